@@ -1,0 +1,46 @@
+/* One error value for the whole project.
+ *
+ * A function that can fail returns 0 or -1 and takes `struct error *err` last. On success *err is not
+ * touched. `code` is for branching (and becomes the exit code of a program, see error_exit_code); `text`
+ * is one sentence for a person: what, where, what to do. Callers add context on the way up:
+ *     if (kube_list(...) < 0) return err_wrap(err, "list pods");    -> "list pods: 403 forbidden"
+ * Library code returns errors and never logs; the program logs each error once. err may be NULL where the
+ * caller does not want the text. */
+#ifndef RM_BASE_ERROR_H
+#define RM_BASE_ERROR_H
+
+enum error_code {
+    ERR_NONE = 0,
+    ERR_USAGE,       /* command line or job file (exit 2) */
+    ERR_DATA,        /* training data or a checkpoint (exit 3) */
+    ERR_MACHINE,     /* port, disk, memory, a system call (exit 4) */
+    ERR_TRAINING,    /* NaN, failures over budget (exit 5) */
+    ERR_TOO_FEW,     /* too few workers, checkpoint saved (exit 6) */
+    ERR_INTERRUPTED, /* a person stopped it, checkpoint saved (exit 130) */
+    ERR_ABORTED,     /* given up because someone set the abort word; never shown to a person */
+    ERR_PEER,        /* the other side closed or broke the connection */
+    ERR_PROTOCOL,    /* the other side said what it may not say */
+    ERR_NOT_FOUND,   /* a file, field or object that is absent */
+    ERR_EXISTS,      /* already there */
+};
+
+struct error {
+    enum error_code code;
+    char text[480];
+};
+
+/* Sets *err and returns -1, so that `return err_set(err, ERR_DATA, "%s: ...", path);` reads well. */
+int err_set(struct error *err, enum error_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* As err_set, with ": " and strerror(errno) added. */
+int err_errno(struct error *err, enum error_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Puts "context: " in front of the text and returns -1; keeps the code. */
+int err_wrap(struct error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The documented exit code of a program that ends with this error. */
+int error_exit_code(enum error_code code);
+
+#endif

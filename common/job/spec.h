@@ -1,0 +1,88 @@
+/* The effective TrainingJob: what a job file means after defaults, as plain data.
+ *
+ * `ringmaster run` reads YAML (yaml.h), checks it (messages with file:line and field path), fills the
+ * defaults and hands the same canonical JSON to coordinator, agents and trainers. job_spec_read is that
+ * program-side reader; it trusts nothing either. Times are ns, sizes are counts. Field names in the JSON are
+ * the API's. Pure but for the reading of files by its callers. */
+#ifndef RM_JOB_SPEC_H
+#define RM_JOB_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/base/limits.h"
+#include "common/base/str.h"
+#include "common/base/time.h"
+#include "common/model/layout.h"
+
+enum job_data_format { JOB_DATA_TEXT }; /* bytes as tokens; Auto is resolved to one of these by the reader */
+enum job_precision { JOB_FP32 };
+enum job_reduction { JOB_EXACT, JOB_FAST };
+enum job_schedule { JOB_COSINE, JOB_CONSTANT };
+
+struct job_optimizer {
+    double learning_rate, min_learning_rate, weight_decay, clip_norm; /* clip_norm 0: no clipping */
+    double beta1, beta2, epsilon;
+    int64_t warmup_steps;
+    enum job_schedule schedule;
+};
+
+struct job_spec {
+    char name[64]; /* metadata.name */
+    struct {
+        int min, max, target;
+    } workers;
+    struct {
+        struct model_shape shape;
+        char preset[32];
+        char init[RM_URI_MAX]; /* "" or a Hugging Face folder as file://... */
+    } model;
+    struct {
+        char uri[RM_URI_MAX]; /* file:///absolute/folder */
+        enum job_data_format format;
+    } data;
+    struct {
+        int lanes, lane_sequences;
+    } batch;
+    struct job_optimizer optimizer;
+    int64_t steps;
+    uint64_t seed;
+    enum job_precision precision;
+    enum job_reduction reduction;
+    bool allow_mixed_hardware;
+    char isa[16]; /* "Auto", or an instruction set by force */
+    int threads;  /* of each trainer; 0 = Auto = max(1, cores / workers) */
+    struct {
+        int64_t every_steps; /* 0: never */
+        int sequences;
+        double hold_out;
+    } evaluation;
+    struct {
+        char uri[RM_URI_MAX]; /* file:///absolute/folder */
+        bool resume;          /* Auto; false: Never */
+        int64_t every_steps;  /* 0: only final and forced ones */
+        rm_time every;        /* 0: no timed checkpoint */
+        int keep;
+    } checkpoint;
+    struct {
+        rm_time join_window, heartbeat, lost_after, form_timeout, start_timeout, step_timeout; /* 0 = Auto */
+    } elasticity;
+    struct {
+        int max_restarts;
+        rm_time within;
+    } failure_policy;
+};
+
+/* The canonical JSON of a spec (keys sorted, all defaults written out), and back. */
+void job_spec_write(const struct job_spec *spec, struct str *out);
+int job_spec_read(struct job_spec *ret, const char *json, size_t length, struct error *err);
+
+/* The fields that a resume compares (docs/job-file.md), as canonical JSON: hashed into lineage(0) and kept in
+ * the manifest. job_spec_compare names the first field that differs: "trainer.batch.lanes is 8 here and 4 in
+ * the checkpoint"; returns ERR_USAGE. */
+void job_spec_write_compared(const struct job_spec *spec, struct str *out);
+int job_spec_compare(const struct job_spec *spec, const char *compared_json, size_t length,
+                     struct error *err);
+
+#endif

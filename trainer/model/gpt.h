@@ -1,0 +1,50 @@
+/* GPT-2 in fp32 on the CPU: one lane forward and backward, loss alone, and logits for generation.
+ *
+ * Bits depend on shape, weights, tokens and the instruction set only: never on the number of threads, on
+ * which worker asks, or on what was computed before. Every product is cut into pieces fixed by its shape,
+ * each computed by one thread; partial sums are added in index order; no float atomics.
+ *
+ * Parameters and gradients are flat (common/model/layout.h). One struct gpt serves one caller at a time. */
+#ifndef RM_TRAINER_GPT_H
+#define RM_TRAINER_GPT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/model/layout.h"
+#include "common/os/pool.h"
+
+struct gpt;
+
+/* sequences: how many sequences of shape->context tokens one call handles at most (a lane's).
+ * isa: "Auto" or the name of an instruction set by force (isa.h). Memory for activations is taken here. */
+int gpt_open(struct gpt **ret, const struct model_layout *layout, int sequences, struct pool *pool,
+             const char *isa, struct error *err);
+void gpt_free(struct gpt *g);
+
+/* Must be called whenever the values in params changed (once a step): packed weights are made anew. */
+void gpt_weights_changed(struct gpt *g, const float *params);
+
+/* One lane: tokens (sequences, context + 1); gradient of the lane's mean loss into grads (flat, all
+ * elements overwritten) and the loss itself into *loss. stop: checked between layers; where it is non-zero
+ * the call returns early with ERR_ABORTED and grads are undefined. NULL: never. */
+int gpt_lane(struct gpt *g, const float *params, const int32_t *tokens, float *grads, float *loss,
+             const atomic_int *stop, struct error *err);
+
+/* Mean loss of each of n <= sequences sequences, forward only. tokens (n, context + 1), losses (n). */
+int gpt_losses(struct gpt *g, const float *params, const int32_t *tokens, int n, float *losses,
+               const atomic_int *stop, struct error *err);
+
+/* Logits that follow the first `length` (<= context) tokens of one sequence: logits (vocabulary). */
+void gpt_next_logits(struct gpt *g, const float *params, const int32_t *tokens, int length, float *logits);
+
+/* GPT-2's initial weights from a seed: normal(0, 0.02), residual projections / sqrt(2 * layers), biases 0,
+ * norms 1. Counter-based: element i of tensor t is a pure function of (seed, t's name, i). */
+void gpt_init_weights(const struct model_layout *layout, uint64_t seed, float *params);
+
+/* Everything that decides bits, as text: numerics id (hash of numeric sources, compiler, flags), precision,
+ * instruction set in use, CPU model and cache sizes, oneDNN version. RM_FINGERPRINT_MAX bytes. */
+void gpt_fingerprint(const char *isa, char out[RM_FINGERPRINT_MAX]);
+
+#endif
