@@ -1,0 +1,57 @@
+/* WebSockets with text frames, server and client, on a loop (libwebsockets stays inside ws.c).
+ *
+ * One struct ws per program: it listens where asked to and makes any number of outgoing connections. Messages
+ * are whole: fragments are put together, and one over RM_FRAME_MAX ends its connection. What is sent leaves
+ * in the same turn of the loop where the socket takes it. TCP_NODELAY is set.
+ *
+ * Callbacks: `opened` once the connection stands (outgoing ones too), then `message`s, then `closed` exactly
+ * once; an outgoing connection that never came to stand gets `closed` alone. A connection is valid until its
+ * `closed` returns. In callbacks anything may be called but ws_free. Plain HTTP GETs of the server
+ * are answered through `get`. */
+#ifndef RM_NET_WS_H
+#define RM_NET_WS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/base/error.h"
+#include "common/base/str.h"
+#include "common/loop/loop.h"
+
+struct ws;
+struct ws_conn;
+
+struct ws_options {
+    const char *address; /* to listen on; NULL: no server */
+    int port;            /* 0: any free one */
+    int connections_max; /* incoming ones at once; further ones are closed */
+    size_t queue_max;    /* bytes that may wait to leave on one connection */
+    void (*opened)(void *ctx, struct ws_conn *conn);
+    void (*message)(void *ctx, struct ws_conn *conn, const char *text, size_t length); /* NUL-terminated */
+    void (*closed)(void *ctx, struct ws_conn *conn, const char *why);
+    /* A GET of path: fills body, sets *type ("application/json") and returns the HTTP status; NULL: all are
+     * 404. */
+    int (*get)(void *ctx, const char *path, struct str *body, const char **type);
+    void *ctx;
+};
+
+/* A port that is taken is ERR_MACHINE with a sentence that names it. */
+int ws_open(struct ws **ret, struct loop *loop, const struct ws_options *options, struct error *err);
+int ws_port(const struct ws *ws); /* where it listens; 0 without a server */
+/* Closes all connections without further callbacks. Not from a callback of this ws. */
+void ws_free(struct ws *ws);
+
+/* Starts an outgoing connection to "host:port". A later failure comes as `closed`. */
+int ws_connect(struct ws_conn **ret, struct ws *ws, const char *address, struct error *err);
+
+/* -1 (and the connection is closed, `closed` comes in a later turn) where its queue passes queue_max. */
+int ws_send(struct ws_conn *conn, const char *text, size_t length);
+/* Closes after what is queued has left; `closed` comes in a later turn with this reason. */
+void ws_close(struct ws_conn *conn, const char *why);
+
+void ws_conn_set(struct ws_conn *conn, void *owner); /* the user's own pointer; NULL at first */
+void *ws_conn_get(const struct ws_conn *conn);
+const char *ws_conn_peer(const struct ws_conn *conn); /* "127.0.0.1:53122", for logs */
+bool ws_conn_incoming(const struct ws_conn *conn);
+
+#endif
