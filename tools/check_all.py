@@ -1,0 +1,236 @@
+"""Builds and runs every test, and counts them: what tools/check does once its packages are there.
+
+Each runner (the builds, the unit tests one program at a time, pytest for layout, end to end and
+references) gives passed, failed and skipped; the very last line is their sum. What failed is shown
+where it happened and listed again at the end.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+UNIT_TIMEOUT_S = 900
+PYTEST_TIMEOUT_S = 3600
+SKIP_CODE = 77
+
+
+@dataclass
+class Count:
+    """What one or more runners found; add() sums them up."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    failures: list = field(default_factory=list)
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.failures += other.failures
+
+    def line(self):
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def one(name, passed):
+    return Count(passed=1) if passed else Count(failed=1, failures=[name])
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def run_logged(command, env=None, timeout=None):
+    """Runs to the end; returns (exit code, everything it printed)."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, env=env, timeout=timeout, text=True, errors="replace",
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout
+    except subprocess.TimeoutExpired as late:
+        text = late.stdout or b""
+        text = text.decode(errors="replace") if isinstance(text, bytes) else text
+        return 124, text + f"\nstopped after {timeout} s\n"
+
+
+def build_env():
+    env = dict(os.environ)
+    if shutil.which("ccache"):
+        env["CMAKE_C_COMPILER_LAUNCHER"] = "ccache"
+    return env
+
+
+def build(preset):
+    """One preset, configured and built. Counts as one test: a tree that doesn't build has failed."""
+    started = time.monotonic()
+    for command in (["cmake", "--preset", preset], ["cmake", "--build", "--preset", preset, "--", "-k", "0"]):
+        code, text = run_logged(command, env=build_env())
+        if code:
+            failed = [line for line in text.splitlines() if re.search(r"FAILED|error|Error|undefined", line)]
+            say(text[-6000:] if not failed else "\n".join(failed[:60]))
+            say(f"build {preset}: failed")
+            return one(f"build {preset}", False)
+    say(f"build {preset}: {time.monotonic() - started:.0f} s")
+    return one(f"build {preset}", True)
+
+
+def registered_tests(preset):
+    """What ctest knows: a list of (name, command, folder, environment)."""
+    code, text = run_logged(["ctest", "--test-dir", f"build/{preset}", "--show-only=json-v1"])
+    if code:
+        return []
+    tests = []
+    for test in json.loads(text).get("tests", []):
+        if "command" not in test:  # declared, but its program was not built
+            tests.append((test["name"], None, None, {}))
+            continue
+        properties = {p["name"]: p["value"] for p in test.get("properties", [])}
+        extra = dict(entry.split("=", 1) for entry in properties.get("ENVIRONMENT", []))
+        tests.append((test["name"], test["command"], properties.get("WORKING_DIRECTORY"), extra))
+    return tests
+
+
+def count_criterion(name, xml_path):
+    """A Criterion report as a Count, or None where there is none (another kind of program, or a crash)."""
+    try:
+        tree = ElementTree.parse(xml_path)
+    except (OSError, ElementTree.ParseError):
+        return None
+    count = Count()
+    for case in tree.iter("testcase"):
+        label = f"{name}: {case.get('name')}"
+        if case.find("failure") is not None or case.find("error") is not None:
+            count.failed += 1
+            count.failures.append(label)
+        elif case.find("skipped") is not None or case.get("status") == "SKIPPED":
+            count.skipped += 1
+        else:
+            count.passed += 1
+    return count
+
+
+def unit_test(preset, test):
+    name, command, folder, extra = test
+    label = f"{preset}/{name}"
+    if command is None:
+        return Count(failed=1, failures=[f"{label}: not built"]), ""
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch) / "report.xml"
+        env = {**os.environ, **extra, "CRITERION_OUTPUTS": f"xml:{report}"}
+        try:
+            done = subprocess.run(command, cwd=folder or ROOT, env=env, timeout=UNIT_TIMEOUT_S, text=True,
+                                  errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT)
+            code, text = done.returncode, done.stdout
+        except subprocess.TimeoutExpired:
+            code, text = 124, f"stopped after {UNIT_TIMEOUT_S} s"
+        except OSError as error:
+            code, text = 127, str(error)
+        count = count_criterion(label, report)
+    if code == SKIP_CODE and count is None:
+        return Count(skipped=1), ""
+    if count is None or count.passed + count.failed + count.skipped == 0:
+        return one(label, code == 0), "" if code == 0 else text
+    if code and not count.failed:  # a crash or a leak after the report
+        count.add(one(f"{label}: exit {code}", False))
+    return count, text if count.failed else ""
+
+
+def unit_tests(preset):
+    total = Count()
+    tests = registered_tests(preset)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        for test, (count, text) in zip(tests, pool.map(lambda t: unit_test(preset, t), tests)):
+            if text:
+                say(f"--- {preset}/{test[0]}\n{text[-8000:]}")
+            total.add(count)
+    say(f"unit tests ({preset}): {total.line()}")
+    return total
+
+
+def count_junit(label, path):
+    count = Count()
+    try:
+        tree = ElementTree.parse(path)
+    except (OSError, ElementTree.ParseError):
+        return None
+    for case in tree.iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            count.failed += 1
+            count.failures.append(f"{label}: {case.get('classname')}.{case.get('name')}")
+        elif case.find("skipped") is not None:
+            count.skipped += 1
+        else:
+            count.passed += 1
+    return count
+
+
+def pytest(label, arguments, preset="test", parallel=True):
+    """One pytest run against the programs of a preset."""
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch) / "junit.xml"
+        env = {**os.environ, "RINGMASTER_BIN": str(ROOT / "build" / preset / "bin"), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "-rs",
+                   f"--junitxml={report}", *arguments]
+        if parallel:
+            command += ["-n", str(os.cpu_count() or 1), "--dist", "load"]
+        code, text = run_logged(command, env=env, timeout=PYTEST_TIMEOUT_S)
+        count = count_junit(label, report)
+    if count is None:
+        count = one(f"{label}: pytest ended with exit code {code}", False)
+    elif code not in (0, 1, 5):
+        count.add(one(f"{label}: pytest ended with exit code {code}", False))
+    if count.failed:
+        say(text[-20000:])
+    elif count.skipped:
+        say("\n".join(line for line in text.splitlines() if line.startswith("SKIPPED")))
+    say(f"{label}: {count.line()}")
+    return count
+
+
+def has_tests(folder):
+    return any((ROOT / folder).glob("**/*test*.py"))
+
+
+def check(fast):
+    total = Count()
+    presets = ["test"] if fast else ["test", "asan", "release"]
+    for preset in presets:
+        total.add(build(preset))
+    total.add(pytest("layout", ["tests/layout"], parallel=False))
+    for preset in presets[:2]:
+        total.add(unit_tests(preset))
+    if has_tests("tests/reference"):
+        total.add(pytest("references", ["tests/reference"], parallel=False))
+    if has_tests("tests/e2e"):
+        total.add(pytest("end to end", ["tests/e2e"] + (["-m", "not slow"] if fast else [])))
+        if not fast:
+            total.add(pytest("end to end (asan)", ["tests/e2e", "-m", "sanitized"], preset="asan"))
+    return total
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tools/check", description="Build and run every test.")
+    parser.add_argument("--fast", action="store_true", help="no sanitizers, no slow end-to-end tests")
+    arguments = parser.parse_args()
+    os.chdir(ROOT)
+    total = check(arguments.fast)
+    for failure in total.failures:
+        say(f"FAILED {failure}")
+    say(total.line())
+    return 1 if total.failed or not total.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
