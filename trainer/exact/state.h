@@ -1,0 +1,92 @@
+/* The training state in a memfd that outlives its trainer, and is never torn.
+ *
+ * state(s) is: parameters, AdamW's two moments, one exponent k per tensor, the step s and its lineage
+ * (docs/exactness.md). Beside it lie two buffers for reduced gradients ("words": one uint32 for each
+ * parameter, and the header words). They alternate: while one is filled for the next step, the other keeps
+ * the words that led to the present state, so that a rank that missed them can get them ("kept update").
+ *
+ * Changes are safe against SIGKILL at any instruction: whoever opens the memfd next finds state(s) or
+ * state(s+1) whole, or (where it died while receiving) nothing.
+ *
+ *     state_open(&s, fd, &shape, &err)                 attach or create; undoes half-written pieces
+ *     if (state_pending(s)) update_apply(...)          update.h: finishes what the last trainer began
+ *     if (state_holds(s, &point)) ...                  else fill it:
+ *     state_receive_begin(s); ...write arrays...; state_receive_end(s, &point);
+ *
+ * One thread at a time calls these functions; reading the arrays meanwhile is fine while nobody changes
+ * them. Memory: 20 bytes a parameter in the memfd (4 each for parameters, m, v and two buffers). */
+#ifndef RM_TRAINER_STATE_H
+#define RM_TRAINER_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/base/limits.h"
+#include "common/model/layout.h"
+
+struct state;
+
+struct state_shape {
+    const struct model_layout *layout; /* must live as long as the state */
+    int lanes;                         /* of a step */
+    bool fast;                         /* words are fp32 sums instead of integers */
+};
+
+/* What names a state. k: one exponent per tensor of the layout; all 0 at step 0. */
+struct state_point {
+    int64_t step;
+    int32_t k[RM_TENSORS_MAX];
+    uint8_t lineage[RM_HASH_BYTES];
+};
+
+/* Maps the memfd; sizes and lays it out where it is empty or was never finished. Refuses one of another
+ * shape (ERR_DATA). Restores every piece that was being changed when its last user died. fd stays the
+ * caller's. ERR_MACHINE where the memory is not to be had. */
+int state_open(struct state **ret, int fd, const struct state_shape *shape, struct error *err);
+void state_free(struct state *s); /* unmaps; the memfd keeps everything */
+
+/* True where a whole state is there and no update waits to be finished; fills *out (NULL: only asks). */
+bool state_holds(const struct state *s, struct state_point *out);
+/* A complete update to the next step is there, not (wholly) applied: call update_apply. */
+bool state_pending(const struct state *s);
+
+/* The arrays, flat (layout.h), `count` elements each. Write only between receive_begin and receive_end. */
+struct state_arrays {
+    float *params, *m, *v; // (parameters) each
+    int64_t count;
+};
+struct state_arrays state_arrays(struct state *s);
+
+/* From here on the state holds nothing (kept updates included), until receive_end says what arrived. Also
+ * for loads and for the first weights (m and v must then be zeroed by state_zero_moments). */
+void state_receive_begin(struct state *s);
+void state_receive_end(struct state *s, const struct state_point *point);
+void state_zero_moments(struct state *s);
+
+/* SHA-256 of the parameters in flat order (weightsSha256). */
+void state_digest(struct state *s, uint8_t out[RM_HASH_BYTES]);
+
+/* ---- the kept update: what led from state(step - 1) to state(step) ---- */
+
+struct state_update {
+    int64_t step;     /* the step it leads to */
+    int32_t *k;       // (tensors) used for the words
+    uint32_t *words;  // (words_count) = parameters; bits of fp32 in `fast`
+    uint32_t *header; // (header_count), right behind the words: one range of both may be sent
+    int64_t words_count;
+    int64_t header_count;
+};
+
+/* The update that led to the state held; false where none is kept (state loaded, received or the next
+ * reduction is complete). Valid until lanes_begin is called twice or receive_begin. */
+bool state_kept(const struct state *s, struct state_update *out);
+
+/* Receiving one: begin names the buffers to fill (out->k, words and header; the kept update stays); end
+ * checks that it leads from the state held to the next step and fits, and makes it pending; then call
+ * update_apply. Call end only after all bytes have arrived and their checksums agree. ERR_PROTOCOL where it
+ * does not belong here. */
+void state_update_receive_begin(struct state *s, struct state_update *out);
+int state_update_receive_end(struct state *s, int64_t step, struct error *err);
+
+#endif
