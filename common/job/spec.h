@@ -74,6 +74,14 @@ struct job_spec {
     } failure_policy;
 };
 
+/* All fields at their documented defaults; required ones and those taken from others (max, shape) are zero.
+ */
+void job_spec_defaults(struct job_spec *ret);
+
+/* Puts in what one field takes from others where it is 0: max from target, the shape from the preset, the
+ * vocabulary of bytes. */
+void job_spec_fill(struct job_spec *spec);
+
 /* The canonical JSON of a spec (keys sorted, all defaults written out), and back. */
 void job_spec_write(const struct job_spec *spec, struct str *out);
 int job_spec_read(struct job_spec *ret, const char *json, size_t length, struct error *err);

@@ -1,0 +1,101 @@
+#include <ctype.h>
+#include <string.h>
+
+#include "common/job/field.h"
+
+enum { NAME_MAX_TEXT = 40, BYTES = 256 };
+
+void job_spec_fill(struct job_spec *spec)
+{
+    struct model_shape preset = {0}, *shape = &spec->model.shape;
+    if (*spec->model.preset)
+        preset_shape(spec->model.preset, &preset);
+    int *own[] = {&shape->layers, &shape->heads, &shape->width, &shape->context, &shape->vocabulary};
+    const int named[] = {preset.layers, preset.heads, preset.width, preset.context, preset.vocabulary};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!*own[i])
+            *own[i] = named[i];
+    if (!shape->vocabulary)
+        shape->vocabulary = BYTES;
+    if (!spec->workers.max)
+        spec->workers.max = spec->workers.target;
+}
+
+/* One broken rule: the path at fault and the sentence. */
+#define RULE(broken, at, ...)                                                                                \
+    do {                                                                                                     \
+        if (broken) {                                                                                        \
+            *ret_path = (at);                                                                                \
+            return err_set(err, ERR_USAGE, __VA_ARGS__);                                                     \
+        }                                                                                                    \
+    } while (0)
+
+static bool name_fits(const char *name)
+{
+    size_t length = strlen(name);
+    if (length < 1 || length > NAME_MAX_TEXT || !islower((unsigned char)name[0]) || name[length - 1] == '-')
+        return false;
+    return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
+}
+
+static int check_workers(const struct job_spec *spec, const char **ret_path, struct error *err)
+{
+    int min = spec->workers.min, max = spec->workers.max, target = spec->workers.target;
+    RULE(min > target, "workers.min", "is %d, more than workers.target (%d); lower it or raise the target",
+         min, target);
+    RULE(max < target, "workers.max", "is %d, less than workers.target (%d); raise it or lower the target",
+         max, target);
+    RULE(max > spec->batch.lanes, "workers.max",
+         "is %d, but there are only %d lanes to share out; set trainer.batch.lanes to %d or more", max,
+         spec->batch.lanes, max);
+    return 0;
+}
+
+static int check_model(const struct job_spec *spec, const char **ret_path, struct error *err)
+{
+    const struct model_shape *m = &spec->model.shape;
+    struct model_shape known;
+    const char *preset = spec->model.preset;
+    RULE(*preset && !preset_shape(preset, &known), "trainer.model.preset", "is \"%s\"; there are %s", preset,
+         preset_names());
+    RULE(!m->layers, "trainer.model.layers", "is missing; set it, or trainer.model.preset");
+    RULE(!m->heads, "trainer.model.heads", "is missing; set it, or trainer.model.preset");
+    RULE(!m->width, "trainer.model.width", "is missing; set it, or trainer.model.preset");
+    RULE(!m->context, "trainer.model.context", "is missing; set it, or trainer.model.preset");
+    RULE(m->width % m->heads, "trainer.model.heads",
+         "is %d, which does not divide trainer.model.width (%d); choose a divisor of it", m->heads, m->width);
+    RULE(m->vocabulary < BYTES, "trainer.model.vocabulary",
+         "is %d, but text has %d kinds of bytes; set %d or more, or leave it out", m->vocabulary, BYTES,
+         BYTES);
+    return 0;
+}
+
+static int check_training(const struct job_spec *spec, const char **ret_path, struct error *err)
+{
+    const struct job_optimizer *o = &spec->optimizer;
+    RULE(o->warmup_steps > spec->steps, "trainer.optimizer.warmupSteps",
+         "is %lld, more than trainer.steps (%lld); shorten the warm-up", (long long)o->warmup_steps,
+         (long long)spec->steps);
+    RULE(o->min_learning_rate > o->learning_rate, "trainer.optimizer.minLearningRate",
+         "is %g, more than learningRate (%g); lower it", o->min_learning_rate, o->learning_rate);
+    RULE(spec->evaluation.every_steps && spec->evaluation.hold_out <= 0, "trainer.evaluation.holdOut",
+         "is 0, so there is nothing to evaluate on; set it to 0.02, say, or everySteps to 0");
+    RULE(spec->checkpoint.every, "checkpoint.every", "is not built yet; use checkpoint.everySteps");
+    RULE(spec->elasticity.lost_after < 2 * spec->elasticity.heartbeat, "elasticity.lostAfter",
+         "must be twice elasticity.heartbeat or more, or one late heartbeat loses a worker");
+    return 0;
+}
+
+int job_spec_check(const struct job_spec *spec, const char **ret_path, struct error *err)
+{
+    if (!name_fits(spec->name)) {
+        *ret_path = "metadata.name";
+        return err_set(
+            err, ERR_USAGE,
+            "is \"%s\"; use lower-case letters, digits and '-', a letter first, %d characters at most",
+            spec->name, NAME_MAX_TEXT);
+    }
+    if (check_model(spec, ret_path, err) < 0 || check_training(spec, ret_path, err) < 0)
+        return -1;
+    return check_workers(spec, ret_path, err);
+}

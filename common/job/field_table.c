@@ -1,0 +1,150 @@
+#include "common/job/field.h"
+
+#include <string.h>
+
+/* clang-format off: one row a field, kept as a table. */
+#define AT(member) offsetof(struct job_spec, member), sizeof(((struct job_spec *)0)->member)
+
+const struct job_field job_fields[] = {
+    {"metadata.name", FIELD_TEXT, AT(name), .required = true,
+     .help = "the job's name: lower-case letters, digits and '-', 40 characters at most"},
+
+    {"workers.target", FIELD_INT, AT(workers.target), 1, RM_WORKERS_MAX, .required = true,
+     .help = "workers that training starts with and comes back to"},
+    {"workers.min", FIELD_INT, AT(workers.min), 1, RM_WORKERS_MAX, "1",
+     .help = "with fewer, training saves a checkpoint and stops"},
+    {"workers.max", FIELD_INT, AT(workers.max), 1, RM_WORKERS_MAX,
+     .help = "most workers at once; the target by default"},
+
+    {"trainer.model.preset", FIELD_TEXT, AT(model.preset), .fallback = "null", .zero = "null",
+     .help = "sizes by name (gpt2-124m, gpt2-350m, gpt2-774m, gpt2-1558m); fields beside it override them"},
+    {"trainer.model.layers", FIELD_INT, AT(model.shape.layers), 1, RM_LAYERS_MAX, .compared = true,
+     .help = "transformer blocks"},
+    {"trainer.model.heads", FIELD_INT, AT(model.shape.heads), 1, 1024, .compared = true,
+     .help = "attention heads; must divide width"},
+    {"trainer.model.width", FIELD_INT, AT(model.shape.width), 1, 65536, .compared = true,
+     .help = "size of a token's vector"},
+    {"trainer.model.context", FIELD_INT, AT(model.shape.context), 1, 65536, .compared = true,
+     .help = "tokens that the model sees at once"},
+    {"trainer.model.vocabulary", FIELD_INT, AT(model.shape.vocabulary), 1, 1 << 20, .compared = true,
+     .help = "kinds of tokens; 256 or more for text, which is its default"},
+    {"trainer.model.init", FIELD_URI, AT(model.init), .fallback = "null", .zero = "null", .compared = true,
+     .help = "a folder in Hugging Face's gpt2 layout to start from instead of random weights"},
+
+    {"trainer.data.uri", FIELD_URI, AT(data.uri), .required = true, .help = "folder of text files"},
+    {"trainer.data.format", FIELD_CHOICE, AT(data.format), .fallback = "Text", .words = {"Text"},
+     .later = "Tokens16 Tokens32", .compared = true, .help = "Text: each byte is a token. Auto means Text"},
+
+    {"trainer.batch.lanes", FIELD_INT, AT(batch.lanes), 1, RM_LANES_MAX, "64", .compared = true,
+     .help = "independent parts of a step's batch; workers share them out, workers.max at least"},
+    {"trainer.batch.laneSequences", FIELD_INT, AT(batch.lane_sequences), 1, 4096, "1", .compared = true,
+     .help = "sequences in a lane"},
+
+    {"trainer.optimizer.name", FIELD_FIXED, .fallback = "adamw", .words = {"adamw"}, .compared = true,
+     .help = "AdamW; weight decay on matrices only"},
+    {"trainer.optimizer.learningRate", FIELD_REAL, AT(optimizer.learning_rate), 0, 1e30, "6e-4",
+     .compared = true, .help = "highest learning rate, reached after the warm-up"},
+    {"trainer.optimizer.minLearningRate", FIELD_REAL, AT(optimizer.min_learning_rate), 0, 1e30, "0",
+     .compared = true, .help = "learning rate at the last step of the cosine"},
+    {"trainer.optimizer.warmupSteps", FIELD_LONG, AT(optimizer.warmup_steps), 0, 1e12, "0", .compared = true,
+     .help = "steps over which the learning rate rises from 0"},
+    {"trainer.optimizer.schedule", FIELD_CHOICE, AT(optimizer.schedule), .fallback = "cosine",
+     .words = {"cosine", "constant"}, .compared = true,
+     .help = "what the learning rate does after the warm-up"},
+    {"trainer.optimizer.weightDecay", FIELD_REAL, AT(optimizer.weight_decay), 0, 1e6, "0.1", .compared = true,
+     .help = "decoupled weight decay"},
+    {"trainer.optimizer.clipNorm", FIELD_REAL, AT(optimizer.clip_norm), 0, 1e30, "1.0", .compared = true,
+     .help = "a longer gradient is scaled to this norm; 0: never"},
+    {"trainer.optimizer.beta1", FIELD_REAL, AT(optimizer.beta1), 0, 0.9999999, "0.9", .compared = true,
+     .help = "decay of the first moment"},
+    {"trainer.optimizer.beta2", FIELD_REAL, AT(optimizer.beta2), 0, 0.9999999, "0.95", .compared = true,
+     .help = "decay of the second moment"},
+    {"trainer.optimizer.epsilon", FIELD_REAL, AT(optimizer.epsilon), 1e-30, 1, "1e-8", .compared = true,
+     .help = "added to the root of the second moment"},
+
+    {"trainer.steps", FIELD_LONG, AT(steps), 1, 1e12, .required = true, .compared = true,
+     .help = "optimizer steps of the whole training"},
+    {"trainer.seed", FIELD_SEED, AT(seed), 0, 9223372036854774784.0, "1", .compared = true,
+     .help = "random weights and the order of the data are functions of it"},
+    {"trainer.precision", FIELD_CHOICE, AT(precision), .fallback = "fp32", .words = {"fp32"}, .later = "bf16",
+     .compared = true, .help = "numbers of the matrix products"},
+    {"trainer.reduction", FIELD_CHOICE, AT(reduction), .fallback = "exact", .words = {"exact", "fast"},
+     .compared = true, .help = "exact: the same bits whatever the workers did. fast: plain fp32 sums"},
+    {"trainer.allowMixedHardware", FIELD_BOOL, AT(allow_mixed_hardware), .fallback = "false",
+     .help = "train on with workers whose arithmetic differs; the result is then not exact"},
+    {"trainer.isa", FIELD_TEXT, AT(isa), .fallback = "Auto",
+     .help = "a lower instruction set by force (AVX2, AVX512_CORE, ...)"},
+    {"trainer.threads", FIELD_INT, AT(threads), 1, 1024, "Auto", "Auto",
+     .help = "threads of each trainer; Auto: cores / workers.target, at least 1"},
+    {"trainer.evaluation.everySteps", FIELD_LONG, AT(evaluation.every_steps), 0, 1e12, "0",
+     .help = "evaluate on held-out data at these steps; 0: never"},
+    {"trainer.evaluation.sequences", FIELD_INT, AT(evaluation.sequences), 1, 1 << 20, "256",
+     .help = "held-out sequences of one evaluation; fewer where the data has fewer"},
+    {"trainer.evaluation.holdOut", FIELD_REAL, AT(evaluation.hold_out), 0, 0.5, "0", .compared = true,
+     .help = "share of the data, at its end, that is never trained on"},
+
+    {"checkpoint.uri", FIELD_URI, AT(checkpoint.uri), .required = true,
+     .help = "folder that checkpoints and the final weights go to"},
+    {"checkpoint.resume", FIELD_SWITCH, AT(checkpoint.resume), .fallback = "Auto", .words = {"Never", "Auto"},
+     .help = "Auto: go on from what the folder holds. Never: it must be empty"},
+    {"checkpoint.everySteps", FIELD_LONG, AT(checkpoint.every_steps), 0, 1e12, "0",
+     .help = "save at these steps; 0: only at the end and when training must stop"},
+    {"checkpoint.every", FIELD_TIME, AT(checkpoint.every), 1e9, 3e17, "null", "null",
+     .help = "save after this much time; not built yet"},
+    {"checkpoint.keep", FIELD_INT, AT(checkpoint.keep), 1, 1000, "3",
+     .help = "newest checkpoints that stay; final/ is not counted"},
+
+    {"elasticity.joinWindow", FIELD_TIME, AT(elasticity.join_window), 0, 3.6e12, "500ms",
+     .help = "wait for further newcomers before the ring is re-formed with them"},
+    {"elasticity.heartbeat", FIELD_TIME, AT(elasticity.heartbeat), 1e7, 3.6e12, "1s",
+     .help = "how often an agent reports"},
+    {"elasticity.lostAfter", FIELD_TIME, AT(elasticity.lost_after), 1e8, 3.6e12, "5s",
+     .help = "an agent that is silent for this long is lost"},
+    {"elasticity.formTimeout", FIELD_TIME, AT(elasticity.form_timeout), 1e8, 3.6e12, "10s",
+     .help = "a member that has not connected to the new ring by then is left out"},
+    {"elasticity.startTimeout", FIELD_TIME, AT(elasticity.start_timeout), 1e9, 8.64e13, "5m",
+     .help = "give up if workers.min workers are not there by then"},
+    {"elasticity.stepTimeout", FIELD_TIME, AT(elasticity.step_timeout), 1e9, 8.64e13, "Auto", "Auto",
+     .help = "a step that takes longer is a hang; Auto: 10 times the median, 30s at least"},
+
+    {"failurePolicy.maxRestarts", FIELD_INT, AT(failure_policy.max_restarts), 0, 1000, "5",
+     .help = "failed workers that are started again within the window below; one more ends the job"},
+    {"failurePolicy.within", FIELD_TIME, AT(failure_policy.within), 1e9, 2.6e15, "1h",
+     .help = "the window in which restarts are counted"},
+};
+/* clang-format on */
+
+const int job_fields_count = sizeof job_fields / sizeof *job_fields;
+
+const struct job_field *job_field_find(const char *path)
+{
+    for (int i = 0; i < job_fields_count; i++)
+        if (!strcmp(job_fields[i].path, path))
+            return &job_fields[i];
+    return NULL;
+}
+
+static const struct {
+    const char *name;
+    struct model_shape shape;
+} presets[] = {
+    {"gpt2-124m", {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocabulary = 50257}},
+    {"gpt2-350m", {.layers = 24, .heads = 16, .width = 1024, .context = 1024, .vocabulary = 50257}},
+    {"gpt2-774m", {.layers = 36, .heads = 20, .width = 1280, .context = 1024, .vocabulary = 50257}},
+    {"gpt2-1558m", {.layers = 48, .heads = 25, .width = 1600, .context = 1024, .vocabulary = 50257}},
+};
+
+bool preset_shape(const char *name, struct model_shape *ret)
+{
+    for (size_t i = 0; i < sizeof presets / sizeof *presets; i++)
+        if (!strcmp(presets[i].name, name)) {
+            *ret = presets[i].shape;
+            return true;
+        }
+    return false;
+}
+
+const char *preset_names(void)
+{
+    return "gpt2-124m, gpt2-350m, gpt2-774m, gpt2-1558m";
+}

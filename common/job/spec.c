@@ -1,0 +1,210 @@
+#include "common/job/spec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/job/field.h"
+#include "common/wire/json.h"
+
+enum { PATH_MAX_TEXT = 128 };
+
+void job_spec_defaults(struct job_spec *ret)
+{
+    *ret = (struct job_spec){0};
+    for (int i = 0; i < job_fields_count; i++) {
+        if (!job_fields[i].fallback)
+            continue;
+        struct job_value value = value_of_plain(job_fields[i].fallback);
+        field_assign(&job_fields[i], ret, &value, NULL); /* a test holds that every default fits */
+    }
+}
+
+/* The field as a JSON value: what field_show prints, with its type kept. */
+static struct js *field_json(const struct job_field *field, const struct job_spec *spec)
+{
+    if (field->kind == FIELD_REAL)
+        return js_new_real(*(const double *)((const char *)spec + field->offset));
+    struct str shown = str_init(RM_URI_MAX);
+    field_show(field, spec, &shown);
+    const char *text = str_text(&shown);
+    struct job_value plain = value_of_plain(text);
+    bool word = field->kind == FIELD_TEXT || field->kind == FIELD_URI;
+    struct js *made;
+    if (word && !(field->zero && !strcmp(field->zero, text)))
+        made = js_new_string(text);
+    else if (plain.kind == VALUE_INT)
+        made = js_new_int(plain.whole);
+    else if (plain.kind == VALUE_BOOL)
+        made = js_new_bool(plain.flag);
+    else
+        made = plain.kind == VALUE_NULL ? js_new_null() : js_new_string(text);
+    str_clear(&shown);
+    return made;
+}
+
+/* "spec.trainer.steps" for "trainer.steps"; metadata.name stays. */
+static void full_path(const struct job_field *field, char *out, size_t size)
+{
+    bool metadata = !strncmp(field->path, "metadata.", 9);
+    snprintf(out, size, "%s%s", metadata ? "" : "spec.", field->path);
+}
+
+/* Sets object.a.b.c for "a.b.c", with the objects between made as needed. */
+static void put(struct js *root, const char *path, struct js *value)
+{
+    char part[PATH_MAX_TEXT];
+    struct js *object = root;
+    for (const char *dot; (dot = strchr(path, '.')); path = dot + 1) {
+        snprintf(part, sizeof part, "%.*s", (int)(dot - path), path);
+        if (!js_get(object, part))
+            js_set(object, part, js_object());
+        object = (struct js *)(uintptr_t)js_get(object, part);
+    }
+    js_set(object, path, value);
+}
+
+static const struct js *look(const struct js *object, const char *path)
+{
+    char part[PATH_MAX_TEXT];
+    for (const char *dot; object && (dot = strchr(path, '.')); path = dot + 1) {
+        snprintf(part, sizeof part, "%.*s", (int)(dot - path), path);
+        object = js_get(object, part);
+    }
+    return object ? js_get(object, path) : NULL;
+}
+
+void job_spec_write(const struct job_spec *spec, struct str *out)
+{
+    struct js *root = js_object();
+    char path[PATH_MAX_TEXT];
+    for (int i = 0; i < job_fields_count; i++) {
+        full_path(&job_fields[i], path, sizeof path);
+        put(root, path, field_json(&job_fields[i], spec));
+    }
+    js_print_canonical(root, out);
+    js_free(root);
+}
+
+static struct job_value value_of_json(const struct js *from)
+{
+    struct job_value value = {.kind = VALUE_NULL};
+    switch (js_kind(from)) {
+    case JS_NULL:
+        break;
+    case JS_BOOL:
+        value.kind = VALUE_BOOL;
+        js_as_bool(from, &value.flag);
+        break;
+    case JS_INT:
+        value.kind = VALUE_INT;
+        js_as_int(from, &value.whole);
+        break;
+    case JS_REAL:
+        value.kind = VALUE_REAL;
+        js_as_real(from, &value.real);
+        break;
+    case JS_STRING:
+        value.kind = VALUE_TEXT;
+        value.text = js_as_string(from);
+        break;
+    case JS_ARRAY:
+        value.kind = VALUE_LIST;
+        break;
+    case JS_OBJECT:
+        value.kind = VALUE_MAP;
+        break;
+    }
+    return value;
+}
+
+static int read_fields(struct job_spec *spec, const struct js *root, struct error *err)
+{
+    char path[PATH_MAX_TEXT];
+    for (int i = 0; i < job_fields_count; i++) {
+        full_path(&job_fields[i], path, sizeof path);
+        const struct js *found = look(root, path);
+        if (!found)
+            return err_set(err, ERR_PROTOCOL, "%s is missing", path);
+        struct job_value value = value_of_json(found);
+        if (field_assign(&job_fields[i], spec, &value, err) < 0)
+            return err_wrap(err, "%s", path);
+    }
+    const char *at;
+    if (job_spec_check(spec, &at, err) < 0)
+        return err_wrap(err, "spec.%s", at);
+    return 0;
+}
+
+int job_spec_read(struct job_spec *ret, const char *json, size_t length, struct error *err)
+{
+    struct js *root = js_parse(json, length, "job", err);
+    if (!root)
+        return -1;
+    struct job_spec spec = {0};
+    int status = read_fields(&spec, root, err);
+    js_free(root);
+    if (status == 0)
+        *ret = spec;
+    return status;
+}
+
+void job_spec_write_compared(const struct job_spec *spec, struct str *out)
+{
+    struct js *root = js_object();
+    for (int i = 0; i < job_fields_count; i++)
+        if (job_fields[i].compared)
+            js_set(root, job_fields[i].path, field_json(&job_fields[i], spec));
+    js_print_canonical(root, out);
+    js_free(root);
+}
+
+static int differs(const struct job_field *field, const struct js *here, const struct js *there,
+                   struct error *err)
+{
+    struct str a = str_init(RM_URI_MAX), b = str_init(RM_URI_MAX);
+    js_print(here, &a);
+    if (there)
+        js_print(there, &b);
+    int status = 0;
+    if (!there)
+        status = err_set(err, ERR_USAGE, "spec.%s is not in the checkpoint", field->path);
+    else if (strcmp(str_text(&a), str_text(&b)) != 0)
+        status = err_set(err, ERR_USAGE, "spec.%s is %s here and %s in the checkpoint", field->path,
+                         str_text(&a), str_text(&b));
+    str_clear(&a);
+    str_clear(&b);
+    return status;
+}
+
+static int compare(const struct job_spec *spec, const struct js *there, struct error *err)
+{
+    size_t known = 0;
+    for (int i = 0; i < job_fields_count; i++) {
+        if (!job_fields[i].compared)
+            continue;
+        known++;
+        struct js *here = field_json(&job_fields[i], spec);
+        int status = differs(&job_fields[i], here, js_get(there, job_fields[i].path), err);
+        js_free(here);
+        if (status < 0)
+            return -1;
+    }
+    for (void *it = js_first(there); it && js_size(there) > known; it = js_next(there, it)) {
+        const struct job_field *field = job_field_find(js_key(it));
+        if (!field || !field->compared)
+            return err_set(err, ERR_USAGE,
+                           "the checkpoint was made with spec.%s, which this program does not know",
+                           js_key(it));
+    }
+    return 0;
+}
+
+int job_spec_compare(const struct job_spec *spec, const char *compared_json, size_t length, struct error *err)
+{
+    struct js *there = js_parse(compared_json, length, "the checkpoint's job fields", err);
+    if (!there)
+        return -1;
+    int status = compare(spec, there, err);
+    js_free(there);
+    return status;
+}
