@@ -1,0 +1,52 @@
+/* Training data: all regular files below a folder as one stream of tokens, cut into samples.
+ *
+ * The stream is the files' bytes, one file behind the other, in byte order of their paths relative to the
+ * folder. Names with a leading dot, symbolic links and everything that is neither a regular file nor a folder
+ * are left out, at every depth; the folder itself may be a link. A token is a byte. With T the context,
+ *     N = floor((tokens - 1) / T) samples;  sample i = the T + 1 tokens from i * T
+ * and the last floor(hold_out * N) samples are held out for evaluation: training samples are [0, training),
+ * held-out ones [training, samples).
+ *
+ * Files are read with pread, not through a map: a file that is cut short under us is then an error with its
+ * name instead of a SIGBUS, and a corpus of a million small files needs no million maps. Every file opened
+ * must still have the size and the modification time that it had when the corpus was opened. A few files
+ * stay open between reads. One corpus serves one caller at a time. A checkpoint folder must not lie within
+ * the data folder: its files would become data. */
+#ifndef RM_DATA_CORPUS_H
+#define RM_DATA_CORPUS_H
+
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/base/limits.h"
+
+struct corpus;
+
+/* What a checkpoint remembers of the data. */
+struct corpus_identity {
+    int64_t files, bytes;
+    uint8_t sha256[RM_HASH_BYTES]; /* over each file in order: length of name, name, size, content */
+};
+
+/* Lists the files and reads their sizes (no content). uri: file:///folder or a plain path. context: T >= 1.
+ * 0 <= hold_out < 1. Absent or unreadable folder, no data, less than one sample: ERR_DATA with a sentence. */
+int corpus_open(struct corpus **ret, const char *uri, int context, double hold_out, struct error *err);
+void corpus_free(struct corpus *corpus);
+
+int64_t corpus_files(const struct corpus *corpus);
+int64_t corpus_tokens(const struct corpus *corpus);
+int64_t corpus_samples(const struct corpus *corpus);  /* N */
+int64_t corpus_training(const struct corpus *corpus); /* samples that are trained on */
+int64_t corpus_held_out(const struct corpus *corpus); /* N - training */
+
+/* ERR_DATA where the training samples don't fill one batch, or there are fewer held-out samples than one
+ * evaluation reads (sequences; 0: no evaluation). */
+int corpus_check(const struct corpus *corpus, int64_t batch, int64_t sequences, struct error *err);
+
+/* Sample i of [0, samples) into tokens (context + 1). ERR_DATA where a file is gone or has changed. */
+int corpus_read(struct corpus *corpus, int64_t i, int32_t *tokens, struct error *err);
+
+/* Reads everything once. Numbers in the hash are 64-bit little-endian. */
+int corpus_identify(struct corpus *corpus, struct corpus_identity *ret, struct error *err);
+
+#endif

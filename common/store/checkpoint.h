@@ -1,0 +1,150 @@
+/* Checkpoints in a folder: step-00000200/ and final/, each with model.safetensors, config.json,
+ * optimizer-*.safetensors and, written last, manifest.json. docs/file-formats.md is the specification.
+ *
+ * A state is 3 * P floats: params | m | v, each flat (common/model/layout.h). It is written in slices by any
+ * number of writers on any number of machines that share the folder, and read whole by any number of readers.
+ *
+ *   writers    checkpoint_write_slice(part of parts)  -> its pieces (names, ranges, hashes)
+ *   publisher  checkpoint_publish(all pieces)         -> verified by reading again, manifest, older ones go
+ *   readers    checkpoint_list, checkpoint_load       -> every hash is checked while reading
+ *
+ * Until the manifest is there, files carry the state's lineage in their names (*.part): two writers of one
+ * name write the same bytes, so a slice may be written again after a crash, by anyone, and the slices of
+ * another split or another history never mix in. Publishing may be repeated, and done by two at once.
+ *
+ * `uri` is file:///folder or a plain path. Nothing here keeps state between calls; the calls block on the
+ * disk, so programs make them on a thread of their own. Disk errors (a full disk above all) are ERR_MACHINE,
+ * damage is ERR_DATA; neither touches the checkpoints that are there already.
+ *
+ * Fault points: slice-written, before-manifest, manifest-temp, after-manifest, before-delete. */
+#ifndef RM_STORE_CHECKPOINT_H
+#define RM_STORE_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/base/limits.h"
+#include "common/model/layout.h"
+#include "common/store/manifest.h"
+
+enum {
+    CHECKPOINT_NAME_MAX = 32,    /* "step-00000200" or "final", with its NUL */
+    CHECKPOINT_SLICE_PIECES = 2, /* pieces that one slice consists of */
+    CHECKPOINT_SKIPPED_MAX = 16,
+};
+
+/* Creates the folder where needed and locks it for this process, until *ret_fd is closed or the process ends.
+ * Held by someone else: ERR_MACHINE with a sentence. The descriptor is closed on exec. */
+int checkpoint_lock(const char *uri, int *ret_fd, struct error *err);
+
+void checkpoint_name(char out[CHECKPOINT_NAME_MAX], int64_t step, bool final);
+
+/* --- writing --- */
+
+struct checkpoint_slice {
+    const char *uri;
+    int64_t step;
+    bool final;             /* into final/ instead of step-<step>/ */
+    const uint8_t *lineage; /* (RM_HASH_BYTES) */
+    const struct model_layout *layout;
+    const float *state; /* (3, parameters); only the slice's range of each is read */
+    int part, parts;    /* the slice is model_part(parameters, part, parts) */
+};
+
+struct checkpoint_pieces {
+    int count; /* 0: the checkpoint is there already (same step, same lineage) */
+    struct manifest_piece piece[CHECKPOINT_SLICE_PIECES];
+};
+
+/* Writes one slice and syncs it. A finished checkpoint of the same step and lineage is not written again:
+ * success with no pieces. One of another lineage is refused (ERR_EXISTS). */
+int checkpoint_write_slice(const struct checkpoint_slice *slice, struct checkpoint_pieces *ret,
+                           struct error *err);
+
+struct checkpoint_publication {
+    const char *uri;
+    bool final;
+    int keep; /* step-* checkpoints that stay, >= 1; final/ is not counted and never deleted */
+    const struct model_layout *layout;
+    /* All but weights_sha256 and the piece of config.json, which are made here. */
+    const struct manifest *manifest;
+};
+
+/* Checks that all pieces are there, gives the files their names, writes config.json, reads everything back
+ * against the hashes, and only then writes the manifest (which never replaces another). Then deletes what
+ * `keep` doesn't cover, and what older unfinished checkpoints left behind unless someone still writes them.
+ * There already with the same step and lineage: success. ret: the manifest as it stands in the folder.
+ * Trouble with deleting is not an error. */
+int checkpoint_publish(const struct checkpoint_publication *publication, struct manifest *ret,
+                       struct error *err);
+
+/* --- reading --- */
+
+struct checkpoint_entry {
+    char name[CHECKPOINT_NAME_MAX]; /* its folder below uri */
+    int64_t step;
+    bool final;
+    bool exact;
+    uint8_t lineage[RM_HASH_BYTES];
+    uint8_t weights_sha256[RM_HASH_BYTES];
+    char fingerprint[RM_FINGERPRINT_MAX];
+    int64_t bytes;
+};
+
+struct checkpoint_skipped {
+    char name[CHECKPOINT_NAME_MAX];
+    char why[sizeof((struct error *)0)->text];
+};
+
+struct checkpoint_list {
+    int count; /* newest first; final/ before step-* of the same step */
+    struct checkpoint_entry entry[RM_CHECKPOINTS_LISTED];
+    int skipped; /* folders whose manifest can't be used */
+    struct checkpoint_skipped skip[CHECKPOINT_SKIPPED_MAX];
+};
+
+/* The newest checkpoints by their manifests; no content is read. An absent folder has none. A manifest of a
+ * newer version is ERR_DATA: going on from an older checkpoint would be wrong. */
+int checkpoint_list(const char *uri, struct checkpoint_list *ret, struct error *err);
+
+/* The manifest of one. ERR_NOT_FOUND: no such checkpoint. */
+int checkpoint_manifest(const char *uri, const char *name, struct manifest *ret, struct error *err);
+
+/* Reads the whole state into state (3, parameters), checking every hash. One that fails (ERR_DATA) gets its
+ * manifest renamed to manifest.damaged.json, so that it is never listed again. Of another shape than the
+ * layout's: ERR_USAGE, and nothing is renamed. On failure state holds rubbish. ret may be NULL. */
+int checkpoint_load(const char *uri, const char *name, const struct model_layout *layout, float *state,
+                    struct manifest *ret, struct error *err);
+
+/* As load, found by what the messages between programs carry. ERR_NOT_FOUND where it is not listed. */
+int checkpoint_load_state(const char *uri, int64_t step, const uint8_t lineage[RM_HASH_BYTES],
+                          const struct model_layout *layout, float *state, struct manifest *ret,
+                          struct error *err);
+
+/* Checks every byte; changes nothing. */
+int checkpoint_verify(const char *uri, const char *name, struct manifest *ret, struct error *err);
+
+/* Renames manifest.json to manifest.damaged.json; gone already is fine. */
+int checkpoint_mark_damaged(const char *uri, const char *name, struct error *err);
+
+/* What a run starts from: the newest checkpoint that verifies completely. Those before it that don't are
+ * marked as damaged and named. found false: there is none, start at step 0. */
+struct checkpoint_resume {
+    bool found;
+    struct checkpoint_entry entry;
+    struct manifest manifest;
+    int skipped;
+    struct checkpoint_skipped skip[CHECKPOINT_SKIPPED_MAX];
+};
+int checkpoint_resume(const char *uri, struct checkpoint_resume *ret, struct error *err);
+
+/* --- deleting --- */
+
+/* Deletes one checkpoint: its manifest first. Files that are not a checkpoint's stay, with their folder. */
+int checkpoint_delete(const char *uri, const char *name, struct error *err);
+
+/* Deletes all of them, finished or not, and nothing else. */
+int checkpoint_delete_all(const char *uri, struct error *err);
+
+#endif
