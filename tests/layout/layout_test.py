@@ -1,0 +1,61 @@
+"""The tree as it lies keeps the rules of rules.py. Object files come from the build whose programs are tested."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import rules
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("RINGMASTER_BIN", ROOT / "build/test/bin")).parent
+
+
+def show(wrong):
+    assert not wrong, "\n" + "\n".join(wrong)
+
+
+@pytest.fixture(name="build")
+def built_tree():
+    objects = list(rules.object_files(BUILD))
+    assert objects, f"no object files in {BUILD}: build first"
+    return BUILD
+
+
+def test_each_layer_uses_only_what_the_build_lists_for_it():
+    show(rules.check_include_graph(ROOT))
+
+
+def test_each_third_party_header_is_known_in_one_file():
+    show(rules.check_third_party(ROOT))
+
+
+def test_no_banned_call_stands_in_the_text():
+    show(rules.check_banned_text(ROOT))
+
+
+def test_no_object_calls_what_is_banned_or_has_another_place(build):
+    show(rules.check_symbols(ROOT, build))
+
+
+def test_pure_cores_touch_nothing_outside(build):
+    show(rules.check_pure_cores(ROOT, build))
+
+
+def test_functions_and_files_are_short():
+    show(rules.check_lengths(ROOT, rules.read_known(Path(__file__).parent / "known_long.txt")))
+
+
+def test_headers_compile_alone():
+    show(rules.check_headers_alone(ROOT))
+
+
+def test_everything_is_formatted():
+    show(rules.check_format(ROOT))
+
+
+def test_a_release_has_no_fault_points():
+    programs = [p for p in (ROOT / "build/release/bin").glob("ringmaster*") if p.is_file()]
+    if not programs:
+        pytest.skip("no release build here")
+    show(rules.check_no_fault_points(programs))

@@ -1,0 +1,328 @@
+"""The rules of the tree's layout, each a function that returns its violations as sentences.
+
+A tree is given by its root folder; object files by the build folder that CMake made from it. Nothing here
+knows pytest: layout_test.py holds the real tree to these rules, rules_test.py plants violations and sees
+them found.
+"""
+
+import json
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 800
+SOURCE_FOLDERS = ("common", "agent", "trainer", "cli")
+
+# Third-party headers and the folder in which one single .c file may include them.
+THIRD_PARTY = {
+    r"uv\.h": "common/loop",
+    r"libwebsockets\.h": "common/net",
+    r"curl/.*": "common/net",
+    r"jansson\.h": "common/wire",
+    r"openssl/.*": "common/os",
+    r"yaml\.h": "common/job",
+    r"(oneapi/)?dnnl/.*|dnnl.*\.h|omp\.h": "trainer/model",
+}
+
+# Headers of C and Linux. What is in neither list is refused, so that a new dependency is a decision.
+SYSTEM_HEADERS = re.compile(
+    r"(assert|ctype|errno|fenv|float|inttypes|limits|locale|math|setjmp|signal|stdalign|stdarg|stdatomic|stdbool"
+    r"|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|threads|time|wchar|wctype"
+    r"|dirent|dlfcn|endian|fcntl|fnmatch|ftw|getopt|grp|libgen|netdb|poll|pthread|pwd|sched|semaphore|spawn|syslog"
+    r"|termios|unistd|cpuid|immintrin|x86intrin|xmmintrin|emmintrin|pmmintrin|nmmintrin)\.h"
+    r"|(sys|linux|netinet|arpa|net|asm)/[a-z_]+\.h")
+
+BANNED = {"strcpy", "strcat", "sprintf", "vsprintf", "stpcpy", "atoi", "atol", "atoll", "atof", "strtok", "gets",
+          "sleep", "usleep", "nanosleep", "alloca"}
+
+# Calls with one place each: (names, the file that may, why).
+RESTRICTED = [
+    ({"getenv", "secure_getenv"}, re.compile(r"common/os/config\.c"), "the environment is read in common/os/config.c"),
+    ({"clock_gettime", "time", "gettimeofday", "clock", "timespec_get", "ftime"},
+     re.compile(r"common/os/clock\.c"), "clocks are read in common/os/clock.c"),
+    ({"exit", "_Exit", "quick_exit"}, re.compile(r"(.*/)?main\.c"), "only main.c ends the program"),
+    ({"rand", "random", "srand", "drand48", "rand_r", "lrand48"}, re.compile(r"(?!)"),
+     "chance comes from common/base/prng.h with a seed"),
+]
+
+# Pure cores: what they may use from outside the project. Memory is no business of the state machines.
+PURE_CALLS = re.compile(
+    r"mem(cpy|move|set|cmp|chr|mem)|str(len|nlen|cmp|ncmp|casecmp|ncasecmp|chr|rchr|str|spn|cspn|pbrk|error|error_r)"
+    r"|__xpg_strerror_r|v?snprintf|strto(l|ul|ll|ull|d|f|imax|umax)|__isoc\d+_strto\w+|qsort|bsearch|abs|labs|llabs"
+    r"|(sqrt|floor|ceil|trunc|round|rint|lrint|llrint|lround|llround|fabs|fmin|fmax|fmod|ldexp|frexp|scalbn|fma|copysign|isnan|isinf"
+    r"|nearbyint|ilogb)f?|__ctype_(b|tolower|toupper)_loc|to(lower|upper)|is[a-z]+|__assert_fail|__errno_location"
+    r"|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__popcountdi2|__(asan|ubsan)_\w+|htonl|ntohl")
+PURE_MEMORY = re.compile(r"malloc|calloc|realloc|free|reallocarray|strdup|strndup|aligned_alloc|abort|vasprintf")
+PURE_UNITS = [  # (source path pattern, may it allocate)
+    (re.compile(r"agent/core/.*"), False),
+    (re.compile(r"agent/rdzv/.*"), False),
+    (re.compile(r"trainer/core/.*"), False),
+    (re.compile(r"common/model/.*"), False),
+    (re.compile(r"common/base/.*"), True),
+    (re.compile(r"common/wire/message.*"), True),
+]
+
+
+@dataclass
+class Layers:
+    """What CMakeLists.txt declares: folder of each library or program -> folders that it may use."""
+
+    allowed: dict
+
+    def folder_of(self, path):
+        """The library that a file belongs to, None for a file outside all of them."""
+        folder = str(Path(path).parent)
+        return folder if folder in self.allowed else None
+
+
+def read_layers(root):
+    """Reads the rm_library and rm_program lines; what a library's dependencies use, it may use too."""
+    text = re.sub(r"#.*", "", (Path(root) / "CMakeLists.txt").read_text())
+    direct = {}
+    for kind, body in re.findall(r"\b(rm_library|rm_program)\(([^)]*)\)", text):
+        words = body.split()
+        folder = words[0] if kind == "rm_library" else words[1]
+        deps = words[words.index("DEPS") + 1:] if "DEPS" in words else []
+        direct[folder] = deps[:deps.index("LIBS")] if "LIBS" in deps else deps
+    folder_by_target = {folder.replace("/", "_"): folder for folder in direct}
+
+    def closure(folder, seen):
+        for dep in direct[folder]:
+            used = folder_by_target.get(dep)
+            if used and used not in seen:
+                seen.add(used)
+                closure(used, seen)
+        return seen
+
+    return Layers({folder: closure(folder, set()) for folder in direct})
+
+
+def sources(root, folders=SOURCE_FOLDERS, suffixes=(".c", ".h")):
+    """Paths relative to the root, sorted."""
+    root = Path(root)
+    found = (p for folder in folders for p in (root / folder).rglob("*") if p.suffix in suffixes and p.is_file())
+    return sorted(str(p.relative_to(root)) for p in found)
+
+
+def without_comments(text, keep_strings=False):
+    """C text with comments (and strings) blanked, so that words in them are not taken for code."""
+    pattern = r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+
+    def blank(match):
+        if keep_strings and match.group(0)[0] in "\"'":
+            return match.group(0)
+        return re.sub(r"[^\n]", " ", match.group(0))
+
+    return re.sub(pattern, blank, text, flags=re.DOTALL)
+
+
+def includes(root, path):
+    """(line, '"' or '<', header) of each #include of a file."""
+    text = without_comments((Path(root) / path).read_text(), keep_strings=True)
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s*(["<])([^">]+)[">]', line)
+        if match:
+            yield number, match.group(1), match.group(2)
+
+
+def check_include_graph(root):
+    """No file includes a header of a layer that its own layer does not list; programs meet only in common/."""
+    layers = read_layers(root)
+    wrong = []
+    for folder, used in sorted(layers.allowed.items()):
+        top = folder.split("/")[0]
+        wrong += [f"CMakeLists.txt: {folder} may not depend on {other}: programs meet only in common/"
+                  for other in sorted(used) if other.split("/")[0] not in ("common", top)]
+    for path in sources(root):
+        own = layers.folder_of(path)
+        if own is None:
+            wrong.append(f"{path}: lies in no library or program of CMakeLists.txt")
+            continue
+        for line, mark, header in includes(root, path):
+            if mark == "<":
+                continue
+            target = layers.folder_of(header)
+            if target is None or not (Path(root) / header).exists():
+                wrong.append(f"{path}:{line}: \"{header}\" is no header of this tree (paths start at its root)")
+            elif target != own and target not in layers.allowed[own]:
+                wrong.append(f"{path}:{line}: {own} may not use {target} (\"{header}\")")
+    return wrong
+
+
+def check_third_party(root):
+    """Each third-party header in one .c file of its folder; every other <header> is C's or Linux's."""
+    wrong, seen = [], {}
+    for path in sources(root):
+        for line, mark, header in includes(root, path):
+            if mark != "<" or SYSTEM_HEADERS.fullmatch(header):
+                continue
+            library = next((p for p in THIRD_PARTY if re.fullmatch(p, header)), None)
+            if library is None:
+                wrong.append(f"{path}:{line}: <{header}> is a dependency that nobody decided on")
+            elif not path.endswith(".c") or str(Path(path).parent) != THIRD_PARTY[library]:
+                wrong.append(f"{path}:{line}: <{header}> belongs into one .c file of {THIRD_PARTY[library]}")
+            else:
+                seen.setdefault(library, set()).add(path)
+    for library, paths in seen.items():
+        if len(paths) > 1:
+            wrong.append(f"{', '.join(sorted(paths))}: all include {library}; one file should")
+    return wrong
+
+
+def calls(text, names):
+    """(line, name) for each call of one of the names in C text; members and declarations of others aside."""
+    pattern = re.compile(r"(?<![\w.>])(" + "|".join(sorted(names)) + r")\s*\(")
+    clean = without_comments(text)
+    for match in pattern.finditer(clean):
+        yield clean.count("\n", 0, match.start()) + 1, match.group(1)
+
+
+def check_banned_text(root):
+    """Banned and restricted calls by their names in the text: a compiler may have turned the call into another.
+
+    "clock" and "time" are left to the object files: as words they are members and locals, too."""
+    wrong = []
+    for path in sources(root, SOURCE_FOLDERS + ("tests",)):
+        text = (Path(root) / path).read_text()
+        wrong += [f"{path}:{line}: {name} is banned" for line, name in calls(text, BANNED)]
+        if path.startswith("tests/"):
+            continue
+        for names, place, why in RESTRICTED:
+            if not place.fullmatch(path):
+                found = calls(text, names - {"time", "clock", "random"})
+                wrong += [f"{path}:{line}: {name}: {why}" for line, name in found]
+    return wrong
+
+
+def object_files(build):
+    """(source path, object path) of each object of the libraries and programs; tests' own are left out."""
+    for found in sorted(Path(build).glob("CMakeFiles/*.dir/**/*.c.o")):
+        inside = found.relative_to(Path(build) / "CMakeFiles")
+        source = str(Path(*inside.parts[1:]))[:-len(".o")]
+        if source.startswith(SOURCE_FOLDERS):
+            yield source, found
+
+
+def symbols(path, undefined):
+    """Names that an object uses (undefined) or offers (defined, global)."""
+    flag = "--undefined-only" if undefined else "--defined-only"
+    text = subprocess.run(["nm", "--format=posix", "--extern-only", flag, str(path)], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    return {line.split()[0].split("@")[0] for line in text.splitlines() if line.strip()}
+
+
+def check_symbols(root, build):
+    """Banned and restricted calls as the linker sees them."""
+    wrong = []
+    for source, found in object_files(build):
+        if not (Path(root) / source).exists():
+            continue  # left over from a file that is gone
+        used = {name.removeprefix("__").removesuffix("_chk") for name in symbols(found, True)}
+        wrong += [f"{source}: calls {name}, which is banned" for name in sorted(used & BANNED)]
+        for names, place, why in RESTRICTED:
+            if not place.fullmatch(source):
+                wrong += [f"{source}: calls {name}: {why}" for name in sorted(used & names)]
+    return wrong
+
+
+def check_pure_cores(root, build):
+    """The pure cores use no I/O, clock, chance or threads, and the state machines no memory of their own."""
+    objects = [(s, o) for s, o in object_files(build) if (Path(root) / s).exists()]
+    own = set().union(*(symbols(o, False) for _, o in objects)) if objects else set()
+    wrong = []
+    for source, found in objects:
+        for pattern, memory in PURE_UNITS:
+            if not pattern.fullmatch(source):
+                continue
+            for name in sorted(symbols(found, True) - own):
+                if not PURE_CALLS.fullmatch(name) and not (memory and PURE_MEMORY.fullmatch(name)):
+                    wrong.append(f"{source}: uses {name}, but is a pure core")
+    return wrong
+
+
+def check_no_fault_points(programs):
+    """A release holds no fault points: the variable that arms them is not in the programs."""
+    wrong = []
+    for program in programs:
+        used = symbols(program, False)
+        if "fault_point" in used:
+            wrong.append(f"{program}: a release program holds fault points")
+    return wrong
+
+
+def function_lengths(root, paths):
+    """[(path, name, lines)] of all C functions, by universal-ctags."""
+    if not paths:
+        return []
+    text = subprocess.run(["ctags", "--output-format=json", "--languages=C", "--langmap=C:.c.h", "--kinds-C=f",
+                           "--fields=+ne", "-f", "-", *paths], cwd=root, check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    tags = (json.loads(line) for line in text.splitlines())
+    return [(t["path"], t["name"], t["end"] - t["line"] + 1) for t in tags if "end" in t]
+
+
+def lengths_over(root, folders=SOURCE_FOLDERS + ("tests",)):
+    """{'path' or 'path function': lines} of everything that is longer than it should be."""
+    paths = sources(root, folders)
+    over = {}
+    for path in paths:
+        lines = len((Path(root) / path).read_text().splitlines())
+        if lines > FILE_LINES_MAX:
+            over[path] = lines
+    for path, name, lines in function_lengths(root, paths):
+        if lines > FUNCTION_LINES_MAX:
+            over[f"{path} {name}"] = max(lines, over.get(f"{path} {name}", 0))
+    return over
+
+
+def read_known(path):
+    """The ratchet file: 'lines path [function]' a line, '#' comments."""
+    known = {}
+    for line in Path(path).read_text().splitlines():
+        words = line.split("#")[0].split()
+        if words:
+            known[" ".join(words[1:])] = int(words[0])
+    return known
+
+
+def check_lengths(root, known):
+    """Long functions and files are the known ones, no longer than noted, and noted no longer than they are."""
+    over = lengths_over(root)
+    wrong = []
+    for name, lines in sorted(over.items()):
+        if name not in known:
+            limit = FUNCTION_LINES_MAX if " " in name else FILE_LINES_MAX
+            wrong.append(f"{name}: {lines} lines, {limit} at most")
+        elif lines > known[name]:
+            wrong.append(f"{name}: {lines} lines, grew from {known[name]}")
+    for name, lines in sorted(known.items()):
+        if over.get(name, 0) < lines:
+            now = f"is {over[name]} now" if name in over else "is long no more"
+            wrong.append(f"{name}: {now}; the ratchet file says {lines}, tighten it")
+    return wrong
+
+
+def check_headers_alone(root):
+    """Each header compiles by itself: it includes what it uses."""
+    wrong = []
+    for path in sources(root, suffixes=(".h",)):
+        done = subprocess.run(["gcc", "-std=c17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I.",
+                               "-x", "c", "-include", path, "/dev/null"], cwd=root, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT)
+        if done.returncode:
+            first = next((line for line in done.stdout.splitlines() if "error" in line), done.stdout)
+            wrong.append(f"{path}: does not compile alone: {first}")
+    return wrong
+
+
+def check_format(root):
+    """clang-format has nothing to say."""
+    wrong = []
+    for path in sources(root, SOURCE_FOLDERS + ("tests",)):
+        done = subprocess.run(["clang-format", "--dry-run", "-Werror", path], cwd=root, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode:
+            wrong.append(done.stdout.splitlines()[0] if done.stdout else path)
+    return wrong

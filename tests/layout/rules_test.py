@@ -1,0 +1,204 @@
+"""The rules find what they are for: each test plants one violation in a small tree of its own."""
+
+import subprocess
+
+import pytest
+
+import rules
+
+CMAKE = """
+rm_library(common/base)
+rm_library(common/os DEPS common_base LIBS Threads::Threads)
+rm_library(common/wire DEPS common_base LIBS PkgConfig::JANSSON)
+rm_library(agent/core DEPS common_base)
+rm_library(trainer/core DEPS common_base)
+rm_program(ringmaster-agent agent DEPS agent_core common_os)
+"""
+
+
+@pytest.fixture(name="tree")
+def small_tree(tmp_path):
+    """A tree that keeps all rules; returns a function that writes a file into it."""
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE)
+
+    def write(path, text):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+        return tmp_path
+
+    write("common/base/text.h", "#include <stddef.h>\nsize_t text_length(const char *text);\n")
+    write("common/os/disk.h", "int disk_open(const char *path);\n")
+    write("trainer/core/plan.h", "int plan_next(int step);\n")
+    write("agent/core/state.c", '#include "common/base/text.h"\n')
+    return write
+
+
+def compile_into_build(root, path):
+    build = root / "build"
+    target = path.rsplit("/", 1)[0].replace("/", "_")
+    out = build / "CMakeFiles" / f"{target}.dir" / f"{path}.o"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["gcc", "-O0", "-w", "-I", root, "-c", root / path, "-o", out], check=True)
+    return build
+
+
+def only(wrong, *words):
+    assert len(wrong) == 1, wrong
+    for word in words:
+        assert word in wrong[0]
+
+
+def test_a_clean_tree_has_no_violations(tree):
+    root = tree("agent/main.c", '#include "agent/core/state.h"\n#include "common/os/disk.h"\nint main(void)\n{\n    return 0;\n}\n')
+    tree("agent/core/state.h", "int state_step(int state);\n")
+    assert rules.check_include_graph(root) == []
+    assert rules.check_third_party(root) == []
+    assert rules.check_banned_text(root) == []
+    assert rules.check_lengths(root, {}) == []
+    assert rules.check_headers_alone(root) == []
+
+
+def test_an_upward_include_is_found(tree):
+    root = tree("common/base/text.c", '#include "common/os/disk.h"\n')
+    only(rules.check_include_graph(root), "common/base/text.c:1", "common/base may not use common/os")
+
+
+def test_a_core_that_includes_an_adapter_is_found(tree):
+    root = tree("agent/core/state.c", '#include "common/os/disk.h"\n')
+    only(rules.check_include_graph(root), "agent/core may not use common/os")
+
+
+def test_one_program_that_includes_another_is_found(tree):
+    root = tree("agent/app.c", '#include "trainer/core/plan.h"\n')
+    only(rules.check_include_graph(root), "agent may not use trainer/core")
+
+
+def test_programs_that_are_linked_to_each_other_are_found(tree):
+    root = tree("CMakeLists.txt", CMAKE + "rm_library(agent/other DEPS trainer_core)\n")
+    only(rules.check_include_graph(root), "agent/other", "meet only in common/")
+
+
+def test_dependencies_of_dependencies_are_allowed(tree):
+    root = tree("agent/app.c", '#include "common/base/text.h"\n')
+    assert rules.check_include_graph(root) == []
+
+
+def test_a_file_in_no_library_is_found(tree):
+    root = tree("common/misc/things.c", "int things;\n")
+    only(rules.check_include_graph(root), "common/misc/things.c", "no library")
+
+
+def test_an_include_in_a_comment_is_no_include(tree):
+    root = tree("common/base/text.c", '/* #include "common/os/disk.h"\n#include "agent/x.h" */\n// #include <yaml.h>\n')
+    assert rules.check_include_graph(root) == []
+    assert rules.check_third_party(root) == []
+
+
+def test_a_third_party_header_in_the_wrong_folder_is_found(tree):
+    root = tree("common/os/disk.c", "#include <jansson.h>\n")
+    only(rules.check_third_party(root), "jansson.h", "common/wire")
+
+
+def test_a_third_party_header_in_a_header_is_found(tree):
+    root = tree("common/wire/json.h", "#include <jansson.h>\n")
+    only(rules.check_third_party(root), "common/wire/json.h:1")
+
+
+def test_a_third_party_header_in_two_files_is_found(tree):
+    tree("common/wire/a.c", "#include <jansson.h>\n")
+    root = tree("common/wire/b.c", "#include <jansson.h>\n")
+    only(rules.check_third_party(root), "common/wire/a.c", "common/wire/b.c")
+
+
+def test_an_unknown_dependency_is_found(tree):
+    root = tree("common/os/disk.c", "#include <boost/config.h>\n#include <sys/mman.h>\n")
+    only(rules.check_third_party(root), "boost/config.h", "nobody decided")
+
+
+@pytest.mark.parametrize("name", sorted(rules.BANNED))
+def test_a_banned_call_is_found_in_the_text(tree, name):
+    root = tree("agent/app.c", f"void f(void)\n{{\n    x = {name}(a, b);\n}}\n")
+    only(rules.check_banned_text(root), "agent/app.c:3", name)
+
+
+def test_words_that_only_look_like_banned_calls_are_let_be(tree):
+    root = tree("agent/app.c", 'void f(void)\n{\n    p->gets(1);\n    my_strcpy(2);\n    puts("strcpy(a)"); /* atoi(x) */\n}\n')
+    assert rules.check_banned_text(root) == []
+
+
+def test_the_environment_has_one_reader(tree):
+    root = tree("agent/app.c", 'void f(void)\n{\n    getenv("X");\n}\n')
+    tree("common/os/config.c", 'void g(void)\n{\n    getenv("X");\n}\n')
+    only(rules.check_banned_text(root), "agent/app.c:3", "config.c")
+
+
+def test_a_banned_call_is_found_in_an_object(tree):
+    root = tree("agent/app.c", "char *strcpy(char *, const char *);\nchar *f(char *a, char *b)\n{\n    return (strcpy)(a, b);\n}\n")
+    build = compile_into_build(root, "agent/app.c")
+    only(rules.check_symbols(root, build), "agent/app.c", "strcpy")
+
+
+@pytest.mark.parametrize("call, why", [("time(0)", "clocks"), ("exit(1)", "only main.c"), ("getenv(0)", "environment"),
+                                       ("random()", "chance")])
+def test_a_call_out_of_its_place_is_found_in_an_object(tree, call, why):
+    root = tree("agent/app.c", f"void f(void)\n{{\n    {call};\n}}\n")
+    build = compile_into_build(root, "agent/app.c")
+    only(rules.check_symbols(root, build), "agent/app.c", why)
+
+
+def test_main_may_exit_and_the_clock_may_be_read_in_its_file(tree):
+    root = tree("agent/main.c", "void f(void)\n{\n    exit(1);\n}\n")
+    tree("common/os/clock.c", "void g(void)\n{\n    time(0);\n}\n")
+    compile_into_build(root, "agent/main.c")
+    build = compile_into_build(root, "common/os/clock.c")
+    assert rules.check_symbols(root, build) == []
+
+
+@pytest.mark.parametrize("call", ["read(0, 0, 0)", "clock_gettime(0, 0)", "pthread_create(0, 0, 0, 0)", "malloc(1)",
+                                  "printf(\"x %d\", 1)", "rand()"])
+def test_a_pure_core_that_reaches_out_is_found(tree, call):
+    root = tree("agent/core/state.c", f"void f(void)\n{{\n    g({call});\n}}\nvoid g(long x)\n{{\n}}\n")
+    build = compile_into_build(root, "agent/core/state.c")
+    only(rules.check_pure_cores(root, build), "agent/core/state.c", "pure core")
+
+
+def test_a_pure_core_may_use_memory_functions_and_the_projects_own(tree):
+    tree("common/base/text.c", "long text_length(char *t)\n{\n    return strlen(t) + (long)malloc(1);\n}\n")
+    root = tree("agent/core/state.c", "void f(char *a, char *b)\n{\n    memcpy(a, b, text_length(b));\n}\n")
+    compile_into_build(root, "common/base/text.c")
+    build = compile_into_build(root, "agent/core/state.c")
+    assert rules.check_pure_cores(root, build) == []
+
+
+def test_a_long_function_and_a_long_file_are_found(tree):
+    body = "    x++;\n" * 70
+    root = tree("agent/app.c", f"int x;\nvoid f(void)\n{{\n{body}}}\n")
+    only(rules.check_lengths(root, {}), "agent/app.c f: 73 lines")
+    root = tree("agent/app.c", "int x;\n" + "/* */\n" * 800)
+    only(rules.check_lengths(root, {}), "agent/app.c: 801 lines")
+
+
+def test_the_ratchet_only_tightens(tree):
+    root = tree("agent/app.c", "int x;\nvoid f(void)\n{\n" + "    x++;\n" * 70 + "}\n")
+    assert rules.check_lengths(root, {"agent/app.c f": 73}) == []
+    only(rules.check_lengths(root, {"agent/app.c f": 72}), "grew from 72")
+    only(rules.check_lengths(root, {"agent/app.c f": 80}), "is 73 now", "tighten")
+    only(rules.check_lengths(root, {"agent/app.c f": 73, "agent/gone.c g": 75}), "is long no more")
+
+
+def test_a_header_that_leans_on_others_is_found(tree):
+    root = tree("common/base/table.h", "size_t table_size(void);\n")
+    only(rules.check_headers_alone(root), "common/base/table.h", "alone")
+
+
+def test_unformatted_text_is_found(tree):
+    tree(".clang-format", "BasedOnStyle: LLVM\nIndentWidth: 4\n")
+    tree("agent/core/state.c", '#include "common/base/text.h"\n')
+    root = tree("agent/app.c", "int    x ;\n")
+    only(rules.check_format(root), "agent/app.c:1")
+
+
+def test_a_release_with_fault_points_is_found(tree):
+    root = tree("agent/app.c", "void fault_point(const char *name)\n{\n}\nint main(void)\n{\n    return 0;\n}\n")
+    build = compile_into_build(root, "agent/app.c")
+    only(rules.check_no_fault_points([build / "CMakeFiles/agent.dir/agent/app.c.o"]), "fault points")
