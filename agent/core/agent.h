@@ -1,0 +1,93 @@
+/* The agent's mind: how one worker's trainer lives, and what it and the coordinator hear of each other.
+ *
+ * Pure: agent_step takes one event and the time and fills *out with actions in order; the shell (agent/app.c)
+ * owns the sockets, the child process, the memfds and the store threads. No I/O, no clock, no chance, no
+ * allocation. After each step arm one timer for agent_deadline and deliver AGENT_TICK.
+ *
+ * The trainer's state memfd outlives it: a dead trainer is replaced at once by another one on the same
+ * memory, and the worker says hello again with what that one holds. The connection to the coordinator may
+ * break: the agent tries again (AGENT_CONNECT) until lost_after has passed, then the coordinator counts as
+ * lost: the trainer is ended and the agent exits 4 naming the newest published checkpoint. A message of a
+ * lower term than one obeyed before is ignored, and so is a form of an older generation.
+ *
+ * What the shell adds: nonce and proof of `hello`, key and spec of `setup`, pids. It hands in coordinator
+ * messages only after `welcome` was verified (AGENT_CONNECTED is delivered when `challenge` has come: the
+ * core answers with hello; the shell verifies welcome and hands it in like any other message; a wrong proof
+ * is AGENT_REFUSED). */
+#ifndef RM_AGENT_CORE_H
+#define RM_AGENT_CORE_H
+
+#include "common/wire/message.h"
+
+struct agent_settings {
+    char job[64];
+    int worker, attempt;
+    uint64_t incarnation; /* random, from the shell */
+    int64_t agent_pid;
+    rm_time heartbeat, lost_after;   /* ns */
+    char checkpoint_uri[RM_URI_MAX]; /* for sentences */
+};
+
+enum agent_event_kind {
+    AGENT_START,
+    AGENT_CONNECTED,    /* challenge has come: say hello */
+    AGENT_DISCONNECTED, /* also: an attempt to connect failed */
+    AGENT_REFUSED,      /* welcome's proof is wrong: someone else's coordinator; text */
+    AGENT_CONTROL,      /* message from the coordinator */
+    AGENT_LINK,         /* message from the trainer */
+    AGENT_TRAINER_EXIT, /* text: "killed by signal 9"; code: its exit code, or -1 by a signal */
+    AGENT_TERM,         /* SIGTERM: leave; deadline (ns from now, 0 unknown) */
+    AGENT_LISTED,       /* ok, message->checkpoints (borrowed), or text */
+    AGENT_LOADED,    /* ok, message->loaded (borrowed): it lies in the snapshot memfd; else step and text */
+    AGENT_WRITTEN,   /* ok, message->checkpointed (borrowed); else step and text */
+    AGENT_PUBLISHED, /* ok, message->published (borrowed); else step and text */
+    AGENT_TICK,
+};
+
+struct agent_event {
+    enum agent_event_kind kind;
+    const struct message *message; /* borrowed for the call; NULL where the kind has none */
+    bool ok;                       /* of store work */
+    int64_t step;                  /* of store work that failed */
+    bool final;                    /* of store work that failed */
+    int code;                      /* AGENT_TRAINER_EXIT */
+    rm_time deadline;              /* AGENT_TERM */
+    char text[MSG_DETAIL_MAX];
+};
+
+enum agent_action_kind {
+    AGENT_CONNECT,      /* to the coordinator; answered by CONNECTED or DISCONNECTED */
+    AGENT_SEND_CONTROL, /* message, to the coordinator; dropped by the shell where there is no connection */
+    AGENT_SEND_LINK,    /* message, to the trainer */
+    AGENT_SPAWN,        /* start a trainer; `setup` follows as SEND_LINK */
+    AGENT_KILL,         /* SIGKILL to the trainer; answered by TRAINER_EXIT */
+    AGENT_LIST,         /* checkpoints; answered by LISTED */
+    AGENT_LOAD,         /* message is the `form`: load resume.step into the snapshot memfd, verified */
+    AGENT_WRITE,        /* message is the `snapshot`: write that slice; answered by WRITTEN */
+    AGENT_PUBLISH,      /* message is the `publish`; answered by PUBLISHED */
+    AGENT_EXIT,         /* exit_code, text ("" for 0): end the trainer if there is one, then the process */
+};
+
+struct agent_action {
+    enum agent_action_kind kind;
+    int exit_code;
+    char text[MSG_DETAIL_MAX];
+    struct message message;
+};
+
+enum { AGENT_ACTIONS_MAX = 96 };
+
+struct agent_out {
+    int count;
+    struct agent_action action[AGENT_ACTIONS_MAX]; /* large: allocate once */
+};
+
+struct agent;
+
+struct agent *agent_open(const struct agent_settings *settings); /* heap; the only allocation */
+void agent_free(struct agent *st);
+void agent_step(struct agent *st, const struct agent_event *event, rm_time now, struct agent_out *out);
+rm_time agent_deadline(const struct agent *st);
+const char *agent_why(const struct agent *st); /* the newest verdict in one sentence, for the log */
+
+#endif

@@ -1,0 +1,201 @@
+/* The coordinator's mind: who is in the ring, at which generation, from which step, and why.
+ *
+ * A pure state machine. rdzv_step takes one event and the time, changes *st and fills *out with actions in
+ * the order in which they are to be done; the shell (agent/coordinator.c) owns sockets, timers and crypto.
+ * After every step the shell arms one timer for rdzv_deadline and delivers RDZV_TICK then (a tick too early
+ * or too many does no harm). No I/O, no clock, no chance, no allocation.
+ *
+ *     rdzv_init(st, &settings, now);                  st and out are large (out: MiB): allocate them once
+ *     for each event: rdzv_step(st, &event, now, out); for each out->action: do it; arm rdzv_deadline(st)
+ *
+ * The shell's part: a connection gets `challenge` from the shell at once; its first `hello` is verified by
+ * the shell and only then handed in as RDZV_MESSAGE. Later frames (more hellos of the same agent too) are
+ * handed in as they come. The core answers the first hello with `welcome` (proof filled by the shell: it
+ * knows the agent's nonce) or with `abandon` and a close. Connection ids are the shell's, >= 0, not reused
+ * while the core may still name them (a counter). RDZV_CLOSED is delivered once for every connection that was
+ * handed in, whoever closed it. `send` to a connection that closed meanwhile is dropped by the shell.
+ *
+ * The end: RDZV_END carries the exit code; the shell lets what was sent leave (bounded) and exits with it. */
+#ifndef RM_AGENT_RDZV_H
+#define RM_AGENT_RDZV_H
+
+#include "common/wire/message.h"
+
+enum rdzv_state {
+    RDZV_RECOVERING, /* format only: a successor coordinator collects hellos */
+    RDZV_GATHERING,
+    RDZV_FORMING,
+    RDZV_TRAINING,
+    RDZV_QUIESCING,
+    RDZV_SAVING,
+    RDZV_FINISHED,
+    RDZV_FAILED,
+    RDZV_STATES
+};
+
+struct rdzv_settings {
+    char job[64];
+    int64_t term;
+    int workers_min, workers_max, workers_target, lanes;
+    int64_t steps;
+    bool exact;                /* reduction: exact */
+    bool allow_mixed_hardware; /* do not refuse another fingerprint */
+    bool resume;               /* false: never load a checkpoint, start from the seed */
+    int64_t evaluation_every;  /* steps; 0 never */
+    int64_t checkpoint_every;  /* steps; 0 never */
+    rm_time join_window, heartbeat, lost_after, form_timeout, start_timeout; /* ns, all above 0 */
+    int max_restarts;
+    rm_time within;
+};
+
+enum rdzv_cause {
+    CAUSE_NONE,
+    CAUSE_WORKER_LOST,
+    CAUSE_WORKER_LEFT,
+    CAUSE_WORKER_JOINED,
+    CAUSE_TRAINER_EXIT,
+    CAUSE_HANG,
+    CAUSE_RING_ERROR,
+    CAUSE_COORDINATOR_LOST,
+    CAUSES
+};
+const char *rdzv_cause_name(enum rdzv_cause cause); /* "WorkerLost" */
+
+enum rdzv_event_kind {
+    RDZV_MESSAGE,   /* conn, message: verified */
+    RDZV_CLOSED,    /* conn */
+    RDZV_EXPECT,    /* expect: who lives or is on the way */
+    RDZV_ACT,       /* act: a drill is about to be done */
+    RDZV_INTERRUPT, /* a person wants it saved and ended */
+    RDZV_TICK,      /* time passed */
+};
+
+struct rdzv_expect {
+    int count;
+    struct {
+        int worker, attempt;
+    } worker[RM_WORKERS_MAX];
+};
+
+struct rdzv_event {
+    enum rdzv_event_kind kind;
+    int conn;
+    const struct message *message; /* borrowed for the call */
+    struct rdzv_expect expect;
+    struct {
+        enum rdzv_cause cause;
+        int worker;
+        rm_time at;
+    } act;
+};
+
+/* What the world is told: cli.md's events, and some between coordinator and run. */
+enum rdzv_tell_kind {
+    TELL_RING_FORMED,
+    TELL_STEP,
+    TELL_WORKER_LOST,
+    TELL_WORKER_LEFT,
+    TELL_WORKER_JOINED,
+    TELL_JOIN_SKIPPED,
+    TELL_EVALUATED,
+    TELL_CHECKPOINT_SAVED,
+    TELL_RECOVERED,
+    TELL_WAITING,
+    TELL_FAILED,
+    TELL_INTERRUPTED,
+    TELL_COMPLETE,
+    TELL_WORKER_FAILED,      /* internal: a failure of this worker was counted */
+    TELL_RELEASED,           /* internal: this worker may exit */
+    TELL_CHECKPOINT_LOADED,  /* internal: the ring starts from this checkpoint */
+    TELL_CHECKPOINT_REFUSED, /* internal: this one did not load; text says why */
+    TELLS
+};
+
+struct rdzv_recovery {
+    enum rdzv_cause cause;
+    rm_time detect, agree, ring, state, first_step, total;
+    int64_t steps_redone;
+};
+
+struct rdzv_told_member {
+    int worker;
+    int64_t agent_pid, trainer_pid;
+};
+
+struct rdzv_tell {
+    enum rdzv_tell_kind kind;
+    int64_t step;
+    int worker, attempt;
+    int exit_code; /* TELL_FAILED */
+    int world;     /* STEP, RING_FORMED */
+    double loss;   /* STEP, EVALUATED, COMPLETE; NaN where unknown (printed as null) */
+    double tokens_per_second;
+    struct msg_generation generation;
+    bool final, exact;
+    int64_t bytes; /* CHECKPOINT_SAVED */
+    rm_time took;
+    double goodput; /* COMPLETE: 0..1 */
+    uint8_t digest[RM_HASH_BYTES];
+    struct rdzv_recovery recovery;
+    int members; /* RING_FORMED */
+    struct rdzv_told_member member[RM_WORKERS_MAX];
+    char text[MSG_DETAIL_MAX]; /* cause of a lost, left or joined worker; reason */
+};
+
+enum rdzv_action_kind { RDZV_SEND, RDZV_CLOSE, RDZV_TELL, RDZV_END };
+
+struct rdzv_action {
+    enum rdzv_action_kind kind;
+    union {
+        struct {
+            int count; /* the same message to each */
+            int conn[RM_WORKERS_MAX];
+            struct message message;
+        } send;
+        int close; /* conn, after what was sent to it */
+        struct rdzv_tell tell;
+        struct {
+            int exit_code;
+            char why[MSG_DETAIL_MAX]; /* "" for exit 0 */
+        } end;
+    };
+};
+
+enum { RDZV_ACTIONS_MAX = 256 };
+
+struct rdzv_out {
+    int count;
+    struct rdzv_action action[RDZV_ACTIONS_MAX];
+};
+
+/* Where the time went, ns. Their sum is the job's age. */
+struct rdzv_goodput {
+    rm_time productive, checkpoint, recovery, waiting, rework;
+};
+
+struct rdzv;
+
+struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now); /* heap; the only allocation */
+void rdzv_free(struct rdzv *st);
+void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, struct rdzv_out *out);
+rm_time rdzv_deadline(const struct rdzv *st); /* RM_NEVER: nothing to wait for */
+
+enum rdzv_state rdzv_state(const struct rdzv *st);
+const char *rdzv_why(const struct rdzv *st); /* the newest verdict in one sentence */
+const char *rdzv_state_name(enum rdzv_state state);
+/* Whether the table has an edge from one to the other; docs/protocol.md prints it. */
+bool rdzv_may_move(enum rdzv_state from, enum rdzv_state to);
+/* The state table as the Markdown of docs/protocol.md. */
+void rdzv_print_states(struct str *out);
+
+/* Text side, for the shell: cli.md's JSON line of a tell (without the newline; checkpoint uris are built from
+ * checkpoint_uri), a line from run's pipe as an event (ERR_PROTOCOL), /v1/status. These allocate. */
+void rdzv_tell_print(const struct rdzv_tell *tell, int64_t wall_ms, const char *checkpoint_uri,
+                     struct str *out);
+int rdzv_command_read(struct rdzv_event *ret, const char *text, size_t length, struct error *err);
+void rdzv_status_print(const struct rdzv *st, rm_time now, struct str *out);
+struct rdzv_goodput rdzv_goodput(const struct rdzv *st, rm_time now);
+/* The same numbers as OpenMetrics text, for /metrics. */
+void rdzv_metrics_print(const struct rdzv *st, rm_time now, struct str *out);
+
+#endif

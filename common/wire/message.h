@@ -1,0 +1,375 @@
+/* Every message between coordinator, agent and trainer, as one tagged struct with one codec.
+ *
+ * Control messages (coordinator <-> agent) travel as JSON text frames over WebSocket, link messages (agent
+ * <-> trainer) as length-prefixed JSON over a Unix socket; several types are used on both. A struct message
+ * owns nothing: it has fixed-size members with the ceilings of limits.h and below and may be copied by
+ * assignment. It is large (tens of KiB): keep it out of deep stacks.
+ *
+ * message_write adds one line of JSON to out. message_read fills *ret from untrusted text: every member that
+ * the type needs must be there, of its kind and within its bounds, else ERR_PROTOCOL with a sentence and *ret
+ * is undefined. Members that the type does not know are ignored, so that newer programs may say more.
+ * 64-bit identities and hashes are hex strings in JSON; steps and times are integers. Pure but for the memory
+ * that JSON takes. docs/protocol.md tells who sends what and when. */
+#ifndef RM_WIRE_MESSAGE_H
+#define RM_WIRE_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/base/limits.h"
+#include "common/base/str.h"
+#include "common/base/time.h"
+
+enum {
+    MSG_PROTOCOL = 1,        /* version that hello and setup carry; another one is refused by name */
+    MSG_NONCE_BYTES = 32,    /* of challenge and hello */
+    MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
+    MSG_FILE_MAX = 48,       /* a checkpoint's file name inside its folder, with its NUL */
+    MSG_PIECES_PER_PART = 4, /* byte ranges that one worker writes for a checkpoint at most */
+    MSG_PIECES_MAX = MSG_PIECES_PER_PART * RM_WORKERS_MAX,
+    MSG_SPEC_MAX = 16 * 1024, /* the job's canonical JSON inside setup, with its NUL */
+};
+
+enum msg_type {
+    /* coordinator -> agent */
+    MSG_CHALLENGE,
+    MSG_WELCOME,
+    MSG_ACK,
+    MSG_STOP, /* also agent -> trainer */
+    MSG_FORM, /* also agent -> trainer */
+    MSG_GO,   /* also agent -> trainer */
+    MSG_SAVE, /* also agent -> trainer */
+    MSG_LIST, /* name the checkpoints that you can read */
+    MSG_PUBLISH,
+    MSG_RELEASE, /* also agent -> trainer: exit 0 */
+    MSG_ABANDON,
+    /* agent -> coordinator */
+    MSG_HELLO,
+    MSG_HEARTBEAT, /* also trainer -> agent */
+    MSG_PROGRESS,  /* also trainer -> agent */
+    MSG_EVALUATED, /* also trainer -> agent */
+    MSG_LEAVING,
+    MSG_FAULT,   /* also trainer -> agent */
+    MSG_STOPPED, /* also trainer -> agent */
+    MSG_READY,   /* also trainer -> agent */
+    MSG_CHECKPOINTS,
+    MSG_CHECKPOINTED,
+    MSG_PUBLISHED,
+    MSG_FINISHED, /* also trainer -> agent */
+    /* agent -> trainer */
+    MSG_SETUP,
+    MSG_LOADED,
+    MSG_SNAPSHOT_FREE,
+    /* trainer -> agent */
+    MSG_UP,
+    MSG_SNAPSHOT,
+    MSG_TYPES
+};
+
+/* (term, n), compared in that order; {0, 0} is none. */
+struct msg_generation {
+    int64_t term, n;
+};
+
+static inline int generation_compare(struct msg_generation a, struct msg_generation b)
+{
+    if (a.term != b.term)
+        return a.term < b.term ? -1 : 1;
+    return a.n < b.n ? -1 : a.n > b.n;
+}
+
+/* A whole state that somebody holds in memory or in a checkpoint. */
+struct msg_state {
+    bool held; /* false: nothing, the rest is zero */
+    int64_t step;
+    uint8_t lineage[RM_HASH_BYTES];
+};
+
+enum msg_role {
+    ROLE_KEEP,     /* holds the resume step already */
+    ROLE_CATCH_UP, /* one step behind: fetch the kept update of the resume step from sources[0] */
+    ROLE_RECEIVE,  /* fetch parameters and moments from all sources, a slice from each */
+    ROLE_LOAD,     /* take the checkpoint that the agent loads (agent sends `loaded` after `form`) */
+    ROLE_INIT,     /* nothing exists: start from the seed or from model.init, step 0 */
+};
+
+enum msg_stop_at {
+    STOP_NOW,      /* abort what is in flight and report */
+    STOP_BOUNDARY, /* raise the stop flag in the next reduction; all stop after that same step */
+};
+
+enum msg_phase {
+    PHASE_IDLE,     /* trainer up, never formed; also: no trainer */
+    PHASE_STOPPED,  /* out of the ring, state at rest */
+    PHASE_FORMING,  /* connecting and receiving */
+    PHASE_READY,    /* waiting for go */
+    PHASE_TRAINING, /* stepping, evaluating or finished inside a ring */
+};
+
+enum msg_fault_kind {
+    FAULT_TRAINER_EXIT, /* the agent's trainer died; the agent starts another one */
+    FAULT_RING,         /* a ring connection or a transfer broke; peer names the worker or is -1 */
+    FAULT_STORAGE,      /* a checkpoint can't be written, read or verified */
+    FAULT_NOT_FINITE,   /* NaN or Inf in loss or gradient; detail names step, lane and tensor */
+    FAULT_LINEAGE,      /* ranks disagree on the state that they train on */
+    FAULT_DATA,         /* the training data are gone or changed */
+    FAULT_HANG,         /* format only */
+};
+
+struct msg_member {
+    int worker, attempt;
+    uint64_t incarnation;         /* of its agent */
+    char address[RM_ADDRESS_MAX]; /* of its trainer's data port */
+    enum msg_role role;           /* meaningless in `sources` */
+};
+
+/* A byte range of a checkpoint's file and the SHA-256 of its bytes. */
+struct msg_piece {
+    char file[MSG_FILE_MAX];
+    int64_t offset, bytes;
+    uint8_t sha256[RM_HASH_BYTES];
+};
+
+struct msg_challenge {
+    uint8_t nonce[MSG_NONCE_BYTES];
+};
+
+struct msg_welcome {
+    uint8_t proof[RM_HASH_BYTES]; /* over the agent's nonce; filled by the coordinator's shell */
+};
+
+struct msg_ack {
+    int64_t step;      /* every progress up to here is known */
+    int64_t evaluated; /* and every evaluation up to here; -1 none */
+};
+
+struct msg_stop {
+    int64_t round; /* grows with every QUIESCING; echoed by `stopped` */
+    enum msg_stop_at at;
+};
+
+struct msg_form {
+    int count;
+    struct msg_member member[RM_WORKERS_MAX]; /* in rank order; each finds itself and its role by worker */
+    struct msg_state resume;                  /* step and lineage; held is false for ROLE_INIT */
+    int sources_count;
+    struct msg_member source[RM_WORKERS_MAX]; /* who serves the state; may hold one that leaves */
+    int64_t evaluated; /* highest step whose evaluation is known, -1 none: it is not evaluated again */
+    int64_t saved;     /* highest published checkpoint, -1 none: a periodic one above it is still due */
+};
+
+/* Worker at index i of `worker` saves part i of count: slice model_part(parameters, i, count). */
+struct msg_save {
+    int64_t step;
+    bool final; /* into final/ */
+    int count;
+    int worker[RM_WORKERS_MAX];
+};
+
+struct msg_publish {
+    int64_t step;
+    bool final, exact;
+    uint8_t lineage[RM_HASH_BYTES];
+    int tensors;
+    int8_t k[RM_TENSORS_MAX]; /* exponents per tensor */
+    int count;
+    struct msg_piece piece[MSG_PIECES_MAX];
+};
+
+struct msg_abandon {
+    int exit_code; /* the agent's */
+    char why[MSG_DETAIL_MAX];
+};
+
+struct msg_hello {
+    int protocol;
+    char job[64];
+    int worker, attempt;
+    uint64_t incarnation;
+    uint8_t nonce[MSG_NONCE_BYTES]; /* nonce and proof are filled by the agent's shell */
+    uint8_t proof[RM_HASH_BYTES];
+    int64_t agent_pid, trainer_pid; /* trainer_pid 0: no trainer is up; address and the rest are empty */
+    char address[RM_ADDRESS_MAX];   /* of the trainer's data port */
+    char fingerprint[RM_FINGERPRINT_MAX]; /* numerics */
+    char data_sha256[RM_HASH_HEX];        /* content of the training data */
+    struct msg_generation ring;           /* newest generation that it was asked to form; {0,0} none */
+    enum msg_phase phase;
+    struct msg_state state; /* what the trainer's memory held when last heard of */
+    bool finished;
+};
+
+struct msg_heartbeat {
+    int64_t step, counter; /* counter: grows while the trainer moves */
+    enum msg_phase phase;
+    int waiting_for; /* worker whose data it waits for, -1 none */
+    int64_t bytes;   /* received while forming */
+};
+
+struct msg_progress {
+    int64_t step; /* committed just now */
+    double loss;
+    bool loss_known;   /* false: taken over from a state whose loss is not known */
+    int64_t tokens;    /* of the whole step, all workers */
+    rm_time step_time; /* wall time of the step here, ns */
+    int64_t rescaled;  /* passes run again for scale, counted since the trainer's start */
+};
+
+struct msg_evaluated {
+    int64_t step;
+    double loss;
+};
+
+struct msg_leaving {
+    char reason[64];  /* "SIGTERM" */
+    rm_time deadline; /* how long it can still wait, ns; 0 unknown */
+};
+
+struct msg_fault {
+    enum msg_fault_kind kind;
+    int peer;     /* worker that is blamed, -1 none */
+    int64_t step; /* of the checkpoint (FAULT_STORAGE) or of the step that failed */
+    char detail[MSG_DETAIL_MAX];
+};
+
+struct msg_stopped {
+    int64_t round; /* on the link: the newest stop's */
+    struct msg_state state;
+    int64_t update_step; /* step whose kept update it can serve, -1 none */
+    int64_t trainer_pid; /* filled by the agent */
+    bool discarded;      /* a pass of step + 1 was in flight and is thrown away */
+};
+
+struct msg_ready {
+    struct msg_state state;
+    int64_t trainer_pid;           /* filled by the agent */
+    rm_time ring_time, state_time; /* spent on connections and on the state, ns */
+};
+
+struct msg_checkpoint {
+    int64_t step;
+    bool final;
+    uint8_t lineage[RM_HASH_BYTES];
+    char fingerprint[RM_FINGERPRINT_MAX];
+};
+
+struct msg_checkpoints {
+    int count; /* newest first */
+    struct msg_checkpoint checkpoint[RM_CHECKPOINTS_LISTED];
+};
+
+struct msg_checkpointed {
+    int64_t step;
+    bool final, exact;
+    uint8_t lineage[RM_HASH_BYTES];
+    int tensors;
+    int8_t k[RM_TENSORS_MAX];
+    int part, parts;
+    int count;
+    struct msg_piece piece[MSG_PIECES_PER_PART];
+};
+
+struct msg_published {
+    int64_t step;
+    bool final;
+    int64_t bytes;
+    rm_time took;
+};
+
+struct msg_finished {
+    int64_t step;
+    uint8_t digest[RM_HASH_BYTES]; /* weightsSha256 */
+    double loss;                   /* of the last step; see loss_known */
+    bool loss_known, exact;
+};
+
+struct msg_setup {
+    int protocol;
+    int worker, attempt;
+    int restarts; /* trainers of this agent before this one; above 0 the trainer keeps clear of fault points
+                   */
+    uint64_t incarnation;
+    char data_sha256[RM_HASH_HEX]; /* known from an earlier trainer of this agent, or "" */
+    char key[2 * 32 + 1];          /* the job key in hex; key and spec are filled by the agent's shell */
+    char spec[MSG_SPEC_MAX];
+};
+
+/* The snapshot memory holds this verified checkpoint: params | m | v. */
+struct msg_loaded {
+    struct msg_state state;
+    bool exact;
+    int tensors;
+    int8_t k[RM_TENSORS_MAX];
+};
+
+struct msg_up {
+    int64_t pid;
+    char fingerprint[RM_FINGERPRINT_MAX];
+    char address[RM_ADDRESS_MAX];
+    struct msg_state state;
+    char data_sha256[RM_HASH_HEX];
+    int64_t parameters;
+};
+
+/* The snapshot memory holds flat range [first, first + count) of params, m and v, each at its place. */
+struct msg_snapshot {
+    struct msg_state state;
+    bool final, exact;
+    int64_t first, count;
+    int part, parts;
+    int tensors;
+    int8_t k[RM_TENSORS_MAX];
+};
+
+struct message {
+    enum msg_type type;
+    int64_t term; /* of the coordinator that speaks, or that is answered; 0 on the link */
+    struct msg_generation
+        generation; /* that form, go, ready, stopped, progress, fault... are about; {0,0} none */
+    union {
+        struct msg_challenge challenge;
+        struct msg_welcome welcome;
+        struct msg_ack ack;
+        struct msg_stop stop;
+        struct msg_form form;
+        struct msg_save save;
+        struct msg_publish publish;
+        struct msg_abandon abandon;
+        struct msg_hello hello;
+        struct msg_heartbeat heartbeat;
+        struct msg_progress progress;
+        struct msg_evaluated evaluated;
+        struct msg_leaving leaving;
+        struct msg_fault fault;
+        struct msg_stopped stopped;
+        struct msg_ready ready;
+        struct msg_checkpoints checkpoints;
+        struct msg_checkpointed checkpointed;
+        struct msg_published published;
+        struct msg_finished finished;
+        struct msg_setup setup;
+        struct msg_loaded loaded;
+        struct msg_up up;
+        struct msg_snapshot snapshot;
+    }; /* go, list, release and snapshotFree carry nothing */
+};
+
+const char *msg_type_name(enum msg_type type); /* "stopped" */
+const char *msg_role_name(enum msg_role role); /* "catch-up" */
+const char *msg_phase_name(enum msg_phase phase);
+const char *msg_fault_name(enum msg_fault_kind kind); /* "trainer-exit" */
+
+void message_write(const struct message *message, struct str *out);
+int message_read(struct message *ret, const char *text, size_t length, struct error *err);
+
+/* One short line for logs and traces: "stopped round=3 step=17". */
+void message_describe(const struct message *message, char *out, size_t size);
+
+static inline bool msg_state_equal(const struct msg_state *a, const struct msg_state *b)
+{
+    return a->held == b->held &&
+           (!a->held || (a->step == b->step && !__builtin_memcmp(a->lineage, b->lineage, RM_HASH_BYTES)));
+}
+
+#endif

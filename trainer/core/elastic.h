@@ -1,0 +1,124 @@
+/* The trainer's mind: what its compute thread does next, and what the agent is told.
+ *
+ * Pure: elastic_step takes one event and fills *out with actions in order; the shell (trainer/train_loop.c)
+ * owns the link, the ring, the state and the compute thread. One command at a time is under way on the
+ * compute thread; its result comes back as ELASTIC_DONE. ELASTIC_ABORT asks that the command in flight be
+ * given up soon (sets the abort word of ring and transfer): it still comes back as ELASTIC_DONE, as
+ * OUTCOME_ABORTED or, where it completed all the same, as OUTCOME_OK, and the core takes either.
+ * ELASTIC_RAISE_STOP sets an atomic flag that the step in flight (and later ones until the next CMD_CONNECT)
+ * adds to its reduction's stop flag.
+ *
+ * A step is atomic for the core: DONE(CMD_STEP, OUTCOME_OK) means committed; anything else means that
+ * state(step) stands as before. Time is not needed: what hangs is judged elsewhere. */
+#ifndef RM_TRAINER_ELASTIC_H
+#define RM_TRAINER_ELASTIC_H
+
+#include "common/wire/message.h"
+
+struct elastic_settings {
+    int worker;
+    int64_t steps;
+    int64_t evaluation_every; /* steps; 0 never */
+    int64_t checkpoint_every; /* steps; 0 never */
+};
+
+enum elastic_command {
+    CMD_NONE,
+    CMD_INIT,     /* state(0) from the seed or model.init */
+    CMD_LOAD,     /* state from the snapshot memfd: loaded */
+    CMD_RECEIVE,  /* state from form.source, a slice from each; expects form.resume */
+    CMD_CATCH_UP, /* the kept update of form.resume.step from form.source[0]; must end in its lineage */
+    CMD_CONNECT,  /* close the old ring, connect the ring of `form` (clears abort and stop flag first) */
+    CMD_STEP,     /* one step: lanes, reduce, (rescaled pass,) commit */
+    CMD_EVALUATE, /* the held-out loss of the state, with the ring */
+    CMD_SNAPSHOT, /* copy slice `part` of `parts` into the snapshot memfd */
+    CMD_DIGEST,   /* SHA-256 of the parameters */
+    CMD_DROP,     /* the state is not to be trusted: hold nothing */
+};
+
+enum elastic_outcome {
+    OUTCOME_OK,
+    OUTCOME_ABORTED,
+    OUTCOME_PEER,       /* a connection or a source broke; peer: worker or -1 */
+    OUTCOME_NOT_FINITE, /* CMD_STEP; text names step, lane, tensor */
+    OUTCOME_LINEAGE,    /* CMD_STEP: ranks disagree; minority: this rank's state is not the majority's.
+                           CMD_CATCH_UP, CMD_RECEIVE: the result is not of the lineage asked for */
+    OUTCOME_FAILED,     /* anything else (memory, data gone): text, code is an enum error_code */
+};
+
+/* The result of a command. `state` is always what the memory holds after it. */
+struct elastic_result {
+    enum elastic_command command;
+    enum elastic_outcome outcome;
+    struct msg_state state;
+    int64_t update_step; /* step whose kept update it can serve, -1 none */
+    int peer;
+    bool minority;
+    enum error_code code;
+    char text[MSG_DETAIL_MAX];
+    bool stop;   /* CMD_STEP: the stop flag's sum was not 0: all stop after this step */
+    double loss; /* CMD_STEP, CMD_EVALUATE */
+    int64_t tokens, rescaled;
+    rm_time took;                  /* wall time of the command, ns */
+    uint8_t digest[RM_HASH_BYTES]; /* CMD_DIGEST */
+    struct msg_snapshot
+        snapshot; /* CMD_SNAPSHOT: state, exact, first, count, k filled; part, parts, final by the core */
+};
+
+enum elastic_event_kind {
+    ELASTIC_OPENED,    /* the state is open and repaired: `up` (borrowed, filled) is told; loss of its step if
+                          known */
+    ELASTIC_LINK,      /* message from the agent */
+    ELASTIC_DONE,      /* result */
+    ELASTIC_PEER_GONE, /* a ring socket ended while computing; peer: worker or -1 */
+};
+
+struct elastic_event {
+    enum elastic_event_kind kind;
+    const struct message *message;       /* LINK, or the `up` of OPENED; borrowed for the call */
+    const struct elastic_result *result; /* DONE; borrowed */
+    int peer;
+    int64_t update_step; /* OPENED */
+    bool loss_known;     /* OPENED: `loss` is that of state.step (from the kept header words) */
+    double loss;
+    int64_t tokens; /* OPENED: of one step, for the progress told again */
+};
+
+enum elastic_action_kind {
+    ELASTIC_RUN,        /* start `command` on the compute thread (which is idle) */
+    ELASTIC_ABORT,      /* give up the command in flight */
+    ELASTIC_RAISE_STOP, /* the next reduction carries the stop flag */
+    ELASTIC_SEND,       /* message, to the agent */
+    ELASTIC_EXIT,       /* code */
+};
+
+struct elastic_action {
+    enum elastic_action_kind kind;
+    enum elastic_command command;
+    const struct message
+        *form; /* CONNECT, RECEIVE, CATCH_UP: the core's copy; stays until the command is done */
+    const struct msg_loaded *loaded; /* LOAD: likewise */
+    int part, parts;                 /* SNAPSHOT */
+    bool final;                      /* SNAPSHOT */
+    int exit_code;                   /* EXIT */
+    struct message message;          /* SEND */
+};
+
+enum { ELASTIC_ACTIONS_MAX = 16 };
+
+struct elastic_out {
+    int count;
+    struct elastic_action action[ELASTIC_ACTIONS_MAX]; /* large: allocate once */
+};
+
+struct elastic;
+
+struct elastic *elastic_open(const struct elastic_settings *settings); /* heap; the only allocation */
+void elastic_free(struct elastic *st);
+void elastic_step(struct elastic *st, const struct elastic_event *event, struct elastic_out *out);
+
+/* What it does now, for heartbeats. */
+enum msg_phase elastic_phase(const struct elastic *st);
+int64_t elastic_held_step(const struct elastic *st); /* -1: nothing */
+
+#endif
