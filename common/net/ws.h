@@ -7,7 +7,7 @@
  * Callbacks: `opened` once the connection stands (outgoing ones too), then `message`s, then `closed` exactly
  * once; an outgoing connection that never came to stand gets `closed` alone. A connection is valid until its
  * `closed` returns. In callbacks anything may be called but ws_free. Plain HTTP GETs of the server
- * are answered through `get`. */
+ * are answered through `get`. ws_free comes when loop_run has returned. */
 #ifndef RM_NET_WS_H
 #define RM_NET_WS_H
 

@@ -1,0 +1,449 @@
+#include "common/net/ws.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <libwebsockets.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/limits.h"
+
+enum {
+    ACCEPTS_PER_TURN = 64,
+    HTTP_BODY_MAX = 4 << 20,
+    CLOSE_SECONDS = 2, /* for what is queued to leave a connection that is being closed */
+    WSI_SPARE = 64,    /* descriptors of libwebsockets besides the connections */
+};
+
+static const char subprotocol[] = "ringmaster.v1";
+
+struct frame {
+    struct frame *next;
+    size_t length;
+    unsigned char bytes[]; /* LWS_PRE bytes of room, then the text */
+};
+
+struct ws {
+    struct loop *loop;
+    struct ws_options options;
+    struct lws_context *context;
+    struct lws_vhost *vhost;
+    struct lws_protocols protocols[2];
+    int listener, port, incoming;
+    struct loop_watch *watch;
+    bool ending;
+};
+
+struct ws_conn {
+    struct ws *ws;
+    struct lws *wsi;
+    void *owner;
+    bool incoming, opened, closing;
+    bool starting; /* inside ws_connect: a failure is its result, not a callback */
+    struct str in;
+    struct frame *first, *last;
+    size_t queued;
+    char peer[RM_ADDRESS_MAX];
+    char why[RM_WHY_MAX]; /* of ws_close */
+    struct str body;      /* of an HTTP answer */
+};
+
+static struct ws_conn *conn_new(struct ws *ws, bool incoming)
+{
+    struct ws_conn *conn = calloc(1, sizeof *conn);
+    if (!conn)
+        return NULL;
+    conn->ws = ws;
+    conn->incoming = incoming;
+    conn->in = str_init(RM_FRAME_MAX + 1);
+    conn->body = str_init(HTTP_BODY_MAX);
+    ws->incoming += incoming;
+    return conn;
+}
+
+static void conn_free(struct ws_conn *conn)
+{
+    for (struct frame *frame = conn->first, *next; frame; frame = next) {
+        next = frame->next;
+        free(frame);
+    }
+    conn->ws->incoming -= conn->incoming;
+    str_clear(&conn->in);
+    str_clear(&conn->body);
+    free(conn);
+}
+
+/* The connection's end, told once; what libwebsockets still does with the socket is its own affair. */
+static void conn_end(struct ws_conn *conn, const char *why)
+{
+    struct ws *ws = conn->ws;
+    if (conn->wsi)
+        lws_set_opaque_user_data(conn->wsi, NULL);
+    bool tell = !ws->ending && !conn->starting && (conn->opened || !conn->incoming);
+    if (tell)
+        ws->options.closed(ws->options.ctx, conn, conn->why[0] ? conn->why : why);
+    if (!conn->starting)
+        conn_free(conn);
+    else
+        conn->wsi = NULL;
+}
+
+static void conn_opened(struct ws_conn *conn)
+{
+    int one = 1;
+    setsockopt(lws_get_socket_fd(conn->wsi), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    conn->opened = true;
+    conn->ws->options.opened(conn->ws->options.ctx, conn);
+}
+
+/* -1 ends the connection, as everywhere in libwebsockets' callbacks. */
+static int conn_received(struct ws_conn *conn, const void *bytes, size_t length)
+{
+    if (conn->closing)
+        return 0;
+    if (conn->in.length + length > RM_FRAME_MAX || lws_frame_is_binary(conn->wsi)) {
+        text_copy(conn->why, sizeof conn->why, "it sent a message that is not text or over the limit");
+        return -1;
+    }
+    str_add(&conn->in, bytes, length);
+    if (lws_remaining_packet_payload(conn->wsi) || !lws_is_final_fragment(conn->wsi))
+        return 0;
+    conn->ws->options.message(conn->ws->options.ctx, conn, str_text(&conn->in), conn->in.length);
+    str_reset(&conn->in);
+    return 0;
+}
+
+static int conn_writable(struct ws_conn *conn)
+{
+    while (conn->first && !lws_send_pipe_choked(conn->wsi)) {
+        struct frame *frame = conn->first;
+        if (lws_write(conn->wsi, frame->bytes + LWS_PRE, frame->length, LWS_WRITE_TEXT) < 0)
+            return -1;
+        conn->queued -= frame->length;
+        conn->first = frame->next;
+        if (!conn->first)
+            conn->last = NULL;
+        free(frame);
+    }
+    if (conn->first)
+        lws_callback_on_writable(conn->wsi);
+    else if (conn->closing) {
+        lws_close_reason(conn->wsi, LWS_CLOSE_STATUS_NORMAL, NULL, 0);
+        conn_end(conn, "closed"); /* now: the other side may be long in answering */
+        return -1;
+    }
+    return 0;
+}
+
+/* Answers a GET: headers now, the body once the socket takes it. */
+static int http_answer(struct ws_conn *conn, const char *path)
+{
+    unsigned char room[LWS_PRE + 1024];
+    unsigned char *start = room + LWS_PRE, *p = start, *end = room + sizeof room - 1;
+    const struct ws_options *options = &conn->ws->options;
+    const char *type = "text/plain";
+    int status = options->get ? options->get(options->ctx, path, &conn->body, &type) : 404;
+    if (status == 404 && !conn->body.length)
+        str_adds(&conn->body, "there is nothing at this path\n");
+    if (lws_add_http_common_headers(conn->wsi, (unsigned)status, type, conn->body.length, &p, end) ||
+        lws_finalize_write_http_header(conn->wsi, start, &p, end))
+        return -1;
+    lws_callback_on_writable(conn->wsi);
+    return 0;
+}
+
+static int http_body(struct ws_conn *conn)
+{
+    if (!conn->body.length)
+        return lws_http_transaction_completed(conn->wsi) ? -1 : 0;
+    unsigned char *room = malloc(LWS_PRE + conn->body.length);
+    if (!room)
+        return -1;
+    memcpy(room + LWS_PRE, conn->body.data, conn->body.length);
+    int n = lws_write(conn->wsi, room + LWS_PRE, conn->body.length, LWS_WRITE_HTTP_FINAL);
+    free(room);
+    str_reset(&conn->body);
+    return n < 0 || lws_http_transaction_completed(conn->wsi) ? -1 : 0;
+}
+
+/* Not a WebSocket (yet): a plain request, or something that is no HTTP at all. */
+static int http_event(struct ws_conn *conn, enum lws_callback_reasons reason, const char *in)
+{
+    if (reason == LWS_CALLBACK_HTTP)
+        return http_answer(conn, in);
+    if (reason == LWS_CALLBACK_HTTP_WRITEABLE)
+        return http_body(conn);
+    return 0;
+}
+
+static int ws_event(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in, size_t length)
+{
+    (void)user;
+    struct ws_conn *conn = lws_get_opaque_user_data(wsi);
+    if (!conn)
+        return reason == LWS_CALLBACK_SERVER_WRITEABLE || reason == LWS_CALLBACK_CLIENT_WRITEABLE ? -1 : 0;
+    switch (reason) {
+    case LWS_CALLBACK_ESTABLISHED:
+    case LWS_CALLBACK_CLIENT_ESTABLISHED:
+        conn->wsi = wsi;
+        conn_opened(conn);
+        return 0;
+    case LWS_CALLBACK_RECEIVE:
+    case LWS_CALLBACK_CLIENT_RECEIVE:
+        return conn_received(conn, in, length);
+    case LWS_CALLBACK_SERVER_WRITEABLE:
+    case LWS_CALLBACK_CLIENT_WRITEABLE:
+        return conn_writable(conn);
+    case LWS_CALLBACK_CLIENT_CONNECTION_ERROR:
+        conn_end(conn, in ? in : "cannot connect");
+        return 0;
+    case LWS_CALLBACK_CLOSED:
+    case LWS_CALLBACK_CLIENT_CLOSED:
+        conn_end(conn, "closed by the other side");
+        return 0;
+    case LWS_CALLBACK_WSI_DESTROY: /* ended before it became a WebSocket */
+        conn_end(conn, "the connection ended before it stood");
+        return 0;
+    case LWS_CALLBACK_HTTP:
+    case LWS_CALLBACK_HTTP_WRITEABLE:
+        return http_event(conn, reason, in);
+    default:
+        return 0;
+    }
+}
+
+static void accept_one(struct ws *ws, int fd, const struct sockaddr_in *from)
+{
+    if (ws->incoming >= ws->options.connections_max) {
+        close(fd);
+        return;
+    }
+    struct ws_conn *conn = conn_new(ws, true);
+    if (!conn) {
+        close(fd);
+        return;
+    }
+    char address[INET_ADDRSTRLEN] = "?";
+    inet_ntop(AF_INET, &from->sin_addr, address, sizeof address);
+    snprintf(conn->peer, sizeof conn->peer, "%s:%d", address, ntohs(from->sin_port));
+    struct lws *wsi = lws_adopt_socket_vhost(ws->vhost, fd); /* closes fd where it fails */
+    if (!wsi) {
+        conn_free(conn);
+        return;
+    }
+    conn->wsi = wsi;
+    lws_set_opaque_user_data(wsi, conn);
+}
+
+static void listener_ready(void *ctx, int events)
+{
+    (void)events;
+    struct ws *ws = ctx;
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        struct sockaddr_in from;
+        socklen_t size = sizeof from;
+        int fd = accept4(ws->listener, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0)
+            return;
+        accept_one(ws, fd, &from);
+    }
+}
+
+static int bind_failed(const struct ws_options *options, struct error *err)
+{
+    if (errno == EADDRINUSE)
+        return err_set(err, ERR_MACHINE,
+                       "port %d on %s is in use by another program: give another one with --port, or none "
+                       "for any free port",
+                       options->port, options->address);
+    return err_errno(err, ERR_MACHINE, "cannot listen on %s port %d", options->address, options->port);
+}
+
+static int listen_on(struct ws *ws, struct error *err)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)ws->options.port)};
+    socklen_t size = sizeof at;
+    int one = 1;
+    if (inet_pton(AF_INET, ws->options.address, &at.sin_addr) != 1)
+        return err_set(err, ERR_MACHINE, "%s is no address to listen on", ws->options.address);
+    ws->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (ws->listener < 0)
+        return err_errno(err, ERR_MACHINE, "cannot make a socket");
+    setsockopt(ws->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(ws->listener, (struct sockaddr *)&at, sizeof at) < 0 || listen(ws->listener, 128) < 0)
+        return bind_failed(&ws->options, err);
+    if (getsockname(ws->listener, (struct sockaddr *)&at, &size) < 0)
+        return err_errno(err, ERR_MACHINE, "cannot name the port");
+    ws->port = ntohs(at.sin_port);
+    if (loop_watch_open(&ws->watch, ws->loop, ws->listener, listener_ready, ws, err) < 0)
+        return -1;
+    loop_watch_set(ws->watch, LOOP_READABLE);
+    return 0;
+}
+
+static int context_open(struct ws *ws, struct error *err)
+{
+    lws_set_log_level(0, NULL);
+    ws->protocols[0] = (struct lws_protocols){
+        .name = subprotocol, .callback = ws_event, .rx_buffer_size = 1 << 16, .tx_packet_size = RM_FRAME_MAX};
+    void *loops[] = {loop_native(ws->loop)};
+    struct lws_context_creation_info info = {
+        .port = CONTEXT_PORT_NO_LISTEN,
+        .protocols = ws->protocols,
+        .options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_DISABLE_IPV6,
+        .foreign_loops = loops,
+        .pcontext = &ws->context,
+        .fd_limit_per_thread = (unsigned)ws->options.connections_max + WSI_SPARE,
+        .uid = (uid_t)-1,
+        .gid = (gid_t)-1,
+    };
+    ws->context = lws_create_context(&info);
+    if (!ws->context)
+        return err_set(
+            err, ERR_MACHINE,
+            "cannot start libwebsockets on libuv: is Debian's package libwebsockets-evlib-uv installed?");
+    ws->vhost = lws_get_vhost_by_name(ws->context, "default");
+    return 0;
+}
+
+int ws_open(struct ws **ret, struct loop *loop, const struct ws_options *options, struct error *err)
+{
+    struct ws *ws = calloc(1, sizeof *ws);
+    if (!ws)
+        return err_set(err, ERR_MACHINE, "no memory for sockets");
+    *ws = (struct ws){.loop = loop, .options = *options, .listener = -1};
+    if (context_open(ws, err) < 0 || (options->address && listen_on(ws, err) < 0)) {
+        ws_free(ws);
+        return -1;
+    }
+    *ret = ws;
+    return 0;
+}
+
+int ws_port(const struct ws *ws)
+{
+    return ws->port;
+}
+
+void ws_free(struct ws *ws)
+{
+    enum { TURNS_MAX = 1000 };
+    if (!ws)
+        return;
+    ws->ending = true;
+    loop_watch_free(ws->watch);
+    if (ws->listener >= 0)
+        close(ws->listener);
+    /* On a loop that is not its own, libwebsockets needs some turns to close its handles; it sets
+     * ws->context to NULL (pcontext) when all is gone. */
+    if (ws->context)
+        lws_context_destroy(ws->context);
+    for (int i = 0; ws->context && i < TURNS_MAX; i++)
+        loop_turn(ws->loop, false);
+    if (ws->context)
+        lws_context_destroy(ws->context);
+    free(ws);
+}
+
+static int connect_start(struct ws_conn *conn, const char *host, int port, struct error *err)
+{
+    struct lws_client_connect_info info = {.context = conn->ws->context,
+                                           .address = host,
+                                           .host = host,
+                                           .origin = host,
+                                           .port = port,
+                                           .path = "/v1/agents",
+                                           .protocol = subprotocol,
+                                           .local_protocol_name = subprotocol,
+                                           .opaque_user_data = conn};
+    conn->starting = true;
+    struct lws *wsi = lws_client_connect_via_info(&info);
+    conn->starting = false;
+    if (!wsi) {
+        conn_free(conn);
+        return err_set(err, ERR_PEER, "cannot connect to %s:%d", host, port);
+    }
+    conn->wsi = wsi;
+    return 0;
+}
+
+int ws_connect(struct ws_conn **ret, struct ws *ws, const char *address, struct error *err)
+{
+    char host[RM_ADDRESS_MAX];
+    const char *colon = strrchr(address, ':');
+    char *end = NULL;
+    long port = colon ? strtol(colon + 1, &end, 10) : 0;
+    if (!colon || *end || port < 1 || port > 65535 || (size_t)(colon - address) >= sizeof host)
+        return err_set(err, ERR_USAGE, "\"%s\" is no address: write HOST:PORT", address);
+    snprintf(host, sizeof host, "%.*s", (int)(colon - address), address);
+    struct ws_conn *conn = conn_new(ws, false);
+    if (!conn)
+        return err_set(err, ERR_MACHINE, "no memory for a connection");
+    text_copy(conn->peer, sizeof conn->peer, address);
+    if (connect_start(conn, host, (int)port, err) < 0)
+        return -1;
+    *ret = conn;
+    return 0;
+}
+
+int ws_send(struct ws_conn *conn, const char *text, size_t length)
+{
+    if (conn->closing || !conn->opened)
+        return -1;
+    struct frame *frame = length > RM_FRAME_MAX ? NULL : malloc(sizeof *frame + LWS_PRE + length);
+    if (!frame || conn->queued + length > conn->ws->options.queue_max) {
+        free(frame);
+        ws_close(conn, "it does not read what is sent to it");
+        return -1;
+    }
+    frame->next = NULL;
+    frame->length = length;
+    memcpy(frame->bytes + LWS_PRE, text, length);
+    if (conn->last)
+        conn->last->next = frame;
+    else
+        conn->first = frame;
+    conn->last = frame;
+    conn->queued += length;
+    lws_callback_on_writable(conn->wsi);
+    return 0;
+}
+
+void ws_close(struct ws_conn *conn, const char *why)
+{
+    if (conn->closing)
+        return;
+    conn->closing = true;
+    text_copy(conn->why, sizeof conn->why, why);
+    if (!conn->opened) {
+        lws_set_timeout(conn->wsi, PENDING_TIMEOUT_AWAITING_CONNECT_RESPONSE, LWS_TO_KILL_ASYNC);
+        return;
+    }
+    lws_set_timeout(conn->wsi, PENDING_TIMEOUT_CLOSE_SEND, CLOSE_SECONDS);
+    lws_callback_on_writable(conn->wsi);
+}
+
+void ws_conn_set(struct ws_conn *conn, void *owner)
+{
+    conn->owner = owner;
+}
+
+void *ws_conn_get(const struct ws_conn *conn)
+{
+    return conn->owner;
+}
+
+const char *ws_conn_peer(const struct ws_conn *conn)
+{
+    return conn->peer;
+}
+
+bool ws_conn_incoming(const struct ws_conn *conn)
+{
+    return conn->incoming;
+}
