@@ -1,0 +1,403 @@
+/* One contract for every collective: the sum is complete and the same everywhere, or nobody says success. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/prng.h"
+#include "trainer/collective/local.h"
+#include "trainer/collective/tcp_ring.h"
+
+enum { WORLD_MAX = 8, KINDS = 2, KIND_RING = 0, KIND_LOCAL = 1 };
+
+struct member {
+    pthread_t thread;
+    struct collective *collective;
+    struct abort_flag abort;
+    uint32_t *words;
+    float *floats;
+    int64_t words_count, floats_count;
+    int rounds; /* reduces to do */
+    int rc, peer;
+    struct error err;
+};
+
+struct party {
+    int world, kind;
+    struct member member[WORLD_MAX];
+};
+
+static void open_ring(struct party *p, int fds[WORLD_MAX][2])
+{
+    struct error err;
+    for (int r = 0; r < p->world; r++) {
+        struct tcp_ring_options o = {
+            .rank = r, .world = p->world, .next_fd = -1, .prev_fd = -1, .abort = &p->member[r].abort};
+        if (p->world > 1) {
+            o.next_fd = fds[r][0];
+            o.prev_fd = fds[(r + p->world - 1) % p->world][1];
+        }
+        cr_assert_eq(tcp_ring_open(&p->member[r].collective, &o, &err), 0);
+    }
+}
+
+static void socket_pairs(int world, int fds[WORLD_MAX][2])
+{
+    for (int r = 0; r < world; r++)
+        cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds[r]), 0);
+}
+
+static struct party *party_open(int kind, int world)
+{
+    struct error err;
+    struct party *p = calloc(1, sizeof *p);
+    struct collective *all[WORLD_MAX];
+    int fds[WORLD_MAX][2];
+    p->world = world;
+    p->kind = kind;
+    for (int r = 0; r < world; r++) {
+        cr_assert_eq(abort_flag_init(&p->member[r].abort, &err), 0);
+        p->member[r].rounds = 1;
+    }
+    if (kind == KIND_LOCAL) {
+        cr_assert_eq(local_open(all, world, &err), 0);
+        for (int r = 0; r < world; r++)
+            p->member[r].collective = all[r];
+        return p;
+    }
+    socket_pairs(world, fds);
+    open_ring(p, fds);
+    return p;
+}
+
+static uint32_t word_of(int rank, int64_t i)
+{
+    uint64_t state = (uint64_t)rank * 1000003 + (uint64_t)i;
+    return (uint32_t)splitmix64(&state);
+}
+
+static float float_of(int rank, int64_t i)
+{
+    return (float)(int32_t)word_of(rank, i) * 0x1p-24f;
+}
+
+static void fill(struct party *p, int64_t words, int64_t floats)
+{
+    for (int r = 0; r < p->world; r++) {
+        struct member *m = &p->member[r];
+        m->words_count = words;
+        m->floats_count = floats;
+        m->words = malloc((size_t)words * 4 + 4);
+        m->floats = malloc((size_t)floats * 4 + 4);
+        for (int64_t i = 0; i < words; i++)
+            m->words[i] = word_of(r, i);
+        for (int64_t i = 0; i < floats; i++)
+            m->floats[i] = float_of(r, i);
+    }
+}
+
+static int reduce_once(struct member *m)
+{
+    /* Words, floats, words again: blocks and chunks cross from one type to another. */
+    int64_t half = m->words_count / 2;
+    struct collective_segment segments[3] = {
+        {COLLECTIVE_U32, m->words, half},
+        {COLLECTIVE_F32, m->floats, m->floats_count},
+        {COLLECTIVE_U32, m->words + half, m->words_count - half},
+    };
+    return m->collective->ops->reduce(m->collective, segments, 3, &m->peer, &m->err);
+}
+
+static void close_member(struct member *m)
+{
+    if (m->collective)
+        m->collective->ops->close(m->collective);
+    m->collective = NULL;
+}
+
+static void *member_main(void *arg)
+{
+    struct member *m = arg;
+    for (int i = 0; i < m->rounds && m->rc == 0; i++)
+        m->rc = reduce_once(m);
+    /* As the trainer does: who failed leaves, so that those behind it learn of it. */
+    if (m->rc < 0)
+        close_member(m);
+    return NULL;
+}
+
+static void start(struct member *m)
+{
+    cr_assert_eq(pthread_create(&m->thread, NULL, member_main, m), 0);
+}
+
+static void run_all(struct party *p)
+{
+    for (int r = 0; r < p->world; r++)
+        start(&p->member[r]);
+    for (int r = 0; r < p->world; r++)
+        pthread_join(p->member[r].thread, NULL);
+}
+
+static void expect_sums(const struct party *p, int rank)
+{
+    const struct member *m = &p->member[rank];
+    for (int64_t i = 0; i < m->words_count; i++) {
+        uint32_t sum = 0;
+        for (int r = 0; r < p->world; r++)
+            sum += word_of(r, i);
+        cr_assert_eq(m->words[i], sum, "world %d rank %d word %ld", p->world, rank, (long)i);
+    }
+    for (int64_t i = 0; i < m->floats_count; i++) {
+        double sum = 0;
+        for (int r = 0; r < p->world; r++)
+            sum += (double)float_of(r, i);
+        cr_assert_float_eq((double)m->floats[i], sum, 1e-3, "world %d rank %d float %ld", p->world, rank,
+                           (long)i);
+        cr_assert_eq(memcmp(&m->floats[i], &p->member[0].floats[i], 4), 0, "ranks differ in bits");
+    }
+}
+
+static void party_free(struct party *p)
+{
+    for (int r = 0; r < p->world; r++) {
+        close_member(&p->member[r]);
+        abort_flag_clear(&p->member[r].abort);
+        free(p->member[r].words);
+        free(p->member[r].floats);
+    }
+    free(p);
+}
+
+static void try_sums(int kind, int world, int64_t words, int64_t floats)
+{
+    struct party *p = party_open(kind, world);
+    fill(p, words, floats);
+    run_all(p);
+    for (int r = 0; r < world; r++) {
+        cr_assert_eq(p->member[r].rc, 0, "%s", p->member[r].err.text);
+        expect_sums(p, r);
+    }
+    party_free(p);
+}
+
+Test(collective, sums_are_right_in_worlds_of_one_to_eight_for_odd_counts_of_mixed_types)
+{
+    static const int64_t counts[][2] = {{0, 0}, {1, 0}, {0, 1}, {3, 2}, {7, 6}, {1001, 333}, {40007, 70001}};
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int world = 1; world <= WORLD_MAX; world++)
+            for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+                try_sums(kind, world, counts[c][0], counts[c][1]);
+}
+
+Test(collective, sums_larger_than_any_socket_buffer_pass_through)
+{
+    try_sums(KIND_RING, 2, 1500001, 1500001);
+    try_sums(KIND_RING, 3, 3000001, 0);
+}
+
+Test(collective, many_small_reductions_in_a_row_stay_in_step)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct party *p = party_open(kind, 3);
+        fill(p, 9, 0);
+        for (int r = 0; r < 3; r++)
+            p->member[r].rounds = 500;
+        run_all(p);
+        /* Each reduce multiplies what all agree on by 3. */
+        uint32_t expected = word_of(0, 4) + word_of(1, 4) + word_of(2, 4);
+        for (int i = 1; i < 500; i++)
+            expected *= 3;
+        for (int r = 0; r < 3; r++) {
+            cr_assert_eq(p->member[r].rc, 0);
+            cr_assert_eq(p->member[r].words[4], expected);
+        }
+        party_free(p);
+    }
+}
+
+Test(collective, an_abort_before_a_reduce_is_not_forgotten)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct party *p = party_open(kind, 2);
+        fill(p, 100, 0);
+        p->member[0].collective->ops->abort(p->member[0].collective);
+        p->member[0].collective->ops->abort(p->member[0].collective);
+        run_all(p);
+        cr_assert_eq(p->member[0].err.code, ERR_ABORTED);
+        cr_assert_eq(p->member[1].err.code, ERR_PEER);
+        cr_assert_eq(p->member[1].peer, 0);
+        party_free(p);
+    }
+}
+
+Test(collective, an_abort_wakes_a_reduce_that_waits_for_a_rank_that_never_comes)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct party *p = party_open(kind, 3);
+        fill(p, 100000, 0);
+        start(&p->member[0]);
+        p->member[0].collective->ops->abort(p->member[0].collective);
+        pthread_join(p->member[0].thread, NULL);
+        cr_assert_eq(p->member[0].rc, -1);
+        cr_assert_eq(p->member[0].err.code, ERR_ABORTED);
+        party_free(p);
+    }
+}
+
+Test(collective, an_abort_after_a_complete_reduce_leaves_its_sum_alone)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct party *p = party_open(kind, 4);
+        fill(p, 1000, 10);
+        run_all(p);
+        for (int r = 0; r < 4; r++)
+            p->member[r].collective->ops->abort(p->member[r].collective);
+        for (int r = 0; r < 4; r++)
+            expect_sums(p, r);
+        cr_assert_eq(reduce_once(&p->member[2]), -1);
+        cr_assert_eq(p->member[2].err.code, ERR_ABORTED);
+        party_free(p);
+    }
+}
+
+Test(collective, a_rank_that_closes_is_named_to_the_others)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct party *p = party_open(kind, 2);
+        fill(p, 100000, 0);
+        close_member(&p->member[1]);
+        cr_assert_eq(reduce_once(&p->member[0]), -1);
+        cr_assert_eq(p->member[0].err.code, ERR_PEER);
+        cr_assert_eq(p->member[0].peer, 1);
+        party_free(p);
+    }
+}
+
+Test(collective, ranks_that_sum_different_things_fail_instead_of_mixing_them)
+{
+    struct party *p = party_open(KIND_RING, 3);
+    fill(p, 1000, 10);
+    p->member[1].words_count = 998;
+    run_all(p);
+    int protocol = 0;
+    for (int r = 0; r < 3; r++) {
+        cr_assert_eq(p->member[r].rc, -1);
+        protocol += p->member[r].err.code == ERR_PROTOCOL;
+    }
+    cr_assert_geq(protocol, 1);
+    party_free(p);
+}
+
+Test(collective, the_watched_descriptors_show_a_neighbours_end_and_nothing_else)
+{
+    struct party *p = party_open(KIND_RING, 3);
+    int fds[2], peers[2];
+    fill(p, 10, 0);
+    run_all(p);
+    cr_assert_eq(p->member[0].collective->ops->watch(p->member[0].collective, fds, peers), 2);
+    for (int i = 0; i < 2; i++) {
+        struct pollfd poll_fd = {.fd = fds[i], .events = POLLRDHUP};
+        cr_assert_eq(poll(&poll_fd, 1, 0), 0);
+        cr_assert_eq(peers[i], i ? 2 : 1);
+    }
+    close_member(&p->member[2]);
+    struct pollfd ended = {.fd = fds[1], .events = POLLRDHUP};
+    cr_assert_eq(poll(&ended, 1, 1000), 1);
+    party_free(p);
+}
+
+/* A connection that breaks after exactly `left` bytes. */
+struct relay {
+    pthread_t thread;
+    int from, to;
+    int64_t left;
+};
+
+static bool relay_some(struct relay *r, char *buffer, size_t room)
+{
+    struct pollfd in = {.fd = r->from, .events = POLLIN};
+    poll(&in, 1, -1);
+    ssize_t n = recv(r->from, buffer, (int64_t)room < r->left ? room : (size_t)r->left, 0);
+    if (n < 0)
+        return errno == EAGAIN;
+    for (ssize_t sent = 0; sent < n;) {
+        struct pollfd out = {.fd = r->to, .events = POLLOUT};
+        poll(&out, 1, -1);
+        ssize_t m = send(r->to, buffer + sent, (size_t)(n - sent), MSG_NOSIGNAL);
+        if (m < 0 && errno != EAGAIN)
+            return false;
+        sent += m > 0 ? m : 0;
+    }
+    r->left -= n;
+    return n > 0;
+}
+
+static void *relay_main(void *arg)
+{
+    struct relay *r = arg;
+    char buffer[4096];
+    while (r->left > 0 && relay_some(r, buffer, sizeof buffer))
+        continue;
+    close(r->from);
+    close(r->to);
+    return NULL;
+}
+
+/* Returns how many ranks said success when the connection of rank 1 to rank 2 ended after `cut` bytes. */
+static int successes_with_cut(int world, int64_t words, int64_t cut)
+{
+    struct party *p = calloc(1, sizeof *p);
+    struct error err;
+    int fds[WORLD_MAX][2], behind[2], successes = 0;
+    p->world = world;
+    for (int r = 0; r < world; r++) {
+        p->member[r].rounds = 1;
+        cr_assert_eq(abort_flag_init(&p->member[r].abort, &err), 0);
+    }
+    socket_pairs(world, fds);
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, behind), 0);
+    struct relay relay = {.from = fds[1][1], .to = behind[0], .left = cut};
+    fds[1][1] = behind[1];
+    open_ring(p, fds);
+    fill(p, words, 5);
+    cr_assert_eq(pthread_create(&relay.thread, NULL, relay_main, &relay), 0);
+    run_all(p);
+    for (int r = 0; r < world; r++) {
+        if (p->member[r].rc == 0) {
+            successes++;
+            expect_sums(p, r);
+        } else {
+            cr_assert_eq(p->member[r].err.code, ERR_PEER, "%s", p->member[r].err.text);
+        }
+    }
+    for (int r = 0; r < world; r++)
+        close_member(&p->member[r]);
+    pthread_join(relay.thread, NULL);
+    party_free(p);
+    return successes;
+}
+
+Test(collective, a_connection_that_breaks_at_any_byte_never_yields_a_wrong_sum)
+{
+    int64_t words = 211, bytes = 24 + 2 * 2 * (words + 5) * 4 / 3 + 8;
+    int failed = 0, all = 0;
+    for (int64_t cut = 0; cut <= bytes; cut += cut < 64 ? 1 : 13) {
+        int successes = successes_with_cut(3, words, cut);
+        failed += successes == 0;
+        all += successes == 3;
+    }
+    /* Early cuts fail everybody; the last ones come after all is said. */
+    cr_assert_gt(failed, 10);
+    cr_assert_geq(all, 1);
+}
+
+Test(collective, a_connection_that_breaks_within_a_large_sum_never_yields_a_wrong_sum)
+{
+    for (int64_t cut = 1; cut < 2000000; cut += 333333)
+        cr_assert_lt(successes_with_cut(4, 400001, cut), 4);
+}

@@ -1,0 +1,365 @@
+/* Who may enter a ring, and that nobody else gets in or in the way. */
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/os/clock.h"
+#include "trainer/io/ring_join.h"
+
+enum { WORLD_MAX = 4 };
+
+struct node {
+    pthread_t thread;
+    struct handshake_secret secret;
+    struct handshake_end self;
+    struct data_port *port;
+    struct abort_flag abort;
+    struct collective *ring;
+    struct ring_join_options join;
+    atomic_int refused;
+    char why[160]; /* of the last refusal */
+    int rc, peer;
+    struct error err;
+};
+
+static void node_refused(void *ctx, const char *why)
+{
+    struct node *n = ctx;
+    strncpy(n->why, why, sizeof n->why - 1);
+    atomic_fetch_add(&n->refused, 1);
+}
+
+static void echo_one_byte(void *ctx, int fd, const struct handshake_claim *claim,
+                          const struct abort_flag *closing)
+{
+    (void)ctx;
+    struct patience patience = {closing, RM_NEVER};
+    char byte = (char)claim->from.worker;
+    socket_send(fd, &byte, 1, &patience, NULL);
+}
+
+static void node_open(struct node *n, int worker, uint8_t key)
+{
+    *n = (struct node){.self = {worker, 1000 + (uint64_t)worker}, .secret = {.job = "job"}};
+    memset(n->secret.key, key, sizeof n->secret.key);
+    struct data_port_options o = {
+        .secret = n->secret, .self = n->self, .serve = echo_one_byte, .refused = node_refused, .ctx = n};
+    cr_assert_eq(data_port_open(&n->port, &o, &n->err), 0);
+    cr_assert_eq(abort_flag_init(&n->abort, &n->err), 0);
+}
+
+static void node_close(struct node *n)
+{
+    if (n->ring)
+        n->ring->ops->close(n->ring);
+    data_port_free(n->port);
+    abort_flag_clear(&n->abort);
+}
+
+static struct ring_neighbour neighbour(const struct node *n)
+{
+    struct ring_neighbour out = {.end = n->self};
+    strcat(out.address, data_port_address(n->port));
+    return out;
+}
+
+static void *join_main(void *arg)
+{
+    struct node *n = arg;
+    n->rc = ring_join(&n->ring, &n->join, &n->peer, &n->err);
+    return NULL;
+}
+
+static void start_join(struct node *nodes, int rank, int world, struct ring_generation generation)
+{
+    struct node *n = &nodes[rank];
+    n->join = (struct ring_join_options){
+        .port = n->port,
+        .secret = n->secret,
+        .generation = generation,
+        .self = n->self,
+        .rank = rank,
+        .world = world,
+        .next = neighbour(&nodes[(rank + 1) % world]),
+        .previous = neighbour(&nodes[(rank + world - 1) % world]),
+        .abort = &n->abort,
+        .deadline = clock_now() + 30 * RM_S,
+    };
+    cr_assert_eq(pthread_create(&n->thread, NULL, join_main, n), 0);
+}
+
+static void *sum_main(void *arg)
+{
+    struct node *n = arg;
+    uint32_t word = (uint32_t)n->self.worker + 1;
+    struct collective_segment segment = {COLLECTIVE_U32, &word, 1};
+    n->rc = n->ring->ops->reduce(n->ring, &segment, 1, &n->peer, &n->err);
+    if (n->rc == 0)
+        n->rc = (int)word;
+    return NULL;
+}
+
+static void expect_sum(struct node *nodes, int world, int expected)
+{
+    for (int r = 0; r < world; r++)
+        cr_assert_eq(pthread_create(&nodes[r].thread, NULL, sum_main, &nodes[r]), 0);
+    for (int r = 0; r < world; r++) {
+        pthread_join(nodes[r].thread, NULL);
+        cr_assert_eq(nodes[r].rc, expected, "%s", nodes[r].err.text);
+    }
+}
+
+static void form(struct node *nodes, int world, struct ring_generation generation)
+{
+    for (int r = 0; r < world; r++)
+        start_join(nodes, r, world, generation);
+    for (int r = 0; r < world; r++) {
+        pthread_join(nodes[r].thread, NULL);
+        cr_assert_eq(nodes[r].rc, 0, "%s", nodes[r].err.text);
+    }
+}
+
+Test(data_port, rings_of_one_to_four_form_over_tcp_and_form_again)
+{
+    for (int world = 1; world <= WORLD_MAX; world++) {
+        struct node nodes[WORLD_MAX];
+        for (int r = 0; r < world; r++)
+            node_open(&nodes[r], r, 7);
+        for (int n = 1; n <= 3; n++) {
+            form(nodes, world, (struct ring_generation){1, n});
+            expect_sum(nodes, world, world * (world + 1) / 2);
+            for (int r = 0; r < world; r++) {
+                nodes[r].ring->ops->close(nodes[r].ring);
+                nodes[r].ring = NULL;
+            }
+        }
+        for (int r = 0; r < world; r++)
+            node_close(&nodes[r]);
+    }
+}
+
+Test(data_port, a_peer_that_is_told_of_a_generation_first_waits_without_harm)
+{
+    struct node nodes[2];
+    node_open(&nodes[0], 0, 7);
+    node_open(&nodes[1], 1, 7);
+    start_join(nodes, 0, 2, (struct ring_generation){1, 5});
+    start_join(nodes, 1, 2, (struct ring_generation){1, 5});
+    for (int r = 0; r < 2; r++) {
+        pthread_join(nodes[r].thread, NULL);
+        cr_assert_eq(nodes[r].rc, 0);
+    }
+    expect_sum(nodes, 2, 3);
+    node_close(&nodes[0]);
+    node_close(&nodes[1]);
+}
+
+/* The caller's side by hand, as a peer of that generation would do it. */
+static int call(const struct node *to, const struct handshake_secret *secret,
+                const struct handshake_claim *claim, struct error *err)
+{
+    struct patience patience = {NULL, clock_now() + 10 * RM_S};
+    int fd;
+    cr_assert_eq(socket_connect(&fd, data_port_address(to->port), &patience, err), 0);
+    if (handshake_call(fd, secret, claim, &patience, err) < 0) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void expect_closed(int fd)
+{
+    char byte;
+    struct patience patience = {NULL, clock_now() + 10 * RM_S};
+    struct error err;
+    cr_assert_eq(socket_receive(fd, &byte, 1, &patience, &err), -1);
+    cr_assert_null(strstr(err.text, "silent"), "%s", err.text);
+    close(fd);
+}
+
+Test(data_port, a_ring_connection_of_an_older_generation_is_refused)
+{
+    struct node node;
+    struct error err;
+    node_open(&node, 0, 7);
+    data_port_advance(node.port, (struct ring_generation){2, 3});
+    struct handshake_claim claim = {HANDSHAKE_RING, {2, 2}, {1, 1001}, node.self};
+    expect_closed(call(&node, &node.secret, &claim, &err));
+    claim.generation = (struct ring_generation){1, 9};
+    expect_closed(call(&node, &node.secret, &claim, &err));
+    cr_assert_eq(atomic_load(&node.refused), 2);
+    node_close(&node);
+}
+
+Test(data_port, a_connection_that_waited_is_closed_when_a_newer_generation_comes)
+{
+    struct node node;
+    struct error err;
+    node_open(&node, 0, 7);
+    struct handshake_claim claim = {HANDSHAKE_RING, {1, 2}, {1, 1001}, node.self};
+    int fd = call(&node, &node.secret, &claim, &err), taken;
+    struct patience patience = {NULL, clock_now() + 10 * RM_S};
+    struct handshake_end other = {1, 77};
+    struct patience none = {NULL, clock_now()};
+    cr_assert_eq(data_port_take(node.port, claim.generation, &other, &none, &taken, &err), -1,
+                 "another incarnation's connection must not be taken for it");
+    cr_assert_eq(data_port_take(node.port, claim.generation, &claim.from, &patience, &taken, &err), 0);
+    close(taken);
+    close(fd);
+    fd = call(&node, &node.secret, &claim, &err);
+    /* The port's thread parks it after the confirmation; from then on or not, the newer generation ends it.
+     */
+    data_port_advance(node.port, (struct ring_generation){1, 3});
+    expect_closed(fd);
+    node_close(&node);
+}
+
+Test(data_port, who_has_another_key_is_refused_on_both_sides)
+{
+    struct node nodes[2];
+    node_open(&nodes[0], 0, 7);
+    node_open(&nodes[1], 1, 8);
+    start_join(nodes, 0, 2, (struct ring_generation){1, 1});
+    start_join(nodes, 1, 2, (struct ring_generation){1, 1});
+    for (int r = 0; r < 2; r++) {
+        pthread_join(nodes[r].thread, NULL);
+        cr_assert_eq(nodes[r].rc, -1);
+        cr_assert_eq(nodes[r].err.code, ERR_PROTOCOL, "%s", nodes[r].err.text);
+        cr_assert_eq(nodes[r].peer, 1 - r);
+        cr_assert_not_null(strstr(nodes[r].err.text, "does not hold this job's key"));
+    }
+    node_close(&nodes[0]);
+    node_close(&nodes[1]);
+}
+
+Test(data_port, another_jobs_member_is_refused_even_with_the_same_key)
+{
+    struct node node;
+    struct error err;
+    node_open(&node, 0, 7);
+    struct handshake_secret other = node.secret;
+    strcpy(other.job, "another");
+    struct handshake_claim claim = {HANDSHAKE_RING, {1, 1}, {1, 1001}, node.self};
+    cr_assert_eq(call(&node, &other, &claim, &err), -1);
+    cr_assert_eq(err.code, ERR_PROTOCOL);
+    node_close(&node);
+}
+
+Test(data_port, who_wants_an_earlier_process_of_this_worker_is_refused)
+{
+    struct node node;
+    struct error err;
+    node_open(&node, 0, 7);
+    struct handshake_claim claim = {HANDSHAKE_RING, {1, 1}, {1, 1001}, {0, 999}};
+    cr_assert_eq(call(&node, &node.secret, &claim, &err), -1);
+    cr_assert_eq(err.code, ERR_PEER);
+    node_close(&node);
+}
+
+static void stranger_says(const struct node *to, const void *bytes, size_t length)
+{
+    struct patience patience = {NULL, clock_now() + 10 * RM_S};
+    struct error err;
+    int fd;
+    cr_assert_eq(socket_connect(&fd, data_port_address(to->port), &patience, &err), 0);
+    cr_assert_eq(socket_send(fd, bytes, length, &patience, &err), 0);
+    expect_closed(fd);
+}
+
+Test(data_port, strangers_are_sent_away_and_a_ring_forms_among_them)
+{
+    struct node nodes[2];
+    struct error err;
+    int mute[100];
+    char http[HANDSHAKE_HELLO] = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: somebody\r\n\r\n";
+    node_open(&nodes[0], 0, 7);
+    node_open(&nodes[1], 1, 7);
+    stranger_says(&nodes[0], http, sizeof http);
+    cr_assert_eq(atomic_load(&nodes[0].refused), 1);
+    /* More mute callers than the port has room for. */
+    struct patience patience = {NULL, clock_now() + 10 * RM_S};
+    for (int i = 0; i < 100; i++)
+        cr_assert_eq(socket_connect(&mute[i], data_port_address(nodes[0].port), &patience, &err), 0);
+    form(nodes, 2, (struct ring_generation){1, 1});
+    expect_sum(nodes, 2, 3);
+    for (int i = 0; i < 100; i++)
+        close(mute[i]);
+    node_close(&nodes[0]);
+    node_close(&nodes[1]);
+}
+
+Test(data_port, a_confirmation_without_the_key_is_worth_nothing)
+{
+    struct node node;
+    struct error err;
+    node_open(&node, 0, 7);
+    struct handshake_claim claim = {HANDSHAKE_RING, {1, 1}, {1, 1001}, node.self};
+    struct patience patience = {NULL, clock_now() + 10 * RM_S};
+    struct handshake_called forged;
+    uint8_t hello[HANDSHAKE_HELLO] = {0}, answer[HANDSHAKE_ANSWER], confirm[HANDSHAKE_CONFIRM] = {1};
+    struct handshake_claim read_back;
+    int fd;
+    /* A hello heard on the wire before, said again: the fresh nonce makes it useless. */
+    struct handshake_secret none = {.job = "job"};
+    memcpy(hello, "RMD1", 4);
+    hello[4] = HANDSHAKE_RING;
+    cr_assert_eq(handshake_answer(&forged, &none, hello, &read_back, answer, &err), 0);
+    memcpy(hello + 32, &claim.to.incarnation, 8);
+    cr_assert_eq(socket_connect(&fd, data_port_address(node.port), &patience, &err), 0);
+    cr_assert_eq(socket_send(fd, hello, sizeof hello, &patience, &err), 0);
+    cr_assert_eq(socket_receive(fd, answer, sizeof answer, &patience, &err), 0, "%s", err.text);
+    cr_assert_eq(socket_send(fd, confirm, sizeof confirm, &patience, &err), 0);
+    expect_closed(fd);
+    cr_assert_not_null(strstr(node.why, "does not hold this job's key"), "%s", node.why);
+    node_close(&node);
+}
+
+Test(data_port, a_dead_next_rank_is_named)
+{
+    struct node nodes[2];
+    node_open(&nodes[0], 0, 7);
+    node_open(&nodes[1], 1, 7);
+    struct ring_neighbour dead = neighbour(&nodes[1]);
+    node_close(&nodes[1]);
+    node_open(&nodes[1], 1, 7);
+    start_join(nodes, 1, 2, (struct ring_generation){1, 1});
+    struct ring_join_options o = {.port = nodes[0].port,
+                                  .secret = nodes[0].secret,
+                                  .generation = {1, 1},
+                                  .self = nodes[0].self,
+                                  .rank = 0,
+                                  .world = 2,
+                                  .next = dead,
+                                  .previous = dead,
+                                  .abort = &nodes[0].abort,
+                                  .deadline = clock_now() + 30 * RM_S};
+    cr_assert_eq(ring_join(&nodes[0].ring, &o, &nodes[0].peer, &nodes[0].err), -1);
+    cr_assert_eq(nodes[0].err.code, ERR_PEER, "%s", nodes[0].err.text);
+    cr_assert_eq(nodes[0].peer, 1);
+    /* And an abort ends the wait of the one that still hopes. */
+    abort_flag_set(&nodes[1].abort);
+    pthread_join(nodes[1].thread, NULL);
+    cr_assert_eq(nodes[1].err.code, ERR_ABORTED, "%s", nodes[1].err.text);
+    node_close(&nodes[0]);
+    node_close(&nodes[1]);
+}
+
+Test(data_port, a_proven_transfer_is_served)
+{
+    struct node node;
+    struct error err;
+    struct patience patience = {NULL, clock_now() + 10 * RM_S};
+    char byte = 0;
+    node_open(&node, 0, 7);
+    struct handshake_claim claim = {HANDSHAKE_TRANSFER, {1, 1}, {42, 1001}, node.self};
+    int fd = call(&node, &node.secret, &claim, &err);
+    cr_assert_eq(socket_receive(fd, &byte, 1, &patience, &err), 0, "%s", err.text);
+    cr_assert_eq(byte, 42);
+    close(fd);
+    node_close(&node);
+}

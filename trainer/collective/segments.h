@@ -1,0 +1,25 @@
+/* Segments seen as one flat run of 4-byte elements, and the sums over them. */
+#ifndef RM_COLLECTIVE_SEGMENTS_H
+#define RM_COLLECTIVE_SEGMENTS_H
+
+#include <stdint.h>
+
+#include "trainer/collective/collective.h"
+
+/* A contiguous piece of one segment. */
+struct segment_run {
+    enum collective_type type;
+    uint8_t *data;
+    int64_t bytes;
+};
+
+int64_t segments_total(const struct collective_segment *segments, int n); /* elements */
+/* A number that differs where types or counts differ. */
+uint64_t segments_shape(const struct collective_segment *segments, int n);
+/* The longest run from byte `first` of the flat view, `bytes` at most (> 0 and inside the view). */
+struct segment_run segments_run(const struct collective_segment *segments, int n, int64_t first,
+                                int64_t bytes);
+/* to += from, element by element; no alignment is asked for. */
+void segments_add(enum collective_type type, void *to, const void *from, int64_t count);
+
+#endif

@@ -1,0 +1,171 @@
+#include "trainer/collective/socket.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/str.h"
+#include "common/os/clock.h"
+
+enum { BACKLOG = 128 };
+
+int socket_listen(int *ret_fd, char address[RM_ADDRESS_MAX], struct error *err)
+{
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof name;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return err_errno(err, ERR_MACHINE, "open a socket for the data port");
+    if (bind(fd, (struct sockaddr *)&name, size) < 0 || listen(fd, BACKLOG) < 0 ||
+        getsockname(fd, (struct sockaddr *)&name, &size) < 0) {
+        err_errno(err, ERR_MACHINE, "listen on 127.0.0.1");
+        close(fd);
+        return -1;
+    }
+    snprintf(address, RM_ADDRESS_MAX, "127.0.0.1:%d", ntohs(name.sin_port));
+    *ret_fd = fd;
+    return 0;
+}
+
+/* "127.0.0.1:40312" */
+static int parse_address(const char *address, struct sockaddr_in *ret, struct error *err)
+{
+    char host[RM_ADDRESS_MAX];
+    const char *colon = strrchr(address, ':');
+    char *end = NULL;
+    long port = colon ? strtol(colon + 1, &end, 10) : 0;
+    if (!colon || *end || port < 1 || port > 65535 || (size_t)(colon - address) >= sizeof host)
+        return err_set(err, ERR_PROTOCOL, "'%s' is no address (HOST:PORT)", address);
+    memcpy(host, address, (size_t)(colon - address));
+    host[colon - address] = 0;
+    *ret = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    if (inet_pton(AF_INET, host, &ret->sin_addr) != 1)
+        return err_set(err, ERR_PROTOCOL, "'%s' is no IPv4 address", host);
+    return 0;
+}
+
+void socket_tune(int fd)
+{
+    int on = 1;
+    /* A Unix socket (in tests) has no such option, and needs none. */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+static int connected(int fd, const char *address, struct error *err)
+{
+    int broken = 0;
+    socklen_t size = sizeof broken;
+    getsockopt(fd, SOL_SOCKET, SO_ERROR, &broken, &size);
+    errno = broken;
+    return broken ? err_errno(err, ERR_PEER, "connect to %s", address) : 0;
+}
+
+int socket_connect(int *ret_fd, const char *address, const struct patience *patience, struct error *err)
+{
+    struct sockaddr_in name;
+    if (parse_address(address, &name, err) < 0)
+        return -1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return err_errno(err, ERR_MACHINE, "open a socket");
+    int rc = 0;
+    if (connect(fd, (struct sockaddr *)&name, sizeof name) < 0) {
+        if (errno != EINPROGRESS)
+            rc = err_errno(err, ERR_PEER, "connect to %s", address);
+        else if ((rc = socket_wait(fd, POLLOUT, patience, err)) < 0)
+            err_wrap(err, "connect to %s", address);
+        else
+            rc = connected(fd, address, err);
+    }
+    if (rc < 0) {
+        close(fd);
+        return -1;
+    }
+    socket_tune(fd);
+    *ret_fd = fd;
+    return 0;
+}
+
+/* Milliseconds for poll, rounded up so that it does not turn in vain; -1: no end. */
+static int poll_ms(rm_time deadline)
+{
+    if (deadline == RM_NEVER)
+        return -1;
+    rm_time left = deadline - clock_now();
+    if (left <= 0)
+        return 0;
+    rm_time ms = (left + RM_MS - 1) / RM_MS;
+    return ms > 1000000 ? 1000000 : (int)ms;
+}
+
+int socket_wait(int fd, short events, const struct patience *patience, struct error *err)
+{
+    struct pollfd fds[2] = {{.fd = fd, .events = events},
+                            {.fd = patience->abort ? patience->abort->event_fd : -1, .events = POLLIN}};
+    for (;;) {
+        int timeout = poll_ms(patience->deadline);
+        int n = poll(fds, 2, timeout);
+        if (n < 0 && errno != EINTR)
+            return err_errno(err, ERR_MACHINE, "poll");
+        if (n < 0)
+            continue;
+        if (fds[1].revents)
+            return err_set(err, ERR_ABORTED, "aborted");
+        if (fds[0].revents)
+            return 0;
+        if (timeout == 0)
+            return err_set(err, ERR_PEER, "the other side is silent");
+    }
+}
+
+static bool would_block(void)
+{
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+int socket_send(int fd, const void *bytes, size_t length, const struct patience *patience, struct error *err)
+{
+    const char *at = bytes;
+    while (length) {
+        if (patience->abort && abort_flag_is_set(patience->abort))
+            return err_set(err, ERR_ABORTED, "aborted");
+        ssize_t n = send(fd, at, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && !would_block())
+            return err_errno(err, ERR_PEER, "send");
+        if (n < 0 && socket_wait(fd, POLLOUT, patience, err) < 0)
+            return -1;
+        if (n > 0) {
+            at += n;
+            length -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+int socket_receive(int fd, void *bytes, size_t length, const struct patience *patience, struct error *err)
+{
+    char *at = bytes;
+    while (length) {
+        if (patience->abort && abort_flag_is_set(patience->abort))
+            return err_set(err, ERR_ABORTED, "aborted");
+        ssize_t n = recv(fd, at, length, MSG_DONTWAIT);
+        if (n == 0)
+            return err_set(err, ERR_PEER, "the other side closed the connection");
+        if (n < 0 && !would_block())
+            return err_errno(err, ERR_PEER, "receive");
+        if (n < 0 && socket_wait(fd, POLLIN, patience, err) < 0)
+            return -1;
+        if (n > 0) {
+            at += n;
+            length -= (size_t)n;
+        }
+    }
+    return 0;
+}

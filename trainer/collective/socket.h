@@ -1,0 +1,32 @@
+/* TCP on this machine, as a thread that may block needs it: every wait has a deadline and an abort flag.
+ *
+ * All descriptors are non-blocking and close-on-exec. Errors: ERR_ABORTED where the flag was set, ERR_PEER
+ * where the other side is gone, refuses, or is silent until the deadline. */
+#ifndef RM_COLLECTIVE_SOCKET_H
+#define RM_COLLECTIVE_SOCKET_H
+
+#include <stddef.h>
+
+#include "common/base/error.h"
+#include "common/base/limits.h"
+#include "common/base/time.h"
+#include "trainer/collective/abort_flag.h"
+
+/* How long to wait and what ends the wait early. */
+struct patience {
+    const struct abort_flag *abort; /* NULL: nothing */
+    rm_time deadline;               /* RM_NEVER: none */
+};
+
+/* Listens on 127.0.0.1, any free port; address becomes "127.0.0.1:PORT". */
+int socket_listen(int *ret_fd, char address[RM_ADDRESS_MAX], struct error *err);
+int socket_connect(int *ret_fd, const char *address, const struct patience *patience, struct error *err);
+/* Small messages leave at once. */
+void socket_tune(int fd);
+
+/* Waits until fd has one of the poll events. */
+int socket_wait(int fd, short events, const struct patience *patience, struct error *err);
+int socket_send(int fd, const void *bytes, size_t length, const struct patience *patience, struct error *err);
+int socket_receive(int fd, void *bytes, size_t length, const struct patience *patience, struct error *err);
+
+#endif

@@ -1,0 +1,23 @@
+/* The collective over stream sockets: each rank sends to the next one and receives from the previous one.
+ *
+ * The flat view of the segments is cut into `world` blocks. A rank's outgoing stream is its own block, then
+ * each block that came in, as soon as its bytes have come in; its incoming stream is the blocks rank-1,
+ * rank-2, ... twice round: world-1 blocks to add, world-1 blocks to copy. So both directions work at once
+ * and a byte is on its way again when it has been added, without steps to wait for. Each reduce begins with
+ * a header (round, shape), so that ranks that disagree about what they sum fail at once. */
+#ifndef RM_COLLECTIVE_TCP_RING_H
+#define RM_COLLECTIVE_TCP_RING_H
+
+#include "trainer/collective/abort_flag.h"
+#include "trainer/collective/collective.h"
+
+struct tcp_ring_options {
+    int rank, world;
+    int next_fd, prev_fd;     /* proven connections (handshake.h); -1 in a world of 1 */
+    struct abort_flag *abort; /* borrowed, must outlive the ring; collective abort sets it */
+};
+
+/* Owns the descriptors from here on, also where it fails. */
+int tcp_ring_open(struct collective **ret, const struct tcp_ring_options *options, struct error *err);
+
+#endif

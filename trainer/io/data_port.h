@@ -1,0 +1,43 @@
+/* The one port of a trainer that its peers call: ring connections and state transfers arrive here.
+ *
+ * A thread of its own accepts, and does the called side of the handshake for all callers at once, so that
+ * nobody waits for the compute thread and a stranger costs a slot for a moment: at most DATA_PORT_CALLERS
+ * connections without proof, each for DATA_PORT_PATIENCE; over that the oldest is dropped. A proven ring
+ * connection is parked until data_port_take asks for it (a peer may have been told of a generation before
+ * we were); one of an older generation than data_port_advance named is refused, and parked ones of older
+ * generations are closed. A proven transfer gets a thread that runs `serve`. */
+#ifndef RM_IO_DATA_PORT_H
+#define RM_IO_DATA_PORT_H
+
+#include "trainer/collective/handshake.h"
+
+enum { DATA_PORT_CALLERS = 32, DATA_PORT_SERVERS = 64 };
+#define DATA_PORT_PATIENCE (5 * RM_S)
+
+struct data_port;
+
+struct data_port_options {
+    struct handshake_secret secret;
+    struct handshake_end self; /* a hello to anybody else is refused */
+    /* Speaks with one proven receiver on a thread of its own, at most DATA_PORT_SERVERS at once; fd is
+     * closed afterwards. Must return soon once `closing` is set. */
+    void (*serve)(void *ctx, int fd, const struct handshake_claim *claim, const struct abort_flag *closing);
+    /* One sentence for each caller that was sent away, on the port's thread. May be NULL. */
+    void (*refused)(void *ctx, const char *why);
+    void *ctx;
+};
+
+int data_port_open(struct data_port **ret, const struct data_port_options *options, struct error *err);
+/* Waits for the serving threads. NULL is fine. */
+void data_port_free(struct data_port *port);
+const char *data_port_address(const struct data_port *port); /* "127.0.0.1:PORT" */
+
+/* From now on ring connections of generations below this one are refused; parked ones are closed. */
+void data_port_advance(struct data_port *port, struct ring_generation generation);
+/* The parked ring connection of that end and generation, waiting for it; the caller owns *ret_fd. One
+ * caller at a time. */
+int data_port_take(struct data_port *port, struct ring_generation generation,
+                   const struct handshake_end *from, const struct patience *patience, int *ret_fd,
+                   struct error *err);
+
+#endif

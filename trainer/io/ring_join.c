@@ -1,0 +1,40 @@
+#include "trainer/io/ring_join.h"
+
+#include <unistd.h>
+
+#include "trainer/collective/tcp_ring.h"
+
+static int call_next(const struct ring_join_options *o, int *ret_fd, struct error *err)
+{
+    struct patience patience = {o->abort, o->deadline};
+    struct handshake_claim claim = {HANDSHAKE_RING, o->generation, o->self, o->next.end};
+    int fd;
+    if (socket_connect(&fd, o->next.address, &patience, err) < 0)
+        return err_wrap(err, "worker %d", o->next.end.worker);
+    if (handshake_call(fd, &o->secret, &claim, &patience, err) < 0) {
+        close(fd);
+        return -1;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int ring_join(struct collective **ret, const struct ring_join_options *o, int *ret_peer, struct error *err)
+{
+    struct tcp_ring_options ring = {o->rank, o->world, -1, -1, o->abort};
+    struct patience patience = {o->abort, o->deadline};
+    *ret_peer = -1;
+    data_port_advance(o->port, o->generation);
+    if (o->world == 1)
+        return tcp_ring_open(ret, &ring, err);
+    if (call_next(o, &ring.next_fd, err) < 0) {
+        *ret_peer = (o->rank + 1) % o->world;
+        return -1;
+    }
+    if (data_port_take(o->port, o->generation, &o->previous.end, &patience, &ring.prev_fd, err) < 0) {
+        close(ring.next_fd);
+        *ret_peer = (o->rank + o->world - 1) % o->world;
+        return -1;
+    }
+    return tcp_ring_open(ret, &ring, err);
+}

@@ -1,0 +1,29 @@
+/* Makes this rank's two connections of one generation's ring: calls the next rank, takes the previous one's
+ * call from the data port, and hands both to the TCP ring. */
+#ifndef RM_IO_RING_JOIN_H
+#define RM_IO_RING_JOIN_H
+
+#include "trainer/collective/collective.h"
+#include "trainer/io/data_port.h"
+
+struct ring_neighbour {
+    struct handshake_end end;
+    char address[RM_ADDRESS_MAX]; /* of its data port; used for the next rank only */
+};
+
+struct ring_join_options {
+    struct data_port *port;
+    struct handshake_secret secret;
+    struct ring_generation generation;
+    struct handshake_end self;
+    int rank, world;
+    struct ring_neighbour next, previous; /* the same worker in a world of 2, nobody in a world of 1 */
+    struct abort_flag *abort;             /* borrowed; must outlive the ring */
+    rm_time deadline;
+};
+
+/* *ret_peer: the rank that could not be reached (ERR_PEER, ERR_PROTOCOL), else -1. */
+int ring_join(struct collective **ret, const struct ring_join_options *options, int *ret_peer,
+              struct error *err);
+
+#endif
