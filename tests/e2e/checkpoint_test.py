@@ -1,0 +1,268 @@
+"""Checkpoints across runs: what is kept, what is refused, and what a damaged one costs."""
+
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+import rig
+
+
+def stopped_run(launch, job, at):
+    """Trains to about step `at`, then Ctrl-C; returns the run, whose last checkpoint is of the step it stopped at."""
+    run = launch(job)
+    run.read_until("step", step=at)
+    run.interrupt()
+    assert run.wait() == 130, run.tail()
+    return run
+
+
+def manifests(folder):
+    return sorted(p.parent.name for p in (folder / "checkpoints").glob("*/manifest.json"))
+
+
+def test_an_interrupt_saves_the_step_it_stopped_at(tmp_path, launch):
+    run = stopped_run(launch, rig.make_job(tmp_path, workers__target=2), 15)
+    step = run.the("interrupted")["step"]
+    saved = run.of("checkpointSaved")[-1]
+    assert saved["step"] == step
+    folder = rig.folder_of(saved["uri"])
+    assert folder.name == f"step-{step:08d}"
+    assert saved["bytes"] == sum(p.stat().st_size for p in folder.iterdir()), "bytes count the files"
+    assert run.stderr.strip(), "an exit code other than 0 comes with a sentence"
+
+
+def test_keep_deletes_older_ones_and_does_not_count_the_final_one(tmp_path, finish):
+    run = finish(rig.make_job(tmp_path, workers__target=2, checkpoint__everySteps=10, checkpoint__keep=2))
+    complete = rig.check_complete(run)
+    assert manifests(tmp_path) == ["final", "step-00000040", "step-00000050"]
+    assert rig.folder_of(complete["uri"]) == (tmp_path / "checkpoints" / "final").resolve()
+    saved = [e["step"] for e in run.of("checkpointSaved")]
+    assert saved == [10, 20, 30, 40, 50, 60]
+
+
+def test_a_finished_job_prints_complete_again_and_trains_nothing(tmp_path, finish):
+    job = rig.make_job(tmp_path)
+    first = rig.check_complete(finish(job))
+    again = finish(job)
+    assert again.code == 0, again.tail()
+    assert not again.of("step", "ringFormed")
+    second = again.the("complete")
+    assert {k: second[k] for k in ("step", "weightsSha256", "exact", "uri")} == \
+           {k: first[k] for k in ("step", "weightsSha256", "exact", "uri")}
+
+
+def test_overwrite_starts_anew(tmp_path, launch, finish, reference):
+    job = rig.make_job(tmp_path)
+    stopped_run(launch, job, 20)
+    (tmp_path / "checkpoints" / "notes.txt").write_text("not ours")
+    run = finish(job, "--overwrite")
+    assert not run.of("resumed")
+    assert rig.check_complete(run)["weightsSha256"] == reference()[0]
+    assert manifests(tmp_path) == ["final"]
+    assert (tmp_path / "checkpoints" / "notes.txt").exists(), "only what is ours is deleted"
+
+
+def test_overwrite_deletes_nothing_where_the_data_is_missing(tmp_path, finish):
+    job = rig.make_job(tmp_path)
+    rig.check_complete(finish(job))
+    os.rename(tmp_path / "data", tmp_path / "elsewhere")
+    run = finish(job, "--overwrite")
+    assert run.code == 3, run.tail()
+    assert manifests(tmp_path) == ["final"]
+
+
+def flip_a_byte(path, at):
+    raw = bytearray(path.read_bytes())
+    raw[int(len(raw) * at)] ^= 0x10
+    path.write_bytes(raw)
+
+
+def cut_short(path):
+    os.truncate(path, path.stat().st_size * 2 // 3)
+
+
+DAMAGES = {
+    "weights flipped": lambda folder: flip_a_byte(folder / "model.safetensors", 0.7),
+    "weights cut": lambda folder: cut_short(folder / "model.safetensors"),
+    "header flipped": lambda folder: flip_a_byte(folder / "model.safetensors", 0.001),
+    "weights gone": lambda folder: (folder / "model.safetensors").unlink(),
+    "moments flipped": lambda folder: flip_a_byte(sorted(folder.glob("optimizer-*"))[-1], 0.9),
+    "moments cut": lambda folder: cut_short(sorted(folder.glob("optimizer-*"))[0]),
+    "manifest cut": lambda folder: cut_short(folder / "manifest.json"),
+    "manifest emptied": lambda folder: (folder / "manifest.json").write_text(""),
+}
+
+
+@pytest.mark.parametrize("damage", sorted(DAMAGES))
+@pytest.mark.sanitized
+def test_a_damaged_checkpoint_is_said_and_the_one_before_is_used(tmp_path, launch, finish, reference, damage):
+    job = rig.make_job(tmp_path, workers__target=2, checkpoint__everySteps=10)
+    stopped = stopped_run(launch, job, 25).the("interrupted")["step"]
+    newest = manifests(tmp_path)[-1]
+    older = stopped // 10 * 10 if stopped % 10 else stopped - 10
+    DAMAGES[damage](tmp_path / "checkpoints" / newest)
+
+    run = finish(job)
+    resumed = run.the("resumed")
+    assert resumed["step"] == older, run.tail()
+    assert len(resumed["skipped"]) == 1, resumed
+    assert resumed["skipped"][0]["uri"].rstrip("/").endswith(newest) and resumed["skipped"][0]["reason"]
+    assert (tmp_path / "checkpoints" / newest / "manifest.damaged.json").exists() or stopped <= 60
+    assert rig.check_complete(run, first=older + 1)["weightsSha256"] == reference()[0]
+
+
+def test_with_every_checkpoint_damaged_nothing_is_lost_in_silence(tmp_path, launch, finish):
+    """It may start anew or refuse, but it says what it skipped, and it does not train on from damaged bits."""
+    job = rig.make_job(tmp_path, checkpoint__everySteps=10)
+    stopped_run(launch, job, 25)
+    names = manifests(tmp_path)
+    for name in names:
+        flip_a_byte(tmp_path / "checkpoints" / name / "model.safetensors", 0.5)
+    run = finish(job)
+    if run.code == 0:
+        assert len(run.the("resumed")["skipped"]) == len(names)
+        rig.check_steps(run)
+    else:
+        assert run.code == 3 and names[-1] in run.stderr, run.tail()
+
+
+@pytest.mark.parametrize("field, value, name", [
+    ("trainer__optimizer__learningRate", 0.002, "learningRate"),
+    ("trainer__batch__lanes", 4, "lanes"),
+    ("trainer__model__layers", 3, "layers"),
+    ("trainer__steps", 70, "steps"),
+    ("trainer__seed", 9, "seed"),
+    ("trainer__reduction", "fast", "reduction"),
+])
+def test_a_changed_field_is_refused_by_name(tmp_path, launch, finish, field, value, name):
+    stopped_run(launch, rig.make_job(tmp_path, workers__max=4), 10)
+    run = finish(rig.make_job(tmp_path, **{"workers__max": 4, field: value}))
+    assert run.code == 2, run.tail()
+    assert name in run.stderr, run.stderr
+    assert manifests(tmp_path), "the checkpoints are still there"
+
+
+def change_content(data):
+    flip_a_byte(data / "a.txt", 0.5)
+
+
+def add_file(data):
+    (data / "zz.txt").write_text("more")
+
+
+def rename_file(data):
+    os.rename(data / "a.txt", data / "aa.txt")
+
+
+@pytest.mark.parametrize("change", [change_content, add_file, rename_file])
+def test_changed_data_is_refused(tmp_path, launch, finish, change):
+    job = rig.make_job(tmp_path)
+    stopped_run(launch, job, 10)
+    change(tmp_path / "data")
+    run = finish(job)
+    assert run.code == 3, run.tail()
+    assert "data" in run.stderr, run.stderr
+
+
+def test_data_that_only_moved_is_the_same_data(tmp_path, launch, finish, reference):
+    stopped = stopped_run(launch, rig.make_job(tmp_path), 10).the("interrupted")["step"]
+    os.rename(tmp_path / "data", tmp_path / "elsewhere")
+    run = finish(rig.make_job(tmp_path, data=False, trainer__data__uri="elsewhere"))
+    assert rig.check_complete(run, first=stopped + 1)["weightsSha256"] == reference()[0]
+
+
+def test_a_second_run_on_the_same_folder_is_refused(tmp_path, launch, finish):
+    job = rig.make_job(tmp_path, trainer__steps=100000)
+    first = launch(job)
+    first.read_until("step", step=2)
+    second = finish(job)
+    assert second.code == 4, second.tail()
+    assert "checkpoints" in second.stderr
+    first.interrupt()
+    assert first.wait() == 130
+
+
+@pytest.fixture(name="small_disk")
+def mount_a_small_disk(tmp_path):
+    """A file system of a given size in KiB at tmp_path/checkpoints; None where mounting is not allowed."""
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+
+    def mount(size_kib):
+        options = f"size={size_kib}k" + (",remount" if os.path.ismount(folder) else "")
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"cannot mount a small file system here: {done.stderr.strip()}")
+        return folder
+
+    yield mount
+    if os.path.ismount(folder):
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_ends_the_run_and_loses_nothing(tmp_path, small_disk, finish, reference):
+    whole = rig.make_job(tmp_path / "measure", checkpoint__everySteps=10, checkpoint__keep=10)
+    rig.check_complete(finish(whole))
+    each = max(sum(p.stat().st_size for p in f.iterdir()) for f in (tmp_path / "measure/checkpoints").iterdir() if f.is_dir())
+    folder = small_disk(each * 5 // 2 // 1024)  # room for two checkpoints and a half
+
+    job = rig.make_job(tmp_path, workers__target=2, checkpoint__everySteps=10, checkpoint__keep=10)
+    run = finish(job)
+    assert run.code == 4, run.tail()
+    assert "space" in run.stderr.lower() or "full" in run.stderr.lower(), run.stderr
+    assert not run.left_over()
+    newest = int(manifests(tmp_path)[-1].removeprefix("step-"))
+    assert newest >= 10
+
+    small_disk(each * 12 // 1024)
+    again = finish(job)
+    assert again.the("resumed")["step"] == newest, again.tail()
+    assert rig.check_complete(again, first=newest + 1)["weightsSha256"] == reference()[0]
+    assert folder.is_mount()
+
+
+STORE_POINTS = ["slice-written", "before-manifest", "manifest-temp", "after-manifest", "before-delete"]
+
+
+@pytest.mark.parametrize("point", STORE_POINTS)
+@pytest.mark.slow
+def test_an_agent_that_dies_while_it_saves_leaves_a_checkpoint_to_go_on_from(tmp_path, launch, finish, reference, point):
+    """Whether this run gets over it or ends, the next one goes on and comes to the same bits."""
+    fields = {"workers__target": 2, "checkpoint__everySteps": 10, "checkpoint__keep": 1}
+    run = finish(rig.make_job(tmp_path, **fields), env={"RINGMASTER_FAULT": f"{point}:2"})
+    assert run.of("workerLost") or run.code, f"nobody died at {point}: {run.tail()}"
+    assert not run.left_over()
+    again = finish(rig.make_job(tmp_path, **fields))
+    assert again.code == 0, again.tail()
+    assert again.the("complete")["weightsSha256"] == reference()[0]
+    for folder in (tmp_path / "checkpoints").glob("*/manifest.json"):
+        manifest = json.loads(folder.read_text())
+        assert manifest["weightsSha256"] == rig.weights_sha256(folder.parent)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
+def test_runs_killed_again_and_again_come_to_the_same_bits(tmp_path, launch, reference, seed):
+    """SIGKILL of `run` at moments that differ by seed, until one run gets through."""
+    fields = {"checkpoint__everySteps": 5, "checkpoint__keep": 2}
+    seen = 0
+    for attempt in range(8):
+        run = launch(rig.make_job(tmp_path, workers__target=1 + (seed + attempt) % 3, **fields))
+        aim = seen + 6 + seed
+        event = run.next_event()
+        while event is not None and not (event["event"] == "step" and event["step"] >= aim):
+            event = run.next_event()
+        if event is None:
+            break
+        seen = event["step"]
+        os.kill(run.pid, signal.SIGKILL)
+        rig.until(lambda: not run.left_over(), "every process of the run is gone")
+    run.wait()
+    if run.code != 0:
+        run = launch(rig.make_job(tmp_path, **fields))
+        run.wait()
+    assert run.code == 0, run.tail()
+    assert run.the("complete")["weightsSha256"] == reference()[0]

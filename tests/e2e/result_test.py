@@ -1,0 +1,94 @@
+"""What comes out at the end: text, a loss that others can work out, and files that others open."""
+
+import subprocess
+import sys
+
+import pytest
+
+import rig
+
+EVALUATION = {"trainer__evaluation__everySteps": 20, "trainer__evaluation__sequences": 16,
+              "trainer__evaluation__holdOut": 0.1}
+
+
+def generate(folder, *arguments):
+    return subprocess.run([str(rig.BIN / "ringmaster"), "generate", str(folder), *map(str, arguments)],
+                          capture_output=True, timeout=rig.DEADLINE_S, check=False)
+
+
+@pytest.mark.sanitized
+def test_a_finished_model_writes_text(tmp_path, finish):
+    folder = rig.folder_of(rig.check_complete(finish(rig.make_job(tmp_path)))["uri"])
+    first = generate(folder, "--prompt", "the ring ", "--tokens", 80, "--seed", 1)
+    assert first.returncode == 0, first.stderr
+    text = first.stdout.decode()  # valid UTF-8
+    assert len(text.strip()) > 20, text
+    again = generate(folder, "--prompt", "the ring ", "--tokens", 80, "--seed", 1)
+    assert again.stdout == first.stdout, "one seed, one text"
+    other = generate(folder, "--prompt", "the ring ", "--tokens", 80, "--seed", 2)
+    assert other.stdout != first.stdout, "another seed, another text"
+
+
+def test_generating_from_nothing_is_a_sentence(tmp_path):
+    done = generate(tmp_path, "--prompt", "x", "--tokens", 5)
+    assert done.returncode == 3 and str(tmp_path) in done.stderr.decode()
+    assert not done.stdout
+
+
+@pytest.mark.parametrize("workers, drills", [(1, []), (3, ["kill:1@19", "join@25", "trainer:0@39"])])
+def test_each_evaluation_is_told_once_and_is_the_same(tmp_path, finish, workers, drills):
+    arguments = [word for drill in drills for word in ("--drill", drill)]
+    run = finish(rig.make_job(tmp_path / "a", workers__target=workers, **EVALUATION), *arguments)
+    rig.check_complete(run)
+    alone = finish(rig.make_job(tmp_path / "b", **EVALUATION))
+    rig.check_complete(alone)
+    told = [(e["step"], e["loss"]) for e in run.of("evaluated")]
+    assert told == [(e["step"], e["loss"]) for e in alone.of("evaluated")]
+    assert [step for step, _ in told] in ([20, 40, 60], [0, 20, 40, 60])
+
+
+def held_out_sequences(tmp_path, context, hold_out, wanted):
+    """The held-out samples as the job file's documentation defines them."""
+    files = sorted((p.relative_to(tmp_path / "data").as_posix().encode(), p) for p in (tmp_path / "data").rglob("*.txt"))
+    stream = b"".join(path.read_bytes() for _, path in files)
+    count = (len(stream) - 1) // context
+    first = count - int(hold_out * count)
+    return [list(stream[i * context:i * context + context + 1]) for i in range(first, count)][:wanted]
+
+
+def test_the_evaluated_loss_agrees_with_the_numpy_reference(tmp_path, finish):
+    numpy = pytest.importorskip("numpy")
+    sys.path.insert(0, str(rig.ROOT / "tests/reference"))
+    import gpt2_numpy  # pylint: disable=import-outside-toplevel,import-error
+
+    run = finish(rig.make_job(tmp_path, workers__target=2, trainer__model__width=80, trainer__model__heads=5,
+                              trainer__model__context=37, trainer__batch__lanes=7, workers__max=7, **EVALUATION))
+    folder = rig.folder_of(rig.check_complete(run)["uri"])
+    told = next(e["loss"] for e in run.of("evaluated") if e["step"] == 60)
+    model = gpt2_numpy.load(folder)
+    sequences = held_out_sequences(tmp_path, 37, 0.1, 16)
+    worked_out = float(numpy.mean([gpt2_numpy.loss(model, sequence) for sequence in sequences]))
+    assert told == pytest.approx(worked_out, abs=2e-4)
+
+
+def test_the_small_script_gives_the_same_hash(tmp_path, finish):
+    complete = rig.check_complete(finish(rig.make_job(tmp_path)))
+    done = subprocess.run(["/usr/bin/python3", str(rig.ROOT / "tools/weights_sha256.py"),
+                           str(rig.folder_of(complete["uri"]))], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0] == complete["weightsSha256"]
+
+
+def test_transformers_opens_the_finished_folder(tmp_path, finish):
+    complete = rig.check_complete(finish(rig.make_job(tmp_path)))
+    done = subprocess.run(["/usr/bin/python3", str(rig.ROOT / "tests/reference/open_with_transformers.py"),
+                           str(rig.folder_of(complete["uri"]))], capture_output=True, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip(done.stdout.strip() or "transformers or torch is not installed")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_training_can_start_from_a_finished_folder(tmp_path, finish):
+    first = rig.check_complete(finish(rig.make_job(tmp_path / "a")))
+    run = finish(rig.make_job(tmp_path / "b", trainer__model__init=rig.folder_of(first["uri"])))
+    rig.check_complete(run)
+    assert run.of("step")[0]["loss"] < first["loss"] + 0.5, "it starts where the other ended"
