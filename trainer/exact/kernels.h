@@ -1,0 +1,62 @@
+/* The loops over a piece's elements: the same bits on every x86-64, whatever instructions do the work.
+ *
+ * Every operation here is an integer operation or one IEEE operation with its own rounding (no fused
+ * multiply-add, no approximations), and sums run over sixteen fixed columns. Flush-to-zero and
+ * denormals-are-zero are set for the length of a call, so that the caller's settings don't count. */
+#ifndef RM_TRAINER_KERNELS_H
+#define RM_TRAINER_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kernel_lane_args {
+    const float *grads; // (count)
+    uint32_t *words;    // (count)
+    int count;
+    float scale;
+    bool store; /* words = q instead of words += q */
+};
+
+struct kernel_sums {
+    double square; /* of the words' values, not scaled by 2^-k */
+    uint64_t sum;  /* of the words' bits */
+};
+
+/* One AdamW step in fp32; see update.c for where the numbers come from. */
+struct kernel_adamw {
+    float unit;                       /* value of one quantum: 2^-k (1 where words are fp32) */
+    float clip;                       /* factor on the gradient */
+    float beta1, rest1, beta2, rest2; /* rest = 1 - beta */
+    float bias2;                      /* 1 / sqrt(1 - beta2^t) */
+    float epsilon;
+    float rate; /* learning rate / (1 - beta1^t) */
+    float keep; /* 1 - learning rate * weight decay; 1 without */
+};
+
+struct kernel_adamw_args {
+    const uint32_t *words;
+    float *params, *m, *v; // (count) each
+    int count;
+};
+
+/* One instruction set's loops. */
+struct kernels;
+
+/* The quickest that this CPU has. */
+const struct kernels *kernels_best(void);
+/* All variants, for comparing them: variant 0 runs everywhere; NULL where this CPU lacks the instructions. */
+enum { KERNEL_VARIANTS = 3 };
+const struct kernels *kernels_variant(int i);
+const char *kernels_name(const struct kernels *k);
+
+/* words (+)= saturated round-to-nearest-even int32 of grads * scale, 0 for NaN. Returns the largest bits of
+ * |grads|. */
+uint32_t kernel_add_fixed(const struct kernels *k, const struct kernel_lane_args *args);
+/* words (+)= grads * scale as fp32. Returns the same. */
+uint32_t kernel_add_float(const struct kernels *k, const struct kernel_lane_args *args);
+/* floats: the words are fp32, else int32. */
+struct kernel_sums kernel_sums(const struct kernels *k, const uint32_t *words, int count, bool floats);
+void kernel_adamw(const struct kernels *k, const struct kernel_adamw_args *args, const struct kernel_adamw *c,
+                  bool floats);
+
+#endif

@@ -1,0 +1,90 @@
+/* The shape of the state's memfd, for the files of trainer/exact only; everybody else uses state.h.
+ *
+ * What makes it safe: every change is announced, made, and marked as made, in this order in memory. A
+ * SIGKILL takes effect between two machine instructions and all earlier stores stay visible to the next
+ * owner of the memory, so it is the compiler alone that must keep the order: release stores, and
+ * state_order() after a store that announces. */
+#ifndef RM_TRAINER_STATE_FILE_H
+#define RM_TRAINER_STATE_FILE_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "trainer/exact/state.h"
+
+enum {
+    STATE_PIECE = 4096,      /* elements: old and new values of a piece stay in a core's cache */
+    STATE_THREADS_MAX = 256, /* undo slots in the file; pages of unused ones are never touched */
+};
+
+struct state_record_update {
+    _Atomic uint32_t valid; /* words, header words and the fields below are complete */
+    int64_t step;           /* that it leads to */
+    int32_t k[RM_TENSORS_MAX];
+};
+
+struct state_header {
+    _Atomic uint64_t magic; /* written last when the file is laid out */
+    uint8_t identity[RM_HASH_BYTES];
+    _Atomic uint32_t current; /* 0: nothing held; 1, 2: point[current - 1] is the state */
+    struct state_point point[2];
+    struct state_record_update update[2]; /* of each buffer */
+};
+
+/* Old values of the piece that one thread is changing. */
+struct state_slot {
+    _Atomic uint32_t valid;
+    int64_t piece;
+    float params[STATE_PIECE], m[STATE_PIECE], v[STATE_PIECE];
+};
+
+/* A fixed range that lies in one tensor; the same for every number of threads and workers. */
+struct state_piece {
+    int64_t first;
+    int32_t count;
+    int32_t tensor;
+};
+
+struct state {
+    struct state_shape shape;
+    int64_t header_words;
+
+    void *map;
+    size_t map_size;
+    struct state_header *header;
+    _Atomic int64_t *stamp;  // (pieces) the step that each piece is of
+    float *params, *m, *v;   // (parameters)
+    uint32_t *words[2];      // (parameters + header_words)
+    struct state_slot *slot; // (STATE_THREADS_MAX)
+
+    int pieces;
+    struct state_piece *piece; // (pieces) in flat order
+    double *square;            // (pieces) scratch of the norm pass
+    uint64_t *sum;             // (pieces)
+    uint32_t *piece_max;       // (pieces) scratch of lanes_add
+};
+
+/* Keeps the compiler from moving later stores in front of earlier ones. */
+static inline void state_order(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* The state held, also while an update is pending; NULL where there is none. */
+const struct state_point *state_current(const struct state *s);
+/* Buffer of the pending update, -1 where there is none. */
+int state_pending_buffer(const struct state *s);
+/* The buffer that the next reduction may use: its record becomes invalid. */
+int state_take_spare(struct state *s);
+/* Makes buffer b, which is complete with its record's k, the update to the next step. */
+void state_seal(struct state *s, int b);
+/* All pieces are stamped next->step: makes it the state. */
+void state_commit(struct state *s, const struct state_point *next);
+/* The spare buffer's header words (behind its words). */
+static inline uint32_t *state_header_words(const struct state *s, int b)
+{
+    return s->words[b] + s->shape.layout->parameters;
+}
+
+#endif

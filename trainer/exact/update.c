@@ -1,0 +1,176 @@
+#include "trainer/exact/update.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/os/fault.h"
+#include "trainer/exact/kernels.h"
+#include "trainer/exact/lineage.h"
+#include "trainer/exact/pieces.h"
+#include "trainer/exact/state_file.h"
+#include "trainer/exact/verdict.h"
+
+/* Everything that the passes over the pieces share. */
+struct update {
+    struct state *state;
+    const struct update_rule *rule;
+    struct pool *pool;
+    const struct kernels *kernels;
+    const struct state_record_update *record;
+    const uint32_t *words;
+    struct verdict verdict;
+    double norm, clip, rate;
+    struct kernel_adamw constants; /* but unit and keep, which are the tensor's */
+    float keep;                    /* of tensors with weight decay */
+};
+
+/* ---- norm and sums ---- */
+
+static void sum_piece(void *ctx, int i, int thread)
+{
+    (void)thread;
+    struct update *u = ctx;
+    struct state *s = u->state;
+    const struct state_piece *p = &s->piece[i];
+    struct kernel_sums sums = kernel_sums(u->kernels, u->words + p->first, p->count, s->shape.fast);
+    int exponent = s->shape.fast ? 0 : -2 * u->record->k[p->tensor];
+    s->square[i] = ldexp(sums.square, exponent);
+    s->sum[i] = sums.sum;
+}
+
+/* Pieces are added in index order, whoever worked them out. */
+static void find_norm(struct update *u, uint64_t *tensor_sums)
+{
+    struct state *s = u->state;
+    double square = 0;
+    pieces_run(s, u->pool, sum_piece, u);
+    memset(tensor_sums, 0, (size_t)s->shape.layout->tensors * sizeof *tensor_sums);
+    for (int i = 0; i < s->pieces; i++) {
+        square += s->square[i];
+        tensor_sums[s->piece[i].tensor] += s->sum[i];
+    }
+    u->norm = sqrt(square);
+    u->clip = 1;
+    if (u->rule->clip_norm > 0 && u->rule->clip_norm < u->norm + 1e-6)
+        u->clip = u->rule->clip_norm / (u->norm + 1e-6);
+}
+
+static void find_constants(struct update *u)
+{
+    const struct update_rule *r = u->rule;
+    int64_t t = u->record->step;
+    u->rate = schedule_rate(&r->schedule, t);
+    u->keep = (float)(1 - u->rate * r->weight_decay);
+    u->constants = (struct kernel_adamw){
+        .clip = (float)u->clip,
+        .beta1 = (float)r->beta1,
+        .rest1 = (float)(1 - r->beta1),
+        .beta2 = (float)r->beta2,
+        .rest2 = (float)(1 - r->beta2),
+        .bias2 = (float)(1 / sqrt(1 - schedule_power(r->beta2, t))),
+        .epsilon = (float)r->epsilon,
+        .rate = (float)(u->rate / (1 - schedule_power(r->beta1, t))),
+    };
+}
+
+/* ---- the pass that changes the state ---- */
+
+static void fill_slot(struct state *s, struct state_slot *slot, int i)
+{
+    const struct state_piece *p = &s->piece[i];
+    size_t bytes = (size_t)p->count * sizeof(float);
+    slot->piece = i;
+    memcpy(slot->params, s->params + p->first, bytes);
+    memcpy(slot->m, s->m + p->first, bytes);
+    memcpy(slot->v, s->v + p->first, bytes);
+    FAULT("slot-filled");
+    atomic_store_explicit(&slot->valid, 1, memory_order_release);
+    state_order();
+    FAULT("slot-valid");
+}
+
+static void change_part(const struct update *u, const struct state_piece *p, int from, int count)
+{
+    struct state *s = u->state;
+    int64_t at = p->first + from;
+    bool decays = s->shape.layout->tensor[p->tensor].decay;
+    const struct kernel_adamw_args args = {u->words + at, s->params + at, s->m + at, s->v + at, count};
+    struct kernel_adamw constants = u->constants;
+    constants.unit = (float)ldexp(1, s->shape.fast ? 0 : -u->record->k[p->tensor]);
+    constants.keep = decays ? u->keep : 1;
+    kernel_adamw(u->kernels, &args, &constants, s->shape.fast);
+}
+
+/* In two parts, so that a fault point can lie between new and old values of one piece. */
+static void change_piece(void *ctx, int i, int thread)
+{
+    struct update *u = ctx;
+    struct state *s = u->state;
+    const struct state_piece *p = &s->piece[i];
+    struct state_slot *slot = &s->slot[thread];
+    int half = p->count / 2;
+    if (atomic_load_explicit(&s->stamp[i], memory_order_relaxed) == u->record->step)
+        return;
+    fill_slot(s, slot, i);
+    change_part(u, p, 0, half);
+    FAULT("piece-half");
+    change_part(u, p, half, p->count - half);
+    FAULT("piece-updated");
+    atomic_store_explicit(&s->stamp[i], u->record->step, memory_order_release);
+    FAULT("piece-stamped");
+    atomic_store_explicit(&slot->valid, 0, memory_order_release);
+    state_order();
+    FAULT("slot-cleared");
+}
+
+/* ---- both ---- */
+
+static void find_next(struct update *u, struct state_point *next)
+{
+    const struct state *s = u->state;
+    int tensors = s->shape.layout->tensors;
+    uint64_t sums[RM_TENSORS_MAX];
+    find_norm(u, sums);
+    find_constants(u);
+    const struct lineage_step add = {
+        .step = u->record->step,
+        .tensors = tensors,
+        .sums = sums,
+        .k = u->record->k,
+        .norm = u->norm,
+        .clip = u->clip,
+    };
+    memset(next, 0, sizeof *next);
+    next->step = u->record->step;
+    memcpy(next->k, u->verdict.k, (size_t)tensors * sizeof *next->k);
+    lineage_next(state_current(s)->lineage, &add, next->lineage);
+}
+
+void update_apply(struct state *s, const struct update_rule *rule, struct pool *pool,
+                  struct update_info *info)
+{
+    int b = state_pending_buffer(s);
+    struct state_point next;
+    struct update u = {
+        .state = s,
+        .rule = rule,
+        .pool = pool,
+        .kernels = kernels_best(),
+        .record = &s->header->update[b],
+        .words = s->words[b],
+    };
+    verdict_decide(&u.verdict, state_header_words(s, b), s->shape.layout->tensors, s->shape.lanes,
+                   s->shape.fast, u.record->k);
+    find_next(&u, &next);
+    pieces_run(s, pool, change_piece, &u);
+    state_commit(s, &next);
+    if (info)
+        *info = (struct update_info){next.step, u.verdict.loss, u.norm, u.clip, u.rate};
+}
+
+void update_commit(struct lanes *l, const struct update_rule *rule, struct update_info *info)
+{
+    struct state *s = lanes_state(l);
+    state_seal(s, lanes_buffer_index(l));
+    update_apply(s, rule, lanes_pool(l), info);
+}
