@@ -260,6 +260,10 @@ static int assign_text(const struct job_field *field, struct job_spec *spec, con
             value, field->kind == FIELD_URI ? "a folder, as a path or file:// URI" : "text (in quotes)", err);
     if (strlen(value->text) >= field->size)
         return err_set(err, ERR_USAGE, "is longer than %zu characters; shorten it", field->size - 1);
+    for (const unsigned char *p = (const unsigned char *)value->text; *p; p++)
+        if (*p < ' ')
+            return err_set(err, ERR_USAGE,
+                           "holds a line break or another control character; write it in one line");
     text_copy(member(field, spec), field->size, value->text);
     return 0;
 }

@@ -93,6 +93,8 @@ const struct job_field job_fields[] = {
      .help = "save after this much time; not built yet"},
     {"checkpoint.keep", FIELD_INT, AT(checkpoint.keep), 1, 1000, "3",
      .help = "newest checkpoints that stay; final/ is not counted"},
+    {"checkpoint.process", FIELD_FIXED, .fallback = "None", .words = {"None"}, .later = "CRIU",
+     .help = "freezing whole processes; not built yet"},
 
     {"elasticity.joinWindow", FIELD_TIME, AT(elasticity.join_window), 0, 3.6e12, "500ms",
      .help = "wait for further newcomers before the ring is re-formed with them"},

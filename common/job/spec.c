@@ -117,6 +117,13 @@ static struct job_value value_of_json(const struct js *from)
     return value;
 }
 
+/* The path in front of a sentence that begins with "is". */
+static int err_place(struct error *err, const char *path)
+{
+    struct error why = *err;
+    return err_set(err, why.code, "%s %s", path, why.text);
+}
+
 static int read_fields(struct job_spec *spec, const struct js *root, struct error *err)
 {
     char path[PATH_MAX_TEXT];
@@ -127,16 +134,19 @@ static int read_fields(struct job_spec *spec, const struct js *root, struct erro
             return err_set(err, ERR_PROTOCOL, "%s is missing", path);
         struct job_value value = value_of_json(found);
         if (field_assign(&job_fields[i], spec, &value, err) < 0)
-            return err_wrap(err, "%s", path);
+            return err_place(err, path);
     }
     const char *at;
-    if (job_spec_check(spec, &at, err) < 0)
-        return err_wrap(err, "spec.%s", at);
-    return 0;
+    if (job_spec_check(spec, &at, err) == 0)
+        return 0;
+    snprintf(path, sizeof path, "spec.%s", at);
+    return err_place(err, path);
 }
 
 int job_spec_read(struct job_spec *ret, const char *json, size_t length, struct error *err)
 {
+    struct error ignored;
+    err = err ? err : &ignored;
     struct js *root = js_parse(json, length, "job", err);
     if (!root)
         return -1;

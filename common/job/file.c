@@ -1,0 +1,343 @@
+#include "common/job/file.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/job/field.h"
+#include "common/job/yaml.h"
+
+enum { PATH_TEXT = 192 };
+
+static const char *const not_local[] = {
+    "suspend",
+    "managedBy",
+    "workers.sizes",
+    "workers.template",
+    "coordinator",
+    "trainer.model.initSecretRef",
+    "trainer.data.secretRef",
+    "checkpoint.endpoint",
+    "checkpoint.region",
+    "checkpoint.secretRef",
+    "checkpoint.onPreemption",
+    "elasticity.scaleUpCooldown",
+    "spot",
+    "failurePolicy.rules",
+    "scheduling",
+    "activeDeadlineSeconds",
+    "ttlSecondsAfterFinished",
+    "cleanPodPolicy",
+    NULL,
+};
+
+struct walk {
+    struct job_spec *spec;
+    const struct job_file_source *source;
+    struct str *notes;
+    struct error *err;
+};
+
+/* "file.yaml:14: spec.trainer.steps " or "--set spec.trainer.steps ": what a sentence follows. */
+static int refuse_at(const struct walk *w, int line, const char *path, const char *sentence)
+{
+    if (!line)
+        return err_set(w->err, ERR_USAGE, "--set %s %s", path, sentence);
+    return err_set(w->err, ERR_USAGE, "%s:%d: %s %s", w->source->path, line, path, sentence);
+}
+
+static int distance(const char *a, const char *b)
+{
+    enum { LONGEST = 40 };
+    int row[LONGEST + 1], n = (int)strlen(b);
+    if (n > LONGEST || strlen(a) > LONGEST)
+        return LONGEST;
+    for (int j = 0; j <= n; j++)
+        row[j] = j;
+    for (int i = 1; a[i - 1]; i++) {
+        int corner = row[0];
+        row[0] = i;
+        for (int j = 1; j <= n; j++) {
+            int best = corner + (a[i - 1] != b[j - 1]);
+            corner = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+/* Takes the name that follows `group` in a known path, if it is nearer to key than the best so far. */
+static void consider(const char *known, const char *group, const char *key, char *best, size_t size,
+                     int *nearest)
+{
+    char name[PATH_TEXT];
+    size_t above = strlen(group);
+    if (above && (strncmp(known, group, above) || known[above] != '.'))
+        return;
+    known += above ? above + 1 : 0;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(known, "."), known);
+    int d = distance(key, name);
+    if (d < *nearest) {
+        *nearest = d;
+        text_copy(best, size, name);
+    }
+}
+
+/* group: "" for spec itself, "trainer.batch" for what is below it. */
+static int unknown(const struct walk *w, const struct yml *node, const char *group, const char *path)
+{
+    char best[PATH_TEXT] = "", sentence[PATH_TEXT + 64];
+    int nearest = 1 + (int)(strlen(node->key) + 1) / 2;
+    for (int i = 0; i < job_fields_count; i++)
+        if (strncmp(job_fields[i].path, "metadata.", 9) != 0)
+            consider(job_fields[i].path, group, node->key, best, sizeof best, &nearest);
+    for (int i = 0; not_local[i]; i++)
+        consider(not_local[i], group, node->key, best, sizeof best, &nearest);
+    if (*best)
+        snprintf(sentence, sizeof sentence, "is not a field of a TrainingJob; did you mean %s?", best);
+    else
+        snprintf(sentence, sizeof sentence, "is not a field of a TrainingJob; remove it");
+    return refuse_at(w, node->line, path, sentence);
+}
+
+/* Is path the beginning of a known field's path? */
+static bool is_group(const char *path)
+{
+    size_t length = strlen(path);
+    for (int i = 0; i < job_fields_count; i++)
+        if (!strncmp(job_fields[i].path, path, length) && job_fields[i].path[length] == '.')
+            return true;
+    return false;
+}
+
+static bool is_not_local(const char *path)
+{
+    for (int i = 0; not_local[i]; i++)
+        if (!strcmp(not_local[i], path))
+            return true;
+    return false;
+}
+
+static struct job_value scalar(const struct job_field *field, const struct yml *node)
+{
+    if (node->kind != YML_SCALAR)
+        return (struct job_value){.kind = node->kind == YML_MAP ? VALUE_MAP : VALUE_LIST};
+    struct job_value text = {.kind = VALUE_TEXT, .text = node->text};
+    if (!node->plain)
+        return text;
+    struct job_value plain = value_of_plain(node->text);
+    /* A shell takes the quotes away: what --set gives to a text field is text, whatever it looks like. */
+    bool typed = node->line == 0 && (field->kind == FIELD_TEXT || field->kind == FIELD_URI);
+    return typed && plain.kind != VALUE_NULL ? text : plain;
+}
+
+static int take_field(const struct walk *w, const struct job_field *field, const struct yml *node,
+                      const char *path)
+{
+    struct error why = {0};
+    struct job_value value = scalar(field, node);
+    bool bytes = value.kind == VALUE_TEXT && !strcmp(field->path, "trainer.data.format") &&
+                 !strcmp(value.text, "Auto");
+    if (bytes)
+        value.text = "Text";
+    int status = field_assign(field, w->spec, &value, &why);
+    if (status == 0 && field->kind == FIELD_URI && value.kind == VALUE_TEXT) {
+        const char *base = node->line ? w->source->folder : w->source->cwd;
+        status = job_uri_resolve(value.text, base, (char *)w->spec + field->offset, &why);
+    }
+    return status < 0 ? refuse_at(w, node->line, path, why.text) : 0;
+}
+
+static int take_entry(const struct walk *w, const struct yml *node, const char *group);
+
+/* path: of node below spec, "" for spec itself. */
+static int take_group(const struct walk *w, const struct yml *node, const char *path)
+{
+    bool empty = node->kind == YML_SCALAR && node->plain && value_of_plain(node->text).kind == VALUE_NULL;
+    if (empty)
+        return 0;
+    if (node->kind != YML_MAP) {
+        char full[PATH_TEXT];
+        snprintf(full, sizeof full, "spec%s%s", *path ? "." : "", path);
+        return refuse_at(w, node->line, full, "should be a group of fields, indented below it");
+    }
+    for (const struct yml *entry = node->child; entry; entry = entry->next)
+        if (take_entry(w, entry, path) < 0)
+            return -1;
+    return 0;
+}
+
+static int take_entry(const struct walk *w, const struct yml *node, const char *group)
+{
+    char path[PATH_TEXT], full[PATH_TEXT + 8];
+    snprintf(path, sizeof path, "%s%s%.64s", group, *group ? "." : "", node->key);
+    snprintf(full, sizeof full, "spec.%s", path);
+    const struct job_field *field = job_field_find(path);
+    if (field)
+        return take_field(w, field, node, full);
+    if (is_group(path))
+        return take_group(w, node, path);
+    if (!strcmp(path, "launch"))
+        return refuse_at(w, node->line, full, "is not built yet; only the built-in trainer runs, remove it");
+    if (!is_not_local(path))
+        return unknown(w, node, group, full);
+    if (node->line)
+        str_addf(w->notes, "%s:%d: ", w->source->path, node->line);
+    str_addf(w->notes, "%s means nothing without a cluster and is left out\n", full);
+    return 0;
+}
+
+static int take_metadata(const struct walk *w, const struct yml *root)
+{
+    const struct yml *metadata = yml_get(root, "metadata"), *name = yml_get(metadata, "name");
+    if (!name)
+        return refuse_at(w, metadata ? metadata->line : root->line, "metadata.name",
+                         "is missing; give the job a name");
+    return take_field(w, job_field_find("metadata.name"), name, "metadata.name");
+}
+
+/* apiVersion and kind: what makes it this file and no other. */
+static int take_word(const struct walk *w, const struct yml *root, const char *key, const char *wanted)
+{
+    char sentence[96];
+    const struct yml *node = yml_get(root, key);
+    if (node && node->kind == YML_SCALAR && !strcmp(node->text, wanted))
+        return 0;
+    snprintf(sentence, sizeof sentence, "%s; write %s: %s", node ? "is something else" : "is missing", key,
+             wanted);
+    return refuse_at(w, node ? node->line : root->line, key, sentence);
+}
+
+static int take_top(const struct walk *w, const struct yml *root)
+{
+    static const char *const known[] = {"apiVersion", "kind", "metadata", "spec", "status", NULL};
+    if (take_word(w, root, "apiVersion", "ringmaster.dev/v1alpha1") < 0 ||
+        take_word(w, root, "kind", "TrainingJob") < 0)
+        return -1;
+    for (const struct yml *node = root->child; node; node = node->next) {
+        int i = 0;
+        while (known[i] && strcmp(known[i], node->key) != 0)
+            i++;
+        if (!known[i])
+            return refuse_at(w, node->line, node->key,
+                             "does not belong here; a TrainingJob has apiVersion, kind, metadata and spec");
+    }
+    if (take_metadata(w, root) < 0)
+        return -1;
+    const struct yml *spec = yml_get(root, "spec");
+    return spec ? take_group(w, spec, "") : refuse_at(w, root->line, "spec", "is missing; it holds the job");
+}
+
+static bool present(const struct yml *root, const char *path)
+{
+    char part[PATH_TEXT];
+    const struct yml *node = yml_get(root, "spec");
+    while (node && *path) {
+        snprintf(part, sizeof part, "%.*s", (int)strcspn(path, "."), path);
+        node = yml_get(node, part);
+        path += strlen(part);
+        path += *path == '.';
+    }
+    return node != NULL;
+}
+
+static int check_whole(const struct walk *w, const struct yml *root)
+{
+    char full[PATH_TEXT], sentence[sizeof w->err->text];
+    for (int i = 0; i < job_fields_count; i++) {
+        const struct job_field *field = &job_fields[i];
+        if (!field->required || !strncmp(field->path, "metadata.", 9) || present(root, field->path))
+            continue;
+        snprintf(full, sizeof full, "spec.%s", field->path);
+        snprintf(sentence, sizeof sentence, "is missing; set it (%s)", field->help);
+        return refuse_at(w, yml_line(root, full), full, sentence);
+    }
+    const char *at = "";
+    struct error why = {0};
+    job_spec_fill(w->spec);
+    if (job_spec_check(w->spec, &at, &why) == 0)
+        return 0;
+    snprintf(full, sizeof full, "%s%s", strncmp(at, "metadata.", 9) ? "spec." : "", at);
+    snprintf(sentence, sizeof sentence, "%s", why.text);
+    return refuse_at(w, yml_line(root, full), full, sentence);
+}
+
+static int apply_sets(struct yml *root, const struct job_file_source *source, struct error *err)
+{
+    for (int i = 0; i < source->sets_count; i++) {
+        const char *set = source->sets[i], *equals = strchr(set, '=');
+        char path[PATH_TEXT];
+        if (!equals || equals == set || equals - set >= PATH_TEXT)
+            return err_set(err, ERR_USAGE, "--set %.100s: write --set spec.trainer.steps=100, say", set);
+        snprintf(path, sizeof path, "%.*s", (int)(equals - set), set);
+        if (yml_set(root, path, equals + 1, err) < 0)
+            return err_wrap(err, "--set");
+    }
+    return 0;
+}
+
+int job_file_parse(struct job_spec *ret, const char *bytes, size_t length,
+                   const struct job_file_source *source, struct str *notes, struct error *err)
+{
+    struct yml *root = NULL;
+    struct job_spec spec;
+    struct walk w = {.spec = &spec, .source = source, .notes = notes, .err = err};
+    if (yml_parse(&root, bytes, length, source->path, err) < 0)
+        return -1;
+    job_spec_defaults(&spec);
+    int status = apply_sets(root, source, err);
+    if (status == 0)
+        status = take_top(&w, root);
+    if (status == 0)
+        status = check_whole(&w, root);
+    yml_free(root);
+    if (status == 0)
+        *ret = spec;
+    return status;
+}
+
+static int slurp(const char *path, struct str *out, struct error *err)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return err_errno(err, ERR_USAGE, "%s: can't open the job file", path);
+    struct stat st;
+    char block[4096];
+    int status = 0;
+    if (fstat(fileno(file), &st) == 0 && S_ISDIR(st.st_mode))
+        status = err_set(err, ERR_USAGE, "%s: is a folder, not a job file", path);
+    for (size_t n; status == 0 && (n = fread(block, 1, sizeof block, file)) > 0;)
+        str_add(out, block, n);
+    if (status == 0 && ferror(file))
+        status = err_errno(err, ERR_USAGE, "%s: can't read the job file", path);
+    if (status == 0 && out->truncated)
+        status = err_set(err, ERR_USAGE, "%s: larger than %d bytes, this is no job file", path, JOB_FILE_MAX);
+    fclose(file);
+    return status;
+}
+
+int job_file_read(struct job_spec *ret, const char *path, const char *const *sets, int sets_count,
+                  struct str *notes, struct error *err)
+{
+    struct str bytes = str_init(JOB_FILE_MAX);
+    char whole[PATH_MAX], cwd[PATH_MAX];
+    int status = slurp(path, &bytes, err);
+    if (status == 0 && (!realpath(path, whole) || !getcwd(cwd, sizeof cwd)))
+        status = err_errno(err, ERR_MACHINE, "%s: can't find its folder", path);
+    if (status == 0) {
+        char *slash = strrchr(whole, '/');
+        *slash = 0;
+        struct job_file_source source = {
+            .path = path, .folder = whole, .cwd = cwd, .sets = sets, .sets_count = sets_count};
+        status = job_file_parse(ret, str_text(&bytes), bytes.length, &source, notes, err);
+    }
+    str_clear(&bytes);
+    return status;
+}

@@ -1,0 +1,310 @@
+#include "common/job/file.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char good[] = "apiVersion: ringmaster.dev/v1alpha1\n"                      /* 1 */
+                           "kind: TrainingJob\n"                                        /* 2 */
+                           "metadata: {name: tiny}\n"                                   /* 3 */
+                           "spec:\n"                                                    /* 4 */
+                           "  workers: {target: 3}\n"                                   /* 5 */
+                           "  trainer:\n"                                               /* 6 */
+                           "    model: {layers: 2, heads: 4, width: 32, context: 32}\n" /* 7 */
+                           "    data: {uri: ../books}\n"                                /* 8 */
+                           "    steps: 40\n"                                            /* 9 */
+                           "  checkpoint: {uri: out}\n";                                /* 10 */
+
+struct outcome {
+    int status;
+    struct job_spec spec;
+    struct error err;
+    struct str notes;
+};
+
+static struct outcome read_with(const char *text, const char *const *sets, int count)
+{
+    struct outcome out = {.notes = str_init(4096)};
+    struct job_file_source source = {
+        .path = "job.yaml", .folder = "/home/me/jobs", .cwd = "/tmp/here", .sets = sets, .sets_count = count};
+    out.status = job_file_parse(&out.spec, text, strlen(text), &source, &out.notes, &out.err);
+    return out;
+}
+
+/* The good file with one line in place of another (from 1), or with text added at the end (line 0). */
+static struct outcome read_changed(int line, const char *text)
+{
+    struct str whole = str_init(1 << 16);
+    const char *at = good;
+    for (int i = 1; *at; i++) {
+        const char *end = strchr(at, '\n') + 1;
+        if (i == line)
+            str_addf(&whole, "%s\n", text);
+        else
+            str_add(&whole, at, (size_t)(end - at));
+        at = end;
+    }
+    if (!line)
+        str_addf(&whole, "%s\n", text);
+    struct outcome out = read_with(str_text(&whole), NULL, 0);
+    str_clear(&whole);
+    return out;
+}
+
+static void refused(struct outcome out, const char *sentence)
+{
+    cr_assert_lt(out.status, 0, "accepted, wanted: %s", sentence);
+    cr_assert_eq(out.err.code, ERR_USAGE);
+    cr_assert_str_eq(out.err.text, sentence);
+    str_clear(&out.notes);
+}
+
+Test(file, a_short_job_gets_every_default)
+{
+    struct outcome out = read_with(good, NULL, 0);
+    cr_assert_eq(out.status, 0, "%s", out.err.text);
+    const struct job_spec *s = &out.spec;
+    cr_assert_str_eq(s->name, "tiny");
+    cr_assert_eq(s->workers.min, 1);
+    cr_assert_eq(s->workers.max, 3);
+    cr_assert_eq(s->batch.lanes, 64);
+    cr_assert_eq(s->batch.lane_sequences, 1);
+    cr_assert_eq(s->model.shape.vocabulary, 256);
+    cr_assert_float_eq(s->optimizer.learning_rate, 6e-4, 0);
+    cr_assert_float_eq(s->optimizer.clip_norm, 1, 0);
+    cr_assert_eq(s->checkpoint.keep, 3);
+    cr_assert(s->checkpoint.resume);
+    cr_assert_eq(s->elasticity.join_window, 500 * RM_MS);
+    cr_assert_eq(s->failure_policy.max_restarts, 5);
+    cr_assert_str_eq(s->isa, "Auto");
+    cr_assert_str_eq(s->data.uri, "file:///home/me/books");
+    cr_assert_str_eq(s->checkpoint.uri, "file:///home/me/jobs/out");
+    cr_assert_eq(out.notes.length, 0);
+}
+
+Test(file, a_preset_gives_the_shape_and_fields_beside_it_win)
+{
+    struct outcome out = read_changed(7, "    model: {preset: gpt2-124m, context: 256}");
+    cr_assert_eq(out.status, 0, "%s", out.err.text);
+    cr_assert_eq(out.spec.model.shape.layers, 12);
+    cr_assert_eq(out.spec.model.shape.context, 256);
+    cr_assert_eq(out.spec.model.shape.vocabulary, 50257);
+    refused(read_changed(7, "    model: {preset: gpt3}"),
+            "job.yaml:7: spec.trainer.model.preset is \"gpt3\"; there are gpt2-124m, gpt2-350m, gpt2-774m, "
+            "gpt2-1558m");
+}
+
+Test(file, a_field_of_the_wrong_type_or_size_is_told_where_and_what_to_write)
+{
+    refused(read_changed(9, "    steps: many"),
+            "job.yaml:9: spec.trainer.steps is \"many\"; write a whole number from 1 to 1000000000000");
+    refused(read_changed(9, "    steps: 1.5"),
+            "job.yaml:9: spec.trainer.steps is 1.5; write a whole number from 1 to 1000000000000");
+    refused(read_changed(9, "    steps: \"40\""),
+            "job.yaml:9: spec.trainer.steps is \"40\"; write a whole number from 1 to 1000000000000");
+    refused(read_changed(9, "    steps: [40]"),
+            "job.yaml:9: spec.trainer.steps is a list; write a whole number from 1 to 1000000000000");
+    refused(read_changed(9, "    steps: 40\n    batch: {lanes: 5000}"),
+            "job.yaml:10: spec.trainer.batch.lanes is 5000; write a whole number from 1 to 1024");
+    refused(read_changed(9, "    steps: 40\n    optimizer:\n      beta1: 1"),
+            "job.yaml:11: spec.trainer.optimizer.beta1 is 1; write a number from 0 to 0.9999999");
+    refused(read_changed(0, "  elasticity: {lostAfter: 5}"),
+            "job.yaml:11: spec.elasticity.lostAfter is 5; write a duration such as 500ms, 10s, 5m or 1h");
+    refused(read_changed(5, "  workers: 3"),
+            "job.yaml:5: spec.workers should be a group of fields, indented below it");
+    refused(read_changed(8, "    data: {uri: }"),
+            "job.yaml:8: spec.trainer.data.uri is empty; write a folder, as a path or file:// URI");
+}
+
+Test(file, an_unknown_field_is_told_its_nearest_name)
+{
+    refused(read_changed(9, "    step: 40"),
+            "job.yaml:9: spec.trainer.step is not a field of a TrainingJob; did you mean steps?");
+    refused(read_changed(5, "  workers: {targets: 3}"),
+            "job.yaml:5: spec.workers.targets is not a field of a TrainingJob; did you mean target?");
+    refused(read_changed(0, "  chekpoint: {}"),
+            "job.yaml:11: spec.chekpoint is not a field of a TrainingJob; did you mean checkpoint?");
+    refused(read_changed(0, "  entirelyElse: 1"),
+            "job.yaml:11: spec.entirelyElse is not a field of a TrainingJob; remove it");
+    refused(read_changed(0, "spce: 1"),
+            "job.yaml:11: spce does not belong here; a TrainingJob has apiVersion, kind, metadata and spec");
+}
+
+Test(file, what_is_missing_is_named_with_the_line_of_its_group)
+{
+    refused(read_changed(9, ""),
+            "job.yaml:6: spec.trainer.steps is missing; set it (optimizer steps of the whole training)");
+    refused(read_changed(7, ""),
+            "job.yaml:6: spec.trainer.model.layers is missing; set it, or trainer.model.preset");
+    refused(read_changed(10, ""), "job.yaml:4: spec.checkpoint.uri is missing; set it (folder that "
+                                  "checkpoints and the final weights go to)");
+    refused(read_changed(3, ""), "job.yaml:1: metadata.name is missing; give the job a name");
+    refused(read_changed(2, "kind: Job"), "job.yaml:2: kind is something else; write kind: TrainingJob");
+    refused(read_changed(1, ""),
+            "job.yaml:2: apiVersion is missing; write apiVersion: ringmaster.dev/v1alpha1");
+}
+
+Test(file, fields_that_contradict_each_other_are_refused)
+{
+    refused(read_changed(5, "  workers: {target: 3, min: 4}"),
+            "job.yaml:5: spec.workers.min is 4, more than workers.target (3); lower it or raise the target");
+    refused(read_changed(5, "  workers: {target: 3, max: 2}"),
+            "job.yaml:5: spec.workers.max is 2, less than workers.target (3); raise it or lower the target");
+    refused(read_changed(9, "    steps: 40\n    batch: {lanes: 2}"),
+            "job.yaml:5: spec.workers.max is 3, but there are only 2 lanes to share out; set "
+            "trainer.batch.lanes to 3 or more");
+    refused(read_changed(7, "    model: {layers: 2, heads: 5, width: 32, context: 32}"),
+            "job.yaml:7: spec.trainer.model.heads is 5, which does not divide trainer.model.width (32); "
+            "choose a divisor of it");
+    refused(read_changed(7, "    model: {layers: 2, heads: 4, width: 32, context: 32, vocabulary: 100}"),
+            "job.yaml:7: spec.trainer.model.vocabulary is 100, but text has 256 kinds of bytes; set 256 or "
+            "more, or leave it out");
+    refused(read_changed(9, "    steps: 40\n    optimizer: {warmupSteps: 41}"),
+            "job.yaml:10: spec.trainer.optimizer.warmupSteps is 41, more than trainer.steps (40); shorten "
+            "the warm-up");
+    refused(read_changed(9, "    steps: 40\n    evaluation: {everySteps: 10}"),
+            "job.yaml:10: spec.trainer.evaluation.holdOut is 0, so there is nothing to evaluate on; set it "
+            "to 0.02, say, "
+            "or everySteps to 0");
+}
+
+Test(file, what_would_change_the_training_and_is_not_built_is_refused)
+{
+    refused(read_changed(9, "    steps: 40\n    precision: bf16"),
+            "job.yaml:10: spec.trainer.precision is bf16, which is not built yet; write fp32");
+    refused(read_changed(8, "    data: {uri: x, format: Tokens16}"),
+            "job.yaml:8: spec.trainer.data.format is Tokens16, which is not built yet; write Text");
+    refused(read_changed(0, "  launch: {mode: Command}"),
+            "job.yaml:11: spec.launch is not built yet; only the built-in trainer runs, remove it");
+    refused(read_changed(10, "  checkpoint: {uri: out, process: CRIU}"),
+            "job.yaml:10: spec.checkpoint.process is CRIU, which is not built yet; write None");
+    refused(read_changed(10, "  checkpoint: {uri: out, every: 10m}"),
+            "job.yaml:10: spec.checkpoint.every is not built yet; use checkpoint.everySteps");
+    refused(
+        read_changed(10, "  checkpoint: {uri: s3://bucket/x}"),
+        "job.yaml:10: spec.checkpoint.uri is s3://bucket/x; object stores are not built yet, use a folder");
+}
+
+Test(file, what_means_nothing_without_a_cluster_is_a_note)
+{
+    struct outcome out =
+        read_changed(0, "  spot: {prefer: true, price: {currency: USD}}\n  cleanPodPolicy: Running");
+    cr_assert_eq(out.status, 0, "%s", out.err.text);
+    cr_assert_str_eq(str_text(&out.notes),
+                     "job.yaml:11: spec.spot means nothing without a cluster and is left out\n"
+                     "job.yaml:12: spec.cleanPodPolicy means nothing without a cluster and is left out\n");
+    str_clear(&out.notes);
+}
+
+Test(file, auto_means_text)
+{
+    struct outcome out = read_changed(8, "    data: {uri: x, format: Auto}");
+    cr_assert_eq(out.status, 0, "%s", out.err.text);
+    cr_assert_eq(out.spec.data.format, JOB_DATA_TEXT);
+}
+
+Test(file, yaml_that_is_broken_is_told_by_line)
+{
+    refused(read_changed(9, "\tsteps: 40"), "job.yaml:9: a tab as indentation; use spaces");
+    refused(read_changed(9, "    steps: 40\n    steps: 41"),
+            "job.yaml:10: steps is here twice (first in line 9); remove one");
+    refused(read_changed(9, "    steps: &n 40"),
+            "job.yaml:9: anchors and aliases (&name, *name) are not read here; write the value out");
+    refused(read_changed(9, "    steps: *n"),
+            "job.yaml:9: anchors and aliases (&name, *name) are not read here; write the value out");
+    refused(read_changed(9, "    steps: !!int 40"),
+            "job.yaml:9: tags (!name) are not read here; leave it out");
+    refused(read_changed(0, "---\nkind: TrainingJob"),
+            "job.yaml:11: a second document (---); a job file holds one");
+    refused(read_changed(9, "    <<: {steps: 40}"),
+            "job.yaml:9: merge keys (<<) are not read here; write the fields out");
+    refused(read_changed(9, "    ? [a, b]\n    : 40"), "job.yaml:9: a field's name must be plain text");
+    struct outcome out = read_changed(9, "    steps: [40");
+    cr_assert_lt(out.status, 0);
+    cr_assert(strstr(out.err.text, "job.yaml:"), "%s", out.err.text);
+    cr_assert(strstr(out.err.text, "not valid YAML"), "%s", out.err.text);
+    refused(read_with("", NULL, 0),
+            "job.yaml:1: not a job: it should begin with apiVersion, kind, metadata and spec");
+    refused(read_with("- a\n", NULL, 0),
+            "job.yaml:1: not a job: it should begin with apiVersion, kind, metadata and spec");
+    out = read_with("a: \xff\xfe\n", NULL, 0);
+    cr_assert(strstr(out.err.text, "job.yaml: not text"), "%s", out.err.text);
+}
+
+Test(file, a_text_with_a_line_break_or_a_nul_is_refused)
+{
+    refused(read_changed(10, "  checkpoint: {uri: \"a\\nb\"}"),
+            "job.yaml:10: spec.checkpoint.uri holds a line break or another control character; write it in "
+            "one line");
+    refused(read_changed(10, "  checkpoint: {uri: \"a\\0b\"}"), "job.yaml:10: a NUL character in a text");
+}
+
+/* Nesting that would overflow the stack of a careless reader. */
+Test(file, a_tower_of_brackets_is_refused)
+{
+    char tower[4096];
+    memset(tower, '[', sizeof tower - 1);
+    tower[sizeof tower - 1] = 0;
+    struct str text = str_init(1 << 16);
+    str_addf(&text, "spec: %s\n", tower);
+    refused(read_with(str_text(&text), NULL, 0), "job.yaml:1: groups nested too deeply for a job file");
+    str_clear(&text);
+}
+
+Test(file, set_puts_a_value_over_the_files)
+{
+    const char *const sets[] = {"spec.trainer.steps=7", "spec.trainer.optimizer.learningRate=1e30",
+                                "spec.checkpoint.uri=mine", "metadata.name=other", "spec.workers.min=2"};
+    struct outcome out = read_with(good, sets, 5);
+    cr_assert_eq(out.status, 0, "%s", out.err.text);
+    cr_assert_eq(out.spec.steps, 7);
+    cr_assert_float_eq(out.spec.optimizer.learning_rate, 1e30, 0);
+    cr_assert_str_eq(out.spec.checkpoint.uri, "file:///tmp/here/mine");
+    cr_assert_str_eq(out.spec.name, "other");
+    cr_assert_eq(out.spec.workers.min, 2);
+}
+
+static void set_refused(const char *set, const char *sentence)
+{
+    refused(read_with(good, &set, 1), sentence);
+}
+
+Test(file, a_wrong_set_is_told_as_such)
+{
+    set_refused("spec.trainer.steps=x",
+                "--set spec.trainer.steps is \"x\"; write a whole number from 1 to 1000000000000");
+    set_refused("spec.trainer.stepz=1",
+                "--set spec.trainer.stepz is not a field of a TrainingJob; did you mean steps?");
+    set_refused("spec.trainer.steps", "--set spec.trainer.steps: write --set spec.trainer.steps=100, say");
+    set_refused("=1", "--set =1: write --set spec.trainer.steps=100, say");
+    set_refused("spec..steps=1",
+                "--set: \"spec..steps\" is not a field's path; write spec.trainer.steps=100, say");
+    set_refused("spec.trainer.steps.x=1", "--set: spec.trainer.steps.x: steps is not a group of fields");
+    set_refused("spec.workers=1", "--set spec.workers should be a group of fields, indented below it");
+    set_refused("steps=1",
+                "--set steps does not belong here; a TrainingJob has apiVersion, kind, metadata and spec");
+    set_refused("spec.workers.min=9",
+                "--set spec.workers.min is 9, more than workers.target (3); lower it or raise the target");
+}
+
+Test(file, paths_become_absolute_uris)
+{
+    static const char *const cases[][2] = {
+        {"a/b", "file:///base/dir/a/b"},     {"./a/../b/", "file:///base/dir/b"}, {"../../../x", "file:///x"},
+        {"/x//y/", "file:///x/y"},           {"file:///x/./y", "file:///x/y"},    {"/", "file:///"},
+        {"a b#c", "file:///base/dir/a b#c"},
+    };
+    char out[RM_URI_MAX];
+    struct error err = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        cr_assert_eq(job_uri_resolve(cases[i][0], "/base/dir", out, &err), 0);
+        cr_assert_str_eq(out, cases[i][1]);
+    }
+    static const char *const wrong[] = {"s3://a/b", "http://x", "file://host/x", "~/x"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        cr_assert_lt(job_uri_resolve(wrong[i], "/base", out, &err), 0, "%s", wrong[i]);
+    char longest[RM_URI_MAX + 8];
+    memset(longest, 'x', sizeof longest);
+    longest[sizeof longest - 1] = 0;
+    cr_assert_lt(job_uri_resolve(longest, "/base", out, &err), 0);
+}
