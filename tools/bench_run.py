@@ -1,0 +1,202 @@
+"""The measurements behind docs/benchmarks.md; tools/bench builds what they need and calls this."""
+
+import argparse
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests/e2e"))
+
+import rig  # noqa: E402  (its folder is on the path only now)
+
+PAGE = ROOT / "docs/benchmarks.md"
+PHASES = ["detectMs", "agreeMs", "ringMs", "stateMs", "firstStepMs", "totalMs"]
+KILLS_PER_RUN = 6
+STEPS_BETWEEN = 40
+
+RECOVERY_MODEL = {
+    "trainer__model__layers": 4, "trainer__model__heads": 4, "trainer__model__width": 128,
+    "trainer__model__context": 64, "trainer__batch__lanes": 12, "workers__target": 4, "workers__max": 4,
+    "trainer__threads": 1,
+}
+GPT2 = {"trainer__model__preset": "gpt2-124m", "trainer__model__context": 256, "trainer__threads": "Auto"}
+
+
+def machine():
+    """One line that says where this was measured."""
+    cpu = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())
+    memory = int(re.search(r"MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text()).group(1)) // (1 << 20)
+    return (f"{cpu.group(1) if cpu else platform.processor()}, {os.cpu_count()} cores, {memory} GiB, "
+            f"Linux {platform.release()}")
+
+
+def job_of(folder, fields, drop=()):
+    """A job file from rig's defaults; the names in drop are left to the program's own defaults."""
+    saved = dict(rig.DEFAULTS)
+    for name in drop:
+        rig.DEFAULTS.pop(name, None)
+    try:
+        return rig.make_job(folder, **fields)
+    finally:
+        rig.DEFAULTS.clear()
+        rig.DEFAULTS.update(saved)
+
+
+def run_job(job, *arguments, on_event=None):
+    run = rig.Run(job, *arguments)
+    try:
+        event = run.next_event(600)
+        while event is not None:
+            if on_event:
+                on_event(run, event)
+            event = run.next_event(600)
+        if run.wait() != 0:
+            sys.exit(f"tools/bench: the run failed: {run.tail()}")
+        return run
+    finally:
+        run.clean_up()
+
+
+def recovery_drills():
+    """kill and join by turns, another worker each time; each kill takes the ring from 4 to 3."""
+    step, drills = 20, []
+    for number in range(KILLS_PER_RUN):
+        drills += ["--drill", f"kill:{number % 4}@{step}", "--drill", f"join@{step + STEPS_BETWEEN}"]
+        step += 2 * STEPS_BETWEEN
+    return drills, step
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def bench_recovery(kills):
+    lost, joined, step_ms = [], [], []
+    drills, steps = recovery_drills()
+    for number in range(-(-kills // KILLS_PER_RUN)):
+        with tempfile.TemporaryDirectory() as folder:
+            run = run_job(job_of(folder, {**RECOVERY_MODEL, "trainer__steps": steps}), *drills)
+        lost += [e for e in run.of("recovered") if e["cause"] == "WorkerLost"]
+        joined += [e for e in run.of("recovered") if e["cause"] == "WorkerJoined"]
+        times = [e["time"] for e in run.of("step")]
+        step_ms.append((times[-1] - times[0]) / (len(times) - 1))
+        print(f"run {number + 1}: {len(lost)} kills so far", file=sys.stderr, flush=True)
+    lines = [f"{len(lost)} times SIGKILL to one of 4 workers' agent and trainer together, then 3 go on; between two, one joins. "
+             f"4 layers, width 128, 12 lanes of 64 tokens; {statistics.mean(step_ms):.1f} ms a step on average, recoveries included. "
+             "Milliseconds:", "",
+             "| | detect | agree | ring | state | first step | total |", "|---|---|---|---|---|---|---|"]
+    for name, events in (("loss", lost), ("join", joined)):
+        for label, of in (("median", lambda v: percentile(v, 0.5)), ("90 %", lambda v: percentile(v, 0.9)), ("worst", max)):
+            cells = " | ".join(f"{of([e[phase] for e in events]):.1f}" for phase in PHASES)
+            lines.append(f"| {name}, {label} | {cells} |")
+    lines += ["", f"Steps redone: {sum(e['stepsRedone'] for e in lost)} in {len(lost)} losses, at most "
+              f"{max(e['stepsRedone'] for e in lost)} in one; {sum(e['stepsRedone'] for e in joined)} in {len(joined)} joins."]
+    return lines
+
+
+class Memory:
+    """The most resident memory of any trainer, as the kernel keeps it."""
+
+    def __init__(self):
+        self.peak_kib = 0
+        self.pids = []
+
+    def see(self, _run, event):
+        if event["event"] == "ringFormed":
+            self.pids = [m["trainerPid"] for m in event["members"]]
+        for pid in self.pids:
+            try:
+                status = Path(f"/proc/{pid}/status").read_text()
+            except OSError:
+                continue
+            found = re.search(r"VmHWM:\s*(\d+)", status)
+            self.peak_kib = max(self.peak_kib, int(found.group(1)) if found else 0)
+
+
+def gpt2_speed(reduction, lanes, sequences, steps):
+    """(tokens/s over the steps but the first two, peak GiB of the trainer) of a whole run with one worker."""
+    memory = Memory()
+    fields = {**GPT2, "trainer__reduction": reduction, "trainer__batch__lanes": lanes,
+              "trainer__batch__laneSequences": sequences, "trainer__steps": steps, "workers__target": 1, "workers__max": 1,
+              "checkpoint__everySteps": 0}
+    model = [f"spec.trainer.model.{name}" for name in ("layers", "heads", "width", "vocabulary")]
+    with tempfile.TemporaryDirectory() as folder:
+        run = run_job(job_of(folder, fields, drop=model), on_event=memory.see)
+    times = [e["time"] for e in run.of("step")]
+    gaps = [b - a for a, b in zip(times[1:], times[2:])]
+    return lanes * sequences * 256 * 1000 / statistics.median(gaps), memory.peak_kib / (1 << 20)
+
+
+def torch_speed(python):
+    """tokens/s of the same step in PyTorch, or None where that Python has no torch."""
+    if subprocess.run([python, "-c", "import torch"], capture_output=True, check=False).returncode:
+        return None
+    done = subprocess.run([python, str(ROOT / "tools/torch_step.py")], capture_output=True, text=True, timeout=1800,
+                          check=False)
+    found = re.search(r"([0-9.]+)\s*tokens/s", done.stdout)
+    if not found:
+        sys.exit(f"tools/bench: tools/torch_step.py said no tokens/s: {done.stdout}{done.stderr[-2000:]}")
+    return float(found.group(1))
+
+
+def bench_train(python, rounds, steps):
+    settings = [("exact", 1, 4), ("fast", 1, 4), ("exact", 4, 1)]
+    speeds, peaks = {s: [] for s in settings}, {s: 0.0 for s in settings}
+    peer = []
+    for number in range(rounds):  # by turns, so that a machine that slows down slows all of them
+        for setting in settings:
+            speed, peak = gpt2_speed(*setting, steps)
+            speeds[setting].append(speed)
+            peaks[setting] = max(peaks[setting], peak)
+        peer.append(torch_speed(python))
+        print(f"round {number + 1} of {rounds} done", file=sys.stderr, flush=True)
+    middle = {s: statistics.median(v) for s, v in speeds.items()}
+    lines = ["gpt2-124m (12 layers, width 768, vocabulary 50257), fp32, whole steps of 4 x 256 tokens with AdamW, one worker:", "",
+             "| sums | lanes x sequences | tokens/s | trainer's peak memory |", "|---|---|---|---|"]
+    lines += [f"| {s[0]} | {s[1]} x {s[2]} | {middle[s]:.0f} | {peaks[s]:.2f} GiB |" for s in settings]
+    lines += ["", f"Exact against fast sums: {middle[settings[0]] / middle[settings[1]]:.3f} of the speed."]
+    if peer[0] is None:
+        lines.append(f"PyTorch: not measured, {python} has no torch.")
+    else:
+        torch = statistics.median(peer)
+        lines.append(f"PyTorch, the same step: {torch:.0f} tokens/s; Ringmaster (exact, 1 x 4) reaches {middle[settings[0]] / torch:.2f} of that.")
+    return lines
+
+
+def write_section(name, lines):
+    """Puts lines between the page's markers of that name."""
+    text = PAGE.read_text()
+    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    if start not in text or end not in text:
+        sys.exit(f"tools/bench: {PAGE} has no {start} ... {end}")
+    before, rest = text.split(start, 1)
+    PAGE.write_text(before + start + "\n" + "\n".join(lines) + "\n" + end + rest.split(end, 1)[1])
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tools/bench")
+    parser.add_argument("what", nargs="?", default="all", choices=["recovery", "train", "all"])
+    parser.add_argument("--write", action="store_true", help="put the result into docs/benchmarks.md")
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=8, help="steps of each training measurement")
+    parser.add_argument("--python", default=sys.executable, help="a Python that has torch")
+    arguments = parser.parse_args()
+    benches = {"recovery": lambda: bench_recovery(arguments.kills),
+               "train": lambda: bench_train(arguments.python, arguments.rounds, arguments.steps)}
+    for name in benches if arguments.what == "all" else [arguments.what]:
+        lines = [f"`tools/bench {name}` on {machine()}:", ""] + benches[name]()
+        print("\n".join(lines) + "\n", flush=True)
+        if arguments.write:
+            write_section(name, lines)
+
+
+if __name__ == "__main__":
+    main()
