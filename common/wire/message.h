@@ -116,6 +116,7 @@ enum msg_fault_kind {
     FAULT_LINEAGE,      /* ranks disagree on the state that they train on */
     FAULT_DATA,         /* the training data are gone or changed */
     FAULT_HANG,         /* format only */
+    FAULT_MACHINE,      /* memory, a system call: this worker can't go on */
 };
 
 struct msg_member {

@@ -1,0 +1,116 @@
+/* One line about a message, for logs and the simulator's traces. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/wire/message.h"
+
+/* "17:3fa2" (step and the lineage's first bytes) or "nothing". */
+static const char *state_text(const struct msg_state *s, char out[40])
+{
+    if (!s->held)
+        return "nothing";
+    snprintf(out, 40, "%" PRId64 ":%02x%02x", s->step, s->lineage[0], s->lineage[1]);
+    return out;
+}
+
+static void form_text(const struct msg_form *f, struct str *out)
+{
+    char state[40];
+    str_addf(out, " resume=%s members=", state_text(&f->resume, state));
+    for (int i = 0; i < f->count; i++)
+        str_addf(out, "%s%d/%d:%s", i ? "," : "", f->member[i].worker, f->member[i].attempt,
+                 msg_role_name(f->member[i].role));
+    for (int i = 0; i < f->sources_count; i++)
+        str_addf(out, "%s%d", i ? "," : " sources=", f->source[i].worker);
+}
+
+static void checkpoint_text(const struct message *m, struct str *out)
+{
+    switch (m->type) {
+    case MSG_SAVE:
+        str_addf(out, " step=%" PRId64 "%s parts=%d", m->save.step, m->save.final ? " final" : "",
+                 m->save.count);
+        break;
+    case MSG_PUBLISH:
+        str_addf(out, " step=%" PRId64 "%s pieces=%d", m->publish.step, m->publish.final ? " final" : "",
+                 m->publish.count);
+        break;
+    case MSG_CHECKPOINTS:
+        str_addf(out, " count=%d newest=%" PRId64, m->checkpoints.count,
+                 m->checkpoints.count ? m->checkpoints.checkpoint[0].step : -1);
+        break;
+    case MSG_CHECKPOINTED:
+        str_addf(out, " step=%" PRId64 " part=%d/%d", m->checkpointed.step, m->checkpointed.part,
+                 m->checkpointed.parts);
+        break;
+    case MSG_PUBLISHED:
+        str_addf(out, " step=%" PRId64 "%s", m->published.step, m->published.final ? " final" : "");
+        break;
+    case MSG_SNAPSHOT:
+        str_addf(out, " step=%" PRId64 " part=%d/%d%s", m->snapshot.state.step, m->snapshot.part,
+                 m->snapshot.parts, m->snapshot.final ? " final" : "");
+        break;
+    default:
+        break;
+    }
+}
+
+static void body_text(const struct message *m, struct str *out)
+{
+    char state[40];
+    switch (m->type) {
+    case MSG_ACK:
+        str_addf(out, " step=%" PRId64, m->ack.step);
+        break;
+    case MSG_STOP:
+        str_addf(out, " round=%" PRId64 " at=%s", m->stop.round, m->stop.at == STOP_NOW ? "now" : "boundary");
+        break;
+    case MSG_FORM:
+        form_text(&m->form, out);
+        break;
+    case MSG_ABANDON:
+        str_addf(out, " why=\"%s\"", m->abandon.why);
+        break;
+    case MSG_HELLO:
+        str_addf(out, " worker=%d/%d phase=%s trainer=%" PRId64 " holds=%s", m->hello.worker,
+                 m->hello.attempt, msg_phase_name(m->hello.phase), m->hello.trainer_pid,
+                 state_text(&m->hello.state, state));
+        break;
+    case MSG_PROGRESS:
+        str_addf(out, " step=%" PRId64 " loss=%.4f", m->progress.step, m->progress.loss);
+        break;
+    case MSG_EVALUATED:
+        str_addf(out, " step=%" PRId64, m->evaluated.step);
+        break;
+    case MSG_FAULT:
+        str_addf(out, " kind=%s peer=%d \"%s\"", msg_fault_name(m->fault.kind), m->fault.peer,
+                 m->fault.detail);
+        break;
+    case MSG_STOPPED:
+        str_addf(out, " round=%" PRId64 " holds=%s update=%" PRId64, m->stopped.round,
+                 state_text(&m->stopped.state, state), m->stopped.update_step);
+        break;
+    case MSG_READY:
+        str_addf(out, " holds=%s", state_text(&m->ready.state, state));
+        break;
+    case MSG_FINISHED:
+        str_addf(out, " step=%" PRId64, m->finished.step);
+        break;
+    case MSG_UP:
+        str_addf(out, " holds=%s", state_text(&m->up.state, state));
+        break;
+    default:
+        checkpoint_text(m, out);
+    }
+}
+
+void message_describe(const struct message *message, char *out, size_t size)
+{
+    struct str s = str_init(2048);
+    str_adds(&s, msg_type_name(message->type));
+    if (message->generation.n)
+        str_addf(&s, " g=%" PRId64 ".%" PRId64, message->generation.term, message->generation.n);
+    body_text(message, &s);
+    text_copy(out, size, str_text(&s));
+    str_clear(&s);
+}

@@ -1,0 +1,51 @@
+/* Private to the codec of message.h: what each type carries, as rows that the writer and the reader walk. */
+#ifndef RM_WIRE_MESSAGE_FIELDS_H
+#define RM_WIRE_MESSAGE_FIELDS_H
+
+#include "common/wire/message.h"
+
+enum field_kind {
+    FIELD_INT,        /* int, low..high */
+    FIELD_INT64,      /* int64_t, low..high */
+    FIELD_BOOL,       /* bool */
+    FIELD_REAL,       /* double; NaN and Inf are null and come back as NaN */
+    FIELD_TEXT,       /* char[size] */
+    FIELD_HEX,        /* uint8_t[size] as 2 * size digits */
+    FIELD_ID,         /* uint64_t as 16 digits */
+    FIELD_ENUM,       /* an enum of high + 1 names */
+    FIELD_STATE,      /* struct msg_state; null where nothing is held */
+    FIELD_GENERATION, /* struct msg_generation as [term, n] */
+    FIELD_INTS,       /* int[high], count at count_at; each low..limit */
+    FIELD_BYTES,      /* int8_t[high] of -100..100, count at count_at */
+    FIELD_ROWS,       /* array of structs of `size` bytes with their own fields; at most high */
+};
+
+struct field {
+    const char *name;
+    enum field_kind kind;
+    size_t at;   /* offset in the struct that holds it */
+    size_t size; /* see kind */
+    int64_t low, high;
+    int64_t limit;              /* FIELD_INTS: highest value */
+    size_t count_at;            /* arrays: offset of the int count in the same struct */
+    const char *const *names;   /* FIELD_ENUM */
+    const struct field *fields; /* FIELD_ROWS, ends with a row without a name */
+};
+
+struct message_kind {
+    const char *name;
+    bool with_generation;
+    const struct field *fields; /* offsets in struct message; NULL: carries nothing */
+};
+
+extern const struct message_kind message_kinds[MSG_TYPES];
+extern const char *const message_role_names[];
+extern const char *const message_phase_names[];
+extern const char *const message_fault_names[];
+enum {
+    MESSAGE_ROLES = ROLE_INIT + 1,
+    MESSAGE_PHASES = PHASE_TRAINING + 1,
+    MESSAGE_FAULTS = FAULT_MACHINE + 1
+};
+
+#endif

@@ -1,0 +1,543 @@
+#include "trainer/core/elastic.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum mode {
+    MODE_IDLE,    /* no ring, state at rest: never formed, or stopped */
+    MODE_STATE,   /* forming: bringing the state to what the form asks for */
+    MODE_CONNECT, /* forming: state fine, ring being connected */
+    MODE_READY,   /* waiting for go */
+    MODE_TRAIN,
+    MODE_FAULTED, /* the ring is of no use any more; waiting for the coordinator's stop */
+};
+
+struct elastic {
+    struct elastic_settings settings;
+    struct msg_state state;
+    int64_t update_step;
+    enum mode mode;
+    enum elastic_command running; /* CMD_NONE: the compute thread is idle */
+    struct msg_generation generation;
+    struct message form; /* the one being obeyed, valid from MODE_STATE on */
+    struct message next; /* a newer form that waits for the compute thread to come to rest */
+    bool next_set;
+    struct msg_loaded loaded;
+    bool loaded_set;
+    enum elastic_command transfer; /* what MODE_STATE does next; CMD_NONE: nothing (any more) */
+    bool stop_pending, stop_seen;  /* asked by the agent; seen in a reduction */
+    struct msg_stop stop;
+    bool discarded;    /* a pass was thrown away in this generation */
+    bool save_pending; /* the agent asked for a slice */
+    struct msg_save save;
+    bool snapshot_busy; /* the agent still reads the snapshot memory */
+    bool snapshot_final;
+    int snapshot_part, snapshot_parts;
+    bool evaluate_due, snapshot_due, finished;
+    rm_time state_time;
+    double last_loss;
+    bool loss_known;
+};
+
+struct elastic *elastic_open(const struct elastic_settings *settings)
+{
+    struct elastic *st = calloc(1, sizeof *st);
+    if (!st)
+        return NULL;
+    st->settings = *settings;
+    st->update_step = -1;
+    return st;
+}
+
+void elastic_free(struct elastic *st)
+{
+    free(st);
+}
+
+/* ---- small things ---- */
+
+static struct elastic_action *act(struct elastic_out *out, enum elastic_action_kind kind)
+{
+    struct elastic_action *a = &out->action[out->count];
+    if (out->count < ELASTIC_ACTIONS_MAX - 1)
+        out->count++;
+    a->kind = kind;
+    return a;
+}
+
+static struct message *tell(struct elastic *st, struct elastic_out *out, enum msg_type type)
+{
+    struct message *m = &act(out, ELASTIC_SEND)->message;
+    memset(m, 0, sizeof *m);
+    m->type = type;
+    m->generation = st->generation;
+    return m;
+}
+
+static void run(struct elastic *st, struct elastic_out *out, enum elastic_command command)
+{
+    struct elastic_action *a = act(out, ELASTIC_RUN);
+    a->command = command;
+    a->form = &st->form;
+    a->loaded = &st->loaded;
+    a->part = st->snapshot_part;
+    a->parts = st->snapshot_parts;
+    a->final = st->snapshot_final;
+    st->running = command;
+}
+
+static void fault(struct elastic *st, struct elastic_out *out, enum msg_fault_kind kind, int peer,
+                  const char *detail)
+{
+    struct message *m = tell(st, out, MSG_FAULT);
+    m->fault.kind = kind;
+    m->fault.peer = peer;
+    m->fault.step = st->state.held ? st->state.step : -1;
+    text_copy(m->fault.detail, sizeof m->fault.detail, detail);
+    st->mode = MODE_FAULTED;
+}
+
+static int rank_of(const struct elastic *st, const struct msg_form *form)
+{
+    for (int i = 0; i < form->count; i++) {
+        if (form->member[i].worker == st->settings.worker)
+            return i;
+    }
+    return -1;
+}
+
+/* Whether the command in flight waits for others, so that only an abort ends it for sure. */
+static bool waits_for_peers(enum elastic_command command)
+{
+    return command == CMD_RECEIVE || command == CMD_CATCH_UP || command == CMD_CONNECT ||
+           command == CMD_STEP || command == CMD_EVALUATE;
+}
+
+static void report_stopped(struct elastic *st, struct elastic_out *out)
+{
+    struct message *m = tell(st, out, MSG_STOPPED);
+    m->stopped.round = st->stop.round;
+    m->stopped.state = st->state;
+    m->stopped.update_step = st->update_step;
+    m->stopped.discarded = st->discarded;
+    st->stop_pending = false;
+    st->mode = MODE_IDLE;
+}
+
+static void report_progress(struct elastic *st, struct elastic_out *out, int64_t tokens, rm_time took,
+                            int64_t rescaled)
+{
+    struct message *m = tell(st, out, MSG_PROGRESS);
+    m->progress.step = st->state.step;
+    m->progress.loss = st->loss_known ? st->last_loss : NAN;
+    m->progress.loss_known = st->loss_known;
+    m->progress.tokens = tokens;
+    m->progress.step_time = took;
+    m->progress.rescaled = rescaled;
+}
+
+/* ---- a new ring ---- */
+
+/* Which command brings the state to what the role wants; false with a sentence where the role can't be ours.
+ */
+static bool plan_transfer(struct elastic *st, char *why, size_t size)
+{
+    const struct msg_form *f = &st->form.form;
+    enum msg_role role = f->member[rank_of(st, f)].role;
+    static const enum elastic_command commands[] = {CMD_NONE, CMD_CATCH_UP, CMD_RECEIVE, CMD_LOAD, CMD_INIT};
+    st->transfer = commands[role];
+    bool fits = true;
+    if (role == ROLE_KEEP)
+        fits = msg_state_equal(&st->state, &f->resume);
+    if (role == ROLE_CATCH_UP)
+        fits = st->state.held && st->state.step == f->resume.step - 1;
+    if ((role == ROLE_CATCH_UP || role == ROLE_RECEIVE) && f->sources_count == 0)
+        fits = false;
+    if (!fits)
+        snprintf(why, size, "told to %s step %lld, but step %lld is held", msg_role_name(role),
+                 (long long)f->resume.step, st->state.held ? (long long)st->state.step : -1LL);
+    return fits;
+}
+
+static void start_form(struct elastic *st, struct elastic_out *out)
+{
+    st->form = st->next;
+    st->next_set = false;
+    st->generation = st->form.generation;
+    st->stop_seen = st->discarded = st->finished = st->save_pending = false;
+    st->loaded_set = false;
+    st->evaluate_due = st->snapshot_due = false;
+    st->state_time = 0;
+    if (rank_of(st, &st->form.form) < 0)
+        return; /* it leaves, and serves its state meanwhile */
+    char why[MSG_DETAIL_MAX];
+    if (!plan_transfer(st, why, sizeof why)) {
+        fault(st, out, FAULT_LINEAGE, -1, why);
+        return;
+    }
+    st->mode = st->transfer == CMD_NONE ? MODE_CONNECT : MODE_STATE;
+}
+
+static bool due(int64_t every, int64_t step, int64_t done)
+{
+    return every > 0 && step > 0 && step % every == 0 && step > done;
+}
+
+static void set_dues(struct elastic *st, int64_t evaluated, int64_t saved)
+{
+    int64_t step = st->state.step;
+    st->evaluate_due = due(st->settings.evaluation_every, step, evaluated);
+    st->snapshot_due = step < st->settings.steps && due(st->settings.checkpoint_every, step, saved);
+}
+
+/* ---- what the compute thread does next ---- */
+
+static void run_snapshot(struct elastic *st, struct elastic_out *out, int part, int parts, bool final)
+{
+    st->snapshot_part = part;
+    st->snapshot_parts = parts;
+    st->snapshot_final = final;
+    st->snapshot_busy = true;
+    run(st, out, CMD_SNAPSHOT);
+}
+
+static void next_in_training(struct elastic *st, struct elastic_out *out)
+{
+    const struct msg_form *f = &st->form.form;
+    bool last = st->state.step >= st->settings.steps;
+    if (st->evaluate_due) {
+        run(st, out, CMD_EVALUATE);
+    } else if (st->snapshot_due) {
+        if (!st->snapshot_busy)
+            run_snapshot(st, out, rank_of(st, f), f->count, false);
+    } else if (last && !st->finished) {
+        run(st, out, CMD_DIGEST);
+    } else if (st->stop_seen || (last && st->stop_pending)) {
+        st->mode = MODE_IDLE;
+    } else if (!last) {
+        run(st, out, CMD_STEP);
+    }
+}
+
+static void next_save(struct elastic *st, struct elastic_out *out)
+{
+    if (st->snapshot_busy)
+        return;
+    st->save_pending = false;
+    for (int i = 0; i < st->save.count; i++) {
+        if (st->save.worker[i] == st->settings.worker)
+            run_snapshot(st, out, i, st->save.count, st->save.final);
+    }
+}
+
+static void next_transfer(struct elastic *st, struct elastic_out *out)
+{
+    if (st->transfer == CMD_LOAD && !st->loaded_set)
+        return; /* the agent reads the checkpoint */
+    run(st, out, st->transfer);
+}
+
+/* With the compute thread idle: answers a stop, obeys a newer form, or starts what comes next. */
+static void advance(struct elastic *st, struct elastic_out *out)
+{
+    if (st->running != CMD_NONE)
+        return;
+    bool forming = st->mode == MODE_STATE || st->mode == MODE_CONNECT || st->mode == MODE_READY;
+    bool at_once = st->stop.at == STOP_NOW || st->mode == MODE_IDLE || st->mode == MODE_FAULTED;
+    if (st->stop_pending && at_once)
+        report_stopped(st, out);
+    else if (st->next_set && st->mode == MODE_IDLE)
+        start_form(st, out);
+    else if (st->save_pending && (st->mode == MODE_IDLE || st->finished) && !forming)
+        next_save(st, out);
+    if (st->running != CMD_NONE)
+        return;
+    if (st->mode == MODE_STATE)
+        next_transfer(st, out);
+    else if (st->mode == MODE_CONNECT)
+        run(st, out, CMD_CONNECT);
+    else if (st->mode == MODE_TRAIN)
+        next_in_training(st, out);
+    if (st->mode == MODE_IDLE && st->stop_pending && st->running == CMD_NONE)
+        report_stopped(st, out);
+}
+
+/* ---- results ---- */
+
+static void after_transfer(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+{
+    st->state_time += r->took;
+    if (r->outcome == OUTCOME_OK) {
+        st->transfer = CMD_NONE;
+        st->mode = MODE_CONNECT;
+    } else if (r->outcome == OUTCOME_LINEAGE && r->command == CMD_CATCH_UP) {
+        st->transfer = CMD_RECEIVE;
+    } else if (r->outcome == OUTCOME_LINEAGE) {
+        fault(st, out, FAULT_LINEAGE, -1, "the state received is not of the lineage asked for");
+    }
+}
+
+static void after_connect(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+{
+    if (r->outcome != OUTCOME_OK)
+        return;
+    st->mode = MODE_READY;
+    if (st->stop_pending && st->stop.at == STOP_NOW)
+        return;
+    struct message *m = tell(st, out, MSG_READY);
+    m->ready.state = st->state;
+    m->ready.ring_time = r->took;
+    m->ready.state_time = st->state_time;
+}
+
+static void after_step(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+{
+    if (r->outcome != OUTCOME_OK) {
+        st->discarded = true;
+        if (r->outcome == OUTCOME_NOT_FINITE)
+            fault(st, out, FAULT_NOT_FINITE, -1, r->text);
+        if (r->outcome == OUTCOME_LINEAGE) {
+            fault(st, out, FAULT_LINEAGE, -1, "workers train on different states");
+            if (r->minority)
+                run(st, out, CMD_DROP);
+        }
+        return;
+    }
+    st->last_loss = r->loss;
+    st->loss_known = true;
+    st->stop_seen = r->stop;
+    report_progress(st, out, r->tokens, r->took, r->rescaled);
+    if (st->mode == MODE_TRAIN)
+        set_dues(st, -1, -1);
+}
+
+static void after_evaluate(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+{
+    if (r->outcome != OUTCOME_OK)
+        return;
+    st->evaluate_due = false;
+    struct message *m = tell(st, out, MSG_EVALUATED);
+    m->evaluated.step = st->state.step;
+    m->evaluated.loss = r->loss;
+}
+
+static void after_snapshot(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+{
+    st->snapshot_due = false;
+    if (r->outcome != OUTCOME_OK) {
+        st->snapshot_busy = false;
+        return;
+    }
+    struct message *m = tell(st, out, MSG_SNAPSHOT);
+    m->snapshot = r->snapshot;
+    m->snapshot.part = st->snapshot_part;
+    m->snapshot.parts = st->snapshot_parts;
+    m->snapshot.final = st->snapshot_final;
+}
+
+static void after_digest(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+{
+    if (r->outcome != OUTCOME_OK)
+        return;
+    st->finished = true;
+    struct message *m = tell(st, out, MSG_FINISHED);
+    m->finished.step = st->state.step;
+    memcpy(m->finished.digest, r->digest, RM_HASH_BYTES);
+    m->finished.loss = st->loss_known ? st->last_loss : NAN;
+    m->finished.loss_known = st->loss_known;
+    m->finished.exact = r->snapshot.exact;
+}
+
+/* What is the same for every command that did not do its work. */
+static void after_failure(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+{
+    bool expected = st->mode == MODE_FAULTED || (st->stop_pending && st->stop.at == STOP_NOW);
+    if (r->outcome == OUTCOME_PEER && !expected)
+        fault(st, out, FAULT_RING, r->peer, r->text);
+    if (r->outcome == OUTCOME_ABORTED && !expected)
+        fault(st, out, FAULT_RING, -1, "given up");
+    if (r->outcome == OUTCOME_FAILED)
+        fault(st, out, r->code == ERR_DATA ? FAULT_DATA : FAULT_MACHINE, -1, r->text);
+}
+
+static void done(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+{
+    struct msg_state before = st->state;
+    st->running = CMD_NONE;
+    st->state = r->state;
+    st->update_step = r->update_step;
+    if (r->command != CMD_STEP && !msg_state_equal(&before, &st->state))
+        st->loss_known = false;
+    switch (r->command) {
+    case CMD_STEP:
+        after_step(st, r, out);
+        break;
+    case CMD_CONNECT:
+        after_connect(st, r, out);
+        break;
+    case CMD_EVALUATE:
+        after_evaluate(st, r, out);
+        break;
+    case CMD_SNAPSHOT:
+        after_snapshot(st, r, out);
+        break;
+    case CMD_DIGEST:
+        after_digest(st, r, out);
+        break;
+    case CMD_DROP:
+        break;
+    default:
+        if (st->mode == MODE_STATE)
+            after_transfer(st, r, out);
+    }
+    after_failure(st, r, out);
+}
+
+/* ---- messages ---- */
+
+static void on_stop(struct elastic *st, const struct msg_stop *stop, struct elastic_out *out)
+{
+    if (stop->round < st->stop.round)
+        return;
+    bool planned_first = stop->at == STOP_BOUNDARY && !(st->stop_pending && st->stop.at == STOP_BOUNDARY);
+    st->stop = *stop;
+    st->stop_pending = true;
+    if (stop->at == STOP_NOW) {
+        st->next_set = false;
+        if (waits_for_peers(st->running))
+            act(out, ELASTIC_ABORT);
+    } else if (planned_first && (st->mode == MODE_TRAIN || st->mode == MODE_READY)) {
+        act(out, ELASTIC_RAISE_STOP);
+    }
+}
+
+static void on_form(struct elastic *st, const struct message *m)
+{
+    if (generation_compare(m->generation, st->generation) <= 0)
+        return;
+    if (st->next_set && generation_compare(m->generation, st->next.generation) <= 0)
+        return;
+    st->next = *m;
+    st->next_set = true;
+}
+
+static void on_go(struct elastic *st, const struct message *m)
+{
+    if (st->mode != MODE_READY || generation_compare(m->generation, st->generation) != 0)
+        return;
+    st->mode = MODE_TRAIN;
+    set_dues(st, st->form.form.evaluated, st->form.form.saved);
+}
+
+static void on_save(struct elastic *st, const struct msg_save *save, struct elastic_out *out)
+{
+    if (!st->state.held || st->state.step != save->step) {
+        struct message *m = tell(st, out, MSG_FAULT);
+        m->fault.kind = FAULT_STORAGE;
+        m->fault.peer = -1;
+        m->fault.step = save->step;
+        snprintf(m->fault.detail, sizeof m->fault.detail, "asked to save step %lld, which is not held",
+                 (long long)save->step);
+        return;
+    }
+    st->save = *save;
+    st->save_pending = true;
+}
+
+static void on_link(struct elastic *st, const struct message *m, struct elastic_out *out)
+{
+    switch (m->type) {
+    case MSG_STOP:
+        on_stop(st, &m->stop, out);
+        break;
+    case MSG_FORM:
+        on_form(st, m);
+        break;
+    case MSG_GO:
+        on_go(st, m);
+        break;
+    case MSG_SAVE:
+        on_save(st, &m->save, out);
+        break;
+    case MSG_LOADED:
+        if (st->mode == MODE_STATE && st->transfer == CMD_LOAD &&
+            msg_state_equal(&m->loaded.state, &st->form.form.resume)) {
+            st->loaded = m->loaded;
+            st->loaded_set = true;
+        }
+        break;
+    case MSG_SNAPSHOT_FREE:
+        st->snapshot_busy = false;
+        break;
+    case MSG_RELEASE:
+        act(out, ELASTIC_EXIT)->exit_code = 0;
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_opened(struct elastic *st, const struct elastic_event *event, struct elastic_out *out)
+{
+    st->state = event->message->up.state;
+    st->update_step = event->update_step;
+    st->loss_known = event->loss_known;
+    st->last_loss = event->loss;
+    act(out, ELASTIC_SEND)->message = *event->message;
+    if (st->state.held && event->loss_known)
+        report_progress(st, out, event->tokens, 0, 0);
+}
+
+/* A peer that ends after the last step or while we are at rest is none of our business. */
+static void on_peer_gone(struct elastic *st, int peer, struct elastic_out *out)
+{
+    bool ring_matters =
+        st->mode == MODE_CONNECT || st->mode == MODE_READY || (st->mode == MODE_TRAIN && !st->finished);
+    if (!ring_matters)
+        return;
+    if (waits_for_peers(st->running))
+        act(out, ELASTIC_ABORT);
+    fault(st, out, FAULT_RING, peer, "a ring connection ended");
+}
+
+void elastic_step(struct elastic *st, const struct elastic_event *event, struct elastic_out *out)
+{
+    out->count = 0;
+    switch (event->kind) {
+    case ELASTIC_OPENED:
+        on_opened(st, event, out);
+        break;
+    case ELASTIC_LINK:
+        on_link(st, event->message, out);
+        break;
+    case ELASTIC_DONE:
+        done(st, event->result, out);
+        break;
+    case ELASTIC_PEER_GONE:
+        on_peer_gone(st, event->peer, out);
+        break;
+    }
+    advance(st, out);
+}
+
+enum msg_phase elastic_phase(const struct elastic *st)
+{
+    switch (st->mode) {
+    case MODE_IDLE:
+        return st->generation.n ? PHASE_STOPPED : PHASE_IDLE;
+    case MODE_STATE:
+    case MODE_CONNECT:
+        return PHASE_FORMING;
+    case MODE_READY:
+        return PHASE_READY;
+    default:
+        return PHASE_TRAINING;
+    }
+}
+
+int64_t elastic_held_step(const struct elastic *st)
+{
+    return st->state.held ? st->state.step : -1;
+}
