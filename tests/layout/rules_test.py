@@ -162,6 +162,16 @@ def test_a_pure_core_that_reaches_out_is_found(tree, call):
     only(rules.check_pure_cores(root, build), "agent/core/state.c", "pure core")
 
 
+def test_a_state_machine_takes_memory_only_when_opened(tree):
+    tree("agent/core/state.c", "void *state_open(void)\n{\n    return calloc(1, 1);\n}\nvoid state_free(void *s)\n{\n    free(s);\n}\n")
+    root = tree("agent/core/other.c", "int other;\n")
+    build = compile_into_build(root, "agent/core/state.c")
+    assert rules.check_pure_cores(root, build) == []
+    tree("agent/core/state.c", "void *state_step(void)\n{\n    return calloc(1, 1);\n}\n")
+    build = compile_into_build(root, "agent/core/state.c")
+    only(rules.check_pure_cores(root, build), "state_step takes or gives back memory")
+
+
 def test_a_pure_core_may_use_memory_functions_and_the_projects_own(tree):
     tree("common/base/text.c", "long text_length(char *t)\n{\n    return strlen(t) + (long)malloc(1);\n}\n")
     root = tree("agent/core/state.c", "void f(char *a, char *b)\n{\n    memcpy(a, b, text_length(b));\n}\n")
