@@ -1,0 +1,73 @@
+"""What tools/check counts: a check that loses a failure would be worse than none."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import check_all  # noqa: E402  (its folder is on the path only now)
+
+CRITERION = """<?xml version="1.0"?><testsuites><testsuite name="s">
+<testcase name="good" status="PASSED"></testcase>
+<testcase name="bad" status="FAILED"><failure type="assert" message="no"/></testcase>
+<testcase name="crashed" status="ERRORED"><error type="crash" message="segv"/></testcase>
+<testcase name="left_out" status="SKIPPED"><skipped/></testcase>
+</testsuite></testsuites>"""
+
+
+def program(tmp_path, text):
+    path = tmp_path / "program"
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+    return ("a_test", [str(path)], None, {})
+
+
+def test_a_report_is_counted_case_by_case(tmp_path):
+    report = tmp_path / "report.xml"
+    report.write_text(CRITERION)
+    count = check_all.count_criterion("name", report)
+    assert count.line() == "1 passed, 2 failed, 1 skipped"
+    assert count.failures == ["name: bad", "name: crashed"]
+
+
+@pytest.mark.parametrize("text, line", [
+    ("exit 0", "1 passed, 0 failed, 0 skipped"),
+    ("exit 1", "0 passed, 1 failed, 0 skipped"),
+    ("exit 77", "0 passed, 0 failed, 1 skipped"),
+    ("kill -9 $$", "0 passed, 1 failed, 0 skipped"),
+])
+def test_a_program_without_a_report_counts_by_its_exit_code(tmp_path, text, line):
+    assert check_all.unit_test("test", program(tmp_path, text))[0].line() == line
+
+
+def test_a_program_that_fails_after_a_good_report_has_failed(tmp_path):
+    good = CRITERION.split("<testcase name=\"bad\"")[0] + "</testsuite></testsuites>"
+    text = f"cat > \"${{CRITERION_OUTPUTS#xml:}}\" <<'END'\n{good}\nEND\nexit 1\n"
+    count, shown = check_all.unit_test("asan", program(tmp_path, text))
+    assert count.line() == "1 passed, 1 failed, 0 skipped"
+    assert count.failures == ["asan/a_test: exit 1"] and shown is not None
+
+
+def test_a_program_that_was_not_built_has_failed(tmp_path):
+    assert check_all.unit_test("test", ("a_test", None, None, {}))[0].failed == 1
+    assert check_all.unit_test("test", ("a_test", [str(tmp_path / "gone")], None, {}))[0].failed == 1
+
+
+def test_a_pytest_run_is_counted_and_its_collapse_is_a_failure(tmp_path, capsys):
+    (tmp_path / "a_test.py").write_text("import pytest\n\ndef test_good():\n    pass\n\ndef test_bad():\n    assert 0\n\n"
+                                        "def test_left_out():\n    pytest.skip('why')\n")
+    count = check_all.pytest("label", [str(tmp_path)], parallel=False)
+    assert count.line() == "1 passed, 1 failed, 1 skipped"
+    (tmp_path / "b_test.py").write_text("import nothing_of_that_name\n")
+    assert check_all.pytest("label", [str(tmp_path / "b_test.py")], parallel=False).failed >= 1
+    assert check_all.pytest("label", [str(tmp_path / "gone")], parallel=False).failed >= 1
+    assert "test_bad" in capsys.readouterr().out
+
+
+def test_the_command_line_says_what_it_takes():
+    done = subprocess.run([str(ROOT / "tools/install-packages"), "--nonsense"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "usage" in done.stderr
