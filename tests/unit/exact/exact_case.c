@@ -1,0 +1,219 @@
+#include "exact_case.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/base/prng.h"
+#include "common/os/crypto.h"
+#include "trainer/exact/lineage.h"
+
+const struct model_layout *case_layout(void)
+{
+    static struct model_layout layout;
+    const struct model_shape shape = {.layers = 1, .heads = 2, .width = 38, .context = 20, .vocabulary = 257};
+    if (!layout.parameters)
+        model_layout_init(&layout, &shape);
+    return &layout;
+}
+
+struct update_rule case_rule(void)
+{
+    return (struct update_rule){
+        .schedule = {.rate = 1e-2, .rate_min = 1e-3, .warmup = 2, .steps = 12, .cosine = true},
+        .beta1 = 0.9,
+        .beta2 = 0.95,
+        .epsilon = 1e-8,
+        .weight_decay = 0.1,
+        .clip_norm = 0.05,
+    };
+}
+
+int case_memfd(void)
+{
+    int fd = memfd_create("state", MFD_CLOEXEC);
+    cr_assert_geq(fd, 0);
+    return fd;
+}
+
+static float unit(uint64_t key, int64_t i)
+{
+    struct philox_block b = philox4x32(key, (uint64_t)i, 0);
+    return (float)((double)b.word[0] / 4294967296.0 - 0.5);
+}
+
+void case_gradient(const float *params, int64_t step, int lane, float *grads, float *loss)
+{
+    const struct model_layout *layout = case_layout();
+    uint64_t key = (uint64_t)step * 1000 + (uint64_t)lane;
+    for (int t = 0; t < layout->tensors; t++) {
+        const struct model_tensor *tensor = &layout->tensor[t];
+        float size = 1.0f / (float)(1 << (t % 12)); /* tensors of very different sizes */
+        for (int64_t i = tensor->first; i < tensor->first + tensor->count; i++)
+            grads[i] = size * (unit(key, i) + params[i]) * 0.02f;
+    }
+    *loss = 4.0f + unit(key, -1);
+}
+
+void case_first_weights(struct state *s)
+{
+    struct state_arrays a = state_arrays(s);
+    struct state_point point = {.step = 0};
+    state_receive_begin(s);
+    for (int64_t i = 0; i < a.count; i++)
+        a.params[i] = unit(77, i);
+    state_zero_moments(s);
+    uint8_t data[RM_HASH_BYTES] = {1};
+    lineage_first("{}", 2, data, a.params, a.count, point.lineage);
+    state_receive_end(s, &point);
+}
+
+static void open_rank(struct ring *r, int rank)
+{
+    struct error err = {0};
+    const struct state_shape shape = {case_layout(), CASE_LANES, r->fast};
+    r->fd[rank] = case_memfd();
+    cr_assert_eq(state_open(&r->state[rank], r->fd[rank], &shape, &err), 0, "%s", err.text);
+    cr_assert_not(state_holds(r->state[rank], NULL));
+    case_first_weights(r->state[rank]);
+    cr_assert_eq(lanes_open(&r->lanes[rank], r->state[rank], r->pool, &err), 0, "%s", err.text);
+}
+
+void ring_open(struct ring *r, int world, bool fast, int threads)
+{
+    memset(r, 0, sizeof *r);
+    r->world = world;
+    r->fast = fast;
+    if (threads)
+        cr_assert_eq(pool_open(&r->pool, threads, NULL), 0);
+    for (int rank = 0; rank < world; rank++)
+        open_rank(r, rank);
+    for (int lane = 0; lane < CASE_LANES; lane++)
+        r->owner[lane] = lane * world / CASE_LANES;
+}
+
+void ring_close(struct ring *r)
+{
+    for (int rank = 0; rank < r->world; rank++) {
+        lanes_free(r->lanes[rank]);
+        state_free(r->state[rank]);
+        close(r->fd[rank]);
+    }
+    pool_free(r->pool);
+}
+
+void ring_deal(struct ring *r, uint64_t seed)
+{
+    for (int lane = 0; lane < CASE_LANES; lane++)
+        r->owner[lane] = (int)prng_below(&seed, (uint64_t)r->world);
+}
+
+static void run_lanes(struct ring *r, int rank, const int32_t *k, struct lanes_buffer *out)
+{
+    struct state *s = r->state[rank];
+    struct state_arrays a = state_arrays(s);
+    struct state_point point;
+    float *grads = malloc((size_t)a.count * sizeof *grads), loss;
+    cr_assert(state_holds(s, &point));
+    lanes_begin(r->lanes[rank],
+                &(struct lanes_pass){.rank = rank, .world = r->world, .flags = r->flags[rank], .k = k});
+    for (int lane = 0; lane < CASE_LANES; lane++) {
+        if (r->owner[lane] != rank)
+            continue;
+        case_gradient(a.params, point.step + 1, lane, grads, &loss);
+        if (r->meddle)
+            r->meddle(point.step + 1, lane, grads, &loss);
+        lanes_add(r->lanes[rank], lane, grads, loss);
+    }
+    lanes_end(r->lanes[rank], out);
+    free(grads);
+}
+
+static void add_words(uint32_t *into, const uint32_t *from, int64_t count, bool floats)
+{
+    for (int64_t i = 0; i < count; i++) {
+        float a, b;
+        memcpy(&a, &into[i], sizeof a);
+        memcpy(&b, &from[i], sizeof b);
+        a += b;
+        if (floats)
+            memcpy(&into[i], &a, sizeof a);
+        else
+            into[i] += from[i];
+    }
+}
+
+static void reduce(struct lanes_buffer *buffers, int world)
+{
+    for (int rank = 1; rank < world; rank++) {
+        add_words(buffers[0].words, buffers[rank].words, buffers[0].words_count, buffers[0].floats);
+        add_words(buffers[0].header, buffers[rank].header, buffers[0].header_count, false);
+    }
+    for (int rank = 1; rank < world; rank++) {
+        memcpy(buffers[rank].words, buffers[0].words, (size_t)buffers[0].words_count * 4);
+        memcpy(buffers[rank].header, buffers[0].header, (size_t)buffers[0].header_count * 4);
+    }
+}
+
+void ring_pass(struct ring *r, const int32_t *k, struct verdict *out)
+{
+    struct lanes_buffer buffers[CASE_WORLD_MAX];
+    struct verdict other;
+    for (int rank = 0; rank < r->world; rank++)
+        run_lanes(r, rank, k, &buffers[rank]);
+    reduce(buffers, r->world);
+    r->passes++;
+    lanes_decide(r->lanes[0], out);
+    for (int rank = 1; rank < r->world; rank++) {
+        lanes_decide(r->lanes[rank], &other);
+        cr_assert(memcmp(&other, out, sizeof other) == 0, "rank %d decides otherwise", rank);
+    }
+}
+
+struct update_info ring_step(struct ring *r, uint64_t missing)
+{
+    struct verdict verdict;
+    struct update_info first = {0}, info;
+    const struct update_rule rule = case_rule();
+    ring_pass(r, NULL, &verdict);
+    if (verdict.kind == VERDICT_RESCALE) {
+        int32_t k[RM_TENSORS_MAX];
+        memcpy(k, verdict.k, sizeof k);
+        ring_pass(r, k, &verdict);
+    }
+    cr_assert_eq(verdict.kind, VERDICT_FITS);
+    for (int rank = 0; rank < r->world; rank++) {
+        if (missing >> rank & 1)
+            continue;
+        update_commit(r->lanes[rank], &rule, &info);
+        if (rank == 0)
+            first = info;
+    }
+    return first;
+}
+
+struct case_hash case_hash(struct state *s)
+{
+    struct case_hash out = {{0}};
+    struct state_arrays a = state_arrays(s);
+    struct state_point point;
+    memset(&point, 0, sizeof point);
+    if (!state_holds(s, &point))
+        return out;
+    struct sha256 *h = sha256_open();
+    sha256_add(h, a.params, (size_t)a.count * sizeof(float));
+    sha256_add(h, a.m, (size_t)a.count * sizeof(float));
+    sha256_add(h, a.v, (size_t)a.count * sizeof(float));
+    sha256_add(h, &point.step, sizeof point.step);
+    sha256_add(h, point.k, (size_t)case_layout()->tensors * sizeof *point.k);
+    sha256_add(h, point.lineage, sizeof point.lineage);
+    sha256_finish(h, out.bytes);
+    return out;
+}
+
+bool case_same(struct case_hash a, struct case_hash b)
+{
+    return !memcmp(a.bytes, b.bytes, sizeof a.bytes);
+}

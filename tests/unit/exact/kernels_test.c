@@ -1,0 +1,203 @@
+#include "trainer/exact/kernels.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+#include <xmmintrin.h>
+
+#include "common/base/prng.h"
+
+enum { MOST = 77 };
+
+static const float odd_values[] = {
+    0.0f,   -0.0f,     0.5f,       1.5f,      2.5f,    -0.5f,          -1.5f,    -2.5f,           0.49999997f,
+    1e-40f, NAN,       INFINITY,   -INFINITY, 0x1p31f, 0x1.fffffep30f, -0x1p31f, -0x1.000002p31f, 3e38f,
+    -3e38f, 0x1p-126f, 8388609.0f,
+};
+enum { ODD_VALUES = sizeof odd_values / sizeof *odd_values };
+
+/* What the header promises, in the plainest way. */
+static int32_t slow_fixed(float x)
+{
+    if (isnan(x))
+        return 0;
+    double r = nearbyint((double)x);
+    return r > INT32_MAX ? INT32_MAX : r < INT32_MIN ? INT32_MIN : (int32_t)r;
+}
+
+static float random_value(uint64_t *seed)
+{
+    if (prng_below(seed, 4) == 0)
+        return odd_values[prng_below(seed, ODD_VALUES)];
+    return (float)(prng_unit(seed) - 0.5) * 1e3f;
+}
+
+static uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static void check_fixed(const struct kernels *k, int count, float scale, bool store, uint64_t *seed)
+{
+    float grads[MOST];
+    uint32_t words[MOST], wanted[MOST], max = 0;
+    for (int i = 0; i < count; i++) {
+        grads[i] = random_value(seed);
+        words[i] = (uint32_t)splitmix64(seed);
+        wanted[i] = (store ? 0 : words[i]) + (uint32_t)slow_fixed(grads[i] * scale);
+        uint32_t size = bits_of(grads[i]) & 0x7fffffff;
+        max = size > max ? size : max;
+    }
+    uint32_t got = kernel_add_fixed(k, &(struct kernel_lane_args){grads, words, count, scale, store});
+    cr_assert_eq(got, max, "%s, %d elements", kernels_name(k), count);
+    for (int i = 0; i < count; i++)
+        cr_assert_eq(words[i], wanted[i], "%s: %g * %g gives %d", kernels_name(k), (double)grads[i],
+                     (double)scale, (int)words[i]);
+}
+
+Test(kernels, rounding_and_saturation_are_the_same_on_every_instruction_set)
+{
+    const float scales[] = {1.0f, 0x1p20f / 7, 0x1p-90f, 0x1p94f};
+    uint64_t seed = 5;
+    for (int v = 0; v < KERNEL_VARIANTS; v++)
+        for (int count = 0; kernels_variant(v) && count <= MOST; count++)
+            for (int s = 0; s < 4; s++)
+                check_fixed(kernels_variant(v), count, scales[s], count % 2, &seed);
+}
+
+Test(kernels, the_maximum_lets_nan_and_infinity_win)
+{
+    for (int v = 0; v < KERNEL_VARIANTS; v++) {
+        if (!kernels_variant(v))
+            continue;
+        for (int at = 0; at < 40; at++) {
+            float grads[40] = {0};
+            uint32_t words[40] = {0};
+            grads[(at + 1) % 40] = 3e38f;
+            grads[at] = at % 2 ? NAN : -INFINITY;
+            uint32_t max =
+                kernel_add_fixed(kernels_variant(v), &(struct kernel_lane_args){grads, words, 40, 1, 1});
+            cr_assert_geq(max, 0x7f800000);
+            max = kernel_add_float(kernels_variant(v), &(struct kernel_lane_args){grads, words, 40, 1, 1});
+            cr_assert_geq(max, 0x7f800000);
+        }
+    }
+}
+
+Test(kernels, sums_have_one_order_on_every_instruction_set)
+{
+    uint64_t seed = 9;
+    for (int count = 0; count <= MOST; count++) {
+        uint32_t fixed[MOST], floats[MOST];
+        uint64_t sum = 0;
+        double square = 0;
+        for (int i = 0; i < count; i++) {
+            fixed[i] = (uint32_t)splitmix64(&seed);
+            floats[i] = bits_of((float)(prng_unit(&seed) - 0.5));
+            sum += fixed[i];
+            square += (double)(int32_t)fixed[i] * (double)(int32_t)fixed[i];
+        }
+        const struct kernel_sums first = kernel_sums(kernels_variant(0), fixed, count, false);
+        const struct kernel_sums first_floats = kernel_sums(kernels_variant(0), floats, count, true);
+        cr_assert_eq(first.sum, sum);
+        cr_assert_float_eq(first.square, square, square * 1e-14);
+        for (int v = 1; v < KERNEL_VARIANTS && kernels_variant(v); v++) {
+            struct kernel_sums other = kernel_sums(kernels_variant(v), fixed, count, false);
+            cr_assert(other.square == first.square && other.sum == first.sum);
+            other = kernel_sums(kernels_variant(v), floats, count, true);
+            cr_assert(other.square == first_floats.square && other.sum == first_floats.sum);
+        }
+    }
+}
+
+struct adamw_case {
+    uint32_t words[MOST];
+    float params[MOST], m[MOST], v[MOST];
+};
+
+static const struct kernel_adamw constants = {
+    .unit = 0x1p-25f,
+    .clip = 0.7f,
+    .beta1 = 0.9f,
+    .rest1 = 0.1f,
+    .beta2 = 0.95f,
+    .rest2 = 0.05f,
+    .bias2 = 1.3f,
+    .epsilon = 1e-8f,
+    .rate = 2e-3f,
+    .keep = 0.9999f,
+};
+
+static void fill_adamw(struct adamw_case *c)
+{
+    uint64_t seed = 3;
+    for (int i = 0; i < MOST; i++) {
+        c->words[i] = (uint32_t)(int32_t)((prng_unit(&seed) - 0.5) * (i % 3 ? 1e8 : 3));
+        c->params[i] = (float)(prng_unit(&seed) - 0.5);
+        c->m[i] = (float)(prng_unit(&seed) - 0.5) * 0.1f;
+        c->v[i] = (float)prng_unit(&seed) * (i % 5 ? 0.01f : 1e-38f); /* some on the way to denormals */
+    }
+}
+
+Test(kernels, adamw_gives_the_same_bits_on_every_instruction_set_and_in_every_cut)
+{
+    struct adamw_case first, other;
+    fill_adamw(&first);
+    kernel_adamw(kernels_variant(0),
+                 &(struct kernel_adamw_args){first.words, first.params, first.m, first.v, MOST}, &constants,
+                 false);
+    for (int v = 0; v < KERNEL_VARIANTS && kernels_variant(v); v++) {
+        for (int cut = 0; cut <= MOST; cut++) {
+            fill_adamw(&other);
+            kernel_adamw(kernels_variant(v),
+                         &(struct kernel_adamw_args){other.words, other.params, other.m, other.v, cut},
+                         &constants, false);
+            kernel_adamw(kernels_variant(v),
+                         &(struct kernel_adamw_args){other.words + cut, other.params + cut, other.m + cut,
+                                                     other.v + cut, MOST - cut},
+                         &constants, false);
+            cr_assert(!memcmp(&first, &other, sizeof first), "%s cut at %d", kernels_name(kernels_variant(v)),
+                      cut);
+        }
+    }
+}
+
+Test(kernels, the_callers_rounding_and_denormal_settings_do_not_count)
+{
+    struct adamw_case first, other;
+    unsigned mode = _mm_getcsr();
+    fill_adamw(&first);
+    fill_adamw(&other);
+    kernel_adamw(kernels_best(),
+                 &(struct kernel_adamw_args){first.words, first.params, first.m, first.v, MOST}, &constants,
+                 false);
+    _mm_setcsr((mode | 0x6000) & ~0x8040u); /* toward zero, denormals kept */
+    kernel_adamw(kernels_best(),
+                 &(struct kernel_adamw_args){other.words, other.params, other.m, other.v, MOST}, &constants,
+                 false);
+    cr_assert_eq(_mm_getcsr() & 0xffc0, ((mode | 0x6000) & ~0x8040u) & 0xffc0, "and they are given back");
+    _mm_setcsr(mode);
+    cr_assert(!memcmp(&first, &other, sizeof first));
+}
+
+Test(kernels, adamw_agrees_with_double_precision)
+{
+    struct adamw_case c, old;
+    fill_adamw(&c);
+    old = c;
+    kernel_adamw(kernels_best(), &(struct kernel_adamw_args){c.words, c.params, c.m, c.v, MOST}, &constants,
+                 false);
+    for (int i = 0; i < MOST; i++) {
+        double g = (double)(int32_t)c.words[i] * 0x1p-25 * (double)0.7f;
+        double m = (double)0.9f * (double)old.m[i] + (double)0.1f * g;
+        double v = (double)0.95f * (double)old.v[i] + (double)0.05f * g * g;
+        double p =
+            (double)old.params[i] * (double)0.9999f - (double)2e-3f * m / (sqrt(v) * (double)1.3f + 1e-8);
+        cr_assert_float_eq(c.m[i], m, fabs(m) * 1e-5 + 1e-9);
+        cr_assert_float_eq(c.v[i], v, v * 1e-6 + 1e-37);
+        if (v > 1e-30) /* below, flushed denormals make sqrt(v) another number */
+            cr_assert_float_eq(c.params[i], p, fabs(p) * 2e-6 + 1e-7, "%d: %g %g", i, (double)c.params[i], p);
+    }
+}
