@@ -1,0 +1,159 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/store/checkpoint.h"
+#include "common/store/files.h"
+
+static void skip(struct checkpoint_skipped *list, int *count, const char *name, const char *why)
+{
+    if (*count == CHECKPOINT_SKIPPED_MAX)
+        return;
+    struct checkpoint_skipped *entry = &list[(*count)++];
+    text_copy(entry->name, sizeof entry->name, name);
+    text_copy(entry->why, sizeof entry->why, why);
+}
+
+static void fill_entry(struct checkpoint_entry *entry, const char *name, const struct manifest *m)
+{
+    *entry = (struct checkpoint_entry){
+        .step = m->step, .final = !strcmp(name, "final"), .exact = m->exact, .bytes = manifest_bytes(m)};
+    text_copy(entry->name, sizeof entry->name, name);
+    text_copy(entry->fingerprint, sizeof entry->fingerprint, m->fingerprint);
+    memcpy(entry->lineage, m->lineage, RM_HASH_BYTES);
+    memcpy(entry->weights_sha256, m->weights_sha256, RM_HASH_BYTES);
+}
+
+/* Puts the entry where its step belongs; those past the end fall off. */
+static void insert(struct checkpoint_list *list, const struct checkpoint_entry *entry)
+{
+    int at = list->count;
+    while (at > 0 && list->entry[at - 1].step <= entry->step)
+        at--;
+    if (at == RM_CHECKPOINTS_LISTED)
+        return;
+    int end = list->count < RM_CHECKPOINTS_LISTED ? list->count++ : RM_CHECKPOINTS_LISTED - 1;
+    memmove(&list->entry[at + 1], &list->entry[at], (size_t)(end - at) * sizeof *entry);
+    list->entry[at] = *entry;
+}
+
+static int list_one(struct checkpoint_list *list, const char *uri, const char *name, struct manifest *m,
+                    struct error *err)
+{
+    struct error why = {0};
+    struct checkpoint_entry entry;
+    if (checkpoint_manifest(uri, name, m, &why) == 0) {
+        fill_entry(&entry, name, m);
+        insert(list, &entry);
+        return 0;
+    }
+    if (why.code == ERR_NOT_FOUND)
+        return 0; /* leftovers of one that was never finished */
+    if (why.code != ERR_DATA)
+        return err_set(err, why.code == ERR_USAGE ? ERR_DATA : why.code, "%s", why.text);
+    skip(list->skip, &list->skipped, name, why.text);
+    return 0;
+}
+
+static int list_steps(struct checkpoint_list *list, const char *uri, struct manifest *m, struct error *err)
+{
+    int64_t *steps;
+    int count, result = 0;
+    if (files_steps(uri, &steps, &count, err) < 0)
+        return -1;
+    for (int i = 0; i < count && result == 0 && list->count < RM_CHECKPOINTS_LISTED; i++) {
+        char name[CHECKPOINT_NAME_MAX];
+        checkpoint_name(name, steps[i], false);
+        result = list_one(list, uri, name, m, err);
+    }
+    free(steps);
+    return result < 0 ? -1 : list_one(list, uri, "final", m, err);
+}
+
+int checkpoint_list(const char *uri, struct checkpoint_list *ret, struct error *err)
+{
+    struct manifest *m = malloc(sizeof *m);
+    if (!m)
+        return err_set(err, ERR_MACHINE, "checkpoint: out of memory");
+    memset(ret, 0, sizeof *ret);
+    int result = list_steps(ret, uri, m, err);
+    free(m);
+    return result;
+}
+
+/* Those whose manifest alone is damaged. */
+static int mark_skipped(const char *uri, const struct checkpoint_list *list, struct checkpoint_resume *ret,
+                        struct error *err)
+{
+    for (int i = 0; i < list->skipped; i++) {
+        if (checkpoint_mark_damaged(uri, list->skip[i].name, err) < 0)
+            return -1;
+        skip(ret->skip, &ret->skipped, list->skip[i].name, list->skip[i].why);
+    }
+    return 0;
+}
+
+/* 1: this one is good; 0: it was damaged and has been marked as such; -1: trouble of another kind. */
+static int try_entry(const char *uri, const struct checkpoint_entry *entry, struct checkpoint_resume *ret,
+                     struct error *err)
+{
+    struct error why = {0};
+    if (checkpoint_verify(uri, entry->name, &ret->manifest, &why) == 0) {
+        ret->entry = *entry;
+        return 1;
+    }
+    if (why.code != ERR_DATA)
+        return err_set(err, why.code, "%s", why.text);
+    skip(ret->skip, &ret->skipped, entry->name, why.text);
+    return checkpoint_mark_damaged(uri, entry->name, err);
+}
+
+static int resume(const char *uri, struct checkpoint_list *list, struct checkpoint_resume *ret,
+                  struct error *err)
+{
+    for (;;) {
+        if (checkpoint_list(uri, list, err) < 0 || mark_skipped(uri, list, ret, err) < 0)
+            return -1;
+        if (list->count == 0 && list->skipped < CHECKPOINT_SKIPPED_MAX)
+            return 0;
+        int good = list->count ? try_entry(uri, &list->entry[0], ret, err) : 0;
+        if (good) {
+            ret->found = good > 0;
+            return good < 0 ? -1 : 0;
+        }
+    }
+}
+
+int checkpoint_resume(const char *uri, struct checkpoint_resume *ret, struct error *err)
+{
+    struct checkpoint_list *list = malloc(sizeof *list);
+    if (!list)
+        return err_set(err, ERR_MACHINE, "checkpoint: out of memory");
+    memset(ret, 0, sizeof *ret);
+    int result = resume(uri, list, ret, err);
+    free(list);
+    return result;
+}
+
+int checkpoint_delete(const char *uri, const char *name, struct error *err)
+{
+    if (strcmp(name, "final") != 0 && files_step(name) < 0)
+        return err_set(err, ERR_USAGE, "checkpoint %s: this is no checkpoint's name (step-00000200, final)",
+                       name);
+    return files_remove_folder(uri, name, false, err);
+}
+
+int checkpoint_delete_all(const char *uri, struct error *err)
+{
+    int64_t *steps;
+    int count, result = 0;
+    if (files_steps(uri, &steps, &count, err) < 0)
+        return -1;
+    /* Oldest first, final last: what a crash leaves is still the newest. */
+    for (int i = count - 1; i >= 0 && result == 0; i--) {
+        char name[CHECKPOINT_NAME_MAX];
+        checkpoint_name(name, steps[i], false);
+        result = files_remove_folder(uri, name, false, err);
+    }
+    free(steps);
+    return result < 0 ? -1 : files_remove_folder(uri, "final", false, err);
+}

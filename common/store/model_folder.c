@@ -1,0 +1,234 @@
+#include "common/store/model_folder.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/store/files.h"
+#include "common/store/folder.h"
+#include "common/store/safetensors.h"
+#include "common/wire/json.h"
+
+enum { CONFIG_MAX = 1 << 20 };
+
+static const char config_name[] = "config.json";
+static const char prefix[] = "transformer.";
+
+void model_config_write(const struct model_shape *shape, struct str *out)
+{
+    struct js *config = js_object(), *architectures = js_array();
+    js_push_string(architectures, "GPT2LMHeadModel");
+    js_set(config, "architectures", architectures);
+    js_set_string(config, "model_type", "gpt2");
+    js_set_int(config, "n_layer", shape->layers);
+    js_set_int(config, "n_head", shape->heads);
+    js_set_int(config, "n_embd", shape->width);
+    js_set(config, "n_inner", js_new_null());
+    js_set_int(config, "n_positions", shape->context);
+    js_set_int(config, "n_ctx", shape->context);
+    js_set_int(config, "vocab_size", shape->vocabulary);
+    js_set_string(config, "activation_function", "gelu_new");
+    js_set_real(config, "layer_norm_epsilon", 1e-5);
+    js_set_real(config, "attn_pdrop", 0.0);
+    js_set_real(config, "embd_pdrop", 0.0);
+    js_set_real(config, "resid_pdrop", 0.0);
+    js_set_real(config, "initializer_range", 0.02);
+    js_set_bool(config, "tie_word_embeddings", true);
+    js_set(config, "bos_token_id", js_new_null());
+    js_set(config, "eos_token_id", js_new_null());
+    js_set_string(config, "torch_dtype", "float32");
+    js_print_pretty(config, out);
+    str_adds(out, "\n");
+    js_free(config);
+}
+
+/* A field that is absent has the value that transformers gives it. */
+static int check_text(const struct js *config, const char *key, const char *wanted, struct error *err)
+{
+    const struct js *found = js_get(config, key);
+    const char *text = found ? js_as_string(found) : wanted;
+    if (text && !strcmp(text, wanted))
+        return 0;
+    return err_set(err, ERR_DATA, "%s is %s; only %s is known", key, text ? text : "not a string", wanted);
+}
+
+static int need_size(const struct js *config, const char *key, int highest, int *ret, struct error *err)
+{
+    int64_t value;
+    if (js_need_int(config, key, 1, highest, &value, err) < 0)
+        return -1;
+    *ret = (int)value;
+    return 0;
+}
+
+static int read_config(const struct js *config, struct model_shape *shape, struct error *err)
+{
+    bool tied = true;
+    int inner = 0;
+    if (js_kind(config) != JS_OBJECT)
+        return err_set(err, ERR_DATA, "not an object");
+    if (check_text(config, "model_type", "gpt2", err) < 0 ||
+        check_text(config, "activation_function", "gelu_new", err) < 0 ||
+        need_size(config, "n_layer", RM_LAYERS_MAX, &shape->layers, err) < 0 ||
+        need_size(config, "n_head", 1 << 16, &shape->heads, err) < 0 ||
+        need_size(config, "n_embd", 1 << 20, &shape->width, err) < 0 ||
+        need_size(config, "n_positions", 1 << 24, &shape->context, err) < 0 ||
+        need_size(config, "vocab_size", 1 << 24, &shape->vocabulary, err) < 0)
+        return -1;
+    if (shape->width % shape->heads)
+        return err_set(err, ERR_DATA, "n_head %d does not divide n_embd %d", shape->heads, shape->width);
+    if (js_get(config, "tie_word_embeddings") &&
+        (js_need_bool(config, "tie_word_embeddings", &tied, err) < 0))
+        return -1;
+    if (!tied)
+        return err_set(err, ERR_DATA, "tie_word_embeddings is false; only tied embeddings are known");
+    const struct js *n_inner = js_get(config, "n_inner");
+    if (n_inner && js_kind(n_inner) != JS_NULL &&
+        (need_size(config, "n_inner", 1 << 24, &inner, err) < 0 || inner != 4 * shape->width))
+        return err_set(err, ERR_DATA, "n_inner is not 4 * n_embd");
+    return 0;
+}
+
+static int read_config_text(const char *folder, struct str *text, struct error *err)
+{
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(err, ERR_DATA, "the folder can't be opened");
+    int result = folder_read_text(fd, config_name, CONFIG_MAX, text, err);
+    close(fd);
+    return result;
+}
+
+static int read_shape(const char *folder, struct model_shape *shape, struct error *err)
+{
+    struct str text = str_init(CONFIG_MAX + 1);
+    if (read_config_text(folder, &text, err) < 0) {
+        str_clear(&text);
+        return -1;
+    }
+    struct js *config = js_parse(str_text(&text), text.length, config_name, err);
+    str_clear(&text);
+    if (!config)
+        return -1;
+    int result = read_config(config, shape, err);
+    js_free(config);
+    return result < 0 ? err_wrap(err, "%s", config_name) : 0;
+}
+
+int model_folder_shape(const char *uri, struct model_shape *ret, struct error *err)
+{
+    char folder[RM_URI_MAX];
+    struct error why = {0};
+    struct model_shape shape = {0};
+    if (files_path(folder, uri, NULL, err) < 0)
+        return -1;
+    if (read_shape(folder, &shape, &why) < 0)
+        return err_set(err, why.code == ERR_MACHINE ? ERR_MACHINE : ERR_DATA, "model %s: %s", folder,
+                       why.text);
+    *ret = shape;
+    return 0;
+}
+
+static const char *plain_name(const char *name)
+{
+    return strncmp(name, prefix, sizeof prefix - 1) ? name : name + sizeof prefix - 1;
+}
+
+static bool ends(const char *text, const char *with)
+{
+    size_t length = strlen(text), tail = strlen(with);
+    return length >= tail && !strcmp(text + length - tail, with);
+}
+
+/* Tensors that hold nothing of their own: the tied head, and the causal masks of old files. */
+static bool is_passed_over(const char *name)
+{
+    return !strcmp(name, "lm_head.weight") || ends(name, ".attn.bias") || ends(name, ".attn.masked_bias");
+}
+
+static void shape_text(struct str *out, const int64_t *size, int dims)
+{
+    str_adds(out, "(");
+    for (int i = 0; i < dims; i++)
+        str_addf(out, "%s%lld", i ? ", " : "", (long long)size[i]);
+    str_adds(out, ")");
+}
+
+static int check_tensor(const struct safetensors_tensor *found, const struct model_tensor *wanted,
+                        struct error *err)
+{
+    bool same = found->dims == wanted->dims;
+    for (int i = 0; same && i < wanted->dims; i++)
+        same = found->size[i] == wanted->size[i];
+    if (same)
+        return 0;
+    struct str is = str_init(128), should = str_init(128);
+    shape_text(&is, found->size, found->dims);
+    shape_text(&should, wanted->size, wanted->dims);
+    err_set(err, ERR_DATA, "tensor %s has the shape %s, but the job's model %s", found->name, str_text(&is),
+            str_text(&should));
+    str_clear(&is);
+    str_clear(&should);
+    return -1;
+}
+
+static int load_tensor(const struct safetensors *file, const struct safetensors_tensor *found,
+                       const struct model_layout *layout, float *params, bool *have, struct error *err)
+{
+    if (is_passed_over(plain_name(found->name)))
+        return 0;
+    int i = model_layout_find(layout, plain_name(found->name));
+    if (i < 0)
+        return err_set(err, ERR_DATA, "%s: tensor %s is not one of a GPT-2 of %d layers", file->path,
+                       found->name, layout->shape.layers);
+    if (have[i])
+        return err_set(err, ERR_DATA, "%s: tensor %s is there with and without %s", file->path,
+                       layout->tensor[i].name, prefix);
+    if (check_tensor(found, &layout->tensor[i], err) < 0)
+        return err_wrap(err, "%s", file->path);
+    have[i] = true;
+    return safetensors_read(file, found, params + layout->tensor[i].first, err);
+}
+
+static int load_tensors(const struct safetensors *file, const struct model_layout *layout, float *params,
+                        struct error *err)
+{
+    bool have[RM_TENSORS_MAX] = {0};
+    for (int i = 0; i < file->tensors; i++)
+        if (load_tensor(file, &file->tensor[i], layout, params, have, err) < 0)
+            return -1;
+    for (int i = 0; i < layout->tensors; i++)
+        if (!have[i])
+            return err_set(err, ERR_DATA, "%s: tensor %s is missing", file->path, layout->tensor[i].name);
+    return 0;
+}
+
+/* The number of heads shows in no tensor's shape. A folder without config.json is taken as it is. */
+static int check_heads(const char *folder, const struct model_layout *layout, struct error *err)
+{
+    struct model_shape shape = {0};
+    struct error why = {0};
+    if (read_shape(folder, &shape, &why) < 0)
+        return why.code == ERR_NOT_FOUND ? 0 : err_set(err, ERR_DATA, "model %s: %s", folder, why.text);
+    if (shape.heads == layout->shape.heads)
+        return 0;
+    return err_set(err, ERR_DATA, "model %s: config.json has %d heads, but the job's model %d", folder,
+                   shape.heads, layout->shape.heads);
+}
+
+int model_folder_load(const char *uri, const struct model_layout *layout, float *params, struct error *err)
+{
+    char folder[RM_URI_MAX], path[RM_URI_MAX];
+    struct safetensors *file;
+    struct error why = {0};
+    if (files_path(folder, uri, NULL, err) < 0 || files_path(path, uri, "model.safetensors", err) < 0 ||
+        check_heads(folder, layout, err) < 0)
+        return -1;
+    if (safetensors_open(&file, path, &why) < 0)
+        return err_set(err, why.code == ERR_MACHINE ? ERR_MACHINE : ERR_DATA, "model %s", why.text);
+    int result = load_tensors(file, layout, params, err);
+    safetensors_free(file);
+    return result < 0 ? err_wrap(err, "model") : 0;
+}

@@ -1,0 +1,196 @@
+#include "common/store/verify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/os/crypto.h"
+#include "common/store/folder.h"
+#include "common/store/safetensors.h"
+
+enum { CHUNK = 1 << 20 };
+
+/* A file being read in order, with the running hash of the piece under way. */
+struct stream {
+    const struct verify_file *file;
+    int fd;
+    int piece, end;         /* in the manifest's list: the current one, and one past the file's last */
+    int64_t at;             /* bytes read so far */
+    struct sha256 *hash;    /* of the current piece */
+    struct sha256 *weights; /* of the data section; NULL while it is not wanted */
+    char *scratch;          /* (CHUNK) */
+};
+
+int verify_next_file(const struct manifest *m, int i)
+{
+    int next = i + 1;
+    while (next < m->pieces && !strcmp(m->piece[next].file, m->piece[i].file))
+        next++;
+    return next;
+}
+
+static int finish_piece(struct stream *s, struct error *err)
+{
+    const struct manifest_piece *piece = &s->file->manifest->piece[s->piece];
+    uint8_t hash[RM_HASH_BYTES];
+    sha256_finish(s->hash, hash);
+    s->hash = ++s->piece < s->end ? sha256_open() : NULL;
+    if (!crypto_equal(hash, piece->sha256, RM_HASH_BYTES))
+        return err_set(err, ERR_DATA,
+                       "its content is damaged: bytes %lld to %lld don't have the hash of the manifest",
+                       (long long)piece->offset, (long long)(piece->offset + piece->bytes - 1));
+    return 0;
+}
+
+/* Bytes of the current piece that are still to come, `most` at most. */
+static int64_t left_of_piece(const struct stream *s, int64_t most)
+{
+    const struct manifest_piece *piece = &s->file->manifest->piece[s->piece];
+    int64_t left = piece->offset + piece->bytes - s->at;
+    return left < most ? left : most;
+}
+
+/* The next count bytes of the file, to out unless that is NULL. */
+static int next_bytes(struct stream *s, void *out, int64_t count, struct error *err)
+{
+    char *to = out;
+    while (count > 0) {
+        int64_t here = left_of_piece(s, count < CHUNK ? count : CHUNK);
+        char *into = to ? to : s->scratch;
+        if (folder_read(s->fd, into, here, s->at, err) < 0)
+            return -1;
+        sha256_add(s->hash, into, (size_t)here);
+        if (s->weights)
+            sha256_add(s->weights, into, (size_t)here);
+        s->at += here;
+        count -= here;
+        to = to ? to + here : NULL;
+        if (left_of_piece(s, 1) == 0 && finish_piece(s, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int expect_header(struct stream *s, const struct str *header, struct error *err)
+{
+    char *found = malloc(header->length);
+    if (!found)
+        return err_set(err, ERR_MACHINE, "out of memory");
+    int result = next_bytes(s, found, (int64_t)header->length, err);
+    if (result == 0 && memcmp(found, header->data, header->length) != 0)
+        result = err_set(err, ERR_DATA, "its header is not that of this model and part");
+    free(found);
+    return result;
+}
+
+static int read_model(struct stream *s, uint8_t *weights_sha256, struct error *err)
+{
+    const struct model_layout *layout = s->file->layout;
+    struct str header = str_init(SAFETENSORS_HEADER_MAX);
+    safetensors_model_header(layout, &header);
+    int result = expect_header(s, &header, err);
+    str_clear(&header);
+    if (result < 0)
+        return -1;
+    s->weights = weights_sha256 ? sha256_open() : NULL;
+    if (next_bytes(s, s->file->state, 4 * layout->parameters, err) < 0)
+        return -1;
+    if (s->weights)
+        sha256_finish(s->weights, weights_sha256);
+    s->weights = NULL;
+    return 0;
+}
+
+static int read_optimizer(struct stream *s, int part, int parts, struct error *err)
+{
+    const struct model_layout *layout = s->file->layout;
+    struct safetensors_slice slice = {model_part(layout->parameters, part, parts), part, parts};
+    struct str header = str_init(SAFETENSORS_HEADER_MAX);
+    safetensors_optimizer_header(&slice, &header);
+    int result = expect_header(s, &header, err);
+    str_clear(&header);
+    float *m = s->file->state ? s->file->state + layout->parameters + slice.range.first : NULL;
+    float *v = m ? m + layout->parameters : NULL;
+    if (result < 0 || next_bytes(s, m, 4 * slice.range.count, err) < 0)
+        return -1;
+    return next_bytes(s, v, 4 * slice.range.count, err);
+}
+
+static int read_content(struct stream *s, uint8_t *weights_sha256, struct error *err)
+{
+    const struct manifest *m = s->file->manifest;
+    const struct manifest_piece *last = &m->piece[s->end - 1];
+    const char *name = last->file;
+    if (!strcmp(name, "model.safetensors"))
+        return read_model(s, weights_sha256, err);
+    if (!strncmp(name, "optimizer-", 10))
+        return read_optimizer(s, (int)strtol(name + 10, NULL, 10) - 1, manifest_parts(m), err);
+    return next_bytes(s, NULL, last->offset + last->bytes, err);
+}
+
+static int open_stream(struct stream *s, struct error *err)
+{
+    const struct manifest_piece *last = &s->file->manifest->piece[s->end - 1];
+    struct stat st;
+    s->fd = openat(s->file->folder_fd, s->file->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (s->fd < 0)
+        return err_errno(err, errno == ENOENT || errno == ELOOP ? ERR_DATA : ERR_MACHINE,
+                         "it can't be opened");
+    if (fstat(s->fd, &st) < 0)
+        return err_errno(err, ERR_MACHINE, "it can't be looked at");
+    if (!S_ISREG(st.st_mode) || st.st_size != last->offset + last->bytes)
+        return err_set(err, ERR_DATA, "it has %lld bytes instead of %lld", (long long)st.st_size,
+                       (long long)(last->offset + last->bytes));
+    s->scratch = malloc(CHUNK);
+    if (!s->scratch)
+        return err_set(err, ERR_MACHINE, "out of memory");
+    s->hash = sha256_open();
+    return 0;
+}
+
+int verify_file(const struct verify_file *file, uint8_t *weights_sha256, struct error *err)
+{
+    struct stream s = {
+        .file = file, .fd = -1, .piece = file->first, .end = verify_next_file(file->manifest, file->first)};
+    int result = open_stream(&s, err);
+    if (result == 0)
+        result = read_content(&s, weights_sha256, err);
+    if (s.fd >= 0)
+        close(s.fd);
+    sha256_free(s.hash);
+    sha256_free(s.weights);
+    free(s.scratch);
+    return result < 0 ? err_wrap(err, "%s", file->manifest->piece[file->first].file) : 0;
+}
+
+static int verify_each(const struct verify_file *common, struct error *err)
+{
+    const struct manifest *m = common->manifest;
+    uint8_t weights[RM_HASH_BYTES] = {0};
+    for (int i = 0; i < m->pieces; i = verify_next_file(m, i)) {
+        struct verify_file file = *common;
+        file.first = i;
+        file.name = m->piece[i].file;
+        if (verify_file(&file, weights, err) < 0)
+            return -1;
+    }
+    if (!crypto_equal(weights, m->weights_sha256, RM_HASH_BYTES))
+        return err_set(err, ERR_DATA, "model.safetensors: its data don't have the manifest's weightsSha256");
+    return 0;
+}
+
+int verify_all(int folder_fd, const struct manifest *manifest, float *state, struct error *err)
+{
+    struct model_layout *layout = malloc(sizeof *layout);
+    if (!layout)
+        return err_set(err, ERR_MACHINE, "out of memory");
+    model_layout_init(layout, &manifest->shape);
+    struct verify_file common = {
+        .folder_fd = folder_fd, .manifest = manifest, .layout = layout, .state = state};
+    int result = verify_each(&common, err);
+    free(layout);
+    return result;
+}
