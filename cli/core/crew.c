@@ -1,0 +1,122 @@
+#include "cli/core/crew.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { EXIT_USAGE = 2, EXIT_DATA = 3, EXIT_FAILED = 5 };
+
+void crew_init(struct crew *crew, int workers_max, int restarts_max, rm_time within)
+{
+    *crew = (struct crew){.workers_max = workers_max, .restarts_max = restarts_max, .within = within};
+    for (int w = 0; w < RM_WORKERS_MAX; w++)
+        crew->member[w].attempt = -1;
+}
+
+int crew_free_index(const struct crew *crew)
+{
+    for (int w = 0; w < crew->workers_max; w++)
+        if (!crew->member[w].alive)
+            return w;
+    return -1;
+}
+
+int crew_start(struct crew *crew, int worker)
+{
+    struct crew_member *m = &crew->member[worker];
+    *m = (struct crew_member){.alive = true, .attempt = m->attempt + 1};
+    return m->attempt;
+}
+
+void crew_drilled(struct crew *crew, int worker)
+{
+    crew->member[worker].drilled = true;
+}
+
+void crew_seen(struct crew *crew, int worker)
+{
+    if (worker >= 0 && worker < RM_WORKERS_MAX)
+        crew->member[worker].seen = true;
+}
+
+void crew_released(struct crew *crew, int worker)
+{
+    if (worker >= 0 && worker < RM_WORKERS_MAX)
+        crew->member[worker].released = true;
+}
+
+int crew_living(const struct crew *crew)
+{
+    int count = 0;
+    for (int w = 0; w < RM_WORKERS_MAX; w++)
+        count += crew->member[w].alive;
+    return count;
+}
+
+static void describe(const struct crew_exit *exit, char *out, size_t size)
+{
+    if (exit->signal)
+        snprintf(out, size, "signal %d", exit->signal);
+    else
+        snprintf(out, size, "exit %d", exit->code);
+}
+
+static void fail(struct crew_decision *d, int exit_code, const char *why)
+{
+    d->verdict = CREW_FAIL;
+    d->exit_code = exit_code;
+    text_copy(d->why, sizeof d->why, why);
+}
+
+static void count_unseen(struct crew *crew, const struct crew_exit *exit, rm_time now,
+                         struct crew_decision *d)
+{
+    if (!crew->unseen || now - crew->unseen_since > crew->within) {
+        crew->unseen = 0;
+        crew->unseen_since = now;
+    }
+    if (++crew->unseen <= crew->restarts_max)
+        return;
+    char how[32], why[RM_WHY_MAX];
+    describe(exit, how, sizeof how);
+    snprintf(why, sizeof why,
+             "workers ended %d times before they could join (worker %d, %s), more than "
+             "failurePolicy.maxRestarts (%d)",
+             crew->unseen, exit->worker, how, crew->restarts_max);
+    fail(d, EXIT_FAILED, why);
+}
+
+struct crew_decision crew_exited(struct crew *crew, const struct crew_exit *exit, rm_time now)
+{
+    struct crew_decision d = {.verdict = CREW_RESTART};
+    struct crew_member *m = &crew->member[exit->worker];
+    char how[32], why[RM_WHY_MAX];
+    m->alive = false;
+    describe(exit, how, sizeof how);
+    bool left = !exit->signal && exit->code == 0;
+    if (m->drilled || m->released || left) {
+        d.verdict = CREW_GONE;
+        return d;
+    }
+    /* The job file or the data is at fault: another attempt would end the same way. */
+    if (!exit->signal && (exit->code == EXIT_USAGE || exit->code == EXIT_DATA)) {
+        snprintf(why, sizeof why, "worker %d can't go on (%s); its own words are above", exit->worker, how);
+        fail(&d, exit->code, why);
+        return d;
+    }
+    if (!m->seen)
+        count_unseen(crew, exit, now, &d);
+    return d;
+}
+
+void crew_expect(const struct crew *crew, struct str *out)
+{
+    const char *comma = "";
+    str_adds(out, "{\"command\":\"expect\",\"workers\":[");
+    for (int w = 0; w < RM_WORKERS_MAX; w++) {
+        if (!crew->member[w].alive)
+            continue;
+        str_addf(out, "%s{\"worker\":%d,\"attempt\":%d}", comma, w, crew->member[w].attempt);
+        comma = ",";
+    }
+    str_adds(out, "]}\n");
+}

@@ -1,0 +1,222 @@
+#include "cli/core/drill.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/prng.h"
+#include "common/base/str.h"
+
+static const struct {
+    const char *name, *cause;
+} kinds[] = {
+    [DRILL_KILL] = {"kill", "WorkerLost"},
+    [DRILL_TRAINER] = {"trainer", "TrainerExit"},
+    [DRILL_TERM] = {"term", "WorkerLeft"},
+    [DRILL_JOIN] = {"join", "WorkerJoined"},
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+const char *drill_cause(enum drill_kind kind)
+{
+    return kinds[kind].cause;
+}
+
+/* A whole number of at most `highest` and what follows it; false where there is none. */
+static bool read_number(const char **at, int64_t highest, int64_t *ret)
+{
+    if (**at < '0' || **at > '9')
+        return false;
+    char *end;
+    errno = 0;
+    *ret = strtoll(*at, &end, 10);
+    *at = end;
+    return !errno && *ret <= highest;
+}
+
+static int refuse_form(const char *text, struct error *err)
+{
+    return err_set(
+        err, ERR_USAGE,
+        "--drill %.60s: write kill:W@S, trainer:W@S, term:W@S, join@S or random:SEED (worker W, step S)",
+        text);
+}
+
+static int refuse_later(const char *text, struct error *err)
+{
+    static const char *const later[] = {"stop:", "hang:", "coordinator@"};
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (!strncmp(text, later[i], strlen(later[i])))
+            return err_set(err, ERR_USAGE, "--drill %.60s: this drill is not built yet", text);
+    return refuse_form(text, err);
+}
+
+static int add_random(struct drill_plan *plan, const char *text, struct error *err)
+{
+    const char *at = text + strlen("random:");
+    int64_t seed;
+    if (!read_number(&at, INT64_MAX, &seed) || *at)
+        return refuse_form(text, err);
+    plan->random = true;
+    plan->seed = (uint64_t)seed;
+    return 0;
+}
+
+int drill_add(struct drill_plan *plan, const char *text, struct error *err)
+{
+    if (!strncmp(text, "random:", 7))
+        return add_random(plan, text, err);
+    int kind = 0;
+    size_t length = strcspn(text, ":@");
+    while (kind < KINDS && (strlen(kinds[kind].name) != length || strncmp(kinds[kind].name, text, length)))
+        kind++;
+    if (kind == KINDS)
+        return refuse_later(text, err);
+    int64_t worker = -1, step;
+    const char *at = text + length;
+    if (kind != DRILL_JOIN && (*at++ != ':' || !read_number(&at, RM_WORKERS_MAX - 1, &worker)))
+        return refuse_form(text, err);
+    if (*at++ != '@' || !read_number(&at, INT64_MAX, &step) || *at || strlen(text) >= DRILL_TEXT_MAX)
+        return refuse_form(text, err);
+    if (plan->count == DRILLS_MAX)
+        return err_set(err, ERR_USAGE, "--drill %s: more than %d drills", text, DRILLS_MAX);
+    struct drill *drill = &plan->drill[plan->count++];
+    *drill = (struct drill){.kind = (enum drill_kind)kind, .worker = (int)worker, .step = step};
+    text_copy(drill->spec, sizeof drill->spec, text);
+    return 0;
+}
+
+/* The workers that live at a moment of the history. */
+struct living {
+    bool worker[RM_WORKERS_MAX];
+    int count;
+};
+
+static void living_set(struct living *living, int worker, bool alive)
+{
+    living->count += alive - living->worker[worker];
+    living->worker[worker] = alive;
+}
+
+static int lowest_free(const struct living *living, int max)
+{
+    for (int w = 0; w < max; w++)
+        if (!living->worker[w])
+            return w;
+    return -1;
+}
+
+static int play(const struct drill *drill, const struct drill_terms *terms, struct living *living,
+                struct error *err)
+{
+    if (drill->step < 1 || drill->step >= terms->steps)
+        return err_set(err, ERR_USAGE, "--drill %s: the step must be from 1 to %lld, one before the last",
+                       drill->spec, (long long)terms->steps - 1);
+    if (drill->step <= terms->resume_step)
+        return err_set(err, ERR_USAGE,
+                       "--drill %s: training goes on from step %lld; choose a later step, or --overwrite",
+                       drill->spec, (long long)terms->resume_step);
+    if (drill->kind == DRILL_JOIN) {
+        int w = lowest_free(living, terms->workers_max);
+        if (w < 0)
+            return err_set(
+                err, ERR_USAGE,
+                "--drill %s: that would be more workers at once than spec.workers.max (%d); raise it",
+                drill->spec, terms->workers_max);
+        living_set(living, w, true);
+        return 0;
+    }
+    if (!living->worker[drill->worker])
+        return err_set(err, ERR_USAGE, "--drill %s: there is no worker %d at step %lld", drill->spec,
+                       drill->worker, (long long)drill->step);
+    if (drill->kind != DRILL_TRAINER)
+        living_set(living, drill->worker, false);
+    return 0;
+}
+
+static int pick_living(const struct living *living, uint64_t *rng)
+{
+    int skip = (int)prng_below(rng, (uint64_t)living->count);
+    for (int w = 0; w < RM_WORKERS_MAX; w++)
+        if (living->worker[w] && skip-- == 0)
+            return w;
+    return -1;
+}
+
+static void draw_one(struct drill *drill, const struct drill_terms *terms, struct living *living,
+                     uint64_t *rng)
+{
+    bool may_lose = living->count > terms->workers_min, may_join = living->count < terms->workers_max;
+    enum drill_kind kind = (enum drill_kind)prng_below(rng, KINDS);
+    if (kind == DRILL_JOIN && !may_join)
+        kind = DRILL_TRAINER;
+    if ((kind == DRILL_KILL || kind == DRILL_TERM) && !may_lose)
+        kind = may_join ? DRILL_JOIN : DRILL_TRAINER;
+    drill->kind = kind;
+    drill->worker = -1;
+    if (kind == DRILL_JOIN) {
+        living_set(living, lowest_free(living, terms->workers_max), true);
+        snprintf(drill->spec, sizeof drill->spec, "join@%lld", (long long)drill->step);
+        return;
+    }
+    drill->worker = pick_living(living, rng);
+    if (kind != DRILL_TRAINER)
+        living_set(living, drill->worker, false);
+    snprintf(drill->spec, sizeof drill->spec, "%s:%d@%lld", kinds[kind].name, drill->worker,
+             (long long)drill->step);
+}
+
+/* Three to ten drills at random steps, as many as there are steps for. */
+static void draw(struct drill_plan *plan, const struct drill_terms *terms, struct living living)
+{
+    uint64_t rng = plan->seed;
+    int64_t first = terms->resume_step + 1, room = terms->steps - first;
+    int count = (int)(3 + prng_below(&rng, 8));
+    plan->count = room < 1 ? 0 : count > room ? (int)room : count;
+    for (int i = 0; i < plan->count; i++) {
+        /* Part i of the way, so that steps come out in order and spread over the run. */
+        int64_t from = first + room * i / plan->count, to = first + room * (i + 1) / plan->count;
+        plan->drill[i].step = from + (int64_t)prng_below(&rng, (uint64_t)(to - from));
+        draw_one(&plan->drill[i], terms, &living, &rng);
+    }
+}
+
+/* Insertion: few drills, and those of one step keep their order. */
+static void sort(struct drill_plan *plan)
+{
+    for (int i = 1; i < plan->count; i++) {
+        struct drill moved = plan->drill[i];
+        int j = i;
+        for (; j > 0 && plan->drill[j - 1].step > moved.step; j--)
+            plan->drill[j] = plan->drill[j - 1];
+        plan->drill[j] = moved;
+    }
+}
+
+int drill_plan_check(struct drill_plan *plan, const struct drill_terms *terms, struct error *err)
+{
+    struct living living = {0};
+    for (int w = 0; w < terms->workers_target; w++)
+        living_set(&living, w, true);
+    if (plan->random && plan->count)
+        return err_set(err, ERR_USAGE,
+                       "--drill random:%llu: a random history stands alone; leave out the other drills",
+                       (unsigned long long)plan->seed);
+    if (plan->random)
+        draw(plan, terms, living);
+    sort(plan);
+    for (int i = 0; i < plan->count; i++)
+        if (play(&plan->drill[i], terms, &living, err) < 0)
+            return -1;
+    plan->next = 0;
+    return 0;
+}
+
+const struct drill *drill_due(struct drill_plan *plan, int64_t step)
+{
+    if (plan->next == plan->count || plan->drill[plan->next].step > step)
+        return NULL;
+    return &plan->drill[plan->next++];
+}

@@ -1,0 +1,58 @@
+/* Drills: harm on order, so that a person or a test sees what it costs.
+ *
+ *     kill:W@S     SIGKILL to worker W's agent and trainer once step S is committed
+ *     trainer:W@S  SIGKILL to its trainer alone
+ *     term:W@S     SIGTERM to its agent: an announced leave
+ *     join@S       one more worker, at the lowest free index
+ *     random:SEED  a history drawn from a seed that never goes below workers.min
+ *
+ * drill_add reads one, drill_plan_check puts them in order and plays them through against the workers that
+ * each leaves, drill_due hands them out as steps go by. Pure. */
+#ifndef RM_CLI_DRILL_H
+#define RM_CLI_DRILL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/base/limits.h"
+
+enum drill_kind { DRILL_KILL, DRILL_TRAINER, DRILL_TERM, DRILL_JOIN };
+
+enum { DRILLS_MAX = 256, DRILL_TEXT_MAX = 40 };
+
+struct drill {
+    enum drill_kind kind;
+    int worker; /* -1 for join */
+    int64_t step;
+    char spec[DRILL_TEXT_MAX]; /* as it was written */
+};
+
+struct drill_plan {
+    int count, next;
+    bool random;
+    uint64_t seed;
+    struct drill drill[DRILLS_MAX];
+};
+
+/* What a plan is checked against. */
+struct drill_terms {
+    int workers_min, workers_max, workers_target;
+    int64_t steps, resume_step; /* resume_step: 0 where training starts anew */
+};
+
+/* Reads one drill as written on the command line; ERR_USAGE with the form that was meant. */
+int drill_add(struct drill_plan *plan, const char *text, struct error *err);
+
+/* Sorts by step (those at one step stay in order), draws a random history, and refuses what can't be:
+ * a step outside [1, steps) or already behind the resume step, a worker that is not there at that moment,
+ * more workers at once than max. ERR_USAGE. */
+int drill_plan_check(struct drill_plan *plan, const struct drill_terms *terms, struct error *err);
+
+/* The next drill whose step has come, NULL where there is none (yet). */
+const struct drill *drill_due(struct drill_plan *plan, int64_t step);
+
+/* How the drill shows in the coordinator's `act` line: "WorkerLost". */
+const char *drill_cause(enum drill_kind kind);
+
+#endif

@@ -1,0 +1,139 @@
+#include "cli/core/event.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/base/str.h"
+#include "common/wire/json.h"
+
+static const char *const names[EVENT_KINDS] = {
+    [EVENT_LISTENING] = "listening",
+    [EVENT_WORKER_FAILED] = "workerFailed",
+    [EVENT_RELEASED] = "released",
+    [EVENT_CHECKPOINT_LOADED] = "checkpointLoaded",
+    [EVENT_CHECKPOINT_REFUSED] = "checkpointRefused",
+    [EVENT_RING_FORMED] = "ringFormed",
+    [EVENT_STEP] = "step",
+    [EVENT_WORKER_LOST] = "workerLost",
+    [EVENT_WORKER_LEFT] = "workerLeft",
+    [EVENT_WORKER_JOINED] = "workerJoined",
+    [EVENT_JOIN_SKIPPED] = "joinSkipped",
+    [EVENT_EVALUATED] = "evaluated",
+    [EVENT_CHECKPOINT_SAVED] = "checkpointSaved",
+    [EVENT_RECOVERED] = "recovered",
+    [EVENT_WAITING] = "waiting",
+    [EVENT_FAILED] = "failed",
+    [EVENT_INTERRUPTED] = "interrupted",
+    [EVENT_COMPLETE] = "complete",
+};
+
+static int64_t whole(const struct js *o, const char *key, int64_t absent)
+{
+    int64_t value = absent;
+    js_as_int(js_get(o, key), &value);
+    return value;
+}
+
+static double real(const struct js *o, const char *key, double absent)
+{
+    double value = absent;
+    js_as_real(js_get(o, key), &value);
+    return value;
+}
+
+static void text(const struct js *o, const char *key, char *out, size_t size)
+{
+    const char *value = js_as_string(js_get(o, key));
+    if (value)
+        text_copy(out, size, value);
+}
+
+static int worker_index(const struct js *o)
+{
+    int64_t worker = whole(o, "worker", -1);
+    return worker >= 0 && worker < RM_WORKERS_MAX ? (int)worker : -1;
+}
+
+static void read_members(struct event *e, const struct js *list)
+{
+    for (size_t i = 0; list && i < js_size(list) && e->members < RM_WORKERS_MAX; i++) {
+        const struct js *m = js_at(list, i);
+        if (js_kind(m) != JS_OBJECT)
+            continue;
+        e->member[e->members++] = (struct event_member){.worker = worker_index(m),
+                                                        .agent_pid = whole(m, "agentPid", 0),
+                                                        .trainer_pid = whole(m, "trainerPid", 0)};
+    }
+}
+
+static void read_fields(struct event *e, const struct js *o)
+{
+    e->step = whole(o, "step", -1);
+    e->worker = worker_index(o);
+    e->attempt = (int)whole(o, "attempt", -1);
+    e->world = (int)whole(o, "world", 0);
+    e->exit_code = (int)whole(o, "exitCode", 0);
+    e->loss = real(o, "loss", NAN);
+    e->tokens_per_second = real(o, "tokensPerSecond", 0);
+    e->goodput = real(o, "goodput", NAN);
+    js_as_bool(js_get(o, "exact"), &e->exact);
+    text(o, "cause", e->text, sizeof e->text);
+    text(o, "reason", e->text, sizeof e->text);
+    text(o, "detail", e->text, sizeof e->text);
+    text(o, "uri", e->uri, sizeof e->uri);
+    text(o, "address", e->address, sizeof e->address);
+    text(o, "weightsSha256", e->weights_sha256, sizeof e->weights_sha256);
+    e->recovered.detect = real(o, "detectMs", 0);
+    e->recovered.agree = real(o, "agreeMs", 0);
+    e->recovered.ring = real(o, "ringMs", 0);
+    e->recovered.state = real(o, "stateMs", 0);
+    e->recovered.first_step = real(o, "firstStepMs", 0);
+    e->recovered.total = real(o, "totalMs", 0);
+    e->recovered.steps_redone = whole(o, "stepsRedone", 0);
+    e->bytes = whole(o, "bytes", 0);
+    e->ms = real(o, "ms", 0);
+    read_members(e, js_get(o, "members"));
+}
+
+/* What each kind can't do without. */
+static int check(const struct event *e, struct error *err)
+{
+    const char *name = names[e->kind];
+    bool stepped = e->kind == EVENT_STEP || e->kind == EVENT_EVALUATED || e->kind == EVENT_INTERRUPTED ||
+                   e->kind == EVENT_COMPLETE || e->kind == EVENT_CHECKPOINT_SAVED ||
+                   e->kind == EVENT_RING_FORMED;
+    bool named = e->kind == EVENT_WORKER_LOST || e->kind == EVENT_WORKER_LEFT ||
+                 e->kind == EVENT_WORKER_JOINED || e->kind == EVENT_RELEASED ||
+                 e->kind == EVENT_WORKER_FAILED;
+    if (stepped && e->step < 0)
+        return err_set(err, ERR_PROTOCOL, "%s without a step", name);
+    if (named && e->worker < 0)
+        return err_set(err, ERR_PROTOCOL, "%s without a worker", name);
+    if (e->kind == EVENT_FAILED && !e->exit_code)
+        return err_set(err, ERR_PROTOCOL, "%s without an exit code", name);
+    if (e->kind == EVENT_LISTENING && !*e->address)
+        return err_set(err, ERR_PROTOCOL, "%s without an address", name);
+    return 0;
+}
+
+int event_read(struct event *ret, const char *bytes, size_t length, struct error *err)
+{
+    struct js *o = js_parse(bytes, length, "event", err);
+    if (!o)
+        return -1;
+    const char *name = js_kind(o) == JS_OBJECT ? js_as_string(js_get(o, "event")) : NULL;
+    int status = 0, kind = 0;
+    while (name && kind < EVENT_KINDS && strcmp(names[kind], name) != 0)
+        kind++;
+    if (!name)
+        status = err_set(err, ERR_PROTOCOL, "an event without a name");
+    else if (kind == EVENT_KINDS)
+        status = err_set(err, ERR_NOT_FOUND, "an event that is not known: %.60s", name);
+    else {
+        *ret = (struct event){.kind = (enum event_kind)kind};
+        read_fields(ret, o);
+        status = check(ret, err);
+    }
+    js_free(o);
+    return status;
+}

@@ -1,0 +1,70 @@
+/* What the coordinator tells `run`, a JSON object a line, as a struct (docs/exit-codes-and-events.md). */
+#ifndef RM_CLI_EVENT_H
+#define RM_CLI_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/base/limits.h"
+
+enum event_kind {
+    EVENT_LISTENING, /* internal: not shown */
+    EVENT_WORKER_FAILED,
+    EVENT_RELEASED,
+    EVENT_CHECKPOINT_LOADED,
+    EVENT_CHECKPOINT_REFUSED,
+    EVENT_SHOWN, /* from here on: shown by --output json */
+    EVENT_RING_FORMED = EVENT_SHOWN,
+    EVENT_STEP,
+    EVENT_WORKER_LOST,
+    EVENT_WORKER_LEFT,
+    EVENT_WORKER_JOINED,
+    EVENT_JOIN_SKIPPED,
+    EVENT_EVALUATED,
+    EVENT_CHECKPOINT_SAVED,
+    EVENT_RECOVERED,
+    EVENT_WAITING,
+    EVENT_FAILED,
+    EVENT_INTERRUPTED,
+    EVENT_COMPLETE,
+    EVENT_KINDS
+};
+
+enum { EVENT_TEXT_MAX = 512 };
+
+struct event_member {
+    int worker;
+    int64_t agent_pid, trainer_pid;
+};
+
+struct event {
+    enum event_kind kind;
+    int64_t step;        /* -1 where the event has none */
+    int worker, attempt; /* -1 where it has none */
+    int world;           /* of STEP and RING_FORMED */
+    int exit_code;       /* of FAILED */
+    double loss;         /* NaN where it is not known */
+    double tokens_per_second;
+    double goodput; /* 0..1; NaN where it is not known */
+    bool exact;
+    char text[EVENT_TEXT_MAX]; /* cause, reason or detail */
+    char uri[RM_URI_MAX];
+    char address[RM_ADDRESS_MAX];
+    char weights_sha256[RM_HASH_HEX];
+    struct {
+        double detect, agree, ring, state, first_step, total;
+        int64_t steps_redone;
+    } recovered; /* ms */
+    int64_t bytes;
+    double ms;
+    int members;
+    struct event_member member[RM_WORKERS_MAX];
+};
+
+/* One line. ERR_PROTOCOL with a sentence; ERR_NOT_FOUND: valid, but an event that this program does not know
+ * (a newer coordinator's), to be passed over. */
+int event_read(struct event *ret, const char *text, size_t length, struct error *err);
+
+#endif

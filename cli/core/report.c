@@ -1,0 +1,119 @@
+#include "cli/core/report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/str.h"
+
+static const double smooth = 0.1; /* weight of the newest value */
+
+void report_init(struct report *report, int64_t steps, int64_t first_step, rm_time now)
+{
+    *report = (struct report){.steps = steps,
+                              .first_step = first_step,
+                              .step = first_step,
+                              .loss = NAN,
+                              .first_loss = NAN,
+                              .evaluated = NAN,
+                              .begun = now};
+}
+
+static void take_step(struct report *r, const struct event *e, rm_time now)
+{
+    if (r->last_step_at && e->step > r->step) {
+        rm_time each = (now - r->last_step_at) / (e->step - r->step);
+        r->step_time = r->step_time ? r->step_time + (rm_time)(smooth * (double)(each - r->step_time)) : each;
+    }
+    r->tokens_per_second = r->tokens_per_second > 0
+                               ? r->tokens_per_second + smooth * (e->tokens_per_second - r->tokens_per_second)
+                               : e->tokens_per_second;
+    r->last_step_at = now;
+    r->step = e->step;
+    r->world = e->world;
+    r->loss = e->loss;
+    if (isnan(r->first_loss))
+        r->first_loss = e->loss;
+}
+
+/* Adds "worker 1 lost" to what the next recovery is named after. */
+static void take_change(struct report *r, const struct event *e, const char *what)
+{
+    char label[REPORT_LABEL_MAX];
+    snprintf(label, sizeof label, "%.30s%sworker %d %s", r->pending, *r->pending ? ", " : "", e->worker,
+             what);
+    text_copy(r->pending, sizeof r->pending, label);
+    r->pending_step = r->step;
+}
+
+/* A cause in words, for a recovery that no worker's coming or going announced. */
+static const char *cause_words(const char *cause)
+{
+    static const char *const words[][2] = {
+        {"TrainerExit", "a trainer ended"},      {"WorkerLost", "a worker lost"},
+        {"WorkerLeft", "a worker left"},         {"RingError", "a ring error"},
+        {"WorkerJoined", "a worker joined"},     {"Hang", "a trainer hung"},
+        {"CoordinatorLost", "coordinator lost"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(words[i][0], cause))
+            return words[i][1];
+    return cause;
+}
+
+static void take_recovery(struct report *r, const struct event *e)
+{
+    if (r->recoveries++ >= REPORT_RECOVERIES_MAX)
+        return;
+    struct report_recovery *to = &r->recovery[r->recoveries - 1];
+    *to = (struct report_recovery){.step = *r->pending ? r->pending_step : r->step,
+                                   .detect = e->recovered.detect,
+                                   .agree = e->recovered.agree,
+                                   .ring = e->recovered.ring,
+                                   .state = e->recovered.state,
+                                   .first_step = e->recovered.first_step,
+                                   .total = e->recovered.total,
+                                   .steps_redone = e->recovered.steps_redone};
+    text_copy(to->label, sizeof to->label, *r->pending ? r->pending : cause_words(e->text));
+    *r->pending = 0;
+}
+
+void report_take(struct report *r, const struct event *e, rm_time now)
+{
+    switch (e->kind) {
+    case EVENT_STEP:
+        take_step(r, e, now);
+        break;
+    case EVENT_RING_FORMED:
+        r->world = e->members;
+        break;
+    case EVENT_WORKER_LOST:
+        take_change(r, e, "lost");
+        break;
+    case EVENT_WORKER_LEFT:
+        take_change(r, e, "left");
+        break;
+    case EVENT_WORKER_JOINED:
+        take_change(r, e, "joined");
+        break;
+    case EVENT_RECOVERED:
+        take_recovery(r, e);
+        break;
+    case EVENT_EVALUATED:
+        r->evaluated = e->loss;
+        break;
+    case EVENT_FAILED:
+    case EVENT_INTERRUPTED:
+    case EVENT_COMPLETE:
+        r->ended = true;
+        r->end = *e;
+        break;
+    default:
+        break;
+    }
+}
+
+rm_time report_left(const struct report *r)
+{
+    return r->step_time ? r->step_time * (r->steps - r->step) : -1;
+}

@@ -1,0 +1,42 @@
+/* The bookkeeping of a run: what the events so far add up to. Pure; screen.h turns it into words. */
+#ifndef RM_CLI_REPORT_H
+#define RM_CLI_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/core/event.h"
+#include "common/base/time.h"
+
+enum { REPORT_RECOVERIES_MAX = 64, REPORT_LABEL_MAX = 64 };
+
+struct report_recovery {
+    int64_t step;                                         /* committed when it began */
+    char label[REPORT_LABEL_MAX];                         /* "worker 1 lost" */
+    double detect, agree, ring, state, first_step, total; /* ms */
+    int64_t steps_redone;
+};
+
+struct report {
+    int64_t steps, first_step; /* first_step: where this run began, 0 or the resume step */
+    int64_t step;              /* newest one committed */
+    int world;
+    double loss, first_loss;        /* NaN before the first step */
+    double evaluated;               /* NaN: never */
+    double tokens_per_second;       /* smoothed; 0 before the first step */
+    rm_time step_time;              /* smoothed time from one step to the next; 0: not known */
+    rm_time begun, last_step_at;    /* last_step_at 0: none yet */
+    char pending[REPORT_LABEL_MAX]; /* what happened since the last recovery */
+    int64_t pending_step;
+    int recoveries; /* all of them; the array holds the first REPORT_RECOVERIES_MAX */
+    struct report_recovery recovery[REPORT_RECOVERIES_MAX];
+    bool ended; /* COMPLETE, FAILED or INTERRUPTED has come */
+    struct event end;
+};
+
+void report_init(struct report *report, int64_t steps, int64_t first_step, rm_time now);
+void report_take(struct report *report, const struct event *event, rm_time now);
+/* Time to go at the present pace; -1: not known yet. */
+rm_time report_left(const struct report *report);
+
+#endif

@@ -1,0 +1,274 @@
+#include "cli/core/screen.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum tone { PLAIN, BOLD, DIM, RED, GREEN, YELLOW, CYAN };
+
+static void tone(struct screen_style style, enum tone t, struct str *out)
+{
+    static const char *const codes[] = {"\033[0m",  "\033[1m",  "\033[2m", "\033[31m",
+                                        "\033[32m", "\033[33m", "\033[36m"};
+    if (style.colour)
+        str_adds(out, codes[t]);
+}
+
+static void toned(struct screen_style style, enum tone t, const char *text, struct str *out)
+{
+    tone(style, t, out);
+    str_adds(out, text);
+    tone(style, PLAIN, out);
+}
+
+static const char *folder(const char *uri)
+{
+    return strncmp(uri, "file://", 7) ? uri : uri + 7;
+}
+
+/* The name at the left edge of the head and of the final report. */
+static void label(struct screen_style style, const char *name, struct str *out)
+{
+    char padded[16];
+    snprintf(padded, sizeof padded, "  %-9s ", name);
+    toned(style, DIM, padded, out);
+}
+
+static const char *plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+void screen_head(const struct screen_facts *f, struct screen_style style, struct str *out)
+{
+    const struct job_spec *s = f->spec;
+    const struct model_shape *m = &s->model.shape;
+    toned(style, BOLD, s->name, out);
+    if (f->resume_step)
+        str_addf(out, ", going on from step %lld", (long long)f->resume_step);
+    str_adds(out, "\n");
+    label(style, "model", out);
+    str_addf(out, "GPT-2, %d layer%s, %d head%s, width %d, context %d: ", m->layers, plural(m->layers),
+             m->heads, plural(m->heads), m->width, m->context);
+    show_count(f->parameters, out);
+    str_adds(out, " parameters\n");
+    label(style, "data", out);
+    str_addf(out, "%s: ", folder(s->data.uri));
+    show_count(f->data_files, out);
+    str_addf(out, " file%s, ", plural(f->data_files));
+    show_bytes(f->data_bytes, out);
+    str_adds(out, "\n");
+    label(style, "training", out);
+    str_addf(out, "%lld step%s of ", (long long)s->steps, plural(s->steps));
+    show_count((int64_t)s->batch.lanes * s->batch.lane_sequences * m->context, out);
+    str_addf(out, " tokens, %s sums, %d worker%s (%d to %d)\n\n",
+             s->reduction == JOB_EXACT ? "exact" : "fast", s->workers.target, plural(s->workers.target),
+             s->workers.min, s->workers.max);
+}
+
+static void bar(const struct report *r, struct screen_style style, struct str *out)
+{
+    enum { CELLS = 24 };
+    int full = r->steps ? (int)(CELLS * r->step / r->steps) : 0;
+    tone(style, CYAN, out);
+    for (int i = 0; i < full; i++)
+        str_adds(out, "━");
+    tone(style, PLAIN, out);
+    tone(style, DIM, out);
+    for (int i = full; i < CELLS; i++)
+        str_adds(out, "─");
+    tone(style, PLAIN, out);
+    str_adds(out, "  ");
+}
+
+void screen_progress(const struct report *r, struct screen_style style, struct str *out)
+{
+    enum { WIDE = 104 }; /* columns that the line takes with its bar */
+    char step[48];
+    snprintf(step, sizeof step, "%lld/%lld", (long long)r->step, (long long)r->steps);
+    str_addf(out, "  step %-13s ", step);
+    if (style.columns >= WIDE)
+        bar(r, style, out);
+    if (isnan(r->loss))
+        str_adds(out, "starting");
+    else
+        str_addf(out, "loss %.4f", r->loss);
+    if (r->tokens_per_second > 0) {
+        str_adds(out, "  ");
+        show_count((int64_t)r->tokens_per_second, out);
+        str_adds(out, " tokens/s");
+    }
+    if (r->world)
+        str_addf(out, "  %d worker%s", r->world, plural(r->world));
+    if (report_left(r) >= 0) {
+        str_adds(out, "  ");
+        show_time(report_left(r), out);
+        str_adds(out, " left");
+    }
+}
+
+/* "  step 100  " in front of a line about something that happened. */
+static void at_step(int64_t step, struct screen_style style, struct str *out)
+{
+    char text[40];
+    snprintf(text, sizeof text, "  step %-6lld ", (long long)step);
+    toned(style, DIM, text, out);
+}
+
+static void worker_line(const struct report *r, const struct event *e, struct screen_style style, enum tone t,
+                        const char *what, struct str *out)
+{
+    char text[48];
+    snprintf(text, sizeof text, "worker %d %s", e->worker, what);
+    at_step(r->step, style, out);
+    toned(style, t, text, out);
+    if (*e->text)
+        str_addf(out, " (%s)", e->text);
+    str_adds(out, "\n");
+}
+
+static void recovered_line(const struct report *r, const struct event *e, struct screen_style style,
+                           struct str *out)
+{
+    at_step(r->step, style, out);
+    tone(style, GREEN, out);
+    str_adds(out, "training again after ");
+    show_ms(e->recovered.total, out);
+    tone(style, PLAIN, out);
+    tone(style, DIM, out);
+    str_addf(out, ": noticed %.0f, agreed %.0f, ring %.0f, state %.0f, first step %.0f ms; ",
+             e->recovered.detect, e->recovered.agree, e->recovered.ring, e->recovered.state,
+             e->recovered.first_step);
+    if (e->recovered.steps_redone)
+        str_addf(out, "%lld step%s done again", (long long)e->recovered.steps_redone,
+                 plural(e->recovered.steps_redone));
+    else
+        str_adds(out, "no step done again");
+    tone(style, PLAIN, out);
+    str_adds(out, "\n");
+}
+
+static void saved_line(const struct event *e, struct screen_style style, struct str *out)
+{
+    at_step(e->step, style, out);
+    tone(style, DIM, out);
+    str_adds(out, "checkpoint saved, ");
+    show_bytes(e->bytes, out);
+    str_adds(out, " in ");
+    show_ms(e->ms, out);
+    tone(style, PLAIN, out);
+    str_adds(out, "\n");
+}
+
+static void reason_line(const struct report *r, struct screen_style style, const char *what,
+                        const char *reason, struct str *out)
+{
+    at_step(r->step, style, out);
+    toned(style, YELLOW, what, out);
+    str_addf(out, ": %s\n", reason);
+}
+
+void screen_event(const struct report *r, const struct event *e, struct screen_style style, struct str *out)
+{
+    switch (e->kind) {
+    case EVENT_WORKER_LOST:
+        worker_line(r, e, style, RED, "lost", out);
+        break;
+    case EVENT_WORKER_LEFT:
+        worker_line(r, e, style, YELLOW, "left", out);
+        break;
+    case EVENT_WORKER_JOINED:
+        worker_line(r, e, style, GREEN, "joined", out);
+        break;
+    case EVENT_RECOVERED:
+        recovered_line(r, e, style, out);
+        break;
+    case EVENT_EVALUATED:
+        at_step(e->step, style, out);
+        str_addf(out, "held-out loss %.4f\n", e->loss);
+        break;
+    case EVENT_CHECKPOINT_SAVED:
+        saved_line(e, style, out);
+        break;
+    case EVENT_CHECKPOINT_REFUSED:
+        reason_line(r, style, "checkpoint not used", e->text, out);
+        break;
+    case EVENT_JOIN_SKIPPED:
+        reason_line(r, style, "join skipped", e->text, out);
+        break;
+    case EVENT_WAITING:
+        reason_line(r, style, "waiting", e->text, out);
+        break;
+    default:
+        break;
+    }
+}
+
+void screen_drill(const char *spec, struct screen_style style, struct str *out)
+{
+    toned(style, DIM, "  drill       ", out);
+    str_addf(out, "%s\n", spec);
+}
+
+static void recovery_table(const struct report *r, struct screen_style style, struct str *out)
+{
+    if (!r->recoveries)
+        return;
+    str_adds(out, "\n");
+    tone(style, DIM, out);
+    str_addf(out, "  %-34s %9s %8s %8s %8s %10s %9s %7s\n", "what happened, times in ms", "noticed", "agreed",
+             "ring", "state", "first step", "total", "redone");
+    tone(style, PLAIN, out);
+    int kept = r->recoveries < REPORT_RECOVERIES_MAX ? r->recoveries : REPORT_RECOVERIES_MAX;
+    for (int i = 0; i < kept; i++) {
+        const struct report_recovery *v = &r->recovery[i];
+        char what[REPORT_LABEL_MAX + 32];
+        snprintf(what, sizeof what, "step %lld  %s", (long long)v->step, v->label);
+        str_addf(out, "  %-34.64s %9.1f %8.1f %8.1f %8.1f %10.1f %9.1f %7lld\n", what, v->detect, v->agree,
+                 v->ring, v->state, v->first_step, v->total, (long long)v->steps_redone);
+    }
+    if (r->recoveries > kept)
+        str_addf(out, "  and %d more\n", r->recoveries - kept);
+}
+
+static void complete_lines(const struct report *r, struct screen_style style, rm_time now, struct str *out)
+{
+    const struct event *e = &r->end;
+    str_adds(out, "\n");
+    toned(style, BOLD, "Complete", out);
+    str_addf(out, ": %lld step%s", (long long)e->step, plural(e->step));
+    if (r->last_step_at) {
+        str_adds(out, " in ");
+        show_time(now - r->begun, out);
+    }
+    if (!isnan(e->loss))
+        str_addf(out, ", loss %.4f", e->loss);
+    if (!isnan(r->first_loss) && r->first_step == 0)
+        str_addf(out, " (it began at %.4f)", r->first_loss);
+    if (!isnan(e->goodput))
+        str_addf(out, ", goodput %.1f %%", 100 * e->goodput);
+    str_adds(out, "\n");
+    recovery_table(r, style, out);
+    str_adds(out, "\n");
+    label(style, "weights", out);
+    str_addf(out, "%s\n", folder(e->uri));
+    label(style, "SHA-256", out);
+    str_addf(out, "%s\n", e->weights_sha256);
+    label(style, "exact", out);
+    str_adds(out, e->exact
+                      ? "yes: these bits do not depend on how many workers there were or what befell them\n"
+                      : "no: another number or history of workers gives other bits\n");
+}
+
+void screen_end(const struct report *r, struct screen_style style, rm_time now, struct str *out)
+{
+    if (!r->ended)
+        return;
+    if (r->end.kind == EVENT_COMPLETE)
+        complete_lines(r, style, now, out);
+    else if (r->end.kind == EVENT_INTERRUPTED)
+        str_addf(out, "\nInterrupted at step %lld of %lld; the same command goes on from there.\n",
+                 (long long)r->end.step, (long long)r->steps);
+    if (r->end.kind != EVENT_COMPLETE)
+        recovery_table(r, style, out);
+}

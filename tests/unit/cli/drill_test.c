@@ -1,0 +1,117 @@
+#include "cli/core/drill.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct drill_terms terms = {
+    .workers_min = 1, .workers_max = 4, .workers_target = 3, .steps = 40, .resume_step = 0};
+
+static int plan(struct drill_plan *p, const struct drill_terms *t, struct error *err, const char *list)
+{
+    char one[64];
+    *p = (struct drill_plan){0};
+    while (*list) {
+        size_t n = strcspn(list, " ");
+        memcpy(one, list, n);
+        one[n] = 0;
+        if (drill_add(p, one, err) < 0)
+            return -1;
+        list += n + (list[n] == ' ');
+    }
+    return drill_plan_check(p, t, err);
+}
+
+static void refused(const char *list, const char *part)
+{
+    static struct drill_plan p;
+    struct error err = {0};
+    cr_assert_lt(plan(&p, &terms, &err, list), 0, "%s was taken", list);
+    cr_assert_eq(err.code, ERR_USAGE);
+    cr_assert(strstr(err.text, part), "%s: %s", list, err.text);
+}
+
+Test(drill, drills_come_when_their_step_has_come_and_in_the_order_given)
+{
+    static struct drill_plan p;
+    struct error err = {0};
+    cr_assert_eq(plan(&p, &terms, &err, "join@20 kill:1@10 trainer:0@20 term:2@12"), 0, "%s", err.text);
+    cr_assert_null(drill_due(&p, 9));
+    cr_assert_str_eq(drill_due(&p, 11)->spec, "kill:1@10");
+    cr_assert_null(drill_due(&p, 11));
+    cr_assert_str_eq(drill_due(&p, 30)->spec, "term:2@12");
+    cr_assert_str_eq(drill_due(&p, 30)->spec, "join@20");
+    cr_assert_str_eq(drill_due(&p, 30)->spec, "trainer:0@20");
+    cr_assert_null(drill_due(&p, 39));
+}
+
+Test(drill, what_is_no_drill_is_told_the_forms)
+{
+    static const char *const wrong[] = {
+        "",         "kill",      "kill:1",    "kill@3",   "kill:x@3",
+        "kill:1@x", "kill:1@3x", "join:1@3",  "join@",    "kill:-1@3",
+        "random:",  "random:x",  "kill:99@3", "boom:1@3", "kill:1@99999999999999999999"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        static struct drill_plan p;
+        struct error err = {0};
+        cr_assert_lt(drill_add(&p, wrong[i], &err), 0, "%s", wrong[i]);
+        cr_assert(strstr(err.text, "kill:W@S"), "%s", err.text);
+    }
+    refused("hang:1@3", "not built yet");
+    refused("coordinator@3", "not built yet");
+}
+
+Test(drill, a_step_outside_the_run_is_refused)
+{
+    refused("kill:1@0", "from 1 to 39");
+    refused("kill:1@40", "from 1 to 39");
+    struct drill_terms resumed = terms;
+    resumed.resume_step = 20;
+    static struct drill_plan p;
+    struct error err = {0};
+    cr_assert_lt(plan(&p, &resumed, &err, "kill:1@20"), 0);
+    cr_assert(strstr(err.text, "goes on from step 20"), "%s", err.text);
+    cr_assert_eq(plan(&p, &resumed, &err, "kill:1@21"), 0);
+}
+
+Test(drill, workers_are_followed_through_the_history)
+{
+    static struct drill_plan p;
+    struct error err = {0};
+    refused("kill:3@5", "no worker 3 at step 5");
+    refused("kill:1@5 kill:1@6", "no worker 1 at step 6");
+    refused("kill:1@5 trainer:1@6", "no worker 1 at step 6");
+    refused("join@5 join@6", "more workers at once than spec.workers.max (4)");
+    cr_assert_eq(plan(&p, &terms, &err, "kill:1@5 join@6 kill:1@7"), 0,
+                 "the join takes the lowest free index: %s", err.text);
+    cr_assert_eq(plan(&p, &terms, &err, "trainer:1@5 kill:1@6"), 0);
+    cr_assert_eq(plan(&p, &terms, &err, "kill:0@5 kill:1@5 kill:2@5"), 0,
+                 "below min is allowed: it is a test too");
+}
+
+Test(drill, a_random_history_is_the_seeds_alone_and_never_goes_below_min)
+{
+    for (int seed = 0; seed < 500; seed++) {
+        static struct drill_plan a, b;
+        struct error err = {0};
+        char text[32];
+        snprintf(text, sizeof text, "random:%d", seed);
+        struct drill_terms t = {
+            .workers_min = 1 + seed % 3, .workers_max = 3 + seed % 5, .workers_target = 3, .steps = 5 + seed};
+        cr_assert_eq(plan(&a, &t, &err, text), 0, "seed %d: %s", seed, err.text);
+        cr_assert_eq(plan(&b, &t, &err, text), 0);
+        cr_assert_eq(memcmp(&a, &b, sizeof a), 0);
+        cr_assert_geq(a.count, 3);
+        int living = 3;
+        for (int i = 0; i < a.count; i++) {
+            living += a.drill[i].kind == DRILL_JOIN ? 1 : a.drill[i].kind == DRILL_TRAINER ? 0 : -1;
+            cr_assert_geq(living, t.workers_min, "seed %d", seed);
+        }
+        for (int i = 0; i < a.count; i++) {
+            struct drill_plan again = {0};
+            cr_assert_eq(drill_add(&again, a.drill[i].spec, &err), 0);
+            cr_assert_eq(again.drill[0].step, a.drill[i].step, "a drawn drill can be written by hand");
+        }
+    }
+    refused("random:1 kill:1@3", "stands alone");
+}

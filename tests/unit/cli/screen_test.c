@@ -1,0 +1,160 @@
+#include "cli/core/screen.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+static const struct screen_style plain = {.columns = 80};
+
+static struct event event_of(enum event_kind kind)
+{
+    return (struct event){.kind = kind, .step = -1, .worker = -1, .loss = NAN, .goodput = NAN};
+}
+
+static void step(struct report *r, int64_t s, double loss, rm_time now)
+{
+    struct event e = event_of(EVENT_STEP);
+    e.step = s;
+    e.loss = loss;
+    e.tokens_per_second = 81234;
+    e.world = 3;
+    report_take(r, &e, now);
+}
+
+static void shows(struct str *out, const char *text)
+{
+    cr_assert_str_eq(str_text(out), text);
+    str_clear(out);
+}
+
+Test(screen, the_progress_line_says_step_loss_pace_workers_and_time_left)
+{
+    static struct report r;
+    struct str out = str_init(4096);
+    report_init(&r, 300, 0, 0);
+    screen_progress(&r, plain, &out);
+    shows(&out, "  step 0/300         starting");
+    step(&r, 1, 5.5, RM_S);
+    step(&r, 101, 2.51234, 101 * RM_S);
+    screen_progress(&r, plain, &out);
+    shows(&out, "  step 101/300       loss 2.5123  81,234 tokens/s  3 workers  3 min 19 s left");
+}
+
+Test(screen, a_wide_terminal_gets_a_bar_and_colours_only_where_wanted)
+{
+    static struct report r;
+    struct str out = str_init(4096);
+    report_init(&r, 100, 0, 0);
+    step(&r, 50, 2.5, RM_S);
+    screen_progress(&r, (struct screen_style){.columns = 120}, &out);
+    cr_assert(strstr(str_text(&out), "━━━━━━━━━━━━────────────"), "%s", str_text(&out));
+    cr_assert_null(strchr(str_text(&out), '\033'));
+    str_reset(&out);
+    screen_progress(&r, (struct screen_style){.columns = 120, .colour = true}, &out);
+    cr_assert_not_null(strchr(str_text(&out), '\033'));
+    str_clear(&out);
+}
+
+static void lose_worker(struct report *r, struct str *out)
+{
+    struct event lost = event_of(EVENT_WORKER_LOST), back = event_of(EVENT_RECOVERED);
+    lost.worker = 1;
+    text_copy(lost.text, sizeof lost.text, "its connection closed");
+    report_take(r, &lost, 0);
+    screen_event(r, &lost, plain, out);
+    text_copy(back.text, sizeof back.text, "WorkerLost");
+    back.recovered.detect = 2;
+    back.recovered.total = 57.4;
+    back.recovered.steps_redone = 1;
+    report_take(r, &back, 0);
+    screen_event(r, &back, plain, out);
+}
+
+Test(screen, a_loss_and_what_it_cost_are_two_lines)
+{
+    static struct report r;
+    struct str out = str_init(4096);
+    report_init(&r, 300, 0, 0);
+    step(&r, 100, 2.5, RM_S);
+    lose_worker(&r, &out);
+    shows(&out,
+          "  step 100    worker 1 lost (its connection closed)\n"
+          "  step 100    training again after 57 ms: noticed 2, agreed 0, ring 0, state 0, first step 0 ms; "
+          "1 step done again\n");
+}
+
+Test(screen, the_end_names_each_recovery_and_where_the_weights_are)
+{
+    static struct report r;
+    struct str out = str_init(8192), ignored = str_init(4096);
+    report_init(&r, 300, 0, 0);
+    step(&r, 1, 5.5, RM_S);
+    step(&r, 300, 2.1, 70 * RM_S);
+    lose_worker(&r, &ignored);
+    struct event end = event_of(EVENT_COMPLETE);
+    end.step = 300;
+    end.loss = 2.1;
+    end.goodput = 0.971;
+    end.exact = true;
+    text_copy(end.uri, sizeof end.uri, "file:///runs/a/final");
+    text_copy(end.weights_sha256, sizeof end.weights_sha256, "abcd");
+    report_take(&r, &end, 72 * RM_S);
+    screen_end(&r, plain, 72 * RM_S, &out);
+    const char *said = str_text(&out);
+    cr_assert(
+        strstr(said, "Complete: 300 steps in 1 min 12 s, loss 2.1000 (it began at 5.5000), goodput 97.1 %"),
+        "%s", said);
+    cr_assert(strstr(said, "step 300  worker 1 lost"), "%s", said);
+    cr_assert(strstr(said, "57.4       1\n"), "%s", said);
+    cr_assert(strstr(said, "/runs/a/final\n"), "%s", said);
+    cr_assert(strstr(said, "SHA-256   abcd"), "%s", said);
+    str_clear(&out);
+    str_clear(&ignored);
+}
+
+Test(screen, a_recovery_without_a_named_worker_is_named_by_its_cause)
+{
+    static struct report r;
+    report_init(&r, 300, 0, 0);
+    struct event back = event_of(EVENT_RECOVERED);
+    text_copy(back.text, sizeof back.text, "TrainerExit");
+    report_take(&r, &back, 0);
+    cr_assert_str_eq(r.recovery[0].label, "a trainer ended");
+}
+
+Test(screen, more_recoveries_than_there_is_room_for_are_counted)
+{
+    static struct report r;
+    struct str out = str_init(1 << 16), ignored = str_init(1 << 16);
+    report_init(&r, 300, 0, 0);
+    for (int i = 0; i < REPORT_RECOVERIES_MAX + 5; i++)
+        lose_worker(&r, &ignored);
+    struct event end = event_of(EVENT_COMPLETE);
+    end.step = 300;
+    report_take(&r, &end, 0);
+    screen_end(&r, plain, 0, &out);
+    cr_assert(strstr(str_text(&out), "and 5 more"), "%s", str_text(&out));
+    str_clear(&out);
+    str_clear(&ignored);
+}
+
+Test(screen, numbers_are_written_for_people)
+{
+    struct str out = str_init(64);
+    show_count(0, &out);
+    shows(&out, "0");
+    show_count(1234567, &out);
+    shows(&out, "1,234,567");
+    show_count(-1234, &out);
+    shows(&out, "-1,234");
+    show_bytes(999, &out);
+    shows(&out, "999 bytes");
+    show_bytes(1450000, &out);
+    shows(&out, "1.4 MB");
+    show_time(3725 * RM_S, &out);
+    shows(&out, "1 h 02 min");
+    show_time(42 * RM_S, &out);
+    shows(&out, "42 s");
+    show_ms(3.21, &out);
+    shows(&out, "3.2 ms");
+}
