@@ -18,21 +18,25 @@
 struct gpt;
 
 /* sequences: how many sequences of shape->context tokens one call handles at most (a lane's).
- * isa: "Auto" or the name of an instruction set by force (isa.h). Memory for activations is taken here. */
+ * isa: "Auto" or the name of an instruction set by force (matmul_use_isa). Memory for activations is taken
+ * here. */
 int gpt_open(struct gpt **ret, const struct model_layout *layout, int sequences, struct pool *pool,
              const char *isa, struct error *err);
 void gpt_free(struct gpt *g);
 
-/* Must be called whenever the values in params changed (once a step): packed weights are made anew. */
+/* Must be called whenever the values in params changed (once a step). Today nothing is kept between calls:
+ * packed weights were measured to gain nothing over oneDNN's own packing of each tile. */
 void gpt_weights_changed(struct gpt *g, const float *params);
 
 /* One lane: tokens (sequences, context + 1); gradient of the lane's mean loss into grads (flat, all
- * elements overwritten) and the loss itself into *loss. stop: checked between layers; where it is non-zero
- * the call returns early with ERR_ABORTED and grads are undefined. NULL: never. */
+ * elements overwritten) and the loss itself into *loss. stop: checked between the pieces of each
+ * product (a millisecond or so); where it is non-zero the call returns early with ERR_ABORTED and grads are
+ * undefined. NULL: never. A token outside the vocabulary is ERR_DATA. */
 int gpt_lane(struct gpt *g, const float *params, const int32_t *tokens, float *grads, float *loss,
              const atomic_int *stop, struct error *err);
 
-/* Mean loss of each of n <= sequences sequences, forward only. tokens (n, context + 1), losses (n). */
+/* Mean loss of each of n sequences, forward only. tokens (n, context + 1), losses (n). They go through one by
+ * one, so that a sequence's loss does not depend on who else is with it. */
 int gpt_losses(struct gpt *g, const float *params, const int32_t *tokens, int n, float *losses,
                const atomic_int *stop, struct error *err);
 

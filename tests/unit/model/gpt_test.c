@@ -1,0 +1,330 @@
+#include "trainer/model/gpt.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/prng.h"
+#include "tests/unit/model/reference.h"
+
+static const struct model_shape tiny = {.layers = 2, .heads = 2, .width = 16, .context = 8, .vocabulary = 29};
+static const struct model_shape odd = {
+    .layers = 2, .heads = 5, .width = 80, .context = 37, .vocabulary = 257};
+static const struct model_shape bytes = {
+    .layers = 1, .heads = 1, .width = 32, .context = 130, .vocabulary = 256};
+
+struct world {
+    struct model_layout layout;
+    int sequences;
+    struct pool *pool;
+    struct gpt *g;
+    float *params, *grads;
+    int32_t *tokens;
+};
+
+static void fill_tokens(struct world *w)
+{
+    uint64_t state = 7;
+    for (int i = 0; i < w->sequences * (w->layout.shape.context + 1); i++)
+        w->tokens[i] = (int32_t)prng_below(&state, (uint64_t)w->layout.shape.vocabulary);
+}
+
+/* Weights far from their start, so that every part of the model has its say in the gradients. */
+static void stir(struct world *w)
+{
+    uint64_t state = 11;
+    for (int64_t i = 0; i < w->layout.parameters; i++)
+        w->params[i] = w->params[i] * 5 + 0.2f * (float)(prng_unit(&state) - 0.5);
+}
+
+static struct world open_world(const struct model_shape *shape, int sequences, int threads)
+{
+    struct world w = {.sequences = sequences};
+    struct error err = {0};
+    model_layout_init(&w.layout, shape);
+    size_t count = (size_t)w.layout.parameters;
+    w.params = calloc(count, sizeof *w.params);
+    w.grads = malloc(count * sizeof *w.grads);
+    memset(w.grads, 0xFF, count * sizeof *w.grads); /* NaN: what is not overwritten shows */
+    w.tokens = calloc((size_t)sequences * (size_t)(shape->context + 1), sizeof *w.tokens);
+    cr_assert_eq(pool_open(&w.pool, threads, &err), 0, "%s", err.text);
+    cr_assert_eq(gpt_open(&w.g, &w.layout, sequences, w.pool, "Auto", &err), 0, "%s", err.text);
+    gpt_init_weights(&w.layout, 42, w.params);
+    stir(&w);
+    fill_tokens(&w);
+    gpt_weights_changed(w.g, w.params);
+    return w;
+}
+
+static void close_world(struct world *w)
+{
+    gpt_free(w->g);
+    pool_free(w->pool);
+    free(w->params);
+    free(w->grads);
+    free(w->tokens);
+}
+
+static float lane(struct world *w)
+{
+    struct error err = {0};
+    float loss = NAN;
+    cr_assert_eq(gpt_lane(w->g, w->params, w->tokens, w->grads, &loss, NULL, &err), 0, "%s", err.text);
+    return loss;
+}
+
+static double *as_doubles(const struct world *w)
+{
+    double *out = calloc((size_t)w->layout.parameters, sizeof *out);
+    for (int64_t i = 0; i < w->layout.parameters; i++)
+        out[i] = w->params[i];
+    return out;
+}
+
+static double reference_lane(const struct world *w, const double *params)
+{
+    double sum = 0;
+    int context = w->layout.shape.context;
+    for (int b = 0; b < w->sequences; b++)
+        sum += reference_loss(&w->layout, params, w->tokens + b * (context + 1), context);
+    return sum / w->sequences;
+}
+
+static void assert_loss_agrees(const struct model_shape *shape, int sequences)
+{
+    struct world w = open_world(shape, sequences, 2);
+    double *params = as_doubles(&w);
+    double wanted = reference_lane(&w, params), got = lane(&w);
+    cr_assert(fabs(got - wanted) < 2e-6 * wanted, "loss %.9g, in fp64 %.9g", got, wanted);
+    free(params);
+    close_world(&w);
+}
+
+Test(gpt, the_loss_of_a_lane_agrees_with_double_precision)
+{
+    assert_loss_agrees(&tiny, 3);
+    assert_loss_agrees(&odd, 2);
+    assert_loss_agrees(&bytes, 1);
+}
+
+static double difference(const struct world *w, double *params, int64_t at)
+{
+    const double step = 1e-5, old = params[at];
+    params[at] = old + step;
+    double up = reference_lane(w, params);
+    params[at] = old - step;
+    double down = reference_lane(w, params);
+    params[at] = old;
+    return (up - down) / (2 * step);
+}
+
+/* Every tensor: its largest gradient, and elements spread over it. */
+static void assert_tensor_agrees(const struct world *w, double *params, const struct model_tensor *t,
+                                 int samples)
+{
+    int64_t largest = t->first;
+    for (int64_t i = t->first; i < t->first + t->count; i++)
+        if (fabsf(w->grads[i]) > fabsf(w->grads[largest]))
+            largest = i;
+    double scale = fabs(w->grads[largest]);
+    cr_assert(scale > 1e-6, "%s: no gradient to speak of", t->name);
+    for (int s = 0; s <= samples; s++) {
+        int64_t at = s == samples ? largest : t->first + t->count * s / samples;
+        double wanted = difference(w, params, at), got = w->grads[at];
+        cr_assert(fabs(got - wanted) < 1e-4 * scale + 1e-7,
+                  "%s[%lld]: %.9g, by differences %.9g (largest %.3g)", t->name, (long long)(at - t->first),
+                  got, wanted, scale);
+    }
+}
+
+static void assert_gradients_agree(const struct model_shape *shape, int sequences, int samples)
+{
+    struct world w = open_world(shape, sequences, 2);
+    double *params = as_doubles(&w);
+    lane(&w);
+    for (int64_t i = 0; i < w.layout.parameters; i++)
+        cr_assert(isfinite(w.grads[i]), "gradient %lld was not written", (long long)i);
+    for (int i = 0; i < w.layout.tensors; i++)
+        assert_tensor_agrees(&w, params, &w.layout.tensor[i], samples);
+    free(params);
+    close_world(&w);
+}
+
+Test(gpt, gradients_agree_with_finite_differences_for_every_tensor)
+{
+    assert_gradients_agree(&tiny, 3, 16);
+}
+
+Test(gpt, gradients_agree_for_odd_shapes)
+{
+    assert_gradients_agree(&odd, 1, 2);
+}
+
+Test(gpt, gradients_agree_where_attention_takes_several_blocks)
+{
+    assert_gradients_agree(&bytes, 1, 3);
+}
+
+static void assert_same_bits(const struct model_shape *shape, int sequences)
+{
+    struct world first = open_world(shape, sequences, 1);
+    float loss = lane(&first);
+    for (int threads = 1; threads <= 3; threads++) {
+        struct world w = open_world(shape, sequences, threads);
+        for (int again = 0; again < 2; again++) {
+            float other = lane(&w);
+            cr_assert_eq(memcmp(&loss, &other, sizeof loss), 0, "%d threads: another loss", threads);
+            cr_assert_eq(memcmp(first.grads, w.grads, (size_t)w.layout.parameters * sizeof(float)), 0,
+                         "%d threads: other gradients", threads);
+        }
+        close_world(&w);
+    }
+    close_world(&first);
+}
+
+Test(gpt, bits_do_not_depend_on_threads_or_on_what_ran_before)
+{
+    const struct model_shape wide = {
+        .layers = 1, .heads = 4, .width = 256, .context = 128, .vocabulary = 256};
+    assert_same_bits(&tiny, 1);
+    assert_same_bits(&odd, 3);
+    assert_same_bits(&bytes, 2);
+    assert_same_bits(&wide, 2);
+}
+
+Test(gpt, a_sequence_s_loss_does_not_depend_on_its_company)
+{
+    struct world w = open_world(&odd, 4, 2);
+    struct error err = {0};
+    float together[4], alone;
+    int stride = odd.context + 1;
+    cr_assert_eq(gpt_losses(w.g, w.params, w.tokens, 4, together, NULL, &err), 0, "%s", err.text);
+    double *params = as_doubles(&w);
+    for (int i = 0; i < 4; i++) {
+        cr_assert_eq(gpt_losses(w.g, w.params, w.tokens + i * stride, 1, &alone, NULL, &err), 0);
+        cr_assert_eq(memcmp(&alone, &together[i], sizeof alone), 0);
+        double wanted = reference_loss(&w.layout, params, w.tokens + i * stride, odd.context);
+        cr_assert(fabs(alone - wanted) < 2e-6 * wanted);
+    }
+    free(params);
+    close_world(&w);
+}
+
+Test(gpt, next_logits_are_those_of_the_last_token)
+{
+    struct world w = open_world(&odd, 1, 2);
+    double *params = as_doubles(&w), *wanted = calloc((size_t)37 * 257, sizeof *wanted);
+    float got[257];
+    for (int length = 1; length <= 37; length += 9) {
+        reference_logits(&w.layout, params, w.tokens, length, wanted);
+        gpt_next_logits(w.g, w.params, w.tokens, length, got);
+        for (int v = 0; v < 257; v++)
+            cr_assert(fabs(got[v] - wanted[(length - 1) * 257 + v]) < 1e-4);
+    }
+    free(params);
+    free(wanted);
+    close_world(&w);
+}
+
+Test(gpt, a_stopped_lane_says_so_and_the_next_one_is_whole)
+{
+    struct world w = open_world(&odd, 2, 2);
+    float before = lane(&w), loss;
+    atomic_int stop = 1;
+    struct error err = {0};
+    cr_assert_eq(gpt_lane(w.g, w.params, w.tokens, w.grads, &loss, &stop, &err), -1);
+    cr_assert_eq(err.code, ERR_ABORTED);
+    cr_assert_eq(gpt_losses(w.g, w.params, w.tokens, 1, &loss, &stop, &err), -1);
+    cr_assert_eq(lane(&w), before);
+    close_world(&w);
+}
+
+Test(gpt, a_token_outside_the_vocabulary_is_refused)
+{
+    struct world w = open_world(&odd, 2, 1);
+    struct error err = {0};
+    float loss;
+    w.tokens[5] = odd.vocabulary;
+    cr_assert_eq(gpt_lane(w.g, w.params, w.tokens, w.grads, &loss, NULL, &err), -1);
+    cr_assert_eq(err.code, ERR_DATA);
+    cr_assert_str_eq(err.text, "token 257 at 5 lies outside the vocabulary of 257");
+    close_world(&w);
+}
+
+Test(gpt, weights_that_are_not_numbers_give_a_loss_that_is_none)
+{
+    struct world w = open_world(&odd, 1, 1);
+    int fc = model_layout_find(&w.layout, "h.1.mlp.c_fc.weight");
+    w.params[w.layout.tensor[fc].first + 3] = NAN;
+    cr_assert(isnan(lane(&w)));
+    close_world(&w);
+}
+
+Test(gpt, initial_weights_depend_on_seed_and_name_only)
+{
+    struct model_layout small, large;
+    struct model_shape deeper = odd;
+    deeper.layers = 3;
+    model_layout_init(&small, &odd);
+    model_layout_init(&large, &deeper);
+    float *a = calloc((size_t)small.parameters, sizeof *a), *b = calloc((size_t)large.parameters, sizeof *b);
+    gpt_init_weights(&small, 1, a);
+    gpt_init_weights(&large, 1, b);
+    const struct model_tensor *ta = &small.tensor[model_layout_find(&small, "wte.weight")];
+    const struct model_tensor *tb = &large.tensor[model_layout_find(&large, "wte.weight")];
+    cr_assert_eq(memcmp(a + ta->first, b + tb->first, (size_t)ta->count * sizeof *a), 0);
+    gpt_init_weights(&large, 2, b);
+    cr_assert_neq(memcmp(a + ta->first, b + tb->first, (size_t)ta->count * sizeof *a), 0);
+    double sum = 0, squares = 0, most = 0;
+    for (int64_t i = 0; i < ta->count; i++) {
+        sum += a[ta->first + i];
+        squares += (double)a[ta->first + i] * a[ta->first + i];
+        most = fmax(most, fabs(a[ta->first + i]));
+    }
+    cr_assert(fabs(sum / (double)ta->count) < 0.0005);
+    cr_assert(fabs(sqrt(squares / (double)ta->count) - 0.02) < 0.0004);
+    cr_assert(most > 0.06 && most < 0.14);
+    free(a);
+    free(b);
+}
+
+Test(gpt, a_fresh_model_guesses_evenly)
+{
+    struct world w = open_world(&odd, 1, 1);
+    gpt_init_weights(&w.layout, 3, w.params);
+    cr_assert(fabs(lane(&w) - log(257)) < 0.1);
+    close_world(&w);
+}
+
+Test(gpt, the_fingerprint_names_numerics_processor_and_library)
+{
+    char first[RM_FINGERPRINT_MAX], second[RM_FINGERPRINT_MAX];
+    gpt_fingerprint("Auto", first);
+    gpt_fingerprint("Auto", second);
+    cr_assert_str_eq(first, second);
+    cr_assert_not_null(strstr(first, "numerics "));
+    cr_assert_not_null(strstr(first, "fp32"));
+    cr_assert_not_null(strstr(first, "oneDNN"));
+}
+
+Test(gpt, a_lower_instruction_set_is_another_fingerprint)
+{
+    char text[RM_FINGERPRINT_MAX];
+    gpt_fingerprint("SSE41", text);
+    cr_assert_not_null(strstr(text, ", sse41, "), "%s", text);
+}
+
+Test(gpt, an_unknown_instruction_set_is_refused_by_name)
+{
+    struct model_layout layout;
+    struct pool *pool;
+    struct gpt *g;
+    struct error err = {0};
+    model_layout_init(&layout, &tiny);
+    cr_assert_eq(pool_open(&pool, 1, &err), 0);
+    cr_assert_eq(gpt_open(&g, &layout, 1, pool, "MMX", &err), -1);
+    cr_assert_eq(err.code, ERR_USAGE);
+    cr_assert_not_null(strstr(err.text, "MMX"));
+    pool_free(pool);
+}

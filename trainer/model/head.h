@@ -1,0 +1,28 @@
+/* The tied language-model head with its loss. Logits are never kept for all rows where they are large: rows
+ * go through in chunks fixed by the shape, and each chunk's logits turn into their gradient in place. */
+#ifndef RM_TRAINER_HEAD_H
+#define RM_TRAINER_HEAD_H
+
+#include "trainer/model/crew.h"
+
+struct head {
+    int64_t rows, width, vocabulary;
+    const float *x;         /* (rows, width) */
+    const float *wte;       /* (vocabulary, width) */
+    const int32_t *targets; /* (rows) */
+    float *losses;          /* (rows): set */
+    float *logits;          /* scratch: head_chunk(rows, vocabulary) * vocabulary floats */
+    float *dx;              /* (rows, width): gradient of the mean of the losses; NULL: losses alone */
+    float *dwte;            /* (vocabulary, width), overwritten; NULL with dx */
+};
+
+/* Rows of one chunk. */
+int64_t head_chunk(int64_t rows, int64_t vocabulary);
+
+int head_run(struct crew *crew, const struct head *h);
+
+/* logits (vocabulary) of one row x (width). */
+int head_logits(struct crew *crew, const float *x, const float *wte, int64_t width, int64_t vocabulary,
+                float *logits);
+
+#endif

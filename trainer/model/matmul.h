@@ -1,0 +1,45 @@
+/* Matrix products in fp32, and the choice of the instruction set (oneDNN and OpenMP stay inside matmul.c).
+ *
+ * A product's bits depend on its shape and on the instruction set. Large products are cut into tiles fixed by
+ * the shape (struct tiling); each tile is one call on one thread. */
+#ifndef RM_TRAINER_MATMUL_H
+#define RM_TRAINER_MATMUL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+
+struct matrix {
+    const float *data;
+    int64_t stride;  /* elements from one stored row to the next */
+    bool transposed; /* what is stored is the transpose of what is meant */
+};
+
+struct product { /* c (m, n) = a (m, k) b (k, n), or c += */
+    int64_t m, n, k;
+    struct matrix a, b;
+    float *c;
+    int64_t c_stride;
+    bool add; /* false: what stood in c does not matter, not even NaN */
+};
+
+/* On the calling thread. -1 where oneDNN fails (no memory). */
+int matmul(const struct product *p);
+
+struct tiling {
+    int64_t rows, columns; /* of a full tile; those at the edges are smaller */
+    int tiles, across;     /* tiles in all, and in one row of tiles */
+};
+struct tiling matmul_tiling(const struct product *p);
+struct product matmul_tile(const struct product *p, const struct tiling *t, int i, int64_t *ret_row,
+                           int64_t *ret_column);
+
+/* "Auto", "SSE41", "AVX", "AVX2" or "AVX512_CORE": the most that products may use. Counts once per process
+ * and before the first product; ERR_USAGE where the name is unknown, the CPU has no such instructions, or
+ * another one is in use already. */
+int matmul_use_isa(const char *name, struct error *err);
+const char *matmul_isa(void);     /* the one in use */
+const char *matmul_library(void); /* "oneDNN 2.6.3" */
+
+#endif
