@@ -107,10 +107,19 @@ int loop_open(struct loop **ret, struct error *err)
     return 0;
 }
 
+/* Children that were forgotten and still run: nobody waits for them any more. */
+static void close_forgotten(uv_handle_t *handle, void *ctx)
+{
+    (void)ctx;
+    if (handle->type == UV_PROCESS && !uv_is_closing(handle))
+        close_and_free(handle, handle->data);
+}
+
 void loop_free(struct loop *loop)
 {
     if (!loop)
         return;
+    uv_walk(&loop->uv, close_forgotten, NULL);
     uv_close((uv_handle_t *)&loop->turn_end, NULL);
     uv_close((uv_handle_t *)&loop->turn_start, NULL);
     while (uv_run(&loop->uv, UV_RUN_ONCE))

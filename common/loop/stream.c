@@ -225,6 +225,7 @@ struct lines {
     void *ctx;
     struct str text;
     size_t ceiling;
+    bool over; /* a line did not fit: what there is of it is no line */
     bool *freed;
 };
 
@@ -234,8 +235,10 @@ static size_t lines_data(void *ctx, const char *bytes, size_t length)
     struct lines *lines = ctx;
     const char *newline = memchr(bytes, '\n', length);
     size_t taken = newline ? (size_t)(newline - bytes) : length;
-    if (lines->text.length + taken > lines->ceiling)
+    if (lines->text.length + taken > lines->ceiling) {
+        lines->over = true;
         return 0; /* what is kept grows to the stream's ceiling and ends it */
+    }
     str_add(&lines->text, bytes, taken);
     if (!newline)
         return taken;
@@ -258,7 +261,7 @@ static void lines_ended(void *ctx, const char *why)
     lines->freed = &freed;
     struct str text = lines->text;
     lines->text = str_init(lines->ceiling + 1);
-    if (text.length)
+    if (text.length && !lines->over)
         lines->line(lines->ctx, text.data, text.length);
     str_clear(&text);
     if (freed)
