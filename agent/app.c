@@ -1,0 +1,481 @@
+#include "agent/app.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/core/agent.h"
+#include "agent/worker_store.h"
+#include "agent/worker_trainer.h"
+#include "common/loop/stream.h"
+#include "common/net/ws.h"
+#include "common/os/clock.h"
+#include "common/os/crypto.h"
+#include "common/os/fault.h"
+#include "common/os/file.h"
+#include "common/os/log.h"
+
+enum { LINE_MAX_BYTES = 4096, QUEUE_MAX = 8 * RM_FRAME_MAX, DEFERRED_MAX = 8 };
+
+static const rm_time goodbye_within = RM_S; /* for the last messages to leave, and the trainer to end */
+
+/* How far the handshake with the coordinator is. */
+enum stage { STAGE_NONE, STAGE_CONNECTING, STAGE_CHALLENGED, STAGE_SAID_HELLO, STAGE_WELCOME };
+
+struct app {
+    const struct app_options *options;
+    struct loop *loop;
+    struct ws *ws;
+    struct ws_conn *conn; /* NULL: none */
+    enum stage stage;
+    rm_time stage_until; /* of the handshake */
+    uint8_t challenge[MSG_NONCE_BYTES], nonce[MSG_NONCE_BYTES];
+    struct msg_hello hello; /* the one said on this connection */
+    struct session session;
+    struct loop_timer *timer;
+    struct loop_signal *term_signal;
+    struct lines *parent;
+    struct agent *agent;
+    struct agent_out *out;
+    bool stepping;
+    struct agent_event deferred[DEFERRED_MAX]; /* came while actions were being done; carry no message */
+    int deferred_count;
+    struct message *message;
+    struct worker_trainer *trainer;
+    struct worker_store *store;
+    int state_fd, snapshot_fd;
+    bool ending;
+    rm_time ending_until;
+    int exit_code;
+};
+
+static void step(struct app *app, const struct agent_event *event);
+
+static void step_text(struct app *app, enum agent_event_kind kind, int code, const char *text)
+{
+    struct agent_event event = {.kind = kind, .code = code};
+    text_copy(event.text, sizeof event.text, text);
+    step(app, &event);
+}
+
+static void arm(struct app *app)
+{
+    rm_time deadline = app->ending ? app->ending_until : agent_deadline(app->agent);
+    if (!app->ending && app->stage_until < deadline)
+        deadline = app->stage_until;
+    loop_timer_set(app->timer, deadline);
+}
+
+/* --- the coordinator's connection --- */
+
+static struct session_terms terms_of(const struct app *app)
+{
+    return (struct session_terms){
+        .job_key = app->options->files->key, .challenge = app->challenge, .nonce = app->nonce};
+}
+
+static rm_time handshake_until(struct app *app)
+{
+    rm_time lost_after = app->options->files->spec.elasticity.lost_after;
+    return loop_now(app->loop) + (lost_after > 0 ? lost_after : 10 * RM_S);
+}
+
+static void connect_now(struct app *app)
+{
+    struct error err;
+    if (app->conn)
+        return;
+    app->stage = STAGE_CONNECTING;
+    app->stage_until = handshake_until(app);
+    if (ws_connect(&app->conn, app->ws, app->options->coordinator, &err) == 0)
+        return;
+    app->conn = NULL;
+    app->stage = STAGE_NONE;
+    app->stage_until = RM_NEVER;
+    step_text(app, AGENT_DISCONNECTED, 0, err.text);
+}
+
+static void hello_complete(struct app *app, struct msg_hello *hello)
+{
+    struct session_terms terms = terms_of(app);
+    memcpy(hello->nonce, app->nonce, sizeof hello->nonce);
+    session_proof(PROOF_HELLO, &terms, hello, hello->proof);
+    if (app->stage != STAGE_CHALLENGED)
+        return; /* another hello on a connection that stands */
+    app->hello = *hello;
+    app->stage = STAGE_SAID_HELLO;
+    session_init(&app->session, &terms);
+}
+
+static void send_control(struct app *app, struct message *message)
+{
+    if (!app->conn || app->stage < STAGE_CHALLENGED)
+        return;
+    if (message->type == MSG_HELLO)
+        hello_complete(app, &message->hello);
+    if (app->stage < STAGE_SAID_HELLO)
+        return; /* hello comes first; what it says replaces this */
+    struct str text = str_init(RM_FRAME_MAX), frame = str_init(RM_FRAME_MAX + SEAL_CHARS);
+    message_write(message, &text);
+    session_seal(&app->session, &text, &frame);
+    ws_send(app->conn, str_text(&frame), frame.length);
+    str_clear(&text);
+    str_clear(&frame);
+}
+
+static void challenged(struct app *app, const char *text, size_t length)
+{
+    struct error err;
+    if (message_read(app->message, text, length, &err) < 0 || app->message->type != MSG_CHALLENGE) {
+        ws_close(app->conn, "it does not open like a coordinator");
+        return;
+    }
+    memcpy(app->challenge, app->message->challenge.nonce, sizeof app->challenge);
+    crypto_random(app->nonce, sizeof app->nonce);
+    app->stage = STAGE_CHALLENGED;
+    step(app, &(struct agent_event){.kind = AGENT_CONNECTED});
+}
+
+/* Before a welcome whose proof is right, only `abandon` under the right key is heard. */
+static int welcome_check(struct app *app)
+{
+    uint8_t proof[RM_HASH_BYTES];
+    struct session_terms terms = terms_of(app);
+    if (app->message->type == MSG_ABANDON)
+        return 0;
+    session_proof(PROOF_WELCOME, &terms, &app->hello, proof);
+    if (app->message->type != MSG_WELCOME || !crypto_equal(proof, app->message->welcome.proof, sizeof proof))
+        return -1;
+    app->stage = STAGE_WELCOME;
+    app->stage_until = RM_NEVER;
+    return 0;
+}
+
+static void refuse_coordinator(struct app *app)
+{
+    char text[MSG_DETAIL_MAX];
+    snprintf(text, sizeof text,
+             "the program at %s is not the coordinator of job %s: it does not have the job's key",
+             app->options->coordinator, app->options->files->spec.name);
+    ws_close(app->conn, "someone else's coordinator");
+    app->stage = STAGE_NONE;
+    app->stage_until = RM_NEVER;
+    step_text(app, AGENT_REFUSED, 0, text);
+}
+
+static void conn_message(void *ctx, struct ws_conn *conn, const char *frame, size_t length)
+{
+    struct app *app = ctx;
+    const char *text;
+    size_t text_length;
+    struct error err;
+    if (conn != app->conn || app->ending || app->stage == STAGE_NONE)
+        return;
+    if (app->stage == STAGE_CONNECTING) {
+        challenged(app, frame, length);
+        return;
+    }
+    if (session_open(&app->session, frame, length, &text, &text_length, &err) < 0) {
+        refuse_coordinator(app);
+        return;
+    }
+    if (message_read(app->message, text, text_length, &err) < 0) {
+        log_warn("the coordinator's message is refused", "why=\"%s\"", err.text);
+        ws_close(app->conn, err.text);
+        return;
+    }
+    if (app->stage == STAGE_SAID_HELLO && welcome_check(app) < 0) {
+        refuse_coordinator(app);
+        return;
+    }
+    step(app, &(struct agent_event){.kind = AGENT_CONTROL, .message = app->message});
+}
+
+static void conn_opened(void *ctx, struct ws_conn *conn)
+{
+    struct app *app = ctx;
+    log_debug("connected", "coordinator=%s", ws_conn_peer(conn));
+    (void)app;
+}
+
+static void conn_closed(void *ctx, struct ws_conn *conn, const char *why)
+{
+    struct app *app = ctx;
+    if (conn != app->conn)
+        return;
+    app->conn = NULL;
+    app->stage = STAGE_NONE;
+    app->stage_until = RM_NEVER;
+    if (!app->ending)
+        step_text(app, AGENT_DISCONNECTED, 0, why);
+    else if (!worker_trainer_up(app->trainer))
+        loop_stop(app->loop);
+}
+
+/* --- the trainer --- */
+
+static void trainer_message(void *ctx, const struct message *message)
+{
+    struct app *app = ctx;
+    if (message->type == MSG_UP)
+        worker_store_know(app->store, &message->up);
+    step(app, &(struct agent_event){.kind = AGENT_LINK, .message = message});
+}
+
+static void trainer_ended(void *ctx, int code, const char *text)
+{
+    struct app *app = ctx;
+    if (app->ending && !app->conn)
+        loop_stop(app->loop);
+    if (!app->ending)
+        step_text(app, AGENT_TRAINER_EXIT, code, text);
+}
+
+static void spawn(struct app *app)
+{
+    struct error err;
+    if (worker_trainer_start(app->trainer, &err) < 0)
+        step_text(app, AGENT_TRAINER_EXIT, -1, err.text);
+}
+
+static void send_link(struct app *app, struct message *message)
+{
+    if (message->type == MSG_SETUP) {
+        hex_encode(app->options->files->key, JOB_KEY_BYTES, message->setup.key);
+        text_copy(message->setup.spec, sizeof message->setup.spec, str_text(&app->options->files->spec_text));
+    }
+    worker_trainer_send(app->trainer, message);
+    if (message->type == MSG_SETUP)
+        explicit_bzero(message->setup.key, sizeof message->setup.key);
+}
+
+/* --- the core --- */
+
+static void store_done(void *ctx, const struct agent_event *event)
+{
+    step(ctx, event);
+}
+
+static void end(struct app *app, int exit_code, const char *why)
+{
+    if (*why)
+        log_warn("ending", "code=%d why=\"%s\"", exit_code, why);
+    app->exit_code = exit_code;
+    app->ending = true;
+    app->ending_until = loop_now(app->loop) + goodbye_within;
+    if (exit_code)
+        worker_trainer_kill(app->trainer);
+    if (app->conn)
+        ws_close(app->conn, "the agent ends");
+    else if (!worker_trainer_up(app->trainer))
+        loop_stop(app->loop);
+}
+
+static void act(struct app *app, struct agent_action *action)
+{
+    switch (action->kind) {
+    case AGENT_CONNECT:
+        connect_now(app);
+        return;
+    case AGENT_SEND_CONTROL:
+        send_control(app, &action->message);
+        return;
+    case AGENT_SEND_LINK:
+        send_link(app, &action->message);
+        return;
+    case AGENT_SPAWN:
+        spawn(app);
+        return;
+    case AGENT_KILL:
+        worker_trainer_kill(app->trainer);
+        return;
+    case AGENT_LIST:
+    case AGENT_LOAD:
+    case AGENT_WRITE:
+    case AGENT_PUBLISH:
+        worker_store_ask(app->store, action->kind, &action->message);
+        return;
+    case AGENT_EXIT:
+        end(app, action->exit_code, action->text);
+        return;
+    }
+}
+
+static void step_once(struct app *app, const struct agent_event *event)
+{
+    agent_step(app->agent, event, loop_now(app->loop), app->out);
+    for (int i = 0; i < app->out->count && !app->ending; i++)
+        act(app, &app->out->action[i]);
+}
+
+/* An action may fail at once; what it says then is heard after the other actions. */
+static void step(struct app *app, const struct agent_event *event)
+{
+    if (app->ending)
+        return;
+    if (app->stepping) {
+        if (app->deferred_count < DEFERRED_MAX)
+            app->deferred[app->deferred_count++] = *event;
+        return;
+    }
+    app->stepping = true;
+    step_once(app, event);
+    while (app->deferred_count && !app->ending) {
+        struct agent_event next = app->deferred[0];
+        app->deferred_count--;
+        memmove(app->deferred, app->deferred + 1, (size_t)app->deferred_count * sizeof next);
+        step_once(app, &next);
+    }
+    app->stepping = false;
+    arm(app);
+}
+
+static void timer_fired(void *ctx)
+{
+    struct app *app = ctx;
+    if (app->ending) {
+        loop_stop(app->loop);
+        return;
+    }
+    if (app->conn && app->stage_until <= loop_now(app->loop)) {
+        app->stage_until = RM_NEVER;
+        ws_close(app->conn, "the coordinator does not answer");
+    }
+    step(app, &(struct agent_event){.kind = AGENT_TICK});
+}
+
+static void asked_to_leave(void *ctx, int signo)
+{
+    (void)signo;
+    step(ctx, &(struct agent_event){.kind = AGENT_TERM});
+}
+
+static void parent_line(void *ctx, char *text, size_t length)
+{
+    (void)ctx, (void)text, (void)length; /* nothing is said on this pipe; only its end matters */
+}
+
+static void parent_closed(void *ctx, const char *why)
+{
+    struct app *app = ctx;
+    (void)why;
+    app->ending = true;
+    loop_stop(app->loop);
+}
+
+/* --- start and end --- */
+
+static struct agent_settings settings_of(const struct app_options *options)
+{
+    const struct job_spec *spec = &options->files->spec;
+    struct agent_settings s = {
+        .worker = options->worker,
+        .attempt = options->attempt,
+        .agent_pid = getpid(),
+        .heartbeat = spec->elasticity.heartbeat > 0 ? spec->elasticity.heartbeat : RM_S,
+        .lost_after = spec->elasticity.lost_after > 0 ? spec->elasticity.lost_after : 10 * RM_S,
+    };
+    crypto_random(&s.incarnation, sizeof s.incarnation);
+    text_copy(s.job, sizeof s.job, spec->name);
+    text_copy(s.checkpoint_uri, sizeof s.checkpoint_uri, spec->checkpoint.uri);
+    return s;
+}
+
+static int open_memory(struct app *app, struct error *err)
+{
+    uint64_t bytes = (uint64_t)worker_store_snapshot_bytes(&app->options->files->spec);
+    if (file_memory(&app->state_fd, "ringmaster-state", 0, err) < 0)
+        return -1;
+    return file_memory(&app->snapshot_fd, "ringmaster-snapshot", bytes, err);
+}
+
+static int open_parts(struct app *app, struct error *err)
+{
+    struct ws_options ws = {.connections_max = 1,
+                            .queue_max = QUEUE_MAX,
+                            .opened = conn_opened,
+                            .message = conn_message,
+                            .closed = conn_closed,
+                            .ctx = app};
+    struct worker_trainer_options trainer = {.state_fd = app->state_fd,
+                                             .snapshot_fd = app->snapshot_fd,
+                                             .message = trainer_message,
+                                             .ended = trainer_ended,
+                                             .ctx = app};
+    struct worker_store_options store = {
+        .spec = &app->options->files->spec, .snapshot_fd = app->snapshot_fd, .done = store_done, .ctx = app};
+    struct lines_options parent = {.fd = STDIN_FILENO,
+                                   .ceiling = LINE_MAX_BYTES,
+                                   .line = parent_line,
+                                   .closed = parent_closed,
+                                   .ctx = app};
+    if (loop_timer_open(&app->timer, app->loop, timer_fired, app, err) < 0 ||
+        loop_signal_open(&app->term_signal, app->loop, SIGTERM, asked_to_leave, app, err) < 0 ||
+        ws_open(&app->ws, app->loop, &ws, err) < 0 ||
+        worker_trainer_open(&app->trainer, app->loop, &trainer, err) < 0 ||
+        worker_store_open(&app->store, app->loop, &store, err) < 0)
+        return -1;
+    if (lines_open(&app->parent, app->loop, &parent, err) < 0)
+        return err_wrap(err, "stdin must be a pipe that lives as long as the job");
+    return 0;
+}
+
+static int app_open(struct app *app, const struct app_options *options, struct error *err)
+{
+    struct agent_settings settings = settings_of(options);
+    *app = (struct app){.options = options,
+                        .stage_until = RM_NEVER,
+                        .state_fd = -1,
+                        .snapshot_fd = -1,
+                        .exit_code = error_exit_code(ERR_MACHINE)};
+    signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole process group; who started us decides */
+    fault_worker(options->worker);
+    if (options->attempt > 0)
+        fault_disarm();
+    if (loop_open(&app->loop, err) < 0)
+        return -1;
+    app->agent = agent_open(&settings);
+    app->out = calloc(1, sizeof *app->out);
+    app->message = calloc(1, sizeof *app->message);
+    if (!app->agent || !app->out || !app->message)
+        return err_set(err, ERR_MACHINE, "no memory for the agent");
+    if (open_memory(app, err) < 0)
+        return -1;
+    return open_parts(app, err);
+}
+
+static void app_close(struct app *app)
+{
+    ws_free(app->ws);
+    worker_trainer_free(app->trainer);
+    worker_store_free(app->store);
+    lines_free(app->parent);
+    loop_signal_free(app->term_signal);
+    loop_timer_free(app->timer);
+    agent_free(app->agent);
+    free(app->out);
+    free(app->message);
+    if (app->state_fd >= 0)
+        close(app->state_fd);
+    if (app->snapshot_fd >= 0)
+        close(app->snapshot_fd);
+    loop_free(app->loop);
+}
+
+int app_run(const struct app_options *options, struct error *err)
+{
+    struct app *app = calloc(1, sizeof *app);
+    if (!app)
+        return err_set(err, ERR_MACHINE, "no memory for the agent");
+    int result = app_open(app, options, err);
+    if (result == 0) {
+        step(app, &(struct agent_event){.kind = AGENT_START});
+        loop_run(app->loop);
+        result = app->exit_code;
+    }
+    app_close(app);
+    free(app);
+    return result;
+}

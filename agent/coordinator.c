@@ -1,0 +1,460 @@
+#include "agent/coordinator.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/rdzv/rdzv.h"
+#include "common/loop/stream.h"
+#include "common/net/ws.h"
+#include "common/os/clock.h"
+#include "common/os/crypto.h"
+#include "common/os/log.h"
+#include "common/wire/json.h"
+
+enum {
+    CONNECTIONS_MAX = 4 * RM_WORKERS_MAX, /* each worker's old and new connection, watchers, strangers */
+    LINE_MAX_BYTES = 64 * 1024,
+    EVENTS_WAITING_MAX = 16 << 20,
+    QUEUE_MAX = 4 * RM_FRAME_MAX,
+};
+
+static const char address[] = "127.0.0.1";
+static const rm_time hello_within = 5 * RM_S; /* a connection that has not said hello by then is closed */
+static const rm_time goodbye_within = RM_S;   /* for the last messages to leave */
+
+/* A control connection. */
+struct peer {
+    struct ws_conn *conn;
+    int id;     /* the core's name for it */
+    bool known; /* its hello was verified and handed to the core */
+    rm_time hello_until;
+    uint8_t challenge[MSG_NONCE_BYTES];
+    uint8_t welcome_proof[RM_HASH_BYTES];
+    struct session session;
+};
+
+struct coordinator {
+    struct job_files *files;
+    struct loop *loop;
+    struct ws *ws;
+    struct loop_timer *timer;
+    struct loop_signal *term_signal;
+    struct lines *commands;
+    struct stream *events; /* NULL: stdout is a file and is written directly */
+    struct rdzv *rdzv;
+    struct rdzv_out *out;
+    struct message *message; /* the one being read */
+    struct peer *peer[CONNECTIONS_MAX];
+    int next_id;
+    enum rdzv_state state_logged;
+    bool ending;
+    rm_time ending_until;
+    int exit_code;
+};
+
+static void emit(struct coordinator *c, struct str *line)
+{
+    struct error err;
+    str_adds(line, "\n");
+    if (!c->events) {
+        if (write(STDOUT_FILENO, line->data, line->length) < 0)
+            c->exit_code = error_exit_code(ERR_MACHINE);
+    } else if (stream_send(c->events, line->data, line->length, &err) < 0)
+        log_warn("an event is lost", "why=\"%s\"", err.text);
+}
+
+static void tell(struct coordinator *c, const struct rdzv_tell *what)
+{
+    struct str line = str_init(RM_FRAME_MAX);
+    rdzv_tell_print(what, clock_wall_ms(), c->files->spec.checkpoint.uri, &line);
+    emit(c, &line);
+    str_clear(&line);
+}
+
+static void tell_listening(struct coordinator *c)
+{
+    struct str line = str_init(1024);
+    struct js *event = js_object();
+    char at[RM_ADDRESS_MAX];
+    snprintf(at, sizeof at, "%s:%d", address, ws_port(c->ws));
+    js_set_string(event, "event", "listening");
+    js_set_int(event, "time", clock_wall_ms());
+    js_set_string(event, "address", at);
+    js_print(event, &line);
+    js_free(event);
+    emit(c, &line);
+    str_clear(&line);
+}
+
+static struct peer *peer_find(struct coordinator *c, int id)
+{
+    for (int i = 0; i < CONNECTIONS_MAX; i++)
+        if (c->peer[i] && c->peer[i]->id == id)
+            return c->peer[i];
+    return NULL;
+}
+
+static void send_to(struct peer *peer, struct message *message)
+{
+    struct str text = str_init(RM_FRAME_MAX), frame = str_init(RM_FRAME_MAX + SEAL_CHARS);
+    if (message->type == MSG_WELCOME)
+        memcpy(message->welcome.proof, peer->welcome_proof, sizeof peer->welcome_proof);
+    message_write(message, &text);
+    session_seal(&peer->session, &text, &frame);
+    ws_send(peer->conn, str_text(&frame), frame.length);
+    str_clear(&text);
+    str_clear(&frame);
+}
+
+static void send_all(struct coordinator *c, struct rdzv_action *action)
+{
+    for (int i = 0; i < action->send.count; i++) {
+        struct peer *peer = peer_find(c, action->send.conn[i]);
+        if (peer)
+            send_to(peer, &action->send.message);
+    }
+}
+
+static void end(struct coordinator *c, int exit_code, const char *why)
+{
+    log_info("ending", "code=%d why=\"%s\"", exit_code, why);
+    c->exit_code = exit_code;
+    c->ending = true;
+    c->ending_until = loop_now(c->loop) + goodbye_within;
+    bool alone = true;
+    for (int i = 0; i < CONNECTIONS_MAX; i++)
+        if (c->peer[i]) {
+            ws_close(c->peer[i]->conn, "the job has ended");
+            alone = false;
+        }
+    if (alone)
+        loop_stop(c->loop);
+}
+
+static void act(struct coordinator *c, struct rdzv_action *action)
+{
+    struct peer *peer;
+    switch (action->kind) {
+    case RDZV_SEND:
+        send_all(c, action);
+        return;
+    case RDZV_CLOSE:
+        if ((peer = peer_find(c, action->close)))
+            ws_close(peer->conn, "the coordinator is done with it");
+        return;
+    case RDZV_TELL:
+        tell(c, &action->tell);
+        return;
+    case RDZV_END:
+        end(c, action->end.exit_code, action->end.why);
+        return;
+    }
+}
+
+static void arm(struct coordinator *c)
+{
+    rm_time deadline = c->ending ? c->ending_until : rdzv_deadline(c->rdzv);
+    for (int i = 0; i < CONNECTIONS_MAX && !c->ending; i++)
+        if (c->peer[i] && !c->peer[i]->known && c->peer[i]->hello_until < deadline)
+            deadline = c->peer[i]->hello_until;
+    loop_timer_set(c->timer, deadline);
+}
+
+static void step(struct coordinator *c, const struct rdzv_event *event)
+{
+    if (c->ending)
+        return;
+    rdzv_step(c->rdzv, event, loop_now(c->loop), c->out);
+    for (int i = 0; i < c->out->count; i++)
+        act(c, &c->out->action[i]);
+    if (rdzv_state(c->rdzv) != c->state_logged) {
+        c->state_logged = rdzv_state(c->rdzv);
+        log_info("state", "name=%s why=\"%s\"", rdzv_state_name(c->state_logged), rdzv_why(c->rdzv));
+    }
+    arm(c);
+}
+
+static void timer_fired(void *ctx)
+{
+    struct coordinator *c = ctx;
+    if (c->ending) {
+        loop_stop(c->loop);
+        return;
+    }
+    rm_time now = loop_now(c->loop);
+    for (int i = 0; i < CONNECTIONS_MAX; i++)
+        if (c->peer[i] && !c->peer[i]->known && c->peer[i]->hello_until <= now) {
+            c->peer[i]->hello_until = RM_NEVER;
+            ws_close(c->peer[i]->conn, "it said no hello in time");
+        }
+    step(c, &(struct rdzv_event){.kind = RDZV_TICK});
+}
+
+static void conn_opened(void *ctx, struct ws_conn *conn)
+{
+    struct coordinator *c = ctx;
+    int slot = 0;
+    while (slot < CONNECTIONS_MAX && c->peer[slot])
+        slot++;
+    struct peer *peer = slot < CONNECTIONS_MAX && !c->ending ? calloc(1, sizeof *peer) : NULL;
+    if (!peer) {
+        ws_close(conn, "there is no room for it");
+        return;
+    }
+    *peer = (struct peer){.conn = conn, .id = c->next_id++, .hello_until = loop_now(c->loop) + hello_within};
+    crypto_random(peer->challenge, sizeof peer->challenge);
+    c->peer[slot] = peer;
+    ws_conn_set(conn, peer);
+
+    struct message *message = c->message;
+    message->type = MSG_CHALLENGE;
+    message->term = 0;
+    message->generation = (struct msg_generation){0};
+    memcpy(message->challenge.nonce, peer->challenge, sizeof peer->challenge);
+    struct str text = str_init(RM_FRAME_MAX);
+    message_write(message, &text);
+    ws_send(conn, str_text(&text), text.length);
+    str_clear(&text);
+    arm(c);
+}
+
+/* The first frame must be a hello of this job under its key. */
+static int hello_verify(struct coordinator *c, struct peer *peer, const char *frame, size_t length,
+                        struct error *err)
+{
+    const char *text;
+    size_t text_length;
+    uint8_t proof[RM_HASH_BYTES];
+    const struct msg_hello *hello = &c->message->hello;
+    if (session_peek(frame, length, &text, &text_length, err) < 0 ||
+        message_read(c->message, text, text_length, err) < 0)
+        return -1;
+    if (c->message->type != MSG_HELLO)
+        return err_set(err, ERR_PROTOCOL, "it says %s before hello", msg_type_name(c->message->type));
+    struct session_terms terms = {
+        .job_key = c->files->key, .challenge = peer->challenge, .nonce = hello->nonce, .coordinator = true};
+    session_init(&peer->session, &terms);
+    if (session_open(&peer->session, frame, length, &text, &text_length, err) < 0)
+        return -1;
+    session_proof(PROOF_HELLO, &terms, hello, proof);
+    if (!crypto_equal(proof, hello->proof, sizeof proof) || strcmp(hello->job, c->files->spec.name) != 0)
+        return err_set(err, ERR_PROTOCOL, "its proof is not one of this job");
+    session_proof(PROOF_WELCOME, &terms, hello, peer->welcome_proof);
+    return 0;
+}
+
+static int message_open(struct coordinator *c, struct peer *peer, const char *frame, size_t length,
+                        struct error *err)
+{
+    const char *text;
+    size_t text_length;
+    if (!peer->known)
+        return hello_verify(c, peer, frame, length, err);
+    if (session_open(&peer->session, frame, length, &text, &text_length, err) < 0)
+        return -1;
+    return message_read(c->message, text, text_length, err);
+}
+
+static void conn_message(void *ctx, struct ws_conn *conn, const char *frame, size_t length)
+{
+    struct coordinator *c = ctx;
+    struct peer *peer = ws_conn_get(conn);
+    struct error err;
+    if (!peer || c->ending)
+        return;
+    if (message_open(c, peer, frame, length, &err) < 0) {
+        log_warn(peer->known ? "an agent's message is refused" : "a stranger is refused",
+                 "peer=%s why=\"%s\"", ws_conn_peer(conn), err.text);
+        ws_close(conn, "refused");
+        return;
+    }
+    peer->known = true;
+    step(c, &(struct rdzv_event){.kind = RDZV_MESSAGE, .conn = peer->id, .message = c->message});
+}
+
+static void conn_closed(void *ctx, struct ws_conn *conn, const char *why)
+{
+    struct coordinator *c = ctx;
+    struct peer *peer = ws_conn_get(conn);
+    if (!peer)
+        return;
+    log_debug("connection closed", "peer=%s why=\"%s\"", ws_conn_peer(conn), why);
+    int left = 0;
+    for (int i = 0; i < CONNECTIONS_MAX; i++) {
+        if (c->peer[i] == peer)
+            c->peer[i] = NULL;
+        left += c->peer[i] != NULL;
+    }
+    if (c->ending && !left)
+        loop_stop(c->loop);
+    if (peer->known)
+        step(c, &(struct rdzv_event){.kind = RDZV_CLOSED, .conn = peer->id});
+    explicit_bzero(peer, sizeof *peer);
+    free(peer);
+}
+
+static int http_get(void *ctx, const char *path, struct str *body, const char **type)
+{
+    struct coordinator *c = ctx;
+    if (!strcmp(path, "/healthz")) {
+        str_adds(body, "ok\n");
+    } else if (!strcmp(path, "/v1/status")) {
+        *type = "application/json";
+        rdzv_status_print(c->rdzv, loop_now(c->loop), body);
+    } else if (!strcmp(path, "/metrics")) {
+        *type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+        rdzv_metrics_print(c->rdzv, loop_now(c->loop), body);
+    } else
+        return 404;
+    return 200;
+}
+
+static void command_line(void *ctx, char *text, size_t length)
+{
+    struct coordinator *c = ctx;
+    struct rdzv_event event;
+    struct error err;
+    if (rdzv_command_read(&event, text, length, &err) < 0)
+        log_warn("a command is not understood", "why=\"%s\"", err.text);
+    else
+        step(c, &event);
+}
+
+static void commands_closed(void *ctx, const char *why)
+{
+    struct coordinator *c = ctx;
+    (void)why;
+    if (!c->ending)
+        c->exit_code = error_exit_code(ERR_MACHINE); /* nobody is left who could read why */
+    loop_stop(c->loop);
+}
+
+static void events_closed(void *ctx, const char *why)
+{
+    commands_closed(ctx, why);
+}
+
+static void asked_to_end(void *ctx, int signo)
+{
+    (void)signo;
+    step(ctx, &(struct rdzv_event){.kind = RDZV_INTERRUPT});
+}
+
+static rm_time or_default(rm_time given, rm_time otherwise)
+{
+    return given > 0 ? given : otherwise;
+}
+
+static struct rdzv_settings settings_of(const struct job_spec *spec, int64_t term)
+{
+    struct rdzv_settings s = {
+        .term = term,
+        .workers_min = spec->workers.min,
+        .workers_max = spec->workers.max,
+        .workers_target = spec->workers.target,
+        .lanes = spec->batch.lanes,
+        .steps = spec->steps,
+        .exact = spec->reduction == JOB_EXACT,
+        .allow_mixed_hardware = spec->allow_mixed_hardware,
+        .resume = spec->checkpoint.resume,
+        .evaluation_every = spec->evaluation.every_steps,
+        .checkpoint_every = spec->checkpoint.every_steps,
+        .join_window = or_default(spec->elasticity.join_window, 500 * RM_MS),
+        .heartbeat = or_default(spec->elasticity.heartbeat, RM_S),
+        .lost_after = or_default(spec->elasticity.lost_after, 10 * RM_S),
+        .form_timeout = or_default(spec->elasticity.form_timeout, 10 * RM_S),
+        .start_timeout = or_default(spec->elasticity.start_timeout, 120 * RM_S),
+        .max_restarts = spec->failure_policy.max_restarts,
+        .within = or_default(spec->failure_policy.within, 3600 * RM_S),
+    };
+    text_copy(s.job, sizeof s.job, spec->name);
+    return s;
+}
+
+static int open_sockets(struct coordinator *c, int port, struct error *err)
+{
+    struct ws_options options = {.address = address,
+                                 .port = port,
+                                 .connections_max = CONNECTIONS_MAX,
+                                 .queue_max = QUEUE_MAX,
+                                 .opened = conn_opened,
+                                 .message = conn_message,
+                                 .closed = conn_closed,
+                                 .get = http_get,
+                                 .ctx = c};
+    return ws_open(&c->ws, c->loop, &options, err);
+}
+
+static int open_pipes(struct coordinator *c, struct error *err)
+{
+    struct stream_options events = {
+        .fd = STDOUT_FILENO, .ceiling = EVENTS_WAITING_MAX, .closed = events_closed, .ctx = c};
+    struct lines_options commands = {.fd = STDIN_FILENO,
+                                     .ceiling = LINE_MAX_BYTES,
+                                     .line = command_line,
+                                     .closed = commands_closed,
+                                     .ctx = c};
+    if (stream_open(&c->events, c->loop, &events, NULL) < 0)
+        c->events = NULL; /* a regular file can't be watched */
+    if (lines_open(&c->commands, c->loop, &commands, err) < 0)
+        return err_wrap(err, "stdin must be a pipe that lives as long as the job");
+    return 0;
+}
+
+static int coordinator_open(struct coordinator *c, const struct coordinator_options *options,
+                            struct error *err)
+{
+    struct rdzv_settings settings = settings_of(&options->files->spec, options->term);
+    c->files = options->files;
+    c->exit_code = error_exit_code(ERR_MACHINE);
+    signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole process group; who started us decides */
+    if (loop_open(&c->loop, err) < 0)
+        return -1;
+    c->rdzv = rdzv_open(&settings, loop_now(c->loop));
+    c->out = calloc(1, sizeof *c->out);
+    c->message = calloc(1, sizeof *c->message);
+    if (!c->rdzv || !c->out || !c->message)
+        return err_set(err, ERR_MACHINE, "no memory for the coordinator");
+    if (loop_timer_open(&c->timer, c->loop, timer_fired, c, err) < 0 ||
+        loop_signal_open(&c->term_signal, c->loop, SIGTERM, asked_to_end, c, err) < 0 ||
+        open_sockets(c, options->port, err) < 0 || open_pipes(c, err) < 0)
+        return -1;
+    return 0;
+}
+
+static void coordinator_close(struct coordinator *c)
+{
+    if (c->events)
+        stream_drain(c->events, clock_now() + goodbye_within);
+    ws_free(c->ws);
+    for (int i = 0; i < CONNECTIONS_MAX; i++)
+        free(c->peer[i]);
+    lines_free(c->commands);
+    stream_free(c->events);
+    loop_signal_free(c->term_signal);
+    loop_timer_free(c->timer);
+    rdzv_free(c->rdzv);
+    free(c->out);
+    free(c->message);
+    loop_free(c->loop);
+}
+
+int coordinator_run(const struct coordinator_options *options, struct error *err)
+{
+    struct coordinator *c = calloc(1, sizeof *c);
+    if (!c)
+        return err_set(err, ERR_MACHINE, "no memory for the coordinator");
+    int result = coordinator_open(c, options, err);
+    if (result == 0) {
+        tell_listening(c);
+        arm(c);
+        loop_run(c->loop);
+        result = c->exit_code;
+    }
+    coordinator_close(c);
+    free(c);
+    return result;
+}

@@ -1,0 +1,22 @@
+/* `ringmaster-agent coordinate`: sockets, timers, proofs and text around agent/rdzv.
+ *
+ * stdin: one JSON command a line from whoever started it (expect, act, interrupt); its end ends the program
+ * at once. stdout: one JSON event a line. The port serves agents (WebSocket) and GET /v1/status, /metrics and
+ * /healthz, on 127.0.0.1. */
+#ifndef RM_AGENT_COORDINATOR_H
+#define RM_AGENT_COORDINATOR_H
+
+#include <stdint.h>
+
+#include "agent/job_files.h"
+
+struct coordinator_options {
+    struct job_files *files; /* lives longer than the call */
+    int64_t term;            /* >= 1 */
+    int port;                /* 0: any free one */
+};
+
+/* Runs to its end; returns the exit code. A failure to start is -1 with *err. */
+int coordinator_run(const struct coordinator_options *options, struct error *err);
+
+#endif

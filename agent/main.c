@@ -1,0 +1,121 @@
+/* ringmaster-agent: one program for the two roles beside the trainer. See usage below. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/app.h"
+#include "agent/coordinator.h"
+#include "common/os/log.h"
+#include "common/os/orphan.h"
+
+static const char usage[] =
+    "usage: ringmaster-agent coordinate --job SPEC.json --key-file FILE --term N [--port N] [--parent PID]\n"
+    "       ringmaster-agent work --worker W --attempt A --coordinator HOST:PORT --job SPEC.json\n"
+    "                             --key-file FILE [--parent PID]\n"
+    "Both are started by `ringmaster run` and end when their standard input does.\n";
+
+struct arguments {
+    const char *job, *key_file, *coordinator;
+    long worker, attempt, term, port, parent; /* -1: not given */
+};
+
+static int number(const char *name, const char *text, long most, long *ret, struct error *err)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (!*text || *end || value < 0 || value > most)
+        return err_set(err, ERR_USAGE, "--%s wants a number from 0 to %ld, not \"%s\"", name, most, text);
+    *ret = value;
+    return 0;
+}
+
+static int arguments_read(struct arguments *out, int argc, char **argv, struct error *err)
+{
+    static const struct option options[] = {
+        {"job", required_argument, NULL, 'j'},
+        {"key-file", required_argument, NULL, 'k'},
+        {"coordinator", required_argument, NULL, 'c'},
+        {"worker", required_argument, NULL, 'w'},
+        {"attempt", required_argument, NULL, 'a'},
+        {"term", required_argument, NULL, 't'},
+        {"port", required_argument, NULL, 'p'},
+        {"parent", required_argument, NULL, 'o'},
+        {NULL, 0, NULL, 0},
+    };
+    *out = (struct arguments){.worker = -1, .attempt = -1, .term = -1, .port = 0, .parent = 0};
+    int c, result = 0;
+    while (result == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c == 'j')
+            out->job = optarg;
+        else if (c == 'k')
+            out->key_file = optarg;
+        else if (c == 'c')
+            out->coordinator = optarg;
+        else if (c == 'w')
+            result = number("worker", optarg, RM_WORKERS_MAX - 1, &out->worker, err);
+        else if (c == 'a')
+            result = number("attempt", optarg, 1 << 30, &out->attempt, err);
+        else if (c == 't')
+            result = number("term", optarg, 1 << 30, &out->term, err);
+        else if (c == 'p')
+            result = number("port", optarg, 65535, &out->port, err);
+        else if (c == 'o')
+            result = number("parent", optarg, 1L << 30, &out->parent, err);
+        else
+            result = err_set(err, ERR_USAGE, "%s", usage);
+    }
+    if (result == 0 && (optind != argc || !out->job || !out->key_file))
+        result = err_set(err, ERR_USAGE, "%s", usage);
+    return result;
+}
+
+static int coordinate(const struct arguments *arguments, struct job_files *files, struct error *err)
+{
+    log_name("coordinator");
+    if (arguments->term < 1)
+        return err_set(err, ERR_USAGE, "%s", usage);
+    return coordinator_run(
+        &(struct coordinator_options){.files = files, .term = arguments->term, .port = (int)arguments->port},
+        err);
+}
+
+static int work(const struct arguments *arguments, struct job_files *files, struct error *err)
+{
+    char name[32];
+    if (arguments->worker < 0 || arguments->attempt < 0 || !arguments->coordinator)
+        return err_set(err, ERR_USAGE, "%s", usage);
+    snprintf(name, sizeof name, "agent %ld", arguments->worker);
+    log_name(name);
+    return app_run(&(struct app_options){.files = files,
+                                         .worker = (int)arguments->worker,
+                                         .attempt = (int)arguments->attempt,
+                                         .coordinator = arguments->coordinator},
+                   err);
+}
+
+static int run(int argc, char **argv, struct error *err)
+{
+    struct arguments arguments;
+    struct job_files files;
+    bool coordinates = argc > 1 && !strcmp(argv[1], "coordinate");
+    if (!coordinates && (argc < 2 || strcmp(argv[1], "work") != 0))
+        return err_set(err, ERR_USAGE, "%s", usage);
+    if (arguments_read(&arguments, argc - 1, argv + 1, err) < 0 ||
+        orphan_guard((int)arguments.parent, err) < 0 ||
+        job_files_read(&files, arguments.job, arguments.key_file, err) < 0)
+        return -1;
+    int result = coordinates ? coordinate(&arguments, &files, err) : work(&arguments, &files, err);
+    job_files_clear(&files);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    struct error err = {0};
+    int code = run(argc, argv, &err);
+    if (code >= 0)
+        return code;
+    fprintf(stderr, "ringmaster-agent: %s\n", err.text);
+    return error_exit_code(err.code);
+}

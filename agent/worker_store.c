@@ -1,0 +1,328 @@
+#include "agent/worker_store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/os/clock.h"
+#include "common/os/log.h"
+#include "common/store/checkpoint.h"
+
+/* One piece of work; the background thread sees nothing else of the store but what never changes. */
+struct task {
+    struct worker_store *store;
+    struct task *next;
+    enum agent_action_kind kind;
+    struct message request, reply;
+    struct error err;
+    bool ok;
+    char fingerprint[RM_FINGERPRINT_MAX]; /* as known when it was asked for */
+    char data_sha256[RM_HASH_HEX];
+};
+
+struct worker_store {
+    struct loop *loop;
+    struct worker_store_options options;
+    struct model_layout layout;
+    char compared[MANIFEST_COMPARED_MAX];
+    char fingerprint[RM_FINGERPRINT_MAX];
+    char data_sha256[RM_HASH_HEX];
+    struct task *first, *last; /* first is under way where running is set */
+    bool running, ending;
+};
+
+int64_t worker_store_snapshot_bytes(const struct job_spec *spec)
+{
+    struct model_layout layout;
+    model_layout_init(&layout, &spec->model.shape);
+    return 3 * layout.parameters * (int64_t)sizeof(float);
+}
+
+/* Mapped only while it is worked on: Linux takes a process's memory apart before it closes its sockets, and
+ * an agent that maps a large state would be missed late. */
+static float *snapshot_map(const struct worker_store *store, struct error *err)
+{
+    size_t bytes = (size_t)worker_store_snapshot_bytes(store->options.spec);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, store->options.snapshot_fd, 0);
+    if (at != MAP_FAILED)
+        return at;
+    err_errno(err, ERR_MACHINE, "cannot map the snapshot");
+    return NULL;
+}
+
+static void snapshot_unmap(const struct worker_store *store, float *at)
+{
+    munmap(at, (size_t)worker_store_snapshot_bytes(store->options.spec));
+}
+
+static int list(struct task *task)
+{
+    struct checkpoint_list *found = calloc(1, sizeof *found);
+    if (!found)
+        return err_set(&task->err, ERR_MACHINE, "no memory to list checkpoints");
+    int result = checkpoint_list(task->store->options.spec->checkpoint.uri, found, &task->err);
+    struct msg_checkpoints *reply = &task->reply.checkpoints;
+    task->reply.type = MSG_CHECKPOINTS;
+    for (int i = 0; result == 0 && i < found->count; i++) {
+        struct msg_checkpoint *to = &reply->checkpoint[reply->count++];
+        to->step = found->entry[i].step;
+        to->final = found->entry[i].final;
+        memcpy(to->lineage, found->entry[i].lineage, sizeof to->lineage);
+        text_copy(to->fingerprint, sizeof to->fingerprint, found->entry[i].fingerprint);
+    }
+    free(found);
+    return result;
+}
+
+static void copy_k(int8_t *to, int *count, const struct manifest *manifest)
+{
+    *count = manifest->tensors;
+    for (int i = 0; i < manifest->tensors; i++)
+        to[i] = (int8_t)manifest->k[i];
+}
+
+static int load(struct task *task)
+{
+    struct worker_store *store = task->store;
+    const struct msg_state *wanted = &task->request.form.resume;
+    struct manifest *manifest = calloc(1, sizeof *manifest);
+    float *state = manifest ? snapshot_map(store, &task->err) : NULL;
+    int result = state ? checkpoint_load_state(store->options.spec->checkpoint.uri, wanted->step,
+                                               wanted->lineage, &store->layout, state, manifest, &task->err)
+                       : -1;
+    if (state)
+        snapshot_unmap(store, state);
+    else if (!manifest)
+        err_set(&task->err, ERR_MACHINE, "no memory to load a checkpoint");
+    if (result == 0) {
+        struct msg_loaded *reply = &task->reply.loaded;
+        task->reply.type = MSG_LOADED;
+        task->reply.generation = task->request.generation;
+        reply->state = *wanted;
+        reply->exact = manifest->exact;
+        copy_k(reply->k, &reply->tensors, manifest);
+    }
+    free(manifest);
+    return result;
+}
+
+static void piece_to_message(struct msg_piece *to, const struct manifest_piece *from)
+{
+    text_copy(to->file, sizeof to->file, from->file);
+    to->offset = from->offset;
+    to->bytes = from->bytes;
+    memcpy(to->sha256, from->sha256, sizeof to->sha256);
+}
+
+static int write_slice(struct task *task)
+{
+    struct worker_store *store = task->store;
+    const struct msg_snapshot *snapshot = &task->request.snapshot;
+    struct checkpoint_pieces pieces = {0};
+    float *state = snapshot_map(store, &task->err);
+    if (!state)
+        return -1;
+    struct checkpoint_slice slice = {.uri = store->options.spec->checkpoint.uri,
+                                     .step = snapshot->state.step,
+                                     .final = snapshot->final,
+                                     .lineage = snapshot->state.lineage,
+                                     .layout = &store->layout,
+                                     .state = state,
+                                     .part = snapshot->part,
+                                     .parts = snapshot->parts};
+    int result = checkpoint_write_slice(&slice, &pieces, &task->err);
+    snapshot_unmap(store, state);
+    struct msg_checkpointed *reply = &task->reply.checkpointed;
+    task->reply.type = MSG_CHECKPOINTED;
+    *reply = (struct msg_checkpointed){.step = snapshot->state.step,
+                                       .final = snapshot->final,
+                                       .exact = snapshot->exact,
+                                       .tensors = snapshot->tensors,
+                                       .part = snapshot->part,
+                                       .parts = snapshot->parts,
+                                       .count = pieces.count};
+    memcpy(reply->lineage, snapshot->state.lineage, sizeof reply->lineage);
+    memcpy(reply->k, snapshot->k, sizeof reply->k);
+    for (int i = 0; i < pieces.count; i++)
+        piece_to_message(&reply->piece[i], &pieces.piece[i]);
+    return result;
+}
+
+static void manifest_of(struct manifest *out, const struct task *task)
+{
+    const struct worker_store *store = task->store;
+    const struct msg_publish *publish = &task->request.publish;
+    *out = (struct manifest){.step = publish->step,
+                             .shape = store->layout.shape,
+                             .tensors = publish->tensors,
+                             .data = {.files = -1, .bytes = -1},
+                             .exact = publish->exact,
+                             .term = (uint64_t)task->request.generation.term,
+                             .generation = (uint64_t)task->request.generation.n};
+    memcpy(out->lineage, publish->lineage, sizeof out->lineage);
+    text_copy(out->compared, sizeof out->compared, store->compared);
+    text_copy(out->fingerprint, sizeof out->fingerprint, task->fingerprint);
+    text_copy(out->job, sizeof out->job, store->options.spec->name);
+    hex_decode(task->data_sha256, out->data.sha256, sizeof out->data.sha256);
+    for (int i = 0; i < publish->tensors; i++)
+        out->k[i] = publish->k[i];
+    for (int i = 0; i < publish->count && i < MANIFEST_PIECES_MAX; i++) {
+        struct manifest_piece *piece = &out->piece[out->pieces++];
+        text_copy(piece->file, sizeof piece->file, publish->piece[i].file);
+        piece->offset = publish->piece[i].offset;
+        piece->bytes = publish->piece[i].bytes;
+        memcpy(piece->sha256, publish->piece[i].sha256, sizeof piece->sha256);
+    }
+}
+
+static int publish(struct task *task)
+{
+    struct worker_store *store = task->store;
+    struct manifest *manifest = calloc(2, sizeof *manifest);
+    if (!manifest)
+        return err_set(&task->err, ERR_MACHINE, "no memory to publish a checkpoint");
+    rm_time begin = clock_now();
+    manifest_of(manifest, task);
+    struct checkpoint_publication publication = {.uri = store->options.spec->checkpoint.uri,
+                                                 .final = task->request.publish.final,
+                                                 .keep = store->options.spec->checkpoint.keep,
+                                                 .layout = &store->layout,
+                                                 .manifest = manifest};
+    int result = checkpoint_publish(&publication, manifest + 1, &task->err);
+    task->reply.type = MSG_PUBLISHED;
+    task->reply.generation = task->request.generation;
+    task->reply.published = (struct msg_published){.step = task->request.publish.step,
+                                                   .final = task->request.publish.final,
+                                                   .bytes = result ? 0 : manifest_bytes(manifest + 1),
+                                                   .took = clock_now() - begin};
+    free(manifest);
+    return result;
+}
+
+static void task_work(void *ctx)
+{
+    struct task *task = ctx;
+    int result = -1;
+    if (task->kind == AGENT_LIST)
+        result = list(task);
+    else if (task->kind == AGENT_LOAD)
+        result = load(task);
+    else if (task->kind == AGENT_WRITE)
+        result = write_slice(task);
+    else if (task->kind == AGENT_PUBLISH)
+        result = publish(task);
+    task->ok = result == 0;
+}
+
+static void task_start(struct worker_store *store);
+
+static void task_event(const struct task *task, struct agent_event *out)
+{
+    *out = (struct agent_event){.ok = task->ok, .message = task->ok ? &task->reply : NULL};
+    if (!task->ok)
+        text_copy(out->text, sizeof out->text, task->err.text);
+    if (task->kind == AGENT_LIST)
+        out->kind = AGENT_LISTED;
+    else if (task->kind == AGENT_LOAD) {
+        out->kind = AGENT_LOADED;
+        out->step = task->request.form.resume.step;
+    } else if (task->kind == AGENT_WRITE) {
+        out->kind = AGENT_WRITTEN;
+        out->step = task->request.snapshot.state.step;
+        out->final = task->request.snapshot.final;
+    } else {
+        out->kind = AGENT_PUBLISHED;
+        out->step = task->request.publish.step;
+        out->final = task->request.publish.final;
+    }
+}
+
+static void task_done(void *ctx)
+{
+    struct task *task = ctx;
+    struct worker_store *store = task->store;
+    store->running = false;
+    store->first = task->next;
+    if (!store->first)
+        store->last = NULL;
+    if (!store->ending) {
+        struct agent_event event;
+        task_event(task, &event);
+        if (!task->ok)
+            log_warn("checkpoint work failed", "why=\"%s\"", task->err.text);
+        task_start(store);
+        store->options.done(store->options.ctx, &event);
+    }
+    free(task);
+}
+
+static void task_start(struct worker_store *store)
+{
+    struct task *task = store->first;
+    if (!task || store->running)
+        return;
+    store->running = true;
+    if (loop_work(store->loop, task_work, task_done, task, &task->err) < 0)
+        task_done(task);
+}
+
+int worker_store_open(struct worker_store **ret, struct loop *loop,
+                      const struct worker_store_options *options, struct error *err)
+{
+    struct worker_store *store = calloc(1, sizeof *store);
+    if (!store)
+        return err_set(err, ERR_MACHINE, "no memory for checkpoints");
+    struct str compared = str_init(MANIFEST_COMPARED_MAX - 1);
+    *store = (struct worker_store){.loop = loop, .options = *options};
+    model_layout_init(&store->layout, &options->spec->model.shape);
+    job_spec_write_compared(options->spec, &compared);
+    text_copy(store->compared, sizeof store->compared, str_text(&compared));
+    str_clear(&compared);
+    *ret = store;
+    return 0;
+}
+
+void worker_store_ask(struct worker_store *store, enum agent_action_kind kind, const struct message *request)
+{
+    struct task *task = calloc(1, sizeof *task);
+    if (!task) {
+        log_warn("checkpoint work is dropped", "why=\"no memory\"");
+        return;
+    }
+    task->store = store;
+    task->kind = kind;
+    task->request = *request;
+    text_copy(task->fingerprint, sizeof task->fingerprint, store->fingerprint);
+    text_copy(task->data_sha256, sizeof task->data_sha256, store->data_sha256);
+    if (store->last)
+        store->last->next = task;
+    else
+        store->first = task;
+    store->last = task;
+    task_start(store);
+}
+
+void worker_store_know(struct worker_store *store, const struct msg_up *up)
+{
+    text_copy(store->fingerprint, sizeof store->fingerprint, up->fingerprint);
+    text_copy(store->data_sha256, sizeof store->data_sha256, up->data_sha256);
+}
+
+bool worker_store_idle(const struct worker_store *store)
+{
+    return !store->first;
+}
+
+void worker_store_free(struct worker_store *store)
+{
+    if (!store)
+        return;
+    store->ending = true;
+    while (store->running)
+        loop_turn(store->loop, true);
+    for (struct task *task = store->first, *next; task; task = next) {
+        next = task->next;
+        free(task);
+    }
+    free(store);
+}

@@ -1,0 +1,32 @@
+/* The agent's checkpoint work, off the loop: list, load, write a slice, publish. One after the other, in the
+ * order asked for, on a background thread each; the disk may take its time while the loop goes on. */
+#ifndef RM_AGENT_WORKER_STORE_H
+#define RM_AGENT_WORKER_STORE_H
+
+#include "agent/core/agent.h"
+#include "common/job/spec.h"
+#include "common/loop/loop.h"
+
+struct worker_store;
+
+struct worker_store_options {
+    const struct job_spec *spec; /* lives longer than the store */
+    int snapshot_fd;             /* params | m | v, fp32, of the spec's shape */
+    /* event: AGENT_LISTED, AGENT_LOADED, AGENT_WRITTEN or AGENT_PUBLISHED; borrowed for the call. */
+    void (*done)(void *ctx, const struct agent_event *event);
+    void *ctx;
+};
+
+int worker_store_open(struct worker_store **ret, struct loop *loop,
+                      const struct worker_store_options *options, struct error *err);
+/* kind: AGENT_LIST, AGENT_LOAD, AGENT_WRITE or AGENT_PUBLISH; request: the action's message. */
+void worker_store_ask(struct worker_store *store, enum agent_action_kind kind, const struct message *request);
+/* What the trainer said about itself and its data: written into manifests from now on. */
+void worker_store_know(struct worker_store *store, const struct msg_up *up);
+/* Bytes that the snapshot's memory file needs. */
+int64_t worker_store_snapshot_bytes(const struct job_spec *spec);
+bool worker_store_idle(const struct worker_store *store);
+/* What is asked for and not begun is dropped; comes after loop_run has returned. */
+void worker_store_free(struct worker_store *store);
+
+#endif

@@ -1,0 +1,170 @@
+#include "agent/worker_trainer.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "common/net/link.h"
+#include "common/os/config.h"
+#include "common/os/file.h"
+#include "common/os/log.h"
+
+struct worker_trainer {
+    struct loop *loop;
+    struct worker_trainer_options options;
+    char path[RM_URI_MAX];
+    struct loop_child *child; /* NULL: none, or it has exited */
+    struct link *link;        /* NULL: none, or it has closed */
+    bool up;                  /* from start until `ended` */
+    int code;
+    char how[96];
+    struct message *message; /* the one being read */
+    struct str text;         /* the one being written */
+};
+
+/* What it said last may still lie in the link when its exit is known, so both have to be through. */
+static void end_if_over(struct worker_trainer *t)
+{
+    if (!t->up || t->child || t->link)
+        return;
+    t->up = false;
+    t->options.ended(t->options.ctx, t->code, t->how);
+}
+
+static void trainer_exited(void *ctx, int code, int signo)
+{
+    struct worker_trainer *t = ctx;
+    loop_child_free(t->child);
+    t->child = NULL;
+    t->code = signo ? -1 : code;
+    if (signo)
+        snprintf(t->how, sizeof t->how, "killed by signal %d", signo);
+    else
+        snprintf(t->how, sizeof t->how, "exited with code %d", code);
+    end_if_over(t);
+}
+
+static void link_closed(void *ctx, const char *why)
+{
+    struct worker_trainer *t = ctx;
+    log_debug("the trainer's link is closed", "why=\"%s\"", why);
+    link_free(t->link);
+    t->link = NULL;
+    worker_trainer_kill(t); /* without its link it is of no use, whatever it still does */
+    end_if_over(t);
+}
+
+static void link_message(void *ctx, const char *text, size_t length)
+{
+    struct worker_trainer *t = ctx;
+    struct error err;
+    if (message_read(t->message, text, length, &err) < 0) {
+        log_warn("the trainer's message is refused", "why=\"%s\"", err.text);
+        worker_trainer_kill(t);
+        return;
+    }
+    t->options.message(t->options.ctx, t->message);
+}
+
+int worker_trainer_open(struct worker_trainer **ret, struct loop *loop,
+                        const struct worker_trainer_options *options, struct error *err)
+{
+    struct worker_trainer *t = calloc(1, sizeof *t);
+    struct message *message = calloc(1, sizeof *message);
+    if (!t || !message) {
+        free(t);
+        free(message);
+        return err_set(err, ERR_MACHINE, "no memory for a trainer");
+    }
+    *t = (struct worker_trainer){
+        .loop = loop, .options = *options, .message = message, .text = str_init(RM_FRAME_MAX)};
+    const char *given = config_get(CONFIG_TRAINER);
+    int found = given ? (text_copy(t->path, sizeof t->path, given) ? 0 : -1)
+                      : file_sibling("ringmaster-trainer", t->path, sizeof t->path, err);
+    if (found == 0 && access(t->path, X_OK) < 0)
+        found = err_errno(err, ERR_MACHINE, "the trainer program %s", t->path);
+    if (found < 0) {
+        worker_trainer_free(t);
+        return -1;
+    }
+    *ret = t;
+    return 0;
+}
+
+static int spawn(struct worker_trainer *t, int link_fd, struct error *err)
+{
+    char parent[16];
+    snprintf(parent, sizeof parent, "%d", (int)getpid());
+    const char *const args[] = {"ringmaster-trainer", "work", "--link-fd", "3",    "--state-fd", "4",
+                                "--snapshot-fd",      "5",    "--parent",  parent, NULL};
+    int fds[] = {-1, STDERR_FILENO, STDERR_FILENO, link_fd, t->options.state_fd, t->options.snapshot_fd};
+    struct loop_child_options child = {.path = t->path,
+                                       .args = args,
+                                       .fds = fds,
+                                       .fd_count = sizeof fds / sizeof *fds,
+                                       .exited = trainer_exited,
+                                       .ctx = t};
+    return loop_child_open(&t->child, t->loop, &child, err);
+}
+
+int worker_trainer_start(struct worker_trainer *t, struct error *err)
+{
+    int pair[2];
+    if (t->up)
+        return err_set(err, ERR_MACHINE, "a trainer is up already");
+    if (link_pair(pair, err) < 0)
+        return -1;
+    struct link_options link = {.fd = pair[0], .message = link_message, .closed = link_closed, .ctx = t};
+    if (link_open(&t->link, t->loop, &link, err) < 0) {
+        close(pair[0]);
+        close(pair[1]);
+        return -1;
+    }
+    int result = spawn(t, pair[1], err);
+    close(pair[1]);
+    if (result < 0) {
+        link_free(t->link);
+        t->link = NULL;
+        return -1;
+    }
+    t->up = true;
+    return 0;
+}
+
+bool worker_trainer_up(const struct worker_trainer *t)
+{
+    return t->up;
+}
+
+void worker_trainer_send(struct worker_trainer *t, const struct message *message)
+{
+    struct error err;
+    if (!t->link)
+        return;
+    str_reset(&t->text);
+    message_write(message, &t->text);
+    if (link_send(t->link, str_text(&t->text), t->text.length, &err) < 0) {
+        log_warn("the trainer can't be told", "message=%s why=\"%s\"", msg_type_name(message->type),
+                 err.text);
+        worker_trainer_kill(t);
+    }
+}
+
+void worker_trainer_kill(struct worker_trainer *t)
+{
+    if (t->child)
+        loop_child_kill(t->child, SIGKILL);
+}
+
+void worker_trainer_free(struct worker_trainer *t)
+{
+    if (!t)
+        return;
+    worker_trainer_kill(t);
+    loop_child_free(t->child);
+    link_free(t->link);
+    str_clear(&t->text);
+    free(t->message);
+    free(t);
+}
