@@ -297,10 +297,11 @@ Test(ws, garbage_and_too_many_strangers_hurt_nobody)
     desk_open(&d, 4);
     dial(&d);
     until(&d, "client opened");
+    static const char garbage[] = "\x16\x03\x01 no http at all\r\n\r\n";
     int strangers[8];
     for (int i = 0; i < 8; i++) {
         strangers[i] = dial_raw(&d);
-        send(strangers[i], "\x16\x03\x01 no http at all\r\n\r\n", 24, MSG_NOSIGNAL);
+        send(strangers[i], garbage, sizeof garbage - 1, MSG_NOSIGNAL);
         loop_turn(d.loop, false);
     }
     ws_send(d.client, "still here", 10);

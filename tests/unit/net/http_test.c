@@ -1,0 +1,112 @@
+#include "common/net/http.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/net/ws.h"
+
+/* A server of ours answers; both sides share one loop. */
+struct desk {
+    struct loop *loop;
+    struct ws *ws;
+    struct http *http;
+    int status, answers;
+    char body[256], why[256], url[128];
+};
+
+static int answer(void *ctx, const char *path, struct str *body, const char **type)
+{
+    (void)ctx;
+    *type = "text/plain";
+    if (!strcmp(path, "/large"))
+        for (int i = 0; i < 1000; i++)
+            str_adds(body, "0123456789");
+    else
+        str_addf(body, "you asked for %s", path);
+    return strcmp(path, "/gone") ? 200 : 410;
+}
+
+static void done(void *ctx, int status, const char *body, size_t length, const char *why)
+{
+    struct desk *d = ctx;
+    d->status = status;
+    text_copy(d->body, sizeof d->body, body);
+    text_copy(d->why, sizeof d->why, why);
+    cr_assert_eq(strlen(body), length);
+    if (++d->answers)
+        loop_stop(d->loop);
+}
+
+static void desk_open(struct desk *d)
+{
+    struct error err;
+    *d = (struct desk){0};
+    struct ws_options options = {.address = "127.0.0.1", .connections_max = 8, .get = answer, .ctx = d};
+    cr_assert_eq(loop_open(&d->loop, &err), 0);
+    cr_assert_eq(ws_open(&d->ws, d->loop, &options, &err), 0, "%s", err.text);
+    cr_assert_eq(http_open(&d->http, d->loop, &err), 0, "%s", err.text);
+}
+
+static void ask(struct desk *d, const char *path, rm_time within)
+{
+    snprintf(d->url, sizeof d->url, "http://127.0.0.1:%d%s", ws_port(d->ws), path);
+    struct http_get get = {.url = d->url, .within = within, .body_max = 1000, .done = done, .ctx = d};
+    cr_assert_eq(http_get(d->http, &get, NULL), 0);
+}
+
+static void desk_close(struct desk *d)
+{
+    http_free(d->http);
+    ws_free(d->ws);
+    loop_free(d->loop);
+}
+
+Test(http, an_answer_comes_with_its_status)
+{
+    struct desk d;
+    desk_open(&d);
+    ask(&d, "/v1/status", 20 * RM_S);
+    loop_run(d.loop);
+    cr_assert_eq(d.status, 200, "%s", d.why);
+    cr_assert_str_eq(d.body, "you asked for /v1/status");
+    ask(&d, "/gone", 20 * RM_S);
+    loop_run(d.loop);
+    cr_assert_eq(d.status, 410);
+    desk_close(&d);
+}
+
+Test(http, an_answer_over_the_limit_is_an_error)
+{
+    struct desk d;
+    desk_open(&d);
+    ask(&d, "/large", 20 * RM_S);
+    loop_run(d.loop);
+    cr_assert_eq(d.status, 0);
+    cr_assert_neq(d.why[0], 0);
+    desk_close(&d);
+}
+
+Test(http, nobody_there_is_told_in_words)
+{
+    struct desk d;
+    desk_open(&d);
+    struct http_get get = {
+        .url = "http://127.0.0.1:1/", .within = 20 * RM_S, .body_max = 10, .done = done, .ctx = &d};
+    cr_assert_eq(http_get(d.http, &get, NULL), 0);
+    loop_run(d.loop);
+    cr_assert_eq(d.status, 0);
+    cr_assert(strstr(d.why, "connect"), "%s", d.why);
+    desk_close(&d);
+}
+
+Test(http, what_is_under_way_may_be_given_up)
+{
+    struct desk d;
+    desk_open(&d);
+    ask(&d, "/a", 20 * RM_S);
+    ask(&d, "/b", 20 * RM_S);
+    loop_turn(d.loop, true);
+    desk_close(&d);
+    cr_assert_leq(d.answers, 2);
+}
