@@ -62,18 +62,19 @@ BODY uint32_t add_fixed_from(const struct kernel_lane_args *a, int i, uint32_t m
 
 /* cvtps gives 0x80000000 for all that int32 cannot hold: inverted where x is large, cleared where it is
  * NaN. */
-static uint32_t add_fixed_sse2(const struct kernel_lane_args *a)
+static uint32_t add_fixed_sse2(const struct kernel_lane_args *in)
 {
-    const __m128 scale = _mm_set1_ps(a->scale), limit = _mm_set1_ps(0x1p31f);
+    const struct kernel_lane_args a = *in;
+    const __m128 scale = _mm_set1_ps(a.scale), limit = _mm_set1_ps(0x1p31f);
     const __m128i mask = _mm_set1_epi32((int)magnitude);
     __m128i max = _mm_setzero_si128();
     int i = 0;
-    for (; i + 4 <= a->count; i += 4) {
-        __m128 g = _mm_loadu_ps(a->grads + i), x = _mm_mul_ps(g, scale);
-        __m128i *out = (__m128i *)(a->words + i);
+    for (; i + 4 <= a.count; i += 4) {
+        __m128 g = _mm_loadu_ps(a.grads + i), x = _mm_mul_ps(g, scale);
+        __m128i *out = (__m128i *)(a.words + i);
         __m128i q = _mm_xor_si128(_mm_cvtps_epi32(x), _mm_castps_si128(_mm_cmpge_ps(x, limit)));
         q = _mm_andnot_si128(_mm_castps_si128(_mm_cmpunord_ps(x, x)), q);
-        _mm_storeu_si128(out, a->store ? q : _mm_add_epi32(_mm_loadu_si128(out), q));
+        _mm_storeu_si128(out, a.store ? q : _mm_add_epi32(_mm_loadu_si128(out), q));
         __m128i size = _mm_and_si128(_mm_castps_si128(g), mask);
         __m128i more = _mm_cmpgt_epi32(size, max);
         max = _mm_or_si128(_mm_and_si128(more, size), _mm_andnot_si128(more, max));
@@ -82,61 +83,63 @@ static uint32_t add_fixed_sse2(const struct kernel_lane_args *a)
     _mm_storeu_si128((__m128i *)part, max);
     for (int j = 0; j < 4; j++)
         all = larger(all, part[j]);
-    return add_fixed_from(a, i, all);
+    return add_fixed_from(&a, i, all);
 }
 
-FOR_AVX2 static uint32_t add_fixed_avx2(const struct kernel_lane_args *a)
+FOR_AVX2 static uint32_t add_fixed_avx2(const struct kernel_lane_args *in)
 {
-    const __m256 scale = _mm256_set1_ps(a->scale), limit = _mm256_set1_ps(0x1p31f);
+    const struct kernel_lane_args a = *in;
+    const __m256 scale = _mm256_set1_ps(a.scale), limit = _mm256_set1_ps(0x1p31f);
     const __m256i mask = _mm256_set1_epi32((int)magnitude);
     __m256i max = _mm256_setzero_si256();
     int i = 0;
-    for (; i + 8 <= a->count; i += 8) {
-        __m256 g = _mm256_loadu_ps(a->grads + i), x = _mm256_mul_ps(g, scale);
-        __m256i *out = (__m256i *)(a->words + i);
+    for (; i + 8 <= a.count; i += 8) {
+        __m256 g = _mm256_loadu_ps(a.grads + i), x = _mm256_mul_ps(g, scale);
+        __m256i *out = (__m256i *)(a.words + i);
         __m256 large = _mm256_cmp_ps(x, limit, _CMP_GE_OQ), nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
         __m256i q = _mm256_xor_si256(_mm256_cvtps_epi32(x), _mm256_castps_si256(large));
         q = _mm256_andnot_si256(_mm256_castps_si256(nan), q);
-        _mm256_storeu_si256(out, a->store ? q : _mm256_add_epi32(_mm256_loadu_si256(out), q));
+        _mm256_storeu_si256(out, a.store ? q : _mm256_add_epi32(_mm256_loadu_si256(out), q));
         max = _mm256_max_epi32(max, _mm256_and_si256(_mm256_castps_si256(g), mask));
     }
     uint32_t part[8], all = 0;
     _mm256_storeu_si256((__m256i *)part, max);
     for (int j = 0; j < 8; j++)
         all = larger(all, part[j]);
-    return add_fixed_from(a, i, all);
+    return add_fixed_from(&a, i, all);
 }
 
-FOR_AVX512 static uint32_t add_fixed_avx512(const struct kernel_lane_args *a)
+FOR_AVX512 static uint32_t add_fixed_avx512(const struct kernel_lane_args *in)
 {
-    const __m512 scale = _mm512_set1_ps(a->scale), limit = _mm512_set1_ps(0x1p31f);
+    const struct kernel_lane_args a = *in;
+    const __m512 scale = _mm512_set1_ps(a.scale), limit = _mm512_set1_ps(0x1p31f);
     const __m512i mask = _mm512_set1_epi32((int)magnitude), top = _mm512_set1_epi32(INT32_MAX);
     __m512i max = _mm512_setzero_si512();
     int i = 0;
-    for (; i + 16 <= a->count; i += 16) {
-        __m512 g = _mm512_loadu_ps(a->grads + i), x = _mm512_mul_ps(g, scale);
-        uint32_t *out = a->words + i;
+    for (; i + 16 <= a.count; i += 16) {
+        __m512 g = _mm512_loadu_ps(a.grads + i), x = _mm512_mul_ps(g, scale);
+        uint32_t *out = a.words + i;
         __m512i q =
             _mm512_mask_mov_epi32(_mm512_cvtps_epi32(x), _mm512_cmp_ps_mask(x, limit, _CMP_GE_OQ), top);
         q = _mm512_maskz_mov_epi32(_mm512_cmp_ps_mask(x, x, _CMP_ORD_Q), q);
-        _mm512_storeu_si512(out, a->store ? q : _mm512_add_epi32(_mm512_loadu_si512(out), q));
+        _mm512_storeu_si512(out, a.store ? q : _mm512_add_epi32(_mm512_loadu_si512(out), q));
         max = _mm512_max_epi32(max, _mm512_and_si512(_mm512_castps_si512(g), mask));
     }
-    return add_fixed_from(a, i, (uint32_t)_mm512_reduce_max_epi32(max));
+    return add_fixed_from(&a, i, (uint32_t)_mm512_reduce_max_epi32(max));
 }
 
 /* ---- a lane's gradient added as it is ---- */
 
-BODY uint32_t add_float_body(const struct kernel_lane_args *a)
+BODY uint32_t add_float_body(const struct kernel_lane_args *in)
 {
-    const float *restrict grads = a->grads;
-    uint32_t *restrict words = a->words;
-    const float scale = a->scale;
-    const uint32_t keep = a->store ? 0 : UINT32_MAX;
+    const struct kernel_lane_args a = *in; /* a copy: stores to words may not change it */
+    const float *restrict grads = a.grads;
+    uint32_t *restrict words = a.words;
+    const uint32_t keep = a.store ? 0 : UINT32_MAX;
     int32_t max = 0;
-    for (int i = 0; i < a->count; i++) {
+    for (int i = 0; i < a.count; i++) {
         int32_t size = (int32_t)(bits_of(grads[i]) & magnitude);
-        words[i] = bits_of(float_of(words[i] & keep) + grads[i] * scale);
+        words[i] = bits_of(float_of(words[i] & keep) + grads[i] * a.scale);
         max = max > size ? max : size;
     }
     return (uint32_t)max;

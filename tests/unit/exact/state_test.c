@@ -90,6 +90,34 @@ Test(state, a_gradient_that_outgrows_its_headroom_costs_one_pass_and_no_bit)
     }
 }
 
+static int64_t spike_at;
+
+static void spike(int64_t step, int lane, float *grads, float *loss)
+{
+    (void)loss;
+    if (step == 2 && lane == 1)
+        grads[spike_at] = -1e4f;
+}
+
+Test(state, the_largest_element_counts_wherever_in_its_tensor_it_lies)
+{
+    const struct model_layout *layout = case_layout();
+    int wte = model_layout_find(layout, "wte.weight");
+    const struct model_tensor *t = &layout->tensor[wte];
+    struct verdict v;
+    struct ring r;
+    ring_open(&r, 2, false, 2);
+    r.meddle = spike;
+    ring_step(&r, 0);
+    for (spike_at = t->first; spike_at < t->first + t->count; spike_at += t->count / 5) {
+        ring_pass(&r, NULL, &v);
+        cr_assert_eq(v.kind, VERDICT_RESCALE);
+        cr_assert_eq(v.rescaled, 1);
+        cr_assert_eq(v.k[wte], verdict_k_for(1e4 / CASE_LANES, CASE_LANES, 0), "element %d", (int)spike_at);
+    }
+    ring_close(&r);
+}
+
 static void poison(int64_t step, int lane, float *grads, float *loss)
 {
     (void)loss;
