@@ -168,8 +168,8 @@ static void refuse_coordinator(struct app *app)
 static void conn_message(void *ctx, struct ws_conn *conn, const char *frame, size_t length)
 {
     struct app *app = ctx;
-    const char *text;
-    size_t text_length;
+    const char *text = NULL;
+    size_t text_length = 0;
     struct error err;
     if (conn != app->conn || app->ending || app->stage == STAGE_NONE)
         return;

@@ -225,8 +225,8 @@ static void conn_opened(void *ctx, struct ws_conn *conn)
 static int hello_verify(struct coordinator *c, struct peer *peer, const char *frame, size_t length,
                         struct error *err)
 {
-    const char *text;
-    size_t text_length;
+    const char *text = NULL;
+    size_t text_length = 0;
     uint8_t proof[RM_HASH_BYTES];
     const struct msg_hello *hello = &c->message->hello;
     if (session_peek(frame, length, &text, &text_length, err) < 0 ||
@@ -249,8 +249,8 @@ static int hello_verify(struct coordinator *c, struct peer *peer, const char *fr
 static int message_open(struct coordinator *c, struct peer *peer, const char *frame, size_t length,
                         struct error *err)
 {
-    const char *text;
-    size_t text_length;
+    const char *text = NULL;
+    size_t text_length = 0;
     if (!peer->known)
         return hello_verify(c, peer, frame, length, err);
     if (session_open(&peer->session, frame, length, &text, &text_length, err) < 0)

@@ -60,8 +60,8 @@ int session_open(struct session *session, const char *frame, size_t length, cons
 {
     uint8_t said[RM_HASH_BYTES], seal[RM_HASH_BYTES];
     char hex[SEAL_CHARS + 1];
-    const char *text;
-    size_t text_length;
+    const char *text = NULL;
+    size_t text_length = 0;
     if (session_peek(frame, length, &text, &text_length, err) < 0)
         return -1;
     memcpy(hex, frame, SEAL_CHARS);
