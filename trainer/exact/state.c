@@ -128,7 +128,9 @@ static int lay_out(struct state *s, int fd, const struct parts *p, struct error 
 {
     if (ftruncate(fd, 0) < 0 || ftruncate(fd, (off_t)p->size) < 0)
         return err_errno(err, ERR_MACHINE, "size the training state (%zu MiB)", p->size >> 20);
-    int code = posix_fallocate(fd, 0, (off_t)p->slot);
+    int code;
+    while ((code = posix_fallocate(fd, 0, (off_t)p->slot)) == EINTR)
+        continue;
     if (code) {
         errno = code;
         return err_errno(err, ERR_MACHINE, "take memory for the training state (%zu MiB)", p->slot >> 20);
