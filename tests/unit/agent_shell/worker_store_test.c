@@ -1,0 +1,211 @@
+#include "agent/worker_store.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/os/file.h"
+
+enum { EVENTS_MAX = 8 };
+
+struct desk {
+    struct loop *loop;
+    struct worker_store *store;
+    struct job_spec spec;
+    char folder[64];
+    int snapshot_fd;
+    float *snapshot;
+    int64_t floats;
+    int count, wanted;
+    struct agent_event event[EVENTS_MAX];
+    struct message message[EVENTS_MAX]; /* what event[i].message pointed at */
+};
+
+static const uint8_t lineage[RM_HASH_BYTES] = {1, 2, 3};
+
+static void done(void *ctx, const struct agent_event *event)
+{
+    struct desk *d = ctx;
+    cr_assert_lt(d->count, EVENTS_MAX);
+    d->event[d->count] = *event;
+    if (event->message)
+        d->message[d->count] = *event->message;
+    if (++d->count == d->wanted)
+        loop_stop(d->loop);
+}
+
+static void fill(struct desk *d, float by)
+{
+    for (int64_t i = 0; i < d->floats; i++)
+        d->snapshot[i] = (float)i * by;
+}
+
+static struct desk *desk_open(void)
+{
+    struct desk *d = calloc(1, sizeof *d);
+    struct error err;
+    text_copy(d->folder, sizeof d->folder, "/tmp/rm-store-XXXXXX");
+    cr_assert_not_null(mkdtemp(d->folder));
+    d->spec.model.shape =
+        (struct model_shape){.layers = 1, .heads = 1, .width = 4, .context = 4, .vocabulary = 256};
+    text_copy(d->spec.name, sizeof d->spec.name, "tiny");
+    snprintf(d->spec.checkpoint.uri, sizeof d->spec.checkpoint.uri, "file://%s", d->folder);
+    d->spec.checkpoint.keep = 3;
+    d->floats = worker_store_snapshot_bytes(&d->spec) / (int64_t)sizeof(float);
+    cr_assert_eq(file_memory(&d->snapshot_fd, "snapshot", (uint64_t)d->floats * sizeof(float), &err), 0);
+    d->snapshot =
+        mmap(NULL, (size_t)d->floats * sizeof(float), PROT_READ | PROT_WRITE, MAP_SHARED, d->snapshot_fd, 0);
+    cr_assert_neq(d->snapshot, MAP_FAILED);
+    cr_assert_eq(loop_open(&d->loop, &err), 0);
+    struct worker_store_options options = {
+        .spec = &d->spec, .snapshot_fd = d->snapshot_fd, .done = done, .ctx = d};
+    cr_assert_eq(worker_store_open(&d->store, d->loop, &options, &err), 0);
+    struct msg_up up = {.fingerprint = "the numerics of this machine"};
+    memset(up.data_sha256, 'a', RM_HASH_HEX - 1);
+    worker_store_know(d->store, &up);
+    fill(d, 0.5f);
+    return d;
+}
+
+static void desk_close(struct desk *d)
+{
+    char command[128];
+    worker_store_free(d->store);
+    loop_free(d->loop);
+    munmap(d->snapshot, (size_t)d->floats * sizeof(float));
+    close(d->snapshot_fd);
+    snprintf(command, sizeof command, "rm -r %s", d->folder);
+    cr_assert_eq(system(command), 0);
+    free(d);
+}
+
+static struct message *blank(enum msg_type type)
+{
+    struct message *message = calloc(1, sizeof *message);
+    message->type = type;
+    message->generation = (struct msg_generation){.term = 1, .n = 2};
+    return message;
+}
+
+/* Asks and waits for this many answers since the desk was opened. */
+static void ask(struct desk *d, enum agent_action_kind kind, struct message *request)
+{
+    worker_store_ask(d->store, kind, request);
+    free(request);
+}
+
+static void wait_for(struct desk *d, int answers)
+{
+    d->wanted = answers;
+    if (d->count < answers)
+        loop_run(d->loop);
+    cr_assert_eq(d->count, answers);
+}
+
+static void ask_write(struct desk *d, int64_t step, int part, int parts)
+{
+    struct message *request = blank(MSG_SNAPSHOT);
+    struct model_layout layout;
+    model_layout_init(&layout, &d->spec.model.shape);
+    request->snapshot.state = (struct msg_state){.held = true, .step = step};
+    memcpy(request->snapshot.state.lineage, lineage, sizeof lineage);
+    request->snapshot.part = part;
+    request->snapshot.parts = parts;
+    request->snapshot.tensors = layout.tensors;
+    request->snapshot.exact = true;
+    for (int i = 0; i < layout.tensors; i++)
+        request->snapshot.k[i] = (int8_t)(20 - i);
+    ask(d, AGENT_WRITE, request);
+}
+
+/* Publishes what the answers from `first` on have written. */
+static void ask_publish(struct desk *d, int64_t step, int first, int parts)
+{
+    struct message *request = blank(MSG_PUBLISH);
+    struct msg_publish *publish = &request->publish;
+    const struct msg_checkpointed *written = &d->message[first].checkpointed;
+    publish->step = step;
+    publish->exact = true;
+    memcpy(publish->lineage, lineage, sizeof lineage);
+    publish->tensors = written->tensors;
+    memcpy(publish->k, written->k, sizeof publish->k);
+    for (int part = 0; part < parts; part++) {
+        const struct msg_checkpointed *slice = &d->message[first + part].checkpointed;
+        for (int i = 0; i < slice->count; i++)
+            publish->piece[publish->count++] = slice->piece[i];
+    }
+    ask(d, AGENT_PUBLISH, request);
+}
+
+static void ask_load(struct desk *d, int64_t step)
+{
+    struct message *request = blank(MSG_FORM);
+    request->form.resume = (struct msg_state){.held = true, .step = step};
+    memcpy(request->form.resume.lineage, lineage, sizeof lineage);
+    ask(d, AGENT_LOAD, request);
+}
+
+Test(worker_store, what_two_workers_write_is_published_listed_and_loaded)
+{
+    struct desk *d = desk_open();
+    ask_write(d, 7, 0, 2);
+    ask_write(d, 7, 1, 2);
+    wait_for(d, 2);
+    cr_assert(d->event[0].kind == AGENT_WRITTEN && d->event[0].ok, "%s", d->event[0].text);
+    cr_assert(d->event[1].kind == AGENT_WRITTEN && d->event[1].ok, "%s", d->event[1].text);
+    cr_assert_eq(d->message[1].checkpointed.part, 1);
+    ask_publish(d, 7, 0, 2);
+    ask(d, AGENT_LIST, blank(MSG_LIST));
+    wait_for(d, 4);
+    cr_assert(d->event[2].kind == AGENT_PUBLISHED && d->event[2].ok, "%s", d->event[2].text);
+    cr_assert_gt(d->message[2].published.bytes, d->floats * 4);
+    cr_assert(d->event[3].kind == AGENT_LISTED && d->event[3].ok, "%s", d->event[3].text);
+    cr_assert_eq(d->message[3].checkpoints.count, 1);
+    cr_assert_eq(d->message[3].checkpoints.checkpoint[0].step, 7);
+    cr_assert_str_eq(d->message[3].checkpoints.checkpoint[0].fingerprint, "the numerics of this machine");
+
+    fill(d, 0);
+    ask_load(d, 7);
+    wait_for(d, 5);
+    cr_assert(d->event[4].kind == AGENT_LOADED && d->event[4].ok, "%s", d->event[4].text);
+    cr_assert_eq(d->message[4].loaded.state.step, 7);
+    cr_assert_eq(d->message[4].loaded.k[3], 17);
+    cr_assert(d->message[4].loaded.exact);
+    for (int64_t i = 0; i < d->floats; i++)
+        cr_assert_eq(d->snapshot[i], (float)i * 0.5f);
+    desk_close(d);
+}
+
+Test(worker_store, a_checkpoint_that_is_not_there_is_a_failure_with_its_step)
+{
+    struct desk *d = desk_open();
+    ask_load(d, 9);
+    wait_for(d, 1);
+    cr_assert_eq(d->event[0].kind, AGENT_LOADED);
+    cr_assert_not(d->event[0].ok);
+    cr_assert_eq(d->event[0].step, 9);
+    cr_assert_neq(d->event[0].text[0], 0);
+    desk_close(d);
+}
+
+Test(worker_store, an_empty_folder_lists_nothing)
+{
+    struct desk *d = desk_open();
+    ask(d, AGENT_LIST, blank(MSG_LIST));
+    wait_for(d, 1);
+    cr_assert(d->event[0].ok, "%s", d->event[0].text);
+    cr_assert_eq(d->message[0].checkpoints.count, 0);
+    desk_close(d);
+}
+
+Test(worker_store, ending_waits_for_what_is_under_way_and_drops_the_rest)
+{
+    struct desk *d = desk_open();
+    for (int i = 0; i < 4; i++)
+        ask_write(d, 7, i, 4);
+    cr_assert_not(worker_store_idle(d->store));
+    desk_close(d); /* the sanitizers' build would see a task that is left or used too late */
+}
