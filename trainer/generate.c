@@ -1,0 +1,194 @@
+#include "trainer/generate.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/prng.h"
+#include "common/os/config.h"
+#include "common/store/model_folder.h"
+#include "trainer/model/gpt.h"
+#include "trainer/model/sample.h"
+#include "trainer/text_out.h"
+
+enum {
+    BYTES = 256, /* tokens that are bytes */
+    TOKENS_MAX = 1 << 20,
+    TEXT_MAX = 64, /* bytes that one token can add to the text */
+};
+
+static const uint64_t stream = 0x67656E6572617465; /* "generate": apart from all other uses of a seed */
+
+struct wish {
+    const char *folder, *prompt;
+    long tokens;
+    uint64_t seed;
+    double temperature;
+};
+
+struct writer {
+    struct model_layout layout;
+    struct pool *pool;
+    struct gpt *gpt;
+    float *params, *logits;
+    int32_t *tokens; /* prompt and text so far */
+    int64_t count;
+    char folder[RM_URI_MAX];
+};
+
+static int need_number(const char *name, const char *text, double lowest, double highest, double *ret,
+                       struct error *err)
+{
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (errno || end == text || *end || !(value >= lowest && value <= highest))
+        return err_set(err, ERR_USAGE, "generate: %s is %s, but must be a number from %g to %g", name, text,
+                       lowest, highest);
+    *ret = value;
+    return 0;
+}
+
+static int take_option(struct wish *wish, const char *name, const char *value, struct error *err)
+{
+    double number = 0;
+    if (!strcmp(name, "--prompt")) {
+        wish->prompt = value;
+        return 0;
+    }
+    if (!strcmp(name, "--temperature"))
+        return need_number(name, value, 0, 100, &wish->temperature, err);
+    if (strcmp(name, "--tokens") != 0 && strcmp(name, "--seed") != 0)
+        return err_set(err, ERR_USAGE, "generate: option %s is not known", name);
+    bool is_seed = !strcmp(name, "--seed");
+    if (need_number(name, value, is_seed ? 0 : 1, is_seed ? 0x1p53 : TOKENS_MAX, &number, err) < 0)
+        return -1;
+    if (number != floor(number))
+        return err_set(err, ERR_USAGE, "generate: %s is %s, but must be a whole number", name, value);
+    if (is_seed)
+        wish->seed = (uint64_t)number;
+    else
+        wish->tokens = (long)number;
+    return 0;
+}
+
+static int read_arguments(struct wish *wish, int argc, char **argv, struct error *err)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--", 2) != 0 && !wish->folder) {
+            wish->folder = argv[i];
+            continue;
+        }
+        if (i + 1 == argc)
+            return err_set(err, ERR_USAGE, "generate: %s: a value is missing, or there are two folders",
+                           argv[i]);
+        if (take_option(wish, argv[i], argv[i + 1], err) < 0)
+            return -1;
+        i++;
+    }
+    if (!wish->folder)
+        return err_set(err, ERR_USAGE,
+                       "generate: which folder? A checkpoint with config.json and model.safetensors");
+    return 0;
+}
+
+/* The folder itself, or its `final` where a job's checkpoint folder was named. */
+static void find_folder(struct writer *w, const char *named)
+{
+    char probe[RM_URI_MAX];
+    const char *path = !strncmp(named, "file://", 7) ? named + 7 : named;
+    snprintf(probe, sizeof probe, "%s/config.json", path);
+    bool is_model = access(probe, F_OK) == 0;
+    snprintf(probe, sizeof probe, "%s/final/config.json", path);
+    bool has_final = access(probe, F_OK) == 0;
+    snprintf(w->folder, sizeof w->folder, "%s%s", path, !is_model && has_final ? "/final" : "");
+}
+
+static int open_threads(struct pool **ret, struct error *err)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return pool_open(ret, cores < 1 ? 1 : (int)cores, err);
+}
+
+static int load(struct writer *w, const struct wish *wish, struct error *err)
+{
+    struct model_shape shape;
+    const char *isa = config_get(CONFIG_TRAINER_ISA);
+    find_folder(w, wish->folder);
+    if (model_folder_shape(w->folder, &shape, err) < 0)
+        return -1;
+    if (shape.vocabulary < BYTES)
+        return err_set(err, ERR_DATA, "%s: its vocabulary of %d is no vocabulary of bytes", w->folder,
+                       shape.vocabulary);
+    model_layout_init(&w->layout, &shape);
+    w->params = malloc((size_t)w->layout.parameters * sizeof *w->params);
+    w->logits = malloc((size_t)shape.vocabulary * sizeof *w->logits);
+    w->tokens = calloc(strlen(wish->prompt) + 1 + (size_t)wish->tokens, sizeof *w->tokens);
+    if (!w->params || !w->logits || !w->tokens)
+        return err_set(err, ERR_MACHINE, "%s: no memory for its %lld parameters", w->folder,
+                       (long long)w->layout.parameters);
+    if (model_folder_load(w->folder, &w->layout, w->params, err) < 0 || open_threads(&w->pool, err) < 0)
+        return -1;
+    return gpt_open(&w->gpt, &w->layout, 1, w->pool, isa ? isa : "Auto", err);
+}
+
+static void writer_clear(struct writer *w)
+{
+    gpt_free(w->gpt);
+    pool_free(w->pool);
+    free(w->params);
+    free(w->logits);
+    free(w->tokens);
+}
+
+static int32_t next_token(struct writer *w, const struct wish *wish)
+{
+    int64_t context = w->layout.shape.context;
+    int64_t length = w->count < context ? w->count : context;
+    gpt_next_logits(w->gpt, w->params, w->tokens + w->count - length, (int)length, w->logits);
+    struct philox_block random = philox4x32(wish->seed, (uint64_t)w->count, stream);
+    return sample_token(w->logits, BYTES, (float)wish->temperature, random.word[0] * 0x1p-32);
+}
+
+static void say(struct str *text)
+{
+    fwrite(str_text(text), 1, text->length, stdout);
+    fflush(stdout);
+    str_reset(text);
+}
+
+static void write_text(struct writer *w, const struct wish *wish)
+{
+    struct str text = str_init(TEXT_MAX);
+    struct text_out characters = {0};
+    const char *start = *wish->prompt ? wish->prompt : "\n"; /* something must come before the first token */
+    for (const char *p = start; *p; p++)
+        w->tokens[w->count++] = (unsigned char)*p;
+    fputs(wish->prompt, stdout);
+    for (long i = 0; i < wish->tokens; i++) {
+        int32_t token = next_token(w, wish);
+        w->tokens[w->count++] = token;
+        text_out_add(&characters, (unsigned char)token, &text);
+        say(&text);
+    }
+    text_out_end(&characters, &text);
+    str_adds(&text, "\n");
+    say(&text);
+    str_clear(&text);
+}
+
+int generate_main(int argc, char **argv)
+{
+    struct wish wish = {.prompt = "", .tokens = 200, .seed = 1, .temperature = 0.8};
+    struct writer w = {0};
+    struct error err = {0};
+    if (read_arguments(&wish, argc, argv, &err) == 0 && load(&w, &wish, &err) == 0)
+        write_text(&w, &wish);
+    if (err.code)
+        fprintf(stderr, "ringmaster-trainer: %s\n", err.text);
+    writer_clear(&w);
+    return err.code ? error_exit_code(err.code) : 0;
+}

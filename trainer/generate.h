@@ -1,0 +1,10 @@
+/* `ringmaster-trainer generate FOLDER --prompt TEXT --tokens N [--seed N] [--temperature X]`: the prompt and
+ * what the model makes of it, on stdout. Tokens are bytes; of a larger vocabulary only the first 256 are
+ * drawn. FOLDER holds config.json and model.safetensors, or has such a folder as its `final`. */
+#ifndef RM_TRAINER_GENERATE_H
+#define RM_TRAINER_GENERATE_H
+
+/* argv[0] is "generate". Returns the exit code: 0, 2 (usage), 3 (the folder), 4. */
+int generate_main(int argc, char **argv);
+
+#endif
