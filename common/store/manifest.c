@@ -1,5 +1,6 @@
 #include "common/store/manifest.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,6 @@
 #include "common/wire/json.h"
 
 #define CREATED_BY "ringmaster 0.1"
-#define SELF_HASH  "manifestSha256"
 
 enum {
     KEYS = 15, /* of the top object */
@@ -90,12 +90,19 @@ static struct js *k_json(const struct manifest *m)
     return k;
 }
 
-static void hash_object(const struct js *object, uint8_t out[RM_HASH_BYTES])
+/* The last lines of the text: the hash of all bytes before them. */
+static const char tail_before[] = ",\n  \"manifestSha256\": \"";
+static const char tail_after[] = "\"\n}\n";
+
+enum { TAIL = sizeof tail_before - 1 + RM_HASH_HEX - 1 + sizeof tail_after - 1 };
+
+static void make_tail(const char *body, size_t length, char out[TAIL + 1])
 {
-    struct str text = str_init(MANIFEST_TEXT_MAX);
-    js_print_canonical(object, &text);
-    sha256_once(text.data, text.length, out);
-    str_clear(&text);
+    uint8_t hash[RM_HASH_BYTES];
+    char hex[RM_HASH_HEX];
+    sha256_once(body, length, hash);
+    hex_encode(hash, RM_HASH_BYTES, hex);
+    snprintf(out, TAIL + 1, "%s%s%s", tail_before, hex, tail_after);
 }
 
 /* Compared fields that are no JSON become null, which no reader takes. */
@@ -108,7 +115,8 @@ static struct js *compared_json(const struct manifest *m)
 void manifest_write(const struct manifest *m, struct str *out)
 {
     struct js *top = js_object();
-    uint8_t hash[RM_HASH_BYTES];
+    struct str body = str_init(MANIFEST_TEXT_MAX);
+    char tail[TAIL + 1];
     js_set_int(top, "version", MANIFEST_VERSION);
     js_set_string(top, "createdBy", CREATED_BY);
     js_set_string(top, "job", m->job);
@@ -124,11 +132,13 @@ void manifest_write(const struct manifest *m, struct str *out)
     js_set(top, "data", data_json(m));
     js_set(top, "files", files_json(m));
     js_set(top, "k", k_json(m));
-    hash_object(top, hash);
-    set_hash(top, SELF_HASH, hash);
-    js_print_pretty(top, out);
-    str_adds(out, "\n");
+    js_print_pretty(top, &body);
     js_free(top);
+    size_t length = body.length - 2; /* without the closing "\n}" */
+    make_tail(body.data, length, tail);
+    str_add(out, body.data, length);
+    str_adds(out, tail);
+    str_clear(&body);
 }
 
 /* --- reading --- */
@@ -258,21 +268,17 @@ static int read_files(struct manifest *m, const struct js *top, struct error *er
     return manifest_check_pieces(m, err);
 }
 
-/* The text holds the hash of all its other fields, so that a changed digit can't pass for another step. */
-static int check_self_hash(const struct js *top, struct error *err)
+/* A changed digit must not pass for another step, and not for a newer version either: every version ends with
+ * this hash. */
+static int check_tail(const char *text, size_t length, struct error *err)
 {
-    uint8_t said[RM_HASH_BYTES], is[RM_HASH_BYTES];
-    if (need_hash(top, SELF_HASH, said, err) < 0)
-        return -1;
-    struct js *rest = js_object();
-    for (void *it = js_first(top); it; it = js_next(top, it))
-        if (strcmp(js_key(it), SELF_HASH))
-            js_set(rest, js_key(it), js_copy(js_value(it)));
-    hash_object(rest, is);
-    js_free(rest);
-    return crypto_equal(said, is, RM_HASH_BYTES)
-               ? 0
-               : err_set(err, ERR_DATA, "its hash is wrong: it was changed");
+    char tail[TAIL + 1];
+    if (length < TAIL)
+        return err_set(err, ERR_DATA, "it is cut short");
+    make_tail(text, length - TAIL, tail);
+    if (memcmp(tail, text + length - TAIL, TAIL) != 0)
+        return err_set(err, ERR_DATA, "it is damaged: it does not have the hash that it names");
+    return 0;
 }
 
 static int read_version(const struct js *top, struct error *err)
@@ -308,7 +314,7 @@ static int read_who(struct manifest *m, const struct js *top, struct error *err)
 
 static int read_top(struct manifest *m, const struct js *top, struct error *err)
 {
-    if (read_version(top, err) < 0 || check_self_hash(top, err) < 0)
+    if (read_version(top, err) < 0)
         return -1;
     if (js_size(top) != KEYS + 1)
         return err_set(err, ERR_DATA, "it has %zu fields, not %d", js_size(top), KEYS + 1);
@@ -321,24 +327,27 @@ static int read_top(struct manifest *m, const struct js *top, struct error *err)
     return read_files(m, top, err);
 }
 
+static int read_text(struct manifest *m, const char *text, size_t length, struct error *err)
+{
+    if (check_tail(text, length, err) < 0)
+        return -1;
+    struct js *top = js_parse(text, length, "text", err);
+    int result = top ? read_top(m, top, err) : -1;
+    js_free(top);
+    return result;
+}
+
 int manifest_read(struct manifest *ret, const char *text, size_t length, const char *what, struct error *err)
 {
     struct error why = {0};
-    struct js *top = js_parse(text, length, what, err);
-    if (!top) {
-        if (err)
-            err->code = ERR_DATA;
-        return -1;
-    }
     struct manifest *m = calloc(1, sizeof *m);
     if (!m)
-        abort();
-    int result = read_top(m, top, &why);
+        return err_set(err, ERR_MACHINE, "%s: out of memory", what);
+    int result = read_text(m, text, length, &why);
     if (result == 0)
         *ret = *m;
     else
         err_set(err, why.code == ERR_USAGE ? ERR_USAGE : ERR_DATA, "%s: %s", what, why.text);
     free(m);
-    js_free(top);
     return result;
 }

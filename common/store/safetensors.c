@@ -68,7 +68,9 @@ static int parse_tensor(struct safetensors_tensor *t, const char *name, const st
     if (!text_copy(t->name, sizeof t->name, name))
         return err_set(err, ERR_DATA, "tensor %.40s...: the name is longer than %d bytes", name,
                        SAFETENSORS_NAME_MAX - 1);
-    if (js_kind(value) != JS_OBJECT || js_need_string(value, "dtype", t->dtype, sizeof t->dtype, err) < 0 ||
+    if (js_kind(value) != JS_OBJECT)
+        return err_set(err, ERR_DATA, "tensor %s: not an object", name);
+    if (js_need_string(value, "dtype", t->dtype, sizeof t->dtype, err) < 0 ||
         js_need(value, "shape", JS_ARRAY, &shape, err) < 0 || parse_shape(t, shape, err) < 0 ||
         js_need(value, "data_offsets", JS_ARRAY, &offsets, err) < 0 ||
         parse_place(t, offsets, data_bytes, err) < 0)

@@ -1,0 +1,310 @@
+#include "common/data/corpus.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/data/scan.h"
+#include "common/os/crypto.h"
+#include "common/os/uri.h"
+
+enum {
+    OPEN_FILES = 32,      /* kept open between reads */
+    HASH_CHUNK = 1 << 20, /* bytes read at a time while hashing */
+};
+
+struct open_file {
+    int64_t index; /* -1: the slot is empty */
+    int fd;
+};
+
+struct corpus {
+    char root[RM_URI_MAX];
+    int root_fd;
+    struct scan scan;
+    int64_t *start; /* (files): position of each file's first byte in the stream */
+    int64_t tokens, samples, training;
+    int context;
+    uint8_t *bytes; /* (context + 1): one sample before it is widened */
+    struct open_file slot[OPEN_FILES];
+};
+
+static int open_root(struct corpus *c, struct error *err)
+{
+    struct stat st;
+    if (stat(c->root, &st) < 0) {
+        if (errno == ENOENT)
+            return err_set(err, ERR_DATA, "data %s: there is no such folder", c->root);
+        return err_errno(err, ERR_DATA, "data %s", c->root);
+    }
+    if (!S_ISDIR(st.st_mode))
+        return err_set(err, ERR_DATA, "data %s: this is not a folder; name the folder that holds the text",
+                       c->root);
+    c->root_fd = open(c->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (c->root_fd < 0)
+        return err_errno(err, ERR_DATA, "data %s: the folder can't be read", c->root);
+    return 0;
+}
+
+/* Positions of the files, and what the stream is cut into. */
+static int lay_out(struct corpus *c, double hold_out, struct error *err)
+{
+    c->start = calloc((size_t)c->scan.count + 1, sizeof *c->start);
+    c->bytes = malloc((size_t)c->context + 1);
+    if (!c->start || !c->bytes)
+        return err_set(err, ERR_MACHINE, "data %s: out of memory", c->root);
+    for (int64_t i = 0; i < c->scan.count; i++) {
+        c->start[i] = c->tokens;
+        c->tokens += c->scan.file[i].size;
+    }
+    if (!c->tokens)
+        return err_set(err, ERR_DATA, "data %s: the folder holds no text (%lld files, 0 bytes)", c->root,
+                       (long long)c->scan.count);
+    c->samples = (c->tokens - 1) / c->context;
+    if (c->samples < 1)
+        return err_set(err, ERR_DATA,
+                       "data %s: %lld bytes are less than one sample of context %d, which takes %d", c->root,
+                       (long long)c->tokens, c->context, c->context + 1);
+    c->training = c->samples - (int64_t)floor(hold_out * (double)c->samples);
+    return 0;
+}
+
+static int set_up(struct corpus *c, const char *uri, double hold_out, struct error *err)
+{
+    if (uri_path(uri, c->root, sizeof c->root, err) < 0)
+        return err_wrap(err, "data");
+    if (open_root(c, err) < 0)
+        return -1;
+    if (scan_folder(&c->scan, c->root_fd, err) < 0)
+        return err_wrap(err, "data %s", c->root);
+    return lay_out(c, hold_out, err);
+}
+
+int corpus_open(struct corpus **ret, const char *uri, int context, double hold_out, struct error *err)
+{
+    struct corpus *c = calloc(1, sizeof *c);
+    if (!c)
+        return err_set(err, ERR_MACHINE, "data %s: out of memory", uri);
+    c->context = context;
+    c->root_fd = -1;
+    for (int i = 0; i < OPEN_FILES; i++)
+        c->slot[i] = (struct open_file){.index = -1, .fd = -1};
+    if (set_up(c, uri, hold_out, err) < 0) {
+        corpus_free(c);
+        return -1;
+    }
+    *ret = c;
+    return 0;
+}
+
+void corpus_free(struct corpus *c)
+{
+    if (!c)
+        return;
+    for (int i = 0; i < OPEN_FILES; i++)
+        if (c->slot[i].fd >= 0)
+            close(c->slot[i].fd);
+    if (c->root_fd >= 0)
+        close(c->root_fd);
+    scan_clear(&c->scan);
+    free(c->start);
+    free(c->bytes);
+    free(c);
+}
+
+int64_t corpus_files(const struct corpus *c)
+{
+    return c->scan.count;
+}
+
+int64_t corpus_tokens(const struct corpus *c)
+{
+    return c->tokens;
+}
+
+int64_t corpus_samples(const struct corpus *c)
+{
+    return c->samples;
+}
+
+int64_t corpus_training(const struct corpus *c)
+{
+    return c->training;
+}
+
+int64_t corpus_held_out(const struct corpus *c)
+{
+    return c->samples - c->training;
+}
+
+int corpus_check(const struct corpus *c, int64_t batch, int64_t sequences, struct error *err)
+{
+    if (c->training < batch)
+        return err_set(
+            err, ERR_DATA,
+            "data %s: %lld training samples of context %d (%lld bytes) don't fill one batch of %lld "
+            "sequences; use more data, a smaller batch or a shorter context",
+            c->root, (long long)c->training, c->context, (long long)c->tokens, (long long)batch);
+    if (corpus_held_out(c) < sequences)
+        return err_set(err, ERR_DATA,
+                       "data %s: %lld held-out samples are fewer than the %lld sequences of one evaluation; "
+                       "use more data, a larger holdOut or fewer sequences",
+                       c->root, (long long)corpus_held_out(c), (long long)sequences);
+    return 0;
+}
+
+static int changed(const struct corpus *c, int64_t index, struct error *err)
+{
+    return err_set(err, ERR_DATA, "data %s/%s: the file has changed since training started", c->root,
+                   c->scan.file[index].name);
+}
+
+/* The file as it was when it was listed, or an error. */
+static int open_listed(const struct corpus *c, int64_t index, struct error *err)
+{
+    const struct scan_file *file = &c->scan.file[index];
+    struct stat st;
+    int fd = openat(c->root_fd, file->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return err_errno(err, ERR_DATA, "data %s/%s: the file can't be read", c->root, file->name);
+    bool same = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == file->size &&
+                st.st_mtim.tv_sec == file->modified.tv_sec && st.st_mtim.tv_nsec == file->modified.tv_nsec;
+    if (same)
+        return fd;
+    close(fd);
+    return changed(c, index, err);
+}
+
+static int descriptor(struct corpus *c, int64_t index, struct error *err)
+{
+    struct open_file *slot = &c->slot[index % OPEN_FILES];
+    if (slot->index == index)
+        return slot->fd;
+    int fd = open_listed(c, index, err);
+    if (fd < 0)
+        return -1;
+    if (slot->fd >= 0)
+        close(slot->fd);
+    *slot = (struct open_file){.index = index, .fd = fd};
+    return fd;
+}
+
+static int read_range(const struct corpus *c, int fd, int64_t index, int64_t from, uint8_t *out,
+                      int64_t count, struct error *err)
+{
+    while (count > 0) {
+        ssize_t n = pread(fd, out, (size_t)count, from);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_errno(err, ERR_DATA, "data %s/%s: reading failed", c->root, c->scan.file[index].name);
+        if (n == 0)
+            return changed(c, index, err);
+        out += n;
+        from += n;
+        count -= n;
+    }
+    return 0;
+}
+
+/* Index of the file that holds the stream's byte at `position`: the last that starts at or before it, which
+ * passes over empty files. */
+static int64_t file_at(const struct corpus *c, int64_t position)
+{
+    int64_t low = 0, high = c->scan.count - 1;
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+        if (c->start[middle] <= position)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static int read_stream(struct corpus *c, int64_t position, uint8_t *out, int64_t count, struct error *err)
+{
+    while (count > 0) {
+        int64_t index = file_at(c, position);
+        int64_t from = position - c->start[index];
+        int64_t here = c->scan.file[index].size - from;
+        if (here > count)
+            here = count;
+        int fd = descriptor(c, index, err);
+        if (fd < 0 || read_range(c, fd, index, from, out, here, err) < 0)
+            return -1;
+        position += here;
+        out += here;
+        count -= here;
+    }
+    return 0;
+}
+
+int corpus_read(struct corpus *c, int64_t i, int32_t *tokens, struct error *err)
+{
+    if (read_stream(c, i * c->context, c->bytes, c->context + 1, err) < 0)
+        return -1;
+    for (int t = 0; t <= c->context; t++)
+        tokens[t] = c->bytes[t];
+    return 0;
+}
+
+static void hash_number(struct sha256 *hash, int64_t value)
+{
+    uint8_t bytes[8];
+    for (int i = 0; i < 8; i++)
+        bytes[i] = (uint8_t)((uint64_t)value >> (8 * i));
+    sha256_add(hash, bytes, sizeof bytes);
+}
+
+static int hash_content(const struct corpus *c, struct sha256 *hash, int64_t index, uint8_t *chunk,
+                        struct error *err)
+{
+    int64_t size = c->scan.file[index].size;
+    int fd = open_listed(c, index, err);
+    if (fd < 0)
+        return -1;
+    for (int64_t at = 0; at < size; at += HASH_CHUNK) {
+        int64_t count = size - at < HASH_CHUNK ? size - at : HASH_CHUNK;
+        if (read_range(c, fd, index, at, chunk, count, err) < 0) {
+            close(fd);
+            return -1;
+        }
+        sha256_add(hash, chunk, (size_t)count);
+    }
+    close(fd);
+    return 0;
+}
+
+static int hash_file(const struct corpus *c, struct sha256 *hash, int64_t index, uint8_t *chunk,
+                     struct error *err)
+{
+    const struct scan_file *file = &c->scan.file[index];
+    hash_number(hash, (int64_t)strlen(file->name));
+    sha256_add(hash, file->name, strlen(file->name));
+    hash_number(hash, file->size);
+    return hash_content(c, hash, index, chunk, err);
+}
+
+int corpus_identify(struct corpus *c, struct corpus_identity *ret, struct error *err)
+{
+    uint8_t *chunk = malloc(HASH_CHUNK);
+    if (!chunk)
+        return err_set(err, ERR_MACHINE, "data %s: out of memory", c->root);
+    struct sha256 *hash = sha256_open();
+    for (int64_t i = 0; i < c->scan.count; i++) {
+        if (hash_file(c, hash, i, chunk, err) < 0) {
+            sha256_free(hash);
+            free(chunk);
+            return -1;
+        }
+    }
+    *ret = (struct corpus_identity){.files = c->scan.count, .bytes = c->tokens};
+    sha256_finish(hash, ret->sha256);
+    free(chunk);
+    return 0;
+}

@@ -1,0 +1,127 @@
+/* A crash at any point and a full disk leave the newest complete checkpoint as it was. */
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+
+TestSuite(crash, .init = fixture_make, .fini = fixture_remove);
+
+static struct manifest m;
+
+/* Saves in a child that has this fault point set ("": none). Returns whether the child was killed by it. */
+static bool save_in_child(const struct fixture_save *save, const char *fault)
+{
+    int status, child = fork();
+    cr_assert(child >= 0);
+    if (!child) {
+        setenv("RINGMASTER_FAULT", fault, 1);
+        _exit(fixture_try_save(save, &m, NULL) < 0);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert(WIFSIGNALED(status) ? WTERMSIG(status) == SIGKILL : WEXITSTATUS(status) == 0, "status %x",
+              status);
+    return WIFSIGNALED(status);
+}
+
+static int64_t newest(void)
+{
+    static struct checkpoint_resume resume;
+    struct error err = {0};
+    cr_assert_eq(checkpoint_resume(fixture_uri, &resume, &err), 0, "%s", err.text);
+    cr_assert(resume.found);
+    cr_assert_eq(resume.skipped, 0, "%s: %s", resume.skip[0].name, resume.skip[0].why);
+    return resume.entry.step;
+}
+
+Test(crash, at_every_fault_point_the_newest_complete_checkpoint_still_loads)
+{
+    static const struct {
+        const char *fault;
+        bool complete; /* the checkpoint under way is the newest already */
+    } points[] = {{"slice-written", false}, {"slice-written:3", false}, {"before-manifest", false},
+                  {"manifest-temp", false}, {"after-manifest", true},   {"before-delete", true},
+                  {"before-delete:2", true}};
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
+        for (int64_t step = 1; step <= 3; step++) {
+            struct fixture_save old = {.layout = layout, .step = step, .seed = (uint64_t)step, .parts = 2};
+            cr_assert_not(save_in_child(&old, ""));
+        }
+        struct fixture_save save = {.layout = layout, .step = 4, .seed = 4, .parts = 3, .keep = 1};
+        cr_assert(save_in_child(&save, points[i].fault), "%s was not reached", points[i].fault);
+        cr_assert_eq(newest(), points[i].complete ? 4 : 3, "%s", points[i].fault);
+        fixture_holds(points[i].complete ? "step-00000004" : "step-00000003", layout,
+                      points[i].complete ? 4 : 3);
+
+        save.parts = 2; /* whoever goes on saves the same state, split otherwise */
+        cr_assert_not(save_in_child(&save, ""));
+        fixture_holds("step-00000004", layout, 4);
+        cr_assert_eq(checkpoint_delete_all(fixture_uri, NULL), 0);
+    }
+    free(layout);
+}
+
+Test(crash, a_deletion_that_was_cut_off_is_finished_by_the_next_save)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    char path[512];
+    struct fixture_save save = {.layout = layout, .step = 1, .seed = 1, .parts = 2};
+    fixture_save(&save, &m);
+    fixture_path(path, "step-00000001/manifest.json");
+    unlink(path); /* the first thing that a deletion does */
+    save.step = 2;
+    fixture_save(&save, &m);
+    cr_assert_not(fixture_has("step-00000001"));
+    free(layout);
+}
+
+/* A disk of our own, where this may be done. */
+static void small_disk(const char *options)
+{
+    if (mount("none", fixture_folder(), "tmpfs", 0, options) < 0)
+        cr_skip_test("a file system of limited size can't be mounted here");
+}
+
+Test(crash, a_full_disk_is_said_and_takes_nothing_away)
+{
+    struct model_layout *layout = fixture_layout(&(struct model_shape){2, 2, 32, 16, 256});
+    struct error err = {0};
+    small_disk("size=700k"); /* one checkpoint of these takes about 410 kB */
+    struct fixture_save first = {.layout = layout, .step = 1, .seed = 1, .parts = 3, .keep = 3};
+    struct fixture_save second = {.layout = layout, .step = 2, .seed = 2, .parts = 3, .keep = 3};
+    fixture_save(&first, &m);
+    int result = fixture_try_save(&second, &m, &err);
+    bool holds = checkpoint_verify(fixture_uri, "step-00000001", NULL, NULL) == 0;
+    static struct checkpoint_list list;
+    int listed = checkpoint_list(fixture_uri, &list, NULL) == 0 ? list.count : -1;
+    umount(fixture_folder());
+    cr_assert_eq(result, -1);
+    cr_assert_eq(err.code, ERR_MACHINE);
+    cr_assert(strstr(err.text, "No space left on device") && strstr(err.text, "step-00000002"), "%s",
+              err.text);
+    cr_assert(holds);
+    cr_assert_eq(listed, 1);
+    free(layout);
+}
+
+Test(crash, a_disk_full_of_unfinished_checkpoints_is_cleared_for_the_next)
+{
+    struct model_layout *layout = fixture_layout(&(struct model_shape){2, 2, 32, 16, 256});
+    float *state = fixture_state(layout, 1);
+    struct error err = {0};
+    small_disk("size=700k");
+    struct fixture_save broken = {.layout = layout, .step = 1, .seed = 1, .parts = 1};
+    fixture_manifest(&broken, &m);
+    int first = fixture_write(&broken, state, 0, &m, &err); /* never published */
+    struct fixture_save save = {.layout = layout, .step = 2, .seed = 2, .parts = 1};
+    int second = fixture_try_save(&save, &m, &err);
+    bool gone = !fixture_has("step-00000001");
+    umount(fixture_folder());
+    cr_assert_eq(first, 0);
+    cr_assert_eq(second, 0, "%s", err.text);
+    cr_assert(gone);
+    free(state);
+    free(layout);
+}

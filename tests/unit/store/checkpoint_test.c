@@ -1,0 +1,469 @@
+/* Saving, listing, loading, keeping and deleting checkpoints. */
+#include "fixture.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+
+TestSuite(checkpoint, .init = fixture_make, .fini = fixture_remove);
+
+static struct manifest m; /* large; what the last save left in the folder */
+
+Test(checkpoint, a_state_comes_back_bit_for_bit_for_any_shape_and_number_of_parts)
+{
+    static const struct model_shape shapes[] = {
+        {1, 1, 1, 1, 1}, {2, 2, 8, 5, 11}, {1, 5, 80, 37, 257}, {3, 4, 32, 16, 256}};
+    static const int parts[] = {1, 2, 3, 5, 8, RM_WORKERS_MAX};
+    int64_t step = 0;
+    for (size_t s = 0; s < 4; s++) {
+        struct model_layout *layout = fixture_layout(&shapes[s]);
+        for (size_t p = 0; p < 6; p++) {
+            if (layout->parameters < parts[p])
+                continue;
+            char name[CHECKPOINT_NAME_MAX];
+            struct fixture_save save = {
+                .layout = layout, .step = ++step, .seed = 100 + p, .parts = parts[p], .keep = 100};
+            fixture_save(&save, &m);
+            checkpoint_name(name, step, false);
+            fixture_holds(name, layout, 100 + p);
+            cr_assert_eq(manifest_parts(&m), parts[p]);
+        }
+        free(layout);
+    }
+}
+
+Test(checkpoint, the_weights_do_not_depend_on_the_number_of_writers)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    uint8_t first[RM_HASH_BYTES];
+    for (int parts = 1; parts <= 8; parts++) {
+        struct fixture_save save = {.layout = layout, .step = parts, .seed = 9, .parts = parts};
+        fixture_save(&save, &m);
+        if (parts == 1)
+            memcpy(first, m.weights_sha256, RM_HASH_BYTES);
+        cr_assert_arr_eq(m.weights_sha256, first, RM_HASH_BYTES);
+    }
+    free(layout);
+}
+
+Test(checkpoint, only_the_named_files_are_left_in_the_folder)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 200, .seed = 1, .parts = 2};
+    fixture_save(&save, &m);
+    char command[600], line[256], all[1024] = "";
+    snprintf(command, sizeof command, "ls -A %s/step-00000200", fixture_folder());
+    FILE *ls = popen(command, "r");
+    while (fgets(line, sizeof line, ls))
+        strncat(all, line, sizeof all - strlen(all) - 1);
+    pclose(ls);
+    cr_assert_str_eq(all, "config.json\nmanifest.json\nmodel.safetensors\n"
+                          "optimizer-00001-of-00002.safetensors\noptimizer-00002-of-00002.safetensors\n");
+    free(layout);
+}
+
+Test(checkpoint, the_manifest_says_what_was_saved)
+{
+    static struct manifest found;
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 7, .seed = 1, .parts = 3};
+    struct error err = {0};
+    fixture_save(&save, &m);
+    cr_assert_eq(checkpoint_manifest(fixture_uri, "step-00000007", &found, &err), 0, "%s", err.text);
+    cr_assert_eq(memcmp(&found, &m, sizeof m), 0);
+    cr_assert_eq(found.data.bytes, 3456);
+    cr_assert_eq(found.generation, 3);
+    cr_assert_eq(found.k[3], -1);
+    cr_assert_eq(checkpoint_manifest(fixture_uri, "step-00000008", &found, &err), -1);
+    cr_assert_eq(err.code, ERR_NOT_FOUND);
+    cr_assert_eq(checkpoint_manifest(fixture_uri, "../step-00000007", &found, &err), -1);
+    cr_assert_eq(err.code, ERR_NOT_FOUND);
+    free(layout);
+}
+
+Test(checkpoint, they_are_listed_newest_first_and_final_counts_as_its_step)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    static struct checkpoint_list list;
+    struct error err = {0};
+    static const int64_t steps[] = {20, 123456789012, 100, 9};
+    for (int i = 0; i < 4; i++) {
+        struct fixture_save save = {.layout = layout, .step = steps[i], .seed = 1, .parts = 1};
+        fixture_save(&save, &m);
+    }
+    struct fixture_save final = {.layout = layout, .step = 100, .seed = 1, .parts = 2, .final = true};
+    fixture_save(&final, &m);
+    cr_assert_eq(checkpoint_list(fixture_uri, &list, &err), 0, "%s", err.text);
+    cr_assert_eq(list.count, 5);
+    cr_assert_eq(list.skipped, 0);
+    cr_assert_str_eq(list.entry[0].name, "step-123456789012");
+    cr_assert_str_eq(list.entry[1].name, "final");
+    cr_assert(list.entry[1].final);
+    cr_assert_str_eq(list.entry[2].name, "step-00000100");
+    cr_assert_str_eq(list.entry[4].name, "step-00000009");
+    cr_assert_eq(list.entry[1].bytes, manifest_bytes(&m));
+    cr_assert_str_eq(list.entry[1].fingerprint, m.fingerprint);
+    cr_assert_arr_eq(list.entry[1].lineage, m.lineage, RM_HASH_BYTES);
+    fixture_holds("final", layout, 1);
+    free(layout);
+}
+
+Test(checkpoint, an_absent_folder_holds_none)
+{
+    static struct checkpoint_list list;
+    static struct checkpoint_resume resume;
+    struct error err = {0};
+    cr_assert_eq(checkpoint_list("file:///nowhere/at/all", &list, &err), 0, "%s", err.text);
+    cr_assert_eq(list.count, 0);
+    cr_assert_eq(checkpoint_resume("/nowhere/at/all", &resume, &err), 0);
+    cr_assert_not(resume.found);
+    cr_assert_eq(checkpoint_list("s3://bucket/x", &list, &err), -1);
+    cr_assert_eq(err.code, ERR_USAGE);
+}
+
+Test(checkpoint, only_the_newest_sixteen_are_listed)
+{
+    struct model_layout *layout = fixture_layout(&(struct model_shape){1, 1, 1, 1, 1});
+    static struct checkpoint_list list;
+    for (int i = 1; i <= 20; i++) {
+        struct fixture_save save = {.layout = layout, .step = i, .seed = 1, .parts = 1};
+        fixture_save(&save, &m);
+    }
+    struct fixture_save final = {.layout = layout, .step = 20, .seed = 1, .parts = 1, .final = true};
+    fixture_save(&final, &m);
+    cr_assert_eq(checkpoint_list(fixture_uri, &list, NULL), 0);
+    cr_assert_eq(list.count, RM_CHECKPOINTS_LISTED);
+    cr_assert(list.entry[0].final);
+    cr_assert_eq(list.entry[1].step, 20);
+    cr_assert_eq(list.entry[15].step, 6);
+    free(layout);
+}
+
+Test(checkpoint, a_state_is_found_by_step_and_lineage)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    float *state = fixture_state(layout, 77), *expected = fixture_state(layout, 3);
+    struct error err = {0};
+    uint8_t other[RM_HASH_BYTES];
+    struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 2};
+    fixture_save(&save, &m);
+    cr_assert_eq(checkpoint_load_state(fixture_uri, 5, m.lineage, layout, state, &m, &err), 0, "%s",
+                 err.text);
+    cr_assert_eq(memcmp(state, expected, 12 * (size_t)layout->parameters), 0);
+    fixture_lineage(other, 5, 4);
+    cr_assert_eq(checkpoint_load_state(fixture_uri, 5, other, layout, state, &m, &err), -1);
+    cr_assert_eq(err.code, ERR_NOT_FOUND);
+    cr_assert_eq(checkpoint_load_state(fixture_uri, 6, m.lineage, layout, state, &m, &err), -1);
+    cr_assert_eq(err.code, ERR_NOT_FOUND);
+    free(state);
+    free(expected);
+    free(layout);
+}
+
+Test(checkpoint, another_model_is_refused_without_harm_to_the_checkpoint)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct model_layout *other = fixture_layout(&(struct model_shape){2, 4, 8, 5, 11});
+    float *state = fixture_state(layout, 1);
+    struct error err = {0};
+    struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 2};
+    fixture_save(&save, &m);
+    cr_assert_eq(checkpoint_load(fixture_uri, "step-00000005", other, state, NULL, &err), -1);
+    cr_assert_eq(err.code, ERR_USAGE);
+    cr_assert(strstr(err.text, "4 heads"), "%s", err.text);
+    fixture_holds("step-00000005", layout, 3);
+    free(state);
+    free(layout);
+    free(other);
+}
+
+/* --- repeating --- */
+
+Test(checkpoint, the_same_step_and_lineage_is_not_saved_twice)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 2};
+    struct stat before, after;
+    char path[512];
+    struct error err = {0};
+    fixture_save(&save, &m);
+    fixture_path(path, "step-00000005/manifest.json");
+    cr_assert_eq(stat(path, &before), 0);
+    save.parts = 3;
+    fixture_save(&save, &m); /* by another world: no pieces are written, publishing succeeds at once */
+    cr_assert_eq(stat(path, &after), 0);
+    cr_assert_eq(before.st_ino, after.st_ino);
+    cr_assert_eq(manifest_parts(&m), 2);
+
+    save.seed = 4; /* another history of the same step */
+    cr_assert_eq(fixture_try_save(&save, &m, &err), -1);
+    cr_assert_eq(err.code, ERR_EXISTS);
+    cr_assert(strstr(err.text, "step-00000005") && strstr(err.text, "another history"), "%s", err.text);
+    fixture_holds("step-00000005", layout, 3);
+    free(layout);
+}
+
+Test(checkpoint, a_slice_may_be_written_again_and_in_any_order)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 4};
+    float *state = fixture_state(layout, 3);
+    struct error err = {0};
+    static const int first[] = {2, 0, 2}, second[] = {3, 0, 1, 2};
+    fixture_manifest(&save, &m);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(fixture_write(&save, state, first[i], &m, &err), 0, "%s", err.text);
+    fixture_manifest(&save, &m);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(fixture_write(&save, state, second[i], &m, &err), 0, "%s", err.text);
+    cr_assert_eq(fixture_publish(&save, &m, &err), 0, "%s", err.text);
+    fixture_holds("step-00000005", layout, 3);
+    free(state);
+    free(layout);
+}
+
+Test(checkpoint, slices_of_another_split_or_history_do_not_mix_in)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save four = {.layout = layout, .step = 5, .seed = 3, .parts = 4};
+    struct fixture_save stale = {.layout = layout, .step = 5, .seed = 8, .parts = 3};
+    struct fixture_save three = {.layout = layout, .step = 5, .seed = 3, .parts = 3};
+    float *state = fixture_state(layout, 3), *other = fixture_state(layout, 8);
+    struct error err = {0};
+    fixture_manifest(&four, &m);
+    cr_assert_eq(fixture_write(&four, state, 3, &m, &err), 0); /* a world that fell apart while saving */
+    fixture_manifest(&stale, &m);
+    for (int part = 0; part < 3; part++)
+        cr_assert_eq(fixture_write(&stale, other, part, &m, &err), 0);
+    fixture_save(&three, &m);
+    fixture_holds("step-00000005", layout, 3);
+    cr_assert_not(fixture_has("step-00000005/optimizer-00004-of-00004.safetensors"));
+    free(state);
+    free(other);
+    free(layout);
+}
+
+Test(checkpoint, a_second_publisher_finishes_what_the_first_began)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 2};
+    static struct manifest again;
+    float *state = fixture_state(layout, 3);
+    struct error err = {0};
+    char path[512];
+    fixture_save(&save, &m);
+    fixture_manifest(&save, &again);
+    for (int i = 0; i < m.pieces; i++)
+        if (strcmp(m.piece[i].file, "config.json") != 0)
+            again.piece[again.pieces++] = m.piece[i];
+    fixture_path(path, "step-00000005/manifest.json");
+    unlink(path); /* as if the first had died just before it; then one slice was begun again */
+    m.pieces = 0;
+    cr_assert_eq(fixture_write(&save, state, 1, &m, &err), 0);
+    cr_assert_eq(fixture_publish(&save, &again, &err), 0, "%s", err.text);
+    fixture_holds("step-00000005", layout, 3);
+    free(state);
+    free(layout);
+}
+
+Test(checkpoint, publishing_without_all_pieces_is_refused)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 3};
+    float *state = fixture_state(layout, 3);
+    struct error err = {0};
+    fixture_manifest(&save, &m);
+    cr_assert_eq(fixture_publish(&save, &m, &err), -1);
+    cr_assert_eq(err.code, ERR_DATA);
+    for (int part = 0; part < 2; part++)
+        cr_assert_eq(fixture_write(&save, state, part, &m, &err), 0);
+    cr_assert_eq(fixture_publish(&save, &m, &err), -1);
+    cr_assert_eq(err.code, ERR_DATA);
+    cr_assert_not(fixture_has("step-00000005/manifest.json"));
+    free(state);
+    free(layout);
+}
+
+Test(checkpoint, a_piece_that_is_not_what_its_writer_said_is_not_published)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 2};
+    float *state = fixture_state(layout, 3);
+    struct error err = {0};
+    fixture_manifest(&save, &m);
+    for (int part = 0; part < 2; part++)
+        cr_assert_eq(fixture_write(&save, state, part, &m, &err), 0);
+    m.piece[2].sha256[0] ^= 1;
+    cr_assert_eq(fixture_publish(&save, &m, &err), -1);
+    cr_assert_eq(err.code, ERR_DATA);
+    cr_assert(strstr(err.text, "model.safetensors: its content is damaged"), "%s", err.text);
+    cr_assert_not(fixture_has("step-00000005/manifest.json"));
+    free(state);
+    free(layout);
+}
+
+static int publish_in_child(const struct fixture_save *save, const struct manifest *mine)
+{
+    int child = fork();
+    cr_assert(child >= 0);
+    if (child)
+        return child;
+    struct error err = {0};
+    m = *mine;
+    int result = fixture_publish(save, &m, &err);
+    _exit(result < 0 ? 1 : 0);
+}
+
+Test(checkpoint, two_worlds_that_publish_the_same_state_at_once_both_succeed)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    float *state = fixture_state(layout, 3);
+    static struct manifest mine[2];
+    for (int64_t step = 1; step <= 25; step++) {
+        struct fixture_save save[2] = {{.layout = layout, .step = step, .seed = 3, .parts = 2},
+                                       {.layout = layout, .step = step, .seed = 3, .parts = 3}};
+        int child[2], status;
+        char name[CHECKPOINT_NAME_MAX];
+        for (int w = 0; w < 2; w++) {
+            fixture_manifest(&save[w], &mine[w]);
+            for (int part = 0; part < save[w].parts; part++)
+                cr_assert_eq(fixture_write(&save[w], state, part, &mine[w], NULL), 0);
+        }
+        for (int w = 0; w < 2; w++)
+            child[w] = publish_in_child(&save[w], &mine[w]);
+        for (int w = 0; w < 2; w++) {
+            cr_assert_eq(waitpid(child[w], &status, 0), child[w]);
+            cr_assert_eq(status, 0, "step %d, world %d", (int)step, w);
+        }
+        checkpoint_name(name, step, false);
+        fixture_holds(name, layout, 3);
+    }
+    free(state);
+    free(layout);
+}
+
+/* --- keeping and deleting --- */
+
+Test(checkpoint, keep_counts_the_newest_and_never_final)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    static struct checkpoint_list list;
+    for (int64_t step = 10; step <= 60; step += 10) {
+        struct fixture_save save = {.layout = layout, .step = step, .seed = 1, .parts = 2, .keep = 3};
+        fixture_save(&save, &m);
+    }
+    struct fixture_save final = {
+        .layout = layout, .step = 60, .seed = 1, .parts = 2, .keep = 2, .final = true};
+    fixture_save(&final, &m);
+    cr_assert_eq(checkpoint_list(fixture_uri, &list, NULL), 0);
+    cr_assert_eq(list.count, 3);
+    cr_assert(list.entry[0].final);
+    cr_assert_eq(list.entry[1].step, 60);
+    cr_assert_eq(list.entry[2].step, 50);
+    cr_assert_not(fixture_has("step-00000040"));
+    free(layout);
+}
+
+Test(checkpoint, leftovers_of_older_steps_go_unless_somebody_works_in_them)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    float *state = fixture_state(layout, 3);
+    char path[512];
+    for (int64_t step = 1; step <= 9; step += 4) { /* 1, 5, 9: one slice of two */
+        struct fixture_save half = {.layout = layout, .step = step, .seed = 3, .parts = 2};
+        fixture_manifest(&half, &m);
+        cr_assert_eq(fixture_write(&half, state, 0, &m, NULL), 0);
+    }
+    fixture_path(path, "step-00000005");
+    int fd = open(path, O_RDONLY | O_DIRECTORY);
+    cr_assert_eq(flock(fd, LOCK_SH), 0);
+    struct fixture_save save = {.layout = layout, .step = 8, .seed = 3, .parts = 1, .keep = 1};
+    fixture_save(&save, &m);
+    cr_assert_not(fixture_has("step-00000001"));
+    cr_assert(fixture_has("step-00000005"), "someone works in it");
+    cr_assert(fixture_has("step-00000009"), "newer than what was published");
+    close(fd);
+    free(state);
+    free(layout);
+}
+
+Test(checkpoint, what_is_not_ours_is_never_deleted)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    char path[512], target[512];
+    for (int64_t step = 1; step <= 3; step++) {
+        struct fixture_save save = {.layout = layout, .step = step, .seed = 1, .parts = 1};
+        fixture_save(&save, &m);
+    }
+    static const char *const foreign[] = {"step-00000001/notes.txt", "step-7", "notes", "final-thoughts"};
+    for (int i = 0; i < 4; i++) {
+        fixture_path(path, foreign[i]);
+        close(open(path, O_CREAT | O_WRONLY, 0666));
+    }
+    fixture_path(target, "step-00000003");
+    fixture_path(path, "elsewhere");
+    cr_assert_eq(rename(target, path), 0);
+    cr_assert_eq(symlink(path, target), 0); /* a link in the place of a checkpoint */
+    cr_assert_eq(checkpoint_delete_all(fixture_uri, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        cr_assert(fixture_has(foreign[i]), "%s", foreign[i]);
+    cr_assert_not(fixture_has("step-00000001/model.safetensors"));
+    cr_assert_not(fixture_has("step-00000002"));
+    cr_assert(fixture_has("elsewhere/model.safetensors"));
+    free(layout);
+}
+
+Test(checkpoint, one_can_be_deleted_by_name)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct error err = {0};
+    for (int64_t step = 1; step <= 2; step++) {
+        struct fixture_save save = {.layout = layout, .step = step, .seed = 1, .parts = 1};
+        fixture_save(&save, &m);
+    }
+    cr_assert_eq(checkpoint_delete(fixture_uri, "step-00000001", &err), 0);
+    cr_assert_eq(checkpoint_delete(fixture_uri, "step-00000001", &err), 0, "absent is fine");
+    cr_assert_eq(checkpoint_delete(fixture_uri, "../x", &err), -1);
+    cr_assert_not(fixture_has("step-00000001"));
+    fixture_holds("step-00000002", layout, 1);
+    free(layout);
+}
+
+/* --- the lock --- */
+
+Test(checkpoint, a_second_run_on_the_folder_is_told_so)
+{
+    char uri[256];
+    int first, second = -1;
+    struct error err = {0};
+    snprintf(uri, sizeof uri, "%s/new/folder", fixture_uri);
+    cr_assert_eq(checkpoint_lock(uri, &first, &err), 0, "%s", err.text);
+    cr_assert_eq(checkpoint_lock(uri, &second, &err), -1);
+    cr_assert_eq(err.code, ERR_MACHINE);
+    cr_assert(strstr(err.text, "new/folder: another run uses this folder"), "%s", err.text);
+    close(first);
+    cr_assert_eq(checkpoint_lock(uri, &second, &err), 0);
+    close(second);
+}
+
+Test(checkpoint, the_lock_goes_with_the_process_that_held_it)
+{
+    int fd, status;
+    int child = fork();
+    if (!child) {
+        _exit(checkpoint_lock(fixture_uri, &fd, NULL) < 0);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    cr_assert_eq(status, 0);
+    cr_assert_eq(checkpoint_lock(fixture_uri, &fd, NULL), 0);
+    close(fd);
+}
+
+Test(checkpoint, a_folder_that_cannot_be_made_is_the_machines_fault)
+{
+    int fd;
+    struct error err = {0};
+    cr_assert_eq(checkpoint_lock("file:///proc/no/such", &fd, &err), -1);
+    cr_assert_eq(err.code, ERR_MACHINE);
+    cr_assert(strstr(err.text, "/proc/no"), "%s", err.text);
+}
