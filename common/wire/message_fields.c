@@ -496,6 +496,7 @@ static const struct field setup_fields[] = {
      .at = offsetof(struct message, setup.restarts),
      .low = 0,
      .high = INT32_MAX},
+    {.name = "snapshotBusy", .kind = FIELD_BOOL, .at = offsetof(struct message, setup.snapshot_busy)},
     {.name = "incarnation", .kind = FIELD_ID, .at = offsetof(struct message, setup.incarnation)},
     {.name = "dataSha256",
      .kind = FIELD_TEXT,

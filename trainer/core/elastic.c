@@ -48,6 +48,7 @@ struct elastic *elastic_open(const struct elastic_settings *settings)
         return NULL;
     st->settings = *settings;
     st->update_step = -1;
+    st->snapshot_busy = settings->snapshot_busy;
     return st;
 }
 

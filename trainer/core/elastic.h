@@ -20,6 +20,7 @@ struct elastic_settings {
     int64_t steps;
     int64_t evaluation_every; /* steps; 0 never */
     int64_t checkpoint_every; /* steps; 0 never */
+    bool snapshot_busy;       /* setup's: the agent still reads the snapshot memory */
 };
 
 enum elastic_command {

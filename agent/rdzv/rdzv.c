@@ -1,0 +1,731 @@
+/* The states, their legal exits, and what each of them waits for. */
+#include "agent/rdzv/rdzv.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/rdzv/rdzv_state.h"
+
+enum { LEAVES_TOGETHER_MS = 500, FORMINGS_IN_VAIN = 30, SETTLE_TURNS = 16, PATIENCE = 3 };
+
+struct edge {
+    const char *name, *means, *leaves;
+    enum rdzv_state to[6];
+    int exits;
+};
+
+static const struct edge table[RDZV_STATES] = {
+    [RDZV_RECOVERING] = {"RECOVERING",
+                         "a successor collects hellos (not used by term 1)",
+                         "the hellos are in",
+                         {RDZV_TRAINING, RDZV_QUIESCING, RDZV_GATHERING},
+                         3},
+    [RDZV_GATHERING] =
+        {"GATHERING",
+         "no ring; workers arrive, checkpoints are listed",
+         "enough workers, and all expected are here or the join window is over -> FORMING; fewer "
+         "than min with an unsaved state, or told to end -> SAVING; nobody on the way -> FAILED",
+         {RDZV_FORMING, RDZV_SAVING, RDZV_FAILED},
+         3},
+    [RDZV_FORMING] = {"FORMING",
+                      "the member list is out; members fetch the state and connect",
+                      "all ready on one state -> TRAINING; anyone lost, late or leaving -> QUIESCING",
+                      {RDZV_TRAINING, RDZV_QUIESCING, RDZV_FAILED},
+                      3},
+    [RDZV_TRAINING] =
+        {"TRAINING",
+         "the ring is at work",
+         "a leave or a join -> QUIESCING at the boundary; a loss, a fault or an end -> QUIESCING "
+         "at once; all finished the last step -> SAVING",
+         {RDZV_QUIESCING, RDZV_SAVING, RDZV_FAILED},
+         3},
+    [RDZV_QUIESCING] =
+        {"QUIESCING",
+         "stopping: at a common step boundary, or at once",
+         "all members answered this round -> FORMING, or GATHERING with too few, or SAVING when "
+         "told to end; any loss while waiting for a boundary -> QUIESCING at once",
+         {RDZV_QUIESCING, RDZV_FORMING, RDZV_GATHERING, RDZV_SAVING, RDZV_FAILED},
+         5},
+    [RDZV_SAVING] =
+        {"SAVING",
+         "holders of the state write their slices; one publishes",
+         "published -> FINISHED, FAILED or GATHERING; a writer is gone -> SAVING again; nobody holds "
+         "the state -> GATHERING or FAILED",
+         {RDZV_SAVING, RDZV_GATHERING, RDZV_FINISHED, RDZV_FAILED},
+         4},
+    [RDZV_FINISHED] = {"FINISHED", "complete; everybody is released", "never", {0}, 0},
+    [RDZV_FAILED] =
+        {"FAILED", "over, with a sentence and an exit code; everybody is released", "never", {0}, 0},
+};
+
+const char *rdzv_state_name(enum rdzv_state state)
+{
+    return table[state].name;
+}
+
+bool rdzv_may_move(enum rdzv_state from, enum rdzv_state to)
+{
+    for (int i = 0; i < table[from].exits; i++) {
+        if (table[from].to[i] == to)
+            return true;
+    }
+    return false;
+}
+
+void rdzv_print_states(struct str *out)
+{
+    str_adds(out, "| state | means | leaves when | may go to |\n|---|---|---|---|\n");
+    for (int s = 0; s < RDZV_STATES; s++) {
+        str_addf(out, "| %s | %s | %s | ", table[s].name, table[s].means, table[s].leaves);
+        for (int i = 0; i < table[s].exits; i++)
+            str_addf(out, "%s%s", i ? ", " : "", table[table[s].to[i]].name);
+        str_adds(out, " |\n");
+    }
+}
+
+/* The only writer of st->state. A move that the table does not have is a bug: it stops the run with a
+ * sentence instead of training on in a state that nobody thought of. */
+void rdzv_move(struct rdzv *st, enum rdzv_state to, rm_time now)
+{
+    rdzv_account(st, now);
+    if (!rdzv_may_move(st->state, to)) {
+        rdzv_give_up(st, 5, "internal error: %s can't follow %s", table[to].name, table[st->state].name);
+        return;
+    }
+    st->state = to;
+    st->state_since = now;
+    for (int i = 0; to == RDZV_GATHERING && i < RM_WORKERS_MAX; i++)
+        st->worker[i].rank = -1;
+}
+
+void rdzv_say(struct rdzv *st, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(st->why, sizeof st->why, format, args);
+    va_end(args);
+}
+
+/* The first reason to end counts. */
+void rdzv_give_up(struct rdzv *st, int exit_code, const char *format, ...)
+{
+    if (st->verdict.set)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(st->verdict.text, sizeof st->verdict.text, format, args);
+    va_end(args);
+    st->verdict.set = true;
+    st->verdict.exit_code = exit_code;
+    rdzv_say(st, "%s", st->verdict.text);
+}
+
+struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
+{
+    struct rdzv *st = calloc(1, sizeof *st);
+    if (!st)
+        return NULL;
+    st->settings = *settings;
+    st->state = RDZV_GATHERING;
+    st->state_since = st->started = st->accounted = st->arrived = now;
+    st->left = now - RM_S;
+    st->round = 1;
+    st->told = st->evaluated = st->saved = st->known_step = -1;
+    st->exact = settings->exact;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        w->expected = w->attempt = w->conn = w->rank = -1;
+        w->old_rank = INT_MAX;
+        w->stopped_round = w->update_step = -1;
+    }
+    rdzv_say(st, "waiting for workers");
+    return st;
+}
+
+void rdzv_free(struct rdzv *st)
+{
+    free(st);
+}
+
+enum rdzv_state rdzv_state(const struct rdzv *st)
+{
+    return st->state;
+}
+
+const char *rdzv_why(const struct rdzv *st)
+{
+    return st->why;
+}
+
+/* ---- ending ---- */
+
+static void release_all(struct rdzv *st, struct rdzv_out *out)
+{
+    rdzv_send(st, out, MSG_RELEASE);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT)
+            rdzv_send_to(out, w);
+    }
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && !w->released)
+            rdzv_tell_worker(st, out, TELL_RELEASED, i, "");
+        w->released = true;
+    }
+}
+
+static void tell_skipped(struct rdzv *st, struct rdzv_out *out)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && w->rank < 0 && !w->leaving && !w->released)
+            rdzv_tell_worker(st, out, TELL_JOIN_SKIPPED, i,
+                             "the last step came before it was worth making room for it");
+    }
+}
+
+static void tell_complete(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    struct rdzv_goodput g = st->goodput;
+    struct rdzv_tell *t = rdzv_tell(out, TELL_COMPLETE);
+    double age = (double)(now - st->started);
+    t->step = st->settings.steps;
+    t->loss = st->loss;
+    t->exact = st->exact;
+    t->goodput = age > 0 ? (double)g.productive / age : 0;
+    memcpy(t->digest, st->digest, RM_HASH_BYTES);
+}
+
+static void tell_failed(struct rdzv *st, struct rdzv_out *out)
+{
+    bool interrupted = st->verdict.interrupted && st->verdict.exit_code == 130;
+    struct rdzv_tell *t = rdzv_tell(out, interrupted ? TELL_INTERRUPTED : TELL_FAILED);
+    t->step = st->saved > 0 ? st->saved : 0;
+    t->exit_code = st->verdict.exit_code;
+    text_copy(t->text, sizeof t->text, st->verdict.text);
+}
+
+/* What the end leaves behind, for the sentence. */
+static void add_what_is_kept(struct rdzv *st)
+{
+    char *text = st->verdict.text;
+    size_t length = strlen(text);
+    if (st->saved > 0)
+        snprintf(text + length, sizeof st->verdict.text - length,
+                 "; the newest checkpoint is of step %" PRId64 ": run again to go on from it", st->saved);
+    else
+        snprintf(text + length, sizeof st->verdict.text - length, "; there is no checkpoint yet");
+}
+
+void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    bool complete = st->final_saved && !(st->verdict.set && st->verdict.exit_code != 130);
+    if (st->recovery.active && complete)
+        rdzv_recovery_done(st, now, out);
+    rdzv_move(st, complete ? RDZV_FINISHED : RDZV_FAILED, now);
+    if (complete) {
+        tell_skipped(st, out);
+        tell_complete(st, now, out);
+        rdzv_say(st, "complete");
+    } else {
+        add_what_is_kept(st);
+        tell_failed(st, out);
+        rdzv_say(st, "%s", st->verdict.text);
+    }
+    release_all(st, out);
+    struct rdzv_action *a = &out->action[out->count++];
+    a->kind = RDZV_END;
+    a->end.exit_code = complete ? 0 : st->verdict.exit_code;
+    text_copy(a->end.why, sizeof a->end.why, complete ? "" : st->verdict.text);
+}
+
+/* ---- stopping ---- */
+
+/* Who has to answer before the round is over: the members; at a planned stop also those who want to join. */
+static bool has_to_stop(const struct rdzv_worker *w, enum msg_stop_at at)
+{
+    if (!w->trainer_pid || w->released)
+        return false;
+    if (w->rank >= 0)
+        return w->presence != ABSENT;
+    return at == STOP_BOUNDARY && w->presence == PRESENT && !w->leaving;
+}
+
+static void send_stops(struct rdzv *st, bool members, enum msg_stop_at at, struct rdzv_out *out)
+{
+    struct message *m = rdzv_send(st, out, MSG_STOP);
+    m->stop.round = st->round;
+    m->stop.at = at;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && !w->released && (w->rank >= 0) == members)
+            rdzv_send_to(out, w);
+    }
+}
+
+void rdzv_quiesce(struct rdzv *st, enum msg_stop_at at, rm_time now, struct rdzv_out *out)
+{
+    st->round++;
+    st->stop_at = at;
+    rdzv_move(st, RDZV_QUIESCING, now);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        w->must_stop = has_to_stop(w, at);
+        w->ready = false;
+    }
+    send_stops(st, true, at, out);
+    send_stops(st, false, STOP_NOW, out);
+    for (int i = 0; at == STOP_NOW && i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == AWAY)
+            rdzv_lose(st, w, "its connection ended, and the ring with it", now, out);
+    }
+}
+
+static void on_stopped(struct rdzv *st, struct rdzv_worker *w, const struct message *m)
+{
+    const struct msg_stopped *s = &m->stopped;
+    if (s->round != st->round)
+        return; /* of an older round: says nothing */
+    w->stopped_round = s->round;
+    w->must_stop = false;
+    w->state = s->state;
+    w->update_step = s->update_step;
+    w->discarded = s->discarded;
+    if (s->trainer_pid)
+        w->trainer_pid = s->trainer_pid;
+    if (s->state.held && s->state.step > st->known_step)
+        st->known_step = s->state.step;
+}
+
+/* ---- what each state waits for ---- */
+
+bool rdzv_on_its_way(const struct rdzv *st)
+{
+    if (!st->expect_known)
+        return true;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->released || w->leaving)
+            continue;
+        bool coming = w->expected >= 0 || w->presence != ABSENT;
+        if (coming && !rdzv_candidate(st, w))
+            return true;
+    }
+    return false;
+}
+
+/* With the last step done nothing is trained any more, so that any number will do. */
+static bool enough(const struct rdzv *st)
+{
+    int n = rdzv_candidates(st);
+    struct msg_state best = rdzv_best_state(st);
+    return n >= st->settings.workers_min || (n > 0 && best.held && best.step >= st->settings.steps);
+}
+
+static void describe_missing(const struct rdzv *st, char *out, size_t size)
+{
+    int n =
+        snprintf(out, size, "%d of min %d workers present", rdzv_candidates(st), st->settings.workers_min);
+    for (int i = 0; i < RM_WORKERS_MAX && n < (int)size - 32; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->expected >= 0 && !w->leaving && !w->released && !rdzv_candidate(st, w))
+            n += snprintf(out + n, size - (size_t)n, "; worker %d is on its way", i);
+    }
+}
+
+static void tell_waiting(struct rdzv *st, struct rdzv_out *out)
+{
+    char reason[MSG_DETAIL_MAX];
+    describe_missing(st, reason, sizeof reason);
+    if (!strcmp(reason, st->waiting))
+        return;
+    text_copy(st->waiting, sizeof st->waiting, reason);
+    rdzv_say(st, "%s", reason);
+    text_copy(rdzv_tell(out, TELL_WAITING)->text, MSG_DETAIL_MAX, reason);
+}
+
+static void too_few(struct rdzv *st, const char *how, rm_time now, struct rdzv_out *out)
+{
+    char reason[RM_WHY_MAX];
+    describe_missing(st, reason, sizeof reason);
+    rdzv_give_up(st, 6, "%s%s", reason, how);
+    rdzv_end(st, now, out);
+}
+
+/* An end was decided: save what is held, unless that is saved already, then end. */
+static void settle_verdict(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    struct msg_state best = rdzv_best_state(st);
+    if (!rdzv_save_begin(st, &best, false, now, out))
+        rdzv_end(st, now, out);
+}
+
+static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    if (st->verdict.set) {
+        settle_verdict(st, now, out);
+        return;
+    }
+    bool coming = rdzv_on_its_way(st);
+    bool window_over = now >= st->arrived + st->settings.join_window;
+    if (enough(st)) {
+        bool listed = rdzv_ask_lists(st, out);
+        if (listed && (!coming || window_over))
+            rdzv_form(st, now, out);
+        return;
+    }
+    struct msg_state best = rdzv_best_state(st);
+    if (best.held && best.step > st->saved && rdzv_save_begin(st, &best, false, now, out))
+        return;
+    if (!coming)
+        too_few(st, " and none is on its way", now, out);
+    else if (now >= st->state_since + st->settings.start_timeout)
+        too_few(st, ", and no more came in time", now, out);
+    else if (st->expect_known)
+        tell_waiting(st, out);
+}
+
+static void drop_who_does_not_stop(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    bool in_time =
+        st->stop_at == STOP_BOUNDARY || now < st->state_since + PATIENCE * st->settings.form_timeout;
+    for (int i = 0; !in_time && i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (!w->must_stop || w->presence != PRESENT)
+            continue;
+        struct message *m = rdzv_send_one(st, out, w, MSG_ABANDON);
+        m->abandon.exit_code = 4;
+        text_copy(m->abandon.why, sizeof m->abandon.why, "the trainer did not stop when it was told to");
+        rdzv_lose(st, w, "its trainer did not stop when it was told to", now, out);
+    }
+}
+
+static bool still_stopping(const struct rdzv *st)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->must_stop && w->presence != ABSENT && w->trainer_pid)
+            return true;
+    }
+    return false;
+}
+
+static void settle_quiescing(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    drop_who_does_not_stop(st, now, out);
+    if (still_stopping(st))
+        return;
+    if (st->forming_failures++ > FORMINGS_IN_VAIN)
+        rdzv_give_up(st, 4, "%d rings in a row came to nothing; the newest reason: %s", FORMINGS_IN_VAIN,
+                     st->why);
+    if (st->verdict.set)
+        settle_verdict(st, now, out);
+    else if (enough(st) && rdzv_ask_lists(st, out))
+        rdzv_form(st, now, out);
+    else
+        rdzv_move(st, RDZV_GATHERING, now);
+}
+
+/* ---- TRAINING ---- */
+
+static bool all_finished(const struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (!w->finished || w->presence != PRESENT)
+            return false;
+    }
+    return st->world > 0;
+}
+
+static bool any_finished(const struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++) {
+        if (st->worker[st->member[r]].finished)
+            return true;
+    }
+    return false;
+}
+
+/* The first leave acts at once; those that follow within half a second are taken together at its end. The
+ * ring trains meanwhile. */
+static rm_time leave_at(const struct rdzv *st)
+{
+    return st->left + LEAVES_TOGETHER_MS * RM_MS;
+}
+
+static struct rdzv_worker *a_leaver(struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++) {
+        struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w->leaving && !w->released)
+            return w;
+    }
+    return NULL;
+}
+
+static bool wants_to_join(const struct rdzv_worker *w)
+{
+    return w->presence == PRESENT && w->trainer_pid && w->rank < 0 && !w->leaving && !w->released;
+}
+
+/* Whether what is left to do takes longer than making room for a newcomer. */
+static bool is_worth_it(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    double left = (double)(st->settings.steps - st->told) * st->step_time;
+    return w->act == CAUSE_WORKER_JOINED || left > (double)st->reform_cost;
+}
+
+/* When the join of those who wait may begin; *ret_first is one of them. RM_NEVER: there is none. */
+static rm_time join_at(const struct rdzv *st, int *ret_first)
+{
+    int most = st->settings.workers_max < st->settings.lanes ? st->settings.workers_max : st->settings.lanes;
+    rm_time first = RM_NEVER;
+    bool more_coming = false;
+    for (int i = 0; i < RM_WORKERS_MAX && st->world < most; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (wants_to_join(w) && is_worth_it(st, w) && w->joined < first) {
+            first = w->joined;
+            *ret_first = i;
+        }
+        bool here = w->rank >= 0 || wants_to_join(w);
+        more_coming = more_coming || (w->expected >= 0 && !here && !w->leaving && !w->released);
+    }
+    if (first == RM_NEVER)
+        return RM_NEVER;
+    return more_coming ? first + st->settings.join_window : first;
+}
+
+static void settle_finish(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    struct msg_state last = {.held = true, .step = st->settings.steps};
+    rdzv_told_up_to(st, st->settings.steps, out);
+    if (st->recovery.active)
+        rdzv_recovery_done(st, now, out);
+    rdzv_save_begin(st, &last, true, now, out);
+}
+
+static void settle_training(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    struct rdzv_worker *leaver = a_leaver(st);
+    int joiner = -1;
+    if (st->verdict.set) {
+        rdzv_quiesce(st, st->verdict.interrupted ? STOP_BOUNDARY : STOP_NOW, now, out);
+    } else if (all_finished(st)) {
+        settle_finish(st, now, out);
+    } else if (any_finished(st)) {
+        return; /* the others are about to */
+    } else if (leaver && now >= leave_at(st)) {
+        st->left = now;
+        rdzv_recovery_begin(st, CAUSE_WORKER_LEFT, leaver, now);
+        rdzv_quiesce(st, STOP_BOUNDARY, now, out);
+    } else if (now >= join_at(st, &joiner)) {
+        rdzv_recovery_begin(st, CAUSE_WORKER_JOINED, &st->worker[joiner], now);
+        rdzv_quiesce(st, STOP_BOUNDARY, now, out);
+    }
+}
+
+static void settle(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    for (int turn = 0; turn < SETTLE_TURNS; turn++) {
+        enum rdzv_state before = st->state;
+        int64_t round = st->round;
+        if (st->state == RDZV_GATHERING)
+            settle_gathering(st, now, out);
+        else if (st->state == RDZV_FORMING)
+            rdzv_settle_forming(st, now, out);
+        else if (st->state == RDZV_TRAINING)
+            settle_training(st, now, out);
+        else if (st->state == RDZV_QUIESCING)
+            settle_quiescing(st, now, out);
+        else if (st->state == RDZV_SAVING)
+            rdzv_settle_saving(st, now, out);
+        if (st->state == before && st->round == round)
+            break;
+    }
+    if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {
+        rdzv_name_publishers(st, out);
+        rdzv_release_leavers(st, out);
+    }
+}
+
+/* ---- events ---- */
+
+static struct rdzv_worker *by_conn(struct rdzv *st, int conn)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        if (st->worker[i].presence == PRESENT && st->worker[i].conn == conn)
+            return &st->worker[i];
+    }
+    return NULL;
+}
+
+static void on_finished(struct rdzv *st, struct rdzv_worker *w, const struct message *m)
+{
+    struct msg_generation current = {st->settings.term, st->generation};
+    if (generation_compare(m->generation, current) != 0 || w->rank < 0)
+        return;
+    if (any_finished(st) && memcmp(st->digest, m->finished.digest, RM_HASH_BYTES) != 0 && st->exact)
+        rdzv_give_up(st, 5, "workers end with different weights: worker %d disagrees", rdzv_index(st, w));
+    memcpy(st->digest, m->finished.digest, RM_HASH_BYTES);
+    w->finished = true;
+}
+
+static void on_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now)
+{
+    if (h->bytes != w->bytes)
+        w->moved = now;
+    w->bytes = h->bytes;
+}
+
+static void on_leaving(struct rdzv *st, struct rdzv_worker *w, const struct msg_leaving *l)
+{
+    w->leaving = true;
+    text_copy(w->leaving_reason, sizeof w->leaving_reason, l->reason);
+    rdzv_say(st, "worker %d leaves: %s", rdzv_index(st, w), l->reason);
+}
+
+static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time now, struct rdzv_out *out)
+{
+    const struct message *m = event->message;
+    if (m->type == MSG_HELLO) {
+        rdzv_hello(st, event->conn, &m->hello, now, out);
+        return;
+    }
+    struct rdzv_worker *w = by_conn(st, event->conn);
+    if (!w)
+        return; /* refused or replaced */
+    w->heard = now;
+    switch (m->type) {
+    case MSG_HEARTBEAT:
+        on_heartbeat(w, &m->heartbeat, now);
+        break;
+    case MSG_PROGRESS:
+        rdzv_progress(st, w, m, now, out);
+        break;
+    case MSG_EVALUATED:
+        rdzv_evaluated(st, w, &m->evaluated, out);
+        break;
+    case MSG_LEAVING:
+        on_leaving(st, w, &m->leaving);
+        break;
+    case MSG_FAULT:
+        rdzv_fault(st, w, m, now, out);
+        break;
+    case MSG_STOPPED:
+        on_stopped(st, w, m);
+        break;
+    case MSG_READY:
+        rdzv_ready(st, w, m, now, out);
+        break;
+    case MSG_CHECKPOINTS:
+        w->list = m->checkpoints;
+        w->listed = true;
+        break;
+    case MSG_CHECKPOINTED:
+        rdzv_checkpointed(st, &m->checkpointed, out);
+        break;
+    case MSG_PUBLISHED:
+        rdzv_published(st, &m->published, out);
+        break;
+    case MSG_FINISHED:
+        on_finished(st, w, m);
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_act(struct rdzv *st, const struct rdzv_event *event)
+{
+    struct rdzv_worker *w = &st->worker[event->act.worker];
+    w->act = event->act.cause;
+    w->act_at = event->act.at;
+}
+
+void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, struct rdzv_out *out)
+{
+    out->count = 0;
+    if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
+        return;
+    rdzv_account(st, now);
+    switch (event->kind) {
+    case RDZV_MESSAGE:
+        on_message(st, event, now, out);
+        break;
+    case RDZV_CLOSED:
+        rdzv_closed(st, event->conn, now, out);
+        break;
+    case RDZV_EXPECT:
+        rdzv_expect(st, &event->expect, now, out);
+        break;
+    case RDZV_ACT:
+        on_act(st, event);
+        break;
+    case RDZV_INTERRUPT:
+        if (!st->verdict.set) {
+            rdzv_give_up(st, 130, "interrupted");
+            st->verdict.interrupted = true;
+        }
+        break;
+    case RDZV_TICK:
+        break;
+    }
+    if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {
+        rdzv_check_silence(st, now, out);
+        settle(st, now, out);
+    }
+}
+
+static rm_time earlier(rm_time a, rm_time b)
+{
+    return a < b ? a : b;
+}
+
+static rm_time state_deadline(const struct rdzv *st)
+{
+    const struct rdzv_settings *s = &st->settings;
+    rm_time at = RM_NEVER;
+    int joiner;
+    switch (st->state) {
+    case RDZV_GATHERING:
+        if (!enough(st))
+            return st->state_since + s->start_timeout;
+        return rdzv_lists_are_in(st) ? st->arrived + s->join_window : RM_NEVER;
+    case RDZV_FORMING:
+        for (int r = 0; r < st->world; r++) {
+            const struct rdzv_worker *w = &st->worker[st->member[r]];
+            at = earlier(at, w->ready ? RM_NEVER : w->moved + s->form_timeout);
+        }
+        return at;
+    case RDZV_QUIESCING:
+        return st->stop_at == STOP_NOW ? st->state_since + PATIENCE * s->form_timeout : RM_NEVER;
+    case RDZV_TRAINING:
+        for (int r = 0; r < st->world; r++) {
+            if (st->worker[st->member[r]].leaving)
+                at = leave_at(st);
+        }
+        return any_finished(st) ? RM_NEVER : earlier(at, join_at(st, &joiner));
+    default:
+        return RM_NEVER;
+    }
+}
+
+rm_time rdzv_deadline(const struct rdzv *st)
+{
+    if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
+        return RM_NEVER;
+    rm_time at = state_deadline(st);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence != ABSENT)
+            at = earlier(at, (w->presence == AWAY ? w->away_since : w->heard) + st->settings.lost_after);
+    }
+    return at;
+}

@@ -1,0 +1,73 @@
+/* Filling the list of actions. A full list drops what does not fit: everything sent is sent again by the
+ * rules of hello or by the next round, and the list is several times longer than the longest that a step
+ * makes. */
+#include <string.h>
+
+#include "agent/rdzv/rdzv_state.h"
+
+static struct rdzv_action *add(struct rdzv_out *out, enum rdzv_action_kind kind)
+{
+    struct rdzv_action *a = &out->action[out->count];
+    if (out->count < RDZV_ACTIONS_MAX - 1)
+        out->count++;
+    a->kind = kind;
+    return a;
+}
+
+/* The body of a large message is cleared by whoever fills it: clearing all of it for each ack would cost more
+ * than the rest of the step. */
+static void message_begin(struct message *m, enum msg_type type)
+{
+    bool small = type == MSG_ACK || type == MSG_GO || type == MSG_STOP || type == MSG_LIST;
+    memset(m, 0, small ? offsetof(struct message, ack) + sizeof m->ack : sizeof *m);
+    m->type = type;
+}
+
+struct message *rdzv_send(struct rdzv *st, struct rdzv_out *out, enum msg_type type)
+{
+    struct rdzv_action *a = add(out, RDZV_SEND);
+    a->send.count = 0;
+    message_begin(&a->send.message, type);
+    a->send.message.term = st->settings.term;
+    a->send.message.generation = (struct msg_generation){st->settings.term, st->generation};
+    return &a->send.message;
+}
+
+void rdzv_send_to(struct rdzv_out *out, const struct rdzv_worker *w)
+{
+    struct rdzv_action *a = &out->action[out->count - 1];
+    if (w->conn >= 0 && a->send.count < RM_WORKERS_MAX)
+        a->send.conn[a->send.count++] = w->conn;
+}
+
+struct message *rdzv_send_one(struct rdzv *st, struct rdzv_out *out, const struct rdzv_worker *w,
+                              enum msg_type type)
+{
+    struct message *m = rdzv_send(st, out, type);
+    rdzv_send_to(out, w);
+    return m;
+}
+
+void rdzv_close_conn(struct rdzv_out *out, int conn)
+{
+    if (conn >= 0)
+        add(out, RDZV_CLOSE)->close = conn;
+}
+
+struct rdzv_tell *rdzv_tell(struct rdzv_out *out, enum rdzv_tell_kind kind)
+{
+    struct rdzv_tell *t = &add(out, RDZV_TELL)->tell;
+    memset(t, 0, sizeof *t);
+    t->kind = kind;
+    return t;
+}
+
+void rdzv_tell_worker(struct rdzv *st, struct rdzv_out *out, enum rdzv_tell_kind kind, int worker,
+                      const char *text)
+{
+    struct rdzv_tell *t = rdzv_tell(out, kind);
+    t->worker = worker;
+    t->attempt = st->worker[worker].attempt;
+    t->step = st->told < 0 ? 0 : st->told;
+    text_copy(t->text, sizeof t->text, text);
+}

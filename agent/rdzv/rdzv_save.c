@@ -1,0 +1,282 @@
+/* Checkpoints: collecting the pieces, naming who publishes, and the SAVING state. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/rdzv/rdzv_state.h"
+
+/* ---- pieces ---- */
+
+static bool belongs(const struct rdzv_collection *c, const struct msg_checkpointed *m)
+{
+    return c->used && c->publish.step == m->step && c->publish.final == m->final && c->parts == m->parts &&
+           !memcmp(c->publish.lineage, m->lineage, RM_HASH_BYTES);
+}
+
+/* A free one, else the oldest that is not complete: a newer checkpoint is worth more than half of an old one.
+ */
+static struct rdzv_collection *make_room(struct rdzv *st)
+{
+    struct rdzv_collection *oldest = &st->collection[0];
+    for (int i = 0; i < COLLECTIONS; i++) {
+        struct rdzv_collection *c = &st->collection[i];
+        if (!c->used)
+            return c;
+        bool better =
+            c->have < c->parts && (oldest->have == oldest->parts || c->publish.step < oldest->publish.step);
+        if (better)
+            oldest = c;
+    }
+    return oldest;
+}
+
+static struct rdzv_collection *collection_of(struct rdzv *st, const struct msg_checkpointed *m)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        if (belongs(&st->collection[i], m))
+            return &st->collection[i];
+    }
+    struct rdzv_collection *c = make_room(st);
+    memset(c, 0, sizeof *c);
+    c->used = true;
+    c->publisher = -1;
+    c->parts = m->parts;
+    c->publish.step = m->step;
+    c->publish.final = m->final;
+    c->publish.exact = m->exact && st->exact;
+    c->publish.tensors = m->tensors;
+    memcpy(c->publish.lineage, m->lineage, RM_HASH_BYTES);
+    memcpy(c->publish.k, m->k, sizeof m->k);
+    return c;
+}
+
+static bool is_saved(const struct rdzv *st, int64_t step, const uint8_t *lineage)
+{
+    return st->saved == step && !memcmp(st->saved_lineage, lineage, RM_HASH_BYTES);
+}
+
+void rdzv_checkpointed(struct rdzv *st, const struct msg_checkpointed *m, struct rdzv_out *out)
+{
+    if (m->part >= m->parts || (!m->final && m->step <= st->saved))
+        return;
+    struct rdzv_collection *c = collection_of(st, m);
+    if (!c->in[m->part])
+        c->have++;
+    c->in[m->part] = true;
+    c->publish.exact = c->publish.exact && m->exact;
+    c->pieces[m->part] = m->count;
+    memcpy(c->piece[m->part], m->piece, sizeof m->piece);
+    rdzv_name_publishers(st, out);
+}
+
+/* ---- publishing ---- */
+
+/* Somebody who stays, if possible one of the ring. */
+static struct rdzv_worker *choose_publisher(struct rdzv *st)
+{
+    struct rdzv_worker *best = NULL;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence != PRESENT || w->released)
+            continue;
+        bool better = !best || (best->leaving && !w->leaving) ||
+                      (best->leaving == w->leaving && best->rank < 0 && w->rank >= 0);
+        if (better)
+            best = w;
+    }
+    return best;
+}
+
+static void send_publish(struct rdzv *st, struct rdzv_collection *c, struct rdzv_worker *w,
+                         struct rdzv_out *out)
+{
+    struct msg_publish *p = &rdzv_send_one(st, out, w, MSG_PUBLISH)->publish;
+    *p = c->publish;
+    p->count = 0;
+    for (int part = 0; part < c->parts; part++) {
+        for (int i = 0; i < c->pieces[part] && i < MSG_PIECES_PER_PART; i++)
+            p->piece[p->count++] = c->piece[part][i];
+    }
+    c->publisher = rdzv_index(st, w);
+}
+
+void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        struct rdzv_collection *c = &st->collection[i];
+        if (!c->used || c->have < c->parts)
+            continue;
+        if (c->publisher >= 0 && st->worker[c->publisher].presence != ABSENT)
+            continue;
+        struct rdzv_worker *w = choose_publisher(st);
+        if (w)
+            send_publish(st, c, w, out);
+    }
+}
+
+void rdzv_published(struct rdzv *st, const struct msg_published *p, struct rdzv_out *out)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        struct rdzv_collection *c = &st->collection[i];
+        if (!c->used || c->publish.step != p->step || c->publish.final != p->final || c->have < c->parts)
+            continue;
+        struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_SAVED);
+        t->step = p->step;
+        t->final = p->final;
+        t->bytes = p->bytes;
+        t->took = p->took;
+        st->saved = p->step;
+        memcpy(st->saved_lineage, c->publish.lineage, RM_HASH_BYTES);
+        st->final_saved = st->final_saved || p->final;
+        break;
+    }
+    for (int i = 0; i < COLLECTIONS; i++) {
+        struct rdzv_collection *c = &st->collection[i];
+        bool over = c->publish.final ? st->final_saved : c->publish.step <= st->saved;
+        c->used = c->used && !over;
+    }
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        st->worker[i].listed = st->worker[i].list_asked = false; /* their lists are older than this */
+}
+
+/* ---- SAVING ---- */
+
+static bool may_save(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *state,
+                     bool final)
+{
+    if (final && w->presence == PRESENT && w->trainer_pid && w->finished)
+        return true;
+    if (!rdzv_usable(st, w) || !w->state.held || w->state.step != state->step)
+        return false;
+    return final || !memcmp(w->state.lineage, state->lineage, RM_HASH_BYTES);
+}
+
+static void send_save(struct rdzv *st, struct rdzv_out *out)
+{
+    rdzv_send(st, out, MSG_SAVE)->save = st->save;
+    for (int i = 0; i < st->save.count; i++)
+        rdzv_send_to(out, &st->worker[st->save.worker[i]]);
+}
+
+bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final, rm_time now,
+                     struct rdzv_out *out)
+{
+    if (!state->held || (!final && (state->step == 0 || is_saved(st, state->step, state->lineage))))
+        return false;
+    struct msg_save save = {.step = state->step, .final = final};
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        if (may_save(st, &st->worker[i], state, final))
+            save.worker[save.count++] = i;
+    }
+    if (save.count == 0)
+        return false;
+    st->save = save;
+    st->save_state = *state;
+    rdzv_say(st, "saving step %" PRId64 "%s from %d workers", save.step, final ? " as final" : "",
+             save.count);
+    send_save(st, out);
+    rdzv_move(st, RDZV_SAVING, now);
+    return true;
+}
+
+static bool part_is_in(const struct rdzv *st, int part)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        const struct rdzv_collection *c = &st->collection[i];
+        if (c->used && c->publish.step == st->save.step && c->publish.final == st->save.final &&
+            c->parts == st->save.count && c->in[part])
+            return true;
+    }
+    return false;
+}
+
+void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out)
+{
+    for (int i = 0; i < st->save.count; i++) {
+        if (st->save.worker[i] == rdzv_index(st, w) && !part_is_in(st, i))
+            rdzv_send_one(st, out, w, MSG_SAVE)->save = st->save;
+    }
+}
+
+static bool a_writer_is_gone(const struct rdzv *st)
+{
+    for (int i = 0; i < st->save.count; i++) {
+        const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
+        bool gone = w->presence == ABSENT || !w->trainer_pid;
+        if (gone && !part_is_in(st, i))
+            return true;
+    }
+    return false;
+}
+
+static bool save_is_done(const struct rdzv *st)
+{
+    return st->save.final ? st->final_saved : is_saved(st, st->save_state.step, st->save_state.lineage);
+}
+
+void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    if (save_is_done(st)) {
+        if (st->save.final || st->verdict.set)
+            rdzv_end(st, now, out);
+        else
+            rdzv_move(st, RDZV_GATHERING, now);
+        return;
+    }
+    rdzv_name_publishers(st, out);
+    if (!a_writer_is_gone(st))
+        return;
+    if (rdzv_save_begin(st, &st->save_state, st->save.final, now, out))
+        return;
+    rdzv_say(st, "nobody holds step %" PRId64 " any more", st->save.step);
+    if (st->verdict.set)
+        rdzv_end(st, now, out);
+    else
+        rdzv_move(st, RDZV_GATHERING, now);
+}
+
+/* ---- storage that fails ---- */
+
+static void refuse_checkpoint(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f,
+                              struct rdzv_out *out)
+{
+    struct msg_checkpoint *r = &st->refused[st->refused_count];
+    if (st->refused_count < REFUSED_KEPT - 1)
+        st->refused_count++;
+    r->step = f->step;
+    memcpy(r->lineage, st->resume.lineage, RM_HASH_BYTES);
+    if (st->saved >= f->step)
+        st->saved = f->step - 1; /* older ones count again */
+    struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_REFUSED);
+    t->step = f->step;
+    t->worker = rdzv_index(st, w);
+    text_copy(t->text, sizeof t->text, f->detail);
+}
+
+/* A periodic checkpoint that can't be written costs nothing but itself; one that the run ends with does. */
+void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                        struct rdzv_out *out)
+{
+    if (st->state == RDZV_FORMING && st->loading && f->step == st->resume.step) {
+        refuse_checkpoint(st, w, f, out);
+        rdzv_quiesce(st, STOP_NOW, now, out);
+        return;
+    }
+    if (st->state == RDZV_SAVING && f->step == st->save.step) {
+        bool told = st->verdict.set;
+        char why[MSG_DETAIL_MAX];
+        snprintf(why, sizeof why, "%.150s%sthe checkpoint of step %" PRId64 " can't be written: %.180s",
+                 told ? st->verdict.text : "", told ? "; " : "", f->step, f->detail);
+        st->verdict.set = false;
+        rdzv_give_up(st, 4, "%s", why);
+        rdzv_end(st, now, out);
+        return;
+    }
+    struct rdzv_tell *t = rdzv_tell(out, TELL_WAITING);
+    snprintf(t->text, sizeof t->text,
+             "the checkpoint of step %" PRId64 " can't be written; training goes on: %s", f->step, f->detail);
+    for (int i = 0; i < COLLECTIONS; i++) {
+        struct rdzv_collection *c = &st->collection[i];
+        c->used = c->used && c->publish.step != f->step;
+    }
+}

@@ -1,0 +1,185 @@
+/* Private to agent/rdzv: the coordinator's whole memory, and what its files call of each other. */
+#ifndef RM_AGENT_RDZV_STATE_H
+#define RM_AGENT_RDZV_STATE_H
+
+#include "agent/rdzv/rdzv.h"
+
+enum presence {
+    ABSENT,
+    PRESENT, /* connected */
+    AWAY,    /* its connection ended while a ring runs with it: it may come back until lost_after */
+};
+
+struct rdzv_worker {
+    int expected; /* attempt that run says is alive or on its way, -1 none */
+    int attempt;  /* of the newest hello, -1 none */
+    uint64_t incarnation;
+    enum presence presence;
+    int conn; /* -1 none */
+    rm_time heard, away_since, joined;
+    int64_t agent_pid, trainer_pid; /* trainer_pid 0: no trainer is up */
+    char address[RM_ADDRESS_MAX];
+    char fingerprint[RM_FINGERPRINT_MAX];
+    struct msg_state state; /* newest that it reported */
+    int64_t update_step;
+    bool discarded;
+    int64_t stopped_round; /* newest round that it answered */
+    bool must_stop;        /* this round waits for it */
+    int rank;              /* in the current generation, -1 none */
+    int old_rank;          /* in the newest ring that trained; INT32_MAX none */
+    bool serving;          /* leaves, but serves its state while the others form */
+    bool ready, finished;
+    rm_time ring_time, state_time, moved; /* moved: last sign of progress while forming */
+    int64_t bytes;
+    uint8_t digest[RM_HASH_BYTES];
+    bool leaving, released;
+    char leaving_reason[64];
+    enum rdzv_cause act; /* a drill on it was announced */
+    rm_time act_at;
+    bool list_asked, listed;
+    struct msg_checkpoints list;
+    int64_t slowness; /* times in a row that it was not ready in time */
+};
+
+/* The pieces of one checkpoint that come in from the workers. */
+struct rdzv_collection {
+    bool used;
+    struct msg_publish publish; /* without the pieces */
+    int parts, have;
+    bool in[RM_WORKERS_MAX]; /* by part */
+    int pieces[RM_WORKERS_MAX];
+    struct msg_piece piece[RM_WORKERS_MAX][MSG_PIECES_PER_PART];
+    int publisher; /* worker that was told to, -1 none */
+};
+
+enum { COLLECTIONS = 3, FAILURES_KEPT = 256, REFUSED_KEPT = 64 };
+
+struct rdzv_verdict {
+    bool set;
+    bool interrupted;
+    int exit_code;
+    char text[MSG_DETAIL_MAX];
+};
+
+struct rdzv_open_recovery {
+    bool active, formed; /* formed: go was sent, the first step is awaited */
+    struct rdzv_recovery times;
+    rm_time start, began, agreed, went;
+    int64_t resume_step;
+};
+
+struct rdzv {
+    struct rdzv_settings settings;
+    enum rdzv_state state;
+    rm_time state_since, started;
+    char why[MSG_DETAIL_MAX];
+    struct rdzv_worker worker[RM_WORKERS_MAX];
+    bool expect_known;
+    int64_t round;
+    enum msg_stop_at stop_at;
+    int64_t generation; /* n of the newest form */
+    int world;
+    int member[RM_WORKERS_MAX]; /* workers in rank order */
+    struct message form;        /* the newest, for whom it did not reach */
+    struct msg_state resume;    /* of the newest form */
+    bool loading;               /* its roles are load */
+    bool trained;               /* a ring was formed at least once */
+    int64_t told, evaluated, saved;
+    int64_t known_step; /* highest committed step anybody reported */
+    uint8_t saved_lineage[RM_HASH_BYTES];
+    double loss, step_time; /* of the newest step told; smoothed ns */
+    int64_t tokens;
+    bool exact;
+    char fingerprint[RM_FINGERPRINT_MAX], data_sha256[RM_HASH_HEX];
+    int forming_failures; /* in a row, without a step */
+    rm_time failure[FAILURES_KEPT];
+    int failures;
+    int64_t failures_total;
+    struct msg_checkpoint refused[REFUSED_KEPT];
+    int refused_count;
+    rm_time arrived, left; /* newest arrival; newest quiescing that a leave began */
+    rm_time reform_cost;
+    char waiting[MSG_DETAIL_MAX];
+    struct rdzv_verdict verdict;
+    struct rdzv_open_recovery recovery;
+    struct rdzv_recovery last_recovery;
+    int64_t recoveries;
+    struct msg_save save; /* under way in SAVING */
+    struct msg_state save_state;
+    bool final_saved;
+    uint8_t digest[RM_HASH_BYTES]; /* weightsSha256 of the last step */
+    struct rdzv_collection collection[COLLECTIONS];
+    struct rdzv_goodput goodput;
+    rm_time accounted;
+};
+
+/* rdzv.c */
+void rdzv_move(struct rdzv *st, enum rdzv_state to, rm_time now);
+void rdzv_say(struct rdzv *st, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void rdzv_quiesce(struct rdzv *st, enum msg_stop_at at, rm_time now, struct rdzv_out *out);
+void rdzv_give_up(struct rdzv *st, int exit_code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out);
+bool rdzv_on_its_way(const struct rdzv *st);
+
+/* rdzv_out.c: filling actions */
+struct message *rdzv_send(struct rdzv *st, struct rdzv_out *out, enum msg_type type); /* to nobody yet */
+void rdzv_send_to(struct rdzv_out *out, const struct rdzv_worker *w); /* adds to the newest send */
+struct message *rdzv_send_one(struct rdzv *st, struct rdzv_out *out, const struct rdzv_worker *w,
+                              enum msg_type type);
+void rdzv_close_conn(struct rdzv_out *out, int conn);
+struct rdzv_tell *rdzv_tell(struct rdzv_out *out, enum rdzv_tell_kind kind);
+void rdzv_tell_worker(struct rdzv *st, struct rdzv_out *out, enum rdzv_tell_kind kind, int worker,
+                      const char *text);
+
+/* rdzv_workers.c: who comes and goes */
+bool rdzv_usable(const struct rdzv *st,
+                 const struct rdzv_worker *w); /* at rest, may be formed or saved from */
+bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w); /* usable and stays */
+int rdzv_candidates(const struct rdzv *st);
+void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *hello, rm_time now, struct rdzv_out *out);
+void rdzv_closed(struct rdzv *st, int conn, rm_time now, struct rdzv_out *out);
+void rdzv_expect(struct rdzv *st, const struct rdzv_expect *expect, rm_time now, struct rdzv_out *out);
+void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now, struct rdzv_out *out);
+void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
+                struct rdzv_out *out);
+void rdzv_count_failure(struct rdzv *st, const struct rdzv_worker *w, const char *why, rm_time now,
+                        struct rdzv_out *out);
+void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out);
+void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out);
+int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w);
+
+/* rdzv_form.c: from which step, with whom, in which role */
+struct msg_state rdzv_best_state(const struct rdzv *st);
+bool rdzv_ask_lists(struct rdzv *st, struct rdzv_out *out); /* true: all that are needed are here */
+bool rdzv_lists_are_in(const struct rdzv *st);
+void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out);
+void rdzv_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
+                struct rdzv_out *out);
+void rdzv_settle_forming(struct rdzv *st, rm_time now, struct rdzv_out *out);
+void rdzv_go(struct rdzv *st, rm_time now, struct rdzv_out *out);
+
+/* rdzv_progress.c: steps, evaluations, recoveries, where the time goes */
+void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
+                   struct rdzv_out *out);
+void rdzv_evaluated(struct rdzv *st, struct rdzv_worker *w, const struct msg_evaluated *e,
+                    struct rdzv_out *out);
+void rdzv_told_up_to(struct rdzv *st, int64_t step, struct rdzv_out *out); /* losses not known */
+void rdzv_recovery_begin(struct rdzv *st, enum rdzv_cause cause, struct rdzv_worker *w, rm_time now);
+void rdzv_recovery_formed(struct rdzv *st, rm_time now);
+void rdzv_recovery_done(struct rdzv *st, rm_time now, struct rdzv_out *out);
+void rdzv_account(struct rdzv *st, rm_time now);
+
+/* rdzv_save.c: checkpoints */
+void rdzv_checkpointed(struct rdzv *st, const struct msg_checkpointed *c, struct rdzv_out *out);
+void rdzv_published(struct rdzv *st, const struct msg_published *p, struct rdzv_out *out);
+bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final, rm_time now,
+                     struct rdzv_out *out); /* false: nobody holds it, or it is saved already */
+void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out);
+void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out);
+void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                        struct rdzv_out *out);
+void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out);
+bool rdzv_is_refused(const struct rdzv *st, const struct msg_checkpoint *c);
+
+#endif

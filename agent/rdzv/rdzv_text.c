@@ -1,0 +1,364 @@
+/* The core's words in JSON and OpenMetrics, for the shell. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "agent/rdzv/rdzv_state.h"
+#include "common/wire/json.h"
+
+static const char *const cause_names[CAUSES] = {
+    [CAUSE_NONE] = "None",
+    [CAUSE_WORKER_LOST] = "WorkerLost",
+    [CAUSE_WORKER_LEFT] = "WorkerLeft",
+    [CAUSE_WORKER_JOINED] = "WorkerJoined",
+    [CAUSE_TRAINER_EXIT] = "TrainerExit",
+    [CAUSE_HANG] = "Hang",
+    [CAUSE_RING_ERROR] = "RingError",
+    [CAUSE_COORDINATOR_LOST] = "CoordinatorLost",
+};
+
+const char *rdzv_cause_name(enum rdzv_cause cause)
+{
+    return cause_names[cause];
+}
+
+static const char *const tell_names[TELLS] = {
+    [TELL_RING_FORMED] = "ringFormed",
+    [TELL_STEP] = "step",
+    [TELL_WORKER_LOST] = "workerLost",
+    [TELL_WORKER_LEFT] = "workerLeft",
+    [TELL_WORKER_JOINED] = "workerJoined",
+    [TELL_JOIN_SKIPPED] = "joinSkipped",
+    [TELL_EVALUATED] = "evaluated",
+    [TELL_CHECKPOINT_SAVED] = "checkpointSaved",
+    [TELL_RECOVERED] = "recovered",
+    [TELL_WAITING] = "waiting",
+    [TELL_FAILED] = "failed",
+    [TELL_INTERRUPTED] = "interrupted",
+    [TELL_COMPLETE] = "complete",
+    [TELL_WORKER_FAILED] = "workerFailed",
+    [TELL_RELEASED] = "released",
+    [TELL_CHECKPOINT_LOADED] = "checkpointLoaded",
+    [TELL_CHECKPOINT_REFUSED] = "checkpointRefused",
+};
+
+/* ---- events ---- */
+
+static void set_uri(struct js *o, const char *base, int64_t step, bool final)
+{
+    struct str uri = str_init(RM_URI_MAX + 32);
+    str_adds(&uri, base);
+    if (final)
+        str_adds(&uri, "/final");
+    else
+        str_addf(&uri, "/step-%08" PRId64, step);
+    js_set_string(o, "uri", str_text(&uri));
+    str_clear(&uri);
+}
+
+static void set_formed(struct js *o, const struct rdzv_tell *t)
+{
+    struct js *members = js_array();
+    for (int i = 0; i < t->members; i++) {
+        struct js *m = js_object();
+        js_set_int(m, "worker", t->member[i].worker);
+        js_set_int(m, "agentPid", t->member[i].agent_pid);
+        js_set_int(m, "trainerPid", t->member[i].trainer_pid);
+        js_push(members, m);
+    }
+    js_set_int(o, "term", t->generation.term);
+    js_set_int(o, "generation", t->generation.n);
+    js_set_int(o, "world", t->world);
+    js_set_int(o, "step", t->step);
+    js_set(o, "members", members);
+}
+
+static void set_recovered(struct js *o, const struct rdzv_recovery *r)
+{
+    js_set_string(o, "cause", rdzv_cause_name(r->cause));
+    js_set_real(o, "detectMs", rm_ms(r->detect));
+    js_set_real(o, "agreeMs", rm_ms(r->agree));
+    js_set_real(o, "ringMs", rm_ms(r->ring));
+    js_set_real(o, "stateMs", rm_ms(r->state));
+    js_set_real(o, "firstStepMs", rm_ms(r->first_step));
+    js_set_real(o, "totalMs", rm_ms(r->total));
+    js_set_int(o, "stepsRedone", r->steps_redone);
+}
+
+static void set_complete(struct js *o, const struct rdzv_tell *t, const char *uri)
+{
+    char hex[RM_HASH_HEX];
+    hex_encode(t->digest, RM_HASH_BYTES, hex);
+    js_set_int(o, "step", t->step);
+    js_set_real(o, "loss", t->loss);
+    js_set_string(o, "weightsSha256", hex);
+    js_set_bool(o, "exact", t->exact);
+    js_set_real(o, "goodput", t->goodput);
+    set_uri(o, uri, t->step, true);
+}
+
+static void set_worker(struct js *o, const struct rdzv_tell *t)
+{
+    js_set_int(o, "worker", t->worker);
+    switch (t->kind) {
+    case TELL_WORKER_LOST:
+    case TELL_WORKER_LEFT:
+    case TELL_WORKER_JOINED:
+        js_set_int(o, "step", t->step);
+        js_set_string(o, "cause", t->text);
+        break;
+    case TELL_WORKER_FAILED:
+        js_set_int(o, "attempt", t->attempt);
+        js_set_string(o, "detail", t->text);
+        break;
+    case TELL_JOIN_SKIPPED:
+        js_set_string(o, "reason", t->text);
+        break;
+    case TELL_CHECKPOINT_REFUSED:
+        js_set_int(o, "step", t->step);
+        js_set_string(o, "reason", t->text);
+        break;
+    default:
+        break;
+    }
+}
+
+static void set_step(struct js *o, const struct rdzv_tell *t)
+{
+    js_set_int(o, "step", t->step);
+    js_set_real(o, "loss", t->loss);
+    if (t->kind == TELL_EVALUATED)
+        return;
+    js_set_real(o, "tokensPerSecond", t->tokens_per_second);
+    js_set_int(o, "world", t->world);
+}
+
+static void set_saved(struct js *o, const struct rdzv_tell *t, const char *uri)
+{
+    js_set_int(o, "step", t->step);
+    set_uri(o, uri, t->step, t->final);
+    js_set_int(o, "bytes", t->bytes);
+    js_set_real(o, "ms", rm_ms(t->took));
+}
+
+static void set_body(struct js *o, const struct rdzv_tell *t, const char *uri)
+{
+    switch (t->kind) {
+    case TELL_RING_FORMED:
+        set_formed(o, t);
+        break;
+    case TELL_STEP:
+    case TELL_EVALUATED:
+        set_step(o, t);
+        break;
+    case TELL_CHECKPOINT_SAVED:
+        set_saved(o, t, uri);
+        break;
+    case TELL_RECOVERED:
+        set_recovered(o, &t->recovery);
+        break;
+    case TELL_WAITING:
+        js_set_string(o, "reason", t->text);
+        break;
+    case TELL_FAILED:
+        js_set_string(o, "reason", t->text);
+        js_set_int(o, "exitCode", t->exit_code);
+        break;
+    case TELL_INTERRUPTED:
+    case TELL_CHECKPOINT_LOADED:
+        js_set_int(o, "step", t->step);
+        break;
+    case TELL_COMPLETE:
+        set_complete(o, t, uri);
+        break;
+    default:
+        set_worker(o, t);
+    }
+}
+
+void rdzv_tell_print(const struct rdzv_tell *tell, int64_t wall_ms, const char *checkpoint_uri,
+                     struct str *out)
+{
+    struct js *o = js_object();
+    js_set_string(o, "event", tell_names[tell->kind]);
+    js_set_int(o, "time", wall_ms);
+    set_body(o, tell, checkpoint_uri);
+    js_print(o, out);
+    js_free(o);
+}
+
+/* ---- commands ---- */
+
+static int read_expect(struct rdzv_expect *ret, const struct js *o, struct error *err)
+{
+    const struct js *list;
+    if (js_need(o, "workers", JS_ARRAY, &list, err) < 0)
+        return -1;
+    if (js_size(list) > RM_WORKERS_MAX)
+        return err_set(err, ERR_PROTOCOL, "expect names %zu workers, at most %d are allowed", js_size(list),
+                       RM_WORKERS_MAX);
+    for (size_t i = 0; i < js_size(list); i++) {
+        int64_t worker, attempt;
+        if (js_need_int(js_at(list, i), "worker", 0, RM_WORKERS_MAX - 1, &worker, err) < 0 ||
+            js_need_int(js_at(list, i), "attempt", 0, INT32_MAX, &attempt, err) < 0)
+            return err_wrap(err, "workers[%zu]", i);
+        ret->worker[i].worker = (int)worker;
+        ret->worker[i].attempt = (int)attempt;
+    }
+    ret->count = (int)js_size(list);
+    return 0;
+}
+
+static int read_act(struct rdzv_event *ret, const struct js *o, struct error *err)
+{
+    char cause[32];
+    int64_t worker, at;
+    if (js_need_string(o, "cause", cause, sizeof cause, err) < 0 ||
+        js_need_int(o, "worker", 0, RM_WORKERS_MAX - 1, &worker, err) < 0 ||
+        js_need_int(o, "at", 0, INT64_MAX, &at, err) < 0)
+        return -1;
+    ret->act.worker = (int)worker;
+    ret->act.at = at;
+    for (int c = CAUSE_NONE + 1; c < CAUSES; c++) {
+        if (strcmp(cause, cause_names[c]) != 0)
+            continue;
+        ret->act.cause = (enum rdzv_cause)c;
+        return 0;
+    }
+    return err_set(err, ERR_PROTOCOL, "act: '%s' is no cause", cause);
+}
+
+static int read_command(struct rdzv_event *ret, const struct js *o, struct error *err)
+{
+    char command[32];
+    if (js_need_string(o, "command", command, sizeof command, err) < 0)
+        return -1;
+    if (!strcmp(command, "expect")) {
+        ret->kind = RDZV_EXPECT;
+        return read_expect(&ret->expect, o, err);
+    }
+    if (!strcmp(command, "act")) {
+        ret->kind = RDZV_ACT;
+        return read_act(ret, o, err);
+    }
+    ret->kind = RDZV_INTERRUPT;
+    if (!strcmp(command, "interrupt"))
+        return 0;
+    return err_set(err, ERR_PROTOCOL, "'%s' is no command", command);
+}
+
+int rdzv_command_read(struct rdzv_event *ret, const char *text, size_t length, struct error *err)
+{
+    struct js *o = js_parse(text, length, "command", err);
+    if (!o)
+        return -1;
+    memset(ret, 0, sizeof *ret);
+    int rc = js_kind(o) == JS_OBJECT ? read_command(ret, o, err)
+                                     : err_set(err, ERR_PROTOCOL, "a command is a JSON object");
+    js_free(o);
+    return rc;
+}
+
+/* ---- status ---- */
+
+static struct js *goodput_value(const struct rdzv *st, rm_time now)
+{
+    struct rdzv_goodput g = rdzv_goodput(st, now);
+    double all = (double)(g.productive + g.checkpoint + g.recovery + g.waiting + g.rework);
+    struct js *o = js_object();
+    js_set_real(o, "ratio", all > 0 ? (double)g.productive / all : 0);
+    js_set_real(o, "productiveSeconds", (double)g.productive / RM_S);
+    js_set_real(o, "checkpointSeconds", (double)g.checkpoint / RM_S);
+    js_set_real(o, "recoverySeconds", (double)g.recovery / RM_S);
+    js_set_real(o, "waitingSeconds", (double)g.waiting / RM_S);
+    js_set_real(o, "reworkSeconds", (double)g.rework / RM_S);
+    return o;
+}
+
+static struct js *workers_value(const struct rdzv *st)
+{
+    struct js *list = js_array();
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == ABSENT && w->expected < 0)
+            continue;
+        struct js *o = js_object();
+        js_set_int(o, "worker", i);
+        js_set_int(o, "attempt", w->attempt > w->expected ? w->attempt : w->expected);
+        js_set_int(o, "rank", w->rank);
+        js_set_bool(o, "connected", w->presence == PRESENT);
+        js_set_bool(o, "leaving", w->leaving);
+        js_set_int(o, "agentPid", w->agent_pid);
+        js_set_int(o, "trainerPid", w->trainer_pid);
+        js_push(list, o);
+    }
+    return list;
+}
+
+static struct js *ring_value(const struct rdzv *st)
+{
+    struct js *o = js_object();
+    js_set_int(o, "generation", st->generation);
+    js_set_int(o, "term", st->settings.term);
+    js_set_int(o, "size", st->state == RDZV_TRAINING ? st->world : 0);
+    return o;
+}
+
+static struct js *progress_value(const struct rdzv *st)
+{
+    struct js *o = js_object();
+    js_set_int(o, "step", st->told > 0 ? st->told : 0);
+    js_set_int(o, "steps", st->settings.steps);
+    js_set_real(o, "loss", st->told > 0 ? st->loss : NAN);
+    double rate = st->step_time > 0 ? (double)st->tokens * RM_S / st->step_time : 0;
+    js_set_real(o, "tokensPerSecond", rate);
+    return o;
+}
+
+void rdzv_status_print(const struct rdzv *st, rm_time now, struct str *out)
+{
+    struct js *o = js_object();
+    js_set_string(o, "job", st->settings.job);
+    js_set_string(o, "state", rdzv_state_name(st->state));
+    js_set_string(o, "message", st->why);
+    js_set(o, "ring", ring_value(st));
+    js_set(o, "progress", progress_value(st));
+    js_set(o, "workers", workers_value(st));
+    js_set_int(o, "checkpointStep", st->saved);
+    js_set_int(o, "restarts", st->failures_total);
+    js_set_int(o, "recoveries", st->recoveries);
+    if (st->recoveries) {
+        struct js *last = js_object();
+        set_recovered(last, &st->last_recovery);
+        js_set(o, "lastRecovery", last);
+    }
+    js_set(o, "goodput", goodput_value(st, now));
+    js_print(o, out);
+    js_free(o);
+}
+
+static void metric(struct str *out, const char *name, const char *kind, const char *help, double value)
+{
+    const char *suffix = !strcmp(kind, "counter") ? "_total" : "";
+    str_addf(out, "# TYPE ringmaster_%s %s\n# HELP ringmaster_%s %s\nringmaster_%s%s %.17g\n", name, kind,
+             name, help, name, suffix, value);
+}
+
+void rdzv_metrics_print(const struct rdzv *st, rm_time now, struct str *out)
+{
+    struct rdzv_goodput g = rdzv_goodput(st, now);
+    metric(out, "step", "gauge", "Newest committed step.", st->told > 0 ? (double)st->told : 0);
+    metric(out, "ring_size", "gauge", "Members of the ring at work.",
+           st->state == RDZV_TRAINING ? st->world : 0);
+    metric(out, "ring_generation", "gauge", "Newest member list.", (double)st->generation);
+    metric(out, "checkpoint_step", "gauge", "Newest published checkpoint, -1 none.", (double)st->saved);
+    metric(out, "failures", "counter", "Workers and trainers that failed.", (double)st->failures_total);
+    metric(out, "recoveries", "counter", "Rings formed again.", (double)st->recoveries);
+    metric(out, "last_recovery_seconds", "gauge", "Time from the sign to the next committed step.",
+           (double)st->last_recovery.total / RM_S);
+    metric(out, "productive_seconds", "counter", "Time in steps that count.", (double)g.productive / RM_S);
+    metric(out, "recovery_seconds", "counter", "Time in recoveries.", (double)g.recovery / RM_S);
+    metric(out, "waiting_seconds", "counter", "Time without enough workers.", (double)g.waiting / RM_S);
+    metric(out, "rework_seconds", "counter", "Time in steps done again.", (double)g.rework / RM_S);
+    str_adds(out, "# EOF\n");
+}

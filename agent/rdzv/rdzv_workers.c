@@ -1,0 +1,361 @@
+/* Who comes, who goes, and whose word counts. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/rdzv/rdzv_state.h"
+
+int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return (int)(w - st->worker);
+}
+
+bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return w->presence == PRESENT && !w->released && w->trainer_pid && w->stopped_round == st->round;
+}
+
+bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return rdzv_usable(st, w) && !w->leaving;
+}
+
+int rdzv_candidates(const struct rdzv *st)
+{
+    int n = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        n += rdzv_candidate(st, &st->worker[i]);
+    return n;
+}
+
+static bool ring_runs(const struct rdzv *st)
+{
+    return st->state == RDZV_TRAINING || (st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY);
+}
+
+/* ---- going ---- */
+
+/* The ring can't go on with this worker in it. */
+static void ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause cause, rm_time now,
+                         struct rdzv_out *out)
+{
+    bool member = w->rank >= 0;
+    w->ready = w->finished = w->must_stop = false;
+    if (!member || (st->state != RDZV_TRAINING && st->state != RDZV_FORMING && st->state != RDZV_QUIESCING))
+        return;
+    w->rank = -1;
+    rdzv_recovery_begin(st, cause, w, now);
+    bool stopping = st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW;
+    if (!stopping)
+        rdzv_quiesce(st, STOP_NOW, now, out);
+}
+
+void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now, struct rdzv_out *out)
+{
+    if (w->presence == ABSENT)
+        return;
+    bool silent = w->released;
+    rdzv_close_conn(out, w->conn);
+    w->presence = ABSENT;
+    w->conn = -1;
+    w->stopped_round = -1;
+    w->serving = false;
+    w->listed = w->list_asked = false;
+    if (!silent && w->rank >= 0)
+        rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), why);
+    if (!silent)
+        rdzv_say(st, "worker %d is lost: %s", rdzv_index(st, w), why);
+    ring_without(st, w, CAUSE_WORKER_LOST, now, out);
+    w->rank = -1;
+}
+
+void rdzv_closed(struct rdzv *st, int conn, rm_time now, struct rdzv_out *out)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence != PRESENT || w->conn != conn)
+            continue;
+        w->conn = -1;
+        if (w->rank >= 0 && w->trainer_pid && !w->released && ring_runs(st)) {
+            w->presence = AWAY;
+            w->away_since = now;
+            rdzv_say(st, "worker %d's connection ended; it has %.1f s to come back", i,
+                     (double)st->settings.lost_after / RM_S);
+        } else {
+            rdzv_lose(st, w, "its connection ended", now, out);
+        }
+    }
+}
+
+void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        char why[RM_WHY_MAX];
+        rm_time since = w->presence == AWAY ? w->away_since : w->heard;
+        if (w->presence == ABSENT || now < since + st->settings.lost_after)
+            continue;
+        snprintf(why, sizeof why,
+                 w->presence == AWAY ? "it did not come back in %.1f s" : "silent for %.1f s",
+                 (double)(now - since) / RM_S);
+        rdzv_lose(st, w, why, now, out);
+    }
+}
+
+void rdzv_count_failure(struct rdzv *st, const struct rdzv_worker *w, const char *why, rm_time now,
+                        struct rdzv_out *out)
+{
+    rdzv_tell_worker(st, out, TELL_WORKER_FAILED, rdzv_index(st, w), why);
+    int kept = 0;
+    for (int i = 0; i < st->failures; i++) {
+        if (st->failure[i] + st->settings.within > now)
+            st->failure[kept++] = st->failure[i];
+    }
+    st->failures = kept;
+    if (st->failures < FAILURES_KEPT)
+        st->failure[st->failures++] = now;
+    st->failures_total++;
+    if (st->failures > st->settings.max_restarts)
+        rdzv_give_up(st, 5, "%d failures within %.0f s, maxRestarts allows %d; the newest: worker %d: %s",
+                     st->failures, (double)st->settings.within / RM_S, st->settings.max_restarts,
+                     rdzv_index(st, w), why);
+}
+
+static int expected_attempt(const struct rdzv_expect *expect, int worker)
+{
+    for (int i = 0; i < expect->count; i++) {
+        if (expect->worker[i].worker == worker)
+            return expect->worker[i].attempt;
+    }
+    return -1;
+}
+
+/* run has reaped a process before it takes it out of the set or raises its attempt. */
+void rdzv_expect(struct rdzv *st, const struct rdzv_expect *expect, rm_time now, struct rdzv_out *out)
+{
+    st->expect_known = true;
+    st->arrived = now;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        int before = w->expected;
+        w->expected = expected_attempt(expect, i);
+        if (before < 0 || w->expected == before)
+            continue;
+        if (w->attempt <= before)
+            rdzv_lose(st, w, "its process ended", now, out);
+        if (w->expected > before && w->act != CAUSE_WORKER_LOST && w->act != CAUSE_WORKER_LEFT)
+            rdzv_count_failure(st, w, "its process ended and is started again", now, out);
+        w->act = CAUSE_NONE;
+    }
+}
+
+static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    if (w->rank >= 0 && st->state != RDZV_GATHERING)
+        return true;
+    if (w->serving || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
+        return true;
+    if (st->state != RDZV_GATHERING || !w->state.held || !rdzv_usable(st, w))
+        return false;
+    struct msg_state best = rdzv_best_state(st);
+    return best.held && msg_state_equal(&best, &w->state) && w->state.step > st->saved;
+}
+
+void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (!w->leaving || w->released || w->presence != PRESENT || needed_to_the_end(st, w))
+            continue;
+        w->released = true;
+        rdzv_send_one(st, out, w, MSG_RELEASE);
+        if (w->old_rank != INT_MAX)
+            rdzv_tell_worker(st, out, TELL_WORKER_LEFT, i, w->leaving_reason);
+        rdzv_tell_worker(st, out, TELL_RELEASED, i, "");
+    }
+}
+
+/* ---- coming ---- */
+
+static void refuse(struct rdzv *st, int conn, int exit_code, const char *why, struct rdzv_out *out)
+{
+    struct message *m = rdzv_send(st, out, MSG_ABANDON);
+    m->abandon.exit_code = exit_code;
+    text_copy(m->abandon.why, sizeof m->abandon.why, why);
+    rdzv_send_to(out, &(struct rdzv_worker){.conn = conn});
+    rdzv_close_conn(out, conn);
+    rdzv_say(st, "%s", why);
+}
+
+/* Sets the exit code and the sentence of why this worker can't take part; 0: it can. */
+static int misfit(struct rdzv *st, const struct msg_hello *h, char *why, size_t size)
+{
+    if (h->protocol != MSG_PROTOCOL) {
+        snprintf(why, size, "worker %d speaks protocol %d, this coordinator speaks %d", h->worker,
+                 h->protocol, MSG_PROTOCOL);
+        return 4;
+    }
+    if (strcmp(h->job, st->settings.job) != 0) {
+        snprintf(why, size, "worker %d belongs to job %s, this is job %s", h->worker, h->job,
+                 st->settings.job);
+        return 4;
+    }
+    if (h->trainer_pid && !st->data_sha256[0])
+        text_copy(st->data_sha256, sizeof st->data_sha256, h->data_sha256);
+    if (h->trainer_pid && !st->fingerprint[0])
+        text_copy(st->fingerprint, sizeof st->fingerprint, h->fingerprint);
+    if (h->trainer_pid && strcmp(h->data_sha256, st->data_sha256) != 0) {
+        snprintf(why, size, "worker %d sees other training data (sha256 %.12s) than the job's (%.12s)",
+                 h->worker, h->data_sha256, st->data_sha256);
+        return 3;
+    }
+    if (h->trainer_pid && strcmp(h->fingerprint, st->fingerprint) != 0) {
+        if (st->settings.exact && !st->settings.allow_mixed_hardware) {
+            snprintf(why, size,
+                     "worker %d computes other bits: its fingerprint is '%.110s', the job's is '%.110s'; set "
+                     "trainer.allowMixedHardware to train without exactness",
+                     h->worker, h->fingerprint, st->fingerprint);
+            return 3;
+        }
+        st->exact = false;
+    }
+    return 0;
+}
+
+/* Takes a connection's word for who it is; false where another one's word counts more. */
+static bool accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, const struct msg_hello *h,
+                            rm_time now, struct rdzv_out *out)
+{
+    int newest = w->attempt > w->expected ? w->attempt : w->expected;
+    if (h->attempt < newest) {
+        char why[RM_WHY_MAX];
+        snprintf(why, sizeof why, "attempt %d of worker %d has been replaced by attempt %d", h->attempt,
+                 h->worker, newest);
+        refuse(st, conn, 4, why, out);
+        return false;
+    }
+    bool same = w->attempt == h->attempt && w->incarnation == h->incarnation;
+    if (!same && w->presence != ABSENT)
+        rdzv_lose(st, w, "another process took its place", now, out);
+    if (same && w->presence == PRESENT && w->conn != conn)
+        rdzv_close_conn(out, w->conn);
+    if (!same) {
+        w->released = w->leaving = w->finished = w->ready = w->serving = false;
+        w->listed = w->list_asked = false;
+        w->rank = -1;
+        w->old_rank = INT_MAX;
+        w->slowness = 0;
+        w->stopped_round = -1;
+    }
+    w->attempt = h->attempt;
+    w->incarnation = h->incarnation;
+    return true;
+}
+
+static void take_over(struct rdzv_worker *w, const struct msg_hello *h)
+{
+    w->agent_pid = h->agent_pid;
+    w->trainer_pid = h->trainer_pid;
+    w->state = h->state;
+    if (h->trainer_pid) {
+        text_copy(w->address, sizeof w->address, h->address);
+        text_copy(w->fingerprint, sizeof w->fingerprint, h->fingerprint);
+    }
+}
+
+static void send_stop(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out)
+{
+    struct message *m = rdzv_send_one(st, out, w, MSG_STOP);
+    m->stop.round = st->round;
+    m->stop.at = w->rank >= 0 && st->state == RDZV_QUIESCING ? st->stop_at : STOP_NOW;
+}
+
+/* A member says hello again: it may have missed what was under way when its connection was cut. */
+static void member_again(struct rdzv *st, struct rdzv_worker *w, const struct msg_hello *h, bool same_trainer,
+                         rm_time now, struct rdzv_out *out)
+{
+    struct msg_generation current = {st->settings.term, st->generation};
+    bool inside = same_trainer && generation_compare(h->ring, current) == 0 &&
+                  (h->phase == PHASE_FORMING || h->phase == PHASE_READY || h->phase == PHASE_TRAINING);
+    bool form_missed = same_trainer && generation_compare(h->ring, current) < 0;
+    if (st->state == RDZV_FORMING && form_missed) {
+        struct message *m = rdzv_send_one(st, out, w, MSG_FORM);
+        *m = st->form;
+    } else if (inside && ring_runs(st) && h->phase == PHASE_READY) {
+        rdzv_send_one(st, out, w, MSG_GO);
+    } else if (!inside && (ring_runs(st) || st->state == RDZV_FORMING) &&
+               !(st->state == RDZV_QUIESCING && same_trainer)) {
+        ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
+    }
+}
+
+void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time now, struct rdzv_out *out)
+{
+    struct rdzv_worker *w = &st->worker[h->worker];
+    char why[MSG_DETAIL_MAX];
+    int code = misfit(st, h, why, sizeof why);
+    if (code) {
+        refuse(st, conn, code, why, out);
+        return;
+    }
+    if (!accept_identity(st, w, conn, h, now, out))
+        return;
+    bool first = w->presence != PRESENT || w->conn != conn;
+    bool same_trainer = w->trainer_pid == h->trainer_pid && h->trainer_pid;
+    bool newcomer = h->trainer_pid && !same_trainer;
+    w->presence = PRESENT;
+    w->conn = conn;
+    w->heard = now;
+    take_over(w, h);
+    if (newcomer)
+        w->joined = st->arrived = now;
+    if (first)
+        rdzv_send_one(st, out, w, MSG_WELCOME);
+    if (w->released) {
+        rdzv_send_one(st, out, w, MSG_RELEASE);
+        return;
+    }
+    if (w->rank >= 0)
+        member_again(st, w, h, same_trainer, now, out);
+    if (st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
+        send_stop(st, w, out);
+    if (st->state == RDZV_SAVING)
+        rdzv_save_resend(st, w, out);
+}
+
+/* ---- faults ---- */
+
+void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
+                struct rdzv_out *out)
+{
+    const struct msg_fault *f = &m->fault;
+    struct msg_generation current = {st->settings.term, st->generation};
+    bool mine = w->rank >= 0 && generation_compare(m->generation, current) == 0;
+    bool at_work = mine && (st->state == RDZV_TRAINING || st->state == RDZV_FORMING || ring_runs(st));
+    if (f->kind == FAULT_TRAINER_EXIT) {
+        w->trainer_pid = 0;
+        w->stopped_round = -1;
+        if (w->act != CAUSE_TRAINER_EXIT)
+            rdzv_count_failure(st, w, f->detail, now, out);
+        rdzv_say(st, "worker %d's trainer ended: %s", rdzv_index(st, w), f->detail);
+        if (w->rank >= 0)
+            rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
+        ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
+        w->rank = -1;
+        w->act = CAUSE_NONE;
+    } else if (f->kind == FAULT_STORAGE) {
+        rdzv_storage_fault(st, w, f, now, out);
+    } else if (f->kind == FAULT_NOT_FINITE && mine) {
+        rdzv_give_up(st, 5, "%s", f->detail);
+    } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
+        rdzv_give_up(st, f->kind == FAULT_DATA ? 3 : 4, "worker %d: %s", rdzv_index(st, w), f->detail);
+    } else if (at_work) {
+        if (f->peer >= 0 && st->worker[f->peer].presence == AWAY)
+            rdzv_lose(st, &st->worker[f->peer], "a ring neighbour lost it too", now, out);
+        if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW) {
+            rdzv_say(st, "worker %d: %s", rdzv_index(st, w), f->detail);
+            rdzv_recovery_begin(st, CAUSE_RING_ERROR, f->peer >= 0 ? &st->worker[f->peer] : NULL, now);
+            rdzv_quiesce(st, STOP_NOW, now, out);
+        }
+    }
+}
