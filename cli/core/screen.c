@@ -105,6 +105,11 @@ void screen_progress(const struct report *r, struct screen_style style, struct s
         show_time(report_left(r), out);
         str_adds(out, " left");
     }
+    /* Without the bar it is plain ASCII, so bytes are columns. A line that wraps could not be drawn over. */
+    if (style.columns < WIDE && out->length >= (size_t)style.columns) {
+        out->length = (size_t)style.columns - 1;
+        out->data[out->length] = 0;
+    }
 }
 
 /* "  step 100  " in front of a line about something that happened. */
@@ -204,9 +209,10 @@ void screen_event(const struct report *r, const struct event *e, struct screen_s
     }
 }
 
-void screen_drill(const char *spec, struct screen_style style, struct str *out)
+void screen_drill(const char *spec, int64_t step, struct screen_style style, struct str *out)
 {
-    toned(style, DIM, "  drill       ", out);
+    at_step(step, style, out);
+    toned(style, DIM, "drill ", out);
     str_addf(out, "%s\n", spec);
 }
 

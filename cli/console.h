@@ -1,0 +1,29 @@
+/* Standard output and standard error of a run, so that events, a progress line that is drawn over and the
+ * words of child processes don't run into each other. */
+#ifndef RM_CLI_CONSOLE_H
+#define RM_CLI_CONSOLE_H
+
+#include <stdbool.h>
+
+#include "cli/core/screen.h"
+#include "common/base/time.h"
+
+struct console {
+    bool json, terminal;
+    bool drawn;  /* a progress line stands without its newline */
+    bool broken; /* nobody reads standard output any more */
+    struct screen_style style;
+    rm_time last_progress; /* 0: none yet */
+};
+
+void console_init(struct console *console, bool json);
+/* Whole lines to standard output. */
+void console_print(struct console *console, const struct str *text);
+/* One line to standard error. */
+void console_say(struct console *console, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* On a terminal drawn over the last one, at most ten times a second; elsewhere a line every few seconds. */
+void console_progress(struct console *console, const struct report *report, rm_time now);
+/* Takes the progress line away. */
+void console_clear(struct console *console);
+
+#endif

@@ -1,0 +1,374 @@
+#include "cli/fleet.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/fleet_state.h"
+#include "common/os/clock.h"
+#include "common/store/checkpoint.h"
+
+enum { EXIT_MACHINE = 4, EXIT_INTERRUPTED = 130 };
+
+static const rm_time release_patience = 10 * RM_S; /* for workers once the run has ended */
+static const rm_time save_patience = 60 * RM_S;    /* for a checkpoint where this program ends the run */
+
+static bool ending(const struct fleet *fleet)
+{
+    return fleet->options->report->ended || fleet->killing || fleet->own_exit_code;
+}
+
+static void arm(struct fleet *fleet, rm_time patience)
+{
+    loop_timer_set(fleet->patience, loop_now(fleet->loop) + patience);
+}
+
+/* First all children are killed; should something else still hold the error pipe after that, it is left. */
+static void patience_over(void *ctx)
+{
+    struct fleet *fleet = ctx;
+    if (fleet->killing)
+        loop_stop(fleet->loop);
+    fleet_kill_all(fleet);
+    arm(fleet, release_patience);
+}
+
+/* The run can't go on, says this program: what can be saved is saved, then all ends. */
+static void give_up(struct fleet *fleet, int exit_code, const char *why)
+{
+    if (ending(fleet))
+        return;
+    fleet->own_exit_code = exit_code;
+    text_copy(fleet->own_why, sizeof fleet->own_why, why);
+    fleet_no_more_children(fleet);
+    fleet_command(fleet, "{\"command\":\"interrupt\"}\n");
+    arm(fleet, fleet->coordinator ? save_patience : fleet->spec->elasticity.lost_after + 3 * RM_S);
+}
+
+static void start_worker(struct fleet *fleet, int worker)
+{
+    struct error err = {0};
+    if (fleet_start_worker(fleet, worker, &err) == 0)
+        return;
+    fleet->crew.member[worker].alive = false;
+    fleet_expect(fleet);
+    give_up(fleet, error_exit_code(err.code), err.text);
+}
+
+/* --- drills --- */
+
+static void act(struct fleet *fleet, const struct drill *drill, int worker)
+{
+    char line[160];
+    snprintf(line, sizeof line, "{\"command\":\"act\",\"cause\":\"%s\",\"worker\":%d,\"at\":%lld}\n",
+             drill_cause(drill->kind), worker, (long long)clock_now());
+    fleet_command(fleet, line);
+}
+
+static void drill_join(struct fleet *fleet, const struct drill *drill)
+{
+    int worker = crew_free_index(&fleet->crew);
+    if (worker < 0) {
+        console_say(fleet->console, "ringmaster: drill %s: all %d workers are there already", drill->spec,
+                    fleet->crew.workers_max);
+        return;
+    }
+    crew_start(&fleet->crew, worker);
+    fleet_expect(fleet);
+    act(fleet, drill, worker);
+    start_worker(fleet, worker);
+}
+
+/* The agent first: it must not live to tell that its trainer died. */
+static void drill_harm(struct fleet *fleet, const struct drill *drill)
+{
+    struct fleet_worker *w = &fleet->worker[drill->worker];
+    bool whole = drill->kind != DRILL_TRAINER;
+    if (!w->child || !fleet->crew.member[drill->worker].alive || (!whole && w->trainer_pid <= 1)) {
+        console_say(fleet->console, "ringmaster: drill %s: worker %d is not in the ring at this moment",
+                    drill->spec, drill->worker);
+        return;
+    }
+    act(fleet, drill, drill->worker);
+    if (whole) {
+        crew_drilled(&fleet->crew, drill->worker);
+        loop_child_kill(w->child, drill->kind == DRILL_TERM ? SIGTERM : SIGKILL);
+    }
+    if (drill->kind != DRILL_TERM && w->trainer_pid > 1) {
+        kill((pid_t)w->trainer_pid, SIGKILL);
+        w->trainer_pid = 0;
+    }
+}
+
+static void do_drills(struct fleet *fleet, int64_t step)
+{
+    const struct drill *drill;
+    while (!ending(fleet) && !fleet->interrupted && (drill = drill_due(fleet->options->drills, step))) {
+        tell_drill(fleet, drill, step);
+        if (drill->kind == DRILL_JOIN)
+            drill_join(fleet, drill);
+        else
+            drill_harm(fleet, drill);
+    }
+}
+
+/* --- what the coordinator tells --- */
+
+static void take_listening(struct fleet *fleet, const struct event *event)
+{
+    text_copy(fleet->address, sizeof fleet->address, event->address);
+    tell_started(fleet);
+    tell_resumed(fleet);
+    for (int w = 0; w < fleet->spec->workers.target; w++)
+        crew_start(&fleet->crew, w);
+    fleet_expect(fleet);
+    for (int w = 0; w < fleet->spec->workers.target && !ending(fleet); w++)
+        start_worker(fleet, w);
+}
+
+static void take_ring(struct fleet *fleet, const struct event *event)
+{
+    for (int i = 0; i < event->members; i++) {
+        int worker = event->member[i].worker;
+        if (worker < 0)
+            continue;
+        crew_seen(&fleet->crew, worker);
+        fleet->worker[worker].trainer_pid = event->member[i].trainer_pid;
+    }
+}
+
+static void take_end(struct fleet *fleet, const struct event *event)
+{
+    fleet_no_more_children(fleet);
+    arm(fleet, release_patience);
+    if (event->kind == EVENT_FAILED && !fleet->own_exit_code)
+        console_say(fleet->console, "ringmaster: %s", event->text);
+}
+
+static void act_on(struct fleet *fleet, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_LISTENING:
+        take_listening(fleet, event);
+        break;
+    case EVENT_RELEASED:
+        crew_released(&fleet->crew, event->worker);
+        break;
+    case EVENT_RING_FORMED:
+        take_ring(fleet, event);
+        break;
+    case EVENT_STEP:
+        do_drills(fleet, event->step);
+        break;
+    case EVENT_FAILED:
+    case EVENT_INTERRUPTED:
+    case EVENT_COMPLETE:
+        take_end(fleet, event);
+        break;
+    default:
+        break;
+    }
+}
+
+static void show(struct fleet *fleet, const struct event *event, const char *text, size_t length)
+{
+    struct console *console = fleet->console;
+    struct str out = str_init(length + 8192);
+    bool final =
+        event->kind == EVENT_FAILED || event->kind == EVENT_INTERRUPTED || event->kind == EVENT_COMPLETE;
+    if (final && fleet->own_exit_code)
+        return; /* this program's own verdict is told at the end in its place */
+    if (console->json && event->kind >= EVENT_SHOWN) {
+        str_add(&out, text, length);
+        str_adds(&out, "\n");
+    } else if (!console->json)
+        screen_event(fleet->options->report, event, console->style, &out);
+    console_print(console, &out);
+    if (event->kind == EVENT_STEP)
+        console_progress(console, fleet->options->report, loop_now(fleet->loop));
+    str_clear(&out);
+}
+
+static void interrupt(struct fleet *fleet);
+
+void fleet_event_line(void *ctx, char *text, size_t length)
+{
+    struct fleet *fleet = ctx;
+    struct event event;
+    struct error err = {0};
+    if (event_read(&event, text, length, &err) < 0) {
+        if (err.code != ERR_NOT_FOUND)
+            console_say(fleet->console, "ringmaster: the coordinator said what can't be read: %s", err.text);
+        return;
+    }
+    report_take(fleet->options->report, &event, loop_now(fleet->loop));
+    show(fleet, &event, text, length);
+    act_on(fleet, &event);
+    if (fleet->console->broken && !fleet->interrupted)
+        interrupt(fleet);
+}
+
+void fleet_error_line(void *ctx, char *text, size_t length)
+{
+    struct fleet *fleet = ctx;
+    (void)length;
+    console_say(fleet->console, "%s", text);
+}
+
+/* --- ends --- */
+
+/* The coordinator ended without a last word: the newest checkpoint is what is left. */
+static void coordinator_lost(struct fleet *fleet, const char *how)
+{
+    struct checkpoint_list *list = malloc(sizeof *list);
+    char why[EVENT_TEXT_MAX], newest[CHECKPOINT_NAME_MAX] = "";
+    if (list && checkpoint_list(fleet->spec->checkpoint.uri, list, NULL) == 0 && list->count)
+        text_copy(newest, sizeof newest, list->entry[0].name);
+    free(list);
+    if (*newest)
+        snprintf(why, sizeof why, "the coordinator ended (%s); the same command goes on from %s in %.200s",
+                 how, newest, fleet->spec->checkpoint.uri);
+    else
+        snprintf(why, sizeof why, "the coordinator ended (%s); there is no checkpoint yet", how);
+    give_up(fleet, EXIT_MACHINE, why);
+}
+
+/* Once it has ended and all that it wrote is read. */
+static void judge_coordinator(struct fleet *fleet)
+{
+    char how[sizeof fleet->coordinator_how];
+    text_copy(how, sizeof how, fleet->coordinator_how);
+    *fleet->coordinator_how = 0;
+    if (ending(fleet))
+        return;
+    if (*fleet->address) {
+        coordinator_lost(fleet, how);
+        return;
+    }
+    fleet->own_exit_code = fleet->coordinator_code ? fleet->coordinator_code : EXIT_MACHINE;
+    snprintf(fleet->own_why, sizeof fleet->own_why,
+             "the coordinator did not start (%s); its own words are above", how);
+}
+
+void fleet_coordinator_exited(void *ctx, int code, int signal)
+{
+    struct fleet *fleet = ctx;
+    loop_child_free(fleet->coordinator);
+    fleet->coordinator = NULL;
+    fleet->coordinator_code = code;
+    if (signal)
+        snprintf(fleet->coordinator_how, sizeof fleet->coordinator_how, "signal %d", signal);
+    else
+        snprintf(fleet->coordinator_how, sizeof fleet->coordinator_how, "exit %d", code);
+    fleet_check_end(fleet);
+}
+
+void fleet_worker_exited(void *ctx, int code, int signal)
+{
+    struct fleet_worker *w = ctx;
+    struct fleet *fleet = w->fleet;
+    loop_child_free(w->child);
+    w->child = NULL;
+    w->trainer_pid = 0;
+    struct crew_exit exit = {.worker = w->worker, .code = code, .signal = signal};
+    struct crew_decision decision = crew_exited(&fleet->crew, &exit, loop_now(fleet->loop));
+    bool restart =
+        decision.verdict == CREW_RESTART && !ending(fleet) && !fleet->interrupted && fleet->coordinator;
+    if (restart)
+        crew_start(&fleet->crew, w->worker);
+    fleet_expect(fleet);
+    if (restart)
+        start_worker(fleet, w->worker);
+    else if (decision.verdict == CREW_FAIL)
+        give_up(fleet, decision.exit_code, decision.why);
+    fleet_check_end(fleet);
+}
+
+/* All processes have ended, those of the workers too (nobody holds the error pipe), and all was read. */
+void fleet_check_end(struct fleet *fleet)
+{
+    if (fleet->coordinator || fleet->events)
+        return;
+    if (*fleet->coordinator_how)
+        judge_coordinator(fleet);
+    if (crew_living(&fleet->crew))
+        return;
+    fleet_no_more_children(fleet);
+    arm(fleet, release_patience);
+    if (!fleet->errors)
+        loop_stop(fleet->loop);
+}
+
+static void interrupt(struct fleet *fleet)
+{
+    if (fleet->interrupted || !*fleet->address) {
+        fleet->interrupted = true;
+        fleet_kill_all(fleet);
+        return;
+    }
+    fleet->interrupted = true;
+    if (!fleet->options->report->ended && !fleet->console->broken)
+        console_say(fleet->console, "ringmaster: saving a checkpoint; Ctrl-C again ends at once");
+    fleet_command(fleet, "{\"command\":\"interrupt\"}\n");
+}
+
+static void signal_came(void *ctx, int signo)
+{
+    (void)signo;
+    interrupt(ctx);
+}
+
+static int listen_signals(struct fleet *fleet, struct error *err)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (loop_signal_open(&fleet->signals[i], fleet->loop, signals[i], signal_came, fleet, err) < 0)
+            return -1;
+    return loop_timer_open(&fleet->patience, fleet->loop, patience_over, fleet, err);
+}
+
+static int verdict(struct fleet *fleet)
+{
+    const struct report *report = fleet->options->report;
+    if (fleet->own_exit_code) {
+        console_say(fleet->console, "ringmaster: %s", fleet->own_why);
+        tell_failed(fleet, fleet->own_why, fleet->own_exit_code);
+        return fleet->own_exit_code;
+    }
+    if (!report->ended) {
+        console_say(fleet->console, "ringmaster: ended at once; nothing was saved since the last checkpoint");
+        return EXIT_INTERRUPTED;
+    }
+    if (report->end.kind == EVENT_INTERRUPTED) {
+        console_say(fleet->console,
+                    "ringmaster: interrupted at step %lld, checkpoint saved; the same command goes on",
+                    (long long)report->end.step);
+        return EXIT_INTERRUPTED;
+    }
+    return report->end.kind == EVENT_COMPLETE ? 0 : report->end.exit_code;
+}
+
+int fleet_run(const struct fleet_options *options, struct error *err)
+{
+    struct fleet *fleet = calloc(1, sizeof *fleet);
+    const struct job_spec *spec = &options->prepared->spec;
+    if (!fleet)
+        return err_set(err, ERR_MACHINE, "no memory for a run");
+    fleet->options = options;
+    fleet->spec = spec;
+    fleet->console = options->console;
+    for (int w = 0; w < RM_WORKERS_MAX; w++)
+        fleet->worker[w] = (struct fleet_worker){.fleet = fleet, .worker = w};
+    crew_init(&fleet->crew, spec->workers.max, spec->failure_policy.max_restarts,
+              spec->failure_policy.within);
+    int code = -1;
+    if (fleet_open(fleet, err) == 0 && listen_signals(fleet, err) == 0 &&
+        fleet_start_coordinator(fleet, err) == 0) {
+        loop_run(fleet->loop);
+        code = verdict(fleet);
+    }
+    fleet_close(fleet);
+    free(fleet);
+    return code;
+}

@@ -1,0 +1,74 @@
+/* Shared by fleet.c (the run's life), fleet_process.c (starting and ending processes) and tell.c (its own
+ * events); nobody else includes this. */
+#ifndef RM_CLI_FLEET_STATE_H
+#define RM_CLI_FLEET_STATE_H
+
+#include "cli/core/crew.h"
+#include "cli/fleet.h"
+#include "common/loop/loop.h"
+#include "common/loop/stream.h"
+
+struct fleet;
+
+struct fleet_worker {
+    struct fleet *fleet;
+    int worker;
+    struct loop_child *child; /* NULL: not running */
+    int64_t trainer_pid;      /* as of the newest ring; 0: not known or killed */
+};
+
+struct fleet {
+    const struct fleet_options *options;
+    const struct job_spec *spec;
+    struct console *console;
+    struct loop *loop;
+    struct loop_timer *patience; /* ends what does not end by itself */
+    struct loop_signal *signals[3];
+    struct crew crew;
+    struct fleet_worker worker[RM_WORKERS_MAX];
+
+    struct loop_child *coordinator; /* NULL: not running */
+    int coordinator_code;
+    char coordinator_how[48]; /* "signal 9" once it has ended; "" before and once that was judged */
+    struct stream *commands;  /* to its standard input */
+    struct lines *events;     /* from its standard output; NULL once it has ended */
+    struct lines *errors;     /* what all children write to standard error; NULL once they all have ended */
+    char address[RM_ADDRESS_MAX]; /* "" until it listens */
+
+    int spec_fd, key_fd;
+    char spec_path[64], key_path[64];
+    int idle_in, idle_keep; /* a pipe nobody writes to: the workers' standard input, and its other end */
+    int errors_out;         /* the writing end of `errors`, for children; -1 once no more are started */
+
+    bool interrupted; /* a person asked for the end */
+    bool killing;     /* everything gets SIGKILL */
+    /* Set where this program, not the coordinator, decided that the run failed. */
+    int own_exit_code;
+    char own_why[EVENT_TEXT_MAX];
+};
+
+/* --- fleet_process.c --- */
+int fleet_open(struct fleet *fleet, struct error *err);
+void fleet_close(struct fleet *fleet);
+int fleet_start_coordinator(struct fleet *fleet, struct error *err);
+int fleet_start_worker(struct fleet *fleet, int worker, struct error *err); /* counted in the crew already */
+void fleet_command(struct fleet *fleet, const char *line);                  /* with its newline */
+void fleet_expect(struct fleet *fleet);
+void fleet_kill_all(struct fleet *fleet);
+void fleet_no_more_children(struct fleet *fleet);
+
+/* --- callbacks of fleet_process.c into fleet.c --- */
+void fleet_event_line(void *ctx, char *text, size_t length);
+void fleet_error_line(void *ctx, char *text, size_t length);
+void fleet_coordinator_exited(void *ctx, int code, int signal);
+void fleet_worker_exited(void *ctx, int code, int signal);
+void fleet_check_end(struct fleet *fleet);
+
+/* --- tell.c: the events that run itself tells --- */
+void tell_started(struct fleet *fleet);
+void tell_resumed(struct fleet *fleet);
+void tell_drill(struct fleet *fleet, const struct drill *drill, int64_t step);
+void tell_failed(struct fleet *fleet, const char *reason, int exit_code);
+void tell_complete_again(struct console *console, const struct prepared *prepared);
+
+#endif

@@ -1,0 +1,192 @@
+#include "cli/prepare.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/programs.h"
+#include "common/data/corpus.h"
+#include "common/job/file.h"
+#include "common/model/layout.h"
+#include "common/os/clock.h"
+#include "common/store/model_folder.h"
+
+static int read_job(struct job_spec *spec, const struct run_options *options, struct error *err)
+{
+    struct str notes = str_init(16384);
+    int status = job_file_read(spec, options->file, options->sets, options->sets_count, &notes, err);
+    if (status == 0)
+        fputs(str_text(&notes), stderr);
+    str_clear(&notes);
+    return status;
+}
+
+/* Is one folder the other, or inside it? Both are absolute and without "." and "..". */
+static bool within(const char *inner, const char *outer)
+{
+    size_t length = strlen(outer);
+    return !strncmp(inner, outer, length) &&
+           (!inner[length] || inner[length] == '/' || outer[length - 1] == '/');
+}
+
+static int check_folders(const struct job_spec *spec, struct error *err)
+{
+    if (within(spec->checkpoint.uri, spec->data.uri))
+        return err_set(
+            err, ERR_USAGE,
+            "spec.checkpoint.uri (%.200s) lies within spec.trainer.data.uri: its files would become data; "
+            "choose another folder",
+            spec->checkpoint.uri);
+    return 0;
+}
+
+static int check_init(const struct job_spec *spec, struct error *err)
+{
+    struct model_shape there;
+    const struct model_shape *here = &spec->model.shape;
+    if (!*spec->model.init)
+        return 0;
+    if (model_folder_shape(spec->model.init, &there, err) < 0)
+        return err_wrap(err, "spec.trainer.model.init");
+    const struct {
+        const char *name;
+        int here, there;
+    } sizes[] = {{"layers", here->layers, there.layers},
+                 {"heads", here->heads, there.heads},
+                 {"width", here->width, there.width},
+                 {"context", here->context, there.context},
+                 {"vocabulary", here->vocabulary, there.vocabulary}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i].here != sizes[i].there)
+            return err_set(err, ERR_DATA,
+                           "spec.trainer.model.%s is %d, but the model in %.200s has %d; write %d",
+                           sizes[i].name, sizes[i].here, spec->model.init, sizes[i].there, sizes[i].there);
+    return 0;
+}
+
+static int open_data(struct prepared *p, struct corpus **ret, struct error *err)
+{
+    const struct job_spec *s = &p->spec;
+    struct corpus *corpus;
+    int64_t batch = (int64_t)s->batch.lanes * s->batch.lane_sequences;
+    int64_t sequences = s->evaluation.every_steps ? s->evaluation.sequences : 0;
+    if (corpus_open(&corpus, s->data.uri, s->model.shape.context, s->evaluation.hold_out, err) < 0)
+        return -1;
+    if (corpus_check(corpus, batch, sequences, err) < 0) {
+        corpus_free(corpus);
+        return -1;
+    }
+    p->data_files = corpus_files(corpus);
+    p->data_bytes = corpus_tokens(corpus); /* a token is a byte */
+    *ret = corpus;
+    return 0;
+}
+
+static int check_data(const struct prepared *p, struct corpus *corpus, struct error *err)
+{
+    const struct manifest *m = &p->resume.manifest;
+    struct corpus_identity now;
+    if (corpus_identify(corpus, &now, err) < 0)
+        return -1;
+    if (!memcmp(now.sha256, m->data.sha256, sizeof now.sha256))
+        return 0;
+    char sizes[128] = "";
+    if (m->data.files >= 0)
+        snprintf(sizes, sizeof sizes, " (%lld files with %lld bytes then, %lld with %lld now)",
+                 (long long)m->data.files, (long long)m->data.bytes, (long long)now.files,
+                 (long long)now.bytes);
+    return err_set(
+        err, ERR_DATA,
+        "the data in %.160s is not what %.100s was trained on%s; bring it back, or start anew with "
+        "--overwrite",
+        p->spec.data.uri, p->resume.entry.name, sizes);
+}
+
+static int check_fingerprint(const struct prepared *p, struct error *err)
+{
+    char now[RM_FINGERPRINT_MAX];
+    const char *then = p->resume.manifest.fingerprint;
+    if (p->spec.reduction != JOB_EXACT || p->spec.allow_mixed_hardware)
+        return 0;
+    if (trainer_fingerprint(p->spec.isa, now, sizeof now, err) < 0)
+        return -1;
+    if (!strcmp(now, then))
+        return 0;
+    return err_set(
+        err, ERR_DATA,
+        "%s was trained with other arithmetic (%.130s; here: %.130s), so the bits would differ; set "
+        "spec.trainer.allowMixedHardware: true to go on all the same",
+        p->resume.entry.name, then, now);
+}
+
+/* May this job go on from the checkpoint found? */
+static int check_resume(const struct prepared *p, struct corpus *corpus, struct error *err)
+{
+    const char *compared = p->resume.manifest.compared;
+    if (!p->spec.checkpoint.resume)
+        return err_set(
+            err, ERR_USAGE,
+            "spec.checkpoint.resume is Never, but %.200s holds %s; choose another folder, or --overwrite",
+            p->spec.checkpoint.uri, p->resume.entry.name);
+    if (job_spec_compare(&p->spec, compared, strlen(compared), err) < 0) {
+        struct error why = *err;
+        return err_set(err, why.code,
+                       "%.260s; change it back, or choose another spec.checkpoint.uri, or --overwrite",
+                       why.text);
+    }
+    if (check_data(p, corpus, err) < 0)
+        return -1;
+    return p->complete ? 0 : check_fingerprint(p, err);
+}
+
+static int check_drills(struct drill_plan *drills, const struct prepared *p, struct error *err)
+{
+    struct drill_terms terms = {.workers_min = p->spec.workers.min,
+                                .workers_max = p->spec.workers.max,
+                                .workers_target = p->spec.workers.target,
+                                .steps = p->spec.steps,
+                                .resume_step = p->resume.found ? p->resume.entry.step : 0};
+    return drill_plan_check(drills, &terms, err);
+}
+
+static int find_resume(struct prepared *p, struct corpus *corpus, struct run_options *options,
+                       struct error *err)
+{
+    const char *uri = p->spec.checkpoint.uri;
+    p->resume = (struct checkpoint_resume){0};
+    if (checkpoint_lock(uri, &p->lock_fd, err) < 0)
+        return -1;
+    if (options->overwrite)
+        return check_drills(&options->drills, p, err) < 0 ? -1 : checkpoint_delete_all(uri, err);
+    if (checkpoint_resume(uri, &p->resume, err) < 0)
+        return -1;
+    p->complete = p->resume.found && p->resume.entry.final && p->resume.entry.step == p->spec.steps;
+    if (p->resume.found && check_resume(p, corpus, err) < 0)
+        return -1;
+    return p->complete ? 0 : check_drills(&options->drills, p, err);
+}
+
+static int64_t count_parameters(const struct model_shape *shape)
+{
+    struct model_layout *layout = malloc(sizeof *layout);
+    if (!layout)
+        abort();
+    model_layout_init(layout, shape);
+    int64_t parameters = layout->parameters;
+    free(layout);
+    return parameters;
+}
+
+int prepare(struct prepared *p, struct run_options *options, struct error *err)
+{
+    struct corpus *corpus = NULL;
+    p->complete = false;
+    p->lock_fd = -1;
+    if (read_job(&p->spec, options, err) < 0 || check_folders(&p->spec, err) < 0 ||
+        check_init(&p->spec, err) < 0 || open_data(p, &corpus, err) < 0)
+        return -1;
+    p->parameters = count_parameters(&p->spec.model.shape);
+    int status = find_resume(p, corpus, options, err);
+    corpus_free(corpus);
+    return status;
+}

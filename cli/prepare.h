@@ -1,0 +1,22 @@
+/* Everything that can be found wrong before a process is started: job file, data, checkpoint folder, drills.
+ */
+#ifndef RM_CLI_PREPARE_H
+#define RM_CLI_PREPARE_H
+
+#include "cli/run.h"
+#include "common/job/spec.h"
+#include "common/store/checkpoint.h"
+
+struct prepared {
+    struct job_spec spec;
+    int64_t parameters, data_files, data_bytes;
+    int lock_fd;                     /* of the checkpoint folder, held while the run lasts */
+    bool complete;                   /* nothing is left to train: resume.entry is the last step's */
+    struct checkpoint_resume resume; /* found false and nothing skipped: training starts anew */
+};
+
+/* ERR_USAGE, ERR_DATA or ERR_MACHINE with a sentence. Notes about the job file go to stderr. Deletes old
+ * checkpoints (--overwrite) only after everything else is known to be right. ret is large. */
+int prepare(struct prepared *ret, struct run_options *options, struct error *err);
+
+#endif

@@ -1,0 +1,101 @@
+#include "cli/programs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/limits.h"
+#include "common/base/str.h"
+#include "common/os/config.h"
+#include "common/os/file.h"
+
+extern char **environ;
+
+enum { GENERATE_ARGUMENTS_MAX = 64 };
+
+int program_agent(char *out, size_t size, struct error *err)
+{
+    return file_sibling("ringmaster-agent", out, size, err);
+}
+
+int program_trainer(char *out, size_t size, struct error *err)
+{
+    const char *named = config_get(CONFIG_TRAINER);
+    if (!named)
+        return file_sibling("ringmaster-trainer", out, size, err);
+    if (!text_copy(out, size, named))
+        return err_set(err, ERR_USAGE, "RINGMASTER_TRAINER is longer than %zu bytes", size - 1);
+    return 0;
+}
+
+/* All that the program writes to its standard output, and its exit status. */
+static int capture(const char *path, char *const *args, struct str *out, int *ret_status, struct error *err)
+{
+    int ends[2];
+    pid_t pid;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_errno(err, ERR_MACHINE, "make a pipe");
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+    int code = posix_spawn(&pid, path, &actions, NULL, args, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    char block[512];
+    for (ssize_t n; code == 0 && (n = read(ends[0], block, sizeof block)) != 0;) {
+        if (n > 0)
+            str_add(out, block, (size_t)n);
+        else if (errno != EINTR)
+            break;
+    }
+    close(ends[0]);
+    errno = code;
+    if (code)
+        return err_errno(err, ERR_MACHINE, "start %s", path);
+    while (waitpid(pid, ret_status, 0) < 0)
+        if (errno != EINTR)
+            return err_errno(err, ERR_MACHINE, "wait for %s", path);
+    return 0;
+}
+
+int trainer_fingerprint(const char *isa, char *out, size_t size, struct error *err)
+{
+    char path[RM_URI_MAX];
+    struct str said = str_init(2 * RM_FINGERPRINT_MAX);
+    int status = 0;
+    bool forced = strcmp(isa, "Auto") != 0;
+    char *args[] = {"ringmaster-trainer", "fingerprint", forced ? "--isa" : NULL, (char *)(uintptr_t)isa,
+                    NULL};
+    if (program_trainer(path, sizeof path, err) < 0)
+        return -1;
+    int result = capture(path, args, &said, &status, err);
+    if (result == 0 && (!WIFEXITED(status) || WEXITSTATUS(status)))
+        result = err_set(err, ERR_MACHINE, "%s fingerprint failed; its own words are above", path);
+    char line[2 * RM_FINGERPRINT_MAX + 1];
+    text_copy(line, sizeof line, str_text(&said));
+    line[strcspn(line, "\r\n")] = 0;
+    if (result == 0 && (!*line || !text_copy(out, size, line)))
+        result = err_set(err, ERR_MACHINE, "%s fingerprint gave no fingerprint", path);
+    str_clear(&said);
+    return result;
+}
+
+int trainer_generate(char **arguments, struct error *err)
+{
+    char path[RM_URI_MAX];
+    char *args[GENERATE_ARGUMENTS_MAX] = {"ringmaster-trainer"};
+    int count = 0;
+    for (; arguments[count]; count++) {
+        if (count + 2 >= GENERATE_ARGUMENTS_MAX)
+            return err_set(err, ERR_USAGE, "generate: too many arguments");
+        args[count + 1] = arguments[count];
+    }
+    if (program_trainer(path, sizeof path, err) < 0)
+        return -1;
+    execv(path, args);
+    return err_errno(err, ERR_MACHINE, "start %s", path);
+}

@@ -1,0 +1,19 @@
+/* The other programs: where they are, and the two things that are asked of the trainer by itself. */
+#ifndef RM_CLI_PROGRAMS_H
+#define RM_CLI_PROGRAMS_H
+
+#include <stddef.h>
+
+#include "common/base/error.h"
+
+int program_agent(char *out, size_t size, struct error *err);   /* beside the running program */
+int program_trainer(char *out, size_t size, struct error *err); /* the same, or RINGMASTER_TRAINER */
+
+/* The trainer's fingerprint line, without its newline. isa: "Auto" or one by force. Blocks. */
+int trainer_fingerprint(const char *isa, char *out, size_t size, struct error *err);
+
+/* Becomes `ringmaster-trainer generate arguments...`; returns only on failure. arguments: NULL-terminated,
+ * arguments[0] is "generate". */
+int trainer_generate(char **arguments, struct error *err);
+
+#endif

@@ -1,0 +1,108 @@
+#include <string.h>
+
+#include "cli/fleet_state.h"
+#include "common/os/clock.h"
+#include "common/wire/json.h"
+
+static struct js *event_new(const char *name)
+{
+    struct js *event = js_object();
+    js_set_string(event, "event", name);
+    js_set_int(event, "time", clock_wall_ms());
+    return event;
+}
+
+static void event_print(struct console *console, struct js *event)
+{
+    struct str line = str_init(1 << 20);
+    js_print(event, &line);
+    str_adds(&line, "\n");
+    console_print(console, &line);
+    str_clear(&line);
+    js_free(event);
+}
+
+static void set_uri(struct js *event, const char *key, const char *uri, const char *name)
+{
+    struct str whole = str_init(2 * RM_URI_MAX);
+    str_addf(&whole, "%s%s%s", uri, uri[strlen(uri) - 1] == '/' ? "" : "/", name);
+    js_set_string(event, key, str_text(&whole));
+    str_clear(&whole);
+}
+
+void tell_started(struct fleet *fleet)
+{
+    if (!fleet->console->json)
+        return;
+    struct js *event = event_new("started");
+    js_set_int(event, "coordinatorPid", loop_child_pid(fleet->coordinator));
+    js_set_string(event, "address", fleet->address);
+    js_set_string(event, "uri", fleet->spec->checkpoint.uri);
+    event_print(fleet->console, event);
+}
+
+void tell_resumed(struct fleet *fleet)
+{
+    const struct checkpoint_resume *r = &fleet->options->prepared->resume;
+    const char *uri = fleet->spec->checkpoint.uri;
+    for (int i = 0; i < r->skipped; i++)
+        console_say(fleet->console, "ringmaster: %s is damaged and was not used: %s", r->skip[i].name,
+                    r->skip[i].why);
+    if (!fleet->console->json || (!r->found && !r->skipped))
+        return;
+    struct js *event = event_new("resumed"), *skipped = js_array();
+    js_set_int(event, "step", r->found ? r->entry.step : 0);
+    if (r->found)
+        set_uri(event, "uri", uri, r->entry.name);
+    else
+        js_set(event, "uri", js_new_null());
+    for (int i = 0; i < r->skipped; i++) {
+        struct js *one = js_object();
+        set_uri(one, "uri", uri, r->skip[i].name);
+        js_set_string(one, "reason", r->skip[i].why);
+        js_push(skipped, one);
+    }
+    js_set(event, "skipped", skipped);
+    event_print(fleet->console, event);
+}
+
+void tell_drill(struct fleet *fleet, const struct drill *drill, int64_t step)
+{
+    if (!fleet->console->json) {
+        struct str line = str_init(256);
+        screen_drill(drill->spec, step, fleet->console->style, &line);
+        console_print(fleet->console, &line);
+        str_clear(&line);
+        return;
+    }
+    struct js *event = event_new("drill");
+    js_set_string(event, "spec", drill->spec);
+    js_set_int(event, "step", step);
+    event_print(fleet->console, event);
+}
+
+void tell_failed(struct fleet *fleet, const char *reason, int exit_code)
+{
+    if (!fleet->console->json)
+        return;
+    struct js *event = event_new("failed");
+    js_set_string(event, "reason", reason);
+    js_set_int(event, "exitCode", exit_code);
+    event_print(fleet->console, event);
+}
+
+/* The loss and the goodput of a run long ago are not in its checkpoint: null. */
+void tell_complete_again(struct console *console, const struct prepared *prepared)
+{
+    const struct checkpoint_entry *e = &prepared->resume.entry;
+    char sha256[RM_HASH_HEX];
+    hex_encode(e->weights_sha256, RM_HASH_BYTES, sha256);
+    struct js *event = event_new("complete");
+    js_set_int(event, "step", e->step);
+    js_set(event, "loss", js_new_null());
+    js_set_string(event, "weightsSha256", sha256);
+    js_set_bool(event, "exact", e->exact);
+    js_set(event, "goodput", js_new_null());
+    set_uri(event, "uri", prepared->spec.checkpoint.uri, e->name);
+    event_print(console, event);
+}

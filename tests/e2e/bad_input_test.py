@@ -1,0 +1,233 @@
+"""Wrong files, flags and folders: an exit code, a sentence that says what, where and what to do, and nothing lost."""
+
+import os
+import socket
+import subprocess
+
+import pytest
+
+import rig
+
+PROGRAM = str(rig.BIN / "ringmaster")
+
+
+def call(*arguments, env=None):
+    """Runs ringmaster to its end; for calls that start no training."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("RINGMASTER_")}
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=rig.DEADLINE_S,
+                          check=False, env={**clean, **(env or {})}, stdin=subprocess.DEVNULL)
+
+
+def refused(done, code, *parts):
+    """It ended with this code and one sentence with these parts on stderr; nothing on stdout."""
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    assert not done.stdout, done.stdout
+    lines = done.stderr.strip().splitlines()
+    assert lines and lines[-1].startswith("ringmaster: "), done.stderr
+    for part in parts:
+        assert part in lines[-1], (part, done.stderr)
+
+
+def changed(job, old, new):
+    text = job.read_text()
+    assert text.count(old) == 1, (old, text)
+    job.write_text(text.replace(old, new))
+    return 1 + text[:text.index(old)].count("\n")
+
+
+# (what the good file says, what it says instead, exit code, what the sentence holds)
+WRONG_FIELDS = {
+    "unknown field": ("lanes: 8", "lane: 8", "spec.trainer.batch.lane", "did you mean lanes?"),
+    "wrong type": ("lanes: 8", "lanes: eight", "spec.trainer.batch.lanes", "\"eight\"", "whole number"),
+    "too large": ("lanes: 8", "lanes: 1025", "spec.trainer.batch.lanes", "1 to 1024"),
+    "negative": ("steps: 60", "steps: -1", "spec.trainer.steps", "-1"),
+    "fraction": ("steps: 60", "steps: 2.5", "spec.trainer.steps", "2.5"),
+    "a list": ("steps: 60", "steps: [60]", "spec.trainer.steps", "a list"),
+    "heads and width": ("heads: 2", "heads: 3", "spec.trainer.model.heads", "divisor"),
+    "vocabulary": ("vocabulary: 256", "vocabulary: 255", "spec.trainer.model.vocabulary", "256"),
+    "warm-up": ("warmupSteps: 4", "warmupSteps: 61", "spec.trainer.optimizer.warmupSteps", "steps (60)"),
+    "min over target": ("min: 1", "min: 2", "spec.workers.min", "target"),
+    "target over max": ("target: 1", "target: 9", "spec.workers.max", "target"),
+    "max over lanes": ("max: 8", "max: 9", "spec.workers.max", "lanes"),
+    "object store for data": ("uri: data", "uri: s3://bucket/data", "spec.trainer.data.uri", "folder"),
+    "object store for checkpoints": ("uri: checkpoints", "uri: s3://bucket/x", "spec.checkpoint.uri", "folder"),
+    "bf16": ("threads: 1", "precision: bf16", "spec.trainer.precision", "not built yet"),
+    "launch": ("threads: 1", "threads: 1\n  launch: {mode: Command}", None),
+    "duplicate": ("threads: 1", "threads: 1\n    threads: 2", None),
+    "anchor": ("threads: 1", "threads: &t 1", None),
+    "tab": ("    threads: 1", "\tthreads: 1", None),
+    "kind": ("kind: TrainingJob", "kind: Job", "TrainingJob"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(WRONG_FIELDS))
+def test_a_wrong_field_is_told_by_file_line_and_path(tmp_path, case):
+    old, new, *parts = WRONG_FIELDS[case]
+    job = rig.make_job(tmp_path)
+    line = changed(job, old, new)
+    if parts == [None]:
+        refused(call("run", job), 2, f"{job}:")
+    else:
+        refused(call("run", job), 2, f"{job}:{line}: ", *parts)
+    assert not (tmp_path / "checkpoints").exists(), "a job that is refused leaves nothing behind"
+
+
+@pytest.mark.parametrize("text", ["", "just words\n", "- a\n- b\n", "a: [1\n", "spec: " + "[" * 3000 + "\n", "a: \x00\n",
+                                  "apiVersion: ringmaster.dev/v1alpha1\nkind: TrainingJob\n"])
+def test_what_is_no_job_file_is_refused(tmp_path, text):
+    path = tmp_path / "job.yaml"
+    path.write_text(text)
+    refused(call("run", path), 2, str(path))
+
+
+def test_an_absent_job_file_a_folder_and_a_huge_one_are_refused(tmp_path):
+    refused(call("run", tmp_path / "none.yaml"), 2, "none.yaml")
+    refused(call("run", tmp_path), 2, str(tmp_path))
+    (tmp_path / "huge.yaml").write_bytes(b"# " + b"x" * (2 << 20))
+    refused(call("run", tmp_path / "huge.yaml"), 2, "huge.yaml")
+
+
+FLAGS = {
+    "nothing": ([], "--help"),
+    "no command": (["walk"], "walk"),
+    "no file": (["run"], "job file"),
+    "two files": (["run", "a", "b"], "one job file"),
+    "unknown option": (["run", "a", "--fast"], "--fast"),
+    "option without value": (["run", "a", "--drill"], "--drill"),
+    "output": (["run", "a", "--output", "xml"], "text or json"),
+    "port": (["run", "a", "--port", "70000"], "70000"),
+    "port text": (["run", "a", "--port", "http"], "http"),
+    "drill": (["run", "a", "--drill", "kill"], "kill:W@S"),
+    "later drill": (["run", "a", "--drill", "hang:1@3"], "not built yet"),
+    "checkpoint": (["checkpoint", "burn", "x"], "list|verify"),
+}
+
+
+@pytest.mark.parametrize("case", sorted(FLAGS))
+def test_a_wrong_command_line_is_refused(case):
+    arguments, part = FLAGS[case]
+    refused(call(*arguments), 2, part)
+
+
+@pytest.mark.parametrize("arguments, part", [
+    (["--set", "spec.trainer.steps=x"], "--set spec.trainer.steps"),
+    (["--set", "spec.trainer.stepz=1"], "did you mean steps?"),
+    (["--set", "spec.trainer.steps"], "--set spec.trainer.steps"),
+    (["--set", "spec.workers.min=5"], "spec.workers.min"),
+    (["--drill", "kill:1@5"], "no worker 1"),
+    (["--drill", "kill:0@60"], "1 to 59"),
+    (["--drill", "kill:0@0"], "1 to 59"),
+    (["--drill", "trainer:0@5", "--set", "spec.workers.max=1", "--drill", "join@7"], "spec.workers.max"),
+    (["--drill", "random:3", "--drill", "join@7"], "alone"),
+])
+def test_settings_and_drills_that_do_not_fit_the_job_are_refused(tmp_path, arguments, part):
+    refused(call("run", rig.make_job(tmp_path), *arguments), 2, part)
+
+
+def test_help_and_version_are_no_failure():
+    shown = call("--help")
+    assert shown.returncode == 0 and "ringmaster run FILE" in shown.stdout and not shown.stderr
+    assert call("--version").stdout.startswith("ringmaster ")
+
+
+def absent(data):
+    data.rename(data.parent / "gone")
+
+
+def emptied(data):
+    for path in sorted(data.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+
+
+def a_file(data):
+    absent(data)
+    data.write_text("words " * 1000)
+
+
+def too_short(data):
+    emptied(data)
+    (data / "a.txt").write_text("short")
+
+
+@pytest.mark.parametrize("spoil", [absent, emptied, a_file, too_short])
+def test_data_that_is_not_there_or_too_little_is_told_with_its_place(tmp_path, spoil):
+    job = rig.make_job(tmp_path)
+    spoil(tmp_path / "data")
+    refused(call("run", job), 3, str(tmp_path / "data"))
+    assert not (tmp_path / "checkpoints").exists()
+
+
+def test_checkpoints_within_the_data_are_refused(tmp_path):
+    refused(call("run", rig.make_job(tmp_path, checkpoint__uri="data/out")), 2, "spec.checkpoint.uri", "spec.trainer.data.uri")
+
+
+def test_a_checkpoint_folder_that_can_not_be_made_is_told_with_its_place(tmp_path):
+    (tmp_path / "checkpoints").write_text("a file stands here")
+    done = call("run", rig.make_job(tmp_path))
+    refused(done, 4, str(tmp_path / "checkpoints"))
+
+
+def test_a_model_to_start_from_that_is_absent_or_of_another_shape_is_refused(tmp_path, finish):
+    done = call("run", rig.make_job(tmp_path / "a", trainer__model__init=tmp_path / "nowhere"))
+    refused(done, 3, "spec.trainer.model.init", str(tmp_path / "nowhere"))
+    trained = rig.folder_of(rig.check_complete(finish(rig.make_job(tmp_path / "b", trainer__steps=4)), last=4)["uri"])
+    done = call("run", rig.make_job(tmp_path / "c", trainer__model__init=trained, trainer__model__layers=3))
+    refused(done, 3, "spec.trainer.model.layers", "is 3", "has 2")
+
+
+def test_a_port_in_use_is_told(tmp_path, finish):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        run = finish(rig.make_job(tmp_path), "--port", port)
+    assert run.code == 4, run.tail()
+    assert str(port) in run.stderr, run.stderr
+    assert not run.left_over()
+
+
+def test_a_port_of_choice_is_used(tmp_path, finish):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    run = finish(rig.make_job(tmp_path, trainer__steps=4), "--port", port)
+    rig.check_complete(run, last=4)
+    assert run.the("started")["address"] == f"127.0.0.1:{port}"
+
+
+def test_never_resuming_wants_an_empty_folder(tmp_path, finish):
+    rig.check_complete(finish(rig.make_job(tmp_path, trainer__steps=4)), last=4)
+    done = call("run", rig.make_job(tmp_path, trainer__steps=4, checkpoint__resume="Never"))
+    refused(done, 2, "spec.checkpoint.resume", "final")
+
+
+def test_notes_name_what_means_nothing_here_and_the_run_goes_on(tmp_path, finish):
+    job = rig.make_job(tmp_path, trainer__steps=4, spot__prefer="true", cleanPodPolicy="Running")
+    run = finish(job)
+    rig.check_complete(run, last=4)
+    assert "spec.spot means nothing without a cluster" in run.stderr
+    assert "spec.cleanPodPolicy means nothing without a cluster" in run.stderr
+
+
+def test_checkpoints_are_listed_and_verified_and_damage_is_named(tmp_path, finish):
+    rig.check_complete(finish(rig.make_job(tmp_path, trainer__steps=8, checkpoint__everySteps=4)), last=8)
+    folder = tmp_path / "checkpoints"
+    listed = call("checkpoint", "list", folder)
+    assert listed.returncode == 0 and "final" in listed.stdout and "step-00000004" in listed.stdout, listed
+    good = call("checkpoint", "verify", folder)
+    assert good.returncode == 0 and good.stdout.count("verified") == 2, good
+    weights = folder / "step-00000004" / "model.safetensors"
+    raw = bytearray(weights.read_bytes())
+    raw[-1] ^= 1
+    weights.write_bytes(raw)
+    bad = call("checkpoint", "verify", folder)
+    assert bad.returncode == 3 and "step-00000004" in bad.stderr and "final" in bad.stdout, bad
+    refused(call("checkpoint", "verify", tmp_path / "nowhere"), 3, "nowhere")
+
+
+def test_a_trainer_that_is_not_there_ends_the_run_with_a_sentence(tmp_path, finish):
+    run = finish(rig.make_job(tmp_path, trainer__steps=4), env={"RINGMASTER_TRAINER": str(tmp_path / "nowhere")})
+    assert run.code in (4, 5), run.tail()
+    assert "nowhere" in run.stderr, run.stderr
+    assert run.events[-1]["event"] == "failed", run.tail()
+    assert not run.left_over()
