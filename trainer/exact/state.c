@@ -314,7 +314,7 @@ void state_receive_end(struct state *s, const struct state_point *point)
     s->header->point[0] = *point;
     FAULT("receive-record");
     atomic_store_explicit(&s->header->current, 1, memory_order_release);
-    FAULT("received");
+    FAULT("receive-held");
 }
 
 void state_zero_moments(struct state *s)

@@ -15,7 +15,7 @@
 
 enum {
     STATE_PIECE = 4096,      /* elements: old and new values of a piece stay in a core's cache */
-    STATE_THREADS_MAX = 256, /* undo slots in the file; pages of unused ones are never touched */
+    STATE_THREADS_MAX = 256, /* undo slots in the file; of unused ones only the first page is ever touched */
 };
 
 struct state_record_update {

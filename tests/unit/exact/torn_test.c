@@ -134,7 +134,7 @@ static const char *const once_a_step[] = {"words-complete", "update-record",  "u
                                           "before-commit",  "record-written", "after-commit"};
 static const char *const once_a_piece[] = {"slot-filled",   "slot-valid",    "piece-half",
                                            "piece-updated", "piece-stamped", "slot-cleared"};
-static const char *const at_start[] = {"state-laid-out", "receive-begun", "receive-record", "received"};
+static const char *const at_start[] = {"state-laid-out", "receive-begun", "receive-record", "receive-held"};
 static const char *const in_repair[] = {"slot-restored", "slot-restamped", "slot-forgotten"};
 
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
