@@ -21,7 +21,9 @@ typedef float vec __attribute__((vector_size(4 * VEC)));
 typedef int32_t vec_int __attribute__((vector_size(4 * VEC)));
 typedef uint32_t vec_bits __attribute__((vector_size(4 * VEC)));
 
+#ifndef VEC_CLONED /* a test builds one clone at a time */
 #define VEC_CLONED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#endif
 #define VEC_INLINE static inline __attribute__((always_inline))
 
 VEC_INLINE vec vec_set(float x)
