@@ -290,6 +290,7 @@ struct msg_setup {
     int worker, attempt;
     int restarts; /* trainers of this agent before this one; above 0 the trainer keeps clear of fault points
                    */
+    bool snapshot_busy; /* the agent still reads the snapshot memory: no snapshot before `snapshotFree` */
     uint64_t incarnation;
     char data_sha256[RM_HASH_HEX]; /* known from an earlier trainer of this agent, or "" */
     char key[2 * 32 + 1];          /* the job key in hex; key and spec are filled by the agent's shell */
