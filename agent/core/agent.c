@@ -1,0 +1,630 @@
+#include "agent/core/agent.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PROGRESS_KEPT = 64,
+    EVALUATED_KEPT = 8,
+    WRITTEN_KEPT = 2,
+    START_TRIES = 5,
+    RETRY_MS = 20,
+    RETRY_MAX_MS = 500
+};
+
+enum connection { DISCONNECTED, CONNECTING, GREETED, WELCOMED };
+enum trainer { TRAINER_NONE, TRAINER_STARTING, TRAINER_UP };
+
+struct agent {
+    struct agent_settings settings;
+    char why[MSG_DETAIL_MAX];
+    enum connection connection;
+    rm_time lost_at, retry_at, retry_delay, beat_at;
+    int64_t term; /* highest that was obeyed */
+    enum trainer trainer;
+    int spawned, tries; /* tries: trainers in a row that never came up */
+    struct msg_up up;
+    enum msg_phase phase;
+    struct msg_state state;
+    struct msg_generation ring; /* newest form */
+    struct message form;        /* that one, while its checkpoint is loaded */
+    bool load_wanted, loading, writing, publishing;
+    struct message publish, publish_next;
+    bool publish_next_set;
+    bool leaving, released, over;
+    rm_time leaving_deadline;
+    /* what the coordinator has not acknowledged, oldest first */
+    struct message progress[PROGRESS_KEPT];
+    int progress_count;
+    struct message evaluated[EVALUATED_KEPT];
+    int evaluated_count;
+    /* said again after a reconnect, harmless if known */
+    struct message written[WRITTEN_KEPT], published, fault, ready, finished;
+    int written_count;
+    bool published_set, fault_set, ready_set, finished_set;
+    struct msg_heartbeat beat;
+    int64_t saved; /* newest checkpoint that is known to be published, -1 none */
+};
+
+struct agent *agent_open(const struct agent_settings *settings)
+{
+    struct agent *st = calloc(1, sizeof *st);
+    if (!st)
+        return NULL;
+    st->settings = *settings;
+    st->saved = -1;
+    st->beat.step = st->beat.waiting_for = -1;
+    st->beat_at = RM_NEVER;
+    st->retry_at = RM_NEVER;
+    return st;
+}
+
+void agent_free(struct agent *st)
+{
+    free(st);
+}
+
+const char *agent_why(const struct agent *st)
+{
+    return st->why;
+}
+
+/* ---- actions ---- */
+
+static struct agent_action *act(struct agent_out *out, enum agent_action_kind kind)
+{
+    struct agent_action *a = &out->action[out->count];
+    if (out->count < AGENT_ACTIONS_MAX - 1)
+        out->count++;
+    a->kind = kind;
+    return a;
+}
+
+static void send_control(struct agent *st, struct agent_out *out, const struct message *m)
+{
+    if (st->connection != WELCOMED)
+        return;
+    struct message *copy = &act(out, AGENT_SEND_CONTROL)->message;
+    *copy = *m;
+    copy->term = st->term;
+}
+
+static void send_link(struct agent *st, struct agent_out *out, const struct message *m)
+{
+    if (st->trainer == TRAINER_UP)
+        act(out, AGENT_SEND_LINK)->message = *m;
+}
+
+static void quit(struct agent *st, struct agent_out *out, int exit_code, const char *text)
+{
+    struct agent_action *a = act(out, AGENT_EXIT);
+    a->exit_code = exit_code;
+    text_copy(a->text, sizeof a->text, text);
+    text_copy(st->why, sizeof st->why, text);
+    st->over = true;
+}
+
+static void spawn(struct agent *st, struct agent_out *out)
+{
+    act(out, AGENT_SPAWN);
+    struct message *m = &act(out, AGENT_SEND_LINK)->message;
+    memset(m, 0, sizeof *m);
+    m->type = MSG_SETUP;
+    m->setup.protocol = MSG_PROTOCOL;
+    m->setup.worker = st->settings.worker;
+    m->setup.attempt = st->settings.attempt;
+    m->setup.incarnation = st->settings.incarnation;
+    m->setup.restarts = st->spawned++;
+    m->setup.snapshot_busy = st->writing;
+    text_copy(m->setup.data_sha256, sizeof m->setup.data_sha256, st->up.data_sha256);
+    st->trainer = TRAINER_STARTING;
+    st->phase = PHASE_IDLE;
+}
+
+/* ---- the coordinator's connection ---- */
+
+static void say_hello(struct agent *st, struct agent_out *out)
+{
+    struct message *m = &act(out, AGENT_SEND_CONTROL)->message;
+    memset(m, 0, sizeof *m);
+    m->type = MSG_HELLO;
+    m->term = st->term;
+    struct msg_hello *h = &m->hello;
+    h->protocol = MSG_PROTOCOL;
+    text_copy(h->job, sizeof h->job, st->settings.job);
+    h->worker = st->settings.worker;
+    h->attempt = st->settings.attempt;
+    h->incarnation = st->settings.incarnation;
+    h->agent_pid = st->settings.agent_pid;
+    h->ring = st->ring;
+    h->phase = st->phase;
+    h->finished = st->finished_set;
+    if (st->trainer != TRAINER_UP)
+        return;
+    h->trainer_pid = st->up.pid;
+    h->state = st->state;
+    text_copy(h->address, sizeof h->address, st->up.address);
+    text_copy(h->fingerprint, sizeof h->fingerprint, st->up.fingerprint);
+    text_copy(h->data_sha256, sizeof h->data_sha256, st->up.data_sha256);
+}
+
+static void say_leaving(struct agent *st, struct agent_out *out)
+{
+    struct message m = {.type = MSG_LEAVING};
+    text_copy(m.leaving.reason, sizeof m.leaving.reason, "SIGTERM");
+    m.leaving.deadline = st->leaving_deadline;
+    send_control(st, out, &m);
+}
+
+/* Everything that may have been under way when the old connection ended, in the order of its happening: steps
+ * come before the answers that build on them. */
+static void say_again(struct agent *st, struct agent_out *out)
+{
+    if (st->leaving)
+        say_leaving(st, out);
+    for (int i = 0; i < st->progress_count; i++)
+        send_control(st, out, &st->progress[i]);
+    for (int i = 0; i < st->evaluated_count; i++)
+        send_control(st, out, &st->evaluated[i]);
+    for (int i = 0; i < st->written_count; i++)
+        send_control(st, out, &st->written[i]);
+    if (st->published_set)
+        send_control(st, out, &st->published);
+    if (st->fault_set)
+        send_control(st, out, &st->fault);
+    if (st->ready_set)
+        send_control(st, out, &st->ready);
+    if (st->finished_set)
+        send_control(st, out, &st->finished);
+}
+
+static void on_welcome(struct agent *st, rm_time now, struct agent_out *out)
+{
+    st->connection = WELCOMED;
+    st->lost_at = RM_NEVER;
+    st->retry_delay = RETRY_MS * RM_MS;
+    st->beat_at = now + st->settings.heartbeat;
+    say_again(st, out);
+}
+
+static void on_disconnected(struct agent *st, rm_time now)
+{
+    if (st->connection == WELCOMED || st->lost_at == RM_NEVER)
+        st->lost_at = now;
+    st->connection = DISCONNECTED;
+    st->beat_at = RM_NEVER;
+    st->retry_at = now + st->retry_delay;
+    st->retry_delay = st->retry_delay * 2 < RETRY_MAX_MS * RM_MS ? st->retry_delay * 2 : RETRY_MAX_MS * RM_MS;
+}
+
+static void give_up_on_coordinator(struct agent *st, struct agent_out *out)
+{
+    char text[MSG_DETAIL_MAX];
+    int n = snprintf(text, sizeof text, "the coordinator is lost: it did not answer for %.1f s; ",
+                     (double)st->settings.lost_after / RM_S);
+    if (st->saved > 0)
+        snprintf(text + n, sizeof text - (size_t)n, "the newest checkpoint is of step %" PRId64 " in %.200s",
+                 st->saved, st->settings.checkpoint_uri);
+    else
+        snprintf(text + n, sizeof text - (size_t)n, "no checkpoint is known to be in %.200s",
+                 st->settings.checkpoint_uri);
+    quit(st, out, 4, text);
+}
+
+/* ---- what the coordinator says ---- */
+
+static void drop_acknowledged(struct message *queue, int *count, int64_t up_to, bool progress)
+{
+    int done = 0;
+    while (done < *count && (progress ? queue[done].progress.step : queue[done].evaluated.step) <= up_to)
+        done++;
+    *count -= done;
+    memmove(queue, queue + done, (size_t)*count * sizeof *queue);
+}
+
+static enum msg_role my_role(const struct agent *st, const struct msg_form *f)
+{
+    for (int i = 0; i < f->count; i++) {
+        if (f->member[i].worker == st->settings.worker)
+            return f->member[i].role;
+    }
+    return ROLE_KEEP;
+}
+
+/* One user of the snapshot memory at a time: a slice being written goes first. */
+static void start_load(struct agent *st, struct agent_out *out)
+{
+    if (!st->load_wanted || st->writing || st->loading)
+        return;
+    st->load_wanted = false;
+    st->loading = true;
+    act(out, AGENT_LOAD)->message = st->form;
+}
+
+static void on_form(struct agent *st, const struct message *m, struct agent_out *out)
+{
+    if (generation_compare(m->generation, st->ring) <= 0 || st->trainer != TRAINER_UP)
+        return;
+    st->ring = m->generation;
+    st->phase = PHASE_FORMING;
+    st->fault_set = st->ready_set = st->finished_set = false;
+    if (m->form.saved > st->saved)
+        st->saved = m->form.saved;
+    st->form = *m;
+    st->load_wanted = my_role(st, &m->form) == ROLE_LOAD;
+    send_link(st, out, m);
+    start_load(st, out);
+}
+
+static bool same_publish(const struct message *a, const struct message *b)
+{
+    return a->publish.step == b->publish.step && a->publish.final == b->publish.final;
+}
+
+static void on_publish(struct agent *st, const struct message *m, struct agent_out *out)
+{
+    if (st->publishing) {
+        st->publish_next_set = !same_publish(&st->publish, m);
+        st->publish_next = *m;
+        return;
+    }
+    if (st->published_set && st->published.published.step == m->publish.step &&
+        st->published.published.final == m->publish.final) {
+        send_control(st, out, &st->published);
+        return;
+    }
+    st->publishing = true;
+    st->publish = *m;
+    act(out, AGENT_PUBLISH)->message = *m;
+}
+
+static void on_release(struct agent *st, const struct message *m, struct agent_out *out)
+{
+    if (!st->released)
+        send_link(st, out, m);
+    st->released = true;
+}
+
+static void on_control(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
+{
+    if (m->term < st->term)
+        return; /* a predecessor's word, or a zombie's */
+    st->term = m->term;
+    switch (m->type) {
+    case MSG_WELCOME:
+        on_welcome(st, now, out);
+        break;
+    case MSG_ACK:
+        drop_acknowledged(st->progress, &st->progress_count, m->ack.step, true);
+        drop_acknowledged(st->evaluated, &st->evaluated_count, m->ack.evaluated, false);
+        break;
+    case MSG_FORM:
+        on_form(st, m, out);
+        break;
+    case MSG_STOP:
+    case MSG_SAVE:
+        send_link(st, out, m);
+        break;
+    case MSG_GO:
+        if (generation_compare(m->generation, st->ring) == 0 && st->phase == PHASE_READY) {
+            st->phase = PHASE_TRAINING;
+            st->ready_set = false;
+            send_link(st, out, m);
+        }
+        break;
+    case MSG_LIST:
+        act(out, AGENT_LIST);
+        break;
+    case MSG_PUBLISH:
+        on_publish(st, m, out);
+        break;
+    case MSG_RELEASE:
+        on_release(st, m, out);
+        break;
+    case MSG_ABANDON:
+        quit(st, out, m->abandon.exit_code, m->abandon.why);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- what the trainer says ---- */
+
+static void keep(struct message *queue, int *count, int most, const struct message *m)
+{
+    if (*count == most) {
+        memmove(queue, queue + 1, (size_t)(most - 1) * sizeof *queue);
+        --*count;
+    }
+    queue[(*count)++] = *m;
+}
+
+static void on_up(struct agent *st, const struct msg_up *up, struct agent_out *out)
+{
+    st->trainer = TRAINER_UP;
+    st->tries = 0;
+    st->up = *up;
+    st->state = up->state;
+    st->phase = PHASE_IDLE;
+    if (st->connection == WELCOMED)
+        say_hello(st, out);
+}
+
+static void on_stopped(struct agent *st, const struct message *m, struct agent_out *out)
+{
+    struct message answer = *m;
+    answer.stopped.trainer_pid = st->up.pid;
+    st->phase = PHASE_STOPPED;
+    st->state = m->stopped.state;
+    st->fault_set = st->ready_set = false;
+    st->load_wanted = false;
+    send_control(st, out, &answer);
+}
+
+static void on_snapshot(struct agent *st, const struct message *m, struct agent_out *out)
+{
+    st->writing = true;
+    act(out, AGENT_WRITE)->message = *m;
+}
+
+static void on_link(struct agent *st, const struct message *m, struct agent_out *out)
+{
+    switch (m->type) {
+    case MSG_UP:
+        on_up(st, &m->up, out);
+        break;
+    case MSG_HEARTBEAT:
+        st->beat = m->heartbeat;
+        break;
+    case MSG_PROGRESS:
+        keep(st->progress, &st->progress_count, PROGRESS_KEPT, m);
+        st->beat.step = m->progress.step;
+        st->beat.counter++;
+        send_control(st, out, m);
+        break;
+    case MSG_EVALUATED:
+        keep(st->evaluated, &st->evaluated_count, EVALUATED_KEPT, m);
+        send_control(st, out, m);
+        break;
+    case MSG_FAULT:
+        st->fault = *m;
+        st->fault_set = true;
+        send_control(st, out, m);
+        break;
+    case MSG_STOPPED:
+        on_stopped(st, m, out);
+        break;
+    case MSG_READY:
+        st->phase = PHASE_READY;
+        st->state = m->ready.state;
+        st->ready = *m;
+        st->ready.ready.trainer_pid = st->up.pid;
+        st->ready_set = true;
+        send_control(st, out, &st->ready);
+        break;
+    case MSG_FINISHED:
+        st->finished = *m;
+        st->finished_set = true;
+        send_control(st, out, m);
+        break;
+    case MSG_SNAPSHOT:
+        on_snapshot(st, m, out);
+        break;
+    default:
+        break;
+    }
+}
+
+static void on_trainer_exit(struct agent *st, const struct agent_event *e, struct agent_out *out)
+{
+    bool was_up = st->trainer == TRAINER_UP;
+    st->trainer = TRAINER_NONE;
+    st->phase = PHASE_IDLE;
+    st->fault_set = st->ready_set = st->finished_set = st->load_wanted = false;
+    if (st->released)
+        return;
+    if (!was_up && (e->code > 0 || ++st->tries >= START_TRIES)) {
+        char text[MSG_DETAIL_MAX];
+        snprintf(text, sizeof text, "the trainer does not start: %.300s", e->text);
+        quit(st, out, e->code > 0 ? e->code : 4, text);
+        return;
+    }
+    struct message m = {.type = MSG_FAULT, .generation = st->ring};
+    m.fault.kind = FAULT_TRAINER_EXIT;
+    m.fault.peer = m.fault.step = -1;
+    snprintf(m.fault.detail, sizeof m.fault.detail, "the trainer was %.300s", e->text);
+    send_control(st, out, &m);
+    text_copy(st->why, sizeof st->why, m.fault.detail);
+    spawn(st, out);
+}
+
+/* ---- what the store says ---- */
+
+static void storage_fault(struct agent *st, struct agent_out *out, enum msg_fault_kind kind, int64_t step,
+                          const char *text)
+{
+    struct message m = {.type = MSG_FAULT, .generation = st->ring};
+    m.fault.kind = kind;
+    m.fault.peer = -1;
+    m.fault.step = step;
+    text_copy(m.fault.detail, sizeof m.fault.detail, text);
+    send_control(st, out, &m);
+    text_copy(st->why, sizeof st->why, text);
+}
+
+static void on_listed(struct agent *st, const struct agent_event *e, struct agent_out *out)
+{
+    if (e->ok)
+        send_control(st, out, e->message);
+    else
+        storage_fault(st, out, FAULT_MACHINE, -1, e->text);
+}
+
+static void on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out)
+{
+    st->loading = false;
+    if (!e->ok)
+        storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
+    else if (st->phase == PHASE_FORMING && !st->load_wanted)
+        send_link(st, out, e->message);
+    start_load(st, out);
+}
+
+static void on_written(struct agent *st, const struct agent_event *e, struct agent_out *out)
+{
+    st->writing = false;
+    if (e->ok) {
+        keep(st->written, &st->written_count, WRITTEN_KEPT, e->message);
+        send_control(st, out, e->message);
+    } else {
+        storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
+    }
+    /* also to a trainer that is only starting: its setup said that the memory is in use */
+    if (st->trainer != TRAINER_NONE) {
+        struct message *m = &act(out, AGENT_SEND_LINK)->message;
+        memset(m, 0, sizeof *m);
+        m->type = MSG_SNAPSHOT_FREE;
+    }
+    start_load(st, out);
+}
+
+static void on_published(struct agent *st, const struct agent_event *e, struct agent_out *out)
+{
+    st->publishing = false;
+    if (e->ok) {
+        st->published = *e->message;
+        st->published_set = true;
+        if (e->message->published.step > st->saved)
+            st->saved = e->message->published.step;
+        send_control(st, out, e->message);
+    } else {
+        storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
+    }
+    if (st->publish_next_set) {
+        st->publish_next_set = false;
+        on_publish(st, &st->publish_next, out);
+    }
+}
+
+/* ---- time ---- */
+
+static void on_term(struct agent *st, const struct agent_event *e, struct agent_out *out)
+{
+    st->leaving = true;
+    st->leaving_deadline = e->deadline;
+    if (st->term == 0)
+        quit(st, out, 0, ""); /* nobody knows of it yet */
+    else
+        say_leaving(st, out);
+}
+
+static void heartbeat(struct agent *st, rm_time now, struct agent_out *out)
+{
+    struct message m = {.type = MSG_HEARTBEAT, .generation = st->ring};
+    m.heartbeat = st->beat;
+    m.heartbeat.phase = st->phase;
+    send_control(st, out, &m);
+    st->beat_at = now + st->settings.heartbeat;
+}
+
+static void on_time(struct agent *st, rm_time now, struct agent_out *out)
+{
+    bool at_work = st->writing || st->publishing;
+    if (st->released && !at_work) {
+        quit(st, out, 0, "");
+        return;
+    }
+    bool away = st->connection != WELCOMED && !st->released;
+    if (away && st->lost_at != RM_NEVER && now >= st->lost_at + st->settings.lost_after) {
+        give_up_on_coordinator(st, out);
+        return;
+    }
+    if (st->connection == DISCONNECTED && !st->released && now >= st->retry_at) {
+        act(out, AGENT_CONNECT);
+        st->connection = CONNECTING;
+        st->retry_at = RM_NEVER;
+    }
+    if (st->connection == WELCOMED && now >= st->beat_at)
+        heartbeat(st, now, out);
+}
+
+static void start(struct agent *st, rm_time now, struct agent_out *out)
+{
+    st->lost_at = now;
+    st->retry_at = now;
+    st->retry_delay = RETRY_MS * RM_MS;
+    spawn(st, out);
+}
+
+static void handle(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
+{
+    switch (e->kind) {
+    case AGENT_START:
+        start(st, now, out);
+        break;
+    case AGENT_CONNECTED:
+        st->connection = GREETED;
+        say_hello(st, out);
+        break;
+    case AGENT_DISCONNECTED:
+        on_disconnected(st, now);
+        break;
+    case AGENT_REFUSED:
+        quit(st, out, 4, e->text);
+        break;
+    case AGENT_CONTROL:
+        on_control(st, e->message, now, out);
+        break;
+    case AGENT_LINK:
+        on_link(st, e->message, out);
+        break;
+    case AGENT_TRAINER_EXIT:
+        on_trainer_exit(st, e, out);
+        break;
+    case AGENT_TERM:
+        on_term(st, e, out);
+        break;
+    case AGENT_LISTED:
+        on_listed(st, e, out);
+        break;
+    case AGENT_LOADED:
+        on_loaded(st, e, out);
+        break;
+    case AGENT_WRITTEN:
+        on_written(st, e, out);
+        break;
+    case AGENT_PUBLISHED:
+        on_published(st, e, out);
+        break;
+    case AGENT_TICK:
+        break;
+    }
+}
+
+void agent_step(struct agent *st, const struct agent_event *event, rm_time now, struct agent_out *out)
+{
+    out->count = 0;
+    if (st->over)
+        return;
+    handle(st, event, now, out);
+    if (!st->over)
+        on_time(st, now, out);
+}
+
+static rm_time earlier(rm_time a, rm_time b)
+{
+    return a < b ? a : b;
+}
+
+rm_time agent_deadline(const struct agent *st)
+{
+    if (st->over || st->released)
+        return RM_NEVER;
+    rm_time at = earlier(st->beat_at, st->retry_at);
+    if (st->connection != WELCOMED && st->lost_at != RM_NEVER)
+        at = earlier(at, st->lost_at + st->settings.lost_after);
+    return at;
+}
