@@ -272,9 +272,6 @@ void screen_end(const struct report *r, struct screen_style style, rm_time now, 
         return;
     if (r->end.kind == EVENT_COMPLETE)
         complete_lines(r, style, now, out);
-    else if (r->end.kind == EVENT_INTERRUPTED)
-        str_addf(out, "\nInterrupted at step %lld of %lld; the same command goes on from there.\n",
-                 (long long)r->end.step, (long long)r->steps);
-    if (r->end.kind != EVENT_COMPLETE)
-        recovery_table(r, style, out);
+    else
+        recovery_table(r, style, out); /* why it ended is said on standard error */
 }

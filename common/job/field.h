@@ -84,4 +84,7 @@ int job_spec_check(const struct job_spec *spec, const char **ret_path, struct er
 bool preset_shape(const char *name, struct model_shape *ret);
 const char *preset_names(void);
 
+/* The table as Markdown, as it stands in docs/job-file.md (a test holds the two together). */
+void job_fields_markdown(struct str *out);
+
 #endif

@@ -79,7 +79,7 @@ const struct job_field job_fields[] = {
     {"trainer.evaluation.everySteps", FIELD_LONG, AT(evaluation.every_steps), 0, 1e12, "0",
      .help = "evaluate on held-out data at these steps; 0: never"},
     {"trainer.evaluation.sequences", FIELD_INT, AT(evaluation.sequences), 1, 1 << 20, "256",
-     .help = "held-out sequences of one evaluation; fewer where the data has fewer"},
+     .help = "held-out sequences of one evaluation; the held-out data must have as many"},
     {"trainer.evaluation.holdOut", FIELD_REAL, AT(evaluation.hold_out), 0, 0.5, "0", .compared = true,
      .help = "share of the data, at its end, that is never trained on"},
 
@@ -89,14 +89,14 @@ const struct job_field job_fields[] = {
      .help = "Auto: go on from what the folder holds. Never: it must be empty"},
     {"checkpoint.everySteps", FIELD_LONG, AT(checkpoint.every_steps), 0, 1e12, "0",
      .help = "save at these steps; 0: only at the end and when training must stop"},
-    {"checkpoint.every", FIELD_TIME, AT(checkpoint.every), 1e9, 3e17, "null", "null",
+    {"checkpoint.every", FIELD_TIME, AT(checkpoint.every), 1e9, 3.1536e16, "null", "null",
      .help = "save after this much time; not built yet"},
     {"checkpoint.keep", FIELD_INT, AT(checkpoint.keep), 1, 1000, "3",
      .help = "newest checkpoints that stay; final/ is not counted"},
     {"checkpoint.process", FIELD_FIXED, .fallback = "None", .words = {"None"}, .later = "CRIU",
      .help = "freezing whole processes; not built yet"},
 
-    {"elasticity.joinWindow", FIELD_TIME, AT(elasticity.join_window), 0, 3.6e12, "500ms",
+    {"elasticity.joinWindow", FIELD_TIME, AT(elasticity.join_window), 1e6, 3.6e12, "500ms",
      .help = "wait for further newcomers before the ring is re-formed with them"},
     {"elasticity.heartbeat", FIELD_TIME, AT(elasticity.heartbeat), 1e7, 3.6e12, "1s",
      .help = "how often an agent reports"},
@@ -111,7 +111,7 @@ const struct job_field job_fields[] = {
 
     {"failurePolicy.maxRestarts", FIELD_INT, AT(failure_policy.max_restarts), 0, 1000, "5",
      .help = "failed workers that are started again within the window below; one more ends the job"},
-    {"failurePolicy.within", FIELD_TIME, AT(failure_policy.within), 1e9, 2.6e15, "1h",
+    {"failurePolicy.within", FIELD_TIME, AT(failure_policy.within), 1e9, 2.592e15, "1h",
      .help = "the window in which restarts are counted"},
 };
 /* clang-format on */

@@ -1,0 +1,51 @@
+#include <string.h>
+
+#include "common/job/field.h"
+
+static void add_whole_bound(const struct job_field *f, double bound, struct str *out)
+{
+    if (f->kind == FIELD_TIME)
+        duration_show((rm_time)bound, out);
+    else
+        str_addf(out, "%.7g", bound);
+}
+
+static void add_values(const struct job_field *f, struct str *out)
+{
+    switch (f->kind) {
+    case FIELD_BOOL:
+        str_adds(out, "true, false");
+        break;
+    case FIELD_TEXT:
+        str_adds(out, "text");
+        break;
+    case FIELD_URI:
+        str_adds(out, "folder");
+        break;
+    case FIELD_CHOICE:
+    case FIELD_SWITCH:
+    case FIELD_FIXED:
+        for (int i = 0; i < FIELD_WORDS_MAX && f->words[i]; i++)
+            str_addf(out, "%s%s", i ? ", " : "", f->words[i]);
+        break;
+    case FIELD_SEED:
+        str_adds(out, "0 to 2^63 - 1");
+        break;
+    default:
+        add_whole_bound(f, f->lowest, out);
+        str_adds(out, " to ");
+        add_whole_bound(f, f->highest, out);
+    }
+}
+
+void job_fields_markdown(struct str *out)
+{
+    str_adds(out, "| field | default | values | compared | meaning |\n|---|---|---|---|---|\n");
+    for (int i = 0; i < job_fields_count; i++) {
+        const struct job_field *f = &job_fields[i];
+        const char *fallback = f->fallback ? f->fallback : f->required ? "**required**" : "see text";
+        str_addf(out, "| `%s` | %s | ", f->path, strcmp(fallback, "null") ? fallback : "none");
+        add_values(f, out);
+        str_addf(out, " | %s | %s |\n", f->compared ? "yes" : "", f->help);
+    }
+}
