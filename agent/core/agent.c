@@ -17,6 +17,13 @@ enum {
 enum connection { DISCONNECTED, CONNECTING, GREETED, WELCOMED };
 enum trainer { TRAINER_NONE, TRAINER_STARTING, TRAINER_UP };
 
+/* A progress or an evaluation, without the room that a whole message takes. */
+struct kept_step {
+    struct msg_generation generation;
+    struct msg_progress progress;
+    struct msg_evaluated evaluated;
+};
+
 struct agent {
     struct agent_settings settings;
     char why[MSG_DETAIL_MAX];
@@ -36,10 +43,8 @@ struct agent {
     bool leaving, released, over;
     rm_time leaving_deadline;
     /* what the coordinator has not acknowledged, oldest first */
-    struct message progress[PROGRESS_KEPT];
-    int progress_count;
-    struct message evaluated[EVALUATED_KEPT];
-    int evaluated_count;
+    struct kept_step progress[PROGRESS_KEPT], evaluated[EVALUATED_KEPT];
+    int progress_count, evaluated_count;
     /* said again after a reconnect, harmless if known */
     struct message written[WRITTEN_KEPT], published, fault, ready, finished;
     int written_count;
@@ -87,14 +92,14 @@ static void send_control(struct agent *st, struct agent_out *out, const struct m
     if (st->connection != WELCOMED)
         return;
     struct message *copy = &act(out, AGENT_SEND_CONTROL)->message;
-    *copy = *m;
+    message_copy(copy, m);
     copy->term = st->term;
 }
 
 static void send_link(struct agent *st, struct agent_out *out, const struct message *m)
 {
     if (st->trainer == TRAINER_UP)
-        act(out, AGENT_SEND_LINK)->message = *m;
+        message_copy(&act(out, AGENT_SEND_LINK)->message, m);
 }
 
 static void quit(struct agent *st, struct agent_out *out, int exit_code, const char *text)
@@ -110,8 +115,7 @@ static void spawn(struct agent *st, struct agent_out *out)
 {
     act(out, AGENT_SPAWN);
     struct message *m = &act(out, AGENT_SEND_LINK)->message;
-    memset(m, 0, sizeof *m);
-    m->type = MSG_SETUP;
+    message_init(m, MSG_SETUP);
     m->setup.protocol = MSG_PROTOCOL;
     m->setup.worker = st->settings.worker;
     m->setup.attempt = st->settings.attempt;
@@ -128,8 +132,7 @@ static void spawn(struct agent *st, struct agent_out *out)
 static void say_hello(struct agent *st, struct agent_out *out)
 {
     struct message *m = &act(out, AGENT_SEND_CONTROL)->message;
-    memset(m, 0, sizeof *m);
-    m->type = MSG_HELLO;
+    message_init(m, MSG_HELLO);
     m->term = st->term;
     struct msg_hello *h = &m->hello;
     h->protocol = MSG_PROTOCOL;
@@ -152,9 +155,22 @@ static void say_hello(struct agent *st, struct agent_out *out)
 
 static void say_leaving(struct agent *st, struct agent_out *out)
 {
-    struct message m = {.type = MSG_LEAVING};
+    struct message m;
+    message_init(&m, MSG_LEAVING);
     text_copy(m.leaving.reason, sizeof m.leaving.reason, "SIGTERM");
     m.leaving.deadline = st->leaving_deadline;
+    send_control(st, out, &m);
+}
+
+static void send_kept(struct agent *st, struct agent_out *out, enum msg_type type, const struct kept_step *k)
+{
+    struct message m;
+    message_init(&m, type);
+    m.generation = k->generation;
+    if (type == MSG_PROGRESS)
+        m.progress = k->progress;
+    else
+        m.evaluated = k->evaluated;
     send_control(st, out, &m);
 }
 
@@ -165,9 +181,9 @@ static void say_again(struct agent *st, struct agent_out *out)
     if (st->leaving)
         say_leaving(st, out);
     for (int i = 0; i < st->progress_count; i++)
-        send_control(st, out, &st->progress[i]);
+        send_kept(st, out, MSG_PROGRESS, &st->progress[i]);
     for (int i = 0; i < st->evaluated_count; i++)
-        send_control(st, out, &st->evaluated[i]);
+        send_kept(st, out, MSG_EVALUATED, &st->evaluated[i]);
     for (int i = 0; i < st->written_count; i++)
         send_control(st, out, &st->written[i]);
     if (st->published_set)
@@ -215,10 +231,10 @@ static void give_up_on_coordinator(struct agent *st, struct agent_out *out)
 
 /* ---- what the coordinator says ---- */
 
-static void drop_acknowledged(struct message *queue, int *count, int64_t up_to, bool progress)
+static void drop_acknowledged(struct kept_step *queue, int *count, int64_t up_to)
 {
     int done = 0;
-    while (done < *count && (progress ? queue[done].progress.step : queue[done].evaluated.step) <= up_to)
+    while (done < *count && queue[done].progress.step + queue[done].evaluated.step <= up_to)
         done++;
     *count -= done;
     memmove(queue, queue + done, (size_t)*count * sizeof *queue);
@@ -240,7 +256,7 @@ static void start_load(struct agent *st, struct agent_out *out)
         return;
     st->load_wanted = false;
     st->loading = true;
-    act(out, AGENT_LOAD)->message = st->form;
+    message_copy(&act(out, AGENT_LOAD)->message, &st->form);
 }
 
 static void on_form(struct agent *st, const struct message *m, struct agent_out *out)
@@ -252,7 +268,7 @@ static void on_form(struct agent *st, const struct message *m, struct agent_out 
     st->fault_set = st->ready_set = st->finished_set = false;
     if (m->form.saved > st->saved)
         st->saved = m->form.saved;
-    st->form = *m;
+    message_copy(&st->form, m);
     st->load_wanted = my_role(st, &m->form) == ROLE_LOAD;
     send_link(st, out, m);
     start_load(st, out);
@@ -267,7 +283,7 @@ static void on_publish(struct agent *st, const struct message *m, struct agent_o
 {
     if (st->publishing) {
         st->publish_next_set = !same_publish(&st->publish, m);
-        st->publish_next = *m;
+        message_copy(&st->publish_next, m);
         return;
     }
     if (st->published_set && st->published.published.step == m->publish.step &&
@@ -276,8 +292,8 @@ static void on_publish(struct agent *st, const struct message *m, struct agent_o
         return;
     }
     st->publishing = true;
-    st->publish = *m;
-    act(out, AGENT_PUBLISH)->message = *m;
+    message_copy(&st->publish, m);
+    message_copy(&act(out, AGENT_PUBLISH)->message, m);
 }
 
 static void on_release(struct agent *st, const struct message *m, struct agent_out *out)
@@ -297,8 +313,8 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
         on_welcome(st, now, out);
         break;
     case MSG_ACK:
-        drop_acknowledged(st->progress, &st->progress_count, m->ack.step, true);
-        drop_acknowledged(st->evaluated, &st->evaluated_count, m->ack.evaluated, false);
+        drop_acknowledged(st->progress, &st->progress_count, m->ack.step);
+        drop_acknowledged(st->evaluated, &st->evaluated_count, m->ack.evaluated);
         break;
     case MSG_FORM:
         on_form(st, m, out);
@@ -333,13 +349,26 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
 
 /* ---- what the trainer says ---- */
 
-static void keep(struct message *queue, int *count, int most, const struct message *m)
+/* The oldest goes when there are too many; the coordinator then tells that step without its loss. */
+static void keep_step(struct kept_step *queue, int *count, int most, const struct message *m)
 {
     if (*count == most) {
         memmove(queue, queue + 1, (size_t)(most - 1) * sizeof *queue);
         --*count;
     }
-    queue[(*count)++] = *m;
+    struct kept_step *k = &queue[(*count)++];
+    *k = (struct kept_step){.generation = m->generation};
+    if (m->type == MSG_PROGRESS)
+        k->progress = m->progress;
+    else
+        k->evaluated = m->evaluated;
+}
+
+static void keep_written(struct agent *st, const struct message *m)
+{
+    if (st->written_count == WRITTEN_KEPT)
+        message_copy(&st->written[0], &st->written[--st->written_count]);
+    message_copy(&st->written[st->written_count++], m);
 }
 
 static void on_up(struct agent *st, const struct msg_up *up, struct agent_out *out)
@@ -355,7 +384,8 @@ static void on_up(struct agent *st, const struct msg_up *up, struct agent_out *o
 
 static void on_stopped(struct agent *st, const struct message *m, struct agent_out *out)
 {
-    struct message answer = *m;
+    struct message answer;
+    message_copy(&answer, m);
     answer.stopped.trainer_pid = st->up.pid;
     st->phase = PHASE_STOPPED;
     st->state = m->stopped.state;
@@ -367,7 +397,7 @@ static void on_stopped(struct agent *st, const struct message *m, struct agent_o
 static void on_snapshot(struct agent *st, const struct message *m, struct agent_out *out)
 {
     st->writing = true;
-    act(out, AGENT_WRITE)->message = *m;
+    message_copy(&act(out, AGENT_WRITE)->message, m);
 }
 
 static void on_link(struct agent *st, const struct message *m, struct agent_out *out)
@@ -380,17 +410,17 @@ static void on_link(struct agent *st, const struct message *m, struct agent_out 
         st->beat = m->heartbeat;
         break;
     case MSG_PROGRESS:
-        keep(st->progress, &st->progress_count, PROGRESS_KEPT, m);
+        keep_step(st->progress, &st->progress_count, PROGRESS_KEPT, m);
         st->beat.step = m->progress.step;
         st->beat.counter++;
         send_control(st, out, m);
         break;
     case MSG_EVALUATED:
-        keep(st->evaluated, &st->evaluated_count, EVALUATED_KEPT, m);
+        keep_step(st->evaluated, &st->evaluated_count, EVALUATED_KEPT, m);
         send_control(st, out, m);
         break;
     case MSG_FAULT:
-        st->fault = *m;
+        message_copy(&st->fault, m);
         st->fault_set = true;
         send_control(st, out, m);
         break;
@@ -400,13 +430,13 @@ static void on_link(struct agent *st, const struct message *m, struct agent_out 
     case MSG_READY:
         st->phase = PHASE_READY;
         st->state = m->ready.state;
-        st->ready = *m;
+        message_copy(&st->ready, m);
         st->ready.ready.trainer_pid = st->up.pid;
         st->ready_set = true;
         send_control(st, out, &st->ready);
         break;
     case MSG_FINISHED:
-        st->finished = *m;
+        message_copy(&st->finished, m);
         st->finished_set = true;
         send_control(st, out, m);
         break;
@@ -432,7 +462,9 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
         quit(st, out, e->code > 0 ? e->code : 4, text);
         return;
     }
-    struct message m = {.type = MSG_FAULT, .generation = st->ring};
+    struct message m;
+    message_init(&m, MSG_FAULT);
+    m.generation = st->ring;
     m.fault.kind = FAULT_TRAINER_EXIT;
     m.fault.peer = m.fault.step = -1;
     snprintf(m.fault.detail, sizeof m.fault.detail, "the trainer was %.300s", e->text);
@@ -446,7 +478,9 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
 static void storage_fault(struct agent *st, struct agent_out *out, enum msg_fault_kind kind, int64_t step,
                           const char *text)
 {
-    struct message m = {.type = MSG_FAULT, .generation = st->ring};
+    struct message m;
+    message_init(&m, MSG_FAULT);
+    m.generation = st->ring;
     m.fault.kind = kind;
     m.fault.peer = -1;
     m.fault.step = step;
@@ -477,7 +511,7 @@ static void on_written(struct agent *st, const struct agent_event *e, struct age
 {
     st->writing = false;
     if (e->ok) {
-        keep(st->written, &st->written_count, WRITTEN_KEPT, e->message);
+        keep_written(st, e->message);
         send_control(st, out, e->message);
     } else {
         storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
@@ -485,8 +519,7 @@ static void on_written(struct agent *st, const struct agent_event *e, struct age
     /* also to a trainer that is only starting: its setup said that the memory is in use */
     if (st->trainer != TRAINER_NONE) {
         struct message *m = &act(out, AGENT_SEND_LINK)->message;
-        memset(m, 0, sizeof *m);
-        m->type = MSG_SNAPSHOT_FREE;
+        message_init(m, MSG_SNAPSHOT_FREE);
     }
     start_load(st, out);
 }
@@ -495,7 +528,7 @@ static void on_published(struct agent *st, const struct agent_event *e, struct a
 {
     st->publishing = false;
     if (e->ok) {
-        st->published = *e->message;
+        message_copy(&st->published, e->message);
         st->published_set = true;
         if (e->message->published.step > st->saved)
             st->saved = e->message->published.step;
@@ -523,7 +556,9 @@ static void on_term(struct agent *st, const struct agent_event *e, struct agent_
 
 static void heartbeat(struct agent *st, rm_time now, struct agent_out *out)
 {
-    struct message m = {.type = MSG_HEARTBEAT, .generation = st->ring};
+    struct message m;
+    message_init(&m, MSG_HEARTBEAT);
+    m.generation = st->ring;
     m.heartbeat = st->beat;
     m.heartbeat.phase = st->phase;
     send_control(st, out, &m);

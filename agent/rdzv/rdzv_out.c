@@ -14,20 +14,11 @@ static struct rdzv_action *add(struct rdzv_out *out, enum rdzv_action_kind kind)
     return a;
 }
 
-/* The body of a large message is cleared by whoever fills it: clearing all of it for each ack would cost more
- * than the rest of the step. */
-static void message_begin(struct message *m, enum msg_type type)
-{
-    bool small = type == MSG_ACK || type == MSG_GO || type == MSG_STOP || type == MSG_LIST;
-    memset(m, 0, small ? offsetof(struct message, ack) + sizeof m->ack : sizeof *m);
-    m->type = type;
-}
-
 struct message *rdzv_send(struct rdzv *st, struct rdzv_out *out, enum msg_type type)
 {
     struct rdzv_action *a = add(out, RDZV_SEND);
     a->send.count = 0;
-    message_begin(&a->send.message, type);
+    message_init(&a->send.message, type);
     a->send.message.term = st->settings.term;
     a->send.message.generation = (struct msg_generation){st->settings.term, st->generation};
     return &a->send.message;

@@ -9,7 +9,7 @@
 #include "common/wire/json.h"
 #include "common/wire/message_fields.h"
 
-enum { K_MOST = 100, FIELDS_DEEP = 2 };
+enum { K_MOST = 100 };
 
 static const void *place(const struct field *f, const void *base)
 {
@@ -306,8 +306,7 @@ static int read_object(struct message *ret, const struct js *object, struct erro
     int type = type_find(js_as_string(js_get(object, "type")));
     if (type < 0)
         return err_set(err, ERR_PROTOCOL, "a message without a known type");
-    memset(ret, 0, sizeof *ret);
-    ret->type = (enum msg_type)type;
+    message_init(ret, (enum msg_type)type);
     const struct message_kind *kind = &message_kinds[type];
     if (js_get(object, "term") && js_need_int(object, "term", 0, INT64_MAX, &ret->term, err) < 0)
         return err_wrap(err, "%s", kind->name);
@@ -327,6 +326,24 @@ int message_read(struct message *ret, const char *text, size_t length, struct er
     int rc = read_object(ret, object, &inner);
     js_free(object);
     return rc < 0 ? err_set(err, ERR_PROTOCOL, "%s", inner.text) : 0;
+}
+
+/* ---- copies ---- */
+
+static size_t used_bytes(enum msg_type type)
+{
+    return offsetof(struct message, challenge) + message_kinds[type].bytes;
+}
+
+void message_init(struct message *message, enum msg_type type)
+{
+    memset(message, 0, used_bytes(type));
+    message->type = type;
+}
+
+void message_copy(struct message *to, const struct message *from)
+{
+    memcpy(to, from, used_bytes(from->type));
 }
 
 /* ---- names ---- */

@@ -362,6 +362,11 @@ const char *msg_role_name(enum msg_role role); /* "catch-up" */
 const char *msg_phase_name(enum msg_phase phase);
 const char *msg_fault_name(enum msg_fault_kind kind); /* "trainer-exit" */
 
+/* A message of that type with everything else zero; only the bytes that the type uses are touched, so that a
+ * small message costs little although the struct is large. message_copy copies those bytes only. */
+void message_init(struct message *message, enum msg_type type);
+void message_copy(struct message *to, const struct message *from);
+
 void message_write(const struct message *message, struct str *out);
 int message_read(struct message *ret, const char *text, size_t length, struct error *err);
 

@@ -36,6 +36,7 @@ struct message_kind {
     const char *name;
     bool with_generation;
     const struct field *fields; /* offsets in struct message; NULL: carries nothing */
+    size_t bytes;               /* of its member in the union */
 };
 
 extern const struct message_kind message_kinds[MSG_TYPES];

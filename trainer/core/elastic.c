@@ -71,8 +71,7 @@ static struct elastic_action *act(struct elastic_out *out, enum elastic_action_k
 static struct message *tell(struct elastic *st, struct elastic_out *out, enum msg_type type)
 {
     struct message *m = &act(out, ELASTIC_SEND)->message;
-    memset(m, 0, sizeof *m);
-    m->type = type;
+    message_init(m, type);
     m->generation = st->generation;
     return m;
 }
@@ -486,7 +485,7 @@ static void on_opened(struct elastic *st, const struct elastic_event *event, str
     st->update_step = event->update_step;
     st->loss_known = event->loss_known;
     st->last_loss = event->loss;
-    act(out, ELASTIC_SEND)->message = *event->message;
+    message_copy(&act(out, ELASTIC_SEND)->message, event->message);
     if (st->state.held && event->loss_known)
         report_progress(st, out, event->tokens, 0, 0);
 }
