@@ -52,10 +52,10 @@ struct serving {
 
 static void refuse(struct data_port *port, struct caller *c, const char *why)
 {
-    close(c->fd);
-    c->fd = -1;
     if (port->options.refused)
         port->options.refused(port->options.ctx, why);
+    close(c->fd);
+    c->fd = -1;
 }
 
 static void *serve_thread(void *arg)

@@ -6,7 +6,7 @@
 
 static int call_next(const struct ring_join_options *o, int *ret_fd, struct error *err)
 {
-    struct patience patience = {o->abort, o->deadline};
+    struct patience patience = {o->abort, o->call_deadline};
     struct handshake_claim claim = {HANDSHAKE_RING, o->generation, o->self, o->next.end};
     int fd;
     if (socket_connect(&fd, o->next.address, &patience, err) < 0)
@@ -22,7 +22,7 @@ static int call_next(const struct ring_join_options *o, int *ret_fd, struct erro
 int ring_join(struct collective **ret, const struct ring_join_options *o, int *ret_peer, struct error *err)
 {
     struct tcp_ring_options ring = {o->rank, o->world, -1, -1, o->abort};
-    struct patience patience = {o->abort, o->deadline};
+    struct patience patience = {o->abort, o->wait_deadline};
     *ret_peer = -1;
     data_port_advance(o->port, o->generation);
     if (o->world == 1)

@@ -19,7 +19,8 @@ struct ring_join_options {
     int rank, world;
     struct ring_neighbour next, previous; /* the same worker in a world of 2, nobody in a world of 1 */
     struct abort_flag *abort;             /* borrowed; must outlive the ring */
-    rm_time deadline;
+    rm_time call_deadline;                /* for the next rank to answer: its port does so at once */
+    rm_time wait_deadline;                /* for the previous rank's call: it may be receiving its state */
 };
 
 /* *ret_peer: the rank that could not be reached (ERR_PEER, ERR_PROTOCOL), else -1. */

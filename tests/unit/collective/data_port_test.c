@@ -87,7 +87,8 @@ static void start_join(struct node *nodes, int rank, int world, struct ring_gene
         .next = neighbour(&nodes[(rank + 1) % world]),
         .previous = neighbour(&nodes[(rank + world - 1) % world]),
         .abort = &n->abort,
-        .deadline = clock_now() + 30 * RM_S,
+        .call_deadline = clock_now() + 30 * RM_S,
+        .wait_deadline = clock_now() + 30 * RM_S,
     };
     cr_assert_eq(pthread_create(&n->thread, NULL, join_main, n), 0);
 }
@@ -337,7 +338,8 @@ Test(data_port, a_dead_next_rank_is_named)
                                   .next = dead,
                                   .previous = dead,
                                   .abort = &nodes[0].abort,
-                                  .deadline = clock_now() + 30 * RM_S};
+                                  .call_deadline = clock_now() + 30 * RM_S,
+                                  .wait_deadline = clock_now() + 30 * RM_S};
     cr_assert_eq(ring_join(&nodes[0].ring, &o, &nodes[0].peer, &nodes[0].err), -1);
     cr_assert_eq(nodes[0].err.code, ERR_PEER, "%s", nodes[0].err.text);
     cr_assert_eq(nodes[0].peer, 1);

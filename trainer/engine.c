@@ -1,0 +1,343 @@
+#include "trainer/engine.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/os/clock.h"
+#include "common/os/config.h"
+#include "trainer/engine_parts.h"
+
+static int64_t batch_sequences(const struct job_spec *spec)
+{
+    return (int64_t)spec->batch.lanes * spec->batch.lane_sequences;
+}
+
+static int thread_count(const struct job_spec *spec)
+{
+    cpu_set_t cpus;
+    if (spec->threads > 0)
+        return spec->threads;
+    int cores = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
+    int share = cores / (spec->workers.target > 0 ? spec->workers.target : 1);
+    return share > 0 ? share : 1;
+}
+
+static int open_data(struct engine *e, const struct msg_setup *setup, struct error *err)
+{
+    const struct job_spec *spec = e->spec;
+    struct corpus_identity identity;
+    int sequences = spec->evaluation.every_steps ? spec->evaluation.sequences : 0;
+    if (corpus_open(&e->corpus, spec->data.uri, spec->model.shape.context, spec->evaluation.hold_out, err) <
+            0 ||
+        corpus_check(e->corpus, batch_sequences(spec), sequences, err) < 0)
+        return -1;
+    e->cursor = (struct cursor){spec->seed, corpus_training(e->corpus), spec->batch.lanes,
+                                spec->batch.lane_sequences};
+    if (setup->data_sha256[0]) {
+        if (!hex_decode(setup->data_sha256, e->data_sha256, RM_HASH_BYTES))
+            return err_set(err, ERR_PROTOCOL, "setup: the data's hash is no hash");
+        return 0;
+    }
+    if (corpus_identify(e->corpus, &identity, err) < 0)
+        return -1;
+    memcpy(e->data_sha256, identity.sha256, RM_HASH_BYTES);
+    return 0;
+}
+
+static int open_model(struct engine *e, struct error *err)
+{
+    const struct job_spec *spec = e->spec;
+    const char *forced = config_get(CONFIG_TRAINER_ISA);
+    text_copy(e->isa, sizeof e->isa, forced ? forced : spec->isa);
+    model_layout_init(&e->layout, &spec->model.shape);
+    if (pool_open(&e->pool, thread_count(spec), err) < 0)
+        return -1;
+    return gpt_open(&e->gpt, &e->layout, spec->batch.lane_sequences, e->pool, e->isa, err);
+}
+
+static int take_buffers(struct engine *e, struct error *err)
+{
+    const struct job_spec *spec = e->spec;
+    size_t tokens = (size_t)spec->batch.lane_sequences * (size_t)(spec->model.shape.context + 1);
+    e->grads = malloc((size_t)e->layout.parameters * sizeof *e->grads);
+    e->tokens = malloc(tokens * sizeof *e->tokens);
+    e->losses = malloc(((size_t)spec->evaluation.sequences + 1) * sizeof *e->losses);
+    if (!e->grads || !e->tokens || !e->losses)
+        return err_set(err, ERR_MACHINE, "no memory for a lane of %lld parameters",
+                       (long long)e->layout.parameters);
+    return 0;
+}
+
+/* Only the pages that a slice or a load touches take memory. */
+static int map_snapshot(struct engine *e, int fd, struct error *err)
+{
+    size_t size = 3 * (size_t)e->layout.parameters * sizeof(float);
+    struct stat st;
+    if (fstat(fd, &st) < 0 || ((size_t)st.st_size < size && ftruncate(fd, (off_t)size) < 0))
+        return err_errno(err, ERR_MACHINE, "size the snapshot's memory");
+    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return err_errno(err, ERR_MACHINE, "map the snapshot's memory");
+    e->snapshot = map;
+    return 0;
+}
+
+static void set_rule(struct engine *e)
+{
+    const struct job_optimizer *o = &e->spec->optimizer;
+    e->rule = (struct update_rule){
+        .schedule = {.rate = o->learning_rate,
+                     .rate_min = o->min_learning_rate,
+                     .warmup = o->warmup_steps,
+                     .steps = e->spec->steps,
+                     .cosine = o->schedule == JOB_COSINE},
+        .beta1 = o->beta1,
+        .beta2 = o->beta2,
+        .epsilon = o->epsilon,
+        .weight_decay = o->weight_decay,
+        .clip_norm = o->clip_norm,
+    };
+}
+
+static int open_state(struct engine *e, const struct engine_options *options, struct error *err)
+{
+    struct state_shape shape = {&e->layout, e->spec->batch.lanes, e->spec->reduction == JOB_FAST};
+    if (state_open(&e->state, options->state_fd, &shape, err) < 0 ||
+        lanes_open(&e->lanes, e->state, e->pool, err) < 0)
+        return -1;
+    set_rule(e);
+    engine_repair(e);
+    return map_snapshot(e, options->snapshot_fd, err);
+}
+
+static void stranger(void *ctx, const char *why)
+{
+    const struct engine *e = ctx;
+    if (e->refused)
+        e->refused(why);
+}
+
+static void serve(void *ctx, int fd, const struct handshake_claim *claim, const struct abort_flag *closing)
+{
+    const struct engine *e = ctx;
+    transfer_serve(e->source, fd, claim, closing);
+}
+
+static int open_port(struct engine *e, const struct msg_setup *setup, struct error *err)
+{
+    e->self = (struct handshake_end){setup->worker, setup->incarnation};
+    text_copy(e->secret.job, sizeof e->secret.job, e->spec->name);
+    if (!hex_decode(setup->key, e->secret.key, HANDSHAKE_KEY))
+        return err_set(err, ERR_PROTOCOL, "setup: the job's key is no key");
+    if (transfer_source_open(&e->source, e->state, e->layout.tensors, err) < 0)
+        return -1;
+    transfer_allow(e->source, e->exact);
+    struct data_port_options options = {
+        .secret = e->secret, .self = e->self, .serve = serve, .refused = stranger, .ctx = e};
+    return data_port_open(&e->port, &options, err);
+}
+
+int engine_open(struct engine **ret, const struct engine_options *options, struct error *err)
+{
+    struct engine *e = calloc(1, sizeof *e);
+    if (!e)
+        return err_set(err, ERR_MACHINE, "no memory for the trainer");
+    e->spec = options->spec;
+    e->refused = options->refused;
+    e->abort.event_fd = -1;
+    e->exact = e->spec->reduction == JOB_EXACT;
+    pthread_mutex_init(&e->ring_lock, NULL);
+    if (abort_flag_init(&e->abort, err) < 0 || open_data(e, options->setup, err) < 0 ||
+        open_model(e, err) < 0 || take_buffers(e, err) < 0 || open_state(e, options, err) < 0 ||
+        open_port(e, options->setup, err) < 0) {
+        engine_free(e);
+        return -1;
+    }
+    *ret = e;
+    return 0;
+}
+
+void engine_free(struct engine *e)
+{
+    if (!e)
+        return;
+    engine_disconnect(e);
+    data_port_free(e->port);
+    transfer_source_free(e->source);
+    lanes_free(e->lanes);
+    state_free(e->state);
+    gpt_free(e->gpt);
+    pool_free(e->pool);
+    corpus_free(e->corpus);
+    if (e->snapshot)
+        munmap(e->snapshot, 3 * (size_t)e->layout.parameters * sizeof(float));
+    free(e->grads);
+    free(e->tokens);
+    free(e->losses);
+    abort_flag_clear(&e->abort);
+    pthread_mutex_destroy(&e->ring_lock);
+    free(e);
+}
+
+static void fill_state(const struct engine *e, struct msg_state *state, int64_t *update_step)
+{
+    struct state_point point;
+    struct state_update update;
+    *state = (struct msg_state){.held = state_holds(e->state, &point)};
+    *update_step = -1;
+    if (!state->held)
+        return;
+    state->step = point.step;
+    memcpy(state->lineage, point.lineage, RM_HASH_BYTES);
+    if (state_kept(e->state, &update))
+        *update_step = update.step;
+}
+
+/* The loss of the step that led to the state held is still in the kept header words. */
+static bool kept_loss(const struct engine *e, double *ret)
+{
+    struct state_update update;
+    struct verdict verdict;
+    if (!state_holds(e->state, NULL) || !state_kept(e->state, &update))
+        return false;
+    verdict_decide(&verdict, update.header, e->layout.tensors, e->spec->batch.lanes,
+                   e->spec->reduction == JOB_FAST, update.k);
+    *ret = verdict.loss;
+    return true;
+}
+
+void engine_opened(struct engine *e, struct message *ret_up, struct elastic_event *ret)
+{
+    *ret_up = (struct message){.type = MSG_UP};
+    struct msg_up *up = &ret_up->up;
+    *ret = (struct elastic_event){.kind = ELASTIC_OPENED, .message = ret_up};
+    up->pid = getpid();
+    gpt_fingerprint(e->isa, up->fingerprint);
+    text_copy(up->address, sizeof up->address, data_port_address(e->port));
+    hex_encode(e->data_sha256, RM_HASH_BYTES, up->data_sha256);
+    up->parameters = e->layout.parameters;
+    fill_state(e, &up->state, &ret->update_step);
+    ret->loss_known = kept_loss(e, &ret->loss);
+    ret->tokens = batch_sequences(e->spec) * e->spec->model.shape.context;
+}
+
+void engine_failed(struct elastic_result *ret, const struct error *err, int peer_worker)
+{
+    ret->outcome = err->code == ERR_ABORTED                             ? OUTCOME_ABORTED
+                   : err->code == ERR_PEER || err->code == ERR_PROTOCOL ? OUTCOME_PEER
+                                                                        : OUTCOME_FAILED;
+    ret->peer = peer_worker;
+    ret->code = err->code;
+    text_copy(ret->text, sizeof ret->text, err->text);
+}
+
+static void carry_out(struct engine *e, const struct elastic_action *a, struct elastic_result *ret)
+{
+    switch (a->command) {
+    case CMD_INIT:
+        engine_init_state(e, ret);
+        break;
+    case CMD_LOAD:
+        engine_load(e, a->loaded, ret);
+        break;
+    case CMD_RECEIVE:
+        engine_receive(e, a->form, ret);
+        break;
+    case CMD_CATCH_UP:
+        engine_catch_up(e, a->form, ret);
+        break;
+    case CMD_CONNECT:
+        engine_connect(e, a->form, ret);
+        break;
+    case CMD_STEP:
+        engine_step(e, ret);
+        break;
+    case CMD_EVALUATE:
+        engine_evaluate(e, ret);
+        break;
+    case CMD_SNAPSHOT:
+        engine_snapshot(e, a->part, a->parts, ret);
+        break;
+    case CMD_DIGEST:
+        engine_digest(e, ret);
+        break;
+    case CMD_DROP:
+        engine_drop(e);
+        break;
+    case CMD_NONE:
+        break;
+    }
+}
+
+/* Whether the state may change under the command: it is not served meanwhile. */
+static bool changes_state(enum elastic_command c)
+{
+    return c == CMD_INIT || c == CMD_LOAD || c == CMD_RECEIVE || c == CMD_CATCH_UP || c == CMD_STEP ||
+           c == CMD_DROP;
+}
+
+void engine_run(struct engine *e, const struct elastic_action *action, struct elastic_result *ret)
+{
+    rm_time begun = clock_now();
+    *ret = (struct elastic_result){.command = action->command, .outcome = OUTCOME_OK, .peer = -1};
+    if (changes_state(action->command)) {
+        transfer_forbid(e->source);
+        /* A step that commits says so itself; one that does not leaves the weights as they are. */
+        e->packed = e->packed && action->command == CMD_STEP;
+    }
+    carry_out(e, action, ret);
+    if (changes_state(action->command))
+        transfer_allow(e->source, e->exact);
+    atomic_fetch_add(&e->counter, 1);
+    fill_state(e, &ret->state, &ret->update_step);
+    ret->snapshot.state = ret->state;
+    ret->snapshot.exact = e->exact;
+    ret->rescaled = e->rescaled;
+    ret->took = clock_now() - begun;
+}
+
+void engine_abort(struct engine *e)
+{
+    abort_flag_set(&e->abort);
+    pthread_mutex_lock(&e->ring_lock);
+    if (e->ring)
+        e->ring->ops->abort(e->ring);
+    pthread_mutex_unlock(&e->ring_lock);
+}
+
+void engine_clear_abort(struct engine *e)
+{
+    if (abort_flag_is_set(&e->abort))
+        abort_flag_reset(&e->abort);
+}
+
+void engine_raise_stop(struct engine *e)
+{
+    atomic_store(&e->stop, true);
+}
+
+struct engine_pulse engine_pulse(const struct engine *e)
+{
+    struct engine_pulse pulse = {
+        .counter = atomic_load(&e->counter), .bytes = atomic_load(&e->received), .waiting_for = -1};
+    pulse.counter += pulse.bytes;
+    return pulse;
+}
+
+bool engine_exchanging(const struct engine *e)
+{
+    return atomic_load(&e->exchanging);
+}
+
+int engine_watch(struct engine *e, int fds[2], int workers[2])
+{
+    int peers[2], n = e->ring ? e->ring->ops->watch(e->ring, fds, peers) : 0;
+    for (int i = 0; i < n; i++)
+        workers[i] = e->ring_worker[peers[i]];
+    return n;
+}

@@ -1,0 +1,57 @@
+/* What a trainer can do, one command at a time: the hands of the elastic core (trainer/core/elastic.h).
+ *
+ * An engine owns data, model, thread pool, state, data port and ring. engine_open, engine_run and engine_free
+ * are called on the compute thread only (it is thread 0 of the pool); the functions marked "any thread" are
+ * for the control thread while a command is under way. */
+#ifndef RM_TRAINER_ENGINE_H
+#define RM_TRAINER_ENGINE_H
+
+#include <stdbool.h>
+
+#include "common/job/spec.h"
+#include "trainer/core/elastic.h"
+
+struct engine;
+
+struct engine_options {
+    const struct job_spec *spec;      /* must outlive the engine */
+    const struct msg_setup *setup;    /* needed by engine_open only */
+    int state_fd, snapshot_fd;        /* memfds, the caller's; sized here where they are empty */
+    void (*refused)(const char *why); /* a stranger at the data port; on another thread */
+};
+
+/* Opens data (and hashes it, where setup does not bring the hash), model and state, repairs the state, and
+ * listens on the data port. ERR_DATA: the data; others: the machine. */
+int engine_open(struct engine **ret, const struct engine_options *options, struct error *err);
+void engine_free(struct engine *e);
+
+/* Fills the ELASTIC_OPENED event, with *ret_up as its message. */
+void engine_opened(struct engine *e, struct message *ret_up, struct elastic_event *ret);
+
+/* Does an ELASTIC_RUN action to its end. */
+void engine_run(struct engine *e, const struct elastic_action *action, struct elastic_result *ret);
+
+/* ---- any thread ---- */
+
+/* Gives up the command under way soon, and the ring with it. */
+void engine_abort(struct engine *e);
+/* Before a command is started: a former abort is over. No command may be under way. */
+void engine_clear_abort(struct engine *e);
+/* This and later steps carry the stop flag, until the next ring. */
+void engine_raise_stop(struct engine *e);
+
+struct engine_pulse {
+    int64_t counter; /* grows while anything moves */
+    int64_t bytes;   /* received in transfers */
+    int waiting_for; /* worker whose bytes the ring waits for, -1 none */
+};
+struct engine_pulse engine_pulse(const struct engine *e);
+
+/* From here until the command ends, a neighbour may rightly be done and gone before us. */
+bool engine_exchanging(const struct engine *e);
+
+/* The ring's descriptors to watch for a neighbour's end, and the neighbours' workers; only while no CONNECT
+ * is under way. Returns how many. */
+int engine_watch(struct engine *e, int fds[2], int workers[2]);
+
+#endif

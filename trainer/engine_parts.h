@@ -1,0 +1,81 @@
+/* The inside of an engine, shared by the files that carry out its commands. */
+#ifndef RM_TRAINER_ENGINE_PARTS_H
+#define RM_TRAINER_ENGINE_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/data/corpus.h"
+#include "common/model/layout.h"
+#include "common/os/pool.h"
+#include "trainer/collective/collective.h"
+#include "trainer/core/cursor.h"
+#include "trainer/engine.h"
+#include "trainer/exact/lanes.h"
+#include "trainer/exact/state.h"
+#include "trainer/exact/update.h"
+#include "trainer/io/data_port.h"
+#include "trainer/io/transfer.h"
+#include "trainer/model/gpt.h"
+
+struct engine {
+    const struct job_spec *spec;
+    void (*refused)(const char *why);
+    struct handshake_end self;
+    struct handshake_secret secret;
+    char isa[16];
+    struct model_layout layout;
+    struct cursor cursor;
+    uint8_t data_sha256[RM_HASH_BYTES];
+
+    struct corpus *corpus;
+    struct pool *pool;
+    struct gpt *gpt;
+    struct state *state;
+    struct lanes *lanes;
+    struct update_rule rule;
+    float *snapshot;  // (3, parameters) the agent's memory: params | m | v
+    float *grads;     // (parameters) of one lane
+    int32_t *tokens;  // (lane_sequences, context + 1)
+    uint32_t *losses; // (evaluation sequences) bits of fp32
+    bool packed;      /* the model's packed weights are those of the state */
+    bool exact;       /* the state's history */
+    int64_t rescaled;
+
+    struct data_port *port;
+    struct transfer_source *source;
+    struct collective *ring;         /* NULL: none */
+    pthread_mutex_t ring_lock;       /* over the pointer: any thread may abort it */
+    int ring_worker[RM_WORKERS_MAX]; /* worker of each rank */
+
+    struct abort_flag abort;
+    atomic_bool stop, exchanging;
+    atomic_llong counter, received;
+};
+
+/* Fills ret's outcome, peer and text from a failure. */
+void engine_failed(struct elastic_result *ret, const struct error *err, int peer_worker);
+
+/* engine_state.c: what makes, moves and reads the state */
+void engine_init_state(struct engine *e, struct elastic_result *ret);
+void engine_load(struct engine *e, const struct msg_loaded *loaded, struct elastic_result *ret);
+void engine_receive(struct engine *e, const struct message *form, struct elastic_result *ret);
+void engine_catch_up(struct engine *e, const struct message *form, struct elastic_result *ret);
+void engine_snapshot(struct engine *e, int part, int parts, struct elastic_result *ret);
+void engine_digest(struct engine *e, struct elastic_result *ret);
+void engine_drop(struct engine *e);
+/* Finishes what a predecessor began. */
+void engine_repair(struct engine *e);
+
+/* engine_ring.c */
+void engine_connect(struct engine *e, const struct message *form, struct elastic_result *ret);
+void engine_disconnect(struct engine *e);
+/* Sums over the ring, or fails with the neighbour's worker in *ret_worker. */
+int engine_reduce(struct engine *e, const struct collective_segment *segments, int n, int *ret_worker,
+                  struct error *err);
+
+/* engine_step.c */
+void engine_step(struct engine *e, struct elastic_result *ret);
+void engine_evaluate(struct engine *e, struct elastic_result *ret);
+
+#endif

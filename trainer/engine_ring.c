@@ -1,0 +1,81 @@
+#include <string.h>
+
+#include "common/os/clock.h"
+#include "trainer/engine_parts.h"
+#include "trainer/io/ring_join.h"
+
+/* A member whose port does not answer for so long is reported. For the previous rank's call there is no
+ * limit of ours: the coordinator judges who is late, and aborts. */
+#define CALL_PATIENCE (5 * RM_S)
+
+static int find_rank(const struct msg_form *form, int worker)
+{
+    for (int i = 0; i < form->count; i++)
+        if (form->member[i].worker == worker)
+            return i;
+    return -1;
+}
+
+static struct ring_neighbour neighbour(const struct msg_form *form, int rank)
+{
+    const struct msg_member *m = &form->member[(rank + form->count) % form->count];
+    struct ring_neighbour n = {.end = {m->worker, m->incarnation}};
+    text_copy(n.address, sizeof n.address, m->address);
+    return n;
+}
+
+static void set_ring(struct engine *e, struct collective *ring)
+{
+    pthread_mutex_lock(&e->ring_lock);
+    struct collective *old = e->ring;
+    e->ring = ring;
+    pthread_mutex_unlock(&e->ring_lock);
+    if (old)
+        old->ops->close(old);
+}
+
+void engine_disconnect(struct engine *e)
+{
+    set_ring(e, NULL);
+}
+
+void engine_connect(struct engine *e, const struct message *message, struct elastic_result *ret)
+{
+    const struct msg_form *form = &message->form;
+    int rank = find_rank(form, e->self.worker), peer = -1;
+    struct error err;
+    struct collective *ring;
+    engine_disconnect(e);
+    atomic_store(&e->stop, false);
+    atomic_store(&e->exchanging, false);
+    for (int i = 0; i < form->count; i++)
+        e->ring_worker[i] = form->member[i].worker;
+    struct ring_join_options o = {
+        .port = e->port,
+        .secret = e->secret,
+        .generation = {message->generation.term, message->generation.n},
+        .self = e->self,
+        .rank = rank,
+        .world = form->count,
+        .next = neighbour(form, rank + 1),
+        .previous = neighbour(form, rank - 1),
+        .abort = &e->abort,
+        .call_deadline = clock_now() + CALL_PATIENCE,
+        .wait_deadline = RM_NEVER,
+    };
+    if (ring_join(&ring, &o, &peer, &err) < 0)
+        engine_failed(ret, &err, peer < 0 ? -1 : e->ring_worker[peer]);
+    else
+        set_ring(e, ring);
+}
+
+int engine_reduce(struct engine *e, const struct collective_segment *segments, int n, int *ret_worker,
+                  struct error *err)
+{
+    int peer = -1;
+    atomic_store(&e->exchanging, true);
+    int rc = e->ring->ops->reduce(e->ring, segments, n, &peer, err);
+    *ret_worker = peer < 0 ? -1 : e->ring_worker[peer];
+    atomic_fetch_add(&e->counter, 1);
+    return rc;
+}

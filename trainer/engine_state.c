@@ -1,0 +1,181 @@
+#include <string.h>
+
+#include "common/store/model_folder.h"
+#include "trainer/engine_parts.h"
+#include "trainer/exact/lineage.h"
+
+void engine_repair(struct engine *e)
+{
+    if (state_pending(e->state))
+        update_apply(e->state, &e->rule, e->pool, NULL);
+}
+
+void engine_init_state(struct engine *e, struct elastic_result *ret)
+{
+    struct state_arrays arrays = state_arrays(e->state);
+    struct state_point point = {0};
+    struct str compared = str_init(RM_FRAME_MAX);
+    struct error err;
+    state_receive_begin(e->state);
+    if (!e->spec->model.init[0]) {
+        gpt_init_weights(&e->layout, e->spec->seed, arrays.params);
+    } else if (model_folder_load(e->spec->model.init, &e->layout, arrays.params, &err) < 0) {
+        err_wrap(&err, "model.init");
+        engine_failed(ret, &err, -1);
+        return;
+    }
+    state_zero_moments(e->state);
+    job_spec_write_compared(e->spec, &compared);
+    lineage_first(str_text(&compared), compared.length, e->data_sha256, arrays.params, arrays.count,
+                  point.lineage);
+    str_clear(&compared);
+    state_receive_end(e->state, &point);
+    e->exact = e->spec->reduction == JOB_EXACT;
+}
+
+enum { COPY_PIECE = 1 << 18 }; /* elements */
+
+struct copy {
+    float *to[3];
+    const float *from[3];
+    int64_t first, count;
+};
+
+static void copy_piece(void *ctx, int piece, int thread)
+{
+    const struct copy *c = ctx;
+    int64_t at = (int64_t)piece * COPY_PIECE, left = c->count - at;
+    size_t bytes = (size_t)(left < COPY_PIECE ? left : COPY_PIECE) * sizeof(float);
+    (void)thread;
+    for (int i = 0; i < 3; i++)
+        memcpy(c->to[i] + c->first + at, c->from[i] + c->first + at, bytes);
+}
+
+static void copy_range(struct engine *e, struct copy *c)
+{
+    if (c->count > 0)
+        pool_run(e->pool, (int)((c->count + COPY_PIECE - 1) / COPY_PIECE), copy_piece, c);
+}
+
+void engine_load(struct engine *e, const struct msg_loaded *loaded, struct elastic_result *ret)
+{
+    struct state_arrays a = state_arrays(e->state);
+    struct state_point point = {.step = loaded->state.step};
+    int64_t n = a.count;
+    struct copy c = {
+        .to = {a.params, a.m, a.v}, .from = {e->snapshot, e->snapshot + n, e->snapshot + 2 * n}, .count = n};
+    struct error err;
+    if (loaded->tensors != e->layout.tensors) {
+        err_set(&err, ERR_DATA, "the checkpoint has exponents for %d tensors, the model has %d",
+                loaded->tensors, e->layout.tensors);
+        engine_failed(ret, &err, -1);
+        return;
+    }
+    state_receive_begin(e->state);
+    copy_range(e, &c);
+    for (int t = 0; t < loaded->tensors; t++)
+        point.k[t] = loaded->k[t];
+    memcpy(point.lineage, loaded->state.lineage, RM_HASH_BYTES);
+    state_receive_end(e->state, &point);
+    e->exact = loaded->exact && e->spec->reduction == JOB_EXACT;
+}
+
+static void fill_want(struct engine *e, const struct message *message, struct transfer_want *want,
+                      struct transfer_peer *peers)
+{
+    const struct msg_form *form = &message->form;
+    for (int i = 0; i < form->sources_count; i++) {
+        const struct msg_member *m = &form->source[i];
+        peers[i].end = (struct handshake_end){m->worker, m->incarnation};
+        text_copy(peers[i].address, sizeof peers[i].address, m->address);
+    }
+    *want = (struct transfer_want){
+        .secret = e->secret,
+        .generation = {message->generation.term, message->generation.n},
+        .self = e->self,
+        .step = form->resume.step,
+        .tensors = e->layout.tensors,
+        .sources = form->sources_count,
+        .source = peers,
+        .abort = &e->abort,
+        .received = &e->received,
+    };
+    memcpy(want->lineage, form->resume.lineage, RM_HASH_BYTES);
+}
+
+static void transfer_failed(const struct transfer_want *want, int source, const struct error *err,
+                            struct elastic_result *ret)
+{
+    engine_failed(ret, err, source < 0 ? -1 : want->source[source].end.worker);
+}
+
+void engine_receive(struct engine *e, const struct message *form, struct elastic_result *ret)
+{
+    struct transfer_peer peers[RM_WORKERS_MAX];
+    struct transfer_want want;
+    struct error err;
+    bool exact;
+    int source;
+    fill_want(e, form, &want, peers);
+    if (transfer_receive_state(e->state, &want, &exact, &source, &err) < 0)
+        transfer_failed(&want, source, &err, ret);
+    else
+        e->exact = exact;
+}
+
+void engine_catch_up(struct engine *e, const struct message *form, struct elastic_result *ret)
+{
+    struct transfer_peer peers[RM_WORKERS_MAX];
+    struct transfer_want want;
+    struct state_point point;
+    struct error err;
+    bool exact;
+    int source;
+    fill_want(e, form, &want, peers);
+    want.sources = 1;
+    if (transfer_receive_update(e->state, &want, &exact, &source, &err) < 0) {
+        transfer_failed(&want, source, &err, ret);
+        /* An update that does not belong here is a different history, not a broken connection. */
+        if (source < 0 && err.code == ERR_PROTOCOL)
+            ret->outcome = OUTCOME_LINEAGE;
+        return;
+    }
+    engine_repair(e);
+    e->exact = e->exact && exact;
+    if (!state_holds(e->state, &point) || memcmp(point.lineage, want.lineage, RM_HASH_BYTES))
+        ret->outcome = OUTCOME_LINEAGE;
+}
+
+void engine_snapshot(struct engine *e, int part, int parts, struct elastic_result *ret)
+{
+    struct state_arrays a = state_arrays(e->state);
+    struct state_point point;
+    struct model_range range = model_part(a.count, part, parts);
+    int64_t n = a.count;
+    struct copy c = {.to = {e->snapshot, e->snapshot + n, e->snapshot + 2 * n},
+                     .from = {a.params, a.m, a.v},
+                     .first = range.first,
+                     .count = range.count};
+    struct error err;
+    if (!state_holds(e->state, &point)) {
+        err_set(&err, ERR_MACHINE, "asked for a snapshot, but nothing is held");
+        engine_failed(ret, &err, -1);
+        return;
+    }
+    copy_range(e, &c);
+    ret->snapshot.first = range.first;
+    ret->snapshot.count = range.count;
+    ret->snapshot.tensors = e->layout.tensors;
+    for (int t = 0; t < e->layout.tensors; t++)
+        ret->snapshot.k[t] = (int8_t)point.k[t];
+}
+
+void engine_digest(struct engine *e, struct elastic_result *ret)
+{
+    state_digest(e->state, ret->digest);
+}
+
+void engine_drop(struct engine *e)
+{
+    state_receive_begin(e->state);
+}

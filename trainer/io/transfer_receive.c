@@ -1,0 +1,236 @@
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/model/layout.h"
+#include "common/os/clock.h"
+#include "common/os/fault.h"
+#include "trainer/io/crc32c.h"
+#include "trainer/io/transfer.h"
+#include "trainer/io/transfer_wire.h"
+
+#define CALL_PATIENCE  (5 * RM_S)  /* to reach a source and be answered */
+#define CHUNK_PATIENCE (30 * RM_S) /* a source that sends nothing for so long is given up */
+
+/* The part of one source. */
+struct pull {
+    struct fetch *fetch;
+    int index;
+    int fd; /* -1 until connected; stays open until all pulls have ended */
+    pthread_t thread;
+    bool threaded;
+    struct model_range range;
+    bool exact;
+    int32_t k[RM_TENSORS_MAX];
+    int rc;
+    struct error err;
+};
+
+/* One transfer with all its sources. */
+struct fetch {
+    const struct transfer_want *want;
+    enum transfer_kind kind;
+    int tensors;
+    int64_t header_count;
+    void *array[3]; /* STATE: params, m, v; UPDATE: words */
+    int arrays;
+    uint32_t *header;     /* UPDATE */
+    pthread_mutex_t lock; /* over failed and the descriptors of the others */
+    int failed;           /* index of the first source that failed, -1 */
+    struct pull *pull;
+};
+
+static int receive_array(struct pull *p, void *array, int64_t first, int64_t count, struct error *err)
+{
+    const struct transfer_want *want = p->fetch->want;
+    uint8_t *at = (uint8_t *)array + first * 4;
+    for (int64_t left = count * 4; left > 0;) {
+        size_t length = left < TRANSFER_CHUNK ? (size_t)left : TRANSFER_CHUNK;
+        struct patience patience = {want->abort, clock_now() + CHUNK_PATIENCE};
+        uint32_t crc;
+        if (socket_receive(p->fd, &crc, 4, &patience, err) < 0 ||
+            socket_receive(p->fd, at, length, &patience, err) < 0)
+            return -1;
+        if (crc != crc32c(at, length))
+            return err_set(err, ERR_PROTOCOL, "what arrived is not what was sent (checksum)");
+        if (want->received)
+            atomic_fetch_add_explicit(want->received, (long long)length, memory_order_relaxed);
+        at += length;
+        left -= (int64_t)length;
+        FAULT("receive-chunk");
+    }
+    return 0;
+}
+
+static int call_source(struct pull *p, const struct patience *patience, struct error *err)
+{
+    const struct transfer_want *want = p->fetch->want;
+    const struct transfer_peer *peer = &want->source[p->index];
+    struct handshake_claim claim = {HANDSHAKE_TRANSFER, want->generation, want->self, peer->end};
+    int fd;
+    if (socket_connect(&fd, peer->address, patience, err) < 0)
+        return -1;
+    pthread_mutex_lock(&p->fetch->lock);
+    p->fd = fd;
+    bool late = p->fetch->failed >= 0;
+    pthread_mutex_unlock(&p->fetch->lock);
+    if (late)
+        return err_set(err, ERR_PEER, "another source failed");
+    return handshake_call(fd, &want->secret, &claim, patience, err);
+}
+
+static int ask(struct pull *p, struct transfer_reply *ret, struct error *err)
+{
+    const struct transfer_want *want = p->fetch->want;
+    struct patience patience = {want->abort, clock_now() + CALL_PATIENCE};
+    struct transfer_request request = {.magic = TRANSFER_MAGIC,
+                                       .kind = p->fetch->kind,
+                                       .step = want->step,
+                                       .first = p->range.first,
+                                       .count = p->range.count};
+    memcpy(request.lineage, want->lineage, RM_HASH_BYTES);
+    if (call_source(p, &patience, err) < 0 ||
+        socket_send(p->fd, &request, sizeof request, &patience, err) < 0 ||
+        socket_receive(p->fd, ret, sizeof *ret, &patience, err) < 0)
+        return -1;
+    if (ret->status != TRANSFER_OK)
+        return err_set(err, ERR_PEER, "it does not hold step %lld as asked for", (long long)want->step);
+    if (ret->tensors != p->fetch->tensors || ret->step != want->step ||
+        ret->header_count != p->fetch->header_count)
+        return err_set(err, ERR_PROTOCOL, "its model is not ours");
+    return 0;
+}
+
+static int pull_all(struct pull *p, struct error *err)
+{
+    struct fetch *f = p->fetch;
+    struct transfer_reply reply;
+    if (ask(p, &reply, err) < 0 || receive_array(p, p->k, 0, f->tensors, err) < 0)
+        return -1;
+    p->exact = reply.exact != 0;
+    for (int i = 0; i < f->arrays; i++)
+        if (receive_array(p, f->array[i], p->range.first, p->range.count, err) < 0)
+            return -1;
+    if (f->kind == TRANSFER_UPDATE && p->range.first == 0)
+        return receive_array(p, f->header, 0, f->header_count, err);
+    return 0;
+}
+
+/* The first failure ends the other pulls too. */
+static void fail_all(struct pull *p)
+{
+    struct fetch *f = p->fetch;
+    pthread_mutex_lock(&f->lock);
+    if (f->failed < 0)
+        f->failed = p->index;
+    for (int i = 0; i < f->want->sources; i++)
+        if (f->pull[i].fd >= 0)
+            shutdown(f->pull[i].fd, SHUT_RDWR);
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void *pull_main(void *arg)
+{
+    struct pull *p = arg;
+    p->rc = pull_all(p, &p->err);
+    if (p->rc < 0)
+        fail_all(p);
+    return NULL;
+}
+
+static int same_exponents(const struct fetch *f, struct error *err)
+{
+    for (int i = 1; i < f->want->sources; i++)
+        if (memcmp(f->pull[i].k, f->pull[0].k, (size_t)f->tensors * 4))
+            return err_set(err, ERR_PROTOCOL, "two sources disagree about the exponents");
+    return 0;
+}
+
+static void start_pulls(struct fetch *f, int64_t total)
+{
+    for (int i = 0; i < f->want->sources; i++) {
+        struct pull *p = &f->pull[i];
+        *p = (struct pull){.fetch = f, .index = i, .fd = -1, .range = model_part(total, i, f->want->sources)};
+    }
+    for (int i = 1; i < f->want->sources; i++) {
+        struct pull *p = &f->pull[i];
+        p->threaded = !pthread_create(&p->thread, NULL, pull_main, p);
+    }
+    /* Source 0 here, and those for which there was no thread. */
+    for (int i = 0; i < f->want->sources; i++)
+        if (!f->pull[i].threaded)
+            pull_main(&f->pull[i]);
+}
+
+/* Fills arrays, header and k (tensors) from all sources. */
+static int fetch_run(struct fetch *f, int64_t total, int32_t *k, bool *ret_exact, int *ret_source,
+                     struct error *err)
+{
+    int rc = 0;
+    *ret_source = -1;
+    if (f->want->sources < 1)
+        return err_set(err, ERR_PROTOCOL, "nobody to receive from");
+    f->pull = calloc((size_t)f->want->sources, sizeof *f->pull);
+    if (!f->pull)
+        return err_set(err, ERR_MACHINE, "no memory for a transfer");
+    f->failed = -1;
+    pthread_mutex_init(&f->lock, NULL);
+    start_pulls(f, total);
+    for (int i = 0; i < f->want->sources; i++) {
+        if (f->pull[i].threaded)
+            pthread_join(f->pull[i].thread, NULL);
+        if (f->pull[i].fd >= 0)
+            close(f->pull[i].fd);
+    }
+    if (f->failed >= 0) {
+        struct error *first = &f->pull[f->failed].err;
+        *ret_source = first->code == ERR_ABORTED ? -1 : f->failed;
+        rc = err_set(err, first->code, "receive the state from worker %d: %s",
+                     f->want->source[f->failed].end.worker, first->text);
+    } else if ((rc = same_exponents(f, err)) == 0) {
+        memcpy(k, f->pull[0].k, (size_t)f->tensors * 4);
+        *ret_exact = f->pull[0].exact;
+    }
+    pthread_mutex_destroy(&f->lock);
+    free(f->pull);
+    return rc;
+}
+
+int transfer_receive_state(struct state *state, const struct transfer_want *want, bool *ret_exact,
+                           int *ret_source, struct error *err)
+{
+    struct state_arrays arrays = state_arrays(state);
+    struct state_point point = {.step = want->step};
+    struct fetch f = {.want = want,
+                      .kind = TRANSFER_STATE,
+                      .tensors = want->tensors,
+                      .array = {arrays.params, arrays.m, arrays.v},
+                      .arrays = 3};
+    state_receive_begin(state);
+    if (fetch_run(&f, arrays.count, point.k, ret_exact, ret_source, err) < 0)
+        return -1;
+    memcpy(point.lineage, want->lineage, RM_HASH_BYTES);
+    FAULT("received");
+    state_receive_end(state, &point);
+    return 0;
+}
+
+int transfer_receive_update(struct state *state, const struct transfer_want *want, bool *ret_exact,
+                            int *ret_source, struct error *err)
+{
+    struct state_update update;
+    state_update_receive_begin(state, &update);
+    struct fetch f = {.want = want,
+                      .kind = TRANSFER_UPDATE,
+                      .tensors = want->tensors,
+                      .header_count = update.header_count,
+                      .array = {update.words},
+                      .arrays = 1,
+                      .header = update.header};
+    if (fetch_run(&f, update.words_count, update.k, ret_exact, ret_source, err) < 0)
+        return -1;
+    FAULT("update-received");
+    return state_update_receive_end(state, want->step, err);
+}

@@ -1,0 +1,169 @@
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/os/clock.h"
+#include "common/os/fault.h"
+#include "trainer/io/crc32c.h"
+#include "trainer/io/transfer.h"
+#include "trainer/io/transfer_wire.h"
+
+#define SERVE_PATIENCE (30 * RM_S) /* a receiver that takes nothing for so long is given up */
+
+struct transfer_source {
+    struct state *state;
+    int tensors;
+    pthread_rwlock_t gate; /* readers: one chunk's copy; writer: allow and forbid */
+    uint64_t epoch;        /* changes with every allow and forbid */
+    bool open, exact, kept;
+    struct state_point point;
+    struct state_update update;
+};
+
+/* One receiver being served. */
+struct service {
+    struct transfer_source *source;
+    int fd;
+    const struct abort_flag *closing;
+    uint64_t epoch; /* of the gate when the reply was made */
+    uint8_t *chunk; /* (4 + TRANSFER_CHUNK) */
+};
+
+int transfer_source_open(struct transfer_source **ret, struct state *state, int tensors, struct error *err)
+{
+    struct transfer_source *source = calloc(1, sizeof *source);
+    if (!source)
+        return err_set(err, ERR_MACHINE, "no memory to serve transfers");
+    source->state = state;
+    source->tensors = tensors;
+    pthread_rwlock_init(&source->gate, NULL);
+    *ret = source;
+    return 0;
+}
+
+void transfer_source_free(struct transfer_source *source)
+{
+    if (!source)
+        return;
+    pthread_rwlock_destroy(&source->gate);
+    free(source);
+}
+
+void transfer_allow(struct transfer_source *source, bool exact)
+{
+    pthread_rwlock_wrlock(&source->gate);
+    source->epoch++;
+    source->open = state_holds(source->state, &source->point);
+    source->kept = source->open && state_kept(source->state, &source->update);
+    source->exact = exact;
+    pthread_rwlock_unlock(&source->gate);
+}
+
+void transfer_forbid(struct transfer_source *source)
+{
+    pthread_rwlock_wrlock(&source->gate);
+    source->epoch++;
+    source->open = source->kept = false;
+    pthread_rwlock_unlock(&source->gate);
+}
+
+static int send_within(const struct service *s, const void *bytes, size_t length)
+{
+    struct patience patience = {s->closing, clock_now() + SERVE_PATIENCE};
+    return socket_send(s->fd, bytes, length, &patience, NULL);
+}
+
+/* Copies under the gate and sends outside it. -1 also where the state has moved on meanwhile. */
+static int send_chunk(const struct service *s, const uint8_t *bytes, size_t length)
+{
+    pthread_rwlock_rdlock(&s->source->gate);
+    bool current = s->source->epoch == s->epoch;
+    if (current)
+        memcpy(s->chunk + 4, bytes, length);
+    pthread_rwlock_unlock(&s->source->gate);
+    if (!current)
+        return -1;
+    uint32_t crc = crc32c(s->chunk + 4, length);
+    memcpy(s->chunk, &crc, 4);
+    FAULT("transfer-chunk");
+    return send_within(s, s->chunk, length + 4);
+}
+
+static int send_array(const struct service *s, const void *array, int64_t first, int64_t count)
+{
+    const uint8_t *at = (const uint8_t *)array + first * 4;
+    for (int64_t left = count * 4; left > 0;) {
+        size_t length = left < TRANSFER_CHUNK ? (size_t)left : TRANSFER_CHUNK;
+        if (send_chunk(s, at, length) < 0)
+            return -1;
+        at += length;
+        left -= (int64_t)length;
+    }
+    return 0;
+}
+
+/* What of the source answers the request; taken under the gate. */
+struct offer {
+    struct transfer_reply reply;
+    const int32_t *k;
+    struct state_arrays arrays;
+    struct state_update update;
+};
+
+static bool range_inside(const struct transfer_request *r, int64_t total)
+{
+    return r->first >= 0 && r->count >= 0 && r->first <= total && r->count <= total - r->first;
+}
+
+static void make_offer(struct service *s, const struct transfer_request *r, int32_t *k, struct offer *o)
+{
+    struct transfer_source *source = s->source;
+    *o = (struct offer){.reply.status = TRANSFER_NOT_HELD, .arrays = state_arrays(source->state)};
+    pthread_rwlock_rdlock(&source->gate);
+    bool same = source->open && source->point.step == r->step &&
+                !memcmp(source->point.lineage, r->lineage, RM_HASH_BYTES) && range_inside(r, o->arrays.count);
+    bool update = r->kind == TRANSFER_UPDATE;
+    if (same && (!update || (source->kept && source->update.step == r->step))) {
+        int tensors = source->tensors;
+        o->update = source->update;
+        o->reply = (struct transfer_reply){
+            TRANSFER_OK, source->exact, r->step, update ? source->update.header_count : 0, tensors, 0};
+        memcpy(k, update ? source->update.k : source->point.k, (size_t)tensors * 4);
+    }
+    s->epoch = source->epoch;
+    pthread_rwlock_unlock(&source->gate);
+}
+
+static int send_exponents(const struct service *s, const int32_t *k, int tensors)
+{
+    uint32_t crc = crc32c(k, (size_t)tensors * 4);
+    return send_within(s, &crc, 4) < 0 ? -1 : send_within(s, k, (size_t)tensors * 4);
+}
+
+static void answer(struct service *s, const struct transfer_request *r)
+{
+    int32_t k[RM_TENSORS_MAX];
+    struct offer o;
+    make_offer(s, r, k, &o);
+    if (send_within(s, &o.reply, sizeof o.reply) < 0 || o.reply.status != TRANSFER_OK ||
+        send_exponents(s, k, o.reply.tensors) < 0)
+        return;
+    if (r->kind == TRANSFER_STATE) {
+        if (send_array(s, o.arrays.params, r->first, r->count) == 0 &&
+            send_array(s, o.arrays.m, r->first, r->count) == 0)
+            send_array(s, o.arrays.v, r->first, r->count);
+    } else if (send_array(s, o.update.words, r->first, r->count) == 0 && r->first == 0) {
+        send_array(s, o.update.header, 0, o.update.header_count);
+    }
+}
+
+void transfer_serve(void *ctx, int fd, const struct handshake_claim *claim, const struct abort_flag *closing)
+{
+    (void)claim;
+    struct service s = {.source = ctx, .fd = fd, .closing = closing, .chunk = malloc(TRANSFER_CHUNK + 4)};
+    struct patience patience = {closing, clock_now() + SERVE_PATIENCE};
+    struct transfer_request r;
+    if (s.chunk && socket_receive(fd, &r, sizeof r, &patience, NULL) == 0 && r.magic == TRANSFER_MAGIC)
+        answer(&s, &r);
+    free(s.chunk);
+}

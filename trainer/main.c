@@ -1,0 +1,104 @@
+/* ringmaster-trainer: the numbers of one worker (`work`, started by its agent), and what else can be done
+ * with a model on this machine. */
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/limits.h"
+#include "common/os/config.h"
+#include "common/os/log.h"
+#include "common/os/orphan.h"
+#include "trainer/bench_step.h"
+#include "trainer/generate.h"
+#include "trainer/model/gpt.h"
+#include "trainer/train_loop.h"
+
+static const char usage[] =
+    "usage: ringmaster-trainer work --link-fd N --state-fd N --snapshot-fd N [--parent PID]\n"
+    "       ringmaster-trainer generate FOLDER --prompt TEXT --tokens N [--seed N] [--temperature X]\n"
+    "       ringmaster-trainer fingerprint [--isa NAME]\n"
+    "       ringmaster-trainer bench-step ...\n"
+    "`work` is started by ringmaster-agent; people use `ringmaster`.\n";
+
+static int usage_error(void)
+{
+    fputs(usage, stderr);
+    return error_exit_code(ERR_USAGE);
+}
+
+static int number(const char *text)
+{
+    char *rest;
+    long value = strtol(text, &rest, 10);
+    return *text && !*rest && value >= 0 && value <= 1 << 30 ? (int)value : -1;
+}
+
+static int work_main(int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"link-fd", required_argument, NULL, 'l'},
+        {"state-fd", required_argument, NULL, 's'},
+        {"snapshot-fd", required_argument, NULL, 'm'},
+        {"parent", required_argument, NULL, 'p'},
+        {0},
+    };
+    struct train_loop_options options = {-1, -1, -1};
+    int parent = 0, option;
+    struct error err;
+    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        int *place = option == 'l'   ? &options.link_fd
+                     : option == 's' ? &options.state_fd
+                     : option == 'm' ? &options.snapshot_fd
+                     : option == 'p' ? &parent
+                                     : NULL;
+        if (!place || (*place = number(optarg)) < 0)
+            return usage_error();
+    }
+    if (optind != argc || options.link_fd < 0 || options.state_fd < 0 || options.snapshot_fd < 0)
+        return usage_error();
+    if (orphan_guard(parent, &err) < 0)
+        return error_exit_code(err.code);
+    /* Ctrl-C reaches everybody in the terminal; what it means is decided by `ringmaster run`. */
+    signal(SIGINT, SIG_IGN);
+    return train_loop_run(&options);
+}
+
+static int fingerprint_main(int argc, char **argv)
+{
+    static const struct option names[] = {{"isa", required_argument, NULL, 'i'}, {0}};
+    const char *forced = config_get(CONFIG_TRAINER_ISA), *isa = "Auto";
+    char text[RM_FINGERPRINT_MAX];
+    int option;
+    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        if (option != 'i')
+            return usage_error();
+        isa = optarg;
+    }
+    if (optind != argc)
+        return usage_error();
+    gpt_fingerprint(forced ? forced : isa, text);
+    puts(text);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } commands[] = {{"work", work_main},
+                    {"generate", generate_main},
+                    {"fingerprint", fingerprint_main},
+                    {"bench-step", bench_step_main}};
+    log_name("trainer");
+    if (argc > 1 && !strcmp(argv[1], "--help")) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
+        if (!strcmp(argv[1], commands[i].name))
+            return commands[i].run(argc - 1, argv + 1);
+    return usage_error();
+}

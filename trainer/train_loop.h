@@ -1,0 +1,16 @@
+/* `ringmaster-trainer work`: the control thread. It speaks with the agent over the link, feeds the elastic
+ * core (trainer/core/elastic.h) with what happens, and has the compute thread do what the core decides. It
+ * watches the ring's sockets while the compute thread computes, and ends when the link does. */
+#ifndef RM_TRAINER_TRAIN_LOOP_H
+#define RM_TRAINER_TRAIN_LOOP_H
+
+struct train_loop_options {
+    int link_fd;     /* Unix stream socket to the agent; owned from here on */
+    int state_fd;    /* memfd that outlives this process */
+    int snapshot_fd; /* memfd: params | m | v */
+};
+
+/* Runs to the end; returns the exit code. */
+int train_loop_run(const struct train_loop_options *options);
+
+#endif
