@@ -11,9 +11,10 @@
 #include "common/store/safetensors.h"
 #include "common/wire/json.h"
 
-enum { CONFIG_MAX = 1 << 20 };
+enum { CONFIG_MAX = 1 << 20, INDEX_MAX = 4 << 20 };
 
 static const char config_name[] = "config.json";
+static const char index_name[] = "model.safetensors.index.json";
 static const char prefix[] = "transformer.";
 
 void model_config_write(const struct model_shape *shape, struct str *out)
@@ -91,12 +92,12 @@ static int read_config(const struct js *config, struct model_shape *shape, struc
     return 0;
 }
 
-static int read_config_text(const char *folder, struct str *text, struct error *err)
+static int read_text(const char *folder, const char *name, int64_t most, struct str *text, struct error *err)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return err_errno(err, ERR_DATA, "the folder can't be opened");
-    int result = folder_read_text(fd, config_name, CONFIG_MAX, text, err);
+    int result = folder_read_text(fd, name, most, text, err);
     close(fd);
     return result;
 }
@@ -104,7 +105,7 @@ static int read_config_text(const char *folder, struct str *text, struct error *
 static int read_shape(const char *folder, struct model_shape *shape, struct error *err)
 {
     struct str text = str_init(CONFIG_MAX + 1);
-    if (read_config_text(folder, &text, err) < 0) {
+    if (read_text(folder, config_name, CONFIG_MAX, &text, err) < 0) {
         str_clear(&text);
         return -1;
     }
@@ -192,16 +193,76 @@ static int load_tensor(const struct safetensors *file, const struct safetensors_
     return safetensors_read(file, found, params + layout->tensor[i].first, err);
 }
 
-static int load_tensors(const struct safetensors *file, const struct model_layout *layout, float *params,
-                        struct error *err)
+/* What is being put together from one file or several. */
+struct loading {
+    const char *folder;
+    const struct model_layout *layout;
+    float *params;
+    bool have[RM_TENSORS_MAX]; /* by place in the layout */
+};
+
+static int load_file(struct loading *l, const char *name, struct error *err)
 {
-    bool have[RM_TENSORS_MAX] = {0};
-    for (int i = 0; i < file->tensors; i++)
-        if (load_tensor(file, &file->tensor[i], layout, params, have, err) < 0)
-            return -1;
-    for (int i = 0; i < layout->tensors; i++)
-        if (!have[i])
-            return err_set(err, ERR_DATA, "%s: tensor %s is missing", file->path, layout->tensor[i].name);
+    char path[RM_URI_MAX];
+    struct safetensors *file;
+    int result = 0;
+    if (files_path(path, l->folder, name, err) < 0 || safetensors_open(&file, path, err) < 0)
+        return -1;
+    for (int i = 0; result == 0 && i < file->tensors; i++)
+        result = load_tensor(file, &file->tensor[i], l->layout, l->params, l->have, err);
+    safetensors_free(file);
+    return result;
+}
+
+/* Each file that the index names, once: in the order of the tensors that name it first. */
+static int load_shards(struct loading *l, const struct js *index, struct error *err)
+{
+    const struct js *map;
+    struct error why = {0};
+    if (js_kind(index) != JS_OBJECT || js_need(index, "weight_map", JS_OBJECT, &map, err) < 0)
+        return err_set(err, ERR_DATA, "%s/%s: there is no weight_map", l->folder, index_name);
+    for (void *it = js_first(map); it; it = js_next(map, it)) {
+        const char *name = js_as_string(js_value(it));
+        bool seen = false;
+        if (!name || !*name || strchr(name, '/'))
+            return err_set(err, ERR_DATA, "%s/%s: %s has no file name", l->folder, index_name, js_key(it));
+        for (void *before = js_first(map); before != it && !seen; before = js_next(map, before))
+            seen = !strcmp(js_as_string(js_value(before)), name);
+        if (!seen && load_file(l, name, &why) < 0) /* an absent one is not an absent index */
+            return err_set(err, why.code == ERR_NOT_FOUND ? ERR_DATA : why.code, "%s", why.text);
+    }
+    return 0;
+}
+
+static int load_indexed(struct loading *l, struct error *err)
+{
+    struct str text = str_init(INDEX_MAX + 1);
+    if (read_text(l->folder, index_name, INDEX_MAX, &text, err) < 0) {
+        str_clear(&text);
+        return -1;
+    }
+    struct js *index = js_parse(str_text(&text), text.length, index_name, err);
+    str_clear(&text);
+    if (!index)
+        return -1;
+    int result = load_shards(l, index, err);
+    js_free(index);
+    return result;
+}
+
+static int load_all(struct loading *l, struct error *err)
+{
+    struct error why = {0}, without = {0};
+    if (load_file(l, "model.safetensors", &why) < 0) {
+        if (why.code != ERR_NOT_FOUND)
+            return err_set(err, why.code, "%s", why.text);
+        if (load_indexed(l, &without) < 0)
+            return without.code == ERR_NOT_FOUND ? err_set(err, ERR_DATA, "%s", why.text)
+                                                 : err_set(err, without.code, "%s", without.text);
+    }
+    for (int i = 0; i < l->layout->tensors; i++)
+        if (!l->have[i])
+            return err_set(err, ERR_DATA, "%s: tensor %s is missing", l->folder, l->layout->tensor[i].name);
     return 0;
 }
 
@@ -220,15 +281,12 @@ static int check_heads(const char *folder, const struct model_layout *layout, st
 
 int model_folder_load(const char *uri, const struct model_layout *layout, float *params, struct error *err)
 {
-    char folder[RM_URI_MAX], path[RM_URI_MAX];
-    struct safetensors *file;
+    char folder[RM_URI_MAX];
+    struct loading l = {.folder = folder, .layout = layout, .params = params};
     struct error why = {0};
-    if (files_path(folder, uri, NULL, err) < 0 || files_path(path, uri, "model.safetensors", err) < 0 ||
-        check_heads(folder, layout, err) < 0)
+    if (files_path(folder, uri, NULL, err) < 0 || check_heads(folder, layout, err) < 0)
         return -1;
-    if (safetensors_open(&file, path, &why) < 0)
+    if (load_all(&l, &why) < 0)
         return err_set(err, why.code == ERR_MACHINE ? ERR_MACHINE : ERR_DATA, "model %s", why.text);
-    int result = load_tensors(file, layout, params, err);
-    safetensors_free(file);
-    return result < 0 ? err_wrap(err, "model") : 0;
+    return 0;
 }

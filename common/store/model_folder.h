@@ -1,5 +1,5 @@
-/* A model in Hugging Face's layout: a folder with config.json and model.safetensors. Our own checkpoints are
- * such folders. */
+/* A model in Hugging Face's layout: a folder with config.json and model.safetensors, or with several such
+ * files and a model.safetensors.index.json. Our own checkpoints are such folders. */
 #ifndef RM_STORE_MODEL_FOLDER_H
 #define RM_STORE_MODEL_FOLDER_H
 
@@ -14,7 +14,7 @@ void model_config_write(const struct model_shape *shape, struct str *out);
  * or activation, untied embeddings) is ERR_DATA with a sentence. */
 int model_folder_shape(const char *uri, struct model_shape *ret, struct error *err);
 
-/* The parameters (flat, layout->parameters) from uri/model.safetensors. Names may have the prefix
+/* The parameters (flat, layout->parameters) from a folder's tensors. Names may have the prefix
  * `transformer.`; lm_head and the attention masks of old files are passed over. A tensor that is missing,
  * unknown or of another shape, and another number of heads in config.json: ERR_DATA with names and shapes. */
 int model_folder_load(const char *uri, const struct model_layout *layout, float *params, struct error *err);

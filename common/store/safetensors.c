@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -204,14 +205,56 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *file
     return NULL;
 }
 
+/* IEEE half precision; every value of it is one of single precision. */
+static float from_half(uint16_t bits)
+{
+    uint32_t sign = (uint32_t)(bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 1023;
+    uint32_t single;
+    float value;
+    if (exponent == 31) {
+        single = sign | 0x7f800000 | fraction << 13;
+    } else if (exponent) {
+        single = sign | (exponent + 112) << 23 | fraction << 13;
+    } else {
+        value = (float)fraction * 0x1p-24f; /* zero and subnormal numbers */
+        return sign ? -value : value;
+    }
+    memcpy(&value, &single, sizeof value);
+    return value;
+}
+
+static float from_bfloat(uint16_t bits)
+{
+    uint32_t single = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &single, sizeof value);
+    return value;
+}
+
+/* The 16-bit values lie in the upper half of out, so that widening from the front overtakes none of them. */
+static void widen(float *out, int64_t count, float (*from)(uint16_t))
+{
+    const char *bytes = (const char *)out + 2 * count;
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t bits;
+        memcpy(&bits, bytes + 2 * i, sizeof bits);
+        out[i] = from(bits);
+    }
+}
+
 int safetensors_read(const struct safetensors *file, const struct safetensors_tensor *tensor, float *out,
                      struct error *err)
 {
-    if (strcmp(tensor->dtype, "F32"))
-        return err_set(err, ERR_DATA, "%s: tensor %s is of type %s; only F32 can be read", file->path,
-                       tensor->name, tensor->dtype);
-    if (folder_read(file->fd, out, tensor->end - tensor->begin, file->data_begin + tensor->begin, err) < 0)
+    bool single = !strcmp(tensor->dtype, "F32"), half = !strcmp(tensor->dtype, "F16");
+    if (!single && !half && strcmp(tensor->dtype, "BF16") != 0)
+        return err_set(err, ERR_DATA, "%s: tensor %s is of type %s; only F32, F16 and BF16 can be read",
+                       file->path, tensor->name, tensor->dtype);
+    int64_t bytes = tensor->end - tensor->begin;
+    char *into = (char *)out + (single ? 0 : bytes);
+    if (folder_read(file->fd, into, bytes, file->data_begin + tensor->begin, err) < 0)
         return err_wrap(err, "%s: tensor %s", file->path, tensor->name);
+    if (!single)
+        widen(out, tensor->elements, half ? from_half : from_bfloat);
     return 0;
 }
 

@@ -2,8 +2,8 @@
  *
  * Reading trusts nothing: the header's length, each shape, each offset and the file's size are checked
  * against each other before memory is taken or a value is read; tensors must fill the data section without
- * gaps or overlaps. F32 is read; other types are named and refused. Numbers are little-endian, as the
- * machines this runs on are. */
+ * gaps or overlaps. F32, F16 and BF16 are read; other types are named and refused. Numbers are little-endian,
+ * as the machines this runs on are. */
 #ifndef RM_STORE_SAFETENSORS_H
 #define RM_STORE_SAFETENSORS_H
 
@@ -46,7 +46,7 @@ void safetensors_free(struct safetensors *file);
 /* NULL where there is none. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors *file, const char *name);
 
-/* The elements of one F32 tensor into out (tensor->elements). */
+/* The elements of one tensor into out (tensor->elements), widened where they are of 16 bits. */
 int safetensors_read(const struct safetensors *file, const struct safetensors_tensor *tensor, float *out,
                      struct error *err);
 

@@ -35,6 +35,8 @@ static void add(struct js *header, const char *name, const int64_t *size, int di
 /* How a file made elsewhere differs from ours. */
 struct foreign {
     const char *prefix;
+    const char *file;      /* its name; NULL: model.safetensors */
+    int residue;           /* only tensors of a place with this remainder by 3 go in, where file is set */
     const char *leave_out; /* this tensor */
     const char *reshape;   /* this tensor gets one row more */
     bool extras;           /* lm_head.weight and masks */
@@ -51,7 +53,7 @@ static void put_foreign(const struct model_layout *layout, const struct foreign 
     for (int i = layout->tensors - 1; i >= 0; i--) {
         const struct model_tensor *t = &layout->tensor[i];
         char name[64];
-        if (how->leave_out && !strcmp(t->name, how->leave_out))
+        if ((how->leave_out && !strcmp(t->name, how->leave_out)) || (how->file && i % 3 != how->residue))
             continue;
         snprintf(name, sizeof name, "%s%s", how->prefix, t->name);
         for (int64_t e = 0; e < t->count; e++)
@@ -68,7 +70,7 @@ static void put_foreign(const struct model_layout *layout, const struct foreign 
         add(header, how->stranger, size, 1, &at);
     js_print(header, &text);
     char path[512];
-    fixture_path(path, "model.safetensors");
+    fixture_path(path, how->file ? how->file : "model.safetensors");
     FILE *file = fopen(path, "wb");
     uint64_t length = text.length;
     fwrite(&length, 8, 1, file);
@@ -121,6 +123,32 @@ Test(model_folder, what_does_not_fit_the_job_is_named)
     refuses(layout, "tensor h.2.ln_1.weight is not one of a GPT-2 of 2 layers");
     put_foreign(layout, &(struct foreign){.prefix = "", .stranger = "transformer.wte.weight"});
     refuses(layout, "tensor wte.weight is there with and without transformer.");
+    free(layout);
+}
+
+Test(model_folder, several_files_with_an_index_are_one_model)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct str index = str_init(1 << 16);
+    static const char *const files[] = {"model-1-of-3.safetensors", "b.safetensors", "c.safetensors"};
+    for (int i = 0; i < 3; i++)
+        put_foreign(layout, &(struct foreign){.prefix = "", .file = files[i], .residue = i});
+    refuses(layout, "model.safetensors: No such file");
+    str_adds(&index, "{\"metadata\":{},\"weight_map\":{");
+    for (int i = 0; i < layout->tensors; i++)
+        str_addf(&index, "%s\"%s\":\"%s\"", i ? "," : "", layout->tensor[i].name, files[i % 3]);
+    str_adds(&index, "}}");
+    put("model.safetensors.index.json", str_text(&index));
+    loads(layout);
+    put("model.safetensors.index.json", "{\"weight_map\":{\"wte.weight\":\"b.safetensors\"}}");
+    refuses(layout, "is missing");
+    put("model.safetensors.index.json", "{\"weight_map\":{\"wte.weight\":\"../b.safetensors\"}}");
+    refuses(layout, "wte.weight has no file name");
+    put("model.safetensors.index.json", "{\"weight_map\":[]}");
+    refuses(layout, "there is no weight_map");
+    put("model.safetensors.index.json", "{\"weight_map\":{\"wte.weight\":\"gone.safetensors\"}}");
+    refuses(layout, "gone.safetensors: No such file");
+    str_clear(&index);
     free(layout);
 }
 

@@ -84,7 +84,7 @@ Test(safetensors, tensors_of_foreign_files_are_found_in_any_order)
     cr_assert_eq(safetensors_read(f, b, values, &err), 0, "%s", err.text);
     cr_assert_eq(memcmp(values, "\4\5\6\7\10\11\12\13", 8), 0);
     cr_assert_eq(safetensors_read(f, safetensors_find(f, "a"), values, &err), -1);
-    cr_assert(strstr(err.text, "tensor a is of type I32; only F32"), "%s", err.text);
+    cr_assert(strstr(err.text, "tensor a is of type I32; only F32, F16 and BF16"), "%s", err.text);
     safetensors_free(f);
 }
 
@@ -150,4 +150,72 @@ Test(safetensors, a_length_of_garbage_takes_no_memory)
     cr_assert(strstr(err.text, "not a safetensors file"), "%s", err.text);
     cr_assert_eq(safetensors_open(&f, "/nowhere/file", &err), -1);
     cr_assert_eq(err.code, ERR_NOT_FOUND);
+}
+
+Test(safetensors, values_of_sixteen_bits_are_widened_exactly)
+{
+    static const struct {
+        uint16_t bits;
+        float half, bfloat;
+    } table[] = {{0x0000, 0.0f, 0.0f},
+                 {0x8000, -0.0f, -0.0f},
+                 {0x3c00, 1.0f, 0x1p-7f},
+                 {0xc000, -2.0f, -2.0f},
+                 {0x3555, 0x1.554p-2f, 0x1.aap-21f},
+                 {0x7bff, 65504.0f, 0x1.fep120f},
+                 {0x0001, 0x1p-24f, 0x1p-133f},
+                 {0x83ff, -0x1.ff8p-15f, -0x1.fep-120f},
+                 {0x3f80, 1.875f, 1.0f}};
+    enum { COUNT = sizeof table / sizeof *table };
+    static const char *const dtypes[] = {"F16", "BF16"};
+    for (int d = 0; d < 2; d++) {
+        char path[512], header[256];
+        uint8_t bytes[512];
+        float values[COUNT];
+        struct safetensors *f;
+        struct error err = {0};
+        snprintf(header, sizeof header, "{\"t\":{\"dtype\":\"%s\",\"shape\":[%d],\"data_offsets\":[0,%d]}}",
+                 dtypes[d], COUNT, 2 * COUNT);
+        uint64_t length = strlen(header);
+        memcpy(bytes, &length, 8);
+        memcpy(bytes + 8, header, length);
+        for (int i = 0; i < COUNT; i++)
+            memcpy(bytes + 8 + length + 2 * i, &table[i].bits, 2);
+        put_file(path, bytes, 8 + length + 2 * COUNT);
+        cr_assert_eq(safetensors_open(&f, path, &err), 0, "%s", err.text);
+        cr_assert_eq(safetensors_read(f, &f->tensor[0], values, &err), 0, "%s", err.text);
+        for (int i = 0; i < COUNT; i++) {
+            float expected = d ? table[i].bfloat : table[i].half;
+            cr_assert_eq(memcmp(&values[i], &expected, 4), 0, "%s %04x: %a", dtypes[d], table[i].bits,
+                         values[i]);
+        }
+        safetensors_free(f);
+    }
+}
+
+Test(safetensors, random_changes_to_a_header_never_do_harm)
+{
+    static const char header[] = "{\"__metadata__\":{\"format\":\"pt\"},"
+                                 "\"a\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
+                                 "\"b\":{\"dtype\":\"F16\",\"shape\":[4],\"data_offsets\":[24,32]}}";
+    static const char letters[] = "0123456789-{}[]\":,.eE F\\u\x80";
+    uint64_t seed = 11;
+    int opened = 0;
+    for (int round = 0; round < 4000; round++) {
+        char path[512], changed[sizeof header];
+        struct safetensors *f;
+        float values[64];
+        memcpy(changed, header, sizeof header);
+        for (uint64_t n = prng_below(&seed, 3) + 1; n; n--)
+            changed[prng_below(&seed, sizeof header - 1)] = letters[prng_below(&seed, sizeof letters - 1)];
+        put_parts(path, changed, 32);
+        if (safetensors_open(&f, path, NULL) < 0)
+            continue;
+        opened++;
+        for (int i = 0; i < f->tensors; i++)
+            if (f->tensor[i].elements <= 8)
+                safetensors_read(f, &f->tensor[i], values, NULL);
+        safetensors_free(f);
+    }
+    cr_assert(opened > 0 && opened < 4000, "%d", opened);
 }
