@@ -123,6 +123,7 @@ static void answer_hello(struct desk *d, const char *frame, size_t length)
     struct msg_hello hello = d->message.hello;
     struct session_terms t = terms(d, hello.nonce, true);
     session_init(&d->session, &t);
+    session_open(&d->session, frame, length, &text, &text_length, NULL); /* fails for the wrong key */
     session_proof(PROOF_WELCOME, &t, &hello, proof);
     d->message = (struct message){.type = MSG_WELCOME, .term = 1};
     memcpy(d->message.welcome.proof, proof, sizeof proof);
