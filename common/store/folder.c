@@ -70,8 +70,10 @@ int folder_hold(const char *path, enum folder_hold how, bool make, int *ret_fd, 
         if (fd < 0)
             return err_set(err, why.code, "%s", why.text);
         if (lock_folder(fd, how) < 0) {
-            enum error_code code = errno == EWOULDBLOCK ? ERR_EXISTS : ERR_MACHINE;
-            err_errno(err, code, "%s: someone else works in this folder", path);
+            if (errno == EWOULDBLOCK)
+                err_set(err, ERR_EXISTS, "%s: someone else works in this folder", path);
+            else
+                err_errno(err, ERR_MACHINE, "%s: the folder can't be locked", path);
             close(fd);
             return -1;
         }
@@ -158,11 +160,20 @@ static int write_temporary(int folder_fd, const char *temporary, const struct st
     return result < 0 ? err_wrap(err, "%s", temporary) : 0;
 }
 
-/* linkat refuses to replace, on every file system that has hard links, network ones included. */
+/* linkat refuses to replace on every file system that has hard links, network ones included; most of the
+ * others know a rename that does. */
+static int link_new(int folder_fd, const char *temporary, const char *name)
+{
+    if (linkat(folder_fd, temporary, folder_fd, name, 0) == 0)
+        return 0;
+    bool no_links = errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS;
+    return no_links ? renameat2(folder_fd, temporary, folder_fd, name, RENAME_NOREPLACE) : -1;
+}
+
 static int give_name(int folder_fd, const char *temporary, const char *name, bool replace, struct error *err)
 {
-    int result = replace ? renameat(folder_fd, temporary, folder_fd, name)
-                         : linkat(folder_fd, temporary, folder_fd, name, 0);
+    int result =
+        replace ? renameat(folder_fd, temporary, folder_fd, name) : link_new(folder_fd, temporary, name);
     if (result < 0)
         return err_errno(err, errno == EEXIST ? ERR_EXISTS : ERR_MACHINE, "%s", name);
     return 0;
