@@ -12,6 +12,7 @@
 enum { EXIT_MACHINE = 4, EXIT_INTERRUPTED = 130 };
 
 static const rm_time release_patience = 10 * RM_S; /* for workers once the run has ended */
+static const rm_time start_patience = 3 * RM_S;    /* before people are told that workers are waited for */
 static const rm_time save_patience = 60 * RM_S;    /* for a checkpoint where this program ends the run */
 
 static bool ending(const struct fleet *fleet)
@@ -171,6 +172,13 @@ static void act_on(struct fleet *fleet, const struct event *event)
     }
 }
 
+/* Workers take a moment to arrive: that they are waited for is worth a line only after a while. */
+static bool starting(struct fleet *fleet)
+{
+    const struct report *report = fleet->options->report;
+    return !report->world && loop_now(fleet->loop) - report->begun < start_patience;
+}
+
 static void show(struct fleet *fleet, const struct event *event, const char *text, size_t length)
 {
     struct console *console = fleet->console;
@@ -182,7 +190,7 @@ static void show(struct fleet *fleet, const struct event *event, const char *tex
     if (console->json && event->kind >= EVENT_SHOWN) {
         str_add(&out, text, length);
         str_adds(&out, "\n");
-    } else if (!console->json)
+    } else if (!console->json && !(event->kind == EVENT_WAITING && starting(fleet)))
         screen_event(fleet->options->report, event, console->style, &out);
     console_print(console, &out);
     if (event->kind == EVENT_STEP)

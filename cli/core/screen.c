@@ -127,7 +127,8 @@ static void worker_line(const struct report *r, const struct event *e, struct sc
     snprintf(text, sizeof text, "worker %d %s", e->worker, what);
     at_step(r->step, style, out);
     toned(style, t, text, out);
-    if (*e->text)
+    bool new_to_people = *e->text && strncmp(e->text, "Worker", 6) != 0; /* "WorkerJoined" was just said */
+    if (new_to_people)
         str_addf(out, " (%s)", e->text);
     str_adds(out, "\n");
 }

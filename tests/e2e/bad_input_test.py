@@ -11,6 +11,11 @@ import rig
 PROGRAM = str(rig.BIN / "ringmaster")
 
 
+def make_job(folder, **fields):
+    """The rig's job with a number of steps that these tests can name."""
+    return rig.make_job(folder, **{"trainer__steps": 60, **fields})
+
+
 def call(*arguments, env=None):
     """Runs ringmaster to its end; for calls that start no training."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("RINGMASTER_")}
@@ -35,7 +40,7 @@ def changed(job, old, new):
     return 1 + text[:text.index(old)].count("\n")
 
 
-# (what the good file says, what it says instead, exit code, what the sentence holds)
+# (what the good file says, what it says instead, what the sentence holds; None first: it names another line)
 WRONG_FIELDS = {
     "unknown field": ("lanes: 8", "lane: 8", "spec.trainer.batch.lane", "did you mean lanes?"),
     "wrong type": ("lanes: 8", "lanes: eight", "spec.trainer.batch.lanes", "\"eight\"", "whole number"),
@@ -47,7 +52,7 @@ WRONG_FIELDS = {
     "vocabulary": ("vocabulary: 256", "vocabulary: 255", "spec.trainer.model.vocabulary", "256"),
     "warm-up": ("warmupSteps: 4", "warmupSteps: 61", "spec.trainer.optimizer.warmupSteps", "steps (60)"),
     "min over target": ("min: 1", "min: 2", "spec.workers.min", "target"),
-    "target over max": ("target: 1", "target: 9", "spec.workers.max", "target"),
+    "target over max": ("target: 1", "target: 9", None, "spec.workers.max", "target"),
     "max over lanes": ("max: 8", "max: 9", "spec.workers.max", "lanes"),
     "object store for data": ("uri: data", "uri: s3://bucket/data", "spec.trainer.data.uri", "folder"),
     "object store for checkpoints": ("uri: checkpoints", "uri: s3://bucket/x", "spec.checkpoint.uri", "folder"),
@@ -63,12 +68,10 @@ WRONG_FIELDS = {
 @pytest.mark.parametrize("case", sorted(WRONG_FIELDS))
 def test_a_wrong_field_is_told_by_file_line_and_path(tmp_path, case):
     old, new, *parts = WRONG_FIELDS[case]
-    job = rig.make_job(tmp_path)
+    job = make_job(tmp_path)
     line = changed(job, old, new)
-    if parts == [None]:
-        refused(call("run", job), 2, f"{job}:")
-    else:
-        refused(call("run", job), 2, f"{job}:{line}: ", *parts)
+    where = f"{job}:" if parts[0] is None else f"{job}:{line}: "
+    refused(call("run", job), 2, where, *filter(None, parts))
     assert not (tmp_path / "checkpoints").exists(), "a job that is refused leaves nothing behind"
 
 
@@ -121,7 +124,7 @@ def test_a_wrong_command_line_is_refused(case):
     (["--drill", "random:3", "--drill", "join@7"], "alone"),
 ])
 def test_settings_and_drills_that_do_not_fit_the_job_are_refused(tmp_path, arguments, part):
-    refused(call("run", rig.make_job(tmp_path), *arguments), 2, part)
+    refused(call("run", make_job(tmp_path), *arguments), 2, part)
 
 
 def test_help_and_version_are_no_failure():
@@ -151,27 +154,27 @@ def too_short(data):
 
 @pytest.mark.parametrize("spoil", [absent, emptied, a_file, too_short])
 def test_data_that_is_not_there_or_too_little_is_told_with_its_place(tmp_path, spoil):
-    job = rig.make_job(tmp_path)
+    job = make_job(tmp_path)
     spoil(tmp_path / "data")
     refused(call("run", job), 3, str(tmp_path / "data"))
     assert not (tmp_path / "checkpoints").exists()
 
 
 def test_checkpoints_within_the_data_are_refused(tmp_path):
-    refused(call("run", rig.make_job(tmp_path, checkpoint__uri="data/out")), 2, "spec.checkpoint.uri", "spec.trainer.data.uri")
+    refused(call("run", make_job(tmp_path, checkpoint__uri="data/out")), 2, "spec.checkpoint.uri", "spec.trainer.data.uri")
 
 
 def test_a_checkpoint_folder_that_can_not_be_made_is_told_with_its_place(tmp_path):
     (tmp_path / "checkpoints").write_text("a file stands here")
-    done = call("run", rig.make_job(tmp_path))
+    done = call("run", make_job(tmp_path))
     refused(done, 4, str(tmp_path / "checkpoints"))
 
 
 def test_a_model_to_start_from_that_is_absent_or_of_another_shape_is_refused(tmp_path, finish):
-    done = call("run", rig.make_job(tmp_path / "a", trainer__model__init=tmp_path / "nowhere"))
+    done = call("run", make_job(tmp_path / "a", trainer__model__init=tmp_path / "nowhere"))
     refused(done, 3, "spec.trainer.model.init", str(tmp_path / "nowhere"))
-    trained = rig.folder_of(rig.check_complete(finish(rig.make_job(tmp_path / "b", trainer__steps=4)), last=4)["uri"])
-    done = call("run", rig.make_job(tmp_path / "c", trainer__model__init=trained, trainer__model__layers=3))
+    trained = rig.folder_of(rig.check_complete(finish(make_job(tmp_path / "b", trainer__steps=4)), last=4)["uri"])
+    done = call("run", make_job(tmp_path / "c", trainer__model__init=trained, trainer__model__layers=3))
     refused(done, 3, "spec.trainer.model.layers", "is 3", "has 2")
 
 
@@ -180,7 +183,7 @@ def test_a_port_in_use_is_told(tmp_path, finish):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        run = finish(rig.make_job(tmp_path), "--port", port)
+        run = finish(make_job(tmp_path), "--port", port)
     assert run.code == 4, run.tail()
     assert str(port) in run.stderr, run.stderr
     assert not run.left_over()
@@ -190,19 +193,19 @@ def test_a_port_of_choice_is_used(tmp_path, finish):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    run = finish(rig.make_job(tmp_path, trainer__steps=4), "--port", port)
+    run = finish(make_job(tmp_path, trainer__steps=4), "--port", port)
     rig.check_complete(run, last=4)
     assert run.the("started")["address"] == f"127.0.0.1:{port}"
 
 
 def test_never_resuming_wants_an_empty_folder(tmp_path, finish):
-    rig.check_complete(finish(rig.make_job(tmp_path, trainer__steps=4)), last=4)
-    done = call("run", rig.make_job(tmp_path, trainer__steps=4, checkpoint__resume="Never"))
+    rig.check_complete(finish(make_job(tmp_path, trainer__steps=4)), last=4)
+    done = call("run", make_job(tmp_path, trainer__steps=4, checkpoint__resume="Never"))
     refused(done, 2, "spec.checkpoint.resume", "final")
 
 
 def test_notes_name_what_means_nothing_here_and_the_run_goes_on(tmp_path, finish):
-    job = rig.make_job(tmp_path, trainer__steps=4, spot__prefer="true", cleanPodPolicy="Running")
+    job = make_job(tmp_path, trainer__steps=4, spot__prefer="true", cleanPodPolicy="Running")
     run = finish(job)
     rig.check_complete(run, last=4)
     assert "spec.spot means nothing without a cluster" in run.stderr
@@ -210,7 +213,7 @@ def test_notes_name_what_means_nothing_here_and_the_run_goes_on(tmp_path, finish
 
 
 def test_checkpoints_are_listed_and_verified_and_damage_is_named(tmp_path, finish):
-    rig.check_complete(finish(rig.make_job(tmp_path, trainer__steps=8, checkpoint__everySteps=4)), last=8)
+    rig.check_complete(finish(make_job(tmp_path, trainer__steps=8, checkpoint__everySteps=4)), last=8)
     folder = tmp_path / "checkpoints"
     listed = call("checkpoint", "list", folder)
     assert listed.returncode == 0 and "final" in listed.stdout and "step-00000004" in listed.stdout, listed
@@ -226,7 +229,7 @@ def test_checkpoints_are_listed_and_verified_and_damage_is_named(tmp_path, finis
 
 
 def test_a_trainer_that_is_not_there_ends_the_run_with_a_sentence(tmp_path, finish):
-    run = finish(rig.make_job(tmp_path, trainer__steps=4), env={"RINGMASTER_TRAINER": str(tmp_path / "nowhere")})
+    run = finish(make_job(tmp_path, trainer__steps=4), env={"RINGMASTER_TRAINER": str(tmp_path / "nowhere")})
     assert run.code in (4, 5), run.tail()
     assert "nowhere" in run.stderr, run.stderr
     assert run.events[-1]["event"] == "failed", run.tail()
