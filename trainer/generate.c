@@ -46,8 +46,8 @@ static int need_number(const char *name, const char *text, double lowest, double
     errno = 0;
     double value = strtod(text, &end);
     if (errno || end == text || *end || !(value >= lowest && value <= highest))
-        return err_set(err, ERR_USAGE, "generate: %s is %s, but must be a number from %g to %g", name, text,
-                       lowest, highest);
+        return err_set(err, ERR_USAGE, "generate: %s is %s, but must be a number from %.0f to %.0f", name,
+                       text, lowest, highest);
     *ret = value;
     return 0;
 }

@@ -1,0 +1,134 @@
+#include "trainer/generate.h"
+
+#include <criterion/criterion.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/store/model_folder.h"
+#include "common/store/safetensors.h"
+#include "trainer/model/gpt.h"
+
+enum { TEXT = 4096 };
+
+static const struct model_shape tiny = {
+    .layers = 1, .heads = 2, .width = 16, .context = 12, .vocabulary = 256};
+
+static void write_file(const char *folder, const char *name, const struct str *head, const float *data,
+                       size_t count)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    fwrite(str_text(head), 1, head->length, file);
+    if (count)
+        fwrite(data, sizeof *data, count, file);
+    fclose(file);
+}
+
+static void make_model(const char *folder)
+{
+    struct model_layout layout;
+    struct str config = str_init(1 << 16), header = str_init(1 << 16);
+    model_layout_init(&layout, &tiny);
+    float *params = calloc((size_t)layout.parameters, sizeof *params);
+    gpt_init_weights(&layout, 5, params);
+    for (int64_t i = 0; i < layout.parameters; i++)
+        params[i] *= 20; /* not all bytes alike */
+    model_config_write(&tiny, &config);
+    safetensors_model_header(&layout, &header);
+    write_file(folder, "config.json", &config, NULL, 0);
+    write_file(folder, "model.safetensors", &header, params, (size_t)layout.parameters);
+    str_clear(&config);
+    str_clear(&header);
+    free(params);
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)info, (void)kind, (void)place;
+    return remove(path);
+}
+
+static char folder[64];
+
+static void make_folder(void)
+{
+    snprintf(folder, sizeof folder, "/tmp/generate-test-XXXXXX");
+    cr_assert_not_null(mkdtemp(folder));
+}
+
+static void remove_folder(void)
+{
+    nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* What generate prints with these arguments behind its own name. */
+static int run(char *text, char **arguments)
+{
+    char *argv[16] = {"generate"}, path[128];
+    int argc = 1;
+    while (arguments[argc - 1]) {
+        argv[argc] = arguments[argc - 1];
+        argc++;
+    }
+    snprintf(path, sizeof path, "%s/out", folder);
+    cr_assert_not_null(freopen(path, "w", stdout));
+    int code = generate_main(argc, argv);
+    fflush(stdout);
+    FILE *file = fopen(path, "r");
+    size_t length = fread(text, 1, TEXT - 1, file);
+    text[length] = '\0';
+    fclose(file);
+    return code;
+}
+
+TestSuite(generate, .init = make_folder, .fini = remove_folder);
+
+Test(generate, the_same_seed_writes_the_same_text_and_another_seed_another)
+{
+    char first[TEXT], second[TEXT], other[TEXT];
+    make_model(folder);
+    cr_assert_eq(run(first, (char *[]){folder, "--prompt", "Hello", "--tokens", "40", "--seed", "7", NULL}),
+                 0);
+    cr_assert_eq(run(second, (char *[]){folder, "--prompt", "Hello", "--tokens", "40", "--seed", "7", NULL}),
+                 0);
+    cr_assert_eq(run(other, (char *[]){folder, "--prompt", "Hello", "--tokens", "40", "--seed", "8", NULL}),
+                 0);
+    cr_assert_eq(strncmp(first, "Hello", 5), 0);
+    cr_assert(strlen(first) > 10);
+    cr_assert_str_eq(first, second);
+    cr_assert_str_neq(first, other);
+}
+
+Test(generate, a_prompt_longer_than_the_context_and_an_empty_one_are_fine)
+{
+    char text[TEXT];
+    make_model(folder);
+    cr_assert_eq(run(text, (char *[]){folder, "--prompt", "longer than twelve bytes", "--tokens", "3", NULL}),
+                 0);
+    cr_assert_eq(run(text, (char *[]){folder, "--tokens", "3", NULL}), 0);
+}
+
+Test(generate, the_final_checkpoint_of_a_job_s_folder_is_found)
+{
+    char text[TEXT], final[128];
+    snprintf(final, sizeof final, "%s/final", folder);
+    cr_assert_eq(mkdir(final, 0700), 0);
+    make_model(final);
+    cr_assert_eq(run(text, (char *[]){folder, "--tokens", "3", NULL}), 0);
+}
+
+Test(generate, a_folder_without_a_model_is_exit_3_and_a_wrong_word_exit_2)
+{
+    char text[TEXT];
+    cr_assert_eq(run(text, (char *[]){folder, "--tokens", "3", NULL}), 3);
+    cr_assert_eq(run(text, (char *[]){folder, "--tokens", "3x", NULL}), 2);
+    cr_assert_eq(run(text, (char *[]){folder, "--tokens", NULL}), 2);
+    cr_assert_eq(run(text, (char *[]){"--frobnicate", "1", NULL}), 2);
+    cr_assert_eq(run(text, (char *[]){NULL}), 2);
+    cr_assert_str_eq(text, "");
+}
