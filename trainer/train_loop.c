@@ -170,6 +170,20 @@ static void feed(struct train_loop *t, const struct elastic_event *event)
 
 /* ---- the compute thread ---- */
 
+static bool uses_ring(enum elastic_command command)
+{
+    return command == CMD_STEP || command == CMD_EVALUATE;
+}
+
+/* A ring that failed is known to; its other ends close one by one now, and that is no news. */
+static void ring_used(struct train_loop *t, const struct elastic_result *result)
+{
+    if (result->outcome != OUTCOME_OK)
+        stop_watching(t);
+    else if (result->stop)
+        t->ring_over = true;
+}
+
 static void command_done(void *ctx, const struct elastic_result *result)
 {
     struct train_loop *t = ctx;
@@ -178,12 +192,13 @@ static void command_done(void *ctx, const struct elastic_result *result)
               (int)result->outcome, rm_ms(result->took), result->text);
     if (result->command == CMD_CONNECT && result->outcome == OUTCOME_OK)
         start_watching(t);
-    if (result->command == CMD_STEP && result->outcome == OUTCOME_OK && result->stop)
-        t->ring_over = true;
+    if (uses_ring(result->command))
+        ring_used(t, result);
     int gone = t->gone;
     t->gone = -1;
     feed(t, &event);
-    if (gone >= 0)
+    /* Not where that began a new ring: what ended belongs to the old one. */
+    if (gone >= 0 && t->watches)
         tell_gone(t, gone);
 }
 
