@@ -31,7 +31,8 @@ struct agent {
     rm_time lost_at, retry_at, retry_delay, beat_at;
     int64_t term; /* highest that was obeyed */
     enum trainer trainer;
-    int spawned, tries; /* tries: trainers in a row that never came up */
+    int64_t said_trainer; /* pid that the newest hello named, 0 none */
+    int spawned, tries;   /* tries: trainers in a row that never came up */
     struct msg_up up;
     enum msg_phase phase;
     struct msg_state state;
@@ -144,6 +145,7 @@ static void say_hello(struct agent *st, struct agent_out *out)
     h->ring = st->ring;
     h->phase = st->phase;
     h->finished = st->finished_set;
+    st->said_trainer = st->trainer == TRAINER_UP ? st->up.pid : 0;
     if (st->trainer != TRAINER_UP)
         return;
     h->trainer_pid = st->up.pid;
@@ -202,6 +204,9 @@ static void on_welcome(struct agent *st, rm_time now, struct agent_out *out)
     st->lost_at = RM_NEVER;
     st->retry_delay = RETRY_MS * RM_MS;
     st->beat_at = now + st->settings.heartbeat;
+    /* A trainer that came up or died between our hello and this welcome has not been told of yet. */
+    if (st->said_trainer != (st->trainer == TRAINER_UP ? st->up.pid : 0))
+        say_hello(st, out);
     say_again(st, out);
 }
 

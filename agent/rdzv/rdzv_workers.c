@@ -12,7 +12,8 @@ int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w)
 
 bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return w->presence == PRESENT && !w->released && w->trainer_pid && w->stopped_round == st->round;
+    return w->presence == PRESENT && !w->released && w->trainer_pid && w->address[0] &&
+           w->stopped_round == st->round;
 }
 
 bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w)
