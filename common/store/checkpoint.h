@@ -73,9 +73,9 @@ struct checkpoint_publication {
 
 /* Checks that all pieces are there, gives the files their names, writes config.json, reads everything back
  * against the hashes, and only then writes the manifest (which never replaces another). Then deletes what
- * `keep` doesn't cover, and what older unfinished checkpoints left behind unless someone still writes them.
- * There already with the same step and lineage: success. ret: the manifest as it stands in the folder.
- * Trouble with deleting is not an error. */
+ * `keep` doesn't cover, and what unfinished checkpoints left behind that are older than the last one before
+ * this, unless someone still writes them. There already with the same step and lineage: success. ret: the
+ * manifest as it stands in the folder. Trouble with deleting is not an error. */
 int checkpoint_publish(const struct checkpoint_publication *publication, struct manifest *ret,
                        struct error *err);
 

@@ -186,6 +186,24 @@ static void keep_newest(const struct publisher *p)
     free(steps);
 }
 
+/* The newest checkpoint before this one, 0 where there is none. What is unfinished and older than that has
+ * been overtaken twice; younger pieces may be all there and wait for their publisher. */
+static int64_t overtaken_before(const struct publisher *p)
+{
+    int64_t *steps, step = 0;
+    int count;
+    if (files_steps(p->publication->uri, &steps, &count, NULL) < 0)
+        return 0;
+    for (int i = 0; i < count && !step; i++) {
+        char name[CHECKPOINT_NAME_MAX];
+        checkpoint_name(name, steps[i], false);
+        if (steps[i] < p->manifest.step && readable(p->publication->uri, name))
+            step = steps[i];
+    }
+    free(steps);
+    return step;
+}
+
 static int publish(struct publisher *p, struct error *err)
 {
     const struct checkpoint_publication *publication = p->publication;
@@ -210,8 +228,9 @@ int checkpoint_publish(const struct checkpoint_publication *publication, struct 
     p->publication = publication;
     int result = publish(p, err);
     if (result == 0) {
+        int64_t before = overtaken_before(p);
         keep_newest(p);
-        files_collect(publication->uri, p->manifest.step);
+        files_collect(publication->uri, before);
         *ret = p->manifest;
     }
     free(p);

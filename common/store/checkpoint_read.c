@@ -10,9 +10,9 @@
 #include "common/store/folder.h"
 #include "common/store/verify.h"
 
-/* Opens a checkpoint's folder, held against deletion, and reads its manifest. Sentences are whole. */
-static int open_checkpoint(const char *uri, const char *name, struct manifest *m, int *ret_fd,
-                           struct error *err)
+/* Opens a checkpoint's folder and reads its manifest. Sentences are whole. */
+static int open_checkpoint(const char *uri, const char *name, enum folder_hold how, struct manifest *m,
+                           int *ret_fd, struct error *err)
 {
     char path[RM_URI_MAX];
     int fd;
@@ -21,7 +21,7 @@ static int open_checkpoint(const char *uri, const char *name, struct manifest *m
                        "checkpoint %s: this is no checkpoint's name (step-00000200, final)", name);
     if (files_path(path, uri, name, err) < 0)
         return -1;
-    if (folder_hold(path, FOLDER_SHARED, false, &fd, err) < 0)
+    if (folder_hold(path, how, false, &fd, err) < 0)
         return err_wrap(err, "checkpoint");
     if (files_manifest(fd, name, m, err) < 0) {
         close(fd);
@@ -34,7 +34,7 @@ static int open_checkpoint(const char *uri, const char *name, struct manifest *m
 int checkpoint_manifest(const char *uri, const char *name, struct manifest *ret, struct error *err)
 {
     int fd;
-    if (open_checkpoint(uri, name, ret, &fd, err) < 0)
+    if (open_checkpoint(uri, name, FOLDER_UNHELD, ret, &fd, err) < 0)
         return -1;
     close(fd);
     return 0;
@@ -59,7 +59,7 @@ static int read_checked(const char *uri, const char *name, const struct model_la
                         struct manifest *m, struct error *err)
 {
     int fd;
-    if (open_checkpoint(uri, name, m, &fd, err) < 0)
+    if (open_checkpoint(uri, name, FOLDER_SHARED, m, &fd, err) < 0)
         return -1;
     int result = layout ? check_shape(m, &layout->shape, err) : 0;
     if (result == 0)

@@ -84,7 +84,7 @@ int files_steps(const char *uri, int64_t **ret, int *ret_count, struct error *er
     int fd;
     if (files_path(path, uri, NULL, err) < 0)
         return -1;
-    if (folder_hold(path, FOLDER_SHARED, false, &fd, &why) < 0 && why.code != ERR_NOT_FOUND)
+    if (folder_hold(path, FOLDER_UNHELD, false, &fd, &why) < 0 && why.code != ERR_NOT_FOUND)
         return err_set(err, why.code, "checkpoints %s", why.text);
     if (why.code != ERR_NOT_FOUND) {
         int result = folder_each(fd, add_step, &found, err);

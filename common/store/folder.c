@@ -41,7 +41,9 @@ static bool same_folder(int fd, const char *path)
 
 static int lock_folder(int fd, enum folder_hold how)
 {
-    int result;
+    int result = 0;
+    if (how == FOLDER_UNHELD)
+        return 0;
     do
         result = flock(fd, how == FOLDER_SHARED ? LOCK_SH : LOCK_EX | LOCK_NB);
     while (result < 0 && errno == EINTR);

@@ -13,11 +13,12 @@
 /* Makes a folder and those above it; there already is fine. */
 int folder_make(const char *path, struct error *err);
 
-enum folder_hold { FOLDER_SHARED, FOLDER_ALONE };
+enum folder_hold { FOLDER_UNHELD, FOLDER_SHARED, FOLDER_ALONE };
 
-/* Opens a folder and holds it (flock) until *ret_fd is closed: many at once, or one alone. Whoever deletes a
- * folder holds it alone first, so a folder that is held stays. make: create it where it is absent (with those
- * above); otherwise ERR_NOT_FOUND. FOLDER_ALONE never waits: ERR_EXISTS where someone else holds it. */
+/* Opens a folder and holds it (flock) until *ret_fd is closed: many at once, or one alone; or only opens it,
+ * for a glance that must not stand in the way of anybody. Whoever deletes a folder holds it alone first, so a
+ * folder that is held stays. make: create it where it is absent (with those above); otherwise ERR_NOT_FOUND.
+ * FOLDER_ALONE never waits: ERR_EXISTS where someone else holds it. */
 int folder_hold(const char *path, enum folder_hold how, bool make, int *ret_fd, struct error *err);
 
 /* Exactly count bytes at offset, however often the system call has to be repeated. A file that is too short

@@ -63,7 +63,7 @@ Test(crash, at_every_fault_point_the_newest_complete_checkpoint_still_loads)
     free(layout);
 }
 
-Test(crash, a_deletion_that_was_cut_off_is_finished_by_the_next_save)
+Test(crash, a_deletion_that_was_cut_off_is_finished_by_later_saves)
 {
     struct model_layout *layout = fixture_layout(&fixture_shape);
     char path[512];
@@ -71,8 +71,8 @@ Test(crash, a_deletion_that_was_cut_off_is_finished_by_the_next_save)
     fixture_save(&save, &m);
     fixture_path(path, "step-00000001/manifest.json");
     unlink(path); /* the first thing that a deletion does */
-    save.step = 2;
-    fixture_save(&save, &m);
+    for (save.step = 2; save.step <= 3; save.step++)
+        fixture_save(&save, &m);
     cr_assert_not(fixture_has("step-00000001"));
     free(layout);
 }
