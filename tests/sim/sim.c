@@ -1,0 +1,367 @@
+#include "tests/sim/sim.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const plant_names[PLANTS] = {"none",        "lower-step",     "torn-receive",  "publish-early",
+                                         "stop-unseen", "replay-stopped", "lose-progress", "skip-catch-up"};
+
+static const rm_time long_after =
+    60 * RM_S; /* of virtual time, after the last shot and the steps' own time */
+
+void sim_fail(struct sim *sim, const char *format, ...)
+{
+    if (sim->violation[0])
+        return; /* the first one is the cause */
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sim->violation, sizeof sim->violation, format, args);
+    va_end(args);
+    sim_trace(sim, "VIOLATION %s", sim->violation);
+}
+
+void sim_trace(struct sim *sim, const char *format, ...)
+{
+    if (!sim->trace)
+        return;
+    va_list args;
+    va_start(args, format);
+    printf("%12.6f ", (double)sim->now / 1e9);
+    vprintf(format, args);
+    printf("\n");
+    va_end(args);
+}
+
+void sim_trace_message(struct sim *sim, const char *who, int node, const struct message *m)
+{
+    char text[600];
+    if (!sim->trace || m->type == MSG_HEARTBEAT || m->type == MSG_ACK)
+        return;
+    message_describe(m, text, sizeof text);
+    sim_trace(sim, "%s worker %d: %s", who, sim->node[node].worker, text);
+}
+
+/* ---- scenario ---- */
+
+static void draw_shots(struct sim *sim, struct scenario *s)
+{
+    static const enum shot_kind calm[] = {SHOT_TERM, SHOT_JOIN, SHOT_ZOMBIE};
+    static const enum shot_kind rough[] = {SHOT_KILL, SHOT_CRASH, SHOT_TRAINER, SHOT_TRAINER_CRASH,
+                                           SHOT_TERM, SHOT_JOIN,  SHOT_JOIN,    SHOT_CUT,
+                                           SHOT_CUT,  SHOT_CRASH, SHOT_ZOMBIE};
+    s->shots = (int)sim_below(sim, s->calm ? 6 : 13);
+    rm_time span = s->step_time * s->steps + 100 * RM_MS;
+    for (int i = 0; i < s->shots; i++) {
+        bool burst = i > 0 && sim_chance(sim, 40);
+        s->shot[i].at = burst ? s->shot[i - 1].at + sim_time(sim, 0, 20 * RM_MS) : sim_time(sim, 0, span);
+        s->shot[i].kind = s->calm ? calm[sim_below(sim, 3)] : rough[sim_below(sim, 11)];
+    }
+    if (s->interrupts) {
+        s->shot[s->shots].at = sim_time(sim, 0, span);
+        s->shot[s->shots++].kind = SHOT_INTERRUPT;
+    }
+}
+
+static void draw_scenario(struct sim *sim)
+{
+    struct scenario *s = &sim->scenario;
+    s->target = 1 + (int)sim_below(sim, 6);
+    s->min = 1 + (int)sim_below(sim, (uint64_t)s->target);
+    s->steps = 3 + (int64_t)sim_below(sim, 40);
+    s->checkpoint_every = sim_chance(sim, 70) ? 1 + (int64_t)sim_below(sim, 10) : 0;
+    s->evaluation_every = sim_chance(sim, 60) ? 1 + (int64_t)sim_below(sim, 8) : 0;
+    s->exact = sim_chance(sim, 60);
+    s->calm = sim_chance(sim, 25);
+    s->below_min = !s->calm && sim_chance(sim, 15);
+    s->damage = !s->calm && sim_chance(sim, 15);
+    s->storage_fails = !s->calm && sim_chance(sim, 5);
+    s->interrupts = sim_chance(sim, 10);
+    s->step_time = sim_time(sim, 200 * RM_US, sim_chance(sim, 20) ? 200 * RM_MS : 10 * RM_MS);
+    s->delay = sim_time(sim, 20 * RM_US, sim_chance(sim, 30) ? 5 * RM_MS : 500 * RM_US);
+    draw_shots(sim, s);
+}
+
+static void begin(struct sim *sim)
+{
+    const struct scenario *s = &sim->scenario;
+    struct rdzv_settings settings = {.term = TERM,
+                                     .workers_min = s->min,
+                                     .workers_max = 16,
+                                     .workers_target = s->target,
+                                     .lanes = 16,
+                                     .steps = s->steps,
+                                     .exact = s->exact,
+                                     .resume = true,
+                                     .evaluation_every = s->evaluation_every,
+                                     .checkpoint_every = s->checkpoint_every,
+                                     .join_window = sim_time(sim, RM_MS, 300 * RM_MS),
+                                     .heartbeat = 200 * RM_MS,
+                                     .lost_after = RM_S,
+                                     .form_timeout = 2 * RM_S,
+                                     .start_timeout = 10 * RM_S,
+                                     .max_restarts = 1000,
+                                     .within = 3600 * RM_S};
+    text_copy(settings.job, sizeof settings.job, "sim");
+    sim->rdzv = rdzv_open(&settings, 0);
+    for (int w = 0; w < RM_WORKERS_MAX; w++)
+        sim->expected[w] = sim->node_of[w] = -1;
+    for (int w = 0; w < s->target; w++) {
+        sim->expected[w] = 0;
+        sim_at(sim, sim_time(sim, RM_MS, 80 * RM_MS), EV_SPAWN, w, 0, 0);
+    }
+    run_send_expect(sim, 0);
+    for (int i = 0; i < s->shots; i++)
+        sim_at(sim, s->shot[i].at, EV_SHOT, i, 0, 0);
+}
+
+/* ---- events ---- */
+
+static bool trainer_is(const struct sim *sim, const struct ev *e)
+{
+    const struct trainer *t = &sim->node[e->a].trainer;
+    return t->alive && t->epoch == e->b;
+}
+
+static void on_connected(struct sim *sim, const struct ev *e)
+{
+    struct node *n = &sim->node[e->a];
+    if (!n->alive)
+        return;
+    n->conn = e->b;
+    struct agent_event event = {.kind = AGENT_CONNECTED};
+    node_event(sim, e->a, &event);
+}
+
+static void on_to_agent(struct sim *sim, struct ev *e)
+{
+    struct conn *c = &sim->conn[e->a];
+    struct node *n = &sim->node[c->node];
+    if (c->agent_told || n->conn != e->a)
+        return;
+    n->greeted = true;
+    struct agent_event event = {.kind = AGENT_CONTROL, .message = e->message};
+    node_event(sim, c->node, &event);
+}
+
+static void on_agent_closed(struct sim *sim, const struct ev *e)
+{
+    struct conn *c = &sim->conn[e->a];
+    struct node *n = &sim->node[c->node];
+    if (c->agent_told || n->conn != e->a)
+        return;
+    c->agent_told = true;
+    n->conn = -1;
+    conn_cut(sim, e->a);
+    struct agent_event event = {.kind = AGENT_DISCONNECTED};
+    node_event(sim, c->node, &event);
+}
+
+static void on_coord_closed(struct sim *sim, const struct ev *e)
+{
+    struct conn *c = &sim->conn[e->a];
+    if (c->coord_told)
+        return;
+    c->coord_told = true;
+    c->coord_open = false;
+    if (!c->handed)
+        return;
+    struct rdzv_event event = {.kind = RDZV_CLOSED, .conn = e->a};
+    coord_event(sim, &event);
+}
+
+static void on_link_to_trainer(struct sim *sim, struct ev *e)
+{
+    if (!trainer_is(sim, e))
+        return;
+    if (e->message->type == MSG_SETUP) {
+        trainer_setup(sim, e->a, e->message);
+        return;
+    }
+    struct elastic_event event = {.kind = ELASTIC_LINK, .message = e->message};
+    trainer_event(sim, e->a, &event);
+}
+
+static void on_trainer_gone(struct sim *sim, const struct ev *e)
+{
+    if (sim->node[e->a].trainer.epoch != e->b)
+        return;
+    struct agent_event event = {.kind = AGENT_TRAINER_EXIT, .code = e->c};
+    text_copy(event.text, sizeof event.text, "killed by signal 9");
+    node_event(sim, e->a, &event);
+}
+
+static void on_peer_gone(struct sim *sim, const struct ev *e)
+{
+    if (!trainer_is(sim, e) || sim->node[e->a].trainer.ring != e->c / 100)
+        return;
+    struct elastic_event event = {.kind = ELASTIC_PEER_GONE, .peer = e->c % 100 - 1};
+    trainer_event(sim, e->a, &event);
+}
+
+static void on_stored(struct sim *sim, struct ev *e)
+{
+    struct node *n = &sim->node[e->a];
+    if (e->stored->kind == AGENT_WRITTEN || e->stored->kind == AGENT_LOADED)
+        n->store_users--;
+    node_event(sim, e->a, e->stored);
+}
+
+static void on_agent_tick(struct sim *sim, const struct ev *e)
+{
+    if (sim->node[e->a].tick_at != e->at)
+        return;
+    sim->node[e->a].tick_at = -1;
+    struct agent_event event = {.kind = AGENT_TICK};
+    node_event(sim, e->a, &event);
+}
+
+static void on_coord_tick(struct sim *sim, const struct ev *e)
+{
+    if (sim->coord_tick_at != e->at)
+        return;
+    sim->coord_tick_at = -1;
+    enum rdzv_state before = rdzv_state(sim->rdzv);
+    struct rdzv_event event = {.kind = RDZV_TICK};
+    coord_event(sim, &event);
+    bool spinning = rdzv_state(sim->rdzv) == before && sim->coord_tick_at == sim->now + RM_US;
+    sim->spins = spinning ? sim->spins + 1 : 0;
+    if (sim->spins > 100)
+        sim_fail(sim, "the coordinator's timer spins in %s", rdzv_state_name(before));
+}
+
+static bool current_command(const struct sim *sim, const struct ev *e)
+{
+    return trainer_is(sim, e) && sim->node[e->a].trainer.command_seq == e->c;
+}
+
+static void handle(struct sim *sim, struct ev *e)
+{
+    struct agent_event failed = {.kind = AGENT_DISCONNECTED};
+    struct agent_event link = {.kind = AGENT_LINK, .message = e->message};
+    switch (e->kind) {
+    case EV_TO_COORD:
+        coord_message(sim, e->a, e->message);
+        break;
+    case EV_TO_AGENT:
+        on_to_agent(sim, e);
+        break;
+    case EV_COORD_CLOSED:
+        on_coord_closed(sim, e);
+        break;
+    case EV_AGENT_CLOSED:
+        on_agent_closed(sim, e);
+        break;
+    case EV_CONNECTED:
+        on_connected(sim, e);
+        break;
+    case EV_CONNECT_FAILED:
+        node_event(sim, e->a, &failed);
+        break;
+    case EV_LINK_TO_AGENT:
+        if (sim->node[e->a].trainer.epoch == e->b)
+            node_event(sim, e->a, &link);
+        break;
+    case EV_LINK_TO_TRAINER:
+        on_link_to_trainer(sim, e);
+        break;
+    case EV_OPENED:
+        if (trainer_is(sim, e))
+            trainer_opened(sim, e->a);
+        break;
+    case EV_TRAINER_GONE:
+        on_trainer_gone(sim, e);
+        break;
+    case EV_COMPUTED:
+        if (current_command(sim, e))
+            compute_arrive(sim, e->a);
+        break;
+    case EV_DONE:
+        if (current_command(sim, e))
+            compute_done(sim, e->a, e->result);
+        break;
+    case EV_PEER_GONE:
+        on_peer_gone(sim, e);
+        break;
+    case EV_STORED:
+        on_stored(sim, e);
+        break;
+    case EV_COORD_TICK:
+        on_coord_tick(sim, e);
+        break;
+    case EV_AGENT_TICK:
+        on_agent_tick(sim, e);
+        break;
+    case EV_SPAWN:
+        if (!sim->ended && sim->expected[e->a] == e->b)
+            node_spawn(sim, e->a, e->b);
+        break;
+    case EV_EXPECT:
+    case EV_ACT:
+        coord_event(sim, e->command);
+        break;
+    case EV_SHOT:
+        run_shot(sim, e->a);
+        break;
+    case EV_ZOMBIE:
+        break;
+    }
+}
+
+static bool all_dead(const struct sim *sim)
+{
+    for (int i = 0; i < sim->nodes; i++) {
+        if (sim->node[i].alive)
+            return false;
+    }
+    return true;
+}
+
+static void clear(struct sim *sim)
+{
+    struct ev e;
+    while (sim_next(sim, &e))
+        ev_clear(&e);
+    free(sim->heap);
+    sim->heap = NULL;
+    rdzv_free(sim->rdzv);
+    for (int i = 0; i < sim->nodes; i++) {
+        agent_free(sim->node[i].agent);
+        elastic_free(sim->node[i].trainer.elastic);
+    }
+}
+
+/* True where every invariant held. The out lists of *sim are kept between runs. */
+bool sim_run(struct sim *sim, uint64_t seed, enum plant plant, bool trace)
+{
+    struct rdzv_out *rout = sim->rout;
+    struct agent_out *aout = sim->aout;
+    struct elastic_out *eout = sim->eout;
+    memset(sim, 0, sizeof *sim);
+    sim->rout = rout;
+    sim->aout = aout;
+    sim->eout = eout;
+    sim->seed = sim->rng = seed;
+    sim->plant = plant;
+    sim->trace = trace;
+    sim->coord_tick_at = -1;
+    draw_scenario(sim);
+    begin(sim);
+    rm_time limit = long_after + sim->scenario.steps * 20 * sim->scenario.step_time;
+    struct ev e;
+    while (!sim->violation[0] && sim_next(sim, &e)) {
+        sim->now = e.at;
+        bool over = sim->now > limit || ++sim->events > EVENTS_MAX || (sim->ended && all_dead(sim));
+        if (!over)
+            handle(sim, &e);
+        ev_clear(&e);
+        if (over)
+            break;
+    }
+    if (!sim->violation[0])
+        check_end(sim);
+    clear(sim);
+    return !sim->violation[0];
+}

@@ -1,0 +1,193 @@
+/* The invariants, judged by the truth. R1.. are the names in docs/protocol.md. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+struct msg_state content_state(const struct content *c)
+{
+    struct msg_state s = {0};
+    if (!c->whole)
+        return s;
+    s.held = true;
+    s.step = c->step;
+    sim_lineage(c->hash, s.lineage);
+    return s;
+}
+
+/* What every exact history must hold after `step` steps, each sample trained once. */
+static uint64_t exact_hash(int64_t step)
+{
+    uint64_t h = sim_hash(7, 7, 7);
+    for (int64_t s = 0; s < step; s++)
+        h = sim_hash(h, (uint64_t)s + 1, 0);
+    return h;
+}
+
+/* R1: one member list per generation; R7: nobody who holds more is rolled back by a ring it was part of. */
+void check_form(struct sim *sim, const struct message *m)
+{
+    const struct msg_form *f = &m->form;
+    sim->forms++;
+    for (int i = 0; i < sim->rings; i++) {
+        const struct ring *ring = &sim->ring[i];
+        if (generation_compare(ring->generation, m->generation) != 0)
+            continue;
+        bool same = ring->count == f->count;
+        for (int r = 0; same && r < f->count; r++)
+            same = ring->worker[r] == f->member[r].worker;
+        if (!same)
+            sim_fail(sim, "R1: generation %" PRId64 " has two member lists", m->generation.n);
+    }
+    if (!f->resume.held && sim->told > 0 && sim->published_count == 0)
+        return; /* all was lost before the first checkpoint */
+    for (int r = 0; r < f->count; r++) {
+        int node = sim->node_of[f->member[r].worker];
+        const struct node *n = node >= 0 ? &sim->node[node] : NULL;
+        if (!n || !n->alive || !n->trainer.opened || !n->memory.whole || n->memory.step <= f->resume.step)
+            continue;
+        sim_fail(sim, "R7: worker %d holds step %" PRId64 ", the ring resumes from %" PRId64, n->worker,
+                 n->memory.step, f->resume.step);
+    }
+    for (int r = 0; r < f->count; r++)
+        sim->loaded_since =
+            sim->loaded_since || f->member[r].role == ROLE_LOAD || f->member[r].role == ROLE_INIT;
+}
+
+/* R2, R6, R11: one step, one history, and in exact mode the one that an undisturbed run has. */
+void check_reduction(struct sim *sim, const struct ring *ring)
+{
+    const struct content *first = &sim->node[ring->node[0]].memory;
+    for (int r = 0; r < ring->count; r++) {
+        const struct node *n = &sim->node[ring->node[r]];
+        if (n->trainer.ring < 0 ||
+            generation_compare(sim->ring[n->trainer.ring].generation, ring->generation))
+            sim_fail(sim, "R2: worker %d reduces outside of its ring", n->worker);
+        if (!n->memory.whole || n->memory.step != first->step || n->memory.hash != first->hash)
+            sim_fail(sim, "R11: workers %d and %d train on different states", ring->worker[0], n->worker);
+    }
+    if (sim->scenario.exact && first->hash != exact_hash(first->step))
+        sim_fail(sim, "R6: step %" PRId64 " was reached with samples missing or trained twice", first->step);
+}
+
+static bool slice_is_there(const struct sim *sim, const struct msg_publish *p, int part, int parts)
+{
+    for (int i = 0; i < SLICES_MAX; i++) {
+        const struct slice *s = &sim->slice[i];
+        if (s->used && s->step == p->step && s->final == p->final && s->part == part && s->parts == parts &&
+            s->hash == sim_lineage_hash(p->lineage))
+            return true;
+    }
+    return false;
+}
+
+/* R4: what is published is whole and of one state. */
+void check_publish(struct sim *sim, const struct msg_publish *p)
+{
+    bool in[RM_WORKERS_MAX] = {0};
+    int parts = p->count ? (int)p->piece[0].bytes : 0;
+    for (int i = 0; i < p->count; i++) {
+        int part = (int)p->piece[i].offset;
+        if (p->piece[i].bytes != parts || in[part] || !slice_is_there(sim, p, part, parts))
+            sim_fail(sim, "R4: the checkpoint of step %" PRId64 " has a part that does not belong", p->step);
+        in[part] = true;
+    }
+    if (parts == 0 || p->count != parts)
+        sim_fail(sim, "R4: the checkpoint of step %" PRId64 " has %d of %d parts", p->step, p->count, parts);
+}
+
+/* R3: a word of a lower term never gets past the agent. */
+void check_link_term(struct sim *sim, int node, const struct message *m)
+{
+    bool of_lower = m->term == TERM - 1 || (m->type == MSG_FORM && m->generation.term == TERM - 1);
+    if (of_lower)
+        sim_fail(sim, "R3: worker %d obeys a lower term", sim->node[node].worker);
+}
+
+static void check_step(struct sim *sim, const struct rdzv_tell *t)
+{
+    if (t->step != sim->told + 1)
+        sim_fail(sim, "step %" PRId64 " is told after step %" PRId64, t->step, sim->told);
+    if (isnan(t->loss))
+        sim_fail(sim, "step %" PRId64 " is told without its loss", t->step);
+    sim->told = t->step;
+}
+
+static void check_evaluated(struct sim *sim, const struct rdzv_tell *t)
+{
+    if (t->step > STEPS_MAX || sim->evaluated[t->step])
+        sim_fail(sim, "the evaluation of step %" PRId64 " is told twice", t->step);
+    else
+        sim->evaluated[t->step] = true;
+}
+
+static void check_recovered(struct sim *sim, const struct rdzv_tell *t)
+{
+    int64_t redone = t->recovery.steps_redone;
+    sim_trace(sim, "recovered: %s in %.1f ms, redone %" PRId64, rdzv_cause_name(t->recovery.cause),
+              rm_ms(t->recovery.total), redone);
+    if (redone > 0 && sim->scenario.calm)
+        sim_fail(sim, "R7: an announced change redid %" PRId64 " steps", redone);
+    sim->loaded_since = false;
+}
+
+static void check_complete(struct sim *sim, const struct rdzv_tell *t)
+{
+    const struct scenario *s = &sim->scenario;
+    bool final = false;
+    sim->completes++;
+    if (sim->told != s->steps)
+        sim_fail(sim, "complete at step %" PRId64 " of %" PRId64, sim->told, s->steps);
+    for (int64_t e = s->evaluation_every; s->evaluation_every && e <= s->steps; e += s->evaluation_every) {
+        if (!sim->evaluated[e])
+            sim_fail(sim, "the evaluation of step %" PRId64 " was never told", e);
+    }
+    for (int i = 0; i < sim->published_count; i++)
+        final = final || (sim->published[i].final && sim->published[i].hash == sim_lineage_hash(t->digest));
+    if (!final)
+        sim_fail(sim, "complete without the final checkpoint");
+    if (s->exact && sim_lineage_hash(t->digest) != exact_hash(s->steps))
+        sim_fail(sim, "R6: the final weights are not those of an undisturbed run");
+}
+
+void check_tell(struct sim *sim, const struct rdzv_tell *t)
+{
+    if (t->kind != TELL_STEP) {
+        struct str text = str_init(4096);
+        rdzv_tell_print(t, 0, "file:///sim", &text);
+        sim_trace(sim, "tells %s", str_text(&text));
+        str_clear(&text);
+    }
+    if (t->kind == TELL_STEP)
+        check_step(sim, t);
+    else if (t->kind == TELL_EVALUATED)
+        check_evaluated(sim, t);
+    else if (t->kind == TELL_RECOVERED)
+        check_recovered(sim, t);
+    else if (t->kind == TELL_COMPLETE)
+        check_complete(sim, t);
+}
+
+/* R8: it comes to an end, and to the right one. */
+void check_end(struct sim *sim)
+{
+    const struct scenario *s = &sim->scenario;
+    if (!sim->ended) {
+        sim_fail(sim, "R8: no end after %.1f s and %" PRId64 " events; the coordinator is %s: %s",
+                 (double)sim->now / RM_S, sim->events, rdzv_state_name(rdzv_state(sim->rdzv)),
+                 rdzv_why(sim->rdzv));
+        return;
+    }
+    bool fine = sim->exit_code == 0 || (sim->exit_code == 130 && s->interrupts) ||
+                (sim->exit_code == 6 && s->below_min) || (sim->exit_code == 4 && s->storage_fails);
+    if (!fine)
+        sim_fail(sim, "R8: ended with %d: %s", sim->exit_code, sim->end_why);
+    if ((sim->exit_code == 0) != (sim->completes == 1))
+        sim_fail(sim, "exit code %d and %" PRId64 " times complete", sim->exit_code, sim->completes);
+    for (int i = 0; i < sim->nodes; i++) {
+        if (sim->node[i].alive)
+            sim_fail(sim, "worker %d outlives the run", sim->node[i].worker);
+    }
+}

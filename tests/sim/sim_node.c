@@ -1,0 +1,266 @@
+/* Agents and trainers as processes: the shells around the shipped cores. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+static rm_time link_delay(struct sim *sim)
+{
+    return sim_time(sim, 2 * RM_US, 60 * RM_US);
+}
+
+/* ---- trainer ---- */
+
+static void up_message(struct sim *sim, int node, struct message *m)
+{
+    struct node *n = &sim->node[node];
+    message_init(m, MSG_UP);
+    m->up.pid = 1000 * (node + 1) + n->trainer.epoch;
+    m->up.state = content_state(&n->memory);
+    m->up.parameters = 1;
+    snprintf(m->up.address, sizeof m->up.address, "%d:%d", node, n->trainer.epoch);
+    text_copy(m->up.fingerprint, sizeof m->up.fingerprint, "simulated");
+    text_copy(m->up.data_sha256, sizeof m->up.data_sha256, "d474");
+}
+
+static double loss_of(const struct content *c)
+{
+    return (double)(c->hash % 100000) / 1e5;
+}
+
+void trainer_opened(struct sim *sim, int node)
+{
+    struct node *n = &sim->node[node];
+    struct message m;
+    up_message(sim, node, &m);
+    n->trainer.opened = true;
+    struct elastic_event e = {.kind = ELASTIC_OPENED, .message = &m, .update_step = n->memory.update_step};
+    e.loss_known = n->memory.whole && n->memory.step > 0 && n->memory.update_step == n->memory.step;
+    e.loss = loss_of(&n->memory);
+    trainer_event(sim, node, &e);
+}
+
+/* The first thing a trainer hears; opening and repairing its memory takes a while. */
+void trainer_setup(struct sim *sim, int node, const struct message *m)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    struct elastic_settings settings = {.worker = sim->node[node].worker,
+                                        .steps = sim->scenario.steps,
+                                        .evaluation_every = sim->scenario.evaluation_every,
+                                        .checkpoint_every = sim->scenario.checkpoint_every,
+                                        .snapshot_busy = m->setup.snapshot_busy};
+    elastic_free(t->elastic);
+    t->elastic = elastic_open(&settings);
+    rm_time at = sim->now + sim_time(sim, RM_MS, 50 * RM_MS);
+    t->down_last = at;
+    sim_at(sim, at, EV_OPENED, node, t->epoch, 0);
+}
+
+void link_to_trainer(struct sim *sim, int node, const struct message *m)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    if (!t->alive)
+        return;
+    rm_time at = sim->now + link_delay(sim);
+    at = at < t->down_last ? t->down_last : at;
+    t->down_last = at;
+    sim_at(sim, at, EV_LINK_TO_TRAINER, node, t->epoch, 0)->message = sim_message(m);
+}
+
+static void link_to_agent(struct sim *sim, int node, const struct message *m)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    rm_time at = sim->now + link_delay(sim);
+    at = at < t->up_last ? t->up_last : at;
+    t->up_last = at;
+    sim_at(sim, at, EV_LINK_TO_AGENT, node, t->epoch, 0)->message = sim_message(m);
+}
+
+void trainer_event(struct sim *sim, int node, const struct elastic_event *event)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    if (!t->alive || !t->opened)
+        return;
+    elastic_step(t->elastic, event, sim->eout);
+    if (sim->eout->count >= ELASTIC_ACTIONS_MAX - 1)
+        sim_fail(sim, "an elastic core's action list is full");
+    for (int i = 0; i < sim->eout->count && t->alive; i++) {
+        const struct elastic_action *a = &sim->eout->action[i];
+        switch (a->kind) {
+        case ELASTIC_RUN:
+            compute_start(sim, node, a);
+            break;
+        case ELASTIC_ABORT:
+            compute_abort(sim, node);
+            break;
+        case ELASTIC_RAISE_STOP:
+            t->stop_flag = true;
+            break;
+        case ELASTIC_SEND:
+            link_to_agent(sim, node, &a->message);
+            break;
+        case ELASTIC_EXIT:
+            trainer_die(sim, node, a->exit_code);
+            break;
+        }
+    }
+}
+
+/* What was written to the link before the end is still read; the exit is noticed after it. */
+void trainer_die(struct sim *sim, int node, int code)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    if (!t->alive)
+        return;
+    sim_trace(sim, "worker %d's trainer ends with %d", sim->node[node].worker, code);
+    ring_left(sim, node);
+    t->alive = false;
+    t->command = CMD_NONE;
+    t->command_seq++;
+    rm_time at = sim->now + sim_time(sim, 10 * RM_US, RM_MS);
+    at = at < t->up_last ? t->up_last : at;
+    sim_at(sim, at, EV_TRAINER_GONE, node, t->epoch, code);
+}
+
+static void trainer_spawn(struct sim *sim, int node)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    if (t->alive)
+        sim_fail(sim, "worker %d starts a second trainer beside a living one", sim->node[node].worker);
+    t->epoch++;
+    t->alive = true;
+    t->opened = false;
+    t->command = CMD_NONE;
+    t->ring = -1;
+    t->aborted = t->stop_flag = t->arrived = t->completing = t->finishing = false;
+    t->down_last = t->up_last = sim->now;
+}
+
+/* ---- agent ---- */
+
+static void agent_connect(struct sim *sim, int node)
+{
+    if (sim->ended || sim->conns == CONNS_MAX) {
+        sim_at(sim, sim->now + RM_MS, EV_CONNECT_FAILED, node, 0, 0);
+        return;
+    }
+    int id = sim->conns++;
+    sim->conn[id] = (struct conn){
+        .node = node, .coord_open = true, .agent_open = true, .cut_coord = RM_NEVER, .cut_agent = RM_NEVER};
+    sim_at(sim, sim->now + sim_time(sim, 100 * RM_US, 3 * RM_MS), EV_CONNECTED, node, id, 0);
+}
+
+static void agent_send(struct sim *sim, int node, const struct message *m)
+{
+    int id = sim->node[node].conn;
+    if (id < 0)
+        return;
+    struct conn *c = &sim->conn[id];
+    rm_time at = sim->now + sim_time(sim, sim->scenario.delay / 10 + 1, sim->scenario.delay);
+    if (sim_chance(sim, 2))
+        at += 20 * sim->scenario.delay;
+    at = at < c->to_coord_last ? c->to_coord_last : at;
+    c->to_coord_last = at;
+    if (at <= c->cut_coord)
+        sim_at(sim, at, EV_TO_COORD, id, 0, 0)->message = sim_message(m);
+}
+
+static void agent_arm(struct sim *sim, int node)
+{
+    struct node *n = &sim->node[node];
+    rm_time at = agent_deadline(n->agent);
+    if (at == RM_NEVER || !n->alive)
+        return;
+    at = at <= sim->now ? sim->now + RM_US : at;
+    if (at == n->tick_at)
+        return;
+    n->tick_at = at;
+    sim_at(sim, at, EV_AGENT_TICK, node, 0, 0);
+}
+
+static void agent_do(struct sim *sim, int node, const struct agent_action *a)
+{
+    switch (a->kind) {
+    case AGENT_CONNECT:
+        agent_connect(sim, node);
+        break;
+    case AGENT_SEND_CONTROL:
+        agent_send(sim, node, &a->message);
+        break;
+    case AGENT_SEND_LINK:
+        check_link_term(sim, node, &a->message);
+        link_to_trainer(sim, node, &a->message);
+        break;
+    case AGENT_SPAWN:
+        trainer_spawn(sim, node);
+        break;
+    case AGENT_KILL:
+        trainer_die(sim, node, -1);
+        break;
+    case AGENT_EXIT:
+        sim_trace(sim, "worker %d's agent exits %d: %s", sim->node[node].worker, a->exit_code, a->text);
+        node_die(sim, node, a->exit_code);
+        break;
+    default:
+        store_action(sim, node, a);
+    }
+}
+
+void node_event(struct sim *sim, int node, struct agent_event *event)
+{
+    struct node *n = &sim->node[node];
+    if (!n->alive)
+        return;
+    agent_step(n->agent, event, sim->now, sim->aout);
+    if (sim->aout->count >= AGENT_ACTIONS_MAX - 1)
+        sim_fail(sim, "an agent's action list is full");
+    for (int i = 0; i < sim->aout->count && n->alive; i++)
+        agent_do(sim, node, &sim->aout->action[i]);
+    if (n->alive)
+        agent_arm(sim, node);
+}
+
+int node_spawn(struct sim *sim, int worker, int attempt)
+{
+    if (sim->nodes == NODES_MAX) {
+        sim_fail(sim, "too many processes were started");
+        return -1;
+    }
+    int node = sim->nodes++;
+    struct node *n = &sim->node[node];
+    *n = (struct node){.alive = true, .worker = worker, .attempt = attempt, .conn = -1, .tick_at = -1};
+    n->memory.update_step = -1;
+    n->trainer.ring = -1;
+    struct agent_settings settings = {.worker = worker,
+                                      .attempt = attempt,
+                                      .incarnation = (uint64_t)node + 1,
+                                      .agent_pid = 1000 * (node + 1),
+                                      .heartbeat = 200 * RM_MS,
+                                      .lost_after = RM_S};
+    text_copy(settings.job, sizeof settings.job, "sim");
+    n->agent = agent_open(&settings);
+    sim->node_of[worker] = node;
+    sim_trace(sim, "worker %d attempt %d starts", worker, attempt);
+    struct agent_event e = {.kind = AGENT_START};
+    node_event(sim, node, &e);
+    return node;
+}
+
+void node_die(struct sim *sim, int node, int exit_code)
+{
+    struct node *n = &sim->node[node];
+    if (!n->alive)
+        return;
+    sim_trace(sim, "worker %d's agent ends with %d", n->worker, exit_code);
+    n->alive = false;
+    n->exit_code = exit_code;
+    if (n->trainer.alive) {
+        ring_left(sim, node);
+        n->trainer.alive = false;
+        n->trainer.command_seq++;
+    }
+    if (n->conn >= 0)
+        conn_cut(sim, n->conn);
+    run_node_ended(sim, node);
+}

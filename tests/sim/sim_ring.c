@@ -1,0 +1,389 @@
+/* What the compute threads do: rings whose ranks commit at different moments, transfers, and local work. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+uint64_t content_after(const struct sim *sim, uint64_t hash, int64_t step, const struct ring *ring)
+{
+    /* exact: the same bits whoever computes them; fast: they depend on the ring */
+    uint64_t how = sim->scenario.exact ? 0 : (uint64_t)ring->generation.n * 100 + (uint64_t)ring->count;
+    return sim_hash(hash, (uint64_t)step + 1, how);
+}
+
+static struct elastic_result *result_new(const struct trainer *t, enum elastic_outcome outcome)
+{
+    struct elastic_result *r = calloc(1, sizeof *r);
+    if (!r)
+        abort();
+    r->command = t->command;
+    r->outcome = outcome;
+    r->peer = -1;
+    r->took = RM_MS;
+    r->tokens = 1024;
+    return r;
+}
+
+static void finish(struct sim *sim, int node, enum elastic_outcome outcome, int peer, rm_time delay)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    struct elastic_result *r = result_new(t, outcome);
+    r->peer = peer;
+    text_copy(r->text, sizeof r->text, outcome == OUTCOME_PEER ? "a peer broke the connection" : "");
+    t->finishing = true;
+    t->command_seq++;
+    sim_at(sim, sim->now + delay, EV_DONE, node, t->epoch, t->command_seq)->result = r;
+}
+
+/* ---- rings ---- */
+
+static int ring_of(struct sim *sim, const struct message *form)
+{
+    for (int i = 0; i < sim->rings; i++) {
+        if (!generation_compare(sim->ring[i].generation, form->generation))
+            return i;
+    }
+    if (sim->rings == RINGS_MAX) {
+        sim_fail(sim, "more rings were formed than there is room for");
+        return 0;
+    }
+    struct ring *ring = &sim->ring[sim->rings];
+    *ring = (struct ring){.generation = form->generation, .count = form->form.count};
+    for (int i = 0; i < ring->count; i++) {
+        const struct msg_member *m = &form->form.member[i];
+        ring->worker[i] = m->worker;
+        if (sscanf(m->address, "%d:%d", &ring->node[i], &ring->epoch[i]) != 2)
+            sim_fail(sim, "a member without an address: '%s'", m->address);
+    }
+    return sim->rings++;
+}
+
+static bool member_lives(const struct sim *sim, const struct ring *ring, int rank)
+{
+    const struct trainer *t = &sim->node[ring->node[rank]].trainer;
+    return t->alive && t->epoch == ring->epoch[rank];
+}
+
+static bool at_work(enum elastic_command c)
+{
+    return c == CMD_STEP || c == CMD_EVALUATE;
+}
+
+static void break_for(struct sim *sim, int index, int rank, int peer)
+{
+    int node = sim->ring[index].node[rank];
+    struct trainer *t = &sim->node[node].trainer;
+    rm_time soon = sim_time(sim, 10 * RM_US, RM_MS);
+    if (!member_lives(sim, &sim->ring[index], rank) || t->ring != index)
+        return;
+    bool waiting = t->command == CMD_CONNECT ? !t->finishing : at_work(t->command) && t->arrived;
+    if (waiting && (!t->completing || sim_chance(sim, 50)))
+        finish(sim, node, OUTCOME_PEER, peer, soon);
+    else
+        sim_at(sim, sim->now + soon, EV_PEER_GONE, node, t->epoch, index * 100 + peer + 1);
+}
+
+/* All others notice in their own time; whose reduction is about to complete may be lucky. */
+static void ring_break(struct sim *sim, int index, int by_rank)
+{
+    struct ring *ring = &sim->ring[index];
+    if (ring->broken)
+        return;
+    ring->broken = true;
+    for (int r = 0; r < ring->count; r++) {
+        int distance = (r - by_rank + ring->count) % ring->count;
+        bool neighbour = distance == 1 || distance == ring->count - 1;
+        if (r != by_rank)
+            break_for(sim, index, r, neighbour ? ring->worker[by_rank] : -1);
+    }
+}
+
+/* A trainer that dies between the reduction and its commit leaves a valid update in its memory: whoever opens
+ * the memory next applies it. */
+static void repair_later(struct sim *sim, int node)
+{
+    struct node *n = &sim->node[node];
+    struct trainer *t = &n->trainer;
+    if (t->command != CMD_STEP || !t->completing || !sim_chance(sim, 50))
+        return;
+    n->memory.parent = n->memory.hash;
+    n->memory.hash = content_after(sim, n->memory.hash, n->memory.step, &sim->ring[t->ring]);
+    n->memory.step++;
+    n->memory.update_step = n->memory.step;
+}
+
+void ring_left(struct sim *sim, int node)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    repair_later(sim, node);
+    for (int i = sim->rings - 1; i >= 0 && i > sim->rings - 8; i--) {
+        for (int r = 0; r < sim->ring[i].count; r++) {
+            if (sim->ring[i].node[r] == node && sim->ring[i].epoch[r] == t->epoch)
+                ring_break(sim, i, r);
+        }
+    }
+    t->ring = -1;
+}
+
+static void start_connect(struct sim *sim, int node)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    if (t->ring >= 0)
+        ring_break(sim, t->ring, t->rank);
+    int index = ring_of(sim, t->form);
+    struct ring *ring = &sim->ring[index];
+    int missing = 0, dead = -1;
+    t->ring = index;
+    t->stop_flag = false;
+    for (int r = 0; r < ring->count; r++) {
+        if (ring->node[r] == node) {
+            t->rank = r;
+            ring->connected[r] = true;
+        }
+        missing += !ring->connected[r];
+        if (!member_lives(sim, ring, r))
+            dead = ring->worker[r];
+    }
+    if (dead >= 0 || ring->broken) {
+        finish(sim, node, OUTCOME_PEER, dead, sim_time(sim, 50 * RM_US, RM_MS));
+        return;
+    }
+    for (int r = 0; missing == 0 && r < ring->count; r++)
+        finish(sim, ring->node[r], OUTCOME_OK, -1, sim_time(sim, 50 * RM_US, RM_MS));
+}
+
+/* ---- reductions ---- */
+
+static void complete(struct sim *sim, struct ring *ring)
+{
+    bool stop = false;
+    check_reduction(sim, ring);
+    ring->ops++;
+    for (int r = 0; r < ring->count; r++)
+        stop = stop || sim->node[ring->node[r]].trainer.stop_flag;
+    int blind = sim->plant == PLANT_STOP_UNSEEN && stop ? (int)sim_below(sim, (uint64_t)ring->count) : -1;
+    sim->planted += blind >= 0;
+    for (int r = 0; r < ring->count; r++) {
+        struct node *n = &sim->node[ring->node[r]];
+        struct trainer *t = &n->trainer;
+        t->completing = true;
+        struct elastic_result *res = result_new(t, OUTCOME_OK);
+        res->stop = stop && r != blind;
+        uint64_t hash = content_after(sim, n->memory.hash, n->memory.step, ring);
+        res->loss = (double)((t->command == CMD_STEP ? hash : n->memory.hash) % 100000) / 1e5;
+        t->command_seq++;
+        rm_time took = sim_time(sim, 10 * RM_US, sim->scenario.step_time / 4 + 20 * RM_US);
+        sim_at(sim, sim->now + took, EV_DONE, ring->node[r], t->epoch, t->command_seq)->result = res;
+    }
+}
+
+void compute_arrive(struct sim *sim, int node)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    if (t->ring < 0) {
+        sim_fail(sim, "worker %d steps without a ring", sim->node[node].worker);
+        return;
+    }
+    struct ring *ring = &sim->ring[t->ring];
+    t->arrived = true;
+    if (ring->broken) {
+        finish(sim, node, OUTCOME_PEER, -1, sim_time(sim, 10 * RM_US, RM_MS));
+        return;
+    }
+    for (int r = 0; r < ring->count; r++) {
+        const struct trainer *other = &sim->node[ring->node[r]].trainer;
+        bool here = member_lives(sim, ring, r) && other->arrived && other->ring == t->ring;
+        if (!here)
+            return;
+        if (other->command != t->command)
+            sim_fail(sim, "ranks of one ring do different things: %d and %d", other->command, t->command);
+    }
+    complete(sim, ring);
+}
+
+/* ---- commands ---- */
+
+void compute_start(struct sim *sim, int node, const struct elastic_action *a)
+{
+    struct node *n = &sim->node[node];
+    struct trainer *t = &n->trainer;
+    if (t->command != CMD_NONE)
+        sim_fail(sim, "worker %d is given command %d while %d runs", n->worker, a->command, t->command);
+    t->command = a->command;
+    t->form = a->form;
+    t->loaded = a->loaded;
+    t->part = a->part;
+    t->parts = a->parts;
+    t->final = a->final;
+    t->command_seq++;
+    t->aborted = t->arrived = t->completing = t->finishing = false;
+    if (a->command == CMD_CONNECT) {
+        start_connect(sim, node);
+    } else if (at_work(a->command)) {
+        if (!n->memory.whole)
+            sim_fail(sim, "worker %d steps without a whole state", n->worker);
+        rm_time took = sim_time(sim, sim->scenario.step_time / 2, sim->scenario.step_time);
+        sim_at(sim, sim->now + took, EV_COMPUTED, node, t->epoch, t->command_seq);
+    } else {
+        if (a->command == CMD_RECEIVE)
+            n->memory = (struct content){.update_step = -1};
+        finish(sim, node, OUTCOME_OK, -1, sim_time(sim, 100 * RM_US, 20 * RM_MS));
+    }
+}
+
+void compute_abort(struct sim *sim, int node)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    bool committing = t->completing || (t->command == CMD_CONNECT && t->finishing);
+    if (t->command == CMD_NONE || (committing && sim_chance(sim, 50)))
+        return;
+    int index = t->ring;
+    if (at_work(t->command) || t->command == CMD_CONNECT) {
+        t->completing = false;
+        if (index >= 0)
+            ring_break(sim, index, t->rank);
+    }
+    finish(sim, node, OUTCOME_ABORTED, -1, sim_time(sim, 10 * RM_US, RM_MS));
+}
+
+/* ---- effects ---- */
+
+static int source_gone(const struct sim *sim, const struct msg_form *f, bool update)
+{
+    for (int i = 0; i < (update ? 1 : f->sources_count); i++) {
+        int node, epoch;
+        if (sscanf(f->source[i].address, "%d:%d", &node, &epoch) != 2)
+            return f->source[i].worker;
+        const struct node *n = &sim->node[node];
+        struct msg_state held = content_state(&n->memory);
+        bool fine = n->alive && n->trainer.alive && n->trainer.epoch == epoch &&
+                    msg_state_equal(&held, &f->resume) &&
+                    (!update || n->memory.update_step == f->resume.step);
+        if (!fine)
+            return f->source[i].worker;
+    }
+    return -1;
+}
+
+static const struct content *source_content(const struct sim *sim, const struct msg_form *f)
+{
+    int node = 0;
+    sscanf(f->source[0].address, "%d:", &node);
+    return &sim->node[node].memory;
+}
+
+static void done_receive(struct sim *sim, struct node *n, struct elastic_result *r)
+{
+    const struct msg_form *f = &n->trainer.form->form;
+    if (r->outcome == OUTCOME_OK && (r->peer = source_gone(sim, f, false)) >= 0)
+        r->outcome = OUTCOME_PEER;
+    if (r->outcome == OUTCOME_OK) {
+        n->memory = (struct content){true, f->resume.step, sim_lineage_hash(f->resume.lineage), 0, -1};
+    } else if (sim->plant == PLANT_TORN_RECEIVE) {
+        n->memory = (struct content){true, f->resume.step, sim_lineage_hash(f->resume.lineage) ^ 1, 0, -1};
+        sim->planted++;
+    }
+}
+
+static void done_catch_up(struct sim *sim, struct node *n, struct elastic_result *r)
+{
+    const struct msg_form *f = &n->trainer.form->form;
+    if (r->outcome == OUTCOME_OK && (r->peer = source_gone(sim, f, true)) >= 0)
+        r->outcome = OUTCOME_PEER;
+    if (r->outcome != OUTCOME_OK)
+        return;
+    const struct content *source = source_content(sim, f);
+    if (n->memory.hash != source->parent) {
+        r->outcome = OUTCOME_LINEAGE;
+        return;
+    }
+    if (sim->plant == PLANT_SKIP_CATCH_UP) {
+        n->memory.step = source->step;
+        sim->planted++;
+    } else {
+        n->memory = *source;
+    }
+}
+
+static void done_load(struct sim *sim, struct node *n, struct elastic_result *r)
+{
+    if (r->outcome != OUTCOME_OK)
+        return;
+    struct msg_state there = content_state(&n->snapshot);
+    if (!msg_state_equal(&there, &n->trainer.loaded->state))
+        sim_fail(sim, "worker %d loads what is not in the snapshot memory", n->worker);
+    n->memory = n->snapshot;
+    n->memory.update_step = -1;
+}
+
+static void done_snapshot(struct sim *sim, struct node *n, struct elastic_result *r)
+{
+    if (n->store_users)
+        sim_fail(sim, "worker %d overwrites the snapshot memory while its agent uses it", n->worker);
+    n->snapshot = n->memory;
+    r->snapshot.state = content_state(&n->memory);
+    r->snapshot.exact = true;
+    r->snapshot.first = n->trainer.part;
+    r->snapshot.count = 1;
+}
+
+static void done_step(struct sim *sim, struct node *n, struct elastic_result *r)
+{
+    if (r->outcome != OUTCOME_OK) {
+        if (sim->scenario.calm)
+            sim_fail(sim, "a pass was thrown away although nobody was lost");
+        return;
+    }
+    n->memory.parent = n->memory.hash;
+    n->memory.hash = content_after(sim, n->memory.hash, n->memory.step, &sim->ring[n->trainer.ring]);
+    n->memory.step++;
+    n->memory.update_step = n->memory.step;
+}
+
+static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
+{
+    switch (r->command) {
+    case CMD_INIT:
+        n->memory = (struct content){true, 0, sim_hash(7, 7, 7), 0, -1};
+        break;
+    case CMD_LOAD:
+        done_load(sim, n, r);
+        break;
+    case CMD_RECEIVE:
+        done_receive(sim, n, r);
+        break;
+    case CMD_CATCH_UP:
+        done_catch_up(sim, n, r);
+        break;
+    case CMD_STEP:
+        done_step(sim, n, r);
+        break;
+    case CMD_SNAPSHOT:
+        done_snapshot(sim, n, r);
+        break;
+    case CMD_DIGEST:
+        sim_lineage(n->memory.hash, r->digest);
+        r->snapshot.exact = true;
+        break;
+    default:
+        break;
+    }
+}
+
+void compute_done(struct sim *sim, int node, struct elastic_result *result)
+{
+    struct node *n = &sim->node[node];
+    struct trainer *t = &n->trainer;
+    apply(sim, n, result);
+    result->state = content_state(&n->memory);
+    if (sim->plant == PLANT_TORN_RECEIVE && result->command == CMD_RECEIVE && n->memory.whole)
+        result->state = t->form->form.resume;
+    if (sim->plant == PLANT_SKIP_CATCH_UP && result->command == CMD_CATCH_UP && result->outcome == OUTCOME_OK)
+        result->state = t->form->form.resume;
+    result->update_step = n->memory.update_step;
+    t->command = CMD_NONE;
+    t->arrived = t->completing = t->finishing = false;
+    struct elastic_event e = {.kind = ELASTIC_DONE, .result = result};
+    trainer_event(sim, node, &e);
+}

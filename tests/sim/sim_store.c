@@ -1,0 +1,145 @@
+/* A checkpoint folder that all workers share: slices, published manifests, damage. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+static struct agent_event *stored(struct sim *sim, int node, enum agent_event_kind kind, enum msg_type type)
+{
+    struct agent_event *e = calloc(1, sizeof *e);
+    struct message *m = malloc(sizeof *m);
+    if (!e || !m)
+        abort();
+    message_init(m, type);
+    e->kind = kind;
+    e->ok = true;
+    e->message = m;
+    struct ev *ev = sim_at(sim, sim->now + sim_time(sim, RM_MS, 30 * RM_MS), EV_STORED, node, 0, 0);
+    ev->stored = e;
+    ev->message = m;
+    return e;
+}
+
+static void fail(struct agent_event *e, int64_t step, const char *text)
+{
+    e->ok = false;
+    e->step = step;
+    text_copy(e->text, sizeof e->text, text);
+}
+
+static void add_slice(struct sim *sim, const struct msg_snapshot *s)
+{
+    for (int i = 0; i < SLICES_MAX; i++) {
+        struct slice *slice = &sim->slice[i];
+        if (slice->used)
+            continue;
+        *slice = (struct slice){true,    s->state.step, s->final,
+                                s->part, s->parts,      sim_lineage_hash(s->state.lineage)};
+        return;
+    }
+    sim_fail(sim, "more slices than there is room for");
+}
+
+static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
+{
+    struct agent_event *e = stored(sim, node, AGENT_WRITTEN, MSG_CHECKPOINTED);
+    struct msg_checkpointed *c = &((struct message *)(uintptr_t)e->message)->checkpointed;
+    struct node *n = &sim->node[node];
+    if (n->store_users++)
+        sim_fail(sim, "worker %d's snapshot memory has two users", n->worker);
+    if (sim->scenario.storage_fails && sim_chance(sim, 10)) {
+        fail(e, s->state.step, "no space left on device");
+        return;
+    }
+    add_slice(sim, s);
+    c->step = s->state.step;
+    c->final = s->final;
+    c->exact = s->exact;
+    memcpy(c->lineage, s->state.lineage, RM_HASH_BYTES);
+    c->part = s->part;
+    c->parts = s->parts;
+    c->count = 1;
+    snprintf(c->piece[0].file, sizeof c->piece[0].file, "p-%d-of-%d", s->part, s->parts);
+    c->piece[0].offset = s->part;
+    c->piece[0].bytes = s->parts;
+    memcpy(c->piece[0].sha256, s->state.lineage, RM_HASH_BYTES);
+}
+
+static void store_publish(struct sim *sim, int node, const struct msg_publish *p)
+{
+    struct agent_event *e = stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED);
+    struct msg_published *m = &((struct message *)(uintptr_t)e->message)->published;
+    m->step = p->step;
+    m->final = p->final;
+    m->bytes = 1;
+    check_publish(sim, p);
+    if (sim->published_count == SLICES_MAX) {
+        sim_fail(sim, "more checkpoints than there is room for");
+        return;
+    }
+    bool damaged = sim->scenario.damage && sim_chance(sim, 30);
+    sim->published[sim->published_count++] =
+        (struct published){p->step, p->final, damaged, false, sim_lineage_hash(p->lineage)};
+}
+
+static void store_list(struct sim *sim, int node)
+{
+    struct agent_event *e = stored(sim, node, AGENT_LISTED, MSG_CHECKPOINTS);
+    struct msg_checkpoints *list = &((struct message *)(uintptr_t)e->message)->checkpoints;
+    for (int64_t step = sim->scenario.steps; step >= 0; step--) {
+        for (int i = 0; i < sim->published_count && list->count < RM_CHECKPOINTS_LISTED; i++) {
+            const struct published *p = &sim->published[i];
+            if (p->step != step || p->refused)
+                continue;
+            struct msg_checkpoint *c = &list->checkpoint[list->count++];
+            c->step = step;
+            c->final = p->final;
+            sim_lineage(p->hash, c->lineage);
+        }
+    }
+}
+
+static void store_load(struct sim *sim, int node, const struct message *form)
+{
+    struct agent_event *e = stored(sim, node, AGENT_LOADED, MSG_LOADED);
+    struct msg_loaded *m = &((struct message *)(uintptr_t)e->message)->loaded;
+    struct node *n = &sim->node[node];
+    const struct msg_state *want = &form->form.resume;
+    struct published *found = NULL;
+    if (n->store_users++)
+        sim_fail(sim, "worker %d's snapshot memory has two users", n->worker);
+    for (int i = 0; i < sim->published_count; i++) {
+        struct published *p = &sim->published[i];
+        if (p->step == want->step && p->hash == sim_lineage_hash(want->lineage))
+            found = p;
+    }
+    if (!found || found->damaged || found->refused) {
+        if (found)
+            found->refused = true;
+        fail(e, want->step, "a hash does not match");
+        return;
+    }
+    n->snapshot = (struct content){true, found->step, found->hash, 0, -1};
+    m->state = *want;
+}
+
+void store_action(struct sim *sim, int node, const struct agent_action *a)
+{
+    switch (a->kind) {
+    case AGENT_WRITE:
+        store_write(sim, node, &a->message.snapshot);
+        break;
+    case AGENT_PUBLISH:
+        store_publish(sim, node, &a->message.publish);
+        break;
+    case AGENT_LIST:
+        store_list(sim, node);
+        break;
+    case AGENT_LOAD:
+        store_load(sim, node, &a->message);
+        break;
+    default:
+        sim_fail(sim, "an action that the simulator does not know: %d", a->kind);
+    }
+}
