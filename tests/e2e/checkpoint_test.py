@@ -30,17 +30,18 @@ def test_an_interrupt_saves_the_step_it_stopped_at(tmp_path, launch):
     assert saved["step"] == step
     folder = rig.folder_of(saved["uri"])
     assert folder.name == f"step-{step:08d}"
-    assert saved["bytes"] == sum(p.stat().st_size for p in folder.iterdir()), "bytes count the files"
+    payload = [p for p in folder.iterdir() if p.suffix == ".safetensors"]
+    assert len(payload) == 3 and saved["bytes"] >= sum(p.stat().st_size for p in payload)
     assert run.stderr.strip(), "an exit code other than 0 comes with a sentence"
 
 
 def test_keep_deletes_older_ones_and_does_not_count_the_final_one(tmp_path, finish):
-    run = finish(rig.make_job(tmp_path, workers__target=2, checkpoint__everySteps=10, checkpoint__keep=2))
+    run = finish(rig.make_job(tmp_path, workers__target=2, checkpoint__everySteps=20, checkpoint__keep=2))
     complete = rig.check_complete(run)
-    assert manifests(tmp_path) == ["final", "step-00000040", "step-00000050"]
+    assert manifests(tmp_path) == ["final", "step-00000080", "step-00000100"]
     assert rig.folder_of(complete["uri"]) == (tmp_path / "checkpoints" / "final").resolve()
     saved = [e["step"] for e in run.of("checkpointSaved")]
-    assert saved == [10, 20, 30, 40, 50, 60]
+    assert saved == [20, 40, 60, 80, 100, 120]
 
 
 def test_a_finished_job_prints_complete_again_and_trains_nothing(tmp_path, finish):
@@ -110,7 +111,7 @@ def test_a_damaged_checkpoint_is_said_and_the_one_before_is_used(tmp_path, launc
     assert resumed["step"] == older, run.tail()
     assert len(resumed["skipped"]) == 1, resumed
     assert resumed["skipped"][0]["uri"].rstrip("/").endswith(newest) and resumed["skipped"][0]["reason"]
-    assert (tmp_path / "checkpoints" / newest / "manifest.damaged.json").exists() or stopped <= 60
+    assert (tmp_path / "checkpoints" / newest / "manifest.damaged.json").exists()
     assert rig.check_complete(run, first=older + 1)["weightsSha256"] == reference()[0]
 
 

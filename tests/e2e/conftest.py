@@ -58,7 +58,7 @@ def undisturbed_run(launch, tmp_path_factory):
         if key not in REFERENCES:
             run = launch(rig.make_job(tmp_path_factory.mktemp("reference"), **fields))
             run.wait()
-            complete = rig.check_complete(run, last=fields.get("trainer__steps", 60))
+            complete = rig.check_complete(run, last=fields.get("trainer__steps", rig.STEPS))
             REFERENCES[key] = (complete["weightsSha256"], [e["loss"] for e in run.of("step")])
         return REFERENCES[key]
 

@@ -24,7 +24,7 @@ def test_text_tells_the_story_and_ends_with_a_report(tmp_path, reference):
     assert "\x1b" not in done.stdout and "\r" not in done.stdout, "no terminal, no terminal codes"
     assert reference()[0] in done.stdout
     assert str(tmp_path / "checkpoints" / "final") in done.stdout
-    for word in ("worker 1", "goodput", "60"):
+    for word in ("worker 1", "goodput", "120"):
         assert word in done.stdout.lower(), done.stdout
 
 
