@@ -293,7 +293,8 @@ int rig_send_form(struct rig *rig, const int *workers, int n)
     best_state(rig, &f->resume);
     for (int i = 0; i < n; i++) {
         const struct rig_trainer *t = &rig->t[workers[i]];
-        f->member[f->count++] = member(t, role_of(t, &f->resume));
+        rig->role[t->worker] = role_of(t, &f->resume);
+        f->member[f->count++] = member(t, rig->role[t->worker]);
     }
     for (int w = 0; w < RIG_TRAINERS && f->resume.held; w++)
         if (rig->t[w].pid && msg_state_equal(&rig->t[w].state, &f->resume))

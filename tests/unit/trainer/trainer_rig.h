@@ -8,7 +8,7 @@
 #include "common/job/spec.h"
 #include "common/wire/message.h"
 
-enum { RIG_TRAINERS = 8, RIG_STEPS = 12 };
+enum { RIG_TRAINERS = 8, RIG_STEPS = 24 };
 
 struct rig_trainer {
     int worker;
@@ -31,6 +31,7 @@ struct rig {
     int64_t step; /* highest step that anybody reported */
     double evaluated[RIG_STEPS + 1];
     int evaluations;
+    enum msg_role role[RIG_TRAINERS]; /* of each worker in the last form */
     struct rig_trainer t[RIG_TRAINERS];
     struct message message; /* the last received */
 };

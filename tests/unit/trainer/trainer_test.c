@@ -144,25 +144,75 @@ Test(trainer, a_loss_after_the_sum_changes_no_bit)
     lose_worker_2("piece-updated:30");
 }
 
-Test(trainer, one_who_missed_an_update_gets_it_from_one_who_has_it)
+/* A ring whose stop flag is raised before its start: one step, and no more. */
+static void one_step(struct rig *rig, int world)
+{
+    struct message go = {.type = MSG_GO};
+    rig_send_form(rig, all, world);
+    go.generation = rig->generation;
+    for (int w = 0; w < world; w++)
+        cr_assert(rig_expect(rig, w, MSG_READY));
+    rig_send_stop(rig, all, world, STOP_BOUNDARY);
+    for (int w = 0; w < world; w++)
+        rig_send(rig, w, &go);
+    for (int w = 0; w < world; w++)
+        cr_assert(rig_expect(rig, w, MSG_STOPPED));
+}
+
+/* Two workers do a step together; then worker 0 does `steps` alone. */
+static struct rig *leave_worker_1_behind(int steps)
 {
     struct rig *rig = rig_open();
-    int held = 0;
     spawn_all(rig, 2);
+    one_step(rig, 2);
+    for (int i = 0; i < steps; i++)
+        one_step(rig, 1);
+    cr_assert_eq(rig->t[1].state.step, 1);
+    cr_assert_eq(rig->t[0].state.step, 1 + steps);
+    return rig;
+}
+
+Test(trainer, one_who_missed_an_update_gets_it_from_one_who_has_it)
+{
+    struct rig *rig = leave_worker_1_behind(1);
+    cr_assert_eq(rig->t[0].update_step, rig->t[0].state.step);
     rig_form(rig, all, 2);
-    rig_until(rig, 0, 4);
-    rig_stop(rig, all, 2, STOP_BOUNDARY);
-    struct msg_state before = rig->t[0].state;
-    cr_assert_lt(before.step, RIG_STEPS);
-    /* Worker 0 goes on alone for some steps; worker 1 stays where it was, more than one step behind. */
-    rig_form(rig, all, 1);
-    rig_until(rig, 0, before.step + 2);
-    rig_stop(rig, all, 1, STOP_BOUNDARY);
-    held = rig_send_form(rig, all, 2);
-    cr_assert_eq(held, 1);
-    rig_go(rig, all, 2);
+    cr_assert_eq(rig->role[1], ROLE_CATCH_UP);
     expect_digest(rig, all, 2);
     rig_close(rig);
+}
+
+Test(trainer, one_who_is_further_behind_receives_everything)
+{
+    struct rig *rig = leave_worker_1_behind(2);
+    rig_form(rig, all, 2);
+    cr_assert_eq(rig->role[1], ROLE_RECEIVE);
+    expect_digest(rig, all, 2);
+    rig_close(rig);
+}
+
+Test(trainer, one_who_is_killed_while_it_catches_up_does_so_again)
+{
+    static const char *const points[] = {"receive-chunk:1", "update-received", "update-valid", "slot-valid:9",
+                                         "before-commit"};
+    for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
+        struct rig *rig = leave_worker_1_behind(1);
+        static const int first[] = {0};
+        rig_kill(rig, 1);
+        rig->t[1].restarts = 0;
+        rig_spawn(rig, 1, points[i]);
+        cr_assert_eq(rig->t[1].state.step, rig->t[0].state.step - 1);
+        rig_send_form(rig, all, 2);
+        while (rig_expect(rig, 1, MSG_READY))
+            continue;
+        cr_assert_eq(rig_wait(rig, 1), -SIGKILL, "%s", points[i]);
+        rig_spawn(rig, 1, NULL);
+        cr_assert(rig->t[1].state.held, "%s", points[i]);
+        rig_stop(rig, first, 1, STOP_NOW);
+        rig_form(rig, all, 2);
+        expect_digest(rig, all, 2);
+        rig_close(rig);
+    }
 }
 
 Test(trainer, a_trainer_killed_inside_its_update_goes_on_from_its_memory)
