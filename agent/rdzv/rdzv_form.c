@@ -60,7 +60,7 @@ static bool all_list(const struct rdzv *st, const struct msg_checkpoint *c)
 }
 
 /* The newest checkpoint that all who form can read; held is false where there is none. */
-static struct msg_state newest_checkpoint(const struct rdzv *st)
+struct msg_state rdzv_newest_checkpoint(const struct rdzv *st)
 {
     struct msg_state best = {0};
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
@@ -206,7 +206,7 @@ static void fill_form(struct rdzv *st, struct message *m)
 {
     struct msg_form *f = &m->form;
     struct msg_state held = rdzv_best_state(st);
-    f->resume = held.held ? held : newest_checkpoint(st);
+    f->resume = held.held ? held : rdzv_newest_checkpoint(st);
     st->loading = !held.held && f->resume.held;
     st->resume = f->resume;
     if (held.held)

@@ -100,13 +100,21 @@ static void send_publish(struct rdzv *st, struct rdzv_collection *c, struct rdzv
     c->publisher = rdzv_index(st, w);
 }
 
+void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        if (st->collection[i].publisher == rdzv_index(st, w))
+            st->collection[i].publisher = -1;
+    }
+}
+
 void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out)
 {
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
         if (!c->used || c->have < c->parts)
             continue;
-        if (c->publisher >= 0 && st->worker[c->publisher].presence != ABSENT)
+        if (c->publisher >= 0)
             continue;
         struct rdzv_worker *w = choose_publisher(st);
         if (w)
@@ -245,8 +253,8 @@ static void refuse_checkpoint(struct rdzv *st, struct rdzv_worker *w, const stru
         st->refused_count++;
     r->step = f->step;
     memcpy(r->lineage, st->resume.lineage, RM_HASH_BYTES);
-    if (st->saved >= f->step)
-        st->saved = f->step - 1; /* older ones count again */
+    struct msg_state next = rdzv_newest_checkpoint(st);
+    st->saved = next.held ? next.step : -1; /* older ones count again, in memory too */
     struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_REFUSED);
     t->step = f->step;
     t->worker = rdzv_index(st, w);

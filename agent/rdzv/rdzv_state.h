@@ -179,6 +179,8 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out);
 void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                         struct rdzv_out *out);
+void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w);
+struct msg_state rdzv_newest_checkpoint(const struct rdzv *st);
 void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out);
 bool rdzv_is_refused(const struct rdzv *st, const struct msg_checkpoint *c);
 

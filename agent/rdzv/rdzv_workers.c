@@ -62,6 +62,7 @@ void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time 
     w->stopped_round = -1;
     w->serving = false;
     w->listed = w->list_asked = false;
+    rdzv_forget_publisher(st, w);
     if (!silent && w->rank >= 0)
         rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), why);
     if (!silent)
@@ -140,10 +141,14 @@ void rdzv_expect(struct rdzv *st, const struct rdzv_expect *expect, rm_time now,
         struct rdzv_worker *w = &st->worker[i];
         int before = w->expected;
         w->expected = expected_attempt(expect, i);
-        if (before < 0 || w->expected == before)
+        if (w->expected == before)
             continue;
-        if (w->attempt <= before)
+        if (before >= 0 && w->attempt <= before)
             rdzv_lose(st, w, "its process ended", now, out);
+        if (w->expected > w->attempt)
+            w->released = w->leaving = false; /* that was its predecessor's */
+        if (before < 0)
+            continue;
         if (w->expected > before && w->act != CAUSE_WORKER_LOST && w->act != CAUSE_WORKER_LEFT)
             rdzv_count_failure(st, w, "its process ended and is started again", now, out);
         w->act = CAUSE_NONE;
@@ -310,8 +315,11 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
     take_over(w, h);
     if (newcomer)
         w->joined = st->arrived = now;
-    if (first)
+    if (first) {
         rdzv_send_one(st, out, w, MSG_WELCOME);
+        rdzv_forget_publisher(st, w); /* what it was told on an older connection may be lost */
+        w->list_asked = false;
+    }
     if (w->released) {
         rdzv_send_one(st, out, w, MSG_RELEASE);
         return;

@@ -53,14 +53,16 @@ static void draw_shots(struct sim *sim, struct scenario *s)
                                            SHOT_TERM, SHOT_JOIN,  SHOT_JOIN,    SHOT_CUT,
                                            SHOT_CUT,  SHOT_CRASH, SHOT_ZOMBIE};
     s->shots = (int)sim_below(sim, s->calm ? 6 : 13);
-    rm_time span = s->step_time * s->steps + 100 * RM_MS;
+    rm_time begins = sim_chance(sim, 70) ? 100 * RM_MS : 0;
+    rm_time span = s->step_time * s->steps;
     for (int i = 0; i < s->shots; i++) {
         bool burst = i > 0 && sim_chance(sim, 40);
-        s->shot[i].at = burst ? s->shot[i - 1].at + sim_time(sim, 0, 20 * RM_MS) : sim_time(sim, 0, span);
+        s->shot[i].at =
+            burst ? s->shot[i - 1].at + sim_time(sim, 0, 20 * RM_MS) : begins + sim_time(sim, 0, span);
         s->shot[i].kind = s->calm ? calm[sim_below(sim, 3)] : rough[sim_below(sim, 11)];
     }
     if (s->interrupts) {
-        s->shot[s->shots].at = sim_time(sim, 0, span);
+        s->shot[s->shots].at = begins + sim_time(sim, 0, span);
         s->shot[s->shots++].kind = SHOT_INTERRUPT;
     }
 }
@@ -70,7 +72,7 @@ static void draw_scenario(struct sim *sim)
     struct scenario *s = &sim->scenario;
     s->target = 1 + (int)sim_below(sim, 6);
     s->min = 1 + (int)sim_below(sim, (uint64_t)s->target);
-    s->steps = 3 + (int64_t)sim_below(sim, 40);
+    s->steps = 3 + (int64_t)sim_below(sim, 60);
     s->checkpoint_every = sim_chance(sim, 70) ? 1 + (int64_t)sim_below(sim, 10) : 0;
     s->evaluation_every = sim_chance(sim, 60) ? 1 + (int64_t)sim_below(sim, 8) : 0;
     s->exact = sim_chance(sim, 60);

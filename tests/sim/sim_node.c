@@ -80,7 +80,7 @@ static void link_to_agent(struct sim *sim, int node, const struct message *m)
 void trainer_event(struct sim *sim, int node, const struct elastic_event *event)
 {
     struct trainer *t = &sim->node[node].trainer;
-    if (!t->alive || !t->opened)
+    if (!t->alive || !t->elastic)
         return;
     elastic_step(t->elastic, event, sim->eout);
     if (sim->eout->count >= ELASTIC_ACTIONS_MAX - 1)
@@ -131,6 +131,8 @@ static void trainer_spawn(struct sim *sim, int node)
     t->epoch++;
     t->alive = true;
     t->opened = false;
+    elastic_free(t->elastic);
+    t->elastic = NULL;
     t->command = CMD_NONE;
     t->ring = -1;
     t->aborted = t->stop_flag = t->arrived = t->completing = t->finishing = false;
