@@ -139,6 +139,7 @@ class Run:
         self.code = None
         self.stderr = ""
         self._queue = queue.Queue()
+        self._ended = False
         self._errors = []
         full_env = {k: v for k, v in os.environ.items() if not k.startswith("RINGMASTER_")}
         full_env.update({MARK: self.mark, "RINGMASTER_LOG": "info"}, **(env or {}))
@@ -165,11 +166,14 @@ class Run:
 
     def next_event(self, deadline_s=None):
         """The next event, or None at the end of the output. A line that is no event fails the test."""
+        if self._ended:
+            return None
         try:
             line = self._queue.get(timeout=deadline_s or DEADLINE_S)
         except queue.Empty:
             raise AssertionError(f"no event for {deadline_s or DEADLINE_S} s after {self.tail()}") from None
         if line is None:
+            self._ended = True
             return None
         event = json.loads(line)
         assert isinstance(event, dict) and "event" in event and isinstance(event.get("time"), int), line
