@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/str.h"
 #include "common/os/clock.h"
 #include "trainer/io/ring_join.h"
 
@@ -63,7 +64,7 @@ static void node_close(struct node *n)
 static struct ring_neighbour neighbour(const struct node *n)
 {
     struct ring_neighbour out = {.end = n->self};
-    strcat(out.address, data_port_address(n->port));
+    text_copy(out.address, sizeof out.address, data_port_address(n->port));
     return out;
 }
 
@@ -244,7 +245,7 @@ Test(data_port, another_jobs_member_is_refused_even_with_the_same_key)
     struct error err;
     node_open(&node, 0, 7);
     struct handshake_secret other = node.secret;
-    strcpy(other.job, "another");
+    text_copy(other.job, sizeof other.job, "another");
     struct handshake_claim claim = {HANDSHAKE_RING, {1, 1}, {1, 1001}, node.self};
     cr_assert_eq(call(&node, &other, &claim, &err), -1);
     cr_assert_eq(err.code, ERR_PROTOCOL);

@@ -33,11 +33,11 @@ struct rig *rig_open(void)
 {
     struct rig *rig = calloc(1, sizeof *rig);
     struct job_spec *s = &rig->spec;
-    strcpy(rig->folder, "/tmp/rm-trainer-test-XXXXXX");
+    text_copy(rig->folder, sizeof rig->folder, "/tmp/rm-trainer-test-XXXXXX");
     cr_assert_not_null(mkdtemp(rig->folder));
     write_text(rig->folder);
     job_spec_defaults(s);
-    strcpy(s->name, "rig");
+    text_copy(s->name, sizeof s->name, "rig");
     s->workers.min = 1;
     s->workers.max = s->workers.target = 4;
     s->model.shape = (struct model_shape){2, 2, 32, 16, 256};
@@ -114,7 +114,7 @@ static void send_setup(struct rig *rig, struct rig_trainer *t)
     m->setup.worker = t->worker;
     m->setup.restarts = t->restarts++;
     m->setup.incarnation = 0xabc0 + (uint64_t)t->worker;
-    strcpy(m->setup.key, key);
+    text_copy(m->setup.key, sizeof m->setup.key, key);
     cr_assert(text_copy(m->setup.spec, sizeof m->setup.spec, str_text(&spec)));
     rig_send(rig, t->worker, m);
     str_clear(&spec);

@@ -304,7 +304,7 @@ Test(trainer, a_snapshot_loaded_elsewhere_continues_to_the_same_bits)
     *m = (struct message){.type = MSG_FORM, .generation = {1, ++rig->generation.n}};
     m->form.count = 1;
     m->form.member[0] = (struct msg_member){.incarnation = 0xabc0, .role = ROLE_LOAD};
-    strcpy(m->form.member[0].address, rig->t[0].up.address);
+    text_copy(m->form.member[0].address, sizeof m->form.member[0].address, rig->t[0].up.address);
     m->form.resume = taken.state;
     m->form.evaluated = m->form.saved = -1;
     rig_send(rig, 0, m);
@@ -334,7 +334,7 @@ Test(trainer, a_trainer_ends_when_its_link_does)
 Test(trainer, data_that_are_not_there_are_named)
 {
     struct rig *rig = rig_open();
-    strcpy(rig->spec.data.uri, "file:///nowhere/at-all");
+    text_copy(rig->spec.data.uri, sizeof rig->spec.data.uri, "file:///nowhere/at-all");
     rig_spawn(rig, 0, NULL);
     cr_assert_eq(rig->message.type, MSG_FAULT);
     cr_assert_eq(rig->message.fault.kind, FAULT_DATA);
