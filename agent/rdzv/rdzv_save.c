@@ -219,7 +219,10 @@ static bool a_writer_is_gone(const struct rdzv *st)
 
 static bool save_is_done(const struct rdzv *st)
 {
-    return st->save.final ? st->final_saved : is_saved(st, st->save_state.step, st->save_state.lineage);
+    if (st->save.final)
+        return st->final_saved;
+    /* a newer one, whose pieces were under way, will do as well */
+    return st->saved > st->save.step || is_saved(st, st->save_state.step, st->save_state.lineage);
 }
 
 void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)

@@ -207,7 +207,7 @@ static void run_act(struct sim *sim, enum rdzv_cause cause, int worker)
     e->act.cause = cause;
     e->act.worker = worker;
     e->act.at = sim->now;
-    rm_time at = sim->now + sim_time(sim, 0, 200 * RM_US);
+    rm_time at = sim->now;
     at = at < sim->coord_cmd_last ? sim->coord_cmd_last : at;
     sim->coord_cmd_last = at;
     sim_at(sim, at, EV_ACT, 0, 0, 0)->command = e;
@@ -270,7 +270,7 @@ static void shoot_join(struct sim *sim)
     sim->drilled[w] = false;
     if (sim_chance(sim, 50))
         run_act(sim, CAUSE_WORKER_JOINED, w);
-    run_send_expect(sim, sim_time(sim, 0, RM_MS));
+    run_send_expect(sim, 0);
     sim_at(sim, sim->now + sim_time(sim, RM_MS, 60 * RM_MS), EV_SPAWN, w, attempt, 0);
 }
 
