@@ -7,7 +7,7 @@
 
 enum {
     PROGRESS_KEPT = 64,
-    EVALUATED_KEPT = 8,
+    EVALUATED_KEPT = 64,
     WRITTEN_KEPT = 2,
     START_TRIES = 5,
     RETRY_MS = 20,

@@ -75,7 +75,7 @@ struct agent_action {
     struct message message;
 };
 
-enum { AGENT_ACTIONS_MAX = 96 };
+enum { AGENT_ACTIONS_MAX = 160 };
 
 struct agent_out {
     int count;

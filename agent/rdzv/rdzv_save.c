@@ -13,21 +13,18 @@ static bool belongs(const struct rdzv_collection *c, const struct msg_checkpoint
            !memcmp(c->publish.lineage, m->lineage, RM_HASH_BYTES);
 }
 
-/* A free one, else the oldest that is not complete: a newer checkpoint is worth more than half of an old one.
- */
+/* A free one, else the oldest that is not being published: newer checkpoints are worth more. */
 static struct rdzv_collection *make_room(struct rdzv *st)
 {
-    struct rdzv_collection *oldest = &st->collection[0];
+    struct rdzv_collection *oldest = NULL;
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
         if (!c->used)
             return c;
-        bool better =
-            c->have < c->parts && (oldest->have == oldest->parts || c->publish.step < oldest->publish.step);
-        if (better)
+        if (c->publisher < 0 && !c->publish.final && (!oldest || c->publish.step < oldest->publish.step))
             oldest = c;
     }
-    return oldest;
+    return oldest ? oldest : &st->collection[0];
 }
 
 static struct rdzv_collection *collection_of(struct rdzv *st, const struct msg_checkpointed *m)
@@ -108,18 +105,24 @@ void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w)
     }
 }
 
+/* One at a time, the oldest that is whole first. */
 void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out)
 {
+    struct rdzv_collection *next = NULL;
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
         if (!c->used || c->have < c->parts)
             continue;
         if (c->publisher >= 0)
-            continue;
-        struct rdzv_worker *w = choose_publisher(st);
-        if (w)
-            send_publish(st, c, w, out);
+            return;
+        bool sooner = next && (c->publish.step < next->publish.step ||
+                               (c->publish.step == next->publish.step && next->publish.final));
+        if (!next || sooner)
+            next = c;
     }
+    struct rdzv_worker *w = next ? choose_publisher(st) : NULL;
+    if (w)
+        send_publish(st, next, w, out);
 }
 
 void rdzv_published(struct rdzv *st, const struct msg_published *p, struct rdzv_out *out)
@@ -142,7 +145,9 @@ void rdzv_published(struct rdzv *st, const struct msg_published *p, struct rdzv_
         struct rdzv_collection *c = &st->collection[i];
         bool over = c->publish.final ? st->final_saved : c->publish.step <= st->saved;
         c->used = c->used && !over;
+        c->publisher = c->used ? c->publisher : -1;
     }
+    rdzv_name_publishers(st, out);
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         st->worker[i].listed = st->worker[i].list_asked = false; /* their lists are older than this */
 }
@@ -235,6 +240,11 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
         return;
     }
     rdzv_name_publishers(st, out);
+    bool nobody_left = !choose_publisher(st) && !rdzv_on_its_way(st);
+    if (nobody_left) {
+        rdzv_move(st, RDZV_GATHERING, now);
+        return;
+    }
     if (!a_writer_is_gone(st))
         return;
     if (rdzv_save_begin(st, &st->save_state, st->save.final, now, out))

@@ -52,7 +52,7 @@ struct rdzv_collection {
     int publisher; /* worker that was told to, -1 none */
 };
 
-enum { COLLECTIONS = 3, FAILURES_KEPT = 256, REFUSED_KEPT = 64 };
+enum { COLLECTIONS = 4, FAILURES_KEPT = 256, REFUSED_KEPT = 64 };
 
 struct rdzv_verdict {
     bool set;

@@ -189,6 +189,7 @@ struct sim {
     struct ring ring[RINGS_MAX];
     int rings;
     struct slice slice[SLICES_MAX];
+    int slices;
     struct published published[SLICES_MAX];
     int published_count;
     /* run's view */
@@ -202,7 +203,7 @@ struct sim {
     int64_t round;     /* newest that was sent */
     bool loaded_since; /* a checkpoint was loaded since the newest recovery */
     int64_t planted;   /* times that the bug was used */
-    int64_t forms;
+    int64_t forms, forms_at_recovery;
 };
 
 /* sim.c */

@@ -130,6 +130,10 @@ static void check_recovered(struct sim *sim, const struct rdzv_tell *t)
               rm_ms(t->recovery.total), redone);
     if (redone > 0 && sim->scenario.calm)
         sim_fail(sim, "R7: an announced change redid %" PRId64 " steps", redone);
+    bool one_ring = sim->forms <= sim->forms_at_recovery + 1;
+    if (redone > 1 && one_ring && !sim->loaded_since)
+        sim_fail(sim, "R7: one sudden loss redid %" PRId64 " steps", redone);
+    sim->forms_at_recovery = sim->forms;
     sim->loaded_since = false;
 }
 

@@ -30,15 +30,9 @@ static void fail(struct agent_event *e, int64_t step, const char *text)
 
 static void add_slice(struct sim *sim, const struct msg_snapshot *s)
 {
-    for (int i = 0; i < SLICES_MAX; i++) {
-        struct slice *slice = &sim->slice[i];
-        if (slice->used)
-            continue;
-        *slice = (struct slice){true,    s->state.step, s->final,
-                                s->part, s->parts,      sim_lineage_hash(s->state.lineage)};
-        return;
-    }
-    sim_fail(sim, "more slices than there is room for");
+    struct slice *slice = &sim->slice[sim->slices++ % SLICES_MAX]; /* the oldest are deleted */
+    *slice =
+        (struct slice){true, s->state.step, s->final, s->part, s->parts, sim_lineage_hash(s->state.lineage)};
 }
 
 static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
