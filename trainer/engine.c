@@ -115,6 +115,18 @@ static int open_state(struct engine *e, const struct engine_options *options, st
     return map_snapshot(e, options->snapshot_fd, err);
 }
 
+/* One lane for nothing, so that the products of this shape are compiled before this worker is waited for: a
+ * newcomer does it while the others still train. */
+static void warm_up(struct engine *e)
+{
+    size_t count = (size_t)e->spec->batch.lane_sequences * (size_t)(e->spec->model.shape.context + 1);
+    const float *params = state_arrays(e->state).params;
+    float loss;
+    memset(e->tokens, 0, count * sizeof *e->tokens);
+    gpt_weights_changed(e->gpt, params);
+    gpt_lane(e->gpt, params, e->tokens, e->grads, &loss, NULL, NULL);
+}
+
 static void stranger(void *ctx, const char *why)
 {
     const struct engine *e = ctx;
@@ -158,6 +170,7 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
         engine_free(e);
         return -1;
     }
+    warm_up(e);
     *ret = e;
     return 0;
 }
