@@ -13,7 +13,10 @@ enum { EXIT_MACHINE = 4, EXIT_INTERRUPTED = 130 };
 
 static const rm_time release_patience = 10 * RM_S; /* for workers once the run has ended */
 static const rm_time start_patience = 3 * RM_S;    /* before people are told that workers are waited for */
-static const rm_time save_patience = 60 * RM_S;    /* for a checkpoint where this program ends the run */
+static const rm_time farewell_patience =
+    2 * RM_S; /* for them once the coordinator has ended too: nothing is lost */
+static const rm_time same_signal = 300 * RM_MS; /* what comes sooner after the first is no second Ctrl-C */
+static const rm_time save_patience = 60 * RM_S; /* for a checkpoint where this program ends the run */
 
 static bool ending(const struct fleet *fleet)
 {
@@ -248,6 +251,8 @@ static void judge_coordinator(struct fleet *fleet)
     char how[sizeof fleet->coordinator_how];
     text_copy(how, sizeof how, fleet->coordinator_how);
     *fleet->coordinator_how = 0;
+    if (fleet->options->report->ended)
+        arm(fleet, farewell_patience);
     if (ending(fleet))
         return;
     if (*fleet->address) {
@@ -308,14 +313,19 @@ void fleet_check_end(struct fleet *fleet)
         loop_stop(fleet->loop);
 }
 
+/* `timeout` and the like signal a process and its group: one wish that comes twice. */
 static void interrupt(struct fleet *fleet)
 {
-    if (fleet->interrupted || !*fleet->address) {
-        fleet->interrupted = true;
+    rm_time now = loop_now(fleet->loop);
+    if (fleet->interrupted && now - fleet->interrupted_at < same_signal)
+        return;
+    bool at_once = fleet->interrupted || !*fleet->address;
+    fleet->interrupted = true;
+    fleet->interrupted_at = now;
+    if (at_once) {
         fleet_kill_all(fleet);
         return;
     }
-    fleet->interrupted = true;
     if (!fleet->options->report->ended && !fleet->console->broken)
         console_say(fleet->console, "ringmaster: saving a checkpoint; Ctrl-C again ends at once");
     fleet_command(fleet, "{\"command\":\"interrupt\"}\n");

@@ -41,7 +41,8 @@ struct fleet {
     int errors_out;         /* the writing end of `errors`, for children; -1 once no more are started */
 
     bool interrupted; /* a person asked for the end */
-    bool killing;     /* everything gets SIGKILL */
+    rm_time interrupted_at;
+    bool killing; /* everything gets SIGKILL */
     /* Set where this program, not the coordinator, decided that the run failed. */
     int own_exit_code;
     char own_why[EVENT_TEXT_MAX];

@@ -61,7 +61,7 @@ def test_a_drill_is_announced_before_it_is_done_and_the_death_is_told_after(star
 
 
 def test_a_worker_that_dies_undrilled_comes_again_as_the_next_attempt(start):
-    run = start(trainer__steps=400)
+    run = start(trainer__steps=200)
     ring = run.read_until("ringFormed")
     os.kill(next(m["agentPid"] for m in ring["members"] if m["worker"] == 2), signal.SIGKILL)
     assert run.wait() == 0, run.tail()
@@ -109,9 +109,23 @@ def test_ctrl_c_asks_and_a_second_one_ends_at_once(start):
     deaf.read_until("step", step=5)
     deaf.interrupt()
     rig.until(lambda: any(c.get("command") == "interrupt" for c in deaf.heard()), "the interrupt is heard")
-    deaf.interrupt()
+
+    def again():
+        deaf.interrupt()
+        return deaf.process.poll() is not None
+
+    rig.until(again, "a later interrupt ends it")
     assert deaf.wait() == 130, deaf.tail()
     assert not deaf.left_over()
+
+
+def test_one_wish_that_comes_as_two_signals_still_saves(start):
+    run = start(trainer__steps=100000)
+    run.read_until("step", step=5)
+    run.interrupt()
+    run.process.send_signal(signal.SIGTERM)
+    assert run.wait() == 130, run.tail()
+    assert run.events[-1]["event"] == "interrupted"
 
 
 def test_sigkill_of_run_leaves_nobody(start):
