@@ -242,7 +242,7 @@ static void complete_lines(const struct report *r, struct screen_style style, rm
 {
     const struct event *e = &r->end;
     str_adds(out, "\n");
-    toned(style, BOLD, "Complete", out);
+    toned(style, BOLD, r->last_step_at ? "Complete" : "Complete already", out);
     str_addf(out, ": %lld step%s", (long long)e->step, plural(e->step));
     if (r->last_step_at) {
         str_adds(out, " in ");

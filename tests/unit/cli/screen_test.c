@@ -112,6 +112,19 @@ Test(screen, the_end_names_each_recovery_and_where_the_weights_are)
     str_clear(&ignored);
 }
 
+Test(screen, a_job_that_was_complete_before_says_so)
+{
+    static struct report r;
+    struct str out = str_init(8192);
+    report_init(&r, 300, 300, 0);
+    struct event end = event_of(EVENT_COMPLETE);
+    end.step = 300;
+    report_take(&r, &end, 0);
+    screen_end(&r, plain, 0, &out);
+    cr_assert(strstr(str_text(&out), "Complete already: 300 steps\n"), "%s", str_text(&out));
+    str_clear(&out);
+}
+
 Test(screen, a_recovery_without_a_named_worker_is_named_by_its_cause)
 {
     static struct report r;
