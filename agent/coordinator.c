@@ -317,6 +317,7 @@ static void command_line(void *ctx, char *text, size_t length)
     struct coordinator *c = ctx;
     struct rdzv_event event;
     struct error err;
+    log_debug("command", "text=%s", text);
     if (rdzv_command_read(&event, text, length, &err) < 0)
         log_warn("a command is not understood", "why=\"%s\"", err.text);
     else
