@@ -162,6 +162,7 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
     e->spec = options->spec;
     e->refused = options->refused;
     e->abort.event_fd = -1;
+    atomic_init(&e->waiting_for, -1);
     e->exact = e->spec->reduction == JOB_EXACT;
     pthread_mutex_init(&e->ring_lock, NULL);
     if (abort_flag_init(&e->abort, err) < 0 || open_data(e, options->setup, err) < 0 ||
@@ -336,8 +337,9 @@ void engine_raise_stop(struct engine *e)
 
 struct engine_pulse engine_pulse(const struct engine *e)
 {
-    struct engine_pulse pulse = {
-        .counter = atomic_load(&e->counter), .bytes = atomic_load(&e->received), .waiting_for = -1};
+    struct engine_pulse pulse = {.counter = atomic_load(&e->counter),
+                                 .bytes = atomic_load(&e->received),
+                                 .waiting_for = atomic_load(&e->waiting_for)};
     pulse.counter += pulse.bytes;
     return pulse;
 }

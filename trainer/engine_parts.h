@@ -51,6 +51,7 @@ struct engine {
     struct abort_flag abort;
     atomic_bool stop, exchanging;
     atomic_llong counter, received;
+    atomic_int waiting_for; /* worker before us in the ring, while we are inside a reduction; else -1 */
 };
 
 /* Fills ret's outcome, peer and text from a failure. */

@@ -72,9 +72,11 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
 int engine_reduce(struct engine *e, const struct collective_segment *segments, int n, int *ret_worker,
                   struct error *err)
 {
-    int peer = -1;
+    int peer = -1, world = e->ring->world;
     atomic_store(&e->exchanging, true);
+    atomic_store(&e->waiting_for, world > 1 ? e->ring_worker[(e->ring->rank + world - 1) % world] : -1);
     int rc = e->ring->ops->reduce(e->ring, segments, n, &peer, err);
+    atomic_store(&e->waiting_for, -1);
     *ret_worker = peer < 0 ? -1 : e->ring_worker[peer];
     atomic_fetch_add(&e->counter, 1);
     return rc;
