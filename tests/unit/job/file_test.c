@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/prng.h"
+#include "common/job/field.h"
+
 static const char good[] = "apiVersion: ringmaster.dev/v1alpha1\n"                      /* 1 */
                            "kind: TrainingJob\n"                                        /* 2 */
                            "metadata: {name: tiny}\n"                                   /* 3 */
@@ -307,4 +310,37 @@ Test(file, paths_become_absolute_uris)
     memset(longest, 'x', sizeof longest);
     longest[sizeof longest - 1] = 0;
     cr_assert_lt(job_uri_resolve(longest, "/base", out, &err), 0);
+}
+
+/* One to four bytes of a good file changed, dropped or doubled, from a seed: whatever comes of it, it is a
+ * spec that holds the rules or a sentence that names the file. */
+Test(file, a_mangled_file_is_read_or_refused_but_does_no_harm)
+{
+    static const char marks[] = "{}[]:,-&*!|>'\"%@`#\t\n ?~0x\0\xff";
+    uint64_t rng = 1;
+    for (int round = 0; round < 5000; round++) {
+        char text[sizeof good + 8];
+        size_t length = sizeof good - 1;
+        memcpy(text, good, length);
+        for (uint64_t n = 1 + prng_below(&rng, 4); n; n--) {
+            size_t at = prng_below(&rng, length);
+            uint64_t how = prng_below(&rng, 3);
+            if (how == 0)
+                text[at] = marks[prng_below(&rng, sizeof marks - 1)];
+            else if (how == 1)
+                memmove(text + at, text + at + 1, --length - at);
+            else
+                memmove(text + at + 1, text + at, length++ - at);
+        }
+        struct outcome out = {.notes = str_init(4096)};
+        struct job_file_source source = {.path = "job.yaml", .folder = "/home/me/jobs", .cwd = "/tmp/here"};
+        out.status = job_file_parse(&out.spec, text, length, &source, &out.notes, &out.err);
+        const char *at;
+        if (out.status < 0)
+            cr_assert(!strncmp(out.err.text, "job.yaml:", 9) && out.err.code == ERR_USAGE, "%s",
+                      out.err.text);
+        else
+            cr_assert_eq(job_spec_check(&out.spec, &at, &out.err), 0);
+        str_clear(&out.notes);
+    }
 }
