@@ -35,6 +35,15 @@ static void forming_worked(struct rdzv *st, const struct message *m, rm_time now
         rdzv_recovery_done(st, now, out);
 }
 
+/* Once for each step and worker: what is not acknowledged in time is told again. */
+static void count_data_wait(struct rdzv *st, struct rdzv_worker *w, const struct msg_progress *p)
+{
+    if (p->step <= w->waited)
+        return;
+    w->waited = p->step;
+    st->data_wait += p->data_wait;
+}
+
 void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
                    struct rdzv_out *out)
 {
@@ -53,6 +62,7 @@ void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message 
     }
     if (w->rank >= 0 && (!w->state.held || p->step > w->state.step))
         w->state.step = p->step; /* its lineage comes with `stopped` */
+    count_data_wait(st, w, p);
     forming_worked(st, m, now, out);
     struct message *ack = rdzv_send_one(st, out, w, MSG_ACK);
     ack->ack.step = st->told;

@@ -39,6 +39,7 @@ struct rdzv_worker {
     bool list_asked, listed;
     struct msg_checkpoints list;
     int64_t slowness; /* times in a row that it was not ready in time */
+    int64_t waited;   /* newest step whose waiting for data is counted */
 };
 
 /* The pieces of one checkpoint that come in from the workers. */
@@ -111,6 +112,7 @@ struct rdzv {
     struct rdzv_collection collection[COLLECTIONS];
     struct rdzv_goodput goodput;
     rm_time accounted;
+    rm_time data_wait; /* of all trainers together */
 };
 
 /* rdzv.c */

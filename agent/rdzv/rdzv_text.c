@@ -360,5 +360,7 @@ void rdzv_metrics_print(const struct rdzv *st, rm_time now, struct str *out)
     metric(out, "recovery_seconds", "counter", "Time in recoveries.", (double)g.recovery / RM_S);
     metric(out, "waiting_seconds", "counter", "Time without enough workers.", (double)g.waiting / RM_S);
     metric(out, "rework_seconds", "counter", "Time in steps done again.", (double)g.rework / RM_S);
+    metric(out, "data_wait_seconds", "counter", "Time that trainers stood still for data, all together.",
+           (double)st->data_wait / RM_S);
     str_adds(out, "# EOF\n");
 }

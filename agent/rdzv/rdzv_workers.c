@@ -351,7 +351,10 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
             rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
         ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
         w->rank = -1;
-        w->act = CAUSE_NONE;
+        if (w->act == CAUSE_TRAINER_EXIT) {
+            w->act = CAUSE_WORKER_JOINED; /* its way back is never skipped for cost */
+            w->act_at = RM_NEVER;
+        }
     } else if (f->kind == FAULT_STORAGE) {
         rdzv_storage_fault(st, w, f, now, out);
     } else if (f->kind == FAULT_NOT_FINITE && mine) {

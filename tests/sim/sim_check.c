@@ -26,6 +26,22 @@ static uint64_t exact_hash(int64_t step)
     return h;
 }
 
+/* Whether anybody of the newest ring is still there to go on from its state. */
+static bool has_survivor(const struct sim *sim, const struct msg_form *f)
+{
+    const struct ring *ring = sim->rings ? &sim->ring[sim->rings - 1] : NULL;
+    for (int r = 0; ring && r < ring->count; r++) {
+        const struct node *n = &sim->node[ring->node[r]];
+        for (int i = 0; i < f->count; i++) {
+            bool same =
+                f->member[i].worker == ring->worker[r] && sim->node_of[ring->worker[r]] == ring->node[r];
+            if (same && n->alive && n->trainer.alive && n->trainer.epoch == ring->epoch[r])
+                return true;
+        }
+    }
+    return false;
+}
+
 /* R1: one member list per generation; R7: nobody who holds more is rolled back by a ring it was part of. */
 void check_form(struct sim *sim, const struct message *m)
 {
@@ -41,6 +57,7 @@ void check_form(struct sim *sim, const struct message *m)
         if (!same)
             sim_fail(sim, "R1: generation %" PRId64 " has two member lists", m->generation.n);
     }
+    sim->loaded_since = sim->loaded_since || !has_survivor(sim, f);
     if (!f->resume.held && sim->told > 0 && sim->published_count == 0)
         return; /* all was lost before the first checkpoint */
     for (int r = 0; r < f->count; r++) {

@@ -1,0 +1,363 @@
+/* The agent's rules, one story each. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/agent.h"
+
+struct play {
+    struct agent *st;
+    struct agent_out *out;
+    rm_time now;
+};
+
+static void begin(struct play *p)
+{
+    struct agent_settings s = {.job = "story",
+                               .worker = 1,
+                               .incarnation = 77,
+                               .agent_pid = 50,
+                               .heartbeat = RM_S,
+                               .lost_after = 5 * RM_S,
+                               .checkpoint_uri = "file:///c"};
+    p->st = agent_open(&s);
+    p->out = calloc(1, sizeof *p->out);
+    p->now = RM_S;
+}
+
+static void end(struct play *p)
+{
+    agent_free(p->st);
+    free(p->out);
+}
+
+static void step(struct play *p, struct agent_event e)
+{
+    agent_step(p->st, &e, p->now, p->out);
+}
+
+static void control(struct play *p, struct message *m)
+{
+    m->term = m->term ? m->term : 2;
+    step(p, (struct agent_event){.kind = AGENT_CONTROL, .message = m});
+}
+
+static void control_type(struct play *p, enum msg_type type)
+{
+    struct message m;
+    message_init(&m, type);
+    control(p, &m);
+}
+
+static void from_trainer(struct play *p, struct message *m)
+{
+    step(p, (struct agent_event){.kind = AGENT_LINK, .message = m});
+}
+
+static const struct agent_action *did(const struct play *p, enum agent_action_kind kind)
+{
+    for (int i = 0; i < p->out->count; i++) {
+        if (p->out->action[i].kind == kind)
+            return &p->out->action[i];
+    }
+    return NULL;
+}
+
+static const struct message *sent(const struct play *p, enum agent_action_kind to, enum msg_type type)
+{
+    for (int i = 0; i < p->out->count; i++) {
+        const struct agent_action *a = &p->out->action[i];
+        if (a->kind == to && a->message.type == type)
+            return &a->message;
+    }
+    return NULL;
+}
+
+static void up(struct play *p, int64_t pid)
+{
+    struct message m;
+    message_init(&m, MSG_UP);
+    m.up.pid = pid;
+    text_copy(m.up.address, sizeof m.up.address, "127.0.0.1:9");
+    text_copy(m.up.data_sha256, sizeof m.up.data_sha256, "abc");
+    from_trainer(p, &m);
+}
+
+static void connect_to_coordinator(struct play *p)
+{
+    step(p, (struct agent_event){.kind = AGENT_CONNECTED});
+    cr_assert(sent(p, AGENT_SEND_CONTROL, MSG_HELLO));
+    control_type(p, MSG_WELCOME);
+}
+
+static void start(struct play *p)
+{
+    begin(p);
+    step(p, (struct agent_event){.kind = AGENT_START});
+    cr_assert(did(p, AGENT_SPAWN));
+    cr_assert(did(p, AGENT_CONNECT));
+    connect_to_coordinator(p);
+    up(p, 100);
+}
+
+static void form(struct play *p, int64_t n, enum msg_role role)
+{
+    static struct message m;
+    message_init(&m, MSG_FORM);
+    m.generation = (struct msg_generation){2, n};
+    m.form.count = 1;
+    m.form.member[0].worker = 1;
+    m.form.member[0].role = role;
+    m.form.resume = (struct msg_state){.held = true, .step = 20};
+    control(p, &m);
+}
+
+static void snapshot(struct play *p)
+{
+    struct message m;
+    message_init(&m, MSG_SNAPSHOT);
+    m.snapshot.state = (struct msg_state){.held = true, .step = 20};
+    m.snapshot.parts = 1;
+    from_trainer(p, &m);
+}
+
+static void written(struct play *p)
+{
+    struct message m;
+    message_init(&m, MSG_CHECKPOINTED);
+    m.checkpointed.step = 20;
+    step(p, (struct agent_event){.kind = AGENT_WRITTEN, .ok = true, .message = &m});
+}
+
+static void progress(struct play *p, int64_t s)
+{
+    struct message m;
+    message_init(&m, MSG_PROGRESS);
+    m.progress.step = s;
+    from_trainer(p, &m);
+}
+
+Test(agent, says_hello_again_when_its_trainer_is_up)
+{
+    struct play p;
+    start(&p);
+    const struct message *m = sent(&p, AGENT_SEND_CONTROL, MSG_HELLO);
+    cr_assert(m && m->hello.trainer_pid == 100 && m->hello.incarnation == 77);
+    end(&p);
+}
+
+Test(agent, a_dead_trainer_is_replaced_at_once_on_the_same_memory)
+{
+    struct play p;
+    start(&p);
+    step(&p, (struct agent_event){.kind = AGENT_TRAINER_EXIT, .code = -1, .text = "killed by signal 9"});
+    const struct message *fault = sent(&p, AGENT_SEND_CONTROL, MSG_FAULT);
+    const struct message *setup = sent(&p, AGENT_SEND_LINK, MSG_SETUP);
+    cr_assert(fault && fault->fault.kind == FAULT_TRAINER_EXIT);
+    cr_assert(did(&p, AGENT_SPAWN));
+    cr_assert_eq(setup->setup.restarts, 1);
+    cr_assert_str_eq(setup->setup.data_sha256, "abc", "what is known is not hashed again");
+    end(&p);
+}
+
+Test(agent, a_trainer_that_can_not_start_ends_the_agent_with_its_code)
+{
+    struct play p;
+    begin(&p);
+    step(&p, (struct agent_event){.kind = AGENT_START});
+    step(&p, (struct agent_event){.kind = AGENT_TRAINER_EXIT, .code = 3, .text = "no data"});
+    cr_assert_eq(did(&p, AGENT_EXIT)->exit_code, 3);
+    end(&p);
+}
+
+Test(agent, a_lower_term_is_ignored_after_a_higher_one)
+{
+    struct play p;
+    start(&p);
+    struct message m;
+    message_init(&m, MSG_STOP);
+    m.term = 1;
+    control(&p, &m);
+    cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_STOP));
+    m.term = 2;
+    control(&p, &m);
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_STOP));
+    end(&p);
+}
+
+Test(agent, a_form_of_an_older_generation_is_ignored)
+{
+    struct play p;
+    start(&p);
+    form(&p, 5, ROLE_KEEP);
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_FORM));
+    form(&p, 5, ROLE_KEEP);
+    cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_FORM));
+    form(&p, 4, ROLE_KEEP);
+    cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_FORM));
+    end(&p);
+}
+
+Test(agent, after_a_reconnect_steps_are_said_again_until_acknowledged)
+{
+    struct play p;
+    start(&p);
+    for (int64_t s = 1; s <= 3; s++)
+        progress(&p, s);
+    struct message ack;
+    message_init(&ack, MSG_ACK);
+    ack.ack.step = 1;
+    ack.ack.evaluated = -1;
+    control(&p, &ack);
+    step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    progress(&p, 4);
+    cr_assert_not(sent(&p, AGENT_SEND_CONTROL, MSG_PROGRESS));
+    cr_assert_leq(agent_deadline(p.st), p.now + 100 * RM_MS);
+    p.now += 100 * RM_MS;
+    step(&p, (struct agent_event){.kind = AGENT_TICK});
+    cr_assert(did(&p, AGENT_CONNECT));
+    connect_to_coordinator(&p);
+    int64_t next = 2;
+    for (int i = 0; i < p.out->count; i++) {
+        if (p.out->action[i].message.type == MSG_PROGRESS)
+            cr_assert_eq(p.out->action[i].message.progress.step, next++);
+    }
+    cr_assert_eq(next, 5);
+    end(&p);
+}
+
+/* found by the simulator: a long cut with an evaluation at every second step */
+Test(agent, many_evaluations_survive_a_long_cut)
+{
+    struct play p;
+    start(&p);
+    step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    for (int64_t s = 1; s <= 40; s++) {
+        struct message m;
+        message_init(&m, MSG_EVALUATED);
+        m.evaluated.step = s;
+        from_trainer(&p, &m);
+    }
+    connect_to_coordinator(&p);
+    int n = 0;
+    for (int i = 0; i < p.out->count; i++)
+        n += p.out->action[i].message.type == MSG_EVALUATED;
+    cr_assert_eq(n, 40);
+    end(&p);
+}
+
+Test(agent, a_coordinator_that_stays_away_ends_it_with_4_naming_the_checkpoint)
+{
+    struct play p;
+    start(&p);
+    struct message m;
+    message_init(&m, MSG_PUBLISHED);
+    m.published.step = 20;
+    step(&p, (struct agent_event){.kind = AGENT_PUBLISHED, .ok = true, .message = &m});
+    step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    p.now += 4 * RM_S;
+    step(&p, (struct agent_event){.kind = AGENT_TICK});
+    step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    cr_assert_not(did(&p, AGENT_EXIT));
+    p.now += RM_S;
+    step(&p, (struct agent_event){.kind = AGENT_TICK});
+    cr_assert_eq(did(&p, AGENT_EXIT)->exit_code, 4);
+    cr_assert(strstr(did(&p, AGENT_EXIT)->text, "the newest checkpoint is of step 20 in file:///c"));
+    end(&p);
+}
+
+Test(agent, sigterm_waits_for_the_release)
+{
+    struct play p;
+    start(&p);
+    step(&p, (struct agent_event){.kind = AGENT_TERM});
+    cr_assert(sent(&p, AGENT_SEND_CONTROL, MSG_LEAVING));
+    cr_assert_not(did(&p, AGENT_EXIT));
+    control_type(&p, MSG_RELEASE);
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_RELEASE));
+    cr_assert_eq(did(&p, AGENT_EXIT)->exit_code, 0);
+    end(&p);
+}
+
+Test(agent, a_release_waits_for_the_slice_that_is_being_written)
+{
+    struct play p;
+    start(&p);
+    snapshot(&p);
+    cr_assert(did(&p, AGENT_WRITE));
+    control_type(&p, MSG_RELEASE);
+    cr_assert_not(did(&p, AGENT_EXIT));
+    written(&p);
+    cr_assert(sent(&p, AGENT_SEND_CONTROL, MSG_CHECKPOINTED));
+    cr_assert_eq(did(&p, AGENT_EXIT)->exit_code, 0);
+    end(&p);
+}
+
+Test(agent, a_checkpoint_is_loaded_only_when_the_snapshot_memory_is_free)
+{
+    struct play p;
+    start(&p);
+    snapshot(&p);
+    form(&p, 1, ROLE_LOAD);
+    cr_assert_not(did(&p, AGENT_LOAD));
+    written(&p);
+    cr_assert_eq(did(&p, AGENT_LOAD)->message.form.resume.step, 20);
+    struct message m;
+    message_init(&m, MSG_LOADED);
+    step(&p, (struct agent_event){.kind = AGENT_LOADED, .ok = true, .message = &m});
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_LOADED));
+    end(&p);
+}
+
+Test(agent, a_new_trainer_is_told_that_the_snapshot_memory_is_busy_and_when_it_is_free)
+{
+    struct play p;
+    start(&p);
+    snapshot(&p);
+    step(&p, (struct agent_event){.kind = AGENT_TRAINER_EXIT, .code = -1});
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_SETUP)->setup.snapshot_busy);
+    written(&p);
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE), "although it is not up yet");
+    end(&p);
+}
+
+Test(agent, a_checkpoint_that_does_not_verify_is_a_storage_fault)
+{
+    struct play p;
+    start(&p);
+    form(&p, 1, ROLE_LOAD);
+    step(&p, (struct agent_event){.kind = AGENT_LOADED, .step = 20, .text = "a hash does not match"});
+    const struct message *m = sent(&p, AGENT_SEND_CONTROL, MSG_FAULT);
+    cr_assert(m && m->fault.kind == FAULT_STORAGE && m->fault.step == 20);
+    end(&p);
+}
+
+Test(agent, a_publish_said_twice_is_done_once)
+{
+    struct play p;
+    start(&p);
+    static struct message m;
+    message_init(&m, MSG_PUBLISH);
+    m.publish.step = 20;
+    control(&p, &m);
+    cr_assert(did(&p, AGENT_PUBLISH));
+    control(&p, &m);
+    cr_assert_not(did(&p, AGENT_PUBLISH));
+    struct message done;
+    message_init(&done, MSG_PUBLISHED);
+    done.published.step = 20;
+    step(&p, (struct agent_event){.kind = AGENT_PUBLISHED, .ok = true, .message = &done});
+    control(&p, &m);
+    cr_assert_not(did(&p, AGENT_PUBLISH));
+    cr_assert(sent(&p, AGENT_SEND_CONTROL, MSG_PUBLISHED), "but answered again");
+    end(&p);
+}
+
+Test(agent, someone_elses_coordinator_is_refused_with_4)
+{
+    struct play p;
+    start(&p);
+    step(&p, (struct agent_event){.kind = AGENT_REFUSED, .text = "it does not know the job's key"});
+    cr_assert_eq(did(&p, AGENT_EXIT)->exit_code, 4);
+    end(&p);
+}

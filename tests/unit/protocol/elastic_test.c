@@ -1,0 +1,376 @@
+/* The trainer's rules, one story each. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer/core/elastic.h"
+
+struct play {
+    struct elastic *st;
+    struct elastic_out *out;
+    struct msg_state state;
+    enum elastic_command running;
+};
+
+static struct msg_state state_of(int64_t step)
+{
+    struct msg_state s = {.held = step >= 0, .step = step < 0 ? 0 : step};
+    s.lineage[0] = step < 0 ? 0 : (uint8_t)(step + 1);
+    return s;
+}
+
+static const struct elastic_action *did(const struct play *p, enum elastic_action_kind kind)
+{
+    for (int i = 0; i < p->out->count; i++) {
+        if (p->out->action[i].kind == kind)
+            return &p->out->action[i];
+    }
+    return NULL;
+}
+
+static const struct message *sent(const struct play *p, enum msg_type type)
+{
+    for (int i = 0; i < p->out->count; i++) {
+        const struct elastic_action *a = &p->out->action[i];
+        if (a->kind == ELASTIC_SEND && a->message.type == type)
+            return &a->message;
+    }
+    return NULL;
+}
+
+static void step(struct play *p, struct elastic_event e)
+{
+    elastic_step(p->st, &e, p->out);
+    const struct elastic_action *a = did(p, ELASTIC_RUN);
+    if (a)
+        p->running = a->command;
+}
+
+static void link_message(struct play *p, struct message *m)
+{
+    step(p, (struct elastic_event){.kind = ELASTIC_LINK, .message = m});
+}
+
+static void begin(struct play *p, int64_t held)
+{
+    struct elastic_settings s = {.worker = 1, .steps = 10, .evaluation_every = 4, .checkpoint_every = 3};
+    struct message up;
+    p->st = elastic_open(&s);
+    p->out = calloc(1, sizeof *p->out);
+    p->running = CMD_NONE;
+    p->state = state_of(held);
+    message_init(&up, MSG_UP);
+    up.up.state = p->state;
+    step(p, (struct elastic_event){.kind = ELASTIC_OPENED, .message = &up, .update_step = -1});
+    cr_assert(sent(p, MSG_UP));
+}
+
+static void end(struct play *p)
+{
+    elastic_free(p->st);
+    free(p->out);
+}
+
+static void done(struct play *p, enum elastic_outcome outcome, bool stop)
+{
+    struct elastic_result r = {.command = p->running, .outcome = outcome, .peer = -1, .stop = stop};
+    if (outcome == OUTCOME_OK && p->running == CMD_STEP)
+        p->state = state_of(p->state.step + 1);
+    r.state = p->state;
+    r.update_step = p->state.held ? p->state.step : -1;
+    p->running = CMD_NONE;
+    step(p, (struct elastic_event){.kind = ELASTIC_DONE, .result = &r});
+}
+
+static void stop(struct play *p, int64_t round, enum msg_stop_at at)
+{
+    struct message m;
+    message_init(&m, MSG_STOP);
+    m.stop.round = round;
+    m.stop.at = at;
+    link_message(p, &m);
+}
+
+static void form(struct play *p, int64_t n, enum msg_role role, int64_t resume)
+{
+    static struct message m;
+    message_init(&m, MSG_FORM);
+    m.generation = (struct msg_generation){1, n};
+    m.form.count = 2;
+    m.form.member[0].worker = 0;
+    m.form.member[1].worker = 1;
+    m.form.member[1].role = role;
+    m.form.sources_count = 1;
+    m.form.resume = state_of(resume);
+    m.form.evaluated = m.form.saved = -1;
+    link_message(p, &m);
+}
+
+static void go(struct play *p, int64_t n)
+{
+    struct message m;
+    message_init(&m, MSG_GO);
+    m.generation = (struct msg_generation){1, n};
+    link_message(p, &m);
+}
+
+static void train_from(struct play *p, int64_t held)
+{
+    begin(p, held);
+    form(p, 1, ROLE_KEEP, held);
+    cr_assert_eq(p->running, CMD_CONNECT);
+    done(p, OUTCOME_OK, false);
+    cr_assert(sent(p, MSG_READY));
+    cr_assert_eq(p->running, CMD_NONE, "it waits for go");
+    go(p, 1);
+}
+
+Test(elastic, from_the_seed_to_the_first_steps)
+{
+    struct play p;
+    begin(&p, -1);
+    form(&p, 1, ROLE_INIT, -1);
+    cr_assert_eq(p.running, CMD_INIT);
+    p.state = state_of(0);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_CONNECT);
+    done(&p, OUTCOME_OK, false);
+    go(&p, 1);
+    cr_assert_eq(p.running, CMD_STEP);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(sent(&p, MSG_PROGRESS)->progress.step, 1);
+    cr_assert_eq(p.running, CMD_STEP);
+    end(&p);
+}
+
+Test(elastic, a_stop_at_the_boundary_raises_the_flag_and_reports_after_that_step)
+{
+    struct play p;
+    train_from(&p, 0);
+    stop(&p, 2, STOP_BOUNDARY);
+    cr_assert(did(&p, ELASTIC_RAISE_STOP));
+    cr_assert_not(sent(&p, MSG_STOPPED));
+    done(&p, OUTCOME_OK, true);
+    cr_assert_eq(sent(&p, MSG_STOPPED)->stopped.state.step, 1);
+    cr_assert_not(sent(&p, MSG_STOPPED)->stopped.discarded);
+    cr_assert_eq(p.running, CMD_NONE);
+    end(&p);
+}
+
+Test(elastic, others_flag_stops_it_too_before_its_own_stop_has_come)
+{
+    struct play p;
+    train_from(&p, 0);
+    done(&p, OUTCOME_OK, true);
+    cr_assert_eq(p.running, CMD_NONE);
+    cr_assert_not(sent(&p, MSG_STOPPED));
+    stop(&p, 2, STOP_BOUNDARY);
+    cr_assert_eq(sent(&p, MSG_STOPPED)->stopped.round, 2);
+    end(&p);
+}
+
+Test(elastic, a_stop_at_once_aborts_the_pass_and_says_that_it_was_thrown_away)
+{
+    struct play p;
+    train_from(&p, 0);
+    stop(&p, 2, STOP_NOW);
+    cr_assert(did(&p, ELASTIC_ABORT));
+    cr_assert_not(sent(&p, MSG_STOPPED));
+    done(&p, OUTCOME_ABORTED, false);
+    cr_assert(sent(&p, MSG_STOPPED)->stopped.discarded);
+    cr_assert_not(sent(&p, MSG_FAULT), "what was asked for is no fault");
+    end(&p);
+}
+
+Test(elastic, an_aborted_pass_that_completed_all_the_same_counts)
+{
+    struct play p;
+    train_from(&p, 0);
+    stop(&p, 2, STOP_NOW);
+    done(&p, OUTCOME_OK, false);
+    cr_assert(sent(&p, MSG_PROGRESS));
+    cr_assert_eq(sent(&p, MSG_STOPPED)->stopped.state.step, 1);
+    cr_assert_not(sent(&p, MSG_STOPPED)->stopped.discarded);
+    end(&p);
+}
+
+Test(elastic, a_peer_that_goes_while_computing_is_told_at_once)
+{
+    struct play p;
+    train_from(&p, 0);
+    step(&p, (struct elastic_event){.kind = ELASTIC_PEER_GONE, .peer = 0});
+    cr_assert(did(&p, ELASTIC_ABORT));
+    cr_assert_eq(sent(&p, MSG_FAULT)->fault.peer, 0);
+    done(&p, OUTCOME_ABORTED, false);
+    cr_assert_not(sent(&p, MSG_FAULT), "once");
+    cr_assert_eq(p.running, CMD_NONE);
+    stop(&p, 2, STOP_NOW);
+    cr_assert(sent(&p, MSG_STOPPED)->stopped.discarded);
+    end(&p);
+}
+
+Test(elastic, a_form_that_does_not_match_what_is_held_is_refused)
+{
+    struct play p;
+    begin(&p, 4);
+    form(&p, 1, ROLE_KEEP, 5);
+    cr_assert_eq(p.running, CMD_NONE);
+    cr_assert(strstr(sent(&p, MSG_FAULT)->fault.detail, "told to keep step 5, but step 4 is held"));
+    end(&p);
+}
+
+Test(elastic, catching_up_into_another_history_falls_back_to_receiving)
+{
+    struct play p;
+    begin(&p, 4);
+    form(&p, 1, ROLE_CATCH_UP, 5);
+    cr_assert_eq(p.running, CMD_CATCH_UP);
+    done(&p, OUTCOME_LINEAGE, false);
+    cr_assert_eq(p.running, CMD_RECEIVE);
+    p.state = state_of(5);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_CONNECT);
+    end(&p);
+}
+
+Test(elastic, a_half_received_state_is_not_held)
+{
+    struct play p;
+    begin(&p, 2);
+    form(&p, 1, ROLE_RECEIVE, 5);
+    cr_assert_eq(p.running, CMD_RECEIVE);
+    stop(&p, 2, STOP_NOW);
+    p.state = state_of(-1);
+    done(&p, OUTCOME_ABORTED, false);
+    cr_assert_not(sent(&p, MSG_STOPPED)->stopped.state.held);
+    end(&p);
+}
+
+Test(elastic, evaluation_and_snapshot_come_between_the_steps)
+{
+    struct play p;
+    train_from(&p, 2);
+    done(&p, OUTCOME_OK, false); /* step 3 */
+    cr_assert_eq(p.running, CMD_SNAPSHOT);
+    cr_assert_eq(did(&p, ELASTIC_RUN)->part, 1);
+    cr_assert_eq(did(&p, ELASTIC_RUN)->parts, 2);
+    done(&p, OUTCOME_OK, false);
+    cr_assert(sent(&p, MSG_SNAPSHOT));
+    cr_assert_eq(p.running, CMD_STEP);
+    done(&p, OUTCOME_OK, false); /* step 4 */
+    cr_assert_eq(p.running, CMD_EVALUATE);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(sent(&p, MSG_EVALUATED)->evaluated.step, 4);
+    end(&p);
+}
+
+Test(elastic, a_snapshot_waits_until_the_agent_is_done_with_the_last_one)
+{
+    struct play p;
+    train_from(&p, 2);
+    done(&p, OUTCOME_OK, false);
+    done(&p, OUTCOME_OK, false); /* snapshot of 3 */
+    for (int i = 0; i < 2; i++) {
+        done(&p, OUTCOME_OK, false);
+        if (p.running == CMD_EVALUATE)
+            done(&p, OUTCOME_OK, false);
+    }
+    cr_assert_eq(p.running, CMD_STEP); /* 6 */
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_NONE);
+    struct message m;
+    message_init(&m, MSG_SNAPSHOT_FREE);
+    link_message(&p, &m);
+    cr_assert_eq(p.running, CMD_SNAPSHOT);
+    end(&p);
+}
+
+Test(elastic, the_last_step_ends_with_the_digest_and_a_final_slice_when_asked)
+{
+    struct play p;
+    train_from(&p, 9);
+    cr_assert_eq(p.running, CMD_SNAPSHOT, "that of step 9, which nobody has published yet");
+    done(&p, OUTCOME_OK, false);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_DIGEST);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(sent(&p, MSG_FINISHED)->finished.step, 10);
+    struct message m;
+    message_init(&m, MSG_SAVE);
+    m.save.step = 10;
+    m.save.final = true;
+    m.save.count = 1;
+    m.save.worker[0] = 1;
+    link_message(&p, &m);
+    cr_assert_eq(p.running, CMD_NONE, "the agent still reads the slice of step 9");
+    struct message unused;
+    message_init(&unused, MSG_SNAPSHOT_FREE);
+    link_message(&p, &unused);
+    cr_assert_eq(p.running, CMD_SNAPSHOT);
+    cr_assert(did(&p, ELASTIC_RUN)->final);
+    step(&p, (struct elastic_event){.kind = ELASTIC_PEER_GONE, .peer = 0});
+    cr_assert_not(sent(&p, MSG_FAULT), "the ring has done its work");
+    message_init(&m, MSG_RELEASE);
+    link_message(&p, &m);
+    cr_assert_eq(did(&p, ELASTIC_EXIT)->exit_code, 0);
+    end(&p);
+}
+
+Test(elastic, a_nan_is_told_and_nothing_runs_after_it)
+{
+    struct play p;
+    train_from(&p, 0);
+    done(&p, OUTCOME_NOT_FINITE, false);
+    cr_assert_eq(sent(&p, MSG_FAULT)->fault.kind, FAULT_NOT_FINITE);
+    cr_assert_eq(p.running, CMD_NONE);
+    end(&p);
+}
+
+Test(elastic, the_minority_of_a_disagreement_drops_its_state)
+{
+    struct play p;
+    train_from(&p, 3);
+    struct elastic_result r = {
+        .command = CMD_STEP, .outcome = OUTCOME_LINEAGE, .minority = true, .state = p.state};
+    step(&p, (struct elastic_event){.kind = ELASTIC_DONE, .result = &r});
+    cr_assert_eq(sent(&p, MSG_FAULT)->fault.kind, FAULT_LINEAGE);
+    cr_assert_eq(p.running, CMD_DROP);
+    stop(&p, 2, STOP_NOW);
+    p.state = state_of(-1);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_not(sent(&p, MSG_STOPPED)->stopped.state.held);
+    end(&p);
+}
+
+Test(elastic, only_the_loaded_checkpoint_that_the_form_names_is_taken)
+{
+    struct play p;
+    begin(&p, -1);
+    form(&p, 1, ROLE_LOAD, 6);
+    cr_assert_eq(p.running, CMD_NONE);
+    struct message m;
+    message_init(&m, MSG_LOADED);
+    m.loaded.state = state_of(5);
+    link_message(&p, &m);
+    cr_assert_eq(p.running, CMD_NONE);
+    m.loaded.state = state_of(6);
+    link_message(&p, &m);
+    cr_assert_eq(p.running, CMD_LOAD);
+    end(&p);
+}
+
+Test(elastic, a_restarted_trainer_tells_again_the_step_that_it_holds)
+{
+    struct play p;
+    struct elastic_settings s = {.worker = 1, .steps = 10};
+    struct message up;
+    p.st = elastic_open(&s);
+    p.out = calloc(1, sizeof *p.out);
+    message_init(&up, MSG_UP);
+    up.up.state = state_of(7);
+    step(&p, (struct elastic_event){
+                 .kind = ELASTIC_OPENED, .message = &up, .update_step = 7, .loss_known = true, .loss = 2.25});
+    cr_assert_eq(sent(&p, MSG_PROGRESS)->progress.step, 7);
+    cr_assert_eq(sent(&p, MSG_PROGRESS)->progress.loss, 2.25);
+    end(&p);
+}
