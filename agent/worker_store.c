@@ -17,7 +17,7 @@ struct task {
     struct error err;
     bool ok;
     char fingerprint[RM_FINGERPRINT_MAX]; /* as known when it was asked for */
-    char data_sha256[RM_HASH_HEX];
+    struct manifest_data data;
 };
 
 struct worker_store {
@@ -26,7 +26,7 @@ struct worker_store {
     struct model_layout layout;
     char compared[MANIFEST_COMPARED_MAX];
     char fingerprint[RM_FINGERPRINT_MAX];
-    char data_sha256[RM_HASH_HEX];
+    struct manifest_data data;
     struct task *first, *last; /* first is under way where running is set */
     bool running, ending;
 };
@@ -155,7 +155,7 @@ static void manifest_of(struct manifest *out, const struct task *task)
     *out = (struct manifest){.step = publish->step,
                              .shape = store->layout.shape,
                              .tensors = publish->tensors,
-                             .data = {.files = -1, .bytes = -1},
+                             .data = task->data,
                              .exact = publish->exact,
                              .term = (uint64_t)task->request.generation.term,
                              .generation = (uint64_t)task->request.generation.n};
@@ -163,7 +163,6 @@ static void manifest_of(struct manifest *out, const struct task *task)
     text_copy(out->compared, sizeof out->compared, store->compared);
     text_copy(out->fingerprint, sizeof out->fingerprint, task->fingerprint);
     text_copy(out->job, sizeof out->job, store->options.spec->name);
-    hex_decode(task->data_sha256, out->data.sha256, sizeof out->data.sha256);
     for (int i = 0; i < publish->tensors; i++)
         out->k[i] = publish->k[i];
     for (int i = 0; i < publish->count && i < MANIFEST_PIECES_MAX; i++) {
@@ -273,7 +272,7 @@ int worker_store_open(struct worker_store **ret, struct loop *loop,
     if (!store)
         return err_set(err, ERR_MACHINE, "no memory for checkpoints");
     struct str compared = str_init(MANIFEST_COMPARED_MAX - 1);
-    *store = (struct worker_store){.loop = loop, .options = *options};
+    *store = (struct worker_store){.loop = loop, .options = *options, .data = {.files = -1, .bytes = -1}};
     model_layout_init(&store->layout, &options->spec->model.shape);
     job_spec_write_compared(options->spec, &compared);
     text_copy(store->compared, sizeof store->compared, str_text(&compared));
@@ -293,7 +292,7 @@ void worker_store_ask(struct worker_store *store, enum agent_action_kind kind, c
     task->kind = kind;
     task->request = *request;
     text_copy(task->fingerprint, sizeof task->fingerprint, store->fingerprint);
-    text_copy(task->data_sha256, sizeof task->data_sha256, store->data_sha256);
+    task->data = store->data;
     if (store->last)
         store->last->next = task;
     else
@@ -305,7 +304,8 @@ void worker_store_ask(struct worker_store *store, enum agent_action_kind kind, c
 void worker_store_know(struct worker_store *store, const struct msg_up *up)
 {
     text_copy(store->fingerprint, sizeof store->fingerprint, up->fingerprint);
-    text_copy(store->data_sha256, sizeof store->data_sha256, up->data_sha256);
+    store->data = (struct manifest_data){.files = up->data_files, .bytes = up->data_bytes};
+    hex_decode(up->data_sha256, store->data.sha256, sizeof store->data.sha256);
 }
 
 bool worker_store_idle(const struct worker_store *store)

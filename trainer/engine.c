@@ -234,6 +234,8 @@ void engine_opened(struct engine *e, struct message *ret_up, struct elastic_even
     gpt_fingerprint(e->isa, up->fingerprint);
     text_copy(up->address, sizeof up->address, data_port_address(e->port));
     hex_encode(e->data_sha256, RM_HASH_BYTES, up->data_sha256);
+    up->data_files = corpus_files(e->corpus);
+    up->data_bytes = corpus_bytes(e->corpus);
     up->parameters = e->layout.parameters;
     fill_state(e, &up->state, &ret->update_step);
     ret->loss_known = kept_loss(e, &ret->loss);

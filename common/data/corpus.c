@@ -121,6 +121,11 @@ int64_t corpus_files(const struct corpus *c)
     return c->scan.count;
 }
 
+int64_t corpus_bytes(const struct corpus *c)
+{
+    return c->tokens;
+}
+
 int64_t corpus_tokens(const struct corpus *c)
 {
     return c->tokens;

@@ -34,6 +34,7 @@ int corpus_open(struct corpus **ret, const char *uri, int context, double hold_o
 void corpus_free(struct corpus *corpus);
 
 int64_t corpus_files(const struct corpus *corpus);
+int64_t corpus_bytes(const struct corpus *corpus); /* of all files */
 int64_t corpus_tokens(const struct corpus *corpus);
 int64_t corpus_samples(const struct corpus *corpus);  /* N */
 int64_t corpus_training(const struct corpus *corpus); /* samples that are trained on */

@@ -27,6 +27,12 @@ struct manifest_piece {
     uint8_t sha256[RM_HASH_BYTES];
 };
 
+/* common/data's corpus_identity */
+struct manifest_data {
+    int64_t files, bytes; /* -1: not known to the writer */
+    uint8_t sha256[RM_HASH_BYTES];
+};
+
 struct manifest {
     int64_t step;
     uint8_t lineage[RM_HASH_BYTES];
@@ -34,10 +40,7 @@ struct manifest {
     int tensors;
     int k[RM_TENSORS_MAX];                /* exponent of each tensor, in layout order */
     char compared[MANIFEST_COMPARED_MAX]; /* job_spec_write_compared's canonical JSON */
-    struct {
-        int64_t files, bytes; /* -1: not known to the writer */
-        uint8_t sha256[RM_HASH_BYTES];
-    } data; /* common/data's corpus_identity */
+    struct manifest_data data;
     char fingerprint[RM_FINGERPRINT_MAX];
     bool exact;
     uint64_t term, generation;

@@ -215,6 +215,7 @@ struct msg_progress {
     int64_t tokens;    /* of the whole step, all workers */
     rm_time step_time; /* wall time of the step here, ns */
     int64_t rescaled;  /* passes run again for scale, counted since the trainer's start */
+    rm_time data_wait; /* time in which this step stood still here because its samples were not read yet */
 };
 
 struct msg_evaluated {
@@ -311,6 +312,7 @@ struct msg_up {
     char address[RM_ADDRESS_MAX];
     struct msg_state state;
     char data_sha256[RM_HASH_HEX];
+    int64_t data_files, data_bytes; /* of the training data */
     int64_t parameters;
 };
 

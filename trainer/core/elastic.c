@@ -126,16 +126,18 @@ static void report_stopped(struct elastic *st, struct elastic_out *out)
     st->mode = MODE_IDLE;
 }
 
-static void report_progress(struct elastic *st, struct elastic_out *out, int64_t tokens, rm_time took,
-                            int64_t rescaled)
+/* done: the step just made; NULL: one of a predecessor is told again. */
+static void report_progress(struct elastic *st, struct elastic_out *out, int64_t tokens,
+                            const struct elastic_result *done)
 {
     struct message *m = tell(st, out, MSG_PROGRESS);
     m->progress.step = st->state.step;
     m->progress.loss = st->loss_known ? st->last_loss : NAN;
     m->progress.loss_known = st->loss_known;
     m->progress.tokens = tokens;
-    m->progress.step_time = took;
-    m->progress.rescaled = rescaled;
+    m->progress.step_time = done ? done->took : 0;
+    m->progress.rescaled = done ? done->rescaled : 0;
+    m->progress.data_wait = done ? done->data_wait : 0;
 }
 
 /* ---- a new ring ---- */
@@ -308,7 +310,7 @@ static void after_step(struct elastic *st, const struct elastic_result *r, struc
     st->last_loss = r->loss;
     st->loss_known = true;
     st->stop_seen = r->stop;
-    report_progress(st, out, r->tokens, r->took, r->rescaled);
+    report_progress(st, out, r->tokens, r);
     if (st->mode == MODE_TRAIN)
         set_dues(st, -1, -1);
 }
@@ -487,7 +489,7 @@ static void on_opened(struct elastic *st, const struct elastic_event *event, str
     st->last_loss = event->loss;
     message_copy(&act(out, ELASTIC_SEND)->message, event->message);
     if (st->state.held && event->loss_known)
-        report_progress(st, out, event->tokens, 0, 0);
+        report_progress(st, out, event->tokens, NULL);
 }
 
 /* A peer that ends after the last step or while we are at rest is none of our business. */

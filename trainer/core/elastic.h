@@ -60,6 +60,7 @@ struct elastic_result {
     bool stop;   /* CMD_STEP: the stop flag's sum was not 0: all stop after this step */
     double loss; /* CMD_STEP, CMD_EVALUATE */
     int64_t tokens, rescaled;
+    rm_time data_wait;             /* CMD_STEP: part of it in which the data were waited for, ns */
     rm_time took;                  /* wall time of the command, ns */
     uint8_t digest[RM_HASH_BYTES]; /* CMD_DIGEST */
     struct msg_snapshot

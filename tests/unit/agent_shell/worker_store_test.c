@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/os/file.h"
+#include "common/store/checkpoint.h"
 
 enum { EVENTS_MAX = 8 };
 
@@ -63,7 +64,8 @@ static struct desk *desk_open(void)
     struct worker_store_options options = {
         .spec = &d->spec, .snapshot_fd = d->snapshot_fd, .done = done, .ctx = d};
     cr_assert_eq(worker_store_open(&d->store, d->loop, &options, &err), 0);
-    struct msg_up up = {.fingerprint = "the numerics of this machine"};
+    struct msg_up up = {
+        .fingerprint = "the numerics of this machine", .data_files = 3, .data_bytes = 1 << 20};
     memset(up.data_sha256, 'a', RM_HASH_HEX - 1);
     worker_store_know(d->store, &up);
     fill(d, 0.5f);
@@ -176,6 +178,29 @@ Test(worker_store, what_two_workers_write_is_published_listed_and_loaded)
     cr_assert(d->message[4].loaded.exact);
     for (int64_t i = 0; i < d->floats; i++)
         cr_assert_eq(d->snapshot[i], (float)i * 0.5f);
+    desk_close(d);
+}
+
+Test(worker_store, the_manifest_names_the_ring_that_saved_and_the_data_that_it_was_trained_on)
+{
+    struct desk *d = desk_open();
+    struct checkpoint_resume *resume = calloc(1, sizeof *resume);
+    uint8_t sha256[RM_HASH_BYTES];
+    struct error err;
+    ask_write(d, 7, 0, 1);
+    wait_for(d, 1);
+    ask_publish(d, 7, 0, 1);
+    wait_for(d, 2);
+    cr_assert_eq(checkpoint_resume(d->spec.checkpoint.uri, resume, &err), 0, "%s", err.text);
+    cr_assert(resume->found);
+    const struct manifest *m = &resume->manifest;
+    cr_assert_eq(m->term, 1);
+    cr_assert_eq(m->generation, 2);
+    cr_assert_eq(m->data.files, 3);
+    cr_assert_eq(m->data.bytes, 1 << 20);
+    memset(sha256, 0xaa, sizeof sha256);
+    cr_assert_arr_eq(m->data.sha256, sha256, sizeof sha256);
+    free(resume);
     desk_close(d);
 }
 
