@@ -12,7 +12,8 @@
 #include "trainer/compute.h"
 
 enum {
-    EARLY_MAX = 16 /* messages that may come before the engine is open */
+    EARLY_MAX = 16,     /* messages that may come before the engine is open */
+    STRANGERS_TOLD = 20 /* lines about them in the log: they must not fill a disk */
 };
 #define PULSE      (RM_S / 2) /* between heartbeats where the job names none */
 #define LAST_WORDS (2 * RM_S) /* for the agent to read what is still to be said at the end */
@@ -225,9 +226,14 @@ static void engine_is_open(void *ctx, struct engine *engine, const struct error 
     loop_timer_set(t->pulse, clock_now());
 }
 
+/* On the data port's thread, which is the only one that calls it. */
 static void stranger(const char *why)
 {
-    log_warn("a caller at the data port was sent away", "why=\"%s\"", why);
+    static int told;
+    if (told < STRANGERS_TOLD)
+        log_warn("a caller at the data port was sent away", "why=\"%s\"%s", why,
+                 told == STRANGERS_TOLD - 1 ? " more=\"will not be told\"" : "");
+    told += told < STRANGERS_TOLD;
 }
 
 /* ---- the link ---- */
