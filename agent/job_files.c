@@ -25,11 +25,17 @@ static int key_read(uint8_t key[JOB_KEY_BYTES], const char *path, struct error *
     return result;
 }
 
+static int spec_parse(struct job_files *files, const char *path, struct error *err)
+{
+    if (job_spec_read(&files->spec, str_text(&files->spec_text), files->spec_text.length, err) < 0)
+        return err_wrap(err, "%s", path);
+    return 0;
+}
+
 int job_files_read(struct job_files *ret, const char *spec_path, const char *key_path, struct error *err)
 {
     struct job_files files = {.spec_text = str_init(MSG_SPEC_MAX - 1)};
-    if (file_read(spec_path, &files.spec_text, err) < 0 ||
-        job_spec_read(&files.spec, str_text(&files.spec_text), files.spec_text.length, err) < 0 ||
+    if (file_read(spec_path, &files.spec_text, err) < 0 || spec_parse(&files, spec_path, err) < 0 ||
         key_read(files.key, key_path, err) < 0) {
         job_files_clear(&files);
         return -1;

@@ -63,6 +63,7 @@ static void make_job(struct desk *d)
     spec->checkpoint.keep = 1;
     spec->checkpoint.resume = true;
     spec->elasticity.lost_after = 30 * RM_S;
+    spec->elasticity.heartbeat = 20 * RM_MS;
     text_copy(spec->checkpoint.uri, sizeof spec->checkpoint.uri, "file:///nonexistent/checkpoints");
     memset(d->files.key, 7, sizeof d->files.key);
     memset(d->key, 7, sizeof d->key);
@@ -410,7 +411,7 @@ Test(agent, released_it_exits_with_0)
 Test(agent, asked_to_end_it_says_that_it_leaves)
 {
     struct desk *d = agent_start(7);
-    until(d, "hello(tiny)");
+    until(d, "told(heartbeat)"); /* it has been welcomed; before that it just goes */
     kill(d->child, SIGTERM);
     until(d, "told(leaving)");
     close(d->commands);
