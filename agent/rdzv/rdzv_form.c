@@ -7,20 +7,26 @@
 
 /* ---- the state to go on from ---- */
 
-/* The highest step that anyone at rest holds; among its holders the last ring's members first. Memory that is
- * older than a checkpoint of ours is worth nothing. */
-struct msg_state rdzv_best_state(const struct rdzv *st)
+/* The highest step from `lowest` on that anyone at rest holds; among its holders the last ring's members
+ * first. */
+static struct msg_state best_from(const struct rdzv *st, int64_t lowest)
 {
     const struct rdzv_worker *best = NULL;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (!rdzv_usable(st, w) || !w->state.held || w->state.step < st->saved)
+        if (!rdzv_usable(st, w) || !w->state.held || w->state.step < lowest)
             continue;
         if (!best || w->state.step > best->state.step ||
             (w->state.step == best->state.step && w->old_rank < best->old_rank))
             best = w;
     }
     return best ? best->state : (struct msg_state){0};
+}
+
+/* Memory that is older than a checkpoint of ours is worth less than that. */
+struct msg_state rdzv_best_state(const struct rdzv *st)
+{
+    return best_from(st, st->saved);
 }
 
 bool rdzv_is_refused(const struct rdzv *st, const struct msg_checkpoint *c)
@@ -202,11 +208,22 @@ static void drop_sources_if_unused(struct rdzv *st, struct msg_form *f)
         st->worker[i].serving = false;
 }
 
+/* What is held in memory goes before a checkpoint, unless the checkpoint is newer and can be read by all: a
+ * list may have been made before the newest one was published. */
+static struct msg_state choose_held(const struct rdzv *st, const struct msg_state *checkpoint)
+{
+    struct msg_state held = rdzv_best_state(st), any = best_from(st, 0);
+    if (held.held || !any.held || (checkpoint->held && checkpoint->step > any.step))
+        return held;
+    return any;
+}
+
 static void fill_form(struct rdzv *st, struct message *m)
 {
     struct msg_form *f = &m->form;
-    struct msg_state held = rdzv_best_state(st);
-    f->resume = held.held ? held : rdzv_newest_checkpoint(st);
+    struct msg_state checkpoint = rdzv_newest_checkpoint(st);
+    struct msg_state held = choose_held(st, &checkpoint);
+    f->resume = held.held ? held : checkpoint;
     st->loading = !held.held && f->resume.held;
     st->resume = f->resume;
     if (held.held)

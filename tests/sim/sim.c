@@ -307,8 +307,6 @@ static void handle(struct sim *sim, struct ev *e)
     case EV_SHOT:
         run_shot(sim, e->a);
         break;
-    case EV_ZOMBIE:
-        break;
     }
 }
 

@@ -57,7 +57,6 @@ enum ev_kind {
     EV_EXPECT,
     EV_ACT,
     EV_SHOT,
-    EV_ZOMBIE, /* a word of a lower term */
 };
 
 struct ev {

@@ -476,6 +476,22 @@ Test(rdzv, memory_counts_again_when_the_newer_checkpoint_is_damaged)
     story_end(&s);
 }
 
+Test(rdzv, a_list_older_than_the_newest_checkpoint_rolls_nobody_back)
+{
+    struct story s;
+    story_begin(&s, story_settings(1));
+    train_with(&s, 1);
+    progress(&s, 0, 9);
+    checkpointed(&s, 0, 8, 0, 1, false);
+    published(&s, 0, 8, false);
+    fault_of(&s, 0, FAULT_RING, -1, 9);
+    stopped(&s, 0, 7, 7); /* had been taken back to an older state */
+    listed(&s, 0, 6, -1);
+    cr_assert_eq(s.form.form.resume.step, 7);
+    cr_assert_eq(s.form.form.member[0].role, ROLE_KEEP);
+    story_end(&s);
+}
+
 Test(rdzv, a_publisher_that_comes_back_as_another_process_is_named_again)
 {
     struct story s;
