@@ -70,14 +70,20 @@ static int open_data(struct prepared *p, struct corpus **ret, struct error *err)
     struct corpus *corpus;
     int64_t batch = (int64_t)s->batch.lanes * s->batch.lane_sequences;
     int64_t sequences = s->evaluation.every_steps ? s->evaluation.sequences : 0;
-    if (corpus_open(&corpus, s->data.uri, s->model.shape.context, s->evaluation.hold_out, err) < 0)
+    struct corpus_options options = {.uri = s->data.uri,
+                                     .format = (enum corpus_format)s->data.format,
+                                     .context = s->model.shape.context,
+                                     .vocabulary = s->model.shape.vocabulary,
+                                     .hold_out = s->evaluation.hold_out};
+    if (corpus_open(&corpus, &options, err) < 0)
         return -1;
     if (corpus_check(corpus, batch, sequences, err) < 0) {
         corpus_free(corpus);
         return -1;
     }
     p->data_files = corpus_files(corpus);
-    p->data_bytes = corpus_tokens(corpus); /* a token is a byte */
+    p->data_bytes = corpus_bytes(corpus);
+    p->spec.data.format = (enum job_data_format)corpus_format(corpus); /* what Auto means here */
     *ret = corpus;
     return 0;
 }

@@ -27,13 +27,21 @@ static int thread_count(const struct job_spec *spec)
     return share > 0 ? share : 1;
 }
 
+_Static_assert((int)CORPUS_TOKENS16 == (int)JOB_DATA_TOKENS16 &&
+                   (int)CORPUS_TOKENS32 == (int)JOB_DATA_TOKENS32 && (int)CORPUS_AUTO == (int)JOB_DATA_AUTO,
+               "the job's formats are the corpus's");
+
 static int open_data(struct engine *e, const struct msg_setup *setup, struct error *err)
 {
     const struct job_spec *spec = e->spec;
     struct corpus_identity identity;
     int sequences = spec->evaluation.every_steps ? spec->evaluation.sequences : 0;
-    if (corpus_open(&e->corpus, spec->data.uri, spec->model.shape.context, spec->evaluation.hold_out, err) <
-            0 ||
+    struct corpus_options options = {.uri = spec->data.uri,
+                                     .format = (enum corpus_format)spec->data.format,
+                                     .context = spec->model.shape.context,
+                                     .vocabulary = spec->model.shape.vocabulary,
+                                     .hold_out = spec->evaluation.hold_out};
+    if (corpus_open(&e->corpus, &options, err) < 0 ||
         corpus_check(e->corpus, batch_sequences(spec), sequences, err) < 0)
         return -1;
     e->cursor = (struct cursor){spec->seed, corpus_training(e->corpus), spec->batch.lanes,

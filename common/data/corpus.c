@@ -9,12 +9,13 @@
 #include <unistd.h>
 
 #include "common/data/scan.h"
+#include "common/data/shard.h"
 #include "common/os/crypto.h"
 #include "common/os/uri.h"
 
 enum {
     OPEN_FILES = 32,      /* kept open between reads */
-    HASH_CHUNK = 1 << 20, /* bytes read at a time while hashing */
+    HASH_CHUNK = 1 << 20, /* bytes read at a time while hashing: whole tokens */
 };
 
 struct open_file {
@@ -26,10 +27,13 @@ struct corpus {
     char root[RM_URI_MAX];
     int root_fd;
     struct scan scan;
-    int64_t *start; /* (files): position of each file's first byte in the stream */
-    int64_t tokens, samples, training;
+    enum corpus_format format;
+    int width;      /* bytes of a token */
+    int64_t *start; /* (files): position of each file's first token in the stream */
+    int64_t bytes, tokens, samples, training;
     int context;
-    uint8_t *bytes; /* (context + 1): one sample before it is widened */
+    uint32_t vocabulary;
+    uint8_t *raw; /* (context + 1) tokens of `width` bytes: one sample before it is widened */
     struct open_file slot[OPEN_FILES];
 };
 
@@ -50,50 +54,59 @@ static int open_root(struct corpus *c, struct error *err)
     return 0;
 }
 
+static const char *unit(const struct corpus *c)
+{
+    return c->format == CORPUS_TEXT ? "bytes" : "tokens";
+}
+
 /* Positions of the files, and what the stream is cut into. */
 static int lay_out(struct corpus *c, double hold_out, struct error *err)
 {
     c->start = calloc((size_t)c->scan.count + 1, sizeof *c->start);
-    c->bytes = malloc((size_t)c->context + 1);
-    if (!c->start || !c->bytes)
+    c->raw = malloc(((size_t)c->context + 1) * (size_t)c->width);
+    if (!c->start || !c->raw)
         return err_set(err, ERR_MACHINE, "data %s: out of memory", c->root);
     for (int64_t i = 0; i < c->scan.count; i++) {
         c->start[i] = c->tokens;
-        c->tokens += c->scan.file[i].size;
+        c->tokens += (c->scan.file[i].size - c->scan.file[i].skip) / c->width;
+        c->bytes += c->scan.file[i].size;
     }
     if (!c->tokens)
-        return err_set(err, ERR_DATA, "data %s: the folder holds no text (%lld files, 0 bytes)", c->root,
-                       (long long)c->scan.count);
+        return err_set(err, ERR_DATA, "data %s: the folder holds no %s (%lld files, 0 %s)", c->root,
+                       c->format == CORPUS_TEXT ? "text" : "tokens", (long long)c->scan.count, unit(c));
     c->samples = (c->tokens - 1) / c->context;
     if (c->samples < 1)
         return err_set(err, ERR_DATA,
-                       "data %s: %lld bytes are less than one sample of context %d, which takes %d", c->root,
-                       (long long)c->tokens, c->context, c->context + 1);
+                       "data %s: %lld %s are less than one sample of context %d, which takes %d", c->root,
+                       (long long)c->tokens, unit(c), c->context, c->context + 1);
     c->training = c->samples - (int64_t)floor(hold_out * (double)c->samples);
     return 0;
 }
 
-static int set_up(struct corpus *c, const char *uri, double hold_out, struct error *err)
+static int set_up(struct corpus *c, const struct corpus_options *options, struct error *err)
 {
-    if (uri_path(uri, c->root, sizeof c->root, err) < 0)
+    if (uri_path(options->uri, c->root, sizeof c->root, err) < 0)
         return err_wrap(err, "data");
     if (open_root(c, err) < 0)
         return -1;
-    if (scan_folder(&c->scan, c->root_fd, err) < 0)
+    if (scan_folder(&c->scan, c->root_fd, err) < 0 ||
+        shard_resolve(&c->scan, c->root_fd, options->format, &c->format, err) < 0)
         return err_wrap(err, "data %s", c->root);
-    return lay_out(c, hold_out, err);
+    c->width = shard_token_bytes(c->format);
+    return lay_out(c, options->hold_out, err);
 }
 
-int corpus_open(struct corpus **ret, const char *uri, int context, double hold_out, struct error *err)
+int corpus_open(struct corpus **ret, const struct corpus_options *options, struct error *err)
 {
     struct corpus *c = calloc(1, sizeof *c);
     if (!c)
-        return err_set(err, ERR_MACHINE, "data %s: out of memory", uri);
-    c->context = context;
+        return err_set(err, ERR_MACHINE, "data %s: out of memory", options->uri);
+    c->context = options->context;
+    c->vocabulary = (uint32_t)options->vocabulary;
     c->root_fd = -1;
     for (int i = 0; i < OPEN_FILES; i++)
         c->slot[i] = (struct open_file){.index = -1, .fd = -1};
-    if (set_up(c, uri, hold_out, err) < 0) {
+    if (set_up(c, options, err) < 0) {
         corpus_free(c);
         return -1;
     }
@@ -112,7 +125,7 @@ void corpus_free(struct corpus *c)
         close(c->root_fd);
     scan_clear(&c->scan);
     free(c->start);
-    free(c->bytes);
+    free(c->raw);
     free(c);
 }
 
@@ -121,9 +134,14 @@ int64_t corpus_files(const struct corpus *c)
     return c->scan.count;
 }
 
+enum corpus_format corpus_format(const struct corpus *c)
+{
+    return c->format;
+}
+
 int64_t corpus_bytes(const struct corpus *c)
 {
-    return c->tokens;
+    return c->bytes;
 }
 
 int64_t corpus_tokens(const struct corpus *c)
@@ -149,11 +167,11 @@ int64_t corpus_held_out(const struct corpus *c)
 int corpus_check(const struct corpus *c, int64_t batch, int64_t sequences, struct error *err)
 {
     if (c->training < batch)
-        return err_set(
-            err, ERR_DATA,
-            "data %s: %lld training samples of context %d (%lld bytes) don't fill one batch of %lld "
-            "sequences; use more data, a smaller batch or a shorter context",
-            c->root, (long long)c->training, c->context, (long long)c->tokens, (long long)batch);
+        return err_set(err, ERR_DATA,
+                       "data %s: %lld training samples of context %d (%lld %s) don't fill one batch of %lld "
+                       "sequences; use more data, a smaller batch or a shorter context",
+                       c->root, (long long)c->training, c->context, (long long)c->tokens, unit(c),
+                       (long long)batch);
     if (corpus_held_out(c) < sequences)
         return err_set(err, ERR_DATA,
                        "data %s: %lld held-out samples are fewer than the %lld sequences of one evaluation; "
@@ -216,7 +234,7 @@ static int read_range(const struct corpus *c, int fd, int64_t index, int64_t fro
     return 0;
 }
 
-/* Index of the file that holds the stream's byte at `position`: the last that starts at or before it, which
+/* Index of the file that holds the stream's token at `position`: the last that starts at or before it, which
  * passes over empty files. */
 static int64_t file_at(const struct corpus *c, int64_t position)
 {
@@ -231,30 +249,60 @@ static int64_t file_at(const struct corpus *c, int64_t position)
     return low;
 }
 
+/* Where the token at `position` of the stream lies in its file. */
+static int64_t offset_of(const struct corpus *c, int64_t index, int64_t position)
+{
+    return c->scan.file[index].skip + (position - c->start[index]) * c->width;
+}
+
 static int read_stream(struct corpus *c, int64_t position, uint8_t *out, int64_t count, struct error *err)
 {
     while (count > 0) {
-        int64_t index = file_at(c, position);
-        int64_t from = position - c->start[index];
-        int64_t here = c->scan.file[index].size - from;
+        int64_t index = file_at(c, position), from = offset_of(c, index, position);
+        int64_t here = (c->scan.file[index].size - from) / c->width;
         if (here > count)
             here = count;
         int fd = descriptor(c, index, err);
-        if (fd < 0 || read_range(c, fd, index, from, out, here, err) < 0)
+        if (fd < 0 || read_range(c, fd, index, from, out, here * c->width, err) < 0)
             return -1;
         position += here;
-        out += here;
+        out += here * c->width;
         count -= here;
     }
     return 0;
 }
 
+static uint32_t token_at(const uint8_t *raw, int width)
+{
+    uint32_t value = 0;
+    for (int i = 0; i < width; i++)
+        value |= (uint32_t)raw[i] << (8 * i);
+    return value;
+}
+
+static int refuse_token(const struct corpus *c, int64_t index, int64_t offset, uint32_t token,
+                        struct error *err)
+{
+    return err_set(err, ERR_DATA,
+                   "data %s/%s: token %lu at byte %lld is not in the model's vocabulary of %lu; is "
+                   "spec.trainer.model.vocabulary that of the tokenizer, and spec.trainer.data.format right?",
+                   c->root, c->scan.file[index].name, (unsigned long)token, (long long)offset,
+                   (unsigned long)c->vocabulary);
+}
+
 int corpus_read(struct corpus *c, int64_t i, int32_t *tokens, struct error *err)
 {
-    if (read_stream(c, i * c->context, c->bytes, c->context + 1, err) < 0)
+    int64_t first = i * c->context;
+    if (read_stream(c, first, c->raw, c->context + 1, err) < 0)
         return -1;
-    for (int t = 0; t <= c->context; t++)
-        tokens[t] = c->bytes[t];
+    for (int t = 0; t <= c->context; t++) {
+        uint32_t token = token_at(c->raw + (size_t)t * (size_t)c->width, c->width);
+        if (token >= c->vocabulary) {
+            int64_t index = file_at(c, first + t);
+            return refuse_token(c, index, offset_of(c, index, first + t), token, err);
+        }
+        tokens[t] = (int32_t)token;
+    }
     return 0;
 }
 
@@ -266,6 +314,21 @@ static void hash_number(struct sha256 *hash, int64_t value)
     sha256_add(hash, bytes, sizeof bytes);
 }
 
+/* The tokens of a piece of a file that begins at byte `at` of it. */
+static int check_tokens(const struct corpus *c, int64_t index, int64_t at, const uint8_t *chunk,
+                        int64_t count, struct error *err)
+{
+    int64_t skip = c->scan.file[index].skip;
+    if (c->format == CORPUS_TEXT)
+        return 0;
+    for (int64_t i = at < skip ? skip - at : 0; i < count; i += c->width) {
+        uint32_t token = token_at(chunk + i, c->width);
+        if (token >= c->vocabulary)
+            return refuse_token(c, index, at + i, token, err);
+    }
+    return 0;
+}
+
 static int hash_content(const struct corpus *c, struct sha256 *hash, int64_t index, uint8_t *chunk,
                         struct error *err)
 {
@@ -275,7 +338,8 @@ static int hash_content(const struct corpus *c, struct sha256 *hash, int64_t ind
         return -1;
     for (int64_t at = 0; at < size; at += HASH_CHUNK) {
         int64_t count = size - at < HASH_CHUNK ? size - at : HASH_CHUNK;
-        if (read_range(c, fd, index, at, chunk, count, err) < 0) {
+        if (read_range(c, fd, index, at, chunk, count, err) < 0 ||
+            check_tokens(c, index, at, chunk, count, err) < 0) {
             close(fd);
             return -1;
         }
@@ -301,6 +365,10 @@ int corpus_identify(struct corpus *c, struct corpus_identity *ret, struct error 
     if (!chunk)
         return err_set(err, ERR_MACHINE, "data %s: out of memory", c->root);
     struct sha256 *hash = sha256_open();
+    if (c->format != CORPUS_TEXT) {
+        hash_number(hash, -1); /* no name is that long: shards are never taken for text */
+        hash_number(hash, c->width);
+    }
     for (int64_t i = 0; i < c->scan.count; i++) {
         if (hash_file(c, hash, i, chunk, err) < 0) {
             sha256_free(hash);
@@ -308,7 +376,7 @@ int corpus_identify(struct corpus *c, struct corpus_identity *ret, struct error 
             return -1;
         }
     }
-    *ret = (struct corpus_identity){.files = c->scan.count, .bytes = c->tokens};
+    *ret = (struct corpus_identity){.files = c->scan.count, .bytes = c->bytes};
     sha256_finish(hash, ret->sha256);
     free(chunk);
     return 0;

@@ -1,8 +1,11 @@
 /* Training data: all regular files below a folder as one stream of tokens, cut into samples.
  *
- * The stream is the files' bytes, one file behind the other, in byte order of their paths relative to the
+ * The stream is the files' tokens, one file behind the other, in byte order of their paths relative to the
  * folder. Names with a leading dot, symbolic links and everything that is neither a regular file nor a folder
- * are left out, at every depth; the folder itself may be a link. A token is a byte. With T the context,
+ * are left out, at every depth; the folder itself may be a link. In text a token is a byte; in token shards
+ * (NAME.bin) it is a little-endian number of 2 or 4 bytes. A shard may begin with llm.c's header (256 int32:
+ * magic, version, number of tokens), which is known by its magic and is no part of the stream. With T the
+ * context,
  *     N = floor((tokens - 1) / T) samples;  sample i = the T + 1 tokens from i * T
  * and the last floor(hold_out * N) samples are held out for evaluation: training samples are [0, training),
  * held-out ones [training, samples).
@@ -22,17 +25,35 @@
 
 struct corpus;
 
+/* The values are those of common/job/spec.h's enum job_data_format. */
+enum corpus_format {
+    CORPUS_TEXT,
+    CORPUS_TOKENS16,
+    CORPUS_TOKENS32,
+    CORPUS_AUTO, /* Text where no file is a shard; else what the shards' headers say, which all must have */
+};
+
+struct corpus_options {
+    const char *uri; /* file:///folder or a plain path */
+    enum corpus_format format;
+    int context;     /* T >= 1 */
+    int vocabulary;  /* a token that is not below it is an error where it is met; text: 256 or more */
+    double hold_out; /* 0 <= hold_out < 1 */
+};
+
 /* What a checkpoint remembers of the data. */
 struct corpus_identity {
     int64_t files, bytes;
-    uint8_t sha256[RM_HASH_BYTES]; /* over each file in order: length of name, name, size, content */
+    uint8_t sha256[RM_HASH_BYTES]; /* over each file in order: length of name, name, size, content;
+                                       in front for shards: -1, bytes of a token */
 };
 
-/* Lists the files and reads their sizes (no content). uri: file:///folder or a plain path. context: T >= 1.
- * 0 <= hold_out < 1. Absent or unreadable folder, no data, less than one sample: ERR_DATA with a sentence. */
-int corpus_open(struct corpus **ret, const char *uri, int context, double hold_out, struct error *err);
+/* Lists the files and reads their sizes and headers (no content). Absent or unreadable folder, files that are
+ * not of the format, no data, less than one sample: ERR_DATA with a sentence. */
+int corpus_open(struct corpus **ret, const struct corpus_options *options, struct error *err);
 void corpus_free(struct corpus *corpus);
 
+enum corpus_format corpus_format(const struct corpus *corpus); /* never CORPUS_AUTO */
 int64_t corpus_files(const struct corpus *corpus);
 int64_t corpus_bytes(const struct corpus *corpus); /* of all files */
 int64_t corpus_tokens(const struct corpus *corpus);
@@ -44,10 +65,12 @@ int64_t corpus_held_out(const struct corpus *corpus); /* N - training */
  * evaluation reads (sequences; 0: no evaluation). */
 int corpus_check(const struct corpus *corpus, int64_t batch, int64_t sequences, struct error *err);
 
-/* Sample i of [0, samples) into tokens (context + 1). ERR_DATA where a file is gone or has changed. */
+/* Sample i of [0, samples) into tokens (context + 1). ERR_DATA where a file is gone or has changed, or a
+ * token is not in the vocabulary. */
 int corpus_read(struct corpus *corpus, int64_t i, int32_t *tokens, struct error *err);
 
-/* Reads everything once. Numbers in the hash are 64-bit little-endian. */
+/* Reads everything once, and holds every token against the vocabulary. Numbers in the hash are 64-bit
+ * little-endian. */
 int corpus_identify(struct corpus *corpus, struct corpus_identity *ret, struct error *err);
 
 #endif

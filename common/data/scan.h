@@ -11,6 +11,7 @@
 struct scan_file {
     char *name; /* relative path, '/' between its parts; any bytes but NUL */
     int64_t size;
+    int64_t skip; /* bytes in front of the first token; set by shard.c */
     struct timespec modified;
 };
 

@@ -5,6 +5,11 @@
 
 enum { NAME_MAX_TEXT = 40, BYTES = 256 };
 
+static bool is_tokens(const struct job_spec *spec)
+{
+    return spec->data.format == JOB_DATA_TOKENS16 || spec->data.format == JOB_DATA_TOKENS32;
+}
+
 void job_spec_fill(struct job_spec *spec)
 {
     struct model_shape preset = {0}, *shape = &spec->model.shape;
@@ -15,7 +20,7 @@ void job_spec_fill(struct job_spec *spec)
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (!*own[i])
             *own[i] = named[i];
-    if (!shape->vocabulary)
+    if (!shape->vocabulary && !is_tokens(spec))
         shape->vocabulary = BYTES;
     if (!spec->workers.max)
         spec->workers.max = spec->workers.target;
@@ -64,7 +69,9 @@ static int check_model(const struct job_spec *spec, const char **ret_path, struc
     RULE(!m->context, "trainer.model.context", "is missing; set it, or trainer.model.preset");
     RULE(m->width % m->heads, "trainer.model.heads",
          "is %d, which does not divide trainer.model.width (%d); choose a divisor of it", m->heads, m->width);
-    RULE(m->vocabulary < BYTES, "trainer.model.vocabulary",
+    RULE(!m->vocabulary, "trainer.model.vocabulary",
+         "is missing; set it to the number of tokens that the tokenizer of the shards has");
+    RULE(m->vocabulary < BYTES && !is_tokens(spec), "trainer.model.vocabulary",
          "is %d, but text has %d kinds of bytes; set %d or more, or leave it out", m->vocabulary, BYTES,
          BYTES);
     return 0;

@@ -143,10 +143,6 @@ static int take_field(const struct walk *w, const struct job_field *field, const
 {
     struct error why = {0};
     struct job_value value = scalar(field, node);
-    bool bytes = value.kind == VALUE_TEXT && !strcmp(field->path, "trainer.data.format") &&
-                 !strcmp(value.text, "Auto");
-    if (bytes)
-        value.text = "Text";
     int status = field_assign(field, w->spec, &value, &why);
     if (status == 0 && field->kind == FIELD_URI && value.kind == VALUE_TEXT) {
         const char *base = node->line ? w->source->folder : w->source->cwd;

@@ -16,7 +16,8 @@
 #include "common/base/time.h"
 #include "common/model/layout.h"
 
-enum job_data_format { JOB_DATA_TEXT }; /* bytes as tokens; Auto is resolved to one of these by the reader */
+/* `run` puts in what Auto means before it hands the spec on. */
+enum job_data_format { JOB_DATA_TEXT, JOB_DATA_TOKENS16, JOB_DATA_TOKENS32, JOB_DATA_AUTO };
 enum job_precision { JOB_FP32 };
 enum job_reduction { JOB_EXACT, JOB_FAST };
 enum job_schedule { JOB_COSINE, JOB_CONSTANT };

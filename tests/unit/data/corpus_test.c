@@ -60,7 +60,9 @@ static struct corpus *open_with(int context, double hold_out)
 {
     struct corpus *c;
     struct error err = {0};
-    cr_assert_eq(corpus_open(&c, folder, context, hold_out, &err), 0, "%s", err.text);
+    struct corpus_options options = {
+        .uri = folder, .context = context, .vocabulary = 256, .hold_out = hold_out};
+    cr_assert_eq(corpus_open(&c, &options, &err), 0, "%s", err.text);
     return c;
 }
 
@@ -78,7 +80,8 @@ static void refuses(const char *uri, int context, enum error_code code, const ch
 {
     struct corpus *c = NULL;
     struct error err = {0};
-    cr_assert_eq(corpus_open(&c, uri, context, 0, &err), -1);
+    struct corpus_options options = {.uri = uri, .context = context, .vocabulary = 256};
+    cr_assert_eq(corpus_open(&c, &options, &err), -1);
     cr_assert_eq(err.code, code, "%s", err.text);
     cr_assert(strstr(err.text, part), "%s", err.text);
     cr_assert_null(c);

@@ -175,8 +175,6 @@ Test(file, what_would_change_the_training_and_is_not_built_is_refused)
 {
     refused(read_changed(9, "    steps: 40\n    precision: bf16"),
             "job.yaml:10: spec.trainer.precision is bf16, which is not built yet; write fp32");
-    refused(read_changed(8, "    data: {uri: x, format: Tokens16}"),
-            "job.yaml:8: spec.trainer.data.format is Tokens16, which is not built yet; write Text");
     refused(read_changed(0, "  launch: {mode: Command}"),
             "job.yaml:11: spec.launch is not built yet; only the built-in trainer runs, remove it");
     refused(read_changed(10, "  checkpoint: {uri: out, process: CRIU}"),
@@ -199,11 +197,38 @@ Test(file, what_means_nothing_without_a_cluster_is_a_note)
     str_clear(&out.notes);
 }
 
-Test(file, auto_means_text)
+Test(file, the_format_of_the_data_is_one_of_four_words)
 {
-    struct outcome out = read_changed(8, "    data: {uri: x, format: Auto}");
+    static const struct {
+        const char *line;
+        enum job_data_format format;
+    } table[] = {{"    data: {uri: x}", JOB_DATA_AUTO},
+                 {"    data: {uri: x, format: Auto}", JOB_DATA_AUTO},
+                 {"    data: {uri: x, format: Text}", JOB_DATA_TEXT}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct outcome out = read_changed(8, table[i].line);
+        cr_assert_eq(out.status, 0, "%s", out.err.text);
+        cr_assert_eq(out.spec.data.format, table[i].format);
+        cr_assert_eq(out.spec.model.shape.vocabulary, 256);
+        str_clear(&out.notes);
+    }
+    refused(
+        read_changed(8, "    data: {uri: x, format: Tokens8}"),
+        "job.yaml:8: spec.trainer.data.format is \"Tokens8\"; write Text or Tokens16 or Tokens32 or Auto");
+}
+
+Test(file, shards_need_a_vocabulary_that_is_said)
+{
+    static const char *const sets[] = {"spec.trainer.data.format=Tokens16",
+                                       "spec.trainer.model.vocabulary=100"};
+    refused(read_changed(8, "    data: {uri: x, format: Tokens32}"),
+            "job.yaml:7: spec.trainer.model.vocabulary is missing; set it to the number of tokens that the "
+            "tokenizer of the shards has");
+    struct outcome out = read_with(good, sets, 2);
     cr_assert_eq(out.status, 0, "%s", out.err.text);
-    cr_assert_eq(out.spec.data.format, JOB_DATA_TEXT);
+    cr_assert_eq(out.spec.data.format, JOB_DATA_TOKENS16);
+    cr_assert_eq(out.spec.model.shape.vocabulary, 100, "fewer than a byte has is fine for tokens");
+    str_clear(&out.notes);
 }
 
 Test(file, yaml_that_is_broken_is_told_by_line)

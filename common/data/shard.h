@@ -1,0 +1,18 @@
+/* What the files of a data folder are: text, or token shards with or without llm.c's header. Only corpus.c
+ * uses this. */
+#ifndef RM_DATA_SHARD_H
+#define RM_DATA_SHARD_H
+
+#include "common/data/corpus.h"
+#include "common/data/scan.h"
+
+/* Finds out what CORPUS_AUTO means for these files (*ret is never CORPUS_AUTO), sets each file's `skip`, and
+ * holds all of them to the format. Files are opened below folder_fd. ERR_DATA with a sentence that starts
+ * with the relative path where one file is at fault. */
+int shard_resolve(struct scan *scan, int folder_fd, enum corpus_format asked, enum corpus_format *ret,
+                  struct error *err);
+
+/* Bytes of a token: 1, 2 or 4. */
+int shard_token_bytes(enum corpus_format format);
+
+#endif
