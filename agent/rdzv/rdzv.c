@@ -54,9 +54,9 @@ static const struct edge table[RDZV_STATES] = {
         {"SAVING",
          "holders of the state write their slices; one publishes",
          "published -> FINISHED, FAILED or GATHERING; a writer is gone -> SAVING again; nobody holds "
-         "the state -> GATHERING or FAILED",
-         {RDZV_SAVING, RDZV_GATHERING, RDZV_FINISHED, RDZV_FAILED},
-         4},
+         "the state -> QUIESCING, to ask everybody anew, or FAILED",
+         {RDZV_SAVING, RDZV_QUIESCING, RDZV_GATHERING, RDZV_FINISHED, RDZV_FAILED},
+         5},
     [RDZV_FINISHED] = {"FINISHED", "complete; everybody is released", "never", {0}, 0},
     [RDZV_FAILED] =
         {"FAILED", "over, with a sentence and an exit code; everybody is released", "never", {0}, 0},

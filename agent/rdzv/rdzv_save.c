@@ -242,7 +242,7 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
     rdzv_name_publishers(st, out);
     bool nobody_left = !choose_publisher(st) && !rdzv_on_its_way(st);
     if (nobody_left) {
-        rdzv_move(st, RDZV_GATHERING, now);
+        rdzv_quiesce(st, STOP_NOW, now, out);
         return;
     }
     if (!a_writer_is_gone(st))
@@ -253,7 +253,7 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
     if (st->verdict.set)
         rdzv_end(st, now, out);
     else
-        rdzv_move(st, RDZV_GATHERING, now);
+        rdzv_quiesce(st, STOP_NOW, now, out); /* whoever came meanwhile has not been asked what it holds */
 }
 
 /* ---- storage that fails ---- */

@@ -574,6 +574,24 @@ Test(rdzv, with_nobody_left_to_publish_the_run_ends)
     story_end(&s);
 }
 
+Test(rdzv, those_who_came_while_it_trained_go_on_when_the_last_holder_dies_while_saving)
+{
+    struct story s;
+    story_begin(&s, story_settings(1));
+    train_with(&s, 1);
+    for (int i = 1; i <= 100; i++)
+        progress(&s, 0, i);
+    expect_workers(&s, 3);
+    hello(&s, 1, -1);
+    finished(&s, 0);
+    expect_workers(&s, 2);
+    stopped(&s, 1, -1, -1);
+    listed(&s, 1, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.member[0].worker, 1);
+    story_end(&s);
+}
+
 Test(rdzv, commands_of_run_are_read_and_nonsense_is_refused)
 {
     struct rdzv_event e;
