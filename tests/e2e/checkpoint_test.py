@@ -228,14 +228,22 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(tmp_path, small_disk, finish
 STORE_POINTS = ["slice-written", "before-manifest", "manifest-temp", "after-manifest", "before-delete"]
 
 
+@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("point", STORE_POINTS)
 @pytest.mark.slow
-def test_an_agent_that_dies_while_it_saves_leaves_a_checkpoint_to_go_on_from(tmp_path, launch, finish, reference, point):
-    """Whether this run gets over it or ends, the next one goes on and comes to the same bits."""
-    fields = {"workers__target": 2, "checkpoint__everySteps": 10, "checkpoint__keep": 1}
+def test_an_agent_that_dies_while_it_saves_leaves_a_checkpoint_to_go_on_from(tmp_path, finish, reference, point, workers):
+    """Whether this run gets over it or ends, the next one goes on and comes to the same bits.
+
+    Alone, a restarted agent may be asked to publish what its predecessor left before its trainer is up: what it
+    writes has to name data and arithmetic all the same."""
+    fields = {"workers__target": workers, "checkpoint__everySteps": 10,
+              "checkpoint__keep": 1 if point == "before-delete" else 100}
     run = finish(rig.make_job(tmp_path, **fields), env={"RINGMASTER_FAULT": f"{point}:2"})
     assert run.of("workerLost") or run.code, f"nobody died at {point}: {run.tail()}"
     assert not run.left_over()
+    for path in (tmp_path / "checkpoints").glob("*/manifest.json"):
+        manifest = json.loads(path.read_text())
+        assert manifest["fingerprint"] and manifest["data"]["sha256"].strip("0"), f"{path}: {manifest['data']}"
     again = finish(rig.make_job(tmp_path, **fields))
     assert again.code == 0, again.tail()
     assert again.the("complete")["weightsSha256"] == reference()[0]

@@ -195,6 +195,8 @@ class Run:
         self.code = self.process.wait(timeout=DEADLINE_S)
         self._threads[1].join(timeout=10)
         self.stderr = "".join(self._errors)
+        for word in ("Sanitizer", "runtime error:"):
+            assert word not in self.stderr, self.stderr[-6000:]
         return self.code
 
     def interrupt(self):
