@@ -29,7 +29,11 @@ static uint64_t exact_hash(int64_t step)
 /* Whether anybody of the newest ring is still there to go on from its state. */
 static bool has_survivor(const struct sim *sim, const struct msg_form *f)
 {
-    const struct ring *ring = sim->rings ? &sim->ring[sim->rings - 1] : NULL;
+    const struct ring *ring = NULL;
+    for (int i = 0; i < sim->rings; i++) {
+        if (!ring || generation_compare(sim->ring[i].generation, ring->generation) > 0)
+            ring = &sim->ring[i];
+    }
     for (int r = 0; ring && r < ring->count; r++) {
         const struct node *n = &sim->node[ring->node[r]];
         for (int i = 0; i < f->count; i++) {
