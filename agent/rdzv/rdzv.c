@@ -29,27 +29,27 @@ static const struct edge table[RDZV_STATES] = {
          "no ring; workers arrive, checkpoints are listed",
          "enough workers, and all expected are here or the join window is over -> FORMING; fewer "
          "than min with an unsaved state, or told to end -> SAVING; nobody on the way -> FAILED",
-         {RDZV_FORMING, RDZV_SAVING, RDZV_FAILED},
-         3},
+         {RDZV_FORMING, RDZV_SAVING, RDZV_FAILED, RDZV_FINISHED},
+         4},
     [RDZV_FORMING] = {"FORMING",
                       "the member list is out; members fetch the state and connect",
                       "all ready on one state -> TRAINING; anyone lost, late or leaving -> QUIESCING",
-                      {RDZV_TRAINING, RDZV_QUIESCING, RDZV_FAILED},
-                      3},
+                      {RDZV_TRAINING, RDZV_QUIESCING, RDZV_FAILED, RDZV_FINISHED},
+                      4},
     [RDZV_TRAINING] =
         {"TRAINING",
          "the ring is at work",
          "a leave or a join -> QUIESCING at the boundary; a loss, a fault or an end -> QUIESCING "
          "at once; all finished the last step -> SAVING",
-         {RDZV_QUIESCING, RDZV_SAVING, RDZV_FAILED},
-         3},
+         {RDZV_QUIESCING, RDZV_SAVING, RDZV_FAILED, RDZV_FINISHED},
+         4},
     [RDZV_QUIESCING] =
         {"QUIESCING",
          "stopping: at a common step boundary, or at once",
          "all members answered this round -> FORMING, or GATHERING with too few, or SAVING when "
          "told to end; any loss while waiting for a boundary -> QUIESCING at once",
-         {RDZV_QUIESCING, RDZV_FORMING, RDZV_GATHERING, RDZV_SAVING, RDZV_FAILED},
-         5},
+         {RDZV_QUIESCING, RDZV_FORMING, RDZV_GATHERING, RDZV_SAVING, RDZV_FAILED, RDZV_FINISHED},
+         6},
     [RDZV_SAVING] =
         {"SAVING",
          "holders of the state write their slices; one publishes",
@@ -536,7 +536,10 @@ static void settle(struct rdzv *st, rm_time now, struct rdzv_out *out)
     for (int turn = 0; turn < SETTLE_TURNS; turn++) {
         enum rdzv_state before = st->state;
         int64_t round = st->round;
-        if (st->state == RDZV_GATHERING)
+        if (st->final_saved && st->state != RDZV_SAVING) {
+            rdzv_told_up_to(st, st->settings.steps, out);
+            rdzv_end(st, now, out); /* published after its holders were thought lost */
+        } else if (st->state == RDZV_GATHERING)
             settle_gathering(st, now, out);
         else if (st->state == RDZV_FORMING)
             rdzv_settle_forming(st, now, out);
@@ -546,7 +549,8 @@ static void settle(struct rdzv *st, rm_time now, struct rdzv_out *out)
             settle_quiescing(st, now, out);
         else if (st->state == RDZV_SAVING)
             rdzv_settle_saving(st, now, out);
-        if (st->state == before && st->round == round)
+        bool over = st->state == RDZV_FINISHED || st->state == RDZV_FAILED;
+        if (over || (st->state == before && st->round == round))
             break;
     }
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {

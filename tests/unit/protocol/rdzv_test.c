@@ -592,6 +592,22 @@ Test(rdzv, those_who_came_while_it_trained_go_on_when_the_last_holder_dies_while
     story_end(&s);
 }
 
+Test(rdzv, a_final_checkpoint_that_stands_after_all_ends_the_run)
+{
+    struct story s;
+    story_begin(&s, story_settings(1));
+    train_with(&s, 1);
+    for (int i = 1; i <= 100; i++)
+        progress(&s, 0, i);
+    finished(&s, 0);
+    checkpointed(&s, 0, 100, 0, 1, true);
+    s.trainer[0] = 0; /* its trainer is gone, its agent publishes on */
+    fault_of(&s, 0, FAULT_TRAINER_EXIT, -1, -1);
+    published(&s, 0, 100, true);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(rdzv, commands_of_run_are_read_and_nonsense_is_refused)
 {
     struct rdzv_event e;
