@@ -12,6 +12,9 @@
 #include "common/os/config.h"
 #include "trainer/engine_parts.h"
 
+/* Samples read ahead take no more memory than this. */
+#define READ_AHEAD_BYTES ((int64_t)64 << 20)
+
 static int64_t batch_sequences(const struct job_spec *spec)
 {
     return (int64_t)spec->batch.lanes * spec->batch.lane_sequences;
@@ -31,6 +34,25 @@ _Static_assert((int)CORPUS_TOKENS16 == (int)JOB_DATA_TOKENS16 &&
                    (int)CORPUS_TOKENS32 == (int)JOB_DATA_TOKENS32 && (int)CORPUS_AUTO == (int)JOB_DATA_AUTO,
                "the job's formats are the corpus's");
 
+static int64_t sample_of(const void *ctx, int64_t step, int lane, int sequence)
+{
+    return cursor_sample(ctx, step, lane, sequence);
+}
+
+static int open_reader(struct engine *e, struct error *err)
+{
+    const struct job_spec *spec = e->spec;
+    struct prefetch_options options = {.corpus = e->corpus,
+                                       .context = spec->model.shape.context,
+                                       .lane_sequences = spec->batch.lane_sequences,
+                                       .lanes = spec->batch.lanes,
+                                       .steps = spec->steps,
+                                       .room = READ_AHEAD_BYTES,
+                                       .sample = sample_of,
+                                       .ctx = &e->cursor};
+    return prefetch_open(&e->reader, &options, err);
+}
+
 static int open_data(struct engine *e, const struct msg_setup *setup, struct error *err)
 {
     const struct job_spec *spec = e->spec;
@@ -49,12 +71,12 @@ static int open_data(struct engine *e, const struct msg_setup *setup, struct err
     if (setup->data_sha256[0]) {
         if (!hex_decode(setup->data_sha256, e->data_sha256, RM_HASH_BYTES))
             return err_set(err, ERR_PROTOCOL, "setup: the data's hash is no hash");
-        return 0;
+        return open_reader(e, err);
     }
     if (corpus_identify(e->corpus, &identity, err) < 0)
         return -1;
     memcpy(e->data_sha256, identity.sha256, RM_HASH_BYTES);
-    return 0;
+    return open_reader(e, err);
 }
 
 static int open_model(struct engine *e, struct error *err)
@@ -195,6 +217,7 @@ void engine_free(struct engine *e)
     state_free(e->state);
     gpt_free(e->gpt);
     pool_free(e->pool);
+    prefetch_free(e->reader);
     corpus_free(e->corpus);
     if (e->snapshot)
         munmap(e->snapshot, 3 * (size_t)e->layout.parameters * sizeof(float));

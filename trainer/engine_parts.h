@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "common/data/corpus.h"
+#include "common/data/prefetch.h"
 #include "common/model/layout.h"
 #include "common/os/pool.h"
 #include "trainer/collective/collective.h"
@@ -29,6 +29,7 @@ struct engine {
     uint8_t data_sha256[RM_HASH_BYTES];
 
     struct corpus *corpus;
+    struct prefetch *reader; /* of the corpus, from its opening on */
     struct pool *pool;
     struct gpt *gpt;
     struct state *state;
@@ -36,7 +37,7 @@ struct engine {
     struct update_rule rule;
     float *snapshot;  // (3, parameters) the agent's memory: params | m | v
     float *grads;     // (parameters) of one lane
-    int32_t *tokens;  // (lane_sequences, context + 1)
+    int32_t *tokens;  // (lane_sequences, context + 1) of warm-up and evaluation
     uint32_t *losses; // (evaluation sequences) bits of fp32
     bool packed;      /* the model's packed weights are those of the state */
     bool exact;       /* the state's history */
@@ -76,6 +77,8 @@ int engine_reduce(struct engine *e, const struct collective_segment *segments, i
                   struct error *err);
 
 /* engine_step.c */
+/* Lets the next step's lanes be read already: the ring is there. */
+void engine_read_ahead(struct engine *e);
 void engine_step(struct engine *e, struct elastic_result *ret);
 void engine_evaluate(struct engine *e, struct elastic_result *ret);
 

@@ -65,8 +65,10 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
     };
     if (ring_join(&ring, &o, &peer, &err) < 0)
         engine_failed(ret, &err, peer < 0 ? -1 : e->ring_worker[peer]);
-    else
+    else {
         set_ring(e, ring);
+        engine_read_ahead(e);
+    }
 }
 
 int engine_reduce(struct engine *e, const struct collective_segment *segments, int n, int *ret_worker,

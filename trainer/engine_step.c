@@ -17,25 +17,28 @@ static void pack_weights(struct engine *e)
     e->packed = true;
 }
 
-static int read_lane(struct engine *e, int64_t step, int lane, struct error *err)
+static void aim(struct engine *e, int64_t step)
 {
-    int stride = e->spec->model.shape.context + 1;
-    for (int j = 0; j < e->spec->batch.lane_sequences; j++) {
-        int64_t sample = cursor_sample(&e->cursor, step, lane, j);
-        if (corpus_read(e->corpus, sample, e->tokens + (int64_t)j * stride, err) < 0)
-            return -1;
-    }
-    return 0;
+    struct model_range own = own_lanes(e);
+    prefetch_aim(e->reader, step, (int)own.first, (int)own.count);
+}
+
+void engine_read_ahead(struct engine *e)
+{
+    struct state_point point;
+    if (state_holds(e->state, &point))
+        aim(e, point.step);
 }
 
 static int run_lanes(struct engine *e, int64_t step, struct error *err)
 {
     const float *params = state_arrays(e->state).params;
     struct model_range own = own_lanes(e);
+    aim(e, step);
     for (int64_t lane = own.first; lane < own.first + own.count; lane++) {
         float loss;
-        if (read_lane(e, step, (int)lane, err) < 0 ||
-            gpt_lane(e->gpt, params, e->tokens, e->grads, &loss, &e->abort.word, err) < 0)
+        const int32_t *tokens = prefetch_lane(e->reader, (int)lane, err);
+        if (!tokens || gpt_lane(e->gpt, params, tokens, e->grads, &loss, &e->abort.word, err) < 0)
             return -1;
         lanes_add(e->lanes, (int)lane, e->grads, loss);
         atomic_fetch_add(&e->counter, 1);
@@ -107,6 +110,7 @@ void engine_step(struct engine *e, struct elastic_result *ret)
         engine_failed(ret, &err, -1);
         return;
     }
+    rm_time waited = prefetch_waited(e->reader);
     pack_weights(e);
     for (int pass = 0; pass < PASSES_MAX; pass++) {
         if (run_pass(e, point.step, pass ? k : NULL, &verdict, &worker, &err) < 0) {
@@ -115,6 +119,7 @@ void engine_step(struct engine *e, struct elastic_result *ret)
         }
         if (verdict.kind == VERDICT_FITS) {
             commit(e, &verdict, ret);
+            ret->data_wait = prefetch_waited(e->reader) - waited;
             return;
         }
         if (verdict.kind != VERDICT_RESCALE) {
@@ -137,7 +142,7 @@ static int own_losses(struct engine *e, int sequences, struct error *err)
     memset(e->losses, 0, (size_t)sequences * sizeof *e->losses);
     for (int64_t i = own.first; i < own.first + own.count; i++) {
         float loss;
-        if (corpus_read(e->corpus, first + i, e->tokens, err) < 0 ||
+        if (prefetch_sample(e->reader, first + i, e->tokens, err) < 0 ||
             gpt_losses(e->gpt, params, e->tokens, 1, &loss, &e->abort.word, err) < 0)
             return -1;
         memcpy(&e->losses[i], &loss, sizeof loss);

@@ -1,0 +1,187 @@
+#include "common/data/prefetch.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "common/os/clock.h"
+
+/* Places are counted from the step aimed at: place q is lane first + q % count of step + q / count. It lies
+ * in slot q % slots. Places [base, next) are read; the thread reads on while next - base < slots. */
+struct prefetch {
+    struct prefetch_options options;
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t corpus_lock; /* over the corpus */
+    pthread_mutex_t lock;        /* over all below */
+    pthread_cond_t work, done;
+    int32_t *room; /* (slots, lane_sequences, context + 1) */
+    int64_t slots;
+    bool aimed, ending, failed;
+    int64_t aims; /* a lane read for an older aim is dropped */
+    int64_t step, first, count;
+    int64_t base, next;
+    int64_t pass; /* place of the pass's first lane */
+    struct error err;
+    rm_time waited; /* the caller's thread only */
+};
+
+static int64_t sample_tokens(const struct prefetch *p)
+{
+    return p->options.context + 1;
+}
+
+static int64_t lane_tokens(const struct prefetch *p)
+{
+    return sample_tokens(p) * p->options.lane_sequences;
+}
+
+static int32_t *slot_of(const struct prefetch *p, int64_t place)
+{
+    return p->room + place % p->slots * lane_tokens(p);
+}
+
+static bool may_read(const struct prefetch *p)
+{
+    if (!p->aimed || p->failed || p->count < 1 || p->next - p->base >= p->slots)
+        return false;
+    return p->next < p->pass + p->count || p->step + p->next / p->count < p->options.steps;
+}
+
+int prefetch_sample(struct prefetch *p, int64_t i, int32_t *tokens, struct error *err)
+{
+    pthread_mutex_lock(&p->corpus_lock);
+    int status = corpus_read(p->options.corpus, i, tokens, err);
+    pthread_mutex_unlock(&p->corpus_lock);
+    return status;
+}
+
+static int read_lane(struct prefetch *p, int64_t step, int lane, int32_t *out, struct error *err)
+{
+    for (int j = 0; j < p->options.lane_sequences; j++, out += sample_tokens(p))
+        if (prefetch_sample(p, p->options.sample(p->options.ctx, step, lane, j), out, err) < 0)
+            return -1;
+    return 0;
+}
+
+/* Called and left with the lock held; without it while the disk is at work. */
+static void read_next(struct prefetch *p)
+{
+    int64_t place = p->next, aims = p->aims, step = p->step + place / p->count;
+    int lane = (int)(p->first + place % p->count);
+    struct error err = {0};
+    pthread_mutex_unlock(&p->lock);
+    int status = read_lane(p, step, lane, slot_of(p, place), &err);
+    pthread_mutex_lock(&p->lock);
+    if (aims != p->aims)
+        return;
+    p->failed = status < 0;
+    p->err = err;
+    p->next += status == 0;
+    pthread_cond_signal(&p->done);
+}
+
+static void *read_ahead(void *ctx)
+{
+    struct prefetch *p = ctx;
+    pthread_mutex_lock(&p->lock);
+    while (!p->ending)
+        if (may_read(p))
+            read_next(p);
+        else
+            pthread_cond_wait(&p->work, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+static int64_t slots_for(const struct prefetch *p)
+{
+    int64_t fit = p->options.room / (lane_tokens(p) * (int64_t)sizeof(int32_t));
+    int64_t wanted = 2 * (int64_t)p->options.lanes;
+    return fit < 2 ? 2 : fit < wanted ? fit : wanted;
+}
+
+int prefetch_open(struct prefetch **ret, const struct prefetch_options *options, struct error *err)
+{
+    struct prefetch *p = calloc(1, sizeof *p);
+    if (!p)
+        return err_set(err, ERR_MACHINE, "no memory to read data ahead");
+    p->options = *options;
+    p->slots = slots_for(p);
+    pthread_mutex_init(&p->corpus_lock, NULL);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->work, NULL);
+    pthread_cond_init(&p->done, NULL);
+    p->room = calloc((size_t)(p->slots * lane_tokens(p)), sizeof *p->room);
+    p->started = p->room && !pthread_create(&p->thread, NULL, read_ahead, p);
+    if (p->started) {
+        *ret = p;
+        return 0;
+    }
+    prefetch_free(p);
+    return err_set(err, ERR_MACHINE, "no memory or no thread to read data ahead");
+}
+
+void prefetch_free(struct prefetch *p)
+{
+    if (!p)
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->ending = true;
+    pthread_cond_signal(&p->work);
+    pthread_mutex_unlock(&p->lock);
+    if (p->started)
+        pthread_join(p->thread, NULL);
+    pthread_cond_destroy(&p->done);
+    pthread_cond_destroy(&p->work);
+    pthread_mutex_destroy(&p->lock);
+    pthread_mutex_destroy(&p->corpus_lock);
+    free(p->room);
+    free(p);
+}
+
+void prefetch_aim(struct prefetch *p, int64_t step, int first, int count)
+{
+    pthread_mutex_lock(&p->lock);
+    int64_t place = (step - p->step) * p->count;
+    bool foreseen =
+        p->aimed && first == p->first && count == p->count && place >= p->base && place <= p->next;
+    if (foreseen) {
+        p->pass = p->base = place;
+    } else {
+        p->aims++;
+        p->aimed = true;
+        p->step = step;
+        p->first = first;
+        p->count = count;
+        p->pass = p->base = p->next = 0;
+    }
+    p->failed = false;
+    pthread_cond_signal(&p->work);
+    pthread_mutex_unlock(&p->lock);
+}
+
+const int32_t *prefetch_lane(struct prefetch *p, int lane, struct error *err)
+{
+    pthread_mutex_lock(&p->lock);
+    int64_t place = p->pass + lane - p->first;
+    if (p->slots < 2 * p->count && place > p->base) {
+        p->base = place; /* there is no room to keep this step and read the next */
+        pthread_cond_signal(&p->work);
+    }
+    rm_time begun = p->next <= place ? clock_now() : 0;
+    while (p->next <= place && !p->failed)
+        pthread_cond_wait(&p->done, &p->lock);
+    if (begun)
+        p->waited += clock_now() - begun;
+    const int32_t *tokens = p->next > place ? slot_of(p, place) : NULL;
+    if (!tokens)
+        *err = p->err;
+    pthread_mutex_unlock(&p->lock);
+    return tokens;
+}
+
+rm_time prefetch_waited(const struct prefetch *p)
+{
+    return p->waited;
+}
