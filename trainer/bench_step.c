@@ -13,6 +13,9 @@ enum { STEPS_MAX = 1000 };
 struct bench {
     struct model_shape shape;
     int sequences, threads, steps;
+    enum gpt_precision precision;
+    bool recompute;
+    size_t memory;
     struct model_layout layout;
     struct pool *pool;
     struct gpt *gpt;
@@ -43,9 +46,25 @@ static int *option(struct bench *b, const char *name)
     return NULL;
 }
 
+/* An option whose value is a word: 1 where it was one, 0 where it is none of them, -1 for a wrong word. */
+static int read_word(struct bench *b, const char *name, const char *value)
+{
+    if (!strcmp(name, "--precision"))
+        return gpt_precision_read(value ? value : "", &b->precision) < 0 ? -1 : 1;
+    if (strcmp(name, "--recompute") != 0)
+        return 0;
+    b->recompute = value && !strcmp(value, "true");
+    return b->recompute || (value && !strcmp(value, "false")) ? 1 : -1;
+}
+
 static int read_arguments(struct bench *b, int argc, char **argv, struct error *err)
 {
     for (int i = 1; i < argc; i += 2) {
+        int word = read_word(b, argv[i], argv[i + 1]);
+        if (word < 0)
+            return err_set(err, ERR_USAGE, "bench-step: --precision fp32|bf16, --recompute true|false");
+        if (word)
+            continue;
         int *value = option(b, argv[i]);
         char *end = NULL;
         long number = i + 1 < argc ? strtol(argv[i + 1], &end, 10) : 0;
@@ -74,7 +93,12 @@ static int prepare(struct bench *b, struct error *err)
     gpt_init_weights(&b->layout, 1, b->params);
     if (pool_open(&b->pool, b->threads, err) < 0)
         return -1;
-    return gpt_open(&b->gpt, &b->layout, b->sequences, b->pool, "Auto", err);
+    struct gpt_options options = {
+        .sequences = b->sequences, .isa = "Auto", .precision = b->precision, .recompute = b->recompute};
+    if (gpt_open(&b->gpt, &b->layout, &options, b->pool, err) < 0)
+        return -1;
+    b->memory = gpt_memory(b->gpt);
+    return 0;
 }
 
 static int measure(struct bench *b, struct error *err)
@@ -101,11 +125,12 @@ static void print(struct bench *b)
     qsort(b->seconds, (size_t)b->steps, sizeof *b->seconds, by_size);
     double median = b->seconds[b->steps / 2];
     printf("{\"layers\":%d,\"heads\":%d,\"width\":%d,\"context\":%d,\"vocabulary\":%d,\"sequences\":%d,"
-           "\"threads\":%d,\"steps\":%d,\"seconds\":%.6f,\"fastest\":%.6f,\"tokensPerSecond\":%.1f,\"loss\":%"
-           ".6f}\n",
+           "\"threads\":%d,\"steps\":%d,\"seconds\":%.6f,\"fastest\":%.6f,\"tokensPerSecond\":%.1f,"
+           "\"precision\":\"%s\",\"recompute\":%s,\"memoryMiB\":%zu,\"loss\":%.6f}\n",
            b->shape.layers, b->shape.heads, b->shape.width, b->shape.context, b->shape.vocabulary,
            b->sequences, b->threads, b->steps, median, b->seconds[0],
-           b->sequences * b->shape.context / median, b->loss);
+           b->sequences * b->shape.context / median, b->precision == GPT_BF16 ? "bf16" : "fp32",
+           b->recompute ? "true" : "false", b->memory >> 20, b->loss);
 }
 
 int bench_step_main(int argc, char **argv)

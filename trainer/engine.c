@@ -79,6 +79,11 @@ static int open_data(struct engine *e, const struct msg_setup *setup, struct err
     return open_reader(e, err);
 }
 
+static enum gpt_precision precision_of(const struct job_spec *spec)
+{
+    return spec->precision == JOB_BF16 ? GPT_BF16 : GPT_FP32;
+}
+
 static int open_model(struct engine *e, struct error *err)
 {
     const struct job_spec *spec = e->spec;
@@ -87,7 +92,11 @@ static int open_model(struct engine *e, struct error *err)
     model_layout_init(&e->layout, &spec->model.shape);
     if (pool_open(&e->pool, thread_count(spec), err) < 0)
         return -1;
-    return gpt_open(&e->gpt, &e->layout, spec->batch.lane_sequences, e->pool, e->isa, err);
+    struct gpt_options options = {.sequences = spec->batch.lane_sequences,
+                                  .isa = e->isa,
+                                  .precision = precision_of(spec),
+                                  .recompute = spec->recompute};
+    return gpt_open(&e->gpt, &e->layout, &options, e->pool, err);
 }
 
 static int take_buffers(struct engine *e, struct error *err)
@@ -262,7 +271,7 @@ void engine_opened(struct engine *e, struct message *ret_up, struct elastic_even
     struct msg_up *up = &ret_up->up;
     *ret = (struct elastic_event){.kind = ELASTIC_OPENED, .message = ret_up};
     up->pid = getpid();
-    gpt_fingerprint(e->isa, up->fingerprint);
+    gpt_fingerprint(e->isa, precision_of(e->spec), up->fingerprint);
     text_copy(up->address, sizeof up->address, data_port_address(e->port));
     hex_encode(e->data_sha256, RM_HASH_BYTES, up->data_sha256);
     up->data_files = corpus_files(e->corpus);

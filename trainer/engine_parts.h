@@ -23,7 +23,7 @@ struct engine {
     void (*refused)(const char *why);
     struct handshake_end self;
     struct handshake_secret secret;
-    char isa[16];
+    char isa[sizeof((struct job_spec *)0)->isa];
     struct model_layout layout;
     struct cursor cursor;
     uint8_t data_sha256[RM_HASH_BYTES];

@@ -132,7 +132,8 @@ static int load(struct writer *w, const struct wish *wish, struct error *err)
                        (long long)w->layout.parameters);
     if (model_folder_load(w->folder, &w->layout, w->params, err) < 0 || open_threads(&w->pool, err) < 0)
         return -1;
-    return gpt_open(&w->gpt, &w->layout, 1, w->pool, isa ? isa : "Auto", err);
+    struct gpt_options options = {.sequences = 1, .isa = isa ? isa : "Auto"};
+    return gpt_open(&w->gpt, &w->layout, &options, w->pool, err);
 }
 
 static void writer_clear(struct writer *w)

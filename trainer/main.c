@@ -18,7 +18,7 @@
 static const char usage[] =
     "usage: ringmaster-trainer work --link-fd N --state-fd N --snapshot-fd N [--parent PID]\n"
     "       ringmaster-trainer generate FOLDER --prompt TEXT --tokens N [--seed N] [--temperature X]\n"
-    "       ringmaster-trainer fingerprint [--isa NAME]\n"
+    "       ringmaster-trainer fingerprint [--isa NAME] [--precision fp32|bf16]\n"
     "       ringmaster-trainer bench-step ...\n"
     "`work` is started by ringmaster-agent; people use `ringmaster`.\n";
 
@@ -67,18 +67,21 @@ static int work_main(int argc, char **argv)
 
 static int fingerprint_main(int argc, char **argv)
 {
-    static const struct option names[] = {{"isa", required_argument, NULL, 'i'}, {0}};
+    static const struct option names[] = {
+        {"isa", required_argument, NULL, 'i'}, {"precision", required_argument, NULL, 'p'}, {0}};
     const char *forced = config_get(CONFIG_TRAINER_ISA), *isa = "Auto";
+    enum gpt_precision precision = GPT_FP32;
     char text[RM_FINGERPRINT_MAX];
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
-        if (option != 'i')
+        if (option == 'i')
+            isa = optarg;
+        else if (option != 'p' || gpt_precision_read(optarg, &precision) < 0)
             return usage_error();
-        isa = optarg;
     }
     if (optind != argc)
         return usage_error();
-    gpt_fingerprint(forced ? forced : isa, text);
+    gpt_fingerprint(forced ? forced : isa, precision, text);
     puts(text);
     return 0;
 }

@@ -18,7 +18,7 @@
 
 /* `run` puts in what Auto means before it hands the spec on. */
 enum job_data_format { JOB_DATA_TEXT, JOB_DATA_TOKENS16, JOB_DATA_TOKENS32, JOB_DATA_AUTO };
-enum job_precision { JOB_FP32 };
+enum job_precision { JOB_FP32, JOB_BF16 };
 enum job_reduction { JOB_EXACT, JOB_FAST };
 enum job_schedule { JOB_COSINE, JOB_CONSTANT };
 
@@ -50,9 +50,10 @@ struct job_spec {
     int64_t steps;
     uint64_t seed;
     enum job_precision precision;
+    bool recompute; /* activations, on the way back: same bits, less memory, more time */
     enum job_reduction reduction;
     bool allow_mixed_hardware;
-    char isa[16]; /* "Auto", or an instruction set by force */
+    char isa[24]; /* "Auto", or an instruction set by force */
     int threads;  /* of each trainer; 0 = Auto = max(1, cores / workers) */
     struct {
         int64_t every_steps; /* 0: never */

@@ -56,7 +56,7 @@ WRONG_FIELDS = {
     "max over lanes": ("max: 8", "max: 9", "spec.workers.max", "lanes"),
     "object store for data": ("uri: data", "uri: s3://bucket/data", "spec.trainer.data.uri", "folder"),
     "object store for checkpoints": ("uri: checkpoints", "uri: s3://bucket/x", "spec.checkpoint.uri", "folder"),
-    "bf16": ("threads: 1", "precision: bf16", "spec.trainer.precision", "not built yet"),
+    "precision": ("threads: 1", "precision: fp16", "spec.trainer.precision", "bf16"),
     "launch": ("threads: 1", "threads: 1\n  launch: {mode: Command}", None),
     "duplicate": ("threads: 1", "threads: 1\n    threads: 2", None),
     "anchor": ("threads: 1", "threads: &t 1", None),

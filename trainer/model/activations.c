@@ -6,6 +6,7 @@
 #include "trainer/model/attention.h"
 #include "trainer/model/gpt_impl.h"
 #include "trainer/model/head.h"
+#include "trainer/model/linear.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -27,64 +28,93 @@ static float *take_floats(struct region *r, int64_t count)
     return take(r, count, sizeof(float));
 }
 
-static void place_block(struct block_activations *b, struct region *r, const struct model_shape *shape,
-                        int64_t n)
+/* What enters products. */
+static void *take_operands(struct region *r, const struct activations_options *o, int64_t count)
 {
-    int64_t c = shape->width;
-    b->stats1 = take(r, n, sizeof *b->stats1);
-    b->stats2 = take(r, n, sizeof *b->stats2);
-    b->norm1 = take_floats(r, n * c);
-    b->qkv = take_floats(r, 3 * n * c);
-    b->log_sums = take_floats(r, n * shape->heads);
-    b->mixed = take_floats(r, n * c);
-    b->middle = take_floats(r, n * c);
-    b->norm2 = take_floats(r, n * c);
-    b->wide = take_floats(r, 4 * n * c);
-    b->gelu = take_floats(r, 4 * n * c);
-    b->out = take_floats(r, n * c);
+    return take(r, count, o->bf16 ? sizeof(uint16_t) : sizeof(float));
 }
 
-static void place(struct activations *a, struct region *r, const struct model_shape *shape, int64_t n,
-                  int threads)
+static void place_block(struct block_activations *b, struct region *r, const struct activations_options *o,
+                        int64_t n)
 {
-    int64_t c = shape->width;
-    a->embedded = take_floats(r, n * c);
-    for (int layer = 0; layer < shape->layers; layer++)
-        place_block(&a->block[layer], r, shape, n);
-    a->stats = take(r, n, sizeof *a->stats);
-    a->norm = take_floats(r, n * c);
-    a->losses = take_floats(r, n);
-    a->logits = take_floats(r, head_chunk(n, shape->vocabulary) * shape->vocabulary);
-    a->dstream = take_floats(r, n * c);
-    a->dnarrow = take_floats(r, n * c);
-    a->dwide = take_floats(r, 4 * n * c);
-    a->partials = take_floats(r, crew_pieces(n, GPT_ROWS) * 2 * c);
-    a->tokens = take(r, n, sizeof *a->tokens);
-    a->targets = take(r, n, sizeof *a->targets);
-    float **scratch = take(r, threads, sizeof *scratch);
-    for (int i = 0; i < threads; i++) {
-        float *own = take_floats(r, attention_scratch(shape->context));
+    int64_t c = o->shape->width;
+    b->stats1 = take(r, n, sizeof *b->stats1);
+    b->stats2 = take(r, n, sizeof *b->stats2);
+    b->norm1 = take_operands(r, o, n * c);
+    b->qkv = take_operands(r, o, 3 * n * c);
+    b->log_sums = take_floats(r, n * o->shape->heads);
+    b->mixed = take_operands(r, o, n * c);
+    b->middle = take_floats(r, n * c);
+    b->norm2 = take_operands(r, o, n * c);
+    b->wide = take_operands(r, o, 4 * n * c);
+    b->gelu = take_operands(r, o, 4 * n * c);
+}
+
+static void place_blocks(struct activations *a, struct region *r, const struct activations_options *o,
+                         int64_t n)
+{
+    for (int layer = 0; layer < o->shape->layers; layer++) {
+        if (layer && o->recompute)
+            a->block[layer] = a->block[0];
+        else
+            place_block(&a->block[layer], r, o, n);
+        a->block[layer].out = take_floats(r, n * o->shape->width);
+    }
+}
+
+static int64_t scratch_of(const struct activations_options *o)
+{
+    if (!o->bf16)
+        return attention_scratch(o->shape->context);
+    int64_t heads = attention_bf16_scratch(o->shape->context, o->shape->width / o->shape->heads);
+    return heads > LINEAR_SCRATCH ? heads : LINEAR_SCRATCH;
+}
+
+static void place_scratch(struct activations *a, struct region *r, const struct activations_options *o)
+{
+    float **scratch = take(r, o->threads, sizeof *scratch);
+    for (int i = 0; i < o->threads; i++) {
+        float *own = take_floats(r, scratch_of(o));
         if (scratch)
             scratch[i] = own;
     }
     a->scratch = scratch;
 }
 
-int activations_open(struct activations *a, const struct model_shape *shape, int sequences, int threads,
-                     struct error *err)
+static void place(struct activations *a, struct region *r, const struct activations_options *o)
+{
+    int64_t c = o->shape->width, n = (int64_t)o->sequences * o->shape->context;
+    a->embedded = take_floats(r, n * c);
+    place_blocks(a, r, o, n);
+    a->stats = take(r, n, sizeof *a->stats);
+    a->norm = take_operands(r, o, n * c);
+    a->losses = take_floats(r, n);
+    a->logits = take_floats(r, head_chunk(n, o->shape->vocabulary) * o->shape->vocabulary);
+    a->dstream = take_floats(r, n * c);
+    a->dstream_rounded = o->bf16 ? take(r, n * c, sizeof *a->dstream_rounded) : NULL;
+    a->dnarrow = take_floats(r, n * c);
+    a->dmixed = o->bf16 ? take(r, n * c, sizeof(uint16_t)) : a->dnarrow;
+    a->dwide = take_operands(r, o, 4 * n * c);
+    a->partials = take_floats(r, crew_pieces(n, GPT_ROWS) * 2 * c);
+    a->tokens = take(r, n, sizeof *a->tokens);
+    a->targets = take(r, n, sizeof *a->targets);
+    place_scratch(a, r, o);
+}
+
+int activations_open(struct activations *a, const struct activations_options *options, struct error *err)
 {
     struct region region = {0};
-    int64_t rows = (int64_t)sequences * shape->context;
     memset(a, 0, sizeof *a);
-    place(a, &region, shape, rows, threads);
+    place(a, &region, options);
     size_t bytes = region.used;
     void *memory = aligned_alloc(ALIGNMENT, bytes);
     if (!memory)
-        return err_set(err, ERR_MACHINE, "no memory for the activations of %d sequences: %zu MiB", sequences,
-                       bytes >> 20);
+        return err_set(err, ERR_MACHINE, "no memory for the activations of %d sequences: %zu MiB",
+                       options->sequences, bytes >> 20);
     region = (struct region){.base = memory};
-    place(a, &region, shape, rows, threads);
+    place(a, &region, options);
     a->memory = memory;
+    a->bytes = bytes;
     return 0;
 }
 

@@ -2,23 +2,27 @@
 #ifndef RM_TRAINER_ACTIVATIONS_H
 #define RM_TRAINER_ACTIVATIONS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/error.h"
 #include "common/model/layout.h"
 #include "trainer/model/layernorm.h"
 
-/* N = sequences * context rows, C = width. */
+/* N = sequences * context rows, C = width. void: floats, or bf16 (uint16_t) with that precision.
+ *
+ * With recompute all blocks share one memory, but for `out`: the input of the next block. */
 struct block_activations {
     struct layernorm_stats *stats1, *stats2; /* (N) */
-    float *norm1;                            /* (N, C) */
-    float *qkv;                              /* (N, 3C) */
+    void *norm1;                             /* (N, C) */
+    void *qkv;                               /* (N, 3C) */
     float *log_sums;                         /* (sequences, heads, context) */
-    float *mixed;                            /* (N, C) */
+    void *mixed;                             /* (N, C) */
     float *middle;                           /* (N, C): the residual stream after attention */
-    float *norm2;                            /* (N, C) */
-    float *wide;                             /* (N, 4C): before GELU */
-    float *gelu;                             /* (N, 4C) */
+    void *norm2;                             /* (N, C) */
+    void *wide;                              /* (N, 4C): before GELU */
+    void *gelu;                              /* (N, 4C) */
     float *out;                              /* (N, C): the residual stream after the block */
 };
 
@@ -26,20 +30,28 @@ struct activations {
     float *embedded; /* (N, C) */
     struct block_activations block[RM_LAYERS_MAX];
     struct layernorm_stats *stats; /* (N) */
-    float *norm;                   /* (N, C) */
+    void *norm;                    /* (N, C) */
     float *losses;                 /* (N) */
     float *logits;                 /* (head_chunk(N, V), V) */
     float *dstream;                /* (N, C): gradient of the residual stream, carried down the blocks */
+    uint16_t *dstream_rounded;     /* (N, C): the same in bf16; NULL in fp32 */
     float *dnarrow;                /* (N, C) */
-    float *dwide;                  /* (N, 4C); also (N, 3C) */
+    void *dmixed;                  /* (N, C): gradient of mixed; in fp32 the same memory as dnarrow */
+    void *dwide;                   /* (N, 4C); also (N, 3C) */
     float *partials;               /* (layernorm pieces of N, 2, C) */
-    float **scratch;               /* (threads): attention_scratch(context) each */
+    float **scratch;               /* (threads): what attention and linear layers ask for, each */
     int32_t *tokens, *targets;     /* (N) */
     void *memory;
+    size_t bytes;
 };
 
-int activations_open(struct activations *a, const struct model_shape *shape, int sequences, int threads,
-                     struct error *err);
+struct activations_options {
+    const struct model_shape *shape;
+    int sequences, threads;
+    bool bf16, recompute;
+};
+
+int activations_open(struct activations *a, const struct activations_options *options, struct error *err);
 void activations_clear(struct activations *a);
 
 #endif

@@ -5,7 +5,7 @@
 #include "trainer/model/scalar.h"
 #include "trainer/model/vec.h"
 
-enum { BLOCK = 64 }; /* rows of scores at a time: what lies behind their diagonal is not computed */
+enum { BLOCK = ATTENTION_BLOCK };
 
 int64_t attention_scratch(int length)
 {
@@ -44,9 +44,8 @@ VEC_CLONED float attention_softmax(float *scores, int64_t n, int64_t end, float 
     return top * scale + (float)scalar_log(total);
 }
 
-/* scores[0..n) -> probabilities; d[0..n), their gradients, -> gradients of the products of query and key. */
-VEC_CLONED static void softmax_backward(float *scores, float *d, int64_t n, int64_t end, float scale,
-                                        float log_sum, float drift)
+VEC_CLONED void attention_softmax_backward(float *scores, float *d, int64_t n, int64_t end, float scale,
+                                           float log_sum, float drift)
 {
     const vec factor = vec_set(scale);
     for (int64_t j = 0; j < n; j += VEC) {
@@ -89,7 +88,7 @@ static struct one_head one_head_of(struct crew *crew, const struct attention *a,
                             .log_sums = a->log_sums + (int64_t)piece * a->length,
                             .mixed = b * a->length * a->width + h * size,
                             .qkv = b * a->length * 3 * a->width + h * size};
-    head.q = a->qkv + head.qkv;
+    head.q = (const float *)a->qkv + head.qkv;
     head.k = head.q + a->width;
     head.v = head.k + a->width;
     return head;
@@ -149,7 +148,7 @@ static void forward_block(const struct one_head *h, int64_t first, float *scores
     rows_by_rows(h, h->q, 3 * h->a->width, h->k, first, rows, scores);
     for (int64_t r = 0; r < rows; r++)
         h->log_sums[first + r] = attention_softmax(scores + r * end, first + r + 1, end, h->scale);
-    weighted_rows(h, scores, h->v, first, rows, h->a->mixed + h->mixed, h->a->width);
+    weighted_rows(h, scores, h->v, first, rows, (float *)h->a->mixed + h->mixed, h->a->width);
 }
 
 struct task {
@@ -178,13 +177,14 @@ static void backward_block(const struct one_head *h, const struct task *task, in
 {
     int64_t c = h->a->width, rows = block_rows(h->a, first), end = first + rows;
     float *d = scores + BLOCK * h->a->length, *dq = task->dqkv + h->qkv, *dk = dq + c, *dv = dk + c;
-    const float *mixed = h->a->mixed + h->mixed, *dmixed = task->dmixed + h->mixed;
+    const float *mixed = (const float *)h->a->mixed + h->mixed, *dmixed = task->dmixed + h->mixed;
     rows_by_rows(h, h->q, 3 * c, h->k, first, rows, scores);
     rows_by_rows(h, dmixed, c, h->v, first, rows, d);
     for (int64_t r = 0; r < rows; r++) {
         int64_t row = first + r;
         float drift = dot(mixed + row * c, dmixed + row * c, h->size);
-        softmax_backward(scores + r * end, d + r * end, row + 1, end, h->scale, h->log_sums[row], drift);
+        attention_softmax_backward(scores + r * end, d + r * end, row + 1, end, h->scale, h->log_sums[row],
+                                   drift);
     }
     spread_rows(h, scores, dmixed, c, first, rows, dv, add);
     spread_rows(h, d, h->q, 3 * c, first, rows, dk, add);

@@ -3,27 +3,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trainer/model/bf16.h"
 #include "trainer/model/gpt_impl.h"
 #include "trainer/model/head.h"
 
-int gpt_open(struct gpt **ret, const struct model_layout *layout, int sequences, struct pool *pool,
-             const char *isa, struct error *err)
+int gpt_open(struct gpt **ret, const struct model_layout *layout, const struct gpt_options *options,
+             struct pool *pool, struct error *err)
 {
-    if (matmul_use_isa(isa, err) < 0)
+    if (matmul_use_isa(options->isa, err) < 0)
         return -1;
     struct gpt *g = calloc(1, sizeof *g);
     if (!g)
         return err_set(err, ERR_MACHINE, "no memory for the model");
     g->layout = *layout;
     model_index_init(&g->index, layout);
-    g->sequences = sequences;
+    g->sequences = options->sequences;
     g->pool = pool;
-    if (activations_open(&g->act, &layout->shape, sequences, pool_threads(pool), err) < 0) {
-        gpt_free(g);
-        return -1;
+    g->bf16 = options->precision == GPT_BF16;
+    g->recompute = options->recompute;
+    struct activations_options wanted = {.shape = &layout->shape,
+                                         .sequences = g->sequences,
+                                         .threads = pool_threads(pool),
+                                         .bf16 = g->bf16,
+                                         .recompute = g->recompute};
+    if (g->bf16)
+        g->rounded = malloc((size_t)layout->parameters * sizeof *g->rounded);
+    if (g->bf16 && !g->rounded)
+        err_set(err, ERR_MACHINE, "no memory for the weights in bf16");
+    else if (activations_open(&g->act, &wanted, err) == 0) {
+        *ret = g;
+        return 0;
     }
-    *ret = g;
-    return 0;
+    gpt_free(g);
+    return -1;
 }
 
 void gpt_free(struct gpt *g)
@@ -31,13 +43,33 @@ void gpt_free(struct gpt *g)
     if (!g)
         return;
     activations_clear(&g->act);
+    free(g->rounded);
     free(g);
+}
+
+size_t gpt_memory(const struct gpt *g)
+{
+    return g->act.bytes + (g->bf16 ? (size_t)g->layout.parameters * sizeof *g->rounded : 0);
+}
+
+struct rounding {
+    struct gpt *g;
+    const float *params;
+};
+
+static void round_piece(void *ctx, int piece, int thread)
+{
+    (void)thread;
+    struct rounding *task = ctx;
+    int64_t first = (int64_t)piece * GPT_ROUNDED, left = task->g->layout.parameters - first;
+    bf16_narrow(task->g->rounded + first, task->params + first, left < GPT_ROUNDED ? left : GPT_ROUNDED);
 }
 
 void gpt_weights_changed(struct gpt *g, const float *params)
 {
-    (void)g;
-    (void)params;
+    struct rounding task = {g, params};
+    if (g->bf16)
+        pool_run(g->pool, crew_pieces(g->layout.parameters, GPT_ROUNDED), round_piece, &task);
 }
 
 static struct gpt_pass pass_of(struct gpt *g, const float *params, int sequences, int length,
@@ -82,8 +114,9 @@ static struct head head_of(struct gpt_pass *pass)
     return (struct head){.rows = pass->rows,
                          .width = pass->g->layout.shape.width,
                          .vocabulary = pass->g->layout.shape.vocabulary,
+                         .bf16 = pass->g->bf16,
                          .x = a->norm,
-                         .wte = gpt_param(pass, pass->g->index.wte),
+                         .wte = gpt_operand(pass, pass->g->index.wte),
                          .targets = a->targets,
                          .losses = a->losses,
                          .logits = a->logits};
@@ -132,10 +165,9 @@ int gpt_losses(struct gpt *g, const float *params, const int32_t *tokens, int n,
 
 void gpt_next_logits(struct gpt *g, const float *params, const int32_t *tokens, int length, float *logits)
 {
-    const struct model_shape *shape = &g->layout.shape;
     struct gpt_pass pass = pass_of(g, params, 1, length, NULL);
     memcpy(g->act.tokens, tokens, (size_t)length * sizeof *tokens);
+    struct head head = head_of(&pass);
     gpt_forward(&pass);
-    head_logits(&pass.crew, g->act.norm + (int64_t)(length - 1) * shape->width,
-                gpt_param(&pass, g->index.wte), shape->width, shape->vocabulary, logits);
+    head_logits(&pass.crew, &head, length - 1, logits);
 }

@@ -1,4 +1,5 @@
-/* GPT-2 in fp32 on the CPU: one lane forward and backward, loss alone, and logits for generation.
+/* GPT-2 on the CPU, in fp32 or with products of bf16: one lane forward and backward, loss alone, and logits
+ * for generation.
  *
  * Bits depend on shape, weights, tokens and the instruction set only: never on the number of threads, on
  * which worker asks, or on what was computed before. Every product is cut into pieces fixed by its shape,
@@ -9,6 +10,8 @@
 #define RM_TRAINER_GPT_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/error.h"
@@ -17,15 +20,30 @@
 
 struct gpt;
 
-/* sequences: how many sequences of shape->context tokens one call handles at most (a lane's).
- * isa: "Auto" or the name of an instruction set by force (matmul_use_isa). Memory for activations is taken
- * here. */
-int gpt_open(struct gpt **ret, const struct model_layout *layout, int sequences, struct pool *pool,
-             const char *isa, struct error *err);
+/* GPT_BF16: weights and activations are rounded to bf16 where they enter a product; sums, norms, softmax,
+ * loss, the residual stream and the gradients of weights are fp32, and so are the weights themselves. */
+enum gpt_precision { GPT_FP32, GPT_BF16 };
+/* "fp32" or "bf16"; -1 for other words. */
+int gpt_precision_read(const char *word, enum gpt_precision *ret);
+
+struct gpt_options {
+    int sequences;   /* of shape->context tokens that one call handles at most (a lane's) */
+    const char *isa; /* "Auto" or the name of an instruction set by force (matmul_use_isa) */
+    enum gpt_precision precision;
+    bool recompute; /* keep each block's input only and run its way forward again: same bits, less memory */
+};
+
+/* Memory for activations, and for the weights in bf16, is taken here. */
+int gpt_open(struct gpt **ret, const struct model_layout *layout, const struct gpt_options *options,
+             struct pool *pool, struct error *err);
 void gpt_free(struct gpt *g);
 
-/* Must be called whenever the values in params changed (once a step). Today nothing is kept between calls:
- * packed weights were measured to gain nothing over oneDNN's own packing of each tile. */
+/* What gpt_open took, in bytes. */
+size_t gpt_memory(const struct gpt *g);
+
+/* Must be called whenever the values in params changed (once a step), and before the first pass: rounds the
+ * weights to bf16. In fp32 nothing is kept between calls: packed weights were measured to gain nothing over
+ * oneDNN's own packing of each tile. */
 void gpt_weights_changed(struct gpt *g, const float *params);
 
 /* One lane: tokens (sequences, context + 1); gradient of the lane's mean loss into grads (flat, all
@@ -49,6 +67,6 @@ void gpt_init_weights(const struct model_layout *layout, uint64_t seed, float *p
 
 /* Everything that decides bits, as text: numerics id (hash of numeric sources, compiler, flags), precision,
  * instruction set in use, CPU model and cache sizes, oneDNN version. RM_FINGERPRINT_MAX bytes. */
-void gpt_fingerprint(const char *isa, char out[RM_FINGERPRINT_MAX]);
+void gpt_fingerprint(const char *isa, enum gpt_precision precision, char out[RM_FINGERPRINT_MAX]);
 
 #endif

@@ -48,12 +48,25 @@ static struct cpu read_cpu(void)
     return cpu;
 }
 
-void gpt_fingerprint(const char *isa, char out[RM_FINGERPRINT_MAX])
+static const char *const precisions[] = {[GPT_FP32] = "fp32", [GPT_BF16] = "bf16"};
+
+int gpt_precision_read(const char *word, enum gpt_precision *ret)
+{
+    for (int i = GPT_FP32; i <= GPT_BF16; i++) {
+        if (strcmp(word, precisions[i]) != 0)
+            continue;
+        *ret = (enum gpt_precision)i;
+        return 0;
+    }
+    return -1;
+}
+
+void gpt_fingerprint(const char *isa, enum gpt_precision precision, char out[RM_FINGERPRINT_MAX])
 {
     matmul_use_isa(isa, NULL); /* a wrong name is gpt_open's to report; what is in use is what counts */
     struct cpu cpu = read_cpu();
-    snprintf(out, RM_FINGERPRINT_MAX, "numerics %s, fp32, %s, %s (%d/%d/%d), caches %ldK %ldK %ldK, %s",
-             numerics_id, matmul_isa(), cpu.name, cpu.family, cpu.model, cpu.stepping,
+    snprintf(out, RM_FINGERPRINT_MAX, "numerics %s, %s, %s, %s (%d/%d/%d), caches %ldK %ldK %ldK, %s",
+             numerics_id, precisions[precision], matmul_isa(), cpu.name, cpu.family, cpu.model, cpu.stepping,
              sysconf(_SC_LEVEL1_DCACHE_SIZE) >> 10, sysconf(_SC_LEVEL2_CACHE_SIZE) >> 10,
              sysconf(_SC_LEVEL3_CACHE_SIZE) >> 10, matmul_library());
 }

@@ -1,4 +1,5 @@
 #include "trainer/model/attention.h"
+#include "trainer/model/bf16.h"
 #include "trainer/model/embedding.h"
 #include "trainer/model/gpt_impl.h"
 #include "trainer/model/linear.h"
@@ -6,6 +7,7 @@
 struct norm_task {
     struct layernorm norm;
     float *y;
+    uint16_t *rounded; /* NULL in fp32 */
 };
 
 static int64_t rows_of_piece(int64_t rows, int piece)
@@ -18,12 +20,19 @@ static void norm_piece(void *ctx, int piece, int thread)
 {
     (void)thread;
     struct norm_task *task = ctx;
-    layernorm_forward(&task->norm, task->y, (int64_t)piece * GPT_ROWS, rows_of_piece(task->norm.rows, piece));
+    int64_t first = (int64_t)piece * GPT_ROWS, count = rows_of_piece(task->norm.rows, piece);
+    int64_t at = first * task->norm.width;
+    layernorm_forward(&task->norm, task->y, first, count);
+    if (task->rounded)
+        bf16_narrow(task->rounded + at, task->y + at, count * task->norm.width);
 }
 
-static int norm(struct gpt_pass *pass, struct layernorm norm, float *y)
+/* In bf16 the fp32 rows pass through dnarrow, which nobody uses on the way forward. */
+static int norm(struct gpt_pass *pass, struct layernorm norm, void *y)
 {
-    struct norm_task task = {norm, y};
+    struct norm_task task = {.norm = norm, .y = y};
+    if (pass->g->bf16)
+        task = (struct norm_task){norm, pass->g->act.dnarrow, y};
     return crew_run(&pass->crew, crew_pieces(pass->rows, GPT_ROWS), norm_piece, &task);
 }
 
@@ -36,16 +45,29 @@ static void embed_piece(void *ctx, int piece, int thread)
                       pass->g->act.embedded, (int64_t)piece * GPT_ROWS, rows_of_piece(pass->rows, piece));
 }
 
-static int block(struct gpt_pass *pass, int layer)
+static int attend(struct gpt_pass *pass, int layer)
 {
-    struct linear attn = gpt_attn(pass, layer), proj = gpt_attn_proj(pass, layer);
-    struct linear fc = gpt_fc(pass, layer), mlp_proj = gpt_mlp_proj(pass, layer);
     struct attention attention = gpt_attention(pass, layer);
+    return pass->g->bf16 ? attention_bf16_forward(&pass->crew, &attention)
+                         : attention_forward(&pass->crew, &attention);
+}
+
+int gpt_forward_again(struct gpt_pass *pass, int layer)
+{
+    struct linear attn = gpt_attn(pass, layer), proj = gpt_attn_proj(pass, layer), fc = gpt_fc(pass, layer);
     struct block_activations *b = &pass->g->act.block[layer];
     if (norm(pass, gpt_norm1(pass, layer), b->norm1) < 0 || linear_forward(&pass->crew, &attn) < 0 ||
-        attention_forward(&pass->crew, &attention) < 0 || linear_forward(&pass->crew, &proj) < 0)
+        attend(pass, layer) < 0 || linear_forward(&pass->crew, &proj) < 0)
         return -1;
-    if (norm(pass, gpt_norm2(pass, layer), b->norm2) < 0 || linear_forward(&pass->crew, &fc) < 0)
+    if (norm(pass, gpt_norm2(pass, layer), b->norm2) < 0)
+        return -1;
+    return linear_forward(&pass->crew, &fc);
+}
+
+static int block(struct gpt_pass *pass, int layer)
+{
+    struct linear mlp_proj = gpt_mlp_proj(pass, layer);
+    if (gpt_forward_again(pass, layer) < 0)
         return -1;
     return linear_forward(&pass->crew, &mlp_proj);
 }

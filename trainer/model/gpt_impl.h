@@ -7,8 +7,9 @@
 #include "trainer/model/gpt.h"
 
 enum {
-    GPT_ROWS = 32,    /* rows of one piece of a layer norm or an embedding */
-    GPT_COLUMNS = 64, /* columns of one piece of a sum over rows */
+    GPT_ROWS = 32,         /* rows of one piece of a layer norm or an embedding */
+    GPT_COLUMNS = 64,      /* columns of one piece of a sum over rows */
+    GPT_ROUNDED = 1 << 16, /* weights of one piece that is rounded to bf16 */
 };
 
 struct gpt {
@@ -16,6 +17,8 @@ struct gpt {
     struct model_index index;
     int sequences;
     struct pool *pool;
+    bool bf16, recompute;
+    uint16_t *rounded; /* all parameters in bf16; NULL in fp32 */
     struct activations act;
 };
 
@@ -33,6 +36,13 @@ struct gpt_pass {
 static inline const float *gpt_param(const struct gpt_pass *pass, int tensor)
 {
     return pass->params + pass->g->layout.tensor[tensor].first;
+}
+
+/* The same as an operand of a product. */
+static inline const void *gpt_operand(const struct gpt_pass *pass, int tensor)
+{
+    const struct gpt *g = pass->g;
+    return g->bf16 ? g->rounded + g->layout.tensor[tensor].first : (const void *)gpt_param(pass, tensor);
 }
 
 static inline float *gpt_grad(const struct gpt_pass *pass, int tensor)
@@ -56,6 +66,8 @@ float *gpt_stream(const struct gpt_pass *pass, int layer);
 
 /* From the tokens in act.tokens to act.norm. */
 int gpt_forward(struct gpt_pass *pass);
+/* What the way back needs of a block, again from the block's input. */
+int gpt_forward_again(struct gpt_pass *pass, int layer);
 /* From act.dnarrow, the gradient of act.norm, to all gradients; that of wte holds the head's part already. */
 int gpt_backward(struct gpt_pass *pass);
 

@@ -15,7 +15,8 @@ static struct linear linear_of(const struct gpt_pass *pass, int weight, int bias
     return (struct linear){.rows = pass->rows,
                            .in = t->size[0],
                            .out = t->size[1],
-                           .weight = gpt_param(pass, weight),
+                           .bf16 = pass->g->bf16,
+                           .weight = gpt_operand(pass, weight),
                            .bias = gpt_param(pass, bias)};
 }
 

@@ -1,5 +1,8 @@
 #include "trainer/model/head.h"
 
+#include <stddef.h>
+
+#include "trainer/model/bf16.h"
 #include "trainer/model/cross_entropy.h"
 
 enum { LOGITS_MAX = 64 << 20 }; /* floats of one chunk */
@@ -34,7 +37,10 @@ static void loss_piece(void *ctx, int piece, int thread)
     const struct head *h = task->h;
     int64_t row = task->first + piece;
     float scale = h->dx ? 1 / (float)h->rows : 0;
-    h->losses[row] = cross_entropy(h->logits + piece * h->vocabulary, h->vocabulary, h->targets[row], scale);
+    float *logits = h->logits + piece * h->vocabulary;
+    h->losses[row] = cross_entropy(logits, h->vocabulary, h->targets[row], scale);
+    if (h->bf16 && h->dx)
+        bf16_narrow(logits, logits, h->vocabulary);
 }
 
 static void backward_piece(void *ctx, int piece, int thread)
@@ -49,33 +55,42 @@ static void backward_piece(void *ctx, int piece, int thread)
     crew_matmul(task->crew, &tile);
 }
 
-static struct product logits_of(const float *x, const float *wte, int64_t rows, int64_t width,
-                                int64_t vocabulary, float *logits)
+static const void *row_of(const struct head *h, int64_t row)
+{
+    return (const char *)h->x + (size_t)(row * h->width) * (h->bf16 ? sizeof(uint16_t) : sizeof(float));
+}
+
+static struct product logits_of(const struct head *h, int64_t first, int64_t rows, float *logits)
 {
     return (struct product){.m = rows,
-                            .n = vocabulary,
-                            .k = width,
-                            .a = {x, width, false},
-                            .b = {wte, width, true},
+                            .n = h->vocabulary,
+                            .k = h->width,
+                            .a = {row_of(h, first), h->width, false},
+                            .b = {h->wte, h->width, true},
+                            .bf16 = h->bf16,
                             .c = logits,
-                            .c_stride = vocabulary};
+                            .c_stride = h->vocabulary};
 }
 
 static int chunk_backward(struct task *task, int64_t rows)
 {
     const struct head *h = task->h;
+    /* In bf16 each row of gradients takes the first half of its logits' memory. */
+    int64_t stride = h->bf16 ? 2 * h->vocabulary : h->vocabulary;
     task->dx = (struct product){.m = rows,
                                 .n = h->width,
                                 .k = h->vocabulary,
-                                .a = {h->logits, h->vocabulary, false},
+                                .a = {h->logits, stride, false},
                                 .b = {h->wte, h->width, false},
+                                .bf16 = h->bf16,
                                 .c = h->dx + task->first * h->width,
                                 .c_stride = h->width};
     task->dwte = (struct product){.m = h->vocabulary,
                                   .n = h->width,
                                   .k = rows,
-                                  .a = {h->logits, h->vocabulary, true},
-                                  .b = {h->x + task->first * h->width, h->width, false},
+                                  .a = {h->logits, stride, true},
+                                  .b = {row_of(h, task->first), h->width, false},
+                                  .bf16 = h->bf16,
                                   .c = h->dwte,
                                   .c_stride = h->width,
                                   .add = task->first > 0};
@@ -86,9 +101,7 @@ static int chunk_backward(struct task *task, int64_t rows)
 
 static int chunk_forward(struct task *task, int64_t rows)
 {
-    const struct head *h = task->h;
-    task->forward =
-        logits_of(h->x + task->first * h->width, h->wte, rows, h->width, h->vocabulary, h->logits);
+    task->forward = logits_of(task->h, task->first, rows, task->h->logits);
     task->forward_tiles = matmul_tiling(&task->forward);
     if (crew_run(task->crew, task->forward_tiles.tiles, forward_piece, task) < 0)
         return -1;
@@ -107,10 +120,9 @@ int head_run(struct crew *crew, const struct head *h)
     return 0;
 }
 
-int head_logits(struct crew *crew, const float *x, const float *wte, int64_t width, int64_t vocabulary,
-                float *logits)
+int head_logits(struct crew *crew, const struct head *h, int64_t row, float *logits)
 {
-    struct task task = {.crew = crew, .forward = logits_of(x, wte, 1, width, vocabulary, logits)};
+    struct task task = {.crew = crew, .h = h, .forward = logits_of(h, row, 1, logits)};
     task.forward_tiles = matmul_tiling(&task.forward);
     return crew_run(crew, task.forward_tiles.tiles, forward_piece, &task);
 }

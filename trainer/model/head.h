@@ -7,8 +7,9 @@
 
 struct head {
     int64_t rows, width, vocabulary;
-    const float *x;         /* (rows, width) */
-    const float *wte;       /* (vocabulary, width) */
+    bool bf16;              /* x and wte are bf16, and the logits' gradient is rounded to it */
+    const void *x;          /* (rows, width) */
+    const void *wte;        /* (vocabulary, width) */
     const int32_t *targets; /* (rows) */
     float *losses;          /* (rows): set */
     float *logits;          /* scratch: head_chunk(rows, vocabulary) * vocabulary floats */
@@ -21,8 +22,7 @@ int64_t head_chunk(int64_t rows, int64_t vocabulary);
 
 int head_run(struct crew *crew, const struct head *h);
 
-/* logits (vocabulary) of one row x (width). */
-int head_logits(struct crew *crew, const float *x, const float *wte, int64_t width, int64_t vocabulary,
-                float *logits);
+/* logits (vocabulary) of the row `row` of x. */
+int head_logits(struct crew *crew, const struct head *h, int64_t row, float *logits);
 
 #endif

@@ -3,18 +3,304 @@
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
-/* A tile's operands stay in the cache of one core (128 rows and 384 columns of the inner sizes of GPT-2), and
- * a tile is big enough to pay for its call. Measured: within 3 % of the uncut product. */
-enum {
-    TILE_ROWS = 128,
-    TILE_COLUMNS = 384,
-    TILE_SIDE_MIN = 32,
-    TILES_WANTED = 8,
+#include "trainer/model/bf16.h"
+
+static int sgemm(const struct product *p)
+{
+    return dnnl_sgemm(p->a.transposed ? 'T' : 'N', p->b.transposed ? 'T' : 'N', p->m, p->n, p->k, 1.0f,
+                      p->a.data, p->a.stride, p->b.data, p->b.stride, p->add ? 1.0f : 0.0f, p->c,
+                      p->c_stride) == dnnl_success
+               ? 0
+               : -1;
+}
+
+/* ---- bf16 where oneDNN has no fast product: widened piece by piece, multiplied in fp32 ---- */
+
+enum { WIDE_M = 64, WIDE_N = 128, WIDE_K = 128 };
+
+/* out (rows, columns) of the stored matrix, dense. */
+static void widen(const struct matrix *m, int64_t row, int64_t column, int64_t rows, int64_t columns,
+                  float *out)
+{
+    const uint16_t *from = m->data;
+    for (int64_t r = 0; r < rows; r++)
+        bf16_widen(out + r * columns, from + (row + r) * m->stride + column, columns);
+}
+
+/* The part [row, row + rows) x [column, column + columns) of what is meant, as a matrix of floats in out. */
+static struct matrix widened(const struct matrix *m, int64_t row, int64_t column, int64_t rows,
+                             int64_t columns, float *out)
+{
+    if (m->transposed)
+        widen(m, column, row, columns, rows, out);
+    else
+        widen(m, row, column, rows, columns, out);
+    return (struct matrix){out, m->transposed ? rows : columns, m->transposed};
+}
+
+static int64_t at_most(int64_t left, int64_t most)
+{
+    return left < most ? left : most;
+}
+
+static int widened_block(const struct product *p, int64_t i, int64_t j)
+{
+    float a[WIDE_M * WIDE_K], b[WIDE_K * WIDE_N];
+    int64_t m = at_most(p->m - i, WIDE_M), n = at_most(p->n - j, WIDE_N);
+    for (int64_t x = 0; x < p->k; x += WIDE_K) {
+        int64_t k = at_most(p->k - x, WIDE_K);
+        struct product part = {.m = m,
+                               .n = n,
+                               .k = k,
+                               .a = widened(&p->a, i, x, m, k, a),
+                               .b = widened(&p->b, x, j, k, n, b),
+                               .c = p->c + i * p->c_stride + j,
+                               .c_stride = p->c_stride,
+                               .add = p->add || x};
+        if (sgemm(&part) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int widened_product(const struct product *p)
+{
+    for (int64_t i = 0; i < p->m; i += WIDE_M)
+        for (int64_t j = 0; j < p->n; j += WIDE_N)
+            if (widened_block(p, i, j) < 0)
+                return -1;
+    return 0;
+}
+
+/* ---- bf16 by oneDNN's primitives: one compiled plan for each shape, kept by each thread ---- */
+
+enum { PLANS = 1024, OPERANDS = 3 };
+
+struct plan_key {
+    int64_t m, n, k, a_stride, b_stride, c_stride, flags;
 };
-static const double tile_work_min = 1e6, tile_work_max = 256e6; /* multiply-adds */
+
+struct plan {
+    struct plan_key key;        /* m 0: empty */
+    dnnl_primitive_t primitive; /* NULL: oneDNN has nothing fast for it */
+    dnnl_memory_t memory[OPERANDS];
+    dnnl_memory_t scratch;
+};
+
+/* A thread's own, so that no lock is needed: memory objects carry the addresses of one call. */
+struct plans {
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    void *scratch;
+    size_t scratch_size;
+    struct plan plan[PLANS];
+};
+
+static _Thread_local struct plans *own_plans;
+static pthread_key_t plans_key;
+static pthread_once_t plans_once = PTHREAD_ONCE_INIT;
+static atomic_bool widen_always;
+
+void matmul_widen_always(bool yes)
+{
+    atomic_store(&widen_always, yes);
+}
+
+static void plan_clear(struct plan *plan)
+{
+    for (int i = 0; i < OPERANDS; i++)
+        if (plan->memory[i])
+            dnnl_memory_destroy(plan->memory[i]);
+    if (plan->scratch)
+        dnnl_memory_destroy(plan->scratch);
+    if (plan->primitive)
+        dnnl_primitive_destroy(plan->primitive);
+    *plan = (struct plan){0};
+}
+
+static void plans_free(void *ctx)
+{
+    struct plans *plans = ctx;
+    for (int i = 0; i < PLANS; i++)
+        plan_clear(&plans->plan[i]);
+    if (plans->stream)
+        dnnl_stream_destroy(plans->stream);
+    if (plans->engine)
+        dnnl_engine_destroy(plans->engine);
+    free(plans->scratch);
+    free(plans);
+}
+
+static void make_plans_key(void)
+{
+    pthread_key_create(&plans_key, plans_free);
+}
+
+static struct plans *plans_of_thread(void)
+{
+    if (own_plans)
+        return own_plans;
+    pthread_once(&plans_once, make_plans_key);
+    struct plans *plans = calloc(1, sizeof *plans);
+    if (!plans)
+        return NULL;
+    if (dnnl_engine_create(&plans->engine, dnnl_cpu, 0) != dnnl_success ||
+        dnnl_stream_create(&plans->stream, plans->engine, dnnl_stream_default_flags) != dnnl_success ||
+        pthread_setspecific(plans_key, plans) != 0) {
+        plans_free(plans);
+        return NULL;
+    }
+    return own_plans = plans;
+}
+
+static struct plan_key key_of(const struct product *p)
+{
+    return (struct plan_key){.m = p->m,
+                             .n = p->n,
+                             .k = p->k,
+                             .a_stride = p->a.stride,
+                             .b_stride = p->b.stride,
+                             .c_stride = p->c_stride,
+                             .flags = p->a.transposed | p->b.transposed << 1 | p->add << 2};
+}
+
+static size_t slot_of(const struct plan_key *key)
+{
+    const int64_t words[] = {key->m, key->n, key->k, key->a_stride, key->b_stride, key->c_stride, key->flags};
+    uint64_t hash = 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = (hash ^ (uint64_t)words[i]) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
+    return hash % PLANS;
+}
+
+static bool describe(dnnl_memory_desc_t *ret, int64_t rows, int64_t columns, const struct matrix *m,
+                     dnnl_data_type_t type)
+{
+    const dnnl_dims_t size = {rows, columns};
+    const dnnl_dims_t strides = {m->transposed ? 1 : m->stride, m->transposed ? m->stride : 1};
+    return dnnl_memory_desc_init_by_strides(ret, 2, size, type, strides) == dnnl_success;
+}
+
+static bool make_attributes(dnnl_primitive_attr_t *ret, bool add)
+{
+    dnnl_post_ops_t sum;
+    if (dnnl_primitive_attr_create(ret) != dnnl_success)
+        return false;
+    if (dnnl_primitive_attr_set_scratchpad_mode(*ret, dnnl_scratchpad_mode_user) == dnnl_success) {
+        if (!add)
+            return true;
+        if (dnnl_post_ops_create(&sum) == dnnl_success) {
+            bool done = dnnl_post_ops_append_sum(sum, 1.0f) == dnnl_success &&
+                        dnnl_primitive_attr_set_post_ops(*ret, sum) == dnnl_success;
+            dnnl_post_ops_destroy(sum);
+            if (done)
+                return true;
+        }
+    }
+    dnnl_primitive_attr_destroy(*ret);
+    return false;
+}
+
+/* The reference code of oneDNN is slower than going through fp32 by far. */
+static bool is_fast(const_dnnl_primitive_desc_t found)
+{
+    const char *name = NULL;
+    return dnnl_primitive_desc_query(found, dnnl_query_impl_info_str, 0, &name) == dnnl_success &&
+           strncmp(name, "ref", 3) != 0;
+}
+
+static bool take_scratch(struct plans *plans, struct plan *plan, const_dnnl_primitive_desc_t found)
+{
+    const dnnl_memory_desc_t *wanted = dnnl_primitive_desc_query_md(found, dnnl_query_scratchpad_md, 0);
+    size_t size = wanted ? dnnl_memory_desc_get_size(wanted) : 0;
+    if (size > plans->scratch_size) {
+        free(plans->scratch);
+        plans->scratch_size = 0;
+        plans->scratch = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+        if (!plans->scratch)
+            return false;
+        plans->scratch_size = size;
+    }
+    return !size || dnnl_memory_create(&plan->scratch, wanted, plans->engine, NULL) == dnnl_success;
+}
+
+/* Leaves the primitive NULL where oneDNN has nothing fast; false: no memory. The two must not be mixed up,
+ * because they would give other bits. */
+static bool make_primitive(struct plans *plans, struct plan *plan, const dnnl_memory_desc_t shapes[OPERANDS],
+                           bool add)
+{
+    dnnl_matmul_desc_t wanted;
+    dnnl_primitive_attr_t attributes;
+    dnnl_primitive_desc_t found;
+    if (dnnl_matmul_desc_init(&wanted, &shapes[0], &shapes[1], NULL, &shapes[2]) != dnnl_success ||
+        !make_attributes(&attributes, add))
+        return false;
+    dnnl_status_t status = dnnl_primitive_desc_create(&found, &wanted, attributes, plans->engine, NULL);
+    dnnl_primitive_attr_destroy(attributes);
+    if (status != dnnl_success)
+        return status == dnnl_unimplemented;
+    bool made = !is_fast(found) || (take_scratch(plans, plan, found) &&
+                                    dnnl_primitive_create(&plan->primitive, found) == dnnl_success);
+    dnnl_primitive_desc_destroy(found);
+    return made;
+}
+
+static int make_plan(struct plans *plans, struct plan *plan, const struct product *p)
+{
+    dnnl_memory_desc_t shapes[OPERANDS];
+    const struct matrix c = {.stride = p->c_stride};
+    plan_clear(plan);
+    bool made = describe(&shapes[0], p->m, p->k, &p->a, dnnl_bf16) &&
+                describe(&shapes[1], p->k, p->n, &p->b, dnnl_bf16) &&
+                describe(&shapes[2], p->m, p->n, &c, dnnl_f32) && make_primitive(plans, plan, shapes, p->add);
+    for (int i = 0; made && i < OPERANDS; i++)
+        made = dnnl_memory_create(&plan->memory[i], &shapes[i], plans->engine, NULL) == dnnl_success;
+    if (made)
+        plan->key = key_of(p);
+    else
+        plan_clear(plan);
+    return made ? 0 : -1;
+}
+
+static bool aim(const struct plan *plan, const struct product *p, void *scratch)
+{
+    return dnnl_memory_set_data_handle(plan->memory[0], (void *)(uintptr_t)p->a.data) == dnnl_success &&
+           dnnl_memory_set_data_handle(plan->memory[1], (void *)(uintptr_t)p->b.data) == dnnl_success &&
+           dnnl_memory_set_data_handle(plan->memory[2], p->c) == dnnl_success &&
+           (!plan->scratch || dnnl_memory_set_data_handle(plan->scratch, scratch) == dnnl_success);
+}
+
+static int run_plan(const struct plans *plans, const struct plan *plan, const struct product *p)
+{
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, plan->memory[0]},
+                                         {DNNL_ARG_WEIGHTS, plan->memory[1]},
+                                         {DNNL_ARG_DST, plan->memory[2]},
+                                         {DNNL_ARG_SCRATCHPAD, plan->scratch}};
+    bool done = aim(plan, p, plans->scratch) &&
+                dnnl_primitive_execute(plan->primitive, plans->stream, OPERANDS + (plan->scratch != NULL),
+                                       arguments) == dnnl_success;
+    return done ? 0 : -1;
+}
+
+static int bf16_product(const struct product *p)
+{
+    if (atomic_load(&widen_always))
+        return widened_product(p);
+    const struct plan_key key = key_of(p);
+    struct plans *plans = plans_of_thread();
+    if (!plans)
+        return -1;
+    struct plan *plan = &plans->plan[slot_of(&key)];
+    if (memcmp(&plan->key, &key, sizeof key) != 0 && make_plan(plans, plan, p) < 0)
+        return -1;
+    return plan->primitive ? run_plan(plans, plan, p) : widened_product(p);
+}
 
 int matmul(const struct product *p)
 {
@@ -23,62 +309,7 @@ int matmul(const struct product *p)
         omp_set_num_threads(1);
         alone = true;
     }
-    return dnnl_sgemm(p->a.transposed ? 'T' : 'N', p->b.transposed ? 'T' : 'N', p->m, p->n, p->k, 1.0f,
-                      p->a.data, p->a.stride, p->b.data, p->b.stride, p->add ? 1.0f : 0.0f, p->c,
-                      p->c_stride) == dnnl_success
-               ? 0
-               : -1;
-}
-
-static int64_t count_of(int64_t total, int64_t size)
-{
-    return (total + size - 1) / size;
-}
-
-static void halve_larger_side(struct tiling *t)
-{
-    if (t->columns >= 2 * t->rows)
-        t->columns = (t->columns / 2 + 15) / 16 * 16;
-    else
-        t->rows = (t->rows / 2 + 15) / 16 * 16;
-}
-
-struct tiling matmul_tiling(const struct product *p)
-{
-    struct tiling t = {.rows = p->m < TILE_ROWS ? p->m : TILE_ROWS,
-                       .columns = p->n < TILE_COLUMNS ? p->n : TILE_COLUMNS};
-    for (;;) {
-        double work = (double)t.rows * (double)t.columns * (double)p->k;
-        int64_t tiles = count_of(p->m, t.rows) * count_of(p->n, t.columns);
-        bool small = t.rows < 2 * TILE_SIDE_MIN && t.columns < 2 * TILE_SIDE_MIN;
-        bool fits = work <= tile_work_max && (tiles >= TILES_WANTED || work < 2 * tile_work_min);
-        if (small || fits)
-            break;
-        halve_larger_side(&t);
-    }
-    t.across = (int)count_of(p->n, t.columns);
-    t.tiles = (int)count_of(p->m, t.rows) * t.across;
-    return t;
-}
-
-static const float *moved(const struct matrix *m, int64_t row, int64_t column)
-{
-    return m->transposed ? m->data + column * m->stride + row : m->data + row * m->stride + column;
-}
-
-struct product matmul_tile(const struct product *p, const struct tiling *t, int i, int64_t *ret_row,
-                           int64_t *ret_column)
-{
-    int64_t row = i / t->across * t->rows, column = i % t->across * t->columns;
-    struct product tile = *p;
-    tile.m = p->m - row < t->rows ? p->m - row : t->rows;
-    tile.n = p->n - column < t->columns ? p->n - column : t->columns;
-    tile.a.data = moved(&p->a, row, 0);
-    tile.b.data = moved(&p->b, 0, column);
-    tile.c = p->c + row * p->c_stride + column;
-    *ret_row = row;
-    *ret_column = column;
-    return tile;
+    return p->bf16 ? bf16_product(p) : sgemm(p);
 }
 
 static const struct isa {
@@ -90,6 +321,8 @@ static const struct isa {
     {"AVX", dnnl_cpu_isa_avx},
     {"AVX2", dnnl_cpu_isa_avx2},
     {"AVX512_CORE", dnnl_cpu_isa_avx512_core},
+    {"AVX512_CORE_BF16", dnnl_cpu_isa_avx512_core_bf16},
+    {"AVX512_CORE_AMX", dnnl_cpu_isa_avx512_core_amx},
 };
 
 static pthread_mutex_t isa_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -120,7 +353,9 @@ int matmul_use_isa(const char *name, struct error *err)
         pthread_mutex_unlock(&isa_lock);
         return rc;
     }
-    return err_set(err, ERR_USAGE, "trainer.isa %s is not known: Auto, SSE41, AVX, AVX2 or AVX512_CORE",
+    return err_set(err, ERR_USAGE,
+                   "trainer.isa %s is not known: Auto, SSE41, AVX, AVX2, AVX512_CORE, AVX512_CORE_BF16 or "
+                   "AVX512_CORE_AMX",
                    name);
 }
 

@@ -173,8 +173,6 @@ Test(file, fields_that_contradict_each_other_are_refused)
 
 Test(file, what_would_change_the_training_and_is_not_built_is_refused)
 {
-    refused(read_changed(9, "    steps: 40\n    precision: bf16"),
-            "job.yaml:10: spec.trainer.precision is bf16, which is not built yet; write fp32");
     refused(read_changed(0, "  launch: {mode: Command}"),
             "job.yaml:11: spec.launch is not built yet; only the built-in trainer runs, remove it");
     refused(read_changed(10, "  checkpoint: {uri: out, process: CRIU}"),
@@ -184,6 +182,17 @@ Test(file, what_would_change_the_training_and_is_not_built_is_refused)
     refused(
         read_changed(10, "  checkpoint: {uri: s3://bucket/x}"),
         "job.yaml:10: spec.checkpoint.uri is s3://bucket/x; object stores are not built yet, use a folder");
+}
+
+Test(file, precision_and_recomputing_are_chosen_by_word)
+{
+    struct outcome out = read_changed(9, "    steps: 40\n    precision: bf16\n    recompute: true");
+    cr_assert_eq(out.status, 0, "%s", out.err.text);
+    cr_assert_eq(out.spec.precision, JOB_BF16);
+    cr_assert(out.spec.recompute);
+    str_clear(&out.notes);
+    refused(read_changed(9, "    steps: 40\n    precision: fp16"),
+            "job.yaml:10: spec.trainer.precision is \"fp16\"; write fp32 or bf16");
 }
 
 Test(file, what_means_nothing_without_a_cluster_is_a_note)

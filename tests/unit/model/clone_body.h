@@ -4,22 +4,31 @@
 
 #include "tests/unit/model/clone.h"
 
-#define attention_softmax  CLONE(attention_softmax)
-#define attention_scratch  CLONE(attention_scratch)
-#define attention_forward  CLONE(attention_forward)
-#define attention_backward CLONE(attention_backward)
-#define bias_fill          CLONE(bias_fill)
-#define bias_gradient      CLONE(bias_gradient)
-#define cross_entropy      CLONE(cross_entropy)
-#define embedding_forward  CLONE(embedding_forward)
-#define embedding_backward CLONE(embedding_backward)
-#define gelu_forward       CLONE(gelu_forward)
-#define gelu_backward      CLONE(gelu_backward)
-#define layernorm_forward  CLONE(layernorm_forward)
-#define layernorm_backward CLONE(layernorm_backward)
-#define layernorm_gather   CLONE(layernorm_gather)
+#define attention_softmax_backward CLONE(attention_softmax_backward)
+#define attention_softmax          CLONE(attention_softmax)
+#define attention_scratch          CLONE(attention_scratch)
+#define attention_forward          CLONE(attention_forward)
+#define attention_backward         CLONE(attention_backward)
+#define bf16_narrow                CLONE(bf16_narrow)
+#define bf16_widen                 CLONE(bf16_widen)
+#define bf16_store                 CLONE(bf16_store)
+#define bf16_store_gelu            CLONE(bf16_store_gelu)
+#define bf16_store_gelu_backward   CLONE(bf16_store_gelu_backward)
+#define bf16_column_sums           CLONE(bf16_column_sums)
+#define bf16_dot                   CLONE(bf16_dot)
+#define bias_fill                  CLONE(bias_fill)
+#define bias_gradient              CLONE(bias_gradient)
+#define cross_entropy              CLONE(cross_entropy)
+#define embedding_forward          CLONE(embedding_forward)
+#define embedding_backward         CLONE(embedding_backward)
+#define gelu_forward               CLONE(gelu_forward)
+#define gelu_backward              CLONE(gelu_backward)
+#define layernorm_forward          CLONE(layernorm_forward)
+#define layernorm_backward         CLONE(layernorm_backward)
+#define layernorm_gather           CLONE(layernorm_gather)
 
 #include "trainer/model/attention.c"
+#include "trainer/model/bf16.c"
 #include "trainer/model/bias.c"
 #include "trainer/model/cross_entropy.c"
 #include "trainer/model/embedding.c"
@@ -45,7 +54,7 @@ static float *run_rows(const float *in, float *out)
     memcpy(out + N, in + N, N * sizeof *out);
     for (int r = 0; r < CLONE_ROWS; r++) {
         out[2 * N + r] = attention_softmax(out + r * W, 20 + 15 * r, W, 0.3f);
-        softmax_backward(out + r * W, out + N + r * W, 20 + 15 * r, W, 0.3f, 2, 0.1f);
+        attention_softmax_backward(out + r * W, out + N + r * W, 20 + 15 * r, W, 0.3f, 2, 0.1f);
         out[2 * N + CLONE_ROWS + r] = dot(in + r * W, in + N + r * W, W);
     }
     out += 2 * N + 2 * CLONE_ROWS;
@@ -66,6 +75,27 @@ static float *run_columns(const float *in, float *out)
     return out + 2 * N;
 }
 
+/* All halves, widened. */
+static float *run_halves(const float *in, float *out)
+{
+    uint16_t a[N], b[N], c[N];
+    bf16_narrow(a, in, N);
+    bf16_widen(out, a, N);
+    out += N;
+    bf16_store(b, W, in, in + N, CLONE_ROWS, W);
+    bf16_widen(out, b, N);
+    out += N;
+    bf16_store_gelu(b, c, W, in, in + N, CLONE_ROWS, W);
+    bf16_widen(out, c, N);
+    out += N;
+    bf16_store_gelu_backward(c, b, W, in, CLONE_ROWS, W);
+    bf16_widen(out, c, N);
+    out += N;
+    bf16_column_sums(out, a, W, CLONE_ROWS, W);
+    out[W] = bf16_dot(a, b, N);
+    return out + W + 1;
+}
+
 static float *run_embedding(const float *in, float *out)
 {
     const int32_t tokens[4] = {2, 1, 2, 0};
@@ -78,6 +108,6 @@ static float *run_embedding(const float *in, float *out)
 
 int CLONE(clone_run)(const float *in, float *out)
 {
-    float *end = run_embedding(in, run_columns(in, run_rows(in, run_norm(in, out))));
+    float *end = run_embedding(in, run_halves(in, run_columns(in, run_rows(in, run_norm(in, out)))));
     return (int)(end - out);
 }

@@ -1,12 +1,10 @@
-#include "trainer/model/gpt.h"
-
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/prng.h"
 #include "tests/unit/model/reference.h"
+#include "tests/unit/model/world.h"
 
 static const struct model_shape tiny = {.layers = 2, .heads = 2, .width = 16, .context = 8, .vocabulary = 29};
 static const struct model_shape odd = {
@@ -14,48 +12,11 @@ static const struct model_shape odd = {
 static const struct model_shape long_one = {
     .layers = 1, .heads = 1, .width = 32, .context = 130, .vocabulary = 256};
 
-struct world {
-    struct model_layout layout;
-    int sequences;
-    struct pool *pool;
-    struct gpt *g;
-    float *params, *grads;
-    int32_t *tokens;
-};
-
-static void fill_tokens(struct world *w)
-{
-    uint64_t state = 7;
-    for (int i = 0; i < w->sequences * (w->layout.shape.context + 1); i++)
-        w->tokens[i] = (int32_t)prng_below(&state, (uint64_t)w->layout.shape.vocabulary);
-}
-
-/* Weights far from their start, so that every part of the model has its say in the gradients. */
-static void stir(struct world *w)
-{
-    uint64_t state = 11;
-    for (int64_t i = 0; i < w->layout.parameters; i++)
-        w->params[i] = w->params[i] * 5 + 0.2f * (float)(prng_unit(&state) - 0.5);
-}
-
 static struct world open_world_for(const char *isa, const struct model_shape *shape, int sequences,
                                    int threads)
 {
-    struct world w = {.sequences = sequences};
-    struct error err = {0};
-    model_layout_init(&w.layout, shape);
-    size_t count = (size_t)w.layout.parameters;
-    w.params = calloc(count, sizeof *w.params);
-    w.grads = malloc(count * sizeof *w.grads);
-    memset(w.grads, 0xFF, count * sizeof *w.grads); /* NaN: what is not overwritten shows */
-    w.tokens = calloc((size_t)sequences * (size_t)(shape->context + 1), sizeof *w.tokens);
-    cr_assert_eq(pool_open(&w.pool, threads, &err), 0, "%s", err.text);
-    cr_assert_eq(gpt_open(&w.g, &w.layout, sequences, w.pool, isa, &err), 0, "%s", err.text);
-    gpt_init_weights(&w.layout, 42, w.params);
-    stir(&w);
-    fill_tokens(&w);
-    gpt_weights_changed(w.g, w.params);
-    return w;
+    struct gpt_options options = {.sequences = sequences, .isa = isa};
+    return world_open(shape, &options, threads);
 }
 
 static struct world open_world(const struct model_shape *shape, int sequences, int threads)
@@ -63,48 +24,14 @@ static struct world open_world(const struct model_shape *shape, int sequences, i
     return open_world_for("Auto", shape, sequences, threads);
 }
 
-static void close_world(struct world *w)
-{
-    gpt_free(w->g);
-    pool_free(w->pool);
-    free(w->params);
-    free(w->grads);
-    free(w->tokens);
-}
-
-static float lane(struct world *w)
-{
-    struct error err = {0};
-    float loss = NAN;
-    cr_assert_eq(gpt_lane(w->g, w->params, w->tokens, w->grads, &loss, NULL, &err), 0, "%s", err.text);
-    return loss;
-}
-
-static double *as_doubles(const struct world *w)
-{
-    double *out = calloc((size_t)w->layout.parameters, sizeof *out);
-    for (int64_t i = 0; i < w->layout.parameters; i++)
-        out[i] = w->params[i];
-    return out;
-}
-
-static double reference_lane(const struct world *w, const double *params)
-{
-    double sum = 0;
-    int context = w->layout.shape.context;
-    for (int b = 0; b < w->sequences; b++)
-        sum += reference_loss(&w->layout, params, w->tokens + b * (context + 1), context);
-    return sum / w->sequences;
-}
-
 static void assert_loss_agrees(const struct model_shape *shape, int sequences)
 {
     struct world w = open_world(shape, sequences, 2);
-    double *params = as_doubles(&w);
-    double wanted = reference_lane(&w, params), got = lane(&w);
+    double *params = world_doubles(&w);
+    double wanted = world_reference(&w, params), got = world_lane(&w);
     cr_assert(fabs(got - wanted) < 2e-6 * wanted, "loss %.9g, in fp64 %.9g", got, wanted);
     free(params);
-    close_world(&w);
+    world_close(&w);
 }
 
 Test(gpt, the_loss_of_a_lane_agrees_with_double_precision)
@@ -117,22 +44,11 @@ Test(gpt, the_loss_of_a_lane_agrees_with_double_precision)
 Test(gpt, lower_instruction_sets_agree_with_double_precision_too)
 {
     struct world w = open_world_for("SSE41", &odd, 2, 2);
-    double *params = as_doubles(&w);
-    double wanted = reference_lane(&w, params), got = lane(&w);
+    double *params = world_doubles(&w);
+    double wanted = world_reference(&w, params), got = world_lane(&w);
     cr_assert(fabs(got - wanted) < 2e-6 * wanted, "loss %.9g, in fp64 %.9g", got, wanted);
     free(params);
-    close_world(&w);
-}
-
-static double difference(const struct world *w, double *params, int64_t at)
-{
-    const double step = 1e-5, old = params[at];
-    params[at] = old + step;
-    double up = reference_lane(w, params);
-    params[at] = old - step;
-    double down = reference_lane(w, params);
-    params[at] = old;
-    return (up - down) / (2 * step);
+    world_close(&w);
 }
 
 /* Every tensor: its largest gradient, and elements spread over it. */
@@ -147,7 +63,7 @@ static void assert_tensor_agrees(const struct world *w, double *params, const st
     cr_assert(scale > 1e-6, "%s: no gradient to speak of", t->name);
     for (int s = 0; s <= samples; s++) {
         int64_t at = s == samples ? largest : t->first + t->count * s / samples;
-        double wanted = difference(w, params, at), got = w->grads[at];
+        double wanted = world_difference(w, params, at), got = w->grads[at];
         cr_assert(fabs(got - wanted) < 1e-4 * scale + 1e-7,
                   "%s[%lld]: %.9g, by differences %.9g (largest %.3g)", t->name, (long long)(at - t->first),
                   got, wanted, scale);
@@ -157,14 +73,14 @@ static void assert_tensor_agrees(const struct world *w, double *params, const st
 static void assert_gradients_agree(const struct model_shape *shape, int sequences, int samples)
 {
     struct world w = open_world(shape, sequences, 2);
-    double *params = as_doubles(&w);
-    lane(&w);
+    double *params = world_doubles(&w);
+    world_lane(&w);
     for (int64_t i = 0; i < w.layout.parameters; i++)
         cr_assert(isfinite(w.grads[i]), "gradient %lld was not written", (long long)i);
     for (int i = 0; i < w.layout.tensors; i++)
         assert_tensor_agrees(&w, params, &w.layout.tensor[i], samples);
     free(params);
-    close_world(&w);
+    world_close(&w);
 }
 
 Test(gpt, gradients_agree_with_finite_differences_for_every_tensor)
@@ -185,18 +101,18 @@ Test(gpt, gradients_agree_where_attention_takes_several_blocks)
 static void assert_same_bits(const struct model_shape *shape, int sequences)
 {
     struct world first = open_world(shape, sequences, 1);
-    float loss = lane(&first);
+    float loss = world_lane(&first);
     for (int threads = 1; threads <= 3; threads++) {
         struct world w = open_world(shape, sequences, threads);
         for (int again = 0; again < 2; again++) {
-            float other = lane(&w);
+            float other = world_lane(&w);
             cr_assert_eq(memcmp(&loss, &other, sizeof loss), 0, "%d threads: another loss", threads);
             cr_assert_eq(memcmp(first.grads, w.grads, (size_t)w.layout.parameters * sizeof(float)), 0,
                          "%d threads: other gradients", threads);
         }
-        close_world(&w);
+        world_close(&w);
     }
-    close_world(&first);
+    world_close(&first);
 }
 
 Test(gpt, bits_do_not_depend_on_threads_or_on_what_ran_before)
@@ -217,13 +133,13 @@ Test(gpt, bits_do_not_depend_on_where_memory_lies)
     float *params = malloc(bytes + sizeof(float)), *grads = malloc(bytes + sizeof(float)), moved;
     struct error err = {0};
     memcpy(params + 1, w.params, bytes);
-    float loss = lane(&w);
+    float loss = world_lane(&w);
     cr_assert_eq(gpt_lane(w.g, params + 1, w.tokens, grads + 1, &moved, NULL, &err), 0, "%s", err.text);
     cr_assert_eq(memcmp(&loss, &moved, sizeof loss), 0);
     cr_assert_eq(memcmp(grads + 1, w.grads, bytes), 0);
     free(params);
     free(grads);
-    close_world(&w);
+    world_close(&w);
 }
 
 Test(gpt, a_sequence_s_loss_does_not_depend_on_its_company)
@@ -233,7 +149,7 @@ Test(gpt, a_sequence_s_loss_does_not_depend_on_its_company)
     float together[4], alone;
     int stride = odd.context + 1;
     cr_assert_eq(gpt_losses(w.g, w.params, w.tokens, 4, together, NULL, &err), 0, "%s", err.text);
-    double *params = as_doubles(&w);
+    double *params = world_doubles(&w);
     for (int i = 0; i < 4; i++) {
         cr_assert_eq(gpt_losses(w.g, w.params, w.tokens + i * stride, 1, &alone, NULL, &err), 0);
         cr_assert_eq(memcmp(&alone, &together[i], sizeof alone), 0);
@@ -241,13 +157,13 @@ Test(gpt, a_sequence_s_loss_does_not_depend_on_its_company)
         cr_assert(fabs(alone - wanted) < 2e-6 * wanted);
     }
     free(params);
-    close_world(&w);
+    world_close(&w);
 }
 
 Test(gpt, next_logits_are_those_of_the_last_token)
 {
     struct world w = open_world(&odd, 1, 2);
-    double *params = as_doubles(&w), *wanted = calloc((size_t)37 * 257, sizeof *wanted);
+    double *params = world_doubles(&w), *wanted = calloc((size_t)37 * 257, sizeof *wanted);
     float got[257];
     for (int length = 1; length <= 37; length += 9) {
         reference_logits(&w.layout, params, w.tokens, length, wanted);
@@ -257,20 +173,20 @@ Test(gpt, next_logits_are_those_of_the_last_token)
     }
     free(params);
     free(wanted);
-    close_world(&w);
+    world_close(&w);
 }
 
 Test(gpt, a_stopped_lane_says_so_and_the_next_one_is_whole)
 {
     struct world w = open_world(&odd, 2, 2);
-    float before = lane(&w), loss;
+    float before = world_lane(&w), loss;
     atomic_int stop = 1;
     struct error err = {0};
     cr_assert_eq(gpt_lane(w.g, w.params, w.tokens, w.grads, &loss, &stop, &err), -1);
     cr_assert_eq(err.code, ERR_ABORTED);
     cr_assert_eq(gpt_losses(w.g, w.params, w.tokens, 1, &loss, &stop, &err), -1);
-    cr_assert_eq(lane(&w), before);
-    close_world(&w);
+    cr_assert_eq(world_lane(&w), before);
+    world_close(&w);
 }
 
 Test(gpt, a_token_outside_the_vocabulary_is_refused)
@@ -282,7 +198,7 @@ Test(gpt, a_token_outside_the_vocabulary_is_refused)
     cr_assert_eq(gpt_lane(w.g, w.params, w.tokens, w.grads, &loss, NULL, &err), -1);
     cr_assert_eq(err.code, ERR_DATA);
     cr_assert_str_eq(err.text, "token 257 at 5 lies outside the vocabulary of 257");
-    close_world(&w);
+    world_close(&w);
 }
 
 Test(gpt, weights_that_are_not_numbers_give_a_loss_that_is_none)
@@ -290,8 +206,8 @@ Test(gpt, weights_that_are_not_numbers_give_a_loss_that_is_none)
     struct world w = open_world(&odd, 1, 1);
     int fc = model_layout_find(&w.layout, "h.1.mlp.c_fc.weight");
     w.params[w.layout.tensor[fc].first + 3] = NAN;
-    cr_assert(isnan(lane(&w)));
-    close_world(&w);
+    cr_assert(isnan(world_lane(&w)));
+    world_close(&w);
 }
 
 Test(gpt, initial_weights_depend_on_seed_and_name_only)
@@ -326,15 +242,15 @@ Test(gpt, a_fresh_model_guesses_evenly)
 {
     struct world w = open_world(&odd, 1, 1);
     gpt_init_weights(&w.layout, 3, w.params);
-    cr_assert(fabs(lane(&w) - log(257)) < 0.1);
-    close_world(&w);
+    cr_assert(fabs(world_lane(&w) - log(257)) < 0.1);
+    world_close(&w);
 }
 
 Test(gpt, the_fingerprint_names_numerics_processor_and_library)
 {
     char first[RM_FINGERPRINT_MAX], second[RM_FINGERPRINT_MAX];
-    gpt_fingerprint("Auto", first);
-    gpt_fingerprint("Auto", second);
+    gpt_fingerprint("Auto", GPT_FP32, first);
+    gpt_fingerprint("Auto", GPT_FP32, second);
     cr_assert_str_eq(first, second);
     cr_assert_not_null(strstr(first, "numerics "));
     cr_assert_not_null(strstr(first, "fp32"));
@@ -344,7 +260,7 @@ Test(gpt, the_fingerprint_names_numerics_processor_and_library)
 Test(gpt, a_lower_instruction_set_is_another_fingerprint)
 {
     char text[RM_FINGERPRINT_MAX];
-    gpt_fingerprint("SSE41", text);
+    gpt_fingerprint("SSE41", GPT_FP32, text);
     cr_assert_not_null(strstr(text, ", sse41, "), "%s", text);
 }
 
@@ -353,10 +269,11 @@ Test(gpt, an_unknown_instruction_set_is_refused_by_name)
     struct model_layout layout;
     struct pool *pool;
     struct gpt *g;
+    struct gpt_options options = {.sequences = 1, .isa = "MMX"};
     struct error err = {0};
     model_layout_init(&layout, &tiny);
     cr_assert_eq(pool_open(&pool, 1, &err), 0);
-    cr_assert_eq(gpt_open(&g, &layout, 1, pool, "MMX", &err), -1);
+    cr_assert_eq(gpt_open(&g, &layout, &options, pool, &err), -1);
     cr_assert_eq(err.code, ERR_USAGE);
     cr_assert_not_null(strstr(err.text, "MMX"));
     pool_free(pool);

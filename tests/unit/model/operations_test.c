@@ -198,7 +198,8 @@ Test(operations, a_token_seen_twice_gets_both_its_gradients)
 
 static double entry(const struct matrix *m, int64_t row, int64_t column)
 {
-    return m->transposed ? m->data[column * m->stride + row] : m->data[row * m->stride + column];
+    const float *data = m->data;
+    return m->transposed ? data[column * m->stride + row] : data[row * m->stride + column];
 }
 
 static void assert_product_agrees(int m, int n, int k, bool a_transposed, bool b_transposed, bool add)

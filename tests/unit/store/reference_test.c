@@ -52,12 +52,13 @@ static int losses_of_trainer(const struct model_layout *layout, const float *par
     struct error err = {0};
     struct pool *pool;
     struct gpt *gpt;
+    struct gpt_options options = {.sequences = n, .isa = "Auto"};
     int32_t *tokens = malloc(sizeof *tokens * (size_t)n * (size_t)(context + 1));
     for (int i = 0; i < n; i++)
         for (int t = 0; t <= context; t++)
             tokens[i * (context + 1) + t] = (unsigned char)text[i * context + t];
     cr_assert_eq(pool_open(&pool, 1, &err), 0, "%s", err.text);
-    cr_assert_eq(gpt_open(&gpt, layout, n, pool, "Auto", &err), 0, "%s", err.text);
+    cr_assert_eq(gpt_open(&gpt, layout, &options, pool, &err), 0, "%s", err.text);
     gpt_weights_changed(gpt, params);
     cr_assert_eq(gpt_losses(gpt, params, tokens, n, losses, NULL, &err), 0, "%s", err.text);
     gpt_free(gpt);

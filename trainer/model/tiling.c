@@ -1,0 +1,61 @@
+#include <stddef.h>
+
+#include "trainer/model/matmul.h"
+
+/* A tile's operands stay in the cache of one core (128 rows and 384 columns of the inner sizes of GPT-2), and
+ * a tile is big enough to pay for its call. Measured: within 3 % of the uncut product. */
+enum { TILE_SIDE_MIN = 32, TILES_WANTED = 8 };
+static const double tile_work_min = 1e6, tile_work_max = 256e6; /* multiply-adds */
+
+static int64_t count_of(int64_t total, int64_t size)
+{
+    return (total + size - 1) / size;
+}
+
+static void halve_larger_side(struct tiling *t)
+{
+    if (t->columns >= 2 * t->rows)
+        t->columns = (t->columns / 2 + 15) / 16 * 16;
+    else
+        t->rows = (t->rows / 2 + 15) / 16 * 16;
+}
+
+struct tiling matmul_tiling(const struct product *p)
+{
+    struct tiling t = {.rows = p->m < MATMUL_TILE_ROWS ? p->m : MATMUL_TILE_ROWS,
+                       .columns = p->n < MATMUL_TILE_COLUMNS ? p->n : MATMUL_TILE_COLUMNS};
+    for (;;) {
+        double work = (double)t.rows * (double)t.columns * (double)p->k;
+        int64_t tiles = count_of(p->m, t.rows) * count_of(p->n, t.columns);
+        bool small = t.rows < 2 * TILE_SIDE_MIN && t.columns < 2 * TILE_SIDE_MIN;
+        bool fits = work <= tile_work_max && (tiles >= TILES_WANTED || work < 2 * tile_work_min);
+        if (small || fits)
+            break;
+        halve_larger_side(&t);
+    }
+    t.across = (int)count_of(p->n, t.columns);
+    t.tiles = (int)count_of(p->m, t.rows) * t.across;
+    return t;
+}
+
+static const void *moved(const struct product *p, const struct matrix *m, int64_t row, int64_t column)
+{
+    int64_t at = m->transposed ? column * m->stride + row : row * m->stride + column;
+    return (const char *)m->data + (p->bf16 ? sizeof(uint16_t) : sizeof(float)) * (size_t)at;
+}
+
+struct product matmul_tile(const struct product *p, const struct tiling *t, int i, int64_t *ret_row,
+                           int64_t *ret_column)
+{
+    int64_t row = i / t->across * t->rows, column = i % t->across * t->columns;
+    struct product tile = *p;
+    tile.m = p->m - row < t->rows ? p->m - row : t->rows;
+    tile.n = p->n - column < t->columns ? p->n - column : t->columns;
+    tile.a.data = moved(p, &p->a, row, 0);
+    tile.b.data = moved(p, &p->b, 0, column);
+    if (p->c)
+        tile.c = p->c + row * p->c_stride + column;
+    *ret_row = row;
+    *ret_column = column;
+    return tile;
+}
