@@ -160,6 +160,7 @@ static void timer_arm(struct loop_timer *timer);
 static void timer_fired(uv_timer_t *uv)
 {
     struct loop_timer *timer = uv->data;
+    timer->loop->now = 0; /* a kept reading from before the deadline would fire here for ever */
     if (loop_now(timer->loop) < timer->deadline) {
         timer_arm(timer); /* libuv's clock is in whole ms, ours is not */
         return;

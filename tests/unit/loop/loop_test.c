@@ -105,6 +105,29 @@ Test(loop, a_timer_that_is_set_anew_forgets_its_old_deadline)
     loop_free(d.loop);
 }
 
+/* The reading of the clock that a turn keeps may be from just before the deadline while libuv's own, in whole
+ * ms, is past it: the timer then came back in the same turn again and again, and time stood still. */
+static void again(void *ctx)
+{
+    struct desk *d = ctx;
+    counted(d);
+    if (d->count < d->stop_at)
+        loop_timer_set(d->timer, loop_now(d->loop) + d->count % 3 * RM_MS + RM_US - d->count % 1000);
+}
+
+Test(loop, a_deadline_just_after_the_kept_time_is_reached, .timeout = 60)
+{
+    struct desk d;
+    desk_open(&d);
+    d.stop_at = 3000;
+    cr_assert_eq(loop_timer_open(&d.timer, d.loop, again, &d, NULL), 0);
+    loop_timer_set(d.timer, clock_now());
+    loop_run(d.loop);
+    cr_assert_eq(d.count, 3000);
+    loop_timer_free(d.timer);
+    loop_free(d.loop);
+}
+
 Test(loop, a_freed_timer_stays_silent)
 {
     struct desk d;
