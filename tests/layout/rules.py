@@ -5,7 +5,9 @@ knows pytest: layout_test.py holds the real tree to these rules, rules_test.py p
 them found.
 """
 
+import concurrent.futures
 import json
+import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -318,25 +320,29 @@ def check_lengths(root, known):
     return wrong
 
 
+def compiles_alone(root, path):
+    """None, or the first thing that the compiler has against a header by itself."""
+    done = subprocess.run(["gcc", "-std=c17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-psabi", "-fsyntax-only",
+                           "-I.", "-x", "c", "-include", path, "/dev/null"], cwd=root, text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode and next((line for line in done.stdout.splitlines() if "error" in line), done.stdout)
+
+
 def check_headers_alone(root):
     """Each header compiles by itself: it includes what it uses."""
-    wrong = []
-    for path in sources(root, suffixes=(".h",)):
-        done = subprocess.run(["gcc", "-std=c17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-Wno-psabi",
-                               "-fsyntax-only", "-I.", "-x", "c", "-include", path, "/dev/null"], cwd=root, text=True, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT)
-        if done.returncode:
-            first = next((line for line in done.stdout.splitlines() if "error" in line), done.stdout)
-            wrong.append(f"{path}: does not compile alone: {first}")
-    return wrong
+    paths = sources(root, suffixes=(".h",))
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        found = zip(paths, pool.map(lambda path: compiles_alone(root, path), paths))
+        return [f"{path}: does not compile alone: {why}" for path, why in found if why]
 
 
 def check_format(root):
     """clang-format has nothing to say."""
-    wrong = []
-    for path in sources(root, SOURCE_FOLDERS + ("tests",)):
-        done = subprocess.run(["clang-format", "--dry-run", "-Werror", path], cwd=root, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if done.returncode:
-            wrong.append(done.stdout.splitlines()[0] if done.stdout else path)
-    return wrong
+    paths = sources(root, SOURCE_FOLDERS + ("tests",))
+    done = subprocess.run(["clang-format", "--dry-run", "-Werror", *paths], cwd=root, text=True, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wrong = {}
+    for line in done.stdout.splitlines():
+        if ": error:" in line:
+            wrong.setdefault(line.split(":")[0], line)  # the first of each file
+    return list(wrong.values()) or ([done.stdout] if done.returncode else [])
