@@ -284,8 +284,8 @@ static int refuse_token(const struct corpus *c, int64_t index, int64_t offset, u
                         struct error *err)
 {
     return err_set(err, ERR_DATA,
-                   "data %s/%s: token %lu at byte %lld is not in the model's vocabulary of %lu; is "
-                   "spec.trainer.model.vocabulary that of the tokenizer, and spec.trainer.data.format right?",
+                   "data %s/%s: token %lu at byte %lld is not in the model's vocabulary of %lu; check "
+                   "spec.trainer.model.vocabulary and spec.trainer.data.format",
                    c->root, c->scan.file[index].name, (unsigned long)token, (long long)offset,
                    (unsigned long)c->vocabulary);
 }

@@ -1,0 +1,123 @@
+"""Token shards as training data: the same tokens give the same bits, and shards that can't be right are refused."""
+
+import json
+import re
+import shutil
+import struct
+import urllib.request
+
+import pytest
+
+import rig
+
+STEPS = 40
+TOKENS = 20000
+LLM_C = {2: (20240520, 1), 4: (20240801, 7)}
+
+
+def shard(tokens, width, header=False):
+    start = struct.pack("<256i", *LLM_C[width], len(tokens), *[0] * 253) if header else b""
+    return start + struct.pack(f"<{len(tokens)}{'H' if width == 2 else 'I'}", *tokens)
+
+
+def make_job(folder, shards, **fields):
+    """shards: {name: bytes} below the data folder."""
+    (folder / "data").mkdir(parents=True)
+    for name, content in shards.items():
+        (folder / "data" / name).write_bytes(content)
+    return rig.make_job(folder, data=False, **{"trainer__steps": STEPS, **fields})
+
+
+def some_tokens(vocabulary, count=TOKENS):
+    """Numbers with something to learn in them that use the whole vocabulary."""
+    return [(7 * i + i // 50) % vocabulary for i in range(count)]
+
+
+def the_hash(run, last=STEPS):
+    return rig.check_complete(run, last=last)["weightsSha256"]
+
+
+@pytest.mark.sanitized
+def test_shards_give_one_hash_for_any_number_of_workers_and_any_cut(tmp_path, finish):
+    tokens = some_tokens(300)
+    half = TOKENS // 2 + 1
+    jobs = {
+        "one": ({"a.bin": shard(tokens, 2)}, {"workers__target": 1, "trainer__data__format": "Tokens16"}),
+        "three": ({"a.bin": shard(tokens[:half], 2, header=True), "b.bin": shard(tokens[half:], 2, header=True)},
+                  {"workers__target": 3}),
+        "wide": ({"a.bin": shard(tokens, 4, header=True)}, {"workers__target": 2}),
+        "killed": ({"a.bin": shard(tokens, 4)}, {"workers__target": 3, "trainer__data__format": "Tokens32"}),
+    }
+    hashes = {}
+    for name, (shards, fields) in jobs.items():
+        drill = ["--drill", "kill:1@10"] if name == "killed" else []
+        run = finish(make_job(tmp_path / name, shards, trainer__model__vocabulary=300, **fields), *drill)
+        hashes[name] = the_hash(run)
+    assert len(set(hashes.values())) == 1, hashes
+
+
+def test_byte_shards_of_a_text_train_as_the_text_does(tmp_path, finish):
+    text = rig.make_text(TOKENS).encode()
+    as_text = finish(make_job(tmp_path / "text", {"a.txt": text}))
+    as_shards = finish(make_job(tmp_path / "shards", {"a.bin": shard(list(text), 2, header=True)}, workers__target=2))
+    assert the_hash(as_text) == the_hash(as_shards)
+    losses = [[event["loss"] for event in run.of("step")] for run in (as_text, as_shards)]
+    assert losses[0] == losses[1]
+
+
+def test_the_manifest_names_the_data_and_the_ring(tmp_path, finish):
+    content = shard(some_tokens(256), 2, header=True)
+    run = finish(make_job(tmp_path, {"a.bin": content, "b.bin": content}))
+    folder = rig.folder_of(rig.check_complete(run, last=STEPS)["uri"])
+    manifest = json.loads((folder / "manifest.json").read_text())
+    ring = run.of("ringFormed")[-1]
+    assert (manifest["data"]["files"], manifest["data"]["bytes"]) == (2, 2 * len(content))
+    assert (manifest["term"], manifest["generation"]) == (ring["term"], ring["generation"])
+    compared = manifest["compared"]
+    compared = json.loads(compared) if isinstance(compared, str) else compared
+    assert compared["trainer.data.format"] == "Tokens16", "what Auto turned out to mean"
+
+
+def test_a_resume_goes_on_with_the_same_tokens_only(tmp_path, finish):
+    tokens = some_tokens(256)
+    fields = {"checkpoint__everySteps": 10}
+    first = finish(make_job(tmp_path, {"a.bin": shard(tokens, 2, header=True)}, trainer__steps=20, **fields))
+    rig.check_complete(first, last=20)
+    shutil.rmtree(tmp_path / "checkpoints/final")
+    shutil.rmtree(tmp_path / "checkpoints/step-00000020", ignore_errors=True)
+    job = tmp_path / "job.yaml"
+    again = finish(job, "--set", "spec.trainer.data.format=Tokens16")
+    assert again.code == 0, again.tail()
+    assert again.the("resumed")["step"] == 10, again.tail()
+    shutil.rmtree(tmp_path / "checkpoints/final")
+    (tmp_path / "data/a.bin").write_bytes(shard(tokens[:-1] + [0], 2, header=True))
+    other = finish(job)
+    assert other.code == 3 and "is not what" in other.stderr, other.stderr
+
+
+@pytest.mark.parametrize("shards, fields, part", [
+    ({"a.bin": shard(some_tokens(256), 2)}, {}, "a.bin: has no header that says how wide its tokens are"),
+    ({"a.bin": shard(some_tokens(256), 2, True), "b.txt": b"x" * 9000}, {}, "the folder mixes token shards (a.bin)"),
+    ({"a.bin": shard(some_tokens(256), 2)[:-1]}, {"trainer__data__format": "Tokens16"},
+     "a.bin: 39999 bytes are no whole number of tokens of 2 bytes"),
+    ({"a.bin": shard(some_tokens(256), 2, True)[:-2]}, {}, "a.bin: the header tells of 20000 tokens of 2 bytes"),
+    ({"a.bin": shard(some_tokens(256), 2, True)}, {"trainer__data__format": "Tokens32"},
+     "a.bin: its header says Tokens16, but spec.trainer.data.format is Tokens32"),
+    ({"a.bin": shard(some_tokens(300), 2, True)}, {},
+     "a.bin: token 259 at byte 1098 is not in the model's vocabulary of 256"),
+])
+def test_shards_that_can_not_be_right_are_refused_with_a_sentence(tmp_path, finish, shards, fields, part):
+    run = finish(make_job(tmp_path, shards, **fields))
+    assert run.code == 3, run.tail()
+    assert part in run.stderr, run.tail()
+    assert not run.left_over()
+
+
+def test_the_wait_for_data_is_in_the_metrics(tmp_path, launch):
+    run = launch(rig.make_job(tmp_path, workers__target=2, trainer__steps=100000))
+    address = run.read_until("started")["address"]
+    run.read_until("step", step=5)
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=20) as answer:
+        metrics = answer.read().decode()
+    assert "# TYPE ringmaster_data_wait_seconds counter" in metrics
+    assert re.search(r"^ringmaster_data_wait_seconds_total \d", metrics, re.M), metrics
