@@ -359,9 +359,13 @@ static int verdict(struct fleet *fleet)
         return EXIT_INTERRUPTED;
     }
     if (report->end.kind == EVENT_INTERRUPTED) {
-        console_say(fleet->console,
-                    "ringmaster: interrupted at step %lld, checkpoint saved; the same command goes on",
-                    (long long)report->end.step);
+        if (report->end.step > 0)
+            console_say(fleet->console,
+                        "ringmaster: interrupted at step %lld, checkpoint saved; the same command goes on",
+                        (long long)report->end.step);
+        else
+            console_say(fleet->console,
+                        "ringmaster: interrupted before the first step: nothing was there to save");
         return EXIT_INTERRUPTED;
     }
     return report->end.kind == EVENT_COMPLETE ? 0 : report->end.exit_code;

@@ -215,7 +215,12 @@ static void add_what_is_kept(struct rdzv *st)
 {
     char *text = st->verdict.text;
     size_t length = strlen(text);
-    if (st->saved > 0)
+    if (st->verdict.not_finite)
+        snprintf(text + length, sizeof st->verdict.text - length,
+                 "; it would come out the same again: lower trainer.optimizer.learningRate or look at the "
+                 "data, and "
+                 "start anew with --overwrite");
+    else if (st->saved > 0)
         snprintf(text + length, sizeof st->verdict.text - length,
                  "; the newest checkpoint is of step %" PRId64 ": run again to go on from it", st->saved);
     else

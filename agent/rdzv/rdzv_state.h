@@ -58,6 +58,7 @@ enum { COLLECTIONS = 4, FAILURES_KEPT = 256, REFUSED_KEPT = 64 };
 struct rdzv_verdict {
     bool set;
     bool interrupted;
+    bool not_finite; /* what would come out the same if it were tried again */
     int exit_code;
     char text[MSG_DETAIL_MAX];
 };

@@ -358,6 +358,7 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
     } else if (f->kind == FAULT_STORAGE) {
         rdzv_storage_fault(st, w, f, now, out);
     } else if (f->kind == FAULT_NOT_FINITE && mine) {
+        st->verdict.not_finite |= !st->verdict.set;
         rdzv_give_up(st, 5, "%s", f->detail);
     } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
         rdzv_give_up(st, f->kind == FAULT_DATA ? 3 : 4, "worker %d: %s", rdzv_index(st, w), f->detail);

@@ -323,6 +323,8 @@ Test(rdzv, a_nan_is_saved_and_ends_with_5_and_its_sentence)
     published(&s, 0, 3, false);
     cr_assert_eq(s.ended, 5);
     cr_assert(said(&s, "as the story goes"));
+    cr_assert(said(&s, "start anew with --overwrite"));
+    cr_assert(!said(&s, "run again to go on"), "it would fail again");
     story_end(&s);
 }
 
