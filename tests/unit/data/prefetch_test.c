@@ -1,5 +1,6 @@
 /* Lanes read ahead: always the right ones, whatever is asked for in which order and with how much room. */
 #include <criterion/criterion.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 
 #include "common/base/prng.h"
 #include "common/data/prefetch.h"
+#include "common/os/clock.h"
 
 enum { CONTEXT = 7, SEQUENCES = 3, LANES = 8, STEPS = 40, BYTES = 40000 };
 enum { LANE_BYTES = SEQUENCES * (CONTEXT + 1) * 4 };
@@ -36,8 +38,12 @@ static void remove_data(void)
 
 TestSuite(prefetch, .init = make_data, .fini = remove_data);
 
+static atomic_llong slow_from; /* the disk stands still for 1 ms from this time on; 0: never */
+
 static int64_t sample_of(const void *ctx, int64_t step, int lane, int j)
 {
+    for (int64_t from = slow_from; from && clock_now() < from + RM_MS;)
+        ;
     const int64_t *samples = ctx;
     return (step * LANES * SEQUENCES + lane * SEQUENCES + j) * 131 % *samples;
 }
@@ -165,6 +171,20 @@ Test(prefetch, an_error_comes_with_the_lane_that_it_is_about)
     cr_assert_null(prefetch_lane(d.reader, 0, &err));
     cr_assert_eq(err.code, ERR_DATA);
     cr_assert(strstr(err.text, "/a: the file has changed"), "%s", err.text);
+    close_desk(&d);
+}
+
+/* Whether one wait is caught depends on who runs first; that some are, does not. */
+Test(prefetch, a_slow_disk_is_told, .timeout = 60)
+{
+    struct desk d;
+    open_desk(&d, 0);
+    while (prefetch_waited(d.reader) == 0) {
+        prefetch_aim(d.reader, 3, 0, LANES);
+        slow_from = clock_now();
+        lane_is_right(&d, 3, LANES - 1);
+    }
+    slow_from = 0;
     close_desk(&d);
 }
 

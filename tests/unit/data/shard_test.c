@@ -1,12 +1,14 @@
 /* Folders of token shards: what they are taken for, what they hold, and what is refused. */
 #include <criterion/criterion.h>
 #include <ftw.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/prng.h"
 #include "common/data/corpus.h"
 #include "common/os/crypto.h"
 
@@ -303,4 +305,36 @@ Test(shard, the_identity_knows_the_format)
     identify(CORPUS_AUTO, &automatic);
     cr_assert_arr_eq(automatic.sha256, narrow.sha256, RM_HASH_BYTES, "Auto is what it turns out to mean");
     cr_assert_eq(narrow.bytes, 1024 + 40);
+}
+
+/* Good shards with bytes of the header changed and ends cut, from a seed: read within bounds, or refused with
+ * a sentence that names the folder. */
+Test(shard, a_mangled_shard_is_read_or_refused_but_does_no_harm)
+{
+    static const enum corpus_format formats[] = {CORPUS_AUTO, CORPUS_TEXT, CORPUS_TOKENS16, CORPUS_TOKENS32};
+    uint64_t seed = 1;
+    for (int round = 0; round < 2000; round++) {
+        static struct image image;
+        struct corpus *c;
+        struct error err = {0};
+        bool wide = prng_below(&seed, 2);
+        memset(&image, 0, sizeof image);
+        add_header(&image, wide ? MAGIC_32 : MAGIC_16, wide ? 7 : 1, 30);
+        add_run(&image, 1, 30, wide ? 4 : 2);
+        for (uint64_t n = prng_below(&seed, 3); n; n--)
+            image.bytes[prng_below(&seed, 12)] = (uint8_t)splitmix64(&seed);
+        if (prng_below(&seed, 2))
+            image.length -= prng_below(&seed, image.length + 1);
+        put("a.bin", &image);
+        if (open_as(&c, formats[round % 4], 256, &err) < 0) {
+            cr_assert(strstr(err.text, folder), "%s", err.text);
+            continue;
+        }
+        int32_t sample[5];
+        for (int64_t i = 0; i < corpus_samples(c); i++)
+            if (corpus_read(c, i, sample, &err) == 0)
+                for (int t = 0; t < 5; t++)
+                    cr_assert(sample[t] >= 0 && sample[t] < 256);
+        corpus_free(c);
+    }
 }

@@ -374,3 +374,30 @@ Test(elastic, a_restarted_trainer_tells_again_the_step_that_it_holds)
     cr_assert_eq(sent(&p, MSG_PROGRESS)->progress.loss, 2.25);
     end(&p);
 }
+
+Test(elastic, a_step_tells_how_long_it_took_and_waited_for_data)
+{
+    struct play p;
+    begin(&p, 1);
+    form(&p, 1, ROLE_KEEP, 1);
+    done(&p, OUTCOME_OK, false); /* the ring is connected */
+    go(&p, 1);
+    cr_assert_eq(p.running, CMD_STEP);
+    p.state = state_of(2);
+    struct elastic_result r = {.command = CMD_STEP,
+                               .state = p.state,
+                               .update_step = 2,
+                               .peer = -1,
+                               .tokens = 64,
+                               .rescaled = 2,
+                               .took = 30 * RM_MS,
+                               .data_wait = 7 * RM_MS};
+    step(&p, (struct elastic_event){.kind = ELASTIC_DONE, .result = &r});
+    const struct message *m = sent(&p, MSG_PROGRESS);
+    cr_assert(m);
+    cr_assert_eq(m->progress.step, 2);
+    cr_assert_eq(m->progress.step_time, 30 * RM_MS);
+    cr_assert_eq(m->progress.data_wait, 7 * RM_MS);
+    cr_assert_eq(m->progress.rescaled, 2);
+    end(&p);
+}

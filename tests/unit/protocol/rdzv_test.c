@@ -563,6 +563,45 @@ Test(rdzv, checkpoints_are_published_one_at_a_time_in_order)
     story_end(&s);
 }
 
+Test(rdzv, a_publish_names_the_ring_that_saved)
+{
+    struct story s;
+    story_begin(&s, story_settings(1));
+    train_with(&s, 2);
+    checkpointed(&s, 0, 3, 0, 2, false);
+    checkpointed(&s, 1, 3, 1, 2, false);
+    cr_assert_eq(s.publish.generation.term, 1);
+    cr_assert_eq(s.publish.generation.n, s.generation);
+    story_end(&s);
+}
+
+static void waited(struct story *s, int w, int64_t step, rm_time wait)
+{
+    struct message m;
+    message_init(&m, MSG_PROGRESS);
+    m.progress.step = step;
+    m.progress.step_time = 10 * RM_MS;
+    m.progress.data_wait = wait;
+    hear(s, w, &m);
+}
+
+Test(rdzv, each_wait_for_data_is_counted_once)
+{
+    struct story s;
+    struct str text = str_init(1 << 14);
+    story_begin(&s, story_settings(1));
+    train_with(&s, 2);
+    waited(&s, 0, 1, 250 * RM_MS);
+    waited(&s, 1, 1, 500 * RM_MS);
+    waited(&s, 0, 2, 750 * RM_MS);
+    waited(&s, 0, 1, 250 * RM_MS); /* told again after a reconnect */
+    waited(&s, 0, 2, 750 * RM_MS);
+    rdzv_metrics_print(s.st, s.now, &text);
+    cr_assert(strstr(str_text(&text), "ringmaster_data_wait_seconds_total 1.5\n"), "%s", str_text(&text));
+    str_clear(&text);
+    story_end(&s);
+}
+
 Test(rdzv, with_nobody_left_to_publish_the_run_ends)
 {
     struct story s;
