@@ -30,7 +30,7 @@ struct product { /* c (m, n) = a (m, k) b (k, n), or c += */
  * compiles it, which takes milliseconds. */
 int matmul(const struct product *p);
 
-enum { MATMUL_TILE_ROWS = 128, MATMUL_TILE_COLUMNS = 384 };
+enum { MATMUL_TILE_ROWS = 256, MATMUL_TILE_COLUMNS = 384 };
 
 struct tiling {
     int64_t rows, columns; /* of a full tile, MATMUL_TILE_* at most; those at the edges are smaller */
