@@ -148,6 +148,20 @@ static int write_slice(struct task *task)
     return result;
 }
 
+/* As the coordinator says, who heard it from the ring; else as this worker's own trainer said. */
+static void name_origin(struct manifest *out, const struct task *task)
+{
+    const struct msg_publish *publish = &task->request.publish;
+    bool said = publish->fingerprint[0];
+    text_copy(out->fingerprint, sizeof out->fingerprint, said ? publish->fingerprint : task->fingerprint);
+    out->data = task->data;
+    if (!publish->data_sha256[0])
+        return;
+    out->data.files = publish->data_files;
+    out->data.bytes = publish->data_bytes;
+    hex_decode(publish->data_sha256, out->data.sha256, sizeof out->data.sha256);
+}
+
 static void manifest_of(struct manifest *out, const struct task *task)
 {
     const struct worker_store *store = task->store;
@@ -155,13 +169,12 @@ static void manifest_of(struct manifest *out, const struct task *task)
     *out = (struct manifest){.step = publish->step,
                              .shape = store->layout.shape,
                              .tensors = publish->tensors,
-                             .data = task->data,
                              .exact = publish->exact,
                              .term = (uint64_t)task->request.generation.term,
                              .generation = (uint64_t)task->request.generation.n};
     memcpy(out->lineage, publish->lineage, sizeof out->lineage);
     text_copy(out->compared, sizeof out->compared, store->compared);
-    text_copy(out->fingerprint, sizeof out->fingerprint, task->fingerprint);
+    name_origin(out, task);
     text_copy(out->job, sizeof out->job, store->options.spec->name);
     for (int i = 0; i < publish->tensors; i++)
         out->k[i] = publish->k[i];

@@ -90,6 +90,11 @@ static void send_publish(struct rdzv *st, struct rdzv_collection *c, struct rdzv
     struct msg_publish *p = &rdzv_send_one(st, out, w, MSG_PUBLISH)->publish;
     *p = c->publish;
     p->count = 0;
+    /* who publishes may be new, and know neither */
+    text_copy(p->fingerprint, sizeof p->fingerprint, st->fingerprint);
+    text_copy(p->data_sha256, sizeof p->data_sha256, st->data_sha256);
+    p->data_files = st->data_files;
+    p->data_bytes = st->data_bytes;
     for (int part = 0; part < c->parts; part++) {
         for (int i = 0; i < c->pieces[part] && i < MSG_PIECES_PER_PART; i++)
             p->piece[p->count++] = c->piece[part][i];

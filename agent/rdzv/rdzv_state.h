@@ -92,7 +92,8 @@ struct rdzv {
     double loss, step_time; /* of the newest step told; smoothed ns */
     int64_t tokens;
     bool exact;
-    char fingerprint[RM_FINGERPRINT_MAX], data_sha256[RM_HASH_HEX];
+    char fingerprint[RM_FINGERPRINT_MAX], data_sha256[RM_HASH_HEX]; /* of the first trainer heard of */
+    int64_t data_files, data_bytes;
     int forming_failures; /* in a row, without a step */
     rm_time failure[FAILURES_KEPT];
     int failures;

@@ -193,6 +193,20 @@ static void refuse(struct rdzv *st, int conn, int exit_code, const char *why, st
     rdzv_say(st, "%s", why);
 }
 
+/* The first trainer says what the job computes with and what its data are. */
+static void learn(struct rdzv *st, const struct msg_hello *h)
+{
+    if (!h->trainer_pid)
+        return;
+    if (!st->fingerprint[0])
+        text_copy(st->fingerprint, sizeof st->fingerprint, h->fingerprint);
+    if (st->data_sha256[0])
+        return;
+    text_copy(st->data_sha256, sizeof st->data_sha256, h->data_sha256);
+    st->data_files = h->data_files;
+    st->data_bytes = h->data_bytes;
+}
+
 /* Sets the exit code and the sentence of why this worker can't take part; 0: it can. */
 static int misfit(struct rdzv *st, const struct msg_hello *h, char *why, size_t size)
 {
@@ -206,10 +220,7 @@ static int misfit(struct rdzv *st, const struct msg_hello *h, char *why, size_t 
                  st->settings.job);
         return 4;
     }
-    if (h->trainer_pid && !st->data_sha256[0])
-        text_copy(st->data_sha256, sizeof st->data_sha256, h->data_sha256);
-    if (h->trainer_pid && !st->fingerprint[0])
-        text_copy(st->fingerprint, sizeof st->fingerprint, h->fingerprint);
+    learn(st, h);
     if (h->trainer_pid && strcmp(h->data_sha256, st->data_sha256) != 0) {
         snprintf(why, size, "worker %d sees other training data (sha256 %.12s) than the job's (%.12s)",
                  h->worker, h->data_sha256, st->data_sha256);

@@ -175,6 +175,10 @@ struct msg_publish {
     uint8_t lineage[RM_HASH_BYTES];
     int tensors;
     int8_t k[RM_TENSORS_MAX]; /* exponents per tensor */
+    /* what the ring trains with and on, whoever publishes; "": the publisher's own */
+    char fingerprint[RM_FINGERPRINT_MAX];
+    char data_sha256[RM_HASH_HEX];
+    int64_t data_files, data_bytes;
     int count;
     struct msg_piece piece[MSG_PIECES_MAX];
 };
@@ -195,6 +199,7 @@ struct msg_hello {
     char address[RM_ADDRESS_MAX];   /* of the trainer's data port */
     char fingerprint[RM_FINGERPRINT_MAX]; /* numerics */
     char data_sha256[RM_HASH_HEX];        /* content of the training data */
+    int64_t data_files, data_bytes;       /* its size */
     struct msg_generation ring;           /* newest generation that it was asked to form; {0,0} none */
     enum msg_phase phase;
     struct msg_state state; /* what the trainer's memory held when last heard of */

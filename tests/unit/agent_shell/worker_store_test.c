@@ -123,11 +123,10 @@ static void ask_write(struct desk *d, int64_t step, int part, int parts)
     ask(d, AGENT_WRITE, request);
 }
 
-/* Publishes what the answers from `first` on have written. */
-static void ask_publish(struct desk *d, int64_t step, int first, int parts)
+/* What the answers from `first` on have written. */
+static void fill_publish(const struct desk *d, struct msg_publish *publish, int64_t step, int first,
+                         int parts)
 {
-    struct message *request = blank(MSG_PUBLISH);
-    struct msg_publish *publish = &request->publish;
     const struct msg_checkpointed *written = &d->message[first].checkpointed;
     publish->step = step;
     publish->exact = true;
@@ -139,6 +138,12 @@ static void ask_publish(struct desk *d, int64_t step, int first, int parts)
         for (int i = 0; i < slice->count; i++)
             publish->piece[publish->count++] = slice->piece[i];
     }
+}
+
+static void ask_publish(struct desk *d, int64_t step, int first, int parts)
+{
+    struct message *request = blank(MSG_PUBLISH);
+    fill_publish(d, &request->publish, step, first, parts);
     ask(d, AGENT_PUBLISH, request);
 }
 
@@ -200,6 +205,34 @@ Test(worker_store, the_manifest_names_the_ring_that_saved_and_the_data_that_it_w
     cr_assert_eq(m->data.bytes, 1 << 20);
     memset(sha256, 0xaa, sizeof sha256);
     cr_assert_arr_eq(m->data.sha256, sha256, sizeof sha256);
+    cr_assert_str_eq(m->fingerprint, "the numerics of this machine");
+    free(resume);
+    desk_close(d);
+}
+
+Test(worker_store, a_publisher_whose_trainer_is_not_up_writes_what_the_coordinator_knows)
+{
+    struct desk *d = desk_open();
+    struct checkpoint_resume *resume = calloc(1, sizeof *resume);
+    struct message *request = blank(MSG_PUBLISH);
+    struct msg_up nothing = {0};
+    struct error err;
+    ask_write(d, 7, 0, 1);
+    wait_for(d, 1);
+    worker_store_know(d->store, &nothing);
+    fill_publish(d, &request->publish, 7, 0, 1);
+    text_copy(request->publish.fingerprint, sizeof request->publish.fingerprint, "those of the ring");
+    memset(request->publish.data_sha256, 'b', RM_HASH_HEX - 1);
+    request->publish.data_files = 4;
+    request->publish.data_bytes = 5000;
+    ask(d, AGENT_PUBLISH, request);
+    wait_for(d, 2);
+    cr_assert_eq(checkpoint_resume(d->spec.checkpoint.uri, resume, &err), 0, "%s", err.text);
+    cr_assert(resume->found);
+    cr_assert_str_eq(resume->manifest.fingerprint, "those of the ring");
+    cr_assert_eq(resume->manifest.data.files, 4);
+    cr_assert_eq(resume->manifest.data.bytes, 5000);
+    cr_assert_eq(resume->manifest.data.sha256[31], 0xbb);
     free(resume);
     desk_close(d);
 }

@@ -563,7 +563,7 @@ Test(rdzv, checkpoints_are_published_one_at_a_time_in_order)
     story_end(&s);
 }
 
-Test(rdzv, a_publish_names_the_ring_that_saved)
+Test(rdzv, a_publish_names_the_ring_that_saved_its_arithmetic_and_its_data)
 {
     struct story s;
     story_begin(&s, story_settings(1));
@@ -572,6 +572,10 @@ Test(rdzv, a_publish_names_the_ring_that_saved)
     checkpointed(&s, 1, 3, 1, 2, false);
     cr_assert_eq(s.publish.generation.term, 1);
     cr_assert_eq(s.publish.generation.n, s.generation);
+    cr_assert_str_eq(s.publish.publish.fingerprint, "cpu-a");
+    cr_assert_str_eq(s.publish.publish.data_sha256, "d");
+    cr_assert_eq(s.publish.publish.data_files, 2);
+    cr_assert_eq(s.publish.publish.data_bytes, 999);
     story_end(&s);
 }
 

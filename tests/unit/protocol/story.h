@@ -192,6 +192,8 @@ PLAYED void hello_message(const struct story *s, int w, int64_t step, struct mes
     text_copy(m->hello.address, sizeof m->hello.address, "127.0.0.1:9");
     text_copy(m->hello.fingerprint, sizeof m->hello.fingerprint, "cpu-a");
     text_copy(m->hello.data_sha256, sizeof m->hello.data_sha256, "d");
+    m->hello.data_files = 2;
+    m->hello.data_bytes = 999;
 }
 
 /* On a new connection. */
