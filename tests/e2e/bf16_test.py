@@ -31,6 +31,12 @@ def test_a_drill_changes_no_bit(tmp_path, finish, reference, drill):
     assert run.of("recovered"), run.tail()
 
 
+def test_a_processor_without_bf16_keeps_the_promise_too(tmp_path, finish, reference):
+    old = {"trainer__isa": "SSE41", **BF16}
+    run = finish(rig.make_job(tmp_path, workers__target=3, **old), "--drill", "kill:1@10")
+    check(run, reference(**old))
+
+
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_activations_computed_again_have_the_same_bits(tmp_path, finish, reference, precision):
     run = finish(rig.make_job(tmp_path, workers__target=2, trainer__precision=precision, trainer__recompute=True))
