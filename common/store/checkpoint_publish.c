@@ -208,6 +208,8 @@ static int publish(struct publisher *p, struct error *err)
 {
     const struct checkpoint_publication *publication = p->publication;
     p->manifest = *publication->manifest;
+    if (!p->manifest.fingerprint[0])
+        return err_set(err, ERR_PROTOCOL, "a manifest without a fingerprint is not written");
     checkpoint_name(p->name, p->manifest.step, publication->final);
     if (files_path(p->path, publication->uri, p->name, err) < 0 ||
         folder_hold(p->path, FOLDER_SHARED, true, &p->folder_fd, err) < 0)
