@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/portrait.h"
 #include "cli/programs.h"
 #include "common/data/corpus.h"
 #include "common/job/file.h"
@@ -114,7 +115,7 @@ static int check_fingerprint(const struct prepared *p, struct error *err)
     const char *then = p->resume.manifest.fingerprint;
     if (p->spec.reduction != JOB_EXACT || p->spec.allow_mixed_hardware)
         return 0;
-    if (trainer_fingerprint(p->spec.isa, now, sizeof now, err) < 0)
+    if (trainer_fingerprint(&p->spec, now, sizeof now, err) < 0)
         return -1;
     if (!strcmp(now, then))
         return 0;
@@ -162,8 +163,12 @@ static int find_resume(struct prepared *p, struct corpus *corpus, struct run_opt
     p->resume = (struct checkpoint_resume){0};
     if (checkpoint_lock(uri, &p->lock_fd, err) < 0)
         return -1;
-    if (options->overwrite)
-        return check_drills(&options->drills, p, err) < 0 ? -1 : checkpoint_delete_all(uri, err);
+    if (options->overwrite) {
+        if (check_drills(&options->drills, p, err) < 0 || checkpoint_delete_all(uri, err) < 0)
+            return -1;
+        portrait_remove(uri);
+        return 0;
+    }
     if (checkpoint_resume(uri, &p->resume, err) < 0)
         return -1;
     p->complete = p->resume.found && p->resume.entry.final && p->resume.entry.step == p->spec.steps;

@@ -62,13 +62,18 @@ static int capture(const char *path, char *const *args, struct str *out, int *re
     return 0;
 }
 
-int trainer_fingerprint(const char *isa, char *out, size_t size, struct error *err)
+int trainer_fingerprint(const struct job_spec *spec, char *out, size_t size, struct error *err)
 {
     char path[RM_URI_MAX];
     struct str said = str_init(2 * RM_FINGERPRINT_MAX);
     int status = 0;
-    bool forced = strcmp(isa, "Auto") != 0;
-    char *args[] = {"ringmaster-trainer", "fingerprint", forced ? "--isa" : NULL, (char *)(uintptr_t)isa,
+    bool forced = strcmp(spec->isa, "Auto") != 0;
+    char *args[] = {"ringmaster-trainer",
+                    "fingerprint",
+                    "--precision",
+                    spec->precision == JOB_BF16 ? "bf16" : "fp32",
+                    forced ? "--isa" : NULL,
+                    (char *)(uintptr_t)spec->isa,
                     NULL};
     if (program_trainer(path, sizeof path, err) < 0)
         return -1;

@@ -5,12 +5,13 @@
 #include <stddef.h>
 
 #include "common/base/error.h"
+#include "common/job/spec.h"
 
 int program_agent(char *out, size_t size, struct error *err);   /* beside the running program */
 int program_trainer(char *out, size_t size, struct error *err); /* the same, or RINGMASTER_TRAINER */
 
-/* The trainer's fingerprint line, without its newline. isa: "Auto" or one by force. Blocks. */
-int trainer_fingerprint(const char *isa, char *out, size_t size, struct error *err);
+/* The fingerprint line that the trainer of this job has, without its newline. Blocks. */
+int trainer_fingerprint(const struct job_spec *spec, char *out, size_t size, struct error *err);
 
 /* Becomes `ringmaster-trainer generate arguments...`; returns only on failure. arguments: NULL-terminated,
  * arguments[0] is "generate". */
