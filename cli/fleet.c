@@ -70,6 +70,16 @@ static void act(struct fleet *fleet, const struct drill *drill, int worker)
     fleet_command(fleet, line);
 }
 
+static void start_newcomer(struct fleet *fleet, int worker)
+{
+    const struct drill join = {.kind = DRILL_JOIN};
+    crew_start(&fleet->crew, worker);
+    fleet_expect(fleet);
+    act(fleet, &join, worker);
+    start_worker(fleet, worker);
+}
+
+/* A worker that was just taken away may not have ended yet: its successor gets its index once it has. */
 static void drill_join(struct fleet *fleet, const struct drill *drill)
 {
     int worker = crew_free_index(&fleet->crew);
@@ -78,10 +88,10 @@ static void drill_join(struct fleet *fleet, const struct drill *drill)
                     fleet->crew.workers_max);
         return;
     }
-    crew_start(&fleet->crew, worker);
-    fleet_expect(fleet);
-    act(fleet, drill, worker);
-    start_worker(fleet, worker);
+    if (fleet->crew.member[worker].alive)
+        crew_promise(&fleet->crew, worker);
+    else
+        start_newcomer(fleet, worker);
 }
 
 /* The agent first: it must not live to tell that its trainer died. */
@@ -89,7 +99,8 @@ static void drill_harm(struct fleet *fleet, const struct drill *drill)
 {
     struct fleet_worker *w = &fleet->worker[drill->worker];
     bool whole = drill->kind != DRILL_TRAINER;
-    if (!w->child || !fleet->crew.member[drill->worker].alive || (!whole && w->trainer_pid <= 1)) {
+    const struct crew_member *member = &fleet->crew.member[drill->worker];
+    if (!w->child || !member->alive || member->drilled || (!whole && w->trainer_pid <= 1)) {
         console_say(fleet->console, "ringmaster: drill %s: worker %d is not in the ring at this moment",
                     drill->spec, drill->worker);
         return;
@@ -286,8 +297,12 @@ void fleet_worker_exited(void *ctx, int code, int signal)
     w->trainer_pid = 0;
     struct crew_exit exit = {.worker = w->worker, .code = code, .signal = signal};
     struct crew_decision decision = crew_exited(&fleet->crew, &exit, loop_now(fleet->loop));
-    bool restart =
-        decision.verdict == CREW_RESTART && !ending(fleet) && !fleet->interrupted && fleet->coordinator;
+    bool going = !ending(fleet) && !fleet->interrupted && fleet->coordinator;
+    bool restart = decision.verdict == CREW_RESTART && going;
+    if (decision.verdict == CREW_NEXT && going) {
+        start_newcomer(fleet, w->worker);
+        return;
+    }
     if (restart)
         crew_start(&fleet->crew, w->worker);
     fleet_expect(fleet);

@@ -15,9 +15,14 @@ void crew_init(struct crew *crew, int workers_max, int restarts_max, rm_time wit
 int crew_free_index(const struct crew *crew)
 {
     for (int w = 0; w < crew->workers_max; w++)
-        if (!crew->member[w].alive)
+        if (!crew->member[w].alive || (crew->member[w].drilled && !crew->member[w].promised))
             return w;
     return -1;
+}
+
+void crew_promise(struct crew *crew, int worker)
+{
+    crew->member[worker].promised = true;
 }
 
 int crew_start(struct crew *crew, int worker)
@@ -94,7 +99,7 @@ struct crew_decision crew_exited(struct crew *crew, const struct crew_exit *exit
     describe(exit, how, sizeof how);
     bool left = !exit->signal && exit->code == 0;
     if (m->drilled || m->released || left) {
-        d.verdict = CREW_GONE;
+        d.verdict = m->promised ? CREW_NEXT : CREW_GONE;
         return d;
     }
     /* The job file or the data is at fault: another attempt would end the same way. */

@@ -14,6 +14,7 @@
 struct crew_member {
     bool alive;    /* its process is there (or about to be) */
     bool drilled;  /* taken away on order: not replaced */
+    bool promised; /* its index belongs to a newcomer as soon as its process has ended */
     bool seen;     /* this attempt was in a ring */
     bool released; /* the coordinator let it go */
     int attempt;   /* of the living process, or of the last one; -1: never started */
@@ -30,6 +31,7 @@ struct crew {
 enum crew_verdict {
     CREW_GONE,    /* it stays away */
     CREW_RESTART, /* start it again: crew_start gives the attempt */
+    CREW_NEXT,    /* it stays away, and the newcomer that its index was promised to can start */
     CREW_FAIL,    /* the whole run can't succeed: exit_code and why say so */
 };
 
@@ -44,8 +46,10 @@ struct crew_decision {
 };
 
 void crew_init(struct crew *crew, int workers_max, int restarts_max, rm_time within);
-/* Lowest index below max without a living worker; -1: all live. */
+/* Lowest index below max for a newcomer; -1: all are taken. One whose worker was taken away on order is free
+ * though its process may not have ended yet: then `alive` still holds, and crew_promise is what to do. */
 int crew_free_index(const struct crew *crew);
+void crew_promise(struct crew *crew, int worker);
 /* Marks worker w as alive and returns its attempt: 0 the first time, one more each time. */
 int crew_start(struct crew *crew, int worker);
 void crew_drilled(struct crew *crew, int worker);

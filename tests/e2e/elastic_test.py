@@ -146,3 +146,14 @@ def test_losses_cost_once_per_ring_and_show_up_in_goodput(tmp_path, finish):
     assert len(run.of("recovered")) == 2
     worlds = [e["world"] for e in run.of("step")]
     assert worlds == sorted(worlds, reverse=True) and set(worlds) == {1, 2, 3}
+
+
+@pytest.mark.parametrize("harm", ["kill", "term"])
+def test_a_joiner_has_the_index_of_one_taken_away_at_the_same_step(tmp_path, finish, reference, harm):
+    """All indices are taken but for that one, whose process has hardly ended when the join is due."""
+    fields = {"workers__target": 3, "workers__max": 3, "workers__min": 3 if harm == "kill" else 2, "trainer__steps": 300}
+    run = finish(rig.make_job(tmp_path, **fields), "--drill", f"{harm}:1@40", "--drill", "join@40")
+    complete = rig.check_complete(run, last=300, restarted=[1])
+    assert complete["weightsSha256"] == reference(trainer__steps=300)[0]
+    assert run.the("workerJoined")["worker"] == 1
+    assert run.of("ringFormed")[-1]["world"] == 3

@@ -54,6 +54,18 @@ Test(crew, a_joiner_takes_the_lowest_free_index_with_a_higher_attempt)
     cr_assert_eq(ended(&crew, 1, 4, 0).verdict, CREW_RESTART, "the drill was for the attempt before");
 }
 
+Test(crew, a_joiner_has_the_index_of_one_taken_away_as_soon_as_that_has_ended)
+{
+    struct crew crew = crew_of(3, 3);
+    crew_drilled(&crew, 1);
+    cr_assert_eq(crew_free_index(&crew), 1, "its process is still there, but it is on its way out");
+    crew_promise(&crew, 1);
+    cr_assert_eq(crew_free_index(&crew), -1, "it is given away once");
+    cr_assert_eq(ended(&crew, 1, 0, 9).verdict, CREW_NEXT);
+    cr_assert_eq(crew_start(&crew, 1), 1);
+    cr_assert_eq(crew_free_index(&crew), -1);
+}
+
 Test(crew, a_worker_that_nobody_ever_saw_is_not_started_for_ever)
 {
     struct crew crew = crew_of(1, 1);
