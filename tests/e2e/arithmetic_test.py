@@ -1,0 +1,57 @@
+"""Workers and checkpoints of other arithmetic: refused where the sums are exact, and never called exact."""
+
+import json
+
+import rig
+
+OTHER = {"RINGMASTER_TRAINER_ISA": "SSE41"}
+
+
+def odd_one_out(folder):
+    """A trainer program whose first process forces another instruction set, as if one machine were older."""
+    wrapper, first = folder / "trainer", folder / "first"
+    wrapper.write_text(f"#!/bin/sh\nif mkdir '{first}' 2>/dev/null; then export RINGMASTER_TRAINER_ISA=SSE41; fi\n"
+                       f"exec '{rig.BIN / 'ringmaster-trainer'}' \"$@\"\n")
+    wrapper.chmod(0o755)
+    return {"RINGMASTER_TRAINER": str(wrapper)}
+
+
+def stopped_run(launch, job, env=None):
+    run = launch(job, env=env)
+    run.read_until("step", step=10)
+    run.interrupt()
+    assert run.wait() == 130, run.tail()
+    return run.the("interrupted")["step"]
+
+
+def test_a_worker_of_other_arithmetic_is_refused_with_both_named(tmp_path, finish):
+    run = finish(rig.make_job(tmp_path, workers__target=2), env=odd_one_out(tmp_path))
+    assert run.code == 3, run.tail()
+    refusal = next(line for line in run.stderr.splitlines() if "fingerprint" in line)
+    assert refusal.count("numerics") == 2 and "sse41" in refusal and "allowMixedHardware" in refusal, refusal
+    assert not run.left_over()
+
+
+def test_where_it_is_allowed_the_result_is_not_called_exact_also_after_a_resume(tmp_path, launch, finish):
+    fields = {"workers__target": 2, "trainer__allowMixedHardware": True, "trainer__steps": 3000}
+    stopped_run(launch, rig.make_job(tmp_path, **fields), env=odd_one_out(tmp_path))
+    complete = finish(rig.make_job(tmp_path, **fields)).the("complete")
+    assert complete["exact"] is False, "the steps before the stop were not"
+
+
+def test_a_checkpoint_of_other_arithmetic_is_refused_and_if_allowed_not_called_exact(tmp_path, launch, finish):
+    stopped = stopped_run(launch, rig.make_job(tmp_path))
+    refused = finish(rig.make_job(tmp_path), env=OTHER)
+    assert refused.code == 3 and refused.stderr.count("numerics") == 2, refused.tail()
+    run = finish(rig.make_job(tmp_path, trainer__allowMixedHardware=True), env=OTHER)
+    complete = rig.check_complete(run, first=stopped + 1)
+    assert complete["exact"] is False, run.tail()
+    manifest = json.loads((rig.folder_of(complete["uri"]) / "manifest.json").read_text())
+    assert manifest["exact"] is False
+
+
+def test_bf16_goes_on_from_its_own_checkpoint(tmp_path, launch, finish, reference):
+    bf16 = {"trainer__precision": "bf16"}
+    stopped = stopped_run(launch, rig.make_job(tmp_path, **bf16))
+    run = finish(rig.make_job(tmp_path, workers__target=2, **bf16))
+    assert rig.check_complete(run, first=stopped + 1)["weightsSha256"] == reference(**bf16)[0]
