@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,6 +137,7 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
     st->round = 1;
     st->told = st->evaluated = st->saved = st->known_step = -1;
     st->exact = settings->exact;
+    st->loss = NAN;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         w->expected = w->attempt = w->conn = w->rank = -1;
@@ -173,6 +175,8 @@ static void release_all(struct rdzv *st, struct rdzv_out *out)
     }
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && !w->released && w->leaving && w->old_rank != INT_MAX)
+            rdzv_tell_worker(st, out, TELL_WORKER_LEFT, i, w->leaving_reason);
         if (w->presence == PRESENT && !w->released)
             rdzv_tell_worker(st, out, TELL_RELEASED, i, "");
         w->released = true;
@@ -186,6 +190,8 @@ static void tell_skipped(struct rdzv *st, struct rdzv_out *out)
         if (w->presence == PRESENT && w->rank < 0 && !w->leaving && !w->released)
             rdzv_tell_worker(st, out, TELL_JOIN_SKIPPED, i,
                              "the last step came before it was worth making room for it");
+        else if (w->presence == ABSENT && w->expected > w->attempt)
+            rdzv_tell_worker(st, out, TELL_JOIN_SKIPPED, i, "the last step came before it did");
     }
 }
 
@@ -371,8 +377,18 @@ static void settle_verdict(struct rdzv *st, rm_time now, struct rdzv_out *out)
         rdzv_end(st, now, out);
 }
 
+/* An interrupt after the last step has nothing to cut short: only the final checkpoint is left to write. */
+static void forget_moot_interrupt(struct rdzv *st)
+{
+    struct msg_state best = rdzv_best_state(st);
+    bool alone = st->verdict.interrupted && st->verdict.exit_code == 130;
+    if (alone && best.held && best.step >= st->settings.steps && rdzv_candidates(st) > 0)
+        st->verdict = (struct rdzv_verdict){0};
+}
+
 static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
+    forget_moot_interrupt(st);
     if (st->verdict.set) {
         settle_verdict(st, now, out);
         return;
@@ -429,6 +445,7 @@ static void settle_quiescing(struct rdzv *st, rm_time now, struct rdzv_out *out)
     if (st->forming_failures++ > FORMINGS_IN_VAIN)
         rdzv_give_up(st, 4, "%d rings in a row came to nothing; the newest reason: %s", FORMINGS_IN_VAIN,
                      st->why);
+    forget_moot_interrupt(st);
     if (st->verdict.set)
         settle_verdict(st, now, out);
     else if (enough(st) && rdzv_ask_lists(st, out))
@@ -583,6 +600,7 @@ static void on_finished(struct rdzv *st, struct rdzv_worker *w, const struct mes
     if (any_finished(st) && memcmp(st->digest, m->finished.digest, RM_HASH_BYTES) != 0 && st->exact)
         rdzv_give_up(st, 5, "workers end with different weights: worker %d disagrees", rdzv_index(st, w));
     memcpy(st->digest, m->finished.digest, RM_HASH_BYTES);
+    st->exact = st->exact && m->finished.exact;
     w->finished = true;
 }
 
