@@ -1,7 +1,10 @@
 #include "cli/console.h"
 
+#include <langinfo.h>
+#include <locale.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -15,6 +18,8 @@ void console_init(struct console *console, bool json)
     *console = (struct console){.json = json, .terminal = !json && isatty(STDOUT_FILENO)};
     bool sized = console->terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col;
     console->style.columns = sized ? size.ws_col : 80;
+    setlocale(LC_CTYPE, "");
+    console->style.unicode = !strcmp(nl_langinfo(CODESET), "UTF-8");
     console->style.colour = console->terminal && !config_get(CONFIG_NO_COLOR);
 }
 

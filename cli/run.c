@@ -7,6 +7,7 @@
 
 #include "cli/fleet.h"
 #include "cli/fleet_state.h"
+#include "cli/portrait.h"
 #include "common/os/clock.h"
 
 static void show_head(struct console *console, const struct prepared *p)
@@ -28,6 +29,21 @@ static void show_end(struct console *console, const struct report *report)
     struct str out = str_init(1 << 16);
     if (!console->json)
         screen_end(report, console->style, clock_now(), &out);
+    console_print(console, &out);
+    str_clear(&out);
+}
+
+/* The run is what it is without its picture: trouble is told and goes no further. */
+static void save_picture(struct console *console, const struct prepared *p, const struct report *report)
+{
+    struct error err = {0};
+    struct str out = str_init(2 * RM_URI_MAX);
+    if (!report->last_step_at)
+        return;
+    if (portrait_write(&p->spec, report, &err) < 0)
+        console_say(console, "ringmaster: the picture of the run was not saved: %s", err.text);
+    else if (!console->json)
+        screen_picture(p->spec.checkpoint.uri, console->style, &out);
     console_print(console, &out);
     str_clear(&out);
 }
@@ -72,6 +88,7 @@ static int run_prepared(struct run_options *options, const struct prepared *p, s
         show_head(&console, p);
         code = fleet_run(&fleet, err);
         show_end(&console, report);
+        save_picture(&console, p, report);
     }
     free(report);
     return code;

@@ -44,6 +44,7 @@ struct event {
     int64_t step;        /* -1 where the event has none */
     int worker, attempt; /* -1 where it has none */
     int world;           /* of STEP and RING_FORMED */
+    int64_t generation;  /* of RING_FORMED */
     int exit_code;       /* of FAILED */
     double loss;         /* NaN where it is not known */
     double tokens_per_second;

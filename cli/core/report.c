@@ -17,6 +17,7 @@ void report_init(struct report *report, int64_t steps, int64_t first_step, rm_ti
                               .first_loss = NAN,
                               .evaluated = NAN,
                               .begun = now};
+    picture_init(&report->picture, steps, first_step);
 }
 
 static void take_step(struct report *r, const struct event *e, rm_time now)
@@ -80,6 +81,7 @@ static void take_recovery(struct report *r, const struct event *e)
 
 void report_take(struct report *r, const struct event *e, rm_time now)
 {
+    picture_take(&r->picture, e, r->step, now - r->begun);
     switch (e->kind) {
     case EVENT_STEP:
         take_step(r, e, now);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "cli/core/event.h"
+#include "cli/core/picture.h"
 #include "common/base/time.h"
 
 enum { REPORT_RECOVERIES_MAX = 64, REPORT_LABEL_MAX = 64 };
@@ -30,6 +31,7 @@ struct report {
     int64_t pending_step;
     int recoveries; /* all of them; the array holds the first REPORT_RECOVERIES_MAX */
     struct report_recovery recovery[REPORT_RECOVERIES_MAX];
+    struct picture picture;
     bool ended; /* COMPLETE, FAILED or INTERRUPTED has come */
     struct event end;
 };

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/core/picture_draw.h"
+
 enum tone { PLAIN, BOLD, DIM, RED, GREEN, YELLOW, CYAN };
 
 static void tone(struct screen_style style, enum tone t, struct str *out)
@@ -238,6 +240,14 @@ static void recovery_table(const struct report *r, struct screen_style style, st
         str_addf(out, "  and %d more\n", r->recoveries - kept);
 }
 
+static void picture_lines(const struct report *r, struct screen_style style, struct str *out)
+{
+    if (!r->last_step_at)
+        return;
+    str_adds(out, "\n");
+    picture_text(r, style, out);
+}
+
 static void complete_lines(const struct report *r, struct screen_style style, rm_time now, struct str *out)
 {
     const struct event *e = &r->end;
@@ -255,6 +265,7 @@ static void complete_lines(const struct report *r, struct screen_style style, rm
     if (!isnan(e->goodput))
         str_addf(out, ", goodput %.1f %%", 100 * e->goodput);
     str_adds(out, "\n");
+    picture_lines(r, style, out);
     recovery_table(r, style, out);
     str_adds(out, "\n");
     label(style, "weights", out);
@@ -273,6 +284,14 @@ void screen_end(const struct report *r, struct screen_style style, rm_time now, 
         return;
     if (r->end.kind == EVENT_COMPLETE)
         complete_lines(r, style, now, out);
-    else
-        recovery_table(r, style, out); /* why it ended is said on standard error */
+    else { /* why it ended is said on standard error */
+        picture_lines(r, style, out);
+        recovery_table(r, style, out);
+    }
+}
+
+void screen_picture(const char *uri, struct screen_style style, struct str *out)
+{
+    label(style, "picture", out);
+    str_addf(out, "%s/run.svg\n", folder(uri));
 }

@@ -10,7 +10,8 @@
 
 struct screen_style {
     bool colour;
-    int columns; /* of the terminal */
+    bool unicode; /* the locale can show more than ASCII */
+    int columns;  /* of the terminal */
 };
 
 struct screen_facts {
@@ -32,6 +33,9 @@ void screen_drill(const char *spec, int64_t step, struct screen_style style, str
 
 /* The final report. */
 void screen_end(const struct report *report, struct screen_style style, rm_time now, struct str *out);
+
+/* Where the picture of the run lies, a line in the manner of the report. uri: the checkpoint folder. */
+void screen_picture(const char *uri, struct screen_style style, struct str *out);
 
 /* "81,234", "1.4 MB", "3 min 05 s", "57 ms" */
 void show_count(int64_t n, struct str *out);

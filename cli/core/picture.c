@@ -1,0 +1,173 @@
+#include "cli/core/picture.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/base/limits.h"
+
+_Static_assert(RM_WORKERS_MAX <= 64, "a ring's members are the bits of 64");
+
+void picture_init(struct picture *p, int64_t steps, int64_t first_step)
+{
+    int64_t own = steps > first_step ? steps - first_step : 1;
+    *p = (struct picture){.first = first_step, .stride = (own + PICTURE_BINS - 1) / PICTURE_BINS};
+}
+
+/* Index of the bin that holds a step; a step outside of the run goes to the nearest. */
+static int bin_of(const struct picture *p, int64_t step)
+{
+    int64_t i = (step - p->first - 1) / p->stride;
+    if (step <= p->first)
+        return 0;
+    return i < PICTURE_BINS ? (int)i : PICTURE_BINS - 1;
+}
+
+static struct picture_bin *bin_at(struct picture *p, int64_t step)
+{
+    int i = bin_of(p, step);
+    if (p->bins <= i)
+        p->bins = i + 1;
+    return &p->bin[i];
+}
+
+static void take_step(struct picture *p, const struct event *e, rm_time at)
+{
+    struct picture_bin *b = bin_at(p, e->step);
+    b->step = e->step;
+    b->at = at;
+    if (!isfinite(e->loss))
+        return;
+    b->low = b->count ? fmin(b->low, e->loss) : e->loss;
+    b->high = b->count ? fmax(b->high, e->loss) : e->loss;
+    b->sum += e->loss;
+    b->count++;
+}
+
+static void take_evaluated(struct picture *p, const struct event *e)
+{
+    if (!isfinite(e->loss))
+        return;
+    struct picture_bin *b = bin_at(p, e->step);
+    b->evaluated = true;
+    b->held_out = e->loss;
+}
+
+/* The one that lasted shortest counts as part of the one before it. */
+static void merge_rings(struct picture *p)
+{
+    int shortest = 1;
+    for (int i = 1; i + 1 < p->rings; i++)
+        if (p->ring[i + 1].step - p->ring[i].step < p->ring[shortest + 1].step - p->ring[shortest].step)
+            shortest = i;
+    memmove(&p->ring[shortest], &p->ring[shortest + 1],
+            (size_t)(p->rings - shortest - 1) * sizeof p->ring[0]);
+    p->rings--;
+}
+
+static void take_ring(struct picture *p, const struct event *e)
+{
+    struct picture_ring ring = {.step = e->step > p->first ? e->step : p->first, .generation = e->generation};
+    for (int i = 0; i < e->members; i++)
+        if (e->member[i].worker >= 0)
+            ring.members |= UINT64_C(1) << e->member[i].worker;
+    p->rings_formed++;
+    if (p->rings == PICTURE_RINGS)
+        merge_rings(p);
+    p->ring[p->rings++] = ring;
+}
+
+static void take_mark(struct picture *p, const struct event *e, enum picture_mark_kind kind, int64_t step)
+{
+    if (p->marks < PICTURE_MARKS)
+        p->mark[p->marks++] = (struct picture_mark){.kind = kind, .step = step, .worker = e->worker};
+}
+
+void picture_take(struct picture *p, const struct event *e, int64_t step, rm_time at)
+{
+    switch (e->kind) {
+    case EVENT_STEP:
+        take_step(p, e, at);
+        break;
+    case EVENT_EVALUATED:
+        take_evaluated(p, e);
+        break;
+    case EVENT_RING_FORMED:
+        take_ring(p, e);
+        break;
+    case EVENT_WORKER_LOST:
+        take_mark(p, e, PICTURE_LOST, step);
+        break;
+    case EVENT_WORKER_LEFT:
+        take_mark(p, e, PICTURE_LEFT, step);
+        break;
+    case EVENT_WORKER_JOINED:
+        take_mark(p, e, PICTURE_JOINED, step);
+        break;
+    default:
+        break;
+    }
+}
+
+double picture_loss(const struct picture *p, int64_t from, int64_t to)
+{
+    double sum = 0;
+    int count = 0;
+    for (int i = bin_of(p, from + 1); i < p->bins && i <= bin_of(p, to); i++) {
+        sum += p->bin[i].sum;
+        count += p->bin[i].count;
+    }
+    return count ? sum / count : NAN;
+}
+
+double picture_held_out(const struct picture *p, int64_t from, int64_t to)
+{
+    double newest = NAN;
+    for (int i = bin_of(p, from + 1); i < p->bins && i <= bin_of(p, to); i++)
+        if (p->bin[i].evaluated)
+            newest = p->bin[i].held_out;
+    return newest;
+}
+
+uint64_t picture_members(const struct picture *p, int64_t step)
+{
+    uint64_t members = 0;
+    for (int i = 0; i < p->rings && p->ring[i].step < step; i++)
+        members = p->ring[i].members;
+    return members;
+}
+
+uint64_t picture_everybody(const struct picture *p)
+{
+    uint64_t all = 0;
+    for (int i = 0; i < p->rings; i++)
+        all |= p->ring[i].members;
+    for (int i = 0; i < p->marks; i++)
+        all |= UINT64_C(1) << p->mark[i].worker;
+    return all;
+}
+
+rm_time picture_time(const struct picture *p, int64_t step)
+{
+    if (step <= p->first || !p->bins)
+        return 0;
+    int i = bin_of(p, step);
+    return p->bin[i < p->bins ? i : p->bins - 1].at;
+}
+
+bool picture_range(const struct picture *p, double *ret_low, double *ret_high)
+{
+    *ret_low = INFINITY;
+    *ret_high = -INFINITY;
+    for (int i = 0; i < p->bins; i++) {
+        const struct picture_bin *b = &p->bin[i];
+        if (b->count) {
+            *ret_low = fmin(*ret_low, b->low);
+            *ret_high = fmax(*ret_high, b->high);
+        }
+        if (b->evaluated) {
+            *ret_low = fmin(*ret_low, b->held_out);
+            *ret_high = fmax(*ret_high, b->held_out);
+        }
+    }
+    return *ret_low <= *ret_high;
+}

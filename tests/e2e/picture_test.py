@@ -1,0 +1,59 @@
+"""run.svg: the picture of a run in its checkpoint folder."""
+
+import subprocess
+import xml.etree.ElementTree
+
+import rig
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def words_of(folder):
+    root = xml.etree.ElementTree.parse(folder / "checkpoints" / "run.svg").getroot()
+    assert root.tag == SVG + "svg"
+    assert not list(root.iter(SVG + "script"))
+    return " ".join("".join(text.itertext()) for text in root.iter(SVG + "text"))
+
+
+def test_a_run_leaves_a_picture_of_what_befell_it(tmp_path, finish):
+    job = rig.make_job(tmp_path, workers__target=3, trainer__evaluation__everySteps=30,
+                       trainer__evaluation__sequences=8, trainer__evaluation__holdOut=0.1)
+    rig.check_complete(finish(job, "--drill", "kill:1@20", "--drill", "join@30"))
+    words = words_of(tmp_path)
+    for word in ("tiny", "120 steps", "held-out loss", "worker 1 lost", "worker 1 joined", "worker 2"):
+        assert word in words, words
+
+
+def test_a_resumed_run_draws_its_own_part_and_says_so(tmp_path, launch, finish):
+    job = rig.make_job(tmp_path)
+    first = launch(job)
+    first.read_until("step", step=20)
+    first.interrupt()
+    assert first.wait() == 130, first.tail()
+    assert "interrupted" in words_of(tmp_path)
+    at = first.the("interrupted")["step"]
+    rig.check_complete(finish(job), first=at + 1)
+    assert f"from step {at}" in words_of(tmp_path)
+
+
+def test_a_picture_is_no_checkpoint_and_overwrite_takes_it_away(tmp_path, finish):
+    job = rig.make_job(tmp_path)
+    rig.check_complete(finish(job))
+    folder = tmp_path / "checkpoints"
+    listed = subprocess.run([str(rig.BIN / "ringmaster"), "checkpoint", "list", str(folder)], capture_output=True,
+                            text=True, check=True, timeout=rig.DEADLINE_S)
+    assert "svg" not in listed.stdout + listed.stderr
+    (folder / "run.svg").write_text("old")
+    run = finish(job)
+    assert run.code == 0 and (folder / "run.svg").read_text() == "old", "nothing was trained"
+    run = finish(job, "--overwrite", env={"RINGMASTER_TRAINER": "/bin/false"})
+    assert run.code != 0
+    assert not (folder / "run.svg").exists()
+
+
+def test_a_picture_that_can_not_be_saved_does_not_fail_the_run(tmp_path, finish):
+    job = rig.make_job(tmp_path)
+    (tmp_path / "checkpoints" / "run.svg" / "in the way").mkdir(parents=True)
+    run = finish(job)
+    rig.check_complete(run)
+    assert "the picture of the run was not saved" in run.tail()
