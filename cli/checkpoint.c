@@ -18,14 +18,12 @@ static void print_entry(const struct checkpoint_entry *e, const char *word)
     str_clear(&bytes);
 }
 
-static int list(const char *uri, struct checkpoint_list *found)
+static int list(struct checkpoint_list *found)
 {
     for (int i = 0; i < found->count; i++)
         print_entry(&found->entry[i], "");
     for (int i = 0; i < found->skipped; i++)
         fprintf(stderr, "ringmaster: %s: %s\n", found->skip[i].name, found->skip[i].why);
-    if (!found->count)
-        printf("no checkpoint in %s\n", uri);
     return 0;
 }
 
@@ -49,7 +47,7 @@ static int verify(const char *uri, struct checkpoint_list *found, struct error *
     free(manifest);
     if (damaged)
         return err_set(err, ERR_DATA, "%d of the checkpoints in %.200s can't be used", damaged, uri);
-    return found->count ? 0 : err_set(err, ERR_DATA, "no checkpoint in %.200s", uri);
+    return 0;
 }
 
 int checkpoint_command(char **arguments, struct error *err)
@@ -61,8 +59,11 @@ int checkpoint_command(char **arguments, struct error *err)
     if (!found)
         return err_set(err, ERR_MACHINE, "no memory for a list");
     int code = checkpoint_list(uri, found, err);
+    if (code == 0 && !found->count && !found->skipped)
+        code = err_set(err, ERR_DATA, "no checkpoint in %.200s; name the folder that holds final and step-*",
+                       uri);
     if (code == 0)
-        code = strcmp(verb, "list") ? verify(uri, found, err) : list(uri, found);
+        code = strcmp(verb, "list") ? verify(uri, found, err) : list(found);
     free(found);
     return code;
 }

@@ -1,5 +1,6 @@
 #include "cli/prepare.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,9 +31,44 @@ static bool within(const char *inner, const char *outer)
            (!inner[length] || inner[length] == '/' || outer[length - 1] == '/');
 }
 
+/* The folder of a file:// URI with its links followed, as far as it exists; what is not there yet stays as it
+ * is written. `out` has RM_URI_MAX bytes. */
+static void follow_links(const char *uri, char *out)
+{
+    char whole[RM_URI_MAX], real[PATH_MAX];
+    text_copy(whole, sizeof whole, uri + strlen("file://"));
+    size_t end = strlen(whole);
+    text_copy(out, RM_URI_MAX, whole);
+    for (; end > 0; end--) {
+        char rest = whole[end];
+        if (rest && rest != '/')
+            continue;
+        whole[end] = 0;
+        bool there = realpath(whole, real);
+        whole[end] = rest;
+        if (!there)
+            continue;
+        snprintf(out, RM_URI_MAX, "%s%s", real, whole + end);
+        return;
+    }
+}
+
+static bool folder_within(const char *inner_uri, const char *outer_uri)
+{
+    char inner[RM_URI_MAX], outer[RM_URI_MAX];
+    follow_links(inner_uri, inner);
+    follow_links(outer_uri, outer);
+    return within(inner, outer);
+}
+
 static int check_folders(const struct job_spec *spec, struct error *err)
 {
-    if (within(spec->checkpoint.uri, spec->data.uri))
+    if (*spec->model.init && folder_within(spec->model.init, spec->checkpoint.uri))
+        return err_set(err, ERR_USAGE,
+                       "spec.trainer.model.init (%.200s) lies within spec.checkpoint.uri: this run's own "
+                       "checkpoints would replace it; choose another folder for them",
+                       spec->model.init);
+    if (folder_within(spec->checkpoint.uri, spec->data.uri))
         return err_set(
             err, ERR_USAGE,
             "spec.checkpoint.uri (%.200s) lies within spec.trainer.data.uri: its files would become data; "

@@ -57,6 +57,7 @@ WRONG_FIELDS = {
     "object store for data": ("uri: data", "uri: s3://bucket/data", "spec.trainer.data.uri", "folder"),
     "object store for checkpoints": ("uri: checkpoints", "uri: s3://bucket/x", "spec.checkpoint.uri", "folder"),
     "precision": ("threads: 1", "precision: fp16", "spec.trainer.precision", "bf16"),
+    "instruction set": ("threads: 1", "isa: AVX1024", "spec.trainer.isa", "AVX1024", "AVX512_CORE"),
     "launch": ("threads: 1", "threads: 1\n  launch: {mode: Command}", None),
     "duplicate": ("threads: 1", "threads: 1\n    threads: 2", None),
     "anchor": ("threads: 1", "threads: &t 1", None),
@@ -164,6 +165,21 @@ def test_checkpoints_within_the_data_are_refused(tmp_path):
     refused(call("run", make_job(tmp_path, checkpoint__uri="data/out")), 2, "spec.checkpoint.uri", "spec.trainer.data.uri")
 
 
+def test_checkpoints_within_the_data_are_refused_behind_links_too(tmp_path):
+    job = make_job(tmp_path, checkpoint__uri="real/out/more")
+    (tmp_path / "data").rename(tmp_path / "real")
+    (tmp_path / "data").symlink_to("real")
+    refused(call("run", job), 2, "spec.checkpoint.uri", "spec.trainer.data.uri")
+    assert not (tmp_path / "real" / "out").exists()
+
+
+def test_a_model_to_start_from_is_never_deleted_by_starting_anew_from_it(tmp_path, finish):
+    rig.check_complete(finish(make_job(tmp_path, trainer__steps=4)), last=4)
+    job = make_job(tmp_path, trainer__steps=4, trainer__model__init="checkpoints/final")
+    refused(call("run", job, "--overwrite"), 2, "spec.trainer.model.init", "spec.checkpoint.uri")
+    assert (tmp_path / "checkpoints" / "final" / "manifest.json").exists()
+
+
 def test_a_checkpoint_folder_that_can_not_be_made_is_told_with_its_place(tmp_path):
     (tmp_path / "checkpoints").write_text("a file stands here")
     done = call("run", make_job(tmp_path))
@@ -225,7 +241,9 @@ def test_checkpoints_are_listed_and_verified_and_damage_is_named(tmp_path, finis
     weights.write_bytes(raw)
     bad = call("checkpoint", "verify", folder)
     assert bad.returncode == 3 and "step-00000004" in bad.stderr and "final" in bad.stdout, bad
-    refused(call("checkpoint", "verify", tmp_path / "nowhere"), 3, "nowhere")
+    for verb in ("list", "verify"):
+        for place in ("nowhere", "checkpoints/final"):
+            refused(call("checkpoint", verb, tmp_path / place), 3, place, "step-*")
 
 
 def test_a_trainer_that_is_not_there_ends_the_run_with_a_sentence(tmp_path, finish):
