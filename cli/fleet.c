@@ -256,6 +256,14 @@ static void coordinator_lost(struct fleet *fleet, const char *how)
     give_up(fleet, EXIT_MACHINE, why);
 }
 
+/* Those that were still on their way to the coordinator when it ended look for it in vain. */
+static void end_who_never_arrived(struct fleet *fleet)
+{
+    for (int w = 0; w < RM_WORKERS_MAX; w++)
+        if (fleet->worker[w].child && !fleet->crew.member[w].released && !fleet->crew.member[w].seen)
+            loop_child_kill(fleet->worker[w].child, SIGKILL);
+}
+
 /* Once it has ended and all that it wrote is read. */
 static void judge_coordinator(struct fleet *fleet)
 {
@@ -264,6 +272,8 @@ static void judge_coordinator(struct fleet *fleet)
     *fleet->coordinator_how = 0;
     if (fleet->options->report->ended)
         arm(fleet, farewell_patience);
+    if (fleet->interrupted)
+        end_who_never_arrived(fleet);
     if (ending(fleet))
         return;
     if (*fleet->address) {
