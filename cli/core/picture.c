@@ -48,6 +48,7 @@ static void take_evaluated(struct picture *p, const struct event *e)
     if (!isfinite(e->loss))
         return;
     struct picture_bin *b = bin_at(p, e->step);
+    b->step = e->step > b->step ? e->step : b->step;
     b->evaluated = true;
     b->held_out = e->loss;
 }

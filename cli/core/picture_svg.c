@@ -123,6 +123,24 @@ static void measure(struct drawing *d)
 
 /* --- the title --- */
 
+/* "300 steps in ", "50 of 300 steps in ", "steps 201 to 250 of 300 in " */
+static void span(const struct drawing *d)
+{
+    const struct report *r = d->report;
+    bool whole = r->step == r->steps;
+    if (r->first_step) {
+        str_adds(d->out, "steps ");
+        show_count(r->first_step + 1, d->out);
+        str_adds(d->out, " to ");
+    }
+    show_count(r->step, d->out);
+    if (!whole) {
+        str_adds(d->out, " of ");
+        show_count(r->steps, d->out);
+    }
+    str_adds(d->out, r->first_step ? " in " : r->steps == 1 ? " step in " : " steps in ");
+}
+
 static void title(const struct drawing *d, const char *name)
 {
     const struct report *r = d->report;
@@ -133,12 +151,7 @@ static void title(const struct drawing *d, const char *name)
         str_addf(out, ", from step %lld", (long long)r->first_step);
     text_close(d);
     text_open(d, 24, 58, "start", pale);
-    str_adds(out, r->step < r->steps ? "step " : "");
-    show_count(r->step, out);
-    str_adds(out, r->step < r->steps ? " of " : "");
-    if (r->step < r->steps)
-        show_count(r->steps, out);
-    str_adds(out, r->steps == 1 ? " step in " : r->step < r->steps ? " in " : " steps in ");
+    span(d);
     show_time(picture_time(d->picture, r->step), out);
     if (isfinite(r->first_loss) && isfinite(r->loss))
         str_addf(out, " · loss %.4f to %.4f", r->first_loss, r->loss);

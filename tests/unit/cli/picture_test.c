@@ -199,6 +199,22 @@ Test(picture, a_resumed_run_counts_from_where_it_went_on)
     cr_assert_eq(picture_time(&r.picture, 200), 0);
     struct str out = svg_of(&r, "tiny");
     cr_assert(strstr(str_text(&out), "tiny, from step 200<"), "%.600s", str_text(&out));
+    cr_assert(strstr(str_text(&out), ">steps 201 to 300 in 5 min 00 s "), "%.600s", str_text(&out));
+    str_clear(&out);
+}
+
+Test(picture, an_evaluation_of_the_step_that_a_run_went_on_from_is_drawn_at_its_beginning)
+{
+    static struct report r;
+    report_init(&r, 300, 200, 0);
+    ring(&r, 200, 1, 3);
+    evaluated(&r, 200, 3);
+    cr_assert_eq(r.picture.bin[0].step, 200);
+    steps(&r, 200, 210, 3);
+    cr_assert_eq(picture_held_out(&r.picture, 200, 201), 3);
+    struct str out = svg_of(&r, "tiny");
+    cr_assert(strstr(str_text(&out), ">steps 201 to 210 of 300 in "), "%.600s", str_text(&out));
+    cr_assert_null(strstr(str_text(&out), "M-"));
     str_clear(&out);
 }
 
