@@ -127,7 +127,8 @@ def unit_test(preset, test):
         return Count(failed=1, failures=[f"{label}: not built"]), ""
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
-        env = {**os.environ, **extra, "CRITERION_OUTPUTS": f"xml:{report}"}
+        env = {**os.environ, "LSAN_OPTIONS": f"suppressions={ROOT}/tests/lsan.supp:print_suppressions=0", **extra,
+               "CRITERION_OUTPUTS": f"xml:{report}"}
         try:
             done = subprocess.run(command, cwd=folder or ROOT, env=env, timeout=UNIT_TIMEOUT_S, text=True,
                                   errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
