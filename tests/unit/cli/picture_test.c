@@ -139,6 +139,29 @@ Test(picture_text, without_a_utf8_locale_it_is_plain_ascii)
     str_clear(&out);
 }
 
+Test(picture_text, colours_change_nothing_else_and_end_with_their_line)
+{
+    static struct report r;
+    lively_run(&r);
+    struct str out = drawn(&r, (struct screen_style){.columns = 80, .colour = true});
+    struct str bare = str_init(1 << 16), expected = drawn(&r, plain);
+    bool coloured = false;
+    cr_assert(strstr(str_text(&out), "\033[31mx\033[0m\n"), "%s", str_text(&out));
+    for (const char *c = str_text(&out); *c; c++) {
+        if (*c == '\033') {
+            c = strchr(c, 'm');
+            coloured = c[-1] != '0';
+            continue;
+        }
+        cr_assert(*c != '\n' || !coloured, "%s", str_text(&out));
+        str_add(&bare, c, 1);
+    }
+    cr_assert_str_eq(str_text(&bare), str_text(&expected));
+    str_clear(&out);
+    str_clear(&bare);
+    str_clear(&expected);
+}
+
 Test(picture_text, fits_any_terminal)
 {
     static struct report r;
