@@ -175,11 +175,19 @@ static void release_all(struct rdzv *st, struct rdzv_out *out)
     }
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        if (w->presence == PRESENT && !w->released && w->leaving && w->old_rank != INT_MAX)
-            rdzv_tell_worker(st, out, TELL_WORKER_LEFT, i, w->leaving_reason);
         if (w->presence == PRESENT && !w->released)
             rdzv_tell_worker(st, out, TELL_RELEASED, i, "");
         w->released = true;
+    }
+}
+
+/* Who announced a leave and is let go only by the end: told before that, which is the last word. */
+static void tell_left(struct rdzv *st, struct rdzv_out *out)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && w->leaving && !w->released && w->old_rank != INT_MAX)
+            rdzv_tell_worker(st, out, TELL_WORKER_LEFT, i, w->leaving_reason);
     }
 }
 
@@ -239,6 +247,7 @@ void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out)
     if (st->recovery.active && complete)
         rdzv_recovery_done(st, now, out);
     rdzv_move(st, complete ? RDZV_FINISHED : RDZV_FAILED, now);
+    tell_left(st, out);
     if (complete) {
         tell_skipped(st, out);
         tell_complete(st, now, out);
