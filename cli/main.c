@@ -1,8 +1,10 @@
 /* ringmaster: the command that people use. See usage below. */
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/checkpoint.h"
 #include "cli/programs.h"
@@ -118,9 +120,21 @@ static int dispatch(int argc, char **argv, struct error *err)
     return err_set(err, ERR_USAGE, "%.60s is not a command; ringmaster --help shows all", command);
 }
 
+/* A scheduler may start us without some of these: then the next files opened would be taken for them. */
+static void fill_standard_files(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO && fcntl(fd, F_SETFD, 0) == 0);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     struct error err = {0};
+    fill_standard_files();
     int code = dispatch(argc, argv, &err);
     if (code >= 0)
         return code;

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 
 import pytest
 
@@ -157,3 +158,18 @@ def test_a_joiner_has_the_index_of_one_taken_away_at_the_same_step(tmp_path, fin
     assert complete["weightsSha256"] == reference(trainer__steps=300)[0]
     assert run.the("workerJoined")["worker"] == 1
     assert run.of("ringFormed")[-1]["world"] == 3
+
+
+def test_a_leave_that_ends_the_run_is_told_before_the_last_word(tmp_path, finish):
+    run = finish(rig.make_job(tmp_path, workers__target=2, workers__min=2), "--drill", "term:1@10")
+    assert run.code == 6, run.tail()
+    assert run.the("workerLeft")["worker"] == 1
+    assert run.events[-1]["event"] == "failed", run.tail()
+
+
+def test_a_run_without_standard_files_trains_all_the_same(tmp_path):
+    """As a scheduler may start it: the files that it opens must not be taken for its standard output."""
+    job = rig.make_job(tmp_path)
+    done = subprocess.run(["sh", "-c", f"exec '{rig.BIN / 'ringmaster'}' run '{job}' <&- >&- 2>&-"], timeout=rig.DEADLINE_S, check=False)
+    assert done.returncode == 0
+    assert (tmp_path / "checkpoints" / "final" / "manifest.json").exists()
