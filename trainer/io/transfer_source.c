@@ -123,7 +123,8 @@ static void make_offer(struct service *s, const struct transfer_request *r, int3
     bool same = source->open && source->point.step == r->step &&
                 !memcmp(source->point.lineage, r->lineage, RM_HASH_BYTES) && range_inside(r, o->arrays.count);
     bool update = r->kind == TRANSFER_UPDATE;
-    if (same && (!update || (source->kept && source->update.step == r->step))) {
+    bool has = update ? source->kept && source->update.step == r->step : r->kind == TRANSFER_STATE;
+    if (same && has) {
         int tensors = source->tensors;
         o->update = source->update;
         o->reply = (struct transfer_reply){

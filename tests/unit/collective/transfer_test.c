@@ -12,6 +12,7 @@
 #include "common/os/file.h"
 #include "trainer/io/crc32c.h"
 #include "trainer/io/transfer.h"
+#include "trainer/io/transfer_wire.h"
 
 enum { SOURCES = 3, LANES = 4 };
 
@@ -274,6 +275,28 @@ Test(transfer, a_state_that_moves_on_in_the_middle_is_never_a_mixture, .init = b
 {
     struct meddler m = {.from_source = 100000};
     receive_through(&m, true, ERR_PEER);
+}
+
+/* It was answered as an update, from buffers that the source did not have. */
+Test(transfer, a_request_of_an_unknown_kind_is_answered_with_nothing_held, .init = begin)
+{
+    struct holder source;
+    struct transfer_request request = {
+        .magic = TRANSFER_MAGIC, .kind = TRANSFER_UPDATE + 1, .step = 12, .lineage = {7}, .count = 10};
+    struct handshake_claim claim = {.purpose = HANDSHAKE_TRANSFER};
+    uint8_t answer[sizeof(struct transfer_reply) + 1];
+    struct transfer_reply reply;
+    int fds[2];
+    source_open(&source, 0, 12);
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+    cr_assert_eq(write(fds[0], &request, sizeof request), (ssize_t)sizeof request);
+    transfer_serve(source.source, fds[1], &claim, NULL);
+    close(fds[1]);
+    cr_assert_eq(read(fds[0], answer, sizeof answer), (ssize_t)sizeof reply);
+    memcpy(&reply, answer, sizeof reply);
+    cr_assert_eq(reply.status, TRANSFER_NOT_HELD);
+    close(fds[0]);
+    holder_close(&source);
 }
 
 Test(transfer, the_checksum_is_the_published_one)
