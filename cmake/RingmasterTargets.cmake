@@ -8,12 +8,17 @@ pkg_check_modules(LWS REQUIRED IMPORTED_TARGET libwebsockets)
 pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)
 find_library(DNNL_LIBRARY dnnl REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS C)
 add_library(dnnl INTERFACE)
-target_link_libraries(dnnl INTERFACE ${DNNL_LIBRARY} OpenMP::OpenMP_C)
 
 option(RM_ASAN "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 option(RM_FAULTS "compile the named fault points in (test builds only)" OFF)
+option(RM_FUZZ "the fuzz targets alone, under the sanitizers (needs clang)" OFF)
+
+# oneDNN is built for gcc's OpenMP. No fuzz target computes, and clang often comes without an OpenMP.
+if(NOT RM_FUZZ)
+  find_package(OpenMP REQUIRED COMPONENTS C)
+  target_link_libraries(dnnl INTERFACE ${DNNL_LIBRARY} OpenMP::OpenMP_C)
+endif()
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
@@ -27,6 +32,11 @@ target_compile_options(rm_flags INTERFACE
 target_include_directories(rm_flags INTERFACE ${CMAKE_SOURCE_DIR})
 if(RM_ASAN)
   target_compile_options(rm_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all)
+  target_link_options(rm_flags INTERFACE -fsanitize=address,undefined)
+endif()
+if(RM_FUZZ)
+  target_compile_options(rm_flags INTERFACE
+    -Wno-unknown-warning-option -Wno-ignored-attributes -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all)
   target_link_options(rm_flags INTERFACE -fsanitize=address,undefined)
 endif()
 
