@@ -165,6 +165,8 @@ static int take_event(struct reader *r, struct level *levels, int *depth, const 
     if (check_decorations(r, event) < 0)
         return -1;
     if (event->type == YAML_MAPPING_END_EVENT || event->type == YAML_SEQUENCE_END_EVENT) {
+        if (!*depth)
+            return refuse(r, event->start_mark.line, "an end without a beginning");
         (*depth)--;
         return 0;
     }

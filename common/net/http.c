@@ -159,8 +159,10 @@ void http_free(struct http *http)
 {
     if (!http)
         return;
-    while (http->first)
-        request_free(http->first);
+    for (struct request *request = http->first, *next; request; request = next) {
+        next = request->next;
+        request_free(request);
+    }
     curl_multi_cleanup(http->multi);
     loop_timer_free(http->timer);
     curl_global_cleanup();

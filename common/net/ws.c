@@ -245,7 +245,7 @@ static void listener_ready(void *ctx, int events)
     (void)events;
     struct ws *ws = ctx;
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        struct sockaddr_in from;
+        struct sockaddr_in from = {0};
         socklen_t size = sizeof from;
         int fd = accept4(ws->listener, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)

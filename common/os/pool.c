@@ -178,14 +178,13 @@ static void publish(struct pool *pool, int pieces, void (*work)(void *, int, int
 static void wait_for_the_rest(struct pool *pool)
 {
     rm_time end = clock_now() + SPIN_NS;
-    uint32_t left;
-    while ((left = atomic_load(&pool->unfinished)) != 0) {
+    while (atomic_load(&pool->unfinished) != 0) {
         if (clock_now() < end) {
             _mm_pause();
             continue;
         }
         atomic_store(&pool->caller_asleep, true);
-        left = atomic_load(&pool->unfinished);
+        uint32_t left = atomic_load(&pool->unfinished);
         if (left)
             futex_wait(&pool->unfinished, left);
         atomic_store(&pool->caller_asleep, false);
