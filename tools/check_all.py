@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 UNIT_TIMEOUT_S = 900
 PYTEST_TIMEOUT_S = 3600
+TOOL_TIMEOUT_S = 1800
 SKIP_CODE = 77
 
 
@@ -200,6 +201,17 @@ def pytest(label, arguments, preset="test", parallel=True):
     return count
 
 
+def tool(label, command):
+    """A tool of tools/ that is a test by itself; its last line says why where it is skipped."""
+    code, text = run_logged(command, timeout=TOOL_TIMEOUT_S)
+    last = (text.strip().splitlines() or [""])[-1]
+    if code == SKIP_CODE:
+        say(last)
+        return Count(skipped=1)
+    say(text[-8000:] if code else last)
+    return one(label, code == 0)
+
+
 def has_tests(folder):
     return any((ROOT / folder).glob("**/*test*.py"))
 
@@ -212,6 +224,9 @@ def check(fast):
     total.add(pytest("layout", ["tests/layout"], parallel=False))
     for preset in presets[:2]:
         total.add(unit_tests(preset))
+    if not fast:
+        total.add(tool("fuzz", ["tools/fuzz"]))
+        total.add(tool("analyze", ["tools/analyze"]))
     if has_tests("tests/reference"):
         total.add(pytest("references", ["tests/reference"], parallel=False))
     if has_tests("tests/e2e"):

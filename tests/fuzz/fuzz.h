@@ -25,8 +25,7 @@ void fuzz_refused(const struct error *err);
  * seen. The caller frees it. */
 char *fuzz_text(const uint8_t *data, size_t size);
 
-/* An empty folder for files, one for the process, below /dev/shm or the working folder's file system; removed
- * when the process ends as usual. */
+/* An empty folder for files, one for the process, below /dev/shm; removed when the process ends as usual. */
 const char *fuzz_folder(void);
 
 /* Writes a file there; the name may have no folder in it. */
