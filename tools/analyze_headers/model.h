@@ -1,7 +1,7 @@
 /* What the analyzer can't see, since it looks at one file at a time: an error function returns -1.
  * tools/analyze includes this in front of every file but error.c; no program is built with it. */
-#ifndef RM_TOOLS_ANALYZE_MODEL_H
-#define RM_TOOLS_ANALYZE_MODEL_H
+#ifndef RM_TOOLS_ANALYZE_HEADERS_MODEL_H
+#define RM_TOOLS_ANALYZE_HEADERS_MODEL_H
 
 #include "common/base/error.h"
 
