@@ -69,7 +69,7 @@ static void print(const struct chart *c, const char *label, const char *note, st
 {
     const char *now = NULL;
     int end = c->width;
-    while (end && !*note && !strcmp(c->cell[end - 1].glyph, " "))
+    while (end > 0 && !*note && !strcmp(c->cell[end - 1].glyph, " "))
         end--;
     str_addf(out, "  %-*s", LABEL - 2, label);
     for (int i = 0; i < end; i++) {
