@@ -409,6 +409,7 @@ static int coordinator_open(struct coordinator *c, const struct coordinator_opti
                             struct error *err)
 {
     struct rdzv_settings settings = settings_of(&options->files->spec, options->term);
+    settings.heritage = options->heritage;
     c->files = options->files;
     c->exit_code = error_exit_code(ERR_MACHINE);
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole process group; who started us decides */

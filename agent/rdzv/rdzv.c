@@ -22,8 +22,9 @@ struct edge {
 static const struct edge table[RDZV_STATES] = {
     [RDZV_RECOVERING] = {"RECOVERING",
                          "a successor collects hellos (not used by term 1)",
-                         "the hellos are in",
-                         {RDZV_TRAINING, RDZV_QUIESCING, RDZV_GATHERING},
+                         "all members of the newest ring say that they train or are ready -> TRAINING; "
+                         "all expected are here or lostAfter is over -> QUIESCING",
+                         {RDZV_TRAINING, RDZV_QUIESCING, RDZV_FAILED},
                          3},
     [RDZV_GATHERING] =
         {"GATHERING",
@@ -145,6 +146,8 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
         w->stopped_round = w->update_step = -1;
     }
     rdzv_say(st, "waiting for workers");
+    if (settings->heritage.given)
+        rdzv_inherit(st);
     return st;
 }
 
@@ -307,11 +310,18 @@ void rdzv_quiesce(struct rdzv *st, enum msg_stop_at at, rm_time now, struct rdzv
     }
 }
 
-static void on_stopped(struct rdzv *st, struct rdzv_worker *w, const struct message *m)
+static void on_stopped(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
+                       struct rdzv_out *out)
 {
     const struct msg_stopped *s = &m->stopped;
-    if (s->round != st->round)
-        return; /* of an older round: says nothing */
+    if (s->round != st->round) { /* of an older round: says nothing, unless a predecessor stopped the ring */
+        w->phase = PHASE_STOPPED;
+        if (st->found && st->state == RDZV_TRAINING && w->rank >= 0) {
+            rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
+            rdzv_quiesce(st, STOP_NOW, now, out);
+        }
+        return;
+    }
     w->stopped_round = s->round;
     w->must_stop = false;
     w->state = s->state;
@@ -567,7 +577,9 @@ static void settle(struct rdzv *st, rm_time now, struct rdzv_out *out)
     for (int turn = 0; turn < SETTLE_TURNS; turn++) {
         enum rdzv_state before = st->state;
         int64_t round = st->round;
-        if (st->final_saved && st->state != RDZV_SAVING) {
+        if (st->state == RDZV_RECOVERING)
+            rdzv_settle_recovering(st, now, out);
+        else if (st->final_saved && st->digest_known && st->state != RDZV_SAVING) {
             rdzv_told_up_to(st, st->settings.steps, out);
             rdzv_end(st, now, out); /* published after its holders were thought lost */
         } else if (st->state == RDZV_GATHERING)
@@ -603,11 +615,11 @@ static struct rdzv_worker *by_conn(struct rdzv *st, int conn)
 
 static void on_finished(struct rdzv *st, struct rdzv_worker *w, const struct message *m)
 {
-    struct msg_generation current = {st->settings.term, st->generation};
-    if (generation_compare(m->generation, current) != 0 || w->rank < 0)
+    if (generation_compare(m->generation, st->ring) != 0 || (w->rank < 0 && st->state != RDZV_RECOVERING))
         return;
     if (any_finished(st) && memcmp(st->digest, m->finished.digest, RM_HASH_BYTES) != 0 && st->exact)
         rdzv_give_up(st, 5, "workers end with different weights: worker %d disagrees", rdzv_index(st, w));
+    st->digest_known = true;
     memcpy(st->digest, m->finished.digest, RM_HASH_BYTES);
     st->exact = st->exact && m->finished.exact;
     w->finished = true;
@@ -630,6 +642,10 @@ static void on_leaving(struct rdzv *st, struct rdzv_worker *w, const struct msg_
 static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time now, struct rdzv_out *out)
 {
     const struct message *m = event->message;
+    if (m->type == MSG_HELLO && m->term > st->settings.term) {
+        rdzv_depose(st, m->term, now, out);
+        return;
+    }
     if (m->type == MSG_HELLO) {
         rdzv_hello(st, event->conn, &m->hello, now, out);
         return;
@@ -655,7 +671,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
         rdzv_fault(st, w, m, now, out);
         break;
     case MSG_STOPPED:
-        on_stopped(st, w, m);
+        on_stopped(st, w, m, now, out);
         break;
     case MSG_READY:
         rdzv_ready(st, w, m, now, out);
@@ -730,6 +746,8 @@ static rm_time state_deadline(const struct rdzv *st)
     rm_time at = RM_NEVER;
     int joiner;
     switch (st->state) {
+    case RDZV_RECOVERING:
+        return st->state_since + s->lost_after;
     case RDZV_GATHERING:
         if (!enough(st))
             return st->state_since + s->start_timeout;

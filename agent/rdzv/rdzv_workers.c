@@ -159,7 +159,7 @@ static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w
 {
     if (w->rank >= 0 && st->state != RDZV_GATHERING)
         return true;
-    if (w->serving || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
+    if (w->serving || st->state == RDZV_RECOVERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
         return true;
     if (st->state != RDZV_GATHERING || !w->state.held || !rdzv_usable(st, w))
         return false;
@@ -274,6 +274,8 @@ static void take_over(struct rdzv_worker *w, const struct msg_hello *h)
     w->agent_pid = h->agent_pid;
     w->trainer_pid = h->trainer_pid;
     w->state = h->state;
+    w->ring = h->ring;
+    w->phase = h->phase;
     if (h->trainer_pid) {
         text_copy(w->address, sizeof w->address, h->address);
         text_copy(w->fingerprint, sizeof w->fingerprint, h->fingerprint);
@@ -291,10 +293,9 @@ static void send_stop(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *o
 static void member_again(struct rdzv *st, struct rdzv_worker *w, const struct msg_hello *h, bool same_trainer,
                          rm_time now, struct rdzv_out *out)
 {
-    struct msg_generation current = {st->settings.term, st->generation};
-    bool inside = same_trainer && generation_compare(h->ring, current) == 0 &&
+    bool inside = same_trainer && generation_compare(h->ring, st->ring) == 0 &&
                   (h->phase == PHASE_FORMING || h->phase == PHASE_READY || h->phase == PHASE_TRAINING);
-    bool form_missed = same_trainer && generation_compare(h->ring, current) < 0;
+    bool form_missed = same_trainer && generation_compare(h->ring, st->ring) < 0;
     if (st->state == RDZV_FORMING && form_missed) {
         struct message *m = rdzv_send_one(st, out, w, MSG_FORM);
         *m = st->form;
@@ -335,7 +336,9 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
         rdzv_send_one(st, out, w, MSG_RELEASE);
         return;
     }
-    if (w->rank >= 0)
+    if (st->state == RDZV_RECOVERING)
+        rdzv_recover_hello(st, h);
+    else if (w->rank >= 0)
         member_again(st, w, h, same_trainer, now, out);
     if (st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
         send_stop(st, w, out);
@@ -349,9 +352,10 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
                 struct rdzv_out *out)
 {
     const struct msg_fault *f = &m->fault;
-    struct msg_generation current = {st->settings.term, st->generation};
-    bool mine = w->rank >= 0 && generation_compare(m->generation, current) == 0;
+    bool mine = w->rank >= 0 && generation_compare(m->generation, st->ring) == 0;
     bool at_work = mine && (st->state == RDZV_TRAINING || st->state == RDZV_FORMING || ring_runs(st));
+    if (st->state == RDZV_RECOVERING && f->kind != FAULT_STORAGE)
+        w->phase = PHASE_IDLE; /* whatever ring it was in does not go on */
     if (f->kind == FAULT_TRAINER_EXIT) {
         w->trainer_pid = 0;
         w->stopped_round = -1;

@@ -15,6 +15,7 @@ static const struct {
     [DRILL_TRAINER] = {"trainer", "TrainerExit"},
     [DRILL_TERM] = {"term", "WorkerLeft"},
     [DRILL_JOIN] = {"join", "WorkerJoined"},
+    [DRILL_COORDINATOR] = {"coordinator", "CoordinatorLost"},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -36,17 +37,23 @@ static bool read_number(const char **at, int64_t highest, int64_t *ret)
     return !errno && *ret <= highest;
 }
 
+static bool names_worker(enum drill_kind kind)
+{
+    return kind != DRILL_JOIN && kind != DRILL_COORDINATOR;
+}
+
 static int refuse_form(const char *text, struct error *err)
 {
     return err_set(
         err, ERR_USAGE,
-        "--drill %.60s: write kill:W@S, trainer:W@S, term:W@S, join@S or random:SEED (worker W, step S)",
+        "--drill %.60s: write kill:W@S, trainer:W@S, term:W@S, join@S, coordinator@S or random:SEED (worker "
+        "W, step S)",
         text);
 }
 
 static int refuse_later(const char *text, struct error *err)
 {
-    static const char *const later[] = {"stop:", "hang:", "coordinator@"};
+    static const char *const later[] = {"stop:", "hang:"};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (!strncmp(text, later[i], strlen(later[i])))
             return err_set(err, ERR_USAGE, "--drill %.60s: this drill is not built yet", text);
@@ -76,7 +83,8 @@ int drill_add(struct drill_plan *plan, const char *text, struct error *err)
         return refuse_later(text, err);
     int64_t worker = -1, step;
     const char *at = text + length;
-    if (kind != DRILL_JOIN && (*at++ != ':' || !read_number(&at, RM_WORKERS_MAX - 1, &worker)))
+    if (names_worker((enum drill_kind)kind) &&
+        (*at++ != ':' || !read_number(&at, RM_WORKERS_MAX - 1, &worker)))
         return refuse_form(text, err);
     if (*at++ != '@' || !read_number(&at, INT64_MAX, &step) || *at || strlen(text) >= DRILL_TEXT_MAX)
         return refuse_form(text, err);
@@ -128,6 +136,8 @@ static int play(const struct drill *drill, const struct drill_terms *terms, stru
         living_set(living, w, true);
         return 0;
     }
+    if (drill->kind == DRILL_COORDINATOR)
+        return 0;
     if (!living->worker[drill->worker])
         return err_set(err, ERR_USAGE, "--drill %s: there is no worker %d at step %lld", drill->spec,
                        drill->worker, (long long)drill->step);
@@ -159,6 +169,10 @@ static void draw_one(struct drill *drill, const struct drill_terms *terms, struc
     if (kind == DRILL_JOIN) {
         living_set(living, lowest_free(living, terms->workers_max), true);
         snprintf(drill->spec, sizeof drill->spec, "join@%lld", (long long)drill->step);
+        return;
+    }
+    if (kind == DRILL_COORDINATOR) {
+        snprintf(drill->spec, sizeof drill->spec, "coordinator@%lld", (long long)drill->step);
         return;
     }
     drill->worker = pick_living(living, rng);

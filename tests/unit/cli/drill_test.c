@@ -58,7 +58,7 @@ Test(drill, what_is_no_drill_is_told_the_forms)
         cr_assert(strstr(err.text, "kill:W@S"), "%s", err.text);
     }
     refused("hang:1@3", "not built yet");
-    refused("coordinator@3", "not built yet");
+    refused("coordinator:1@3", "coordinator@S");
 }
 
 Test(drill, a_step_outside_the_run_is_refused)
@@ -104,7 +104,9 @@ Test(drill, a_random_history_is_the_seeds_alone_and_never_goes_below_min)
         cr_assert_geq(a.count, 3);
         int living = 3;
         for (int i = 0; i < a.count; i++) {
-            living += a.drill[i].kind == DRILL_JOIN ? 1 : a.drill[i].kind == DRILL_TRAINER ? 0 : -1;
+            enum drill_kind kind = a.drill[i].kind;
+            bool taken = kind == DRILL_KILL || kind == DRILL_TERM;
+            living += kind == DRILL_JOIN ? 1 : taken ? -1 : 0;
             cr_assert_geq(living, t.workers_min, "seed %d", seed);
         }
         for (int i = 0; i < a.count; i++) {
