@@ -367,6 +367,7 @@ static struct rdzv_settings settings_of(const struct job_spec *spec, int64_t ter
         .heartbeat = or_default(spec->elasticity.heartbeat, RM_S),
         .lost_after = or_default(spec->elasticity.lost_after, 10 * RM_S),
         .form_timeout = or_default(spec->elasticity.form_timeout, 10 * RM_S),
+        .step_timeout = spec->elasticity.step_timeout,
         .start_timeout = or_default(spec->elasticity.start_timeout, 120 * RM_S),
         .max_restarts = spec->failure_policy.max_restarts,
         .within = or_default(spec->failure_policy.within, 3600 * RM_S),

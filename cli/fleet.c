@@ -98,7 +98,8 @@ static void drill_join(struct fleet *fleet, const struct drill *drill)
 static void drill_harm(struct fleet *fleet, const struct drill *drill)
 {
     struct fleet_worker *w = &fleet->worker[drill->worker];
-    bool whole = drill->kind != DRILL_TRAINER;
+    bool whole = drill->kind != DRILL_TRAINER && drill->kind != DRILL_HANG;
+    bool stops = drill->kind == DRILL_STOP || drill->kind == DRILL_HANG;
     const struct crew_member *member = &fleet->crew.member[drill->worker];
     if (!w->child || !member->alive || member->drilled || (!whole && w->trainer_pid <= 1)) {
         console_say(fleet->console, "ringmaster: drill %s: worker %d is not in the ring at this moment",
@@ -108,10 +109,11 @@ static void drill_harm(struct fleet *fleet, const struct drill *drill)
     act(fleet, drill, drill->worker);
     if (whole) {
         crew_drilled(&fleet->crew, drill->worker);
-        loop_child_kill(w->child, drill->kind == DRILL_TERM ? SIGTERM : SIGKILL);
+        w->stopped = stops;
+        loop_child_kill(w->child, drill->kind == DRILL_TERM ? SIGTERM : stops ? SIGSTOP : SIGKILL);
     }
     if (drill->kind != DRILL_TERM && w->trainer_pid > 1) {
-        kill((pid_t)w->trainer_pid, SIGKILL);
+        kill((pid_t)w->trainer_pid, stops ? SIGSTOP : SIGKILL);
         w->trainer_pid = 0;
     }
 }
@@ -166,9 +168,27 @@ static void take_ring(struct fleet *fleet, const struct event *event)
     }
 }
 
+/* One that was stopped is given up with the coordinator's word: should it go on, nobody expects it. */
+static void take_loss(struct fleet *fleet, int worker)
+{
+    if (!fleet->worker[worker].stopped)
+        return;
+    crew_stopped(&fleet->crew, worker);
+    fleet_expect(fleet);
+}
+
+/* What stands still never hears that it may go. */
+static void kill_stopped(struct fleet *fleet)
+{
+    for (int w = 0; w < RM_WORKERS_MAX; w++)
+        if (fleet->worker[w].stopped && fleet->worker[w].child)
+            loop_child_kill(fleet->worker[w].child, SIGKILL);
+}
+
 static void take_end(struct fleet *fleet, const struct event *event)
 {
     fleet_no_more_children(fleet);
+    kill_stopped(fleet);
     arm(fleet, release_patience);
     if (event->kind == EVENT_FAILED && !fleet->own_exit_code)
         console_say(fleet->console, "ringmaster: %s", event->text);
@@ -185,6 +205,9 @@ static void act_on(struct fleet *fleet, const struct event *event)
         break;
     case EVENT_RING_FORMED:
         take_ring(fleet, event);
+        break;
+    case EVENT_WORKER_LOST:
+        take_loss(fleet, event->worker);
         break;
     case EVENT_STEP:
         do_drills(fleet, event->step);

@@ -252,6 +252,7 @@ int fleet_start_worker(struct fleet *fleet, int worker, struct error *err)
         return -1;
     loop_child_free(w->child);
     w->child = NULL;
+    w->stopped = false;
     w->trainer_pid = 0;
     return loop_child_open(&w->child, fleet->loop, &child, err);
 }

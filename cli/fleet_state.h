@@ -20,6 +20,7 @@ struct fleet_worker {
     struct fleet *fleet;
     int worker;
     struct loop_child *child; /* NULL: not running */
+    bool stopped;             /* a drill stopped its agent */
     int64_t trainer_pid;      /* as of the newest ring; 0: not known or killed */
 };
 

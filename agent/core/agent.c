@@ -10,6 +10,7 @@ enum {
     EVALUATED_KEPT = 64,
     WRITTEN_KEPT = 2,
     START_TRIES = 5,
+    SILENT_BEATS = 2,
     RETRY_MS = 20,
     RETRY_MAX_MS = 100
 };
@@ -53,7 +54,9 @@ struct agent {
     int written_count;
     bool published_set, fault_set, ready_set, finished_set;
     struct msg_heartbeat beat;
-    int64_t saved; /* newest checkpoint that is known to be published, -1 none */
+    rm_time trainer_heard; /* a trainer that runs sends a pulse every heartbeat */
+    int64_t busy_beats;    /* heartbeats while the store kept the trainer waiting: that is no hang */
+    int64_t saved;         /* newest checkpoint that is known to be published, -1 none */
 };
 
 struct agent *agent_open(const struct agent_settings *settings)
@@ -358,6 +361,10 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
     case MSG_RELEASE:
         on_release(st, m, out);
         break;
+    case MSG_FAULT:
+        if (m->fault.kind == FAULT_HANG && st->trainer == TRAINER_UP)
+            act(out, AGENT_KILL); /* its end starts another one */
+        break;
     case MSG_ABANDON:
         quit(st, out, m->abandon.exit_code, m->abandon.why);
         break;
@@ -580,6 +587,10 @@ static void heartbeat(struct agent *st, rm_time now, struct agent_out *out)
     m.generation = st->ring;
     m.heartbeat = st->beat;
     m.heartbeat.phase = st->phase;
+    st->busy_beats += st->writing || st->loading;
+    m.heartbeat.counter += st->busy_beats;
+    if (now - st->trainer_heard > SILENT_BEATS * st->settings.heartbeat)
+        m.heartbeat.waiting_for = -1; /* what it said last is no longer so */
     send_control(st, out, &m);
     st->beat_at = now + st->settings.heartbeat;
 }
@@ -633,6 +644,7 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         on_control(st, e->message, now, out);
         break;
     case AGENT_LINK:
+        st->trainer_heard = now;
         on_link(st, e->message, out);
         break;
     case AGENT_TRAINER_EXIT:

@@ -98,6 +98,8 @@ void rdzv_move(struct rdzv *st, enum rdzv_state to, rm_time now)
         rdzv_give_up(st, 5, "internal error: %s can't follow %s", table[to].name, table[st->state].name);
         return;
     }
+    if (to == RDZV_TRAINING)
+        rdzv_hang_moved(st, now);
     st->state = to;
     st->state_since = now;
     for (int i = 0; to == RDZV_GATHERING && i < RM_WORKERS_MAX; i++)
@@ -141,7 +143,7 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
     st->loss = NAN;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        w->expected = w->attempt = w->conn = w->rank = -1;
+        w->expected = w->attempt = w->conn = w->rank = w->waiting_for = -1;
         w->old_rank = INT_MAX;
         w->stopped_round = w->update_step = -1;
     }
@@ -630,6 +632,7 @@ static void on_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, r
     if (h->bytes != w->bytes)
         w->moved = now;
     w->bytes = h->bytes;
+    rdzv_hang_heartbeat(w, h, now);
 }
 
 static void on_leaving(struct rdzv *st, struct rdzv_worker *w, const struct msg_leaving *l)
@@ -663,6 +666,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
         break;
     case MSG_EVALUATED:
         rdzv_evaluated(st, w, &m->evaluated, out);
+        rdzv_hang_moved(st, now);
         break;
     case MSG_LEAVING:
         on_leaving(st, w, &m->leaving);
@@ -731,6 +735,7 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
     }
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {
         rdzv_check_silence(st, now, out);
+        rdzv_check_hang(st, now, out);
         settle(st, now, out);
     }
 }
@@ -775,7 +780,7 @@ rm_time rdzv_deadline(const struct rdzv *st)
 {
     if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
         return RM_NEVER;
-    rm_time at = state_deadline(st);
+    rm_time at = earlier(state_deadline(st), rdzv_hang_at(st));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (w->presence != ABSENT)

@@ -47,6 +47,8 @@ void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message 
                    struct rdzv_out *out)
 {
     const struct msg_progress *p = &m->progress;
+    if (generation_compare(m->generation, st->ring) == 0)
+        rdzv_hang_moved(st, now);
     if (p->step > st->known_step)
         st->known_step = p->step;
     if (st->told >= 0 && p->step > st->told) {

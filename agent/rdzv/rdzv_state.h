@@ -31,6 +31,9 @@ struct rdzv_worker {
     bool ready, finished;
     rm_time ring_time, state_time, moved; /* moved: last sign of progress while forming */
     int64_t bytes;
+    int64_t counter; /* of the newest heartbeat, and when it last changed */
+    rm_time turned;
+    int waiting_for; /* worker, -1: it does not wait, or its trainer is silent */
     uint8_t digest[RM_HASH_BYTES];
     struct msg_generation ring; /* what its newest hello says of itself */
     enum msg_phase phase;
@@ -106,6 +109,7 @@ struct rdzv {
     int refused_count;
     rm_time arrived, left; /* newest arrival; newest quiescing that a leave began */
     rm_time reform_cost;
+    rm_time turned, hang_look_at; /* newest sign that the ring moves on; no look for a hang before that */
     char waiting[MSG_DETAIL_MAX];
     struct rdzv_verdict verdict;
     struct rdzv_open_recovery recovery;
@@ -157,6 +161,15 @@ void rdzv_count_failure(struct rdzv *st, const struct rdzv_worker *w, const char
 void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out);
 void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out);
 int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w);
+
+void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause cause, rm_time now,
+                       struct rdzv_out *out);
+
+/* rdzv_hang.c */
+void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now);
+void rdzv_hang_moved(struct rdzv *st, rm_time now);
+void rdzv_check_hang(struct rdzv *st, rm_time now, struct rdzv_out *out);
+rm_time rdzv_hang_at(const struct rdzv *st);
 
 /* rdzv_form.c: from which step, with whom, in which role */
 struct msg_state rdzv_best_state(const struct rdzv *st);

@@ -37,8 +37,8 @@ static bool ring_runs(const struct rdzv *st)
 /* ---- going ---- */
 
 /* The ring can't go on with this worker in it. */
-static void ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause cause, rm_time now,
-                         struct rdzv_out *out)
+void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause cause, rm_time now,
+                       struct rdzv_out *out)
 {
     bool member = w->rank >= 0;
     w->ready = w->finished = w->must_stop = false;
@@ -67,7 +67,7 @@ void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time 
         rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), why);
     if (!silent)
         rdzv_say(st, "worker %d is lost: %s", rdzv_index(st, w), why);
-    ring_without(st, w, CAUSE_WORKER_LOST, now, out);
+    rdzv_ring_without(st, w, CAUSE_WORKER_LOST, now, out);
     w->rank = -1;
 }
 
@@ -251,6 +251,12 @@ static bool accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, co
         refuse(st, conn, 4, why, out);
         return false;
     }
+    if (st->expect_known && w->expected < 0) {
+        char why[RM_WHY_MAX];
+        snprintf(why, sizeof why, "worker %d was given up and is not expected back", h->worker);
+        refuse(st, conn, 4, why, out);
+        return false;
+    }
     bool same = w->attempt == h->attempt && w->incarnation == h->incarnation;
     if (!same && w->presence != ABSENT)
         rdzv_lose(st, w, "another process took its place", now, out);
@@ -303,7 +309,7 @@ static void member_again(struct rdzv *st, struct rdzv_worker *w, const struct ms
         rdzv_send_one(st, out, w, MSG_GO);
     } else if (!inside && (ring_runs(st) || st->state == RDZV_FORMING) &&
                !(st->state == RDZV_QUIESCING && same_trainer)) {
-        ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
+        rdzv_ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
     }
 }
 
@@ -364,7 +370,7 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
         rdzv_say(st, "worker %d's trainer ended: %s", rdzv_index(st, w), f->detail);
         if (w->rank >= 0)
             rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
-        ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
+        rdzv_ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
         w->rank = -1;
         if (w->act == CAUSE_TRAINER_EXIT) {
             w->act = CAUSE_WORKER_JOINED; /* its way back is never skipped for cost */

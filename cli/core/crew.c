@@ -37,6 +37,11 @@ void crew_drilled(struct crew *crew, int worker)
     crew->member[worker].drilled = true;
 }
 
+void crew_stopped(struct crew *crew, int worker)
+{
+    crew->member[worker].stopped = true;
+}
+
 void crew_seen(struct crew *crew, int worker)
 {
     if (worker >= 0 && worker < RM_WORKERS_MAX)
@@ -118,7 +123,7 @@ void crew_expect(const struct crew *crew, struct str *out)
     const char *comma = "";
     str_adds(out, "{\"command\":\"expect\",\"workers\":[");
     for (int w = 0; w < RM_WORKERS_MAX; w++) {
-        if (!crew->member[w].alive)
+        if (!crew->member[w].alive || crew->member[w].stopped)
             continue;
         str_addf(out, "%s{\"worker\":%d,\"attempt\":%d}", comma, w, crew->member[w].attempt);
         comma = ",";

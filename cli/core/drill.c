@@ -16,6 +16,8 @@ static const struct {
     [DRILL_TERM] = {"term", "WorkerLeft"},
     [DRILL_JOIN] = {"join", "WorkerJoined"},
     [DRILL_COORDINATOR] = {"coordinator", "CoordinatorLost"},
+    [DRILL_STOP] = {"stop", "WorkerLost"},
+    [DRILL_HANG] = {"hang", "Hang"},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -42,22 +44,19 @@ static bool names_worker(enum drill_kind kind)
     return kind != DRILL_JOIN && kind != DRILL_COORDINATOR;
 }
 
-static int refuse_form(const char *text, struct error *err)
+/* Whether the worker is gone for good after it. */
+static bool drill_takes(enum drill_kind kind)
 {
-    return err_set(
-        err, ERR_USAGE,
-        "--drill %.60s: write kill:W@S, trainer:W@S, term:W@S, join@S, coordinator@S or random:SEED (worker "
-        "W, step S)",
-        text);
+    return kind == DRILL_KILL || kind == DRILL_TERM || kind == DRILL_STOP;
 }
 
-static int refuse_later(const char *text, struct error *err)
+static int refuse_form(const char *text, struct error *err)
 {
-    static const char *const later[] = {"stop:", "hang:"};
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (!strncmp(text, later[i], strlen(later[i])))
-            return err_set(err, ERR_USAGE, "--drill %.60s: this drill is not built yet", text);
-    return refuse_form(text, err);
+    return err_set(err, ERR_USAGE,
+                   "--drill %.60s: write kill:W@S, trainer:W@S, term:W@S, stop:W@S, hang:W@S, join@S, "
+                   "coordinator@S or random:SEED (worker "
+                   "W, step S)",
+                   text);
 }
 
 static int add_random(struct drill_plan *plan, const char *text, struct error *err)
@@ -80,7 +79,7 @@ int drill_add(struct drill_plan *plan, const char *text, struct error *err)
     while (kind < KINDS && (strlen(kinds[kind].name) != length || strncmp(kinds[kind].name, text, length)))
         kind++;
     if (kind == KINDS)
-        return refuse_later(text, err);
+        return refuse_form(text, err);
     int64_t worker = -1, step;
     const char *at = text + length;
     if (names_worker((enum drill_kind)kind) &&
@@ -99,6 +98,7 @@ int drill_add(struct drill_plan *plan, const char *text, struct error *err)
 /* The workers that live at a moment of the history. */
 struct living {
     bool worker[RM_WORKERS_MAX];
+    bool stopped[RM_WORKERS_MAX]; /* stands still and keeps its index */
     int count;
 };
 
@@ -111,7 +111,7 @@ static void living_set(struct living *living, int worker, bool alive)
 static int lowest_free(const struct living *living, int max)
 {
     for (int w = 0; w < max; w++)
-        if (!living->worker[w])
+        if (!living->worker[w] && !living->stopped[w])
             return w;
     return -1;
 }
@@ -141,8 +141,9 @@ static int play(const struct drill *drill, const struct drill_terms *terms, stru
     if (!living->worker[drill->worker])
         return err_set(err, ERR_USAGE, "--drill %s: there is no worker %d at step %lld", drill->spec,
                        drill->worker, (long long)drill->step);
-    if (drill->kind != DRILL_TRAINER)
+    if (drill_takes(drill->kind))
         living_set(living, drill->worker, false);
+    living->stopped[drill->worker] = living->stopped[drill->worker] || drill->kind == DRILL_STOP;
     return 0;
 }
 
@@ -158,11 +159,12 @@ static int pick_living(const struct living *living, uint64_t *rng)
 static void draw_one(struct drill *drill, const struct drill_terms *terms, struct living *living,
                      uint64_t *rng)
 {
-    bool may_lose = living->count > terms->workers_min, may_join = living->count < terms->workers_max;
+    bool may_lose = living->count > terms->workers_min,
+         may_join = lowest_free(living, terms->workers_max) >= 0;
     enum drill_kind kind = (enum drill_kind)prng_below(rng, KINDS);
     if (kind == DRILL_JOIN && !may_join)
         kind = DRILL_TRAINER;
-    if ((kind == DRILL_KILL || kind == DRILL_TERM) && !may_lose)
+    if (drill_takes(kind) && !may_lose)
         kind = may_join ? DRILL_JOIN : DRILL_TRAINER;
     drill->kind = kind;
     drill->worker = -1;
@@ -176,8 +178,9 @@ static void draw_one(struct drill *drill, const struct drill_terms *terms, struc
         return;
     }
     drill->worker = pick_living(living, rng);
-    if (kind != DRILL_TRAINER)
+    if (drill_takes(kind))
         living_set(living, drill->worker, false);
+    living->stopped[drill->worker] = living->stopped[drill->worker] || kind == DRILL_STOP;
     snprintf(drill->spec, sizeof drill->spec, "%s:%d@%lld", kinds[kind].name, drill->worker,
              (long long)drill->step);
 }

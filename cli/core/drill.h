@@ -4,6 +4,8 @@
  *     trainer:W@S  SIGKILL to its trainer alone
  *     term:W@S     SIGTERM to its agent: an announced leave
  *     join@S       one more worker, at the lowest free index
+ *     stop:W@S     SIGSTOP to worker W's agent and trainer
+ *     hang:W@S     SIGSTOP to its trainer alone
  *     coordinator@S  SIGKILL to the coordinator; a successor takes over
  *     random:SEED  a history drawn from a seed that never goes below workers.min
  *
@@ -18,7 +20,15 @@
 #include "common/base/error.h"
 #include "common/base/limits.h"
 
-enum drill_kind { DRILL_KILL, DRILL_TRAINER, DRILL_TERM, DRILL_JOIN, DRILL_COORDINATOR };
+enum drill_kind {
+    DRILL_KILL,
+    DRILL_TRAINER,
+    DRILL_TERM,
+    DRILL_JOIN,
+    DRILL_COORDINATOR,
+    DRILL_STOP,
+    DRILL_HANG
+};
 
 enum { DRILLS_MAX = 256, DRILL_TEXT_MAX = 40 };
 
