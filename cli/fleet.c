@@ -109,7 +109,7 @@ static void drill_harm(struct fleet *fleet, const struct drill *drill)
     act(fleet, drill, drill->worker);
     if (whole) {
         crew_drilled(&fleet->crew, drill->worker);
-        w->stopped = stops;
+        w->stopped = fleet->crew.member[drill->worker].stands = stops;
         loop_child_kill(w->child, drill->kind == DRILL_TERM ? SIGTERM : stops ? SIGSTOP : SIGKILL);
     }
     if (drill->kind != DRILL_TERM && w->trainer_pid > 1) {

@@ -15,7 +15,8 @@ void crew_init(struct crew *crew, int workers_max, int restarts_max, rm_time wit
 int crew_free_index(const struct crew *crew)
 {
     for (int w = 0; w < crew->workers_max; w++)
-        if (!crew->member[w].alive || (crew->member[w].drilled && !crew->member[w].promised))
+        if (!crew->member[w].alive ||
+            (crew->member[w].drilled && !crew->member[w].promised && !crew->member[w].stands))
             return w;
     return -1;
 }

@@ -16,6 +16,7 @@ struct crew_member {
     bool drilled;  /* taken away on order: not replaced */
     bool promised; /* its index belongs to a newcomer as soon as its process has ended */
     bool seen;     /* this attempt was in a ring */
+    bool stands;   /* a drill stopped its process: it keeps its index until that has ended */
     bool stopped;  /* given up while its process stands still: not expected any more */
     bool released; /* the coordinator let it go */
     int attempt;   /* of the living process, or of the last one; -1: never started */
