@@ -367,6 +367,7 @@ static struct rdzv_settings settings_of(const struct job_spec *spec, int64_t ter
         .heartbeat = or_default(spec->elasticity.heartbeat, RM_S),
         .lost_after = or_default(spec->elasticity.lost_after, 10 * RM_S),
         .form_timeout = or_default(spec->elasticity.form_timeout, 10 * RM_S),
+        .step_timeout = spec->elasticity.step_timeout,
         .start_timeout = or_default(spec->elasticity.start_timeout, 120 * RM_S),
         .max_restarts = spec->failure_policy.max_restarts,
         .within = or_default(spec->failure_policy.within, 3600 * RM_S),
@@ -409,6 +410,7 @@ static int coordinator_open(struct coordinator *c, const struct coordinator_opti
                             struct error *err)
 {
     struct rdzv_settings settings = settings_of(&options->files->spec, options->term);
+    settings.heritage = options->heritage;
     c->files = options->files;
     c->exit_code = error_exit_code(ERR_MACHINE);
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole process group; who started us decides */

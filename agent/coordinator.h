@@ -9,11 +9,13 @@
 #include <stdint.h>
 
 #include "agent/job_files.h"
+#include "agent/rdzv/rdzv.h"
 
 struct coordinator_options {
-    struct job_files *files; /* lives longer than the call */
-    int64_t term;            /* >= 1 */
-    int port;                /* 0: any free one */
+    struct job_files *files;       /* lives longer than the call */
+    int64_t term;                  /* >= 1 */
+    int port;                      /* 0: any free one */
+    struct rdzv_heritage heritage; /* of a term above 1 */
 };
 
 /* Runs to its end; returns the exit code. A failure to start is -1 with *err. */

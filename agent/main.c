@@ -1,5 +1,6 @@
 /* ringmaster-agent: one program for the two roles beside the trainer. See usage below. */
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 static const char usage[] =
     "usage: ringmaster-agent coordinate --job SPEC.json --key-file FILE --term N [--port N] [--parent PID]\n"
+    "                             [--told STEP] [--evaluated STEP] [--saved STEP] [--lost-at NS]\n"
     "       ringmaster-agent work --worker W --attempt A --coordinator HOST:PORT --job SPEC.json\n"
     "                             --key-file FILE [--parent PID]\n"
     "Both are started by `ringmaster run` and end when their standard input does.\n";
@@ -18,6 +20,7 @@ static const char usage[] =
 struct arguments {
     const char *job, *key_file, *coordinator;
     long worker, attempt, term, port, parent; /* -1: not given */
+    long told, evaluated, saved, lost_at;     /* of the predecessor; -1: nothing */
 };
 
 static int number(const char *name, const char *text, long most, long *ret, struct error *err)
@@ -28,6 +31,22 @@ static int number(const char *name, const char *text, long most, long *ret, stru
         return err_set(err, ERR_USAGE, "--%s wants a number from 0 to %ld, not \"%s\"", name, most, text);
     *ret = value;
     return 0;
+}
+
+static int heritage_read(struct arguments *out, int option, struct error *err)
+{
+    switch (option) {
+    case 'T':
+        return number("told", optarg, LONG_MAX, &out->told, err);
+    case 'E':
+        return number("evaluated", optarg, LONG_MAX, &out->evaluated, err);
+    case 'S':
+        return number("saved", optarg, LONG_MAX, &out->saved, err);
+    case 'L':
+        return number("lost-at", optarg, LONG_MAX, &out->lost_at, err);
+    default:
+        return err_set(err, ERR_USAGE, "%s", usage);
+    }
 }
 
 static int arguments_read(struct arguments *out, int argc, char **argv, struct error *err)
@@ -41,9 +60,14 @@ static int arguments_read(struct arguments *out, int argc, char **argv, struct e
         {"term", required_argument, NULL, 't'},
         {"port", required_argument, NULL, 'p'},
         {"parent", required_argument, NULL, 'o'},
+        {"told", required_argument, NULL, 'T'},
+        {"evaluated", required_argument, NULL, 'E'},
+        {"saved", required_argument, NULL, 'S'},
+        {"lost-at", required_argument, NULL, 'L'},
         {NULL, 0, NULL, 0},
     };
-    *out = (struct arguments){.worker = -1, .attempt = -1, .term = -1, .port = 0, .parent = 0};
+    *out = (struct arguments){
+        .worker = -1, .attempt = -1, .term = -1, .told = -1, .evaluated = -1, .saved = -1, .lost_at = -1};
     int c, result = 0;
     while (result == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (c == 'j')
@@ -63,7 +87,7 @@ static int arguments_read(struct arguments *out, int argc, char **argv, struct e
         else if (c == 'o')
             result = number("parent", optarg, 1L << 30, &out->parent, err);
         else
-            result = err_set(err, ERR_USAGE, "%s", usage);
+            result = heritage_read(out, c, err);
     }
     if (result == 0 && (optind != argc || !out->job || !out->key_file))
         result = err_set(err, ERR_USAGE, "%s", usage);
@@ -75,9 +99,14 @@ static int coordinate(const struct arguments *arguments, struct job_files *files
     log_name("coordinator");
     if (arguments->term < 1)
         return err_set(err, ERR_USAGE, "%s", usage);
-    return coordinator_run(
-        &(struct coordinator_options){.files = files, .term = arguments->term, .port = (int)arguments->port},
-        err);
+    struct coordinator_options options = {
+        .files = files, .term = arguments->term, .port = (int)arguments->port};
+    options.heritage = (struct rdzv_heritage){.given = arguments->term > 1,
+                                              .told = arguments->told,
+                                              .evaluated = arguments->evaluated,
+                                              .saved = arguments->saved,
+                                              .lost_at = arguments->lost_at};
+    return coordinator_run(&options, err);
 }
 
 static int work(const struct arguments *arguments, struct job_files *files, struct error *err)

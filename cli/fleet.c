@@ -67,7 +67,7 @@ static void act(struct fleet *fleet, const struct drill *drill, int worker)
     char line[160];
     snprintf(line, sizeof line, "{\"command\":\"act\",\"cause\":\"%s\",\"worker\":%d,\"at\":%lld}\n",
              drill_cause(drill->kind), worker, (long long)clock_now());
-    fleet_command(fleet, line);
+    fleet_act(fleet, line);
 }
 
 static void start_newcomer(struct fleet *fleet, int worker)
@@ -98,7 +98,8 @@ static void drill_join(struct fleet *fleet, const struct drill *drill)
 static void drill_harm(struct fleet *fleet, const struct drill *drill)
 {
     struct fleet_worker *w = &fleet->worker[drill->worker];
-    bool whole = drill->kind != DRILL_TRAINER;
+    bool whole = drill->kind != DRILL_TRAINER && drill->kind != DRILL_HANG;
+    bool stops = drill->kind == DRILL_STOP || drill->kind == DRILL_HANG;
     const struct crew_member *member = &fleet->crew.member[drill->worker];
     if (!w->child || !member->alive || member->drilled || (!whole && w->trainer_pid <= 1)) {
         console_say(fleet->console, "ringmaster: drill %s: worker %d is not in the ring at this moment",
@@ -108,12 +109,22 @@ static void drill_harm(struct fleet *fleet, const struct drill *drill)
     act(fleet, drill, drill->worker);
     if (whole) {
         crew_drilled(&fleet->crew, drill->worker);
-        loop_child_kill(w->child, drill->kind == DRILL_TERM ? SIGTERM : SIGKILL);
+        w->stopped = fleet->crew.member[drill->worker].stands = stops;
+        loop_child_kill(w->child, drill->kind == DRILL_TERM ? SIGTERM : stops ? SIGSTOP : SIGKILL);
     }
     if (drill->kind != DRILL_TERM && w->trainer_pid > 1) {
-        kill((pid_t)w->trainer_pid, SIGKILL);
+        kill((pid_t)w->trainer_pid, stops ? SIGSTOP : SIGKILL);
         w->trainer_pid = 0;
     }
+}
+
+static void drill_coordinator(struct fleet *fleet)
+{
+    if (!fleet->coordinator || fleet->coordinator_drilled)
+        return;
+    fleet->coordinator_drilled = true;
+    fleet->told.lost_at = clock_now();
+    loop_child_kill(fleet->coordinator, SIGKILL);
 }
 
 static void do_drills(struct fleet *fleet, int64_t step)
@@ -123,6 +134,8 @@ static void do_drills(struct fleet *fleet, int64_t step)
         tell_drill(fleet, drill, step);
         if (drill->kind == DRILL_JOIN)
             drill_join(fleet, drill);
+        else if (drill->kind == DRILL_COORDINATOR)
+            drill_coordinator(fleet);
         else
             drill_harm(fleet, drill);
     }
@@ -132,6 +145,8 @@ static void do_drills(struct fleet *fleet, int64_t step)
 
 static void take_listening(struct fleet *fleet, const struct event *event)
 {
+    if (fleet->term > 1)
+        return; /* the workers are there, and it was told all when it was started */
     text_copy(fleet->address, sizeof fleet->address, event->address);
     tell_started(fleet);
     tell_resumed(fleet);
@@ -153,9 +168,27 @@ static void take_ring(struct fleet *fleet, const struct event *event)
     }
 }
 
+/* One that was stopped is given up with the coordinator's word: should it go on, nobody expects it. */
+static void take_loss(struct fleet *fleet, int worker)
+{
+    if (!fleet->worker[worker].stopped)
+        return;
+    crew_stopped(&fleet->crew, worker);
+    fleet_expect(fleet);
+}
+
+/* What stands still never hears that it may go. */
+static void kill_stopped(struct fleet *fleet)
+{
+    for (int w = 0; w < RM_WORKERS_MAX; w++)
+        if (fleet->worker[w].stopped && fleet->worker[w].child)
+            loop_child_kill(fleet->worker[w].child, SIGKILL);
+}
+
 static void take_end(struct fleet *fleet, const struct event *event)
 {
     fleet_no_more_children(fleet);
+    kill_stopped(fleet);
     arm(fleet, release_patience);
     if (event->kind == EVENT_FAILED && !fleet->own_exit_code)
         console_say(fleet->console, "ringmaster: %s", event->text);
@@ -173,6 +206,9 @@ static void act_on(struct fleet *fleet, const struct event *event)
     case EVENT_RING_FORMED:
         take_ring(fleet, event);
         break;
+    case EVENT_WORKER_LOST:
+        take_loss(fleet, event->worker);
+        break;
     case EVENT_STEP:
         do_drills(fleet, event->step);
         break;
@@ -184,6 +220,42 @@ static void act_on(struct fleet *fleet, const struct event *event)
     default:
         break;
     }
+}
+
+static void remember(int64_t *newest, int64_t step)
+{
+    if (step > *newest)
+        *newest = step;
+}
+
+/* What a successor is told by its command line. */
+static void remember_told(struct fleet *fleet, const struct event *event)
+{
+    struct fleet_told *t = &fleet->told;
+    if (event->kind == EVENT_STEP || event->kind == EVENT_RING_FORMED)
+        remember(&t->step, event->step);
+    if (event->kind == EVENT_EVALUATED || event->kind == EVENT_CHECKPOINT_LOADED)
+        remember(&t->evaluated, event->step);
+    if (event->kind == EVENT_CHECKPOINT_SAVED || event->kind == EVENT_CHECKPOINT_LOADED)
+        t->saved = event->step;
+    if (event->kind == EVENT_RECOVERED && !strcmp(event->text, "CoordinatorLost"))
+        t->lost_at = 0;
+    if (event->kind == EVENT_CHECKPOINT_SAVED)
+        text_copy(fleet->saved_uri, sizeof fleet->saved_uri, event->uri);
+    if (event->kind == EVENT_RING_FORMED) {
+        fleet->ring_term = event->term;
+        fleet->ring_generation = event->generation;
+    }
+}
+
+/* A successor repeats the ring that it found, and a checkpoint whose telling it did not see. */
+static bool told_already(const struct fleet *fleet, const struct event *event)
+{
+    if (fleet->term == 1)
+        return false;
+    if (event->kind == EVENT_RING_FORMED)
+        return event->term == fleet->ring_term && event->generation == fleet->ring_generation;
+    return event->kind == EVENT_CHECKPOINT_SAVED && !strcmp(event->uri, fleet->saved_uri);
 }
 
 /* Workers take a moment to arrive: that they are waited for is worth a line only after a while. */
@@ -224,8 +296,11 @@ void fleet_event_line(void *ctx, char *text, size_t length)
             console_say(fleet->console, "ringmaster: the coordinator said what can't be read: %s", err.text);
         return;
     }
-    report_take(fleet->options->report, &event, loop_now(fleet->loop));
-    show(fleet, &event, text, length);
+    if (!told_already(fleet, &event)) {
+        report_take(fleet->options->report, &event, loop_now(fleet->loop));
+        show(fleet, &event, text, length);
+    }
+    remember_told(fleet, &event);
     act_on(fleet, &event);
     if (fleet->console->broken && !fleet->interrupted)
         interrupt(fleet);
@@ -264,6 +339,29 @@ static void end_who_never_arrived(struct fleet *fleet)
             loop_child_kill(fleet->worker[w].child, SIGKILL);
 }
 
+/* Training goes on without it; the next one asks the workers how far they are. */
+static bool start_successor(struct fleet *fleet)
+{
+    struct error err = {0};
+    if (!fleet->coordinator_drilled &&
+        ++fleet->coordinator_failures > fleet->spec->failure_policy.max_restarts)
+        return false;
+    fleet->coordinator_drilled = false;
+    if (!fleet->told.lost_at)
+        fleet->told.lost_at = fleet->coordinator_ended_at;
+    if (fleet_start_coordinator(fleet, &err) < 0) {
+        console_say(fleet->console, "ringmaster: %s", err.text);
+        return false;
+    }
+    fleet_expect(fleet);
+    if (fleet->acts.length)
+        fleet_command(fleet, str_text(&fleet->acts));
+    str_reset(&fleet->acts);
+    if (fleet->interrupted)
+        fleet_command(fleet, "{\"command\":\"interrupt\"}\n");
+    return true;
+}
+
 /* Once it has ended and all that it wrote is read. */
 static void judge_coordinator(struct fleet *fleet)
 {
@@ -272,9 +370,11 @@ static void judge_coordinator(struct fleet *fleet)
     *fleet->coordinator_how = 0;
     if (fleet->options->report->ended)
         arm(fleet, farewell_patience);
-    if (fleet->interrupted)
+    if (fleet->interrupted && ending(fleet))
         end_who_never_arrived(fleet);
     if (ending(fleet))
+        return;
+    if (*fleet->address && start_successor(fleet))
         return;
     if (*fleet->address) {
         coordinator_lost(fleet, how);
@@ -291,6 +391,7 @@ void fleet_coordinator_exited(void *ctx, int code, int signal)
     loop_child_free(fleet->coordinator);
     fleet->coordinator = NULL;
     fleet->coordinator_code = code;
+    fleet->coordinator_ended_at = clock_now();
     if (signal)
         snprintf(fleet->coordinator_how, sizeof fleet->coordinator_how, "signal %d", signal);
     else
@@ -307,7 +408,7 @@ void fleet_worker_exited(void *ctx, int code, int signal)
     w->trainer_pid = 0;
     struct crew_exit exit = {.worker = w->worker, .code = code, .signal = signal};
     struct crew_decision decision = crew_exited(&fleet->crew, &exit, loop_now(fleet->loop));
-    bool going = !ending(fleet) && !fleet->interrupted && fleet->coordinator;
+    bool going = !ending(fleet) && !fleet->interrupted;
     bool restart = decision.verdict == CREW_RESTART && going;
     if (decision.verdict == CREW_NEXT && going) {
         start_newcomer(fleet, w->worker);
@@ -330,7 +431,7 @@ void fleet_check_end(struct fleet *fleet)
         return;
     if (*fleet->coordinator_how)
         judge_coordinator(fleet);
-    if (crew_living(&fleet->crew))
+    if (fleet->coordinator || crew_living(&fleet->crew))
         return;
     fleet_no_more_children(fleet);
     arm(fleet, release_patience);
@@ -405,6 +506,8 @@ int fleet_run(const struct fleet_options *options, struct error *err)
     fleet->options = options;
     fleet->spec = spec;
     fleet->console = options->console;
+    fleet->told = (struct fleet_told){.step = -1, .evaluated = -1, .saved = -1};
+    fleet->acts = str_init(1 << 16);
     for (int w = 0; w < RM_WORKERS_MAX; w++)
         fleet->worker[w] = (struct fleet_worker){.fleet = fleet, .worker = w};
     crew_init(&fleet->crew, spec->workers.max, spec->failure_policy.max_restarts,

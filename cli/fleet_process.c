@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -128,6 +129,7 @@ void fleet_close(struct fleet *fleet)
     loop_child_free(fleet->coordinator);
     for (int w = 0; w < RM_WORKERS_MAX; w++)
         loop_child_free(fleet->worker[w].child);
+    str_clear(&fleet->acts);
     close_fd(&fleet->spec_fd);
     close_fd(&fleet->key_fd);
     close_fd(&fleet->idle_in);
@@ -157,15 +159,47 @@ static int open_coordinator_pipes(struct fleet *fleet, int commands_out, int eve
     return 0;
 }
 
+/* A successor listens where its predecessor did: that is where the workers look for it. */
+static int port_of(const struct fleet *fleet)
+{
+    const char *colon = strrchr(fleet->address, ':');
+    return colon ? (int)strtol(colon + 1, NULL, 10) : fleet->options->port;
+}
+
+struct heritage_text {
+    char number[4][NUMBER_TEXT];
+};
+
+/* Adds what a successor has to know to its arguments; the rest the workers tell it. */
+static void bequeath(const struct fleet *fleet, struct heritage_text *text, const char **args)
+{
+    const struct fleet_told *t = &fleet->told;
+    static const char *const names[] = {"--told", "--evaluated", "--saved", "--lost-at"};
+    const int64_t values[] = {t->step, t->evaluated, t->saved, t->lost_at};
+    for (int i = 0; i < 4 && fleet->term > 1; i++) {
+        if (values[i] < 0)
+            continue;
+        snprintf(text->number[i], sizeof text->number[i], "%lld", (long long)values[i]);
+        *args++ = names[i];
+        *args++ = text->number[i];
+    }
+    *args = NULL;
+}
+
 int fleet_start_coordinator(struct fleet *fleet, struct error *err)
 {
-    char agent[RM_URI_MAX], parent[NUMBER_TEXT], port[NUMBER_TEXT];
+    char agent[RM_URI_MAX], parent[NUMBER_TEXT], port[NUMBER_TEXT], term[NUMBER_TEXT];
+    struct heritage_text heritage;
     int commands_in = -1, commands_out = -1, events_in = -1, events_out = -1;
     snprintf(parent, sizeof parent, "%d", (int)getpid());
-    snprintf(port, sizeof port, "%d", fleet->options->port);
-    const char *const args[] = {"ringmaster-agent", "coordinate", "--job", fleet->spec_path, "--key-file",
-                                fleet->key_path,    "--term",     "1",     "--port",         port,
-                                "--parent",         parent,       NULL};
+    snprintf(port, sizeof port, "%d", port_of(fleet));
+    snprintf(term, sizeof term, "%lld", (long long)++fleet->term);
+    const char *args[24] = {"ringmaster-agent", "coordinate", "--job", fleet->spec_path, "--key-file",
+                            fleet->key_path,    "--term",     term,    "--port",         port,
+                            "--parent",         parent,       NULL};
+    bequeath(fleet, &heritage, args + 12);
+    stream_free(fleet->commands);
+    fleet->commands = NULL;
     if (program_agent(agent, sizeof agent, err) < 0 || make_pipe(&commands_in, &commands_out, err) < 0)
         return -1;
     if (make_pipe(&events_in, &events_out, err) < 0) {
@@ -218,6 +252,7 @@ int fleet_start_worker(struct fleet *fleet, int worker, struct error *err)
         return -1;
     loop_child_free(w->child);
     w->child = NULL;
+    w->stopped = false;
     w->trainer_pid = 0;
     return loop_child_open(&w->child, fleet->loop, &child, err);
 }
@@ -226,6 +261,15 @@ void fleet_command(struct fleet *fleet, const char *line)
 {
     if (fleet->commands && fleet->coordinator)
         stream_send(fleet->commands, line, strlen(line), NULL);
+}
+
+void fleet_act(struct fleet *fleet, const char *line)
+{
+    bool doomed = !fleet->coordinator || fleet->coordinator_drilled;
+    if (doomed)
+        str_adds(&fleet->acts, line);
+    else
+        fleet_command(fleet, line);
 }
 
 void fleet_expect(struct fleet *fleet)

@@ -10,10 +10,17 @@
 
 struct fleet;
 
+/* The newest of each that a coordinator told, -1 none; lost_at: when it died, 0 while it lives. */
+struct fleet_told {
+    int64_t step, evaluated, saved;
+    rm_time lost_at;
+};
+
 struct fleet_worker {
     struct fleet *fleet;
     int worker;
     struct loop_child *child; /* NULL: not running */
+    bool stopped;             /* a drill stopped its agent */
     int64_t trainer_pid;      /* as of the newest ring; 0: not known or killed */
 };
 
@@ -28,6 +35,14 @@ struct fleet {
     struct fleet_worker worker[RM_WORKERS_MAX];
 
     struct loop_child *coordinator; /* NULL: not running */
+    int64_t term;                   /* of the newest coordinator */
+    bool coordinator_drilled;       /* killed on order: no failure */
+    int coordinator_failures;
+    struct fleet_told told; /* what its successor has to know */
+    char saved_uri[RM_URI_MAX];
+    int64_t ring_term, ring_generation;
+    struct str acts; /* `act` lines that no coordinator may have read */
+    rm_time coordinator_ended_at;
     int coordinator_code;
     char coordinator_how[48]; /* "signal 9" once it has ended; "" before and once that was judged */
     struct stream *commands;  /* to its standard input */
@@ -54,6 +69,7 @@ void fleet_close(struct fleet *fleet);
 int fleet_start_coordinator(struct fleet *fleet, struct error *err);
 int fleet_start_worker(struct fleet *fleet, int worker, struct error *err); /* counted in the crew already */
 void fleet_command(struct fleet *fleet, const char *line);                  /* with its newline */
+void fleet_act(struct fleet *fleet, const char *line); /* a command that a successor must hear too */
 void fleet_expect(struct fleet *fleet);
 void fleet_kill_all(struct fleet *fleet);
 void fleet_no_more_children(struct fleet *fleet);

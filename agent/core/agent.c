@@ -10,8 +10,9 @@ enum {
     EVALUATED_KEPT = 64,
     WRITTEN_KEPT = 2,
     START_TRIES = 5,
+    SILENT_BEATS = 2,
     RETRY_MS = 20,
-    RETRY_MAX_MS = 500
+    RETRY_MAX_MS = 100
 };
 
 enum connection { DISCONNECTED, CONNECTING, GREETED, WELCOMED };
@@ -43,15 +44,19 @@ struct agent {
     bool publish_next_set;
     bool leaving, released, over;
     rm_time leaving_deadline;
-    /* what the coordinator has not acknowledged, oldest first */
+    /* the newest, oldest first; those that are acknowledged stay for a successor: an acknowledgement of a
+     * coordinator that died says nothing about what it could still tell */
     struct kept_step progress[PROGRESS_KEPT], evaluated[EVALUATED_KEPT];
     int progress_count, evaluated_count;
+    int64_t progress_known, evaluated_known; /* acknowledged in this term, -1 none */
     /* said again after a reconnect, harmless if known */
     struct message written[WRITTEN_KEPT], published, fault, ready, finished;
     int written_count;
     bool published_set, fault_set, ready_set, finished_set;
     struct msg_heartbeat beat;
-    int64_t saved; /* newest checkpoint that is known to be published, -1 none */
+    rm_time trainer_heard; /* a trainer that runs sends a pulse every heartbeat */
+    int64_t busy_beats;    /* heartbeats while the store kept the trainer waiting: that is no hang */
+    int64_t saved;         /* newest checkpoint that is known to be published, -1 none */
 };
 
 struct agent *agent_open(const struct agent_settings *settings)
@@ -60,7 +65,7 @@ struct agent *agent_open(const struct agent_settings *settings)
     if (!st)
         return NULL;
     st->settings = *settings;
-    st->saved = -1;
+    st->saved = st->progress_known = st->evaluated_known = -1;
     st->beat.step = st->beat.waiting_for = -1;
     st->beat_at = RM_NEVER;
     st->retry_at = RM_NEVER;
@@ -145,6 +150,9 @@ static void say_hello(struct agent *st, struct agent_out *out)
     h->ring = st->ring;
     h->phase = st->phase;
     h->finished = st->finished_set;
+    h->members_count = st->form.form.count;
+    for (int i = 0; i < h->members_count; i++)
+        h->member[i] = st->form.form.member[i].worker;
     st->said_trainer = st->trainer == TRAINER_UP ? st->up.pid : 0;
     if (st->trainer != TRAINER_UP)
         return;
@@ -185,9 +193,11 @@ static void say_again(struct agent *st, struct agent_out *out)
     if (st->leaving)
         say_leaving(st, out);
     for (int i = 0; i < st->progress_count; i++)
-        send_kept(st, out, MSG_PROGRESS, &st->progress[i]);
+        if (st->progress[i].progress.step > st->progress_known)
+            send_kept(st, out, MSG_PROGRESS, &st->progress[i]);
     for (int i = 0; i < st->evaluated_count; i++)
-        send_kept(st, out, MSG_EVALUATED, &st->evaluated[i]);
+        if (st->evaluated[i].evaluated.step > st->evaluated_known)
+            send_kept(st, out, MSG_EVALUATED, &st->evaluated[i]);
     for (int i = 0; i < st->written_count; i++)
         send_control(st, out, &st->written[i]);
     if (st->published_set)
@@ -238,13 +248,18 @@ static void give_up_on_coordinator(struct agent *st, struct agent_out *out)
 
 /* ---- what the coordinator says ---- */
 
-static void drop_acknowledged(struct kept_step *queue, int *count, int64_t up_to)
+static void know(int64_t *known, int64_t step)
 {
-    int done = 0;
-    while (done < *count && queue[done].progress.step + queue[done].evaluated.step <= up_to)
-        done++;
-    *count -= done;
-    memmove(queue, queue + done, (size_t)*count * sizeof *queue);
+    if (step > *known)
+        *known = step;
+}
+
+/* A successor may not know what its predecessor was told and acknowledged. */
+static void obey_term(struct agent *st, int64_t term)
+{
+    if (term > st->term)
+        st->progress_known = st->evaluated_known = -1;
+    st->term = term;
 }
 
 static enum msg_role my_role(const struct agent *st, const struct msg_form *f)
@@ -314,14 +329,14 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
 {
     if (m->term < st->term)
         return; /* a predecessor's word, or a zombie's */
-    st->term = m->term;
+    obey_term(st, m->term);
     switch (m->type) {
     case MSG_WELCOME:
         on_welcome(st, now, out);
         break;
     case MSG_ACK:
-        drop_acknowledged(st->progress, &st->progress_count, m->ack.step);
-        drop_acknowledged(st->evaluated, &st->evaluated_count, m->ack.evaluated);
+        know(&st->progress_known, m->ack.step);
+        know(&st->evaluated_known, m->ack.evaluated);
         break;
     case MSG_FORM:
         on_form(st, m, out);
@@ -345,6 +360,10 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
         break;
     case MSG_RELEASE:
         on_release(st, m, out);
+        break;
+    case MSG_FAULT:
+        if (m->fault.kind == FAULT_HANG && st->trainer == TRAINER_UP)
+            act(out, AGENT_KILL); /* its end starts another one */
         break;
     case MSG_ABANDON:
         quit(st, out, m->abandon.exit_code, m->abandon.why);
@@ -568,6 +587,10 @@ static void heartbeat(struct agent *st, rm_time now, struct agent_out *out)
     m.generation = st->ring;
     m.heartbeat = st->beat;
     m.heartbeat.phase = st->phase;
+    st->busy_beats += st->writing || st->loading;
+    m.heartbeat.counter += st->busy_beats;
+    if (now - st->trainer_heard > SILENT_BEATS * st->settings.heartbeat)
+        m.heartbeat.waiting_for = -1; /* what it said last is no longer so */
     send_control(st, out, &m);
     st->beat_at = now + st->settings.heartbeat;
 }
@@ -621,6 +644,7 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         on_control(st, e->message, now, out);
         break;
     case AGENT_LINK:
+        st->trainer_heard = now;
         on_link(st, e->message, out);
         break;
     case AGENT_TRAINER_EXIT:

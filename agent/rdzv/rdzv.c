@@ -22,8 +22,9 @@ struct edge {
 static const struct edge table[RDZV_STATES] = {
     [RDZV_RECOVERING] = {"RECOVERING",
                          "a successor collects hellos (not used by term 1)",
-                         "the hellos are in",
-                         {RDZV_TRAINING, RDZV_QUIESCING, RDZV_GATHERING},
+                         "all members of the newest ring say that they train or are ready -> TRAINING; "
+                         "all expected are here or lostAfter is over -> QUIESCING",
+                         {RDZV_TRAINING, RDZV_QUIESCING, RDZV_FAILED},
                          3},
     [RDZV_GATHERING] =
         {"GATHERING",
@@ -97,6 +98,8 @@ void rdzv_move(struct rdzv *st, enum rdzv_state to, rm_time now)
         rdzv_give_up(st, 5, "internal error: %s can't follow %s", table[to].name, table[st->state].name);
         return;
     }
+    if (to == RDZV_TRAINING)
+        rdzv_hang_moved(st, now);
     st->state = to;
     st->state_since = now;
     for (int i = 0; to == RDZV_GATHERING && i < RM_WORKERS_MAX; i++)
@@ -140,11 +143,13 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
     st->loss = NAN;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        w->expected = w->attempt = w->conn = w->rank = -1;
+        w->expected = w->attempt = w->conn = w->rank = w->waiting_for = -1;
         w->old_rank = INT_MAX;
         w->stopped_round = w->update_step = -1;
     }
     rdzv_say(st, "waiting for workers");
+    if (settings->heritage.given)
+        rdzv_inherit(st);
     return st;
 }
 
@@ -307,11 +312,18 @@ void rdzv_quiesce(struct rdzv *st, enum msg_stop_at at, rm_time now, struct rdzv
     }
 }
 
-static void on_stopped(struct rdzv *st, struct rdzv_worker *w, const struct message *m)
+static void on_stopped(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
+                       struct rdzv_out *out)
 {
     const struct msg_stopped *s = &m->stopped;
-    if (s->round != st->round)
-        return; /* of an older round: says nothing */
+    if (s->round != st->round) { /* of an older round: says nothing, unless a predecessor stopped the ring */
+        w->phase = PHASE_STOPPED;
+        if (st->found && st->state == RDZV_TRAINING && w->rank >= 0) {
+            rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
+            rdzv_quiesce(st, STOP_NOW, now, out);
+        }
+        return;
+    }
     w->stopped_round = s->round;
     w->must_stop = false;
     w->state = s->state;
@@ -567,7 +579,9 @@ static void settle(struct rdzv *st, rm_time now, struct rdzv_out *out)
     for (int turn = 0; turn < SETTLE_TURNS; turn++) {
         enum rdzv_state before = st->state;
         int64_t round = st->round;
-        if (st->final_saved && st->state != RDZV_SAVING) {
+        if (st->state == RDZV_RECOVERING)
+            rdzv_settle_recovering(st, now, out);
+        else if (st->final_saved && st->digest_known && st->state != RDZV_SAVING) {
             rdzv_told_up_to(st, st->settings.steps, out);
             rdzv_end(st, now, out); /* published after its holders were thought lost */
         } else if (st->state == RDZV_GATHERING)
@@ -603,11 +617,11 @@ static struct rdzv_worker *by_conn(struct rdzv *st, int conn)
 
 static void on_finished(struct rdzv *st, struct rdzv_worker *w, const struct message *m)
 {
-    struct msg_generation current = {st->settings.term, st->generation};
-    if (generation_compare(m->generation, current) != 0 || w->rank < 0)
+    if (generation_compare(m->generation, st->ring) != 0 || (w->rank < 0 && st->state != RDZV_RECOVERING))
         return;
     if (any_finished(st) && memcmp(st->digest, m->finished.digest, RM_HASH_BYTES) != 0 && st->exact)
         rdzv_give_up(st, 5, "workers end with different weights: worker %d disagrees", rdzv_index(st, w));
+    st->digest_known = true;
     memcpy(st->digest, m->finished.digest, RM_HASH_BYTES);
     st->exact = st->exact && m->finished.exact;
     w->finished = true;
@@ -618,6 +632,7 @@ static void on_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, r
     if (h->bytes != w->bytes)
         w->moved = now;
     w->bytes = h->bytes;
+    rdzv_hang_heartbeat(w, h, now);
 }
 
 static void on_leaving(struct rdzv *st, struct rdzv_worker *w, const struct msg_leaving *l)
@@ -630,6 +645,10 @@ static void on_leaving(struct rdzv *st, struct rdzv_worker *w, const struct msg_
 static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time now, struct rdzv_out *out)
 {
     const struct message *m = event->message;
+    if (m->type == MSG_HELLO && m->term > st->settings.term) {
+        rdzv_depose(st, m->term, now, out);
+        return;
+    }
     if (m->type == MSG_HELLO) {
         rdzv_hello(st, event->conn, &m->hello, now, out);
         return;
@@ -647,6 +666,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
         break;
     case MSG_EVALUATED:
         rdzv_evaluated(st, w, &m->evaluated, out);
+        rdzv_hang_moved(st, now);
         break;
     case MSG_LEAVING:
         on_leaving(st, w, &m->leaving);
@@ -655,7 +675,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
         rdzv_fault(st, w, m, now, out);
         break;
     case MSG_STOPPED:
-        on_stopped(st, w, m);
+        on_stopped(st, w, m, now, out);
         break;
     case MSG_READY:
         rdzv_ready(st, w, m, now, out);
@@ -715,6 +735,7 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
     }
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {
         rdzv_check_silence(st, now, out);
+        rdzv_check_hang(st, now, out);
         settle(st, now, out);
     }
 }
@@ -730,6 +751,8 @@ static rm_time state_deadline(const struct rdzv *st)
     rm_time at = RM_NEVER;
     int joiner;
     switch (st->state) {
+    case RDZV_RECOVERING:
+        return st->state_since + s->lost_after;
     case RDZV_GATHERING:
         if (!enough(st))
             return st->state_since + s->start_timeout;
@@ -757,7 +780,7 @@ rm_time rdzv_deadline(const struct rdzv *st)
 {
     if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
         return RM_NEVER;
-    rm_time at = state_deadline(st);
+    rm_time at = earlier(state_deadline(st), rdzv_hang_at(st));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (w->presence != ABSENT)

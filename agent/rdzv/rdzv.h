@@ -22,7 +22,7 @@
 #include "common/wire/message.h"
 
 enum rdzv_state {
-    RDZV_RECOVERING, /* format only: a successor coordinator collects hellos */
+    RDZV_RECOVERING, /* a successor collects hellos */
     RDZV_GATHERING,
     RDZV_FORMING,
     RDZV_TRAINING,
@@ -31,6 +31,13 @@ enum rdzv_state {
     RDZV_FINISHED,
     RDZV_FAILED,
     RDZV_STATES
+};
+
+/* What whoever starts a successor knows of its predecessor's work: it starts in RECOVERING. */
+struct rdzv_heritage {
+    bool given;
+    int64_t told, evaluated, saved; /* newest step, evaluation and checkpoint that were told, -1 none */
+    rm_time lost_at;                /* when the predecessor died, or was about to */
 };
 
 struct rdzv_settings {
@@ -44,8 +51,10 @@ struct rdzv_settings {
     int64_t evaluation_every;  /* steps; 0 never */
     int64_t checkpoint_every;  /* steps; 0 never */
     rm_time join_window, heartbeat, lost_after, form_timeout, start_timeout; /* ns, all above 0 */
+    rm_time step_timeout; /* ns; 0: 10 times a step, 30 s at least */
     int max_restarts;
     rm_time within;
+    struct rdzv_heritage heritage;
 };
 
 enum rdzv_cause {

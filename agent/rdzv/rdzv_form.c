@@ -236,6 +236,7 @@ static void fill_form(struct rdzv *st, struct message *m)
     drop_sources_if_unused(st, f);
     if (st->loading && f->resume.step > st->saved) {
         st->saved = f->resume.step;
+        st->saved_lineage_known = true;
         memcpy(st->saved_lineage, f->resume.lineage, RM_HASH_BYTES);
     }
     if (st->loading && !st->trained && f->resume.step > st->evaluated)
@@ -260,7 +261,9 @@ static void count_from(struct rdzv *st, struct rdzv_out *out)
 
 void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
-    st->generation++;
+    int64_t n = st->ring.term == st->settings.term ? st->ring.n + 1 : 1;
+    st->ring = (struct msg_generation){st->settings.term, n};
+    st->found = false;
     choose_members(st);
     struct message *m = rdzv_send(st, out, MSG_FORM);
     fill_form(st, m);
@@ -273,8 +276,8 @@ void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out)
     }
     count_from(st, out);
     rdzv_recovery_formed(st, now);
-    rdzv_say(st, "forming generation %" PRId64 " with %d workers from step %" PRId64, st->generation,
-             st->world, st->resume.held ? st->resume.step : 0);
+    rdzv_say(st, "forming generation %" PRId64 " with %d workers from step %" PRId64, st->ring.n, st->world,
+             st->resume.held ? st->resume.step : 0);
     rdzv_move(st, RDZV_FORMING, now);
 }
 
@@ -283,8 +286,9 @@ void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out)
 void rdzv_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
                 struct rdzv_out *out)
 {
-    struct msg_generation current = {st->settings.term, st->generation};
-    if (w->rank < 0 || generation_compare(m->generation, current) != 0)
+    if (st->state == RDZV_RECOVERING)
+        rdzv_recover_ready(st, w, m);
+    if (w->rank < 0 || generation_compare(m->generation, st->ring) != 0)
         return;
     if (st->state == RDZV_TRAINING) {
         rdzv_send_one(st, out, w, MSG_GO);
@@ -321,7 +325,7 @@ static bool states_agree(const struct rdzv *st)
     return true;
 }
 
-static void tell_formed(struct rdzv *st, struct rdzv_out *out)
+void rdzv_tell_formed(struct rdzv *st, struct rdzv_out *out)
 {
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
@@ -331,7 +335,7 @@ static void tell_formed(struct rdzv *st, struct rdzv_out *out)
             w->act = CAUSE_NONE;
     }
     struct rdzv_tell *t = rdzv_tell(out, TELL_RING_FORMED);
-    t->generation = (struct msg_generation){st->settings.term, st->generation};
+    t->generation = st->ring;
     t->world = t->members = st->world;
     t->step = st->resume.held ? st->resume.step : 0;
     for (int r = 0; r < st->world; r++) {
@@ -342,10 +346,10 @@ static void tell_formed(struct rdzv *st, struct rdzv_out *out)
 
 void rdzv_go(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
+    rdzv_tell_formed(st, out); /* before anybody trains: a successor must know where the steps begin */
     rdzv_send(st, out, MSG_GO);
     for (int r = 0; r < st->world; r++)
         rdzv_send_to(out, &st->worker[st->member[r]]);
-    tell_formed(st, out);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         st->worker[i].old_rank = st->worker[i].rank >= 0 ? st->worker[i].rank : INT_MAX;
         st->worker[i].serving = false;

@@ -20,7 +20,7 @@ struct message *rdzv_send(struct rdzv *st, struct rdzv_out *out, enum msg_type t
     a->send.count = 0;
     message_init(&a->send.message, type);
     a->send.message.term = st->settings.term;
-    a->send.message.generation = (struct msg_generation){st->settings.term, st->generation};
+    a->send.message.generation = st->ring;
     return &a->send.message;
 }
 

@@ -27,8 +27,7 @@ void rdzv_told_up_to(struct rdzv *st, int64_t step, struct rdzv_out *out)
 
 static void forming_worked(struct rdzv *st, const struct message *m, rm_time now, struct rdzv_out *out)
 {
-    struct msg_generation current = {st->settings.term, st->generation};
-    if (generation_compare(m->generation, current) != 0 || st->state != RDZV_TRAINING)
+    if (generation_compare(m->generation, st->ring) != 0 || st->state != RDZV_TRAINING)
         return;
     st->forming_failures = 0;
     if (st->recovery.formed && m->progress.step > st->recovery.resume_step)
@@ -48,6 +47,8 @@ void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message 
                    struct rdzv_out *out)
 {
     const struct msg_progress *p = &m->progress;
+    if (generation_compare(m->generation, st->ring) == 0)
+        rdzv_hang_moved(st, now);
     if (p->step > st->known_step)
         st->known_step = p->step;
     if (st->told >= 0 && p->step > st->told) {
@@ -60,6 +61,8 @@ void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message 
             st->step_time =
                 st->step_time > 0 ? 0.9 * st->step_time + 0.1 * (double)p->step_time : (double)p->step_time;
     }
+    if (p->step == st->told && p->loss_known)
+        st->loss = p->loss; /* a predecessor told it */
     if (w->rank >= 0 && (!w->state.held || p->step > w->state.step))
         w->state.step = p->step; /* its lineage comes with `stopped` */
     count_data_wait(st, w, p);

@@ -49,7 +49,8 @@ static struct rdzv_collection *collection_of(struct rdzv *st, const struct msg_c
 
 static bool is_saved(const struct rdzv *st, int64_t step, const uint8_t *lineage)
 {
-    return st->saved == step && !memcmp(st->saved_lineage, lineage, RM_HASH_BYTES);
+    bool same = !st->saved_lineage_known || !memcmp(st->saved_lineage, lineage, RM_HASH_BYTES);
+    return st->saved == step && same;
 }
 
 void rdzv_checkpointed(struct rdzv *st, const struct msg_checkpointed *m, struct rdzv_out *out)
@@ -130,21 +131,37 @@ void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out)
         send_publish(st, next, w, out);
 }
 
-void rdzv_published(struct rdzv *st, const struct msg_published *p, struct rdzv_out *out)
+static void tell_published(struct rdzv *st, const struct msg_published *p, struct rdzv_out *out)
+{
+    struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_SAVED);
+    t->step = p->step;
+    t->final = p->final;
+    t->bytes = p->bytes;
+    t->took = p->took;
+    st->saved = p->step;
+    st->final_saved = st->final_saved || p->final;
+}
+
+static const struct rdzv_collection *whole_one(const struct rdzv *st, const struct msg_published *p)
 {
     for (int i = 0; i < COLLECTIONS; i++) {
-        struct rdzv_collection *c = &st->collection[i];
-        if (!c->used || c->publish.step != p->step || c->publish.final != p->final || c->have < c->parts)
-            continue;
-        struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_SAVED);
-        t->step = p->step;
-        t->final = p->final;
-        t->bytes = p->bytes;
-        t->took = p->took;
-        st->saved = p->step;
-        memcpy(st->saved_lineage, c->publish.lineage, RM_HASH_BYTES);
-        st->final_saved = st->final_saved || p->final;
-        break;
+        const struct rdzv_collection *c = &st->collection[i];
+        if (c->used && c->publish.step == p->step && c->publish.final == p->final && c->have >= c->parts)
+            return c;
+    }
+    return NULL;
+}
+
+void rdzv_published(struct rdzv *st, const struct msg_published *p, struct rdzv_out *out)
+{
+    const struct rdzv_collection *whole = whole_one(st, p);
+    if (whole) {
+        tell_published(st, p, out);
+        st->saved_lineage_known = true;
+        memcpy(st->saved_lineage, whole->publish.lineage, RM_HASH_BYTES);
+    } else if (st->settings.heritage.given && !p->final && p->step > st->saved) {
+        tell_published(st, p, out); /* at a predecessor's word, and nobody was told */
+        st->saved_lineage_known = false;
     }
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
@@ -159,14 +176,28 @@ void rdzv_published(struct rdzv *st, const struct msg_published *p, struct rdzv_
 
 /* ---- SAVING ---- */
 
-static bool may_save(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *state,
-                     bool final)
+static bool has_finished(const struct rdzv_worker *w)
 {
-    if (final && w->presence == PRESENT && w->trainer_pid && w->finished)
-        return true;
-    if (!rdzv_usable(st, w) || !w->state.held || w->state.step != state->step)
-        return false;
-    return final || !memcmp(w->state.lineage, state->lineage, RM_HASH_BYTES);
+    return w->presence == PRESENT && w->trainer_pid && w->finished;
+}
+
+/* Whoever went on alone to the same step may hold another state of it: the pieces must be of one. Those who
+ * finished the last step together do, and tell their lineage only with the pieces. */
+static bool may_save(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *state)
+{
+    if (!state->held)
+        return has_finished(w);
+    return rdzv_usable(st, w) && msg_state_equal(&w->state, state);
+}
+
+/* What to look for: nothing held means, from those who finished. */
+static struct msg_state what_to_save(const struct rdzv *st, const struct msg_state *state, bool final)
+{
+    for (int i = 0; final && i < RM_WORKERS_MAX; i++) {
+        if (has_finished(&st->worker[i]))
+            return (struct msg_state){0};
+    }
+    return final ? rdzv_best_state(st) : *state;
 }
 
 static void send_save(struct rdzv *st, struct rdzv_out *out)
@@ -182,8 +213,11 @@ bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final,
     if (!state->held || (!final && (state->step == 0 || is_saved(st, state->step, state->lineage))))
         return false;
     struct msg_save save = {.step = state->step, .final = final};
+    struct msg_state wanted = what_to_save(st, state, final);
+    if (wanted.held && wanted.step != state->step)
+        return false;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        if (may_save(st, &st->worker[i], state, final))
+        if (may_save(st, &st->worker[i], &wanted))
             save.worker[save.count++] = i;
     }
     if (save.count == 0)

@@ -31,7 +31,12 @@ struct rdzv_worker {
     bool ready, finished;
     rm_time ring_time, state_time, moved; /* moved: last sign of progress while forming */
     int64_t bytes;
+    int64_t counter; /* of the newest heartbeat, and when it last changed */
+    rm_time turned;
+    int waiting_for; /* worker, -1: it does not wait, or its trainer is silent */
     uint8_t digest[RM_HASH_BYTES];
+    struct msg_generation ring; /* what its newest hello says of itself */
+    enum msg_phase phase;
     bool leaving, released;
     char leaving_reason[64];
     enum rdzv_cause act; /* a drill on it was announced */
@@ -79,15 +84,17 @@ struct rdzv {
     bool expect_known;
     int64_t round;
     enum msg_stop_at stop_at;
-    int64_t generation; /* n of the newest form */
+    struct msg_generation ring; /* of the newest form, or of the ring that a successor found */
     int world;
     int member[RM_WORKERS_MAX]; /* workers in rank order */
     struct message form;        /* the newest, for whom it did not reach */
     struct msg_state resume;    /* of the newest form */
     bool loading;               /* its roles are load */
     bool trained;               /* a ring was formed at least once */
+    bool found;                 /* this ring was formed by a predecessor */
     int64_t told, evaluated, saved;
     int64_t known_step; /* highest committed step anybody reported */
+    bool saved_lineage_known;
     uint8_t saved_lineage[RM_HASH_BYTES];
     double loss, step_time; /* of the newest step told; smoothed ns */
     int64_t tokens;
@@ -102,6 +109,7 @@ struct rdzv {
     int refused_count;
     rm_time arrived, left; /* newest arrival; newest quiescing that a leave began */
     rm_time reform_cost;
+    rm_time turned, hang_look_at; /* newest sign that the ring moves on; no look for a hang before that */
     char waiting[MSG_DETAIL_MAX];
     struct rdzv_verdict verdict;
     struct rdzv_open_recovery recovery;
@@ -110,6 +118,7 @@ struct rdzv {
     struct msg_save save; /* under way in SAVING */
     struct msg_state save_state;
     bool final_saved;
+    bool digest_known;
     uint8_t digest[RM_HASH_BYTES]; /* weightsSha256 of the last step */
     struct rdzv_collection collection[COLLECTIONS];
     struct rdzv_goodput goodput;
@@ -153,6 +162,15 @@ void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out);
 void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out);
 int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w);
 
+void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause cause, rm_time now,
+                       struct rdzv_out *out);
+
+/* rdzv_hang.c */
+void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now);
+void rdzv_hang_moved(struct rdzv *st, rm_time now);
+void rdzv_check_hang(struct rdzv *st, rm_time now, struct rdzv_out *out);
+rm_time rdzv_hang_at(const struct rdzv *st);
+
 /* rdzv_form.c: from which step, with whom, in which role */
 struct msg_state rdzv_best_state(const struct rdzv *st);
 bool rdzv_ask_lists(struct rdzv *st, struct rdzv_out *out); /* true: all that are needed are here */
@@ -161,7 +179,15 @@ void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
                 struct rdzv_out *out);
 void rdzv_settle_forming(struct rdzv *st, rm_time now, struct rdzv_out *out);
+void rdzv_tell_formed(struct rdzv *st, struct rdzv_out *out);
 void rdzv_go(struct rdzv *st, rm_time now, struct rdzv_out *out);
+
+/* rdzv_recover.c: taking over from a coordinator that died */
+void rdzv_inherit(struct rdzv *st);
+void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *hello);
+void rdzv_recover_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *ready);
+void rdzv_depose(struct rdzv *st, int64_t term, rm_time now, struct rdzv_out *out);
+void rdzv_settle_recovering(struct rdzv *st, rm_time now, struct rdzv_out *out);
 
 /* rdzv_progress.c: steps, evaluations, recoveries, where the time goes */
 void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,

@@ -298,7 +298,7 @@ static struct js *workers_value(const struct rdzv *st)
 static struct js *ring_value(const struct rdzv *st)
 {
     struct js *o = js_object();
-    js_set_int(o, "generation", st->generation);
+    js_set_int(o, "generation", st->ring.n);
     js_set_int(o, "term", st->settings.term);
     js_set_int(o, "size", st->state == RDZV_TRAINING ? st->world : 0);
     return o;
@@ -350,7 +350,7 @@ void rdzv_metrics_print(const struct rdzv *st, rm_time now, struct str *out)
     metric(out, "step", "gauge", "Newest committed step.", st->told > 0 ? (double)st->told : 0);
     metric(out, "ring_size", "gauge", "Members of the ring at work.",
            st->state == RDZV_TRAINING ? st->world : 0);
-    metric(out, "ring_generation", "gauge", "Newest member list.", (double)st->generation);
+    metric(out, "ring_generation", "gauge", "Newest member list.", (double)st->ring.n);
     metric(out, "checkpoint_step", "gauge", "Newest published checkpoint, -1 none.", (double)st->saved);
     metric(out, "failures", "counter", "Workers and trainers that failed.", (double)st->failures_total);
     metric(out, "recoveries", "counter", "Rings formed again.", (double)st->recoveries);

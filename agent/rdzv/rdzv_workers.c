@@ -37,8 +37,8 @@ static bool ring_runs(const struct rdzv *st)
 /* ---- going ---- */
 
 /* The ring can't go on with this worker in it. */
-static void ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause cause, rm_time now,
-                         struct rdzv_out *out)
+void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause cause, rm_time now,
+                       struct rdzv_out *out)
 {
     bool member = w->rank >= 0;
     w->ready = w->finished = w->must_stop = false;
@@ -67,7 +67,7 @@ void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time 
         rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), why);
     if (!silent)
         rdzv_say(st, "worker %d is lost: %s", rdzv_index(st, w), why);
-    ring_without(st, w, CAUSE_WORKER_LOST, now, out);
+    rdzv_ring_without(st, w, CAUSE_WORKER_LOST, now, out);
     w->rank = -1;
 }
 
@@ -159,7 +159,7 @@ static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w
 {
     if (w->rank >= 0 && st->state != RDZV_GATHERING)
         return true;
-    if (w->serving || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
+    if (w->serving || st->state == RDZV_RECOVERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
         return true;
     if (st->state != RDZV_GATHERING || !w->state.held || !rdzv_usable(st, w))
         return false;
@@ -251,6 +251,12 @@ static bool accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, co
         refuse(st, conn, 4, why, out);
         return false;
     }
+    if (st->expect_known && w->expected < 0) {
+        char why[RM_WHY_MAX];
+        snprintf(why, sizeof why, "worker %d was given up and is not expected back", h->worker);
+        refuse(st, conn, 4, why, out);
+        return false;
+    }
     bool same = w->attempt == h->attempt && w->incarnation == h->incarnation;
     if (!same && w->presence != ABSENT)
         rdzv_lose(st, w, "another process took its place", now, out);
@@ -274,6 +280,8 @@ static void take_over(struct rdzv_worker *w, const struct msg_hello *h)
     w->agent_pid = h->agent_pid;
     w->trainer_pid = h->trainer_pid;
     w->state = h->state;
+    w->ring = h->ring;
+    w->phase = h->phase;
     if (h->trainer_pid) {
         text_copy(w->address, sizeof w->address, h->address);
         text_copy(w->fingerprint, sizeof w->fingerprint, h->fingerprint);
@@ -291,10 +299,9 @@ static void send_stop(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *o
 static void member_again(struct rdzv *st, struct rdzv_worker *w, const struct msg_hello *h, bool same_trainer,
                          rm_time now, struct rdzv_out *out)
 {
-    struct msg_generation current = {st->settings.term, st->generation};
-    bool inside = same_trainer && generation_compare(h->ring, current) == 0 &&
+    bool inside = same_trainer && generation_compare(h->ring, st->ring) == 0 &&
                   (h->phase == PHASE_FORMING || h->phase == PHASE_READY || h->phase == PHASE_TRAINING);
-    bool form_missed = same_trainer && generation_compare(h->ring, current) < 0;
+    bool form_missed = same_trainer && generation_compare(h->ring, st->ring) < 0;
     if (st->state == RDZV_FORMING && form_missed) {
         struct message *m = rdzv_send_one(st, out, w, MSG_FORM);
         *m = st->form;
@@ -302,7 +309,7 @@ static void member_again(struct rdzv *st, struct rdzv_worker *w, const struct ms
         rdzv_send_one(st, out, w, MSG_GO);
     } else if (!inside && (ring_runs(st) || st->state == RDZV_FORMING) &&
                !(st->state == RDZV_QUIESCING && same_trainer)) {
-        ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
+        rdzv_ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
     }
 }
 
@@ -335,7 +342,9 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
         rdzv_send_one(st, out, w, MSG_RELEASE);
         return;
     }
-    if (w->rank >= 0)
+    if (st->state == RDZV_RECOVERING)
+        rdzv_recover_hello(st, h);
+    else if (w->rank >= 0)
         member_again(st, w, h, same_trainer, now, out);
     if (st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
         send_stop(st, w, out);
@@ -349,9 +358,10 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
                 struct rdzv_out *out)
 {
     const struct msg_fault *f = &m->fault;
-    struct msg_generation current = {st->settings.term, st->generation};
-    bool mine = w->rank >= 0 && generation_compare(m->generation, current) == 0;
+    bool mine = w->rank >= 0 && generation_compare(m->generation, st->ring) == 0;
     bool at_work = mine && (st->state == RDZV_TRAINING || st->state == RDZV_FORMING || ring_runs(st));
+    if (st->state == RDZV_RECOVERING && f->kind != FAULT_STORAGE)
+        w->phase = PHASE_IDLE; /* whatever ring it was in does not go on */
     if (f->kind == FAULT_TRAINER_EXIT) {
         w->trainer_pid = 0;
         w->stopped_round = -1;
@@ -360,7 +370,7 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
         rdzv_say(st, "worker %d's trainer ended: %s", rdzv_index(st, w), f->detail);
         if (w->rank >= 0)
             rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
-        ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
+        rdzv_ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
         w->rank = -1;
         if (w->act == CAUSE_TRAINER_EXIT) {
             w->act = CAUSE_WORKER_JOINED; /* its way back is never skipped for cost */

@@ -15,7 +15,8 @@ void crew_init(struct crew *crew, int workers_max, int restarts_max, rm_time wit
 int crew_free_index(const struct crew *crew)
 {
     for (int w = 0; w < crew->workers_max; w++)
-        if (!crew->member[w].alive || (crew->member[w].drilled && !crew->member[w].promised))
+        if (!crew->member[w].alive ||
+            (crew->member[w].drilled && !crew->member[w].promised && !crew->member[w].stands))
             return w;
     return -1;
 }
@@ -35,6 +36,11 @@ int crew_start(struct crew *crew, int worker)
 void crew_drilled(struct crew *crew, int worker)
 {
     crew->member[worker].drilled = true;
+}
+
+void crew_stopped(struct crew *crew, int worker)
+{
+    crew->member[worker].stopped = true;
 }
 
 void crew_seen(struct crew *crew, int worker)
@@ -118,7 +124,7 @@ void crew_expect(const struct crew *crew, struct str *out)
     const char *comma = "";
     str_adds(out, "{\"command\":\"expect\",\"workers\":[");
     for (int w = 0; w < RM_WORKERS_MAX; w++) {
-        if (!crew->member[w].alive)
+        if (!crew->member[w].alive || crew->member[w].stopped)
             continue;
         str_addf(out, "%s{\"worker\":%d,\"attempt\":%d}", comma, w, crew->member[w].attempt);
         comma = ",";

@@ -16,6 +16,8 @@ struct crew_member {
     bool drilled;  /* taken away on order: not replaced */
     bool promised; /* its index belongs to a newcomer as soon as its process has ended */
     bool seen;     /* this attempt was in a ring */
+    bool stands;   /* a drill stopped its process: it keeps its index until that has ended */
+    bool stopped;  /* given up while its process stands still: not expected any more */
     bool released; /* the coordinator let it go */
     int attempt;   /* of the living process, or of the last one; -1: never started */
 };
@@ -53,6 +55,7 @@ void crew_promise(struct crew *crew, int worker);
 /* Marks worker w as alive and returns its attempt: 0 the first time, one more each time. */
 int crew_start(struct crew *crew, int worker);
 void crew_drilled(struct crew *crew, int worker);
+void crew_stopped(struct crew *crew, int worker);
 void crew_seen(struct crew *crew, int worker);
 void crew_released(struct crew *crew, int worker);
 int crew_living(const struct crew *crew);

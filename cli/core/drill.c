@@ -15,6 +15,9 @@ static const struct {
     [DRILL_TRAINER] = {"trainer", "TrainerExit"},
     [DRILL_TERM] = {"term", "WorkerLeft"},
     [DRILL_JOIN] = {"join", "WorkerJoined"},
+    [DRILL_COORDINATOR] = {"coordinator", "CoordinatorLost"},
+    [DRILL_STOP] = {"stop", "WorkerLost"},
+    [DRILL_HANG] = {"hang", "Hang"},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
@@ -36,21 +39,24 @@ static bool read_number(const char **at, int64_t highest, int64_t *ret)
     return !errno && *ret <= highest;
 }
 
-static int refuse_form(const char *text, struct error *err)
+static bool names_worker(enum drill_kind kind)
 {
-    return err_set(
-        err, ERR_USAGE,
-        "--drill %.60s: write kill:W@S, trainer:W@S, term:W@S, join@S or random:SEED (worker W, step S)",
-        text);
+    return kind != DRILL_JOIN && kind != DRILL_COORDINATOR;
 }
 
-static int refuse_later(const char *text, struct error *err)
+/* Whether the worker is gone for good after it. */
+static bool drill_takes(enum drill_kind kind)
 {
-    static const char *const later[] = {"stop:", "hang:", "coordinator@"};
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (!strncmp(text, later[i], strlen(later[i])))
-            return err_set(err, ERR_USAGE, "--drill %.60s: this drill is not built yet", text);
-    return refuse_form(text, err);
+    return kind == DRILL_KILL || kind == DRILL_TERM || kind == DRILL_STOP;
+}
+
+static int refuse_form(const char *text, struct error *err)
+{
+    return err_set(err, ERR_USAGE,
+                   "--drill %.60s: write kill:W@S, trainer:W@S, term:W@S, stop:W@S, hang:W@S, join@S, "
+                   "coordinator@S or random:SEED (worker "
+                   "W, step S)",
+                   text);
 }
 
 static int add_random(struct drill_plan *plan, const char *text, struct error *err)
@@ -73,10 +79,11 @@ int drill_add(struct drill_plan *plan, const char *text, struct error *err)
     while (kind < KINDS && (strlen(kinds[kind].name) != length || strncmp(kinds[kind].name, text, length)))
         kind++;
     if (kind == KINDS)
-        return refuse_later(text, err);
+        return refuse_form(text, err);
     int64_t worker = -1, step;
     const char *at = text + length;
-    if (kind != DRILL_JOIN && (*at++ != ':' || !read_number(&at, RM_WORKERS_MAX - 1, &worker)))
+    if (names_worker((enum drill_kind)kind) &&
+        (*at++ != ':' || !read_number(&at, RM_WORKERS_MAX - 1, &worker)))
         return refuse_form(text, err);
     if (*at++ != '@' || !read_number(&at, INT64_MAX, &step) || *at || strlen(text) >= DRILL_TEXT_MAX)
         return refuse_form(text, err);
@@ -91,6 +98,7 @@ int drill_add(struct drill_plan *plan, const char *text, struct error *err)
 /* The workers that live at a moment of the history. */
 struct living {
     bool worker[RM_WORKERS_MAX];
+    bool stopped[RM_WORKERS_MAX]; /* stands still and keeps its index */
     int count;
 };
 
@@ -103,7 +111,7 @@ static void living_set(struct living *living, int worker, bool alive)
 static int lowest_free(const struct living *living, int max)
 {
     for (int w = 0; w < max; w++)
-        if (!living->worker[w])
+        if (!living->worker[w] && !living->stopped[w])
             return w;
     return -1;
 }
@@ -128,11 +136,14 @@ static int play(const struct drill *drill, const struct drill_terms *terms, stru
         living_set(living, w, true);
         return 0;
     }
+    if (drill->kind == DRILL_COORDINATOR)
+        return 0;
     if (!living->worker[drill->worker])
         return err_set(err, ERR_USAGE, "--drill %s: there is no worker %d at step %lld", drill->spec,
                        drill->worker, (long long)drill->step);
-    if (drill->kind != DRILL_TRAINER)
+    if (drill_takes(drill->kind))
         living_set(living, drill->worker, false);
+    living->stopped[drill->worker] = living->stopped[drill->worker] || drill->kind == DRILL_STOP;
     return 0;
 }
 
@@ -148,11 +159,12 @@ static int pick_living(const struct living *living, uint64_t *rng)
 static void draw_one(struct drill *drill, const struct drill_terms *terms, struct living *living,
                      uint64_t *rng)
 {
-    bool may_lose = living->count > terms->workers_min, may_join = living->count < terms->workers_max;
+    bool may_lose = living->count > terms->workers_min,
+         may_join = lowest_free(living, terms->workers_max) >= 0;
     enum drill_kind kind = (enum drill_kind)prng_below(rng, KINDS);
     if (kind == DRILL_JOIN && !may_join)
         kind = DRILL_TRAINER;
-    if ((kind == DRILL_KILL || kind == DRILL_TERM) && !may_lose)
+    if (drill_takes(kind) && !may_lose)
         kind = may_join ? DRILL_JOIN : DRILL_TRAINER;
     drill->kind = kind;
     drill->worker = -1;
@@ -161,9 +173,14 @@ static void draw_one(struct drill *drill, const struct drill_terms *terms, struc
         snprintf(drill->spec, sizeof drill->spec, "join@%lld", (long long)drill->step);
         return;
     }
+    if (kind == DRILL_COORDINATOR) {
+        snprintf(drill->spec, sizeof drill->spec, "coordinator@%lld", (long long)drill->step);
+        return;
+    }
     drill->worker = pick_living(living, rng);
-    if (kind != DRILL_TRAINER)
+    if (drill_takes(kind))
         living_set(living, drill->worker, false);
+    living->stopped[drill->worker] = living->stopped[drill->worker] || kind == DRILL_STOP;
     snprintf(drill->spec, sizeof drill->spec, "%s:%d@%lld", kinds[kind].name, drill->worker,
              (long long)drill->step);
 }

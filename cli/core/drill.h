@@ -4,6 +4,9 @@
  *     trainer:W@S  SIGKILL to its trainer alone
  *     term:W@S     SIGTERM to its agent: an announced leave
  *     join@S       one more worker, at the lowest free index
+ *     stop:W@S     SIGSTOP to worker W's agent and trainer
+ *     hang:W@S     SIGSTOP to its trainer alone
+ *     coordinator@S  SIGKILL to the coordinator; a successor takes over
  *     random:SEED  a history drawn from a seed that never goes below workers.min
  *
  * drill_add reads one, drill_plan_check puts them in order and plays them through against the workers that
@@ -17,13 +20,21 @@
 #include "common/base/error.h"
 #include "common/base/limits.h"
 
-enum drill_kind { DRILL_KILL, DRILL_TRAINER, DRILL_TERM, DRILL_JOIN };
+enum drill_kind {
+    DRILL_KILL,
+    DRILL_TRAINER,
+    DRILL_TERM,
+    DRILL_JOIN,
+    DRILL_COORDINATOR,
+    DRILL_STOP,
+    DRILL_HANG
+};
 
 enum { DRILLS_MAX = 256, DRILL_TEXT_MAX = 40 };
 
 struct drill {
     enum drill_kind kind;
-    int worker; /* -1 for join */
+    int worker; /* -1 for join and coordinator */
     int64_t step;
     char spec[DRILL_TEXT_MAX]; /* as it was written */
 };

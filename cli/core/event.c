@@ -72,6 +72,7 @@ static void read_fields(struct event *e, const struct js *o)
     e->worker = worker_index(o);
     e->attempt = (int)whole(o, "attempt", -1);
     e->world = (int)whole(o, "world", 0);
+    e->term = whole(o, "term", 0);
     e->generation = whole(o, "generation", 0);
     e->exit_code = (int)whole(o, "exitCode", 0);
     e->loss = real(o, "loss", NAN);

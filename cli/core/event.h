@@ -41,12 +41,12 @@ struct event_member {
 
 struct event {
     enum event_kind kind;
-    int64_t step;        /* -1 where the event has none */
-    int worker, attempt; /* -1 where it has none */
-    int world;           /* of STEP and RING_FORMED */
-    int64_t generation;  /* of RING_FORMED */
-    int exit_code;       /* of FAILED */
-    double loss;         /* NaN where it is not known */
+    int64_t step;             /* -1 where the event has none */
+    int worker, attempt;      /* -1 where it has none */
+    int world;                /* of STEP and RING_FORMED */
+    int64_t term, generation; /* of RING_FORMED, 0 elsewhere */
+    int exit_code;            /* of FAILED */
+    double loss;              /* NaN where it is not known */
     double tokens_per_second;
     double goodput; /* 0..1; NaN where it is not known */
     bool exact;

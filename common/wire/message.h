@@ -204,6 +204,8 @@ struct msg_hello {
     enum msg_phase phase;
     struct msg_state state; /* what the trainer's memory held when last heard of */
     bool finished;
+    int members_count; /* of that ring, in rank order: a coordinator's successor learns the list from them */
+    int member[RM_WORKERS_MAX];
 };
 
 struct msg_heartbeat {

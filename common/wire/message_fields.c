@@ -274,6 +274,13 @@ static const struct field hello_fields[] = {
      .high = MESSAGE_PHASES - 1},
     {.name = "state", .kind = FIELD_STATE, .at = offsetof(struct message, hello.state)},
     {.name = "finished", .kind = FIELD_BOOL, .at = offsetof(struct message, hello.finished)},
+    {.name = "members",
+     .kind = FIELD_INTS,
+     .at = offsetof(struct message, hello.member),
+     .count_at = offsetof(struct message, hello.members_count),
+     .high = RM_WORKERS_MAX,
+     .low = 0,
+     .limit = RM_WORKERS_MAX - 1},
     {0},
 };
 

@@ -102,7 +102,6 @@ FLAGS = {
     "port": (["run", "a", "--port", "70000"], "70000"),
     "port text": (["run", "a", "--port", "http"], "http"),
     "drill": (["run", "a", "--drill", "kill"], "kill:W@S"),
-    "later drill": (["run", "a", "--drill", "hang:1@3"], "not built yet"),
     "checkpoint": (["checkpoint", "burn", "x"], "list|verify"),
 }
 

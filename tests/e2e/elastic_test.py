@@ -130,8 +130,8 @@ def test_a_second_interrupt_ends_at_once(tmp_path, launch):
     rig.until(lambda: not run.left_over(), "every process of the run is gone")
 
 
-def test_a_lost_coordinator_ends_the_run_and_names_the_checkpoint(tmp_path, launch):
-    run = launch(rig.make_job(tmp_path, workers__target=2, trainer__steps=100000, checkpoint__everySteps=10))
+def test_a_coordinator_lost_once_too_often_ends_the_run_and_names_the_checkpoint(tmp_path, launch):
+    run = launch(rig.make_job(tmp_path, workers__target=2, trainer__steps=100000, checkpoint__everySteps=10, failurePolicy__maxRestarts=0))
     started = run.read_until("started")
     run.read_until("checkpointSaved")
     os.kill(started["coordinatorPid"], signal.SIGKILL)

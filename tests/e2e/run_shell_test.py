@@ -70,7 +70,7 @@ def test_a_worker_that_dies_undrilled_comes_again_as_the_next_attempt(start):
 
 
 def test_a_coordinator_that_dies_ends_the_run_with_a_word_about_the_checkpoint(start):
-    run = start(mood="crash", elasticity__lostAfter="200ms", elasticity__heartbeat="50ms")
+    run = start(mood="crash", failurePolicy__maxRestarts=0, elasticity__lostAfter="200ms", elasticity__heartbeat="50ms")
     assert run.wait() == 4, run.tail()
     assert run.events[-1]["event"] == "failed" and run.events[-1]["exitCode"] == 4
     assert "signal 9" in run.stderr and "checkpoint" in run.stderr

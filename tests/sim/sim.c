@@ -49,9 +49,9 @@ void sim_trace_message(struct sim *sim, const char *who, int node, const struct 
 static void draw_shots(struct sim *sim, struct scenario *s)
 {
     static const enum shot_kind calm[] = {SHOT_TERM, SHOT_JOIN, SHOT_ZOMBIE};
-    static const enum shot_kind rough[] = {SHOT_KILL, SHOT_CRASH, SHOT_TRAINER, SHOT_TRAINER_CRASH,
-                                           SHOT_TERM, SHOT_JOIN,  SHOT_JOIN,    SHOT_CUT,
-                                           SHOT_CUT,  SHOT_CRASH, SHOT_ZOMBIE};
+    static const enum shot_kind rough[] = {
+        SHOT_KILL, SHOT_CRASH, SHOT_TRAINER, SHOT_TRAINER_CRASH, SHOT_TERM,        SHOT_JOIN,       SHOT_JOIN,
+        SHOT_CUT,  SHOT_CUT,   SHOT_CRASH,   SHOT_ZOMBIE,        SHOT_COORDINATOR, SHOT_COORDINATOR};
     s->shots = (int)sim_below(sim, s->calm ? 6 : 13);
     rm_time begins = sim_chance(sim, 70) ? 100 * RM_MS : 0;
     rm_time span = s->step_time * s->steps;
@@ -59,7 +59,7 @@ static void draw_shots(struct sim *sim, struct scenario *s)
         bool burst = i > 0 && sim_chance(sim, 40);
         s->shot[i].at =
             burst ? s->shot[i - 1].at + sim_time(sim, 0, 20 * RM_MS) : begins + sim_time(sim, 0, span);
-        s->shot[i].kind = s->calm ? calm[sim_below(sim, 3)] : rough[sim_below(sim, 11)];
+        s->shot[i].kind = s->calm ? calm[sim_below(sim, 3)] : rough[sim_below(sim, 13)];
     }
     if (s->interrupts) {
         s->shot[s->shots].at = begins + sim_time(sim, 0, span);
@@ -89,25 +89,25 @@ static void draw_scenario(struct sim *sim)
 static void begin(struct sim *sim)
 {
     const struct scenario *s = &sim->scenario;
-    struct rdzv_settings settings = {.term = TERM,
-                                     .workers_min = s->min,
-                                     .workers_max = 16,
-                                     .workers_target = s->target,
-                                     .lanes = 16,
-                                     .steps = s->steps,
-                                     .exact = s->exact,
-                                     .resume = true,
-                                     .evaluation_every = s->evaluation_every,
-                                     .checkpoint_every = s->checkpoint_every,
-                                     .join_window = sim_time(sim, RM_MS, 300 * RM_MS),
-                                     .heartbeat = 200 * RM_MS,
-                                     .lost_after = RM_S,
-                                     .form_timeout = 2 * RM_S,
-                                     .start_timeout = 10 * RM_S,
-                                     .max_restarts = 1000,
-                                     .within = 3600 * RM_S};
-    text_copy(settings.job, sizeof settings.job, "sim");
-    sim->rdzv = rdzv_open(&settings, 0);
+    sim->settings = (struct rdzv_settings){.term = TERM,
+                                           .workers_min = s->min,
+                                           .workers_max = 16,
+                                           .workers_target = s->target,
+                                           .lanes = 16,
+                                           .steps = s->steps,
+                                           .exact = s->exact,
+                                           .resume = true,
+                                           .evaluation_every = s->evaluation_every,
+                                           .checkpoint_every = s->checkpoint_every,
+                                           .join_window = sim_time(sim, RM_MS, 300 * RM_MS),
+                                           .heartbeat = 200 * RM_MS,
+                                           .lost_after = RM_S,
+                                           .form_timeout = 2 * RM_S,
+                                           .start_timeout = 10 * RM_S,
+                                           .max_restarts = 1000,
+                                           .within = 3600 * RM_S};
+    text_copy(sim->settings.job, sizeof sim->settings.job, "sim");
+    sim->rdzv = rdzv_open(&sim->settings, 0);
     for (int w = 0; w < RM_WORKERS_MAX; w++)
         sim->expected[w] = sim->node_of[w] = -1;
     for (int w = 0; w < s->target; w++) {
@@ -132,6 +132,12 @@ static void on_connected(struct sim *sim, const struct ev *e)
     struct node *n = &sim->node[e->a];
     if (!n->alive)
         return;
+    if (sim->conn[e->b].cut_agent <= sim->now) {
+        struct agent_event failed = {.kind = AGENT_DISCONNECTED};
+        sim->conn[e->b].agent_told = true;
+        node_event(sim, e->a, &failed);
+        return;
+    }
     n->conn = e->b;
     struct agent_event event = {.kind = AGENT_CONNECTED};
     node_event(sim, e->a, &event);
@@ -143,7 +149,7 @@ static void on_to_agent(struct sim *sim, struct ev *e)
     struct node *n = &sim->node[c->node];
     if (c->agent_told || n->conn != e->a)
         return;
-    n->greeted = true;
+    n->heard = e->message->term > n->heard ? e->message->term : n->heard;
     struct agent_event event = {.kind = AGENT_CONTROL, .message = e->message};
     node_event(sim, c->node, &event);
 }
@@ -222,12 +228,14 @@ static void on_agent_tick(struct sim *sim, const struct ev *e)
 
 static void on_coord_tick(struct sim *sim, const struct ev *e)
 {
-    if (sim->coord_tick_at != e->at)
+    if (sim->coord_tick_at != e->at || !sim->rdzv)
         return;
     sim->coord_tick_at = -1;
     enum rdzv_state before = rdzv_state(sim->rdzv);
     struct rdzv_event event = {.kind = RDZV_TICK};
     coord_event(sim, &event);
+    if (!sim->rdzv)
+        return;
     bool spinning = rdzv_state(sim->rdzv) == before && sim->coord_tick_at == sim->now + RM_US;
     sim->spins = spinning ? sim->spins + 1 : 0;
     if (sim->spins > 100)
@@ -307,6 +315,9 @@ static void handle(struct sim *sim, struct ev *e)
     case EV_SHOT:
         run_shot(sim, e->a);
         break;
+    case EV_COORD_START:
+        coord_start(sim);
+        break;
     }
 }
 
@@ -347,6 +358,8 @@ bool sim_run(struct sim *sim, uint64_t seed, enum plant plant, bool trace)
     sim->plant = plant;
     sim->trace = trace;
     sim->coord_tick_at = -1;
+    sim->term = TERM;
+    sim->saved_told = sim->evaluated_told = sim->ring_told = sim->last_word = -1;
     draw_scenario(sim);
     begin(sim);
     rm_time limit = long_after + sim->scenario.steps * 20 * sim->scenario.step_time;

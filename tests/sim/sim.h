@@ -20,7 +20,7 @@ enum {
     SHOTS_MAX = 24,
     STEPS_MAX = 400,
     EVENTS_MAX = 2000000,
-    TERM = 2, /* so that messages of term 1 are a zombie's */
+    TERM = 2, /* of the first coordinator, so that messages of term 1 are a zombie's */
 };
 
 enum plant {
@@ -57,6 +57,7 @@ enum ev_kind {
     EV_EXPECT,
     EV_ACT,
     EV_SHOT,
+    EV_COORD_START,
 };
 
 struct ev {
@@ -94,7 +95,8 @@ struct trainer {
 };
 
 struct node {
-    bool alive, greeted; /* greeted: heard a word of this term */
+    bool alive;
+    int64_t heard; /* highest term that spoke to it, 0 none */
     int worker, attempt, exit_code;
     struct agent *agent;
     int conn; /* -1 none */
@@ -146,6 +148,7 @@ enum shot_kind {
     SHOT_CUT,
     SHOT_INTERRUPT,
     SHOT_ZOMBIE,
+    SHOT_COORDINATOR,
     SHOTS
 };
 
@@ -171,7 +174,14 @@ struct sim {
     int heap_count, heap_room;
     uint64_t seq;
     int64_t events;
-    struct rdzv *rdzv;
+    struct rdzv *rdzv; /* NULL while no coordinator lives */
+    struct rdzv_settings settings;
+    int64_t term;
+    bool doomed; /* dies after `doomed_after` more actions */
+    int doomed_after;
+    bool interrupted;
+    int64_t losses, saved_told, evaluated_told, ring_told;
+    int last_word; /* exit code of the final event that was told, -1 none */
     struct rdzv_out *rout;
     struct agent_out *aout;
     struct elastic_out *eout;
@@ -230,6 +240,8 @@ void run_send_expect(struct sim *sim, rm_time delay);
 void run_node_ended(struct sim *sim, int node);
 void run_shot(struct sim *sim, int shot);
 void conn_cut(struct sim *sim, int conn);
+void coord_start(struct sim *sim);
+void coord_die(struct sim *sim);
 
 /* sim_node.c: agents and their trainers as processes */
 int node_spawn(struct sim *sim, int worker, int attempt);

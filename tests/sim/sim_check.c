@@ -122,9 +122,26 @@ void check_publish(struct sim *sim, const struct msg_publish *p)
 /* R3: a word of a lower term never gets past the agent. */
 void check_link_term(struct sim *sim, int node, const struct message *m)
 {
-    bool of_lower = m->term == TERM - 1 || (m->type == MSG_FORM && m->generation.term == TERM - 1);
-    if (of_lower)
+    int64_t heard = sim->node[node].heard;
+    bool of_coordinator =
+        m->type == MSG_STOP || m->type == MSG_FORM || m->type == MSG_GO || m->type == MSG_SAVE;
+    if (of_coordinator && m->term < heard)
         sim_fail(sim, "R3: worker %d obeys a lower term", sim->node[node].worker);
+}
+
+/* What run remembers, and hands to a successor. */
+static void run_hears(struct sim *sim, const struct rdzv_tell *t)
+{
+    if (t->kind == TELL_RING_FORMED && t->step > sim->ring_told)
+        sim->ring_told = t->step;
+    if (t->kind == TELL_CHECKPOINT_SAVED || t->kind == TELL_CHECKPOINT_LOADED)
+        sim->saved_told = t->step;
+    if (t->kind == TELL_EVALUATED || t->kind == TELL_CHECKPOINT_LOADED)
+        sim->evaluated_told = t->step;
+    if (t->kind == TELL_COMPLETE)
+        sim->last_word = 0;
+    if (t->kind == TELL_FAILED || t->kind == TELL_INTERRUPTED)
+        sim->last_word = t->exit_code;
 }
 
 static void check_step(struct sim *sim, const struct rdzv_tell *t)
@@ -149,6 +166,8 @@ static void check_recovered(struct sim *sim, const struct rdzv_tell *t)
     int64_t redone = t->recovery.steps_redone;
     sim_trace(sim, "recovered: %s in %.1f ms, redone %" PRId64, rdzv_cause_name(t->recovery.cause),
               rm_ms(t->recovery.total), redone);
+    if (t->recovery.cause == CAUSE_COORDINATOR_LOST)
+        return;
     if (redone > 0 && sim->scenario.calm)
         sim_fail(sim, "R7: an announced change redid %" PRId64 " steps", redone);
     bool one_ring = sim->forms <= sim->forms_at_recovery + 1;
@@ -185,6 +204,7 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
         sim_trace(sim, "tells %s", str_text(&text));
         str_clear(&text);
     }
+    run_hears(sim, t);
     if (t->kind == TELL_STEP)
         check_step(sim, t);
     else if (t->kind == TELL_EVALUATED)
@@ -201,8 +221,9 @@ void check_end(struct sim *sim)
     const struct scenario *s = &sim->scenario;
     if (!sim->ended) {
         sim_fail(sim, "R8: no end after %.1f s and %" PRId64 " events; the coordinator is %s: %s",
-                 (double)sim->now / RM_S, sim->events, rdzv_state_name(rdzv_state(sim->rdzv)),
-                 rdzv_why(sim->rdzv));
+                 (double)sim->now / RM_S, sim->events,
+                 sim->rdzv ? rdzv_state_name(rdzv_state(sim->rdzv)) : "dead",
+                 sim->rdzv ? rdzv_why(sim->rdzv) : "");
         return;
     }
     bool fine = sim->exit_code == 0 || (sim->exit_code == 130 && s->interrupts) ||

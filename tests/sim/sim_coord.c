@@ -97,7 +97,7 @@ static void do_send(struct sim *sim, const struct rdzv_action *a)
 
 void coord_event(struct sim *sim, const struct rdzv_event *event)
 {
-    if (sim->ended)
+    if (sim->ended || !sim->rdzv)
         return;
     enum rdzv_state before = rdzv_state(sim->rdzv);
     rdzv_step(sim->rdzv, event, sim->now, sim->rout);
@@ -108,6 +108,10 @@ void coord_event(struct sim *sim, const struct rdzv_event *event)
         sim_fail(sim, "the coordinator's action list is full");
     for (int i = 0; i < sim->rout->count; i++) {
         const struct rdzv_action *a = &sim->rout->action[i];
+        if (sim->doomed && sim->doomed_after-- == 0) {
+            coord_die(sim);
+            return;
+        }
         if (a->kind == RDZV_SEND)
             do_send(sim, a);
         else if (a->kind == RDZV_CLOSE)
@@ -118,6 +122,48 @@ void coord_event(struct sim *sim, const struct rdzv_event *event)
             end(sim, a);
     }
     arm(sim);
+}
+
+/* What it sent arrives; what was on its way to it does not. Had it spoken its last word, run ends. */
+void coord_die(struct sim *sim)
+{
+    sim_trace(sim, "the coordinator dies in %s", rdzv_state_name(rdzv_state(sim->rdzv)));
+    sim->doomed = false;
+    for (int i = 0; i < sim->conns; i++) {
+        close_by_coord(sim, i);
+        sim->conn[i].coord_told = true;
+    }
+    if (sim->last_word >= 0) {
+        sim->ended = true;
+        sim->ended_at = sim->now;
+        sim->exit_code = sim->last_word;
+        return;
+    }
+    sim->settings.heritage.lost_at = sim->now;
+    rdzv_free(sim->rdzv);
+    sim->rdzv = NULL;
+    sim->losses++;
+    sim_at(sim, sim->now + sim_time(sim, RM_MS, 60 * RM_MS), EV_COORD_START, 0, 0, 0);
+}
+
+void coord_start(struct sim *sim)
+{
+    struct rdzv_heritage *h = &sim->settings.heritage;
+    int64_t shown = sim->told > 0 ? sim->told : -1;
+    h->given = true;
+    h->told = shown > sim->ring_told ? shown : sim->ring_told;
+    h->evaluated = sim->evaluated_told;
+    h->saved = sim->saved_told;
+    sim->settings.term = ++sim->term;
+    sim->rdzv = rdzv_open(&sim->settings, sim->now);
+    sim->coord_tick_at = -1;
+    sim_trace(sim, "a coordinator of term %d starts", (int)sim->term);
+    arm(sim);
+    run_send_expect(sim, 0);
+    if (sim->interrupted) {
+        struct rdzv_event e = {.kind = RDZV_INTERRUPT};
+        coord_event(sim, &e);
+    }
 }
 
 static void plant_in_message(struct sim *sim, struct message *m)
@@ -155,7 +201,7 @@ void coord_message(struct sim *sim, int id, const struct message *m)
     if (sim->plant == PLANT_LOSE_PROGRESS && copy->type == MSG_PROGRESS && sim_chance(sim, 5)) {
         struct message ack;
         message_init(&ack, MSG_ACK);
-        ack.term = TERM;
+        ack.term = sim->term;
         ack.ack.step = copy->progress.step;
         ack.ack.evaluated = -1;
         sim->planted++;
@@ -301,8 +347,8 @@ static void zombie_word(struct sim *sim, int node)
 {
     struct message m;
     message_init(&m, sim_chance(sim, 50) ? MSG_STOP : MSG_FORM);
-    m.term = TERM - 1;
-    m.generation = (struct msg_generation){TERM - 1, 1000000};
+    m.term = sim->node[node].heard - 1;
+    m.generation = (struct msg_generation){m.term, 1000000};
     if (m.type == MSG_FORM) {
         m.form.count = 1;
         m.form.member[0].worker = sim->node[node].worker;
@@ -314,10 +360,21 @@ static void zombie_word(struct sim *sim, int node)
     node_event(sim, node, &e);
 }
 
+/* At once, or between two of the actions that it does next. */
+static void shoot_coordinator(struct sim *sim)
+{
+    if (!sim->rdzv || sim->doomed)
+        return;
+    sim->doomed = true;
+    sim->doomed_after = (int)sim_below(sim, 6);
+    if (sim->doomed_after == 0)
+        coord_die(sim);
+}
+
 void run_shot(struct sim *sim, int i)
 {
     static const char *const names[SHOTS] = {"kill", "crash", "trainer",   "trainer crash", "term",
-                                             "join", "cut",   "interrupt", "zombie"};
+                                             "join", "cut",   "interrupt", "zombie",        "coordinator"};
     enum shot_kind kind = sim->scenario.shot[i].kind;
     int w = victim(sim);
     if (sim->ended)
@@ -327,14 +384,17 @@ void run_shot(struct sim *sim, int i)
         shoot_join(sim);
     } else if (kind == SHOT_INTERRUPT) {
         struct rdzv_event e = {.kind = RDZV_INTERRUPT};
+        sim->interrupted = true;
         coord_event(sim, &e);
+    } else if (kind == SHOT_COORDINATOR) {
+        shoot_coordinator(sim);
     } else if (w < 0) {
         return;
     } else if (kind == SHOT_CUT) {
         if (sim->node[sim->node_of[w]].conn >= 0)
             conn_cut(sim, sim->node[sim->node_of[w]].conn);
     } else if (kind == SHOT_ZOMBIE) {
-        if (sim->node[sim->node_of[w]].greeted)
+        if (sim->node[sim->node_of[w]].heard)
             zombie_word(sim, sim->node_of[w]);
     } else {
         shoot_worker(sim, kind, w);

@@ -143,7 +143,7 @@ static void trainer_spawn(struct sim *sim, int node)
 
 static void agent_connect(struct sim *sim, int node)
 {
-    if (sim->ended || sim->conns == CONNS_MAX) {
+    if (sim->ended || !sim->rdzv || sim->conns == CONNS_MAX) {
         sim_at(sim, sim->now + RM_MS, EV_CONNECT_FAILED, node, 0, 0);
         return;
     }

@@ -57,8 +57,7 @@ Test(drill, what_is_no_drill_is_told_the_forms)
         cr_assert_lt(drill_add(&p, wrong[i], &err), 0, "%s", wrong[i]);
         cr_assert(strstr(err.text, "kill:W@S"), "%s", err.text);
     }
-    refused("hang:1@3", "not built yet");
-    refused("coordinator@3", "not built yet");
+    refused("coordinator:1@3", "coordinator@S");
 }
 
 Test(drill, a_step_outside_the_run_is_refused)
@@ -79,6 +78,7 @@ Test(drill, workers_are_followed_through_the_history)
     static struct drill_plan p;
     struct error err = {0};
     refused("kill:3@5", "no worker 3 at step 5");
+    refused("stop:1@5 hang:1@6", "no worker 1 at step 6");
     refused("kill:1@5 kill:1@6", "no worker 1 at step 6");
     refused("kill:1@5 trainer:1@6", "no worker 1 at step 6");
     refused("join@5 join@6", "more workers at once than spec.workers.max (4)");
@@ -104,7 +104,9 @@ Test(drill, a_random_history_is_the_seeds_alone_and_never_goes_below_min)
         cr_assert_geq(a.count, 3);
         int living = 3;
         for (int i = 0; i < a.count; i++) {
-            living += a.drill[i].kind == DRILL_JOIN ? 1 : a.drill[i].kind == DRILL_TRAINER ? 0 : -1;
+            enum drill_kind kind = a.drill[i].kind;
+            bool taken = kind == DRILL_KILL || kind == DRILL_TERM || kind == DRILL_STOP;
+            living += kind == DRILL_JOIN ? 1 : taken ? -1 : 0;
             cr_assert_geq(living, t.workers_min, "seed %d", seed);
         }
         for (int i = 0; i < a.count; i++) {

@@ -129,6 +129,7 @@ Test(rdzv, who_missed_the_last_update_catches_up_and_a_newcomer_receives)
     story_begin(&s, story_settings(2));
     train_with(&s, 3);
     progress(&s, 0, 8);
+    expect_workers(&s, 0x17);
     hello(&s, 4, -1);
     fault_of(&s, 0, FAULT_RING, 2, 8);
     closed(&s, 2);

@@ -1,0 +1,100 @@
+/* A ring that stands still although everybody is there: who holds it up, and what is done about it. */
+#include <stdio.h>
+
+#include "agent/rdzv/rdzv_state.h"
+
+enum { STEPS_OF_PATIENCE = 10, LOOKS_PER_TIMEOUT = 4 };
+
+static const rm_time least_patience = 30 * RM_S; /* where the job leaves it to us */
+
+static rm_time patience(const struct rdzv *st)
+{
+    if (st->settings.step_timeout > 0)
+        return st->settings.step_timeout;
+    rm_time steps = (rm_time)(STEPS_OF_PATIENCE * st->step_time);
+    return steps > least_patience ? steps : least_patience;
+}
+
+static bool ring_turns(const struct rdzv *st)
+{
+    bool training = st->state == RDZV_TRAINING;
+    return training || (st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY);
+}
+
+void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now)
+{
+    if (h->counter != w->counter)
+        w->turned = now;
+    w->counter = h->counter;
+    w->waiting_for = h->waiting_for;
+}
+
+/* A step, an evaluation, a new ring: it turns. */
+void rdzv_hang_moved(struct rdzv *st, rm_time now)
+{
+    st->turned = now;
+}
+
+/* Follows who waits for whom; where they wait in a circle any of them will do. */
+static struct rdzv_worker *end_of_chain(struct rdzv *st)
+{
+    struct rdzv_worker *w = &st->worker[st->member[0]];
+    for (int hops = 0; hops < st->world; hops++) {
+        int next = w->waiting_for;
+        if (next < 0 || next >= RM_WORKERS_MAX || st->worker[next].rank < 0)
+            break;
+        w = &st->worker[next];
+    }
+    return w;
+}
+
+/* Who does not wait and does not move. With one that computes, slow as it may be, nothing hangs. NULL:
+ * nobody. */
+static struct rdzv_worker *culprit(struct rdzv *st, rm_time now)
+{
+    bool somebody_moves = false;
+    for (int r = 0; r < st->world; r++) {
+        struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w->presence != PRESENT || w->finished || w->rank < 0)
+            return NULL; /* its going, or its end, says more */
+        if (w->waiting_for >= 0)
+            continue;
+        if (now - w->turned >= patience(st))
+            return w;
+        somebody_moves = true;
+    }
+    return somebody_moves || st->world == 0 ? NULL : end_of_chain(st);
+}
+
+void rdzv_check_hang(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    if (now < rdzv_hang_at(st))
+        return;
+    st->hang_look_at = now + patience(st) / LOOKS_PER_TIMEOUT;
+    struct rdzv_worker *w = culprit(st, now);
+    if (!w)
+        return;
+    char why[RM_WHY_MAX];
+    snprintf(why, sizeof why, "its trainer hangs: no step for %.1f s", (double)(now - st->turned) / RM_S);
+    struct message *m = rdzv_send_one(st, out, w, MSG_FAULT);
+    m->fault.kind = FAULT_HANG;
+    m->fault.peer = rdzv_index(st, w);
+    m->fault.step = -1;
+    text_copy(m->fault.detail, sizeof m->fault.detail, why);
+    rdzv_say(st, "worker %d: %s", rdzv_index(st, w), why);
+    rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), why);
+    w->trainer_pid = 0;
+    w->stopped_round = -1;
+    rdzv_ring_without(st, w, CAUSE_HANG, now, out);
+    w->rank = -1;
+    w->act = CAUSE_NONE;
+}
+
+/* When to look next; RM_NEVER while no ring is at work. */
+rm_time rdzv_hang_at(const struct rdzv *st)
+{
+    if (!ring_turns(st))
+        return RM_NEVER;
+    rm_time at = st->turned + patience(st);
+    return at > st->hang_look_at ? at : st->hang_look_at;
+}

@@ -1,0 +1,55 @@
+"""Trainers that stand still: found, killed and restarted, or left out."""
+
+import os
+import signal
+
+import pytest
+
+import rig
+
+QUICK = {"elasticity__heartbeat": "100ms", "elasticity__lostAfter": "2s", "elasticity__stepTimeout": "1s"}
+
+
+def test_a_hung_trainer_is_restarted_and_the_others_go_on_without_it(tmp_path, finish, reference):
+    run = finish(rig.make_job(tmp_path, workers__target=3, trainer__steps=400, **QUICK), "--drill", "hang:1@10")
+    complete = rig.check_complete(run, last=400, restarted=[1])
+    first = run.of("recovered")[0]
+    assert first["cause"] == "Hang" and first["stepsRedone"] <= 1, first
+    lost = run.the("workerLost")
+    assert lost["worker"] == 1 and "hangs" in lost["cause"], lost
+    assert [e["world"] for e in run.of("ringFormed")][:2] == [3, 2]
+    assert complete["weightsSha256"] == reference(trainer__steps=400)[0]
+
+
+def test_a_stopped_worker_is_lost_and_not_replaced(tmp_path, finish, reference):
+    run = finish(rig.make_job(tmp_path, workers__target=3, **dict(QUICK, elasticity__stepTimeout="60s")),
+                 "--drill", "stop:2@10")
+    complete = rig.check_complete(run)
+    assert run.the("workerLost")["worker"] == 2
+    assert [e["world"] for e in run.of("ringFormed")] == [3, 2]
+    assert run.the("recovered")["cause"] == "WorkerLost"
+    assert complete["weightsSha256"] == reference()[0]
+
+
+def test_a_stopped_worker_that_goes_on_does_no_harm(tmp_path, launch, reference):
+    fields = dict(QUICK, elasticity__stepTimeout="60s")
+    run = launch(rig.make_job(tmp_path, workers__target=3, trainer__steps=600, **fields), "--drill", "stop:2@10")
+    ring = run.read_until("ringFormed")
+    zombie = next(m for m in ring["members"] if m["worker"] == 2)
+    run.read_until("ringFormed", world=2)
+    for name in ("trainerPid", "agentPid"):
+        os.kill(zombie[name], signal.SIGCONT)
+    run.wait()
+    complete = rig.check_complete(run, last=600)
+    assert run.of("ringFormed")[-1]["world"] == 2, run.tail()
+    assert complete["weightsSha256"] == reference(trainer__steps=600)[0]
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_history_drawn_from_a_seed_changes_no_bit(tmp_path, finish, reference, seed):
+    run = finish(rig.make_job(tmp_path, workers__target=3, workers__min=2, workers__max=5, trainer__steps=300,
+                              failurePolicy__maxRestarts=100, **QUICK), "--drill", f"random:{seed}")
+    hung = [int(e["spec"].split(":")[1].split("@")[0]) for e in run.of("drill") if e["spec"].startswith("hang:")]
+    complete = rig.check_complete(run, last=300, restarted=hung)
+    assert len(run.of("drill")) >= 3
+    assert complete["weightsSha256"] == reference(trainer__steps=300)[0]
