@@ -247,9 +247,26 @@ static bool current_command(const struct sim *sim, const struct ev *e)
     return trainer_is(sim, e) && sim->node[e->a].trainer.command_seq == e->c;
 }
 
-static void handle(struct sim *sim, struct ev *e)
+static void on_connect_failed(struct sim *sim, const struct ev *e)
 {
     struct agent_event failed = {.kind = AGENT_DISCONNECTED};
+    node_event(sim, e->a, &failed);
+}
+
+static void on_opened(struct sim *sim, const struct ev *e)
+{
+    if (trainer_is(sim, e))
+        trainer_opened(sim, e->a);
+}
+
+static void on_spawn(struct sim *sim, const struct ev *e)
+{
+    if (!sim->ended && sim->expected[e->a] == e->b)
+        node_spawn(sim, e->a, e->b);
+}
+
+static void handle(struct sim *sim, struct ev *e)
+{
     struct agent_event link = {.kind = AGENT_LINK, .message = e->message};
     switch (e->kind) {
     case EV_TO_COORD:
@@ -268,7 +285,7 @@ static void handle(struct sim *sim, struct ev *e)
         on_connected(sim, e);
         break;
     case EV_CONNECT_FAILED:
-        node_event(sim, e->a, &failed);
+        on_connect_failed(sim, e);
         break;
     case EV_LINK_TO_AGENT:
         if (sim->node[e->a].trainer.epoch == e->b)
@@ -278,8 +295,7 @@ static void handle(struct sim *sim, struct ev *e)
         on_link_to_trainer(sim, e);
         break;
     case EV_OPENED:
-        if (trainer_is(sim, e))
-            trainer_opened(sim, e->a);
+        on_opened(sim, e);
         break;
     case EV_TRAINER_GONE:
         on_trainer_gone(sim, e);
@@ -305,8 +321,7 @@ static void handle(struct sim *sim, struct ev *e)
         on_agent_tick(sim, e);
         break;
     case EV_SPAWN:
-        if (!sim->ended && sim->expected[e->a] == e->b)
-            node_spawn(sim, e->a, e->b);
+        on_spawn(sim, e);
         break;
     case EV_EXPECT:
     case EV_ACT:
