@@ -360,6 +360,21 @@ static bool enough(const struct rdzv *st)
     return n >= st->settings.workers_min || (n > 0 && best.held && best.step >= st->settings.steps);
 }
 
+/* A worker whose trainer is being started again while its agent still holds more in memory than anybody here:
+ * forming without it would do several steps again. One step costs less than the wait. */
+static bool holder_returns(const struct rdzv *st)
+{
+    struct msg_state best = rdzv_best_state(st);
+    int64_t here = best.held ? best.step : st->saved > 0 ? st->saved : 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool restarting = w->presence == PRESENT && !w->trainer_pid && !w->released && !w->leaving;
+        if (restarting && w->state.held && w->state.step > here + 1)
+            return true;
+    }
+    return false;
+}
+
 static void describe_missing(const struct rdzv *st, char *out, size_t size)
 {
     int n =
@@ -416,9 +431,10 @@ static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
     }
     bool coming = rdzv_on_its_way(st);
     bool window_over = now >= st->arrived + st->settings.join_window;
+    bool patient = holder_returns(st) && now < st->state_since + st->settings.start_timeout;
     if (enough(st)) {
         bool listed = rdzv_ask_lists(st, out);
-        if (listed && (!coming || window_over))
+        if (listed && !patient && (!coming || window_over))
             rdzv_form(st, now, out);
         return;
     }
@@ -469,7 +485,7 @@ static void settle_quiescing(struct rdzv *st, rm_time now, struct rdzv_out *out)
     forget_moot_interrupt(st);
     if (st->verdict.set)
         settle_verdict(st, now, out);
-    else if (enough(st) && rdzv_ask_lists(st, out))
+    else if (enough(st) && !holder_returns(st) && rdzv_ask_lists(st, out))
         rdzv_form(st, now, out);
     else
         rdzv_move(st, RDZV_GATHERING, now);
@@ -756,7 +772,12 @@ static rm_time state_deadline(const struct rdzv *st)
     case RDZV_GATHERING:
         if (!enough(st))
             return st->state_since + s->start_timeout;
-        return rdzv_lists_are_in(st) ? st->arrived + s->join_window : RM_NEVER;
+        if (!rdzv_lists_are_in(st))
+            return RM_NEVER;
+        at = st->arrived + s->join_window;
+        return holder_returns(st) && st->state_since + s->start_timeout > at
+                   ? st->state_since + s->start_timeout
+                   : at;
     case RDZV_FORMING:
         for (int r = 0; r < st->world; r++) {
             const struct rdzv_worker *w = &st->worker[st->member[r]];

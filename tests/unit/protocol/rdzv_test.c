@@ -123,6 +123,34 @@ Test(rdzv, a_worker_may_lose_its_connection_and_come_back_while_training_goes_on
     story_end(&s);
 }
 
+/* Found by the simulator (seed 1007042): the newcomer alone was enough, and began again from step 0. */
+Test(rdzv, nobody_starts_over_while_the_only_holders_trainer_comes_back)
+{
+    struct story s;
+    struct message m;
+    story_begin(&s, story_settings(1));
+    train_with(&s, 1);
+    for (int i = 1; i <= 5; i++)
+        progress(&s, 0, i);
+    expect_workers(&s, 3);
+    act_on(&s, CAUSE_WORKER_JOINED, 1);
+    hello(&s, 1, -1);
+    stopped(&s, 0, 5, 5);
+    stopped(&s, 1, -1, -1);
+    listed(&s, 1, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING);
+    fault_of(&s, 0, FAULT_TRAINER_EXIT, -1, 5);
+    stopped(&s, 1, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "worker 0's agent still holds step 5");
+    s.trainer[0]++;
+    hello_message(&s, 0, 5, &m);
+    hear(&s, 0, &m);
+    stopped(&s, 0, 5, 5);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING);
+    cr_assert_eq(s.form.form.resume.step, 5);
+    story_end(&s);
+}
+
 Test(rdzv, who_missed_the_last_update_catches_up_and_a_newcomer_receives)
 {
     struct story s;
