@@ -1,9 +1,9 @@
-# cmake -DROOT=... -DOUT=... -DCOMPILER=... -DFOLDERS=a,b -P numerics_id.cmake: writes OUT, a C file that
+# cmake -DROOT=... -DOUT=... -DCOMPILER=... -DSOURCES=a/*,b/c -P numerics_id.cmake: writes OUT, a C file that
 # defines numerics_id (numerics_id.h). It is written anew only where the text changes.
-string(REPLACE "," ";" folders "${FOLDERS}")
+string(REPLACE "," ";" sources "${SOURCES}")
 set(all "${COMPILER}")
-foreach(folder ${folders})
-  file(GLOB files RELATIVE ${ROOT} ${ROOT}/${folder}/*.c ${ROOT}/${folder}/*.h)
+foreach(source ${sources})
+  file(GLOB files RELATIVE ${ROOT} ${ROOT}/${source}.c ${ROOT}/${source}.h)
   list(SORT files)
   foreach(name ${files})
     file(SHA256 ${ROOT}/${name} hash)
