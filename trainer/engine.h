@@ -41,7 +41,7 @@ void engine_clear_abort(struct engine *e);
 void engine_raise_stop(struct engine *e);
 
 struct engine_pulse {
-    int64_t counter; /* grows while anything moves */
+    int64_t counter; /* grows while anything moves, and while a reduction waits */
     int64_t bytes;   /* received in transfers */
     int waiting_for; /* worker whose bytes the ring waits for, -1 none */
 };

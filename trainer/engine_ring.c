@@ -60,6 +60,7 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
         .next = neighbour(form, rank + 1),
         .previous = neighbour(form, rank - 1),
         .abort = &e->abort,
+        .pulse = &e->counter,
         .call_deadline = clock_now() + CALL_PATIENCE,
         .wait_deadline = RM_NEVER,
     };

@@ -3,9 +3,10 @@
 
 #include "agent/rdzv/rdzv_state.h"
 
-enum { STEPS_OF_PATIENCE = 10, LOOKS_PER_TIMEOUT = 4 };
+enum { STEPS_OF_PATIENCE = 10, LOOKS_PER_TIMEOUT = 4, FRESH_BEATS = 4 };
 
 static const rm_time least_patience = 30 * RM_S; /* where the job leaves it to us */
+static const rm_time least_fresh = RM_S / 2;     /* a waiting trainer beats ten times a second */
 
 static rm_time patience(const struct rdzv *st)
 {
@@ -41,29 +42,58 @@ static struct rdzv_worker *end_of_chain(struct rdzv *st)
     struct rdzv_worker *w = &st->worker[st->member[0]];
     for (int hops = 0; hops < st->world; hops++) {
         int next = w->waiting_for;
-        if (next < 0 || next >= RM_WORKERS_MAX || st->worker[next].rank < 0)
+        if (next < 0 || next >= RM_WORKERS_MAX || st->worker[next].rank < 0 || st->worker[next].finished)
             break;
         w = &st->worker[next];
     }
     return w;
 }
 
-/* Who does not wait and does not move. With one that computes, slow as it may be, nothing hangs. NULL:
- * nobody. */
+/* What a member shows. Its word alone is no evidence: one that is stopped in the middle of waiting goes on
+ * saying that it waits. But who waits beats (trainer/collective/tcp_ring.h), so that its counter grows. */
+enum sign {
+    SIGN_OF_WORK, /* it computes, or it says nothing clear yet: look again later */
+    SIGN_OF_WAITING,
+    SIGN_OF_NOTHING /* not moved for all our patience */
+};
+
+static rm_time still_for(const struct rdzv_worker *w, rm_time now)
+{
+    return now - w->turned;
+}
+
+static enum sign sign_of(const struct rdzv *st, const struct rdzv_worker *w, rm_time now)
+{
+    rm_time fresh = FRESH_BEATS * st->settings.heartbeat;
+    if (still_for(w, now) >= patience(st))
+        return SIGN_OF_NOTHING;
+    bool waits = w->waiting_for >= 0 && still_for(w, now) < (fresh > least_fresh ? fresh : least_fresh);
+    return waits ? SIGN_OF_WAITING : SIGN_OF_WORK;
+}
+
+/* The one that has stood still longest, if for all our patience: on a machine without a moment to spare
+ * others may look like it. Else, where all wait and show it, the end of the chain. With one that computes,
+ * slow as it may be, nothing hangs. NULL: nobody (yet). */
 static struct rdzv_worker *culprit(struct rdzv *st, rm_time now)
 {
-    bool somebody_moves = false;
+    struct rdzv_worker *stillest = NULL;
+    int waiting = 0, working = 0;
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
-        if (w->presence != PRESENT || w->finished || w->rank < 0)
-            return NULL; /* its going, or its end, says more */
-        if (w->waiting_for >= 0)
+        if (w->presence != PRESENT || w->rank < 0)
+            return NULL; /* its going says more */
+        if (w->finished)
             continue;
-        if (now - w->turned >= patience(st))
-            return w;
-        somebody_moves = true;
+        enum sign sign = sign_of(st, w, now);
+        waiting += sign == SIGN_OF_WAITING;
+        working += sign == SIGN_OF_WORK;
+        bool stiller = !stillest || still_for(w, now) > still_for(stillest, now);
+        if (sign == SIGN_OF_NOTHING && stiller)
+            stillest = w;
     }
-    return somebody_moves || st->world == 0 ? NULL : end_of_chain(st);
+    if (stillest || working || !waiting)
+        return stillest;
+    return end_of_chain(st);
 }
 
 void rdzv_check_hang(struct rdzv *st, rm_time now, struct rdzv_out *out)

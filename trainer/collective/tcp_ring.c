@@ -13,13 +13,15 @@
 #include "trainer/collective/socket.h"
 
 enum {
-    SCRATCH = 256 << 10,  /* received bytes that are added while they lie in the cache */
-    SEND_MOST = 512 << 10 /* one send, so that both directions get their turn */
+    SCRATCH = 256 << 10,   /* received bytes that are added while they lie in the cache */
+    SEND_MOST = 512 << 10, /* one send, so that both directions get their turn */
+    BEAT_MS = 100          /* of the pulse, at least so often */
 };
 
 struct ring {
     struct collective base;
     struct abort_flag *abort;
+    atomic_llong *pulse;
     int next, prev;
     bool broken;    /* a reduce failed: the streams are out of step for ever */
     uint64_t round; /* reduces begun */
@@ -219,8 +221,8 @@ static int pump_in(struct pass *p)
     return n > 0 ? 1 : (int)n;
 }
 
-/* Sleeps until something can move. The next rank's end is watched only while it lacks bytes from us: it may
- * rightly be done and gone before we are. */
+/* Sleeps until something can move, or it is time for a beat. The next rank's end is watched only while it
+ * lacks bytes from us: it may rightly be done and gone before we are. */
 static int wait_turn(struct pass *p)
 {
     bool header_left = p->out.header < (int64_t)sizeof p->own;
@@ -232,7 +234,7 @@ static int wait_turn(struct pass *p)
         {.fd = in_left ? p->ring->prev : -1, .events = POLLIN},
         {.fd = out_left ? p->ring->next : -1, .events = out_events},
     };
-    if (poll(fds, 3, -1) < 0)
+    if (poll(fds, 3, BEAT_MS) < 0)
         return errno == EINTR ? 0 : err_errno(p->err, ERR_MACHINE, "poll");
     if (fds[2].revents & (POLLRDHUP | POLLHUP | POLLERR))
         return fail_peer(p, +1, "closed");
@@ -248,6 +250,12 @@ static int aborted_or(struct pass *p, int rc)
     return err_set(p->err, ERR_ABORTED, "aborted");
 }
 
+static void beat(const struct ring *ring)
+{
+    if (ring->pulse)
+        atomic_fetch_add_explicit(ring->pulse, 1, memory_order_relaxed);
+}
+
 static int run_pass(struct pass *p)
 {
     const int64_t header = (int64_t)sizeof p->own;
@@ -261,6 +269,7 @@ static int run_pass(struct pass *p)
             return aborted_or(p, -1);
         if (!in && !out && wait_turn(p) < 0)
             return aborted_or(p, -1);
+        beat(p->ring);
         FAULT("ring-turn");
     }
     return 0;
@@ -345,6 +354,7 @@ int tcp_ring_open(struct collective **ret, const struct tcp_ring_options *option
     *ring = (struct ring){
         .base = {&ring_ops, options->rank, options->world},
         .abort = options->abort,
+        .pulse = options->pulse,
         .next = options->next_fd,
         .prev = options->prev_fd,
         .scratch = scratch,

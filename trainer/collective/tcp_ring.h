@@ -4,7 +4,11 @@
  * each block that came in, as soon as its bytes have come in; its incoming stream is the blocks rank-1,
  * rank-2, ... twice round: world-1 blocks to add, world-1 blocks to copy. So both directions work at once
  * and a byte is on its way again when it has been added, without steps to wait for. Each reduce begins with
- * a header (round, shape), so that ranks that disagree about what they sum fail at once. */
+ * a header (round, shape), so that ranks that disagree about what they sum fail at once.
+ *
+ * Whoever is inside a reduce beats: the pulse grows with what moves, and about ten times a second while
+ * nothing does. So one that waits for its neighbour can be told from one that stands still in the middle of
+ * waiting. */
 #ifndef RM_COLLECTIVE_TCP_RING_H
 #define RM_COLLECTIVE_TCP_RING_H
 
@@ -15,6 +19,7 @@ struct tcp_ring_options {
     int rank, world;
     int next_fd, prev_fd;     /* proven connections (handshake.h); -1 in a world of 1 */
     struct abort_flag *abort; /* borrowed, must outlive the ring; collective abort sets it */
+    atomic_llong *pulse;      /* borrowed; NULL: nobody feels it */
 };
 
 /* Owns the descriptors from here on, also where it fails. */

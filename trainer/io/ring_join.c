@@ -21,7 +21,7 @@ static int call_next(const struct ring_join_options *o, int *ret_fd, struct erro
 
 int ring_join(struct collective **ret, const struct ring_join_options *o, int *ret_peer, struct error *err)
 {
-    struct tcp_ring_options ring = {o->rank, o->world, -1, -1, o->abort};
+    struct tcp_ring_options ring = {o->rank, o->world, -1, -1, o->abort, o->pulse};
     struct patience patience = {o->abort, o->wait_deadline};
     *ret_peer = -1;
     data_port_advance(o->port, o->generation);

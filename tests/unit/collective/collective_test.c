@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,6 +25,7 @@ struct member {
     int rounds; /* reduces to do */
     int rc, peer;
     struct error err;
+    atomic_llong pulse;
 };
 
 struct party {
@@ -35,8 +37,12 @@ static void open_ring(struct party *p, int fds[WORLD_MAX][2])
 {
     struct error err;
     for (int r = 0; r < p->world; r++) {
-        struct tcp_ring_options o = {
-            .rank = r, .world = p->world, .next_fd = -1, .prev_fd = -1, .abort = &p->member[r].abort};
+        struct tcp_ring_options o = {.rank = r,
+                                     .world = p->world,
+                                     .next_fd = -1,
+                                     .prev_fd = -1,
+                                     .abort = &p->member[r].abort,
+                                     .pulse = &p->member[r].pulse};
         if (p->world > 1) {
             o.next_fd = fds[r][0];
             o.prev_fd = fds[(r + p->world - 1) % p->world][1];
@@ -308,6 +314,21 @@ Test(collective, the_watched_descriptors_show_a_neighbours_end_and_nothing_else)
     close_member(&p->member[2]);
     struct pollfd ended = {.fd = fds[1], .events = POLLRDHUP};
     cr_assert_eq(poll(&ended, 1, 1000), 1);
+    party_free(p);
+}
+
+Test(collective, a_rank_that_waits_for_one_that_never_comes_has_a_pulse, .timeout = 60)
+{
+    struct party *p = party_open(KIND_RING, 2);
+    fill(p, 10, 0);
+    start(&p->member[0]);
+    long long before = atomic_load(&p->member[0].pulse);
+    while (atomic_load(&p->member[0].pulse) < before + 5) /* its own bytes are out after the first */
+        sched_yield();
+    start(&p->member[1]);
+    for (int r = 0; r < 2; r++)
+        pthread_join(p->member[r].thread, NULL);
+    expect_sums(p, 0);
     party_free(p);
 }
 

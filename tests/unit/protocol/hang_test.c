@@ -1,4 +1,6 @@
 /* Rings that stand still, one story each. Steps may take 2 s; heartbeats come every second. */
+#include <stdio.h>
+
 #include "tests/unit/protocol/story.h"
 
 static struct rdzv_settings impatient(void)
@@ -33,7 +35,7 @@ Test(hang, who_neither_waits_nor_moves_is_told_to_kill_its_trainer)
     struct story s;
     story_begin(&s, impatient());
     train_with(&s, 3);
-    stand_still(&s, (const int[]){2, 0, -1}, (const int[]){0, 0, 0});
+    stand_still(&s, (const int[]){2, 0, -1}, (const int[]){1, 1, 0});
     cr_assert(said(&s, "send 2 fault"), "%s", str_text(&s.log));
     cr_assert(said(&s, "\"event\":\"workerLost\",\"time\":0,\"worker\":2"), "%s", str_text(&s.log));
     cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
@@ -54,18 +56,128 @@ Test(hang, a_slow_step_that_somebody_computes_is_none)
     struct story s;
     story_begin(&s, impatient());
     train_with(&s, 3);
-    stand_still(&s, (const int[]){2, 0, -1}, (const int[]){0, 0, 1});
+    stand_still(&s, (const int[]){2, 0, -1}, (const int[]){1, 1, 1});
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
     cr_assert_gt(rdzv_deadline(s.st), s.now, "the timer does not spin");
     story_end(&s);
 }
 
-Test(hang, where_all_wait_the_end_of_the_chain_is_to_blame)
+Test(hang, where_all_wait_and_live_the_end_of_the_chain_is_to_blame)
 {
     struct story s;
     story_begin(&s, impatient());
     train_with(&s, 3);
-    stand_still(&s, (const int[]){1, 7, 0}, (const int[]){0, 0, 0});
+    stand_still(&s, (const int[]){1, 7, 0}, (const int[]){1, 1, 1});
+    cr_assert(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(hang, one_of_those_who_wait_in_a_circle_will_do)
+{
+    struct story s;
+    story_begin(&s, impatient());
+    train_with(&s, 3);
+    stand_still(&s, (const int[]){2, 0, 1}, (const int[]){1, 1, 1});
+    cr_assert(said(&s, " fault"), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+    story_end(&s);
+}
+
+Test(hang, a_trainer_that_was_stopped_while_it_waited_is_told_from_those_who_wait)
+{
+    for (int culprit = 0; culprit < 3; culprit++) {
+        struct story s;
+        int moves[3] = {1, 1, 1};
+        char blamed[40];
+        moves[culprit] = 0;
+        snprintf(blamed, sizeof blamed, "send %d fault", culprit);
+        story_begin(&s, impatient());
+        train_with(&s, 3);
+        stand_still(&s, (const int[]){2, 0, 1}, moves);
+        cr_assert(said(&s, blamed), "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
+/* Worker 1's agent falls silent; its last word was that its trainer waits, like everybody. */
+Test(hang, the_stale_word_of_a_silent_agent_is_not_believed)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient();
+    settings.step_timeout = 10 * RM_S;
+    settings.lost_after = 60 * RM_S;
+    story_begin(&s, settings);
+    train_with(&s, 3);
+    beat(&s, 1, 5, 0);
+    for (int i = 0; i < 10; i++) {
+        cr_assert(!said(&s, " fault"), "blamed after %d s: %s", i, str_text(&s.log));
+        beat(&s, 0, 5 + i, 2);
+        beat(&s, 2, 5 + i, 1);
+        after(&s, RM_S);
+    }
+    cr_assert(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* All wait. At the first look, after 8 s, worker 1's counter has not grown for 5: too long for one that waits
+ * and too short for blame. At the third, after 12 s, it has been still for 9. */
+Test(hang, who_is_neither_fresh_nor_stale_is_looked_at_again_and_not_blamed)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient();
+    settings.step_timeout = 8 * RM_S;
+    settings.lost_after = 60 * RM_S;
+    story_begin(&s, settings);
+    train_with(&s, 3);
+    for (int i = 0; i < 12; i++) {
+        cr_assert(!said(&s, " fault"), "blamed after %d s: %s", i, str_text(&s.log));
+        for (int w = 0; w < 3; w++)
+            beat(&s, w, w == 1 && i > 3 ? 5 + 3 : 5 + i, (w + 2) % 3);
+        after(&s, RM_S);
+        cr_assert_gt(rdzv_deadline(s.st), s.now, "the timer does not spin");
+    }
+    cr_assert(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(hang, of_several_that_show_nothing_the_one_that_is_still_for_longest_is_blamed)
+{
+    struct story s;
+    story_begin(&s, impatient());
+    train_with(&s, 3);
+    beat(&s, 2, 5, 1);
+    after(&s, RM_S / 10);
+    beat(&s, 0, 5, 2);
+    beat(&s, 1, 5, 0);
+    after(&s, 3 * RM_S);
+    cr_assert(said(&s, "send 2 fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(hang, one_that_hangs_at_the_last_step_is_not_hidden_by_those_who_finished)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient();
+    story_begin(&s, settings);
+    train_with(&s, 3);
+    for (int w = 0; w < 2; w++) {
+        progress(&s, w, 100);
+        finished(&s, w);
+    }
+    stand_still(&s, (const int[]){-1, -1, 1}, (const int[]){0, 0, 0});
+    cr_assert(said(&s, "send 2 fault"), "%s", str_text(&s.log));
+    cr_assert(!said(&s, "send 0 fault") && !said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(hang, an_evaluation_that_somebody_stands_still_in_is_found)
+{
+    struct story s;
+    story_begin(&s, impatient());
+    train_with(&s, 3);
+    for (int w = 0; w < 3; w++)
+        progress(&s, w, 1);
+    stand_still(&s, (const int[]){2, -1, 1}, (const int[]){1, 0, 1});
     cr_assert(said(&s, "send 1 fault"), "%s", str_text(&s.log));
     story_end(&s);
 }
