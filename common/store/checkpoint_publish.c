@@ -58,6 +58,7 @@ static int write_config(struct publisher *p, struct error *err)
     *piece = (struct manifest_piece){.file = "config.json", .bytes = (int64_t)text.length};
     sha256_once(text.data, text.length, piece->sha256);
     int result = folder_write_text(p->folder_fd, piece->file, &text, true, err);
+    FAULT("config-written");
     str_clear(&text);
     return result;
 }
@@ -97,9 +98,11 @@ static int settle(struct publisher *p, const struct model_layout *layout, int fi
 static int settle_all(struct publisher *p, struct error *err)
 {
     const struct manifest *m = &p->manifest;
-    for (int i = 0; i < m->pieces; i = verify_next_file(m, i))
+    for (int i = 0; i < m->pieces; i = verify_next_file(m, i)) {
         if (settle(p, p->publication->layout, i, err) < 0)
             return -1;
+        FAULT("piece-settled");
+    }
     return folder_sync(p->folder_fd, err);
 }
 

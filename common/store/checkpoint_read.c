@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/os/fault.h"
 #include "common/store/checkpoint.h"
 #include "common/store/files.h"
 #include "common/store/folder.h"
@@ -78,6 +79,7 @@ int checkpoint_mark_damaged(const char *uri, const char *name, struct error *err
     if (folder_hold(path, FOLDER_SHARED, false, &fd, &why) < 0)
         return why.code == ERR_NOT_FOUND ? 0 : err_set(err, why.code, "checkpoint %s", why.text);
     int result = renameat(fd, MANIFEST_NAME, fd, DAMAGED_NAME);
+    FAULT("damage-marked");
     if (result < 0 && errno == ENOENT)
         result = 0; /* another reader found the damage too */
     if (result < 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/os/fault.h"
 #include "common/os/uri.h"
 #include "common/store/folder.h"
 
@@ -158,6 +159,7 @@ static int remove_one(void *ctx, const char *name, struct error *err)
         return 0;
     if (unlinkat(r->folder_fd, name, 0) < 0 && errno != ENOENT)
         return err_errno(err, ERR_MACHINE, "%s can't be removed", name);
+    FAULT("file-removed");
     return 0;
 }
 

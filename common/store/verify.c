@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/os/crypto.h"
+#include "common/os/fault.h"
 #include "common/store/folder.h"
 #include "common/store/safetensors.h"
 
@@ -176,6 +177,7 @@ static int verify_each(const struct verify_file *common, struct error *err)
         file.name = m->piece[i].file;
         if (verify_file(&file, weights, err) < 0)
             return -1;
+        FAULT("file-verified");
     }
     if (!crypto_equal(weights, m->weights_sha256, RM_HASH_BYTES))
         return err_set(err, ERR_DATA, "model.safetensors: its data don't have the manifest's weightsSha256");
