@@ -59,9 +59,9 @@ void case_gradient(const float *params, int64_t step, int lane, float *grads, fl
 
 void case_first_weights(struct state *s)
 {
-    struct state_arrays a = state_arrays(s);
     struct state_point point = {.step = 0};
     state_receive_begin(s);
+    struct state_arrays a = state_arrays(s);
     for (int64_t i = 0; i < a.count; i++)
         a.params[i] = unit(77, i);
     state_zero_moments(s);
