@@ -25,6 +25,7 @@ struct rdzv_worker {
     bool discarded;
     int64_t stopped_round; /* newest round that it answered */
     bool must_stop;        /* this round waits for it */
+    rm_time asked;         /* since when it owes the answer to a stop at once, RM_NEVER: it owes none */
     int rank;              /* in the current generation, -1 none */
     int old_rank;          /* in the newest ring that trained; INT32_MAX none */
     bool serving;          /* leaves, but serves its state while the others form */
@@ -171,6 +172,8 @@ void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause c
 void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now);
 void rdzv_hang_moved(struct rdzv *st, rm_time now);
 void rdzv_hang_step_took(struct rdzv *st, rm_time took);
+void rdzv_hang_asked(struct rdzv_worker *w, rm_time now); /* a stop at once is sent to it */
+bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_time now);
 void rdzv_check_hang(struct rdzv *st, rm_time now, struct rdzv_out *out);
 rm_time rdzv_hang_at(const struct rdzv *st);
 
@@ -212,6 +215,7 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out);
 void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                         struct rdzv_out *out);
+bool rdzv_part_is_in(const struct rdzv *st, int part);
 void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w);
 struct msg_state rdzv_newest_checkpoint(const struct rdzv *st);
 void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out);

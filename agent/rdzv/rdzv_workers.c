@@ -60,6 +60,7 @@ void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time 
     w->presence = ABSENT;
     w->conn = -1;
     w->stopped_round = -1;
+    w->asked = RM_NEVER;
     w->serving = false;
     w->listed = w->list_asked = false;
     rdzv_forget_publisher(st, w);
@@ -239,24 +240,25 @@ static int misfit(struct rdzv *st, const struct msg_hello *h, char *why, size_t 
     return 0;
 }
 
-/* Takes a connection's word for who it is; false where another one's word counts more. */
-static bool accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, const struct msg_hello *h,
-                            rm_time now, struct rdzv_out *out)
+/* Whether another one's word counts more, or nobody waits for this one. */
+static bool is_outdated(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_hello *h,
+                        char *why, size_t size)
 {
     int newest = w->attempt > w->expected ? w->attempt : w->expected;
-    if (h->attempt < newest) {
-        char why[RM_WHY_MAX];
-        snprintf(why, sizeof why, "attempt %d of worker %d has been replaced by attempt %d", h->attempt,
-                 h->worker, newest);
-        refuse(st, conn, 4, why, out);
+    if (h->attempt < newest)
+        snprintf(why, size, "attempt %d of worker %d has been replaced by attempt %d", h->attempt, h->worker,
+                 newest);
+    else if (st->expect_known && w->expected < 0)
+        snprintf(why, size, "worker %d was given up and is not expected back", h->worker);
+    else
         return false;
-    }
-    if (st->expect_known && w->expected < 0) {
-        char why[RM_WHY_MAX];
-        snprintf(why, sizeof why, "worker %d was given up and is not expected back", h->worker);
-        refuse(st, conn, 4, why, out);
-        return false;
-    }
+    return true;
+}
+
+/* Takes a connection's word for who it is. */
+static void accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, const struct msg_hello *h,
+                            rm_time now, struct rdzv_out *out)
+{
     bool same = w->attempt == h->attempt && w->incarnation == h->incarnation;
     if (!same && w->presence != ABSENT)
         rdzv_lose(st, w, "another process took its place", now, out);
@@ -272,11 +274,12 @@ static bool accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, co
     }
     w->attempt = h->attempt;
     w->incarnation = h->incarnation;
-    return true;
 }
 
 static void take_over(struct rdzv_worker *w, const struct msg_hello *h)
 {
+    if (w->trainer_pid != h->trainer_pid)
+        w->asked = RM_NEVER;
     w->agent_pid = h->agent_pid;
     w->trainer_pid = h->trainer_pid;
     w->state = h->state;
@@ -288,11 +291,13 @@ static void take_over(struct rdzv_worker *w, const struct msg_hello *h)
     }
 }
 
-static void send_stop(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out)
+static void send_stop(struct rdzv *st, struct rdzv_worker *w, rm_time now, struct rdzv_out *out)
 {
     struct message *m = rdzv_send_one(st, out, w, MSG_STOP);
     m->stop.round = st->round;
     m->stop.at = w->rank >= 0 && st->state == RDZV_QUIESCING ? st->stop_at : STOP_NOW;
+    if (m->stop.at == STOP_NOW && w->stopped_round != st->round)
+        rdzv_hang_asked(w, now);
 }
 
 /* A member says hello again: it may have missed what was under way when its connection was cut. */
@@ -317,13 +322,13 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
 {
     struct rdzv_worker *w = &st->worker[h->worker];
     char why[MSG_DETAIL_MAX];
-    int code = misfit(st, h, why, sizeof why);
+    /* in this order: there is nothing to learn from what a stranger computes with */
+    int code = is_outdated(st, w, h, why, sizeof why) ? 4 : misfit(st, h, why, sizeof why);
     if (code) {
         refuse(st, conn, code, why, out);
         return;
     }
-    if (!accept_identity(st, w, conn, h, now, out))
-        return;
+    accept_identity(st, w, conn, h, now, out);
     bool first = w->presence != PRESENT || w->conn != conn;
     bool same_trainer = w->trainer_pid == h->trainer_pid && h->trainer_pid;
     bool newcomer = h->trainer_pid && !same_trainer;
@@ -347,7 +352,7 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
     else if (w->rank >= 0)
         member_again(st, w, h, same_trainer, now, out);
     if (st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
-        send_stop(st, w, out);
+        send_stop(st, w, now, out);
     if (st->state == RDZV_SAVING)
         rdzv_save_resend(st, w, out);
 }
@@ -365,6 +370,7 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
     if (f->kind == FAULT_TRAINER_EXIT) {
         w->trainer_pid = 0;
         w->stopped_round = -1;
+        w->asked = RM_NEVER;
         if (w->act != CAUSE_TRAINER_EXIT)
             rdzv_count_failure(st, w, f->detail, now, out);
         rdzv_say(st, "worker %d's trainer ended: %s", rdzv_index(st, w), f->detail);

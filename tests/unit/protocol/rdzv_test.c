@@ -432,6 +432,7 @@ Test(rdzv, another_machines_bits_are_refused_with_both_names)
     struct story s;
     story_begin(&s, story_settings(1));
     train_with(&s, 1);
+    expect_workers(&s, 3);
     struct message m;
     hello_message(&s, 1, -1, &m);
     text_copy(m.hello.fingerprint, sizeof m.hello.fingerprint, "cpu-b");
