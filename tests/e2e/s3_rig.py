@@ -9,6 +9,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "object_rig"))
 
 import client  # noqa: E402  (its folder is on the path only now)
+import faults  # noqa: E402,F401  (for the tests)
+import proxy  # noqa: E402
 import servers  # noqa: E402
 
 NEVER_SAID = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
@@ -74,3 +76,11 @@ def moto_under_way():
 def prefix_of_the_test(s3_server):
     """A Place on versitygw."""
     return Place(s3_server)
+
+
+@pytest.fixture(name="s3_proxy")
+def proxy_in_front(s3_server):
+    """A quiet proxy in front of versitygw; give its `script` something of faults.py to do."""
+    between = proxy.Proxy(s3_server)
+    yield between
+    between.stop()
