@@ -295,6 +295,8 @@ static void describe_missing(const struct rdzv *st, char *out, size_t size)
         const struct rdzv_worker *w = &st->worker[i];
         if (w->expected >= 0 && !w->leaving && !w->released && !rdzv_candidate(st, w))
             n += snprintf(out + n, size - (size_t)n, "; worker %d is on its way", i);
+        else if (w->quarantine[0])
+            n += snprintf(out + n, size - (size_t)n, "; worker %d is in quarantine", i);
     }
 }
 

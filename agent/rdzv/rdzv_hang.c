@@ -129,7 +129,8 @@ static void accuse(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_t
     w->asked = RM_NEVER;
     rdzv_ring_without(st, w, CAUSE_HANG, now, out);
     w->rank = -1;
-    w->act = CAUSE_NONE;
+    /* A drill is no failure: what its agent says of the trainer's end was ordered. */
+    w->act = w->act == CAUSE_HANG ? CAUSE_TRAINER_EXIT : CAUSE_NONE;
 }
 
 /* ---- in a ring ---- */

@@ -44,8 +44,9 @@ struct rdzv_worker {
     rm_time act_at;
     bool list_asked, listed;
     struct msg_checkpoints list;
-    int64_t slowness; /* times in a row that it was not ready in time */
-    int64_t waited;   /* newest step whose waiting for data is counted */
+    char quarantine[RM_WHY_MAX]; /* why it is not taken back; "": it is not in quarantine */
+    int64_t slowness;            /* times in a row that it was not ready in time */
+    int64_t waited;              /* newest step whose waiting for data is counted */
 };
 
 /* The pieces of one checkpoint that come in from the workers. */
@@ -60,6 +61,13 @@ struct rdzv_collection {
 };
 
 enum { COLLECTIONS = 4, FAILURES_KEPT = 256, REFUSED_KEPT = 64, STEP_TIMES_KEPT = 31 };
+
+struct rdzv_failure {
+    rm_time at;
+    int worker;
+};
+
+enum { RDZV_EXIT_TRAINING = 5 };
 
 struct rdzv_verdict {
     bool set;
@@ -102,8 +110,8 @@ struct rdzv {
     bool exact;
     char fingerprint[RM_FINGERPRINT_MAX], data_sha256[RM_HASH_HEX]; /* of the first trainer heard of */
     int64_t data_files, data_bytes;
-    int forming_failures; /* in a row, without a step */
-    rm_time failure[FAILURES_KEPT];
+    int forming_failures;                       /* in a row, without a step */
+    struct rdzv_failure failure[FAILURES_KEPT]; /* that may still count */
     int failures;
     int64_t failures_total;
     struct msg_checkpoint refused[REFUSED_KEPT];
@@ -143,6 +151,8 @@ struct message *rdzv_send(struct rdzv *st, struct rdzv_out *out, enum msg_type t
 void rdzv_send_to(struct rdzv_out *out, const struct rdzv_worker *w); /* adds to the newest send */
 struct message *rdzv_send_one(struct rdzv *st, struct rdzv_out *out, const struct rdzv_worker *w,
                               enum msg_type type);
+void rdzv_send_away(struct rdzv *st, struct rdzv_out *out, const struct rdzv_worker *w, int exit_code,
+                    const char *why); /* abandon; its connection is the caller's to close */
 void rdzv_close_conn(struct rdzv_out *out, int conn);
 struct rdzv_tell *rdzv_tell(struct rdzv_out *out, enum rdzv_tell_kind kind);
 void rdzv_tell_worker(struct rdzv *st, struct rdzv_out *out, enum rdzv_tell_kind kind, int worker,
@@ -159,14 +169,16 @@ void rdzv_expect(struct rdzv *st, const struct rdzv_expect *expect, rm_time now,
 void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now, struct rdzv_out *out);
 void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
                 struct rdzv_out *out);
-void rdzv_count_failure(struct rdzv *st, const struct rdzv_worker *w, const char *why, rm_time now,
-                        struct rdzv_out *out);
 void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out);
 void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out);
 int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w);
 
 void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause cause, rm_time now,
                        struct rdzv_out *out);
+
+/* rdzv_failures.c. May put the worker into quarantine, which loses it. */
+void rdzv_count_failure(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now,
+                        struct rdzv_out *out);
 
 /* rdzv_hang.c */
 void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now);

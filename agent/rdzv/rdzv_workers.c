@@ -105,25 +105,6 @@ void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out)
     }
 }
 
-void rdzv_count_failure(struct rdzv *st, const struct rdzv_worker *w, const char *why, rm_time now,
-                        struct rdzv_out *out)
-{
-    rdzv_tell_worker(st, out, TELL_WORKER_FAILED, rdzv_index(st, w), why);
-    int kept = 0;
-    for (int i = 0; i < st->failures; i++) {
-        if (st->failure[i] + st->settings.within > now)
-            st->failure[kept++] = st->failure[i];
-    }
-    st->failures = kept;
-    if (st->failures < FAILURES_KEPT)
-        st->failure[st->failures++] = now;
-    st->failures_total++;
-    if (st->failures > st->settings.max_restarts)
-        rdzv_give_up(st, 5, "%d failures within %.0f s, maxRestarts allows %d; the newest: worker %d: %s",
-                     st->failures, (double)st->settings.within / RM_S, st->settings.max_restarts,
-                     rdzv_index(st, w), why);
-}
-
 static int expected_attempt(const struct rdzv_expect *expect, int worker)
 {
     for (int i = 0; i < expect->count; i++) {
@@ -141,6 +122,8 @@ void rdzv_expect(struct rdzv *st, const struct rdzv_expect *expect, rm_time now,
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         int before = w->expected;
+        if (w->quarantine[0])
+            continue;
         w->expected = expected_attempt(expect, i);
         if (w->expected == before)
             continue;
@@ -240,19 +223,25 @@ static int misfit(struct rdzv *st, const struct msg_hello *h, char *why, size_t 
     return 0;
 }
 
-/* Whether another one's word counts more, or nobody waits for this one. */
+/* Whether another process's word counts more under this index, or nobody's any more. */
 static bool is_outdated(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_hello *h,
                         char *why, size_t size)
 {
     int newest = w->attempt > w->expected ? w->attempt : w->expected;
-    if (h->attempt < newest)
+    if (w->quarantine[0]) {
+        snprintf(why, size, "worker %d is in quarantine: %s", h->worker, w->quarantine);
+        return true;
+    }
+    if (h->attempt < newest) {
         snprintf(why, size, "attempt %d of worker %d has been replaced by attempt %d", h->attempt, h->worker,
                  newest);
-    else if (st->expect_known && w->expected < 0)
+        return true;
+    }
+    if (st->expect_known && w->expected < 0) {
         snprintf(why, size, "worker %d was given up and is not expected back", h->worker);
-    else
-        return false;
-    return true;
+        return true;
+    }
+    return false;
 }
 
 /* Takes a connection's word for who it is. */
@@ -322,7 +311,7 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
 {
     struct rdzv_worker *w = &st->worker[h->worker];
     char why[MSG_DETAIL_MAX];
-    /* in this order: there is nothing to learn from what a stranger computes with */
+    /* in this order: what a stranger computes with is nothing to learn from */
     int code = is_outdated(st, w, h, why, sizeof why) ? 4 : misfit(st, h, why, sizeof why);
     if (code) {
         refuse(st, conn, code, why, out);
@@ -371,8 +360,6 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
         w->trainer_pid = 0;
         w->stopped_round = -1;
         w->asked = RM_NEVER;
-        if (w->act != CAUSE_TRAINER_EXIT)
-            rdzv_count_failure(st, w, f->detail, now, out);
         rdzv_say(st, "worker %d's trainer ended: %s", rdzv_index(st, w), f->detail);
         if (w->rank >= 0)
             rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
@@ -381,6 +368,8 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
         if (w->act == CAUSE_TRAINER_EXIT) {
             w->act = CAUSE_WORKER_JOINED; /* its way back is never skipped for cost */
             w->act_at = RM_NEVER;
+        } else {
+            rdzv_count_failure(st, w, f->detail, now, out);
         }
     } else if (f->kind == FAULT_STORAGE) {
         rdzv_storage_fault(st, w, f, now, out);
