@@ -9,7 +9,7 @@
  * for the operation: the conversion that rounds to nearest. */
 #define BODY       static inline __attribute__((always_inline))
 #define FOR_AVX2   __attribute__((target("avx2")))
-#define FOR_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,prefer-vector-width=512")))
+#define FOR_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
 
 /* Round to nearest even, flush-to-zero and denormals-are-zero, no exceptions. */
 static const unsigned fixed_mode = 0x9fc0;

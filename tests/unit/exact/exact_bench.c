@@ -45,7 +45,7 @@ static void time_step(struct lanes *l, struct state *s, const float *grads, cons
 {
     struct lanes_buffer buffer;
     struct verdict v;
-    lanes_begin(l, &(struct lanes_pass){.world = 1, .k = k});
+    lanes_begin(l, &(struct lanes_pass){.k = k});
     for (int lane = 0; lane < LANES; lane++) {
         rm_time since = clock_now();
         lanes_add(l, lane, grads, 1);

@@ -117,8 +117,7 @@ static void run_lanes(struct ring *r, int rank, const int32_t *k, struct lanes_b
     struct state_point point;
     float *grads = malloc((size_t)a.count * sizeof *grads), loss;
     cr_assert(state_holds(s, &point));
-    lanes_begin(r->lanes[rank],
-                &(struct lanes_pass){.rank = rank, .world = r->world, .flags = r->flags[rank], .k = k});
+    lanes_begin(r->lanes[rank], &(struct lanes_pass){.rank = rank, .flags = r->flags[rank], .k = k});
     for (int lane = 0; lane < CASE_LANES; lane++) {
         if (r->owner[lane] != rank)
             continue;

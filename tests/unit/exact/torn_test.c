@@ -49,7 +49,7 @@ static void run_step(struct lanes *l, struct state *s, float *grads, const struc
     do {
         int32_t k[RM_TENSORS_MAX];
         memcpy(k, verdict.kind == VERDICT_RESCALE ? verdict.k : point.k, sizeof k);
-        lanes_begin(l, &(struct lanes_pass){.world = 1, .k = k});
+        lanes_begin(l, &(struct lanes_pass){.k = k});
         for (int lane = 0; lane < CASE_LANES; lane++) {
             case_gradient(state_arrays(s).params, point.step + 1, lane, grads, &loss);
             lanes_add(l, lane, grads, loss);
