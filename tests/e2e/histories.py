@@ -1,8 +1,9 @@
 """Histories drawn from a seed: whole runs of real processes with harm on the way, judged by the bits that come out.
 
-Two ways: `drills`, where `run` itself does what random:SEED draws (every kind of drill), and `chaos`, which strikes
-from outside at any event: while a ring forms, while a checkpoint is written, while a newcomer receives the state; runs
-that end on the way (Ctrl-C, killed) are started again with another number of workers until one gets through.
+Three ways: `drills`, where `run` itself does what random:SEED draws (every kind of drill); `crashes`, the same with a
+crash at any fault point, at any time that it is reached; and `chaos`, which strikes from outside at any event: while a
+ring forms, while a checkpoint is written, while a newcomer receives the state; runs that end on the way (Ctrl-C, killed)
+are started again with another number of workers until one gets through.
 
 A seed fixes what is done at which event, not the microsecond: run a failing one several times. Used by
 campaign_test.py, chaos_test.py and tools/campaign."""
@@ -14,6 +15,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
+import fault_points
 import rig
 
 STEPS = 200
@@ -98,6 +100,36 @@ def drills(seed, folder, launch, expected):
     return history
 
 
+def draw_fault(chance):
+    """A fault point of the programs, the time that it is reached (the first ones more often), and in whom."""
+    point = chance.choice(sorted(name for name, cases in fault_points.POINTS.items() if cases))
+    settings = [case.setting for case in fault_points.POINTS[point]]
+    who = chance.choice(sorted({setting.partition("@")[1] + setting.partition("@")[2] for setting in settings}))
+    return f"{point}:{int(2 ** chance.uniform(0, 6))}{who}"
+
+
+def crashes(seed, folder, launch, expected):
+    """Drills as above and a crash; where that ended the run, another run goes on to the end."""
+    history, fault = History("crashes", seed), draw_fault(random.Random(seed))
+    job = rig.make_job(folder, workers__target=1 + seed % 5, **JOB)
+    run = launch(job, "--drill", f"random:{seed}", env={"RINGMASTER_FAULT": fault})
+    run.wait()
+    history.take(run)
+    story = f"crashes, seed {seed}: {fault}\n{run.tail()}"
+    check_told(run, expected, story)
+    history.harm["crash" if "fault point " in run.stderr else "crash not reached"] += 1
+    gone(run)
+    if run.code == -signal.SIGKILL:
+        run = launch(job)
+        run.wait()
+        history.take(run)
+        story += f"\nafter that: {run.tail()}"
+        check_told(run, expected, story)
+    check_end(run, expected, story)
+    gone(run)
+    return history
+
+
 def send(pid, number):
     try:
         os.kill(pid, number)
@@ -161,4 +193,4 @@ def chaos(seed, folder, launch, expected):
     return history
 
 
-KINDS = {"drills": drills, "chaos": chaos}
+KINDS = {"drills": drills, "crashes": crashes, "chaos": chaos}
