@@ -544,10 +544,14 @@ static void on_finished(struct rdzv *st, struct rdzv_worker *w, const struct mes
     w->finished = true;
 }
 
-static void on_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now)
+/* While the ring forms everybody has to move, but it gets on only by those who don't wait for somebody. */
+static void on_heartbeat(struct rdzv *st, struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now)
 {
-    if (h->bytes != w->bytes)
+    bool moves = h->bytes != w->bytes || h->counter != w->counter;
+    if (moves)
         w->moved = now;
+    if (moves && st->state == RDZV_FORMING && w->rank >= 0 && !w->ready && h->waiting_for < 0)
+        rdzv_hang_moved(st, now);
     w->bytes = h->bytes;
     rdzv_hang_heartbeat(w, h, now);
 }
@@ -576,7 +580,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
     w->heard = now;
     switch (m->type) {
     case MSG_HEARTBEAT:
-        on_heartbeat(w, &m->heartbeat, now);
+        on_heartbeat(st, w, &m->heartbeat, now);
         break;
     case MSG_PROGRESS:
         rdzv_progress(st, w, m, now, out);
@@ -680,6 +684,7 @@ static rm_time state_deadline(const struct rdzv *st)
                    ? st->state_since + s->start_timeout
                    : at;
     case RDZV_FORMING:
+        at = st->turned + s->form_timeout;
         for (int r = 0; r < st->world; r++) {
             const struct rdzv_worker *w = &st->worker[st->member[r]];
             at = earlier(at, w->ready ? RM_NEVER : w->moved + s->form_timeout);

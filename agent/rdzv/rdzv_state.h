@@ -30,7 +30,7 @@ struct rdzv_worker {
     int old_rank;          /* in the newest ring that trained; INT32_MAX none */
     bool serving;          /* leaves, but serves its state while the others form */
     bool ready, finished;
-    rm_time ring_time, state_time, moved; /* moved: last sign of progress while forming */
+    rm_time ring_time, state_time, moved; /* moved: last sign of life while forming */
     int64_t bytes;
     int64_t counter; /* of the newest heartbeat, and when it last changed */
     rm_time turned;
@@ -118,7 +118,7 @@ struct rdzv {
     int refused_count;
     rm_time arrived, left; /* newest arrival; newest quiescing that a leave began */
     rm_time reform_cost;
-    rm_time turned, hang_look_at; /* newest sign that the ring moves on; no look for a hang before that */
+    rm_time turned, hang_look_at; /* newest sign that the ring, or its forming, moves on; no look before */
     rm_time step_times[STEP_TIMES_KEPT], median_step; /* of the newest steps; 0: none yet */
     int64_t steps_timed;
     char waiting[MSG_DETAIL_MAX];
