@@ -11,9 +11,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "object_rig"))
 import client  # noqa: E402  (its folder is on the path only now)
 import faults  # noqa: E402,F401  (for the tests)
 import proxy  # noqa: E402
-import servers  # noqa: E402
 
-NEVER_SAID = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+import servers  # noqa: E402
 
 
 class Place:
@@ -48,9 +47,9 @@ class Place:
         return sorted(name.rsplit("/", 1)[0] for name in self.names() if name.endswith("/manifest.json"))
 
 
-def started(kind):
+def started(kind, **how):
     try:
-        return servers.start(kind)
+        return servers.start(kind, **how)
     except servers.Missing as why:
         pytest.skip(str(why))
 
@@ -68,6 +67,14 @@ def moto_under_way():
     """moto on 127.0.0.1: a second opinion on conditional writes."""
     server = started("moto")
     client.make_bucket(server)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(name="s3_tls_server", scope="session")
+def versitygw_over_tls():
+    """As s3_server, over TLS, with a certificate from an authority that nobody else knows."""
+    server = started("versitygw", tls=True)
     yield server
     server.stop()
 

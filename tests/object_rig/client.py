@@ -7,6 +7,7 @@ import datetime
 import hashlib
 import hmac
 import http.client
+import ssl
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
 
@@ -44,7 +45,9 @@ def request(server, method, key="", query=None, body=b"", headers=None, region=s
     text = "&".join(f"{k}={v}" for k, v in pairs)
     host = f"127.0.0.1:{server.port}"
     every = signed_headers(server, method, path, text, body, headers or {}, host, region, moment or now())
-    connection = http.client.HTTPConnection(host, timeout=60)
+    authority = getattr(server, "authority", None)
+    connection = http.client.HTTPSConnection(host, timeout=60, context=ssl.create_default_context(cafile=authority)) if authority \
+        else http.client.HTTPConnection(host, timeout=60)
     try:
         connection.request(method, path + ("?" + text if text else ""), body=body, headers=every)
         answer = connection.getresponse()

@@ -1,11 +1,12 @@
 """Object stores on 127.0.0.1 for tests: real servers, each with keys and a folder of its own, ended by pid.
 
 versitygw checks every signature and keeps objects as files of a folder on tmpfs, so that a test can look at them
-and harm them. moto is a second opinion on conditional writes; it checks no signatures. A server dies with the
-process that started it, however that ends.
+and harm them; with tls it has a certificate from an authority that only AWS_CA_BUNDLE names. moto is a second opinion on
+conditional writes; it checks no signatures. A server dies with the process that started it, however that ends.
 """
 
 import ctypes
+import dataclasses
 import os
 import secrets
 import shutil
@@ -55,21 +56,28 @@ def answers(port):
         return False
 
 
+@dataclasses.dataclass
 class Server:
     """One server under way. `environment` is what a client needs to reach it, in the AWS tools' own variables."""
 
-    def __init__(self, kind, process, port, folder, owned, access, secret, log):
-        self.kind, self.process, self.port = kind, process, port
-        self.folder, self.owned, self.log = folder, owned, log
-        self.access, self.secret = access, secret
+    kind: str
+    port: int
+    folder: Path
+    owned: bool  # the folder goes with the server
+    access: str
+    secret: str
+    authority: Path = None  # over TLS: who is to be trusted
+    process: subprocess.Popen = None
+    log: object = None
 
     @property
     def endpoint(self):
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.authority else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def environment(self):
-        return environment(self.endpoint, self.access, self.secret)
+        trusted = {"AWS_CA_BUNDLE": str(self.authority)} if self.authority else {}
+        return {**environment(self.endpoint, self.access, self.secret), **trusted}
 
     def stop(self):
         """Ends the server; what it stored goes with it, where the folder was its own."""
@@ -93,16 +101,29 @@ def environment(endpoint, access, secret, region=REGION):
     }
 
 
-def versitygw_command(cache, folder, port, access, secret, iam):
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "ROOT_ACCESS_KEY_ID": access, "ROOT_SECRET_ACCESS_KEY": secret}
-    command = [str(cache / "versitygw"), "--port", f"127.0.0.1:{port}", "--region", REGION, "--quiet", "--keep-alive",
-               "--iam-dir", str(iam), "--iam-cache-disable", "posix", str(folder)]
-    return command, env
+def make_certificates(folder):
+    """An authority and a certificate for 127.0.0.1 that it signed: authority.pem, server.pem, server.key."""
+    folder.mkdir(exist_ok=True)
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
+    for command in (
+            "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=authority -keyout authority.key -out authority.pem",
+            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=127.0.0.1 -keyout server.key -out server.csr",
+            "x509 -req -days 2 -in server.csr -CA authority.pem -CAkey authority.key -CAcreateserial -extfile names -out server.pem"):
+        subprocess.run(["openssl", *command.split()], cwd=folder, check=True, capture_output=True)
+    return folder / "authority.pem"
 
 
-def moto_command(cache, port):
-    return [str(cache / "python/bin/python3"), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], \
-           {"PATH": os.environ["PATH"], "AWS_DEFAULT_REGION": REGION}
+def command_of(server, cache):
+    """(command, environment) that starts it."""
+    if server.kind == "moto":
+        return [str(cache / "python/bin/python3"), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(server.port)], \
+               {"PATH": os.environ["PATH"], "AWS_DEFAULT_REGION": REGION}
+    keys = server.folder / "tls"
+    tls = ["--cert", str(keys / "server.pem"), "--key", str(keys / "server.key")] if server.authority else []
+    return [str(cache / "versitygw"), "--port", f"127.0.0.1:{server.port}", "--region", REGION, "--quiet", "--keep-alive",
+            "--iam-dir", str(server.folder / "iam"), "--iam-cache-disable", *tls, "posix", str(server.folder / "store")], \
+           {"PATH": os.environ["PATH"], "HOME": str(server.folder), "ROOT_ACCESS_KEY_ID": server.access,
+            "ROOT_SECRET_ACCESS_KEY": server.secret}
 
 
 def scratch_folder():
@@ -114,36 +135,32 @@ def scratch_folder():
     return tempfile.mkdtemp(prefix=f"ringmaster-objects-{os.getpid()}-", dir=shared)
 
 
-def start_once(kind, cache, folder, owned):
-    access, secret, port = "AK" + secrets.token_hex(9).upper(), secrets.token_urlsafe(30), free_port()
-    top = Path(folder)
+def start_once(kind, cache, folder, tls):
+    """The server, or what it said instead of starting."""
+    top = Path(folder or scratch_folder())
+    server = Server(kind, free_port(), top, folder is None, "AK" + secrets.token_hex(9).upper(), secrets.token_urlsafe(30))
     (top / "iam").mkdir(exist_ok=True)
     (top / "store" / BUCKET).mkdir(parents=True, exist_ok=True)
-    if kind == "versitygw":
-        command, env = versitygw_command(cache, top / "store", port, access, secret, top / "iam")
-    else:
-        command, env = moto_command(cache, port)
-    log = (top / "server.log").open("ab")
-    process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                               preexec_fn=die_with_parent)
-    server = Server(kind, process, port, top, owned, access, secret, log)
+    server.authority = make_certificates(top / "tls") if tls else None
+    command, env = command_of(server, cache)
+    server.log = (top / "server.log").open("ab")
+    server.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=server.log, stderr=server.log,
+                                      preexec_fn=die_with_parent)
     end = time.monotonic() + START_S
-    while process.poll() is None and time.monotonic() < end:
-        if answers(port):
+    while server.process.poll() is None and time.monotonic() < end:
+        if answers(server.port):
             return server
         time.sleep(0.02)
     text = (top / "server.log").read_text(errors="replace")
-    process.kill()
-    process.wait()
-    log.close()
+    server.stop()
     return text
 
 
-def start(kind="versitygw", folder=None):
+def start(kind="versitygw", folder=None, tls=False):
     """A server that accepts connections, with an empty bucket. moto's bucket is the caller's to make."""
     cache = install()
     for _ in range(START_TRIES):  # somebody else may take the port before the server does
-        server = start_once(kind, cache, folder or scratch_folder(), folder is None)
+        server = start_once(kind, cache, folder, tls)
         if isinstance(server, Server):
             return server
     raise Missing(f"{kind} did not start: {server[-2000:]}")
