@@ -46,6 +46,7 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
     st->left = now - RM_S;
     st->round = 1;
     st->told = st->evaluated = st->saved = st->known_step = -1;
+    st->due = RM_NEVER;
     st->exact = settings->exact;
     st->loss = NAN;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
@@ -272,16 +273,17 @@ static bool enough(const struct rdzv *st)
     return n >= st->settings.workers_min || (n > 0 && best.held && best.step >= st->settings.steps);
 }
 
-/* A worker whose trainer is being started again while its agent still holds more in memory than anybody here:
- * forming without it would do several steps again. One step costs less than the wait. */
+/* A worker whose trainer is being started again, or has not answered yet, while its agent holds more in
+ * memory than anybody here: forming without it would do several steps again. One step costs less than the
+ * wait. */
 static bool holder_returns(const struct rdzv *st)
 {
     struct msg_state best = rdzv_best_state(st);
     int64_t here = best.held ? best.step : st->saved > 0 ? st->saved : 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        bool restarting = w->presence == PRESENT && !w->trainer_pid && !w->released && !w->leaving;
-        if (restarting && w->state.held && w->state.step > here + 1)
+        bool coming = w->presence == PRESENT && !rdzv_usable(st, w) && !w->released && !w->leaving;
+        if (coming && w->state.held && w->state.step > here + 1)
             return true;
     }
     return false;
@@ -619,6 +621,31 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
     }
 }
 
+static void forgive(rm_time *since, rm_time pause)
+{
+    *since += *since == RM_NEVER ? 0 : pause;
+}
+
+/* Somebody calls at the deadline or before. Where the call comes much later it was this program that stood
+ * still, or its machine: what it has not heard meanwhile says nothing about anybody. */
+static void forgive_own_pause(struct rdzv *st, rm_time now)
+{
+    rm_time pause = now - st->accounted;
+    if (st->due == RM_NEVER || now <= st->due + st->settings.heartbeat)
+        return;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        forgive(&w->heard, pause);
+        forgive(&w->away_since, pause);
+        forgive(&w->moved, pause);
+        forgive(&w->turned, pause);
+        forgive(&w->asked, pause);
+    }
+    forgive(&st->turned, pause);
+    forgive(&st->state_since, pause);
+    forgive(&st->arrived, pause);
+}
+
 static void on_act(struct rdzv *st, const struct rdzv_event *event)
 {
     struct rdzv_worker *w = &st->worker[event->act.worker];
@@ -631,6 +658,7 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
     out->count = 0;
     if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
         return;
+    forgive_own_pause(st, now);
     rdzv_account(st, now);
     switch (event->kind) {
     case RDZV_MESSAGE:
@@ -659,6 +687,7 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
         rdzv_check_hang(st, now, out);
         settle(st, now, out);
     }
+    st->due = rdzv_deadline(st);
 }
 
 static rm_time earlier(rm_time a, rm_time b)
@@ -704,6 +733,9 @@ static rm_time state_deadline(const struct rdzv *st)
                 at = leave_at(st);
         }
         return any_finished(st) ? RM_NEVER : earlier(at, join_at(st, &joiner));
+    case RDZV_SAVING:
+        return st->state_since + s->start_timeout > st->accounted ? st->state_since + s->start_timeout
+                                                                  : RM_NEVER;
     default:
         return RM_NEVER;
     }

@@ -47,9 +47,10 @@ void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message 
                    struct rdzv_out *out)
 {
     const struct msg_progress *p = &m->progress;
-    if (generation_compare(m->generation, st->ring) == 0)
+    bool of_ring = generation_compare(m->generation, st->ring) == 0;
+    if (of_ring)
         rdzv_hang_moved(st, now);
-    if (p->step > st->known_step)
+    if (of_ring && p->step > st->known_step) /* what came to nothing before was counted then */
         st->known_step = p->step;
     if (st->told >= 0 && p->step > st->told) {
         double seconds = (double)p->step_time / RM_S;

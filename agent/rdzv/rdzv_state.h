@@ -58,6 +58,8 @@ struct rdzv_collection {
     int pieces[RM_WORKERS_MAX];
     struct msg_piece piece[RM_WORKERS_MAX][MSG_PIECES_PER_PART];
     int publisher; /* worker that was told to, -1 none */
+    bool digest_known;
+    uint8_t digest[RM_HASH_BYTES]; /* of a final one's weights */
 };
 
 enum { COLLECTIONS = 4, FAILURES_KEPT = 256, REFUSED_KEPT = 64, STEP_TIMES_KEPT = 31 };
@@ -133,7 +135,8 @@ struct rdzv {
     uint8_t digest[RM_HASH_BYTES]; /* weightsSha256 of the last step */
     struct rdzv_collection collection[COLLECTIONS];
     struct rdzv_goodput goodput;
-    rm_time accounted;
+    rm_time accounted; /* the newest step's time */
+    rm_time due;       /* when the next one was asked for */
     rm_time data_wait; /* of all trainers together */
 };
 
@@ -227,7 +230,7 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out);
 void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                         struct rdzv_out *out);
-bool rdzv_part_is_in(const struct rdzv *st, int part);
+bool rdzv_save_lacks(const struct rdzv *st, int part); /* the save under way waits for this part */
 void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w);
 struct msg_state rdzv_newest_checkpoint(const struct rdzv *st);
 void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out);

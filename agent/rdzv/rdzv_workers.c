@@ -101,6 +101,8 @@ void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out)
         snprintf(why, sizeof why,
                  w->presence == AWAY ? "it did not come back in %.1f s" : "silent for %.1f s",
                  (double)(now - since) / RM_S);
+        if (w->rank < 0 && !w->released) /* run may have stopped it, and has to know that it is given up */
+            rdzv_tell_worker(st, out, TELL_WORKER_LOST, i, why);
         rdzv_lose(st, w, why, now, out);
     }
 }
