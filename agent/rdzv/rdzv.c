@@ -46,7 +46,7 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
     st->left = now - RM_S;
     st->round = 1;
     st->told = st->evaluated = st->saved = st->known_step = -1;
-    st->due = RM_NEVER;
+    st->due = st->circled = RM_NEVER;
     st->exact = settings->exact;
     st->loss = NAN;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {

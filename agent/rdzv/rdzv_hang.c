@@ -79,13 +79,27 @@ static rm_time still_for(const struct rdzv *st, const struct rdzv_worker *w, rm_
     return now - (w->turned > st->state_since ? w->turned : st->state_since);
 }
 
+static rm_time fresh(const struct rdzv *st)
+{
+    rm_time beats = FRESH_BEATS * st->settings.heartbeat;
+    return beats > least_fresh ? beats : least_fresh;
+}
+
 static enum sign sign_of(const struct rdzv *st, const struct rdzv_worker *w, rm_time now)
 {
-    rm_time fresh = FRESH_BEATS * st->settings.heartbeat;
     if (still_for(st, w, now) >= patience(st))
         return SIGN_OF_NOTHING;
-    bool waits = w->waiting_for >= 0 && now - w->turned < (fresh > least_fresh ? fresh : least_fresh);
+    bool waits = w->waiting_for >= 0 && now - w->turned < fresh(st);
     return waits ? SIGN_OF_WAITING : SIGN_OF_WORK;
+}
+
+/* All wait and show it. Whoever has only just stopped to does so, too, for a while: only where it stays so is
+ * it true. */
+static bool is_circle(struct rdzv *st, rm_time now)
+{
+    if (st->circled == RM_NEVER || st->circled < st->turned)
+        st->circled = now;
+    return now - st->circled >= 2 * fresh(st);
 }
 
 /* The one that has stood still longest, if for all our patience: on a machine without a moment to spare
@@ -108,9 +122,10 @@ static struct rdzv_worker *culprit(struct rdzv *st, rm_time now)
         if (sign == SIGN_OF_NOTHING && stiller)
             stillest = w;
     }
-    if (stillest || working || !waiting)
-        return stillest;
-    return end_of_chain(st);
+    if (!stillest && !working && waiting)
+        return is_circle(st, now) ? end_of_chain(st) : NULL;
+    st->circled = RM_NEVER;
+    return stillest;
 }
 
 /* Its agent kills its trainer and starts another one on the same memory. */

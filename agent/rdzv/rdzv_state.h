@@ -122,6 +122,7 @@ struct rdzv {
     rm_time reform_cost;
     rm_time turned, hang_look_at; /* newest sign that the ring, or its forming, moves on; no look before */
     rm_time step_times[STEP_TIMES_KEPT], median_step; /* of the newest steps; 0: none yet */
+    rm_time circled; /* since when all wait, as far as is seen; RM_NEVER: they do not */
     int64_t steps_timed;
     char waiting[MSG_DETAIL_MAX];
     struct rdzv_verdict verdict;
