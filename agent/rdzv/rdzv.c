@@ -158,6 +158,8 @@ static void add_what_is_kept(struct rdzv *st)
 void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     bool complete = st->final_saved && !(st->verdict.set && st->verdict.exit_code != 130);
+    if (complete && !rdzv_all_told(st, out))
+        return;
     if (st->recovery.active && complete)
         rdzv_recovery_done(st, now, out);
     rdzv_move(st, complete ? RDZV_FINISHED : RDZV_FAILED, now);
@@ -256,6 +258,8 @@ bool rdzv_on_its_way(const struct rdzv *st)
         return true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
+        if (w->followed)
+            return true;
         if (w->released || w->leaving)
             continue;
         bool coming = w->expected >= 0 || w->presence != ABSENT;
@@ -295,7 +299,8 @@ static void describe_missing(const struct rdzv *st, char *out, size_t size)
         snprintf(out, size, "%d of min %d workers present", rdzv_candidates(st), st->settings.workers_min);
     for (int i = 0; i < RM_WORKERS_MAX && n < (int)size - 32; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (w->expected >= 0 && !w->leaving && !w->released && !rdzv_candidate(st, w))
+        bool going = w->leaving || w->released;
+        if (w->followed || (w->expected >= 0 && !going && !rdzv_candidate(st, w)))
             n += snprintf(out + n, size - (size_t)n, "; worker %d is on its way", i);
         else if (w->quarantine[0])
             n += snprintf(out + n, size - (size_t)n, "; worker %d is in quarantine", i);
@@ -467,7 +472,8 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
 static void settle_finish(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     struct msg_state last = {.held = true, .step = st->settings.steps};
-    rdzv_told_up_to(st, st->settings.steps, out);
+    if (!rdzv_all_told(st, out))
+        return;
     if (st->recovery.active)
         rdzv_recovery_done(st, now, out);
     rdzv_save_begin(st, &last, true, now, out);
@@ -500,10 +506,9 @@ static void settle(struct rdzv *st, rm_time now, struct rdzv_out *out)
         int64_t round = st->round;
         if (st->state == RDZV_RECOVERING)
             rdzv_settle_recovering(st, now, out);
-        else if (st->final_saved && st->digest_known && st->state != RDZV_SAVING) {
-            rdzv_told_up_to(st, st->settings.steps, out);
+        else if (st->final_saved && st->digest_known && st->state != RDZV_SAVING)
             rdzv_end(st, now, out); /* published after its holders were thought lost */
-        } else if (st->state == RDZV_GATHERING)
+        else if (st->state == RDZV_GATHERING)
             settle_gathering(st, now, out);
         else if (st->state == RDZV_FORMING)
             rdzv_settle_forming(st, now, out);
@@ -745,6 +750,9 @@ rm_time rdzv_deadline(const struct rdzv *st)
 {
     if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
         return RM_NEVER;
+    bool more_to_tell = (st->final_saved || all_finished(st)) && st->told < st->settings.steps;
+    if (more_to_tell)
+        return st->accounted; /* at once */
     rm_time at = earlier(state_deadline(st), rdzv_hang_at(st));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];

@@ -39,6 +39,7 @@ struct rdzv_worker {
     struct msg_generation ring; /* what its newest hello says of itself */
     enum msg_phase phase;
     bool leaving, released;
+    bool followed; /* another process comes under this index once this one, which leaves, has ended */
     char leaving_reason[64];
     enum rdzv_cause act; /* a drill on it was announced */
     rm_time act_at;
@@ -217,6 +218,7 @@ void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message 
 void rdzv_evaluated(struct rdzv *st, struct rdzv_worker *w, const struct msg_evaluated *e,
                     struct rdzv_out *out);
 void rdzv_told_up_to(struct rdzv *st, int64_t step, struct rdzv_out *out); /* losses not known */
+bool rdzv_all_told(struct rdzv *st, struct rdzv_out *out);
 void rdzv_recovery_begin(struct rdzv *st, enum rdzv_cause cause, struct rdzv_worker *w, rm_time now);
 void rdzv_recovery_formed(struct rdzv *st, rm_time now);
 void rdzv_recovery_done(struct rdzv *st, rm_time now, struct rdzv_out *out);
