@@ -93,9 +93,10 @@ void trainer_pulse(struct sim *sim, int node)
         return;
     message_init(&m, MSG_HEARTBEAT);
     bool planted = sim->plant == PLANT_STILL_WAITING && ring_waits_for(sim, node) >= 0;
+    bool moves = t->command != CMD_NONE && !t->stuck && !(receives(t) && source_stands(sim, t));
     sim->planted += planted;
-    t->counter += t->command != CMD_NONE && !t->stuck && !planted;
-    t->bytes += receives(t) && !t->stuck && !source_stands(sim, t);
+    t->counter += moves && !planted;
+    t->bytes += moves && receives(t);
     m.heartbeat.step = elastic_held_step(t->elastic);
     m.heartbeat.counter = t->counter;
     m.heartbeat.bytes = t->bytes;

@@ -80,7 +80,8 @@ static bool member_moves(const struct sim *sim, const struct ring *ring, int ran
 int ring_waits_for(const struct sim *sim, int node)
 {
     const struct trainer *t = &sim->node[node].trainer;
-    if (t->ring < 0 || !at_work(t->command) || !t->arrived || t->completing || t->finishing)
+    bool waits = t->command == CMD_CONNECT || (at_work(t->command) && t->arrived);
+    if (t->ring < 0 || !waits || t->completing || t->finishing)
         return -1;
     const struct ring *ring = &sim->ring[t->ring];
     return ring->count > 1 ? ring->worker[(t->rank + ring->count - 1) % ring->count] : -1;
