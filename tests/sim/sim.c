@@ -466,6 +466,10 @@ static void for_the_world(struct sim *sim, struct ev *e)
     case EV_COORD_START:
         coord_start(sim);
         break;
+    case EV_COORD_REPLACED:
+        if (sim->coord_stopped && sim->coord_stops == e->b)
+            coord_die(sim);
+        break;
     case EV_RESUME:
         pause_resume(sim, e->a, (enum pause_part)e->c, e->b);
         break;

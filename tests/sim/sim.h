@@ -68,9 +68,10 @@ enum ev_kind {
     EV_ACT,
     EV_SHOT,
     EV_COORD_START,
-    EV_PULSE,  /* a trainer tells its agent that it moves */
-    EV_TERM,   /* SIGTERM reaches an agent */
-    EV_RESUME, /* a: node, or -1: the coordinator; b: which stop */
+    EV_PULSE,          /* a trainer tells its agent that it moves */
+    EV_TERM,           /* SIGTERM reaches an agent */
+    EV_COORD_REPLACED, /* run kills a coordinator that says nothing; b: which stop */
+    EV_RESUME,         /* a: node, or -1: the coordinator; b: which stop */
     EV_KINDS
 };
 

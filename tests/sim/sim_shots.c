@@ -4,6 +4,8 @@
 
 #include "tests/sim/sim.h"
 
+static const rm_time run_patience = 5 * RM_S; /* then run replaces it */
+
 void run_send_expect(struct sim *sim, rm_time delay)
 {
     struct rdzv_event *e = calloc(1, sizeof *e);
@@ -234,7 +236,10 @@ static bool shoot_coordinator_pause(struct sim *sim)
     if (!sim->rdzv || sim->coord_stopped)
         return false;
     pause_coordinator(sim);
-    pause_resume_later(sim, -1, PAUSE_AGENT, pause_length(sim));
+    if (sim_chance(sim, 75))
+        pause_resume_later(sim, -1, PAUSE_AGENT, pause_length(sim));
+    else
+        sim_at(sim, sim->now + run_patience, EV_COORD_REPLACED, 0, sim->coord_stops, 0);
     return true;
 }
 
