@@ -118,6 +118,7 @@ static void send_control(struct app *app, struct message *message)
     if (app->stage < STAGE_SAID_HELLO)
         return; /* hello comes first; what it says replaces this */
     struct str text = str_init(RM_FRAME_MAX), frame = str_init(RM_FRAME_MAX + SEAL_CHARS);
+    FAULT("agent-send");
     message_write(message, &text);
     session_seal(&app->session, &text, &frame);
     ws_send(app->conn, str_text(&frame), frame.length);
@@ -238,6 +239,7 @@ static void spawn(struct app *app)
     struct error err;
     if (worker_trainer_start(app->trainer, &err) < 0)
         step_text(app, AGENT_TRAINER_EXIT, -1, err.text);
+    FAULT("trainer-started");
 }
 
 static void send_link(struct app *app, struct message *message)
@@ -260,6 +262,7 @@ static void store_done(void *ctx, const struct agent_event *event)
 
 static void end(struct app *app, int exit_code, const char *why)
 {
+    FAULT("agent-end");
     if (*why)
         log_warn("ending", "code=%d why=\"%s\"", exit_code, why);
     app->exit_code = exit_code;

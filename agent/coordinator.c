@@ -11,6 +11,7 @@
 #include "common/net/ws.h"
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
+#include "common/os/fault.h"
 #include "common/os/log.h"
 #include "common/wire/json.h"
 
@@ -71,6 +72,7 @@ static void tell(struct coordinator *c, const struct rdzv_tell *what)
     struct str line = str_init(RM_FRAME_MAX);
     rdzv_tell_print(what, clock_wall_ms(), c->files->spec.checkpoint.uri, &line);
     emit(c, &line);
+    FAULT("coordinator-told");
     str_clear(&line);
 }
 
@@ -113,6 +115,7 @@ static void send_all(struct coordinator *c, struct rdzv_action *action)
 {
     for (int i = 0; i < action->send.count; i++) {
         struct peer *peer = peer_find(c, action->send.conn[i]);
+        FAULT("coordinator-send");
         if (peer)
             send_to(peer, &action->send.message);
     }
@@ -120,6 +123,7 @@ static void send_all(struct coordinator *c, struct rdzv_action *action)
 
 static void end(struct coordinator *c, int exit_code, const char *why)
 {
+    FAULT("coordinator-end");
     log_info("ending", "code=%d why=\"%s\"", exit_code, why);
     c->exit_code = exit_code;
     c->ending = true;
@@ -272,6 +276,7 @@ static void conn_message(void *ctx, struct ws_conn *conn, const char *frame, siz
         return;
     }
     peer->known = true;
+    FAULT("coordinator-heard");
     step(c, &(struct rdzv_event){.kind = RDZV_MESSAGE, .conn = peer->id, .message = c->message});
 }
 
@@ -414,6 +419,9 @@ static int coordinator_open(struct coordinator *c, const struct coordinator_opti
     c->files = options->files;
     c->exit_code = error_exit_code(ERR_MACHINE);
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole process group; who started us decides */
+    fault_who("coordinator");
+    if (options->term > 1)
+        fault_disarm();
     if (loop_open(&c->loop, err) < 0)
         return -1;
     c->rdzv = rdzv_open(&settings, loop_now(c->loop));

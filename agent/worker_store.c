@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "common/os/clock.h"
+#include "common/os/fault.h"
 #include "common/os/log.h"
 #include "common/store/checkpoint.h"
 
@@ -216,14 +217,21 @@ static void task_work(void *ctx)
 {
     struct task *task = ctx;
     int result = -1;
-    if (task->kind == AGENT_LIST)
+    if (task->kind == AGENT_LIST) {
         result = list(task);
-    else if (task->kind == AGENT_LOAD)
+        FAULT("listed");
+    } else if (task->kind == AGENT_LOAD) {
         result = load(task);
-    else if (task->kind == AGENT_WRITE)
+        FAULT("checkpoint-loaded");
+    } else if (task->kind == AGENT_WRITE) {
+        FAULT("slice-asked");
         result = write_slice(task);
-    else if (task->kind == AGENT_PUBLISH)
+        FAULT("slice-saved");
+    } else if (task->kind == AGENT_PUBLISH) {
+        FAULT("publish-asked");
         result = publish(task);
+        FAULT("published");
+    }
     task->ok = result == 0;
 }
 

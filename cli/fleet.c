@@ -7,6 +7,7 @@
 
 #include "cli/fleet_state.h"
 #include "common/os/clock.h"
+#include "common/os/fault.h"
 #include "common/store/checkpoint.h"
 
 enum { EXIT_MACHINE = 4, EXIT_INTERRUPTED = 130 };
@@ -76,6 +77,7 @@ static void start_newcomer(struct fleet *fleet, int worker)
     crew_start(&fleet->crew, worker);
     fleet_expect(fleet);
     act(fleet, &join, worker);
+    FAULT("newcomer-expected");
     start_worker(fleet, worker);
 }
 
@@ -107,6 +109,7 @@ static void drill_harm(struct fleet *fleet, const struct drill *drill)
         return;
     }
     act(fleet, drill, drill->worker);
+    FAULT("drill-told");
     if (whole) {
         crew_drilled(&fleet->crew, drill->worker);
         w->stopped = fleet->crew.member[drill->worker].stands = stops;
@@ -188,6 +191,7 @@ static void kill_stopped(struct fleet *fleet)
 static void take_end(struct fleet *fleet, const struct event *event)
 {
     fleet_no_more_children(fleet);
+    FAULT("run-ending");
     kill_stopped(fleet);
     arm(fleet, release_patience);
     if (event->kind == EVENT_FAILED && !fleet->own_exit_code)
@@ -299,6 +303,7 @@ void fleet_event_line(void *ctx, char *text, size_t length)
     if (!told_already(fleet, &event)) {
         report_take(fleet->options->report, &event, loop_now(fleet->loop));
         show(fleet, &event, text, length);
+        FAULT("event-shown");
     }
     remember_told(fleet, &event);
     act_on(fleet, &event);
@@ -417,6 +422,7 @@ void fleet_worker_exited(void *ctx, int code, int signal)
     if (restart)
         crew_start(&fleet->crew, w->worker);
     fleet_expect(fleet);
+    FAULT("worker-ended");
     if (restart)
         start_worker(fleet, w->worker);
     else if (decision.verdict == CREW_FAIL)

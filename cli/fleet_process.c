@@ -10,6 +10,7 @@
 #include "cli/fleet_state.h"
 #include "cli/programs.h"
 #include "common/os/crypto.h"
+#include "common/os/fault.h"
 #include "common/os/file.h"
 
 enum { KEY_BYTES = 32, LINE_MAX_BYTES = 1 << 20, NUMBER_TEXT = 24 };
@@ -217,6 +218,7 @@ int fleet_start_coordinator(struct fleet *fleet, struct error *err)
     int status = open_coordinator_pipes(fleet, commands_out, events_in, err);
     if (status == 0)
         status = loop_child_open(&fleet->coordinator, fleet->loop, &child, err);
+    FAULT("coordinator-started");
     close(commands_in);
     close(events_out);
     return status;
@@ -254,7 +256,9 @@ int fleet_start_worker(struct fleet *fleet, int worker, struct error *err)
     w->child = NULL;
     w->stopped = false;
     w->trainer_pid = 0;
-    return loop_child_open(&w->child, fleet->loop, &child, err);
+    int status = loop_child_open(&w->child, fleet->loop, &child, err);
+    FAULT("worker-started");
+    return status;
 }
 
 void fleet_command(struct fleet *fleet, const char *line)

@@ -11,6 +11,7 @@
 #include "common/job/file.h"
 #include "common/model/layout.h"
 #include "common/os/clock.h"
+#include "common/os/fault.h"
 #include "common/store/model_folder.h"
 
 static int read_job(struct job_spec *spec, const struct run_options *options, struct error *err)
@@ -199,6 +200,7 @@ static int find_resume(struct prepared *p, struct corpus *corpus, struct run_opt
     p->resume = (struct checkpoint_resume){0};
     if (checkpoint_lock(uri, &p->lock_fd, err) < 0)
         return -1;
+    FAULT("folder-locked");
     if (options->overwrite) {
         if (check_drills(&options->drills, p, err) < 0 || checkpoint_delete_all(uri, err) < 0)
             return -1;

@@ -92,6 +92,7 @@ static int open_model(struct engine *e, struct error *err)
     model_layout_init(&e->layout, &spec->model.shape);
     if (pool_open(&e->pool, thread_count(spec), err) < 0)
         return -1;
+    pool_pulse(e->pool, &e->counter);
     struct gpt_options options = {.sequences = spec->batch.lane_sequences,
                                   .isa = e->isa,
                                   .precision = precision_of(spec),

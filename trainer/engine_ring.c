@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "common/os/clock.h"
+#include "common/os/fault.h"
 #include "trainer/engine_parts.h"
 #include "trainer/io/ring_join.h"
 
@@ -69,6 +70,7 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
     else {
         set_ring(e, ring);
         engine_read_ahead(e);
+        FAULT("ring-joined");
     }
 }
 

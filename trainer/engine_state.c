@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "common/os/fault.h"
 #include "common/store/model_folder.h"
 #include "trainer/engine_parts.h"
 #include "trainer/exact/lineage.h"
@@ -29,6 +30,7 @@ void engine_init_state(struct engine *e, struct elastic_result *ret)
     lineage_first(str_text(&compared), compared.length, e->data_sha256, arrays.params, arrays.count,
                   point.lineage);
     str_clear(&compared);
+    FAULT("state-made");
     state_receive_end(e->state, &point);
     e->exact = e->spec->reduction == JOB_EXACT;
 }
@@ -73,6 +75,7 @@ void engine_load(struct engine *e, const struct msg_loaded *loaded, struct elast
     }
     state_receive_begin(e->state);
     copy_range(e, &c);
+    FAULT("state-loaded");
     for (int t = 0; t < loaded->tensors; t++)
         point.k[t] = loaded->k[t];
     memcpy(point.lineage, loaded->state.lineage, RM_HASH_BYTES);
@@ -163,6 +166,7 @@ void engine_snapshot(struct engine *e, int part, int parts, struct elastic_resul
         return;
     }
     copy_range(e, &c);
+    FAULT("snapshot-taken");
     ret->snapshot.first = range.first;
     ret->snapshot.count = range.count;
     ret->snapshot.tensors = e->layout.tensors;
@@ -173,6 +177,7 @@ void engine_snapshot(struct engine *e, int part, int parts, struct elastic_resul
 void engine_digest(struct engine *e, struct elastic_result *ret)
 {
     state_digest(e->state, ret->digest);
+    FAULT("digest-made");
 }
 
 void engine_drop(struct engine *e)

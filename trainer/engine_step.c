@@ -147,6 +147,7 @@ static int own_losses(struct engine *e, int sequences, struct error *err)
             return -1;
         memcpy(&e->losses[i], &loss, sizeof loss);
         atomic_fetch_add(&e->counter, 1);
+        FAULT("sequence-evaluated");
     }
     return 0;
 }

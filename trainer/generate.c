@@ -9,6 +9,7 @@
 
 #include "common/base/prng.h"
 #include "common/os/config.h"
+#include "common/os/fault.h"
 #include "common/store/model_folder.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/sample.h"
@@ -132,6 +133,7 @@ static int load(struct writer *w, const struct wish *wish, struct error *err)
                        (long long)w->layout.parameters);
     if (model_folder_load(w->folder, &w->layout, w->params, err) < 0 || open_threads(&w->pool, err) < 0)
         return -1;
+    FAULT("model-read");
     struct gpt_options options = {.sequences = 1, .isa = isa ? isa : "Auto"};
     return gpt_open(&w->gpt, &w->layout, &options, w->pool, err);
 }
@@ -174,6 +176,7 @@ static void write_text(struct writer *w, const struct wish *wish)
         w->tokens[w->count++] = token;
         text_out_add(&characters, (unsigned char)token, &text);
         say(&text);
+        FAULT("token-said");
     }
     text_out_end(&characters, &text);
     str_adds(&text, "\n");

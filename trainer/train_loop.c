@@ -58,6 +58,7 @@ static void end(struct train_loop *t, int code)
 static void send_message(struct train_loop *t, const struct message *message)
 {
     struct error err;
+    FAULT("trainer-send");
     str_reset(&t->text);
     message_write(message, &t->text);
     if (link_send(t->link, str_text(&t->text), t->text.length, &err) < 0) {
@@ -260,6 +261,7 @@ static int set_up(struct train_loop *t, const struct msg_setup *setup, struct er
     fault_worker(setup->worker);
     if (setup->restarts > 0 || setup->attempt > 0)
         fault_disarm();
+    FAULT("trainer-setup");
     if (job_spec_read(&t->spec, setup->spec, strlen(setup->spec), err) < 0)
         return err_wrap(err, "setup");
     if (start_core(t, err) < 0)

@@ -51,7 +51,7 @@ struct rdzv_settings {
     int64_t evaluation_every;  /* steps; 0 never */
     int64_t checkpoint_every;  /* steps; 0 never */
     rm_time join_window, heartbeat, lost_after, form_timeout, start_timeout; /* ns, all above 0 */
-    rm_time step_timeout; /* ns; 0: 10 times a step, 30 s at least */
+    rm_time step_timeout; /* ns; 0: 10 times the median step, 30 s at least */
     int max_restarts;
     rm_time within;
     struct rdzv_heritage heritage;

@@ -12,7 +12,7 @@ static rm_time patience(const struct rdzv *st)
 {
     if (st->settings.step_timeout > 0)
         return st->settings.step_timeout;
-    rm_time steps = (rm_time)(STEPS_OF_PATIENCE * st->step_time);
+    rm_time steps = STEPS_OF_PATIENCE * st->median_step;
     return steps > least_patience ? steps : least_patience;
 }
 
@@ -34,6 +34,22 @@ void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, r
 void rdzv_hang_moved(struct rdzv *st, rm_time now)
 {
     st->turned = now;
+}
+
+/* One step in ten that takes ten times as long, for an evaluation or for a machine that had other things to
+ * do, would draw a mean along; the median stays. */
+void rdzv_hang_step_took(struct rdzv *st, rm_time took)
+{
+    st->step_times[st->steps_timed++ % STEP_TIMES_KEPT] = took;
+    int count = st->steps_timed < STEP_TIMES_KEPT ? (int)st->steps_timed : STEP_TIMES_KEPT;
+    rm_time sorted[STEP_TIMES_KEPT];
+    for (int i = 0; i < count; i++) {
+        int at = i;
+        for (; at > 0 && sorted[at - 1] > st->step_times[i]; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = st->step_times[i];
+    }
+    st->median_step = sorted[count / 2];
 }
 
 /* Follows who waits for whom; where they wait in a circle any of them will do. */

@@ -58,6 +58,8 @@ void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message 
                   out);
         st->tokens = p->tokens;
         if (p->step_time > 0)
+            rdzv_hang_step_took(st, p->step_time);
+        if (p->step_time > 0)
             st->step_time =
                 st->step_time > 0 ? 0.9 * st->step_time + 0.1 * (double)p->step_time : (double)p->step_time;
     }

@@ -58,7 +58,7 @@ struct rdzv_collection {
     int publisher; /* worker that was told to, -1 none */
 };
 
-enum { COLLECTIONS = 4, FAILURES_KEPT = 256, REFUSED_KEPT = 64 };
+enum { COLLECTIONS = 4, FAILURES_KEPT = 256, REFUSED_KEPT = 64, STEP_TIMES_KEPT = 31 };
 
 struct rdzv_verdict {
     bool set;
@@ -110,6 +110,8 @@ struct rdzv {
     rm_time arrived, left; /* newest arrival; newest quiescing that a leave began */
     rm_time reform_cost;
     rm_time turned, hang_look_at; /* newest sign that the ring moves on; no look for a hang before that */
+    rm_time step_times[STEP_TIMES_KEPT], median_step; /* of the newest steps; 0: none yet */
+    int64_t steps_timed;
     char waiting[MSG_DETAIL_MAX];
     struct rdzv_verdict verdict;
     struct rdzv_open_recovery recovery;
@@ -168,6 +170,7 @@ void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause c
 /* rdzv_hang.c */
 void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now);
 void rdzv_hang_moved(struct rdzv *st, rm_time now);
+void rdzv_hang_step_took(struct rdzv *st, rm_time took);
 void rdzv_check_hang(struct rdzv *st, rm_time now, struct rdzv_out *out);
 rm_time rdzv_hang_at(const struct rdzv *st);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/limits.h"
+#include "common/os/fault.h"
 
 enum {
     ACCEPTS_PER_TURN = 64,
@@ -124,6 +125,7 @@ static int conn_writable(struct ws_conn *conn)
         struct frame *frame = conn->first;
         if (lws_write(conn->wsi, frame->bytes + LWS_PRE, frame->length, LWS_WRITE_TEXT) < 0)
             return -1;
+        FAULT("frame-sent");
         conn->queued -= frame->length;
         conn->first = frame->next;
         if (!conn->first)

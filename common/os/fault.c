@@ -4,36 +4,46 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/str.h"
 #include "common/os/config.h"
 
 static struct {
     pthread_mutex_t lock;
-    bool read, armed;
+    pid_t reader; /* who read the setting: a forked child reads its own */
+    bool armed, disarmed;
     char name[64];
     long times;
-    int worker, wanted;
-} fault = {.lock = PTHREAD_MUTEX_INITIALIZER, .worker = -1, .wanted = -1};
+    char who[32];
+    const char *wanted; /* NULL: anybody */
+} fault = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void fault_who(const char *who)
+{
+    text_copy(fault.who, sizeof fault.who, who);
+}
 
 void fault_worker(int worker)
 {
-    fault.worker = worker;
+    snprintf(fault.who, sizeof fault.who, "%d", worker);
 }
 
 void fault_disarm(void)
 {
-    fault.read = true;
-    fault.armed = false;
+    fault.disarmed = true;
 }
 
-/* NAME[:N][@WORKER] */
+/* NAME[:N][@WHO] */
 static void read_setting(void)
 {
     const char *text = config_get(CONFIG_FAULT);
-    fault.read = true;
+    fault.reader = getpid();
+    fault.armed = text;
+    fault.wanted = NULL;
     if (!text)
         return;
     text_copy(fault.name, sizeof fault.name, text);
@@ -41,25 +51,26 @@ static void read_setting(void)
     char *at = strchr(fault.name, '@');
     if (at) {
         *at = 0;
-        fault.wanted = (int)strtol(at + 1, NULL, 10);
+        fault.wanted = at + 1;
     }
     char *colon = strchr(fault.name, ':');
     if (colon) {
         *colon = 0;
         fault.times = strtol(colon + 1, NULL, 10);
     }
-    fault.armed = true;
 }
 
 void fault_point(const char *name)
 {
     pthread_mutex_lock(&fault.lock);
-    if (!fault.read)
+    if (fault.reader != getpid())
         read_setting();
-    bool here = fault.armed && !strcmp(name, fault.name) &&
-                (fault.wanted < 0 || fault.wanted == fault.worker) && --fault.times == 0;
+    bool here = fault.armed && !fault.disarmed && !strcmp(name, fault.name) &&
+                (!fault.wanted || !strcmp(fault.wanted, fault.who)) && --fault.times == 0;
     pthread_mutex_unlock(&fault.lock);
-    if (here)
-        raise(SIGKILL);
+    if (!here)
+        return;
+    dprintf(STDERR_FILENO, "fault point %s\n", name);
+    raise(SIGKILL);
 }
 #endif

@@ -1,18 +1,25 @@
 /* Named fault points: places where a crash would hurt, compiled in only with RM_FAULTS (test builds).
  *
- * FAULT("update-slot-valid") kills this process with SIGKILL when RINGMASTER_FAULT names it. Format:
- * NAME[:N][@WORKER], for the N-th time (default 1) that the point is reached, in that worker only (default
- * any; a process says who it is with fault_worker). Each point is tried by a test. A fault fires in an
- * attempt-0 process only where the caller arranges so; the trainer that is restarted gets no fault. */
+ * FAULT("update-slot-valid") kills this process with SIGKILL when RINGMASTER_FAULT names it, after a line on
+ * standard error that says so. Format: NAME[:N][@WHO], for the N-th time (default 1) that the point is
+ * reached, in that process only: a worker's number for its agent and its trainer, or `coordinator` (default:
+ * whoever gets there; a process says who it is with fault_worker or fault_who). A process that replaces one
+ * that died keeps clear of them all: a worker's next attempt, a restarted trainer, a successor coordinator.
+ * tests/e2e/fault_points.py has a case for each, and a test sees that none is missing there. */
 #ifndef RM_OS_FAULT_H
 #define RM_OS_FAULT_H
 
 #ifdef RM_FAULTS
+void fault_who(const char *who);
 void fault_worker(int worker);
 void fault_disarm(void); /* this process keeps clear of all fault points */
 void fault_point(const char *name);
 #define FAULT(name) fault_point(name)
 #else
+static inline void fault_who(const char *who)
+{
+    (void)who;
+}
 static inline void fault_worker(int worker)
 {
     (void)worker;

@@ -40,6 +40,7 @@ struct pool {
     atomic_bool caller_asleep;
     atomic_bool stop;
     int started;
+    atomic_llong *pulse;
     struct pool_thread thread[];
 };
 
@@ -159,6 +160,11 @@ void pool_free(struct pool *pool)
     free(pool);
 }
 
+void pool_pulse(struct pool *pool, atomic_llong *pulse)
+{
+    pool->pulse = pulse;
+}
+
 int pool_threads(const struct pool *pool)
 {
     return pool->threads;
@@ -194,6 +200,8 @@ static void wait_for_the_rest(struct pool *pool)
 void pool_run(struct pool *pool, int pieces, void (*work)(void *ctx, int piece, int thread), void *ctx)
 {
     flush_denormals();
+    if (pool->pulse)
+        atomic_fetch_add_explicit(pool->pulse, 1, memory_order_relaxed);
     if (pool->threads == 1 || pieces <= 1) {
         for (int i = 0; i < pieces; i++)
             work(ctx, i, 0);

@@ -7,12 +7,16 @@
 #ifndef RM_OS_POOL_H
 #define RM_OS_POOL_H
 
+#include <stdatomic.h>
+
 #include "common/base/error.h"
 
 struct pool;
 
 int pool_open(struct pool **ret, int threads, struct error *err); /* threads >= 1, the caller included */
 void pool_free(struct pool *pool);
+/* From now on *pulse (borrowed) grows with each job, so that who watches sees that the caller gets on. */
+void pool_pulse(struct pool *pool, atomic_llong *pulse);
 int pool_threads(const struct pool *pool);
 void pool_run(struct pool *pool, int pieces, void (*work)(void *ctx, int piece, int thread), void *ctx);
 

@@ -39,4 +39,53 @@ Test(fault, strikes_in_one_worker_only)
     cr_assert(killed("here@2", 2, 1));
     cr_assert(!killed("here@2", 1, 1));
     cr_assert(killed("here:2@1", 1, 2));
+    cr_assert(!killed("here@1", 11, 1));
+}
+
+Test(fault, strikes_by_a_process_own_name)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("RINGMASTER_FAULT", "here@coordinator", 1);
+        FAULT("here");
+        fault_who("coordinator");
+        FAULT("here");
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    cr_assert(WIFSIGNALED(status));
+    cr_assert(!killed("here@coordinator", 0, 1));
+}
+
+Test(fault, passes_over_a_process_that_is_disarmed)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("RINGMASTER_FAULT", "here", 1);
+        fault_disarm();
+        FAULT("here");
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    cr_assert(WIFEXITED(status));
+}
+
+Test(fault, says_on_standard_error_where_it_struck)
+{
+    char said[64] = "";
+    int ends[2];
+    cr_assert(pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        setenv("RINGMASTER_FAULT", "here", 1);
+        FAULT("here");
+        _exit(0);
+    }
+    close(ends[1]);
+    cr_assert(read(ends[0], said, sizeof said - 1) > 0);
+    waitpid(child, NULL, 0);
+    cr_assert_str_eq(said, "fault point here\n");
 }

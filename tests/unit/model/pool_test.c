@@ -60,6 +60,21 @@ Test(pool, every_thread_flushes_denormals)
     free(t);
 }
 
+Test(pool, the_pulse_grows_with_each_job)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        struct pool *pool = pool_of(threads);
+        struct tally t = {.threads = threads};
+        atomic_llong pulse = 0;
+        pool_run(pool, 4, visit, &t);
+        pool_pulse(pool, &pulse);
+        for (int i = 0; i < 3; i++)
+            pool_run(pool, 4, visit, &t);
+        cr_assert_eq(atomic_load(&pulse), 3);
+        pool_free(pool);
+    }
+}
+
 struct sum {
     atomic_long total;
     int wanted;

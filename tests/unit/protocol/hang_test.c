@@ -198,6 +198,37 @@ Test(hang, steps_keep_it_away)
     story_end(&s);
 }
 
+/* 20 steps of 5 s each and then 10 of 100 s: a mean would be patient for minutes. */
+Test(hang, patience_follows_the_median_step_and_not_the_mean)
+{
+    struct story s;
+    struct rdzv_settings settings = story_settings(1);
+    settings.lost_after = 3600 * RM_S;
+    story_begin(&s, settings);
+    train_with(&s, 1);
+    for (int step = 1; step <= 30; step++)
+        progress_in(&s, 0, step, step <= 20 ? 5 * RM_S : 100 * RM_S);
+    after(&s, 50 * RM_S - 1);
+    cr_assert(!said(&s, " fault"), "%s", str_text(&s.log));
+    after(&s, 1);
+    cr_assert(said(&s, "send 0 fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(hang, without_steps_to_go_by_patience_is_half_a_minute)
+{
+    struct story s;
+    struct rdzv_settings settings = story_settings(1);
+    settings.lost_after = 3600 * RM_S;
+    story_begin(&s, settings);
+    train_with(&s, 1);
+    after(&s, 30 * RM_S - 1);
+    cr_assert(!said(&s, " fault"), "%s", str_text(&s.log));
+    after(&s, 1);
+    cr_assert(said(&s, "send 0 fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(hang, one_that_was_given_up_is_refused_when_it_comes_back)
 {
     struct story s;

@@ -232,7 +232,7 @@ PLAYED void ready(struct story *s, int w, int64_t step)
     hear(s, w, &m);
 }
 
-PLAYED void progress(struct story *s, int w, int64_t step)
+PLAYED void progress_in(struct story *s, int w, int64_t step, rm_time took)
 {
     struct message m;
     message_init(&m, MSG_PROGRESS);
@@ -240,8 +240,13 @@ PLAYED void progress(struct story *s, int w, int64_t step)
     m.progress.loss = 2.5;
     m.progress.loss_known = true;
     m.progress.tokens = 10;
-    m.progress.step_time = 10 * RM_MS;
+    m.progress.step_time = took;
     hear(s, w, &m);
+}
+
+PLAYED void progress(struct story *s, int w, int64_t step)
+{
+    progress_in(s, w, step, 10 * RM_MS);
 }
 
 PLAYED void fault_of(struct story *s, int w, enum msg_fault_kind kind, int peer, int64_t step)

@@ -1,0 +1,110 @@
+"""Every fault point of the programs, and how it is reached: what fault_test.py tries one by one.
+
+A point with an empty list is out of reach of a whole run, which gives a fault to a first attempt only; UNIT names
+the test that tries it. tests/layout holds that each FAULT("...") in the sources stands here, and nothing else."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Case:
+    setting: str  # behind the name: ":N" and "@WHO"
+    story: str = "busy"  # a function of fault_test.py
+
+
+def busy(*settings):
+    return [Case(setting) for setting in settings]
+
+
+def story(name, *settings):
+    return [Case(setting, name) for setting in settings or ("",)]
+
+
+POINTS = {
+    # trainer: a step, from its lanes to the commit
+    "lane-done": busy(":1@0", ":40@1"),
+    "before-reduce": busy(":1@0", ":12@2"),
+    "ring-turn": busy(":1@0", ":30@1"),
+    "after-reduce": busy(":1@0", ":12@2"),
+    "words-complete": busy(":9@1"),
+    "update-record": busy(":9@1"),
+    "update-valid": busy(":9@1"),
+    "slot-filled": busy(":40@1"),
+    "slot-valid": busy(":40@1"),
+    "piece-half": busy(":40@1"),
+    "piece-updated": busy(":40@1"),
+    "piece-stamped": busy(":40@1"),
+    "slot-cleared": busy(":40@1"),
+    "before-commit": busy(":9@1"),
+    "record-written": busy(":9@1"),
+    "after-commit": busy(":9@1"),
+    "sequence-evaluated": busy(":1@0", ":8@0"),
+    "snapshot-taken": busy(":1@1", ":2@0"),
+    "digest-made": busy("@0"),
+    # trainer: its start, and where its state comes from
+    "trainer-setup": busy("@0", "@2"),
+    "trainer-send": busy(":1@0", ":2@1", ":9@2", ":30@0"),
+    "state-laid-out": busy("@0", "@2"),
+    "state-made": busy(""),
+    "receive-begun": busy("@0", "@1"),
+    "receive-chunk": busy(":1@3", ":2@3"),
+    "received": busy("@3"),
+    "receive-record": busy("@0", "@1", "@3"),
+    "receive-held": busy("@0", "@1", "@3"),
+    "transfer-chunk": busy(":1@0", ":3@0"),
+    "ring-joined": busy(":1@2", ":2@0", ":1@3"),
+    "state-loaded": story("resumed"),
+    # trainer: only where a second trainer dies in a repair, or a whole update is caught up with
+    "slot-restored": [],
+    "slot-restamped": [],
+    "slot-forgotten": [],
+    "update-received": [],
+    # agent
+    "trainer-started": busy(":1@0", ":1@2"),
+    "agent-send": busy(":1@0", ":2@1", ":5@2", ":20@0", ":1@3"),
+    "frame-sent": busy(":1@0", ":7@1", ":25@2", ":1@coordinator", ":2@coordinator", ":8@coordinator", ":21@coordinator"),
+    "listed": busy("@0", "@1"),
+    "slice-asked": busy(":1@1", ":2@0"),
+    "slice-written": busy(":1@1", ":2@0"),
+    "slice-saved": busy(":1@1", ":2@0"),
+    "publish-asked": busy(":1", ":2"),
+    "config-written": busy(":1"),
+    "piece-settled": busy(":1", ":3"),
+    "before-manifest": busy(":1", ":2"),
+    "manifest-temp": busy(":1"),
+    "after-manifest": busy(":1", ":2"),
+    "published": busy(":1", ":2"),
+    "before-delete": busy(":1"),
+    "file-removed": busy(":1", ":3") + story("anew", ":1", ":4", ":7"),
+    "checkpoint-loaded": story("resumed"),
+    "agent-end": busy("@0", "@3"),
+    # coordinator
+    "coordinator-heard": busy(":1", ":2", ":4", ":30"),
+    "coordinator-send": busy(":1", ":2", ":4", ":5", ":9", ":14", ":22"),
+    "coordinator-told": busy(":1", ":2", ":3", ":20", ":60"),
+    "coordinator-end": busy(""),
+    # run
+    "folder-locked": story("alone"),
+    "coordinator-started": story("alone"),
+    "worker-started": story("alone", ":1", ":3", ":4"),
+    "newcomer-expected": story("alone"),
+    "drill-told": story("alone", ":1"),
+    "worker-ended": story("alone", ":1"),
+    "event-shown": story("alone", ":1", ":3", ":30", ":90"),
+    "run-ending": story("alone"),
+    "file-temp": story("alone"),
+    "file-verified": story("resumed", ":1", ":3"),
+    "damage-marked": story("damaged"),
+    # generate
+    "model-read": story("generated"),
+    "token-said": story("generated", ":1", ":5"),
+}
+
+UNIT = {
+    "slot-restored": "tests/unit/exact/torn_test.c",
+    "slot-restamped": "tests/unit/exact/torn_test.c",
+    "slot-forgotten": "tests/unit/exact/torn_test.c",
+    "update-received": "tests/unit/trainer/trainer_test.c",
+}
+
+CASES = [(point, case) for point, cases in POINTS.items() for case in cases]

@@ -1,0 +1,129 @@
+"""A crash at every fault point: the run goes on, or the next one goes on where it ended, to the same weights."""
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+import rig
+from fault_points import CASES
+
+STEPS = 160
+FIELDS = {"trainer__steps": STEPS, "trainer__evaluation__everySteps": 40, "trainer__evaluation__sequences": 16,
+          "trainer__evaluation__holdOut": 0.1}
+SAVING = {"checkpoint__everySteps": 25, "checkpoint__keep": 2, "failurePolicy__maxRestarts": 20}
+DRILLS = ["--drill", "trainer:2@12", "--drill", "kill:1@30", "--drill", "join@45", "--drill", "join@60"]
+
+
+def job_in(folder, **fields):
+    return rig.make_job(folder, workers__target=3, **{**FIELDS, **SAVING, **fields})
+
+
+def check_struck(run, fault):
+    point = fault.split(":")[0].split("@")[0]
+    assert f"fault point {point}\n" in run.stderr, f"nobody died at {fault}: {run.tail()}"
+
+
+def check_told(run, losses):
+    """What was told before an end of any kind is what the undisturbed run tells."""
+    steps = [event["step"] for event in run.of("step")]
+    assert steps == list(range(steps[0], steps[0] + len(steps))) if steps else True, run.tail()
+    for event in run.of("step"):
+        assert event["loss"] == losses[event["step"] - 1], f"step {event['step']} is another one: {run.tail()}"
+
+
+def check_same_end(run, job, finish, reference):
+    """Code 0, or killed: then one more run, with nothing in its way, gets to the end."""
+    expected_hash, losses = reference(**FIELDS)
+    check_told(run, losses)
+    if run.code == -signal.SIGKILL:
+        rig.until(lambda: not run.left_over(), "every process of the run is gone", rig.DEADLINE_S)
+        run = finish(job)
+        check_told(run, losses)
+    assert run.code == 0, run.tail()
+    complete = run.the("complete")
+    assert complete["step"] == STEPS and complete["weightsSha256"] == expected_hash, run.tail()
+    assert rig.weights_sha256(rig.folder_of(complete["uri"])) == expected_hash
+    rig.until(lambda: not run.left_over(), "every process of the run is gone", rig.DEADLINE_S)
+
+
+def busy(tmp_path, finish, launch, reference, fault):
+    """Three workers that save and evaluate; one of their trainers dies, one worker is lost, two come."""
+    job = job_in(tmp_path)
+    run = finish(job, *DRILLS, env={"RINGMASTER_FAULT": fault})
+    check_struck(run, fault)
+    assert run.code == 0, run.tail()
+    rig.check_steps(run, last=STEPS)
+    check_same_end(run, job, finish, reference)
+
+
+def alone(tmp_path, finish, launch, reference, fault):
+    """The same, but `run` itself is what dies."""
+    job = job_in(tmp_path)
+    run = finish(job, *DRILLS, env={"RINGMASTER_FAULT": fault})
+    check_struck(run, fault)
+    assert run.code == -signal.SIGKILL, run.tail()
+    check_same_end(run, job, finish, reference)
+
+
+def saved(launch, job):
+    """A run that was interrupted once it had saved three times."""
+    run = launch(job)
+    for _ in range(3):
+        run.read_until("checkpointSaved")
+    run.interrupt()
+    assert run.wait() == 130, run.tail()
+
+
+def resumed(tmp_path, finish, launch, reference, fault):
+    job = job_in(tmp_path)
+    saved(launch, job)
+    run = finish(job, env={"RINGMASTER_FAULT": fault})
+    check_struck(run, fault)
+    check_same_end(run, job, finish, reference)
+
+
+def anew(tmp_path, finish, launch, reference, fault):
+    """--overwrite that dies while it deletes: what is left is whole, or nothing."""
+    job = job_in(tmp_path)
+    saved(launch, job)
+    run = finish(job, "--overwrite", env={"RINGMASTER_FAULT": fault})
+    check_struck(run, fault)
+    assert run.code == -signal.SIGKILL, run.tail()
+    check_same_end(run, job, finish, reference)
+
+
+def damaged(tmp_path, finish, launch, reference, fault):
+    job = job_in(tmp_path)
+    saved(launch, job)
+    newest = sorted((tmp_path / "checkpoints").glob("step-*/model.safetensors"))[-1]
+    with open(newest, "r+b") as file:
+        file.seek(-64, os.SEEK_END)
+        file.write(b"\xff" * 32)
+    run = finish(job, env={"RINGMASTER_FAULT": fault})
+    check_struck(run, fault)
+    check_same_end(run, job, finish, reference)
+
+
+def generated(tmp_path, finish, launch, reference, fault):
+    """Whoever reads a model and dies leaves it as it was, and what was said stands as it would have."""
+    complete = rig.check_complete(finish(rig.make_job(tmp_path)))
+    folder = rig.folder_of(complete["uri"])
+    command = [str(rig.BIN / "ringmaster"), "generate", str(folder), "--prompt", "the ring ", "--tokens", "20"]
+    killed = subprocess.run(command, env={**os.environ, "RINGMASTER_FAULT": fault}, capture_output=True,
+                            timeout=rig.DEADLINE_S, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed
+    whole = subprocess.run(command, capture_output=True, timeout=rig.DEADLINE_S, check=False)
+    assert whole.returncode == 0 and whole.stdout.startswith(killed.stdout), (killed, whole)
+    assert len(killed.stdout) < len(whole.stdout)
+    assert rig.weights_sha256(folder) == complete["weightsSha256"] == reference()[0]
+
+
+STORIES = {story.__name__: story for story in (busy, alone, resumed, anew, damaged, generated)}
+
+
+@pytest.mark.parametrize("point, case", CASES, ids=[f"{case.story}-{point}{case.setting}" for point, case in CASES])
+@pytest.mark.slow
+def test_a_crash_at_a_fault_point_changes_no_bit(tmp_path, finish, launch, reference, point, case):
+    STORIES[case.story](tmp_path, finish, launch, reference, point + case.setting)
