@@ -6,6 +6,7 @@
 
 #include "cli/core/screen.h"
 #include "common/store/checkpoint.h"
+#include "common/store/place.h"
 
 static void print_entry(const struct checkpoint_entry *e, const char *word)
 {
@@ -27,7 +28,7 @@ static int list(struct checkpoint_list *found)
     return 0;
 }
 
-static int verify(const char *uri, struct checkpoint_list *found, struct error *err)
+static int verify(struct object_store *store, struct checkpoint_list *found, struct error *err)
 {
     struct manifest *manifest = malloc(sizeof *manifest);
     int damaged = found->skipped;
@@ -37,7 +38,7 @@ static int verify(const char *uri, struct checkpoint_list *found, struct error *
         fprintf(stderr, "ringmaster: %s: %s\n", found->skip[i].name, found->skip[i].why);
     for (int i = 0; i < found->count; i++) {
         struct error why = {0};
-        if (checkpoint_verify(uri, found->entry[i].name, manifest, &why) == 0)
+        if (checkpoint_verify(store, found->entry[i].name, manifest, &why) == 0)
             print_entry(&found->entry[i], "  verified");
         else {
             damaged++;
@@ -46,7 +47,8 @@ static int verify(const char *uri, struct checkpoint_list *found, struct error *
     }
     free(manifest);
     if (damaged)
-        return err_set(err, ERR_DATA, "%d of the checkpoints in %.200s can't be used", damaged, uri);
+        return err_set(err, ERR_DATA, "%d of the checkpoints in %.200s can't be used", damaged,
+                       object_uri(store));
     return 0;
 }
 
@@ -56,14 +58,20 @@ int checkpoint_command(char **arguments, struct error *err)
     if (!uri || arguments[2] || (strcmp(verb, "list") != 0 && strcmp(verb, "verify") != 0))
         return err_set(err, ERR_USAGE, "write: ringmaster checkpoint list|verify FOLDER");
     struct checkpoint_list *found = malloc(sizeof *found);
+    struct object_store *store;
     if (!found)
         return err_set(err, ERR_MACHINE, "no memory for a list");
-    int code = checkpoint_list(uri, found, err);
+    if (place_open_uri(&store, uri, err) < 0) {
+        free(found);
+        return -1;
+    }
+    int code = checkpoint_list(store, found, err);
     if (code == 0 && !found->count && !found->skipped)
         code = err_set(err, ERR_DATA, "no checkpoint in %.200s; name the folder that holds final and step-*",
                        uri);
     if (code == 0)
-        code = strcmp(verb, "list") ? verify(uri, found, err) : list(found);
+        code = strcmp(verb, "list") ? verify(store, found, err) : list(found);
+    object_free(store);
     free(found);
     return code;
 }

@@ -2,6 +2,7 @@
 
 #include "common/os/fault.h"
 #include "common/store/model_folder.h"
+#include "common/store/place.h"
 #include "trainer/engine_parts.h"
 #include "trainer/exact/lineage.h"
 
@@ -9,6 +10,16 @@ void engine_repair(struct engine *e)
 {
     if (state_pending(e->state))
         update_apply(e->state, &e->rule, e->pool, NULL);
+}
+
+static int load_init(struct engine *e, float *params, struct error *err)
+{
+    struct object_store *store;
+    if (place_open_init(&store, e->spec, err) < 0)
+        return -1;
+    int result = model_folder_load(store, &e->layout, params, err);
+    object_free(store);
+    return result;
 }
 
 void engine_init_state(struct engine *e, struct elastic_result *ret)
@@ -20,7 +31,7 @@ void engine_init_state(struct engine *e, struct elastic_result *ret)
     state_receive_begin(e->state);
     if (!e->spec->model.init[0]) {
         gpt_init_weights(&e->layout, e->spec->seed, arrays.params);
-    } else if (model_folder_load(e->spec->model.init, &e->layout, arrays.params, &err) < 0) {
+    } else if (load_init(e, arrays.params, &err) < 0) {
         err_wrap(&err, "model.init");
         engine_failed(ret, &err, -1);
         return;
@@ -37,7 +48,9 @@ void engine_init_state(struct engine *e, struct elastic_result *ret)
 
 enum { COPY_PIECE = 1 << 18 }; /* elements */
 
+/* The same range of up to three arrays. */
 struct copy {
+    int arrays;
     float *to[3];
     const float *from[3];
     int64_t first, count;
@@ -49,7 +62,7 @@ static void copy_piece(void *ctx, int piece, int thread)
     int64_t at = (int64_t)piece * COPY_PIECE, left = c->count - at;
     size_t bytes = (size_t)(left < COPY_PIECE ? left : COPY_PIECE) * sizeof(float);
     (void)thread;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < c->arrays; i++)
         memcpy(c->to[i] + c->first + at, c->from[i] + c->first + at, bytes);
 }
 
@@ -64,8 +77,10 @@ void engine_load(struct engine *e, const struct msg_loaded *loaded, struct elast
     struct state_arrays a = state_arrays(e->state);
     struct state_point point = {.step = loaded->state.step};
     int64_t n = a.count;
-    struct copy c = {
-        .to = {a.params, a.m, a.v}, .from = {e->snapshot, e->snapshot + n, e->snapshot + 2 * n}, .count = n};
+    struct copy c = {.arrays = 3,
+                     .to = {a.params, a.m, a.v},
+                     .from = {e->snapshot, e->snapshot + n, e->snapshot + 2 * n},
+                     .count = n};
     struct error err;
     if (loaded->tensors != e->layout.tensors) {
         err_set(&err, ERR_DATA, "the checkpoint has exponents for %d tensors, the model has %d",
@@ -155,17 +170,22 @@ void engine_snapshot(struct engine *e, int part, int parts, struct elastic_resul
     struct state_point point;
     struct model_range range = model_part(a.count, part, parts);
     int64_t n = a.count;
-    struct copy c = {.to = {e->snapshot, e->snapshot + n, e->snapshot + 2 * n},
-                     .from = {a.params, a.m, a.v},
-                     .first = range.first,
-                     .count = range.count};
+    struct model_range weights = model_weights_part(n, part, parts);
+    struct copy moments = {.arrays = 2,
+                           .to = {e->snapshot + n, e->snapshot + 2 * n},
+                           .from = {a.m, a.v},
+                           .first = range.first,
+                           .count = range.count};
+    struct copy params = {
+        .arrays = 1, .to = {e->snapshot}, .from = {a.params}, .first = weights.first, .count = weights.count};
     struct error err;
     if (!state_holds(e->state, &point)) {
         err_set(&err, ERR_MACHINE, "asked for a snapshot, but nothing is held");
         engine_failed(ret, &err, -1);
         return;
     }
-    copy_range(e, &c);
+    copy_range(e, &params);
+    copy_range(e, &moments);
     FAULT("snapshot-taken");
     ret->snapshot.first = range.first;
     ret->snapshot.count = range.count;

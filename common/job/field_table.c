@@ -29,7 +29,8 @@ const struct job_field job_fields[] = {
     {"trainer.model.vocabulary", FIELD_INT, AT(model.shape.vocabulary), 1, 1 << 20, .compared = true,
      .help = "kinds of tokens; 256 or more for text, which is its default there"},
     {"trainer.model.init", FIELD_URI, AT(model.init), .fallback = "null", .zero = "null", .compared = true,
-     .help = "a folder, or s3://bucket/prefix, in Hugging Face's gpt2 layout to start from instead of random weights"},
+     .help = "a folder, or s3://bucket/prefix, in Hugging Face's gpt2 layout to start from instead of random "
+             "weights"},
 
     {"trainer.data.uri", FIELD_URI, AT(data.uri), .required = true,
      .help = "folder of text files, or of token shards"},

@@ -65,9 +65,9 @@ struct job_spec {
     struct {
         char uri[RM_URI_MAX]; /* file:///absolute/folder or s3://bucket/prefix */
         char endpoint[JOB_ENDPOINT_MAX], region[JOB_REGION_MAX]; /* "": as AWS's tools find them */
-        bool resume;          /* Auto; false: Never */
-        int64_t every_steps;  /* 0: only final and forced ones */
-        rm_time every;        /* 0: no timed checkpoint */
+        bool resume;                                             /* Auto; false: Never */
+        int64_t every_steps;                                     /* 0: only final and forced ones */
+        rm_time every;                                           /* 0: no timed checkpoint */
         int keep;
     } checkpoint;
     struct {

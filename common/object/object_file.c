@@ -334,8 +334,8 @@ static int link_new(int folder_fd, const char *from, const char *to)
 int object_file_give_name(int folder_fd, const char *from, const char *to, enum object_mode mode,
                           struct error *err)
 {
-    int result = mode == OBJECT_REPLACE ? renameat(folder_fd, from, folder_fd, to)
-                                        : link_new(folder_fd, from, to);
+    int result =
+        mode == OBJECT_REPLACE ? renameat(folder_fd, from, folder_fd, to) : link_new(folder_fd, from, to);
     if (result == 0)
         return 0;
     enum error_code code = errno == EEXIST ? ERR_EXISTS : errno == ENOENT ? ERR_NOT_FOUND : ERR_MACHINE;
@@ -404,8 +404,11 @@ static int delete_one(struct object_file *store, const char *name, struct error 
     struct object_place place;
     struct error why = {0};
     if (object_file_place(store, name, false, &place, &why) < 0)
-        return why.code == ERR_NOT_FOUND ? 0 : err_set(err, why.code, "%s/%s: %s", store->root, name, why.text);
+        return why.code == ERR_NOT_FOUND ? 0
+                                         : err_set(err, why.code, "%s/%s: %s", store->root, name, why.text);
     int result = unlinkat(place.folder_fd, place.last, 0);
+    if (result == 0)
+        FAULT("file-removed");
     if (result < 0 && errno == ENOENT)
         result = 0;
     else if (result < 0)
@@ -413,7 +416,6 @@ static int delete_one(struct object_file *store, const char *name, struct error 
     else
         result = object_file_sync_folder(place.folder_fd, err);
     close(place.folder_fd);
-    FAULT("file-removed");
     if (result == 0)
         object_file_tidy(store, name);
     return result;

@@ -55,7 +55,8 @@ int object_file_write(struct object_file *store, int fd, int64_t offset, const s
 /* Syncs a file, and lets go of what memory keeps of it, so that whoever reads it next reads the disk. */
 int object_file_sync(int fd, struct error *err);
 int object_file_sync_folder(int folder_fd, struct error *err);
-/* Gives a file its name: over what is there, or only where nothing is (ERR_EXISTS). The first name may stay. */
+/* Gives a file its name: over what is there, or only where nothing is (ERR_EXISTS). The first name may stay.
+ */
 int object_file_give_name(int folder_fd, const char *from, const char *to, enum object_mode mode,
                           struct error *err);
 /* 16 hex digits by chance. */

@@ -1,5 +1,5 @@
-/* Objects made of parts, in a folder: one file that all writers fill, each at its own places, and a small file
- * beside it for each part that is on the disk. */
+/* Objects made of parts, in a folder: one file that all writers fill, each at its own places, and a small
+ * file beside it for each part that is on the disk. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@ enum {
     TAG_HASH = 16,  /* bytes of the hash that make a part's tag */
 };
 
-/* An id is what somebody else wrote into a file or sent: it becomes part of a path only if it is one of ours. */
+/* An id is what somebody else wrote into a file or sent: it becomes part of a path only if it is one of ours.
+ */
 static int check_id(const char *name, const char *id, struct error *err)
 {
     if (strlen(id) == ID_CHARS && strspn(id, "0123456789abcdef") == ID_CHARS)
@@ -62,8 +63,8 @@ int object_file_upload_open(struct object_store *base, const char *name, char re
 }
 
 /* Opens what an upload consists of. */
-static int open_upload(struct object_file *store, const char *name, const char *id, struct object_place *place,
-                       int *ret_fd, struct error *err)
+static int open_upload(struct object_file *store, const char *name, const char *id,
+                       struct object_place *place, int *ret_fd, struct error *err)
 {
     char hidden[HIDDEN_MAX];
     if (check_id(name, id, err) < 0 || object_file_place(store, name, false, place, err) < 0)

@@ -1,5 +1,6 @@
-/* Checkpoints in a folder or in a bucket: step-00000200/ and final/, each with model.safetensors, config.json,
- * optimizer-*.safetensors and, written last, manifest.json. docs/file-formats.md is the specification.
+/* Checkpoints in a folder or in a bucket: step-00000200/ and final/, each with model.safetensors,
+ * config.json, optimizer-*.safetensors and, written last, manifest.json. docs/file-formats.md is the
+ * specification.
  *
  * A state is 3 * P floats: params | m | v, each flat (common/model/layout.h). It is written in slices by any
  * number of writers on any number of machines that reach the store, and read whole by any number of readers.
@@ -38,10 +39,6 @@ enum {
     CHECKPOINT_SKIPPED_MAX = 16,
 };
 
-/* Creates the folder where needed and locks it for this process, until *ret_fd is closed or the process ends.
- * Held by someone else: ERR_MACHINE with a sentence. The descriptor is closed on exec. */
-int checkpoint_lock(struct object_store *store, int *ret_fd, struct error *err);
-
 void checkpoint_name(char out[CHECKPOINT_NAME_MAX], int64_t step, bool final);
 
 /* --- writing --- */
@@ -68,6 +65,7 @@ int checkpoint_write_slice(const struct checkpoint_slice *slice, struct checkpoi
 
 struct checkpoint_publication {
     struct object_store *store;
+    const char *run; /* whose store it has to be (owner.h); NULL: nobody asks */
     bool final;
     int keep; /* step-* checkpoints that stay, >= 1; final/ is not counted and never deleted */
     const struct model_layout *layout;
@@ -113,14 +111,15 @@ struct checkpoint_list {
 int checkpoint_list(struct object_store *store, struct checkpoint_list *ret, struct error *err);
 
 /* The manifest of one. ERR_NOT_FOUND: no such checkpoint. */
-int checkpoint_manifest(struct object_store *store, const char *name, struct manifest *ret, struct error *err);
+int checkpoint_manifest(struct object_store *store, const char *name, struct manifest *ret,
+                        struct error *err);
 
 /* Reads the whole state into state (3, parameters), checking every hash. One that fails (ERR_DATA) gets its
  * manifest renamed to manifest.damaged.json, so that it is never listed again. Of another shape than the
  * layout's: ERR_USAGE, and nothing is renamed. Deleted meanwhile: ERR_NOT_FOUND. On failure state holds
  * rubbish. ret may be NULL. */
-int checkpoint_load(struct object_store *store, const char *name, const struct model_layout *layout, float *state,
-                    struct manifest *ret, struct error *err);
+int checkpoint_load(struct object_store *store, const char *name, const struct model_layout *layout,
+                    float *state, struct manifest *ret, struct error *err);
 
 /* As load, found by what the messages between programs carry. ERR_NOT_FOUND where it is not listed. */
 int checkpoint_load_state(struct object_store *store, int64_t step, const uint8_t lineage[RM_HASH_BYTES],

@@ -36,8 +36,8 @@ static void insert(struct checkpoint_list *list, const struct checkpoint_entry *
     list->entry[at] = *entry;
 }
 
-static int list_one(struct checkpoint_list *list, struct object_store *store, const char *name, struct manifest *m,
-                    struct error *err)
+static int list_one(struct checkpoint_list *list, struct object_store *store, const char *name,
+                    struct manifest *m, struct error *err)
 {
     struct error why = {0};
     struct checkpoint_entry entry;
@@ -54,7 +54,8 @@ static int list_one(struct checkpoint_list *list, struct object_store *store, co
     return 0;
 }
 
-static int list_steps(struct checkpoint_list *list, struct object_store *store, struct manifest *m, struct error *err)
+static int list_steps(struct checkpoint_list *list, struct object_store *store, struct manifest *m,
+                      struct error *err)
 {
     int64_t *steps;
     int count, result = 0;
@@ -81,8 +82,8 @@ int checkpoint_list(struct object_store *store, struct checkpoint_list *ret, str
 }
 
 /* Those whose manifest alone is damaged. */
-static int mark_skipped(struct object_store *store, const struct checkpoint_list *list, struct checkpoint_resume *ret,
-                        struct error *err)
+static int mark_skipped(struct object_store *store, const struct checkpoint_list *list,
+                        struct checkpoint_resume *ret, struct error *err)
 {
     for (int i = 0; i < list->skipped; i++) {
         if (checkpoint_mark_damaged(store, list->skip[i].name, err) < 0)
@@ -93,8 +94,8 @@ static int mark_skipped(struct object_store *store, const struct checkpoint_list
 }
 
 /* 1: this one is good; 0: it was damaged and has been marked as such; -1: trouble of another kind. */
-static int try_entry(struct object_store *store, const struct checkpoint_entry *entry, struct checkpoint_resume *ret,
-                     struct error *err)
+static int try_entry(struct object_store *store, const struct checkpoint_entry *entry,
+                     struct checkpoint_resume *ret, struct error *err)
 {
     struct error why = {0};
     if (checkpoint_verify(store, entry->name, &ret->manifest, &why) == 0) {

@@ -6,6 +6,7 @@
 #include "common/store/checkpoint.h"
 #include "common/store/files.h"
 #include "common/store/model_folder.h"
+#include "common/store/owner.h"
 #include "common/store/upload.h"
 #include "common/store/verify.h"
 
@@ -121,12 +122,13 @@ static int settle(struct publisher *p, int first, struct error *err)
     if (stands)
         return stands < 0 ? -1 : err_set(err, ERR_DATA, "%s", why.text);
     discard(p, file);
+    if (strcmp(file, model_name) != 0)
+        return err_set(err, ERR_DATA, "%s", why.text);
     /* another history's leftover may have kept ours from its name */
-    if (!strcmp(file, model_name) && join_model(p, NULL) == 0 && check_file(p, first, &why) == 0)
+    if (join_model(p, NULL) == 0 && check_file(p, first, NULL) == 0)
         return 0;
-    if (!strcmp(file, model_name))
-        discard(p, file);
-    return err_set(err, why.code, "%s", why.text);
+    discard(p, file);
+    return err_set(err, ERR_DATA, "%s", why.text);
 }
 
 static int settle_all(struct publisher *p, struct error *err)
@@ -153,6 +155,8 @@ static int write_manifest(struct publisher *p, struct error *err)
     free(again);
     files_object(name, p->name, MANIFEST_NAME);
     FAULT("before-manifest");
+    if (result == 0 && p->publication->run)
+        result = owner_check(p->store, p->publication->run, err);
     if (result == 0 && files_put(p->store, name, &text, OBJECT_CREATE, &why) < 0 && why.code != ERR_EXISTS)
         result = err_set(err, why.code, "%s", why.text);
     str_clear(&text);

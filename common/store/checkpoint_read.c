@@ -54,8 +54,8 @@ static int read_checked(struct object_store *store, const char *name, const stru
     if (result == 0)
         return 0;
     if (why.code == ERR_DATA && is_gone(store, name))
-        return err_set(err, ERR_NOT_FOUND, "checkpoint %s/%s was deleted while it was read", object_uri(store),
-                       name);
+        return err_set(err, ERR_NOT_FOUND, "checkpoint %s/%s was deleted while it was read",
+                       object_uri(store), name);
     return err_set(err, why.code, "checkpoint %s/%s: %s", object_uri(store), name, why.text);
 }
 
@@ -81,8 +81,8 @@ int checkpoint_mark_damaged(struct object_store *store, const char *name, struct
     return err_set(err, why.code, "checkpoint %s: its damaged manifest can't be renamed: %s", name, why.text);
 }
 
-static int load_into(struct object_store *store, const char *name, const struct model_layout *layout, float *state,
-                     struct manifest *m, struct error *err)
+static int load_into(struct object_store *store, const char *name, const struct model_layout *layout,
+                     float *state, struct manifest *m, struct error *err)
 {
     struct error why = {0};
     if (read_checked(store, name, layout, state, m, &why) == 0)
@@ -93,8 +93,8 @@ static int load_into(struct object_store *store, const char *name, const struct 
     return err_set(err, why.code, "%s", why.text);
 }
 
-int checkpoint_load(struct object_store *store, const char *name, const struct model_layout *layout, float *state,
-                    struct manifest *ret, struct error *err)
+int checkpoint_load(struct object_store *store, const char *name, const struct model_layout *layout,
+                    float *state, struct manifest *ret, struct error *err)
 {
     struct manifest *m = malloc(sizeof *m);
     if (!m)
@@ -122,8 +122,8 @@ int checkpoint_load_state(struct object_store *store, int64_t step, const uint8_
     if (result < 0)
         return -1;
     if (!*name)
-        return err_set(err, ERR_NOT_FOUND, "checkpoints %s: none of step %lld and this history", object_uri(store),
-                       (long long)step);
+        return err_set(err, ERR_NOT_FOUND, "checkpoints %s: none of step %lld and this history",
+                       object_uri(store), (long long)step);
     return checkpoint_load(store, name, layout, state, ret, err);
 }
 

@@ -9,8 +9,8 @@
 #include "common/store/safetensors.h"
 #include "common/store/upload.h"
 
-/* Alone in its file, a piece of up to this many bytes is sent at once; a larger one in parts, so that a second
- * try sends only what is missing and many connections share the work. */
+/* Alone in its file, a piece of up to this many bytes is sent at once; a larger one in parts, so that a
+ * second try sends only what is missing and many connections share the work. */
 static const int64_t at_once = INT64_C(32) << 20;
 
 /* One slice being written. */
@@ -47,8 +47,7 @@ static void name_piece(struct checkpoint_pieces *ret, const struct upload_conten
 static struct upload_content content_of(const struct writer *w, const char *file)
 {
     const struct checkpoint_slice *s = w->slice;
-    return (struct upload_content){.store = s->store,
-                                   .upload = {w->name, file, s->lineage, s->parts, 0}};
+    return (struct upload_content){.store = s->store, .upload = {w->name, file, s->lineage, s->parts, 0}};
 }
 
 /* Several writers, one object: each sends its own parts, and the publisher puts them together. */
@@ -78,11 +77,15 @@ static int write_model(const struct writer *w, struct checkpoint_pieces *ret, st
     return result;
 }
 
-/* What has the lineage in its name and the right size was written by an earlier try: objects appear whole. */
+/* What has the lineage in its name and the right size was written by an earlier try: objects appear whole.
+ * But not where a reader found damage. */
 static bool is_there(const struct upload_content *content, const char *name)
 {
     struct object_info info;
-    return object_head(content->store, name, &info, NULL) == 0 && info.bytes == content->bytes;
+    char damaged[FILES_NAME_MAX];
+    files_object(damaged, content->upload.checkpoint, DAMAGED_NAME);
+    return object_head(content->store, name, &info, NULL) == 0 && info.bytes == content->bytes &&
+           object_head(content->store, damaged, &info, NULL) < 0;
 }
 
 static int send_alone(struct upload_content *content, struct error *err)

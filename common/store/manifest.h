@@ -13,7 +13,7 @@
 
 enum {
     MANIFEST_VERSION = 1,
-    MANIFEST_FILE_MAX = 64,                       /* a file's name, with its NUL */
+    MANIFEST_FILE_MAX = 56,                       /* a file's name, with its NUL */
     MANIFEST_COMPARED_MAX = 8192,                 /* the compared fields as JSON, with its NUL */
     MANIFEST_PIECES_MAX = 2 * RM_WORKERS_MAX + 1, /* a slice of both kinds each, and config.json */
     MANIFEST_TEXT_MAX = 1 << 20,
@@ -66,8 +66,8 @@ int manifest_parts(const struct manifest *manifest);
 int64_t manifest_bytes(const struct manifest *manifest); /* of all files but manifest.json */
 
 /* Name of part (from 0) of parts: "optimizer-00001-of-00003-<16 digits of lineage>.safetensors". Files of one
- * name hold the same bytes, whoever wrote them, so that writing one again can't harm. lineage NULL: without it,
- * as they were called once; such checkpoints are read, too. */
+ * name hold the same bytes, whoever wrote them, so that writing one again can't harm. lineage NULL: without
+ * it, as they were called once; such checkpoints are read, too. */
 void manifest_optimizer_name(char out[MANIFEST_FILE_MAX], int part, int parts, const uint8_t *lineage);
 
 #endif

@@ -107,7 +107,7 @@ static int read_shape(struct object_store *store, struct model_shape *shape, str
 static enum error_code code_of(const struct error *why)
 {
     return why->code == ERR_MACHINE || why->code == ERR_USAGE || why->code == ERR_ABORTED ? why->code
-                                                                                           : ERR_DATA;
+                                                                                          : ERR_DATA;
 }
 
 int model_folder_shape(struct object_store *store, struct model_shape *ret, struct error *err)

@@ -1,5 +1,6 @@
-/* A model in Hugging Face's layout: a folder (or a prefix in a bucket) with config.json and model.safetensors, or with several such
- * files and a model.safetensors.index.json. Our own checkpoints are such folders. */
+/* A model in Hugging Face's layout: a folder (or a prefix in a bucket) with config.json and
+ * model.safetensors, or with several such files and a model.safetensors.index.json. Our own checkpoints are
+ * such folders. */
 #ifndef RM_STORE_MODEL_FOLDER_H
 #define RM_STORE_MODEL_FOLDER_H
 
@@ -18,6 +19,7 @@ int model_folder_shape(struct object_store *store, struct model_shape *ret, stru
 /* The parameters (flat, layout->parameters) from a folder's tensors. Names may have the prefix
  * `transformer.`; lm_head and the attention masks of old files are passed over. A tensor that is missing,
  * unknown or of another shape, and another number of heads in config.json: ERR_DATA with names and shapes. */
-int model_folder_load(struct object_store *store, const struct model_layout *layout, float *params, struct error *err);
+int model_folder_load(struct object_store *store, const struct model_layout *layout, float *params,
+                      struct error *err);
 
 #endif

@@ -12,9 +12,8 @@ int place_open_checkpoints(struct object_store **ret, const struct job_spec *spe
 
 int place_open_init(struct object_store **ret, const struct job_spec *spec, struct error *err)
 {
-    struct object_options options = {.uri = spec->model.init,
-                                     .endpoint = spec->checkpoint.endpoint,
-                                     .region = spec->checkpoint.region};
+    struct object_options options = {
+        .uri = spec->model.init, .endpoint = spec->checkpoint.endpoint, .region = spec->checkpoint.region};
     return object_open(ret, &options, err);
 }
 

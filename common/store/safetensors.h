@@ -34,7 +34,7 @@ struct safetensors {
     struct object_store *store;
     char name[OBJECT_NAME_MAX];
     char tag[OBJECT_TAG_MAX]; /* of the content that the header was read from */
-    int64_t data_begin; /* bytes before the data section */
+    int64_t data_begin;       /* bytes before the data section */
     int64_t data_bytes;
     int tensors;
     struct safetensors_tensor *tensor; /* in the header's order */

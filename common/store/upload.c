@@ -7,8 +7,8 @@
 
 enum {
     ATTEMPTS_MAX = 64,
-    TRIES_MAX = 4,          /* of one sending, where uploads end under it */
-    PART_BYTES = 16 << 20,  /* of a part in a store that is not a folder; up to twice that */
+    TRIES_MAX = 4,         /* of one sending, where uploads end under it */
+    PART_BYTES = 16 << 20, /* of a part in a store that is not a folder; up to twice that */
     AGREE_TRIES = 8,
 };
 
