@@ -207,6 +207,9 @@ static void act_on(struct fleet *fleet, const struct event *event)
     case EVENT_RELEASED:
         crew_released(&fleet->crew, event->worker);
         break;
+    case EVENT_WORKER_QUARANTINED:
+        crew_quarantined(&fleet->crew, event->worker);
+        break;
     case EVENT_RING_FORMED:
         take_ring(fleet, event);
         break;

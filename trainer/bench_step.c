@@ -6,6 +6,7 @@
 
 #include "common/base/prng.h"
 #include "common/os/clock.h"
+#include "common/os/pages.h"
 #include "trainer/model/gpt.h"
 
 enum { STEPS_MAX = 1000 };
@@ -83,8 +84,8 @@ static int prepare(struct bench *b, struct error *err)
     uint64_t state = 1;
     size_t tokens = (size_t)b->sequences * (size_t)(b->shape.context + 1);
     model_layout_init(&b->layout, &b->shape);
-    b->params = malloc((size_t)b->layout.parameters * sizeof *b->params);
-    b->grads = malloc((size_t)b->layout.parameters * sizeof *b->grads);
+    b->params = pages_alloc((size_t)b->layout.parameters * sizeof *b->params);
+    b->grads = pages_alloc((size_t)b->layout.parameters * sizeof *b->grads);
     b->tokens = malloc(tokens * sizeof *b->tokens);
     if (!b->params || !b->grads || !b->tokens)
         return err_set(err, ERR_MACHINE, "bench-step: no memory");

@@ -46,6 +46,7 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
     int rank = find_rank(form, e->self.worker), peer = -1;
     struct error err;
     struct collective *ring;
+    int previous = (rank + form->count - 1) % form->count;
     engine_disconnect(e);
     atomic_store(&e->stop, false);
     atomic_store(&e->exchanging, false);
@@ -65,7 +66,10 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
         .call_deadline = clock_now() + CALL_PATIENCE,
         .wait_deadline = RM_NEVER,
     };
-    if (ring_join(&ring, &o, &peer, &err) < 0)
+    atomic_store(&e->waiting_for, form->count > 1 ? e->ring_worker[previous] : -1);
+    int joined = ring_join(&ring, &o, &peer, &err);
+    atomic_store(&e->waiting_for, -1);
+    if (joined < 0)
         engine_failed(ret, &err, peer < 0 ? -1 : e->ring_worker[peer]);
     else {
         set_ring(e, ring);

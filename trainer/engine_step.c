@@ -52,10 +52,7 @@ static int run_pass(struct engine *e, int64_t step, const int32_t *k, struct ver
                     struct error *err)
 {
     struct lanes_buffer buffer;
-    struct lanes_pass pass = {.rank = e->ring->rank,
-                              .world = e->ring->world,
-                              .flags = atomic_load(&e->stop) ? LANES_STOP : 0,
-                              .k = k};
+    struct lanes_pass pass = {.rank = e->ring->rank, .flags = atomic_load(&e->stop) ? LANES_STOP : 0, .k = k};
     atomic_store(&e->exchanging, false);
     *ret_worker = -1;
     lanes_begin(e->lanes, &pass);

@@ -11,7 +11,7 @@
 
 #include "agent/rdzv/rdzv_state.h"
 
-enum { LEAVES_TOGETHER_MS = 500, FORMINGS_IN_VAIN = 30, SETTLE_TURNS = 16, PATIENCE = 3 };
+enum { LEAVES_TOGETHER_MS = 500, FORMINGS_IN_VAIN = 30, SETTLE_TURNS = 16 };
 
 void rdzv_say(struct rdzv *st, const char *format, ...)
 {
@@ -53,6 +53,7 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
         w->expected = w->attempt = w->conn = w->rank = w->waiting_for = -1;
         w->old_rank = INT_MAX;
         w->stopped_round = w->update_step = -1;
+        w->asked = RM_NEVER;
     }
     rdzv_say(st, "waiting for workers");
     if (settings->heritage.given)
@@ -188,15 +189,18 @@ static bool has_to_stop(const struct rdzv_worker *w, enum msg_stop_at at)
     return at == STOP_BOUNDARY && w->presence == PRESENT && !w->leaving;
 }
 
-static void send_stops(struct rdzv *st, bool members, enum msg_stop_at at, struct rdzv_out *out)
+static void send_stops(struct rdzv *st, bool members, enum msg_stop_at at, rm_time now, struct rdzv_out *out)
 {
     struct message *m = rdzv_send(st, out, MSG_STOP);
     m->stop.round = st->round;
     m->stop.at = at;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        if (w->presence == PRESENT && !w->released && (w->rank >= 0) == members)
-            rdzv_send_to(out, w);
+        if (w->presence != PRESENT || w->released || (w->rank >= 0) != members)
+            continue;
+        rdzv_send_to(out, w);
+        if (at == STOP_NOW)
+            rdzv_hang_asked(w, now);
     }
 }
 
@@ -210,8 +214,8 @@ void rdzv_quiesce(struct rdzv *st, enum msg_stop_at at, rm_time now, struct rdzv
         w->must_stop = has_to_stop(w, at);
         w->ready = false;
     }
-    send_stops(st, true, at, out);
-    send_stops(st, false, STOP_NOW, out);
+    send_stops(st, true, at, now, out);
+    send_stops(st, false, STOP_NOW, now, out);
     for (int i = 0; at == STOP_NOW && i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (w->presence == AWAY)
@@ -223,6 +227,7 @@ static void on_stopped(struct rdzv *st, struct rdzv_worker *w, const struct mess
                        struct rdzv_out *out)
 {
     const struct msg_stopped *s = &m->stopped;
+    w->asked = s->round == st->round || w->asked == RM_NEVER ? RM_NEVER : now;
     if (s->round != st->round) { /* of an older round: says nothing, unless a predecessor stopped the ring */
         w->phase = PHASE_STOPPED;
         if (st->found && st->state == RDZV_TRAINING && w->rank >= 0) {
@@ -290,6 +295,8 @@ static void describe_missing(const struct rdzv *st, char *out, size_t size)
         const struct rdzv_worker *w = &st->worker[i];
         if (w->expected >= 0 && !w->leaving && !w->released && !rdzv_candidate(st, w))
             n += snprintf(out + n, size - (size_t)n, "; worker %d is on its way", i);
+        else if (w->quarantine[0])
+            n += snprintf(out + n, size - (size_t)n, "; worker %d is in quarantine", i);
     }
 }
 
@@ -356,26 +363,13 @@ static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
         tell_waiting(st, out);
 }
 
-static void drop_who_does_not_stop(struct rdzv *st, rm_time now, struct rdzv_out *out)
-{
-    bool in_time =
-        st->stop_at == STOP_BOUNDARY || now < st->state_since + PATIENCE * st->settings.form_timeout;
-    for (int i = 0; !in_time && i < RM_WORKERS_MAX; i++) {
-        struct rdzv_worker *w = &st->worker[i];
-        if (!w->must_stop || w->presence != PRESENT)
-            continue;
-        struct message *m = rdzv_send_one(st, out, w, MSG_ABANDON);
-        m->abandon.exit_code = 4;
-        text_copy(m->abandon.why, sizeof m->abandon.why, "the trainer did not stop when it was told to");
-        rdzv_lose(st, w, "its trainer did not stop when it was told to", now, out);
-    }
-}
-
-static bool still_stopping(const struct rdzv *st)
+/* Members must answer; who only wants to join is not waited for any longer than a latecomer. */
+static bool still_stopping(const struct rdzv *st, rm_time now)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (w->must_stop && w->presence != ABSENT && w->trainer_pid)
+        bool awaited = w->must_stop && w->presence != ABSENT && w->trainer_pid;
+        if (awaited && (w->rank >= 0 || rdzv_hang_answers(st, w, now)))
             return true;
     }
     return false;
@@ -383,8 +377,7 @@ static bool still_stopping(const struct rdzv *st)
 
 static void settle_quiescing(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
-    drop_who_does_not_stop(st, now, out);
-    if (still_stopping(st))
+    if (still_stopping(st, now))
         return;
     if (st->forming_failures++ > FORMINGS_IN_VAIN)
         rdzv_give_up(st, 4, "%d rings in a row came to nothing; the newest reason: %s", FORMINGS_IN_VAIN,
@@ -438,7 +431,8 @@ static struct rdzv_worker *a_leaver(struct rdzv *st)
 
 static bool wants_to_join(const struct rdzv_worker *w)
 {
-    return w->presence == PRESENT && w->trainer_pid && w->rank < 0 && !w->leaving && !w->released;
+    return w->presence == PRESENT && w->trainer_pid && w->rank < 0 && !w->leaving && !w->released &&
+           w->asked == RM_NEVER; /* it answers */
 }
 
 /* Whether what is left to do takes longer than making room for a newcomer. */
@@ -550,10 +544,14 @@ static void on_finished(struct rdzv *st, struct rdzv_worker *w, const struct mes
     w->finished = true;
 }
 
-static void on_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now)
+/* While the ring forms everybody has to move, but it gets on only by those who don't wait for somebody. */
+static void on_heartbeat(struct rdzv *st, struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now)
 {
-    if (h->bytes != w->bytes)
+    bool moves = h->bytes != w->bytes || h->counter != w->counter;
+    if (moves)
         w->moved = now;
+    if (moves && st->state == RDZV_FORMING && w->rank >= 0 && !w->ready && h->waiting_for < 0)
+        rdzv_hang_moved(st, now);
     w->bytes = h->bytes;
     rdzv_hang_heartbeat(w, h, now);
 }
@@ -582,7 +580,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
     w->heard = now;
     switch (m->type) {
     case MSG_HEARTBEAT:
-        on_heartbeat(w, &m->heartbeat, now);
+        on_heartbeat(st, w, &m->heartbeat, now);
         break;
     case MSG_PROGRESS:
         rdzv_progress(st, w, m, now, out);
@@ -686,13 +684,20 @@ static rm_time state_deadline(const struct rdzv *st)
                    ? st->state_since + s->start_timeout
                    : at;
     case RDZV_FORMING:
+        at = st->turned + s->form_timeout;
         for (int r = 0; r < st->world; r++) {
             const struct rdzv_worker *w = &st->worker[st->member[r]];
             at = earlier(at, w->ready ? RM_NEVER : w->moved + s->form_timeout);
         }
         return at;
     case RDZV_QUIESCING:
-        return st->stop_at == STOP_NOW ? st->state_since + PATIENCE * s->form_timeout : RM_NEVER;
+        for (int i = 0; i < RM_WORKERS_MAX; i++) {
+            const struct rdzv_worker *w = &st->worker[i];
+            bool awaited = w->must_stop && w->rank < 0 && w->asked != RM_NEVER;
+            if (awaited && w->asked + s->join_window > st->accounted)
+                at = earlier(at, w->asked + s->join_window);
+        }
+        return at;
     case RDZV_TRAINING:
         for (int r = 0; r < st->world; r++) {
             if (st->worker[st->member[r]].leaving)

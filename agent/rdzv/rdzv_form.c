@@ -278,6 +278,7 @@ void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out)
     rdzv_recovery_formed(st, now);
     rdzv_say(st, "forming generation %" PRId64 " with %d workers from step %" PRId64, st->ring.n, st->world,
              st->resume.held ? st->resume.step : 0);
+    rdzv_hang_moved(st, now);
     rdzv_move(st, RDZV_FORMING, now);
 }
 
@@ -303,6 +304,7 @@ void rdzv_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
     w->ring_time = m->ready.ring_time;
     w->state_time = m->ready.state_time;
     w->moved = now;
+    rdzv_hang_moved(st, now);
 }
 
 static bool all_ready(const struct rdzv *st)
@@ -369,7 +371,7 @@ void rdzv_go(struct rdzv *st, rm_time now, struct rdzv_out *out)
 
 static void check_form_timeout(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
-    bool late = false;
+    bool late = now >= st->turned + st->settings.form_timeout; /* all wait for each other */
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
         if (w->ready || now < w->moved + st->settings.form_timeout)
@@ -378,9 +380,7 @@ static void check_form_timeout(struct rdzv *st, rm_time now, struct rdzv_out *ou
         w->slowness++;
         if (w->slowness < 3)
             continue;
-        struct message *m = rdzv_send_one(st, out, w, MSG_ABANDON);
-        m->abandon.exit_code = 4;
-        text_copy(m->abandon.why, sizeof m->abandon.why, "not ready in time in three formings running");
+        rdzv_send_away(st, out, w, 4, "not ready in time in three formings running");
         rdzv_lose(st, w, "not ready in time in three formings running", now, out);
     }
     if (late && st->state == RDZV_FORMING) {

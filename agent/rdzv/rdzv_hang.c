@@ -3,7 +3,7 @@
 
 #include "agent/rdzv/rdzv_state.h"
 
-enum { STEPS_OF_PATIENCE = 10, LOOKS_PER_TIMEOUT = 4, FRESH_BEATS = 4 };
+enum { ANSWER_FORMINGS = 3, STEPS_OF_PATIENCE = 10, LOOKS_PER_TIMEOUT = 4, FRESH_BEATS = 4 };
 
 static const rm_time least_patience = 30 * RM_S; /* where the job leaves it to us */
 static const rm_time least_fresh = RM_S / 2;     /* a waiting trainer beats ten times a second */
@@ -98,7 +98,8 @@ static struct rdzv_worker *culprit(struct rdzv *st, rm_time now)
         struct rdzv_worker *w = &st->worker[st->member[r]];
         if (w->presence != PRESENT || w->rank < 0)
             return NULL; /* its going says more */
-        if (w->finished)
+        bool stopped = st->state == RDZV_QUIESCING && w->stopped_round == st->round;
+        if (w->finished || stopped)
             continue;
         enum sign sign = sign_of(st, w, now);
         waiting += sign == SIGN_OF_WAITING;
@@ -112,35 +113,123 @@ static struct rdzv_worker *culprit(struct rdzv *st, rm_time now)
     return end_of_chain(st);
 }
 
-void rdzv_check_hang(struct rdzv *st, rm_time now, struct rdzv_out *out)
+/* Its agent kills its trainer and starts another one on the same memory. */
+static void accuse(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now, struct rdzv_out *out)
 {
-    if (now < rdzv_hang_at(st))
-        return;
-    st->hang_look_at = now + patience(st) / LOOKS_PER_TIMEOUT;
-    struct rdzv_worker *w = culprit(st, now);
-    if (!w)
-        return;
-    char why[RM_WHY_MAX];
-    snprintf(why, sizeof why, "its trainer hangs: no step for %.1f s", (double)(now - st->turned) / RM_S);
     struct message *m = rdzv_send_one(st, out, w, MSG_FAULT);
     m->fault.kind = FAULT_HANG;
     m->fault.peer = rdzv_index(st, w);
     m->fault.step = -1;
     text_copy(m->fault.detail, sizeof m->fault.detail, why);
     rdzv_say(st, "worker %d: %s", rdzv_index(st, w), why);
-    rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), why);
+    if (w->rank >= 0)
+        rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), why);
     w->trainer_pid = 0;
     w->stopped_round = -1;
+    w->asked = RM_NEVER;
     rdzv_ring_without(st, w, CAUSE_HANG, now, out);
     w->rank = -1;
-    w->act = CAUSE_NONE;
+    /* A drill is no failure: what its agent says of the trainer's end was ordered. */
+    w->act = w->act == CAUSE_HANG ? CAUSE_TRAINER_EXIT : CAUSE_NONE;
 }
 
+/* ---- in a ring ---- */
+
 /* When to look next; RM_NEVER while no ring is at work. */
-rm_time rdzv_hang_at(const struct rdzv *st)
+static rm_time ring_at(const struct rdzv *st)
 {
     if (!ring_turns(st))
         return RM_NEVER;
     rm_time at = st->turned + patience(st);
     return at > st->hang_look_at ? at : st->hang_look_at;
+}
+
+static void check_ring(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    char why[RM_WHY_MAX];
+    if (now < ring_at(st))
+        return;
+    st->hang_look_at = now + patience(st) / LOOKS_PER_TIMEOUT;
+    struct rdzv_worker *w = culprit(st, now);
+    if (!w)
+        return;
+    snprintf(why, sizeof why, "its trainer hangs: no step for %.1f s", (double)(now - st->turned) / RM_S);
+    accuse(st, w, why, now, out);
+}
+
+/* ---- told to stop at once ---- */
+
+void rdzv_hang_asked(struct rdzv_worker *w, rm_time now)
+{
+    if (w->asked == RM_NEVER)
+        w->asked = now; /* asked again: it has owed the answer since then */
+}
+
+static bool owes_answer(const struct rdzv_worker *w)
+{
+    return w->presence == PRESENT && w->trainer_pid && !w->released && w->asked != RM_NEVER;
+}
+
+static rm_time answer_at(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return w->asked + ANSWER_FORMINGS * st->settings.form_timeout;
+}
+
+/* Whether anybody should still wait for the word of one who is no member. */
+bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_time now)
+{
+    return !owes_answer(w) || now < w->asked + st->settings.join_window;
+}
+
+static void check_answers(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (owes_answer(w) && now >= answer_at(st, w))
+            accuse(st, w, "its trainer hangs: it did not stop when it was told to", now, out);
+    }
+}
+
+/* ---- saving ---- */
+
+/* While its agent writes, its heartbeats count on. */
+static rm_time save_at(const struct rdzv *st, int part)
+{
+    const struct rdzv_worker *w = &st->worker[st->save.worker[part]];
+    if (w->presence != PRESENT || !w->trainer_pid || rdzv_part_is_in(st, part))
+        return RM_NEVER;
+    return (w->turned > st->state_since ? w->turned : st->state_since) + patience(st);
+}
+
+static void check_save(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    for (int part = 0; st->state == RDZV_SAVING && part < st->save.count; part++) {
+        if (now >= save_at(st, part))
+            accuse(st, &st->worker[st->save.worker[part]], "its trainer hangs: it does not save", now, out);
+    }
+}
+
+void rdzv_check_hang(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    check_ring(st, now, out);
+    check_answers(st, now, out);
+    check_save(st, now, out);
+}
+
+static rm_time earlier(rm_time a, rm_time b)
+{
+    return a < b ? a : b;
+}
+
+/* When to look next; RM_NEVER while nobody has anything to do. */
+rm_time rdzv_hang_at(const struct rdzv *st)
+{
+    rm_time at = ring_at(st);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        if (owes_answer(&st->worker[i]))
+            at = earlier(at, answer_at(st, &st->worker[i]));
+    }
+    for (int part = 0; st->state == RDZV_SAVING && part < st->save.count; part++)
+        at = earlier(at, save_at(st, part));
+    return at;
 }

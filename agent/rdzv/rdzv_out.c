@@ -39,6 +39,14 @@ struct message *rdzv_send_one(struct rdzv *st, struct rdzv_out *out, const struc
     return m;
 }
 
+void rdzv_send_away(struct rdzv *st, struct rdzv_out *out, const struct rdzv_worker *w, int exit_code,
+                    const char *why)
+{
+    struct message *m = rdzv_send_one(st, out, w, MSG_ABANDON);
+    m->abandon.exit_code = exit_code;
+    text_copy(m->abandon.why, sizeof m->abandon.why, why);
+}
+
 void rdzv_close_conn(struct rdzv_out *out, int conn)
 {
     if (conn >= 0)

@@ -231,7 +231,7 @@ bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final,
     return true;
 }
 
-static bool part_is_in(const struct rdzv *st, int part)
+bool rdzv_part_is_in(const struct rdzv *st, int part)
 {
     for (int i = 0; i < COLLECTIONS; i++) {
         const struct rdzv_collection *c = &st->collection[i];
@@ -245,7 +245,7 @@ static bool part_is_in(const struct rdzv *st, int part)
 void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out)
 {
     for (int i = 0; i < st->save.count; i++) {
-        if (st->save.worker[i] == rdzv_index(st, w) && !part_is_in(st, i))
+        if (st->save.worker[i] == rdzv_index(st, w) && !rdzv_part_is_in(st, i))
             rdzv_send_one(st, out, w, MSG_SAVE)->save = st->save;
     }
 }
@@ -255,7 +255,7 @@ static bool a_writer_is_gone(const struct rdzv *st)
     for (int i = 0; i < st->save.count; i++) {
         const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
         bool gone = w->presence == ABSENT || !w->trainer_pid;
-        if (gone && !part_is_in(st, i))
+        if (gone && !rdzv_part_is_in(st, i))
             return true;
     }
     return false;

@@ -25,11 +25,12 @@ struct rdzv_worker {
     bool discarded;
     int64_t stopped_round; /* newest round that it answered */
     bool must_stop;        /* this round waits for it */
+    rm_time asked;         /* since when it owes the answer to a stop at once, RM_NEVER: it owes none */
     int rank;              /* in the current generation, -1 none */
     int old_rank;          /* in the newest ring that trained; INT32_MAX none */
     bool serving;          /* leaves, but serves its state while the others form */
     bool ready, finished;
-    rm_time ring_time, state_time, moved; /* moved: last sign of progress while forming */
+    rm_time ring_time, state_time, moved; /* moved: last sign of life while forming */
     int64_t bytes;
     int64_t counter; /* of the newest heartbeat, and when it last changed */
     rm_time turned;
@@ -43,8 +44,9 @@ struct rdzv_worker {
     rm_time act_at;
     bool list_asked, listed;
     struct msg_checkpoints list;
-    int64_t slowness; /* times in a row that it was not ready in time */
-    int64_t waited;   /* newest step whose waiting for data is counted */
+    char quarantine[RM_WHY_MAX]; /* why it is not taken back; "": it is not in quarantine */
+    int64_t slowness;            /* times in a row that it was not ready in time */
+    int64_t waited;              /* newest step whose waiting for data is counted */
 };
 
 /* The pieces of one checkpoint that come in from the workers. */
@@ -59,6 +61,13 @@ struct rdzv_collection {
 };
 
 enum { COLLECTIONS = 4, FAILURES_KEPT = 256, REFUSED_KEPT = 64, STEP_TIMES_KEPT = 31 };
+
+struct rdzv_failure {
+    rm_time at;
+    int worker;
+};
+
+enum { RDZV_EXIT_TRAINING = 5 };
 
 struct rdzv_verdict {
     bool set;
@@ -101,15 +110,15 @@ struct rdzv {
     bool exact;
     char fingerprint[RM_FINGERPRINT_MAX], data_sha256[RM_HASH_HEX]; /* of the first trainer heard of */
     int64_t data_files, data_bytes;
-    int forming_failures; /* in a row, without a step */
-    rm_time failure[FAILURES_KEPT];
+    int forming_failures;                       /* in a row, without a step */
+    struct rdzv_failure failure[FAILURES_KEPT]; /* that may still count */
     int failures;
     int64_t failures_total;
     struct msg_checkpoint refused[REFUSED_KEPT];
     int refused_count;
     rm_time arrived, left; /* newest arrival; newest quiescing that a leave began */
     rm_time reform_cost;
-    rm_time turned, hang_look_at; /* newest sign that the ring moves on; no look for a hang before that */
+    rm_time turned, hang_look_at; /* newest sign that the ring, or its forming, moves on; no look before */
     rm_time step_times[STEP_TIMES_KEPT], median_step; /* of the newest steps; 0: none yet */
     int64_t steps_timed;
     char waiting[MSG_DETAIL_MAX];
@@ -142,6 +151,8 @@ struct message *rdzv_send(struct rdzv *st, struct rdzv_out *out, enum msg_type t
 void rdzv_send_to(struct rdzv_out *out, const struct rdzv_worker *w); /* adds to the newest send */
 struct message *rdzv_send_one(struct rdzv *st, struct rdzv_out *out, const struct rdzv_worker *w,
                               enum msg_type type);
+void rdzv_send_away(struct rdzv *st, struct rdzv_out *out, const struct rdzv_worker *w, int exit_code,
+                    const char *why); /* abandon; its connection is the caller's to close */
 void rdzv_close_conn(struct rdzv_out *out, int conn);
 struct rdzv_tell *rdzv_tell(struct rdzv_out *out, enum rdzv_tell_kind kind);
 void rdzv_tell_worker(struct rdzv *st, struct rdzv_out *out, enum rdzv_tell_kind kind, int worker,
@@ -158,8 +169,6 @@ void rdzv_expect(struct rdzv *st, const struct rdzv_expect *expect, rm_time now,
 void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now, struct rdzv_out *out);
 void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
                 struct rdzv_out *out);
-void rdzv_count_failure(struct rdzv *st, const struct rdzv_worker *w, const char *why, rm_time now,
-                        struct rdzv_out *out);
 void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out);
 void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out);
 int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w);
@@ -167,10 +176,16 @@ int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w);
 void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause cause, rm_time now,
                        struct rdzv_out *out);
 
+/* rdzv_failures.c. May put the worker into quarantine, which loses it. */
+void rdzv_count_failure(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now,
+                        struct rdzv_out *out);
+
 /* rdzv_hang.c */
 void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now);
 void rdzv_hang_moved(struct rdzv *st, rm_time now);
 void rdzv_hang_step_took(struct rdzv *st, rm_time took);
+void rdzv_hang_asked(struct rdzv_worker *w, rm_time now); /* a stop at once is sent to it */
+bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_time now);
 void rdzv_check_hang(struct rdzv *st, rm_time now, struct rdzv_out *out);
 rm_time rdzv_hang_at(const struct rdzv *st);
 
@@ -212,6 +227,7 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out);
 void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                         struct rdzv_out *out);
+bool rdzv_part_is_in(const struct rdzv *st, int part);
 void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w);
 struct msg_state rdzv_newest_checkpoint(const struct rdzv *st);
 void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out);

@@ -28,6 +28,7 @@ static const char *const tell_names[TELLS] = {
     [TELL_WORKER_LOST] = "workerLost",
     [TELL_WORKER_LEFT] = "workerLeft",
     [TELL_WORKER_JOINED] = "workerJoined",
+    [TELL_WORKER_QUARANTINED] = "workerQuarantined",
     [TELL_JOIN_SKIPPED] = "joinSkipped",
     [TELL_EVALUATED] = "evaluated",
     [TELL_CHECKPOINT_SAVED] = "checkpointSaved",
@@ -104,6 +105,7 @@ static void set_worker(struct js *o, const struct rdzv_tell *t)
     case TELL_WORKER_LOST:
     case TELL_WORKER_LEFT:
     case TELL_WORKER_JOINED:
+    case TELL_WORKER_QUARANTINED:
         js_set_int(o, "step", t->step);
         js_set_string(o, "cause", t->text);
         break;
@@ -280,7 +282,7 @@ static struct js *workers_value(const struct rdzv *st)
     struct js *list = js_array();
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (w->presence == ABSENT && w->expected < 0)
+        if (w->presence == ABSENT && w->expected < 0 && !w->quarantine[0])
             continue;
         struct js *o = js_object();
         js_set_int(o, "worker", i);
@@ -290,6 +292,8 @@ static struct js *workers_value(const struct rdzv *st)
         js_set_bool(o, "leaving", w->leaving);
         js_set_int(o, "agentPid", w->agent_pid);
         js_set_int(o, "trainerPid", w->trainer_pid);
+        if (w->quarantine[0])
+            js_set_string(o, "quarantine", w->quarantine);
         js_push(list, o);
     }
     return list;

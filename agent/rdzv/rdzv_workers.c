@@ -60,6 +60,7 @@ void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time 
     w->presence = ABSENT;
     w->conn = -1;
     w->stopped_round = -1;
+    w->asked = RM_NEVER;
     w->serving = false;
     w->listed = w->list_asked = false;
     rdzv_forget_publisher(st, w);
@@ -104,25 +105,6 @@ void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out)
     }
 }
 
-void rdzv_count_failure(struct rdzv *st, const struct rdzv_worker *w, const char *why, rm_time now,
-                        struct rdzv_out *out)
-{
-    rdzv_tell_worker(st, out, TELL_WORKER_FAILED, rdzv_index(st, w), why);
-    int kept = 0;
-    for (int i = 0; i < st->failures; i++) {
-        if (st->failure[i] + st->settings.within > now)
-            st->failure[kept++] = st->failure[i];
-    }
-    st->failures = kept;
-    if (st->failures < FAILURES_KEPT)
-        st->failure[st->failures++] = now;
-    st->failures_total++;
-    if (st->failures > st->settings.max_restarts)
-        rdzv_give_up(st, 5, "%d failures within %.0f s, maxRestarts allows %d; the newest: worker %d: %s",
-                     st->failures, (double)st->settings.within / RM_S, st->settings.max_restarts,
-                     rdzv_index(st, w), why);
-}
-
 static int expected_attempt(const struct rdzv_expect *expect, int worker)
 {
     for (int i = 0; i < expect->count; i++) {
@@ -140,6 +122,8 @@ void rdzv_expect(struct rdzv *st, const struct rdzv_expect *expect, rm_time now,
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         int before = w->expected;
+        if (w->quarantine[0])
+            continue;
         w->expected = expected_attempt(expect, i);
         if (w->expected == before)
             continue;
@@ -239,24 +223,31 @@ static int misfit(struct rdzv *st, const struct msg_hello *h, char *why, size_t 
     return 0;
 }
 
-/* Takes a connection's word for who it is; false where another one's word counts more. */
-static bool accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, const struct msg_hello *h,
-                            rm_time now, struct rdzv_out *out)
+/* Whether another process's word counts more under this index, or nobody's any more. */
+static bool is_outdated(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_hello *h,
+                        char *why, size_t size)
 {
     int newest = w->attempt > w->expected ? w->attempt : w->expected;
+    if (w->quarantine[0]) {
+        snprintf(why, size, "worker %d is in quarantine: %s", h->worker, w->quarantine);
+        return true;
+    }
     if (h->attempt < newest) {
-        char why[RM_WHY_MAX];
-        snprintf(why, sizeof why, "attempt %d of worker %d has been replaced by attempt %d", h->attempt,
-                 h->worker, newest);
-        refuse(st, conn, 4, why, out);
-        return false;
+        snprintf(why, size, "attempt %d of worker %d has been replaced by attempt %d", h->attempt, h->worker,
+                 newest);
+        return true;
     }
     if (st->expect_known && w->expected < 0) {
-        char why[RM_WHY_MAX];
-        snprintf(why, sizeof why, "worker %d was given up and is not expected back", h->worker);
-        refuse(st, conn, 4, why, out);
-        return false;
+        snprintf(why, size, "worker %d was given up and is not expected back", h->worker);
+        return true;
     }
+    return false;
+}
+
+/* Takes a connection's word for who it is. */
+static void accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, const struct msg_hello *h,
+                            rm_time now, struct rdzv_out *out)
+{
     bool same = w->attempt == h->attempt && w->incarnation == h->incarnation;
     if (!same && w->presence != ABSENT)
         rdzv_lose(st, w, "another process took its place", now, out);
@@ -272,11 +263,12 @@ static bool accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, co
     }
     w->attempt = h->attempt;
     w->incarnation = h->incarnation;
-    return true;
 }
 
 static void take_over(struct rdzv_worker *w, const struct msg_hello *h)
 {
+    if (w->trainer_pid != h->trainer_pid)
+        w->asked = RM_NEVER;
     w->agent_pid = h->agent_pid;
     w->trainer_pid = h->trainer_pid;
     w->state = h->state;
@@ -288,11 +280,13 @@ static void take_over(struct rdzv_worker *w, const struct msg_hello *h)
     }
 }
 
-static void send_stop(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out)
+static void send_stop(struct rdzv *st, struct rdzv_worker *w, rm_time now, struct rdzv_out *out)
 {
     struct message *m = rdzv_send_one(st, out, w, MSG_STOP);
     m->stop.round = st->round;
     m->stop.at = w->rank >= 0 && st->state == RDZV_QUIESCING ? st->stop_at : STOP_NOW;
+    if (m->stop.at == STOP_NOW && w->stopped_round != st->round)
+        rdzv_hang_asked(w, now);
 }
 
 /* A member says hello again: it may have missed what was under way when its connection was cut. */
@@ -317,13 +311,13 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
 {
     struct rdzv_worker *w = &st->worker[h->worker];
     char why[MSG_DETAIL_MAX];
-    int code = misfit(st, h, why, sizeof why);
+    /* in this order: what a stranger computes with is nothing to learn from */
+    int code = is_outdated(st, w, h, why, sizeof why) ? 4 : misfit(st, h, why, sizeof why);
     if (code) {
         refuse(st, conn, code, why, out);
         return;
     }
-    if (!accept_identity(st, w, conn, h, now, out))
-        return;
+    accept_identity(st, w, conn, h, now, out);
     bool first = w->presence != PRESENT || w->conn != conn;
     bool same_trainer = w->trainer_pid == h->trainer_pid && h->trainer_pid;
     bool newcomer = h->trainer_pid && !same_trainer;
@@ -347,7 +341,7 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
     else if (w->rank >= 0)
         member_again(st, w, h, same_trainer, now, out);
     if (st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
-        send_stop(st, w, out);
+        send_stop(st, w, now, out);
     if (st->state == RDZV_SAVING)
         rdzv_save_resend(st, w, out);
 }
@@ -365,8 +359,7 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
     if (f->kind == FAULT_TRAINER_EXIT) {
         w->trainer_pid = 0;
         w->stopped_round = -1;
-        if (w->act != CAUSE_TRAINER_EXIT)
-            rdzv_count_failure(st, w, f->detail, now, out);
+        w->asked = RM_NEVER;
         rdzv_say(st, "worker %d's trainer ended: %s", rdzv_index(st, w), f->detail);
         if (w->rank >= 0)
             rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
@@ -375,6 +368,8 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
         if (w->act == CAUSE_TRAINER_EXIT) {
             w->act = CAUSE_WORKER_JOINED; /* its way back is never skipped for cost */
             w->act_at = RM_NEVER;
+        } else {
+            rdzv_count_failure(st, w, f->detail, now, out);
         }
     } else if (f->kind == FAULT_STORAGE) {
         rdzv_storage_fault(st, w, f, now, out);

@@ -12,11 +12,16 @@ void crew_init(struct crew *crew, int workers_max, int restarts_max, rm_time wit
         crew->member[w].attempt = -1;
 }
 
+static bool is_free(const struct crew_member *m)
+{
+    bool going = m->drilled && !m->promised && !m->stands;
+    return !m->quarantined && (!m->alive || going);
+}
+
 int crew_free_index(const struct crew *crew)
 {
     for (int w = 0; w < crew->workers_max; w++)
-        if (!crew->member[w].alive ||
-            (crew->member[w].drilled && !crew->member[w].promised && !crew->member[w].stands))
+        if (is_free(&crew->member[w]))
             return w;
     return -1;
 }
@@ -55,6 +60,14 @@ void crew_released(struct crew *crew, int worker)
         crew->member[worker].released = true;
 }
 
+void crew_quarantined(struct crew *crew, int worker)
+{
+    if (worker < 0 || worker >= RM_WORKERS_MAX)
+        return;
+    crew->member[worker].quarantined = true;
+    crew->unseen = 0; /* what it did is dealt with */
+}
+
 int crew_living(const struct crew *crew)
 {
     int count = 0;
@@ -85,7 +98,7 @@ static void count_unseen(struct crew *crew, const struct crew_exit *exit, rm_tim
         crew->unseen = 0;
         crew->unseen_since = now;
     }
-    if (++crew->unseen <= crew->restarts_max)
+    if (++crew->unseen <= crew->restarts_max + 1)
         return;
     char how[32], why[RM_WHY_MAX];
     describe(exit, how, sizeof how);
@@ -104,7 +117,7 @@ struct crew_decision crew_exited(struct crew *crew, const struct crew_exit *exit
     m->alive = false;
     describe(exit, how, sizeof how);
     bool left = !exit->signal && exit->code == 0;
-    if (m->drilled || m->released || left) {
+    if (m->drilled || m->released || m->quarantined || left) {
         d.verdict = m->promised ? CREW_NEXT : CREW_GONE;
         return d;
     }

@@ -1,7 +1,8 @@
 /* Which workers of a run live, which attempt each is at, and whether one that ended is started again.
  *
- * The coordinator counts the failures of workers that it knew. A worker that ended before it was ever in a
- * ring is known to nobody else, so those are counted here, against the same budget. Pure. */
+ * The coordinator counts failures, those of workers that it never saw too: it learns of them by the next
+ * attempt. Where it does not put a worker into quarantine or end the job in time (it may have died in
+ * between), those that ended before they were ever in a ring end it here, one later. Pure. */
 #ifndef RM_CLI_CREW_H
 #define RM_CLI_CREW_H
 
@@ -12,14 +13,15 @@
 #include "common/base/time.h"
 
 struct crew_member {
-    bool alive;    /* its process is there (or about to be) */
-    bool drilled;  /* taken away on order: not replaced */
-    bool promised; /* its index belongs to a newcomer as soon as its process has ended */
-    bool seen;     /* this attempt was in a ring */
-    bool stands;   /* a drill stopped its process: it keeps its index until that has ended */
-    bool stopped;  /* given up while its process stands still: not expected any more */
-    bool released; /* the coordinator let it go */
-    int attempt;   /* of the living process, or of the last one; -1: never started */
+    bool alive;       /* its process is there (or about to be) */
+    bool drilled;     /* taken away on order: not replaced */
+    bool promised;    /* its index belongs to a newcomer as soon as its process has ended */
+    bool seen;        /* this attempt was in a ring */
+    bool stands;      /* a drill stopped its process: it keeps its index until that has ended */
+    bool stopped;     /* given up while its process stands still: not expected any more */
+    bool released;    /* the coordinator let it go */
+    bool quarantined; /* the coordinator takes nobody under this index any more */
+    int attempt;      /* of the living process, or of the last one; -1: never started */
 };
 
 struct crew {
@@ -58,6 +60,7 @@ void crew_drilled(struct crew *crew, int worker);
 void crew_stopped(struct crew *crew, int worker);
 void crew_seen(struct crew *crew, int worker);
 void crew_released(struct crew *crew, int worker);
+void crew_quarantined(struct crew *crew, int worker);
 int crew_living(const struct crew *crew);
 struct crew_decision crew_exited(struct crew *crew, const struct crew_exit *exit, rm_time now);
 

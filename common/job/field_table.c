@@ -119,7 +119,8 @@ const struct job_field job_fields[] = {
      .help = "a step that takes longer is a hang; Auto: 10 times the median, 30s at least"},
 
     {"failurePolicy.maxRestarts", FIELD_INT, AT(failure_policy.max_restarts), 0, 1000, "5",
-     .help = "failed workers that are started again within the window below; one more ends the job"},
+     .help = "failures within the window below; one more ends the job, or puts the worker into quarantine "
+             "that had them all"},
     {"failurePolicy.within", FIELD_TIME, AT(failure_policy.within), 1e9, 2.592e15, "1h",
      .help = "the window in which restarts are counted"},
 };

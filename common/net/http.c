@@ -1,16 +1,29 @@
 #include "common/net/http.h"
 
 #include <curl/curl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/str.h"
 #include "common/os/clock.h"
 
-struct request {
+enum {
+    IDLE_MAX = 64,            /* curl's handles that wait for the next request, with their buffers */
+    BUFFER_BYTES = 256 << 10, /* of a request, each way: small enough for the processor's cache */
+    HEADER_MAX = 2048,
+    RUNS_MAX = 8,
+};
+
+struct http_call {
     struct http *http;
-    struct request *next, **link; /* list of those under way; link points at what points here */
+    struct http_call *next, **link; /* list of those under way; link points at what points here */
     CURL *curl;
-    struct http_get get;
+    struct http_request request; /* without the strings, which curl has copied */
+    struct curl_slist *headers;
+    struct http_run run[RUNS_MAX];
+    int64_t sent;
+    struct http_get get; /* done: what http_get is for, with the bytes that came */
     struct str body;
     char why[CURL_ERROR_SIZE];
 };
@@ -25,40 +38,294 @@ struct http {
     struct loop *loop;
     struct loop_timer *timer;
     CURLM *multi;
-    struct request *first;
+    struct http_call *first;
+    CURL *idle[IDLE_MAX];
+    int idles;
 };
+
+/* --- one request, as curl sees it --- */
+
+static int status_of(CURL *curl)
+{
+    long status = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    return (int)status;
+}
 
 static size_t body_came(char *bytes, size_t one, size_t length, void *ctx)
 {
-    struct request *request = ctx;
-    str_add(&request->body, bytes, one * length);
-    return request->body.truncated ? 0 : one * length; /* fewer than given ends the transfer */
+    struct http_call *call = ctx;
+    const struct http_request *request = &call->request;
+    size_t count = one * length;
+    int ok = 0;
+    if (request->body_came)
+        ok = request->body_came(request->ctx, status_of(call->curl), bytes, count);
+    if (request->secret)
+        explicit_bzero(bytes, count);
+    return ok < 0 ? CURL_WRITEFUNC_ERROR : count;
 }
 
-static void request_free(struct request *request)
+/* Cuts a header line at its colon, without the white space around the value. */
+static size_t header_came(char *bytes, size_t one, size_t length, void *ctx)
 {
-    *request->link = request->next;
-    if (request->next)
-        request->next->link = request->link;
-    curl_multi_remove_handle(request->http->multi, request->curl);
-    curl_easy_cleanup(request->curl);
-    str_clear(&request->body);
-    free(request);
+    struct http_call *call = ctx;
+    char line[HEADER_MAX];
+    size_t count = one * length, end = count;
+    while (end && (bytes[end - 1] == '\r' || bytes[end - 1] == '\n' || bytes[end - 1] == ' '))
+        end--;
+    const char *colon = memchr(bytes, ':', end);
+    if (!colon || end >= sizeof line)
+        return count;
+    memcpy(line, bytes, end);
+    line[end] = 0;
+    line[colon - bytes] = 0;
+    const char *value = line + (colon - bytes) + 1;
+    value += strspn(value, " \t");
+    call->request.header_came(call->request.ctx, status_of(call->curl), line, value);
+    return count;
 }
 
-static void request_done(struct request *request, CURLcode code)
+static size_t body_wanted(char *out, size_t one, size_t most, void *ctx)
 {
-    long status = 0;
-    struct http_get get = request->get;
-    struct str body = request->body;
-    char why[CURL_ERROR_SIZE];
-    request->body = str_init(0);
-    if (code == CURLE_OK)
-        curl_easy_getinfo(request->curl, CURLINFO_RESPONSE_CODE, &status);
-    text_copy(why, sizeof why, request->why[0] ? request->why : curl_easy_strerror(code));
-    request_free(request);
-    if (status)
-        get.done(get.ctx, (int)status, str_text(&body), body.length, "");
+    struct http_call *call = ctx;
+    size_t room = one * most, given = 0;
+    int64_t skip = call->sent;
+    for (int i = 0; i < call->request.runs && given < room; i++) {
+        size_t count = call->run[i].count;
+        if (skip >= (int64_t)count) {
+            skip -= (int64_t)count;
+            continue;
+        }
+        size_t left = count - (size_t)skip, take = left < room - given ? left : room - given;
+        memcpy(out + given, (const char *)call->run[i].bytes + skip, take);
+        given += take;
+        skip = 0;
+    }
+    call->sent += (int64_t)given;
+    return given;
+}
+
+/* A kept connection that turns out to be dead makes curl send the body again on a fresh one. */
+static int body_again(void *ctx, curl_off_t offset, int origin)
+{
+    struct http_call *call = ctx;
+    if (origin != SEEK_SET)
+        return CURL_SEEKFUNC_CANTSEEK;
+    call->sent = offset;
+    return CURL_SEEKFUNC_OK;
+}
+
+static void describe_body(struct http_call *call)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < call->request.runs; i++)
+        bytes += (int64_t)call->run[i].count;
+    curl_easy_setopt(call->curl, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt(call->curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)bytes);
+    curl_easy_setopt(call->curl, CURLOPT_READFUNCTION, body_wanted);
+    curl_easy_setopt(call->curl, CURLOPT_READDATA, call);
+    curl_easy_setopt(call->curl, CURLOPT_SEEKFUNCTION, body_again);
+    curl_easy_setopt(call->curl, CURLOPT_SEEKDATA, call);
+    curl_easy_setopt(call->curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER_BYTES);
+}
+
+static void describe_method(struct http_call *call, const char *method)
+{
+    if (!strcmp(method, "PUT") || !strcmp(method, "POST"))
+        describe_body(call);
+    if (!strcmp(method, "HEAD"))
+        curl_easy_setopt(call->curl, CURLOPT_NOBODY, 1L);
+    else if (strcmp(method, "GET") != 0)
+        curl_easy_setopt(call->curl, CURLOPT_CUSTOMREQUEST, method);
+}
+
+/* curl leaves a header with nothing behind the colon out; with a semicolon it sends it empty. */
+static int add_header(struct http_call *call, const char *line)
+{
+    char empty[HEADER_MAX];
+    size_t length = strlen(line), end = length;
+    while (end && line[end - 1] == ' ')
+        end--;
+    if (end && line[end - 1] == ':' && end < sizeof empty) {
+        snprintf(empty, sizeof empty, "%.*s;", (int)(end - 1), line);
+        line = empty;
+    }
+    struct curl_slist *grown = curl_slist_append(call->headers, line);
+    if (!grown)
+        return -1;
+    call->headers = grown;
+    return 0;
+}
+
+static int describe_headers(struct http_call *call, const struct http_request *request)
+{
+    /* What curl would add by itself: nobody has signed it, and waiting for a 100 costs a round trip. */
+    static const char *const none[] = {"Expect:", "Content-Type:", "Accept:"};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++) {
+        struct curl_slist *grown = curl_slist_append(call->headers, none[i]);
+        if (!grown)
+            return -1;
+        call->headers = grown;
+    }
+    for (int i = 0; i < request->headers; i++)
+        if (add_header(call, request->header[i]) < 0)
+            return -1;
+    curl_easy_setopt(call->curl, CURLOPT_HTTPHEADER, call->headers);
+    return 0;
+}
+
+static long whole_ms(rm_time t)
+{
+    return (long)((t + RM_MS - 1) / RM_MS);
+}
+
+static void describe_limits(CURL *curl, const struct http_request *request)
+{
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
+                     request->connect_within ? whole_ms(request->connect_within) : 10000L);
+    if (request->within)
+        curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, whole_ms(request->within));
+    if (request->silent_within) {
+        curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+        curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)((request->silent_within + RM_S - 1) / RM_S));
+    }
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    if (request->ca_file)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, request->ca_file);
+    if (!request->proxy)
+        curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* whatever the environment says */
+}
+
+static int describe(struct http_call *call, const struct http_request *request)
+{
+    CURL *curl = call->curl;
+    if (curl_easy_setopt(curl, CURLOPT_URL, request->url) != CURLE_OK || describe_headers(call, request) < 0)
+        return -1;
+    describe_method(call, request->method);
+    describe_limits(curl, request);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, "ringmaster");
+    curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, call->why);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, body_came);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, call);
+    if (request->header_came) {
+        curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, header_came);
+        curl_easy_setopt(curl, CURLOPT_HEADERDATA, call);
+    }
+    curl_easy_setopt(curl, CURLOPT_PRIVATE, call);
+    return 0;
+}
+
+/* --- requests under way --- */
+
+/* A handle with its buffers is kept for the next request: taking them anew costs a page fault each 4 KiB. */
+static CURL *handle_take(struct http *http)
+{
+    return http->idles ? http->idle[--http->idles] : curl_easy_init();
+}
+
+static void handle_give(struct http *http, CURL *curl)
+{
+    if (http->idles == IDLE_MAX) {
+        curl_easy_cleanup(curl);
+        return;
+    }
+    curl_easy_reset(curl);
+    http->idle[http->idles++] = curl;
+}
+
+static void call_free(struct http_call *call)
+{
+    *call->link = call->next;
+    if (call->next)
+        call->next->link = call->link;
+    curl_multi_remove_handle(call->http->multi, call->curl);
+    handle_give(call->http, call->curl);
+    curl_slist_free_all(call->headers);
+    str_clear(&call->body);
+    free(call);
+}
+
+int http_start(struct http *http, struct http_call **ret, const struct http_request *request,
+               struct error *err)
+{
+    struct http_call *call = calloc(1, sizeof *call);
+    CURL *curl = handle_take(http);
+    if (!call || !curl || request->runs > RUNS_MAX) {
+        free(call);
+        curl_easy_cleanup(curl);
+        return err_set(err, ERR_MACHINE, "no memory for a request");
+    }
+    *call = (struct http_call){
+        .http = http, .next = http->first, .link = &http->first, .curl = curl, .request = *request};
+    for (int i = 0; i < request->runs; i++)
+        call->run[i] = request->body[i];
+    if (http->first)
+        http->first->link = &call->next;
+    http->first = call;
+    if (describe(call, request) < 0 || curl_multi_add_handle(http->multi, curl) != CURLM_OK) {
+        call_free(call);
+        return err_set(err, ERR_MACHINE, "no memory for a request");
+    }
+    if (ret)
+        *ret = call;
+    return 0;
+}
+
+void http_cancel(struct http_call *call)
+{
+    if (call)
+        call_free(call);
+}
+
+int64_t http_sent(const struct http_call *call)
+{
+    return call->sent;
+}
+
+static enum http_outcome outcome_of(CURLcode code)
+{
+    switch (code) {
+    case CURLE_OK:
+        return HTTP_ANSWERED;
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+        return HTTP_NO_CONNECTION;
+    case CURLE_OPERATION_TIMEDOUT:
+        return HTTP_SILENT;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+        return HTTP_UNTRUSTED;
+    case CURLE_WRITE_ERROR:
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        return HTTP_DECLINED;
+    default:
+        return HTTP_BROKEN;
+    }
+}
+
+static void call_done(struct http_call *call, CURLcode code)
+{
+    struct http_request request = call->request;
+    struct http_get get = call->get;
+    struct str body = call->body;
+    char why[CURL_ERROR_SIZE] = "";
+    struct http_answer answer = {.outcome = outcome_of(code), .status = status_of(call->curl), .why = why};
+    if (code != CURLE_OK)
+        text_copy(why, sizeof why, call->why[0] ? call->why : curl_easy_strerror(code));
+    call->body = str_init(0);
+    call_free(call);
+    if (!get.done)
+        request.done(request.ctx, &answer);
+    else if (code == CURLE_OK)
+        get.done(get.ctx, answer.status, str_text(&body), body.length, "");
     else
         get.done(get.ctx, 0, "", 0, why);
     str_clear(&body);
@@ -70,12 +337,14 @@ static void collect(struct http *http)
     CURLMsg *message;
     while ((message = curl_multi_info_read(http->multi, &left)))
         if (message->msg == CURLMSG_DONE) {
-            struct request *request = NULL;
+            struct http_call *call = NULL;
             CURLcode code = message->data.result;
-            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&request);
-            request_done(request, code);
+            curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&call);
+            call_done(call, code);
         }
 }
+
+/* --- the loop's side --- */
 
 static void socket_ready(void *ctx, int events)
 {
@@ -159,49 +428,37 @@ void http_free(struct http *http)
 {
     if (!http)
         return;
-    for (struct request *request = http->first, *next; request; request = next) {
-        next = request->next;
-        request_free(request);
+    for (struct http_call *call = http->first, *next; call; call = next) {
+        next = call->next;
+        call_free(call);
     }
+    while (http->idles)
+        curl_easy_cleanup(http->idle[--http->idles]);
     curl_multi_cleanup(http->multi);
     loop_timer_free(http->timer);
     curl_global_cleanup();
     free(http);
 }
 
-static void describe(struct request *request)
+/* --- small answers --- */
+
+static int small_came(void *ctx, int status, const void *bytes, size_t count)
 {
-    CURL *curl = request->curl;
-    curl_easy_setopt(curl, CURLOPT_URL, request->get.url);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
-    curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* whatever the environment says: these are our own programs */
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)(request->get.within / RM_MS));
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, request->why);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, body_came);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, request);
-    curl_easy_setopt(curl, CURLOPT_PRIVATE, request);
+    (void)status;
+    struct http_call *call = ctx;
+    str_add(&call->body, bytes, count);
+    return call->body.truncated ? -1 : 0;
 }
 
 int http_get(struct http *http, const struct http_get *get, struct error *err)
 {
-    struct request *request = calloc(1, sizeof *request);
-    CURL *curl = curl_easy_init();
-    if (!request || !curl) {
-        free(request);
-        curl_easy_cleanup(curl);
-        return err_set(err, ERR_MACHINE, "no memory for a request");
-    }
-    *request = (struct request){.http = http,
-                                .next = http->first,
-                                .link = &http->first,
-                                .curl = curl,
-                                .get = *get,
-                                .body = str_init(get->body_max + 1)};
-    if (http->first)
-        http->first->link = &request->next;
-    http->first = request;
-    describe(request);
-    curl_multi_add_handle(http->multi, curl);
+    struct http_request request = {
+        .method = "GET", .url = get->url, .within = get->within, .body_came = small_came};
+    struct http_call *call;
+    if (http_start(http, &call, &request, err) < 0)
+        return -1;
+    call->request.ctx = call;
+    call->get = *get;
+    call->body = str_init(get->body_max + 1);
     return 0;
 }

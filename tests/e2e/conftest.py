@@ -8,6 +8,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import rig  # noqa: E402  (its folder is on the path only now)
+from s3_rig import (moto_under_way, prefix_of_the_test, proxy_in_front, versitygw_over_tls,  # noqa: E402,F401  (fixtures)
+                    versitygw_under_way)
 
 
 def pytest_configure(config):

@@ -92,13 +92,13 @@ def test_below_the_minimum_it_saves_and_says_so(tmp_path, finish, reference):
     assert rig.check_complete(again, first=last + 1)["weightsSha256"] == reference()[0]
 
 
-def test_restarts_over_the_budget_end_the_job(tmp_path, launch):
+def test_restarts_of_several_workers_over_the_budget_end_the_job(tmp_path, launch):
     run = launch(rig.make_job(tmp_path, workers__target=2, trainer__steps=100000, failurePolicy__maxRestarts=2))
     killed = set()
-    for _ in range(3):
-        ring = run.read_until("ringFormed", members=lambda members: any(
-            m["worker"] == 1 and m["trainerPid"] not in killed for m in members))
-        pid = next(m["trainerPid"] for m in ring["members"] if m["worker"] == 1)
+    for victim in (0, 1, 0):
+        ring = run.read_until("ringFormed", members=lambda members, victim=victim: any(
+            m["worker"] == victim and m["trainerPid"] not in killed for m in members))
+        pid = next(m["trainerPid"] for m in ring["members"] if m["worker"] == victim)
         killed.add(pid)
         os.kill(pid, signal.SIGKILL)
     assert run.wait() == 5, run.tail()

@@ -48,6 +48,7 @@ DEFAULTS = {
     "spec.trainer.batch.lanes": 8, "spec.trainer.batch.laneSequences": 4,
     "spec.trainer.optimizer.learningRate": 0.005, "spec.trainer.optimizer.warmupSteps": 4,
     "spec.trainer.steps": STEPS, "spec.trainer.threads": 1,
+    "spec.elasticity.joinWindow": "10s",  # on a busy machine the workers of a run come one by one
     "spec.checkpoint.uri": "checkpoints",
 }
 

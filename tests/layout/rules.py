@@ -22,6 +22,7 @@ THIRD_PARTY = {
     r"uv\.h": "common/loop",
     r"libwebsockets\.h": "common/net",
     r"curl/.*": "common/net",
+    r"expat\.h": "common/object",
     r"jansson\.h": "common/wire",
     r"openssl/.*": "common/os",
     r"yaml\.h": "common/job",

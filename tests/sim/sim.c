@@ -2,15 +2,52 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+const char *const shot_names[SHOTS] = {"kill",
+                                       "crash",
+                                       "trainer killed",
+                                       "trainer crash",
+                                       "SIGTERM",
+                                       "join",
+                                       "connection cut",
+                                       "interrupt",
+                                       "word of a lower term",
+                                       "coordinator killed",
+                                       "stopped",
+                                       "hang",
+                                       "stuck",
+                                       "paused",
+                                       "agent paused",
+                                       "trainer paused",
+                                       "coordinator paused",
+                                       "silence",
+                                       "slow step",
+                                       "stranger"};
+const char *const tally_names[TALLIES] = {"messages lost with connections",
+                                          "told to kill a trainer that hangs",
+                                          "stopped workers given up",
+                                          "went on after their ring had",
+                                          "refused or abandoned",
+                                          "rings from a checkpoint",
+                                          "checkpoints that did not load",
+                                          "slices that could not be written",
+                                          "steps redone",
+                                          "recoveries",
+                                          "rings",
+                                          "steps",
+                                          "ended complete",
+                                          "ended interrupted",
+                                          "ended with too few workers",
+                                          "ended not finite",
+                                          "ended without storage"};
 const char *const plant_names[PLANTS] = {"none",        "lower-step",     "torn-receive",  "publish-early",
                                          "stop-unseen", "replay-stopped", "lose-progress", "skip-catch-up"};
 
-static const rm_time long_after =
-    60 * RM_S; /* of virtual time, after the last shot and the steps' own time */
+static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 
 void sim_fail(struct sim *sim, const char *format, ...)
 {
@@ -25,20 +62,24 @@ void sim_fail(struct sim *sim, const char *format, ...)
 
 void sim_trace(struct sim *sim, const char *format, ...)
 {
-    if (!sim->trace)
+    if (!sim->trace && !sim->tail)
         return;
+    char text[700];
     va_list args;
     va_start(args, format);
-    printf("%12.6f ", (double)sim->now / 1e9);
-    vprintf(format, args);
-    printf("\n");
+    int n = snprintf(text, sizeof text, "%12.6f ", (double)sim->now / RM_S);
+    vsnprintf(text + n, sizeof text - (size_t)n, format, args);
     va_end(args);
+    if (sim->trace)
+        puts(text);
+    if (sim->tail)
+        text_copy(sim->tail[sim->tail_lines++ % TAIL_MAX], TAIL_WIDTH, text);
 }
 
 void sim_trace_message(struct sim *sim, const char *who, int node, const struct message *m)
 {
     char text[600];
-    if (!sim->trace || m->type == MSG_HEARTBEAT || m->type == MSG_ACK)
+    if ((!sim->trace && !sim->tail) || m->type == MSG_HEARTBEAT || m->type == MSG_ACK)
         return;
     message_describe(m, text, sizeof text);
     sim_trace(sim, "%s worker %d: %s", who, sim->node[node].worker, text);
@@ -46,20 +87,48 @@ void sim_trace_message(struct sim *sim, const char *who, int node, const struct 
 
 /* ---- scenario ---- */
 
+static enum shot_kind draw_kind(struct sim *sim, bool calm)
+{
+    static const enum shot_kind announced[] = {SHOT_TERM, SHOT_JOIN, SHOT_ZOMBIE, SHOT_STRANGER};
+    static const enum shot_kind rough[] = {SHOT_KILL,
+                                           SHOT_CRASH,
+                                           SHOT_CRASH,
+                                           SHOT_TRAINER,
+                                           SHOT_TRAINER_CRASH,
+                                           SHOT_TERM,
+                                           SHOT_JOIN,
+                                           SHOT_JOIN,
+                                           SHOT_CUT,
+                                           SHOT_CUT,
+                                           SHOT_COORDINATOR,
+                                           SHOT_ZOMBIE,
+                                           SHOT_COORDINATOR,
+                                           SHOT_STOP,
+                                           SHOT_HANG,
+                                           SHOT_STUCK,
+                                           SHOT_PAUSE,
+                                           SHOT_PAUSE_TRAINER,
+                                           SHOT_PAUSE_COORDINATOR,
+                                           SHOT_PAUSE_AGENT,
+                                           SHOT_SILENCE,
+                                           SHOT_SILENCE,
+                                           SHOT_SLOW,
+                                           SHOT_STRANGER};
+    if (calm)
+        return announced[sim_below(sim, sizeof announced / sizeof *announced)];
+    return rough[sim_below(sim, sizeof rough / sizeof *rough)];
+}
+
 static void draw_shots(struct sim *sim, struct scenario *s)
 {
-    static const enum shot_kind calm[] = {SHOT_TERM, SHOT_JOIN, SHOT_ZOMBIE};
-    static const enum shot_kind rough[] = {
-        SHOT_KILL, SHOT_CRASH, SHOT_TRAINER, SHOT_TRAINER_CRASH, SHOT_TERM,        SHOT_JOIN,       SHOT_JOIN,
-        SHOT_CUT,  SHOT_CUT,   SHOT_CRASH,   SHOT_ZOMBIE,        SHOT_COORDINATOR, SHOT_COORDINATOR};
-    s->shots = (int)sim_below(sim, s->calm ? 6 : 13);
+    s->shots = (int)sim_below(sim, s->calm ? 6 : 15);
     rm_time begins = sim_chance(sim, 70) ? 100 * RM_MS : 0;
     rm_time span = s->step_time * s->steps;
     for (int i = 0; i < s->shots; i++) {
         bool burst = i > 0 && sim_chance(sim, 40);
         s->shot[i].at =
             burst ? s->shot[i - 1].at + sim_time(sim, 0, 20 * RM_MS) : begins + sim_time(sim, 0, span);
-        s->shot[i].kind = s->calm ? calm[sim_below(sim, 3)] : rough[sim_below(sim, 13)];
+        s->shot[i].kind = draw_kind(sim, s->calm);
     }
     if (s->interrupts) {
         s->shot[s->shots].at = begins + sim_time(sim, 0, span);
@@ -81,6 +150,8 @@ static void draw_scenario(struct sim *sim)
     s->damage = !s->calm && sim_chance(sim, 15);
     s->storage_fails = !s->calm && sim_chance(sim, 5);
     s->interrupts = sim_chance(sim, 10);
+    s->slow_transfers = !s->calm && sim_chance(sim, 10);
+    s->nan_step = sim_chance(sim, 4) ? 1 + (int64_t)sim_below(sim, (uint64_t)s->steps) : 0;
     s->step_time = sim_time(sim, 200 * RM_US, sim_chance(sim, 20) ? 200 * RM_MS : 10 * RM_MS);
     s->delay = sim_time(sim, 20 * RM_US, sim_chance(sim, 30) ? 5 * RM_MS : 500 * RM_US);
     draw_shots(sim, s);
@@ -100,10 +171,11 @@ static void begin(struct sim *sim)
                                            .evaluation_every = s->evaluation_every,
                                            .checkpoint_every = s->checkpoint_every,
                                            .join_window = sim_time(sim, RM_MS, 300 * RM_MS),
-                                           .heartbeat = 200 * RM_MS,
-                                           .lost_after = RM_S,
+                                           .heartbeat = HEARTBEAT,
+                                           .lost_after = LOST_AFTER,
                                            .form_timeout = 2 * RM_S,
                                            .start_timeout = 10 * RM_S,
+                                           .step_timeout = sim_time(sim, 1500 * RM_MS, 3 * RM_S),
                                            .max_restarts = 1000,
                                            .within = 3600 * RM_S};
     text_copy(sim->settings.job, sizeof sim->settings.job, "sim");
@@ -115,8 +187,11 @@ static void begin(struct sim *sim)
         sim_at(sim, sim_time(sim, RM_MS, 80 * RM_MS), EV_SPAWN, w, 0, 0);
     }
     run_send_expect(sim, 0);
-    for (int i = 0; i < s->shots; i++)
-        sim_at(sim, s->shot[i].at, EV_SHOT, i, 0, 0);
+    for (int i = 0; i < s->shots; i++) {
+        if (!(sim->without >> i & 1))
+            sim_at(sim, s->shot[i].at, EV_SHOT, i, 0, 0);
+        sim->quiet_since = s->shot[i].at > sim->quiet_since ? s->shot[i].at : sim->quiet_since;
+    }
 }
 
 /* ---- events ---- */
@@ -132,7 +207,12 @@ static void on_connected(struct sim *sim, const struct ev *e)
     struct node *n = &sim->node[e->a];
     if (!n->alive)
         return;
-    if (sim->conn[e->b].cut_agent <= sim->now) {
+    bool open = sim->conn[e->b].cut_agent > sim->now;
+    if (open && sim->coord_stopped) { /* the kernel took the connection; nobody speaks on it yet */
+        sim_at(sim, sim->now + 5 * RM_MS, EV_CONNECTED, e->a, e->b, 0);
+        return;
+    }
+    if (!open) {
         struct agent_event failed = {.kind = AGENT_DISCONNECTED};
         sim->conn[e->b].agent_told = true;
         node_event(sim, e->a, &failed);
@@ -147,8 +227,10 @@ static void on_to_agent(struct sim *sim, struct ev *e)
 {
     struct conn *c = &sim->conn[e->a];
     struct node *n = &sim->node[c->node];
-    if (c->agent_told || n->conn != e->a)
+    if (c->agent_told || n->conn != e->a) {
+        sim->tallies.of[TALLY_MESSAGES_LOST]++;
         return;
+    }
     n->heard = e->message->term > n->heard ? e->message->term : n->heard;
     struct agent_event event = {.kind = AGENT_CONTROL, .message = e->message};
     node_event(sim, c->node, &event);
@@ -214,6 +296,8 @@ static void on_stored(struct sim *sim, struct ev *e)
     struct node *n = &sim->node[e->a];
     if (e->stored->kind == AGENT_WRITTEN || e->stored->kind == AGENT_LOADED)
         n->store_users--;
+    if (e->stored->kind == AGENT_PUBLISHED && n->alive)
+        sim->published[e->b].pending = false;
     node_event(sim, e->a, e->stored);
 }
 
@@ -262,12 +346,27 @@ static void on_opened(struct sim *sim, const struct ev *e)
 static void on_spawn(struct sim *sim, const struct ev *e)
 {
     if (!sim->ended && sim->expected[e->a] == e->b)
-        node_spawn(sim, e->a, e->b);
+        node_spawn(sim, e->a, e->b, false);
 }
 
-static void handle(struct sim *sim, struct ev *e)
+static void on_term(struct sim *sim, const struct ev *e)
 {
-    struct agent_event link = {.kind = AGENT_LINK, .message = e->message};
+    struct agent_event event = {.kind = AGENT_TERM};
+    node_event(sim, e->a, &event);
+}
+
+static void on_link_to_agent(struct sim *sim, const struct ev *e)
+{
+    struct agent_event event = {.kind = AGENT_LINK, .message = e->message};
+    if (sim->node[e->a].trainer.epoch == e->b)
+        node_event(sim, e->a, &event);
+}
+
+/* What is put aside for a process that stands still is emptied here. */
+void sim_handle(struct sim *sim, struct ev *e)
+{
+    if (pause_holds(sim, e))
+        return;
     switch (e->kind) {
     case EV_TO_COORD:
         coord_message(sim, e->a, e->message);
@@ -288,8 +387,7 @@ static void handle(struct sim *sim, struct ev *e)
         on_connect_failed(sim, e);
         break;
     case EV_LINK_TO_AGENT:
-        if (sim->node[e->a].trainer.epoch == e->b)
-            node_event(sim, e->a, &link);
+        on_link_to_agent(sim, e);
         break;
     case EV_LINK_TO_TRAINER:
         on_link_to_trainer(sim, e);
@@ -333,6 +431,18 @@ static void handle(struct sim *sim, struct ev *e)
     case EV_COORD_START:
         coord_start(sim);
         break;
+    case EV_PULSE:
+        if (trainer_is(sim, e))
+            trainer_pulse(sim, e->a);
+        break;
+    case EV_TERM:
+        on_term(sim, e);
+        break;
+    case EV_RESUME:
+        pause_resume(sim, e->a, (enum pause_part)e->c, e->b);
+        break;
+    case EV_KINDS:
+        break;
     }
 }
 
@@ -353,37 +463,60 @@ static void clear(struct sim *sim)
     free(sim->heap);
     sim->heap = NULL;
     rdzv_free(sim->rdzv);
+    pause_forget(&sim->coord_inbox);
     for (int i = 0; i < sim->nodes; i++) {
-        agent_free(sim->node[i].agent);
-        elastic_free(sim->node[i].trainer.elastic);
+        struct node *n = &sim->node[i];
+        pause_forget(&n->inbox);
+        pause_forget(&n->trainer.inbox);
+        agent_free(n->agent);
+        elastic_free(n->trainer.elastic);
+        free(n->last_stopped);
     }
 }
 
-/* True where every invariant held. The out lists of *sim are kept between runs. */
-bool sim_run(struct sim *sim, uint64_t seed, enum plant plant, bool trace)
+/* What belongs to the caller stays. */
+static void reset(struct sim *sim, uint64_t seed)
 {
     struct rdzv_out *rout = sim->rout;
     struct agent_out *aout = sim->aout;
     struct elastic_out *eout = sim->eout;
-    memset(sim, 0, sizeof *sim);
+    char(*tail)[TAIL_WIDTH] = sim->tail;
+    enum plant plant = sim->plant;
+    bool trace = sim->trace;
+    uint32_t without = sim->without;
+    memset(sim, 0, offsetof(struct sim, node));
     sim->rout = rout;
     sim->aout = aout;
     sim->eout = eout;
-    sim->seed = sim->rng = seed;
+    sim->tail = tail;
     sim->plant = plant;
     sim->trace = trace;
+    sim->without = without;
+    sim->seed = sim->rng = seed;
     sim->coord_tick_at = -1;
     sim->term = TERM;
     sim->saved_told = sim->evaluated_told = sim->ring_told = sim->last_word = -1;
+}
+
+/* The run must end this long after nothing disturbs it any more. */
+static rm_time limit(const struct sim *sim)
+{
+    return sim->quiet_since + long_after + sim->scenario.steps * 20 * sim->scenario.step_time;
+}
+
+/* True where every invariant held. Plant, trace, tail, the shots left out and the out lists are the caller's.
+ */
+bool sim_run(struct sim *sim, uint64_t seed)
+{
+    struct ev e;
+    reset(sim, seed);
     draw_scenario(sim);
     begin(sim);
-    rm_time limit = long_after + sim->scenario.steps * 20 * sim->scenario.step_time;
-    struct ev e;
     while (!sim->violation[0] && sim_next(sim, &e)) {
         sim->now = e.at;
-        bool over = sim->now > limit || ++sim->events > EVENTS_MAX || (sim->ended && all_dead(sim));
+        bool over = sim->now > limit(sim) || ++sim->events > EVENTS_MAX || (sim->ended && all_dead(sim));
         if (!over)
-            handle(sim, &e);
+            sim_handle(sim, &e);
         ev_clear(&e);
         if (over)
             break;

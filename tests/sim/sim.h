@@ -1,10 +1,14 @@
 /* The seeded simulator: the shipped cores (coordinator, agents, trainers' elastic cores) in virtual time.
  *
- * Everything around them is a model: processes that are started, killed and started again; a network that
- * delays, keeps the order within a connection only, and cuts connections with what is under way; rings whose
- * ranks commit at different moments; state transfers; a checkpoint store; and `run` with its drills. One seed
- * decides all chance, so that a failure replays from its seed. sim_check.c holds the invariants, which look
- * at the truth (what the memories contain), not at what the cores believe. */
+ * Everything around them is a model: processes that are started, killed, stopped, let go on and started
+ * again; a network that delays, keeps the order within a connection only, falls silent, and cuts connections
+ * with what is under way; rings whose ranks commit at different moments; compute threads that get stuck;
+ * state transfers; a checkpoint store; and `run` with its drills. One seed decides all chance, so that a
+ * failure replays from its seed. sim_check.c holds the invariants, which look at the truth (what the memories
+ * contain, who was really stopped), not at what the cores believe.
+ *
+ * A stopped process (sim_pause.c) does nothing: what comes for it, its own timers too, waits until it goes
+ * on, and then finds it at once. What a seed means changes with the simulator and with the cores. */
 #ifndef RM_TESTS_SIM_H
 #define RM_TESTS_SIM_H
 
@@ -17,9 +21,13 @@ enum {
     CONNS_MAX = 2000,
     RINGS_MAX = 600,
     SLICES_MAX = 600,
-    SHOTS_MAX = 24,
+    SHOTS_MAX = 32,
+    TAIL_MAX = 60, /* lines of the trace that are kept for a failure */
+    TAIL_WIDTH = 240,
     STEPS_MAX = 400,
     EVENTS_MAX = 2000000,
+    HEARTBEAT = 200 * RM_MS,
+    LOST_AFTER = RM_S,
     TERM = 2, /* of the first coordinator, so that messages of term 1 are a zombie's */
 };
 
@@ -58,6 +66,10 @@ enum ev_kind {
     EV_ACT,
     EV_SHOT,
     EV_COORD_START,
+    EV_PULSE,  /* a trainer tells its agent that it moves */
+    EV_TERM,   /* SIGTERM reaches an agent */
+    EV_RESUME, /* a: node, or -1: the coordinator; b: which stop */
+    EV_KINDS
 };
 
 struct ev {
@@ -79,8 +91,19 @@ struct content {
     int64_t update_step;   /* kept update, -1 none */
 };
 
+/* What waits for a process that is stopped. */
+struct inbox {
+    struct ev *list;
+    int count, room;
+};
+
 struct trainer {
     bool alive, opened;
+    bool stopped; /* SIGSTOP */
+    bool stuck;   /* its compute thread does not come back; the thread of its link does */
+    bool abort_missed, connect_missed; /* while it was stuck */
+    int64_t counter, bytes;
+    struct inbox inbox;
     int epoch;
     struct elastic *elastic;
     rm_time down_last, up_last; /* FIFO of the link */
@@ -92,11 +115,16 @@ struct trainer {
     bool final, aborted, stop_flag;
     int ring, rank; /* -1 none */
     bool arrived, completing, finishing;
+    rm_time slow; /* its next step takes this much longer */
 };
 
 struct node {
-    bool alive;
-    int64_t heard; /* highest term that spoke to it, 0 none */
+    bool alive, stopped; /* stopped: the agent */
+    bool stranger;       /* run knows nothing of it */
+    struct inbox inbox;
+    int stops[2];      /* of agent and trainer, counted: a resume is for one */
+    rm_time disturbed; /* when it was last stopped, stuck or cut off in any way; RM_NEVER: it still is */
+    int64_t heard;     /* highest term that spoke to it, 0 none */
     int worker, attempt, exit_code;
     struct agent *agent;
     int conn; /* -1 none */
@@ -105,8 +133,7 @@ struct node {
     struct content snapshot; /* what the snapshot memory holds, and who may touch it */
     int store_users;
     struct trainer trainer;
-    struct message last_stopped;
-    bool last_stopped_set;
+    struct message *last_stopped; /* owned; only where a plant wants it */
 };
 
 struct conn {
@@ -135,6 +162,7 @@ struct slice {
 struct published {
     int64_t step;
     bool final, damaged, refused;
+    bool pending; /* its manifest stands when the agent says so, unless that one ends before */
     uint64_t hash;
 };
 
@@ -149,13 +177,54 @@ enum shot_kind {
     SHOT_INTERRUPT,
     SHOT_ZOMBIE,
     SHOT_COORDINATOR,
+    SHOT_STOP,  /* run's drill: agent and trainer; may go on as a zombie */
+    SHOT_HANG,  /* run's drill: the trainer alone */
+    SHOT_STUCK, /* the compute thread */
+    SHOT_PAUSE, /* agent and trainer, for a while */
+    SHOT_PAUSE_AGENT,
+    SHOT_PAUSE_TRAINER,
+    SHOT_PAUSE_COORDINATOR,
+    SHOT_SILENCE, /* a connection carries nothing for a while, and does not end */
+    SHOT_SLOW,    /* a step takes longer than any patience, but moves */
+    SHOT_STRANGER,
     SHOTS
+};
+extern const char *const shot_names[SHOTS];
+
+/* What came of it, counted to see that a campaign really tried what it claims. */
+enum tally {
+    TALLY_MESSAGES_LOST, /* were under way in a connection that was cut */
+    TALLY_BLAMED,        /* told to kill a trainer that hangs */
+    TALLY_GIVEN_UP,      /* stopped workers that run gave up */
+    TALLY_ZOMBIES,       /* went on after the ring had gone on without them */
+    TALLY_REFUSED,       /* abandoned */
+    TALLY_LOADED,        /* rings from a checkpoint */
+    TALLY_DAMAGED,       /* checkpoints that did not load */
+    TALLY_UNWRITTEN,     /* slices that could not be written */
+    TALLY_REDONE,        /* steps */
+    TALLY_RECOVERIES,
+    TALLY_RINGS, /* that went as far as `go` */
+    TALLY_STEPS,
+    TALLY_COMPLETE, /* ends */
+    TALLY_INTERRUPTED,
+    TALLY_TOO_FEW,
+    TALLY_NOT_FINITE,
+    TALLY_STORAGE,
+    TALLIES
+};
+extern const char *const tally_names[TALLIES];
+
+struct tallies {
+    int64_t of[TALLIES];
+    int64_t shot[SHOTS][RDZV_STATES + 1]; /* by the coordinator's state; the last: there was none */
 };
 
 struct scenario {
     int target, min;
     int64_t steps, checkpoint_every, evaluation_every;
     bool exact, calm, below_min, damage, storage_fails, interrupts;
+    bool slow_transfers;
+    int64_t nan_step; /* the step that is not finite; 0 none */
     rm_time step_time, delay;
     int shots;
     struct {
@@ -168,6 +237,9 @@ struct sim {
     uint64_t seed, rng;
     rm_time now;
     bool trace;
+    uint32_t without;         /* shots that are left out, by bit */
+    char (*tail)[TAIL_WIDTH]; /* the newest lines of the trace; NULL: not kept */
+    int64_t tail_lines;
     enum plant plant;
     struct scenario scenario;
     struct ev *heap;
@@ -179,6 +251,10 @@ struct sim {
     int64_t term;
     bool doomed; /* dies after `doomed_after` more actions */
     int doomed_after;
+    bool coord_stopped;
+    int coord_stops;
+    rm_time coord_disturbed;
+    struct inbox coord_inbox;
     bool interrupted;
     int64_t losses, saved_told, evaluated_told, ring_told;
     int last_word; /* exit code of the final event that was told, -1 none */
@@ -190,21 +266,13 @@ struct sim {
     bool ended;
     int exit_code;
     char end_why[MSG_DETAIL_MAX];
-    rm_time ended_at;
-    struct node node[NODES_MAX];
-    int nodes;
-    struct conn conn[CONNS_MAX];
-    int conns;
-    struct ring ring[RINGS_MAX];
-    int rings;
-    struct slice slice[SLICES_MAX];
-    int slices;
-    struct published published[SLICES_MAX];
-    int published_count;
+    rm_time ended_at, quiet_since; /* quiet: after the last disturbance */
+    int nodes, conns, rings, slices, published_count;
     /* run's view */
     int expected[RM_WORKERS_MAX]; /* attempt, -1 none */
     int node_of[RM_WORKERS_MAX];  /* newest node of a worker, -1 none */
     bool drilled[RM_WORKERS_MAX];
+    bool stands[RM_WORKERS_MAX]; /* a drill stopped it: given up when it is lost */
     /* checks */
     char violation[480];
     int64_t told, evaluations, completes;
@@ -213,10 +281,18 @@ struct sim {
     bool loaded_since; /* a checkpoint was loaded since the newest recovery */
     int64_t planted;   /* times that the bug was used */
     int64_t forms, forms_at_recovery;
+    struct tallies tallies;
+    /* from here on only what the counts above say is in use, so that nothing has to be cleared */
+    struct node node[NODES_MAX];
+    struct conn conn[CONNS_MAX];
+    struct ring ring[RINGS_MAX];
+    struct slice slice[SLICES_MAX];
+    struct published published[SLICES_MAX];
 };
 
 /* sim.c */
-bool sim_run(struct sim *sim, uint64_t seed, enum plant plant, bool trace);
+bool sim_run(struct sim *sim, uint64_t seed);
+void sim_handle(struct sim *sim, struct ev *e);
 void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_trace(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_trace_message(struct sim *sim, const char *who, int node, const struct message *m);
@@ -233,18 +309,36 @@ uint64_t sim_hash(uint64_t a, uint64_t b, uint64_t c);
 void sim_lineage(uint64_t hash, uint8_t out[RM_HASH_BYTES]);
 uint64_t sim_lineage_hash(const uint8_t lineage[RM_HASH_BYTES]);
 
-/* sim_coord.c: coordinator, its connections, and run */
+/* sim_coord.c: the coordinator and its connections */
 void coord_event(struct sim *sim, const struct rdzv_event *event);
 void coord_message(struct sim *sim, int conn, const struct message *m);
-void run_send_expect(struct sim *sim, rm_time delay);
-void run_node_ended(struct sim *sim, int node);
-void run_shot(struct sim *sim, int shot);
 void conn_cut(struct sim *sim, int conn);
+void conn_silence(struct sim *sim, int conn, rm_time how_long);
 void coord_start(struct sim *sim);
 void coord_die(struct sim *sim);
 
+/* sim_shots.c: run, and what it or chance does to the others */
+void run_send_expect(struct sim *sim, rm_time delay);
+void run_node_ended(struct sim *sim, int node);
+void run_worker_lost(struct sim *sim, int worker);
+void run_ended(struct sim *sim);
+void run_shot(struct sim *sim, int shot);
+
+/* sim_pause.c: processes that stand still */
+enum pause_part { PAUSE_AGENT = 1, PAUSE_TRAINER = 2, PAUSE_BOTH = 3 };
+bool pause_holds(struct sim *sim, struct ev *e); /* true: e was put aside, and is empty now */
+void pause_node(struct sim *sim, int node, enum pause_part part);
+void pause_coordinator(struct sim *sim);
+void pause_stick(struct sim *sim, int node);
+/* node -1: the coordinator */
+void pause_resume_later(struct sim *sim, int node, enum pause_part part, rm_time delay);
+void pause_resume(struct sim *sim, int node, enum pause_part part, int stop);
+void pause_forget(struct inbox *inbox);
+bool pause_is_disturbed(const struct sim *sim, int node, rm_time within);
+void pause_disturb(struct sim *sim, int node, rm_time until);
+
 /* sim_node.c: agents and their trainers as processes */
-int node_spawn(struct sim *sim, int worker, int attempt);
+int node_spawn(struct sim *sim, int worker, int attempt, bool stranger);
 void node_event(struct sim *sim, int node, struct agent_event *event);
 void node_die(struct sim *sim, int node, int exit_code);
 void trainer_die(struct sim *sim, int node, int code);
@@ -252,13 +346,16 @@ void trainer_event(struct sim *sim, int node, const struct elastic_event *event)
 void link_to_trainer(struct sim *sim, int node, const struct message *m);
 void trainer_opened(struct sim *sim, int node);
 void trainer_setup(struct sim *sim, int node, const struct message *m);
+void trainer_pulse(struct sim *sim, int node);
 
 /* sim_ring.c: what the compute threads do */
 void compute_start(struct sim *sim, int node, const struct elastic_action *a);
 void compute_abort(struct sim *sim, int node);
 void compute_arrive(struct sim *sim, int node);
 void compute_done(struct sim *sim, int node, struct elastic_result *result);
-void ring_left(struct sim *sim, int node); /* its trainer ended or closed the ring */
+void compute_goes_on(struct sim *sim, int node);     /* its trainer was stopped or stuck, and no longer is */
+void ring_left(struct sim *sim, int node);           /* its trainer ended or closed the ring */
+int ring_waits_for(const struct sim *sim, int node); /* worker; -1: it does not wait */
 uint64_t content_after(const struct sim *sim, uint64_t hash, int64_t step, const struct ring *ring);
 
 /* sim_store.c */
@@ -270,6 +367,7 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t);
 void check_reduction(struct sim *sim, const struct ring *ring);
 void check_publish(struct sim *sim, const struct msg_publish *p);
 void check_link_term(struct sim *sim, int node, const struct message *m);
+void check_blame(struct sim *sim, int node);
 void check_end(struct sim *sim);
 struct msg_state content_state(const struct content *c);
 

@@ -17,6 +17,16 @@ struct msg_state content_state(const struct content *c)
     return s;
 }
 
+/* The run-time judges of who hangs look only at what is told; here the truth is known. Word of it travels. */
+void check_blame(struct sim *sim, int node)
+{
+    rm_time travels = sim->settings.step_timeout + 3 * HEARTBEAT;
+    sim->tallies.of[TALLY_BLAMED]++;
+    if (!pause_is_disturbed(sim, node, travels))
+        sim_fail(sim, "worker %d is blamed for a hang, but was never stopped or stuck",
+                 sim->node[node].worker);
+}
+
 /* What every exact history must hold after `step` steps, each sample trained once. */
 static uint64_t exact_hash(int64_t step)
 {
@@ -138,6 +148,8 @@ static void run_hears(struct sim *sim, const struct rdzv_tell *t)
         sim->saved_told = t->step;
     if (t->kind == TELL_EVALUATED || t->kind == TELL_CHECKPOINT_LOADED)
         sim->evaluated_told = t->step;
+    if (t->kind == TELL_WORKER_LOST)
+        run_worker_lost(sim, t->worker);
     if (t->kind == TELL_COMPLETE)
         sim->last_word = 0;
     if (t->kind == TELL_FAILED || t->kind == TELL_INTERRUPTED)
@@ -150,7 +162,10 @@ static void check_step(struct sim *sim, const struct rdzv_tell *t)
         sim_fail(sim, "step %" PRId64 " is told after step %" PRId64, t->step, sim->told);
     if (isnan(t->loss))
         sim_fail(sim, "step %" PRId64 " is told without its loss", t->step);
+    if (sim->scenario.nan_step && t->step >= sim->scenario.nan_step)
+        sim_fail(sim, "step %" PRId64 " is told, but is not finite", t->step);
     sim->told = t->step;
+    sim->tallies.of[TALLY_STEPS]++;
 }
 
 static void check_evaluated(struct sim *sim, const struct rdzv_tell *t)
@@ -166,6 +181,8 @@ static void check_recovered(struct sim *sim, const struct rdzv_tell *t)
     int64_t redone = t->recovery.steps_redone;
     sim_trace(sim, "recovered: %s in %.1f ms, redone %" PRId64, rdzv_cause_name(t->recovery.cause),
               rm_ms(t->recovery.total), redone);
+    sim->tallies.of[TALLY_RECOVERIES]++;
+    sim->tallies.of[TALLY_REDONE] += redone;
     if (t->recovery.cause == CAUSE_COORDINATOR_LOST)
         return;
     if (redone > 0 && sim->scenario.calm)
@@ -189,7 +206,8 @@ static void check_complete(struct sim *sim, const struct rdzv_tell *t)
             sim_fail(sim, "the evaluation of step %" PRId64 " was never told", e);
     }
     for (int i = 0; i < sim->published_count; i++)
-        final = final || (sim->published[i].final && sim->published[i].hash == sim_lineage_hash(t->digest));
+        final = final || (sim->published[i].final && !sim->published[i].pending &&
+                          sim->published[i].hash == sim_lineage_hash(t->digest));
     if (!final)
         sim_fail(sim, "complete without the final checkpoint");
     if (s->exact && sim_lineage_hash(t->digest) != exact_hash(s->steps))
@@ -205,6 +223,8 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
         str_clear(&text);
     }
     run_hears(sim, t);
+    sim->tallies.of[TALLY_RINGS] += t->kind == TELL_RING_FORMED;
+    sim->tallies.of[TALLY_LOADED] += t->kind == TELL_CHECKPOINT_LOADED;
     if (t->kind == TELL_STEP)
         check_step(sim, t);
     else if (t->kind == TELL_EVALUATED)
@@ -215,10 +235,42 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
         check_complete(sim, t);
 }
 
+static bool is_right_end(const struct sim *sim)
+{
+    const struct scenario *s = &sim->scenario;
+    switch (sim->exit_code) {
+    case 0:
+        return !s->nan_step;
+    case 130:
+        return s->interrupts;
+    case 6:
+        return s->below_min;
+    case 5:
+        return s->nan_step;
+    case 4:
+        return s->storage_fails;
+    default:
+        return false;
+    }
+}
+
+static void count_end(struct sim *sim)
+{
+    static const struct {
+        int exit_code;
+        enum tally tally;
+    } ends[] = {{0, TALLY_COMPLETE},
+                {130, TALLY_INTERRUPTED},
+                {6, TALLY_TOO_FEW},
+                {5, TALLY_NOT_FINITE},
+                {4, TALLY_STORAGE}};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        sim->tallies.of[ends[i].tally] += sim->exit_code == ends[i].exit_code;
+}
+
 /* R8: it comes to an end, and to the right one. */
 void check_end(struct sim *sim)
 {
-    const struct scenario *s = &sim->scenario;
     if (!sim->ended) {
         sim_fail(sim, "R8: no end after %.1f s and %" PRId64 " events; the coordinator is %s: %s",
                  (double)sim->now / RM_S, sim->events,
@@ -226,9 +278,7 @@ void check_end(struct sim *sim)
                  sim->rdzv ? rdzv_why(sim->rdzv) : "");
         return;
     }
-    bool fine = sim->exit_code == 0 || (sim->exit_code == 130 && s->interrupts) ||
-                (sim->exit_code == 6 && s->below_min) || (sim->exit_code == 4 && s->storage_fails);
-    if (!fine)
+    if (!is_right_end(sim))
         sim_fail(sim, "R8: ended with %d: %s", sim->exit_code, sim->end_why);
     if ((sim->exit_code == 0) != (sim->completes == 1))
         sim_fail(sim, "exit code %d and %" PRId64 " times complete", sim->exit_code, sim->completes);
@@ -236,4 +286,5 @@ void check_end(struct sim *sim)
         if (sim->node[i].alive)
             sim_fail(sim, "worker %d outlives the run", sim->node[i].worker);
     }
+    count_end(sim);
 }

@@ -20,7 +20,7 @@ static void up_message(struct sim *sim, int node, struct message *m)
     m->up.state = content_state(&n->memory);
     m->up.parameters = 1;
     snprintf(m->up.address, sizeof m->up.address, "%d:%d", node, n->trainer.epoch);
-    text_copy(m->up.fingerprint, sizeof m->up.fingerprint, "simulated");
+    text_copy(m->up.fingerprint, sizeof m->up.fingerprint, n->stranger && node % 2 ? "another" : "simulated");
     text_copy(m->up.data_sha256, sizeof m->up.data_sha256, "d474");
 }
 
@@ -39,6 +39,7 @@ void trainer_opened(struct sim *sim, int node)
     e.loss_known = n->memory.whole && n->memory.step > 0 && n->memory.update_step == n->memory.step;
     e.loss = loss_of(&n->memory);
     trainer_event(sim, node, &e);
+    trainer_pulse(sim, node);
 }
 
 /* The first thing a trainer hears; opening and repairing its memory takes a while. */
@@ -75,6 +76,30 @@ static void link_to_agent(struct sim *sim, int node, const struct message *m)
     at = at < t->up_last ? t->up_last : at;
     t->up_last = at;
     sim_at(sim, at, EV_LINK_TO_AGENT, node, t->epoch, 0)->message = sim_message(m);
+}
+
+static bool receives(const struct trainer *t)
+{
+    return t->command == CMD_RECEIVE || t->command == CMD_CATCH_UP;
+}
+
+/* What the link's thread says every heartbeat. While the compute thread waits or computes it counts. */
+void trainer_pulse(struct sim *sim, int node)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    struct message m;
+    if (!t->alive)
+        return;
+    message_init(&m, MSG_HEARTBEAT);
+    t->counter += t->command != CMD_NONE && !t->stuck;
+    t->bytes += receives(t) && !t->stuck;
+    m.heartbeat.step = elastic_held_step(t->elastic);
+    m.heartbeat.counter = t->counter;
+    m.heartbeat.bytes = t->bytes;
+    m.heartbeat.phase = elastic_phase(t->elastic);
+    m.heartbeat.waiting_for = ring_waits_for(sim, node);
+    link_to_agent(sim, node, &m);
+    sim_at(sim, sim->now + HEARTBEAT, EV_PULSE, node, t->epoch, 0);
 }
 
 void trainer_event(struct sim *sim, int node, const struct elastic_event *event)
@@ -115,7 +140,8 @@ void trainer_die(struct sim *sim, int node, int code)
         return;
     sim_trace(sim, "worker %d's trainer ends with %d", sim->node[node].worker, code);
     ring_left(sim, node);
-    t->alive = false;
+    t->alive = t->stopped = t->stuck = false;
+    pause_forget(&t->inbox);
     t->command = CMD_NONE;
     t->command_seq++;
     rm_time at = sim->now + sim_time(sim, 10 * RM_US, RM_MS);
@@ -136,6 +162,8 @@ static void trainer_spawn(struct sim *sim, int node)
     t->command = CMD_NONE;
     t->ring = -1;
     t->aborted = t->stop_flag = t->arrived = t->completing = t->finishing = false;
+    t->abort_missed = t->connect_missed = false;
+    t->slow = 0;
     t->down_last = t->up_last = sim->now;
 }
 
@@ -166,6 +194,8 @@ static void agent_send(struct sim *sim, int node, const struct message *m)
     c->to_coord_last = at;
     if (at <= c->cut_coord)
         sim_at(sim, at, EV_TO_COORD, id, 0, 0)->message = sim_message(m);
+    else
+        sim->tallies.of[TALLY_MESSAGES_LOST]++;
 }
 
 static void agent_arm(struct sim *sim, int node)
@@ -223,7 +253,7 @@ void node_event(struct sim *sim, int node, struct agent_event *event)
         agent_arm(sim, node);
 }
 
-int node_spawn(struct sim *sim, int worker, int attempt)
+int node_spawn(struct sim *sim, int worker, int attempt, bool stranger)
 {
     if (sim->nodes == NODES_MAX) {
         sim_fail(sim, "too many processes were started");
@@ -231,19 +261,21 @@ int node_spawn(struct sim *sim, int worker, int attempt)
     }
     int node = sim->nodes++;
     struct node *n = &sim->node[node];
-    *n = (struct node){.alive = true, .worker = worker, .attempt = attempt, .conn = -1, .tick_at = -1};
+    *n = (struct node){
+        .alive = true, .stranger = stranger, .worker = worker, .attempt = attempt, .conn = -1, .tick_at = -1};
     n->memory.update_step = -1;
     n->trainer.ring = -1;
     struct agent_settings settings = {.worker = worker,
                                       .attempt = attempt,
                                       .incarnation = (uint64_t)node + 1,
                                       .agent_pid = 1000 * (node + 1),
-                                      .heartbeat = 200 * RM_MS,
-                                      .lost_after = RM_S};
+                                      .heartbeat = HEARTBEAT,
+                                      .lost_after = LOST_AFTER};
     text_copy(settings.job, sizeof settings.job, "sim");
     n->agent = agent_open(&settings);
-    sim->node_of[worker] = node;
-    sim_trace(sim, "worker %d attempt %d starts", worker, attempt);
+    if (!stranger)
+        sim->node_of[worker] = node;
+    sim_trace(sim, "%s %d attempt %d starts", stranger ? "a stranger as worker" : "worker", worker, attempt);
     struct agent_event e = {.kind = AGENT_START};
     node_event(sim, node, &e);
     return node;
@@ -255,12 +287,14 @@ void node_die(struct sim *sim, int node, int exit_code)
     if (!n->alive)
         return;
     sim_trace(sim, "worker %d's agent ends with %d", n->worker, exit_code);
-    n->alive = false;
+    n->alive = n->stopped = false;
     n->exit_code = exit_code;
+    pause_forget(&n->inbox);
     if (n->trainer.alive) {
         ring_left(sim, node);
-        n->trainer.alive = false;
+        n->trainer.alive = n->trainer.stopped = n->trainer.stuck = false;
         n->trainer.command_seq++;
+        pause_forget(&n->trainer.inbox);
     }
     if (n->conn >= 0)
         conn_cut(sim, n->conn);

@@ -11,12 +11,13 @@ static bool sooner(const struct ev *a, const struct ev *b)
     return a->at != b->at ? a->at < b->at : a->seq < b->seq;
 }
 
-static void sift_up(struct ev *heap, int i)
+static int sift_up(struct ev *heap, int i)
 {
     struct ev e = heap[i];
     for (; i > 0 && sooner(&e, &heap[(i - 1) / 2]); i = (i - 1) / 2)
         heap[i] = heap[(i - 1) / 2];
     heap[i] = e;
+    return i;
 }
 
 static void sift_down(struct ev *heap, int n)
@@ -46,15 +47,9 @@ struct ev *sim_at(struct sim *sim, rm_time at, enum ev_kind kind, int a, int b, 
         if (!sim->heap)
             abort();
     }
-    uint64_t seq = sim->seq++;
-    sim->heap[sim->heap_count++] =
-        (struct ev){.at = at < sim->now ? sim->now : at, .seq = seq, .kind = kind, .a = a, .b = b, .c = c};
-    sift_up(sim->heap, sim->heap_count - 1);
-    for (int i = 0; i < sim->heap_count; i++) {
-        if (sim->heap[i].seq == seq)
-            return &sim->heap[i];
-    }
-    abort();
+    sim->heap[sim->heap_count++] = (struct ev){
+        .at = at < sim->now ? sim->now : at, .seq = sim->seq++, .kind = kind, .a = a, .b = b, .c = c};
+    return &sim->heap[sift_up(sim->heap, sim->heap_count - 1)];
 }
 
 bool sim_next(struct sim *sim, struct ev *ret)

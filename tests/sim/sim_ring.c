@@ -70,6 +70,22 @@ static bool at_work(enum elastic_command c)
     return c == CMD_STEP || c == CMD_EVALUATE;
 }
 
+/* A member that is stopped or stuck answers nobody. */
+static bool member_moves(const struct sim *sim, const struct ring *ring, int rank)
+{
+    const struct trainer *t = &sim->node[ring->node[rank]].trainer;
+    return !t->stopped && !t->stuck;
+}
+
+int ring_waits_for(const struct sim *sim, int node)
+{
+    const struct trainer *t = &sim->node[node].trainer;
+    if (t->ring < 0 || !at_work(t->command) || !t->arrived || t->completing || t->finishing)
+        return -1;
+    const struct ring *ring = &sim->ring[t->ring];
+    return ring->count > 1 ? ring->worker[(t->rank + ring->count - 1) % ring->count] : -1;
+}
+
 static void break_for(struct sim *sim, int index, int rank, int peer)
 {
     int node = sim->ring[index].node[rank];
@@ -126,14 +142,31 @@ void ring_left(struct sim *sim, int node)
     t->ring = -1;
 }
 
+/* When the last one has come. */
+static void try_connect(struct sim *sim, int index)
+{
+    struct ring *ring = &sim->ring[index];
+    for (int r = 0; r < ring->count; r++) {
+        const struct trainer *t = &sim->node[ring->node[r]].trainer;
+        bool here = ring->connected[r] && member_lives(sim, ring, r) && member_moves(sim, ring, r);
+        if (!here || t->ring != index || t->command != CMD_CONNECT || t->finishing)
+            return;
+    }
+    for (int r = 0; r < ring->count; r++)
+        finish(sim, ring->node[r], OUTCOME_OK, -1, sim_time(sim, 50 * RM_US, RM_MS));
+}
+
 static void start_connect(struct sim *sim, int node)
 {
     struct trainer *t = &sim->node[node].trainer;
+    t->connect_missed = t->stuck;
+    if (t->stuck)
+        return;
     if (t->ring >= 0)
         ring_break(sim, t->ring, t->rank);
     int index = ring_of(sim, t->form);
     struct ring *ring = &sim->ring[index];
-    int missing = 0, dead = -1;
+    int dead = -1;
     t->ring = index;
     t->stop_flag = false;
     for (int r = 0; r < ring->count; r++) {
@@ -141,19 +174,29 @@ static void start_connect(struct sim *sim, int node)
             t->rank = r;
             ring->connected[r] = true;
         }
-        missing += !ring->connected[r];
         if (!member_lives(sim, ring, r))
             dead = ring->worker[r];
     }
-    if (dead >= 0 || ring->broken) {
+    if (dead >= 0 || ring->broken)
         finish(sim, node, OUTCOME_PEER, dead, sim_time(sim, 50 * RM_US, RM_MS));
-        return;
-    }
-    for (int r = 0; missing == 0 && r < ring->count; r++)
-        finish(sim, ring->node[r], OUTCOME_OK, -1, sim_time(sim, 50 * RM_US, RM_MS));
+    else
+        try_connect(sim, index);
 }
 
 /* ---- reductions ---- */
+
+static struct elastic_result *outcome_of(struct sim *sim, const struct ring *ring, const struct node *n)
+{
+    bool step = n->trainer.command == CMD_STEP;
+    struct elastic_result *res = result_new(&n->trainer, OUTCOME_OK);
+    uint64_t hash = content_after(sim, n->memory.hash, n->memory.step, ring);
+    res->loss = (double)((step ? hash : n->memory.hash) % 100000) / 1e5;
+    if (step && n->memory.step + 1 == sim->scenario.nan_step) {
+        res->outcome = OUTCOME_NOT_FINITE;
+        text_copy(res->text, sizeof res->text, "not finite");
+    }
+    return res;
+}
 
 static void complete(struct sim *sim, struct ring *ring)
 {
@@ -165,17 +208,32 @@ static void complete(struct sim *sim, struct ring *ring)
     int blind = sim->plant == PLANT_STOP_UNSEEN && stop ? (int)sim_below(sim, (uint64_t)ring->count) : -1;
     sim->planted += blind >= 0;
     for (int r = 0; r < ring->count; r++) {
-        struct node *n = &sim->node[ring->node[r]];
-        struct trainer *t = &n->trainer;
-        t->completing = true;
-        struct elastic_result *res = result_new(t, OUTCOME_OK);
+        struct trainer *t = &sim->node[ring->node[r]].trainer;
+        struct elastic_result *res = outcome_of(sim, ring, &sim->node[ring->node[r]]);
         res->stop = stop && r != blind;
-        uint64_t hash = content_after(sim, n->memory.hash, n->memory.step, ring);
-        res->loss = (double)((t->command == CMD_STEP ? hash : n->memory.hash) % 100000) / 1e5;
+        t->completing = res->outcome == OUTCOME_OK; /* what is not finite is never applied */
+        t->finishing = !t->completing;
         t->command_seq++;
         rm_time took = sim_time(sim, 10 * RM_US, sim->scenario.step_time / 4 + 20 * RM_US);
         sim_at(sim, sim->now + took, EV_DONE, ring->node[r], t->epoch, t->command_seq)->result = res;
     }
+}
+
+/* Once all are there and none of them stands still. */
+static void try_complete(struct sim *sim, int index)
+{
+    struct ring *ring = &sim->ring[index];
+    int command = CMD_NONE;
+    for (int r = 0; r < ring->count; r++) {
+        const struct trainer *t = &sim->node[ring->node[r]].trainer;
+        bool here = member_lives(sim, ring, r) && t->arrived && t->ring == index;
+        if (!here || !member_moves(sim, ring, r) || t->completing || t->finishing)
+            return;
+        if (command != CMD_NONE && t->command != (enum elastic_command)command)
+            sim_fail(sim, "ranks of one ring do different things: %d and %d", command, t->command);
+        command = t->command;
+    }
+    complete(sim, ring);
 }
 
 void compute_arrive(struct sim *sim, int node)
@@ -185,24 +243,39 @@ void compute_arrive(struct sim *sim, int node)
         sim_fail(sim, "worker %d steps without a ring", sim->node[node].worker);
         return;
     }
-    struct ring *ring = &sim->ring[t->ring];
     t->arrived = true;
-    if (ring->broken) {
+    if (sim->ring[t->ring].broken)
         finish(sim, node, OUTCOME_PEER, -1, sim_time(sim, 10 * RM_US, RM_MS));
+    else
+        try_complete(sim, t->ring);
+}
+
+void compute_goes_on(struct sim *sim, int node)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    if (t->connect_missed && t->command == CMD_CONNECT && !t->finishing)
+        start_connect(sim, node);
+    t->connect_missed = false;
+    if (t->abort_missed)
+        compute_abort(sim, node);
+    t->abort_missed = false;
+    if (t->ring < 0 || sim->ring[t->ring].broken)
         return;
-    }
-    for (int r = 0; r < ring->count; r++) {
-        const struct trainer *other = &sim->node[ring->node[r]].trainer;
-        bool here = member_lives(sim, ring, r) && other->arrived && other->ring == t->ring;
-        if (!here)
-            return;
-        if (other->command != t->command)
-            sim_fail(sim, "ranks of one ring do different things: %d and %d", other->command, t->command);
-    }
-    complete(sim, ring);
+    if (t->command == CMD_CONNECT)
+        try_connect(sim, t->ring);
+    else if (at_work(t->command) && t->arrived)
+        try_complete(sim, t->ring);
 }
 
 /* ---- commands ---- */
+
+/* A transfer may take longer than a ring has to form, as long as its bytes are seen to come in. */
+static rm_time local_time(struct sim *sim, enum elastic_command command)
+{
+    bool transfer = command == CMD_RECEIVE || command == CMD_CATCH_UP;
+    bool slow = transfer && sim->scenario.slow_transfers && sim_chance(sim, 30);
+    return sim_time(sim, 100 * RM_US, slow ? 4 * RM_S : 20 * RM_MS);
+}
 
 void compute_start(struct sim *sim, int node, const struct elastic_action *a)
 {
@@ -223,18 +296,23 @@ void compute_start(struct sim *sim, int node, const struct elastic_action *a)
     } else if (at_work(a->command)) {
         if (!n->memory.whole)
             sim_fail(sim, "worker %d steps without a whole state", n->worker);
-        rm_time took = sim_time(sim, sim->scenario.step_time / 2, sim->scenario.step_time);
+        rm_time took = t->slow + sim_time(sim, sim->scenario.step_time / 2, sim->scenario.step_time);
+        t->slow = 0;
         sim_at(sim, sim->now + took, EV_COMPUTED, node, t->epoch, t->command_seq);
     } else {
         if (a->command == CMD_RECEIVE)
             n->memory = (struct content){.update_step = -1};
-        finish(sim, node, OUTCOME_OK, -1, sim_time(sim, 100 * RM_US, 20 * RM_MS));
+        finish(sim, node, OUTCOME_OK, -1, local_time(sim, a->command));
     }
 }
 
 void compute_abort(struct sim *sim, int node)
 {
     struct trainer *t = &sim->node[node].trainer;
+    if (t->stuck) {
+        t->abort_missed = true;
+        return;
+    }
     bool committing = t->completing || (t->command == CMD_CONNECT && t->finishing);
     if (t->command == CMD_NONE || (committing && sim_chance(sim, 50)))
         return;
@@ -331,7 +409,7 @@ static void done_snapshot(struct sim *sim, struct node *n, struct elastic_result
 static void done_step(struct sim *sim, struct node *n, struct elastic_result *r)
 {
     if (r->outcome != OUTCOME_OK) {
-        if (sim->scenario.calm)
+        if (sim->scenario.calm && r->outcome != OUTCOME_NOT_FINITE && !sim->scenario.nan_step)
             sim_fail(sim, "a pass was thrown away although nobody was lost");
         return;
     }
@@ -371,10 +449,39 @@ static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
     }
 }
 
+/* While a source stands still its bytes do not come; only an abort ends the waiting. */
+static bool source_stands(const struct sim *sim, const struct trainer *t, const struct elastic_result *r)
+{
+    bool transfer = r->command == CMD_RECEIVE || r->command == CMD_CATCH_UP;
+    const struct msg_form *f = &t->form->form;
+    for (int i = 0; transfer && r->outcome == OUTCOME_OK && i < f->sources_count; i++) {
+        int node = 0, epoch = 0;
+        sscanf(f->source[i].address, "%d:%d", &node, &epoch);
+        const struct trainer *source = &sim->node[node].trainer;
+        if (source->alive && source->epoch == epoch && source->stopped)
+            return true;
+    }
+    return false;
+}
+
+static void wait_for_source(struct sim *sim, int node, const struct elastic_result *result)
+{
+    const struct trainer *t = &sim->node[node].trainer;
+    struct elastic_result *again = malloc(sizeof *again);
+    if (!again)
+        abort();
+    *again = *result;
+    sim_at(sim, sim->now + 20 * RM_MS, EV_DONE, node, t->epoch, t->command_seq)->result = again;
+}
+
 void compute_done(struct sim *sim, int node, struct elastic_result *result)
 {
     struct node *n = &sim->node[node];
     struct trainer *t = &n->trainer;
+    if (source_stands(sim, t, result)) {
+        wait_for_source(sim, node, result);
+        return;
+    }
     apply(sim, n, result);
     result->state = content_state(&n->memory);
     if (sim->plant == PLANT_TORN_RECEIVE && result->command == CMD_RECEIVE && n->memory.whole)

@@ -5,7 +5,8 @@
 
 #include "tests/sim/sim.h"
 
-static struct agent_event *stored(struct sim *sim, int node, enum agent_event_kind kind, enum msg_type type)
+static struct agent_event *stored(struct sim *sim, int node, enum agent_event_kind kind, enum msg_type type,
+                                  int published)
 {
     struct agent_event *e = calloc(1, sizeof *e);
     struct message *m = malloc(sizeof *m);
@@ -15,7 +16,7 @@ static struct agent_event *stored(struct sim *sim, int node, enum agent_event_ki
     e->kind = kind;
     e->ok = true;
     e->message = m;
-    struct ev *ev = sim_at(sim, sim->now + sim_time(sim, RM_MS, 30 * RM_MS), EV_STORED, node, 0, 0);
+    struct ev *ev = sim_at(sim, sim->now + sim_time(sim, RM_MS, 30 * RM_MS), EV_STORED, node, published, 0);
     ev->stored = e;
     ev->message = m;
     return e;
@@ -37,13 +38,14 @@ static void add_slice(struct sim *sim, const struct msg_snapshot *s)
 
 static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
 {
-    struct agent_event *e = stored(sim, node, AGENT_WRITTEN, MSG_CHECKPOINTED);
+    struct agent_event *e = stored(sim, node, AGENT_WRITTEN, MSG_CHECKPOINTED, -1);
     struct msg_checkpointed *c = &((struct message *)(uintptr_t)e->message)->checkpointed;
     struct node *n = &sim->node[node];
     if (n->store_users++)
         sim_fail(sim, "worker %d's snapshot memory has two users", n->worker);
     if (sim->scenario.storage_fails && sim_chance(sim, 10)) {
         fail(e, s->state.step, "no space left on device");
+        sim->tallies.of[TALLY_UNWRITTEN]++;
         return;
     }
     add_slice(sim, s);
@@ -62,29 +64,33 @@ static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
 
 static void store_publish(struct sim *sim, int node, const struct msg_publish *p)
 {
-    struct agent_event *e = stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED);
+    bool pending = sim_chance(sim, 50), damaged = sim->scenario.damage && sim_chance(sim, 30);
+    int i = sim->published_count;
+    check_publish(sim, p);
+    if (i == SLICES_MAX) {
+        sim_fail(sim, "more checkpoints than there is room for");
+        return;
+    }
+    sim->published[sim->published_count++] = (struct published){.step = p->step,
+                                                                .final = p->final,
+                                                                .damaged = damaged,
+                                                                .pending = pending,
+                                                                .hash = sim_lineage_hash(p->lineage)};
+    struct agent_event *e = stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, i);
     struct msg_published *m = &((struct message *)(uintptr_t)e->message)->published;
     m->step = p->step;
     m->final = p->final;
     m->bytes = 1;
-    check_publish(sim, p);
-    if (sim->published_count == SLICES_MAX) {
-        sim_fail(sim, "more checkpoints than there is room for");
-        return;
-    }
-    bool damaged = sim->scenario.damage && sim_chance(sim, 30);
-    sim->published[sim->published_count++] =
-        (struct published){p->step, p->final, damaged, false, sim_lineage_hash(p->lineage)};
 }
 
 static void store_list(struct sim *sim, int node)
 {
-    struct agent_event *e = stored(sim, node, AGENT_LISTED, MSG_CHECKPOINTS);
+    struct agent_event *e = stored(sim, node, AGENT_LISTED, MSG_CHECKPOINTS, -1);
     struct msg_checkpoints *list = &((struct message *)(uintptr_t)e->message)->checkpoints;
     for (int64_t step = sim->scenario.steps; step >= 0; step--) {
         for (int i = 0; i < sim->published_count && list->count < RM_CHECKPOINTS_LISTED; i++) {
             const struct published *p = &sim->published[i];
-            if (p->step != step || p->refused)
+            if (p->step != step || p->refused || p->pending)
                 continue;
             struct msg_checkpoint *c = &list->checkpoint[list->count++];
             c->step = step;
@@ -96,7 +102,7 @@ static void store_list(struct sim *sim, int node)
 
 static void store_load(struct sim *sim, int node, const struct message *form)
 {
-    struct agent_event *e = stored(sim, node, AGENT_LOADED, MSG_LOADED);
+    struct agent_event *e = stored(sim, node, AGENT_LOADED, MSG_LOADED, -1);
     struct msg_loaded *m = &((struct message *)(uintptr_t)e->message)->loaded;
     struct node *n = &sim->node[node];
     const struct msg_state *want = &form->form.resume;
@@ -105,12 +111,13 @@ static void store_load(struct sim *sim, int node, const struct message *form)
         sim_fail(sim, "worker %d's snapshot memory has two users", n->worker);
     for (int i = 0; i < sim->published_count; i++) {
         struct published *p = &sim->published[i];
-        if (p->step == want->step && p->hash == sim_lineage_hash(want->lineage))
+        if (!p->pending && p->step == want->step && p->hash == sim_lineage_hash(want->lineage))
             found = p;
     }
     if (!found || found->damaged || found->refused) {
         if (found)
             found->refused = true;
+        sim->tallies.of[TALLY_DAMAGED]++;
         fail(e, want->step, "a hash does not match");
         return;
     }

@@ -9,7 +9,7 @@
  * for the operation: the conversion that rounds to nearest. */
 #define BODY       static inline __attribute__((always_inline))
 #define FOR_AVX2   __attribute__((target("avx2")))
-#define FOR_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,prefer-vector-width=512")))
+#define FOR_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
 
 /* Round to nearest even, flush-to-zero and denormals-are-zero, no exceptions. */
 static const unsigned fixed_mode = 0x9fc0;
@@ -202,20 +202,52 @@ BODY struct kernel_sums sums_body(const uint32_t *words, int count, bool is_floa
 
 /* ---- AdamW ---- */
 
-BODY void adamw_body(const struct kernel_adamw_args *a, const struct kernel_adamw *in, bool is_float)
+struct moved {
+    float param, m, v;
+};
+
+BODY struct moved move(const struct kernel_adamw *c, uint32_t word, struct moved old, bool is_float)
+{
+    float g = (is_float ? float_of(word) : (float)(int32_t)word) * c->unit * c->clip;
+    float m = c->beta1 * old.m + c->rest1 * g;
+    float v = c->beta2 * old.v + c->rest2 * g * g;
+    float size = sqrtf(v) * c->bias2 + c->epsilon;
+    return (struct moved){old.param * c->keep - c->rate * (m / size), m, v};
+}
+
+BODY void adamw_in_place(const struct kernel_adamw_args *a, const struct kernel_adamw *in, bool is_float)
 {
     const struct kernel_adamw c = *in;
     const uint32_t *restrict words = a->words;
     float *restrict params = a->params, *restrict m = a->m, *restrict v = a->v;
     for (int i = 0; i < a->count; i++) {
-        float g = (is_float ? float_of(words[i]) : (float)(int32_t)words[i]) * c.unit * c.clip;
-        float m_new = c.beta1 * m[i] + c.rest1 * g;
-        float v_new = c.beta2 * v[i] + c.rest2 * g * g;
-        float size = sqrtf(v_new) * c.bias2 + c.epsilon;
-        m[i] = m_new;
-        v[i] = v_new;
-        params[i] = params[i] * c.keep - c.rate * (m_new / size);
+        struct moved now = move(&c, words[i], (struct moved){params[i], m[i], v[i]}, is_float);
+        params[i] = now.param;
+        m[i] = now.m;
+        v[i] = now.v;
     }
+}
+
+/* The pointers are parameters because there alone the compiler believes `restrict`; without it, seven arrays
+ * are too many for it to compare. */
+BODY void move_elsewhere(const struct kernel_adamw *in, int count, bool is_float,
+                         const uint32_t *restrict words, const float *restrict params,
+                         const float *restrict m, const float *restrict v, float *restrict to_params,
+                         float *restrict to_m, float *restrict to_v)
+{
+    const struct kernel_adamw c = *in;
+    for (int i = 0; i < count; i++) {
+        struct moved now = move(&c, words[i], (struct moved){params[i], m[i], v[i]}, is_float);
+        to_params[i] = now.param;
+        to_m[i] = now.m;
+        to_v[i] = now.v;
+    }
+}
+
+BODY void adamw_elsewhere(const struct kernel_adamw_args *a, const struct kernel_adamw_to *to,
+                          const struct kernel_adamw *c, bool is_float)
+{
+    move_elsewhere(c, a->count, is_float, a->words, a->params, a->m, a->v, to->params, to->m, to->v);
 }
 
 /* ---- one function for each instruction set ---- */
@@ -226,12 +258,21 @@ struct call {
     enum operation operation;
     const struct kernel_lane_args *lane;
     const struct kernel_adamw_args *adamw;
+    const struct kernel_adamw_to *to; /* NULL: in place */
     const struct kernel_adamw *constants;
     const uint32_t *words;
     int count;
     uint32_t max;
     struct kernel_sums sums;
 };
+
+BODY void run_adamw(const struct call *c, bool is_float)
+{
+    if (c->to)
+        adamw_elsewhere(c->adamw, c->to, c->constants, is_float);
+    else
+        adamw_in_place(c->adamw, c->constants, is_float);
+}
 
 BODY void run_body(struct call *c, uint32_t (*add_fixed)(const struct kernel_lane_args *a))
 {
@@ -249,10 +290,10 @@ BODY void run_body(struct call *c, uint32_t (*add_fixed)(const struct kernel_lan
         c->sums = sums_body(c->words, c->count, true);
         break;
     case ADAMW_FIXED:
-        adamw_body(c->adamw, c->constants, false);
+        run_adamw(c, false);
         break;
     case ADAMW_FLOAT:
-        adamw_body(c->adamw, c->constants, true);
+        run_adamw(c, true);
         break;
     }
 }
@@ -342,5 +383,13 @@ void kernel_adamw(const struct kernels *k, const struct kernel_adamw_args *args,
                   bool floats_in)
 {
     struct call call = {.operation = floats_in ? ADAMW_FLOAT : ADAMW_FIXED, .adamw = args, .constants = c};
+    run(k, &call);
+}
+
+void kernel_adamw_to(const struct kernels *k, const struct kernel_adamw_args *args,
+                     const struct kernel_adamw_to *to, const struct kernel_adamw *c, bool floats_in)
+{
+    struct call call = {
+        .operation = floats_in ? ADAMW_FLOAT : ADAMW_FIXED, .adamw = args, .to = to, .constants = c};
     run(k, &call);
 }

@@ -39,6 +39,11 @@ struct kernel_adamw_args {
     int count;
 };
 
+/* Another place for what is new, that overlaps nothing else. */
+struct kernel_adamw_to {
+    float *params, *m, *v; // (count) each
+};
+
 /* One instruction set's loops. */
 struct kernels;
 
@@ -56,7 +61,11 @@ uint32_t kernel_add_fixed(const struct kernels *k, const struct kernel_lane_args
 uint32_t kernel_add_float(const struct kernels *k, const struct kernel_lane_args *args);
 /* floats: the words are fp32, else int32. */
 struct kernel_sums kernel_sums(const struct kernels *k, const uint32_t *words, int count, bool floats);
+/* In place. */
 void kernel_adamw(const struct kernels *k, const struct kernel_adamw_args *args, const struct kernel_adamw *c,
                   bool floats);
+/* The same numbers to another place; those of args stay as they are. */
+void kernel_adamw_to(const struct kernels *k, const struct kernel_adamw_args *args,
+                     const struct kernel_adamw_to *to, const struct kernel_adamw *c, bool floats);
 
 #endif

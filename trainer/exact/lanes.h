@@ -3,7 +3,7 @@
  * Each lane's gradient becomes integers (or, in `fast`, is added as fp32), summed over this rank's lanes
  * into the state's spare buffer. One pass of a step:
  *
- *     lanes_begin(l, &(struct lanes_pass){.rank = r, .world = n, .flags = stop ? LANES_STOP : 0});
+ *     lanes_begin(l, &(struct lanes_pass){.rank = r, .flags = stop ? LANES_STOP : 0});
  *     for each own lane: gpt_lane(...); lanes_add(l, lane, grads, loss);
  *     lanes_end(l, &buffer);                      sums of this rank, to be reduced over all ranks in place
  *     collective reduce: buffer.words (u32, or f32 where buffer.floats) and buffer.header (u32)
@@ -27,7 +27,7 @@
 struct lanes;
 
 struct lanes_pass {
-    int rank, world;
+    int rank;
     uint32_t flags;   /* LANES_STOP | LANES_SAVE (verdict.h); every rank sees the union in verdict.flags */
     const int32_t *k; // (tensors) NULL: the state's own; else those of a VERDICT_RESCALE
 };

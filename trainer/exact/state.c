@@ -13,7 +13,7 @@
 #include "trainer/exact/state_file.h"
 #include "trainer/exact/verdict.h"
 
-static const uint64_t state_magic = 0x314554415453524dull; /* "MRSTATE1" */
+static const uint64_t state_magic = 0x324554415453524dull; /* "MRSTATE2" */
 
 /* ---- shape ---- */
 
@@ -103,9 +103,8 @@ static void set_pointers(struct state *s, const struct parts *p)
     char *base = s->map;
     s->header = (struct state_header *)base;
     s->stamp = (_Atomic int64_t *)(base + p->stamp);
-    s->params = (float *)(base + p->params);
-    s->m = (float *)(base + p->m);
-    s->v = (float *)(base + p->v);
+    s->place[STATE_HOME] =
+        (struct state_place){(float *)(base + p->params), (float *)(base + p->m), (float *)(base + p->v)};
     s->words[0] = (uint32_t *)(base + p->words[0]);
     s->words[1] = (uint32_t *)(base + p->words[1]);
     s->slot = (struct state_slot *)(base + p->slot);
@@ -172,10 +171,11 @@ static bool is_laid_out(int fd, size_t size)
 static void restore_piece(struct state *s, struct state_slot *slot)
 {
     const struct state_piece *p = &s->piece[slot->piece];
+    const struct state_place *at = &s->place[STATE_HOME];
     size_t bytes = (size_t)p->count * sizeof(float);
-    memcpy(s->params + p->first, slot->params, bytes);
-    memcpy(s->m + p->first, slot->m, bytes);
-    memcpy(s->v + p->first, slot->v, bytes);
+    memcpy(at->params + p->first, slot->params, bytes);
+    memcpy(at->m + p->first, slot->m, bytes);
+    memcpy(at->v + p->first, slot->v, bytes);
     FAULT("slot-restored");
     atomic_store_explicit(&s->stamp[slot->piece], state_current(s)->step, memory_order_release);
     FAULT("slot-restamped");
@@ -230,6 +230,8 @@ void state_free(struct state *s)
         return;
     if (s->map)
         munmap(s->map, s->map_size);
+    if (s->spare_map)
+        munmap(s->spare_map, s->spare_size);
     free(s->piece);
     free(s->square);
     free(s->sum);
@@ -242,7 +244,14 @@ void state_free(struct state *s)
 const struct state_point *state_current(const struct state *s)
 {
     uint32_t current = atomic_load_explicit(&s->header->current, memory_order_acquire);
-    return current ? &s->header->point[current - 1] : NULL;
+    bool mapped = current && s->place[s->header->place[current - 1]].params;
+    return mapped ? &s->header->point[current - 1] : NULL;
+}
+
+enum state_place_of state_placed(const struct state *s)
+{
+    const struct state_point *now = state_current(s);
+    return now ? (enum state_place_of)s->header->place[now - s->header->point] : STATE_HOME;
 }
 
 /* The valid update that leads to that step, -1 where there is none. */
@@ -259,7 +268,8 @@ static int find_update(const struct state *s, int64_t step)
 int state_pending_buffer(const struct state *s)
 {
     const struct state_point *now = state_current(s);
-    return now ? find_update(s, now->step + 1) : -1;
+    int b = now ? find_update(s, now->step + 1) : -1;
+    return b >= 0 && s->place[s->header->update[b].to].params ? b : -1;
 }
 
 bool state_pending(const struct state *s)
@@ -279,12 +289,13 @@ bool state_holds(const struct state *s, struct state_point *out)
 
 struct state_arrays state_arrays(struct state *s)
 {
-    return (struct state_arrays){s->params, s->m, s->v, s->shape.layout->parameters};
+    const struct state_place *p = &s->place[state_placed(s)];
+    return (struct state_arrays){p->params, p->m, p->v, s->shape.layout->parameters};
 }
 
 void state_digest(struct state *s, uint8_t out[RM_HASH_BYTES])
 {
-    sha256_once(s->params, (size_t)s->shape.layout->parameters * sizeof(float), out);
+    sha256_once(state_arrays(s).params, (size_t)s->shape.layout->parameters * sizeof(float), out);
 }
 
 /* ---- receiving a state ---- */
@@ -312,6 +323,7 @@ void state_receive_end(struct state *s, const struct state_point *point)
     for (int i = 0; i < s->pieces; i++)
         atomic_store_explicit(&s->stamp[i], point->step, memory_order_relaxed);
     s->header->point[0] = *point;
+    s->header->place[0] = STATE_HOME;
     FAULT("receive-record");
     atomic_store_explicit(&s->header->current, 1, memory_order_release);
     FAULT("receive-held");
@@ -319,9 +331,54 @@ void state_receive_end(struct state *s, const struct state_point *point)
 
 void state_zero_moments(struct state *s)
 {
-    size_t bytes = (size_t)s->shape.layout->parameters * sizeof(float);
-    memset(s->m, 0, bytes);
-    memset(s->v, 0, bytes);
+    struct state_arrays a = state_arrays(s);
+    size_t bytes = (size_t)a.count * sizeof(float);
+    memset(a.m, 0, bytes);
+    memset(a.v, 0, bytes);
+}
+
+/* ---- the spare ---- */
+
+/* A part at a time: whoever else maps something is let in between. */
+enum { TAKE_AT_ONCE = 16 << 20 };
+
+static int take_memory(char *map, size_t size, int fd, int64_t offset, struct error *err)
+{
+    int code = 0;
+    for (size_t at = 0; at < size && !code; at += TAKE_AT_ONCE) {
+        size_t length = size - at < TAKE_AT_ONCE ? size - at : TAKE_AT_ONCE;
+        code = madvise(map + at, length, MADV_POPULATE_WRITE) < 0 ? errno : 0;
+    }
+    if (code == EINVAL) /* a kernel that does not know it */
+        while ((code = posix_fallocate(fd, offset, (off_t)size)) == EINTR)
+            continue;
+    errno = code;
+    return code ? err_errno(err, ERR_MACHINE, "take memory for snapshots (%zu MiB)", size >> 20) : 0;
+}
+
+int state_add_spare(struct state *s, int fd, int64_t offset, struct error *err)
+{
+    size_t count = (size_t)s->shape.layout->parameters;
+    s->spare_size = 3 * count * sizeof(float);
+    void *map = mmap(NULL, s->spare_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    if (map == MAP_FAILED)
+        return err_errno(err, ERR_MACHINE, "map the memory for snapshots");
+    s->spare_map = map;
+    if (take_memory(map, s->spare_size, fd, offset, err) < 0)
+        return -1;
+    float *at = map;
+    s->place[STATE_SPARE] = (struct state_place){at, at + count, at + 2 * count};
+    return 0;
+}
+
+void state_aim_spare(struct state *s, bool aim)
+{
+    s->aim_spare = aim;
+}
+
+bool state_in_spare(const struct state *s)
+{
+    return state_placed(s) == STATE_SPARE;
 }
 
 /* ---- updates ---- */
@@ -360,20 +417,24 @@ int state_take_spare(struct state *s)
 void state_seal(struct state *s, int b)
 {
     struct state_record_update *u = &s->header->update[b];
+    bool away = s->aim_spare && s->place[STATE_SPARE].params && !state_in_spare(s);
     FAULT("words-complete");
     u->step = state_current(s)->step + 1;
+    u->to = away ? STATE_SPARE : STATE_HOME;
+    s->aim_spare = false;
     FAULT("update-record");
     atomic_store_explicit(&u->valid, 1, memory_order_release);
     state_order();
     FAULT("update-valid");
 }
 
-void state_commit(struct state *s, const struct state_point *next)
+void state_commit(struct state *s, const struct state_point *next, enum state_place_of place)
 {
     FAULT("before-commit");
     uint32_t now = atomic_load_explicit(&s->header->current, memory_order_relaxed);
     uint32_t spare = now == 1 ? 2 : 1;
     s->header->point[spare - 1] = *next;
+    s->header->place[spare - 1] = (uint32_t)place;
     FAULT("record-written");
     atomic_store_explicit(&s->header->current, spare, memory_order_release);
     state_order();

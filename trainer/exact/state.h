@@ -13,6 +13,9 @@
  *     if (state_holds(s, &point)) ...                  else fill it:
  *     state_receive_begin(s); ...write arrays...; state_receive_end(s, &point);
  *
+ * An update may also leave its result in a second memory, the spare, for others to read while training goes
+ * on: see state_add_spare.
+ *
  * One thread at a time calls these functions; reading the arrays meanwhile is fine while nobody changes
  * them. Memory: 20 bytes a parameter in the memfd (4 each for parameters, m, v and two buffers). */
 #ifndef RM_TRAINER_STATE_H
@@ -51,7 +54,8 @@ bool state_holds(const struct state *s, struct state_point *out);
 /* A complete update to the next step is there, not (wholly) applied: call update_apply. */
 bool state_pending(const struct state *s);
 
-/* The arrays, flat (layout.h), `count` elements each. Write only between receive_begin and receive_end. */
+/* The arrays, flat (layout.h), `count` elements each. Write only between receive_begin and receive_end. They
+ * lie elsewhere after an update that was aimed, the next one, and after receive_begin: ask anew. */
 struct state_arrays {
     float *params, *m, *v; // (parameters) each
     int64_t count;
@@ -66,6 +70,24 @@ void state_zero_moments(struct state *s);
 
 /* SHA-256 of the parameters in flat order (weightsSha256). */
 void state_digest(struct state *s, uint8_t out[RM_HASH_BYTES]);
+
+/* ---- the spare: a snapshot that costs no copy ----
+ *
+ * An update reads every element and writes it again, so it may as well write elsewhere: the update to
+ * state(s) is aimed at the spare, and the one to s+1 leads home again. So state(s) lies in the spare as it
+ * was, for as long as nobody aims there again. The spare is never changed in place. A trainer that dies in
+ * such an update leaves the old state whole where it was. */
+
+/* Maps `fd` from `offset` (a multiple of the page's size) on as the spare: params | m | v without gaps. The
+ * file is large enough; its memory is taken now (ERR_MACHINE where it is not to be had). Belongs right behind
+ * state_open: until then, a state in the spare is not held, and an update that was aimed there not pending.
+ * fd stays the caller's, who must give the same memory to whoever opens this state next. */
+int state_add_spare(struct state *s, int fd, int64_t offset, struct error *err);
+/* Whether the update that is sealed next shall leave the state in the spare; nobody reads the spare then.
+ * Without effect where there is none or the state lies there. */
+void state_aim_spare(struct state *s, bool aim);
+/* The state held lies in the spare, of which this is the start. */
+bool state_in_spare(const struct state *s);
 
 /* ---- the kept update: what led from state(step - 1) to state(step) ---- */
 

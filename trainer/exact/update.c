@@ -18,6 +18,7 @@ struct update {
     const struct kernels *kernels;
     const struct state_record_update *record;
     const uint32_t *words;
+    const struct state_place *from, *to; /* the same: in place */
     struct verdict verdict;
     double norm, clip, rate;
     struct kernel_adamw constants; /* but unit and keep, which are the tensor's */
@@ -78,46 +79,64 @@ static void find_constants(struct update *u)
 static void fill_slot(struct state *s, struct state_slot *slot, int i)
 {
     const struct state_piece *p = &s->piece[i];
+    const struct state_place *at = &s->place[STATE_HOME];
     size_t bytes = (size_t)p->count * sizeof(float);
     slot->piece = i;
-    memcpy(slot->params, s->params + p->first, bytes);
-    memcpy(slot->m, s->m + p->first, bytes);
-    memcpy(slot->v, s->v + p->first, bytes);
+    memcpy(slot->params, at->params + p->first, bytes);
+    memcpy(slot->m, at->m + p->first, bytes);
+    memcpy(slot->v, at->v + p->first, bytes);
     FAULT("slot-filled");
     atomic_store_explicit(&slot->valid, 1, memory_order_release);
     state_order();
     FAULT("slot-valid");
 }
 
-static void change_part(const struct update *u, const struct state_piece *p, int from, int count)
+static void change_part(const struct update *u, const struct state_piece *p, int begin, int count)
 {
     struct state *s = u->state;
-    int64_t at = p->first + from;
+    const struct state_place *from = u->from, *to = u->to;
+    int64_t at = p->first + begin;
     bool decays = s->shape.layout->tensor[p->tensor].decay;
-    const struct kernel_adamw_args args = {u->words + at, s->params + at, s->m + at, s->v + at, count};
+    const struct kernel_adamw_args args = {u->words + at, from->params + at, from->m + at, from->v + at,
+                                           count};
     struct kernel_adamw constants = u->constants;
     constants.unit = (float)ldexp(1, s->shape.fast ? 0 : -u->record->k[p->tensor]);
     constants.keep = decays ? u->keep : 1;
-    kernel_adamw(u->kernels, &args, &constants, s->shape.fast);
+    if (to == from) {
+        kernel_adamw(u->kernels, &args, &constants, s->shape.fast);
+        return;
+    }
+    const struct kernel_adamw_to away = {to->params + at, to->m + at, to->v + at};
+    kernel_adamw_to(u->kernels, &args, &away, &constants, s->shape.fast);
 }
 
 /* In two parts, so that a fault point can lie between new and old values of one piece. */
-static void change_piece(void *ctx, int i, int thread)
+static void change_and_stamp(const struct update *u, int i)
 {
-    struct update *u = ctx;
     struct state *s = u->state;
     const struct state_piece *p = &s->piece[i];
-    struct state_slot *slot = &s->slot[thread];
     int half = p->count / 2;
-    if (atomic_load_explicit(&s->stamp[i], memory_order_relaxed) == u->record->step)
-        return;
-    fill_slot(s, slot, i);
     change_part(u, p, 0, half);
     FAULT("piece-half");
     change_part(u, p, half, p->count - half);
     FAULT("piece-updated");
     atomic_store_explicit(&s->stamp[i], u->record->step, memory_order_release);
     FAULT("piece-stamped");
+}
+
+static void change_piece(void *ctx, int i, int thread)
+{
+    struct update *u = ctx;
+    struct state *s = u->state;
+    struct state_slot *slot = &s->slot[thread];
+    if (atomic_load_explicit(&s->stamp[i], memory_order_relaxed) == u->record->step)
+        return;
+    if (u->to != u->from) { /* the old values stay where they are */
+        change_and_stamp(u, i);
+        return;
+    }
+    fill_slot(s, slot, i);
+    change_and_stamp(u, i);
     atomic_store_explicit(&slot->valid, 0, memory_order_release);
     state_order();
     FAULT("slot-cleared");
@@ -158,12 +177,14 @@ void update_apply(struct state *s, const struct update_rule *rule, struct pool *
         .kernels = kernels_best(),
         .record = &s->header->update[b],
         .words = s->words[b],
+        .from = &s->place[state_placed(s)],
+        .to = &s->place[s->header->update[b].to],
     };
     verdict_decide(&u.verdict, state_header_words(s, b), s->shape.layout->tensors, s->shape.lanes,
                    s->shape.fast, u.record->k);
     find_next(&u, &next);
     pieces_run(s, pool, change_piece, &u);
-    state_commit(s, &next);
+    state_commit(s, &next, (enum state_place_of)u.record->to);
     if (info)
         *info = (struct update_info){next.step, u.verdict.loss, u.norm, u.clip, u.rate};
 }

@@ -2,7 +2,10 @@
 
 #include <unistd.h>
 
+#include "common/os/clock.h"
 #include "trainer/collective/tcp_ring.h"
+
+#define BEAT (100 * RM_MS)
 
 static int call_next(const struct ring_join_options *o, int *ret_fd, struct error *err)
 {
@@ -19,10 +22,24 @@ static int call_next(const struct ring_join_options *o, int *ret_fd, struct erro
     return 0;
 }
 
+/* Waits with a beat, so that nobody takes us for dead while the previous rank still receives its state. */
+static int take_previous(const struct ring_join_options *o, int *ret_fd, struct error *err)
+{
+    for (;;) {
+        rm_time now = clock_now();
+        struct patience patience = {o->abort, o->wait_deadline < now + BEAT ? o->wait_deadline : now + BEAT};
+        if (o->pulse)
+            atomic_fetch_add_explicit(o->pulse, 1, memory_order_relaxed);
+        if (data_port_take(o->port, o->generation, &o->previous.end, &patience, ret_fd, err) == 0)
+            return 0;
+        if (err->code != ERR_PEER || clock_now() >= o->wait_deadline)
+            return -1;
+    }
+}
+
 int ring_join(struct collective **ret, const struct ring_join_options *o, int *ret_peer, struct error *err)
 {
     struct tcp_ring_options ring = {o->rank, o->world, -1, -1, o->abort, o->pulse};
-    struct patience patience = {o->abort, o->wait_deadline};
     *ret_peer = -1;
     data_port_advance(o->port, o->generation);
     if (o->world == 1)
@@ -31,7 +48,7 @@ int ring_join(struct collective **ret, const struct ring_join_options *o, int *r
         *ret_peer = (o->rank + 1) % o->world;
         return -1;
     }
-    if (data_port_take(o->port, o->generation, &o->previous.end, &patience, &ring.prev_fd, err) < 0) {
+    if (take_previous(o, &ring.prev_fd, err) < 0) {
         close(ring.next_fd);
         *ret_peer = (o->rank + o->world - 1) % o->world;
         return -1;

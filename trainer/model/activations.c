@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/os/pages.h"
 #include "trainer/model/attention.h"
 #include "trainer/model/gpt_impl.h"
 #include "trainer/model/head.h"
@@ -107,7 +108,7 @@ int activations_open(struct activations *a, const struct activations_options *op
     memset(a, 0, sizeof *a);
     place(a, &region, options);
     size_t bytes = region.used;
-    void *memory = aligned_alloc(ALIGNMENT, bytes);
+    void *memory = pages_alloc(bytes);
     if (!memory)
         return err_set(err, ERR_MACHINE, "no memory for the activations of %d sequences: %zu MiB",
                        options->sequences, bytes >> 20);

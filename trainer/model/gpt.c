@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/os/pages.h"
 #include "trainer/model/bf16.h"
 #include "trainer/model/gpt_impl.h"
 #include "trainer/model/head.h"
@@ -27,7 +28,7 @@ int gpt_open(struct gpt **ret, const struct model_layout *layout, const struct g
                                          .bf16 = g->bf16,
                                          .recompute = g->recompute};
     if (g->bf16)
-        g->rounded = malloc((size_t)layout->parameters * sizeof *g->rounded);
+        g->rounded = pages_alloc((size_t)layout->parameters * sizeof *g->rounded);
     if (g->bf16 && !g->rounded)
         err_set(err, ERR_MACHINE, "no memory for the weights in bf16");
     else if (activations_open(&g->act, &wanted, err) == 0) {

@@ -20,7 +20,7 @@ struct linear {
 };
 
 /* Floats of scratch memory that each thread needs with bf16. */
-enum { LINEAR_SCRATCH = MATMUL_TILE_ROWS * MATMUL_TILE_COLUMNS };
+enum { LINEAR_SCRATCH = MATMUL_TILE };
 
 int linear_forward(struct crew *crew, const struct linear *l);
 

@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "trainer/model/bf16.h"
+#include "trainer/model/matmul_bf16.h"
 
 static int sgemm(const struct product *p)
 {
@@ -110,6 +111,13 @@ static atomic_bool widen_always;
 void matmul_widen_always(bool yes)
 {
     atomic_store(&widen_always, yes);
+}
+
+/* Where oneDNN would use the same instructions: it stays further from what they can do. */
+bool matmul_is_own(void)
+{
+    return !atomic_load(&widen_always) && dnnl_get_effective_cpu_isa() == dnnl_cpu_isa_avx512_core_bf16 &&
+           matmul_bf16_here();
 }
 
 static void plan_clear(struct plan *plan)
@@ -292,6 +300,8 @@ static int bf16_product(const struct product *p)
 {
     if (atomic_load(&widen_always))
         return widened_product(p);
+    if (matmul_is_own())
+        return matmul_bf16(p);
     const struct plan_key key = key_of(p);
     struct plans *plans = plans_of_thread();
     if (!plans)

@@ -30,10 +30,11 @@ struct product { /* c (m, n) = a (m, k) b (k, n), or c += */
  * compiles it, which takes milliseconds. */
 int matmul(const struct product *p);
 
-enum { MATMUL_TILE_ROWS = 256, MATMUL_TILE_COLUMNS = 384 };
+/* Floats of the largest tile of a product whose a is not transposed. */
+enum { MATMUL_TILE = 256 * 384 };
 
 struct tiling {
-    int64_t rows, columns; /* of a full tile, MATMUL_TILE_* at most; those at the edges are smaller */
+    int64_t rows, columns; /* of a full tile; those at the edges are smaller */
     int tiles, across;     /* tiles in all, and in one row of tiles */
 };
 struct tiling matmul_tiling(const struct product *p);
@@ -47,6 +48,9 @@ struct product matmul_tile(const struct product *p, const struct tiling *t, int 
 int matmul_use_isa(const char *name, struct error *err);
 const char *matmul_isa(void);     /* the one in use */
 const char *matmul_library(void); /* "oneDNN 2.6.3" */
+
+/* bf16 products are computed by our own kernel (matmul_bf16.h). */
+bool matmul_is_own(void);
 
 /* For the tests: bf16 products go through fp32 ones from here on, as on a processor for which oneDNN has
  * nothing better. */

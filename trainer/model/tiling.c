@@ -11,7 +11,10 @@ struct limits {
     int squarer; /* columns this many times the rows are halved first */
 };
 static const struct limits limits_fp32 = {128, 384, 256e6, 2};
-static const struct limits limits_bf16 = {MATMUL_TILE_ROWS, MATMUL_TILE_COLUMNS, 2.5e9, 1};
+static const struct limits limits_bf16 = {256, 384, 2.5e9, 1};
+/* Our own kernel packs b for every tile, and a where it is transposed: high tiles, and wide ones then. */
+static const struct limits limits_own = {1024, 96, 2.5e9, 1};
+static const struct limits limits_own_packing = {768, 384, 2.5e9, 1};
 
 enum { TILE_SIDE_MIN = 32, TILES_WANTED = 8 };
 static const double tile_work_min = 1e6;
@@ -29,9 +32,18 @@ static void halve_a_side(struct tiling *t, const struct limits *most)
         t->rows = (t->rows / 2 + 15) / 16 * 16;
 }
 
+static const struct limits *limits_of(const struct product *p)
+{
+    if (!p->bf16)
+        return &limits_fp32;
+    if (!matmul_is_own())
+        return &limits_bf16;
+    return p->a.transposed ? &limits_own_packing : &limits_own;
+}
+
 struct tiling matmul_tiling(const struct product *p)
 {
-    const struct limits *most = p->bf16 ? &limits_bf16 : &limits_fp32;
+    const struct limits *most = limits_of(p);
     struct tiling t = {.rows = p->m < most->rows ? p->m : most->rows,
                        .columns = p->n < most->columns ? p->n : most->columns};
     for (;;) {

@@ -69,15 +69,40 @@ Test(crew, a_joiner_has_the_index_of_one_taken_away_as_soon_as_that_has_ended)
 Test(crew, a_worker_that_nobody_ever_saw_is_not_started_for_ever)
 {
     struct crew crew = crew_of(1, 1);
-    cr_assert_eq(ended(&crew, 0, 4, 0).verdict, CREW_RESTART);
-    crew_start(&crew, 0);
-    cr_assert_eq(ended(&crew, 0, 4, 0).verdict, CREW_RESTART);
-    crew_start(&crew, 0);
+    for (int i = 0; i < 3; i++) { /* at the third the coordinator has its say */
+        cr_assert_eq(ended(&crew, 0, 4, 0).verdict, CREW_RESTART);
+        crew_start(&crew, 0);
+    }
     struct crew_decision d = ended(&crew, 0, 4, 0);
     cr_assert_eq(d.verdict, CREW_FAIL);
     cr_assert_eq(d.exit_code, 5);
-    cr_assert_str_eq(d.why, "workers ended 3 times before they could join (worker 0, exit 4), more than "
+    cr_assert_str_eq(d.why, "workers ended 4 times before they could join (worker 0, exit 4), more than "
                             "failurePolicy.maxRestarts (2)");
+}
+
+Test(crew, one_in_quarantine_stays_away_and_its_index_is_given_to_nobody)
+{
+    struct crew crew = crew_of(2, 3);
+    struct str line = str_init(4096);
+    crew_quarantined(&crew, 1);
+    cr_assert_eq(ended(&crew, 1, 4, 0).verdict, CREW_GONE);
+    cr_assert_eq(crew_free_index(&crew), 2);
+    crew_expect(&crew, &line);
+    cr_assert_str_eq(str_text(&line),
+                     "{\"command\":\"expect\",\"workers\":[{\"worker\":0,\"attempt\":0}]}\n");
+    str_clear(&line);
+}
+
+Test(crew, what_one_in_quarantine_did_is_not_counted_here_either)
+{
+    struct crew crew = crew_of(2, 2);
+    for (int i = 0; i < 3; i++) {
+        cr_assert_eq(ended(&crew, 1, 4, 0).verdict, CREW_RESTART);
+        crew_start(&crew, 1);
+    }
+    crew_quarantined(&crew, 1);
+    cr_assert_eq(ended(&crew, 1, 4, 0).verdict, CREW_GONE);
+    cr_assert_eq(ended(&crew, 0, 4, 0).verdict, CREW_RESTART);
 }
 
 Test(crew, deaths_of_workers_that_were_in_a_ring_are_the_coordinators_to_count)

@@ -1,4 +1,5 @@
-/* What exact sums cost beside fast ones, in ns a parameter: one lane's pass, and the whole update.
+/* What exact sums cost beside fast ones, in ns a parameter: one lane's pass, and the whole update; and what a
+ * snapshot costs: an update to the spare and the one that leads home, beside two updates in place.
  *     exact_bench [MILLIONS OF PARAMETERS, about] [THREADS] */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +11,11 @@
 #include "trainer/exact/kernels.h"
 #include "trainer/exact/update.h"
 
-enum { LANES = 8, ROUNDS = 5 };
+enum { LANES = 8, ROUNDS = 9 };
 
 struct times {
-    rm_time first, later, update;
+    rm_time first, later;
+    rm_time update[3]; /* in place, to the spare, home again */
 };
 
 static const struct update_rule rule = {
@@ -39,11 +41,11 @@ static void keep_least(rm_time *least, rm_time since)
 }
 
 /* One step: the first lane is stored, the others added. */
-static void time_step(struct lanes *l, const float *grads, const int32_t *k, struct times *t)
+static void time_step(struct lanes *l, struct state *s, const float *grads, const int32_t *k, struct times *t)
 {
     struct lanes_buffer buffer;
     struct verdict v;
-    lanes_begin(l, &(struct lanes_pass){.world = 1, .k = k});
+    lanes_begin(l, &(struct lanes_pass){.k = k});
     for (int lane = 0; lane < LANES; lane++) {
         rm_time since = clock_now();
         lanes_add(l, lane, grads, 1);
@@ -52,12 +54,13 @@ static void time_step(struct lanes *l, const float *grads, const int32_t *k, str
     lanes_end(l, &buffer);
     lanes_decide(l, &v);
     if (v.kind == VERDICT_RESCALE) {
-        time_step(l, grads, v.k, t);
+        time_step(l, s, grads, v.k, t);
         return;
     }
+    bool from_spare = state_in_spare(s);
     rm_time since = clock_now();
     update_commit(l, &rule, NULL);
-    keep_least(&t->update, since);
+    keep_least(&t->update[from_spare ? 2 : state_in_spare(s) ? 1 : 0], since);
 }
 
 static void run(const struct model_layout *layout, bool fast, struct pool *pool, const float *grads)
@@ -67,21 +70,28 @@ static void run(const struct model_layout *layout, bool fast, struct pool *pool,
     struct error err = {0};
     struct times t = {0};
     const struct state_point point = {.step = 0};
-    int fd = memfd_create("state", MFD_CLOEXEC);
-    if (state_open(&s, fd, &(struct state_shape){layout, LANES, fast}, &err) < 0 ||
-        lanes_open(&l, s, pool, &err) < 0)
+    int fd = memfd_create("state", MFD_CLOEXEC), spare = memfd_create("spare", MFD_CLOEXEC);
+    if (ftruncate(spare, (off_t)(3 * (size_t)layout->parameters * sizeof(float))) < 0 ||
+        state_open(&s, fd, &(struct state_shape){layout, LANES, fast}, &err) < 0 ||
+        state_add_spare(s, spare, 0, &err) < 0 || lanes_open(&l, s, pool, &err) < 0)
         die(&err);
     state_receive_begin(s);
     state_zero_moments(s);
     state_receive_end(s, &point);
-    for (int i = 0; i < ROUNDS; i++)
-        time_step(l, grads, NULL, &t);
+    for (int i = 0; i < 3 * ROUNDS; i++) {
+        state_aim_spare(s, i % 3 == 1);
+        time_step(l, s, grads, NULL, &t);
+    }
     double n = (double)layout->parameters;
-    printf("%-5s  first lane %.2f  later lanes %.2f  norm + AdamW + undo %.2f   ns a parameter\n",
-           fast ? "fast" : "exact", (double)t.first / n, (double)t.later / n, (double)t.update / n);
+    printf(
+        "%-5s  first lane %.2f  later lanes %.2f  norm + AdamW + undo %.2f (to the spare %.2f, home %.2f)   "
+        "ns a parameter\n",
+        fast ? "fast" : "exact", (double)t.first / n, (double)t.later / n, (double)t.update[0] / n,
+        (double)t.update[1] / n, (double)t.update[2] / n);
     lanes_free(l);
     state_free(s);
     close(fd);
+    close(spare);
 }
 
 int main(int argc, char **argv)

@@ -59,9 +59,9 @@ void case_gradient(const float *params, int64_t step, int lane, float *grads, fl
 
 void case_first_weights(struct state *s)
 {
-    struct state_arrays a = state_arrays(s);
     struct state_point point = {.step = 0};
     state_receive_begin(s);
+    struct state_arrays a = state_arrays(s);
     for (int64_t i = 0; i < a.count; i++)
         a.params[i] = unit(77, i);
     state_zero_moments(s);
@@ -117,8 +117,7 @@ static void run_lanes(struct ring *r, int rank, const int32_t *k, struct lanes_b
     struct state_point point;
     float *grads = malloc((size_t)a.count * sizeof *grads), loss;
     cr_assert(state_holds(s, &point));
-    lanes_begin(r->lanes[rank],
-                &(struct lanes_pass){.rank = rank, .world = r->world, .flags = r->flags[rank], .k = k});
+    lanes_begin(r->lanes[rank], &(struct lanes_pass){.rank = rank, .flags = r->flags[rank], .k = k});
     for (int lane = 0; lane < CASE_LANES; lane++) {
         if (r->owner[lane] != rank)
             continue;

@@ -164,6 +164,26 @@ Test(kernels, adamw_gives_the_same_bits_on_every_instruction_set_and_in_every_cu
     }
 }
 
+Test(kernels, adamw_to_another_place_gives_the_same_bits_and_leaves_the_old_ones)
+{
+    struct adamw_case in_place, old, from, to;
+    for (int v = 0; v < KERNEL_VARIANTS && kernels_variant(v); v++) {
+        fill_adamw(&in_place);
+        fill_adamw(&old);
+        fill_adamw(&from);
+        to = from;
+        kernel_adamw(
+            kernels_variant(v),
+            &(struct kernel_adamw_args){in_place.words, in_place.params, in_place.m, in_place.v, MOST},
+            &constants, false);
+        kernel_adamw_to(kernels_variant(v),
+                        &(struct kernel_adamw_args){from.words, from.params, from.m, from.v, MOST},
+                        &(struct kernel_adamw_to){to.params, to.m, to.v}, &constants, false);
+        cr_assert(!memcmp(&to, &in_place, sizeof to), "%s", kernels_name(kernels_variant(v)));
+        cr_assert(!memcmp(&from, &old, sizeof from));
+    }
+}
+
 Test(kernels, the_callers_rounding_and_denormal_settings_do_not_count)
 {
     struct adamw_case first, other;

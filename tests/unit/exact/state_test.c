@@ -150,7 +150,7 @@ Test(state, a_pass_given_up_leaves_no_trace)
     ring_open(&r, 2, false, 0);
     for (int i = 0; i < STEPS; i++) {
         ring_pass(&r, NULL, &v); /* reduced, decided, never committed */
-        lanes_begin(r.lanes[0], &(struct lanes_pass){.rank = 0, .world = 2});
+        lanes_begin(r.lanes[0], &(struct lanes_pass){.rank = 0});
         ring_step(&r, 0);
     }
     cr_assert(case_same(wanted, case_hash(r.state[0])));

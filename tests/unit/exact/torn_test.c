@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/prng.h"
+#include "common/os/crypto.h"
 #include "exact_case.h"
 #include "trainer/exact/state_file.h"
 
@@ -22,6 +23,22 @@ static const struct state_shape *shape(void)
     return &s;
 }
 
+/* Memory for snapshots beside the state, -1 none: then every second update leads there and the next one
+ * back. */
+static int spare_fd = -1;
+
+static size_t spare_bytes(void)
+{
+    return 3 * (size_t)case_layout()->parameters * sizeof(float);
+}
+
+static int open_state(struct state **ret, int fd)
+{
+    if (state_open(ret, fd, shape(), NULL) < 0)
+        return -1;
+    return spare_fd < 0 ? 0 : state_add_spare(*ret, spare_fd, 0, NULL);
+}
+
 static void run_step(struct lanes *l, struct state *s, float *grads, const struct update_rule *rule)
 {
     struct state_point point;
@@ -32,7 +49,7 @@ static void run_step(struct lanes *l, struct state *s, float *grads, const struc
     do {
         int32_t k[RM_TENSORS_MAX];
         memcpy(k, verdict.kind == VERDICT_RESCALE ? verdict.k : point.k, sizeof k);
-        lanes_begin(l, &(struct lanes_pass){.world = 1, .k = k});
+        lanes_begin(l, &(struct lanes_pass){.k = k});
         for (int lane = 0; lane < CASE_LANES; lane++) {
             case_gradient(state_arrays(s).params, point.step + 1, lane, grads, &loss);
             lanes_add(l, lane, grads, loss);
@@ -40,6 +57,7 @@ static void run_step(struct lanes *l, struct state *s, float *grads, const struc
         lanes_end(l, &buffer);
         lanes_decide(l, &verdict);
     } while (verdict.kind == VERDICT_RESCALE);
+    state_aim_spare(s, true);
     update_commit(l, rule, NULL);
 }
 
@@ -52,7 +70,7 @@ static void live(int fd, int threads)
     struct pool *pool = NULL;
     struct state_point point;
     float *grads = calloc((size_t)case_layout()->parameters, sizeof *grads);
-    if (!grads || state_open(&s, fd, shape(), NULL) < 0 || (threads && pool_open(&pool, threads, NULL) < 0) ||
+    if (!grads || open_state(&s, fd) < 0 || (threads && pool_open(&pool, threads, NULL) < 0) ||
         lanes_open(&l, s, pool, NULL) < 0)
         _exit(1);
     if (state_pending(s))
@@ -92,8 +110,7 @@ static bool spawn(int fd, int threads, const char *fault)
 static struct case_hash look(int fd)
 {
     struct state *s = NULL;
-    struct error err = {0};
-    cr_assert_eq(state_open(&s, fd, shape(), &err), 0, "%s", err.text);
+    cr_assert_eq(open_state(&s, fd), 0);
     struct case_hash hash = case_hash(s);
     state_free(s);
     return hash;
@@ -188,6 +205,70 @@ Test(torn, a_second_kill_inside_the_repair_loses_nothing_either)
             cr_assert(survives(wanted, 0, fault, once_a_piece[j]));
         for (int j = 3; j < COUNT(once_a_step); j++)
             cr_assert(survives(wanted, 0, fault, once_a_step[j]));
+    }
+}
+
+/* The parameters of the state that lies there, also where an update from it has begun. */
+static struct case_hash old_params(const struct state *s)
+{
+    struct case_hash hash;
+    sha256_once(state_arrays((struct state *)s).params, (size_t)case_layout()->parameters * sizeof(float),
+                hash.bytes);
+    return hash;
+}
+
+/* Killed at that point with a spare: the state that the update comes from is whole, and the end is right. */
+static void survives_with_spare(struct case_hash wanted, const struct case_hash *steps, const char *fault)
+{
+    int fd = case_memfd();
+    struct state *s = NULL;
+    spare_fd = case_memfd();
+    cr_assert_eq(ftruncate(spare_fd, (off_t)spare_bytes()), 0);
+    cr_assert(spawn(fd, 0, fault), "%s is reached", fault);
+    cr_assert_eq(open_state(&s, fd), 0);
+    cr_assert(case_same(old_params(s), steps[state_current(s)->step]), "torn by SIGKILL at %s", fault);
+    state_free(s);
+    cr_assert_not(spawn(fd, 0, NULL));
+    cr_assert(case_same(wanted, look(fd)), "other bits after SIGKILL at %s", fault);
+    close(fd);
+    close(spare_fd);
+    spare_fd = -1;
+}
+
+/* The parameters at each step, from a run without a spare that is killed right after each commit. */
+static void params_of_steps(struct case_hash *steps)
+{
+    char fault[64];
+    for (int step = 0; step <= LAST; step++) {
+        struct state *s = NULL;
+        int fd = case_memfd();
+        snprintf(fault, sizeof fault, step ? "after-commit:%d" : "receive-held", step);
+        cr_assert(spawn(fd, 0, fault));
+        cr_assert_eq(open_state(&s, fd), 0);
+        cr_assert_eq(state_current(s)->step, step);
+        steps[step] = old_params(s);
+        state_free(s);
+        close(fd);
+    }
+}
+
+Test(torn, a_kill_on_the_way_to_the_spare_and_back_leaves_the_old_state_whole)
+{
+    struct case_hash wanted = undisturbed(), steps[LAST + 1];
+    const char *const moving[] = {"piece-half", "piece-updated", "piece-stamped"};
+    char fault[64];
+    params_of_steps(steps);
+    for (int i = 0; i < COUNT(once_a_step); i++) {
+        for (int step = 1; step <= LAST; step++) {
+            snprintf(fault, sizeof fault, "%s:%d", once_a_step[i], step);
+            survives_with_spare(wanted, steps, fault);
+        }
+    }
+    for (int i = 0; i < COUNT(moving); i++) {
+        for (int n = 1; n <= LAST * pieces(); n += n % pieces() < 2 ? 1 : 5) {
+            snprintf(fault, sizeof fault, "%s:%d", moving[i], n);
+            survives_with_spare(wanted, steps, fault);
+        }
     }
 }
 

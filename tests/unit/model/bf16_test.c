@@ -157,7 +157,10 @@ static void assert_products_agree(void)
     for (int i = 0; i < 4 * 4 * 4; i++)
         for (int flags = 0; flags < 8; flags++)
             assert_product_agrees(sizes[i % 4], sizes[i / 4 % 4], sizes[i / 16], flags);
-    assert_product_agrees(300, 801, 40, 2);
+    for (int flags = 0; flags < 4; flags++) {
+        assert_product_agrees(300, 801, 40, flags);
+        assert_product_agrees(21, 64, 1001, flags);
+    }
 }
 
 Test(bf16, products_of_any_shape_are_summed_in_fp32)
@@ -169,6 +172,40 @@ Test(bf16, products_agree_without_instructions_for_bf16)
 {
     matmul_widen_always(true);
     assert_products_agree();
+}
+
+/* Our own kernel's promise, on which nothing else may be built where oneDNN does the work. */
+static void assert_cuts_change_no_bit(int m, int n, int k, int flags)
+{
+    struct operand a = make_operand(m, k, flags & 1, 3), b = make_operand(k, n, flags & 2, 4);
+    float *whole = calloc((size_t)m * (size_t)n, sizeof *whole),
+          *cut = calloc((size_t)m * (size_t)n, sizeof *cut);
+    struct product p = {.m = m, .n = n, .k = k, .a = a.matrix, .b = b.matrix, .bf16 = true};
+    p.c = whole;
+    p.c_stride = n;
+    cr_assert_eq(matmul(&p), 0);
+    p.c = cut;
+    for (int i = 0; i < m; i += 13) {
+        for (int j = 0; j < n; j += 29) {
+            struct tiling tiles = {.rows = 13, .columns = 29, .across = (n + 28) / 29};
+            int64_t row, column;
+            struct product tile = matmul_tile(&p, &tiles, i / 13 * tiles.across + j / 29, &row, &column);
+            cr_assert_eq(matmul(&tile), 0);
+        }
+    }
+    cr_assert_eq(memcmp(whole, cut, (size_t)m * (size_t)n * sizeof *cut), 0, "%dx%dx%d, flags %d", m, n, k,
+                 flags);
+    free_operand(&a), free_operand(&b), free(whole), free(cut);
+}
+
+Test(bf16, how_a_product_is_cut_changes_no_bit_of_our_own_kernel)
+{
+    if (!matmul_is_own())
+        cr_skip("oneDNN's products are in use here");
+    for (int flags = 0; flags < 4; flags++) {
+        assert_cuts_change_no_bit(70, 130, 1001, flags);
+        assert_cuts_change_no_bit(150, 400, 64, flags);
+    }
 }
 
 /* ---- the model ---- */

@@ -309,14 +309,14 @@ Test(rdzv, below_min_with_nothing_on_its_way_saves_and_ends_with_6)
     story_end(&s);
 }
 
-Test(rdzv, failures_over_budget_save_and_end_with_5)
+Test(rdzv, failures_of_several_over_budget_save_and_end_with_5)
 {
     struct story s;
     story_begin(&s, story_settings(1));
-    train_with(&s, 2);
+    train_with(&s, 3);
     progress(&s, 0, 3);
     for (int i = 0; i < 3; i++)
-        fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+        fault_of(&s, 1 + i % 2, FAULT_TRAINER_EXIT, -1, -1);
     stopped(&s, 0, 3, 3);
     cr_assert_eq(rdzv_state(s.st), RDZV_SAVING);
     checkpointed(&s, 0, 3, 0, 1, false);
@@ -433,6 +433,7 @@ Test(rdzv, another_machines_bits_are_refused_with_both_names)
     story_begin(&s, story_settings(1));
     train_with(&s, 1);
     struct message m;
+    expect_workers(&s, 3);
     hello_message(&s, 1, -1, &m);
     text_copy(m.hello.fingerprint, sizeof m.hello.fingerprint, "cpu-b");
     s.conn[1] = s.conns++;

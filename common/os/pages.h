@@ -1,0 +1,14 @@
+/* Large pages for large memory: fewer page faults, and fewer walks through the page tables where rows of a
+ * matrix lie far apart. A wish only: where the kernel has none to give, the memory has small ones. */
+#ifndef RM_OS_PAGES_H
+#define RM_OS_PAGES_H
+
+#include <stddef.h>
+
+/* Memory on a border of large pages, for free(); NULL where there is none. Not zeroed. */
+void *pages_alloc(size_t bytes);
+
+/* Asks for large pages in a mapping that exists. */
+void pages_prefer_large(void *memory, size_t bytes);
+
+#endif

@@ -1,0 +1,314 @@
+/* The model of run: who is started, killed and started again; and what a seed does to everybody. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+void run_send_expect(struct sim *sim, rm_time delay)
+{
+    struct rdzv_event *e = calloc(1, sizeof *e);
+    if (!e)
+        abort();
+    e->kind = RDZV_EXPECT;
+    for (int w = 0; w < RM_WORKERS_MAX; w++) {
+        if (sim->expected[w] < 0)
+            continue;
+        e->expect.worker[e->expect.count].worker = w;
+        e->expect.worker[e->expect.count++].attempt = sim->expected[w];
+    }
+    rm_time at = sim->now + delay;
+    at = at < sim->coord_cmd_last ? sim->coord_cmd_last : at;
+    sim->coord_cmd_last = at;
+    sim_at(sim, at, EV_EXPECT, 0, 0, 0)->command = e;
+}
+
+static void run_act(struct sim *sim, enum rdzv_cause cause, int worker)
+{
+    struct rdzv_event *e = calloc(1, sizeof *e);
+    if (!e)
+        abort();
+    e->kind = RDZV_ACT;
+    e->act.cause = cause;
+    e->act.worker = worker;
+    e->act.at = sim->now;
+    rm_time at = sim->now;
+    at = at < sim->coord_cmd_last ? sim->coord_cmd_last : at;
+    sim->coord_cmd_last = at;
+    sim_at(sim, at, EV_ACT, 0, 0, 0)->command = e;
+}
+
+/* run reaps a child: a drilled one and one that was released are not replaced. */
+void run_node_ended(struct sim *sim, int node)
+{
+    struct node *n = &sim->node[node];
+    int w = n->worker;
+    if (sim->node_of[w] != node)
+        return;
+    bool replace = !sim->drilled[w] && n->exit_code != 0 && !sim->ended && !sim->interrupted;
+    sim->drilled[w] = sim->stands[w] = false;
+    if (!replace) {
+        sim->expected[w] = -1;
+        sim->node_of[w] = -1;
+        run_send_expect(sim, sim_time(sim, 0, RM_MS));
+        return;
+    }
+    sim->expected[w] = n->attempt + 1;
+    sim->node_of[w] = -1;
+    run_send_expect(sim, sim_time(sim, 0, RM_MS));
+    sim_at(sim, sim->now + sim_time(sim, RM_MS, 60 * RM_MS), EV_SPAWN, w, n->attempt + 1, 0);
+}
+
+/* One that a drill stopped is given up with the coordinator's word, and keeps its index until it ends. */
+void run_worker_lost(struct sim *sim, int worker)
+{
+    if (!sim->stands[worker] || sim->expected[worker] < 0)
+        return;
+    sim->expected[worker] = -1;
+    sim->tallies.of[TALLY_GIVEN_UP]++;
+    run_send_expect(sim, sim_time(sim, 0, RM_MS));
+}
+
+/* What stands still never hears that it may go. */
+void run_ended(struct sim *sim)
+{
+    for (int w = 0; w < RM_WORKERS_MAX; w++) {
+        if (sim->stands[w] && sim->node_of[w] >= 0)
+            node_die(sim, sim->node_of[w], 137);
+    }
+}
+
+/* Workers that run would call alive and that no drill takes away. */
+static int staying(const struct sim *sim)
+{
+    int n = 0;
+    for (int w = 0; w < RM_WORKERS_MAX; w++)
+        n += sim->expected[w] >= 0 && !sim->drilled[w];
+    return n;
+}
+
+/* A living worker; those that a drill takes away only where the harm may meet anybody. */
+static int victim(struct sim *sim, bool anybody)
+{
+    int list[RM_WORKERS_MAX], n = 0;
+    for (int w = 0; w < RM_WORKERS_MAX; w++) {
+        bool there = sim->node_of[w] >= 0 && sim->node[sim->node_of[w]].alive;
+        if (there && (anybody || !sim->drilled[w]))
+            list[n++] = w;
+    }
+    return n ? list[sim_below(sim, (uint64_t)n)] : -1;
+}
+
+static bool shoot_join(struct sim *sim)
+{
+    int w = 0;
+    while (w < RM_WORKERS_MAX && (sim->expected[w] >= 0 || sim->node_of[w] >= 0))
+        w++;
+    if (staying(sim) >= 12 || w >= 16)
+        return false;
+    int attempt = 0;
+    for (int i = 0; i < sim->nodes; i++) {
+        if (sim->node[i].worker == w && sim->node[i].attempt >= attempt)
+            attempt = sim->node[i].attempt + 1;
+    }
+    sim->expected[w] = attempt;
+    sim->drilled[w] = false;
+    if (sim_chance(sim, 50))
+        run_act(sim, CAUSE_WORKER_JOINED, w);
+    run_send_expect(sim, 0);
+    sim_at(sim, sim->now + sim_time(sim, RM_MS, 60 * RM_MS), EV_SPAWN, w, attempt, 0);
+    return true;
+}
+
+static void shoot_process(struct sim *sim, enum shot_kind kind, int w)
+{
+    int node = sim->node_of[w];
+    if (kind == SHOT_KILL) {
+        run_act(sim, CAUSE_WORKER_LOST, w);
+        node_die(sim, node, 137);
+    } else if (kind == SHOT_CRASH) {
+        node_die(sim, node, 139);
+    } else if (kind == SHOT_TERM) {
+        run_act(sim, CAUSE_WORKER_LEFT, w);
+        sim_at(sim, sim->now, EV_TERM, node, 0, 0);
+    } else if (kind == SHOT_STOP) {
+        run_act(sim, CAUSE_WORKER_LOST, w);
+        pause_node(sim, node, PAUSE_BOTH);
+        if (sim_chance(sim, 60))
+            pause_resume_later(sim, node, PAUSE_BOTH, sim_time(sim, RM_MS, 6 * RM_S));
+    } else if (sim->node[node].trainer.alive) {
+        if (kind == SHOT_TRAINER)
+            run_act(sim, CAUSE_TRAINER_EXIT, w);
+        trainer_die(sim, node, -1);
+    }
+}
+
+static bool shoot_worker(struct sim *sim, enum shot_kind kind, int w)
+{
+    bool goes = kind == SHOT_KILL || kind == SHOT_TERM || kind == SHOT_STOP;
+    if (goes && staying(sim) <= sim->scenario.min && !sim->scenario.below_min)
+        return false;
+    sim->drilled[w] = sim->drilled[w] || goes;
+    sim->stands[w] = sim->stands[w] || kind == SHOT_STOP;
+    shoot_process(sim, kind, w);
+    return true;
+}
+
+/* Shorter than anybody notices, shorter than lostAfter, or longer. */
+static rm_time pause_length(struct sim *sim)
+{
+    static const rm_time longest[] = {50 * RM_MS, LOST_AFTER, 5 * (rm_time)LOST_AFTER};
+    return sim_time(sim, RM_MS, longest[sim_below(sim, 3)]);
+}
+
+static bool shoot_pause(struct sim *sim, enum shot_kind kind, int w)
+{
+    static const enum pause_part parts[SHOTS] = {[SHOT_HANG] = PAUSE_TRAINER,
+                                                 [SHOT_STUCK] = PAUSE_TRAINER,
+                                                 [SHOT_PAUSE] = PAUSE_BOTH,
+                                                 [SHOT_PAUSE_AGENT] = PAUSE_AGENT,
+                                                 [SHOT_PAUSE_TRAINER] = PAUSE_TRAINER};
+    int node = sim->node_of[w];
+    const struct trainer *t = &sim->node[node].trainer;
+    bool for_good = kind == SHOT_HANG || kind == SHOT_STUCK;
+    if ((for_good && !t->opened) || (kind != SHOT_PAUSE_AGENT && !t->alive))
+        return false;
+    if (kind == SHOT_HANG)
+        run_act(sim, CAUSE_HANG, w);
+    if (kind == SHOT_STUCK)
+        pause_stick(sim, node);
+    else
+        pause_node(sim, node, parts[kind]);
+    if (!for_good || sim_chance(sim, 30))
+        pause_resume_later(sim, node, parts[kind], pause_length(sim));
+    return true;
+}
+
+static void zombie_word(struct sim *sim, int node)
+{
+    struct message m;
+    message_init(&m, sim_chance(sim, 50) ? MSG_STOP : MSG_FORM);
+    m.term = sim->node[node].heard - 1;
+    m.generation = (struct msg_generation){m.term, 1000000};
+    if (m.type == MSG_FORM) {
+        m.form.count = 1;
+        m.form.member[0].worker = sim->node[node].worker;
+        m.form.member[0].role = ROLE_INIT;
+    } else {
+        m.stop.round = 1000000;
+    }
+    struct agent_event e = {.kind = AGENT_CONTROL, .message = &m};
+    node_event(sim, node, &e);
+}
+
+/* Under an index that is taken by a newer attempt, or that nobody is expected under. */
+static bool shoot_stranger(struct sim *sim, int w)
+{
+    bool old = w >= 0 && sim->expected[w] > 0 && sim_chance(sim, 50);
+    if (sim->nodes > NODES_MAX / 2)
+        return false;
+    node_spawn(sim, old ? w : RM_WORKERS_MAX - 1, old ? sim->expected[w] - 1 : 0, true);
+    return true;
+}
+
+/* At once, or between two of the actions that it does next. */
+static bool shoot_coordinator(struct sim *sim)
+{
+    if (!sim->rdzv || sim->doomed)
+        return false;
+    sim->doomed = true;
+    sim->doomed_after = (int)sim_below(sim, 6);
+    if (sim->doomed_after == 0)
+        coord_die(sim);
+    return true;
+}
+
+static bool shoot_coordinator_pause(struct sim *sim)
+{
+    if (!sim->rdzv || sim->coord_stopped)
+        return false;
+    pause_coordinator(sim);
+    pause_resume_later(sim, -1, PAUSE_AGENT, pause_length(sim));
+    return true;
+}
+
+static bool shoot_interrupt(struct sim *sim)
+{
+    struct rdzv_event *e = calloc(1, sizeof *e);
+    if (!e)
+        abort();
+    e->kind = RDZV_INTERRUPT;
+    sim->interrupted = true;
+    sim_at(sim, sim->now, EV_ACT, 0, 0, 0)->command = e;
+    return true;
+}
+
+static bool shoot_connection(struct sim *sim, enum shot_kind kind, int conn)
+{
+    if (conn < 0)
+        return false;
+    if (kind == SHOT_CUT)
+        conn_cut(sim, conn);
+    else
+        conn_silence(sim, conn, pause_length(sim));
+    return true;
+}
+
+/* False where there was nothing to do it to. */
+static bool shoot_at(struct sim *sim, enum shot_kind kind, int w)
+{
+    struct node *n = w >= 0 ? &sim->node[sim->node_of[w]] : NULL;
+    if (!n)
+        return false;
+    switch (kind) {
+    case SHOT_CUT:
+    case SHOT_SILENCE:
+        return shoot_connection(sim, kind, n->conn);
+    case SHOT_ZOMBIE:
+        if (n->heard && !n->stopped)
+            zombie_word(sim, sim->node_of[w]);
+        return n->heard && !n->stopped;
+    case SHOT_SLOW:
+        n->trainer.slow = sim_time(sim, 0, 3 * sim->settings.step_timeout);
+        sim->quiet_since += n->trainer.slow;
+        return true;
+    case SHOT_HANG:
+    case SHOT_STUCK:
+    case SHOT_PAUSE:
+    case SHOT_PAUSE_AGENT:
+    case SHOT_PAUSE_TRAINER:
+        return shoot_pause(sim, kind, w);
+    default:
+        return shoot_worker(sim, kind, w);
+    }
+}
+
+static bool shoot(struct sim *sim, enum shot_kind kind, int w)
+{
+    switch (kind) {
+    case SHOT_JOIN:
+        return shoot_join(sim);
+    case SHOT_INTERRUPT:
+        return shoot_interrupt(sim);
+    case SHOT_COORDINATOR:
+        return shoot_coordinator(sim);
+    case SHOT_PAUSE_COORDINATOR:
+        return shoot_coordinator_pause(sim);
+    case SHOT_STRANGER:
+        return shoot_stranger(sim, w);
+    default:
+        return shoot_at(sim, kind, w);
+    }
+}
+
+void run_shot(struct sim *sim, int i)
+{
+    enum shot_kind kind = sim->scenario.shot[i].kind;
+    bool meets_anybody = kind == SHOT_CUT || kind == SHOT_SILENCE || kind == SHOT_PAUSE ||
+                         kind == SHOT_PAUSE_AGENT || kind == SHOT_PAUSE_TRAINER || kind == SHOT_STUCK;
+    int state = sim->rdzv ? (int)rdzv_state(sim->rdzv) : RDZV_STATES;
+    int w = victim(sim, meets_anybody);
+    if (sim->ended)
+        return;
+    sim_trace(sim, "-- shot %d: %s %d", i, shot_names[kind], w);
+    sim->tallies.shot[kind][state] += shoot(sim, kind, w);
+}

@@ -1,0 +1,158 @@
+/* Trainers that do not do what they are told outside of a step, one story each. Heartbeats come every second,
+ * a ring has 2 s to form, a step 2 s. All these were found by the simulator (docs/bugs.md). */
+#include "tests/unit/protocol/story.h"
+
+static struct rdzv_settings impatient(int min)
+{
+    struct rdzv_settings settings = story_settings(min);
+    settings.step_timeout = settings.form_timeout = 2 * RM_S;
+    return settings;
+}
+
+/* So many seconds in which all of `workers` (a mask) tell that they live, and nothing else. */
+static void live_on(struct story *s, unsigned workers, int seconds)
+{
+    struct message m;
+    for (int i = 0; i < seconds; i++) {
+        for (int w = 0; w < 8; w++) {
+            message_init(&m, MSG_HEARTBEAT);
+            m.heartbeat.waiting_for = -1;
+            if (workers >> w & 1)
+                hear(s, w, &m);
+        }
+        after(s, RM_S);
+    }
+}
+
+/* Workers 0 and 1 train, worker 2 wants to join and is asked to. */
+static void join_begins(struct story *s)
+{
+    train_with(s, 2);
+    progress(s, 0, 1);
+    expect_workers(s, 7);
+    act_on(s, CAUSE_WORKER_JOINED, 2);
+    hello(s, 2, -1);
+    cr_assert_eq(rdzv_state(s->st), RDZV_QUIESCING, "%s", str_text(&s->log));
+    forget(s);
+}
+
+Test(answer, who_stopped_at_the_boundary_is_not_blamed_for_a_newcomer_that_says_nothing)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient(1);
+    settings.join_window = 60 * RM_S;
+    story_begin(&s, settings);
+    join_begins(&s);
+    stopped(&s, 0, 2, 2);
+    stopped(&s, 1, 2, 2);
+    live_on(&s, 7, 5);
+    cr_assert_not(said(&s, "send 0 fault"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(answer, a_newcomer_that_says_nothing_is_waited_for_like_a_latecomer)
+{
+    struct story s;
+    story_begin(&s, impatient(1));
+    join_begins(&s);
+    stopped(&s, 0, 2, 2);
+    stopped(&s, 1, 2, 2);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "it has a moment");
+    after(&s, 100 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    ready(&s, 0, 2);
+    ready(&s, 1, 2);
+    progress(&s, 0, 3);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "it does not ask to join as long as it owes an answer");
+    story_end(&s);
+}
+
+Test(answer, a_newcomer_that_says_nothing_gets_another_trainer_and_joins_with_that)
+{
+    struct story s;
+    story_begin(&s, impatient(1));
+    join_begins(&s);
+    for (int w = 0; w < 2; w++)
+        stopped(&s, w, 2, 2);
+    after(&s, 100 * RM_MS);
+    for (int w = 0; w < 2; w++)
+        ready(&s, w, 2);
+    for (int i = 0; i < 6; i++) {
+        progress(&s, 0, 3 + i);
+        live_on(&s, 7, 1);
+    }
+    cr_assert(said(&s, "send 2 fault"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "workerLost"), "it was no member");
+    fault_of(&s, 2, FAULT_TRAINER_EXIT, -1, -1);
+    s.trainer[2]++;
+    struct message m;
+    hello_message(&s, 2, -1, &m);
+    hear(&s, 2, &m);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(answer, a_trainer_that_says_nothing_while_workers_gather_is_killed)
+{
+    struct story s;
+    story_begin(&s, impatient(2));
+    expect_workers(&s, 3);
+    hello(&s, 0, -1);
+    hello(&s, 1, -1);
+    stopped(&s, 0, -1, -1);
+    live_on(&s, 3, 6);
+    cr_assert(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "send 0 fault"));
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING);
+    story_end(&s);
+}
+
+Test(answer, a_member_that_does_not_stop_loses_its_trainer_and_keeps_its_memory)
+{
+    struct story s;
+    story_begin(&s, impatient(1));
+    train_with(&s, 2);
+    fault_of(&s, 0, FAULT_RING, -1, -1);
+    stopped(&s, 0, 0, -1);
+    live_on(&s, 3, 6);
+    cr_assert(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "abandon"), "its agent holds the state for the next trainer");
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING);
+    story_end(&s);
+}
+
+Test(answer, a_writer_that_hangs_is_killed_and_the_others_save)
+{
+    struct story s;
+    story_begin(&s, impatient(3));
+    train_with(&s, 3);
+    progress(&s, 0, 9);
+    expect_workers(&s, 3);
+    stopped(&s, 0, 9, 9);
+    stopped(&s, 1, 9, 9);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
+    checkpointed(&s, 0, 9, 0, 2, false);
+    forget(&s);
+    live_on(&s, 3, 2);
+    cr_assert(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 0 save"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(answer, what_a_stranger_computes_with_is_not_learnt)
+{
+    struct story s;
+    struct message m;
+    story_begin(&s, impatient(1));
+    expect_workers(&s, 1);
+    s.conn[5] = s.conns++;
+    hello_message(&s, 5, -1, &m);
+    text_copy(m.hello.fingerprint, sizeof m.hello.fingerprint, "cpu-b");
+    hear(&s, 5, &m);
+    cr_assert(said(&s, "abandon"));
+    forget(&s);
+    hello(&s, 0, -1);
+    cr_assert_not(said(&s, "abandon"), "%s", str_text(&s.log));
+    story_end(&s);
+}
