@@ -90,12 +90,14 @@ static void drill_join(struct fleet *fleet, const struct drill *drill)
                     fleet->crew.workers_max);
         return;
     }
-    if (fleet->crew.member[worker].alive)
-        crew_promise(&fleet->crew, worker);
-    else
+    if (!fleet->crew.member[worker].alive) {
         start_newcomer(fleet, worker);
 }
 
+        return;
+    }
+    crew_promise(&fleet->crew, worker);
+    fleet_expect(fleet);
 /* The agent first: it must not live to tell that its trainer died. */
 static void drill_harm(struct fleet *fleet, const struct drill *drill)
 {

@@ -127,7 +127,7 @@ static void spawn(struct agent *st, struct agent_out *out)
     m->setup.attempt = st->settings.attempt;
     m->setup.incarnation = st->settings.incarnation;
     m->setup.restarts = st->spawned++;
-    m->setup.snapshot_busy = st->writing;
+    m->setup.snapshot_busy = st->writing || st->loading;
     text_copy(m->setup.data_sha256, sizeof m->setup.data_sha256, st->up.data_sha256);
     st->trainer = TRAINER_STARTING;
     st->phase = PHASE_IDLE;
@@ -523,13 +523,24 @@ static void on_listed(struct agent *st, const struct agent_event *e, struct agen
         storage_fault(st, out, FAULT_MACHINE, -1, e->text);
 }
 
+/* Also to a trainer that is only starting: its setup said that the memory is in use. A load that waits for it
+ * keeps it in use. */
+static void free_snapshot(struct agent *st, struct agent_out *out)
+{
+    if (st->trainer != TRAINER_NONE && !st->load_wanted)
+        message_init(&act(out, AGENT_SEND_LINK)->message, MSG_SNAPSHOT_FREE);
+}
+
 static void on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out)
 {
     st->loading = false;
+    bool wanted = e->ok && st->phase == PHASE_FORMING && !st->load_wanted;
     if (!e->ok)
         storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
-    else if (st->phase == PHASE_FORMING && !st->load_wanted)
+    if (wanted)
         send_link(st, out, e->message);
+    else
+        free_snapshot(st, out);
     start_load(st, out);
 }
 
@@ -542,11 +553,7 @@ static void on_written(struct agent *st, const struct agent_event *e, struct age
     } else {
         storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
     }
-    /* also to a trainer that is only starting: its setup said that the memory is in use */
-    if (st->trainer != TRAINER_NONE) {
-        struct message *m = &act(out, AGENT_SEND_LINK)->message;
-        message_init(m, MSG_SNAPSHOT_FREE);
-    }
+    free_snapshot(st, out);
     start_load(st, out);
 }
 

@@ -46,6 +46,7 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
     st->left = now - RM_S;
     st->round = 1;
     st->told = st->evaluated = st->saved = st->known_step = -1;
+    st->due = st->circled = RM_NEVER;
     st->exact = settings->exact;
     st->loss = NAN;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
@@ -157,6 +158,8 @@ static void add_what_is_kept(struct rdzv *st)
 void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     bool complete = st->final_saved && !(st->verdict.set && st->verdict.exit_code != 130);
+    if (complete && !rdzv_all_told(st, out))
+        return;
     if (st->recovery.active && complete)
         rdzv_recovery_done(st, now, out);
     rdzv_move(st, complete ? RDZV_FINISHED : RDZV_FAILED, now);
@@ -255,6 +258,8 @@ bool rdzv_on_its_way(const struct rdzv *st)
         return true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
+        if (w->followed)
+            return true;
         if (w->released || w->leaving)
             continue;
         bool coming = w->expected >= 0 || w->presence != ABSENT;
@@ -272,16 +277,17 @@ static bool enough(const struct rdzv *st)
     return n >= st->settings.workers_min || (n > 0 && best.held && best.step >= st->settings.steps);
 }
 
-/* A worker whose trainer is being started again while its agent still holds more in memory than anybody here:
- * forming without it would do several steps again. One step costs less than the wait. */
+/* A worker whose trainer is being started again, or has not answered yet, while its agent holds more in
+ * memory than anybody here: forming without it would do several steps again. One step costs less than the
+ * wait. */
 static bool holder_returns(const struct rdzv *st)
 {
     struct msg_state best = rdzv_best_state(st);
     int64_t here = best.held ? best.step : st->saved > 0 ? st->saved : 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        bool restarting = w->presence == PRESENT && !w->trainer_pid && !w->released && !w->leaving;
-        if (restarting && w->state.held && w->state.step > here + 1)
+        bool coming = w->presence == PRESENT && !rdzv_usable(st, w) && !w->released && !w->leaving;
+        if (coming && w->state.held && w->state.step > here + 1)
             return true;
     }
     return false;
@@ -293,7 +299,8 @@ static void describe_missing(const struct rdzv *st, char *out, size_t size)
         snprintf(out, size, "%d of min %d workers present", rdzv_candidates(st), st->settings.workers_min);
     for (int i = 0; i < RM_WORKERS_MAX && n < (int)size - 32; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (w->expected >= 0 && !w->leaving && !w->released && !rdzv_candidate(st, w))
+        bool going = w->leaving || w->released;
+        if (w->followed || (w->expected >= 0 && !going && !rdzv_candidate(st, w)))
             n += snprintf(out + n, size - (size_t)n, "; worker %d is on its way", i);
         else if (w->quarantine[0])
             n += snprintf(out + n, size - (size_t)n, "; worker %d is in quarantine", i);
@@ -465,7 +472,8 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
 static void settle_finish(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     struct msg_state last = {.held = true, .step = st->settings.steps};
-    rdzv_told_up_to(st, st->settings.steps, out);
+    if (!rdzv_all_told(st, out))
+        return;
     if (st->recovery.active)
         rdzv_recovery_done(st, now, out);
     rdzv_save_begin(st, &last, true, now, out);
@@ -498,10 +506,9 @@ static void settle(struct rdzv *st, rm_time now, struct rdzv_out *out)
         int64_t round = st->round;
         if (st->state == RDZV_RECOVERING)
             rdzv_settle_recovering(st, now, out);
-        else if (st->final_saved && st->digest_known && st->state != RDZV_SAVING) {
-            rdzv_told_up_to(st, st->settings.steps, out);
+        else if (st->final_saved && st->digest_known && st->state != RDZV_SAVING)
             rdzv_end(st, now, out); /* published after its holders were thought lost */
-        } else if (st->state == RDZV_GATHERING)
+        else if (st->state == RDZV_GATHERING)
             settle_gathering(st, now, out);
         else if (st->state == RDZV_FORMING)
             rdzv_settle_forming(st, now, out);
@@ -619,6 +626,31 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
     }
 }
 
+static void forgive(rm_time *since, rm_time pause)
+{
+    *since += *since == RM_NEVER ? 0 : pause;
+}
+
+/* Somebody calls at the deadline or before. Where the call comes much later it was this program that stood
+ * still, or its machine: what it has not heard meanwhile says nothing about anybody. */
+static void forgive_own_pause(struct rdzv *st, rm_time now)
+{
+    rm_time pause = now - st->accounted;
+    if (st->due == RM_NEVER || now <= st->due + st->settings.heartbeat)
+        return;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        forgive(&w->heard, pause);
+        forgive(&w->away_since, pause);
+        forgive(&w->moved, pause);
+        forgive(&w->turned, pause);
+        forgive(&w->asked, pause);
+    }
+    forgive(&st->turned, pause);
+    forgive(&st->state_since, pause);
+    forgive(&st->arrived, pause);
+}
+
 static void on_act(struct rdzv *st, const struct rdzv_event *event)
 {
     struct rdzv_worker *w = &st->worker[event->act.worker];
@@ -631,6 +663,7 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
     out->count = 0;
     if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
         return;
+    forgive_own_pause(st, now);
     rdzv_account(st, now);
     switch (event->kind) {
     case RDZV_MESSAGE:
@@ -659,6 +692,7 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
         rdzv_check_hang(st, now, out);
         settle(st, now, out);
     }
+    st->due = rdzv_deadline(st);
 }
 
 static rm_time earlier(rm_time a, rm_time b)
@@ -704,6 +738,9 @@ static rm_time state_deadline(const struct rdzv *st)
                 at = leave_at(st);
         }
         return any_finished(st) ? RM_NEVER : earlier(at, join_at(st, &joiner));
+    case RDZV_SAVING:
+        return st->state_since + s->start_timeout > st->accounted ? st->state_since + s->start_timeout
+                                                                  : RM_NEVER;
     default:
         return RM_NEVER;
     }
@@ -713,6 +750,9 @@ rm_time rdzv_deadline(const struct rdzv *st)
 {
     if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
         return RM_NEVER;
+    bool more_to_tell = (st->final_saved || all_finished(st)) && st->told < st->settings.steps;
+    if (more_to_tell)
+        return st->accounted; /* at once */
     rm_time at = earlier(state_deadline(st), rdzv_hang_at(st));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];

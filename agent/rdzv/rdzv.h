@@ -83,6 +83,7 @@ struct rdzv_expect {
     int count;
     struct {
         int worker, attempt;
+        bool next; /* another process follows under this index as soon as this one, which leaves, has ended */
     } worker[RM_WORKERS_MAX];
 };
 
@@ -171,7 +172,8 @@ struct rdzv_action {
     };
 };
 
-enum { RDZV_ACTIONS_MAX = 256 };
+/* No step makes more, with every worker in the worst state (tests/unit/protocol/crowd_test.c). */
+enum { RDZV_ACTIONS_MAX = 512 };
 
 struct rdzv_out {
     int count;

@@ -73,18 +73,33 @@ enum sign {
     SIGN_OF_NOTHING /* not moved for all our patience */
 };
 
-static rm_time still_for(const struct rdzv_worker *w, rm_time now)
+/* What it did, or did not do, before it was asked for anything here does not count. */
+static rm_time still_for(const struct rdzv *st, const struct rdzv_worker *w, rm_time now)
 {
-    return now - w->turned;
+    return now - (w->turned > st->state_since ? w->turned : st->state_since);
+}
+
+static rm_time fresh(const struct rdzv *st)
+{
+    rm_time beats = FRESH_BEATS * st->settings.heartbeat;
+    return beats > least_fresh ? beats : least_fresh;
 }
 
 static enum sign sign_of(const struct rdzv *st, const struct rdzv_worker *w, rm_time now)
 {
-    rm_time fresh = FRESH_BEATS * st->settings.heartbeat;
-    if (still_for(w, now) >= patience(st))
+    if (still_for(st, w, now) >= patience(st))
         return SIGN_OF_NOTHING;
-    bool waits = w->waiting_for >= 0 && still_for(w, now) < (fresh > least_fresh ? fresh : least_fresh);
+    bool waits = w->waiting_for >= 0 && now - w->turned < fresh(st);
     return waits ? SIGN_OF_WAITING : SIGN_OF_WORK;
+}
+
+/* All wait and show it. Whoever has only just stopped to does so, too, for a while: only where it stays so is
+ * it true. */
+static bool is_circle(struct rdzv *st, rm_time now)
+{
+    if (st->circled == RM_NEVER || st->circled < st->turned)
+        st->circled = now;
+    return now - st->circled >= 2 * fresh(st);
 }
 
 /* The one that has stood still longest, if for all our patience: on a machine without a moment to spare
@@ -98,19 +113,19 @@ static struct rdzv_worker *culprit(struct rdzv *st, rm_time now)
         struct rdzv_worker *w = &st->worker[st->member[r]];
         if (w->presence != PRESENT || w->rank < 0)
             return NULL; /* its going says more */
-        bool stopped = st->state == RDZV_QUIESCING && w->stopped_round == st->round;
-        if (w->finished || stopped)
-            continue;
+        if (st->state == RDZV_QUIESCING ? w->stopped_round == st->round : w->finished)
+            continue; /* it has nothing more to do here */
         enum sign sign = sign_of(st, w, now);
         waiting += sign == SIGN_OF_WAITING;
         working += sign == SIGN_OF_WORK;
-        bool stiller = !stillest || still_for(w, now) > still_for(stillest, now);
+        bool stiller = !stillest || still_for(st, w, now) > still_for(st, stillest, now);
         if (sign == SIGN_OF_NOTHING && stiller)
             stillest = w;
     }
-    if (stillest || working || !waiting)
-        return stillest;
-    return end_of_chain(st);
+    if (!stillest && !working && waiting)
+        return is_circle(st, now) ? end_of_chain(st) : NULL;
+    st->circled = RM_NEVER;
+    return stillest;
 }
 
 /* Its agent kills its trainer and starts another one on the same memory. */
@@ -196,7 +211,7 @@ static void check_answers(struct rdzv *st, rm_time now, struct rdzv_out *out)
 static rm_time save_at(const struct rdzv *st, int part)
 {
     const struct rdzv_worker *w = &st->worker[st->save.worker[part]];
-    if (w->presence != PRESENT || !w->trainer_pid || rdzv_part_is_in(st, part))
+    if (w->presence != PRESENT || !w->trainer_pid || !rdzv_save_lacks(st, part))
         return RM_NEVER;
     return (w->turned > st->state_since ? w->turned : st->state_since) + patience(st);
 }

@@ -4,6 +4,9 @@
 
 #include "agent/rdzv/rdzv_state.h"
 
+/* Actions that the rest of a step may make: the end tells up to three things of each worker. */
+enum { LEFT_FOR_OTHERS = 5 * RM_WORKERS_MAX };
+
 /* ---- steps ---- */
 
 static void tell_step(struct rdzv *st, int64_t step, double loss, double rate, struct rdzv_out *out)
@@ -21,8 +24,15 @@ static void tell_step(struct rdzv *st, int64_t step, double loss, double rate, s
  * list of actions, a gap of many is told in as many calls as it takes; progress goes on meanwhile. */
 void rdzv_told_up_to(struct rdzv *st, int64_t step, struct rdzv_out *out)
 {
-    while (st->told < step && out->count < RDZV_ACTIONS_MAX - RM_WORKERS_MAX)
+    while (st->told < step && out->count < RDZV_ACTIONS_MAX - LEFT_FOR_OTHERS)
         tell_step(st, st->told + 1, NAN, 0, out);
+}
+
+/* Before anything is told to be complete every step is. False: not yet; the next call goes on. */
+bool rdzv_all_told(struct rdzv *st, struct rdzv_out *out)
+{
+    rdzv_told_up_to(st, st->settings.steps, out);
+    return st->told >= st->settings.steps;
 }
 
 static void forming_worked(struct rdzv *st, const struct message *m, rm_time now, struct rdzv_out *out)
@@ -47,15 +57,17 @@ void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message 
                    struct rdzv_out *out)
 {
     const struct msg_progress *p = &m->progress;
-    if (generation_compare(m->generation, st->ring) == 0)
+    bool of_ring = generation_compare(m->generation, st->ring) == 0;
+    if (of_ring)
         rdzv_hang_moved(st, now);
-    if (p->step > st->known_step)
+    if (of_ring && p->step > st->known_step) /* what came to nothing before was counted then */
         st->known_step = p->step;
     if (st->told >= 0 && p->step > st->told) {
         double seconds = (double)p->step_time / RM_S;
         rdzv_told_up_to(st, p->step - 1, out);
-        tell_step(st, p->step, p->loss_known ? p->loss : NAN, seconds > 0 ? (double)p->tokens / seconds : 0,
-                  out);
+        if (st->told == p->step - 1)
+            tell_step(st, p->step, p->loss_known ? p->loss : NAN,
+                      seconds > 0 ? (double)p->tokens / seconds : 0, out);
         st->tokens = p->tokens;
         if (p->step_time > 0)
             rdzv_hang_step_took(st, p->step_time);

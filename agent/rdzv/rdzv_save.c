@@ -44,6 +44,8 @@ static struct rdzv_collection *collection_of(struct rdzv *st, const struct msg_c
     c->publish.tensors = m->tensors;
     memcpy(c->publish.lineage, m->lineage, RM_HASH_BYTES);
     memcpy(c->publish.k, m->k, sizeof m->k);
+    c->digest_known = m->final && st->digest_known;
+    memcpy(c->digest, st->digest, RM_HASH_BYTES);
     return c;
 }
 
@@ -142,14 +144,17 @@ static void tell_published(struct rdzv *st, const struct msg_published *p, struc
     st->final_saved = st->final_saved || p->final;
 }
 
+/* Of two histories of one step, the one that somebody was told to publish. */
 static const struct rdzv_collection *whole_one(const struct rdzv *st, const struct msg_published *p)
 {
+    const struct rdzv_collection *whole = NULL;
     for (int i = 0; i < COLLECTIONS; i++) {
         const struct rdzv_collection *c = &st->collection[i];
-        if (c->used && c->publish.step == p->step && c->publish.final == p->final && c->have >= c->parts)
-            return c;
+        bool same = c->used && c->publish.step == p->step && c->publish.final == p->final;
+        if (same && c->have >= c->parts && (!whole || c->publisher >= 0))
+            whole = c;
     }
-    return NULL;
+    return whole;
 }
 
 void rdzv_published(struct rdzv *st, const struct msg_published *p, struct rdzv_out *out)
@@ -159,6 +164,8 @@ void rdzv_published(struct rdzv *st, const struct msg_published *p, struct rdzv_
         tell_published(st, p, out);
         st->saved_lineage_known = true;
         memcpy(st->saved_lineage, whole->publish.lineage, RM_HASH_BYTES);
+        if (p->final && whole->digest_known)
+            memcpy(st->digest, whole->digest, RM_HASH_BYTES);
     } else if (st->settings.heritage.given && !p->final && p->step > st->saved) {
         tell_published(st, p, out); /* at a predecessor's word, and nobody was told */
         st->saved_lineage_known = false;
@@ -231,7 +238,7 @@ bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final,
     return true;
 }
 
-bool rdzv_part_is_in(const struct rdzv *st, int part)
+static bool part_is_in(const struct rdzv *st, int part)
 {
     for (int i = 0; i < COLLECTIONS; i++) {
         const struct rdzv_collection *c = &st->collection[i];
@@ -245,7 +252,7 @@ bool rdzv_part_is_in(const struct rdzv *st, int part)
 void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out)
 {
     for (int i = 0; i < st->save.count; i++) {
-        if (st->save.worker[i] == rdzv_index(st, w) && !rdzv_part_is_in(st, i))
+        if (st->save.worker[i] == rdzv_index(st, w) && !part_is_in(st, i))
             rdzv_send_one(st, out, w, MSG_SAVE)->save = st->save;
     }
 }
@@ -255,7 +262,7 @@ static bool a_writer_is_gone(const struct rdzv *st)
     for (int i = 0; i < st->save.count; i++) {
         const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
         bool gone = w->presence == ABSENT || !w->trainer_pid;
-        if (gone && !rdzv_part_is_in(st, i))
+        if (gone && !part_is_in(st, i))
             return true;
     }
     return false;
@@ -269,6 +276,11 @@ static bool save_is_done(const struct rdzv *st)
     return st->saved > st->save.step || is_saved(st, st->save_state.step, st->save_state.lineage);
 }
 
+bool rdzv_save_lacks(const struct rdzv *st, int part)
+{
+    return !save_is_done(st) && !part_is_in(st, part);
+}
+
 void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     if (save_is_done(st)) {
@@ -279,7 +291,8 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
         return;
     }
     rdzv_name_publishers(st, out);
-    bool nobody_left = !choose_publisher(st) && !rdzv_on_its_way(st);
+    bool in_vain = !rdzv_on_its_way(st) || now >= st->state_since + st->settings.start_timeout;
+    bool nobody_left = !choose_publisher(st) && in_vain;
     if (nobody_left) {
         rdzv_quiesce(st, STOP_NOW, now, out);
         return;

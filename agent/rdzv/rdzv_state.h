@@ -39,6 +39,7 @@ struct rdzv_worker {
     struct msg_generation ring; /* what its newest hello says of itself */
     enum msg_phase phase;
     bool leaving, released;
+    bool followed; /* another process comes under this index once this one, which leaves, has ended */
     char leaving_reason[64];
     enum rdzv_cause act; /* a drill on it was announced */
     rm_time act_at;
@@ -58,6 +59,8 @@ struct rdzv_collection {
     int pieces[RM_WORKERS_MAX];
     struct msg_piece piece[RM_WORKERS_MAX][MSG_PIECES_PER_PART];
     int publisher; /* worker that was told to, -1 none */
+    bool digest_known;
+    uint8_t digest[RM_HASH_BYTES]; /* of a final one's weights */
 };
 
 enum { COLLECTIONS = 4, FAILURES_KEPT = 256, REFUSED_KEPT = 64, STEP_TIMES_KEPT = 31 };
@@ -120,6 +123,7 @@ struct rdzv {
     rm_time reform_cost;
     rm_time turned, hang_look_at; /* newest sign that the ring, or its forming, moves on; no look before */
     rm_time step_times[STEP_TIMES_KEPT], median_step; /* of the newest steps; 0: none yet */
+    rm_time circled; /* since when all wait, as far as is seen; RM_NEVER: they do not */
     int64_t steps_timed;
     char waiting[MSG_DETAIL_MAX];
     struct rdzv_verdict verdict;
@@ -133,7 +137,8 @@ struct rdzv {
     uint8_t digest[RM_HASH_BYTES]; /* weightsSha256 of the last step */
     struct rdzv_collection collection[COLLECTIONS];
     struct rdzv_goodput goodput;
-    rm_time accounted;
+    rm_time accounted; /* the newest step's time */
+    rm_time due;       /* when the next one was asked for */
     rm_time data_wait; /* of all trainers together */
 };
 
@@ -213,6 +218,7 @@ void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message 
 void rdzv_evaluated(struct rdzv *st, struct rdzv_worker *w, const struct msg_evaluated *e,
                     struct rdzv_out *out);
 void rdzv_told_up_to(struct rdzv *st, int64_t step, struct rdzv_out *out); /* losses not known */
+bool rdzv_all_told(struct rdzv *st, struct rdzv_out *out);
 void rdzv_recovery_begin(struct rdzv *st, enum rdzv_cause cause, struct rdzv_worker *w, rm_time now);
 void rdzv_recovery_formed(struct rdzv *st, rm_time now);
 void rdzv_recovery_done(struct rdzv *st, rm_time now, struct rdzv_out *out);
@@ -227,7 +233,7 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out);
 void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                         struct rdzv_out *out);
-bool rdzv_part_is_in(const struct rdzv *st, int part);
+bool rdzv_save_lacks(const struct rdzv *st, int part); /* the save under way waits for this part */
 void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w);
 struct msg_state rdzv_newest_checkpoint(const struct rdzv *st);
 void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out);

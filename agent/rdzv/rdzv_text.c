@@ -206,6 +206,7 @@ static int read_expect(struct rdzv_expect *ret, const struct js *o, struct error
             return err_wrap(err, "workers[%zu]", i);
         ret->worker[i].worker = (int)worker;
         ret->worker[i].attempt = (int)attempt;
+        js_as_bool(js_get(js_at(list, i), "next"), &ret->worker[i].next);
     }
     ret->count = (int)js_size(list);
     return 0;

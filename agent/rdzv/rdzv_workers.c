@@ -101,17 +101,22 @@ void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out)
         snprintf(why, sizeof why,
                  w->presence == AWAY ? "it did not come back in %.1f s" : "silent for %.1f s",
                  (double)(now - since) / RM_S);
+        if (w->rank < 0 && !w->released) /* run may have stopped it, and has to know that it is given up */
+            rdzv_tell_worker(st, out, TELL_WORKER_LOST, i, why);
         rdzv_lose(st, w, why, now, out);
     }
 }
 
-static int expected_attempt(const struct rdzv_expect *expect, int worker)
+static void take_expectation(struct rdzv_worker *w, const struct rdzv_expect *expect, int worker)
 {
+    w->expected = -1;
+    w->followed = false;
     for (int i = 0; i < expect->count; i++) {
-        if (expect->worker[i].worker == worker)
-            return expect->worker[i].attempt;
+        if (expect->worker[i].worker != worker)
+            continue;
+        w->expected = expect->worker[i].attempt;
+        w->followed = expect->worker[i].next;
     }
-    return -1;
 }
 
 /* run has reaped a process before it takes it out of the set or raises its attempt. */
@@ -124,7 +129,7 @@ void rdzv_expect(struct rdzv *st, const struct rdzv_expect *expect, rm_time now,
         int before = w->expected;
         if (w->quarantine[0])
             continue;
-        w->expected = expected_attempt(expect, i);
+        take_expectation(w, expect, i);
         if (w->expected == before)
             continue;
         if (before >= 0 && w->attempt <= before)

@@ -139,7 +139,8 @@ void crew_expect(const struct crew *crew, struct str *out)
     for (int w = 0; w < RM_WORKERS_MAX; w++) {
         if (!crew->member[w].alive || crew->member[w].stopped)
             continue;
-        str_addf(out, "%s{\"worker\":%d,\"attempt\":%d}", comma, w, crew->member[w].attempt);
+        str_addf(out, "%s{\"worker\":%d,\"attempt\":%d%s}", comma, w, crew->member[w].attempt,
+                 crew->member[w].promised ? ",\"next\":true" : "");
         comma = ",";
     }
     str_adds(out, "]}\n");

@@ -8,10 +8,37 @@ enum config_key {
     CONFIG_LOG,         /* RINGMASTER_LOG: debug | info | warn (default) */
     CONFIG_FAULT,       /* RINGMASTER_FAULT: NAME[:N][@WHO], test builds only; see fault.h */
     CONFIG_NO_COLOR,    /* NO_COLOR: no colours on a terminal */
+
+    /* What the AWS tools read, with their meaning; see docs/object-store.md. */
+    CONFIG_AWS_ACCESS_KEY_ID,
+    CONFIG_AWS_SECRET_ACCESS_KEY,
+    CONFIG_AWS_SESSION_TOKEN,
+    CONFIG_AWS_PROFILE,
+    CONFIG_AWS_SHARED_CREDENTIALS_FILE,
+    CONFIG_AWS_CONFIG_FILE,
+    CONFIG_AWS_REGION,
+    CONFIG_AWS_DEFAULT_REGION,
+    CONFIG_AWS_ENDPOINT_URL,
+    CONFIG_AWS_ENDPOINT_URL_S3,
+    CONFIG_AWS_ENDPOINT_URL_STS,
+    CONFIG_AWS_CA_BUNDLE,
+    CONFIG_AWS_REQUEST_CHECKSUM_CALCULATION,
+    CONFIG_AWS_WEB_IDENTITY_TOKEN_FILE,
+    CONFIG_AWS_ROLE_ARN,
+    CONFIG_AWS_ROLE_SESSION_NAME,
+    CONFIG_AWS_CONTAINER_FULL_URI,
+    CONFIG_AWS_CONTAINER_RELATIVE_URI,
+    CONFIG_AWS_CONTAINER_TOKEN,
+    CONFIG_AWS_CONTAINER_TOKEN_FILE,
+    CONFIG_AWS_METADATA_ENDPOINT,
+    CONFIG_AWS_METADATA_DISABLED,
+    CONFIG_HOME, /* HOME: where .aws/credentials and .aws/config lie */
     CONFIG_KEYS
 };
 
 /* NULL where it is unset or empty. */
 const char *config_get(enum config_key key);
+/* What the variable is called: for a sentence to a person. */
+const char *config_name(enum config_key key);
 
 #endif

@@ -53,6 +53,11 @@ void hmac_sha256(const void *key, size_t key_length, const void *bytes, size_t l
     must(HMAC(EVP_sha256(), key, (int)key_length, bytes, length, out, NULL) != NULL);
 }
 
+bool md5_once(const void *bytes, size_t length, uint8_t out[MD5_BYTES])
+{
+    return EVP_Digest(bytes, length, out, NULL, EVP_md5(), NULL) == 1;
+}
+
 bool crypto_equal(const void *a, const void *b, size_t length)
 {
     return CRYPTO_memcmp(a, b, length) == 0;

@@ -173,3 +173,11 @@ def test_a_run_without_standard_files_trains_all_the_same(tmp_path):
     done = subprocess.run(["sh", "-c", f"exec '{rig.BIN / 'ringmaster'}' run '{job}' <&- >&- 2>&-"], timeout=rig.DEADLINE_S, check=False)
     assert done.returncode == 0
     assert (tmp_path / "checkpoints" / "final" / "manifest.json").exists()
+
+
+def test_with_min_workers_one_may_leave_when_another_one_is_ordered(tmp_path, finish, reference):
+    run = finish(rig.make_job(tmp_path, workers__target=2, workers__min=2, trainer__steps=300),
+                 "--drill", "term:1@20", "--drill", "join@20")
+    complete = rig.check_complete(run, last=300)
+    assert [e["worker"] for e in run.of("workerLeft")] == [1] and run.the("workerJoined")["worker"] == 1, run.tail()
+    assert complete["weightsSha256"] == reference(trainer__steps=300)[0]

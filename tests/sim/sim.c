@@ -174,7 +174,7 @@ static void begin(struct sim *sim)
                                            .heartbeat = HEARTBEAT,
                                            .lost_after = LOST_AFTER,
                                            .form_timeout = 2 * RM_S,
-                                           .start_timeout = 10 * RM_S,
+                                           .start_timeout = 30 * RM_S,
                                            .step_timeout = sim_time(sim, 1500 * RM_MS, 3 * RM_S),
                                            .max_restarts = 1000,
                                            .within = 3600 * RM_S};

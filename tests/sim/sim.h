@@ -353,9 +353,10 @@ void compute_start(struct sim *sim, int node, const struct elastic_action *a);
 void compute_abort(struct sim *sim, int node);
 void compute_arrive(struct sim *sim, int node);
 void compute_done(struct sim *sim, int node, struct elastic_result *result);
-void compute_goes_on(struct sim *sim, int node);     /* its trainer was stopped or stuck, and no longer is */
-void ring_left(struct sim *sim, int node);           /* its trainer ended or closed the ring */
-int ring_waits_for(const struct sim *sim, int node); /* worker; -1: it does not wait */
+void compute_goes_on(struct sim *sim, int node); /* its trainer was stopped or stuck, and no longer is */
+void ring_left(struct sim *sim, int node);       /* its trainer ended or closed the ring */
+bool source_stands(const struct sim *sim, const struct trainer *t); /* a transfer's: nothing comes from it */
+int ring_waits_for(const struct sim *sim, int node);                /* worker; -1: it does not wait */
 uint64_t content_after(const struct sim *sim, uint64_t hash, int64_t step, const struct ring *ring);
 
 /* sim_store.c */

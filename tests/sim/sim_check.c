@@ -61,6 +61,7 @@ void check_form(struct sim *sim, const struct message *m)
 {
     const struct msg_form *f = &m->form;
     sim->forms++;
+    sim->tallies.of[TALLY_LOADED] += f->count && f->member[0].role == ROLE_LOAD;
     for (int i = 0; i < sim->rings; i++) {
         const struct ring *ring = &sim->ring[i];
         if (generation_compare(ring->generation, m->generation) != 0)
@@ -224,7 +225,6 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
     }
     run_hears(sim, t);
     sim->tallies.of[TALLY_RINGS] += t->kind == TELL_RING_FORMED;
-    sim->tallies.of[TALLY_LOADED] += t->kind == TELL_CHECKPOINT_LOADED;
     if (t->kind == TELL_STEP)
         check_step(sim, t);
     else if (t->kind == TELL_EVALUATED)
@@ -243,8 +243,8 @@ static bool is_right_end(const struct sim *sim)
         return !s->nan_step;
     case 130:
         return s->interrupts;
-    case 6:
-        return s->below_min;
+    case 6: /* after an interrupt nobody is started again */
+        return s->below_min || s->interrupts;
     case 5:
         return s->nan_step;
     case 4:

@@ -92,7 +92,7 @@ void trainer_pulse(struct sim *sim, int node)
         return;
     message_init(&m, MSG_HEARTBEAT);
     t->counter += t->command != CMD_NONE && !t->stuck;
-    t->bytes += receives(t) && !t->stuck;
+    t->bytes += receives(t) && !t->stuck && !source_stands(sim, t);
     m.heartbeat.step = elastic_held_step(t->elastic);
     m.heartbeat.counter = t->counter;
     m.heartbeat.bytes = t->bytes;

@@ -344,6 +344,20 @@ static int source_gone(const struct sim *sim, const struct msg_form *f, bool upd
     return -1;
 }
 
+/* While a source stands still its bytes do not come; only an abort ends the waiting. */
+bool source_stands(const struct sim *sim, const struct trainer *t)
+{
+    const struct msg_form *f = &t->form->form;
+    for (int i = 0; i < f->sources_count; i++) {
+        int node = 0, epoch = 0;
+        sscanf(f->source[i].address, "%d:%d", &node, &epoch);
+        const struct trainer *source = &sim->node[node].trainer;
+        if (source->alive && source->epoch == epoch && source->stopped)
+            return true;
+    }
+    return false;
+}
+
 static const struct content *source_content(const struct sim *sim, const struct msg_form *f)
 {
     int node = 0;
@@ -449,21 +463,6 @@ static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
     }
 }
 
-/* While a source stands still its bytes do not come; only an abort ends the waiting. */
-static bool source_stands(const struct sim *sim, const struct trainer *t, const struct elastic_result *r)
-{
-    bool transfer = r->command == CMD_RECEIVE || r->command == CMD_CATCH_UP;
-    const struct msg_form *f = &t->form->form;
-    for (int i = 0; transfer && r->outcome == OUTCOME_OK && i < f->sources_count; i++) {
-        int node = 0, epoch = 0;
-        sscanf(f->source[i].address, "%d:%d", &node, &epoch);
-        const struct trainer *source = &sim->node[node].trainer;
-        if (source->alive && source->epoch == epoch && source->stopped)
-            return true;
-    }
-    return false;
-}
-
 static void wait_for_source(struct sim *sim, int node, const struct elastic_result *result)
 {
     const struct trainer *t = &sim->node[node].trainer;
@@ -478,7 +477,8 @@ void compute_done(struct sim *sim, int node, struct elastic_result *result)
 {
     struct node *n = &sim->node[node];
     struct trainer *t = &n->trainer;
-    if (source_stands(sim, t, result)) {
+    bool transfer = result->command == CMD_RECEIVE || result->command == CMD_CATCH_UP;
+    if (transfer && result->outcome == OUTCOME_OK && source_stands(sim, t)) {
         wait_for_source(sim, node, result);
         return;
     }

@@ -423,6 +423,9 @@ static void on_form(struct elastic *st, const struct message *m)
         return;
     st->next = *m;
     st->next_set = true;
+    int rank = rank_of(st, &m->form);
+    if (rank >= 0 && m->form.member[rank].role == ROLE_LOAD)
+        st->snapshot_busy = true; /* the agent reads the checkpoint into it */
 }
 
 static void on_go(struct elastic *st, const struct message *m)
@@ -464,6 +467,7 @@ static void on_link(struct elastic *st, const struct message *m, struct elastic_
         on_save(st, &m->save, out);
         break;
     case MSG_LOADED:
+        st->snapshot_busy = false;
         if (st->mode == MODE_STATE && st->transfer == CMD_LOAD &&
             msg_state_equal(&m->loaded.state, &st->form.form.resume)) {
             st->loaded = m->loaded;

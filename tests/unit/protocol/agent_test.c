@@ -321,6 +321,42 @@ Test(agent, a_new_trainer_is_told_that_the_snapshot_memory_is_busy_and_when_it_i
     end(&p);
 }
 
+static void stopped(struct play *p)
+{
+    struct message m;
+    message_init(&m, MSG_STOPPED);
+    from_trainer(p, &m);
+}
+
+/* Found by the simulator: a trainer that was stopped while its agent still read a checkpoint trained on with
+ * others, and had its slice overwritten by what was read. */
+Test(agent, a_trainer_is_told_when_a_load_that_nobody_waits_for_any_more_has_left_the_snapshot_memory)
+{
+    struct play p;
+    start(&p);
+    form(&p, 1, ROLE_LOAD);
+    stopped(&p);
+    form(&p, 2, ROLE_KEEP);
+    cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE));
+    step(&p, (struct agent_event){.kind = AGENT_LOADED, .step = 20, .text = "a hash does not match"});
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE));
+    end(&p);
+}
+
+Test(agent, the_snapshot_memory_is_not_free_between_a_slice_and_the_load_that_waits_for_it)
+{
+    struct play p;
+    start(&p);
+    snapshot(&p);
+    form(&p, 1, ROLE_LOAD);
+    written(&p);
+    cr_assert(did(&p, AGENT_LOAD));
+    cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE));
+    step(&p, (struct agent_event){.kind = AGENT_TRAINER_EXIT, .code = -1});
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_SETUP)->setup.snapshot_busy, "the load goes on");
+    end(&p);
+}
+
 Test(agent, a_checkpoint_that_does_not_verify_is_a_storage_fault)
 {
     struct play p;

@@ -156,3 +156,123 @@ Test(answer, what_a_stranger_computes_with_is_not_learnt)
     cr_assert_not(said(&s, "abandon"), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+Test(answer, one_that_finished_and_then_hangs_is_found_when_it_has_to_stop)
+{
+    struct story s;
+    story_begin(&s, impatient(1));
+    train_with(&s, 2);
+    finished(&s, 1);
+    leaving(&s, 0);
+    fault_of(&s, 1, FAULT_STORAGE, -1, 5); /* says something else meanwhile */
+    live_on(&s, 3, 1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "the others are about to finish, too");
+    struct rdzv_event interrupt = {.kind = RDZV_INTERRUPT};
+    play(&s, &interrupt);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    stopped(&s, 0, 100, 100);
+    live_on(&s, 3, 1);
+    cr_assert_not(said(&s, "fault"), "it has a moment: %s", str_text(&s.log));
+    live_on(&s, 3, 4);
+    cr_assert(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "send 0 fault"));
+    story_end(&s);
+}
+
+Test(answer, a_silent_worker_outside_of_the_ring_is_told_as_lost_so_that_run_gives_it_up)
+{
+    struct story s;
+    story_begin(&s, impatient(1));
+    train_with(&s, 1);
+    for (int i = 1; i < 100; i++)
+        progress(&s, 0, i);
+    expect_workers(&s, 3);
+    hello(&s, 1, -1);
+    for (int i = 0; i < 6; i++) {
+        progress(&s, 0, 99);
+        live_on(&s, 1, 1);
+    }
+    cr_assert(said(&s, "\"event\":\"workerLost\",\"time\":0,\"worker\":1"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(answer, nobody_left_to_publish_is_waited_for_no_longer_than_a_start_may_take)
+{
+    struct story s;
+    story_begin(&s, impatient(2));
+    train_with(&s, 2);
+    progress(&s, 0, 9);
+    expect_workers(&s, 1);
+    stopped(&s, 0, 9, 9);
+    checkpointed(&s, 0, 9, 0, 1, false);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING);
+    s.attempt[0] = 1;
+    expect_workers(&s, 1);
+    after(&s, 59 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
+    after(&s, 2 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", str_text(&s.log));
+    after(&s, 60 * RM_S);
+    cr_assert_eq(s.ended, 6);
+    story_end(&s);
+}
+
+Test(answer, the_coordinators_own_pause_is_nobodys_silence_and_nobodys_hang)
+{
+    struct story s;
+    story_begin(&s, impatient(1));
+    train_with(&s, 3);
+    progress(&s, 0, 1);
+    live_on(&s, 7, 1);
+    sleep_through(&s, 60 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "workerLost"), "%s", str_text(&s.log));
+    after(&s, 6 * RM_S);
+    cr_assert(said(&s, "workerLost"), "from now on silence counts again");
+    story_end(&s);
+}
+
+Test(answer, nobody_goes_back_far_before_one_that_holds_more_has_answered)
+{
+    struct story s;
+    story_begin(&s, impatient(1));
+    train_with(&s, 2);
+    for (int i = 1; i < 10; i++)
+        progress(&s, 1, i);
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    struct message m;
+    s.trainer[1]++;
+    hello_message(&s, 1, 9, &m);
+    hear(&s, 1, &m);
+    stopped(&s, 0, 0, -1);
+    after(&s, RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", str_text(&s.log));
+    stopped(&s, 1, 9, 9);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.resume.step, 9);
+    story_end(&s);
+}
+
+Test(answer, complete_names_the_weights_that_were_published_and_not_those_of_another_history)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient(1);
+    settings.exact = false;
+    story_begin(&s, settings);
+    train_with(&s, 2);
+    for (int i = 1; i <= 100; i++)
+        progress(&s, 0, i);
+    finished(&s, 0); /* 07... */
+    finished(&s, 1);
+    checkpointed(&s, 0, 100, 0, 2, true);
+    checkpointed(&s, 1, 100, 1, 2, true);
+    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
+    struct message other;
+    message_init(&other, MSG_FINISHED);
+    other.finished.step = 100;
+    other.finished.digest[0] = 9;
+    hear(&s, 1, &other);
+    published(&s, 0, 100, true);
+    cr_assert(said(&s, "\"weightsSha256\":\"07"), "%s", str_text(&s.log));
+    story_end(&s);
+}

@@ -359,6 +359,24 @@ Test(elastic, only_the_loaded_checkpoint_that_the_form_names_is_taken)
     end(&p);
 }
 
+Test(elastic, no_slice_is_saved_while_the_agent_may_still_read_a_checkpoint_into_the_same_memory)
+{
+    struct play p;
+    begin(&p, 2);
+    form(&p, 1, ROLE_LOAD, 6);
+    stop(&p, 2, STOP_NOW);
+    form(&p, 2, ROLE_KEEP, 2);
+    done(&p, OUTCOME_OK, false);
+    go(&p, 2);
+    done(&p, OUTCOME_OK, false); /* 3: a slice is due */
+    cr_assert_eq(p.running, CMD_NONE);
+    struct message m;
+    message_init(&m, MSG_SNAPSHOT_FREE);
+    link_message(&p, &m);
+    cr_assert_eq(p.running, CMD_SNAPSHOT);
+    end(&p);
+}
+
 Test(elastic, a_restarted_trainer_tells_again_the_step_that_it_holds)
 {
     struct play p;

@@ -120,3 +120,33 @@ Test(ending, weights_that_are_not_exact_are_not_told_as_exact)
     cr_assert(said(&s, "\"exact\":false"), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* At min = target one leaves and another one follows under its index once its process has ended. */
+Test(ending, one_that_leaves_and_is_followed_by_another_does_not_end_the_job)
+{
+    struct story s;
+    struct rdzv_event e = {.kind = RDZV_EXPECT, .expect = {.count = 2}};
+    story_begin(&s, story_settings(2));
+    train_with(&s, 2);
+    progress(&s, 0, 3);
+    e.expect.worker[1].worker = 1;
+    e.expect.worker[1].next = true;
+    play(&s, &e);
+    leaving(&s, 1);
+    stopped(&s, 0, 3, 3);
+    stopped(&s, 1, 3, 3);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", rdzv_why(s.st));
+    checkpointed(&s, 0, 3, 0, 2, false);
+    checkpointed(&s, 1, 3, 1, 2, false);
+    published(&s, 0, 3, false);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", rdzv_why(s.st));
+    cr_assert(said(&s, "send 1 release"), "%s", str_text(&s.log));
+    cr_assert(said(&s, "1 of min 2 workers present; worker 1 is on its way"), "%s", str_text(&s.log));
+    closed(&s, 1);
+    s.attempt[1]++;
+    expect_workers(&s, 3);
+    hello(&s, 1, -1);
+    stopped(&s, 1, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}

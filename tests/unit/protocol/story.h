@@ -140,7 +140,20 @@ PLAYED void forget(struct story *s)
     str_reset(&s->log);
 }
 
+/* As the program around it does: it is called at each deadline on the way. */
 PLAYED void after(struct story *s, rm_time t)
+{
+    struct rdzv_event e = {.kind = RDZV_TICK};
+    rm_time end = s->now + t;
+    while (s->now < end) {
+        rm_time due = rdzv_deadline(s->st);
+        s->now = due > s->now && due < end ? due : end;
+        play(s, &e);
+    }
+}
+
+/* As if this program, or its machine, had stood still. */
+PLAYED void sleep_through(struct story *s, rm_time t)
 {
     struct rdzv_event e = {.kind = RDZV_TICK};
     s->now += t;

@@ -1,0 +1,125 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/object/crc32c.h"
+#include "common/object/s3.h"
+#include "common/os/crypto.h"
+
+/* Of four bytes: "AAAAAA==". */
+static void base64_of_crc(uint32_t crc, char out[12])
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint64_t bits = (uint64_t)crc << 4; /* 36 bits: six digits */
+    for (int i = 0; i < 6; i++)
+        out[i] = digits[bits >> (30 - 6 * i) & 63];
+    memcpy(out + 6, "==", 3);
+}
+
+static void hash_payload(struct s3_task *task)
+{
+    const struct object_body *body = task->request.body;
+    uint8_t hash[RM_HASH_BYTES];
+    if (body->sha256)
+        memcpy(hash, body->sha256, sizeof hash);
+    else {
+        struct sha256 *h = sha256_open();
+        for (int i = 0; i < body->runs; i++)
+            sha256_add(h, body->run[i].bytes, body->run[i].count);
+        sha256_finish(h, hash);
+    }
+    hex_encode(hash, sizeof hash, task->payload);
+}
+
+void s3_task_hash(struct s3_task *task, const struct s3_place *place)
+{
+    const struct object_body *body = task->request.body;
+    uint32_t crc = 0;
+    if (!body)
+        return;
+    if (!place->tls)
+        hash_payload(task);
+    /* Of what is stored: with the request that ends an upload it would mean the whole object's. */
+    if (!place->checksums || strcmp(task->request.method, "PUT") != 0)
+        return;
+    for (int i = 0; i < body->runs; i++)
+        crc = crc32c(crc, body->run[i].bytes, body->run[i].count);
+    base64_of_crc(crc, task->crc);
+}
+
+static void describe_range(const struct s3_task *task, struct sigv4_request *out, char range[64])
+{
+    const struct s3_request *request = &task->request;
+    if (request->sink != S3_INTO)
+        return;
+    snprintf(range, 64, "bytes=%" PRId64 "-%" PRId64, request->offset + task->got,
+             request->offset + request->bytes - 1);
+    sigv4_header(out, "Range", range);
+    if (request->tag && request->tag[0])
+        sigv4_header(out, "If-Match", request->tag);
+}
+
+static void describe_body(const struct s3_task *task, const struct s3_place *place, struct sigv4_request *out)
+{
+    out->payload = sigv4_empty;
+    if (task->request.body)
+        out->payload = place->tls ? sigv4_unsigned : task->payload;
+    sigv4_header(out, "x-amz-content-sha256", out->payload);
+    if (task->crc[0] && place->checksums)
+        sigv4_header(out, "x-amz-checksum-crc32c", task->crc);
+    if (task->request.with_algorithm && place->checksums)
+        sigv4_header(out, "x-amz-checksum-algorithm", "CRC32C");
+    if (task->request.create)
+        sigv4_header(out, "If-None-Match", "*");
+}
+
+static void add_line(struct s3_signed *out, const char *name, const char *value)
+{
+    str_addf(&out->lines, "%s: %s", name, value);
+    str_add(&out->lines, "", 1);
+    out->headers++;
+}
+
+/* The lines' places are known only when the last is written: the string moves while it grows. */
+static void point_at_lines(struct s3_signed *out)
+{
+    const char *at = str_text(&out->lines);
+    for (int i = 0; i < out->headers; i++, at += strlen(at) + 1)
+        out->header[i] = at;
+}
+
+void s3_sign(struct s3_signed *ret, const struct s3_task *task, const struct s3_signing *signing)
+{
+    const struct s3_place *place = signing->place;
+    struct sigv4_signer signer = {.access_key = signing->who->access_key,
+                                  .region = place->region,
+                                  .service = "s3",
+                                  .key = signing->key};
+    struct sigv4_request request = {.method = task->request.method};
+    struct str path = str_init(SIGV4_TARGET_MAX), authorization = str_init(SIGV4_TARGET_MAX);
+    char range[64];
+    s3_place_path(place, task->request.key, &path);
+    request.path = str_text(&path);
+    for (int i = 0; i < task->request.queries; i++)
+        sigv4_query(&request, task->request.query[i].name, task->request.query[i].value);
+    date_amz(signing->now_s, signer.date);
+    sigv4_header(&request, "Host", place->host);
+    sigv4_header(&request, "x-amz-date", signer.date);
+    if (signing->who->token[0])
+        sigv4_header(&request, "x-amz-security-token", signing->who->token);
+    describe_body(task, place, &request);
+    describe_range(task, &request, range);
+    sigv4_authorization(&request, &signer, &authorization);
+
+    str_reset(&ret->url);
+    str_reset(&ret->lines);
+    ret->headers = 0;
+    str_addf(&ret->url, "%s://%s", place->tls ? "https" : "http", place->host);
+    sigv4_target(&request, &ret->url);
+    for (int i = 0; i < request.headers; i++)
+        add_line(ret, request.header[i].name, request.header[i].value);
+    add_line(ret, "Authorization", str_text(&authorization));
+    point_at_lines(ret);
+    str_clear(&authorization);
+    str_clear(&path);
+}
