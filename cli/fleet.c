@@ -92,12 +92,12 @@ static void drill_join(struct fleet *fleet, const struct drill *drill)
     }
     if (!fleet->crew.member[worker].alive) {
         start_newcomer(fleet, worker);
-}
-
         return;
     }
     crew_promise(&fleet->crew, worker);
     fleet_expect(fleet);
+}
+
 /* The agent first: it must not live to tell that its trainer died. */
 static void drill_harm(struct fleet *fleet, const struct drill *drill)
 {

@@ -4,6 +4,7 @@
 
 #include "common/object/object_file.h"
 #include "common/object/object_ops.h"
+#include "common/object/object_s3.h"
 
 int object_open(struct object_store **ret, const struct object_options *options, struct error *err)
 {
@@ -11,7 +12,7 @@ int object_open(struct object_store **ret, const struct object_options *options,
     if (strlen(uri) >= OBJECT_URI_MAX)
         return err_set(err, ERR_USAGE, "%.64s...: the URI is longer than %d bytes", uri, OBJECT_URI_MAX - 1);
     if (!strncmp(uri, "s3://", 5))
-        return err_set(err, ERR_USAGE, "%.200s: object stores are not built yet, use a folder", uri);
+        return object_s3_open(ret, options, err);
     if (!strncmp(uri, "file://", 7) || !strstr(uri, "://"))
         return object_file_open(ret, options, err);
     return err_set(err, ERR_USAGE, "%.200s: write s3://bucket/prefix, file:///folder or a path", uri);

@@ -344,7 +344,8 @@ CONTRACT(folders_are_told_without_what_is_in_them)
     cr_assert(first || !strcmp(str_text(&all), "step-10/ step-2/ run.svg "), "%s", str_text(&all));
     str_reset(&all);
     cr_assert_eq(object_list_folders(store, "step-2/", note_part, &all, &err), 0, "%s", err.text);
-    cr_assert_str_eq(str_text(&all), "a/ b ");
+    bool folders_first = !strcmp(str_text(&all), "a/ b ");
+    cr_assert(folders_first || !strcmp(str_text(&all), "b a/ "), "%s", str_text(&all));
     str_clear(&all);
 }
 
