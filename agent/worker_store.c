@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "agent/session.h"
+#include "common/model/snapshot.h"
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
@@ -43,15 +44,16 @@ int64_t worker_store_snapshot_bytes(const struct job_spec *spec)
 {
     struct model_layout layout;
     model_layout_init(&layout, &spec->model.shape);
-    return 3 * layout.parameters * (int64_t)sizeof(float);
+    return snapshot_file_bytes(&layout);
 }
 
 /* Mapped only while it is worked on: Linux takes a process's memory apart before it closes its sockets, and
  * an agent that maps a large state would be missed late. */
-static float *snapshot_map(const struct worker_store *store, struct error *err)
+static float *snapshot_map(const struct worker_store *store, enum snapshot_area area, struct error *err)
 {
-    size_t bytes = (size_t)worker_store_snapshot_bytes(store->options.spec);
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, store->options.snapshot_fd, 0);
+    size_t bytes = (size_t)snapshot_area_bytes(&store->layout);
+    off_t offset = (off_t)snapshot_area_at(&store->layout, area);
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, store->options.snapshot_fd, offset);
     if (at != MAP_FAILED)
         return at;
     err_errno(err, ERR_MACHINE, "cannot map the snapshot");
@@ -60,7 +62,7 @@ static float *snapshot_map(const struct worker_store *store, struct error *err)
 
 static void snapshot_unmap(const struct worker_store *store, float *at)
 {
-    munmap(at, (size_t)worker_store_snapshot_bytes(store->options.spec));
+    munmap(at, (size_t)snapshot_area_bytes(&store->layout));
 }
 
 static int list(struct task *task)
@@ -94,7 +96,7 @@ static int load(struct task *task)
     struct worker_store *store = task->store;
     const struct msg_state *wanted = &task->request.form.resume;
     struct manifest *manifest = calloc(1, sizeof *manifest);
-    float *state = manifest ? snapshot_map(store, &task->err) : NULL;
+    float *state = manifest ? snapshot_map(store, SNAPSHOT_LOADED, &task->err) : NULL;
     int result = state ? checkpoint_load_state(store->place, wanted->step, wanted->lineage, &store->layout,
                                                state, manifest, &task->err)
                        : -1;
@@ -128,7 +130,7 @@ static int write_slice(struct task *task)
     struct worker_store *store = task->store;
     const struct msg_snapshot *snapshot = &task->request.snapshot;
     struct checkpoint_pieces pieces = {0};
-    float *state = snapshot_map(store, &task->err);
+    float *state = snapshot_map(store, SNAPSHOT_TAKEN, &task->err);
     if (!state)
         return -1;
     struct checkpoint_slice slice = {.store = store->place,

@@ -1,5 +1,6 @@
 #include "cli/console.h"
 
+#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <stdarg.h>
@@ -25,8 +26,10 @@ void console_init(struct console *console, bool json)
 
 static void out(struct console *console, const char *bytes, size_t length)
 {
-    if (fwrite(bytes, 1, length, stdout) != length || fflush(stdout) != 0)
-        console->broken = true;
+    if (console->broken || (fwrite(bytes, 1, length, stdout) == length && fflush(stdout) == 0))
+        return;
+    console->reason = errno;
+    console->broken = true;
 }
 
 void console_clear(struct console *console)

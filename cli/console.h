@@ -11,7 +11,8 @@
 struct console {
     bool json, terminal;
     bool drawn;  /* a progress line stands without its newline */
-    bool broken; /* nobody reads standard output any more */
+    bool broken; /* nothing can be written to standard output any more */
+    int reason;  /* errno of that */
     struct screen_style style;
     rm_time last_progress; /* 0: none yet */
 };

@@ -1,5 +1,6 @@
 #include "cli/fleet.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,6 +207,10 @@ static void act_on(struct fleet *fleet, const struct event *event)
     case EVENT_LISTENING:
         take_listening(fleet, event);
         break;
+    case EVENT_WORKER_REFUSED:
+        if (event->worker >= 0)
+            text_copy(fleet->worker[event->worker].refused, EVENT_TEXT_MAX, event->text);
+        break;
     case EVENT_RELEASED:
         crew_released(&fleet->crew, event->worker);
         break;
@@ -295,6 +300,18 @@ static void show(struct fleet *fleet, const struct event *event, const char *tex
 
 static void interrupt(struct fleet *fleet);
 
+/* A reader that goes away wants no more; any other failure is one of the machine. */
+static void output_broken(struct fleet *fleet)
+{
+    char why[EVENT_TEXT_MAX];
+    if (fleet->console->reason == EPIPE) {
+        interrupt(fleet);
+        return;
+    }
+    snprintf(why, sizeof why, "standard output can't be written: %s", strerror(fleet->console->reason));
+    give_up(fleet, EXIT_MACHINE, why);
+}
+
 void fleet_event_line(void *ctx, char *text, size_t length)
 {
     struct fleet *fleet = ctx;
@@ -313,7 +330,7 @@ void fleet_event_line(void *ctx, char *text, size_t length)
     remember_told(fleet, &event);
     act_on(fleet, &event);
     if (fleet->console->broken && !fleet->interrupted)
-        interrupt(fleet);
+        output_broken(fleet);
 }
 
 void fleet_error_line(void *ctx, char *text, size_t length)
@@ -431,7 +448,7 @@ void fleet_worker_exited(void *ctx, int code, int signal)
     if (restart)
         start_worker(fleet, w->worker);
     else if (decision.verdict == CREW_FAIL)
-        give_up(fleet, decision.exit_code, decision.why);
+        give_up(fleet, decision.exit_code, *w->refused ? w->refused : decision.why);
     fleet_check_end(fleet);
 }
 

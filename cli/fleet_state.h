@@ -19,9 +19,10 @@ struct fleet_told {
 struct fleet_worker {
     struct fleet *fleet;
     int worker;
-    struct loop_child *child; /* NULL: not running */
-    bool stopped;             /* a drill stopped its agent */
-    int64_t trainer_pid;      /* as of the newest ring; 0: not known or killed */
+    struct loop_child *child;     /* NULL: not running */
+    bool stopped;                 /* a drill stopped its agent */
+    int64_t trainer_pid;          /* as of the newest ring; 0: not known or killed */
+    char refused[EVENT_TEXT_MAX]; /* why the coordinator sent it away; "": it did not */
 };
 
 struct fleet {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "cli/portrait.h"
 #include "cli/programs.h"
@@ -11,6 +12,7 @@
 #include "common/job/file.h"
 #include "common/model/layout.h"
 #include "common/os/clock.h"
+#include "common/os/config.h"
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/store/model_folder.h"
@@ -24,6 +26,29 @@ static int read_job(struct job_spec *spec, const struct run_options *options, st
         fputs(str_text(&notes), stderr);
     str_clear(&notes);
     return status;
+}
+
+static int check_environment(struct error *err)
+{
+    const char *forced = config_get(CONFIG_TRAINER_ISA);
+    if (forced && !job_isa_is_known(forced))
+        return err_set(err, ERR_USAGE, "RINGMASTER_TRAINER_ISA is \"%.40s\"; write " JOB_ISA_WORDS, forced);
+    return 0;
+}
+
+/* Parameters and both moments lie in one file of the memory, and the limit holds for those, too. */
+static int check_file_limit(int64_t parameters, struct error *err)
+{
+    struct rlimit limit;
+    long long need = 3 * (long long)sizeof(float) * parameters;
+    if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur >= (rlim_t)need)
+        return 0;
+    return err_set(
+        err, ERR_MACHINE,
+        "files may have %llu bytes at most here, but the state of the training has %lld: raise the "
+        "limit (ulimit -f)",
+        (unsigned long long)limit.rlim_cur, need);
 }
 
 /* Is one folder the other, or inside it? Both are absolute and without "." and "..". */
@@ -265,11 +290,13 @@ int prepare(struct prepared *p, struct run_options *options, struct error *err)
     p->store = NULL;
     p->owner = NULL;
     crypto_random(p->key, sizeof p->key);
-    if (read_job(&p->spec, options, err) < 0 || check_folders(&p->spec, err) < 0 ||
-        check_init(&p->spec, err) < 0 || open_data(p, &corpus, err) < 0)
+    if (check_environment(err) < 0 || read_job(&p->spec, options, err) < 0 ||
+        check_folders(&p->spec, err) < 0 || check_init(&p->spec, err) < 0 || open_data(p, &corpus, err) < 0)
         return -1;
     p->parameters = count_parameters(&p->spec.model.shape);
-    int status = find_resume(p, corpus, options, err);
+    int status = check_file_limit(p->parameters, err);
+    if (status == 0)
+        status = find_resume(p, corpus, options, err);
     corpus_free(corpus);
     return status;
 }

@@ -113,17 +113,26 @@ static int take_buffers(struct engine *e, struct error *err)
     return 0;
 }
 
-/* Only the pages that a slice or a load touches take memory. */
-static int map_snapshot(struct engine *e, int fd, struct error *err)
+static int size_snapshot(struct engine *e, int fd, struct error *err)
 {
-    size_t size = 3 * (size_t)e->layout.parameters * sizeof(float);
+    int64_t size = snapshot_file_bytes(&e->layout);
     struct stat st;
-    if (fstat(fd, &st) < 0 || ((size_t)st.st_size < size && ftruncate(fd, (off_t)size) < 0))
+    if (fstat(fd, &st) < 0 || (st.st_size < size && ftruncate(fd, (off_t)size) < 0))
         return err_errno(err, ERR_MACHINE, "size the snapshot's memory");
-    void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED)
-        return err_errno(err, ERR_MACHINE, "map the snapshot's memory");
-    e->snapshot = map;
+    return 0;
+}
+
+/* Only the pages that are touched take memory. */
+static int map_areas(struct engine *e, int fd, struct error *err)
+{
+    size_t size = (size_t)snapshot_area_bytes(&e->layout);
+    for (int i = 0; i < SNAPSHOT_AREAS; i++) {
+        off_t offset = (off_t)snapshot_area_at(&e->layout, (enum snapshot_area)i);
+        void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+        if (map == MAP_FAILED)
+            return err_errno(err, ERR_MACHINE, "map the snapshot's memory");
+        e->area[i] = map;
+    }
     return 0;
 }
 
@@ -144,15 +153,24 @@ static void set_rule(struct engine *e)
     };
 }
 
+/* Snapshots at planned steps cost no copy. The memory is as much as one worker's slice is at most. */
+static int add_spare(struct engine *e, int fd, struct error *err)
+{
+    if (!e->spec->checkpoint.every_steps)
+        return 0;
+    return state_add_spare(e->state, fd, snapshot_area_at(&e->layout, SNAPSHOT_TAKEN), err);
+}
+
 static int open_state(struct engine *e, const struct engine_options *options, struct error *err)
 {
     struct state_shape shape = {&e->layout, e->spec->batch.lanes, e->spec->reduction == JOB_FAST};
     if (state_open(&e->state, options->state_fd, &shape, err) < 0 ||
-        lanes_open(&e->lanes, e->state, e->pool, err) < 0)
+        size_snapshot(e, options->snapshot_fd, err) < 0 || map_areas(e, options->snapshot_fd, err) < 0 ||
+        add_spare(e, options->snapshot_fd, err) < 0 || lanes_open(&e->lanes, e->state, e->pool, err) < 0)
         return -1;
     set_rule(e);
     engine_repair(e);
-    return map_snapshot(e, options->snapshot_fd, err);
+    return 0;
 }
 
 /* One lane for nothing, so that the products of this shape are compiled before this worker is waited for: a
@@ -229,8 +247,9 @@ void engine_free(struct engine *e)
     pool_free(e->pool);
     prefetch_free(e->reader);
     corpus_free(e->corpus);
-    if (e->snapshot)
-        munmap(e->snapshot, 3 * (size_t)e->layout.parameters * sizeof(float));
+    for (int i = 0; i < SNAPSHOT_AREAS; i++)
+        if (e->area[i])
+            munmap(e->area[i], (size_t)snapshot_area_bytes(&e->layout));
     free(e->grads);
     free(e->tokens);
     free(e->losses);
@@ -347,6 +366,7 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
         /* A step that commits says so itself; one that does not leaves the weights as they are. */
         e->packed = e->packed && action->command == CMD_STEP;
     }
+    state_aim_spare(e->state, action->command == CMD_STEP && action->to_snapshot);
     carry_out(e, action, ret);
     if (changes_state(action->command))
         transfer_allow(e->source, e->exact);

@@ -16,7 +16,8 @@ struct engine;
 struct engine_options {
     const struct job_spec *spec;      /* must outlive the engine */
     const struct msg_setup *setup;    /* needed by engine_open only */
-    int state_fd, snapshot_fd;        /* memfds, the caller's; sized here where they are empty */
+    int state_fd, snapshot_fd;        /* memfds, the caller's; sized here where they are empty; the second one
+                                         is common/model/snapshot.h's */
     void (*refused)(const char *why); /* a stranger at the data port; on another thread */
 };
 

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "common/data/prefetch.h"
-#include "common/model/layout.h"
+#include "common/model/snapshot.h"
 #include "common/os/pool.h"
 #include "trainer/collective/collective.h"
 #include "trainer/core/cursor.h"
@@ -35,12 +35,12 @@ struct engine {
     struct state *state;
     struct lanes *lanes;
     struct update_rule rule;
-    float *snapshot;  // (3, parameters) the agent's memory: params | m | v
-    float *grads;     // (parameters) of one lane
-    int32_t *tokens;  // (lane_sequences, context + 1) of warm-up and evaluation
-    uint32_t *losses; // (evaluation sequences) bits of fp32
-    bool packed;      /* the model's packed weights are those of the state */
-    bool exact;       /* the state's history */
+    float *area[SNAPSHOT_AREAS]; // (3, parameters) each: the memory shared with the agent
+    float *grads;                // (parameters) of one lane
+    int32_t *tokens;             // (lane_sequences, context + 1) of warm-up and evaluation
+    uint32_t *losses;            // (evaluation sequences) bits of fp32
+    bool packed;                 /* the model's packed weights are those of the state */
+    bool exact;                  /* the state's history */
     int64_t rescaled;
 
     struct data_port *port;

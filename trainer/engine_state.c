@@ -1,4 +1,5 @@
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/os/fault.h"
 #include "common/store/model_folder.h"
@@ -24,11 +25,11 @@ static int load_init(struct engine *e, float *params, struct error *err)
 
 void engine_init_state(struct engine *e, struct elastic_result *ret)
 {
-    struct state_arrays arrays = state_arrays(e->state);
     struct state_point point = {0};
     struct str compared = str_init(RM_FRAME_MAX);
     struct error err;
     state_receive_begin(e->state);
+    struct state_arrays arrays = state_arrays(e->state);
     if (!e->spec->model.init[0]) {
         gpt_init_weights(&e->layout, e->spec->seed, arrays.params);
     } else if (load_init(e, arrays.params, &err) < 0) {
@@ -74,13 +75,9 @@ static void copy_range(struct engine *e, struct copy *c)
 
 void engine_load(struct engine *e, const struct msg_loaded *loaded, struct elastic_result *ret)
 {
-    struct state_arrays a = state_arrays(e->state);
     struct state_point point = {.step = loaded->state.step};
-    int64_t n = a.count;
-    struct copy c = {.arrays = 3,
-                     .to = {a.params, a.m, a.v},
-                     .from = {e->snapshot, e->snapshot + n, e->snapshot + 2 * n},
-                     .count = n};
+    int64_t n = e->layout.parameters;
+    float *from = e->area[SNAPSHOT_LOADED];
     struct error err;
     if (loaded->tensors != e->layout.tensors) {
         err_set(&err, ERR_DATA, "the checkpoint has exponents for %d tensors, the model has %d",
@@ -89,7 +86,11 @@ void engine_load(struct engine *e, const struct msg_loaded *loaded, struct elast
         return;
     }
     state_receive_begin(e->state);
+    struct state_arrays a = state_arrays(e->state);
+    struct copy c = {
+        .arrays = 3, .to = {a.params, a.m, a.v}, .from = {from, from + n, from + 2 * n}, .count = n};
     copy_range(e, &c);
+    madvise(from, (size_t)snapshot_area_bytes(&e->layout), MADV_REMOVE); /* nobody needs it any more */
     FAULT("state-loaded");
     for (int t = 0; t < loaded->tensors; t++)
         point.k[t] = loaded->k[t];
@@ -164,28 +165,37 @@ void engine_catch_up(struct engine *e, const struct message *form, struct elasti
         ret->outcome = OUTCOME_LINEAGE;
 }
 
-void engine_snapshot(struct engine *e, int part, int parts, struct elastic_result *ret)
+/* The last step has left the whole state there where it was known that a snapshot is due and the agent was
+ * done with the one before; else the slice is copied. */
+static void fill_snapshot(struct engine *e, struct model_range range, struct model_range weights)
 {
     struct state_arrays a = state_arrays(e->state);
-    struct state_point point;
-    struct model_range range = model_part(a.count, part, parts);
     int64_t n = a.count;
-    struct model_range weights = model_weights_part(n, part, parts);
+    float *to = e->area[SNAPSHOT_TAKEN];
+    struct copy params = {
+        .arrays = 1, .to = {to}, .from = {a.params}, .first = weights.first, .count = weights.count};
     struct copy moments = {.arrays = 2,
-                           .to = {e->snapshot + n, e->snapshot + 2 * n},
+                           .to = {to + n, to + 2 * n},
                            .from = {a.m, a.v},
                            .first = range.first,
                            .count = range.count};
-    struct copy params = {
-        .arrays = 1, .to = {e->snapshot}, .from = {a.params}, .first = weights.first, .count = weights.count};
+    if (state_in_spare(e->state))
+        return;
+    copy_range(e, &params);
+    copy_range(e, &moments);
+}
+
+void engine_snapshot(struct engine *e, int part, int parts, struct elastic_result *ret)
+{
+    struct state_point point;
+    struct model_range range = model_part(e->layout.parameters, part, parts);
     struct error err;
     if (!state_holds(e->state, &point)) {
         err_set(&err, ERR_MACHINE, "asked for a snapshot, but nothing is held");
         engine_failed(ret, &err, -1);
         return;
     }
-    copy_range(e, &params);
-    copy_range(e, &moments);
+    fill_snapshot(e, range, model_weights_part(e->layout.parameters, part, parts));
     FAULT("snapshot-taken");
     ret->snapshot.first = range.first;
     ret->snapshot.count = range.count;

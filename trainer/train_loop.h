@@ -7,7 +7,7 @@
 struct train_loop_options {
     int link_fd;     /* Unix stream socket to the agent; owned from here on */
     int state_fd;    /* memfd that outlives this process */
-    int snapshot_fd; /* memfd: params | m | v */
+    int snapshot_fd; /* memfd: common/model/snapshot.h */
 };
 
 /* Runs to the end; returns the exit code. */

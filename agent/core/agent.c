@@ -56,6 +56,7 @@ struct agent {
     struct msg_heartbeat beat;
     rm_time trainer_heard; /* a trainer that runs sends a pulse every heartbeat */
     int64_t busy_beats;    /* heartbeats while the store kept the trainer waiting: that is no hang */
+    bool unwelcome;        /* the newest connection ended after our hello, and without an answer */
     int64_t saved;         /* newest checkpoint that is known to be published, -1 none */
 };
 
@@ -226,6 +227,8 @@ static void on_disconnected(struct agent *st, rm_time now)
 {
     if (st->connection == WELCOMED || st->lost_at == RM_NEVER)
         st->lost_at = now;
+    if (st->connection != CONNECTING)
+        st->unwelcome = st->connection == GREETED;
     st->connection = DISCONNECTED;
     st->beat_at = RM_NEVER;
     st->retry_at = now + st->retry_delay;
@@ -235,8 +238,17 @@ static void on_disconnected(struct agent *st, rm_time now)
 static void give_up_on_coordinator(struct agent *st, struct agent_out *out)
 {
     char text[MSG_DETAIL_MAX];
-    int n = snprintf(text, sizeof text, "the coordinator is lost: it did not answer for %.1f s; ",
-                     (double)st->settings.lost_after / RM_S);
+    double seconds = (double)st->settings.lost_after / RM_S;
+    if (st->unwelcome && st->term == 0) {
+        snprintf(text, sizeof text,
+                 "the coordinator ends the connection after each hello, for %.1f s now: its key is another "
+                 "one than "
+                 "this agent's",
+                 seconds);
+        quit(st, out, 4, text);
+        return;
+    }
+    int n = snprintf(text, sizeof text, "the coordinator is lost: it did not answer for %.1f s; ", seconds);
     if (st->saved > 0)
         snprintf(text + n, sizeof text - (size_t)n, "the newest checkpoint is of step %" PRId64 " in %.200s",
                  st->saved, st->settings.checkpoint_uri);

@@ -116,6 +116,7 @@ enum rdzv_tell_kind {
     TELL_INTERRUPTED,
     TELL_COMPLETE,
     TELL_WORKER_FAILED,      /* internal: a failure of this worker was counted */
+    TELL_WORKER_REFUSED,     /* internal: this worker does not fit the job; text says why */
     TELL_RELEASED,           /* internal: this worker may exit */
     TELL_CHECKPOINT_LOADED,  /* internal: the ring starts from this checkpoint */
     TELL_CHECKPOINT_REFUSED, /* internal: this one did not load; text says why */

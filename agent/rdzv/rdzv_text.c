@@ -38,6 +38,7 @@ static const char *const tell_names[TELLS] = {
     [TELL_INTERRUPTED] = "interrupted",
     [TELL_COMPLETE] = "complete",
     [TELL_WORKER_FAILED] = "workerFailed",
+    [TELL_WORKER_REFUSED] = "workerRefused",
     [TELL_RELEASED] = "released",
     [TELL_CHECKPOINT_LOADED] = "checkpointLoaded",
     [TELL_CHECKPOINT_REFUSED] = "checkpointRefused",
@@ -110,6 +111,7 @@ static void set_worker(struct js *o, const struct rdzv_tell *t)
         js_set_string(o, "cause", t->text);
         break;
     case TELL_WORKER_FAILED:
+    case TELL_WORKER_REFUSED:
         js_set_int(o, "attempt", t->attempt);
         js_set_string(o, "detail", t->text);
         break;

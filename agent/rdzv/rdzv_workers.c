@@ -317,7 +317,10 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
     struct rdzv_worker *w = &st->worker[h->worker];
     char why[MSG_DETAIL_MAX];
     /* in this order: what a stranger computes with is nothing to learn from */
-    int code = is_outdated(st, w, h, why, sizeof why) ? 4 : misfit(st, h, why, sizeof why);
+    bool outdated = is_outdated(st, w, h, why, sizeof why);
+    int code = outdated ? 4 : misfit(st, h, why, sizeof why);
+    if (code && !outdated)
+        rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, h->worker, why);
     if (code) {
         refuse(st, conn, code, why, out);
         return;

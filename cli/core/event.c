@@ -9,6 +9,7 @@
 static const char *const names[EVENT_KINDS] = {
     [EVENT_LISTENING] = "listening",
     [EVENT_WORKER_FAILED] = "workerFailed",
+    [EVENT_WORKER_REFUSED] = "workerRefused",
     [EVENT_RELEASED] = "released",
     [EVENT_CHECKPOINT_LOADED] = "checkpointLoaded",
     [EVENT_CHECKPOINT_REFUSED] = "checkpointRefused",

@@ -77,8 +77,7 @@ static int check_model(const struct job_spec *spec, const char **ret_path, struc
     return 0;
 }
 
-/* By name only: whether this machine's processor has it is for the trainer to say. */
-static bool is_known_isa(const char *isa)
+bool job_isa_is_known(const char *isa)
 {
     static const char *const known[] = {
         "Auto", "SSE41", "AVX", "AVX2", "AVX512_CORE", "AVX512_CORE_BF16", "AVX512_CORE_AMX"};
@@ -91,9 +90,7 @@ static bool is_known_isa(const char *isa)
 static int check_training(const struct job_spec *spec, const char **ret_path, struct error *err)
 {
     const struct job_optimizer *o = &spec->optimizer;
-    RULE(!is_known_isa(spec->isa), "trainer.isa",
-         "is \"%s\"; write Auto, SSE41, AVX, AVX2, AVX512_CORE, AVX512_CORE_BF16 or AVX512_CORE_AMX",
-         spec->isa);
+    RULE(!job_isa_is_known(spec->isa), "trainer.isa", "is \"%s\"; write " JOB_ISA_WORDS, spec->isa);
     RULE(o->warmup_steps > spec->steps, "trainer.optimizer.warmupSteps",
          "is %lld, more than trainer.steps (%lld); shorten the warm-up", (long long)o->warmup_steps,
          (long long)spec->steps);

@@ -31,6 +31,11 @@ struct job_optimizer {
     enum job_schedule schedule;
 };
 
+/* What trainer.isa and RINGMASTER_TRAINER_ISA may say. By name only: whether this machine's processor has it
+ * is for the trainer to find out. */
+#define JOB_ISA_WORDS "Auto, SSE41, AVX, AVX2, AVX512_CORE, AVX512_CORE_BF16 or AVX512_CORE_AMX"
+bool job_isa_is_known(const char *isa);
+
 struct job_spec {
     char name[64]; /* metadata.name */
     struct {
@@ -55,7 +60,7 @@ struct job_spec {
     bool recompute; /* activations, on the way back: same bits, less memory, more time */
     enum job_reduction reduction;
     bool allow_mixed_hardware;
-    char isa[24]; /* "Auto", or an instruction set by force */
+    char isa[24]; /* one of JOB_ISA_WORDS: "Auto", or an instruction set by force */
     int threads;  /* of each trainer; 0 = Auto = max(1, cores / workers) */
     struct {
         int64_t every_steps; /* 0: never */

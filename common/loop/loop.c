@@ -96,6 +96,7 @@ int loop_open(struct loop **ret, struct error *err)
         return uv_failed(err, "cannot start an event loop", code);
     }
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of that write */
     uv_prepare_init(&loop->uv, &loop->turn_end);
     uv_check_init(&loop->uv, &loop->turn_start);
     loop->turn_end.data = loop->turn_start.data = loop;

@@ -196,6 +196,8 @@ static void describe_limits(CURL *curl, const struct http_request *request)
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     if (request->ca_file)
         curl_easy_setopt(curl, CURLOPT_CAINFO, request->ca_file);
+    if (request->fresh)
+        curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, 1L);
     if (!request->proxy)
         curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* whatever the environment says */
 }

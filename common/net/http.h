@@ -50,8 +50,9 @@ struct http_request {
     rm_time silent_within;  /* 0: no limit; exact to a few seconds */
     rm_time within;         /* for all of it; 0: no limit */
     const char *ca_file;    /* certificates to trust; NULL: the system's */
-    bool proxy;             /* as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say */
-    bool secret;            /* wipe the bytes of the answer behind body_came */
+    bool fresh;  /* on a new connection: a kept one that turns out to be dead is sent to twice, unseen */
+    bool proxy;  /* as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say */
+    bool secret; /* wipe the bytes of the answer behind body_came */
     /* Each header line of the answer; NULL: nobody asks. Lines over 2 KiB are left out. */
     void (*header_came)(void *ctx, int status, const char *name, const char *value);
     /* The body's bytes, in order; -1 ends the request as declined. NULL: dropped. */

@@ -13,7 +13,7 @@ struct credentials_store {
     struct credentials_options options;
     struct credentials *now, *next; /* memory for secrets */
     bool have;
-    int64_t tried_s; /* when renewing was last tried */
+    int64_t tried_s, refused_s; /* when renewing was last tried, and for a server's refusal */
 };
 
 int credentials_open(struct credentials_store **ret, const struct credentials_options *options,
@@ -128,12 +128,13 @@ int credentials_get(struct credentials_store *store, int64_t now_s, bool anew, c
     struct error failed = {0};
     bool ending = store->have && store->now->ends_s && now_s >= store->now->ends_s - RENEW_BEFORE_S;
     bool holds = store->have && (!store->now->ends_s || now_s < store->now->ends_s);
-    bool soon = holds && now_s < store->tried_s + RENEW_EVERY_S; /* asked just now */
+    int64_t *last = anew ? &store->refused_s : &store->tried_s;
+    bool soon = holds && now_s < *last + RENEW_EVERY_S; /* asked just now */
     *renewed = false;
     *ret = store->now;
     if (store->have && ((!ending && !anew) || soon))
         return 0;
-    store->tried_s = now_s;
+    *last = store->tried_s = now_s;
     if (find(&store->options, store->next, &failed) < 0) {
         explicit_bzero(store->next, sizeof *store->next);
         if (holds && failed.code != ERR_ABORTED)

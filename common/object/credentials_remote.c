@@ -188,6 +188,8 @@ static bool host_of(const char *url, char *out, size_t size)
     if (*host == '[') {
         host++;
         length = strcspn(host, "]");
+        if (!host[length] || (host[length + 1] && !strchr(":/?#", host[length + 1])))
+            return false;
     } else
         length = strcspn(host, ":/?#");
     if (!length || length >= size)

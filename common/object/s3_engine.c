@@ -211,21 +211,22 @@ static int slot_start(struct s3_slot *slot, struct error *err)
     s3_sign(&slot->sent, task, &signing);
     for (int i = 0; body && i < body->runs; i++)
         run[i] = (struct http_run){body->run[i].bytes, body->run[i].count};
-    struct http_request request = {.method = task->request.method,
-                                   .url = str_text(&slot->sent.url),
-                                   .header = slot->sent.header,
-                                   .headers = slot->sent.headers,
-                                   .body = run,
-                                   .runs = body ? body->runs : 0,
-                                   .connect_within = store->patience.connect,
-                                   .silent_within =
-                                       task->request.silent ? task->request.silent : store->patience.silent,
-                                   .ca_file = store->place.ca_file[0] ? store->place.ca_file : NULL,
-                                   .proxy = store->place.proxy,
-                                   .header_came = header_came,
-                                   .body_came = body_came,
-                                   .done = answer_done,
-                                   .ctx = slot};
+    struct http_request request = {
+        .method = task->request.method,
+        .url = str_text(&slot->sent.url),
+        .header = slot->sent.header,
+        .headers = slot->sent.headers,
+        .body = run,
+        .runs = body ? body->runs : 0,
+        .connect_within = store->patience.connect,
+        .silent_within = task->request.silent ? task->request.silent : store->patience.silent,
+        .ca_file = store->place.ca_file[0] ? store->place.ca_file : NULL,
+        .fresh = task->request.create, /* a second sending would find the first one's object */
+        .proxy = store->place.proxy,
+        .header_came = header_came,
+        .body_came = body_came,
+        .done = answer_done,
+        .ctx = slot};
     if (http_start(store->pump.http, &slot->call, &request, err) < 0)
         return -1;
     slot->state = SLOT_RUNNING;

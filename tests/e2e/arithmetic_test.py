@@ -29,6 +29,8 @@ def test_a_worker_of_other_arithmetic_is_refused_with_both_named(tmp_path, finis
     assert run.code == 3, run.tail()
     refusal = next(line for line in run.stderr.splitlines() if "fingerprint" in line)
     assert refusal.count("numerics") == 2 and "sse41" in refusal and "allowMixedHardware" in refusal, refusal
+    reason = run.the("failed")["reason"]
+    assert reason.count("numerics") == 2 and "sse41" in reason and "allowMixedHardware" in reason, reason
     assert not run.left_over()
 
 

@@ -251,3 +251,40 @@ def test_a_trainer_that_is_not_there_ends_the_run_with_a_sentence(tmp_path, fini
     assert "nowhere" in run.stderr, run.stderr
     assert run.events[-1]["event"] == "failed", run.tail()
     assert not run.left_over()
+
+
+def test_a_forced_instruction_set_that_nobody_knows_is_refused_with_those_that_are_known(tmp_path):
+    done = call("run", make_job(tmp_path), env={"RINGMASTER_TRAINER_ISA": "MMX"})
+    refused(done, 2, "RINGMASTER_TRAINER_ISA", '"MMX"', "AVX512_CORE_AMX")
+
+
+def test_a_limit_on_files_that_the_state_does_not_fit_in_is_told_before_anything_starts(tmp_path):
+    job = make_job(tmp_path)
+    done = subprocess.run(["sh", "-c", f"ulimit -f 64; exec '{PROGRAM}' run '{job}' --output json"], capture_output=True,
+                          text=True, timeout=rig.DEADLINE_S, check=False)
+    refused(done, 4, "ulimit -f", "32768 bytes")
+
+
+def test_an_output_that_can_not_be_written_ends_the_run_with_its_reason(tmp_path):
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([PROGRAM, "run", str(make_job(tmp_path, trainer__steps=100000)), "--output", "json"], stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=rig.DEADLINE_S, check=False)
+    assert done.returncode == 4, done.stderr
+    assert "standard output can't be written: No space left on device" in done.stderr, done.stderr
+
+
+def test_an_agent_with_another_key_ends_and_says_so(tmp_path, launch):
+    run = launch(make_job(tmp_path, trainer__steps=100000, elasticity__lostAfter="2s"))
+    started = run.read_until("started")
+    run.read_until("step")
+    words = open(f"/proc/{started['coordinatorPid']}/cmdline", encoding="utf-8").read().split("\0")
+    key = tmp_path / "key"
+    key.write_bytes(b"00" * 32 + b"\n")
+    stranger = subprocess.Popen([str(rig.BIN / "ringmaster-agent"), "work", "--worker", "7", "--attempt", "0", "--coordinator",
+                                 started["address"], "--job", words[words.index("--job") + 1], "--key-file", str(key)],
+                                env={**os.environ, rig.MARK: run.mark}, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    told = stranger.stderr.read()
+    assert stranger.wait(timeout=rig.DEADLINE_S) == 4, told
+    assert "its key is another one than this agent's" in told, told
+    run.interrupt()
+    assert run.wait() == 130, run.tail()

@@ -76,12 +76,24 @@ static struct message *tell(struct elastic *st, struct elastic_out *out, enum ms
     return m;
 }
 
+static bool due(int64_t every, int64_t step, int64_t done)
+{
+    return every > 0 && step > 0 && step % every == 0 && step > done;
+}
+
+/* Not after the last step: what is saved then is asked for. */
+static bool snapshot_due_at(const struct elastic *st, int64_t step, int64_t saved)
+{
+    return step < st->settings.steps && due(st->settings.checkpoint_every, step, saved);
+}
+
 static void run(struct elastic *st, struct elastic_out *out, enum elastic_command command)
 {
     struct elastic_action *a = act(out, ELASTIC_RUN);
     a->command = command;
     a->form = &st->form;
     a->loaded = &st->loaded;
+    a->to_snapshot = command == CMD_STEP && !st->snapshot_busy && snapshot_due_at(st, st->state.step + 1, -1);
     a->part = st->snapshot_part;
     a->parts = st->snapshot_parts;
     a->final = st->snapshot_final;
@@ -182,16 +194,11 @@ static void start_form(struct elastic *st, struct elastic_out *out)
     st->mode = st->transfer == CMD_NONE ? MODE_CONNECT : MODE_STATE;
 }
 
-static bool due(int64_t every, int64_t step, int64_t done)
-{
-    return every > 0 && step > 0 && step % every == 0 && step > done;
-}
-
 static void set_dues(struct elastic *st, int64_t evaluated, int64_t saved)
 {
     int64_t step = st->state.step;
     st->evaluate_due = due(st->settings.evaluation_every, step, evaluated);
-    st->snapshot_due = step < st->settings.steps && due(st->settings.checkpoint_every, step, saved);
+    st->snapshot_due = snapshot_due_at(st, step, saved);
 }
 
 /* ---- what the compute thread does next ---- */

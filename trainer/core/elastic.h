@@ -32,7 +32,7 @@ enum elastic_command {
     CMD_CONNECT,  /* close the old ring, connect the ring of `form` (clears abort and stop flag first) */
     CMD_STEP,     /* one step: lanes, reduce, (rescaled pass,) commit */
     CMD_EVALUATE, /* the held-out loss of the state, with the ring */
-    CMD_SNAPSHOT, /* copy slice `part` of `parts` into the snapshot memfd */
+    CMD_SNAPSHOT, /* see to it that slice `part` of `parts` lies in the snapshot memfd, and stays */
     CMD_DIGEST,   /* SHA-256 of the parameters */
     CMD_DROP,     /* the state is not to be trusted: hold nothing */
 };
@@ -100,10 +100,12 @@ struct elastic_action {
     const struct message
         *form; /* CONNECT, RECEIVE, CATCH_UP: the core's copy; stays until the command is done */
     const struct msg_loaded *loaded; /* LOAD: likewise */
-    int part, parts;                 /* SNAPSHOT */
-    bool final;                      /* SNAPSHOT */
-    int exit_code;                   /* EXIT */
-    struct message message;          /* SEND */
+    bool to_snapshot; /* STEP: a snapshot of the state that it makes is due, and the agent does not read the
+                         snapshot memory: the state may be left there */
+    int part, parts;  /* SNAPSHOT */
+    bool final;       /* SNAPSHOT */
+    int exit_code;    /* EXIT */
+    struct message message; /* SEND */
 };
 
 enum { ELASTIC_ACTIONS_MAX = 16 };

@@ -201,6 +201,7 @@ static int fetch_run(struct fetch *f, int64_t total, int32_t *k, bool *ret_exact
 int transfer_receive_state(struct state *state, const struct transfer_want *want, bool *ret_exact,
                            int *ret_source, struct error *err)
 {
+    state_receive_begin(state);
     struct state_arrays arrays = state_arrays(state);
     struct state_point point = {.step = want->step};
     struct fetch f = {.want = want,
@@ -208,7 +209,6 @@ int transfer_receive_state(struct state *state, const struct transfer_want *want
                       .tensors = want->tensors,
                       .array = {arrays.params, arrays.m, arrays.v},
                       .arrays = 3};
-    state_receive_begin(state);
     if (fetch_run(&f, arrays.count, point.k, ret_exact, ret_source, err) < 0)
         return -1;
     memcpy(point.lineage, want->lineage, RM_HASH_BYTES);

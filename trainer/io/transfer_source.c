@@ -17,6 +17,7 @@ struct transfer_source {
     uint64_t epoch;        /* changes with every allow and forbid */
     bool open, exact, kept;
     struct state_point point;
+    struct state_arrays arrays;
     struct state_update update;
 };
 
@@ -54,6 +55,7 @@ void transfer_allow(struct transfer_source *source, bool exact)
     pthread_rwlock_wrlock(&source->gate);
     source->epoch++;
     source->open = state_holds(source->state, &source->point);
+    source->arrays = state_arrays(source->state);
     source->kept = source->open && state_kept(source->state, &source->update);
     source->exact = exact;
     pthread_rwlock_unlock(&source->gate);
@@ -118,8 +120,9 @@ static bool range_inside(const struct transfer_request *r, int64_t total)
 static void make_offer(struct service *s, const struct transfer_request *r, int32_t *k, struct offer *o)
 {
     struct transfer_source *source = s->source;
-    *o = (struct offer){.reply.status = TRANSFER_NOT_HELD, .arrays = state_arrays(source->state)};
+    *o = (struct offer){.reply.status = TRANSFER_NOT_HELD};
     pthread_rwlock_rdlock(&source->gate);
+    o->arrays = source->arrays;
     bool same = source->open && source->point.step == r->step &&
                 !memcmp(source->point.lineage, r->lineage, RM_HASH_BYTES) && range_inside(r, o->arrays.count);
     bool update = r->kind == TRANSFER_UPDATE;

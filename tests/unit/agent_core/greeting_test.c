@@ -3,6 +3,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct agent *agent;
 static struct agent_out *out;
@@ -87,4 +88,43 @@ Test(greeting, a_trainer_that_was_told_is_not_told_twice, .init = arrange, .fini
     happen(AGENT_CONNECTED, NULL);
     coordinator_welcomes();
     cr_assert_eq(said(), -1);
+}
+
+static void at(rm_time now, enum agent_event_kind kind)
+{
+    struct agent_event event = {.kind = kind, .text = "closed"};
+    agent_step(agent, &event, now, out);
+}
+
+/* Tries for as long as the agent's patience lasts; each connection ends as `answered` says. */
+static const struct agent_action *try_in_vain(bool answered)
+{
+    for (rm_time now = RM_S; now < 20 * RM_S; now += 100 * RM_MS) {
+        at(now, AGENT_TICK);
+        for (int i = 0; i < out->count; i++)
+            if (out->action[i].kind == AGENT_EXIT)
+                return &out->action[i];
+        if (answered)
+            at(now, AGENT_CONNECTED);
+        at(now, AGENT_DISCONNECTED);
+    }
+    return NULL;
+}
+
+Test(greeting, an_agent_whose_hello_is_never_answered_says_that_its_key_is_wrong, .init = arrange,
+     .fini = dismiss)
+{
+    const struct agent_action *end = try_in_vain(true);
+    cr_assert_not_null(end);
+    cr_assert_eq(end->exit_code, 4);
+    cr_assert_not_null(strstr(end->text, "its key is another one than this agent's"), "%s", end->text);
+}
+
+Test(greeting, an_agent_that_nobody_listens_to_says_that_the_coordinator_is_lost, .init = arrange,
+     .fini = dismiss)
+{
+    const struct agent_action *end = try_in_vain(false);
+    cr_assert_not_null(end);
+    cr_assert_eq(end->exit_code, 4);
+    cr_assert_not_null(strstr(end->text, "the coordinator is lost"), "%s", end->text);
 }

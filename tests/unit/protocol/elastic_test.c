@@ -285,6 +285,26 @@ Test(elastic, a_snapshot_waits_until_the_agent_is_done_with_the_last_one)
     end(&p);
 }
 
+Test(elastic, a_step_towards_a_snapshot_leads_into_its_memory_only_while_nobody_reads_there)
+{
+    struct play p;
+    train_from(&p, 1);
+    cr_assert_not(did(&p, ELASTIC_RUN)->to_snapshot, "nothing is due at 2");
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_STEP);
+    cr_assert(did(&p, ELASTIC_RUN)->to_snapshot, "step 3 is saved, and the memory is free");
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_SNAPSHOT);
+    cr_assert_not(did(&p, ELASTIC_RUN)->to_snapshot);
+    for (int step = 4; step <= 6; step++) {
+        do
+            done(&p, OUTCOME_OK, false);
+        while (p.running != CMD_STEP);
+        cr_assert_not(did(&p, ELASTIC_RUN)->to_snapshot, "the agent still reads that of step 3, at %d", step);
+    }
+    end(&p);
+}
+
 Test(elastic, the_last_step_ends_with_the_digest_and_a_final_slice_when_asked)
 {
     struct play p;

@@ -439,6 +439,7 @@ Test(rdzv, another_machines_bits_are_refused_with_both_names)
     s.conn[1] = s.conns++;
     hear(&s, 1, &m);
     cr_assert(said(&s, "'cpu-b', the job's is 'cpu-a'"));
+    cr_assert(said(&s, "\"event\":\"workerRefused\""), "%s", str_text(&s.log));
     cr_assert(said(&s, "send 1 abandon"));
     cr_assert(said(&s, "close 1"));
     story_end(&s);

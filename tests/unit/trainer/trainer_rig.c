@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -113,6 +114,7 @@ static void send_setup(struct rig *rig, struct rig_trainer *t)
     m->setup.protocol = MSG_PROTOCOL;
     m->setup.worker = t->worker;
     m->setup.restarts = t->restarts++;
+    m->setup.snapshot_busy = t->snapshot_busy;
     m->setup.incarnation = 0xabc0 + (uint64_t)t->worker;
     text_copy(m->setup.key, sizeof m->setup.key, key);
     cr_assert(text_copy(m->setup.spec, sizeof m->setup.spec, str_text(&spec)));
@@ -318,6 +320,40 @@ void rig_go(struct rig *rig, const int *workers, int n)
     for (int i = 0; i < n; i++)
         rig_send(rig, workers[i], m);
     free(m);
+}
+
+float *rig_map_area(struct rig *rig, int w, enum snapshot_area area, size_t *ret_bytes)
+{
+    struct model_layout layout;
+    model_layout_init(&layout, &rig->spec.model.shape);
+    *ret_bytes = (size_t)snapshot_area_bytes(&layout);
+    float *map = mmap(NULL, *ret_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, rig->t[w].snapshot_fd,
+                      (off_t)snapshot_area_at(&layout, area));
+    cr_assert_neq(map, MAP_FAILED);
+    return map;
+}
+
+void rig_load(struct rig *rig, int w, const struct msg_snapshot *snapshot, const void *bytes)
+{
+    struct message *m = calloc(1, sizeof *m);
+    size_t size;
+    float *area = rig_map_area(rig, w, SNAPSHOT_LOADED, &size);
+    memcpy(area, bytes, size);
+    munmap(area, size);
+    *m = (struct message){.type = MSG_FORM, .generation = {rig->generation.term, ++rig->generation.n}};
+    m->form.count = 1;
+    m->form.member[0] = member(&rig->t[w], ROLE_LOAD);
+    m->form.resume = snapshot->state;
+    m->form.evaluated = m->form.saved = -1;
+    rig_send(rig, w, m);
+    *m = (struct message){.type = MSG_LOADED};
+    m->loaded.state = snapshot->state;
+    m->loaded.exact = true;
+    m->loaded.tensors = snapshot->tensors;
+    memcpy(m->loaded.k, snapshot->k, sizeof snapshot->k);
+    rig_send(rig, w, m);
+    free(m);
+    rig_go(rig, &w, 1);
 }
 
 void rig_form(struct rig *rig, const int *workers, int n)

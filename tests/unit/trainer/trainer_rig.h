@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "common/job/spec.h"
+#include "common/model/snapshot.h"
 #include "common/wire/message.h"
 
 enum { RIG_TRAINERS = 8, RIG_STEPS = 24 };
@@ -15,6 +16,7 @@ struct rig_trainer {
     pid_t pid; /* 0: none */
     int link, state_fd, snapshot_fd;
     int restarts;
+    bool snapshot_busy; /* said in the next setup */
     struct msg_up up;
     struct msg_state state; /* last heard of */
     int64_t update_step;
@@ -58,6 +60,11 @@ void rig_form(struct rig *rig, const int *workers, int n);
 /* form alone, with roles worked out; returns how many hold the resume state. */
 int rig_send_form(struct rig *rig, const int *workers, int n);
 void rig_go(struct rig *rig, const int *workers, int n);
+/* The memory that worker w shares with its agent, as the agent maps it: params | m | v. */
+float *rig_map_area(struct rig *rig, int w, enum snapshot_area area, size_t *ret_bytes);
+/* A snapshot's state loaded by worker w alone, out of params | m | v of these bytes: form, loaded, ready, go.
+ */
+void rig_load(struct rig *rig, int w, const struct msg_snapshot *snapshot, const void *bytes);
 /* Waits until worker w has reported that step. */
 void rig_until(struct rig *rig, int w, int64_t step);
 /* stop + stopped for these workers. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "trainer_rig.h"
@@ -301,20 +302,10 @@ Test(trainer, a_snapshot_loaded_elsewhere_continues_to_the_same_bits)
     rig_forget(rig, 0);
     rig_spawn(rig, 0, NULL);
     cr_assert_not(rig->t[0].up.state.held);
-    *m = (struct message){.type = MSG_FORM, .generation = {1, ++rig->generation.n}};
-    m->form.count = 1;
-    m->form.member[0] = (struct msg_member){.incarnation = 0xabc0, .role = ROLE_LOAD};
-    text_copy(m->form.member[0].address, sizeof m->form.member[0].address, rig->t[0].up.address);
-    m->form.resume = taken.state;
-    m->form.evaluated = m->form.saved = -1;
-    rig_send(rig, 0, m);
-    *m = (struct message){.type = MSG_LOADED};
-    m->loaded.state = taken.state;
-    m->loaded.exact = true;
-    m->loaded.tensors = taken.tensors;
-    memcpy(m->loaded.k, taken.k, sizeof taken.k);
-    rig_send(rig, 0, m);
-    rig_go(rig, all, 1);
+    size_t bytes;
+    float *snapshot = rig_map_area(rig, 0, SNAPSHOT_TAKEN, &bytes);
+    rig_load(rig, 0, &taken, snapshot);
+    munmap(snapshot, bytes);
     expect_digest(rig, all, 1);
     free(m);
     rig_close(rig);
