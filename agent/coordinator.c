@@ -41,7 +41,7 @@ struct coordinator {
     struct job_files *files;
     struct loop *loop;
     struct ws *ws;
-    struct loop_timer *timer;
+    struct loop_timer *timer, *pulse;
     struct loop_signal *term_signal;
     struct lines *commands;
     struct stream *events; /* NULL: stdout is a file and is written directly */
@@ -50,6 +50,7 @@ struct coordinator {
     struct message *message; /* the one being read */
     struct peer *peer[CONNECTIONS_MAX];
     int next_id;
+    rm_time heartbeat;
     enum rdzv_state state_logged;
     bool ending;
     rm_time ending_until;
@@ -76,19 +77,34 @@ static void tell(struct coordinator *c, const struct rdzv_tell *what)
     str_clear(&line);
 }
 
-static void tell_listening(struct coordinator *c)
+/* `at` NULL: without an address. */
+static void tell_about_itself(struct coordinator *c, const char *name, const char *at)
 {
     struct str line = str_init(1024);
     struct js *event = js_object();
-    char at[RM_ADDRESS_MAX];
-    snprintf(at, sizeof at, "%s:%d", address, ws_port(c->ws));
-    js_set_string(event, "event", "listening");
+    js_set_string(event, "event", name);
     js_set_int(event, "time", clock_wall_ms());
-    js_set_string(event, "address", at);
+    if (at)
+        js_set_string(event, "address", at);
     js_print(event, &line);
     js_free(event);
     emit(c, &line);
     str_clear(&line);
+}
+
+static void tell_listening(struct coordinator *c)
+{
+    char at[RM_ADDRESS_MAX];
+    snprintf(at, sizeof at, "%s:%d", address, ws_port(c->ws));
+    tell_about_itself(c, "listening", at);
+}
+
+/* So that who started us can tell a coordinator that has nothing to say from one that hangs. */
+static void pulse_fired(void *ctx)
+{
+    struct coordinator *c = ctx;
+    tell_about_itself(c, "alive", NULL);
+    loop_timer_set(c->pulse, loop_now(c->loop) + c->heartbeat);
 }
 
 static struct peer *peer_find(struct coordinator *c, int id)
@@ -416,6 +432,7 @@ static int coordinator_open(struct coordinator *c, const struct coordinator_opti
 {
     struct rdzv_settings settings = settings_of(&options->files->spec, options->term);
     settings.heritage = options->heritage;
+    c->heartbeat = settings.heartbeat;
     c->files = options->files;
     c->exit_code = error_exit_code(ERR_MACHINE);
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole process group; who started us decides */
@@ -430,6 +447,7 @@ static int coordinator_open(struct coordinator *c, const struct coordinator_opti
     if (!c->rdzv || !c->out || !c->message)
         return err_set(err, ERR_MACHINE, "no memory for the coordinator");
     if (loop_timer_open(&c->timer, c->loop, timer_fired, c, err) < 0 ||
+        loop_timer_open(&c->pulse, c->loop, pulse_fired, c, err) < 0 ||
         loop_signal_open(&c->term_signal, c->loop, SIGTERM, asked_to_end, c, err) < 0 ||
         open_sockets(c, options->port, err) < 0 || open_pipes(c, err) < 0)
         return -1;
@@ -447,6 +465,7 @@ static void coordinator_close(struct coordinator *c)
     stream_free(c->events);
     loop_signal_free(c->term_signal);
     loop_timer_free(c->timer);
+    loop_timer_free(c->pulse);
     rdzv_free(c->rdzv);
     free(c->out);
     free(c->message);
@@ -461,6 +480,8 @@ int coordinator_run(const struct coordinator_options *options, struct error *err
     int result = coordinator_open(c, options, err);
     if (result == 0) {
         tell_listening(c);
+        if (options->watched)
+            pulse_fired(c);
         arm(c);
         loop_run(c->loop);
         result = c->exit_code;

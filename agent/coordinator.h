@@ -6,6 +6,7 @@
 #ifndef RM_AGENT_COORDINATOR_H
 #define RM_AGENT_COORDINATOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "agent/job_files.h"
@@ -15,6 +16,7 @@ struct coordinator_options {
     struct job_files *files;       /* lives longer than the call */
     int64_t term;                  /* >= 1 */
     int port;                      /* 0: any free one */
+    bool watched;                  /* say `alive` each heartbeat: who started us replaces one that hangs */
     struct rdzv_heritage heritage; /* of a term above 1 */
 };
 

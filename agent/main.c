@@ -99,8 +99,10 @@ static int coordinate(const struct arguments *arguments, struct job_files *files
     log_name("coordinator");
     if (arguments->term < 1)
         return err_set(err, ERR_USAGE, "%s", usage);
-    struct coordinator_options options = {
-        .files = files, .term = arguments->term, .port = (int)arguments->port};
+    struct coordinator_options options = {.files = files,
+                                          .term = arguments->term,
+                                          .port = (int)arguments->port,
+                                          .watched = arguments->parent > 0};
     options.heritage = (struct rdzv_heritage){.given = arguments->term > 1,
                                               .told = arguments->told,
                                               .evaluated = arguments->evaluated,

@@ -17,6 +17,8 @@ static const rm_time release_patience = 10 * RM_S; /* for workers once the run h
 static const rm_time start_patience = 3 * RM_S;    /* before people are told that workers are waited for */
 static const rm_time farewell_patience =
     2 * RM_S; /* for them once the coordinator has ended too: nothing is lost */
+static const rm_time coordinator_patience =
+    5 * RM_S; /* with one that says nothing, or lostAfter where that is longer: training goes on without it */
 static const rm_time same_signal = 300 * RM_MS; /* what comes sooner after the first is no second Ctrl-C */
 static const rm_time save_patience = 60 * RM_S; /* for a checkpoint where this program ends the run */
 
@@ -145,6 +147,32 @@ static void do_drills(struct fleet *fleet, int64_t step)
         else
             drill_harm(fleet, drill);
     }
+}
+
+/* --- a coordinator that hangs --- */
+
+static rm_time heartbeat_of(const struct fleet *fleet)
+{
+    rm_time every = fleet->spec->elasticity.heartbeat;
+    return every > 0 ? every : RM_S;
+}
+
+/* It says at least that it lives. Counted in heartbeats of this program, not by the clock: a person may have
+ * stopped the whole group for an hour. */
+static void watch_coordinator(void *ctx)
+{
+    struct fleet *fleet = ctx;
+    rm_time lost_after = fleet->spec->elasticity.lost_after;
+    loop_timer_set(fleet->watch, loop_now(fleet->loop) + heartbeat_of(fleet));
+    if (!fleet->coordinator || fleet->silent < 0 || ending(fleet))
+        return;
+    rm_time silence = ++fleet->silent * heartbeat_of(fleet);
+    if (silence <= lost_after || silence <= coordinator_patience)
+        return;
+    console_say(fleet->console, "ringmaster: the coordinator has said nothing for %.1f s and is replaced",
+                (double)silence / RM_S);
+    fleet->silent = -1;
+    loop_child_kill(fleet->coordinator, SIGKILL);
 }
 
 /* --- what the coordinator tells --- */
@@ -317,6 +345,7 @@ void fleet_event_line(void *ctx, char *text, size_t length)
     struct fleet *fleet = ctx;
     struct event event;
     struct error err = {0};
+    fleet->silent = 0;
     if (event_read(&event, text, length, &err) < 0) {
         if (err.code != ERR_NOT_FOUND)
             console_say(fleet->console, "ringmaster: the coordinator said what can't be read: %s", err.text);
@@ -497,7 +526,11 @@ static int listen_signals(struct fleet *fleet, struct error *err)
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         if (loop_signal_open(&fleet->signals[i], fleet->loop, signals[i], signal_came, fleet, err) < 0)
             return -1;
-    return loop_timer_open(&fleet->patience, fleet->loop, patience_over, fleet, err);
+    if (loop_timer_open(&fleet->patience, fleet->loop, patience_over, fleet, err) < 0 ||
+        loop_timer_open(&fleet->watch, fleet->loop, watch_coordinator, fleet, err) < 0)
+        return -1;
+    watch_coordinator(fleet);
+    return 0;
 }
 
 static int verdict(struct fleet *fleet)

@@ -122,6 +122,7 @@ void fleet_close(struct fleet *fleet)
     for (size_t i = 0; i < sizeof fleet->signals / sizeof *fleet->signals; i++)
         loop_signal_free(fleet->signals[i]);
     loop_timer_free(fleet->patience);
+    loop_timer_free(fleet->watch);
     stream_free(fleet->commands);
     lines_free(fleet->events);
     lines_free(fleet->errors);
@@ -199,6 +200,7 @@ int fleet_start_coordinator(struct fleet *fleet, struct error *err)
     bequeath(fleet, &heritage, args + 12);
     stream_free(fleet->commands);
     fleet->commands = NULL;
+    fleet->silent = -1;
     if (program_agent(agent, sizeof agent, err) < 0 || make_pipe(&commands_in, &commands_out, err) < 0)
         return -1;
     if (make_pipe(&events_in, &events_out, err) < 0) {

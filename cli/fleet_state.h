@@ -31,6 +31,7 @@ struct fleet {
     struct console *console;
     struct loop *loop;
     struct loop_timer *patience; /* ends what does not end by itself */
+    struct loop_timer *watch;    /* every heartbeat: has the coordinator said a word? */
     struct loop_signal *signals[3];
     struct crew crew;
     struct fleet_worker worker[RM_WORKERS_MAX];
@@ -42,6 +43,7 @@ struct fleet {
     struct fleet_told told; /* what its successor has to know */
     char saved_uri[RM_URI_MAX];
     int64_t ring_term, ring_generation;
+    int silent;      /* heartbeats without a word from it; -1 until it listens */
     struct str acts; /* `act` lines that no coordinator may have read */
     rm_time coordinator_ended_at;
     int coordinator_code;

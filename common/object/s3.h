@@ -60,6 +60,7 @@ struct s3_request {
     bool create;         /* If-None-Match: * */
     bool with_algorithm; /* begins an upload whose parts have checksums */
     bool late_refusal;   /* a 200 may hold a refusal */
+    bool xml;            /* a good answer is XML: one that isn't was cut on its way */
     const struct object_body *body;
     rm_time silent; /* 0: the usual */
 
@@ -79,7 +80,8 @@ struct s3_task {
     int tries;          /* that failed since it last moved on */
     int failures;       /* all tries that failed: an earlier one may have been done without our knowing */
     int64_t got_before; /* what had come when the last try failed */
-    bool renewed, set_clock;
+    bool renewed;
+    int clock_set; /* times */
 
     /* of the body */
     char payload[RM_HASH_HEX]; /* its SHA-256, or "" */

@@ -317,7 +317,7 @@ static int slot_renew(struct s3_slot *slot, struct error *err)
 
 static int slot_set_clock(struct s3_slot *slot)
 {
-    slot->task.set_clock = true;
+    slot->task.clock_set++;
     slot->store->skew_s = slot->task.date_s - clock_wall_ms() / 1000;
     slot->store->key_day[0] = 0;
     slot->state = SLOT_READY;

@@ -3,9 +3,12 @@
 #include <string.h>
 
 #include "common/object/s3.h"
+#include "common/object/xml.h"
 
 /* A clock that is further off than this is wrong; S3 itself allows 15 minutes. */
 enum { SKEW_S = 300 };
+/* One server of several may be wrong about the time: the next one that is right sets it right again. */
+enum { CLOCKS_MOST = 8 };
 
 static bool is_one_of(const char *code, const char *const *list)
 {
@@ -50,6 +53,12 @@ bool s3_is_good(const struct s3_task *task)
     return task->status >= 200 && task->status < 300 && !task->refusal.code[0];
 }
 
+static int read_nothing(void *ctx, const char *path, const char *text, struct error *err)
+{
+    (void)ctx, (void)path, (void)text, (void)err;
+    return 0;
+}
+
 /* Did the whole of what was asked for come? */
 static enum s3_verdict judge_good(struct s3_task *task)
 {
@@ -60,6 +69,10 @@ static enum s3_verdict judge_good(struct s3_task *task)
             return S3_AGAIN;
         }
         return task->refusal.code[0] && is_one_of(task->refusal.code, passing) ? S3_AGAIN : S3_FINAL;
+    }
+    if (request->xml && xml_read(str_text(&task->kept), task->kept.length, read_nothing, NULL, NULL) < 0) {
+        text_copy(task->why, sizeof task->why, "an answer that is no XML, or not all of it");
+        return S3_AGAIN;
     }
     if (request->sink == S3_INTO && task->got < request->bytes) {
         text_copy(task->why, sizeof task->why, "fewer bytes came than were asked for");
@@ -92,10 +105,16 @@ static enum s3_verdict judge_refusal(struct s3_task *task, const struct s3_place
     if (is_one_of(code, outdated) && !task->renewed)
         return S3_RENEW;
     /* A HEAD is refused without a word: the date alone says that it may have been the clock. */
-    if (task->status == 403 && (!code[0] || strstr(code, "Skewed")) && !task->set_clock &&
+    if (task->status == 403 && (!code[0] || strstr(code, "Skewed")) && task->clock_set < CLOCKS_MOST &&
         clock_is_off(task, now_s))
         return S3_SET_CLOCK;
     return S3_FINAL;
+}
+
+/* A connection that breaks behind the last byte of a range has taken nothing from it. */
+static bool is_all_there(const struct s3_task *task)
+{
+    return s3_is_good(task) && task->request.sink == S3_INTO && task->got == task->request.bytes;
 }
 
 enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome, const struct s3_place *place,
@@ -103,6 +122,8 @@ enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome, const 
 {
     if (task->failed.code != ERR_NONE)
         return S3_FAILED; /* declined while its bytes came */
+    if (is_all_there(task))
+        return S3_FINAL;
     switch (outcome) {
     case HTTP_ANSWERED:
         return task->status >= 200 && task->status < 300 ? judge_good(task)

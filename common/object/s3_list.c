@@ -46,6 +46,7 @@ static int read_page(struct listing *l, struct error *err)
     struct s3_page_reader reader = {object_came, folder_came, l};
     char token[S3_TOKEN_MAX];
     task.request.most = S3_ANSWER_LIST;
+    task.request.xml = true;
     s3_task_query(&task, "list-type", "2");
     s3_task_query(&task, "encoding-type", "url");
     s3_task_query(&task, "prefix", l->key);

@@ -17,6 +17,7 @@ static int begin(struct s3_store *store, const char *key, char ret_id[OBJECT_UPL
 {
     struct s3_task task = s3_task("POST", key);
     task.request.with_algorithm = true;
+    task.request.xml = true;
     s3_task_query(&task, "uploads", "");
     int result = s3_once(store, &task, err);
     if (result == 0 && !s3_is_good(&task))
@@ -102,6 +103,7 @@ static int list_page(struct s3_store *store, const char *key, const char *id,
     char marker[NUMBER_MAX];
     snprintf(marker, sizeof marker, "%d", *next);
     task.request.most = S3_ANSWER_LIST;
+    task.request.xml = true;
     s3_task_query(&task, "uploadId", id);
     if (*next)
         s3_task_query(&task, "part-number-marker", marker);
@@ -290,6 +292,7 @@ static int collect_page(struct collecting *c, struct error *err)
     struct s3_uploads_reader reader = {upload_found, c};
     char key[S3_KEY_MAX], id[OBJECT_UPLOAD_MAX];
     task.request.most = S3_ANSWER_LIST;
+    task.request.xml = true;
     s3_task_query(&task, "uploads", "");
     s3_task_query(&task, "encoding-type", "url");
     s3_task_query(&task, "prefix", c->prefix);

@@ -67,6 +67,20 @@ def test_one_that_dies_without_a_drill_is_replaced_too(tmp_path, launch, referen
     assert complete["weightsSha256"] == reference()[0]
 
 
+def test_one_that_stands_still_is_replaced_too(tmp_path, launch, reference):
+    """Its connections and its process are there; that it says nothing gives it away."""
+    run = launch(rig.make_job(tmp_path, workers__target=2))
+    started = run.read_until("started")
+    run.read_until("step", step=10)
+    os.kill(started["coordinatorPid"], signal.SIGSTOP)
+    run.wait()
+    complete = rig.check_complete(run)
+    check_untouched(run)
+    assert len(losses(run)) == 1
+    assert "said nothing" in run.stderr, run.stderr
+    assert complete["weightsSha256"] == reference()[0]
+
+
 def test_an_interrupt_outlives_the_coordinator_that_heard_it(tmp_path, launch, finish, reference):
     job = rig.make_job(tmp_path, workers__target=2)
     run = launch(job)

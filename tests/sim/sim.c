@@ -30,6 +30,7 @@ const char *const shot_names[SHOTS] = {"kill",
 const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "told to kill a trainer that hangs",
                                           "stopped workers given up",
+                                          "workers put into quarantine",
                                           "went on after their ring had",
                                           "refused or abandoned",
                                           "rings from a checkpoint",
@@ -42,10 +43,11 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "ended complete",
                                           "ended interrupted",
                                           "ended with too few workers",
-                                          "ended not finite",
+                                          "ended not finite, or with too many failures",
                                           "ended without storage"};
-const char *const plant_names[PLANTS] = {"none",        "lower-step",     "torn-receive",  "publish-early",
-                                         "stop-unseen", "replay-stopped", "lose-progress", "skip-catch-up"};
+const char *const plant_names[PLANTS] = {"none",          "lower-step",     "torn-receive",  "publish-early",
+                                         "stop-unseen",   "replay-stopped", "lose-progress", "skip-catch-up",
+                                         "still-waiting", "memory-free"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 
@@ -150,8 +152,11 @@ static void draw_scenario(struct sim *sim)
     s->damage = !s->calm && sim_chance(sim, 15);
     s->storage_fails = !s->calm && sim_chance(sim, 5);
     s->interrupts = sim_chance(sim, 10);
+    s->strict = !s->calm && sim_chance(sim, 8);
+    s->resumes = sim_chance(sim, 10) ? 1 + (int64_t)sim_below(sim, (uint64_t)s->steps - 1) : 0;
     s->slow_transfers = !s->calm && sim_chance(sim, 10);
-    s->nan_step = sim_chance(sim, 4) ? 1 + (int64_t)sim_below(sim, (uint64_t)s->steps) : 0;
+    s->nan_step =
+        sim_chance(sim, 4) ? s->resumes + 1 + (int64_t)sim_below(sim, (uint64_t)(s->steps - s->resumes)) : 0;
     s->step_time = sim_time(sim, 200 * RM_US, sim_chance(sim, 20) ? 200 * RM_MS : 10 * RM_MS);
     s->delay = sim_time(sim, 20 * RM_US, sim_chance(sim, 30) ? 5 * RM_MS : 500 * RM_US);
     draw_shots(sim, s);
@@ -176,10 +181,12 @@ static void begin(struct sim *sim)
                                            .form_timeout = 2 * RM_S,
                                            .start_timeout = 30 * RM_S,
                                            .step_timeout = sim_time(sim, 1500 * RM_MS, 3 * RM_S),
-                                           .max_restarts = 1000,
+                                           .max_restarts = s->strict ? (int)sim_below(sim, 4) : 1000,
                                            .within = 3600 * RM_S};
     text_copy(sim->settings.job, sizeof sim->settings.job, "sim");
     sim->rdzv = rdzv_open(&sim->settings, 0);
+    if (s->resumes)
+        store_earlier(sim, s->resumes);
     for (int w = 0; w < RM_WORKERS_MAX; w++)
         sim->expected[w] = sim->node_of[w] = -1;
     for (int w = 0; w < s->target; w++) {
@@ -362,20 +369,40 @@ static void on_link_to_agent(struct sim *sim, const struct ev *e)
         node_event(sim, e->a, &event);
 }
 
-/* What is put aside for a process that stands still is emptied here. */
-void sim_handle(struct sim *sim, struct ev *e)
+static void for_trainer(struct sim *sim, struct ev *e)
 {
-    if (pause_holds(sim, e))
-        return;
     switch (e->kind) {
-    case EV_TO_COORD:
-        coord_message(sim, e->a, e->message);
+    case EV_LINK_TO_TRAINER:
+        on_link_to_trainer(sim, e);
         break;
+    case EV_OPENED:
+        on_opened(sim, e);
+        break;
+    case EV_COMPUTED:
+        if (current_command(sim, e))
+            compute_arrive(sim, e->a);
+        break;
+    case EV_DONE:
+        if (current_command(sim, e))
+            compute_done(sim, e->a, e->result);
+        break;
+    case EV_PEER_GONE:
+        on_peer_gone(sim, e);
+        break;
+    case EV_PULSE:
+        if (trainer_is(sim, e))
+            trainer_pulse(sim, e->a);
+        break;
+    default:
+        break;
+    }
+}
+
+static void for_agent(struct sim *sim, struct ev *e)
+{
+    switch (e->kind) {
     case EV_TO_AGENT:
         on_to_agent(sim, e);
-        break;
-    case EV_COORD_CLOSED:
-        on_coord_closed(sim, e);
         break;
     case EV_AGENT_CLOSED:
         on_agent_closed(sim, e);
@@ -389,41 +416,49 @@ void sim_handle(struct sim *sim, struct ev *e)
     case EV_LINK_TO_AGENT:
         on_link_to_agent(sim, e);
         break;
-    case EV_LINK_TO_TRAINER:
-        on_link_to_trainer(sim, e);
-        break;
-    case EV_OPENED:
-        on_opened(sim, e);
-        break;
     case EV_TRAINER_GONE:
         on_trainer_gone(sim, e);
-        break;
-    case EV_COMPUTED:
-        if (current_command(sim, e))
-            compute_arrive(sim, e->a);
-        break;
-    case EV_DONE:
-        if (current_command(sim, e))
-            compute_done(sim, e->a, e->result);
-        break;
-    case EV_PEER_GONE:
-        on_peer_gone(sim, e);
         break;
     case EV_STORED:
         on_stored(sim, e);
         break;
-    case EV_COORD_TICK:
-        on_coord_tick(sim, e);
-        break;
     case EV_AGENT_TICK:
         on_agent_tick(sim, e);
         break;
-    case EV_SPAWN:
-        on_spawn(sim, e);
+    case EV_TERM:
+        on_term(sim, e);
+        break;
+    default:
+        break;
+    }
+}
+
+static void for_coordinator(struct sim *sim, struct ev *e)
+{
+    switch (e->kind) {
+    case EV_TO_COORD:
+        coord_message(sim, e->a, e->message);
+        break;
+    case EV_COORD_CLOSED:
+        on_coord_closed(sim, e);
+        break;
+    case EV_COORD_TICK:
+        on_coord_tick(sim, e);
         break;
     case EV_EXPECT:
     case EV_ACT:
         coord_event(sim, e->command);
+        break;
+    default:
+        break;
+    }
+}
+
+static void for_the_world(struct sim *sim, struct ev *e)
+{
+    switch (e->kind) {
+    case EV_SPAWN:
+        on_spawn(sim, e);
         break;
     case EV_SHOT:
         run_shot(sim, e->a);
@@ -431,19 +466,23 @@ void sim_handle(struct sim *sim, struct ev *e)
     case EV_COORD_START:
         coord_start(sim);
         break;
-    case EV_PULSE:
-        if (trainer_is(sim, e))
-            trainer_pulse(sim, e->a);
-        break;
-    case EV_TERM:
-        on_term(sim, e);
-        break;
     case EV_RESUME:
         pause_resume(sim, e->a, (enum pause_part)e->c, e->b);
         break;
-    case EV_KINDS:
+    default:
         break;
     }
+}
+
+/* What is put aside for a process that stands still is emptied here. */
+void sim_handle(struct sim *sim, struct ev *e)
+{
+    if (pause_holds(sim, e))
+        return;
+    for_coordinator(sim, e);
+    for_agent(sim, e);
+    for_trainer(sim, e);
+    for_the_world(sim, e);
 }
 
 static bool all_dead(const struct sim *sim)

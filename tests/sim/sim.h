@@ -40,6 +40,8 @@ enum plant {
     PLANT_REPLAY_STOPPED, /* after a reconnect an old `stopped` counts for the current round */
     PLANT_LOSE_PROGRESS,  /* progress is acknowledged although it was not told */
     PLANT_SKIP_CATCH_UP,  /* who is one step behind claims to have caught up */
+    PLANT_STILL_WAITING,  /* a trainer that waits does not count */
+    PLANT_MEMORY_FREE,    /* a new trainer is told that the snapshot memory is free, whoever uses it */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -130,7 +132,7 @@ struct node {
     int conn; /* -1 none */
     rm_time tick_at;
     struct content memory;
-    struct content snapshot; /* what the snapshot memory holds, and who may touch it */
+    struct content taken, loaded; /* the areas of the memory that it shares with its trainer */
     int store_users;
     struct trainer trainer;
     struct message *last_stopped; /* owned; only where a plant wants it */
@@ -196,6 +198,7 @@ enum tally {
     TALLY_MESSAGES_LOST, /* were under way in a connection that was cut */
     TALLY_BLAMED,        /* told to kill a trainer that hangs */
     TALLY_GIVEN_UP,      /* stopped workers that run gave up */
+    TALLY_QUARANTINED,   /* workers */
     TALLY_ZOMBIES,       /* went on after the ring had gone on without them */
     TALLY_REFUSED,       /* abandoned */
     TALLY_LOADED,        /* rings from a checkpoint */
@@ -208,7 +211,7 @@ enum tally {
     TALLY_COMPLETE, /* ends */
     TALLY_INTERRUPTED,
     TALLY_TOO_FEW,
-    TALLY_NOT_FINITE,
+    TALLY_NOT_FINITE, /* or with too many failures */
     TALLY_STORAGE,
     TALLIES
 };
@@ -223,8 +226,9 @@ struct scenario {
     int target, min;
     int64_t steps, checkpoint_every, evaluation_every;
     bool exact, calm, below_min, damage, storage_fails, interrupts;
-    bool slow_transfers;
-    int64_t nan_step; /* the step that is not finite; 0 none */
+    bool slow_transfers, strict; /* strict: failures count */
+    int64_t resumes;             /* the step of a checkpoint that an earlier run left, 0 none */
+    int64_t nan_step;            /* the step that is not finite; 0 none */
     rm_time step_time, delay;
     int shots;
     struct {
@@ -272,10 +276,12 @@ struct sim {
     int expected[RM_WORKERS_MAX]; /* attempt, -1 none */
     int node_of[RM_WORKERS_MAX];  /* newest node of a worker, -1 none */
     bool drilled[RM_WORKERS_MAX];
+    bool quarantined[RM_WORKERS_MAX];
     bool stands[RM_WORKERS_MAX]; /* a drill stopped it: given up when it is lost */
     /* checks */
     char violation[480];
-    int64_t told, evaluations, completes;
+    int64_t told, completes;
+    int64_t resumed; /* from the step of an earlier run's checkpoint */
     bool evaluated[STEPS_MAX + 1];
     int64_t round;     /* newest that was sent */
     bool loaded_since; /* a checkpoint was loaded since the newest recovery */
@@ -320,6 +326,7 @@ void coord_die(struct sim *sim);
 /* sim_shots.c: run, and what it or chance does to the others */
 void run_send_expect(struct sim *sim, rm_time delay);
 void run_node_ended(struct sim *sim, int node);
+void run_worker_quarantined(struct sim *sim, int worker);
 void run_worker_lost(struct sim *sim, int worker);
 void run_ended(struct sim *sim);
 void run_shot(struct sim *sim, int shot);
@@ -360,9 +367,11 @@ int ring_waits_for(const struct sim *sim, int node);                /* worker; -
 uint64_t content_after(const struct sim *sim, uint64_t hash, int64_t step, const struct ring *ring);
 
 /* sim_store.c */
+void store_earlier(struct sim *sim, int64_t step); /* a checkpoint that an earlier run left */
 void store_action(struct sim *sim, int node, const struct agent_action *a);
 
 /* sim_check.c */
+uint64_t check_exact_hash(int64_t step); /* what exact histories hold after `step` steps */
 void check_form(struct sim *sim, const struct message *m);
 void check_tell(struct sim *sim, const struct rdzv_tell *t);
 void check_reduction(struct sim *sim, const struct ring *ring);

@@ -27,8 +27,8 @@ void check_blame(struct sim *sim, int node)
                  sim->node[node].worker);
 }
 
-/* What every exact history must hold after `step` steps, each sample trained once. */
-static uint64_t exact_hash(int64_t step)
+/* Each sample trained once. */
+uint64_t check_exact_hash(int64_t step)
 {
     uint64_t h = sim_hash(7, 7, 7);
     for (int64_t s = 0; s < step; s++)
@@ -100,7 +100,7 @@ void check_reduction(struct sim *sim, const struct ring *ring)
         if (!n->memory.whole || n->memory.step != first->step || n->memory.hash != first->hash)
             sim_fail(sim, "R11: workers %d and %d train on different states", ring->worker[0], n->worker);
     }
-    if (sim->scenario.exact && first->hash != exact_hash(first->step))
+    if (sim->scenario.exact && first->hash != check_exact_hash(first->step))
         sim_fail(sim, "R6: step %" PRId64 " was reached with samples missing or trained twice", first->step);
 }
 
@@ -149,6 +149,12 @@ static void run_hears(struct sim *sim, const struct rdzv_tell *t)
         sim->saved_told = t->step;
     if (t->kind == TELL_EVALUATED || t->kind == TELL_CHECKPOINT_LOADED)
         sim->evaluated_told = t->step;
+    /* where a coordinator died before it told that, the ring of the next one shows it */
+    bool first_ring = t->kind == TELL_RING_FORMED && sim->told == 0 && t->step == sim->scenario.resumes;
+    if (t->kind == TELL_CHECKPOINT_LOADED || first_ring)
+        sim->told = sim->resumed = t->step;
+    if (t->kind == TELL_WORKER_QUARANTINED)
+        run_worker_quarantined(sim, t->worker);
     if (t->kind == TELL_WORKER_LOST)
         run_worker_lost(sim, t->worker);
     if (t->kind == TELL_COMPLETE)
@@ -203,7 +209,7 @@ static void check_complete(struct sim *sim, const struct rdzv_tell *t)
     if (sim->told != s->steps)
         sim_fail(sim, "complete at step %" PRId64 " of %" PRId64, sim->told, s->steps);
     for (int64_t e = s->evaluation_every; s->evaluation_every && e <= s->steps; e += s->evaluation_every) {
-        if (!sim->evaluated[e])
+        if (e > sim->resumed && !sim->evaluated[e])
             sim_fail(sim, "the evaluation of step %" PRId64 " was never told", e);
     }
     for (int i = 0; i < sim->published_count; i++)
@@ -211,7 +217,7 @@ static void check_complete(struct sim *sim, const struct rdzv_tell *t)
                           sim->published[i].hash == sim_lineage_hash(t->digest));
     if (!final)
         sim_fail(sim, "complete without the final checkpoint");
-    if (s->exact && sim_lineage_hash(t->digest) != exact_hash(s->steps))
+    if (s->exact && sim_lineage_hash(t->digest) != check_exact_hash(s->steps))
         sim_fail(sim, "R6: the final weights are not those of an undisturbed run");
 }
 
@@ -244,9 +250,9 @@ static bool is_right_end(const struct sim *sim)
     case 130:
         return s->interrupts;
     case 6: /* after an interrupt nobody is started again */
-        return s->below_min || s->interrupts;
+        return s->below_min || s->interrupts || s->strict;
     case 5:
-        return s->nan_step;
+        return s->nan_step || s->strict;
     case 4:
         return s->storage_fails;
     default:

@@ -50,7 +50,8 @@ void trainer_setup(struct sim *sim, int node, const struct message *m)
                                         .steps = sim->scenario.steps,
                                         .evaluation_every = sim->scenario.evaluation_every,
                                         .checkpoint_every = sim->scenario.checkpoint_every,
-                                        .snapshot_busy = m->setup.snapshot_busy};
+                                        .snapshot_busy =
+                                            m->setup.snapshot_busy && sim->plant != PLANT_MEMORY_FREE};
     elastic_free(t->elastic);
     t->elastic = elastic_open(&settings);
     rm_time at = sim->now + sim_time(sim, RM_MS, 50 * RM_MS);
@@ -91,8 +92,11 @@ void trainer_pulse(struct sim *sim, int node)
     if (!t->alive)
         return;
     message_init(&m, MSG_HEARTBEAT);
-    t->counter += t->command != CMD_NONE && !t->stuck;
-    t->bytes += receives(t) && !t->stuck && !source_stands(sim, t);
+    bool planted = sim->plant == PLANT_STILL_WAITING && ring_waits_for(sim, node) >= 0;
+    bool moves = t->command != CMD_NONE && !t->stuck && !(receives(t) && source_stands(sim, t));
+    sim->planted += planted;
+    t->counter += moves && !planted;
+    t->bytes += moves && receives(t);
     m.heartbeat.step = elastic_held_step(t->elastic);
     m.heartbeat.counter = t->counter;
     m.heartbeat.bytes = t->bytes;

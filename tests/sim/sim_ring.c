@@ -80,7 +80,8 @@ static bool member_moves(const struct sim *sim, const struct ring *ring, int ran
 int ring_waits_for(const struct sim *sim, int node)
 {
     const struct trainer *t = &sim->node[node].trainer;
-    if (t->ring < 0 || !at_work(t->command) || !t->arrived || t->completing || t->finishing)
+    bool waits = t->command == CMD_CONNECT || (at_work(t->command) && t->arrived);
+    if (t->ring < 0 || !waits || t->completing || t->finishing)
         return -1;
     const struct ring *ring = &sim->ring[t->ring];
     return ring->count > 1 ? ring->worker[(t->rank + ring->count - 1) % ring->count] : -1;
@@ -269,12 +270,21 @@ void compute_goes_on(struct sim *sim, int node)
 
 /* ---- commands ---- */
 
-/* A transfer may take longer than a ring has to form, as long as its bytes are seen to come in. */
+/* Getting the state may take longer than a ring has to form, as long as it is seen to get on. */
 static rm_time local_time(struct sim *sim, enum elastic_command command)
 {
-    bool transfer = command == CMD_RECEIVE || command == CMD_CATCH_UP;
-    bool slow = transfer && sim->scenario.slow_transfers && sim_chance(sim, 30);
+    bool state =
+        command == CMD_RECEIVE || command == CMD_CATCH_UP || command == CMD_INIT || command == CMD_LOAD;
+    bool slow = state && sim->scenario.slow_transfers && sim_chance(sim, 30);
     return sim_time(sim, 100 * RM_US, slow ? 4 * RM_S : 20 * RM_MS);
+}
+
+/* The step leaves its state where the agent reads snapshots. */
+static void take_spare(struct sim *sim, struct node *n)
+{
+    if (n->store_users)
+        sim_fail(sim, "worker %d steps into the snapshot memory while its agent uses it", n->worker);
+    n->taken.whole = false;
 }
 
 void compute_start(struct sim *sim, int node, const struct elastic_action *a)
@@ -296,6 +306,8 @@ void compute_start(struct sim *sim, int node, const struct elastic_action *a)
     } else if (at_work(a->command)) {
         if (!n->memory.whole)
             sim_fail(sim, "worker %d steps without a whole state", n->worker);
+        if (a->to_snapshot)
+            take_spare(sim, n);
         rm_time took = t->slow + sim_time(sim, sim->scenario.step_time / 2, sim->scenario.step_time);
         t->slow = 0;
         sim_at(sim, sim->now + took, EV_COMPUTED, node, t->epoch, t->command_seq);
@@ -402,10 +414,10 @@ static void done_load(struct sim *sim, struct node *n, struct elastic_result *r)
 {
     if (r->outcome != OUTCOME_OK)
         return;
-    struct msg_state there = content_state(&n->snapshot);
+    struct msg_state there = content_state(&n->loaded);
     if (!msg_state_equal(&there, &n->trainer.loaded->state))
         sim_fail(sim, "worker %d loads what is not in the snapshot memory", n->worker);
-    n->memory = n->snapshot;
+    n->memory = n->loaded;
     n->memory.update_step = -1;
 }
 
@@ -413,7 +425,7 @@ static void done_snapshot(struct sim *sim, struct node *n, struct elastic_result
 {
     if (n->store_users)
         sim_fail(sim, "worker %d overwrites the snapshot memory while its agent uses it", n->worker);
-    n->snapshot = n->memory;
+    n->taken = n->memory;
     r->snapshot.state = content_state(&n->memory);
     r->snapshot.exact = true;
     r->snapshot.first = n->trainer.part;

@@ -44,7 +44,8 @@ void run_node_ended(struct sim *sim, int node)
     int w = n->worker;
     if (sim->node_of[w] != node)
         return;
-    bool replace = !sim->drilled[w] && n->exit_code != 0 && !sim->ended && !sim->interrupted;
+    bool replace =
+        !sim->drilled[w] && !sim->quarantined[w] && n->exit_code != 0 && !sim->ended && !sim->interrupted;
     sim->drilled[w] = sim->stands[w] = false;
     if (!replace) {
         sim->expected[w] = -1;
@@ -66,6 +67,12 @@ void run_worker_lost(struct sim *sim, int worker)
     sim->expected[worker] = -1;
     sim->tallies.of[TALLY_GIVEN_UP]++;
     run_send_expect(sim, sim_time(sim, 0, RM_MS));
+}
+
+void run_worker_quarantined(struct sim *sim, int worker)
+{
+    sim->quarantined[worker] = true;
+    sim->tallies.of[TALLY_QUARANTINED]++;
 }
 
 /* What stands still never hears that it may go. */
@@ -101,7 +108,7 @@ static int victim(struct sim *sim, bool anybody)
 static bool shoot_join(struct sim *sim)
 {
     int w = 0;
-    while (w < RM_WORKERS_MAX && (sim->expected[w] >= 0 || sim->node_of[w] >= 0))
+    while (w < RM_WORKERS_MAX && (sim->quarantined[w] || sim->expected[w] >= 0 || sim->node_of[w] >= 0))
         w++;
     if (staying(sim) >= 12 || w >= 16)
         return false;

@@ -43,6 +43,9 @@ static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
     struct node *n = &sim->node[node];
     if (n->store_users++)
         sim_fail(sim, "worker %d's snapshot memory has two users", n->worker);
+    struct msg_state there = content_state(&n->taken);
+    if (!msg_state_equal(&there, &s->state))
+        sim_fail(sim, "R4: worker %d's agent writes what is not in the snapshot memory", n->worker);
     if (sim->scenario.storage_fails && sim_chance(sim, 10)) {
         fail(e, s->state.step, "no space left on device");
         sim->tallies.of[TALLY_UNWRITTEN]++;
@@ -83,6 +86,12 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
     m->bytes = 1;
 }
 
+void store_earlier(struct sim *sim, int64_t step)
+{
+    sim->published[sim->published_count++] = (struct published){
+        .step = step, .damaged = sim->scenario.damage && sim_chance(sim, 50), .hash = check_exact_hash(step)};
+}
+
 static void store_list(struct sim *sim, int node)
 {
     struct agent_event *e = stored(sim, node, AGENT_LISTED, MSG_CHECKPOINTS, -1);
@@ -121,7 +130,7 @@ static void store_load(struct sim *sim, int node, const struct message *form)
         fail(e, want->step, "a hash does not match");
         return;
     }
-    n->snapshot = (struct content){true, found->step, found->hash, 0, -1};
+    n->loaded = (struct content){true, found->step, found->hash, 0, -1};
     m->state = *want;
 }
 
