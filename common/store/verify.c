@@ -67,6 +67,8 @@ static int next_bytes(struct stream *s, void *out, int64_t count, struct error *
         sha256_add(s->hash, into, (size_t)here);
         if (s->weights)
             sha256_add(s->weights, into, (size_t)here);
+        if (s->file->copy && s->file->copy(s->file->ctx, into, here, err) < 0)
+            return -1;
         s->at += here;
         count -= here;
         to = to ? to + here : NULL;

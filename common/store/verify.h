@@ -14,6 +14,10 @@ struct verify_file {
     int first; /* its first piece in the manifest, of which all must have been checked before */
     const struct model_layout *layout;
     float *state; /* (3, parameters): where the values go; NULL: they are only checked */
+    /* Gets all bytes in order, before the hash of their piece is known to be right; NULL: nobody wants them.
+     */
+    int (*copy)(void *ctx, const void *bytes, int64_t count, struct error *err);
+    void *ctx;
 };
 
 /* Reads one file from its first to its last byte. Other bytes than the hashes say, another header than the
