@@ -10,6 +10,7 @@
 
 #include "common/os/clock.h"
 #include "common/os/config.h"
+#include "common/os/pages.h"
 #include "trainer/engine_parts.h"
 
 /* Samples read ahead take no more memory than this. */
@@ -104,7 +105,7 @@ static int take_buffers(struct engine *e, struct error *err)
 {
     const struct job_spec *spec = e->spec;
     size_t tokens = (size_t)spec->batch.lane_sequences * (size_t)(spec->model.shape.context + 1);
-    e->grads = malloc((size_t)e->layout.parameters * sizeof *e->grads);
+    e->grads = pages_alloc((size_t)e->layout.parameters * sizeof *e->grads);
     e->tokens = malloc(tokens * sizeof *e->tokens);
     e->losses = malloc(((size_t)spec->evaluation.sequences + 1) * sizeof *e->losses);
     if (!e->grads || !e->tokens || !e->losses)
@@ -398,8 +399,10 @@ void engine_raise_stop(struct engine *e)
     atomic_store(&e->stop, true);
 }
 
-struct engine_pulse engine_pulse(const struct engine *e)
+struct engine_pulse engine_pulse(struct engine *e)
 {
+    if (atomic_load(&e->in_memory))
+        atomic_fetch_add(&e->counter, 1);
     struct engine_pulse pulse = {.counter = atomic_load(&e->counter),
                                  .bytes = atomic_load(&e->received),
                                  .waiting_for = atomic_load(&e->waiting_for)};

@@ -46,7 +46,7 @@ struct engine_pulse {
     int64_t bytes;   /* received in transfers */
     int waiting_for; /* worker whose bytes the ring waits for, -1 none */
 };
-struct engine_pulse engine_pulse(const struct engine *e);
+struct engine_pulse engine_pulse(struct engine *e);
 
 /* From here until the command ends, a neighbour may rightly be done and gone before us. */
 bool engine_exchanging(const struct engine *e);

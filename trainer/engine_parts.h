@@ -51,6 +51,7 @@ struct engine {
 
     struct abort_flag abort;
     atomic_bool stop, exchanging;
+    atomic_bool in_memory; /* at work on our own memory alone, for seconds: that can't wait, so it moves */
     atomic_llong counter, received;
     atomic_int waiting_for; /* worker before us in the ring, while we are inside a reduction; else -1 */
 };

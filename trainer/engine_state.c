@@ -31,16 +31,19 @@ void engine_init_state(struct engine *e, struct elastic_result *ret)
     state_receive_begin(e->state);
     struct state_arrays arrays = state_arrays(e->state);
     if (!e->spec->model.init[0]) {
+        atomic_store(&e->in_memory, true);
         gpt_init_weights(&e->layout, e->spec->seed, arrays.params);
     } else if (load_init(e, arrays.params, &err) < 0) {
         err_wrap(&err, "model.init");
         engine_failed(ret, &err, -1);
         return;
     }
+    atomic_store(&e->in_memory, true);
     state_zero_moments(e->state);
     job_spec_write_compared(e->spec, &compared);
     lineage_first(str_text(&compared), compared.length, e->data_sha256, arrays.params, arrays.count,
                   point.lineage);
+    atomic_store(&e->in_memory, false);
     str_clear(&compared);
     FAULT("state-made");
     state_receive_end(e->state, &point);
@@ -206,7 +209,9 @@ void engine_snapshot(struct engine *e, int part, int parts, struct elastic_resul
 
 void engine_digest(struct engine *e, struct elastic_result *ret)
 {
+    atomic_store(&e->in_memory, true);
     state_digest(e->state, ret->digest);
+    atomic_store(&e->in_memory, false);
     FAULT("digest-made");
 }
 

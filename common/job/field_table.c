@@ -17,7 +17,7 @@ const struct job_field job_fields[] = {
      .help = "most workers at once; the target by default"},
 
     {"trainer.model.preset", FIELD_TEXT, AT(model.preset), .fallback = "null", .zero = "null",
-     .help = "sizes by name (gpt2-124m, gpt2-350m, gpt2-774m, gpt2-1558m); fields beside it override them"},
+     .help = "sizes by name (gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m); fields beside it override them"},
     {"trainer.model.layers", FIELD_INT, AT(model.shape.layers), 1, RM_LAYERS_MAX, .compared = true,
      .help = "transformer blocks"},
     {"trainer.model.heads", FIELD_INT, AT(model.shape.heads), 1, 1024, .compared = true,
@@ -141,7 +141,7 @@ static const struct {
     struct model_shape shape;
 } presets[] = {
     {"gpt2-124m", {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocabulary = 50257}},
-    {"gpt2-350m", {.layers = 24, .heads = 16, .width = 1024, .context = 1024, .vocabulary = 50257}},
+    {"gpt2-355m", {.layers = 24, .heads = 16, .width = 1024, .context = 1024, .vocabulary = 50257}},
     {"gpt2-774m", {.layers = 36, .heads = 20, .width = 1280, .context = 1024, .vocabulary = 50257}},
     {"gpt2-1558m", {.layers = 48, .heads = 25, .width = 1600, .context = 1024, .vocabulary = 50257}},
 };
@@ -158,5 +158,5 @@ bool preset_shape(const char *name, struct model_shape *ret)
 
 const char *preset_names(void)
 {
-    return "gpt2-124m, gpt2-350m, gpt2-774m, gpt2-1558m";
+    return "gpt2-124m, gpt2-355m, gpt2-774m, gpt2-1558m";
 }

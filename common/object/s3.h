@@ -81,7 +81,8 @@ struct s3_task {
     int failures;       /* all tries that failed: an earlier one may have been done without our knowing */
     int64_t got_before; /* what had come when the last try failed */
     bool renewed;
-    int clock_set; /* times */
+    int clock_set;    /* times */
+    int64_t signed_s; /* the moment that the last try said */
 
     /* of the body */
     char payload[RM_HASH_HEX]; /* its SHA-256, or "" */
@@ -145,8 +146,7 @@ enum s3_verdict {
     S3_NO_CHECKSUM, /* without checksums, which this store doesn't know */
     S3_FAILED,      /* task->failed says why */
 };
-enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome, const struct s3_place *place,
-                         int64_t now_s);
+enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome, const struct s3_place *place);
 /* In words, for who asks about retries: "PUT a/b: status 503 SlowDown". */
 void s3_describe(const struct s3_task *task, char *out, size_t size);
 

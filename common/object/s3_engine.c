@@ -207,6 +207,7 @@ static int slot_start(struct s3_slot *slot, struct error *err)
     struct s3_signing signing = {
         .place = &store->place, .who = store->who, .key = store->key, .now_s = server_now_s(store)};
     make_key(store, signing.now_s);
+    task->signed_s = signing.now_s;
     task_reset(task);
     s3_sign(&slot->sent, task, &signing);
     for (int i = 0; body && i < body->runs; i++)
@@ -354,7 +355,7 @@ static int slot_final(struct s3_slot *slot, const struct s3_work *work, struct e
 static int slot_judge(struct s3_slot *slot, const struct s3_work *work, struct error *err)
 {
     struct s3_task *task = &slot->task;
-    switch (s3_judge(task, slot->outcome, &slot->store->place, server_now_s(slot->store))) {
+    switch (s3_judge(task, slot->outcome, &slot->store->place)) {
     case S3_FINAL:
         return slot_final(slot, work, err);
     case S3_AGAIN:

@@ -81,13 +81,14 @@ static enum s3_verdict judge_good(struct s3_task *task)
     return S3_FINAL;
 }
 
-static bool clock_is_off(const struct s3_task *task, int64_t now_s)
+/* Of that try: another request may have set the clock since. */
+static bool clock_was_off(const struct s3_task *task)
 {
-    return task->date_s >= 0 && llabs(task->date_s - now_s) > SKEW_S;
+    return task->date_s >= 0 && llabs(task->date_s - task->signed_s) > SKEW_S;
 }
 
 /* Of a refusal with a status of 300 or more. */
-static enum s3_verdict judge_refusal(struct s3_task *task, const struct s3_place *place, int64_t now_s)
+static enum s3_verdict judge_refusal(struct s3_task *task, const struct s3_place *place)
 {
     const char *code = task->refusal.code;
     s3_answer_refusal(str_text(&task->kept), task->kept.length, &task->refusal);
@@ -106,7 +107,7 @@ static enum s3_verdict judge_refusal(struct s3_task *task, const struct s3_place
         return S3_RENEW;
     /* A HEAD is refused without a word: the date alone says that it may have been the clock. */
     if (task->status == 403 && (!code[0] || strstr(code, "Skewed")) && task->clock_set < CLOCKS_MOST &&
-        clock_is_off(task, now_s))
+        clock_was_off(task))
         return S3_SET_CLOCK;
     return S3_FINAL;
 }
@@ -117,8 +118,7 @@ static bool is_all_there(const struct s3_task *task)
     return s3_is_good(task) && task->request.sink == S3_INTO && task->got == task->request.bytes;
 }
 
-enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome, const struct s3_place *place,
-                         int64_t now_s)
+enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome, const struct s3_place *place)
 {
     if (task->failed.code != ERR_NONE)
         return S3_FAILED; /* declined while its bytes came */
@@ -126,8 +126,7 @@ enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome, const 
         return S3_FINAL;
     switch (outcome) {
     case HTTP_ANSWERED:
-        return task->status >= 200 && task->status < 300 ? judge_good(task)
-                                                         : judge_refusal(task, place, now_s);
+        return task->status >= 200 && task->status < 300 ? judge_good(task) : judge_refusal(task, place);
     case HTTP_UNTRUSTED:
         err_set(&task->failed, ERR_USAGE,
                 "the server's certificate is not trusted: %s (AWS_CA_BUNDLE names a file with certificates "

@@ -90,7 +90,7 @@ static void place(struct activations *a, struct region *r, const struct activati
     a->stats = take(r, n, sizeof *a->stats);
     a->norm = take_operands(r, o, n * c);
     a->losses = take_floats(r, n);
-    a->logits = take_floats(r, head_chunk(n, o->shape->vocabulary) * o->shape->vocabulary);
+    a->logits = take_floats(r, head_scratch(n, o->shape->vocabulary, o->bf16));
     a->dstream = take_floats(r, n * c);
     a->dstream_rounded = o->bf16 ? take(r, n * c, sizeof *a->dstream_rounded) : NULL;
     a->dnarrow = take_floats(r, n * c);

@@ -32,7 +32,7 @@ struct activations {
     struct layernorm_stats *stats; /* (N) */
     void *norm;                    /* (N, C) */
     float *losses;                 /* (N) */
-    float *logits;                 /* (head_chunk(N, V), V) */
+    float *logits;                 /* head_scratch */
     float *dstream;                /* (N, C): gradient of the residual stream, carried down the blocks */
     uint16_t *dstream_rounded;     /* (N, C): the same in bf16; NULL in fp32 */
     float *dnarrow;                /* (N, C) */

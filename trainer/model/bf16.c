@@ -1,92 +1,93 @@
 #include "trainer/model/bf16.h"
 
 #include "trainer/model/vec_gelu.h"
+#include "trainer/model/vec_half.h"
 
-typedef uint16_t vec_half __attribute__((vector_size(2 * VEC)));
-
-VEC_INLINE vec_half rounded(vec v)
-{
-    vec_bits bits = (vec_bits)v, size = bits & 0x7FFFFFFFu;
-    vec_bits even = (bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16;
-    vec_bits no_number = (vec_bits)((vec_int)(0x7F800000u - size) >> 31);
-    return __builtin_convertvector((no_number & ((bits >> 16) | 0x40u)) | (~no_number & even), vec_half);
-}
-
-VEC_INLINE vec half_load(const uint16_t *p, int width)
-{
-    vec_half h = {0};
-    if (width == VEC)
-        memcpy(&h, p, sizeof h);
-    else
-        memcpy(&h, p, (size_t)width * sizeof *p);
-    return (vec)(__builtin_convertvector(h, vec_bits) << 16);
-}
-
-VEC_INLINE void half_store(uint16_t *p, vec v, int width)
-{
-    vec_half h = rounded(v);
-    if (width == VEC)
-        memcpy(p, &h, sizeof h);
-    else
-        memcpy(p, &h, (size_t)width * sizeof *p);
-}
+/* Each loop below has its body twice: with sixteen elements, which the compiler knows, and with what is left
+ * at the end of a row. */
 
 /* By memcpy, because both may be one row's memory: what is written lies behind what is still to be read. */
 VEC_CLONED void bf16_narrow(void *to, const float *from, int64_t n)
 {
     char *out = to;
-    for (int64_t j = 0; j < n; j += VEC) {
-        int width = vec_width(j, n);
-        vec_half h = rounded(vec_load(from + j, width));
-        memcpy(out + 2 * j, &h, 2 * (size_t)width);
+    int64_t whole = n / VEC * VEC;
+    for (int64_t j = 0; j < whole; j += VEC) {
+        vec_half h = half_rounded(vec_load(from + j, VEC));
+        memcpy(out + 2 * j, &h, sizeof h);
+    }
+    if (whole < n) {
+        vec_half h = half_rounded(vec_load(from + whole, (int)(n - whole)));
+        memcpy(out + 2 * whole, &h, 2 * (size_t)(n - whole));
     }
 }
 
 VEC_CLONED void bf16_widen(float *to, const uint16_t *from, int64_t n)
 {
-    for (int64_t j = 0; j < n; j += VEC) {
-        int width = vec_width(j, n);
-        vec_store(to + j, half_load(from + j, width), width);
-    }
+    int64_t whole = n / VEC * VEC;
+    for (int64_t j = 0; j < whole; j += VEC)
+        vec_store(to + j, half_load(from + j, VEC), VEC);
+    if (whole < n)
+        vec_store(to + whole, half_load(from + whole, (int)(n - whole)), (int)(n - whole));
 }
 
 VEC_CLONED void bf16_store(uint16_t *y, int64_t stride, const float *tile, const float *bias, int64_t rows,
                            int64_t columns)
 {
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t j = 0; j < columns; j += VEC) {
-            int width = vec_width(j, columns);
-            vec v = vec_load(tile + r * columns + j, width);
-            if (bias)
-                v += vec_load(bias + j, width);
-            half_store(y + r * stride + j, v, width);
-        }
+    int64_t whole = columns / VEC * VEC;
+    int left = (int)(columns - whole);
+    for (int64_t r = 0; r < rows; r++, y += stride, tile += columns) {
+        for (int64_t j = 0; j < whole; j += VEC)
+            half_store(y + j,
+                       bias ? vec_load(tile + j, VEC) + vec_load(bias + j, VEC) : vec_load(tile + j, VEC),
+                       VEC);
+        if (left)
+            half_store(y + whole,
+                       vec_load(tile + whole, left) + (bias ? vec_load(bias + whole, left) : vec_set(0)),
+                       left);
     }
+}
+
+/* GELU of the rounded x, which is what the way back will see. */
+VEC_INLINE void store_gelu(uint16_t *x, uint16_t *gelu, vec v, int width)
+{
+    vec_half h = half_rounded(v);
+    half_write(x, h, width);
+    half_store(gelu, vec_gelu(half_widened(h)), width);
 }
 
 VEC_CLONED void bf16_store_gelu(uint16_t *x, uint16_t *gelu, int64_t stride, const float *tile,
                                 const float *bias, int64_t rows, int64_t columns)
 {
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t j = 0; j < columns; j += VEC) {
-            int width = vec_width(j, columns);
-            half_store(x + r * stride + j,
-                       vec_load(tile + r * columns + j, width) + vec_load(bias + j, width), width);
-            vec v = half_load(x + r * stride + j, width); /* what the way back will see */
-            half_store(gelu + r * stride + j, vec_gelu(v), width);
-        }
+    int64_t whole = columns / VEC * VEC;
+    int left = (int)(columns - whole);
+    for (int64_t r = 0; r < rows; r++, x += stride, gelu += stride, tile += columns) {
+        for (int64_t j = 0; j < whole; j += VEC)
+            store_gelu(x + j, gelu + j, vec_load(tile + j, VEC) + vec_load(bias + j, VEC), VEC);
+        if (left)
+            store_gelu(x + whole, gelu + whole, vec_load(tile + whole, left) + vec_load(bias + whole, left),
+                       left);
     }
 }
+
+VEC_INLINE void store_slope(uint16_t *d, const uint16_t *x, const float *tile, int width)
+{
+    half_store(d, vec_load(tile, width) * vec_gelu_slope(half_load(x, width)), width);
+}
+
+/* x was written long ago, and its rows lie far apart: no processor foresees the next ones. */
+enum { ROWS_AHEAD = 6 };
 
 VEC_CLONED void bf16_store_gelu_backward(uint16_t *d, const uint16_t *x, int64_t stride, const float *tile,
                                          int64_t rows, int64_t columns)
 {
-    for (int64_t r = 0; r < rows; r++) {
-        for (int64_t j = 0; j < columns; j += VEC) {
-            int width = vec_width(j, columns);
-            vec change = vec_gelu_slope(half_load(x + r * stride + j, width));
-            half_store(d + r * stride + j, vec_load(tile + r * columns + j, width) * change, width);
+    int64_t whole = columns / VEC * VEC;
+    for (int64_t r = 0; r < rows; r++, d += stride, x += stride, tile += columns) {
+        for (int64_t j = 0; j < whole; j += VEC) {
+            __builtin_prefetch(x + ROWS_AHEAD * stride + j);
+            store_slope(d + j, x + j, tile + j, VEC);
         }
+        if (whole < columns)
+            store_slope(d + whole, x + whole, tile + whole, (int)(columns - whole));
     }
 }
 

@@ -1,14 +1,12 @@
 #include "trainer/model/crew.h"
 
-#include <stdbool.h>
-
 struct order {
     struct crew *crew;
     void (*work)(void *, int, int);
     void *ctx;
 };
 
-static bool is_over(struct crew *crew)
+bool crew_is_over(const struct crew *crew)
 {
     return atomic_load_explicit(&crew->failed, memory_order_relaxed) ||
            (crew->stop && atomic_load_explicit(crew->stop, memory_order_relaxed));
@@ -17,17 +15,17 @@ static bool is_over(struct crew *crew)
 static void run_piece(void *ctx, int piece, int thread)
 {
     struct order *order = ctx;
-    if (!is_over(order->crew))
+    if (!crew_is_over(order->crew))
         order->work(order->ctx, piece, thread);
 }
 
 int crew_run(struct crew *crew, int pieces, void (*work)(void *ctx, int piece, int thread), void *ctx)
 {
     struct order order = {crew, work, ctx};
-    if (is_over(crew))
+    if (crew_is_over(crew))
         return -1;
     pool_run(crew->pool, pieces, run_piece, &order);
-    return is_over(crew) ? -1 : 0;
+    return crew_is_over(crew) ? -1 : 0;
 }
 
 void crew_matmul(struct crew *crew, const struct product *p)

@@ -3,6 +3,7 @@
 #define RM_TRAINER_CREW_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "common/os/pool.h"
 #include "trainer/model/matmul.h"
@@ -16,6 +17,9 @@ struct crew {
 
 /* Runs work on all pieces. -1 where stop or failed was set before the end: the results are undefined then. */
 int crew_run(struct crew *crew, int pieces, void (*work)(void *ctx, int piece, int thread), void *ctx);
+
+/* To be asked within a piece that takes long. */
+bool crew_is_over(const struct crew *crew);
 
 /* The product, on the calling thread; sets failed where oneDNN can't. */
 void crew_matmul(struct crew *crew, const struct product *p);

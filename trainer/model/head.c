@@ -2,15 +2,21 @@
 
 #include <stddef.h>
 
-#include "trainer/model/bf16.h"
 #include "trainer/model/cross_entropy.h"
+#include "trainer/model/head_bf16.h"
 
 enum { LOGITS_MAX = 64 << 20 }; /* floats of one chunk */
 
-int64_t head_chunk(int64_t rows, int64_t vocabulary)
+/* Rows of one chunk. */
+static int64_t chunk_of(int64_t rows, int64_t vocabulary)
 {
     int64_t most = LOGITS_MAX / vocabulary;
     return most < 1 ? 1 : rows < most ? rows : most;
+}
+
+int64_t head_scratch(int64_t rows, int64_t vocabulary, bool bf16)
+{
+    return bf16 ? head_bf16_scratch(rows, vocabulary) : chunk_of(rows, vocabulary) * vocabulary;
 }
 
 struct task {
@@ -39,8 +45,6 @@ static void loss_piece(void *ctx, int piece, int thread)
     float scale = h->dx ? 1 / (float)h->rows : 0;
     float *logits = h->logits + piece * h->vocabulary;
     h->losses[row] = cross_entropy(logits, h->vocabulary, h->targets[row], scale);
-    if (h->bf16 && h->dx)
-        bf16_narrow(logits, logits, h->vocabulary);
 }
 
 static void backward_piece(void *ctx, int piece, int thread)
@@ -75,22 +79,18 @@ static struct product logits_of(const struct head *h, int64_t first, int64_t row
 static int chunk_backward(struct task *task, int64_t rows)
 {
     const struct head *h = task->h;
-    /* In bf16 each row of gradients takes the first half of its logits' memory. */
-    int64_t stride = h->bf16 ? 2 * h->vocabulary : h->vocabulary;
     task->dx = (struct product){.m = rows,
                                 .n = h->width,
                                 .k = h->vocabulary,
-                                .a = {h->logits, stride, false},
+                                .a = {h->logits, h->vocabulary, false},
                                 .b = {h->wte, h->width, false},
-                                .bf16 = h->bf16,
                                 .c = h->dx + task->first * h->width,
                                 .c_stride = h->width};
     task->dwte = (struct product){.m = h->vocabulary,
                                   .n = h->width,
                                   .k = rows,
-                                  .a = {h->logits, stride, true},
+                                  .a = {h->logits, h->vocabulary, true},
                                   .b = {row_of(h, task->first), h->width, false},
-                                  .bf16 = h->bf16,
                                   .c = h->dwte,
                                   .c_stride = h->width,
                                   .add = task->first > 0};
@@ -110,7 +110,9 @@ static int chunk_forward(struct task *task, int64_t rows)
 
 int head_run(struct crew *crew, const struct head *h)
 {
-    int64_t chunk = head_chunk(h->rows, h->vocabulary);
+    if (h->bf16)
+        return head_bf16_run(crew, h);
+    int64_t chunk = chunk_of(h->rows, h->vocabulary);
     for (int64_t first = 0; first < h->rows; first += chunk) {
         struct task task = {.crew = crew, .h = h, .first = first};
         int64_t rows = h->rows - first < chunk ? h->rows - first : chunk;

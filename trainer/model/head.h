@@ -12,13 +12,13 @@ struct head {
     const void *wte;        /* (vocabulary, width) */
     const int32_t *targets; /* (rows) */
     float *losses;          /* (rows): set */
-    float *logits;          /* scratch: head_chunk(rows, vocabulary) * vocabulary floats */
+    float *logits;          /* scratch: head_scratch floats */
     float *dx;              /* (rows, width): gradient of the mean of the losses; NULL: losses alone */
     float *dwte;            /* (vocabulary, width), overwritten; NULL with dx */
 };
 
-/* Rows of one chunk. */
-int64_t head_chunk(int64_t rows, int64_t vocabulary);
+/* Floats of the scratch memory for all rows. In bf16 each thread's own (crew.h) has MATMUL_TILE more. */
+int64_t head_scratch(int64_t rows, int64_t vocabulary, bool bf16);
 
 int head_run(struct crew *crew, const struct head *h);
 

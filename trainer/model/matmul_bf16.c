@@ -14,7 +14,7 @@
  * Packed is: words of two bf16 neighbours along k, sixteen rows (of a) or columns (of b) side by side. What
  * lies outside of the matrix is packed as 0. */
 enum { ROWS = 8, LANES = 16, VECTORS = 3, PANEL = VECTORS * LANES };
-enum { DEEP = 384, WIDE = 384, STRIP = 128, PAIRS = DEEP / 2, PAD = LANES, AHEAD = 16 };
+enum { DEEP = 384, WIDE = 768, STRIP = 128, PAIRS = DEEP / 2, PAD = LANES, AHEAD = 16 };
 
 #define WITH_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
 #define INLINE    static inline __attribute__((always_inline)) WITH_BF16
@@ -324,19 +324,27 @@ static void multiply_edge(const struct work *work, const struct panel *panel, co
     copy_block(m->c, m->c_stride, beside.c, PANEL, rows, panel->columns);
 }
 
-/* Asks for what the block after this one will read and is far away: its c, and its a the first time. */
-static void fetch_ahead(const struct work *work, const struct panel *panel, const struct block *m)
+/* Asks for what is far away: the c of the next block, and this block's share of the a of the next strip. */
+static void fetch_ahead(const struct work *work, const struct panel *panel, const struct block *m,
+                        int64_t row)
 {
     const float *c = m->c + ROWS * m->c_stride;
     for (int r = 0; r < ROWS; r++, c += m->c_stride)
         for (int v = 0; v < panel->vectors; v++)
             __builtin_prefetch(c + v * LANES, 1);
-    if (panel->packed || panel->column != work->column)
+    if (panel->packed)
         return;
-    const char *a = m->a + ROWS * m->row_step;
+    int64_t next = row + STRIP, k = work->k;
+    if (next >= work->p->m) {
+        next = row % STRIP;
+        k += work->deep;
+    }
+    int64_t bytes = work->deep * (int64_t)sizeof(uint16_t), first = panel->column - work->column;
+    int64_t from = bytes * first / work->wide, to = bytes * (first + panel->columns) / work->wide;
+    const char *a = (const char *)(work->a.data + next * work->a.stride + k);
     for (int r = 0; r < ROWS; r++, a += m->row_step)
-        for (int64_t at = 0; at < m->pairs * (int64_t)sizeof(uint32_t); at += 64)
-            __builtin_prefetch(a + at);
+        for (int64_t at = from; at < to; at += 64)
+            __builtin_prefetch(a + at, 0, 2);
 }
 
 /* Rows [row, row + rows) of a by the panel. */
@@ -352,7 +360,7 @@ static void multiply_panel(const struct work *work, const struct panel *panel, i
             m.a = (const char *)(work->w->a + i / LANES * group_of(work) + i % LANES);
         else
             m.a = (const char *)(work->a.data + (row + i) * work->a.stride + work->k);
-        fetch_ahead(work, panel, &m);
+        fetch_ahead(work, panel, &m, row + i);
         if (whole && rows - i >= ROWS)
             multiply_block(panel, &m);
         else

@@ -1,6 +1,7 @@
 #include "cli/core/crew.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 static struct crew crew_of(int living, int max)
 {
@@ -61,6 +62,10 @@ Test(crew, a_joiner_has_the_index_of_one_taken_away_as_soon_as_that_has_ended)
     cr_assert_eq(crew_free_index(&crew), 1, "its process is still there, but it is on its way out");
     crew_promise(&crew, 1);
     cr_assert_eq(crew_free_index(&crew), -1, "it is given away once");
+    struct str line = str_init(4096);
+    crew_expect(&crew, &line);
+    cr_assert(strstr(str_text(&line), "{\"worker\":1,\"attempt\":0,\"next\":true}"), "%s", str_text(&line));
+    str_clear(&line);
     cr_assert_eq(ended(&crew, 1, 0, 9).verdict, CREW_NEXT);
     cr_assert_eq(crew_start(&crew, 1), 1);
     cr_assert_eq(crew_free_index(&crew), -1);

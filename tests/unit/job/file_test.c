@@ -6,6 +6,7 @@
 
 #include "common/base/prng.h"
 #include "common/job/field.h"
+#include "common/model/layout.h"
 
 static const char good[] = "apiVersion: ringmaster.dev/v1alpha1\n"                      /* 1 */
                            "kind: TrainingJob\n"                                        /* 2 */
@@ -85,6 +86,20 @@ Test(file, a_short_job_gets_every_default)
     cr_assert_eq(out.notes.length, 0);
 }
 
+Test(file, a_preset_has_as_many_million_parameters_as_its_name_says)
+{
+    const char *names[] = {"gpt2-124m", "gpt2-355m", "gpt2-774m", "gpt2-1558m"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct model_shape shape;
+        struct model_layout layout;
+        cr_assert(strstr(preset_names(), names[i]));
+        cr_assert(preset_shape(names[i], &shape));
+        model_layout_init(&layout, &shape);
+        cr_assert_eq((layout.parameters + 500000) / 1000000, strtol(names[i] + 5, NULL, 10), "%s has %lld",
+                     names[i], (long long)layout.parameters);
+    }
+}
+
 Test(file, a_preset_gives_the_shape_and_fields_beside_it_win)
 {
     struct outcome out = read_changed(7, "    model: {preset: gpt2-124m, context: 256}");
@@ -93,7 +108,7 @@ Test(file, a_preset_gives_the_shape_and_fields_beside_it_win)
     cr_assert_eq(out.spec.model.shape.context, 256);
     cr_assert_eq(out.spec.model.shape.vocabulary, 50257);
     refused(read_changed(7, "    model: {preset: gpt3}"),
-            "job.yaml:7: spec.trainer.model.preset is \"gpt3\"; there are gpt2-124m, gpt2-350m, gpt2-774m, "
+            "job.yaml:7: spec.trainer.model.preset is \"gpt3\"; there are gpt2-124m, gpt2-355m, gpt2-774m, "
             "gpt2-1558m");
 }
 

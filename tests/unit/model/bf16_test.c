@@ -8,11 +8,14 @@
 #include "tests/unit/model/world.h"
 #include "trainer/model/bf16.h"
 #include "trainer/model/matmul.h"
+#include "trainer/model/soft_blocks.h"
 
 static const struct model_shape odd = {
     .layers = 2, .heads = 5, .width = 80, .context = 37, .vocabulary = 257};
 static const struct model_shape long_one = {
     .layers = 1, .heads = 1, .width = 32, .context = 130, .vocabulary = 256};
+static const struct model_shape many_words = {
+    .layers = 1, .heads = 2, .width = 32, .context = 40, .vocabulary = 901};
 static const struct model_shape wide = {
     .layers = 1, .heads = 4, .width = 256, .context = 128, .vocabulary = 256};
 
@@ -208,6 +211,58 @@ Test(bf16, how_a_product_is_cut_changes_no_bit_of_our_own_kernel)
     }
 }
 
+/* ---- softmax of logits that come in parts ---- */
+
+enum { SOFT_ROWS = 3, SOFT_MOST = 70, SOFT_WIDE = 2 * SOFT_MOST };
+
+/* One row of two parts, the second `offset` higher: what comes out against double precision. */
+static void assert_soft_row(const float *x, const float *y, int n, const uint16_t *e, float loss,
+                            float at_target)
+{
+    const float scale = 0.25f;
+    double sum = 0;
+    for (int j = 0; j < n; j++)
+        sum += exp(x[j]) + exp(y[j]);
+    cr_assert(fabs(loss - (log(sum) - y[n / 2])) < 2e-5, "length %d: loss %g", n, loss);
+    cr_assert(fabs(at_target - scale * (exp(y[n / 2]) / sum - 1)) < 1e-6, "length %d", n);
+    for (int j = 0; j < 2 * n; j++) {
+        double wanted = scale * exp(j < n ? x[j] : y[j - n]) / sum;
+        cr_assert(fabs(widen_one(e[j]) - wanted) < 0.01 * wanted + 1e-30, "length %d: %d: %g not %g", n, j,
+                  widen_one(e[j]), wanted);
+    }
+}
+
+static void assert_soft(int n, float offset)
+{
+    float x[SOFT_ROWS * SOFT_MOST], y[SOFT_ROWS * SOFT_MOST], top[2 * SOFT_ROWS], sum[2 * SOFT_ROWS];
+    float aimed[SOFT_ROWS], losses[SOFT_ROWS], at_target[SOFT_ROWS];
+    uint16_t e[SOFT_ROWS * SOFT_WIDE];
+    uint64_t state = (uint64_t)n;
+    for (int i = 0; i < SOFT_ROWS * n; i++) {
+        x[i] = (float)(20 * prng_unit(&state) - 10);
+        y[i] = (float)(20 * prng_unit(&state) - 10) + offset;
+    }
+    for (int r = 0; r < SOFT_ROWS; r++)
+        aimed[r] = y[r * n + n / 2];
+    soft_part(x, SOFT_ROWS, n, top, sum, e, SOFT_WIDE);
+    soft_part(y, SOFT_ROWS, n, top + SOFT_ROWS, sum + SOFT_ROWS, e + n, SOFT_WIDE);
+    struct soft soft = {SOFT_ROWS, 2, top, sum, aimed, losses, at_target, 0.25f};
+    soft_gather(&soft, 0, SOFT_ROWS);
+    struct soft_block block = {e, SOFT_ROWS, 2 * n, SOFT_WIDE, n, top};
+    soft_scale(&block);
+    for (int r = 0; r < SOFT_ROWS; r++)
+        assert_soft_row(x + r * n, y + r * n, n, e + r * SOFT_WIDE, losses[r], at_target[r]);
+}
+
+Test(bf16, softmax_in_parts_agrees_with_double_precision_for_every_length)
+{
+    for (int n = 1; n <= SOFT_MOST; n++) {
+        assert_soft(n, 0);
+        assert_soft(n, 30);
+        assert_soft(n, -30);
+    }
+}
+
 /* ---- the model ---- */
 
 static double length_of(const float *x, int64_t n)
@@ -263,6 +318,7 @@ Test(bf16, losses_and_gradients_are_within_the_rounding_of_double_precision)
 {
     assert_model_agrees(&odd, 2);
     assert_model_agrees(&long_one, 1);
+    assert_model_agrees(&many_words, 2);
 }
 
 Test(bf16, losses_and_gradients_agree_without_instructions_for_bf16)
@@ -297,6 +353,7 @@ Test(bf16, bits_do_not_depend_on_threads_or_on_what_ran_before)
     assert_same_bits(&odd, 3);
     assert_same_bits(&long_one, 2);
     assert_same_bits(&wide, 2);
+    assert_same_bits(&many_words, 3);
 }
 
 Test(bf16, bits_do_not_depend_on_where_memory_lies)

@@ -26,6 +26,9 @@
 #define layernorm_forward          CLONE(layernorm_forward)
 #define layernorm_backward         CLONE(layernorm_backward)
 #define layernorm_gather           CLONE(layernorm_gather)
+#define soft_part                  CLONE(soft_part)
+#define soft_gather                CLONE(soft_gather)
+#define soft_scale                 CLONE(soft_scale)
 
 #include "trainer/model/attention.c"
 #include "trainer/model/bf16.c"
@@ -34,6 +37,7 @@
 #include "trainer/model/embedding.c"
 #include "trainer/model/gelu.c"
 #include "trainer/model/layernorm.c"
+#include "trainer/model/soft_blocks.c"
 
 enum { W = CLONE_WIDTH, N = CLONE_COUNT };
 
@@ -96,6 +100,24 @@ static float *run_halves(const float *in, float *out)
     return out + W + 1;
 }
 
+/* The row's columns in two parts, of which only the first leaves its exponentials. */
+static float *run_soft(const float *in, float *out)
+{
+    enum { PART = 50 };
+    float top[2 * CLONE_ROWS], sum[2 * CLONE_ROWS];
+    uint16_t e[N] = {0};
+    soft_part(in, CLONE_ROWS, PART, top, sum, e, W);
+    soft_part(in + N, CLONE_ROWS, W - PART, top + CLONE_ROWS, sum + CLONE_ROWS, NULL, 0);
+    struct soft s = {CLONE_ROWS, 2, top, sum, in, out, out + CLONE_ROWS, 0.3f};
+    soft_gather(&s, 0, CLONE_ROWS);
+    struct soft_block block = {e, CLONE_ROWS, PART, W, PART, top};
+    soft_scale(&block);
+    out += 2 * CLONE_ROWS;
+    memcpy(out, top, sizeof top);
+    bf16_widen(out + 2 * CLONE_ROWS, e, N);
+    return out + 2 * CLONE_ROWS + N;
+}
+
 static float *run_embedding(const float *in, float *out)
 {
     const int32_t tokens[4] = {2, 1, 2, 0};
@@ -108,6 +130,7 @@ static float *run_embedding(const float *in, float *out)
 
 int CLONE(clone_run)(const float *in, float *out)
 {
-    float *end = run_embedding(in, run_halves(in, run_columns(in, run_rows(in, run_norm(in, out)))));
+    float *end =
+        run_embedding(in, run_soft(in, run_halves(in, run_columns(in, run_rows(in, run_norm(in, out))))));
     return (int)(end - out);
 }

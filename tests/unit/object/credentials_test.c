@@ -328,6 +328,7 @@ Test(credentials, a_session_that_the_server_calls_expired_is_renewed)
     desk_store(&d, "s3://bucket", 1, NULL);
     cr_assert_eq(d.ops->get(d.store, "a", 10, &out, &d.err), 0, "%s", d.err.text);
     cr_assert_str_eq(str_text(&d.heard), "KEY2 sts-token\n");
+    str_clear(&out);
     unlink(token_file);
     desk_close(&d);
 }

@@ -474,7 +474,7 @@ static enum stub_then skewed(void *ctx, const struct stub_request *request, stru
     bool right = !strncmp(stub_header(request, "x-amz-date"), "19941106T08", 11);
     str_addf(
         answer,
-        "HTTP/1.1 %d S\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 5\r\nETag: \"e\"\r\n\r\n",
+        "HTTP/1.1 %d S\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: 0\r\nETag: \"e\"\r\n\r\n",
         right ? 200 : 403);
     d->state += right;
     return STUB_KEEP;
@@ -489,6 +489,16 @@ Test(s3_store, a_wrong_clock_is_set_by_the_servers_date)
     cr_assert_eq(d.ops->head(d.store, "a", &info, &d.err), 0, "%s", d.err.text);
     cr_assert_eq(stub_requests(d.stub), 3);
     cr_assert_eq(d.retries, 0);
+    desk_close(&d);
+}
+
+Test(s3_store, requests_that_are_under_way_together_all_learn_of_a_wrong_clock)
+{
+    struct desk d;
+    const char *names[] = {"a", "b", "c", "d"};
+    desk_open(&d, skewed);
+    cr_assert_eq(d.ops->delete (d.store, names, 4, &d.err), 0, "%s", d.err.text);
+    cr_assert_eq(d.state, 4);
     desk_close(&d);
 }
 

@@ -253,6 +253,28 @@ Test(answer, nobody_goes_back_far_before_one_that_holds_more_has_answered)
     story_end(&s);
 }
 
+/* Word of a ring that came to nothing arrives when the next one trains: its steps were counted as lost then.
+ */
+Test(answer, steps_that_came_to_nothing_are_counted_as_redone_once)
+{
+    struct story s;
+    struct message old;
+    story_begin(&s, impatient(1));
+    train_with(&s, 2);
+    progress(&s, 0, 1);
+    message_init(&old, MSG_PROGRESS);
+    old.generation = (struct msg_generation){1, 77};
+    old.progress.step = 8;
+    hear(&s, 0, &old);
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    stopped(&s, 0, 1, 1);
+    ready(&s, 0, 1);
+    progress(&s, 0, 2);
+    cr_assert(said(&s, "recovered"), "%s", str_text(&s.log));
+    cr_assert_eq(s.recovery.steps_redone, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(answer, complete_names_the_weights_that_were_published_and_not_those_of_another_history)
 {
     struct story s;
