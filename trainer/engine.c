@@ -101,6 +101,8 @@ static int open_model(struct engine *e, struct error *err)
     return gpt_open(&e->gpt, &e->layout, &options, e->pool, err);
 }
 
+enum { STATE_BYTES = 20 }; /* for each parameter (trainer/exact/state.h) */
+
 static int take_buffers(struct engine *e, struct error *err)
 {
     const struct job_spec *spec = e->spec;
@@ -112,6 +114,26 @@ static int take_buffers(struct engine *e, struct error *err)
         return err_set(err, ERR_MACHINE, "no memory for a lane of %lld parameters",
                        (long long)e->layout.parameters);
     return 0;
+}
+
+/* Before the memory is touched: whoever takes more than there is gets killed by the kernel without a word. A
+ * state that is there already, from a trainer before this one, takes nothing more. */
+static int check_memory(struct engine *e, const struct engine_options *options, struct error *err)
+{
+    struct stat st;
+    size_t parameter = (size_t)e->layout.parameters, available = pages_available();
+    size_t lane = gpt_memory(e->gpt) + parameter * sizeof *e->grads, state = parameter * STATE_BYTES;
+    if (fstat(options->state_fd, &st) == 0 && (size_t)st.st_blocks * 512 >= state)
+        state = 0;
+    if (!available || lane + state <= available)
+        return 0;
+    return err_set(
+        err, ERR_MACHINE,
+        "this machine has %zu MiB of memory left, and this worker needs %zu: %zu for the training state of "
+        "%lld parameters, %zu for a lane of %d sequences (less with trainer.recompute, or with more and "
+        "smaller lanes)",
+        available >> 20, (lane + state) >> 20, state >> 20, (long long)e->layout.parameters, lane >> 20,
+        e->spec->batch.lane_sequences);
 }
 
 static int size_snapshot(struct engine *e, int fd, struct error *err)
@@ -225,8 +247,8 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
     e->exact = e->spec->reduction == JOB_EXACT;
     pthread_mutex_init(&e->ring_lock, NULL);
     if (abort_flag_init(&e->abort, err) < 0 || open_data(e, options->setup, err) < 0 ||
-        open_model(e, err) < 0 || take_buffers(e, err) < 0 || open_state(e, options, err) < 0 ||
-        open_port(e, options->setup, err) < 0) {
+        open_model(e, err) < 0 || take_buffers(e, err) < 0 || check_memory(e, options, err) < 0 ||
+        open_state(e, options, err) < 0 || open_port(e, options->setup, err) < 0) {
         engine_free(e);
         return -1;
     }
