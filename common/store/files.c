@@ -96,8 +96,8 @@ int files_put(struct object_store *store, const char *name, const struct str *te
     return object_put(store, name, &body, mode, err);
 }
 
-int files_manifest(struct object_store *store, const char *checkpoint, struct manifest *ret,
-                   struct error *err)
+static int manifest_once(struct object_store *store, const char *checkpoint, struct manifest *ret,
+                         struct error *err)
 {
     char name[FILES_NAME_MAX];
     struct str text = str_init(MANIFEST_TEXT_MAX);
@@ -110,6 +110,20 @@ int files_manifest(struct object_store *store, const char *checkpoint, struct ma
     if (result == 0 && step >= 0 && step != ret->step)
         return err_set(err, ERR_DATA, "%s: it is of step %lld", MANIFEST_NAME, (long long)ret->step);
     return result;
+}
+
+int files_manifest(struct object_store *store, const char *checkpoint, struct manifest *ret,
+                   struct error *err)
+{
+    struct error why = {0};
+    int tries = object_is_local(store) ? 1 : FILES_LOOKS;
+    while (tries-- > 0) {
+        if (manifest_once(store, checkpoint, ret, &why) == 0)
+            return 0;
+        if (why.code != ERR_DATA)
+            break;
+    }
+    return err_set(err, why.code, "%s", why.text);
 }
 
 /* --- removing --- */

@@ -11,7 +11,12 @@
 #include "common/store/checkpoint.h"
 #include "common/store/manifest.h"
 
-enum { FILES_NAME_MAX = CHECKPOINT_NAME_MAX + MANIFEST_FILE_MAX + 64 };
+enum {
+    FILES_NAME_MAX = CHECKPOINT_NAME_MAX + MANIFEST_FILE_MAX + 64,
+    /* How often what comes over a network is read before it counts as damaged: nothing that a wire has done may
+     * cost a checkpoint that lies in the store as it was written. */
+    FILES_LOOKS = 4,
+};
 
 #define MANIFEST_NAME "manifest.json"
 #define DAMAGED_NAME  "manifest.damaged.json"

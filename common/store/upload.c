@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/os/crypto.h"
 #include "common/os/fault.h"
 
 enum {
@@ -10,6 +11,7 @@ enum {
     TRIES_MAX = 4,         /* of one sending, where uploads end under it */
     PART_BYTES = 16 << 20, /* of a part in a store that is not a folder; up to twice that */
     AGREE_TRIES = 8,
+    ID_TEXT_MAX = OBJECT_UPLOAD_MAX + RM_HASH_HEX,
 };
 
 struct parts {
@@ -47,18 +49,48 @@ static int list_parts(struct object_store *store, const struct files_upload *upl
 
 /* --- agreeing on an upload --- */
 
+/* The id and its hash: an id with a flipped bit is one of no upload, which would look like one that is over.
+ */
+static void write_id(const char *id, struct str *out)
+{
+    uint8_t hash[RM_HASH_BYTES];
+    char hex[RM_HASH_HEX];
+    sha256_once(id, strlen(id), hash);
+    hex_encode(hash, sizeof hash, hex);
+    str_addf(out, "%s %s", hex, id);
+}
+
+static int read_id_once(struct object_store *store, const char *name, char id[OBJECT_UPLOAD_MAX],
+                        struct error *err)
+{
+    struct str text = str_init(ID_TEXT_MAX), right = str_init(ID_TEXT_MAX);
+    int result = object_get(store, name, ID_TEXT_MAX, &text, err);
+    if (result == 0) {
+        bool whole = text.length >= RM_HASH_HEX;
+        text_copy(id, OBJECT_UPLOAD_MAX, whole ? str_text(&text) + RM_HASH_HEX : "");
+        write_id(id, &right);
+        if (!whole || strcmp(str_text(&text), str_text(&right)) != 0)
+            result = err_set(err, ERR_DATA, "%s: it is damaged", name);
+    }
+    str_clear(&text);
+    str_clear(&right);
+    return result;
+}
+
 /* The id that is kept for this attempt. */
 static int read_id(struct object_store *store, const struct files_upload *upload, char id[OBJECT_UPLOAD_MAX],
                    struct error *err)
 {
     char name[FILES_NAME_MAX];
-    struct str text = str_init(OBJECT_UPLOAD_MAX);
+    struct error why = {0};
     files_upload_name(name, upload);
-    int result = object_get(store, name, OBJECT_UPLOAD_MAX - 1, &text, err);
-    if (result == 0)
-        text_copy(id, OBJECT_UPLOAD_MAX, str_text(&text));
-    str_clear(&text);
-    return result;
+    for (int i = 0; i < FILES_LOOKS; i++) {
+        if (read_id_once(store, name, id, &why) == 0)
+            return 0;
+        if (why.code != ERR_DATA)
+            break;
+    }
+    return err_set(err, why.code, "%s", why.text);
 }
 
 /* 1: begun by us; 0: somebody else was quicker. */
@@ -72,8 +104,8 @@ static int begin(struct object_store *store, const struct files_upload *upload, 
     if (object_upload_open(store, name, id, err) < 0)
         return -1;
     FAULT("upload-begun");
-    struct str text = str_init(OBJECT_UPLOAD_MAX);
-    str_adds(&text, id);
+    struct str text = str_init(ID_TEXT_MAX);
+    write_id(id, &text);
     int result = files_put(store, kept, &text, OBJECT_CREATE, &why);
     str_clear(&text);
     if (result == 0)

@@ -143,7 +143,7 @@ static int open_stream(struct stream *s, struct error *err)
     struct error why = {0};
     files_object(s->name, s->file->checkpoint, last->file);
     if (object_head(s->file->store, s->name, &info, &why) < 0)
-        return why.code == ERR_NOT_FOUND ? err_set(err, ERR_DATA, "it is missing")
+        return why.code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "it is missing")
                                          : err_set(err, why.code, "%s", why.text);
     if (info.bytes != bytes)
         return err_set(err, ERR_DATA, "it has %lld bytes instead of %lld", (long long)info.bytes,
@@ -158,7 +158,7 @@ static int open_stream(struct stream *s, struct error *err)
     return 0;
 }
 
-int verify_file(const struct verify_file *file, uint8_t *weights_sha256, struct error *err)
+static int verify_once(const struct verify_file *file, uint8_t *weights_sha256, struct error *ret_why)
 {
     struct stream s = {
         .file = file, .piece = file->first, .end = verify_next_file(file->manifest, file->first)};
@@ -169,8 +169,20 @@ int verify_file(const struct verify_file *file, uint8_t *weights_sha256, struct 
     sha256_free(s.hash);
     sha256_free(s.weights);
     free(s.scratch);
-    if (result == 0)
-        return 0;
+    *ret_why = why;
+    return result;
+}
+
+int verify_file(const struct verify_file *file, uint8_t *weights_sha256, struct error *err)
+{
+    struct error why = {0};
+    int tries = object_is_local(file->store) ? 1 : FILES_LOOKS;
+    while (tries-- > 0) {
+        if (verify_once(file, weights_sha256, &why) == 0)
+            return 0;
+        if (why.code != ERR_DATA)
+            break;
+    }
     enum error_code code = why.code == ERR_NOT_FOUND ? ERR_DATA : why.code;
     return err_set(err, code, "%s: %s", file->manifest->piece[file->first].file, why.text);
 }
