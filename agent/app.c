@@ -407,8 +407,11 @@ static int open_parts(struct app *app, struct error *err)
                                              .message = trainer_message,
                                              .ended = trainer_ended,
                                              .ctx = app};
-    struct worker_store_options store = {
-        .spec = &app->options->files->spec, .snapshot_fd = app->snapshot_fd, .done = store_done, .ctx = app};
+    struct worker_store_options store = {.spec = &app->options->files->spec,
+                                         .key = app->options->files->key,
+                                         .snapshot_fd = app->snapshot_fd,
+                                         .done = store_done,
+                                         .ctx = app};
     struct lines_options parent = {.fd = STDIN_FILENO,
                                    .ceiling = LINE_MAX_BYTES,
                                    .line = parent_line,

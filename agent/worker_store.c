@@ -1,14 +1,18 @@
 #include "agent/worker_store.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "agent/session.h"
 #include "common/model/snapshot.h"
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
 #include "common/store/checkpoint.h"
+#include "common/store/owner.h"
+#include "common/store/place.h"
 
 /* One piece of work; the background thread sees nothing else of the store but what never changes. */
 struct task {
@@ -25,8 +29,11 @@ struct task {
 struct worker_store {
     struct loop *loop;
     struct worker_store_options options;
+    struct object_store *place; /* of the work under way */
+    atomic_int cancel;
     struct model_layout layout;
     char compared[MANIFEST_COMPARED_MAX];
+    char run[OWNER_RUN_MAX];
     char fingerprint[RM_FINGERPRINT_MAX];
     struct manifest_data data;
     struct task *first, *last; /* first is under way where running is set */
@@ -63,7 +70,7 @@ static int list(struct task *task)
     struct checkpoint_list *found = calloc(1, sizeof *found);
     if (!found)
         return err_set(&task->err, ERR_MACHINE, "no memory to list checkpoints");
-    int result = checkpoint_list(task->store->options.spec->checkpoint.uri, found, &task->err);
+    int result = checkpoint_list(task->store->place, found, &task->err);
     struct msg_checkpoints *reply = &task->reply.checkpoints;
     task->reply.type = MSG_CHECKPOINTS;
     for (int i = 0; result == 0 && i < found->count; i++) {
@@ -90,8 +97,8 @@ static int load(struct task *task)
     const struct msg_state *wanted = &task->request.form.resume;
     struct manifest *manifest = calloc(1, sizeof *manifest);
     float *state = manifest ? snapshot_map(store, SNAPSHOT_LOADED, &task->err) : NULL;
-    int result = state ? checkpoint_load_state(store->options.spec->checkpoint.uri, wanted->step,
-                                               wanted->lineage, &store->layout, state, manifest, &task->err)
+    int result = state ? checkpoint_load_state(store->place, wanted->step, wanted->lineage, &store->layout,
+                                               state, manifest, &task->err)
                        : -1;
     if (state)
         snapshot_unmap(store, state);
@@ -126,7 +133,7 @@ static int write_slice(struct task *task)
     float *state = snapshot_map(store, SNAPSHOT_TAKEN, &task->err);
     if (!state)
         return -1;
-    struct checkpoint_slice slice = {.uri = store->options.spec->checkpoint.uri,
+    struct checkpoint_slice slice = {.store = store->place,
                                      .step = snapshot->state.step,
                                      .final = snapshot->final,
                                      .lineage = snapshot->state.lineage,
@@ -199,7 +206,8 @@ static int publish(struct task *task)
         return err_set(&task->err, ERR_MACHINE, "no memory to publish a checkpoint");
     rm_time begin = clock_now();
     manifest_of(manifest, task);
-    struct checkpoint_publication publication = {.uri = store->options.spec->checkpoint.uri,
+    struct checkpoint_publication publication = {.store = store->place,
+                                                 .run = store->run,
                                                  .final = task->request.publish.final,
                                                  .keep = store->options.spec->checkpoint.keep,
                                                  .layout = &store->layout,
@@ -297,6 +305,11 @@ int worker_store_open(struct worker_store **ret, struct loop *loop,
         return err_set(err, ERR_MACHINE, "no memory for checkpoints");
     struct str compared = str_init(MANIFEST_COMPARED_MAX - 1);
     *store = (struct worker_store){.loop = loop, .options = *options, .data = {.files = -1, .bytes = -1}};
+    if (place_open_checkpoints(&store->place, options->spec, &store->cancel, err) < 0) {
+        free(store);
+        return -1;
+    }
+    owner_run(options->key, JOB_KEY_BYTES, store->run);
     model_layout_init(&store->layout, &options->spec->model.shape);
     job_spec_write_compared(options->spec, &compared);
     text_copy(store->compared, sizeof store->compared, str_text(&compared));
@@ -342,11 +355,13 @@ void worker_store_free(struct worker_store *store)
     if (!store)
         return;
     store->ending = true;
+    atomic_store(&store->cancel, 1);
     while (store->running)
         loop_turn(store->loop, true);
     for (struct task *task = store->first, *next; task; task = next) {
         next = task->next;
         free(task);
     }
+    object_free(store->place);
     free(store);
 }

@@ -11,6 +11,7 @@ struct worker_store;
 
 struct worker_store_options {
     const struct job_spec *spec; /* lives longer than the store */
+    const uint8_t *key;          /* of the job (JOB_KEY_BYTES): names the run that owns the checkpoints */
     int snapshot_fd;             /* shared with the trainer: common/model/snapshot.h */
     /* event: AGENT_LISTED, AGENT_LOADED, AGENT_WRITTEN or AGENT_PUBLISHED; borrowed for the call. */
     void (*done)(void *ctx, const struct agent_event *event);

@@ -1,11 +1,68 @@
 #include "cli/checkpoint.h"
 
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/core/screen.h"
+#include "common/os/clock.h"
+#include "common/os/crypto.h"
 #include "common/store/checkpoint.h"
+#include "common/store/owner.h"
+
+static const char usage[] = "write: ringmaster checkpoint list|verify URI, export URI TARGET, or delete URI "
+                            "(with --name, --all, --yes, "
+                            "--endpoint, --region)";
+
+/* What stands on the last line of a terminal while bytes move. */
+struct progress {
+    bool terminal;
+    const char *what; /* "verify final" */
+    int64_t moved, all;
+    rm_time begin, drawn;
+};
+
+struct command {
+    const char *verb, *uri, *target;
+    const char *name; /* of one checkpoint; NULL: the newest, or all */
+    const char *endpoint, *region;
+    bool all, yes;
+    struct object_store *store;
+    struct checkpoint_list *found;
+    struct progress progress;
+};
+
+/* --- progress --- */
+
+static void moved(void *ctx, int64_t bytes)
+{
+    struct progress *p = ctx;
+    rm_time now = clock_now();
+    p->moved += bytes;
+    if (!p->terminal || !p->what || now - p->drawn < 100 * RM_MS)
+        return;
+    p->drawn = now;
+    double seconds = (double)(now - p->begin) / RM_S,
+           percent = p->all ? 100.0 * (double)p->moved / (double)p->all : 0;
+    fprintf(stderr, "\r\033[K%s  %3.0f %%  %.0f MB/s", p->what, percent < 100 ? percent : 100,
+            seconds > 0 ? (double)p->moved / 1e6 / seconds : 0);
+}
+
+static void progress_begin(struct progress *p, const char *what, int64_t all)
+{
+    *p = (struct progress){.terminal = p->terminal, .what = what, .all = all, .begin = clock_now()};
+}
+
+static void progress_end(struct progress *p)
+{
+    if (p->drawn)
+        fputs("\r\033[K", stderr);
+    p->what = NULL;
+}
+
+/* --- what is there --- */
 
 static void print_entry(const struct checkpoint_entry *e, const char *word)
 {
@@ -18,52 +75,226 @@ static void print_entry(const struct checkpoint_entry *e, const char *word)
     str_clear(&bytes);
 }
 
-static int list(struct checkpoint_list *found)
+static void print_skipped(const struct checkpoint_list *found)
 {
-    for (int i = 0; i < found->count; i++)
-        print_entry(&found->entry[i], "");
     for (int i = 0; i < found->skipped; i++)
         fprintf(stderr, "ringmaster: %s: %s\n", found->skip[i].name, found->skip[i].why);
+}
+
+static bool is_meant(const struct command *c, const struct checkpoint_entry *entry)
+{
+    return !c->name || !strcmp(c->name, entry->name);
+}
+
+static int list(struct command *c, struct error *err)
+{
+    (void)err;
+    for (int i = 0; i < c->found->count; i++)
+        if (is_meant(c, &c->found->entry[i]))
+            print_entry(&c->found->entry[i], "");
+    print_skipped(c->found);
     return 0;
 }
 
-static int verify(const char *uri, struct checkpoint_list *found, struct error *err)
+static int verify(struct command *c, struct error *err)
 {
-    struct manifest *manifest = malloc(sizeof *manifest);
-    int damaged = found->skipped;
-    if (!manifest)
-        return err_set(err, ERR_MACHINE, "no memory for a manifest");
-    for (int i = 0; i < found->skipped; i++)
-        fprintf(stderr, "ringmaster: %s: %s\n", found->skip[i].name, found->skip[i].why);
-    for (int i = 0; i < found->count; i++) {
+    int damaged = c->name ? 0 : c->found->skipped;
+    print_skipped(c->found);
+    for (int i = 0; i < c->found->count; i++) {
+        const struct checkpoint_entry *entry = &c->found->entry[i];
         struct error why = {0};
-        if (checkpoint_verify(uri, found->entry[i].name, manifest, &why) == 0)
-            print_entry(&found->entry[i], "  verified");
-        else {
-            damaged++;
-            fprintf(stderr, "ringmaster: %s: %s\n", found->entry[i].name, why.text);
+        if (!is_meant(c, entry))
+            continue;
+        progress_begin(&c->progress, entry->name, entry->bytes);
+        int result = checkpoint_verify(c->store, entry->name, NULL, &why);
+        progress_end(&c->progress);
+        if (result == 0) {
+            print_entry(entry, "  verified");
+            continue;
         }
+        if (why.code != ERR_DATA && why.code != ERR_NOT_FOUND)
+            return err_set(err, why.code, "%s", why.text);
+        damaged++;
+        fprintf(stderr, "ringmaster: %s: %s\n", entry->name, why.text);
     }
-    free(manifest);
     if (damaged)
-        return err_set(err, ERR_DATA, "%d of the checkpoints in %.200s can't be used", damaged, uri);
+        return err_set(err, ERR_DATA, "%d of the checkpoints in %.200s can't be used", damaged,
+                       object_uri(c->store));
     return 0;
 }
 
-int checkpoint_command(char **arguments, struct error *err)
+/* --- export --- */
+
+static const struct checkpoint_entry *chosen(const struct command *c)
 {
-    const char *verb = arguments[0], *uri = verb ? arguments[1] : NULL;
-    if (!uri || arguments[2] || (strcmp(verb, "list") != 0 && strcmp(verb, "verify") != 0))
-        return err_set(err, ERR_USAGE, "write: ringmaster checkpoint list|verify FOLDER");
-    struct checkpoint_list *found = malloc(sizeof *found);
-    if (!found)
+    for (int i = 0; i < c->found->count; i++)
+        if (is_meant(c, &c->found->entry[i]))
+            return &c->found->entry[i];
+    return NULL;
+}
+
+static int export_to(struct command *c, struct object_store *target, struct error *err)
+{
+    const struct checkpoint_entry *entry = chosen(c);
+    struct error why = {0};
+    progress_begin(&c->progress, entry->name, entry->bytes / 3);
+    int result = checkpoint_export(c->store, entry->name, target, &why);
+    progress_end(&c->progress);
+    if (result < 0)
+        return err_set(err, why.code == ERR_EXISTS ? ERR_USAGE : why.code, "export: %s", why.text);
+    print_entry(entry, "");
+    printf("%s\n", object_uri(target));
+    return 0;
+}
+
+static int export_one(struct command *c, struct error *err)
+{
+    struct object_store *target;
+    struct object_options options = {.uri = c->target, .endpoint = c->endpoint, .region = c->region};
+    if (object_open(&target, &options, err) < 0)
+        return -1;
+    int result = export_to(c, target, err);
+    object_free(target);
+    return result;
+}
+
+/* --- delete --- */
+
+/* A run that goes on there would find its newest checkpoint gone. */
+static int own(const struct command *c, struct owner **ret, struct error *err)
+{
+    uint8_t key[RM_HASH_BYTES];
+    char run[OWNER_RUN_MAX];
+    struct object_options place = {.uri = c->uri, .endpoint = c->endpoint, .region = c->region};
+    crypto_random(key, sizeof key);
+    owner_run(key, sizeof key, run);
+    return owner_open(ret, &(struct owner_options){.place = &place, .run = run}, err);
+}
+
+static int delete_owned(struct command *c, struct error *err)
+{
+    for (int i = c->found->count - 1; i >= 0;
+         i--) { /* oldest first: what a crash leaves is still the newest */
+        const struct checkpoint_entry *entry = &c->found->entry[i];
+        if (!is_meant(c, entry))
+            continue;
+        if (checkpoint_delete(c->store, entry->name, err) < 0)
+            return -1;
+        printf("%s deleted\n", entry->name);
+    }
+    return c->all ? checkpoint_delete_all(c->store, err) : 0;
+}
+
+static int delete (struct command *c, struct error *err)
+{
+    struct owner *owner;
+    if (!c->name == !c->all)
+        return err_set(err, ERR_USAGE, "delete: say which one with --name NAME, or --all");
+    if (!c->yes) {
+        list(c, err);
+        return err_set(err, ERR_USAGE,
+                       "delete: this is what would be deleted from %.200s; nothing is, without --yes",
+                       c->uri);
+    }
+    if (own(c, &owner, err) < 0)
+        return -1;
+    int result = delete_owned(c, err);
+    owner_free(owner);
+    return result;
+}
+
+/* --- the command line --- */
+
+static int take_option(struct command *c, int option, const char *value)
+{
+    switch (option) {
+    case 'n':
+        c->name = value;
+        return 0;
+    case 'e':
+        c->endpoint = value;
+        return 0;
+    case 'r':
+        c->region = value;
+        return 0;
+    case 'a':
+        c->all = true;
+        return 0;
+    case 'y':
+        c->yes = true;
+        return 0;
+    default:
+        return -1;
+    }
+}
+
+static int read_words(struct command *c, int argc, char **argv, struct error *err)
+{
+    static const struct option known[] = {
+        {"name", required_argument, NULL, 'n'},   {"endpoint", required_argument, NULL, 'e'},
+        {"region", required_argument, NULL, 'r'}, {"all", no_argument, NULL, 'a'},
+        {"yes", no_argument, NULL, 'y'},          {NULL, 0, NULL, 0}};
+    int option;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1)
+        if (take_option(c, option, optarg) < 0)
+            return err_set(err, ERR_USAGE, "checkpoint: %.60s is not an option, or lacks its value; %s",
+                           argv[optind - 1], usage);
+    int words = argc - optind;
+    c->verb = words > 0 ? argv[optind] : "";
+    c->uri = words > 1 ? argv[optind + 1] : NULL;
+    c->target = words > 2 ? argv[optind + 2] : NULL;
+    if (!c->uri || words != 2 + !strcmp(c->verb, "export"))
+        return err_set(err, ERR_USAGE, "%s", usage);
+    return 0;
+}
+
+static int (*verb_of(const char *word))(struct command *c, struct error *err)
+{
+    static const struct {
+        const char *word;
+        int (*work)(struct command *c, struct error *err);
+    } verbs[] = {{"list", list}, {"verify", verify}, {"export", export_one}, {"delete", delete}};
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (!strcmp(verbs[i].word, word))
+            return verbs[i].work;
+    return NULL;
+}
+
+static int look(struct command *c, struct error *err)
+{
+    if (checkpoint_list(c->store, c->found, err) < 0)
+        return -1;
+    if (c->name && !chosen(c))
+        return err_set(err, ERR_DATA, "no checkpoint %.60s in %.200s", c->name, c->uri);
+    bool nothing = !c->found->count && (!c->found->skipped || !strcmp(c->verb, "export"));
+    if (nothing && !c->all)
+        return err_set(err, ERR_DATA, "no checkpoint in %.200s; name the folder that holds final and step-*",
+                       c->uri);
+    return 0;
+}
+
+static int work(struct command *c, struct error *err)
+{
+    struct object_options options = {
+        .uri = c->uri, .endpoint = c->endpoint, .region = c->region, .progress = moved, .ctx = &c->progress};
+    if (object_open(&c->store, &options, err) < 0 || look(c, err) < 0)
+        return -1;
+    return verb_of(c->verb)(c, err);
+}
+
+int checkpoint_command(int argc, char **argv, struct error *err)
+{
+    struct command c = {.progress.terminal = isatty(STDERR_FILENO)};
+    if (read_words(&c, argc, argv, err) < 0)
+        return -1;
+    if (!verb_of(c.verb))
+        return err_set(err, ERR_USAGE, "checkpoint: %.60s is not known; %s", c.verb, usage);
+    c.found = malloc(sizeof *c.found);
+    if (!c.found)
         return err_set(err, ERR_MACHINE, "no memory for a list");
-    int code = checkpoint_list(uri, found, err);
-    if (code == 0 && !found->count && !found->skipped)
-        code = err_set(err, ERR_DATA, "no checkpoint in %.200s; name the folder that holds final and step-*",
-                       uri);
-    if (code == 0)
-        code = strcmp(verb, "list") ? verify(uri, found, err) : list(found);
-    free(found);
+    int code = work(&c, err);
+    object_free(c.store);
+    free(c.found);
     return code;
 }

@@ -376,7 +376,7 @@ static void coordinator_lost(struct fleet *fleet, const char *how)
 {
     struct checkpoint_list *list = malloc(sizeof *list);
     char why[EVENT_TEXT_MAX], newest[CHECKPOINT_NAME_MAX] = "";
-    if (list && checkpoint_list(fleet->spec->checkpoint.uri, list, NULL) == 0 && list->count)
+    if (list && checkpoint_list(fleet->options->prepared->store, list, NULL) == 0 && list->count)
         text_copy(newest, sizeof newest, list->entry[0].name);
     free(list);
     if (*newest)

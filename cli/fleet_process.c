@@ -13,7 +13,7 @@
 #include "common/os/fault.h"
 #include "common/os/file.h"
 
-enum { KEY_BYTES = 32, LINE_MAX_BYTES = 1 << 20, NUMBER_TEXT = 24 };
+enum { LINE_MAX_BYTES = 1 << 20, NUMBER_TEXT = 24 };
 
 /* A memory file with this content, readable by this user only, and a path that our children can open. */
 static int publish(int *ret_fd, char *path, size_t size, const char *name, const struct str *content,
@@ -39,15 +39,13 @@ static int publish_job(struct fleet *fleet, struct error *err)
 
 static int publish_key(struct fleet *fleet, struct error *err)
 {
-    unsigned char key[KEY_BYTES];
-    char hex[2 * KEY_BYTES + 1];
+    const struct prepared *p = fleet->options->prepared;
+    char hex[2 * sizeof p->key + 1];
     struct str text = str_init(sizeof hex);
-    crypto_random(key, sizeof key);
-    hex_encode(key, sizeof key, hex);
+    hex_encode(p->key, sizeof p->key, hex);
     str_adds(&text, hex);
     str_adds(&text, "\n");
     int status = publish(&fleet->key_fd, fleet->key_path, sizeof fleet->key_path, "key", &text, err);
-    explicit_bzero(key, sizeof key);
     explicit_bzero(hex, sizeof hex);
     explicit_bzero(text.data, text.length);
     str_clear(&text);

@@ -24,8 +24,12 @@ static const char usage[] =
     "      --port N                          of the coordinator (default: any free one)\n"
     "  ringmaster generate FOLDER            let a trained model write: --prompt TEXT --tokens N\n"
     "      [--seed N] [--temperature X]\n"
-    "  ringmaster checkpoint list FOLDER     what a run has saved\n"
-    "  ringmaster checkpoint verify FOLDER   the same, with every byte checked\n"
+    "  ringmaster checkpoint list URI        what a run has saved (URI: a folder or s3://bucket/prefix)\n"
+    "  ringmaster checkpoint verify URI      the same, with every byte checked\n"
+    "  ringmaster checkpoint export URI TO   the weights of the newest (or --name step-00000200), checked, as a\n"
+    "                                        model that transformers opens\n"
+    "  ringmaster checkpoint delete URI      --name NAME or --all; tells what would go, does it with --yes\n"
+    "      [--endpoint URL] [--region NAME]  of all four, where s3:// is not what the environment says\n"
     "  ringmaster --version\n"
     "\n"
     "Exit codes: 0 complete, 2 usage or job file, 3 data or checkpoint, 4 machine, 5 training failed,\n"
@@ -107,7 +111,7 @@ static int dispatch(int argc, char **argv, struct error *err)
     if (!strcmp(command, "generate"))
         return trainer_generate(argv + 1, err);
     if (!strcmp(command, "checkpoint"))
-        return checkpoint_command(argv + 2, err);
+        return checkpoint_command(argc - 1, argv + 1, err);
     if (!strcmp(command, "--help") || !strcmp(command, "-h") || !strcmp(command, "help")) {
         fputs(usage, stdout);
         return 0;

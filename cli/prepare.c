@@ -13,8 +13,10 @@
 #include "common/model/layout.h"
 #include "common/os/clock.h"
 #include "common/os/config.h"
+#include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/store/model_folder.h"
+#include "common/store/place.h"
 
 static int read_job(struct job_spec *spec, const struct run_options *options, struct error *err)
 {
@@ -79,9 +81,16 @@ static void follow_links(const char *uri, char *out)
     }
 }
 
+static bool is_folder(const char *uri)
+{
+    return !strncmp(uri, "file://", 7);
+}
+
 static bool folder_within(const char *inner_uri, const char *outer_uri)
 {
     char inner[RM_URI_MAX], outer[RM_URI_MAX];
+    if (!is_folder(inner_uri) || !is_folder(outer_uri))
+        return within(inner_uri, outer_uri);
     follow_links(inner_uri, inner);
     follow_links(outer_uri, outer);
     return within(inner, outer);
@@ -107,9 +116,14 @@ static int check_init(const struct job_spec *spec, struct error *err)
 {
     struct model_shape there;
     const struct model_shape *here = &spec->model.shape;
+    struct object_store *store;
     if (!*spec->model.init)
         return 0;
-    if (model_folder_shape(spec->model.init, &there, err) < 0)
+    if (place_open_init(&store, spec, err) < 0)
+        return err_wrap(err, "spec.trainer.model.init");
+    int status = model_folder_shape(store, &there, err);
+    object_free(store);
+    if (status < 0)
         return err_wrap(err, "spec.trainer.model.init");
     const struct {
         const char *name;
@@ -218,21 +232,39 @@ static int check_drills(struct drill_plan *drills, const struct prepared *p, str
     return drill_plan_check(drills, &terms, err);
 }
 
+static void say_waiting(void *ctx, const char *text)
+{
+    (void)ctx;
+    fprintf(stderr, "ringmaster: %s\n", text);
+}
+
+static int own_checkpoints(struct prepared *p, struct error *err)
+{
+    char run[OWNER_RUN_MAX];
+    struct object_options place = {.uri = p->spec.checkpoint.uri,
+                                   .endpoint = p->spec.checkpoint.endpoint,
+                                   .region = p->spec.checkpoint.region};
+    owner_run(p->key, sizeof p->key, run);
+    struct owner_options owner = {.place = &place, .run = run, .waiting = say_waiting};
+    if (place_open_checkpoints(&p->store, &p->spec, NULL, err) < 0)
+        return err_wrap(err, "spec.checkpoint");
+    return owner_open(&p->owner, &owner, err);
+}
+
 static int find_resume(struct prepared *p, struct corpus *corpus, struct run_options *options,
                        struct error *err)
 {
-    const char *uri = p->spec.checkpoint.uri;
     p->resume = (struct checkpoint_resume){0};
-    if (checkpoint_lock(uri, &p->lock_fd, err) < 0)
+    if (own_checkpoints(p, err) < 0)
         return -1;
     FAULT("folder-locked");
     if (options->overwrite) {
-        if (check_drills(&options->drills, p, err) < 0 || checkpoint_delete_all(uri, err) < 0)
+        if (check_drills(&options->drills, p, err) < 0 || checkpoint_delete_all(p->store, err) < 0)
             return -1;
-        portrait_remove(uri);
+        portrait_remove(p->store);
         return 0;
     }
-    if (checkpoint_resume(uri, &p->resume, err) < 0)
+    if (checkpoint_resume(p->store, &p->resume, err) < 0)
         return -1;
     p->complete = p->resume.found && p->resume.entry.final && p->resume.entry.step == p->spec.steps;
     if (p->resume.found && check_resume(p, corpus, err) < 0)
@@ -255,7 +287,9 @@ int prepare(struct prepared *p, struct run_options *options, struct error *err)
 {
     struct corpus *corpus = NULL;
     p->complete = false;
-    p->lock_fd = -1;
+    p->store = NULL;
+    p->owner = NULL;
+    crypto_random(p->key, sizeof p->key);
     if (check_environment(err) < 0 || read_job(&p->spec, options, err) < 0 ||
         check_folders(&p->spec, err) < 0 || check_init(&p->spec, err) < 0 || open_data(p, &corpus, err) < 0)
         return -1;
@@ -265,4 +299,11 @@ int prepare(struct prepared *p, struct run_options *options, struct error *err)
         status = find_resume(p, corpus, options, err);
     corpus_free(corpus);
     return status;
+}
+
+void prepared_clear(struct prepared *p)
+{
+    owner_free(p->owner);
+    object_free(p->store);
+    explicit_bzero(p->key, sizeof p->key);
 }

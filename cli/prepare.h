@@ -6,11 +6,16 @@
 #include "cli/run.h"
 #include "common/job/spec.h"
 #include "common/store/checkpoint.h"
+#include "common/store/owner.h"
+
+enum { PREPARED_KEY_BYTES = 32 };
 
 struct prepared {
     struct job_spec spec;
     int64_t parameters, data_files, data_bytes;
-    int lock_fd;                     /* of the checkpoint folder, held while the run lasts */
+    uint8_t key[PREPARED_KEY_BYTES]; /* of the job, by chance: whoever has it belongs to this run */
+    struct object_store *store;      /* of the checkpoints */
+    struct owner *owner;             /* of them, while the run lasts */
     bool complete;                   /* nothing is left to train: resume.entry is the last step's */
     struct checkpoint_resume resume; /* found false and nothing skipped: training starts anew */
 };
@@ -18,5 +23,7 @@ struct prepared {
 /* ERR_USAGE, ERR_DATA or ERR_MACHINE with a sentence. Notes about the job file go to stderr. Deletes old
  * checkpoints (--overwrite) only after everything else is known to be right. ret is large. */
 int prepare(struct prepared *ret, struct run_options *options, struct error *err);
+/* After a failure, too. */
+void prepared_clear(struct prepared *prepared);
 
 #endif

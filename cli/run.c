@@ -3,7 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/fleet.h"
 #include "cli/fleet_state.h"
@@ -40,7 +39,7 @@ static void save_picture(struct console *console, const struct prepared *p, cons
     struct str out = str_init(2 * RM_URI_MAX);
     if (!report->last_step_at)
         return;
-    if (portrait_write(&p->spec, report, &err) < 0)
+    if (portrait_write(p->store, p->spec.name, report, &err) < 0)
         console_say(console, "ringmaster: the picture of the run was not saved: %s", err.text);
     else if (!console->json)
         screen_picture(p->spec.checkpoint.uri, console->style, &out);
@@ -102,8 +101,7 @@ int run_command(struct run_options *options, struct error *err)
     int code = prepare(p, options, err);
     if (code == 0)
         code = run_prepared(options, p, err);
-    if (p->lock_fd >= 0)
-        close(p->lock_fd);
+    prepared_clear(p);
     free(p);
     return code;
 }

@@ -3,6 +3,7 @@
 
 #include "common/os/fault.h"
 #include "common/store/model_folder.h"
+#include "common/store/place.h"
 #include "trainer/engine_parts.h"
 #include "trainer/exact/lineage.h"
 
@@ -10,6 +11,16 @@ void engine_repair(struct engine *e)
 {
     if (state_pending(e->state))
         update_apply(e->state, &e->rule, e->pool, NULL);
+}
+
+static int load_init(struct engine *e, float *params, struct error *err)
+{
+    struct object_store *store;
+    if (place_open_init(&store, e->spec, err) < 0)
+        return -1;
+    int result = model_folder_load(store, &e->layout, params, err);
+    object_free(store);
+    return result;
 }
 
 void engine_init_state(struct engine *e, struct elastic_result *ret)
@@ -22,7 +33,7 @@ void engine_init_state(struct engine *e, struct elastic_result *ret)
     if (!e->spec->model.init[0]) {
         atomic_store(&e->in_memory, true);
         gpt_init_weights(&e->layout, e->spec->seed, arrays.params);
-    } else if (model_folder_load(e->spec->model.init, &e->layout, arrays.params, &err) < 0) {
+    } else if (load_init(e, arrays.params, &err) < 0) {
         err_wrap(&err, "model.init");
         engine_failed(ret, &err, -1);
         return;
@@ -41,7 +52,9 @@ void engine_init_state(struct engine *e, struct elastic_result *ret)
 
 enum { COPY_PIECE = 1 << 18 }; /* elements */
 
+/* The same range of up to three arrays. */
 struct copy {
+    int arrays;
     float *to[3];
     const float *from[3];
     int64_t first, count;
@@ -53,7 +66,7 @@ static void copy_piece(void *ctx, int piece, int thread)
     int64_t at = (int64_t)piece * COPY_PIECE, left = c->count - at;
     size_t bytes = (size_t)(left < COPY_PIECE ? left : COPY_PIECE) * sizeof(float);
     (void)thread;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < c->arrays; i++)
         memcpy(c->to[i] + c->first + at, c->from[i] + c->first + at, bytes);
 }
 
@@ -77,7 +90,8 @@ void engine_load(struct engine *e, const struct msg_loaded *loaded, struct elast
     }
     state_receive_begin(e->state);
     struct state_arrays a = state_arrays(e->state);
-    struct copy c = {.to = {a.params, a.m, a.v}, .from = {from, from + n, from + 2 * n}, .count = n};
+    struct copy c = {
+        .arrays = 3, .to = {a.params, a.m, a.v}, .from = {from, from + n, from + 2 * n}, .count = n};
     copy_range(e, &c);
     madvise(from, (size_t)snapshot_area_bytes(&e->layout), MADV_REMOVE); /* nobody needs it any more */
     FAULT("state-loaded");
@@ -156,17 +170,22 @@ void engine_catch_up(struct engine *e, const struct message *form, struct elasti
 
 /* The last step has left the whole state there where it was known that a snapshot is due and the agent was
  * done with the one before; else the slice is copied. */
-static void fill_snapshot(struct engine *e, struct model_range range)
+static void fill_snapshot(struct engine *e, struct model_range range, struct model_range weights)
 {
     struct state_arrays a = state_arrays(e->state);
     int64_t n = a.count;
     float *to = e->area[SNAPSHOT_TAKEN];
-    struct copy c = {.to = {to, to + n, to + 2 * n},
-                     .from = {a.params, a.m, a.v},
-                     .first = range.first,
-                     .count = range.count};
-    if (!state_in_spare(e->state))
-        copy_range(e, &c);
+    struct copy params = {
+        .arrays = 1, .to = {to}, .from = {a.params}, .first = weights.first, .count = weights.count};
+    struct copy moments = {.arrays = 2,
+                           .to = {to + n, to + 2 * n},
+                           .from = {a.m, a.v},
+                           .first = range.first,
+                           .count = range.count};
+    if (state_in_spare(e->state))
+        return;
+    copy_range(e, &params);
+    copy_range(e, &moments);
 }
 
 void engine_snapshot(struct engine *e, int part, int parts, struct elastic_result *ret)
@@ -179,7 +198,7 @@ void engine_snapshot(struct engine *e, int part, int parts, struct elastic_resul
         engine_failed(ret, &err, -1);
         return;
     }
-    fill_snapshot(e, range);
+    fill_snapshot(e, range, model_weights_part(e->layout.parameters, part, parts));
     FAULT("snapshot-taken");
     ret->snapshot.first = range.first;
     ret->snapshot.count = range.count;

@@ -11,6 +11,7 @@
 #include "common/os/config.h"
 #include "common/os/fault.h"
 #include "common/store/model_folder.h"
+#include "common/store/place.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/sample.h"
 #include "trainer/text_out.h"
@@ -37,6 +38,7 @@ struct writer {
     float *params, *logits;
     int32_t *tokens; /* prompt and text so far */
     int64_t count;
+    struct object_store *store;
     char folder[RM_URI_MAX];
 };
 
@@ -96,16 +98,26 @@ static int read_arguments(struct wish *wish, int argc, char **argv, struct error
     return 0;
 }
 
-/* The folder itself, or its `final` where a job's checkpoint folder was named. */
-static void find_folder(struct writer *w, const char *named)
+static bool has(struct object_store *store, const char *name)
 {
-    char probe[RM_URI_MAX];
-    const char *path = !strncmp(named, "file://", 7) ? named + 7 : named;
-    snprintf(probe, sizeof probe, "%s/config.json", path);
-    bool is_model = access(probe, F_OK) == 0;
-    snprintf(probe, sizeof probe, "%s/final/config.json", path);
-    bool has_final = access(probe, F_OK) == 0;
-    snprintf(w->folder, sizeof w->folder, "%s%s", path, !is_model && has_final ? "/final" : "");
+    struct object_info info;
+    return object_head(store, name, &info, NULL) == 0;
+}
+
+/* The folder itself, or its `final` where a job's checkpoint folder was named. */
+static int find_folder(struct writer *w, const char *named, struct error *err)
+{
+    struct object_store *store;
+    if (place_open_uri(&store, named, err) < 0)
+        return -1;
+    bool below = !has(store, "config.json") && has(store, "final/config.json");
+    snprintf(w->folder, sizeof w->folder, "%s%s", object_uri(store), below ? "/final" : "");
+    w->store = store;
+    if (!below)
+        return 0;
+    w->store = NULL;
+    object_free(store);
+    return place_open_uri(&w->store, w->folder, err);
 }
 
 static int open_threads(struct pool **ret, struct error *err)
@@ -118,8 +130,7 @@ static int load(struct writer *w, const struct wish *wish, struct error *err)
 {
     struct model_shape shape;
     const char *isa = config_get(CONFIG_TRAINER_ISA);
-    find_folder(w, wish->folder);
-    if (model_folder_shape(w->folder, &shape, err) < 0)
+    if (find_folder(w, wish->folder, err) < 0 || model_folder_shape(w->store, &shape, err) < 0)
         return -1;
     if (shape.vocabulary < BYTES)
         return err_set(err, ERR_DATA, "%s: its vocabulary of %d is no vocabulary of bytes", w->folder,
@@ -131,7 +142,7 @@ static int load(struct writer *w, const struct wish *wish, struct error *err)
     if (!w->params || !w->logits || !w->tokens)
         return err_set(err, ERR_MACHINE, "%s: no memory for its %lld parameters", w->folder,
                        (long long)w->layout.parameters);
-    if (model_folder_load(w->folder, &w->layout, w->params, err) < 0 || open_threads(&w->pool, err) < 0)
+    if (model_folder_load(w->store, &w->layout, w->params, err) < 0 || open_threads(&w->pool, err) < 0)
         return -1;
     FAULT("model-read");
     struct gpt_options options = {.sequences = 1, .isa = isa ? isa : "Auto"};
@@ -145,6 +156,7 @@ static void writer_clear(struct writer *w)
     free(w->params);
     free(w->logits);
     free(w->tokens);
+    object_free(w->store);
 }
 
 static int32_t next_token(struct writer *w, const struct wish *wish)

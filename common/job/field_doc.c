@@ -20,7 +20,7 @@ static void add_values(const struct job_field *f, struct str *out)
         str_adds(out, "text");
         break;
     case FIELD_URI:
-        str_adds(out, "folder");
+        str_adds(out, "folder or URI");
         break;
     case FIELD_CHOICE:
     case FIELD_SWITCH:

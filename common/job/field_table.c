@@ -29,7 +29,8 @@ const struct job_field job_fields[] = {
     {"trainer.model.vocabulary", FIELD_INT, AT(model.shape.vocabulary), 1, 1 << 20, .compared = true,
      .help = "kinds of tokens; 256 or more for text, which is its default there"},
     {"trainer.model.init", FIELD_URI, AT(model.init), .fallback = "null", .zero = "null", .compared = true,
-     .help = "a folder in Hugging Face's gpt2 layout to start from instead of random weights"},
+     .help = "a folder, or s3://bucket/prefix, in Hugging Face's gpt2 layout to start from instead of random "
+             "weights"},
 
     {"trainer.data.uri", FIELD_URI, AT(data.uri), .required = true,
      .help = "folder of text files, or of token shards"},
@@ -88,7 +89,11 @@ const struct job_field job_fields[] = {
      .help = "share of the data, at its end, that is never trained on"},
 
     {"checkpoint.uri", FIELD_URI, AT(checkpoint.uri), .required = true,
-     .help = "folder that checkpoints and the final weights go to"},
+     .help = "folder, or s3://bucket/prefix, that checkpoints and the final weights go to"},
+    {"checkpoint.endpoint", FIELD_TEXT, AT(checkpoint.endpoint), .fallback = "null", .zero = "null",
+     .help = "where s3:// is, if not at AWS: http(s)://host[:port]; else AWS_ENDPOINT_URL_S3 says it"},
+    {"checkpoint.region", FIELD_TEXT, AT(checkpoint.region), .fallback = "null", .zero = "null",
+     .help = "the bucket's region; else AWS_REGION or the profile says it"},
     {"checkpoint.resume", FIELD_SWITCH, AT(checkpoint.resume), .fallback = "Auto", .words = {"Never", "Auto"},
      .help = "Auto: go on from what the folder holds. Never: it must be empty"},
     {"checkpoint.everySteps", FIELD_LONG, AT(checkpoint.every_steps), 0, 1e12, "0",

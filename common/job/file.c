@@ -20,8 +20,6 @@ static const char *const not_local[] = {
     "coordinator",
     "trainer.model.initSecretRef",
     "trainer.data.secretRef",
-    "checkpoint.endpoint",
-    "checkpoint.region",
     "checkpoint.secretRef",
     "checkpoint.onPreemption",
     "elasticity.scaleUpCooldown",

@@ -32,7 +32,7 @@ int job_file_read(struct job_spec *ret, const char *path, const char *const *set
                   struct str *notes, struct error *err);
 
 /* "runs/a" below folder, "/runs/a" or "file:///runs/a" as file:///... without "." and ".." and trailing
- * slashes. ERR_USAGE for other schemes. out: RM_URI_MAX bytes. */
+ * slashes; s3://bucket/prefix likewise. ERR_USAGE for other schemes. out: RM_URI_MAX bytes. */
 int job_uri_resolve(const char *uri, const char *folder, char *out, struct error *err);
 
 #endif

@@ -22,6 +22,8 @@ enum job_precision { JOB_FP32, JOB_BF16 };
 enum job_reduction { JOB_EXACT, JOB_FAST };
 enum job_schedule { JOB_COSINE, JOB_CONSTANT };
 
+enum { JOB_ENDPOINT_MAX = 256, JOB_REGION_MAX = 64 };
+
 struct job_optimizer {
     double learning_rate, min_learning_rate, weight_decay, clip_norm; /* clip_norm 0: no clipping */
     double beta1, beta2, epsilon;
@@ -42,7 +44,7 @@ struct job_spec {
     struct {
         struct model_shape shape;
         char preset[32];
-        char init[RM_URI_MAX]; /* "" or a Hugging Face folder as file://... */
+        char init[RM_URI_MAX]; /* "" or a Hugging Face folder as file://... or s3://... */
     } model;
     struct {
         char uri[RM_URI_MAX]; /* file:///absolute/folder */
@@ -66,10 +68,11 @@ struct job_spec {
         double hold_out;
     } evaluation;
     struct {
-        char uri[RM_URI_MAX]; /* file:///absolute/folder */
-        bool resume;          /* Auto; false: Never */
-        int64_t every_steps;  /* 0: only final and forced ones */
-        rm_time every;        /* 0: no timed checkpoint */
+        char uri[RM_URI_MAX]; /* file:///absolute/folder or s3://bucket/prefix */
+        char endpoint[JOB_ENDPOINT_MAX], region[JOB_REGION_MAX]; /* "": as AWS's tools find them */
+        bool resume;                                             /* Auto; false: Never */
+        int64_t every_steps;                                     /* 0: only final and forced ones */
+        rm_time every;                                           /* 0: no timed checkpoint */
         int keep;
     } checkpoint;
     struct {

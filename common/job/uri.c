@@ -24,6 +24,23 @@ static bool add_parts(char *out, size_t size, const char *path)
     return true;
 }
 
+/* s3://bucket/prefix, without empty parts: "runs//a" and "runs/a/" would be other objects than "runs/a". */
+static int resolve_bucket(const char *uri, char *out, struct error *err)
+{
+    char parts[RM_URI_MAX - 5] = "";
+    const char *bucket = uri + 5;
+    if (!*bucket || *bucket == '/' || *bucket == '.')
+        return err_set(err, ERR_USAGE, "is %.200s; after s3:// comes the bucket: s3://bucket/runs/a", uri);
+    if (strpbrk(bucket, "?#%"))
+        return err_set(err, ERR_USAGE, "is %.200s; ?, # and %% are not read here, choose another prefix",
+                       uri);
+    if (!add_parts(parts, sizeof parts, bucket))
+        return err_set(err, ERR_USAGE, "is a URI of more than %d bytes", RM_URI_MAX - 6);
+    text_copy(out, RM_URI_MAX, "s3://");
+    text_copy(out + 5, RM_URI_MAX - 5, parts + 1);
+    return 0;
+}
+
 int job_uri_resolve(const char *uri, const char *folder, char *out, struct error *err)
 {
     const char *scheme = strstr(uri, "://");
@@ -31,9 +48,10 @@ int job_uri_resolve(const char *uri, const char *folder, char *out, struct error
     if (!strncmp(uri, "file://", 7))
         path = uri + 7;
     else if (!strncmp(uri, "s3://", 5))
-        return err_set(err, ERR_USAGE, "is %.200s; object stores are not built yet, use a folder", uri);
+        return resolve_bucket(uri, out, err);
     else if (scheme)
-        return err_set(err, ERR_USAGE, "is %.200s; write a folder, as a path or file:///path", uri);
+        return err_set(err, ERR_USAGE,
+                       "is %.200s; write a folder (a path or file:///path) or s3://bucket/prefix", uri);
     if (path != uri && *path != '/')
         return err_set(err, ERR_USAGE, "is %.200s; after file:// comes an absolute path: file:///data/books",
                        uri);

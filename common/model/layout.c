@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* 6 MiB: the least part of a multipart upload is 5 MiB in every store, but for the last one. */
+enum { WEIGHTS_LEAST = 6 << 18 };
+
 static void add(struct model_layout *out, int64_t rows, int64_t columns, const char *name)
 {
     struct model_tensor *t = &out->tensor[out->tensors++];
@@ -125,4 +128,16 @@ struct model_range model_part(int64_t total, int64_t i, int64_t n)
     /* total * n stays far below 2^63: parameters < 2^40, parts <= 2^20. */
     int64_t first = i * total / n, end = (i + 1) * total / n;
     return (struct model_range){first, end - first};
+}
+
+static int64_t weights_parts(int64_t parameters, int64_t n)
+{
+    int64_t most = parameters / WEIGHTS_LEAST;
+    return most < 1 ? 1 : most < n ? most : n;
+}
+
+struct model_range model_weights_part(int64_t parameters, int64_t i, int64_t n)
+{
+    int64_t parts = weights_parts(parameters, n);
+    return i < parts ? model_part(parameters, i, parts) : (struct model_range){parameters, 0};
 }

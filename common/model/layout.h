@@ -60,4 +60,8 @@ struct model_range {
 };
 struct model_range model_part(int64_t total, int64_t i, int64_t n);
 
+/* The parameters that part i of n of a checkpoint holds: as model_part, but of a small model the first parts
+ * hold all (6 MiB each at least, the later ones nothing), because object stores refuse smaller pieces. */
+struct model_range model_weights_part(int64_t parameters, int64_t i, int64_t n);
+
 #endif

@@ -1,22 +1,26 @@
-/* Checkpoints in a folder: step-00000200/ and final/, each with model.safetensors, config.json,
- * optimizer-*.safetensors and, written last, manifest.json. docs/file-formats.md is the specification.
+/* Checkpoints in a folder or in a bucket: step-00000200/ and final/, each with model.safetensors,
+ * config.json, optimizer-*.safetensors and, written last, manifest.json. docs/file-formats.md is the
+ * specification.
  *
  * A state is 3 * P floats: params | m | v, each flat (common/model/layout.h). It is written in slices by any
- * number of writers on any number of machines that share the folder, and read whole by any number of readers.
+ * number of writers on any number of machines that reach the store, and read whole by any number of readers.
  *
  *   writers    checkpoint_write_slice(part of parts)  -> its pieces (names, ranges, hashes)
  *   publisher  checkpoint_publish(all pieces)         -> verified by reading again, manifest, older ones go
  *   readers    checkpoint_list, checkpoint_load       -> every hash is checked while reading
  *
- * Until the manifest is there, files carry the state's lineage in their names (*.part): two writers of one
- * name write the same bytes, so a slice may be written again after a crash, by anyone, and the slices of
- * another split or another history never mix in. Publishing may be repeated, and done by two at once.
+ * Until the manifest is there, everything that comes into being carries the state's lineage in its name: two
+ * writers of one name write the same bytes, so a slice may be written again after a crash, by anyone, what is
+ * there already is not sent again, and the slices of another split or another history never mix in.
+ * Publishing may be repeated, and done by two at once.
  *
- * `uri` is file:///folder or a plain path. Nothing here keeps state between calls; the calls block on the
- * disk, so programs make them on a thread of their own. Disk errors (a full disk above all) are ERR_MACHINE,
- * damage is ERR_DATA; neither touches the checkpoints that are there already.
+ * A store (common/object) is opened by the caller, who tells with its URI where the checkpoints are. Nothing
+ * here keeps state between calls; the calls block on disk and network, so programs make them on a thread of
+ * their own. A store that fails (a full disk above all) is ERR_MACHINE, damage is ERR_DATA; neither touches
+ * the checkpoints that are there already.
  *
- * Fault points: slice-written, before-manifest, manifest-temp, after-manifest, before-delete. */
+ * Fault points: slice-written, config-written, model-whole, piece-settled, before-manifest, after-manifest,
+ * before-delete, damage-marked, and those of common/object. */
 #ifndef RM_STORE_CHECKPOINT_H
 #define RM_STORE_CHECKPOINT_H
 
@@ -26,30 +30,27 @@
 #include "common/base/error.h"
 #include "common/base/limits.h"
 #include "common/model/layout.h"
+#include "common/object/object.h"
 #include "common/store/manifest.h"
 
 enum {
     CHECKPOINT_NAME_MAX = 32,    /* "step-00000200" or "final", with its NUL */
-    CHECKPOINT_SLICE_PIECES = 2, /* pieces that one slice consists of */
+    CHECKPOINT_SLICE_PIECES = 2, /* pieces that one slice consists of at most */
     CHECKPOINT_SKIPPED_MAX = 16,
 };
-
-/* Creates the folder where needed and locks it for this process, until *ret_fd is closed or the process ends.
- * Held by someone else: ERR_MACHINE with a sentence. The descriptor is closed on exec. */
-int checkpoint_lock(const char *uri, int *ret_fd, struct error *err);
 
 void checkpoint_name(char out[CHECKPOINT_NAME_MAX], int64_t step, bool final);
 
 /* --- writing --- */
 
 struct checkpoint_slice {
-    const char *uri;
+    struct object_store *store;
     int64_t step;
     bool final;             /* into final/ instead of step-<step>/ */
     const uint8_t *lineage; /* (RM_HASH_BYTES) */
     const struct model_layout *layout;
-    const float *state; /* (3, parameters); only the slice's range of each is read */
-    int part, parts;    /* the slice is model_part(parameters, part, parts) */
+    const float *state; /* (3, parameters); only the slice's ranges are read */
+    int part, parts; /* of params model_weights_part(parameters, part, parts), of m and v model_part(...) */
 };
 
 struct checkpoint_pieces {
@@ -57,13 +58,14 @@ struct checkpoint_pieces {
     struct manifest_piece piece[CHECKPOINT_SLICE_PIECES];
 };
 
-/* Writes one slice and syncs it. A finished checkpoint of the same step and lineage is not written again:
+/* Writes one slice, durably. A finished checkpoint of the same step and lineage is not written again:
  * success with no pieces. One of another lineage is refused (ERR_EXISTS). */
 int checkpoint_write_slice(const struct checkpoint_slice *slice, struct checkpoint_pieces *ret,
                            struct error *err);
 
 struct checkpoint_publication {
-    const char *uri;
+    struct object_store *store;
+    const char *run; /* whose store it has to be (owner.h); NULL: nobody asks */
     bool final;
     int keep; /* step-* checkpoints that stay, >= 1; final/ is not counted and never deleted */
     const struct model_layout *layout;
@@ -71,11 +73,11 @@ struct checkpoint_publication {
     const struct manifest *manifest;
 };
 
-/* Checks that all pieces are there, gives the files their names, writes config.json, reads everything back
- * against the hashes, and only then writes the manifest (which never replaces another). Then deletes what
- * `keep` doesn't cover, and what unfinished checkpoints left behind that are older than the last one before
- * this, unless someone still writes them. There already with the same step and lineage: success. ret: the
- * manifest as it stands in the folder. Trouble with deleting is not an error. */
+/* Checks that all pieces are there, puts the parts of model.safetensors together, writes config.json, reads
+ * everything back against the hashes, and only then writes the manifest (which never replaces another). Then
+ * deletes what `keep` doesn't cover, and what unfinished checkpoints left behind that are older than the last
+ * one before this. There already with the same step and lineage: success. ret: the manifest as it stands in
+ * the store. Trouble with deleting is not an error. */
 int checkpoint_publish(const struct checkpoint_publication *publication, struct manifest *ret,
                        struct error *err);
 
@@ -106,27 +108,29 @@ struct checkpoint_list {
 
 /* The newest checkpoints by their manifests; no content is read. An absent folder has none. A manifest of a
  * newer version is ERR_DATA: going on from an older checkpoint would be wrong. */
-int checkpoint_list(const char *uri, struct checkpoint_list *ret, struct error *err);
+int checkpoint_list(struct object_store *store, struct checkpoint_list *ret, struct error *err);
 
 /* The manifest of one. ERR_NOT_FOUND: no such checkpoint. */
-int checkpoint_manifest(const char *uri, const char *name, struct manifest *ret, struct error *err);
+int checkpoint_manifest(struct object_store *store, const char *name, struct manifest *ret,
+                        struct error *err);
 
 /* Reads the whole state into state (3, parameters), checking every hash. One that fails (ERR_DATA) gets its
  * manifest renamed to manifest.damaged.json, so that it is never listed again. Of another shape than the
- * layout's: ERR_USAGE, and nothing is renamed. On failure state holds rubbish. ret may be NULL. */
-int checkpoint_load(const char *uri, const char *name, const struct model_layout *layout, float *state,
-                    struct manifest *ret, struct error *err);
+ * layout's: ERR_USAGE, and nothing is renamed. Deleted meanwhile: ERR_NOT_FOUND. On failure state holds
+ * rubbish. ret may be NULL. */
+int checkpoint_load(struct object_store *store, const char *name, const struct model_layout *layout,
+                    float *state, struct manifest *ret, struct error *err);
 
 /* As load, found by what the messages between programs carry. ERR_NOT_FOUND where it is not listed. */
-int checkpoint_load_state(const char *uri, int64_t step, const uint8_t lineage[RM_HASH_BYTES],
+int checkpoint_load_state(struct object_store *store, int64_t step, const uint8_t lineage[RM_HASH_BYTES],
                           const struct model_layout *layout, float *state, struct manifest *ret,
                           struct error *err);
 
 /* Checks every byte; changes nothing. */
-int checkpoint_verify(const char *uri, const char *name, struct manifest *ret, struct error *err);
+int checkpoint_verify(struct object_store *store, const char *name, struct manifest *ret, struct error *err);
 
 /* Renames manifest.json to manifest.damaged.json; gone already is fine. */
-int checkpoint_mark_damaged(const char *uri, const char *name, struct error *err);
+int checkpoint_mark_damaged(struct object_store *store, const char *name, struct error *err);
 
 /* What a run starts from: the newest checkpoint that verifies completely. Those before it that don't are
  * marked as damaged and named. found false: there is none, start at step 0. */
@@ -137,14 +141,19 @@ struct checkpoint_resume {
     int skipped;
     struct checkpoint_skipped skip[CHECKPOINT_SKIPPED_MAX];
 };
-int checkpoint_resume(const char *uri, struct checkpoint_resume *ret, struct error *err);
+int checkpoint_resume(struct object_store *store, struct checkpoint_resume *ret, struct error *err);
+
+/* Copies the weights and config.json of one to a place of their own, as transformers reads them; every byte is
+ * checked before the copy can be seen. ERR_EXISTS where a model is there already. */
+int checkpoint_export(struct object_store *store, const char *name, struct object_store *target,
+                      struct error *err);
 
 /* --- deleting --- */
 
 /* Deletes one checkpoint: its manifest first. Files that are not a checkpoint's stay, with their folder. */
-int checkpoint_delete(const char *uri, const char *name, struct error *err);
+int checkpoint_delete(struct object_store *store, const char *name, struct error *err);
 
 /* Deletes all of them, finished or not, and nothing else. */
-int checkpoint_delete_all(const char *uri, struct error *err);
+int checkpoint_delete_all(struct object_store *store, struct error *err);
 
 #endif

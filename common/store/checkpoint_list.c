@@ -36,12 +36,12 @@ static void insert(struct checkpoint_list *list, const struct checkpoint_entry *
     list->entry[at] = *entry;
 }
 
-static int list_one(struct checkpoint_list *list, const char *uri, const char *name, struct manifest *m,
-                    struct error *err)
+static int list_one(struct checkpoint_list *list, struct object_store *store, const char *name,
+                    struct manifest *m, struct error *err)
 {
     struct error why = {0};
     struct checkpoint_entry entry;
-    if (checkpoint_manifest(uri, name, m, &why) == 0) {
+    if (checkpoint_manifest(store, name, m, &why) == 0) {
         fill_entry(&entry, name, m);
         insert(list, &entry);
         return 0;
@@ -54,38 +54,39 @@ static int list_one(struct checkpoint_list *list, const char *uri, const char *n
     return 0;
 }
 
-static int list_steps(struct checkpoint_list *list, const char *uri, struct manifest *m, struct error *err)
+static int list_steps(struct checkpoint_list *list, struct object_store *store, struct manifest *m,
+                      struct error *err)
 {
     int64_t *steps;
     int count, result = 0;
-    if (files_steps(uri, &steps, &count, err) < 0)
+    if (files_steps(store, &steps, &count, err) < 0)
         return -1;
     for (int i = 0; i < count && result == 0 && list->count < RM_CHECKPOINTS_LISTED; i++) {
         char name[CHECKPOINT_NAME_MAX];
         checkpoint_name(name, steps[i], false);
-        result = list_one(list, uri, name, m, err);
+        result = list_one(list, store, name, m, err);
     }
     free(steps);
-    return result < 0 ? -1 : list_one(list, uri, "final", m, err);
+    return result < 0 ? -1 : list_one(list, store, "final", m, err);
 }
 
-int checkpoint_list(const char *uri, struct checkpoint_list *ret, struct error *err)
+int checkpoint_list(struct object_store *store, struct checkpoint_list *ret, struct error *err)
 {
     struct manifest *m = malloc(sizeof *m);
     if (!m)
         return err_set(err, ERR_MACHINE, "checkpoint: out of memory");
     memset(ret, 0, sizeof *ret);
-    int result = list_steps(ret, uri, m, err);
+    int result = list_steps(ret, store, m, err);
     free(m);
     return result;
 }
 
 /* Those whose manifest alone is damaged. */
-static int mark_skipped(const char *uri, const struct checkpoint_list *list, struct checkpoint_resume *ret,
-                        struct error *err)
+static int mark_skipped(struct object_store *store, const struct checkpoint_list *list,
+                        struct checkpoint_resume *ret, struct error *err)
 {
     for (int i = 0; i < list->skipped; i++) {
-        if (checkpoint_mark_damaged(uri, list->skip[i].name, err) < 0)
+        if (checkpoint_mark_damaged(store, list->skip[i].name, err) < 0)
             return -1;
         skip(ret->skip, &ret->skipped, list->skip[i].name, list->skip[i].why);
     }
@@ -93,29 +94,29 @@ static int mark_skipped(const char *uri, const struct checkpoint_list *list, str
 }
 
 /* 1: this one is good; 0: it was damaged and has been marked as such; -1: trouble of another kind. */
-static int try_entry(const char *uri, const struct checkpoint_entry *entry, struct checkpoint_resume *ret,
-                     struct error *err)
+static int try_entry(struct object_store *store, const struct checkpoint_entry *entry,
+                     struct checkpoint_resume *ret, struct error *err)
 {
     struct error why = {0};
-    if (checkpoint_verify(uri, entry->name, &ret->manifest, &why) == 0) {
+    if (checkpoint_verify(store, entry->name, &ret->manifest, &why) == 0) {
         ret->entry = *entry;
         return 1;
     }
     if (why.code != ERR_DATA)
         return err_set(err, why.code, "%s", why.text);
     skip(ret->skip, &ret->skipped, entry->name, why.text);
-    return checkpoint_mark_damaged(uri, entry->name, err);
+    return checkpoint_mark_damaged(store, entry->name, err);
 }
 
-static int resume(const char *uri, struct checkpoint_list *list, struct checkpoint_resume *ret,
+static int resume(struct object_store *store, struct checkpoint_list *list, struct checkpoint_resume *ret,
                   struct error *err)
 {
     for (;;) {
-        if (checkpoint_list(uri, list, err) < 0 || mark_skipped(uri, list, ret, err) < 0)
+        if (checkpoint_list(store, list, err) < 0 || mark_skipped(store, list, ret, err) < 0)
             return -1;
         if (list->count == 0 && list->skipped < CHECKPOINT_SKIPPED_MAX)
             return 0;
-        int good = list->count ? try_entry(uri, &list->entry[0], ret, err) : 0;
+        int good = list->count ? try_entry(store, &list->entry[0], ret, err) : 0;
         if (good) {
             ret->found = good > 0;
             return good < 0 ? -1 : 0;
@@ -123,37 +124,37 @@ static int resume(const char *uri, struct checkpoint_list *list, struct checkpoi
     }
 }
 
-int checkpoint_resume(const char *uri, struct checkpoint_resume *ret, struct error *err)
+int checkpoint_resume(struct object_store *store, struct checkpoint_resume *ret, struct error *err)
 {
     struct checkpoint_list *list = malloc(sizeof *list);
     if (!list)
         return err_set(err, ERR_MACHINE, "checkpoint: out of memory");
     memset(ret, 0, sizeof *ret);
-    int result = resume(uri, list, ret, err);
+    int result = resume(store, list, ret, err);
     free(list);
     return result;
 }
 
-int checkpoint_delete(const char *uri, const char *name, struct error *err)
+int checkpoint_delete(struct object_store *store, const char *name, struct error *err)
 {
     if (strcmp(name, "final") != 0 && files_step(name) < 0)
         return err_set(err, ERR_USAGE, "checkpoint %s: this is no checkpoint's name (step-00000200, final)",
                        name);
-    return files_remove_folder(uri, name, false, err);
+    return files_remove(store, name, NULL, NULL, err);
 }
 
-int checkpoint_delete_all(const char *uri, struct error *err)
+int checkpoint_delete_all(struct object_store *store, struct error *err)
 {
     int64_t *steps;
     int count, result = 0;
-    if (files_steps(uri, &steps, &count, err) < 0)
+    if (files_steps(store, &steps, &count, err) < 0)
         return -1;
     /* Oldest first, final last: what a crash leaves is still the newest. */
     for (int i = count - 1; i >= 0 && result == 0; i--) {
         char name[CHECKPOINT_NAME_MAX];
         checkpoint_name(name, steps[i], false);
-        result = files_remove_folder(uri, name, false, err);
+        result = files_remove(store, name, NULL, NULL, err);
     }
     free(steps);
-    return result < 0 ? -1 : files_remove_folder(uri, "final", false, err);
+    return result < 0 ? -1 : files_remove(store, "final", NULL, NULL, err);
 }

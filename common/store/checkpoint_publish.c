@@ -1,24 +1,22 @@
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/store/checkpoint.h"
 #include "common/store/files.h"
-#include "common/store/folder.h"
 #include "common/store/model_folder.h"
+#include "common/store/owner.h"
+#include "common/store/upload.h"
 #include "common/store/verify.h"
+
+static const char model_name[] = "model.safetensors";
 
 struct publisher {
     const struct checkpoint_publication *publication;
+    struct object_store *store;
     char name[CHECKPOINT_NAME_MAX];
-    char path[RM_URI_MAX];
-    int folder_fd;
-    struct manifest manifest; /* being completed; in the end what stands in the folder */
+    struct manifest manifest; /* being completed; in the end what stands in the store */
 };
 
 /* 1: published already with this step and lineage (then manifest is what is there); 0: not; -1: another. */
@@ -29,7 +27,7 @@ static int published(struct publisher *p, struct error *err)
     struct manifest *found = malloc(sizeof *found);
     if (!found)
         return err_set(err, ERR_MACHINE, "out of memory");
-    int result = files_manifest(p->folder_fd, p->name, found, &why);
+    int result = files_manifest(p->store, p->name, found, &why);
     bool same =
         result == 0 && found->step == mine->step && !memcmp(found->lineage, mine->lineage, RM_HASH_BYTES);
     if (same)
@@ -42,14 +40,13 @@ static int published(struct publisher *p, struct error *err)
                        "a checkpoint of another history is there already; use --overwrite or another folder");
     if (why.code != ERR_DATA)
         return err_set(err, why.code, "%s", why.text);
-    return renameat(p->folder_fd, MANIFEST_NAME, p->folder_fd, DAMAGED_NAME) < 0 && errno != ENOENT
-               ? err_errno(err, ERR_MACHINE, "%s can't be renamed", MANIFEST_NAME)
-               : 0;
+    return checkpoint_mark_damaged(p->store, p->name, err);
 }
 
 static int write_config(struct publisher *p, struct error *err)
 {
     struct manifest *m = &p->manifest;
+    char name[FILES_NAME_MAX];
     struct str text = str_init(1 << 16);
     if (m->pieces >= MANIFEST_PIECES_MAX)
         return err_set(err, ERR_DATA, "%d pieces are too many", m->pieces);
@@ -57,58 +54,98 @@ static int write_config(struct publisher *p, struct error *err)
     model_config_write(&m->shape, &text);
     *piece = (struct manifest_piece){.file = "config.json", .bytes = (int64_t)text.length};
     sha256_once(text.data, text.length, piece->sha256);
-    int result = folder_write_text(p->folder_fd, piece->file, &text, true, err);
+    files_object(name, p->name, piece->file);
+    int result = files_put(p->store, name, &text, OBJECT_REPLACE, err);
     FAULT("config-written");
     str_clear(&text);
     return result;
 }
 
-/* So that reading back reads the disk, not what the writers left in memory. */
-static void forget_cached(int folder_fd, const char *name)
+/* --- the model's file, whose parts came from all writers --- */
+
+static int64_t bytes_of_model(const struct manifest *m)
 {
-    int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return;
-    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-    close(fd);
+    int64_t bytes = 0;
+    for (int i = 0; i < m->pieces; i++)
+        if (!strcmp(m->piece[i].file, model_name))
+            bytes += m->piece[i].bytes;
+    return bytes;
 }
 
-/* Gives one file its name, after its content has been found right. It may have its name already: an earlier
- * publisher got this far. A part file that is not right is somebody's unfinished second writing. */
-static int settle(struct publisher *p, const struct model_layout *layout, int first, struct error *err)
+/* It may be there already, from an earlier publisher that got this far or from another history that did not
+ * get further: reading it back tells which. Never over what is there: a late publisher of another history
+ * must not touch what has been published. */
+static int join_model(struct publisher *p, struct error *err)
+{
+    const struct manifest *m = &p->manifest;
+    struct error why = {0};
+    struct files_upload upload = {
+        .checkpoint = p->name, .file = model_name, .lineage = m->lineage, .parts = manifest_parts(m)};
+    int result = upload_finish(p->store, &upload, bytes_of_model(m), OBJECT_CREATE, &why);
+    FAULT("model-whole");
+    if (result == 0 || why.code == ERR_EXISTS || why.code == ERR_NOT_FOUND)
+        return 0;
+    return err_set(err, why.code, "%s", why.text);
+}
+
+/* --- reading back --- */
+
+/* What is not what its writer said stands in the way of every later try. */
+static void discard(struct publisher *p, const char *file)
+{
+    char name[FILES_NAME_MAX];
+    const char *names = name;
+    files_object(name, p->name, file);
+    object_delete(p->store, &names, 1, NULL);
+}
+
+static int check_file(struct publisher *p, int first, struct error *err)
 {
     struct manifest *m = &p->manifest;
-    const char *name = m->piece[first].file;
-    char part[PART_NAME_MAX];
-    struct verify_file file = {
-        .folder_fd = p->folder_fd, .name = part, .manifest = m, .first = first, .layout = layout};
-    files_part_name(part, name, m->lineage);
-    forget_cached(p->folder_fd, part);
-    struct error why = {0};
-    int result = verify_file(&file, m->weights_sha256, &why);
-    if (result == 0 && renameat(p->folder_fd, part, p->folder_fd, name) == 0)
-        return 0;
-    if (!folder_has(p->folder_fd, name))
-        return err_set(err, why.code ? why.code : ERR_MACHINE, "%s", why.code ? why.text : "renaming failed");
-    file.name = name;
-    forget_cached(p->folder_fd, name);
+    struct verify_file file = {.store = p->store,
+                               .checkpoint = p->name,
+                               .manifest = m,
+                               .first = first,
+                               .layout = p->publication->layout};
     return verify_file(&file, m->weights_sha256, err);
+}
+
+static int settle(struct publisher *p, int first, struct error *err)
+{
+    const char *file = p->manifest.piece[first].file;
+    struct error why = {0};
+    if (check_file(p, first, &why) == 0)
+        return 0;
+    if (why.code != ERR_DATA)
+        return err_set(err, why.code, "%s", why.text);
+    int stands = published(p, err); /* by somebody else meanwhile: then nothing here is ours to remove */
+    if (stands)
+        return stands < 0 ? -1 : err_set(err, ERR_DATA, "%s", why.text);
+    discard(p, file);
+    if (strcmp(file, model_name) != 0)
+        return err_set(err, ERR_DATA, "%s", why.text);
+    /* another history's leftover may have kept ours from its name */
+    if (join_model(p, NULL) == 0 && check_file(p, first, NULL) == 0)
+        return 0;
+    discard(p, file);
+    return err_set(err, ERR_DATA, "%s", why.text);
 }
 
 static int settle_all(struct publisher *p, struct error *err)
 {
     const struct manifest *m = &p->manifest;
     for (int i = 0; i < m->pieces; i = verify_next_file(m, i)) {
-        if (settle(p, p->publication->layout, i, err) < 0)
+        if (settle(p, i, err) < 0)
             return -1;
         FAULT("piece-settled");
     }
-    return folder_sync(p->folder_fd, err);
+    return 0;
 }
 
 /* The manifest's text is read as any reader will before it gets its name. */
 static int write_manifest(struct publisher *p, struct error *err)
 {
+    char name[FILES_NAME_MAX];
     struct str text = str_init(MANIFEST_TEXT_MAX);
     struct manifest *again = malloc(sizeof *again);
     struct error why = {0};
@@ -116,37 +153,28 @@ static int write_manifest(struct publisher *p, struct error *err)
     int result = again ? manifest_read(again, str_text(&text), text.length, MANIFEST_NAME, err)
                        : err_set(err, ERR_MACHINE, "out of memory");
     free(again);
+    files_object(name, p->name, MANIFEST_NAME);
     FAULT("before-manifest");
-    if (result == 0 && folder_write_text(p->folder_fd, MANIFEST_NAME, &text, false, &why) < 0 &&
-        why.code != ERR_EXISTS)
+    if (result == 0 && p->publication->run)
+        result = owner_check(p->store, p->publication->run, err);
+    if (result == 0 && files_put(p->store, name, &text, OBJECT_CREATE, &why) < 0 && why.code != ERR_EXISTS)
         result = err_set(err, why.code, "%s", why.text);
     str_clear(&text);
     return result;
 }
 
-/* The folder's own name must be on the disk too. */
-static int sync_above(const struct publisher *p, struct error *err)
-{
-    int fd = openat(p->folder_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return err_errno(err, ERR_MACHINE, "the folder above can't be opened");
-    int result = folder_sync(fd, err);
-    close(fd);
-    return result;
-}
-
 static int complete(struct publisher *p, struct error *err)
 {
-    if (write_config(p, err) < 0 || manifest_check_pieces(&p->manifest, err) < 0 || settle_all(p, err) < 0 ||
-        write_manifest(p, err) < 0 || folder_sync(p->folder_fd, err) < 0 || sync_above(p, err) < 0)
+    if (write_config(p, err) < 0 || manifest_check_pieces(&p->manifest, err) < 0 || join_model(p, err) < 0 ||
+        settle_all(p, err) < 0 || write_manifest(p, err) < 0)
         return -1;
     FAULT("after-manifest");
     return 0;
 }
 
 /* Another publisher may have been quicker, and have tidied away what this one was reading. So whatever went
- * wrong here, the manifest that stands in the folder in the end decides. */
-static int publish_held(struct publisher *p, struct error *err)
+ * wrong here, the manifest that stands in the end decides. */
+static int publish_once(struct publisher *p, struct error *err)
 {
     struct error why = {0};
     int already = published(p, err);
@@ -161,10 +189,10 @@ static int publish_held(struct publisher *p, struct error *err)
     return stands < 0 ? -1 : err_set(err, ERR_MACHINE, "the manifest has disappeared");
 }
 
-static bool readable(const char *uri, const char *name)
+static bool readable(struct object_store *store, const char *name)
 {
     struct manifest *m = malloc(sizeof *m);
-    bool is = m && checkpoint_manifest(uri, name, m, NULL) == 0;
+    bool is = m && checkpoint_manifest(store, name, m, NULL) == 0;
     free(m);
     return is;
 }
@@ -176,15 +204,15 @@ static void keep_newest(const struct publisher *p)
     int keep = publication->keep > 1 ? publication->keep : 1;
     int64_t *steps;
     int count, kept = 0;
-    if (files_steps(publication->uri, &steps, &count, NULL) < 0)
+    if (files_steps(publication->store, &steps, &count, NULL) < 0)
         return;
     for (int i = 0; i < count; i++) {
         char name[CHECKPOINT_NAME_MAX];
         checkpoint_name(name, steps[i], false);
-        if (!readable(publication->uri, name) || kept++ < keep || !strcmp(name, p->name))
+        if (!readable(publication->store, name) || kept++ < keep || !strcmp(name, p->name))
             continue;
         FAULT("before-delete");
-        files_remove_folder(publication->uri, name, false, NULL);
+        files_remove(publication->store, name, NULL, NULL, NULL);
     }
     free(steps);
 }
@@ -195,12 +223,12 @@ static int64_t overtaken_before(const struct publisher *p)
 {
     int64_t *steps, step = 0;
     int count;
-    if (files_steps(p->publication->uri, &steps, &count, NULL) < 0)
+    if (files_steps(p->publication->store, &steps, &count, NULL) < 0)
         return 0;
     for (int i = 0; i < count && !step; i++) {
         char name[CHECKPOINT_NAME_MAX];
         checkpoint_name(name, steps[i], false);
-        if (steps[i] < p->manifest.step && readable(p->publication->uri, name))
+        if (steps[i] < p->manifest.step && readable(p->publication->store, name))
             step = steps[i];
     }
     free(steps);
@@ -214,14 +242,10 @@ static int publish(struct publisher *p, struct error *err)
     if (!p->manifest.fingerprint[0])
         return err_set(err, ERR_PROTOCOL, "a manifest without a fingerprint is not written");
     checkpoint_name(p->name, p->manifest.step, publication->final);
-    if (files_path(p->path, publication->uri, p->name, err) < 0 ||
-        folder_hold(p->path, FOLDER_SHARED, true, &p->folder_fd, err) < 0)
-        return -1;
-    int result = publish_held(p, err);
-    if (result == 0)
-        files_remove(p->folder_fd, &p->manifest, NULL);
-    close(p->folder_fd);
-    return result < 0 ? err_wrap(err, "checkpoint %s", p->path) : 0;
+    if (publish_once(p, err) < 0)
+        return err_wrap(err, "checkpoint %s of %s", p->name, object_uri(p->store));
+    files_remove(p->store, p->name, &p->manifest, NULL, NULL);
+    return 0;
 }
 
 int checkpoint_publish(const struct checkpoint_publication *publication, struct manifest *ret,
@@ -231,11 +255,12 @@ int checkpoint_publish(const struct checkpoint_publication *publication, struct 
     if (!p)
         return err_set(err, ERR_MACHINE, "checkpoint: out of memory");
     p->publication = publication;
+    p->store = publication->store;
     int result = publish(p, err);
     if (result == 0) {
         int64_t before = overtaken_before(p);
         keep_newest(p);
-        files_collect(publication->uri, before);
+        files_collect(p->store, before);
         *ret = p->manifest;
     }
     free(p);

@@ -1,31 +1,20 @@
 #include "common/store/files.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "common/os/fault.h"
-#include "common/os/uri.h"
-#include "common/store/folder.h"
-
-int files_path(char out[RM_URI_MAX], const char *uri, const char *name, struct error *err)
+void files_object(char out[FILES_NAME_MAX], const char *checkpoint, const char *file)
 {
-    char root[RM_URI_MAX];
-    if (uri_path(uri, root, sizeof root, err) < 0)
-        return err_wrap(err, "checkpoint");
-    int n = snprintf(out, RM_URI_MAX, "%s%s%s", root, name ? "/" : "", name ? name : "");
-    if (n < 0 || n >= RM_URI_MAX)
-        return err_set(err, ERR_USAGE, "checkpoint %.64s...: the path is too long", uri);
-    return 0;
+    snprintf(out, FILES_NAME_MAX, "%s/%s", checkpoint, file);
 }
 
-void files_part_name(char out[PART_NAME_MAX], const char *file, const uint8_t lineage[RM_HASH_BYTES])
+void files_upload_name(char out[FILES_NAME_MAX], const struct files_upload *upload)
 {
     char hex[17];
-    hex_encode(lineage, 8, hex);
-    snprintf(out, PART_NAME_MAX, "%s.%s.part", file, hex);
+    hex_encode(upload->lineage, 8, hex);
+    snprintf(out, FILES_NAME_MAX, "%s/%s.%s-of-%d.%d.upload", upload->checkpoint, upload->file, hex,
+             upload->parts, upload->attempt);
 }
 
 void checkpoint_name(char out[CHECKPOINT_NAME_MAX], int64_t step, bool final)
@@ -48,14 +37,21 @@ int64_t files_step(const char *name)
     return strcmp(again, name) ? -1 : (int64_t)step;
 }
 
+/* --- listing --- */
+
 struct steps {
     int64_t *step;
     int count, room;
 };
 
-static int add_step(void *ctx, const char *name, struct error *err)
+static int add_step(void *ctx, const char *part, struct error *err)
 {
     struct steps *s = ctx;
+    char name[CHECKPOINT_NAME_MAX];
+    size_t length = strlen(part);
+    if (length < 2 || length > sizeof name || part[length - 1] != '/')
+        return 0;
+    text_copy(name, length, part); /* without the "/" */
     int64_t step = files_step(name);
     if (step < 0)
         return 0;
@@ -77,23 +73,12 @@ static int newest_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-int files_steps(const char *uri, int64_t **ret, int *ret_count, struct error *err)
+int files_steps(struct object_store *store, int64_t **ret, int *ret_count, struct error *err)
 {
-    char path[RM_URI_MAX];
     struct steps found = {0};
-    struct error why = {0};
-    int fd;
-    if (files_path(path, uri, NULL, err) < 0)
-        return -1;
-    if (folder_hold(path, FOLDER_UNHELD, false, &fd, &why) < 0 && why.code != ERR_NOT_FOUND)
-        return err_set(err, why.code, "checkpoints %s", why.text);
-    if (why.code != ERR_NOT_FOUND) {
-        int result = folder_each(fd, add_step, &found, err);
-        close(fd);
-        if (result < 0) {
-            free(found.step);
-            return err_wrap(err, "checkpoints %s", path);
-        }
+    if (object_list_folders(store, "", add_step, &found, err) < 0) {
+        free(found.step);
+        return err_wrap(err, "checkpoints");
     }
     if (found.count)
         qsort(found.step, (size_t)found.count, sizeof *found.step, newest_first);
@@ -102,18 +87,46 @@ int files_steps(const char *uri, int64_t **ret, int *ret_count, struct error *er
     return 0;
 }
 
-int files_manifest(int folder_fd, const char *name, struct manifest *ret, struct error *err)
+/* --- small files --- */
+
+int files_put(struct object_store *store, const char *name, const struct str *text, enum object_mode mode,
+              struct error *err)
 {
+    struct object_body body = {.runs = 1, .run = {{str_text(text), text->length}}};
+    return object_put(store, name, &body, mode, err);
+}
+
+static int manifest_once(struct object_store *store, const char *checkpoint, struct manifest *ret,
+                         struct error *err)
+{
+    char name[FILES_NAME_MAX];
     struct str text = str_init(MANIFEST_TEXT_MAX);
-    int result = folder_read_text(folder_fd, MANIFEST_NAME, MANIFEST_TEXT_MAX, &text, err);
+    files_object(name, checkpoint, MANIFEST_NAME);
+    int result = object_get(store, name, MANIFEST_TEXT_MAX, &text, err);
     if (result == 0)
         result = manifest_read(ret, str_text(&text), text.length, MANIFEST_NAME, err);
     str_clear(&text);
-    int64_t step = files_step(name);
+    int64_t step = files_step(checkpoint);
     if (result == 0 && step >= 0 && step != ret->step)
         return err_set(err, ERR_DATA, "%s: it is of step %lld", MANIFEST_NAME, (long long)ret->step);
     return result;
 }
+
+int files_manifest(struct object_store *store, const char *checkpoint, struct manifest *ret,
+                   struct error *err)
+{
+    struct error why = {0};
+    int tries = object_is_local(store) ? 1 : FILES_LOOKS;
+    while (tries-- > 0) {
+        if (manifest_once(store, checkpoint, ret, &why) == 0)
+            return 0;
+        if (why.code != ERR_DATA)
+            break;
+    }
+    return err_set(err, why.code, "%s", why.text);
+}
+
+/* --- removing --- */
 
 static bool starts(const char *text, const char *with)
 {
@@ -126,23 +139,18 @@ static bool ends(const char *text, const char *with)
     return length >= tail && !strcmp(text + length - tail, with);
 }
 
-/* The names that the store itself gives in a checkpoint folder. */
+/* The names that the store itself gives in a checkpoint folder (".part" and ".tmp": once gave). */
 static bool is_ours(const char *name)
 {
     if (!strcmp(name, MANIFEST_NAME) || !strcmp(name, DAMAGED_NAME) || !strcmp(name, "config.json") ||
         !strcmp(name, "model.safetensors"))
         return true;
     if (starts(name, "optimizer-"))
-        return ends(name, ".safetensors") || ends(name, ".part");
+        return ends(name, ".safetensors") || ends(name, ".upload") || ends(name, ".part");
     if (starts(name, "model.safetensors."))
-        return ends(name, ".part");
+        return ends(name, ".upload") || ends(name, ".part");
     return (starts(name, "manifest.json.") || starts(name, "config.json.")) && ends(name, ".tmp");
 }
-
-struct removal {
-    int folder_fd;
-    const struct manifest *stays;
-};
 
 static bool is_named(const struct manifest *manifest, const char *name)
 {
@@ -152,61 +160,106 @@ static bool is_named(const struct manifest *manifest, const char *name)
     return !strcmp(name, MANIFEST_NAME);
 }
 
-static int remove_one(void *ctx, const char *name, struct error *err)
+struct removal {
+    size_t folder; /* characters of "step-00000200/" */
+    const struct manifest *stays;
+    bool finished; /* a manifest is there */
+    char (*name)[FILES_NAME_MAX];
+    int count, room;
+};
+
+static int note_one(void *ctx, const struct object_entry *entry, struct error *err)
 {
-    const struct removal *r = ctx;
-    if (!is_ours(name) || (r->stays && is_named(r->stays, name)))
+    struct removal *r = ctx;
+    const char *file = entry->name + r->folder;
+    if (strchr(file, '/') || strlen(entry->name) >= FILES_NAME_MAX || !is_ours(file))
         return 0;
-    if (unlinkat(r->folder_fd, name, 0) < 0 && errno != ENOENT)
-        return err_errno(err, ERR_MACHINE, "%s can't be removed", name);
-    FAULT("file-removed");
+    r->finished = r->finished || !strcmp(file, MANIFEST_NAME) || !strcmp(file, DAMAGED_NAME);
+    if (r->stays && is_named(r->stays, file))
+        return 0;
+    if (r->count == r->room) {
+        int room = r->room ? 2 * r->room : 16;
+        void *grown = realloc(r->name, (size_t)room * sizeof *r->name);
+        if (!grown)
+            return err_set(err, ERR_MACHINE, "out of memory");
+        r->name = grown;
+        r->room = room;
+    }
+    text_copy(r->name[r->count++], FILES_NAME_MAX, entry->name);
     return 0;
 }
 
-int files_remove(int folder_fd, const struct manifest *stays, struct error *err)
+static int note_all(struct object_store *store, const char *checkpoint, struct removal *r, struct error *err)
 {
-    struct removal removal = {folder_fd, stays};
-    if (!stays && unlinkat(folder_fd, MANIFEST_NAME, 0) == 0 && folder_sync(folder_fd, err) < 0)
-        return -1; /* from here on it is no checkpoint, whatever happens to the rest */
-    return folder_each(folder_fd, remove_one, &removal, err);
+    char prefix[CHECKPOINT_NAME_MAX + 1];
+    snprintf(prefix, sizeof prefix, "%s/", checkpoint);
+    r->folder = strlen(prefix);
+    return object_list(store, prefix, note_one, r, err);
 }
 
-static int remove_held(int folder_fd, const char *path, bool unfinished, struct error *err)
+/* Without its manifest it is no checkpoint, whatever happens to the rest. */
+static int remove_manifest(struct object_store *store, const struct removal *r, struct error *err)
 {
-    if (unfinished && (folder_has(folder_fd, MANIFEST_NAME) || folder_has(folder_fd, DAMAGED_NAME)))
-        return 0;
-    if (files_remove(folder_fd, NULL, err) < 0)
-        return err_wrap(err, "checkpoint %s", path);
-    if (rmdir(path) < 0 && errno != ENOTEMPTY && errno != EEXIST && errno != ENOENT)
-        return err_errno(err, ERR_MACHINE, "checkpoint %s can't be removed", path);
+    for (int i = 0; i < r->count; i++) {
+        const char *name = r->name[i];
+        if (!strcmp(name + r->folder, MANIFEST_NAME))
+            return object_delete(store, &name, 1, err);
+    }
     return 0;
 }
 
-int files_remove_folder(const char *uri, const char *name, bool unfinished, struct error *err)
+static int remove_noted(struct object_store *store, const char *checkpoint, const struct removal *r,
+                        struct error *err)
 {
-    char path[RM_URI_MAX];
-    struct error why = {0};
-    int fd;
-    if (files_path(path, uri, name, err) < 0)
-        return -1;
-    if (folder_hold(path, FOLDER_ALONE, false, &fd, &why) < 0)
-        return why.code == ERR_NOT_FOUND ? 0 : err_set(err, why.code, "checkpoint %s", why.text);
-    int result = remove_held(fd, path, unfinished, err);
-    close(fd);
-    return result;
+    char prefix[CHECKPOINT_NAME_MAX + 1];
+    const char **name = calloc((size_t)r->count + 1, sizeof *name);
+    int aborted;
+    if (!name)
+        return err_set(err, ERR_MACHINE, "out of memory");
+    for (int i = 0; i < r->count; i++)
+        name[i] = r->name[i];
+    int result = remove_manifest(store, r, err);
+    if (result == 0 && r->count)
+        result = object_delete(store, name, r->count, err);
+    free(name);
+    snprintf(prefix, sizeof prefix, "%s/", checkpoint);
+    return result < 0 ? -1 : object_uploads_collect(store, prefix, INT64_MAX, &aborted, err);
 }
 
-void files_collect(const char *uri, int64_t step)
+int files_remove(struct object_store *store, const char *checkpoint, const struct manifest *stays,
+                 int *ret_removed, struct error *err)
+{
+    struct removal r = {.stays = stays};
+    int result = note_all(store, checkpoint, &r, err);
+    if (result == 0)
+        result = remove_noted(store, checkpoint, &r, err);
+    if (ret_removed)
+        *ret_removed = r.count;
+    free(r.name);
+    return result < 0 ? err_wrap(err, "checkpoint %s", checkpoint) : 0;
+}
+
+static int collect_one(struct object_store *store, const char *checkpoint)
+{
+    struct removal r = {0};
+    bool removed = note_all(store, checkpoint, &r, NULL) == 0 && !r.finished &&
+                   remove_noted(store, checkpoint, &r, NULL) == 0;
+    free(r.name);
+    return removed ? r.count : 0;
+}
+
+int files_collect(struct object_store *store, int64_t step)
 {
     int64_t *steps;
-    int count;
-    if (files_steps(uri, &steps, &count, NULL) < 0)
-        return;
+    int count, removed = 0;
+    if (files_steps(store, &steps, &count, NULL) < 0)
+        return 0;
     for (int i = 0; i < count; i++) {
         char name[CHECKPOINT_NAME_MAX];
         checkpoint_name(name, steps[i], false);
         if (steps[i] < step)
-            files_remove_folder(uri, name, true, NULL);
+            removed += collect_one(store, name);
     }
     free(steps);
+    return removed;
 }

@@ -65,7 +65,9 @@ int manifest_check_pieces(struct manifest *manifest, struct error *err);
 int manifest_parts(const struct manifest *manifest);
 int64_t manifest_bytes(const struct manifest *manifest); /* of all files but manifest.json */
 
-/* Name of part (from 0) of parts: "optimizer-00001-of-00003.safetensors". */
-void manifest_optimizer_name(char out[MANIFEST_FILE_MAX], int part, int parts);
+/* Name of part (from 0) of parts: "optimizer-00001-of-00003-<16 digits of lineage>.safetensors". Files of one
+ * name hold the same bytes, whoever wrote them, so that writing one again can't harm. lineage NULL: without
+ * it, as they were called once; such checkpoints are read, too. */
+void manifest_optimizer_name(char out[MANIFEST_FILE_MAX], int part, int parts, const uint8_t *lineage);
 
 #endif

@@ -7,9 +7,13 @@
 
 enum { CONFIG_BYTES_MAX = 1 << 16 };
 
-void manifest_optimizer_name(char out[MANIFEST_FILE_MAX], int part, int parts)
+void manifest_optimizer_name(char out[MANIFEST_FILE_MAX], int part, int parts, const uint8_t *lineage)
 {
-    snprintf(out, MANIFEST_FILE_MAX, "optimizer-%05d-of-%05d.safetensors", part + 1, parts);
+    char hex[17] = "";
+    if (lineage)
+        hex_encode(lineage, 8, hex);
+    snprintf(out, MANIFEST_FILE_MAX, "optimizer-%05d-of-%05d%s%s.safetensors", part + 1, parts,
+             lineage ? "-" : "", hex);
 }
 
 static int by_place(const void *a, const void *b)
@@ -59,19 +63,26 @@ struct files {
     bool model, config;
 };
 
-static int check_file(struct files *seen, const char *name, int64_t bytes, int parts,
+static bool is_optimizer(const struct manifest *m, const char *name, int part, int parts)
+{
+    char now[MANIFEST_FILE_MAX], once[MANIFEST_FILE_MAX];
+    manifest_optimizer_name(now, part, parts, m->lineage);
+    manifest_optimizer_name(once, part, parts, NULL);
+    return part < parts && (!strcmp(name, now) || !strcmp(name, once));
+}
+
+static int check_file(struct files *seen, const struct manifest *m, const char *name, int64_t bytes,
                       const struct model_layout *layout, struct error *err)
 {
-    char expected[MANIFEST_FILE_MAX];
+    int parts = manifest_parts(m);
     int64_t size = bytes;
-    manifest_optimizer_name(expected, seen->optimizers, parts);
     if (!strcmp(name, "config.json")) {
         seen->config = true;
         size = bytes <= CONFIG_BYTES_MAX ? bytes : CONFIG_BYTES_MAX;
     } else if (!strcmp(name, "model.safetensors")) {
         seen->model = true;
         size = model_bytes(layout);
-    } else if (!strcmp(name, expected) && seen->optimizers < parts) {
+    } else if (is_optimizer(m, name, seen->optimizers, parts)) {
         size = optimizer_bytes(layout, seen->optimizers++, parts);
     } else {
         return err_set(err, ERR_DATA, "file %s does not belong here (%d of %d optimizer files before it)",
@@ -92,7 +103,7 @@ static int check_files(const struct manifest *m, const struct model_layout *layo
     for (int i = 0; i < m->pieces;) {
         const char *name = m->piece[i].file;
         int64_t bytes = tiled_bytes(m, i, &i);
-        if (check_file(&seen, name, bytes, parts, layout, err) < 0)
+        if (check_file(&seen, m, name, bytes, layout, err) < 0)
             return -1;
     }
     if (!seen.model || !seen.config || parts < 1 || seen.optimizers != parts)

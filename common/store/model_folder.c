@@ -1,13 +1,8 @@
 #include "common/store/model_folder.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "common/store/files.h"
-#include "common/store/folder.h"
 #include "common/store/safetensors.h"
 #include "common/wire/json.h"
 
@@ -92,20 +87,10 @@ static int read_config(const struct js *config, struct model_shape *shape, struc
     return 0;
 }
 
-static int read_text(const char *folder, const char *name, int64_t most, struct str *text, struct error *err)
-{
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return err_errno(err, ERR_DATA, "the folder can't be opened");
-    int result = folder_read_text(fd, name, most, text, err);
-    close(fd);
-    return result;
-}
-
-static int read_shape(const char *folder, struct model_shape *shape, struct error *err)
+static int read_shape(struct object_store *store, struct model_shape *shape, struct error *err)
 {
     struct str text = str_init(CONFIG_MAX + 1);
-    if (read_text(folder, config_name, CONFIG_MAX, &text, err) < 0) {
+    if (object_get(store, config_name, CONFIG_MAX, &text, err) < 0) {
         str_clear(&text);
         return -1;
     }
@@ -118,16 +103,19 @@ static int read_shape(const char *folder, struct model_shape *shape, struct erro
     return result < 0 ? err_wrap(err, "%s", config_name) : 0;
 }
 
-int model_folder_shape(const char *uri, struct model_shape *ret, struct error *err)
+/* Trouble of the machine, and what a person has to set right, is told as such; all else is the model's. */
+static enum error_code code_of(const struct error *why)
 {
-    char folder[RM_URI_MAX];
+    return why->code == ERR_MACHINE || why->code == ERR_USAGE || why->code == ERR_ABORTED ? why->code
+                                                                                          : ERR_DATA;
+}
+
+int model_folder_shape(struct object_store *store, struct model_shape *ret, struct error *err)
+{
     struct error why = {0};
     struct model_shape shape = {0};
-    if (files_path(folder, uri, NULL, err) < 0)
-        return -1;
-    if (read_shape(folder, &shape, &why) < 0)
-        return err_set(err, why.code == ERR_MACHINE ? ERR_MACHINE : ERR_DATA, "model %s: %s", folder,
-                       why.text);
+    if (read_shape(store, &shape, &why) < 0)
+        return err_set(err, code_of(&why), "model %s: %s", object_uri(store), why.text);
     *ret = shape;
     return 0;
 }
@@ -175,41 +163,58 @@ static int check_tensor(const struct safetensors_tensor *found, const struct mod
     return -1;
 }
 
-static int load_tensor(const struct safetensors *file, const struct safetensors_tensor *found,
-                       const struct model_layout *layout, float *params, bool *have, struct error *err)
+/* What is being put together from one file or several. */
+struct loading {
+    struct object_store *store;
+    const struct model_layout *layout;
+    float *params;
+    bool have[RM_TENSORS_MAX]; /* by place in the layout */
+    struct object_range range[RM_TENSORS_MAX];
+    int ranges; /* of the file under way */
+};
+
+static int plan_tensor(struct loading *l, const struct safetensors *file,
+                       const struct safetensors_tensor *found, struct error *err)
 {
+    const struct model_layout *layout = l->layout;
     if (is_passed_over(plain_name(found->name)))
         return 0;
     int i = model_layout_find(layout, plain_name(found->name));
     if (i < 0)
-        return err_set(err, ERR_DATA, "%s: tensor %s is not one of a GPT-2 of %d layers", file->path,
+        return err_set(err, ERR_DATA, "%s: tensor %s is not one of a GPT-2 of %d layers", file->name,
                        found->name, layout->shape.layers);
-    if (have[i])
-        return err_set(err, ERR_DATA, "%s: tensor %s is there with and without %s", file->path,
+    if (l->have[i])
+        return err_set(err, ERR_DATA, "%s: tensor %s is there with and without %s", file->name,
                        layout->tensor[i].name, prefix);
     if (check_tensor(found, &layout->tensor[i], err) < 0)
-        return err_wrap(err, "%s", file->path);
-    have[i] = true;
-    return safetensors_read(file, found, params + layout->tensor[i].first, err);
+        return err_wrap(err, "%s", file->name);
+    l->have[i] = true;
+    return safetensors_range(file, found, l->params + layout->tensor[i].first, &l->range[l->ranges++], err);
 }
 
-/* What is being put together from one file or several. */
-struct loading {
-    const char *folder;
-    const struct model_layout *layout;
-    float *params;
-    bool have[RM_TENSORS_MAX]; /* by place in the layout */
-};
+/* All tensors of the file in one go: many connections share them. */
+static int load_tensors(struct loading *l, const struct safetensors *file, struct error *err)
+{
+    l->ranges = 0;
+    for (int i = 0; i < file->tensors; i++)
+        if (plan_tensor(l, file, &file->tensor[i], err) < 0)
+            return -1;
+    if (object_read(l->store, l->range, l->ranges, err) < 0)
+        return -1;
+    for (int i = 0; i < file->tensors; i++) {
+        int at = model_layout_find(l->layout, plain_name(file->tensor[i].name));
+        if (at >= 0 && !is_passed_over(plain_name(file->tensor[i].name)))
+            safetensors_widen(&file->tensor[i], l->params + l->layout->tensor[at].first);
+    }
+    return 0;
+}
 
 static int load_file(struct loading *l, const char *name, struct error *err)
 {
-    char path[RM_URI_MAX];
     struct safetensors *file;
-    int result = 0;
-    if (files_path(path, l->folder, name, err) < 0 || safetensors_open(&file, path, err) < 0)
+    if (safetensors_open(&file, l->store, name, err) < 0)
         return -1;
-    for (int i = 0; result == 0 && i < file->tensors; i++)
-        result = load_tensor(file, &file->tensor[i], l->layout, l->params, l->have, err);
+    int result = load_tensors(l, file, err);
     safetensors_free(file);
     return result;
 }
@@ -220,12 +225,12 @@ static int load_shards(struct loading *l, const struct js *index, struct error *
     const struct js *map;
     struct error why = {0};
     if (js_kind(index) != JS_OBJECT || js_need(index, "weight_map", JS_OBJECT, &map, err) < 0)
-        return err_set(err, ERR_DATA, "%s/%s: there is no weight_map", l->folder, index_name);
+        return err_set(err, ERR_DATA, "%s: there is no weight_map", index_name);
     for (void *it = js_first(map); it; it = js_next(map, it)) {
         const char *name = js_as_string(js_value(it));
         bool seen = false;
         if (!name || !*name || strchr(name, '/'))
-            return err_set(err, ERR_DATA, "%s/%s: %s has no file name", l->folder, index_name, js_key(it));
+            return err_set(err, ERR_DATA, "%s: %s has no file name", index_name, js_key(it));
         for (void *before = js_first(map); before != it && !seen; before = js_next(map, before))
             seen = !strcmp(js_as_string(js_value(before)), name);
         if (!seen && load_file(l, name, &why) < 0) /* an absent one is not an absent index */
@@ -237,7 +242,7 @@ static int load_shards(struct loading *l, const struct js *index, struct error *
 static int load_indexed(struct loading *l, struct error *err)
 {
     struct str text = str_init(INDEX_MAX + 1);
-    if (read_text(l->folder, index_name, INDEX_MAX, &text, err) < 0) {
+    if (object_get(l->store, index_name, INDEX_MAX, &text, err) < 0) {
         str_clear(&text);
         return -1;
     }
@@ -262,31 +267,34 @@ static int load_all(struct loading *l, struct error *err)
     }
     for (int i = 0; i < l->layout->tensors; i++)
         if (!l->have[i])
-            return err_set(err, ERR_DATA, "%s: tensor %s is missing", l->folder, l->layout->tensor[i].name);
+            return err_set(err, ERR_DATA, "tensor %s is missing", l->layout->tensor[i].name);
     return 0;
 }
 
 /* The number of heads shows in no tensor's shape. A folder without config.json is taken as it is. */
-static int check_heads(const char *folder, const struct model_layout *layout, struct error *err)
+static int check_heads(struct object_store *store, const struct model_layout *layout, struct error *err)
 {
     struct model_shape shape = {0};
     struct error why = {0};
-    if (read_shape(folder, &shape, &why) < 0)
-        return why.code == ERR_NOT_FOUND ? 0 : err_set(err, ERR_DATA, "model %s: %s", folder, why.text);
+    if (read_shape(store, &shape, &why) < 0)
+        return why.code == ERR_NOT_FOUND ? 0 : err_set(err, code_of(&why), "%s", why.text);
     if (shape.heads == layout->shape.heads)
         return 0;
-    return err_set(err, ERR_DATA, "model %s: config.json has %d heads, but the job's model %d", folder,
-                   shape.heads, layout->shape.heads);
+    return err_set(err, ERR_DATA, "config.json has %d heads, but the job's model %d", shape.heads,
+                   layout->shape.heads);
 }
 
-int model_folder_load(const char *uri, const struct model_layout *layout, float *params, struct error *err)
+int model_folder_load(struct object_store *store, const struct model_layout *layout, float *params,
+                      struct error *err)
 {
-    char folder[RM_URI_MAX];
-    struct loading l = {.folder = folder, .layout = layout, .params = params};
+    struct loading *l = calloc(1, sizeof *l);
     struct error why = {0};
-    if (files_path(folder, uri, NULL, err) < 0 || check_heads(folder, layout, err) < 0)
-        return -1;
-    if (load_all(&l, &why) < 0)
-        return err_set(err, why.code == ERR_MACHINE ? ERR_MACHINE : ERR_DATA, "model %s", why.text);
-    return 0;
+    if (!l)
+        return err_set(err, ERR_MACHINE, "model %s: out of memory", object_uri(store));
+    *l = (struct loading){.store = store, .layout = layout, .params = params};
+    int result = check_heads(store, layout, &why);
+    if (result == 0)
+        result = load_all(l, &why);
+    free(l);
+    return result < 0 ? err_set(err, code_of(&why), "model %s: %s", object_uri(store), why.text) : 0;
 }

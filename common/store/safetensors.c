@@ -1,14 +1,9 @@
 #include "common/store/safetensors.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "common/store/folder.h"
 #include "common/wire/json.h"
 
 static const struct {
@@ -129,9 +124,17 @@ static int parse_header(struct safetensors *f, const struct js *header, struct e
     return check_places(f, err);
 }
 
+static int read_bytes(const struct safetensors *f, void *out, int64_t offset, int64_t count,
+                      struct error *err)
+{
+    struct object_range range = {
+        .name = f->name, .offset = offset, .bytes = count, .into = out, .tag = f->tag};
+    return object_read(f->store, &range, 1, err);
+}
+
 static int read_header_text(struct safetensors *f, char *text, size_t length, struct error *err)
 {
-    if (folder_read(f->fd, text, (int64_t)length, 8, err) < 0)
+    if (read_bytes(f, text, 8, (int64_t)length, err) < 0)
         return -1;
     struct js *header = js_parse(text, length, "header", err);
     if (!header)
@@ -145,20 +148,21 @@ static int read_header(struct safetensors *f, struct error *err)
 {
     uint8_t prefix[8];
     uint64_t length = 0;
-    struct stat st;
-    if (fstat(f->fd, &st) < 0)
-        return err_errno(err, ERR_MACHINE, "reading failed");
-    if (!S_ISREG(st.st_mode) || st.st_size < 8)
+    struct object_info info;
+    if (object_head(f->store, f->name, &info, err) < 0)
+        return -1;
+    text_copy(f->tag, sizeof f->tag, info.tag);
+    if (info.bytes < 8)
         return err_set(err, ERR_DATA, "the file is too short for a safetensors file");
-    if (folder_read(f->fd, prefix, 8, 0, err) < 0)
+    if (read_bytes(f, prefix, 0, 8, err) < 0)
         return -1;
     for (int i = 7; i >= 0; i--)
         length = length << 8 | prefix[i];
-    if (length > SAFETENSORS_HEADER_MAX || (int64_t)length > st.st_size - 8)
+    if (length > SAFETENSORS_HEADER_MAX || (int64_t)length > info.bytes - 8)
         return err_set(err, ERR_DATA, "not a safetensors file, or cut short: a header of %llu bytes in %lld",
-                       (unsigned long long)length, (long long)st.st_size);
+                       (unsigned long long)length, (long long)info.bytes);
     f->data_begin = 8 + (int64_t)length;
-    f->data_bytes = st.st_size - f->data_begin;
+    f->data_bytes = info.bytes - f->data_begin;
     char *text = malloc(length + 1);
     if (!text)
         return err_set(err, ERR_MACHINE, "out of memory");
@@ -167,22 +171,18 @@ static int read_header(struct safetensors *f, struct error *err)
     return result;
 }
 
-int safetensors_open(struct safetensors **ret, const char *path, struct error *err)
+int safetensors_open(struct safetensors **ret, struct object_store *store, const char *name,
+                     struct error *err)
 {
     struct safetensors *f = calloc(1, sizeof *f);
-    if (!f)
-        return err_set(err, ERR_MACHINE, "%s: out of memory", path);
-    text_copy(f->path, sizeof f->path, path);
-    f->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (f->fd < 0) {
-        err_errno(err, errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : ERR_MACHINE, "%s", path);
-        free(f);
-        return -1;
-    }
     struct error why = {0};
+    if (!f)
+        return err_set(err, ERR_MACHINE, "%s: out of memory", name);
+    f->store = store;
+    text_copy(f->name, sizeof f->name, name);
     if (read_header(f, &why) < 0) {
         safetensors_free(f);
-        return err_set(err, why.code == ERR_PROTOCOL ? ERR_DATA : why.code, "%s: %s", path, why.text);
+        return err_set(err, why.code == ERR_PROTOCOL ? ERR_DATA : why.code, "%s: %s", name, why.text);
     }
     *ret = f;
     return 0;
@@ -192,7 +192,6 @@ void safetensors_free(struct safetensors *file)
 {
     if (!file)
         return;
-    close(file->fd);
     free(file->tensor);
     free(file);
 }
@@ -242,19 +241,37 @@ static void widen(float *out, int64_t count, float (*from)(uint16_t))
     }
 }
 
-int safetensors_read(const struct safetensors *file, const struct safetensors_tensor *tensor, float *out,
-                     struct error *err)
+int safetensors_range(const struct safetensors *file, const struct safetensors_tensor *tensor, float *out,
+                      struct object_range *ret, struct error *err)
 {
     bool single = !strcmp(tensor->dtype, "F32"), half = !strcmp(tensor->dtype, "F16");
     if (!single && !half && strcmp(tensor->dtype, "BF16") != 0)
         return err_set(err, ERR_DATA, "%s: tensor %s is of type %s; only F32, F16 and BF16 can be read",
-                       file->path, tensor->name, tensor->dtype);
+                       file->name, tensor->name, tensor->dtype);
     int64_t bytes = tensor->end - tensor->begin;
-    char *into = (char *)out + (single ? 0 : bytes);
-    if (folder_read(file->fd, into, bytes, file->data_begin + tensor->begin, err) < 0)
-        return err_wrap(err, "%s: tensor %s", file->path, tensor->name);
-    if (!single)
-        widen(out, tensor->elements, half ? from_half : from_bfloat);
+    *ret = (struct object_range){.name = file->name,
+                                 .offset = file->data_begin + tensor->begin,
+                                 .bytes = bytes,
+                                 .into = (char *)out + (single ? 0 : bytes),
+                                 .tag = file->tag};
+    return 0;
+}
+
+void safetensors_widen(const struct safetensors_tensor *tensor, float *out)
+{
+    if (strcmp(tensor->dtype, "F32") != 0)
+        widen(out, tensor->elements, strcmp(tensor->dtype, "F16") ? from_bfloat : from_half);
+}
+
+int safetensors_read(const struct safetensors *file, const struct safetensors_tensor *tensor, float *out,
+                     struct error *err)
+{
+    struct object_range range;
+    if (safetensors_range(file, tensor, out, &range, err) < 0)
+        return -1;
+    if (object_read(file->store, &range, 1, err) < 0)
+        return err_wrap(err, "tensor %s", tensor->name);
+    safetensors_widen(tensor, out);
     return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "common/base/error.h"
 #include "common/base/str.h"
 #include "common/model/layout.h"
+#include "common/object/object.h"
 
 enum {
     SAFETENSORS_NAME_MAX = 128,
@@ -30,23 +31,30 @@ struct safetensors_tensor {
 };
 
 struct safetensors {
-    char path[RM_URI_MAX];
-    int fd;
-    int64_t data_begin; /* bytes before the data section */
+    struct object_store *store;
+    char name[OBJECT_NAME_MAX];
+    char tag[OBJECT_TAG_MAX]; /* of the content that the header was read from */
+    int64_t data_begin;       /* bytes before the data section */
     int64_t data_bytes;
     int tensors;
     struct safetensors_tensor *tensor; /* in the header's order */
 };
 
-/* Opens a file and checks its header against its size; ERR_DATA with a sentence, ERR_NOT_FOUND where there
- * is no such file. Owns the descriptor; safetensors_free accepts NULL. */
-int safetensors_open(struct safetensors **ret, const char *path, struct error *err);
+/* Reads a file's header and checks it against the file's size; ERR_DATA with a sentence, ERR_NOT_FOUND where
+ * there is no such file. The store must live longer; safetensors_free accepts NULL. */
+int safetensors_open(struct safetensors **ret, struct object_store *store, const char *name,
+                     struct error *err);
 void safetensors_free(struct safetensors *file);
 
 /* NULL where there is none. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors *file, const char *name);
 
-/* The elements of one tensor into out (tensor->elements), widened where they are of 16 bits. */
+/* Where the elements of one tensor are read from and to; out (tensor->elements) has them as floats after
+ * safetensors_widen. So that many are read in one call of object_read. ERR_DATA: of no type that is read. */
+int safetensors_range(const struct safetensors *file, const struct safetensors_tensor *tensor, float *out,
+                      struct object_range *ret, struct error *err);
+void safetensors_widen(const struct safetensors_tensor *tensor, float *out);
+/* All three for one tensor. */
 int safetensors_read(const struct safetensors *file, const struct safetensors_tensor *tensor, float *out,
                      struct error *err);
 

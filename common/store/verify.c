@@ -1,28 +1,27 @@
 #include "common/store/verify.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
-#include "common/store/folder.h"
+#include "common/store/files.h"
 #include "common/store/safetensors.h"
 
-enum { CHUNK = 1 << 20 };
+/* Read at once: from a folder what the caches hold, from a bucket what many connections share. */
+enum { CHUNK_LOCAL = 1 << 20, CHUNK_FAR = 32 << 20 };
 
 /* A file being read in order, with the running hash of the piece under way. */
 struct stream {
     const struct verify_file *file;
-    int fd;
+    char name[FILES_NAME_MAX];
+    char tag[OBJECT_TAG_MAX]; /* of the content: it must not change on the way */
+    int64_t chunk;
     int piece, end;         /* in the manifest's list: the current one, and one past the file's last */
     int64_t at;             /* bytes read so far */
     struct sha256 *hash;    /* of the current piece */
     struct sha256 *weights; /* of the data section; NULL while it is not wanted */
-    char *scratch;          /* (CHUNK) */
+    char *scratch;          /* (chunk) */
 };
 
 int verify_next_file(const struct manifest *m, int i)
@@ -59,13 +58,17 @@ static int next_bytes(struct stream *s, void *out, int64_t count, struct error *
 {
     char *to = out;
     while (count > 0) {
-        int64_t here = left_of_piece(s, count < CHUNK ? count : CHUNK);
+        int64_t here = left_of_piece(s, count < s->chunk ? count : s->chunk);
         char *into = to ? to : s->scratch;
-        if (folder_read(s->fd, into, here, s->at, err) < 0)
+        struct object_range range = {
+            .name = s->name, .offset = s->at, .bytes = here, .into = into, .tag = s->tag};
+        if (object_read(s->file->store, &range, 1, err) < 0)
             return -1;
         sha256_add(s->hash, into, (size_t)here);
         if (s->weights)
             sha256_add(s->weights, into, (size_t)here);
+        if (s->file->copy && s->file->copy(s->file->ctx, into, here, err) < 0)
+            return -1;
         s->at += here;
         count -= here;
         to = to ? to + here : NULL;
@@ -135,36 +138,53 @@ static int read_content(struct stream *s, uint8_t *weights_sha256, struct error 
 static int open_stream(struct stream *s, struct error *err)
 {
     const struct manifest_piece *last = &s->file->manifest->piece[s->end - 1];
-    struct stat st;
-    s->fd = openat(s->file->folder_fd, s->file->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (s->fd < 0)
-        return err_errno(err, errno == ENOENT || errno == ELOOP ? ERR_DATA : ERR_MACHINE,
-                         "it can't be opened");
-    if (fstat(s->fd, &st) < 0)
-        return err_errno(err, ERR_MACHINE, "it can't be looked at");
-    if (!S_ISREG(st.st_mode) || st.st_size != last->offset + last->bytes)
-        return err_set(err, ERR_DATA, "it has %lld bytes instead of %lld", (long long)st.st_size,
-                       (long long)(last->offset + last->bytes));
-    s->scratch = malloc(CHUNK);
+    int64_t bytes = last->offset + last->bytes;
+    struct object_info info;
+    struct error why = {0};
+    files_object(s->name, s->file->checkpoint, last->file);
+    if (object_head(s->file->store, s->name, &info, &why) < 0)
+        return why.code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "it is missing")
+                                         : err_set(err, why.code, "%s", why.text);
+    if (info.bytes != bytes)
+        return err_set(err, ERR_DATA, "it has %lld bytes instead of %lld", (long long)info.bytes,
+                       (long long)bytes);
+    text_copy(s->tag, sizeof s->tag, info.tag);
+    s->chunk = object_is_local(s->file->store) ? CHUNK_LOCAL : CHUNK_FAR;
+    s->chunk = s->chunk < bytes ? s->chunk : bytes;
+    s->scratch = malloc((size_t)s->chunk);
     if (!s->scratch)
         return err_set(err, ERR_MACHINE, "out of memory");
     s->hash = sha256_open();
     return 0;
 }
 
-int verify_file(const struct verify_file *file, uint8_t *weights_sha256, struct error *err)
+static int verify_once(const struct verify_file *file, uint8_t *weights_sha256, struct error *ret_why)
 {
     struct stream s = {
-        .file = file, .fd = -1, .piece = file->first, .end = verify_next_file(file->manifest, file->first)};
-    int result = open_stream(&s, err);
+        .file = file, .piece = file->first, .end = verify_next_file(file->manifest, file->first)};
+    struct error why = {0};
+    int result = open_stream(&s, &why);
     if (result == 0)
-        result = read_content(&s, weights_sha256, err);
-    if (s.fd >= 0)
-        close(s.fd);
+        result = read_content(&s, weights_sha256, &why);
     sha256_free(s.hash);
     sha256_free(s.weights);
     free(s.scratch);
-    return result < 0 ? err_wrap(err, "%s", file->manifest->piece[file->first].file) : 0;
+    *ret_why = why;
+    return result;
+}
+
+int verify_file(const struct verify_file *file, uint8_t *weights_sha256, struct error *err)
+{
+    struct error why = {0};
+    int tries = object_is_local(file->store) ? 1 : FILES_LOOKS;
+    while (tries-- > 0) {
+        if (verify_once(file, weights_sha256, &why) == 0)
+            return 0;
+        if (why.code != ERR_DATA)
+            break;
+    }
+    enum error_code code = why.code == ERR_NOT_FOUND ? ERR_DATA : why.code;
+    return err_set(err, code, "%s: %s", file->manifest->piece[file->first].file, why.text);
 }
 
 static int verify_each(const struct verify_file *common, struct error *err)
@@ -174,7 +194,6 @@ static int verify_each(const struct verify_file *common, struct error *err)
     for (int i = 0; i < m->pieces; i = verify_next_file(m, i)) {
         struct verify_file file = *common;
         file.first = i;
-        file.name = m->piece[i].file;
         if (verify_file(&file, weights, err) < 0)
             return -1;
         FAULT("file-verified");
@@ -184,14 +203,15 @@ static int verify_each(const struct verify_file *common, struct error *err)
     return 0;
 }
 
-int verify_all(int folder_fd, const struct manifest *manifest, float *state, struct error *err)
+int verify_all(struct object_store *store, const char *checkpoint, const struct manifest *manifest,
+               float *state, struct error *err)
 {
     struct model_layout *layout = malloc(sizeof *layout);
     if (!layout)
         return err_set(err, ERR_MACHINE, "out of memory");
     model_layout_init(layout, &manifest->shape);
     struct verify_file common = {
-        .folder_fd = folder_fd, .manifest = manifest, .layout = layout, .state = state};
+        .store = store, .checkpoint = checkpoint, .manifest = manifest, .layout = layout, .state = state};
     int result = verify_each(&common, err);
     free(layout);
     return result;

@@ -4,15 +4,20 @@
 
 #include "common/base/error.h"
 #include "common/model/layout.h"
+#include "common/object/object.h"
 #include "common/store/manifest.h"
 
 struct verify_file {
-    int folder_fd;
-    const char *name; /* under which the file is opened now; its real name is its pieces' */
+    struct object_store *store;
+    const char *checkpoint; /* "step-00000200" */
     const struct manifest *manifest;
     int first; /* its first piece in the manifest, of which all must have been checked before */
     const struct model_layout *layout;
     float *state; /* (3, parameters): where the values go; NULL: they are only checked */
+    /* Gets all bytes in order, before the hash of their piece is known to be right; NULL: nobody wants them.
+     */
+    int (*copy)(void *ctx, const void *bytes, int64_t count, struct error *err);
+    void *ctx;
 };
 
 /* Reads one file from its first to its last byte. Other bytes than the hashes say, another header than the
@@ -20,8 +25,9 @@ struct verify_file {
  * to weights_sha256 unless that is NULL. */
 int verify_file(const struct verify_file *file, uint8_t *weights_sha256, struct error *err);
 
-/* All files of a checkpoint under their own names, and the manifest's weightsSha256. state may be NULL. */
-int verify_all(int folder_fd, const struct manifest *manifest, float *state, struct error *err);
+/* All files of a checkpoint, and the manifest's weightsSha256. state may be NULL. */
+int verify_all(struct object_store *store, const char *checkpoint, const struct manifest *manifest,
+               float *state, struct error *err);
 
 /* The first piece of the file after the one that starts at piece i. */
 int verify_next_file(const struct manifest *manifest, int i);

@@ -26,7 +26,7 @@ enum {
     MSG_PROTOCOL = 1,        /* version that hello and setup carry; another one is refused by name */
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
-    MSG_FILE_MAX = 48,       /* a checkpoint's file name inside its folder, with its NUL */
+    MSG_FILE_MAX = 56,       /* a checkpoint's file name inside its folder, with its NUL */
     MSG_PIECES_PER_PART = 4, /* byte ranges that one worker writes for a checkpoint at most */
     MSG_PIECES_MAX = MSG_PIECES_PER_PART * RM_WORKERS_MAX,
     MSG_SPEC_MAX = 16 * 1024, /* the job's canonical JSON inside setup, with its NUL */
@@ -323,7 +323,8 @@ struct msg_up {
     int64_t parameters;
 };
 
-/* The snapshot memory holds flat range [first, first + count) of params, m and v, each at its place. */
+/* The snapshot memory holds flat range [first, first + count) of m and v, and of params what part of parts
+ * has of them (model_weights_part), each at its place. */
 struct msg_snapshot {
     struct msg_state state;
     bool final, exact;

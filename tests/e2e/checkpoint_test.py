@@ -225,7 +225,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(tmp_path, small_disk, finish
     assert folder.is_mount()
 
 
-STORE_POINTS = ["slice-written", "before-manifest", "manifest-temp", "after-manifest", "before-delete"]
+STORE_POINTS = ["upload-begun", "part-written", "slice-written", "upload-named", "model-whole", "before-manifest", "after-manifest", "before-delete"]
 
 
 @pytest.mark.parametrize("workers", [1, 2])

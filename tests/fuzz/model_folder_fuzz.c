@@ -7,7 +7,7 @@
 
 enum { PARAMETERS_MAX = 1 << 20 };
 
-static void load(const struct model_shape *shape)
+static void load(struct object_store *store, const struct model_shape *shape)
 {
     static struct model_layout layout; /* large */
     static float params[PARAMETERS_MAX];
@@ -17,7 +17,7 @@ static void load(const struct model_shape *shape)
     if (shape->layers > 2 || shape->width > 64 || shape->context > 256 || shape->vocabulary > 1024)
         return;
     model_layout_init(&layout, shape);
-    if (layout.parameters <= PARAMETERS_MAX && model_folder_load(fuzz_folder(), &layout, params, &err) < 0)
+    if (layout.parameters <= PARAMETERS_MAX && model_folder_load(store, &layout, params, &err) < 0)
         fuzz_refused(&err);
 }
 
@@ -29,9 +29,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_split(data, size, part, 2);
     fuzz_file("config.json", part[0].data, part[0].size);
     fuzz_file("model.safetensors.index.json", part[1].data, part[1].size);
-    if (model_folder_shape(fuzz_folder(), &shape, &err) == 0)
-        load(&shape);
+    struct object_store *store;
+    if (object_open(&store, &(struct object_options){.uri = fuzz_folder()}, &err) < 0)
+        fuzz_broken("a folder can be opened");
+    if (model_folder_shape(store, &shape, &err) == 0)
+        load(store, &shape);
     else
         fuzz_refused(&err);
+    object_free(store);
     return 0;
 }

@@ -1,5 +1,4 @@
 /* A .safetensors file. What opens can be read whole: each tensor lies within the file. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/store/safetensors.h"
@@ -24,15 +23,17 @@ static void read_all(const struct safetensors *file)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char path[96];
+    struct object_store *store;
     struct safetensors *file = NULL;
     struct error err = {0};
     fuzz_file("model.safetensors", data, size);
-    snprintf(path, sizeof path, "%s/model.safetensors", fuzz_folder());
-    if (safetensors_open(&file, path, &err) == 0)
+    if (object_open(&store, &(struct object_options){.uri = fuzz_folder()}, &err) < 0)
+        fuzz_broken("a folder can be opened");
+    if (safetensors_open(&file, store, "model.safetensors", &err) == 0)
         read_all(file);
     else
         fuzz_refused(&err);
     safetensors_free(file);
+    object_free(store);
     return 0;
 }

@@ -154,8 +154,9 @@ Test(file, what_is_missing_is_named_with_the_line_of_its_group)
             "job.yaml:6: spec.trainer.steps is missing; set it (optimizer steps of the whole training)");
     refused(read_changed(7, ""),
             "job.yaml:6: spec.trainer.model.layers is missing; set it, or trainer.model.preset");
-    refused(read_changed(10, ""), "job.yaml:4: spec.checkpoint.uri is missing; set it (folder that "
-                                  "checkpoints and the final weights go to)");
+    refused(read_changed(10, ""),
+            "job.yaml:4: spec.checkpoint.uri is missing; set it (folder, or s3://bucket/prefix, that "
+            "checkpoints and the final weights go to)");
     refused(read_changed(3, ""), "job.yaml:1: metadata.name is missing; give the job a name");
     refused(read_changed(2, "kind: Job"), "job.yaml:2: kind is something else; write kind: TrainingJob");
     refused(read_changed(1, ""),
@@ -195,8 +196,9 @@ Test(file, what_would_change_the_training_and_is_not_built_is_refused)
     refused(read_changed(10, "  checkpoint: {uri: out, every: 10m}"),
             "job.yaml:10: spec.checkpoint.every is not built yet; use checkpoint.everySteps");
     refused(
-        read_changed(10, "  checkpoint: {uri: s3://bucket/x}"),
-        "job.yaml:10: spec.checkpoint.uri is s3://bucket/x; object stores are not built yet, use a folder");
+        read_changed(8, "    data: {uri: s3://bucket/x}"),
+        "job.yaml:8: spec.trainer.data.uri is s3://bucket/x; data in object stores is not built yet, use a "
+        "folder");
 }
 
 Test(file, precision_and_recomputing_are_chosen_by_word)
@@ -352,7 +354,8 @@ Test(file, paths_become_absolute_uris)
         cr_assert_eq(job_uri_resolve(cases[i][0], "/base/dir", out, &err), 0);
         cr_assert_str_eq(out, cases[i][1]);
     }
-    static const char *const wrong[] = {"s3://a/b", "http://x", "file://host/x", "~/x"};
+    static const char *const wrong[] = {"s3://",    "s3:///x",       "s3://../x", "s3://b/x?y",
+                                        "http://x", "file://host/x", "~/x"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         cr_assert_lt(job_uri_resolve(wrong[i], "/base", out, &err), 0, "%s", wrong[i]);
     char longest[RM_URI_MAX + 8];

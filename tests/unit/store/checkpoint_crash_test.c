@@ -29,7 +29,7 @@ static int64_t newest(void)
 {
     static struct checkpoint_resume resume;
     struct error err = {0};
-    cr_assert_eq(checkpoint_resume(fixture_uri, &resume, &err), 0, "%s", err.text);
+    cr_assert_eq(checkpoint_resume(fixture_store, &resume, &err), 0, "%s", err.text);
     cr_assert(resume.found);
     cr_assert_eq(resume.skipped, 0, "%s: %s", resume.skip[0].name, resume.skip[0].why);
     return resume.entry.step;
@@ -40,9 +40,13 @@ Test(crash, at_every_fault_point_the_newest_complete_checkpoint_still_loads)
     static const struct {
         const char *fault;
         bool complete; /* the checkpoint under way is the newest already */
-    } points[] = {{"slice-written", false}, {"slice-written:3", false}, {"before-manifest", false},
-                  {"manifest-temp", false}, {"after-manifest", true},   {"before-delete", true},
-                  {"before-delete:2", true}};
+    } points[] = {{"upload-begun", false},    {"object-temp", false},    {"object-temp:2", false},
+                  {"part-written", false},    {"slice-written", false},  {"slice-written:3", false},
+                  {"config-written", false},  {"upload-whole", false},   {"upload-named", false},
+                  {"model-whole", false},     {"piece-settled", false},  {"piece-settled:4", false},
+                  {"before-manifest", false}, {"object-temp:6", false},  {"after-manifest", true},
+                  {"before-delete", true},    {"before-delete:2", true}, {"file-removed", true},
+                  {"file-removed:3", true},   {"file-removed:7", true}};
     struct model_layout *layout = fixture_layout(&fixture_shape);
     for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
         for (int64_t step = 1; step <= 3; step++) {
@@ -58,7 +62,7 @@ Test(crash, at_every_fault_point_the_newest_complete_checkpoint_still_loads)
         save.parts = 2; /* whoever goes on saves the same state, split otherwise */
         cr_assert_not(save_in_child(&save, ""));
         fixture_holds("step-00000004", layout, 4);
-        cr_assert_eq(checkpoint_delete_all(fixture_uri, NULL), 0);
+        cr_assert_eq(checkpoint_delete_all(fixture_store, NULL), 0);
     }
     free(layout);
 }
@@ -93,9 +97,9 @@ Test(crash, a_full_disk_is_said_and_takes_nothing_away)
     struct fixture_save second = {.layout = layout, .step = 2, .seed = 2, .parts = 3, .keep = 3};
     fixture_save(&first, &m);
     int result = fixture_try_save(&second, &m, &err);
-    bool holds = checkpoint_verify(fixture_uri, "step-00000001", NULL, NULL) == 0;
+    bool holds = checkpoint_verify(fixture_store, "step-00000001", NULL, NULL) == 0;
     static struct checkpoint_list list;
-    int listed = checkpoint_list(fixture_uri, &list, NULL) == 0 ? list.count : -1;
+    int listed = checkpoint_list(fixture_store, &list, NULL) == 0 ? list.count : -1;
     umount(fixture_folder());
     cr_assert_eq(result, -1);
     cr_assert_eq(err.code, ERR_MACHINE);

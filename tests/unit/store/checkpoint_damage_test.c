@@ -8,10 +8,14 @@ TestSuite(damage, .init = fixture_make, .fini = fixture_remove);
 static struct manifest m;
 static const struct model_shape tiny = {.layers = 1, .heads = 1, .width = 2, .context = 2, .vocabulary = 3};
 
+static char optimizer[2][MANIFEST_FILE_MAX]; /* names of the last saved checkpoint's files */
+
 static void save_one(const struct model_layout *layout, int64_t step)
 {
     struct fixture_save save = {.layout = layout, .step = step, .seed = (uint64_t)step, .parts = 2};
     fixture_save(&save, &m);
+    for (int part = 0; part < 2; part++)
+        manifest_optimizer_name(optimizer[part], part, 2, m.lineage);
 }
 
 static void flip(const char *path, off_t at, int bit)
@@ -35,21 +39,21 @@ static off_t size_of(const char *path)
 static void is_damaged(const char *what, off_t at)
 {
     struct error err = {0};
-    cr_assert_eq(checkpoint_verify(fixture_uri, "step-00000001", NULL, &err), -1, "%s at %d", what, (int)at);
+    cr_assert_eq(checkpoint_verify(fixture_store, "step-00000001", NULL, &err), -1, "%s at %d", what,
+                 (int)at);
     cr_assert_eq(err.code, ERR_DATA, "%s", err.text);
     cr_assert(strstr(err.text, what) && strstr(err.text, "step-00000001"), "%s: %s", what, err.text);
 }
 
-static const char *const files[] = {"model.safetensors", "config.json", "manifest.json",
-                                    "optimizer-00001-of-00002.safetensors",
-                                    "optimizer-00002-of-00002.safetensors"};
+static const char *const files[] = {"model.safetensors", "config.json", "manifest.json", optimizer[0],
+                                    optimizer[1]};
 
 Test(damage, a_flipped_bit_in_any_byte_of_any_file_is_found)
 {
     struct model_layout *layout = fixture_layout(&tiny);
     save_one(layout, 1);
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
-        char path[512], name[64];
+        char path[512], name[128];
         snprintf(name, sizeof name, "step-00000001/%s", files[f]);
         fixture_path(path, name);
         off_t size = size_of(path);
@@ -59,7 +63,7 @@ Test(damage, a_flipped_bit_in_any_byte_of_any_file_is_found)
             flip(path, at, (int)at % 8);
         }
     }
-    cr_assert_eq(checkpoint_verify(fixture_uri, "step-00000001", NULL, NULL), 0);
+    cr_assert_eq(checkpoint_verify(fixture_store, "step-00000001", NULL, NULL), 0);
     free(layout);
 }
 
@@ -67,10 +71,10 @@ Test(damage, a_file_cut_short_grown_or_gone_is_found)
 {
     struct model_layout *layout = fixture_layout(&tiny);
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
-        char path[512], name[64];
+        char path[512], name[128];
         if (!strcmp(files[f], "manifest.json"))
             continue;
-        cr_assert_eq(checkpoint_delete_all(fixture_uri, NULL), 0);
+        cr_assert_eq(checkpoint_delete_all(fixture_store, NULL), 0);
         save_one(layout, 1);
         snprintf(name, sizeof name, "step-00000001/%s", files[f]);
         fixture_path(path, name);
@@ -93,7 +97,9 @@ static struct model_layout *two_damaged_of_three(void)
     char path[512];
     for (int64_t step = 1; step <= 3; step++)
         save_one(layout, step);
-    fixture_path(path, "step-00000003/optimizer-00002-of-00002.safetensors");
+    char name[128];
+    snprintf(name, sizeof name, "step-00000003/%s", optimizer[1]);
+    fixture_path(path, name);
     flip(path, size_of(path) - 1, 3);
     fixture_path(path, "step-00000002/manifest.json");
     flip(path, 40, 0);
@@ -105,7 +111,7 @@ Test(damage, a_run_goes_on_from_the_newest_that_verifies_and_names_the_others)
     struct model_layout *layout = two_damaged_of_three();
     static struct checkpoint_resume resume;
     struct error err = {0};
-    cr_assert_eq(checkpoint_resume(fixture_uri, &resume, &err), 0, "%s", err.text);
+    cr_assert_eq(checkpoint_resume(fixture_store, &resume, &err), 0, "%s", err.text);
     cr_assert(resume.found);
     cr_assert_eq(resume.entry.step, 1);
     cr_assert_eq(resume.manifest.step, 1);
@@ -117,7 +123,7 @@ Test(damage, a_run_goes_on_from_the_newest_that_verifies_and_names_the_others)
     cr_assert(fixture_has("step-00000003/manifest.damaged.json"));
     cr_assert_not(fixture_has("step-00000003/manifest.json"));
     cr_assert(fixture_has("step-00000002/manifest.damaged.json"));
-    cr_assert_eq(checkpoint_resume(fixture_uri, &resume, &err), 0);
+    cr_assert_eq(checkpoint_resume(fixture_store, &resume, &err), 0);
     cr_assert_eq(resume.skipped, 0, "they are not looked at again");
     free(layout);
 }
@@ -128,14 +134,14 @@ Test(damage, loading_marks_what_it_finds_damaged)
     float *state = fixture_state(layout, 9);
     static struct checkpoint_list list;
     struct error err = {0};
-    cr_assert_eq(checkpoint_list(fixture_uri, &list, &err), 0);
+    cr_assert_eq(checkpoint_list(fixture_store, &list, &err), 0);
     cr_assert_eq(list.count, 2);
     cr_assert_eq(list.skipped, 1);
-    cr_assert_eq(checkpoint_load(fixture_uri, "step-00000003", layout, state, NULL, &err), -1);
+    cr_assert_eq(checkpoint_load(fixture_store, "step-00000003", layout, state, NULL, &err), -1);
     cr_assert_eq(err.code, ERR_DATA);
-    cr_assert_eq(checkpoint_list(fixture_uri, &list, &err), 0);
+    cr_assert_eq(checkpoint_list(fixture_store, &list, &err), 0);
     cr_assert_eq(list.count, 1);
-    cr_assert_eq(checkpoint_load(fixture_uri, "step-00000003", layout, state, NULL, &err), -1);
+    cr_assert_eq(checkpoint_load(fixture_store, "step-00000003", layout, state, NULL, &err), -1);
     cr_assert_eq(err.code, ERR_NOT_FOUND);
     fixture_holds("step-00000001", layout, 1);
     free(state);
@@ -145,7 +151,7 @@ Test(damage, loading_marks_what_it_finds_damaged)
 Test(damage, verifying_changes_nothing)
 {
     struct model_layout *layout = two_damaged_of_three();
-    cr_assert_eq(checkpoint_verify(fixture_uri, "step-00000003", NULL, NULL), -1);
+    cr_assert_eq(checkpoint_verify(fixture_store, "step-00000003", NULL, NULL), -1);
     cr_assert(fixture_has("step-00000003/manifest.json"));
     free(layout);
 }
@@ -154,7 +160,7 @@ Test(damage, a_damaged_checkpoint_can_be_saved_anew)
 {
     struct model_layout *layout = two_damaged_of_three();
     static struct checkpoint_resume resume;
-    cr_assert_eq(checkpoint_resume(fixture_uri, &resume, NULL), 0);
+    cr_assert_eq(checkpoint_resume(fixture_store, &resume, NULL), 0);
     save_one(layout, 2);
     save_one(layout, 3);
     fixture_holds("step-00000002", layout, 2);
@@ -180,7 +186,7 @@ Test(damage, a_manifest_of_another_step_is_damage)
     fixture_path(from, "step-00000001");
     fixture_path(to, "step-00000005");
     cr_assert_eq(rename(from, to), 0);
-    cr_assert_eq(checkpoint_list(fixture_uri, &list, NULL), 0);
+    cr_assert_eq(checkpoint_list(fixture_store, &list, NULL), 0);
     cr_assert_eq(list.count, 0);
     cr_assert(strstr(list.skip[0].why, "it is of step 1"), "%s", list.skip[0].why);
     free(layout);
@@ -201,7 +207,7 @@ Test(damage, a_checkpoint_of_a_newer_version_stops_the_run_and_is_kept)
         "h=$(sha256sum < %s | cut -c1-64) && printf ',\\n  \"manifestSha256\": \"%%s\"\\n}\\n' $h >> %s",
         path, path, path, path);
     cr_assert_eq(system(command), 0);
-    cr_assert_eq(checkpoint_resume(fixture_uri, &resume, &err), -1);
+    cr_assert_eq(checkpoint_resume(fixture_store, &resume, &err), -1);
     cr_assert_eq(err.code, ERR_DATA);
     cr_assert(strstr(err.text, "step-00000002: manifest.json: version 9 is newer"), "%s", err.text);
     cr_assert(fixture_has("step-00000002/manifest.json"));

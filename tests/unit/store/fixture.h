@@ -14,11 +14,13 @@
 #include "common/store/checkpoint.h"
 
 static char fixture_uri[128];
+static struct object_store *fixture_store;
 
 static inline void fixture_make(void)
 {
     snprintf(fixture_uri, sizeof fixture_uri, "file:///tmp/store-test-XXXXXX");
     cr_assert(mkdtemp(fixture_uri + 7));
+    cr_assert_eq(object_open(&fixture_store, &(struct object_options){.uri = fixture_uri}, NULL), 0);
 }
 
 static inline int fixture_remove_entry(const char *path, const struct stat *st, int flag, struct FTW *place)
@@ -29,6 +31,7 @@ static inline int fixture_remove_entry(const char *path, const struct stat *st, 
 
 static inline void fixture_remove(void)
 {
+    object_free(fixture_store);
     nftw(fixture_uri + 7, fixture_remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -110,7 +113,7 @@ static inline int fixture_write(const struct fixture_save *save, const float *st
                                 struct manifest *m, struct error *err)
 {
     struct checkpoint_pieces pieces;
-    struct checkpoint_slice slice = {.uri = fixture_uri,
+    struct checkpoint_slice slice = {.store = fixture_store,
                                      .step = save->step,
                                      .final = save->final,
                                      .lineage = m->lineage,
@@ -127,7 +130,7 @@ static inline int fixture_write(const struct fixture_save *save, const float *st
 
 static inline int fixture_publish(const struct fixture_save *save, struct manifest *m, struct error *err)
 {
-    struct checkpoint_publication publication = {.uri = fixture_uri,
+    struct checkpoint_publication publication = {.store = fixture_store,
                                                  .final = save->final,
                                                  .keep = save->keep ? save->keep : 100,
                                                  .layout = save->layout,
@@ -158,7 +161,7 @@ static inline void fixture_holds(const char *name, const struct model_layout *la
 {
     float *expected = fixture_state(layout, seed), *found = fixture_state(layout, seed + 1);
     struct error err = {0};
-    cr_assert_eq(checkpoint_load(fixture_uri, name, layout, found, NULL, &err), 0, "%s", err.text);
+    cr_assert_eq(checkpoint_load(fixture_store, name, layout, found, NULL, &err), 0, "%s", err.text);
     cr_assert_eq(memcmp(expected, found, 12 * (size_t)layout->parameters), 0, "%s holds other values", name);
     free(expected);
     free(found);

@@ -13,6 +13,16 @@ static void make(struct manifest *m, int parts)
     free(layout);
 }
 
+/* Name of a part of three. */
+static const char *optimizer(const struct manifest *m, int part)
+{
+    static char name[2][MANIFEST_FILE_MAX];
+    static int turn;
+    turn = 1 - turn;
+    manifest_optimizer_name(name[turn], part, 3, m->lineage);
+    return name[turn];
+}
+
 static struct str text_of(const struct manifest *m)
 {
     struct str text = str_init(MANIFEST_TEXT_MAX);
@@ -33,7 +43,7 @@ Test(manifest, comes_back_as_it_was)
     cr_assert_str_eq(again.compared, m.compared);
     cr_assert_str_eq(again.fingerprint, m.fingerprint);
     cr_assert_eq(memcmp(again.k, m.k, sizeof m.k), 0);
-    cr_assert_eq(again.pieces, 3 + 3 + 1);
+    cr_assert_eq(again.pieces, 1 + 3 + 1);
     cr_assert_eq(manifest_parts(&again), 3);
     cr_assert_eq(memcmp(again.lineage, m.lineage, RM_HASH_BYTES), 0);
     str_clear(&text);
@@ -141,6 +151,19 @@ static struct manifest_piece *find(struct manifest *m, const char *file)
     return NULL;
 }
 
+/* As if three had written it: only large models have more than one writer. */
+static void split_model(struct manifest *m)
+{
+    struct manifest_piece *whole = find(m, "model.safetensors");
+    for (int i = 0; i < 2; i++) {
+        struct manifest_piece *half = &m->piece[m->pieces++];
+        *half = *whole;
+        half->bytes = whole->bytes / 2 & ~INT64_C(3);
+        whole->offset += half->bytes;
+        whole->bytes -= half->bytes;
+    }
+}
+
 Test(manifest, pieces_that_do_not_make_a_checkpoint_are_refused)
 {
     static struct manifest good, m;
@@ -155,10 +178,13 @@ Test(manifest, pieces_that_do_not_make_a_checkpoint_are_refused)
     piece_trouble(&m, "2 of 3 optimizer files");
 
     m = good;
-    *find(&m, "optimizer-00002-of-00003.safetensors") = *find(&m, "optimizer-00003-of-00003.safetensors");
+    *find(&m, optimizer(&m, 1)) = *find(&m, optimizer(&m, 2));
     piece_trouble(&m, "does not belong here");
 
     m = good;
+    split_model(&m);
+    cr_assert_eq(manifest_check_pieces(&m, NULL), 0);
+    good = m;
     find(&m, "model.safetensors")->bytes--;
     piece_trouble(&m, "model.safetensors leave gaps or overlap");
 
@@ -175,6 +201,21 @@ Test(manifest, pieces_that_do_not_make_a_checkpoint_are_refused)
     piece_trouble(&m, "../config.json does not belong here");
 
     m = good; /* of another split of the same state */
-    manifest_optimizer_name(find(&m, "optimizer-00001-of-00003.safetensors")->file, 0, 2);
+    manifest_optimizer_name(find(&m, optimizer(&m, 0))->file, 0, 2, m.lineage);
     piece_trouble(&m, "");
+}
+
+Test(manifest, optimizer_files_may_be_called_as_they_once_were)
+{
+    static struct manifest m;
+    struct error err = {0};
+    make(&m, 3);
+    for (int part = 0; part < 3; part++) {
+        struct manifest_piece *piece = find(&m, optimizer(&m, part));
+        manifest_optimizer_name(piece->file, part, 3, NULL);
+    }
+    cr_assert_eq(manifest_check_pieces(&m, &err), 0, "%s", err.text);
+    uint8_t other[RM_HASH_BYTES] = {1};
+    manifest_optimizer_name(find(&m, "optimizer-00002-of-00003.safetensors")->file, 1, 3, other);
+    cr_assert_eq(manifest_check_pieces(&m, &err), -1, "a file of another history");
 }

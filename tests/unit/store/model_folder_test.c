@@ -86,7 +86,7 @@ static void loads(const struct model_layout *layout)
 {
     float *params = calloc((size_t)layout->parameters, sizeof *params);
     struct error err = {0};
-    cr_assert_eq(model_folder_load(fixture_uri, layout, params, &err), 0, "%s", err.text);
+    cr_assert_eq(model_folder_load(fixture_store, layout, params, &err), 0, "%s", err.text);
     for (int64_t i = 0; i < layout->parameters; i++)
         cr_assert_eq(params[i], (float)i);
     free(params);
@@ -96,7 +96,7 @@ static void refuses(const struct model_layout *layout, const char *part)
 {
     float *params = calloc((size_t)layout->parameters, sizeof *params);
     struct error err = {0};
-    cr_assert_eq(model_folder_load(fixture_uri, layout, params, &err), -1, "%s", part);
+    cr_assert_eq(model_folder_load(fixture_store, layout, params, &err), -1, "%s", part);
     cr_assert_eq(err.code, ERR_DATA, "%s", err.text);
     cr_assert(strstr(err.text, part) && strstr(err.text, fixture_folder()), "%s", err.text);
     free(params);
@@ -172,7 +172,10 @@ Test(model_folder, an_absent_folder_or_file_is_said)
     float *params = calloc((size_t)layout->parameters, sizeof *params);
     struct error err = {0};
     refuses(layout, "model.safetensors");
-    cr_assert_eq(model_folder_load("file:///nowhere/at/all", layout, params, &err), -1);
+    struct object_store *nowhere;
+    cr_assert_eq(object_open(&nowhere, &(struct object_options){.uri = "file:///nowhere/at/all"}, &err), 0);
+    cr_assert_eq(model_folder_load(nowhere, layout, params, &err), -1);
+    object_free(nowhere);
     cr_assert_eq(err.code, ERR_DATA);
     cr_assert(strstr(err.text, "/nowhere/at/all"), "%s", err.text);
     free(params);
@@ -190,9 +193,12 @@ Test(model_folder, a_checkpoint_is_such_a_folder)
     char uri[256];
     fixture_save(&save, &m);
     snprintf(uri, sizeof uri, "%s/final", fixture_uri);
-    cr_assert_eq(model_folder_shape(uri, &shape, &err), 0, "%s", err.text);
+    struct object_store *final;
+    cr_assert_eq(object_open(&final, &(struct object_options){.uri = uri}, &err), 0, "%s", err.text);
+    cr_assert_eq(model_folder_shape(final, &shape, &err), 0, "%s", err.text);
     cr_assert_eq(memcmp(&shape, &fixture_shape, sizeof shape), 0);
-    cr_assert_eq(model_folder_load(uri, layout, found, &err), 0, "%s", err.text);
+    cr_assert_eq(model_folder_load(final, layout, found, &err), 0, "%s", err.text);
+    object_free(final);
     cr_assert_eq(memcmp(found, expected, 4 * (size_t)layout->parameters), 0);
     free(expected);
     free(found);
@@ -224,7 +230,7 @@ Test(model_folder, configs_of_other_models_are_refused_by_field)
         snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text.data), text.data, table[i].to,
                  at + strlen(table[i].from));
         put("config.json", changed);
-        cr_assert_eq(model_folder_shape(fixture_uri, &shape, &err), -1);
+        cr_assert_eq(model_folder_shape(fixture_store, &shape, &err), -1);
         cr_assert_eq(err.code, ERR_DATA);
         cr_assert(strstr(err.text, table[i].part) && strstr(err.text, "config.json"), "%s", err.text);
     }

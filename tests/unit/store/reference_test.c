@@ -85,7 +85,7 @@ static void agree(const struct model_shape *shape)
         mean += losses[i] / (float)n;
     double reference = strtod(printed, NULL);
     cr_assert(fabs(mean - reference) < 2e-5 * reference, "trainer %.8g, numpy %.8g", (double)mean, reference);
-    cr_assert_eq(checkpoint_delete_all(fixture_uri, NULL), 0);
+    cr_assert_eq(checkpoint_delete_all(fixture_store, NULL), 0);
     free(state);
     free(layout);
 }

@@ -33,9 +33,9 @@ static void refuses(const char *header, size_t data_bytes, const char *part)
     struct safetensors *f = NULL;
     struct error err = {0};
     put_parts(path, header, data_bytes);
-    cr_assert_eq(safetensors_open(&f, path, &err), -1, "%s", header);
+    cr_assert_eq(safetensors_open(&f, fixture_store, "file", &err), -1, "%s", header);
     cr_assert_eq(err.code, ERR_DATA, "%s", err.text);
-    cr_assert(strstr(err.text, part) && strstr(err.text, path), "%s: %s", header, err.text);
+    cr_assert(strstr(err.text, part) && strstr(err.text, "file: "), "%s: %s", header, err.text);
 }
 
 Test(safetensors, a_model_header_reads_back_as_the_layout_for_many_shapes)
@@ -52,7 +52,7 @@ Test(safetensors, a_model_header_reads_back_as_the_layout_for_many_shapes)
         cr_assert_eq(header.length % 8, 0);
         put_file(path, header.data, header.length);
         cr_assert_eq(truncate(path, (off_t)header.length + 4 * layout->parameters), 0);
-        cr_assert_eq(safetensors_open(&f, path, &err), 0, "%s", err.text);
+        cr_assert_eq(safetensors_open(&f, fixture_store, "file", &err), 0, "%s", err.text);
         cr_assert_eq(f->tensors, layout->tensors);
         for (int i = 0; i < f->tensors; i++) {
             cr_assert_str_eq(f->tensor[i].name, layout->tensor[i].name);
@@ -77,7 +77,7 @@ Test(safetensors, tensors_of_foreign_files_are_found_in_any_order)
               "\"__metadata__\":{\"any\":\"thing\"},"
               "\"a\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[0,4]}}   ",
               12);
-    cr_assert_eq(safetensors_open(&f, path, &err), 0, "%s", err.text);
+    cr_assert_eq(safetensors_open(&f, fixture_store, "file", &err), 0, "%s", err.text);
     cr_assert_eq(f->tensors, 2);
     cr_assert_null(safetensors_find(f, "c"));
     const struct safetensors_tensor *b = safetensors_find(f, "b");
@@ -135,7 +135,7 @@ Test(safetensors, every_truncation_of_a_file_is_refused)
         struct safetensors *f = NULL;
         struct error err = {0};
         cr_assert_eq(truncate(path, size), 0);
-        cr_assert_eq(safetensors_open(&f, path, &err), -1, "cut to %d", (int)size);
+        cr_assert_eq(safetensors_open(&f, fixture_store, "file", &err), -1, "cut to %d", (int)size);
         cr_assert_eq(err.code, ERR_DATA);
     }
 }
@@ -146,9 +146,9 @@ Test(safetensors, a_length_of_garbage_takes_no_memory)
     struct safetensors *f = NULL;
     struct error err = {0};
     put_file(path, "\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10);
-    cr_assert_eq(safetensors_open(&f, path, &err), -1);
+    cr_assert_eq(safetensors_open(&f, fixture_store, "file", &err), -1);
     cr_assert(strstr(err.text, "not a safetensors file"), "%s", err.text);
-    cr_assert_eq(safetensors_open(&f, "/nowhere/file", &err), -1);
+    cr_assert_eq(safetensors_open(&f, fixture_store, "nowhere/file", &err), -1);
     cr_assert_eq(err.code, ERR_NOT_FOUND);
 }
 
@@ -182,7 +182,7 @@ Test(safetensors, values_of_sixteen_bits_are_widened_exactly)
         for (int i = 0; i < COUNT; i++)
             memcpy(bytes + 8 + length + 2 * i, &table[i].bits, 2);
         put_file(path, bytes, 8 + length + 2 * COUNT);
-        cr_assert_eq(safetensors_open(&f, path, &err), 0, "%s", err.text);
+        cr_assert_eq(safetensors_open(&f, fixture_store, "file", &err), 0, "%s", err.text);
         cr_assert_eq(safetensors_read(f, &f->tensor[0], values, &err), 0, "%s", err.text);
         for (int i = 0; i < COUNT; i++) {
             float expected = d ? table[i].bfloat : table[i].half;
@@ -209,7 +209,7 @@ Test(safetensors, random_changes_to_a_header_never_do_harm)
         for (uint64_t n = prng_below(&seed, 3) + 1; n; n--)
             changed[prng_below(&seed, sizeof header - 1)] = letters[prng_below(&seed, sizeof letters - 1)];
         put_parts(path, changed, 32);
-        if (safetensors_open(&f, path, NULL) < 0)
+        if (safetensors_open(&f, fixture_store, "file", NULL) < 0)
             continue;
         opened++;
         for (int i = 0; i < f->tensors; i++)

@@ -1,0 +1,23 @@
+#include "common/store/place.h"
+
+int place_open_checkpoints(struct object_store **ret, const struct job_spec *spec, const atomic_int *cancel,
+                           struct error *err)
+{
+    struct object_options options = {.uri = spec->checkpoint.uri,
+                                     .endpoint = spec->checkpoint.endpoint,
+                                     .region = spec->checkpoint.region,
+                                     .cancel = cancel};
+    return object_open(ret, &options, err);
+}
+
+int place_open_init(struct object_store **ret, const struct job_spec *spec, struct error *err)
+{
+    struct object_options options = {
+        .uri = spec->model.init, .endpoint = spec->checkpoint.endpoint, .region = spec->checkpoint.region};
+    return object_open(ret, &options, err);
+}
+
+int place_open_uri(struct object_store **ret, const char *uri, struct error *err)
+{
+    return object_open(ret, &(struct object_options){.uri = uri}, err);
+}
