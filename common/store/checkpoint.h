@@ -143,8 +143,8 @@ struct checkpoint_resume {
 };
 int checkpoint_resume(struct object_store *store, struct checkpoint_resume *ret, struct error *err);
 
-/* Copies the weights and config.json of one to a place of their own, as transformers reads them; every byte is
- * checked before the copy can be seen. ERR_EXISTS where a model is there already. */
+/* Copies the weights and config.json of one to a place of their own, as transformers reads them; every byte
+ * is checked before the copy can be seen. ERR_EXISTS where a model is there already. */
 int checkpoint_export(struct object_store *store, const char *name, struct object_store *target,
                       struct error *err);
 

@@ -13,8 +13,8 @@
 
 enum {
     FILES_NAME_MAX = CHECKPOINT_NAME_MAX + MANIFEST_FILE_MAX + 64,
-    /* How often what comes over a network is read before it counts as damaged: nothing that a wire has done may
-     * cost a checkpoint that lies in the store as it was written. */
+    /* How often what comes over a network is read before it counts as damaged: nothing that a wire has done
+     * may cost a checkpoint that lies in the store as it was written. */
     FILES_LOOKS = 4,
 };
 

@@ -10,8 +10,8 @@ int place_open_checkpoints(struct object_store **ret, const struct job_spec *spe
                            struct error *err);
 /* Where the weights are that training starts from: at the same endpoint as the checkpoints. */
 int place_open_init(struct object_store **ret, const struct job_spec *spec, struct error *err);
-/* What a person names on the command line: a relative path is one of the working folder; the endpoint is AWS's,
- * or from the environment. */
+/* What a person names on the command line: a relative path is one of the working folder; the endpoint is
+ * AWS's, or from the environment. */
 int place_open_uri(struct object_store **ret, const char *uri, struct error *err);
 
 #endif
