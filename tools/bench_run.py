@@ -12,13 +12,15 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests/e2e"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/e2e")]
 
-import rig  # noqa: E402  (its folder is on the path only now)
+import bench_checkpoint  # noqa: E402  (its folder is on the path only now)
+import rig  # noqa: E402
 
 PAGE = ROOT / "docs/benchmarks.md"
 PHASES = ["detectMs", "agreeMs", "ringMs", "stateMs", "firstStepMs", "totalMs"]
 KILLS_PER_RUN = 6
+NO_TORCH = "not measured: install torch in a venv and name its Python by --python"
 STEPS_BETWEEN = 40
 
 RECOVERY_MODEL = {
@@ -29,12 +31,36 @@ RECOVERY_MODEL = {
 GPT2 = {"trainer__model__preset": "gpt2-124m", "trainer__model__context": 256, "trainer__threads": "Auto"}
 
 
+class Found:
+    """What a bench found: Markdown lines, and rows (what, Ringmaster, peer, how they compare) of the table of all."""
+
+    def __init__(self, lines, rows):
+        self.lines, self.rows = lines, rows
+
+
 def machine():
     """One line that says where this was measured."""
     cpu = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())
     memory = int(re.search(r"MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text()).group(1)) // (1 << 20)
     return (f"{cpu.group(1) if cpu else platform.processor()}, {os.cpu_count()} cores, {memory} GiB, "
             f"Linux {platform.release()}")
+
+
+def first_line(command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    except OSError:
+        return "none"
+    return (done.stdout or "none").splitlines()[0].strip()
+
+
+def versions(python):
+    """What this was built of and compared with."""
+    package = {name: first_line(["dpkg-query", "-W", "-f=${Version}", name]) for name in ("libdnnl-dev", "libuv1-dev")}
+    commit = first_line(["git", "-C", str(ROOT), "describe", "--always", "--dirty"])
+    torch = first_line([python, "-c", "import torch; print(torch.__version__)"])
+    return (f"Ringmaster at {commit}; {first_line(['gcc', '--version'])}; oneDNN {package['libdnnl-dev']}; libuv "
+            f"{package['libuv1-dev']}; PyTorch {torch}; Python {platform.python_version()}")
 
 
 def job_of(folder, fields, drop=()):
@@ -78,7 +104,37 @@ def percentile(values, share):
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def bench_recovery(kills):
+def peer(python, script, *arguments):
+    """The JSON that a peer's script prints, or None where that Python has no torch."""
+    done = subprocess.run([python, str(ROOT / "tools" / script), *arguments], capture_output=True, text=True, timeout=1800,
+                          check=False)
+    if done.returncode == 77:
+        return None
+    if done.returncode:
+        print(f"tools/bench: {script} failed: {done.stdout}{done.stderr[-2000:]}", file=sys.stderr)
+        return {}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def torchrun_rows(python, lines, median_ms):
+    """The same death under torchrun: its own timeouts, and the shortest that it took without losing live nodes."""
+    rows = []
+    for name, options in (("quick timeouts", ["--kills", "2"]), ("its default timeouts", ["--kills", "1", "--defaults"])):
+        found = peer(python, "torch_elastic.py", *options)
+        what = f"recovery against torchrun, {name}"
+        if not found:
+            why = NO_TORCH if found is None else "the survivors did not go on within 150 s"
+            lines.append(f"torchrun, {name}: {why}.")
+            rows.append((what, f"{median_ms:.0f} ms", why, ""))
+            continue
+        seconds = statistics.median(found["seconds"])
+        lines.append(f"torchrun of PyTorch {found['torch']}, {name}: {seconds:.1f} s to the survivors' next step "
+                     f"(median of {len(found['seconds'])}), {seconds * 1000 / median_ms:.0f} times as long.")
+        rows.append((what, f"{median_ms:.0f} ms", f"{seconds:.1f} s", f"{seconds * 1000 / median_ms:.0f} times faster"))
+    return rows
+
+
+def bench_recovery(kills, python):
     lost, joined, step_ms = [], [], []
     drills, steps = recovery_drills()
     for number in range(-(-kills // KILLS_PER_RUN)):
@@ -98,8 +154,9 @@ def bench_recovery(kills):
             cells = " | ".join(f"{of([e[phase] for e in events]):.1f}" for phase in PHASES)
             lines.append(f"| {name}, {label} | {cells} |")
     lines += ["", f"Steps redone: {sum(e['stepsRedone'] for e in lost)} in {len(lost)} losses, at most "
-              f"{max(e['stepsRedone'] for e in lost)} in one; {sum(e['stepsRedone'] for e in joined)} in {len(joined)} joins."]
-    return lines
+              f"{max(e['stepsRedone'] for e in lost)} in one; {sum(e['stepsRedone'] for e in joined)} in {len(joined)} joins.", ""]
+    median = percentile([e["totalMs"] for e in lost], 0.5)
+    return Found(lines, torchrun_rows(python, lines, median))
 
 
 class Memory:
@@ -121,10 +178,10 @@ class Memory:
             self.peak_kib = max(self.peak_kib, int(found.group(1)) if found else 0)
 
 
-def gpt2_speed(reduction, lanes, sequences, steps):
+def gpt2_speed(precision, reduction, lanes, sequences, steps):
     """(tokens/s over the steps but the first two, peak GiB of the trainer) of a whole run with one worker."""
     memory = Memory()
-    fields = {**GPT2, "trainer__reduction": reduction, "trainer__batch__lanes": lanes,
+    fields = {**GPT2, "trainer__precision": precision, "trainer__reduction": reduction, "trainer__batch__lanes": lanes,
               "trainer__batch__laneSequences": sequences, "trainer__steps": steps, "workers__target": 1, "workers__max": 1,
               "checkpoint__everySteps": 0}
     model = [f"spec.trainer.model.{name}" for name in ("layers", "heads", "width", "vocabulary")]
@@ -135,39 +192,53 @@ def gpt2_speed(reduction, lanes, sequences, steps):
     return lanes * sequences * 256 * 1000 / statistics.median(gaps), memory.peak_kib / (1 << 20)
 
 
-def torch_speed(python):
-    """tokens/s of the same step in PyTorch, or None where that Python has no torch."""
-    done = subprocess.run([python, str(ROOT / "tools/torch_step.py")], capture_output=True, text=True, timeout=1800,
-                          check=False)
-    if done.returncode == 77:
-        return None
-    if done.returncode:
-        sys.exit(f"tools/bench: tools/torch_step.py failed: {done.stdout}{done.stderr[-2000:]}")
-    return json.loads(done.stdout)["tokensPerSecond"]
+TRAIN = [("fp32", "exact", 1, 4), ("fp32", "fast", 1, 4), ("fp32", "exact", 4, 1), ("bf16", "exact", 1, 4), ("bf16", "fast", 1, 4)]
+
+
+def torch_rows(lines, middle, torch):
+    rows = []
+    for precision in ("fp32", "bf16"):
+        ours = middle[(precision, "exact", 1, 4)]
+        what, cell = f"training step, {precision}", f"{ours:.0f} tokens/s"
+        found = [p for p in torch[precision] if p]
+        if not found:
+            lines.append(f"PyTorch, {precision}: {NO_TORCH}.")
+            rows.append((what, cell, NO_TORCH, ""))
+            continue
+        theirs = statistics.median(p["tokensPerSecond"] for p in found)
+        lines.append(f"PyTorch {found[0]['torch']}, the same step in {precision}: {theirs:.0f} tokens/s; Ringmaster (exact, 1 x 4) reaches "
+                     f"{ours / theirs:.2f} of that.")
+        rows.append((what, cell, f"{theirs:.0f} tokens/s", f"{ours / theirs:.2f} of its speed"))
+    return rows
 
 
 def bench_train(python, rounds, steps):
-    settings = [("exact", 1, 4), ("fast", 1, 4), ("exact", 4, 1)]
-    speeds, peaks = {s: [] for s in settings}, {s: 0.0 for s in settings}
-    peer = []
+    speeds, peaks = {s: [] for s in TRAIN}, {s: 0.0 for s in TRAIN}
+    torch = {"fp32": [], "bf16": []}
     for number in range(rounds):  # by turns, so that a machine that slows down slows all of them
-        for setting in settings:
+        for setting in TRAIN:
             speed, peak = gpt2_speed(*setting, steps)
             speeds[setting].append(speed)
             peaks[setting] = max(peaks[setting], peak)
-        peer.append(torch_speed(python))
+        torch["fp32"].append(peer(python, "torch_step.py"))
+        torch["bf16"].append(peer(python, "torch_step.py", "--bf16"))
         print(f"round {number + 1} of {rounds} done", file=sys.stderr, flush=True)
     middle = {s: statistics.median(v) for s, v in speeds.items()}
-    lines = ["gpt2-124m (12 layers, width 768, vocabulary 50257), fp32, whole steps of 4 x 256 tokens with AdamW, one worker:", "",
-             "| sums | lanes x sequences | tokens/s | trainer's peak memory |", "|---|---|---|---|"]
-    lines += [f"| {s[0]} | {s[1]} x {s[2]} | {middle[s]:.0f} | {peaks[s]:.2f} GiB |" for s in settings]
-    lines += ["", f"Exact against fast sums: {middle[settings[0]] / middle[settings[1]]:.3f} of the speed."]
-    if peer[0] is None:
-        lines.append(f"PyTorch: not measured, {python} has no torch.")
-    else:
-        torch = statistics.median(peer)
-        lines.append(f"PyTorch, the same step: {torch:.0f} tokens/s; Ringmaster (exact, 1 x 4) reaches {middle[settings[0]] / torch:.2f} of that.")
-    return lines
+    lines = ["gpt2-124m (12 layers, width 768, vocabulary 50257), whole steps of 4 x 256 tokens with AdamW, one worker:", "",
+             "| precision | sums | lanes x sequences | tokens/s | trainer's peak memory |", "|---|---|---|---|---|"]
+    lines += [f"| {s[0]} | {s[1]} | {s[2]} x {s[3]} | {middle[s]:.0f} | {peaks[s]:.2f} GiB |" for s in TRAIN]
+    shares = {p: middle[(p, "exact", 1, 4)] / middle[(p, "fast", 1, 4)] for p in torch}
+    lines += ["", f"Exact against fast sums: {shares['fp32']:.3f} of the speed in fp32, {shares['bf16']:.3f} in bf16.", ""]
+    rows = torch_rows(lines, middle, torch)
+    rows += [(f"exact sums, {p}", f"{middle[(p, 'exact', 1, 4)]:.0f} tokens/s", f"{middle[(p, 'fast', 1, 4)]:.0f} tokens/s with fast sums",
+              f"{share:.3f} of its speed") for p, share in shares.items()]
+    return Found(lines, rows)
+
+
+def table_of_all(found, python):
+    lines = [f"`tools/bench all` on {machine()}.", "", f"{versions(python)}.", "",
+             "| measured | Ringmaster | compared with | |", "|---|---|---|---|"]
+    return lines + [f"| {' | '.join(row)} |" for result in found for row in getattr(result, "rows", [])]
 
 
 def write_section(name, lines):
@@ -182,20 +253,29 @@ def write_section(name, lines):
 
 def main():
     parser = argparse.ArgumentParser(prog="tools/bench")
-    parser.add_argument("what", nargs="?", default="all", choices=["recovery", "train", "all"])
+    parser.add_argument("what", nargs="?", default="all", choices=["recovery", "train", "checkpoint", "all"])
     parser.add_argument("--write", action="store_true", help="put the result into docs/benchmarks.md")
     parser.add_argument("--kills", type=int, default=30)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--steps", type=int, default=8, help="steps of each training measurement")
+    parser.add_argument("--snapshots", type=int, default=10, help="in each setting of the checkpoint measurement")
     parser.add_argument("--python", default=sys.executable, help="a Python that has torch")
     arguments = parser.parse_args()
-    benches = {"recovery": lambda: bench_recovery(arguments.kills),
+    benches = {"recovery": lambda: bench_recovery(arguments.kills, arguments.python),
+               "checkpoint": lambda: Found(*bench_checkpoint.bench(run_job, job_of, percentile, arguments.snapshots)),
                "train": lambda: bench_train(arguments.python, arguments.rounds, arguments.steps)}
+    found = []
     for name in benches if arguments.what == "all" else [arguments.what]:
-        lines = [f"`tools/bench {name}` on {machine()}:", ""] + benches[name]()
+        found.append(benches[name]())
+        lines = [f"`tools/bench {name}` on {machine()}:", ""] + getattr(found[-1], "lines", found[-1])
         print("\n".join(lines) + "\n", flush=True)
         if arguments.write:
             write_section(name, lines)
+    if arguments.what == "all":
+        lines = table_of_all(found, arguments.python)
+        print("\n".join(lines))
+        if arguments.write:
+            write_section("all", lines)
 
 
 if __name__ == "__main__":
