@@ -42,7 +42,7 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
         return NULL;
     st->settings = *settings;
     st->state = RDZV_GATHERING;
-    st->state_since = st->started = st->accounted = st->arrived = now;
+    st->state_since = st->started = st->accounted = st->arrived = st->saved_at = now;
     st->left = now - RM_S;
     st->round = 1;
     st->told = st->evaluated = st->saved = st->known_step = -1;
@@ -617,6 +617,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
         break;
     case MSG_PUBLISHED:
         rdzv_published(st, &m->published, out);
+        st->saved_at = now;
         break;
     case MSG_FINISHED:
         on_finished(st, w, m);

@@ -359,6 +359,9 @@ void rdzv_metrics_print(const struct rdzv *st, rm_time now, struct str *out)
            st->state == RDZV_TRAINING ? st->world : 0);
     metric(out, "ring_generation", "gauge", "Newest member list.", (double)st->ring.n);
     metric(out, "checkpoint_step", "gauge", "Newest published checkpoint, -1 none.", (double)st->saved);
+    metric(out, "checkpoint_age_seconds", "gauge",
+           "Time since a checkpoint was published, or since the coordinator began.",
+           (double)(now - st->saved_at) / RM_S);
     metric(out, "failures", "counter", "Workers and trainers that failed.", (double)st->failures_total);
     metric(out, "recoveries", "counter", "Rings formed again.", (double)st->recoveries);
     metric(out, "last_recovery_seconds", "gauge", "Time from the sign to the next committed step.",

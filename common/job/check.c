@@ -103,7 +103,6 @@ static int check_training(const struct job_spec *spec, const char **ret_path, st
     RULE(*spec->checkpoint.endpoint && strncmp(spec->checkpoint.endpoint, "http://", 7) != 0 &&
              strncmp(spec->checkpoint.endpoint, "https://", 8) != 0,
          "checkpoint.endpoint", "is %.200s; write http(s)://host[:port]", spec->checkpoint.endpoint);
-    RULE(spec->checkpoint.every, "checkpoint.every", "is not built yet; use checkpoint.everySteps");
     RULE(spec->elasticity.lost_after < 2 * spec->elasticity.heartbeat, "elasticity.lostAfter",
          "must be twice elasticity.heartbeat or more, or one late heartbeat loses a worker");
     return 0;
