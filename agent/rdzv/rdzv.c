@@ -119,13 +119,11 @@ static void tell_skipped(struct rdzv *st, struct rdzv_out *out)
 
 static void tell_complete(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
-    struct rdzv_goodput g = st->goodput;
     struct rdzv_tell *t = rdzv_tell(out, TELL_COMPLETE);
-    double age = (double)(now - st->started);
     t->step = st->settings.steps;
     t->loss = st->loss;
     t->exact = st->exact;
-    t->goodput = age > 0 ? (double)g.productive / age : 0;
+    t->goodput = rdzv_productive_share(rdzv_goodput(st, now));
     memcpy(t->digest, st->digest, RM_HASH_BYTES);
 }
 
