@@ -66,7 +66,7 @@ def rclone(what, path, env, _cache):
     settings = ["--config", os.devnull, "--s3-provider", "Other", "--s3-env-auth", "--s3-endpoint", env["AWS_ENDPOINT_URL_S3"],
                 "--s3-region", env["AWS_REGION"], "--s3-force-path-style", "--s3-no-check-bucket", "--s3-chunk-size", "16M",
                 "--s3-upload-concurrency", "8", "--multi-thread-streams", "8", "--s3-disable-checksum", "--ignore-checksum",
-                "--s3-disable-http2", "--no-traverse", "--retries", "1"]
+                "--s3-disable-http2", "--no-traverse", "--ignore-times", "--retries", "1"]
     pair = [str(path), place] if what == "put" else [place, str(path)]
     seconds, cpu, _ = timed(["rclone", "copyto", *pair, *settings], env)
     return seconds, cpu
