@@ -77,33 +77,29 @@ static void tell(struct coordinator *c, const struct rdzv_tell *what)
     str_clear(&line);
 }
 
-/* `at` NULL: without an address. */
-static void tell_about_itself(struct coordinator *c, const char *name, const char *at)
+static void tell_listening(struct coordinator *c)
 {
+    char at[RM_ADDRESS_MAX];
     struct str line = str_init(1024);
     struct js *event = js_object();
-    js_set_string(event, "event", name);
+    snprintf(at, sizeof at, "%s:%d", address, ws_port(c->ws));
+    js_set_string(event, "event", "listening");
     js_set_int(event, "time", clock_wall_ms());
-    if (at)
-        js_set_string(event, "address", at);
+    js_set_string(event, "address", at);
     js_print(event, &line);
     js_free(event);
     emit(c, &line);
     str_clear(&line);
 }
 
-static void tell_listening(struct coordinator *c)
-{
-    char at[RM_ADDRESS_MAX];
-    snprintf(at, sizeof at, "%s:%d", address, ws_port(c->ws));
-    tell_about_itself(c, "listening", at);
-}
-
 /* So that who started us can tell a coordinator that has nothing to say from one that hangs. */
 static void pulse_fired(void *ctx)
 {
     struct coordinator *c = ctx;
-    tell_about_itself(c, "alive", NULL);
+    struct str line = str_init(1024);
+    rdzv_alive_print(c->rdzv, loop_now(c->loop), clock_wall_ms(), &line);
+    emit(c, &line);
+    str_clear(&line);
     loop_timer_set(c->pulse, loop_now(c->loop) + c->heartbeat);
 }
 

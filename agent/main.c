@@ -13,6 +13,7 @@
 static const char usage[] =
     "usage: ringmaster-agent coordinate --job SPEC.json --key-file FILE --term N [--port N] [--parent PID]\n"
     "                             [--told STEP] [--evaluated STEP] [--saved STEP] [--lost-at NS]\n"
+    "                             [--spent-at NS --spent NS,NS,NS,NS,NS]\n"
     "       ringmaster-agent work --worker W --attempt A --coordinator HOST:PORT --job SPEC.json\n"
     "                             --key-file FILE [--parent PID]\n"
     "Both are started by `ringmaster run` and end when their standard input does.\n";
@@ -21,6 +22,7 @@ struct arguments {
     const char *job, *key_file, *coordinator;
     long worker, attempt, term, port, parent; /* -1: not given */
     long told, evaluated, saved, lost_at;     /* of the predecessor; -1: nothing */
+    long spent_at, spent[5];                  /* in the order of struct rdzv_goodput */
 };
 
 static int number(const char *name, const char *text, long most, long *ret, struct error *err)
@@ -30,6 +32,17 @@ static int number(const char *name, const char *text, long most, long *ret, stru
     if (!*text || *end || value < 0 || value > most)
         return err_set(err, ERR_USAGE, "--%s wants a number from 0 to %ld, not \"%s\"", name, most, text);
     *ret = value;
+    return 0;
+}
+
+static int spent_read(struct arguments *out, const char *text, struct error *err)
+{
+    long *s = out->spent;
+    int end = 0;
+    int count = sscanf(text, "%ld,%ld,%ld,%ld,%ld%n", &s[0], &s[1], &s[2], &s[3], &s[4], &end);
+    for (int i = 0; i < 5; i++)
+        if (count != 5 || text[end] || s[i] < 0)
+            return err_set(err, ERR_USAGE, "--spent wants five times in ns, not \"%s\"", text);
     return 0;
 }
 
@@ -44,6 +57,10 @@ static int heritage_read(struct arguments *out, int option, struct error *err)
         return number("saved", optarg, LONG_MAX, &out->saved, err);
     case 'L':
         return number("lost-at", optarg, LONG_MAX, &out->lost_at, err);
+    case 'A':
+        return number("spent-at", optarg, LONG_MAX, &out->spent_at, err);
+    case 'P':
+        return spent_read(out, optarg, err);
     default:
         return err_set(err, ERR_USAGE, "%s", usage);
     }
@@ -64,6 +81,8 @@ static int arguments_read(struct arguments *out, int argc, char **argv, struct e
         {"evaluated", required_argument, NULL, 'E'},
         {"saved", required_argument, NULL, 'S'},
         {"lost-at", required_argument, NULL, 'L'},
+        {"spent-at", required_argument, NULL, 'A'},
+        {"spent", required_argument, NULL, 'P'},
         {NULL, 0, NULL, 0},
     };
     *out = (struct arguments){
@@ -103,11 +122,18 @@ static int coordinate(const struct arguments *arguments, struct job_files *files
                                           .term = arguments->term,
                                           .port = (int)arguments->port,
                                           .watched = arguments->parent > 0};
+    const long *spent = arguments->spent;
     options.heritage = (struct rdzv_heritage){.given = arguments->term > 1,
                                               .told = arguments->told,
                                               .evaluated = arguments->evaluated,
                                               .saved = arguments->saved,
-                                              .lost_at = arguments->lost_at};
+                                              .lost_at = arguments->lost_at,
+                                              .spent_at = arguments->spent_at,
+                                              .spent = {.productive = spent[0],
+                                                        .checkpoint = spent[1],
+                                                        .recovery = spent[2],
+                                                        .waiting = spent[3],
+                                                        .rework = spent[4]}};
     return coordinator_run(&options, err);
 }
 

@@ -1,5 +1,6 @@
 #include "agent/worker_store.h"
 
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,10 @@
 #include "common/store/checkpoint.h"
 #include "common/store/owner.h"
 #include "common/store/place.h"
+
+enum { CANCEL_LOOK_MS = 50 };
+
+static const rm_time retry_pause = 2 * RM_S;
 
 /* One piece of work; the background thread sees nothing else of the store but what never changes. */
 struct task {
@@ -223,6 +228,50 @@ static int publish(struct task *task)
     return result;
 }
 
+/* A checkpoint between others is not worth waiting for: the next one is newer. One that the run stops or ends
+ * with is all there is. */
+static bool is_last(const struct task *task)
+{
+    int64_t every = task->store->options.spec->checkpoint.every_steps;
+    bool write = task->kind == AGENT_WRITE;
+    bool final = write ? task->request.snapshot.final : task->request.publish.final;
+    int64_t step = write ? task->request.snapshot.state.step : task->request.publish.step;
+    return final || !every || step % every;
+}
+
+static bool is_cancelled(struct worker_store *store)
+{
+    return atomic_load_explicit(&store->cancel, memory_order_relaxed);
+}
+
+/* false: the program ends. */
+static bool pause_between(struct worker_store *store)
+{
+    rm_time until = clock_now() + retry_pause;
+    while (!is_cancelled(store) && clock_now() < until)
+        poll(NULL, 0, CANCEL_LOOK_MS);
+    return !is_cancelled(store);
+}
+
+/* A store that is away may come back; a disk that is full or broken does not by itself. */
+static int persist(struct task *task, int (*work)(struct task *task))
+{
+    struct worker_store *store = task->store;
+    rm_time until = clock_now() + store->options.spec->checkpoint.end_timeout;
+    int result = work(task);
+    bool waits = !object_is_local(store->place) && is_last(task);
+    while (result < 0 && waits && task->err.code == ERR_MACHINE && clock_now() < until &&
+           pause_between(store)) {
+        log_warn("the object store does not take the last checkpoint; trying on", "why=\"%s\"",
+                 task->err.text);
+        result = work(task);
+    }
+    if (result < 0 && waits && task->err.code == ERR_MACHINE)
+        err_wrap(&task->err,
+                 "given up after checkpoint.endTimeout; the same command goes on from the newest one");
+    return result;
+}
+
 static void task_work(void *ctx)
 {
     struct task *task = ctx;
@@ -235,11 +284,11 @@ static void task_work(void *ctx)
         FAULT("checkpoint-loaded");
     } else if (task->kind == AGENT_WRITE) {
         FAULT("slice-asked");
-        result = write_slice(task);
+        result = persist(task, write_slice);
         FAULT("slice-saved");
     } else if (task->kind == AGENT_PUBLISH) {
         FAULT("publish-asked");
-        result = publish(task);
+        result = persist(task, publish);
         FAULT("published");
     }
     task->ok = result == 0;

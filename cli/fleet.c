@@ -280,7 +280,11 @@ static void remember_told(struct fleet *fleet, const struct event *event)
         remember(&t->evaluated, event->step);
     if (event->kind == EVENT_CHECKPOINT_SAVED || event->kind == EVENT_CHECKPOINT_LOADED)
         t->saved = event->step;
-    if (event->kind == EVENT_RECOVERED && !strcmp(event->text, "CoordinatorLost"))
+    if (event->kind == EVENT_ALIVE && event->at > 0) {
+        t->spent_at = event->at;
+        memcpy(t->spent, event->spent, sizeof t->spent);
+    }
+    if (report_is_takeover(event))
         t->lost_at = 0;
     if (event->kind == EVENT_CHECKPOINT_SAVED)
         text_copy(fleet->saved_uri, sizeof fleet->saved_uri, event->uri);

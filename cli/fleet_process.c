@@ -167,21 +167,28 @@ static int port_of(const struct fleet *fleet)
 }
 
 struct heritage_text {
-    char number[4][NUMBER_TEXT];
+    char number[5][NUMBER_TEXT], spent[EVENT_SPENT * NUMBER_TEXT];
 };
 
 /* Adds what a successor has to know to its arguments; the rest the workers tell it. */
 static void bequeath(const struct fleet *fleet, struct heritage_text *text, const char **args)
 {
     const struct fleet_told *t = &fleet->told;
-    static const char *const names[] = {"--told", "--evaluated", "--saved", "--lost-at"};
-    const int64_t values[] = {t->step, t->evaluated, t->saved, t->lost_at};
-    for (int i = 0; i < 4 && fleet->term > 1; i++) {
+    static const char *const names[] = {"--told", "--evaluated", "--saved", "--lost-at", "--spent-at"};
+    const int64_t values[] = {t->step, t->evaluated, t->saved, t->lost_at, t->spent_at};
+    for (int i = 0; i < 5 && fleet->term > 1; i++) {
         if (values[i] < 0)
             continue;
         snprintf(text->number[i], sizeof text->number[i], "%lld", (long long)values[i]);
         *args++ = names[i];
         *args++ = text->number[i];
+    }
+    if (fleet->term > 1) {
+        const int64_t *s = t->spent;
+        snprintf(text->spent, sizeof text->spent, "%lld,%lld,%lld,%lld,%lld", (long long)s[0],
+                 (long long)s[1], (long long)s[2], (long long)s[3], (long long)s[4]);
+        *args++ = "--spent";
+        *args++ = text->spent;
     }
     *args = NULL;
 }
@@ -194,7 +201,7 @@ int fleet_start_coordinator(struct fleet *fleet, struct error *err)
     snprintf(parent, sizeof parent, "%d", (int)getpid());
     snprintf(port, sizeof port, "%d", port_of(fleet));
     snprintf(term, sizeof term, "%lld", (long long)++fleet->term);
-    const char *args[24] = {"ringmaster-agent", "coordinate", "--job", fleet->spec_path, "--key-file",
+    const char *args[28] = {"ringmaster-agent", "coordinate", "--job", fleet->spec_path, "--key-file",
                             fleet->key_path,    "--term",     term,    "--port",         port,
                             "--parent",         parent,       NULL};
     bequeath(fleet, &heritage, args + 12);

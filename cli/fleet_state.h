@@ -14,6 +14,7 @@ struct fleet;
 struct fleet_told {
     int64_t step, evaluated, saved;
     rm_time lost_at;
+    int64_t spent_at, spent[EVENT_SPENT]; /* 0: not told yet */
 };
 
 struct fleet_worker {

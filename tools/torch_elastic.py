@@ -12,6 +12,7 @@ The rendezvous is told to wait 1 s instead of 30 s for more nodes, and to miss a
 """
 
 import argparse
+import ctypes
 import json
 import os
 import signal
@@ -27,11 +28,17 @@ from types import SimpleNamespace
 NODES, LEAST = 4, 3
 KILL_AT, SEQUENCES, CONTEXT = 20, 12, 64
 PATIENCE_S = 150
-QUICK = "last_call_timeout=1,keep_alive_interval=2,keep_alive_max_attempt=3"
+PR_SET_PDEATHSIG = 1
+QUICK = ["last_call_timeout=1", "keep_alive_interval=2", "keep_alive_max_attempt=3"]
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def work(folder):
     """What torchrun runs: one worker, until it is killed."""
+    die_with_parent()
     import torch
     import torch.distributed as dist
     import torch_step
@@ -74,10 +81,11 @@ class Node:
     def __init__(self, port, folder, conf, heard):
         command = [sys.executable, "-m", "torch.distributed.run", f"--nnodes={LEAST}:{NODES}", "--nproc-per-node=1",
                    "--max-restarts=9", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=bench",
-                   "--local-addr=127.0.0.1", *([f"--rdzv-conf={conf}"] if conf else []), __file__, "--worker", str(folder)]
+                   "--local-addr=127.0.0.1", f"--rdzv-conf={','.join(conf)}", __file__, "--worker", str(folder)]
         env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
         self.log = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=self.log, text=True,
+                                        preexec_fn=die_with_parent)
         self.workers = set()
         threading.Thread(target=self.listen, args=(heard,), daemon=True).start()
 
@@ -123,12 +131,13 @@ class Steps:
 def measure(conf):
     steps, port = Steps(), free_port()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
-        nodes = [Node(port, Path(name), conf, steps.hear) for _ in range(NODES)]
+        # The first one serves the rendezvous: else whoever is quickest would, and might be the one that dies.
+        nodes = [Node(port, Path(name), [*conf, f"is_host={str(i == 0).lower()}"], steps.hear) for i in range(NODES)]
         try:
             if not steps.wait(lambda s: s["world"] == NODES and s["step"] >= KILL_AT):
                 raise RuntimeError("four workers did not begin to train: " + nodes[0].tail())
             began = time.monotonic()
-            nodes[-1].kill()  # the first one serves the rendezvous
+            nodes[-1].kill()
             after = steps.wait(lambda s: s["time"] > began and s["world"] == LEAST)
             if not after:
                 raise RuntimeError("the survivors did not go on: " + nodes[0].tail())
@@ -152,7 +161,7 @@ def main():
         return 77
     if arguments.worker:
         return work(arguments.worker)
-    found = [measure(None if arguments.defaults else QUICK) for _ in range(arguments.kills)]
+    found = [measure([] if arguments.defaults else QUICK) for _ in range(arguments.kills)]
     print(json.dumps({"torch": torch.__version__, "seconds": [round(s, 3) for s, _ in found],
                       "stepsRedone": [n for _, n in found]}))
     return 0

@@ -247,6 +247,7 @@ static void serve(void *ctx, int fd, const struct handshake_claim *claim, const 
 
 static int open_port(struct engine *e, const struct msg_setup *setup, struct error *err)
 {
+    e->saved_at = clock_now();
     e->self = (struct handshake_end){setup->worker, setup->incarnation};
     text_copy(e->secret.job, sizeof e->secret.job, e->spec->name);
     if (!hex_decode(setup->key, e->secret.key, HANDSHAKE_KEY))

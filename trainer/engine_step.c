@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "trainer/engine_parts.h"
 
@@ -47,12 +48,20 @@ static int run_lanes(struct engine *e, int64_t step, struct error *err)
     return 0;
 }
 
+/* Rank 0's clock says when the time for a checkpoint has come, and all hear of it in the same reduction. */
+static uint32_t flags_of(const struct engine *e)
+{
+    rm_time every = e->spec->checkpoint.every;
+    bool due = every && e->ring->rank == 0 && clock_now() - e->saved_at >= every;
+    return (atomic_load(&e->stop) ? LANES_STOP : 0) | (due ? LANES_SAVE : 0);
+}
+
 /* One pass of the own lanes and the reduction over all. k NULL: the state's own exponents. */
 static int run_pass(struct engine *e, int64_t step, const int32_t *k, struct verdict *ret, int *ret_worker,
                     struct error *err)
 {
     struct lanes_buffer buffer;
-    struct lanes_pass pass = {.rank = e->ring->rank, .flags = atomic_load(&e->stop) ? LANES_STOP : 0, .k = k};
+    struct lanes_pass pass = {.rank = e->ring->rank, .flags = flags_of(e), .k = k};
     atomic_store(&e->exchanging, false);
     *ret_worker = -1;
     lanes_begin(e->lanes, &pass);
@@ -78,6 +87,9 @@ static void commit(struct engine *e, const struct verdict *verdict, struct elast
     e->packed = false;
     ret->loss = info.loss;
     ret->stop = verdict->flags & LANES_STOP;
+    ret->save = verdict->flags & LANES_SAVE;
+    if (ret->save)
+        e->saved_at = clock_now();
     ret->tokens =
         (int64_t)e->spec->batch.lanes * e->spec->batch.lane_sequences * e->spec->model.shape.context;
 }

@@ -42,7 +42,7 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
         return NULL;
     st->settings = *settings;
     st->state = RDZV_GATHERING;
-    st->state_since = st->started = st->accounted = st->arrived = now;
+    st->state_since = st->started = st->accounted = st->arrived = st->saved_at = now;
     st->left = now - RM_S;
     st->round = 1;
     st->told = st->evaluated = st->saved = st->known_step = -1;
@@ -119,13 +119,11 @@ static void tell_skipped(struct rdzv *st, struct rdzv_out *out)
 
 static void tell_complete(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
-    struct rdzv_goodput g = st->goodput;
     struct rdzv_tell *t = rdzv_tell(out, TELL_COMPLETE);
-    double age = (double)(now - st->started);
     t->step = st->settings.steps;
     t->loss = st->loss;
     t->exact = st->exact;
-    t->goodput = age > 0 ? (double)g.productive / age : 0;
+    t->goodput = rdzv_productive_share(rdzv_goodput(st, now));
     memcpy(t->digest, st->digest, RM_HASH_BYTES);
 }
 
@@ -617,6 +615,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
         break;
     case MSG_PUBLISHED:
         rdzv_published(st, &m->published, out);
+        st->saved_at = now;
         break;
     case MSG_FINISHED:
         on_finished(st, w, m);

@@ -33,11 +33,19 @@ enum rdzv_state {
     RDZV_STATES
 };
 
+/* Where the time went, ns. Their sum is the job's age. Productive is what it takes to do each step once: time
+ * in which a ring stood still for one that was lost or hung is recovery, noticed or not. */
+struct rdzv_goodput {
+    rm_time productive, checkpoint, recovery, waiting, rework;
+};
+
 /* What whoever starts a successor knows of its predecessor's work: it starts in RECOVERING. */
 struct rdzv_heritage {
     bool given;
     int64_t told, evaluated, saved; /* newest step, evaluation and checkpoint that were told, -1 none */
     rm_time lost_at;                /* when the predecessor died, or was about to */
+    rm_time spent_at;               /* when the predecessor last said `spent`; 0: never */
+    struct rdzv_goodput spent;
 };
 
 struct rdzv_settings {
@@ -181,11 +189,6 @@ struct rdzv_out {
     struct rdzv_action action[RDZV_ACTIONS_MAX];
 };
 
-/* Where the time went, ns. Their sum is the job's age. */
-struct rdzv_goodput {
-    rm_time productive, checkpoint, recovery, waiting, rework;
-};
-
 struct rdzv;
 
 struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now); /* heap; the only allocation */
@@ -205,9 +208,12 @@ void rdzv_print_states(struct str *out);
  * checkpoint_uri), a line from run's pipe as an event (ERR_PROTOCOL), /v1/status. These allocate. */
 void rdzv_tell_print(const struct rdzv_tell *tell, int64_t wall_ms, const char *checkpoint_uri,
                      struct str *out);
+/* The pulse of a coordinator that is watched, with what its successor has to know of it. */
+void rdzv_alive_print(const struct rdzv *st, rm_time now, int64_t wall_ms, struct str *out);
 int rdzv_command_read(struct rdzv_event *ret, const char *text, size_t length, struct error *err);
 void rdzv_status_print(const struct rdzv *st, rm_time now, struct str *out);
 struct rdzv_goodput rdzv_goodput(const struct rdzv *st, rm_time now);
+double rdzv_productive_share(struct rdzv_goodput spent); /* 0..1; 0 where no time has passed */
 /* The same numbers as OpenMetrics text, for /metrics. */
 void rdzv_metrics_print(const struct rdzv *st, rm_time now, struct str *out);
 

@@ -187,7 +187,8 @@ static bool owes_answer(const struct rdzv_worker *w)
 
 static rm_time answer_at(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return w->asked + ANSWER_FORMINGS * st->settings.form_timeout;
+    rm_time since = w->turned > w->asked ? w->turned : w->asked; /* it may fill or load a memory first */
+    return since + ANSWER_FORMINGS * st->settings.form_timeout;
 }
 
 /* Whether anybody should still wait for the word of one who is no member. */

@@ -100,6 +100,42 @@ void rdzv_evaluated(struct rdzv *st, struct rdzv_worker *w, const struct msg_eva
     ack->ack.evaluated = st->evaluated;
 }
 
+/* ---- goodput ---- */
+
+static rm_time *class_of(struct rdzv *st)
+{
+    struct rdzv_goodput *g = &st->goodput;
+    bool planned = st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY;
+    if (st->state == RDZV_GATHERING || st->state == RDZV_RECOVERING || (!st->trained && st->told < 0))
+        return &g->waiting;
+    if (st->state == RDZV_SAVING)
+        return &g->checkpoint;
+    if (planned || (st->state == RDZV_TRAINING && !st->recovery.active))
+        return &g->productive;
+    return &g->recovery;
+}
+
+void rdzv_account(struct rdzv *st, rm_time now)
+{
+    if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED)
+        *class_of(st) += now - st->accounted;
+    st->accounted = now;
+}
+
+struct rdzv_goodput rdzv_goodput(const struct rdzv *st, rm_time now)
+{
+    struct rdzv_goodput g = st->goodput;
+    if (st->state == RDZV_TRAINING && !st->recovery.active)
+        g.productive += now - st->accounted;
+    return g;
+}
+
+double rdzv_productive_share(struct rdzv_goodput g)
+{
+    rm_time all = g.productive + g.checkpoint + g.recovery + g.waiting + g.rework;
+    return all > 0 ? (double)g.productive / (double)all : 0;
+}
+
 /* ---- recoveries ---- */
 
 static bool is_sharper(enum rdzv_cause now, enum rdzv_cause then)
@@ -107,9 +143,26 @@ static bool is_sharper(enum rdzv_cause now, enum rdzv_cause then)
     return then == CAUSE_NONE || (then == CAUSE_RING_ERROR && now != CAUSE_RING_ERROR);
 }
 
+/* The ring has stood still for longer than a step takes: for one that only now is known to be lost. */
+static void count_stall(struct rdzv *st, rm_time now)
+{
+    if (class_of(st) != &st->goodput.productive)
+        return;
+    rdzv_account(st, now);
+    rm_time still = now - st->turned - (rm_time)st->step_time;
+    if (still > st->goodput.productive)
+        still = st->goodput.productive;
+    if (still <= 0)
+        return;
+    st->goodput.productive -= still;
+    st->goodput.recovery += still;
+}
+
 void rdzv_recovery_begin(struct rdzv *st, enum rdzv_cause cause, struct rdzv_worker *w, rm_time now)
 {
     struct rdzv_open_recovery *r = &st->recovery;
+    if (cause != CAUSE_WORKER_LEFT && cause != CAUSE_WORKER_JOINED)
+        count_stall(st, now);
     if (!r->active) {
         *r = (struct rdzv_open_recovery){.active = true, .start = now, .began = now};
     }
@@ -182,34 +235,4 @@ void rdzv_recovery_done(struct rdzv *st, rm_time now, struct rdzv_out *out)
     st->last_recovery = *t;
     st->recoveries++;
     *r = (struct rdzv_open_recovery){0};
-}
-
-/* ---- goodput ---- */
-
-static rm_time *class_of(struct rdzv *st)
-{
-    struct rdzv_goodput *g = &st->goodput;
-    bool planned = st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY;
-    if (st->state == RDZV_GATHERING || st->state == RDZV_RECOVERING || (!st->trained && st->told < 0))
-        return &g->waiting;
-    if (st->state == RDZV_SAVING)
-        return &g->checkpoint;
-    if (planned || (st->state == RDZV_TRAINING && !st->recovery.active))
-        return &g->productive;
-    return &g->recovery;
-}
-
-void rdzv_account(struct rdzv *st, rm_time now)
-{
-    if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED)
-        *class_of(st) += now - st->accounted;
-    st->accounted = now;
-}
-
-struct rdzv_goodput rdzv_goodput(const struct rdzv *st, rm_time now)
-{
-    struct rdzv_goodput g = st->goodput;
-    if (st->state == RDZV_TRAINING && !st->recovery.active)
-        g.productive += now - st->accounted;
-    return g;
 }

@@ -16,6 +16,10 @@ void rdzv_inherit(struct rdzv *st)
     st->trained = h->told >= 0;
     st->evaluated = h->evaluated;
     st->saved = h->saved;
+    if (h->spent_at > 0 && h->spent_at <= st->accounted) {
+        st->goodput = h->spent;
+        st->accounted = h->spent_at;
+    }
     rdzv_say(st, "the coordinator before this one is lost: waiting for the workers' hellos");
 }
 
@@ -102,6 +106,10 @@ static void adopt(struct rdzv *st, rm_time now, struct rdzv_out *out)
         rdzv_send_to(out, &st->worker[st->member[r]]);
     rdzv_tell_formed(st, out);
     tell_recovered(st, now, out);
+    rdzv_account(st, now);
+    rm_time meanwhile = st->goodput.waiting - st->settings.heritage.spent.waiting;
+    st->goodput.waiting -= meanwhile;
+    st->goodput.productive += meanwhile;
     rdzv_say(st, "training goes on with %d workers", st->world);
     rdzv_move(st, RDZV_TRAINING, now);
 }

@@ -217,7 +217,8 @@ static void send_save(struct rdzv *st, struct rdzv_out *out)
 bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final, rm_time now,
                      struct rdzv_out *out)
 {
-    if (!state->held || (!final && (state->step == 0 || is_saved(st, state->step, state->lineage))))
+    /* a checkpoint of that step stands, be it of another history: its place is taken */
+    if (!state->held || (!final && (state->step == 0 || state->step <= st->saved)))
         return false;
     struct msg_save save = {.step = state->step, .final = final};
     struct msg_state wanted = what_to_save(st, state, final);
@@ -310,6 +311,13 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
 
 /* ---- storage that fails ---- */
 
+static bool is_refused_state(const struct rdzv *st, const struct msg_state *s)
+{
+    struct msg_checkpoint c = {.step = s->step};
+    memcpy(c.lineage, s->lineage, RM_HASH_BYTES);
+    return rdzv_is_refused(st, &c);
+}
+
 static void refuse_checkpoint(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f,
                               struct rdzv_out *out)
 {
@@ -318,6 +326,7 @@ static void refuse_checkpoint(struct rdzv *st, struct rdzv_worker *w, const stru
         st->refused_count++;
     r->step = f->step;
     memcpy(r->lineage, st->resume.lineage, RM_HASH_BYTES);
+    st->final_saved = st->final_saved && f->step < st->settings.steps;
     struct msg_state next = rdzv_newest_checkpoint(st);
     st->saved = next.held ? next.step : -1; /* older ones count again, in memory too */
     struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_REFUSED);
@@ -330,9 +339,13 @@ static void refuse_checkpoint(struct rdzv *st, struct rdzv_worker *w, const stru
 void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                         struct rdzv_out *out)
 {
-    if (st->state == RDZV_FORMING && st->loading && f->step == st->resume.step) {
-        refuse_checkpoint(st, w, f, out);
-        rdzv_quiesce(st, STOP_NOW, now, out);
+    bool loads = st->state == RDZV_FORMING || st->state == RDZV_QUIESCING || st->state == RDZV_GATHERING;
+    if (loads && st->loading && f->step == st->resume.step) {
+        /* maybe for a ring that was given up meanwhile */
+        if (!is_refused_state(st, &st->resume))
+            refuse_checkpoint(st, w, f, out);
+        if (st->state == RDZV_FORMING)
+            rdzv_quiesce(st, STOP_NOW, now, out);
         return;
     }
     if (st->state == RDZV_SAVING && f->step == st->save.step) {

@@ -133,6 +133,7 @@ struct rdzv {
     struct msg_save save; /* under way in SAVING */
     struct msg_state save_state;
     bool final_saved;
+    rm_time saved_at; /* when the newest was published, or the coordinator began */
     bool digest_known;
     uint8_t digest[RM_HASH_BYTES]; /* weightsSha256 of the last step */
     struct rdzv_collection collection[COLLECTIONS];

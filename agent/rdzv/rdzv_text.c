@@ -266,12 +266,26 @@ int rdzv_command_read(struct rdzv_event *ret, const char *text, size_t length, s
 
 /* ---- status ---- */
 
+void rdzv_alive_print(const struct rdzv *st, rm_time now, int64_t wall_ms, struct str *out)
+{
+    struct rdzv_goodput g = rdzv_goodput(st, now);
+    const rm_time spent[] = {g.productive, g.checkpoint, g.recovery, g.waiting, g.rework};
+    struct js *o = js_object(), *list = js_array();
+    js_set_string(o, "event", "alive");
+    js_set_int(o, "time", wall_ms);
+    js_set_int(o, "at", now);
+    for (size_t i = 0; i < sizeof spent / sizeof *spent; i++)
+        js_push_int(list, spent[i]);
+    js_set(o, "spent", list);
+    js_print(o, out);
+    js_free(o);
+}
+
 static struct js *goodput_value(const struct rdzv *st, rm_time now)
 {
     struct rdzv_goodput g = rdzv_goodput(st, now);
-    double all = (double)(g.productive + g.checkpoint + g.recovery + g.waiting + g.rework);
     struct js *o = js_object();
-    js_set_real(o, "ratio", all > 0 ? (double)g.productive / all : 0);
+    js_set_real(o, "ratio", rdzv_productive_share(g));
     js_set_real(o, "productiveSeconds", (double)g.productive / RM_S);
     js_set_real(o, "checkpointSeconds", (double)g.checkpoint / RM_S);
     js_set_real(o, "recoverySeconds", (double)g.recovery / RM_S);
@@ -359,6 +373,9 @@ void rdzv_metrics_print(const struct rdzv *st, rm_time now, struct str *out)
            st->state == RDZV_TRAINING ? st->world : 0);
     metric(out, "ring_generation", "gauge", "Newest member list.", (double)st->ring.n);
     metric(out, "checkpoint_step", "gauge", "Newest published checkpoint, -1 none.", (double)st->saved);
+    metric(out, "checkpoint_age_seconds", "gauge",
+           "Time since a checkpoint was published, or since the coordinator began.",
+           (double)(now - st->saved_at) / RM_S);
     metric(out, "failures", "counter", "Workers and trainers that failed.", (double)st->failures_total);
     metric(out, "recoveries", "counter", "Rings formed again.", (double)st->recoveries);
     metric(out, "last_recovery_seconds", "gauge", "Time from the sign to the next committed step.",

@@ -13,6 +13,7 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_RELEASED] = "released",
     [EVENT_CHECKPOINT_LOADED] = "checkpointLoaded",
     [EVENT_CHECKPOINT_REFUSED] = "checkpointRefused",
+    [EVENT_ALIVE] = "alive",
     [EVENT_RING_FORMED] = "ringFormed",
     [EVENT_STEP] = "step",
     [EVENT_WORKER_LOST] = "workerLost",
@@ -68,6 +69,17 @@ static void read_members(struct event *e, const struct js *list)
     }
 }
 
+/* All of them or none: at stays 0. */
+static void read_spent(struct event *e, const struct js *o)
+{
+    const struct js *list = js_get(o, "spent");
+    bool whole_list = list && js_kind(list) == JS_ARRAY && js_size(list) == EVENT_SPENT;
+    for (size_t i = 0; whole_list && i < EVENT_SPENT; i++)
+        whole_list = js_as_int(js_at(list, i), &e->spent[i]) && e->spent[i] >= 0;
+    if (whole_list)
+        e->at = whole(o, "at", 0);
+}
+
 static void read_fields(struct event *e, const struct js *o)
 {
     e->step = whole(o, "step", -1);
@@ -97,6 +109,7 @@ static void read_fields(struct event *e, const struct js *o)
     e->bytes = whole(o, "bytes", 0);
     e->ms = real(o, "ms", 0);
     read_members(e, js_get(o, "members"));
+    read_spent(e, o);
 }
 
 /* What each kind can't do without. */

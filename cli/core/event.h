@@ -16,6 +16,7 @@ enum event_kind {
     EVENT_RELEASED,
     EVENT_CHECKPOINT_LOADED,
     EVENT_CHECKPOINT_REFUSED,
+    EVENT_ALIVE,
     EVENT_SHOWN, /* from here on: shown by --output json */
     EVENT_RING_FORMED = EVENT_SHOWN,
     EVENT_STEP,
@@ -34,7 +35,7 @@ enum event_kind {
     EVENT_KINDS
 };
 
-enum { EVENT_TEXT_MAX = 512 };
+enum { EVENT_TEXT_MAX = 512, EVENT_SPENT = 5 };
 
 struct event_member {
     int worker;
@@ -62,6 +63,8 @@ struct event {
     } recovered; /* ms */
     int64_t bytes;
     double ms;
+    int64_t at,
+        spent[EVENT_SPENT]; /* of ALIVE, ns: where the time went until then, as a successor takes it */
     int members;
     struct event_member member[RM_WORKERS_MAX];
 };

@@ -62,12 +62,20 @@ static const char *cause_words(const char *cause)
     return cause;
 }
 
+bool report_is_takeover(const struct event *event)
+{
+    return event->kind == EVENT_RECOVERED && !strcmp(event->text, "CoordinatorLost");
+}
+
+/* A coordinator that is replaced takes no worker's name: the ring that forms without that worker is told
+ * next. */
 static void take_recovery(struct report *r, const struct event *e)
 {
+    bool named = *r->pending && !report_is_takeover(e);
     if (r->recoveries++ >= REPORT_RECOVERIES_MAX)
         return;
     struct report_recovery *to = &r->recovery[r->recoveries - 1];
-    *to = (struct report_recovery){.step = *r->pending ? r->pending_step : r->step,
+    *to = (struct report_recovery){.step = named ? r->pending_step : r->step,
                                    .detect = e->recovered.detect,
                                    .agree = e->recovered.agree,
                                    .ring = e->recovered.ring,
@@ -75,8 +83,9 @@ static void take_recovery(struct report *r, const struct event *e)
                                    .first_step = e->recovered.first_step,
                                    .total = e->recovered.total,
                                    .steps_redone = e->recovered.steps_redone};
-    text_copy(to->label, sizeof to->label, *r->pending ? r->pending : cause_words(e->text));
-    *r->pending = 0;
+    text_copy(to->label, sizeof to->label, named ? r->pending : cause_words(e->text));
+    if (named)
+        *r->pending = 0;
 }
 
 void report_take(struct report *r, const struct event *e, rm_time now)

@@ -38,6 +38,8 @@ struct report {
 
 void report_init(struct report *report, int64_t steps, int64_t first_step, rm_time now);
 void report_take(struct report *report, const struct event *event, rm_time now);
+/* RECOVERED of a coordinator's loss: training went on meanwhile, as far as the workers were there. */
+bool report_is_takeover(const struct event *event);
 /* Time to go at the present pace; -1: not known yet. */
 rm_time report_left(const struct report *report);
 

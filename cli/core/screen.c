@@ -135,6 +135,21 @@ static void worker_line(const struct report *r, const struct event *e, struct sc
     str_adds(out, "\n");
 }
 
+static void takeover_line(const struct report *r, const struct event *e, struct screen_style style,
+                          struct str *out)
+{
+    at_step(r->step, style, out);
+    tone(style, GREEN, out);
+    str_adds(out, "another coordinator after ");
+    show_ms(e->recovered.total, out);
+    tone(style, PLAIN, out);
+    tone(style, DIM, out);
+    str_addf(out, ": noticed %.0f, agreed %.0f ms; workers train meanwhile", e->recovered.detect,
+             e->recovered.agree);
+    tone(style, PLAIN, out);
+    str_adds(out, "\n");
+}
+
 static void recovered_line(const struct report *r, const struct event *e, struct screen_style style,
                            struct str *out)
 {
@@ -192,7 +207,10 @@ void screen_event(const struct report *r, const struct event *e, struct screen_s
         worker_line(r, e, style, GREEN, "joined", out);
         break;
     case EVENT_RECOVERED:
-        recovered_line(r, e, style, out);
+        if (report_is_takeover(e))
+            takeover_line(r, e, style, out);
+        else
+            recovered_line(r, e, style, out);
         break;
     case EVENT_EVALUATED:
         at_step(e->step, style, out);
@@ -231,11 +249,12 @@ static void recovery_table(const struct report *r, struct screen_style style, st
     str_addf(out, "  %-34s %9s %8s %8s %8s %10s %9s %7s\n", "what happened, times in ms", "noticed", "agreed",
              "ring", "state", "first step", "total", "redone");
     tone(style, PLAIN, out);
+    int digits = snprintf(NULL, 0, "%lld", (long long)r->step);
     int kept = r->recoveries < REPORT_RECOVERIES_MAX ? r->recoveries : REPORT_RECOVERIES_MAX;
     for (int i = 0; i < kept; i++) {
         const struct report_recovery *v = &r->recovery[i];
-        char what[REPORT_LABEL_MAX + 32];
-        snprintf(what, sizeof what, "step %lld  %s", (long long)v->step, v->label);
+        char what[REPORT_LABEL_MAX + 48];
+        snprintf(what, sizeof what, "step %-*lld  %s", digits, (long long)v->step, v->label);
         str_addf(out, "  %-34.64s %9.1f %8.1f %8.1f %8.1f %10.1f %9.1f %7lld\n", what, v->detect, v->agree,
                  v->ring, v->state, v->first_step, v->total, (long long)v->steps_redone);
     }

@@ -77,6 +77,7 @@ struct job_spec {
         bool resume;                                             /* Auto; false: Never */
         int64_t every_steps;                                     /* 0: only final and forced ones */
         rm_time every;                                           /* 0: no timed checkpoint */
+        rm_time end_timeout; /* for a store that is away when the run ends */
         int keep;
     } checkpoint;
     struct {

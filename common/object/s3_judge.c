@@ -211,6 +211,8 @@ int s3_refused(const struct s3_store *store, const struct s3_task *task, struct 
     if (is_one_of(code, full) || task->status == 507)
         return err_set(err, ERR_MACHINE, "%s: the store is full (%s): make room or raise its quota", where,
                        code);
+    if (!strcmp(code, "InvalidPart") || !strcmp(code, "EntityTooSmall"))
+        return err_set(err, ERR_DATA, "%s: its parts are not those that were sent (%s)", where, code);
     if (task->status == 401 || task->status == 403 || is_one_of(code, outdated))
         return denied(store, task, where, err);
     if (task->status == 404)

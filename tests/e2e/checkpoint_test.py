@@ -275,3 +275,55 @@ def test_runs_killed_again_and_again_come_to_the_same_bits(tmp_path, launch, ref
         run.wait()
     assert run.code == 0, run.tail()
     assert run.the("complete")["weightsSha256"] == reference()[0]
+
+
+def test_a_checkpoint_is_saved_when_its_time_has_come(tmp_path, launch):
+    """No step is planned for it: the clock of one worker says when, and all save the same step."""
+    run = launch(rig.make_job(tmp_path, workers__target=2, trainer__steps=100000, checkpoint__every="1s"))
+    first = run.read_until("checkpointSaved")["step"]
+    second = run.read_until("checkpointSaved")["step"]
+    assert 0 < first < second
+    run.interrupt()
+    assert run.wait() == 130, run.tail()
+
+
+def command(*words):
+    return subprocess.run([rig.BIN / "ringmaster", "checkpoint", *map(str, words)], capture_output=True, text=True,
+                          timeout=120, check=False)
+
+
+def test_weights_are_exported_checked_and_never_over_another_model(tmp_path, finish):
+    rig.check_complete(finish(rig.make_job(tmp_path, workers__target=2, checkpoint__everySteps=60)))
+    store, target = tmp_path / "checkpoints", tmp_path / "exported"
+    done = command("export", store, target)
+    assert done.returncode == 0, done.stderr
+    for name in ("model.safetensors", "config.json"):
+        assert (target / name).read_bytes() == (store / "final" / name).read_bytes()
+    assert sorted(p.name for p in target.iterdir()) == ["config.json", "model.safetensors"]
+
+    again = command("export", store, target, "--name", "step-00000060")
+    assert again.returncode == 2 and "holds a model already" in again.stderr, again.stderr
+    flip_a_byte(store / "step-00000060" / "model.safetensors", 0.9)
+    damaged = command("export", store, tmp_path / "damaged", "--name", "step-00000060")
+    assert damaged.returncode == 3 and "step-00000060" not in damaged.stdout, damaged.stderr
+    assert not (tmp_path / "damaged" / "model.safetensors").exists()
+
+
+def test_deleting_tells_first_what_would_go(tmp_path, launch, finish):
+    job = rig.make_job(tmp_path, workers__target=1, checkpoint__everySteps=40)
+    run = launch(job)
+    run.read_until("checkpointSaved")
+    busy = command("delete", tmp_path / "checkpoints", "--all", "--yes")
+    assert busy.returncode == 4 and "another run uses" in busy.stderr, busy.stderr
+    assert run.wait() == 0, run.tail()
+
+    store = tmp_path / "checkpoints"
+    before = manifests(tmp_path)
+    asked = command("delete", store, "--name", before[1])
+    assert asked.returncode == 2 and before[1] in asked.stdout and before[2] not in asked.stdout, asked.stderr
+    assert manifests(tmp_path) == before
+    assert command("delete", store, "--name", before[1], "--yes").returncode == 0
+    assert manifests(tmp_path) == [before[0]] + before[2:]
+    assert command("delete", store, "--all", "--yes").returncode == 0
+    assert manifests(tmp_path) == []
+    assert command("list", store).returncode == 3

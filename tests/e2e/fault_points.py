@@ -31,11 +31,11 @@ POINTS = {
     "update-valid": busy(":9@1"),
     "slot-filled": busy(":40@1"),
     "slot-valid": busy(":40@1"),
-    "piece-half": busy(":40@1"),
+    "piece-half": busy(":40@1", ":705@0", ":735@0"),  # of 29 pieces: step 25 leads to a snapshot, 26 home
     "piece-updated": busy(":40@1"),
     "piece-stamped": busy(":40@1"),
     "slot-cleared": busy(":40@1"),
-    "before-commit": busy(":9@1"),
+    "before-commit": busy(":9@1", ":25@0", ":26@0"),
     "record-written": busy(":9@1"),
     "after-commit": busy(":9@1"),
     "sequence-evaluated": busy(":1@0", ":8@0"),

@@ -34,6 +34,16 @@ def test_a_hung_trainer_is_restarted_and_the_others_go_on_without_it(tmp_path, f
     assert complete["weightsSha256"] == reference(trainer__steps=400)[0]
 
 
+def test_time_lost_to_a_hang_is_no_goodput_and_is_not_forgotten_with_the_coordinator(tmp_path, launch):
+    run = launch(rig.make_job(tmp_path, workers__target=2, trainer__steps=400, **QUICK),
+                 "--drill", "hang:1@10", "--drill", "coordinator@300")
+    run.wait()
+    complete = rig.check_complete(run, last=400, restarted=[1])
+    lost = next(e["totalMs"] for e in run.of("recovered") if e["cause"] == "Hang")
+    age = complete["time"] - run.the("started")["time"]
+    assert complete["goodput"] <= 1 - 0.8 * lost / age, (complete, lost, age)
+
+
 def test_a_stopped_worker_is_lost_and_not_replaced(tmp_path, finish, reference):
     run = finish(rig.make_job(tmp_path, workers__target=3, **dict(QUICK, elasticity__stepTimeout="60s")),
                  "--drill", "stop:2@10")

@@ -30,6 +30,11 @@ KINDS = {
 }
 
 
+# What looks like a good answer and is none: so often at most for one request, or nobody could ever get by.
+LIES = ("flip-down", "short", "skew")
+LIES_MOST = 2
+
+
 @dataclasses.dataclass
 class Request:
     """The head of a request, as far as faults look at it."""
@@ -90,7 +95,7 @@ class Seeded:
         self.storm_requests = chance.choice([3, 8, 20])
         self.storm_kind = chance.choice(["busy", "reset", "broken", "lost-answer"])
         self.count = 0
-        self.seen = {}
+        self.seen, self.lies = {}, {}
 
     def fault(self, request):
         self.count += 1
@@ -103,6 +108,10 @@ class Seeded:
         if not fitting or chance.random() >= self.share:
             return None
         kind = chance.choices(fitting, [KINDS[kind][1] for kind in fitting])[0]
+        if kind in LIES:
+            told = self.lies[name] = self.lies.get(name, 0) + 1
+            if told > LIES_MOST:
+                return None
         pause = self.silence_s if kind == "silence" else chance.choice([0.001, 0.005, 0.02])
         return Fault(kind, chance.random(), pause)
 

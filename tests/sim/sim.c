@@ -193,7 +193,7 @@ static void begin(struct sim *sim)
         sim->expected[w] = 0;
         sim_at(sim, sim_time(sim, RM_MS, 80 * RM_MS), EV_SPAWN, w, 0, 0);
     }
-    run_send_expect(sim, 0);
+    run_send_expect(sim);
     for (int i = 0; i < s->shots; i++) {
         if (!(sim->without >> i & 1))
             sim_at(sim, s->shot[i].at, EV_SHOT, i, 0, 0);
@@ -465,6 +465,9 @@ static void for_the_world(struct sim *sim, struct ev *e)
         break;
     case EV_COORD_START:
         coord_start(sim);
+        break;
+    case EV_REAPED:
+        run_reaps(sim, e->a);
         break;
     case EV_COORD_REPLACED:
         if (sim->coord_stopped && sim->coord_stops == e->b)

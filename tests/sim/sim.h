@@ -70,6 +70,7 @@ enum ev_kind {
     EV_COORD_START,
     EV_PULSE,          /* a trainer tells its agent that it moves */
     EV_TERM,           /* SIGTERM reaches an agent */
+    EV_REAPED,         /* run learns that a process has ended */
     EV_COORD_REPLACED, /* run kills a coordinator that says nothing; b: which stop */
     EV_RESUME,         /* a: node, or -1: the coordinator; b: which stop */
     EV_KINDS
@@ -266,7 +267,7 @@ struct sim {
     struct rdzv_out *rout;
     struct agent_out *aout;
     struct elastic_out *eout;
-    rm_time coord_tick_at, coord_cmd_last;
+    rm_time coord_tick_at;
     int spins;
     bool ended;
     int exit_code;
@@ -325,8 +326,8 @@ void coord_start(struct sim *sim);
 void coord_die(struct sim *sim);
 
 /* sim_shots.c: run, and what it or chance does to the others */
-void run_send_expect(struct sim *sim, rm_time delay);
-void run_node_ended(struct sim *sim, int node);
+void run_send_expect(struct sim *sim);
+void run_reaps(struct sim *sim, int node);
 void run_worker_quarantined(struct sim *sim, int worker);
 void run_worker_lost(struct sim *sim, int worker);
 void run_ended(struct sim *sim);

@@ -179,7 +179,7 @@ void coord_start(struct sim *sim)
     sim->coord_tick_at = -1;
     sim_trace(sim, "a coordinator of term %d starts", (int)sim->term);
     arm(sim);
-    run_send_expect(sim, 0);
+    run_send_expect(sim);
     if (sim->interrupted) {
         struct rdzv_event e = {.kind = RDZV_INTERRUPT};
         coord_event(sim, &e);

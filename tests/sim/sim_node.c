@@ -302,5 +302,5 @@ void node_die(struct sim *sim, int node, int exit_code)
     }
     if (n->conn >= 0)
         conn_cut(sim, n->conn);
-    run_node_ended(sim, node);
+    sim_at(sim, sim->now + sim_time(sim, 0, RM_MS), EV_REAPED, node, 0, 0);
 }

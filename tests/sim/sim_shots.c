@@ -6,7 +6,7 @@
 
 static const rm_time run_patience = 5 * RM_S; /* then run replaces it */
 
-void run_send_expect(struct sim *sim, rm_time delay)
+void run_send_expect(struct sim *sim)
 {
     struct rdzv_event *e = calloc(1, sizeof *e);
     if (!e)
@@ -18,10 +18,7 @@ void run_send_expect(struct sim *sim, rm_time delay)
         e->expect.worker[e->expect.count].worker = w;
         e->expect.worker[e->expect.count++].attempt = sim->expected[w];
     }
-    rm_time at = sim->now + delay;
-    at = at < sim->coord_cmd_last ? sim->coord_cmd_last : at;
-    sim->coord_cmd_last = at;
-    sim_at(sim, at, EV_EXPECT, 0, 0, 0)->command = e;
+    sim_at(sim, sim->now, EV_EXPECT, 0, 0, 0)->command = e;
 }
 
 static void run_act(struct sim *sim, enum rdzv_cause cause, int worker)
@@ -33,14 +30,11 @@ static void run_act(struct sim *sim, enum rdzv_cause cause, int worker)
     e->act.cause = cause;
     e->act.worker = worker;
     e->act.at = sim->now;
-    rm_time at = sim->now;
-    at = at < sim->coord_cmd_last ? sim->coord_cmd_last : at;
-    sim->coord_cmd_last = at;
-    sim_at(sim, at, EV_ACT, 0, 0, 0)->command = e;
+    sim_at(sim, sim->now, EV_ACT, 0, 0, 0)->command = e;
 }
 
 /* run reaps a child: a drilled one and one that was released are not replaced. */
-void run_node_ended(struct sim *sim, int node)
+void run_reaps(struct sim *sim, int node)
 {
     struct node *n = &sim->node[node];
     int w = n->worker;
@@ -52,12 +46,12 @@ void run_node_ended(struct sim *sim, int node)
     if (!replace) {
         sim->expected[w] = -1;
         sim->node_of[w] = -1;
-        run_send_expect(sim, sim_time(sim, 0, RM_MS));
+        run_send_expect(sim);
         return;
     }
     sim->expected[w] = n->attempt + 1;
     sim->node_of[w] = -1;
-    run_send_expect(sim, sim_time(sim, 0, RM_MS));
+    run_send_expect(sim);
     sim_at(sim, sim->now + sim_time(sim, RM_MS, 60 * RM_MS), EV_SPAWN, w, n->attempt + 1, 0);
 }
 
@@ -68,7 +62,7 @@ void run_worker_lost(struct sim *sim, int worker)
         return;
     sim->expected[worker] = -1;
     sim->tallies.of[TALLY_GIVEN_UP]++;
-    run_send_expect(sim, sim_time(sim, 0, RM_MS));
+    run_send_expect(sim);
 }
 
 void run_worker_quarantined(struct sim *sim, int worker)
@@ -123,7 +117,7 @@ static bool shoot_join(struct sim *sim)
     sim->drilled[w] = false;
     if (sim_chance(sim, 50))
         run_act(sim, CAUSE_WORKER_JOINED, w);
-    run_send_expect(sim, 0);
+    run_send_expect(sim);
     sim_at(sim, sim->now + sim_time(sim, RM_MS, 60 * RM_MS), EV_SPAWN, w, attempt, 0);
     return true;
 }

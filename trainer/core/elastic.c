@@ -320,6 +320,7 @@ static void after_step(struct elastic *st, const struct elastic_result *r, struc
     report_progress(st, out, r->tokens, r);
     if (st->mode == MODE_TRAIN)
         set_dues(st, -1, -1);
+    st->snapshot_due = st->snapshot_due || (r->save && st->state.step < st->settings.steps);
 }
 
 static void after_evaluate(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)

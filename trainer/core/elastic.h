@@ -58,6 +58,7 @@ struct elastic_result {
     enum error_code code;
     char text[MSG_DETAIL_MAX];
     bool stop;   /* CMD_STEP: the stop flag's sum was not 0: all stop after this step */
+    bool save;   /* CMD_STEP: likewise, all take a snapshot after this step: the time for one has come */
     double loss; /* CMD_STEP, CMD_EVALUATE */
     int64_t tokens, rescaled;
     rm_time data_wait;             /* CMD_STEP: part of it in which the data were waited for, ns */

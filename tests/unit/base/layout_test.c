@@ -61,3 +61,20 @@ Test(part, parts_cover_the_whole_once_and_differ_by_one_at_most)
         cr_assert_eq(next, 64);
     }
 }
+
+Test(layout, the_parts_of_the_weights_tile_them_and_none_is_too_small_for_an_object_store)
+{
+    static const int64_t parameters[] = {1, 1000, 1572863, 1572864, 3145728, 12000000, 124439808, 1557611200};
+    enum { LEAST = 5 << 20 }; /* bytes of a part, but for the last one */
+    for (size_t p = 0; p < sizeof parameters / sizeof *parameters; p++)
+        for (int64_t n = 1; n <= 64; n++) {
+            int64_t at = 0;
+            for (int64_t i = 0; i < n; i++) {
+                struct model_range range = model_weights_part(parameters[p], i, n);
+                cr_assert(range.count >= 0 && (range.first == at || !range.count));
+                at += range.count;
+                cr_assert(!range.count || at == parameters[p] || 4 * range.count >= LEAST);
+            }
+            cr_assert_eq(at, parameters[p]);
+        }
+}

@@ -75,3 +75,16 @@ Test(event, rubbish_is_refused_and_a_newer_event_is_told_apart)
     cr_assert_lt(take(&e, &err, "{\"event\":\"moonrise\"}"), 0);
     cr_assert_eq(err.code, ERR_NOT_FOUND);
 }
+
+Test(event, where_the_time_went_is_read_whole_or_not_at_all)
+{
+    static struct event e;
+    struct error err = {0};
+    cr_assert_eq(take(&e, &err, "{\"event\":\"alive\",\"time\":1,\"at\":9,\"spent\":[1,2,3,4,5]}"), 0);
+    cr_assert(e.kind == EVENT_ALIVE && e.at == 9 && e.spent[0] == 1 && e.spent[4] == 5);
+    cr_assert_lt(e.kind, EVENT_SHOWN, "not for people");
+    cr_assert_eq(take(&e, &err, "{\"event\":\"alive\",\"time\":1,\"at\":9,\"spent\":[1,2,-3,4,5]}"), 0);
+    cr_assert_eq(e.at, 0);
+    cr_assert_eq(take(&e, &err, "{\"event\":\"alive\",\"time\":1}"), 0);
+    cr_assert_eq(e.at, 0);
+}

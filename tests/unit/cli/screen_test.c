@@ -171,3 +171,28 @@ Test(screen, numbers_are_written_for_people)
     show_ms(3.21, &out);
     shows(&out, "3.2 ms");
 }
+
+Test(screen, a_coordinator_that_was_replaced_is_told_as_that_and_takes_no_workers_name)
+{
+    static struct report r;
+    struct str out = str_init(4096);
+    struct event lost = event_of(EVENT_WORKER_LOST), back = event_of(EVENT_RECOVERED);
+    report_init(&r, 300, 0, 0);
+    step(&r, 80, 2.5, RM_S);
+    lost.worker = 1;
+    report_take(&r, &lost, 0);
+    text_copy(back.text, sizeof back.text, "CoordinatorLost");
+    back.recovered.detect = 29;
+    back.recovered.agree = 47;
+    back.recovered.total = 76;
+    report_take(&r, &back, 0);
+    screen_event(&r, &back, plain, &out);
+    shows(
+        &out,
+        "  step 80     another coordinator after 76 ms: noticed 29, agreed 47 ms; workers train meanwhile\n");
+    text_copy(back.text, sizeof back.text, "WorkerLost");
+    report_take(&r, &back, 0);
+    cr_assert_str_eq(r.recovery[0].label, "coordinator lost");
+    cr_assert_str_eq(r.recovery[1].label, "worker 1 lost");
+    cr_assert_eq(r.recovery[1].step, 80);
+}

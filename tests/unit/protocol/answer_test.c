@@ -298,3 +298,98 @@ Test(answer, complete_names_the_weights_that_were_published_and_not_those_of_ano
     cr_assert(said(&s, "\"weightsSha256\":\"07"), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* Workers 0 and 1 are to load that step. */
+static void load_begins(struct story *s, int64_t step)
+{
+    expect_workers(s, 3);
+    for (int w = 0; w < 2; w++) {
+        hello(s, w, -1);
+        stopped(s, w, -1, -1);
+    }
+    for (int w = 0; w < 2; w++)
+        listed(s, w, step, -1);
+    cr_assert_eq(rdzv_state(s->st), RDZV_FORMING, "%s", str_text(&s->log));
+}
+
+Test(answer, a_load_that_fails_after_its_ring_was_given_up_refuses_the_checkpoint_all_the_same)
+{
+    struct story s;
+    story_begin(&s, impatient(2));
+    load_begins(&s, 20);
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    fault_of(&s, 0, FAULT_STORAGE, -1, 20);
+    cr_assert(said(&s, "checkpointRefused"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "can't be written"), "%s", str_text(&s.log));
+    fault_of(&s, 1, FAULT_STORAGE, -1, 20);
+    cr_assert_not(said(&s, "can't be written"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(answer, a_step_of_which_another_history_is_saved_is_not_saved_again)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient(1);
+    settings.exact = false;
+    story_begin(&s, settings);
+    train_with(&s, 1);
+    progress(&s, 0, 8);
+    checkpointed(&s, 0, 8, 0, 1, false);
+    published(&s, 0, 8, false);
+    fault_of(&s, 0, FAULT_NOT_FINITE, -1, 9);
+    struct message m;
+    message_init(&m, MSG_STOPPED);
+    m.stopped.round = s.round;
+    m.stopped.state = state_of(8);
+    m.stopped.state.lineage[1] = 1;
+    m.stopped.update_step = 8;
+    m.stopped.trainer_pid = s.trainer[0];
+    hear(&s, 0, &m);
+    cr_assert_eq(s.ended, 5, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(answer, who_counts_on_is_given_the_time_to_fill_its_memory_before_it_stops)
+{
+    struct story s;
+    story_begin(&s, impatient(2));
+    expect_workers(&s, 3);
+    hello(&s, 0, -1);
+    hello(&s, 1, -1);
+    stopped(&s, 0, -1, -1);
+    for (int i = 0; i < 12; i++) {
+        struct message m;
+        message_init(&m, MSG_HEARTBEAT);
+        m.heartbeat.waiting_for = -1;
+        m.heartbeat.counter = 5 + i;
+        hear(&s, 1, &m);
+        live_on(&s, 1, 1);
+    }
+    cr_assert_not(said(&s, "fault"), "%s", str_text(&s.log));
+    live_on(&s, 3, 7);
+    cr_assert(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* A predecessor's last word arrives, of a checkpoint that turns out to be damaged. */
+Test(answer, a_final_checkpoint_that_does_not_load_is_no_end)
+{
+    struct story s;
+    story_begin(&s, impatient(2));
+    load_begins(&s, 100);
+    checkpointed(&s, 0, 100, 0, 1, true);
+    published(&s, 0, 100, true);
+    fault_of(&s, 0, FAULT_STORAGE, -1, 100);
+    for (int w = 0; w < 2; w++)
+        stopped(&s, w, -1, -1);
+    for (int w = 0; w < 2; w++)
+        listed(&s, w, 100, -1);
+    for (int w = 0; w < 2; w++)
+        ready(&s, w, 0);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    for (int w = 0; w < 2; w++)
+        finished(&s, w);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
+    story_end(&s);
+}

@@ -264,6 +264,32 @@ Test(elastic, evaluation_and_snapshot_come_between_the_steps)
     end(&p);
 }
 
+Test(elastic, a_step_whose_ring_wants_it_saved_is_followed_by_a_snapshot_but_never_the_last_one)
+{
+    struct play p;
+    train_from(&p, 0);
+    for (int64_t number = 1; number <= 10; number += 9) {
+        while (p.state.step < number - 1)
+            done(&p, OUTCOME_OK, false);
+        while (p.running != CMD_STEP)
+            done(&p, OUTCOME_OK, false);
+        p.state = state_of(number);
+        struct elastic_result r = {
+            .command = CMD_STEP, .outcome = OUTCOME_OK, .peer = -1, .save = true, .state = p.state};
+        p.running = CMD_NONE;
+        step(&p, (struct elastic_event){.kind = ELASTIC_DONE, .result = &r});
+        cr_assert_eq(p.running == CMD_SNAPSHOT, number < 10, "step %d runs %d", (int)number, p.running);
+        if (number == 1) {
+            struct message m;
+            done(&p, OUTCOME_OK, false);
+            message_init(&m, MSG_SNAPSHOT_FREE);
+            link_message(&p, &m);
+            p.state = state_of(9); /* not to go through the planned ones */
+        }
+    }
+    end(&p);
+}
+
 Test(elastic, a_snapshot_waits_until_the_agent_is_done_with_the_last_one)
 {
     struct play p;

@@ -262,3 +262,18 @@ Test(hang, one_that_was_given_up_is_refused_when_it_comes_back)
     cr_assert(said(&s, "close 2"), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+Test(hang, time_in_which_the_ring_stood_still_is_not_productive_though_nobody_knew)
+{
+    struct story s;
+    story_begin(&s, impatient());
+    train_with(&s, 3);
+    rm_time before = rdzv_goodput(s.st, s.now).productive;
+    stand_still(&s, (const int[]){2, 0, -1}, (const int[]){1, 1, 0});
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+    struct rdzv_goodput spent = rdzv_goodput(s.st, s.now);
+    cr_assert_leq(spent.productive, before, "%" PRId64 " ms of 3000 that brought no step",
+                  (spent.productive - before) / RM_MS);
+    cr_assert_geq(spent.recovery, 2 * RM_S);
+    story_end(&s);
+}

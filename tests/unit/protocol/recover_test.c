@@ -144,3 +144,25 @@ Test(recover, the_final_checkpoint_is_written_by_those_who_finished)
     cr_assert(said(&s, "send 0,1 save"), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+Test(recover, where_the_time_went_is_counted_on_and_what_was_trained_meanwhile_is_productive)
+{
+    struct story s;
+    struct rdzv_settings settings = story_settings(2);
+    settings.term = 2;
+    settings.heritage = (struct rdzv_heritage){
+        .given = true, .told = 7, .evaluated = -1, .saved = -1, .lost_at = RM_S / 2, .spent_at = RM_S / 4};
+    settings.heritage.spent =
+        (struct rdzv_goodput){.productive = 20 * RM_S, .recovery = 10 * RM_S, .waiting = 3 * RM_S};
+    story_begin(&s, settings);
+    expect_workers(&s, 3);
+    after(&s, RM_S);
+    hello_of_ring(&s, 0, PHASE_TRAINING, 2);
+    hello_of_ring(&s, 1, PHASE_TRAINING, 2);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    struct rdzv_goodput spent = rdzv_goodput(s.st, s.now);
+    cr_assert_eq(spent.productive, 20 * RM_S + s.now - RM_S / 4);
+    cr_assert_eq(spent.recovery, 10 * RM_S);
+    cr_assert_eq(spent.waiting, 3 * RM_S);
+    story_end(&s);
+}

@@ -52,11 +52,13 @@ static void read_slice(struct rig *rig, int w, const struct msg_snapshot *m, flo
     float *area = rig_map_area(rig, w, SNAPSHOT_TAKEN, &bytes);
     int64_t n = (int64_t)(bytes / sizeof(float) / 3);
     struct sha256 *h = sha256_open();
+    struct model_range weights = model_weights_part(n, m->part, m->parts), moments = {m->first, m->count};
     for (int i = 0; i < 3; i++) {
-        const float *from = area + i * n + m->first;
-        sha256_add(h, from, (size_t)m->count * sizeof(float));
+        struct model_range range = i ? moments : weights;
+        const float *from = area + i * n + range.first;
+        sha256_add(h, from, (size_t)range.count * sizeof(float));
         if (whole)
-            memcpy(whole + i * n + m->first, from, (size_t)m->count * sizeof(float));
+            memcpy(whole + i * n + range.first, from, (size_t)range.count * sizeof(float));
     }
     sha256_finish(h, hash);
     munmap(area, bytes);
