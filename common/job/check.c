@@ -120,17 +120,8 @@ static int check_training(const struct job_spec *spec, const char **ret_path, st
          "is %g, more than learningRate (%g); lower it", o->min_learning_rate, o->learning_rate);
     RULE(spec->evaluation.every_steps && spec->evaluation.hold_out <= 0, "trainer.evaluation.holdOut",
          "is 0, so there is nothing to evaluate on; set it to 0.02, say, or everySteps to 0");
-<<<<<<< HEAD
     RULE(!is_endpoint(spec->checkpoint.endpoint), "checkpoint.endpoint",
          "is %.200s; write http(s)://host[:port]", spec->checkpoint.endpoint);
-    RULE(spec->checkpoint.every, "checkpoint.every", "is not built yet; use checkpoint.everySteps");
-=======
-    RULE(!strncmp(spec->data.uri, "s3://", 5), "trainer.data.uri",
-         "is %.200s; data in object stores is not built yet, use a folder", spec->data.uri);
-    RULE(*spec->checkpoint.endpoint && strncmp(spec->checkpoint.endpoint, "http://", 7) != 0 &&
-             strncmp(spec->checkpoint.endpoint, "https://", 8) != 0,
-         "checkpoint.endpoint", "is %.200s; write http(s)://host[:port]", spec->checkpoint.endpoint);
->>>>>>> main
     RULE(spec->elasticity.lost_after < 2 * spec->elasticity.heartbeat, "elasticity.lostAfter",
          "must be twice elasticity.heartbeat or more, or one late heartbeat loses a worker");
     return 0;
