@@ -290,7 +290,7 @@ static int collect_page(struct collecting *c, struct error *err)
 {
     struct s3_task task = s3_task("GET", NULL);
     struct s3_uploads_reader reader = {upload_found, c};
-    char key[S3_KEY_MAX], id[OBJECT_UPLOAD_MAX];
+    char key[S3_KEY_MAX] = "", id[OBJECT_UPLOAD_MAX] = "";
     task.request.most = S3_ANSWER_LIST;
     task.request.xml = true;
     s3_task_query(&task, "uploads", "");

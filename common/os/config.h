@@ -6,7 +6,7 @@ enum config_key {
     CONFIG_TRAINER,     /* RINGMASTER_TRAINER: path of the trainer program instead of the agent's sibling */
     CONFIG_TRAINER_ISA, /* RINGMASTER_TRAINER_ISA: instruction set by force, over trainer.isa */
     CONFIG_LOG,         /* RINGMASTER_LOG: debug | info | warn (default) */
-    CONFIG_FAULT,       /* RINGMASTER_FAULT: NAME[:N][@WHO], test builds only; see fault.h */
+    CONFIG_FAULT,       /* RINGMASTER_FAULT: NAME[:N][@WHO][/stop], test builds only; see fault.h */
     CONFIG_NO_COLOR,    /* NO_COLOR: no colours on a terminal */
 
     /* What the AWS tools read, with their meaning; see docs/object-store.md. */

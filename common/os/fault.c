@@ -16,6 +16,7 @@ static struct {
     pthread_mutex_t lock;
     pid_t reader; /* who read the setting: a forked child reads its own */
     bool armed, disarmed;
+    int signal;
     char name[64];
     long times;
     char who[32];
@@ -37,7 +38,7 @@ void fault_disarm(void)
     fault.disarmed = true;
 }
 
-/* NAME[:N][@WHO] */
+/* NAME[:N][@WHO][/stop] */
 static void read_setting(void)
 {
     const char *text = config_get(CONFIG_FAULT);
@@ -48,6 +49,12 @@ static void read_setting(void)
         return;
     text_copy(fault.name, sizeof fault.name, text);
     fault.times = 1;
+    fault.signal = SIGKILL;
+    char *slash = strchr(fault.name, '/');
+    if (slash) {
+        *slash = 0;
+        fault.signal = SIGSTOP;
+    }
     char *at = strchr(fault.name, '@');
     if (at) {
         *at = 0;
@@ -71,6 +78,6 @@ void fault_point(const char *name)
     if (!here)
         return;
     dprintf(STDERR_FILENO, "fault point %s\n", name);
-    raise(SIGKILL);
+    raise(fault.signal);
 }
 #endif

@@ -1,11 +1,12 @@
 /* Named fault points: places where a crash would hurt, compiled in only with RM_FAULTS (test builds).
  *
  * FAULT("update-slot-valid") kills this process with SIGKILL when RINGMASTER_FAULT names it, after a line on
- * standard error that says so. Format: NAME[:N][@WHO], for the N-th time (default 1) that the point is
- * reached, in that process only: a worker's number for its agent and its trainer, or `coordinator` (default:
- * whoever gets there; a process says who it is with fault_worker or fault_who). A process that replaces one
- * that died keeps clear of them all: a worker's next attempt, a restarted trainer, a successor coordinator.
- * tests/e2e/fault_points.py has a case for each, and a test sees that none is missing there. */
+ * standard error that says so; with "/stop" behind it, it stands still there instead (SIGSTOP), until
+ * somebody ends it or lets it go on. Format: NAME[:N][@WHO][/stop], for the N-th time (default 1) that the
+ * point is reached, in that process only: a worker's number for its agent and its trainer, or `coordinator`
+ * (default: whoever gets there; a process says who it is with fault_worker or fault_who). A process that
+ * replaces one that died keeps clear of them all: a worker's next attempt, a restarted trainer, a successor
+ * coordinator. tests/e2e/fault_points.py has a case for each, and a test sees that none is missing there. */
 #ifndef RM_OS_FAULT_H
 #define RM_OS_FAULT_H
 

@@ -11,6 +11,7 @@
 #include "common/store/verify.h"
 
 static const char model_name[] = "model.safetensors";
+static const char config_name[] = "config.json";
 
 struct publisher {
     const struct checkpoint_publication *publication;
@@ -43,20 +44,40 @@ static int published(struct publisher *p, struct error *err)
     return checkpoint_mark_damaged(p->store, p->name, err);
 }
 
+static int put_config(struct publisher *p, const struct str *text, enum object_mode mode, struct error *err)
+{
+    char name[FILES_NAME_MAX];
+    struct error why = {0};
+    files_object(name, p->name, config_name);
+    if (files_put(p->store, name, text, mode, &why) == 0 || (mode == OBJECT_CREATE && why.code == ERR_EXISTS))
+        return 0;
+    return err_set(err, why.code, "%s", why.text);
+}
+
+/* What is there stays for now: another publisher of this state may be reading it, and it is the same then. */
 static int write_config(struct publisher *p, struct error *err)
 {
     struct manifest *m = &p->manifest;
-    char name[FILES_NAME_MAX];
     struct str text = str_init(1 << 16);
     if (m->pieces >= MANIFEST_PIECES_MAX)
         return err_set(err, ERR_DATA, "%d pieces are too many", m->pieces);
     struct manifest_piece *piece = &m->piece[m->pieces++];
     model_config_write(&m->shape, &text);
-    *piece = (struct manifest_piece){.file = "config.json", .bytes = (int64_t)text.length};
+    *piece = (struct manifest_piece){.bytes = (int64_t)text.length};
+    text_copy(piece->file, sizeof piece->file, config_name);
     sha256_once(text.data, text.length, piece->sha256);
-    files_object(name, p->name, piece->file);
-    int result = files_put(p->store, name, &text, OBJECT_REPLACE, err);
+    int result = put_config(p, &text, OBJECT_CREATE, err);
     FAULT("config-written");
+    str_clear(&text);
+    return result;
+}
+
+/* In the place of what was no config.json of this model. */
+static int rewrite_config(struct publisher *p, struct error *err)
+{
+    struct str text = str_init(1 << 16);
+    model_config_write(&p->manifest.shape, &text);
+    int result = put_config(p, &text, OBJECT_REPLACE, err);
     str_clear(&text);
     return result;
 }
@@ -121,6 +142,8 @@ static int settle(struct publisher *p, int first, struct error *err)
     int stands = published(p, err); /* by somebody else meanwhile: then nothing here is ours to remove */
     if (stands)
         return stands < 0 ? -1 : err_set(err, ERR_DATA, "%s", why.text);
+    if (!strcmp(file, config_name))
+        return rewrite_config(p, err) < 0 ? -1 : check_file(p, first, err);
     discard(p, file);
     if (strcmp(file, model_name) != 0)
         return err_set(err, ERR_DATA, "%s", why.text);

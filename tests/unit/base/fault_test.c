@@ -89,3 +89,21 @@ Test(fault, says_on_standard_error_where_it_struck)
     waitpid(child, NULL, 0);
     cr_assert_str_eq(said, "fault point here\n");
 }
+
+Test(fault, stands_still_where_the_setting_ends_with_stop_and_can_go_on)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("RINGMASTER_FAULT", "here:2@1/stop", 1);
+        fault_worker(1);
+        FAULT("here");
+        FAULT("here");
+        _exit(7);
+    }
+    int status = 0;
+    waitpid(child, &status, WUNTRACED);
+    cr_assert(WIFSTOPPED(status));
+    kill(child, SIGCONT);
+    waitpid(child, &status, 0);
+    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}

@@ -309,6 +309,24 @@ Test(checkpoint, a_piece_that_is_not_what_its_writer_said_is_not_published)
     free(layout);
 }
 
+Test(checkpoint, another_models_config_that_was_left_behind_is_replaced)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 2};
+    float *state = fixture_state(layout, 3);
+    char path[512];
+    fixture_manifest(&save, &m);
+    for (int part = 0; part < 2; part++)
+        cr_assert_eq(fixture_write(&save, state, part, &m, NULL), 0);
+    fixture_path(path, "step-00000005/config.json");
+    FILE *left = fopen(path, "w");
+    cr_assert(left && fputs("{\"n_layer\": 99}", left) >= 0 && fclose(left) == 0);
+    cr_assert_eq(fixture_publish(&save, &m, NULL), 0);
+    fixture_holds("step-00000005", layout, 3);
+    free(state);
+    free(layout);
+}
+
 static int publish_in_child(const struct fixture_save *save, const struct manifest *mine)
 {
     int child = fork();
@@ -318,6 +336,8 @@ static int publish_in_child(const struct fixture_save *save, const struct manife
     struct error err = {0};
     m = *mine;
     int result = fixture_publish(save, &m, &err);
+    if (result < 0)
+        fprintf(stderr, "publisher of %d parts: %s\n", save->parts, err.text);
     _exit(result < 0 ? 1 : 0);
 }
 
