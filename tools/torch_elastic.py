@@ -9,6 +9,9 @@ Where torch is not installed: a sentence, exit 77.
 
 The rendezvous is told to wait 1 s instead of 30 s for more nodes, and to miss a dead one after 6 s instead of 15 s;
 --defaults leaves both as they come.
+
+In both cases the workers meet in a store of their own (TORCH_DISABLE_SHARE_RDZV_TCP_STORE): in the launchers' store they
+look for each other under how often each was restarted, which differs after a loss, and mostly never meet.
 """
 
 import argparse
@@ -82,7 +85,8 @@ class Node:
         command = [sys.executable, "-m", "torch.distributed.run", f"--nnodes={LEAST}:{NODES}", "--nproc-per-node=1",
                    "--max-restarts=9", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{port}", "--rdzv-id=bench",
                    "--local-addr=127.0.0.1", f"--rdzv-conf={','.join(conf)}", __file__, "--worker", str(folder)]
-        env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
+               "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=self.log, text=True,
                                         preexec_fn=die_with_parent)
