@@ -10,8 +10,12 @@
 #include "common/os/file.h"
 #include "common/os/log.h"
 
+/* For the way from closing the link to the end of the process, which frees a large memory on it. */
+static const rm_time leaving_patience = 2 * RM_S;
+
 struct worker_trainer {
     struct loop *loop;
+    struct loop_timer *leaving; /* kills one whose link is closed and that doesn't end */
     struct worker_trainer_options options;
     char path[RM_URI_MAX];
     struct loop_child *child; /* NULL: none, or it has exited */
@@ -35,6 +39,7 @@ static void end_if_over(struct worker_trainer *t)
 static void trainer_exited(void *ctx, int code, int signo)
 {
     struct worker_trainer *t = ctx;
+    loop_timer_set(t->leaving, RM_NEVER);
     loop_child_free(t->child);
     t->child = NULL;
     t->code = signo ? -1 : code;
@@ -51,8 +56,14 @@ static void link_closed(void *ctx, const char *why)
     log_debug("the trainer's link is closed", "why=\"%s\"", why);
     link_free(t->link);
     t->link = NULL;
-    worker_trainer_kill(t); /* without its link it is of no use, whatever it still does */
+    if (t->child) /* of no use without its link; but its exit code says whether another one will do better */
+        loop_timer_set(t->leaving, loop_now(t->loop) + leaving_patience);
     end_if_over(t);
+}
+
+static void still_there(void *ctx)
+{
+    worker_trainer_kill(ctx);
 }
 
 static void link_message(void *ctx, const char *text, size_t length)
@@ -84,6 +95,8 @@ int worker_trainer_open(struct worker_trainer **ret, struct loop *loop,
                       : file_sibling("ringmaster-trainer", t->path, sizeof t->path, err);
     if (found == 0 && access(t->path, X_OK) < 0)
         found = err_errno(err, ERR_MACHINE, "the trainer program %s", t->path);
+    if (found == 0)
+        found = loop_timer_open(&t->leaving, loop, still_there, t, err);
     if (found < 0) {
         worker_trainer_free(t);
         return -1;
@@ -181,6 +194,7 @@ void worker_trainer_free(struct worker_trainer *t)
         return;
     worker_trainer_kill(t);
     loop_child_free(t->child);
+    loop_timer_free(t->leaving);
     link_free(t->link);
     str_clear(&t->text);
     free(t->message);

@@ -287,3 +287,13 @@ def test_an_agent_with_another_key_ends_and_says_so(tmp_path, launch):
     assert "its key is another one than this agent's" in told, told
     run.interrupt()
     assert run.wait() == 130, run.tail()
+
+
+def test_the_exit_code_of_a_trainer_that_takes_its_time_to_end_is_not_lost(tmp_path, finish):
+    """It closed its link and frees its memory: who killed it then would not know that another attempt is for nothing."""
+    trainer = tmp_path / "trainer"
+    trainer.write_text("#!/bin/sh\nexec 3>&-\nsleep 0.2\nexit 3\n")
+    trainer.chmod(0o755)
+    run = finish(rig.make_job(tmp_path, workers__target=2), env={"RINGMASTER_TRAINER": str(trainer)})
+    assert run.code == 3, run.tail()
+    assert "signal 9" not in run.stderr, run.stderr

@@ -207,7 +207,7 @@ Test(snapshot, a_trainer_killed_while_the_agent_reads_disturbs_nothing)
         rig->t[0].snapshot_busy = announced;
         rig_spawn(rig, 0, NULL);
         rig_form(rig, all, 1);
-        let_train_on(rig, 1, EVERY + 4);
+        let_train_on(rig, 1, announced ? 2 * EVERY : EVERY + 4); /* 10 is due, too, and has to wait */
         if (announced) {
             read_slice(rig, 0, &taken, NULL, after);
             cr_assert_eq(memcmp(before, after, sizeof before), 0, "%s", points[i]);
