@@ -54,6 +54,7 @@ WRONG_FIELDS = {
     "min over target": ("min: 1", "min: 2", "spec.workers.min", "target"),
     "target over max": ("target: 1", "target: 9", None, "spec.workers.max", "target"),
     "max over lanes": ("max: 8", "max: 9", "spec.workers.max", "lanes"),
+    "another kind of place for checkpoints": ("uri: checkpoints", "uri: ftp://bucket/x", "spec.checkpoint.uri", "folder"),
     "object store for the cache": ("uri: data", "uri: data\n      cache: s3://bucket/x", None, "spec.trainer.data.cache", "folder"),
     "precision": ("threads: 1", "precision: fp16", "spec.trainer.precision", "bf16"),
     "instruction set": ("threads: 1", "isa: AVX1024", "spec.trainer.isa", "AVX1024", "AVX512_CORE"),
