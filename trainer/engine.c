@@ -125,7 +125,12 @@ static int open_model(struct engine *e, struct error *err)
     return gpt_open(&e->gpt, &e->layout, &options, e->pool, err);
 }
 
-enum { STATE_BYTES = 20 }; /* for each parameter (trainer/exact/state.h) */
+enum { STATE_BYTES = 20, SPARE_BYTES = 12 }; /* for each parameter (trainer/exact/state.h) */
+
+static bool saves_on_the_way(const struct job_spec *spec)
+{
+    return spec->checkpoint.every_steps || spec->checkpoint.every;
+}
 
 static int take_buffers(struct engine *e, struct error *err)
 {
@@ -149,6 +154,8 @@ static int check_memory(struct engine *e, const struct engine_options *options, 
     size_t lane = gpt_memory(e->gpt) + parameter * sizeof *e->grads, state = parameter * STATE_BYTES;
     if (fstat(options->state_fd, &st) == 0 && (size_t)st.st_blocks * 512 >= state)
         state = 0;
+    else if (saves_on_the_way(e->spec))
+        state += parameter * SPARE_BYTES;
     if (!available || lane + state <= available)
         return 0;
     return err_set(
@@ -203,7 +210,7 @@ static void set_rule(struct engine *e)
 /* Snapshots at planned steps cost no copy. The memory is as much as one worker's slice is at most. */
 static int add_spare(struct engine *e, int fd, struct error *err)
 {
-    if (!e->spec->checkpoint.every_steps)
+    if (!saves_on_the_way(e->spec))
         return 0;
     return state_add_spare(e->state, fd, snapshot_area_at(&e->layout, SNAPSHOT_TAKEN), err);
 }
@@ -418,6 +425,7 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
         e->packed = e->packed && action->command == CMD_STEP;
     }
     state_aim_spare(e->state, action->command == CMD_STEP && action->to_snapshot);
+    e->snapshot_free = action->snapshot_free;
     carry_out(e, action, ret);
     if (changes_state(action->command))
         transfer_allow(e->source, e->exact);

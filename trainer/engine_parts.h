@@ -42,6 +42,7 @@ struct engine {
     int32_t *tokens;             // (lane_sequences, context + 1) of warm-up and evaluation
     uint32_t *losses;            // (evaluation sequences) bits of fp32
     rm_time saved_at;            /* of the newest snapshot, for checkpoint.every */
+    bool snapshot_free;          /* of the step being made: the agent does not read the snapshot area */
     bool packed;                 /* the model's packed weights are those of the state */
     bool exact;                  /* the state's history */
     int64_t rescaled;

@@ -83,6 +83,8 @@ static int run_pass(struct engine *e, int64_t step, const int32_t *k, struct ver
 static void commit(struct engine *e, const struct verdict *verdict, struct elastic_result *ret)
 {
     struct update_info info;
+    if (verdict->flags & LANES_SAVE && e->snapshot_free)
+        state_aim_spare(e->state, true);
     update_commit(e->lanes, &e->rule, &info);
     e->packed = false;
     ret->loss = info.loss;

@@ -93,7 +93,8 @@ static void run(struct elastic *st, struct elastic_out *out, enum elastic_comman
     a->command = command;
     a->form = &st->form;
     a->loaded = &st->loaded;
-    a->to_snapshot = command == CMD_STEP && !st->snapshot_busy && snapshot_due_at(st, st->state.step + 1, -1);
+    a->snapshot_free = !st->snapshot_busy;
+    a->to_snapshot = command == CMD_STEP && a->snapshot_free && snapshot_due_at(st, st->state.step + 1, -1);
     a->part = st->snapshot_part;
     a->parts = st->snapshot_parts;
     a->final = st->snapshot_final;

@@ -101,6 +101,7 @@ struct elastic_action {
     const struct message
         *form; /* CONNECT, RECEIVE, CATCH_UP: the core's copy; stays until the command is done */
     const struct msg_loaded *loaded; /* LOAD: likewise */
+    bool snapshot_free;              /* STEP: the agent does not read the snapshot memory */
     bool to_snapshot; /* STEP: a snapshot of the state that it makes is due, and the agent does not read the
                          snapshot memory: the state may be left there */
     int part, parts;  /* SNAPSHOT */

@@ -316,6 +316,7 @@ Test(elastic, a_step_towards_a_snapshot_leads_into_its_memory_only_while_nobody_
     struct play p;
     train_from(&p, 1);
     cr_assert_not(did(&p, ELASTIC_RUN)->to_snapshot, "nothing is due at 2");
+    cr_assert(did(&p, ELASTIC_RUN)->snapshot_free, "but a clock may say otherwise");
     done(&p, OUTCOME_OK, false);
     cr_assert_eq(p.running, CMD_STEP);
     cr_assert(did(&p, ELASTIC_RUN)->to_snapshot, "step 3 is saved, and the memory is free");
@@ -327,6 +328,7 @@ Test(elastic, a_step_towards_a_snapshot_leads_into_its_memory_only_while_nobody_
             done(&p, OUTCOME_OK, false);
         while (p.running != CMD_STEP);
         cr_assert_not(did(&p, ELASTIC_RUN)->to_snapshot, "the agent still reads that of step 3, at %d", step);
+        cr_assert_not(did(&p, ELASTIC_RUN)->snapshot_free);
     }
     end(&p);
 }
