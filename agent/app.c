@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/core/agent.h"
+#include "agent/data_feed.h"
 #include "agent/worker_store.h"
 #include "agent/worker_trainer.h"
 #include "common/loop/stream.h"
@@ -45,6 +46,7 @@ struct app {
     struct message *message;
     struct worker_trainer *trainer;
     struct worker_store *store;
+    struct data_feed *feed; /* NULL: the data is in a folder */
     int state_fd, snapshot_fd;
     bool ending;
     rm_time ending_until;
@@ -234,6 +236,12 @@ static void trainer_ended(void *ctx, int code, const char *text)
         step_text(app, AGENT_TRAINER_EXIT, code, text);
 }
 
+static int data_socket(void *ctx, int *ret_fd, struct error *err)
+{
+    const struct app *app = ctx;
+    return data_feed_start(app->feed, ret_fd, err);
+}
+
 static void spawn(struct app *app)
 {
     struct error err;
@@ -406,6 +414,7 @@ static int open_parts(struct app *app, struct error *err)
                                              .snapshot_fd = app->snapshot_fd,
                                              .message = trainer_message,
                                              .ended = trainer_ended,
+                                             .data_socket = data_socket,
                                              .ctx = app};
     struct worker_store_options store = {.spec = &app->options->files->spec,
                                          .key = app->options->files->key,
@@ -420,6 +429,7 @@ static int open_parts(struct app *app, struct error *err)
     if (loop_timer_open(&app->timer, app->loop, timer_fired, app, err) < 0 ||
         loop_signal_open(&app->term_signal, app->loop, SIGTERM, asked_to_leave, app, err) < 0 ||
         ws_open(&app->ws, app->loop, &ws, err) < 0 ||
+        data_feed_open(&app->feed, &app->options->files->spec, err) < 0 ||
         worker_trainer_open(&app->trainer, app->loop, &trainer, err) < 0 ||
         worker_store_open(&app->store, app->loop, &store, err) < 0)
         return -1;
@@ -456,6 +466,7 @@ static void app_close(struct app *app)
 {
     ws_free(app->ws);
     worker_trainer_free(app->trainer);
+    data_feed_free(app->feed);
     worker_store_free(app->store);
     lines_free(app->parent);
     loop_signal_free(app->term_signal);

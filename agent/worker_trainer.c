@@ -105,17 +105,29 @@ int worker_trainer_open(struct worker_trainer **ret, struct loop *loop,
     return 0;
 }
 
-static int spawn(struct worker_trainer *t, int link_fd, struct error *err)
+static int spawn(struct worker_trainer *t, int link_fd, int data_fd, struct error *err)
 {
     char parent[16];
     snprintf(parent, sizeof parent, "%d", (int)getpid());
-    const char *const args[] = {"ringmaster-trainer", "work", "--link-fd", "3",    "--state-fd", "4",
-                                "--snapshot-fd",      "5",    "--parent",  parent, NULL};
-    int fds[] = {-1, STDERR_FILENO, STDERR_FILENO, link_fd, t->options.state_fd, t->options.snapshot_fd};
+    const char *const args[] = {"ringmaster-trainer",
+                                "work",
+                                "--link-fd",
+                                "3",
+                                "--state-fd",
+                                "4",
+                                "--snapshot-fd",
+                                "5",
+                                "--parent",
+                                parent,
+                                data_fd < 0 ? NULL : "--data-fd",
+                                "6",
+                                NULL};
+    int fds[] = {-1,     STDERR_FILENO, STDERR_FILENO, link_fd, t->options.state_fd, t->options.snapshot_fd,
+                 data_fd};
     struct loop_child_options child = {.path = t->path,
                                        .args = args,
                                        .fds = fds,
-                                       .fd_count = sizeof fds / sizeof *fds,
+                                       .fd_count = (int)(sizeof fds / sizeof *fds) - (data_fd < 0),
                                        .exited = trainer_exited,
                                        .ctx = t};
     return loop_child_open(&t->child, t->loop, &child, err);
@@ -134,7 +146,13 @@ int worker_trainer_start(struct worker_trainer *t, struct error *err)
         close(pair[1]);
         return -1;
     }
-    int result = spawn(t, pair[1], err);
+    int data_fd = -1, result = 0;
+    if (t->options.data_socket)
+        result = t->options.data_socket(t->options.ctx, &data_fd, err);
+    if (result == 0)
+        result = spawn(t, pair[1], data_fd, err);
+    if (data_fd >= 0)
+        close(data_fd);
     close(pair[1]);
     if (result < 0) {
         link_free(t->link);

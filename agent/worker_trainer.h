@@ -15,6 +15,8 @@ struct worker_trainer_options {
     /* Once per start, after everything that it said was handed over: code is its exit code or -1, text says
      * how it ended ("killed by signal 9"). */
     void (*ended)(void *ctx, int code, const char *text);
+    /* At each start: the trainer's end of a socket for data (trainer/io/feed.h), or -1. NULL: never one. */
+    int (*data_socket)(void *ctx, int *ret_fd, struct error *err);
     void *ctx;
 };
 

@@ -8,6 +8,7 @@
 
 #include "cli/portrait.h"
 #include "cli/programs.h"
+#include "cli/remote_data.h"
 #include "common/data/corpus.h"
 #include "common/job/file.h"
 #include "common/model/layout.h"
@@ -147,7 +148,9 @@ static int open_data(struct prepared *p, struct corpus **ret, struct error *err)
     struct corpus *corpus;
     int64_t batch = (int64_t)s->batch.lanes * s->batch.lane_sequences;
     int64_t sequences = s->evaluation.every_steps ? s->evaluation.sequences : 0;
+    struct corpus_source source = p->remote ? remote_data_source(p->remote) : (struct corpus_source){0};
     struct corpus_options options = {.uri = s->data.uri,
+                                     .source = p->remote ? &source : NULL,
                                      .format = (enum corpus_format)s->data.format,
                                      .context = s->model.shape.context,
                                      .vocabulary = s->model.shape.vocabulary,
@@ -167,6 +170,8 @@ static int open_data(struct prepared *p, struct corpus **ret, struct error *err)
 
 static int check_data(const struct prepared *p, struct corpus *corpus, struct error *err)
 {
+    if (p->data_checked)
+        return 0;
     const struct manifest *m = &p->resume.manifest;
     struct corpus_identity now;
     if (corpus_identify(corpus, &now, err) < 0)
@@ -251,7 +256,54 @@ static int own_checkpoints(struct prepared *p, struct error *err)
     return owner_open(&p->owner, &owner, err);
 }
 
-static int find_resume(struct prepared *p, struct corpus *corpus, struct run_options *options,
+/* The listing that the job was told to take, or else that of the checkpoint found. *ret_found false: there is
+ * none, as the job begins or had its data elsewhere until now. */
+static int take_kept_listing(struct prepared *p, bool *ret_found, struct error *err)
+{
+    uint8_t sha256[RM_HASH_BYTES];
+    struct error why = {0};
+    bool told = hex_decode(p->spec.data.listing, sha256, sizeof sha256);
+    *ret_found = false;
+    if (!told && !p->resume.found)
+        return 0;
+    if (!told)
+        memcpy(sha256, p->resume.manifest.data.sha256, sizeof sha256);
+    *ret_found = remote_data_take_kept(p->remote, p->store, sha256, &why) == 0;
+    if (*ret_found)
+        hex_encode(sha256, sizeof sha256, p->spec.data.listing);
+    if (*ret_found || (!told && why.code == ERR_NOT_FOUND))
+        return 0;
+    if (why.code == ERR_NOT_FOUND)
+        return err_set(err, ERR_DATA,
+                       "spec.trainer.data.listing: no such listing is kept in %.200s; leave the field out",
+                       p->spec.checkpoint.uri);
+    *err = why;
+    return -1;
+}
+
+/* Which files of a store the job's data are, for all its life. */
+static int settle_remote(struct prepared *p, struct corpus **ret, struct error *err)
+{
+    uint8_t sha256[RM_HASH_BYTES];
+    bool found;
+    if (!p->remote)
+        return 0;
+    if (take_kept_listing(p, &found, err) < 0 || open_data(p, ret, err) < 0)
+        return -1;
+    hex_decode(p->spec.data.listing, sha256, sizeof sha256);
+    p->data_checked = found && !memcmp(sha256, p->resume.manifest.data.sha256, sizeof sha256);
+    if (found)
+        return 0;
+    if (p->resume.found && check_data(p, *ret, err) < 0)
+        return -1;
+    p->data_checked = true;
+    if (remote_data_keep(p->remote, p->store, *ret, sha256, err) < 0)
+        return -1;
+    hex_encode(sha256, sizeof sha256, p->spec.data.listing);
+    return 0;
+}
+
+static int find_resume(struct prepared *p, struct corpus **corpus, struct run_options *options,
                        struct error *err)
 {
     p->resume = (struct checkpoint_resume){0};
@@ -259,15 +311,16 @@ static int find_resume(struct prepared *p, struct corpus *corpus, struct run_opt
         return -1;
     FAULT("folder-locked");
     if (options->overwrite) {
-        if (check_drills(&options->drills, p, err) < 0 || checkpoint_delete_all(p->store, err) < 0)
+        if (check_drills(&options->drills, p, err) < 0 || settle_remote(p, corpus, err) < 0 ||
+            checkpoint_delete_all(p->store, err) < 0)
             return -1;
         portrait_remove(p->store);
         return 0;
     }
-    if (checkpoint_resume(p->store, &p->resume, err) < 0)
+    if (checkpoint_resume(p->store, &p->resume, err) < 0 || settle_remote(p, corpus, err) < 0)
         return -1;
     p->complete = p->resume.found && p->resume.entry.final && p->resume.entry.step == p->spec.steps;
-    if (p->resume.found && check_resume(p, corpus, err) < 0)
+    if (p->resume.found && check_resume(p, *corpus, err) < 0)
         return -1;
     return p->complete ? 0 : check_drills(&options->drills, p, err);
 }
@@ -283,20 +336,30 @@ static int64_t count_parameters(const struct model_shape *shape)
     return parameters;
 }
 
+/* What can be known before the checkpoints are looked at. */
+static int find_data(struct prepared *p, struct corpus **ret, struct error *err)
+{
+    if (!job_data_is_remote(&p->spec))
+        return open_data(p, ret, err);
+    return remote_data_open(&p->remote, &p->spec, err);
+}
+
 int prepare(struct prepared *p, struct run_options *options, struct error *err)
 {
     struct corpus *corpus = NULL;
     p->complete = false;
     p->store = NULL;
     p->owner = NULL;
+    p->remote = NULL;
+    p->data_checked = false;
     crypto_random(p->key, sizeof p->key);
     if (check_environment(err) < 0 || read_job(&p->spec, options, err) < 0 ||
-        check_folders(&p->spec, err) < 0 || check_init(&p->spec, err) < 0 || open_data(p, &corpus, err) < 0)
+        check_folders(&p->spec, err) < 0 || check_init(&p->spec, err) < 0 || find_data(p, &corpus, err) < 0)
         return -1;
     p->parameters = count_parameters(&p->spec.model.shape);
     int status = check_file_limit(p->parameters, err);
     if (status == 0)
-        status = find_resume(p, corpus, options, err);
+        status = find_resume(p, &corpus, options, err);
     corpus_free(corpus);
     return status;
 }
@@ -305,5 +368,6 @@ void prepared_clear(struct prepared *p)
 {
     owner_free(p->owner);
     object_free(p->store);
+    remote_data_free(p->remote);
     explicit_bzero(p->key, sizeof p->key);
 }

@@ -16,6 +16,8 @@ struct prepared {
     uint8_t key[PREPARED_KEY_BYTES]; /* of the job, by chance: whoever has it belongs to this run */
     struct object_store *store;      /* of the checkpoints */
     struct owner *owner;             /* of them, while the run lasts */
+    struct remote_data *remote;      /* NULL: the data is in a folder */
+    bool data_checked;               /* the data is what the checkpoint found was trained on */
     bool complete;                   /* nothing is left to train: resume.entry is the last step's */
     struct checkpoint_resume resume; /* found false and nothing skipped: training starts anew */
 };

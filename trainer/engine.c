@@ -13,6 +13,9 @@
 #include "common/os/pages.h"
 #include "trainer/engine_parts.h"
 
+/* Samples that are asked for ahead of their reading, where data comes from a store. */
+enum { WANTED_SAMPLES = 48 };
+
 /* Samples read ahead take no more memory than this. */
 #define READ_AHEAD_BYTES ((int64_t)64 << 20)
 
@@ -49,17 +52,46 @@ static int open_reader(struct engine *e, struct error *err)
                                        .lanes = spec->batch.lanes,
                                        .steps = spec->steps,
                                        .room = READ_AHEAD_BYTES,
+                                       .wanted = e->feed ? WANTED_SAMPLES : 0,
                                        .sample = sample_of,
                                        .ctx = &e->cursor};
     return prefetch_open(&e->reader, &options, err);
 }
 
+static int open_feed(struct engine *e, int fd, struct error *err)
+{
+    struct feed_options options = {.fd = fd, .abort = &e->abort.word, .pulse = &e->counter};
+    if (!job_data_is_remote(e->spec))
+        return 0;
+    if (fd < 0)
+        return err_set(err, ERR_USAGE, "data %s: the agent gives no socket for it", e->spec->data.uri);
+    if (feed_open(&e->feed, &options, err) < 0)
+        return err_wrap(err, "data %s", e->spec->data.uri);
+    return 0;
+}
+
+/* The data's hash: as known before, or the listing's, or of all bytes. */
+static int identify_data(struct engine *e, const struct msg_setup *setup, struct error *err)
+{
+    struct corpus_identity identity;
+    const char *known = e->feed ? e->spec->data.listing : setup->data_sha256;
+    if (known[0] && !hex_decode(known, e->data_sha256, RM_HASH_BYTES))
+        return err_set(err, ERR_PROTOCOL, "setup: the data's hash is no hash");
+    if (known[0])
+        return 0;
+    if (corpus_identify(e->corpus, &identity, err) < 0)
+        return -1;
+    memcpy(e->data_sha256, identity.sha256, RM_HASH_BYTES);
+    return 0;
+}
+
 static int open_data(struct engine *e, const struct msg_setup *setup, struct error *err)
 {
     const struct job_spec *spec = e->spec;
-    struct corpus_identity identity;
+    struct corpus_source source = e->feed ? feed_source(e->feed) : (struct corpus_source){0};
     int sequences = spec->evaluation.every_steps ? spec->evaluation.sequences : 0;
     struct corpus_options options = {.uri = spec->data.uri,
+                                     .source = e->feed ? &source : NULL,
                                      .format = (enum corpus_format)spec->data.format,
                                      .context = spec->model.shape.context,
                                      .vocabulary = spec->model.shape.vocabulary,
@@ -69,15 +101,7 @@ static int open_data(struct engine *e, const struct msg_setup *setup, struct err
         return -1;
     e->cursor = (struct cursor){spec->seed, corpus_training(e->corpus), spec->batch.lanes,
                                 spec->batch.lane_sequences};
-    if (setup->data_sha256[0]) {
-        if (!hex_decode(setup->data_sha256, e->data_sha256, RM_HASH_BYTES))
-            return err_set(err, ERR_PROTOCOL, "setup: the data's hash is no hash");
-        return open_reader(e, err);
-    }
-    if (corpus_identify(e->corpus, &identity, err) < 0)
-        return -1;
-    memcpy(e->data_sha256, identity.sha256, RM_HASH_BYTES);
-    return open_reader(e, err);
+    return identify_data(e, setup, err) < 0 ? -1 : open_reader(e, err);
 }
 
 static enum gpt_precision precision_of(const struct job_spec *spec)
@@ -254,9 +278,10 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
     atomic_init(&e->waiting_for, -1);
     e->exact = e->spec->reduction == JOB_EXACT;
     pthread_mutex_init(&e->ring_lock, NULL);
-    if (abort_flag_init(&e->abort, err) < 0 || open_data(e, options->setup, err) < 0 ||
-        open_model(e, err) < 0 || take_buffers(e, err) < 0 || check_memory(e, options, err) < 0 ||
-        open_state(e, options, err) < 0 || open_port(e, options->setup, err) < 0) {
+    if (abort_flag_init(&e->abort, err) < 0 || open_feed(e, options->data_fd, err) < 0 ||
+        open_data(e, options->setup, err) < 0 || open_model(e, err) < 0 || take_buffers(e, err) < 0 ||
+        check_memory(e, options, err) < 0 || open_state(e, options, err) < 0 ||
+        open_port(e, options->setup, err) < 0) {
         engine_free(e);
         return -1;
     }
@@ -269,6 +294,7 @@ void engine_free(struct engine *e)
 {
     if (!e)
         return;
+    feed_stop(e->feed);
     engine_disconnect(e);
     data_port_free(e->port);
     transfer_source_free(e->source);
@@ -278,6 +304,7 @@ void engine_free(struct engine *e)
     pool_free(e->pool);
     prefetch_free(e->reader);
     corpus_free(e->corpus);
+    feed_free(e->feed);
     for (int i = 0; i < SNAPSHOT_AREAS; i++)
         if (e->area[i])
             munmap(e->area[i], (size_t)snapshot_area_bytes(&e->layout));

@@ -18,6 +18,7 @@ struct engine_options {
     const struct msg_setup *setup;    /* needed by engine_open only */
     int state_fd, snapshot_fd;        /* memfds, the caller's; sized here where they are empty; the second one
                                          is common/model/snapshot.h's */
+    int data_fd;                      /* socket for data of an object store; unused for folders */
     void (*refused)(const char *why); /* a stranger at the data port; on another thread */
 };
 

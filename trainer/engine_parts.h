@@ -15,6 +15,7 @@
 #include "trainer/exact/state.h"
 #include "trainer/exact/update.h"
 #include "trainer/io/data_port.h"
+#include "trainer/io/feed.h"
 #include "trainer/io/transfer.h"
 #include "trainer/model/gpt.h"
 
@@ -28,6 +29,7 @@ struct engine {
     struct cursor cursor;
     uint8_t data_sha256[RM_HASH_BYTES];
 
+    struct feed *feed; /* NULL: the data is in a folder */
     struct corpus *corpus;
     struct prefetch *reader; /* of the corpus, from its opening on */
     struct pool *pool;

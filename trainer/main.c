@@ -16,7 +16,7 @@
 #include "trainer/train_loop.h"
 
 static const char usage[] =
-    "usage: ringmaster-trainer work --link-fd N --state-fd N --snapshot-fd N [--parent PID]\n"
+    "usage: ringmaster-trainer work --link-fd N --state-fd N --snapshot-fd N [--data-fd N] [--parent PID]\n"
     "       ringmaster-trainer generate FOLDER --prompt TEXT --tokens N [--seed N] [--temperature X]\n"
     "       ringmaster-trainer fingerprint [--isa NAME] [--precision fp32|bf16]\n"
     "       ringmaster-trainer bench-step ...\n"
@@ -38,19 +38,18 @@ static int number(const char *text)
 static int work_main(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"link-fd", required_argument, NULL, 'l'},
-        {"state-fd", required_argument, NULL, 's'},
-        {"snapshot-fd", required_argument, NULL, 'm'},
-        {"parent", required_argument, NULL, 'p'},
-        {0},
+        {"link-fd", required_argument, NULL, 'l'},     {"state-fd", required_argument, NULL, 's'},
+        {"snapshot-fd", required_argument, NULL, 'm'}, {"data-fd", required_argument, NULL, 'd'},
+        {"parent", required_argument, NULL, 'p'},      {0},
     };
-    struct train_loop_options options = {-1, -1, -1};
+    struct train_loop_options options = {-1, -1, -1, -1};
     int parent = 0, option;
     struct error err;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         int *place = option == 'l'   ? &options.link_fd
                      : option == 's' ? &options.state_fd
                      : option == 'm' ? &options.snapshot_fd
+                     : option == 'd' ? &options.data_fd
                      : option == 'p' ? &parent
                                      : NULL;
         if (!place || (*place = number(optarg)) < 0)

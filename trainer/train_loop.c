@@ -272,6 +272,7 @@ static int set_up(struct train_loop *t, const struct msg_setup *setup, struct er
                    .setup = &t->setup,
                    .state_fd = t->options->state_fd,
                    .snapshot_fd = t->options->snapshot_fd,
+                   .data_fd = t->options->data_fd,
                    .refused = stranger},
         .opened = engine_is_open,
         .done = command_done,

@@ -8,6 +8,7 @@ struct train_loop_options {
     int link_fd;     /* Unix stream socket to the agent; owned from here on */
     int state_fd;    /* memfd that outlives this process */
     int snapshot_fd; /* memfd: common/model/snapshot.h */
+    int data_fd;     /* socket to the agent for data of an object store (trainer/io/feed.h); -1: none */
 };
 
 /* Runs to the end; returns the exit code. */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/data/listing.h"
 #include "common/data/scan.h"
 #include "common/data/shard.h"
 #include "common/os/crypto.h"
@@ -26,6 +27,7 @@ struct open_file {
 struct corpus {
     char root[RM_URI_MAX];
     int root_fd;
+    struct corpus_source source; /* listing NULL: the folder */
     struct scan scan;
     enum corpus_format format;
     int width;      /* bytes of a token */
@@ -83,14 +85,74 @@ static int lay_out(struct corpus *c, double hold_out, struct error *err)
     return 0;
 }
 
+static int fill_scan(struct scan *scan, const struct listing *listing, struct error *err)
+{
+    for (int64_t i = 0; i < listing->count; i++) {
+        const struct listing_file *from = &listing->file[i];
+        if (scan_add(scan, from->name, from->bytes, err) < 0)
+            return -1;
+        scan->file[i].skip = from->skip;
+    }
+    return 0;
+}
+
+static int read_remote(const struct corpus *c, int64_t index, int64_t from, uint8_t *out, int64_t count,
+                       struct error *err)
+{
+    if (c->source.read(c->source.ctx, index, from, out, count, err) < 0)
+        return err_wrap(err, "data %s/%s", c->root, c->scan.file[index].name);
+    return 0;
+}
+
+static int remote_start(void *ctx, const struct scan_file *file, uint8_t *out, size_t size, struct error *err)
+{
+    const struct corpus *c = ctx;
+    int64_t count = file->size < (int64_t)size ? file->size : (int64_t)size;
+    if (c->source.read(c->source.ctx, file - c->scan.file, 0, out, count, err) < 0)
+        return err_wrap(err, "%s", file->name);
+    return 0;
+}
+
+/* A listing that knows the width of tokens has been through this before. */
+static int resolve_remote(struct corpus *c, enum corpus_format asked, struct error *err)
+{
+    struct shard_reader reader = {.start = remote_start, .ctx = c};
+    int width = c->source.listing->width;
+    if (!width)
+        return shard_resolve(&c->scan, &reader, asked, &c->format, err);
+    c->format = width == 1 ? CORPUS_TEXT : width == 2 ? CORPUS_TOKENS16 : CORPUS_TOKENS32;
+    if (asked != CORPUS_AUTO && asked != c->format)
+        return err_set(err, ERR_DATA, "the listing is of tokens of %d bytes, the format is not", width);
+    return 0;
+}
+
+static int set_up_remote(struct corpus *c, const struct corpus_options *options, struct error *err)
+{
+    c->source = *options->source;
+    text_copy(c->root, sizeof c->root, options->uri);
+    if (fill_scan(&c->scan, c->source.listing, err) < 0 || resolve_remote(c, options->format, err) < 0)
+        return err_wrap(err, "data %s", c->root);
+    c->width = shard_token_bytes(c->format);
+    return lay_out(c, options->hold_out, err);
+}
+
+static int folder_start(void *ctx, const struct scan_file *file, uint8_t *out, size_t size, struct error *err)
+{
+    const struct corpus *c = ctx;
+    return shard_read_start(file, c->root_fd, out, size, err);
+}
+
 static int set_up(struct corpus *c, const struct corpus_options *options, struct error *err)
 {
+    struct shard_reader reader = {.start = folder_start, .ctx = c};
+    if (options->source)
+        return set_up_remote(c, options, err);
     if (uri_path(options->uri, c->root, sizeof c->root, err) < 0)
         return err_wrap(err, "data");
     if (open_root(c, err) < 0)
         return -1;
     if (scan_folder(&c->scan, c->root_fd, err) < 0 ||
-        shard_resolve(&c->scan, c->root_fd, options->format, &c->format, err) < 0)
+        shard_resolve(&c->scan, &reader, options->format, &c->format, err) < 0)
         return err_wrap(err, "data %s", c->root);
     c->width = shard_token_bytes(c->format);
     return lay_out(c, options->hold_out, err);
@@ -255,6 +317,41 @@ static int64_t offset_of(const struct corpus *c, int64_t index, int64_t position
     return c->scan.file[index].skip + (position - c->start[index]) * c->width;
 }
 
+static int read_file(struct corpus *c, int64_t index, int64_t from, uint8_t *out, int64_t count,
+                     struct error *err)
+{
+    if (c->source.listing)
+        return read_remote(c, index, from, out, count, err);
+    int fd = descriptor(c, index, err);
+    return fd < 0 ? -1 : read_range(c, fd, index, from, out, count, err);
+}
+
+void corpus_want(const struct corpus *c, int64_t i)
+{
+    int64_t position = i * c->context, left = c->context + 1;
+    if (!c->source.want)
+        return;
+    while (left > 0) {
+        int64_t index = file_at(c, position), from = offset_of(c, index, position);
+        int64_t here = (c->scan.file[index].size - from) / c->width;
+        if (here > left)
+            here = left;
+        c->source.want(c->source.ctx, index, from, here * c->width);
+        position += here;
+        left -= here;
+    }
+}
+
+int64_t corpus_skip(const struct corpus *c, int64_t i)
+{
+    return c->scan.file[i].skip;
+}
+
+int corpus_width(const struct corpus *c)
+{
+    return c->width;
+}
+
 static int read_stream(struct corpus *c, int64_t position, uint8_t *out, int64_t count, struct error *err)
 {
     while (count > 0) {
@@ -262,8 +359,7 @@ static int read_stream(struct corpus *c, int64_t position, uint8_t *out, int64_t
         int64_t here = (c->scan.file[index].size - from) / c->width;
         if (here > count)
             here = count;
-        int fd = descriptor(c, index, err);
-        if (fd < 0 || read_range(c, fd, index, from, out, here * c->width, err) < 0)
+        if (read_file(c, index, from, out, here * c->width, err) < 0)
             return -1;
         position += here;
         out += here * c->width;
@@ -329,28 +425,21 @@ static int check_tokens(const struct corpus *c, int64_t index, int64_t at, const
     return 0;
 }
 
-static int hash_content(const struct corpus *c, struct sha256 *hash, int64_t index, uint8_t *chunk,
+static int hash_content(struct corpus *c, struct sha256 *hash, int64_t index, uint8_t *chunk,
                         struct error *err)
 {
     int64_t size = c->scan.file[index].size;
-    int fd = open_listed(c, index, err);
-    if (fd < 0)
-        return -1;
     for (int64_t at = 0; at < size; at += HASH_CHUNK) {
         int64_t count = size - at < HASH_CHUNK ? size - at : HASH_CHUNK;
-        if (read_range(c, fd, index, at, chunk, count, err) < 0 ||
-            check_tokens(c, index, at, chunk, count, err) < 0) {
-            close(fd);
+        if (read_file(c, index, at, chunk, count, err) < 0 ||
+            check_tokens(c, index, at, chunk, count, err) < 0)
             return -1;
-        }
         sha256_add(hash, chunk, (size_t)count);
     }
-    close(fd);
     return 0;
 }
 
-static int hash_file(const struct corpus *c, struct sha256 *hash, int64_t index, uint8_t *chunk,
-                     struct error *err)
+static int hash_file(struct corpus *c, struct sha256 *hash, int64_t index, uint8_t *chunk, struct error *err)
 {
     const struct scan_file *file = &c->scan.file[index];
     hash_number(hash, (int64_t)strlen(file->name));

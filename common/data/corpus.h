@@ -13,8 +13,9 @@
  * Files are read with pread, not through a map: a file that is cut short under us is then an error with its
  * name instead of a SIGBUS, and a corpus of a million small files needs no million maps. Every file opened
  * must still have the size and the modification time that it had when the corpus was opened. A few files
- * stay open between reads. One corpus serves one caller at a time. A checkpoint folder must not lie within
- * the data folder: its files would become data. */
+ * stay open between reads. Files of a store come through a source (struct corpus_source), which has a listing
+ * for a folder; the stream is the same for the same files. One corpus serves one caller at a time. A
+ * checkpoint folder must not lie within the data folder: its files would become data. */
 #ifndef RM_DATA_CORPUS_H
 #define RM_DATA_CORPUS_H
 
@@ -24,6 +25,17 @@
 #include "common/base/limits.h"
 
 struct corpus;
+struct listing;
+
+/* Files that lie elsewhere than in a folder of this machine: what they are called, and how to read them. */
+struct corpus_source {
+    const struct listing *listing; /* the caller's; outlives the corpus */
+    /* Bytes of file i that are there for certain; blocks until they have come. */
+    int (*read)(void *ctx, int64_t i, int64_t from, uint8_t *out, int64_t count, struct error *err);
+    /* The same bytes will be read soon. NULL: nobody wants to know. */
+    void (*want)(void *ctx, int64_t i, int64_t from, int64_t count);
+    void *ctx;
+};
 
 /* The values are those of common/job/spec.h's enum job_data_format. */
 enum corpus_format {
@@ -34,7 +46,8 @@ enum corpus_format {
 };
 
 struct corpus_options {
-    const char *uri; /* file:///folder or a plain path */
+    const char *uri; /* file:///folder or a plain path; with a source: for sentences only */
+    const struct corpus_source *source; /* NULL: a folder. Its struct is copied */
     enum corpus_format format;
     int context;     /* T >= 1 */
     int vocabulary;  /* a token that is not below it is an error where it is met; text: 256 or more */
@@ -68,6 +81,13 @@ int corpus_check(const struct corpus *corpus, int64_t batch, int64_t sequences, 
 /* Sample i of [0, samples) into tokens (context + 1). ERR_DATA where a file is gone or has changed, or a
  * token is not in the vocabulary. */
 int corpus_read(struct corpus *corpus, int64_t i, int32_t *tokens, struct error *err);
+
+/* Sample i will be read soon: tells the source, where there is one. */
+void corpus_want(const struct corpus *corpus, int64_t i);
+
+/* Bytes in front of the first token of file i. */
+int64_t corpus_skip(const struct corpus *corpus, int64_t i);
+int corpus_width(const struct corpus *corpus); /* bytes of a token */
 
 /* Reads everything once, and holds every token against the vocabulary. Numbers in the hash are 64-bit
  * little-endian. */

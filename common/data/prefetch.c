@@ -21,6 +21,7 @@ struct prefetch {
     int64_t aims; /* a lane read for an older aim is dropped */
     int64_t step, first, count;
     int64_t base, next;
+    int64_t told; /* places before it have been wanted */
     int64_t pass; /* place of the pass's first lane */
     struct error err;
     rm_time waited; /* the caller's thread only */
@@ -64,6 +65,27 @@ static int read_lane(struct prefetch *p, int64_t step, int lane, int32_t *out, s
     return 0;
 }
 
+/* Called and left with the lock held. The samples of the places behind `next` are asked for, so that a source
+ * that is far away has many of them under way at once. */
+static void want_ahead(struct prefetch *p)
+{
+    const struct prefetch_options *o = &p->options;
+    int64_t ahead = (o->wanted + o->lane_sequences - 1) / o->lane_sequences, aims = p->aims;
+    int64_t from = p->told > p->next ? p->told : p->next, to = p->next + ahead;
+    int64_t step = p->step, first = p->first, count = p->count;
+    if (from >= to)
+        return;
+    pthread_mutex_unlock(&p->lock);
+    pthread_mutex_lock(&p->corpus_lock);
+    for (int64_t place = from; place < to && step + place / count < o->steps; place++)
+        for (int j = 0; j < o->lane_sequences; j++)
+            corpus_want(o->corpus, o->sample(o->ctx, step + place / count, (int)(first + place % count), j));
+    pthread_mutex_unlock(&p->corpus_lock);
+    pthread_mutex_lock(&p->lock);
+    if (aims == p->aims)
+        p->told = to;
+}
+
 /* Called and left with the lock held; without it while the disk is at work. */
 static void read_next(struct prefetch *p)
 {
@@ -86,9 +108,11 @@ static void *read_ahead(void *ctx)
     struct prefetch *p = ctx;
     pthread_mutex_lock(&p->lock);
     while (!p->ending)
-        if (may_read(p))
-            read_next(p);
-        else
+        if (may_read(p)) {
+            want_ahead(p);
+            if (may_read(p))
+                read_next(p);
+        } else
             pthread_cond_wait(&p->work, &p->lock);
     pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -154,7 +178,7 @@ void prefetch_aim(struct prefetch *p, int64_t step, int first, int count)
         p->step = step;
         p->first = first;
         p->count = count;
-        p->pass = p->base = p->next = 0;
+        p->pass = p->base = p->next = p->told = 0;
     }
     p->failed = false;
     pthread_cond_signal(&p->work);

@@ -18,9 +18,10 @@ struct prefetch;
 struct prefetch_options {
     struct corpus *corpus; /* the caller's; outlives the reader */
     int context, lane_sequences;
-    int lanes;     /* most that one pass asks for */
-    int64_t steps; /* nothing is read ahead at or after this step */
-    int64_t room;  /* bytes for samples at most, but two lanes at least */
+    int lanes;      /* most that one pass asks for */
+    int64_t steps;  /* nothing is read ahead at or after this step */
+    int64_t wanted; /* corpus_want is told of so many samples ahead of the one read; 0: none */
+    int64_t room;   /* bytes for samples at most, but two lanes at least */
     /* The sample that is sequence j of a lane at a step; called on the reader's thread. */
     int64_t (*sample)(const void *ctx, int64_t step, int lane, int j);
     const void *ctx;

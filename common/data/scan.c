@@ -22,23 +22,30 @@ struct walk {
     struct error *err;
 };
 
-static int add_file(struct walk *w, const struct stat *st)
+int scan_add(struct scan *s, const char *name, int64_t size, struct error *err)
 {
-    struct scan *s = w->out;
     if (s->count == FILES_MAX)
-        return err_set(w->err, ERR_DATA, "more than %d files", FILES_MAX);
+        return err_set(err, ERR_DATA, "more than %d files", FILES_MAX);
     if (s->count == s->room) {
         int64_t room = s->room ? 2 * s->room : 64;
         struct scan_file *grown = realloc(s->file, (size_t)room * sizeof *grown);
         if (!grown)
-            return err_set(w->err, ERR_MACHINE, "out of memory after %lld files", (long long)s->count);
+            return err_set(err, ERR_MACHINE, "out of memory after %lld files", (long long)s->count);
         s->file = grown;
         s->room = room;
     }
-    char *name = strdup(w->path);
-    if (!name)
-        return err_set(w->err, ERR_MACHINE, "out of memory after %lld files", (long long)s->count);
-    s->file[s->count++] = (struct scan_file){.name = name, .size = st->st_size, .modified = st->st_mtim};
+    char *copy = strdup(name);
+    if (!copy)
+        return err_set(err, ERR_MACHINE, "out of memory after %lld files", (long long)s->count);
+    s->file[s->count++] = (struct scan_file){.name = copy, .size = size};
+    return 0;
+}
+
+static int add_file(struct walk *w, const struct stat *st)
+{
+    if (scan_add(w->out, w->path, st->st_size, w->err) < 0)
+        return -1;
+    w->out->file[w->out->count - 1].modified = st->st_mtim;
     return 0;
 }
 

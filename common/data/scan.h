@@ -23,6 +23,8 @@ struct scan {
 /* *out is empty (all zero) before. On failure it still has to be cleared. Sentences start with the relative
  * path where there is one. */
 int scan_folder(struct scan *out, int folder_fd, struct error *err);
+/* One more file, behind those there are; it was modified at no time. */
+int scan_add(struct scan *out, const char *name, int64_t size, struct error *err);
 void scan_clear(struct scan *scan);
 
 #endif

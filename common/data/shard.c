@@ -42,14 +42,12 @@ static int64_t read_word(const uint8_t *at)
     return (int64_t)at[0] | (int64_t)at[1] << 8 | (int64_t)at[2] << 16 | (int64_t)at[3] << 24;
 }
 
-/* The first bytes of the file; missing ones are zero. */
-static int read_start(const struct scan_file *file, int folder_fd, uint8_t *out, size_t size,
-                      struct error *err)
+int shard_read_start(const struct scan_file *file, int folder_fd, uint8_t *out, size_t size,
+                     struct error *err)
 {
     int fd = openat(folder_fd, file->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return err_errno(err, ERR_DATA, "%s: the file can't be read", file->name);
-    memset(out, 0, size);
     ssize_t n;
     do
         n = pread(fd, out, size, 0);
@@ -59,10 +57,11 @@ static int read_start(const struct scan_file *file, int folder_fd, uint8_t *out,
     return status;
 }
 
-static int read_header(const struct scan_file *file, int folder_fd, struct header *ret, struct error *err)
+static int read_header(const struct scan_file *file, const struct shard_reader *reader, struct header *ret,
+                       struct error *err)
 {
-    uint8_t bytes[4 * HEADER_WORDS_READ];
-    if (read_start(file, folder_fd, bytes, sizeof bytes, err) < 0)
+    uint8_t bytes[4 * HEADER_WORDS_READ] = {0};
+    if (reader->start(reader->ctx, file, bytes, sizeof bytes, err) < 0)
         return -1;
     int64_t magic = read_word(bytes);
     *ret = (struct header){.present = magic == MAGIC_16 || magic == MAGIC_32,
@@ -91,11 +90,12 @@ static int check_header(const struct scan_file *file, const struct header *h, st
 }
 
 /* One file against the format that all files have. */
-static int take_file(struct scan_file *file, int folder_fd, enum corpus_format format, struct error *err)
+static int take_file(struct scan_file *file, const struct shard_reader *reader, enum corpus_format format,
+                     struct error *err)
 {
     struct header header = {0};
     bool tokens = format != CORPUS_TEXT;
-    if (is_shard(file) && read_header(file, folder_fd, &header, err) < 0)
+    if (is_shard(file) && read_header(file, reader, &header, err) < 0)
         return -1;
     if (tokens && !is_shard(file))
         return err_set(err, ERR_DATA, "%s: is no .bin file, but spec.trainer.data.format is %s; move it away",
@@ -114,7 +114,8 @@ static int take_file(struct scan_file *file, int folder_fd, enum corpus_format f
 }
 
 /* A folder is all text or all shards; shards say themselves how wide their tokens are. */
-static int find_out(const struct scan *scan, int folder_fd, enum corpus_format *ret, struct error *err)
+static int find_out(const struct scan *scan, const struct shard_reader *reader, enum corpus_format *ret,
+                    struct error *err)
 {
     const struct scan_file *first[2] = {NULL, NULL}; /* other, shard */
     struct header header;
@@ -129,7 +130,7 @@ static int find_out(const struct scan *scan, int folder_fd, enum corpus_format *
                        "the folder mixes token shards (%.120s) with other files (%.120s); keep them in "
                        "folders of their own",
                        first[1]->name, first[0]->name);
-    if (read_header(first[1], folder_fd, &header, err) < 0)
+    if (read_header(first[1], reader, &header, err) < 0)
         return -1;
     if (!header.present)
         return err_set(err, ERR_DATA,
@@ -151,14 +152,14 @@ static int all_have_headers(const struct scan *scan, struct error *err)
     return 0;
 }
 
-int shard_resolve(struct scan *scan, int folder_fd, enum corpus_format asked, enum corpus_format *ret,
-                  struct error *err)
+int shard_resolve(struct scan *scan, const struct shard_reader *reader, enum corpus_format asked,
+                  enum corpus_format *ret, struct error *err)
 {
     *ret = asked;
-    if (asked == CORPUS_AUTO && find_out(scan, folder_fd, ret, err) < 0)
+    if (asked == CORPUS_AUTO && find_out(scan, reader, ret, err) < 0)
         return -1;
     for (int64_t i = 0; i < scan->count; i++)
-        if (take_file(&scan->file[i], folder_fd, *ret, err) < 0)
+        if (take_file(&scan->file[i], reader, *ret, err) < 0)
             return -1;
     return asked == CORPUS_AUTO && *ret != CORPUS_TEXT ? all_have_headers(scan, err) : 0;
 }

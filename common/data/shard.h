@@ -6,11 +6,22 @@
 #include "common/data/corpus.h"
 #include "common/data/scan.h"
 
+/* How the first bytes of a file are got. */
+struct shard_reader {
+    /* Missing ones are zero: out is all zero before. */
+    int (*start)(void *ctx, const struct scan_file *file, uint8_t *out, size_t size, struct error *err);
+    void *ctx;
+};
+
+/* `start` for files below a folder. */
+int shard_read_start(const struct scan_file *file, int folder_fd, uint8_t *out, size_t size,
+                     struct error *err);
+
 /* Finds out what CORPUS_AUTO means for these files (*ret is never CORPUS_AUTO), sets each file's `skip`, and
- * holds all of them to the format. Files are opened below folder_fd. ERR_DATA with a sentence that starts
+ * holds all of them to the format. ERR_DATA with a sentence that starts
  * with the relative path where one file is at fault. */
-int shard_resolve(struct scan *scan, int folder_fd, enum corpus_format asked, enum corpus_format *ret,
-                  struct error *err);
+int shard_resolve(struct scan *scan, const struct shard_reader *reader, enum corpus_format asked,
+                  enum corpus_format *ret, struct error *err);
 
 /* Bytes of a token: 1, 2 or 4. */
 int shard_token_bytes(enum corpus_format format);

@@ -77,6 +77,28 @@ static int check_model(const struct job_spec *spec, const char **ret_path, struc
     return 0;
 }
 
+bool job_data_is_remote(const struct job_spec *spec)
+{
+    return !strncmp(spec->data.uri, "s3://", 5);
+}
+
+static bool is_endpoint(const char *text)
+{
+    return !*text || !strncmp(text, "http://", 7) || !strncmp(text, "https://", 8);
+}
+
+static int check_data(const struct job_spec *spec, const char **ret_path, struct error *err)
+{
+    uint8_t hash[RM_HASH_BYTES];
+    RULE(!is_endpoint(spec->data.endpoint), "trainer.data.endpoint", "is %.200s; write http(s)://host[:port]",
+         spec->data.endpoint);
+    RULE(*spec->data.cache && strncmp(spec->data.cache, "file://", 7) != 0, "trainer.data.cache",
+         "is %.200s; write a folder of this machine", spec->data.cache);
+    RULE(*spec->data.listing && !hex_decode(spec->data.listing, hash, sizeof hash), "trainer.data.listing",
+         "is %.80s; it is a SHA-256 of %d hex digits", spec->data.listing, 2 * RM_HASH_BYTES);
+    return 0;
+}
+
 bool job_isa_is_known(const char *isa)
 {
     static const char *const known[] = {
@@ -98,11 +120,8 @@ static int check_training(const struct job_spec *spec, const char **ret_path, st
          "is %g, more than learningRate (%g); lower it", o->min_learning_rate, o->learning_rate);
     RULE(spec->evaluation.every_steps && spec->evaluation.hold_out <= 0, "trainer.evaluation.holdOut",
          "is 0, so there is nothing to evaluate on; set it to 0.02, say, or everySteps to 0");
-    RULE(!strncmp(spec->data.uri, "s3://", 5), "trainer.data.uri",
-         "is %.200s; data in object stores is not built yet, use a folder", spec->data.uri);
-    RULE(*spec->checkpoint.endpoint && strncmp(spec->checkpoint.endpoint, "http://", 7) != 0 &&
-             strncmp(spec->checkpoint.endpoint, "https://", 8) != 0,
-         "checkpoint.endpoint", "is %.200s; write http(s)://host[:port]", spec->checkpoint.endpoint);
+    RULE(!is_endpoint(spec->checkpoint.endpoint), "checkpoint.endpoint",
+         "is %.200s; write http(s)://host[:port]", spec->checkpoint.endpoint);
     RULE(spec->elasticity.lost_after < 2 * spec->elasticity.heartbeat, "elasticity.lostAfter",
          "must be twice elasticity.heartbeat or more, or one late heartbeat loses a worker");
     return 0;
@@ -117,7 +136,8 @@ int job_spec_check(const struct job_spec *spec, const char **ret_path, struct er
             "is \"%s\"; use lower-case letters, digits and '-', a letter first, %d characters at most",
             spec->name, NAME_MAX_TEXT);
     }
-    if (check_model(spec, ret_path, err) < 0 || check_training(spec, ret_path, err) < 0)
+    if (check_model(spec, ret_path, err) < 0 || check_training(spec, ret_path, err) < 0 ||
+        check_data(spec, ret_path, err) < 0)
         return -1;
     return check_workers(spec, ret_path, err);
 }

@@ -47,8 +47,12 @@ struct job_spec {
         char init[RM_URI_MAX]; /* "" or a Hugging Face folder as file://... or s3://... */
     } model;
     struct {
-        char uri[RM_URI_MAX]; /* file:///absolute/folder */
+        char uri[RM_URI_MAX]; /* file:///absolute/folder or s3://bucket/prefix */
         enum job_data_format format;
+        char endpoint[JOB_ENDPOINT_MAX], region[JOB_REGION_MAX]; /* "": as AWS's tools find them */
+        char cache[RM_URI_MAX]; /* file:///absolute/folder for what comes from s3://; "": Auto */
+        int64_t cache_bytes;
+        char listing[RM_HASH_HEX]; /* hash of the listing of an s3:// URI; "": `run` makes it */
     } data;
     struct {
         int lanes, lane_sequences;
@@ -84,6 +88,9 @@ struct job_spec {
         rm_time within;
     } failure_policy;
 };
+
+/* Does the data lie in an object store? */
+bool job_data_is_remote(const struct job_spec *spec);
 
 /* All fields at their documented defaults; required ones and those taken from others (max, shape) are zero.
  */

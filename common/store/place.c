@@ -10,6 +10,16 @@ int place_open_checkpoints(struct object_store **ret, const struct job_spec *spe
     return object_open(ret, &options, err);
 }
 
+int place_open_data(struct object_store **ret, const struct job_spec *spec, const atomic_int *cancel,
+                    struct error *err)
+{
+    struct object_options options = {.uri = spec->data.uri,
+                                     .endpoint = spec->data.endpoint,
+                                     .region = spec->data.region,
+                                     .cancel = cancel};
+    return object_open(ret, &options, err);
+}
+
 int place_open_init(struct object_store **ret, const struct job_spec *spec, struct error *err)
 {
     struct object_options options = {

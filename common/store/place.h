@@ -8,6 +8,9 @@
 /* Where the checkpoints are. cancel may be NULL. */
 int place_open_checkpoints(struct object_store **ret, const struct job_spec *spec, const atomic_int *cancel,
                            struct error *err);
+/* Where the training data is, if in an object store. cancel may be NULL. */
+int place_open_data(struct object_store **ret, const struct job_spec *spec, const atomic_int *cancel,
+                    struct error *err);
 /* Where the weights are that training starts from: at the same endpoint as the checkpoints. */
 int place_open_init(struct object_store **ret, const struct job_spec *spec, struct error *err);
 /* What a person names on the command line: a relative path is one of the working folder; the endpoint is

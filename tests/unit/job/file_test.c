@@ -193,10 +193,8 @@ Test(file, what_would_change_the_training_and_is_not_built_is_refused)
             "job.yaml:11: spec.launch is not built yet; only the built-in trainer runs, remove it");
     refused(read_changed(10, "  checkpoint: {uri: out, process: CRIU}"),
             "job.yaml:10: spec.checkpoint.process is CRIU, which is not built yet; write None");
-    refused(
-        read_changed(8, "    data: {uri: s3://bucket/x}"),
-        "job.yaml:8: spec.trainer.data.uri is s3://bucket/x; data in object stores is not built yet, use a "
-        "folder");
+    refused(read_changed(8, "    data: {uri: s3://bucket/x, cache: s3://bucket/y}"),
+            "job.yaml:8: spec.trainer.data.cache is s3://bucket/y; write a folder of this machine");
 }
 
 Test(file, precision_and_recomputing_are_chosen_by_word)
