@@ -121,6 +121,8 @@ void fleet_close(struct fleet *fleet)
 {
     for (size_t i = 0; i < sizeof fleet->signals / sizeof *fleet->signals; i++)
         loop_signal_free(fleet->signals[i]);
+    if (fleet->interrupted)
+        signal(SIGINT, SIG_IGN); /* one more would take the exit code along */
     loop_timer_free(fleet->patience);
     loop_timer_free(fleet->watch);
     stream_free(fleet->commands);

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "common/base/limits.h"
-#include "common/os/fault.h"
 
 static int read_all(int fd, const char *path, struct str *out, struct error *err)
 {
@@ -64,7 +63,6 @@ int file_write(const char *path, const void *bytes, size_t length, int mode, str
         return err_errno(err, ERR_MACHINE, "%s", temporary);
     bool written = write_all(fd, bytes, length) == 0;
     written = close(fd) == 0 && written;
-    FAULT("file-temp");
     if (written && rename(temporary, path) == 0)
         return 0;
     err_errno(err, ERR_MACHINE, "%s", path);

@@ -97,7 +97,6 @@ POINTS = {
     "worker-ended": story("alone", ":1"),
     "event-shown": story("alone", ":1", ":3", ":30", ":90"),
     "run-ending": story("alone"),
-    "file-temp": story("alone"),
     "file-verified": story("resumed", ":1", ":3"),
     "damage-marked": story("damaged"),
     # generate

@@ -255,7 +255,7 @@ def fill(folder):
 
 def test_a_full_bucket_ends_the_run_and_loses_nothing(tmp_path, launch, finish, small_server, reference):
     place = Place(small_server)
-    run = launch(make_job(tmp_path / "one", place.uri, checkpoint__keep=3), env=place.env)
+    run = launch(make_job(tmp_path / "one", place.uri, checkpoint__keep=3, checkpoint__endTimeout="3s"), env=place.env)
     run.read_until("checkpointSaved")
     ballast = fill(small_server.folder)
     run.wait()
