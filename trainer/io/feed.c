@@ -99,16 +99,18 @@ static struct place *new_place(struct feed *f)
         if (place->state == PLACE_HERE && (!oldest || place->used < oldest->used))
             oldest = place;
     }
-    empty_place(oldest);
+    if (oldest)
+        empty_place(oldest);
     return oldest;
 }
 
 static int ask(struct feed *f, int64_t file, int64_t chunk, struct error *err)
 {
     struct feed_want want = {file, chunk};
-    if (send(f->options.fd, &want, sizeof want, MSG_NOSIGNAL) != (ssize_t)sizeof want)
+    struct place *place = new_place(f);
+    if (!place || send(f->options.fd, &want, sizeof want, MSG_NOSIGNAL) != (ssize_t)sizeof want)
         return err_set(err, ERR_MACHINE, "the agent can't be asked for data");
-    *new_place(f) = (struct place){.state = PLACE_ASKED, .file = file, .chunk = chunk, .used = f->clock};
+    *place = (struct place){.state = PLACE_ASKED, .file = file, .chunk = chunk, .used = f->clock};
     f->asked++;
     return 0;
 }
