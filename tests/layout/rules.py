@@ -15,7 +15,7 @@ from pathlib import Path
 
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 800
-SOURCE_FOLDERS = ("common", "agent", "trainer", "cli")
+SOURCE_FOLDERS = ("common", "agent", "trainer", "cli", "operator")
 
 # Third-party headers and the folder in which one single .c file may include them.
 THIRD_PARTY = {
@@ -64,6 +64,7 @@ PURE_UNITS = [  # (source path pattern, may it allocate while running)
     (re.compile(r"agent/rdzv/.*"), False),
     (re.compile(r"trainer/core/.*"), False),
     (re.compile(r"common/model/.*"), False),
+    (re.compile(r"operator/core/.*"), True),
     (re.compile(r"common/base/.*"), True),
     (re.compile(r"common/wire/message.*"), True),
 ]

@@ -1,0 +1,33 @@
+/* Why a worker or coordinator is over, and what that counts as. The operator alone counts, once per slot and
+ * attempt, and in the status, before it acts on it. Pure. */
+#ifndef RM_OPERATOR_CORE_ACCOUNT_H
+#define RM_OPERATOR_CORE_ACCOUNT_H
+
+#include "operator/core/snapshot.h"
+
+enum op_class { OP_COUNT_NOTHING, OP_COUNT_PREEMPTION, OP_COUNT_INFRASTRUCTURE, OP_COUNT_FAILURE };
+
+struct op_ending {
+    enum op_class counted;
+    bool fails_job;     /* a rule or an exit code (2, 3) says that another attempt would end the same */
+    bool spares_budget; /* a failure that a rule lets pass without spending maxRestarts */
+    char reason[OP_REASON_MAX]; /* Evicted, NodeGone, OOMKilled, ExitCode ... */
+    char message[RM_WHY_MAX];   /* "worker 3 was evicted from node-2 (TerminationByKubelet)" */
+};
+
+/* Of a pod that is over, Terminating, or on a node that is going or gone; node NULL where it is not known.
+ * pod NULL: it vanished from the cache without a word. */
+void account_pod(const struct job_view *job, const struct pod_view *pod, const struct node_view *node,
+                 int index, struct op_ending *ret);
+
+/* Adds it to the status: counts, window of failures. true where maxRestarts is spent. */
+bool account_add(struct job_status *status, const struct job_view *job, const struct op_ending *ending,
+                 int64_t now_ms);
+
+/* When the next attempt may start after the last failure: 1 s doubled for each in the window, 5 min at most.
+ */
+int64_t account_backoff_until(const struct job_status *status);
+
+const char *op_class_name(enum op_class counted); /* "preemption" */
+
+#endif

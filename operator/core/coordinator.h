@@ -1,0 +1,78 @@
+/* What a coordinator answers to GET /v1/status, and its last word in the pod's termination message.
+ *
+ * A tenant's pod says all this: everything is bounded, strings are cut and control characters become spaces,
+ * unknown fields are passed over, and what is not as documented (docs/coordinator-status.md) is as if it were
+ * absent. Plain data, no pointers. Pure. */
+#ifndef RM_OPERATOR_CORE_COORDINATOR_H
+#define RM_OPERATOR_CORE_COORDINATOR_H
+
+#include "common/base/error.h"
+#include "operator/core/status.h"
+
+enum {
+    OP_ANSWER_MAX = 64 * 1024, /* bytes of an answer */
+    OP_COORDINATOR_EVENTS_MAX = 64,
+};
+
+enum op_coordinator_state {
+    OP_COORDINATOR_UNKNOWN,
+    OP_COORDINATOR_GATHERING,
+    OP_COORDINATOR_FORMING,
+    OP_COORDINATOR_TRAINING,
+    OP_COORDINATOR_QUIESCING,
+    OP_COORDINATOR_SAVING,
+    OP_COORDINATOR_RECOVERING,
+    OP_COORDINATOR_FINISHED,
+    OP_COORDINATOR_FAILED,
+};
+
+struct op_gone {
+    int worker, attempt;
+    int64_t at_ms;
+    char cause[OP_CAUSE_MAX];
+};
+
+struct op_coordinator_event {
+    int64_t sequence, at_ms;
+    char event[OP_CAUSE_MAX];
+    char note[RM_WHY_MAX]; /* a sentence made of its fields; "" where the event is none for people */
+};
+
+/* The end of a job as its coordinator tells it. */
+struct op_verdict {
+    bool known;
+    int exit_code;
+    bool interrupted;
+    char reason[OP_MESSAGE_MAX];
+    struct op_result result;
+};
+
+struct coordinator_view {
+    int64_t revision;
+    char job[OP_UID_MAX];
+    int term;
+    enum op_coordinator_state state;
+    char message[RM_WHY_MAX];
+    int ring_generation, ring_size;
+    int64_t formed_ms;
+    struct op_member member[RM_WORKERS_MAX]; /* ring_size of them */
+    int workers_count, lost_count, quarantined_count;
+    struct op_member worker[RM_WORKERS_MAX]; /* who is connected */
+    struct op_gone lost[RM_WORKERS_MAX];
+    int quarantined[RM_WORKERS_MAX]; /* worker indices */
+    struct op_progress progress;
+    struct op_checkpoint checkpoint;
+    struct op_recovery last_recovery;
+    struct op_goodput goodput;
+    int events_count;
+    struct op_coordinator_event event[OP_COORDINATOR_EVENTS_MAX];
+    struct op_verdict verdict;
+};
+
+/* ERR_PROTOCOL where text is no JSON object. */
+int coordinator_read(const char *text, size_t length, struct coordinator_view *ret, struct error *err);
+
+/* The termination message of a coordinator's pod: the `result` object. known is false where it is none. */
+void verdict_read(const char *text, struct op_verdict *ret);
+
+#endif

@@ -1,0 +1,56 @@
+/* A TrainingJob as the operator keeps it: a projection of the API's object.
+ *
+ * The numbers that a plan looks at are plain members; the rest of `spec` (templates, trainer) stays as one
+ * compact JSON text and is parsed again when a pod is made. Ownership: job_project fills memory that
+ * job_clear frees; a job is never changed in place, a newer object replaces it. Pure. */
+#ifndef RM_OPERATOR_CORE_JOB_H
+#define RM_OPERATOR_CORE_JOB_H
+
+#include "common/base/error.h"
+#include "operator/core/status.h"
+
+enum op_clean { OP_CLEAN_RUNNING, OP_CLEAN_ALL, OP_CLEAN_NONE };
+enum op_rule_action { OP_RULE_FAIL_JOB, OP_RULE_RESTART };
+
+enum { OP_RULES_MAX = 16, OP_RULE_CODES_MAX = 32, OP_SPEC_TEXT_MAX = 256 * 1024 };
+
+struct op_rule {
+    enum op_rule_action action;
+    int codes_count;
+    uint8_t code[OP_RULE_CODES_MAX]; /* exit codes */
+};
+
+struct job_view {
+    char name[OP_NAME_MAX];
+    char namespace_name[OP_NAMESPACE_MAX];
+    char uid[OP_UID_MAX];
+    char resource_version[OP_VERSION_MAX];
+    int64_t generation, created_ms;
+    bool deleting; /* has a deletionTimestamp */
+    bool managed;  /* spec.managedBy is ours (or absent): else hands off */
+    bool suspend;
+    int workers_min, workers_max, workers_target;
+    int64_t start_timeout_ms, scale_up_cooldown_ms;
+    int max_restarts;
+    int64_t restarts_within_ms;
+    int rules_count;
+    struct op_rule rule[OP_RULES_MAX];
+    bool disruption_budget;    /* scheduling.disruptionBudget: Auto; false: None */
+    int64_t active_deadline_s; /* 0: none */
+    int64_t ttl_s;             /* -1: none */
+    enum op_clean clean;
+    char *spec; /* compact JSON of `spec` */
+    struct job_status status;
+};
+
+/* object: a TrainingJob as the API server gives it. ERR_PROTOCOL where metadata or spec is not what a server
+ * would give. *ret is untouched on failure. */
+int job_project(const struct js *object, struct job_view *ret, struct error *err);
+void job_clear(struct job_view *job); /* fine on zeros */
+
+/* The effective spec that programs get (spec.json of the ConfigMap), from the API's object: the same text as
+ * `ringmaster run` makes of the same file. ERR_USAGE with a sentence for status.message, such as a file://
+ * place without a volume in the template. */
+int job_effective_spec(const struct job_view *job, struct str *out, struct error *err);
+
+#endif

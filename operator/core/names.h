@@ -1,0 +1,47 @@
+/* Names, labels and hashes of what the operator makes. All are functions of the job's uid and a count, so
+ * that an operator that starts again makes the same names, and a second POST of one object is a 409. Pure. */
+#ifndef RM_OPERATOR_CORE_NAMES_H
+#define RM_OPERATOR_CORE_NAMES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    OP_NAME_MAX = 64,      /* a DNS label with its NUL */
+    OP_NAMESPACE_MAX = 64, /* likewise */
+    OP_UID_MAX = 48,       /* a UUID with its NUL, and some to spare */
+    OP_NODE_MAX = 256,     /* a DNS subdomain with its NUL */
+    OP_VERSION_MAX = 32,   /* resourceVersion */
+    OP_HASH_TEXT = 6,      /* five characters and the NUL */
+    OP_SELECTOR_MAX = 160, /* a label selector */
+};
+
+#define OP_GROUP   "ringmaster.dev"
+#define OP_VERSION "ringmaster.dev/v1alpha1"
+#define OP_MANAGER                                                                                           \
+    "ringmaster.dev/operator" /* spec.managedBy when the job is ours; field manager of applies */
+
+/* On every object that the operator makes. A reflector lists its pods with OP_LABEL_JOB (exists). */
+#define OP_LABEL_JOB     "ringmaster.dev/job"     /* the job's name */
+#define OP_LABEL_UID     "ringmaster.dev/job-uid" /* and its uid: a namesake's pods are not ours */
+#define OP_LABEL_ROLE    "ringmaster.dev/role"    /* worker, coordinator */
+#define OP_LABEL_WORKER  "ringmaster.dev/worker"  /* the index, from 0 */
+#define OP_LABEL_ATTEMPT "ringmaster.dev/attempt" /* from 1 */
+#define OP_LABEL_TERM    "ringmaster.dev/term"    /* of a coordinator, from 1 */
+
+/* Five characters that spell no words, from a hash of the parts. */
+void name_hash(const char *uid, const char *what, int64_t a, int64_t b, char out[OP_HASH_TEXT]);
+
+void name_worker(const char *job, const char *uid, int index, int attempt, char out[OP_NAME_MAX]);
+void name_coordinator(const char *job, const char *uid, int term, char out[OP_NAME_MAX]);
+void name_config(const char *job, const char *uid, int64_t generation, char out[OP_NAME_MAX]);
+void name_key(const char *job, const char *uid, char out[OP_NAME_MAX]);
+void name_service(const char *job, char out[OP_NAME_MAX]);       /* <job>-coordinator */
+void name_budget(const char *job, char out[OP_NAME_MAX]);        /* the PodDisruptionBudget: <job>-workers */
+void name_policy_worker(const char *job, char out[OP_NAME_MAX]); /* NetworkPolicies: <job>-workers */
+void name_policy_coordinator(const char *job, char out[OP_NAME_MAX]); /* <job>-coordinator */
+
+/* status.workers.selector, for the scale subresource. */
+void name_selector(const char *job, char out[OP_SELECTOR_MAX]);
+
+#endif

@@ -1,0 +1,88 @@
+/* Decide, then act: what one job needs now, as a list of writes with their reasons.
+ *
+ * job_plan is a pure function of the snapshot. The shell does the actions in their order; where one fails it
+ * tells the memo, leaves out the rest and comes back later. The status action is always the last one, and
+ * none of the others depends on it: what a decision needs in the status is written by one plan and acted on
+ * by the next (status.h tells why). Events go out after the status was written. Doing a plan twice, or half
+ * of it, is harmless. A plan prints as text; golden files hold these texts. */
+#ifndef RM_OPERATOR_CORE_PLAN_H
+#define RM_OPERATOR_CORE_PLAN_H
+
+#include <stdio.h>
+
+#include "operator/core/snapshot.h"
+
+enum op_kind {
+    OP_CREATE,  /* POST; 409 AlreadyExists is success */
+    OP_DRY_RUN, /* POST ?dryRun=All; 409 is success */
+    OP_APPLY,   /* server-side apply, field manager OP_MANAGER, force */
+    OP_DELETE, /* uid precondition, background propagation, the object's own grace; 404 and 409 are success */
+    OP_STATUS, /* PUT .../status of the job with the snapshot's resourceVersion; 409: reconcile again */
+};
+
+enum op_resource {
+    OP_PODS,
+    OP_CONFIG_MAPS,
+    OP_SECRETS,
+    OP_SERVICES,
+    OP_BUDGETS,
+    OP_POLICIES,
+    OP_JOBS,
+    OP_RESOURCES
+};
+
+struct op_action {
+    enum op_kind kind;
+    enum op_resource resource;
+    char name[OP_NAME_MAX];
+    char uid[OP_UID_MAX]; /* DELETE */
+    struct str body;      /* JSON; of STATUS the whole object with apiVersion, kind, metadata and status */
+    bool wants_key;       /* body holds OP_KEY_PLACE once: put 64 hex characters of 32 random bytes there */
+    char why[RM_WHY_MAX];
+};
+
+#define OP_KEY_PLACE "@key@"
+
+struct op_event {
+    bool warning;
+    char reason[OP_REASON_MAX]; /* CamelCase */
+    char action[OP_REASON_MAX]; /* what was done: "Create", "Delete", "Train" */
+    char note[RM_WHY_MAX];
+};
+
+enum { OP_ACTIONS_MAX = 3 * RM_WORKERS_MAX + 16, OP_EVENTS_MAX = OP_COORDINATOR_EVENTS_MAX + 16 };
+
+enum op_change { OP_SAME, OP_TICKING, OP_URGENT }; /* of the status */
+
+struct op_plan {
+    int actions_count, events_count;
+    struct op_action action[OP_ACTIONS_MAX];
+    struct op_event event[OP_EVENTS_MAX];
+    enum op_change change;        /* TICKING: the STATUS action may wait for its turn (10 s a job) */
+    int64_t wake_ms;              /* look again at this moment even if nothing happens; 0: no need */
+    char poll_ip[RM_ADDRESS_MAX]; /* ask this coordinator for its status; "": none */
+    int poll_term;
+    int64_t told_sequence; /* the memo's next value, once the events are out */
+    int told_term;
+};
+
+/* Allocates bodies; plan_free frees them and the plan. */
+struct op_plan *job_plan(const struct job_snapshot *snapshot);
+void plan_free(struct op_plan *plan);
+
+/* "create pods gpt-w3-k2v4x  worker 3 is wanted (attempt 2)", a line each; then status, events, wake. With
+ * bodies: each body indented below its line. */
+void plan_print(const struct op_plan *plan, bool bodies, struct str *out);
+
+const char *op_kind_name(enum op_kind kind);
+/* Path segments: "api/v1" or "apis/apps/v1", and "pods". */
+const char *op_resource_group(enum op_resource resource);
+const char *op_resource_name(enum op_resource resource);
+
+/* The shell's words to the memo about an action: it was done; it was refused (code 0: no answer). */
+void op_memo_done(struct op_memo *memo, const struct job_view *job, const struct op_action *action);
+void op_memo_refused(struct op_memo *memo, const struct job_view *job, const struct op_action *action,
+                     int code, const char *reason, const char *message, int64_t now_ms);
+void op_memo_told(struct op_memo *memo, const struct op_plan *plan);
+
+#endif

@@ -1,0 +1,30 @@
+/* The pods that the operator wants, as JSON: the job's template completed (docs/kubernetes.md tells with
+ * what).
+ *
+ * Where the template is silent it gets the restricted security context, the scratch volumes, tolerations and
+ * a grace; where it speaks it wins. The container `trainer` (`coordinator`) is ours in command, ports,
+ * RINGMASTER_* environment and our mounts: a template that sets those is refused. Pure. */
+#ifndef RM_OPERATOR_CORE_POD_H
+#define RM_OPERATOR_CORE_POD_H
+
+#include "operator/core/job.h"
+#include "operator/core/snapshot.h"
+
+enum {
+    OP_COORDINATOR_PORT = 7070,
+    OP_METRICS_PORT = 7071,
+    OP_WORKER_GRACE_S = 120,
+    OP_COORDINATOR_GRACE_S = OP_WORKER_GRACE_S + 15,
+    OP_POD_TEXT_MAX = 256 * 1024,
+};
+
+/* ERR_USAGE with a sentence that names the field of the template at fault. */
+int pod_worker(const struct job_view *job, const struct op_settings *settings, int index, int attempt,
+               struct str *out, struct error *err);
+int pod_coordinator(const struct job_view *job, const struct op_settings *settings, int term, struct str *out,
+                    struct error *err);
+
+/* Does the worker template mount a volume at this absolute path or above it? Scratch volumes don't count. */
+bool pod_template_holds(const struct job_view *job, const char *path);
+
+#endif

@@ -1,0 +1,99 @@
+/* What a plan looks at: one job and all that the caches hold of it, at one moment.
+ *
+ * pod_project and node_project turn an object of the API into a small struct without pointers. A snapshot
+ * only borrows; whoever makes it keeps the views alive until the plan is made. Pure. */
+#ifndef RM_OPERATOR_CORE_SNAPSHOT_H
+#define RM_OPERATOR_CORE_SNAPSHOT_H
+
+#include "operator/core/coordinator.h"
+#include "operator/core/job.h"
+
+enum pod_role { OP_WORKER, OP_COORDINATOR };
+enum pod_phase { OP_PENDING, OP_RUNNING, OP_SUCCEEDED, OP_POD_FAILED, OP_PHASE_UNKNOWN };
+
+struct pod_view {
+    char name[OP_NAME_MAX];
+    char uid[OP_UID_MAX];
+    char owner_uid[OP_UID_MAX]; /* the TrainingJob's, from ownerReferences */
+    char node[OP_NODE_MAX];     /* "" while not scheduled */
+    char ip[RM_ADDRESS_MAX];
+    enum pod_role role;
+    int index;   /* of a worker; -1 for a coordinator */
+    int attempt; /* of a worker; the term of a coordinator */
+    enum pod_phase phase;
+    bool ready;
+    int64_t created_ms;
+    int64_t deletion_ms;            /* deletionTimestamp: when the grace is over; 0: not Terminating */
+    char disruption[OP_REASON_MAX]; /* reason of DisruptionTarget=True; "" */
+    char reason[OP_REASON_MAX];     /* status.reason: Evicted, NodeShutdown, OutOfcpu ... */
+    char unschedulable[RM_WHY_MAX]; /* the scheduler's sentence; "" */
+    char waiting[OP_REASON_MAX];    /* of the first container that waits: ImagePullBackOff ...; "" */
+    char waiting_message[RM_WHY_MAX];
+    bool terminated; /* the container `trainer` or `coordinator` has ended: */
+    int exit_code;
+    char terminated_reason[OP_REASON_MAX]; /* OOMKilled, Error, Completed, ContainerStatusUnknown */
+    bool left;                             /* a worker's last word was {"left": true} */
+    struct op_verdict verdict;             /* a coordinator's last word */
+    int64_t deletion_cost;                 /* controller.kubernetes.io/pod-deletion-cost; 0 */
+};
+
+/* ERR_NOT_FOUND where it is no pod of the operator (labels, owner). */
+int pod_project(const struct js *object, struct pod_view *ret, struct error *err);
+bool pod_is_over(const struct pod_view *pod); /* phase Succeeded or Failed */
+
+struct node_view {
+    char name[OP_NODE_MAX];
+    bool ready;
+    char leave[OP_REASON_MAX]; /* the taint that says this node will go; "" where there is none */
+};
+
+int node_project(const struct js *object, struct node_view *ret, struct error *err);
+
+enum op_applied {
+    OP_APPLIED_SERVICE,
+    OP_APPLIED_BUDGET,
+    OP_APPLIED_WORKERS,
+    OP_APPLIED_COORDINATOR,
+    OP_APPLIED
+};
+
+/* What the operator's process remembers of a job between reconciles; lost with the process, and then found
+ * out again. Zero at first. The shell owns it and tells it what came of the plan's actions (plan.h). */
+struct op_memo {
+    int64_t config_generation; /* the ConfigMap of this generation is there */
+    bool key_made;
+    int64_t dry_generation; /* the API server took this generation's pod on trial */
+    /* Hash of what was applied last: Service, budget, workers' policy, coordinator's policy. The shell zeroes
+     * one when it sees that object deleted. */
+    uint64_t applied[OP_APPLIED];
+    int64_t told_sequence; /* coordinator's events up to here were handed on... */
+    int told_term;         /* ...of this term */
+    struct {
+        int64_t at_ms, generation; /* at_ms 0: nothing was refused since the last success */
+        int code;                  /* HTTP status; 0: no answer */
+        char what[OP_REASON_MAX];  /* "create pods" */
+        char reason[OP_REASON_MAX];
+        char message[OP_MESSAGE_MAX];
+    } refusal;
+};
+
+struct job_snapshot {
+    const struct job_view *job;
+    const struct pod_view *const *pods; /* those whose owner_uid is the job's; any order */
+    int pods_count;
+    /* Node of that name; NULL: not in the cache. nodes_known false: the operator may not see nodes. */
+    const struct node_view *(*node)(void *nodes, const char *name);
+    void *nodes;
+    bool nodes_known;
+    const struct coordinator_view *coordinator; /* last answer of the current term's; NULL */
+    const struct op_memo *memo;
+    int64_t now_ms;
+    struct op_settings {
+        const char *worker_image;       /* for templates that name none; "" */
+        const char *operator_namespace; /* for the NetworkPolicy; "" : no rule for the operator */
+        bool network_policies;
+        bool metrics_open; /* the NetworkPolicy lets anybody scrape 7071 and /metrics of the coordinator */
+    } settings;
+};
+
+#endif

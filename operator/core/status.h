@@ -1,0 +1,152 @@
+/* A job's status: read from the object, changed by the plan, written back as a whole.
+ *
+ * The status is the operator's write-ahead log. What it decides stands there before it acts: which worker
+ * indices are wanted under which attempt, the coordinator's term, what has been counted. An operator that is
+ * killed between any two writes goes on from it, and a status write carries the resourceVersion it was made
+ * from, so that a deposed leader's is refused. Plain data without pointers, but for `result` texts of fixed
+ * size; copy it with =. Unknown fields are dropped: nobody else writes here. Pure. */
+#ifndef RM_OPERATOR_CORE_STATUS_H
+#define RM_OPERATOR_CORE_STATUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/limits.h"
+#include "common/base/str.h"
+#include "operator/core/names.h"
+
+struct js;
+
+enum {
+    OP_REASON_MAX = 48,
+    OP_MESSAGE_MAX = 384,
+    OP_CAUSE_MAX = 24,
+    OP_NUMBER_MAX = 24, /* a decimal as text: "2.1043" */
+    OP_STATUS_TEXT_MAX = 64 * 1024,
+};
+
+enum op_condition_type {
+    OP_ADMITTED,
+    OP_PODS_READY,
+    OP_RING_FORMED,
+    OP_TRAINING,
+    OP_DEGRADED,
+    OP_INTERRUPTED,
+    OP_SUSPENDED,
+    OP_COMPLETE,
+    OP_FAILED,
+    OP_FINISHED,
+    OP_CONDITIONS
+};
+
+enum op_truth { OP_UNSET, OP_FALSE, OP_TRUE, OP_UNKNOWN }; /* UNSET: the condition is not in the list */
+
+struct op_condition {
+    enum op_truth status;
+    char reason[OP_REASON_MAX];
+    char message[OP_MESSAGE_MAX];
+    int64_t transition_ms;
+    int64_t generation; /* observedGeneration */
+};
+
+/* What the operator wants of one worker index, or of the coordinator (its attempt is the term).
+ *
+ *     FREE --allocate--> WANTED --pod seen--> PRESENT --over or to be over--> ENDED --allocate--> WANTED
+ *                          \--withdrawn before a pod was seen--> SKIPPED --allocate, same attempt--> WANTED
+ *
+ * A pod whose attempt is not the one of a WANTED or PRESENT slot is deleted. */
+enum op_slot_state { OP_SLOT_FREE, OP_SLOT_WANTED, OP_SLOT_PRESENT, OP_SLOT_ENDED, OP_SLOT_SKIPPED };
+
+struct op_slot {
+    enum op_slot_state state;
+    int attempt; /* highest ever allocated; 0 while FREE */
+};
+
+struct op_progress {
+    bool known;
+    int64_t step, steps, tokens_per_second, eta_seconds;
+    char loss[OP_NUMBER_MAX]; /* "" before the first step */
+};
+
+struct op_checkpoint {
+    bool known;
+    int64_t step, bytes, saved_ms;
+    char uri[RM_URI_MAX];
+};
+
+struct op_recovery {
+    bool known;
+    char cause[OP_CAUSE_MAX];
+    int64_t detect_ms, agree_ms, ring_ms, state_ms, first_step_ms, total_ms, steps_redone;
+};
+
+struct op_goodput {
+    bool known;
+    char ratio[OP_NUMBER_MAX];
+    int64_t productive_s, checkpoint_s, recovery_s, waiting_s, rework_s;
+};
+
+struct op_result {
+    bool known;
+    int64_t step;
+    char loss[OP_NUMBER_MAX];
+    char weights_sha256[RM_HASH_HEX];
+    char uri[RM_URI_MAX];
+};
+
+struct op_member {
+    int worker, attempt;
+};
+
+struct job_status {
+    int64_t observed_generation;
+    char state[OP_REASON_MAX];
+    char message[OP_MESSAGE_MAX];
+    struct op_condition condition[OP_CONDITIONS];
+    int64_t start_ms, completion_ms;
+    int64_t active_ms;      /* since when it is not suspended; 0: it is */
+    int64_t active_seconds; /* spent unsuspended before that */
+    struct {
+        int ready, current, target;
+        int64_t resize_ms; /* when target last changed */
+        struct op_slot slot[RM_WORKERS_MAX];
+    } workers;
+    struct {
+        int generation, size;
+        struct op_slot coordinator; /* attempt: the term */
+        int64_t formed_ms;
+        struct op_member member[RM_WORKERS_MAX]; /* `size` of them */
+    } ring;
+    struct {
+        int preemption, failure, infrastructure;
+        int64_t failure_ms;  /* the last failure */
+        int64_t window_ms;   /* begin of the window that failures are counted in */
+        int window_failures; /* in it, those that spend maxRestarts */
+    } restarts;
+    struct op_progress progress;
+    struct op_checkpoint checkpoint;
+    struct op_recovery last_recovery;
+    struct op_goodput goodput;
+    struct op_result result;
+};
+
+/* Of the object's `status` (NULL: none yet). Never fails: a value of another kind is as if it were absent. */
+void status_read(const struct js *object, struct job_status *ret);
+
+/* The value of `status` as compact JSON, in one order: equal texts are equal statuses. */
+void status_write(const struct job_status *status, const char *job_name, struct str *out);
+
+/* As status_write without what ticks (message, progress, ready counts of a moment ago, goodput): a change in
+ * it is written at once, any other change when its turn comes. */
+void status_write_urgent(const struct job_status *status, const char *job_name, struct str *out);
+
+/* Sets a condition; its transition time moves when status changes. reason and message are cut to fit. */
+void condition_set(struct job_status *status, enum op_condition_type type, bool truth, const char *reason,
+                   const char *message, int64_t generation, int64_t now_ms);
+bool condition_is(const struct job_status *status, enum op_condition_type type);
+const char *condition_name(enum op_condition_type type); /* "PodsReady" */
+
+const char *slot_state_name(enum op_slot_state state); /* "Wanted" */
+bool slot_is_live(const struct op_slot *slot);         /* WANTED or PRESENT */
+
+#endif
