@@ -8,6 +8,7 @@
 
 #include "agent/core/agent.h"
 #include "agent/data_feed.h"
+#include "agent/worker_load.h"
 #include "agent/worker_store.h"
 #include "agent/worker_trainer.h"
 #include "common/loop/stream.h"
@@ -46,6 +47,7 @@ struct app {
     struct message *message;
     struct worker_trainer *trainer;
     struct worker_store *store;
+    struct worker_load *load;
     struct data_feed *feed; /* NULL: the data is in a folder */
     int state_fd, snapshot_fd;
     bool ending;
@@ -222,8 +224,10 @@ static void conn_closed(void *ctx, struct ws_conn *conn, const char *why)
 static void trainer_message(void *ctx, const struct message *message)
 {
     struct app *app = ctx;
-    if (message->type == MSG_UP)
+    if (message->type == MSG_UP) {
         worker_store_know(app->store, &message->up);
+        worker_load_know(app->load, &message->up);
+    }
     step(app, &(struct agent_event){.kind = AGENT_LINK, .message = message});
 }
 
@@ -304,6 +308,8 @@ static void act(struct app *app, struct agent_action *action)
         return;
     case AGENT_LIST:
     case AGENT_LOAD:
+        worker_load_ask(app->load, action->kind, &action->message);
+        return;
     case AGENT_WRITE:
     case AGENT_PUBLISH:
         worker_store_ask(app->store, action->kind, &action->message);
@@ -421,6 +427,8 @@ static int open_parts(struct app *app, struct error *err)
                                          .snapshot_fd = app->snapshot_fd,
                                          .done = store_done,
                                          .ctx = app};
+    struct worker_load_options load = {
+        .spec = &app->options->files->spec, .snapshot_fd = app->snapshot_fd, .done = store_done, .ctx = app};
     struct lines_options parent = {.fd = STDIN_FILENO,
                                    .ceiling = LINE_MAX_BYTES,
                                    .line = parent_line,
@@ -431,7 +439,8 @@ static int open_parts(struct app *app, struct error *err)
         ws_open(&app->ws, app->loop, &ws, err) < 0 ||
         data_feed_open(&app->feed, &app->options->files->spec, err) < 0 ||
         worker_trainer_open(&app->trainer, app->loop, &trainer, err) < 0 ||
-        worker_store_open(&app->store, app->loop, &store, err) < 0)
+        worker_store_open(&app->store, app->loop, &store, err) < 0 ||
+        worker_load_open(&app->load, app->loop, &load, err) < 0)
         return -1;
     if (lines_open(&app->parent, app->loop, &parent, err) < 0)
         return err_wrap(err, "stdin must be a pipe that lives as long as the job");
@@ -468,6 +477,7 @@ static void app_close(struct app *app)
     worker_trainer_free(app->trainer);
     data_feed_free(app->feed);
     worker_store_free(app->store);
+    worker_load_free(app->load);
     lines_free(app->parent);
     loop_signal_free(app->term_signal);
     loop_timer_free(app->timer);

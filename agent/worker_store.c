@@ -54,10 +54,10 @@ int64_t worker_store_snapshot_bytes(const struct job_spec *spec)
 
 /* Mapped only while it is worked on: Linux takes a process's memory apart before it closes its sockets, and
  * an agent that maps a large state would be missed late. */
-static float *snapshot_map(const struct worker_store *store, enum snapshot_area area, struct error *err)
+static float *snapshot_map(const struct worker_store *store, struct error *err)
 {
     size_t bytes = (size_t)snapshot_area_bytes(&store->layout);
-    off_t offset = (off_t)snapshot_area_at(&store->layout, area);
+    off_t offset = (off_t)snapshot_area_at(&store->layout, SNAPSHOT_TAKEN);
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, store->options.snapshot_fd, offset);
     if (at != MAP_FAILED)
         return at;
@@ -68,58 +68,6 @@ static float *snapshot_map(const struct worker_store *store, enum snapshot_area 
 static void snapshot_unmap(const struct worker_store *store, float *at)
 {
     munmap(at, (size_t)snapshot_area_bytes(&store->layout));
-}
-
-static int list(struct task *task)
-{
-    struct checkpoint_list *found = calloc(1, sizeof *found);
-    if (!found)
-        return err_set(&task->err, ERR_MACHINE, "no memory to list checkpoints");
-    int result = checkpoint_list(task->store->place, found, &task->err);
-    struct msg_checkpoints *reply = &task->reply.checkpoints;
-    task->reply.type = MSG_CHECKPOINTS;
-    for (int i = 0; result == 0 && i < found->count; i++) {
-        struct msg_checkpoint *to = &reply->checkpoint[reply->count++];
-        to->step = found->entry[i].step;
-        to->final = found->entry[i].final;
-        memcpy(to->lineage, found->entry[i].lineage, sizeof to->lineage);
-        text_copy(to->fingerprint, sizeof to->fingerprint, found->entry[i].fingerprint);
-    }
-    free(found);
-    return result;
-}
-
-static void copy_k(int8_t *to, int *count, const struct manifest *manifest)
-{
-    *count = manifest->tensors;
-    for (int i = 0; i < manifest->tensors; i++)
-        to[i] = (int8_t)manifest->k[i];
-}
-
-static int load(struct task *task)
-{
-    struct worker_store *store = task->store;
-    const struct msg_state *wanted = &task->request.form.resume;
-    struct manifest *manifest = calloc(1, sizeof *manifest);
-    float *state = manifest ? snapshot_map(store, SNAPSHOT_LOADED, &task->err) : NULL;
-    int result = state ? checkpoint_load_state(store->place, wanted->step, wanted->lineage, &store->layout,
-                                               state, manifest, &task->err)
-                       : -1;
-    if (state)
-        snapshot_unmap(store, state);
-    else if (!manifest)
-        err_set(&task->err, ERR_MACHINE, "no memory to load a checkpoint");
-    if (result == 0) {
-        struct msg_loaded *reply = &task->reply.loaded;
-        task->reply.type = MSG_LOADED;
-        task->reply.generation = task->request.generation;
-        reply->state = *wanted;
-        /* steps of one arithmetic on a state of another: the whole is not the same bits anywhere */
-        reply->exact = manifest->exact && !strcmp(manifest->fingerprint, task->fingerprint);
-        copy_k(reply->k, &reply->tensors, manifest);
-    }
-    free(manifest);
-    return result;
 }
 
 static void piece_to_message(struct msg_piece *to, const struct manifest_piece *from)
@@ -135,7 +83,7 @@ static int write_slice(struct task *task)
     struct worker_store *store = task->store;
     const struct msg_snapshot *snapshot = &task->request.snapshot;
     struct checkpoint_pieces pieces = {0};
-    float *state = snapshot_map(store, SNAPSHOT_TAKEN, &task->err);
+    float *state = snapshot_map(store, &task->err);
     if (!state)
         return -1;
     struct checkpoint_slice slice = {.store = store->place,
@@ -276,13 +224,7 @@ static void task_work(void *ctx)
 {
     struct task *task = ctx;
     int result = -1;
-    if (task->kind == AGENT_LIST) {
-        result = list(task);
-        FAULT("listed");
-    } else if (task->kind == AGENT_LOAD) {
-        result = load(task);
-        FAULT("checkpoint-loaded");
-    } else if (task->kind == AGENT_WRITE) {
+    if (task->kind == AGENT_WRITE) {
         FAULT("slice-asked");
         result = persist(task, write_slice);
         FAULT("slice-saved");
@@ -301,12 +243,7 @@ static void task_event(const struct task *task, struct agent_event *out)
     *out = (struct agent_event){.ok = task->ok, .message = task->ok ? &task->reply : NULL};
     if (!task->ok)
         text_copy(out->text, sizeof out->text, task->err.text);
-    if (task->kind == AGENT_LIST)
-        out->kind = AGENT_LISTED;
-    else if (task->kind == AGENT_LOAD) {
-        out->kind = AGENT_LOADED;
-        out->step = task->request.form.resume.step;
-    } else if (task->kind == AGENT_WRITE) {
+    if (task->kind == AGENT_WRITE) {
         out->kind = AGENT_WRITTEN;
         out->step = task->request.snapshot.state.step;
         out->final = task->request.snapshot.final;

@@ -1,5 +1,6 @@
-/* The agent's checkpoint work, off the loop: list, load, write a slice, publish. One after the other, in the
- * order asked for, on a background thread each; the disk may take its time while the loop goes on. */
+/* The agent's writing of checkpoints, off the loop: a slice, and the manifest. One after the other, in the
+ * order asked for, on a background thread each; the disk may take its time while the loop goes on. What is
+ * read: worker_load.h. */
 #ifndef RM_AGENT_WORKER_STORE_H
 #define RM_AGENT_WORKER_STORE_H
 
@@ -13,14 +14,14 @@ struct worker_store_options {
     const struct job_spec *spec; /* lives longer than the store */
     const uint8_t *key;          /* of the job (JOB_KEY_BYTES): names the run that owns the checkpoints */
     int snapshot_fd;             /* shared with the trainer: common/model/snapshot.h */
-    /* event: AGENT_LISTED, AGENT_LOADED, AGENT_WRITTEN or AGENT_PUBLISHED; borrowed for the call. */
+    /* event: AGENT_WRITTEN or AGENT_PUBLISHED; borrowed for the call. */
     void (*done)(void *ctx, const struct agent_event *event);
     void *ctx;
 };
 
 int worker_store_open(struct worker_store **ret, struct loop *loop,
                       const struct worker_store_options *options, struct error *err);
-/* kind: AGENT_LIST, AGENT_LOAD, AGENT_WRITE or AGENT_PUBLISH; request: the action's message. */
+/* kind: AGENT_WRITE or AGENT_PUBLISH; request: the action's message. */
 void worker_store_ask(struct worker_store *store, enum agent_action_kind kind, const struct message *request);
 /* What the trainer said about itself and its data: written into manifests from now on. */
 void worker_store_know(struct worker_store *store, const struct msg_up *up);

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "agent/worker_load.h"
 #include "common/model/snapshot.h"
 #include "common/os/file.h"
 #include "common/store/checkpoint.h"
@@ -16,6 +17,7 @@ enum { EVENTS_MAX = 8 };
 struct desk {
     struct loop *loop;
     struct worker_store *store;
+    struct worker_load *load;
     struct job_spec spec;
     char folder[64];
     int snapshot_fd;
@@ -70,10 +72,14 @@ static struct desk *desk_open(void)
     struct worker_store_options options = {
         .spec = &d->spec, .key = d->key, .snapshot_fd = d->snapshot_fd, .done = done, .ctx = d};
     cr_assert_eq(worker_store_open(&d->store, d->loop, &options, &err), 0);
+    struct worker_load_options load = {
+        .spec = &d->spec, .snapshot_fd = d->snapshot_fd, .done = done, .ctx = d};
+    cr_assert_eq(worker_load_open(&d->load, d->loop, &load, &err), 0);
     struct msg_up up = {
         .fingerprint = "the numerics of this machine", .data_files = 3, .data_bytes = 1 << 20};
     memset(up.data_sha256, 'a', RM_HASH_HEX - 1);
     worker_store_know(d->store, &up);
+    worker_load_know(d->load, &up);
     fill(d, 0.5f);
     return d;
 }
@@ -82,6 +88,7 @@ static void desk_close(struct desk *d)
 {
     char command[128];
     worker_store_free(d->store);
+    worker_load_free(d->load);
     loop_free(d->loop);
     munmap(d->snapshot, (size_t)worker_store_snapshot_bytes(&d->spec));
     close(d->snapshot_fd);
@@ -101,7 +108,10 @@ static struct message *blank(enum msg_type type)
 /* Asks and waits for this many answers since the desk was opened. */
 static void ask(struct desk *d, enum agent_action_kind kind, struct message *request)
 {
-    worker_store_ask(d->store, kind, request);
+    if (kind == AGENT_LIST || kind == AGENT_LOAD)
+        worker_load_ask(d->load, kind, request);
+    else
+        worker_store_ask(d->store, kind, request);
     free(request);
 }
 
@@ -171,6 +181,7 @@ Test(worker_store, what_two_workers_write_is_published_listed_and_loaded)
     cr_assert(d->event[1].kind == AGENT_WRITTEN && d->event[1].ok, "%s", d->event[1].text);
     cr_assert_eq(d->message[1].checkpointed.part, 1);
     ask_publish(d, 7, 0, 2);
+    wait_for(d, 3);
     ask(d, AGENT_LIST, blank(MSG_LIST));
     wait_for(d, 4);
     cr_assert(d->event[2].kind == AGENT_PUBLISHED && d->event[2].ok, "%s", d->event[2].text);

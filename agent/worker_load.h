@@ -1,0 +1,30 @@
+/* The agent's reading of checkpoints, off the loop: list and load. One after the other, in the order asked
+ * for, on a background thread, and beside what worker_store.h writes: whoever waits for a state does not wait
+ * for a slow save, too. */
+#ifndef RM_AGENT_WORKER_LOAD_H
+#define RM_AGENT_WORKER_LOAD_H
+
+#include "agent/core/agent.h"
+#include "common/job/spec.h"
+#include "common/loop/loop.h"
+
+struct worker_load;
+
+struct worker_load_options {
+    const struct job_spec *spec; /* lives longer than this */
+    int snapshot_fd;             /* shared with the trainer: common/model/snapshot.h */
+    /* event: AGENT_LISTED or AGENT_LOADED; borrowed for the call. */
+    void (*done)(void *ctx, const struct agent_event *event);
+    void *ctx;
+};
+
+int worker_load_open(struct worker_load **ret, struct loop *loop, const struct worker_load_options *options,
+                     struct error *err);
+/* kind: AGENT_LIST or AGENT_LOAD; request: the action's message. */
+void worker_load_ask(struct worker_load *load, enum agent_action_kind kind, const struct message *request);
+/* What the trainer said about itself: a state of another arithmetic is not exact here. */
+void worker_load_know(struct worker_load *load, const struct msg_up *up);
+/* What is asked for and not begun is dropped; comes after loop_run has returned. */
+void worker_load_free(struct worker_load *load);
+
+#endif
