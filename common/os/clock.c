@@ -2,11 +2,21 @@
 
 #include <time.h>
 
-rm_time clock_now(void)
+static rm_time clock_read(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (rm_time)t.tv_sec * RM_S + t.tv_nsec;
+}
+
+rm_time clock_now(void)
+{
+    return clock_read(CLOCK_MONOTONIC);
+}
+
+rm_time clock_boot(void)
+{
+    return clock_read(CLOCK_BOOTTIME);
 }
 
 int64_t clock_wall_ms(void)

@@ -32,6 +32,10 @@ enum config_key {
     CONFIG_AWS_CONTAINER_TOKEN_FILE,
     CONFIG_AWS_METADATA_ENDPOINT,
     CONFIG_AWS_METADATA_DISABLED,
+    /* Where a pod finds its API server, and kubectl its kubeconfig. */
+    CONFIG_KUBERNETES_HOST,
+    CONFIG_KUBERNETES_PORT,
+    CONFIG_KUBECONFIG,
     CONFIG_HOME, /* HOME: where .aws/credentials and .aws/config lie */
     CONFIG_KEYS
 };

@@ -25,6 +25,28 @@ struct js *js_parse(const char *text, size_t length, const char *what, struct er
     return wrap(value);
 }
 
+/* A backslash and what it escapes are one step, so that "\\\\u0000" stays the text that it is. */
+static void replace_nuls(char *text, size_t length)
+{
+    for (size_t i = 0; i + 1 < length; i++) {
+        if (text[i] != '\\')
+            continue;
+        if (length - i >= 6 && !memcmp(text + i, "\\u0000", 6))
+            memcpy(text + i + 2, "fffd", 4);
+        i++;
+    }
+}
+
+struct js *js_parse_foreign(char *text, size_t length, const char *what, struct error *err)
+{
+    json_error_t why;
+    replace_nuls(text, length);
+    json_t *value = json_loadb(text, length, JSON_DECODE_ANY, &why);
+    if (!value)
+        err_set(err, ERR_PROTOCOL, "%s:%d:%d: not valid JSON: %s", what, why.line, why.column, why.text);
+    return wrap(value);
+}
+
 void js_free(struct js *value)
 {
     json_decref(raw(value));

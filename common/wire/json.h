@@ -21,6 +21,9 @@ enum js_kind { JS_NULL, JS_BOOL, JS_INT, JS_REAL, JS_STRING, JS_ARRAY, JS_OBJECT
 /* Refuses duplicate keys, nesting over jansson's limit, text after the value. what: "manifest.json" or the
  * like, put in front of the message with line and column. */
 struct js *js_parse(const char *text, size_t length, const char *what, struct error *err);
+/* The same for text that strangers could have filled: \u0000 is read as U+FFFD and of two equal keys the last
+ * one counts, so that nobody makes a whole object unreadable by them. text is changed in place. */
+struct js *js_parse_foreign(char *text, size_t length, const char *what, struct error *err);
 void js_free(struct js *value);
 struct js *js_copy(const struct js *value);
 

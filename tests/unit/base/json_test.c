@@ -73,3 +73,17 @@ Test(json, bytes_that_are_no_utf8_become_question_marks)
     cr_assert_str_eq(js_as_string(v), "caf?");
     js_free(v);
 }
+
+Test(json, what_strangers_wrote_is_read_in_spite_of_nuls_and_doubles)
+{
+    struct error err = {0};
+    char text[] = "{\"a\":\"x\\u0000y\",\"b\\u0000\":1,\"b\\ufffd\":2,\"c\":\"\\\\u0000\"}";
+    cr_assert_null(parse(text, &err));
+    struct js *v = js_parse_foreign(text, strlen(text), "x.json", &err);
+    int64_t b = 0;
+    cr_assert_not_null(v, "%s", err.text);
+    cr_expect_str_eq(js_as_string(js_get(v, "a")), "x\xef\xbf\xbdy");
+    cr_expect(js_as_int(js_get(v, "b\xef\xbf\xbd"), &b) && b == 2, "the last one counts");
+    cr_expect_str_eq(js_as_string(js_get(v, "c")), "\\u0000", "a backslash that is itself escaped");
+    js_free(v);
+}
