@@ -1,9 +1,12 @@
 #include "common/net/http.h"
 
 #include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "common/base/str.h"
 #include "common/os/clock.h"
@@ -131,7 +134,7 @@ static void describe_body(struct http_call *call)
 
 static void describe_method(struct http_call *call, const char *method)
 {
-    if (!strcmp(method, "PUT") || !strcmp(method, "POST"))
+    if (!strcmp(method, "PUT") || !strcmp(method, "POST") || call->request.runs)
         describe_body(call);
     if (!strcmp(method, "HEAD"))
         curl_easy_setopt(call->curl, CURLOPT_NOBODY, 1L);
@@ -190,7 +193,9 @@ static void describe_limits(CURL *curl, const struct http_request *request)
         curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)((request->silent_within + RM_S - 1) / RM_S));
     }
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION,
+                     (long)(request->http2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+    curl_easy_setopt(curl, CURLOPT_PIPEWAIT, request->http2 ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -202,6 +207,41 @@ static void describe_limits(CURL *curl, const struct http_request *request)
         curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* whatever the environment says */
 }
 
+static int add_blob(CURL *curl, CURLoption option, const char *text)
+{
+    struct curl_blob blob = {(void *)(uintptr_t)text, text ? strlen(text) : 0, CURL_BLOB_NOCOPY};
+    return !text || curl_easy_setopt(curl, option, &blob) == CURLE_OK ? 0 : -1;
+}
+
+static int describe_identity(CURL *curl, const struct http_identity *identity)
+{
+    return add_blob(curl, CURLOPT_CAINFO_BLOB, identity->ca) < 0 ||
+                   add_blob(curl, CURLOPT_SSLCERT_BLOB, identity->cert) < 0 ||
+                   add_blob(curl, CURLOPT_SSLKEY_BLOB, identity->key) < 0
+               ? -1
+               : 0;
+}
+
+/* Bytes that nobody acknowledges end the connection as well as probes do; without this, 15 minutes. */
+static int socket_made(void *ctx, curl_socket_t fd, curlsocktype purpose)
+{
+    struct http_call *call = ctx;
+    unsigned ms = (unsigned)whole_ms(call->request.lost_within);
+    (void)purpose;
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+    return CURL_SOCKOPT_OK;
+}
+
+static void describe_probes(struct http_call *call, rm_time lost_within)
+{
+    long third = (long)((lost_within / 3 + RM_S - 1) / RM_S);
+    curl_easy_setopt(call->curl, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(call->curl, CURLOPT_TCP_KEEPIDLE, third);
+    curl_easy_setopt(call->curl, CURLOPT_TCP_KEEPINTVL, third);
+    curl_easy_setopt(call->curl, CURLOPT_SOCKOPTFUNCTION, socket_made);
+    curl_easy_setopt(call->curl, CURLOPT_SOCKOPTDATA, call);
+}
+
 static int describe(struct http_call *call, const struct http_request *request)
 {
     CURL *curl = call->curl;
@@ -209,6 +249,10 @@ static int describe(struct http_call *call, const struct http_request *request)
         return -1;
     describe_method(call, request->method);
     describe_limits(curl, request);
+    if (request->identity && describe_identity(curl, request->identity) < 0)
+        return -1;
+    if (request->lost_within)
+        describe_probes(call, request->lost_within);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "ringmaster");
     curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, call->why);
@@ -303,6 +347,7 @@ static enum http_outcome outcome_of(CURLcode code)
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_CERTPROBLEM:
         return HTTP_UNTRUSTED;
     case CURLE_WRITE_ERROR:
     case CURLE_URL_MALFORMAT:

@@ -1,7 +1,8 @@
 /* HTTP on a loop (libcurl stays inside http.c): any number of requests at once, connections kept for the
- * next, HTTP/1.1 only. Nothing is retried and no redirect is followed: what happened is told, the caller
- * decides. Bodies go out from the caller's memory through one buffer of fixed size, and come in as runs of
- * bytes on the way from the socket; a request takes the same memory whatever it moves. */
+ * next, HTTP/1.1, or HTTP/2 where asked for and offered. Nothing is retried and no redirect is followed: what
+ * happened is told, the caller decides. Bodies go out from the caller's memory through one buffer of fixed
+ * size, and come in as runs of bytes on the way from the socket; a request takes the same memory whatever it
+ * moves. */
 #ifndef RM_NET_HTTP_H
 #define RM_NET_HTTP_H
 
@@ -38,21 +39,31 @@ struct http_run {
     size_t count;
 };
 
-/* All of it is copied but the bytes of the body, which stay until done or http_cancel. */
+/* Who to trust and who to be, as PEM text in memory; NULL: none of it. Stays until the request is done. */
+struct http_identity {
+    const char *ca;         /* instead of the system's certificates */
+    const char *cert, *key; /* the client's own, both or none */
+};
+
+/* All of it is copied but the identity and the bytes of the body, which stay until done or http_cancel. */
 struct http_request {
-    const char *method;          /* GET, HEAD, PUT, POST, DELETE */
+    const char *method;          /* GET, HEAD, PUT, POST, PATCH, DELETE */
     const char *url;             /* http:// or https://, encoded; sent as it is written */
     const char *const *header;   /* (headers) "Name: value"; a value may be empty */
     int headers;                 /* Host, Content-Length come by themselves */
-    const struct http_run *body; /* (runs) PUT and POST: one behind the other */
+    const struct http_run *body; /* (runs) one behind the other; PUT and POST send an empty one too */
     int runs;
-    rm_time connect_within; /* 0: 10 s */
-    rm_time silent_within;  /* 0: no limit; exact to a few seconds */
-    rm_time within;         /* for all of it; 0: no limit */
-    const char *ca_file;    /* certificates to trust; NULL: the system's */
-    bool fresh;  /* on a new connection: a kept one that turns out to be dead is sent to twice, unseen */
-    bool proxy;  /* as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say */
-    bool secret; /* wipe the bytes of the answer behind body_came */
+    rm_time connect_within;               /* 0: 10 s */
+    rm_time silent_within;                /* 0: no limit; exact to a few seconds */
+    rm_time within;                       /* for all of it; 0: no limit */
+    const char *ca_file;                  /* certificates to trust; NULL: the system's */
+    const struct http_identity *identity; /* NULL: nobody in particular */
+    rm_time
+        lost_within; /* a peer whose machine answers no probe so long is gone (TCP's own); 0: the system's */
+    bool http2;      /* where TLS offers it: requests to one server share one connection */
+    bool fresh;      /* on a new connection: a kept one that turns out to be dead is sent to twice, unseen */
+    bool proxy;      /* as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say */
+    bool secret;     /* wipe the bytes of the answer behind body_came */
     /* Each header line of the answer; NULL: nobody asks. Lines over 2 KiB are left out. */
     void (*header_came)(void *ctx, int status, const char *name, const char *value);
     /* The body's bytes, in order; -1 ends the request as declined. NULL: dropped. */
