@@ -1,0 +1,33 @@
+/* Events (events.k8s.io/v1) beside an object, for `kubectl describe` and `kubectl events`.
+ *
+ * Best effort: what can't be written is counted and forgotten. The same words about the same object within
+ * 6 minutes are one event with a series: the first repeat is written at once, later ones are counted and
+ * written once a minute. One object gets at most 25 events at once and then one each 10 s, so that a loop
+ * that goes wrong fills no etcd. */
+#ifndef RM_KUBE_RECORDER_H
+#define RM_KUBE_RECORDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/loop/loop.h"
+#include "operator/kube/client.h"
+
+struct kube_note {
+    const struct kube_resource *resource; /* what it is about */
+    const char *namespace, *name, *uid;
+    bool warning;       /* else Normal */
+    const char *reason; /* "RingFormed": CamelCase, up to 128 bytes */
+    const char *action; /* "Forming": what was done; "" is "Reconcile" */
+    const char *text;   /* one sentence; cut at 1024 bytes */
+};
+
+struct recorder;
+/* controller: "ringmaster.dev/operator"; instance: the pod's name. Both are copied. */
+int recorder_open(struct recorder **ret, struct loop *loop, struct kube *kube, const char *controller,
+                  const char *instance, struct error *err);
+void recorder_free(struct recorder *recorder);
+void recorder_tell(struct recorder *recorder, const struct kube_note *note);
+int64_t recorder_lost(const struct recorder *recorder); /* events that were not written */
+
+#endif

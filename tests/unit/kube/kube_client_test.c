@@ -1,0 +1,221 @@
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/kube/play.h"
+
+#define SCENES(list) list, (int)(sizeof(list) / sizeof(list)[0])
+
+/* Logs "[outcome reason: message name retry]". */
+static void log_answer(void *ctx, const struct kube_answer *answer)
+{
+    struct play *play = ctx;
+    const char *name = js_as_string(js_get(js_get(answer->object, "metadata"), "name"));
+    str_addf(&play->log, "[%s %s %s %s %lld]", kube_outcome_name(answer->outcome), answer->reason,
+             answer->message, name ? name : "-", (long long)(answer->retry_after / RM_S));
+}
+
+static struct kube_call *ask(struct play *play, struct kube_request request)
+{
+    struct kube_call *call;
+    struct error err = {0};
+    request.done = log_answer;
+    request.ctx = play;
+    cr_assert_eq(kube_send(play->kube, &call, &request, &err), 0, "%s", err.text);
+    return call;
+}
+
+static void check_asked(struct play *play, const char *wanted)
+{
+    cr_expect_str_eq(str_text(&play->asked), wanted);
+}
+
+static const char pod[] = "{\"metadata\":{\"name\":\"p\"}}";
+
+Test(client, each_verb_is_the_request_that_the_api_server_knows)
+{
+    const struct scene scenes[] = {
+        {.method = "GET", .target = "", .status = 200, .body = pod},
+        {.method = "POST", .target = "", .status = 201, .body = pod},
+        {.method = "PATCH", .target = "", .status = 200, .body = pod},
+        {.method = "PATCH", .target = "", .status = 200, .body = pod},
+        {.method = "PUT", .target = "", .status = 200, .body = pod},
+        {.method = "DELETE", .target = "", .status = 200, .body = pod},
+    };
+    struct play play;
+    play_open(&play, SCENES(scenes), 0, 0);
+    struct kube_request base = {.resource = &kube_pods, .namespace = "a", .name = "p"}, request = base;
+    ask(&play, request);
+    play_until(&play, "[ok   p 0]");
+    request = (struct kube_request){
+        .verb = KUBE_CREATE, .resource = &kube_pods, .namespace = "a", .body = "{\"x\":1}", .dry_run = true};
+    ask(&play, request);
+    play_until(&play, "][ok   p 0]");
+    request = base;
+    request.verb = KUBE_APPLY;
+    request.body = "{\"x\":2}";
+    ask(&play, request);
+    play_until(&play, "][ok   p 0][ok   p 0]");
+    request.verb = KUBE_MERGE;
+    ask(&play, request);
+    play_until(&play, "][ok   p 0][ok   p 0][ok   p 0]");
+    request.verb = KUBE_UPDATE;
+    request.subresource = "status";
+    ask(&play, request);
+    play_until(&play, "][ok   p 0][ok   p 0][ok   p 0][ok   p 0]");
+    request = base;
+    request.verb = KUBE_DELETE;
+    request.uid = "u-1";
+    request.grace_s = 7;
+    ask(&play, request);
+    play_until(&play, "][ok   p 0][ok   p 0][ok   p 0][ok   p 0][ok   p 0]");
+    check_asked(&play,
+                "GET /api/v1/namespaces/a/pods/p  \n"
+                "POST /api/v1/namespaces/a/pods?fieldManager=us&dryRun=All application/json {\"x\":1}\n"
+                "PATCH /api/v1/namespaces/a/pods/p?fieldManager=us&force=true application/apply-patch+yaml "
+                "{\"x\":2}\n"
+                "PATCH /api/v1/namespaces/a/pods/p?fieldManager=us application/merge-patch+json {\"x\":2}\n"
+                "PUT /api/v1/namespaces/a/pods/p/status?fieldManager=us application/json {\"x\":2}\n"
+                "DELETE /api/v1/namespaces/a/pods/p application/json {\"apiVersion\":\"v1\",\"kind\":"
+                "\"DeleteOptions\",\"propagationPolicy\":\"Background\",\"gracePeriodSeconds\":7,"
+                "\"preconditions\":{\"uid\":\"u-1\"}}\n");
+    play_close(&play);
+}
+
+Test(client, a_create_that_came_second_can_read_what_is_there)
+{
+    const struct scene scenes[] = {
+        {.method = "POST", .target = "pods", .status = 409, .body = "{\"reason\":\"AlreadyExists\"}"},
+        {.method = "GET", .target = "pods/p", .status = 200, .body = pod},
+    };
+    struct play play;
+    play_open(&play, SCENES(scenes), 0, 0);
+    /* The name stands in the request, for the reading; the POST goes to the collection. */
+    ask(&play, (struct kube_request){.verb = KUBE_CREATE,
+                                     .resource = &kube_pods,
+                                     .namespace = "a",
+                                     .name = "p",
+                                     .body = pod,
+                                     .read_existing = true});
+    play_until(&play, "[exists   p 0]");
+    check_asked(&play, "POST /api/v1/namespaces/a/pods?fieldManager=us application/json "
+                       "{\"metadata\":{\"name\":\"p\"}}\nGET /api/v1/namespaces/a/pods/p  \n");
+    play_close(&play);
+}
+
+Test(client, a_refusal_keeps_the_servers_words_and_its_wish)
+{
+    const struct scene scenes[] = {
+        {.method = "GET",
+         .target = "",
+         .status = 429,
+         .headers = "Retry-After: 3\r\n",
+         .body = "{\"reason\":\"TooManyRequests\",\"message\":\"slow down\"}"},
+    };
+    struct play play;
+    play_open(&play, SCENES(scenes), 0, 0);
+    ask(&play, (struct kube_request){.resource = &kube_pods, .namespace = "a", .name = "p"});
+    play_until(&play, "[busy TooManyRequests slow down - 3]");
+    play_close(&play);
+}
+
+static void log_outcome(void *ctx, const struct kube_answer *answer)
+{
+    struct play *play = ctx;
+    str_addf(&play->log, "[%s]", kube_outcome_name(answer->outcome));
+}
+
+Test(client, silence_a_cut_and_nobody_there_are_unreachable)
+{
+    const struct scene scenes[] = {
+        {.method = "GET", .target = "", .status = 200, .body = "{\"a\":", .cut = "more"},
+        {.method = "GET", .target = "", .status = 200, .then = STUB_RESET},
+    };
+    struct play play;
+    play_open(&play, scenes, 1, 0, 0);
+    struct kube_request request = {.resource = &kube_pods,
+                                   .namespace = "a",
+                                   .name = "p",
+                                   .within = 300 * RM_MS,
+                                   .done = log_outcome,
+                                   .ctx = &play};
+    kube_send(play.kube, NULL, &request, NULL);
+    play_until(&play, "[unreachable]");
+    kube_send(play.kube, NULL, &request, NULL); /* the script is over: it hangs */
+    play_until(&play, "[unreachable][unreachable]");
+    snprintf(play.config.server, sizeof play.config.server, "http://127.0.0.1:1");
+    kube_send(play.kube, NULL, &request, NULL);
+    play_until(&play, "[unreachable][unreachable][unreachable]");
+    play_close(&play);
+}
+
+Test(client, requests_over_the_limit_wait_and_all_go_out)
+{
+    struct scene scenes[31];
+    struct play play;
+    for (int i = 0; i < 31; i++)
+        scenes[i] = (struct scene){.method = "GET", .target = "", .status = 200};
+    play_open(&play, SCENES(scenes), 200, 5);
+    struct kube_request request = {
+        .resource = &kube_pods, .namespace = "a", .name = "p", .done = log_outcome, .ctx = &play};
+    for (int i = 0; i < 30; i++)
+        cr_assert_eq(kube_send(play.kube, NULL, &request, NULL), 0);
+    cr_assert_eq(kube_waiting(play.kube), 30);
+    for (int turns = 0; kube_waiting(play.kube) > 25; turns++)
+        loop_turn(play.loop, true);
+    cr_assert_geq(kube_waiting(play.kube), 20, "the burst went out at once, the others wait");
+    int waiting = kube_waiting(play.kube);
+    request.urgent = true;
+    cr_assert_eq(kube_send(play.kube, NULL, &request, NULL), 0);
+    cr_assert_eq(kube_waiting(play.kube), waiting, "what is urgent waits for nobody");
+    while (play.log.length < 31 * strlen("[ok]"))
+        loop_turn(play.loop, true);
+    cr_assert_eq(kube_waiting(play.kube), 0);
+    play_close(&play);
+}
+
+Test(client, who_is_cancelled_hears_no_more)
+{
+    const struct scene scenes[] = {{.method = "GET", .target = "second", .status = 200}};
+    struct play play;
+    play_open(&play, SCENES(scenes), 0, 0);
+    struct kube_request request = {.resource = &kube_pods, .namespace = "a", .name = "first"};
+    struct kube_call *first = ask(&play, request);
+    request.name = "second";
+    ask(&play, request);
+    request.name = "third";
+    struct kube_call *third = ask(&play, request);
+    kube_cancel(first);
+    kube_cancel(third);
+    cr_assert_eq(kube_waiting(play.kube), 1);
+    play_until(&play, "[ok   - 0]");
+    cr_assert_eq(stub_requests(play.stub), 1);
+    play_close(&play);
+}
+
+Test(client, a_refused_token_is_read_again_before_the_next_request)
+{
+    const struct scene scenes[] = {
+        {.method = "GET", .target = "", .status = 401, .body = "{\"reason\":\"Unauthorized\"}"},
+        {.method = "GET", .target = "", .status = 200},
+    };
+    char name[] = "/tmp/kube_token_XXXXXX";
+    int fd = mkstemp(name);
+    struct play play;
+    play_open(&play, SCENES(scenes), 0, 0);
+    cr_assert_eq(write(fd, "t1\n", 3), 3);
+    text_copy(play.config.token_file, sizeof play.config.token_file, name);
+    play.config.token_read = loop_now(play.loop);
+    struct kube_request request = {.resource = &kube_pods, .namespace = "a", .name = "p"};
+    ask(&play, request);
+    play_until(&play, "[denied Unauthorized {\"reason\":\"Unauthorized\"} - 0]");
+    cr_assert_str_eq(str_text(&play.config.token), "t0");
+    ask(&play, request);
+    play_until(&play, "[ok   - 0]");
+    cr_assert_str_eq(str_text(&play.config.token), "t1");
+    close(fd);
+    unlink(name);
+    play_close(&play);
+}
