@@ -79,9 +79,83 @@ static int widened_product(const struct product *p)
     return 0;
 }
 
+/* ---- what oneDNN 2 and 3 call differently ---- */
+
+enum { OPERANDS = 3 };
+
+#if DNNL_VERSION_MAJOR >= 3
+
+typedef const_dnnl_memory_desc_t shape_ref;
+
+static shape_ref shape_of(const dnnl_memory_desc_t *shape)
+{
+    return *shape;
+}
+
+static bool shape_init(dnnl_memory_desc_t *ret, const dnnl_dims_t size, dnnl_data_type_t type,
+                       const dnnl_dims_t strides)
+{
+    return dnnl_memory_desc_create_with_strides(ret, 2, size, type, strides) == dnnl_success;
+}
+
+static void shape_clear(dnnl_memory_desc_t *shape)
+{
+    if (*shape)
+        dnnl_memory_desc_destroy(*shape);
+}
+
+static dnnl_status_t append_sum(dnnl_post_ops_t to)
+{
+    return dnnl_post_ops_append_sum(to, 1.0f, 0, dnnl_data_type_undef);
+}
+
+static dnnl_status_t find_product(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
+                                  const dnnl_memory_desc_t shapes[OPERANDS], dnnl_primitive_attr_t attributes)
+{
+    return dnnl_matmul_primitive_desc_create(ret, engine, shapes[0], shapes[1], NULL, shapes[2], attributes);
+}
+
+#else
+
+typedef const dnnl_memory_desc_t *shape_ref;
+
+static shape_ref shape_of(const dnnl_memory_desc_t *shape)
+{
+    return shape;
+}
+
+static bool shape_init(dnnl_memory_desc_t *ret, const dnnl_dims_t size, dnnl_data_type_t type,
+                       const dnnl_dims_t strides)
+{
+    return dnnl_memory_desc_init_by_strides(ret, 2, size, type, strides) == dnnl_success;
+}
+
+static void shape_clear(dnnl_memory_desc_t *shape)
+{
+    (void)shape;
+}
+
+static dnnl_status_t append_sum(dnnl_post_ops_t to)
+{
+    return dnnl_post_ops_append_sum(to, 1.0f);
+}
+
+static dnnl_status_t find_product(dnnl_primitive_desc_t *ret, dnnl_engine_t engine,
+                                  const dnnl_memory_desc_t shapes[OPERANDS], dnnl_primitive_attr_t attributes)
+{
+    dnnl_matmul_desc_t wanted;
+    dnnl_status_t status = dnnl_matmul_desc_init(&wanted, &shapes[0], &shapes[1], NULL, &shapes[2]);
+    /* Here oneDNN says "unimplemented" of what is no product at all; only the next call says it of speed. */
+    if (status != dnnl_success)
+        return status == dnnl_unimplemented ? dnnl_invalid_arguments : status;
+    return dnnl_primitive_desc_create(ret, &wanted, attributes, engine, NULL);
+}
+
+#endif
+
 /* ---- bf16 by oneDNN's primitives: one compiled plan for each shape, kept by each thread ---- */
 
-enum { PLANS = 1024, OPERANDS = 3 };
+enum { PLANS = 1024 };
 
 struct plan_key {
     int64_t m, n, k, a_stride, b_stride, c_stride, flags;
@@ -192,7 +266,7 @@ static bool describe(dnnl_memory_desc_t *ret, int64_t rows, int64_t columns, con
 {
     const dnnl_dims_t size = {rows, columns};
     const dnnl_dims_t strides = {m->transposed ? 1 : m->stride, m->transposed ? m->stride : 1};
-    return dnnl_memory_desc_init_by_strides(ret, 2, size, type, strides) == dnnl_success;
+    return shape_init(ret, size, type, strides);
 }
 
 static bool make_attributes(dnnl_primitive_attr_t *ret, bool add)
@@ -204,7 +278,7 @@ static bool make_attributes(dnnl_primitive_attr_t *ret, bool add)
         if (!add)
             return true;
         if (dnnl_post_ops_create(&sum) == dnnl_success) {
-            bool done = dnnl_post_ops_append_sum(sum, 1.0f) == dnnl_success &&
+            bool done = append_sum(sum) == dnnl_success &&
                         dnnl_primitive_attr_set_post_ops(*ret, sum) == dnnl_success;
             dnnl_post_ops_destroy(sum);
             if (done)
@@ -225,7 +299,7 @@ static bool is_fast(const_dnnl_primitive_desc_t found)
 
 static bool take_scratch(struct plans *plans, struct plan *plan, const_dnnl_primitive_desc_t found)
 {
-    const dnnl_memory_desc_t *wanted = dnnl_primitive_desc_query_md(found, dnnl_query_scratchpad_md, 0);
+    shape_ref wanted = dnnl_primitive_desc_query_md(found, dnnl_query_scratchpad_md, 0);
     size_t size = wanted ? dnnl_memory_desc_get_size(wanted) : 0;
     if (size > plans->scratch_size) {
         free(plans->scratch);
@@ -243,13 +317,11 @@ static bool take_scratch(struct plans *plans, struct plan *plan, const_dnnl_prim
 static bool make_primitive(struct plans *plans, struct plan *plan, const dnnl_memory_desc_t shapes[OPERANDS],
                            bool add)
 {
-    dnnl_matmul_desc_t wanted;
     dnnl_primitive_attr_t attributes;
     dnnl_primitive_desc_t found;
-    if (dnnl_matmul_desc_init(&wanted, &shapes[0], &shapes[1], NULL, &shapes[2]) != dnnl_success ||
-        !make_attributes(&attributes, add))
+    if (!make_attributes(&attributes, add))
         return false;
-    dnnl_status_t status = dnnl_primitive_desc_create(&found, &wanted, attributes, plans->engine, NULL);
+    dnnl_status_t status = find_product(&found, plans->engine, shapes, attributes);
     dnnl_primitive_attr_destroy(attributes);
     if (status != dnnl_success)
         return status == dnnl_unimplemented;
@@ -261,14 +333,17 @@ static bool make_primitive(struct plans *plans, struct plan *plan, const dnnl_me
 
 static int make_plan(struct plans *plans, struct plan *plan, const struct product *p)
 {
-    dnnl_memory_desc_t shapes[OPERANDS];
+    dnnl_memory_desc_t shapes[OPERANDS] = {0};
     const struct matrix c = {.stride = p->c_stride};
     plan_clear(plan);
     bool made = describe(&shapes[0], p->m, p->k, &p->a, dnnl_bf16) &&
                 describe(&shapes[1], p->k, p->n, &p->b, dnnl_bf16) &&
                 describe(&shapes[2], p->m, p->n, &c, dnnl_f32) && make_primitive(plans, plan, shapes, p->add);
     for (int i = 0; made && i < OPERANDS; i++)
-        made = dnnl_memory_create(&plan->memory[i], &shapes[i], plans->engine, NULL) == dnnl_success;
+        made =
+            dnnl_memory_create(&plan->memory[i], shape_of(&shapes[i]), plans->engine, NULL) == dnnl_success;
+    for (int i = 0; i < OPERANDS; i++)
+        shape_clear(&shapes[i]);
     if (made)
         plan->key = key_of(p);
     else
@@ -322,11 +397,13 @@ int matmul(const struct product *p)
     return p->bf16 ? bf16_product(p) : sgemm(p);
 }
 
+enum { ISA_ANY = 0 }; /* dnnl_cpu_isa_all in oneDNN 2, dnnl_cpu_isa_default in 3 */
+
 static const struct isa {
     const char *name;
     dnnl_cpu_isa_t isa;
 } isas[] = {
-    {"Auto", dnnl_cpu_isa_all},
+    {"Auto", (dnnl_cpu_isa_t)ISA_ANY},
     {"SSE41", dnnl_cpu_isa_sse41},
     {"AVX", dnnl_cpu_isa_avx},
     {"AVX2", dnnl_cpu_isa_avx2},
@@ -348,7 +425,7 @@ static int choose_isa(const struct isa *wanted, struct error *err)
     if (dnnl_set_max_cpu_isa(wanted->isa) != dnnl_success)
         return err_set(err, ERR_MACHINE, "oneDNN does not take instruction set %s", wanted->name);
     isa_chosen = wanted;
-    if (wanted->isa != dnnl_cpu_isa_all && (dnnl_get_effective_cpu_isa() & wanted->isa) != wanted->isa)
+    if (wanted->isa != (dnnl_cpu_isa_t)ISA_ANY && (dnnl_get_effective_cpu_isa() & wanted->isa) != wanted->isa)
         return err_set(err, ERR_USAGE, "trainer.isa is %s, which this CPU does not have", wanted->name);
     return 0;
 }
@@ -388,6 +465,14 @@ const char *matmul_isa(void)
         return "avx512_core_bf16";
     case dnnl_cpu_isa_avx512_core_amx:
         return "avx512_core_amx";
+#if DNNL_VERSION_MAJOR >= 3
+    case dnnl_cpu_isa_avx2_vnni_2:
+        return "avx2_vnni_2";
+    case dnnl_cpu_isa_avx512_core_fp16:
+        return "avx512_core_fp16";
+    case dnnl_cpu_isa_avx512_core_amx_fp16:
+        return "avx512_core_amx_fp16";
+#endif
     default:
         return "baseline";
     }
