@@ -1,0 +1,60 @@
+"""Fixtures: a cluster of each tier for the whole run, and a namespace of its own for each test."""
+
+import itertools
+import os
+
+import pytest
+
+import cluster as clusters
+import rig
+
+_numbers = itertools.count(1)
+
+
+def _bring_up(node_count):
+    """RINGMASTER_CLUSTER names one that is up already, and stays up; otherwise it lives as long as the tests do."""
+    named = os.environ.get("RINGMASTER_CLUSTER")
+    cluster = clusters.Cluster(named or f"test{os.getpid()}")
+    if named and cluster.is_up():
+        yield cluster
+        return
+    try:
+        rig.bring_up(cluster, node_count, tied=True)
+    except clusters.Missing as why:
+        pytest.skip(str(why))
+    try:
+        yield cluster
+    finally:
+        cluster.down()
+
+
+@pytest.fixture(name="api_cluster", scope="session")
+def fixture_api_cluster():
+    yield from _bring_up(0)
+
+
+@pytest.fixture(name="node_cluster", scope="session")
+def fixture_node_cluster():
+    yield from _bring_up(3)
+
+
+def _namespace(cluster):
+    name = f"t{next(_numbers)}-{os.getpid()}"
+    everywhere = rig.Kubectl(cluster)
+    everywhere("create", "namespace", name)
+    kubectl = rig.Kubectl(cluster, name)
+    rig.processes.until(lambda: kubectl.exists("serviceaccount", "default"), "the namespace's ServiceAccount")
+    yield kubectl
+    everywhere("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(name="api")
+def fixture_api(api_cluster):
+    """kubectl in an empty namespace of the API tier."""
+    yield from _namespace(api_cluster)
+
+
+@pytest.fixture(name="kube")
+def fixture_kube(node_cluster):
+    """kubectl in an empty namespace of the node tier."""
+    yield from _namespace(node_cluster)

@@ -1,0 +1,212 @@
+"""The images of the node tier, without a registry: built by buildah from deploy/, unpacked once for all nodes.
+
+Each image is an OCI archive in the cache, named by a hash of what it is made of, and made again only when that
+changes. A store is containerd's root folder with a set of archives unpacked; nodes start from hard links to it.
+"""
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import processes
+from cluster import BIN, CACHE, ROOT, Missing
+
+BASE = "docker.io/library/debian:trixie-slim"
+WORKER = "localhost/ringmaster/worker:test"
+OPERATOR = "localhost/ringmaster/operator:test"
+STORE = "localhost/ringmaster/versitygw:test"  # an object store, for jobs' checkpoints
+PAUSE = "localhost/ringmaster/pause:test"
+
+SOURCES = ("CMakeLists.txt", "CMakePresets.json", "cmake", "agent", "cli", "common", "operator", "trainer", "deploy/Dockerfile",
+           ".dockerignore", "docs")
+KEPT = 4  # archives and stores of a kind that stay in the cache
+
+ARCHIVES = CACHE / "images"
+BUILDAH = CACHE / "buildah"
+
+PAUSE_DOCKERFILE = 'FROM scratch\nCOPY pause /pause\nUSER 65535:65535\nENTRYPOINT ["/pause"]\n'
+STORE_DOCKERFILE = 'FROM scratch\nCOPY versitygw /versitygw\nUSER 65532:65532\nENTRYPOINT ["/versitygw"]\n'
+
+CONTAINERD = """version = 3
+root = "{root}"
+state = "{state}"
+disabled_plugins = ["io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri",
+ "io.containerd.internal.v1.opt", "io.containerd.nri.v1.nri", "io.containerd.snapshotter.v1.blockfile",
+ "io.containerd.snapshotter.v1.erofs", "io.containerd.differ.v1.erofs"]
+[grpc]
+  address = "{state}/socket"
+"""
+
+
+@contextlib.contextmanager
+def only_one():
+    """Builds wait for each other: clusters that start side by side make each image once."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with open(CACHE / "images.lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def digest(*parts):
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def tree_digest(root=ROOT):
+    """Of all files of the tree that go into the images, as they lie there."""
+    names = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *SOURCES],
+                           check=True, capture_output=True, text=True).stdout.split("\0")
+    total = hashlib.sha256()
+    for name in sorted(filter(None, names)):
+        path = root / name
+        if path.is_file():
+            total.update(f"{name}\0{path.stat().st_mode & 0o111:o}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()[:16]
+
+
+def logged(step, command):
+    """A step with its output in a log, its time on the standard error."""
+    log = CACHE / "logs" / f"{step}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    (CACHE / "tmp").mkdir(exist_ok=True)
+    started = time.monotonic()
+    with open(log, "wb") as output:
+        code = subprocess.call(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                               env={**os.environ, "TMPDIR": str(CACHE / "tmp")})
+    if code:
+        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:])
+        raise Missing(f"{tail}\n{step}: failed; see {log}")
+    print(f"tests/cluster: {step}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+
+
+@functools.lru_cache
+def driver():
+    """overlay where the kernel takes it here; vfs copies every layer whole, which works anywhere."""
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        for part in ("lower", "upper", "work", "all"):
+            os.mkdir(f"{folder}/{part}")
+        layers = f"lowerdir={folder}/lower,upperdir={folder}/upper,workdir={folder}/work"
+        mount = 'mount -t overlay -o "$1" overlay "$2" && umount "$2"'
+        works = subprocess.run(["unshare", "--mount", "sh", "-c", mount, "sh", layers, f"{folder}/all"], capture_output=True, check=False)
+        return "vfs" if works.returncode else "overlay"
+
+
+def buildah(*arguments):
+    return ["buildah", "--root", str(BUILDAH / driver()), "--runroot", str(BUILDAH / "run"), "--storage-driver", driver(), *arguments]
+
+
+def has_image(name):
+    return subprocess.run(buildah("inspect", "--type", "image", name), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          check=False).returncode == 0
+
+
+def make_base():
+    """What `FROM debian:trixie-slim` is here: Debian's own minimal system, from its packages."""
+    if has_image(BASE):
+        return
+    tar = CACHE / "base.tar"
+    logged("base", ["mmdebstrap", "--variant=minbase", "--include=ca-certificates",
+                    "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
+                    "--dpkgopt=path-exclude=/usr/share/man/*", "trixie", str(tar)])
+    script = 'set -e; made=$("$@" from scratch); "$@" add "$made" "$tar" /; "$@" commit --rm "$made" "$base"'
+    logged("base-image", ["env", f"tar={tar}", f"base={BASE}", "sh", "-c", script, "sh", *buildah()])
+    tar.unlink()
+
+
+def forget_old(folder, pattern):
+    """Keeps the newest few."""
+    for old in sorted(folder.glob(pattern), key=lambda p: p.stat().st_mtime, reverse=True)[KEPT:]:
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+
+
+def archive(kind, key, name, arguments):
+    """The path of an archive; `arguments` are those of `buildah bud` where it isn't there yet."""
+    ARCHIVES.mkdir(parents=True, exist_ok=True)
+    path = ARCHIVES / f"{kind}-{key}.tar"
+    if path.exists():
+        path.touch()
+        return path
+    logged(f"image-{kind}", buildah("bud", "--isolation", "chroot", "--pull-never", "--layers", "-t", name, *arguments))
+    new = path.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    logged(f"archive-{kind}", buildah("push", name, f"oci-archive:{new}:{name}"))
+    new.rename(path)
+    forget_old(ARCHIVES, f"{kind}-*.tar")
+    return path
+
+
+def single_file_archive(kind, name, program, dockerfile):
+    key = digest(hashlib.sha256(program.read_bytes()).hexdigest(), dockerfile)
+    with tempfile.TemporaryDirectory() as context:
+        shutil.copy(program, context)
+        (Path(context) / "Dockerfile").write_text(dockerfile, encoding="ascii")
+        return archive(kind, key, name, [context])
+
+
+def archives():
+    """All that the nodes have, in a list; made where sources are newer."""
+    made = [single_file_archive("pause", PAUSE, BIN / "pause", PAUSE_DOCKERFILE),
+            single_file_archive("versitygw", STORE, BIN / "versitygw", STORE_DOCKERFILE)]
+    make_base()
+    key = tree_digest()
+    for target, name in (("worker", WORKER), ("operator", OPERATOR)):
+        if target == "worker" or (ROOT / "operator").exists():
+            made.append(archive(target, key, name, ["--target", target, "-f", str(ROOT / "deploy/Dockerfile"), str(ROOT)]))
+    return made
+
+
+def store():
+    """The folder with all images unpacked for containerd."""
+    with only_one():
+        made = archives()
+        folder = CACHE / f"store-{digest(*[path.name for path in made])}"
+        if not folder.exists():
+            unpack(made, folder)
+        folder.touch()
+        forget_old(CACHE, "store-*")
+        return folder
+
+
+def unpack(made, folder):
+    """A containerd of its own imports the archives; its folder is the store."""
+    new = folder.with_suffix(".new")
+    shutil.rmtree(new, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as state:
+        config = Path(state) / "config.toml"
+        config.write_text(CONTAINERD.format(root=new, state=state), encoding="ascii")
+        daemon = processes.spawn([str(BIN / "containerd"), "-c", str(config)], CACHE / "logs/store.log", tied=True)
+        try:
+            load_all(made, f"{state}/socket")
+        finally:
+            daemon.terminate()
+            daemon.wait()
+    new.rename(folder)
+
+
+def load_all(made, socket):
+    ctr = [str(BIN / "ctr"), "-a", socket]
+    processes.until(lambda: subprocess.run([*ctr, "version"], capture_output=True, check=False).returncode == 0, "containerd")
+    for path in made:
+        logged(f"unpack-{path.stem.split('-')[0]}", import_command(ctr, path))
+
+
+def import_command(ctr, path):
+    return [*ctr, "-n", "k8s.io", "images", "import", "--local", "--label", "io.cri-containerd.image=managed", str(path)]
+
+
+def link_store(source, disk):
+    """A node's images: hard links to files that nobody writes, true copies of the databases."""
+    if disk.exists():
+        return
+    subprocess.run(["cp", "-alT", f"{source.resolve()}", str(disk)], check=True)
+    for database in disk.rglob("*.db"):
+        original = source / database.relative_to(disk)
+        database.unlink()
+        shutil.copy2(original, database)
