@@ -314,6 +314,9 @@ static void act(struct app *app, struct agent_action *action)
     case AGENT_PUBLISH:
         worker_store_ask(app->store, action->kind, &action->message);
         return;
+    case AGENT_YIELD:
+        worker_store_yield(app->store);
+        return;
     case AGENT_EXIT:
         end(app, action->exit_code, action->text);
         return;

@@ -1,6 +1,5 @@
 #include "agent/worker_store.h"
 
-#include <poll.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +14,9 @@
 #include "common/store/owner.h"
 #include "common/store/place.h"
 
-enum { CANCEL_LOOK_MS = 50 };
+enum { RETRIES_TELL = 3 };
 
-static const rm_time retry_pause = 2 * RM_S;
+static const rm_time silence_tells = 5 * RM_S;
 
 /* One piece of work; the background thread sees nothing else of the store but what never changes. */
 struct task {
@@ -36,6 +35,10 @@ struct worker_store {
     struct worker_store_options options;
     struct object_store *place; /* of the work under way */
     atomic_int cancel;
+    atomic_bool yield; /* the slice under way is to be given up where the store is away */
+    int retries;       /* of the work under way, in its thread alone: since bytes moved, and how many did */
+    int64_t moved;
+    rm_time moved_at;
     struct model_layout layout;
     char compared[MANIFEST_COMPARED_MAX];
     char run[OWNER_RUN_MAX];
@@ -83,6 +86,7 @@ static int write_slice(struct task *task)
     struct worker_store *store = task->store;
     const struct msg_snapshot *snapshot = &task->request.snapshot;
     struct checkpoint_pieces pieces = {0};
+    rm_time begin = clock_now();
     float *state = snapshot_map(store, &task->err);
     if (!state)
         return -1;
@@ -104,6 +108,7 @@ static int write_slice(struct task *task)
                                        .tensors = snapshot->tensors,
                                        .part = snapshot->part,
                                        .parts = snapshot->parts,
+                                       .took = clock_now() - begin,
                                        .count = pieces.count};
     memcpy(reply->lineage, snapshot->state.lineage, sizeof reply->lineage);
     memcpy(reply->k, snapshot->k, sizeof reply->k);
@@ -176,61 +181,54 @@ static int publish(struct task *task)
     return result;
 }
 
-/* A checkpoint between others is not worth waiting for: the next one is newer. One that the run stops or ends
- * with is all there is. */
-static bool is_last(const struct task *task)
+/* ---- a store that is away ---- */
+
+/* A part sent, or a while of bytes that move, show that it is not. */
+static void look_at_store(struct worker_store *store)
 {
-    int64_t every = task->store->options.spec->checkpoint.every_steps;
-    bool write = task->kind == AGENT_WRITE;
-    bool final = write ? task->request.snapshot.final : task->request.publish.final;
-    int64_t step = write ? task->request.snapshot.state.step : task->request.publish.step;
-    return final || !every || step % every;
+    bool away = store->retries >= RETRIES_TELL || clock_now() - store->moved_at >= silence_tells;
+    if (away && atomic_load(&store->yield))
+        atomic_store(&store->cancel, 1);
 }
 
-static bool is_cancelled(struct worker_store *store)
+static void bytes_moved(void *ctx, int64_t moved)
 {
-    return atomic_load_explicit(&store->cancel, memory_order_relaxed);
+    struct worker_store *store = ctx;
+    if (moved != store->moved)
+        store->moved_at = clock_now();
+    if (moved - store->moved >= OBJECT_PART_LEAST)
+        store->retries = 0;
+    store->moved = moved;
+    look_at_store(store);
 }
 
-/* false: the program ends. */
-static bool pause_between(struct worker_store *store)
+static void retried(void *ctx, const char *why)
 {
-    rm_time until = clock_now() + retry_pause;
-    while (!is_cancelled(store) && clock_now() < until)
-        poll(NULL, 0, CANCEL_LOOK_MS);
-    return !is_cancelled(store);
+    struct worker_store *store = ctx;
+    (void)why;
+    store->retries++;
+    look_at_store(store);
 }
 
-/* A store that is away may come back; a disk that is full or broken does not by itself. */
-static int persist(struct task *task, int (*work)(struct task *task))
+/* Damage, or another's checkpoint in the place of ours, do not go away by themselves. */
+static bool may_work_later(const struct error *err)
 {
-    struct worker_store *store = task->store;
-    rm_time until = clock_now() + store->options.spec->checkpoint.end_timeout;
-    int result = work(task);
-    bool waits = !object_is_local(store->place) && is_last(task);
-    while (result < 0 && waits && task->err.code == ERR_MACHINE && clock_now() < until &&
-           pause_between(store)) {
-        log_warn("the object store does not take the last checkpoint; trying on", "why=\"%s\"",
-                 task->err.text);
-        result = work(task);
-    }
-    if (result < 0 && waits && task->err.code == ERR_MACHINE)
-        err_wrap(&task->err,
-                 "given up after checkpoint.endTimeout; the same command goes on from the newest one");
-    return result;
+    return err->code == ERR_MACHINE || err->code == ERR_USAGE || err->code == ERR_ABORTED;
 }
 
 static void task_work(void *ctx)
 {
     struct task *task = ctx;
     int result = -1;
+    task->store->retries = 0;
+    task->store->moved_at = clock_now();
     if (task->kind == AGENT_WRITE) {
         FAULT("slice-asked");
-        result = persist(task, write_slice);
+        result = write_slice(task);
         FAULT("slice-saved");
     } else if (task->kind == AGENT_PUBLISH) {
         FAULT("publish-asked");
-        result = persist(task, publish);
+        result = publish(task);
         FAULT("published");
     }
     task->ok = result == 0;
@@ -243,6 +241,7 @@ static void task_event(const struct task *task, struct agent_event *out)
     *out = (struct agent_event){.ok = task->ok, .message = task->ok ? &task->reply : NULL};
     if (!task->ok)
         text_copy(out->text, sizeof out->text, task->err.text);
+    out->again = !task->ok && may_work_later(&task->err);
     if (task->kind == AGENT_WRITE) {
         out->kind = AGENT_WRITTEN;
         out->step = task->request.snapshot.state.step;
@@ -259,6 +258,10 @@ static void task_done(void *ctx)
     struct task *task = ctx;
     struct worker_store *store = task->store;
     store->running = false;
+    if (task->kind == AGENT_WRITE)
+        atomic_store(&store->yield, false);
+    if (!store->ending)
+        atomic_store(&store->cancel, 0);
     store->first = task->next;
     if (!store->first)
         store->last = NULL;
@@ -291,7 +294,9 @@ int worker_store_open(struct worker_store **ret, struct loop *loop,
         return err_set(err, ERR_MACHINE, "no memory for checkpoints");
     struct str compared = str_init(MANIFEST_COMPARED_MAX - 1);
     *store = (struct worker_store){.loop = loop, .options = *options, .data = {.files = -1, .bytes = -1}};
-    if (place_open_checkpoints(&store->place, options->spec, &store->cancel, err) < 0) {
+    struct object_options place = {
+        .cancel = &store->cancel, .progress = bytes_moved, .retrying = retried, .ctx = store};
+    if (place_open_watched(&store->place, options->spec, &place, err) < 0) {
         free(store);
         return -1;
     }
@@ -329,6 +334,11 @@ void worker_store_know(struct worker_store *store, const struct msg_up *up)
     text_copy(store->fingerprint, sizeof store->fingerprint, up->fingerprint);
     store->data = (struct manifest_data){.files = up->data_files, .bytes = up->data_bytes};
     hex_decode(up->data_sha256, store->data.sha256, sizeof store->data.sha256);
+}
+
+void worker_store_yield(struct worker_store *store)
+{
+    atomic_store(&store->yield, !worker_store_idle(store));
 }
 
 bool worker_store_idle(const struct worker_store *store)

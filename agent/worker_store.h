@@ -27,6 +27,9 @@ void worker_store_ask(struct worker_store *store, enum agent_action_kind kind, c
 void worker_store_know(struct worker_store *store, const struct msg_up *up);
 /* Bytes that the snapshot's memory file needs. */
 int64_t worker_store_snapshot_bytes(const struct job_spec *spec);
+/* The memory of the slice that is being written is needed: it is given up (and fails, to be tried again)
+ * where the store is away, now or later; not while bytes move. */
+void worker_store_yield(struct worker_store *store);
 bool worker_store_idle(const struct worker_store *store);
 /* What is asked for and not begun is dropped; comes after loop_run has returned. */
 void worker_store_free(struct worker_store *store);

@@ -20,7 +20,8 @@ static const rm_time farewell_patience =
 static const rm_time coordinator_patience =
     5 * RM_S; /* with one that says nothing, or lostAfter where that is longer: training goes on without it */
 static const rm_time same_signal = 300 * RM_MS; /* what comes sooner after the first is no second Ctrl-C */
-static const rm_time save_patience = 60 * RM_S; /* for a checkpoint where this program ends the run */
+static const rm_time save_patience =
+    60 * RM_S; /* for a checkpoint where this program ends the run, beside checkpoint.endTimeout */
 
 static bool ending(const struct fleet *fleet)
 {
@@ -51,7 +52,8 @@ static void give_up(struct fleet *fleet, int exit_code, const char *why)
     text_copy(fleet->own_why, sizeof fleet->own_why, why);
     fleet_no_more_children(fleet);
     fleet_command(fleet, "{\"command\":\"interrupt\"}\n");
-    arm(fleet, fleet->coordinator ? save_patience : fleet->spec->elasticity.lost_after + 3 * RM_S);
+    arm(fleet, fleet->coordinator ? save_patience + fleet->spec->checkpoint.end_timeout
+                                  : fleet->spec->elasticity.lost_after + 3 * RM_S);
 }
 
 static void start_worker(struct fleet *fleet, int worker)
@@ -294,13 +296,16 @@ static void remember_told(struct fleet *fleet, const struct event *event)
     }
 }
 
-/* A successor repeats the ring that it found, and a checkpoint whose telling it did not see. */
+/* A successor repeats the ring that it found, a checkpoint whose telling it did not see, and that one waits.
+ */
 static bool told_already(const struct fleet *fleet, const struct event *event)
 {
     if (fleet->term == 1)
         return false;
     if (event->kind == EVENT_RING_FORMED)
         return event->term == fleet->ring_term && event->generation == fleet->ring_generation;
+    if (event->kind == EVENT_CHECKPOINT_WAITING)
+        return fleet->options->report->store_is_away;
     return event->kind == EVENT_CHECKPOINT_SAVED && !strcmp(event->uri, fleet->saved_uri);
 }
 

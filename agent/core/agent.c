@@ -1,64 +1,11 @@
-#include "agent/core/agent.h"
+#include "agent/core/agent_state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PROGRESS_KEPT = 64,
-    EVALUATED_KEPT = 64,
-    WRITTEN_KEPT = 2,
-    START_TRIES = 5,
-    SILENT_BEATS = 2,
-    RETRY_MS = 20,
-    RETRY_MAX_MS = 100
-};
-
-enum connection { DISCONNECTED, CONNECTING, GREETED, WELCOMED };
-enum trainer { TRAINER_NONE, TRAINER_STARTING, TRAINER_UP };
-
-/* A progress or an evaluation, without the room that a whole message takes. */
-struct kept_step {
-    struct msg_generation generation;
-    struct msg_progress progress;
-    struct msg_evaluated evaluated;
-};
-
-struct agent {
-    struct agent_settings settings;
-    char why[MSG_DETAIL_MAX];
-    enum connection connection;
-    rm_time lost_at, retry_at, retry_delay, beat_at;
-    int64_t term; /* highest that was obeyed */
-    enum trainer trainer;
-    int64_t said_trainer; /* pid that the newest hello named, 0 none */
-    int spawned, tries;   /* tries: trainers in a row that never came up */
-    struct msg_up up;
-    enum msg_phase phase;
-    struct msg_state state;
-    struct msg_generation ring; /* newest form */
-    struct message form;        /* that one, while its checkpoint is loaded */
-    bool load_wanted, loading, writing, publishing;
-    struct message publish, publish_next;
-    bool publish_next_set;
-    bool leaving, released, over;
-    rm_time leaving_deadline;
-    /* the newest, oldest first; those that are acknowledged stay for a successor: an acknowledgement of a
-     * coordinator that died says nothing about what it could still tell */
-    struct kept_step progress[PROGRESS_KEPT], evaluated[EVALUATED_KEPT];
-    int progress_count, evaluated_count;
-    int64_t progress_known, evaluated_known; /* acknowledged in this term, -1 none */
-    /* said again after a reconnect, harmless if known */
-    struct message written[WRITTEN_KEPT], published, fault, ready, finished;
-    int written_count;
-    bool published_set, fault_set, ready_set, finished_set;
-    struct msg_heartbeat beat;
-    rm_time trainer_heard; /* a trainer that runs sends a pulse every heartbeat */
-    int64_t busy_beats;    /* heartbeats while the store kept the trainer waiting: that is no hang */
-    bool unwelcome;        /* the newest connection ended after our hello, and without an answer */
-    int64_t saved;         /* newest checkpoint that is known to be published, -1 none */
-};
+enum { START_TRIES = 5, SILENT_BEATS = 2, RETRY_MS = 20, RETRY_MAX_MS = 100 };
 
 struct agent *agent_open(const struct agent_settings *settings)
 {
@@ -69,7 +16,7 @@ struct agent *agent_open(const struct agent_settings *settings)
     st->saved = st->progress_known = st->evaluated_known = -1;
     st->beat.step = st->beat.waiting_for = -1;
     st->beat_at = RM_NEVER;
-    st->retry_at = RM_NEVER;
+    st->retry_at = st->leave_until = RM_NEVER;
     return st;
 }
 
@@ -85,7 +32,7 @@ const char *agent_why(const struct agent *st)
 
 /* ---- actions ---- */
 
-static struct agent_action *act(struct agent_out *out, enum agent_action_kind kind)
+struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kind)
 {
     struct agent_action *a = &out->action[out->count];
     if (out->count < AGENT_ACTIONS_MAX - 1)
@@ -94,24 +41,24 @@ static struct agent_action *act(struct agent_out *out, enum agent_action_kind ki
     return a;
 }
 
-static void send_control(struct agent *st, struct agent_out *out, const struct message *m)
+void agent_send_control(struct agent *st, struct agent_out *out, const struct message *m)
 {
     if (st->connection != WELCOMED)
         return;
-    struct message *copy = &act(out, AGENT_SEND_CONTROL)->message;
+    struct message *copy = &agent_act(out, AGENT_SEND_CONTROL)->message;
     message_copy(copy, m);
     copy->term = st->term;
 }
 
-static void send_link(struct agent *st, struct agent_out *out, const struct message *m)
+void agent_send_link(struct agent *st, struct agent_out *out, const struct message *m)
 {
     if (st->trainer == TRAINER_UP)
-        message_copy(&act(out, AGENT_SEND_LINK)->message, m);
+        message_copy(&agent_act(out, AGENT_SEND_LINK)->message, m);
 }
 
 static void quit(struct agent *st, struct agent_out *out, int exit_code, const char *text)
 {
-    struct agent_action *a = act(out, AGENT_EXIT);
+    struct agent_action *a = agent_act(out, AGENT_EXIT);
     a->exit_code = exit_code;
     text_copy(a->text, sizeof a->text, text);
     text_copy(st->why, sizeof st->why, text);
@@ -120,15 +67,15 @@ static void quit(struct agent *st, struct agent_out *out, int exit_code, const c
 
 static void spawn(struct agent *st, struct agent_out *out)
 {
-    act(out, AGENT_SPAWN);
-    struct message *m = &act(out, AGENT_SEND_LINK)->message;
+    agent_act(out, AGENT_SPAWN);
+    struct message *m = &agent_act(out, AGENT_SEND_LINK)->message;
     message_init(m, MSG_SETUP);
     m->setup.protocol = MSG_PROTOCOL;
     m->setup.worker = st->settings.worker;
     m->setup.attempt = st->settings.attempt;
     m->setup.incarnation = st->settings.incarnation;
     m->setup.restarts = st->spawned++;
-    m->setup.snapshot_busy = st->writing || st->loading;
+    m->setup.snapshot_busy = st->writing || st->loading || st->write_waits;
     text_copy(m->setup.data_sha256, sizeof m->setup.data_sha256, st->up.data_sha256);
     st->trainer = TRAINER_STARTING;
     st->phase = PHASE_IDLE;
@@ -138,7 +85,7 @@ static void spawn(struct agent *st, struct agent_out *out)
 
 static void say_hello(struct agent *st, struct agent_out *out)
 {
-    struct message *m = &act(out, AGENT_SEND_CONTROL)->message;
+    struct message *m = &agent_act(out, AGENT_SEND_CONTROL)->message;
     message_init(m, MSG_HELLO);
     m->term = st->term;
     struct msg_hello *h = &m->hello;
@@ -166,13 +113,14 @@ static void say_hello(struct agent *st, struct agent_out *out)
     h->data_bytes = st->up.data_bytes;
 }
 
-static void say_leaving(struct agent *st, struct agent_out *out)
+static void say_leaving(struct agent *st, rm_time now, struct agent_out *out)
 {
     struct message m;
     message_init(&m, MSG_LEAVING);
     text_copy(m.leaving.reason, sizeof m.leaving.reason, "SIGTERM");
-    m.leaving.deadline = st->leaving_deadline;
-    send_control(st, out, &m);
+    if (st->leave_until != RM_NEVER)
+        m.leaving.deadline = st->leave_until > now ? st->leave_until - now : 1;
+    agent_send_control(st, out, &m);
 }
 
 static void send_kept(struct agent *st, struct agent_out *out, enum msg_type type, const struct kept_step *k)
@@ -184,15 +132,15 @@ static void send_kept(struct agent *st, struct agent_out *out, enum msg_type typ
         m.progress = k->progress;
     else
         m.evaluated = k->evaluated;
-    send_control(st, out, &m);
+    agent_send_control(st, out, &m);
 }
 
 /* Everything that may have been under way when the old connection ended, in the order of its happening: steps
  * come before the answers that build on them. */
-static void say_again(struct agent *st, struct agent_out *out)
+static void say_again(struct agent *st, rm_time now, struct agent_out *out)
 {
     if (st->leaving)
-        say_leaving(st, out);
+        say_leaving(st, now, out);
     for (int i = 0; i < st->progress_count; i++)
         if (st->progress[i].progress.step > st->progress_known)
             send_kept(st, out, MSG_PROGRESS, &st->progress[i]);
@@ -200,15 +148,16 @@ static void say_again(struct agent *st, struct agent_out *out)
         if (st->evaluated[i].evaluated.step > st->evaluated_known)
             send_kept(st, out, MSG_EVALUATED, &st->evaluated[i]);
     for (int i = 0; i < st->written_count; i++)
-        send_control(st, out, &st->written[i]);
+        agent_send_control(st, out, &st->written[i]);
     if (st->published_set)
-        send_control(st, out, &st->published);
+        agent_send_control(st, out, &st->published);
+    agent_say_what_waits(st, now, out);
     if (st->fault_set)
-        send_control(st, out, &st->fault);
+        agent_send_control(st, out, &st->fault);
     if (st->ready_set)
-        send_control(st, out, &st->ready);
+        agent_send_control(st, out, &st->ready);
     if (st->finished_set)
-        send_control(st, out, &st->finished);
+        agent_send_control(st, out, &st->finished);
 }
 
 static void on_welcome(struct agent *st, rm_time now, struct agent_out *out)
@@ -220,7 +169,7 @@ static void on_welcome(struct agent *st, rm_time now, struct agent_out *out)
     /* A trainer that came up or died between our hello and this welcome has not been told of yet. */
     if (st->said_trainer != (st->trainer == TRAINER_UP ? st->up.pid : 0))
         say_hello(st, out);
-    say_again(st, out);
+    say_again(st, now, out);
 }
 
 static void on_disconnected(struct agent *st, rm_time now)
@@ -283,16 +232,6 @@ static enum msg_role my_role(const struct agent *st, const struct msg_form *f)
     return ROLE_KEEP;
 }
 
-/* One user of the snapshot memory at a time: a slice being written goes first. */
-static void start_load(struct agent *st, struct agent_out *out)
-{
-    if (!st->load_wanted || st->writing || st->loading)
-        return;
-    st->load_wanted = false;
-    st->loading = true;
-    message_copy(&act(out, AGENT_LOAD)->message, &st->form);
-}
-
 static void on_form(struct agent *st, const struct message *m, struct agent_out *out)
 {
     if (generation_compare(m->generation, st->ring) <= 0 || st->trainer != TRAINER_UP)
@@ -304,37 +243,16 @@ static void on_form(struct agent *st, const struct message *m, struct agent_out 
         st->saved = m->form.saved;
     message_copy(&st->form, m);
     st->load_wanted = my_role(st, &m->form) == ROLE_LOAD;
-    send_link(st, out, m);
-    start_load(st, out);
-}
-
-static bool same_publish(const struct message *a, const struct message *b)
-{
-    return a->publish.step == b->publish.step && a->publish.final == b->publish.final;
-}
-
-static void on_publish(struct agent *st, const struct message *m, struct agent_out *out)
-{
-    if (st->publishing) {
-        st->publish_next_set = !same_publish(&st->publish, m);
-        message_copy(&st->publish_next, m);
-        return;
-    }
-    if (st->published_set && st->published.published.step == m->publish.step &&
-        st->published.published.final == m->publish.final) {
-        send_control(st, out, &st->published);
-        return;
-    }
-    st->publishing = true;
-    message_copy(&st->publish, m);
-    message_copy(&act(out, AGENT_PUBLISH)->message, m);
+    agent_send_link(st, out, m);
+    agent_start_load(st, out);
 }
 
 static void on_release(struct agent *st, const struct message *m, struct agent_out *out)
 {
     if (!st->released)
-        send_link(st, out, m);
+        agent_send_link(st, out, m);
     st->released = true;
+    st->write_waits = st->publish_waits = false;
 }
 
 static void on_control(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
@@ -355,27 +273,27 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
         break;
     case MSG_STOP:
     case MSG_SAVE:
-        send_link(st, out, m);
+        agent_send_link(st, out, m);
         break;
     case MSG_GO:
         if (generation_compare(m->generation, st->ring) == 0 && st->phase == PHASE_READY) {
             st->phase = PHASE_TRAINING;
             st->ready_set = false;
-            send_link(st, out, m);
+            agent_send_link(st, out, m);
         }
         break;
     case MSG_LIST:
-        act(out, AGENT_LIST);
+        agent_act(out, AGENT_LIST);
         break;
     case MSG_PUBLISH:
-        on_publish(st, m, out);
+        agent_on_publish(st, m, now, out);
         break;
     case MSG_RELEASE:
         on_release(st, m, out);
         break;
     case MSG_FAULT:
         if (m->fault.kind == FAULT_HANG && st->trainer == TRAINER_UP)
-            act(out, AGENT_KILL); /* its end starts another one */
+            agent_act(out, AGENT_KILL); /* its end starts another one */
         break;
     case MSG_ABANDON:
         quit(st, out, m->abandon.exit_code, m->abandon.why);
@@ -402,13 +320,6 @@ static void keep_step(struct kept_step *queue, int *count, int most, const struc
         k->evaluated = m->evaluated;
 }
 
-static void keep_written(struct agent *st, const struct message *m)
-{
-    if (st->written_count == WRITTEN_KEPT)
-        message_copy(&st->written[0], &st->written[--st->written_count]);
-    message_copy(&st->written[st->written_count++], m);
-}
-
 static void on_up(struct agent *st, const struct msg_up *up, struct agent_out *out)
 {
     st->trainer = TRAINER_UP;
@@ -429,16 +340,10 @@ static void on_stopped(struct agent *st, const struct message *m, struct agent_o
     st->state = m->stopped.state;
     st->fault_set = st->ready_set = false;
     st->load_wanted = false;
-    send_control(st, out, &answer);
+    agent_send_control(st, out, &answer);
 }
 
-static void on_snapshot(struct agent *st, const struct message *m, struct agent_out *out)
-{
-    st->writing = true;
-    message_copy(&act(out, AGENT_WRITE)->message, m);
-}
-
-static void on_link(struct agent *st, const struct message *m, struct agent_out *out)
+static void on_link(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
 {
     switch (m->type) {
     case MSG_UP:
@@ -451,16 +356,16 @@ static void on_link(struct agent *st, const struct message *m, struct agent_out 
         keep_step(st->progress, &st->progress_count, PROGRESS_KEPT, m);
         st->beat.step = m->progress.step;
         st->beat.counter++;
-        send_control(st, out, m);
+        agent_send_control(st, out, m);
         break;
     case MSG_EVALUATED:
         keep_step(st->evaluated, &st->evaluated_count, EVALUATED_KEPT, m);
-        send_control(st, out, m);
+        agent_send_control(st, out, m);
         break;
     case MSG_FAULT:
         message_copy(&st->fault, m);
         st->fault_set = true;
-        send_control(st, out, m);
+        agent_send_control(st, out, m);
         break;
     case MSG_STOPPED:
         on_stopped(st, m, out);
@@ -471,15 +376,18 @@ static void on_link(struct agent *st, const struct message *m, struct agent_out 
         message_copy(&st->ready, m);
         st->ready.ready.trainer_pid = st->up.pid;
         st->ready_set = true;
-        send_control(st, out, &st->ready);
+        agent_send_control(st, out, &st->ready);
         break;
     case MSG_FINISHED:
         message_copy(&st->finished, m);
         st->finished_set = true;
-        send_control(st, out, m);
+        agent_send_control(st, out, m);
         break;
     case MSG_SNAPSHOT:
-        on_snapshot(st, m, out);
+        agent_on_snapshot(st, m, now, out);
+        break;
+    case MSG_SNAPSHOT_WANTED:
+        agent_on_snapshot_wanted(st, out);
         break;
     default:
         break;
@@ -491,7 +399,7 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
     bool was_up = st->trainer == TRAINER_UP;
     st->trainer = TRAINER_NONE;
     st->phase = PHASE_IDLE;
-    st->fault_set = st->ready_set = st->finished_set = st->load_wanted = false;
+    st->fault_set = st->ready_set = st->finished_set = st->load_wanted = st->wanted = false;
     if (st->released)
         return;
     if (!was_up && (e->code > 0 || ++st->tries >= START_TRIES)) {
@@ -506,97 +414,21 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
     m.fault.kind = FAULT_TRAINER_EXIT;
     m.fault.peer = m.fault.step = -1;
     snprintf(m.fault.detail, sizeof m.fault.detail, "the trainer was %.300s", e->text);
-    send_control(st, out, &m);
+    agent_send_control(st, out, &m);
     text_copy(st->why, sizeof st->why, m.fault.detail);
     spawn(st, out);
 }
 
-/* ---- what the store says ---- */
-
-static void storage_fault(struct agent *st, struct agent_out *out, enum msg_fault_kind kind, int64_t step,
-                          const char *text)
-{
-    struct message m;
-    message_init(&m, MSG_FAULT);
-    m.generation = st->ring;
-    m.fault.kind = kind;
-    m.fault.peer = -1;
-    m.fault.step = step;
-    text_copy(m.fault.detail, sizeof m.fault.detail, text);
-    send_control(st, out, &m);
-    text_copy(st->why, sizeof st->why, text);
-}
-
-static void on_listed(struct agent *st, const struct agent_event *e, struct agent_out *out)
-{
-    if (e->ok)
-        send_control(st, out, e->message);
-    else
-        storage_fault(st, out, FAULT_MACHINE, -1, e->text);
-}
-
-/* Also to a trainer that is only starting: its setup said that the memory is in use. A load that waits for it
- * keeps it in use. */
-static void free_snapshot(struct agent *st, struct agent_out *out)
-{
-    if (st->trainer != TRAINER_NONE && !st->load_wanted)
-        message_init(&act(out, AGENT_SEND_LINK)->message, MSG_SNAPSHOT_FREE);
-}
-
-static void on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out)
-{
-    st->loading = false;
-    bool wanted = e->ok && st->phase == PHASE_FORMING && !st->load_wanted;
-    if (!e->ok)
-        storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
-    if (wanted)
-        send_link(st, out, e->message);
-    else
-        free_snapshot(st, out);
-    start_load(st, out);
-}
-
-static void on_written(struct agent *st, const struct agent_event *e, struct agent_out *out)
-{
-    st->writing = false;
-    if (e->ok) {
-        keep_written(st, e->message);
-        send_control(st, out, e->message);
-    } else {
-        storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
-    }
-    free_snapshot(st, out);
-    start_load(st, out);
-}
-
-static void on_published(struct agent *st, const struct agent_event *e, struct agent_out *out)
-{
-    st->publishing = false;
-    if (e->ok) {
-        message_copy(&st->published, e->message);
-        st->published_set = true;
-        if (e->message->published.step > st->saved)
-            st->saved = e->message->published.step;
-        send_control(st, out, e->message);
-    } else {
-        storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
-    }
-    if (st->publish_next_set) {
-        st->publish_next_set = false;
-        on_publish(st, &st->publish_next, out);
-    }
-}
-
 /* ---- time ---- */
 
-static void on_term(struct agent *st, const struct agent_event *e, struct agent_out *out)
+static void on_term(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
 {
     st->leaving = true;
-    st->leaving_deadline = e->deadline;
+    st->leave_until = e->deadline > 0 ? now + e->deadline : RM_NEVER;
     if (st->term == 0)
         quit(st, out, 0, ""); /* nobody knows of it yet */
     else
-        say_leaving(st, out);
+        say_leaving(st, now, out);
 }
 
 static void heartbeat(struct agent *st, rm_time now, struct agent_out *out)
@@ -606,11 +438,11 @@ static void heartbeat(struct agent *st, rm_time now, struct agent_out *out)
     m.generation = st->ring;
     m.heartbeat = st->beat;
     m.heartbeat.phase = st->phase;
-    st->busy_beats += st->writing || st->loading;
+    st->busy_beats += agent_waits_for_store(st);
     m.heartbeat.counter += st->busy_beats;
     if (now - st->trainer_heard > SILENT_BEATS * st->settings.heartbeat)
         m.heartbeat.waiting_for = -1; /* what it said last is no longer so */
-    send_control(st, out, &m);
+    agent_send_control(st, out, &m);
     st->beat_at = now + st->settings.heartbeat;
 }
 
@@ -627,10 +459,12 @@ static void on_time(struct agent *st, rm_time now, struct agent_out *out)
         return;
     }
     if (st->connection == DISCONNECTED && !st->released && now >= st->retry_at) {
-        act(out, AGENT_CONNECT);
+        agent_act(out, AGENT_CONNECT);
         st->connection = CONNECTING;
         st->retry_at = RM_NEVER;
     }
+    if (agent_asks_store_again(st) && now >= st->store_at)
+        agent_ask_store_again(st, out);
     if (st->connection == WELCOMED && now >= st->beat_at)
         heartbeat(st, now, out);
 }
@@ -664,25 +498,25 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         break;
     case AGENT_LINK:
         st->trainer_heard = now;
-        on_link(st, e->message, out);
+        on_link(st, e->message, now, out);
         break;
     case AGENT_TRAINER_EXIT:
         on_trainer_exit(st, e, out);
         break;
     case AGENT_TERM:
-        on_term(st, e, out);
+        on_term(st, e, now, out);
         break;
     case AGENT_LISTED:
-        on_listed(st, e, out);
+        agent_on_listed(st, e, out);
         break;
     case AGENT_LOADED:
-        on_loaded(st, e, out);
+        agent_on_loaded(st, e, out);
         break;
     case AGENT_WRITTEN:
-        on_written(st, e, out);
+        agent_on_written(st, e, now, out);
         break;
     case AGENT_PUBLISHED:
-        on_published(st, e, out);
+        agent_on_published(st, e, now, out);
         break;
     case AGENT_TICK:
         break;
@@ -709,6 +543,8 @@ rm_time agent_deadline(const struct agent *st)
     if (st->over || st->released)
         return RM_NEVER;
     rm_time at = earlier(st->beat_at, st->retry_at);
+    if (agent_asks_store_again(st))
+        at = earlier(at, st->store_at);
     if (st->connection != WELCOMED && st->lost_at != RM_NEVER)
         at = earlier(at, st->lost_at + st->settings.lost_after);
     return at;

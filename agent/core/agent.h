@@ -10,6 +10,9 @@
  * lost: the trainer is ended and the agent exits 4 naming the newest published checkpoint. A message of a
  * lower term than one obeyed before is ignored, and so is a form of an older generation.
  *
+ * What the store does not take (a slice, a manifest) waits and is tried again with growing pauses, until it
+ * works, the trainer needs the memory for a newer state, or the run ends. One slice waits at a time.
+ *
  * What the shell adds: nonce and proof of `hello`, key and spec of `setup`, pids. It hands in coordinator
  * messages only after `welcome` was verified (AGENT_CONNECTED is delivered when `challenge` has come: the
  * core answers with hello; the shell verifies welcome and hands it in like any other message; a wrong proof
@@ -48,6 +51,7 @@ struct agent_event {
     enum agent_event_kind kind;
     const struct message *message; /* borrowed for the call; NULL where the kind has none */
     bool ok;                       /* of store work */
+    bool again;                    /* of store work that failed: it may work later */
     int64_t step;                  /* of store work that failed */
     bool final;                    /* of store work that failed */
     int code;                      /* AGENT_TRAINER_EXIT */
@@ -65,6 +69,7 @@ enum agent_action_kind {
     AGENT_LOAD,         /* message is the `form`: load resume.step into the snapshot memfd, verified */
     AGENT_WRITE,        /* message is the `snapshot`: write that slice; answered by WRITTEN */
     AGENT_PUBLISH,      /* message is the `publish`; answered by PUBLISHED */
+    AGENT_YIELD,        /* the memory of the slice under way is needed: give that up if the store is away */
     AGENT_EXIT,         /* exit_code, text ("" for 0): end the trainer if there is one, then the process */
 };
 

@@ -45,7 +45,7 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
     st->state_since = st->started = st->accounted = st->arrived = st->saved_at = now;
     st->left = now - RM_S;
     st->round = 1;
-    st->told = st->evaluated = st->saved = st->known_step = -1;
+    st->told = st->evaluated = st->saved = st->known_step = st->given_up = -1;
     st->due = st->circled = RM_NEVER;
     st->exact = settings->exact;
     st->loss = NAN;
@@ -54,7 +54,7 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
         w->expected = w->attempt = w->conn = w->rank = w->waiting_for = -1;
         w->old_rank = INT_MAX;
         w->stopped_round = w->update_step = -1;
-        w->asked = RM_NEVER;
+        w->asked = w->leave_until = RM_NEVER;
     }
     rdzv_say(st, "waiting for workers");
     if (settings->heritage.given)
@@ -358,7 +358,8 @@ static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
         return;
     }
     struct msg_state best = rdzv_best_state(st);
-    if (best.held && best.step > st->saved && rdzv_save_begin(st, &best, false, now, out))
+    bool unsaved = best.held && best.step > st->saved && !rdzv_leaves_unsaved(st, &best, now, out);
+    if (unsaved && rdzv_save_begin(st, &best, false, now, out))
         return;
     if (!coming)
         too_few(st, " and none is on its way", now, out);
@@ -561,9 +562,10 @@ static void on_heartbeat(struct rdzv *st, struct rdzv_worker *w, const struct ms
     rdzv_hang_heartbeat(w, h, now);
 }
 
-static void on_leaving(struct rdzv *st, struct rdzv_worker *w, const struct msg_leaving *l)
+static void on_leaving(struct rdzv *st, struct rdzv_worker *w, const struct msg_leaving *l, rm_time now)
 {
     w->leaving = true;
+    w->leave_until = l->deadline > 0 ? now + l->deadline : RM_NEVER;
     text_copy(w->leaving_reason, sizeof w->leaving_reason, l->reason);
     rdzv_say(st, "worker %d leaves: %s", rdzv_index(st, w), l->reason);
 }
@@ -595,7 +597,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
         rdzv_hang_moved(st, now);
         break;
     case MSG_LEAVING:
-        on_leaving(st, w, &m->leaving);
+        on_leaving(st, w, &m->leaving, now);
         break;
     case MSG_FAULT:
         rdzv_fault(st, w, m, now, out);
@@ -614,8 +616,10 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
         rdzv_checkpointed(st, &m->checkpointed, out);
         break;
     case MSG_PUBLISHED:
-        rdzv_published(st, &m->published, out);
-        st->saved_at = now;
+        rdzv_published(st, &m->published, now, out);
+        break;
+    case MSG_SAVE_WAITS:
+        rdzv_save_waits(st, &m->save_waits, now, out);
         break;
     case MSG_FINISHED:
         on_finished(st, w, m);
@@ -738,8 +742,8 @@ static rm_time state_deadline(const struct rdzv *st)
         }
         return any_finished(st) ? RM_NEVER : earlier(at, join_at(st, &joiner));
     case RDZV_SAVING:
-        return st->state_since + s->start_timeout > st->accounted ? st->state_since + s->start_timeout
-                                                                  : RM_NEVER;
+        at = st->state_since + s->start_timeout;
+        return earlier(at > st->accounted ? at : RM_NEVER, rdzv_save_gives_up_at(st));
     default:
         return RM_NEVER;
     }

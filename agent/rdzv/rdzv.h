@@ -62,6 +62,9 @@ struct rdzv_settings {
     rm_time step_timeout; /* ns; 0: 10 times the median step, 30 s at least */
     int max_restarts;
     rm_time within;
+    rm_time
+        save_patience;  /* with a store that is away, where a checkpoint ends the run; 0: it fails at once */
+    bool leave_unsaved; /* checkpoint.onPreemption: false */
     struct rdzv_heritage heritage;
 };
 
@@ -118,6 +121,8 @@ enum rdzv_tell_kind {
     TELL_JOIN_SKIPPED,
     TELL_EVALUATED,
     TELL_CHECKPOINT_SAVED,
+    TELL_CHECKPOINT_WAITING, /* once per outage of the store */
+    TELL_CHECKPOINT_SKIPPED, /* those who hold it go, and there is no time (or wish) to save it */
     TELL_RECOVERED,
     TELL_WAITING,
     TELL_FAILED,
@@ -152,8 +157,9 @@ struct rdzv_tell {
     double tokens_per_second;
     struct msg_generation generation;
     bool final, exact;
-    int64_t bytes; /* CHECKPOINT_SAVED */
-    rm_time took;
+    int64_t bytes;  /* CHECKPOINT_SAVED */
+    rm_time took;   /* CHECKPOINT_WAITING: since it was to be written */
+    rm_time waited; /* CHECKPOINT_SAVED: how long the store was away before, 0 it was not */
     double goodput; /* COMPLETE: 0..1 */
     uint8_t digest[RM_HASH_BYTES];
     struct rdzv_recovery recovery;

@@ -361,6 +361,7 @@ void rdzv_go(struct rdzv *st, rm_time now, struct rdzv_out *out)
         cost = now - st->state_since;
     st->reform_cost = st->reform_cost ? (3 * st->reform_cost + cost) / 4 : cost;
     st->trained = true;
+    st->given_up = -1;
     st->recovery.went = now;
     st->recovery.formed = true;
     st->waiting[0] = 0;

@@ -63,6 +63,7 @@ void rdzv_checkpointed(struct rdzv *st, const struct msg_checkpointed *m, struct
     if (!c->in[m->part])
         c->have++;
     c->in[m->part] = true;
+    rdzv_measure_slice(st, m);
     c->publish.exact = c->publish.exact && m->exact;
     c->pieces[m->part] = m->count;
     memcpy(c->piece[m->part], m->piece, sizeof m->piece);
@@ -133,13 +134,15 @@ void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out)
         send_publish(st, next, w, out);
 }
 
-static void tell_published(struct rdzv *st, const struct msg_published *p, struct rdzv_out *out)
+static void tell_published(struct rdzv *st, const struct msg_published *p, rm_time now, struct rdzv_out *out)
 {
     struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_SAVED);
     t->step = p->step;
     t->final = p->final;
     t->bytes = p->bytes;
     t->took = p->took;
+    t->waited = rdzv_outage_over(st, p->step, now);
+    rdzv_measure_publishing(st, p);
     st->saved = p->step;
     st->final_saved = st->final_saved || p->final;
 }
@@ -157,17 +160,18 @@ static const struct rdzv_collection *whole_one(const struct rdzv *st, const stru
     return whole;
 }
 
-void rdzv_published(struct rdzv *st, const struct msg_published *p, struct rdzv_out *out)
+void rdzv_published(struct rdzv *st, const struct msg_published *p, rm_time now, struct rdzv_out *out)
 {
+    st->saved_at = now;
     const struct rdzv_collection *whole = whole_one(st, p);
     if (whole) {
-        tell_published(st, p, out);
+        tell_published(st, p, now, out);
         st->saved_lineage_known = true;
         memcpy(st->saved_lineage, whole->publish.lineage, RM_HASH_BYTES);
         if (p->final && whole->digest_known)
             memcpy(st->digest, whole->digest, RM_HASH_BYTES);
     } else if (st->settings.heritage.given && !p->final && p->step > st->saved) {
-        tell_published(st, p, out); /* at a predecessor's word, and nobody was told */
+        tell_published(st, p, now, out); /* at a predecessor's word, and nobody was told */
         st->saved_lineage_known = false;
     }
     for (int i = 0; i < COLLECTIONS; i++) {
@@ -291,6 +295,8 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
             rdzv_move(st, RDZV_GATHERING, now);
         return;
     }
+    if (rdzv_save_gives_up(st, now, out))
+        return;
     rdzv_name_publishers(st, out);
     bool in_vain = !rdzv_on_its_way(st) || now >= st->state_since + st->settings.start_timeout;
     bool nobody_left = !choose_publisher(st) && in_vain;
@@ -335,6 +341,17 @@ static void refuse_checkpoint(struct rdzv *st, struct rdzv_worker *w, const stru
     text_copy(t->text, sizeof t->text, f->detail);
 }
 
+void rdzv_save_failed(struct rdzv *st, int64_t step, const char *detail, rm_time now, struct rdzv_out *out)
+{
+    bool told = st->verdict.set;
+    char why[MSG_DETAIL_MAX];
+    snprintf(why, sizeof why, "%.150s%sthe checkpoint of step %" PRId64 " can't be written: %.180s",
+             told ? st->verdict.text : "", told ? "; " : "", step, detail);
+    st->verdict.set = false;
+    rdzv_give_up(st, 4, "%s", why);
+    rdzv_end(st, now, out);
+}
+
 /* A periodic checkpoint that can't be written costs nothing but itself; one that the run ends with does. */
 void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                         struct rdzv_out *out)
@@ -349,13 +366,7 @@ void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg
         return;
     }
     if (st->state == RDZV_SAVING && f->step == st->save.step) {
-        bool told = st->verdict.set;
-        char why[MSG_DETAIL_MAX];
-        snprintf(why, sizeof why, "%.150s%sthe checkpoint of step %" PRId64 " can't be written: %.180s",
-                 told ? st->verdict.text : "", told ? "; " : "", f->step, f->detail);
-        st->verdict.set = false;
-        rdzv_give_up(st, 4, "%s", why);
-        rdzv_end(st, now, out);
+        rdzv_save_failed(st, f->step, f->detail, now, out);
         return;
     }
     struct rdzv_tell *t = rdzv_tell(out, TELL_WAITING);

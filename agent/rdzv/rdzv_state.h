@@ -39,7 +39,8 @@ struct rdzv_worker {
     struct msg_generation ring; /* what its newest hello says of itself */
     enum msg_phase phase;
     bool leaving, released;
-    bool followed; /* another process comes under this index once this one, which leaves, has ended */
+    bool followed;       /* another process comes under this index once this one, which leaves, has ended */
+    rm_time leave_until; /* then it is killed; RM_NEVER: not known */
     char leaving_reason[64];
     enum rdzv_cause act; /* a drill on it was announced */
     rm_time act_at;
@@ -78,6 +79,20 @@ struct rdzv_verdict {
     bool not_finite; /* what would come out the same if it were tried again */
     int exit_code;
     char text[MSG_DETAIL_MAX];
+};
+
+/* The newest checkpoint that the store does not take. */
+struct rdzv_outage {
+    bool on;
+    int64_t step;
+    rm_time since, taken; /* first told; when that state was to be written */
+    char why[MSG_DETAIL_MAX];
+};
+
+/* How fast checkpoints are written, as measured; 0: not yet. */
+struct rdzv_save_speed {
+    int64_t bytes;            /* of a whole one */
+    double writer, publisher; /* bytes per second of one worker's part; of reading all of it back */
 };
 
 struct rdzv_open_recovery {
@@ -133,6 +148,9 @@ struct rdzv {
     struct msg_save save; /* under way in SAVING */
     struct msg_state save_state;
     bool final_saved;
+    struct rdzv_outage outage;
+    struct rdzv_save_speed save_speed;
+    int64_t given_up; /* step that those who hold it can't save any more before they go; -1 none */
     rm_time saved_at; /* when the newest was published, or the coordinator began */
     bool digest_known;
     uint8_t digest[RM_HASH_BYTES]; /* weightsSha256 of the last step */
@@ -227,17 +245,30 @@ void rdzv_account(struct rdzv *st, rm_time now);
 
 /* rdzv_save.c: checkpoints */
 void rdzv_checkpointed(struct rdzv *st, const struct msg_checkpointed *c, struct rdzv_out *out);
-void rdzv_published(struct rdzv *st, const struct msg_published *p, struct rdzv_out *out);
+void rdzv_published(struct rdzv *st, const struct msg_published *p, rm_time now, struct rdzv_out *out);
 bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final, rm_time now,
                      struct rdzv_out *out); /* false: nobody holds it, or it is saved already */
 void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out);
 void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                         struct rdzv_out *out);
+void rdzv_save_failed(struct rdzv *st, int64_t step, const char *detail, rm_time now, struct rdzv_out *out);
 bool rdzv_save_lacks(const struct rdzv *st, int part); /* the save under way waits for this part */
 void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w);
 struct msg_state rdzv_newest_checkpoint(const struct rdzv *st);
 void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out);
 bool rdzv_is_refused(const struct rdzv *st, const struct msg_checkpoint *c);
+
+/* rdzv_outage.c: a store that is away */
+void rdzv_save_waits(struct rdzv *st, const struct msg_save_waits *m, rm_time now, struct rdzv_out *out);
+rm_time rdzv_outage_over(struct rdzv *st, int64_t step,
+                         rm_time now);                /* published; how long it lasted, 0: none */
+rm_time rdzv_save_gives_up_at(const struct rdzv *st); /* in SAVING; RM_NEVER: not while nothing waits */
+bool rdzv_save_gives_up(struct rdzv *st, rm_time now, struct rdzv_out *out); /* true: the run has ended */
+
+/* rdzv_leave.c: an unsaved state whose holders were told to go */
+bool rdzv_leaves_unsaved(struct rdzv *st, const struct msg_state *state, rm_time now, struct rdzv_out *out);
+void rdzv_measure_slice(struct rdzv *st, const struct msg_checkpointed *c);
+void rdzv_measure_publishing(struct rdzv *st, const struct msg_published *p);
 
 #endif

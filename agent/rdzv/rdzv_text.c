@@ -32,6 +32,8 @@ static const char *const tell_names[TELLS] = {
     [TELL_JOIN_SKIPPED] = "joinSkipped",
     [TELL_EVALUATED] = "evaluated",
     [TELL_CHECKPOINT_SAVED] = "checkpointSaved",
+    [TELL_CHECKPOINT_WAITING] = "checkpointWaiting",
+    [TELL_CHECKPOINT_SKIPPED] = "checkpointSkipped",
     [TELL_RECOVERED] = "recovered",
     [TELL_WAITING] = "waiting",
     [TELL_FAILED] = "failed",
@@ -143,6 +145,16 @@ static void set_saved(struct js *o, const struct rdzv_tell *t, const char *uri)
     set_uri(o, uri, t->step, t->final);
     js_set_int(o, "bytes", t->bytes);
     js_set_real(o, "ms", rm_ms(t->took));
+    if (t->waited > 0)
+        js_set_real(o, "waitedSeconds", (double)t->waited / RM_S);
+}
+
+static void set_waiting(struct js *o, const struct rdzv_tell *t, const char *uri)
+{
+    js_set_int(o, "step", t->step);
+    set_uri(o, uri, t->step, t->final);
+    js_set_string(o, "reason", t->text);
+    js_set_real(o, "ageSeconds", (double)t->took / RM_S);
 }
 
 static void set_body(struct js *o, const struct rdzv_tell *t, const char *uri)
@@ -157,6 +169,13 @@ static void set_body(struct js *o, const struct rdzv_tell *t, const char *uri)
         break;
     case TELL_CHECKPOINT_SAVED:
         set_saved(o, t, uri);
+        break;
+    case TELL_CHECKPOINT_WAITING:
+        set_waiting(o, t, uri);
+        break;
+    case TELL_CHECKPOINT_SKIPPED:
+        js_set_int(o, "step", t->step);
+        js_set_string(o, "reason", t->text);
         break;
     case TELL_RECOVERED:
         set_recovered(o, &t->recovery);
@@ -336,6 +355,15 @@ static struct js *progress_value(const struct rdzv *st)
     return o;
 }
 
+static struct js *outage_value(const struct rdzv *st, rm_time now)
+{
+    struct js *o = js_object();
+    js_set_int(o, "step", st->outage.step);
+    js_set_real(o, "ageSeconds", (double)(now - st->outage.taken) / RM_S);
+    js_set_string(o, "reason", st->outage.why);
+    return o;
+}
+
 void rdzv_status_print(const struct rdzv *st, rm_time now, struct str *out)
 {
     struct js *o = js_object();
@@ -346,6 +374,8 @@ void rdzv_status_print(const struct rdzv *st, rm_time now, struct str *out)
     js_set(o, "progress", progress_value(st));
     js_set(o, "workers", workers_value(st));
     js_set_int(o, "checkpointStep", st->saved);
+    if (st->outage.on)
+        js_set(o, "checkpointWaiting", outage_value(st, now));
     js_set_int(o, "restarts", st->failures_total);
     js_set_int(o, "recoveries", st->recoveries);
     if (st->recoveries) {
@@ -376,6 +406,9 @@ void rdzv_metrics_print(const struct rdzv *st, rm_time now, struct str *out)
     metric(out, "checkpoint_age_seconds", "gauge",
            "Time since a checkpoint was published, or since the coordinator began.",
            (double)(now - st->saved_at) / RM_S);
+    metric(out, "checkpoint_waiting_seconds", "gauge",
+           "Age of the newest checkpoint that the store does not take, 0 none.",
+           st->outage.on ? (double)(now - st->outage.taken) / RM_S : 0);
     metric(out, "failures", "counter", "Workers and trainers that failed.", (double)st->failures_total);
     metric(out, "recoveries", "counter", "Rings formed again.", (double)st->recoveries);
     metric(out, "last_recovery_seconds", "gauge", "Time from the sign to the next committed step.",

@@ -153,7 +153,9 @@ static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w
     if (st->state != RDZV_GATHERING || !w->state.held || !rdzv_usable(st, w))
         return false;
     struct msg_state best = rdzv_best_state(st);
-    return best.held && msg_state_equal(&best, &w->state) && w->state.step > st->saved;
+    bool unsaved = best.held && msg_state_equal(&best, &w->state) && w->state.step > st->saved;
+    /* what can't be saved any more may still be handed to somebody who comes in time */
+    return unsaved && (w->state.step != st->given_up || rdzv_on_its_way(st));
 }
 
 void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out)

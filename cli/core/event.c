@@ -23,6 +23,8 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_JOIN_SKIPPED] = "joinSkipped",
     [EVENT_EVALUATED] = "evaluated",
     [EVENT_CHECKPOINT_SAVED] = "checkpointSaved",
+    [EVENT_CHECKPOINT_WAITING] = "checkpointWaiting",
+    [EVENT_CHECKPOINT_SKIPPED] = "checkpointSkipped",
     [EVENT_RECOVERED] = "recovered",
     [EVENT_WAITING] = "waiting",
     [EVENT_FAILED] = "failed",
@@ -108,6 +110,8 @@ static void read_fields(struct event *e, const struct js *o)
     e->recovered.steps_redone = whole(o, "stepsRedone", 0);
     e->bytes = whole(o, "bytes", 0);
     e->ms = real(o, "ms", 0);
+    e->age = real(o, "ageSeconds", 0);
+    e->waited = real(o, "waitedSeconds", 0);
     read_members(e, js_get(o, "members"));
     read_spent(e, o);
 }
@@ -118,6 +122,7 @@ static int check(const struct event *e, struct error *err)
     const char *name = names[e->kind];
     bool stepped = e->kind == EVENT_STEP || e->kind == EVENT_EVALUATED || e->kind == EVENT_INTERRUPTED ||
                    e->kind == EVENT_COMPLETE || e->kind == EVENT_CHECKPOINT_SAVED ||
+                   e->kind == EVENT_CHECKPOINT_WAITING || e->kind == EVENT_CHECKPOINT_SKIPPED ||
                    e->kind == EVENT_RING_FORMED;
     bool named = e->kind == EVENT_WORKER_LOST || e->kind == EVENT_WORKER_LEFT ||
                  e->kind == EVENT_WORKER_JOINED || e->kind == EVENT_RELEASED ||

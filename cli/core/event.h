@@ -27,6 +27,8 @@ enum event_kind {
     EVENT_JOIN_SKIPPED,
     EVENT_EVALUATED,
     EVENT_CHECKPOINT_SAVED,
+    EVENT_CHECKPOINT_WAITING,
+    EVENT_CHECKPOINT_SKIPPED,
     EVENT_RECOVERED,
     EVENT_WAITING,
     EVENT_FAILED,
@@ -63,6 +65,7 @@ struct event {
     } recovered; /* ms */
     int64_t bytes;
     double ms;
+    double age, waited; /* seconds; of CHECKPOINT_WAITING and CHECKPOINT_SAVED, 0 where it has none */
     int64_t at,
         spent[EVENT_SPENT]; /* of ALIVE, ns: where the time went until then, as a successor takes it */
     int members;

@@ -110,6 +110,14 @@ void report_take(struct report *r, const struct event *e, rm_time now)
     case EVENT_RECOVERED:
         take_recovery(r, e);
         break;
+    case EVENT_CHECKPOINT_WAITING:
+        r->store_was_away += !r->store_is_away;
+        r->store_is_away = true;
+        break;
+    case EVENT_CHECKPOINT_SAVED:
+        r->store_away += e->waited;
+        r->store_is_away = r->store_is_away && e->waited <= 0;
+        break;
     case EVENT_EVALUATED:
         r->evaluated = e->loss;
         break;

@@ -32,7 +32,10 @@ struct report {
     int recoveries; /* all of them; the array holds the first REPORT_RECOVERIES_MAX */
     struct report_recovery recovery[REPORT_RECOVERIES_MAX];
     struct picture picture;
-    bool ended; /* COMPLETE, FAILED or INTERRUPTED has come */
+    bool store_is_away; /* a checkpoint waits for it */
+    int store_was_away; /* times, with the present one */
+    double store_away;  /* seconds in all, without the present one */
+    bool ended;         /* COMPLETE, FAILED or INTERRUPTED has come */
     struct event end;
 };
 

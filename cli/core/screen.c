@@ -180,6 +180,12 @@ static void saved_line(const struct event *e, struct screen_style style, struct 
     str_adds(out, " in ");
     show_ms(e->ms, out);
     tone(style, PLAIN, out);
+    if (e->waited > 0) {
+        str_adds(out, "; ");
+        toned(style, GREEN, "the store takes checkpoints again", out);
+        str_adds(out, " after ");
+        show_time((rm_time)(e->waited * RM_S), out);
+    }
     str_adds(out, "\n");
 }
 
@@ -218,6 +224,14 @@ void screen_event(const struct report *r, const struct event *e, struct screen_s
         break;
     case EVENT_CHECKPOINT_SAVED:
         saved_line(e, style, out);
+        break;
+    case EVENT_CHECKPOINT_WAITING:
+        at_step(e->step, style, out);
+        toned(style, YELLOW, "checkpoint waits", out);
+        str_addf(out, ": the newest state is kept and tried again: %s\n", e->text);
+        break;
+    case EVENT_CHECKPOINT_SKIPPED:
+        reason_line(r, style, "not saved", e->text, out);
         break;
     case EVENT_CHECKPOINT_REFUSED:
         reason_line(r, style, "checkpoint not used", e->text, out);
@@ -270,6 +284,22 @@ static void picture_lines(const struct report *r, struct screen_style style, str
     picture_text(r, style, out);
 }
 
+/* Times in which a checkpoint waited for its store. */
+static void store_line(const struct report *r, struct screen_style style, struct str *out)
+{
+    if (!r->store_was_away)
+        return;
+    str_adds(out, "\n");
+    label(style, "store", out);
+    str_addf(out, "did not take checkpoints %d time%s", r->store_was_away, plural(r->store_was_away));
+    if (r->store_away > 0) {
+        str_adds(out, ", ");
+        show_time((rm_time)(r->store_away * RM_S), out);
+        str_adds(out, " in all");
+    }
+    str_adds(out, r->store_is_away ? "; it still doesn't\n" : "\n");
+}
+
 static void complete_lines(const struct report *r, struct screen_style style, rm_time now, struct str *out)
 {
     const struct event *e = &r->end;
@@ -289,6 +319,7 @@ static void complete_lines(const struct report *r, struct screen_style style, rm
     str_adds(out, "\n");
     picture_lines(r, style, out);
     recovery_table(r, style, out);
+    store_line(r, style, out);
     str_adds(out, "\n");
     label(style, "weights", out);
     str_addf(out, "%s\n", folder(e->uri));
@@ -309,6 +340,7 @@ void screen_end(const struct report *r, struct screen_style style, rm_time now, 
     else { /* why it ended is said on standard error */
         picture_lines(r, style, out);
         recovery_table(r, style, out);
+        store_line(r, style, out);
     }
 }
 

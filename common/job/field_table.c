@@ -112,6 +112,8 @@ const struct job_field job_fields[] = {
      .help = "save when this much time has passed since the last time, after the step under way"},
     {"checkpoint.endTimeout", FIELD_TIME, AT(checkpoint.end_timeout), 1e9, 8.64e13, "10m",
      .help = "how long the end of a run waits for an object store that doesn't take its last checkpoint"},
+    {"checkpoint.onPreemption", FIELD_BOOL, AT(checkpoint.on_preemption), .fallback = "true",
+     .help = "save what only workers hold that were told to go, if the time they have left is enough"},
     {"checkpoint.keep", FIELD_INT, AT(checkpoint.keep), 1, 1000, "3",
      .help = "newest checkpoints that stay; final/ is not counted"},
     {"checkpoint.process", FIELD_FIXED, .fallback = "None", .words = {"None"}, .later = "CRIU",

@@ -21,7 +21,6 @@ static const char *const not_local[] = {
     "trainer.model.initSecretRef",
     "trainer.data.secretRef",
     "checkpoint.secretRef",
-    "checkpoint.onPreemption",
     "elasticity.scaleUpCooldown",
     "spot",
     "failurePolicy.rules",

@@ -78,6 +78,7 @@ struct job_spec {
         int64_t every_steps;                                     /* 0: only final and forced ones */
         rm_time every;                                           /* 0: no timed checkpoint */
         rm_time end_timeout; /* for a store that is away when the run ends */
+        bool on_preemption;  /* save what only those hold who were told to go */
         int keep;
     } checkpoint;
     struct {

@@ -3,10 +3,16 @@
 int place_open_checkpoints(struct object_store **ret, const struct job_spec *spec, const atomic_int *cancel,
                            struct error *err)
 {
-    struct object_options options = {.uri = spec->checkpoint.uri,
-                                     .endpoint = spec->checkpoint.endpoint,
-                                     .region = spec->checkpoint.region,
-                                     .cancel = cancel};
+    return place_open_watched(ret, spec, &(struct object_options){.cancel = cancel}, err);
+}
+
+int place_open_watched(struct object_store **ret, const struct job_spec *spec,
+                       const struct object_options *how, struct error *err)
+{
+    struct object_options options = *how;
+    options.uri = spec->checkpoint.uri;
+    options.endpoint = spec->checkpoint.endpoint;
+    options.region = spec->checkpoint.region;
     return object_open(ret, &options, err);
 }
 

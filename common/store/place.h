@@ -8,6 +8,9 @@
 /* Where the checkpoints are. cancel may be NULL. */
 int place_open_checkpoints(struct object_store **ret, const struct job_spec *spec, const atomic_int *cancel,
                            struct error *err);
+/* The same, with the callbacks and the rest as `how` says; where it is stands in the spec. */
+int place_open_watched(struct object_store **ret, const struct job_spec *spec,
+                       const struct object_options *how, struct error *err);
 /* Where the training data is, if in an object store. cancel may be NULL. */
 int place_open_data(struct object_store **ret, const struct job_spec *spec, const atomic_int *cancel,
                     struct error *err);

@@ -57,6 +57,7 @@ enum msg_type {
     MSG_CHECKPOINTS,
     MSG_CHECKPOINTED,
     MSG_PUBLISHED,
+    MSG_SAVE_WAITS,
     MSG_FINISHED, /* also trainer -> agent */
     /* agent -> trainer */
     MSG_SETUP,
@@ -65,6 +66,7 @@ enum msg_type {
     /* trainer -> agent */
     MSG_UP,
     MSG_SNAPSHOT,
+    MSG_SNAPSHOT_WANTED, /* its memory is needed for a newer one */
     MSG_TYPES
 };
 
@@ -275,8 +277,16 @@ struct msg_checkpointed {
     int tensors;
     int8_t k[RM_TENSORS_MAX];
     int part, parts;
+    rm_time took; /* writing it, ns */
     int count;
     struct msg_piece piece[MSG_PIECES_PER_PART];
+};
+
+/* The store does not take this checkpoint (a part of it, or its manifest). It is kept, and tried again. */
+struct msg_save_waits {
+    int64_t step;
+    rm_time age; /* since it was to be written, ns */
+    char why[MSG_DETAIL_MAX];
 };
 
 struct msg_published {
@@ -359,12 +369,13 @@ struct message {
         struct msg_checkpoints checkpoints;
         struct msg_checkpointed checkpointed;
         struct msg_published published;
+        struct msg_save_waits save_waits;
         struct msg_finished finished;
         struct msg_setup setup;
         struct msg_loaded loaded;
         struct msg_up up;
         struct msg_snapshot snapshot;
-    }; /* go, list, release and snapshotFree carry nothing */
+    }; /* go, list, release, snapshotFree and snapshotWanted carry nothing */
 };
 
 const char *msg_type_name(enum msg_type type); /* "stopped" */

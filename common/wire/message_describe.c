@@ -46,6 +46,9 @@ static void checkpoint_text(const struct message *m, struct str *out)
     case MSG_PUBLISHED:
         str_addf(out, " step=%" PRId64 "%s", m->published.step, m->published.final ? " final" : "");
         break;
+    case MSG_SAVE_WAITS:
+        str_addf(out, " step=%" PRId64 " \"%s\"", m->save_waits.step, m->save_waits.why);
+        break;
     case MSG_SNAPSHOT:
         str_addf(out, " step=%" PRId64 " part=%d/%d%s", m->snapshot.state.step, m->snapshot.part,
                  m->snapshot.parts, m->snapshot.final ? " final" : "");

@@ -26,7 +26,9 @@ const char *const shot_names[SHOTS] = {"kill",
                                        "coordinator paused",
                                        "silence",
                                        "slow step",
-                                       "stranger"};
+                                       "stranger",
+                                       "all leave",
+                                       "store away"};
 const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "told to kill a trainer that hangs",
                                           "stopped workers given up",
@@ -36,6 +38,8 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "rings from a checkpoint",
                                           "checkpoints that did not load",
                                           "slices that could not be written",
+                                          "outages of the store that were told",
+                                          "states that there was no time to save",
                                           "steps redone",
                                           "recoveries",
                                           "rings",
@@ -115,7 +119,10 @@ static enum shot_kind draw_kind(struct sim *sim, bool calm)
                                            SHOT_SILENCE,
                                            SHOT_SILENCE,
                                            SHOT_SLOW,
-                                           SHOT_STRANGER};
+                                           SHOT_STRANGER,
+                                           SHOT_ALL_LEAVE,
+                                           SHOT_STORE_AWAY,
+                                           SHOT_STORE_AWAY};
     if (calm)
         return announced[sim_below(sim, sizeof announced / sizeof *announced)];
     return rough[sim_below(sim, sizeof rough / sizeof *rough)];
@@ -182,7 +189,9 @@ static void begin(struct sim *sim)
                                            .start_timeout = 30 * RM_S,
                                            .step_timeout = sim_time(sim, 1500 * RM_MS, 3 * RM_S),
                                            .max_restarts = s->strict ? (int)sim_below(sim, 4) : 1000,
-                                           .within = 3600 * RM_S};
+                                           .within = 3600 * RM_S,
+                                           .save_patience = 120 * RM_S,
+                                           .leave_unsaved = sim_chance(sim, 10)};
     text_copy(sim->settings.job, sizeof sim->settings.job, "sim");
     sim->rdzv = rdzv_open(&sim->settings, 0);
     if (s->resumes)
@@ -303,7 +312,7 @@ static void on_stored(struct sim *sim, struct ev *e)
     struct node *n = &sim->node[e->a];
     if (e->stored->kind == AGENT_WRITTEN || e->stored->kind == AGENT_LOADED)
         n->store_users--;
-    if (e->stored->kind == AGENT_PUBLISHED && n->alive)
+    if (e->stored->kind == AGENT_PUBLISHED && e->b >= 0 && n->alive)
         sim->published[e->b].pending = false;
     node_event(sim, e->a, e->stored);
 }
@@ -358,7 +367,7 @@ static void on_spawn(struct sim *sim, const struct ev *e)
 
 static void on_term(struct sim *sim, const struct ev *e)
 {
-    struct agent_event event = {.kind = AGENT_TERM};
+    struct agent_event event = {.kind = AGENT_TERM, .deadline = e->b * RM_MS};
     node_event(sim, e->a, &event);
 }
 
@@ -472,6 +481,9 @@ static void for_the_world(struct sim *sim, struct ev *e)
     case EV_COORD_REPLACED:
         if (sim->coord_stopped && sim->coord_stops == e->b)
             coord_die(sim);
+        break;
+    case EV_DEADLINE:
+        node_die(sim, e->a, 137);
         break;
     case EV_RESUME:
         pause_resume(sim, e->a, (enum pause_part)e->c, e->b);

@@ -72,6 +72,7 @@ enum ev_kind {
     EV_TERM,           /* SIGTERM reaches an agent */
     EV_REAPED,         /* run learns that a process has ended */
     EV_COORD_REPLACED, /* run kills a coordinator that says nothing; b: which stop */
+    EV_DEADLINE,       /* a: node; its time to leave is over */
     EV_RESUME,         /* a: node, or -1: the coordinator; b: which stop */
     EV_KINDS
 };
@@ -191,6 +192,8 @@ enum shot_kind {
     SHOT_SILENCE, /* a connection carries nothing for a while, and does not end */
     SHOT_SLOW,    /* a step takes longer than any patience, but moves */
     SHOT_STRANGER,
+    SHOT_ALL_LEAVE,  /* all are told to go at once, and are killed when their time is over */
+    SHOT_STORE_AWAY, /* the store takes nothing for a while */
     SHOTS
 };
 extern const char *const shot_names[SHOTS];
@@ -206,6 +209,8 @@ enum tally {
     TALLY_LOADED,        /* rings from a checkpoint */
     TALLY_DAMAGED,       /* checkpoints that did not load */
     TALLY_UNWRITTEN,     /* slices that could not be written */
+    TALLY_WAITED,        /* outages of the store that were told */
+    TALLY_NOT_SAVED,     /* states that nobody saved because there was no time */
     TALLY_REDONE,        /* steps */
     TALLY_RECOVERIES,
     TALLY_RINGS, /* that went as far as `go` */
@@ -262,6 +267,7 @@ struct sim {
     rm_time coord_disturbed;
     struct inbox coord_inbox;
     bool interrupted;
+    rm_time store_back; /* until then it takes nothing */
     int64_t losses, saved_told, evaluated_told, ring_told;
     int last_word; /* exit code of the final event that was told, -1 none */
     struct rdzv_out *rout;
@@ -370,6 +376,7 @@ uint64_t content_after(const struct sim *sim, uint64_t hash, int64_t step, const
 
 /* sim_store.c */
 void store_earlier(struct sim *sim, int64_t step); /* a checkpoint that an earlier run left */
+bool store_is_away(const struct sim *sim);
 void store_action(struct sim *sim, int node, const struct agent_action *a);
 
 /* sim_check.c */

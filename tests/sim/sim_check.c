@@ -231,6 +231,8 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
     }
     run_hears(sim, t);
     sim->tallies.of[TALLY_RINGS] += t->kind == TELL_RING_FORMED;
+    sim->tallies.of[TALLY_WAITED] += t->kind == TELL_CHECKPOINT_WAITING;
+    sim->tallies.of[TALLY_NOT_SAVED] += t->kind == TELL_CHECKPOINT_SKIPPED;
     if (t->kind == TELL_STEP)
         check_step(sim, t);
     else if (t->kind == TELL_EVALUATED)

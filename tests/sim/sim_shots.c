@@ -156,6 +156,33 @@ static bool shoot_worker(struct sim *sim, enum shot_kind kind, int w)
     return true;
 }
 
+/* Each has the same time left, much or little, and is killed then. */
+static bool shoot_all(struct sim *sim)
+{
+    static const int longest_ms[] = {20, 200, 5000};
+    int ms = 1 + (int)sim_below(sim, (uint64_t)longest_ms[sim_below(sim, 3)]);
+    bool any = false;
+    for (int w = 0; w < RM_WORKERS_MAX && sim->scenario.below_min; w++) {
+        int node = sim->node_of[w];
+        if (node < 0 || !sim->node[node].alive || sim->drilled[w])
+            continue;
+        run_act(sim, CAUSE_WORKER_LEFT, w);
+        sim->drilled[w] = any = true;
+        sim_at(sim, sim->now + sim_time(sim, 0, 5 * RM_MS), EV_TERM, node, ms, 0);
+        sim_at(sim, sim->now + (ms + 5) * RM_MS, EV_DEADLINE, node, 0, 0);
+    }
+    return any;
+}
+
+static bool shoot_store(struct sim *sim)
+{
+    rm_time longest = sim_chance(sim, 50) ? 200 * RM_MS : 20 * RM_S;
+    sim->store_back = sim->now + sim_time(sim, RM_MS, longest);
+    if (sim->store_back > sim->quiet_since)
+        sim->quiet_since = sim->store_back;
+    return true;
+}
+
 /* Shorter than anybody notices, shorter than lostAfter, or longer. */
 static rm_time pause_length(struct sim *sim)
 {
@@ -301,6 +328,10 @@ static bool shoot(struct sim *sim, enum shot_kind kind, int w)
         return shoot_coordinator_pause(sim);
     case SHOT_STRANGER:
         return shoot_stranger(sim, w);
+    case SHOT_ALL_LEAVE:
+        return shoot_all(sim);
+    case SHOT_STORE_AWAY:
+        return shoot_store(sim);
     default:
         return shoot_at(sim, kind, w);
     }

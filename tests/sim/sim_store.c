@@ -29,6 +29,17 @@ static void fail(struct agent_event *e, int64_t step, const char *text)
     text_copy(e->text, sizeof e->text, text);
 }
 
+bool store_is_away(const struct sim *sim)
+{
+    return sim->now < sim->store_back;
+}
+
+static void fail_for_now(struct agent_event *e, int64_t step)
+{
+    fail(e, step, "the store does not answer");
+    e->again = true;
+}
+
 static void add_slice(struct sim *sim, const struct msg_snapshot *s)
 {
     struct slice *slice = &sim->slice[sim->slices++ % SLICES_MAX]; /* the oldest are deleted */
@@ -46,8 +57,13 @@ static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
     struct msg_state there = content_state(&n->taken);
     if (!msg_state_equal(&there, &s->state))
         sim_fail(sim, "R4: worker %d's agent writes what is not in the snapshot memory", n->worker);
+    if (store_is_away(sim)) {
+        fail_for_now(e, s->state.step);
+        return;
+    }
     if (sim->scenario.storage_fails && sim_chance(sim, 10)) {
         fail(e, s->state.step, "no space left on device");
+        e->again = sim_chance(sim, 50);
         sim->tallies.of[TALLY_UNWRITTEN]++;
         return;
     }
@@ -59,6 +75,7 @@ static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
     c->part = s->part;
     c->parts = s->parts;
     c->count = 1;
+    c->took = RM_MS;
     snprintf(c->piece[0].file, sizeof c->piece[0].file, "p-%d-of-%d", s->part, s->parts);
     c->piece[0].offset = s->part;
     c->piece[0].bytes = s->parts;
@@ -70,6 +87,11 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
     bool pending = sim_chance(sim, 50), damaged = sim->scenario.damage && sim_chance(sim, 30);
     int i = sim->published_count;
     check_publish(sim, p);
+    bool lost = store_is_away(sim); /* the answer alone, or the request with it */
+    if (lost && sim_chance(sim, 70)) {
+        fail_for_now(stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, -1), p->step);
+        return;
+    }
     if (i == SLICES_MAX) {
         sim_fail(sim, "more checkpoints than there is room for");
         return;
@@ -84,6 +106,9 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
     m->step = p->step;
     m->final = p->final;
     m->bytes = 1;
+    m->took = RM_MS;
+    if (lost)
+        fail_for_now(e, p->step);
 }
 
 void store_earlier(struct sim *sim, int64_t step)
@@ -148,6 +173,8 @@ void store_action(struct sim *sim, int node, const struct agent_action *a)
         break;
     case AGENT_LOAD:
         store_load(sim, node, &a->message);
+        break;
+    case AGENT_YIELD: /* what fails here fails soon */
         break;
     default:
         sim_fail(sim, "an action that the simulator does not know: %d", a->kind);

@@ -32,7 +32,8 @@ struct elastic {
     bool discarded;    /* a pass was thrown away in this generation */
     bool save_pending; /* the agent asked for a slice */
     struct msg_save save;
-    bool snapshot_busy; /* the agent still reads the snapshot memory */
+    bool snapshot_busy;   /* the agent still reads the snapshot memory */
+    bool snapshot_wanted; /* and was told that it is waited for */
     bool snapshot_final;
     int snapshot_part, snapshot_parts;
     bool evaluate_due, snapshot_due, finished;
@@ -204,6 +205,19 @@ static void set_dues(struct elastic *st, int64_t evaluated, int64_t saved)
 
 /* ---- what the compute thread does next ---- */
 
+/* The agent is done with the memory soon, or gives up what lies there where the store does not take it. */
+static void want_snapshot_memory(struct elastic *st, struct elastic_out *out)
+{
+    if (!st->snapshot_wanted)
+        tell(st, out, MSG_SNAPSHOT_WANTED);
+    st->snapshot_wanted = true;
+}
+
+static void snapshot_memory_is_free(struct elastic *st)
+{
+    st->snapshot_busy = st->snapshot_wanted = false;
+}
+
 static void run_snapshot(struct elastic *st, struct elastic_out *out, int part, int parts, bool final)
 {
     st->snapshot_part = part;
@@ -220,7 +234,9 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
     if (st->evaluate_due) {
         run(st, out, CMD_EVALUATE);
     } else if (st->snapshot_due) {
-        if (!st->snapshot_busy)
+        if (st->snapshot_busy)
+            want_snapshot_memory(st, out);
+        else
             run_snapshot(st, out, rank_of(st, f), f->count, false);
     } else if (last && !st->finished) {
         run(st, out, CMD_DIGEST);
@@ -233,8 +249,10 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
 
 static void next_save(struct elastic *st, struct elastic_out *out)
 {
-    if (st->snapshot_busy)
+    if (st->snapshot_busy) {
+        want_snapshot_memory(st, out);
         return;
+    }
     st->save_pending = false;
     for (int i = 0; i < st->save.count; i++) {
         if (st->save.worker[i] == st->settings.worker)
@@ -476,7 +494,7 @@ static void on_link(struct elastic *st, const struct message *m, struct elastic_
         on_save(st, &m->save, out);
         break;
     case MSG_LOADED:
-        st->snapshot_busy = false;
+        snapshot_memory_is_free(st);
         if (st->mode == MODE_STATE && st->transfer == CMD_LOAD &&
             msg_state_equal(&m->loaded.state, &st->form.form.resume)) {
             st->loaded = m->loaded;
@@ -484,7 +502,7 @@ static void on_link(struct elastic *st, const struct message *m, struct elastic_
         }
         break;
     case MSG_SNAPSHOT_FREE:
-        st->snapshot_busy = false;
+        snapshot_memory_is_free(st);
         break;
     case MSG_RELEASE:
         act(out, ELASTIC_EXIT)->exit_code = 0;

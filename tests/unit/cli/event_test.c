@@ -88,3 +88,20 @@ Test(event, where_the_time_went_is_read_whole_or_not_at_all)
     cr_assert_eq(take(&e, &err, "{\"event\":\"alive\",\"time\":1}"), 0);
     cr_assert_eq(e.at, 0);
 }
+
+Test(event, a_checkpoint_that_waits_is_told_with_its_age_and_the_one_that_went_through_with_the_time)
+{
+    static struct event e;
+    struct error err = {0};
+    cr_assert_eq(take(&e, &err,
+                      "{\"event\":\"checkpointWaiting\",\"step\":20,\"uri\":\"s3://b/step-00000020\","
+                      "\"reason\":\"away\",\"ageSeconds\":2.5}"),
+                 0);
+    cr_assert(e.kind == EVENT_CHECKPOINT_WAITING && e.age == 2.5 && !strcmp(e.text, "away"));
+    cr_assert_geq((int)e.kind, (int)EVENT_SHOWN);
+    cr_assert_eq(take(&e, &err, "{\"event\":\"checkpointSaved\",\"step\":20,\"waitedSeconds\":34}"), 0);
+    cr_assert_eq(e.waited, 34);
+    cr_assert_eq(take(&e, &err, "{\"event\":\"checkpointSkipped\",\"step\":9,\"reason\":\"no time\"}"), 0);
+    cr_assert_eq(e.kind, EVENT_CHECKPOINT_SKIPPED);
+    cr_assert_lt(take(&e, &err, "{\"event\":\"checkpointWaiting\"}"), 0, "without a step");
+}

@@ -196,3 +196,31 @@ Test(screen, a_coordinator_that_was_replaced_is_told_as_that_and_takes_no_worker
     cr_assert_str_eq(r.recovery[1].label, "worker 1 lost");
     cr_assert_eq(r.recovery[1].step, 80);
 }
+
+Test(screen, a_store_that_was_away_is_told_when_it_happens_and_in_the_report)
+{
+    static struct report r;
+    struct str out = str_init(8192);
+    struct event waits = event_of(EVENT_CHECKPOINT_WAITING), saved = event_of(EVENT_CHECKPOINT_SAVED);
+    struct event ended = event_of(EVENT_FAILED);
+    report_init(&r, 300, 0, 0);
+    waits.step = saved.step = 20;
+    text_copy(waits.text, sizeof waits.text, "no answer");
+    report_take(&r, &waits, RM_S);
+    screen_event(&r, &waits, plain, &out);
+    shows(&out, "  step 20     checkpoint waits: the newest state is kept and tried again: no answer\n");
+    out = str_init(8192);
+    report_take(&r, &waits, 2 * RM_S);
+    saved.bytes = 5000;
+    saved.ms = 12;
+    saved.waited = 34;
+    report_take(&r, &saved, 35 * RM_S);
+    screen_event(&r, &saved, plain, &out);
+    shows(&out,
+          "  step 20     checkpoint saved, 5.0 kB in 12 ms; the store takes checkpoints again after 34 s\n");
+    out = str_init(8192);
+    report_take(&r, &waits, 40 * RM_S);
+    report_take(&r, &ended, 41 * RM_S);
+    screen_end(&r, plain, 41 * RM_S, &out);
+    shows(&out, "\n  store     did not take checkpoints 2 times, 34 s in all; it still doesn't\n");
+}

@@ -304,6 +304,7 @@ Test(elastic, a_snapshot_waits_until_the_agent_is_done_with_the_last_one)
     cr_assert_eq(p.running, CMD_STEP); /* 6 */
     done(&p, OUTCOME_OK, false);
     cr_assert_eq(p.running, CMD_NONE);
+    cr_assert(sent(&p, MSG_SNAPSHOT_WANTED), "its agent may keep what the store does not take");
     struct message m;
     message_init(&m, MSG_SNAPSHOT_FREE);
     link_message(&p, &m);

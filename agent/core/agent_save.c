@@ -1,0 +1,221 @@
+/* The memory that holds a snapshot, what the store does with it, and what the store does not take. */
+#include <string.h>
+
+#include "agent/core/agent_state.h"
+
+static const rm_time store_pause = RM_S, store_pause_most = 15 * RM_S;
+
+/* Whom nobody needs any more says nothing: others save what it would have. */
+static void say_waits(struct agent *st, int64_t step, rm_time age, struct agent_out *out)
+{
+    struct message m;
+    if (st->released)
+        return;
+    message_init(&m, MSG_SAVE_WAITS);
+    m.save_waits.step = step;
+    m.save_waits.age = age;
+    text_copy(m.save_waits.why, sizeof m.save_waits.why, st->store_why);
+    agent_send_control(st, out, &m);
+}
+
+void agent_say_what_waits(struct agent *st, rm_time now, struct agent_out *out)
+{
+    if (st->write_waits)
+        say_waits(st, st->write.snapshot.state.step, now - st->write_since, out);
+    if (st->publish_waits)
+        say_waits(st, st->publish.publish.step, now - st->publish_since, out);
+}
+
+/* One user of the snapshot memory at a time: a slice being written goes first, one that waits is given up. */
+void agent_start_load(struct agent *st, struct agent_out *out)
+{
+    if (!st->load_wanted || st->writing || st->loading)
+        return;
+    st->load_wanted = st->write_waits = false;
+    st->loading = true;
+    message_copy(&agent_act(out, AGENT_LOAD)->message, &st->form);
+}
+
+static bool same_publish(const struct message *a, const struct message *b)
+{
+    return a->publish.step == b->publish.step && a->publish.final == b->publish.final;
+}
+
+static void start_publish(struct agent *st, struct agent_out *out)
+{
+    st->publishing = true;
+    st->publish_waits = false;
+    message_copy(&agent_act(out, AGENT_PUBLISH)->message, &st->publish);
+}
+
+void agent_on_publish(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
+{
+    if (st->publishing) {
+        st->publish_next_set = !same_publish(&st->publish, m);
+        message_copy(&st->publish_next, m);
+        return;
+    }
+    if (st->published_set && st->published.published.step == m->publish.step &&
+        st->published.published.final == m->publish.final) {
+        agent_send_control(st, out, &st->published);
+        return;
+    }
+    if (st->publish_waits && same_publish(&st->publish, m))
+        return;
+    message_copy(&st->publish, m);
+    st->publish_since = now;
+    start_publish(st, out);
+}
+
+static void keep_written(struct agent *st, const struct message *m)
+{
+    if (st->written_count == WRITTEN_KEPT)
+        message_copy(&st->written[0], &st->written[--st->written_count]);
+    message_copy(&st->written[st->written_count++], m);
+}
+
+static void start_write(struct agent *st, struct agent_out *out)
+{
+    st->writing = true;
+    st->write_waits = false;
+    message_copy(&agent_act(out, AGENT_WRITE)->message, &st->write);
+}
+
+/* A store that has just failed is not asked sooner because something newer has come. */
+void agent_on_snapshot(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
+{
+    message_copy(&st->write, m);
+    st->write_since = now;
+    st->write_waits = st->store_delay && now < st->store_at;
+    if (st->write_waits)
+        say_waits(st, m->snapshot.state.step, 0, out);
+    else
+        start_write(st, out);
+}
+
+/* Also to a trainer that is only starting: its setup said that the memory is in use. A load that waits for it
+ * keeps it in use. */
+static void free_snapshot(struct agent *st, struct agent_out *out)
+{
+    st->wanted = false;
+    if (st->trainer != TRAINER_NONE && !st->load_wanted)
+        message_init(&agent_act(out, AGENT_SEND_LINK)->message, MSG_SNAPSHOT_FREE);
+}
+
+/* For a newer state, which then waits in the place of this one. */
+void agent_on_snapshot_wanted(struct agent *st, struct agent_out *out)
+{
+    if (st->writing) {
+        st->wanted = true;
+        agent_act(out, AGENT_YIELD);
+    } else if (st->write_waits) {
+        st->write_waits = false;
+        free_snapshot(st, out);
+    }
+}
+
+static void storage_fault(struct agent *st, struct agent_out *out, enum msg_fault_kind kind, int64_t step,
+                          const char *text)
+{
+    struct message m;
+    message_init(&m, MSG_FAULT);
+    m.generation = st->ring;
+    m.fault.kind = kind;
+    m.fault.peer = -1;
+    m.fault.step = step;
+    text_copy(m.fault.detail, sizeof m.fault.detail, text);
+    agent_send_control(st, out, &m);
+    text_copy(st->why, sizeof st->why, text);
+}
+
+void agent_on_listed(struct agent *st, const struct agent_event *e, struct agent_out *out)
+{
+    if (e->ok)
+        agent_send_control(st, out, e->message);
+    else
+        storage_fault(st, out, FAULT_MACHINE, -1, e->text);
+}
+
+void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out)
+{
+    st->loading = false;
+    bool wanted = e->ok && st->phase == PHASE_FORMING && !st->load_wanted;
+    if (!e->ok)
+        storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
+    if (wanted)
+        agent_send_link(st, out, e->message);
+    else
+        free_snapshot(st, out);
+    agent_start_load(st, out);
+}
+
+static void store_failed(struct agent *st, const char *why, rm_time now)
+{
+    rm_time next = st->store_delay ? 2 * st->store_delay : store_pause;
+    st->store_delay = next < store_pause_most ? next : store_pause_most;
+    st->store_at = now + st->store_delay;
+    text_copy(st->store_why, sizeof st->store_why, why);
+}
+
+void agent_on_written(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
+{
+    st->writing = false;
+    if (e->ok) {
+        st->store_delay = 0;
+        keep_written(st, e->message);
+        agent_send_control(st, out, e->message);
+    } else if (e->again) {
+        store_failed(st, e->text, now);
+        st->write_waits = !st->wanted && !st->released;
+        say_waits(st, e->step, now - st->write_since, out);
+    } else {
+        storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
+    }
+    if (!st->write_waits)
+        free_snapshot(st, out);
+    agent_start_load(st, out);
+}
+
+void agent_on_published(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
+{
+    st->publishing = false;
+    if (e->ok) {
+        st->store_delay = 0;
+        message_copy(&st->published, e->message);
+        st->published_set = true;
+        if (e->message->published.step > st->saved)
+            st->saved = e->message->published.step;
+        agent_send_control(st, out, e->message);
+    } else if (e->again) {
+        store_failed(st, e->text, now);
+        st->publish_waits = !st->released;
+        say_waits(st, e->step, now - st->publish_since, out);
+    } else {
+        storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
+    }
+    if (st->publish_next_set) {
+        st->publish_next_set = false;
+        agent_on_publish(st, &st->publish_next, now, out);
+    }
+}
+
+/* The trainer can't move: it waits for its agent, or has nothing more to do, while the store takes its time.
+ */
+bool agent_waits_for_store(const struct agent *st)
+{
+    bool saves = st->writing || st->write_waits;
+    return st->loading || (saves && (st->wanted || st->finished_set || st->phase != PHASE_TRAINING));
+}
+
+bool agent_asks_store_again(const struct agent *st)
+{
+    return (st->write_waits && !st->loading) || st->publish_waits;
+}
+
+void agent_ask_store_again(struct agent *st, struct agent_out *out)
+{
+    if (st->write_waits && !st->loading)
+        start_write(st, out);
+    if (st->publish_waits)
+        start_publish(st, out);
+}

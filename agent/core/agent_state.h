@@ -1,0 +1,79 @@
+/* Private to agent/core: the agent's whole memory, and what its files call of each other. */
+#ifndef RM_AGENT_CORE_STATE_H
+#define RM_AGENT_CORE_STATE_H
+
+#include "agent/core/agent.h"
+
+enum { PROGRESS_KEPT = 64, EVALUATED_KEPT = 64, WRITTEN_KEPT = 2 };
+
+enum connection { DISCONNECTED, CONNECTING, GREETED, WELCOMED };
+enum trainer { TRAINER_NONE, TRAINER_STARTING, TRAINER_UP };
+
+/* A progress or an evaluation, without the room that a whole message takes. */
+struct kept_step {
+    struct msg_generation generation;
+    struct msg_progress progress;
+    struct msg_evaluated evaluated;
+};
+
+struct agent {
+    struct agent_settings settings;
+    char why[MSG_DETAIL_MAX];
+    enum connection connection;
+    rm_time lost_at, retry_at, retry_delay, beat_at;
+    int64_t term; /* highest that was obeyed */
+    enum trainer trainer;
+    int64_t said_trainer; /* pid that the newest hello named, 0 none */
+    int spawned, tries;   /* tries: trainers in a row that never came up */
+    struct msg_up up;
+    enum msg_phase phase;
+    struct msg_state state;
+    struct msg_generation ring; /* newest form */
+    struct message form;        /* that one, while its checkpoint is loaded */
+    bool load_wanted, loading, writing, publishing;
+    struct message publish, publish_next;
+    bool publish_next_set;
+    /* what the store did not take, and when it is asked again */
+    struct message write;
+    bool write_waits, publish_waits;
+    rm_time write_since, publish_since, store_delay, store_at; /* store_delay 0: it took the newest */
+    char store_why[MSG_DETAIL_MAX];
+    bool wanted; /* the trainer waits for the memory that the slice lies in */
+    bool leaving, released, over;
+    rm_time leave_until; /* then it is killed; RM_NEVER: not known */
+    /* the newest, oldest first; those that are acknowledged stay for a successor: an acknowledgement of a
+     * coordinator that died says nothing about what it could still tell */
+    struct kept_step progress[PROGRESS_KEPT], evaluated[EVALUATED_KEPT];
+    int progress_count, evaluated_count;
+    int64_t progress_known, evaluated_known; /* acknowledged in this term, -1 none */
+    /* said again after a reconnect, harmless if known */
+    struct message written[WRITTEN_KEPT], published, fault, ready, finished;
+    int written_count;
+    bool published_set, fault_set, ready_set, finished_set;
+    struct msg_heartbeat beat;
+    rm_time trainer_heard; /* a trainer that runs sends a pulse every heartbeat */
+    int64_t busy_beats;    /* heartbeats while the store kept the trainer waiting: that is no hang */
+    bool unwelcome;        /* the newest connection ended after our hello, and without an answer */
+    int64_t saved;         /* newest checkpoint that is known to be published, -1 none */
+};
+
+/* agent.c: filling actions */
+struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kind);
+void agent_send_control(struct agent *st, struct agent_out *out, const struct message *m);
+void agent_send_link(struct agent *st, struct agent_out *out, const struct message *m);
+
+/* agent_save.c: the snapshot memory and the store */
+void agent_start_load(struct agent *st, struct agent_out *out); /* as soon as nobody uses the memory */
+void agent_on_snapshot(struct agent *st, const struct message *m, rm_time now, struct agent_out *out);
+void agent_on_snapshot_wanted(struct agent *st, struct agent_out *out);
+void agent_on_publish(struct agent *st, const struct message *m, rm_time now, struct agent_out *out);
+void agent_on_listed(struct agent *st, const struct agent_event *e, struct agent_out *out);
+void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out);
+void agent_on_written(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out);
+void agent_on_published(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out);
+void agent_say_what_waits(struct agent *st, rm_time now, struct agent_out *out);
+bool agent_waits_for_store(const struct agent *st);
+bool agent_asks_store_again(const struct agent *st); /* at st->store_at */
+void agent_ask_store_again(struct agent *st, struct agent_out *out);
+
+#endif

@@ -1,0 +1,73 @@
+/* A store that does not take a checkpoint. Its agents keep the newest state and try on; here it is known
+ * since when, and how long the end of a run waits for it. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "agent/rdzv/rdzv_state.h"
+
+/* Once per outage: that it lasts is seen in the metric. */
+static void tell(struct rdzv *st, bool final, rm_time now, struct rdzv_out *out)
+{
+    struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_WAITING);
+    t->step = st->outage.step;
+    t->final = final;
+    t->took = now - st->outage.taken;
+    text_copy(t->text, sizeof t->text, st->outage.why);
+}
+
+static bool is_under_way(const struct rdzv *st, int64_t step)
+{
+    return st->state == RDZV_SAVING && step == st->save.step;
+}
+
+static bool has_come_to_nothing(const struct rdzv *st, const struct msg_save_waits *m)
+{
+    return m->step <= st->saved && !is_under_way(st, m->step);
+}
+
+void rdzv_save_waits(struct rdzv *st, const struct msg_save_waits *m, rm_time now, struct rdzv_out *out)
+{
+    struct rdzv_outage *o = &st->outage;
+    bool first = !o->on;
+    if (has_come_to_nothing(st, m))
+        return;
+    if (is_under_way(st, m->step) && !st->settings.save_patience) {
+        rdzv_save_failed(st, m->step, m->why, now, out);
+        return;
+    }
+    if (first || m->step > o->step) {
+        o->step = m->step;
+        o->taken = now - m->age;
+    }
+    text_copy(o->why, sizeof o->why, m->why);
+    if (!first)
+        return;
+    o->on = true;
+    o->since = o->taken;
+    rdzv_say(st, "the checkpoint of step %" PRId64 " waits: %s", m->step, m->why);
+    tell(st, is_under_way(st, m->step) && st->save.final, now, out);
+}
+
+rm_time rdzv_outage_over(struct rdzv *st, int64_t step, rm_time now)
+{
+    if (!st->outage.on || step < st->outage.step)
+        return 0;
+    st->outage.on = false;
+    return now - st->outage.since;
+}
+
+rm_time rdzv_save_gives_up_at(const struct rdzv *st)
+{
+    bool waits = st->outage.on && is_under_way(st, st->outage.step);
+    return waits ? st->state_since + st->settings.save_patience : RM_NEVER;
+}
+
+bool rdzv_save_gives_up(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    char why[MSG_DETAIL_MAX];
+    if (now < rdzv_save_gives_up_at(st))
+        return false;
+    snprintf(why, sizeof why, "given up after checkpoint.endTimeout; %.250s", st->outage.why);
+    rdzv_save_failed(st, st->save.step, why, now, out);
+    return true;
+}

@@ -1,0 +1,287 @@
+/* What the store does not take: kept by the agent, tried again, given up for something newer. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/core/agent.h"
+
+struct play {
+    struct agent *st;
+    struct agent_out *out;
+    rm_time now;
+};
+
+static void step(struct play *p, struct agent_event e)
+{
+    agent_step(p->st, &e, p->now, p->out);
+}
+
+static const struct agent_action *did(const struct play *p, enum agent_action_kind kind)
+{
+    for (int i = 0; i < p->out->count; i++) {
+        if (p->out->action[i].kind == kind)
+            return &p->out->action[i];
+    }
+    return NULL;
+}
+
+static const struct message *sent(const struct play *p, enum agent_action_kind to, enum msg_type type)
+{
+    for (int i = 0; i < p->out->count; i++) {
+        const struct agent_action *a = &p->out->action[i];
+        if (a->kind == to && a->message.type == type)
+            return &a->message;
+    }
+    return NULL;
+}
+
+static void control(struct play *p, struct message *m)
+{
+    m->term = 2;
+    step(p, (struct agent_event){.kind = AGENT_CONTROL, .message = m});
+}
+
+static void control_type(struct play *p, enum msg_type type)
+{
+    struct message m;
+    message_init(&m, type);
+    control(p, &m);
+}
+
+static void from_trainer(struct play *p, struct message *m)
+{
+    step(p, (struct agent_event){.kind = AGENT_LINK, .message = m});
+}
+
+static void trainer_says(struct play *p, enum msg_type type)
+{
+    struct message m;
+    message_init(&m, type);
+    if (type == MSG_UP)
+        m.up.pid = 100;
+    from_trainer(p, &m);
+}
+
+static void connect_to_coordinator(struct play *p)
+{
+    step(p, (struct agent_event){.kind = AGENT_CONNECTED});
+    control_type(p, MSG_WELCOME);
+}
+
+static void start(struct play *p)
+{
+    struct agent_settings s = {
+        .job = "story", .worker = 1, .heartbeat = RM_S, .lost_after = 500 * RM_S, .checkpoint_uri = "s3://b"};
+    p->st = agent_open(&s);
+    p->out = calloc(1, sizeof *p->out);
+    p->now = RM_S;
+    step(p, (struct agent_event){.kind = AGENT_START});
+    connect_to_coordinator(p);
+    trainer_says(p, MSG_UP);
+}
+
+static void end(struct play *p)
+{
+    agent_free(p->st);
+    free(p->out);
+}
+
+static void snapshot(struct play *p, int64_t number)
+{
+    struct message m;
+    message_init(&m, MSG_SNAPSHOT);
+    m.snapshot.state = (struct msg_state){.held = true, .step = number};
+    m.snapshot.parts = 1;
+    from_trainer(p, &m);
+}
+
+static void not_taken(struct play *p, enum agent_event_kind kind, int64_t number)
+{
+    step(p, (struct agent_event){
+                .kind = kind, .again = true, .step = number, .text = "the store does not answer"});
+}
+
+static void written(struct play *p, int64_t number)
+{
+    struct message m;
+    message_init(&m, MSG_CHECKPOINTED);
+    m.checkpointed.step = number;
+    step(p, (struct agent_event){.kind = AGENT_WRITTEN, .ok = true, .message = &m});
+}
+
+/* Ticks at each deadline until it asks the store again; how long that took. */
+static rm_time next_try(struct play *p, enum agent_action_kind kind)
+{
+    rm_time since = p->now;
+    do {
+        p->now = agent_deadline(p->st);
+        step(p, (struct agent_event){.kind = AGENT_TICK});
+    } while (!did(p, kind) && p->now < since + 100 * RM_S);
+    cr_assert(did(p, kind), "it is never tried again");
+    return p->now - since;
+}
+
+Test(waits, a_slice_that_the_store_does_not_take_is_kept_and_tried_again_with_growing_pauses)
+{
+    struct play p;
+    start(&p);
+    snapshot(&p, 20);
+    rm_time before = 0;
+    for (int i = 0; i < 8; i++) {
+        not_taken(&p, AGENT_WRITTEN, 20);
+        const struct message *m = sent(&p, AGENT_SEND_CONTROL, MSG_SAVE_WAITS);
+        cr_assert(m && m->save_waits.step == 20 && strstr(m->save_waits.why, "does not answer"));
+        cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE), "it lies there");
+        cr_assert_not(sent(&p, AGENT_SEND_CONTROL, MSG_FAULT));
+        rm_time pause = next_try(&p, AGENT_WRITE);
+        cr_assert_geq(pause, before);
+        cr_assert_eq(did(&p, AGENT_WRITE)->message.snapshot.state.step, 20);
+        before = pause;
+    }
+    cr_assert_leq(before, 20 * RM_S, "a store that comes back is noticed soon");
+    written(&p, 20);
+    cr_assert(sent(&p, AGENT_SEND_CONTROL, MSG_CHECKPOINTED));
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE));
+    snapshot(&p, 30);
+    cr_assert(did(&p, AGENT_WRITE), "and the next one is tried at once");
+    end(&p);
+}
+
+Test(waits, a_newer_state_takes_the_place_of_the_one_that_waits_and_is_tried_when_that_would_have_been)
+{
+    struct play p;
+    start(&p);
+    snapshot(&p, 20);
+    not_taken(&p, AGENT_WRITTEN, 20);
+    trainer_says(&p, MSG_SNAPSHOT_WANTED);
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE), "at once: training goes on");
+    snapshot(&p, 30);
+    cr_assert_not(did(&p, AGENT_WRITE), "the store has only just failed");
+    cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_SAVE_WAITS)->save_waits.step, 30);
+    next_try(&p, AGENT_WRITE);
+    cr_assert_eq(did(&p, AGENT_WRITE)->message.snapshot.state.step, 30);
+    end(&p);
+}
+
+Test(waits, a_slice_under_way_is_given_up_for_a_newer_state_only_by_the_stores_own_word)
+{
+    struct play p;
+    start(&p);
+    snapshot(&p, 20);
+    trainer_says(&p, MSG_SNAPSHOT_WANTED);
+    cr_assert(did(&p, AGENT_YIELD));
+    cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE), "it may be taken yet");
+    not_taken(&p, AGENT_WRITTEN, 20);
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE));
+    cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_SAVE_WAITS)->save_waits.step, 20);
+    p.now += 100 * RM_S;
+    step(&p, (struct agent_event){.kind = AGENT_TICK});
+    cr_assert_not(did(&p, AGENT_WRITE), "its memory is the trainer's again");
+    end(&p);
+}
+
+Test(waits, a_manifest_that_the_store_does_not_take_is_tried_again)
+{
+    struct play p;
+    static struct message m;
+    start(&p);
+    message_init(&m, MSG_PUBLISH);
+    m.publish.step = 20;
+    control(&p, &m);
+    not_taken(&p, AGENT_PUBLISHED, 20);
+    cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_SAVE_WAITS)->save_waits.step, 20);
+    control(&p, &m);
+    cr_assert_not(did(&p, AGENT_PUBLISH), "said again: it is known");
+    next_try(&p, AGENT_PUBLISH);
+    cr_assert_eq(did(&p, AGENT_PUBLISH)->message.publish.step, 20);
+    end(&p);
+}
+
+Test(waits, damage_is_not_tried_again)
+{
+    struct play p;
+    start(&p);
+    snapshot(&p, 20);
+    step(&p,
+         (struct agent_event){.kind = AGENT_WRITTEN, .step = 20, .text = "a checkpoint of another history"});
+    cr_assert(sent(&p, AGENT_SEND_CONTROL, MSG_FAULT));
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE));
+    end(&p);
+}
+
+Test(waits, a_new_coordinator_hears_what_waits_and_a_new_trainer_that_its_memory_is_in_use)
+{
+    struct play p;
+    start(&p);
+    snapshot(&p, 20);
+    not_taken(&p, AGENT_WRITTEN, 20);
+    p.now += 300 * RM_MS;
+    step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    connect_to_coordinator(&p);
+    const struct message *m = sent(&p, AGENT_SEND_CONTROL, MSG_SAVE_WAITS);
+    cr_assert(m && m->save_waits.age == 300 * RM_MS);
+    step(&p, (struct agent_event){.kind = AGENT_TRAINER_EXIT, .code = -1});
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_SETUP)->setup.snapshot_busy);
+    end(&p);
+}
+
+Test(waits, a_release_waits_for_no_store_that_is_away)
+{
+    struct play p;
+    start(&p);
+    snapshot(&p, 20);
+    not_taken(&p, AGENT_WRITTEN, 20);
+    control_type(&p, MSG_RELEASE);
+    cr_assert(did(&p, AGENT_EXIT) && did(&p, AGENT_EXIT)->exit_code == 0);
+    end(&p);
+}
+
+static int64_t beat(struct play *p)
+{
+    p->now += RM_S;
+    step(p, (struct agent_event){.kind = AGENT_TICK});
+    const struct message *m = sent(p, AGENT_SEND_CONTROL, MSG_HEARTBEAT);
+    cr_assert(m);
+    return m->heartbeat.counter;
+}
+
+static void train(struct play *p)
+{
+    static struct message m;
+    message_init(&m, MSG_FORM);
+    m.generation = (struct msg_generation){2, 1};
+    m.form.count = 1;
+    m.form.member[0].worker = 1;
+    control(p, &m);
+    message_init(&m, MSG_READY);
+    from_trainer(p, &m);
+    message_init(&m, MSG_GO);
+    m.generation = (struct msg_generation){2, 1};
+    control(p, &m);
+}
+
+Test(waits, a_trainer_that_hangs_while_its_agent_writes_is_seen_to_hang)
+{
+    struct play p;
+    start(&p);
+    train(&p);
+    snapshot(&p, 20);
+    int64_t counter = beat(&p);
+    cr_assert_eq(beat(&p), counter, "the trainer does not need the store for its next step");
+    trainer_says(&p, MSG_SNAPSHOT_WANTED);
+    cr_assert_gt(beat(&p), counter, "now it does");
+    end(&p);
+}
+
+Test(waits, a_leave_says_how_much_time_is_left_also_when_it_is_said_again)
+{
+    struct play p;
+    start(&p);
+    step(&p, (struct agent_event){.kind = AGENT_TERM, .deadline = 30 * RM_S});
+    cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_LEAVING)->leaving.deadline, 30 * RM_S);
+    p.now += 10 * RM_S;
+    step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    connect_to_coordinator(&p);
+    cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_LEAVING)->leaving.deadline, 20 * RM_S);
+    end(&p);
+}

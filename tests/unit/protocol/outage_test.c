@@ -1,0 +1,181 @@
+/* A store that is away: what the coordinator makes of it. */
+#include "tests/unit/protocol/story.h"
+
+static void save_waits(struct story *s, int w, int64_t number, rm_time age)
+{
+    struct message m;
+    message_init(&m, MSG_SAVE_WAITS);
+    m.save_waits.step = number;
+    m.save_waits.age = age;
+    text_copy(m.save_waits.why, sizeof m.save_waits.why, "the store does not answer");
+    hear(s, w, &m);
+}
+
+static int times(const struct story *s, const char *text)
+{
+    int n = 0;
+    for (const char *at = str_text(&s->log); (at = strstr(at, text)); at++)
+        n++;
+    return n;
+}
+
+static struct rdzv_settings remote(void)
+{
+    struct rdzv_settings settings = story_settings(1);
+    settings.save_patience = 600 * RM_S;
+    return settings;
+}
+
+static bool metric_is(const struct story *s, const char *line)
+{
+    struct str text = str_init(65536);
+    rdzv_metrics_print(s->st, s->now, &text);
+    bool found = strstr(str_text(&text), line);
+    str_clear(&text);
+    return found;
+}
+
+/* For so long the two go on training, one step a second. */
+static void train_on(struct story *s, int64_t first, int64_t last)
+{
+    for (int64_t number = first; number <= last; number++) {
+        after(s, RM_S);
+        progress(s, 0, number);
+        progress(s, 1, number);
+    }
+}
+
+Test(outage, is_told_once_and_training_goes_on)
+{
+    struct story s;
+    story_begin(&s, remote());
+    train_with(&s, 2);
+    train_on(&s, 1, 20);
+    save_waits(&s, 0, 20, 3 * RM_S);
+    cr_assert(
+        said(&s,
+             "{\"event\":\"checkpointWaiting\",\"time\":0,\"step\":20,\"uri\":\"file:///c/step-00000020\","
+             "\"reason\":\"the store does not answer\",\"ageSeconds\":3.0}"),
+        "%s", str_text(&s.log));
+    save_waits(&s, 1, 20, 4 * RM_S);
+    train_on(&s, 21, 30);
+    save_waits(&s, 0, 30, 0);
+    save_waits(&s, 1, 30, 0);
+    cr_assert_eq(times(&s, "checkpointWaiting"), 1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    cr_assert_eq(s.ended, -1);
+    story_end(&s);
+}
+
+Test(outage, the_age_of_the_newest_state_that_waits_is_a_metric_and_in_the_status)
+{
+    struct story s;
+    struct str status = str_init(65536);
+    story_begin(&s, remote());
+    train_with(&s, 2);
+    cr_assert(metric_is(&s, "ringmaster_checkpoint_waiting_seconds 0\n"));
+    train_on(&s, 1, 20);
+    save_waits(&s, 0, 20, 3 * RM_S);
+    save_waits(&s, 1, 20, RM_S);
+    train_on(&s, 21, 24);
+    cr_assert(metric_is(&s, "ringmaster_checkpoint_waiting_seconds 7\n"));
+    save_waits(&s, 0, 24, 0);
+    train_on(&s, 25, 26);
+    cr_assert(metric_is(&s, "ringmaster_checkpoint_waiting_seconds 2\n"), "a newer one took its place");
+    rdzv_status_print(s.st, s.now, &status);
+    cr_assert(strstr(str_text(&status), "\"checkpointWaiting\":{\"step\":24,\"ageSeconds\":2.0,"), "%s",
+              str_text(&status));
+    str_clear(&status);
+    story_end(&s);
+}
+
+Test(outage, ends_with_the_checkpoint_that_goes_through_which_says_how_long_it_was)
+{
+    struct story s;
+    story_begin(&s, remote());
+    train_with(&s, 2);
+    train_on(&s, 1, 20);
+    checkpointed(&s, 0, 20, 0, 2, false);
+    save_waits(&s, 1, 20, 2 * RM_S);
+    train_on(&s, 21, 25);
+    checkpointed(&s, 1, 20, 1, 2, false);
+    cr_assert(said(&s, "publish"), "the part that was taken is not forgotten: %s", str_text(&s.log));
+    published(&s, 0, 20, false);
+    cr_assert(said(&s, "\"waitedSeconds\":7.0"), "%s", str_text(&s.log));
+    cr_assert(metric_is(&s, "ringmaster_checkpoint_waiting_seconds 0\n"));
+    forget(&s);
+    train_on(&s, 26, 30);
+    checkpointed(&s, 0, 30, 0, 1, false);
+    published(&s, 0, 30, false);
+    cr_assert(said(&s, "checkpointSaved") && !said(&s, "waitedSeconds"));
+    save_waits(&s, 1, 25, 0);
+    cr_assert_not(said(&s, "checkpointWaiting"), "an older one that waits is of no use any more");
+    story_end(&s);
+}
+
+/* Both finish, the final checkpoint is being saved. */
+static void finish(struct story *s, struct rdzv_settings settings)
+{
+    story_begin(s, settings);
+    train_with(s, 2);
+    progress(s, 0, 100);
+    finished(s, 0);
+    finished(s, 1);
+    cr_assert_eq(rdzv_state(s->st), RDZV_SAVING);
+}
+
+/* For a second; an agent whose trainer waits for the store counts on. */
+static void try_on(struct story *s, int second)
+{
+    after(s, RM_S);
+    for (int w = 0; w < 2; w++) {
+        struct message m;
+        message_init(&m, MSG_HEARTBEAT);
+        m.heartbeat.counter = second;
+        m.heartbeat.waiting_for = -1;
+        hear(s, w, &m);
+    }
+    save_waits(s, second % 2, 100, 0);
+}
+
+Test(outage, the_end_waits_for_as_long_as_the_job_says_and_then_names_the_reason)
+{
+    struct story s;
+    finish(&s, remote());
+    save_waits(&s, 0, 100, 0);
+    for (int second = 1; second < 590; second++)
+        try_on(&s, second);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    for (int second = 590; second < 610 && s.ended < 0; second++)
+        try_on(&s, second);
+    cr_assert_eq(s.ended, 4);
+    cr_assert(
+        said(&s,
+             "the checkpoint of step 100 can't be written: given up after checkpoint.endTimeout; the store "
+             "does not answer"),
+        "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(outage, the_end_goes_through_when_the_store_comes_back)
+{
+    struct story s;
+    finish(&s, remote());
+    save_waits(&s, 0, 100, 0);
+    after(&s, 4 * RM_S);
+    checkpointed(&s, 0, 100, 0, 2, true);
+    checkpointed(&s, 1, 100, 1, 2, true);
+    published(&s, 0, 100, true);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(outage, a_folder_that_takes_nothing_ends_the_run_at_once)
+{
+    struct story s;
+    finish(&s, story_settings(1));
+    save_waits(&s, 0, 100, 0);
+    cr_assert_eq(s.ended, 4);
+    cr_assert(said(&s, "can't be written: the store does not answer"), "%s", str_text(&s.log));
+    story_end(&s);
+}
