@@ -1,0 +1,64 @@
+"""A store that is away: training goes on, the newest state waits, and the person is told once."""
+
+import pytest
+
+import rig
+from s3_rig import faults
+
+FIELDS = {"workers__target": 2, "trainer__steps": 2000, "checkpoint__everySteps": 10, "checkpoint__keep": 2}
+
+
+def steps_on(run, count):
+    """Reads on until so many more steps were told."""
+    first = run.read_until("step")["step"]
+    run.read_until("step", step=first + count)
+
+
+@pytest.mark.parametrize("how", ["busy", "reset"])
+def test_training_goes_on_while_the_store_is_away_and_the_newest_state_goes_through_later(tmp_path, launch, s3, s3_proxy,
+                                                                                          reference, how):
+    run = launch(rig.make_job(tmp_path, checkpoint__uri=s3.uri, **FIELDS), env=s3_proxy.environment)
+    before = run.read_until("checkpointSaved")["step"]
+    s3_proxy.script = faults.Always(how)
+    waiting = run.read_until("checkpointWaiting")
+    assert waiting["step"] > before and waiting["uri"] == f"{s3.uri}/step-{waiting['step']:08d}", waiting
+    assert waiting["reason"], waiting
+    steps_on(run, 5 * FIELDS["checkpoint__everySteps"])
+    s3_proxy.script = faults.Quiet()
+    saved = run.read_until("checkpointSaved", waitedSeconds=lambda waited: waited > 0)
+    assert saved["step"] > waiting["step"], "an old state went through in the place of a newer one"
+    run.interrupt()
+    assert run.wait() == 130, run.tail()
+    assert len(run.of("checkpointWaiting")) == 1, run.of("checkpointWaiting")
+    steps = [event["step"] for event in run.of("step")]
+    assert steps == list(range(1, len(steps) + 1))
+    losses = reference(trainer__steps=2000)[1]
+    assert [event["loss"] for event in run.of("step")] == losses[:len(steps)]
+
+
+def test_a_successor_of_the_coordinator_tells_the_same_outage_no_second_time(tmp_path, launch, s3, s3_proxy):
+    job = rig.make_job(tmp_path, checkpoint__uri=s3.uri, **FIELDS)
+    run = launch(job, "--drill", "coordinator@60", "--drill", "coordinator@200", env=s3_proxy.environment)
+    s3_proxy.script = faults.Always("busy", picked=lambda request: request.method == "PUT")
+    run.read_until("checkpointWaiting")
+    run.read_until("recovered", cause="CoordinatorLost")
+    run.read_until("recovered", cause="CoordinatorLost")
+    steps_on(run, 30)
+    s3_proxy.script = faults.Quiet()
+    run.read_until("checkpointSaved", waitedSeconds=lambda waited: waited > 0)
+    run.interrupt()
+    assert run.wait() == 130, run.tail()
+    assert len(run.of("checkpointWaiting")) == 1, run.of("checkpointWaiting")
+
+
+def test_an_interrupted_run_waits_for_its_store_and_saves_where_it_stood(tmp_path, launch, s3, s3_proxy):
+    run = launch(rig.make_job(tmp_path, checkpoint__uri=s3.uri, **FIELDS), env=s3_proxy.environment)
+    run.read_until("checkpointSaved")
+    s3_proxy.script = faults.Always("busy")
+    run.read_until("checkpointWaiting")
+    run.interrupt()
+    s3_proxy.script = faults.Quiet()
+    interrupted = run.read_until("interrupted")
+    assert run.wait() == 130, run.tail()
+    assert interrupted["step"] == run.of("step")[-1]["step"], run.tail()
+    assert f"step-{interrupted['step']:08d}" in s3.checkpoints()
