@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/job/field.h"
+#include "common/job/file.h"
 #include "common/wire/json.h"
 
 enum { PATH_MAX_TEXT = 128 };
@@ -156,6 +157,53 @@ int job_spec_read(struct job_spec *ret, const char *json, size_t length, struct 
     if (status == 0)
         *ret = spec;
     return status;
+}
+
+/* A plain path means a folder beside a job file; an object in a cluster lies beside nothing. */
+static int take_uri(const char *uri, char *out, struct error *err)
+{
+    if (!strstr(uri, "://"))
+        return err_set(err, ERR_USAGE,
+                       "is %.200s; write s3://bucket/prefix, or file:///path with a volume mounted there", uri);
+    return job_uri_resolve(uri, "", out, err);
+}
+
+static int take_field(struct job_spec *spec, const struct job_field *field, const struct js *found,
+                      struct error *err)
+{
+    if (!found || js_kind(found) == JS_NULL) {
+        if (field->required)
+            return err_set(err, ERR_USAGE, "is missing; set it (%s)", field->help);
+        return 0;
+    }
+    struct job_value value = value_of_json(found);
+    if (field_assign(field, spec, &value, err) < 0)
+        return -1;
+    if (field->kind == FIELD_URI && value.kind == VALUE_TEXT)
+        return take_uri(value.text, (char *)spec + field->offset, err);
+    return 0;
+}
+
+int job_spec_from_object(struct job_spec *ret, const struct js *object, struct error *err)
+{
+    char path[PATH_MAX_TEXT];
+    struct error ignored;
+    struct job_spec spec;
+    err = err ? err : &ignored;
+    job_spec_defaults(&spec);
+    for (int i = 0; i < job_fields_count; i++) {
+        full_path(&job_fields[i], path, sizeof path);
+        if (take_field(&spec, &job_fields[i], look(object, path), err) < 0)
+            return err_place(err, path);
+    }
+    const char *at = "";
+    job_spec_fill(&spec);
+    if (job_spec_check(&spec, &at, err) < 0) {
+        snprintf(path, sizeof path, "%s%s", strncmp(at, "metadata.", 9) ? "spec." : "", at);
+        return err_place(err, path);
+    }
+    *ret = spec;
+    return 0;
 }
 
 void job_spec_write_compared(const struct job_spec *spec, struct str *out)

@@ -105,6 +105,12 @@ void job_spec_fill(struct job_spec *spec);
 void job_spec_write(const struct job_spec *spec, struct str *out);
 int job_spec_read(struct job_spec *ret, const char *json, size_t length, struct error *err);
 
+/* The same spec from a TrainingJob as an API server gives it (`object` has metadata and spec; null and absent
+ * fields are at their defaults, fields that only a cluster obeys are passed over). URIs say where they are from
+ * the root: file:///folder or s3://bucket/prefix. ERR_USAGE with the field's path in front. */
+struct js;
+int job_spec_from_object(struct job_spec *ret, const struct js *object, struct error *err);
+
 /* The fields that a resume compares (docs/job-file.md), as canonical JSON: hashed into lineage(0) and kept in
  * the manifest. job_spec_compare names the first field that differs: "trainer.batch.lanes is 8 here and 4 in
  * the checkpoint"; returns ERR_USAGE. */

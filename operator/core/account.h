@@ -20,6 +20,9 @@ struct op_ending {
 void account_pod(const struct job_view *job, const struct pod_view *pod, const struct node_view *node,
                  int index, struct op_ending *ret);
 
+/* Of a pod that the coordinator has lost, or whose node is gone. */
+void account_lost(const struct pod_view *pod, int index, struct op_ending *ret);
+
 /* Adds it to the status: counts, window of failures. true where maxRestarts is spent. */
 bool account_add(struct job_status *status, const struct job_view *job, const struct op_ending *ending,
                  int64_t now_ms);

@@ -83,6 +83,10 @@ const char *op_resource_name(enum op_resource resource);
 void op_memo_done(struct op_memo *memo, const struct job_view *job, const struct op_action *action);
 void op_memo_refused(struct op_memo *memo, const struct job_view *job, const struct op_action *action,
                      int code, const char *reason, const char *message, int64_t now_ms);
+/* Of an APPLY: what it stands for in memo.applied, and what belongs there. */
+enum op_applied op_applied_of(const struct job_view *job, const struct op_action *action);
+uint64_t op_body_hash(const struct str *body);
+
 void op_memo_told(struct op_memo *memo, const struct op_plan *plan);
 
 #endif

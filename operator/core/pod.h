@@ -24,7 +24,8 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings, i
 int pod_coordinator(const struct job_view *job, const struct op_settings *settings, int term, struct str *out,
                     struct error *err);
 
-/* Does the worker template mount a volume at this absolute path or above it? Scratch volumes don't count. */
-bool pod_template_holds(const struct job_view *job, const char *path);
+/* Does the worker template mount a volume at this absolute path or above it? A volume that lives and dies
+ * with its pod (emptyDir) counts where scratch is true: an init container may have filled it. */
+bool pod_template_holds(const struct job_view *job, const char *path, bool scratch);
 
 #endif

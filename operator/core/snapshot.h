@@ -32,6 +32,7 @@ struct pod_view {
     bool terminated; /* the container `trainer` or `coordinator` has ended: */
     int exit_code;
     char terminated_reason[OP_REASON_MAX]; /* OOMKilled, Error, Completed, ContainerStatusUnknown */
+    int64_t ended_ms;                      /* when it ended; 0 where nobody says */
     bool left;                             /* a worker's last word was {"left": true} */
     struct op_verdict verdict;             /* a coordinator's last word */
     int64_t deletion_cost;                 /* controller.kubernetes.io/pod-deletion-cost; 0 */
@@ -86,6 +87,8 @@ struct job_snapshot {
     void *nodes;
     bool nodes_known;
     const struct coordinator_view *coordinator; /* last answer of the current term's; NULL */
+    int64_t
+        silent_ms; /* since when that coordinator's pod has given no answer; 0: the last poll was answered */
     const struct op_memo *memo;
     int64_t now_ms;
     struct op_settings {

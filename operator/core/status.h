@@ -109,6 +109,7 @@ struct job_status {
     struct {
         int ready, current, target;
         int64_t resize_ms; /* when target last changed */
+        int64_t retry_ms;  /* too few were scheduled in time: none is made before this; 0 */
         struct op_slot slot[RM_WORKERS_MAX];
     } workers;
     struct {

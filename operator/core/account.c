@@ -1,0 +1,165 @@
+#include "operator/core/account.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    EXIT_JOB = 2,  /* the job file or command line is wrong */
+    EXIT_DATA = 3, /* the data or a checkpoint is */
+    BACKOFF_FIRST_MS = 1000,
+    BACKOFF_MOST_MS = 5 * 60 * 1000,
+};
+
+const char *op_class_name(enum op_class counted)
+{
+    static const char *const names[] = {"nothing", "preemption", "infrastructure", "failure"};
+    return names[counted];
+}
+
+__attribute__((format(printf, 4, 5))) static void ending(struct op_ending *ret, enum op_class counted,
+                                                         const char *reason, const char *format, ...)
+{
+    va_list arguments;
+    ret->counted = counted;
+    text_copy(ret->reason, sizeof ret->reason, reason);
+    va_start(arguments, format);
+    vsnprintf(ret->message, sizeof ret->message, format, arguments);
+    va_end(arguments);
+}
+
+static void who(const struct pod_view *pod, int index, char *out, size_t size)
+{
+    const char *on = pod && *pod->node ? " on " : "";
+    const char *node = pod ? pod->node : "";
+    if (index < 0)
+        snprintf(out, size, "the coordinator%s%.60s", on, node);
+    else
+        snprintf(out, size, "worker %d%s%.60s", index, on, node);
+}
+
+/* What the kubelet did to a pod for reasons of its machine. */
+static bool is_infrastructure(const struct pod_view *pod)
+{
+    static const char *const reasons[] = {"NodeShutdown", "UnexpectedAdmissionError", "NodeLost",
+                                          "Terminated"};
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (!strcmp(pod->reason, reasons[i]))
+            return true;
+    return !strncmp(pod->reason, "OutOf", 5) || !strcmp(pod->terminated_reason, "ContainerStatusUnknown");
+}
+
+static const struct op_rule *rule_for(const struct job_view *job, int code)
+{
+    for (int i = 0; i < job->rules_count; i++)
+        for (int k = 0; k < job->rule[i].codes_count; k++)
+            if (job->rule[i].code[k] == code)
+                return &job->rule[i];
+    return NULL;
+}
+
+static void failure(const struct job_view *job, const struct pod_view *pod, const char *name,
+                    struct op_ending *ret)
+{
+    bool memory = strcmp(pod->terminated_reason, "OOMKilled") == 0;
+    const struct op_rule *rule = rule_for(job, pod->exit_code);
+    if (memory)
+        ending(ret, OP_COUNT_FAILURE, "OOMKilled", "%s used more memory than its limit", name);
+    else
+        ending(ret, OP_COUNT_FAILURE, "ExitCode", "%s ended with exit code %d", name, pod->exit_code);
+    if (rule) {
+        ret->fails_job = rule->action == OP_RULE_FAIL_JOB;
+        ret->spares_budget = rule->action == OP_RULE_RESTART;
+    } else
+        ret->fails_job = pod->exit_code == EXIT_JOB || pod->exit_code == EXIT_DATA;
+}
+
+/* A pod whose container has ended by itself or by a signal. */
+static void over(const struct job_view *job, const struct pod_view *pod, const char *name,
+                 struct op_ending *ret)
+{
+    if (is_infrastructure(pod))
+        ending(ret, OP_COUNT_INFRASTRUCTURE, *pod->reason ? pod->reason : "ContainerStatusUnknown",
+               "%s was ended by its node", name);
+    else if (*pod->reason && strcmp(pod->reason, "DeadlineExceeded") != 0)
+        ending(ret, OP_COUNT_PREEMPTION, pod->reason, "%s was taken away: %s", name, pod->reason);
+    else if (pod->left)
+        ending(ret, OP_COUNT_PREEMPTION, "Left", "%s left when it was told to", name);
+    else if (pod->phase == OP_SUCCEEDED || (pod->terminated && pod->exit_code == 0))
+        ending(ret, OP_COUNT_NOTHING, "Released", "%s was released", name);
+    else
+        failure(job, pod, name, ret);
+}
+
+void account_lost(const struct pod_view *pod, int index, struct op_ending *ret)
+{
+    char name[RM_WHY_MAX / 2];
+    *ret = (struct op_ending){0};
+    who(pod, index, name, sizeof name);
+    ending(ret, OP_COUNT_INFRASTRUCTURE, "NodeLost", "%s is lost: it or its node is gone or silent", name);
+}
+
+void account_pod(const struct job_view *job, const struct pod_view *pod, const struct node_view *node,
+                 int index, struct op_ending *ret)
+{
+    char name[RM_WHY_MAX / 2];
+    *ret = (struct op_ending){0};
+    who(pod, index, name, sizeof name);
+    if (!pod)
+        ending(ret, OP_COUNT_PREEMPTION, "Deleted", "%s was deleted at once by somebody else", name);
+    else if ((node && !node->ready && !pod_is_over(pod)) || !strcmp(pod->disruption, "DeletionByPodGC"))
+        account_lost(pod, index, ret);
+    else if (*pod->disruption)
+        ending(ret, OP_COUNT_PREEMPTION, pod->disruption, "%s has to go: %s", name, pod->disruption);
+    else if (pod_is_over(pod))
+        over(job, pod, name, ret);
+    else if (node && *node->leave)
+        ending(ret, OP_COUNT_PREEMPTION, "NodeLeaves", "%s has to go: its node has the taint %s", name,
+               node->leave);
+    else if (pod->deletion_ms)
+        ending(ret, OP_COUNT_PREEMPTION, "Deleted", "%s was deleted by somebody else", name);
+    else
+        account_lost(pod, index, ret);
+}
+
+static void add_to_window(struct job_status *status, const struct job_view *job, int64_t now_ms)
+{
+    if (!status->restarts.window_ms || now_ms - status->restarts.window_ms > job->restarts_within_ms) {
+        status->restarts.window_ms = now_ms;
+        status->restarts.window_failures = 0;
+    }
+    status->restarts.window_failures++;
+}
+
+bool account_add(struct job_status *status, const struct job_view *job, const struct op_ending *what,
+                 int64_t now_ms)
+{
+    switch (what->counted) {
+    case OP_COUNT_NOTHING:
+        return false;
+    case OP_COUNT_PREEMPTION:
+        status->restarts.preemption++;
+        return false;
+    case OP_COUNT_INFRASTRUCTURE:
+        status->restarts.infrastructure++;
+        return false;
+    case OP_COUNT_FAILURE:
+        break;
+    }
+    status->restarts.failure++;
+    status->restarts.failure_ms = now_ms;
+    if (what->spares_budget)
+        return false;
+    add_to_window(status, job, now_ms);
+    return status->restarts.window_failures > job->max_restarts;
+}
+
+int64_t account_backoff_until(const struct job_status *status)
+{
+    int64_t wait = BACKOFF_FIRST_MS;
+    if (!status->restarts.failure_ms)
+        return 0;
+    for (int i = 1; i < status->restarts.window_failures && wait < BACKOFF_MOST_MS; i++)
+        wait *= 2;
+    return status->restarts.failure_ms + (wait < BACKOFF_MOST_MS ? wait : BACKOFF_MOST_MS);
+}

@@ -1,0 +1,233 @@
+#include "operator/core/coordinator.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/wire/json.h"
+#include "operator/core/read.h"
+
+static enum op_coordinator_state state_of(const char *text)
+{
+    static const char *const names[] = {"",       "Gathering",  "Forming",  "Training", "Quiescing",
+                                        "Saving", "Recovering", "Finished", "Failed"};
+    for (int i = OP_COORDINATOR_GATHERING; i <= OP_COORDINATOR_FAILED; i++)
+        if (!strcmp(text, names[i]))
+            return i;
+    return OP_COORDINATOR_UNKNOWN;
+}
+
+/* worker and attempt of one entry; false where the index is none. */
+static bool read_member(const struct js *from, struct op_member *ret)
+{
+    *ret = (struct op_member){.worker = -1};
+    read_small(from, "worker", -1, RM_WORKERS_MAX, &ret->worker);
+    read_small(from, "attempt", 0, INT32_MAX, &ret->attempt);
+    return ret->worker >= 0 && ret->worker < RM_WORKERS_MAX;
+}
+
+static int read_members(const struct js *list, struct op_member *out)
+{
+    int count = 0;
+    for (size_t i = 0; i < js_size(list) && count < RM_WORKERS_MAX; i++)
+        count += read_member(js_at(list, i), &out[count]);
+    return count;
+}
+
+/* Keeps the newest where there are more than fit. */
+static int read_gone(const struct js *list, struct op_gone *out)
+{
+    int count = 0;
+    size_t size = js_size(list), first = size > RM_WORKERS_MAX ? size - RM_WORKERS_MAX : 0;
+    for (size_t i = first; i < size; i++) {
+        struct op_member member;
+        const struct js *from = js_at(list, i);
+        if (!read_member(from, &member))
+            continue;
+        struct op_gone *gone = &out[count++];
+        *gone = (struct op_gone){.worker = member.worker, .attempt = member.attempt};
+        read_int(from, "time", 0, INT64_MAX, &gone->at_ms);
+        read_text(from, "cause", gone->cause, sizeof gone->cause);
+    }
+    return count;
+}
+
+static void read_ring(const struct js *ring, struct coordinator_view *ret)
+{
+    read_small(ring, "generation", 0, INT32_MAX, &ret->ring_generation);
+    read_int(ring, "formedTime", 0, INT64_MAX, &ret->formed_ms);
+    ret->ring_size = read_members(js_get(ring, "members"), ret->member);
+}
+
+static void read_progress(const struct js *from, struct op_progress *ret)
+{
+    if (!from || js_kind(from) != JS_OBJECT)
+        return;
+    ret->known = true;
+    read_int(from, "step", 0, INT64_MAX, &ret->step);
+    read_int(from, "steps", 0, INT64_MAX, &ret->steps);
+    read_int(from, "tokensPerSecond", 0, INT64_MAX, &ret->tokens_per_second);
+    read_int(from, "etaSeconds", 0, INT64_MAX, &ret->eta_seconds);
+    read_number(from, "loss", ret->loss, sizeof ret->loss);
+}
+
+static void read_checkpoint(const struct js *from, struct op_checkpoint *ret)
+{
+    if (!from || js_kind(from) != JS_OBJECT)
+        return;
+    ret->known = true;
+    read_int(from, "step", 0, INT64_MAX, &ret->step);
+    read_int(from, "bytes", 0, INT64_MAX, &ret->bytes);
+    read_int(from, "savedTime", 0, INT64_MAX, &ret->saved_ms);
+    read_text(from, "uri", ret->uri, sizeof ret->uri);
+}
+
+static void read_recovery(const struct js *from, struct op_recovery *ret)
+{
+    const int64_t most = INT64_MAX;
+    if (!from || js_kind(from) != JS_OBJECT)
+        return;
+    ret->known = true;
+    read_text(from, "cause", ret->cause, sizeof ret->cause);
+    read_int(from, "detectMs", 0, most, &ret->detect_ms);
+    read_int(from, "agreeMs", 0, most, &ret->agree_ms);
+    read_int(from, "ringMs", 0, most, &ret->ring_ms);
+    read_int(from, "stateMs", 0, most, &ret->state_ms);
+    read_int(from, "firstStepMs", 0, most, &ret->first_step_ms);
+    read_int(from, "totalMs", 0, most, &ret->total_ms);
+    read_int(from, "stepsRedone", 0, most, &ret->steps_redone);
+}
+
+static void read_goodput(const struct js *from, struct op_goodput *ret)
+{
+    const int64_t most = INT64_MAX;
+    if (!from || js_kind(from) != JS_OBJECT)
+        return;
+    ret->known = true;
+    read_number(from, "ratio", ret->ratio, sizeof ret->ratio);
+    read_int(from, "productiveSeconds", 0, most, &ret->productive_s);
+    read_int(from, "checkpointSeconds", 0, most, &ret->checkpoint_s);
+    read_int(from, "recoverySeconds", 0, most, &ret->recovery_s);
+    read_int(from, "waitingSeconds", 0, most, &ret->waiting_s);
+    read_int(from, "reworkSeconds", 0, most, &ret->rework_s);
+}
+
+static void read_verdict(const struct js *from, struct op_verdict *ret)
+{
+    if (!from || js_kind(from) != JS_OBJECT || !js_get(from, "exitCode"))
+        return;
+    ret->known = true;
+    read_small(from, "exitCode", 0, 255, &ret->exit_code);
+    read_flag(from, "interrupted", &ret->interrupted);
+    read_text(from, "reason", ret->reason, sizeof ret->reason);
+    ret->result.known = true;
+    read_int(from, "step", 0, INT64_MAX, &ret->result.step);
+    read_number(from, "loss", ret->result.loss, sizeof ret->result.loss);
+    read_text(from, "weightsSha256", ret->result.weights_sha256, sizeof ret->result.weights_sha256);
+    read_text(from, "uri", ret->result.uri, sizeof ret->result.uri);
+}
+
+/* The fields that the notes of several events show. */
+struct told {
+    char cause[OP_REASON_MAX], reason[RM_WHY_MAX], uri[RM_WHY_MAX];
+    int worker, world, generation;
+    int64_t step, ms, redone;
+};
+
+static void read_told(const struct js *from, struct told *t)
+{
+    *t = (struct told){.worker = -1};
+    read_text(from, "cause", t->cause, sizeof t->cause);
+    read_text(from, "reason", t->reason, sizeof t->reason);
+    read_text(from, "uri", t->uri, sizeof t->uri);
+    read_small(from, "worker", -1, INT32_MAX, &t->worker);
+    read_small(from, "world", 0, INT32_MAX, &t->world);
+    read_small(from, "generation", 0, INT32_MAX, &t->generation);
+    read_int(from, "step", 0, INT64_MAX, &t->step);
+    read_int(from, "totalMs", 0, INT64_MAX, &t->ms);
+    read_int(from, "stepsRedone", 0, INT64_MAX, &t->redone);
+}
+
+/* One sentence of an event; empty for those that people don't need. */
+static void note(const char *event, const struct told *t, char *out, size_t size)
+{
+    if (!strcmp(event, "ringFormed"))
+        snprintf(out, size, "generation %d with %d workers, from step %lld", t->generation, t->world,
+                 (long long)t->step);
+    else if (!strcmp(event, "workerLost") || !strcmp(event, "workerLeft") || !strcmp(event, "workerJoined") ||
+             !strcmp(event, "workerQuarantined"))
+        snprintf(out, size, "worker %d at step %lld: %s", t->worker, (long long)t->step, t->cause);
+    else if (!strcmp(event, "checkpointSaved"))
+        snprintf(out, size, "step %lld in %s", (long long)t->step, t->uri);
+    else if (!strcmp(event, "recovered"))
+        snprintf(out, size, "%s: training again after %lld ms, %lld steps redone", t->cause, (long long)t->ms,
+                 (long long)t->redone);
+    else if (!strcmp(event, "waiting"))
+        snprintf(out, size, "%s", t->reason);
+}
+
+static void read_events(const struct js *list, struct coordinator_view *ret)
+{
+    size_t size = js_size(list), most = OP_COORDINATOR_EVENTS_MAX, first = size > most ? size - most : 0;
+    for (size_t i = first; i < size; i++) {
+        struct told told;
+        const struct js *from = js_at(list, i);
+        struct op_coordinator_event *event = &ret->event[ret->events_count++];
+        read_int(from, "sequence", 0, INT64_MAX, &event->sequence);
+        read_int(from, "time", 0, INT64_MAX, &event->at_ms);
+        read_text(from, "event", event->event, sizeof event->event);
+        read_told(from, &told);
+        note(event->event, &told, event->note, sizeof event->note);
+    }
+}
+
+static void read_answer(const struct js *root, struct coordinator_view *ret)
+{
+    char state[OP_REASON_MAX] = "";
+    read_int(root, "revision", 0, INT64_MAX, &ret->revision);
+    read_text(root, "job", ret->job, sizeof ret->job);
+    read_small(root, "term", 0, INT32_MAX, &ret->term);
+    read_text(root, "state", state, sizeof state);
+    ret->state = state_of(state);
+    read_text(root, "message", ret->message, sizeof ret->message);
+    read_ring(js_get(root, "ring"), ret);
+    ret->workers_count = read_members(js_get(root, "workers"), ret->worker);
+    ret->lost_count = read_gone(js_get(root, "lost"), ret->lost);
+    const struct js *held = js_get(root, "quarantined");
+    for (size_t i = 0; i < js_size(held) && ret->quarantined_count < RM_WORKERS_MAX; i++) {
+        struct op_member member;
+        if (read_member(js_at(held, i), &member))
+            ret->quarantined[ret->quarantined_count++] = member.worker;
+    }
+    read_progress(js_get(root, "progress"), &ret->progress);
+    read_checkpoint(js_get(root, "checkpoint"), &ret->checkpoint);
+    read_recovery(js_get(root, "lastRecovery"), &ret->last_recovery);
+    read_goodput(js_get(root, "goodput"), &ret->goodput);
+    read_events(js_get(root, "events"), ret);
+    read_verdict(js_get(root, "result"), &ret->verdict);
+}
+
+int coordinator_read(const char *text, size_t length, struct coordinator_view *ret, struct error *err)
+{
+    if (length > OP_ANSWER_MAX)
+        return err_set(err, ERR_PROTOCOL, "the coordinator's answer is longer than %d bytes", OP_ANSWER_MAX);
+    struct js *root = js_parse(text, length, "the coordinator's answer", err);
+    if (!root)
+        return -1;
+    int status = 0;
+    if (js_kind(root) != JS_OBJECT)
+        status = err_set(err, ERR_PROTOCOL, "the coordinator's answer is no JSON object");
+    else {
+        *ret = (struct coordinator_view){0};
+        read_answer(root, ret);
+    }
+    js_free(root);
+    return status;
+}
+
+void verdict_read(const char *text, struct op_verdict *ret)
+{
+    *ret = (struct op_verdict){0};
+    struct js *root = text ? js_parse(text, strlen(text), "termination message", NULL) : NULL;
+    read_verdict(root, ret);
+    js_free(root);
+}

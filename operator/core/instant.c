@@ -1,0 +1,101 @@
+#include "operator/core/instant.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MS_S = 1000, DAY_S = 86400 };
+
+/* Days since 1970-01-01 of a date in the proleptic Gregorian calendar; years begin in March here, so that the
+ * leap day is a year's last. */
+static int64_t days_of(int64_t year, int month, int day)
+{
+    year -= month <= 2;
+    int64_t era = year / 400, of_era = year - era * 400;
+    int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+static void date_of(int64_t days, int *year, int *month, int *day)
+{
+    days += 719468;
+    int64_t era = days / 146097, of_era = days - era * 146097;
+    int64_t years = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    int64_t of_year = of_era - (365 * years + years / 4 - years / 100), shifted = (5 * of_year + 2) / 153;
+    *day = (int)(of_year - (153 * shifted + 2) / 5 + 1);
+    *month = (int)(shifted < 10 ? shifted + 3 : shifted - 9);
+    *year = (int)(years + era * 400 + (*month <= 2));
+}
+
+/* Reads exactly `digits` digits. */
+static bool number(const char **at, int digits, int *ret)
+{
+    int value = 0;
+    for (int i = 0; i < digits; i++, (*at)++) {
+        if (!isdigit((unsigned char)**at))
+            return false;
+        value = value * 10 + (**at - '0');
+    }
+    *ret = value;
+    return true;
+}
+
+static bool mark(const char **at, char wanted)
+{
+    bool there = **at == wanted;
+    *at += there;
+    return there;
+}
+
+/* ".123456" -> 123. */
+static bool fraction(const char **at, int *ret_ms)
+{
+    *ret_ms = 0;
+    if (!mark(at, '.'))
+        return true;
+    if (!isdigit((unsigned char)**at))
+        return false;
+    for (int weight = 100; isdigit((unsigned char)**at); (*at)++, weight /= 10)
+        *ret_ms += weight * (**at - '0');
+    return true;
+}
+
+static bool zone(const char **at, int *ret_s)
+{
+    int hours, minutes;
+    *ret_s = 0;
+    if (mark(at, 'Z'))
+        return true;
+    int sign = **at == '-' ? -1 : 1;
+    if (!mark(at, '+') && !mark(at, '-'))
+        return false;
+    if (!number(at, 2, &hours) || !mark(at, ':') || !number(at, 2, &minutes) || hours > 23 || minutes > 59)
+        return false;
+    *ret_s = sign * (hours * 3600 + minutes * 60);
+    return true;
+}
+
+bool instant_parse(const char *text, int64_t *ret_ms)
+{
+    int year, month, day, hour, minute, second, ms, offset;
+    if (!text || !number(&text, 4, &year) || !mark(&text, '-') || !number(&text, 2, &month) ||
+        !mark(&text, '-') || !number(&text, 2, &day) || !mark(&text, 'T'))
+        return false;
+    if (!number(&text, 2, &hour) || !mark(&text, ':') || !number(&text, 2, &minute) || !mark(&text, ':') ||
+        !number(&text, 2, &second) || !fraction(&text, &ms) || !zone(&text, &offset) || *text)
+        return false;
+    if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60)
+        return false;
+    int64_t seconds = days_of(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second - offset;
+    *ret_ms = seconds * MS_S + ms;
+    return true;
+}
+
+void instant_text(int64_t ms, char out[OP_INSTANT_TEXT])
+{
+    int year, month, day;
+    int64_t seconds = ms / MS_S, in_day = seconds % DAY_S;
+    date_of(seconds / DAY_S, &year, &month, &day);
+    snprintf(out, OP_INSTANT_TEXT, "%04d-%02d-%02dT%02d:%02d:%02dZ", year, month, day, (int)(in_day / 3600),
+             (int)(in_day / 60 % 60), (int)(in_day % 60));
+}

@@ -1,0 +1,155 @@
+#include "operator/core/job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/job/field.h"
+#include "common/wire/json.h"
+#include "operator/core/pod.h"
+#include "operator/core/read.h"
+
+#define SCRATCH_CACHE "file:///var/cache/ringmaster/data"
+
+static int read_metadata(const struct js *object, struct job_view *job, struct error *err)
+{
+    const struct js *metadata = js_get(object, "metadata");
+    if (js_need_string(metadata, "name", job->name, sizeof job->name, err) < 0 ||
+        js_need_string(metadata, "namespace", job->namespace_name, sizeof job->namespace_name, err) < 0 ||
+        js_need_string(metadata, "uid", job->uid, sizeof job->uid, err) < 0)
+        return err_wrap(err, "metadata");
+    read_text(metadata, "resourceVersion", job->resource_version, sizeof job->resource_version);
+    read_int(metadata, "generation", 0, INT64_MAX, &job->generation);
+    read_instant(metadata, "creationTimestamp", &job->created_ms);
+    job->deleting = js_get(metadata, "deletionTimestamp") != NULL;
+    return 0;
+}
+
+static void read_duration(const struct js *spec, const char *path, int64_t *ret_ms)
+{
+    rm_time time;
+    const char *text = js_as_string(read_at(spec, path));
+    if (text && duration_parse(text, &time))
+        *ret_ms = time / RM_MS;
+}
+
+static void read_rules(const struct js *list, struct job_view *job)
+{
+    for (size_t i = 0; i < js_size(list) && i < OP_RULES_MAX; i++) {
+        char action[OP_REASON_MAX] = "";
+        struct op_rule *rule = &job->rule[job->rules_count++];
+        const struct js *from = js_at(list, i), *codes = js_get(from, "onExitCodes");
+        read_text(from, "action", action, sizeof action);
+        rule->action = strcmp(action, "FailJob") == 0 ? OP_RULE_FAIL_JOB : OP_RULE_RESTART;
+        for (size_t k = 0; k < js_size(codes) && rule->codes_count < OP_RULE_CODES_MAX; k++) {
+            int64_t code;
+            if (js_as_int(js_at(codes, k), &code) && code > 0 && code < 256)
+                rule->code[rule->codes_count++] = (uint8_t)code;
+        }
+    }
+}
+
+static void read_policy(const struct js *spec, struct job_view *job)
+{
+    char word[OP_REASON_MAX] = "";
+    read_text(spec, "scheduling.disruptionBudget", word, sizeof word);
+    job->disruption_budget = strcmp(word, "None") != 0;
+    *word = 0;
+    read_text(spec, "cleanPodPolicy", word, sizeof word);
+    if (!strcmp(word, "All"))
+        job->clean = OP_CLEAN_ALL;
+    else
+        job->clean = strcmp(word, "None") == 0 ? OP_CLEAN_NONE : OP_CLEAN_RUNNING;
+    job->ttl_s = -1;
+    read_int(spec, "activeDeadlineSeconds", 0, INT32_MAX, &job->active_deadline_s);
+    read_int(spec, "ttlSecondsAfterFinished", 0, INT32_MAX, &job->ttl_s);
+}
+
+static void read_spec(const struct js *spec, struct job_view *job)
+{
+    char manager[RM_WHY_MAX] = OP_MANAGER;
+    job->workers_min = 1;
+    job->max_restarts = 5;
+    job->start_timeout_ms = 5 * 60 * 1000;
+    job->restarts_within_ms = 60 * 60 * 1000;
+    read_text(spec, "managedBy", manager, sizeof manager);
+    job->managed = strcmp(manager, OP_MANAGER) == 0;
+    read_flag(spec, "suspend", &job->suspend);
+    read_small(spec, "workers.target", 1, RM_WORKERS_MAX, &job->workers_target);
+    job->workers_max = job->workers_target;
+    read_small(spec, "workers.min", 1, RM_WORKERS_MAX, &job->workers_min);
+    read_small(spec, "workers.max", 1, RM_WORKERS_MAX, &job->workers_max);
+    read_duration(spec, "elasticity.startTimeout", &job->start_timeout_ms);
+    read_duration(spec, "elasticity.scaleUpCooldown", &job->scale_up_cooldown_ms);
+    read_small(spec, "failurePolicy.maxRestarts", 0, 1000, &job->max_restarts);
+    read_duration(spec, "failurePolicy.within", &job->restarts_within_ms);
+    read_rules(read_at(spec, "failurePolicy.rules"), job);
+    read_policy(spec, job);
+}
+
+int job_project(const struct js *object, struct job_view *ret, struct error *err)
+{
+    const struct js *spec;
+    struct job_view job = {0};
+    if (read_metadata(object, &job, err) < 0 || js_need(object, "spec", JS_OBJECT, &spec, err) < 0)
+        return -1;
+    struct str text = str_init(OP_SPEC_TEXT_MAX);
+    js_print(spec, &text);
+    if (text.truncated) {
+        str_clear(&text);
+        return err_set(err, ERR_PROTOCOL, "spec is longer than %d bytes", OP_SPEC_TEXT_MAX);
+    }
+    read_spec(spec, &job);
+    status_read(js_get(object, "status"), &job.status);
+    job.spec = text.data;
+    *ret = job;
+    return 0;
+}
+
+void job_clear(struct job_view *job)
+{
+    free(job->spec);
+    *job = (struct job_view){0};
+}
+
+/* A file:// place is on the pod's own disk unless a volume is mounted there; read: it is enough that each pod
+ * finds it there, else all must share it. */
+static int check_place(const struct job_view *job, const char *field, const char *uri, bool read,
+                       struct error *err)
+{
+    if (strncmp(uri, "file://", 7) != 0 || pod_template_holds(job, uri + 7, read))
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "spec.%s is %.200s, but spec.workers.template mounts no %svolume there; "
+                   "mount one at that path or above it, or write s3://bucket/prefix",
+                   field, uri, read ? "" : "shared ");
+}
+
+static int complete(const struct job_view *job, struct job_spec *spec, struct error *err)
+{
+    if (check_place(job, "trainer.data.uri", spec->data.uri, true, err) < 0 ||
+        check_place(job, "trainer.model.init", spec->model.init, true, err) < 0 ||
+        check_place(job, "checkpoint.uri", spec->checkpoint.uri, false, err) < 0)
+        return -1;
+    if (job_data_is_remote(spec) && !*spec->data.cache)
+        text_copy(spec->data.cache, sizeof spec->data.cache, SCRATCH_CACHE);
+    return 0;
+}
+
+int job_effective_spec(const struct job_view *job, struct str *out, struct error *err)
+{
+    struct job_spec spec;
+    struct js *parsed = js_parse(job->spec, strlen(job->spec), "spec", err);
+    if (!parsed)
+        return -1;
+    struct js *object = js_object(), *metadata = js_object();
+    js_set_string(metadata, "name", job->name);
+    js_set(object, "metadata", metadata);
+    js_set(object, "spec", parsed);
+    int status = job_spec_from_object(&spec, object, err);
+    js_free(object);
+    if (status == 0)
+        status = complete(job, &spec, err);
+    if (status == 0)
+        job_spec_write(&spec, out);
+    return status;
+}

@@ -1,0 +1,67 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "operator/core/plan.h"
+#include "operator/core/read.h"
+
+/* Texts of one length for equal bodies: what was applied is not applied again. */
+uint64_t op_body_hash(const struct str *body)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < body->length; i++)
+        hash = (hash ^ (unsigned char)body->data[i]) * 0x100000001b3u;
+    return hash ? hash : 1;
+}
+
+enum op_applied op_applied_of(const struct job_view *job, const struct op_action *action)
+{
+    char name[OP_NAME_MAX];
+    if (action->resource == OP_SERVICES)
+        return OP_APPLIED_SERVICE;
+    if (action->resource == OP_BUDGETS)
+        return OP_APPLIED_BUDGET;
+    name_policy_worker(job->name, name);
+    return strcmp(action->name, name) == 0 ? OP_APPLIED_WORKERS : OP_APPLIED_COORDINATOR;
+}
+
+/* "create pods": what a refusal is remembered by, and a success of the same kind forgotten. */
+static void what_of(const struct op_action *action, char *out, size_t size)
+{
+    const char *verb = action->kind == OP_DRY_RUN ? "create" : op_kind_name(action->kind);
+    snprintf(out, size, "%s %s", verb, op_resource_name(action->resource));
+}
+
+void op_memo_done(struct op_memo *memo, const struct job_view *job, const struct op_action *action)
+{
+    char what[OP_REASON_MAX];
+    what_of(action, what, sizeof what);
+    if (!strcmp(memo->refusal.what, what))
+        memo->refusal.at_ms = 0;
+    if (action->kind == OP_DRY_RUN)
+        memo->dry_generation = job->generation;
+    else if (action->kind == OP_APPLY)
+        memo->applied[op_applied_of(job, action)] = op_body_hash(&action->body);
+    else if (action->kind == OP_CREATE && action->resource == OP_CONFIG_MAPS)
+        memo->config_generation = job->generation;
+    else if (action->kind == OP_CREATE && action->resource == OP_SECRETS)
+        memo->key_made = true;
+}
+
+void op_memo_refused(struct op_memo *memo, const struct job_view *job, const struct op_action *action,
+                     int code, const char *reason, const char *message, int64_t now_ms)
+{
+    if (action->kind == OP_STATUS && code == 409)
+        return;
+    memo->refusal.at_ms = now_ms;
+    memo->refusal.generation = job->generation;
+    memo->refusal.code = code;
+    what_of(action, memo->refusal.what, sizeof memo->refusal.what);
+    text_copy(memo->refusal.reason, sizeof memo->refusal.reason, reason);
+    text_tame(message, memo->refusal.message, sizeof memo->refusal.message);
+}
+
+void op_memo_told(struct op_memo *memo, const struct op_plan *plan)
+{
+    memo->told_sequence = plan->told_sequence;
+    memo->told_term = plan->told_term;
+}

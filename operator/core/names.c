@@ -1,0 +1,78 @@
+#include "operator/core/names.h"
+
+#include <stdio.h>
+
+#include "common/base/prng.h"
+
+/* FNV-1a: names need to differ, not to withstand anybody. */
+static uint64_t mix(uint64_t hash, const char *text)
+{
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    return (hash ^ 0xff) * 0x100000001b3u; /* "ab" "c" is not "a" "bc" */
+}
+
+void name_hash(const char *uid, const char *what, int64_t a, int64_t b, char out[OP_HASH_TEXT])
+{
+    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789"; /* no vowels: no words */
+    char numbers[48];
+    snprintf(numbers, sizeof numbers, "%lld/%lld", (long long)a, (long long)b);
+    uint64_t state = mix(mix(mix(0xcbf29ce484222325u, uid), what), numbers);
+    uint64_t bits = splitmix64(&state);
+    for (int i = 0; i < OP_HASH_TEXT - 1; i++, bits /= sizeof letters - 1)
+        out[i] = letters[bits % (sizeof letters - 1)];
+    out[OP_HASH_TEXT - 1] = 0;
+}
+
+void name_worker(const char *job, const char *uid, int index, int attempt, char out[OP_NAME_MAX])
+{
+    char hash[OP_HASH_TEXT];
+    name_hash(uid, "worker", index, attempt, hash);
+    snprintf(out, OP_NAME_MAX, "%s-w%d-%s", job, index, hash);
+}
+
+void name_coordinator(const char *job, const char *uid, int term, char out[OP_NAME_MAX])
+{
+    char hash[OP_HASH_TEXT];
+    name_hash(uid, "coordinator", term, 0, hash);
+    snprintf(out, OP_NAME_MAX, "%s-coordinator-%s", job, hash);
+}
+
+void name_config(const char *job, const char *uid, int64_t generation, char out[OP_NAME_MAX])
+{
+    char hash[OP_HASH_TEXT];
+    name_hash(uid, "config", generation, 0, hash);
+    snprintf(out, OP_NAME_MAX, "%s-%s", job, hash);
+}
+
+void name_key(const char *job, const char *uid, char out[OP_NAME_MAX])
+{
+    char hash[OP_HASH_TEXT];
+    name_hash(uid, "key", 0, 0, hash);
+    snprintf(out, OP_NAME_MAX, "%s-key-%s", job, hash);
+}
+
+void name_service(const char *job, char out[OP_NAME_MAX])
+{
+    snprintf(out, OP_NAME_MAX, "%s-coordinator", job);
+}
+
+void name_budget(const char *job, char out[OP_NAME_MAX])
+{
+    snprintf(out, OP_NAME_MAX, "%s-workers", job);
+}
+
+void name_policy_worker(const char *job, char out[OP_NAME_MAX])
+{
+    snprintf(out, OP_NAME_MAX, "%s-workers", job);
+}
+
+void name_policy_coordinator(const char *job, char out[OP_NAME_MAX])
+{
+    snprintf(out, OP_NAME_MAX, "%s-coordinator", job);
+}
+
+void name_selector(const char *job, char out[OP_SELECTOR_MAX])
+{
+    snprintf(out, OP_SELECTOR_MAX, OP_LABEL_JOB "=%s," OP_LABEL_ROLE "=worker", job);
+}

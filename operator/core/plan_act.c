@@ -1,0 +1,285 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "common/wire/json.h"
+#include "operator/core/objects.h"
+#include "operator/core/plan_parts.h"
+#include "operator/core/pod.h"
+
+static bool is_wanted(const struct op_slot *slot, const struct pod_view *pod)
+{
+    return slot_is_live(slot) && slot->attempt == pod->attempt;
+}
+
+static const struct op_slot *slot_of(const struct job_status *status, const struct pod_view *pod)
+{
+    return pod->role == OP_COORDINATOR ? &status->ring.coordinator : &status->workers.slot[pod->index];
+}
+
+/* The newest pod that failed under its index stays for its log, until its job ends. */
+static bool is_kept(const struct planner *p, const struct pod_view *pod)
+{
+    if (!look_is_failed(pod))
+        return false;
+    for (int i = 0; i < p->s->pods_count; i++) {
+        const struct pod_view *other = p->s->pods[i];
+        if (other->role == pod->role && other->index == pod->index && other->attempt > pod->attempt &&
+            look_is_failed(other))
+            return false;
+    }
+    return true;
+}
+
+/* Of a running job: why this pod should go; NULL: it stays. */
+static const char *excess(struct planner *p, const struct pod_view *pod)
+{
+    const struct op_slot *stored = slot_of(p->stored, pod);
+    if (is_wanted(stored, pod))
+        return NULL;
+    if (!pod_is_over(pod)) {
+        if (stored->attempt < pod->attempt)
+            return NULL; /* our own write of the status has not come back yet */
+        return pod->role == OP_WORKER ? "this worker has to go" : "this coordinator's term is over";
+    }
+    if (is_kept(p, pod))
+        return NULL;
+    int64_t until = pod->ended_ms + OP_RELEASE_PATIENCE_MS;
+    if (stored->attempt == pod->attempt && p->s->now_ms < until) {
+        plan_wake(p, until);
+        return NULL; /* that it was released says that the job is about to end */
+    }
+    return "it is over and counted";
+}
+
+/* Of a finished job. */
+static const char *remains(struct planner *p, const struct pod_view *pod)
+{
+    int64_t until = p->stored->completion_ms + OP_CLEAN_PATIENCE_MS;
+    if (p->job->clean == OP_CLEAN_NONE || (p->job->clean == OP_CLEAN_RUNNING && pod_is_over(pod)))
+        return NULL;
+    if (p->s->now_ms < until) {
+        plan_wake(p, until);
+        return NULL;
+    }
+    return p->job->clean == OP_CLEAN_ALL ? "cleanPodPolicy is All" : "the job is over and this pod is not";
+}
+
+static void delete_pods(struct planner *p)
+{
+    bool done = condition_is(p->stored, OP_FINISHED);
+    for (int i = 0; i < p->s->pods_count; i++) {
+        const struct pod_view *pod = p->s->pods[i];
+        if (pod->deletion_ms)
+            continue;
+        const char *why = done ? remains(p, pod) : excess(p, pod);
+        if (!why)
+            continue;
+        struct op_action *action = plan_add(p, OP_DELETE, OP_PODS, pod->name, "%s", why);
+        if (action)
+            text_copy(action->uid, sizeof action->uid, pod->uid);
+    }
+}
+
+static void create_key(struct planner *p)
+{
+    char name[OP_NAME_MAX];
+    name_key(p->job->name, p->job->uid, name);
+    struct op_action *action = p->s->memo->key_made ? NULL
+                                                    : plan_add(p, OP_CREATE, OP_SECRETS, name,
+                                                               "the job's programs know each other by it");
+    if (!action)
+        return;
+    action->wants_key = true;
+    object_key(p->job, &action->body);
+}
+
+static void create_config(struct planner *p)
+{
+    char name[OP_NAME_MAX];
+    name_config(p->job->name, p->job->uid, p->job->generation, name);
+    if (p->s->memo->config_generation == p->job->generation)
+        return;
+    struct op_action *action = plan_add(p, OP_CREATE, OP_CONFIG_MAPS, name, "the spec of generation %lld",
+                                        (long long)p->job->generation);
+    if (action)
+        object_config(p->job, &action->body, NULL); /* is_admitted has made the same text before */
+}
+
+/* Adds an APPLY of `body` unless the same was applied before; takes the body over. */
+static void apply(struct planner *p, enum op_resource resource, enum op_applied which, const char *name,
+                  struct str *body, const char *why)
+{
+    struct op_action *action = NULL;
+    if (p->s->memo->applied[which] != op_body_hash(body))
+        action = plan_add(p, OP_APPLY, resource, name, "%s", why);
+    if (!action) {
+        str_clear(body);
+        return;
+    }
+    action->body = *body;
+}
+
+static void apply_service(struct planner *p)
+{
+    char name[OP_NAME_MAX], why[RM_WHY_MAX];
+    int term = p->stored->ring.coordinator.attempt;
+    const struct pod_view *pod = look_coordinator(p, term);
+    if (!pod && term > 1)
+        return; /* the one before answers until its successor is there */
+    struct str body = str_init(OP_POD_TEXT_MAX);
+    name_service(p->job->name, name);
+    object_service(p->job, term, &body);
+    snprintf(why, sizeof why, "workers find the coordinator of term %d by it", term);
+    apply(p, OP_SERVICES, OP_APPLIED_SERVICE, name, &body, why);
+}
+
+static void apply_around(struct planner *p)
+{
+    char name[OP_NAME_MAX];
+    const struct op_settings *settings = &p->s->settings;
+    struct str budget = str_init(OP_POD_TEXT_MAX), workers = budget, coordinator = budget;
+    apply_service(p);
+    if (p->job->disruption_budget) {
+        name_budget(p->job->name, name);
+        object_budget(p->job, &budget);
+        apply(p, OP_BUDGETS, OP_APPLIED_BUDGET, name, &budget, "an eviction must leave workers.min");
+    }
+    if (!settings->network_policies)
+        return;
+    name_policy_worker(p->job->name, name);
+    object_policy_worker(p->job, settings, &workers);
+    apply(p, OP_POLICIES, OP_APPLIED_WORKERS, name, &workers, "only its own job speaks to a worker");
+    name_policy_coordinator(p->job->name, name);
+    object_policy_coordinator(p->job, settings, &coordinator);
+    apply(p, OP_POLICIES, OP_APPLIED_COORDINATOR, name, &coordinator,
+          "only workers and operator speak to it");
+}
+
+static bool has_other_pod(const struct planner *p, enum pod_role role, int index)
+{
+    for (int i = 0; i < p->s->pods_count; i++) {
+        const struct pod_view *pod = p->s->pods[i];
+        if (pod->role == role && pod->index == index && !pod_is_over(pod) && !pod->deletion_ms)
+            return true;
+    }
+    return false;
+}
+
+static void create_coordinator(struct planner *p)
+{
+    char name[OP_NAME_MAX];
+    const struct op_slot *stored = &p->stored->ring.coordinator;
+    if (stored->state != OP_SLOT_WANTED || p->next.ring.coordinator.state != OP_SLOT_WANTED ||
+        look_coordinator(p, stored->attempt) || has_other_pod(p, OP_COORDINATOR, -1))
+        return;
+    create_config(p);
+    name_coordinator(p->job->name, p->job->uid, stored->attempt, name);
+    struct op_action *action = plan_add(p, OP_CREATE, OP_PODS, name, "term %d is wanted", stored->attempt);
+    if (action)
+        pod_coordinator(p->job, &p->s->settings, stored->attempt, &action->body, NULL);
+}
+
+static void create_worker(struct planner *p, int index)
+{
+    char name[OP_NAME_MAX];
+    const struct op_slot *stored = &p->stored->workers.slot[index];
+    if (stored->state != OP_SLOT_WANTED || p->next.workers.slot[index].state != OP_SLOT_WANTED ||
+        look_worker(p, index, stored->attempt) || has_other_pod(p, OP_WORKER, index))
+        return;
+    name_worker(p->job->name, p->job->uid, index, stored->attempt, name);
+    struct op_action *action =
+        plan_add(p, OP_CREATE, OP_PODS, name, "worker %d is wanted (attempt %d)", index, stored->attempt);
+    if (action)
+        pod_worker(p->job, &p->s->settings, index, stored->attempt, &action->body, NULL);
+}
+
+static void create_pods(struct planner *p)
+{
+    if (!slot_is_live(&p->stored->ring.coordinator))
+        return;
+    create_key(p);
+    apply_around(p);
+    create_coordinator(p);
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        create_worker(p, i);
+}
+
+/* The template on trial, before anything is made of it. */
+static void try_pod(struct planner *p)
+{
+    char name[OP_NAME_MAX];
+    if (p->mode != OP_HOLD || !strcmp(p->trouble_reason, "Invalid"))
+        return;
+    name_worker(p->job->name, p->job->uid, 0, 1, name);
+    struct op_action *action = plan_add(p, OP_DRY_RUN, OP_PODS, name, "does the API server take such a pod?");
+    if (action)
+        pod_worker(p->job, &p->s->settings, 0, 1, &action->body, NULL);
+}
+
+/* The whole object: the API server takes nothing of it but status, and compares resourceVersion. */
+static void write_status(struct planner *p)
+{
+    struct str before = str_init(OP_STATUS_TEXT_MAX), after = before, urgent_before = before,
+               urgent_after = before;
+    status_write(p->stored, p->job->name, &before);
+    status_write(&p->next, p->job->name, &after);
+    status_write_urgent(p->stored, p->job->name, &urgent_before);
+    status_write_urgent(&p->next, p->job->name, &urgent_after);
+    if (strcmp(str_text(&urgent_before), str_text(&urgent_after)) != 0)
+        p->plan->change = OP_URGENT;
+    else if (strcmp(str_text(&before), str_text(&after)) != 0)
+        p->plan->change = OP_TICKING;
+    struct op_action *action =
+        p->plan->change == OP_SAME
+            ? NULL
+            : plan_add(p, OP_STATUS, OP_JOBS, p->job->name, "%s: %.150s", p->next.state, p->next.message);
+    if (action) {
+        str_addf(&action->body,
+                 "{\"apiVersion\":\"%s\",\"kind\":\"TrainingJob\",\"metadata\":{\"name\":\"%s\","
+                 "\"namespace\":\"%s\","
+                 "\"uid\":\"%s\",\"resourceVersion\":\"%s\"},\"status\":",
+                 OP_VERSION, p->job->name, p->job->namespace_name, p->job->uid, p->job->resource_version);
+        str_add(&action->body, after.data, after.length);
+        str_adds(&action->body, "}");
+    }
+    str_clear(&before);
+    str_clear(&after);
+    str_clear(&urgent_before);
+    str_clear(&urgent_after);
+}
+
+static void delete_job(struct planner *p)
+{
+    int64_t until = p->stored->completion_ms + p->job->ttl_s * 1000;
+    if (p->job->ttl_s < 0 || !condition_is(p->stored, OP_FINISHED))
+        return;
+    if (p->s->now_ms < until) {
+        plan_wake(p, until);
+        return;
+    }
+    struct op_action *action =
+        plan_add(p, OP_DELETE, OP_JOBS, p->job->name, "ttlSecondsAfterFinished has passed");
+    if (action)
+        text_copy(action->uid, sizeof action->uid, p->job->uid);
+}
+
+static void poll(struct planner *p)
+{
+    const struct op_slot *slot = &p->stored->ring.coordinator;
+    const struct pod_view *pod = slot_is_live(slot) ? look_coordinator(p, slot->attempt) : NULL;
+    if (!pod || pod->phase != OP_RUNNING || !*pod->ip)
+        return;
+    text_copy(p->plan->poll_ip, sizeof p->plan->poll_ip, pod->ip);
+    p->plan->poll_term = slot->attempt;
+}
+
+void plan_act(struct planner *p)
+{
+    delete_pods(p);
+    delete_job(p);
+    try_pod(p);
+    if (p->mode == OP_RUN)
+        create_pods(p);
+    poll(p);
+    write_status(p);
+}

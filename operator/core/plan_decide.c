@@ -1,0 +1,344 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "operator/core/plan_parts.h"
+#include "operator/core/pod.h"
+
+int plan_live(const struct job_status *status)
+{
+    int live = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        live += slot_is_live(&status->workers.slot[i]);
+    return live;
+}
+
+void plan_fail(struct planner *p, const char *reason, const char *message)
+{
+    if (!condition_is(&p->next, OP_INTERRUPTED))
+        condition_set(&p->next, OP_INTERRUPTED, true, reason, message, p->job->generation, p->s->now_ms);
+}
+
+/* A slot that is wanted no more. One whose pod was never seen keeps its attempt: the pod's name then guards
+ * against a second one. */
+static void withdraw(struct op_slot *slot)
+{
+    if (slot->state == OP_SLOT_WANTED)
+        slot->state = OP_SLOT_SKIPPED;
+    else if (slot->state == OP_SLOT_PRESENT)
+        slot->state = OP_SLOT_ENDED;
+}
+
+static void withdraw_workers(struct planner *p)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        withdraw(&p->next.workers.slot[i]);
+}
+
+/* SKIPPED goes on with its attempt, any other with the next. */
+static void allocate(struct op_slot *slot)
+{
+    if (slot->state != OP_SLOT_SKIPPED)
+        slot->attempt++;
+    slot->state = OP_SLOT_WANTED;
+}
+
+static bool is_quarantined(const struct planner *p, int index)
+{
+    const struct coordinator_view *view = look_coordinator_view(p);
+    for (int i = 0; view && i < view->quarantined_count; i++)
+        if (view->quarantined[i] == index)
+            return true;
+    return false;
+}
+
+/* How much of an index its old pods still hold: 0 nothing, 1 a pod that is Terminating, 2 one that is not. */
+static int held(const struct planner *p, enum pod_role role, int index)
+{
+    int most = 0;
+    for (int i = 0; i < p->s->pods_count; i++) {
+        const struct pod_view *pod = p->s->pods[i];
+        if (pod->role != role || pod->index != index || pod_is_over(pod))
+            continue;
+        int holds = !pod->deletion_ms ? 2 : look_is_vanished(p, pod) ? 0 : 1;
+        most = holds > most ? holds : most;
+    }
+    return most;
+}
+
+/* The lowest index without a pod; one that is saving its last step keeps its name until it is gone, if others
+ * are free. -1: none. */
+static int free_index(const struct planner *p)
+{
+    for (int most = 0; most < 2; most++)
+        for (int i = 0; i < RM_WORKERS_MAX; i++)
+            if (!slot_is_live(&p->next.workers.slot[i]) && !is_quarantined(p, i) &&
+                held(p, OP_WORKER, i) <= most)
+                return i;
+    return -1;
+}
+
+static int quarantined_count(const struct planner *p)
+{
+    const struct coordinator_view *view = look_coordinator_view(p);
+    return view ? view->quarantined_count : 0;
+}
+
+/* The number of workers that the job should have now; follows spec.workers.target, growing not before the
+ * cool-down is over. */
+static void update_target(struct planner *p)
+{
+    int wanted = p->job->workers_target, *target = &p->next.workers.target;
+    int64_t until = p->next.workers.resize_ms + p->job->scale_up_cooldown_ms;
+    if (wanted > p->job->workers_max)
+        wanted = p->job->workers_max;
+    if (wanted < p->job->workers_min)
+        wanted = p->job->workers_min;
+    if (wanted == *target)
+        return;
+    if (wanted > *target && *target && p->s->now_ms < until) {
+        plan_wake(p, until);
+        return;
+    }
+    if (*target)
+        plan_event(p, false, "Resized", "Scale", "from %d to %d workers", *target, wanted);
+    *target = wanted;
+    p->next.workers.resize_ms = p->s->now_ms;
+}
+
+static bool in_ring(const struct planner *p, int index)
+{
+    const struct coordinator_view *view = look_coordinator_view(p);
+    for (int i = 0; view && i < view->ring_size; i++)
+        if (view->member[i].worker == index)
+            return true;
+    return false;
+}
+
+/* Who goes first when there are too many: lower goes first, the most significant difference in front. */
+struct worth {
+    int64_t rank[5];
+};
+
+static struct worth worth_of(const struct planner *p, int index)
+{
+    const struct pod_view *pod = look_worker(p, index, p->next.workers.slot[index].attempt);
+    const struct node_view *node = look_node(p, pod);
+    return (struct worth){{pod && *pod->node, !(node && *node->leave), in_ring(p, index),
+                           pod ? pod->deletion_cost : 0, -index}};
+}
+
+static bool goes_before(const struct worth *a, const struct worth *b)
+{
+    for (size_t i = 0; i < sizeof a->rank / sizeof *a->rank; i++)
+        if (a->rank[i] != b->rank[i])
+            return a->rank[i] < b->rank[i];
+    return false;
+}
+
+static void shrink_by_one(struct planner *p)
+{
+    int victim = -1;
+    struct worth least = {0};
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        if (!slot_is_live(&p->next.workers.slot[i]))
+            continue;
+        struct worth own = worth_of(p, i);
+        if (victim >= 0 && !goes_before(&own, &least))
+            continue;
+        victim = i;
+        least = own;
+    }
+    if (victim >= 0)
+        withdraw(&p->next.workers.slot[victim]);
+}
+
+/* Places of workers that failed by themselves: they come back after a while, others at once. */
+static int failed_places(const struct planner *p)
+{
+    int count = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct op_slot *slot = &p->next.workers.slot[i];
+        const struct pod_view *pod = slot->state == OP_SLOT_ENDED ? look_worker(p, i, slot->attempt) : NULL;
+        count += pod && look_is_failed(pod);
+    }
+    return count;
+}
+
+static void grow_by(struct planner *p, int missing)
+{
+    int64_t until = account_backoff_until(&p->next);
+    if (p->s->now_ms < until) {
+        int waiting = failed_places(p);
+        missing -= waiting;
+        if (waiting)
+            plan_wake(p, until);
+    }
+    for (int index; missing > 0 && (index = free_index(p)) >= 0; missing--)
+        allocate(&p->next.workers.slot[index]);
+}
+
+static void decide_workers(struct planner *p)
+{
+    int desired = p->next.workers.target - quarantined_count(p);
+    for (int live = plan_live(&p->next); live > desired; live--)
+        shrink_by_one(p);
+    if (p->mode != OP_RUN || p->finishing)
+        return;
+    if (p->s->now_ms < p->next.workers.retry_ms) {
+        plan_wake(p, p->next.workers.retry_ms);
+        return;
+    }
+    p->next.workers.retry_ms = 0;
+    grow_by(p, desired - plan_live(&p->next));
+}
+
+/* A successor is wanted as soon as the one before is told to end: its higher term is what ends it for good.
+ */
+static void decide_coordinator(struct planner *p)
+{
+    struct op_slot *slot = &p->next.ring.coordinator;
+    int64_t until = account_backoff_until(&p->next);
+    const struct pod_view *before = look_coordinator(p, slot->attempt);
+    if (p->mode != OP_RUN || slot_is_live(slot) || held(p, OP_COORDINATOR, -1) == 2)
+        return;
+    if (before && look_is_failed(before) && p->s->now_ms < until) {
+        plan_wake(p, until);
+        return;
+    }
+    allocate(slot);
+}
+
+/* Fewer than min found a node in time: all give their places back, so that two jobs that started half can't
+ * wait for each other for ever. They come again at different times. */
+static void decide_start(struct planner *p)
+{
+    int scheduled = 0;
+    int64_t oldest = 0;
+    const struct coordinator_view *view = look_coordinator_view(p);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct op_slot *slot = &p->next.workers.slot[i];
+        const struct pod_view *pod = slot->state == OP_SLOT_PRESENT ? look_worker(p, i, slot->attempt) : NULL;
+        scheduled += pod && *pod->node;
+        if (pod && !*pod->node && (!oldest || pod->created_ms < oldest))
+            oldest = pod->created_ms;
+    }
+    if (!oldest || scheduled >= p->job->workers_min || (view && view->state == OP_COORDINATOR_TRAINING))
+        return;
+    if (p->s->now_ms < oldest + p->job->start_timeout_ms) {
+        plan_wake(p, oldest + p->job->start_timeout_ms);
+        return;
+    }
+    char hash[OP_HASH_TEXT];
+    name_hash(p->job->uid, "retry", oldest, 0, hash);
+    int64_t jitter = (hash[0] * 31 + hash[1]) % 1000 * OP_RETRY_FIRST_MS / 1000;
+    withdraw_workers(p);
+    p->next.workers.retry_ms = p->s->now_ms + OP_RETRY_FIRST_MS + jitter;
+    plan_event(p, true, "Waiting", "Delete",
+               "%d of min %d workers found a node within elasticity.startTimeout; trying again later",
+               scheduled, p->job->workers_min);
+}
+
+static void check_deadline(struct planner *p)
+{
+    int64_t left_s = p->job->active_deadline_s - p->next.active_seconds;
+    int64_t end = p->next.active_ms + left_s * 1000;
+    if (!p->job->active_deadline_s || !p->next.active_ms || condition_is(&p->next, OP_INTERRUPTED))
+        return;
+    if (p->s->now_ms < end) {
+        plan_wake(p, end);
+        return;
+    }
+    char text[OP_MESSAGE_MAX];
+    snprintf(text, sizeof text, "spec.activeDeadlineSeconds (%lld) has passed",
+             (long long)p->job->active_deadline_s);
+    plan_fail(p, "DeadlineExceeded", text);
+}
+
+/* Whether programs could be made of this spec at all. */
+static int check_texts(const struct planner *p, struct error *err)
+{
+    struct str text = str_init(OP_POD_TEXT_MAX);
+    int status = job_effective_spec(p->job, &text, err);
+    str_reset(&text);
+    if (status == 0)
+        status = pod_worker(p->job, &p->s->settings, 0, 1, &text, err);
+    str_reset(&text);
+    if (status == 0)
+        status = pod_coordinator(p->job, &p->s->settings, 1, &text, err);
+    str_clear(&text);
+    return status;
+}
+
+static void note_refusal(struct planner *p)
+{
+    const struct op_memo *memo = p->s->memo;
+    if (!memo->refusal.at_ms || memo->refusal.generation != p->job->generation)
+        return;
+    text_copy(p->trouble_reason, sizeof p->trouble_reason,
+              *memo->refusal.reason ? memo->refusal.reason : "NoAnswer");
+    snprintf(p->trouble, sizeof p->trouble, "the API server refused to %s: %.300s", memo->refusal.what,
+             memo->refusal.message);
+}
+
+/* Once per generation: the spec means something, the template fits, and the API server took its pod on trial.
+ */
+static bool is_admitted(struct planner *p)
+{
+    const struct op_condition *admitted = &p->stored->condition[OP_ADMITTED];
+    struct error err = {0};
+    note_refusal(p);
+    if (admitted->status == OP_TRUE && admitted->generation == p->job->generation)
+        return true;
+    if (check_texts(p, &err) < 0) {
+        text_copy(p->trouble_reason, sizeof p->trouble_reason, "Invalid");
+        text_copy(p->trouble, sizeof p->trouble, err.text);
+        return false;
+    }
+    return p->s->memo->dry_generation == p->job->generation;
+}
+
+/* Workers leave first and together, with a checkpoint; their coordinator serves them until then. */
+static void stop_all(struct planner *p)
+{
+    withdraw_workers(p);
+    if (plan_live(p->stored) == 0 && !look_any_alive(p, OP_WORKER))
+        withdraw(&p->next.ring.coordinator);
+}
+
+static void note_activity(struct planner *p)
+{
+    if (p->job->suspend && p->next.active_ms) {
+        p->next.active_seconds += (p->s->now_ms - p->next.active_ms) / 1000;
+        p->next.active_ms = 0;
+    }
+    if (!p->job->suspend && !p->next.active_ms)
+        p->next.active_ms = p->s->now_ms;
+    if (!p->next.start_ms && !p->job->suspend)
+        p->next.start_ms = p->s->now_ms;
+}
+
+void plan_decide(struct planner *p)
+{
+    if (p->mode == OP_DONE) {
+        withdraw_workers(p);
+        withdraw(&p->next.ring.coordinator);
+        return;
+    }
+    note_activity(p);
+    check_deadline(p);
+    bool admitted = is_admitted(p);
+    if (condition_is(&p->next, OP_INTERRUPTED))
+        p->mode = OP_STOP;
+    else if (p->job->suspend)
+        p->mode = OP_SUSPEND;
+    else
+        p->mode = admitted ? OP_RUN : OP_HOLD;
+    if (p->mode == OP_STOP || p->mode == OP_SUSPEND) {
+        stop_all(p);
+        return;
+    }
+    update_target(p);
+    decide_coordinator(p);
+    decide_workers(p);
+    decide_start(p);
+}

@@ -1,0 +1,70 @@
+#include <string.h>
+
+#include "operator/core/plan_parts.h"
+
+const struct node_view *look_node(const struct planner *p, const struct pod_view *pod)
+{
+    if (!p->s->nodes_known || !pod || !*pod->node)
+        return NULL;
+    return p->s->node(p->s->nodes, pod->node);
+}
+
+static const struct pod_view *look(const struct planner *p, enum pod_role role, int index, int attempt)
+{
+    for (int i = 0; i < p->s->pods_count; i++) {
+        const struct pod_view *pod = p->s->pods[i];
+        if (pod->role == role && pod->index == index && pod->attempt == attempt)
+            return pod;
+    }
+    return NULL;
+}
+
+const struct pod_view *look_worker(const struct planner *p, int index, int attempt)
+{
+    return look(p, OP_WORKER, index, attempt);
+}
+
+const struct pod_view *look_coordinator(const struct planner *p, int term)
+{
+    return look(p, OP_COORDINATOR, -1, term);
+}
+
+/* A node that is gone, or a grace that is long over: the kubelet that should end this pod is no more. One
+ * that is only not ready may come back, so this holds for pods that were told to end alone. */
+bool look_is_vanished(const struct planner *p, const struct pod_view *pod)
+{
+    if (p->s->nodes_known && *pod->node) {
+        const struct node_view *node = look_node(p, pod);
+        if (!node || (!node->ready && pod->deletion_ms))
+            return true;
+    }
+    return pod->deletion_ms && p->s->now_ms > pod->deletion_ms + OP_DEAD_PATIENCE_MS;
+}
+
+bool look_is_alive(const struct planner *p, const struct pod_view *pod)
+{
+    return !pod_is_over(pod) && !look_is_vanished(p, pod);
+}
+
+bool look_is_failed(const struct pod_view *pod)
+{
+    return pod->phase == OP_POD_FAILED && pod->terminated && pod->exit_code && !*pod->disruption &&
+           !pod->left;
+}
+
+const struct coordinator_view *look_coordinator_view(const struct planner *p)
+{
+    const struct coordinator_view *view = p->s->coordinator;
+    const struct op_slot *slot = &p->stored->ring.coordinator;
+    if (!view || !slot_is_live(slot) || view->term != slot->attempt || strcmp(view->job, p->job->uid) != 0)
+        return NULL;
+    return view;
+}
+
+bool look_any_alive(const struct planner *p, enum pod_role role)
+{
+    for (int i = 0; i < p->s->pods_count; i++)
+        if (p->s->pods[i]->role == role && look_is_alive(p, p->s->pods[i]))
+            return true;
+    return false;
+}

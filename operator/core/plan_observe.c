@@ -1,0 +1,209 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "operator/core/plan_parts.h"
+
+enum {
+    EXIT_DONE = 0,
+    EXIT_JOB = 2,
+    EXIT_DATA = 3,
+    EXIT_TRAINING = 5,
+};
+
+/* The coordinator's report that it lost this very attempt and has not seen it since; NULL. */
+static const struct op_gone *lost_report(const struct planner *p, int index, int attempt)
+{
+    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct op_gone *found = NULL;
+    for (int i = 0; view && i < view->lost_count; i++)
+        if (view->lost[i].worker == index && view->lost[i].attempt == attempt)
+            found = &view->lost[i];
+    for (int i = 0; found && i < view->workers_count; i++)
+        if (view->worker[i].worker == index && view->worker[i].attempt >= attempt)
+            found = NULL;
+    return found;
+}
+
+/* A worker that the coordinator lost: over at once if its node is silent, else when the kubelet had its
+ * chance to say how the container ended. */
+static bool is_lost(struct planner *p, const struct pod_view *pod)
+{
+    const struct op_gone *report = lost_report(p, pod->index, pod->attempt);
+    const struct node_view *node = look_node(p, pod);
+    if (!report)
+        return false;
+    if (p->s->nodes_known && (!node || !node->ready))
+        return true;
+    if (p->s->now_ms >= report->at_ms + OP_LOST_PATIENCE_MS)
+        return true;
+    plan_wake(p, report->at_ms + OP_LOST_PATIENCE_MS);
+    return false;
+}
+
+/* Nobody reports a coordinator lost; it is, where its node is not ready and it does not answer us either.
+ * Were it alive after all, the higher term of the next one would end it. */
+static bool is_silent(struct planner *p, const struct pod_view *pod)
+{
+    const struct node_view *node = look_node(p, pod);
+    int64_t until = p->s->silent_ms + OP_SILENT_PATIENCE_MS;
+    if (pod->role != OP_COORDINATOR || !node || node->ready || !p->s->silent_ms)
+        return false;
+    if (p->s->now_ms < until)
+        plan_wake(p, until);
+    return p->s->now_ms >= until;
+}
+
+/* true where this pod is over, or has to go; *ret says why. pod NULL: it is no more. */
+static bool has_ended(struct planner *p, const struct pod_view *pod, int index, struct op_ending *ret)
+{
+    const struct node_view *node = look_node(p, pod);
+    if (pod && !pod_is_over(pod) && (look_is_vanished(p, pod) || is_lost(p, pod) || is_silent(p, pod))) {
+        account_lost(pod, index, ret);
+        return true;
+    }
+    if (pod && !pod_is_over(pod) && !pod->deletion_ms && !*pod->disruption && !(node && *node->leave))
+        return false;
+    account_pod(p->job, pod, node, index, ret);
+    return true;
+}
+
+static bool is_stopping(const struct planner *p)
+{
+    return p->job->suspend || condition_is(p->stored, OP_INTERRUPTED);
+}
+
+static void tell_ending(struct planner *p, const struct op_ending *ending)
+{
+    if (ending->counted == OP_COUNT_PREEMPTION)
+        plan_event(p, false, strcmp(ending->reason, "Left") == 0 ? "WorkerLeft" : "Interruption", "Replace",
+                   "%s", ending->message);
+    else if (ending->counted == OP_COUNT_INFRASTRUCTURE)
+        plan_event(p, true, "NodeLost", "Replace", "%s", ending->message);
+    else if (ending->counted == OP_COUNT_FAILURE)
+        plan_event(p, true, "PodFailed", "Replace", "%s", ending->message);
+}
+
+/* Counts an ending, and finds out whether it ends the job. */
+static void count(struct planner *p, const struct op_ending *ending)
+{
+    char text[OP_MESSAGE_MAX];
+    if (is_stopping(p))
+        return; /* we told them to go */
+    bool spent = account_add(&p->next, p->job, ending, p->s->now_ms);
+    tell_ending(p, ending);
+    if (ending->counted != OP_COUNT_FAILURE)
+        return;
+    if (ending->fails_job) {
+        snprintf(text, sizeof text, "%s, and another attempt would end the same way", ending->message);
+        plan_fail(p, "PodFailure", text);
+    } else if (spent) {
+        snprintf(text, sizeof text,
+                 "%s; that is more than failurePolicy.maxRestarts (%d) failures within "
+                 "failurePolicy.within",
+                 ending->message, p->job->max_restarts);
+        plan_fail(p, "TooManyFailures", text);
+    }
+}
+
+static void observe_worker(struct planner *p, int index)
+{
+    struct op_ending ending;
+    struct op_slot *slot = &p->next.workers.slot[index];
+    const struct pod_view *pod = look_worker(p, index, slot->attempt);
+    if (slot->state == OP_SLOT_SKIPPED && pod)
+        slot->state = OP_SLOT_ENDED;
+    if (slot->state == OP_SLOT_WANTED && pod)
+        slot->state = OP_SLOT_PRESENT;
+    if (slot->state != OP_SLOT_PRESENT || !has_ended(p, pod, index, &ending))
+        return;
+    slot->state = OP_SLOT_ENDED;
+    count(p, &ending);
+}
+
+/* A worker that was released has finished, and its coordinator is about to say so. */
+static bool is_finishing(struct planner *p)
+{
+    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct pod_view *own = look_coordinator(p, p->stored->ring.coordinator.attempt);
+    if (!own || pod_is_over(own))
+        return false;
+    if (view && (view->state == OP_COORDINATOR_FINISHED || view->verdict.known))
+        return true;
+    for (int i = 0; i < p->s->pods_count; i++) {
+        const struct pod_view *pod = p->s->pods[i];
+        int64_t until = pod->ended_ms + OP_RELEASE_PATIENCE_MS;
+        if (pod->role != OP_WORKER || pod->phase != OP_SUCCEEDED || pod->left || pod->exit_code ||
+            pod->created_ms < own->created_ms || p->s->now_ms >= until)
+            continue;
+        plan_wake(p, until);
+        return true;
+    }
+    return false;
+}
+
+static const char *verdict_reason(int exit_code)
+{
+    switch (exit_code) {
+    case EXIT_JOB:
+        return "JobRefused";
+    case EXIT_DATA:
+        return "DataError";
+    default:
+        return "TrainingFailed";
+    }
+}
+
+/* A last word that ends the job; the others (a lost machine, an interruption) end the coordinator alone. */
+static bool take_verdict(struct planner *p, const struct op_verdict *verdict)
+{
+    int code = verdict->exit_code;
+    char text[OP_MESSAGE_MAX];
+    if (!verdict->known || verdict->interrupted)
+        return false;
+    if (code == EXIT_DONE && *verdict->result.weights_sha256) {
+        p->next.result = verdict->result;
+        snprintf(text, sizeof text, "trained to step %lld", (long long)verdict->result.step);
+        plan_finish(p, true, "Trained", text);
+        return true;
+    }
+    if (code != EXIT_JOB && code != EXIT_DATA && code != EXIT_TRAINING)
+        return false;
+    snprintf(text, sizeof text, "%s", *verdict->reason ? verdict->reason : "the coordinator gave no reason");
+    plan_finish(p, false, verdict_reason(code), text);
+    return true;
+}
+
+static void observe_coordinator(struct planner *p)
+{
+    struct op_ending ending;
+    struct op_slot *slot = &p->next.ring.coordinator;
+    const struct pod_view *pod = look_coordinator(p, slot->attempt);
+    if (pod && pod_is_over(pod) && take_verdict(p, &pod->verdict)) {
+        slot->state = OP_SLOT_ENDED;
+        return;
+    }
+    if (slot->state == OP_SLOT_SKIPPED && pod)
+        slot->state = OP_SLOT_ENDED;
+    if (slot->state == OP_SLOT_WANTED && pod)
+        slot->state = OP_SLOT_PRESENT;
+    if (slot->state != OP_SLOT_PRESENT || !has_ended(p, pod, -1, &ending))
+        return;
+    slot->state = OP_SLOT_ENDED;
+    if (ending.counted == OP_COUNT_NOTHING && !is_stopping(p)) {
+        ending.counted = OP_COUNT_FAILURE;
+        text_copy(ending.message, sizeof ending.message, "the coordinator ended without a result");
+    }
+    count(p, &ending);
+}
+
+void plan_observe(struct planner *p)
+{
+    if (condition_is(p->stored, OP_FINISHED)) {
+        p->mode = OP_DONE;
+        return;
+    }
+    observe_coordinator(p);
+    for (int i = 0; i < RM_WORKERS_MAX && p->mode != OP_DONE; i++)
+        observe_worker(p, i);
+    p->finishing = is_finishing(p);
+}

@@ -1,0 +1,65 @@
+/* The stages of job_plan, one after the other on one struct: observe what happened, decide what is wanted,
+ * tell it in conditions and sentences, and list the writes. Private to plan*.c. */
+#ifndef RM_OPERATOR_CORE_PLAN_PARTS_H
+#define RM_OPERATOR_CORE_PLAN_PARTS_H
+
+#include "operator/core/account.h"
+#include "operator/core/plan.h"
+
+enum {
+    OP_LOST_PATIENCE_MS = 10 * 1000,    /* for the kubelet's word on a worker that its coordinator lost */
+    OP_SILENT_PATIENCE_MS = 3 * 1000,   /* for a coordinator on a node that is not ready */
+    OP_RELEASE_PATIENCE_MS = 60 * 1000, /* for the coordinator's end after a worker was released */
+    OP_CLEAN_PATIENCE_MS = 15 * 1000,   /* for programs of a finished job to end by themselves */
+    OP_DEAD_PATIENCE_MS = 30 * 1000,    /* after the end of a pod's grace, until its node counts as dead */
+    OP_RETRY_FIRST_MS = 30 * 1000,      /* after startTimeout, plus up to this much again */
+    OP_TICK_MS = 10 * 1000,             /* how often a waiting job's sentence is looked at */
+};
+
+enum op_mode { OP_RUN, OP_HOLD, OP_STOP, OP_SUSPEND, OP_DONE };
+
+struct planner {
+    const struct job_snapshot *s;
+    const struct job_view *job;
+    const struct job_status *stored; /* what actions may rely on */
+    struct job_status next;
+    struct op_plan *plan;
+    enum op_mode mode;            /* HOLD: nothing new is made (not admitted); STOP: on the way to Failed */
+    bool finishing;               /* workers were released: the coordinator is about to end */
+    char trouble[OP_MESSAGE_MAX]; /* why nothing can be made; "" */
+    char trouble_reason[OP_REASON_MAX];
+};
+
+/* plan_look.c: questions about pods */
+const struct node_view *look_node(const struct planner *p, const struct pod_view *pod);
+const struct pod_view *look_worker(const struct planner *p, int index, int attempt);
+const struct pod_view *look_coordinator(const struct planner *p, int term);
+bool look_is_vanished(const struct planner *p, const struct pod_view *pod); /* nobody will end it properly */
+bool look_is_alive(const struct planner *p, const struct pod_view *pod);    /* neither over nor vanished */
+bool look_is_failed(const struct pod_view *pod);                            /* over, and by its own fault */
+const struct coordinator_view *look_coordinator_view(const struct planner *p); /* the current term's; NULL */
+bool look_any_alive(const struct planner *p, enum pod_role role);
+
+/* plan_observe.c: slots against pods; counts endings, finds the verdict */
+void plan_observe(struct planner *p);
+
+/* plan_decide.c: what is wanted from now on */
+void plan_decide(struct planner *p);
+void plan_fail(struct planner *p, const char *reason, const char *message); /* stop, then Failed */
+int plan_live(const struct job_status *status);                             /* live worker slots */
+
+/* plan_tell.c: conditions, state, message */
+void plan_tell(struct planner *p);
+void plan_finish(struct planner *p, bool complete, const char *reason, const char *message);
+
+/* plan_act.c: the writes */
+void plan_act(struct planner *p);
+
+/* plan.c */
+struct op_action *plan_add(struct planner *p, enum op_kind kind, enum op_resource resource, const char *name,
+                           const char *format, ...) __attribute__((format(printf, 5, 6)));
+void plan_event(struct planner *p, bool warning, const char *reason, const char *action, const char *format,
+                ...) __attribute__((format(printf, 5, 6)));
+void plan_wake(struct planner *p, int64_t at_ms); /* the earliest counts; 0 is none */
+
+#endif

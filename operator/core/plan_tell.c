@@ -1,0 +1,320 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "operator/core/plan_parts.h"
+
+static void set(struct planner *p, enum op_condition_type type, bool truth, const char *reason,
+                const char *message)
+{
+    condition_set(&p->next, type, truth, reason, message, p->job->generation, p->s->now_ms);
+}
+
+void plan_finish(struct planner *p, bool complete, const char *reason, const char *message)
+{
+    p->mode = OP_DONE;
+    p->next.completion_ms = p->s->now_ms;
+    set(p, complete ? OP_COMPLETE : OP_FAILED, true, reason, message);
+    set(p, OP_FINISHED, true, complete ? "Complete" : "Failed", message);
+    plan_event(p, !complete, complete ? "Complete" : "Failed", "Finish", "%s", message);
+}
+
+static void say(struct planner *p, const char *state, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(struct planner *p, const char *state, const char *format, ...)
+{
+    va_list arguments;
+    text_copy(p->next.state, sizeof p->next.state, state);
+    va_start(arguments, format);
+    vsnprintf(p->next.message, sizeof p->next.message, format, arguments);
+    va_end(arguments);
+}
+
+/* What the coordinator knows goes into the status as it is. */
+static void take_view(struct planner *p, const struct coordinator_view *view)
+{
+    p->next.ring.generation = view->ring_generation;
+    p->next.ring.size = view->ring_size;
+    p->next.ring.formed_ms = view->formed_ms / 1000 * 1000;
+    memcpy(p->next.ring.member, view->member, sizeof view->member);
+    if (view->progress.known)
+        p->next.progress = view->progress;
+    if (view->checkpoint.known) {
+        p->next.checkpoint = view->checkpoint;
+        p->next.checkpoint.saved_ms = view->checkpoint.saved_ms / 1000 * 1000;
+    }
+    if (view->last_recovery.known)
+        p->next.last_recovery = view->last_recovery;
+    if (view->goodput.known)
+        p->next.goodput = view->goodput;
+}
+
+/* Names of the coordinator's events, as kubectl describe shows them. */
+static const char *event_name(const char *event, bool *ret_warning)
+{
+    static const struct {
+        const char *event, *name;
+        bool warning;
+    } names[] = {
+        {"ringFormed", "RingFormed", false},        {"workerLost", "WorkerLost", true},
+        {"workerLeft", "WorkerLeft", false},        {"workerJoined", "WorkerJoined", false},
+        {"workerQuarantined", "Quarantined", true}, {"checkpointSaved", "CheckpointSaved", false},
+        {"recovered", "Recovered", false},          {"waiting", "Waiting", false},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(event, names[i].event)) {
+            *ret_warning = names[i].warning;
+            return names[i].name;
+        }
+    return NULL;
+}
+
+static void tell_events(struct planner *p, const struct coordinator_view *view)
+{
+    bool warning;
+    struct op_plan *plan = p->plan;
+    int64_t told = plan->told_term == view->term ? plan->told_sequence : 0;
+    for (int i = 0; i < view->events_count; i++) {
+        const struct op_coordinator_event *event = &view->event[i];
+        const char *name = event_name(event->event, &warning);
+        if (event->sequence <= told)
+            continue;
+        told = event->sequence;
+        if (name && *event->note)
+            plan_event(p, warning, name, "Train", "%s", event->note);
+    }
+    plan->told_term = view->term;
+    plan->told_sequence = told;
+}
+
+/* The first worker that is not ready, and what holds it up; false where none is known. */
+struct laggard {
+    int index;
+    int64_t since_ms;
+    char why[RM_WHY_MAX + OP_REASON_MAX];
+    char reason[OP_REASON_MAX];
+};
+
+static bool is_trouble(const char *waiting)
+{
+    return *waiting && strcmp(waiting, "ContainerCreating") != 0 && strcmp(waiting, "PodInitializing") != 0;
+}
+
+static bool look_at(const struct pod_view *pod, struct laggard *ret)
+{
+    if (*pod->unschedulable) {
+        text_copy(ret->reason, sizeof ret->reason, "Unschedulable");
+        text_copy(ret->why, sizeof ret->why, pod->unschedulable);
+    } else if (is_trouble(pod->waiting)) {
+        text_copy(ret->reason, sizeof ret->reason, pod->waiting);
+        snprintf(ret->why, sizeof ret->why, "%s%s%s", pod->waiting, *pod->waiting_message ? ": " : "",
+                 pod->waiting_message);
+    } else
+        return false;
+    ret->index = pod->index;
+    ret->since_ms = pod->created_ms;
+    return true;
+}
+
+/* The coordinator's pod counts too, as index -1. */
+static bool find_laggard(const struct planner *p, struct laggard *ret)
+{
+    const struct op_slot *own = &p->next.ring.coordinator;
+    const struct pod_view *pod = slot_is_live(own) ? look_coordinator(p, own->attempt) : NULL;
+    if (pod && look_at(pod, ret))
+        return true;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct op_slot *slot = &p->next.workers.slot[i];
+        pod = slot_is_live(slot) ? look_worker(p, i, slot->attempt) : NULL;
+        if (pod && look_at(pod, ret))
+            return true;
+    }
+    return false;
+}
+
+static void count_workers(struct planner *p)
+{
+    p->next.workers.ready = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct op_slot *slot = &p->next.workers.slot[i];
+        const struct pod_view *pod = slot_is_live(slot) ? look_worker(p, i, slot->attempt) : NULL;
+        p->next.workers.ready += pod && pod->ready && !pod->deletion_ms;
+    }
+    p->next.workers.current = plan_live(&p->next);
+}
+
+static void tell_pods(struct planner *p, bool held_up, const struct laggard *laggard)
+{
+    int target = p->next.workers.target;
+    if (*p->trouble)
+        set(p, OP_PODS_READY, false, p->trouble_reason, p->trouble);
+    else if (target && p->next.workers.ready >= target)
+        set(p, OP_PODS_READY, true, "Ready", "all workers are ready");
+    else if (p->next.workers.retry_ms)
+        set(p, OP_PODS_READY, false, "StartTimeout",
+            "fewer than workers.min found a node within elasticity.startTimeout");
+    else if (held_up)
+        set(p, OP_PODS_READY, false, laggard->reason, "a pod can't start; status.message says why");
+    else
+        set(p, OP_PODS_READY, false, "Starting", "workers are on their way");
+}
+
+static void tell_ring(struct planner *p, const struct coordinator_view *view)
+{
+    bool ring = view && view->ring_size > 0, training = ring && view->state == OP_COORDINATOR_TRAINING;
+    if (!view && slot_is_live(&p->next.ring.coordinator) && condition_is(p->stored, OP_RING_FORMED))
+        return; /* no answer yet, perhaps to a new operator: the last word stands */
+    set(p, OP_RING_FORMED, ring, ring ? "Formed" : "NoRing",
+        ring ? "the workers' ring stands" : "the workers have no ring");
+    set(p, OP_TRAINING, training, training ? "Training" : "NotTraining",
+        training ? "steps are committed" : "no steps are committed at the moment");
+    bool fewer = ring && view->ring_size < p->next.workers.target;
+    set(p, OP_DEGRADED, fewer, fewer ? "FewerWorkers" : "Whole",
+        fewer ? "fewer workers than workers.target train" : "as many workers train as workers.target says");
+}
+
+static void tell_waiting(struct planner *p, const struct coordinator_view *view, bool held_up,
+                         const struct laggard *laggard)
+{
+    char who[OP_REASON_MAX];
+    int ready = p->next.workers.ready, min = p->job->workers_min;
+    plan_wake(p, p->s->now_ms + OP_TICK_MS);
+    if (*p->trouble)
+        say(p, "Waiting", "%s", p->trouble);
+    else if (p->next.workers.retry_ms > p->s->now_ms)
+        say(p, "Waiting",
+            "too few workers found a node within elasticity.startTimeout; trying again in %lld s",
+            (long long)((p->next.workers.retry_ms - p->s->now_ms) / 1000));
+    else if (held_up) {
+        if (laggard->index < 0)
+            snprintf(who, sizeof who, "the coordinator");
+        else
+            snprintf(who, sizeof who, "worker %d", laggard->index);
+        say(p, "Waiting", "%d of min %d ready; %s Pending %lld s: %s", ready, min, who,
+            (long long)((p->s->now_ms - laggard->since_ms) / 1000), laggard->why);
+    } else if (view && *view->message)
+        say(p, "Starting", "%d of min %d ready; %s", ready, min, view->message);
+    else
+        say(p, "Starting", "%d of min %d ready", ready, min);
+}
+
+static void tell_running(struct planner *p)
+{
+    static const char *const states[] = {"Starting", "Starting",   "Recovering", "Training", "Stopping",
+                                         "Stopping", "Recovering", "Finishing",  "Finishing"};
+    struct laggard laggard = {0};
+    bool held_up = find_laggard(p, &laggard);
+    const struct coordinator_view *view = look_coordinator_view(p);
+    tell_pods(p, held_up, &laggard);
+    tell_ring(p, view);
+    set(p, OP_SUSPENDED, false, "Running", "spec.suspend is false");
+    if (p->mode == OP_HOLD && !*p->trouble)
+        say(p, "Pending", "asking the API server whether it takes such pods");
+    else if (!view || view->ring_size == 0 || *p->trouble)
+        tell_waiting(p, view, held_up, &laggard);
+    else if (held_up)
+        say(p, states[view->state], "%d of %d workers at step %lld; %s %d Pending: %s", view->ring_size,
+            p->next.workers.target, (long long)view->progress.step, "worker", laggard.index, laggard.why);
+    else
+        say(p, states[view->state], "%d of %d workers at step %lld", view->ring_size, p->next.workers.target,
+            (long long)view->progress.step);
+}
+
+static void no_ring(struct planner *p, const char *reason, const char *message)
+{
+    p->next.ring.size = 0;
+    memset(p->next.ring.member, 0, sizeof p->next.ring.member);
+    set(p, OP_PODS_READY, false, reason, message);
+    set(p, OP_RING_FORMED, false, reason, message);
+    set(p, OP_TRAINING, false, reason, message);
+    set(p, OP_DEGRADED, false, reason, message);
+}
+
+static bool all_gone(const struct planner *p)
+{
+    return plan_live(p->stored) == 0 && !slot_is_live(&p->stored->ring.coordinator) &&
+           plan_live(&p->next) == 0 && !slot_is_live(&p->next.ring.coordinator) &&
+           !look_any_alive(p, OP_WORKER) && !look_any_alive(p, OP_COORDINATOR);
+}
+
+static void tell_suspend(struct planner *p)
+{
+    if (!all_gone(p)) {
+        set(p, OP_SUSPENDED, false, "Suspending", "the workers save a checkpoint and end");
+        say(p, "Suspending", "the workers save a checkpoint and end");
+        return;
+    }
+    if (!condition_is(p->stored, OP_SUSPENDED))
+        plan_event(p, false, "Suspended", "Suspend", "no pods are left; spec.suspend: false goes on");
+    set(p, OP_SUSPENDED, true, "Suspended", "spec.suspend is true");
+    no_ring(p, "Suspended", "the job is suspended");
+    if (p->next.checkpoint.known)
+        say(p, "Suspended", "suspended; the last checkpoint is of step %lld",
+            (long long)p->next.checkpoint.step);
+    else
+        say(p, "Suspended", "suspended");
+}
+
+static void tell_stop(struct planner *p)
+{
+    struct op_condition why = p->next.condition[OP_INTERRUPTED];
+    if (all_gone(p))
+        plan_finish(p, false, why.reason, why.message);
+    else
+        say(p, "Stopping", "the workers save a checkpoint and end: %.200s", why.message);
+}
+
+static void tell_end(struct planner *p)
+{
+    bool complete = condition_is(&p->next, OP_COMPLETE);
+    const struct op_condition *c = &p->next.condition[complete ? OP_COMPLETE : OP_FAILED];
+    bool just_now = !condition_is(p->stored, OP_FINISHED);
+    if (just_now)
+        no_ring(p, "Finished", "the job is over");
+    if (complete && just_now && p->next.result.known) {
+        p->next.progress.step = p->next.result.step;
+        p->next.progress.eta_seconds = 0;
+    }
+    say(p, complete ? "Complete" : "Failed", "%s", c->message);
+}
+
+static void tell_admission(struct planner *p)
+{
+    if (p->mode == OP_RUN)
+        set(p, OP_ADMITTED, true, "Accepted", "the API server takes the pods of this spec");
+    else if (p->mode == OP_HOLD && *p->trouble)
+        set(p, OP_ADMITTED, false, p->trouble_reason, p->trouble);
+}
+
+static void tell_trouble(struct planner *p)
+{
+    const struct op_condition *before = &p->stored->condition[OP_PODS_READY],
+                              *now = &p->next.condition[OP_PODS_READY];
+    if (p->mode != OP_DONE && now->status == OP_FALSE && strcmp(before->reason, now->reason) != 0 &&
+        strcmp(now->reason, "Starting") != 0 && strcmp(now->reason, "Suspended") != 0)
+        plan_event(p, true, "Waiting", "Wait", "%.180s", p->next.message);
+    if (plan_live(p->stored) == 0 && plan_live(&p->next) > 0)
+        plan_event(p, false, "WorkersCreated", "Create", "%d workers", plan_live(&p->next));
+}
+
+void plan_tell(struct planner *p)
+{
+    const struct coordinator_view *view = look_coordinator_view(p);
+    p->next.observed_generation = p->job->generation;
+    if (view && p->mode != OP_DONE) {
+        take_view(p, view);
+        tell_events(p, view);
+    }
+    count_workers(p);
+    tell_admission(p);
+    if (p->mode == OP_STOP)
+        tell_stop(p);
+    if (p->mode == OP_SUSPEND)
+        tell_suspend(p);
+    if (p->mode == OP_RUN || p->mode == OP_HOLD)
+        tell_running(p);
+    if (p->mode == OP_DONE)
+        tell_end(p);
+    tell_trouble(p);
+}

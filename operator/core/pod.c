@@ -1,0 +1,390 @@
+#include "operator/core/pod.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/wire/json.h"
+#include "operator/core/objects.h"
+#include "operator/core/pod_parts.h"
+#include "operator/core/read.h"
+
+#define AGENT "/usr/bin/ringmaster-agent"
+
+struct making {
+    const struct job_view *job;
+    const struct op_settings *settings;
+    const struct js *job_spec; /* parsed */
+    struct js *pod_spec;       /* being made; owned by the pod */
+    const char *field;         /* "spec.workers.template" */
+    const char *ours;          /* the container's name */
+    struct error *err;
+};
+
+/* A tree that this file made is its to change; getters give it back as const. */
+static struct js *mutable(const struct js *value)
+{
+    return (struct js *)(uintptr_t)value;
+}
+
+/* The member of that key, made by `fresh` where there is none. */
+static struct js *member(struct js *object, const char *key, struct js *(*fresh)(void))
+{
+    if (!js_get(object, key))
+        js_set(object, key, fresh());
+    return mutable(js_get(object, key));
+}
+
+static const struct js *named(const struct js *list, const char *name)
+{
+    for (size_t i = 0; i < js_size(list); i++) {
+        const char *found = js_as_string(js_get(js_at(list, i), "name"));
+        if (found && !strcmp(found, name))
+            return js_at(list, i);
+    }
+    return NULL;
+}
+
+bool pod_template_holds(const struct job_view *job, const char *path, bool scratch)
+{
+    bool holds = false;
+    struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", NULL);
+    const struct js *pod = read_at(spec, "workers.template.spec");
+    const struct js *mounts = js_get(named(js_get(pod, "containers"), "trainer"), "volumeMounts");
+    for (size_t i = 0; i < js_size(mounts) && !holds; i++) {
+        const char *at = js_as_string(js_get(js_at(mounts, i), "mountPath"));
+        const char *volume = js_as_string(js_get(js_at(mounts, i), "name"));
+        const struct js *found = volume ? named(js_get(pod, "volumes"), volume) : NULL;
+        size_t length = at ? strlen(at) : 0;
+        while (length > 1 && at[length - 1] == '/')
+            length--;
+        bool above =
+            length && !strncmp(at, path, length) && (!path[length] || path[length] == '/' || length == 1);
+        holds = above && found && (scratch || !js_get(found, "emptyDir"));
+    }
+    js_free(spec);
+    return holds;
+}
+
+static int refuse(const struct making *m, const char *what)
+{
+    return err_set(m->err, ERR_USAGE, "%s: %s", m->field, what);
+}
+
+/* What only the operator may say; it would not work otherwise, so silence would be worse than a refusal. */
+static int check_container(const struct making *m, const struct js *container)
+{
+    static const char *const ours[] = {"command", "args", "workingDir", "livenessProbe", "startupProbe"};
+    char text[RM_WHY_MAX];
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (js_get(container, ours[i])) {
+            snprintf(text, sizeof text, "container %s sets %s, which the operator does; remove it", m->ours,
+                     ours[i]);
+            return refuse(m, text);
+        }
+    const struct js *env = js_get(container, "env");
+    for (size_t i = 0; i < js_size(env); i++) {
+        const char *name = js_as_string(js_get(js_at(env, i), "name"));
+        if (name && !strncmp(name, "RINGMASTER_POD_", 15)) {
+            snprintf(text, sizeof text, "container %s sets %.60s, which the operator does; remove it",
+                     m->ours, name);
+            return refuse(m, text);
+        }
+    }
+    return 0;
+}
+
+static int check_spec(const struct making *m)
+{
+    char text[RM_WHY_MAX];
+    const struct js *volumes = js_get(m->pod_spec, "volumes");
+    const char *policy = js_as_string(js_get(m->pod_spec, "restartPolicy"));
+    if (policy && strcmp(policy, "Never") != 0)
+        return refuse(m, "restartPolicy must be Never: an ended worker is replaced by a new pod; remove it");
+    for (size_t i = 0; i < js_size(volumes); i++) {
+        const char *name = js_as_string(js_get(js_at(volumes, i), "name"));
+        if (name && !strncmp(name, "ringmaster-", 11)) {
+            snprintf(text, sizeof text, "volume %.60s has a name of the operator's; choose another", name);
+            return refuse(m, text);
+        }
+    }
+    return 0;
+}
+
+/* Containers of the template stay; ours is made where a coordinator's template has none. */
+static struct js *find_container(const struct making *m)
+{
+    struct js *containers = member(m->pod_spec, "containers", js_array);
+    const struct js *found = named(containers, m->ours);
+    if (found)
+        return mutable(found);
+    struct js *made = js_object();
+    js_set_string(made, "name", m->ours);
+    js_push(containers, made);
+    return made;
+}
+
+static const struct js *worker_container(const struct making *m)
+{
+    return named(read_at(m->job_spec, "workers.template.spec.containers"), "trainer");
+}
+
+/* A coordinator runs the workers' image unless it is told another. */
+static int set_image(const struct making *m, struct js *container)
+{
+    const char *image = js_as_string(js_get(container, "image"));
+    const struct js *worker = worker_container(m), *policy = js_get(worker, "imagePullPolicy");
+    if (!image && worker && worker != container) {
+        image = js_as_string(js_get(worker, "image"));
+        if (image && policy && !js_get(container, "imagePullPolicy"))
+            js_set(container, "imagePullPolicy", js_copy(policy));
+    }
+    if (!image && *m->settings->worker_image)
+        image = m->settings->worker_image;
+    if (!image)
+        return refuse(m,
+                      "the container has no image, and the operator was given none to fall back on; set it");
+    char kept[RM_URI_MAX];
+    text_copy(kept, sizeof kept, image);
+    js_set_string(container, "image", kept);
+    return 0;
+}
+
+static void set_credentials(const struct making *m, struct js *container)
+{
+    const char *name = js_as_string(read_at(m->job_spec, "checkpoint.secretRef.name"));
+    if (!name)
+        return;
+    struct js *reference = js_object(), *entry = js_object();
+    js_set_string(reference, "name", name);
+    js_set(entry, "secretRef", reference);
+    js_push(member(container, "envFrom", js_array), entry);
+}
+
+static int cache_limit(const struct making *m, char *out, size_t size)
+{
+    int64_t bytes = (int64_t)8 << 30;
+    read_int(m->job_spec, "trainer.data.cacheBytes", 1 << 20, (int64_t)1 << 50, &bytes);
+    return snprintf(out, size, "%lldMi", (long long)((bytes >> 20) + 2048));
+}
+
+static void set_volumes(const struct making *m, struct js *container)
+{
+    char name[OP_NAME_MAX], limit[32];
+    cache_limit(m, limit, sizeof limit);
+    part_scratch(m->pod_spec, container, "ringmaster-tmp", "/tmp", "1Gi", NULL);
+    part_scratch(m->pod_spec, container, "ringmaster-shm", "/dev/shm", NULL, "Memory");
+    part_scratch(m->pod_spec, container, "ringmaster-cache", "/var/cache/ringmaster", limit, NULL);
+    name_key(m->job->name, m->job->uid, name);
+    part_secret(m->pod_spec, container, "ringmaster-key", name, "/etc/ringmaster/key");
+}
+
+/* What all pods of a job have in common. */
+static int complete(const struct making *m, struct js **ret_container)
+{
+    struct js *container = find_container(m);
+    if (check_spec(m) < 0 || check_container(m, container) < 0 || set_image(m, container) < 0)
+        return -1;
+    js_set_string(m->pod_spec, "restartPolicy", "Never");
+    part_default_bool(m->pod_spec, "automountServiceAccountToken", false);
+    part_default_bool(m->pod_spec, "enableServiceLinks", false);
+    part_security(m->pod_spec, container);
+    part_tolerations(m->pod_spec);
+    set_credentials(m, container);
+    set_volumes(m, container);
+    *ret_container = container;
+    return 0;
+}
+
+static int64_t grace_of(const struct making *m, int64_t fallback)
+{
+    int64_t grace = fallback;
+    read_int(m->pod_spec, "terminationGracePeriodSeconds", 0, 86400, &grace);
+    js_set_int(m->pod_spec, "terminationGracePeriodSeconds", grace);
+    return grace;
+}
+
+static void add_words(struct js *command, const char *const *words)
+{
+    for (; *words; words++)
+        js_push_string(command, *words);
+}
+
+static void set_worker_command(const struct making *m, struct js *container, int index, int attempt)
+{
+    char service[OP_NAME_MAX], address[OP_NAME_MAX + 8], number[16], tries[16], grace[24];
+    struct js *command = js_array();
+    name_service(m->job->name, service);
+    snprintf(address, sizeof address, "%s:%d", service, OP_COORDINATOR_PORT);
+    snprintf(number, sizeof number, "%d", index);
+    snprintf(tries, sizeof tries, "%d", attempt);
+    snprintf(grace, sizeof grace, "%lld", (long long)grace_of(m, OP_WORKER_GRACE_S));
+    const char *const words[] = {AGENT,
+                                 "work",
+                                 "--pod",
+                                 "--worker",
+                                 number,
+                                 "--attempt",
+                                 tries,
+                                 "--coordinator",
+                                 address,
+                                 "--key-file",
+                                 "/etc/ringmaster/key/key",
+                                 "--listen",
+                                 "$(RINGMASTER_POD_IP)",
+                                 "--grace",
+                                 grace,
+                                 NULL};
+    add_words(command, words);
+    js_set(container, "command", command);
+}
+
+static void set_coordinator_command(const struct making *m, struct js *container, int term)
+{
+    char port[16], number[16];
+    struct js *command = js_array();
+    grace_of(m, OP_COORDINATOR_GRACE_S);
+    snprintf(port, sizeof port, "%d", OP_COORDINATOR_PORT);
+    snprintf(number, sizeof number, "%d", term);
+    const char *const words[] = {AGENT,
+                                 "coordinate",
+                                 "--pod",
+                                 "--term",
+                                 number,
+                                 "--job",
+                                 "/etc/ringmaster/job/spec.json",
+                                 "--key-file",
+                                 "/etc/ringmaster/key/key",
+                                 "--listen",
+                                 "0.0.0.0",
+                                 "--port",
+                                 port,
+                                 NULL};
+    add_words(command, words);
+    js_set(container, "command", command);
+}
+
+static bool prefers_spot(const struct making *m)
+{
+    bool prefer = false;
+    read_flag(m->job_spec, "spot.prefer", &prefer);
+    return prefer;
+}
+
+static int make_worker(const struct making *m, int index, int attempt)
+{
+    struct js *container;
+    if (!worker_container(m))
+        return refuse(m,
+                      "spec.containers has no container named trainer; name yours so, it runs the training");
+    if (complete(m, &container) < 0)
+        return -1;
+    part_pod_environment(container);
+    part_port(container, "metrics", OP_METRICS_PORT);
+    if (prefers_spot(m))
+        part_prefer_spot(m->pod_spec);
+    set_worker_command(m, container, index, attempt);
+    return 0;
+}
+
+static int make_coordinator(const struct making *m, int term)
+{
+    struct js *container;
+    char name[OP_NAME_MAX];
+    const struct js *secrets = read_at(m->job_spec, "workers.template.spec.imagePullSecrets");
+    if (secrets && !js_get(m->pod_spec, "imagePullSecrets"))
+        js_set(m->pod_spec, "imagePullSecrets", js_copy(secrets));
+    if (complete(m, &container) < 0)
+        return -1;
+    part_pod_environment(container);
+    part_port(container, "coordinator", OP_COORDINATOR_PORT);
+    part_small_resources(container);
+    part_prefer_on_demand(m->pod_spec);
+    name_config(m->job->name, m->job->uid, m->job->generation, name);
+    part_config(m->pod_spec, container, "ringmaster-job", name, "/etc/ringmaster/job");
+    set_coordinator_command(m, container, term);
+    return 0;
+}
+
+/* The template's labels and annotations, ours over them. */
+static struct js *metadata_of(const struct job_view *job, const char *name, const struct js *template)
+{
+    struct js *metadata = object_metadata(job, name), *labels = mutable(js_get(metadata, "labels"));
+    const struct js *theirs = read_at(template, "metadata.labels");
+    const struct js *notes = read_at(template, "metadata.annotations");
+    for (void *it = js_first(theirs); it; it = js_next(theirs, it))
+        if (!js_get(labels, js_key(it)))
+            js_set(labels, js_key(it), js_copy(js_value(it)));
+    if (notes)
+        js_set(metadata, "annotations", js_copy(notes));
+    return metadata;
+}
+
+static struct js *begin(struct making *m, const struct js *template, const char *name)
+{
+    const struct js *spec = js_get(template, "spec");
+    struct js *pod = js_object();
+    m->pod_spec = spec ? js_copy(spec) : js_object();
+    js_set_string(pod, "apiVersion", "v1");
+    js_set_string(pod, "kind", "Pod");
+    js_set(pod, "metadata", metadata_of(m->job, name, template));
+    js_set(pod, "spec", m->pod_spec);
+    return pod;
+}
+
+static void label(struct js *pod, const char *key, int value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    js_set_string(mutable(read_at(pod, "metadata.labels")), key, text);
+}
+
+static int finish(struct js *pod, struct js *job_spec, int status, struct str *out)
+{
+    if (status == 0)
+        js_print(pod, out);
+    js_free(pod);
+    js_free(job_spec);
+    return status;
+}
+
+int pod_worker(const struct job_view *job, const struct op_settings *settings, int index, int attempt,
+               struct str *out, struct error *err)
+{
+    char name[OP_NAME_MAX];
+    struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", err);
+    if (!spec)
+        return -1;
+    struct making m = {.job = job,
+                       .settings = settings,
+                       .job_spec = spec,
+                       .ours = "trainer",
+                       .field = "spec.workers.template",
+                       .err = err};
+    name_worker(job->name, job->uid, index, attempt, name);
+    struct js *pod = begin(&m, read_at(spec, "workers.template"), name);
+    js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "worker");
+    label(pod, OP_LABEL_WORKER, index);
+    label(pod, OP_LABEL_ATTEMPT, attempt);
+    return finish(pod, spec, make_worker(&m, index, attempt), out);
+}
+
+int pod_coordinator(const struct job_view *job, const struct op_settings *settings, int term, struct str *out,
+                    struct error *err)
+{
+    char name[OP_NAME_MAX];
+    struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", err);
+    if (!spec)
+        return -1;
+    struct making m = {.job = job,
+                       .settings = settings,
+                       .job_spec = spec,
+                       .ours = "coordinator",
+                       .field = "spec.coordinator.template",
+                       .err = err};
+    name_coordinator(job->name, job->uid, term, name);
+    struct js *pod = begin(&m, read_at(spec, "coordinator.template"), name);
+    js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "coordinator");
+    label(pod, OP_LABEL_TERM, term);
+    return finish(pod, spec, make_coordinator(&m, term), out);
+}

@@ -1,0 +1,233 @@
+#include "operator/core/pod_parts.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "common/wire/json.h"
+#include "operator/core/read.h"
+
+enum { USER = 65532, KEY_MODE = 0440, SCHEDULING_WEIGHT = 50, NODE_LOSS_S = 30 };
+
+static struct js *mutable(const struct js *value)
+{
+    return (struct js *)(uintptr_t)value;
+}
+
+static struct js *object_at(struct js *object, const char *key)
+{
+    if (!js_get(object, key))
+        js_set(object, key, js_object());
+    return mutable(js_get(object, key));
+}
+
+static struct js *array_at(struct js *object, const char *key)
+{
+    if (!js_get(object, key))
+        js_set(object, key, js_array());
+    return mutable(js_get(object, key));
+}
+
+static void default_int(struct js *object, const char *key, int value)
+{
+    if (!js_get(object, key))
+        js_set_int(object, key, value);
+}
+
+static void default_text(struct js *object, const char *key, const char *value)
+{
+    if (!js_get(object, key))
+        js_set_string(object, key, value);
+}
+
+void part_default_bool(struct js *object, const char *key, bool value)
+{
+    if (!js_get(object, key))
+        js_set_bool(object, key, value);
+}
+
+static void secure_container(struct js *container)
+{
+    struct js *context = object_at(container, "securityContext"), *capabilities;
+    part_default_bool(context, "allowPrivilegeEscalation", false);
+    if (js_get(context, "capabilities"))
+        return;
+    capabilities = object_at(context, "capabilities");
+    js_push_string(array_at(capabilities, "drop"), "ALL");
+}
+
+static void secure_all(struct js *pod_spec, const char *key)
+{
+    const struct js *list = js_get(pod_spec, key);
+    for (size_t i = 0; i < js_size(list); i++)
+        secure_container(mutable(js_at(list, i)));
+}
+
+void part_security(struct js *pod_spec, struct js *ours)
+{
+    struct js *context = object_at(pod_spec, "securityContext");
+    part_default_bool(context, "runAsNonRoot", true);
+    default_int(context, "runAsUser", USER);
+    default_int(context, "runAsGroup", USER);
+    default_int(context, "fsGroup", USER);
+    default_text(object_at(context, "seccompProfile"), "type", "RuntimeDefault");
+    secure_all(pod_spec, "containers");
+    secure_all(pod_spec, "initContainers");
+    part_default_bool(object_at(ours, "securityContext"), "readOnlyRootFilesystem", true);
+}
+
+static bool tolerates(const struct js *list, const char *key)
+{
+    for (size_t i = 0; i < js_size(list); i++) {
+        const char *own = js_as_string(js_get(js_at(list, i), "key"));
+        if (!own || !*own || !strcmp(own, key))
+            return true; /* a toleration without a key is for all taints */
+    }
+    return false;
+}
+
+static void tolerate(struct js *list, const char *key, const char *value, const char *effect, int seconds)
+{
+    if (tolerates(list, key))
+        return;
+    struct js *o = js_object();
+    js_set_string(o, "key", key);
+    js_set_string(o, "operator", value ? "Equal" : "Exists");
+    if (value)
+        js_set_string(o, "value", value);
+    js_set_string(o, "effect", effect);
+    if (seconds)
+        js_set_int(o, "tolerationSeconds", seconds);
+    js_push(list, o);
+}
+
+void part_tolerations(struct js *pod_spec)
+{
+    struct js *list = array_at(pod_spec, "tolerations");
+    tolerate(list, "node.kubernetes.io/not-ready", NULL, "NoExecute", NODE_LOSS_S);
+    tolerate(list, "node.kubernetes.io/unreachable", NULL, "NoExecute", NODE_LOSS_S);
+}
+
+static bool is_mounted(const struct js *container, const char *path)
+{
+    const struct js *mounts = js_get(container, "volumeMounts");
+    for (size_t i = 0; i < js_size(mounts); i++) {
+        const char *at = js_as_string(js_get(js_at(mounts, i), "mountPath"));
+        if (at && !strcmp(at, path))
+            return true;
+    }
+    return false;
+}
+
+static struct js *mount(struct js *pod_spec, struct js *container, const char *volume, const char *path,
+                        bool read_only)
+{
+    struct js *at = js_object(), *made = js_object();
+    js_set_string(at, "name", volume);
+    js_set_string(at, "mountPath", path);
+    if (read_only)
+        js_set_bool(at, "readOnly", true);
+    js_push(array_at(container, "volumeMounts"), at);
+    js_set_string(made, "name", volume);
+    js_push(array_at(pod_spec, "volumes"), made);
+    return made;
+}
+
+void part_scratch(struct js *pod_spec, struct js *container, const char *volume, const char *path,
+                  const char *limit, const char *medium)
+{
+    if (is_mounted(container, path))
+        return;
+    struct js *empty = object_at(mount(pod_spec, container, volume, path, false), "emptyDir");
+    if (medium)
+        js_set_string(empty, "medium", medium);
+    if (limit)
+        js_set_string(empty, "sizeLimit", limit);
+}
+
+void part_secret(struct js *pod_spec, struct js *container, const char *volume, const char *secret,
+                 const char *path)
+{
+    struct js *source = object_at(mount(pod_spec, container, volume, path, true), "secret");
+    js_set_string(source, "secretName", secret);
+    js_set_int(source, "defaultMode", KEY_MODE);
+}
+
+void part_config(struct js *pod_spec, struct js *container, const char *volume, const char *config,
+                 const char *path)
+{
+    js_set_string(object_at(mount(pod_spec, container, volume, path, true), "configMap"), "name", config);
+}
+
+static void from_field(struct js *env, const char *name, const char *path)
+{
+    struct js *o = js_object();
+    js_set_string(o, "name", name);
+    js_set_string(object_at(object_at(o, "valueFrom"), "fieldRef"), "fieldPath", path);
+    js_push(env, o);
+}
+
+void part_pod_environment(struct js *container)
+{
+    struct js *env = array_at(container, "env");
+    from_field(env, "RINGMASTER_POD_IP", "status.podIP");
+    from_field(env, "RINGMASTER_POD_NAME", "metadata.name");
+    from_field(env, "RINGMASTER_NODE_NAME", "spec.nodeName");
+}
+
+void part_port(struct js *container, const char *name, int port)
+{
+    struct js *o = js_object();
+    js_set_string(o, "name", name);
+    js_set_int(o, "containerPort", port);
+    js_set_string(o, "protocol", "TCP");
+    js_push(array_at(container, "ports"), o);
+}
+
+void part_small_resources(struct js *container)
+{
+    if (js_get(container, "resources"))
+        return;
+    struct js *resources = object_at(container, "resources"), *requests = object_at(resources, "requests");
+    js_set_string(requests, "cpu", "50m");
+    js_set_string(requests, "memory", "64Mi");
+    js_set_string(object_at(resources, "limits"), "memory", "256Mi");
+}
+
+/* How the known clouds mark their spot nodes. */
+static const struct {
+    const char *label, *spot, *on_demand; /* on_demand NULL: the label is only on spot nodes */
+} pools[] = {
+    {"eks.amazonaws.com/capacityType", "SPOT", "ON_DEMAND"},
+    {"karpenter.sh/capacity-type", "spot", "on-demand"},
+    {"cloud.google.com/gke-spot", "true", NULL},
+    {"kubernetes.azure.com/scalesetpriority", "spot", NULL},
+};
+
+static void prefer(struct js *pod_spec, const char *label, const char *operator, const char * value)
+{
+    struct js *affinity = object_at(object_at(pod_spec, "affinity"), "nodeAffinity");
+    struct js *list = array_at(affinity, "preferredDuringSchedulingIgnoredDuringExecution");
+    struct js *term = js_object(), *expression = js_object();
+    js_set_string(expression, "key", label);
+    js_set_string(expression, "operator", operator);
+    if (value)
+        js_push_string(array_at(expression, "values"), value);
+    js_set_int(term, "weight", SCHEDULING_WEIGHT);
+    js_push(array_at(object_at(term, "preference"), "matchExpressions"), expression);
+    js_push(list, term);
+}
+
+void part_prefer_spot(struct js *pod_spec)
+{
+    struct js *tolerations = array_at(pod_spec, "tolerations");
+    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
+        prefer(pod_spec, pools[i].label, "In", pools[i].spot);
+    tolerate(tolerations, "cloud.google.com/gke-spot", "true", "NoSchedule", 0);
+    tolerate(tolerations, "kubernetes.azure.com/scalesetpriority", "spot", "NoSchedule", 0);
+}
+
+void part_prefer_on_demand(struct js *pod_spec)
+{
+    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
+        prefer(pod_spec, pools[i].label, pools[i].on_demand ? "In" : "DoesNotExist", pools[i].on_demand);
+}

@@ -1,0 +1,36 @@
+/* Single parts of a pod's spec, put in where the template is silent. Each changes the tree it is given, which
+ * pod.c made. Pure. */
+#ifndef RM_OPERATOR_CORE_POD_PARTS_H
+#define RM_OPERATOR_CORE_POD_PARTS_H
+
+#include <stdbool.h>
+
+struct js;
+
+void part_default_bool(struct js *object, const char *key, bool value);
+
+/* The restricted Pod Security Standard: of the pod and of every container; a read-only root for ours. */
+void part_security(struct js *pod_spec, struct js *ours);
+
+/* 30 s instead of the cluster's default of 300 s for a node that is not ready or unreachable. */
+void part_tolerations(struct js *pod_spec);
+
+/* An emptyDir, unless the template mounts something at that path. limit, medium: NULL for none. */
+void part_scratch(struct js *pod_spec, struct js *container, const char *volume, const char *path,
+                  const char *limit, const char *medium);
+void part_secret(struct js *pod_spec, struct js *container, const char *volume, const char *secret,
+                 const char *path);
+void part_config(struct js *pod_spec, struct js *container, const char *volume, const char *config,
+                 const char *path);
+
+/* RINGMASTER_POD_IP, RINGMASTER_POD_NAME, RINGMASTER_NODE_NAME by the downward API. */
+void part_pod_environment(struct js *container);
+void part_port(struct js *container, const char *name, int port);
+void part_small_resources(struct js *container); /* of a coordinator, where none are given */
+
+/* The spot pools of EKS, GKE, AKS and Karpenter: tolerated and preferred; or avoided where others are free.
+ */
+void part_prefer_spot(struct js *pod_spec);
+void part_prefer_on_demand(struct js *pod_spec);
+
+#endif

@@ -1,0 +1,193 @@
+#include "operator/core/snapshot.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/wire/json.h"
+#include "operator/core/read.h"
+
+bool pod_is_over(const struct pod_view *pod)
+{
+    return pod->phase == OP_SUCCEEDED || pod->phase == OP_POD_FAILED;
+}
+
+static const char *label(const struct js *metadata, const char *key)
+{
+    return js_as_string(js_get(js_get(metadata, "labels"), key));
+}
+
+/* A label or annotation that holds a whole number; -1 where it does not. */
+static int number_of(const char *text, int highest)
+{
+    char *end;
+    if (!text || !*text)
+        return -1;
+    long value = strtol(text, &end, 10);
+    return *end || value < 0 || value > highest ? -1 : (int)value;
+}
+
+static void read_owner(const struct js *metadata, struct pod_view *pod)
+{
+    const struct js *owners = js_get(metadata, "ownerReferences");
+    for (size_t i = 0; i < js_size(owners); i++) {
+        char kind[OP_REASON_MAX] = "", version[OP_NAME_MAX] = "";
+        read_text(js_at(owners, i), "kind", kind, sizeof kind);
+        read_text(js_at(owners, i), "apiVersion", version, sizeof version);
+        if (!strcmp(kind, "TrainingJob") && !strncmp(version, OP_GROUP "/", sizeof OP_GROUP))
+            read_text(js_at(owners, i), "uid", pod->owner_uid, sizeof pod->owner_uid);
+    }
+}
+
+static bool read_identity(const struct js *metadata, struct pod_view *pod)
+{
+    const char *role = label(metadata, OP_LABEL_ROLE);
+    if (!role)
+        return false;
+    if (!strcmp(role, "worker")) {
+        pod->role = OP_WORKER;
+        pod->index = number_of(label(metadata, OP_LABEL_WORKER), RM_WORKERS_MAX - 1);
+        pod->attempt = number_of(label(metadata, OP_LABEL_ATTEMPT), INT32_MAX);
+        return pod->index >= 0 && pod->attempt > 0;
+    }
+    pod->role = OP_COORDINATOR;
+    pod->index = -1;
+    pod->attempt = number_of(label(metadata, OP_LABEL_TERM), INT32_MAX);
+    return !strcmp(role, "coordinator") && pod->attempt > 0;
+}
+
+static void read_metadata(const struct js *metadata, struct pod_view *pod)
+{
+    const char *cost =
+        js_as_string(js_get(js_get(metadata, "annotations"), "controller.kubernetes.io/pod-deletion-cost"));
+    read_text(metadata, "name", pod->name, sizeof pod->name);
+    read_text(metadata, "uid", pod->uid, sizeof pod->uid);
+    read_instant(metadata, "creationTimestamp", &pod->created_ms);
+    read_instant(metadata, "deletionTimestamp", &pod->deletion_ms);
+    if (cost)
+        pod->deletion_cost = strtoll(cost, NULL, 10);
+}
+
+static enum pod_phase phase_of(const char *text)
+{
+    static const char *const names[] = {"Pending", "Running", "Succeeded", "Failed"};
+    for (int i = OP_PENDING; i <= OP_POD_FAILED; i++)
+        if (!strcmp(text, names[i]))
+            return i;
+    return *text ? OP_PHASE_UNKNOWN : OP_PENDING;
+}
+
+static void read_conditions(const struct js *list, struct pod_view *pod)
+{
+    for (size_t i = 0; i < js_size(list); i++) {
+        const struct js *from = js_at(list, i);
+        char type[OP_REASON_MAX] = "", status[OP_REASON_MAX] = "", reason[OP_REASON_MAX] = "";
+        read_text(from, "type", type, sizeof type);
+        read_text(from, "status", status, sizeof status);
+        read_text(from, "reason", reason, sizeof reason);
+        bool yes = strcmp(status, "True") == 0;
+        if (!strcmp(type, "Ready"))
+            pod->ready = yes;
+        else if (!strcmp(type, "DisruptionTarget") && yes)
+            text_copy(pod->disruption, sizeof pod->disruption, *reason ? reason : "DisruptionTarget");
+        else if (!strcmp(type, "PodScheduled") && !yes && !strcmp(reason, "Unschedulable"))
+            read_text(from, "message", pod->unschedulable, sizeof pod->unschedulable);
+    }
+}
+
+static void read_last_word(const char *message, struct pod_view *pod)
+{
+    if (!message)
+        return;
+    if (pod->role == OP_COORDINATOR) {
+        verdict_read(message, &pod->verdict);
+        return;
+    }
+    struct js *root = js_parse(message, strlen(message), "termination message", NULL);
+    read_flag(root, "left", &pod->left);
+    js_free(root);
+}
+
+static void read_containers(const struct js *list, struct pod_view *pod)
+{
+    const char *ours = pod->role == OP_WORKER ? "trainer" : "coordinator";
+    for (size_t i = 0; i < js_size(list); i++) {
+        char name[OP_NODE_MAX] = "";
+        const struct js *from = js_at(list, i), *ended = read_at(from, "state.terminated");
+        read_text(from, "name", name, sizeof name);
+        if (!*pod->waiting) {
+            read_text(from, "state.waiting.reason", pod->waiting, sizeof pod->waiting);
+            read_text(from, "state.waiting.message", pod->waiting_message, sizeof pod->waiting_message);
+        }
+        if (!ended || strcmp(name, ours) != 0)
+            continue;
+        pod->terminated = true;
+        read_small(ended, "exitCode", INT32_MIN, INT32_MAX, &pod->exit_code);
+        read_instant(ended, "finishedAt", &pod->ended_ms);
+        read_text(ended, "reason", pod->terminated_reason, sizeof pod->terminated_reason);
+        read_last_word(js_as_string(js_get(ended, "message")), pod);
+    }
+}
+
+int pod_project(const struct js *object, struct pod_view *ret, struct error *err)
+{
+    struct pod_view pod = {0};
+    char phase[OP_REASON_MAX] = "";
+    const struct js *metadata = js_get(object, "metadata");
+    if (!read_identity(metadata, &pod))
+        return err_set(err, ERR_NOT_FOUND, "this pod has not the labels of a worker or coordinator");
+    read_metadata(metadata, &pod);
+    read_owner(metadata, &pod);
+    if (!*pod.owner_uid || !*pod.name || !*pod.uid)
+        return err_set(err, ERR_NOT_FOUND, "pod %s belongs to no TrainingJob", pod.name);
+    read_text(object, "spec.nodeName", pod.node, sizeof pod.node);
+    read_text(object, "status.podIP", pod.ip, sizeof pod.ip);
+    read_text(object, "status.reason", pod.reason, sizeof pod.reason);
+    read_text(object, "status.phase", phase, sizeof phase);
+    pod.phase = phase_of(phase);
+    read_conditions(read_at(object, "status.conditions"), &pod);
+    read_containers(read_at(object, "status.initContainerStatuses"), &pod);
+    read_containers(read_at(object, "status.containerStatuses"), &pod);
+    *ret = pod;
+    return 0;
+}
+
+/* The taints by which clouds and autoscalers announce that a node goes away. */
+static bool is_leave_taint(const char *key)
+{
+    static const char *const exact[] = {
+        "karpenter.sh/disrupted",
+        "ToBeDeletedByClusterAutoscaler",
+        "cloud.google.com/impending-node-termination",
+        "remediator.kubernetes.azure.com/unschedulable",
+    };
+    static const char spot[] = "aws-node-termination-handler/";
+    for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
+        if (!strcmp(key, exact[i]))
+            return true;
+    return strncmp(key, spot, sizeof spot - 1) == 0;
+}
+
+int node_project(const struct js *object, struct node_view *ret, struct error *err)
+{
+    struct node_view node = {0};
+    const struct js *taints = read_at(object, "spec.taints"), *list = read_at(object, "status.conditions");
+    read_text(object, "metadata.name", node.name, sizeof node.name);
+    if (!*node.name)
+        return err_set(err, ERR_PROTOCOL, "a node without a name");
+    for (size_t i = 0; i < js_size(taints); i++) {
+        char key[OP_NODE_MAX] = "";
+        read_text(js_at(taints, i), "key", key, sizeof key);
+        if (is_leave_taint(key))
+            text_copy(node.leave, sizeof node.leave, key);
+    }
+    for (size_t i = 0; i < js_size(list); i++) {
+        char type[OP_REASON_MAX] = "", status[OP_REASON_MAX] = "";
+        read_text(js_at(list, i), "type", type, sizeof type);
+        read_text(js_at(list, i), "status", status, sizeof status);
+        if (!strcmp(type, "Ready"))
+            node.ready = strcmp(status, "True") == 0;
+    }
+    *ret = node;
+    return 0;
+}

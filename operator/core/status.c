@@ -1,0 +1,44 @@
+#include "operator/core/status.h"
+
+#include <string.h>
+
+static const char *const condition_names[OP_CONDITIONS] = {
+    [OP_ADMITTED] = "Admitted",   [OP_PODS_READY] = "PodsReady", [OP_RING_FORMED] = "RingFormed",
+    [OP_TRAINING] = "Training",   [OP_DEGRADED] = "Degraded",    [OP_INTERRUPTED] = "Interrupted",
+    [OP_SUSPENDED] = "Suspended", [OP_COMPLETE] = "Complete",    [OP_FAILED] = "Failed",
+    [OP_FINISHED] = "Finished",
+};
+
+const char *condition_name(enum op_condition_type type)
+{
+    return condition_names[type];
+}
+
+const char *slot_state_name(enum op_slot_state state)
+{
+    static const char *const names[] = {"Free", "Wanted", "Present", "Ended", "Skipped"};
+    return names[state];
+}
+
+bool slot_is_live(const struct op_slot *slot)
+{
+    return slot->state == OP_SLOT_WANTED || slot->state == OP_SLOT_PRESENT;
+}
+
+bool condition_is(const struct job_status *status, enum op_condition_type type)
+{
+    return status->condition[type].status == OP_TRUE;
+}
+
+void condition_set(struct job_status *status, enum op_condition_type type, bool truth, const char *reason,
+                   const char *message, int64_t generation, int64_t now_ms)
+{
+    struct op_condition *c = &status->condition[type];
+    enum op_truth wanted = truth ? OP_TRUE : OP_FALSE;
+    if (c->status != wanted)
+        c->transition_ms = now_ms;
+    c->status = wanted;
+    c->generation = generation;
+    text_copy(c->reason, sizeof c->reason, reason);
+    text_copy(c->message, sizeof c->message, message);
+}

@@ -1,0 +1,399 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "common/wire/json.h"
+#include "operator/core/instant.h"
+#include "operator/core/read.h"
+#include "operator/core/status.h"
+
+static enum op_truth truth_of(const char *text)
+{
+    if (!strcmp(text, "True"))
+        return OP_TRUE;
+    return strcmp(text, "False") == 0 ? OP_FALSE : OP_UNKNOWN;
+}
+
+static void read_condition(const struct js *from, struct job_status *ret)
+{
+    char type[OP_REASON_MAX] = "", truth[OP_REASON_MAX] = "";
+    read_text(from, "type", type, sizeof type);
+    read_text(from, "status", truth, sizeof truth);
+    for (int i = 0; i < OP_CONDITIONS; i++) {
+        struct op_condition *c = &ret->condition[i];
+        if (strcmp(type, condition_name(i)) != 0)
+            continue;
+        c->status = truth_of(truth);
+        read_text(from, "reason", c->reason, sizeof c->reason);
+        read_text(from, "message", c->message, sizeof c->message);
+        read_instant(from, "lastTransitionTime", &c->transition_ms);
+        read_int(from, "observedGeneration", 0, INT64_MAX, &c->generation);
+    }
+}
+
+static enum op_slot_state slot_state_of(const char *text)
+{
+    for (int i = OP_SLOT_FREE; i <= OP_SLOT_SKIPPED; i++)
+        if (!strcmp(text, slot_state_name(i)))
+            return i;
+    return OP_SLOT_FREE;
+}
+
+static void read_slots(const struct js *list, struct job_status *ret)
+{
+    for (size_t i = 0; i < js_size(list) && i < RM_WORKERS_MAX; i++) {
+        int index = -1;
+        char state[OP_REASON_MAX] = "";
+        const struct js *from = js_at(list, i);
+        read_small(from, "index", -1, INT32_MAX, &index);
+        if (index < 0 || index >= RM_WORKERS_MAX)
+            continue;
+        struct op_slot *slot = &ret->workers.slot[index];
+        read_small(from, "attempt", 0, INT32_MAX, &slot->attempt);
+        read_text(from, "state", state, sizeof state);
+        slot->state = slot_state_of(state);
+    }
+}
+
+static void read_ring(const struct js *ring, struct job_status *ret)
+{
+    char state[OP_REASON_MAX] = "";
+    const struct js *members = js_get(ring, "members");
+    read_small(ring, "generation", 0, INT32_MAX, &ret->ring.generation);
+    read_small(ring, "term", 0, INT32_MAX, &ret->ring.coordinator.attempt);
+    read_text(ring, "coordinator", state, sizeof state);
+    ret->ring.coordinator.state = slot_state_of(state);
+    read_instant(ring, "formedTime", &ret->ring.formed_ms);
+    for (size_t i = 0; i < js_size(members) && i < RM_WORKERS_MAX; i++) {
+        struct op_member *member = &ret->ring.member[ret->ring.size++];
+        read_small(js_at(members, i), "worker", 0, RM_WORKERS_MAX - 1, &member->worker);
+        read_small(js_at(members, i), "attempt", 0, INT32_MAX, &member->attempt);
+    }
+}
+
+static void read_progress(const struct js *from, struct op_progress *ret)
+{
+    if (!from)
+        return;
+    ret->known = true;
+    read_int(from, "step", 0, INT64_MAX, &ret->step);
+    read_int(from, "steps", 0, INT64_MAX, &ret->steps);
+    read_int(from, "tokensPerSecond", 0, INT64_MAX, &ret->tokens_per_second);
+    read_int(from, "etaSeconds", 0, INT64_MAX, &ret->eta_seconds);
+    read_number(from, "loss", ret->loss, sizeof ret->loss);
+}
+
+static void read_checkpoint(const struct js *from, struct op_checkpoint *ret)
+{
+    if (!from)
+        return;
+    ret->known = true;
+    read_int(from, "step", 0, INT64_MAX, &ret->step);
+    read_int(from, "bytes", 0, INT64_MAX, &ret->bytes);
+    read_text(from, "uri", ret->uri, sizeof ret->uri);
+    read_instant(from, "savedTime", &ret->saved_ms);
+}
+
+static void read_recovery(const struct js *from, struct op_recovery *ret)
+{
+    const int64_t most = INT64_MAX;
+    if (!from)
+        return;
+    ret->known = true;
+    read_text(from, "cause", ret->cause, sizeof ret->cause);
+    read_int(from, "detectMs", 0, most, &ret->detect_ms);
+    read_int(from, "agreeMs", 0, most, &ret->agree_ms);
+    read_int(from, "ringMs", 0, most, &ret->ring_ms);
+    read_int(from, "stateMs", 0, most, &ret->state_ms);
+    read_int(from, "firstStepMs", 0, most, &ret->first_step_ms);
+    read_int(from, "totalMs", 0, most, &ret->total_ms);
+    read_int(from, "stepsRedone", 0, most, &ret->steps_redone);
+}
+
+static void read_goodput(const struct js *from, struct op_goodput *ret)
+{
+    const int64_t most = INT64_MAX;
+    if (!from)
+        return;
+    ret->known = true;
+    read_number(from, "ratio", ret->ratio, sizeof ret->ratio);
+    read_int(from, "productiveSeconds", 0, most, &ret->productive_s);
+    read_int(from, "checkpointSeconds", 0, most, &ret->checkpoint_s);
+    read_int(from, "recoverySeconds", 0, most, &ret->recovery_s);
+    read_int(from, "waitingSeconds", 0, most, &ret->waiting_s);
+    read_int(from, "reworkSeconds", 0, most, &ret->rework_s);
+}
+
+static void read_result(const struct js *from, struct op_result *ret)
+{
+    if (!from)
+        return;
+    ret->known = true;
+    read_int(from, "step", 0, INT64_MAX, &ret->step);
+    read_number(from, "loss", ret->loss, sizeof ret->loss);
+    read_text(from, "weightsSha256", ret->weights_sha256, sizeof ret->weights_sha256);
+    read_text(from, "uri", ret->uri, sizeof ret->uri);
+}
+
+static void read_counts(const struct js *object, struct job_status *ret)
+{
+    const int most = INT32_MAX;
+    read_small(object, "workers.ready", 0, most, &ret->workers.ready);
+    read_small(object, "workers.current", 0, most, &ret->workers.current);
+    read_small(object, "workers.target", 0, most, &ret->workers.target);
+    read_instant(object, "workers.resizeTime", &ret->workers.resize_ms);
+    read_instant(object, "workers.retryTime", &ret->workers.retry_ms);
+    read_small(object, "restarts.preemption", 0, most, &ret->restarts.preemption);
+    read_small(object, "restarts.failure", 0, most, &ret->restarts.failure);
+    read_small(object, "restarts.infrastructure", 0, most, &ret->restarts.infrastructure);
+    read_small(object, "restarts.windowFailures", 0, most, &ret->restarts.window_failures);
+    read_instant(object, "restarts.failureTime", &ret->restarts.failure_ms);
+    read_instant(object, "restarts.windowTime", &ret->restarts.window_ms);
+}
+
+void status_read(const struct js *object, struct job_status *ret)
+{
+    *ret = (struct job_status){0};
+    const struct js *conditions = js_get(object, "conditions");
+    read_int(object, "observedGeneration", 0, INT64_MAX, &ret->observed_generation);
+    read_text(object, "state", ret->state, sizeof ret->state);
+    read_text(object, "message", ret->message, sizeof ret->message);
+    for (size_t i = 0; i < js_size(conditions) && i < 2 * OP_CONDITIONS; i++)
+        read_condition(js_at(conditions, i), ret);
+    read_instant(object, "startTime", &ret->start_ms);
+    read_instant(object, "completionTime", &ret->completion_ms);
+    read_instant(object, "activeTime", &ret->active_ms);
+    read_int(object, "activeSeconds", 0, INT64_MAX, &ret->active_seconds);
+    read_counts(object, ret);
+    read_slots(read_at(object, "workers.slots"), ret);
+    read_ring(js_get(object, "ring"), ret);
+    read_progress(js_get(object, "progress"), &ret->progress);
+    read_checkpoint(js_get(object, "checkpoint"), &ret->checkpoint);
+    read_recovery(js_get(object, "lastRecovery"), &ret->last_recovery);
+    read_goodput(js_get(object, "goodput"), &ret->goodput);
+    read_result(js_get(object, "result"), &ret->result);
+}
+
+static void put_instant(struct js *object, const char *key, int64_t ms)
+{
+    char text[OP_INSTANT_TEXT];
+    if (!ms)
+        return;
+    instant_text(ms, text);
+    js_set_string(object, key, text);
+}
+
+static void put_text(struct js *object, const char *key, const char *text)
+{
+    if (*text)
+        js_set_string(object, key, text);
+}
+
+static struct js *conditions_json(const struct job_status *status)
+{
+    static const char *const truths[] = {"", "False", "True", "Unknown"};
+    struct js *list = js_array();
+    for (int i = 0; i < OP_CONDITIONS; i++) {
+        const struct op_condition *c = &status->condition[i];
+        if (c->status == OP_UNSET)
+            continue;
+        struct js *o = js_object();
+        js_set_string(o, "type", condition_name(i));
+        js_set_string(o, "status", truths[c->status]);
+        js_set_string(o, "reason", c->reason);
+        js_set_string(o, "message", c->message);
+        put_instant(o, "lastTransitionTime", c->transition_ms);
+        js_set_int(o, "observedGeneration", c->generation);
+        js_push(list, o);
+    }
+    return list;
+}
+
+static struct js *workers_json(const struct job_status *status, const char *job_name, bool ticking)
+{
+    char selector[OP_SELECTOR_MAX];
+    struct js *o = js_object(), *slots = js_array();
+    name_selector(job_name, selector);
+    if (ticking)
+        js_set_int(o, "ready", status->workers.ready);
+    js_set_int(o, "current", status->workers.current);
+    js_set_int(o, "target", status->workers.target);
+    js_set_string(o, "selector", selector);
+    put_instant(o, "resizeTime", status->workers.resize_ms);
+    put_instant(o, "retryTime", status->workers.retry_ms);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct op_slot *slot = &status->workers.slot[i];
+        if (slot->state == OP_SLOT_FREE)
+            continue;
+        struct js *s = js_object();
+        js_set_int(s, "index", i);
+        js_set_int(s, "attempt", slot->attempt);
+        js_set_string(s, "state", slot_state_name(slot->state));
+        js_push(slots, s);
+    }
+    js_set(o, "slots", slots);
+    return o;
+}
+
+static struct js *ring_json(const struct job_status *status)
+{
+    struct js *o = js_object(), *members = js_array();
+    js_set_int(o, "generation", status->ring.generation);
+    js_set_int(o, "term", status->ring.coordinator.attempt);
+    js_set_string(o, "coordinator", slot_state_name(status->ring.coordinator.state));
+    js_set_int(o, "size", status->ring.size);
+    put_instant(o, "formedTime", status->ring.formed_ms);
+    for (int i = 0; i < status->ring.size; i++) {
+        struct js *m = js_object();
+        js_set_int(m, "worker", status->ring.member[i].worker);
+        js_set_int(m, "attempt", status->ring.member[i].attempt);
+        js_push(members, m);
+    }
+    js_set(o, "members", members);
+    return o;
+}
+
+static struct js *restarts_json(const struct job_status *status)
+{
+    struct js *o = js_object();
+    js_set_int(o, "preemption", status->restarts.preemption);
+    js_set_int(o, "failure", status->restarts.failure);
+    js_set_int(o, "infrastructure", status->restarts.infrastructure);
+    put_instant(o, "failureTime", status->restarts.failure_ms);
+    put_instant(o, "windowTime", status->restarts.window_ms);
+    if (status->restarts.window_failures)
+        js_set_int(o, "windowFailures", status->restarts.window_failures);
+    return o;
+}
+
+static int percent_of(const struct op_progress *p)
+{
+    return p->steps > 0 ? (int)((double)p->step / (double)p->steps * 100) : 0;
+}
+
+static struct js *progress_json(const struct op_progress *p)
+{
+    struct js *o = js_object();
+    js_set_int(o, "step", p->step);
+    js_set_int(o, "steps", p->steps);
+    js_set_int(o, "percent", percent_of(p));
+    put_text(o, "loss", p->loss);
+    js_set_int(o, "tokensPerSecond", p->tokens_per_second);
+    js_set_int(o, "etaSeconds", p->eta_seconds);
+    return o;
+}
+
+static struct js *checkpoint_json(const struct op_checkpoint *c)
+{
+    struct js *o = js_object();
+    js_set_int(o, "step", c->step);
+    put_text(o, "uri", c->uri);
+    put_instant(o, "savedTime", c->saved_ms);
+    js_set_int(o, "bytes", c->bytes);
+    return o;
+}
+
+static struct js *recovery_json(const struct op_recovery *r)
+{
+    struct js *o = js_object();
+    put_text(o, "cause", r->cause);
+    js_set_int(o, "detectMs", r->detect_ms);
+    js_set_int(o, "agreeMs", r->agree_ms);
+    js_set_int(o, "ringMs", r->ring_ms);
+    js_set_int(o, "stateMs", r->state_ms);
+    js_set_int(o, "firstStepMs", r->first_step_ms);
+    js_set_int(o, "totalMs", r->total_ms);
+    js_set_int(o, "stepsRedone", r->steps_redone);
+    return o;
+}
+
+static struct js *goodput_json(const struct op_goodput *g)
+{
+    struct js *o = js_object();
+    put_text(o, "ratio", g->ratio);
+    js_set_int(o, "productiveSeconds", g->productive_s);
+    js_set_int(o, "checkpointSeconds", g->checkpoint_s);
+    js_set_int(o, "recoverySeconds", g->recovery_s);
+    js_set_int(o, "waitingSeconds", g->waiting_s);
+    js_set_int(o, "reworkSeconds", g->rework_s);
+    return o;
+}
+
+static struct js *result_json(const struct op_result *r)
+{
+    struct js *o = js_object();
+    js_set_int(o, "step", r->step);
+    put_text(o, "loss", r->loss);
+    put_text(o, "weightsSha256", r->weights_sha256);
+    put_text(o, "uri", r->uri);
+    return o;
+}
+
+/* 5122 -> "1h25m". */
+static void span_text(int64_t seconds, char *out, size_t size)
+{
+    if (seconds < 60)
+        snprintf(out, size, "%llds", (long long)seconds);
+    else if (seconds < 3600)
+        snprintf(out, size, "%lldm%llds", (long long)(seconds / 60), (long long)(seconds % 60));
+    else
+        snprintf(out, size, "%lldh%lldm", (long long)(seconds / 3600), (long long)(seconds / 60 % 60));
+}
+
+/* What kubectl's columns show: they can only print a value that stands somewhere. */
+static struct js *columns_json(const struct job_status *status)
+{
+    char text[64];
+    struct js *o = js_object();
+    snprintf(text, sizeof text, "%d/%d", status->workers.ready, status->workers.target);
+    js_set_string(o, "workers", text);
+    js_set_int(o, "interruptions", status->restarts.preemption + status->restarts.infrastructure);
+    if (!status->progress.known)
+        return o;
+    snprintf(text, sizeof text, "%d%%", percent_of(&status->progress));
+    js_set_string(o, "progress", text);
+    span_text(status->progress.eta_seconds, text, sizeof text);
+    js_set_string(o, "eta", text);
+    return o;
+}
+
+static void write(const struct job_status *status, const char *job_name, bool ticking, struct str *out)
+{
+    struct js *o = js_object();
+    js_set_int(o, "observedGeneration", status->observed_generation);
+    put_text(o, "state", status->state);
+    if (ticking)
+        put_text(o, "message", status->message);
+    js_set(o, "conditions", conditions_json(status));
+    put_instant(o, "startTime", status->start_ms);
+    put_instant(o, "completionTime", status->completion_ms);
+    put_instant(o, "activeTime", status->active_ms);
+    if (status->active_seconds)
+        js_set_int(o, "activeSeconds", status->active_seconds);
+    js_set(o, "workers", workers_json(status, job_name, ticking));
+    js_set(o, "ring", ring_json(status));
+    js_set(o, "restarts", restarts_json(status));
+    if (ticking && status->progress.known)
+        js_set(o, "progress", progress_json(&status->progress));
+    if (ticking && status->checkpoint.known)
+        js_set(o, "checkpoint", checkpoint_json(&status->checkpoint));
+    if (status->last_recovery.known)
+        js_set(o, "lastRecovery", recovery_json(&status->last_recovery));
+    if (ticking && status->goodput.known)
+        js_set(o, "goodput", goodput_json(&status->goodput));
+    if (status->result.known)
+        js_set(o, "result", result_json(&status->result));
+    if (ticking)
+        js_set(o, "columns", columns_json(status));
+    js_print(o, out);
+    js_free(o);
+}
+
+void status_write(const struct job_status *status, const char *job_name, struct str *out)
+{
+    write(status, job_name, true, out);
+}
+
+void status_write_urgent(const struct job_status *status, const char *job_name, struct str *out)
+{
+    write(status, job_name, false, out);
+}

@@ -1,0 +1,158 @@
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/wire/json.h"
+#include "operator/core/read.h"
+#include "world.h"
+
+enum { SEEDS = 120, ROUNDS = 400, CALM_ROUNDS = 3000 };
+
+struct run {
+    struct world *w;
+    struct process *o;
+    uint64_t seed;
+};
+
+static struct run begin(uint64_t seed)
+{
+    struct run r = {.w = world_open(seed, 3, 2), .o = calloc(1, sizeof(struct process)), .seed = seed};
+    process_start(r.w, r.o);
+    return r;
+}
+
+static void end(struct run *r)
+{
+    world_free(r->w);
+    free(r->o);
+}
+
+static bool chance(struct run *r, int percent)
+{
+    return (int)world_draw(r->w, 100) < percent;
+}
+
+static bool expectations_met(const struct run *r)
+{
+    const struct process *o = r->o;
+    bool seen = o->seen[0] >= o->expect_log && o->seen[1] >= o->expect_log;
+    return seen || r->w->now_ms >= o->expect_until_ms;
+}
+
+/* One turn of everything that moves, with what may go wrong. */
+static void turn(struct run *r, bool faults)
+{
+    struct world *w = r->w;
+    w->now_ms += (int64_t)world_draw(w, 4000);
+    world_kubelets(w);
+    if (faults && chance(r, 15))
+        world_fault(w);
+    if (faults && chance(r, 3))
+        world_user(w);
+    world_check(w);
+    process_catch_up(w, r->o, !faults);
+    if (!expectations_met(r) && !(faults && chance(r, 5)))
+        return;
+    int die = faults && chance(r, 20) ? (int)world_draw(w, 6) : -1;
+    process_reconcile(w, r->o, die);
+    if (die >= 0)
+        process_start(w, r->o);
+    world_check(w);
+}
+
+static bool is_finished(const struct world *w)
+{
+    return strstr(w->truth.job.status, "\"type\":\"Finished\",\"status\":\"True\"") != NULL;
+}
+
+static void calm_down(struct run *r)
+{
+    world_repair_nodes(r->w);
+    if (r->w->truth.job.suspend) {
+        r->w->truth.job.suspend = false;
+        r->w->truth.job.generation++;
+        r->w->truth.job.revision++;
+        world_note(r->w, CHANGE_JOB, 0);
+    }
+}
+
+static int live_pods(const struct world *w)
+{
+    int live = 0;
+    for (int i = 0; i < w->truth.pods_count; i++)
+        live += w->truth.pod[i].exists && !pod_is_over(&w->truth.pod[i].view);
+    return live;
+}
+
+static void run_to_end(struct run *r)
+{
+    calm_down(r);
+    for (int i = 0; i < CALM_ROUNDS && (!is_finished(r->w) || live_pods(r->w)); i++)
+        turn(r, false);
+    cr_assert_str_eq(r->w->wrong, "", "seed %llu: %s", (unsigned long long)r->seed, r->w->wrong);
+    cr_assert(is_finished(r->w), "seed %llu never finished: %s", (unsigned long long)r->seed,
+              r->w->truth.job.status);
+    cr_assert(strstr(r->w->truth.job.status, "\"type\":\"Complete\",\"status\":\"True\""), "seed %llu: %s",
+              (unsigned long long)r->seed, r->w->truth.job.status);
+    cr_assert(strstr(r->w->truth.job.status, "\"weightsSha256\":\"ab\""));
+    cr_assert_eq(live_pods(r->w), 0, "seed %llu: pods outlive the job", (unsigned long long)r->seed);
+}
+
+/* A finished job is left alone. */
+static void expect_quiet(struct run *r)
+{
+    int writes = r->w->creates + r->w->deletes + r->w->status_writes;
+    for (int i = 0; i < 50; i++)
+        turn(r, false);
+    cr_assert_leq(r->w->creates + r->w->deletes + r->w->status_writes, writes + 1, "seed %llu keeps writing",
+                  (unsigned long long)r->seed);
+}
+
+static void expect_nothing_left(struct run *r)
+{
+    world_delete_job(r->w);
+    for (int i = 0; i < 400; i++) {
+        turn(r, false);
+        world_collect(r->w);
+    }
+    for (int i = 0; i < r->w->truth.pods_count; i++)
+        cr_assert(!r->w->truth.pod[i].exists, "seed %llu: %s is left over", (unsigned long long)r->seed,
+                  r->w->truth.pod[i].view.name);
+}
+
+Test(operator_sim, a_calm_run_makes_each_pod_once_and_is_over)
+{
+    struct run r = begin(1);
+    run_to_end(&r);
+    cr_assert_eq(r.w->creates, 4, "%d pods for one coordinator and three workers", r.w->creates);
+    cr_assert_eq(r.w->conflicts, 0);
+    expect_quiet(&r);
+    expect_nothing_left(&r);
+    end(&r);
+}
+
+Test(operator_sim, whatever_happens_there_is_one_pod_an_index_and_the_same_end, .timeout = 300)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct run r = begin(seed);
+        for (int i = 0; i < ROUNDS && !is_finished(r.w); i++)
+            turn(&r, true);
+        run_to_end(&r);
+        expect_quiet(&r);
+        expect_nothing_left(&r);
+        end(&r);
+    }
+}
+
+Test(operator_sim, a_job_deleted_in_the_middle_leaves_nothing, .timeout = 300)
+{
+    for (uint64_t seed = 1000; seed < 1000 + SEEDS; seed++) {
+        struct run r = begin(seed);
+        int rounds = (int)world_draw(r.w, 120);
+        for (int i = 0; i < rounds; i++)
+            turn(&r, true);
+        world_repair_nodes(r.w);
+        expect_nothing_left(&r);
+        end(&r);
+    }
+}

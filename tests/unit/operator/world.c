@@ -1,0 +1,364 @@
+#include "world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/prng.h"
+#include "common/wire/json.h"
+#include "operator/core/read.h"
+
+enum { MS = 1000, GRACE_MS = 120 * MS };
+
+uint64_t world_draw(struct world *w, uint64_t bound)
+{
+    return prng_below(&w->random, bound);
+}
+
+static bool chance(struct world *w, int percent)
+{
+    return (int)world_draw(w, 100) < percent;
+}
+
+void world_note(struct world *w, int kind, int index)
+{
+    if (w->log_count == WORLD_LOG)
+        abort();
+    struct world_change *change = calloc(1, sizeof *change);
+    change->kind = kind;
+    change->index = index;
+    if (kind == CHANGE_JOB)
+        change->after.job = w->truth.job;
+    else if (kind == CHANGE_POD)
+        change->after.pod = w->truth.pod[index];
+    else
+        change->after.node = w->truth.node[index];
+    w->log[w->log_count++] = change;
+}
+
+struct world *world_open(uint64_t seed, int workers, int min)
+{
+    struct world *w = calloc(1, sizeof *w);
+    w->random = seed;
+    w->now_ms = 1700000000000;
+    w->truth.job = (struct world_job){
+        .exists = true, .revision = 1, .generation = 1, .target = workers, .min = min, .max = workers + 2};
+    text_copy(w->truth.job.status, sizeof w->truth.job.status, "{}");
+    world_note(w, CHANGE_JOB, 0);
+    for (int i = 0; i < 4; i++) {
+        w->truth.node[i].exists = true;
+        w->truth.node[i].view.ready = true;
+        snprintf(w->truth.node[i].view.name, OP_NODE_MAX, "node-%d", i);
+        world_note(w, CHANGE_NODE, i);
+    }
+    return w;
+}
+
+void world_free(struct world *w)
+{
+    for (int i = 0; i < w->log_count; i++)
+        free(w->log[i]);
+    free(w);
+}
+
+static bool is_live(const struct world_pod *pod)
+{
+    return pod->exists && !pod_is_over(&pod->view);
+}
+
+void world_check(struct world *w)
+{
+    for (int i = 0; i < w->truth.pods_count; i++)
+        for (int k = i + 1; k < w->truth.pods_count; k++) {
+            const struct world_pod *a = &w->truth.pod[i], *b = &w->truth.pod[k];
+            if (is_live(a) && is_live(b) && !a->view.deletion_ms && !b->view.deletion_ms &&
+                a->view.role == b->view.role && a->view.index == b->view.index && !*w->wrong)
+                snprintf(w->wrong, sizeof w->wrong, "two pods of index %d: attempts %d and %d", a->view.index,
+                         a->view.attempt, b->view.attempt);
+        }
+}
+
+static struct world_node *node_of(struct world *w, const struct pod_view *pod)
+{
+    for (int i = 0; i < WORLD_NODES && *pod->node; i++)
+        if (w->truth.node[i].exists && !strcmp(w->truth.node[i].view.name, pod->node))
+            return &w->truth.node[i];
+    return NULL;
+}
+
+static void end_pod(struct world *w, int i, enum pod_phase phase, int code, const char *reason)
+{
+    struct pod_view *pod = &w->truth.pod[i].view;
+    pod->phase = phase;
+    pod->ready = false;
+    pod->terminated = true;
+    pod->exit_code = code;
+    pod->ended_ms = w->now_ms;
+    text_copy(pod->terminated_reason, sizeof pod->terminated_reason, reason);
+    world_note(w, CHANGE_POD, i);
+}
+
+static void remove_pod(struct world *w, int i)
+{
+    w->truth.pod[i].exists = false;
+    world_note(w, CHANGE_POD, i);
+}
+
+static void schedule(struct world *w, int i)
+{
+    int pick = (int)world_draw(w, WORLD_NODES);
+    const struct world_node *node = &w->truth.node[pick];
+    if (!node->exists || !node->view.ready || *node->view.leave)
+        return;
+    text_copy(w->truth.pod[i].view.node, OP_NODE_MAX, node->view.name);
+    world_note(w, CHANGE_POD, i);
+}
+
+static void run_pod(struct world *w, int i)
+{
+    struct pod_view *pod = &w->truth.pod[i].view;
+    pod->phase = OP_RUNNING;
+    pod->ready = true;
+    snprintf(pod->ip, sizeof pod->ip, "10.0.0.%d", i % 250);
+    world_note(w, CHANGE_POD, i);
+}
+
+static bool coordinator_is_newest(const struct world *w, int i)
+{
+    for (int k = 0; k < w->truth.pods_count; k++) {
+        const struct world_pod *other = &w->truth.pod[k];
+        if (other->exists && other->view.role == OP_COORDINATOR && other->view.phase == OP_RUNNING &&
+            other->view.attempt > w->truth.pod[i].view.attempt)
+            return false;
+    }
+    return true;
+}
+
+static void kubelet(struct world *w, int i)
+{
+    struct world_pod *pod = &w->truth.pod[i];
+    struct world_node *node = node_of(w, &pod->view);
+    if (!*pod->view.node && !pod->view.deletion_ms) {
+        schedule(w, i);
+        return;
+    }
+    if (*pod->view.node && (!node || !node->view.ready))
+        return; /* a dead machine does nothing */
+    if (pod->view.deletion_ms) {
+        if (!pod_is_over(&pod->view) && *pod->view.node) {
+            pod->view.left = pod->view.role == OP_WORKER;
+            end_pod(w, i, OP_SUCCEEDED, 0, "Completed");
+        } else
+            remove_pod(w, i);
+    } else if (pod->view.phase == OP_PENDING)
+        run_pod(w, i);
+    else if (pod->view.role == OP_COORDINATOR && !coordinator_is_newest(w, i))
+        end_pod(w, i, OP_POD_FAILED, 4, "Error");
+}
+
+static const struct world_pod *running_coordinator(const struct world *w)
+{
+    const struct world_pod *best = NULL;
+    for (int i = 0; i < w->truth.pods_count; i++) {
+        const struct world_pod *pod = &w->truth.pod[i];
+        if (pod->exists && pod->view.role == OP_COORDINATOR && pod->view.phase == OP_RUNNING &&
+            (!best || pod->view.attempt > best->view.attempt))
+            best = pod;
+    }
+    return best;
+}
+
+static bool trains(struct world *w, const struct world_pod *pod)
+{
+    const struct world_node *node = node_of(w, &pod->view);
+    return pod->exists && pod->view.role == OP_WORKER && pod->view.phase == OP_RUNNING &&
+           !pod->view.deletion_ms && node && node->view.ready;
+}
+
+static int training(struct world *w)
+{
+    int count = 0;
+    for (int i = 0; i < w->truth.pods_count; i++)
+        count += trains(w, &w->truth.pod[i]);
+    return count;
+}
+
+/* The end of training: workers go one by one, then the coordinator with its last word. */
+static void release(struct world *w)
+{
+    for (int i = 0; i < w->truth.pods_count; i++)
+        if (trains(w, &w->truth.pod[i])) {
+            end_pod(w, i, OP_SUCCEEDED, 0, "Completed");
+            return;
+        }
+    for (int i = 0; i < w->truth.pods_count; i++) {
+        struct world_pod *pod = &w->truth.pod[i];
+        const struct world_node *node = node_of(w, &pod->view);
+        if (!pod->exists || pod->view.role != OP_COORDINATOR || pod->view.phase != OP_RUNNING || !node ||
+            !node->view.ready)
+            continue;
+        struct op_verdict *verdict = &pod->view.verdict;
+        verdict->known = verdict->result.known = true;
+        verdict->result.step = WORLD_STEPS;
+        text_copy(verdict->result.weights_sha256, RM_HASH_HEX, "ab");
+        end_pod(w, i, OP_SUCCEEDED, 0, "Completed");
+        return;
+    }
+}
+
+static void report_lost(struct world *w)
+{
+    for (int i = 0; i < w->truth.pods_count; i++) {
+        const struct world_pod *pod = &w->truth.pod[i];
+        const struct world_node *node = node_of(w, &pod->view);
+        bool dead = pod->exists && pod->view.role == OP_WORKER && pod->view.phase == OP_RUNNING &&
+                    (!node || !node->view.ready);
+        for (int k = 0; dead && k < w->lost_count; k++)
+            dead = w->lost[k].worker != pod->view.index || w->lost[k].attempt != pod->view.attempt;
+        if (dead && w->lost_count < RM_WORKERS_MAX)
+            w->lost[w->lost_count++] =
+                (struct op_gone){.worker = pod->view.index, .attempt = pod->view.attempt, .at_ms = w->now_ms};
+    }
+}
+
+bool world_view(const struct world *w, int term, struct coordinator_view *ret)
+{
+    const struct world_pod *pod = running_coordinator(w);
+    *ret = (struct coordinator_view){.term = term, .state = OP_COORDINATOR_GATHERING};
+    if (!pod || pod->view.attempt != term)
+        return false;
+    text_copy(ret->job, sizeof ret->job, "job-uid");
+    for (int i = 0; i < w->truth.pods_count; i++)
+        if (trains((struct world *)(uintptr_t)w, &w->truth.pod[i]))
+            ret->member[ret->ring_size++] = (struct op_member){.worker = w->truth.pod[i].view.index,
+                                                               .attempt = w->truth.pod[i].view.attempt};
+    memcpy(ret->worker, ret->member, sizeof ret->worker);
+    ret->workers_count = ret->ring_size;
+    memcpy(ret->lost, w->lost, sizeof ret->lost);
+    ret->lost_count = w->lost_count;
+    ret->progress = (struct op_progress){.known = true, .step = w->step, .steps = WORLD_STEPS};
+    if (w->released)
+        ret->state = OP_COORDINATOR_FINISHED;
+    else if (ret->ring_size >= w->truth.job.min)
+        ret->state = OP_COORDINATOR_TRAINING;
+    return true;
+}
+
+void world_kubelets(struct world *w)
+{
+    for (int i = 0; i < w->truth.pods_count; i++)
+        if (w->truth.pod[i].exists && chance(w, 40))
+            kubelet(w, i);
+    const struct world_pod *coordinator = running_coordinator(w);
+    report_lost(w);
+    if (!coordinator || !w->truth.job.exists)
+        return;
+    if (w->step >= WORLD_STEPS && (w->released || training(w) > 0)) {
+        w->released = true;
+        release(w);
+    } else if (training(w) >= w->truth.job.min)
+        w->step++;
+}
+
+static int any_pod(struct world *w)
+{
+    for (int tries = 0; tries < 20 && w->truth.pods_count; tries++) {
+        int i = (int)world_draw(w, (uint64_t)w->truth.pods_count);
+        if (is_live(&w->truth.pod[i]))
+            return i;
+    }
+    return -1;
+}
+
+static void pod_fault(struct world *w, int i)
+{
+    struct pod_view *pod = &w->truth.pod[i].view;
+    const struct world_node *node = node_of(w, pod);
+    switch (world_draw(w, 4)) {
+    case 0: /* kubectl delete */
+    case 1: /* eviction */
+        if (pod->deletion_ms)
+            return;
+        if (chance(w, 50))
+            text_copy(pod->disruption, sizeof pod->disruption, "EvictionByEvictionAPI");
+        pod->deletion_ms = w->now_ms + GRACE_MS;
+        world_note(w, CHANGE_POD, i);
+        return;
+    case 2: /* the process dies */
+        if (pod->phase == OP_RUNNING && node && node->view.ready)
+            end_pod(w, i, OP_POD_FAILED, chance(w, 50) ? 137 : 1, chance(w, 30) ? "OOMKilled" : "Error");
+        return;
+    default: /* by force */
+        remove_pod(w, i);
+    }
+}
+
+static void node_fault(struct world *w, int i)
+{
+    struct world_node *node = &w->truth.node[i];
+    switch (world_draw(w, 4)) {
+    case 0:
+        node->view.ready = false;
+        break;
+    case 1:
+        node->exists = false;
+        break;
+    case 2:
+        text_copy(node->view.leave, sizeof node->view.leave, "karpenter.sh/disrupted");
+        break;
+    default:
+        node->exists = node->view.ready = true;
+        *node->view.leave = 0;
+        snprintf(node->view.name, OP_NODE_MAX, "node-%d", i);
+    }
+    world_note(w, CHANGE_NODE, i);
+}
+
+void world_fault(struct world *w)
+{
+    int pod = any_pod(w);
+    if (chance(w, 30))
+        node_fault(w, (int)world_draw(w, WORLD_NODES));
+    else if (pod >= 0)
+        pod_fault(w, pod);
+}
+
+void world_repair_nodes(struct world *w)
+{
+    for (int i = 0; i < WORLD_NODES; i++) {
+        struct world_node *node = &w->truth.node[i];
+        node->exists = node->view.ready = true;
+        *node->view.leave = 0;
+        snprintf(node->view.name, OP_NODE_MAX, "node-%d", i);
+        world_note(w, CHANGE_NODE, i);
+    }
+}
+
+void world_user(struct world *w)
+{
+    struct world_job *job = &w->truth.job;
+    if (!job->exists)
+        return;
+    if (chance(w, 50))
+        job->suspend = !job->suspend;
+    else
+        job->target = job->min + (int)world_draw(w, (uint64_t)(job->max - job->min + 1));
+    job->generation++;
+    job->revision++;
+    world_note(w, CHANGE_JOB, 0);
+}
+
+void world_delete_job(struct world *w)
+{
+    w->truth.job.exists = false;
+    world_note(w, CHANGE_JOB, 0);
+}
+
+void world_collect(struct world *w)
+{
+    for (int i = 0; i < w->truth.pods_count && !w->truth.job.exists; i++)
+        if (w->truth.pod[i].exists && !w->truth.pod[i].view.deletion_ms) {
+            w->truth.pod[i].view.deletion_ms = w->now_ms + GRACE_MS;
+            world_note(w, CHANGE_POD, i);
+        }
+}

@@ -1,0 +1,102 @@
+/* A small cluster for one job: an API server with revisions, kubelets, nodes, a coordinator that trains when
+ * enough workers run, and an operator with lagging caches that can be killed between any two writes. Driven
+ * by a seed; what must always hold is checked after every write (world_check). */
+#ifndef RM_TESTS_OPERATOR_WORLD_H
+#define RM_TESTS_OPERATOR_WORLD_H
+
+#include "operator/core/plan.h"
+
+enum { WORLD_PODS = 4096, WORLD_NODES = 8, WORLD_LOG = 60000, WORLD_STEPS = 60 };
+
+struct world_pod {
+    bool exists;
+    struct pod_view view;
+    bool is_told; /* its process had SIGTERM */
+};
+
+struct world_node {
+    bool exists;
+    struct node_view view;
+};
+
+struct world_job {
+    bool exists;
+    int revision;
+    int64_t generation;
+    int target, min, max;
+    bool suspend;
+    char status[16384];
+};
+
+/* One change as a watch tells it: the object after it. */
+struct world_change {
+    enum { CHANGE_JOB, CHANGE_POD, CHANGE_NODE } kind;
+    int index;
+    union {
+        struct world_job job;
+        struct world_pod pod;
+        struct world_node node;
+    } after;
+};
+
+struct world_truth {
+    struct world_job job;
+    int pods_count;
+    struct world_pod pod[WORLD_PODS];
+    struct world_node node[WORLD_NODES];
+};
+
+struct world {
+    uint64_t random;
+    int64_t now_ms;
+    struct world_truth truth;
+    int log_count;
+    struct world_change *log[WORLD_LOG];
+    bool key_made;
+    int service_term;
+    int step;      /* committed; survives everything: it stands for the checkpoints */
+    bool released; /* training is done */
+    struct op_gone lost[RM_WORKERS_MAX];
+    int lost_count;
+    int creates, deletes, status_writes, conflicts;
+    char wrong[256]; /* the first broken rule; "" */
+};
+
+/* The operator's process: caches and memory. */
+struct process {
+    struct world_truth cache;
+    int seen[3]; /* changes taken up, by kind: streams of different resources lag differently */
+    struct op_memo memo;
+    int64_t expect_until_ms;
+    int expect_log; /* own writes up to here must be seen before the next plan */
+    int64_t wake_ms;
+    int events;
+    int settled; /* plans in a row that had nothing to do */
+};
+
+struct world *world_open(uint64_t seed, int workers, int min);
+void world_free(struct world *w);
+uint64_t world_draw(struct world *w, uint64_t bound);
+void world_note(struct world *w, int kind, int index); /* logs the object's present state as a change */
+void world_check(struct world *w);
+
+/* Kubelets, scheduler and the coordinator's program do one thing or several. */
+void world_kubelets(struct world *w);
+/* Something bad happens. */
+void world_fault(struct world *w);
+void world_repair_nodes(struct world *w);
+void world_user(struct world *w); /* scales, suspends or resumes */
+void world_delete_job(struct world *w);
+void world_collect(struct world *w); /* the garbage collector */
+
+/* What the coordinator would answer now; false where none runs under that term. */
+bool world_view(const struct world *w, int term, struct coordinator_view *ret);
+
+void process_start(struct world *w, struct process *o); /* lists everything */
+void process_catch_up(struct world *w, struct process *o, bool all);
+/* Plans and acts; dies before write `die_before` (-1: lives). true where it had something to do. */
+bool process_reconcile(struct world *w, struct process *o, int die_before);
+/* Does one action on the server; 0 or an HTTP code of refusal. */
+int world_do(struct world *w, const struct op_action *action);
+
+#endif

@@ -1,0 +1,215 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/wire/json.h"
+#include "operator/core/read.h"
+#include "world.h"
+
+static int pod_named(const struct world *w, const char *name)
+{
+    for (int i = 0; i < w->truth.pods_count; i++)
+        if (w->truth.pod[i].exists && !strcmp(w->truth.pod[i].view.name, name))
+            return i;
+    return -1;
+}
+
+static int create_pod(struct world *w, const struct op_action *action)
+{
+    struct error err = {0};
+    if (pod_named(w, action->name) >= 0)
+        return 409;
+    struct js *body = js_parse(str_text(&action->body), action->body.length, "pod", &err);
+    int i = w->truth.pods_count++;
+    if (i == WORLD_PODS || !body)
+        abort();
+    char uid[OP_UID_MAX];
+    snprintf(uid, sizeof uid, "pod-%d", i);
+    js_set_string((struct js *)(uintptr_t)js_get(body, "metadata"), "uid", uid);
+    struct world_pod *pod = &w->truth.pod[i];
+    if (pod_project(body, &pod->view, &err) < 0 || strcmp(pod->view.owner_uid, "job-uid") != 0)
+        snprintf(w->wrong, sizeof w->wrong, "a pod that nobody would find: %.200s", err.text);
+    js_free(body);
+    pod->exists = true;
+    pod->view.created_ms = w->now_ms;
+    w->creates++;
+    world_note(w, CHANGE_POD, i);
+    world_check(w);
+    return 0;
+}
+
+static int delete_pod(struct world *w, const struct op_action *action)
+{
+    int i = pod_named(w, action->name);
+    if (i < 0)
+        return 404;
+    struct world_pod *pod = &w->truth.pod[i];
+    if (strcmp(pod->view.uid, action->uid) != 0)
+        return 409;
+    w->deletes++;
+    if (!*pod->view.node || pod_is_over(&pod->view))
+        pod->exists = false; /* nothing runs: gone at once */
+    else if (!pod->view.deletion_ms)
+        pod->view.deletion_ms = w->now_ms + 120000;
+    world_note(w, CHANGE_POD, i);
+    return 0;
+}
+
+static int put_status(struct world *w, const struct op_action *action)
+{
+    char version[OP_VERSION_MAX] = "";
+    struct world_job *job = &w->truth.job;
+    struct error err = {0};
+    struct js *body = js_parse(str_text(&action->body), action->body.length, "status", &err);
+    if (!body)
+        abort();
+    read_text(body, "metadata.resourceVersion", version, sizeof version);
+    if (!job->exists || atol(version) != job->revision) {
+        js_free(body);
+        w->conflicts++;
+        return job->exists ? 409 : 404;
+    }
+    struct str text = str_init(sizeof job->status - 1);
+    js_print(js_get(body, "status"), &text);
+    js_free(body);
+    if (text.truncated)
+        abort();
+    text_copy(job->status, sizeof job->status, str_text(&text));
+    str_clear(&text);
+    job->revision++;
+    w->status_writes++;
+    world_note(w, CHANGE_JOB, 0);
+    return 0;
+}
+
+int world_do(struct world *w, const struct op_action *action)
+{
+    if (action->kind == OP_STATUS)
+        return put_status(w, action);
+    if (action->kind == OP_DELETE)
+        return delete_pod(w, action);
+    if (!w->truth.job.exists && action->kind == OP_CREATE)
+        return 404; /* the collector would take it at once */
+    if (action->kind == OP_CREATE && action->resource == OP_PODS)
+        return create_pod(w, action);
+    if (action->resource == OP_SECRETS) {
+        int code = w->key_made ? 409 : 0;
+        w->key_made = true;
+        return code;
+    }
+    return 0;
+}
+
+static void take(struct process *o, const struct world_change *change)
+{
+    if (change->kind == CHANGE_JOB)
+        o->cache.job = change->after.job;
+    else if (change->kind == CHANGE_NODE)
+        o->cache.node[change->index] = change->after.node;
+    else {
+        o->cache.pod[change->index] = change->after.pod;
+        if (o->cache.pods_count <= change->index)
+            o->cache.pods_count = change->index + 1;
+    }
+}
+
+/* Up to a place in the log, for one kind. */
+static void follow(struct world *w, struct process *o, int kind, int until)
+{
+    for (; o->seen[kind] < until; o->seen[kind]++)
+        if ((int)w->log[o->seen[kind]]->kind == kind)
+            take(o, w->log[o->seen[kind]]);
+}
+
+void process_catch_up(struct world *w, struct process *o, bool all)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        int behind = w->log_count - o->seen[kind];
+        int some = behind ? (int)world_draw(w, (uint64_t)behind + 1) : 0;
+        follow(w, o, kind, all ? w->log_count : o->seen[kind] + some);
+    }
+}
+
+void process_start(struct world *w, struct process *o)
+{
+    *o = (struct process){0};
+    process_catch_up(w, o, true);
+}
+
+static void project(const struct world_job *job, struct job_view *ret)
+{
+    struct str text = str_init(1 << 20);
+    struct error err = {0};
+    str_addf(&text,
+             "{\"metadata\":{\"name\":\"tiny\",\"namespace\":\"ml\",\"uid\":\"job-uid\",\"generation\":%lld,"
+             "\"resourceVersion\":\"%d\"},\"spec\":{\"suspend\":%s,\"workers\":{\"target\":%d,\"min\":%d,"
+             "\"max\":%d,\"template\":{\"spec\":{\"containers\":[{\"name\":\"trainer\",\"image\":\"a\"}]}}},"
+             "\"trainer\":{\"model\":{\"layers\":1,\"heads\":1,\"width\":8,\"context\":8},\"data\":{\"uri\":"
+             "\"s3://a/b\"},\"steps\":9},\"checkpoint\":{\"uri\":\"s3://a/c\"},"
+             "\"failurePolicy\":{\"maxRestarts\":1000}},\"status\":%s}",
+             (long long)job->generation, job->revision, job->suspend ? "true" : "false", job->target,
+             job->min, job->max, job->status);
+    struct js *object = js_parse(str_text(&text), text.length, "job", &err);
+    if (!object || job_project(object, ret, &err) < 0)
+        abort();
+    js_free(object);
+    str_clear(&text);
+}
+
+static const struct node_view *find_node(void *nodes, const char *name)
+{
+    const struct world_node *node = nodes;
+    for (int i = 0; i < WORLD_NODES; i++)
+        if (node[i].exists && !strcmp(node[i].view.name, name))
+            return &node[i].view;
+    return NULL;
+}
+
+static struct op_plan *make_plan(struct world *w, struct process *o, const struct job_view *job)
+{
+    const struct pod_view *pods[WORLD_PODS];
+    struct coordinator_view *view = calloc(1, sizeof *view);
+    struct job_snapshot s = {.job = job,
+                             .pods = pods,
+                             .node = find_node,
+                             .nodes = o->cache.node,
+                             .nodes_known = true,
+                             .memo = &o->memo,
+                             .now_ms = w->now_ms,
+                             .settings = {.worker_image = "", .operator_namespace = "rm"}};
+    for (int i = 0; i < o->cache.pods_count; i++)
+        if (o->cache.pod[i].exists)
+            pods[s.pods_count++] = &o->cache.pod[i].view;
+    if (world_view(w, job->status.ring.coordinator.attempt, view))
+        s.coordinator = view;
+    else
+        s.silent_ms = w->now_ms - 4000;
+    struct op_plan *plan = job_plan(&s);
+    free(view);
+    return plan;
+}
+
+bool process_reconcile(struct world *w, struct process *o, int die_before)
+{
+    struct job_view job;
+    if (!o->cache.job.exists)
+        return false;
+    project(&o->cache.job, &job);
+    struct op_plan *plan = make_plan(w, o, &job);
+    bool busy = plan->actions_count > 0;
+    int done = 0, code = 0;
+    for (; done < plan->actions_count && done != die_before && (code == 0 || code == 409 || code == 404);
+         done++) {
+        code = world_do(w, &plan->action[done]);
+        if (code == 0 || (code == 409 && plan->action[done].kind == OP_CREATE))
+            op_memo_done(&o->memo, &job, &plan->action[done]);
+    }
+    op_memo_told(&o->memo, plan);
+    o->events += plan->events_count;
+    o->wake_ms = plan->wake_ms;
+    o->expect_log = w->log_count;
+    o->expect_until_ms = w->now_ms + 30000;
+    plan_free(plan);
+    job_clear(&job);
+    return busy;
+}
