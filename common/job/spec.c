@@ -164,7 +164,8 @@ static int take_uri(const char *uri, char *out, struct error *err)
 {
     if (!strstr(uri, "://"))
         return err_set(err, ERR_USAGE,
-                       "is %.200s; write s3://bucket/prefix, or file:///path with a volume mounted there", uri);
+                       "is %.200s; write s3://bucket/prefix, or file:///path with a volume mounted there",
+                       uri);
     return job_uri_resolve(uri, "", out, err);
 }
 

@@ -106,8 +106,8 @@ void job_spec_write(const struct job_spec *spec, struct str *out);
 int job_spec_read(struct job_spec *ret, const char *json, size_t length, struct error *err);
 
 /* The same spec from a TrainingJob as an API server gives it (`object` has metadata and spec; null and absent
- * fields are at their defaults, fields that only a cluster obeys are passed over). URIs say where they are from
- * the root: file:///folder or s3://bucket/prefix. ERR_USAGE with the field's path in front. */
+ * fields are at their defaults, fields that only a cluster obeys are passed over). URIs say where they are
+ * from the root: file:///folder or s3://bucket/prefix. ERR_USAGE with the field's path in front. */
 struct js;
 int job_spec_from_object(struct job_spec *ret, const struct js *object, struct error *err);
 

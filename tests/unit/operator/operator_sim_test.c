@@ -6,7 +6,7 @@
 #include "operator/core/read.h"
 #include "world.h"
 
-enum { SEEDS = 120, ROUNDS = 400, CALM_ROUNDS = 3000 };
+enum { SEEDS = 120, DELETED = 40, ROUNDS = 400, CALM_ROUNDS = 3000 };
 
 struct run {
     struct world *w;
@@ -24,7 +24,7 @@ static struct run begin(uint64_t seed)
 static void end(struct run *r)
 {
     world_free(r->w);
-    free(r->o);
+    process_end(r->o);
 }
 
 static bool chance(struct run *r, int percent)
@@ -50,11 +50,13 @@ static void turn(struct run *r, bool faults)
     if (faults && chance(r, 3))
         world_user(w);
     world_check(w);
+    process_late_writes(w, r->o);
+    world_check(w);
     process_catch_up(w, r->o, !faults);
     if (!expectations_met(r) && !(faults && chance(r, 5)))
         return;
     int die = faults && chance(r, 20) ? (int)world_draw(w, 6) : -1;
-    process_reconcile(w, r->o, die);
+    process_reconcile(w, r->o, die, chance(r, 50));
     if (die >= 0)
         process_start(w, r->o);
     world_check(w);
@@ -146,7 +148,7 @@ Test(operator_sim, whatever_happens_there_is_one_pod_an_index_and_the_same_end, 
 
 Test(operator_sim, a_job_deleted_in_the_middle_leaves_nothing, .timeout = 300)
 {
-    for (uint64_t seed = 1000; seed < 1000 + SEEDS; seed++) {
+    for (uint64_t seed = 1000; seed < 1000 + DELETED; seed++) {
         struct run r = begin(seed);
         int rounds = (int)world_draw(r.w, 120);
         for (int i = 0; i < rounds; i++)

@@ -6,7 +6,7 @@
 
 #include "operator/core/plan.h"
 
-enum { WORLD_PODS = 4096, WORLD_NODES = 8, WORLD_LOG = 60000, WORLD_STEPS = 60 };
+enum { WORLD_PODS = 1024, WORLD_NODES = 8, WORLD_LOG = 60000, WORLD_STEPS = 60 };
 
 struct world_pod {
     bool exists;
@@ -25,7 +25,7 @@ struct world_job {
     int64_t generation;
     int target, min, max;
     bool suspend;
-    char status[16384];
+    char status[8192];
 };
 
 /* One change as a watch tells it: the object after it. */
@@ -69,9 +69,9 @@ struct process {
     struct op_memo memo;
     int64_t expect_until_ms;
     int expect_log; /* own writes up to here must be seen before the next plan */
-    int64_t wake_ms;
-    int events;
-    int settled; /* plans in a row that had nothing to do */
+    /* What a deposed leader had begun: the rest of its plan, done after some more turns of the others. */
+    struct op_plan *late;
+    int late_from, late_turns;
 };
 
 struct world *world_open(uint64_t seed, int workers, int min);
@@ -92,10 +92,13 @@ void world_collect(struct world *w); /* the garbage collector */
 /* What the coordinator would answer now; false where none runs under that term. */
 bool world_view(const struct world *w, int term, struct coordinator_view *ret);
 
-void process_start(struct world *w, struct process *o); /* lists everything */
+void process_start(struct world *w, struct process *o); /* lists everything; what comes late still comes */
 void process_catch_up(struct world *w, struct process *o, bool all);
-/* Plans and acts; dies before write `die_before` (-1: lives). true where it had something to do. */
-bool process_reconcile(struct world *w, struct process *o, int die_before);
+void process_end(struct process *o);
+/* Plans and acts; dies before write `die_before` (-1: lives), or is only deposed: then its last writes come
+ * late. */
+void process_reconcile(struct world *w, struct process *o, int die_before, bool deposed);
+void process_late_writes(struct world *w, struct process *o);
 /* Does one action on the server; 0 or an HTTP code of refusal. */
 int world_do(struct world *w, const struct op_action *action);
 

@@ -64,7 +64,7 @@ static int put_status(struct world *w, const struct op_action *action)
     if (!body)
         abort();
     read_text(body, "metadata.resourceVersion", version, sizeof version);
-    if (!job->exists || atol(version) != job->revision) {
+    if (!job->exists || strtol(version, NULL, 10) != job->revision) {
         js_free(body);
         w->conflicts++;
         return job->exists ? 409 : 404;
@@ -132,8 +132,24 @@ void process_catch_up(struct world *w, struct process *o, bool all)
 
 void process_start(struct world *w, struct process *o)
 {
-    *o = (struct process){0};
+    *o = (struct process){.late = o->late, .late_from = o->late_from, .late_turns = o->late_turns};
     process_catch_up(w, o, true);
+}
+
+void process_end(struct process *o)
+{
+    plan_free(o->late);
+    free(o);
+}
+
+void process_late_writes(struct world *w, struct process *o)
+{
+    if (!o->late || o->late_turns-- > 0)
+        return;
+    for (int i = o->late_from; i < o->late->actions_count; i++)
+        world_do(w, &o->late->action[i]);
+    plan_free(o->late);
+    o->late = NULL;
 }
 
 static void project(const struct world_job *job, struct job_view *ret)
@@ -189,14 +205,13 @@ static struct op_plan *make_plan(struct world *w, struct process *o, const struc
     return plan;
 }
 
-bool process_reconcile(struct world *w, struct process *o, int die_before)
+void process_reconcile(struct world *w, struct process *o, int die_before, bool deposed)
 {
     struct job_view job;
     if (!o->cache.job.exists)
-        return false;
+        return;
     project(&o->cache.job, &job);
     struct op_plan *plan = make_plan(w, o, &job);
-    bool busy = plan->actions_count > 0;
     int done = 0, code = 0;
     for (; done < plan->actions_count && done != die_before && (code == 0 || code == 409 || code == 404);
          done++) {
@@ -205,11 +220,13 @@ bool process_reconcile(struct world *w, struct process *o, int die_before)
             op_memo_done(&o->memo, &job, &plan->action[done]);
     }
     op_memo_told(&o->memo, plan);
-    o->events += plan->events_count;
-    o->wake_ms = plan->wake_ms;
     o->expect_log = w->log_count;
     o->expect_until_ms = w->now_ms + 30000;
-    plan_free(plan);
     job_clear(&job);
-    return busy;
+    if (deposed && !o->late && done == die_before) {
+        o->late = plan;
+        o->late_from = done;
+        o->late_turns = (int)world_draw(w, 4);
+    } else
+        plan_free(plan);
 }
