@@ -29,6 +29,7 @@ import servers  # noqa: E402
 UNIT_TIMEOUT_S = 900
 PYTEST_TIMEOUT_S = 3600
 TOOL_TIMEOUT_S = 1800
+CLUSTER_BUILD_TIMEOUT_S = 7200
 SKIP_CODE = 77
 MOTO_TESTS = "contract/*create*"
 
@@ -267,7 +268,22 @@ def has_tests(folder):
     return any((ROOT / folder).glob("**/*test*.py"))
 
 
-def check(fast, explore):
+def cluster_tiers():
+    """A Kubernetes on this machine: its programs and images (minutes where nothing is cached), then the tests on both tiers."""
+    for step in (["tools/install-packages", "--cluster"], ["tests/cluster/build"], ["tests/cluster/images"]):
+        started = time.monotonic()
+        code, text = run_logged(step, timeout=CLUSTER_BUILD_TIMEOUT_S)
+        if code == SKIP_CODE:
+            say(f"no cluster: {text.strip()[-2000:]}")
+            return Count(skipped=1)
+        if code:
+            say(text[-6000:])
+            return one(" ".join(step), False)
+        say(f"{' '.join(step)}: {time.monotonic() - started:.0f} s")
+    return pytest("cluster", ["tests/cluster"], parallel=False)
+
+
+def check(fast, explore, cluster):
     total = Count()
     presets = ["test"] if fast else ["test", "asan", "release"]
     for preset in presets:
@@ -286,16 +302,19 @@ def check(fast, explore):
         total.add(pytest("end to end", ["tests/e2e"] + (["-m", "not slow"] if fast else [])))
         if not fast:
             total.add(pytest("end to end (asan)", ["tests/e2e", "-m", "sanitized"], preset="asan"))
+    if cluster and has_tests("tests/cluster"):
+        total.add(cluster_tiers())
     return total
 
 
 def main():
     parser = argparse.ArgumentParser(prog="tools/check", description="Build and run every test.")
     parser.add_argument("--fast", action="store_true", help="no sanitizers, no slow end-to-end tests")
+    parser.add_argument("--no-cluster", action="store_true", help="no tests on Kubernetes; --fast leaves them out, too")
     parser.add_argument("--explore", action="store_true", help="simulate histories that follow from the commit instead of the usual ones")
     arguments = parser.parse_args()
     os.chdir(ROOT)
-    total = check(arguments.fast, arguments.explore)
+    total = check(arguments.fast, arguments.explore, not (arguments.fast or arguments.no_cluster))
     for failure in total.failures:
         say(f"FAILED {failure}")
     say(total.line())

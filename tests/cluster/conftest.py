@@ -11,10 +11,10 @@ import rig
 _numbers = itertools.count(1)
 
 
-def _bring_up(node_count):
-    """RINGMASTER_CLUSTER names one that is up already, and stays up; otherwise it lives as long as the tests do."""
-    named = os.environ.get("RINGMASTER_CLUSTER")
-    cluster = clusters.Cluster(named or f"test{os.getpid()}")
+def _bring_up(tier, node_count):
+    """RINGMASTER_TEST_API and RINGMASTER_TEST_NODE name clusters that are up already, and stay up; others live as long as the tests do."""
+    named = os.environ.get(f"RINGMASTER_TEST_{tier.upper()}")
+    cluster = clusters.Cluster(named or f"{tier}{os.getpid()}")
     if named and cluster.is_up():
         yield cluster
         return
@@ -30,12 +30,12 @@ def _bring_up(node_count):
 
 @pytest.fixture(name="api_cluster", scope="session")
 def fixture_api_cluster():
-    yield from _bring_up(0)
+    yield from _bring_up("api", 0)
 
 
 @pytest.fixture(name="node_cluster", scope="session")
 def fixture_node_cluster():
-    yield from _bring_up(3)
+    yield from _bring_up("node", 3)
 
 
 def _namespace(cluster):

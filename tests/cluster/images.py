@@ -157,7 +157,7 @@ def archives():
     make_base()
     key = tree_digest()
     for target, name in (("worker", WORKER), ("operator", OPERATOR)):
-        if target == "worker" or (ROOT / "operator").exists():
+        if target == "worker" or (ROOT / "operator/main.c").exists():
             made.append(archive(target, key, name, ["--target", target, "-f", str(ROOT / "deploy/Dockerfile"), str(ROOT)]))
     return made
 

@@ -115,6 +115,8 @@ class Node:
 
     def enter(self):
         """The beginning of a command line that runs inside the node."""
+        if not self.first():
+            raise RuntimeError(f"{self.name} of cluster {self.cluster.name} is not up")
         return ["nsenter", "--target", str(self.first()), "--mount", "--net", "--pid", "--uts", "--ipc", "--"]
 
     def make_cgroup(self):

@@ -29,6 +29,12 @@ def bring_up(cluster, node_count, tied=False):
         raise
 
 
+def bring_node(cluster, number):
+    """A node joins; returns when it is Ready."""
+    nodes.Node(cluster, number).up()
+    control_plane.wait_for_nodes(cluster, [number])
+
+
 def keep_logs(cluster):
     """The logs of a cluster that didn't come up, beside the cache's own."""
     kept = clusters.CACHE / "logs" / f"cluster-{cluster.name}"
