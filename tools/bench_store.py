@@ -1,7 +1,7 @@
 """tools/bench store: objects through a real server on loopback, against AWS's C client and rclone in the same run.
 
 The server is versitygw, its objects on tmpfs; the file that is sent and the one that is filled lie on tmpfs, too. All
-three take turns, each round in another order, and the best of the rounds counts: a machine that is busy with
+take turns, each round in another order, and the best of the rounds counts: a machine that is busy with
 something else slows one round, not all. CPU is the client's own, user and system.
 """
 
@@ -21,7 +21,8 @@ import servers  # noqa: E402
 
 GB = 1e9
 TIMEOUT_S = 900
-PEERS = ["ringmaster", "awscrt", "rclone"]
+OURS, UNSIGNED = "ringmaster", "ringmaster, unsigned"
+PEERS = [OURS, UNSIGNED, "awscrt", "rclone"]
 PIECE = 1 << 24
 
 
@@ -54,6 +55,13 @@ def ringmaster(what, path, env, _cache):
     return json.loads(out)["seconds"], cpu
 
 
+def unsigned(what, path, env, cache):
+    """Large bodies with a checksum in the place of a signed hash: as the peers send them."""
+    config = path.parent / "config"
+    config.write_text("[default]\ns3 =\n  payload_signing_enabled = false\n")
+    return ringmaster(what, path, {**env, "AWS_CONFIG_FILE": str(config)}, cache)
+
+
 def awscrt(what, path, env, cache):
     _, _, out = timed([str(cache / "python-crt/bin/python3"), str(ROOT / "tools/store_peer_crt.py"), what, servers.BUCKET,
                        "bench/awscrt", str(path)], env)
@@ -72,7 +80,7 @@ def rclone(what, path, env, _cache):
     return seconds, cpu
 
 
-MOVERS = {"ringmaster": ringmaster, "awscrt": awscrt, "rclone": rclone}
+MOVERS = {OURS: ringmaster, UNSIGNED: unsigned, "awscrt": awscrt, "rclone": rclone}
 
 
 def same(a, b):
@@ -86,7 +94,7 @@ def measure(server, cache, scratch, size, rounds):
     env = {"PATH": os.environ["PATH"], "HOME": str(scratch), **server.environment}
     found = {(peer, what): [] for peer in PEERS for what in ("put", "get")}
     for number in range(rounds):
-        for peer in PEERS[number % 3:] + PEERS[:number % 3]:
+        for peer in PEERS[number % 4:] + PEERS[:number % 4]:
             for what in ("put", "get"):
                 found[peer, what].append(MOVERS[peer](what, given if what == "put" else came, env, cache))
             if not same(given, came):
@@ -96,6 +104,12 @@ def measure(server, cache, scratch, size, rounds):
     return found
 
 
+def ratios(best, ours, what):
+    speed = best[ours, what][0] / max(best[p, what][0] for p in PEERS[2:])
+    cpu = best[ours, what][1] / min(best[p, what][1] for p in PEERS[2:])
+    return f"{speed:.2f} of the faster peer's speed, {cpu:.2f} of the leaner peer's CPU"
+
+
 def table(found, size):
     lines = ["| | upload GB/s | CPU s/GB | download GB/s | CPU s/GB |", "|---|---|---|---|---|"]
     best = {key: (size / GB / min(s for s, _ in runs), min(c for _, c in runs) / (size / GB)) for key, runs in found.items()}
@@ -103,9 +117,9 @@ def table(found, size):
         cells = [f"{best[peer, what][i]:.2f}" for what in ("put", "get") for i in (0, 1)]
         lines.append(f"| {peer} | " + " | ".join(cells) + " |")
     for what, name in (("put", "Upload"), ("get", "Download")):
-        speed = best["ringmaster", what][0] / max(best[p, what][0] for p in PEERS[1:])
-        cpu = best["ringmaster", what][1] / min(best[p, what][1] for p in PEERS[1:])
-        lines.append(f"{'' if what == 'get' else chr(10)}{name}: {speed:.2f} of the faster peer's speed, {cpu:.2f} of the leaner peer's CPU.")
+        told = [ratios(best, ours, what) for ours in (OURS, UNSIGNED)]
+        also = f" Unsigned: {told[1]}." if what == "put" else ""
+        lines.append(f"{'' if what == 'get' else chr(10)}{name}: {told[0]}.{also}")
     return lines
 
 

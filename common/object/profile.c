@@ -21,11 +21,17 @@ struct field {
         key, offsetof(struct profile, member), sizeof((struct profile *)0)->member                           \
     }
 static const struct field fields[] = {
-    FIELD("aws_access_key_id", access_key),   FIELD("aws_secret_access_key", secret_key),
-    FIELD("aws_session_token", token),        FIELD("region", region),
-    FIELD("endpoint_url", endpoint),          FIELD("ca_bundle", ca_file),
-    FIELD("s3.addressing_style", style),      FIELD("role_arn", role_arn),
-    FIELD("role_session_name", role_session), FIELD("web_identity_token_file", token_file),
+    FIELD("aws_access_key_id", access_key),
+    FIELD("aws_secret_access_key", secret_key),
+    FIELD("aws_session_token", token),
+    FIELD("region", region),
+    FIELD("endpoint_url", endpoint),
+    FIELD("ca_bundle", ca_file),
+    FIELD("s3.addressing_style", style),
+    FIELD("s3.payload_signing_enabled", signing),
+    FIELD("role_arn", role_arn),
+    FIELD("role_session_name", role_session),
+    FIELD("web_identity_token_file", token_file),
 };
 
 /* Cuts white space off both ends, in place. */

@@ -10,6 +10,7 @@
 struct profile {
     char access_key[256], secret_key[256], token[8192];
     char region[64], endpoint[512], ca_file[1024], style[16]; /* s3 addressing_style */
+    char signing[8];                                          /* s3 payload_signing_enabled */
     char role_arn[512], role_session[128], token_file[1024];
     bool found;      /* the profile is in one of the files */
     bool by_command; /* it names what isn't supported here: credential_process, sso or source_profile */

@@ -28,6 +28,7 @@ struct s3_place {
     char host[S3_HOST_MAX];                              /* as in the Host header */
     char region[64], ca_file[1024];                      /* ca_file "": the system's */
     bool tls, path_style, proxy, checksums;
+    bool signs;          /* large bodies, too, go with their SHA-256 under the signature */
     bool region_guessed; /* nobody named one */
 };
 /* From the URI, the options, the environment and the profile (NULL: none). */
@@ -83,9 +84,10 @@ struct s3_task {
     bool renewed;
     int clock_set;    /* times */
     int64_t signed_s; /* the moment that the last try said */
+    bool checksummed; /* the last try named a checksum, or how one is made */
 
     /* of the body */
-    char payload[RM_HASH_HEX]; /* its SHA-256, or "" */
+    char payload[RM_HASH_HEX]; /* its SHA-256, or "": unsigned */
     char crc[12];              /* its CRC-32C in base64, or "" */
 
     /* of the last answer */
@@ -119,8 +121,12 @@ void s3_task_query(struct s3_task *task, const char *name, const char *value);
 
 /* --- signing, in s3_sign.c --- */
 
-/* The body's hash and checksum as this place wants them. Any thread. */
-void s3_task_hash(struct s3_task *task, const struct s3_place *place);
+/* The bodies' hashes and checksums as this place wants them, of S3_HASH_BESIDE tasks at most. Any thread. */
+enum {
+    S3_HASH_BESIDE = 2,
+    S3_BODY_SMALL = 256 << 10, /* hashed on the spot, and signed wherever nothing else protects it */
+};
+void s3_task_hash(struct s3_task *const *task, int tasks, const struct s3_place *place);
 
 struct s3_signed {
     struct str url, lines; /* lines: one header behind the other, each with its NUL */
@@ -146,7 +152,7 @@ enum s3_verdict {
     S3_NO_CHECKSUM, /* without checksums, which this store doesn't know */
     S3_FAILED,      /* task->failed says why */
 };
-enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome, const struct s3_place *place);
+enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome);
 /* In words, for who asks about retries: "PUT a/b: status 503 SlowDown". */
 void s3_describe(const struct s3_task *task, char *out, size_t size);
 

@@ -10,12 +10,13 @@
 
 /* Retries of all tasks together are paid from one purse, so that a store in trouble is not asked ten times as
  * often as one that works. */
-enum { BUDGET = 500, RETRY_COSTS = 5, HASH_ASIDE = 256 << 10, MOVED_ON = 1 << 20 };
+enum { BUDGET = 500, RETRY_COSTS = 5, MOVED_ON = 1 << 20 };
 static const rm_time tell_every = 100 * RM_MS;
 
 enum slot_state {
     SLOT_FREE,
-    SLOT_HASHING, /* its body is read on another thread */
+    SLOT_UNREAD,  /* its body has to be hashed */
+    SLOT_HASHING, /* which happens on another thread */
     SLOT_READY,   /* to start at `at` */
     SLOT_RUNNING,
     SLOT_ENDED, /* its answer waits to be judged */
@@ -29,6 +30,7 @@ struct s3_slot {
     struct http_call *call;
     enum http_outcome outcome;
     rm_time at;
+    struct s3_slot *beside; /* hashed together with it, by one thread */
 };
 
 /* --- what comes in --- */
@@ -208,6 +210,7 @@ static int slot_start(struct s3_slot *slot, struct error *err)
         .place = &store->place, .who = store->who, .key = store->key, .now_s = server_now_s(store)};
     make_key(store, signing.now_s);
     task->signed_s = signing.now_s;
+    task->checksummed = store->place.checksums && (task->crc[0] || task->request.with_algorithm);
     task_reset(task);
     s3_sign(&slot->sent, task, &signing);
     for (int i = 0; body && i < body->runs; i++)
@@ -239,28 +242,71 @@ static int slot_start(struct s3_slot *slot, struct error *err)
 static void hash_work(void *ctx)
 {
     struct s3_slot *slot = ctx;
-    s3_task_hash(&slot->task, &slot->store->place);
+    struct s3_task *task[S3_HASH_BESIDE] = {&slot->task, slot->beside ? &slot->beside->task : NULL};
+    s3_task_hash(task, slot->beside ? 2 : 1, &slot->store->place);
 }
 
 static void hash_done(void *ctx)
 {
-    ((struct s3_slot *)ctx)->state = SLOT_READY;
+    struct s3_slot *slot = ctx;
+    if (slot->beside)
+        slot->beside->state = SLOT_READY;
+    slot->state = SLOT_READY;
 }
 
-static int slot_begin(struct s3_slot *slot, struct error *err)
+static int count_slots(const struct s3_store *store, enum slot_state state)
 {
+    int count = 0;
+    for (int i = 0; i < store->slots; i++)
+        count += store->slot[i].state == state;
+    return count;
+}
+
+/* By twos, which costs less than one after the other. One that is left over waits for the next, as long as
+ * the others keep the connections busy. */
+static int hash_all(struct s3_store *store, bool more, struct error *err)
+{
+    bool wait = more && 2 * count_slots(store, SLOT_RUNNING) > store->slots;
+    for (int i = 0, j; i < store->slots; i = j) {
+        struct s3_slot *slot = &store->slot[i];
+        for (j = i + 1; j < store->slots && store->slot[j].state != SLOT_UNREAD; j++)
+            continue;
+        if (slot->state != SLOT_UNREAD || (j == store->slots && wait))
+            continue;
+        slot->beside = j < store->slots ? &store->slot[j++] : NULL;
+        if (loop_work(store->pump.loop, hash_work, hash_done, slot, err) < 0)
+            return -1;
+        slot->state = SLOT_HASHING;
+        if (slot->beside)
+            slot->beside->state = SLOT_HASHING;
+    }
+    return 0;
+}
+
+static void slot_begin(struct s3_slot *slot)
+{
+    const struct s3_place *place = &slot->store->place;
     const struct object_body *body = slot->task.request.body;
     size_t bytes = 0;
     for (int i = 0; body && i < body->runs; i++)
         bytes += body->run[i].count;
-    bool by_hash = !slot->store->place.tls && body && !body->sha256;
     slot->at = 0;
-    if (bytes >= HASH_ASIDE && (by_hash || slot->store->place.checksums)) {
-        slot->state = SLOT_HASHING;
-        return loop_work(slot->store->pump.loop, hash_work, hash_done, slot, err);
+    if (bytes >= S3_BODY_SMALL && ((place->signs && !body->sha256) || place->checksums)) {
+        slot->state = SLOT_UNREAD;
+        return;
     }
-    s3_task_hash(&slot->task, &slot->store->place);
+    s3_task_hash(&(struct s3_task *){&slot->task}, 1, place);
     slot->state = SLOT_READY;
+}
+
+/* The store knows no checksums. Where those were all that protected a body it has to be signed. */
+static int slot_without_checksum(struct s3_slot *slot)
+{
+    struct s3_place *place = &slot->store->place;
+    place->checksums = false;
+    place->signs = place->signs || !place->tls;
+    slot->task.crc[0] = 0;
+    slot_begin(slot);
     return 0;
 }
 
@@ -355,7 +401,7 @@ static int slot_final(struct s3_slot *slot, const struct s3_work *work, struct e
 static int slot_judge(struct s3_slot *slot, const struct s3_work *work, struct error *err)
 {
     struct s3_task *task = &slot->task;
-    switch (s3_judge(task, slot->outcome, &slot->store->place)) {
+    switch (s3_judge(task, slot->outcome)) {
     case S3_FINAL:
         return slot_final(slot, work, err);
     case S3_AGAIN:
@@ -365,9 +411,7 @@ static int slot_judge(struct s3_slot *slot, const struct s3_work *work, struct e
     case S3_SET_CLOCK:
         return slot_set_clock(slot);
     case S3_NO_CHECKSUM:
-        slot->store->place.checksums = false;
-        slot->state = SLOT_READY;
-        return 0;
+        return slot_without_checksum(slot);
     case S3_FAILED:
         break;
     }
@@ -385,8 +429,8 @@ static int slot_step(struct s3_slot *slot, const struct s3_work *work, bool *mor
         struct str kept = slot->task.kept;
         slot->task = (struct s3_task){.kept = kept};
         *more = work->next(work->ctx, &slot->task);
-        if (*more && slot_begin(slot, err) < 0)
-            return -1;
+        if (*more)
+            slot_begin(slot);
     }
     if (slot->state == SLOT_READY && slot->at <= now)
         return slot_start(slot, err);
@@ -436,7 +480,7 @@ static int step_all(struct s3_store *store, const struct s3_work *work, bool *mo
     }
     if (!busy && !*more)
         *until = 0;
-    return 0;
+    return hash_all(store, *more, err);
 }
 
 int s3_run(struct s3_store *store, const struct s3_work *work, struct error *err)

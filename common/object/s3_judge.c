@@ -88,7 +88,7 @@ static bool clock_was_off(const struct s3_task *task)
 }
 
 /* Of a refusal with a status of 300 or more. */
-static enum s3_verdict judge_refusal(struct s3_task *task, const struct s3_place *place)
+static enum s3_verdict judge_refusal(struct s3_task *task)
 {
     const char *code = task->refusal.code;
     s3_answer_refusal(str_text(&task->kept), task->kept.length, &task->refusal);
@@ -96,8 +96,7 @@ static enum s3_verdict judge_refusal(struct s3_task *task, const struct s3_place
         text_copy(task->region, sizeof task->region, task->refusal.region);
     if (is_one_of(code, full) || task->status == 507)
         return S3_FINAL;
-    if ((task->status == 501 || !strcmp(code, "NotImplemented")) && place->checksums &&
-        (task->crc[0] || task->request.with_algorithm))
+    if ((task->status == 501 || !strcmp(code, "NotImplemented")) && task->checksummed)
         return S3_NO_CHECKSUM;
     if (task->status == 501 || task->status == 505)
         return S3_FINAL;
@@ -118,7 +117,7 @@ static bool is_all_there(const struct s3_task *task)
     return s3_is_good(task) && task->request.sink == S3_INTO && task->got == task->request.bytes;
 }
 
-enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome, const struct s3_place *place)
+enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome)
 {
     if (task->failed.code != ERR_NONE)
         return S3_FAILED; /* declined while its bytes came */
@@ -126,7 +125,7 @@ enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome, const 
         return S3_FINAL;
     switch (outcome) {
     case HTTP_ANSWERED:
-        return task->status >= 200 && task->status < 300 ? judge_good(task) : judge_refusal(task, place);
+        return task->status >= 200 && task->status < 300 ? judge_good(task) : judge_refusal(task);
     case HTTP_UNTRUSTED:
         err_set(&task->failed, ERR_USAGE,
                 "the server's certificate is not trusted: %s (AWS_CA_BUNDLE names a file with certificates "

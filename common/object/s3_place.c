@@ -112,11 +112,25 @@ static void use_host_style(struct s3_place *place)
         place->path_style = false;
 }
 
+/* A body is signed, or has a checksum: over TLS a checksum, in clear a signature, unless the profile's
+ * payload_signing_enabled says otherwise. What may have no checksum is signed in clear, whatever it says. */
+static void choose_protection(struct s3_place *place, const struct profile *profile)
+{
+    const char *calculation = config_get(CONFIG_AWS_REQUEST_CHECKSUM_CALCULATION);
+    const char *says = profile ? profile->signing : "";
+    bool may = !(calculation && !strcasecmp(calculation, "when_required"));
+    place->signs = !place->tls;
+    if (!strcasecmp(says, "true"))
+        place->signs = true;
+    else if (!strcasecmp(says, "false") && may)
+        place->signs = false;
+    place->checksums = may && (place->tls || !place->signs);
+}
+
 int s3_place_find(struct s3_place *ret, const struct object_options *options, const struct profile *profile,
                   struct error *err)
 {
     struct s3_place place = {0};
-    const char *checksums = config_get(CONFIG_AWS_REQUEST_CHECKSUM_CALCULATION);
     const char *ca_file = first(config_get(CONFIG_AWS_CA_BUNDLE), profile ? profile->ca_file : NULL);
     const char *endpoint =
         first(options->endpoint,
@@ -134,7 +148,7 @@ int s3_place_find(struct s3_place *ret, const struct object_options *options, co
     if (ca_file && !text_copy(place.ca_file, sizeof place.ca_file, ca_file))
         return err_set(err, ERR_USAGE, "AWS_CA_BUNDLE is too long");
     place.proxy = !is_loopback(place.host);
-    place.checksums = place.tls && !(checksums && !strcasecmp(checksums, "when_required"));
+    choose_protection(&place, profile);
     *ret = place;
     return 0;
 }

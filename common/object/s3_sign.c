@@ -5,6 +5,7 @@
 #include "common/object/crc32c.h"
 #include "common/object/s3.h"
 #include "common/os/crypto.h"
+#include "common/os/sha256_many.h"
 
 /* Of four bytes: "AAAAAA==". */
 static void base64_of_crc(uint32_t crc, char out[12])
@@ -16,35 +17,61 @@ static void base64_of_crc(uint32_t crc, char out[12])
     memcpy(out + 6, "==", 3);
 }
 
-static void hash_payload(struct s3_task *task)
+/* A body of several runs, as a chain. */
+static void hash_runs(const struct object_body *body, uint8_t hash[RM_HASH_BYTES])
 {
-    const struct object_body *body = task->request.body;
-    uint8_t hash[RM_HASH_BYTES];
-    if (body->sha256)
-        memcpy(hash, body->sha256, sizeof hash);
-    else {
-        struct sha256 *h = sha256_open();
-        for (int i = 0; i < body->runs; i++)
-            sha256_add(h, body->run[i].bytes, body->run[i].count);
-        sha256_finish(h, hash);
-    }
-    hex_encode(hash, sizeof hash, task->payload);
+    struct sha256 *h = sha256_open();
+    for (int i = 0; i < body->runs; i++)
+        sha256_add(h, body->run[i].bytes, body->run[i].count);
+    sha256_finish(h, hash);
 }
 
-void s3_task_hash(struct s3_task *task, const struct s3_place *place)
+static size_t bytes_of(const struct object_body *body)
 {
-    const struct object_body *body = task->request.body;
-    uint32_t crc = 0;
-    if (!body)
-        return;
-    if (!place->tls)
-        hash_payload(task);
-    /* Of what is stored: with the request that ends an upload it would mean the whole object's. */
-    if (!place->checksums || strcmp(task->request.method, "PUT") != 0)
-        return;
+    size_t bytes = 0;
     for (int i = 0; i < body->runs; i++)
-        crc = crc32c(crc, body->run[i].bytes, body->run[i].count);
-    base64_of_crc(crc, task->crc);
+        bytes += body->run[i].count;
+    return bytes;
+}
+
+/* The bodies that are signed here; of the others nothing is known. */
+static void hash_payloads(struct s3_task *const *task, int tasks, const struct s3_place *place)
+{
+    uint8_t hash[S3_HASH_BESIDE][RM_HASH_BYTES];
+    struct sha256_text text[S3_HASH_BESIDE] = {0};
+    bool is_signed[S3_HASH_BESIDE];
+    int texts = 0;
+    for (int i = 0; i < tasks; i++) {
+        const struct object_body *body = task[i]->request.body;
+        is_signed[i] = body && (place->signs || (!place->tls && bytes_of(body) < S3_BODY_SMALL));
+        if (!is_signed[i])
+            continue;
+        if (body->sha256)
+            memcpy(hash[i], body->sha256, sizeof hash[i]);
+        else if (body->runs == 1)
+            text[texts++] = (struct sha256_text){body->run[0].bytes, body->run[0].count, hash[i]};
+        else
+            hash_runs(body, hash[i]);
+    }
+    sha256_many(text, texts);
+    for (int i = 0; i < tasks; i++)
+        if (is_signed[i])
+            hex_encode(hash[i], sizeof hash[i], task[i]->payload);
+}
+
+void s3_task_hash(struct s3_task *const *task, int tasks, const struct s3_place *place)
+{
+    hash_payloads(task, tasks, place);
+    for (int i = 0; i < tasks && place->checksums; i++) {
+        const struct object_body *body = task[i]->request.body;
+        uint32_t crc = 0;
+        /* Of what is stored: with the request that ends an upload it would mean the whole object's. */
+        if (!body || strcmp(task[i]->request.method, "PUT") != 0)
+            continue;
+        for (int j = 0; j < body->runs; j++)
+            crc = crc32c(crc, body->run[j].bytes, body->run[j].count);
+        base64_of_crc(crc, task[i]->crc);
+    }
 }
 
 static void describe_range(const struct s3_task *task, struct sigv4_request *out, char range[64])
@@ -63,7 +90,7 @@ static void describe_body(const struct s3_task *task, const struct s3_place *pla
 {
     out->payload = sigv4_empty;
     if (task->request.body)
-        out->payload = place->tls ? sigv4_unsigned : task->payload;
+        out->payload = task->payload[0] ? task->payload : sigv4_unsigned;
     sigv4_header(out, "x-amz-content-sha256", out->payload);
     if (task->crc[0] && place->checksums)
         sigv4_header(out, "x-amz-checksum-crc32c", task->crc);

@@ -24,6 +24,7 @@ static const char config[] = "[profile other]\n"
                              "s3 =\n"
                              "  addressing_style = virtual\n"
                              "  region = nested\n"
+                             "  payload_signing_enabled = false\n"
                              "endpoint_url = https://there:9\n"
                              "[other]\n"
                              "region = wrong\n"
@@ -41,6 +42,7 @@ Test(profile, keys_come_from_one_file_and_settings_from_the_other)
     cr_assert_str_eq(p.token, "tok");
     cr_assert_str_eq(p.region, "eu-west-9");
     cr_assert_str_eq(p.style, "virtual");
+    cr_assert_str_eq(p.signing, "false");
     cr_assert_str_eq(p.endpoint, "https://there:9");
 }
 

@@ -64,6 +64,33 @@ Test(s3_place, an_endpoint_is_asked_by_path)
     cr_assert_str_eq(path_of(&p, "k"), "/bucket/k");
 }
 
+static struct s3_place find_with(const char *endpoint, const char *signing)
+{
+    struct s3_place place = {0};
+    struct error err = {0};
+    struct profile profile = {0};
+    struct object_options options = {.uri = "s3://bucket", .endpoint = endpoint};
+    text_copy(profile.signing, sizeof profile.signing, signing);
+    cr_assert_eq(s3_place_find(&place, &options, &profile, &err), 0, "%s", err.text);
+    return place;
+}
+
+Test(s3_place, a_body_is_signed_or_has_a_checksum)
+{
+    clean();
+    struct s3_place p = find_with("https://there", "");
+    cr_assert(!p.signs && p.checksums);
+    p = find_with("http://there", "");
+    cr_assert(p.signs && !p.checksums);
+    p = find_with("http://there", "false");
+    cr_assert(!p.signs && p.checksums);
+    p = find_with("https://there", "true");
+    cr_assert(p.signs && p.checksums);
+    setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_required", 1);
+    p = find_with("http://there", "false");
+    cr_assert(p.signs && !p.checksums);
+}
+
 Test(s3_place, the_environment_fills_what_options_leave_open)
 {
     clean();

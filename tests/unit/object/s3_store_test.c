@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/os/crypto.h"
 #include "tests/unit/object/s3_desk.h"
 
 /* --- retries --- */
@@ -520,6 +521,66 @@ Test(s3_store, a_server_that_is_wrong_about_the_time_is_not_believed_for_long)
     desk_open(&d, two_clocks);
     for (int i = 0; i < 4; i++)
         cr_assert_eq(d.ops->head(d.store, "a", &info, &d.err), 0, "%s", d.err.text);
+    desk_close(&d);
+}
+
+/* --- what protects a body in clear --- */
+
+enum { LARGE = 300 << 10, PARTS = 3 };
+
+/* Knows no checksums, and takes nothing that is neither signed nor checked. */
+static enum stub_then no_checksums(void *ctx, const struct stub_request *request, struct str *answer)
+{
+    struct desk *d = ctx;
+    if (stub_header(request, "x-amz-checksum-crc32c")[0]) {
+        cr_assert_str_eq(stub_header(request, "x-amz-content-sha256"), sigv4_unsigned);
+        d->state++;
+        return refuse(answer, 501, "NotImplemented");
+    }
+    uint8_t hash[RM_HASH_BYTES];
+    char hex[RM_HASH_HEX];
+    sha256_once(request->body, request->body_length, hash);
+    hex_encode(hash, sizeof hash, hex);
+    cr_assert_str_eq(stub_header(request, "x-amz-content-sha256"), hex);
+    stub_say(answer, 200, "ETag: \"e\"\r\n", "", 0);
+    return STUB_KEEP;
+}
+
+static void send_large_parts(struct desk *d, char *bytes)
+{
+    struct object_part part[PARTS];
+    memset(bytes, 'x', LARGE + PARTS);
+    for (int i = 0; i < PARTS; i++) {
+        part[i] = (struct object_part){.number = i + 1, .body.runs = 1};
+        part[i].body.run[0].bytes = bytes;
+        part[i].body.run[0].count = (size_t)LARGE + (size_t)i;
+    }
+    cr_assert_eq(d->ops->upload_parts(d->store, "a", "id", part, PARTS, &d->err), 0, "%s", d->err.text);
+    for (int i = 0; i < PARTS; i++)
+        cr_assert_str_eq(part[i].tag, "\"e\"");
+}
+
+Test(s3_store, large_bodies_are_signed_in_clear)
+{
+    struct desk d;
+    static char bytes[LARGE + PARTS];
+    desk_open(&d, no_checksums);
+    send_large_parts(&d, bytes);
+    cr_assert_eq(d.state, 0);
+    desk_close(&d);
+}
+
+/* All that are under way learn of it, not only the first. */
+Test(s3_store, where_a_store_knows_no_checksums_unsigned_bodies_are_signed_after_all)
+{
+    struct desk d;
+    static char bytes[LARGE + PARTS];
+    desk_open(&d, no_checksums);
+    struct s3_place *place = &desk_inside(&d)->place;
+    place->signs = false;
+    place->checksums = true;
+    send_large_parts(&d, bytes);
+    cr_assert(d.state >= 1);
     desk_close(&d);
 }
 
