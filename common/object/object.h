@@ -132,6 +132,8 @@ struct object_part {
     int number;
     int64_t offset; /* of the part in the object: a folder writes it there */
     struct object_body body;
+    const uint8_t *label;     /* (RM_HASH_BYTES) NULL, or what stands for the bytes where sha256 is not known:
+                                 a folder, which reads what it writes for its tag, need not then */
     char tag[OBJECT_TAG_MAX]; /* set by object_upload_parts; given to object_upload_complete */
 };
 int object_upload_open(struct object_store *store, const char *name, char ret_id[OBJECT_UPLOAD_MAX],

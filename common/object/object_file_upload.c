@@ -137,7 +137,7 @@ static int write_parts(struct object_file *store, int fd, struct object_part *pa
 {
     for (int i = 0; i < count; i++) {
         uint8_t hash[RM_HASH_BYTES];
-        const uint8_t *known = part[i].body.sha256;
+        const uint8_t *known = part[i].body.sha256 ? part[i].body.sha256 : part[i].label;
         if (object_file_write(store, fd, part[i].offset, &part[i].body, known ? NULL : hash, err) < 0)
             return -1;
         hex_encode(known ? known : hash, TAG_HASH, part[i].tag);

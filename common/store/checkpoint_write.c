@@ -2,16 +2,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/store/checkpoint.h"
 #include "common/store/files.h"
+#include "common/store/piece_hash.h"
 #include "common/store/safetensors.h"
 #include "common/store/upload.h"
-
-/* Alone in its file, a piece of up to this many bytes is sent at once; a larger one in parts, so that a
- * second try sends only what is missing and many connections share the work. */
-static const int64_t at_once = INT64_C(32) << 20;
 
 /* One slice being written. */
 struct writer {
@@ -19,12 +15,15 @@ struct writer {
     char name[CHECKPOINT_NAME_MAX];
 };
 
-static void hash_content(const struct upload_content *content, uint8_t sha256[RM_HASH_BYTES])
+/* What is told of the content: once read, for the manifest and for sending. false: no memory. */
+static bool hash_content(struct upload_content *content, uint8_t sha256[RM_HASH_BYTES])
 {
-    struct sha256 *hash = sha256_open();
-    for (int i = 0; i < content->body.runs; i++)
-        sha256_add(hash, content->body.run[i].bytes, content->body.run[i].count);
-    sha256_finish(hash, sha256);
+    content->chunk_sha256 = malloc((size_t)piece_chunks(content->bytes, PIECE_CHUNK) * RM_HASH_BYTES);
+    if (!content->chunk_sha256)
+        return false;
+    piece_hash_body(&content->body, content->bytes, content->chunk_sha256, sha256);
+    content->sha256 = sha256;
+    return true;
 }
 
 static void add_run(struct upload_content *content, const void *bytes, int64_t count)
@@ -68,9 +67,9 @@ static int write_model(const struct writer *w, struct checkpoint_pieces *ret, st
     add_run(&content, s->state + range.first, 4 * range.count);
     content.number = 1 + s->part * (OBJECT_PARTS_MAX / s->parts);
     content.numbers = OBJECT_PARTS_MAX / s->parts;
-    hash_content(&content, sha256);
-    content.body.sha256 = sha256;
-    int result = upload_send(&content, err);
+    int result = hash_content(&content, sha256) ? upload_send(&content, err)
+                                                : err_set(err, ERR_MACHINE, "out of memory");
+    free(content.chunk_sha256);
     str_clear(&header);
     if (result == 0)
         name_piece(ret, &content, sha256);
@@ -88,13 +87,17 @@ static bool is_there(const struct upload_content *content, const char *name)
            object_head(content->store, damaged, &info, NULL) < 0;
 }
 
+/* Alone in its file, a piece of one chunk is sent at once; a larger one in parts, so that a second try sends
+ * only what is missing and many connections share the work. */
 static int send_alone(struct upload_content *content, struct error *err)
 {
     char name[FILES_NAME_MAX];
+    bool one = piece_chunks(content->bytes, PIECE_CHUNK) == 1;
     files_object(name, content->upload.checkpoint, content->upload.file);
     if (is_there(content, name))
         return 0;
-    if (object_is_local(content->store) || content->bytes <= at_once)
+    content->body.sha256 = one ? content->sha256 : NULL;
+    if (object_is_local(content->store) || one)
         return object_put(content->store, name, &content->body, OBJECT_REPLACE, err);
     content->number = 1;
     content->numbers = OBJECT_PARTS_MAX;
@@ -118,9 +121,9 @@ static int write_optimizer(const struct writer *w, struct checkpoint_pieces *ret
     add_run(&content, header.data, (int64_t)header.length);
     add_run(&content, m, 4 * part.range.count);
     add_run(&content, m + parameters, 4 * part.range.count);
-    hash_content(&content, sha256);
-    content.body.sha256 = sha256;
-    int result = send_alone(&content, err);
+    int result = hash_content(&content, sha256) ? send_alone(&content, err)
+                                                : err_set(err, ERR_MACHINE, "out of memory");
+    free(content.chunk_sha256);
     str_clear(&header);
     if (result == 0)
         name_piece(ret, &content, sha256);

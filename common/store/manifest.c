@@ -117,7 +117,7 @@ void manifest_write(const struct manifest *m, struct str *out)
     struct js *top = js_object();
     struct str body = str_init(MANIFEST_TEXT_MAX);
     char tail[TAIL + 1];
-    js_set_int(top, "version", MANIFEST_VERSION);
+    js_set_int(top, "version", m->whole_pieces ? 1 : MANIFEST_VERSION);
     js_set_string(top, "createdBy", CREATED_BY);
     js_set_string(top, "job", m->job);
     js_set_int(top, "step", m->step);
@@ -281,7 +281,7 @@ static int check_tail(const char *text, size_t length, struct error *err)
     return 0;
 }
 
-static int read_version(const struct js *top, struct error *err)
+static int read_version(struct manifest *m, const struct js *top, struct error *err)
 {
     int64_t version;
     if (js_kind(top) != JS_OBJECT)
@@ -294,6 +294,7 @@ static int read_version(const struct js *top, struct error *err)
             "version %lld is newer than version %d, the newest that this program knows; use a newer "
             "Ringmaster, or another checkpoint folder",
             (long long)version, MANIFEST_VERSION);
+    m->whole_pieces = version == 1;
     return 0;
 }
 
@@ -314,7 +315,7 @@ static int read_who(struct manifest *m, const struct js *top, struct error *err)
 
 static int read_top(struct manifest *m, const struct js *top, struct error *err)
 {
-    if (read_version(top, err) < 0)
+    if (read_version(m, top, err) < 0)
         return -1;
     if (js_size(top) != KEYS + 1)
         return err_set(err, ERR_DATA, "it has %zu fields, not %d", js_size(top), KEYS + 1);

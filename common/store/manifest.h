@@ -12,7 +12,7 @@
 #include "common/model/layout.h"
 
 enum {
-    MANIFEST_VERSION = 1,
+    MANIFEST_VERSION = 2,
     MANIFEST_FILE_MAX = 56,                       /* a file's name, with its NUL */
     MANIFEST_COMPARED_MAX = 8192,                 /* the compared fields as JSON, with its NUL */
     MANIFEST_PIECES_MAX = 2 * RM_WORKERS_MAX + 1, /* a slice of both kinds each, and config.json */
@@ -24,7 +24,7 @@ enum {
 struct manifest_piece {
     char file[MANIFEST_FILE_MAX]; /* "model.safetensors" */
     int64_t offset, bytes;
-    uint8_t sha256[RM_HASH_BYTES];
+    uint8_t sha256[RM_HASH_BYTES]; /* as common/store/piece_hash.h says */
 };
 
 /* common/data's corpus_identity */
@@ -46,6 +46,7 @@ struct manifest {
     uint64_t term, generation;
     char job[64];
     uint8_t weights_sha256[RM_HASH_BYTES]; /* of the data section of model.safetensors */
+    bool whole_pieces;                     /* of version 1: a piece's hash is one SHA-256 of all its bytes */
     int pieces;
     struct manifest_piece piece[MANIFEST_PIECES_MAX]; /* sorted by file, then offset */
 };

@@ -5,11 +5,11 @@
 
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
+#include "common/store/piece_hash.h"
 
 enum {
     ATTEMPTS_MAX = 64,
-    TRIES_MAX = 4,         /* of one sending, where uploads end under it */
-    PART_BYTES = 16 << 20, /* of a part in a store that is not a folder; up to twice that */
+    TRIES_MAX = 4, /* of one sending, where uploads end under it */
     AGREE_TRIES = 8,
     ID_TEXT_MAX = OBJECT_UPLOAD_MAX + RM_HASH_HEX,
 };
@@ -150,38 +150,42 @@ static int agree(struct upload_content *content, char id[OBJECT_UPLOAD_MAX], str
 
 /* --- sending --- */
 
-/* Bytes [from, from + count) of a body. */
-static void cut(const struct object_body *body, int64_t from, int64_t count, struct object_body *ret)
-{
-    *ret = (struct object_body){0};
-    for (int i = 0; i < body->runs && count > 0; i++) {
-        int64_t here = (int64_t)body->run[i].count;
-        if (from >= here) {
-            from -= here;
-            continue;
-        }
-        int64_t take = here - from < count ? here - from : count;
-        ret->run[ret->runs].bytes = (const char *)body->run[i].bytes + from;
-        ret->run[ret->runs++].count = (size_t)take;
-        from = 0;
-        count -= take;
-    }
-}
-
-/* A folder takes it in one piece: there is nothing to share out. */
+/* A folder takes it in one piece: there is nothing to share out. Otherwise parts are chunks, but where there
+ * are more of those than numbers. */
 static int parts_of(const struct upload_content *content)
 {
-    int64_t wanted = object_is_local(content->store) ? 1 : content->bytes / PART_BYTES;
-    if (wanted < 1)
+    int64_t chunks = piece_chunks(content->bytes, PIECE_CHUNK);
+    if (object_is_local(content->store))
         return 1;
-    return wanted < content->numbers ? (int)wanted : content->numbers;
+    return chunks < content->numbers ? (int)chunks : content->numbers;
 }
 
-static bool has_part(const struct parts *there, int number, int64_t bytes)
+static void describe_part(const struct upload_content *content, int i, int parts, struct object_part *ret)
+{
+    bool chunks = parts == piece_chunks(content->bytes, PIECE_CHUNK);
+    struct model_range range = model_part(content->bytes, i, parts);
+    if (chunks)
+        range =
+            (struct model_range){(int64_t)i * PIECE_CHUNK, piece_chunk_bytes(content->bytes, PIECE_CHUNK, i)};
+    *ret = (struct object_part){.number = content->number + i, .offset = content->offset + range.first};
+    ret->body = piece_cut(&content->body, range.first, range.count);
+    ret->body.sha256 = chunks ? content->chunk_sha256[i] : NULL;
+    ret->label = parts == 1 ? content->sha256 : NULL;
+}
+
+static int64_t bytes_of(const struct object_body *body)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < body->runs; i++)
+        bytes += (int64_t)body->run[i].count;
+    return bytes;
+}
+
+static bool has_part(const struct parts *there, const struct object_part *part)
 {
     for (int i = 0; i < there->count; i++)
-        if (there->part[i].number == number)
-            return (int64_t)there->part[i].body.run[0].count == bytes;
+        if (there->part[i].number == part->number)
+            return bytes_of(&there->part[i].body) == bytes_of(&part->body);
     return false;
 }
 
@@ -194,14 +198,8 @@ static int send_missing(const struct upload_content *content, const char *id, co
     if (!part)
         return err_set(err, ERR_MACHINE, "out of memory");
     for (int i = 0; i < parts; i++) {
-        struct model_range range = model_part(content->bytes, i, parts);
-        if (has_part(there, content->number + i, range.count))
-            continue;
-        struct object_part *next = &part[missing++];
-        next->number = content->number + i;
-        next->offset = content->offset + range.first;
-        cut(&content->body, range.first, range.count, &next->body);
-        next->body.sha256 = parts == 1 ? content->body.sha256 : NULL;
+        describe_part(content, i, parts, &part[missing]);
+        missing += !has_part(there, &part[missing]);
     }
     files_object(name, content->upload.checkpoint, content->upload.file);
     int result = missing ? object_upload_parts(content->store, name, id, part, missing, err) : 0;

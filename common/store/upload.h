@@ -18,7 +18,9 @@ struct upload_content {
     struct files_upload upload; /* attempt is filled by upload_send */
     int64_t offset, bytes;      /* its place in the file */
     int number, numbers;        /* its first part number, and how many are its own */
-    struct object_body body;    /* sha256 is known */
+    struct object_body body;
+    uint8_t (*chunk_sha256)[RM_HASH_BYTES]; /* of each of its chunks (piece_hash.h) */
+    const uint8_t *sha256;                  /* as a piece */
 };
 
 /* Durable on return, and not to be seen yet. */

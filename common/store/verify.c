@@ -5,23 +5,22 @@
 
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
+#include "common/os/pages.h"
 #include "common/store/files.h"
+#include "common/store/piece_hash.h"
 #include "common/store/safetensors.h"
-
-/* Read at once: from a folder what the caches hold, from a bucket what many connections share. */
-enum { CHUNK_LOCAL = 1 << 20, CHUNK_FAR = 32 << 20 };
 
 /* A file being read in order, with the running hash of the piece under way. */
 struct stream {
     const struct verify_file *file;
     char name[FILES_NAME_MAX];
-    char tag[OBJECT_TAG_MAX]; /* of the content: it must not change on the way */
-    int64_t chunk;
-    int piece, end;         /* in the manifest's list: the current one, and one past the file's last */
-    int64_t at;             /* bytes read so far */
-    struct sha256 *hash;    /* of the current piece */
-    struct sha256 *weights; /* of the data section; NULL while it is not wanted */
-    char *scratch;          /* (chunk) */
+    char tag[OBJECT_TAG_MAX];  /* of the content: it must not change on the way */
+    int piece, end;            /* in the manifest's list: the current one, and one past the file's last */
+    int64_t at;                /* bytes read so far */
+    struct piece_stream *hash; /* of the current piece */
+    struct sha256 *weights;    /* of the data section; NULL while it is not wanted */
+    int64_t room;
+    char *scratch; /* (room) */
 };
 
 int verify_next_file(const struct manifest *m, int i)
@@ -32,12 +31,21 @@ int verify_next_file(const struct manifest *m, int i)
     return next;
 }
 
+static int begin_piece(struct stream *s, struct error *err)
+{
+    const struct manifest *m = s->file->manifest;
+    s->hash = piece_stream_open(m->piece[s->piece].bytes, m->whole_pieces ? 0 : PIECE_CHUNK);
+    return s->hash ? 0 : err_set(err, ERR_MACHINE, "out of memory");
+}
+
 static int finish_piece(struct stream *s, struct error *err)
 {
     const struct manifest_piece *piece = &s->file->manifest->piece[s->piece];
     uint8_t hash[RM_HASH_BYTES];
-    sha256_finish(s->hash, hash);
-    s->hash = ++s->piece < s->end ? sha256_open() : NULL;
+    piece_stream_finish(s->hash, hash);
+    s->hash = NULL;
+    if (++s->piece < s->end && begin_piece(s, err) < 0)
+        return -1;
     if (!crypto_equal(hash, piece->sha256, RM_HASH_BYTES))
         return err_set(err, ERR_DATA,
                        "its content is damaged: bytes %lld to %lld don't have the hash of the manifest",
@@ -45,12 +53,20 @@ static int finish_piece(struct stream *s, struct error *err)
     return 0;
 }
 
-/* Bytes of the current piece that are still to come, `most` at most. */
-static int64_t left_of_piece(const struct stream *s, int64_t most)
+/* Bytes of the current piece that are still to come. */
+static int64_t left_of_piece(const struct stream *s)
 {
     const struct manifest_piece *piece = &s->file->manifest->piece[s->piece];
-    int64_t left = piece->offset + piece->bytes - s->at;
-    return left < most ? left : most;
+    return piece->offset + piece->bytes - s->at;
+}
+
+/* How many of the next `most` bytes are read at once: what the hash likes best. */
+static int64_t step_of(const struct stream *s, int64_t most)
+{
+    int64_t step = piece_stream_wants(s->hash), left = left_of_piece(s);
+    step = step < s->room ? step : s->room;
+    step = step < left ? step : left;
+    return step < most ? step : most;
 }
 
 /* The next count bytes of the file, to out unless that is NULL. */
@@ -58,13 +74,13 @@ static int next_bytes(struct stream *s, void *out, int64_t count, struct error *
 {
     char *to = out;
     while (count > 0) {
-        int64_t here = left_of_piece(s, count < s->chunk ? count : s->chunk);
+        int64_t here = step_of(s, count);
         char *into = to ? to : s->scratch;
         struct object_range range = {
             .name = s->name, .offset = s->at, .bytes = here, .into = into, .tag = s->tag};
         if (object_read(s->file->store, &range, 1, err) < 0)
             return -1;
-        sha256_add(s->hash, into, (size_t)here);
+        piece_stream_add(s->hash, into, here);
         if (s->weights)
             sha256_add(s->weights, into, (size_t)here);
         if (s->file->copy && s->file->copy(s->file->ctx, into, here, err) < 0)
@@ -72,7 +88,7 @@ static int next_bytes(struct stream *s, void *out, int64_t count, struct error *
         s->at += here;
         count -= here;
         to = to ? to + here : NULL;
-        if (left_of_piece(s, 1) == 0 && finish_piece(s, err) < 0)
+        if (left_of_piece(s) == 0 && finish_piece(s, err) < 0)
             return -1;
     }
     return 0;
@@ -149,13 +165,9 @@ static int open_stream(struct stream *s, struct error *err)
         return err_set(err, ERR_DATA, "it has %lld bytes instead of %lld", (long long)info.bytes,
                        (long long)bytes);
     text_copy(s->tag, sizeof s->tag, info.tag);
-    s->chunk = object_is_local(s->file->store) ? CHUNK_LOCAL : CHUNK_FAR;
-    s->chunk = s->chunk < bytes ? s->chunk : bytes;
-    s->scratch = malloc((size_t)s->chunk);
-    if (!s->scratch)
-        return err_set(err, ERR_MACHINE, "out of memory");
-    s->hash = sha256_open();
-    return 0;
+    s->room = PIECE_WANTS_MOST < bytes ? PIECE_WANTS_MOST : bytes;
+    s->scratch = pages_alloc((size_t)s->room);
+    return s->scratch ? begin_piece(s, err) : err_set(err, ERR_MACHINE, "out of memory");
 }
 
 static int verify_once(const struct verify_file *file, uint8_t *weights_sha256, struct error *ret_why)
@@ -166,7 +178,7 @@ static int verify_once(const struct verify_file *file, uint8_t *weights_sha256, 
     int result = open_stream(&s, &why);
     if (result == 0)
         result = read_content(&s, weights_sha256, &why);
-    sha256_free(s.hash);
+    piece_stream_free(s.hash);
     sha256_free(s.weights);
     free(s.scratch);
     *ret_why = why;

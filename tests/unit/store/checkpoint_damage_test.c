@@ -203,7 +203,7 @@ Test(damage, a_checkpoint_of_a_newer_version_stops_the_run_and_is_kept)
     fixture_path(path, "step-00000002/manifest.json");
     snprintf(
         command, sizeof command,
-        "sed -i -e 's/\"version\": 1/\"version\": 9/' -e '/manifestSha256/,$d' %s && truncate -s -2 %s && "
+        "sed -i -e 's/\"version\": 2/\"version\": 9/' -e '/manifestSha256/,$d' %s && truncate -s -2 %s && "
         "h=$(sha256sum < %s | cut -c1-64) && printf ',\\n  \"manifestSha256\": \"%%s\"\\n}\\n' $h >> %s",
         path, path, path, path);
     cr_assert_eq(system(command), 0);

@@ -115,7 +115,20 @@ static void forged_is_refused(const char *from, const char *to, enum error_code 
 
 Test(manifest, a_newer_version_is_named_and_is_no_damage)
 {
-    forged_is_refused("\"version\": 1", "\"version\": 2", ERR_USAGE, "version 2 is newer than version 1");
+    forged_is_refused("\"version\": 2", "\"version\": 3", ERR_USAGE, "version 3 is newer than version 2");
+}
+
+Test(manifest, one_of_version_1_is_read_and_stays_what_it_is)
+{
+    static struct manifest m;
+    struct error err = {0};
+    struct str text = forge("\"version\": 2", "\"version\": 1"), again = str_init(MANIFEST_TEXT_MAX);
+    cr_assert_eq(manifest_read(&m, text.data, text.length, "x/manifest.json", &err), 0, "%s", err.text);
+    cr_assert(m.whole_pieces);
+    manifest_write(&m, &again);
+    cr_assert_str_eq(str_text(&again), str_text(&text));
+    str_clear(&text);
+    str_clear(&again);
 }
 
 Test(manifest, wrong_fields_are_named_even_where_the_hash_is_right)
