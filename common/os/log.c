@@ -7,12 +7,32 @@
 #include "common/base/str.h"
 #include "common/os/clock.h"
 #include "common/os/config.h"
+#include "common/os/log_text.h"
+
+enum { PAIRS_MAX = 1024, LINE_MAX_BYTES = 8 * PAIRS_MAX };
 
 static char name[48] = "ringmaster";
+static int worker_index = -1;
+static int64_t term_number;
 
 void log_name(const char *program)
 {
     text_copy(name, sizeof name, program);
+}
+
+void log_worker(int worker)
+{
+    worker_index = worker;
+}
+
+void log_term(int64_t term)
+{
+    term_number = term;
+}
+
+void log_as_json(void)
+{
+    config_set(CONFIG_LOG_FORMAT, "json");
 }
 
 static enum log_level threshold(void)
@@ -28,16 +48,26 @@ void log_line(enum log_level level, const char *message, const char *format, ...
     static const char *const words[] = {"debug", "info", "warn"};
     if (level < threshold())
         return;
-    char pairs[1024];
+    char pairs[PAIRS_MAX];
     va_list args;
     va_start(args, format);
     vsnprintf(pairs, sizeof pairs, format, args);
     va_end(args);
+    struct log_entry entry = {.wall_ms = clock_wall_ms(),
+                              .level = words[level],
+                              .program = name,
+                              .message = message,
+                              .pairs = pairs,
+                              .worker = worker_index,
+                              .term = term_number};
+    struct str line = str_init(LINE_MAX_BYTES);
+    const char *shape = config_get(CONFIG_LOG_FORMAT);
+    if (shape && !strcmp(shape, "json"))
+        log_text_json(&entry, &line);
+    else
+        log_text_plain(&entry, &line);
     /* One write per line, so that lines of several processes on one stderr do not mix. */
-    char line[1400];
-    int n = snprintf(line, sizeof line, "%lld %s %s: %s %s\n", (long long)clock_wall_ms(), words[level], name,
-                     message, pairs);
-    if (n > 0)
-        fwrite(line, 1, (size_t)n < sizeof line ? (size_t)n : sizeof line - 1, stderr);
+    fwrite(str_text(&line), 1, line.length, stderr);
     fflush(stderr);
+    str_clear(&line);
 }
