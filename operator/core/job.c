@@ -64,6 +64,14 @@ static void read_policy(const struct js *spec, struct job_view *job)
     read_int(spec, "ttlSecondsAfterFinished", 0, INT32_MAX, &job->ttl_s);
 }
 
+/* Without a workers.max a job may grow to a worker for each lane. */
+static int most_workers(const struct js *spec)
+{
+    int most = RM_WORKERS_MAX;
+    read_small(spec, "trainer.batch.lanes", 1, RM_WORKERS_MAX, &most);
+    return most;
+}
+
 static void read_spec(const struct js *spec, struct job_view *job)
 {
     char manager[RM_WHY_MAX] = OP_MANAGER;
@@ -75,7 +83,7 @@ static void read_spec(const struct js *spec, struct job_view *job)
     job->managed = strcmp(manager, OP_MANAGER) == 0;
     read_flag(spec, "suspend", &job->suspend);
     read_small(spec, "workers.target", 1, RM_WORKERS_MAX, &job->workers_target);
-    job->workers_max = job->workers_target;
+    job->workers_max = most_workers(spec);
     read_small(spec, "workers.min", 1, RM_WORKERS_MAX, &job->workers_min);
     read_small(spec, "workers.max", 1, RM_WORKERS_MAX, &job->workers_max);
     read_duration(spec, "elasticity.startTimeout", &job->start_timeout_ms);
@@ -145,6 +153,8 @@ int job_effective_spec(const struct job_view *job, struct str *out, struct error
     js_set_string(metadata, "name", job->name);
     js_set(object, "metadata", metadata);
     js_set(object, "spec", parsed);
+    if (!read_at(parsed, "workers.max") && read_at(parsed, "workers"))
+        js_set_int((struct js *)(uintptr_t)read_at(parsed, "workers"), "max", most_workers(parsed));
     int status = job_spec_from_object(&spec, object, err);
     js_free(object);
     if (status == 0)

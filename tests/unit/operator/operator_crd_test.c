@@ -1,0 +1,216 @@
+/* The CRD and the table of fields that a job file has say the same: names, kinds, bounds, defaults, words. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/job/field.h"
+#include "common/job/yaml.h"
+#include "common/os/file.h"
+
+enum { CRD_BYTES_MAX = 200 * 1024 };
+
+static struct yml *crd;
+static struct str text;
+
+static void read_crd(void)
+{
+    struct error err = {0};
+    text = str_init(1 << 20);
+    cr_assert_eq(file_read(RM_SOURCE "/crds/trainingjob.yaml", &text, &err), 0, "%s", err.text);
+    cr_assert_eq(yml_parse(&crd, str_text(&text), text.length, "trainingjob.yaml", &err), 0, "%s", err.text);
+}
+
+static void forget_crd(void)
+{
+    yml_free(crd);
+    str_clear(&text);
+}
+
+TestSuite(operator_crd, .init = read_crd, .fini = forget_crd);
+
+static const struct yml *schema_root(void)
+{
+    const struct yml *version = yml_get(yml_get(crd, "spec"), "versions")->child;
+    return yml_get(yml_get(version, "schema"), "openAPIV3Schema");
+}
+
+/* The schema of "trainer.steps"; *ret_parent: of the group that it is in. */
+static const struct yml *schema_of(const char *path, const struct yml **ret_parent)
+{
+    char part[64];
+    const struct yml *node = yml_get(yml_get(schema_root(), "properties"), "spec");
+    while (node && *path) {
+        size_t length = strcspn(path, ".");
+        snprintf(part, sizeof part, "%.*s", (int)length, path);
+        if (ret_parent)
+            *ret_parent = node;
+        node = yml_get(yml_get(node, "properties"), part);
+        path += length + (path[length] == '.');
+    }
+    return node;
+}
+
+static const char *word(const struct yml *schema, const char *key)
+{
+    const struct yml *node = yml_get(schema, key);
+    return node && node->text ? node->text : "";
+}
+
+static bool listed(const struct yml *list, const char *text_of)
+{
+    for (const struct yml *item = list ? list->child : NULL; item; item = item->next)
+        if (item->text && !strcmp(item->text, text_of))
+            return true;
+    return false;
+}
+
+static const char *type_of(const struct job_field *field)
+{
+    switch (field->kind) {
+    case FIELD_INT:
+    case FIELD_LONG:
+    case FIELD_SEED:
+        return field->zero ? "" : "integer"; /* a number or a word has no type, but an extension */
+    case FIELD_REAL:
+        return "number";
+    case FIELD_BOOL:
+        return "boolean";
+    default:
+        return "string";
+    }
+}
+
+static bool is_absent_by_design(const struct job_field *field)
+{
+    return !strncmp(field->path, "metadata.", 9) || field->later; /* `later`: what can't be done yet */
+}
+
+static void check_bounds(const struct job_field *field, const struct yml *schema)
+{
+    bool counts = field->kind == FIELD_INT || field->kind == FIELD_LONG || field->kind == FIELD_REAL;
+    if (!counts || field->zero)
+        return;
+    cr_assert_eq(strtod(word(schema, "minimum"), NULL), field->lowest, "%s: minimum", field->path);
+    if (field->kind == FIELD_REAL && field->highest > 1e15)
+        cr_assert_str_eq(word(schema, "maximum"), "", "%s: an API server can't compare with 1e30",
+                         field->path);
+    else
+        cr_assert_float_eq(strtod(word(schema, "maximum"), NULL), field->highest, 1e-12, "%s: maximum",
+                           field->path);
+}
+
+static void check_default(const struct job_field *field, const struct yml *schema)
+{
+    bool none = !field->fallback || !strcmp(field->fallback, "null") || field->required;
+    const char *said = word(schema, "default");
+    if (!strcmp(field->path, "elasticity.joinWindow")) {
+        cr_assert_str_eq(said, "10s", "pods come one by one");
+        return;
+    }
+    if (none) {
+        cr_assert_str_eq(said, "", "%s: default", field->path);
+        return;
+    }
+    struct job_value a = value_of_plain(field->fallback), b = value_of_plain(said);
+    double x = a.kind == VALUE_INT ? (double)a.whole : a.real,
+           y = b.kind == VALUE_INT ? (double)b.whole : b.real;
+    if (a.kind == VALUE_INT || a.kind == VALUE_REAL)
+        cr_assert_eq(x, y, "%s: default %s, not %s", field->path, said, field->fallback);
+    else
+        cr_assert_str_eq(said, field->fallback, "%s: default", field->path);
+}
+
+static void check_words(const struct job_field *field, const struct yml *schema)
+{
+    bool choice = field->kind == FIELD_CHOICE || field->kind == FIELD_SWITCH || field->kind == FIELD_FIXED;
+    for (int i = 0; choice && i < FIELD_WORDS_MAX && field->words[i]; i++)
+        cr_assert(listed(yml_get(schema, "enum"), field->words[i]), "%s: %s is not in enum", field->path,
+                  field->words[i]);
+}
+
+/* "9h" of a duration's bounds, as the rule writes them, is within the table's. */
+static void check_times(const struct job_field *field, const struct yml *schema)
+{
+    struct str low = str_init(64), high = str_init(64), wanted = str_init(256);
+    const struct yml *rules = yml_get(schema, "x-kubernetes-validations");
+    if (field->kind != FIELD_TIME)
+        return;
+    duration_show((rm_time)field->lowest, &low);
+    duration_show((rm_time)field->highest, &high);
+    str_addf(&wanted, "duration(self) >= duration('%s') && duration(self) <= duration('%s')", str_text(&low),
+             str_text(&high));
+    cr_assert(rules && strstr(word(rules->child, "rule"), str_text(&wanted)), "%s: the rule should hold %s",
+              field->path, str_text(&wanted));
+    str_clear(&low);
+    str_clear(&high);
+    str_clear(&wanted);
+}
+
+Test(operator_crd, every_field_of_a_job_file_is_in_the_crd_with_its_kind_bounds_default_and_words)
+{
+    for (int i = 0; i < job_fields_count; i++) {
+        const struct job_field *field = &job_fields[i];
+        const struct yml *parent = NULL, *schema = schema_of(field->path, &parent);
+        if (is_absent_by_design(field)) {
+            cr_assert_null(schema, "%s", field->path);
+            continue;
+        }
+        cr_assert(schema, "%s is not in the CRD", field->path);
+        cr_assert_str_eq(word(schema, "type"), type_of(field), "%s: type", field->path);
+        const char *name = strrchr(field->path, '.') ? strrchr(field->path, '.') + 1 : field->path;
+        cr_assert_eq(listed(yml_get(parent, "required"), name), field->required, "%s: required", field->path);
+        check_bounds(field, schema);
+        check_default(field, schema);
+        check_words(field, schema);
+        check_times(field, schema);
+    }
+}
+
+static int count_leaves(const struct yml *schema, char *path, size_t length, int depth)
+{
+    int unknown = 0;
+    const struct yml *properties = yml_get(schema, "properties");
+    if (!properties)
+        return !job_field_find(path);
+    for (const struct yml *node = properties->child; node; node = node->next) {
+        snprintf(path + length, 200 - length, "%s%s", length ? "." : "", node->key);
+        unknown += count_leaves(node, path, strlen(path), depth + 1);
+        if (unknown && depth)
+            return unknown;
+    }
+    return unknown;
+}
+
+Test(operator_crd, the_trainer_has_no_field_in_the_crd_that_a_job_file_lacks)
+{
+    char path[200] = "trainer";
+    int unknown = count_leaves(schema_of("trainer", NULL), path, strlen(path), 1);
+    cr_assert_eq(unknown, 0, "spec.%s is not in the field table", path);
+}
+
+static void check_descriptions(const struct yml *properties, const char *above)
+{
+    for (const struct yml *node = properties->child; node; node = node->next) {
+        if (!strcmp(node->key, "metadata") && !strcmp(above, ""))
+            continue; /* the API server's own */
+        cr_assert(strlen(word(node, "description")) > 5, "%s.%s has no description", above, node->key);
+        const struct yml *below = yml_get(node, "properties");
+        const struct yml *items = yml_get(yml_get(node, "items"), "properties");
+        if (below)
+            check_descriptions(below, node->key);
+        if (items)
+            check_descriptions(items, node->key);
+    }
+}
+
+Test(operator_crd, every_field_has_a_description_for_kubectl_explain)
+{
+    check_descriptions(yml_get(schema_root(), "properties"), "");
+}
+
+Test(operator_crd, it_is_small_enough_for_kubectl_apply)
+{
+    cr_assert_lt(text.length, CRD_BYTES_MAX);
+}

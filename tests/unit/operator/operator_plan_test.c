@@ -1,0 +1,520 @@
+/* Plans as stories: each test says what happened and which writes follow. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cast.h"
+
+/* The plan's text holds all of `wanted` (lines or parts of them, separated by '\n'). */
+static void expect(struct cast *c, const char *wanted)
+{
+    struct str text = cast_text(c);
+    char part[256];
+    for (const char *at = wanted; *at;) {
+        size_t length = strcspn(at, "\n");
+        snprintf(part, sizeof part, "%.*s", (int)length, at);
+        cr_assert(strstr(str_text(&text), part), "no \"%s\" in:\n%s", part, str_text(&text));
+        at += length + (at[length] == '\n');
+    }
+    str_clear(&text);
+}
+
+static void expect_without(struct cast *c, const char *unwanted)
+{
+    struct str text = cast_text(c);
+    cr_assert_not(strstr(str_text(&text), unwanted), "\"%s\" in:\n%s", unwanted, str_text(&text));
+    str_clear(&text);
+}
+
+static struct op_slot *slot(struct cast *c, int index)
+{
+    return &c->job.status.workers.slot[index];
+}
+
+static int plan_live_workers(const struct cast *c)
+{
+    int live = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        live += slot_is_live(&c->job.status.workers.slot[i]);
+    return live;
+}
+
+Test(operator_plan, a_new_job_is_tried_then_promised_then_made)
+{
+    struct cast *c = cast_open("{}");
+    struct str all = str_init(1 << 20);
+    for (int i = 0; i < 3; i++) {
+        struct str text = cast_text(c);
+        str_addf(&all, "# %d\n%s", i + 1, str_text(&text));
+        str_clear(&text);
+        cast_settle(c);
+    }
+    golden("plan-new.txt", str_text(&all));
+    str_clear(&all);
+    cast_free(c);
+}
+
+Test(operator_plan, a_training_job_needs_nothing)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->actions_count, 0);
+    cr_assert_eq(plan->change, OP_SAME);
+    cr_assert_str_eq(plan->poll_ip, c->pod[0].ip);
+    plan_free(plan);
+    cr_assert_str_eq(c->job.status.state, "Training");
+    cr_assert_str_eq(c->job.status.message, "3 of 3 workers at step 812");
+    cast_free(c);
+}
+
+Test(operator_plan, progress_alone_may_wait_for_its_turn)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->coordinator.progress.step = 813;
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->change, OP_TICKING);
+    plan_free(plan);
+    c->coordinator.ring_generation++;
+    plan = cast_plan(c);
+    cr_assert_eq(plan->change, OP_URGENT);
+    plan_free(plan);
+    cast_free(c);
+}
+
+Test(operator_plan, an_evicted_worker_is_replaced_at_once_under_another_index)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    cast_worker(c, 1)->deletion_ms = CAST_NOW + 120000;
+    text_copy(cast_worker(c, 1)->disruption, OP_REASON_MAX, "EvictionByEvictionAPI");
+    expect(c, "event Interruption  worker 1 on node-1 has to go: EvictionByEvictionAPI\nstatus (urgent)");
+    cast_settle(c);
+    cr_assert_eq(slot(c, 1)->state, OP_SLOT_ENDED);
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_WANTED, "worker 1 is still saving under its own name");
+    cr_assert_eq(c->job.status.restarts.preemption, 1);
+    expect(c, "worker 3 is wanted (attempt 1)");
+    cast_free(c);
+}
+
+Test(operator_plan, a_worker_on_a_node_that_will_go_is_told_to_leave_once_that_is_written)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    text_copy(c->node[2].leave, OP_REASON_MAX, "karpenter.sh/disrupted");
+    expect_without(c, "delete pods");
+    cast_settle(c);
+    expect(c, "delete pods tiny-w2-\nthis worker has to go\nworker 3 is wanted");
+    cr_assert_eq(c->job.status.restarts.preemption, 1);
+    cast_free(c);
+}
+
+Test(operator_plan, a_pod_is_not_made_while_another_of_its_index_lives)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    text_copy(c->node[2].leave, OP_REASON_MAX, "karpenter.sh/disrupted");
+    cast_settle(c);
+    *slot(c, 2) = (struct op_slot){.state = OP_SLOT_WANTED, .attempt = 2};
+    expect(c, "delete pods tiny-w2-");
+    expect_without(c, "worker 2 is wanted (attempt 2)");
+    cast_free(c);
+}
+
+Test(operator_plan, a_lost_worker_is_replaced_at_once_if_its_node_is_silent)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->coordinator.lost[c->coordinator.lost_count++] =
+        (struct op_gone){.worker = 2, .attempt = 1, .at_ms = CAST_NOW};
+    c->coordinator.workers_count = 2;
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->wake_ms, CAST_NOW + 10000, "the kubelet gets a moment to say how it ended");
+    plan_free(plan);
+    cast_settle(c);
+    cr_assert_eq(c->job.status.restarts.infrastructure, 0);
+    c->node[2].ready = false;
+    expect(c, "warn NodeLost  worker 2 on node-2 is lost");
+    cast_settle(c);
+    cr_assert_eq(c->job.status.restarts.infrastructure, 1);
+    cr_assert_eq(plan_has(plan = cast_plan(c), OP_DELETE, OP_PODS), true);
+    plan_free(plan);
+    cast_free(c);
+}
+
+Test(operator_plan, a_hiccup_of_a_kubelet_kills_nobody)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->node[0].ready = c->node[1].ready = c->node[2].ready = false;
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->actions_count, 0);
+    plan_free(plan);
+    cast_free(c);
+}
+
+Test(operator_plan, a_crashed_worker_comes_back_after_a_pause_and_keeps_its_log)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    struct pod_view *pod = cast_worker(c, 0);
+    pod->phase = OP_POD_FAILED;
+    pod->terminated = true;
+    pod->exit_code = 1;
+    expect(c, "warn PodFailed  worker 0 on node-0 ended with exit code 1");
+    cast_settle(c);
+    cr_assert_eq(slot(c, 0)->state, OP_SLOT_ENDED);
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->wake_ms, CAST_NOW + 1000);
+    plan_free(plan);
+    c->now_ms += 1000;
+    cast_settle(c);
+    cr_assert_eq(slot(c, 0)->attempt, 2);
+    expect(c, "worker 0 is wanted (attempt 2)");
+    expect_without(c, "delete pods");
+    cast_free(c);
+}
+
+Test(operator_plan, too_many_failures_stop_the_job_with_a_checkpoint_and_then_fail_it)
+{
+    struct cast *c = cast_open("{\"failurePolicy\":{\"maxRestarts\":0}}");
+    cast_train(c);
+    struct pod_view *pod = cast_worker(c, 0);
+    pod->phase = OP_POD_FAILED;
+    pod->terminated = true;
+    pod->exit_code = 1;
+    cast_settle(c);
+    cr_assert(condition_is(&c->job.status, OP_INTERRUPTED));
+    cr_assert_str_eq(c->job.status.state, "Stopping");
+    expect(c, "delete pods tiny-w1-\ndelete pods tiny-w2-");
+    expect_without(c, "delete pods tiny-coordinator");
+    for (int i = 0; i < c->pods_count; i++)
+        if (c->pod[i].role == OP_WORKER)
+            c->pod[i].phase = OP_POD_FAILED;
+    cast_settle(c);
+    expect(c, "delete pods tiny-coordinator");
+    c->pods_count = 0;
+    cast_settle(c);
+    cr_assert(condition_is(&c->job.status, OP_FAILED) && condition_is(&c->job.status, OP_FINISHED));
+    cr_assert_str_eq(c->job.status.condition[OP_FAILED].reason, "TooManyFailures");
+    cr_assert_eq(c->job.status.restarts.failure, 1, "those that were told to stop are no failures");
+    cast_free(c);
+}
+
+Test(operator_plan, suspending_ends_workers_first_and_resuming_goes_on_with_higher_attempts_and_term)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->job.suspend = true;
+    cast_settle(c);
+    cr_assert_str_eq(c->job.status.state, "Suspending");
+    expect(c, "delete pods tiny-w0-\ndelete pods tiny-w1-\ndelete pods tiny-w2-");
+    expect_without(c, "delete pods tiny-coordinator");
+    c->pod[1].phase = c->pod[2].phase = c->pod[3].phase = OP_SUCCEEDED;
+    cast_settle(c);
+    expect(c, "delete pods tiny-coordinator");
+    c->pods_count = 0;
+    cast_settle(c);
+    cast_settle(c);
+    cr_assert(condition_is(&c->job.status, OP_SUSPENDED));
+    cr_assert_eq(c->job.status.restarts.preemption + c->job.status.restarts.failure, 0);
+    c->job.suspend = false;
+    cast_settle(c);
+    expect(c, "term 2 is wanted\nworker 0 is wanted (attempt 2)\nworker 2 is wanted (attempt 2)");
+    cast_free(c);
+}
+
+Test(operator_plan, a_job_made_suspended_has_no_pods)
+{
+    struct cast *c = cast_open("{\"suspend\":true}");
+    cast_settle(c);
+    cr_assert(condition_is(&c->job.status, OP_SUSPENDED));
+    expect_without(c, "create");
+    cr_assert_eq(c->job.status.start_ms, 0);
+    cast_free(c);
+}
+
+Test(operator_plan, scaling_down_takes_the_worker_that_is_worth_least)
+{
+    struct cast *c = cast_open("{\"workers\":{\"target\":5}}");
+    cast_train(c);
+    cast_worker(c, 1)->deletion_cost = -5;
+    text_copy(c->node[3].leave, OP_REASON_MAX, "x");
+    *cast_worker(c, 2)->node = 0; /* not scheduled */
+    static const int order[] = {2, 3, 1};
+    for (int i = 0; i < 3; i++) {
+        *c->node[3].leave = 0; /* it would leave by itself; here it is only worth less */
+        c->job.workers_target = 4 - i;
+        c->job.generation = 1;
+        if (i == 1)
+            c->coordinator.member[3].worker = 63; /* not in the ring */
+        cast_settle(c);
+        cr_assert_eq(slot(c, order[i])->state, OP_SLOT_ENDED, "the %d. to go should be %d", i + 1, order[i]);
+    }
+    cr_assert_eq(c->job.status.restarts.preemption, 0, "our own scaling counts as nothing");
+    cr_assert_eq(c->job.status.workers.current, 2);
+    cast_free(c);
+}
+
+Test(operator_plan, a_worker_that_was_only_promised_is_taken_back_under_the_same_attempt)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->job.workers_target = 4;
+    cast_settle(c);
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_WANTED);
+    c->job.workers_target = 3;
+    cast_settle(c);
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_SKIPPED);
+    c->job.workers_target = 4;
+    cast_settle(c);
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_WANTED);
+    cr_assert_eq(slot(c, 3)->attempt, 1, "its name guards against a second pod");
+    cast_free(c);
+}
+
+Test(operator_plan, growing_waits_for_the_cool_down_but_replacing_does_not)
+{
+    struct cast *c = cast_open("{\"elasticity\":{\"scaleUpCooldown\":\"10m\"}}");
+    cast_train(c);
+    c->job.workers_target = 5;
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->change, OP_SAME);
+    cr_assert_eq(plan->wake_ms, CAST_NOW + 600000);
+    plan_free(plan);
+    cast_worker(c, 0)->deletion_ms = CAST_NOW + 1;
+    cast_settle(c);
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_WANTED);
+    cr_assert_eq(slot(c, 4)->state, OP_SLOT_FREE);
+    c->now_ms += 600000;
+    cast_settle(c);
+    cr_assert_eq(c->job.status.workers.target, 5);
+    cast_free(c);
+}
+
+Test(operator_plan, a_dead_coordinator_is_succeeded_term_first_and_the_service_moves_last)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->pod[0].phase = OP_POD_FAILED;
+    c->pod[0].terminated = true;
+    c->pod[0].exit_code = 137;
+    cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.state, OP_SLOT_ENDED);
+    c->now_ms += 1000;
+    cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.attempt, 2);
+    expect(c, "term 2 is wanted");
+    expect_without(c, "apply services");
+    cast_pod(c, OP_COORDINATOR, -1, 2);
+    expect(c, "apply services tiny-coordinator  workers find the coordinator of term 2 by it");
+    cast_free(c);
+}
+
+Test(operator_plan, a_coordinator_on_a_silent_node_is_succeeded_and_told_to_go)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->pod[0].deletion_ms = CAST_NOW + 1000;
+    c->node[0].ready = false;
+    cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.attempt, 2);
+    cr_assert_eq(c->job.status.restarts.infrastructure, 1 + 0);
+    cast_free(c);
+}
+
+static void finish(struct cast *c, int code, const char *hash, const char *reason)
+{
+    struct op_verdict *verdict = &c->pod[0].verdict;
+    c->pod[0].phase = code ? OP_POD_FAILED : OP_SUCCEEDED;
+    c->pod[0].terminated = true;
+    c->pod[0].exit_code = verdict->exit_code = code;
+    verdict->known = verdict->result.known = true;
+    verdict->result.step = 2000;
+    text_copy(verdict->result.weights_sha256, RM_HASH_HEX, hash);
+    text_copy(verdict->reason, sizeof verdict->reason, reason);
+}
+
+Test(operator_plan, the_result_is_read_from_the_coordinators_last_word)
+{
+    struct cast *c = cast_open("{\"ttlSecondsAfterFinished\":60}");
+    cast_train(c);
+    finish(c, 0, "abcd", "");
+    expect(c, "event Complete  trained to step 2000");
+    cast_settle(c);
+    cr_assert(condition_is(&c->job.status, OP_COMPLETE) && condition_is(&c->job.status, OP_FINISHED));
+    cr_assert_str_eq(c->job.status.result.weights_sha256, "abcd");
+    cr_assert_str_eq(c->job.status.state, "Complete");
+    expect_without(c, "delete");
+    c->now_ms += 15000;
+    expect(c, "delete pods tiny-w0-\nthe job is over and this pod is not");
+    c->now_ms += 45000;
+    expect(c, "delete trainingjobs tiny  ttlSecondsAfterFinished has passed");
+    cast_free(c);
+}
+
+Test(operator_plan, a_last_word_that_no_other_attempt_could_better_fails_the_job)
+{
+    static const struct {
+        int code;
+        const char *reason;
+    } ends[] = {{2, "JobRefused"}, {3, "DataError"}, {5, "TrainingFailed"}};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        struct cast *c = cast_open("{}");
+        cast_train(c);
+        finish(c, ends[i].code, "", "the loss is NaN");
+        cast_settle(c);
+        cr_assert_str_eq(c->job.status.condition[OP_FAILED].reason, ends[i].reason);
+        cr_assert_str_eq(c->job.status.message, "the loss is NaN");
+        cast_free(c);
+    }
+}
+
+Test(operator_plan, a_coordinator_that_lost_its_machine_is_no_end)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    finish(c, 4, "", "no port");
+    cast_settle(c);
+    cr_assert_not(condition_is(&c->job.status, OP_FINISHED));
+    cr_assert_eq(c->job.status.restarts.failure, 1);
+    cast_free(c);
+}
+
+Test(operator_plan, released_workers_are_not_replaced_while_their_coordinator_finishes)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    struct pod_view *pod = cast_worker(c, 0);
+    pod->phase = OP_SUCCEEDED;
+    pod->terminated = true;
+    pod->ended_ms = CAST_NOW;
+    cast_settle(c);
+    cr_assert_eq(plan_live_workers(c), 2);
+    cr_assert_eq(c->job.status.restarts.preemption, 0);
+    c->now_ms += 60000;
+    cast_settle(c);
+    cr_assert_eq(plan_live_workers(c), 3, "a coordinator that does not finish needs its workers");
+    cast_free(c);
+}
+
+Test(operator_plan, the_deadline_stops_and_fails_a_job_without_counting_suspended_time)
+{
+    struct cast *c = cast_open("{\"activeDeadlineSeconds\":3600}");
+    cast_train(c);
+    c->job.status.active_ms = CAST_NOW - 1800 * 1000;
+    c->job.status.active_seconds = 1799;
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->wake_ms, CAST_NOW + 1000);
+    plan_free(plan);
+    c->now_ms += 1000;
+    cast_settle(c);
+    cr_assert_str_eq(c->job.status.condition[OP_INTERRUPTED].reason, "DeadlineExceeded");
+    expect(c, "delete pods tiny-w0-");
+    c->pods_count = 0;
+    cast_settle(c);
+    cast_settle(c);
+    cr_assert_str_eq(c->job.status.condition[OP_FAILED].reason, "DeadlineExceeded");
+    cast_free(c);
+}
+
+Test(operator_plan, half_a_start_gives_its_places_back_after_start_timeout)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->coordinator.ring_size = 0;
+    c->coordinator.state = OP_COORDINATOR_GATHERING;
+    for (int i = 0; i < 2; i++) {
+        *cast_worker(c, i)->node = 0;
+        cast_worker(c, i)->phase = OP_PENDING;
+        cast_worker(c, i)->ready = false;
+        text_copy(cast_worker(c, i)->unschedulable, RM_WHY_MAX, "Insufficient nvidia.com/gpu");
+    }
+    cast_settle(c);
+    cr_assert_str_eq(c->job.status.message,
+                     "1 of min 2 ready; worker 0 Pending 60 s: Insufficient nvidia.com/gpu");
+    c->now_ms += 240 * 1000;
+    cast_settle(c);
+    cr_assert_eq(plan_live_workers(c), 0);
+    cr_assert_geq(c->job.status.workers.retry_ms, c->now_ms + 29000);
+    expect(c, "delete pods tiny-w0-\ndelete pods tiny-w2-");
+    expect_without(c, "is wanted");
+    c->pods_count = 1;
+    c->now_ms = c->job.status.workers.retry_ms;
+    cast_settle(c);
+    cr_assert_eq(plan_live_workers(c), 3);
+    cr_assert_eq(slot(c, 0)->attempt, 2);
+    cast_free(c);
+}
+
+Test(operator_plan, what_the_api_server_refuses_is_a_sentence_in_the_status)
+{
+    struct cast *c = cast_open("{}");
+    struct op_plan *plan = cast_plan(c);
+    cr_assert(plan_has(plan, OP_DRY_RUN, OP_PODS));
+    op_memo_refused(&c->memo, &c->job, &plan->action[0], 403, "Forbidden", "exceeded quota: small\n",
+                    CAST_NOW);
+    plan_free(plan);
+    cast_settle_status_only(c);
+    cr_assert_str_eq(c->job.status.message, "the API server refused to create pods: exceeded quota: small ");
+    cr_assert_str_eq(c->job.status.condition[OP_ADMITTED].reason, "Forbidden");
+    cr_assert_str_eq(c->job.status.state, "Waiting");
+    plan = cast_plan(c);
+    cr_assert_eq(plan->change, OP_SAME, "the same refusal is written once");
+    cr_assert(plan_has(plan, OP_DRY_RUN, OP_PODS), "and tried again");
+    plan_free(plan);
+    cast_free(c);
+}
+
+Test(operator_plan, a_spec_that_can_not_be_is_not_even_tried)
+{
+    struct cast *c = cast_open("{\"checkpoint\":{\"uri\":\"file:///runs\"}}");
+    cast_settle(c);
+    cr_assert_str_eq(c->job.status.condition[OP_ADMITTED].reason, "Invalid");
+    cr_assert(strstr(c->job.status.message, "mounts no shared volume"), "%s", c->job.status.message);
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->actions_count, 0);
+    plan_free(plan);
+    cast_free(c);
+}
+
+Test(operator_plan, a_deleted_job_and_a_deleted_jobs_pods_are_left_to_the_collector)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->job.deleting = true;
+    c->pods_count = 0;
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->actions_count, 0);
+    plan_free(plan);
+    cast_free(c);
+}
+
+Test(operator_plan, the_coordinators_events_are_told_once)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->coordinator.event[c->coordinator.events_count++] = (struct op_coordinator_event){
+        .sequence = 7, .event = "ringFormed", .note = "generation 3 with 8 workers"};
+    expect(c, "event RingFormed  generation 3 with 8 workers");
+    cast_settle(c);
+    expect_without(c, "RingFormed");
+    cast_free(c);
+}
+
+Test(operator_plan, a_quarantined_worker_is_not_replaced)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->coordinator.quarantined[c->coordinator.quarantined_count++] = 1;
+    struct pod_view *pod = cast_worker(c, 1);
+    pod->phase = OP_POD_FAILED;
+    pod->terminated = true;
+    pod->exit_code = 1;
+    cast_settle(c);
+    c->now_ms += 3600 * 1000;
+    cast_settle(c);
+    cr_assert_eq(plan_live_workers(c), 2);
+    cast_free(c);
+}

@@ -1,0 +1,177 @@
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "cast.h"
+#include "common/wire/json.h"
+#include "operator/core/objects.h"
+#include "operator/core/pod.h"
+#include "operator/core/read.h"
+
+static const struct op_settings settings = {
+    .worker_image = "", .operator_namespace = "ringmaster-system", .network_policies = true};
+
+/* Indented, as the golden files are. */
+static void compare(const char *name, const struct str *text)
+{
+    struct error err = {0};
+    struct js *object = js_parse(str_text(text), text->length, name, &err);
+    struct str pretty = str_init(1 << 20);
+    cr_assert(object, "%s", err.text);
+    js_print_pretty(object, &pretty);
+    str_adds(&pretty, "\n");
+    golden(name, str_text(&pretty));
+    str_clear(&pretty);
+    js_free(object);
+}
+
+static void worker_is(const char *name, const char *changes)
+{
+    struct cast *c = cast_open(changes);
+    struct str text = str_init(1 << 20);
+    struct error err = {0};
+    cr_assert_eq(pod_worker(&c->job, &settings, 3, 2, &text, &err), 0, "%s", err.text);
+    compare(name, &text);
+    str_clear(&text);
+    cast_free(c);
+}
+
+Test(operator_pod, a_worker_of_a_silent_template_is_restricted_and_knows_who_it_is)
+{
+    worker_is("worker.json", "{}");
+}
+
+Test(operator_pod, a_worker_that_prefers_spot_tolerates_and_prefers_the_pools_of_the_known_clouds)
+{
+    worker_is("worker-spot.json", "{\"spot\":{\"prefer\":true}}");
+}
+
+Test(operator_pod, what_the_template_says_stays)
+{
+    worker_is(
+        "worker-spoken.json",
+        "{\"workers\":{\"template\":{\"metadata\":{\"labels\":{\"team\":\"a\",\"ringmaster.dev/job\":\"x\"},"
+        "\"annotations\":{\"note\":\"b\"}},\"spec\":{\"terminationGracePeriodSeconds\":30,"
+        "\"securityContext\":{\"runAsUser\":7},\"tolerations\":[{\"key\":\"node.kubernetes.io/not-ready\","
+        "\"operator\":\"Exists\",\"effect\":\"NoExecute\",\"tolerationSeconds\":300}],\"containers\":["
+        "{\"name\":\"trainer\",\"image\":\"x\",\"env\":[{\"name\":\"RINGMASTER_LOG\",\"value\":\"debug\"}],"
+        "\"volumeMounts\":[{\"name\":\"big\",\"mountPath\":\"/tmp\"}]},"
+        "{\"name\":\"sidecar\",\"image\":\"y\",\"command\":[\"z\"]}],\"initContainers\":[{\"name\":\"init\","
+        "\"image\":\"y\"}],\"volumes\":[{\"name\":\"big\",\"emptyDir\":{}}]}}}}");
+}
+
+Test(operator_pod, the_coordinator_runs_the_workers_image_with_the_spec_of_its_generation)
+{
+    struct cast *c = cast_open("{}");
+    struct str text = str_init(1 << 20);
+    struct error err = {0};
+    cr_assert_eq(pod_coordinator(&c->job, &settings, 4, &text, &err), 0, "%s", err.text);
+    compare("coordinator.json", &text);
+    str_clear(&text);
+    cast_free(c);
+}
+
+static void refused(const char *container, const char *pod, const char *sentence)
+{
+    struct str changes = str_init(4096), text = str_init(1 << 20);
+    struct error err = {0};
+    str_addf(&changes,
+             "{\"workers\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"trainer\",\"image\":\"x\"%s}]"
+             "%s}}}}",
+             container, pod);
+    struct cast *c = cast_open(str_text(&changes));
+    cr_assert_lt(pod_worker(&c->job, &settings, 0, 1, &text, &err), 0, "%s", str_text(&changes));
+    cr_assert(strstr(err.text, sentence), "\"%s\" has not \"%s\"", err.text, sentence);
+    cr_assert(strstr(err.text, "spec.workers.template"), "%s", err.text);
+    str_clear(&changes);
+    str_clear(&text);
+    cast_free(c);
+}
+
+Test(operator_pod, what_only_the_operator_may_say_is_refused_by_name)
+{
+    refused(",\"command\":[\"sh\"]", "", "sets command, which the operator does; remove it");
+    refused(",\"args\":[\"x\"]", "", "sets args");
+    refused(",\"env\":[{\"name\":\"RINGMASTER_POD_IP\",\"value\":\"1\"}]", "", "sets RINGMASTER_POD_IP");
+    refused("", ",\"restartPolicy\":\"Always\"", "restartPolicy must be Never");
+    refused("", ",\"volumes\":[{\"name\":\"ringmaster-key\"}]", "volume ringmaster-key");
+}
+
+Test(operator_pod, a_template_without_an_image_takes_the_operators_or_is_refused)
+{
+    struct cast *c =
+        cast_open("{\"workers\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"trainer\"}]}}}}");
+    struct op_settings own = settings;
+    struct str text = str_init(1 << 20);
+    struct error err = {0};
+    cr_assert_lt(pod_worker(&c->job, &own, 0, 1, &text, &err), 0);
+    cr_assert(strstr(err.text, "no image"), "%s", err.text);
+    own.worker_image = "registry/ringmaster:1";
+    cr_assert_eq(pod_worker(&c->job, &own, 0, 1, &text, &err), 0, "%s", err.text);
+    cr_assert(strstr(str_text(&text), "\"image\":\"registry/ringmaster:1\""));
+    str_clear(&text);
+    cast_free(c);
+}
+
+Test(operator_pod, a_pod_as_it_was_made_is_found_again_by_its_labels_and_owner)
+{
+    struct cast *c = cast_open("{}");
+    struct pod_view pod;
+    struct str text = str_init(1 << 20);
+    struct error err = {0};
+    pod_worker(&c->job, &settings, 3, 2, &text, &err);
+    struct js *object = js_parse(str_text(&text), text.length, "pod", &err);
+    js_set_string((struct js *)(uintptr_t)js_get(object, "metadata"), "uid", "u");
+    cr_assert_eq(pod_project(object, &pod, &err), 0, "%s", err.text);
+    cr_assert_eq(pod.role, OP_WORKER);
+    cr_assert_eq(pod.index, 3);
+    cr_assert_eq(pod.attempt, 2);
+    cr_assert_str_eq(pod.owner_uid, c->job.uid);
+    js_free(object);
+    str_clear(&text);
+    cast_free(c);
+}
+
+Test(operator_pod, the_objects_around_the_pods_are_the_jobs_own)
+{
+    struct cast *c = cast_open("{}");
+    struct str text = str_init(1 << 20);
+    struct error err = {0};
+    static void (*const policies[])(const struct job_view *, const struct op_settings *,
+                                    struct str *) = {object_policy_worker, object_policy_coordinator};
+    static const char *const names[] = {"policy-workers.json", "policy-coordinator.json"};
+    object_service(&c->job, 2, &text);
+    compare("service.json", &text);
+    str_reset(&text);
+    object_budget(&c->job, &text);
+    compare("budget.json", &text);
+    str_reset(&text);
+    object_key(&c->job, &text);
+    compare("key.json", &text);
+    str_reset(&text);
+    cr_assert_eq(object_config(&c->job, &text, &err), 0, "%s", err.text);
+    compare("config.json", &text);
+    for (int i = 0; i < 2; i++) {
+        str_reset(&text);
+        policies[i](&c->job, &settings, &text);
+        compare(names[i], &text);
+    }
+    str_clear(&text);
+    cast_free(c);
+}
+
+Test(operator_pod, names_fit_a_dns_label_and_differ_by_uid_index_and_attempt)
+{
+    char a[OP_NAME_MAX], b[OP_NAME_MAX];
+    const char *longest = "a23456789012345678901234567890123456789b"; /* 40 characters */
+    name_coordinator(longest, "uid", INT32_MAX, a);
+    cr_assert_leq(strlen(a), 63);
+    name_worker(longest, "uid", 63, INT32_MAX, a);
+    cr_assert_leq(strlen(a), 63);
+    name_worker("j", "uid", 1, 1, a);
+    name_worker("j", "uid", 1, 2, b);
+    cr_assert_str_neq(a, b);
+    name_worker("j", "other", 1, 1, b);
+    cr_assert_str_neq(a, b);
+    name_worker("j", "uid", 1, 1, b);
+    cr_assert_str_eq(a, b);
+}

@@ -1,0 +1,182 @@
+/* What pods, nodes and coordinators say, as the operator takes it. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "cast.h"
+#include "common/wire/json.h"
+
+static struct js *json(const char *text)
+{
+    struct error err = {0};
+    struct js *object = js_parse(text, strlen(text), "text", &err);
+    cr_assert(object, "%s", err.text);
+    return object;
+}
+
+#define LABELS                                                                                               \
+    "\"labels\":{\"ringmaster.dev/job\":\"tiny\",\"ringmaster.dev/role\":\"worker\",\"ringmaster.dev/"       \
+    "worker\":\"3\",\"ringmaster.dev/"                                                                       \
+    "attempt\":\"2\"},\"ownerReferences\":[{\"apiVersion\":\"ringmaster.dev/"                                \
+    "v1alpha1\",\"kind\":\"TrainingJob\",\"name\":\"tiny\",\"uid\":\"j\"}]"
+
+Test(operator_view, a_pods_condition_reasons_and_last_word_are_taken)
+{
+    struct pod_view pod;
+    struct js *object = json(
+        "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"," LABELS
+        "},"
+        "\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":\"Failed\",\"podIP\":\"10.1.2.3\","
+        "\"conditions\":["
+        "{\"type\":\"DisruptionTarget\",\"status\":\"True\",\"reason\":\"EvictionByEvictionAPI\"},"
+        "{\"type\":\"PodScheduled\",\"status\":\"False\",\"reason\":\"Unschedulable\",\"message\":"
+        "\"no\\nroom\"}],"
+        "\"containerStatuses\":[{\"name\":\"sidecar\",\"state\":{\"terminated\":{\"exitCode\":9}}},"
+        "{\"name\":\"trainer\",\"state\":{\"terminated\":{\"exitCode\":0,\"reason\":\"Completed\","
+        "\"message\":\"{\\\"left\\\": true}\",\"finishedAt\":\"2026-01-01T00:00:00Z\"}}}]}}");
+    cr_assert_eq(pod_project(object, &pod, NULL), 0);
+    cr_assert_eq(pod.index, 3);
+    cr_assert_eq(pod.attempt, 2);
+    cr_assert_eq(pod.phase, OP_POD_FAILED);
+    cr_assert_str_eq(pod.disruption, "EvictionByEvictionAPI");
+    cr_assert_str_eq(pod.unschedulable, "no room");
+    cr_assert_str_eq(pod.node, "n");
+    cr_assert_eq(pod.exit_code, 0);
+    cr_assert(pod.left && pod.terminated && pod.deletion_ms && pod.ended_ms);
+    js_free(object);
+}
+
+Test(operator_view, a_pod_that_is_nobodys_is_not_taken)
+{
+    struct pod_view pod;
+    static const char *const strangers[] = {
+        "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\"}}",
+        "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{\"ringmaster.dev/role\":\"worker\"}}}",
+        "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{\"ringmaster.dev/role\":\"worker\","
+        "\"ringmaster.dev/worker\":\"64\",\"ringmaster.dev/attempt\":\"1\"}}}",
+        "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{\"ringmaster.dev/role\":\"worker\","
+        "\"ringmaster.dev/worker\":\"1\",\"ringmaster.dev/"
+        "attempt\":\"1\"},\"ownerReferences\":[{\"apiVersion\":"
+        "\"apps/v1\",\"kind\":\"TrainingJob\",\"uid\":\"j\"}]}}"};
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
+        struct error err = {0};
+        struct js *object = json(strangers[i]);
+        cr_assert_lt(pod_project(object, &pod, &err), 0, "%s", strangers[i]);
+        cr_assert_eq(err.code, ERR_NOT_FOUND);
+        js_free(object);
+    }
+}
+
+Test(operator_view, taints_that_announce_the_end_are_leave_signals_and_hiccups_are_not)
+{
+    static const struct {
+        const char *key;
+        bool leaves;
+    } taints[] = {{"aws-node-termination-handler/spot-itn", true},
+                  {"karpenter.sh/disrupted", true},
+                  {"ToBeDeletedByClusterAutoscaler", true},
+                  {"cloud.google.com/impending-node-termination", true},
+                  {"remediator.kubernetes.azure.com/unschedulable", true},
+                  {"DeletionCandidateOfClusterAutoscaler", false},
+                  {"node.kubernetes.io/not-ready", false},
+                  {"node.kubernetes.io/unreachable", false},
+                  {"node.kubernetes.io/out-of-service", false},
+                  {"nvidia.com/gpu", false}};
+    for (size_t i = 0; i < sizeof taints / sizeof *taints; i++) {
+        struct node_view node;
+        struct str text = str_init(1024);
+        str_addf(&text,
+                 "{\"metadata\":{\"name\":\"n\"},\"spec\":{\"taints\":[{\"key\":\"%s\",\"effect\":"
+                 "\"NoSchedule\"}]},\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+                 taints[i].key);
+        struct js *object = json(str_text(&text));
+        cr_assert_eq(node_project(object, &node, NULL), 0);
+        cr_assert_eq(*node.leave != 0, taints[i].leaves, "%s", taints[i].key);
+        cr_assert(node.ready);
+        js_free(object);
+        str_clear(&text);
+    }
+}
+
+Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
+{
+    struct coordinator_view view;
+    struct error err = {0};
+    const char *text =
+        "{\"revision\":17,\"job\":\"uid\",\"term\":2,\"state\":\"Training\",\"message\":\"m\",\"ring\":{"
+        "\"generation\":"
+        "3,\"size\":2,\"formedTime\":1790000000000,\"members\":[{\"worker\":0,\"attempt\":1},{\"worker\":5,"
+        "\"attempt\":2}]},\"workers\":[{\"worker\":0,\"attempt\":1,\"phase\":\"training\"}],\"lost\":[{"
+        "\"worker\":1,"
+        "\"attempt\":1,\"cause\":\"WorkerLost\",\"time\":5}],\"quarantined\":[{\"worker\":7}],\"progress\":{"
+        "\"step\":"
+        "812,\"steps\":2000,\"loss\":2.10434,\"tokensPerSecond\":81234,\"etaSeconds\":5122},\"checkpoint\":"
+        "null,"
+        "\"lastRecovery\":{\"cause\":\"WorkerLeft\",\"totalMs\":410,\"stepsRedone\":0},\"goodput\":{"
+        "\"ratio\":0.962,"
+        "\"waitingSeconds\":3.7},\"unknown\":[1,2],\"events\":[{\"sequence\":4,\"time\":9,\"event\":"
+        "\"workerLost\","
+        "\"worker\":1,\"step\":40,\"cause\":\"WorkerLost\"}],\"result\":null}";
+    cr_assert_eq(coordinator_read(text, strlen(text), &view, &err), 0, "%s", err.text);
+    cr_assert_eq(view.term, 2);
+    cr_assert_eq(view.state, OP_COORDINATOR_TRAINING);
+    cr_assert_eq(view.ring_size, 2);
+    cr_assert_eq(view.member[1].worker, 5);
+    cr_assert_eq(view.lost_count, 1);
+    cr_assert_eq(view.quarantined[0], 7);
+    cr_assert_str_eq(view.progress.loss, "2.1043");
+    cr_assert_not(view.checkpoint.known);
+    cr_assert_eq(view.last_recovery.total_ms, 410);
+    cr_assert_str_eq(view.goodput.ratio, "0.962");
+    cr_assert_eq(view.goodput.waiting_s, 3);
+    cr_assert_str_eq(view.event[0].note, "worker 1 at step 40: WorkerLost");
+    cr_assert_not(view.verdict.known);
+}
+
+Test(operator_view, a_lying_coordinator_can_say_too_much_but_do_no_harm)
+{
+    static struct coordinator_view view;
+    struct error err = {0};
+    struct str text = str_init(1 << 20);
+    str_adds(&text, "{\"term\":99999999999,\"state\":\"\\u001b[2J\",\"message\":\"a\\nb\\u0007\",\"ring\":{"
+                    "\"members\":[");
+    for (int i = 0; i < 500; i++)
+        str_addf(&text, "%s{\"worker\":%d}", i ? "," : "", i % 100 - 20);
+    str_adds(
+        &text,
+        "]},\"lost\":7,\"events\":{},\"progress\":{\"step\":-5,\"loss\":\"<script>\"},\"quarantined\":[");
+    for (int i = 0; i < 500; i++)
+        str_addf(&text, "%s{\"worker\":1}", i ? "," : "");
+    str_adds(&text, "]}");
+    cr_assert_eq(coordinator_read(str_text(&text), text.length, &view, &err), 0, "%s", err.text);
+    cr_assert_eq(view.term, INT32_MAX);
+    cr_assert_eq(view.state, OP_COORDINATOR_UNKNOWN);
+    cr_assert_str_eq(view.message, "a b ");
+    cr_assert_eq(view.ring_size, RM_WORKERS_MAX);
+    cr_assert_eq(view.quarantined_count, RM_WORKERS_MAX);
+    cr_assert_eq(view.progress.step, 0);
+    cr_assert_str_eq(view.progress.loss, "");
+    static const char *const refused[] = {"", "[]", "7", "{", "{\"a\":1,\"a\":2}"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        cr_assert_lt(coordinator_read(refused[i], strlen(refused[i]), &view, &err), 0, "%s", refused[i]);
+    cr_assert_lt(coordinator_read(str_text(&text), OP_ANSWER_MAX + 1, &view, &err), 0);
+    str_clear(&text);
+}
+
+Test(operator_view, the_last_word_is_the_result_or_nothing)
+{
+    struct op_verdict verdict;
+    verdict_read(
+        "{\"exitCode\":0,\"reason\":\"\",\"step\":2000,\"loss\":2.06112,\"weightsSha256\":\"ab\",\"uri\":"
+        "\"s3://a\",\"interrupted\":false}",
+        &verdict);
+    cr_assert(verdict.known && !verdict.interrupted);
+    cr_assert_eq(verdict.result.step, 2000);
+    cr_assert_str_eq(verdict.result.weights_sha256, "ab");
+    static const char *const none[] = {"", "killed", "{}", "[]", "null", "{\"step\":3}"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        verdict_read(none[i], &verdict);
+        cr_assert_not(verdict.known, "%s", none[i]);
+    }
+    verdict_read(NULL, &verdict);
+    cr_assert_not(verdict.known);
+}
