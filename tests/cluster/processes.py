@@ -24,13 +24,15 @@ def until(condition, what, seconds=60.0):
 
 
 def start_time(pid):
-    """Field 22 of /proc/PID/stat, or None where no such process lives. A zombie counts as dead: its parent may be slow to reap."""
+    """Field 22 of /proc/PID/stat, or None where no such process lives. A zombie counts as dead, for its parent may be slow to
+    reap it; but not while other threads of it are still ending: they hold its ports."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+        threads = len(os.listdir(f"/proc/{pid}/task"))
     except OSError:
         return None
     fields = text.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    return None if fields[0] in "ZX" and threads <= 1 else int(fields[19])
 
 
 def descendants(pid):
