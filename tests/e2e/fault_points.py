@@ -102,6 +102,9 @@ POINTS = {
     # generate
     "model-read": story("generated"),
     "token-said": story("generated", ":1", ":5"),
+    # operator: on a cluster alone
+    "operator-write": [],
+    "operator-answered": [],
 }
 
 UNIT = {
@@ -109,6 +112,8 @@ UNIT = {
     "slot-restamped": "tests/unit/exact/torn_test.c",
     "slot-forgotten": "tests/unit/exact/torn_test.c",
     "update-received": "tests/unit/trainer/trainer_test.c",
+    "operator-write": "tests/cluster/api_test.py",
+    "operator-answered": "tests/cluster/api_test.py",
 }
 
 CASES = [(point, case) for point, cases in POINTS.items() for case in cases]

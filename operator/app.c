@@ -1,0 +1,439 @@
+#include "operator/app.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/net/ws.h"
+#include "common/os/clock.h"
+#include "common/os/config.h"
+#include "common/os/crypto.h"
+#include "common/os/log.h"
+#include "operator/core/plan.h"
+#include "operator/kube/lease.h"
+#include "operator/reconcile.h"
+
+enum { CONNECTIONS_MAX = 64, PAGE_MAX = 256 << 10, SOURCES = 6 };
+
+static const rm_time stop_within = 5 * RM_S; /* for writes under way, at the end */
+
+struct app;
+
+/* One kind of object. */
+struct source {
+    struct app *app;
+    enum op_resource resource; /* OP_RESOURCES: nodes */
+    struct reflector *reflector;
+    bool denied;
+    int troubles; /* in a row */
+};
+
+struct app {
+    const struct app_options *options;
+    struct loop *loop;
+    struct loop_signal *term, *interrupt;
+    struct loop_timer *stopping;
+    struct kube_config config;
+    bool config_read;
+    struct http *http;
+    struct kube *kube;
+    struct ws *ws;
+    struct lease *lease;
+    struct recorder *recorder;
+    struct reconciler *reconciler;
+    struct cache cache;
+    struct metrics metrics;
+    struct source source[SOURCES];
+    char identity[128], instance[64];
+    bool leading, ready, ending;
+    rm_time stop_at;
+    struct error end; /* why it can't go on; ERR_NONE: it was told to stop */
+};
+
+static bool may_write(void *ctx)
+{
+    struct app *app = ctx;
+    return app->leading && (!app->lease || lease_leading(app->lease));
+}
+
+/* --- the reflectors --- */
+
+static const struct kube_resource *resource_of(const struct source *source)
+{
+    static const struct kube_resource *const resources[OP_RESOURCES + 1] = {
+        [OP_JOBS] = &kube_training_jobs,        [OP_PODS] = &kube_pods,
+        [OP_SERVICES] = &kube_services,         [OP_BUDGETS] = &kube_pod_disruption_budgets,
+        [OP_POLICIES] = &kube_network_policies, [OP_RESOURCES] = &kube_nodes,
+    };
+    return resources[source->resource];
+}
+
+/* The kinds that no decision is made without. Nodes may be denied. */
+static bool is_complete(const struct app *app)
+{
+    for (int i = 0; i < SOURCES; i++) {
+        const struct source *source = &app->source[i];
+        bool needed = source->resource == OP_JOBS || source->resource == OP_PODS ||
+                      (source->resource == OP_RESOURCES && !source->denied);
+        if (needed && (!source->reflector || !reflector_synced(source->reflector)))
+            return false;
+    }
+    return true;
+}
+
+static void look_if_complete(struct app *app)
+{
+    if (app->ready || !is_complete(app))
+        return;
+    app->ready = true;
+    log_info("the caches are complete", "jobs=%zu pods=%zu nodes=%zu", app->cache.jobs.count,
+             app->cache.pods.count, app->cache.nodes.count);
+    reconciler_start(app->reconciler);
+}
+
+static void listing(void *ctx)
+{
+    struct source *source = ctx;
+    source->app->metrics.relists++;
+    if (source->resource == OP_RESOURCES)
+        cache_nodes_listing(&source->app->cache);
+    else
+        cache_listing(&source->app->cache, source->resource);
+}
+
+static void listed(void *ctx)
+{
+    struct source *source = ctx;
+    struct app *app = source->app;
+    bool was_denied = source->denied;
+    source->denied = false;
+    source->troubles = 0;
+    if (source->resource == OP_RESOURCES)
+        cache_nodes_listed(&app->cache);
+    else
+        cache_listed(&app->cache, source->resource);
+    if (was_denied && app->ready)
+        reconciler_look_at_all(app->reconciler);
+    look_if_complete(app);
+}
+
+static void object_came(void *ctx, enum kube_change change, const struct js *object)
+{
+    struct source *source = ctx;
+    struct error err = {0};
+    source->troubles = 0;
+    if (source->resource == OP_RESOURCES)
+        cache_node(&source->app->cache, change, object);
+    else if (!cache_object(&source->app->cache, source->resource, change, object, &err))
+        log_warn("an object is passed over", "resource=%s why=\"%s\"", resource_of(source)->plural, err.text);
+}
+
+/* Said when it begins, and again each time that the number of failures doubles. */
+static void trouble(void *ctx, const struct kube_answer *answer, rm_time again_in)
+{
+    struct source *source = ctx;
+    struct app *app = source->app;
+    int n = ++source->troubles;
+    app->metrics.watch_troubles++;
+    if ((n & (n - 1)) == 0)
+        log_warn("a list or watch failed", "resource=%s code=%d outcome=\"%s\" again_ms=%.0f why=\"%s\"",
+                 resource_of(source)->plural, answer->status, kube_outcome_name(answer->outcome),
+                 rm_ms(again_in), answer->message);
+    if (source->resource != OP_RESOURCES || answer->outcome != KUBE_DENIED || source->denied)
+        return;
+    source->denied = app->cache.nodes_denied = true;
+    log_warn("nodes are not to be seen", "why=\"going on with the conditions of pods and the coordinators' "
+                                         "reports\"");
+    look_if_complete(app);
+}
+
+static int watch_all(struct app *app, struct error *err)
+{
+    static const enum op_resource kinds[SOURCES] = {OP_JOBS,     OP_PODS,    OP_RESOURCES,
+                                                    OP_SERVICES, OP_BUDGETS, OP_POLICIES};
+    for (int i = 0; i < SOURCES; i++) {
+        struct source *source = &app->source[i];
+        *source = (struct source){.app = app, .resource = kinds[i]};
+        bool labelled = kinds[i] != OP_JOBS && kinds[i] != OP_RESOURCES;
+        struct reflector_options options = {.kube = app->kube,
+                                            .resource = resource_of(source),
+                                            .namespace = app->options->namespace,
+                                            .labels = labelled ? OP_LABEL_JOB : NULL,
+                                            .listing = listing,
+                                            .object = object_came,
+                                            .listed = listed,
+                                            .trouble = trouble,
+                                            .ctx = source};
+        crypto_random(&options.seed, sizeof options.seed);
+        if (reflector_open(&source->reflector, app->loop, &options, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* --- leading --- */
+
+static void give_up(struct app *app, const struct error *why)
+{
+    app->end = *why;
+    app->ending = true;
+    reconciler_stop(app->reconciler);
+    loop_stop(app->loop);
+}
+
+static void lead(struct app *app, const char *why)
+{
+    struct error err;
+    log_info("leading", "identity=%s why=\"%s\"", app->identity, why);
+    app->leading = true;
+    if (watch_all(app, &err) < 0)
+        give_up(app, &err);
+}
+
+static void lease_changed(void *ctx, bool leading, const char *why)
+{
+    struct app *app = ctx;
+    struct error err;
+    if (leading) {
+        lead(app, why);
+        return;
+    }
+    app->leading = false;
+    err_set(&err, ERR_PEER, "leading no longer: %s", why);
+    give_up(app, &err);
+}
+
+static void lease_trouble(void *ctx, const struct kube_answer *answer)
+{
+    (void)ctx;
+    log_warn("the lease", "code=%d outcome=\"%s\" why=\"%s\"", answer->status,
+             kube_outcome_name(answer->outcome), answer->message);
+}
+
+static int seek_lease(struct app *app, struct error *err)
+{
+    const char *namespace = app->options->lease_namespace;
+    struct lease_options options = {.kube = app->kube,
+                                    .namespace = namespace ? namespace : app->config.namespace,
+                                    .name = app->options->lease_name,
+                                    .identity = app->identity,
+                                    .every = app->options->lease_every,
+                                    .changed = lease_changed,
+                                    .trouble = lease_trouble,
+                                    .ctx = app};
+    if (!app->options->lease) {
+        lead(app, "told to, without a lease");
+        return 0;
+    }
+    return lease_open(&app->lease, app->loop, &options, err);
+}
+
+/* --- the end --- */
+
+static void stop_now(void *ctx)
+{
+    struct app *app = ctx;
+    loop_stop(app->loop);
+}
+
+/* Writes under way are waited for, then the lease is given back. */
+static void stopping(void *ctx)
+{
+    struct app *app = ctx;
+    rm_time now = loop_now(app->loop);
+    if (reconciler_in_work(app->reconciler) && now < app->stop_at)
+        loop_timer_set(app->stopping, now + 20 * RM_MS);
+    else if (app->lease)
+        lease_release(app->lease, stop_now);
+    else
+        loop_stop(app->loop);
+}
+
+static void told_to_stop(void *ctx, int signo)
+{
+    struct app *app = ctx;
+    if (app->ending)
+        return;
+    log_info("stopping", "signal=%d", signo);
+    app->ending = true;
+    app->stop_at = loop_now(app->loop) + stop_within;
+    reconciler_stop(app->reconciler);
+    stopping(app);
+}
+
+/* --- HTTP --- */
+
+static void count_now(struct app *app)
+{
+    struct metrics *m = &app->metrics;
+    m->leading = may_write(app);
+    m->jobs = (int)app->cache.jobs.count;
+    m->pods = (int)app->cache.pods.count;
+    m->nodes = (int)app->cache.nodes.count;
+    m->queued = reconciler_queued(app->reconciler);
+    m->in_work = reconciler_in_work(app->reconciler);
+    m->requests_waiting = kube_waiting(app->kube);
+    m->events_lost = recorder_lost(app->recorder);
+}
+
+/* Ready is who can take its part: a leader with complete caches, or one that has seen who leads. */
+static bool is_ready(const struct app *app)
+{
+    return app->leading ? app->ready : app->lease && *lease_holder(app->lease);
+}
+
+static int answer_get(void *ctx, const char *path, struct str *body, const char **type)
+{
+    struct app *app = ctx;
+    *type = "text/plain; charset=utf-8";
+    if (!strcmp(path, "/metrics")) {
+        count_now(app);
+        metrics_print(&app->metrics, body);
+        *type = metrics_type;
+        return 200;
+    }
+    if (!strcmp(path, "/healthz")) {
+        str_adds(body, "ok\n");
+        return 200;
+    }
+    if (strcmp(path, "/readyz") != 0)
+        return 404;
+    str_adds(body,
+             is_ready(app) ? "ready\n" : "not ready: the caches are not complete, or no leader was seen\n");
+    return is_ready(app) ? 200 : 503;
+}
+
+static int serve(struct app *app, struct error *err)
+{
+    struct ws_options options = {.address = app->options->listen,
+                                 .port = app->options->port,
+                                 .connections_max = CONNECTIONS_MAX,
+                                 .queue_max = PAGE_MAX,
+                                 .get = answer_get,
+                                 .ctx = app};
+    if (ws_open(&app->ws, app->loop, &options, err) < 0)
+        return -1;
+    log_info("listening", "address=%s port=%d", app->options->listen, ws_port(app->ws));
+    return 0;
+}
+
+/* --- the whole --- */
+
+static void job_changed(void *ctx, struct job_entry *job)
+{
+    reconciler_changed(((struct app *)ctx)->reconciler, job);
+}
+
+static void job_removed(void *ctx, struct job_entry *job)
+{
+    reconciler_removed(((struct app *)ctx)->reconciler, job);
+}
+
+static void request_answered(void *ctx, const struct kube_request *request, const struct kube_answer *answer,
+                             rm_time took)
+{
+    metrics_request(&((struct app *)ctx)->metrics, request, answer, took);
+}
+
+static int read_config(struct app *app, struct error *err)
+{
+    const char *path = app->options->kubeconfig ? app->options->kubeconfig : config_get(CONFIG_KUBECONFIG);
+    int result = path ? kube_config_read(&app->config, path, app->options->context, clock_now(), err)
+                      : kube_config_in_pod(&app->config, NULL, clock_now(), err);
+    app->config_read = result == 0;
+    return result;
+}
+
+/* The host's name is the pod's; what is behind it tells a pod that started again from the one before. */
+static void name_self(struct app *app)
+{
+    uint8_t chance[4];
+    char hex[2 * sizeof chance + 1];
+    if (gethostname(app->instance, sizeof app->instance - 1) < 0 || !*app->instance)
+        text_copy(app->instance, sizeof app->instance, "ringmaster-operator");
+    crypto_random(chance, sizeof chance);
+    hex_encode(chance, sizeof chance, hex);
+    snprintf(app->identity, sizeof app->identity, "%s_%s", app->instance, hex);
+}
+
+static int open_client(struct app *app, struct error *err)
+{
+    struct kube_options options = {.config = &app->config,
+                                   .manager = OP_MANAGER,
+                                   .per_second = app->options->per_second,
+                                   .burst = app->options->burst,
+                                   .answered = request_answered,
+                                   .ctx = app};
+    if (read_config(app, err) < 0 || http_open(&app->http, app->loop, err) < 0 ||
+        kube_open(&app->kube, app->loop, &options, err) < 0)
+        return -1;
+    return recorder_open(&app->recorder, app->loop, app->kube, OP_MANAGER, app->instance, err);
+}
+
+static int open_all(struct app *app, struct error *err)
+{
+    if (loop_open(&app->loop, err) < 0 || open_client(app, err) < 0 ||
+        loop_timer_open(&app->stopping, app->loop, stopping, app, err) < 0 ||
+        loop_signal_open(&app->term, app->loop, SIGTERM, told_to_stop, app, err) < 0 ||
+        loop_signal_open(&app->interrupt, app->loop, SIGINT, told_to_stop, app, err) < 0)
+        return -1;
+    struct reconciler_options options = {.loop = app->loop,
+                                         .kube = app->kube,
+                                         .http = app->http,
+                                         .cache = &app->cache,
+                                         .recorder = app->recorder,
+                                         .metrics = &app->metrics,
+                                         .settings = app->options->settings,
+                                         .coordinator_port = app->options->coordinator_port,
+                                         .may_write = may_write,
+                                         .ctx = app};
+    if (!options.settings.operator_namespace)
+        options.settings.operator_namespace = app->config.namespace;
+    app->cache.changed = job_changed;
+    app->cache.removed = job_removed;
+    app->cache.ctx = app;
+    if (reconciler_open(&app->reconciler, &options, err) < 0 || serve(app, err) < 0)
+        return -1;
+    return seek_lease(app, err);
+}
+
+static void close_all(struct app *app)
+{
+    for (int i = 0; i < SOURCES; i++)
+        reflector_free(app->source[i].reflector);
+    lease_free(app->lease);
+    kube_free(app->kube);
+    reconciler_free(app->reconciler);
+    recorder_free(app->recorder);
+    cache_clear(&app->cache);
+    http_free(app->http);
+    ws_free(app->ws);
+    loop_timer_free(app->stopping);
+    loop_signal_free(app->term);
+    loop_signal_free(app->interrupt);
+    loop_free(app->loop);
+    if (app->config_read)
+        kube_config_clear(&app->config);
+}
+
+int app_run(const struct app_options *options, struct error *err)
+{
+    struct app *app = calloc(1, sizeof *app);
+    if (!app)
+        return err_set(err, ERR_MACHINE, "no memory for the operator");
+    app->options = options;
+    name_self(app);
+    int result = open_all(app, err);
+    if (result == 0 && !app->end.code) {
+        loop_run(app->loop);
+        if (app->end.code) {
+            *err = app->end;
+            result = -1;
+        }
+    }
+    close_all(app);
+    free(app);
+    return result;
+}

@@ -1,0 +1,44 @@
+/* What the parts of the cache know of each other. */
+#ifndef RM_OPERATOR_CACHE_PARTS_H
+#define RM_OPERATOR_CACHE_PARTS_H
+
+#include "operator/cache.h"
+
+struct pod_entry {
+    struct pod_view view;
+    char key[CACHE_KEY_MAX];
+    char version[OP_VERSION_MAX];
+    struct family *family;
+    rm_time told_at; /* by an answer alone, then; 0: a watch has told of it */
+    uint64_t mark;
+};
+
+/* A job's pods, whether the job is there yet or not. */
+struct family {
+    char uid[OP_UID_MAX]; /* of the job */
+    struct job_entry *job;
+    struct pod_entry **pod;
+    const struct pod_view **view; /* the same pods, for snapshots; as many places */
+    int count, room;
+};
+
+struct node_entry {
+    struct node_view view;
+    uint64_t mark;
+};
+
+/* Is version `a` newer than `b`? "" is older than all. */
+bool version_newer(const char *a, const char *b);
+const char *object_text(const struct js *object, const char *key); /* of metadata; "" */
+void object_key_of(const struct js *object, char out[CACHE_KEY_MAX]);
+
+struct family *family_get(struct cache *cache, const char *uid); /* made where there is none */
+void family_let_go(struct cache *cache, struct family *family);  /* freed where nobody is in it */
+
+/* told_at: when, of an answer; 0: a watch tells. */
+bool pods_put(struct cache *cache, const struct js *object, rm_time told_at, struct error *err);
+void pods_remove(struct cache *cache, const struct js *object);
+void pods_sweep(struct cache *cache);
+void pods_clear(struct cache *cache);
+
+#endif

@@ -1,0 +1,154 @@
+/* ringmaster-operator: makes TrainingJobs on a Kubernetes cluster happen. See usage below. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/os/log.h"
+#include "operator/app.h"
+
+static const char usage[] =
+    "usage: ringmaster-operator [options]\n"
+    "  --kubeconfig FILE        who and where; default: $KUBECONFIG, else the pod's ServiceAccount\n"
+    "  --context NAME           of the kubeconfig, instead of its current one\n"
+    "  --namespace NAME         look after this namespace alone (default: all)\n"
+    "  --worker-image IMAGE     for pod templates that name none\n"
+    "  --operator-namespace NAME  where we run, for NetworkPolicies (default: our own)\n"
+    "  --no-network-policies    make none\n"
+    "  --open-metrics           let NetworkPolicies admit scrapes from everywhere\n"
+    "  --lease NAME             of the leader's lease (default ringmaster-operator)\n"
+    "  --lease-namespace NAME   default: our own\n"
+    "  --no-lease               the only replica: act at once\n"
+    "  --listen ADDRESS         of /metrics, /healthz and /readyz (default 127.0.0.1)\n"
+    "  --port N                 default 8080; 0: any free one\n"
+    "  --coordinator-port N     where coordinators listen (default 7070)\n"
+    "  --qps N --burst N        requests to the API server a second, and at once (default 50, 100)\n"
+    "Exit codes: 0 told to stop, 2 usage, 4 anything else (the lease was lost, say).\n";
+
+static int number(const char *name, const char *text, long least, long most, long *ret, struct error *err)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (!*text || *end || value < least || value > most)
+        return err_set(err, ERR_USAGE, "--%s wants a number from %ld to %ld, not \"%.40s\"", name, least,
+                       most, text);
+    *ret = value;
+    return 0;
+}
+
+static int read_number(struct app_options *out, int option, struct error *err)
+{
+    long value = 0;
+    if (option == 'p' && number("port", optarg, 0, 65535, &value, err) == 0)
+        out->port = (int)value;
+    else if (option == 'P' && number("coordinator-port", optarg, 1, 65535, &value, err) == 0)
+        out->coordinator_port = (int)value;
+    else if (option == 'q' && number("qps", optarg, 1, 100000, &value, err) == 0)
+        out->per_second = (double)value;
+    else if (option == 'b' && number("burst", optarg, 1, 100000, &value, err) == 0)
+        out->burst = (double)value;
+    else
+        return -1;
+    return 0;
+}
+
+static int read_option(struct app_options *out, int option, struct error *err)
+{
+    switch (option) {
+    case 'k':
+        out->kubeconfig = optarg;
+        return 0;
+    case 'c':
+        out->context = optarg;
+        return 0;
+    case 'n':
+        out->namespace = optarg;
+        return 0;
+    case 'i':
+        out->settings.worker_image = optarg;
+        return 0;
+    case 'o':
+        out->settings.operator_namespace = optarg;
+        return 0;
+    case 'N':
+        out->settings.network_policies = false;
+        return 0;
+    case 'm':
+        out->settings.metrics_open = true;
+        return 0;
+    case 'l':
+        out->lease_name = optarg;
+        return 0;
+    case 's':
+        out->lease_namespace = optarg;
+        return 0;
+    case 'L':
+        out->lease = false;
+        return 0;
+    case 'a':
+        out->listen = optarg;
+        return 0;
+    case '?':
+        return err_set(err, ERR_USAGE, "%s", "an option that there is not; --help tells which there are");
+    default:
+        return read_number(out, option, err);
+    }
+}
+
+static int read_arguments(struct app_options *out, bool *help, int argc, char **argv, struct error *err)
+{
+    static const struct option options[] = {
+        {"kubeconfig", required_argument, NULL, 'k'},
+        {"context", required_argument, NULL, 'c'},
+        {"namespace", required_argument, NULL, 'n'},
+        {"worker-image", required_argument, NULL, 'i'},
+        {"operator-namespace", required_argument, NULL, 'o'},
+        {"no-network-policies", no_argument, NULL, 'N'},
+        {"open-metrics", no_argument, NULL, 'm'},
+        {"lease", required_argument, NULL, 'l'},
+        {"lease-namespace", required_argument, NULL, 's'},
+        {"no-lease", no_argument, NULL, 'L'},
+        {"listen", required_argument, NULL, 'a'},
+        {"port", required_argument, NULL, 'p'},
+        {"coordinator-port", required_argument, NULL, 'P'},
+        {"qps", required_argument, NULL, 'q'},
+        {"burst", required_argument, NULL, 'b'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        *help = *help || option == 'h';
+        if (option != 'h' && read_option(out, option, err) < 0)
+            return -1;
+    }
+    if (optind != argc)
+        return err_set(err, ERR_USAGE, "%.80s: there is nothing to say but options; see --help",
+                       argv[optind]);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct error err = {0};
+    bool help = false;
+    struct app_options options = {.lease = true,
+                                  .lease_name = "ringmaster-operator",
+                                  .listen = "127.0.0.1",
+                                  .port = 8080,
+                                  .settings = {.worker_image = "", .network_policies = true}};
+    log_name("operator");
+    if (read_arguments(&options, &help, argc, argv, &err) < 0) {
+        fprintf(stderr, "ringmaster-operator: %s\n", err.text);
+        return error_exit_code(err.code);
+    }
+    if (help) {
+        fputs(usage, stdout);
+        return 0;
+    }
+    log_as_json();
+    if (app_run(&options, &err) == 0)
+        return 0;
+    log_warn("the end", "why=\"%s\"", err.text);
+    return error_exit_code(err.code);
+}

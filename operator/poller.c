@@ -1,0 +1,146 @@
+#include "operator/poller.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "operator/core/pod.h"
+
+static const rm_time answer_within = 30 * RM_S, apart = 500 * RM_MS, again_least = RM_S,
+                     again_most = 10 * RM_S;
+
+struct poller {
+    struct loop *loop;
+    struct loop_timer *timer;
+    struct poller_options options;
+    struct http_call *call;
+    struct str answer;
+    char job[OP_UID_MAX], ip[RM_ADDRESS_MAX];
+    int term, failures;
+    int64_t revision; /* that is known; 0: none */
+    rm_time asked_at;
+};
+
+static void fail(struct poller *poller, const char *why)
+{
+    rm_time delay = again_least << (poller->failures < 4 ? poller->failures : 4);
+    poller->failures++;
+    if (poller->options.failed)
+        poller->options.failed(poller->options.ctx, why);
+    loop_timer_set(poller->timer, loop_now(poller->loop) + (delay < again_most ? delay : again_most));
+}
+
+static int body_came(void *ctx, int status, const void *bytes, size_t count)
+{
+    struct poller *poller = ctx;
+    (void)status;
+    str_add(&poller->answer, bytes, count);
+    return poller->answer.truncated ? -1 : 0;
+}
+
+static void ask_later(struct poller *poller)
+{
+    poller->failures = 0;
+    loop_timer_set(poller->timer, poller->asked_at + apart);
+}
+
+/* A pod's IP may be another pod's by now: whose words these are is checked each time. */
+static int read_answer(struct poller *poller, struct coordinator_view **ret, struct error *err)
+{
+    struct coordinator_view *view = malloc(sizeof *view);
+    if (!view)
+        abort();
+    if (coordinator_read(str_text(&poller->answer), poller->answer.length, view, err) == 0) {
+        if (!strcmp(view->job, poller->job) && view->term == poller->term) {
+            *ret = view;
+            return 0;
+        }
+        err_set(err, ERR_PROTOCOL, "the answer is of job %.40s, term %d", view->job, view->term);
+    }
+    free(view);
+    return -1;
+}
+
+static void done(void *ctx, const struct http_answer *answer)
+{
+    struct poller *poller = ctx;
+    struct coordinator_view *view = NULL;
+    struct error err;
+    poller->call = NULL;
+    if (answer->outcome != HTTP_ANSWERED) {
+        fail(poller, answer->why);
+    } else if (answer->status != 200) {
+        char why[64];
+        snprintf(why, sizeof why, "the coordinator answers with status %d", answer->status);
+        fail(poller, why);
+    } else if (read_answer(poller, &view, &err) < 0) {
+        fail(poller, err.text);
+    } else {
+        poller->revision = view->revision;
+        ask_later(poller);
+        poller->options.told(poller->options.ctx, view);
+    }
+}
+
+static void ask(void *ctx)
+{
+    struct poller *poller = ctx;
+    char url[RM_ADDRESS_MAX + 64], after[32] = "";
+    int port = poller->options.port ? poller->options.port : OP_COORDINATOR_PORT;
+    const char *form = strchr(poller->ip, ':') ? "http://[%s]:%d/v1/status%s" : "http://%s:%d/v1/status%s";
+    if (poller->revision)
+        snprintf(after, sizeof after, "?after=%lld", (long long)poller->revision);
+    snprintf(url, sizeof url, form, poller->ip, port, after);
+    struct http_request request = {.method = "GET",
+                                   .url = url,
+                                   .connect_within = 5 * RM_S,
+                                   .within = answer_within,
+                                   .body_came = body_came,
+                                   .done = done,
+                                   .ctx = poller};
+    struct error err;
+    str_reset(&poller->answer);
+    poller->asked_at = loop_now(poller->loop);
+    if (http_start(poller->options.http, &poller->call, &request, &err) < 0)
+        fail(poller, err.text);
+}
+
+void poller_ask(struct poller *poller, const char *job_uid, const char *ip, int term)
+{
+    if (!strcmp(poller->job, job_uid) && !strcmp(poller->ip, ip) && poller->term == term)
+        return;
+    http_cancel(poller->call);
+    poller->call = NULL;
+    text_copy(poller->job, sizeof poller->job, job_uid);
+    text_copy(poller->ip, sizeof poller->ip, ip);
+    poller->term = term;
+    poller->revision = poller->failures = 0;
+    loop_timer_set(poller->timer, *ip ? loop_now(poller->loop) : RM_NEVER);
+}
+
+int poller_open(struct poller **ret, struct loop *loop, const struct poller_options *options,
+                struct error *err)
+{
+    struct poller *poller = calloc(1, sizeof *poller);
+    if (!poller)
+        return err_set(err, ERR_MACHINE, "no memory for a poller");
+    poller->loop = loop;
+    poller->options = *options;
+    poller->answer = str_init(OP_ANSWER_MAX);
+    if (loop_timer_open(&poller->timer, loop, ask, poller, err) < 0) {
+        poller_free(poller);
+        return -1;
+    }
+    *ret = poller;
+    return 0;
+}
+
+void poller_free(struct poller *poller)
+{
+    if (!poller)
+        return;
+    http_cancel(poller->call);
+    loop_timer_free(poller->timer);
+    str_clear(&poller->answer);
+    free(poller);
+}

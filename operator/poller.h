@@ -1,0 +1,30 @@
+/* Asks one job's coordinator for its status, again and again: GET http://IP:7070/v1/status?after=REVISION.
+ *
+ * The answer waits at the coordinator until something changes (up to 25 s). What comes is a tenant's word: no
+ * redirects, 64 KiB at most, of the right job and term or it is dropped. Two questions lie at least half a
+ * second apart; one that failed is asked again after 1 to 10 s. */
+#ifndef RM_OPERATOR_POLLER_H
+#define RM_OPERATOR_POLLER_H
+
+#include "common/loop/loop.h"
+#include "common/net/http.h"
+#include "operator/core/coordinator.h"
+
+struct poller_options {
+    struct http *http;
+    int port; /* of all coordinators; 0: OP_COORDINATOR_PORT */
+    /* A new answer; view is the caller's to free. */
+    void (*told)(void *ctx, struct coordinator_view *view);
+    void (*failed)(void *ctx, const char *why); /* NULL: nobody listens */
+    void *ctx;
+};
+
+struct poller;
+int poller_open(struct poller **ret, struct loop *loop, const struct poller_options *options,
+                struct error *err);
+void poller_free(struct poller *poller);
+
+/* Whom to ask: of which job, at which address and term. The same again changes nothing; "" is nobody. */
+void poller_ask(struct poller *poller, const char *job_uid, const char *ip, int term);
+
+#endif

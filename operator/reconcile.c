@@ -1,0 +1,387 @@
+#include "operator/reconcile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/prng.h"
+#include "common/os/clock.h"
+#include "common/os/crypto.h"
+#include "common/os/log.h"
+#include "operator/kube/bucket.h"
+#include "operator/poller.h"
+#include "operator/work.h"
+
+enum { IN_WORK_MAX = 64 };
+
+static const rm_time refused_least = 5 * RM_S, refused_most = 300 * RM_S;
+static const rm_time busy_least = 500 * RM_MS, busy_most = 30 * RM_S;
+static const rm_time conflict_least = 100 * RM_MS, conflict_most = 5 * RM_S;
+static const rm_time status_each = 10 * RM_S; /* of one job, where only numbers moved */
+static const rm_time told_within = 31 * RM_S; /* by then a watch has told of what an answer showed */
+static const double statuses_per_second = 20; /* over all jobs */
+
+struct reconciler {
+    struct reconciler_options options;
+    struct queue queue;
+    struct loop_timer *timer;
+    struct bucket statuses;
+    bool started, stopped;
+};
+
+/* What only this file keeps of a job. */
+struct desk {
+    struct reconciler *reconciler;
+    struct job_entry *job;
+    struct poller *poller;
+    rm_time begun;
+    rm_time held_until;      /* a refusal's back-off */
+    int64_t held_generation; /* of the spec that was refused */
+    rm_time status_due;      /* when a status that had to wait has its turn; 0: none waits */
+};
+
+static void arm(struct reconciler *r)
+{
+    bool full = r->queue.in_work >= IN_WORK_MAX;
+    bool rests = !r->started || r->stopped || full;
+    loop_timer_set(r->timer, rests ? RM_NEVER : queue_next(&r->queue));
+}
+
+static void want(struct reconciler *r, struct job_entry *job, rm_time when)
+{
+    queue_add(&r->queue, &job->item, when);
+    arm(r);
+}
+
+/* --- the coordinator --- */
+
+static void coordinator_told(void *ctx, struct coordinator_view *view)
+{
+    struct desk *desk = ctx;
+    struct reconciler *r = desk->reconciler;
+    free(desk->job->coordinator);
+    desk->job->coordinator = view;
+    r->options.metrics->polls++;
+    want(r, desk->job, loop_now(r->options.loop));
+}
+
+static void coordinator_failed(void *ctx, const char *why)
+{
+    struct desk *desk = ctx;
+    desk->reconciler->options.metrics->polls_failed++;
+    log_debug("a coordinator gives no answer", "job=%s why=\"%s\"", desk->job->key, why);
+}
+
+static void ask_coordinator(struct desk *desk, const struct op_plan *plan)
+{
+    struct reconciler *r = desk->reconciler;
+    struct job_entry *job = desk->job;
+    struct poller_options options = {.http = r->options.http,
+                                     .port = r->options.coordinator_port,
+                                     .told = coordinator_told,
+                                     .failed = coordinator_failed,
+                                     .ctx = desk};
+    if (job->coordinator &&
+        (job->coordinator->term != plan->poll_term || strcmp(job->coordinator->job, job->view.uid) != 0)) {
+        free(job->coordinator); /* a successor's job now */
+        job->coordinator = NULL;
+    }
+    if (!desk->poller && *plan->poll_ip)
+        poller_open(&desk->poller, r->options.loop, &options, NULL);
+    if (desk->poller)
+        poller_ask(desk->poller, job->view.uid, plan->poll_ip, plan->poll_term);
+}
+
+static struct desk *desk_of(struct reconciler *r, struct job_entry *job)
+{
+    struct desk *desk = job->desk;
+    if (desk)
+        return desk;
+    desk = calloc(1, sizeof *desk);
+    if (!desk)
+        abort();
+    desk->reconciler = r;
+    desk->job = job;
+    job->desk = desk;
+    return desk;
+}
+
+static void drop(struct job_entry *job)
+{
+    struct desk *desk = job->desk;
+    if (desk)
+        poller_free(desk->poller);
+    free(desk);
+    cache_job_free(job);
+}
+
+/* --- after the writes --- */
+
+static void tell_events(struct reconciler *r, struct job_entry *job, const struct op_plan *plan)
+{
+    for (int i = 0; i < plan->events_count; i++) {
+        const struct op_event *event = &plan->event[i];
+        struct kube_note note = {.resource = &kube_training_jobs,
+                                 .namespace = job->view.namespace_name,
+                                 .name = job->view.name,
+                                 .uid = job->view.uid,
+                                 .warning = event->warning,
+                                 .reason = event->reason,
+                                 .action = event->action,
+                                 .text = event->note};
+        recorder_tell(r->options.recorder, &note);
+    }
+    op_memo_told(&job->memo, plan);
+}
+
+static void count_writes(struct metrics *metrics, const struct op_plan *plan)
+{
+    for (int i = 0; i < plan->actions_count; i++) {
+        const struct op_action *action = &plan->action[i];
+        metrics->pods_created += action->kind == OP_CREATE && action->resource == OP_PODS;
+        metrics->pods_deleted += action->kind == OP_DELETE && action->resource == OP_PODS;
+        metrics->status_writes += action->kind == OP_STATUS;
+    }
+}
+
+static rm_time moment_of(const struct reconciler *r, int64_t wall_ms)
+{
+    int64_t in_ms = wall_ms - clock_wall_ms();
+    return loop_now(r->options.loop) + (in_ms > 0 ? in_ms * RM_MS : 0);
+}
+
+static void done_well(struct reconciler *r, struct desk *desk, const struct op_plan *plan,
+                      const struct work_result *result)
+{
+    struct job_entry *job = desk->job;
+    rm_time now = loop_now(r->options.loop);
+    if (plan->wake_ms)
+        queue_add(&r->queue, &job->item, moment_of(r, plan->wake_ms));
+    if (desk->held_until > now)
+        queue_add(&r->queue, &job->item, desk->held_until);
+    else
+        queue_forget(&job->item);
+    if (result->writes)
+        queue_add(&r->queue, &job->item, now + told_within);
+    if (desk->status_due) { /* events follow the status that they belong to */
+        queue_add(&r->queue, &job->item, desk->status_due);
+        return;
+    }
+    if (result->writes && plan->change != OP_SAME)
+        job->status_at = now;
+    tell_events(r, job, plan);
+}
+
+static void done_refused(struct reconciler *r, struct desk *desk, const struct work_result *result)
+{
+    struct job_entry *job = desk->job;
+    rm_time now = loop_now(r->options.loop);
+    bool passing = result->outcome == KUBE_UNREACHABLE || result->outcome == KUBE_BUSY;
+    rm_time delay = passing ? busy_least : refused_least, most = passing ? busy_most : refused_most;
+    r->options.metrics->reconciles_refused++;
+    for (int i = 0; i < job->item.failures && delay < most; i++)
+        delay *= 2;
+    delay = delay < most ? delay : most;
+    delay -= (rm_time)(prng_unit(&r->queue.seed) * (double)delay / 2);
+    delay = delay < result->retry_after ? result->retry_after : delay;
+    bool again = desk->held_until > now && desk->held_generation == job->view.generation;
+    job->item.failures++;
+    desk->held_until = now + delay;
+    desk->held_generation = job->view.generation;
+    /* At once, to tell the job's status why; unless it is that which was refused. */
+    queue_add(&r->queue, &job->item, again || passing ? desk->held_until : now);
+}
+
+static void work_done(void *ctx, struct job_entry *job, const struct op_plan *plan,
+                      const struct work_result *result)
+{
+    struct reconciler *r = ctx;
+    struct desk *desk = desk_of(r, job);
+    rm_time now = loop_now(r->options.loop);
+    timings_add(&r->options.metrics->reconciles, clock_now() - desk->begun);
+    if (job->gone) {
+        r->queue.in_work--;
+        drop(job);
+        arm(r);
+        return;
+    }
+    if (result->end == WORK_DONE) {
+        count_writes(r->options.metrics, plan);
+        done_well(r, desk, plan, result);
+    } else if (result->end == WORK_REFUSED) {
+        done_refused(r, desk, result);
+    }
+    r->options.metrics->conflicts += result->end == WORK_CONFLICT;
+    if (result->end == WORK_CONFLICT)
+        queue_retry(&r->queue, &job->item, now, conflict_least, conflict_most);
+    else
+        queue_done(&r->queue, &job->item);
+    arm(r);
+}
+
+/* --- one job --- */
+
+/* May a status in which only numbers moved be written now? Else *ret_when it may. */
+static bool status_has_turn(struct reconciler *r, const struct job_entry *job, rm_time now, rm_time *ret_when)
+{
+    *ret_when = job->status_at + status_each;
+    if (job->status_at && *ret_when > now)
+        return false;
+    return bucket_take(&r->statuses, now, ret_when);
+}
+
+static bool is_held(const struct desk *desk, rm_time now)
+{
+    return desk->held_until > now && desk->held_generation == desk->job->view.generation;
+}
+
+static bool may_write(void *ctx)
+{
+    struct reconciler *r = ctx;
+    return r->options.may_write(r->options.ctx);
+}
+
+/* For a person who looks for the reason of something: RINGMASTER_LOG=debug. */
+static void log_plan(const struct job_entry *job, const struct op_plan *plan)
+{
+    struct str text = str_init(1400);
+    plan_print(plan, false, &text);
+    log_debug("a plan", "job=%s plan=\"%s\"", job->key, str_text(&text));
+    str_clear(&text);
+}
+
+static void begin(struct reconciler *r, struct job_entry *job)
+{
+    rm_time now = loop_now(r->options.loop);
+    struct desk *desk = desk_of(r, job);
+    struct job_snapshot snapshot = {.job = &job->view,
+                                    .node = cache_find_node,
+                                    .nodes = r->options.cache,
+                                    .nodes_known = !r->options.cache->nodes_denied,
+                                    .coordinator = job->coordinator,
+                                    .memo = &job->memo,
+                                    .now_ms = clock_wall_ms(),
+                                    .settings = r->options.settings};
+    snapshot.pods = cache_pods(r->options.cache, job, now, &snapshot.pods_count);
+    desk->begun = clock_now();
+    desk->status_due = 0;
+    struct op_plan *plan = job_plan(&snapshot);
+    log_plan(job, plan);
+    ask_coordinator(desk, plan);
+    bool waits = plan->change == OP_TICKING && !status_has_turn(r, job, now, &desk->status_due);
+    if (!waits)
+        desk->status_due = 0;
+    struct work_options options = {.kube = r->options.kube,
+                                   .cache = r->options.cache,
+                                   .loop = r->options.loop,
+                                   .job = job,
+                                   .plan = plan,
+                                   .quiet = is_held(desk, now),
+                                   .without_status = waits,
+                                   .may_write = may_write,
+                                   .done = work_done,
+                                   .ctx = r};
+    work_begin(&options);
+}
+
+static void timer_fired(void *ctx)
+{
+    struct reconciler *r = ctx;
+    struct queue_item *item;
+    while (r->started && !r->stopped && r->queue.in_work < IN_WORK_MAX &&
+           (item = queue_take(&r->queue, loop_now(r->options.loop))))
+        begin(r, (struct job_entry *)item);
+    arm(r);
+}
+
+/* --- from outside --- */
+
+void reconciler_changed(struct reconciler *reconciler, struct job_entry *job)
+{
+    want(reconciler, job, loop_now(reconciler->options.loop));
+}
+
+void reconciler_removed(struct reconciler *reconciler, struct job_entry *job)
+{
+    struct desk *desk = job->desk;
+    if (desk) { /* in work or not: nobody is asked any more */
+        poller_free(desk->poller);
+        desk->poller = NULL;
+    }
+    if (job->item.in_work)
+        return;
+    queue_remove(&reconciler->queue, &job->item);
+    drop(job);
+    arm(reconciler);
+}
+
+static void look_at(void *ctx, const char *name, void *value)
+{
+    (void)name;
+    reconciler_changed(ctx, value);
+}
+
+void reconciler_look_at_all(struct reconciler *reconciler)
+{
+    table_each(&reconciler->options.cache->jobs, look_at, reconciler);
+}
+
+void reconciler_start(struct reconciler *reconciler)
+{
+    reconciler->started = true;
+    arm(reconciler);
+}
+
+void reconciler_stop(struct reconciler *reconciler)
+{
+    reconciler->stopped = true;
+    arm(reconciler);
+}
+
+int reconciler_in_work(const struct reconciler *reconciler)
+{
+    return reconciler->queue.in_work;
+}
+
+int reconciler_queued(const struct reconciler *reconciler)
+{
+    return (int)reconciler->queue.count;
+}
+
+int reconciler_open(struct reconciler **ret, const struct reconciler_options *options, struct error *err)
+{
+    struct reconciler *r = calloc(1, sizeof *r);
+    if (!r)
+        return err_set(err, ERR_MACHINE, "no memory for the reconciler");
+    r->options = *options;
+    crypto_random(&r->queue.seed, sizeof r->queue.seed);
+    r->statuses = bucket_init(statuses_per_second, statuses_per_second, loop_now(options->loop));
+    if (loop_timer_open(&r->timer, options->loop, timer_fired, r, err) < 0) {
+        reconciler_free(r);
+        return -1;
+    }
+    *ret = r;
+    return 0;
+}
+
+static void free_desk(void *ctx, const char *name, void *value)
+{
+    struct job_entry *job = value;
+    struct desk *desk = job->desk;
+    (void)ctx, (void)name;
+    if (desk)
+        poller_free(desk->poller);
+    free(desk);
+    work_abandon(job->work);
+    job->desk = NULL;
+    job->work = NULL;
+}
+
+void reconciler_free(struct reconciler *reconciler)
+{
+    if (!reconciler)
+        return;
+    table_each(&reconciler->options.cache->jobs, free_desk, NULL);
+    loop_timer_free(reconciler->timer);
+    queue_clear(&reconciler->queue);
+    free(reconciler);
+}

@@ -1,0 +1,253 @@
+#include "operator/work.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/os/clock.h"
+#include "common/os/crypto.h"
+#include "common/os/fault.h"
+#include "common/os/log.h"
+
+enum { KEY_BYTES = 32 };
+
+/* One write; the action is the plan's. */
+struct write {
+    struct work *work;
+    const struct op_action *action;
+};
+
+struct work {
+    struct work_options options;
+    struct work_result result;
+    struct job_view
+        planned;   /* the job as the plan saw it, without its texts: the cache may hold a newer one */
+    int next;      /* the first action that was not begun */
+    int in_flight; /* writes that were sent and not answered */
+    const struct op_action *refused; /* the first that was, and what the server said */
+    struct kube_answer refusal;
+    struct write write[OP_ACTIONS_MAX];
+};
+
+const struct kube_resource *work_resource(enum op_resource resource)
+{
+    static const struct kube_resource *const resources[OP_RESOURCES] = {
+        [OP_PODS] = &kube_pods,
+        [OP_CONFIG_MAPS] = &kube_config_maps,
+        [OP_SECRETS] = &kube_secrets,
+        [OP_SERVICES] = &kube_services,
+        [OP_JOBS] = &kube_training_jobs,
+        [OP_BUDGETS] = &kube_pod_disruption_budgets,
+        [OP_POLICIES] = &kube_network_policies,
+    };
+    return resources[resource];
+}
+
+static void go_on(struct work *work);
+
+static void finish(struct work *work)
+{
+    struct work_options options = work->options;
+    struct work_result result = work->result;
+    /* Last, so that no success beside it makes it forgotten. */
+    if (work->refused)
+        op_memo_refused(&options.job->memo, &work->planned, work->refused, work->refusal.status,
+                        work->refusal.reason, work->refusal.message, clock_wall_ms());
+    options.job->work = NULL;
+    free(work);
+    options.done(options.ctx, options.job, options.plan, &result);
+    plan_free(options.plan);
+}
+
+/* --- answers --- */
+
+static bool is_success(const struct op_action *action, enum kube_outcome outcome)
+{
+    switch (action->kind) {
+    case OP_CREATE:
+    case OP_DRY_RUN:
+        return outcome == KUBE_OK || outcome == KUBE_EXISTS;
+    case OP_DELETE:
+        return outcome == KUBE_OK || outcome == KUBE_NOT_FOUND || outcome == KUBE_CONFLICT;
+    default:
+        return outcome == KUBE_OK;
+    }
+}
+
+/* What the server showed is known before any watch tells of it. Deleting what had no process to end shows a
+ * Status instead of the object. */
+static void show(struct work *work, const struct op_action *action, const struct kube_answer *answer)
+{
+    const char *kind = js_as_string(js_get(answer->object, "kind"));
+    if (action->kind != OP_DRY_RUN && kind && !strcmp(kind, work_resource(action->resource)->kind))
+        cache_answer(work->options.cache, action->resource, answer->object, loop_now(work->options.loop));
+}
+
+static void refuse(struct work *work, const struct op_action *action, const struct kube_answer *answer)
+{
+    struct job_entry *job = work->options.job;
+    if (action->kind == OP_STATUS &&
+        (answer->outcome == KUBE_CONFLICT || answer->outcome == KUBE_NOT_FOUND)) {
+        if (work->result.end == WORK_DONE)
+            work->result.end = WORK_CONFLICT;
+        return;
+    }
+    work->result.end = WORK_REFUSED;
+    work->result.outcome = answer->outcome;
+    work->result.retry_after = answer->retry_after;
+    if (!work->refused) {
+        work->refused = action;
+        work->refusal = *answer;
+        work->refusal.object = NULL;
+    }
+    log_warn("a write was refused", "job=%s what=%s resource=%s name=%s code=%d why=\"%s\"", job->key,
+             op_kind_name(action->kind), op_resource_name(action->resource), action->name, answer->status,
+             answer->message);
+}
+
+static void answered(void *ctx, const struct kube_answer *answer)
+{
+    struct write *write = ctx;
+    struct work *work = write->work;
+    const struct op_action *action = write->action;
+    FAULT("operator-answered");
+    if (is_success(action, answer->outcome)) {
+        op_memo_done(&work->options.job->memo, &work->planned, action);
+        work->result.writes++;
+        if (answer->object)
+            show(work, action, answer);
+    } else {
+        refuse(work, action, answer);
+    }
+    if (--work->in_flight == 0)
+        go_on(work);
+}
+
+/* --- writes --- */
+
+/* The key of a new job: made here, seen by nobody, and never made again. */
+static void put_key(const struct op_action *action, struct str *out)
+{
+    uint8_t key[KEY_BYTES];
+    char hex[2 * KEY_BYTES + 1];
+    const char *body = str_text(&action->body), *place = strstr(body, OP_KEY_PLACE);
+    if (!place)
+        return;
+    crypto_random(key, sizeof key);
+    hex_encode(key, sizeof key, hex);
+    str_add(out, body, (size_t)(place - body));
+    str_adds(out, hex);
+    str_adds(out, place + strlen(OP_KEY_PLACE));
+    explicit_bzero(key, sizeof key);
+    explicit_bzero(hex, sizeof hex);
+}
+
+static struct kube_request request_of(const struct op_action *action, const char *namespace)
+{
+    static const enum kube_verb verbs[] = {[OP_CREATE] = KUBE_CREATE,
+                                           [OP_DRY_RUN] = KUBE_CREATE,
+                                           [OP_APPLY] = KUBE_APPLY,
+                                           [OP_DELETE] = KUBE_DELETE,
+                                           [OP_STATUS] = KUBE_UPDATE};
+    return (struct kube_request){
+        .verb = verbs[action->kind],
+        .resource = work_resource(action->resource),
+        .namespace = namespace,
+        .name = action->name,
+        .subresource = action->kind == OP_STATUS ? "status" : NULL,
+        .body = action->kind == OP_DELETE ? NULL : str_text(&action->body),
+        .dry_run = action->kind == OP_DRY_RUN,
+        /* Of pods alone: the rest is not to be read (Secrets), or of no interest. */
+        .read_existing = action->kind == OP_CREATE && action->resource == OP_PODS,
+        .uid = action->kind == OP_DELETE && *action->uid ? action->uid : NULL,
+    };
+}
+
+static void send(struct work *work, const struct op_action *action)
+{
+    struct job_entry *job = work->options.job;
+    struct kube_request request = request_of(action, job->view.namespace_name);
+    struct kube_answer failed = {.outcome = KUBE_UNREACHABLE};
+    struct str with_key = str_init(64 << 10);
+    struct write *write = &work->write[action - work->options.plan->action];
+    struct error err;
+    *write = (struct write){work, action};
+    request.done = answered;
+    request.ctx = write;
+    if (action->wants_key) {
+        put_key(action, &with_key);
+        request.body = str_text(&with_key);
+    }
+    log_info(op_kind_name(action->kind), "job=%s resource=%s name=%s why=\"%s\"", job->key,
+             op_resource_name(action->resource), action->name, action->why);
+    FAULT("operator-write");
+    work->in_flight++;
+    if (kube_send(work->options.kube, NULL, &request, &err) < 0) {
+        text_copy(failed.message, sizeof failed.message, err.text);
+        work->in_flight--;
+        refuse(work, action, &failed);
+    }
+    if (with_key.data)
+        explicit_bzero(with_key.data, with_key.capacity);
+    str_clear(&with_key);
+}
+
+static bool is_allowed(const struct work *work, const struct op_action *action)
+{
+    if (action->kind == OP_STATUS)
+        return !work->options.without_status;
+    return !work->options.quiet || action->kind == OP_DELETE;
+}
+
+/* Creates of pods, and deletes of pods, have no order among themselves. */
+static bool goes_along(const struct op_action *first, const struct op_action *next)
+{
+    return first->resource == OP_PODS && next->resource == OP_PODS && first->kind == next->kind &&
+           (first->kind == OP_CREATE || first->kind == OP_DELETE);
+}
+
+static void send_batch(struct work *work)
+{
+    const struct op_plan *plan = work->options.plan;
+    const struct op_action *first = &plan->action[work->next];
+    work->in_flight++; /* so that no answer ends the work before all are sent */
+    do {
+        if (is_allowed(work, &plan->action[work->next]))
+            send(work, &plan->action[work->next]);
+        work->next++;
+    } while (work->result.end == WORK_DONE && work->next < plan->actions_count &&
+             goes_along(first, &plan->action[work->next]));
+    work->in_flight--;
+}
+
+static void go_on(struct work *work)
+{
+    while (!work->in_flight && work->result.end == WORK_DONE &&
+           work->next < work->options.plan->actions_count) {
+        if (work->options.job->gone || !work->options.may_write(work->options.ctx))
+            work->result.end = WORK_STOPPED;
+        else
+            send_batch(work);
+    }
+    if (!work->in_flight)
+        finish(work);
+}
+
+void work_begin(const struct work_options *options)
+{
+    struct work *work = calloc(1, sizeof *work);
+    if (!work)
+        abort();
+    work->options = *options;
+    work->planned = options->job->view;
+    work->planned.spec = NULL;
+    options->job->work = work;
+    go_on(work);
+}
+
+void work_abandon(struct work *work)
+{
+    if (work)
+        plan_free(work->options.plan);
+    free(work);
+}

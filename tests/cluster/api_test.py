@@ -1,0 +1,261 @@
+"""The operator against a real API server; the test plays the kubelets. What it writes, and that dying between any two writes changes nothing."""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import control_plane
+import operator_rig as stage_rig
+import processes
+import pytest
+
+AROUND = ["ConfigMap", "NetworkPolicy", "NetworkPolicy", "PodDisruptionBudget", "Secret", "Service"]
+
+
+@pytest.fixture(name="stage")
+def fixture_stage(api):
+    api("apply", "-f", str(stage_rig.CRD))
+    api("wait", "--for=condition=Established", "crd/trainingjobs.ringmaster.dev")
+    stage = stage_rig.Stage(api)
+    yield stage
+    stage.close()
+
+
+def kinds(names):
+    return [name.split("/")[0] for name in names]
+
+
+def test_a_job_gets_its_pods_and_what_belongs_to_them_and_ends_with_its_result(stage):
+    operator = stage.operator("--no-lease")
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    workers = stage.until_pods("worker", 3)
+    (coordinator,) = stage.until_pods("coordinator", 1)
+    assert stage.indices() == {0: [1], 1: [1], 2: [1]}
+    assert kinds(stage.around()) == AROUND
+    for name in [*workers, coordinator]:
+        stage.run_pod(name)
+    processes.until(lambda: stage.job("gpt")["status"]["workers"]["ready"] == 3, "three ready workers", 120)
+    stage.finish("gpt")
+    status = stage.job("gpt")["status"]
+    assert stage.condition("gpt", "Complete") == "True"
+    assert status["result"]["weightsSha256"] == stage_rig.SHA
+    processes.until(lambda: not stage.pods("worker"), "the workers are gone", 120)
+    assert operator.metric("status_conflicts") == 0
+    assert operator.metric("reconciles_refused") == 0
+    assert operator.stop() == 0
+    events = {event["reason"] for event in stage.kubectl.get("events.events.k8s.io")}
+    assert {"WorkersCreated", "Complete"} <= events
+
+
+def play_through(stage, start):
+    """A whole job with an operator that start(life) gives each time that the last one has died; returns the end state."""
+    operators = [start(1)]
+
+    def go(condition, what):
+        def alive():
+            if operators[-1].process.poll() is not None:
+                operators.append(start(len(operators) + 1))
+            return condition()
+        return processes.until(alive, what, 240)
+
+    stage.kubectl.apply(stage_rig.job("gpt", {"max": 3}))  # no fourth index to move to
+    go(lambda: len(stage.pods("worker")) == 3 and len(stage.pods("coordinator")) == 1, "all pods")
+    first = set(stage.pods())
+    for name in first:
+        stage.run_pod(name)
+    victim = next(name for name in first if "-w1-" in name)
+    stage.kubectl("delete", "pod", victim, "--grace-period=0", "--force")
+    go(lambda: stage.indices() == {0: [1], 1: [2], 2: [1]}, "the replacement")
+    second = next(name for name in stage.pods("worker") if "-w1-" in name)
+    stage.run_pod(second)
+    (coordinator,) = stage.pods("coordinator")
+    stage.end_pod(coordinator, 0, json.dumps({"exitCode": 0, "reason": "", "step": 100, "loss": 2.5, "weightsSha256": stage_rig.SHA,
+                                              "uri": "s3://bucket/run/step-00000100", "interrupted": False}))
+    go(lambda: stage.condition("gpt", "Finished") == "True" and not stage.pods("worker"), "the end")
+    status = stage.job("gpt")["status"]
+    end = {"around": kinds(stage.around()), "restarts": status["restarts"], "result": status["result"], "term": status["ring"]["term"],
+           "slots": status["workers"]["slots"], "complete": stage.condition("gpt", "Complete")}
+    return end, len(operators), creations(stage)
+
+
+def creations(stage):
+    """Pod names by how often they were created, as the API server's audit log tells."""
+    found = {}
+    for line in (stage.kubectl.cluster.logs / "audit.log").read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        target = entry.get("objectRef", {})
+        created = entry["verb"] == "create" and target.get("resource") == "pods" and entry.get("responseStatus", {}).get("code") == 201
+        if created and target.get("namespace") == stage.kubectl.namespace and "dryRun" not in entry.get("requestURI", ""):
+            name = target.get("name") or entry.get("responseObject", {}).get("metadata", {}).get("name")
+            found[name] = found.get(name, 0) + 1
+    return found
+
+
+CALM = {"around": AROUND, "restarts": {"failure": 0, "infrastructure": 0, "preemption": 1}, "term": 1, "complete": "True"}
+
+
+@pytest.mark.parametrize("fault", [None, "operator-write", "operator-answered"])
+def test_an_operator_that_dies_between_any_two_writes_leads_to_the_same_end(stage, fault):
+    """The first replica dies at its first write, the second at its second... until one comes through. (A write that is repeated
+    in each life, such as the trial of a pod, would hold up those that always die at the first.)"""
+    end, lives, made = play_through(stage, lambda life: stage.operator("--no-lease", fault=fault and f"{fault}:{life}"))
+    assert {key: end[key] for key in CALM} == CALM
+    assert [(slot["index"], slot["attempt"]) for slot in end["slots"]] == [(0, 1), (1, 2), (2, 1)]
+    assert end["result"]["weightsSha256"] == stage_rig.SHA
+    assert all(count == 1 for count in made.values()), "no pod was made twice"
+    assert lives > 10 if fault else lives == 1
+
+
+def test_the_next_leader_goes_on_and_the_one_that_stood_still_ends(stage):
+    first = stage.operator()
+    first.until_logged("leading")
+    second = stage.operator()
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    stage.until_pods("worker", 3)
+    processes.until(lambda: second.get("/readyz")[0] == 200, "the second has seen who leads", 60)
+    assert second.metric("leader") == 0
+    first.send(signal.SIGSTOP)
+    second.until_logged("leading")
+    stage.kubectl("patch", "trainingjob", "gpt", "--type=merge", "-p", json.dumps({"spec": {"workers": {"target": 4}}}))
+    stage.until_pods("worker", 4)
+    first.send(signal.SIGCONT)
+    assert first.wait() == 4
+    assert stage.indices() == {0: [1], 1: [1], 2: [1], 3: [1]}
+    third = stage.operator()
+    processes.until(lambda: third.get("/readyz")[0] == 200, "the third has seen who leads", 60)
+    assert second.stop() == 0
+    third.until_logged("leading")
+    assert set(stage.indices()) == {0, 1, 2, 3}
+
+
+def test_what_somebody_deletes_comes_back(stage):
+    stage.operator("--no-lease")
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    stage.until_pods("worker", 3)
+    before = stage.around()
+    stage.kubectl("delete", "service,poddisruptionbudget,networkpolicy", "-l", "ringmaster.dev/job=gpt")
+    processes.until(lambda: stage.around() == before, "all of it back", 120)
+
+
+def test_a_deleted_job_takes_everything_along(stage):
+    stage.operator("--no-lease")
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    stage.until_pods("worker", 3)
+    stage.kubectl("delete", "trainingjob", "gpt")
+    processes.until(lambda: not stage.pods() and not stage.around(), "nothing is left", 120)
+
+
+def test_a_namesake_is_another_job(stage):
+    stage.operator("--no-lease")
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    first = set(stage.until_pods("worker", 3))
+    stage.kubectl("delete", "trainingjob", "gpt")
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    processes.until(lambda: len(found := set(stage.pods("worker"))) == 3 and not found & first, "the namesake's own pods", 120)
+
+
+def test_the_api_server_away_is_no_reason_to_do_anything(stage):
+    operator = stage.operator("--no-lease")
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    stage.until_pods("worker", 3)
+    before = set(stage.pods())
+    cluster = stage.kubectl.cluster
+    cluster.stop("api-server", signal.SIGKILL)
+    operator.until_logged("a list or watch failed")
+    control_plane.ControlPlane(cluster).api_server_back()
+    stage.kubectl("patch", "trainingjob", "gpt", "--type=merge", "-p", json.dumps({"spec": {"workers": {"target": 4}}}))
+    assert before < set(stage.until_pods("worker", 4)) | set(stage.pods("coordinator"))
+
+
+RULES = [
+    {"apiGroups": ["ringmaster.dev"], "resources": ["trainingjobs"], "verbs": ["get", "list", "watch", "delete"]},
+    {"apiGroups": ["ringmaster.dev"], "resources": ["trainingjobs/status"], "verbs": ["update"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete", "get", "list", "watch"]},
+    {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["create"]},
+    {"apiGroups": [""], "resources": ["services"], "verbs": ["create", "patch", "get", "list", "watch"]},
+    {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["create", "patch", "get", "list", "watch"]},
+    {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": ["create", "patch", "get", "list", "watch"]},
+    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+]
+
+
+def somebody(stage, folder, rules):
+    """A kubeconfig of a ServiceAccount with these rights in the stage's namespace."""
+    kubectl = stage.kubectl
+    meta = {"name": "operator"}
+    kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": meta, "rules": rules},
+                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": meta,
+                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "operator"},
+                   "subjects": [{"kind": "ServiceAccount", "name": "operator", "namespace": kubectl.namespace}]})
+    config = Path(folder) / "config"
+    config.write_text(json.dumps({
+        "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": {"server": control_plane.SERVER, "certificate-authority": str(kubectl.cluster.pki / "ca.crt")}}],
+        "users": [{"name": "u", "user": {"token": kubectl("create", "token", "operator").strip()}}]}), encoding="ascii")
+    return config
+
+
+def test_the_documented_rights_are_enough_and_nodes_are_not_needed(stage, tmp_path):
+    operator = stage.operator("--no-lease", kubeconfig=somebody(stage, tmp_path, RULES))
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    stage.until_pods("worker", 3)
+    assert operator.lines("nodes are not to be seen")
+    stage.finish("gpt")
+    assert not operator.lines("a write was refused")
+
+
+@pytest.mark.parametrize("resource, verb", [("pods", "create"), ("configmaps", "create"), ("secrets", "create"), ("services", "patch"),
+                                            ("poddisruptionbudgets", "patch"), ("networkpolicies", "patch")])
+def test_a_right_that_is_missing_stands_in_the_jobs_status(stage, tmp_path, resource, verb):
+    rules = [{**rule, "resources": [each]} for rule in RULES for each in rule["resources"]]
+    for rule in rules:
+        if rule["resources"] == [resource]:
+            rule["verbs"] = [each for each in rule["verbs"] if each != verb]
+    operator = stage.operator("--no-lease", kubeconfig=somebody(stage, tmp_path, rules))
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    message = stage.until_message("gpt", "forbidden")
+    assert f'cannot {verb} resource "{resource}"' in message
+    stage.kubectl("patch", "role", "operator", "--type=merge", "-p", json.dumps({"rules": RULES}))
+    stage.until_pods("worker", 3)
+    assert operator.process.poll() is None
+
+
+@pytest.mark.parametrize("resource", ["trainingjobs", "pods"])
+def test_an_operator_that_may_not_look_says_so_in_its_log(stage, tmp_path, resource):
+    rules = [rule for rule in RULES if resource not in rule["resources"]]
+    operator = stage.operator("--no-lease", kubeconfig=somebody(stage, tmp_path, rules))
+    line = operator.until_logged("a list or watch failed", resource=resource)
+    assert f'cannot list resource "{resource}"' in line["why"]
+    assert operator.get("/readyz")[0] == 503
+    assert operator.get("/healthz")[0] == 200
+
+
+def test_a_job_that_nobody_can_read_stops_no_other(stage):
+    """Nested deeper than the reader goes, and with a NUL in a key: the API server keeps both."""
+    operator = stage.operator("--no-lease")
+    deep = stage_rig.job("deep")
+    deep["spec"]["workers"]["template"]["spec"]["x"] = json.loads("[" * 3000 + "]" * 3000)
+    nul = stage_rig.job("nul")
+    nul["metadata"]["annotations"] = {"a": "x\0y"}
+    for each in (deep, nul):
+        subprocess.run([*stage.kubectl.cluster.enter(), "kubectl", "-n", stage.kubectl.namespace, "create", "-f", "-"], input=json.dumps(each),
+                       text=True, check=True, env=stage.kubectl.cluster.environment())
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    processes.until(lambda: sum(name.startswith("gpt-w") for name in stage.pods("worker")) == 3, "the pods of the good job", 120)
+    processes.until(lambda: sum(name.startswith("nul-w") for name in stage.pods("worker")) == 3, "the pods of the job with a NUL", 120)
+    assert operator.until_logged("a list or watch failed", resource="trainingjobs")["why"].startswith("an object of trainingjobs is skipped")
+
+
+def test_metrics_and_health_are_there_and_the_log_is_json(stage):
+    operator = stage.operator("--no-lease")
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    stage.until_pods("worker", 3)
+    processes.until(lambda: operator.get("/readyz") == (200, "ready\n"), "ready", 60)
+    assert operator.get("/healthz") == (200, "ok\n")
+    assert operator.get("/nothing")[0] == 404
+    assert operator.metric("pods_created_total") == 4
+    assert operator.metric("pods ") == 4
+    assert operator.metric("leader") == 1
+    assert {"time", "level", "program", "message"} <= operator.lines("create")[0].keys()

@@ -1,0 +1,166 @@
+"""An operator of this tree's build beside a test cluster's API server, and who plays the kubelet and the coordinator for it."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import processes
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(os.environ.get("RINGMASTER_BIN", ROOT / "build/test/bin"))
+CRD = ROOT / "crds/trainingjob.yaml"
+
+SHA = "5f2b" * 16
+
+
+def job(name, workers=None, **spec):
+    """A TrainingJob that the operator takes."""
+    template = {"spec": {"containers": [{"name": "trainer", "image": "worker:1"}]}}
+    return {"apiVersion": "ringmaster.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name},
+            "spec": {"workers": {"min": 2, "max": 4, "target": 3, "template": template, **(workers or {})},
+                     "trainer": {"model": {"layers": 2, "heads": 2, "width": 32, "context": 32}, "data": {"uri": "s3://bucket/data"}, "steps": 100},
+                     "checkpoint": {"uri": "s3://bucket/run", "secretRef": {"name": "credentials"}}, **spec}}
+
+
+class Operator:
+    """One replica, looking after one namespace. Its log is kept in `log`."""
+
+    def __init__(self, kubectl, *arguments, fault=None, kubeconfig=None):
+        cluster = kubectl.cluster
+        number = sum(1 for _ in cluster.logs.glob("operator-*.log"))
+        self.log_path = cluster.logs / f"operator-{number}.log"
+        environment = {**cluster.environment(), "KUBECONFIG": str(kubeconfig or cluster.kubeconfig), "RINGMASTER_LOG": "debug"}
+        if fault:
+            environment["RINGMASTER_FAULT"] = fault
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen([*cluster.enter(), str(BIN / "ringmaster-operator"), "--namespace", kubectl.namespace, "--port", "0",
+                                             "--lease-namespace", kubectl.namespace, *arguments], stdout=log, stderr=log, env=environment,
+                                            preexec_fn=processes.die_with_parent)
+        self.cluster = cluster
+
+    def lines(self, message=None):
+        """What it has logged, as dictionaries; a line that is no JSON is a fault point's."""
+        text = self.log_path.read_text(encoding="utf-8")
+        found = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        return [line for line in found if message in (None, line["message"])]
+
+    def until_logged(self, message, **pairs):
+        def matches():
+            if self.process.poll() is not None and not self.lines(message):
+                raise RuntimeError(f"the operator has ended with {self.process.returncode}: {self.log_path.read_text(encoding='utf-8')[-2000:]}")
+            return next((line for line in self.lines(message) if pairs.items() <= line.items()), None)
+        return processes.until(matches, f'"{message}" in {self.log_path}', 120)
+
+    def get(self, path):
+        """The answer of its HTTP server: (status, body)."""
+        port = self.until_logged("listening")["port"]
+        text = self.cluster.call("curl", "-s", "-w", "\n%{http_code}", f"http://127.0.0.1:{port}{path}")
+        body, _, status = text.rpartition("\n")
+        return int(status), body
+
+    def metric(self, name):
+        return sum(float(line.split()[-1]) for line in self.get("/metrics")[1].splitlines() if line.startswith(f"ringmaster_operator_{name}"))
+
+    def send(self, signo):
+        self.process.send_signal(signo)
+
+    def wait(self, seconds=120):
+        return self.process.wait(seconds)
+
+    def stop(self):
+        """Told to end; returns its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+        return self.wait()
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+
+class Stage:
+    """A namespace in which a test plays the kubelet."""
+
+    def __init__(self, kubectl):
+        self.kubectl = kubectl
+        self.operators = []
+
+    def operator(self, *arguments, **options):
+        operator = Operator(self.kubectl, *arguments, **options)
+        self.operators.append(operator)
+        return operator
+
+    def close(self):
+        for operator in self.operators:
+            operator.kill()
+
+    def pods(self, role=None):
+        """Those that don't end, by name."""
+        items = self.kubectl.get("pods", "-l", f"ringmaster.dev/role={role}" if role else "ringmaster.dev/job")
+        return {item["metadata"]["name"]: item for item in items if "deletionTimestamp" not in item["metadata"]}
+
+    def until_pods(self, role, count):
+        return processes.until(lambda: (found := self.pods(role)) and len(found) == count and found, f"{count} pods in the role {role}", 120)
+
+    def indices(self):
+        """Worker index -> attempts of its pods that don't end."""
+        found = {}
+        for item in self.pods("worker").values():
+            labels = item["metadata"]["labels"]
+            found.setdefault(int(labels["ringmaster.dev/worker"]), []).append(int(labels["ringmaster.dev/attempt"]))
+        return found
+
+    def run_pod(self, name):
+        """The pod runs and is ready."""
+        self.kubectl.create_status("pod", name, {
+            "phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}],
+            "conditions": [{"type": kind, "status": "True", "lastTransitionTime": now()} for kind in ("PodScheduled", "Ready", "ContainersReady")],
+            "containerStatuses": [container(self.container_of(name), {"running": {"startedAt": now()}})]})
+
+    def container_of(self, name):
+        return self.kubectl.get("pod", name)["spec"]["containers"][0]["name"]
+
+    def end_pod(self, name, code, message=""):
+        """Its container has ended."""
+        state = {"terminated": {"exitCode": code, "reason": "Completed" if code == 0 else "Error", "message": message,
+                                "startedAt": now(), "finishedAt": now()}}
+        self.kubectl.create_status("pod", name, {"phase": "Succeeded" if code == 0 else "Failed",
+                                                 "containerStatuses": [container(self.container_of(name), state)]})
+
+    def finish(self, name, code=0, reason=""):
+        """The coordinator's last word about a job."""
+        result = {"exitCode": code, "reason": reason, "step": 100, "loss": 2.5, "weightsSha256": SHA, "uri": "s3://bucket/run/step-00000100",
+                  "interrupted": False}
+        (coordinator,) = self.pods("coordinator")
+        self.end_pod(coordinator, code, json.dumps(result))
+        return processes.until(lambda: self.condition(name, "Finished") == "True", f"{name} Finished", 120)
+
+    def job(self, name):
+        return self.kubectl.get("trainingjob", name)
+
+    def condition(self, name, kind):
+        conditions = self.job(name).get("status", {}).get("conditions", [])
+        return next((each["status"] for each in conditions if each["type"] == kind), None)
+
+    def until_message(self, name, words):
+        return processes.until(lambda: words in (said := self.job(name).get("status", {}).get("message", "")) and said, f'"{words}" in the status', 120)
+
+    def around(self):
+        """Names of all that lies around the job's pods."""
+        kinds = "configmaps,secrets,services,poddisruptionbudgets,networkpolicies"
+        return sorted(f"{item['kind']}/{item['metadata']['name']}" for item in self.kubectl.get(kinds)
+                      if item["metadata"].get("labels", {}).get("ringmaster.dev/job"))
+
+
+def container(name, state):
+    return {"name": name, "image": "worker:1", "imageID": "", "restartCount": 0, "ready": "running" in state, "started": "running" in state,
+            "state": state}
+
+
+def now():
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
