@@ -1,0 +1,286 @@
+"""The CRD on a real API server: what it refuses and with which words, what it fills in, what may change and when."""
+
+import copy
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+CRD = Path(__file__).resolve().parents[2] / "crds" / "trainingjob.yaml"
+ANNOTATION_BYTES_MAX = 256 * 1024
+
+
+@pytest.fixture(name="jobs", scope="module")
+def fixture_jobs(api_cluster):
+    """kubectl in a namespace of its own, once the server knows TrainingJobs."""
+    import rig  # pylint: disable=import-outside-toplevel
+    everywhere = rig.Kubectl(api_cluster)
+    everywhere("apply", "-f", str(CRD))
+    everywhere("wait", "--for=condition=Established", "crd/trainingjobs.ringmaster.dev")
+    everywhere("create", "namespace", "crd-test")
+    kubectl = rig.Kubectl(api_cluster, "crd-test")
+    rig.processes.until(lambda: kubectl.exists("serviceaccount", "default"), "the namespace's ServiceAccount")
+    yield kubectl
+    everywhere("delete", "namespace", "crd-test", "--wait=false")
+
+
+def job(name="tiny", **changes):
+    """A valid job; 'trainer__steps=0' sets spec.trainer.steps, ... takes a field away."""
+    made = {"apiVersion": "ringmaster.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name}, "spec": {
+        "workers": {"target": 3, "min": 2, "max": 5, "template": {"spec": {"containers": [{"name": "trainer", "image": "x"}]}}},
+        "trainer": {"model": {"layers": 2, "heads": 2, "width": 64, "context": 64}, "data": {"uri": "s3://data/books"},
+                    "batch": {"lanes": 8}, "steps": 100},
+        "checkpoint": {"uri": "s3://data/runs/tiny", "secretRef": {"name": "s3"}}}}
+    for path, value in changes.items():
+        *groups, last = path.split("__")
+        place = made["spec"]
+        for group in groups:
+            place = place.setdefault(group, {})
+        if value is ...:
+            place.pop(last)
+        else:
+            place[last] = copy.deepcopy(value)
+    return made
+
+
+def create(kubectl, made, dry=True):
+    return kubectl("create", "-f", "-", *(["--dry-run=server"] if dry else []), "-o", "json", stdin=json.dumps(made))
+
+
+def complaint(call):
+    """What the server has against it."""
+    with pytest.raises(RuntimeError) as why:
+        call()
+    return str(why.value)
+
+
+SIDECAR = {"spec": {"containers": [{"name": "sidecar", "image": "x"}]}}
+
+INVALID = [
+    # name and required fields
+    ({"name": "a" * 41}, "metadata.name must be lower-case letters, digits and -, a letter first, 40 characters at most"),
+    ({"name": "1st"}, "metadata.name must be lower-case letters"),
+    ({"name": "a.b"}, "metadata.name must be lower-case letters"),
+    ({"workers__target": ...}, "spec.workers.target: Required value"),
+    ({"workers__template": ...}, "spec.workers.template: Required value"),
+    ({"trainer__model": ...}, "spec.trainer.model: Required value"),
+    ({"trainer__data__uri": ...}, "spec.trainer.data.uri: Required value"),
+    ({"trainer__steps": ...}, "spec.trainer.steps: Required value"),
+    ({"checkpoint__uri": ...}, "spec.checkpoint.uri: Required value"),
+    ({"checkpoint__secretRef": {}}, "spec.checkpoint.secretRef.name: Required value"),
+    # workers
+    ({"workers__target": 0}, "should be greater than or equal to 1"),
+    ({"workers__target": 65, "workers__max": ..., "trainer__batch__lanes": 65}, "should be less than or equal to 64"),
+    ({"workers__min": 4}, "workers.min is more than workers.target; lower it or raise the target"),
+    ({"workers__target": 6}, "workers.target is more than workers.max; lower the target (max can't change)"),
+    ({"workers__max": 9}, "workers.max is more than trainer.batch.lanes"),
+    ({"workers__max": ..., "workers__target": 9}, "workers.target is more than trainer.batch.lanes"),
+    ({"workers__template": SIDECAR}, "name one of the containers trainer; it runs the training"),
+    ({"workers__template": {"spec": {"containers": [{"name": "trainer"}, {"name": "trainer"}]}}}, "Duplicate value"),
+    ({"workers__template": {"spec": {"containers": []}}}, "should have at least 1 items"),
+    # the model and its data
+    ({"trainer__model": {"layers": 2}}, "set preset, or layers, heads, width and context"),
+    ({"trainer__model": {"preset": "gpt5"}}, 'supported values: "gpt2-124m"'),
+    ({"trainer__model__heads": 3}, "heads must divide width; choose a divisor of it"),
+    ({"trainer__model__layers": 97}, "should be less than or equal to 96"),
+    ({"trainer__model__vocabulary": 100}, "text has 256 kinds of bytes; set model.vocabulary to 256 or more, or leave it out"),
+    ({"trainer__data__format": "Tokens16"}, "set model.vocabulary to the number of tokens that the tokenizer of the shards has"),
+    ({"trainer__data__format": "Words"}, "Unsupported value"),
+    ({"trainer__data__uri": "books"}, "write s3://bucket/prefix, or file:///path with a volume of the template mounted there"),
+    ({"trainer__data__uri": "https://books"}, "write s3://bucket/prefix"),
+    ({"trainer__data__endpoint": "minio:9000"}, "write http(s)://host[:port]"),
+    ({"trainer__data__cache": "s3://cache"}, "write file:///path, a folder of the pod"),
+    ({"trainer__data__cacheBytes": 1}, "should be greater than or equal to 1048576"),
+    ({"trainer__data__listing": "abc"}, "should match"),
+    ({"trainer__batch__lanes": 1025}, "should be less than or equal to 1024"),
+    # numbers of the training
+    ({"trainer__steps": 0}, "should be greater than or equal to 1"),
+    ({"trainer__steps": "100"}, "must be of type integer"),
+    ({"trainer__seed": -1}, "should be greater than or equal to 0"),
+    ({"trainer__optimizer__learningRate": -1}, "should be greater than or equal to 0"),
+    ({"trainer__optimizer__minLearningRate": 1}, "optimizer.minLearningRate is more than optimizer.learningRate; lower it"),
+    ({"trainer__optimizer__warmupSteps": 101}, "optimizer.warmupSteps is more than steps; shorten the warm-up"),
+    ({"trainer__optimizer__schedule": "linear"}, "Unsupported value"),
+    ({"trainer__optimizer__beta1": 1}, "write a number from 0 to 0.9999999"),
+    ({"trainer__optimizer__name": "sgd"}, "Unsupported value"),
+    ({"trainer__precision": "fp16"}, "Unsupported value"),
+    ({"trainer__reduction": "exactly"}, "Unsupported value"),
+    ({"trainer__threads": 0}, "write Auto, or a whole number from 1 to 1024"),
+    ({"trainer__threads": "auto"}, "write Auto, or a whole number from 1 to 1024"),
+    ({"trainer__isa": "AVX3"}, "Unsupported value"),
+    ({"trainer__evaluation__holdOut": 1}, "write a number from 0 to 0.5"),
+    ({"trainer__evaluation__everySteps": 10}, "evaluation.holdOut is 0, so there is nothing to evaluate on"),
+    # checkpoints and times
+    ({"checkpoint__uri": "runs"}, "write s3://bucket/prefix, or file:///path"),
+    ({"checkpoint__every": "10"}, "should match"),
+    ({"checkpoint__every": "100ms"}, "write a time from 1s to 8760h"),
+    ({"checkpoint__resume": "Maybe"}, "Unsupported value"),
+    ({"checkpoint__keep": 0}, "should be greater than or equal to 1"),
+    ({"elasticity__lostAfter": "1s"}, "elasticity.lostAfter must be twice elasticity.heartbeat or more"),
+    ({"elasticity__joinWindow": "2h"}, "write a time from 1ms to 1h"),
+    ({"elasticity__stepTimeout": "never"}, "should match"),
+    ({"elasticity__stepTimeout": "25h"}, "write Auto, or a time from 1s to 24h"),
+    ({"elasticity__scaleUpCooldown": "48h"}, "write a time from 0s to 24h"),
+    # the rest
+    ({"managedBy": "me"}, "should match"),
+    ({"failurePolicy__maxRestarts": 1001}, "should be less than or equal to 1000"),
+    ({"failurePolicy__rules": [{"onExitCodes": [0], "action": "FailJob"}]}, "should be greater than or equal to 1"),
+    ({"failurePolicy__rules": [{"onExitCodes": [3], "action": "Ignore"}]}, "Unsupported value"),
+    ({"scheduling__disruptionBudget": "Never"}, "Unsupported value"),
+    ({"activeDeadlineSeconds": 0}, "should be greater than or equal to 1"),
+    ({"ttlSecondsAfterFinished": -1}, "should be greater than or equal to 0"),
+    ({"cleanPodPolicy": "Some"}, "Unsupported value"),
+]
+
+
+@pytest.mark.parametrize("changes, sentence", INVALID, ids=lambda value: json.dumps(value, default=lambda _: "-") if isinstance(value, dict) else "")
+def test_an_invalid_job_is_refused_with_what_to_do(jobs, changes, sentence):
+    changes = dict(changes)
+    said = complaint(lambda: create(jobs, job(changes.pop("name", "tiny"), **changes)))
+    assert sentence in said
+
+
+@pytest.mark.parametrize("field", ["launch", "queueName", "sizes"])
+def test_a_field_that_does_not_work_yet_is_not_taken(jobs, field):
+    said = complaint(lambda: jobs("create", "--dry-run=server", "--validate=strict", "-f", "-", stdin=json.dumps(job(**{field: {}}))))
+    assert f'unknown field "spec.{field}"' in said
+
+
+def test_what_is_left_out_is_filled_in(jobs):
+    spec = json.loads(create(jobs, job()))["spec"]
+    assert spec["managedBy"] == "ringmaster.dev/operator"
+    assert spec["suspend"] is False
+    assert spec["cleanPodPolicy"] == "Running"
+    assert spec["trainer"]["optimizer"]["learningRate"] == 6e-4
+    assert spec["trainer"]["threads"] == "Auto"
+    assert spec["elasticity"]["joinWindow"] == "10s"
+    assert spec["failurePolicy"] == {"maxRestarts": 5, "within": "1h"}
+    assert "max" in spec["workers"] and "every" not in spec["checkpoint"]
+
+
+def test_a_template_keeps_what_the_crd_does_not_know(jobs):
+    template = {"metadata": {"labels": {"team": "a"}}, "spec": {"nodeSelector": {"gpu": "h100"}, "hostUsers": False, "containers": [
+        {"name": "trainer", "image": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}, "env": [{"name": "A", "value": "b"}]}]}}
+    assert json.loads(create(jobs, job(workers__template=template)))["spec"]["workers"]["template"] == template
+
+
+@pytest.fixture(name="made")
+def fixture_made(jobs):
+    """Makes a job and gives its name; deleted afterwards."""
+    names = []
+
+    def make(**changes):
+        name = f"made-{len(names)}"
+        create(jobs, job(name, **changes), dry=False)
+        names.append(name)
+        return name
+
+    yield make
+    for name in names:
+        jobs("delete", "tj", name)
+
+
+def patch(kubectl, name, spec):
+    return kubectl("patch", "tj", name, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+
+TEMPLATE = {"template": {"spec": {"nodeSelector": {"a": "b"}}}}
+
+NEVER = [
+    ({"trainer": {"steps": 200}}, "spec.trainer can't change, the checkpoints were made with it; make a new job"),
+    ({"trainer": {"optimizer": {"beta1": 0.8}}}, "spec.trainer can't change"),
+    ({"trainer": {"data": {"endpoint": "http://other:9000"}}}, "spec.trainer can't change"),
+    ({"checkpoint": {"uri": "s3://other/runs"}}, "spec.checkpoint.uri can't change, the checkpoints are there; make a new job"),
+    ({"managedBy": "other.dev/operator"}, "spec.managedBy can't change; make a new job"),
+    ({"workers": {"max": 6}}, "spec.workers.max can't change; make a new job"),
+    ({"workers": {"max": None}}, "spec.workers.max can't change; make a new job"),
+]
+SUSPENDED = [
+    ({"workers": {"min": 1}}, "spec.workers.min can only change while spec.suspend is true; suspend the job first"),
+    ({"workers": TEMPLATE}, "spec.workers.template can only change while spec.suspend is true; suspend the job first"),
+    ({"coordinator": TEMPLATE}, "spec.coordinator can only change while spec.suspend is true; suspend the job first"),
+    ({"elasticity": {"lostAfter": "9s"}}, "spec.elasticity can only change while spec.suspend is true; suspend the job first"),
+    ({"checkpoint": {"everySteps": 7}}, "spec.checkpoint can only change while spec.suspend is true; suspend the job first"),
+    ({"checkpoint": {"secretRef": {"name": "other"}}}, "spec.checkpoint can only change while spec.suspend is true"),
+]
+ALWAYS = [
+    {"suspend": True}, {"workers": {"target": 4}}, {"failurePolicy": {"maxRestarts": 9}}, {"spot": {"prefer": True}},
+    {"activeDeadlineSeconds": 60}, {"ttlSecondsAfterFinished": 1}, {"cleanPodPolicy": "All"}, {"scheduling": {"disruptionBudget": "None"}},
+]
+
+
+@pytest.mark.parametrize("change, sentence", NEVER + SUSPENDED, ids=lambda value: json.dumps(value) if isinstance(value, dict) else "")
+def test_a_running_job_refuses_the_change(jobs, made, change, sentence):
+    name = made()
+    assert sentence in complaint(lambda: patch(jobs, name, change))
+
+
+@pytest.mark.parametrize("change, sentence", NEVER, ids=lambda value: json.dumps(value) if isinstance(value, dict) else "")
+def test_even_a_suspended_job_refuses_what_makes_it_another(jobs, made, change, sentence):
+    name = made(suspend=True)
+    assert sentence in complaint(lambda: patch(jobs, name, change))
+
+
+def test_a_suspended_job_may_be_changed_and_go_on(jobs, made):
+    name = made(suspend=True)
+    for change, _ in SUSPENDED:
+        assert "patched" in patch(jobs, name, change)
+    assert "patched" in patch(jobs, name, {"suspend": False})
+    assert "suspend the job first" in complaint(lambda: patch(jobs, name, {"workers": {"min": 2}}))
+
+
+def test_a_running_job_takes_what_may_change_at_any_time(jobs, made):
+    name = made()
+    for change in ALWAYS:
+        assert "patched" in patch(jobs, name, change)
+
+
+def test_kubectl_scale_reads_and_sets_the_target_within_its_bounds(jobs, made):
+    name = made()
+    jobs("patch", "tj", name, "--subresource=status", "--type=merge", "-p",
+         json.dumps({"status": {"workers": {"current": 3, "selector": "a=b"}}}))
+    jobs("scale", f"tj/{name}", "--replicas=5")
+    assert jobs.get("tj", name)["spec"]["workers"]["target"] == 5
+    assert "workers.target is more than workers.max" in complaint(lambda: jobs("scale", f"tj/{name}", "--replicas=6"))
+    assert "workers.min is more than workers.target" in complaint(lambda: jobs("scale", f"tj/{name}", "--replicas=1"))
+    scale = json.loads(jobs("get", "--raw", f"/apis/ringmaster.dev/v1alpha1/namespaces/crd-test/trainingjobs/{name}/scale"))
+    assert scale["status"] == {"replicas": 3, "selector": "a=b"}
+
+
+def test_kubectl_get_shows_the_columns(jobs, made):
+    name = made()
+    status = {"state": "Training", "columns": {"workers": "3/3", "progress": "40%", "eta": "1h25m", "interruptions": 4},
+              "progress": {"step": 812, "loss": "2.1043", "tokensPerSecond": 81234}, "goodput": {"ratio": "0.962"},
+              "ring": {"generation": 7}}
+    jobs("patch", "tj", name, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
+    lines = jobs("get", "tj", name).splitlines()
+    assert lines[0].split() == ["NAME", "STATE", "WORKERS", "PROGRESS", "STEP", "LOSS", "ETA", "INTERRUPTIONS", "GOODPUT", "AGE"]
+    assert lines[1].split()[:-1] == [name, "Training", "3/3", "40%", "812", "2.1043", "1h25m", "4", "0.962"]
+    wide = jobs("get", "tj", name, "-o", "wide").splitlines()
+    assert wide[0].split()[-3:] == ["CHECKPOINT", "GENERATION", "TOKENS/S"]
+
+
+def test_a_status_of_the_operator_survives_the_schema(jobs, made):
+    """Every field that operator/core writes has a place in the CRD: pruning would lose it silently."""
+    name = made()
+    source = (CRD.parents[1] / "operator" / "core" / "status_json.c").read_text()
+    written = set(re.findall(r'(?:js_set_?\w*|put_\w+)\(\w+, "(\w+)"', source))
+    schema = json.loads(jobs("get", "crd", "trainingjobs.ringmaster.dev", "-o", "json"))
+    known = set()
+
+    def walk(node):
+        for key, below in node.get("properties", {}).items():
+            known.add(key)
+            walk(below)
+        if "items" in node:
+            walk(node["items"])
+
+    walk(schema["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"])
+    assert len(written) > 50 and written - known == set(), name
+
+
+def test_kubectl_apply_can_keep_the_crd_in_its_annotation(jobs):
+    crd = jobs.get("crd", "trainingjobs.ringmaster.dev")
+    assert len(crd["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"]) < ANNOTATION_BYTES_MAX
+    assert "Workers that the job should have" in jobs("explain", "tj.spec.workers.target")
