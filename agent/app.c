@@ -9,9 +9,12 @@
 #include "agent/core/agent.h"
 #include "agent/data_feed.h"
 #include "agent/worker_load.h"
+#include "agent/worker_pages.h"
 #include "agent/worker_store.h"
 #include "agent/worker_trainer.h"
+#include "common/base/address.h"
 #include "common/loop/stream.h"
+#include "common/net/resolve.h"
 #include "common/net/ws.h"
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
@@ -19,9 +22,17 @@
 #include "common/os/file.h"
 #include "common/os/log.h"
 
-enum { LINE_MAX_BYTES = 4096, QUEUE_MAX = 8 * RM_FRAME_MAX, DEFERRED_MAX = 8 };
+enum {
+    LINE_MAX_BYTES = 4096,
+    QUEUE_MAX = 8 * RM_FRAME_MAX,
+    DEFERRED_MAX = 8,
+    HOST_MAX = 256,
+    WATCHERS_MAX = 16 /* connections to the pages at a time */
+};
 
 static const rm_time goodbye_within = RM_S; /* for the last messages to leave, and the trainer to end */
+/* Between tries to connect in a pod, where a successor takes its time and many agents wait for it. */
+static const rm_time pod_retry_first = 100 * RM_MS, pod_retry_most = 2 * RM_S;
 
 /* How far the handshake with the coordinator is. */
 enum stage { STAGE_NONE, STAGE_CONNECTING, STAGE_CHALLENGED, STAGE_SAID_HELLO, STAGE_WELCOME };
@@ -30,14 +41,15 @@ struct app {
     const struct app_options *options;
     struct loop *loop;
     struct ws *ws;
-    struct ws_conn *conn; /* NULL: none */
+    struct ws_conn *conn;    /* NULL: none */
+    struct resolve *resolve; /* the coordinator's name is being looked up; NULL: it is not */
     enum stage stage;
     rm_time stage_until; /* of the handshake */
     uint8_t challenge[MSG_NONCE_BYTES], nonce[MSG_NONCE_BYTES];
     struct msg_hello hello; /* the one said on this connection */
     struct session session;
     struct loop_timer *timer;
-    struct loop_signal *term_signal;
+    struct loop_signal *term_signal, *child_signal;
     struct lines *parent;
     struct agent *agent;
     struct agent_out *out;
@@ -49,6 +61,8 @@ struct app {
     struct worker_store *store;
     struct worker_load *load;
     struct data_feed *feed; /* NULL: the data is in a folder */
+    bool job_known;         /* trainer and store are there */
+    struct worker_pages pages;
     int state_fd, snapshot_fd;
     bool ending;
     rm_time ending_until;
@@ -86,19 +100,53 @@ static rm_time handshake_until(struct app *app)
     return loop_now(app->loop) + (lost_after > 0 ? lost_after : 10 * RM_S);
 }
 
-static void connect_now(struct app *app)
+static void not_connected(struct app *app, const char *why)
 {
-    struct error err;
-    if (app->conn)
-        return;
-    app->stage = STAGE_CONNECTING;
-    app->stage_until = handshake_until(app);
-    if (ws_connect(&app->conn, app->ws, app->options->coordinator, &err) == 0)
-        return;
     app->conn = NULL;
     app->stage = STAGE_NONE;
     app->stage_until = RM_NEVER;
-    step_text(app, AGENT_DISCONNECTED, 0, err.text);
+    step_text(app, AGENT_DISCONNECTED, 0, why);
+}
+
+static void dial(struct app *app, const char *address)
+{
+    struct error err;
+    app->stage = STAGE_CONNECTING;
+    app->stage_until = handshake_until(app);
+    if (ws_connect(&app->conn, app->ws, address, &err) < 0)
+        not_connected(app, err.text);
+}
+
+static void resolved(void *ctx, const char *host, const char *why)
+{
+    struct app *app = ctx;
+    char address[RM_ADDRESS_MAX], name[HOST_MAX];
+    int port = 0;
+    if (app->ending)
+        return;
+    if (host && address_split(app->options->coordinator, name, sizeof name, &port)) {
+        address_join(address, sizeof address, host, port);
+        dial(app, address);
+    } else
+        not_connected(app, why);
+    resolve_free(app->resolve);
+    app->resolve = NULL;
+}
+
+/* A name may stand for another machine by now. */
+static void connect_now(struct app *app)
+{
+    struct error err;
+    char host[HOST_MAX];
+    int port;
+    if (app->conn || app->resolve)
+        return;
+    bool name =
+        address_split(app->options->coordinator, host, sizeof host, &port) && !resolve_is_address(host);
+    if (!name)
+        dial(app, app->options->coordinator);
+    else if (resolve_start(&app->resolve, app->loop, host, resolved, app, &err) < 0)
+        not_connected(app, err.text);
 }
 
 static void hello_complete(struct app *app, struct msg_hello *hello)
@@ -158,12 +206,28 @@ static int welcome_check(struct app *app)
     return 0;
 }
 
+static int open_job(struct app *app, struct error *err);
+
+/* The first welcome says what the job is. */
+static int job_learn(struct app *app, struct error *err)
+{
+    const struct job_spec *spec = &app->options->files->spec;
+    if (app->job_known || app->message->type != MSG_WELCOME)
+        return 0;
+    if (job_files_learn(app->options->files, app->message->welcome.spec, err) < 0 || open_job(app, err) < 0)
+        return -1;
+    log_info("the job is known", "name=%s", spec->name);
+    agent_learn(app->agent, spec->name, spec->checkpoint.uri,
+                spec->elasticity.heartbeat > 0 ? spec->elasticity.heartbeat : RM_S);
+    return 0;
+}
+
 static void refuse_coordinator(struct app *app)
 {
     char text[MSG_DETAIL_MAX];
     snprintf(text, sizeof text,
-             "the program at %s is not the coordinator of job %s: it does not have the job's key",
-             app->options->coordinator, app->options->files->spec.name);
+             "the program at %.200s is not the coordinator of job %s: it does not have the job's key",
+             app->options->coordinator, app->job_known ? app->options->files->spec.name : "that was meant");
     ws_close(app->conn, "someone else's coordinator");
     app->stage = STAGE_NONE;
     app->stage_until = RM_NEVER;
@@ -195,14 +259,25 @@ static void conn_message(void *ctx, struct ws_conn *conn, const char *frame, siz
         refuse_coordinator(app);
         return;
     }
+    if (app->stage == STAGE_WELCOME && job_learn(app, &err) < 0) {
+        step_text(app, AGENT_REFUSED, 0, err.text);
+        return;
+    }
     step(app, &(struct agent_event){.kind = AGENT_CONTROL, .message = app->message});
 }
 
 static void conn_opened(void *ctx, struct ws_conn *conn)
 {
     struct app *app = ctx;
-    log_debug("connected", "coordinator=%s", ws_conn_peer(conn));
-    (void)app;
+    if (conn == app->conn)
+        log_debug("connected", "coordinator=%s", ws_conn_peer(conn));
+    else
+        ws_close(conn, "there are only pages here");
+}
+
+static bool trainer_up(const struct app *app)
+{
+    return app->trainer && worker_trainer_up(app->trainer);
 }
 
 static void conn_closed(void *ctx, struct ws_conn *conn, const char *why)
@@ -215,7 +290,7 @@ static void conn_closed(void *ctx, struct ws_conn *conn, const char *why)
     app->stage_until = RM_NEVER;
     if (!app->ending)
         step_text(app, AGENT_DISCONNECTED, 0, why);
-    else if (!worker_trainer_up(app->trainer))
+    else if (!trainer_up(app))
         loop_stop(app->loop);
 }
 
@@ -224,6 +299,7 @@ static void conn_closed(void *ctx, struct ws_conn *conn, const char *why)
 static void trainer_message(void *ctx, const struct message *message)
 {
     struct app *app = ctx;
+    worker_pages_hear(&app->pages, message);
     if (message->type == MSG_UP) {
         worker_store_know(app->store, &message->up);
         worker_load_know(app->load, &message->up);
@@ -234,6 +310,8 @@ static void trainer_message(void *ctx, const struct message *message)
 static void trainer_ended(void *ctx, int code, const char *text)
 {
     struct app *app = ctx;
+    if (app->options->pod)
+        pod_reap(0);
     if (app->ending && !app->conn)
         loop_stop(app->loop);
     if (!app->ending)
@@ -251,6 +329,8 @@ static void spawn(struct app *app)
     struct error err;
     if (worker_trainer_start(app->trainer, &err) < 0)
         step_text(app, AGENT_TRAINER_EXIT, -1, err.text);
+    else
+        app->pages.trainers++;
     FAULT("trainer-started");
 }
 
@@ -259,6 +339,7 @@ static void send_link(struct app *app, struct message *message)
     if (message->type == MSG_SETUP) {
         hex_encode(app->options->files->key, JOB_KEY_BYTES, message->setup.key);
         text_copy(message->setup.spec, sizeof message->setup.spec, str_text(&app->options->files->spec_text));
+        text_copy(message->setup.listen, sizeof message->setup.listen, app->options->listen);
     }
     worker_trainer_send(app->trainer, message);
     if (message->type == MSG_SETUP)
@@ -272,6 +353,16 @@ static void store_done(void *ctx, const struct agent_event *event)
     step(ctx, event);
 }
 
+static void last_word(const struct app *app, int exit_code, const char *why)
+{
+    struct error err;
+    const struct pod *pod = app->options->pod;
+    bool left = !exit_code && agent_is_leaving(app->agent);
+    int result = left ? pod_say_left(pod, &err) : pod_say_why(pod, exit_code, why, &err);
+    if (result < 0)
+        log_warn("no last word can be left behind", "why=\"%s\"", err.text);
+}
+
 static void end(struct app *app, int exit_code, const char *why)
 {
     FAULT("agent-end");
@@ -280,11 +371,13 @@ static void end(struct app *app, int exit_code, const char *why)
     app->exit_code = exit_code;
     app->ending = true;
     app->ending_until = loop_now(app->loop) + goodbye_within;
-    if (exit_code)
+    if (app->options->pod)
+        last_word(app, exit_code, why);
+    if (exit_code && app->trainer)
         worker_trainer_kill(app->trainer);
     if (app->conn)
         ws_close(app->conn, "the agent ends");
-    else if (!worker_trainer_up(app->trainer))
+    else if (!trainer_up(app))
         loop_stop(app->loop);
 }
 
@@ -368,8 +461,24 @@ static void timer_fired(void *ctx)
 
 static void asked_to_leave(void *ctx, int signo)
 {
+    struct app *app = ctx;
+    const struct pod *pod = app->options->pod;
     (void)signo;
-    step(ctx, &(struct agent_event){.kind = AGENT_TERM});
+    step(app, &(struct agent_event){.kind = AGENT_TERM, .deadline = pod ? pod_leave_within(pod) : 0});
+}
+
+/* As a pod's first process: those whose parents have gone end here. */
+static void child_ended(void *ctx, int signo)
+{
+    const struct app *app = ctx;
+    (void)signo;
+    pod_reap(app->trainer ? worker_trainer_pid(app->trainer) : 0);
+}
+
+static int page(void *ctx, const struct ws_get *get, struct str *body, const char **type)
+{
+    const struct app *app = ctx;
+    return worker_pages_get(&app->pages, get->path, body, type);
 }
 
 static void parent_line(void *ctx, char *text, size_t length)
@@ -390,13 +499,19 @@ static void parent_closed(void *ctx, const char *why)
 static struct agent_settings settings_of(const struct app_options *options)
 {
     const struct job_spec *spec = &options->files->spec;
+    bool pod = options->pod != NULL;
     struct agent_settings s = {
         .worker = options->worker,
         .attempt = options->attempt,
         .agent_pid = getpid(),
         .heartbeat = spec->elasticity.heartbeat > 0 ? spec->elasticity.heartbeat : RM_S,
         .lost_after = spec->elasticity.lost_after > 0 ? spec->elasticity.lost_after : 10 * RM_S,
+        .awaits_job = pod,
+        .retry_first = pod ? pod_retry_first : 0,
+        .retry_most = pod ? pod_retry_most : 0,
     };
+    if (pod)
+        s.lost_after = RM_NEVER;
     crypto_random(&s.incarnation, sizeof s.incarnation);
     text_copy(s.job, sizeof s.job, spec->name);
     text_copy(s.checkpoint_uri, sizeof s.checkpoint_uri, spec->checkpoint.uri);
@@ -411,14 +526,11 @@ static int open_memory(struct app *app, struct error *err)
     return file_memory(&app->snapshot_fd, "ringmaster-snapshot", bytes, err);
 }
 
-static int open_parts(struct app *app, struct error *err)
+/* What needs to know the job. */
+static int open_job(struct app *app, struct error *err)
 {
-    struct ws_options ws = {.connections_max = 1,
-                            .queue_max = QUEUE_MAX,
-                            .opened = conn_opened,
-                            .message = conn_message,
-                            .closed = conn_closed,
-                            .ctx = app};
+    if (open_memory(app, err) < 0)
+        return -1;
     struct worker_trainer_options trainer = {.state_fd = app->state_fd,
                                              .snapshot_fd = app->snapshot_fd,
                                              .message = trainer_message,
@@ -432,22 +544,46 @@ static int open_parts(struct app *app, struct error *err)
                                          .ctx = app};
     struct worker_load_options load = {
         .spec = &app->options->files->spec, .snapshot_fd = app->snapshot_fd, .done = store_done, .ctx = app};
+    if (data_feed_open(&app->feed, &app->options->files->spec, err) < 0 ||
+        worker_trainer_open(&app->trainer, app->loop, &trainer, err) < 0 ||
+        worker_store_open(&app->store, app->loop, &store, err) < 0 ||
+        worker_load_open(&app->load, app->loop, &load, err) < 0)
+        return -1;
+    app->job_known = true;
+    return 0;
+}
+
+static int open_parent(struct app *app, struct error *err)
+{
     struct lines_options parent = {.fd = STDIN_FILENO,
                                    .ceiling = LINE_MAX_BYTES,
                                    .line = parent_line,
                                    .closed = parent_closed,
                                    .ctx = app};
-    if (loop_timer_open(&app->timer, app->loop, timer_fired, app, err) < 0 ||
-        loop_signal_open(&app->term_signal, app->loop, SIGTERM, asked_to_leave, app, err) < 0 ||
-        ws_open(&app->ws, app->loop, &ws, err) < 0 ||
-        data_feed_open(&app->feed, &app->options->files->spec, err) < 0 ||
-        worker_trainer_open(&app->trainer, app->loop, &trainer, err) < 0 ||
-        worker_store_open(&app->store, app->loop, &store, err) < 0 ||
-        worker_load_open(&app->load, app->loop, &load, err) < 0)
-        return -1;
     if (lines_open(&app->parent, app->loop, &parent, err) < 0)
         return err_wrap(err, "stdin must be a pipe that lives as long as the job");
     return 0;
+}
+
+static int open_parts(struct app *app, struct error *err)
+{
+    bool pages = app->options->port >= 0;
+    struct ws_options ws = {.address = pages ? app->options->listen : NULL,
+                            .port = pages ? app->options->port : 0,
+                            .connections_max = pages ? WATCHERS_MAX : 1,
+                            .queue_max = QUEUE_MAX,
+                            .opened = conn_opened,
+                            .message = conn_message,
+                            .closed = conn_closed,
+                            .get = page,
+                            .ctx = app};
+    if (loop_timer_open(&app->timer, app->loop, timer_fired, app, err) < 0 ||
+        loop_signal_open(&app->term_signal, app->loop, SIGTERM, asked_to_leave, app, err) < 0 ||
+        ws_open(&app->ws, app->loop, &ws, err) < 0)
+        return -1;
+    if (app->options->pod)
+        return loop_signal_open(&app->child_signal, app->loop, SIGCHLD, child_ended, app, err);
+    return open_job(app, err) < 0 ? -1 : open_parent(app, err);
 }
 
 static int app_open(struct app *app, const struct app_options *options, struct error *err)
@@ -469,20 +605,20 @@ static int app_open(struct app *app, const struct app_options *options, struct e
     app->message = calloc(1, sizeof *app->message);
     if (!app->agent || !app->out || !app->message)
         return err_set(err, ERR_MACHINE, "no memory for the agent");
-    if (open_memory(app, err) < 0)
-        return -1;
     return open_parts(app, err);
 }
 
 static void app_close(struct app *app)
 {
     ws_free(app->ws);
+    resolve_free(app->resolve);
     worker_trainer_free(app->trainer);
     data_feed_free(app->feed);
     worker_store_free(app->store);
     worker_load_free(app->load);
     lines_free(app->parent);
     loop_signal_free(app->term_signal);
+    loop_signal_free(app->child_signal);
     loop_timer_free(app->timer);
     agent_free(app->agent);
     free(app->out);

@@ -1,12 +1,15 @@
 #include "agent/coordinator.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/rdzv/chronicle.h"
 #include "agent/rdzv/rdzv.h"
+#include "common/base/address.h"
 #include "common/loop/stream.h"
 #include "common/net/ws.h"
 #include "common/os/clock.h"
@@ -22,9 +25,10 @@ enum {
     QUEUE_MAX = 4 * RM_FRAME_MAX,
 };
 
-static const char address[] = "127.0.0.1";
 static const rm_time hello_within = 5 * RM_S; /* a connection that has not said hello by then is closed */
 static const rm_time goodbye_within = RM_S;   /* for the last messages to leave */
+static const rm_time news_within = 25 * RM_S; /* a watcher that waits for news gets none after that */
+static const rm_time news_look = RM_S;
 
 /* A control connection. */
 struct peer {
@@ -38,10 +42,11 @@ struct peer {
 };
 
 struct coordinator {
+    const struct coordinator_options *options;
     struct job_files *files;
     struct loop *loop;
     struct ws *ws;
-    struct loop_timer *timer, *pulse;
+    struct loop_timer *timer, *pulse, *patience;
     struct loop_signal *term_signal;
     struct lines *commands;
     struct stream *events; /* NULL: stdout is a file and is written directly */
@@ -52,6 +57,10 @@ struct coordinator {
     int next_id;
     rm_time heartbeat;
     enum rdzv_state state_logged;
+    struct chronicle *chronicle;
+    int64_t revision_shown; /* to those who wait for a newer one */
+    rm_time leave_at;       /* told to go: it serves until then, or until no agent is left; RM_NEVER */
+    bool mute;              /* nobody reads the events */
     bool ending;
     rm_time ending_until;
     int exit_code;
@@ -61,17 +70,30 @@ static void emit(struct coordinator *c, struct str *line)
 {
     struct error err;
     str_adds(line, "\n");
+    if (c->mute)
+        return;
     if (!c->events) {
-        if (write(STDOUT_FILENO, line->data, line->length) < 0)
+        if (write(STDOUT_FILENO, line->data, line->length) < 0 && !c->options->pod)
             c->exit_code = error_exit_code(ERR_MACHINE);
     } else if (stream_send(c->events, line->data, line->length, &err) < 0)
         log_warn("an event is lost", "why=\"%s\"", err.text);
 }
 
+static struct chronicle_terms terms_of(const struct coordinator *c)
+{
+    const char *uid = c->options->uid;
+    return (struct chronicle_terms){.job = uid ? uid : c->files->spec.name,
+                                    .checkpoint_uri = c->files->spec.checkpoint.uri};
+}
+
 static void tell(struct coordinator *c, const struct rdzv_tell *what)
 {
+    int64_t wall_ms = clock_wall_ms();
+    chronicle_note(c->chronicle, what, wall_ms, loop_now(c->loop));
+    if (c->options->pod && what->kind == TELL_STEP)
+        return; /* a log for people */
     struct str line = str_init(RM_FRAME_MAX);
-    rdzv_tell_print(what, clock_wall_ms(), c->files->spec.checkpoint.uri, &line);
+    rdzv_tell_print(what, wall_ms, c->files->spec.checkpoint.uri, &line);
     emit(c, &line);
     FAULT("coordinator-told");
     str_clear(&line);
@@ -82,7 +104,7 @@ static void tell_listening(struct coordinator *c)
     char at[RM_ADDRESS_MAX];
     struct str line = str_init(1024);
     struct js *event = js_object();
-    snprintf(at, sizeof at, "%s:%d", address, ws_port(c->ws));
+    address_join(at, sizeof at, c->options->listen, ws_port(c->ws));
     js_set_string(event, "event", "listening");
     js_set_int(event, "time", clock_wall_ms());
     js_set_string(event, "address", at);
@@ -111,11 +133,13 @@ static struct peer *peer_find(struct coordinator *c, int id)
     return NULL;
 }
 
-static void send_to(struct peer *peer, struct message *message)
+static void send_to(struct coordinator *c, struct peer *peer, struct message *message)
 {
     struct str text = str_init(RM_FRAME_MAX), frame = str_init(RM_FRAME_MAX + SEAL_CHARS);
-    if (message->type == MSG_WELCOME)
+    if (message->type == MSG_WELCOME) {
         memcpy(message->welcome.proof, peer->welcome_proof, sizeof peer->welcome_proof);
+        text_copy(message->welcome.spec, sizeof message->welcome.spec, str_text(&c->files->spec_text));
+    }
     message_write(message, &text);
     session_seal(&peer->session, &text, &frame);
     ws_send(peer->conn, str_text(&frame), frame.length);
@@ -129,8 +153,23 @@ static void send_all(struct coordinator *c, struct rdzv_action *action)
         struct peer *peer = peer_find(c, action->send.conn[i]);
         FAULT("coordinator-send");
         if (peer)
-            send_to(peer, &action->send.message);
+            send_to(c, peer, &action->send.message);
     }
+}
+
+static void last_word(struct coordinator *c, int exit_code, const char *why)
+{
+    struct error err;
+    struct str text = str_init(2 * RESULT_BYTES_MAX);
+    struct chronicle_terms terms = terms_of(c);
+    const struct pod *pod = c->options->pod;
+    chronicle_print_result(c->chronicle, &terms, &text);
+    int result = c->chronicle->over        ? pod_last_word(pod, str_text(&text), &err)
+                 : c->leave_at != RM_NEVER ? pod_say_left(pod, &err)
+                                           : pod_say_why(pod, exit_code, why, &err);
+    if (result < 0)
+        log_warn("the result can't be left behind", "why=\"%s\"", err.text);
+    str_clear(&text);
 }
 
 static void end(struct coordinator *c, int exit_code, const char *why)
@@ -139,6 +178,8 @@ static void end(struct coordinator *c, int exit_code, const char *why)
     log_info("ending", "code=%d why=\"%s\"", exit_code, why);
     c->exit_code = exit_code;
     c->ending = true;
+    if (c->options->pod)
+        last_word(c, exit_code, why);
     c->ending_until = loop_now(c->loop) + goodbye_within;
     bool alone = true;
     for (int i = 0; i < CONNECTIONS_MAX; i++)
@@ -173,10 +214,42 @@ static void act(struct coordinator *c, struct rdzv_action *action)
 static void arm(struct coordinator *c)
 {
     rm_time deadline = c->ending ? c->ending_until : rdzv_deadline(c->rdzv);
+    if (!c->ending && c->leave_at < deadline)
+        deadline = c->leave_at;
     for (int i = 0; i < CONNECTIONS_MAX && !c->ending; i++)
         if (c->peer[i] && !c->peer[i]->known && c->peer[i]->hello_until < deadline)
             deadline = c->peer[i]->hello_until;
     loop_timer_set(c->timer, deadline);
+}
+
+/* Who waits for news is asked for anew: there may be some, or it has waited long enough. */
+static void answer_watchers(struct coordinator *c)
+{
+    bool some = ws_gets_waiting(c->ws) && ws_get_again(c->ws);
+    loop_timer_set(c->patience, some ? loop_now(c->loop) + news_look : RM_NEVER);
+}
+
+static void patience_over(void *ctx)
+{
+    answer_watchers(ctx);
+}
+
+static int agents(const struct coordinator *c)
+{
+    int n = 0;
+    for (int i = 0; i < CONNECTIONS_MAX; i++)
+        n += c->peer[i] && c->peer[i]->known;
+    return n;
+}
+
+/* Told to go, and nobody needs it any more, or its time is over: the next one goes on from what the agents
+ * say. */
+static bool leaves_now(struct coordinator *c)
+{
+    if (c->leave_at == RM_NEVER || (agents(c) > 0 && loop_now(c->loop) < c->leave_at))
+        return false;
+    end(c, 0, "told to go");
+    return true;
 }
 
 static void step(struct coordinator *c, const struct rdzv_event *event)
@@ -190,6 +263,12 @@ static void step(struct coordinator *c, const struct rdzv_event *event)
         c->state_logged = rdzv_state(c->rdzv);
         log_info("state", "name=%s why=\"%s\"", rdzv_state_name(c->state_logged), rdzv_why(c->rdzv));
     }
+    chronicle_look(c->chronicle, c->rdzv);
+    if (c->chronicle->revision != c->revision_shown)
+        answer_watchers(c);
+    c->revision_shown = c->chronicle->revision;
+    if (!c->ending)
+        leaves_now(c);
     arm(c);
 }
 
@@ -256,7 +335,8 @@ static int hello_verify(struct coordinator *c, struct peer *peer, const char *fr
     if (session_open(&peer->session, frame, length, &text, &text_length, err) < 0)
         return -1;
     session_proof(PROOF_HELLO, &terms, hello, proof);
-    if (!crypto_equal(proof, hello->proof, sizeof proof) || strcmp(hello->job, c->files->spec.name) != 0)
+    if (!crypto_equal(proof, hello->proof, sizeof proof) ||
+        (*hello->job && strcmp(hello->job, c->files->spec.name) != 0))
         return err_set(err, ERR_PROTOCOL, "its proof is not one of this job");
     session_proof(PROOF_WELCOME, &terms, hello, peer->welcome_proof);
     return 0;
@@ -313,17 +393,38 @@ static void conn_closed(void *ctx, struct ws_conn *conn, const char *why)
     free(peer);
 }
 
-static int http_get(void *ctx, const char *path, struct str *body, const char **type)
+/* The revision that the watcher knows: "after=17"; -1 where it does not say. */
+static int64_t known_revision(const char *query)
+{
+    int64_t known;
+    int end = 0;
+    return sscanf(query, "after=%" SCNd64 "%n", &known, &end) == 1 && !query[end] ? known : -1;
+}
+
+static int http_status(struct coordinator *c, const struct ws_get *get, struct str *body)
+{
+    bool news = known_revision(get->query) != c->chronicle->revision;
+    if (!news && !c->ending && get->waited < news_within) {
+        if (!ws_gets_waiting(c->ws))
+            loop_timer_set(c->patience, loop_now(c->loop) + news_look);
+        return 0;
+    }
+    struct chronicle_terms terms = terms_of(c);
+    chronicle_print_status(c->chronicle, c->rdzv, &terms, loop_now(c->loop), body);
+    return 200;
+}
+
+static int http_get(void *ctx, const struct ws_get *get, struct str *body, const char **type)
 {
     struct coordinator *c = ctx;
-    if (!strcmp(path, "/healthz")) {
+    if (!strcmp(get->path, "/healthz")) {
         str_adds(body, "ok\n");
-    } else if (!strcmp(path, "/v1/status")) {
+    } else if (!strcmp(get->path, "/v1/status")) {
         *type = "application/json";
-        rdzv_status_print(c->rdzv, loop_now(c->loop), body);
-    } else if (!strcmp(path, "/metrics")) {
+        return http_status(c, get, body);
+    } else if (!strcmp(get->path, "/metrics")) {
         *type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        rdzv_metrics_print(c->rdzv, loop_now(c->loop), body);
+        chronicle_print_metrics(c->chronicle, c->rdzv, loop_now(c->loop), body);
     } else
         return 404;
     return 200;
@@ -352,13 +453,28 @@ static void commands_closed(void *ctx, const char *why)
 
 static void events_closed(void *ctx, const char *why)
 {
-    commands_closed(ctx, why);
+    struct coordinator *c = ctx;
+    if (!c->options->pod) {
+        commands_closed(ctx, why);
+        return;
+    }
+    log_warn("nobody reads the events any more", "why=\"%s\"", why);
+    stream_free(c->events);
+    c->events = NULL;
+    c->mute = true;
 }
 
 static void asked_to_end(void *ctx, int signo)
 {
+    struct coordinator *c = ctx;
     (void)signo;
-    step(ctx, &(struct rdzv_event){.kind = RDZV_INTERRUPT});
+    if (!c->options->pod) {
+        step(c, &(struct rdzv_event){.kind = RDZV_INTERRUPT});
+    } else if (!c->ending && c->leave_at == RM_NEVER) {
+        log_info("told to go", "agents=%d", agents(c));
+        c->leave_at = loop_now(c->loop) + pod_leave_within(c->options->pod);
+        step(c, &(struct rdzv_event){.kind = RDZV_TICK});
+    }
 }
 
 static rm_time or_default(rm_time given, rm_time otherwise)
@@ -372,10 +488,11 @@ static bool is_bucket(const char *uri)
     return !strncmp(uri, "s3://", 5);
 }
 
-static struct rdzv_settings settings_of(const struct job_spec *spec, int64_t term)
+static struct rdzv_settings settings_of(const struct coordinator_options *options)
 {
+    const struct job_spec *spec = &options->files->spec;
     struct rdzv_settings s = {
-        .term = term,
+        .term = options->term,
         .workers_min = spec->workers.min,
         .workers_max = spec->workers.max,
         .workers_target = spec->workers.target,
@@ -396,15 +513,17 @@ static struct rdzv_settings settings_of(const struct job_spec *spec, int64_t ter
         .within = or_default(spec->failure_policy.within, 3600 * RM_S),
         .save_patience = is_bucket(spec->checkpoint.uri) ? spec->checkpoint.end_timeout : 0,
         .leave_unsaved = !spec->checkpoint.on_preemption,
+        .unattended = options->pod != NULL,
+        .heritage = options->heritage,
     };
     text_copy(s.job, sizeof s.job, spec->name);
     return s;
 }
 
-static int open_sockets(struct coordinator *c, int port, struct error *err)
+static int open_sockets(struct coordinator *c, struct error *err)
 {
-    struct ws_options options = {.address = address,
-                                 .port = port,
+    struct ws_options options = {.address = c->options->listen,
+                                 .port = c->options->port,
                                  .connections_max = CONNECTIONS_MAX,
                                  .queue_max = QUEUE_MAX,
                                  .opened = conn_opened,
@@ -426,6 +545,8 @@ static int open_pipes(struct coordinator *c, struct error *err)
                                      .ctx = c};
     if (stream_open(&c->events, c->loop, &events, NULL) < 0)
         c->events = NULL; /* a regular file can't be watched */
+    if (c->options->pod)
+        return 0;
     if (lines_open(&c->commands, c->loop, &commands, err) < 0)
         return err_wrap(err, "stdin must be a pipe that lives as long as the job");
     return 0;
@@ -434,10 +555,11 @@ static int open_pipes(struct coordinator *c, struct error *err)
 static int coordinator_open(struct coordinator *c, const struct coordinator_options *options,
                             struct error *err)
 {
-    struct rdzv_settings settings = settings_of(&options->files->spec, options->term);
-    settings.heritage = options->heritage;
+    struct rdzv_settings settings = settings_of(options);
     c->heartbeat = settings.heartbeat;
+    c->options = options;
     c->files = options->files;
+    c->leave_at = RM_NEVER;
     c->exit_code = error_exit_code(ERR_MACHINE);
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole process group; who started us decides */
     fault_who("coordinator");
@@ -448,12 +570,14 @@ static int coordinator_open(struct coordinator *c, const struct coordinator_opti
     c->rdzv = rdzv_open(&settings, loop_now(c->loop));
     c->out = calloc(1, sizeof *c->out);
     c->message = calloc(1, sizeof *c->message);
-    if (!c->rdzv || !c->out || !c->message)
+    c->chronicle = calloc(1, sizeof *c->chronicle);
+    if (!c->rdzv || !c->out || !c->message || !c->chronicle)
         return err_set(err, ERR_MACHINE, "no memory for the coordinator");
     if (loop_timer_open(&c->timer, c->loop, timer_fired, c, err) < 0 ||
         loop_timer_open(&c->pulse, c->loop, pulse_fired, c, err) < 0 ||
+        loop_timer_open(&c->patience, c->loop, patience_over, c, err) < 0 ||
         loop_signal_open(&c->term_signal, c->loop, SIGTERM, asked_to_end, c, err) < 0 ||
-        open_sockets(c, options->port, err) < 0 || open_pipes(c, err) < 0)
+        open_sockets(c, err) < 0 || open_pipes(c, err) < 0)
         return -1;
     return 0;
 }
@@ -470,9 +594,11 @@ static void coordinator_close(struct coordinator *c)
     loop_signal_free(c->term_signal);
     loop_timer_free(c->timer);
     loop_timer_free(c->pulse);
+    loop_timer_free(c->patience);
     rdzv_free(c->rdzv);
     free(c->out);
     free(c->message);
+    free(c->chronicle);
     loop_free(c->loop);
 }
 
@@ -484,6 +610,7 @@ int coordinator_run(const struct coordinator_options *options, struct error *err
     int result = coordinator_open(c, options, err);
     if (result == 0) {
         tell_listening(c);
+        chronicle_look(c->chronicle, c->rdzv);
         if (options->watched)
             pulse_fired(c);
         arm(c);

@@ -1,8 +1,11 @@
 /* `ringmaster-agent coordinate`: sockets, timers, proofs and text around agent/rdzv.
  *
- * stdin: one JSON command a line from whoever started it (expect, act, interrupt); its end ends the program
- * at once. stdout: one JSON event a line. The port serves agents (WebSocket) and GET /v1/status, /metrics and
- * /healthz, on 127.0.0.1. */
+ * Under `ringmaster run`, stdin has one JSON command a line from whoever started it (expect, act, interrupt);
+ * its end ends the program at once. stdout: one JSON event a line. The port serves agents (WebSocket) and
+ * GET /v1/status, /metrics and /healthz.
+ *
+ * In a pod nobody commands: it waits for workers instead of ending where they are too few, its stdout leaves
+ * steps out, and its last word is the result. SIGTERM there means: serve until no agent is left. */
 #ifndef RM_AGENT_COORDINATOR_H
 #define RM_AGENT_COORDINATOR_H
 
@@ -10,14 +13,18 @@
 #include <stdint.h>
 
 #include "agent/job_files.h"
+#include "agent/pod.h"
 #include "agent/rdzv/rdzv.h"
 
 struct coordinator_options {
     struct job_files *files;       /* lives longer than the call */
     int64_t term;                  /* >= 1 */
+    const char *listen;            /* an IP address */
     int port;                      /* 0: any free one */
     bool watched;                  /* say `alive` each heartbeat: who started us replaces one that hangs */
     struct rdzv_heritage heritage; /* of a term above 1 */
+    const struct pod *pod;         /* NULL: under `ringmaster run` */
+    const char *uid;               /* of the job, for the status; NULL: its name */
 };
 
 /* Runs to its end; returns the exit code. A failure to start is -1 with *err. */

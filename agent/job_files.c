@@ -35,13 +35,21 @@ static int spec_parse(struct job_files *files, const char *path, struct error *e
 int job_files_read(struct job_files *ret, const char *spec_path, const char *key_path, struct error *err)
 {
     struct job_files files = {.spec_text = str_init(MSG_SPEC_MAX - 1)};
-    if (file_read(spec_path, &files.spec_text, err) < 0 || spec_parse(&files, spec_path, err) < 0 ||
-        key_read(files.key, key_path, err) < 0) {
+    bool given = !spec_path || (file_read(spec_path, &files.spec_text, err) == 0 &&
+                                spec_parse(&files, spec_path, err) == 0);
+    if (!given || key_read(files.key, key_path, err) < 0) {
         job_files_clear(&files);
         return -1;
     }
     *ret = files;
     return 0;
+}
+
+int job_files_learn(struct job_files *files, const char *spec_text, struct error *err)
+{
+    str_reset(&files->spec_text);
+    str_adds(&files->spec_text, spec_text);
+    return spec_parse(files, "the job that the coordinator sent", err);
 }
 
 void job_files_clear(struct job_files *files)

@@ -7,22 +7,34 @@
 
 #include "agent/app.h"
 #include "agent/coordinator.h"
+#include "common/base/time.h"
 #include "common/os/log.h"
 #include "common/os/orphan.h"
 
 static const char usage[] =
-    "usage: ringmaster-agent coordinate --job SPEC.json --key-file FILE --term N [--port N] [--parent PID]\n"
-    "                             [--told STEP] [--evaluated STEP] [--saved STEP] [--lost-at NS]\n"
-    "                             [--spent-at NS --spent NS,NS,NS,NS,NS]\n"
+    "usage: ringmaster-agent coordinate --job SPEC.json --key-file FILE --term N [--listen IP] [--port N]\n"
+    "                             [--parent PID] [--told STEP] [--evaluated STEP] [--saved STEP]\n"
+    "                             [--lost-at NS] [--spent-at NS --spent NS,NS,NS,NS,NS]\n"
     "       ringmaster-agent work --worker W --attempt A --coordinator HOST:PORT --job SPEC.json\n"
-    "                             --key-file FILE [--parent PID]\n"
-    "Both are started by `ringmaster run` and end when their standard input does.\n";
+    "                             --key-file FILE [--listen IP] [--port N] [--parent PID]\n"
+    "Both are started by `ringmaster run` and end when their standard input does.\n"
+    "In a pod both take --pod [--grace SECONDS] [--termination-log FILE], `coordinate` [--uid UID], and "
+    "`work`\n"
+    "no --job: its standard input means nothing then, and SIGTERM is all it is told.\n";
+
+enum {
+    AGENT_PORT = 7071, /* of a worker's pages in a pod */
+    WORK_GRACE = 120,
+    COORDINATE_GRACE = 135,
+    GRACE_MAX = 7 * 24 * 3600
+};
 
 struct arguments {
-    const char *job, *key_file, *coordinator;
-    long worker, attempt, term, port, parent; /* -1: not given */
-    long told, evaluated, saved, lost_at;     /* of the predecessor; -1: nothing */
-    long spent_at, spent[5];                  /* in the order of struct rdzv_goodput */
+    const char *job, *key_file, *coordinator, *listen, *termination_log, *uid;
+    bool pod;
+    long worker, attempt, term, port, parent, grace; /* -1: not given */
+    long told, evaluated, saved, lost_at;            /* of the predecessor; -1: nothing */
+    long spent_at, spent[5];                         /* in the order of struct rdzv_goodput */
 };
 
 static int number(const char *name, const char *text, long most, long *ret, struct error *err)
@@ -66,62 +78,102 @@ static int heritage_read(struct arguments *out, int option, struct error *err)
     }
 }
 
+/* Options that take a text, and are kept as they are. NULL: it is none of those. */
+static const char **text_option(struct arguments *out, int option)
+{
+    switch (option) {
+    case 'j':
+        return &out->job;
+    case 'k':
+        return &out->key_file;
+    case 'c':
+        return &out->coordinator;
+    case 'l':
+        return &out->listen;
+    case 'm':
+        return &out->termination_log;
+    case 'u':
+        return &out->uid;
+    default:
+        return NULL;
+    }
+}
+
+static int option_read(struct arguments *out, int option, struct error *err)
+{
+    const char **text = text_option(out, option);
+    if (text) {
+        *text = optarg;
+        return 0;
+    }
+    switch (option) {
+    case 'w':
+        return number("worker", optarg, RM_WORKERS_MAX - 1, &out->worker, err);
+    case 'a':
+        return number("attempt", optarg, 1 << 30, &out->attempt, err);
+    case 't':
+        return number("term", optarg, 1 << 30, &out->term, err);
+    case 'p':
+        return number("port", optarg, 65535, &out->port, err);
+    case 'o':
+        return number("parent", optarg, 1L << 30, &out->parent, err);
+    case 'g':
+        return number("grace", optarg, GRACE_MAX, &out->grace, err);
+    case 'd':
+        out->pod = true;
+        return 0;
+    default:
+        return heritage_read(out, option, err);
+    }
+}
+
 static int arguments_read(struct arguments *out, int argc, char **argv, struct error *err)
 {
     static const struct option options[] = {
-        {"job", required_argument, NULL, 'j'},
-        {"key-file", required_argument, NULL, 'k'},
-        {"coordinator", required_argument, NULL, 'c'},
-        {"worker", required_argument, NULL, 'w'},
-        {"attempt", required_argument, NULL, 'a'},
-        {"term", required_argument, NULL, 't'},
-        {"port", required_argument, NULL, 'p'},
-        {"parent", required_argument, NULL, 'o'},
-        {"told", required_argument, NULL, 'T'},
-        {"evaluated", required_argument, NULL, 'E'},
-        {"saved", required_argument, NULL, 'S'},
-        {"lost-at", required_argument, NULL, 'L'},
-        {"spent-at", required_argument, NULL, 'A'},
-        {"spent", required_argument, NULL, 'P'},
-        {NULL, 0, NULL, 0},
+        {"job", required_argument, NULL, 'j'},         {"key-file", required_argument, NULL, 'k'},
+        {"coordinator", required_argument, NULL, 'c'}, {"worker", required_argument, NULL, 'w'},
+        {"attempt", required_argument, NULL, 'a'},     {"term", required_argument, NULL, 't'},
+        {"listen", required_argument, NULL, 'l'},      {"port", required_argument, NULL, 'p'},
+        {"parent", required_argument, NULL, 'o'},      {"pod", no_argument, NULL, 'd'},
+        {"grace", required_argument, NULL, 'g'},       {"termination-log", required_argument, NULL, 'm'},
+        {"uid", required_argument, NULL, 'u'},         {"told", required_argument, NULL, 'T'},
+        {"evaluated", required_argument, NULL, 'E'},   {"saved", required_argument, NULL, 'S'},
+        {"lost-at", required_argument, NULL, 'L'},     {"spent-at", required_argument, NULL, 'A'},
+        {"spent", required_argument, NULL, 'P'},       {NULL, 0, NULL, 0},
     };
-    *out = (struct arguments){
-        .worker = -1, .attempt = -1, .term = -1, .told = -1, .evaluated = -1, .saved = -1, .lost_at = -1};
+    *out = (struct arguments){.listen = "127.0.0.1",
+                              .termination_log = "/dev/termination-log",
+                              .worker = -1,
+                              .attempt = -1,
+                              .term = -1,
+                              .port = -1,
+                              .grace = -1,
+                              .told = -1,
+                              .evaluated = -1,
+                              .saved = -1,
+                              .lost_at = -1};
     int c, result = 0;
-    while (result == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (c == 'j')
-            out->job = optarg;
-        else if (c == 'k')
-            out->key_file = optarg;
-        else if (c == 'c')
-            out->coordinator = optarg;
-        else if (c == 'w')
-            result = number("worker", optarg, RM_WORKERS_MAX - 1, &out->worker, err);
-        else if (c == 'a')
-            result = number("attempt", optarg, 1 << 30, &out->attempt, err);
-        else if (c == 't')
-            result = number("term", optarg, 1 << 30, &out->term, err);
-        else if (c == 'p')
-            result = number("port", optarg, 65535, &out->port, err);
-        else if (c == 'o')
-            result = number("parent", optarg, 1L << 30, &out->parent, err);
-        else
-            result = heritage_read(out, c, err);
-    }
-    if (result == 0 && (optind != argc || !out->job || !out->key_file))
+    while (result == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1)
+        result = option_read(out, c, err);
+    if (result == 0 && (optind != argc || !out->key_file))
         result = err_set(err, ERR_USAGE, "%s", usage);
     return result;
 }
 
-static int coordinate(const struct arguments *arguments, struct job_files *files, struct error *err)
+static int coordinate(const struct arguments *arguments, const struct pod *pod, struct job_files *files,
+                      struct error *err)
 {
     log_name("coordinator");
+    log_term(arguments->term);
     if (arguments->term < 1)
         return err_set(err, ERR_USAGE, "%s", usage);
     struct coordinator_options options = {.files = files,
                                           .term = arguments->term,
-                                          .port = (int)arguments->port,
-                                          .watched = arguments->parent > 0};
+                                          .listen = arguments->listen,
+                                          .port = arguments->port < 0 ? 0 : (int)arguments->port,
+                                          .watched = arguments->parent > 0,
+                                          .pod = pod,
+                                          .uid = arguments->uid};
     const long *spent = arguments->spent;
     options.heritage = (struct rdzv_heritage){.given = arguments->term > 1,
                                               .told = arguments->told,
@@ -137,34 +189,64 @@ static int coordinate(const struct arguments *arguments, struct job_files *files
     return coordinator_run(&options, err);
 }
 
-static int work(const struct arguments *arguments, struct job_files *files, struct error *err)
+static int work(const struct arguments *arguments, const struct pod *pod, struct job_files *files,
+                struct error *err)
 {
     char name[32];
     if (arguments->worker < 0 || arguments->attempt < 0 || !arguments->coordinator)
         return err_set(err, ERR_USAGE, "%s", usage);
+    int port = arguments->port < 0 && pod ? AGENT_PORT : (int)arguments->port;
     snprintf(name, sizeof name, "agent %ld", arguments->worker);
     log_name(name);
+    log_worker((int)arguments->worker);
     return app_run(&(struct app_options){.files = files,
                                          .worker = (int)arguments->worker,
                                          .attempt = (int)arguments->attempt,
-                                         .coordinator = arguments->coordinator},
+                                         .coordinator = arguments->coordinator,
+                                         .listen = arguments->listen,
+                                         .port = port,
+                                         .pod = pod},
                    err);
+}
+
+/* Reads the files and does the work. A worker in a pod learns the job from the coordinator. */
+static int start(const struct arguments *arguments, const struct pod *pod, bool coordinates,
+                 struct error *err)
+{
+    struct job_files files;
+    bool needs_job = coordinates || !pod;
+    if (needs_job && !arguments->job)
+        return err_set(err, ERR_USAGE, "%s", usage);
+    if (orphan_guard((int)arguments->parent, err) < 0 ||
+        job_files_read(&files, needs_job ? arguments->job : NULL, arguments->key_file, err) < 0)
+        return -1;
+    int result = coordinates ? coordinate(arguments, pod, &files, err) : work(arguments, pod, &files, err);
+    job_files_clear(&files);
+    return result;
+}
+
+/* Why it did not start is left behind, too. */
+static int start_in_pod(const struct arguments *arguments, bool coordinates, struct error *err)
+{
+    long grace = arguments->grace >= 0 ? arguments->grace : coordinates ? COORDINATE_GRACE : WORK_GRACE;
+    struct pod pod = {.termination_log = arguments->termination_log, .grace = grace * RM_S};
+    log_as_json();
+    int result = start(arguments, &pod, coordinates, err);
+    if (result < 0)
+        pod_say_why(&pod, error_exit_code(err->code), err->text, NULL);
+    return result;
 }
 
 static int run(int argc, char **argv, struct error *err)
 {
     struct arguments arguments;
-    struct job_files files;
     bool coordinates = argc > 1 && !strcmp(argv[1], "coordinate");
     if (!coordinates && (argc < 2 || strcmp(argv[1], "work") != 0))
         return err_set(err, ERR_USAGE, "%s", usage);
-    if (arguments_read(&arguments, argc - 1, argv + 1, err) < 0 ||
-        orphan_guard((int)arguments.parent, err) < 0 ||
-        job_files_read(&files, arguments.job, arguments.key_file, err) < 0)
+    if (arguments_read(&arguments, argc - 1, argv + 1, err) < 0)
         return -1;
-    int result = coordinates ? coordinate(&arguments, &files, err) : work(&arguments, &files, err);
-    job_files_clear(&files);
-    return result;
+    return arguments.pod ? start_in_pod(&arguments, coordinates, err)
+                         : start(&arguments, NULL, coordinates, err);
 }
 
 int main(int argc, char **argv)

@@ -168,6 +168,11 @@ bool worker_trainer_up(const struct worker_trainer *t)
     return t->up;
 }
 
+int worker_trainer_pid(const struct worker_trainer *t)
+{
+    return t->child ? loop_child_pid(t->child) : 0;
+}
+
 void worker_trainer_send(struct worker_trainer *t, const struct message *message)
 {
     struct error err;

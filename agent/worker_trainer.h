@@ -26,6 +26,7 @@ int worker_trainer_open(struct worker_trainer **ret, struct loop *loop,
 /* Where one is up already, that is an error. */
 int worker_trainer_start(struct worker_trainer *trainer, struct error *err);
 bool worker_trainer_up(const struct worker_trainer *trainer);
+int worker_trainer_pid(const struct worker_trainer *trainer); /* 0: there is no process */
 /* Dropped where none is up: its end is on the way to the caller then. */
 void worker_trainer_send(struct worker_trainer *trainer, const struct message *message);
 void worker_trainer_kill(struct worker_trainer *trainer);

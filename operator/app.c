@@ -284,9 +284,10 @@ static bool is_ready(const struct app *app)
     return app->leading ? app->ready : app->lease && *lease_holder(app->lease);
 }
 
-static int answer_get(void *ctx, const char *path, struct str *body, const char **type)
+static int answer_get(void *ctx, const struct ws_get *get, struct str *body, const char **type)
 {
     struct app *app = ctx;
+    const char *path = get->path;
     *type = "text/plain; charset=utf-8";
     if (!strcmp(path, "/metrics")) {
         count_now(app);

@@ -262,8 +262,12 @@ static int open_port(struct engine *e, const struct msg_setup *setup, struct err
     if (transfer_source_open(&e->source, e->state, e->layout.tensors, err) < 0)
         return -1;
     transfer_allow(e->source, e->exact);
-    struct data_port_options options = {
-        .secret = e->secret, .self = e->self, .serve = serve, .refused = stranger, .ctx = e};
+    struct data_port_options options = {.listen = setup->listen,
+                                        .secret = e->secret,
+                                        .self = e->self,
+                                        .serve = serve,
+                                        .refused = stranger,
+                                        .ctx = e};
     return data_port_open(&e->port, &options, err);
 }
 

@@ -5,7 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { START_TRIES = 5, SILENT_BEATS = 2, RETRY_MS = 20, RETRY_MAX_MS = 100 };
+#include "common/base/prng.h"
+
+enum {
+    START_TRIES = 5,
+    SILENT_BEATS = 2,
+    UNWELCOME_MAX = 8, /* never welcome, although somebody is there */
+    RETRY_MS = 20,
+    RETRY_MAX_MS = 100
+};
 
 struct agent *agent_open(const struct agent_settings *settings)
 {
@@ -13,6 +21,7 @@ struct agent *agent_open(const struct agent_settings *settings)
     if (!st)
         return NULL;
     st->settings = *settings;
+    st->chance = settings->incarnation;
     st->saved = st->progress_known = st->evaluated_known = -1;
     st->beat.step = st->beat.waiting_for = -1;
     st->beat_at = RM_NEVER;
@@ -28,6 +37,19 @@ void agent_free(struct agent *st)
 const char *agent_why(const struct agent *st)
 {
     return st->why;
+}
+
+bool agent_is_leaving(const struct agent *st)
+{
+    return st->leaving;
+}
+
+void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, rm_time beat)
+{
+    text_copy(st->settings.job, sizeof st->settings.job, job);
+    text_copy(st->settings.checkpoint_uri, sizeof st->settings.checkpoint_uri, checkpoint_uri);
+    st->settings.heartbeat = beat;
+    st->settings.awaits_job = false;
 }
 
 /* ---- actions ---- */
@@ -160,16 +182,31 @@ static void say_again(struct agent *st, rm_time now, struct agent_out *out)
         agent_send_control(st, out, &st->finished);
 }
 
+static rm_time first_delay(const struct agent *st)
+{
+    return st->settings.retry_first > 0 ? st->settings.retry_first : RETRY_MS * RM_MS;
+}
+
 static void on_welcome(struct agent *st, rm_time now, struct agent_out *out)
 {
     st->connection = WELCOMED;
     st->lost_at = RM_NEVER;
-    st->retry_delay = RETRY_MS * RM_MS;
+    st->retry_delay = first_delay(st);
     st->beat_at = now + st->settings.heartbeat;
+    if (!st->spawned)
+        spawn(st, out);
     /* A trainer that came up or died between our hello and this welcome has not been told of yet. */
     if (st->said_trainer != (st->trainer == TRAINER_UP ? st->up.pid : 0))
         say_hello(st, out);
     say_again(st, now, out);
+}
+
+/* Agents that lost one coordinator do not knock at the next one in step. */
+static rm_time spread(struct agent *st, rm_time delay)
+{
+    if (!st->settings.retry_first)
+        return delay;
+    return delay / 2 + (rm_time)prng_below(&st->chance, (uint64_t)(delay / 2) + 1);
 }
 
 static void on_disconnected(struct agent *st, rm_time now)
@@ -177,22 +214,22 @@ static void on_disconnected(struct agent *st, rm_time now)
     if (st->connection == WELCOMED || st->lost_at == RM_NEVER)
         st->lost_at = now;
     if (st->connection != CONNECTING)
-        st->unwelcome = st->connection == GREETED;
+        st->unwelcome = st->connection == GREETED ? st->unwelcome + 1 : 0;
     st->connection = DISCONNECTED;
     st->beat_at = RM_NEVER;
-    st->retry_at = now + st->retry_delay;
-    st->retry_delay = st->retry_delay * 2 < RETRY_MAX_MS * RM_MS ? st->retry_delay * 2 : RETRY_MAX_MS * RM_MS;
+    rm_time most = st->settings.retry_most > 0 ? st->settings.retry_most : RETRY_MAX_MS * RM_MS;
+    st->retry_at = now + spread(st, st->retry_delay);
+    st->retry_delay = st->retry_delay * 2 < most ? st->retry_delay * 2 : most;
 }
 
-static void give_up_on_coordinator(struct agent *st, struct agent_out *out)
+static void give_up_on_coordinator(struct agent *st, rm_time now, struct agent_out *out)
 {
     char text[MSG_DETAIL_MAX];
-    double seconds = (double)st->settings.lost_after / RM_S;
+    double seconds = (double)(now - st->lost_at) / RM_S;
     if (st->unwelcome && st->term == 0) {
         snprintf(text, sizeof text,
                  "the coordinator ends the connection after each hello, for %.1f s now: its key is another "
-                 "one than "
-                 "this agent's",
+                 "one than this agent's",
                  seconds);
         quit(st, out, 4, text);
         return;
@@ -424,7 +461,8 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
 static void on_term(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
 {
     st->leaving = true;
-    st->leave_until = e->deadline > 0 ? now + e->deadline : RM_NEVER;
+    if (st->leave_until == RM_NEVER && e->deadline > 0)
+        st->leave_until = now + e->deadline;
     if (st->term == 0)
         quit(st, out, 0, ""); /* nobody knows of it yet */
     else
@@ -446,6 +484,20 @@ static void heartbeat(struct agent *st, rm_time now, struct agent_out *out)
     st->beat_at = now + st->settings.heartbeat;
 }
 
+static rm_time lost_by(const struct agent *st)
+{
+    bool patient = st->settings.lost_after == RM_NEVER || st->lost_at == RM_NEVER;
+    return patient || st->connection == WELCOMED ? RM_NEVER : st->lost_at + st->settings.lost_after;
+}
+
+static void leave_at_last(struct agent *st, struct agent_out *out)
+{
+    char text[MSG_DETAIL_MAX];
+    snprintf(text, sizeof text, "told to leave, and not released in time%s",
+             st->connection == WELCOMED ? "" : ": the coordinator is away");
+    quit(st, out, 4, text);
+}
+
 static void on_time(struct agent *st, rm_time now, struct agent_out *out)
 {
     bool at_work = st->writing || st->publishing;
@@ -453,9 +505,13 @@ static void on_time(struct agent *st, rm_time now, struct agent_out *out)
         quit(st, out, 0, "");
         return;
     }
-    bool away = st->connection != WELCOMED && !st->released;
-    if (away && st->lost_at != RM_NEVER && now >= st->lost_at + st->settings.lost_after) {
-        give_up_on_coordinator(st, out);
+    bool unwanted = st->settings.lost_after == RM_NEVER && st->term == 0 && st->unwelcome >= UNWELCOME_MAX;
+    if (!st->released && (now >= lost_by(st) || unwanted)) {
+        give_up_on_coordinator(st, now, out);
+        return;
+    }
+    if (!st->released && now >= st->leave_until) {
+        leave_at_last(st, out);
         return;
     }
     if (st->connection == DISCONNECTED && !st->released && now >= st->retry_at) {
@@ -473,8 +529,9 @@ static void start(struct agent *st, rm_time now, struct agent_out *out)
 {
     st->lost_at = now;
     st->retry_at = now;
-    st->retry_delay = RETRY_MS * RM_MS;
-    spawn(st, out);
+    st->retry_delay = first_delay(st);
+    if (!st->settings.awaits_job)
+        spawn(st, out);
 }
 
 static void handle(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
@@ -545,7 +602,5 @@ rm_time agent_deadline(const struct agent *st)
     rm_time at = earlier(st->beat_at, st->retry_at);
     if (agent_asks_store_again(st))
         at = earlier(at, st->store_at);
-    if (st->connection != WELCOMED && st->lost_at != RM_NEVER)
-        at = earlier(at, st->lost_at + st->settings.lost_after);
-    return at;
+    return earlier(at, earlier(lost_by(st), st->leave_until));
 }

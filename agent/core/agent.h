@@ -27,8 +27,12 @@ struct agent_settings {
     int worker, attempt;
     uint64_t incarnation; /* random, from the shell */
     int64_t agent_pid;
-    rm_time heartbeat, lost_after;   /* ns */
+    rm_time heartbeat, lost_after;   /* ns; lost_after RM_NEVER: the coordinator may stay away */
     char checkpoint_uri[RM_URI_MAX]; /* for sentences */
+    bool awaits_job;                 /* what the job is comes with the first welcome: agent_learn */
+    /* How long to wait before another try to connect: doubled from first to most, and spread so that many
+     * agents do not come at once. Both 0: 20 to 100 ms as they are. */
+    rm_time retry_first, retry_most;
 };
 
 enum agent_event_kind {
@@ -39,7 +43,7 @@ enum agent_event_kind {
     AGENT_CONTROL,      /* message from the coordinator */
     AGENT_LINK,         /* message from the trainer */
     AGENT_TRAINER_EXIT, /* text: "killed by signal 9"; code: its exit code, or -1 by a signal */
-    AGENT_TERM,         /* SIGTERM: leave; deadline (ns from now, 0 unknown) */
+    AGENT_TERM,         /* SIGTERM: leave; deadline (ns from now, 0 unknown): not released by then, it ends */
     AGENT_LISTED,       /* ok, message->checkpoints (borrowed), or text */
     AGENT_LOADED,    /* ok, message->loaded (borrowed): it lies in the snapshot memfd; else step and text */
     AGENT_WRITTEN,   /* ok, message->checkpointed (borrowed); else step and text */
@@ -91,6 +95,10 @@ struct agent;
 
 struct agent *agent_open(const struct agent_settings *settings); /* heap; the only allocation */
 void agent_free(struct agent *st);
+/* For awaits_job: what the job says, before the welcome that brought it is handed in. The trainer is started
+ * then. */
+void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, rm_time heartbeat);
+bool agent_is_leaving(const struct agent *st);
 void agent_step(struct agent *st, const struct agent_event *event, rm_time now, struct agent_out *out);
 rm_time agent_deadline(const struct agent *st);
 const char *agent_why(const struct agent *st); /* the newest verdict in one sentence, for the log */

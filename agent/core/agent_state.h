@@ -21,7 +21,8 @@ struct agent {
     char why[MSG_DETAIL_MAX];
     enum connection connection;
     rm_time lost_at, retry_at, retry_delay, beat_at;
-    int64_t term; /* highest that was obeyed */
+    uint64_t chance; /* state of the spread of retries, from the incarnation */
+    int64_t term;    /* highest that was obeyed */
     enum trainer trainer;
     int64_t said_trainer; /* pid that the newest hello named, 0 none */
     int spawned, tries;   /* tries: trainers in a row that never came up */
@@ -40,7 +41,7 @@ struct agent {
     char store_why[MSG_DETAIL_MAX];
     bool wanted; /* the trainer waits for the memory that the slice lies in */
     bool leaving, released, over;
-    rm_time leave_until; /* then it is killed; RM_NEVER: not known */
+    rm_time leave_until; /* then it ends, released or not; RM_NEVER: not known */
     /* the newest, oldest first; those that are acknowledged stay for a successor: an acknowledgement of a
      * coordinator that died says nothing about what it could still tell */
     struct kept_step progress[PROGRESS_KEPT], evaluated[EVALUATED_KEPT];
@@ -53,7 +54,7 @@ struct agent {
     struct msg_heartbeat beat;
     rm_time trainer_heard; /* a trainer that runs sends a pulse every heartbeat */
     int64_t busy_beats;    /* heartbeats while the store kept the trainer waiting: that is no hang */
-    bool unwelcome;        /* the newest connection ended after our hello, and without an answer */
+    int unwelcome;         /* connections in a row that ended after our hello, and without an answer */
     int64_t saved;         /* newest checkpoint that is known to be published, -1 none */
 };
 

@@ -11,7 +11,7 @@
 
 #include "agent/rdzv/rdzv_state.h"
 
-enum { LEAVES_TOGETHER_MS = 500, FORMINGS_IN_VAIN = 30, SETTLE_TURNS = 16 };
+enum { FORMINGS_IN_VAIN = 30, SETTLE_TURNS = 16 };
 
 void rdzv_say(struct rdzv *st, const char *format, ...)
 {
@@ -252,6 +252,8 @@ static void on_stopped(struct rdzv *st, struct rdzv_worker *w, const struct mess
 
 bool rdzv_on_its_way(const struct rdzv *st)
 {
+    if (st->settings.unattended)
+        return rdzv_more_may_come(st);
     if (!st->expect_known)
         return true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
@@ -361,7 +363,9 @@ static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
     bool unsaved = best.held && best.step > st->saved && !rdzv_leaves_unsaved(st, &best, now, out);
     if (unsaved && rdzv_save_begin(st, &best, false, now, out))
         return;
-    if (!coming)
+    if (st->settings.unattended)
+        tell_waiting(st, out);
+    else if (!coming)
         too_few(st, " and none is on its way", now, out);
     else if (now >= st->state_since + st->settings.start_timeout)
         too_few(st, ", and no more came in time", now, out);
@@ -418,13 +422,6 @@ static bool any_finished(const struct rdzv *st)
     return false;
 }
 
-/* The first leave acts at once; those that follow within half a second are taken together at its end. The
- * ring trains meanwhile. */
-static rm_time leave_at(const struct rdzv *st)
-{
-    return st->left + LEAVES_TOGETHER_MS * RM_MS;
-}
-
 static struct rdzv_worker *a_leaver(struct rdzv *st)
 {
     for (int r = 0; r < st->world; r++) {
@@ -454,6 +451,7 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
     int most = st->settings.workers_max < st->settings.lanes ? st->settings.workers_max : st->settings.lanes;
     rm_time first = RM_NEVER;
     bool more_coming = false;
+    int here_now = 0;
     for (int i = 0; i < RM_WORKERS_MAX && st->world < most; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (wants_to_join(w) && is_worth_it(st, w) && w->joined < first) {
@@ -461,10 +459,13 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
             *ret_first = i;
         }
         bool here = w->rank >= 0 || wants_to_join(w);
+        here_now += here;
         more_coming = more_coming || (w->expected >= 0 && !here && !w->leaving && !w->released);
     }
     if (first == RM_NEVER)
         return RM_NEVER;
+    if (st->settings.unattended)
+        more_coming = !rdzv_is_full_crew(st, here_now);
     return more_coming ? first + st->settings.join_window : first;
 }
 
@@ -488,7 +489,7 @@ static void settle_training(struct rdzv *st, rm_time now, struct rdzv_out *out)
         settle_finish(st, now, out);
     } else if (any_finished(st)) {
         return; /* the others are about to */
-    } else if (leaver && now >= leave_at(st)) {
+    } else if (leaver && now >= rdzv_leave_at(st)) {
         st->left = now;
         rdzv_recovery_begin(st, CAUSE_WORKER_LEFT, leaver, now);
         rdzv_quiesce(st, STOP_BOUNDARY, now, out);
@@ -564,6 +565,8 @@ static void on_heartbeat(struct rdzv *st, struct rdzv_worker *w, const struct ms
 
 static void on_leaving(struct rdzv *st, struct rdzv_worker *w, const struct msg_leaving *l, rm_time now)
 {
+    if (!a_leaver(st))
+        st->leave_asked = now;
     w->leaving = true;
     w->leave_until = l->deadline > 0 ? now + l->deadline : RM_NEVER;
     text_copy(w->leaving_reason, sizeof w->leaving_reason, l->reason);
@@ -713,7 +716,7 @@ static rm_time state_deadline(const struct rdzv *st)
         return st->state_since + s->lost_after;
     case RDZV_GATHERING:
         if (!enough(st))
-            return st->state_since + s->start_timeout;
+            return s->unattended ? RM_NEVER : st->state_since + s->start_timeout;
         if (!rdzv_lists_are_in(st))
             return RM_NEVER;
         at = st->arrived + s->join_window;
@@ -738,7 +741,7 @@ static rm_time state_deadline(const struct rdzv *st)
     case RDZV_TRAINING:
         for (int r = 0; r < st->world; r++) {
             if (st->worker[st->member[r]].leaving)
-                at = leave_at(st);
+                at = rdzv_leave_at(st);
         }
         return any_finished(st) ? RM_NEVER : earlier(at, join_at(st, &joiner));
     case RDZV_SAVING:

@@ -65,6 +65,7 @@ struct rdzv_settings {
     rm_time
         save_patience;  /* with a store that is away, where a checkpoint ends the run; 0: it fails at once */
     bool leave_unsaved; /* checkpoint.onPreemption: false */
+    bool unattended;    /* RDZV_EXPECT never comes: below min it waits, for workers_target at first */
     struct rdzv_heritage heritage;
 };
 
@@ -211,16 +212,14 @@ bool rdzv_may_move(enum rdzv_state from, enum rdzv_state to);
 void rdzv_print_states(struct str *out);
 
 /* Text side, for the shell: cli.md's JSON line of a tell (without the newline; checkpoint uris are built from
- * checkpoint_uri), a line from run's pipe as an event (ERR_PROTOCOL), /v1/status. These allocate. */
+ * checkpoint_uri), a line from run's pipe as an event (ERR_PROTOCOL). These allocate. The pages for watchers
+ * are in chronicle.h. */
 void rdzv_tell_print(const struct rdzv_tell *tell, int64_t wall_ms, const char *checkpoint_uri,
                      struct str *out);
 /* The pulse of a coordinator that is watched, with what its successor has to know of it. */
 void rdzv_alive_print(const struct rdzv *st, rm_time now, int64_t wall_ms, struct str *out);
 int rdzv_command_read(struct rdzv_event *ret, const char *text, size_t length, struct error *err);
-void rdzv_status_print(const struct rdzv *st, rm_time now, struct str *out);
 struct rdzv_goodput rdzv_goodput(const struct rdzv *st, rm_time now);
 double rdzv_productive_share(struct rdzv_goodput spent); /* 0..1; 0 where no time has passed */
-/* The same numbers as OpenMetrics text, for /metrics. */
-void rdzv_metrics_print(const struct rdzv *st, rm_time now, struct str *out);
 
 #endif

@@ -3,6 +3,7 @@
 #define RM_AGENT_RDZV_STATE_H
 
 #include "agent/rdzv/rdzv.h"
+#include "common/wire/json.h"
 
 enum presence {
     ABSENT,
@@ -63,6 +64,8 @@ struct rdzv_collection {
     bool digest_known;
     uint8_t digest[RM_HASH_BYTES]; /* of a final one's weights */
 };
+
+enum { RDZV_LEAVES_TOGETHER_MS = 500 };
 
 enum { COLLECTIONS = 4, FAILURES_KEPT = 256, REFUSED_KEPT = 64, STEP_TIMES_KEPT = 31 };
 
@@ -135,6 +138,7 @@ struct rdzv {
     struct msg_checkpoint refused[REFUSED_KEPT];
     int refused_count;
     rm_time arrived, left; /* newest arrival; newest quiescing that a leave began */
+    rm_time leave_asked;   /* the first leave since then */
     rm_time reform_cost;
     rm_time turned, hang_look_at; /* newest sign that the ring, or its forming, moves on; no look before */
     rm_time step_times[STEP_TIMES_KEPT], median_step; /* of the newest steps; 0: none yet */
@@ -169,6 +173,16 @@ void rdzv_give_up(struct rdzv *st, int exit_code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out);
 bool rdzv_on_its_way(const struct rdzv *st);
+
+/* rdzv_text.c: members of an object that several texts share */
+void rdzv_set_uri(struct js *o, const char *base, int64_t step, bool final);
+void rdzv_set_recovered(struct js *o, const struct rdzv_recovery *recovery);
+void rdzv_set_tell(struct js *o, const struct rdzv_tell *tell, int64_t wall_ms, const char *checkpoint_uri);
+
+/* rdzv_unattended.c */
+bool rdzv_is_full_crew(const struct rdzv *st, int workers); /* no more are worth waiting for */
+bool rdzv_more_may_come(const struct rdzv *st);
+rm_time rdzv_leave_at(const struct rdzv *st); /* when the leaves that were asked for begin */
 
 /* rdzv_out.c: filling actions */
 struct message *rdzv_send(struct rdzv *st, struct rdzv_out *out, enum msg_type type); /* to nobody yet */

@@ -48,7 +48,7 @@ static const char *const tell_names[TELLS] = {
 
 /* ---- events ---- */
 
-static void set_uri(struct js *o, const char *base, int64_t step, bool final)
+void rdzv_set_uri(struct js *o, const char *base, int64_t step, bool final)
 {
     struct str uri = str_init(RM_URI_MAX + 32);
     str_adds(&uri, base);
@@ -74,10 +74,13 @@ static void set_formed(struct js *o, const struct rdzv_tell *t)
     js_set_int(o, "generation", t->generation.n);
     js_set_int(o, "world", t->world);
     js_set_int(o, "step", t->step);
-    js_set(o, "members", members);
+    if (t->members)
+        js_set(o, "members", members);
+    else
+        js_free(members);
 }
 
-static void set_recovered(struct js *o, const struct rdzv_recovery *r)
+void rdzv_set_recovered(struct js *o, const struct rdzv_recovery *r)
 {
     js_set_string(o, "cause", rdzv_cause_name(r->cause));
     js_set_real(o, "detectMs", rm_ms(r->detect));
@@ -98,7 +101,7 @@ static void set_complete(struct js *o, const struct rdzv_tell *t, const char *ur
     js_set_string(o, "weightsSha256", hex);
     js_set_bool(o, "exact", t->exact);
     js_set_real(o, "goodput", t->goodput);
-    set_uri(o, uri, t->step, true);
+    rdzv_set_uri(o, uri, t->step, true);
 }
 
 static void set_worker(struct js *o, const struct rdzv_tell *t)
@@ -142,7 +145,7 @@ static void set_step(struct js *o, const struct rdzv_tell *t)
 static void set_saved(struct js *o, const struct rdzv_tell *t, const char *uri)
 {
     js_set_int(o, "step", t->step);
-    set_uri(o, uri, t->step, t->final);
+    rdzv_set_uri(o, uri, t->step, t->final);
     js_set_int(o, "bytes", t->bytes);
     js_set_real(o, "ms", rm_ms(t->took));
     if (t->waited > 0)
@@ -152,7 +155,7 @@ static void set_saved(struct js *o, const struct rdzv_tell *t, const char *uri)
 static void set_waiting(struct js *o, const struct rdzv_tell *t, const char *uri)
 {
     js_set_int(o, "step", t->step);
-    set_uri(o, uri, t->step, t->final);
+    rdzv_set_uri(o, uri, t->step, t->final);
     js_set_string(o, "reason", t->text);
     js_set_real(o, "ageSeconds", (double)t->took / RM_S);
 }
@@ -178,7 +181,7 @@ static void set_body(struct js *o, const struct rdzv_tell *t, const char *uri)
         js_set_string(o, "reason", t->text);
         break;
     case TELL_RECOVERED:
-        set_recovered(o, &t->recovery);
+        rdzv_set_recovered(o, &t->recovery);
         break;
     case TELL_WAITING:
         js_set_string(o, "reason", t->text);
@@ -199,13 +202,18 @@ static void set_body(struct js *o, const struct rdzv_tell *t, const char *uri)
     }
 }
 
+void rdzv_set_tell(struct js *o, const struct rdzv_tell *tell, int64_t wall_ms, const char *checkpoint_uri)
+{
+    js_set_string(o, "event", tell_names[tell->kind]);
+    js_set_int(o, "time", wall_ms);
+    set_body(o, tell, checkpoint_uri);
+}
+
 void rdzv_tell_print(const struct rdzv_tell *tell, int64_t wall_ms, const char *checkpoint_uri,
                      struct str *out)
 {
     struct js *o = js_object();
-    js_set_string(o, "event", tell_names[tell->kind]);
-    js_set_int(o, "time", wall_ms);
-    set_body(o, tell, checkpoint_uri);
+    rdzv_set_tell(o, tell, wall_ms, checkpoint_uri);
     js_print(o, out);
     js_free(o);
 }
@@ -283,7 +291,7 @@ int rdzv_command_read(struct rdzv_event *ret, const char *text, size_t length, s
     return rc;
 }
 
-/* ---- status ---- */
+/* ---- for a successor ---- */
 
 void rdzv_alive_print(const struct rdzv *st, rm_time now, int64_t wall_ms, struct str *out)
 {
@@ -298,126 +306,4 @@ void rdzv_alive_print(const struct rdzv *st, rm_time now, int64_t wall_ms, struc
     js_set(o, "spent", list);
     js_print(o, out);
     js_free(o);
-}
-
-static struct js *goodput_value(const struct rdzv *st, rm_time now)
-{
-    struct rdzv_goodput g = rdzv_goodput(st, now);
-    struct js *o = js_object();
-    js_set_real(o, "ratio", rdzv_productive_share(g));
-    js_set_real(o, "productiveSeconds", (double)g.productive / RM_S);
-    js_set_real(o, "checkpointSeconds", (double)g.checkpoint / RM_S);
-    js_set_real(o, "recoverySeconds", (double)g.recovery / RM_S);
-    js_set_real(o, "waitingSeconds", (double)g.waiting / RM_S);
-    js_set_real(o, "reworkSeconds", (double)g.rework / RM_S);
-    return o;
-}
-
-static struct js *workers_value(const struct rdzv *st)
-{
-    struct js *list = js_array();
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct rdzv_worker *w = &st->worker[i];
-        if (w->presence == ABSENT && w->expected < 0 && !w->quarantine[0])
-            continue;
-        struct js *o = js_object();
-        js_set_int(o, "worker", i);
-        js_set_int(o, "attempt", w->attempt > w->expected ? w->attempt : w->expected);
-        js_set_int(o, "rank", w->rank);
-        js_set_bool(o, "connected", w->presence == PRESENT);
-        js_set_bool(o, "leaving", w->leaving);
-        js_set_int(o, "agentPid", w->agent_pid);
-        js_set_int(o, "trainerPid", w->trainer_pid);
-        if (w->quarantine[0])
-            js_set_string(o, "quarantine", w->quarantine);
-        js_push(list, o);
-    }
-    return list;
-}
-
-static struct js *ring_value(const struct rdzv *st)
-{
-    struct js *o = js_object();
-    js_set_int(o, "generation", st->ring.n);
-    js_set_int(o, "term", st->settings.term);
-    js_set_int(o, "size", st->state == RDZV_TRAINING ? st->world : 0);
-    return o;
-}
-
-static struct js *progress_value(const struct rdzv *st)
-{
-    struct js *o = js_object();
-    js_set_int(o, "step", st->told > 0 ? st->told : 0);
-    js_set_int(o, "steps", st->settings.steps);
-    js_set_real(o, "loss", st->told > 0 ? st->loss : NAN);
-    double rate = st->step_time > 0 ? (double)st->tokens * RM_S / st->step_time : 0;
-    js_set_real(o, "tokensPerSecond", rate);
-    return o;
-}
-
-static struct js *outage_value(const struct rdzv *st, rm_time now)
-{
-    struct js *o = js_object();
-    js_set_int(o, "step", st->outage.step);
-    js_set_real(o, "ageSeconds", (double)(now - st->outage.taken) / RM_S);
-    js_set_string(o, "reason", st->outage.why);
-    return o;
-}
-
-void rdzv_status_print(const struct rdzv *st, rm_time now, struct str *out)
-{
-    struct js *o = js_object();
-    js_set_string(o, "job", st->settings.job);
-    js_set_string(o, "state", rdzv_state_name(st->state));
-    js_set_string(o, "message", st->why);
-    js_set(o, "ring", ring_value(st));
-    js_set(o, "progress", progress_value(st));
-    js_set(o, "workers", workers_value(st));
-    js_set_int(o, "checkpointStep", st->saved);
-    if (st->outage.on)
-        js_set(o, "checkpointWaiting", outage_value(st, now));
-    js_set_int(o, "restarts", st->failures_total);
-    js_set_int(o, "recoveries", st->recoveries);
-    if (st->recoveries) {
-        struct js *last = js_object();
-        set_recovered(last, &st->last_recovery);
-        js_set(o, "lastRecovery", last);
-    }
-    js_set(o, "goodput", goodput_value(st, now));
-    js_print(o, out);
-    js_free(o);
-}
-
-static void metric(struct str *out, const char *name, const char *kind, const char *help, double value)
-{
-    const char *suffix = !strcmp(kind, "counter") ? "_total" : "";
-    str_addf(out, "# TYPE ringmaster_%s %s\n# HELP ringmaster_%s %s\nringmaster_%s%s %.17g\n", name, kind,
-             name, help, name, suffix, value);
-}
-
-void rdzv_metrics_print(const struct rdzv *st, rm_time now, struct str *out)
-{
-    struct rdzv_goodput g = rdzv_goodput(st, now);
-    metric(out, "step", "gauge", "Newest committed step.", st->told > 0 ? (double)st->told : 0);
-    metric(out, "ring_size", "gauge", "Members of the ring at work.",
-           st->state == RDZV_TRAINING ? st->world : 0);
-    metric(out, "ring_generation", "gauge", "Newest member list.", (double)st->ring.n);
-    metric(out, "checkpoint_step", "gauge", "Newest published checkpoint, -1 none.", (double)st->saved);
-    metric(out, "checkpoint_age_seconds", "gauge",
-           "Time since a checkpoint was published, or since the coordinator began.",
-           (double)(now - st->saved_at) / RM_S);
-    metric(out, "checkpoint_waiting_seconds", "gauge",
-           "Age of the newest checkpoint that the store does not take, 0 none.",
-           st->outage.on ? (double)(now - st->outage.taken) / RM_S : 0);
-    metric(out, "failures", "counter", "Workers and trainers that failed.", (double)st->failures_total);
-    metric(out, "recoveries", "counter", "Rings formed again.", (double)st->recoveries);
-    metric(out, "last_recovery_seconds", "gauge", "Time from the sign to the next committed step.",
-           (double)st->last_recovery.total / RM_S);
-    metric(out, "productive_seconds", "counter", "Time in steps that count.", (double)g.productive / RM_S);
-    metric(out, "recovery_seconds", "counter", "Time in recoveries.", (double)g.recovery / RM_S);
-    metric(out, "waiting_seconds", "counter", "Time without enough workers.", (double)g.waiting / RM_S);
-    metric(out, "rework_seconds", "counter", "Time in steps done again.", (double)g.rework / RM_S);
-    metric(out, "data_wait_seconds", "counter", "Time that trainers stood still for data, all together.",
-           (double)st->data_wait / RM_S);
-    str_adds(out, "# EOF\n");
 }

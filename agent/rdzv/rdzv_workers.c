@@ -206,7 +206,7 @@ static int misfit(struct rdzv *st, const struct msg_hello *h, char *why, size_t 
                  h->protocol, MSG_PROTOCOL);
         return 4;
     }
-    if (strcmp(h->job, st->settings.job) != 0) {
+    if (*h->job && strcmp(h->job, st->settings.job) != 0) { /* "": it has the key, and learns the rest */
         snprintf(why, size, "worker %d belongs to job %s, this is job %s", h->worker, h->job,
                  st->settings.job);
         return 4;

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/address.h"
 #include "common/base/limits.h"
 #include "common/os/fault.h"
 
@@ -18,7 +19,10 @@ enum {
     ACCEPTS_PER_TURN = 64,
     HTTP_BODY_MAX = 4 << 20,
     CLOSE_SECONDS = 2, /* for what is queued to leave a connection that is being closed */
-    WSI_SPARE = 64,    /* descriptors of libwebsockets besides the connections */
+    GETS_WAITING_MAX = 32,
+    GET_PATH_MAX = 128,
+    HOST_MAX = 256,
+    WSI_SPARE = 64, /* descriptors of libwebsockets besides the connections */
 };
 
 static const char subprotocol[] = "ringmaster.v1";
@@ -36,6 +40,8 @@ struct ws {
     struct lws_vhost *vhost;
     struct lws_protocols protocols[2];
     int listener, port, incoming;
+    struct ws_conn *waiting; /* GETs without an answer yet */
+    int gets_waiting;
     struct loop_watch *watch;
     bool ending;
 };
@@ -51,7 +57,14 @@ struct ws_conn {
     size_t queued;
     char peer[RM_ADDRESS_MAX];
     char why[RM_WHY_MAX]; /* of ws_close */
-    struct str body;      /* of an HTTP answer */
+    /* of a GET */
+    char path[GET_PATH_MAX], query[GET_PATH_MAX];
+    rm_time asked;
+    bool waits;
+    struct ws_conn *next_waiting;
+    int status; /* whose head has not left yet, else 0 */
+    const char *type;
+    struct str body;
 };
 
 static struct ws_conn *conn_new(struct ws *ws, bool incoming)
@@ -67,8 +80,21 @@ static struct ws_conn *conn_new(struct ws *ws, bool incoming)
     return conn;
 }
 
+static void stop_waiting(struct ws_conn *conn)
+{
+    struct ws_conn **at = &conn->ws->waiting;
+    while (*at && *at != conn)
+        at = &(*at)->next_waiting;
+    if (!*at)
+        return;
+    *at = conn->next_waiting;
+    conn->waits = false;
+    conn->ws->gets_waiting--;
+}
+
 static void conn_free(struct ws_conn *conn)
 {
+    stop_waiting(conn);
     for (struct frame *frame = conn->first, *next; frame; frame = next) {
         next = frame->next;
         free(frame);
@@ -142,25 +168,87 @@ static int conn_writable(struct ws_conn *conn)
     return 0;
 }
 
-/* Answers a GET: headers now, the body once the socket takes it. */
-static int http_answer(struct ws_conn *conn, const char *path)
+/* Asks the user; true: there is an answer to send. */
+static bool get_ask(struct ws_conn *conn)
+{
+    struct ws *ws = conn->ws;
+    bool crowded = !conn->waits && ws->gets_waiting >= GETS_WAITING_MAX;
+    struct ws_get get = {.path = conn->path,
+                         .query = conn->query,
+                         .waited = crowded ? RM_NEVER : loop_now(ws->loop) - conn->asked};
+    conn->type = "text/plain";
+    conn->status = ws->options.get ? ws->options.get(ws->options.ctx, &get, &conn->body, &conn->type) : 404;
+    if (conn->status == 404 && !conn->body.length)
+        str_adds(&conn->body, "there is nothing at this path\n");
+    return conn->status != 0;
+}
+
+/* Not read meanwhile: libwebsockets would not take in the end of a connection in the middle of an answer, and
+ * be called for it again and again. Who went away is found out by the answer. */
+static void get_wait(struct ws_conn *conn)
+{
+    lws_set_timeout(conn->wsi, NO_PENDING_TIMEOUT, 0);
+    lws_rx_flow_control(conn->wsi, 0);
+    conn->waits = true;
+    conn->next_waiting = conn->ws->waiting;
+    conn->ws->waiting = conn;
+    conn->ws->gets_waiting++;
+}
+
+/* The head now, the body once the socket takes it. */
+static int http_head(struct ws_conn *conn)
 {
     unsigned char room[LWS_PRE + 1024];
     unsigned char *start = room + LWS_PRE, *p = start, *end = room + sizeof room - 1;
-    const struct ws_options *options = &conn->ws->options;
-    const char *type = "text/plain";
-    int status = options->get ? options->get(options->ctx, path, &conn->body, &type) : 404;
-    if (status == 404 && !conn->body.length)
-        str_adds(&conn->body, "there is nothing at this path\n");
-    if (lws_add_http_common_headers(conn->wsi, (unsigned)status, type, conn->body.length, &p, end) ||
+    unsigned status = (unsigned)conn->status;
+    conn->status = 0;
+    if (lws_add_http_common_headers(conn->wsi, status, conn->type, conn->body.length, &p, end) ||
         lws_finalize_write_http_header(conn->wsi, start, &p, end))
         return -1;
     lws_callback_on_writable(conn->wsi);
     return 0;
 }
 
-static int http_body(struct ws_conn *conn)
+static int http_asked(struct ws_conn *conn, const char *path)
 {
+    char one[GET_PATH_MAX];
+    struct str query = str_init(GET_PATH_MAX);
+    for (int i = 0; lws_hdr_copy_fragment(conn->wsi, one, sizeof one, WSI_TOKEN_HTTP_URI_ARGS, i) > 0; i++)
+        str_addf(&query, "%s%s", i ? "&" : "", one);
+    text_copy(conn->query, sizeof conn->query, str_text(&query));
+    str_clear(&query);
+    text_copy(conn->path, sizeof conn->path, path);
+    conn->asked = loop_now(conn->ws->loop);
+    if (get_ask(conn))
+        return http_head(conn);
+    get_wait(conn);
+    return 0;
+}
+
+int ws_get_again(struct ws *ws)
+{
+    for (struct ws_conn *conn = ws->waiting, *next; conn; conn = next) {
+        next = conn->next_waiting;
+        if (!get_ask(conn))
+            continue;
+        stop_waiting(conn);
+        lws_rx_flow_control(conn->wsi, 1);
+        lws_callback_on_writable(conn->wsi);
+    }
+    return ws->gets_waiting;
+}
+
+int ws_gets_waiting(const struct ws *ws)
+{
+    return ws->gets_waiting;
+}
+
+static int http_writable(struct ws_conn *conn)
+{
+    if (conn->waits)
+        return 0;
+    if (conn->status)
+        return http_head(conn);
     if (!conn->body.length)
         return lws_http_transaction_completed(conn->wsi) ? -1 : 0;
     unsigned char *room = malloc(LWS_PRE + conn->body.length);
@@ -177,9 +265,9 @@ static int http_body(struct ws_conn *conn)
 static int http_event(struct ws_conn *conn, enum lws_callback_reasons reason, const char *in)
 {
     if (reason == LWS_CALLBACK_HTTP)
-        return http_answer(conn, in);
+        return http_asked(conn, in);
     if (reason == LWS_CALLBACK_HTTP_WRITEABLE)
-        return http_body(conn);
+        return http_writable(conn);
     return 0;
 }
 
@@ -219,7 +307,40 @@ static int ws_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     }
 }
 
-static void accept_one(struct ws *ws, int fd, const struct sockaddr_in *from)
+/* An address of either family, as the system's calls take it. */
+struct place {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    };
+    socklen_t size;
+};
+
+static bool place_of(const char *host, int port, struct place *ret)
+{
+    *ret = (struct place){.size = sizeof ret->v4};
+    if (inet_pton(AF_INET, host, &ret->v4.sin_addr) == 1) {
+        ret->v4.sin_family = AF_INET;
+        ret->v4.sin_port = htons((uint16_t)port);
+        return true;
+    }
+    *ret = (struct place){.size = sizeof ret->v6};
+    ret->v6.sin6_family = AF_INET6;
+    ret->v6.sin6_port = htons((uint16_t)port);
+    return inet_pton(AF_INET6, host, &ret->v6.sin6_addr) == 1;
+}
+
+static void place_print(const struct place *place, char *out, size_t size)
+{
+    char host[INET6_ADDRSTRLEN] = "?";
+    bool v4 = place->any.sa_family == AF_INET;
+    inet_ntop(place->any.sa_family, v4 ? (const void *)&place->v4.sin_addr : &place->v6.sin6_addr, host,
+              sizeof host);
+    address_join(out, size, host, ntohs(v4 ? place->v4.sin_port : place->v6.sin6_port));
+}
+
+static void accept_one(struct ws *ws, int fd, const struct place *from)
 {
     if (ws->incoming >= ws->options.connections_max) {
         close(fd);
@@ -230,9 +351,7 @@ static void accept_one(struct ws *ws, int fd, const struct sockaddr_in *from)
         close(fd);
         return;
     }
-    char address[INET_ADDRSTRLEN] = "?";
-    inet_ntop(AF_INET, &from->sin_addr, address, sizeof address);
-    snprintf(conn->peer, sizeof conn->peer, "%s:%d", address, ntohs(from->sin_port));
+    place_print(from, conn->peer, sizeof conn->peer);
     struct lws *wsi = lws_adopt_socket_vhost(ws->vhost, fd); /* closes fd where it fails */
     if (!wsi) {
         conn_free(conn);
@@ -247,9 +366,8 @@ static void listener_ready(void *ctx, int events)
     (void)events;
     struct ws *ws = ctx;
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        struct sockaddr_in from = {0};
-        socklen_t size = sizeof from;
-        int fd = accept4(ws->listener, (struct sockaddr *)&from, &size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        struct place from = {.size = sizeof from.v6};
+        int fd = accept4(ws->listener, &from.any, &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0)
             return;
         accept_one(ws, fd, &from);
@@ -268,20 +386,19 @@ static int bind_failed(const struct ws_options *options, struct error *err)
 
 static int listen_on(struct ws *ws, struct error *err)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)ws->options.port)};
-    socklen_t size = sizeof at;
+    struct place at;
     int one = 1;
-    if (inet_pton(AF_INET, ws->options.address, &at.sin_addr) != 1)
+    if (!place_of(ws->options.address, ws->options.port, &at))
         return err_set(err, ERR_MACHINE, "%s is no address to listen on", ws->options.address);
-    ws->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ws->listener = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (ws->listener < 0)
         return err_errno(err, ERR_MACHINE, "cannot make a socket");
     setsockopt(ws->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(ws->listener, (struct sockaddr *)&at, sizeof at) < 0 || listen(ws->listener, 128) < 0)
+    if (bind(ws->listener, &at.any, at.size) < 0 || listen(ws->listener, 128) < 0)
         return bind_failed(&ws->options, err);
-    if (getsockname(ws->listener, (struct sockaddr *)&at, &size) < 0)
+    if (getsockname(ws->listener, &at.any, &at.size) < 0)
         return err_errno(err, ERR_MACHINE, "cannot name the port");
-    ws->port = ntohs(at.sin_port);
+    ws->port = ntohs(at.any.sa_family == AF_INET ? at.v4.sin_port : at.v6.sin6_port);
     if (loop_watch_open(&ws->watch, ws->loop, ws->listener, listener_ready, ws, err) < 0)
         return -1;
     loop_watch_set(ws->watch, LOOP_READABLE);
@@ -297,7 +414,7 @@ static int context_open(struct ws *ws, struct error *err)
     struct lws_context_creation_info info = {
         .port = CONTEXT_PORT_NO_LISTEN,
         .protocols = ws->protocols,
-        .options = LWS_SERVER_OPTION_LIBUV | LWS_SERVER_OPTION_DISABLE_IPV6,
+        .options = LWS_SERVER_OPTION_LIBUV,
         .foreign_loops = loops,
         .pcontext = &ws->context,
         .fd_limit_per_thread = (unsigned)ws->options.connections_max + WSI_SPARE,
@@ -376,18 +493,15 @@ static int connect_start(struct ws_conn *conn, const char *host, int port, struc
 
 int ws_connect(struct ws_conn **ret, struct ws *ws, const char *address, struct error *err)
 {
-    char host[RM_ADDRESS_MAX];
-    const char *colon = strrchr(address, ':');
-    char *end = NULL;
-    long port = colon ? strtol(colon + 1, &end, 10) : 0;
-    if (!colon || *end || port < 1 || port > 65535 || (size_t)(colon - address) >= sizeof host)
+    char host[HOST_MAX];
+    int port;
+    if (!address_split(address, host, sizeof host, &port))
         return err_set(err, ERR_USAGE, "\"%s\" is no address: write HOST:PORT", address);
-    snprintf(host, sizeof host, "%.*s", (int)(colon - address), address);
     struct ws_conn *conn = conn_new(ws, false);
     if (!conn)
         return err_set(err, ERR_MACHINE, "no memory for a connection");
     text_copy(conn->peer, sizeof conn->peer, address);
-    if (connect_start(conn, host, (int)port, err) < 0)
+    if (connect_start(conn, host, port, err) < 0)
         return -1;
     *ret = conn;
     return 0;

@@ -16,32 +16,44 @@
 
 #include "common/base/error.h"
 #include "common/base/str.h"
+#include "common/base/time.h"
 #include "common/loop/loop.h"
 
 struct ws;
 struct ws_conn;
 
+/* A plain GET. Strings are borrowed for the call. */
+struct ws_get {
+    const char *path;  /* "/v1/status" */
+    const char *query; /* "after=17&x"; "" where there is none */
+    rm_time waited;    /* since it was first asked; RM_NEVER: it can't wait, too many do */
+};
+
 struct ws_options {
-    const char *address; /* to listen on; NULL: no server */
+    const char *address; /* IPv4 or IPv6, to listen on; NULL: no server */
     int port;            /* 0: any free one */
     int connections_max; /* incoming ones at once; further ones are closed */
     size_t queue_max;    /* bytes that may wait to leave on one connection */
     void (*opened)(void *ctx, struct ws_conn *conn);
     void (*message)(void *ctx, struct ws_conn *conn, const char *text, size_t length); /* NUL-terminated */
     void (*closed)(void *ctx, struct ws_conn *conn, const char *why);
-    /* A GET of path: fills body, sets *type ("application/json") and returns the HTTP status; NULL: all are
-     * 404. */
-    int (*get)(void *ctx, const char *path, struct str *body, const char **type);
+    /* Fills body, sets *type ("application/json") and returns the HTTP status; NULL: all are 404. Where it
+     * returns 0 the answer has to wait: it is asked for again by ws_get_again. */
+    int (*get)(void *ctx, const struct ws_get *get, struct str *body, const char **type);
     void *ctx;
 };
 
 /* A port that is taken is ERR_MACHINE with a sentence that names it. */
 int ws_open(struct ws **ret, struct loop *loop, const struct ws_options *options, struct error *err);
 int ws_port(const struct ws *ws); /* where it listens; 0 without a server */
+/* Asks `get` again for every GET that waits; how many still do then. Not from `get` itself. */
+int ws_get_again(struct ws *ws);
+int ws_gets_waiting(const struct ws *ws);
 /* Closes all connections without further callbacks. Not from a callback of this ws. */
 void ws_free(struct ws *ws);
 
-/* Starts an outgoing connection to "host:port". A later failure comes as `closed`. */
+/* Starts an outgoing connection to "host:port" or "[v6]:port". A later failure comes as `closed`. A name is
+ * resolved on the spot, and may take long: see resolve.h. */
 int ws_connect(struct ws_conn **ret, struct ws *ws, const char *address, struct error *err);
 
 /* -1 (and the connection is closed, `closed` comes in a later turn) where its queue passes queue_max. */

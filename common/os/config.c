@@ -7,6 +7,7 @@ static const char *const names[CONFIG_KEYS] = {
     [CONFIG_TRAINER] = "RINGMASTER_TRAINER",
     [CONFIG_TRAINER_ISA] = "RINGMASTER_TRAINER_ISA",
     [CONFIG_LOG] = "RINGMASTER_LOG",
+    [CONFIG_LOG_FORMAT] = "RINGMASTER_LOG_FORMAT",
     [CONFIG_FAULT] = "RINGMASTER_FAULT",
     [CONFIG_NO_COLOR] = "NO_COLOR",
     [CONFIG_AWS_ACCESS_KEY_ID] = "AWS_ACCESS_KEY_ID",
@@ -46,4 +47,9 @@ const char *config_get(enum config_key key)
 const char *config_name(enum config_key key)
 {
     return names[key];
+}
+
+void config_set(enum config_key key, const char *value)
+{
+    setenv(names[key], value, 1);
 }

@@ -6,6 +6,7 @@ enum config_key {
     CONFIG_TRAINER,     /* RINGMASTER_TRAINER: path of the trainer program instead of the agent's sibling */
     CONFIG_TRAINER_ISA, /* RINGMASTER_TRAINER_ISA: instruction set by force, over trainer.isa */
     CONFIG_LOG,         /* RINGMASTER_LOG: debug | info | warn (default) */
+    CONFIG_LOG_FORMAT,  /* RINGMASTER_LOG_FORMAT: json | text (default) */
     CONFIG_FAULT,       /* RINGMASTER_FAULT: NAME[:N][@WHO][/stop], test builds only; see fault.h */
     CONFIG_NO_COLOR,    /* NO_COLOR: no colours on a terminal */
 
@@ -42,6 +43,8 @@ enum config_key {
 
 /* NULL where it is unset or empty. */
 const char *config_get(enum config_key key);
+/* For this process and those that it starts. */
+void config_set(enum config_key key, const char *value);
 /* What the variable is called: for a sentence to a person. */
 const char *config_name(enum config_key key);
 

@@ -29,7 +29,7 @@ enum {
     MSG_FILE_MAX = 56,       /* a checkpoint's file name inside its folder, with its NUL */
     MSG_PIECES_PER_PART = 4, /* byte ranges that one worker writes for a checkpoint at most */
     MSG_PIECES_MAX = MSG_PIECES_PER_PART * RM_WORKERS_MAX,
-    MSG_SPEC_MAX = 16 * 1024, /* the job's canonical JSON inside setup, with its NUL */
+    MSG_SPEC_MAX = 16 * 1024, /* the job's canonical JSON inside setup and welcome, with its NUL */
 };
 
 enum msg_type {
@@ -140,7 +140,9 @@ struct msg_challenge {
 };
 
 struct msg_welcome {
-    uint8_t proof[RM_HASH_BYTES]; /* over the agent's nonce; filled by the coordinator's shell */
+    uint8_t
+        proof[RM_HASH_BYTES]; /* over the agent's nonce; filled by the coordinator's shell, and so is spec */
+    char spec[MSG_SPEC_MAX];  /* the job's canonical JSON, for an agent that has none */
 };
 
 struct msg_ack {
@@ -313,6 +315,7 @@ struct msg_setup {
     char data_sha256[RM_HASH_HEX]; /* known from an earlier trainer of this agent, or "" */
     char key[2 * 32 + 1];          /* the job key in hex; key and spec are filled by the agent's shell */
     char spec[MSG_SPEC_MAX];
+    char listen[RM_ADDRESS_MAX]; /* the address, without a port, where its data port is to be */
 };
 
 /* The snapshot memory holds this verified checkpoint: params | m | v. */

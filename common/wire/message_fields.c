@@ -78,6 +78,10 @@ static const struct field welcome_fields[] = {
      .kind = FIELD_HEX,
      .at = offsetof(struct message, welcome.proof),
      .size = sizeof(((struct message *)0)->welcome.proof)},
+    {.name = "spec",
+     .kind = FIELD_TEXT,
+     .at = offsetof(struct message, welcome.spec),
+     .size = sizeof(((struct message *)0)->welcome.spec)},
     {0},
 };
 
@@ -573,6 +577,10 @@ static const struct field setup_fields[] = {
      .kind = FIELD_TEXT,
      .at = offsetof(struct message, setup.spec),
      .size = sizeof(((struct message *)0)->setup.spec)},
+    {.name = "listen",
+     .kind = FIELD_TEXT,
+     .at = offsetof(struct message, setup.listen),
+     .size = sizeof(((struct message *)0)->setup.listen)},
     {0},
 };
 

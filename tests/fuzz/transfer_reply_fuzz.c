@@ -126,7 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static int listener = -1;
     static char address[RM_ADDRESS_MAX];
     struct error err = {0};
-    if (listener < 0 && socket_listen(&listener, address, &err) < 0)
+    if (listener < 0 && socket_listen(&listener, "127.0.0.1", address, &err) < 0)
         fuzz_broken(err.text);
     if (!size || size > CHUNK_MAX)
         return 0;

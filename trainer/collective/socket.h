@@ -1,4 +1,4 @@
-/* TCP on this machine, as a thread that may block needs it: every wait has a deadline and an abort flag.
+/* TCP, as a thread that may block needs it: every wait has a deadline and an abort flag.
  *
  * All descriptors are non-blocking and close-on-exec. Errors: ERR_ABORTED where the flag was set, ERR_PEER
  * where the other side is gone, refuses, or is silent until the deadline. */
@@ -18,8 +18,9 @@ struct patience {
     rm_time deadline;               /* RM_NEVER: none */
 };
 
-/* Listens on 127.0.0.1, any free port; address becomes "127.0.0.1:PORT". */
-int socket_listen(int *ret_fd, char address[RM_ADDRESS_MAX], struct error *err);
+/* Listens on host, an IPv4 or IPv6 address, on any free port; address becomes "127.0.0.1:PORT" or
+ * "[::1]:PORT". */
+int socket_listen(int *ret_fd, const char *host, char address[RM_ADDRESS_MAX], struct error *err);
 int socket_connect(int *ret_fd, const char *address, const struct patience *patience, struct error *err);
 /* Small messages leave at once. */
 void socket_tune(int fd);

@@ -271,7 +271,7 @@ int data_port_open(struct data_port **ret, const struct data_port_options *optio
     if (rc == 0)
         rc = abort_flag_init(&port->arrival, err);
     if (rc == 0)
-        rc = socket_listen(&port->listener, port->address, err);
+        rc = socket_listen(&port->listener, options->listen, port->address, err);
     if (rc == 0 && pthread_create(&port->thread, NULL, port_thread, port))
         rc = err_set(err, ERR_MACHINE, "no thread for the data port");
     if (rc < 0) {

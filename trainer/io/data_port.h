@@ -17,6 +17,7 @@ enum { DATA_PORT_CALLERS = 32, DATA_PORT_SERVERS = 64 };
 struct data_port;
 
 struct data_port_options {
+    const char *listen; /* an IP address; borrowed for data_port_open */
     struct handshake_secret secret;
     struct handshake_end self; /* a hello to anybody else is refused */
     /* Speaks with one proven receiver on a thread of its own, at most DATA_PORT_SERVERS at once; fd is
@@ -30,7 +31,7 @@ struct data_port_options {
 int data_port_open(struct data_port **ret, const struct data_port_options *options, struct error *err);
 /* Waits for the serving threads. NULL is fine. */
 void data_port_free(struct data_port *port);
-const char *data_port_address(const struct data_port *port); /* "127.0.0.1:PORT" */
+const char *data_port_address(const struct data_port *port); /* "127.0.0.1:PORT", "[fd00::7]:PORT" */
 
 /* From now on ring connections of generations below this one are refused; parked ones are closed. */
 void data_port_advance(struct data_port *port, struct ring_generation generation);

@@ -252,7 +252,8 @@ static void desk_close(struct desk *d)
 static int coordinate(struct desk *d)
 {
     struct error err = {0};
-    int code = coordinator_run(&(struct coordinator_options){.files = &d->files, .term = 1, .port = 0}, &err);
+    int code = coordinator_run(
+        &(struct coordinator_options){.files = &d->files, .term = 1, .listen = "127.0.0.1", .port = 0}, &err);
     return code < 0 ? 99 : code;
 }
 
@@ -346,7 +347,8 @@ Test(coordinator, a_port_in_use_is_a_sentence_and_no_event)
     struct error err = {0};
     make_job(d);
     listen_and_connect(d);
-    struct coordinator_options options = {.files = &d->files, .term = 1, .port = ws_port(d->ws)};
+    struct coordinator_options options = {
+        .files = &d->files, .term = 1, .listen = "127.0.0.1", .port = ws_port(d->ws)};
     cr_assert_eq(coordinator_run(&options, &err), -1);
     cr_assert_eq(err.code, ERR_MACHINE);
     cr_assert(strstr(err.text, "is in use"), "%s", err.text);
@@ -356,9 +358,13 @@ Test(coordinator, a_port_in_use_is_a_sentence_and_no_event)
 static int work(struct desk *d)
 {
     struct error err = {0};
-    int code = app_run(
-        &(struct app_options){.files = &d->files, .worker = 0, .attempt = 0, .coordinator = d->address},
-        &err);
+    int code = app_run(&(struct app_options){.files = &d->files,
+                                             .worker = 0,
+                                             .attempt = 0,
+                                             .coordinator = d->address,
+                                             .listen = "127.0.0.1",
+                                             .port = -1},
+                       &err);
     return code < 0 ? 99 : code;
 }
 

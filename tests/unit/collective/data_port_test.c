@@ -47,8 +47,12 @@ static void node_open(struct node *n, int worker, uint8_t key)
 {
     *n = (struct node){.self = {worker, 1000 + (uint64_t)worker}, .secret = {.job = "job"}};
     memset(n->secret.key, key, sizeof n->secret.key);
-    struct data_port_options o = {
-        .secret = n->secret, .self = n->self, .serve = echo_one_byte, .refused = node_refused, .ctx = n};
+    struct data_port_options o = {.listen = "127.0.0.1",
+                                  .secret = n->secret,
+                                  .self = n->self,
+                                  .serve = echo_one_byte,
+                                  .refused = node_refused,
+                                  .ctx = n};
     cr_assert_eq(data_port_open(&n->port, &o, &n->err), 0);
     cr_assert_eq(abort_flag_init(&n->abort, &n->err), 0);
 }

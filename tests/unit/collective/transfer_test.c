@@ -67,8 +67,11 @@ static void source_open(struct holder *h, int worker, int64_t step)
     fill(h, step);
     cr_assert_eq(transfer_source_open(&h->source, h->state, layout.tensors, &err), 0);
     transfer_allow(h->source, true);
-    struct data_port_options o = {
-        .secret = secret, .self = end_of(worker), .serve = transfer_serve, .ctx = h->source};
+    struct data_port_options o = {.listen = "127.0.0.1",
+                                  .secret = secret,
+                                  .self = end_of(worker),
+                                  .serve = transfer_serve,
+                                  .ctx = h->source};
     cr_assert_eq(data_port_open(&h->port, &o, &err), 0);
 }
 
@@ -246,7 +249,7 @@ static void receive_through(struct meddler *m, bool forbid, enum error_code expe
     open_state(&mine);
     struct transfer_want want = want_of(sources, 2, peers, 12);
     text_copy(m->target, sizeof m->target, peers[1].address);
-    cr_assert_eq(socket_listen(&m->listener, m->address, &err), 0);
+    cr_assert_eq(socket_listen(&m->listener, "127.0.0.1", m->address, &err), 0);
     text_copy(peers[1].address, sizeof peers[1].address, m->address);
     cr_assert_eq(pthread_create(&m->thread, NULL, meddle, m), 0);
     cr_assert_eq(transfer_receive_state(mine.state, &want, &exact, &failed, &err), -1);

@@ -15,8 +15,9 @@ struct desk {
     char body[256], why[256], url[128];
 };
 
-static int answer(void *ctx, const char *path, struct str *body, const char **type)
+static int answer(void *ctx, const struct ws_get *get, struct str *body, const char **type)
 {
+    const char *path = get->path;
     (void)ctx;
     *type = "text/plain";
     if (!strcmp(path, "/large"))

@@ -21,8 +21,14 @@ struct desk {
     char log[4096];
     size_t biggest;
     int messages;
-    bool echo;
+    bool echo, news;
 };
+
+static void note_text(struct desk *d, const char *what, const char *text)
+{
+    size_t used = strlen(d->log);
+    snprintf(d->log + used, sizeof d->log - used, "%s %.60s\n", what, text);
+}
 
 static void note(struct desk *d, const char *what, const struct ws_conn *conn, const char *text)
 {
@@ -58,10 +64,17 @@ static void closed(void *ctx, struct ws_conn *conn, const char *why)
         d->client = NULL;
 }
 
-static int get(void *ctx, const char *path, struct str *body, const char **type)
+static int get(void *ctx, const struct ws_get *get, struct str *body, const char **type)
 {
-    (void)ctx;
-    if (strcmp(path, "/v1/status"))
+    struct desk *d = ctx;
+    if (!strcmp(get->path, "/wait")) {
+        note_text(d, "asked", get->query);
+        if (!d->news && get->waited != RM_NEVER)
+            return 0;
+        str_adds(body, d->news ? "news" : "no room to wait");
+        return 200;
+    }
+    if (strcmp(get->path, "/v1/status"))
         return 404;
     *type = "application/json";
     str_adds(body, "{\"state\":\"TRAINING\"}");
@@ -323,5 +336,115 @@ Test(ws, a_wrong_address_is_refused_with_a_sentence)
         cr_assert_eq(ws_connect(&conn, d.ws, wrong[i], &err), -1, "%s", wrong[i]);
         cr_assert(strstr(err.text, "HOST:PORT"), "%s", err.text);
     }
+    desk_close(&d);
+}
+
+static int ask_raw(struct desk *d, const char *path)
+{
+    char request[200];
+    int fd = dial_raw(d);
+    snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
+    cr_assert_gt(send(fd, request, strlen(request), 0), 0);
+    return fd;
+}
+
+static void turn_until_waiting(struct desk *d, int wanted)
+{
+    rm_time end = clock_now() + 20 * RM_S;
+    while (ws_gets_waiting(d->ws) != wanted) {
+        cr_assert_lt(clock_now(), end, "%d wait, not %d; log:\n%s", ws_gets_waiting(d->ws), wanted, d->log);
+        loop_turn(d->loop, false);
+    }
+}
+
+Test(ws, a_get_may_wait_for_its_answer)
+{
+    struct desk d;
+    desk_open(&d, 8);
+    int fd = ask_raw(&d, "/wait?after=17&so=on");
+    until(&d, "asked after=17&so=on");
+    cr_assert_eq(ws_gets_waiting(d.ws), 1);
+    cr_assert_eq(ws_get_again(d.ws), 1, "there is no news yet");
+    d.news = true;
+    cr_assert_eq(ws_get_again(d.ws), 0);
+    struct str out = str_init(1 << 16);
+    raw_read(&d, fd, &out, "\r\n\r\nnews");
+    cr_assert(strstr(str_text(&out), "200 OK"), "%s", str_text(&out));
+    str_clear(&out);
+    close(fd);
+    desk_close(&d);
+}
+
+static void rang(void *ctx)
+{
+    *(bool *)ctx = true;
+}
+
+Test(ws, who_goes_away_while_waiting_costs_no_time_and_is_forgotten_when_answered)
+{
+    struct desk d;
+    desk_open(&d, 8);
+    struct loop_timer *timer;
+    bool over = false;
+    int fd = ask_raw(&d, "/wait"), turns = 0;
+    turn_until_waiting(&d, 1);
+    close(fd);
+    cr_assert_eq(loop_timer_open(&timer, d.loop, rang, &over, NULL), 0);
+    loop_timer_set(timer, clock_now() + 300 * RM_MS);
+    for (; !over; turns++)
+        loop_turn(d.loop, true);
+    cr_assert_lt(turns, 100, "the loop turns without rest");
+    loop_timer_free(timer);
+    d.news = true;
+    ws_get_again(d.ws);
+    turn_until_waiting(&d, 0);
+    dial(&d);
+    until(&d, "client opened");
+    desk_close(&d);
+}
+
+Test(ws, not_everybody_may_wait)
+{
+    enum { MANY = 40 };
+    struct desk d;
+    int fd[MANY];
+    desk_open(&d, MANY);
+    for (int i = 0; i < MANY; i++) {
+        fd[i] = ask_raw(&d, "/wait");
+        loop_turn(d.loop, false);
+    }
+    struct str out = str_init(1 << 16);
+    raw_read(&d, fd[MANY - 1], &out, "no room to wait");
+    cr_assert_lt(ws_gets_waiting(d.ws), MANY);
+    str_clear(&out);
+    for (int i = 0; i < MANY; i++)
+        close(fd[i]);
+    desk_close(&d);
+}
+
+Test(ws, the_other_family_of_addresses_serves_as_well)
+{
+    struct desk d = {.echo = true};
+    struct error err;
+    struct ws_conn *conn;
+    char address[RM_ADDRESS_MAX];
+    cr_assert_eq(loop_open(&d.loop, &err), 0);
+    struct ws_options options = {.address = "::1",
+                                 .connections_max = 4,
+                                 .queue_max = 1000,
+                                 .opened = opened,
+                                 .message = message,
+                                 .closed = closed,
+                                 .ctx = &d};
+    if (ws_open(&d.ws, d.loop, &options, &err) < 0) {
+        loop_free(d.loop);
+        cr_skip("no IPv6 here: %s", err.text);
+    }
+    snprintf(address, sizeof address, "[::1]:%d", ws_port(d.ws));
+    cr_assert_eq(ws_connect(&conn, d.ws, address, &err), 0, "%s", err.text);
+    until(&d, "client opened");
+    cr_assert(!strncmp(ws_conn_peer(d.server), "[::1]:", 6), "%s", ws_conn_peer(d.server));
+    ws_send(d.client, "hello", 5);
+    until(&d, "client got hello");
     desk_close(&d);
 }

@@ -1,4 +1,5 @@
 /* Workers that fail again and again, one story each. maxRestarts is 2. */
+#include "agent/rdzv/chronicle.h"
 #include "tests/unit/protocol/story.h"
 
 /* Its trainer died, and another one has come up and answered. */
@@ -71,8 +72,12 @@ Test(failures, the_status_shows_the_quarantine)
     train_with(&s, 3);
     quarantine(&s, 1);
     expect_workers(&s, 5);
-    rdzv_status_print(s.st, s.now, &out);
-    cr_assert(strstr(str_text(&out), "\"quarantine\":\"3 failures within 3600 s"), "%s", str_text(&out));
+    struct chronicle *c = calloc(1, sizeof *c);
+    struct chronicle_terms terms = {.job = "j", .checkpoint_uri = "file:///c"};
+    chronicle_print_status(c, s.st, &terms, s.now, &out);
+    cr_assert(strstr(str_text(&out), "\"quarantined\":[{\"worker\":1,\"cause\":\"3 failures within 3600 s"),
+              "%s", str_text(&out));
+    free(c);
     str_clear(&out);
     story_end(&s);
 }

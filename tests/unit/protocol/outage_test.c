@@ -1,4 +1,5 @@
 /* A store that is away: what the coordinator makes of it. */
+#include "agent/rdzv/chronicle.h"
 #include "tests/unit/protocol/story.h"
 
 static void save_waits(struct story *s, int w, int64_t number, rm_time age)
@@ -29,8 +30,10 @@ static struct rdzv_settings remote(void)
 static bool metric_is(const struct story *s, const char *line)
 {
     struct str text = str_init(65536);
-    rdzv_metrics_print(s->st, s->now, &text);
+    struct chronicle *c = calloc(1, sizeof *c);
+    chronicle_print_metrics(c, s->st, s->now, &text);
     bool found = strstr(str_text(&text), line);
+    free(c);
     str_clear(&text);
     return found;
 }
@@ -82,7 +85,10 @@ Test(outage, the_age_of_the_newest_state_that_waits_is_a_metric_and_in_the_statu
     save_waits(&s, 0, 24, 0);
     train_on(&s, 25, 26);
     cr_assert(metric_is(&s, "ringmaster_checkpoint_waiting_seconds 2\n"), "a newer one took its place");
-    rdzv_status_print(s.st, s.now, &status);
+    struct chronicle *c = calloc(1, sizeof *c);
+    struct chronicle_terms terms = {.job = "j", .checkpoint_uri = "file:///c"};
+    chronicle_print_status(c, s.st, &terms, s.now, &status);
+    free(c);
     cr_assert(strstr(str_text(&status), "\"checkpointWaiting\":{\"step\":24,\"ageSeconds\":2.0,"), "%s",
               str_text(&status));
     str_clear(&status);

@@ -1,6 +1,7 @@
 /* The coordinator's rules, one story each. */
 #include <stdio.h>
 
+#include "agent/rdzv/chronicle.h"
 #include "tests/unit/protocol/story.h"
 
 Test(rdzv, workers_that_hold_nothing_begin_from_the_seed)
@@ -631,7 +632,9 @@ Test(rdzv, each_wait_for_data_is_counted_once)
     waited(&s, 0, 2, 750 * RM_MS);
     waited(&s, 0, 1, 250 * RM_MS); /* told again after a reconnect */
     waited(&s, 0, 2, 750 * RM_MS);
-    rdzv_metrics_print(s.st, s.now, &text);
+    struct chronicle *c = calloc(1, sizeof *c);
+    chronicle_print_metrics(c, s.st, s.now, &text);
+    free(c);
     cr_assert(strstr(str_text(&text), "ringmaster_data_wait_seconds_total 1.5\n"), "%s", str_text(&text));
     str_clear(&text);
     story_end(&s);

@@ -116,6 +116,7 @@ static void send_setup(struct rig *rig, struct rig_trainer *t)
     m->setup.restarts = t->restarts++;
     m->setup.snapshot_busy = t->snapshot_busy;
     m->setup.incarnation = 0xabc0 + (uint64_t)t->worker;
+    text_copy(m->setup.listen, sizeof m->setup.listen, "127.0.0.1");
     text_copy(m->setup.key, sizeof m->setup.key, key);
     cr_assert(text_copy(m->setup.spec, sizeof m->setup.spec, str_text(&spec)));
     rig_send(rig, t->worker, m);

@@ -1,0 +1,62 @@
+/* Where nobody says who is expected: workers come and go by somebody else's will, and the coordinator waits
+ * for them instead of ending. What is known is how many there were to be when the job began. */
+#include "agent/rdzv/rdzv_state.h"
+
+static const rm_time time_to_stop = 2 * RM_S;
+
+static int most_members(const struct rdzv *st)
+{
+    const struct rdzv_settings *s = &st->settings;
+    return s->workers_max < s->lanes ? s->workers_max : s->lanes;
+}
+
+/* The target may have been moved since: another number of them than that says nothing. */
+bool rdzv_is_full_crew(const struct rdzv *st, int workers)
+{
+    return workers == st->settings.workers_target || workers >= most_members(st);
+}
+
+bool rdzv_more_may_come(const struct rdzv *st)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool stays = w->presence != ABSENT && !w->leaving && !w->released;
+        if (stays && !rdzv_candidate(st, w))
+            return true;
+    }
+    return !rdzv_is_full_crew(st, rdzv_candidates(st));
+}
+
+static bool all_leave(const struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (!w->leaving && !w->released)
+            return false;
+    }
+    return st->world > 0;
+}
+
+/* Before the first of those who leave is killed, with time to stop the ring. */
+static rm_time in_time(const struct rdzv *st, rm_time at)
+{
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w->leaving && w->leave_until != RM_NEVER && w->leave_until - time_to_stop < at)
+            at = w->leave_until - time_to_stop;
+    }
+    return at;
+}
+
+/* The first leave acts at once where somebody commands: who is to leave with it was said in one breath. Told
+ * by several machines they come apart, and where all leave the ring should stop once. The ring trains
+ * meanwhile. */
+rm_time rdzv_leave_at(const struct rdzv *st)
+{
+    rm_time window = RDZV_LEAVES_TOGETHER_MS * RM_MS, at = st->left + window;
+    if (!st->settings.unattended)
+        return at;
+    if (all_leave(st))
+        return st->accounted;
+    return in_time(st, st->leave_asked + window > at ? st->leave_asked + window : at);
+}

@@ -1,0 +1,214 @@
+"""The programs as pods of a cluster: nobody commands them, and whatever happens to them is a signal or a death."""
+
+import json
+import secrets
+import signal
+
+import pytest
+
+import pod_rig
+import rig
+
+STEPS = 3000  # long enough that a replacement comes before the end
+ENDLESS = 10 ** 9
+
+pytestmark = pytest.mark.skipif(not pod_rig.can_be(), reason="no mount namespaces to be had here")
+
+SPECS = []
+
+
+@pytest.fixture(name="pods")
+def pods_of_a_job(launch, tmp_path, tmp_path_factory):
+    """pods(steps): programs of a job, none started yet, and `sha256` of the run that nobody disturbed.
+
+    With ENDLESS steps there is no such run, and no end."""
+    made = []
+
+    def make(steps=STEPS):
+        if not SPECS:
+            job = rig.make_job(tmp_path_factory.mktemp("alone"), workers__min=2, workers__max=4, workers__target=3,
+                               trainer__steps=STEPS, elasticity__joinWindow="2s", elasticity__lostAfter="5s")
+            SPECS.append((*pod_rig.spec_of(launch, job), f"file://{job.parent}/checkpoints"))
+        text, sha256, uri = SPECS[0]
+        assert uri in text
+        spec = json.loads(text.replace(uri, f"file://{tmp_path}/checkpoints"))
+        spec["spec"]["trainer"]["steps"] = steps
+        group = pod_rig.Pods(tmp_path / "pods", json.dumps(spec))
+        group.sha256 = sha256 if steps == STEPS else None
+        made.append(group)
+        return group
+
+    yield make
+    for group in made:
+        group.clean_up()
+
+
+def test_pods_train_to_the_same_weights_as_a_run_and_leave_the_result_behind(pods):
+    group = pods()
+    workers = [group.worker(i) for i in range(3)]  # before their coordinator: they wait for it
+    coordinator = group.coordinator()
+    status = group.ring((0, 1), (1, 1), (2, 1))
+    assert status["job"] == "uid-of-the-job" and status["term"] == 1 and status["state"] == "Training"
+    assert coordinator.wait() == 0, group.tail()
+    result = coordinator.last_word()
+    assert result["weightsSha256"] == group.sha256, result
+    assert result["exitCode"] == 0 and result["step"] == STEPS and not result["interrupted"]
+    for worker in workers:
+        assert worker.wait() == 0, group.tail()
+        assert worker.last_word() == {"exitCode": 0, "reason": ""}
+    for line in coordinator.text().splitlines():
+        json.loads(line)
+    events = [json.loads(line) for line in coordinator.text().splitlines() if "event" in json.loads(line)]
+    assert [e["event"] for e in events if e["event"] in ("ringFormed", "complete", "step")] == ["ringFormed", "complete"]
+
+
+def test_a_successor_at_another_address_takes_over_and_training_goes_on(pods):
+    group = pods()
+    workers = [group.worker(i) for i in range(3)]
+    first = group.coordinator()
+    group.ring((0, 1), (1, 1), (2, 1))
+    group.until_step(20)
+    trainers = group.trainers()
+    assert len(trainers) == 3
+    first.signal(signal.SIGKILL)
+    first.wait()
+    second = group.coordinator(term=2)
+    status = group.ring((0, 1), (1, 1), (2, 1))
+    assert status["term"] == 2 and status["ring"]["generation"] == 1, "the ring is the one that was there"
+    assert group.trainers() == trainers
+    assert second.wait() == 0, group.tail()
+    assert second.last_word()["weightsSha256"] == group.sha256
+    assert [worker.wait() for worker in workers] == [0, 0, 0], group.tail()
+
+
+def test_a_coordinator_whose_workers_obey_a_later_one_says_so_and_ends(pods):
+    group = pods(ENDLESS)
+    for i in range(3):
+        group.worker(i)
+    later = group.coordinator(term=3)
+    group.until(lambda s: s["state"] == "Training", "term 3 trains")
+    stale = group.coordinator(term=2)
+    later.signal(signal.SIGKILL)
+    assert stale.wait() == 4, group.tail()
+    assert "term 3" in stale.last_word()["reason"]
+
+
+def test_a_worker_that_vanished_is_replaced_by_its_next_attempt(pods):
+    group = pods()
+    workers = [group.worker(i) for i in range(3)]
+    coordinator = group.coordinator()
+    group.ring((0, 1), (1, 1), (2, 1))
+    group.until_step(20)
+    survivors = {k: v for k, v in group.trainers().items() if k[0] != 1}
+    workers[1].signal(signal.SIGKILL)
+    workers[1].wait()
+    status = group.ring((0, 1), (2, 1))
+    assert [(w["worker"], w["attempt"]) for w in status["lost"]] == [(1, 1)]
+    group.worker(1, attempt=2)
+    status = group.ring((0, 1), (1, 2), (2, 1))
+    assert status["lost"] == []
+    assert {k: v for k, v in group.trainers().items() if k[0] != 1} == survivors, "no survivor's trainer restarts"
+    assert coordinator.wait() == 0, group.tail()
+    assert coordinator.last_word()["weightsSha256"] == group.sha256
+
+
+def test_of_two_attempts_the_lower_one_is_sent_away(pods):
+    group = pods(ENDLESS)
+    workers = [group.worker(i) for i in range(3)]
+    group.coordinator()
+    group.ring((0, 1), (1, 1), (2, 1))
+    group.worker(1, attempt=2)
+    group.ring((0, 1), (1, 2), (2, 1))
+    assert workers[1].wait() == 4, group.tail()
+    assert "replaced by attempt 2" in workers[1].last_word()["reason"]
+
+
+def test_all_leave_at_once_with_one_stop_and_a_checkpoint_and_come_back(pods):
+    group = pods()
+    workers = [group.worker(i) for i in range(3)]
+    coordinator = group.coordinator()
+    group.ring((0, 1), (1, 1), (2, 1))
+    group.until_step(20)
+    for worker in workers:
+        worker.signal(signal.SIGTERM)
+    assert [worker.wait() for worker in workers] == [0, 0, 0], group.tail()
+    assert [worker.last_word() for worker in workers] == [{"left": True}] * 3
+    status = group.until(lambda s: s["state"] == "Gathering" and len(s["left"]) == 3, "it waits for workers")
+    saved = status["checkpoint"]["step"]
+    assert saved == status["progress"]["step"] >= 20
+    formed = [e for e in status["events"] if e["event"] == "ringFormed"]
+    assert len(formed) == 1, "they all left in one stop"
+    coordinator.signal(signal.SIGTERM)
+    assert coordinator.wait() == 0, group.tail()
+    assert coordinator.last_word() == {"left": True}
+    second = group.coordinator(term=2)
+    for i in range(3):
+        group.worker(i, attempt=2)
+    status = group.ring((0, 2), (1, 2), (2, 2))
+    assert [e["step"] for e in status["events"] if e["event"] == "checkpointLoaded"] == [saved]
+    assert second.wait() == 0, group.tail()
+    assert second.last_word()["weightsSha256"] == group.sha256
+
+
+def test_below_min_it_saves_and_waits_instead_of_ending(pods):
+    group = pods()
+    workers = [group.worker(i) for i in range(3)]
+    coordinator = group.coordinator()
+    group.ring((0, 1), (1, 1), (2, 1))
+    group.until_step(20)
+    for worker in workers[1:]:
+        worker.signal(signal.SIGKILL)
+        worker.wait()
+    status = group.until(lambda s: "1 of min 2" in s["message"], "it says what it waits for")
+    assert status["checkpoint"]["step"] == status["progress"]["step"] >= 20
+    assert status["state"] == "Gathering" and coordinator.process.poll() is None
+    group.worker(2, attempt=2)
+    group.ring((0, 1), (2, 2))
+    assert coordinator.wait() == 0, group.tail()
+    assert coordinator.last_word()["weightsSha256"] == group.sha256
+
+
+def test_another_jobs_key_is_refused_on_both_sides(pods, tmp_path):
+    group = pods(ENDLESS)
+    other = tmp_path / "other-key"
+    other.write_text(secrets.token_hex(32), encoding="ascii")
+    coordinator = group.coordinator()
+    group.worker(0)
+    group.worker(1)
+    stranger = group.worker(2, key=other)
+    assert stranger.wait() == 4, group.tail()
+    assert "its key is another one" in stranger.last_word()["reason"]
+    status = group.ring((0, 1), (1, 1))
+    assert [w["worker"] for w in status["workers"]] == [0, 1]
+    assert "a stranger is refused" in coordinator.text()
+
+
+def test_without_its_key_a_pod_ends_with_a_sentence(pods, tmp_path):
+    group = pods()
+    for program in (group.worker(0, key=tmp_path / "absent"), group.coordinator(key=tmp_path / "absent")):
+        assert program.wait() != 0
+        assert "absent" in program.last_word()["reason"]
+
+
+def test_a_worker_that_is_told_to_go_while_nobody_releases_it_goes_within_its_grace(pods):
+    group = pods(ENDLESS)
+    workers = [group.worker(i, grace=4) for i in range(3)]
+    coordinator = group.coordinator()
+    group.ring((0, 1), (1, 1), (2, 1))
+    coordinator.signal(signal.SIGKILL)
+    coordinator.wait()
+    workers[0].signal(signal.SIGTERM)
+    assert workers[0].wait() == 4, group.tail()
+    assert "not released" in workers[0].last_word()["reason"]
+    assert [worker.process.poll() for worker in workers[1:]] == [None, None], "the others wait for a successor"
+
+
+def test_the_pages_of_workers_answer(pods):
+    group = pods(ENDLESS)
+    workers = [group.worker(i) for i in range(3)]
+    group.coordinator()
+    group.ring((0, 1), (1, 1), (2, 1))
+    group.until_step(5)
+    for worker in workers:
+        assert group.get("/healthz", worker.ip, pod_rig.PAGES) == "ok\n"
+        assert "ringmaster_worker_steps_total" in group.get("/metrics", worker.ip, pod_rig.PAGES)

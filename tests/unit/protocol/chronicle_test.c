@@ -1,0 +1,199 @@
+/* What the pages say of a story. */
+#include "agent/rdzv/chronicle.h"
+
+#include "common/wire/json.h"
+#include "tests/unit/protocol/story.h"
+
+struct watch {
+    struct story s;
+    struct chronicle *c;
+    struct js *page;
+};
+
+static const struct chronicle_terms terms = {.job = "uid", .checkpoint_uri = "file:///c"};
+
+static void arrange(struct watch *w)
+{
+    *w = (struct watch){0};
+    struct rdzv_settings settings = story_settings(1);
+    settings.unattended = true;
+    settings.lost_after = 60 * RM_S;
+    story_begin(&w->s, settings);
+    w->c = calloc(1, sizeof *w->c);
+}
+
+static void dismiss(struct watch *w)
+{
+    js_free(w->page);
+    free(w->c);
+    story_end(&w->s);
+}
+
+/* What the last step told. */
+static void take_note(struct watch *w)
+{
+    for (int i = 0; i < w->s.out->count; i++)
+        if (w->s.out->action[i].kind == RDZV_TELL)
+            chronicle_note(w->c, &w->s.out->action[i].tell, 1000 + w->s.now / RM_MS, w->s.now);
+    chronicle_look(w->c, w->s.st);
+}
+
+static const struct js *page(struct watch *w)
+{
+    struct error err;
+    struct str out = str_init(1 << 20);
+    chronicle_print_status(w->c, w->s.st, &terms, w->s.now, &out);
+    cr_assert_leq(out.length, STATUS_BYTES_MAX);
+    js_free(w->page);
+    w->page = js_parse(str_text(&out), out.length, "status", &err);
+    cr_assert(w->page, "%s", err.text);
+    str_clear(&out);
+    return w->page;
+}
+
+static int64_t number(const struct js *o, const char *key)
+{
+    int64_t value = -999;
+    js_as_int(js_get(o, key), &value);
+    return value;
+}
+
+static const char *words(const struct js *o, const char *key)
+{
+    const char *text = js_as_string(js_get(o, key));
+    return text ? text : "absent";
+}
+
+static void train_three(struct watch *w)
+{
+    for (int i = 0; i < 3; i++) {
+        hello(&w->s, i, -1);
+        stopped(&w->s, i, -1, -1);
+        listed(&w->s, i, -1, -1);
+        take_note(w);
+    }
+    for (int i = 0; i < 3; i++) {
+        ready(&w->s, i, 0);
+        take_note(w);
+    }
+}
+
+Test(chronicle, a_ring_at_work_is_shown_with_its_members_and_attempts)
+{
+    struct watch w;
+    arrange(&w);
+    w.s.attempt[2] = 4;
+    train_three(&w);
+    const struct js *o = page(&w), *ring = js_get(o, "ring");
+    cr_assert_str_eq(words(o, "state"), "Training");
+    cr_assert_str_eq(words(o, "job"), "uid");
+    cr_assert_eq(number(ring, "size"), 3);
+    cr_assert_eq(number(js_at(js_get(ring, "members"), 2), "attempt"), 4);
+    cr_assert_gt(number(ring, "formedTime"), 1000);
+    cr_assert_str_eq(words(js_at(js_get(o, "workers"), 0), "phase"), "training");
+    cr_assert_eq(js_kind(js_get(o, "result")), JS_NULL);
+    cr_assert_eq(js_kind(js_get(o, "checkpoint")), JS_NULL);
+    dismiss(&w);
+}
+
+Test(chronicle, the_revision_grows_with_events_and_not_with_each_step)
+{
+    struct watch w;
+    arrange(&w);
+    train_three(&w);
+    w.s.now += 10 * RM_S;
+    progress(&w.s, 0, 1);
+    take_note(&w);
+    int64_t before = w.c->revision;
+    progress(&w.s, 0, 2);
+    take_note(&w);
+    cr_assert_eq(w.c->revision, before, "a step follows a step");
+    w.s.now += 5 * RM_S;
+    progress(&w.s, 0, 3);
+    take_note(&w);
+    cr_assert_eq(w.c->revision, before + 1, "now and then one is news");
+    closed(&w.s, 1);
+    take_note(&w);
+    cr_assert_eq(w.c->revision, before + 2, "the sentence is another one");
+    dismiss(&w);
+}
+
+Test(chronicle, a_lost_worker_is_named_until_a_higher_attempt_is_there)
+{
+    struct watch w;
+    arrange(&w);
+    train_three(&w);
+    fault_of(&w.s, 0, FAULT_RING, 1, -1);
+    take_note(&w);
+    closed(&w.s, 1);
+    take_note(&w);
+    const struct js *lost = js_get(page(&w), "lost");
+    cr_assert_eq(js_size(lost), 1, "%s", str_text(&w.s.log));
+    cr_assert_eq(number(js_at(lost, 0), "worker"), 1);
+    cr_assert_eq(number(js_at(lost, 0), "attempt"), 0);
+    w.s.attempt[1] = 1;
+    hello(&w.s, 1, -1);
+    take_note(&w);
+    cr_assert_eq(js_size(js_get(page(&w), "lost")), 0);
+    dismiss(&w);
+}
+
+Test(chronicle, the_end_has_a_result)
+{
+    struct watch w;
+    struct str text = str_init(1 << 16);
+    arrange(&w);
+    train_three(&w);
+    for (int64_t step = 1; step <= 100; step++) {
+        progress(&w.s, 0, step);
+        take_note(&w);
+    }
+    for (int i = 0; i < 3; i++)
+        finished(&w.s, i);
+    for (int i = 0; i < 3; i++)
+        checkpointed(&w.s, i, 100, i, 3, true);
+    published(&w.s, 0, 100, true);
+    take_note(&w);
+    cr_assert_eq(w.s.ended, 0, "%s", str_text(&w.s.log));
+    const struct js *o = page(&w), *result = js_get(o, "result");
+    cr_assert_str_eq(words(o, "state"), "Finished");
+    cr_assert_eq(number(result, "exitCode"), 0);
+    cr_assert_eq(number(result, "step"), 100);
+    cr_assert_str_eq(words(result, "uri"), "file:///c/final");
+    cr_assert_eq(strncmp(words(result, "weightsSha256"), "07", 2), 0);
+    cr_assert_str_eq(words(js_get(o, "checkpoint"), "uri"), "file:///c/final");
+    chronicle_print_result(w.c, &terms, &text);
+    cr_assert(strstr(str_text(&text), "\"weightsSha256\":\"07"), "%s", str_text(&text));
+    cr_assert_lt(text.length, RESULT_BYTES_MAX);
+    str_clear(&text);
+    dismiss(&w);
+}
+
+Test(chronicle, a_page_is_bounded_whatever_happened)
+{
+    struct watch w;
+    arrange(&w);
+    struct rdzv_tell tell = {.kind = TELL_WORKER_LOST, .attempt = INT32_MAX};
+    memset(tell.text, '\x01', sizeof tell.text - 1); /* takes six bytes each in JSON */
+    for (int i = 0; i < 10 * CHRONICLE_EVENTS; i++) {
+        tell.worker = i % RM_WORKERS_MAX;
+        chronicle_note(w.c, &tell, i, i);
+    }
+    size_t kept = js_size(js_get(page(&w), "events"));
+    cr_assert_lt(kept, CHRONICLE_EVENTS);
+    dismiss(&w);
+}
+
+Test(chronicle, of_many_events_the_newest_are_kept_in_order)
+{
+    struct watch w;
+    arrange(&w);
+    struct rdzv_tell tell = {.kind = TELL_WAITING};
+    for (int i = 0; i < 100; i++)
+        chronicle_note(w.c, &tell, i, i);
+    const struct js *events = js_get(page(&w), "events");
+    cr_assert_eq(js_size(events), CHRONICLE_EVENTS);
+    cr_assert_eq(number(js_at(events, 0), "sequence"), 37);
+    cr_assert_eq(number(js_at(events, CHRONICLE_EVENTS - 1), "sequence"), 100);
+    dismiss(&w);
+}

@@ -1,0 +1,152 @@
+/* A coordinator whom nobody tells who is expected. The target is 3, the join window 100 ms. */
+#include "agent/rdzv/chronicle.h"
+#include "tests/unit/protocol/story.h"
+
+static void begin(struct story *s, int min)
+{
+    struct rdzv_settings settings = story_settings(min);
+    settings.unattended = true;
+    story_begin(s, settings);
+}
+
+static void come(struct story *s, int w, int64_t step)
+{
+    hello(s, w, step);
+    stopped(s, w, step, step);
+    if (step < 0)
+        listed(s, w, -1, -1);
+}
+
+static void train(struct story *s, int n)
+{
+    for (int w = 0; w < n; w++)
+        come(s, w, -1);
+    if (rdzv_state(s->st) == RDZV_GATHERING)
+        after(s, 100 * RM_MS);
+    for (int w = 0; w < n; w++)
+        ready(s, w, 0);
+    cr_assert_eq(rdzv_state(s->st), RDZV_TRAINING, "%s", str_text(&s->log));
+    forget(s);
+}
+
+Test(unattended, it_forms_at_once_when_the_target_is_there)
+{
+    struct story s;
+    begin(&s, 1);
+    come(&s, 0, -1);
+    come(&s, 1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "a third one is to come");
+    come(&s, 2, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(unattended, with_enough_it_waits_for_the_others_only_as_long_as_the_window)
+{
+    struct story s;
+    begin(&s, 2);
+    come(&s, 0, -1);
+    come(&s, 1, -1);
+    after(&s, 99 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING);
+    after(&s, RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(unattended, below_min_it_waits_for_ever_and_says_so)
+{
+    struct story s;
+    begin(&s, 2);
+    come(&s, 0, -1);
+    cr_assert(said(&s, "1 of min 2 workers present"), "%s", str_text(&s.log));
+    after(&s, 3600 * RM_S);
+    cr_assert_lt(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(unattended, all_who_leave_within_half_a_second_stop_once)
+{
+    struct story s;
+    begin(&s, 2);
+    train(&s, 3);
+    progress(&s, 0, 1);
+    leaving(&s, 0);
+    after(&s, 300 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "the first leave waits for others");
+    leaving(&s, 1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    leaving(&s, 2);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "now all leave: %s", str_text(&s.log));
+    for (int w = 0; w < 3; w++)
+        stopped(&s, w, 2, 2);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 0,1,2 save"), "all save their slices: %s", str_text(&s.log));
+    for (int w = 0; w < 3; w++)
+        checkpointed(&s, w, 2, w, 3, false);
+    cr_assert_not(said(&s, "\"event\":\"released\""));
+    published(&s, 0, 2, false);
+    cr_assert(said(&s, "\"event\":\"released\",\"time\":0,\"worker\":2"), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING);
+    cr_assert_lt(s.ended, 0);
+    story_end(&s);
+}
+
+Test(unattended, one_leave_alone_begins_after_half_a_second)
+{
+    struct story s;
+    begin(&s, 2);
+    train(&s, 3);
+    leaving(&s, 0);
+    after(&s, 499 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    after(&s, RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Workers 0 and 1 train; the steps that are left are worth a join. */
+static void train_two(struct story *s)
+{
+    train(s, 2);
+    progress_in(s, 0, 1, 10 * RM_S);
+    forget(s);
+}
+
+Test(unattended, who_makes_the_target_full_joins_at_once)
+{
+    struct story s;
+    begin(&s, 1);
+    train_two(&s);
+    hello(&s, 2, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(unattended, above_the_target_those_who_come_together_join_together)
+{
+    struct story s;
+    begin(&s, 1);
+    train(&s, 3);
+    progress_in(&s, 0, 1, 10 * RM_S);
+    hello(&s, 3, -1);
+    after(&s, 50 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    hello(&s, 4, -1);
+    after(&s, 50 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(unattended, an_agent_that_learns_the_jobs_name_from_the_welcome_is_welcome)
+{
+    struct story s;
+    struct message m;
+    begin(&s, 1);
+    hello_message(&s, 0, -1, &m);
+    m.hello.job[0] = 0;
+    s.conn[0] = s.conns++;
+    hear(&s, 0, &m);
+    cr_assert(said(&s, "send 0 welcome"), "%s", str_text(&s.log));
+    story_end(&s);
+}
