@@ -1,0 +1,138 @@
+"""The chart and the plain manifest: what they make, refuse, keep, and that the rights they give are enough."""
+
+import json
+import shutil
+import subprocess
+
+import operator_rig as stage_rig
+import pytest
+import rig
+
+ROOT = stage_rig.ROOT
+CHART = ROOT / "charts" / "ringmaster"
+INSTALL = ROOT / "deploy" / "install.yaml"
+HOME = "ringmaster-system"
+
+
+@pytest.fixture(name="helm", scope="module")
+def fixture_helm(api_cluster):
+    """helm as a function; a release that a test left is taken away."""
+    def helm(*arguments):
+        return api_cluster.call("helm", *arguments)
+
+    yield helm
+    everywhere = rig.Kubectl(api_cluster)
+    everywhere("delete", "clusterrole,clusterrolebinding", "-l", "app.kubernetes.io/name=ringmaster-operator")
+    everywhere("delete", "namespace", HOME, "--ignore-not-found", "--wait=false")
+
+
+@pytest.fixture(name="home", scope="module")
+def fixture_home(api_cluster):
+    everywhere = rig.Kubectl(api_cluster)
+    if not everywhere.exists("namespace", HOME):
+        everywhere("create", "namespace", HOME)
+    return rig.Kubectl(api_cluster, HOME)
+
+
+def render(helm, *arguments):
+    return helm("template", "ringmaster", str(CHART), "--namespace", HOME, "--kube-version", "1.36.0", *arguments)
+
+
+def test_helm_has_nothing_against_the_chart(helm):
+    assert "0 chart(s) failed" in helm("lint", "--strict", str(CHART))
+
+
+@pytest.mark.parametrize("setting, sentence", [
+    ("replicas=0", "replicas"), ("replica=2", "replica"), ("image.pullPolicy=Sometimes", "pullPolicy"), ("namespace=A_b", "namespace"),
+    ("requests.perSecond=fast", "perSecond"), ("metrics.open=perhaps", "open")])
+def test_a_value_that_is_none_is_refused_by_name(helm, setting, sentence):
+    with pytest.raises(RuntimeError) as why:
+        render(helm, "--set", setting)
+    assert "don't meet the specifications of the schema" in str(why.value) and sentence in str(why.value)
+
+
+def test_the_plain_manifest_is_what_the_chart_makes(helm, api_cluster):
+    assert helm("version")
+    made = api_cluster.call(str(ROOT / "deploy" / "render-install"))
+    assert made == INSTALL.read_text(), "deploy/render-install >deploy/install.yaml"
+
+
+def test_in_one_namespace_there_is_no_right_outside_but_to_see_nodes(helm):
+    text = render(helm, "--set", "namespace=ml", "--set", "crds.install=false")
+    assert text.count("kind: ClusterRole\n") == 1 and "resources: [nodes]" in text
+    assert "--namespace=ml" in text
+    assert "kind: ClusterRole" not in render(helm, "--set", "namespace=ml", "--set", "nodes=false", "--set", "crds.install=false")
+
+
+def test_monitors_are_made_when_asked_for(helm):
+    assert "monitoring.coreos.com" not in render(helm, "--set", "crds.install=false")
+    text = render(helm, "--set", "crds.install=false,metrics.podMonitor=true,metrics.serviceMonitor=true")
+    assert "kind: PodMonitor" in text and "kind: ServiceMonitor" in text
+
+
+def test_the_manifest_is_taken_by_a_server_that_enforces_restricted_pods(home):
+    """Pods of the Deployment's template, tried as the ReplicaSet controller would make them."""
+    rig.Kubectl(home.cluster)("label", "namespace", HOME, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
+    made = json.loads(home("apply", "--server-side", "--dry-run=server", "-f", str(INSTALL), "-o", "json"))
+    items = [item for item in made["items"] if item["kind"] == "Deployment"]
+    template = items[0]["spec"]["template"]
+    template["spec"].pop("serviceAccountName")
+    template["spec"].pop("serviceAccount", None)
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "labels": template["metadata"]["labels"]}, "spec": template["spec"]}
+    assert "created" in home("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
+
+
+def token_config(home, folder):
+    """A kubeconfig of the operator's ServiceAccount."""
+    config = json.loads(home("config", "view", "--raw", "--minify", "-o", "json"))
+    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": home("create", "token", "ringmaster-operator").strip()}}]
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(config))
+    return path
+
+
+def test_install_work_upgrade_uninstall_and_install_again(helm, home, api, tmp_path):
+    where = ("--namespace", HOME)
+    everywhere = rig.Kubectl(home.cluster)
+    everywhere("delete", "crd", "trainingjobs.ringmaster.dev", "--ignore-not-found")
+    helm("install", "ringmaster", str(CHART), *where)
+    everywhere("wait", "--for=condition=Established", "crd/trainingjobs.ringmaster.dev")
+    stage = stage_rig.Stage(api)
+    try:
+        operator = stage.operator("--no-lease", kubeconfig=token_config(home, tmp_path))
+        api.apply(stage_rig.job("gpt"))
+        stage.until_pods("worker", 3)
+        assert operator.metric("reconciles_refused") == 0
+        newer = tmp_path / "ringmaster"
+        shutil.copytree(CHART, newer)
+        crd = newer / "files" / "trainingjob.yaml"
+        text = crd.read_text()
+        crd.write_text(text.replace("                suspend:\n", "                novelty:\n                  type: string\n                suspend:\n"))
+        helm("upgrade", "ringmaster", str(newer), *where)
+        assert "novelty" in everywhere("get", "crd", "trainingjobs.ringmaster.dev", "-o", "json")
+        helm("uninstall", "ringmaster", *where)
+        assert not home.exists("deployment", "ringmaster-operator")
+        assert len(stage.pods("worker")) == 3 and api.exists("trainingjob", "gpt"), "jobs outlive the operator"
+        helm("install", "ringmaster", str(CHART), *where)
+        assert "novelty" not in everywhere("get", "crd", "trainingjobs.ringmaster.dev", "-o", "json")
+        assert home.exists("deployment", "ringmaster-operator")
+        helm("uninstall", "ringmaster", *where)
+    finally:
+        stage.close()
+
+
+def test_every_example_is_taken_by_the_api_server(home, api):
+    everywhere = rig.Kubectl(home.cluster)
+    everywhere("apply", "-f", str(stage_rig.CRD))
+    everywhere("wait", "--for=condition=Established", "crd/trainingjobs.ringmaster.dev")
+    everywhere("label", "namespace", api.namespace, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
+    examples = [ROOT / "deploy" / "examples" / f"{name}.yaml" for name in ("s3", "spot", "hpa")]
+    for example in examples:
+        said = api("create", "--dry-run=server", "--validate=strict", "-f", str(example))
+        assert "trainingjob.ringmaster.dev" in said, example.name
+
+
+def test_the_chart_holds_the_crd_of_this_tree():
+    assert (CHART / "files" / "trainingjob.yaml").resolve() == stage_rig.CRD
+    done = subprocess.run(["git", "-C", str(ROOT), "check-ignore", "charts/ringmaster/files/trainingjob.yaml"], check=False)
+    assert done.returncode == 1
