@@ -10,6 +10,7 @@
 #include "common/base/time.h"
 #include "common/os/log.h"
 #include "common/os/orphan.h"
+#include "common/os/secret.h"
 
 static const char usage[] =
     "usage: ringmaster-agent coordinate --job SPEC.json --key-file FILE --term N [--listen IP] [--port N]\n"
@@ -252,6 +253,7 @@ static int run(int argc, char **argv, struct error *err)
 int main(int argc, char **argv)
 {
     struct error err = {0};
+    secret_guard();
     int code = run(argc, argv, &err);
     if (code >= 0)
         return code;

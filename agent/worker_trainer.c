@@ -124,13 +124,19 @@ static int spawn(struct worker_trainer *t, int link_fd, int data_fd, struct erro
                                 NULL};
     int fds[] = {-1,     STDERR_FILENO, STDERR_FILENO, link_fd, t->options.state_fd, t->options.snapshot_fd,
                  data_fd};
+    char **environment = config_without_secrets(); /* its agent alone speaks with stores */
+    if (!environment)
+        return err_set(err, ERR_MACHINE, "no memory for a trainer");
     struct loop_child_options child = {.path = t->path,
                                        .args = args,
+                                       .environment = environment,
                                        .fds = fds,
                                        .fd_count = (int)(sizeof fds / sizeof *fds) - (data_fd < 0),
                                        .exited = trainer_exited,
                                        .ctx = t};
-    return loop_child_open(&t->child, t->loop, &child, err);
+    int result = loop_child_open(&t->child, t->loop, &child, err);
+    free(environment);
+    return result;
 }
 
 int worker_trainer_start(struct worker_trainer *t, struct error *err)

@@ -10,6 +10,7 @@
 #include "cli/programs.h"
 #include "cli/run.h"
 #include "common/os/log.h"
+#include "common/os/secret.h"
 
 static const char usage[] =
     "Ringmaster trains a model over workers that may come and go, and ends with the same bits.\n"
@@ -141,6 +142,7 @@ int main(int argc, char **argv)
 {
     struct error err = {0};
     fill_standard_files();
+    secret_guard();
     int code = dispatch(argc, argv, &err);
     if (code >= 0)
         return code;

@@ -10,6 +10,7 @@
 #include "common/os/config.h"
 #include "common/os/log.h"
 #include "common/os/orphan.h"
+#include "common/os/secret.h"
 #include "trainer/bench_step.h"
 #include "trainer/generate.h"
 #include "trainer/model/gpt.h"
@@ -94,6 +95,7 @@ int main(int argc, char **argv)
                     {"generate", generate_main},
                     {"fingerprint", fingerprint_main},
                     {"bench-step", bench_step_main}};
+    secret_guard();
     log_name("trainer");
     if (argc > 1 && !strcmp(argv[1], "--help")) {
         fputs(usage, stdout);

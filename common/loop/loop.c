@@ -367,6 +367,7 @@ static void child_describe(uv_process_options_t *out, uv_stdio_container_t stdio
     *out = (uv_process_options_t){.exit_cb = child_exited,
                                   .file = options->path,
                                   .args = (char **)(uintptr_t)options->args,
+                                  .env = (char **)(uintptr_t)options->environment,
                                   .stdio = stdio,
                                   .stdio_count = options->fd_count};
 }

@@ -66,13 +66,14 @@ int loop_work(struct loop *loop, void (*work)(void *ctx), void (*done)(void *ctx
 
 /* Child processes. fds[i] becomes descriptor i of the child; -1 is /dev/null. The caller keeps its own
  * copies and closes them. All other descriptors must have close-on-exec (everything in this tree has). The
- * child starts with default signals, this process's environment and working folder. */
+ * child starts with default signals and this process's working folder. */
 struct loop_child;
 struct loop_child_options {
     const char *path;        /* of the program, not searched for in PATH */
     const char *const *args; /* args[0] is the name; NULL-terminated */
     const int *fds;
     int fd_count;                                    /* 3 to 16 */
+    char *const *environment;                        /* NULL: this process's */
     void (*exited)(void *ctx, int code, int signal); /* signal 0: it exited by itself with code */
     void *ctx;
 };

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/base/str.h"
-#include "common/object/secret.h"
 #include "common/os/config.h"
+#include "common/os/secret.h"
 
 enum { RENEW_BEFORE_S = 300, RENEW_EVERY_S = 30 };
 

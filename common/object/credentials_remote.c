@@ -10,8 +10,8 @@
 #include "common/object/credentials.h"
 #include "common/object/date.h"
 #include "common/object/s3_answer.h"
-#include "common/object/secret.h"
 #include "common/os/config.h"
+#include "common/os/secret.h"
 
 enum {
     URL_MAX = 2048,

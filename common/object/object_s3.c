@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "common/object/s3.h"
-#include "common/object/secret.h"
 #include "common/os/crypto.h"
+#include "common/os/secret.h"
 
 static const struct s3_patience usual_patience = {
     .connect = 5 * RM_S, .silent = 30 * RM_S, .pause = 50 * RM_MS, .pause_most = 20 * RM_S, .tries = 10};

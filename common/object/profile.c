@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "common/base/str.h"
-#include "common/object/secret.h"
 #include "common/os/config.h"
+#include "common/os/secret.h"
 
 enum { FILE_MAX = 1 << 20, LINE_MAX_BYTES = 16 << 10, PATH_BYTES = 4096 };
 

@@ -1,7 +1,14 @@
 #include "common/os/config.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "common/os/secret.h"
+
+extern char **environ;
 
 static const char *const names[CONFIG_KEYS] = {
     [CONFIG_TRAINER] = "RINGMASTER_TRAINER",
@@ -10,6 +17,7 @@ static const char *const names[CONFIG_KEYS] = {
     [CONFIG_LOG_FORMAT] = "RINGMASTER_LOG_FORMAT",
     [CONFIG_FAULT] = "RINGMASTER_FAULT",
     [CONFIG_NO_COLOR] = "NO_COLOR",
+    [CONFIG_CORE_DUMPS] = "RINGMASTER_CORE_DUMPS",
     [CONFIG_AWS_ACCESS_KEY_ID] = "AWS_ACCESS_KEY_ID",
     [CONFIG_AWS_SECRET_ACCESS_KEY] = "AWS_SECRET_ACCESS_KEY",
     [CONFIG_AWS_SESSION_TOKEN] = "AWS_SESSION_TOKEN",
@@ -52,4 +60,49 @@ const char *config_name(enum config_key key)
 void config_set(enum config_key key, const char *value)
 {
     setenv(names[key], value, 1);
+}
+
+static const enum config_key secrets[] = {CONFIG_AWS_SECRET_ACCESS_KEY, CONFIG_AWS_SESSION_TOKEN,
+                                          CONFIG_AWS_CONTAINER_TOKEN, CONFIG_AWS_ACCESS_KEY_ID};
+enum { SECRETS = sizeof secrets / sizeof *secrets };
+
+/* What putenv is given becomes part of the environment and is never given back. */
+static void hide(const char *name)
+{
+    char *value = getenv(name);
+    size_t room = strlen(name) + 1 + (value ? strlen(value) : 0) + 1;
+    char *hidden = value && *value ? secret_open(room) : NULL;
+    if (!hidden)
+        return;
+    snprintf(hidden, room, "%s=%s", name, value);
+    if (putenv(hidden) == 0)
+        explicit_bzero(value, strlen(value));
+}
+
+void config_hide_secrets(void)
+{
+    for (int i = 0; i < SECRETS; i++)
+        hide(names[secrets[i]]);
+}
+
+static bool is_secret(const char *line)
+{
+    for (int i = 0; i < SECRETS; i++) {
+        size_t length = strlen(names[secrets[i]]);
+        if (!strncmp(line, names[secrets[i]], length) && line[length] == '=')
+            return true;
+    }
+    return false;
+}
+
+char **config_without_secrets(void)
+{
+    size_t count = 0, kept = 0;
+    while (environ && environ[count])
+        count++;
+    char **list = calloc(count + 1, sizeof *list);
+    for (size_t i = 0; list && i < count; i++)
+        if (!is_secret(environ[i]))
+            list[kept++] = environ[i];
+    return list;
 }

@@ -9,6 +9,7 @@ enum config_key {
     CONFIG_LOG_FORMAT,  /* RINGMASTER_LOG_FORMAT: json | text (default) */
     CONFIG_FAULT,       /* RINGMASTER_FAULT: NAME[:N][@WHO][/stop], test builds only; see fault.h */
     CONFIG_NO_COLOR,    /* NO_COLOR: no colours on a terminal */
+    CONFIG_CORE_DUMPS,  /* RINGMASTER_CORE_DUMPS: core dumps are allowed; see secret.h */
 
     /* What the AWS tools read, with their meaning; see docs/object-store.md. */
     CONFIG_AWS_ACCESS_KEY_ID,
@@ -47,5 +48,12 @@ const char *config_get(enum config_key key);
 void config_set(enum config_key key, const char *value);
 /* What the variable is called: for a sentence to a person. */
 const char *config_name(enum config_key key);
+
+/* Moves the values that are secrets into memory for secrets and wipes where they were. config_get and
+ * children find them as before. Before there are threads; where there is no memory they stay. */
+void config_hide_secrets(void);
+/* The environment for a child that has no business with any store: without whose requests those are. An array
+ * for free(), with borrowed strings; NULL: no memory. */
+char **config_without_secrets(void);
 
 #endif
