@@ -35,6 +35,8 @@ int listing_add(struct listing *l, const char *name, int64_t bytes, const char *
         return 0;
     if (l->count && strcmp(l->file[l->count - 1].name, name) >= 0)
         return err_set(err, ERR_DATA, "%.200s: names are out of order", name);
+    if (bytes < 0 || bytes > SIZE_MAX_BYTES - l->bytes)
+        return err_set(err, ERR_DATA, "%.200s: with it the files have more bytes than can be", name);
     if (l->count == l->room && grow(l, err) < 0)
         return -1;
     struct listing_file *file = &l->file[l->count];
@@ -42,6 +44,7 @@ int listing_add(struct listing *l, const char *name, int64_t bytes, const char *
     if (!file->name)
         return err_set(err, ERR_MACHINE, "out of memory after %lld files", (long long)l->count);
     l->count++;
+    l->bytes += bytes;
     if (!text_copy(file->tag, sizeof file->tag, tag))
         return err_set(err, ERR_DATA, "%.200s: the store's tag for it is too long", name);
     return 0;
@@ -57,10 +60,7 @@ void listing_clear(struct listing *l)
 
 int64_t listing_bytes(const struct listing *l)
 {
-    int64_t bytes = 0;
-    for (int64_t i = 0; i < l->count; i++)
-        bytes += l->file[i].bytes;
-    return bytes;
+    return l->bytes;
 }
 
 static struct js *file_value(const struct listing_file *file)

@@ -29,6 +29,7 @@ struct listing_file {
 struct listing {
     int width;           /* bytes of a token: 1 is text, 2, 4; 0: not known yet */
     int64_t count, room; /* files, in byte order of their names */
+    int64_t bytes;       /* of all files together */
     struct listing_file *file;
 };
 

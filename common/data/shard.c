@@ -89,9 +89,22 @@ static int check_header(const struct scan_file *file, const struct header *h, st
     return 0;
 }
 
-/* One file against the format that all files have. */
+static int refuse_width(const struct scan_file *file, enum corpus_format says, enum corpus_format format,
+                        const struct scan_file *first, struct error *err)
+{
+    if (first)
+        return err_set(
+            err, ERR_DATA,
+            "%s: its header says %s, but that of %.200s says %s; keep them in folders of their own",
+            file->name, format_word(says), first->name, format_word(format));
+    return err_set(err, ERR_DATA,
+                   "%s: its header says %s, but spec.trainer.data.format is %s; change one of them",
+                   file->name, format_word(says), format_word(format));
+}
+
+/* One file against the format that all files have: that of `first`, or the one that was asked for (NULL). */
 static int take_file(struct scan_file *file, const struct shard_reader *reader, enum corpus_format format,
-                     struct error *err)
+                     const struct scan_file *first, struct error *err)
 {
     struct header header = {0};
     bool tokens = format != CORPUS_TEXT;
@@ -101,9 +114,7 @@ static int take_file(struct scan_file *file, const struct shard_reader *reader, 
         return err_set(err, ERR_DATA, "%s: is no .bin file, but spec.trainer.data.format is %s; move it away",
                        file->name, format_word(format));
     if (header.present && header.format != format)
-        return err_set(err, ERR_DATA,
-                       "%s: its header says %s, but spec.trainer.data.format is %s; change one of them",
-                       file->name, format_word(header.format), format_word(format));
+        return refuse_width(file, header.format, format, first, err);
     if (header.present && check_header(file, &header, err) < 0)
         return -1;
     file->skip = header.present ? HEADER_BYTES : 0;
@@ -159,7 +170,7 @@ int shard_resolve(struct scan *scan, const struct shard_reader *reader, enum cor
     if (asked == CORPUS_AUTO && find_out(scan, reader, ret, err) < 0)
         return -1;
     for (int64_t i = 0; i < scan->count; i++)
-        if (take_file(&scan->file[i], reader, *ret, err) < 0)
+        if (take_file(&scan->file[i], reader, *ret, asked == CORPUS_AUTO ? &scan->file[0] : NULL, err) < 0)
             return -1;
     return asked == CORPUS_AUTO && *ret != CORPUS_TEXT ? all_have_headers(scan, err) : 0;
 }

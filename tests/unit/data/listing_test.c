@@ -53,6 +53,20 @@ Test(listing, comes_back_from_its_text_as_it_was)
     listing_clear(&again);
 }
 
+Test(listing, refuses_more_bytes_than_can_be)
+{
+    struct listing l = {0};
+    struct error err = {0};
+    add(&l, "a", (int64_t)1 << 49, "t");
+    add(&l, "b", (int64_t)1 << 49, "t");
+    cr_assert_eq(listing_add(&l, "c", 1, "t", &err), -1);
+    cr_assert_eq(err.code, ERR_DATA);
+    cr_assert(strstr(err.text, "c: with it the files have more bytes than can be"), "%s", err.text);
+    cr_assert_eq(listing_add(&l, "d", -1, "t", &err), -1);
+    cr_assert_eq(listing_bytes(&l), (int64_t)1 << 50);
+    listing_clear(&l);
+}
+
 Test(listing, leaves_out_what_a_folder_would_leave_out)
 {
     struct listing l = {0};

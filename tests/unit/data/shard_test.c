@@ -210,7 +210,7 @@ Test(shard, two_widths_do_not_mix)
 {
     put_run("a.bin", MAGIC_16, 1, 10, 2);
     put_run("b.bin", MAGIC_32, 1, 10, 4);
-    refuses(CORPUS_AUTO, "b.bin: its header says Tokens32, but");
+    refuses(CORPUS_AUTO, "b.bin: its header says Tokens32, but that of a.bin says Tokens16");
     refuses(CORPUS_TOKENS32, "a.bin: its header says Tokens16, but spec.trainer.data.format is Tokens32");
 }
 
