@@ -26,6 +26,7 @@ enum {
     BATCH_BYTES = 32 << 20,  /* fetched at a time */
     NAP_MS = 10,             /* while another program fetches a chunk */
     AWAY_MS = 1000,          /* between two tries at a store that is away */
+    LOOKS_MOST = 8,          /* at a file that comes with other bytes each time */
 };
 
 /* One chunk on its way. */
@@ -318,6 +319,49 @@ static int read_objects(struct data_feed *f, struct fetch *fetch, int count, str
     return status;
 }
 
+/* Does the store say what the bytes' MD5 is? Of a whole file it does, mostly: as its tag. */
+static bool says_md5(const struct data_feed *f, const struct fetch *fetch, uint8_t ret[MD5_BYTES])
+{
+    const struct listing_file *file = &f->listing.file[fetch->want.file];
+    char hex[2 * MD5_BYTES + 1];
+    if (!object_is_clear(f->data) || fetch->bytes != file->bytes || file->tag[0] != '"' ||
+        strlen(file->tag) != 2 * MD5_BYTES + 2)
+        return false;
+    text_copy(hex, sizeof hex, file->tag + 1);
+    return hex_decode(hex, ret, MD5_BYTES);
+}
+
+/* In clear, what a wire has done to a file is found by its tag, and the file read again. A tag may be no MD5
+ * (of an encrypted object): what comes twice the same is what lies in the store. */
+static int check_file(struct data_feed *f, struct fetch *fetch, struct error *err)
+{
+    uint8_t said[MD5_BYTES], is[MD5_BYTES], before[MD5_BYTES] = {0};
+    if (!says_md5(f, fetch, said))
+        return 0;
+    for (int look = 0; look < LOOKS_MOST; look++) {
+        if (look && read_objects(f, fetch, 1, err) < 0)
+            return -1;
+        if (!md5_once(fetch->into, (size_t)fetch->bytes, is) || !memcmp(is, said, sizeof is) ||
+            (look && !memcmp(is, before, sizeof is)))
+            return 0;
+        memcpy(before, is, sizeof is);
+        log_warn("data came with other bytes than the store has; reading it again", "file=\"%s\"",
+                 f->listing.file[fetch->want.file].name);
+    }
+    return err_set(err, ERR_MACHINE, "%s: it comes with other bytes each time it is read",
+                   f->listing.file[fetch->want.file].name);
+}
+
+static int read_checked(struct data_feed *f, struct fetch *fetch, int count, struct error *err)
+{
+    if (read_objects(f, fetch, count, err) < 0)
+        return -1;
+    for (int i = 0; i < count; i++)
+        if (check_file(f, &fetch[i], err) < 0)
+            return -1;
+    return 0;
+}
+
 static int give_up(struct data_feed *f, struct fetch *fetch, const struct error *why)
 {
     struct error err = *why;
@@ -333,7 +377,7 @@ static int give_up(struct data_feed *f, struct fetch *fetch, const struct error 
 static int fetch_and_deliver(struct data_feed *f, struct fetch *fetch, int count)
 {
     struct error err;
-    if (read_objects(f, fetch, count, &err) < 0) {
+    if (read_checked(f, fetch, count, &err) < 0) {
         if (count == 1 || err.code == ERR_ABORTED || err.code == ERR_MACHINE) {
             int status = 0;
             for (int i = 0; i < count; i++)
@@ -415,25 +459,32 @@ static int take_wishes(struct data_feed *f)
     return 0;
 }
 
-static void *feed_main(void *ctx)
+static void attend(struct data_feed *f)
 {
-    struct data_feed *f = ctx;
     struct pollfd fd = {.fd = f->fd, .events = POLLIN};
     struct error err;
     f->waiting_count = 0;
     f->away_since = 0;
     if (open_all(f, &err) < 0) {
         answer_error(f, (struct feed_want){FEED_LISTING, 0}, &err);
-        return NULL;
+        return;
     }
     if (answer_listing(f) < 0)
-        return NULL;
+        return;
     while (!atomic_load(&f->cancel)) {
         if (poll(&fd, 1, f->waiting_count ? NAP_MS : -1) < 0 && errno != EINTR)
             break;
         if (take_wishes(f) < 0 || serve(f) < 0)
             break;
     }
+}
+
+/* Whatever ends it, a trainer that still asks has to be told so; the descriptor itself stays until stop(). */
+static void *feed_main(void *ctx)
+{
+    struct data_feed *f = ctx;
+    attend(f);
+    shutdown(f->fd, SHUT_RDWR);
     return NULL;
 }
 

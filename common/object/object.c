@@ -34,6 +34,11 @@ bool object_is_local(const struct object_store *store)
     return store->ops->local;
 }
 
+bool object_is_clear(const struct object_store *store)
+{
+    return store->clear;
+}
+
 /* --- what callers may ask for --- */
 
 static bool is_part(const char *part, size_t length)

@@ -60,6 +60,9 @@ const char *object_uri(const struct object_store *store);
 bool object_is_local(
     const struct object_store *store); /* a folder: parallel parts cost nothing but the disk */
 
+/* Bytes come over a network with nothing but TCP's checksum on them. */
+bool object_is_clear(const struct object_store *store);
+
 /* --- reading --- */
 
 struct object_info {

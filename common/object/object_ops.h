@@ -48,6 +48,7 @@ struct object_ops {
 
 struct object_store {
     const struct object_ops *ops;
+    bool clear;               /* object_is_clear */
     char uri[OBJECT_URI_MAX]; /* as a person wrote it, without "/" at its end: errors name it */
 };
 

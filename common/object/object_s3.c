@@ -220,6 +220,7 @@ static int open_parts(struct s3_store *store, const struct object_options *optio
     if (profile_read(store->profile, &name, err) < 0 ||
         s3_place_find(&store->place, options, store->profile, err) < 0)
         return -1;
+    store->base.clear = !store->place.tls;
     if (pump_init(&store->pump, options->cancel, err) < 0 ||
         s3_engine_open(store, options->connections, err) < 0)
         return -1;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/data/feed_wire.h"
@@ -115,6 +116,13 @@ static int ask(struct feed *f, int64_t file, int64_t chunk, struct error *err)
     return 0;
 }
 
+/* Touching a mapping behind its file's end would be a signal. */
+static bool holds(int fd, int64_t bytes)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_size >= bytes;
+}
+
 static int take(struct feed *f, struct place *place, const struct feed_answer *answer, int fd,
                 struct error *err)
 {
@@ -123,7 +131,7 @@ static int take(struct feed *f, struct place *place, const struct feed_answer *a
     if (answer->code)
         return err_set(err, (enum error_code)answer->code, "%s", answer->text);
     int64_t left = f->listing.file[place->file].bytes - place->chunk * f->chunk_bytes;
-    if (answer->bytes != (left < f->chunk_bytes ? left : f->chunk_bytes))
+    if (answer->bytes != (left < f->chunk_bytes ? left : f->chunk_bytes) || !holds(fd, answer->bytes))
         return err_set(err, ERR_PROTOCOL, "the agent brings a chunk of another size");
     place->map = mmap(NULL, (size_t)answer->bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (place->map == MAP_FAILED)
@@ -225,7 +233,7 @@ static int read_listing(struct feed *f, const struct feed_answer *answer, int fd
     if (answer->code)
         return err_set(err, (enum error_code)answer->code, "%s", answer->text);
     bool fits = answer->chunk > 0 && answer->places >= FEED_PLACES_LEAST && answer->places <= FEED_PLACES_MAX;
-    if (answer->file != FEED_LISTING || !fits || answer->bytes < 1 || fd < 0)
+    if (answer->file != FEED_LISTING || !fits || answer->bytes < 1 || !holds(fd, answer->bytes))
         return err_set(err, ERR_PROTOCOL, "the agent does not begin with the data's listing");
     char *text = mmap(NULL, (size_t)answer->bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (text == MAP_FAILED)
