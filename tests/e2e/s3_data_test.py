@@ -216,6 +216,43 @@ def test_a_store_that_is_away_for_a_while_makes_training_wait_and_say_so(tmp_pat
     assert rig.check_complete(run, last=40)["weightsSha256"] == here.the("complete")["weightsSha256"]
 
 
+def is_data(request):
+    return request.method == "GET" and "/data/" in request.key and "list-type" not in request.query
+
+
+# what a store or a wire may do to a read -> how often at most, for who waits
+HARM = {"silence": 1, "reset": 3, "busy": 3, "page": 3, "cut-down": 4, "flip-down": 1, "short": 2, "long": 2, "lost-answer": 3,
+        "half-head": 3, "slow": None, "skew": 1}
+
+
+@pytest.mark.parametrize("kind", sorted(HARM))
+def test_whatever_happens_to_a_read_training_has_the_right_samples(tmp_path, finish, data, reference, s3_proxy, kind):
+    s3_proxy.script = faults.Always(kind, is_data, times=HARM[kind], pause_s=0.01)
+    run = finish(make_job(tmp_path, data), env=s3_proxy.environment)
+    assert rig.check_complete(run, last=40)["weightsSha256"] == reference(trainer__steps=40)[0]
+    assert kind in [seen.fault for seen in s3_proxy.seen], "nothing was done to any read"
+
+
+def test_a_byte_that_was_changed_on_its_way_is_told(tmp_path, finish, data, s3_proxy):
+    s3_proxy.script = faults.Always("flip-down", is_data, times=1)
+    run = finish(make_job(tmp_path, data), env=s3_proxy.environment)
+    rig.check_complete(run, last=40)
+    assert "data came with other bytes than the store has" in run.stderr
+
+
+def test_how_long_training_waits_for_its_data_is_said(tmp_path, launch, data, s3_proxy):
+    big_text(data)
+    run = launch(make_job(tmp_path, data, trainer__data__uri=f"{data.uri}/big", trainer__data__cacheBytes=1 << 20),
+                 env=s3_proxy.environment)
+    run.read_until("step", step=2)
+    s3_proxy.script = faults.Always("busy", lambda request: "/big/" in request.key)
+    rig.until(lambda: "training waits for its data" in run.tail(), "a word about the store", deadline_s=120)
+    s3_proxy.script = faults.Quiet()
+    run.wait()
+    rig.check_complete(run, last=40)
+    assert "away_s=" in run.stderr and "the data's store answers again" in run.stderr
+
+
 @pytest.mark.parametrize("words, env", [("bucket", {}), ("credentials", {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""})])
 def test_data_that_can_not_be_listed_is_a_sentence(tmp_path, finish, data, words, env):
     job = make_job(tmp_path, data, trainer__data__uri="s3://no-such-bucket-here/x") if not env else make_job(tmp_path, data)
