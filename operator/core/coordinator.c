@@ -200,6 +200,7 @@ static void read_answer(const struct js *root, struct coordinator_view *ret)
     }
     read_progress(js_get(root, "progress"), &ret->progress);
     read_checkpoint(js_get(root, "checkpoint"), &ret->checkpoint);
+    read_text(root, "checkpointWaiting.reason", ret->outage, sizeof ret->outage);
     read_recovery(js_get(root, "lastRecovery"), &ret->last_recovery);
     read_goodput(js_get(root, "goodput"), &ret->goodput);
     read_events(js_get(root, "events"), ret);

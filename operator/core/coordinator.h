@@ -62,6 +62,7 @@ struct coordinator_view {
     int quarantined[RM_WORKERS_MAX]; /* worker indices */
     struct op_progress progress;
     struct op_checkpoint checkpoint;
+    char outage[RM_WHY_MAX]; /* why the store does not take the newest checkpoint; "": it does */
     struct op_recovery last_recovery;
     struct op_goodput goodput;
     int events_count;

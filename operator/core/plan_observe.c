@@ -10,7 +10,7 @@ enum {
     EXIT_TRAINING = 5,
 };
 
-/* The coordinator's report that it lost this very attempt and has not seen it since; NULL. */
+/* The coordinator's report that it lost this very attempt; it is taken out of the list when it comes back. */
 static const struct op_gone *lost_report(const struct planner *p, int index, int attempt)
 {
     const struct coordinator_view *view = look_coordinator_view(p);
@@ -18,9 +18,6 @@ static const struct op_gone *lost_report(const struct planner *p, int index, int
     for (int i = 0; view && i < view->lost_count; i++)
         if (view->lost[i].worker == index && view->lost[i].attempt == attempt)
             found = &view->lost[i];
-    for (int i = 0; found && i < view->workers_count; i++)
-        if (view->worker[i].worker == index && view->worker[i].attempt >= attempt)
-            found = NULL;
     return found;
 }
 

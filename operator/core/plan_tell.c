@@ -199,6 +199,19 @@ static void tell_waiting(struct planner *p, const struct coordinator_view *view,
         say(p, "Starting", "%d of min %d ready", ready, min);
 }
 
+/* "3 of 4 workers at step 812", and what stands in the way of more. */
+static void tell_training(struct planner *p, const struct coordinator_view *view, const char *state,
+                          const struct laggard *laggard)
+{
+    char more[OP_MESSAGE_MAX] = "";
+    if (*view->outage)
+        snprintf(more, sizeof more, "; the store does not take the newest checkpoint: %s", view->outage);
+    else if (laggard && laggard->index >= 0)
+        snprintf(more, sizeof more, "; worker %d Pending: %s", laggard->index, laggard->why);
+    say(p, state, "%d of %d workers at step %lld%.300s", view->ring_size, p->next.workers.target,
+        (long long)view->progress.step, more);
+}
+
 static void tell_running(struct planner *p)
 {
     static const char *const states[] = {"Starting", "Starting",   "Recovering", "Training", "Stopping",
@@ -213,12 +226,8 @@ static void tell_running(struct planner *p)
         say(p, "Pending", "asking the API server whether it takes such pods");
     else if (!view || view->ring_size == 0 || *p->trouble)
         tell_waiting(p, view, held_up, &laggard);
-    else if (held_up)
-        say(p, states[view->state], "%d of %d workers at step %lld; %s %d Pending: %s", view->ring_size,
-            p->next.workers.target, (long long)view->progress.step, "worker", laggard.index, laggard.why);
     else
-        say(p, states[view->state], "%d of %d workers at step %lld", view->ring_size, p->next.workers.target,
-            (long long)view->progress.step);
+        tell_training(p, view, states[view->state], held_up ? &laggard : NULL);
 }
 
 static void no_ring(struct planner *p, const char *reason, const char *message)

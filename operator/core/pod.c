@@ -241,14 +241,16 @@ static void set_worker_command(const struct making *m, struct js *container, int
 
 static void set_coordinator_command(const struct making *m, struct js *container, int term)
 {
-    char port[16], number[16];
+    char port[16], number[16], grace[24];
     struct js *command = js_array();
-    grace_of(m, OP_COORDINATOR_GRACE_S);
+    snprintf(grace, sizeof grace, "%lld", (long long)grace_of(m, OP_COORDINATOR_GRACE_S));
     snprintf(port, sizeof port, "%d", OP_COORDINATOR_PORT);
     snprintf(number, sizeof number, "%d", term);
     const char *const words[] = {AGENT,
                                  "coordinate",
                                  "--pod",
+                                 "--uid",
+                                 m->job->uid,
                                  "--term",
                                  number,
                                  "--job",
@@ -259,6 +261,8 @@ static void set_coordinator_command(const struct making *m, struct js *container
                                  "0.0.0.0",
                                  "--port",
                                  port,
+                                 "--grace",
+                                 grace,
                                  NULL};
     add_words(command, words);
     js_set(container, "command", command);

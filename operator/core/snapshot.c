@@ -99,10 +99,8 @@ static void read_last_word(const char *message, struct pod_view *pod)
 {
     if (!message)
         return;
-    if (pod->role == OP_COORDINATOR) {
+    if (pod->role == OP_COORDINATOR)
         verdict_read(message, &pod->verdict);
-        return;
-    }
     struct js *root = js_parse(message, strlen(message), "termination message", NULL);
     read_flag(root, "left", &pod->left);
     js_free(root);

@@ -33,7 +33,7 @@ struct pod_view {
     int exit_code;
     char terminated_reason[OP_REASON_MAX]; /* OOMKilled, Error, Completed, ContainerStatusUnknown */
     int64_t ended_ms;                      /* when it ended; 0 where nobody says */
-    bool left;                             /* a worker's last word was {"left": true} */
+    bool left;                             /* its last word was {"left": true}: it was told to go, and went */
     struct op_verdict verdict;             /* a coordinator's last word */
     int64_t deletion_cost;                 /* controller.kubernetes.io/pod-deletion-cost; 0 */
 };

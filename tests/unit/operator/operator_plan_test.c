@@ -83,6 +83,31 @@ Test(operator_plan, progress_alone_may_wait_for_its_turn)
     cast_free(c);
 }
 
+Test(operator_plan, a_store_that_takes_no_checkpoint_stands_in_the_sentence_of_a_job_that_trains)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    text_copy(c->coordinator.outage, RM_WHY_MAX, "connection refused");
+    cast_settle(c);
+    cr_assert_str_eq(
+        c->job.status.message,
+        "3 of 3 workers at step 812; the store does not take the newest checkpoint: connection refused");
+    cast_free(c);
+}
+
+Test(operator_plan, a_coordinator_that_was_told_to_go_and_went_is_no_failure)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->pod[0].phase = OP_SUCCEEDED;
+    c->pod[0].terminated = c->pod[0].left = true;
+    cast_settle(c);
+    cr_assert_eq(c->job.status.restarts.failure, 0);
+    cr_assert_eq(c->job.status.restarts.preemption, 1);
+    cr_assert_eq(c->job.status.ring.coordinator.attempt, 2);
+    cast_free(c);
+}
+
 Test(operator_plan, an_evicted_worker_is_replaced_at_once_under_another_index)
 {
     struct cast *c = cast_open("{}");

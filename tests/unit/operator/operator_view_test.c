@@ -129,6 +129,7 @@ Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
     cr_assert_str_eq(view.goodput.ratio, "0.962");
     cr_assert_eq(view.goodput.waiting_s, 3);
     cr_assert_str_eq(view.event[0].note, "worker 1 at step 40: WorkerLost");
+    cr_assert_str_eq(view.outage, "503");
     cr_assert_not(view.verdict.known);
 }
 
