@@ -113,7 +113,8 @@ Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
         "null,"
         "\"lastRecovery\":{\"cause\":\"WorkerLeft\",\"totalMs\":410,\"stepsRedone\":0},\"goodput\":{"
         "\"ratio\":0.962,"
-        "\"waitingSeconds\":3.7},\"unknown\":[1,2],\"events\":[{\"sequence\":4,\"time\":9,\"event\":"
+        "\"waitingSeconds\":3.7},\"unknown\":[1,2],\"checkpointWaiting\":{\"step\":9,\"reason\":\"503\"},"
+        "\"events\":[{\"sequence\":4,\"time\":9,\"event\":"
         "\"workerLost\","
         "\"worker\":1,\"step\":40,\"cause\":\"WorkerLost\"}],\"result\":null}";
     cr_assert_eq(coordinator_read(text, strlen(text), &view, &err), 0, "%s", err.text);
