@@ -46,7 +46,9 @@ static void take_view(struct planner *p, const struct coordinator_view *view)
     }
     if (view->last_recovery.known)
         p->next.last_recovery = view->last_recovery;
-    if (view->goodput.known)
+    bool stands_still =
+        view->state <= OP_COORDINATOR_GATHERING && view->progress.step == p->stored->progress.step;
+    if (view->goodput.known && !stands_still) /* else every second of waiting would be a write */
         p->next.goodput = view->goodput;
 }
 
@@ -199,8 +201,23 @@ static void tell_waiting(struct planner *p, const struct coordinator_view *view,
         say(p, "Starting", "%d of min %d ready", ready, min);
 }
 
+/* Between two rings the coordinator's own sentence says more than any of ours. */
+static const char *state_word(enum op_coordinator_state state)
+{
+    switch (state) {
+    case OP_COORDINATOR_FORMING:
+    case OP_COORDINATOR_RECOVERING:
+        return "Recovering";
+    case OP_COORDINATOR_QUIESCING:
+    case OP_COORDINATOR_SAVING:
+        return "Saving";
+    default:
+        return "Finishing";
+    }
+}
+
 /* "3 of 4 workers at step 812", and what stands in the way of more. */
-static void tell_training(struct planner *p, const struct coordinator_view *view, const char *state,
+static void tell_training(struct planner *p, const struct coordinator_view *view,
                           const struct laggard *laggard)
 {
     char more[OP_MESSAGE_MAX] = "";
@@ -208,14 +225,12 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
         snprintf(more, sizeof more, "; the store does not take the newest checkpoint: %s", view->outage);
     else if (laggard && laggard->index >= 0)
         snprintf(more, sizeof more, "; worker %d Pending: %s", laggard->index, laggard->why);
-    say(p, state, "%d of %d workers at step %lld%.300s", view->ring_size, p->next.workers.target,
+    say(p, "Training", "%d of %d workers at step %lld%.300s", view->ring_size, p->next.workers.target,
         (long long)view->progress.step, more);
 }
 
 static void tell_running(struct planner *p)
 {
-    static const char *const states[] = {"Starting", "Starting",   "Recovering", "Training", "Stopping",
-                                         "Stopping", "Recovering", "Finishing",  "Finishing"};
     struct laggard laggard = {0};
     bool held_up = find_laggard(p, &laggard);
     const struct coordinator_view *view = look_coordinator_view(p);
@@ -224,10 +239,13 @@ static void tell_running(struct planner *p)
     set(p, OP_SUSPENDED, false, "Running", "spec.suspend is false");
     if (p->mode == OP_HOLD && !*p->trouble)
         say(p, "Pending", "asking the API server whether it takes such pods");
-    else if (!view || view->ring_size == 0 || *p->trouble)
+    else if (!view || view->state <= OP_COORDINATOR_GATHERING || *p->trouble)
         tell_waiting(p, view, held_up, &laggard);
+    else if (view->state == OP_COORDINATOR_TRAINING)
+        tell_training(p, view, held_up ? &laggard : NULL);
     else
-        tell_training(p, view, states[view->state], held_up ? &laggard : NULL);
+        say(p, state_word(view->state), "%d of %d workers ready; %s", p->next.workers.ready,
+            p->next.workers.target, view->message);
 }
 
 static void no_ring(struct planner *p, const char *reason, const char *message)

@@ -108,6 +108,45 @@ Test(operator_plan, a_coordinator_that_was_told_to_go_and_went_is_no_failure)
     cast_free(c);
 }
 
+Test(operator_plan, between_two_rings_the_coordinators_sentence_is_shown)
+{
+    static const struct {
+        enum op_coordinator_state state;
+        const char *word;
+    } states[] = {{OP_COORDINATOR_FORMING, "Recovering"},
+                  {OP_COORDINATOR_RECOVERING, "Recovering"},
+                  {OP_COORDINATOR_QUIESCING, "Saving"},
+                  {OP_COORDINATOR_SAVING, "Saving"},
+                  {OP_COORDINATOR_FINISHED, "Finishing"}};
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+        struct cast *c = cast_open("{}");
+        cast_train(c);
+        c->coordinator.state = states[i].state;
+        c->coordinator.ring_size = 0;
+        text_copy(c->coordinator.message, RM_WHY_MAX, "worker 3 is new");
+        cast_settle(c);
+        cr_assert_str_eq(c->job.status.state, states[i].word);
+        cr_assert_str_eq(c->job.status.message, "3 of 3 workers ready; worker 3 is new");
+        cast_free(c);
+    }
+}
+
+Test(operator_plan, a_job_that_waits_is_not_written_for_the_time_that_passes)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->coordinator.state = OP_COORDINATOR_GATHERING;
+    c->coordinator.ring_size = 0;
+    c->coordinator.goodput = (struct op_goodput){.known = true, .ratio = "0", .waiting_s = 7};
+    cast_settle(c);
+    c->coordinator.goodput.waiting_s = 60;
+    c->now_ms += 60000;
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->change, OP_SAME);
+    plan_free(plan);
+    cast_free(c);
+}
+
 Test(operator_plan, an_evicted_worker_is_replaced_at_once_under_another_index)
 {
     struct cast *c = cast_open("{}");
