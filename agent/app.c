@@ -403,6 +403,9 @@ static void act(struct app *app, struct agent_action *action)
     case AGENT_LOAD:
         worker_load_ask(app->load, action->kind, &action->message);
         return;
+    case AGENT_LOAD_STOP:
+        worker_load_stop(app->load);
+        return;
     case AGENT_WRITE:
     case AGENT_PUBLISH:
         worker_store_ask(app->store, action->kind, &action->message);
@@ -543,7 +546,11 @@ static int open_job(struct app *app, struct error *err)
                                          .done = store_done,
                                          .ctx = app};
     struct worker_load_options load = {
-        .spec = &app->options->files->spec, .snapshot_fd = app->snapshot_fd, .done = store_done, .ctx = app};
+        .spec = &app->options->files->spec,
+        .state_fd = app->state_fd,
+        .snapshot_fd = app->snapshot_fd,
+        .done = store_done,
+        .ctx = app};
     if (data_feed_open(&app->feed, &app->options->files->spec, err) < 0 ||
         worker_trainer_open(&app->trainer, app->loop, &trainer, err) < 0 ||
         worker_store_open(&app->store, app->loop, &store, err) < 0 ||

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "common/model/snapshot.h"
 #include "common/os/fault.h"
@@ -18,32 +19,58 @@ struct task {
     enum agent_action_kind kind;
     struct message request, reply;
     struct error err;
-    bool ok;
-    char fingerprint[RM_FINGERPRINT_MAX]; /* as known when it was asked for */
+    bool ok, given_up;
+    /* as known when it was asked for */
+    char fingerprint[RM_FINGERPRINT_MAX];
+    int64_t params_at, array_step;
 };
 
 struct worker_load {
     struct loop *loop;
     struct worker_load_options options;
     struct object_store *place; /* of the work under way */
-    atomic_int cancel;
+    atomic_int cancel;          /* gives up what is under way */
     struct model_layout layout;
     char fingerprint[RM_FINGERPRINT_MAX];
-    struct task *first, *last; /* first is under way where running is set */
+    int64_t params_at, array_step; /* msg_up's */
+    struct task *first, *last;     /* first is under way where running is set */
     bool running, ending;
 };
 
-/* Mapped only while it is worked on: Linux takes a process's memory apart before it closes its sockets, and
- * an agent that maps a large state would be missed late. */
-static float *area_map(const struct worker_load *load, struct error *err)
+/* Where values go. Mapped only while it is worked on: Linux takes a process's memory apart before it closes
+ * its sockets, and an agent that maps a large state would be missed late. */
+struct target {
+    char *map;
+    size_t bytes;
+    float *params, *m, *v;
+};
+
+static int map_target(struct target *t, int fd, int64_t at, int64_t step, int64_t parameters,
+                      struct error *err)
 {
-    size_t bytes = (size_t)snapshot_area_bytes(&load->layout);
-    off_t offset = (off_t)snapshot_area_at(&load->layout, SNAPSHOT_LOADED);
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, load->options.snapshot_fd, offset);
-    if (at != MAP_FAILED)
-        return at;
-    err_errno(err, ERR_MACHINE, "cannot map the memory for a checkpoint");
-    return NULL;
+    off_t page = (off_t)at & ~(off_t)4095;
+    struct stat st;
+    int64_t size = 4 * parameters, end = at + 2 * step + size;
+    if (fstat(fd, &st) < 0 || at % 4 || step % 4 || step < size || end > st.st_size)
+        return err_set(err, ERR_PROTOCOL, "the trainer's state does not lie where it says");
+    t->bytes = (size_t)(end - page);
+    t->map = mmap(NULL, t->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, page);
+    if (t->map == MAP_FAILED)
+        return err_errno(err, ERR_MACHINE, "cannot map the memory for a checkpoint");
+    t->params = (float *)(t->map + (at - page));
+    t->m = (float *)(t->map + (at - page) + step);
+    t->v = (float *)(t->map + (at - page) + 2 * step);
+    return 0;
+}
+
+static int open_target(const struct task *task, struct target *t, struct error *err)
+{
+    const struct worker_load *load = task->load;
+    int64_t parameters = load->layout.parameters;
+    if (task->request.load.in_state)
+        return map_target(t, load->options.state_fd, task->params_at, task->array_step, parameters, err);
+    return map_target(t, load->options.snapshot_fd, snapshot_area_at(&load->layout, SNAPSHOT_LOADED),
+                      4 * parameters, parameters, err);
 }
 
 static int list(struct task *task)
@@ -72,33 +99,50 @@ static void copy_k(int8_t *to, int *count, const struct manifest *manifest)
         to[i] = (int8_t)manifest->k[i];
 }
 
-static void fill_loaded(struct task *task, const struct manifest *manifest)
+static void fill_loaded(struct task *task, const struct manifest *manifest, const struct model_range range[3])
 {
+    const struct msg_load *asked = &task->request.load;
     struct msg_loaded *reply = &task->reply.loaded;
     task->reply.type = MSG_LOADED;
     task->reply.generation = task->request.generation;
-    reply->state = task->request.form.resume;
+    reply->state = asked->state;
+    reply->parts = asked->parts;
+    reply->shares = asked->shares;
+    reply->in_state = asked->in_state;
     /* steps of one arithmetic on a state of another: the whole is not the same bits anywhere */
     reply->exact = manifest->exact && !strcmp(manifest->fingerprint, task->fingerprint);
     copy_k(reply->k, &reply->tensors, manifest);
+    reply->ranges = MSG_ARRAYS;
+    for (int i = 0; i < MSG_ARRAYS; i++)
+        reply->range[i] = (struct msg_range){range[i].first, range[i].count};
 }
 
-static int load_state(struct task *task)
+static int load_share(struct task *task)
 {
     struct worker_load *load = task->load;
-    const struct msg_state *wanted = &task->request.form.resume;
+    const struct msg_load *asked = &task->request.load;
+    struct model_range range[MSG_ARRAYS];
+    struct target t;
     struct manifest *manifest = calloc(1, sizeof *manifest);
     if (!manifest)
         return err_set(&task->err, ERR_MACHINE, "no memory to load a checkpoint");
-    float *state = area_map(load, &task->err);
-    int result = -1;
-    if (state) {
-        result = checkpoint_load_state(load->place, wanted->step, wanted->lineage, &load->layout, state,
-                                       manifest, &task->err);
-        munmap(state, (size_t)snapshot_area_bytes(&load->layout));
+    int result = open_target(task, &t, &task->err);
+    if (result == 0) {
+        struct checkpoint_share share = {.store = load->place,
+                                         .step = asked->state.step,
+                                         .lineage = asked->state.lineage,
+                                         .layout = &load->layout,
+                                         .parts = asked->parts,
+                                         .shares = asked->shares,
+                                         .params = t.params,
+                                         .m = t.m,
+                                         .v = t.v,
+                                         .stop = &load->cancel};
+        result = checkpoint_load_share(&share, range, manifest, &task->err);
+        munmap(t.map, t.bytes);
     }
     if (result == 0)
-        fill_loaded(task, manifest);
+        fill_loaded(task, manifest, range);
     free(manifest);
     return result;
 }
@@ -110,8 +154,10 @@ static void task_work(void *ctx)
     if (task->kind == AGENT_LIST) {
         result = list(task);
         FAULT("listed");
+    } else if (task->given_up) {
+        result = err_set(&task->err, ERR_ABORTED, "given up before it began");
     } else {
-        result = load_state(task);
+        result = load_share(task);
         FAULT("checkpoint-loaded");
     }
     task->ok = result == 0;
@@ -123,7 +169,8 @@ static void task_event(const struct task *task, struct agent_event *out)
     *out = (struct agent_event){.kind = lists ? AGENT_LISTED : AGENT_LOADED,
                                 .ok = task->ok,
                                 .message = task->ok ? &task->reply : NULL,
-                                .step = lists ? 0 : task->request.form.resume.step};
+                                .given_up = task->given_up,
+                                .step = lists ? 0 : task->request.load.state.step};
     if (!task->ok)
         text_copy(out->text, sizeof out->text, task->err.text);
 }
@@ -140,8 +187,10 @@ static void task_done(void *ctx)
         load->last = NULL;
     if (!load->ending) {
         struct agent_event event;
+        bool stopped = task->kind == AGENT_LOAD && atomic_load(&load->cancel);
+        task->given_up = task->given_up || (!task->ok && stopped);
         task_event(task, &event);
-        if (!task->ok)
+        if (!task->ok && !task->given_up)
             log_warn("a checkpoint can't be read", "why=\"%s\"", task->err.text);
         task_start(load);
         load->options.done(load->options.ctx, &event);
@@ -155,6 +204,7 @@ static void task_start(struct worker_load *load)
     if (!task || load->running)
         return;
     load->running = true;
+    atomic_store(&load->cancel, 0);
     if (loop_work(load->loop, task_work, task_done, task, &task->err) < 0)
         task_done(task);
 }
@@ -186,6 +236,8 @@ void worker_load_ask(struct worker_load *load, enum agent_action_kind kind, cons
     task->kind = kind;
     task->request = *request;
     text_copy(task->fingerprint, sizeof task->fingerprint, load->fingerprint);
+    task->params_at = load->params_at;
+    task->array_step = load->array_step;
     if (load->last)
         load->last->next = task;
     else
@@ -197,6 +249,16 @@ void worker_load_ask(struct worker_load *load, enum agent_action_kind kind, cons
 void worker_load_know(struct worker_load *load, const struct msg_up *up)
 {
     text_copy(load->fingerprint, sizeof load->fingerprint, up->fingerprint);
+    load->params_at = up->params_at;
+    load->array_step = up->array_step;
+}
+
+void worker_load_stop(struct worker_load *load)
+{
+    if (load->running && load->first->kind == AGENT_LOAD)
+        atomic_store(&load->cancel, 1);
+    for (struct task *task = load->first; task; task = task->next)
+        task->given_up = task->kind == AGENT_LOAD && (task != load->first || !load->running);
 }
 
 void worker_load_free(struct worker_load *load)

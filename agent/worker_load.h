@@ -12,7 +12,8 @@ struct worker_load;
 
 struct worker_load_options {
     const struct job_spec *spec; /* lives longer than this */
-    int snapshot_fd;             /* shared with the trainer: common/model/snapshot.h */
+    /* Memory files shared with the trainer: its state, where nothing is held; common/model/snapshot.h */
+    int state_fd, snapshot_fd;
     /* event: AGENT_LISTED or AGENT_LOADED; borrowed for the call. */
     void (*done)(void *ctx, const struct agent_event *event);
     void *ctx;
@@ -22,7 +23,10 @@ int worker_load_open(struct worker_load **ret, struct loop *loop, const struct w
                      struct error *err);
 /* kind: AGENT_LIST or AGENT_LOAD; request: the action's message. */
 void worker_load_ask(struct worker_load *load, enum agent_action_kind kind, const struct message *request);
-/* What the trainer said about itself: a state of another arithmetic is not exact here. */
+/* Gives the load under way up, if it is one: it ends soon, and is told like any other. */
+void worker_load_stop(struct worker_load *load);
+/* What the trainer said about itself: where its state lies, and its arithmetic, of which a state must be to
+ * be exact here. */
 void worker_load_know(struct worker_load *load, const struct msg_up *up);
 /* What is asked for and not begun is dropped; comes after loop_run has returned. */
 void worker_load_free(struct worker_load *load);

@@ -359,6 +359,7 @@ void engine_opened(struct engine *e, struct message *ret_up, struct elastic_even
     up->data_files = corpus_files(e->corpus);
     up->data_bytes = corpus_bytes(e->corpus);
     up->parameters = e->layout.parameters;
+    state_home(e->state, &up->params_at, &up->array_step);
     fill_state(e, &up->state, &ret->update_step);
     ret->loss_known = kept_loss(e, &ret->loss);
     ret->tokens = batch_sequences(e->spec) * e->spec->model.shape.context;
@@ -381,7 +382,7 @@ static void carry_out(struct engine *e, const struct elastic_action *a, struct e
         engine_init_state(e, ret);
         break;
     case CMD_LOAD:
-        engine_load(e, a->loaded, ret);
+        engine_load(e, a, ret);
         break;
     case CMD_RECEIVE:
         engine_receive(e, a->form, ret);
@@ -424,7 +425,8 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
     rm_time begun = clock_now();
     *ret = (struct elastic_result){.command = action->command, .outcome = OUTCOME_OK, .peer = -1};
     if (changes_state(action->command)) {
-        transfer_forbid(e->source);
+        if (!engine_load_goes_on(action))
+            transfer_forbid(e->source);
         /* A step that commits says so itself; one that does not leaves the weights as they are. */
         e->packed = e->packed && action->command == CMD_STEP;
     }

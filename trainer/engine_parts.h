@@ -65,7 +65,6 @@ void engine_failed(struct elastic_result *ret, const struct error *err, int peer
 
 /* engine_state.c: what makes, moves and reads the state */
 void engine_init_state(struct engine *e, struct elastic_result *ret);
-void engine_load(struct engine *e, const struct msg_loaded *loaded, struct elastic_result *ret);
 void engine_receive(struct engine *e, const struct message *form, struct elastic_result *ret);
 void engine_catch_up(struct engine *e, const struct message *form, struct elastic_result *ret);
 void engine_snapshot(struct engine *e, int part, int parts, struct elastic_result *ret);
@@ -73,6 +72,23 @@ void engine_digest(struct engine *e, struct elastic_result *ret);
 void engine_drop(struct engine *e);
 /* Finishes what a predecessor began. */
 void engine_repair(struct engine *e);
+/* What is to be received for a form, from these members. peers: (sources), lives as long as want. */
+void engine_want(struct engine *e, const struct message *message, const struct msg_member *source,
+                 int sources, struct transfer_want *want, struct transfer_peer *peers);
+
+/* The same range of up to three arrays. */
+struct engine_copy {
+    int arrays;
+    float *to[3];
+    const float *from[3];
+    int64_t first, count;
+};
+void engine_copy(struct engine *e, struct engine_copy *c); /* on all threads */
+
+/* engine_load.c: a checkpoint, of which each member of the ring reads a share */
+void engine_load(struct engine *e, const struct elastic_action *action, struct elastic_result *ret);
+/* Whether the command goes on with a load under way, whose share others may be taking. */
+bool engine_load_goes_on(const struct elastic_action *action);
 
 /* engine_ring.c */
 void engine_connect(struct engine *e, const struct message *form, struct elastic_result *ret);

@@ -1,5 +1,4 @@
 #include <string.h>
-#include <sys/mman.h>
 
 #include "common/os/fault.h"
 #include "common/store/model_folder.h"
@@ -52,17 +51,9 @@ void engine_init_state(struct engine *e, struct elastic_result *ret)
 
 enum { COPY_PIECE = 1 << 18 }; /* elements */
 
-/* The same range of up to three arrays. */
-struct copy {
-    int arrays;
-    float *to[3];
-    const float *from[3];
-    int64_t first, count;
-};
-
 static void copy_piece(void *ctx, int piece, int thread)
 {
-    const struct copy *c = ctx;
+    const struct engine_copy *c = ctx;
     int64_t at = (int64_t)piece * COPY_PIECE, left = c->count - at;
     size_t bytes = (size_t)(left < COPY_PIECE ? left : COPY_PIECE) * sizeof(float);
     (void)thread;
@@ -70,46 +61,19 @@ static void copy_piece(void *ctx, int piece, int thread)
         memcpy(c->to[i] + c->first + at, c->from[i] + c->first + at, bytes);
 }
 
-static void copy_range(struct engine *e, struct copy *c)
+void engine_copy(struct engine *e, struct engine_copy *c)
 {
     if (c->count > 0)
         pool_run(e->pool, (int)((c->count + COPY_PIECE - 1) / COPY_PIECE), copy_piece, c);
 }
 
-void engine_load(struct engine *e, const struct msg_loaded *loaded, struct elastic_result *ret)
-{
-    struct state_point point = {.step = loaded->state.step};
-    int64_t n = e->layout.parameters;
-    float *from = e->area[SNAPSHOT_LOADED];
-    struct error err;
-    if (loaded->tensors != e->layout.tensors) {
-        err_set(&err, ERR_DATA, "the checkpoint has exponents for %d tensors, the model has %d",
-                loaded->tensors, e->layout.tensors);
-        engine_failed(ret, &err, -1);
-        return;
-    }
-    state_receive_begin(e->state);
-    struct state_arrays a = state_arrays(e->state);
-    struct copy c = {
-        .arrays = 3, .to = {a.params, a.m, a.v}, .from = {from, from + n, from + 2 * n}, .count = n};
-    copy_range(e, &c);
-    madvise(from, (size_t)snapshot_area_bytes(&e->layout), MADV_REMOVE); /* nobody needs it any more */
-    FAULT("state-loaded");
-    for (int t = 0; t < loaded->tensors; t++)
-        point.k[t] = loaded->k[t];
-    memcpy(point.lineage, loaded->state.lineage, RM_HASH_BYTES);
-    state_receive_end(e->state, &point);
-    e->exact = loaded->exact && e->spec->reduction == JOB_EXACT;
-}
-
-static void fill_want(struct engine *e, const struct message *message, struct transfer_want *want,
-                      struct transfer_peer *peers)
+void engine_want(struct engine *e, const struct message *message, const struct msg_member *source,
+                 int sources, struct transfer_want *want, struct transfer_peer *peers)
 {
     const struct msg_form *form = &message->form;
-    for (int i = 0; i < form->sources_count; i++) {
-        const struct msg_member *m = &form->source[i];
-        peers[i].end = (struct handshake_end){m->worker, m->incarnation};
-        text_copy(peers[i].address, sizeof peers[i].address, m->address);
+    for (int i = 0; i < sources; i++) {
+        peers[i].end = (struct handshake_end){source[i].worker, source[i].incarnation};
+        text_copy(peers[i].address, sizeof peers[i].address, source[i].address);
     }
     *want = (struct transfer_want){
         .secret = e->secret,
@@ -117,7 +81,7 @@ static void fill_want(struct engine *e, const struct message *message, struct tr
         .self = e->self,
         .step = form->resume.step,
         .tensors = e->layout.tensors,
-        .sources = form->sources_count,
+        .sources = sources,
         .source = peers,
         .abort = &e->abort,
         .received = &e->received,
@@ -138,7 +102,7 @@ void engine_receive(struct engine *e, const struct message *form, struct elastic
     struct error err;
     bool exact;
     int source;
-    fill_want(e, form, &want, peers);
+    engine_want(e, form, form->form.source, form->form.sources_count, &want, peers);
     if (transfer_receive_state(e->state, &want, &exact, &source, &err) < 0)
         transfer_failed(&want, source, &err, ret);
     else
@@ -153,7 +117,7 @@ void engine_catch_up(struct engine *e, const struct message *form, struct elasti
     struct error err;
     bool exact;
     int source;
-    fill_want(e, form, &want, peers);
+    engine_want(e, form, form->form.source, form->form.sources_count, &want, peers);
     want.sources = 1;
     if (transfer_receive_update(e->state, &want, &exact, &source, &err) < 0) {
         transfer_failed(&want, source, &err, ret);
@@ -175,17 +139,17 @@ static void fill_snapshot(struct engine *e, struct model_range range, struct mod
     struct state_arrays a = state_arrays(e->state);
     int64_t n = a.count;
     float *to = e->area[SNAPSHOT_TAKEN];
-    struct copy params = {
+    struct engine_copy params = {
         .arrays = 1, .to = {to}, .from = {a.params}, .first = weights.first, .count = weights.count};
-    struct copy moments = {.arrays = 2,
-                           .to = {to + n, to + 2 * n},
-                           .from = {a.m, a.v},
-                           .first = range.first,
-                           .count = range.count};
+    struct engine_copy moments = {.arrays = 2,
+                                  .to = {to + n, to + 2 * n},
+                                  .from = {a.m, a.v},
+                                  .first = range.first,
+                                  .count = range.count};
     if (state_in_spare(e->state))
         return;
-    copy_range(e, &params);
-    copy_range(e, &moments);
+    engine_copy(e, &params);
+    engine_copy(e, &moments);
 }
 
 void engine_snapshot(struct engine *e, int part, int parts, struct elastic_result *ret)

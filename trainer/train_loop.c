@@ -247,6 +247,7 @@ static int start_core(struct train_loop *t, struct error *err)
         .evaluation_every = t->spec.evaluation.every_steps,
         .checkpoint_every = t->spec.checkpoint.every_steps,
         .snapshot_busy = t->setup.snapshot_busy,
+        .load_busy = t->setup.load_busy,
     };
     t->core = elastic_open(&settings);
     return t->core ? 0 : err_set(err, ERR_MACHINE, "no memory for the trainer's core");

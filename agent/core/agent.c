@@ -97,7 +97,8 @@ static void spawn(struct agent *st, struct agent_out *out)
     m->setup.attempt = st->settings.attempt;
     m->setup.incarnation = st->settings.incarnation;
     m->setup.restarts = st->spawned++;
-    m->setup.snapshot_busy = st->writing || st->loading || st->write_waits;
+    m->setup.snapshot_busy = st->writing || st->write_waits;
+    m->setup.load_busy = st->loading;
     text_copy(m->setup.data_sha256, sizeof m->setup.data_sha256, st->up.data_sha256);
     st->trainer = TRAINER_STARTING;
     st->phase = PHASE_IDLE;
@@ -260,15 +261,6 @@ static void obey_term(struct agent *st, int64_t term)
     st->term = term;
 }
 
-static enum msg_role my_role(const struct agent *st, const struct msg_form *f)
-{
-    for (int i = 0; i < f->count; i++) {
-        if (f->member[i].worker == st->settings.worker)
-            return f->member[i].role;
-    }
-    return ROLE_KEEP;
-}
-
 static void on_form(struct agent *st, const struct message *m, struct agent_out *out)
 {
     if (generation_compare(m->generation, st->ring) <= 0 || st->trainer != TRAINER_UP)
@@ -279,9 +271,8 @@ static void on_form(struct agent *st, const struct message *m, struct agent_out 
     if (m->form.saved > st->saved)
         st->saved = m->form.saved;
     message_copy(&st->form, m);
-    st->load_wanted = my_role(st, &m->form) == ROLE_LOAD;
     agent_send_link(st, out, m);
-    agent_start_load(st, out);
+    agent_load_for(st, &m->form, out);
 }
 
 static void on_release(struct agent *st, const struct message *m, struct agent_out *out)
@@ -309,6 +300,10 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
         on_form(st, m, out);
         break;
     case MSG_STOP:
+        if (m->stop.at == STOP_NOW)
+            agent_drop_load(st, out);
+        agent_send_link(st, out, m);
+        break;
     case MSG_SAVE:
         agent_send_link(st, out, m);
         break;
@@ -376,7 +371,7 @@ static void on_stopped(struct agent *st, const struct message *m, struct agent_o
     st->phase = PHASE_STOPPED;
     st->state = m->stopped.state;
     st->fault_set = st->ready_set = false;
-    st->load_wanted = false;
+    agent_drop_load(st, out);
     agent_send_control(st, out, &answer);
 }
 
@@ -420,6 +415,9 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
         st->finished_set = true;
         agent_send_control(st, out, m);
         break;
+    case MSG_LOAD:
+        agent_on_load(st, m, out);
+        break;
     case MSG_SNAPSHOT:
         agent_on_snapshot(st, m, now, out);
         break;
@@ -436,7 +434,8 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
     bool was_up = st->trainer == TRAINER_UP;
     st->trainer = TRAINER_NONE;
     st->phase = PHASE_IDLE;
-    st->fault_set = st->ready_set = st->finished_set = st->load_wanted = st->wanted = false;
+    st->fault_set = st->ready_set = st->finished_set = st->wanted = false;
+    agent_drop_load(st, out);
     if (st->released)
         return;
     if (!was_up && (e->code > 0 || ++st->tries >= START_TRIES)) {

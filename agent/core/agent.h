@@ -45,9 +45,9 @@ enum agent_event_kind {
     AGENT_TRAINER_EXIT, /* text: "killed by signal 9"; code: its exit code, or -1 by a signal */
     AGENT_TERM,         /* SIGTERM: leave; deadline (ns from now, 0 unknown): not released by then, it ends */
     AGENT_LISTED,       /* ok, message->checkpoints (borrowed), or text */
-    AGENT_LOADED,    /* ok, message->loaded (borrowed): it lies in the snapshot memfd; else step and text */
-    AGENT_WRITTEN,   /* ok, message->checkpointed (borrowed); else step and text */
-    AGENT_PUBLISHED, /* ok, message->published (borrowed); else step and text */
+    AGENT_LOADED,       /* ok, message->loaded (borrowed): it lies there; else step and text, or given_up */
+    AGENT_WRITTEN,      /* ok, message->checkpointed (borrowed); else step and text */
+    AGENT_PUBLISHED,    /* ok, message->published (borrowed); else step and text */
     AGENT_TICK,
 };
 
@@ -56,6 +56,7 @@ struct agent_event {
     const struct message *message; /* borrowed for the call; NULL where the kind has none */
     bool ok;                       /* of store work */
     bool again;                    /* of store work that failed: it may work later */
+    bool given_up;                 /* of store work: it was told to */
     int64_t step;                  /* of store work that failed */
     bool final;                    /* of store work that failed */
     int code;                      /* AGENT_TRAINER_EXIT */
@@ -70,7 +71,8 @@ enum agent_action_kind {
     AGENT_SPAWN,        /* start a trainer; `setup` follows as SEND_LINK */
     AGENT_KILL,         /* SIGKILL to the trainer; answered by TRAINER_EXIT */
     AGENT_LIST,         /* checkpoints; answered by LISTED */
-    AGENT_LOAD,         /* message is the `form`: load resume.step into the snapshot memfd, verified */
+    AGENT_LOAD,         /* message is the `load`: read those shares, verified; answered by LOADED */
+    AGENT_LOAD_STOP,    /* give the load under way up; it is answered by LOADED all the same */
     AGENT_WRITE,        /* message is the `snapshot`: write that slice; answered by WRITTEN */
     AGENT_PUBLISH,      /* message is the `publish`; answered by PUBLISHED */
     AGENT_YIELD,        /* the memory of the slice under way is needed: give that up if the store is away */

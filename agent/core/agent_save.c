@@ -26,16 +26,6 @@ void agent_say_what_waits(struct agent *st, rm_time now, struct agent_out *out)
         say_waits(st, st->publish.publish.step, now - st->publish_since, out);
 }
 
-/* One user of the snapshot memory at a time: a slice being written goes first, one that waits is given up. */
-void agent_start_load(struct agent *st, struct agent_out *out)
-{
-    if (!st->load_wanted || st->writing || st->loading)
-        return;
-    st->load_wanted = st->write_waits = false;
-    st->loading = true;
-    message_copy(&agent_act(out, AGENT_LOAD)->message, &st->form);
-}
-
 static bool same_publish(const struct message *a, const struct message *b)
 {
     return a->publish.step == b->publish.step && a->publish.final == b->publish.final;
@@ -93,12 +83,11 @@ void agent_on_snapshot(struct agent *st, const struct message *m, rm_time now, s
         start_write(st, out);
 }
 
-/* Also to a trainer that is only starting: its setup said that the memory is in use. A load that waits for it
- * keeps it in use. */
+/* Also to a trainer that is only starting: its setup said that the memory is in use. */
 static void free_snapshot(struct agent *st, struct agent_out *out)
 {
     st->wanted = false;
-    if (st->trainer != TRAINER_NONE && !st->load_wanted)
+    if (st->trainer != TRAINER_NONE)
         message_init(&agent_act(out, AGENT_SEND_LINK)->message, MSG_SNAPSHOT_FREE);
 }
 
@@ -114,8 +103,8 @@ void agent_on_snapshot_wanted(struct agent *st, struct agent_out *out)
     }
 }
 
-static void storage_fault(struct agent *st, struct agent_out *out, enum msg_fault_kind kind, int64_t step,
-                          const char *text)
+void agent_storage_fault(struct agent *st, struct agent_out *out, enum msg_fault_kind kind, int64_t step,
+                         const char *text)
 {
     struct message m;
     message_init(&m, MSG_FAULT);
@@ -133,20 +122,7 @@ void agent_on_listed(struct agent *st, const struct agent_event *e, struct agent
     if (e->ok)
         agent_send_control(st, out, e->message);
     else
-        storage_fault(st, out, FAULT_MACHINE, -1, e->text);
-}
-
-void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out)
-{
-    st->loading = false;
-    bool wanted = e->ok && st->phase == PHASE_FORMING && !st->load_wanted;
-    if (!e->ok)
-        storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
-    if (wanted)
-        agent_send_link(st, out, e->message);
-    else
-        free_snapshot(st, out);
-    agent_start_load(st, out);
+        agent_storage_fault(st, out, FAULT_MACHINE, -1, e->text);
 }
 
 static void store_failed(struct agent *st, const char *why, rm_time now)
@@ -169,11 +145,10 @@ void agent_on_written(struct agent *st, const struct agent_event *e, rm_time now
         st->write_waits = !st->wanted && !st->released;
         say_waits(st, e->step, now - st->write_since, out);
     } else {
-        storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
+        agent_storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
     }
     if (!st->write_waits)
         free_snapshot(st, out);
-    agent_start_load(st, out);
 }
 
 void agent_on_published(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
@@ -191,7 +166,7 @@ void agent_on_published(struct agent *st, const struct agent_event *e, rm_time n
         st->publish_waits = !st->released;
         say_waits(st, e->step, now - st->publish_since, out);
     } else {
-        storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
+        agent_storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
     }
     if (st->publish_next_set) {
         st->publish_next_set = false;
@@ -209,12 +184,12 @@ bool agent_waits_for_store(const struct agent *st)
 
 bool agent_asks_store_again(const struct agent *st)
 {
-    return (st->write_waits && !st->loading) || st->publish_waits;
+    return st->write_waits || st->publish_waits;
 }
 
 void agent_ask_store_again(struct agent *st, struct agent_out *out)
 {
-    if (st->write_waits && !st->loading)
+    if (st->write_waits)
         start_write(st, out);
     if (st->publish_waits)
         start_publish(st, out);

@@ -30,8 +30,11 @@ struct agent {
     enum msg_phase phase;
     struct msg_state state;
     struct msg_generation ring; /* newest form */
-    struct message form;        /* that one, while its checkpoint is loaded */
+    struct message form;        /* that one */
     bool load_wanted, loading, writing, publishing;
+    bool load_in_state;                    /* where it goes: see msg_load */
+    uint64_t load_shares;                  /* wanted */
+    struct msg_generation load_generation; /* newest that wanted one */
     struct message publish, publish_next;
     bool publish_next_set;
     /* what the store did not take, and when it is asked again */
@@ -64,17 +67,24 @@ void agent_send_control(struct agent *st, struct agent_out *out, const struct me
 void agent_send_link(struct agent *st, struct agent_out *out, const struct message *m);
 
 /* agent_save.c: the snapshot memory and the store */
-void agent_start_load(struct agent *st, struct agent_out *out); /* as soon as nobody uses the memory */
 void agent_on_snapshot(struct agent *st, const struct message *m, rm_time now, struct agent_out *out);
 void agent_on_snapshot_wanted(struct agent *st, struct agent_out *out);
 void agent_on_publish(struct agent *st, const struct message *m, rm_time now, struct agent_out *out);
 void agent_on_listed(struct agent *st, const struct agent_event *e, struct agent_out *out);
-void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out);
 void agent_on_written(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out);
 void agent_on_published(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out);
 void agent_say_what_waits(struct agent *st, rm_time now, struct agent_out *out);
 bool agent_waits_for_store(const struct agent *st);
 bool agent_asks_store_again(const struct agent *st); /* at st->store_at */
 void agent_ask_store_again(struct agent *st, struct agent_out *out);
+void agent_storage_fault(struct agent *st, struct agent_out *out, enum msg_fault_kind kind, int64_t step,
+                         const char *text);
+
+/* agent_load.c: shares of a checkpoint, on the way to where the trainer's state lies */
+void agent_load_for(struct agent *st, const struct msg_form *form,
+                    struct agent_out *out);                    /* if it is our role */
+void agent_drop_load(struct agent *st, struct agent_out *out); /* nobody waits for it any more */
+void agent_on_load(struct agent *st, const struct message *m, struct agent_out *out);
+void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out);
 
 #endif

@@ -239,24 +239,32 @@ static void fill_form(struct rdzv *st, struct message *m)
         st->saved_lineage_known = true;
         memcpy(st->saved_lineage, f->resume.lineage, RM_HASH_BYTES);
     }
-    if (st->loading && !st->trained && f->resume.step > st->evaluated)
-        st->evaluated = f->resume.step;
-    f->evaluated = st->evaluated;
+    bool fresh = st->told < 0 && st->loading; /* an earlier run has evaluated what it saved */
+    f->evaluated = fresh && f->resume.step > st->evaluated ? f->resume.step : st->evaluated;
     f->saved = st->saved;
 }
 
-/* What is known of progress must not lag behind the state that is gone on from. */
+/* What is known of progress must not lag behind the state that is gone on from. Where nothing was told yet,
+ * what this run begins with shows only when it trains: a checkpoint may turn out to be damaged. */
 static void count_from(struct rdzv *st, struct rdzv_out *out)
 {
     int64_t step = st->resume.held ? st->resume.step : 0;
-    if (st->told < 0) {
-        st->told = st->known_step = step;
-        if (st->loading) {
-            struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_LOADED);
-            t->step = step;
-        }
-    }
-    rdzv_told_up_to(st, step, out);
+    if (st->told < 0)
+        st->known_step = step;
+    else
+        rdzv_told_up_to(st, step, out);
+}
+
+static void tell_beginning(struct rdzv *st, struct rdzv_out *out)
+{
+    if (st->told >= 0)
+        return;
+    st->told = st->resume.held ? st->resume.step : 0;
+    if (!st->loading)
+        return;
+    if (st->evaluated < st->told)
+        st->evaluated = st->told;
+    rdzv_tell(out, TELL_CHECKPOINT_LOADED)->step = st->told;
 }
 
 void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out)
@@ -348,6 +356,7 @@ void rdzv_tell_formed(struct rdzv *st, struct rdzv_out *out)
 
 void rdzv_go(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
+    tell_beginning(st, out);
     rdzv_tell_formed(st, out); /* before anybody trains: a successor must know where the steps begin */
     rdzv_send(st, out, MSG_GO);
     for (int r = 0; r < st->world; r++)

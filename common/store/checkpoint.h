@@ -8,6 +8,7 @@
  *   writers    checkpoint_write_slice(part of parts)  -> its pieces (names, ranges, hashes)
  *   publisher  checkpoint_publish(all pieces)         -> verified by reading again, manifest, older ones go
  *   readers    checkpoint_list, checkpoint_load       -> every hash is checked while reading
+ *              checkpoint_load_share                  -> the same, several readers a share each
  *
  * Until the manifest is there, everything that comes into being carries the state's lineage in its name: two
  * writers of one name write the same bytes, so a slice may be written again after a crash, by anyone, what is
@@ -24,6 +25,7 @@
 #ifndef RM_STORE_CHECKPOINT_H
 #define RM_STORE_CHECKPOINT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -121,10 +123,26 @@ int checkpoint_manifest(struct object_store *store, const char *name, struct man
 int checkpoint_load(struct object_store *store, const char *name, const struct model_layout *layout,
                     float *state, struct manifest *ret, struct error *err);
 
-/* As load, found by what the messages between programs carry. ERR_NOT_FOUND where it is not listed. */
-int checkpoint_load_state(struct object_store *store, int64_t step, const uint8_t lineage[RM_HASH_BYTES],
-                          const struct model_layout *layout, float *state, struct manifest *ret,
-                          struct error *err);
+/* One reader's part of a checkpoint that several read together: it is cut into `parts` shares, contiguous and
+ * of about the same size, at the borders of the manifest's pieces, so that each share is verified by itself.
+ * With more readers than pieces some shares are empty. */
+struct checkpoint_share {
+    struct object_store *store;
+    int64_t step;
+    const uint8_t *lineage; /* (RM_HASH_BYTES) */
+    const struct model_layout *layout;
+    int parts;
+    uint64_t shares;        /* bit i: share i is to be read */
+    float *params, *m, *v;  /* (parameters) each: where the values go */
+    const atomic_int *stop; /* gives up (ERR_ABORTED) once it is not 0; NULL: never */
+};
+
+/* Reads these shares, checking every hash before it returns, in one pass over the bytes. ret_range: what they
+ * hold of params, m and v where `shares` names one share (undefined else). ERR_NOT_FOUND: no checkpoint of
+ * that state is there; other failures as checkpoint_load, and damage in what was read is marked. On failure
+ * the shares' places hold rubbish, all others are untouched. */
+int checkpoint_load_share(const struct checkpoint_share *share, struct model_range ret_range[3],
+                          struct manifest *ret, struct error *err);
 
 /* Checks every byte; changes nothing. */
 int checkpoint_verify(struct object_store *store, const char *name, struct manifest *ret, struct error *err);

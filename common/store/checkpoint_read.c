@@ -5,6 +5,7 @@
 #include "common/os/fault.h"
 #include "common/store/checkpoint.h"
 #include "common/store/files.h"
+#include "common/store/share.h"
 #include "common/store/verify.h"
 
 int checkpoint_manifest(struct object_store *store, const char *name, struct manifest *ret, struct error *err)
@@ -41,6 +42,14 @@ static bool is_gone(struct object_store *store, const char *name)
     return object_head(store, manifest, &info, &why) < 0 && why.code == ERR_NOT_FOUND;
 }
 
+static int explain(struct object_store *store, const char *name, const struct error *why, struct error *err)
+{
+    if (why->code == ERR_DATA && is_gone(store, name))
+        return err_set(err, ERR_NOT_FOUND, "checkpoint %s/%s was deleted while it was read",
+                       object_uri(store), name);
+    return err_set(err, why->code, "checkpoint %s/%s: %s", object_uri(store), name, why->text);
+}
+
 /* layout NULL: any shape. */
 static int read_checked(struct object_store *store, const char *name, const struct model_layout *layout,
                         float *state, struct manifest *m, struct error *err)
@@ -51,12 +60,7 @@ static int read_checked(struct object_store *store, const char *name, const stru
     int result = layout ? check_shape(m, &layout->shape, &why) : 0;
     if (result == 0)
         result = verify_all(store, name, m, state, &why);
-    if (result == 0)
-        return 0;
-    if (why.code == ERR_DATA && is_gone(store, name))
-        return err_set(err, ERR_NOT_FOUND, "checkpoint %s/%s was deleted while it was read",
-                       object_uri(store), name);
-    return err_set(err, why.code, "checkpoint %s/%s: %s", object_uri(store), name, why.text);
+    return result == 0 ? 0 : explain(store, name, &why, err);
 }
 
 int checkpoint_mark_damaged(struct object_store *store, const char *name, struct error *err)
@@ -81,16 +85,22 @@ int checkpoint_mark_damaged(struct object_store *store, const char *name, struct
     return err_set(err, why.code, "checkpoint %s: its damaged manifest can't be renamed: %s", name, why.text);
 }
 
+/* Damage is put aside, so that nobody lists it again. */
+static int mark(struct object_store *store, const char *name, const struct error *why, struct error *err)
+{
+    struct error marking = {0};
+    if (why->code == ERR_DATA && checkpoint_mark_damaged(store, name, &marking) < 0)
+        return err_set(err, marking.code, "%s; %s", why->text, marking.text);
+    return err_set(err, why->code, "%s", why->text);
+}
+
 static int load_into(struct object_store *store, const char *name, const struct model_layout *layout,
                      float *state, struct manifest *m, struct error *err)
 {
     struct error why = {0};
     if (read_checked(store, name, layout, state, m, &why) == 0)
         return 0;
-    struct error marking = {0};
-    if (why.code == ERR_DATA && checkpoint_mark_damaged(store, name, &marking) < 0)
-        return err_set(err, marking.code, "%s; %s", why.text, marking.text);
-    return err_set(err, why.code, "%s", why.text);
+    return mark(store, name, &why, err);
 }
 
 int checkpoint_load(struct object_store *store, const char *name, const struct model_layout *layout,
@@ -106,25 +116,57 @@ int checkpoint_load(struct object_store *store, const char *name, const struct m
     return result;
 }
 
-int checkpoint_load_state(struct object_store *store, int64_t step, const uint8_t lineage[RM_HASH_BYTES],
-                          const struct model_layout *layout, float *state, struct manifest *ret,
-                          struct error *err)
+/* The checkpoint of that state, under one of the two names that it may have. */
+static int find_state(const struct checkpoint_share *share, char name[CHECKPOINT_NAME_MAX],
+                      struct manifest *m, struct error *err)
 {
-    struct checkpoint_list *list = malloc(sizeof *list);
-    char name[CHECKPOINT_NAME_MAX] = "";
-    if (!list)
-        return err_set(err, ERR_MACHINE, "checkpoint: out of memory");
-    int result = checkpoint_list(store, list, err);
-    for (int i = 0; result == 0 && i < list->count && !*name; i++)
-        if (list->entry[i].step == step && !memcmp(list->entry[i].lineage, lineage, RM_HASH_BYTES))
-            text_copy(name, sizeof name, list->entry[i].name);
-    free(list);
-    if (result < 0)
+    for (int final = 0; final < 2; final++) {
+        struct error why = {0};
+        checkpoint_name(name, share->step, final);
+        bool same = checkpoint_manifest(share->store, name, m, &why) == 0 && m->step == share->step &&
+                    !memcmp(m->lineage, share->lineage, RM_HASH_BYTES);
+        if (same)
+            return 0;
+        if (why.code != ERR_NONE && why.code != ERR_NOT_FOUND && why.code != ERR_DATA)
+            return err_set(err, why.code, "%s", why.text);
+    }
+    return err_set(err, ERR_NOT_FOUND, "checkpoints %s: none of step %lld and this history",
+                   object_uri(share->store), (long long)share->step);
+}
+
+/* As read_checked, of some shares. */
+static int read_share(const struct checkpoint_share *share, const char *name, const struct manifest *m,
+                      struct error *err)
+{
+    struct error why = {0};
+    if (check_shape(m, &share->layout->shape, &why) == 0 && share_read(share, name, m, &why) == 0)
+        return 0;
+    return explain(share->store, name, &why, err);
+}
+
+static int load_share(const struct checkpoint_share *share, struct model_range range[3], struct manifest *m,
+                      struct error *err)
+{
+    char name[CHECKPOINT_NAME_MAX];
+    struct error why = {0};
+    if (find_state(share, name, m, err) < 0)
         return -1;
-    if (!*name)
-        return err_set(err, ERR_NOT_FOUND, "checkpoints %s: none of step %lld and this history",
-                       object_uri(store), (long long)step);
-    return checkpoint_load(store, name, layout, state, ret, err);
+    if (read_share(share, name, m, &why) == 0)
+        return share_ranges(m, share->layout, share->parts, share->shares, range, err);
+    return mark(share->store, name, &why, err);
+}
+
+int checkpoint_load_share(const struct checkpoint_share *share, struct model_range ret_range[3],
+                          struct manifest *ret, struct error *err)
+{
+    struct manifest *m = malloc(sizeof *m);
+    if (!m)
+        return err_set(err, ERR_MACHINE, "checkpoint: out of memory");
+    int result = load_share(share, ret_range, m, err);
+    if (result == 0 && ret)
+        *ret = *m;
+    free(m);
+    return result;
 }
 
 int checkpoint_verify(struct object_store *store, const char *name, struct manifest *ret, struct error *err)

@@ -67,6 +67,7 @@ enum msg_type {
     MSG_UP,
     MSG_SNAPSHOT,
     MSG_SNAPSHOT_WANTED, /* its memory is needed for a newer one */
+    MSG_LOAD,
     MSG_TYPES
 };
 
@@ -93,7 +94,8 @@ enum msg_role {
     ROLE_KEEP,     /* holds the resume step already */
     ROLE_CATCH_UP, /* one step behind: fetch the kept update of the resume step from sources[0] */
     ROLE_RECEIVE,  /* fetch parameters and moments from all sources, a slice from each */
-    ROLE_LOAD,     /* take the checkpoint that the agent loads (agent sends `loaded` after `form`) */
+    ROLE_LOAD,     /* all load: each member's agent reads the share of its rank (`loaded`), the others' come
+                      from their trainers */
     ROLE_INIT,     /* nothing exists: start from the seed or from model.init, step 0 */
 };
 
@@ -311,6 +313,8 @@ struct msg_setup {
     int restarts; /* trainers of this agent before this one; above 0 the trainer keeps clear of fault points
                    */
     bool snapshot_busy; /* the agent still reads the snapshot memory: no snapshot before `snapshotFree` */
+    bool load_busy;     /* the agent may still write a checkpoint into the state's memory: not to be touched
+                           before     `loaded` */
     uint64_t incarnation;
     char data_sha256[RM_HASH_HEX]; /* known from an earlier trainer of this agent, or "" */
     char key[2 * 32 + 1];          /* the job key in hex; key and spec are filled by the agent's shell */
@@ -318,12 +322,34 @@ struct msg_setup {
     char listen[RM_ADDRESS_MAX]; /* the address, without a port, where its data port is to be */
 };
 
-/* The snapshot memory holds this verified checkpoint: params | m | v. */
+/* To read from a checkpoint. It is cut into `parts` shares (common/store/checkpoint.h), one for each member
+ * of the ring by rank. Trainer -> agent: these shares did not come from the others. */
+struct msg_load {
+    struct msg_state state; /* of the checkpoint */
+    int parts;
+    uint64_t shares; /* bit i: share i */
+    bool in_state;   /* into the state's own memory, as nothing is held there; else beside it */
+};
+
+struct msg_range {
+    int64_t first, count; /* elements */
+};
+
+enum { MSG_ARRAYS = 3 }; /* params, m, v */
+
+/* Shares of a checkpoint lie, verified, where `load` wanted them; state.held false: none does, and the agent
+ * writes nothing there any more. */
 struct msg_loaded {
     struct msg_state state;
+    int parts;
+    uint64_t shares;
+    bool in_state;
     bool exact;
     int tensors;
     int8_t k[RM_TENSORS_MAX];
+    int ranges;
+    struct msg_range
+        range[MSG_ARRAYS]; /* where exactly one share was asked for: what it holds of each array */
 };
 
 struct msg_up {
@@ -334,6 +360,8 @@ struct msg_up {
     char data_sha256[RM_HASH_HEX];
     int64_t data_files, data_bytes; /* of the training data */
     int64_t parameters;
+    int64_t params_at, array_step; /* in the state's memory: where the parameters begin; bytes from there to
+                                      m, and from m to v */
 };
 
 /* The snapshot memory holds flat range [first, first + count) of m and v, and of params what part of parts
@@ -375,6 +403,7 @@ struct message {
         struct msg_save_waits save_waits;
         struct msg_finished finished;
         struct msg_setup setup;
+        struct msg_load load;
         struct msg_loaded loaded;
         struct msg_up up;
         struct msg_snapshot snapshot;
@@ -396,6 +425,12 @@ int message_read(struct message *ret, const char *text, size_t length, struct er
 
 /* One short line for logs and traces: "stopped round=3 step=17". */
 void message_describe(const struct message *message, char *out, size_t size);
+
+/* All shares of a checkpoint that is cut into `parts`. */
+static inline uint64_t msg_shares_all(int parts)
+{
+    return parts >= 64 ? UINT64_MAX : ((uint64_t)1 << parts) - 1;
+}
 
 static inline bool msg_state_equal(const struct msg_state *a, const struct msg_state *b)
 {

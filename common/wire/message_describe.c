@@ -53,6 +53,14 @@ static void checkpoint_text(const struct message *m, struct str *out)
         str_addf(out, " step=%" PRId64 " part=%d/%d%s", m->snapshot.state.step, m->snapshot.part,
                  m->snapshot.parts, m->snapshot.final ? " final" : "");
         break;
+    case MSG_LOAD:
+        str_addf(out, " step=%" PRId64 " shares=%" PRIx64 "/%d", m->load.state.step, m->load.shares,
+                 m->load.parts);
+        break;
+    case MSG_LOADED:
+        str_addf(out, " step=%" PRId64 " shares=%" PRIx64 "/%d", m->loaded.state.step, m->loaded.shares,
+                 m->loaded.parts);
+        break;
     default:
         break;
     }

@@ -54,6 +54,9 @@ POINTS = {
     "transfer-chunk": busy(":1@0", ":3@0"),
     "ring-joined": busy(":1@2", ":2@0", ":1@3"),
     "state-loaded": story("resumed"),
+    "share-given": story("resumed", "@0", "@1"),
+    "share-chunk": story("resumed", ":1@0", ":2@1"),
+    "shares-gathered": story("resumed", "@0", "@2"),
     # trainer: only where a second trainer dies in a repair, or a whole update is caught up with
     "slot-restored": [],
     "slot-restamped": [],
@@ -81,6 +84,7 @@ POINTS = {
     "published": busy(":1", ":2"),
     "before-delete": busy(":1"),
     "file-removed": busy(":1", ":3") + story("anew", ":1", ":4", ":7"),
+    "share-planned": story("resumed", "@0", "@1"),
     "checkpoint-loaded": story("resumed"),
     "agent-end": busy("@0", "@3"),
     # coordinator

@@ -37,6 +37,7 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "refused or abandoned",
                                           "rings from a checkpoint",
                                           "checkpoints that did not load",
+                                          "loads in which a share did not come",
                                           "slices that could not be written",
                                           "outages of the store that were told",
                                           "states that there was no time to save",
@@ -310,8 +311,13 @@ static void on_peer_gone(struct sim *sim, const struct ev *e)
 static void on_stored(struct sim *sim, struct ev *e)
 {
     struct node *n = &sim->node[e->a];
-    if (e->stored->kind == AGENT_WRITTEN || e->stored->kind == AGENT_LOADED)
+    if (e->stored->kind == AGENT_WRITTEN)
         n->store_users--;
+    if (e->stored->kind == AGENT_LOADED) {
+        n->loads--;
+        e->stored->given_up = n->load_stop;
+        e->stored->ok = e->stored->ok && !n->load_stop;
+    }
     if (e->stored->kind == AGENT_PUBLISHED && e->b >= 0 && n->alive)
         sim->published[e->b].pending = false;
     node_event(sim, e->a, e->stored);

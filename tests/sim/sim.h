@@ -116,6 +116,8 @@ struct trainer {
     int command_seq;
     const struct message *form;
     const struct msg_loaded *loaded;
+    uint64_t shares;             /* of a checkpoint, that are there */
+    struct msg_generation gives; /* the ring that it gives its share of a checkpoint to; {0, 0} none */
     int part, parts;
     bool final, aborted, stop_flag;
     int ring, rank; /* -1 none */
@@ -136,7 +138,9 @@ struct node {
     rm_time tick_at;
     struct content memory;
     struct content taken, loaded; /* the areas of the memory that it shares with its trainer */
-    int store_users;
+    int store_users;              /* of `taken` */
+    int loads;                    /* under way */
+    bool load_in_state, load_stop;
     struct trainer trainer;
     struct message *last_stopped; /* owned; only where a plant wants it */
 };
@@ -208,6 +212,7 @@ enum tally {
     TALLY_REFUSED,       /* abandoned */
     TALLY_LOADED,        /* rings from a checkpoint */
     TALLY_DAMAGED,       /* checkpoints that did not load */
+    TALLY_MISSING,       /* loads in which not every share came from its member */
     TALLY_UNWRITTEN,     /* slices that could not be written */
     TALLY_WAITED,        /* outages of the store that were told */
     TALLY_NOT_SAVED,     /* states that nobody saved because there was no time */

@@ -51,7 +51,8 @@ void trainer_setup(struct sim *sim, int node, const struct message *m)
                                         .evaluation_every = sim->scenario.evaluation_every,
                                         .checkpoint_every = sim->scenario.checkpoint_every,
                                         .snapshot_busy =
-                                            m->setup.snapshot_busy && sim->plant != PLANT_MEMORY_FREE};
+                                            m->setup.snapshot_busy && sim->plant != PLANT_MEMORY_FREE,
+                                        .load_busy = m->setup.load_busy && sim->plant != PLANT_MEMORY_FREE};
     elastic_free(t->elastic);
     t->elastic = elastic_open(&settings);
     rm_time at = sim->now + sim_time(sim, RM_MS, 50 * RM_MS);
@@ -165,6 +166,7 @@ static void trainer_spawn(struct sim *sim, int node)
     t->elastic = NULL;
     t->command = CMD_NONE;
     t->ring = -1;
+    t->gives = (struct msg_generation){0};
     t->aborted = t->stop_flag = t->arrived = t->completing = t->finishing = false;
     t->abort_missed = t->connect_missed = false;
     t->slow = 0;

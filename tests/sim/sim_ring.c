@@ -77,10 +77,51 @@ static bool member_moves(const struct sim *sim, const struct ring *ring, int ran
     return !t->stopped && !t->stuck;
 }
 
+/* ---- shares of a checkpoint ---- */
+
+enum share { SHARE_HERE, SHARE_LATER, SHARE_NEVER };
+
+static enum share share_of(const struct sim *sim, const struct message *form, int rank)
+{
+    int node = 0, epoch = 0;
+    sscanf(form->form.member[rank].address, "%d:%d", &node, &epoch);
+    const struct trainer *t = &sim->node[node].trainer;
+    int newer = generation_compare(t->gives, form->generation);
+    if (!t->alive || t->epoch != epoch || newer > 0)
+        return SHARE_NEVER;
+    return newer == 0 && !t->stopped ? SHARE_HERE : SHARE_LATER;
+}
+
+/* The first member whose share is still to come; -1: none. */
+static int share_waits_for(const struct sim *sim, int node)
+{
+    const struct trainer *t = &sim->node[node].trainer;
+    for (int r = 0; r < t->form->form.count; r++) {
+        bool there = t->shares >> r & 1;
+        if (!there && share_of(sim, t->form, r) == SHARE_LATER)
+            return t->form->form.member[r].worker;
+    }
+    return -1;
+}
+
+/* Shares that are not coming; some connections break for no reason. */
+static uint64_t missing_shares(struct sim *sim, const struct trainer *t)
+{
+    uint64_t missing = 0;
+    for (int r = 0; r < t->form->form.count; r++) {
+        bool never = share_of(sim, t->form, r) == SHARE_NEVER || (!sim->scenario.calm && sim_chance(sim, 10));
+        if (never && !(t->shares >> r & 1))
+            missing |= (uint64_t)1 << r;
+    }
+    return missing;
+}
+
 int ring_waits_for(const struct sim *sim, int node)
 {
     const struct trainer *t = &sim->node[node].trainer;
     bool waits = t->command == CMD_CONNECT || (at_work(t->command) && t->arrived);
+    if (t->command == CMD_LOAD)
+        return share_waits_for(sim, node);
     if (t->ring < 0 || !waits || t->completing || t->finishing)
         return -1;
     const struct ring *ring = &sim->ring[t->ring];
@@ -287,6 +328,20 @@ static void take_spare(struct sim *sim, struct node *n)
     n->taken.whole = false;
 }
 
+/* Whoever changes the state gives nothing of it any more, and must not have an agent that writes there. */
+static void touch_state(struct sim *sim, struct node *n, const struct elastic_action *a)
+{
+    bool first = a->command == CMD_LOAD && a->shares == a->loaded->shares;
+    bool changes = at_work(a->command) || a->command == CMD_RECEIVE || a->command == CMD_CATCH_UP ||
+                   a->command == CMD_INIT || a->command == CMD_LOAD;
+    if (changes && n->loads && n->load_in_state)
+        sim_fail(sim, "worker %d changes the state while its agent writes there", n->worker);
+    if (changes && a->command != CMD_LOAD && a->command != CMD_EVALUATE)
+        n->trainer.gives = (struct msg_generation){0};
+    if (first)
+        n->trainer.gives = a->form->generation;
+}
+
 void compute_start(struct sim *sim, int node, const struct elastic_action *a)
 {
     struct node *n = &sim->node[node];
@@ -296,11 +351,13 @@ void compute_start(struct sim *sim, int node, const struct elastic_action *a)
     t->command = a->command;
     t->form = a->form;
     t->loaded = a->loaded;
+    t->shares = a->shares;
     t->part = a->part;
     t->parts = a->parts;
     t->final = a->final;
     t->command_seq++;
     t->aborted = t->arrived = t->completing = t->finishing = false;
+    touch_state(sim, n, a);
     if (a->command == CMD_CONNECT) {
         start_connect(sim, node);
     } else if (at_work(a->command)) {
@@ -414,6 +471,12 @@ static void done_load(struct sim *sim, struct node *n, struct elastic_result *r)
 {
     if (r->outcome != OUTCOME_OK)
         return;
+    r->missing = missing_shares(sim, &n->trainer);
+    if (r->missing) {
+        r->outcome = OUTCOME_MISSING;
+        sim->tallies.of[TALLY_MISSING]++;
+        return;
+    }
     struct msg_state there = content_state(&n->loaded);
     if (!msg_state_equal(&there, &n->trainer.loaded->state))
         sim_fail(sim, "worker %d loads what is not in the snapshot memory", n->worker);
@@ -490,7 +553,9 @@ void compute_done(struct sim *sim, int node, struct elastic_result *result)
     struct node *n = &sim->node[node];
     struct trainer *t = &n->trainer;
     bool transfer = result->command == CMD_RECEIVE || result->command == CMD_CATCH_UP;
-    if (transfer && result->outcome == OUTCOME_OK && source_stands(sim, t)) {
+    bool waits =
+        transfer ? source_stands(sim, t) : result->command == CMD_LOAD && share_waits_for(sim, node) >= 0;
+    if (waits && result->outcome == OUTCOME_OK) {
         wait_for_source(sim, node, result);
         return;
     }

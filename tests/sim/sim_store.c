@@ -134,29 +134,55 @@ static void store_list(struct sim *sim, int node)
     }
 }
 
-static void store_load(struct sim *sim, int node, const struct message *form)
+static struct published *find_published(struct sim *sim, const struct msg_state *want)
 {
-    struct agent_event *e = stored(sim, node, AGENT_LOADED, MSG_LOADED, -1);
-    struct msg_loaded *m = &((struct message *)(uintptr_t)e->message)->loaded;
-    struct node *n = &sim->node[node];
-    const struct msg_state *want = &form->form.resume;
     struct published *found = NULL;
-    if (n->store_users++)
-        sim_fail(sim, "worker %d's snapshot memory has two users", n->worker);
     for (int i = 0; i < sim->published_count; i++) {
         struct published *p = &sim->published[i];
         if (!p->pending && p->step == want->step && p->hash == sim_lineage_hash(want->lineage))
             found = p;
     }
-    if (!found || found->damaged || found->refused) {
+    return found;
+}
+
+/* Shares are read one by one: that one of them is damaged is found by whoever reads that one. */
+static bool finds_damage(struct sim *sim, const struct published *p, const struct msg_load *l)
+{
+    if (!p || p->refused)
+        return true;
+    if (!p->damaged)
+        return false;
+    uint64_t bad = (uint64_t)1 << (p->hash % (uint64_t)l->parts);
+    return (l->shares & bad) || sim_chance(sim, 20);
+}
+
+static void store_load(struct sim *sim, int node, const struct message *request)
+{
+    struct agent_event *e = stored(sim, node, AGENT_LOADED, MSG_LOADED, -1);
+    struct message *answer = (struct message *)(uintptr_t)e->message;
+    struct msg_loaded *m = &answer->loaded;
+    struct node *n = &sim->node[node];
+    const struct msg_load *l = &request->load;
+    if (n->loads++)
+        sim_fail(sim, "worker %d's agent reads two checkpoints at once", n->worker);
+    if (l->in_state && n->memory.whole)
+        sim_fail(sim, "worker %d's agent reads a checkpoint over a state that is held", n->worker);
+    n->load_stop = false;
+    n->load_in_state = l->in_state;
+    struct published *found = find_published(sim, &l->state);
+    if (finds_damage(sim, found, l)) {
         if (found)
             found->refused = true;
         sim->tallies.of[TALLY_DAMAGED]++;
-        fail(e, want->step, "a hash does not match");
+        fail(e, l->state.step, "a hash does not match");
         return;
     }
     n->loaded = (struct content){true, found->step, found->hash, 0, -1};
-    m->state = *want;
+    answer->generation = request->generation;
+    m->state = l->state;
+    m->parts = l->parts;
+    m->shares = l->shares;
+    m->in_state = l->in_state;
 }
 
 void store_action(struct sim *sim, int node, const struct agent_action *a)
@@ -175,6 +201,9 @@ void store_action(struct sim *sim, int node, const struct agent_action *a)
         store_load(sim, node, &a->message);
         break;
     case AGENT_YIELD: /* what fails here fails soon */
+        break;
+    case AGENT_LOAD_STOP:
+        sim->node[node].load_stop = true;
         break;
     default:
         sim_fail(sim, "an action that the simulator does not know: %d", a->kind);

@@ -26,8 +26,11 @@ struct elastic {
     bool next_set;
     struct msg_loaded loaded;
     bool loaded_set;
-    enum elastic_command transfer; /* what MODE_STATE does next; CMD_NONE: nothing (any more) */
-    bool stop_pending, stop_seen;  /* asked by the agent; seen in a reduction */
+    uint64_t shares;                       /* of the checkpoint that are there */
+    bool load_busy;                        /* the agent reads, maybe into the state's memory */
+    struct msg_generation load_generation; /* of the newest form that it reads for */
+    enum elastic_command transfer;         /* what MODE_STATE does next; CMD_NONE: nothing (any more) */
+    bool stop_pending, stop_seen;          /* asked by the agent; seen in a reduction */
     struct msg_stop stop;
     bool discarded;    /* a pass was thrown away in this generation */
     bool save_pending; /* the agent asked for a slice */
@@ -50,6 +53,7 @@ struct elastic *elastic_open(const struct elastic_settings *settings)
     st->settings = *settings;
     st->update_step = -1;
     st->snapshot_busy = settings->snapshot_busy;
+    st->load_busy = settings->load_busy;
     return st;
 }
 
@@ -94,6 +98,7 @@ static void run(struct elastic *st, struct elastic_out *out, enum elastic_comman
     a->command = command;
     a->form = &st->form;
     a->loaded = &st->loaded;
+    a->shares = st->shares;
     a->snapshot_free = !st->snapshot_busy;
     a->to_snapshot = command == CMD_STEP && a->snapshot_free && snapshot_due_at(st, st->state.step + 1, -1);
     a->part = st->snapshot_part;
@@ -125,8 +130,8 @@ static int rank_of(const struct elastic *st, const struct msg_form *form)
 /* Whether the command in flight waits for others, so that only an abort ends it for sure. */
 static bool waits_for_peers(enum elastic_command command)
 {
-    return command == CMD_RECEIVE || command == CMD_CATCH_UP || command == CMD_CONNECT ||
-           command == CMD_STEP || command == CMD_EVALUATE;
+    return command == CMD_RECEIVE || command == CMD_CATCH_UP || command == CMD_LOAD ||
+           command == CMD_CONNECT || command == CMD_STEP || command == CMD_EVALUATE;
 }
 
 static void report_stopped(struct elastic *st, struct elastic_out *out)
@@ -184,6 +189,7 @@ static void start_form(struct elastic *st, struct elastic_out *out)
     st->generation = st->form.generation;
     st->stop_seen = st->discarded = st->finished = st->save_pending = false;
     st->loaded_set = false;
+    st->shares = 0;
     st->evaluate_due = st->snapshot_due = false;
     st->state_time = 0;
     if (rank_of(st, &st->form.form) < 0)
@@ -262,8 +268,8 @@ static void next_save(struct elastic *st, struct elastic_out *out)
 
 static void next_transfer(struct elastic *st, struct elastic_out *out)
 {
-    if (st->transfer == CMD_LOAD && !st->loaded_set)
-        return; /* the agent reads the checkpoint */
+    if (st->load_busy || (st->transfer == CMD_LOAD && !st->loaded_set))
+        return; /* the agent reads a checkpoint, maybe to where the state belongs */
     run(st, out, st->transfer);
 }
 
@@ -294,12 +300,27 @@ static void advance(struct elastic *st, struct elastic_out *out)
 
 /* ---- results ---- */
 
+/* What nobody gave, the agent reads, too. */
+static void ask_shares(struct elastic *st, uint64_t missing, struct elastic_out *out)
+{
+    struct message *m = tell(st, out, MSG_LOAD);
+    m->load.state = st->form.form.resume;
+    m->load.parts = st->loaded.parts;
+    m->load.shares = missing;
+    m->load.in_state = st->loaded.in_state;
+    st->shares = msg_shares_all(st->loaded.parts) & ~missing;
+    st->loaded_set = false;
+    st->load_busy = true;
+}
+
 static void after_transfer(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
     st->state_time += r->took;
     if (r->outcome == OUTCOME_OK) {
         st->transfer = CMD_NONE;
         st->mode = MODE_CONNECT;
+    } else if (r->outcome == OUTCOME_MISSING && r->command == CMD_LOAD) {
+        ask_shares(st, r->missing, out);
     } else if (r->outcome == OUTCOME_LINEAGE && r->command == CMD_CATCH_UP) {
         st->transfer = CMD_RECEIVE;
     } else if (r->outcome == OUTCOME_LINEAGE) {
@@ -451,8 +472,24 @@ static void on_form(struct elastic *st, const struct message *m)
     st->next = *m;
     st->next_set = true;
     int rank = rank_of(st, &m->form);
-    if (rank >= 0 && m->form.member[rank].role == ROLE_LOAD)
-        st->snapshot_busy = true; /* the agent reads the checkpoint into it */
+    if (rank >= 0 && m->form.member[rank].role == ROLE_LOAD) {
+        st->load_busy = true;
+        st->load_generation = m->generation;
+    }
+}
+
+static void on_loaded(struct elastic *st, const struct message *m)
+{
+    if (generation_compare(m->generation, st->load_generation) < 0)
+        return; /* the agent is at work for a newer form already */
+    st->load_busy = false;
+    if (st->mode != MODE_STATE || st->transfer != CMD_LOAD ||
+        generation_compare(m->generation, st->generation) != 0 ||
+        !msg_state_equal(&m->loaded.state, &st->form.form.resume))
+        return;
+    st->loaded = m->loaded;
+    st->loaded_set = true;
+    st->shares |= m->loaded.shares;
 }
 
 static void on_go(struct elastic *st, const struct message *m)
@@ -494,12 +531,7 @@ static void on_link(struct elastic *st, const struct message *m, struct elastic_
         on_save(st, &m->save, out);
         break;
     case MSG_LOADED:
-        snapshot_memory_is_free(st);
-        if (st->mode == MODE_STATE && st->transfer == CMD_LOAD &&
-            msg_state_equal(&m->loaded.state, &st->form.form.resume)) {
-            st->loaded = m->loaded;
-            st->loaded_set = true;
-        }
+        on_loaded(st, m);
         break;
     case MSG_SNAPSHOT_FREE:
         snapshot_memory_is_free(st);

@@ -21,12 +21,13 @@ struct elastic_settings {
     int64_t evaluation_every; /* steps; 0 never */
     int64_t checkpoint_every; /* steps; 0 never */
     bool snapshot_busy;       /* setup's: the agent still reads the snapshot memory */
+    bool load_busy;           /* setup's: the agent may still write a checkpoint into the state's memory */
 };
 
 enum elastic_command {
     CMD_NONE,
     CMD_INIT,     /* state(0) from the seed or model.init */
-    CMD_LOAD,     /* state from the snapshot memfd: loaded */
+    CMD_LOAD,     /* state from what the agent has read (`loaded`) and the other members' shares */
     CMD_RECEIVE,  /* state from form.source, a slice from each; expects form.resume */
     CMD_CATCH_UP, /* the kept update of form.resume.step from form.source[0]; must end in its lineage */
     CMD_CONNECT,  /* close the old ring, connect the ring of `form` (clears abort and stop flag first) */
@@ -44,6 +45,7 @@ enum elastic_outcome {
     OUTCOME_NOT_FINITE, /* CMD_STEP; text names step, lane, tensor */
     OUTCOME_LINEAGE,    /* CMD_STEP: ranks disagree; minority: this rank's state is not the majority's.
                            CMD_CATCH_UP, CMD_RECEIVE: the result is not of the lineage asked for */
+    OUTCOME_MISSING,    /* CMD_LOAD: not all members' shares came: missing */
     OUTCOME_FAILED,     /* anything else (memory, data gone): text, code is an enum error_code */
 };
 
@@ -55,6 +57,7 @@ struct elastic_result {
     int64_t update_step; /* step whose kept update it can serve, -1 none */
     int peer;
     bool minority;
+    uint64_t missing; /* bit i: share i */
     enum error_code code;
     char text[MSG_DETAIL_MAX];
     bool stop;   /* CMD_STEP: the stop flag's sum was not 0: all stop after this step */
@@ -99,8 +102,9 @@ struct elastic_action {
     enum elastic_action_kind kind;
     enum elastic_command command;
     const struct message
-        *form; /* CONNECT, RECEIVE, CATCH_UP: the core's copy; stays until the command is done */
-    const struct msg_loaded *loaded; /* LOAD: likewise */
+        *form; /* CONNECT, RECEIVE, CATCH_UP, LOAD: the core's copy; stays until the command is done */
+    const struct msg_loaded *loaded; /* LOAD: likewise, the newest */
+    uint64_t shares;                 /* LOAD: all that are there, loaded->shares among them */
     bool snapshot_free;              /* STEP: the agent does not read the snapshot memory */
     bool to_snapshot; /* STEP: a snapshot of the state that it makes is due, and the agent does not read the
                          snapshot memory: the state may be left there */

@@ -287,6 +287,13 @@ bool state_holds(const struct state *s, struct state_point *out)
     return true;
 }
 
+void state_home(const struct state *s, int64_t *ret_params_at, int64_t *ret_array_step)
+{
+    struct parts p = place_parts(s);
+    *ret_params_at = (int64_t)p.params;
+    *ret_array_step = (int64_t)(p.m - p.params);
+}
+
 struct state_arrays state_arrays(struct state *s)
 {
     const struct state_place *p = &s->place[state_placed(s)];

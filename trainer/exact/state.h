@@ -61,6 +61,9 @@ struct state_arrays {
     int64_t count;
 };
 struct state_arrays state_arrays(struct state *s);
+/* Where the arrays lie in the memfd while nothing is held: byte offset of the parameters, and from each array
+ * to the next. Others may fill them there before receive_end. */
+void state_home(const struct state *s, int64_t *ret_params_at, int64_t *ret_array_step);
 
 /* From here on the state holds nothing (kept updates included), until receive_end says what arrived. Also
  * for loads and for the first weights (m and v must then be zeroed by state_zero_moments). */

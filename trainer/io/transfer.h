@@ -7,6 +7,9 @@
  * gets a mixture. Receiver side: a call that blocks until everything is there and verified, or fails; a
  * state received in part is never held (state.h).
  *
+ * Where all members of a ring load one checkpoint, each has read a share of it and takes the others' from
+ * them (transfer_share.h).
+ *
  * Every chunk carries a CRC-32C; step, lineage and exponents are checked against what was asked for. */
 #ifndef RM_IO_TRANSFER_H
 #define RM_IO_TRANSFER_H
@@ -24,7 +27,7 @@ void transfer_source_free(struct transfer_source *source); /* after the data por
 /* From now on the state as it is may be served (nothing, where none is held). exact: whether its history
  * is. On the thread that owns the state. */
 void transfer_allow(struct transfer_source *source, bool exact);
-/* Returns when nobody reads the state any more. */
+/* Returns when nobody reads the state any more, nor a share. */
 void transfer_forbid(struct transfer_source *source);
 /* A data port's `serve`; ctx is a struct transfer_source. */
 void transfer_serve(void *ctx, int fd, const struct handshake_claim *claim, const struct abort_flag *closing);

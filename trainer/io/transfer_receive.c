@@ -8,8 +8,7 @@
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "trainer/io/crc32c.h"
-#include "trainer/io/transfer.h"
-#include "trainer/io/transfer_wire.h"
+#include "trainer/io/transfer_parts.h"
 
 #define CALL_PATIENCE  (5 * RM_S)  /* to reach a source and be answered */
 #define CHUNK_PATIENCE (30 * RM_S) /* a source that sends nothing for so long is given up */
@@ -42,16 +41,16 @@ struct fetch {
     struct pull *pull;
 };
 
-static int receive_array(struct pull *p, void *array, int64_t first, int64_t count, struct error *err)
+int transfer_chunks(const struct transfer_want *want, int fd, void *array, int64_t first, int64_t count,
+                    struct error *err)
 {
-    const struct transfer_want *want = p->fetch->want;
     uint8_t *at = (uint8_t *)array + first * 4;
     for (int64_t left = count * 4; left > 0;) {
         size_t length = left < TRANSFER_CHUNK ? (size_t)left : TRANSFER_CHUNK;
         struct patience patience = {want->abort, clock_now() + CHUNK_PATIENCE};
         uint32_t crc;
-        if (socket_receive(p->fd, &crc, 4, &patience, err) < 0 ||
-            socket_receive(p->fd, at, length, &patience, err) < 0)
+        if (socket_receive(fd, &crc, 4, &patience, err) < 0 ||
+            socket_receive(fd, at, length, &patience, err) < 0)
             return -1;
         if (crc != crc32c(at, length))
             return err_set(err, ERR_PROTOCOL, "what arrived is not what was sent (checksum)");
@@ -62,6 +61,11 @@ static int receive_array(struct pull *p, void *array, int64_t first, int64_t cou
         FAULT("receive-chunk");
     }
     return 0;
+}
+
+static int receive_array(struct pull *p, void *array, int64_t first, int64_t count, struct error *err)
+{
+    return transfer_chunks(p->fetch->want, p->fd, array, first, count, err);
 }
 
 static int call_source(struct pull *p, const struct patience *patience, struct error *err)

@@ -1,34 +1,12 @@
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "trainer/io/crc32c.h"
-#include "trainer/io/transfer.h"
-#include "trainer/io/transfer_wire.h"
+#include "trainer/io/transfer_parts.h"
 
 #define SERVE_PATIENCE (30 * RM_S) /* a receiver that takes nothing for so long is given up */
-
-struct transfer_source {
-    struct state *state;
-    int tensors;
-    pthread_rwlock_t gate; /* readers: one chunk's copy; writer: allow and forbid */
-    uint64_t epoch;        /* changes with every allow and forbid */
-    bool open, exact, kept;
-    struct state_point point;
-    struct state_arrays arrays;
-    struct state_update update;
-};
-
-/* One receiver being served. */
-struct service {
-    struct transfer_source *source;
-    int fd;
-    const struct abort_flag *closing;
-    uint64_t epoch; /* of the gate when the reply was made */
-    uint8_t *chunk; /* (4 + TRANSFER_CHUNK) */
-};
 
 int transfer_source_open(struct transfer_source **ret, struct state *state, int tensors, struct error *err)
 {
@@ -37,6 +15,10 @@ int transfer_source_open(struct transfer_source **ret, struct state *state, int 
         return err_set(err, ERR_MACHINE, "no memory to serve transfers");
     source->state = state;
     source->tensors = tensors;
+    if (abort_flag_init(&source->given, err) < 0) {
+        free(source);
+        return -1;
+    }
     pthread_rwlock_init(&source->gate, NULL);
     *ret = source;
     return 0;
@@ -47,6 +29,7 @@ void transfer_source_free(struct transfer_source *source)
     if (!source)
         return;
     pthread_rwlock_destroy(&source->gate);
+    abort_flag_clear(&source->given);
     free(source);
 }
 
@@ -65,11 +48,12 @@ void transfer_forbid(struct transfer_source *source)
 {
     pthread_rwlock_wrlock(&source->gate);
     source->epoch++;
-    source->open = source->kept = false;
+    source->share_epoch++;
+    source->open = source->kept = source->gives = false;
     pthread_rwlock_unlock(&source->gate);
 }
 
-static int send_within(const struct service *s, const void *bytes, size_t length)
+int service_send(const struct service *s, const void *bytes, size_t length)
 {
     struct patience patience = {s->closing, clock_now() + SERVE_PATIENCE};
     return socket_send(s->fd, bytes, length, &patience, NULL);
@@ -88,7 +72,7 @@ static int send_chunk(const struct service *s, const uint8_t *bytes, size_t leng
     uint32_t crc = crc32c(s->chunk + 4, length);
     memcpy(s->chunk, &crc, 4);
     FAULT("transfer-chunk");
-    return send_within(s, s->chunk, length + 4);
+    return service_send(s, s->chunk, length + 4);
 }
 
 static int send_array(const struct service *s, const void *array, int64_t first, int64_t count)
@@ -138,10 +122,10 @@ static void make_offer(struct service *s, const struct transfer_request *r, int3
     pthread_rwlock_unlock(&source->gate);
 }
 
-static int send_exponents(const struct service *s, const int32_t *k, int tensors)
+int service_send_checked(const struct service *s, const void *bytes, size_t length)
 {
-    uint32_t crc = crc32c(k, (size_t)tensors * 4);
-    return send_within(s, &crc, 4) < 0 ? -1 : send_within(s, k, (size_t)tensors * 4);
+    uint32_t crc = crc32c(bytes, length);
+    return service_send(s, &crc, 4) < 0 ? -1 : service_send(s, bytes, length);
 }
 
 static void answer(struct service *s, const struct transfer_request *r)
@@ -149,8 +133,8 @@ static void answer(struct service *s, const struct transfer_request *r)
     int32_t k[RM_TENSORS_MAX];
     struct offer o;
     make_offer(s, r, k, &o);
-    if (send_within(s, &o.reply, sizeof o.reply) < 0 || o.reply.status != TRANSFER_OK ||
-        send_exponents(s, k, o.reply.tensors) < 0)
+    if (service_send(s, &o.reply, sizeof o.reply) < 0 || o.reply.status != TRANSFER_OK ||
+        service_send_checked(s, k, (size_t)o.reply.tensors * 4) < 0)
         return;
     if (r->kind == TRANSFER_STATE) {
         if (send_array(s, o.arrays.params, r->first, r->count) == 0 &&
@@ -163,11 +147,14 @@ static void answer(struct service *s, const struct transfer_request *r)
 
 void transfer_serve(void *ctx, int fd, const struct handshake_claim *claim, const struct abort_flag *closing)
 {
-    (void)claim;
     struct service s = {.source = ctx, .fd = fd, .closing = closing, .chunk = malloc(TRANSFER_CHUNK + 4)};
     struct patience patience = {closing, clock_now() + SERVE_PATIENCE};
     struct transfer_request r;
-    if (s.chunk && socket_receive(fd, &r, sizeof r, &patience, NULL) == 0 && r.magic == TRANSFER_MAGIC)
+    bool asked =
+        s.chunk && socket_receive(fd, &r, sizeof r, &patience, NULL) == 0 && r.magic == TRANSFER_MAGIC;
+    if (asked && r.kind == TRANSFER_SHARE)
+        service_give(&s, &r, claim->generation);
+    else if (asked)
         answer(&s, &r);
     free(s.chunk);
 }

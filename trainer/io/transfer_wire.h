@@ -11,10 +11,11 @@ enum {
     TRANSFER_CHUNK = 256 << 10,  /* bytes; the last chunk of an array is shorter. Each: CRC-32C, bytes */
 };
 
-enum transfer_kind { TRANSFER_STATE = 1, TRANSFER_UPDATE = 2 };
+enum transfer_kind { TRANSFER_STATE = 1, TRANSFER_UPDATE = 2, TRANSFER_SHARE = 3 };
 enum transfer_status { TRANSFER_OK = 0, TRANSFER_NOT_HELD = 1 };
 
-/* STATE: params, m, v of the flat range. UPDATE: words of the range, then all header words if first is 0. */
+/* STATE: params, m, v of the flat range. UPDATE: words of the range, then all header words if first is 0.
+ * SHARE: of each array what the source has read of the checkpoint; first and count are 0. */
 struct transfer_request {
     uint32_t magic, kind;
     int64_t step; /* of the state that the receiver wants to arrive at */
@@ -22,7 +23,7 @@ struct transfer_request {
     int64_t first, count;
 };
 
-/* Then one chunk with the exponents (tensors), then the arrays. */
+/* Then one chunk with the exponents (tensors), for a SHARE one with its ranges, then the arrays. */
 struct transfer_reply {
     uint32_t status, exact;
     int64_t step, header_count;

@@ -165,9 +165,11 @@ static void ask_publish(struct desk *d, int64_t step, int first, int parts)
 
 static void ask_load(struct desk *d, int64_t step)
 {
-    struct message *request = blank(MSG_FORM);
-    request->form.resume = (struct msg_state){.held = true, .step = step};
-    memcpy(request->form.resume.lineage, lineage, sizeof lineage);
+    struct message *request = blank(MSG_LOAD);
+    request->load.state = (struct msg_state){.held = true, .step = step};
+    memcpy(request->load.state.lineage, lineage, sizeof lineage);
+    request->load.parts = 1;
+    request->load.shares = 1;
     ask(d, AGENT_LOAD, request);
 }
 

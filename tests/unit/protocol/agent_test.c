@@ -293,19 +293,71 @@ Test(agent, a_release_waits_for_the_slice_that_is_being_written)
     end(&p);
 }
 
-Test(agent, a_checkpoint_is_loaded_only_when_the_snapshot_memory_is_free)
+static void loaded(struct play *p, int64_t n, bool ok)
+{
+    static struct message m;
+    message_init(&m, MSG_LOADED);
+    m.generation = (struct msg_generation){2, n};
+    m.loaded.state = (struct msg_state){.held = true, .step = 20};
+    step(p, (struct agent_event){
+                .kind = AGENT_LOADED, .ok = ok, .given_up = !ok, .message = ok ? &m : NULL, .step = 20});
+}
+
+Test(agent, a_checkpoint_is_read_beside_a_slice_that_is_written)
 {
     struct play p;
     start(&p);
     snapshot(&p);
     form(&p, 1, ROLE_LOAD);
-    cr_assert_not(did(&p, AGENT_LOAD));
-    written(&p);
-    cr_assert_eq(did(&p, AGENT_LOAD)->message.form.resume.step, 20);
+    const struct msg_load *load = &did(&p, AGENT_LOAD)->message.load;
+    cr_assert_eq(load->state.step, 20);
+    cr_assert(load->in_state, "its trainer holds nothing");
+    cr_assert(load->shares == 1 && load->parts == 1);
+    loaded(&p, 1, true);
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_LOADED)->loaded.state.held);
+    cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE));
+    end(&p);
+}
+
+Test(agent, each_member_reads_the_share_of_its_rank_and_what_its_trainer_misses)
+{
+    struct play p;
+    static struct message m;
+    start(&p);
+    message_init(&m, MSG_FORM);
+    m.generation = (struct msg_generation){2, 1};
+    m.form.count = 3;
+    m.form.member[0].worker = 4;
+    m.form.member[1].worker = 0;
+    m.form.member[2].worker = 1;
+    for (int i = 0; i < 3; i++)
+        m.form.member[i].role = ROLE_LOAD;
+    m.form.resume = (struct msg_state){.held = true, .step = 20};
+    control(&p, &m);
+    cr_assert(did(&p, AGENT_LOAD)->message.load.shares == 4 && did(&p, AGENT_LOAD)->message.load.parts == 3);
+    loaded(&p, 1, true);
+    message_init(&m, MSG_LOAD);
+    m.generation = (struct msg_generation){2, 1};
+    m.load.shares = 3;
+    from_trainer(&p, &m);
+    cr_assert_eq(did(&p, AGENT_LOAD)->message.load.shares, 3);
+    m.generation.n = 0;
+    from_trainer(&p, &m);
+    cr_assert_not(did(&p, AGENT_LOAD), "of a ring that is over");
+    cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_LOADED)->loaded.state.held, "but it is answered");
+    end(&p);
+}
+
+Test(agent, what_a_trainer_holds_is_not_read_over)
+{
+    struct play p;
     struct message m;
-    message_init(&m, MSG_LOADED);
-    step(&p, (struct agent_event){.kind = AGENT_LOADED, .ok = true, .message = &m});
-    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_LOADED));
+    start(&p);
+    message_init(&m, MSG_STOPPED);
+    m.stopped.state = (struct msg_state){.held = true, .step = 7};
+    from_trainer(&p, &m);
+    form(&p, 1, ROLE_LOAD);
+    cr_assert_not(did(&p, AGENT_LOAD)->message.load.in_state);
     end(&p);
 }
 
@@ -328,32 +380,51 @@ static void stopped(struct play *p)
     from_trainer(p, &m);
 }
 
-/* Found by the simulator: a trainer that was stopped while its agent still read a checkpoint trained on with
- * others, and had its slice overwritten by what was read. */
-Test(agent, a_trainer_is_told_when_a_load_that_nobody_waits_for_any_more_has_left_the_snapshot_memory)
+Test(agent, a_load_that_nobody_waits_for_any_more_is_given_up_and_its_end_told)
 {
     struct play p;
+    static struct message m;
     start(&p);
     form(&p, 1, ROLE_LOAD);
+    message_init(&m, MSG_STOP);
+    m.stop.at = STOP_NOW;
+    control(&p, &m);
+    cr_assert(did(&p, AGENT_LOAD_STOP));
     stopped(&p);
     form(&p, 2, ROLE_KEEP);
-    cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE));
-    step(&p, (struct agent_event){.kind = AGENT_LOADED, .step = 20, .text = "a hash does not match"});
-    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE));
+    cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_LOADED));
+    loaded(&p, 1, false);
+    cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_LOADED)->loaded.state.held);
+    cr_assert_not(sent(&p, AGENT_SEND_CONTROL, MSG_FAULT), "the checkpoint is not to blame");
     end(&p);
 }
 
-Test(agent, the_snapshot_memory_is_not_free_between_a_slice_and_the_load_that_waits_for_it)
+Test(agent, the_next_load_begins_when_the_one_before_has_ended)
 {
     struct play p;
     start(&p);
-    snapshot(&p);
     form(&p, 1, ROLE_LOAD);
-    written(&p);
+    form(&p, 2, ROLE_LOAD);
+    cr_assert(did(&p, AGENT_LOAD_STOP));
+    cr_assert_not(did(&p, AGENT_LOAD));
+    loaded(&p, 1, true); /* it was too late to give it up */
     cr_assert(did(&p, AGENT_LOAD));
-    cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE));
+    cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_LOADED), "the memory is in use again at once");
+    loaded(&p, 2, true);
+    cr_assert_eq(sent(&p, AGENT_SEND_LINK, MSG_LOADED)->generation.n, 2);
+    end(&p);
+}
+
+Test(agent, a_new_trainer_is_told_that_a_checkpoint_is_still_written_where_its_state_lies)
+{
+    struct play p;
+    start(&p);
+    form(&p, 1, ROLE_LOAD);
     step(&p, (struct agent_event){.kind = AGENT_TRAINER_EXIT, .code = -1});
-    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_SETUP)->setup.snapshot_busy, "the load goes on");
+    cr_assert(did(&p, AGENT_LOAD_STOP));
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_SETUP)->setup.load_busy);
+    loaded(&p, 1, false);
+    cr_assert(sent(&p, AGENT_SEND_LINK, MSG_LOADED), "although it is not up yet");
     end(&p);
 }
 

@@ -391,38 +391,81 @@ Test(elastic, the_minority_of_a_disagreement_drops_its_state)
     end(&p);
 }
 
+static void loaded(struct play *p, int64_t n, int64_t step, uint64_t shares)
+{
+    static struct message m;
+    message_init(&m, MSG_LOADED);
+    m.generation = (struct msg_generation){1, n};
+    m.loaded.state = state_of(step);
+    m.loaded.parts = 2;
+    m.loaded.shares = shares;
+    link_message(p, &m);
+}
+
 Test(elastic, only_the_loaded_checkpoint_that_the_form_names_is_taken)
 {
     struct play p;
     begin(&p, -1);
     form(&p, 1, ROLE_LOAD, 6);
     cr_assert_eq(p.running, CMD_NONE);
-    struct message m;
-    message_init(&m, MSG_LOADED);
-    m.loaded.state = state_of(5);
-    link_message(&p, &m);
+    loaded(&p, 1, 5, 2);
     cr_assert_eq(p.running, CMD_NONE);
-    m.loaded.state = state_of(6);
-    link_message(&p, &m);
+    loaded(&p, 0, 6, 2);
+    cr_assert_eq(p.running, CMD_NONE, "what was read for another ring");
+    loaded(&p, 1, 6, 2);
     cr_assert_eq(p.running, CMD_LOAD);
+    cr_assert_eq(did(&p, ELASTIC_RUN)->shares, 2);
     end(&p);
 }
 
-Test(elastic, no_slice_is_saved_while_the_agent_may_still_read_a_checkpoint_into_the_same_memory)
+Test(elastic, shares_that_do_not_come_are_read_by_the_agent)
 {
     struct play p;
-    begin(&p, 2);
+    begin(&p, -1);
+    form(&p, 1, ROLE_LOAD, 6);
+    loaded(&p, 1, 6, 2);
+    struct elastic_result r = {
+        .command = CMD_LOAD, .outcome = OUTCOME_MISSING, .missing = 1, .update_step = -1, .peer = -1};
+    p.running = CMD_NONE;
+    step(&p, (struct elastic_event){.kind = ELASTIC_DONE, .result = &r});
+    cr_assert_eq(sent(&p, MSG_LOAD)->load.shares, 1);
+    cr_assert_eq(p.running, CMD_NONE);
+    loaded(&p, 1, 6, 1);
+    cr_assert_eq(p.running, CMD_LOAD);
+    cr_assert_eq(did(&p, ELASTIC_RUN)->shares, 3, "all are there now");
+    p.state = state_of(6);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_CONNECT);
+    end(&p);
+}
+
+Test(elastic, the_state_is_not_touched_while_the_agent_may_still_read_a_checkpoint_into_it)
+{
+    struct play p;
+    begin(&p, -1);
     form(&p, 1, ROLE_LOAD, 6);
     stop(&p, 2, STOP_NOW);
-    form(&p, 2, ROLE_KEEP, 2);
-    done(&p, OUTCOME_OK, false);
-    go(&p, 2);
-    done(&p, OUTCOME_OK, false); /* 3: a slice is due */
+    cr_assert(sent(&p, MSG_STOPPED), "that is answered at once");
+    form(&p, 2, ROLE_RECEIVE, 6);
     cr_assert_eq(p.running, CMD_NONE);
-    struct message m;
-    message_init(&m, MSG_SNAPSHOT_FREE);
-    link_message(&p, &m);
-    cr_assert_eq(p.running, CMD_SNAPSHOT);
+    loaded(&p, 1, -1, 0); /* given up */
+    cr_assert_eq(p.running, CMD_RECEIVE);
+    end(&p);
+}
+
+Test(elastic, a_new_trainer_waits_for_the_end_of_a_load_that_its_predecessor_asked_for)
+{
+    struct play p = {.out = calloc(1, sizeof *p.out)};
+    struct elastic_settings s = {.worker = 1, .steps = 10, .load_busy = true};
+    struct message up;
+    p.st = elastic_open(&s);
+    p.state = state_of(-1);
+    message_init(&up, MSG_UP);
+    step(&p, (struct elastic_event){.kind = ELASTIC_OPENED, .message = &up, .update_step = -1});
+    form(&p, 1, ROLE_RECEIVE, 6);
+    cr_assert_eq(p.running, CMD_NONE);
+    loaded(&p, 0, -1, 0);
+    cr_assert_eq(p.running, CMD_RECEIVE);
     end(&p);
 }
 

@@ -144,27 +144,6 @@ Test(checkpoint, only_the_newest_sixteen_are_listed)
     free(layout);
 }
 
-Test(checkpoint, a_state_is_found_by_step_and_lineage)
-{
-    struct model_layout *layout = fixture_layout(&fixture_shape);
-    float *state = fixture_state(layout, 77), *expected = fixture_state(layout, 3);
-    struct error err = {0};
-    uint8_t other[RM_HASH_BYTES];
-    struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 2};
-    fixture_save(&save, &m);
-    cr_assert_eq(checkpoint_load_state(fixture_store, 5, m.lineage, layout, state, &m, &err), 0, "%s",
-                 err.text);
-    cr_assert_eq(memcmp(state, expected, 12 * (size_t)layout->parameters), 0);
-    fixture_lineage(other, 5, 4);
-    cr_assert_eq(checkpoint_load_state(fixture_store, 5, other, layout, state, &m, &err), -1);
-    cr_assert_eq(err.code, ERR_NOT_FOUND);
-    cr_assert_eq(checkpoint_load_state(fixture_store, 6, m.lineage, layout, state, &m, &err), -1);
-    cr_assert_eq(err.code, ERR_NOT_FOUND);
-    free(state);
-    free(expected);
-    free(layout);
-}
-
 Test(checkpoint, another_model_is_refused_without_harm_to_the_checkpoint)
 {
     struct model_layout *layout = fixture_layout(&fixture_shape);

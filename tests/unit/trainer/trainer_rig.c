@@ -347,8 +347,10 @@ void rig_load(struct rig *rig, int w, const struct msg_snapshot *snapshot, const
     m->form.resume = snapshot->state;
     m->form.evaluated = m->form.saved = -1;
     rig_send(rig, w, m);
-    *m = (struct message){.type = MSG_LOADED};
+    *m = (struct message){.type = MSG_LOADED, .generation = rig->generation};
     m->loaded.state = snapshot->state;
+    m->loaded.parts = 1;
+    m->loaded.shares = 1;
     m->loaded.exact = true;
     m->loaded.tensors = snapshot->tensors;
     memcpy(m->loaded.k, snapshot->k, sizeof snapshot->k);

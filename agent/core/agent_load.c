@@ -1,0 +1,77 @@
+/* Shares of a checkpoint, read to where the trainer's state lies or beside it, and who may touch that
+ * meanwhile. */
+#include "agent/core/agent_state.h"
+
+/* One at a time: the memory that it goes to is the same. */
+static void start(struct agent *st, struct agent_out *out)
+{
+    if (!st->load_wanted || st->loading)
+        return;
+    st->load_wanted = false;
+    st->loading = true;
+    struct message *m = &agent_act(out, AGENT_LOAD)->message;
+    message_init(m, MSG_LOAD);
+    m->generation = st->ring;
+    m->load.state = st->form.form.resume;
+    m->load.parts = st->form.form.count;
+    m->load.shares = st->load_shares;
+    m->load.in_state = st->load_in_state;
+}
+
+static void want(struct agent *st, uint64_t shares, struct agent_out *out)
+{
+    st->load_wanted = true;
+    st->load_shares = shares;
+    st->load_generation = st->ring;
+    start(st, out);
+}
+
+void agent_drop_load(struct agent *st, struct agent_out *out)
+{
+    st->load_wanted = false;
+    if (st->loading)
+        agent_act(out, AGENT_LOAD_STOP);
+}
+
+void agent_load_for(struct agent *st, const struct msg_form *form, struct agent_out *out)
+{
+    agent_drop_load(st, out);
+    for (int rank = 0; rank < form->count; rank++) {
+        const struct msg_member *m = &form->member[rank];
+        if (m->worker != st->settings.worker || m->role != ROLE_LOAD)
+            continue;
+        st->load_in_state = !st->state.held; /* what is held stays until something better has come */
+        want(st, (uint64_t)1 << rank, out);
+    }
+}
+
+/* Shares that no other member gave. The trainer waits for an answer in any case. */
+void agent_on_load(struct agent *st, const struct message *m, struct agent_out *out)
+{
+    if (generation_compare(m->generation, st->ring) == 0 && st->phase == PHASE_FORMING) {
+        want(st, m->load.shares, out);
+        return;
+    }
+    struct message *answer = &agent_act(out, AGENT_SEND_LINK)->message;
+    message_init(answer, MSG_LOADED);
+    answer->generation = m->generation;
+}
+
+/* The trainer hears of every end, also one that is only starting, unless the next load is about to write to
+ * the same memory: until then it may not touch that. */
+void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out)
+{
+    st->loading = false;
+    if (!e->ok && !e->given_up)
+        agent_storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
+    if (!st->load_wanted && st->trainer != TRAINER_NONE) {
+        struct message *m = &agent_act(out, AGENT_SEND_LINK)->message;
+        bool wanted = e->ok && generation_compare(e->message->generation, st->load_generation) == 0;
+        if (wanted)
+            message_copy(m, e->message);
+        else
+            message_init(m, MSG_LOADED);
+        m->generation = st->load_generation;
+    }
+    start(st, out);
+}

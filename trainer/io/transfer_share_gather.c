@@ -1,0 +1,192 @@
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/os/clock.h"
+#include "common/os/fault.h"
+#include "common/os/log.h"
+#include "trainer/io/transfer_parts.h"
+
+#define CALL_PATIENCE (5 * RM_S)    /* to reach a member */
+#define BEAT          (100 * RM_MS) /* while its share is waited for */
+
+/* One member's share. */
+struct take {
+    const struct transfer_gather *gather;
+    int index;
+    pthread_t thread;
+    bool threaded, wanted, came;
+    struct model_range range[TRANSFER_ARRAYS];
+    struct error err;
+};
+
+static int call_member(const struct take *t, int *ret_fd, struct error *err)
+{
+    const struct transfer_want *want = t->gather->want;
+    const struct transfer_peer *peer = &want->source[t->index];
+    struct patience patience = {want->abort, clock_now() + CALL_PATIENCE};
+    struct handshake_claim claim = {HANDSHAKE_TRANSFER, want->generation, want->self, peer->end};
+    struct transfer_request request = {.magic = TRANSFER_MAGIC, .kind = TRANSFER_SHARE, .step = want->step};
+    memcpy(request.lineage, want->lineage, RM_HASH_BYTES);
+    if (socket_connect(ret_fd, peer->address, &patience, err) < 0)
+        return -1;
+    if (handshake_call(*ret_fd, &want->secret, &claim, &patience, err) == 0 &&
+        socket_send(*ret_fd, &request, sizeof request, &patience, err) == 0)
+        return 0;
+    close(*ret_fd);
+    return -1;
+}
+
+/* Until the member answers, however long it reads, or ends. With a beat: nobody shall take us for dead. */
+static int wait_for_answer(const struct take *t, int fd, struct error *err)
+{
+    const struct transfer_gather *g = t->gather;
+    for (;;) {
+        struct patience beat = {g->want->abort, clock_now() + BEAT};
+        if (socket_wait(fd, POLLIN, &beat, err) == 0)
+            break;
+        if (err->code != ERR_PEER)
+            return -1;
+        if (g->waiting_for)
+            atomic_store(g->waiting_for, g->want->source[t->index].end.worker);
+        if (g->pulse)
+            atomic_fetch_add_explicit(g->pulse, 1, memory_order_relaxed);
+    }
+    if (g->waiting_for)
+        atomic_store(g->waiting_for, -1);
+    return 0;
+}
+
+static bool inside(const struct model_range *r, int64_t total)
+{
+    return r->first >= 0 && r->count >= 0 && r->first <= total && r->count <= total - r->first;
+}
+
+static bool ranges_fit(const struct take *t)
+{
+    for (int i = 0; i < TRANSFER_ARRAYS; i++)
+        if (!inside(&t->range[i], t->gather->to.count))
+            return false;
+    return true;
+}
+
+static int read_head(struct take *t, int fd, struct error *err)
+{
+    const struct transfer_gather *g = t->gather;
+    const struct transfer_want *want = g->want;
+    struct patience patience = {want->abort, clock_now() + CALL_PATIENCE};
+    struct transfer_reply reply;
+    int32_t k[RM_TENSORS_MAX];
+    if (socket_receive(fd, &reply, sizeof reply, &patience, err) < 0)
+        return -1;
+    if (reply.status != TRANSFER_OK)
+        return err_set(err, ERR_PEER, "it has read nothing of the checkpoint of step %lld",
+                       (long long)want->step);
+    if (reply.tensors != want->tensors || reply.step != want->step)
+        return err_set(err, ERR_PROTOCOL, "its model is not ours");
+    if (transfer_chunks(want, fd, k, 0, want->tensors, err) < 0 ||
+        transfer_chunks(want, fd, t->range, 0, (int64_t)sizeof t->range / 4, err) < 0)
+        return -1;
+    if (memcmp(k, g->point->k, (size_t)want->tensors * 4) != 0 || !ranges_fit(t))
+        return err_set(err, ERR_PROTOCOL, "it has read another checkpoint than we");
+    return 0;
+}
+
+static int take_share(struct take *t, struct error *err)
+{
+    const struct transfer_gather *g = t->gather;
+    float *const to[TRANSFER_ARRAYS] = {g->to.params, g->to.m, g->to.v};
+    int fd;
+    if (call_member(t, &fd, err) < 0)
+        return -1;
+    int result = wait_for_answer(t, fd, err);
+    if (result == 0)
+        result = read_head(t, fd, err);
+    for (int i = 0; i < TRANSFER_ARRAYS && result == 0; i++)
+        result = transfer_chunks(g->want, fd, to[i], t->range[i].first, t->range[i].count, err);
+    close(fd);
+    return result;
+}
+
+static void *take_main(void *arg)
+{
+    struct take *t = arg;
+    t->came = take_share(t, &t->err) == 0;
+    if (!t->came && t->err.code != ERR_ABORTED)
+        log_warn("a share of the checkpoint did not come", "worker=%d why=\"%s\"",
+                 t->gather->want->source[t->index].end.worker, t->err.text);
+    return NULL;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const struct model_range *x = a, *y = b;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return (x->count > y->count) - (x->count < y->count);
+}
+
+/* Do the shares that came leave no gap and overlap nowhere, given that all were wanted and all came? */
+static bool tiles(const struct transfer_gather *g, const struct take *take, int array)
+{
+    struct model_range range[RM_WORKERS_MAX + 1];
+    int n = 0;
+    int64_t at = 0;
+    range[n++] = g->have[array];
+    for (int i = 0; i < g->want->sources; i++)
+        if (take[i].came)
+            range[n++] = take[i].range[array];
+    qsort(range, (size_t)n, sizeof *range, by_first);
+    for (int i = 0; i < n; i++) {
+        if (range[i].count && range[i].first != at)
+            return false;
+        at += range[i].count;
+    }
+    return at == g->to.count;
+}
+
+static void run_takes(struct take *take, int n)
+{
+    for (int i = 0; i < n; i++)
+        take[i].threaded = take[i].wanted && !pthread_create(&take[i].thread, NULL, take_main, &take[i]);
+    for (int i = 0; i < n; i++) {
+        if (take[i].threaded)
+            pthread_join(take[i].thread, NULL);
+        else if (take[i].wanted)
+            take_main(&take[i]); /* there was no thread for it */
+    }
+}
+
+static uint64_t missing_of(const struct transfer_gather *g, const struct take *take)
+{
+    uint64_t missing = 0;
+    bool whole = true;
+    for (int i = 0; i < g->want->sources; i++)
+        if (take[i].wanted && !take[i].came)
+            missing |= (uint64_t)1 << i;
+    for (int i = 0; i < TRANSFER_ARRAYS && !missing && whole; i++)
+        whole = tiles(g, take, i);
+    return whole ? missing : g->wanted;
+}
+
+int transfer_share_gather(const struct transfer_gather *gather, uint64_t *ret_missing, struct error *err)
+{
+    int n = gather->want->sources, result = 0;
+    struct take *take = calloc((size_t)n, sizeof *take);
+    if (!take)
+        return err_set(err, ERR_MACHINE, "no memory to gather a checkpoint");
+    for (int i = 0; i < n; i++)
+        take[i] = (struct take){.gather = gather, .index = i, .wanted = gather->wanted >> i & 1};
+    run_takes(take, n);
+    *ret_missing = missing_of(gather, take);
+    for (int i = 0; i < n; i++)
+        if (take[i].wanted && !take[i].came && take[i].err.code == ERR_ABORTED)
+            result = err_set(err, ERR_ABORTED, "aborted");
+    free(take);
+    if (gather->waiting_for)
+        atomic_store(gather->waiting_for, -1);
+    FAULT("shares-gathered");
+    return result;
+}
