@@ -7,6 +7,7 @@
 #include "common/store/files.h"
 #include "common/store/model_folder.h"
 #include "common/store/owner.h"
+#include "common/store/piece_hash.h"
 #include "common/store/upload.h"
 #include "common/store/verify.h"
 
@@ -17,7 +18,8 @@ struct publisher {
     const struct checkpoint_publication *publication;
     struct object_store *store;
     char name[CHECKPOINT_NAME_MAX];
-    struct manifest manifest; /* being completed; in the end what stands in the store */
+    struct manifest manifest;               /* being completed; in the end what stands in the store */
+    uint8_t (*chunk_sha256)[RM_HASH_BYTES]; /* of all pieces, as they were read back */
 };
 
 /* 1: published already with this step and lineage (then manifest is what is there); 0: not; -1: another. */
@@ -120,6 +122,15 @@ static void discard(struct publisher *p, const char *file)
     object_delete(p->store, &names, 1, NULL);
 }
 
+/* Of the pieces before this one. */
+static int64_t count_chunks(const struct manifest *m, int before)
+{
+    int64_t chunks = 0;
+    for (int i = 0; i < before; i++)
+        chunks += piece_chunks(m->piece[i].bytes, PIECE_CHUNK);
+    return chunks;
+}
+
 static int check_file(struct publisher *p, int first, struct error *err)
 {
     struct manifest *m = &p->manifest;
@@ -127,7 +138,8 @@ static int check_file(struct publisher *p, int first, struct error *err)
                                .checkpoint = p->name,
                                .manifest = m,
                                .first = first,
-                               .layout = p->publication->layout};
+                               .layout = p->publication->layout,
+                               .chunk_sha256 = p->chunk_sha256 + count_chunks(m, first)};
     return verify_file(&file, m->weights_sha256, err);
 }
 
@@ -157,11 +169,16 @@ static int settle(struct publisher *p, int first, struct error *err)
 static int settle_all(struct publisher *p, struct error *err)
 {
     const struct manifest *m = &p->manifest;
+    free(p->chunk_sha256);
+    p->chunk_sha256 = calloc((size_t)count_chunks(m, m->pieces) + 1, RM_HASH_BYTES);
+    if (!p->chunk_sha256)
+        return err_set(err, ERR_MACHINE, "out of memory");
     for (int i = 0; i < m->pieces; i = verify_next_file(m, i)) {
         if (settle(p, i, err) < 0)
             return -1;
         FAULT("piece-settled");
     }
+    manifest_cut(&p->manifest, (const uint8_t(*)[RM_HASH_BYTES])p->chunk_sha256);
     return 0;
 }
 
@@ -286,6 +303,7 @@ int checkpoint_publish(const struct checkpoint_publication *publication, struct 
         files_collect(p->store, before);
         *ret = p->manifest;
     }
+    free(p->chunk_sha256);
     free(p);
     return result;
 }

@@ -7,22 +7,26 @@
 #include "common/os/fault.h"
 #include "common/store/checkpoint.h"
 #include "common/store/files.h"
+#include "common/store/piece_hash.h"
 #include "common/store/safetensors.h"
 #include "common/store/share.h"
 #include "common/store/verify.h"
 
-/* A folder's files are read by so many threads: copying out of the caches and hashing is what takes time. */
-enum { READERS_LOCAL = 4 };
+enum {
+    READERS_LOCAL = 4,   /* a folder's files: copying out of the caches and hashing is what takes time */
+    CHUNKS_AT_ONCE = 256 /* of a bucket, in one call: what is kept of each request stays small */
+};
 
-/* One piece under way. */
-struct part {
+/* One chunk of a piece (piece_hash.h): the least that is read, and hashed by itself. */
+struct chunk {
     int piece; /* in the manifest */
     int file;  /* index of its file */
     int runs;
     struct share_run run[SHARE_RUNS_MAX];
-    char *head;          /* (bytes of the runs that are not of the state), what came for them */
-    struct sha256 *hash; /* of a piece that comes in one run; else it is hashed when it is there */
-    bool good;
+    char *head;          /* (bytes of the run that is not of the state), what came for it */
+    struct sha256 *hash; /* of one that comes in one run; else it is hashed when it is there */
+    uint8_t sha256[RM_HASH_BYTES];
+    bool read; /* and hashed */
 };
 
 struct file {
@@ -34,10 +38,10 @@ struct sharing {
     const struct checkpoint_share *share;
     const struct manifest *manifest;
     char checkpoint[CHECKPOINT_NAME_MAX];
-    int parts, files;
-    struct part *part;          // (parts)
+    int chunks, files;
+    struct chunk *chunk;        // (chunks) in the manifest's order
     struct file *file;          // (files)
-    struct object_range *range; // (SHARE_RUNS_MAX * parts) for one call
+    struct object_range *range; // (SHARE_RUNS_MAX * chunks) for one call
 };
 
 static bool is_wanted(const struct checkpoint_share *share, const struct manifest *m, int piece)
@@ -45,7 +49,7 @@ static bool is_wanted(const struct checkpoint_share *share, const struct manifes
     return share->shares >> share_of_piece(m, piece, share->parts) & 1;
 }
 
-static char *place_of(const struct sharing *s, const struct part *p, int r)
+static char *place_of(const struct sharing *s, const struct chunk *p, int r)
 {
     float *const array[SHARE_ARRAYS] = {s->share->params, s->share->m, s->share->v};
     const struct share_run *run = &p->run[r];
@@ -72,15 +76,38 @@ static int open_file(struct sharing *s, int piece, struct error *err)
     return 0;
 }
 
-static int add_part(struct sharing *s, int piece, struct error *err)
+static int add_chunk(struct sharing *s, int piece, int64_t offset, int64_t bytes, struct error *err)
 {
-    struct part *p = &s->part[s->parts++];
-    *p = (struct part){.piece = piece, .file = s->files - 1};
-    p->runs = share_runs(s->manifest, s->share->layout, piece, p->run, err);
+    struct chunk *p = &s->chunk[s->chunks++];
+    *p = (struct chunk){.piece = piece, .file = s->files - 1};
+    p->runs = share_runs(s->manifest, s->share->layout, piece, offset, bytes, p->run, err);
     if (p->runs < 0)
         return -1;
     if (p->run[0].array < 0 && !(p->head = malloc((size_t)p->run[0].bytes)))
         return err_set(err, ERR_MACHINE, "out of memory");
+    return 0;
+}
+
+static int64_t chunk_size(const struct manifest *m)
+{
+    return m->whole_pieces ? 0 : PIECE_CHUNK;
+}
+
+static int64_t chunks_of(const struct manifest *m, int piece)
+{
+    return piece_chunks(m->piece[piece].bytes, chunk_size(m));
+}
+
+static int add_piece(struct sharing *s, int piece, struct error *err)
+{
+    const struct manifest *m = s->manifest;
+    int64_t at = m->piece[piece].offset, n = chunks_of(m, piece);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t bytes = piece_chunk_bytes(m->piece[piece].bytes, chunk_size(m), i);
+        if (add_chunk(s, piece, at, bytes, err) < 0)
+            return -1;
+        at += bytes;
+    }
     return 0;
 }
 
@@ -96,7 +123,7 @@ static int plan(struct sharing *s, struct error *err)
         if (opened != first && open_file(s, first, err) < 0)
             return -1;
         opened = first;
-        if (add_part(s, i, err) < 0)
+        if (add_piece(s, i, err) < 0)
             return -1;
     }
     return 0;
@@ -114,13 +141,13 @@ static bool is_stopped(const struct sharing *s)
     return s->share->stop && atomic_load_explicit(s->share->stop, memory_order_relaxed);
 }
 
-/* The ranges of the parts that are not good yet, `from` to `to`; returns how many. */
+/* The ranges of the chunks `from` to `to` that are still to be read; returns how many. */
 static int fill_ranges(const struct sharing *s, int from, int to, struct object_range *range)
 {
     int n = 0;
     for (int i = from; i < to; i++) {
-        struct part *p = &s->part[i];
-        if (p->good)
+        struct chunk *p = &s->chunk[i];
+        if (p->read)
             continue;
         sha256_free(p->hash);
         p->hash = p->runs == 1 ? sha256_open() : NULL;
@@ -136,59 +163,31 @@ static int fill_ranges(const struct sharing *s, int from, int to, struct object_
     return n;
 }
 
-static int check_header(const struct sharing *s, const struct part *p, struct error *err)
+static void finish_chunk(const struct sharing *s, struct chunk *p)
 {
-    const struct share_run *run = &p->run[0];
-    struct str header = str_init(SAFETENSORS_HEADER_MAX);
-    share_header(s->manifest, s->share->layout, p->piece, &header);
-    bool same = !header.length || !memcmp(header.data + run->offset, p->head, (size_t)run->bytes);
-    str_clear(&header);
-    return same ? 0
-                : err_set(err, ERR_DATA, "%s: its header is not that of this model and part",
-                          s->manifest->piece[p->piece].file);
-}
-
-static int check_part(const struct sharing *s, struct part *p, struct error *err)
-{
-    const struct manifest_piece *piece = &s->manifest->piece[p->piece];
-    uint8_t hash[RM_HASH_BYTES];
     if (!p->hash) {
         p->hash = sha256_open();
         for (int r = 0; r < p->runs; r++)
             sha256_add(p->hash, place_of(s, p, r), (size_t)p->run[r].bytes);
     }
-    sha256_finish(p->hash, hash);
+    sha256_finish(p->hash, p->sha256);
     p->hash = NULL;
-    if (!crypto_equal(hash, piece->sha256, RM_HASH_BYTES))
-        return err_set(err, ERR_DATA,
-                       "%s: its content is damaged: bytes %lld to %lld don't have the hash of the manifest",
-                       piece->file, (long long)piece->offset, (long long)(piece->offset + piece->bytes - 1));
-    if (p->run[0].array < 0 && check_header(s, p, err) < 0)
-        return -1;
-    p->good = true;
-    return 0;
+    p->read = true;
 }
 
-/* All parts are looked at, so that the next try reads no good one again. */
-static int check_parts(const struct sharing *s, int from, int to, struct error *err)
-{
-    int result = 0;
-    for (int i = from; i < to; i++)
-        if (!s->part[i].good && check_part(s, &s->part[i], result ? NULL : err) < 0)
-            result = -1;
-    return result;
-}
-
-static int read_parts(const struct sharing *s, int from, int to, struct error *err)
+static int read_chunks(const struct sharing *s, int from, int to, struct error *err)
 {
     struct object_range *range = s->range + (ptrdiff_t)SHARE_RUNS_MAX * from;
     int n = fill_ranges(s, from, to, range);
     if (n && object_read(s->share->store, range, n, err) < 0)
         return -1;
-    return check_parts(s, from, to, err);
+    for (int i = from; i < to; i++)
+        if (!s->chunk[i].read)
+            finish_chunk(s, &s->chunk[i]);
+    return 0;
 }
 
-/* A folder's: each thread takes the next part. */
+/* A folder's: each thread takes the next chunk. */
 struct reader {
     const struct sharing *s;
     atomic_int *next;
@@ -202,11 +201,11 @@ static void *reader_main(void *arg)
 {
     struct reader *r = arg;
     int i;
-    while (r->result == 0 && (i = atomic_fetch_add(r->next, 1)) < r->s->parts)
+    while (r->result == 0 && (i = atomic_fetch_add(r->next, 1)) < r->s->chunks)
         r->result = is_stopped(r->s) ? err_set(&r->err, ERR_ABORTED, "given up")
-                                     : read_parts(r->s, i, i + 1, &r->err);
+                                     : read_chunks(r->s, i, i + 1, &r->err);
     if (r->result < 0)
-        atomic_store(r->next, r->s->parts);
+        atomic_store(r->next, r->s->chunks);
     return NULL;
 }
 
@@ -217,7 +216,7 @@ static int read_local(const struct sharing *s, struct error *err)
     int result = 0;
     for (int i = 0; i < READERS_LOCAL; i++)
         reader[i] = (struct reader){.s = s, .next = &next};
-    for (int i = 1; i < READERS_LOCAL && i < s->parts; i++)
+    for (int i = 1; i < READERS_LOCAL && i < s->chunks; i++)
         reader[i].threaded = !pthread_create(&reader[i].thread, NULL, reader_main, &reader[i]);
     reader_main(&reader[0]);
     for (int i = 0; i < READERS_LOCAL; i++) {
@@ -229,42 +228,116 @@ static int read_local(const struct sharing *s, struct error *err)
     return result;
 }
 
-/* What a wire has done may not cost a checkpoint: what is not right is read again, some times. */
 static int read_far(const struct sharing *s, struct error *err)
 {
-    struct error why = {0};
-    for (int tries = FILES_LOOKS; tries > 0; tries--) {
-        if (read_parts(s, 0, s->parts, &why) == 0)
-            return 0;
+    for (int i = 0; i < s->chunks; i += CHUNKS_AT_ONCE) {
+        int to = i + CHUNKS_AT_ONCE < s->chunks ? i + CHUNKS_AT_ONCE : s->chunks;
         if (is_stopped(s))
             return err_set(err, ERR_ABORTED, "given up");
-        if (why.code != ERR_DATA)
+        if (read_chunks(s, i, to, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* --- verifying --- */
+
+static int check_header(const struct sharing *s, const struct chunk *p, struct error *err)
+{
+    const struct share_run *run = &p->run[0];
+    struct str header = str_init(SAFETENSORS_HEADER_MAX);
+    if (run->array >= 0)
+        return 0;
+    share_header(s->manifest, s->share->layout, p->piece, &header);
+    bool same = !header.length || !memcmp(header.data + run->offset, p->head, (size_t)run->bytes);
+    str_clear(&header);
+    return same ? 0
+                : err_set(err, ERR_DATA, "%s: its header is not that of this model and part",
+                          s->manifest->piece[p->piece].file);
+}
+
+/* The chunks from `first` on are a whole piece's. */
+static int check_piece(const struct sharing *s, int first, int chunks, struct error *err)
+{
+    const struct manifest_piece *piece = &s->manifest->piece[s->chunk[first].piece];
+    uint8_t hash[RM_HASH_BYTES];
+    struct sha256 *root = sha256_open();
+    for (int i = 0; i < chunks; i++)
+        sha256_add(root, s->chunk[first + i].sha256, RM_HASH_BYTES);
+    sha256_finish(root, hash);
+    if (!crypto_equal(chunks == 1 ? s->chunk[first].sha256 : hash, piece->sha256, RM_HASH_BYTES))
+        return err_set(err, ERR_DATA,
+                       "%s: its content is damaged: bytes %lld to %lld don't have the hash of the manifest",
+                       piece->file, (long long)piece->offset, (long long)(piece->offset + piece->bytes - 1));
+    for (int i = 0; i < chunks; i++)
+        if (check_header(s, &s->chunk[first + i], err) < 0)
+            return -1;
+    return 0;
+}
+
+/* All pieces are looked at, so that the next try reads no good one again. */
+static int check_pieces(const struct sharing *s, struct error *err)
+{
+    int result = 0;
+    for (int i = 0; i < s->chunks;) {
+        int n = (int)chunks_of(s->manifest, s->chunk[i].piece);
+        if (check_piece(s, i, n, result ? NULL : err) < 0) {
+            result = -1;
+            for (int c = i; c < i + n; c++)
+                s->chunk[c].read = false;
+        }
+        i += n;
+    }
+    return result;
+}
+
+/* What a wire has done may not cost a checkpoint: what is not right is read again, some times. */
+static int read_all(const struct sharing *s, struct error *err)
+{
+    bool local = object_is_local(s->share->store);
+    struct error why = {0};
+    for (int tries = local ? 1 : FILES_LOOKS; tries > 0; tries--) {
+        int result = local ? read_local(s, &why) : read_far(s, &why);
+        if (result == 0)
+            result = check_pieces(s, &why);
+        if (result == 0)
+            return 0;
+        if (why.code != ERR_DATA || is_stopped(s))
             break;
     }
     return err_set(err, why.code == ERR_NOT_FOUND ? ERR_DATA : why.code, "%s", why.text);
 }
 
+static int64_t count_chunks(const struct sharing *s)
+{
+    int64_t chunks = 1; /* of an empty share, too */
+    for (int i = 0; i < s->manifest->pieces; i++)
+        if (is_wanted(s->share, s->manifest, i))
+            chunks += chunks_of(s->manifest, i);
+    return chunks;
+}
+
 static int read_share(struct sharing *s, struct error *err)
 {
-    size_t pieces = (size_t)s->manifest->pieces;
-    s->part = calloc(pieces, sizeof *s->part);
-    s->file = calloc(pieces, sizeof *s->file);
-    s->range = calloc(pieces * SHARE_RUNS_MAX, sizeof *s->range);
-    if (!s->part || !s->file || !s->range)
+    size_t chunks = (size_t)count_chunks(s);
+    s->chunk = calloc(chunks, sizeof *s->chunk);
+    s->file = calloc((size_t)s->manifest->pieces, sizeof *s->file);
+    s->range = calloc(chunks * SHARE_RUNS_MAX, sizeof *s->range);
+    if (!s->chunk || !s->file || !s->range)
         return err_set(err, ERR_MACHINE, "out of memory");
     if (plan(s, err) < 0)
         return -1;
     FAULT("share-planned");
-    return object_is_local(s->share->store) ? read_local(s, err) : read_far(s, err);
+    return read_all(s, err);
 }
 
 static void sharing_clear(struct sharing *s)
 {
-    for (int i = 0; i < s->parts; i++) {
-        free(s->part[i].head);
-        sha256_free(s->part[i].hash);
+    for (int i = 0; i < s->chunks; i++) {
+        free(s->chunk[i].head);
+        sha256_free(s->chunk[i].hash);
     }
-    free(s->part);
+    free(s->chunk);
     free(s->file);
     free(s->range);
 }

@@ -13,9 +13,11 @@
 
 enum {
     MANIFEST_VERSION = 2,
-    MANIFEST_FILE_MAX = 56,                       /* a file's name, with its NUL */
-    MANIFEST_COMPARED_MAX = 8192,                 /* the compared fields as JSON, with its NUL */
-    MANIFEST_PIECES_MAX = 2 * RM_WORKERS_MAX + 1, /* a slice of both kinds each, and config.json */
+    MANIFEST_FILE_MAX = 56,                           /* a file's name, with its NUL */
+    MANIFEST_COMPARED_MAX = 8192,                     /* the compared fields as JSON, with its NUL */
+    MANIFEST_PIECES_WRITTEN = 2 * RM_WORKERS_MAX + 1, /* a slice of both kinds each, and config.json */
+    MANIFEST_PIECES_CUT = 512,                        /* about so many they are cut into (manifest_cut) */
+    MANIFEST_PIECES_MAX = MANIFEST_PIECES_WRITTEN + MANIFEST_PIECES_CUT,
     MANIFEST_TEXT_MAX = 1 << 20,
 };
 
@@ -61,6 +63,10 @@ int manifest_read(struct manifest *ret, const char *text, size_t length, const c
 /* Sorts the pieces, and checks that they are all there: model.safetensors, config.json and one set of
  * optimizer files, each covered without gaps or overlaps, with the sizes that the shape gives. */
 int manifest_check_pieces(struct manifest *manifest, struct error *err);
+
+/* Cuts large pieces into smaller ones, at the borders of chunks (piece_hash.h), so that any number of readers
+ * can verify shares of about the same size. chunk_sha256: of all chunks of all pieces, in order. */
+void manifest_cut(struct manifest *manifest, const uint8_t (*chunk_sha256)[RM_HASH_BYTES]);
 
 /* The number of optimizer files (the parts that the checkpoint was written in). */
 int manifest_parts(const struct manifest *manifest);

@@ -77,6 +77,7 @@ struct piece_stream {
     struct sha256 *running; /* of it; NULL before its first byte */
     struct sha256 *root;    /* of the chunks' hashes; NULL where there is only one */
     uint8_t last[RM_HASH_BYTES];
+    uint8_t (*keep)[RM_HASH_BYTES]; /* (chunks); NULL: nobody wants them */
 };
 
 struct piece_stream *piece_stream_open(int64_t bytes, int64_t chunk)
@@ -96,6 +97,11 @@ static int64_t left_of_chunk(const struct piece_stream *s)
     return piece_chunk_bytes(s->bytes, s->chunk, s->i) - s->at;
 }
 
+void piece_stream_keep(struct piece_stream *s, uint8_t (*hash)[RM_HASH_BYTES])
+{
+    s->keep = hash;
+}
+
 int64_t piece_stream_wants(const struct piece_stream *s)
 {
     int64_t left = left_of_chunk(s);
@@ -107,6 +113,8 @@ int64_t piece_stream_wants(const struct piece_stream *s)
 static void end_chunk(struct piece_stream *s, const uint8_t hash[RM_HASH_BYTES])
 {
     memcpy(s->last, hash, RM_HASH_BYTES);
+    if (s->keep)
+        memcpy(s->keep[s->i], hash, RM_HASH_BYTES);
     if (s->root)
         sha256_add(s->root, hash, RM_HASH_BYTES);
     s->i++;

@@ -33,6 +33,8 @@ void piece_hash_body(const struct object_body *body, int64_t bytes, uint8_t (*ha
 /* The same of bytes that come one after the other. */
 struct piece_stream;
 struct piece_stream *piece_stream_open(int64_t bytes, int64_t chunk); /* NULL: no memory */
+/* Each chunk's hash goes to hash[i] as well. */
+void piece_stream_keep(struct piece_stream *s, uint8_t (*hash)[RM_HASH_BYTES]);
 /* How many bytes are best given next, in one run. */
 int64_t piece_stream_wants(const struct piece_stream *s);
 void piece_stream_add(struct piece_stream *s, const void *bytes, int64_t count);

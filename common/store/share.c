@@ -75,21 +75,20 @@ static int stretches(const struct manifest *m, const struct model_layout *layout
     return 3;
 }
 
-int share_runs(const struct manifest *m, const struct model_layout *layout, int i,
-               struct share_run run[SHARE_RUNS_MAX], struct error *err)
+int share_runs(const struct manifest *m, const struct model_layout *layout, int i, int64_t offset,
+               int64_t bytes, struct share_run run[SHARE_RUNS_MAX], struct error *err)
 {
-    const struct manifest_piece *piece = &m->piece[i];
-    int64_t end = piece->offset + piece->bytes;
+    int64_t end = offset + bytes;
     struct stretch stretch[3];
     int found = stretches(m, layout, i, stretch), n = 0;
     for (int s = 0; s < found; s++) {
         const struct stretch *of = &stretch[s];
-        int64_t from = of->begin > piece->offset ? of->begin : piece->offset;
+        int64_t from = of->begin > offset ? of->begin : offset;
         int64_t to = of->end < end ? of->end : end;
         if (from >= to)
             continue;
         if (of->array >= 0 && ((from - of->begin) % 4 || (to - of->begin) % 4))
-            return err_set(err, ERR_DATA, "%s: a piece ends in the middle of a number", piece->file);
+            return err_set(err, ERR_DATA, "%s: a piece ends in the middle of a number", m->piece[i].file);
         run[n++] = (struct share_run){from, to - from, of->array, of->first + (from - of->begin) / 4};
     }
     return n;
@@ -114,7 +113,7 @@ int share_ranges(const struct manifest *m, const struct model_layout *layout, in
         struct share_run run[SHARE_RUNS_MAX];
         if (!(shares >> share_of_piece(m, i, parts) & 1))
             continue;
-        int runs = share_runs(m, layout, i, run, err);
+        int runs = share_runs(m, layout, i, m->piece[i].offset, m->piece[i].bytes, run, err);
         if (runs < 0)
             return -1;
         for (int r = 0; r < runs; r++)

@@ -1,8 +1,8 @@
 /* How a checkpoint's bytes are cut into shares, and where in a state they belong. Only common/store uses
  * this.
  *
- * A piece of the manifest is the least that can be verified, so it is the least that can be in a share. Each
- * lies in one file, and is up to three runs there: bytes of the header, then of one or two arrays. */
+ * A piece of the manifest is the least that can be verified, so it is the least that can be in a share. Bytes
+ * of a file are up to three runs: of the header, then of one or two arrays. */
 #ifndef RM_STORE_SHARE_H
 #define RM_STORE_SHARE_H
 
@@ -20,10 +20,10 @@ struct share_run {
     int64_t first;         /* element of the array, where it is one */
 };
 
-/* The runs of piece i, in order; returns how many. The piece is one that manifest_check_pieces has passed. A
- * border that cuts an element in two: ERR_DATA. */
-int share_runs(const struct manifest *manifest, const struct model_layout *layout, int i,
-               struct share_run run[SHARE_RUNS_MAX], struct error *err);
+/* The runs of bytes [offset, offset + bytes) of the file that piece i is of, in order; returns how many. The
+ * piece is one that manifest_check_pieces has passed. A border that cuts an element in two: ERR_DATA. */
+int share_runs(const struct manifest *manifest, const struct model_layout *layout, int i, int64_t offset,
+               int64_t bytes, struct share_run run[SHARE_RUNS_MAX], struct error *err);
 
 /* What these shares hold of each array: contiguous where `shares` names one. */
 int share_ranges(const struct manifest *manifest, const struct model_layout *layout, int parts,

@@ -18,6 +18,7 @@ struct stream {
     int piece, end;            /* in the manifest's list: the current one, and one past the file's last */
     int64_t at;                /* bytes read so far */
     struct piece_stream *hash; /* of the current piece */
+    int64_t chunk;             /* its first one, counted over the file */
     struct sha256 *weights;    /* of the data section; NULL while it is not wanted */
     int64_t room;
     char *scratch; /* (room) */
@@ -35,7 +36,12 @@ static int begin_piece(struct stream *s, struct error *err)
 {
     const struct manifest *m = s->file->manifest;
     s->hash = piece_stream_open(m->piece[s->piece].bytes, m->whole_pieces ? 0 : PIECE_CHUNK);
-    return s->hash ? 0 : err_set(err, ERR_MACHINE, "out of memory");
+    if (!s->hash)
+        return err_set(err, ERR_MACHINE, "out of memory");
+    if (s->file->chunk_sha256)
+        piece_stream_keep(s->hash, s->file->chunk_sha256 + s->chunk);
+    s->chunk += piece_chunks(m->piece[s->piece].bytes, m->whole_pieces ? 0 : PIECE_CHUNK);
+    return 0;
 }
 
 static int finish_piece(struct stream *s, struct error *err)
