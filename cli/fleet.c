@@ -185,7 +185,7 @@ static void take_listening(struct fleet *fleet, const struct event *event)
         return; /* the workers are there, and it was told all when it was started */
     text_copy(fleet->address, sizeof fleet->address, event->address);
     tell_started(fleet);
-    tell_resumed(fleet);
+    say_skipped(fleet);
     for (int w = 0; w < fleet->spec->workers.target; w++)
         crew_start(&fleet->crew, w);
     fleet_expect(fleet);
@@ -361,6 +361,7 @@ void fleet_event_line(void *ctx, char *text, size_t length)
         return;
     }
     if (!told_already(fleet, &event)) {
+        tell_resumed(fleet, &event);
         report_take(fleet->options->report, &event, loop_now(fleet->loop));
         show(fleet, &event, text, length);
         FAULT("event-shown");

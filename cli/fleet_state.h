@@ -59,6 +59,10 @@ struct fleet {
     int idle_in, idle_keep; /* a pipe nobody writes to: the workers' standard input, and its other end */
     int errors_out;         /* the writing end of `errors`, for children; -1 once no more are started */
 
+    bool resumed_told;
+    int refused; /* checkpoints that could not be loaded */
+    struct checkpoint_skipped refuse[CHECKPOINT_SKIPPED_MAX];
+
     bool interrupted; /* a person asked for the end */
     rm_time interrupted_at;
     bool killing; /* everything gets SIGKILL */
@@ -87,7 +91,11 @@ void fleet_check_end(struct fleet *fleet);
 
 /* --- tell.c: the events that run itself tells --- */
 void tell_started(struct fleet *fleet);
-void tell_resumed(struct fleet *fleet);
+/* What run itself found damaged before it began, to a person. */
+void say_skipped(struct fleet *fleet);
+/* Before each event of the coordinator's: what the run goes on from is known when its first ring trains, as a
+ * checkpoint may turn out to be damaged while it is loaded. */
+void tell_resumed(struct fleet *fleet, const struct event *event);
 void tell_drill(struct fleet *fleet, const struct drill *drill, int64_t step);
 void tell_failed(struct fleet *fleet, const char *reason, int exit_code);
 void tell_complete_again(struct console *console, const struct prepared *prepared);

@@ -317,7 +317,7 @@ static int find_resume(struct prepared *p, struct corpus **corpus, struct run_op
         portrait_remove(p->store);
         return 0;
     }
-    if (checkpoint_resume(p->store, &p->resume, err) < 0 || settle_remote(p, corpus, err) < 0)
+    if (checkpoint_newest(p->store, p->spec.steps, &p->resume, err) < 0 || settle_remote(p, corpus, err) < 0)
         return -1;
     p->complete = p->resume.found && p->resume.entry.final && p->resume.entry.step == p->spec.steps;
     if (p->resume.found && check_resume(p, *corpus, err) < 0)

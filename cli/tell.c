@@ -41,29 +41,76 @@ void tell_started(struct fleet *fleet)
     event_print(fleet->console, event);
 }
 
-void tell_resumed(struct fleet *fleet)
+void say_skipped(struct fleet *fleet)
 {
     const struct checkpoint_resume *r = &fleet->options->prepared->resume;
-    const char *uri = fleet->spec->checkpoint.uri;
     for (int i = 0; i < r->skipped; i++)
         console_say(fleet->console, "ringmaster: %s is damaged and was not used: %s", r->skip[i].name,
                     r->skip[i].why);
-    if (!fleet->console->json || (!r->found && !r->skipped))
+}
+
+/* Its folder, as far as can be told from its step: final/ only where that was the newest found. */
+static void name_of(const struct fleet *fleet, int64_t step, char name[CHECKPOINT_NAME_MAX])
+{
+    const struct checkpoint_entry *newest = &fleet->options->prepared->resume.entry;
+    checkpoint_name(name, step, newest->final && newest->step == step);
+}
+
+static void note_refused(struct fleet *fleet, const struct event *event)
+{
+    if (fleet->refused == CHECKPOINT_SKIPPED_MAX)
         return;
+    struct checkpoint_skipped *skipped = &fleet->refuse[fleet->refused++];
+    name_of(fleet, event->step, skipped->name);
+    text_copy(skipped->why, sizeof skipped->why, event->text);
+}
+
+static void push_skipped(struct js *list, const char *uri, const struct checkpoint_skipped *skipped)
+{
+    struct js *one = js_object();
+    set_uri(one, "uri", uri, skipped->name);
+    js_set_string(one, "reason", skipped->why);
+    js_push(list, one);
+}
+
+static void print_resumed(struct fleet *fleet, int64_t step)
+{
+    const struct checkpoint_resume *r = &fleet->options->prepared->resume;
+    const char *uri = fleet->spec->checkpoint.uri;
+    char name[CHECKPOINT_NAME_MAX];
     struct js *event = event_new("resumed"), *skipped = js_array();
-    js_set_int(event, "step", r->found ? r->entry.step : 0);
-    if (r->found)
-        set_uri(event, "uri", uri, r->entry.name);
+    js_set_int(event, "step", step);
+    name_of(fleet, step, name);
+    if (step)
+        set_uri(event, "uri", uri, name);
     else
         js_set(event, "uri", js_new_null());
-    for (int i = 0; i < r->skipped; i++) {
-        struct js *one = js_object();
-        set_uri(one, "uri", uri, r->skip[i].name);
-        js_set_string(one, "reason", r->skip[i].why);
-        js_push(skipped, one);
-    }
+    for (int i = 0; i < r->skipped; i++)
+        push_skipped(skipped, uri, &r->skip[i]);
+    for (int i = 0; i < fleet->refused; i++)
+        push_skipped(skipped, uri, &fleet->refuse[i]);
     js_set(event, "skipped", skipped);
     event_print(fleet->console, event);
+}
+
+void tell_resumed(struct fleet *fleet, const struct event *event)
+{
+    const struct checkpoint_resume *r = &fleet->options->prepared->resume;
+    struct report *report = fleet->options->report;
+    if (fleet->resumed_told)
+        return;
+    if (event->kind == EVENT_CHECKPOINT_REFUSED)
+        note_refused(fleet, event);
+    if (event->kind != EVENT_RING_FORMED)
+        return;
+    int64_t step = r->found ? r->entry.step : 0; /* a ring that a successor found may be farther already */
+    if (fleet->refused)
+        step = event->step;
+    fleet->resumed_told = true;
+    if (step != report->first_step)
+        report_init(report, report->steps, step, report->begun);
+    if (fleet->console->json && (r->found || r->skipped))
+        print_resumed(fleet, step);
 }
 
 void tell_drill(struct fleet *fleet, const struct drill *drill, int64_t step)

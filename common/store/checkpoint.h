@@ -160,6 +160,10 @@ struct checkpoint_resume {
     struct checkpoint_skipped skip[CHECKPOINT_SKIPPED_MAX];
 };
 int checkpoint_resume(struct object_store *store, struct checkpoint_resume *ret, struct error *err);
+/* The same by the manifests alone, for those who verify what they load. But a final/ of step `last`, which
+ * ends the job and which nobody will load, is verified. */
+int checkpoint_newest(struct object_store *store, int64_t last, struct checkpoint_resume *ret,
+                      struct error *err);
 
 /* Copies the weights and config.json of one to a place of their own, as transformers reads them; every byte
  * is checked before the copy can be seen. ERR_EXISTS where a model is there already. */

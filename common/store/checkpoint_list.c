@@ -94,11 +94,13 @@ static int mark_skipped(struct object_store *store, const struct checkpoint_list
 }
 
 /* 1: this one is good; 0: it was damaged and has been marked as such; -1: trouble of another kind. */
-static int try_entry(struct object_store *store, const struct checkpoint_entry *entry,
+static int try_entry(struct object_store *store, const struct checkpoint_entry *entry, bool verify,
                      struct checkpoint_resume *ret, struct error *err)
 {
     struct error why = {0};
-    if (checkpoint_verify(store, entry->name, &ret->manifest, &why) == 0) {
+    int result = verify ? checkpoint_verify(store, entry->name, &ret->manifest, &why)
+                        : checkpoint_manifest(store, entry->name, &ret->manifest, &why);
+    if (result == 0) {
         ret->entry = *entry;
         return 1;
     }
@@ -108,15 +110,17 @@ static int try_entry(struct object_store *store, const struct checkpoint_entry *
     return checkpoint_mark_damaged(store, entry->name, err);
 }
 
-static int resume(struct object_store *store, struct checkpoint_list *list, struct checkpoint_resume *ret,
-                  struct error *err)
+static int resume(struct object_store *store, struct checkpoint_list *list, int64_t last,
+                  struct checkpoint_resume *ret, struct error *err)
 {
     for (;;) {
         if (checkpoint_list(store, list, err) < 0 || mark_skipped(store, list, ret, err) < 0)
             return -1;
         if (list->count == 0 && list->skipped < CHECKPOINT_SKIPPED_MAX)
             return 0;
-        int good = list->count ? try_entry(store, &list->entry[0], ret, err) : 0;
+        const struct checkpoint_entry *newest = &list->entry[0];
+        bool verify = last < 0 || (newest->final && newest->step == last);
+        int good = list->count ? try_entry(store, newest, verify, ret, err) : 0;
         if (good) {
             ret->found = good > 0;
             return good < 0 ? -1 : 0;
@@ -124,15 +128,21 @@ static int resume(struct object_store *store, struct checkpoint_list *list, stru
     }
 }
 
-int checkpoint_resume(struct object_store *store, struct checkpoint_resume *ret, struct error *err)
+int checkpoint_newest(struct object_store *store, int64_t last, struct checkpoint_resume *ret,
+                      struct error *err)
 {
     struct checkpoint_list *list = malloc(sizeof *list);
     if (!list)
         return err_set(err, ERR_MACHINE, "checkpoint: out of memory");
     memset(ret, 0, sizeof *ret);
-    int result = resume(store, list, ret, err);
+    int result = resume(store, list, last, ret, err);
     free(list);
     return result;
+}
+
+int checkpoint_resume(struct object_store *store, struct checkpoint_resume *ret, struct error *err)
+{
+    return checkpoint_newest(store, -1, ret, err);
 }
 
 int checkpoint_delete(struct object_store *store, const char *name, struct error *err)
