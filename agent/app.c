@@ -545,12 +545,11 @@ static int open_job(struct app *app, struct error *err)
                                          .snapshot_fd = app->snapshot_fd,
                                          .done = store_done,
                                          .ctx = app};
-    struct worker_load_options load = {
-        .spec = &app->options->files->spec,
-        .state_fd = app->state_fd,
-        .snapshot_fd = app->snapshot_fd,
-        .done = store_done,
-        .ctx = app};
+    struct worker_load_options load = {.spec = &app->options->files->spec,
+                                       .state_fd = app->state_fd,
+                                       .snapshot_fd = app->snapshot_fd,
+                                       .done = store_done,
+                                       .ctx = app};
     if (data_feed_open(&app->feed, &app->options->files->spec, err) < 0 ||
         worker_trainer_open(&app->trainer, app->loop, &trainer, err) < 0 ||
         worker_store_open(&app->store, app->loop, &store, err) < 0 ||

@@ -101,7 +101,7 @@ POINTS = {
     "worker-ended": story("alone", ":1"),
     "event-shown": story("alone", ":1", ":3", ":30", ":90"),
     "run-ending": story("alone"),
-    "file-verified": story("resumed", ":1", ":3"),
+    "file-verified": story("again", ":1", ":3"),
     "damage-marked": story("damaged"),
     # generate
     "model-read": story("generated"),

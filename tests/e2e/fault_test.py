@@ -84,6 +84,19 @@ def resumed(tmp_path, finish, launch, reference, fault):
     check_same_end(run, job, finish, reference)
 
 
+def again(tmp_path, finish, launch, reference, fault):
+    """A run of what is complete reads it all before it says so; dying in that changes nothing."""
+    job = job_in(tmp_path)
+    first = finish(job)
+    assert first.code == 0, first.tail()
+    complete = first.the("complete")
+    run = finish(job, env={"RINGMASTER_FAULT": fault})
+    check_struck(run, fault)
+    assert run.code == -signal.SIGKILL, run.tail()
+    run = finish(job)
+    assert run.code == 0 and run.the("complete")["weightsSha256"] == complete["weightsSha256"], run.tail()
+
+
 def anew(tmp_path, finish, launch, reference, fault):
     """--overwrite that dies while it deletes: what is left is whole, or nothing."""
     job = job_in(tmp_path)
@@ -120,7 +133,7 @@ def generated(tmp_path, finish, launch, reference, fault):
     assert rig.weights_sha256(folder) == complete["weightsSha256"] == reference()[0]
 
 
-STORIES = {story.__name__: story for story in (busy, alone, resumed, anew, damaged, generated)}
+STORIES = {story.__name__: story for story in (busy, alone, resumed, again, anew, damaged, generated)}
 
 
 @pytest.mark.parametrize("point, case", CASES, ids=[f"{case.story}-{point}{case.setting}" for point, case in CASES])
