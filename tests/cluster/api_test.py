@@ -16,7 +16,9 @@ AROUND = ["ConfigMap", "NetworkPolicy", "NetworkPolicy", "PodDisruptionBudget", 
 @pytest.fixture(name="stage")
 def fixture_stage(api):
     api("apply", "-f", str(stage_rig.CRD))
-    api("wait", "--for=condition=Established", "crd/trainingjobs.ringmaster.dev")
+    crd = ("crd", "trainingjobs.ringmaster.dev")
+    api.until(lambda found: any(each["type"] == "Established" and each["status"] == "True" for each in found.get("status", {}).get("conditions") or []),
+              "TrainingJobs are known", *crd)
     stage = stage_rig.Stage(api)
     yield stage
     stage.close()
@@ -59,15 +61,18 @@ def play_through(stage, start):
             return condition()
         return processes.until(alive, what, 240)
 
-    stage.kubectl.apply(stage_rig.job("gpt", {"max": 3}))  # no fourth index to move to
+    stage.kubectl.apply(stage_rig.job("gpt"))
     go(lambda: len(stage.pods("worker")) == 3 and len(stage.pods("coordinator")) == 1, "all pods")
     first = set(stage.pods())
     for name in first:
         stage.run_pod(name)
+    # A pod that nobody has noted yet would be made again by its own name.
+    go(lambda: [slot["state"] for slot in stage.job("gpt")["status"]["workers"]["slots"]] == ["Present"] * 3, "all pods noted")
     victim = next(name for name in first if "-w1-" in name)
     stage.kubectl("delete", "pod", victim, "--grace-period=0", "--force")
-    go(lambda: stage.indices() == {0: [1], 1: [2], 2: [1]}, "the replacement")
-    second = next(name for name in stage.pods("worker") if "-w1-" in name)
+    # Of the same index where the old pod was gone by then, of another one otherwise.
+    (second,) = go(lambda: len(found := set(stage.pods("worker"))) == 3 and found - first, "the replacement")
+    assert all(len(attempts) == 1 for attempts in stage.indices().values())
     stage.run_pod(second)
     (coordinator,) = stage.pods("coordinator")
     stage.end_pod(coordinator, 0, json.dumps({"exitCode": 0, "reason": "", "step": 100, "loss": 2.5, "weightsSha256": stage_rig.SHA,
@@ -75,7 +80,7 @@ def play_through(stage, start):
     go(lambda: stage.condition("gpt", "Finished") == "True" and not stage.pods("worker"), "the end")
     status = stage.job("gpt")["status"]
     end = {"around": kinds(stage.around()), "restarts": status["restarts"], "result": status["result"], "term": status["ring"]["term"],
-           "slots": status["workers"]["slots"], "complete": stage.condition("gpt", "Complete")}
+           "complete": stage.condition("gpt", "Complete")}
     return end, len(operators), creations(stage)
 
 
@@ -101,9 +106,8 @@ def test_an_operator_that_dies_between_any_two_writes_leads_to_the_same_end(stag
     in each life, such as the trial of a pod, would hold up those that always die at the first.)"""
     end, lives, made = play_through(stage, lambda life: stage.operator("--no-lease", fault=fault and f"{fault}:{life}"))
     assert {key: end[key] for key in CALM} == CALM
-    assert [(slot["index"], slot["attempt"]) for slot in end["slots"]] == [(0, 1), (1, 2), (2, 1)]
     assert end["result"]["weightsSha256"] == stage_rig.SHA
-    assert all(count == 1 for count in made.values()), "no pod was made twice"
+    assert sorted(made.values()) == [1] * 5, "no pod was made twice, and none for nothing"
     assert lives > 10 if fault else lives == 1
 
 
