@@ -95,6 +95,7 @@ static void ask(void *ctx)
                                    .url = url,
                                    .connect_within = 5 * RM_S,
                                    .within = answer_within,
+                                   .buffer = 16 << 10, /* there is one of these for each job */
                                    .body_came = body_came,
                                    .done = done,
                                    .ctx = poller};

@@ -118,6 +118,11 @@ static int body_again(void *ctx, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
+static long buffer_of(const struct http_request *request)
+{
+    return request->buffer ? request->buffer : BUFFER_BYTES;
+}
+
 static void describe_body(struct http_call *call)
 {
     int64_t bytes = 0;
@@ -129,7 +134,7 @@ static void describe_body(struct http_call *call)
     curl_easy_setopt(call->curl, CURLOPT_READDATA, call);
     curl_easy_setopt(call->curl, CURLOPT_SEEKFUNCTION, body_again);
     curl_easy_setopt(call->curl, CURLOPT_SEEKDATA, call);
-    curl_easy_setopt(call->curl, CURLOPT_UPLOAD_BUFFERSIZE, (long)BUFFER_BYTES);
+    curl_easy_setopt(call->curl, CURLOPT_UPLOAD_BUFFERSIZE, buffer_of(&call->request));
 }
 
 static void describe_method(struct http_call *call, const char *method)
@@ -254,7 +259,7 @@ static int describe(struct http_call *call, const struct http_request *request)
     if (request->lost_within)
         describe_probes(call, request->lost_within);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "ringmaster");
-    curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, (long)BUFFER_BYTES);
+    curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, buffer_of(request));
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, call->why);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, body_came);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, call);

@@ -60,6 +60,7 @@ struct http_request {
     const struct http_identity *identity; /* NULL: nobody in particular */
     rm_time
         lost_within; /* a peer whose machine answers no probe so long is gone (TCP's own); 0: the system's */
+    int buffer;      /* bytes, each way; 0: 256 KiB, for those who move much */
     bool http2;      /* where TLS offers it: requests to one server share one connection */
     bool fresh;      /* on a new connection: a kept one that turns out to be dead is sent to twice, unseen */
     bool proxy;      /* as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say */

@@ -8,7 +8,7 @@
 #include "common/os/clock.h"
 #include "operator/kube/bucket.h"
 
-enum { ANSWER_MAX = 64 << 20, URL_MAX = 8 << 10, HEADERS_MAX = 4 };
+enum { ANSWER_MAX = 64 << 20, URL_MAX = 8 << 10, HEADERS_MAX = 4, BUFFER_BYTES = 32 << 10 };
 
 static const rm_time lost_within = 20 * RM_S;
 static const rm_time answer_within = 30 * RM_S;
@@ -243,6 +243,7 @@ static int transmit(struct kube_call *call, struct error *err)
         .within = watches ? 0 : (r->within ? r->within : answer_within),
         .identity = &kube->identity,
         .lost_within = lost_within,
+        .buffer = BUFFER_BYTES,
         .http2 = true,
         .header_came = header_came,
         .body_came = body_came,

@@ -30,6 +30,7 @@ class Operator:
 
     def __init__(self, kubectl, *arguments, fault=None, kubeconfig=None):
         cluster = kubectl.cluster
+        assert (BIN / "ringmaster-operator").exists(), f"no operator in {BIN}: build first"
         number = sum(1 for _ in cluster.logs.glob("operator-*.log"))
         self.log_path = cluster.logs / f"operator-{number}.log"
         environment = {**cluster.environment(), "KUBECONFIG": str(kubeconfig or cluster.kubeconfig), "RINGMASTER_LOG": "debug"}
