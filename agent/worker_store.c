@@ -91,6 +91,7 @@ static int write_slice(struct task *task)
     if (!state)
         return -1;
     struct checkpoint_slice slice = {.store = store->place,
+                                     .run = store->run,
                                      .step = snapshot->state.step,
                                      .final = snapshot->final,
                                      .lineage = snapshot->state.lineage,

@@ -10,6 +10,7 @@
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
 #include "common/store/checkpoint.h"
+#include "common/store/data_listing.h"
 #include "common/store/owner.h"
 
 static const char usage[] = "write: ringmaster checkpoint list|verify URI, export URI TARGET, or delete URI "
@@ -182,7 +183,9 @@ static int delete_owned(struct command *c, struct error *err)
             return -1;
         printf("%s deleted\n", entry->name);
     }
-    return c->all ? checkpoint_delete_all(c->store, err) : 0;
+    if (!c->all || checkpoint_delete_all(c->store, err) < 0)
+        return c->all ? -1 : 0;
+    return data_listing_remove(c->store, NULL, err);
 }
 
 static int delete (struct command *c, struct error *err)

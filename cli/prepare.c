@@ -312,7 +312,8 @@ static int find_resume(struct prepared *p, struct corpus **corpus, struct run_op
     FAULT("folder-locked");
     if (options->overwrite) {
         if (check_drills(&options->drills, p, err) < 0 || settle_remote(p, corpus, err) < 0 ||
-            checkpoint_delete_all(p->store, err) < 0)
+            checkpoint_delete_all(p->store, err) < 0 ||
+            remote_data_keep_only(p->store, p->remote ? p->spec.data.listing : "", err) < 0)
             return -1;
         portrait_remove(p->store);
         return 0;

@@ -70,6 +70,13 @@ int remote_data_keep(struct remote_data *d, struct object_store *checkpoints, co
     return data_listing_keep(checkpoints, &d->listing, ret_sha256, err);
 }
 
+int remote_data_keep_only(struct object_store *checkpoints, const char *listing, struct error *err)
+{
+    uint8_t sha256[RM_HASH_BYTES];
+    bool kept = hex_decode(listing, sha256, sizeof sha256);
+    return data_listing_remove(checkpoints, kept ? sha256 : NULL, err);
+}
+
 /* ---- reading ---- */
 
 static bool is_shard(const char *name)

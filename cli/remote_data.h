@@ -24,6 +24,9 @@ int remote_data_take_kept(struct remote_data *data, struct object_store *checkpo
 int remote_data_keep(struct remote_data *data, struct object_store *checkpoints, const struct corpus *corpus,
                      uint8_t ret_sha256[RM_HASH_BYTES], struct error *err);
 
+/* Deletes the listings that are kept there but the one with this hash in hex; "": all of them. */
+int remote_data_keep_only(struct object_store *checkpoints, const char *listing, struct error *err);
+
 /* Reads from the store, without a cache: for headers, and for hashing all of it once. */
 struct corpus_source remote_data_source(struct remote_data *data);
 

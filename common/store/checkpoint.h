@@ -47,6 +47,7 @@ void checkpoint_name(char out[CHECKPOINT_NAME_MAX], int64_t step, bool final);
 
 struct checkpoint_slice {
     struct object_store *store;
+    const char *run; /* whose store it has to be (owner.h); NULL: nobody asks */
     int64_t step;
     bool final;             /* into final/ instead of step-<step>/ */
     const uint8_t *lineage; /* (RM_HASH_BYTES) */
@@ -78,7 +79,7 @@ struct checkpoint_publication {
 /* Checks that all pieces are there, puts the parts of model.safetensors together, writes config.json, reads
  * everything back against the hashes, and only then writes the manifest (which never replaces another). Then
  * deletes what `keep` doesn't cover, and what unfinished checkpoints left behind that are older than the last
- * one before this. There already with the same step and lineage: success. ret: the manifest as it stands in
+ * one before this, or than final/ itself. There already with the same step and lineage: success. ret: the manifest as it stands in
  * the store. Trouble with deleting is not an error. */
 int checkpoint_publish(const struct checkpoint_publication *publication, struct manifest *ret,
                        struct error *err);

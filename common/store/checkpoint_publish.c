@@ -22,6 +22,13 @@ struct publisher {
     uint8_t (*chunk_sha256)[RM_HASH_BYTES]; /* of all pieces, as they were read back */
 };
 
+/* A run whose place was taken over while it stood still knows nothing of that: before it creates, replaces or
+ * deletes what has no history in its name, it looks. */
+static int still_ours(const struct publisher *p, struct error *err)
+{
+    return p->publication->run ? owner_check(p->store, p->publication->run, err) : 0;
+}
+
 /* 1: published already with this step and lineage (then manifest is what is there); 0: not; -1: another. */
 static int published(struct publisher *p, struct error *err)
 {
@@ -154,6 +161,8 @@ static int settle(struct publisher *p, int first, struct error *err)
     int stands = published(p, err); /* by somebody else meanwhile: then nothing here is ours to remove */
     if (stands)
         return stands < 0 ? -1 : err_set(err, ERR_DATA, "%s", why.text);
+    if (still_ours(p, err) < 0)
+        return -1;
     if (!strcmp(file, config_name))
         return rewrite_config(p, err) < 0 ? -1 : check_file(p, first, err);
     discard(p, file);
@@ -195,8 +204,8 @@ static int write_manifest(struct publisher *p, struct error *err)
     free(again);
     files_object(name, p->name, MANIFEST_NAME);
     FAULT("before-manifest");
-    if (result == 0 && p->publication->run)
-        result = owner_check(p->store, p->publication->run, err);
+    if (result == 0)
+        result = still_ours(p, err);
     if (result == 0 && files_put(p->store, name, &text, OBJECT_CREATE, &why) < 0 && why.code != ERR_EXISTS)
         result = err_set(err, why.code, "%s", why.text);
     str_clear(&text);
@@ -205,8 +214,8 @@ static int write_manifest(struct publisher *p, struct error *err)
 
 static int complete(struct publisher *p, struct error *err)
 {
-    if (write_config(p, err) < 0 || manifest_check_pieces(&p->manifest, err) < 0 || join_model(p, err) < 0 ||
-        settle_all(p, err) < 0 || write_manifest(p, err) < 0)
+    if (still_ours(p, err) < 0 || write_config(p, err) < 0 || manifest_check_pieces(&p->manifest, err) < 0 ||
+        join_model(p, err) < 0 || settle_all(p, err) < 0 || write_manifest(p, err) < 0)
         return -1;
     FAULT("after-manifest");
     return 0;
@@ -298,7 +307,8 @@ int checkpoint_publish(const struct checkpoint_publication *publication, struct 
     p->store = publication->store;
     int result = publish(p, err);
     if (result == 0) {
-        int64_t before = overtaken_before(p);
+        /* the end of a run publishes nothing of an earlier step after this */
+        int64_t before = publication->final ? p->manifest.step : overtaken_before(p);
         keep_newest(p);
         files_collect(p->store, before);
         *ret = p->manifest;

@@ -6,6 +6,7 @@
 #include "common/store/checkpoint.h"
 #include "common/store/files.h"
 #include "common/store/piece_hash.h"
+#include "common/store/owner.h"
 #include "common/store/safetensors.h"
 #include "common/store/upload.h"
 
@@ -154,6 +155,8 @@ static int write_slice(const struct checkpoint_slice *s, struct checkpoint_piece
     struct writer w = {.slice = s};
     *ret = (struct checkpoint_pieces){0};
     checkpoint_name(w.name, s->step, s->final);
+    if (s->run && owner_check(s->store, s->run, err) < 0)
+        return -1;
     int result = finished_already(&w, err);
     if (result == 0)
         result = write_model(&w, ret, err);

@@ -62,3 +62,47 @@ int data_listing_fetch(struct object_store *checkpoints, const uint8_t sha256[RM
     str_clear(&own);
     return status;
 }
+
+/* --- removing --- */
+
+enum { OTHERS_MAX = 256 }; /* of one job: one each time that its data were somewhere else */
+
+struct others {
+    char name[OTHERS_MAX][LISTING_OBJECT_MAX];
+    int count;
+    const char *but;
+};
+
+static bool is_listing(const char *name)
+{
+    uint8_t hash[8];
+    char hex[17];
+    size_t digits = sizeof hex - 1, stem = strlen("data-");
+    if (strlen(name) != stem + digits + strlen(".json") || strncmp(name, "data-", stem) != 0)
+        return false;
+    text_copy(hex, sizeof hex, name + stem);
+    return hex_decode(hex, hash, sizeof hash) && !strcmp(name + stem + digits, ".json");
+}
+
+static int note(void *ctx, const struct object_entry *entry, struct error *err)
+{
+    struct others *o = ctx;
+    (void)err;
+    if (o->count < OTHERS_MAX && is_listing(entry->name) && strcmp(entry->name, o->but) != 0)
+        text_copy(o->name[o->count++], LISTING_OBJECT_MAX, entry->name);
+    return 0;
+}
+
+int data_listing_remove(struct object_store *checkpoints, const uint8_t *but_sha256, struct error *err)
+{
+    char but[LISTING_OBJECT_MAX] = "";
+    const char *names[OTHERS_MAX];
+    struct others others = {.but = but};
+    if (but_sha256)
+        listing_object_name(but_sha256, but);
+    if (object_list(checkpoints, "data-", note, &others, err) < 0)
+        return -1;
+    for (int i = 0; i < others.count; i++)
+        names[i] = others.name[i];
+    return others.count ? object_delete(checkpoints, names, others.count, err) : 0;
+}

@@ -19,4 +19,7 @@ int data_listing_keep(struct object_store *checkpoints, const struct listing *li
 int data_listing_fetch(struct object_store *checkpoints, const uint8_t sha256[RM_HASH_BYTES],
                        struct listing *ret, struct str *ret_text, struct error *err);
 
+/* Deletes all that are kept there but the one with this hash; NULL: all. */
+int data_listing_remove(struct object_store *checkpoints, const uint8_t *but_sha256, struct error *err);
+
 #endif

@@ -373,6 +373,6 @@ int owner_check(struct object_store *store, const char *run, struct error *err)
         return -1;
     if (!now.number || !strcmp(now.run, run))
         return 0;
-    return err_set(err, ERR_MACHINE, "%.200s belongs to another run now; nothing is published from this one",
+    return err_set(err, ERR_EXISTS, "%.200s belongs to another run now; nothing is saved from this one",
                    object_uri(store));
 }

@@ -36,8 +36,8 @@ int owner_open(struct owner **ret, const struct owner_options *options, struct e
 /* Gives it free for the next one. NULL is fine. */
 void owner_free(struct owner *owner);
 
-/* Is the store still that run's, or nobody's? ERR_MACHINE with a sentence where it is another's. A folder
- * needs no asking: success. */
+/* Is the store still that run's, or nobody's? ERR_EXISTS with a sentence where it is another's: that does not
+ * change by waiting. A folder needs no asking: success. */
 int owner_check(struct object_store *store, const char *run, struct error *err);
 
 #endif
