@@ -268,6 +268,9 @@ static void on_form(struct agent *st, const struct message *m, struct agent_out 
     st->ring = m->generation;
     st->phase = PHASE_FORMING;
     st->fault_set = st->ready_set = st->finished_set = false;
+    /* one that nobody goes on from was damaged, and may have to be published once more */
+    int64_t from = m->form.resume.held ? m->form.resume.step : 0;
+    st->published_set = st->published_set && st->published.published.step <= from;
     if (m->form.saved > st->saved)
         st->saved = m->form.saved;
     message_copy(&st->form, m);

@@ -28,7 +28,8 @@ void agent_say_what_waits(struct agent *st, rm_time now, struct agent_out *out)
 
 static bool same_publish(const struct message *a, const struct message *b)
 {
-    return a->publish.step == b->publish.step && a->publish.final == b->publish.final;
+    return a->publish.step == b->publish.step && a->publish.final == b->publish.final &&
+           !memcmp(a->publish.lineage, b->publish.lineage, RM_HASH_BYTES);
 }
 
 static void start_publish(struct agent *st, struct agent_out *out)
@@ -46,7 +47,8 @@ void agent_on_publish(struct agent *st, const struct message *m, rm_time now, st
         return;
     }
     if (st->published_set && st->published.published.step == m->publish.step &&
-        st->published.published.final == m->publish.final) {
+        st->published.published.final == m->publish.final &&
+        !memcmp(st->published_lineage, m->publish.lineage, RM_HASH_BYTES)) {
         agent_send_control(st, out, &st->published);
         return;
     }
@@ -157,6 +159,7 @@ void agent_on_published(struct agent *st, const struct agent_event *e, rm_time n
     if (e->ok) {
         st->store_delay = 0;
         message_copy(&st->published, e->message);
+        memcpy(st->published_lineage, st->publish.publish.lineage, RM_HASH_BYTES);
         st->published_set = true;
         if (e->message->published.step > st->saved)
             st->saved = e->message->published.step;

@@ -53,6 +53,7 @@ struct agent {
     /* said again after a reconnect, harmless if known */
     struct message written[WRITTEN_KEPT], published, fault, ready, finished;
     int written_count;
+    uint8_t published_lineage[RM_HASH_BYTES];
     bool published_set, fault_set, ready_set, finished_set;
     struct msg_heartbeat beat;
     rm_time trainer_heard; /* a trainer that runs sends a pulse every heartbeat */

@@ -285,3 +285,47 @@ Test(waits, a_leave_says_how_much_time_is_left_also_when_it_is_said_again)
     cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_LEAVING)->leaving.deadline, 20 * RM_S);
     end(&p);
 }
+
+static void publish(struct play *p, int64_t number, uint8_t history)
+{
+    static struct message m;
+    message_init(&m, MSG_PUBLISH);
+    m.publish.step = number;
+    m.publish.lineage[0] = history;
+    control(p, &m);
+}
+
+static void published(struct play *p, int64_t number)
+{
+    struct message m;
+    message_init(&m, MSG_PUBLISHED);
+    m.published.step = number;
+    step(p, (struct agent_event){.kind = AGENT_PUBLISHED, .ok = true, .message = &m});
+}
+
+/* Found by the simulator: a damaged final checkpoint was made again, and its publisher answered from memory.
+ */
+Test(waits, another_history_of_a_step_that_was_published_is_not_answered_from_memory)
+{
+    struct play p;
+    start(&p);
+    publish(&p, 20, 1);
+    published(&p, 20);
+    publish(&p, 20, 1);
+    cr_assert_not(did(&p, AGENT_PUBLISH), "said again");
+    publish(&p, 20, 2);
+    cr_assert(did(&p, AGENT_PUBLISH));
+    end(&p);
+}
+
+Test(waits, a_checkpoint_that_a_ring_went_back_behind_is_published_once_more)
+{
+    struct play p;
+    start(&p);
+    publish(&p, 20, 1);
+    published(&p, 20);
+    train(&p);
+    publish(&p, 20, 1);
+    cr_assert(did(&p, AGENT_PUBLISH), "the ring began anew: that one was damaged");
+    end(&p);
+}
