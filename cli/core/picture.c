@@ -1,6 +1,7 @@
 #include "cli/core/picture.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/limits.h"
@@ -67,7 +68,8 @@ static void merge_rings(struct picture *p)
 
 static void take_ring(struct picture *p, const struct event *e)
 {
-    struct picture_ring ring = {.step = e->step > p->first ? e->step : p->first, .generation = e->generation};
+    struct picture_ring ring = {
+        .step = e->step > p->first ? e->step : p->first, .term = e->term, .generation = e->generation};
     for (int i = 0; i < e->members; i++)
         if (e->member[i].worker >= 0)
             ring.members |= UINT64_C(1) << e->member[i].worker;
@@ -171,4 +173,12 @@ bool picture_range(const struct picture *p, double *ret_low, double *ret_high)
         }
     }
     return *ret_low <= *ret_high;
+}
+
+void picture_ring_name(const struct picture_ring *ring, char out[PICTURE_NAME_MAX])
+{
+    if (ring->term > 1)
+        snprintf(out, PICTURE_NAME_MAX, "%lld.%lld", (long long)ring->term, (long long)ring->generation);
+    else
+        snprintf(out, PICTURE_NAME_MAX, "%lld", (long long)ring->generation);
 }

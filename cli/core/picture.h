@@ -22,10 +22,14 @@ struct picture_bin {
 };
 
 struct picture_ring {
-    int64_t step; /* committed when it was formed */
-    int64_t generation;
-    uint64_t members; /* bit W: worker W */
+    int64_t step;             /* committed when it was formed */
+    int64_t term, generation; /* term: of the coordinator that formed it, 1 the first */
+    uint64_t members;         /* bit W: worker W */
 };
+
+/* "3", and "2.3" where the coordinator was not the first. */
+enum { PICTURE_NAME_MAX = 44 };
+void picture_ring_name(const struct picture_ring *ring, char out[PICTURE_NAME_MAX]);
 
 enum picture_mark_kind { PICTURE_LOST, PICTURE_LEFT, PICTURE_JOINED };
 

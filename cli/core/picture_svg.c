@@ -325,9 +325,11 @@ static void generations(const struct drawing *d)
         if (x < free_from || x > RIGHT - 16)
             continue;
         text_open(d, x + 2, d->rows_bottom + 16, "start", pale);
-        str_addf(d->out, "%lld", (long long)d->picture->ring[i].generation);
+        char name[PICTURE_NAME_MAX];
+        picture_ring_name(&d->picture->ring[i], name);
+        str_adds(d->out, name);
         text_close(d);
-        free_from = x + 24;
+        free_from = x + 10 + 7 * (double)strlen(name);
     }
 }
 

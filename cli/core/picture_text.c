@@ -175,20 +175,26 @@ static void workers(struct chart *c, struct str *out)
             worker_row(c, w, out);
 }
 
-/* Puts digits into cells, where they and the space around them are free. */
-static bool number(struct chart *c, int at, int64_t value)
+/* Puts digits and points into cells, where they and the space around them are free. */
+static bool digits(struct chart *c, int at, const char *text)
 {
-    static const char *const digits[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
-    char text[24];
-    int length = snprintf(text, sizeof text, "%lld", (long long)value);
+    static const char *const glyphs[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
+    int length = (int)strlen(text);
     if (at + length > c->width)
         at = c->width - length;
     for (int i = at - 1; i <= at + length; i++)
         if (at < 0 || (i >= 0 && i < c->width && *c->cell[i].glyph != ' '))
             return false;
     for (int i = 0; i < length; i++)
-        c->cell[at + i] = (struct cell){.glyph = digits[text[i] - '0'], .colour = dim};
+        c->cell[at + i] = (struct cell){.glyph = text[i] == '.' ? "." : glyphs[text[i] - '0'], .colour = dim};
     return true;
+}
+
+static void number(struct chart *c, int at, int64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    digits(c, at, text);
 }
 
 static void axes(struct chart *c, struct str *out)
@@ -196,8 +202,11 @@ static void axes(struct chart *c, struct str *out)
     const struct picture *p = &c->report->picture;
     blank(c);
     bool all = p->rings_formed == p->rings;
-    for (int i = 0; i < p->rings; i++)
-        all &= number(c, cell_of(c, p->ring[i].step), p->ring[i].generation);
+    for (int i = 0; i < p->rings; i++) {
+        char name[PICTURE_NAME_MAX];
+        picture_ring_name(&p->ring[i], name);
+        all &= digits(c, cell_of(c, p->ring[i].step), name);
+    }
     print(c, "generation", all ? "" : "(not all shown)", out);
     blank(c);
     number(c, 0, c->first);

@@ -361,3 +361,12 @@ Test(picture_svg, the_longest_and_wildest_run_stays_below_its_ceiling)
     well_formed(str_text(&out));
     str_clear(&out);
 }
+
+Test(picture_text, a_ring_of_a_later_coordinator_is_named_with_its_term)
+{
+    char name[PICTURE_NAME_MAX];
+    picture_ring_name(&(struct picture_ring){.term = 1, .generation = 3}, name);
+    cr_assert_str_eq(name, "3");
+    picture_ring_name(&(struct picture_ring){.term = 2, .generation = 1}, name);
+    cr_assert_str_eq(name, "2.1");
+}
