@@ -229,6 +229,9 @@ static void take_end(struct fleet *fleet, const struct event *event)
     arm(fleet, release_patience);
     if (event->kind == EVENT_FAILED && !fleet->own_exit_code)
         console_say(fleet->console, "ringmaster: %s", event->text);
+    bool same = event->kind == EVENT_FAILED && event->exit_code == fleet->own_exit_code;
+    if (same && fleet->own_is_vague)
+        text_copy(fleet->own_why, sizeof fleet->own_why, event->text);
 }
 
 static void act_on(struct fleet *fleet, const struct event *event)
@@ -486,8 +489,10 @@ void fleet_worker_exited(void *ctx, int code, int signal)
     FAULT("worker-ended");
     if (restart)
         start_worker(fleet, w->worker);
-    else if (decision.verdict == CREW_FAIL)
+    else if (decision.verdict == CREW_FAIL) {
+        fleet->own_is_vague = !*w->refused && !fleet->own_exit_code;
         give_up(fleet, decision.exit_code, *w->refused ? w->refused : decision.why);
+    }
     fleet_check_end(fleet);
 }
 

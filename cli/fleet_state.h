@@ -69,6 +69,7 @@ struct fleet {
     /* Set where this program, not the coordinator, decided that the run failed. */
     int own_exit_code;
     char own_why[EVENT_TEXT_MAX];
+    bool own_is_vague; /* it says who ended and not of what: the coordinator may know more */
 };
 
 /* --- fleet_process.c --- */
