@@ -343,6 +343,13 @@ static void forget_moot_interrupt(struct rdzv *st)
         st->verdict = (struct rdzv_verdict){0};
 }
 
+/* Who orders a leave may order a join with it, and the leave may be read first: that one is on its way is
+ * known a moment later. */
+static rm_time follows_until(const struct rdzv *st)
+{
+    return st->expect_known && st->leave_said ? st->leave_said + RDZV_LEAVES_TOGETHER_MS * RM_MS : 0;
+}
+
 static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     forget_moot_interrupt(st);
@@ -365,7 +372,7 @@ static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
         return;
     if (st->settings.unattended)
         tell_waiting(st, out);
-    else if (!coming)
+    else if (!coming && now >= follows_until(st))
         too_few(st, " and none is on its way", now, out);
     else if (now >= st->state_since + st->settings.start_timeout)
         too_few(st, ", and no more came in time", now, out);
@@ -567,6 +574,7 @@ static void on_leaving(struct rdzv *st, struct rdzv_worker *w, const struct msg_
 {
     if (!a_leaver(st))
         st->leave_asked = now;
+    st->leave_said = now;
     w->leaving = true;
     w->leave_until = l->deadline > 0 ? now + l->deadline : RM_NEVER;
     text_copy(w->leaving_reason, sizeof w->leaving_reason, l->reason);
@@ -715,6 +723,8 @@ static rm_time state_deadline(const struct rdzv *st)
     case RDZV_RECOVERING:
         return st->state_since + s->lost_after;
     case RDZV_GATHERING:
+        if (!enough(st) && follows_until(st) > st->accounted)
+            return follows_until(st);
         if (!enough(st))
             return s->unattended ? RM_NEVER : st->state_since + s->start_timeout;
         if (!rdzv_lists_are_in(st))

@@ -185,10 +185,13 @@ static bool owes_answer(const struct rdzv_worker *w)
     return w->presence == PRESENT && w->trainer_pid && !w->released && w->asked != RM_NEVER;
 }
 
+/* It may fill or load a memory first, and then it counts. Who was late while the ring formed stood still for
+ * formTimeout already, by the same counter. */
 static rm_time answer_at(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    rm_time since = w->turned > w->asked ? w->turned : w->asked; /* it may fill or load a memory first */
-    return since + ANSWER_FORMINGS * st->settings.form_timeout;
+    rm_time since = w->turned > w->asked ? w->turned : w->asked;
+    bool was_late = w->slowness > 0 && since == w->asked;
+    return since + (ANSWER_FORMINGS - was_late) * st->settings.form_timeout;
 }
 
 /* Whether anybody should still wait for the word of one who is no member. */

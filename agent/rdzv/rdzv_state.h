@@ -137,6 +137,7 @@ struct rdzv {
     int64_t failures_total;
     struct msg_checkpoint refused[REFUSED_KEPT];
     int refused_count;
+    rm_time leave_said;    /* the newest */
     rm_time arrived, left; /* newest arrival; newest quiescing that a leave began */
     rm_time leave_asked;   /* the first leave since then */
     rm_time reform_cost;

@@ -79,8 +79,8 @@ struct checkpoint_publication {
 /* Checks that all pieces are there, puts the parts of model.safetensors together, writes config.json, reads
  * everything back against the hashes, and only then writes the manifest (which never replaces another). Then
  * deletes what `keep` doesn't cover, and what unfinished checkpoints left behind that are older than the last
- * one before this, or than final/ itself. There already with the same step and lineage: success. ret: the manifest as it stands in
- * the store. Trouble with deleting is not an error. */
+ * one before this, or than final/ itself. There already with the same step and lineage: success. ret: the
+ * manifest as it stands in the store. Trouble with deleting is not an error. */
 int checkpoint_publish(const struct checkpoint_publication *publication, struct manifest *ret,
                        struct error *err);
 

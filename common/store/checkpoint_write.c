@@ -5,8 +5,8 @@
 #include "common/os/fault.h"
 #include "common/store/checkpoint.h"
 #include "common/store/files.h"
-#include "common/store/piece_hash.h"
 #include "common/store/owner.h"
+#include "common/store/piece_hash.h"
 #include "common/store/safetensors.h"
 #include "common/store/upload.h"
 

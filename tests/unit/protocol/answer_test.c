@@ -393,3 +393,41 @@ Test(answer, a_final_checkpoint_that_does_not_load_is_no_end)
     cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* Found by waiting for it: formTimeout until the ring was given up, and three more until it was found. */
+Test(answer, how_long_a_trainer_stood_still_while_the_ring_formed_is_not_granted_once_more)
+{
+    struct story s;
+    struct rdzv_settings settings = story_settings(1);
+    story_begin(&s, settings);
+    expect_workers(&s, 3);
+    for (int w = 0; w < 2; w++)
+        hello(&s, w, -1);
+    for (int w = 0; w < 2; w++)
+        stopped(&s, w, -1, -1);
+    for (int w = 0; w < 2; w++)
+        listed(&s, w, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    rm_time began = s.now;
+    for (int64_t beat = 1; beat < 100 && !said(&s, "send 1 fault"); beat++) {
+        for (int w = 0; w < 2; w++) {
+            struct message m;
+            message_init(&m, MSG_HEARTBEAT);
+            m.heartbeat.counter = w ? 0 : beat;
+            m.heartbeat.waiting_for = w ? -1 : 1;
+            hear(&s, w, &m);
+        }
+        if (beat == 1)
+            ready(&s, 0, 0);
+        if (rdzv_state(s.st) == RDZV_QUIESCING)
+            stopped(&s, 0, 0, -1);
+        after(&s, RM_S);
+    }
+    cr_assert(said(&s, "send 1 fault"), "%s", str_text(&s.log));
+    cr_assert_geq(s.now - began, 3 * settings.form_timeout - 2 * RM_S,
+                  "a machine that is busy otherwise gets its time");
+    cr_assert_leq(s.now - began, 3 * settings.form_timeout + 2 * RM_S, "%.1f s",
+                  (double)(s.now - began) / RM_S);
+    cr_assert_not(said(&s, "send 0 fault"));
+    story_end(&s);
+}

@@ -66,6 +66,7 @@ Test(ending, a_leave_that_takes_the_run_below_the_minimum_is_told)
     for (int w = 0; w < 2; w++)
         checkpointed(&s, w, 5, w, 2, false);
     published(&s, 0, 5, false);
+    after(&s, RM_S);
     cr_assert_eq(s.ended, 6, "%s", str_text(&s.log));
     const char *left = strstr(str_text(&s.log), "\"event\":\"workerLeft\"");
     cr_assert(left && strstr(left, "\"event\":\"failed\""), "before the last word: %s", str_text(&s.log));
@@ -148,5 +149,37 @@ Test(ending, one_that_leaves_and_is_followed_by_another_does_not_end_the_job)
     hello(&s, 1, -1);
     stopped(&s, 1, -1, -1);
     cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+/* `run` takes one away and adds one at the same moment; the leave is read before its line. */
+Test(ending, a_leave_that_is_read_before_the_join_ordered_with_it_does_not_end_the_job)
+{
+    struct story s;
+    story_begin(&s, story_settings(1));
+    expect_workers(&s, 1);
+    hello(&s, 0, -1);
+    leaving(&s, 0);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    after(&s, 100 * RM_MS);
+    expect_workers(&s, 3);
+    after(&s, RM_S);
+    cr_assert_eq(s.ended, -1, "worker 1 is on its way: %s", str_text(&s.log));
+    hello(&s, 1, -1);
+    stopped(&s, 1, -1, -1);
+    listed(&s, 1, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(ending, a_leave_that_nobody_follows_ends_it_a_moment_later)
+{
+    struct story s;
+    story_begin(&s, story_settings(1));
+    expect_workers(&s, 1);
+    hello(&s, 0, -1);
+    leaving(&s, 0);
+    after(&s, RM_S);
+    cr_assert_eq(s.ended, 6, "%s", str_text(&s.log));
     story_end(&s);
 }
