@@ -25,6 +25,7 @@ struct job_entry {
     struct job_view view;
     struct op_memo memo;
     struct coordinator_view *coordinator; /* its last answer, NULL: none; owned */
+    int64_t answered_ms;                  /* wall clock of that answer; 0: none */
     struct family *family;
     bool gone;         /* out of the cache; kept only while it is in work */
     rm_time status_at; /* when its status was last written */

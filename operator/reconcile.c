@@ -60,6 +60,7 @@ static void coordinator_told(void *ctx, struct coordinator_view *view)
     struct reconciler *r = desk->reconciler;
     free(desk->job->coordinator);
     desk->job->coordinator = view;
+    desk->job->answered_ms = clock_wall_ms();
     r->options.metrics->polls++;
     want(r, desk->job, loop_now(r->options.loop));
 }
@@ -84,6 +85,7 @@ static void ask_coordinator(struct desk *desk, const struct op_plan *plan)
         (job->coordinator->term != plan->poll_term || strcmp(job->coordinator->job, job->view.uid) != 0)) {
         free(job->coordinator); /* a successor's job now */
         job->coordinator = NULL;
+        job->answered_ms = 0;
     }
     if (!desk->poller && *plan->poll_ip)
         poller_open(&desk->poller, r->options.loop, &options, NULL);
@@ -258,6 +260,7 @@ static void begin(struct reconciler *r, struct job_entry *job)
                                     .nodes = r->options.cache,
                                     .nodes_known = !r->options.cache->nodes_denied,
                                     .coordinator = job->coordinator,
+                                    .answered_ms = job->answered_ms,
                                     .memo = &job->memo,
                                     .now_ms = clock_wall_ms(),
                                     .settings = r->options.settings};

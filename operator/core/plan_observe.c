@@ -37,13 +37,14 @@ static bool is_lost(struct planner *p, const struct pod_view *pod)
     return false;
 }
 
-/* Nobody reports a coordinator lost; it is, where its node is not ready and it does not answer us either.
- * Were it alive after all, the higher term of the next one would end it. */
+/* Nobody reports a coordinator lost; it is, where its node is not ready and it has not answered for longer
+ * than a training one can be without news. Were it alive after all, the higher term of the next one would end
+ * it. */
 static bool is_silent(struct planner *p, const struct pod_view *pod)
 {
     const struct node_view *node = look_node(p, pod);
-    int64_t until = p->s->silent_ms + OP_SILENT_PATIENCE_MS;
-    if (pod->role != OP_COORDINATOR || !node || node->ready || !p->s->silent_ms)
+    int64_t until = p->s->answered_ms + OP_SILENT_PATIENCE_MS;
+    if (pod->role != OP_COORDINATOR || !node || node->ready || !p->s->answered_ms)
         return false;
     if (p->s->now_ms < until)
         plan_wake(p, until);

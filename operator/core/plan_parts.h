@@ -8,7 +8,7 @@
 
 enum {
     OP_LOST_PATIENCE_MS = 10 * 1000,    /* for the kubelet's word on a worker that its coordinator lost */
-    OP_SILENT_PATIENCE_MS = 3 * 1000,   /* for a coordinator on a node that is not ready */
+    OP_SILENT_PATIENCE_MS = 12 * 1000,  /* for the next answer of a coordinator on a node that is not ready */
     OP_RELEASE_PATIENCE_MS = 60 * 1000, /* for the coordinator's end after a worker was released */
     OP_CLEAN_PATIENCE_MS = 15 * 1000,   /* for programs of a finished job to end by themselves */
     OP_DEAD_PATIENCE_MS = 30 * 1000,    /* after the end of a pod's grace, until its node counts as dead */

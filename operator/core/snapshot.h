@@ -88,7 +88,7 @@ struct job_snapshot {
     bool nodes_known;
     const struct coordinator_view *coordinator; /* last answer of the current term's; NULL */
     int64_t
-        silent_ms; /* since when that coordinator's pod has given no answer; 0: the last poll was answered */
+        answered_ms; /* when the current term's coordinator gave its last answer; 0: it gave us none yet */
     const struct op_memo *memo;
     int64_t now_ms;
     struct op_settings {

@@ -146,6 +146,7 @@ struct op_plan *cast_plan(struct cast *c)
                                           .operator_namespace = "ringmaster-system",
                                           .network_policies = true}};
     s.coordinator = c->coordinator_answers ? &c->coordinator : NULL;
+    s.answered_ms = c->answered_ms;
     return job_plan(&s);
 }
 

@@ -16,6 +16,7 @@ struct cast {
     struct node_view node[CAST_NODES];
     struct coordinator_view coordinator;
     bool coordinator_answers;
+    int64_t answered_ms;
     struct op_memo memo;
     int64_t now_ms;
     bool nodes_known;

@@ -376,6 +376,28 @@ Test(operator_plan, a_dead_coordinator_is_succeeded_term_first_and_the_service_m
     cast_free(c);
 }
 
+Test(operator_plan,
+     a_coordinator_that_does_not_answer_from_a_silent_node_is_succeeded_before_the_node_is_given_up)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->answered_ms = CAST_NOW;
+    c->node[0].ready = false;
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->actions_count, 0, "a hiccup of its kubelet alone does it no harm");
+    cr_assert_eq(plan->wake_ms, CAST_NOW + 12000);
+    plan_free(plan);
+    c->now_ms += 12000;
+    cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.state, OP_SLOT_ENDED);
+    expect(c, "delete pods tiny-coordinator-");
+    cr_assert_eq(c->job.status.restarts.infrastructure, 1);
+    c->pod[0].deletion_ms = c->now_ms + 135000;
+    cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.attempt, 2, "its pod is told to go and may take its time");
+    cast_free(c);
+}
+
 Test(operator_plan, a_coordinator_on_a_silent_node_is_succeeded_and_told_to_go)
 {
     struct cast *c = cast_open("{}");

@@ -198,8 +198,7 @@ static struct op_plan *make_plan(struct world *w, struct process *o, const struc
             pods[s.pods_count++] = &o->cache.pod[i].view;
     if (world_view(w, job->status.ring.coordinator.attempt, view))
         s.coordinator = view;
-    else
-        s.silent_ms = w->now_ms - 4000;
+    s.answered_ms = w->now_ms - (s.coordinator ? 0 : 12000);
     struct op_plan *plan = job_plan(&s);
     free(view);
     return plan;
