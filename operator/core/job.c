@@ -119,12 +119,20 @@ void job_clear(struct job_view *job)
     *job = (struct job_view){0};
 }
 
+/* The worker image brings something to train on. */
+static bool is_in_image(const char *uri)
+{
+    static const char folder[] = "file:///usr/share/ringmaster/";
+    return !strncmp(uri, folder, sizeof folder - 1);
+}
+
 /* A file:// place is on the pod's own disk unless a volume is mounted there; read: it is enough that each pod
  * finds it there, else all must share it. */
 static int check_place(const struct job_view *job, const char *field, const char *uri, bool read,
                        struct error *err)
 {
-    if (strncmp(uri, "file://", 7) != 0 || pod_template_holds(job, uri + 7, read))
+    if (strncmp(uri, "file://", 7) != 0 || (read && is_in_image(uri)) ||
+        pod_template_holds(job, uri + 7, read))
         return 0;
     return err_set(err, ERR_USAGE,
                    "spec.%s is %.200s, but spec.workers.template mounts no %svolume there; "

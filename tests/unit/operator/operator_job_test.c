@@ -70,6 +70,20 @@ Test(operator_job, a_folder_of_the_pods_own_disk_is_no_place_for_checkpoints)
         "no shared volume");
 }
 
+Test(operator_job, what_the_worker_image_brings_can_be_read_but_nothing_is_kept_there)
+{
+    struct cast *c =
+        cast_open("{\"trainer\":{\"data\":{\"uri\":\"file:///usr/share/ringmaster/quickstart\"}}}");
+    struct str out = str_init(1 << 20);
+    struct error err = {0};
+    cr_assert_eq(job_effective_spec(&c->job, &out, &err), 0, "%s", err.text);
+    str_clear(&out);
+    cast_free(c);
+    refused("{\"trainer\":{\"data\":{\"uri\":\"file:///usr/share/ringmasters\"}}}", "mounts no volume there");
+    refused("{\"checkpoint\":{\"uri\":\"file:///usr/share/ringmaster/runs\"}}",
+            "mounts no shared volume there");
+}
+
 Test(operator_job, a_folder_below_a_mounted_volume_is_fine)
 {
     struct cast *c = cast_open(
