@@ -136,7 +136,7 @@ def archive(kind, key, name, arguments):
     logged(f"image-{kind}", buildah("bud", "--isolation", "chroot", "--pull-never", "--layers", "-t", name, *arguments))
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
-    logged(f"archive-{kind}", buildah("push", name, f"oci-archive:{new}:{name}"))
+    logged(f"archive-{kind}", buildah("push", "--disable-compression", name, f"oci-archive:{new}:{name}"))
     new.rename(path)
     forget_old(ARCHIVES, f"{kind}-*.tar")
     return path

@@ -1,0 +1,216 @@
+"""Whole jobs on the node tier: the operator as a Deployment, an object store as a pod, TrainingJobs that are watched and harmed."""
+
+import json
+
+import images
+import processes
+from cluster import ROOT
+
+SYSTEM = "ringmaster-system"
+DATA = "file:///usr/share/ringmaster/quickstart/docs"  # in the worker image
+DEADLINE_S = 600
+POLL_S = 0.2
+
+POD_SECURITY = {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
+CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
+SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}}
+
+
+def container(name, image, **more):
+    return {"name": name, "image": image, "imagePullPolicy": "Never", "securityContext": CONTAINER_SECURITY, "resources": SMALL, **more}
+
+
+def rule(groups, resources, *verbs):
+    return {"apiGroups": groups, "resources": resources, "verbs": list(verbs)}
+
+
+RIGHTS = [
+    rule([""], ["secrets", "configmaps"], "create"),
+    rule([""], ["pods"], "create", "delete", "get", "list", "watch"),
+    rule([""], ["services"], "create", "patch", "get", "list", "watch"),
+    rule(["policy"], ["poddisruptionbudgets"], "create", "patch", "get", "list", "watch"),
+    rule(["networking.k8s.io"], ["networkpolicies"], "create", "patch", "get", "list", "watch"),
+    rule(["ringmaster.dev"], ["trainingjobs"], "get", "list", "watch", "delete"),
+    rule(["ringmaster.dev"], ["trainingjobs/status"], "get", "patch", "update"),
+    rule(["coordination.k8s.io"], ["leases"], "get", "create", "update", "patch"),
+    rule(["events.k8s.io"], ["events"], "create", "patch"),
+    rule([""], ["nodes"], "get", "list", "watch"),
+]
+
+
+def operator_objects(replicas):
+    """The operator as it is installed, in a namespace that enforces the restricted standard."""
+    meta = {"name": "ringmaster-operator", "namespace": SYSTEM}
+    labels = {"app": "ringmaster-operator"}
+    pod = {"serviceAccountName": meta["name"], "securityContext": POD_SECURITY, "terminationGracePeriodSeconds": 10,
+           "tolerations": [{"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
+                           for what in ("not-ready", "unreachable")],
+           "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+                                          "labelSelector": {"matchLabels": labels}}],
+           "containers": [container("operator", images.OPERATOR, args=["--listen", "0.0.0.0"],
+                                    readinessProbe={"httpGet": {"path": "/readyz", "port": 8080}, "periodSeconds": 1})]}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": meta["name"]}, "rules": RIGHTS},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": meta["name"]},
+         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": meta["name"]},
+         "subjects": [{"kind": "ServiceAccount", **meta}]},
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta,
+         "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}}]
+
+
+def install_operator(kubectl, replicas=2):
+    """CRD and operator into the cluster; returns when the operator is ready."""
+    kubectl("apply", "-f", str(ROOT / "crds"))
+    kubectl("wait", "--for=condition=Established", "crd/trainingjobs.ringmaster.dev", "--timeout=60s")
+    kubectl.apply(*operator_objects(replicas))
+    kubectl("-n", SYSTEM, "rollout", "status", "deployment/ringmaster-operator", "--timeout=300s", timeout=320)
+
+
+def install_store(kubectl, node=1):
+    """versitygw as a pod with the bucket `jobs`, a Service, and a Secret with what opens it. It stays on one node."""
+    secret = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": "only-for-tests", "AWS_REGION": "us-east-1"}
+    root = {"ROOT_ACCESS_KEY": secret["AWS_ACCESS_KEY_ID"], "ROOT_SECRET_KEY": secret["AWS_SECRET_ACCESS_KEY"]}
+    mounts = [{"name": "data", "mountPath": "/data"}]
+    kubectl.apply(
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "store"}, "stringData": secret},
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "store"}, "spec": {"selector": {"app": "store"}, "ports": [{"port": 7070}]}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "store", "labels": {"app": "store"}},
+         "spec": {"nodeName": f"node-{node}", "securityContext": POD_SECURITY, "terminationGracePeriodSeconds": 1,
+                  "automountServiceAccountToken": False, "volumes": [{"name": "data", "emptyDir": {}}],
+                  "tolerations": [{"operator": "Exists"}],
+                  "initContainers": [container("bucket", images.WORKER, command=["mkdir", "-p", "/data/jobs"], volumeMounts=mounts)],
+                  "containers": [container("versitygw", images.STORE, args=["--port", ":7070", "posix", "/data"], volumeMounts=mounts,
+                                           env=[{"name": name, "value": value} for name, value in root.items()],
+                                           readinessProbe={"tcpSocket": {"port": 7070}, "periodSeconds": 1})]}})
+    kubectl("wait", "--for=condition=Ready", "pod/store", "--timeout=120s")
+
+
+def trainer(steps):
+    """What is trained, the same in a TrainingJob and in a file for `ringmaster run`: small, and one thread."""
+    return {"model": {"layers": 2, "heads": 2, "width": 32, "context": 32}, "data": {"uri": DATA, "format": "Text"},
+            "batch": {"lanes": 8, "laneSequences": 2}, "optimizer": {"learningRate": 0.003, "warmupSteps": 20},
+            "steps": steps, "threads": 1}
+
+
+def local_job(name, steps):
+    checkpoint = {"uri": f"s3://jobs/{name}", "endpoint": "http://store:7070", "everySteps": 500}
+    return {"apiVersion": "ringmaster.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name},
+            "spec": {"workers": {"target": 3, "min": 1, "max": 5}, "trainer": trainer(steps), "checkpoint": checkpoint}}
+
+
+def training_job(name, steps, workers=None, pod=None, **more):
+    job = local_job(name, steps)
+    spec = job["spec"]
+    spec["workers"].update(workers or {})
+    spec["workers"]["template"] = {"spec": {"terminationGracePeriodSeconds": 30,
+                                            "containers": [container("trainer", images.WORKER)], **(pod or {})}}
+    spec["coordinator"] = {"template": {"spec": {"terminationGracePeriodSeconds": 40,
+                                                 "containers": [container("coordinator", images.WORKER)]}}}
+    spec["checkpoint"]["secretRef"] = {"name": "store"}
+    spec["elasticity"] = {"lostAfter": "10s", "joinWindow": "10s"}
+    spec.update(more)
+    return job
+
+
+def run_locally(kubectl, steps, name="alone"):
+    """`ringmaster run` of the same training in one pod of the same image; returns its last event."""
+    mounts = [{"name": "job", "mountPath": "/job"}, {"name": "tmp", "mountPath": "/tmp"}]
+    kubectl.apply(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"job.yaml": json.dumps(local_job(name, steps))}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+         "spec": {"restartPolicy": "Never", "securityContext": POD_SECURITY, "terminationGracePeriodSeconds": 1,
+                  "automountServiceAccountToken": False,
+                  "volumes": [{"name": "job", "configMap": {"name": name}}, {"name": "tmp", "emptyDir": {}}],
+                  "containers": [container("run", images.WORKER, command=["/usr/bin/ringmaster", "run", "/job/job.yaml", "--output", "json"],
+                                           envFrom=[{"secretRef": {"name": "store"}}], volumeMounts=mounts)]}})
+    ended = kubectl.until(lambda pod: pod["status"].get("phase") in ("Succeeded", "Failed") and pod, "the end of `ringmaster run`", "pod", name,
+                          seconds=DEADLINE_S)
+    said = kubectl("logs", name)
+    assert ended["status"]["phase"] == "Succeeded", said[-3000:]
+    return json.loads(said.strip().splitlines()[-1])
+
+
+class Training:
+    """One TrainingJob under way: what the API and its coordinator say of it, waited for."""
+
+    def __init__(self, kubectl, job):
+        self.kubectl = kubectl
+        self.name = job["metadata"]["name"]
+        kubectl.apply(job)
+
+    def object(self):
+        return self.kubectl.get("trainingjob", self.name)
+
+    def status(self):
+        return self.object().get("status", {})
+
+    def condition(self, kind):
+        found = [c for c in self.status().get("conditions", []) if c["type"] == kind]
+        return found[0]["status"] if found else None
+
+    def pods(self, role):
+        """Those that don't end, oldest first."""
+        items = self.kubectl.get("pods", "-l", f"ringmaster.dev/job={self.name},ringmaster.dev/role={role}")
+        alive = [p for p in items if "deletionTimestamp" not in p["metadata"] and p["status"].get("phase") in ("Pending", "Running")]
+        return sorted(alive, key=lambda p: p["metadata"]["creationTimestamp"])
+
+    def workers(self):
+        return self.pods("worker")
+
+    def node_of(self, pod):
+        return int(self.kubectl.get("pod", pod)["spec"]["nodeName"].rpartition("-")[2])
+
+    def coordinator_says(self):
+        """Its GET /v1/status, or None where there is none that answers."""
+        for pod in reversed(self.pods("coordinator")):
+            address = pod["status"].get("podIP")
+            if not address:
+                continue
+            try:
+                return json.loads(self.kubectl.cluster.call("curl", "-sf", "-m", "10", f"http://{address}:7070/v1/status"))
+            except (RuntimeError, ValueError):
+                continue
+        return None
+
+    def until(self, condition, what, seconds=DEADLINE_S):
+        """Until condition(the coordinator's status) holds; returns that status. A job that ends meanwhile is no success."""
+        def holds():
+            said = self.coordinator_says()
+            if said and condition(said):
+                return said
+            if self.condition("Finished") == "True":
+                raise AssertionError(f"the job ended before: {what}: {self.story()}")
+            return None
+        try:
+            return processes.until(holds, what, seconds)
+        except TimeoutError as late:
+            raise AssertionError(f"{late}\n{self.story()}") from None
+
+    def until_step(self, step):
+        return self.until(lambda said: said["state"] == "Training" and said["progress"]["step"] >= step, f"step {step}")
+
+    def until_ring_of(self, size, beyond=0):
+        """A ring of that size that trains, of a generation above `beyond`."""
+        return self.until(lambda said: said["state"] == "Training" and said["ring"]["size"] == size and said["ring"]["generation"] > beyond,
+                          f"a ring of {size} beyond generation {beyond}")
+
+    def finish(self, seconds=DEADLINE_S):
+        """Waits for Finished; returns the status."""
+        try:
+            processes.until(lambda: self.condition("Finished") == "True", f"{self.name} finished", seconds)
+        except TimeoutError as late:
+            raise AssertionError(f"{late}\n{self.story()}") from None
+        assert self.condition("Complete") == "True", self.story()
+        return self.status()
+
+    def events(self):
+        return [event["reason"] for event in self.kubectl.get("events.events.k8s.io")
+                if event.get("regarding", {}).get("name") == self.name]
+
+    def story(self):
+        """What one wants to see of a test that failed."""
+        pods = self.kubectl("get", "pods", "-o", "wide")
+        events = self.kubectl("get", "events", "--sort-by=.metadata.creationTimestamp")
+        return f"{json.dumps(self.status(), indent=1)[-5000:]}\n{pods}\n{events[-5000:]}"
