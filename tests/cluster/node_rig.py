@@ -4,6 +4,7 @@ import json
 
 import images
 import processes
+import rig
 from cluster import ROOT
 
 SYSTEM = "ringmaster-system"
@@ -60,12 +61,13 @@ def operator_objects(replicas):
          "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}}]
 
 
-def install_operator(kubectl, replicas=2):
+def install_operator(cluster, replicas=2):
     """CRD and operator into the cluster; returns when the operator is ready."""
+    kubectl = rig.Kubectl(cluster, SYSTEM)
     kubectl("apply", "-f", str(ROOT / "crds"))
     kubectl("wait", "--for=condition=Established", "crd/trainingjobs.ringmaster.dev", "--timeout=60s")
     kubectl.apply(*operator_objects(replicas))
-    kubectl("-n", SYSTEM, "rollout", "status", "deployment/ringmaster-operator", "--timeout=300s", timeout=320)
+    kubectl("rollout", "status", "deployment/ringmaster-operator", "--timeout=300s", timeout=320)
 
 
 def install_store(kubectl, node=1):
