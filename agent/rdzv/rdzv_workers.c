@@ -154,8 +154,9 @@ static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w
         return false;
     struct msg_state best = rdzv_best_state(st);
     bool unsaved = best.held && msg_state_equal(&best, &w->state) && w->state.step > st->saved;
-    /* what can't be saved any more may still be handed to somebody who comes in time */
-    return unsaved && (w->state.step != st->given_up || rdzv_on_its_way(st));
+    /* what can't be saved any more may still be handed to somebody who is known to come */
+    bool awaited = !st->settings.unattended && rdzv_on_its_way(st);
+    return unsaved && (w->state.step != st->given_up || awaited);
 }
 
 void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out)

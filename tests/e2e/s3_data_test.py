@@ -260,3 +260,15 @@ def test_data_that_can_not_be_listed_is_a_sentence(tmp_path, finish, data, words
     assert run.code == 2, run.tail()
     assert words in run.stderr, run.stderr
     assert not run.of("step")
+
+
+def test_a_run_that_starts_anew_keeps_the_listing_of_its_own_data_only(tmp_path, finish, data, s3):
+    """Both kinds of places for checkpoints; what is not ours in them stays."""
+    for name, uri in (("folder", str(tmp_path / "checkpoints")), ("bucket", s3.uri)):
+        fields = {"checkpoint__uri": uri, "trainer__steps": 4}
+        assert finish(make_job(tmp_path / name, data, **fields), env=data.env).code == 0
+        data.put(f"data/new-{name}.txt", rig.make_text(5000, seed=7).encode())
+        again = finish(make_job(tmp_path / name, data, **fields), "--overwrite", env=data.env)
+        assert again.code == 0, again.tail()
+        kept = listings(tmp_path / "checkpoints") if name == "folder" else [n for n in s3.names() if n.startswith("data-")]
+        assert len(kept) == 1, kept

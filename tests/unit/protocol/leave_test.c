@@ -218,3 +218,16 @@ Test(leave, who_stays_holds_it_and_nothing_is_saved)
     cr_assert_not(said(&s, "save"));
     story_end(&s);
 }
+
+Test(leave, pods_that_can_not_save_in_time_are_let_go_and_the_coordinator_waits_for_others)
+{
+    struct story s;
+    struct rdzv_settings settings = story_settings(1);
+    settings.unattended = true;
+    settings.workers_target = 2;
+    all_leave_within(&s, settings, RM_S);
+    cr_assert(said(&s, "the checkpoint of step 8 stands"), "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 0 release") && said(&s, "send 1 release"), "%s", str_text(&s.log));
+    cr_assert_eq(s.ended, -1);
+    story_end(&s);
+}
