@@ -28,17 +28,17 @@ def job(name, workers=None, **spec):
 class Operator:
     """One replica, looking after one namespace. Its log is kept in `log`."""
 
-    def __init__(self, kubectl, *arguments, fault=None, kubeconfig=None):
+    def __init__(self, kubectl, *arguments, fault=None, kubeconfig=None, log="debug"):
         cluster = kubectl.cluster
         assert (BIN / "ringmaster-operator").exists(), f"no operator in {BIN}: build first"
         number = sum(1 for _ in cluster.logs.glob("operator-*.log"))
         self.log_path = cluster.logs / f"operator-{number}.log"
-        environment = {**cluster.environment(), "KUBECONFIG": str(kubeconfig or cluster.kubeconfig), "RINGMASTER_LOG": "debug"}
+        environment = {**cluster.environment(), "KUBECONFIG": str(kubeconfig or cluster.kubeconfig), "RINGMASTER_LOG": log}
         if fault:
             environment["RINGMASTER_FAULT"] = fault
-        with open(self.log_path, "wb") as log:
+        with open(self.log_path, "wb") as output:
             self.process = subprocess.Popen([*cluster.enter(), str(BIN / "ringmaster-operator"), "--namespace", kubectl.namespace, "--port", "0",
-                                             "--lease-namespace", kubectl.namespace, *arguments], stdout=log, stderr=log, env=environment,
+                                             "--lease-namespace", kubectl.namespace, *arguments], stdout=output, stderr=output, env=environment,
                                             preexec_fn=processes.die_with_parent)
         self.cluster = cluster
 
