@@ -90,8 +90,9 @@ def install_store(kubectl, node=1):
 
 
 def trainer(steps):
-    """What is trained, the same in a TrainingJob and in a file for `ringmaster run`: small, and one thread."""
-    return {"model": {"layers": 2, "heads": 2, "width": 32, "context": 32}, "data": {"uri": DATA, "format": "Text"},
+    """What is trained, the same in a TrainingJob and in a file for `ringmaster run`: one thread, and steps long enough that most of
+    their time is arithmetic."""
+    return {"model": {"layers": 4, "heads": 4, "width": 64, "context": 64}, "data": {"uri": DATA, "format": "Text"},
             "batch": {"lanes": 8, "laneSequences": 2}, "optimizer": {"learningRate": 0.003, "warmupSteps": 20},
             "steps": steps, "threads": 1}
 
