@@ -216,9 +216,22 @@ static void try_pod(struct planner *p)
         pod_worker(p->job, &p->s->settings, 0, 1, &action->body, NULL);
 }
 
+/* A pod is on trial: the next plan knows more in a moment, finds all of this again, and tells it. One write
+ * less for each new job. */
+static void keep_quiet(struct planner *p)
+{
+    p->plan->events_count = 0;
+    p->plan->told_sequence = p->s->memo->told_sequence;
+    p->plan->told_term = p->s->memo->told_term;
+}
+
 /* The whole object: the API server takes nothing of it but status, and compares resourceVersion. */
 static void write_status(struct planner *p)
 {
+    if (p->mode == OP_HOLD && !*p->trouble) {
+        keep_quiet(p);
+        return;
+    }
     struct str before = str_init(OP_STATUS_TEXT_MAX), after = before, urgent_before = before,
                urgent_after = before;
     status_write(p->stored, p->job->name, &before);

@@ -147,6 +147,24 @@ Test(operator_plan, a_job_that_waits_is_not_written_for_the_time_that_passes)
     cast_free(c);
 }
 
+Test(operator_plan, what_happens_while_a_pod_is_on_trial_is_told_once_and_afterwards)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->job.generation++;
+    cast_worker(c, 1)->deletion_ms = CAST_NOW + 120000;
+    struct op_plan *plan = cast_plan(c);
+    cr_assert(plan_has(plan, OP_DRY_RUN, OP_PODS));
+    cr_assert_eq(plan->change, OP_SAME);
+    cr_assert_eq(plan->events_count, 0);
+    plan_free(plan);
+    cast_settle(c);
+    expect(c, "event Interruption  worker 1\nstatus (urgent)");
+    cast_settle(c);
+    cr_assert_eq(c->job.status.restarts.preemption, 1);
+    cast_free(c);
+}
+
 Test(operator_plan, an_evicted_worker_is_replaced_at_once_under_another_index)
 {
     struct cast *c = cast_open("{}");
