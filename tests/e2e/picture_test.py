@@ -16,11 +16,11 @@ def words_of(folder):
 
 
 def test_a_run_leaves_a_picture_of_what_befell_it(tmp_path, finish):
-    job = rig.make_job(tmp_path, workers__target=3, trainer__evaluation__everySteps=30,
+    job = rig.make_job(tmp_path, workers__target=3, trainer__steps=800, trainer__evaluation__everySteps=200,
                        trainer__evaluation__sequences=8, trainer__evaluation__holdOut=0.1)
-    rig.check_complete(finish(job, "--drill", "kill:1@20", "--drill", "join@30"))
+    rig.check_complete(finish(job, "--drill", "kill:1@20", "--drill", "join@30"), last=800)
     words = words_of(tmp_path)
-    for word in ("tiny", "120 steps", "held-out loss", "worker 1 lost", "worker 1 joined", "worker 2"):
+    for word in ("tiny", "800 steps", "held-out loss", "worker 1 lost", "worker 1 joined", "worker 2"):
         assert word in words, words
 
 
