@@ -84,7 +84,10 @@ int object_get(struct object_store *store, const char *name, int64_t most, struc
 struct object_range {
     const char *name;
     int64_t offset, bytes;
-    void *into; /* (bytes) */
+    void *into; /* (bytes); NULL: they go to the file below, which is cheaper than memory that was never
+                   touched */
+    int file;   /* descriptor, the caller's; several ranges may share it */
+    int64_t at; /* where in it the first byte goes */
     void (*came)(void *ctx, const void *bytes, size_t count);
     void *ctx;
     const char *tag; /* NULL, or the content that it has to be: anything else is ERR_DATA */

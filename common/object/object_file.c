@@ -230,11 +230,11 @@ static int file_get(struct object_store *base, const char *name, int64_t most, s
     return had < 0 ? -1 : 0;
 }
 
+/* `into` has room for a chunk. */
 static int read_chunk(struct object_file *store, int fd, const struct object_range *range, int64_t at,
-                      struct error *err)
+                      char *into, struct error *err)
 {
     int64_t here = range->bytes - at < CHUNK ? range->bytes - at : CHUNK;
-    char *into = (char *)range->into + at;
     if (cancelled(store))
         return give_up(err);
     int64_t had = read_at(fd, into, here, range->offset + at);
@@ -250,18 +250,47 @@ static int read_chunk(struct object_file *store, int fd, const struct object_ran
     return 0;
 }
 
+static int write_run(struct object_file *store, int fd, const char *bytes, size_t count, int64_t offset,
+                     struct sha256 *hash, struct error *err);
+
+static int read_to_file(struct object_file *store, int fd, const struct object_range *range,
+                        struct error *err)
+{
+    char *chunk = malloc(CHUNK);
+    int result = chunk ? 0 : err_set(err, ERR_MACHINE, "%s/%s: out of memory", store->root, range->name);
+    for (int64_t at = 0; at < range->bytes && result == 0; at += CHUNK) {
+        int64_t here = range->bytes - at < CHUNK ? range->bytes - at : CHUNK;
+        result = read_chunk(store, fd, range, at, chunk, err);
+        if (result == 0)
+            result = write_run(store, range->file, chunk, (size_t)here, range->at + at, NULL, err);
+    }
+    free(chunk);
+    return result;
+}
+
+static int read_to_memory(struct object_file *store, int fd, const struct object_range *range,
+                          struct error *err)
+{
+    int result = 0;
+    for (int64_t at = 0; at < range->bytes && result == 0; at += CHUNK)
+        result = read_chunk(store, fd, range, at, (char *)range->into + at, err);
+    return result;
+}
+
 static int read_range(struct object_file *store, const struct object_range *range, struct error *err)
 {
     struct stat st;
     char tag[OBJECT_TAG_MAX];
-    int fd = open_object(store, range->name, &st, err), result = 0;
+    int fd = open_object(store, range->name, &st, err), result;
     if (fd < 0)
         return -1;
     object_file_tag(&st, tag);
     if (range->tag && strcmp(range->tag, tag) != 0)
         result = err_set(err, ERR_DATA, "%s/%s: it has been replaced meanwhile", store->root, range->name);
-    for (int64_t at = 0; at < range->bytes && result == 0; at += CHUNK)
-        result = read_chunk(store, fd, range, at, err);
+    else if (range->into)
+        result = read_to_memory(store, fd, range, err);
+    else
+        result = read_to_file(store, fd, range, err);
     close(fd);
     return result;
 }

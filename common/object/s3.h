@@ -68,7 +68,9 @@ struct s3_request {
     enum s3_sink sink;
     size_t most;
     int64_t offset, bytes;
-    char *into;
+    char *into; /* NULL: to the file */
+    int file;
+    int64_t at;
     void (*came)(void *ctx, const void *bytes, size_t count);
     void *ctx;
     char *tag; /* (OBJECT_TAG_MAX) S3_INTO: the content it has to be; "": set by the first answer. Or NULL */

@@ -1,8 +1,10 @@
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "common/base/prng.h"
 #include "common/object/s3.h"
@@ -63,6 +65,22 @@ static int check_range(struct s3_task *task, int status)
     return decline(task, ERR_DATA, "the answer is not the range that was asked for");
 }
 
+static int write_file(struct s3_task *task, const char *bytes, size_t count)
+{
+    int64_t at = task->request.at + task->got;
+    while (count > 0) {
+        ssize_t n = pwrite(task->request.file, bytes, count, at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_errno(&task->failed, ERR_MACHINE, "what comes can't be written");
+        bytes += n;
+        at += n;
+        count -= (size_t)n;
+    }
+    return 0;
+}
+
 static int came_into(struct s3_task *task, int status, const void *bytes, size_t count)
 {
     struct s3_request *request = &task->request;
@@ -71,9 +89,12 @@ static int came_into(struct s3_task *task, int status, const void *bytes, size_t
     task->range_from = -2; /* checked */
     if ((int64_t)count > request->bytes - task->got)
         return decline(task, ERR_DATA, "more bytes came than were asked for");
-    memcpy(request->into + task->got, bytes, count);
+    if (request->into)
+        memcpy(request->into + task->got, bytes, count);
+    else if (write_file(task, bytes, count) < 0)
+        return -1;
     if (request->came)
-        request->came(request->ctx, request->into + task->got, count);
+        request->came(request->ctx, request->into ? request->into + task->got : bytes, count);
     task->got += (int64_t)count;
     return 0;
 }

@@ -42,7 +42,9 @@ static bool read_next(void *ctx, struct s3_task *task)
                                          .sink = S3_INTO,
                                          .offset = range->offset + r->offset,
                                          .bytes = piece < left ? piece : left,
-                                         .into = (char *)range->into + r->offset,
+                                         .into = range->into ? (char *)range->into + r->offset : NULL,
+                                         .file = range->file,
+                                         .at = range->at + r->offset,
                                          .came = range->came,
                                          .ctx = range->ctx,
                                          .tag = r->tag[r->at]}};

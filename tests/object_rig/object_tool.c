@@ -2,7 +2,7 @@
  * person can look into a store with.
  *
  *   object_tool put URI NAME FILE      in parts, as a checkpoint's weights go
- *   object_tool get URI NAME FILE      in ranges, straight into the file's memory
+ *   object_tool get URI NAME FILE      in ranges, each straight to its place in the file
  *   object_tool list URI PREFIX
  *
  * Prints {"bytes":B,"seconds":S}; errors are one sentence, with the documented exit code. */
@@ -25,15 +25,14 @@ struct mapped {
     size_t bytes;
 };
 
-static int map_file(struct mapped *ret, const char *path, int64_t bytes, struct error *err)
+static int map_file(struct mapped *ret, const char *path, struct error *err)
 {
-    int fd = open(path, bytes < 0 ? O_RDONLY | O_CLOEXEC : O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat st;
-    if (fd < 0 || (bytes >= 0 && ftruncate(fd, bytes) < 0) || fstat(fd, &st) < 0)
+    if (fd < 0 || fstat(fd, &st) < 0)
         return err_errno(err, ERR_MACHINE, "%s", path);
     ret->bytes = (size_t)st.st_size;
-    ret->at = mmap(NULL, ret->bytes ? ret->bytes : 1, bytes < 0 ? PROT_READ : PROT_READ | PROT_WRITE,
-                   MAP_SHARED, fd, 0);
+    ret->at = mmap(NULL, ret->bytes ? ret->bytes : 1, PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
     return ret->at == MAP_FAILED ? err_errno(err, ERR_MACHINE, "%s", path) : 0;
 }
@@ -62,9 +61,9 @@ static int send_parts(struct object_store *store, const char *name, const char *
 static int put(struct object_store *store, const char *name, const char *path, int64_t *ret_bytes,
                struct error *err)
 {
-    struct mapped file;
+    struct mapped file = {0};
     char id[OBJECT_UPLOAD_MAX];
-    if (map_file(&file, path, -1, err) < 0)
+    if (map_file(&file, path, err) < 0)
         return -1;
     *ret_bytes = (int64_t)file.bytes;
     int parts = (int)((file.bytes + PART - 1) / PART);
@@ -83,13 +82,15 @@ static int get(struct object_store *store, const char *name, const char *path, i
                struct error *err)
 {
     struct object_info info;
-    struct mapped file;
-    if (object_head(store, name, &info, err) < 0 || map_file(&file, path, info.bytes, err) < 0)
+    if (object_head(store, name, &info, err) < 0)
         return -1;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_errno(err, ERR_MACHINE, "%s", path);
     *ret_bytes = info.bytes;
-    struct object_range range = {.name = name, .bytes = info.bytes, .into = file.at, .tag = info.tag};
+    struct object_range range = {.name = name, .bytes = info.bytes, .file = fd, .tag = info.tag};
     int result = object_read(store, &range, 1, err);
-    munmap(file.at, file.bytes);
+    close(fd);
     return result;
 }
 

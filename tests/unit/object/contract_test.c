@@ -2,10 +2,12 @@
  * (s3://bucket/prefix, with credentials and endpoint in the environment) where it is set. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -275,6 +277,30 @@ CONTRACT(ranges_come_to_where_they_belong_and_in_order)
     cr_assert_eq(err.code, ERR_DATA, "%s", err.text);
     free(bytes);
     free(into);
+}
+
+CONTRACT(ranges_go_to_a_file_as_well_as_into_memory)
+{
+    enum { SIZE = 20 * MIB + 12345, AT = 77 };
+    char *bytes = bytes_of(2, SIZE), *found = calloc(1, SIZE + AT);
+    struct object_body body = {.runs = 1, .run = {{bytes, SIZE}}};
+    struct error err = {0};
+    int file = memfd_create("came", MFD_CLOEXEC);
+    cr_assert_eq(object_put(store, "big", &body, OBJECT_REPLACE, &err), 0, "%s", err.text);
+    struct object_range range[] = {
+        {.name = "big", .bytes = 9 * MIB, .file = file, .at = AT},
+        {.name = "big", .offset = 9 * MIB, .bytes = SIZE - 9 * MIB, .file = file, .at = AT + 9 * MIB},
+    };
+    cr_assert_eq(object_read(store, range, 2, &err), 0, "%s", err.text);
+    cr_assert_eq(pread(file, found, SIZE + AT, 0), SIZE + AT);
+    cr_assert_eq(memcmp(found + AT, bytes, SIZE), 0);
+    close(file);
+    range[0].file = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    cr_assert_eq(object_read(store, range, 1, &err), -1);
+    cr_assert_eq(err.code, ERR_MACHINE, "%s", err.text);
+    close(range[0].file);
+    free(bytes);
+    free(found);
 }
 
 /* --- listing --- */
