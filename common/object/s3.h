@@ -128,7 +128,10 @@ enum {
     S3_HASH_BESIDE = 2,
     S3_BODY_SMALL = 256 << 10, /* hashed on the spot, and signed wherever nothing else protects it */
 };
-void s3_task_hash(struct s3_task *const *task, int tasks, const struct s3_place *place);
+struct s3_protection {
+    bool tls, signs, checksums; /* as in s3_place */
+};
+void s3_task_hash(struct s3_task *const *task, int tasks, struct s3_protection how);
 
 struct s3_signed {
     struct str url, lines; /* lines: one header behind the other, each with its NUL */

@@ -32,7 +32,8 @@ struct s3_slot {
     struct http_call *call;
     enum http_outcome outcome;
     rm_time at;
-    struct s3_slot *beside; /* hashed together with it, by one thread */
+    struct s3_slot *beside;   /* hashed together with it, by one thread, */
+    struct s3_protection how; /* which reads this and not what the place says meanwhile */
 };
 
 /* --- what comes in --- */
@@ -264,7 +265,7 @@ static void hash_work(void *ctx)
 {
     struct s3_slot *slot = ctx;
     struct s3_task *task[S3_HASH_BESIDE] = {&slot->task, slot->beside ? &slot->beside->task : NULL};
-    s3_task_hash(task, slot->beside ? 2 : 1, &slot->store->place);
+    s3_task_hash(task, slot->beside ? 2 : 1, slot->how);
 }
 
 static void hash_done(void *ctx)
@@ -273,6 +274,11 @@ static void hash_done(void *ctx)
     if (slot->beside)
         slot->beside->state = SLOT_READY;
     slot->state = SLOT_READY;
+}
+
+static struct s3_protection protection_of(const struct s3_store *store)
+{
+    return (struct s3_protection){store->place.tls, store->place.signs, store->place.checksums};
 }
 
 static int count_slots(const struct s3_store *store, enum slot_state state)
@@ -295,6 +301,7 @@ static int hash_all(struct s3_store *store, bool more, struct error *err)
         if (slot->state != SLOT_UNREAD || (j == store->slots && wait))
             continue;
         slot->beside = j < store->slots ? &store->slot[j++] : NULL;
+        slot->how = protection_of(store);
         if (loop_work(store->pump.loop, hash_work, hash_done, slot, err) < 0)
             return -1;
         slot->state = SLOT_HASHING;
@@ -316,8 +323,15 @@ static void slot_begin(struct s3_slot *slot)
         slot->state = SLOT_UNREAD;
         return;
     }
-    s3_task_hash(&(struct s3_task *){&slot->task}, 1, place);
+    s3_task_hash(&(struct s3_task *){&slot->task}, 1, protection_of(slot->store));
     slot->state = SLOT_READY;
+}
+
+/* Neither signed nor checked by anything: what was read before the place was found to know no checksums. */
+static bool is_bare(const struct s3_slot *slot)
+{
+    const struct s3_place *place = &slot->store->place;
+    return slot->task.request.body && !place->tls && !place->checksums && !slot->task.payload[0];
 }
 
 /* The store knows no checksums. Where those were all that protected a body it has to be signed. */
@@ -453,6 +467,8 @@ static int slot_step(struct s3_slot *slot, const struct s3_work *work, bool *mor
         if (*more)
             slot_begin(slot);
     }
+    if (slot->state == SLOT_READY && slot->at <= now && is_bare(slot))
+        slot_begin(slot);
     if (slot->state == SLOT_READY && slot->at <= now)
         return slot_start(slot, err);
     return 0;

@@ -35,7 +35,7 @@ static size_t bytes_of(const struct object_body *body)
 }
 
 /* The bodies that are signed here; of the others nothing is known. */
-static void hash_payloads(struct s3_task *const *task, int tasks, const struct s3_place *place)
+static void hash_payloads(struct s3_task *const *task, int tasks, struct s3_protection how)
 {
     uint8_t hash[S3_HASH_BESIDE][RM_HASH_BYTES];
     struct sha256_text text[S3_HASH_BESIDE] = {0};
@@ -43,7 +43,7 @@ static void hash_payloads(struct s3_task *const *task, int tasks, const struct s
     int texts = 0;
     for (int i = 0; i < tasks; i++) {
         const struct object_body *body = task[i]->request.body;
-        is_signed[i] = body && (place->signs || (!place->tls && bytes_of(body) < S3_BODY_SMALL));
+        is_signed[i] = body && (how.signs || (!how.tls && bytes_of(body) < S3_BODY_SMALL));
         if (!is_signed[i])
             continue;
         if (body->sha256)
@@ -59,10 +59,10 @@ static void hash_payloads(struct s3_task *const *task, int tasks, const struct s
             hex_encode(hash[i], sizeof hash[i], task[i]->payload);
 }
 
-void s3_task_hash(struct s3_task *const *task, int tasks, const struct s3_place *place)
+void s3_task_hash(struct s3_task *const *task, int tasks, struct s3_protection how)
 {
-    hash_payloads(task, tasks, place);
-    for (int i = 0; i < tasks && place->checksums; i++) {
+    hash_payloads(task, tasks, how);
+    for (int i = 0; i < tasks && how.checksums; i++) {
         const struct object_body *body = task[i]->request.body;
         uint32_t crc = 0;
         /* Of what is stored: with the request that ends an upload it would mean the whole object's. */

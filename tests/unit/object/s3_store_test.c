@@ -526,7 +526,7 @@ Test(s3_store, a_server_that_is_wrong_about_the_time_is_not_believed_for_long)
 
 /* --- what protects a body in clear --- */
 
-enum { LARGE = 300 << 10, PARTS = 3 };
+enum { LARGE = 300 << 10, PARTS = 12 };
 
 /* Knows no checksums, and takes nothing that is neither signed nor checked. */
 static enum stub_then no_checksums(void *ctx, const struct stub_request *request, struct str *answer)
@@ -570,7 +570,8 @@ Test(s3_store, large_bodies_are_signed_in_clear)
     desk_close(&d);
 }
 
-/* All that are under way learn of it, not only the first. */
+/* All that are under way learn of it, not only the first, and those that have been read for a checksum
+ * already. */
 Test(s3_store, where_a_store_knows_no_checksums_unsigned_bodies_are_signed_after_all)
 {
     struct desk d;
