@@ -32,6 +32,7 @@ enum {
 
 static const rm_time goodbye_within = RM_S; /* for the last messages to leave, and the trainer to end */
 /* Between tries to connect in a pod, where a successor takes its time and many agents wait for it. */
+static const char pod_cache[] = "/var/cache/ringmaster";
 static const rm_time pod_retry_first = 100 * RM_MS, pod_retry_most = 2 * RM_S;
 
 /* How far the handshake with the coordinator is. */
@@ -208,13 +209,23 @@ static int welcome_check(struct app *app)
 
 static int open_job(struct app *app, struct error *err);
 
+/* Where pods have a place for what comes from afar and the job names none. */
+static void choose_cache(struct job_spec *spec)
+{
+    if (!*spec->data.cache && access(pod_cache, W_OK) == 0)
+        snprintf(spec->data.cache, sizeof spec->data.cache, "file://%s", pod_cache);
+}
+
 /* The first welcome says what the job is. */
 static int job_learn(struct app *app, struct error *err)
 {
-    const struct job_spec *spec = &app->options->files->spec;
+    struct job_spec *spec = &app->options->files->spec;
     if (app->job_known || app->message->type != MSG_WELCOME)
         return 0;
-    if (job_files_learn(app->options->files, app->message->welcome.spec, err) < 0 || open_job(app, err) < 0)
+    if (job_files_learn(app->options->files, app->message->welcome.spec, err) < 0)
+        return -1;
+    choose_cache(spec);
+    if (open_job(app, err) < 0)
         return -1;
     log_info("the job is known", "name=%s", spec->name);
     agent_learn(app->agent, spec->name, spec->checkpoint.uri,

@@ -1,12 +1,14 @@
 #include "agent/coordinator.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/pod_job.h"
 #include "agent/rdzv/chronicle.h"
 #include "agent/rdzv/rdzv.h"
 #include "common/base/address.h"
@@ -58,9 +60,12 @@ struct coordinator {
     rm_time heartbeat;
     enum rdzv_state state_logged;
     struct chronicle *chronicle;
-    int64_t revision_shown; /* to those who wait for a newer one */
-    rm_time leave_at;       /* told to go: it serves until then, or until no agent is left; RM_NEVER */
-    bool mute;              /* nobody reads the events */
+    int64_t revision_shown;      /* to those who wait for a newer one */
+    rm_time leave_at;            /* told to go: it serves until then, or until no agent is left; RM_NEVER */
+    bool mute;                   /* nobody reads the events */
+    struct pod_job *preparation; /* NULL: under `ringmaster run`, which did it */
+    bool preparing;              /* what the job is is not known yet: agents are not heard */
+    char waits_for[MSG_DETAIL_MAX];
     bool ending;
     rm_time ending_until;
     int exit_code;
@@ -83,7 +88,8 @@ static struct chronicle_terms terms_of(const struct coordinator *c)
 {
     const char *uid = c->options->uid;
     return (struct chronicle_terms){.job = uid ? uid : c->files->spec.name,
-                                    .checkpoint_uri = c->files->spec.checkpoint.uri};
+                                    .checkpoint_uri = c->files->spec.checkpoint.uri,
+                                    .waits_for = c->preparing ? c->waits_for : NULL};
 }
 
 static void tell(struct coordinator *c, const struct rdzv_tell *what)
@@ -294,9 +300,10 @@ static void conn_opened(void *ctx, struct ws_conn *conn)
     int slot = 0;
     while (slot < CONNECTIONS_MAX && c->peer[slot])
         slot++;
-    struct peer *peer = slot < CONNECTIONS_MAX && !c->ending ? calloc(1, sizeof *peer) : NULL;
+    bool welcome = !c->ending && !c->preparing;
+    struct peer *peer = slot < CONNECTIONS_MAX && welcome ? calloc(1, sizeof *peer) : NULL;
     if (!peer) {
-        ws_close(conn, "there is no room for it");
+        ws_close(conn, c->preparing ? "the job is still looked at" : "there is no room for it");
         return;
     }
     *peer = (struct peer){.conn = conn, .id = c->next_id++, .hello_until = loop_now(c->loop) + hello_within};
@@ -500,7 +507,8 @@ static struct rdzv_settings settings_of(const struct coordinator_options *option
         .steps = spec->steps,
         .exact = spec->reduction == JOB_EXACT,
         .allow_mixed_hardware = spec->allow_mixed_hardware,
-        .resume = spec->checkpoint.resume,
+        /* what there is after the first coordinator of a pod is the job's own */
+        .resume = spec->checkpoint.resume || (options->pod && options->term > 1),
         .evaluation_every = spec->evaluation.every_steps,
         .checkpoint_every = spec->checkpoint.every_steps,
         .join_window = or_default(spec->elasticity.join_window, 500 * RM_MS),
@@ -552,6 +560,67 @@ static int open_pipes(struct coordinator *c, struct error *err)
     return 0;
 }
 
+/* ---- before the first agent is heard ---- */
+
+/* The core begins now: the time until here is none of its own. */
+static void prepared(void *ctx)
+{
+    struct coordinator *c = ctx;
+    struct rdzv_settings settings = settings_of(c->options);
+    struct rdzv *fresh = rdzv_open(&settings, loop_now(c->loop));
+    if (fresh) {
+        rdzv_free(c->rdzv);
+        c->rdzv = fresh;
+    }
+    c->preparing = false;
+    log_info("the job may begin", "name=%s", c->files->spec.name);
+    step(c, &(struct rdzv_event){.kind = RDZV_TICK});
+}
+
+/* Nobody is needed any more: what was the result is told once more. */
+static void complete_already(void *ctx, const struct checkpoint_entry *final)
+{
+    struct coordinator *c = ctx;
+    struct rdzv_tell again = {
+        .kind = TELL_COMPLETE, .step = final->step, .loss = NAN, .goodput = NAN, .exact = final->exact};
+    memcpy(again.digest, final->weights_sha256, sizeof again.digest);
+    tell(c, &again);
+    end(c, 0, "complete already");
+}
+
+static void preparation_waits(void *ctx, const char *why)
+{
+    struct coordinator *c = ctx;
+    if (strncmp(why, c->waits_for, sizeof c->waits_for - 1) == 0)
+        return;
+    log_warn("the job can't begin yet", "why=\"%s\"", why);
+    text_copy(c->waits_for, sizeof c->waits_for, why);
+    c->chronicle->revision++;
+    answer_watchers(c);
+}
+
+static void preparation_refused(void *ctx, const struct error *why)
+{
+    struct coordinator *c = ctx;
+    end(c, error_exit_code(why->code), why->text);
+}
+
+static int start_preparation(struct coordinator *c, struct error *err)
+{
+    struct pod_job_options options = {.files = c->files,
+                                      .successor = c->options->term > 1,
+                                      .ready = prepared,
+                                      .complete = complete_already,
+                                      .waits = preparation_waits,
+                                      .refused = preparation_refused,
+                                      .ctx = c};
+    if (!c->options->pod)
+        return 0;
+    c->preparing = true;
+    text_copy(c->waits_for, sizeof c->waits_for, "looking at the checkpoints and the data");
+    return pod_job_open(&c->preparation, c->loop, &options, err);
+}
+
 static int coordinator_open(struct coordinator *c, const struct coordinator_options *options,
                             struct error *err)
 {
@@ -579,13 +648,14 @@ static int coordinator_open(struct coordinator *c, const struct coordinator_opti
         loop_signal_open(&c->term_signal, c->loop, SIGTERM, asked_to_end, c, err) < 0 ||
         open_sockets(c, err) < 0 || open_pipes(c, err) < 0)
         return -1;
-    return 0;
+    return start_preparation(c, err);
 }
 
 static void coordinator_close(struct coordinator *c)
 {
     if (c->events)
         stream_drain(c->events, clock_now() + goodbye_within);
+    pod_job_free(c->preparation);
     ws_free(c->ws);
     for (int i = 0; i < CONNECTIONS_MAX; i++)
         free(c->peer[i]);

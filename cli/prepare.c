@@ -8,7 +8,6 @@
 
 #include "cli/portrait.h"
 #include "cli/programs.h"
-#include "cli/remote_data.h"
 #include "common/data/corpus.h"
 #include "common/job/file.h"
 #include "common/model/layout.h"
@@ -18,6 +17,7 @@
 #include "common/os/fault.h"
 #include "common/store/model_folder.h"
 #include "common/store/place.h"
+#include "common/store/remote_data.h"
 
 static int read_job(struct job_spec *spec, const struct run_options *options, struct error *err)
 {

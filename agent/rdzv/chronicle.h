@@ -49,6 +49,7 @@ struct chronicle {
 struct chronicle_terms {
     const char *job;            /* what tells this job from others of its name */
     const char *checkpoint_uri; /* of the job */
+    const char *waits_for;      /* said instead of the core's sentence, which has not begun; NULL: it has */
 };
 
 void chronicle_note(struct chronicle *c, const struct rdzv_tell *tell, int64_t wall_ms, rm_time now);

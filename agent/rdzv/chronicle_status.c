@@ -252,7 +252,7 @@ static void print_status(const struct chronicle *c, const struct rdzv *st,
     js_set_string(o, "name", st->settings.job);
     js_set_int(o, "term", st->settings.term);
     set_state(o, st->state);
-    js_set_string(o, "message", st->why);
+    js_set_string(o, "message", terms->waits_for ? terms->waits_for : st->why);
     js_set(o, "ring", ring_value(c, st));
     js_set(o, "workers", workers_value(st));
     js_set(o, "lost", gone_value(st, c->lost, true));

@@ -263,7 +263,8 @@ static int take_bucket(struct owner *o, const struct owner_options *options, str
         struct error why = {0};
         if (look(o->store, &seen, err) < 0)
             return -1;
-        if (seen.number && !seen.released && !is_dead(&seen)) {
+        bool mine = !strcmp(seen.run, o->run); /* of a process of this run before this one */
+        if (seen.number && !seen.released && !mine && !is_dead(&seen)) {
             if (wait_for_end(o, options, &seen, err) < 0 || look(o->store, &again, err) < 0)
                 return -1;
             if (again.number != seen.number || (!again.released && strcmp(again.tag, seen.tag) != 0))

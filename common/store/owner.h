@@ -4,7 +4,8 @@
  * object .owner-<number> fresh, on a thread of its own; the highest number owns, and whoever takes over
  * creates the next number, which only one can. Whoever finds the folder owned watches the object: one that
  * has not changed for OWNER_LEASE has lost its owner (nobody compares clocks). An owner of this machine whose
- * process has gone is known to be dead at once.
+ * process has gone is known to be dead at once, and what another process of the same run holds is taken over
+ * at once: whoever starts it knows that one to be gone.
  *
  * `run` names the run, as owner_run makes it from the job's key. Agents ask owner_check with it before they
  * publish, so that an owner who was taken over while it was cut off (or its workers) publishes nothing. */

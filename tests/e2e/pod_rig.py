@@ -35,9 +35,9 @@ def namespace_flags():
     return ["--mount"] if os.geteuid() == 0 else ["--map-root-user", "--mount"]
 
 
-def spec_of(launch, job):
+def spec_of(launch, job, env=None):
     """The effective spec of a job file as `ringmaster run` hands it to its coordinator, and the weights' hash."""
-    run = launch(job)
+    run = launch(job, env=env)
     pid = run.read_until("started")["coordinatorPid"]
     words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
     text = Path(words[words.index("--job") + 1]).read_text(encoding="utf-8")
@@ -52,7 +52,7 @@ class Program:
         self.title, self.lines, self.queue = title, [], queue.Queue()
         self.word_file = pods.folder / f"{title}.word"
         env = {k: v for k, v in os.environ.items() if not k.startswith("RINGMASTER_")}
-        env.update({rig.MARK: pods.mark, "RINGMASTER_LOG": log_level})
+        env.update({rig.MARK: pods.mark, "RINGMASTER_LOG": log_level}, **pods.env)
         inside = f"mount --bind {hosts} /etc/hosts && exec \"$@\""
         self.process = subprocess.Popen(
             ["unshare", *namespace_flags(), "sh", "-c", inside, "sh", str(rig.BIN / "ringmaster-agent"), *words,
@@ -94,8 +94,8 @@ class Program:
 class Pods:
     """Programs of one job. Addresses are 127.x.y.z of a range of its own, so that several tests may run at a time."""
 
-    def __init__(self, folder, spec):
-        self.folder, self.mark = Path(folder), uuid.uuid4().hex
+    def __init__(self, folder, spec, env=None):
+        self.folder, self.mark, self.env = Path(folder), uuid.uuid4().hex, env or {}
         self.folder.mkdir(parents=True, exist_ok=True)
         self.spec, self.key = self.folder / "spec.json", self.folder / "key"
         self.spec.write_text(spec, encoding="utf-8")
@@ -162,6 +162,8 @@ class Pods:
             try:
                 status = self.status(after)
             except (OSError, http.client.HTTPException):  # it is not up, or is about to be another one
+                coordinators = [p for p in self.programs if p.title.startswith("coordinator")]
+                assert coordinators[-1].process.poll() is None, f"never: {what}; it has ended\n{self.tail()}"
                 time.sleep(0.05)
                 after = None
                 continue

@@ -1,4 +1,4 @@
-#include "cli/remote_data.h"
+#include "common/store/remote_data.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Training data in an object store, before a job starts: which files it is, and whether they are still those
  * that the job began with. */
-#ifndef RM_CLI_REMOTE_DATA_H
-#define RM_CLI_REMOTE_DATA_H
+#ifndef RM_STORE_REMOTE_DATA_H
+#define RM_STORE_REMOTE_DATA_H
 
 #include <stdbool.h>
 

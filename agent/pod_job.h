@@ -1,0 +1,32 @@
+/* What has to be known of a job before it is trained in pods: whether it may go on from the checkpoints that
+ * are there, and which files its data are. `ringmaster run` looks at that before it starts anything; in a
+ * cluster the coordinator does, as far as it lies in object stores: folders are the workers' own.
+ *
+ * It is done on a thread of its own, and again every few seconds while a store is away. */
+#ifndef RM_AGENT_POD_JOB_H
+#define RM_AGENT_POD_JOB_H
+
+#include "agent/job_files.h"
+#include "common/loop/loop.h"
+#include "common/store/checkpoint.h"
+
+struct pod_job;
+
+struct pod_job_options {
+    struct job_files *files; /* the listing of the data is put in before `ready`; lives longer */
+    bool successor;          /* the job has begun: what checkpoints there are may be its own */
+    void (*ready)(void *ctx);
+    /* Instead of `ready`: the job has been trained to its end, and its final checkpoint is whole. */
+    void (*complete)(void *ctx, const struct checkpoint_entry *final);
+    void (*waits)(void *ctx, const char *why); /* a store is away: it is asked again */
+    void (*refused)(void *ctx, const struct error *why);
+    void *ctx;
+};
+
+/* One of the callbacks comes in a later turn; `waits` any number of times before one of the others. */
+int pod_job_open(struct pod_job **ret, struct loop *loop, const struct pod_job_options *options,
+                 struct error *err);
+/* Gives the checkpoints free for another job. Waits for what is under way. NULL is fine. */
+void pod_job_free(struct pod_job *job);
+
+#endif

@@ -1,0 +1,99 @@
+"""Pods whose data and checkpoints are in a bucket: what the coordinator has to look at before anybody trains."""
+
+import json
+import signal
+
+import pytest
+
+import pod_rig
+import rig
+from s3_rig import Place
+
+STEPS = 1500
+
+pytestmark = pytest.mark.skipif(not pod_rig.can_be(), reason="no mount namespaces to be had here")
+
+
+@pytest.fixture(name="bucket")
+def data_in_a_bucket(s3_server):
+    """A prefix that holds what rig.make_job writes into its data folder."""
+    place = Place(s3_server)
+    place.put("data/a.txt", rig.make_text(30000).encode())
+    place.put("data/more/b.txt", rig.make_text(10000, seed=2).encode())
+    return place
+
+
+@pytest.fixture(name="pods")
+def pods_of_a_job(launch, tmp_path, bucket):
+    """pods(**fields of the spec's trainer): as pod_test's, over a bucket; `sha256` of an undisturbed run."""
+    job = rig.make_job(tmp_path / "alone", data=False, workers__min=2, workers__max=4, workers__target=2,
+                       trainer__steps=STEPS, elasticity__joinWindow="2s", elasticity__lostAfter="5s",
+                       trainer__data__uri=f"{bucket.uri}/data", trainer__data__cache=str(tmp_path / "cache"))
+    text, sha256 = pod_rig.spec_of(launch, job, env=bucket.env)
+    made = []
+
+    def make(endpoint=None, **trainer):
+        spec = json.loads(text)
+        spec["spec"]["checkpoint"]["uri"] = f"{bucket.uri}/checkpoints"
+        spec["spec"]["trainer"]["data"].update(listing=None, format="Auto", **trainer.pop("data", {}))
+        spec["spec"]["trainer"].update(trainer)
+        if endpoint:
+            spec["spec"]["checkpoint"]["endpoint"] = spec["spec"]["trainer"]["data"]["endpoint"] = endpoint
+        group = pod_rig.Pods(tmp_path / f"pods-{len(made)}", json.dumps(spec), env=bucket.env)
+        group.sha256 = sha256
+        made.append(group)
+        return group
+
+    yield make
+    for group in made:
+        group.clean_up()
+
+
+def test_data_and_checkpoints_in_a_bucket_give_the_weights_of_a_run(pods, bucket):
+    group = pods()
+    workers = [group.worker(i) for i in range(2)]
+    coordinator = group.coordinator()
+    group.ring((0, 1), (1, 1))
+    group.until_step(20)
+    for worker in workers:
+        worker.signal(signal.SIGTERM)
+    assert [worker.wait() for worker in workers] == [0, 0], group.tail()
+    coordinator.signal(signal.SIGKILL)
+    coordinator.wait()
+    saved = int(bucket.checkpoints()[-1].rsplit("-", 1)[1])
+    second = group.coordinator(term=2)
+    for i in range(2):
+        group.worker(i, attempt=2)
+    status = group.ring((0, 2), (1, 2))
+    assert [e["step"] for e in status["events"] if e["event"] == "checkpointLoaded"] == [saved]
+    assert second.wait() == 0, group.tail()
+    assert second.last_word()["weightsSha256"] == group.sha256
+    assert second.last_word()["uri"] == f"{bucket.uri}/checkpoints/final"
+
+    again = group.coordinator(term=3)
+    assert again.wait() == 0, group.tail()
+    assert again.last_word()["weightsSha256"] == group.sha256, "the result is told once more, without a worker"
+
+    other = pods(seed=77)
+    other.key.write_text(group.key.read_text())
+    refused = other.coordinator()
+    assert refused.wait() == 2, other.tail()
+    assert "trainer.seed is 77 here" in refused.last_word()["reason"]
+
+
+def test_a_store_that_is_away_is_waited_for_with_a_sentence(pods):
+    group = pods(endpoint="http://127.0.0.1:1")
+    coordinator = group.coordinator()
+    status = group.until(lambda s: "127.0.0.1:1" in s["message"], "it says which store is away")
+    assert status["state"] == "Gathering" and status["workers"] == []
+    worker = group.worker(0)
+    coordinator.signal(signal.SIGTERM)
+    assert coordinator.wait() == 0, group.tail()
+    assert worker.process.poll() is None
+
+
+def test_data_that_is_not_there_ends_the_job_with_its_place(pods, bucket):
+    group = pods(data={"uri": f"{bucket.uri}/nothing"})
+    coordinator = group.coordinator()
+    assert coordinator.wait() == 3, group.tail()
+    assert "/nothing" in coordinator.last_word()["reason"]
