@@ -15,6 +15,8 @@ POLL_S = 0.2
 POD_SECURITY = {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
 CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
 SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}}
+# As slow on an idle machine as on a busy one, so that a job doesn't end before all of its faults have come.
+SLOW = {**SMALL, "limits": {"cpu": "100m"}}
 
 
 def container(name, image, **more):
@@ -108,7 +110,7 @@ def training_job(name, steps, workers=None, pod=None, **more):
     spec = job["spec"]
     spec["workers"].update(workers or {})
     spec["workers"]["template"] = {"spec": {"terminationGracePeriodSeconds": 30,
-                                            "containers": [container("trainer", images.WORKER)], **(pod or {})}}
+                                            "containers": [container("trainer", images.WORKER, resources=SLOW)], **(pod or {})}}
     spec["coordinator"] = {"template": {"spec": {"terminationGracePeriodSeconds": 40,
                                                  "containers": [container("coordinator", images.WORKER)]}}}
     spec["checkpoint"]["secretRef"] = {"name": "store"}
