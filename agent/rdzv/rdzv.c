@@ -721,7 +721,7 @@ static rm_time state_deadline(const struct rdzv *st)
     int joiner;
     switch (st->state) {
     case RDZV_RECOVERING:
-        return st->state_since + s->lost_after;
+        return rdzv_recovering_until(st);
     case RDZV_GATHERING:
         if (!enough(st) && follows_until(st) > st->accounted)
             return follows_until(st);

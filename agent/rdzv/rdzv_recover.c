@@ -136,7 +136,7 @@ void rdzv_settle_recovering(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     if (ring_is_whole(st))
         adopt(st, now, out);
-    else if (all_expected_are_here(st) || now >= st->state_since + st->settings.lost_after)
+    else if (all_expected_are_here(st) || now >= rdzv_recovering_until(st))
         form_anew(st, now, out);
 }
 

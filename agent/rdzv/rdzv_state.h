@@ -183,7 +183,8 @@ void rdzv_set_tell(struct js *o, const struct rdzv_tell *tell, int64_t wall_ms, 
 /* rdzv_unattended.c */
 bool rdzv_is_full_crew(const struct rdzv *st, int workers); /* no more are worth waiting for */
 bool rdzv_more_may_come(const struct rdzv *st);
-rm_time rdzv_leave_at(const struct rdzv *st); /* when the leaves that were asked for begin */
+rm_time rdzv_leave_at(const struct rdzv *st);         /* when the leaves that were asked for begin */
+rm_time rdzv_recovering_until(const struct rdzv *st); /* then a successor goes on without who is missing */
 
 /* rdzv_out.c: filling actions */
 struct message *rdzv_send(struct rdzv *st, struct rdzv_out *out, enum msg_type type); /* to nobody yet */

@@ -4,6 +4,10 @@
 
 static const rm_time time_to_stop = 2 * RM_S;
 
+/* Times lostAfter: a machine that took the coordinator with it is noticed after one of them, the name leads
+ * to the successor a moment later, and agents come back with pauses between their tries. */
+static const int patience_for_survivors = 3;
+
 static int most_members(const struct rdzv *st)
 {
     const struct rdzv_settings *s = &st->settings;
@@ -59,4 +63,24 @@ rm_time rdzv_leave_at(const struct rdzv *st)
     if (all_leave(st))
         return st->accounted;
     return in_time(st, st->leave_asked + window > at ? st->leave_asked + window : at);
+}
+
+/* Where nobody tells who lives, newcomers alone say nothing: they would fall back to a checkpoint, past
+ * survivors that are about to come. A full crew leaves no place for any. */
+static bool survivors_may_come(const struct rdzv *st)
+{
+    int here = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && w->state.held)
+            return false;
+        here += w->presence == PRESENT;
+    }
+    return !rdzv_is_full_crew(st, here);
+}
+
+rm_time rdzv_recovering_until(const struct rdzv *st)
+{
+    bool patient = st->settings.unattended && survivors_may_come(st);
+    return st->state_since + (patient ? patience_for_survivors : 1) * st->settings.lost_after;
 }

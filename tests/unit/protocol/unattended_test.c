@@ -150,3 +150,68 @@ Test(unattended, an_agent_that_learns_the_jobs_name_from_the_welcome_is_welcome)
     cr_assert(said(&s, "send 0 welcome"), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* Term 2, of a job that trained to step 7; the predecessor's machine went with it. lostAfter is 5 s. */
+static void succeed(struct story *s)
+{
+    struct rdzv_settings settings = story_settings(1);
+    settings.unattended = true;
+    settings.term = 2;
+    settings.lost_after = 5 * RM_S;
+    settings.heritage = (struct rdzv_heritage){.given = true, .told = 7, .evaluated = -1, .saved = -1};
+    story_begin(s, settings);
+    cr_assert_eq(rdzv_state(s->st), RDZV_RECOVERING);
+}
+
+static void beat(struct story *s, int w)
+{
+    struct message m;
+    message_init(&m, MSG_HEARTBEAT);
+    m.heartbeat.phase = PHASE_STOPPED;
+    hear(s, w, &m);
+}
+
+/* The workers (bits) are heard each second meanwhile. */
+static void wait_with(struct story *s, unsigned workers, int seconds)
+{
+    for (int i = 0; i < seconds; i++) {
+        after(s, RM_S);
+        for (int w = 0; w < 3; w++) {
+            if (workers & 1u << w)
+                beat(s, w);
+        }
+    }
+}
+
+Test(unattended, a_successor_does_not_begin_with_newcomers_while_survivors_may_be_on_their_way)
+{
+    struct story s;
+    succeed(&s);
+    come(&s, 1, -1);
+    wait_with(&s, 1u << 1, 14);
+    cr_assert_eq(rdzv_state(s.st), RDZV_RECOVERING, "%s", str_text(&s.log));
+    hello(&s, 0, 7);
+    cr_assert_neq(rdzv_state(s.st), RDZV_RECOVERING, "who holds the state is here: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(unattended, a_successor_begins_with_newcomers_once_nobody_else_came)
+{
+    struct story s;
+    succeed(&s);
+    come(&s, 1, -1);
+    wait_with(&s, 1u << 1, 15);
+    cr_assert_neq(rdzv_state(s.st), RDZV_RECOVERING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(unattended, a_successor_among_newcomers_only_waits_for_nobody_when_all_are_there)
+{
+    struct story s;
+    succeed(&s);
+    for (int w = 0; w < 3; w++)
+        come(&s, w, -1);
+    wait_with(&s, 7, 5);
+    cr_assert_neq(rdzv_state(s.st), RDZV_RECOVERING, "%s", str_text(&s.log));
+    story_end(&s);
+}
