@@ -15,9 +15,7 @@ AROUND = ["ConfigMap", "NetworkPolicy", "NetworkPolicy", "PodDisruptionBudget", 
 @pytest.fixture(name="stage")
 def fixture_stage(api):
     api("apply", "-f", str(stage_rig.CRD))
-    crd = ("crd", "trainingjobs.ringmaster.dev")
-    api.until(lambda found: any(each["type"] == "Established" and each["status"] == "True" for each in found.get("status", {}).get("conditions") or []),
-              "TrainingJobs are known", *crd)
+    api.until_served()
     stage = stage_rig.Stage(api)
     yield stage
     stage.close()

@@ -96,7 +96,7 @@ def test_install_work_upgrade_uninstall_and_install_again(helm, home, api, tmp_p
     everywhere = rig.Kubectl(home.cluster)
     everywhere("delete", "crd", "trainingjobs.ringmaster.dev", "--ignore-not-found")
     helm("install", "ringmaster", str(CHART), *where)
-    everywhere("wait", "--for=condition=Established", "crd/trainingjobs.ringmaster.dev")
+    everywhere.until_served()
     stage = stage_rig.Stage(api)
     try:
         operator = stage.operator("--no-lease", kubeconfig=token_config(home, tmp_path))
@@ -124,7 +124,7 @@ def test_install_work_upgrade_uninstall_and_install_again(helm, home, api, tmp_p
 def test_every_example_is_taken_by_the_api_server(home, api):
     everywhere = rig.Kubectl(home.cluster)
     everywhere("apply", "-f", str(stage_rig.CRD))
-    everywhere("wait", "--for=condition=Established", "crd/trainingjobs.ringmaster.dev")
+    everywhere.until_served()
     everywhere("label", "namespace", api.namespace, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
     examples = [ROOT / "deploy" / "examples" / f"{name}.yaml" for name in ("s3", "spot", "hpa")]
     for example in examples:

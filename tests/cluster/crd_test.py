@@ -17,7 +17,7 @@ def fixture_jobs(api_cluster):
     import rig  # pylint: disable=import-outside-toplevel
     everywhere = rig.Kubectl(api_cluster)
     everywhere("apply", "-f", str(CRD))
-    everywhere("wait", "--for=condition=Established", "crd/trainingjobs.ringmaster.dev")
+    everywhere.until_served()
     everywhere("create", "namespace", "crd-test")
     kubectl = rig.Kubectl(api_cluster, "crd-test")
     rig.processes.until(lambda: kubectl.exists("serviceaccount", "default"), "the namespace's ServiceAccount")

@@ -67,7 +67,7 @@ def install_operator(cluster, replicas=2):
     """CRD and operator into the cluster; returns when the operator is ready."""
     kubectl = rig.Kubectl(cluster, SYSTEM)
     kubectl("apply", "-f", str(ROOT / "crds"))
-    kubectl("wait", "--for=condition=Established", "crd/trainingjobs.ringmaster.dev", "--timeout=60s")
+    kubectl.until_served()
     kubectl.apply(*operator_objects(replicas))
     kubectl("rollout", "status", "deployment/ringmaster-operator", "--timeout=300s", timeout=320)
 
@@ -88,7 +88,7 @@ def install_store(kubectl, node=1):
                   "containers": [container("versitygw", images.STORE, args=["--port", ":7070", "posix", "/data"], volumeMounts=mounts,
                                            env=[{"name": name, "value": value} for name, value in root.items()],
                                            readinessProbe={"tcpSocket": {"port": 7070}, "periodSeconds": 1})]}})
-    kubectl("wait", "--for=condition=Ready", "pod/store", "--timeout=120s")
+    kubectl.until_condition("Ready", "pod", "store")
 
 
 def trainer(steps):

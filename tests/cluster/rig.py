@@ -71,6 +71,16 @@ class Kubectl:
         """Waits until condition(what `get` finds) gives something true, and returns that."""
         return processes.until(lambda: condition(self.get(*arguments)), what, seconds)
 
+    def until_condition(self, wanted, *arguments, seconds=120):
+        """Waits until a condition is True; `kubectl wait` refuses an object that has no conditions yet."""
+        def is_true(found):
+            conditions = found.get("status", {}).get("conditions") or []
+            return any(each["type"] == wanted and each["status"] == "True" for each in conditions)
+        self.until(is_true, f"{' '.join(arguments)} is {wanted}", *arguments, seconds=seconds)
+
+    def until_served(self):
+        self.until_condition("Established", "crd", "trainingjobs.ringmaster.dev")
+
     def create_status(self, resource, name, status):
         """Writes a status as a kubelet or a controller would: for the API tier, where none runs."""
         patch = json.dumps({"status": status})

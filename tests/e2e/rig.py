@@ -186,7 +186,8 @@ class Run:
         while True:
             event = self.next_event()
             assert event is not None, f"the run ended without {name} {fields}: {self.tail()}"
-            if event["event"] == name and all(v(event[k]) if callable(v) else event[k] == v for k, v in fields.items()):
+            if event["event"] == name and all(
+                    k in event and (v(event[k]) if callable(v) else event[k] == v) for k, v in fields.items()):
                 return event
 
     def wait(self):
