@@ -1,12 +1,14 @@
 """TrainingJobs on three nodes: whatever happens during training, the weights are those of an undisturbed `ringmaster run`."""
 
+import json
+
 import node as nodes
 import node_rig
 import processes
 import pytest
 import rig
 
-STEPS = 500
+STEPS = 1200
 SPREAD = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
                                          "labelSelector": {"matchLabels": {"ringmaster.dev/role": "worker"}}}]}
 
@@ -46,6 +48,24 @@ def fixture_start(place, request):
         place("delete", "trainingjob", name, "--wait=true", "--ignore-not-found", timeout=300)
 
 
+def name_of(pod):
+    return pod["metadata"]["name"]
+
+
+def a_worker(training, away_from=()):
+    """The newest worker that isn't on those nodes."""
+    found = [pod for pod in training.workers() if pod["spec"].get("nodeName") not in {f"node-{n}" for n in away_from}]
+    assert found, training.story()
+    return found[-1]
+
+
+def next_ring(training, size, before):
+    """The ring that comes after what the coordinator said before, and that it went on: a step later. Leaves cost no step."""
+    said = training.until_ring_of(size, beyond=before["ring"]["generation"])
+    assert said["stepsRedone"]["announced"] == 0, said
+    return training.until_step(said["progress"]["step"] + 1)
+
+
 def test_a_job_is_applied_shows_its_progress_and_ends_with_the_weights_of_a_local_run(start, weights):
     training = start()
     training.until_step(1)
@@ -56,8 +76,33 @@ def test_a_job_is_applied_shows_its_progress_and_ends_with_the_weights_of_a_loca
     assert {"WorkersCreated", "Complete"} <= set(training.events())
 
 
-def name_of(pod):
-    return pod["metadata"]["name"]
+def evict(kubectl, pod):
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": kubectl.namespace}}
+    return kubectl("create", "--raw", f"/api/v1/namespaces/{kubectl.namespace}/pods/{pod}/eviction", "-f", "-", stdin=json.dumps(body))
+
+
+def test_workers_that_are_deleted_evicted_or_tainted_leave_and_are_replaced(start, weights, node_cluster, place):
+    training = start(workers={"min": 3}, pod=SPREAD)
+    said = training.until_ring_of(3)
+    with pytest.raises(RuntimeError, match="disruption budget"):
+        evict(place, name_of(a_worker(training)))  # three are the least: the budget forbids it
+    place("patch", "trainingjob", training.name, "--type=merge", "-p", json.dumps({"spec": {"workers": {"target": 4}}}))
+    said = next_ring(training, 4, said)
+    processes.until(lambda: place.get("poddisruptionbudget", f"{training.name}-workers")["status"].get("disruptionsAllowed"), "one may go", 120)
+    evict(place, name_of(a_worker(training)))
+    said = next_ring(training, 4, said)
+    place("delete", "pod", name_of(a_worker(training)), "--wait=false")
+    said = next_ring(training, 4, said)
+    number = training.node_of(name_of(a_worker(training, away_from=[1])))
+    place("taint", "node", f"node-{number}", "maintenance=yes:NoExecute")
+    try:
+        said = next_ring(training, 4, said)
+        assert f"node-{number}" not in {pod["spec"].get("nodeName") for pod in training.workers()}
+    finally:
+        place("taint", "node", f"node-{number}", "maintenance-")
+    status = training.finish()
+    assert status["result"]["weightsSha256"] == weights
+    assert status["restarts"]["preemption"] >= 3 and status["restarts"]["failure"] == 0, status["restarts"]
 
 
 def prefer_node(number):
@@ -98,3 +143,44 @@ def test_machines_that_vanish_with_a_worker_or_with_the_coordinator_cost_nothing
     status = training.finish()
     assert status["result"]["weightsSha256"] == weights
     assert status["restarts"]["infrastructure"] >= 2, status["restarts"]
+
+
+def test_a_job_grows_onto_a_new_machine_and_shrinks(start, weights, place, node_cluster):
+    training = start(pod=SPREAD)
+    said = training.until_ring_of(3)
+    extra = nodes.Node(node_cluster, 4)
+    rig.bring_node(node_cluster, 4)
+    try:
+        place("scale", f"trainingjob/{training.name}", "--replicas=5")
+        said = training.until_ring_of(5, beyond=said["ring"]["generation"])
+        assert 4 in {training.node_of(name_of(pod)) for pod in training.workers()}
+        place("scale", f"trainingjob/{training.name}", "--replicas=2")
+        said = training.until_ring_of(2, beyond=said["ring"]["generation"])
+        assert said["stepsRedone"] == {"announced": 0, "sudden": 0}, said
+        status = training.finish()
+        assert status["result"]["weightsSha256"] == weights
+        assert status["restarts"]["preemption"] == 0, "what we take away ourselves is no preemption"
+    finally:
+        extra.kill()
+        extra.clean()
+        place("delete", "node", "node-4", "--wait=false")
+
+
+def test_the_coordinator_dies_the_job_is_suspended_and_the_operator_is_away_at_the_end(start, weights, place):
+    training = start()
+    said = training.until_ring_of(3)
+    place("delete", "pod", name_of(training.pods("coordinator")[0]), "--force", "--grace-period=0")
+    said = training.until(lambda now: now["term"] > said["term"] and now["state"] == "Training", "the next term")
+    place("patch", "trainingjob", training.name, "--type=merge", "-p", '{"spec":{"suspend":true}}')
+    processes.until(lambda: training.condition("Suspended") == "True" and not training.workers(), "suspended", 300)
+    place("patch", "trainingjob", training.name, "--type=merge", "-p", '{"spec":{"suspend":false}}')
+    said = training.until(lambda now: now["state"] == "Training" and now["progress"]["step"] >= said["progress"]["step"], "training again")
+    system = rig.Kubectl(place.cluster, node_rig.SYSTEM)
+    system("scale", "deployment/ringmaster-operator", "--replicas=0")
+    try:
+        place.until(lambda pod: pod["status"].get("phase") == "Succeeded", "the coordinator's end", "pod",
+                    name_of(training.pods("coordinator")[0]), seconds=node_rig.DEADLINE_S)
+        assert training.condition("Finished") != "True"
+    finally:
+        system("scale", "deployment/ringmaster-operator", "--replicas=2")
+    assert training.finish()["result"]["weightsSha256"] == weights
