@@ -218,15 +218,15 @@ def count_junit(label, path):
     return count
 
 
-def pytest(label, arguments, preset="test", parallel=True):
+def pytest(label, arguments, preset="test", workers=os.cpu_count() or 1, share="load"):
     """One pytest run against the programs of a preset."""
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "junit.xml"
         env = {**os.environ, "RINGMASTER_BIN": str(ROOT / "build" / preset / "bin"), "PYTHONDONTWRITEBYTECODE": "1"}
         command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "-rs",
                    f"--junitxml={report}", *arguments]
-        if parallel:
-            command += ["-n", str(os.cpu_count() or 1), "--dist", "load"]
+        if workers > 1:
+            command += ["-n", str(workers), "--dist", share]
         code, text = run_logged(command, env=env, timeout=PYTEST_TIMEOUT_S)
         count = count_junit(label, report)
     if count is None:
@@ -280,7 +280,8 @@ def cluster_tiers():
             say(text[-6000:])
             return one(" ".join(step), False)
         say(f"{' '.join(step)}: {time.monotonic() - started:.0f} s")
-    return pytest("cluster", ["tests/cluster"], parallel=False)
+    # Two clusters at a time, a file's tests on one of them: they wait more than they work.
+    return pytest("cluster", ["tests/cluster"], workers=2, share="loadfile")
 
 
 def check(fast, explore, cluster):
@@ -288,7 +289,7 @@ def check(fast, explore, cluster):
     presets = ["test"] if fast else ["test", "asan", "release"]
     for preset in presets:
         total.add(build(preset))
-    total.add(pytest("layout", ["tests/layout"], parallel=False))
+    total.add(pytest("layout", ["tests/layout"], workers=1))
     for preset in presets[:2]:
         total.add(unit_tests(preset))
     total.add(second_opinion("test"))
@@ -297,7 +298,7 @@ def check(fast, explore, cluster):
         total.add(tool("fuzz", ["tools/fuzz"]))
         total.add(tool("analyze", ["tools/analyze"]))
     if has_tests("tests/reference"):
-        total.add(pytest("references", ["tests/reference"], parallel=False))
+        total.add(pytest("references", ["tests/reference"], workers=1))
     if has_tests("tests/e2e"):
         total.add(pytest("end to end", ["tests/e2e"] + (["-m", "not slow"] if fast else [])))
         if not fast:

@@ -60,11 +60,11 @@ def test_a_program_that_was_not_built_has_failed(tmp_path):
 def test_a_pytest_run_is_counted_and_its_collapse_is_a_failure(tmp_path, capsys):
     (tmp_path / "a_test.py").write_text("import pytest\n\ndef test_good():\n    pass\n\ndef test_bad():\n    assert 0\n\n"
                                         "def test_left_out():\n    pytest.skip('why')\n")
-    count = check_all.pytest("label", [str(tmp_path)], parallel=False)
+    count = check_all.pytest("label", [str(tmp_path)], workers=1)
     assert count.line() == "1 passed, 1 failed, 1 skipped"
     (tmp_path / "b_test.py").write_text("import nothing_of_that_name\n")
-    assert check_all.pytest("label", [str(tmp_path / "b_test.py")], parallel=False).failed >= 1
-    assert check_all.pytest("label", [str(tmp_path / "gone")], parallel=False).failed >= 1
+    assert check_all.pytest("label", [str(tmp_path / "b_test.py")], workers=1).failed >= 1
+    assert check_all.pytest("label", [str(tmp_path / "gone")], workers=1).failed >= 1
     assert "test_bad" in capsys.readouterr().out
 
 
