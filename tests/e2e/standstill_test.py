@@ -21,7 +21,7 @@ TRAINER = [
     "trainer-setup@0", "state-made@1", "receive-chunk:1@3", "transfer-chunk:1@0",  # start, and a state on its way
     "snapshot-taken:2@0", "digest-made@0",  # saving, and the end
 ]
-AGENT = ["slice-asked:1@1", "slice-written:2@0", "publish-asked:1@0", "before-manifest:1@0", "listed@0", "agent-send:5@2"]
+AGENT = ["slice-asked:1@2", "slice-written:2@0", "publish-asked:1@0", "before-manifest:1@0", "listed@0", "agent-send:5@2"]
 COORDINATOR = ["coordinator-heard:4", "coordinator-send:5", "coordinator-send:14", "coordinator-told:3", "coordinator-told:60"]
 
 
