@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/os/log.h"
+#include "common/os/secret.h"
 #include "operator/app.h"
 
 static const char usage[] =
@@ -137,6 +138,7 @@ int main(int argc, char **argv)
                                   .listen = "127.0.0.1",
                                   .port = 8080,
                                   .settings = {.worker_image = "", .network_policies = true}};
+    secret_guard();
     log_name("operator");
     if (read_arguments(&options, &help, argc, argv, &err) < 0) {
         fprintf(stderr, "ringmaster-operator: %s\n", err.text);
