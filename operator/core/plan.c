@@ -92,7 +92,7 @@ const char *op_resource_group(enum op_resource resource)
         [OP_SERVICES] = "api/v1",
         [OP_BUDGETS] = "apis/policy/v1",
         [OP_POLICIES] = "apis/networking.k8s.io/v1",
-        [OP_JOBS] = "apis/" OP_VERSION,
+        [OP_JOBS] = ("apis/" OP_VERSION),
     };
     return groups[resource];
 }
