@@ -46,6 +46,8 @@ struct engine {
     bool packed;                 /* the model's packed weights are those of the state */
     bool exact;                  /* the state's history */
     int64_t rescaled;
+    rm_time reduce_time; /* of all reductions since the start */
+    int64_t reduce_bytes;
 
     struct data_port *port;
     struct transfer_source *source;

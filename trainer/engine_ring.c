@@ -84,7 +84,11 @@ int engine_reduce(struct engine *e, const struct collective_segment *segments, i
     int peer = -1, world = e->ring->world;
     atomic_store(&e->exchanging, true);
     atomic_store(&e->waiting_for, world > 1 ? e->ring_worker[(e->ring->rank + world - 1) % world] : -1);
+    rm_time begun = clock_now();
+    int64_t sent = e->ring->sent;
     int rc = e->ring->ops->reduce(e->ring, segments, n, &peer, err);
+    e->reduce_time += clock_now() - begun;
+    e->reduce_bytes += e->ring->sent - sent;
     atomic_store(&e->waiting_for, -1);
     *ret_worker = peer < 0 ? -1 : e->ring_worker[peer];
     atomic_fetch_add(&e->counter, 1);

@@ -121,7 +121,8 @@ void engine_step(struct engine *e, struct elastic_result *ret)
         engine_failed(ret, &err, -1);
         return;
     }
-    rm_time waited = prefetch_waited(e->reader);
+    rm_time waited = prefetch_waited(e->reader), reduced = e->reduce_time;
+    int64_t sent = e->reduce_bytes;
     pack_weights(e);
     for (int pass = 0; pass < PASSES_MAX; pass++) {
         if (run_pass(e, point.step, pass ? k : NULL, &verdict, &worker, &err) < 0) {
@@ -131,6 +132,8 @@ void engine_step(struct engine *e, struct elastic_result *ret)
         if (verdict.kind == VERDICT_FITS) {
             commit(e, &verdict, ret);
             ret->data_wait = prefetch_waited(e->reader) - waited;
+            ret->reduce_time = e->reduce_time - reduced;
+            ret->reduce_bytes = e->reduce_bytes - sent;
             return;
         }
         if (verdict.kind != VERDICT_RESCALE) {

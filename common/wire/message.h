@@ -229,6 +229,9 @@ struct msg_progress {
     rm_time step_time; /* wall time of the step here, ns */
     int64_t rescaled;  /* passes run again for scale, counted since the trainer's start */
     rm_time data_wait; /* time in which this step stood still here because its samples were not read yet */
+    rm_time
+        reduce_time; /* time in which it was summed over the ring here, waiting for slower members included */
+    int64_t reduce_bytes; /* sent to the next member for that */
 };
 
 struct msg_evaluated {

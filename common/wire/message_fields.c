@@ -345,6 +345,16 @@ static const struct field progress_fields[] = {
      .at = offsetof(struct message, progress.data_wait),
      .low = 0,
      .high = MOST},
+    {.name = "reduceNs",
+     .kind = FIELD_INT64,
+     .at = offsetof(struct message, progress.reduce_time),
+     .low = 0,
+     .high = MOST},
+    {.name = "reduceBytes",
+     .kind = FIELD_INT64,
+     .at = offsetof(struct message, progress.reduce_bytes),
+     .low = 0,
+     .high = MOST},
     {0},
 };
 

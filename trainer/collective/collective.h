@@ -41,6 +41,8 @@ struct collective_ops {
 struct collective {
     const struct collective_ops *ops;
     int rank, world;
+    int64_t sent; /* bytes that this rank has sent in all of its reduces; the other direction has as many, or
+                     nearly */
 };
 
 #endif

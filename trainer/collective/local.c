@@ -132,7 +132,7 @@ int local_open(struct collective **ret, int world, struct error *err)
     g->world = g->open = world;
     g->gone = -1;
     for (int r = 0; r < world; r++) {
-        g->member[r].base = (struct collective){&local_ops, r, world};
+        g->member[r].base = (struct collective){&local_ops, r, world, 0};
         g->member[r].group = g;
         ret[r] = &g->member[r].base;
     }

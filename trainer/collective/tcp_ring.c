@@ -133,6 +133,7 @@ static int send_some(struct pass *p, const void *bytes, int64_t length, int flag
     ssize_t n = send(p->ring->next, bytes, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
     if (n < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : fail_peer(p, +1, strerror(errno));
+    p->ring->base.sent += n;
     if (p->out.header < (int64_t)sizeof p->own)
         p->out.header += n;
     else

@@ -157,6 +157,8 @@ static void report_progress(struct elastic *st, struct elastic_out *out, int64_t
     m->progress.step_time = done ? done->took : 0;
     m->progress.rescaled = done ? done->rescaled : 0;
     m->progress.data_wait = done ? done->data_wait : 0;
+    m->progress.reduce_time = done ? done->reduce_time : 0;
+    m->progress.reduce_bytes = done ? done->reduce_bytes : 0;
 }
 
 /* ---- a new ring ---- */

@@ -65,6 +65,8 @@ struct elastic_result {
     double loss; /* CMD_STEP, CMD_EVALUATE */
     int64_t tokens, rescaled;
     rm_time data_wait;             /* CMD_STEP: part of it in which the data were waited for, ns */
+    rm_time reduce_time;           /* CMD_STEP: part of it in which the ring summed, or waited for others */
+    int64_t reduce_bytes;          /* CMD_STEP: sent to the next in the ring for that */
     rm_time took;                  /* wall time of the command, ns */
     uint8_t digest[RM_HASH_BYTES]; /* CMD_DIGEST */
     struct msg_snapshot

@@ -35,8 +35,12 @@ Test(told, up_and_progress_tell_of_the_data)
     text = str_init(RM_FRAME_MAX);
     message_init(&sent, MSG_PROGRESS);
     sent.progress.data_wait = 1500 * RM_MS;
+    sent.progress.reduce_time = 20 * RM_MS;
+    sent.progress.reduce_bytes = (int64_t)1 << 40;
     message_write(&sent, &text);
     cr_assert_eq(message_read(&got, text.data, text.length, &err), 0, "%s", err.text);
     cr_assert_eq(got.progress.data_wait, 1500 * RM_MS);
+    cr_assert_eq(got.progress.reduce_time, 20 * RM_MS);
+    cr_assert_eq(got.progress.reduce_bytes, (int64_t)1 << 40);
     str_clear(&text);
 }

@@ -422,3 +422,22 @@ Test(collective, a_connection_that_breaks_within_a_large_sum_never_yields_a_wron
     for (int64_t cut = 1; cut < 2000000; cut += 333333)
         cr_assert_lt(successes_with_cut(4, 400001, cut), 4);
 }
+
+/* Each element goes round twice but for one hop, whoever begins with it; each rank says first what it sums.
+ */
+Test(collective, a_ring_knows_how_many_bytes_it_has_sent)
+{
+    enum { WORLD = 4, WORDS = 1001, FLOATS = 33, SAYING = 3 * sizeof(uint64_t), ROUNDS = 3 };
+    struct party *p = party_open(KIND_RING, WORLD);
+    int64_t sent = 0;
+    fill(p, WORDS, FLOATS);
+    for (int r = 0; r < WORLD; r++)
+        p->member[r].rounds = ROUNDS;
+    run_all(p);
+    for (int r = 0; r < WORLD; r++) {
+        cr_assert_eq(p->member[r].rc, 0, "%s", p->member[r].err.text);
+        sent += p->member[r].collective->sent;
+    }
+    cr_assert_eq(sent, ROUNDS * (2 * (WORLD - 1) * 4 * (WORDS + FLOATS) + WORLD * SAYING));
+    party_free(p);
+}

@@ -501,13 +501,17 @@ Test(elastic, a_step_tells_how_long_it_took_and_waited_for_data)
                                .tokens = 64,
                                .rescaled = 2,
                                .took = 30 * RM_MS,
-                               .data_wait = 7 * RM_MS};
+                               .data_wait = 7 * RM_MS,
+                               .reduce_time = 5 * RM_MS,
+                               .reduce_bytes = 4096};
     step(&p, (struct elastic_event){.kind = ELASTIC_DONE, .result = &r});
     const struct message *m = sent(&p, MSG_PROGRESS);
     cr_assert(m);
     cr_assert_eq(m->progress.step, 2);
     cr_assert_eq(m->progress.step_time, 30 * RM_MS);
     cr_assert_eq(m->progress.data_wait, 7 * RM_MS);
+    cr_assert_eq(m->progress.reduce_time, 5 * RM_MS);
+    cr_assert_eq(m->progress.reduce_bytes, 4096);
     cr_assert_eq(m->progress.rescaled, 2);
     end(&p);
 }
