@@ -492,7 +492,7 @@ static void child_ended(void *ctx, int signo)
 static int page(void *ctx, const struct ws_get *get, struct str *body, const char **type)
 {
     const struct app *app = ctx;
-    return worker_pages_get(&app->pages, get->path, body, type);
+    return worker_pages_get(&app->pages, get, body, type);
 }
 
 static void parent_line(void *ctx, char *text, size_t length)

@@ -430,8 +430,10 @@ static int http_get(void *ctx, const struct ws_get *get, struct str *body, const
         *type = "application/json";
         return http_status(c, get, body);
     } else if (!strcmp(get->path, "/metrics")) {
-        *type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        chronicle_print_metrics(c->chronicle, c->rdzv, loop_now(c->loop), body);
+        struct exposition page = exposition_begin(body, "ringmaster_", get->accept);
+        chronicle_print_metrics(c->chronicle, c->rdzv, loop_now(c->loop), &page);
+        exposition_end(&page);
+        *type = exposition_type(&page);
     } else
         return 404;
     return 200;

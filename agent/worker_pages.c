@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/wire/exposition.h"
+
 static void hear_progress(struct worker_pages *p, const struct msg_progress *m)
 {
     p->phase = PHASE_TRAINING;
@@ -14,6 +16,8 @@ static void hear_progress(struct worker_pages *p, const struct msg_progress *m)
     p->loss = m->loss;
     p->step_time += m->step_time;
     p->data_wait += m->data_wait;
+    p->reduce_time += m->reduce_time;
+    p->reduce_bytes += m->reduce_bytes;
 }
 
 void worker_pages_hear(struct worker_pages *p, const struct message *message)
@@ -44,59 +48,47 @@ void worker_pages_hear(struct worker_pages *p, const struct message *message)
     }
 }
 
-static void head(struct str *out, const char *name, const char *type, const char *unit, const char *help)
+static void print_metrics(const struct worker_pages *p, struct exposition *page)
 {
-    str_addf(out, "# TYPE ringmaster_worker_%s %s\n", name, type);
-    if (*unit)
-        str_addf(out, "# UNIT ringmaster_worker_%s %s\n", name, unit);
-    str_addf(out, "# HELP ringmaster_worker_%s %s\n", name, help);
-}
-
-static void gauge(struct str *out, const char *name, const char *unit, const char *help, double value)
-{
-    head(out, name, "gauge", unit, help);
-    str_addf(out, "ringmaster_worker_%s %.17g\n", name, value);
-}
-
-static void counter(struct str *out, const char *name, const char *unit, const char *help, double value)
-{
-    head(out, name, "counter", unit, help);
-    str_addf(out, "ringmaster_worker_%s_total %.17g\n", name, value);
-}
-
-static void print_metrics(const struct worker_pages *p, struct str *out)
-{
-    head(out, "phase", "stateset", "", "What this worker's trainer does.");
+    exposition_family(page, EXPOSITION_STATESET, "phase", "What this worker's trainer does.");
     for (int i = PHASE_IDLE; i <= PHASE_TRAINING; i++)
-        str_addf(out, "ringmaster_worker_phase{ringmaster_worker_phase=\"%s\"} %d\n",
-                 msg_phase_name((enum msg_phase)i), p->phase == (enum msg_phase)i);
-    gauge(out, "step", "", "Newest step that this worker committed.", (double)p->step);
+        exposition_state(page, msg_phase_name((enum msg_phase)i), p->phase == (enum msg_phase)i);
+    exposition_gauge(page, "step", "Newest step that this worker committed.", (double)p->step);
     if (p->loss_known)
-        gauge(out, "loss", "", "Loss of that step.", p->loss);
-    counter(out, "steps", "", "Steps that this worker committed.", (double)p->steps_trained);
-    counter(out, "step_seconds", "seconds", "Time of them.", (double)p->step_time / RM_S);
-    counter(out, "tokens", "", "Tokens of them, all workers together.", (double)p->tokens);
-    counter(out, "data_wait_seconds", "seconds", "Time that they stood still for data.",
-            (double)p->data_wait / RM_S);
-    counter(out, "rings", "", "Rings that this worker was ready for.", (double)p->rings);
-    counter(out, "ring_seconds", "seconds", "Time to connect them.", (double)p->ring_time / RM_S);
-    counter(out, "state_seconds", "seconds", "Time to get the state for them.", (double)p->state_time / RM_S);
-    counter(out, "stops", "", "Stops of a ring, announced or not.", (double)p->stops);
-    counter(out, "discarded_passes", "", "Passes that a stop threw away.", (double)p->discarded);
-    counter(out, "checkpoint_slices", "", "Slices of checkpoints given to the agent.", (double)p->slices);
-    counter(out, "trainers", "", "Trainers started.", (double)p->trainers);
-    str_adds(out, "# EOF\n");
+        exposition_gauge(page, "loss", "Loss of that step.", p->loss);
+    exposition_counter(page, "steps", "Steps that this worker committed.", (double)p->steps_trained);
+    exposition_counter(page, "step_seconds", "Time of them.", (double)p->step_time / RM_S);
+    exposition_counter(page, "tokens", "Tokens of them, all workers together.", (double)p->tokens);
+    exposition_counter(page, "data_wait_seconds", "Time that they stood still for data.",
+                       (double)p->data_wait / RM_S);
+    exposition_counter(page, "reduce_seconds",
+                       "Time that summing them over the ring took, waiting for slower members included.",
+                       (double)p->reduce_time / RM_S);
+    exposition_counter(page, "reduce_bytes", "Bytes that this worker sent to the next one for that.",
+                       (double)p->reduce_bytes);
+    exposition_counter(page, "rings", "Rings that this worker was ready for.", (double)p->rings);
+    exposition_counter(page, "ring_seconds", "Time to connect them.", (double)p->ring_time / RM_S);
+    exposition_counter(page, "state_seconds", "Time to get the state for them.",
+                       (double)p->state_time / RM_S);
+    exposition_counter(page, "stops", "Stops of a ring, announced or not.", (double)p->stops);
+    exposition_counter(page, "discarded_passes", "Passes that a stop threw away.", (double)p->discarded);
+    exposition_counter(page, "checkpoint_slices", "Slices of checkpoints given to the agent.",
+                       (double)p->slices);
+    exposition_counter(page, "trainers", "Trainers started.", (double)p->trainers);
 }
 
-int worker_pages_get(const struct worker_pages *p, const char *path, struct str *body, const char **type)
+int worker_pages_get(const struct worker_pages *p, const struct ws_get *get, struct str *body,
+                     const char **type)
 {
-    if (!strcmp(path, "/healthz")) {
+    if (!strcmp(get->path, "/healthz")) {
         str_adds(body, "ok\n");
         return 200;
     }
-    if (strcmp(path, "/metrics") != 0)
+    if (strcmp(get->path, "/metrics") != 0)
         return 404;
-    *type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    print_metrics(p, body);
+    struct exposition page = exposition_begin(body, "ringmaster_worker_", get->accept);
+    print_metrics(p, &page);
+    exposition_end(&page);
+    *type = exposition_type(&page);
     return 200;
 }

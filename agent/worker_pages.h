@@ -3,6 +3,7 @@
 #define RM_AGENT_WORKER_PAGES_H
 
 #include "common/base/str.h"
+#include "common/net/ws.h"
 #include "common/wire/message.h"
 
 /* The numbers behind them; all zero at first. */
@@ -10,7 +11,8 @@ struct worker_pages {
     int64_t step, steps_trained, tokens, rescaled;
     double loss; /* of the newest step, where loss_known */
     bool loss_known;
-    rm_time step_time, data_wait; /* of all steps together */
+    rm_time step_time, data_wait, reduce_time; /* of all steps together */
+    int64_t reduce_bytes;
     rm_time ring_time, state_time;
     int64_t rings, stops, discarded, slices, trainers;
     enum msg_phase phase;
@@ -19,6 +21,7 @@ struct worker_pages {
 /* After each message from the trainer. */
 void worker_pages_hear(struct worker_pages *pages, const struct message *message);
 /* As `get` of common/net/ws.h. */
-int worker_pages_get(const struct worker_pages *pages, const char *path, struct str *body, const char **type);
+int worker_pages_get(const struct worker_pages *pages, const struct ws_get *get, struct str *body,
+                     const char **type);
 
 #endif

@@ -291,8 +291,10 @@ static int answer_get(void *ctx, const struct ws_get *get, struct str *body, con
     *type = "text/plain; charset=utf-8";
     if (!strcmp(path, "/metrics")) {
         count_now(app);
-        metrics_print(&app->metrics, body);
-        *type = metrics_type;
+        struct exposition page = exposition_begin(body, metrics_prefix, get->accept);
+        metrics_print(&app->metrics, &page);
+        exposition_end(&page);
+        *type = exposition_type(&page);
         return 200;
     }
     if (!strcmp(path, "/healthz")) {

@@ -1,10 +1,10 @@
-/* What the operator counts, and its text for Prometheus (OpenMetrics). docs/operator.md names each. */
+/* What the operator counts, and its text for Prometheus. docs/metrics.md names each. */
 #ifndef RM_OPERATOR_METRICS_H
 #define RM_OPERATOR_METRICS_H
 
 #include <stdint.h>
 
-#include "common/base/str.h"
+#include "common/wire/exposition.h"
 #include "operator/kube/client.h"
 
 enum { METRICS_BUCKETS = 10, METRICS_CALLS = 256 };
@@ -34,9 +34,8 @@ struct metrics {
 void timings_add(struct timings *timings, rm_time took);
 void metrics_request(struct metrics *metrics, const struct kube_request *request,
                      const struct kube_answer *answer, rm_time took);
-void metrics_print(const struct metrics *metrics, struct str *out);
-
-/* Its Content-Type. */
-extern const char metrics_type[];
+/* The page was begun with metrics_prefix, and is ended, by the caller. */
+void metrics_print(const struct metrics *metrics, struct exposition *page);
+extern const char metrics_prefix[];
 
 #endif

@@ -8,6 +8,7 @@
 #define RM_AGENT_RDZV_CHRONICLE_H
 
 #include "agent/rdzv/rdzv.h"
+#include "common/wire/exposition.h"
 
 enum { CHRONICLE_EVENTS = 64, STATUS_BYTES_MAX = 64 * 1024, RESULT_BYTES_MAX = 4096 };
 
@@ -59,8 +60,9 @@ void chronicle_look(struct chronicle *c, const struct rdzv *st);
 /* GET /v1/status: docs/coordinator-status.md. At most STATUS_BYTES_MAX bytes: the oldest events go first. */
 void chronicle_print_status(const struct chronicle *c, const struct rdzv *st,
                             const struct chronicle_terms *terms, rm_time now, struct str *out);
-/* The same numbers as OpenMetrics text: docs/metrics.md. */
-void chronicle_print_metrics(const struct chronicle *c, const struct rdzv *st, rm_time now, struct str *out);
+/* GET /metrics: docs/metrics.md. The page was begun, and is ended, by the caller. */
+void chronicle_print_metrics(const struct chronicle *c, const struct rdzv *st, rm_time now,
+                             struct exposition *page);
 /* The `result` of the status alone, for whom the program's end is all that is left; "null" before the end. */
 void chronicle_print_result(const struct chronicle *c, const struct chronicle_terms *terms, struct str *out);
 

@@ -21,6 +21,7 @@ enum {
     CLOSE_SECONDS = 2, /* for what is queued to leave a connection that is being closed */
     GETS_WAITING_MAX = 32,
     GET_PATH_MAX = 128,
+    ACCEPT_MAX = 1024,
     HOST_MAX = 256,
     WSI_SPARE = 64, /* descriptors of libwebsockets besides the connections */
 };
@@ -58,7 +59,7 @@ struct ws_conn {
     char peer[RM_ADDRESS_MAX];
     char why[RM_WHY_MAX]; /* of ws_close */
     /* of a GET */
-    char path[GET_PATH_MAX], query[GET_PATH_MAX];
+    char path[GET_PATH_MAX], query[GET_PATH_MAX], accept[ACCEPT_MAX];
     rm_time asked;
     bool waits;
     struct ws_conn *next_waiting;
@@ -175,6 +176,7 @@ static bool get_ask(struct ws_conn *conn)
     bool crowded = !conn->waits && ws->gets_waiting >= GETS_WAITING_MAX;
     struct ws_get get = {.path = conn->path,
                          .query = conn->query,
+                         .accept = conn->accept,
                          .waited = crowded ? RM_NEVER : loop_now(ws->loop) - conn->asked};
     conn->type = "text/plain";
     conn->status = ws->options.get ? ws->options.get(ws->options.ctx, &get, &conn->body, &conn->type) : 404;
@@ -217,6 +219,8 @@ static int http_asked(struct ws_conn *conn, const char *path)
         str_addf(&query, "%s%s", i ? "&" : "", one);
     text_copy(conn->query, sizeof conn->query, str_text(&query));
     str_clear(&query);
+    if (lws_hdr_copy(conn->wsi, conn->accept, sizeof conn->accept, WSI_TOKEN_HTTP_ACCEPT) <= 0)
+        *conn->accept = 0;
     text_copy(conn->path, sizeof conn->path, path);
     conn->asked = loop_now(conn->ws->loop);
     if (get_ask(conn))

@@ -24,9 +24,10 @@ struct ws_conn;
 
 /* A plain GET. Strings are borrowed for the call. */
 struct ws_get {
-    const char *path;  /* "/v1/status" */
-    const char *query; /* "after=17&x"; "" where there is none */
-    rm_time waited;    /* since it was first asked; RM_NEVER: it can't wait, too many do */
+    const char *path;   /* "/v1/status" */
+    const char *query;  /* "after=17&x"; "" where there is none */
+    const char *accept; /* the header of that name; "" where there is none, or more than anybody needs */
+    rm_time waited;     /* since it was first asked; RM_NEVER: it can't wait, too many do */
 };
 
 struct ws_options {

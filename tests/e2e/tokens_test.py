@@ -119,5 +119,5 @@ def test_the_wait_for_data_is_in_the_metrics(tmp_path, launch):
     run.read_until("step", step=5)
     with urllib.request.urlopen(f"http://{address}/metrics", timeout=20) as answer:
         metrics = answer.read().decode()
-    assert "# TYPE ringmaster_data_wait_seconds counter" in metrics
+    assert "# TYPE ringmaster_data_wait_seconds_total counter" in metrics
     assert re.search(r"^ringmaster_data_wait_seconds_total \d", metrics, re.M), metrics

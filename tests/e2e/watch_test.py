@@ -66,7 +66,7 @@ def test_the_coordinator_answers_watchers(tmp_path, launch):
     assert numbers and max(numbers) >= step, body
     assert get(address, "/healthz")[0] == 200
     code, metrics = get(address, "/metrics")
-    assert code == 200 and metrics.rstrip().endswith("# EOF"), metrics
+    assert code == 200 and f"ringmaster_steps {status['progress']['steps']}\n" in metrics, metrics
     for line in metrics.splitlines():
         assert line.startswith("#") or re.fullmatch(r"[a-z_:][a-z0-9_:]*(\{[^}]*\})? [-+.0-9eEinfNa]+", line), line
 

@@ -74,6 +74,10 @@ static int get(void *ctx, const struct ws_get *get, struct str *body, const char
         str_adds(body, d->news ? "news" : "no room to wait");
         return 200;
     }
+    if (!strcmp(get->path, "/accept")) {
+        str_addf(body, "accept(%s)", get->accept);
+        return 200;
+    }
     if (strcmp(get->path, "/v1/status"))
         return 404;
     *type = "application/json";
@@ -346,6 +350,25 @@ static int ask_raw(struct desk *d, const char *path)
     snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
     cr_assert_gt(send(fd, request, strlen(request), 0), 0);
     return fd;
+}
+
+Test(ws, a_get_knows_what_its_sender_accepts)
+{
+    static const char request[] = "GET /accept HTTP/1.1\r\nHost: x\r\nAccept: text/x;q=0.5, */*\r\n\r\n";
+    struct desk d;
+    desk_open(&d, 8);
+    int fd = dial_raw(&d);
+    struct str out = str_init(1 << 16);
+    cr_assert_gt(send(fd, request, strlen(request), 0), 0);
+    raw_read(&d, fd, &out, "accept(text/x;q=0.5, */*)");
+    close(fd);
+    str_reset(&out);
+    fd = ask_raw(&d, "/accept");
+    raw_read(&d, fd, &out, "accept()");
+    cr_assert(strstr(str_text(&out), "200 OK"), "%s", str_text(&out));
+    str_clear(&out);
+    close(fd);
+    desk_close(&d);
 }
 
 static void turn_until_waiting(struct desk *d, int wanted)

@@ -197,3 +197,58 @@ Test(chronicle, of_many_events_the_newest_are_kept_in_order)
     cr_assert_eq(number(js_at(events, CHRONICLE_EVENTS - 1), "sequence"), 100);
     dismiss(&w);
 }
+
+/* The value of each sample of a counter of the page, in the page's order; returns how many. */
+static int counters(const struct watch *w, double value[], int most)
+{
+    struct str out = str_init(1 << 20);
+    struct exposition metrics = exposition_begin(&out, "", NULL);
+    chronicle_print_metrics(w->c, w->s.st, w->s.now, &metrics);
+    int count = 0;
+    bool counts = false;
+    for (const char *line = str_text(&out); *line; line = strchr(line, '\n') + 1) {
+        const char *end = strchr(line, '\n');
+        if (!strncmp(line, "# TYPE", 6))
+            counts = !strncmp(end - 8, " counter", 8);
+        if (*line == '#' || !counts)
+            continue;
+        cr_assert_lt(count, most);
+        value[count++] = strtod((const char *)memrchr(line, ' ', (size_t)(end - line)), NULL);
+    }
+    str_clear(&out);
+    return count;
+}
+
+static double productive(struct watch *w)
+{
+    double seconds = -1;
+    js_as_real(js_get(js_get(page(w), "goodput"), "productiveSeconds"), &seconds);
+    return seconds;
+}
+
+Test(chronicle, no_counter_ever_falls_though_time_is_moved_to_where_it_was_lost)
+{
+    enum { MOST = 64 };
+    struct watch w;
+    double before[MOST], after[MOST];
+    arrange(&w);
+    train_three(&w);
+    for (int64_t step = 1; step <= 3; step++) {
+        w.s.now += RM_S;
+        progress(&w.s, 0, step);
+        take_note(&w);
+    }
+    w.s.now += 20 * RM_S; /* as it turns out, nobody trained */
+    double then = productive(&w);
+    int count = counters(&w, before, MOST);
+    cr_assert_gt(count, 10);
+    closed(&w.s, 1);
+    take_note(&w);
+    fault_of(&w.s, 0, FAULT_RING, 1, 3);
+    take_note(&w);
+    cr_assert_lt(productive(&w), then, "no time was moved: the story is another one");
+    cr_assert_eq(counters(&w, after, MOST), count);
+    for (int i = 0; i < count; i++)
+        cr_assert_geq(after[i], before[i], "sample %d fell from %g to %g", i, before[i], after[i]);
+    dismiss(&w);
+}

@@ -31,7 +31,8 @@ static bool metric_is(const struct story *s, const char *line)
 {
     struct str text = str_init(65536);
     struct chronicle *c = calloc(1, sizeof *c);
-    chronicle_print_metrics(c, s->st, s->now, &text);
+    struct exposition page = exposition_begin(&text, "ringmaster_", NULL);
+    chronicle_print_metrics(c, s->st, s->now, &page);
     bool found = strstr(str_text(&text), line);
     free(c);
     str_clear(&text);
