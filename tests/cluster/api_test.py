@@ -7,6 +7,7 @@ from pathlib import Path
 import control_plane
 import operator_rig as stage_rig
 import processes
+import prometheus
 import pytest
 
 AROUND = ["ConfigMap", "NetworkPolicy", "NetworkPolicy", "PodDisruptionBudget", "Secret", "Service"]
@@ -260,3 +261,13 @@ def test_metrics_and_health_are_there_and_the_log_is_json(stage):
     assert operator.metric("pods ") == 4
     assert operator.metric("leader") == 1
     assert {"time", "level", "program", "message"} <= operator.lines("create")[0].keys()
+
+
+def test_promtool_has_nothing_against_the_operators_metrics_and_the_docs_name_them(stage):
+    prometheus.install()
+    operator = stage.operator("--no-lease")
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    stage.until_pods("worker", 3)
+    processes.until(lambda: operator.get("/readyz")[0] == 200, "ready", 60)
+    assert prometheus.complaints(operator.get("/metrics")[1]) == ""
+    assert prometheus.families(operator.get("/metrics", prometheus.OPENMETRICS)[1]) == prometheus.documented("Of the operator")

@@ -4,14 +4,25 @@ import json
 import shutil
 import subprocess
 
+import cluster as clusters
 import operator_rig as stage_rig
 import pytest
 import rig
+import schemas
 
 ROOT = stage_rig.ROOT
 CHART = ROOT / "charts" / "ringmaster"
 INSTALL = ROOT / "deploy" / "install.yaml"
+EXAMPLES = [path for path in sorted((ROOT / "deploy" / "examples").glob("*.yaml")) if "template:" in path.read_text()]  # others run locally
+MONITORS = sorted((clusters.CACHE / "src/prometheus-operator").glob("monitoring.coreos.com_*.yaml"))
 HOME = "ringmaster-system"
+
+# Settings with which each branch of a template is taken.
+VARIANTS = [
+    "replicas=2", "replicas=1", "metrics.podMonitor=true,metrics.serviceMonitor=true,metrics.open=true", "crds.install=false,namespace=ml",
+    "namespace=ml,nodes=false,metrics.podMonitor=true", "networkPolicies=false,priorityClassName=high,nodeSelector.disk=ssd",
+    "image.pullSecrets={a,b},image.pullPolicy=Always", "requests.perSecond=99999,requests.burst=99999",
+    "tolerations[0].key=gpu,tolerations[0].operator=Exists,resources.limits.cpu=2,resources.requests.cpu=0.5"]
 
 
 @pytest.fixture(name="helm", scope="module")
@@ -68,6 +79,60 @@ def test_monitors_are_made_when_asked_for(helm):
     assert "monitoring.coreos.com" not in render(helm, "--set", "crds.install=false")
     text = render(helm, "--set", "crds.install=false,metrics.podMonitor=true,metrics.serviceMonitor=true")
     assert "kind: PodMonitor" in text and "kind: ServiceMonitor" in text
+
+
+@pytest.fixture(name="schemas", scope="module")
+def fixture_schemas(api_cluster, tmp_path_factory):
+    """Schemas of Kubernetes, of TrainingJobs and of Prometheus Operator's kinds."""
+    clusters.build("--tools")
+    kubectl = rig.Kubectl(api_cluster)
+    found = schemas.Schemas(kubectl, tmp_path_factory.mktemp("schemas"))
+    for crd in (stage_rig.CRD, *MONITORS):
+        found.add(json.loads(kubectl("create", "--dry-run=client", "-f", str(crd), "-o", "json")))
+    return found
+
+
+def test_kubeconform_has_nothing_against_what_is_installed_and_what_is_shown(helm, schemas):
+    manifests = {variant: render(helm, "--set", variant) for variant in VARIANTS}
+    manifests |= {path.name: path.read_text() for path in (INSTALL, *EXAMPLES)}
+    if schemas.complaints("\n---\n".join(manifests.values())):  # all at once is quicker; one by one says which
+        for name, text in manifests.items():
+            assert schemas.complaints(text) == [], name
+        raise AssertionError("together they are wrong")
+
+
+@pytest.mark.parametrize("right, wrong, sentence", [
+    ("replicas: 2", "replica: 2", "replica"), ("replicas: 2", "replicas: two", "integer"), ("replicas: 2", "replicas: 2\n  replicas: 2", "already"),
+    ("containerPort: 8080", "containerport: 8080", "containerport"), ("minAvailable: 1", "minAvailable: [1]", "minAvailable"),
+    ("podMetricsEndpoints:", "podMetricEndpoints:", "podMetric"), ("endpoints:\n", "endpoint:\n", "endpoint")])
+def test_kubeconform_finds_a_mistake_in_the_chart(helm, schemas, right, wrong, sentence):
+    text = render(helm, "--set", "crds.install=false,metrics.podMonitor=true,metrics.serviceMonitor=true")
+    assert right in text
+    found = schemas.complaints(text.replace(right, wrong, 1))
+    assert len(found) == 1 and sentence in found[0], found
+
+
+@pytest.mark.parametrize("right, wrong", [("workers:", "worker:"), ("target: 8", "target: eight"), ("containers:", "container:"), ("cpu: \"4\"", "cpu: [4]")])
+def test_kubeconform_finds_a_mistake_in_a_job_and_in_its_pods(schemas, right, wrong):
+    text = next(path for path in EXAMPLES if path.name == "spot.yaml").read_text()
+    assert right in text
+    assert len(schemas.complaints(text.replace(right, wrong, 1))) == 1
+
+
+def test_monitors_are_taken_where_prometheus_operator_is_installed(helm, home, schemas):
+    assert schemas and MONITORS, "they come with the schemas"
+    everywhere = rig.Kubectl(home.cluster)
+    for crd in MONITORS:
+        everywhere("apply", "--server-side", "-f", str(crd))
+    try:
+        for kind in ("podmonitors", "servicemonitors"):
+            everywhere.until_condition("Established", "crd", f"{kind}.monitoring.coreos.com")
+        made = home("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", stdin=render(
+            helm, "--set", "metrics.podMonitor=true,metrics.serviceMonitor=true", "--show-only", "templates/monitors.yaml"))
+        assert "podmonitor.monitoring.coreos.com/ringmaster-jobs" in made and "servicemonitor.monitoring.coreos.com/ringmaster-operator" in made
+    finally:
+        for crd in MONITORS:
+            everywhere("delete", "-f", str(crd), "--wait=false")
 
 
 def test_the_manifest_is_taken_by_a_server_that_enforces_restricted_pods(home):

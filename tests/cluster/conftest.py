@@ -2,8 +2,12 @@
 
 import itertools
 import os
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "prometheus_rig"))  # for the tests
 
 import cluster as clusters
 import rig

@@ -55,10 +55,10 @@ class Operator:
             return next((line for line in self.lines(message) if pairs.items() <= line.items()), None)
         return processes.until(matches, f'"{message}" in {self.log_path}', 120)
 
-    def get(self, path):
+    def get(self, path, accept="*/*"):
         """The answer of its HTTP server: (status, body)."""
         port = self.until_logged("listening")["port"]
-        text = self.cluster.call("curl", "-s", "-w", "\n%{http_code}", f"http://127.0.0.1:{port}{path}")
+        text = self.cluster.call("curl", "-s", "-H", f"Accept: {accept}", "-w", "\n%{http_code}", f"http://127.0.0.1:{port}{path}")
         body, _, status = text.rpartition("\n")
         return int(status), body
 
