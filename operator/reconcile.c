@@ -17,7 +17,6 @@ static const rm_time refused_least = 5 * RM_S, refused_most = 300 * RM_S;
 static const rm_time busy_least = 500 * RM_MS, busy_most = 30 * RM_S;
 static const rm_time conflict_least = 100 * RM_MS, conflict_most = 5 * RM_S;
 static const rm_time status_each = 10 * RM_S; /* of one job, where only numbers moved */
-static const rm_time told_within = 31 * RM_S; /* by then a watch has told of what an answer showed */
 static const double statuses_per_second = 20; /* over all jobs */
 
 struct reconciler {
@@ -163,7 +162,7 @@ static void done_well(struct reconciler *r, struct desk *desk, const struct op_p
     else
         queue_forget(&job->item);
     if (result->writes)
-        queue_add(&r->queue, &job->item, now + told_within);
+        queue_add(&r->queue, &job->item, now + plan_looks_again_ms(plan) * RM_MS);
     if (desk->status_due) { /* events follow the status that they belong to */
         queue_add(&r->queue, &job->item, desk->status_due);
         return;

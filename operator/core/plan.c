@@ -6,6 +6,16 @@
 
 #include "operator/core/plan_parts.h"
 
+enum { TOLD_WITHIN_MS = 31 * 1000 }; /* by then a watch has told of what an answer showed */
+
+int64_t plan_looks_again_ms(const struct op_plan *plan)
+{
+    for (int i = 0; i < plan->actions_count; i++)
+        if (plan->action[i].kind == OP_DRY_RUN)
+            return 0;
+    return TOLD_WITHIN_MS;
+}
+
 struct op_action *plan_add(struct planner *p, enum op_kind kind, enum op_resource resource, const char *name,
                            const char *format, ...)
 {

@@ -70,6 +70,11 @@ struct op_plan {
 struct op_plan *job_plan(const struct job_snapshot *snapshot);
 void plan_free(struct op_plan *plan);
 
+/* When a job is to be looked at again, though nobody tells of a change, after the writes of its plan
+ * succeeded: 0 at once, for what was only tried changes nothing that a watch could tell of; else within so
+ * many ms. */
+int64_t plan_looks_again_ms(const struct op_plan *plan);
+
 /* "create pods gpt-w3-k2v4x  worker 3 is wanted (attempt 2)", a line each; then status, events, wake. With
  * bodies: each body indented below its line. */
 void plan_print(const struct op_plan *plan, bool bodies, struct str *out);

@@ -147,6 +147,22 @@ Test(operator_plan, a_job_that_waits_is_not_written_for_the_time_that_passes)
     cast_free(c);
 }
 
+Test(operator_plan, a_job_whose_pod_was_on_trial_is_looked_at_again_at_once_for_nobody_else_tells_of_it)
+{
+    struct cast *c = cast_open("{}");
+    struct op_plan *plan = cast_plan(c);
+    cr_assert(plan_has(plan, OP_DRY_RUN, OP_PODS));
+    cr_assert_eq(plan->change, OP_SAME, "a written status would come back by a watch");
+    cr_assert_eq(plan_looks_again_ms(plan), 0);
+    plan_free(plan);
+    cast_train(c);
+    cast_worker(c, 1)->deletion_ms = CAST_NOW + 120000;
+    plan = cast_plan(c);
+    cr_assert_geq(plan_looks_again_ms(plan), 1000, "a watch tells of what it writes");
+    plan_free(plan);
+    cast_free(c);
+}
+
 Test(operator_plan, what_happens_while_a_pod_is_on_trial_is_told_once_and_afterwards)
 {
     struct cast *c = cast_open("{}");
