@@ -28,6 +28,7 @@ struct kube_answer {
     char reason[64];         /* "AlreadyExists", "Forbidden"...; "" where the server gave none */
     char message[1024];      /* the server's sentence, or what happened instead; "" where all is well */
     rm_time retry_after;     /* the server's wish; 0: none */
+    rm_time sent;            /* clock_now() when the request was given to its connection; 0: never */
     const struct js *object; /* what it sent, borrowed for the call; NULL: nothing, or a Status */
 };
 

@@ -8,14 +8,30 @@
 #include "common/os/clock.h"
 #include "operator/kube/bucket.h"
 
-enum { ANSWER_MAX = 64 << 20, URL_MAX = 8 << 10, HEADERS_MAX = 4, BUFFER_BYTES = 32 << 10 };
+enum {
+    ANSWER_MAX = 64 << 20,
+    URL_MAX = 8 << 10,
+    HEADERS_MAX = 4,
+    BUFFER_BYTES = 16 << 10,
+    IN_FLIGHT_MAX = 48, /* more would wait inside the server, each with its buffers here */
+    LATE_SHARE = 32,    /* of so many requests one may be a late one, however long the other line is */
+};
 
 static const rm_time lost_within = 20 * RM_S;
 static const rm_time answer_within = 30 * RM_S;
 
+struct kube_call;
+
+/* Calls in the order they came. */
+struct line {
+    struct kube_call *first, **end;
+    int count;
+};
+
 struct kube_call {
     struct kube *kube;
-    struct kube_call *next, **link; /* in the kube's list of waiting calls, or of those sent */
+    struct kube_call *next, **link; /* in its line of waiting calls, or in the list of those sent */
+    struct line *line;              /* that it waits in; NULL: it was sent */
     struct kube_request request;    /* its strings are those below */
     struct str url, body, answer;
     char *texts[8]; /* copies that the request points to */
@@ -23,7 +39,7 @@ struct kube_call {
     struct http_call *http;
     struct http_run run;
     rm_time begun, retry_after;
-    bool sent, rereading; /* rereading: a create met what is there and is a GET now */
+    bool rereading; /* a create met what is there and is a GET now */
 };
 
 struct kube {
@@ -33,9 +49,11 @@ struct kube {
     struct http *requests, *watches;
     struct http_identity identity;
     struct bucket bucket;
-    struct kube_call *waiting, **waiting_end, *sent;
-    int waiting_count, sent_count;
-    bool refused; /* the last answer was 401: the token is to be read again */
+    struct line waiting, late;
+    struct kube_call *sent;
+    int sent_count; /* without watches */
+    int since_late; /* requests sent since the last late one */
+    bool refused;   /* the last answer was 401: the token is to be read again */
 };
 
 static const struct {
@@ -122,16 +140,27 @@ static const char *content_type(enum kube_verb verb)
 
 /* --- answers --- */
 
-static void call_free(struct kube_call *call)
+static void unlink_call(struct kube_call *call)
 {
-    struct kube *kube = call->kube;
-    http_cancel(call->http);
     *call->link = call->next;
     if (call->next)
         call->next->link = call->link;
-    else if (!call->sent)
-        kube->waiting_end = call->link;
-    *(call->sent ? &kube->sent_count : &kube->waiting_count) -= call->request.verb != KUBE_WATCH;
+    else if (call->line)
+        call->line->end = call->link;
+    if (call->line)
+        call->line->count--;
+    call->line = NULL;
+}
+
+static void call_free(struct kube_call *call)
+{
+    struct kube *kube = call->kube;
+    bool waited = call->line;
+    http_cancel(call->http);
+    unlink_call(call);
+    kube->sent_count -= !waited && call->request.verb != KUBE_WATCH;
+    if (kube->waiting.first || kube->late.first) /* there is a place now */
+        loop_timer_set(kube->timer, loop_now(kube->loop));
     str_clear(&call->url);
     str_clear(&call->body);
     str_clear(&call->answer);
@@ -199,6 +228,7 @@ static void answered(void *ctx, const struct http_answer *http)
         kube_answer_read(&answer, &tree, http->status, str_text(&call->answer), call->answer.length);
     if (call->retry_after > answer.retry_after)
         answer.retry_after = call->retry_after;
+    answer.sent = call->begun;
     kube->refused = answer.status == 401;
     if (kube->options.answered)
         kube->options.answered(kube->options.ctx, &request, &answer, clock_now() - call->begun);
@@ -230,7 +260,7 @@ static int transmit(struct kube_call *call, struct error *err)
     if (call->body.length)
         headers[count++] = content_type(r->verb);
     write_url(call);
-    call->begun = loop_now(kube->loop);
+    call->begun = clock_now();
     call->run = (struct http_run){call->body.data, call->body.length};
     struct http_request request = {
         .method = call->rereading ? "GET" : verbs[r->verb].method,
@@ -277,26 +307,29 @@ static void fail_later(struct kube_call *call)
 /* Moves a call that waits to those sent. */
 static void send_waiting(struct kube *kube, struct kube_call *call)
 {
-    *call->link = call->next;
-    if (call->next)
-        call->next->link = call->link;
-    else
-        kube->waiting_end = call->link;
-    kube->waiting_count--;
-    call->sent = true;
+    unlink_call(call);
     link_call(call, &kube->sent);
     kube->sent_count++;
     if (transmit(call, NULL) < 0)
         fail_later(call);
 }
 
+/* Whose turn it is; NULL: nobody waits. */
+static struct kube_call *next_waiting(struct kube *kube)
+{
+    bool late = kube->late.first && (!kube->waiting.first || kube->since_late >= LATE_SHARE);
+    kube->since_late = late ? 0 : kube->since_late + 1;
+    return late ? kube->late.first : kube->waiting.first;
+}
+
 static void tokens_came(void *ctx)
 {
     struct kube *kube = ctx;
     rm_time when = RM_NEVER;
-    while (kube->waiting && bucket_take(&kube->bucket, loop_now(kube->loop), &when))
-        send_waiting(kube, kube->waiting);
-    loop_timer_set(kube->timer, kube->waiting ? when : RM_NEVER);
+    while ((kube->waiting.first || kube->late.first) && kube->sent_count < IN_FLIGHT_MAX &&
+           bucket_take(&kube->bucket, loop_now(kube->loop), &when))
+        send_waiting(kube, next_waiting(kube));
+    loop_timer_set(kube->timer, when); /* RM_NEVER: an answer makes a place */
 }
 
 static const char *keep(struct kube_call *call, const char *text)
@@ -341,15 +374,17 @@ int kube_send(struct kube *kube, struct kube_call **ret, const struct kube_reque
 {
     struct kube_call *call = call_new(kube, request);
     bool at_once = request->verb == KUBE_WATCH || request->urgent;
+    struct line *line = request->late ? &kube->late : &kube->waiting;
     if (!call)
         return err_set(err, ERR_MACHINE, "no memory for a request");
     if (ret)
         *ret = call;
-    call->sent = at_once;
-    link_call(call, at_once ? &kube->sent : kube->waiting_end);
+    link_call(call, at_once ? &kube->sent : line->end);
     if (!at_once) {
-        kube->waiting_end = &call->next;
-        if (kube->waiting_count++ == 0)
+        call->line = line;
+        line->end = &call->next;
+        line->count++;
+        if (kube_waiting(kube) == 1)
             loop_timer_set(kube->timer, loop_now(kube->loop));
         return 0;
     }
@@ -368,7 +403,7 @@ void kube_cancel(struct kube_call *call)
 
 int kube_waiting(const struct kube *kube)
 {
-    return kube->waiting_count;
+    return kube->waiting.count + kube->late.count;
 }
 
 int kube_in_flight(const struct kube *kube)
@@ -389,7 +424,8 @@ int kube_open(struct kube **ret, struct loop *loop, const struct kube_options *o
     struct kube_config *config = options->config;
     kube->loop = loop;
     kube->options = *options;
-    kube->waiting_end = &kube->waiting;
+    kube->waiting.end = &kube->waiting.first;
+    kube->late.end = &kube->late.first;
     kube->identity = (struct http_identity){pem(&config->ca), pem(&config->cert), pem(&config->key)};
     kube->bucket = bucket_init(options->per_second > 0 ? options->per_second : 50,
                                options->burst >= 1 ? options->burst : 100, loop_now(loop));
@@ -406,8 +442,10 @@ void kube_free(struct kube *kube)
 {
     if (!kube)
         return;
-    while (kube->waiting)
-        call_free(kube->waiting);
+    while (kube->waiting.first)
+        call_free(kube->waiting.first);
+    while (kube->late.first)
+        call_free(kube->late.first);
     while (kube->sent)
         call_free(kube->sent);
     http_free(kube->requests);

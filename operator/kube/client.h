@@ -6,8 +6,10 @@
  * knows what it wants in the end, decides. A connection whose other end answers no probe for 20 s is closed
  * (TCP keep-alive and user timeout), as is a request that takes over 30 s.
  *
- * All requests but watches and urgent ones pass one token bucket and wait in the order they came. Pure data
- * in, borrowed JSON out: whoever asked projects what it needs into a struct of its own and keeps no tree. */
+ * All requests but watches and urgent ones pass one token bucket, wait in the order they came, and are sent
+ * while fewer than 48 are under way; a late one goes when none of the others waits, or once in 32 requests.
+ * Pure data in, borrowed JSON out: whoever asked projects what it needs into a struct of its own and keeps no
+ * tree. */
 #ifndef RM_KUBE_CLIENT_H
 #define RM_KUBE_CLIENT_H
 
@@ -58,6 +60,7 @@ struct kube_request {
     bool dry_run;            /* all checks, nothing kept */
     bool read_existing;      /* CREATE: on KUBE_EXISTS the answer's object is what is there */
     bool urgent;             /* past the token bucket */
+    bool late;               /* behind all that are not: nobody waits for it */
     const char *labels;      /* LIST, WATCH: selector */
     int limit;               /* LIST: objects of one page */
     const char *from;        /* LIST: metadata.continue of the page before */

@@ -117,6 +117,7 @@ static void send(struct recorder *recorder, const struct series *series, enum ku
                                    .namespace = series->namespace,
                                    .name = verb == KUBE_CREATE ? NULL : series->name,
                                    .body = str_text(body),
+                                   .late = true,
                                    .done = written,
                                    .ctx = recorder};
     if (kube_send(recorder->kube, NULL, &request, NULL) < 0)

@@ -4,8 +4,8 @@
  *   kube_tool VERB[:SUBRESOURCE] RESOURCE NAMESPACE NAME [UID]
  *                                                VERB: get, create, try, apply, merge, update, delete
  *   kube_tool lease NAMESPACE NAME IDENTITY      "leading", "lost"; SIGTERM gives it back: "released"
- *   kube_tool many N NAMESPACE                   creates N times the object of standard input, as fast as it
- * can
+ *   kube_tool many N NAMESPACE [RESOURCE]        creates N times the object of standard input (a pod), as
+ * fast as it can
  *
  * Bodies come on standard input. A request prints {"outcome":...,"status":...,"reason":...,"message":...,
  * "object":...}. Errors are one sentence, with the documented exit code. */
@@ -30,6 +30,7 @@ struct tool {
     struct lease *lease;
     struct str body;
     const char *namespace;
+    const struct kube_resource *resource;
     int wanted, begun, ended, failed; /* many */
     int result;
 };
@@ -228,7 +229,7 @@ static void created(void *ctx, const struct kube_answer *answer)
 static void create_next(struct tool *tool)
 {
     struct kube_request request = {.verb = KUBE_CREATE,
-                                   .resource = &kube_pods,
+                                   .resource = tool->resource,
                                    .namespace = tool->namespace,
                                    .body = str_text(&tool->body),
                                    .done = created,
@@ -238,8 +239,11 @@ static void create_next(struct tool *tool)
         abort();
 }
 
-static int many(struct tool *tool, char **argv, struct error *err)
+static int many(struct tool *tool, int argc, char **argv, struct error *err)
 {
+    tool->resource = argc > 4 ? kube_resource_find(argv[4]) : &kube_pods;
+    if (!tool->resource)
+        return err_set(err, ERR_USAGE, "no resource \"%s\"", argv[4]);
     if (read_body(tool, err) < 0)
         return -1;
     tool->wanted = (int)strtol(argv[2], NULL, 10);
@@ -270,8 +274,8 @@ static int run(struct tool *tool, int argc, char **argv, struct error *err)
         return watch(tool, argc, argv, err);
     if (!strcmp(argv[1], "lease") && argc == 5)
         return lease(tool, argv, err);
-    if (!strcmp(argv[1], "many") && argc == 4)
-        return many(tool, argv, err);
+    if (!strcmp(argv[1], "many") && argc >= 4)
+        return many(tool, argc, argv, err);
     return request(tool, argc, argv, err);
 }
 

@@ -176,6 +176,60 @@ Test(client, requests_over_the_limit_wait_and_all_go_out)
     play_close(&play);
 }
 
+Test(client, no_more_than_a_few_dozen_are_under_way_at_once)
+{
+    struct scene scenes[100];
+    struct play play;
+    for (int i = 0; i < 100; i++)
+        scenes[i] = (struct scene){.method = "GET", .target = "", .status = 200};
+    play_open(&play, SCENES(scenes), 100000, 100000);
+    struct kube_request request = {
+        .resource = &kube_pods, .namespace = "a", .name = "p", .done = log_outcome, .ctx = &play};
+    for (int i = 0; i < 100; i++)
+        cr_assert_eq(kube_send(play.kube, NULL, &request, NULL), 0);
+    int most = 0;
+    while (play.log.length < 100 * strlen("[ok]")) {
+        loop_turn(play.loop, true);
+        most = kube_in_flight(play.kube) > most ? kube_in_flight(play.kube) : most;
+    }
+    cr_assert_eq(most, 48);
+    play_close(&play);
+}
+
+/* Where the late request came among `others` that were asked for behind it; one goes out at a time. */
+static int place_of_late(int others)
+{
+    enum { MOST = 64 };
+    struct scene scenes[MOST];
+    struct play play;
+    int place = 0;
+    for (int i = 0; i <= others; i++)
+        scenes[i] = (struct scene){.method = "GET", .target = "", .status = 200};
+    play_open(&play, scenes, others + 1, 200, 1);
+    struct kube_request request = {.resource = &kube_pods, .namespace = "a", .name = "soon"};
+    for (int i = 0; i <= others; i++) {
+        request.late = i == 0;
+        request.name = request.late ? "late" : "soon";
+        request.done = log_outcome;
+        request.ctx = &play;
+        cr_assert_eq(kube_send(play.kube, NULL, &request, NULL), 0);
+    }
+    while (play.log.length < (size_t)(others + 1) * strlen("[ok]"))
+        loop_turn(play.loop, true);
+    const char *asked = str_text(&play.asked), *late = strstr(asked, "late");
+    cr_assert(late);
+    for (const char *at = asked; (at = strstr(at, "soon")) && at < late; at++)
+        place++;
+    play_close(&play);
+    return place;
+}
+
+Test(client, a_late_request_lets_the_others_pass_but_not_for_ever)
+{
+    cr_assert_eq(place_of_late(5), 5);
+    cr_assert_eq(place_of_late(40), 32);
+}
+
 Test(client, who_is_cancelled_hears_no_more)
 {
     const struct scene scenes[] = {{.method = "GET", .target = "second", .status = 200}};
