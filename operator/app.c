@@ -44,6 +44,7 @@ struct app {
     struct recorder *recorder;
     struct reconciler *reconciler;
     struct cache cache;
+    bool watch_tells; /* a change of the cache that is under way comes from a watch, not from an answer */
     struct metrics metrics;
     struct source source[SOURCES];
     char identity[128], instance[64];
@@ -124,10 +125,12 @@ static void object_came(void *ctx, enum kube_change change, const struct js *obj
     struct source *source = ctx;
     struct error err = {0};
     source->troubles = 0;
+    source->app->watch_tells = true;
     if (source->resource == OP_RESOURCES)
         cache_node(&source->app->cache, change, object);
     else if (!cache_object(&source->app->cache, source->resource, change, object, &err))
         log_warn("an object is passed over", "resource=%s why=\"%s\"", resource_of(source)->plural, err.text);
+    source->app->watch_tells = false;
 }
 
 /* Said when it begins, and again each time that the number of failures doubles. */
@@ -326,7 +329,8 @@ static int serve(struct app *app, struct error *err)
 
 static void job_changed(void *ctx, struct job_entry *job)
 {
-    reconciler_changed(((struct app *)ctx)->reconciler, job);
+    struct app *app = ctx;
+    (app->watch_tells ? reconciler_heard : reconciler_changed)(app->reconciler, job);
 }
 
 static void job_removed(void *ctx, struct job_entry *job)

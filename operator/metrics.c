@@ -6,7 +6,8 @@
 const char metrics_prefix[] = "ringmaster_operator_";
 
 /* Seconds. */
-static const double bounds[METRICS_BUCKETS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1, 5, 30};
+static const double bounds[METRICS_BUCKETS] = {0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01,
+                                               0.025,   0.1,    0.25,  1,      5,     30};
 
 void timings_add(struct timings *timings, rm_time took)
 {
@@ -73,6 +74,8 @@ void metrics_print(const struct metrics *m, struct exposition *page)
                      m->requests_waiting);
     print_timings(page, "reconcile_seconds", "From looking at a job to the answer to the last write.",
                   &m->reconciles);
+    print_timings(page, "change_to_request_seconds",
+                  "From a watch's word of a change to the first request that it leads to.", &m->reactions);
     exposition_counter(page, "reconciles_refused", "Reconciles that the API server refused something.",
                        m->reconciles_refused);
     exposition_counter(page, "status_conflicts", "Status writes that came after somebody else's.",

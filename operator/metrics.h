@@ -7,7 +7,7 @@
 #include "common/wire/exposition.h"
 #include "operator/kube/client.h"
 
-enum { METRICS_BUCKETS = 10, METRICS_CALLS = 256 };
+enum { METRICS_BUCKETS = 12, METRICS_CALLS = 256 };
 
 /* A histogram of seconds. */
 struct timings {
@@ -17,7 +17,7 @@ struct timings {
 };
 
 struct metrics {
-    struct timings reconciles, requests;
+    struct timings reconciles, requests, reactions;
     int64_t reconciles_refused, conflicts, status_writes, polls, polls_failed;
     int64_t relists, watch_troubles, events_lost;
     int64_t pods_created, pods_deleted;

@@ -24,6 +24,7 @@ struct reconciler {
     struct queue queue;
     struct loop_timer *timer;
     struct bucket statuses;
+    struct op_trials trials;
     bool started, stopped;
 };
 
@@ -33,7 +34,9 @@ struct desk {
     struct job_entry *job;
     struct poller *poller;
     rm_time begun;
-    rm_time held_until;      /* a refusal's back-off */
+    rm_time heard_at;   /* the first change that a watch told since the job was last looked at; 0: none */
+    rm_time acts_on;    /* the same of the work under way */
+    rm_time held_until; /* a refusal's back-off */
     int64_t held_generation; /* of the spec that was refused */
     rm_time status_due;      /* when a status that had to wait has its turn; 0: none waits */
 };
@@ -192,6 +195,12 @@ static void done_refused(struct reconciler *r, struct desk *desk, const struct w
     queue_add(&r->queue, &job->item, again || passing ? desk->held_until : now);
 }
 
+static void note_reaction(struct reconciler *r, const struct job_entry *job, rm_time took)
+{
+    timings_add(&r->options.metrics->reactions, took);
+    log_debug("a change led to a request", "job=%s ms=%.3f", job->key, rm_ms(took));
+}
+
 static void work_done(void *ctx, struct job_entry *job, const struct op_plan *plan,
                       const struct work_result *result)
 {
@@ -199,6 +208,8 @@ static void work_done(void *ctx, struct job_entry *job, const struct op_plan *pl
     struct desk *desk = desk_of(r, job);
     rm_time now = loop_now(r->options.loop);
     timings_add(&r->options.metrics->reconciles, clock_now() - desk->begun);
+    if (desk->acts_on && result->first_sent)
+        note_reaction(r, job, result->first_sent - desk->acts_on);
     if (job->gone) {
         r->queue.in_work--;
         drop(job);
@@ -244,6 +255,8 @@ static bool may_write(void *ctx)
 /* For a person who looks for the reason of something: RINGMASTER_LOG=debug. */
 static void log_plan(const struct job_entry *job, const struct op_plan *plan)
 {
+    if (!log_shows(LOG_DEBUG))
+        return;
     struct str text = str_init(1400);
     plan_print(plan, false, &text);
     log_debug("a plan", "job=%s plan=\"%s\"", job->key, str_text(&text));
@@ -261,10 +274,13 @@ static void begin(struct reconciler *r, struct job_entry *job)
                                     .coordinator = job->coordinator,
                                     .answered_ms = job->answered_ms,
                                     .memo = &job->memo,
+                                    .trials = &r->trials,
                                     .now_ms = clock_wall_ms(),
                                     .settings = r->options.settings};
     snapshot.pods = cache_pods(r->options.cache, job, now, &snapshot.pods_count);
     desk->begun = clock_now();
+    desk->acts_on = desk->heard_at;
+    desk->heard_at = 0;
     desk->status_due = 0;
     struct op_plan *plan = job_plan(&snapshot);
     log_plan(job, plan);
@@ -277,6 +293,7 @@ static void begin(struct reconciler *r, struct job_entry *job)
                                    .loop = r->options.loop,
                                    .job = job,
                                    .plan = plan,
+                                   .trials = &r->trials,
                                    .quiet = is_held(desk, now),
                                    .without_status = waits,
                                    .may_write = may_write,
@@ -300,6 +317,14 @@ static void timer_fired(void *ctx)
 void reconciler_changed(struct reconciler *reconciler, struct job_entry *job)
 {
     want(reconciler, job, loop_now(reconciler->options.loop));
+}
+
+void reconciler_heard(struct reconciler *reconciler, struct job_entry *job)
+{
+    struct desk *desk = desk_of(reconciler, job);
+    if (!desk->heard_at)
+        desk->heard_at = loop_now(reconciler->options.loop);
+    reconciler_changed(reconciler, job);
 }
 
 void reconciler_removed(struct reconciler *reconciler, struct job_entry *job)

@@ -40,6 +40,8 @@ int reconciler_queued(const struct reconciler *reconciler); /* that wait, now or
 
 /* The cache's callbacks. */
 void reconciler_changed(struct reconciler *reconciler, struct job_entry *job);
+/* The same of a change that a watch told: how long it takes to act on it is measured. */
+void reconciler_heard(struct reconciler *reconciler, struct job_entry *job);
 void reconciler_removed(struct reconciler *reconciler, struct job_entry *job);
 /* All of them: the nodes have become known, say. */
 void reconciler_look_at_all(struct reconciler *reconciler);

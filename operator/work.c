@@ -15,6 +15,7 @@ enum { KEY_BYTES = 32 };
 struct write {
     struct work *work;
     const struct op_action *action;
+    bool posted; /* an apply that is tried as a create */
 };
 
 struct work {
@@ -26,7 +27,7 @@ struct work {
     int in_flight; /* writes that were sent and not answered */
     const struct op_action *refused; /* the first that was, and what the server said */
     struct kube_answer refusal;
-    struct write write[OP_ACTIONS_MAX];
+    struct write write[]; /* as many as the plan's actions */
 };
 
 const struct kube_resource *work_resource(enum op_resource resource)
@@ -44,6 +45,7 @@ const struct kube_resource *work_resource(enum op_resource resource)
 }
 
 static void go_on(struct work *work);
+static void send(struct work *work, const struct op_action *action, bool post);
 
 static void finish(struct work *work)
 {
@@ -105,14 +107,29 @@ static void refuse(struct work *work, const struct op_action *action, const stru
              answer->message);
 }
 
+/* What was to be made is there: by an operator before this one, most likely, or by a stranger. */
+static void apply_instead(struct work *work, const struct op_action *action)
+{
+    if (work->options.may_write(work->options.ctx))
+        send(work, action, false);
+    else
+        work->result.end = WORK_STOPPED;
+}
+
 static void answered(void *ctx, const struct kube_answer *answer)
 {
     struct write *write = ctx;
     struct work *work = write->work;
     const struct op_action *action = write->action;
     FAULT("operator-answered");
-    if (is_success(action, answer->outcome)) {
+    if (answer->sent && (!work->result.first_sent || answer->sent < work->result.first_sent))
+        work->result.first_sent = answer->sent;
+    if (answer->outcome == KUBE_EXISTS && write->posted) {
+        apply_instead(work, action);
+    } else if (is_success(action, answer->outcome)) {
         op_memo_done(&work->options.job->memo, &work->planned, action);
+        if (action->kind == OP_DRY_RUN)
+            op_trials_note(work->options.trials, action->trial, clock_wall_ms());
         work->result.writes++;
         if (answer->object)
             show(work, action, answer);
@@ -142,7 +159,7 @@ static void put_key(const struct op_action *action, struct str *out)
     explicit_bzero(hex, sizeof hex);
 }
 
-static struct kube_request request_of(const struct op_action *action, const char *namespace)
+static struct kube_request request_of(const struct op_action *action, const char *namespace, bool post)
 {
     static const enum kube_verb verbs[] = {[OP_CREATE] = KUBE_CREATE,
                                            [OP_DRY_RUN] = KUBE_CREATE,
@@ -150,7 +167,7 @@ static struct kube_request request_of(const struct op_action *action, const char
                                            [OP_DELETE] = KUBE_DELETE,
                                            [OP_STATUS] = KUBE_UPDATE};
     return (struct kube_request){
-        .verb = verbs[action->kind],
+        .verb = post ? KUBE_CREATE : verbs[action->kind],
         .resource = work_resource(action->resource),
         .namespace = namespace,
         .name = action->name,
@@ -163,15 +180,15 @@ static struct kube_request request_of(const struct op_action *action, const char
     };
 }
 
-static void send(struct work *work, const struct op_action *action)
+static void send(struct work *work, const struct op_action *action, bool post)
 {
     struct job_entry *job = work->options.job;
-    struct kube_request request = request_of(action, job->view.namespace_name);
+    struct kube_request request = request_of(action, job->view.namespace_name, post);
     struct kube_answer failed = {.outcome = KUBE_UNREACHABLE};
     struct str with_key = str_init(64 << 10);
     struct write *write = &work->write[action - work->options.plan->action];
     struct error err;
-    *write = (struct write){work, action};
+    *write = (struct write){work, action, post};
     request.done = answered;
     request.ctx = write;
     if (action->wants_key) {
@@ -199,11 +216,17 @@ static bool is_allowed(const struct work *work, const struct op_action *action)
     return !work->options.quiet || action->kind == OP_DELETE;
 }
 
-/* Creates of pods, and deletes of pods, have no order among themselves. */
+static bool lies_around(const struct op_action *action)
+{
+    return action->resource != OP_PODS && (action->kind == OP_CREATE || action->kind == OP_APPLY);
+}
+
+/* Creates of pods, deletes of pods, and what lies around pods have no order among themselves. */
 static bool goes_along(const struct op_action *first, const struct op_action *next)
 {
-    return first->resource == OP_PODS && next->resource == OP_PODS && first->kind == next->kind &&
-           (first->kind == OP_CREATE || first->kind == OP_DELETE);
+    bool pods = first->resource == OP_PODS && next->resource == OP_PODS && first->kind == next->kind &&
+                (first->kind == OP_CREATE || first->kind == OP_DELETE);
+    return pods || (lies_around(first) && lies_around(next));
 }
 
 static void send_batch(struct work *work)
@@ -213,7 +236,7 @@ static void send_batch(struct work *work)
     work->in_flight++; /* so that no answer ends the work before all are sent */
     do {
         if (is_allowed(work, &plan->action[work->next]))
-            send(work, &plan->action[work->next]);
+            send(work, &plan->action[work->next], plan->action[work->next].fresh);
         work->next++;
     } while (work->result.end == WORK_DONE && work->next < plan->actions_count &&
              goes_along(first, &plan->action[work->next]));
@@ -235,7 +258,8 @@ static void go_on(struct work *work)
 
 void work_begin(const struct work_options *options)
 {
-    struct work *work = calloc(1, sizeof *work);
+    size_t writes = (size_t)options->plan->actions_count * sizeof(struct write);
+    struct work *work = calloc(1, sizeof *work + writes);
     if (!work)
         abort();
     work->options = *options;

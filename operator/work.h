@@ -1,6 +1,6 @@
-/* Carries out one plan: its writes in their order, those to pods of one kind at once. The first refusal ends
- * it, after the answers to what is under way have come. Every answer that shows an object goes to the cache
- * at once, every outcome to the memo. */
+/* Carries out one plan: its writes in their order: all that lies around the pods at once, then the pods at
+ * once. The first refusal ends it, after the answers to what is under way have come. Every answer that shows
+ * an object goes to the cache at once, every outcome to the memo. */
 #ifndef RM_OPERATOR_WORK_H
 #define RM_OPERATOR_WORK_H
 
@@ -19,6 +19,7 @@ struct work_result {
     enum kube_outcome outcome; /* REFUSED: how */
     rm_time retry_after;       /* REFUSED: the server's wish */
     int writes;                /* that succeeded */
+    rm_time first_sent;        /* clock_now() when the first was given to its connection; 0: none was */
 };
 
 struct work;
@@ -28,8 +29,9 @@ struct work_options {
     struct loop *loop;
     struct job_entry *job;
     struct op_plan *plan; /* taken over */
-    bool quiet;           /* a refusal is fresh: deletes and the status alone */
-    bool without_status;  /* its turn has not come */
+    struct op_trials *trials;
+    bool quiet;          /* a refusal is fresh: deletes and the status alone */
+    bool without_status; /* its turn has not come */
     bool (*may_write)(void *ctx);
     /* Once, at once or in a later turn; plan lives until it returns. */
     void (*done)(void *ctx, struct job_entry *job, const struct op_plan *plan,

@@ -52,6 +52,11 @@ static enum log_level threshold(void)
     return level && !strcmp(level, "info") ? LOG_INFO : LOG_WARN;
 }
 
+bool log_shows(enum log_level level)
+{
+    return level >= threshold();
+}
+
 void log_line(enum log_level level, const char *message, const char *format, ...)
 {
     static const char *const words[] = {"debug", "info", "warn"};

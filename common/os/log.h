@@ -7,14 +7,16 @@
 #ifndef RM_OS_LOG_H
 #define RM_OS_LOG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN };
 
-void log_name(const char *program); /* "agent 2": put before each line */
-void log_worker(int worker);        /* this program is one of that worker */
-void log_term(int64_t term);        /* this coordinator is that of this term */
-void log_as_json(void);             /* from now on, and in the programs that this one starts */
+void log_name(const char *program);   /* "agent 2": put before each line */
+void log_worker(int worker);          /* this program is one of that worker */
+void log_term(int64_t term);          /* this coordinator is that of this term */
+void log_as_json(void);               /* from now on, and in the programs that this one starts */
+bool log_shows(enum log_level level); /* would such a line be written? for those that cost something */
 void log_line(enum log_level level, const char *message, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -60,6 +60,24 @@ void op_memo_refused(struct op_memo *memo, const struct job_view *job, const str
     text_tame(message, memo->refusal.message, sizeof memo->refusal.message);
 }
 
+void op_trials_note(struct op_trials *trials, uint64_t trial, int64_t now_ms)
+{
+    int at = trials->next++ % OP_TRIALS;
+    trials->next %= OP_TRIALS;
+    trials->taken[at].hash = trial;
+    trials->taken[at].at_ms = now_ms;
+}
+
+bool op_trials_know(const struct op_trials *trials, uint64_t trial, int64_t now_ms)
+{
+    for (int i = 0; trials && i < OP_TRIALS; i++) {
+        int64_t age = now_ms - trials->taken[i].at_ms;
+        if (trials->taken[i].hash == trial && age >= 0 && age < OP_TRIAL_HOLDS_MS)
+            return true;
+    }
+    return false;
+}
+
 void op_memo_told(struct op_memo *memo, const struct op_plan *plan)
 {
     memo->told_sequence = plan->told_sequence;

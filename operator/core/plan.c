@@ -16,6 +16,11 @@ int64_t plan_looks_again_ms(const struct op_plan *plan)
     return TOLD_WITHIN_MS;
 }
 
+static int more_room(int room)
+{
+    return room ? 2 * room : 4;
+}
+
 struct op_action *plan_add(struct planner *p, enum op_kind kind, enum op_resource resource, const char *name,
                            const char *format, ...)
 {
@@ -23,6 +28,12 @@ struct op_action *plan_add(struct planner *p, enum op_kind kind, enum op_resourc
     struct op_plan *plan = p->plan;
     if (plan->actions_count == OP_ACTIONS_MAX)
         return NULL;
+    if (plan->actions_count == plan->actions_room) {
+        plan->actions_room = more_room(plan->actions_room);
+        plan->action = realloc(plan->action, (size_t)plan->actions_room * sizeof *plan->action);
+        if (!plan->action)
+            abort();
+    }
     struct op_action *action = &plan->action[plan->actions_count++];
     *action = (struct op_action){.kind = kind, .resource = resource, .body = str_init(2 * OP_SPEC_TEXT_MAX)};
     text_copy(action->name, sizeof action->name, name);
@@ -39,6 +50,12 @@ void plan_event(struct planner *p, bool warning, const char *reason, const char 
     struct op_plan *plan = p->plan;
     if (plan->events_count == OP_EVENTS_MAX)
         return;
+    if (plan->events_count == plan->events_room) {
+        plan->events_room = more_room(plan->events_room);
+        plan->event = realloc(plan->event, (size_t)plan->events_room * sizeof *plan->event);
+        if (!plan->event)
+            abort();
+    }
     struct op_event *event = &plan->event[plan->events_count++];
     event->warning = warning;
     text_copy(event->reason, sizeof event->reason, reason);
@@ -84,6 +101,8 @@ void plan_free(struct op_plan *plan)
         return;
     for (int i = 0; i < plan->actions_count; i++)
         str_clear(&plan->action[i].body);
+    free(plan->action);
+    free(plan->event);
     free(plan);
 }
 

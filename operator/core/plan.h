@@ -15,7 +15,7 @@
 enum op_kind {
     OP_CREATE,  /* POST; 409 AlreadyExists is success */
     OP_DRY_RUN, /* POST ?dryRun=All; 409 is success */
-    OP_APPLY,   /* server-side apply, field manager OP_MANAGER, force */
+    OP_APPLY,   /* server-side apply, field manager OP_MANAGER, force; see `fresh` */
     OP_DELETE, /* uid precondition, background propagation, the object's own grace; 404 and 409 are success */
     OP_STATUS, /* PUT .../status of the job with the snapshot's resourceVersion; 409: reconcile again */
 };
@@ -38,6 +38,9 @@ struct op_action {
     char uid[OP_UID_MAX]; /* DELETE */
     struct str body;      /* JSON; of STATUS the whole object with apiVersion, kind, metadata and status */
     bool wants_key;       /* body holds OP_KEY_PLACE once: put 64 hex characters of 32 random bytes there */
+    bool fresh;     /* APPLY: most likely nothing is there, and a POST costs the server less: first that, and
+                       where it meets its name (409) the apply */
+    uint64_t trial; /* DRY_RUN: what to tell op_trials_note when the pod was taken */
     char why[RM_WHY_MAX];
 };
 
@@ -55,9 +58,9 @@ enum { OP_ACTIONS_MAX = 3 * RM_WORKERS_MAX + 16, OP_EVENTS_MAX = OP_COORDINATOR_
 enum op_change { OP_SAME, OP_TICKING, OP_URGENT }; /* of the status */
 
 struct op_plan {
-    int actions_count, events_count;
-    struct op_action action[OP_ACTIONS_MAX];
-    struct op_event event[OP_EVENTS_MAX];
+    int actions_count, events_count, actions_room, events_room;
+    struct op_action *action;
+    struct op_event *event;
     enum op_change change;        /* TICKING: the STATUS action may wait for its turn (10 s a job) */
     int64_t wake_ms;              /* look again at this moment even if nothing happens; 0: no need */
     char poll_ip[RM_ADDRESS_MAX]; /* ask this coordinator for its status; "": none */
@@ -93,5 +96,9 @@ enum op_applied op_applied_of(const struct job_view *job, const struct op_action
 uint64_t op_body_hash(const struct str *body);
 
 void op_memo_told(struct op_memo *memo, const struct op_plan *plan);
+
+/* The same for all jobs: a pod was taken on trial; was one like it taken less than a minute ago? */
+void op_trials_note(struct op_trials *trials, uint64_t trial, int64_t now_ms);
+bool op_trials_know(const struct op_trials *trials, uint64_t trial, int64_t now_ms);
 
 #endif

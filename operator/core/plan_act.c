@@ -105,6 +105,13 @@ static void create_config(struct planner *p)
         object_config(p->job, &action->body, NULL); /* is_admitted has made the same text before */
 }
 
+/* Nothing of this job was made yet, as far as its status tells. */
+static bool is_beginning(const struct planner *p)
+{
+    const struct op_slot *slot = &p->stored->ring.coordinator;
+    return slot->state == OP_SLOT_WANTED && slot->attempt == 1;
+}
+
 /* Adds an APPLY of `body` unless the same was applied before; takes the body over. */
 static void apply(struct planner *p, enum op_resource resource, enum op_applied which, const char *name,
                   struct str *body, const char *why)
@@ -117,6 +124,7 @@ static void apply(struct planner *p, enum op_resource resource, enum op_applied 
         return;
     }
     action->body = *body;
+    action->fresh = is_beginning(p);
 }
 
 static void apply_service(struct planner *p)
@@ -212,8 +220,10 @@ static void try_pod(struct planner *p)
         return;
     name_worker(p->job->name, p->job->uid, 0, 1, name);
     struct op_action *action = plan_add(p, OP_DRY_RUN, OP_PODS, name, "does the API server take such a pod?");
-    if (action)
-        pod_worker(p->job, &p->s->settings, 0, 1, &action->body, NULL);
+    if (!action)
+        return;
+    action->trial = p->trial;
+    pod_worker(p->job, &p->s->settings, 0, 1, &action->body, NULL);
 }
 
 /* A pod is on trial: the next plan knows more in a moment, finds all of this again, and tells it. One write

@@ -28,6 +28,7 @@ struct planner {
     bool finishing;               /* workers were released: the coordinator is about to end */
     char trouble[OP_MESSAGE_MAX]; /* why nothing can be made; "" */
     char trouble_reason[OP_REASON_MAX];
+    uint64_t trial; /* of a pod of this job, for op_trials_know; 0: not asked */
 };
 
 /* plan_look.c: questions about pods */
@@ -56,6 +57,7 @@ void plan_finish(struct planner *p, bool complete, const char *reason, const cha
 void plan_act(struct planner *p);
 
 /* plan.c */
+/* The action, until the next is added; NULL where there are too many. */
 struct op_action *plan_add(struct planner *p, enum op_kind kind, enum op_resource resource, const char *name,
                            const char *format, ...) __attribute__((format(printf, 5, 6)));
 void plan_event(struct planner *p, bool warning, const char *reason, const char *action, const char *format,

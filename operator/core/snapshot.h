@@ -50,6 +50,8 @@ struct node_view {
 
 int node_project(const struct js *object, struct node_view *ret, struct error *err);
 
+enum { OP_TRIALS = 32, OP_TRIAL_HOLDS_MS = 60 * 1000 };
+
 enum op_applied {
     OP_APPLIED_SERVICE,
     OP_APPLIED_BUDGET,
@@ -78,6 +80,16 @@ struct op_memo {
     } refusal;
 };
 
+/* Pods that the API server has just taken on trial, whichever job's: a sweep over a hundred settings makes a
+ * hundred jobs of one template, and the answer is the same for all. Zero at first. */
+struct op_trials {
+    struct {
+        uint64_t hash; /* of namespace and pod, its name aside */
+        int64_t at_ms;
+    } taken[OP_TRIALS];
+    int next;
+};
+
 struct job_snapshot {
     const struct job_view *job;
     const struct pod_view *const *pods; /* those whose owner_uid is the job's; any order */
@@ -90,6 +102,7 @@ struct job_snapshot {
     int64_t
         answered_ms; /* when the current term's coordinator gave its last answer; 0: it gave us none yet */
     const struct op_memo *memo;
+    const struct op_trials *trials; /* NULL: none */
     int64_t now_ms;
     struct op_settings {
         const char *worker_image;       /* for templates that name none; "" */

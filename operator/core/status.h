@@ -137,7 +137,8 @@ void status_read(const struct js *object, struct job_status *ret);
 /* The value of `status` as compact JSON, in one order: equal texts are equal statuses. */
 void status_write(const struct job_status *status, const char *job_name, struct str *out);
 
-/* As status_write without what ticks (message, progress, ready counts of a moment ago, goodput): a change in
+/* As status_write without what ticks (message, progress, ready counts of a moment ago, goodput, that a wanted
+ * pod is there): a change in
  * it is written at once, any other change when its turn comes. */
 void status_write_urgent(const struct job_status *status, const char *job_name, struct str *out);
 

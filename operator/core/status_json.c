@@ -208,6 +208,13 @@ static struct js *conditions_json(const struct job_status *status)
     return list;
 }
 
+/* That a wanted pod is there is news that can wait: until it is written the pod would at worst be made again
+ * under its own name. */
+static enum op_slot_state decided(enum op_slot_state state)
+{
+    return state == OP_SLOT_PRESENT ? OP_SLOT_WANTED : state;
+}
+
 static struct js *workers_json(const struct job_status *status, const char *job_name, bool ticking)
 {
     char selector[OP_SELECTOR_MAX];
@@ -227,19 +234,20 @@ static struct js *workers_json(const struct job_status *status, const char *job_
         struct js *s = js_object();
         js_set_int(s, "index", i);
         js_set_int(s, "attempt", slot->attempt);
-        js_set_string(s, "state", slot_state_name(slot->state));
+        js_set_string(s, "state", slot_state_name(ticking ? slot->state : decided(slot->state)));
         js_push(slots, s);
     }
     js_set(o, "slots", slots);
     return o;
 }
 
-static struct js *ring_json(const struct job_status *status)
+static struct js *ring_json(const struct job_status *status, bool ticking)
 {
     struct js *o = js_object(), *members = js_array();
     js_set_int(o, "generation", status->ring.generation);
     js_set_int(o, "term", status->ring.coordinator.attempt);
-    js_set_string(o, "coordinator", slot_state_name(status->ring.coordinator.state));
+    enum op_slot_state state = status->ring.coordinator.state;
+    js_set_string(o, "coordinator", slot_state_name(ticking ? state : decided(state)));
     js_set_int(o, "size", status->ring.size);
     put_instant(o, "formedTime", status->ring.formed_ms);
     for (int i = 0; i < status->ring.size; i++) {
@@ -370,7 +378,7 @@ static void write(const struct job_status *status, const char *job_name, bool ti
     if (status->active_seconds)
         js_set_int(o, "activeSeconds", status->active_seconds);
     js_set(o, "workers", workers_json(status, job_name, ticking));
-    js_set(o, "ring", ring_json(status));
+    js_set(o, "ring", ring_json(status, ticking));
     js_set(o, "restarts", restarts_json(status));
     if (ticking && status->progress.known)
         js_set(o, "progress", progress_json(&status->progress));

@@ -210,8 +210,8 @@ def test_the_documented_rights_are_enough_and_nodes_are_not_needed(stage, tmp_pa
     assert not operator.lines("a write was refused")
 
 
-@pytest.mark.parametrize("resource, verb", [("pods", "create"), ("configmaps", "create"), ("secrets", "create"), ("services", "patch"),
-                                            ("poddisruptionbudgets", "patch"), ("networkpolicies", "patch")])
+@pytest.mark.parametrize("resource, verb", [("pods", "create"), ("configmaps", "create"), ("secrets", "create"), ("services", "create"),
+                                            ("poddisruptionbudgets", "create"), ("networkpolicies", "create")])
 def test_a_right_that_is_missing_stands_in_the_jobs_status(stage, tmp_path, resource, verb):
     rules = [{**rule, "resources": [each]} for rule in RULES for each in rule["resources"]]
     for rule in rules:

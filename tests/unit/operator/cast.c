@@ -141,6 +141,7 @@ struct op_plan *cast_plan(struct cast *c)
                              .nodes = c->node,
                              .nodes_known = c->nodes_known,
                              .memo = &c->memo,
+                             .trials = &c->trials,
                              .now_ms = c->now_ms,
                              .settings = {.worker_image = "",
                                           .operator_namespace = "ringmaster-system",

@@ -18,6 +18,7 @@ struct cast {
     bool coordinator_answers;
     int64_t answered_ms;
     struct op_memo memo;
+    struct op_trials trials;
     int64_t now_ms;
     bool nodes_known;
 };

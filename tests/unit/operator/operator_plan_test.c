@@ -54,6 +54,81 @@ Test(operator_plan, a_new_job_is_tried_then_promised_then_made)
     cast_free(c);
 }
 
+/* Whether a job of the same cast, with these changes and another name, is tried after the first one was
+ * taken. */
+static bool is_tried(const char *changes, int64_t later_ms)
+{
+    struct cast *first = cast_open("{}"), *second = cast_open(changes);
+    struct op_plan *plan = cast_plan(first);
+    op_trials_note(&second->trials, plan->action[0].trial, CAST_NOW);
+    plan_free(plan);
+    text_copy(second->job.name, sizeof second->job.name, "other");
+    text_copy(second->job.uid, sizeof second->job.uid, "0b5c4e43-65a5-4b4c-8f0e-000000000000");
+    second->now_ms = CAST_NOW + later_ms;
+    plan = cast_plan(second);
+    bool tried = plan_has(plan, OP_DRY_RUN, OP_PODS);
+    cr_assert_neq(tried, plan_has(plan, OP_STATUS, OP_JOBS), "or else it is promised at once");
+    plan_free(plan);
+    cast_free(first);
+    cast_free(second);
+    return tried;
+}
+
+Test(operator_plan, of_jobs_with_one_template_the_first_stands_trial_for_a_minute)
+{
+    cr_assert_not(is_tried("{\"trainer\":{\"steps\":77}}", 59000));
+    cr_assert(is_tried("{}", 60000));
+    cr_assert(is_tried("{\"workers\":{\"template\":{\"spec\":{\"priorityClassName\":\"high\"}}}}", 0));
+    cr_assert(is_tried("{\"spot\":{\"prefer\":true}}", 0));
+}
+
+/* How many of the plan's applies are tried as creates; there are some. */
+static int fresh_applies(struct cast *c)
+{
+    int fresh = 0, all = 0;
+    struct op_plan *plan = cast_plan(c);
+    for (int i = 0; i < plan->actions_count; i++) {
+        all += plan->action[i].kind == OP_APPLY;
+        fresh += plan->action[i].fresh;
+    }
+    cr_assert_eq(all, 4);
+    plan_free(plan);
+    return fresh;
+}
+
+Test(operator_plan, what_lies_around_a_new_job_is_created_and_that_of_an_old_one_applied)
+{
+    struct cast *c = cast_open("{}");
+    cast_settle(c);
+    cast_settle(c);
+    cr_assert_eq(fresh_applies(c), 4);
+    cast_train(c);
+    memset(c->memo.applied, 0, sizeof c->memo.applied); /* as a new operator would find it */
+    cr_assert_eq(fresh_applies(c), 0);
+    cast_free(c);
+}
+
+Test(operator_plan, that_the_wanted_pods_are_there_may_wait_for_its_turn)
+{
+    struct cast *c = cast_open("{}");
+    for (int i = 0; i < 3; i++)
+        cast_settle(c);
+    cast_pod(c, OP_COORDINATOR, -1, 1);
+    for (int i = 0; i < 3; i++) {
+        struct pod_view *pod = cast_pod(c, OP_WORKER, i, 1);
+        pod->phase = OP_PENDING;
+        pod->ready = false;
+    }
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->change, OP_TICKING);
+    plan_free(plan);
+    cast_worker(c, 1)->deletion_ms = CAST_NOW + 120000;
+    plan = cast_plan(c);
+    cr_assert_eq(plan->change, OP_URGENT, "that one is over may not");
+    plan_free(plan);
+    cast_free(c);
+}
+
 Test(operator_plan, a_training_job_needs_nothing)
 {
     struct cast *c = cast_open("{}");

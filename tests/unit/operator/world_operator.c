@@ -214,6 +214,8 @@ void process_reconcile(struct world *w, struct process *o, int die_before, bool 
     int done = 0, code = 0;
     for (; done < plan->actions_count && done != die_before && (code == 0 || code == 409 || code == 404);
          done++) {
+        if (plan->change == OP_TICKING && plan->action[done].kind == OP_STATUS && world_draw(w, 4))
+            continue; /* its turn has not come */
         code = world_do(w, &plan->action[done]);
         if (code == 0 || (code == 409 && plan->action[done].kind == OP_CREATE))
             op_memo_done(&o->memo, &job, &plan->action[done]);
