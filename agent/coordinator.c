@@ -583,8 +583,12 @@ static void prepared(void *ctx)
 static void complete_already(void *ctx, const struct checkpoint_entry *final)
 {
     struct coordinator *c = ctx;
-    struct rdzv_tell again = {
-        .kind = TELL_COMPLETE, .step = final->step, .loss = NAN, .goodput = NAN, .exact = final->exact};
+    struct rdzv_tell again = {.kind = TELL_COMPLETE,
+                              .step = final->step,
+                              .loss = NAN,
+                              .goodput = NAN,
+                              .exact = final->exact,
+                              .bytes = final->bytes};
     memcpy(again.digest, final->weights_sha256, sizeof again.digest);
     tell(c, &again);
     end(c, 0, "complete already");

@@ -240,6 +240,11 @@ static struct js *result_value(const struct chronicle *c, const struct chronicle
     js_set_bool(o, "exact", t->exact);
     js_set_real(o, "goodput", t->goodput);
     rdzv_set_uri(o, terms->checkpoint_uri, t->step, true);
+    bool seen = c->checkpoint.count && c->checkpoint.final;
+    if (seen || t->bytes)
+        js_set_int(o, "bytes", seen ? c->checkpoint.bytes : t->bytes);
+    if (seen)
+        js_set_int(o, "savedTime", c->checkpoint.wall_ms);
     return o;
 }
 

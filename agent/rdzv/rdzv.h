@@ -158,7 +158,7 @@ struct rdzv_tell {
     double tokens_per_second;
     struct msg_generation generation;
     bool final, exact;
-    int64_t bytes;  /* CHECKPOINT_SAVED */
+    int64_t bytes;  /* CHECKPOINT_SAVED; COMPLETE: of the final one where its saving was not told; 0 */
     rm_time took;   /* CHECKPOINT_WAITING: since it was to be written */
     rm_time waited; /* CHECKPOINT_SAVED: how long the store was away before, 0 it was not */
     double goodput; /* COMPLETE: 0..1 */

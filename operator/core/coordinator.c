@@ -63,6 +63,7 @@ static void read_progress(const struct js *from, struct op_progress *ret)
     if (!from || js_kind(from) != JS_OBJECT)
         return;
     ret->known = true;
+    ret->eta_seconds = -1;
     read_int(from, "step", 0, INT64_MAX, &ret->step);
     read_int(from, "steps", 0, INT64_MAX, &ret->steps);
     read_int(from, "tokensPerSecond", 0, INT64_MAX, &ret->tokens_per_second);
@@ -124,6 +125,8 @@ static void read_verdict(const struct js *from, struct op_verdict *ret)
     read_number(from, "loss", ret->result.loss, sizeof ret->result.loss);
     read_text(from, "weightsSha256", ret->result.weights_sha256, sizeof ret->result.weights_sha256);
     read_text(from, "uri", ret->result.uri, sizeof ret->result.uri);
+    read_int(from, "bytes", 0, INT64_MAX, &ret->bytes);
+    read_int(from, "savedTime", 0, INT64_MAX, &ret->saved_ms);
 }
 
 /* The fields that the notes of several events show. */

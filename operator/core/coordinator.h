@@ -45,6 +45,7 @@ struct op_verdict {
     bool interrupted;
     char reason[OP_MESSAGE_MAX];
     struct op_result result;
+    int64_t bytes, saved_ms; /* of the final checkpoint; 0: not known */
 };
 
 struct coordinator_view {

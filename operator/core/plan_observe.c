@@ -151,6 +151,16 @@ static const char *verdict_reason(int exit_code)
     }
 }
 
+/* What is at the end of a job that was trained to its end: no other checkpoint is newer. */
+static void take_final(struct planner *p, const struct op_verdict *verdict)
+{
+    struct op_checkpoint final = {
+        .known = true, .step = verdict->result.step, .bytes = verdict->bytes, .saved_ms = verdict->saved_ms};
+    text_copy(final.uri, sizeof final.uri, verdict->result.uri);
+    p->next.result = verdict->result;
+    plan_take_checkpoint(p, &final);
+}
+
 /* A last word that ends the job; the others (a lost machine, an interruption) end the coordinator alone. */
 static bool take_verdict(struct planner *p, const struct op_verdict *verdict)
 {
@@ -159,7 +169,7 @@ static bool take_verdict(struct planner *p, const struct op_verdict *verdict)
     if (!verdict->known || verdict->interrupted)
         return false;
     if (code == EXIT_DONE && *verdict->result.weights_sha256) {
-        p->next.result = verdict->result;
+        take_final(p, verdict);
         snprintf(text, sizeof text, "trained to step %lld", (long long)verdict->result.step);
         plan_finish(p, true, "Trained", text);
         return true;

@@ -51,6 +51,7 @@ int plan_live(const struct job_status *status);                             /* l
 
 /* plan_tell.c: conditions, state, message */
 void plan_tell(struct planner *p);
+void plan_take_checkpoint(struct planner *p, const struct op_checkpoint *newest);
 void plan_finish(struct planner *p, bool complete, const char *reason, const char *message);
 
 /* plan_act.c: the writes */

@@ -31,6 +31,32 @@ static void say(struct planner *p, const char *state, const char *format, ...)
     va_end(arguments);
 }
 
+/* Size and time are told by the coordinator that saw it saved; a successor knows a checkpoint by its step. */
+void plan_take_checkpoint(struct planner *p, const struct op_checkpoint *newest)
+{
+    const struct op_checkpoint *stored = &p->stored->checkpoint;
+    bool same = stored->known && stored->step == newest->step;
+    p->next.checkpoint = *newest;
+    p->next.checkpoint.saved_ms = newest->saved_ms / 1000 * 1000;
+    if (same && !newest->bytes)
+        p->next.checkpoint.bytes = stored->bytes;
+    if (same && !newest->saved_ms)
+        p->next.checkpoint.saved_ms = stored->saved_ms;
+}
+
+/* A coordinator that has not begun does not know yet how far the job is, and of a step it may hear before it
+ * hears of its loss. */
+static void take_progress(struct planner *p, const struct coordinator_view *view)
+{
+    const struct op_progress *now = &view->progress;
+    bool begun = view->state == OP_COORDINATOR_TRAINING || now->step > 0 || *now->loss;
+    if (!now->known || !begun)
+        return;
+    p->next.progress = *now;
+    if (!*now->loss)
+        text_copy(p->next.progress.loss, OP_NUMBER_MAX, p->stored->progress.loss);
+}
+
 /* What the coordinator knows goes into the status as it is. */
 static void take_view(struct planner *p, const struct coordinator_view *view)
 {
@@ -38,12 +64,9 @@ static void take_view(struct planner *p, const struct coordinator_view *view)
     p->next.ring.size = view->ring_size;
     p->next.ring.formed_ms = view->formed_ms / 1000 * 1000;
     memcpy(p->next.ring.member, view->member, sizeof view->member);
-    if (view->progress.known)
-        p->next.progress = view->progress;
-    if (view->checkpoint.known) {
-        p->next.checkpoint = view->checkpoint;
-        p->next.checkpoint.saved_ms = view->checkpoint.saved_ms / 1000 * 1000;
-    }
+    take_progress(p, view);
+    if (view->checkpoint.known)
+        plan_take_checkpoint(p, &view->checkpoint);
     if (view->last_recovery.known)
         p->next.last_recovery = view->last_recovery;
     bool stands_still =
@@ -300,8 +323,11 @@ static void tell_end(struct planner *p)
     if (just_now)
         no_ring(p, "Finished", "the job is over");
     if (complete && just_now && p->next.result.known) {
-        p->next.progress.step = p->next.result.step;
+        p->next.progress.known = true;
+        p->next.progress.step = p->next.progress.steps = p->next.result.step;
         p->next.progress.eta_seconds = 0;
+        if (*p->next.result.loss)
+            text_copy(p->next.progress.loss, OP_NUMBER_MAX, p->next.result.loss);
     }
     say(p, complete ? "Complete" : "Failed", "%s", c->message);
 }

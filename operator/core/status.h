@@ -64,13 +64,15 @@ struct op_slot {
 
 struct op_progress {
     bool known;
-    int64_t step, steps, tokens_per_second, eta_seconds;
+    int64_t step, steps, tokens_per_second;
+    int64_t eta_seconds;      /* negative: not known */
     char loss[OP_NUMBER_MAX]; /* "" before the first step */
 };
 
 struct op_checkpoint {
     bool known;
-    int64_t step, bytes, saved_ms;
+    int64_t step;
+    int64_t bytes, saved_ms; /* 0: not known */
     char uri[RM_URI_MAX];
 };
 

@@ -75,6 +75,7 @@ static void read_progress(const struct js *from, struct op_progress *ret)
     if (!from)
         return;
     ret->known = true;
+    ret->eta_seconds = -1;
     read_int(from, "step", 0, INT64_MAX, &ret->step);
     read_int(from, "steps", 0, INT64_MAX, &ret->steps);
     read_int(from, "tokensPerSecond", 0, INT64_MAX, &ret->tokens_per_second);
@@ -286,7 +287,8 @@ static struct js *progress_json(const struct op_progress *p)
     js_set_int(o, "percent", percent_of(p));
     put_text(o, "loss", p->loss);
     js_set_int(o, "tokensPerSecond", p->tokens_per_second);
-    js_set_int(o, "etaSeconds", p->eta_seconds);
+    if (p->eta_seconds >= 0)
+        js_set_int(o, "etaSeconds", p->eta_seconds);
     return o;
 }
 
@@ -296,7 +298,8 @@ static struct js *checkpoint_json(const struct op_checkpoint *c)
     js_set_int(o, "step", c->step);
     put_text(o, "uri", c->uri);
     put_instant(o, "savedTime", c->saved_ms);
-    js_set_int(o, "bytes", c->bytes);
+    if (c->bytes)
+        js_set_int(o, "bytes", c->bytes);
     return o;
 }
 
@@ -359,6 +362,8 @@ static struct js *columns_json(const struct job_status *status)
         return o;
     snprintf(text, sizeof text, "%d%%", percent_of(&status->progress));
     js_set_string(o, "progress", text);
+    if (status->progress.eta_seconds < 0)
+        return o;
     span_text(status->progress.eta_seconds, text, sizeof text);
     js_set_string(o, "eta", text);
     return o;
@@ -382,6 +387,8 @@ static void write(const struct job_status *status, const char *job_name, bool ti
     js_set(o, "restarts", restarts_json(status));
     if (ticking && status->progress.known)
         js_set(o, "progress", progress_json(&status->progress));
+    if (!ticking && *status->progress.loss)
+        js_set_bool(o, "progress", true); /* the first loss is news, all others are numbers that move */
     if (ticking && status->checkpoint.known)
         js_set(o, "checkpoint", checkpoint_json(&status->checkpoint));
     if (status->last_recovery.known)

@@ -158,6 +158,69 @@ Test(operator_plan, progress_alone_may_wait_for_its_turn)
     cast_free(c);
 }
 
+Test(operator_plan, the_first_loss_is_shown_at_once)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    text_copy(c->coordinator.progress.loss, OP_NUMBER_MAX, "3.1");
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_eq(plan->change, OP_URGENT);
+    plan_free(plan);
+    cast_settle(c);
+    text_copy(c->coordinator.progress.loss, OP_NUMBER_MAX, "3.0");
+    plan = cast_plan(c);
+    cr_assert_eq(plan->change, OP_TICKING);
+    plan_free(plan);
+    cast_free(c);
+}
+
+Test(operator_plan, what_is_not_known_yet_is_not_shown_as_nothing)
+{
+    struct cast *c = cast_open("{}");
+    struct str text = str_init(1 << 16);
+    cast_train(c);
+    c->job.status.progress = (struct op_progress){0};
+    c->coordinator.state = OP_COORDINATOR_GATHERING;
+    c->coordinator.progress = (struct op_progress){.known = true, .steps = 2000, .eta_seconds = -1};
+    cast_settle(c);
+    status_write(&c->job.status, "tiny", &text);
+    cr_assert_not(strstr(str_text(&text), "\"progress\""), "%s", str_text(&text));
+    c->coordinator.state = OP_COORDINATOR_TRAINING;
+    cast_settle(c);
+    str_reset(&text);
+    status_write(&c->job.status, "tiny", &text);
+    cr_assert(strstr(str_text(&text), "\"progress\":\"0%\""), "%s", str_text(&text));
+    cr_assert_not(strstr(str_text(&text), "\"eta\""), "%s", str_text(&text));
+    str_clear(&text);
+    cast_free(c);
+}
+
+Test(operator_plan, what_a_successor_does_not_know_yet_stays)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    text_copy(c->coordinator.progress.loss, OP_NUMBER_MAX, "3.1");
+    c->coordinator.checkpoint =
+        (struct op_checkpoint){.known = true, .step = 800, .bytes = 7, .saved_ms = 5000};
+    cast_settle(c);
+    c->coordinator.state = OP_COORDINATOR_GATHERING;
+    c->coordinator.progress = (struct op_progress){.known = true, .steps = 2000, .eta_seconds = -1};
+    c->coordinator.checkpoint = (struct op_checkpoint){.known = true, .step = 800};
+    cast_settle(c);
+    cr_assert_eq(c->job.status.progress.step, 812);
+    cr_assert_str_eq(c->job.status.progress.loss, "3.1");
+    cr_assert_eq(c->job.status.checkpoint.bytes, 7);
+    cr_assert_eq(c->job.status.checkpoint.saved_ms, 5000);
+    c->coordinator.state = OP_COORDINATOR_TRAINING;
+    c->coordinator.progress.step = 801;
+    c->coordinator.checkpoint.step = 801;
+    cast_settle(c);
+    cr_assert_eq(c->job.status.progress.step, 801);
+    cr_assert_str_eq(c->job.status.progress.loss, "3.1");
+    cr_assert_eq(c->job.status.checkpoint.bytes, 0, "of another checkpoint nothing is known");
+    cast_free(c);
+}
+
 Test(operator_plan, a_store_that_takes_no_checkpoint_stands_in_the_sentence_of_a_job_that_trains)
 {
     struct cast *c = cast_open("{}");
@@ -527,6 +590,9 @@ static void finish(struct cast *c, int code, const char *hash, const char *reaso
     c->pod[0].exit_code = verdict->exit_code = code;
     verdict->known = verdict->result.known = true;
     verdict->result.step = 2000;
+    verdict->bytes = 4096;
+    verdict->saved_ms = 9000;
+    text_copy(verdict->result.loss, OP_NUMBER_MAX, "2.5");
     text_copy(verdict->result.weights_sha256, RM_HASH_HEX, hash);
     text_copy(verdict->reason, sizeof verdict->reason, reason);
 }
@@ -541,6 +607,11 @@ Test(operator_plan, the_result_is_read_from_the_coordinators_last_word)
     cr_assert(condition_is(&c->job.status, OP_COMPLETE) && condition_is(&c->job.status, OP_FINISHED));
     cr_assert_str_eq(c->job.status.result.weights_sha256, "abcd");
     cr_assert_str_eq(c->job.status.state, "Complete");
+    cr_assert_str_eq(c->job.status.progress.loss, "2.5");
+    cr_assert_eq(c->job.status.checkpoint.step, 2000);
+    cr_assert_eq(c->job.status.checkpoint.bytes, 4096,
+                 "the last checkpoint may be saved after the last answer");
+    cr_assert_eq(c->job.status.checkpoint.saved_ms, 9000);
     expect_without(c, "delete");
     c->now_ms += 15000;
     expect(c, "delete pods tiny-w0-\nthe job is over and this pod is not");

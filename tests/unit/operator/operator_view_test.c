@@ -109,7 +109,7 @@ Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
         "\"worker\":1,"
         "\"attempt\":1,\"cause\":\"WorkerLost\",\"time\":5}],\"quarantined\":[{\"worker\":7}],\"progress\":{"
         "\"step\":"
-        "812,\"steps\":2000,\"loss\":2.10434,\"tokensPerSecond\":81234,\"etaSeconds\":5122},\"checkpoint\":"
+        "812,\"steps\":2000,\"loss\":2.10434,\"tokensPerSecond\":81234,\"etaSeconds\":null},\"checkpoint\":"
         "null,"
         "\"lastRecovery\":{\"cause\":\"WorkerLeft\",\"totalMs\":410,\"stepsRedone\":0},\"goodput\":{"
         "\"ratio\":0.962,"
@@ -125,6 +125,7 @@ Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
     cr_assert_eq(view.lost_count, 1);
     cr_assert_eq(view.quarantined[0], 7);
     cr_assert_str_eq(view.progress.loss, "2.1043");
+    cr_assert_lt(view.progress.eta_seconds, 0, "not known");
     cr_assert_not(view.checkpoint.known);
     cr_assert_eq(view.last_recovery.total_ms, 410);
     cr_assert_str_eq(view.goodput.ratio, "0.962");
@@ -169,9 +170,11 @@ Test(operator_view, the_last_word_is_the_result_or_nothing)
     struct op_verdict verdict;
     verdict_read(
         "{\"exitCode\":0,\"reason\":\"\",\"step\":2000,\"loss\":2.06112,\"weightsSha256\":\"ab\",\"uri\":"
-        "\"s3://a\",\"interrupted\":false}",
+        "\"s3://a\",\"interrupted\":false,\"bytes\":123,\"savedTime\":1790000000000}",
         &verdict);
     cr_assert(verdict.known && !verdict.interrupted);
+    cr_assert_eq(verdict.bytes, 123);
+    cr_assert_eq(verdict.saved_ms, 1790000000000);
     cr_assert_eq(verdict.result.step, 2000);
     cr_assert_str_eq(verdict.result.weights_sha256, "ab");
     static const char *const none[] = {"", "killed", "{}", "[]", "null", "{\"step\":3}"};

@@ -159,6 +159,8 @@ Test(chronicle, the_end_has_a_result)
     cr_assert_str_eq(words(o, "state"), "Finished");
     cr_assert_eq(number(result, "exitCode"), 0);
     cr_assert_eq(number(result, "step"), 100);
+    cr_assert_eq(number(result, "bytes"), 1000);
+    cr_assert_eq(number(result, "savedTime"), number(js_get(o, "checkpoint"), "savedTime"));
     cr_assert_str_eq(words(result, "uri"), "file:///c/final");
     cr_assert_eq(strncmp(words(result, "weightsSha256"), "07", 2), 0);
     cr_assert_str_eq(words(js_get(o, "checkpoint"), "uri"), "file:///c/final");

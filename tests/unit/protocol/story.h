@@ -316,6 +316,7 @@ PLAYED void published(struct story *s, int w, int64_t step, bool final)
     message_init(&m, MSG_PUBLISHED);
     m.published.step = step;
     m.published.final = final;
+    m.published.bytes = 10 * step;
     hear(s, w, &m);
 }
 
