@@ -65,10 +65,14 @@ static int held(const struct planner *p, enum pod_role role, int index)
     return most;
 }
 
-/* The lowest index without a pod; one that is saving its last step keeps its name until it is gone, if others
+/* That of a lost worker: should it come back after all, its successor's higher attempt is why it is refused.
+ * Else the lowest without a pod; one that is saving its last step keeps its name until it is gone, if others
  * are free. -1: none. */
 static int free_index(const struct planner *p)
 {
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (p->lost[i] && !slot_is_live(&p->next.workers.slot[i]) && !is_quarantined(p, i))
+            return i;
     for (int most = 0; most < 2; most++)
         for (int i = 0; i < RM_WORKERS_MAX; i++)
             if (!slot_is_live(&p->next.workers.slot[i]) && !is_quarantined(p, i) &&

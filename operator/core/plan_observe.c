@@ -115,6 +115,7 @@ static void observe_worker(struct planner *p, int index)
     if (slot->state != OP_SLOT_PRESENT || !has_ended(p, pod, index, &ending))
         return;
     slot->state = OP_SLOT_ENDED;
+    p->lost[index] = pod && !pod_is_over(pod) && ending.counted == OP_COUNT_INFRASTRUCTURE;
     count(p, &ending);
 }
 

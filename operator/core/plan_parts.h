@@ -25,6 +25,7 @@ struct planner {
     struct job_status next;
     struct op_plan *plan;
     enum op_mode mode;            /* HOLD: nothing new is made (not admitted); STOP: on the way to Failed */
+    bool lost[RM_WORKERS_MAX];    /* given up in this plan, though their pods may still run somewhere */
     bool finishing;               /* workers were released: the coordinator is about to end */
     char trouble[OP_MESSAGE_MAX]; /* why nothing can be made; "" */
     char trouble_reason[OP_REASON_MAX];

@@ -379,6 +379,24 @@ Test(operator_plan, a_lost_worker_is_replaced_at_once_if_its_node_is_silent)
     cast_free(c);
 }
 
+Test(operator_plan, the_successor_of_a_lost_worker_has_its_index_so_that_one_that_comes_back_is_refused)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->coordinator.lost[c->coordinator.lost_count++] =
+        (struct op_gone){.worker = 1, .attempt = 1, .at_ms = CAST_NOW};
+    c->node[1].ready = false;
+    cast_settle(c);
+    cr_assert_eq(slot(c, 1)->attempt, 2);
+    cr_assert_eq(slot(c, 1)->state, OP_SLOT_WANTED);
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_FREE);
+    expect(c, "delete pods tiny-w1-");
+    expect_without(c, "create pods"); /* two pods of one index, and neither is told to go: never */
+    cast_worker(c, 1)->deletion_ms = CAST_NOW + 120000;
+    expect(c, "create pods tiny-w1-\nworker 1 is wanted (attempt 2)");
+    cast_free(c);
+}
+
 Test(operator_plan, a_hiccup_of_a_kubelet_kills_nobody)
 {
     struct cast *c = cast_open("{}");
