@@ -119,13 +119,13 @@ def training_job(name, steps, workers=None, pod=None, **more):
     return job
 
 
-def run_locally(kubectl, steps, name="alone"):
+def run_locally(kubectl, steps, name="alone", node=1):
     """`ringmaster run` of the same training in one pod of the same image; returns its last event."""
     mounts = [{"name": "job", "mountPath": "/job"}, {"name": "tmp", "mountPath": "/tmp"}]
     kubectl.apply(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"job.yaml": json.dumps(local_job(name, steps))}},
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
-         "spec": {"restartPolicy": "Never", "securityContext": POD_SECURITY, "terminationGracePeriodSeconds": 1,
+         "spec": {"nodeName": f"node-{node}", "restartPolicy": "Never", "securityContext": POD_SECURITY, "terminationGracePeriodSeconds": 1,
                   "automountServiceAccountToken": False,
                   "volumes": [{"name": "job", "configMap": {"name": name}}, {"name": "tmp", "emptyDir": {}}],
                   "containers": [container("run", images.WORKER, command=["/usr/bin/ringmaster", "run", "/job/job.yaml", "--output", "json"],
