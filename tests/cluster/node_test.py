@@ -2,9 +2,11 @@
 
 import json
 
+import monitor_rig
 import node as nodes
 import node_rig
 import processes
+import prometheus
 import pytest
 import rig
 
@@ -184,3 +186,40 @@ def test_the_coordinator_dies_the_job_is_suspended_and_the_operator_is_away_at_t
     finally:
         system("scale", "deployment/ringmaster-operator", "--replicas=2")
     assert training.finish()["result"]["weightsSha256"] == weights
+
+
+def test_prometheus_finds_the_pods_of_a_job_and_the_operator_by_the_charts_monitors(start, place, node_cluster, tmp_path):
+    monitors = monitor_rig.install(node_cluster)
+    training = start()
+    said = training.until_ring_of(3)
+    discovery = monitor_rig.Discovery(node_cluster, tmp_path)
+    configs = [config for monitor in monitors for config in discovery.scrapes(monitor)]
+    server = prometheus.Prometheus(tmp_path, configs, enter=node_cluster.enter())
+    of_job = f'{{namespace="jobs",ringmaster_dev_job="{training.name}"}}'
+    try:
+        server.until_one(f"sum(up{of_job})", lambda count: count == 4)
+        place("delete", "pod", name_of(a_worker(training)), "--wait=false")
+        next_ring(training, 3, said)
+        before = training.coordinator_says()
+        told = [event["cause"] for event in before["events"] if event["event"] == "recovered"]
+        assert "WorkerLeft" in told, before
+        server.until_one(f"sum(ringmaster_interruptions_total{of_job})", lambda count: count >= len(told))
+        causes = {labels["cause"]: count for labels, count in server.query(f"sum by (cause) (ringmaster_interruptions_total{of_job}) > 0")}
+        spent = 'ringmaster_goodput_seconds{class="productive",ringmaster_dev_role="coordinator"}'
+        productive = server.until_one(spent, lambda seconds: seconds >= before["goodput"]["productiveSeconds"])
+        step = server.until_one(f"ringmaster_step{of_job}", lambda number: number >= before["progress"]["step"])
+        after = training.coordinator_says()
+        assert productive <= after["goodput"]["productiveSeconds"] and step <= after["progress"]["step"]
+        assert set(told) <= set(causes), causes
+
+        def seen(query, label):
+            discovery.refresh()
+            return {labels[label] for labels, _ in server.query(query)}
+        server.until(lambda: seen(f"ringmaster_worker_step{of_job}", "pod") == {name_of(pod) for pod in training.workers()},
+                     "a series for each worker's pod and no other")
+        server.until(lambda: seen(f"ringmaster_worker_reduce_bytes_total{of_job} > 0", "ringmaster_dev_worker")
+                     == {str(member["worker"]) for member in training.coordinator_says()["ring"]["members"]}, "what each member sends")
+        if rig.Kubectl(node_cluster, node_rig.SYSTEM).exists("service", "ringmaster-operator-metrics"):
+            assert server.until_one("sum(ringmaster_operator_leader)", lambda count: count == 1)
+    finally:
+        server.stop()

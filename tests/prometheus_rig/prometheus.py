@@ -21,7 +21,7 @@ BUILD = ROOT / "tests/cluster/build"
 BIN = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ringmaster/cluster/bin"
 DOC = ROOT / "docs/metrics.md"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
-DEADLINE_S = 120
+DEADLINE_S = 300
 PR_SET_PDEATHSIG = 1
 
 
