@@ -130,6 +130,9 @@ def test_monitors_are_taken_where_prometheus_operator_is_installed(helm, home, s
         made = home("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-", stdin=render(
             helm, "--set", "metrics.podMonitor=true,metrics.serviceMonitor=true", "--show-only", "templates/monitors.yaml"))
         assert "podmonitor.monitoring.coreos.com/ringmaster-jobs" in made and "servicemonitor.monitoring.coreos.com/ringmaster-operator" in made
+        for settings, warned in (("metrics.podMonitor=true", True), ("metrics.podMonitor=true,metrics.open=true", False), ("replicas=2", False)):
+            said = helm("install", "ringmaster", str(CHART), "--namespace", HOME, "--dry-run=server", "--set", settings)
+            assert ("admit no Prometheus" in said) == warned, said[-2000:]
     finally:
         for crd in MONITORS:
             everywhere("delete", "-f", str(crd), "--wait=false")
