@@ -225,12 +225,13 @@ static void tell_waiting(struct planner *p, const struct coordinator_view *view,
 }
 
 /* Between two rings the coordinator's own sentence says more than any of ours. */
-static const char *state_word(enum op_coordinator_state state)
+static const char *state_word(const struct planner *p, enum op_coordinator_state state)
 {
     switch (state) {
     case OP_COORDINATOR_FORMING:
     case OP_COORDINATOR_RECOVERING:
-        return "Recovering";
+        return p->next.progress.known ? "Recovering"
+                                      : "Starting"; /* nothing was lost before the first ring */
     case OP_COORDINATOR_QUIESCING:
     case OP_COORDINATOR_SAVING:
         return "Saving";
@@ -267,7 +268,7 @@ static void tell_running(struct planner *p)
     else if (view->state == OP_COORDINATOR_TRAINING)
         tell_training(p, view, held_up ? &laggard : NULL);
     else
-        say(p, state_word(view->state), "%d of %d workers ready; %s", p->next.workers.ready,
+        say(p, state_word(p, view->state), "%d of %d workers ready; %s", p->next.workers.ready,
             p->next.workers.target, view->message);
 }
 

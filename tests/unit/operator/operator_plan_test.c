@@ -241,6 +241,19 @@ Test(operator_plan, between_two_rings_the_coordinators_sentence_is_shown)
     }
 }
 
+Test(operator_plan, a_job_that_forms_its_first_ring_is_starting_and_recovers_from_nothing)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->job.status.progress = (struct op_progress){0};
+    c->coordinator.state = OP_COORDINATOR_FORMING;
+    c->coordinator.ring_size = 0;
+    c->coordinator.progress = (struct op_progress){.known = true, .steps = 2000, .eta_seconds = -1};
+    cast_settle(c);
+    cr_assert_str_eq(c->job.status.state, "Starting");
+    cast_free(c);
+}
+
 Test(operator_plan, a_job_that_waits_is_not_written_for_the_time_that_passes)
 {
     struct cast *c = cast_open("{}");
