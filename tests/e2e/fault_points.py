@@ -54,8 +54,8 @@ POINTS = {
     "transfer-chunk": busy(":1@0", ":3@0"),
     "ring-joined": busy(":1@2", ":2@0", ":1@3"),
     "state-loaded": story("resumed"),
-    "share-given": story("resumed", "@0", "@1"),
-    "share-chunk": story("resumed", ":1@0", ":2@1"),
+    "share-given": story("resumed", "@0", "@1") + story("fetched", "@1"),
+    "share-chunk": story("resumed", ":1@0", ":2@1") + story("fetched", ":2@1"),
     "shares-gathered": story("resumed", "@0", "@2"),
     # trainer: only where a second trainer dies in a repair, or a whole update is caught up with
     "slot-restored": [],
@@ -84,8 +84,8 @@ POINTS = {
     "published": busy(":1", ":2") + story("bucket", ":1", ":2"),
     "before-delete": busy(":1") + story("bucket", ":1"),
     "file-removed": busy(":1", ":3") + story("anew", ":1", ":4", ":7"),
-    "share-planned": story("resumed", "@0", "@1"),
-    "checkpoint-loaded": story("resumed"),
+    "share-planned": story("resumed", "@0", "@1") + story("fetched", "@0", "@1"),
+    "checkpoint-loaded": story("resumed") + story("fetched"),
     "agent-end": busy("@0", "@3"),
     # coordinator
     "coordinator-heard": busy(":1", ":2", ":4", ":30"),

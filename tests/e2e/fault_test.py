@@ -67,9 +67,9 @@ def alone(tmp_path, finish, launch, reference, fault):
     check_same_end(run, job, finish, reference)
 
 
-def saved(launch, job):
+def saved(launch, job, env=None):
     """A run that was interrupted once it had saved three times."""
-    run = launch(job)
+    run = launch(job, env=env)
     for _ in range(3):
         run.read_until("checkpointSaved")
     run.interrupt()
@@ -148,14 +148,29 @@ def bucket(tmp_path, finish, _launch, reference, fault, s3):
     assert s3.uploads() == []
 
 
+def fetched(tmp_path, finish, launch, reference, fault, s3):
+    """Resumed from a bucket, where each worker fetches a share and one of them dies in the middle of it."""
+    job = job_in(tmp_path, checkpoint__uri=s3.uri)
+    saved(launch, job, s3.env)
+    run = finish(job, env={**s3.env, "RINGMASTER_FAULT": fault})
+    check_struck(run, fault)
+    assert run.code == 0, run.tail()
+    check_told(run, reference(**FIELDS)[1])
+    complete = run.the("complete")
+    assert complete["step"] == STEPS and complete["weightsSha256"] == reference(**FIELDS)[0], run.tail()
+    rig.until(lambda: not run.left_over(), "every process of the run is gone", rig.DEADLINE_S)
+    assert s3.uploads() == []
+
+
 STORIES = {story.__name__: story for story in (busy, alone, resumed, again, anew, damaged, generated)}
+BUCKET_STORIES = {story.__name__: story for story in (bucket, fetched)}
 
 
 @pytest.mark.parametrize("point, case", CASES, ids=[f"{case.story}-{point}{case.setting}" for point, case in CASES])
 @pytest.mark.slow
 def test_a_crash_at_a_fault_point_changes_no_bit(request, tmp_path, finish, launch, reference, point, case):
     fault = point + case.setting
-    if case.story == "bucket":
-        bucket(tmp_path, finish, launch, reference, fault, request.getfixturevalue("s3"))
+    if case.story in BUCKET_STORIES:
+        BUCKET_STORIES[case.story](tmp_path, finish, launch, reference, fault, request.getfixturevalue("s3"))
     else:
         STORIES[case.story](tmp_path, finish, launch, reference, fault)

@@ -1,13 +1,14 @@
 """Pods whose data and checkpoints are in a bucket: what the coordinator has to look at before anybody trains."""
 
 import json
+import re
 import signal
 
 import pytest
 
 import pod_rig
 import rig
-from s3_rig import Place
+from s3_rig import Place, faults
 
 STEPS = 1500
 
@@ -32,11 +33,13 @@ def pods_of_a_job(launch, tmp_path, bucket):
     text, sha256 = pod_rig.spec_of(launch, job, env=bucket.env)
     made = []
 
-    def make(endpoint=None, **trainer):
+    def make(endpoint=None, every_steps=None, **trainer):
         spec = json.loads(text)
         spec["spec"]["checkpoint"]["uri"] = f"{bucket.uri}/checkpoints"
         spec["spec"]["trainer"]["data"].update(listing=None, format="Auto", **trainer.pop("data", {}))
         spec["spec"]["trainer"].update(trainer)
+        if every_steps:
+            spec["spec"]["checkpoint"]["everySteps"] = every_steps
         if endpoint:
             spec["spec"]["checkpoint"]["endpoint"] = spec["spec"]["trainer"]["data"]["endpoint"] = endpoint
         group = pod_rig.Pods(tmp_path / f"pods-{len(made)}", json.dumps(spec), env=bucket.env)
@@ -97,3 +100,35 @@ def test_data_that_is_not_there_ends_the_job_with_its_place(pods, bucket):
     coordinator = group.coordinator()
     assert coordinator.wait() == 3, group.tail()
     assert "/nothing" in coordinator.last_word()["reason"]
+
+
+def is_piece(request):
+    return request.method == "GET" and request.key.endswith(".safetensors") and not request.query
+
+
+def test_all_who_leave_in_less_time_than_saving_takes_say_so_and_the_checkpoint_before_stands(pods, bucket, s3_proxy):
+    group = pods(endpoint=s3_proxy.endpoint, steps=10 ** 9, every_steps=20)
+    # reading back takes eight requests, each of them 40 pauses: 12 s
+    s3_proxy.script = faults.Always("slow", is_piece, pause_s=0.04)
+    workers = [group.worker(i, grace=8) for i in range(2)]
+    coordinator = group.coordinator()
+    group.ring((0, 1), (1, 1))
+    group.until(lambda s: s["checkpoint"], "saving has been measured")
+    for worker in workers:
+        worker.signal(signal.SIGTERM)
+    status = group.until(lambda s: [e for e in s["events"] if e["event"] == "checkpointSkipped"], "why nothing is saved")
+    skipped = next(e for e in status["events"] if e["event"] == "checkpointSkipped")
+    assert "leave within" in skipped["reason"] and "saving it takes about" in skipped["reason"], skipped
+    assert [worker.wait() for worker in workers] == [0, 0], group.tail()
+    coordinator.signal(signal.SIGTERM)
+    assert coordinator.wait() == 0, group.tail()
+    stands = int(bucket.checkpoints()[-1].rsplit("-", 1)[1])
+    said = int(re.search(r"the checkpoint of step (\d+) stands", skipped["reason"]).group(1))
+    assert said <= stands < skipped["step"], "one that was being published may have become whole meanwhile"
+
+    s3_proxy.script = faults.Quiet()
+    group.coordinator(term=2)
+    for i in range(2):
+        group.worker(i, attempt=2)
+    status = group.ring((0, 2), (1, 2))
+    assert [e["step"] for e in status["events"] if e["event"] == "checkpointLoaded"] == [stands]
