@@ -3,14 +3,21 @@
 The server is versitygw, its objects on tmpfs; the file that is sent and the one that is filled lie on tmpfs, too. All
 take turns, each round in another order, and the best of the rounds counts: a machine that is busy with
 something else slows one round, not all. CPU is the client's own, user and system.
+
+What a new file takes from a client is mostly the kernel's: it hands out the file's pages, by default of 4 KiB each.
+So everything is measured on a tmpfs of huge pages, too, where that is a tenth.
 """
 
+import contextlib
+import ctypes
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,6 +31,8 @@ TIMEOUT_S = 900
 OURS, UNSIGNED = "ringmaster", "ringmaster, unsigned"
 PEERS = [OURS, UNSIGNED, "awscrt", "rclone"]
 PIECE = 1 << 24
+CLONE_NEWNS = 0x20000
+SHARED = Path("/dev/shm")
 
 
 def fill(path, size):
@@ -124,7 +133,7 @@ def table(found, size):
 
 
 RESUMED = {"trainer__model__preset": "gpt2-124m", "trainer__model__context": 64, "trainer__batch__lanes": 1,
-           "trainer__batch__laneSequences": 1, "trainer__steps": 12, "workers__target": 1, "workers__max": 1,
+           "trainer__batch__laneSequences": 1, "trainer__steps": 10 ** 6, "workers__target": 1, "workers__max": 1,
            "workers__min": 1, "trainer__threads": "Auto", "checkpoint__everySteps": 4, "checkpoint__keep": 1}
 
 
@@ -158,7 +167,7 @@ def resume(server, scratch, rounds):
     run = rig.Run(job, env=env)
     try:
         saved = run.read_until("checkpointSaved")
-        steps = [e for e in run.of("step")]
+        steps = list(run.of("step"))
     finally:
         run.clean_up()
     first = min(first_resumed_step(job, env) for _ in range(rounds))
@@ -173,17 +182,78 @@ def resume(server, scratch, rounds):
             f"file after the other, {moved:.1f} s; {first / moved:.2f} times that. ({len(steps)} steps were made before the save.)"]
 
 
-def bench(size, rounds):
-    cache = servers.install(bench=True)
-    server = servers.start()
-    shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+DATA_BYTES = 64 << 20
+DATA_STEPS = 400
+
+
+def waited_for_data(job, env):
+    """(seconds that training stood still for data, seconds of its first steps)."""
+    run = rig.Run(job, env=env)
     try:
-        with tempfile.TemporaryDirectory(dir=shared, prefix="ringmaster-bench-") as scratch:
-            scratch = Path(scratch)
-            found = measure(server, cache, scratch, size, rounds)
-            lines = [f"{size / GB:.1f} GB in one object, versitygw over plain HTTP on loopback, files on tmpfs, best of {rounds}. Client and "
-                     "server share the machine.", ""] + table(found, size)
-            (scratch / "given").unlink()
-            return lines + [""] + resume(server, scratch, rounds)
+        address = run.read_until("started")["address"]
+        first = run.read_until("ringFormed")["time"]
+        last = run.read_until("step", step=DATA_STEPS)["time"]
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
+            page = answer.read().decode()
+        return float(re.search(r"^ringmaster_data_wait_seconds_total (\S+)", page, re.M).group(1)), (last - first) / 1000
+    finally:
+        run.clean_up()
+
+
+def data(server, scratch, rounds):
+    """A job that reads samples in random order, from a folder and, with an empty cache, from a bucket."""
+    folder, uri, env = scratch / "text", f"s3://{servers.BUCKET}/text", {**server.environment}
+    folder.mkdir()
+    fill(folder / "text.bytes", DATA_BYTES * 3 // 4)
+    with open(folder / "text.txt", "wb") as out:
+        subprocess.run(["base64", "-w", "79", str(folder / "text.bytes")], stdout=out, check=True)
+    (folder / "text.bytes").unlink()
+    timed([str(object_tool()), "put", uri, "text.txt", str(folder / "text.txt")], {**os.environ, **env})
+    told = {}
+    for number in range(rounds):
+        for place in (str(folder), uri):
+            job = rig.make_job(scratch / f"reads-{number}-{place == uri}", data=False, trainer__steps=10 ** 6, trainer__data__uri=place,
+                               trainer__data__cache=str(scratch / f"cache-{number}"))
+            told.setdefault(place, []).append(waited_for_data(job, env))
+    here, there = (min(told[place]) for place in (str(folder), uri))
+    return [f"Data of {DATA_BYTES / 1e6:.0f} MB, samples in random order, cache empty: training stood still {1000 * there[0]:.0f} ms of the "
+            f"{there[1]:.1f} s of its first {DATA_STEPS} steps from the bucket, {1000 * here[0]:.0f} ms of {here[1]:.1f} s from a folder."]
+
+
+@contextlib.contextmanager
+def huge_pages():
+    """/dev/shm with huge pages, for this process and those that it starts. False where that can't be had."""
+    had = ctypes.CDLL(None).unshare(CLONE_NEWNS) == 0
+    for command in ("mount --make-rprivate /", f"mount -t tmpfs -o size=80%,huge=always ringmaster-bench {SHARED}"):
+        had = had and subprocess.run(command.split(), capture_output=True, check=False).returncode == 0
+    try:
+        yield had
+    finally:
+        if had:
+            subprocess.run(["umount", "--lazy", str(SHARED)], check=True)
+
+
+@contextlib.contextmanager
+def under_way():
+    """A server and a folder beside its own."""
+    server = servers.start()
+    try:
+        with tempfile.TemporaryDirectory(dir=SHARED if os.access(SHARED, os.W_OK) else None, prefix="ringmaster-bench-") as scratch:
+            yield server, Path(scratch)
     finally:
         server.stop()
+
+
+def bench(size, rounds):
+    cache = servers.install(bench=True)
+    lines = [f"{size / GB:.1f} GB in one object, versitygw over plain HTTP on loopback, files on tmpfs, best of {rounds}. Client and "
+             "server share the machine."]
+    with huge_pages() as had:
+        if had:
+            with under_way() as (server, scratch):
+                lines += ["", "On huge pages:", ""] + table(measure(server, cache, scratch, size, rounds), size)
+    with under_way() as (server, scratch):
+        lines += ["", "On pages of 4 KiB:", ""] + table(measure(server, cache, scratch, size, rounds), size)
+        (scratch / "given").unlink()
+        lines += ["", *resume(server, scratch, rounds), "", *data(server, scratch, rounds)]
+    return lines
