@@ -48,7 +48,10 @@ void part_default_bool(struct js *object, const char *key, bool value)
 static void secure_container(struct js *container)
 {
     struct js *context = object_at(container, "securityContext"), *capabilities;
-    part_default_bool(context, "allowPrivilegeEscalation", false);
+    bool privileged = false;
+    read_flag(context, "privileged", &privileged);
+    if (!privileged) /* the API server refuses the two together */
+        part_default_bool(context, "allowPrivilegeEscalation", false);
     if (js_get(context, "capabilities"))
         return;
     capabilities = object_at(context, "capabilities");

@@ -59,6 +59,19 @@ Test(operator_pod, what_the_template_says_stays)
         "\"image\":\"y\"}],\"volumes\":[{\"name\":\"big\",\"emptyDir\":{}}]}}}}");
 }
 
+Test(operator_pod, a_template_that_is_privileged_gets_nothing_that_contradicts_it)
+{
+    struct cast *c = cast_open("{\"workers\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"trainer\","
+                               "\"image\":\"i\",\"securityContext\":{\"privileged\":true}}]}}}}");
+    struct str text = str_init(OP_POD_TEXT_MAX);
+    struct error err = {0};
+    cr_assert_eq(pod_worker(&c->job, &settings, 0, 1, &text, &err), 0, "%s", err.text);
+    cr_assert(strstr(str_text(&text), "\"privileged\":true"));
+    cr_assert_not(strstr(str_text(&text), "allowPrivilegeEscalation"), "%s", str_text(&text));
+    str_clear(&text);
+    cast_free(c);
+}
+
 Test(operator_pod, the_coordinator_runs_the_workers_image_with_the_spec_of_its_generation)
 {
     struct cast *c = cast_open("{}");
