@@ -50,14 +50,14 @@ void op_memo_done(struct op_memo *memo, const struct job_view *job, const struct
 void op_memo_refused(struct op_memo *memo, const struct job_view *job, const struct op_action *action,
                      int code, const char *reason, const char *message, int64_t now_ms)
 {
-    if (action->kind == OP_STATUS && code == 409)
-        return;
+    if (action->kind == OP_STATUS)
+        return; /* whoever can read of it in a status reads of what is over */
     memo->refusal.at_ms = now_ms;
     memo->refusal.generation = job->generation;
     memo->refusal.code = code;
     what_of(action, memo->refusal.what, sizeof memo->refusal.what);
     text_copy(memo->refusal.reason, sizeof memo->refusal.reason, reason);
-    text_tame(message, memo->refusal.message, sizeof memo->refusal.message);
+    text_tame_ends(message, memo->refusal.message, sizeof memo->refusal.message);
 }
 
 void op_trials_note(struct op_trials *trials, uint64_t trial, int64_t now_ms)

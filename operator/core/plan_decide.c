@@ -293,8 +293,10 @@ static void note_refusal(struct planner *p)
         return;
     text_copy(p->trouble_reason, sizeof p->trouble_reason,
               *memo->refusal.reason ? memo->refusal.reason : "NoAnswer");
-    snprintf(p->trouble, sizeof p->trouble, "the API server refused to %s: %.300s", memo->refusal.what,
-             memo->refusal.message);
+    snprintf(p->trouble, sizeof p->trouble,
+             memo->refusal.code ? "the API server refused to %s: %s"
+                                : "no answer of the API server to %s: %s",
+             memo->refusal.what, memo->refusal.message);
 }
 
 /* Once per generation: the spec means something, the template fits, and the API server took its pod on trial.

@@ -199,10 +199,24 @@ static void tell_ring(struct planner *p, const struct coordinator_view *view)
         fewer ? "fewer workers than workers.target train" : "as many workers train as workers.target says");
 }
 
+/* " 45 s", " 7 min", " 3 h", and nothing at first: a sentence whose every second were told would be a write
+ * every ten. */
+static void rough_span(int64_t ms, char *out, size_t size)
+{
+    int64_t seconds = ms / 1000;
+    *out = 0;
+    if (seconds >= 7200)
+        snprintf(out, size, " %lld h", (long long)(seconds / 3600));
+    else if (seconds >= 120)
+        snprintf(out, size, " %lld min", (long long)(seconds / 60));
+    else if (seconds >= OP_ROUGH_S)
+        snprintf(out, size, " %lld s", (long long)(seconds / OP_ROUGH_S * OP_ROUGH_S));
+}
+
 static void tell_waiting(struct planner *p, const struct coordinator_view *view, bool held_up,
                          const struct laggard *laggard)
 {
-    char who[OP_REASON_MAX];
+    char who[OP_REASON_MAX], since[24];
     int ready = p->next.workers.ready, min = p->job->workers_min;
     plan_wake(p, p->s->now_ms + OP_TICK_MS);
     if (*p->trouble)
@@ -210,14 +224,15 @@ static void tell_waiting(struct planner *p, const struct coordinator_view *view,
     else if (p->next.workers.retry_ms > p->s->now_ms)
         say(p, "Waiting",
             "too few workers found a node within elasticity.startTimeout; trying again in %lld s",
-            (long long)((p->next.workers.retry_ms - p->s->now_ms) / 1000));
+            (long long)((p->next.workers.retry_ms - p->s->now_ms + OP_ROUGH_S * 1000 - 1) /
+                        (OP_ROUGH_S * 1000) * OP_ROUGH_S));
     else if (held_up) {
         if (laggard->index < 0)
             snprintf(who, sizeof who, "the coordinator");
         else
             snprintf(who, sizeof who, "worker %d", laggard->index);
-        say(p, "Waiting", "%d of min %d ready; %s Pending %lld s: %s", ready, min, who,
-            (long long)((p->s->now_ms - laggard->since_ms) / 1000), laggard->why);
+        rough_span(p->s->now_ms - laggard->since_ms, since, sizeof since);
+        say(p, "Waiting", "%d of min %d ready; %s Pending%s: %s", ready, min, who, since, laggard->why);
     } else if (view && *view->message)
         say(p, "Starting", "%d of min %d ready; %s", ready, min, view->message);
     else
@@ -247,6 +262,8 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
     char more[OP_MESSAGE_MAX] = "";
     if (*view->outage)
         snprintf(more, sizeof more, "; the store does not take the newest checkpoint: %s", view->outage);
+    else if (*p->trouble)
+        snprintf(more, sizeof more, "; %s", p->trouble);
     else if (laggard && laggard->index >= 0)
         snprintf(more, sizeof more, "; worker %d Pending: %s", laggard->index, laggard->why);
     say(p, "Training", "%d of %d workers at step %lld%.300s", view->ring_size, p->next.workers.target,
@@ -263,10 +280,10 @@ static void tell_running(struct planner *p)
     set(p, OP_SUSPENDED, false, "Running", "spec.suspend is false");
     if (p->mode == OP_HOLD && !*p->trouble)
         say(p, "Pending", "asking the API server whether it takes such pods");
+    else if (view && view->state == OP_COORDINATOR_TRAINING)
+        tell_training(p, view, held_up ? &laggard : NULL);
     else if (!view || view->state <= OP_COORDINATOR_GATHERING || *p->trouble)
         tell_waiting(p, view, held_up, &laggard);
-    else if (view->state == OP_COORDINATOR_TRAINING)
-        tell_training(p, view, held_up ? &laggard : NULL);
     else
         say(p, state_word(p, view->state), "%d of %d workers ready; %s", p->next.workers.ready,
             p->next.workers.target, view->message);

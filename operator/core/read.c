@@ -42,6 +42,21 @@ void text_tame(const char *text, char *out, size_t size)
     out[used] = 0;
 }
 
+void text_tame_ends(const char *text, char *out, size_t size)
+{
+    static const char gap[] = " ... ";
+    size_t length = strlen(text);
+    text_tame(text, out, length < size ? size : size / 2);
+    if (length < size)
+        return;
+    size_t used = strlen(out), left = size - used - sizeof gap;
+    const char *end = text + length - left;
+    while (((unsigned char)*end & 0xc0) == 0x80)
+        end++; /* no half of a character */
+    memcpy(out + used, gap, sizeof gap);
+    text_tame(end, out + used + sizeof gap - 1, left + 1);
+}
+
 void read_text(const struct js *object, const char *path, char *out, size_t size)
 {
     const char *text = js_as_string(read_at(object, path));

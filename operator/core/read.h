@@ -22,5 +22,8 @@ void read_number(const struct js *object, const char *path, char *out, size_t si
 
 /* A copy without control characters and broken ends of UTF-8, cut to fit. */
 void text_tame(const char *text, char *out, size_t size);
+/* The same, but of a text that is too long it keeps both ends: a server's sentence names the thing first and
+ * the cause last. size is 32 or more. */
+void text_tame_ends(const char *text, char *out, size_t size);
 
 #endif

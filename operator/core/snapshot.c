@@ -106,6 +106,21 @@ static void read_last_word(const char *message, struct pod_view *pod)
     js_free(root);
 }
 
+/* A kubelet that can't pull an image tells the failed pull and its own pause before the next one in turns:
+ * the same trouble, in one set of words, or each turn would be an event and a write. The cause stands last.
+ */
+static void read_waiting(const struct js *waiting, struct pod_view *pod)
+{
+    static const char failed[] = "ErrImagePull", pause[] = "ImagePullBackOff", cause[] = ": ErrImagePull: ";
+    const char *told = js_as_string(read_at(waiting, "message"));
+    read_text(waiting, "reason", pod->waiting, sizeof pod->waiting);
+    if (!strcmp(pod->waiting, failed))
+        text_copy(pod->waiting, sizeof pod->waiting, pause);
+    if (told && !strcmp(pod->waiting, pause) && strstr(told, cause))
+        told = strstr(told, cause) + sizeof cause - 1;
+    text_tame_ends(told ? told : "", pod->waiting_message, sizeof pod->waiting_message);
+}
+
 static void read_containers(const struct js *list, struct pod_view *pod)
 {
     const char *ours = pod->role == OP_WORKER ? "trainer" : "coordinator";
@@ -113,10 +128,8 @@ static void read_containers(const struct js *list, struct pod_view *pod)
         char name[OP_NODE_MAX] = "";
         const struct js *from = js_at(list, i), *ended = read_at(from, "state.terminated");
         read_text(from, "name", name, sizeof name);
-        if (!*pod->waiting) {
-            read_text(from, "state.waiting.reason", pod->waiting, sizeof pod->waiting);
-            read_text(from, "state.waiting.message", pod->waiting_message, sizeof pod->waiting_message);
-        }
+        if (!*pod->waiting)
+            read_waiting(read_at(from, "state.waiting"), pod);
         if (!ended || strcmp(name, ours) != 0)
             continue;
         pod->terminated = true;

@@ -76,7 +76,7 @@ struct op_memo {
         int code;                  /* HTTP status; 0: no answer */
         char what[OP_REASON_MAX];  /* "create pods" */
         char reason[OP_REASON_MAX];
-        char message[OP_MESSAGE_MAX];
+        char message[OP_REFUSAL_MAX];
     } refusal;
 };
 

@@ -20,6 +20,7 @@ struct js;
 enum {
     OP_REASON_MAX = 48,
     OP_MESSAGE_MAX = 384,
+    OP_REFUSAL_MAX = 300, /* the API server's words, which have others in front of them in a message */
     OP_CAUSE_MAX = 24,
     OP_NUMBER_MAX = 24, /* a decimal as text: "2.1043" */
     OP_STATUS_TEXT_MAX = 64 * 1024,

@@ -1,5 +1,6 @@
 /* What pods, nodes and coordinators say, as the operator takes it. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cast.h"
@@ -43,6 +44,48 @@ Test(operator_view, a_pods_condition_reasons_and_last_word_are_taken)
     cr_assert_eq(pod.exit_code, 0);
     cr_assert(pod.left && pod.terminated && pod.deletion_ms && pod.ended_ms);
     js_free(object);
+}
+
+/* A worker's pod whose trainer waits like this. */
+static struct pod_view waiting_pod(const char *reason, const char *message)
+{
+    struct pod_view pod;
+    struct str text = str_init(4096);
+    str_addf(&text,
+             "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\"," LABELS "},\"status\":{\"phase\":\"Pending\","
+             "\"containerStatuses\":[{\"name\":\"trainer\",\"state\":{\"waiting\":{\"reason\":\"%s\","
+             "\"message\":\"%s\"}}}]}}",
+             reason, message);
+    struct js *object = json(str_text(&text));
+    cr_assert_eq(pod_project(object, &pod, NULL), 0);
+    js_free(object);
+    str_clear(&text);
+    return pod;
+}
+
+Test(operator_view, a_pull_that_failed_and_the_pause_before_the_next_are_one_trouble)
+{
+    static const char cause[] = "failed to resolve reference x:1: no such host";
+    struct pod_view failed = waiting_pod("ErrImagePull", cause);
+    struct pod_view pause = waiting_pod("ImagePullBackOff", "Back-off pulling image x:1: ErrImagePull: "
+                                                            "failed to resolve reference x:1: no such host");
+    cr_assert_str_eq(failed.waiting, "ImagePullBackOff");
+    cr_assert_str_eq(pause.waiting, "ImagePullBackOff");
+    cr_assert_str_eq(failed.waiting_message, cause);
+    cr_assert_str_eq(pause.waiting_message, cause);
+}
+
+Test(operator_view, what_a_pod_waits_for_keeps_its_beginning_and_its_end_however_long_it_is)
+{
+    char text[1200];
+    snprintf(text, sizeof text, "secret a: %0900d\xc3\xa4%080d: not found", 0, 0);
+    struct pod_view pod = waiting_pod("CreateContainerConfigError", text);
+    size_t length = strlen(pod.waiting_message);
+    cr_assert_lt(length, sizeof pod.waiting_message);
+    cr_assert_eq(strncmp(pod.waiting_message, "secret a: 0", 11), 0);
+    cr_assert_str_eq(pod.waiting_message + length - 13, "00: not found");
+    cr_assert(strstr(pod.waiting_message, "0 ... "), "%s", pod.waiting_message);
+    cr_assert_not(strchr(pod.waiting_message, '\xa4'), "half a character");
 }
 
 Test(operator_view, a_pod_that_is_nobodys_is_not_taken)
