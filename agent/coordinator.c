@@ -601,7 +601,9 @@ static void preparation_waits(void *ctx, const char *why)
         return;
     log_warn("the job can't begin yet", "why=\"%s\"", why);
     text_copy(c->waits_for, sizeof c->waits_for, why);
-    c->chronicle->revision++;
+    struct rdzv_tell waiting = {.kind = TELL_WAITING, .loss = NAN, .goodput = NAN};
+    text_copy(waiting.text, sizeof waiting.text, why);
+    tell(c, &waiting);
     answer_watchers(c);
 }
 

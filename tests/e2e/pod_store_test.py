@@ -89,6 +89,7 @@ def test_a_store_that_is_away_is_waited_for_with_a_sentence(pods):
     coordinator = group.coordinator()
     status = group.until(lambda s: "127.0.0.1:1" in s["message"], "it says which store is away")
     assert status["state"] == "Gathering" and status["workers"] == []
+    assert [event["reason"] for event in status["events"] if event["event"] == "waiting"] == [status["message"]]
     worker = group.worker(0)
     coordinator.signal(signal.SIGTERM)
     assert coordinator.wait() == 0, group.tail()
