@@ -1,6 +1,7 @@
 /* ringmaster-agent: one program for the two roles beside the trainer. See usage below. */
 #include <getopt.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "agent/app.h"
 #include "agent/coordinator.h"
 #include "common/base/time.h"
+#include "common/loop/loop.h"
 #include "common/os/log.h"
 #include "common/os/orphan.h"
 #include "common/os/secret.h"
@@ -253,6 +255,7 @@ static int run(int argc, char **argv, struct error *err)
 int main(int argc, char **argv)
 {
     struct error err = {0};
+    loop_signal_hold(SIGTERM);
     secret_guard();
     int code = run(argc, argv, &err);
     if (code >= 0)

@@ -1,9 +1,11 @@
 /* ringmaster-operator: makes TrainingJobs on a Kubernetes cluster happen. See usage below. */
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/loop/loop.h"
 #include "common/os/log.h"
 #include "common/os/secret.h"
 #include "operator/app.h"
@@ -138,6 +140,7 @@ int main(int argc, char **argv)
                                   .listen = "127.0.0.1",
                                   .port = 8080,
                                   .settings = {.worker_image = "", .network_policies = true}};
+    loop_signal_hold(SIGTERM);
     secret_guard();
     log_name("operator");
     if (read_arguments(&options, &help, argc, argv, &err) < 0) {

@@ -257,6 +257,19 @@ static void signal_came(uv_signal_t *uv, int signo)
     signal->came(signal->ctx, signo);
 }
 
+static void mask(int how, int signo)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signo);
+    pthread_sigmask(how, &set, NULL);
+}
+
+void loop_signal_hold(int signo)
+{
+    mask(SIG_BLOCK, signo);
+}
+
 int loop_signal_open(struct loop_signal **ret, struct loop *loop, int signo,
                      void (*came)(void *ctx, int signo), void *ctx, struct error *err)
 {
@@ -271,6 +284,7 @@ int loop_signal_open(struct loop_signal **ret, struct loop *loop, int signo,
         loop_signal_free(signal);
         return uv_failed(err, "cannot take a signal", code);
     }
+    mask(SIG_UNBLOCK, signo);
     *ret = signal;
     return 0;
 }

@@ -51,6 +51,9 @@ struct loop_signal;
 int loop_signal_open(struct loop_signal **ret, struct loop *loop, int signo,
                      void (*came)(void *ctx, int signo), void *ctx, struct error *err);
 void loop_signal_free(struct loop_signal *signal);
+/* A signal that comes before loop_signal_open waits for it. Call it first thing in main: the first process of
+ * a pod has no default actions, a SIGTERM that it is not ready for would be lost, and is sent only once. */
+void loop_signal_hold(int signo);
 
 /* A bell that other threads ring. Several rings before the callback runs may come as one. */
 struct loop_bell;

@@ -189,6 +189,20 @@ Test(loop, signals_come_as_callbacks)
     loop_free(d.loop);
 }
 
+Test(loop, a_signal_that_comes_before_anybody_takes_it_is_kept)
+{
+    struct desk d;
+    struct loop_signal *term;
+    loop_signal_hold(SIGTERM);
+    kill(getpid(), SIGTERM);
+    desk_open(&d);
+    cr_assert_eq(loop_signal_open(&term, d.loop, SIGTERM, came, &d, NULL), 0);
+    loop_run(d.loop);
+    cr_assert_eq(d.signal, SIGTERM);
+    loop_signal_free(term);
+    loop_free(d.loop);
+}
+
 static void *ring(void *ctx)
 {
     struct desk *d = ctx;
