@@ -100,11 +100,13 @@ static void read_recovery(const struct js *from, struct op_recovery *ret)
 
 static void read_goodput(const struct js *from, struct op_goodput *ret)
 {
+    double ratio;
     const int64_t most = INT64_MAX;
     if (!from || js_kind(from) != JS_OBJECT)
         return;
     ret->known = true;
-    read_number(from, "ratio", ret->ratio, sizeof ret->ratio);
+    if (js_as_real(js_get(from, "ratio"), &ratio))
+        snprintf(ret->ratio, sizeof ret->ratio, "%.3f", ratio >= 0 && ratio <= 1 ? ratio : 0);
     read_int(from, "productiveSeconds", 0, most, &ret->productive_s);
     read_int(from, "checkpointSeconds", 0, most, &ret->checkpoint_s);
     read_int(from, "recoverySeconds", 0, most, &ret->recovery_s);

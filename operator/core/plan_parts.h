@@ -14,7 +14,7 @@ enum {
     OP_DEAD_PATIENCE_MS = 30 * 1000,    /* after the end of a pod's grace, until its node counts as dead */
     OP_RETRY_FIRST_MS = 30 * 1000,      /* after startTimeout, plus up to this much again */
     OP_TICK_MS = 15 * 1000,             /* how often a waiting job's sentence is looked at */
-    OP_ROUGH_S = 15,                    /* what its seconds are rounded to: each change of them is a write */
+    OP_ROUGH_S = 30,                    /* what its seconds are rounded to: each change of them is a write */
 };
 
 enum op_mode { OP_RUN, OP_HOLD, OP_STOP, OP_SUSPEND, OP_DONE };

@@ -199,7 +199,7 @@ static void tell_ring(struct planner *p, const struct coordinator_view *view)
         fewer ? "fewer workers than workers.target train" : "as many workers train as workers.target says");
 }
 
-/* " 45 s", " 7 min", " 3 h", and nothing at first: a sentence whose every second were told would be a write
+/* " 60 s", " 7 min", " 3 h", and nothing at first: a sentence whose every second were told would be a write
  * every ten. */
 static void rough_span(int64_t ms, char *out, size_t size)
 {
