@@ -1,4 +1,4 @@
-"""Whole jobs on the node tier: the operator as a Deployment, an object store as a pod, TrainingJobs that are watched and harmed."""
+"""Whole jobs on the node tier: the operator as its chart installs it, an object store as a pod, TrainingJobs that are watched and harmed."""
 
 import json
 
@@ -8,6 +8,8 @@ import rig
 from cluster import ROOT
 
 SYSTEM = "ringmaster-system"
+CHART = ROOT / "charts/ringmaster"
+RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 DATA = "file:///usr/share/ringmaster/quickstart/docs"  # in the worker image
 DEADLINE_S = 600
 POLL_S = 0.2
@@ -23,53 +25,27 @@ def container(name, image, **more):
     return {"name": name, "image": image, "imagePullPolicy": "Never", "securityContext": CONTAINER_SECURITY, "resources": SMALL, **more}
 
 
-def rule(groups, resources, *verbs):
-    return {"apiGroups": groups, "resources": resources, "verbs": list(verbs)}
+def install_operator(cluster):
+    """The chart, as `helm install` leaves it, in a namespace that enforces the restricted standard; returns when both replicas are ready."""
+    everywhere = rig.Kubectl(cluster)
+    if not everywhere.exists("namespace", SYSTEM):
+        everywhere("create", "namespace", SYSTEM)
+    everywhere("label", "namespace", SYSTEM, RESTRICTED, "--overwrite")
+    values = {"image.operator": images.OPERATOR, "image.worker": images.WORKER, "image.pullPolicy": "Never"}
+    cluster.call("helm", "upgrade", "--install", "ringmaster", str(CHART), "--namespace", SYSTEM, "--wait", "--timeout", "300s",
+                 *(word for name, value in values.items() for word in ("--set", f"{name}={value}")), timeout=320)
+    everywhere.until_served()
 
 
-RIGHTS = [
-    rule([""], ["secrets", "configmaps"], "create"),
-    rule([""], ["pods"], "create", "delete", "get", "list", "watch"),
-    rule([""], ["services"], "create", "patch", "get", "list", "watch"),
-    rule(["policy"], ["poddisruptionbudgets"], "create", "patch", "get", "list", "watch"),
-    rule(["networking.k8s.io"], ["networkpolicies"], "create", "patch", "get", "list", "watch"),
-    rule(["ringmaster.dev"], ["trainingjobs"], "get", "list", "watch", "delete"),
-    rule(["ringmaster.dev"], ["trainingjobs/status"], "get", "patch", "update"),
-    rule(["coordination.k8s.io"], ["leases"], "get", "create", "update", "patch"),
-    rule(["events.k8s.io"], ["events"], "create", "patch"),
-    rule([""], ["nodes"], "get", "list", "watch"),
-]
-
-
-def operator_objects(replicas):
-    """The operator as it is installed, in a namespace that enforces the restricted standard."""
-    meta = {"name": "ringmaster-operator", "namespace": SYSTEM}
-    labels = {"app": "ringmaster-operator"}
-    pod = {"serviceAccountName": meta["name"], "securityContext": POD_SECURITY, "terminationGracePeriodSeconds": 10,
-           "tolerations": [{"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
-                           for what in ("not-ready", "unreachable")],
-           "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
-                                          "labelSelector": {"matchLabels": labels}}],
-           "containers": [container("operator", images.OPERATOR, args=["--listen", "0.0.0.0"],
-                                    readinessProbe={"httpGet": {"path": "/readyz", "port": 8080}, "periodSeconds": 1})]}
-    return [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
-        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": meta["name"]}, "rules": RIGHTS},
-        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": meta["name"]},
-         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": meta["name"]},
-         "subjects": [{"kind": "ServiceAccount", **meta}]},
-        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta,
-         "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}}]
-
-
-def install_operator(cluster, replicas=2):
-    """CRD and operator into the cluster; returns when the operator is ready."""
-    kubectl = rig.Kubectl(cluster, SYSTEM)
-    kubectl("apply", "-f", str(ROOT / "crds"))
-    kubectl.until_served()
-    kubectl.apply(*operator_objects(replicas))
-    kubectl("rollout", "status", "deployment/ringmaster-operator", "--timeout=300s", timeout=320)
+def make_namespace(cluster, name):
+    """kubectl in a namespace that enforces the restricted standard."""
+    everywhere = rig.Kubectl(cluster)
+    if not everywhere.exists("namespace", name):
+        everywhere("create", "namespace", name)
+    everywhere("label", "namespace", name, RESTRICTED, "--overwrite")
+    kubectl = rig.Kubectl(cluster, name)
+    processes.until(lambda: kubectl.exists("serviceaccount", "default"), "the namespace's ServiceAccount")
+    return kubectl
 
 
 def install_store(kubectl, node=1):
@@ -121,15 +97,20 @@ def training_job(name, steps, workers=None, pod=None, **more):
 
 def run_locally(kubectl, steps, name="alone", node=1):
     """`ringmaster run` of the same training in one pod of the same image; returns its last event."""
+    return run_file(kubectl, name, json.dumps(local_job(name, steps)), "store")
+
+
+def run_file(kubectl, name, text, secret):
+    """`ringmaster run` of a job file in a pod of the worker image, with the credentials of that Secret; returns its last event."""
     mounts = [{"name": "job", "mountPath": "/job"}, {"name": "tmp", "mountPath": "/tmp"}]
     kubectl.apply(
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"job.yaml": json.dumps(local_job(name, steps))}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"job.yaml": text}},
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
          "spec": {"nodeName": f"node-{node}", "restartPolicy": "Never", "securityContext": POD_SECURITY, "terminationGracePeriodSeconds": 1,
                   "automountServiceAccountToken": False,
                   "volumes": [{"name": "job", "configMap": {"name": name}}, {"name": "tmp", "emptyDir": {}}],
                   "containers": [container("run", images.WORKER, command=["/usr/bin/ringmaster", "run", "/job/job.yaml", "--output", "json"],
-                                           envFrom=[{"secretRef": {"name": "store"}}], volumeMounts=mounts)]}})
+                                           envFrom=[{"secretRef": {"name": secret}}], volumeMounts=mounts)]}})
     ended = kubectl.until(lambda pod: pod["status"].get("phase") in ("Succeeded", "Failed") and pod, "the end of `ringmaster run`", "pod", name,
                           seconds=DEADLINE_S)
     said = kubectl("logs", name)
@@ -141,9 +122,11 @@ class Training:
     """One TrainingJob under way: what the API and its coordinator say of it, waited for."""
 
     def __init__(self, kubectl, job):
+        """job: the object, which is applied; or the name of one that is there already."""
         self.kubectl = kubectl
-        self.name = job["metadata"]["name"]
-        kubectl.apply(job)
+        self.name = job if isinstance(job, str) else job["metadata"]["name"]
+        if not isinstance(job, str):
+            kubectl.apply(job)
 
     def object(self):
         return self.kubectl.get("trainingjob", self.name)

@@ -19,15 +19,10 @@ SPREAD = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernete
 def fixture_place(node_cluster):
     """kubectl in a restricted namespace with an object store; the operator is installed."""
     node_rig.install_operator(node_cluster)
-    everywhere = rig.Kubectl(node_cluster)
-    if not everywhere.exists("namespace", "jobs"):
-        everywhere("create", "namespace", "jobs")
-    everywhere("label", "namespace", "jobs", "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
-    kubectl = rig.Kubectl(node_cluster, "jobs")
-    processes.until(lambda: kubectl.exists("serviceaccount", "default"), "the namespace's ServiceAccount")
+    kubectl = node_rig.make_namespace(node_cluster, "jobs")
     node_rig.install_store(kubectl)
     yield kubectl
-    everywhere("delete", "namespace", "jobs", "--wait=true", timeout=300)
+    rig.Kubectl(node_cluster)("delete", "namespace", "jobs", "--wait=true", timeout=300)
 
 
 @pytest.fixture(name="weights", scope="module")
