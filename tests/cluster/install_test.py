@@ -162,6 +162,23 @@ def test_jobs_go_on_by_themselves_once_what_they_lacked_is_there(stuck, place):
         assert stuck[name].finish()["result"]["step"] == 10, name
 
 
+def test_a_template_that_can_not_be_is_mended_while_its_job_is_suspended(stuck, place):
+    def patch(name, **spec):
+        place("patch", "trainingjob", name, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+    mended = small_job("mended")["spec"]["workers"]["template"]
+    names = ("command", "image", "escalation")
+    for name in names:
+        until_said(stuck[name], SENTENCES[name])
+        patch(name, suspend=True)
+    for name in names:
+        processes.until(lambda job=stuck[name]: job.condition("Suspended") == "True", f"{name} suspended", 300)
+        patch(name, workers={"template": mended})
+        patch(name, suspend=False)
+    for name in names:
+        assert stuck[name].finish()["result"]["step"] == 10, name
+
+
 def test_a_right_that_the_operator_lacks_stands_in_the_status_until_it_is_given(place):
     everywhere = rig.Kubectl(place.cluster)
     role = everywhere.get("clusterrole", "ringmaster-operator")
