@@ -193,18 +193,6 @@ Test(operator_plan, what_a_successor_does_not_know_yet_stays)
     cast_free(c);
 }
 
-Test(operator_plan, a_store_that_takes_no_checkpoint_stands_in_the_sentence_of_a_job_that_trains)
-{
-    struct cast *c = cast_open("{}");
-    cast_train(c);
-    text_copy(c->coordinator.outage, RM_WHY_MAX, "connection refused");
-    cast_settle(c);
-    cr_assert_str_eq(
-        c->job.status.message,
-        "3 of 3 workers at step 812; the store does not take the newest checkpoint: connection refused");
-    cast_free(c);
-}
-
 Test(operator_plan, a_coordinator_that_was_told_to_go_and_went_is_no_failure)
 {
     struct cast *c = cast_open("{}");
@@ -698,105 +686,6 @@ Test(operator_plan, half_a_start_gives_its_places_back_after_start_timeout)
     cast_settle(c);
     cr_assert_eq(plan_live_workers(c), 3);
     cr_assert_eq(slot(c, 0)->attempt, 2);
-    cast_free(c);
-}
-
-Test(operator_plan, what_the_api_server_refuses_is_a_sentence_in_the_status)
-{
-    struct cast *c = cast_open("{}");
-    struct op_plan *plan = cast_plan(c);
-    cr_assert(plan_has(plan, OP_DRY_RUN, OP_PODS));
-    op_memo_refused(&c->memo, &c->job, &plan->action[0], 403, "Forbidden", "exceeded quota: small\n",
-                    CAST_NOW);
-    plan_free(plan);
-    cast_settle_status_only(c);
-    cr_assert_str_eq(c->job.status.message, "the API server refused to create pods: exceeded quota: small ");
-    cr_assert_str_eq(c->job.status.condition[OP_ADMITTED].reason, "Forbidden");
-    cr_assert_str_eq(c->job.status.state, "Waiting");
-    plan = cast_plan(c);
-    cr_assert_eq(plan->change, OP_SAME, "the same refusal is written once");
-    cr_assert(plan_has(plan, OP_DRY_RUN, OP_PODS), "and tried again");
-    plan_free(plan);
-    cast_free(c);
-}
-
-Test(operator_plan, a_refusal_that_is_long_is_told_with_its_cause_which_stands_last)
-{
-    char text[2000];
-    struct cast *c = cast_open("{}");
-    struct op_plan *plan = cast_plan(c);
-    snprintf(text, sizeof text, "Pod \"tiny-w0\" is invalid: %01500d: Not found: \"data\"", 0);
-    op_memo_refused(&c->memo, &c->job, &plan->action[0], 422, "Invalid", text, CAST_NOW);
-    plan_free(plan);
-    cast_settle_status_only(c);
-    const char *message = c->job.status.message;
-    cr_assert(strstr(message, "refused to create pods: Pod \"tiny-w0\" is invalid: 0"), "%s", message);
-    cr_assert_str_eq(message + strlen(message) - 17, "Not found: \"data\"");
-    cast_free(c);
-}
-
-Test(operator_plan, a_pod_that_no_node_takes_is_two_writes_a_minute_at_first_and_then_one)
-{
-    int writes[8] = {0};
-    struct cast *c = cast_open("{}");
-    for (int i = 0; i < 3; i++)
-        cast_settle(c);
-    struct pod_view *pod = cast_pod(c, OP_WORKER, 0, 1);
-    *pod->node = pod->ready = 0;
-    pod->created_ms = CAST_NOW;
-    text_copy(pod->unschedulable, sizeof pod->unschedulable, "Insufficient cpu");
-    cast_settle(c);
-    for (int second = 1; second < 240; second++) {
-        c->now_ms = CAST_NOW + second * 1000;
-        struct op_plan *plan = cast_plan(c);
-        writes[second / 60] += plan->change != OP_SAME;
-        plan_free(plan);
-        cast_settle(c);
-    }
-    cr_assert_eq(writes[0], 1, "30 s");
-    cr_assert_eq(writes[1], 2);
-    cr_assert_eq(writes[2], 1);
-    cr_assert_eq(writes[3], 1);
-    cr_assert_str_eq(c->job.status.message, "0 of min 2 ready; worker 0 Pending 3 min: Insufficient cpu");
-    cast_free(c);
-}
-
-Test(operator_plan, a_job_that_trains_while_more_pods_are_refused_is_shown_as_training)
-{
-    struct cast *c = cast_open("{}");
-    const struct op_action create = {.kind = OP_CREATE, .resource = OP_PODS};
-    cast_train(c);
-    op_memo_refused(&c->memo, &c->job, &create, 403, "Forbidden", "exceeded quota: small", CAST_NOW);
-    cast_settle_status_only(c);
-    cr_assert_str_eq(c->job.status.state, "Training");
-    cr_assert_str_eq(
-        c->job.status.message,
-        "3 of 3 workers at step 812; the API server refused to create pods: exceeded quota: small");
-    cr_assert_eq(c->job.status.condition[OP_PODS_READY].status, OP_FALSE);
-    cast_free(c);
-}
-
-Test(operator_plan, a_status_that_was_refused_once_is_nothing_that_a_job_waits_for)
-{
-    struct cast *c = cast_open("{}");
-    const struct op_action status = {.kind = OP_STATUS, .resource = OP_JOBS};
-    cast_train(c);
-    op_memo_refused(&c->memo, &c->job, &status, 0, "", "connection refused", CAST_NOW);
-    struct op_plan *plan = cast_plan(c);
-    cr_assert_eq(plan->change, OP_SAME);
-    plan_free(plan);
-    cast_free(c);
-}
-
-Test(operator_plan, a_spec_that_can_not_be_is_not_even_tried)
-{
-    struct cast *c = cast_open("{\"checkpoint\":{\"uri\":\"file:///runs\"}}");
-    cast_settle(c);
-    cr_assert_str_eq(c->job.status.condition[OP_ADMITTED].reason, "Invalid");
-    cr_assert(strstr(c->job.status.message, "mounts no shared volume"), "%s", c->job.status.message);
-    struct op_plan *plan = cast_plan(c);
-    cr_assert_eq(plan->actions_count, 0);
-    plan_free(plan);
     cast_free(c);
 }
 
