@@ -97,10 +97,10 @@ def training_job(name, steps, workers=None, pod=None, **more):
 
 def run_locally(kubectl, steps, name="alone", node=1):
     """`ringmaster run` of the same training in one pod of the same image; returns its last event."""
-    return run_file(kubectl, name, json.dumps(local_job(name, steps)), "store")
+    return run_file(kubectl, name, json.dumps(local_job(name, steps)), "store", node)
 
 
-def run_file(kubectl, name, text, secret):
+def run_file(kubectl, name, text, secret, node=1):
     """`ringmaster run` of a job file in a pod of the worker image, with the credentials of that Secret; returns its last event."""
     mounts = [{"name": "job", "mountPath": "/job"}, {"name": "tmp", "mountPath": "/tmp"}]
     kubectl.apply(
