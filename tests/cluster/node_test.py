@@ -214,7 +214,6 @@ def test_prometheus_finds_the_pods_of_a_job_and_the_operator_by_the_charts_monit
                      "a series for each worker's pod and no other")
         server.until(lambda: seen(f"ringmaster_worker_reduce_bytes_total{of_job} > 0", "ringmaster_dev_worker")
                      == {str(member["worker"]) for member in training.coordinator_says()["ring"]["members"]}, "what each member sends")
-        if rig.Kubectl(node_cluster, node_rig.SYSTEM).exists("service", "ringmaster-operator-metrics"):
-            assert server.until_one("sum(ringmaster_operator_leader)", lambda count: count == 1)
+        assert server.until_one("sum(ringmaster_operator_leader)", lambda count: count == 1)
     finally:
         server.stop()
