@@ -17,8 +17,8 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/e2e")]
 import bench_checkpoint  # noqa: E402  (its folder is on the path only now)
 import bench_store  # noqa: E402
 import rig  # noqa: E402
+from bench_page import machine, write_section  # noqa: E402
 
-PAGE = ROOT / "docs/benchmarks.md"
 PHASES = ["detectMs", "agreeMs", "ringMs", "stateMs", "firstStepMs", "totalMs"]
 KILLS_PER_RUN = 6
 NO_TORCH = "not measured: install torch in a venv and name its Python by --python"
@@ -37,14 +37,6 @@ class Found:
 
     def __init__(self, lines, rows):
         self.lines, self.rows = lines, rows
-
-
-def machine():
-    """One line that says where this was measured."""
-    cpu = re.search(r"model name\s*:\s*(.*)", Path("/proc/cpuinfo").read_text())
-    memory = int(re.search(r"MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text()).group(1)) // (1 << 20)
-    return (f"{cpu.group(1) if cpu else platform.processor()}, {os.cpu_count()} cores, {memory} GiB, "
-            f"Linux {platform.release()}")
 
 
 def first_line(command):
@@ -240,16 +232,6 @@ def table_of_all(found, python):
     lines = [f"`tools/bench all` on {machine()}.", "", f"{versions(python)}.", "",
              "| measured | Ringmaster | compared with | |", "|---|---|---|---|"]
     return lines + [f"| {' | '.join(row)} |" for result in found for row in getattr(result, "rows", [])]
-
-
-def write_section(name, lines):
-    """Puts lines between the page's markers of that name."""
-    text = PAGE.read_text()
-    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-    if start not in text or end not in text:
-        sys.exit(f"tools/bench: {PAGE} has no {start} ... {end}")
-    before, rest = text.split(start, 1)
-    PAGE.write_text(before + start + "\n" + "\n".join(lines) + "\n" + end + rest.split(end, 1)[1])
 
 
 def main():

@@ -102,6 +102,11 @@ def run_locally(kubectl, steps, name="alone", node=1):
 
 def run_file(kubectl, name, text, secret, node=1):
     """`ringmaster run` of a job file in a pod of the worker image, with the credentials of that Secret; returns its last event."""
+    return run_events(kubectl, name, text, secret, node)[-1]
+
+
+def run_events(kubectl, name, text, secret, node=1, arguments=()):
+    """All events of such a run."""
     mounts = [{"name": "job", "mountPath": "/job"}, {"name": "tmp", "mountPath": "/tmp"}]
     kubectl.apply(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"job.yaml": text}},
@@ -109,13 +114,13 @@ def run_file(kubectl, name, text, secret, node=1):
          "spec": {"nodeName": f"node-{node}", "restartPolicy": "Never", "securityContext": POD_SECURITY, "terminationGracePeriodSeconds": 1,
                   "automountServiceAccountToken": False,
                   "volumes": [{"name": "job", "configMap": {"name": name}}, {"name": "tmp", "emptyDir": {}}],
-                  "containers": [container("run", images.WORKER, command=["/usr/bin/ringmaster", "run", "/job/job.yaml", "--output", "json"],
+                  "containers": [container("run", images.WORKER, command=["/usr/bin/ringmaster", "run", "/job/job.yaml", "--output", "json", *arguments],
                                            envFrom=[{"secretRef": {"name": secret}}], volumeMounts=mounts)]}})
     ended = kubectl.until(lambda pod: pod["status"].get("phase") in ("Succeeded", "Failed") and pod, "the end of `ringmaster run`", "pod", name,
                           seconds=DEADLINE_S)
     said = kubectl("logs", name)
     assert ended["status"]["phase"] == "Succeeded", said[-3000:]
-    return json.loads(said.strip().splitlines()[-1])
+    return [json.loads(line) for line in said.splitlines() if line.startswith("{")]
 
 
 class Training:
