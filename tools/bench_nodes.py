@@ -75,7 +75,8 @@ def measure(cluster, kills):
     training = node_rig.Training(kubectl, job())
     vanished = [vanish_once(training, cluster) for _ in range(kills)]
     records = [record for record, _ in vanished]
-    return [f"{kills} times a machine of three vanished with the worker on it, at once and without a word; {2 * kills} times a worker under "
+    times = "once" if kills == 1 else f"{kills} times"
+    return [f"{times} a machine of three vanished with the worker on it, at once and without a word; {2 * kills} times a worker under "
             f"`ringmaster run`, the same training in a pod of the same image, was killed. `lostAfter` is {LOST_AFTER_S} s. Medians, milliseconds:", "",
             "| | detect | agree | ring | state | first step | total |", "|---|---|---|---|---|---|---|",
             row("a machine vanishes", records), row("a worker dies under `ringmaster run`", dead), "",
