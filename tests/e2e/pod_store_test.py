@@ -109,9 +109,9 @@ def is_piece(request):
 
 def test_all_who_leave_in_less_time_than_saving_takes_say_so_and_the_checkpoint_before_stands(pods, bucket, s3_proxy):
     group = pods(endpoint=s3_proxy.endpoint, steps=10 ** 9, every_steps=20)
-    # reading back takes eight requests, each of them 40 pauses: 12 s
-    s3_proxy.script = faults.Always("slow", is_piece, pause_s=0.04)
-    workers = [group.worker(i, grace=8) for i in range(2)]
+    # reading back takes eight requests, each of them 40 pauses: 22 s, and half of the grace is there for the stop
+    s3_proxy.script = faults.Always("slow", is_piece, pause_s=0.07)
+    workers = [group.worker(i, grace=16) for i in range(2)]
     coordinator = group.coordinator()
     group.ring((0, 1), (1, 1))
     group.until(lambda s: s["checkpoint"], "saving has been measured")
