@@ -192,6 +192,13 @@ static void look_at_store(struct worker_store *store)
         atomic_store(&store->cancel, 1);
 }
 
+/* Listing, looking and completing an upload take their time at a slow store, and hardly move a byte. */
+static void answering(void *ctx)
+{
+    struct worker_store *store = ctx;
+    store->moved_at = clock_now();
+}
+
 static void bytes_moved(void *ctx, int64_t moved)
 {
     struct worker_store *store = ctx;
@@ -295,8 +302,11 @@ int worker_store_open(struct worker_store **ret, struct loop *loop,
         return err_set(err, ERR_MACHINE, "no memory for checkpoints");
     struct str compared = str_init(MANIFEST_COMPARED_MAX - 1);
     *store = (struct worker_store){.loop = loop, .options = *options, .data = {.files = -1, .bytes = -1}};
-    struct object_options place = {
-        .cancel = &store->cancel, .progress = bytes_moved, .retrying = retried, .ctx = store};
+    struct object_options place = {.cancel = &store->cancel,
+                                   .progress = bytes_moved,
+                                   .answering = answering,
+                                   .retrying = retried,
+                                   .ctx = store};
     if (place_open_watched(&store->place, options->spec, &place, err) < 0) {
         free(store);
         return -1;

@@ -48,6 +48,8 @@ struct object_options {
     const atomic_int *cancel; /* NULL: never given up */
     /* Called now and then on the calling thread while waiting; NULL: nobody asks. */
     void (*progress)(void *ctx, int64_t bytes_moved);
+    /* The store has answered well, or is about to: sign of life where few bytes move; NULL: nobody asks. */
+    void (*answering)(void *ctx);
     /* A try has failed and another follows; NULL: nobody asks. why names no secret. */
     void (*retrying)(void *ctx, const char *why);
     void *ctx;

@@ -240,6 +240,7 @@ int object_s3_open(struct object_store **ret, const struct object_options *optio
     store->base.ops = &s3_ops;
     store->patience = usual_patience;
     store->progress = options->progress;
+    store->answering = options->answering;
     store->retrying = options->retrying;
     store->ctx = options->ctx;
     crypto_random(&store->chance, sizeof store->chance);

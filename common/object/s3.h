@@ -182,6 +182,7 @@ struct s3_store {
     int slots;
     int64_t moved; /* bytes of tasks that have ended, in this call */
     void (*progress)(void *ctx, int64_t bytes_moved);
+    void (*answering)(void *ctx);
     void (*retrying)(void *ctx, const char *why);
     void *ctx;
 };

@@ -121,6 +121,12 @@ static int came_compare(struct s3_task *task, const char *bytes, size_t count)
     return count ? decline(task, ERR_EXISTS, "other bytes") : 0;
 }
 
+static void tell_answering(const struct s3_store *store)
+{
+    if (store->answering)
+        store->answering(store->ctx);
+}
+
 static int body_came(void *ctx, int status, const void *bytes, size_t count)
 {
     struct s3_task *task = &((struct s3_slot *)ctx)->task;
@@ -129,6 +135,8 @@ static int body_came(void *ctx, int status, const void *bytes, size_t count)
     if (is_2xx(status) && task->request.sink == S3_COMPARE)
         return came_compare(task, bytes, count);
     str_add(&task->kept, bytes, count);
+    if (is_2xx(status))
+        tell_answering(((struct s3_slot *)ctx)->store);
     if (is_2xx(status) && task->kept.truncated)
         return decline(task, ERR_DATA, "the answer is longer than it may be");
     return 0; /* the rest of a long refusal is dropped */
@@ -426,6 +434,7 @@ static int slot_final(struct s3_slot *slot, const struct s3_work *work, struct e
 {
     struct s3_store *store = slot->store;
     if (s3_is_good(&slot->task)) {
+        tell_answering(store);
         store->moved += task_bytes(&slot->task);
         store->budget += store->budget < BUDGET;
     }

@@ -6,6 +6,11 @@
 
 extern char **environ;
 
+static void answering(void *ctx)
+{
+    ((struct desk *)ctx)->answers++;
+}
+
 static void retrying(void *ctx, const char *why)
 {
     struct desk *desk = ctx;
@@ -51,6 +56,7 @@ void desk_store(struct desk *desk, const char *uri, int connections, const atomi
                                      .region = "eu-test-1",
                                      .connections = connections,
                                      .cancel = cancel,
+                                     .answering = answering,
                                      .retrying = retrying,
                                      .ctx = desk};
     cr_assert_eq(object_s3_open(&desk->store, &options, &desk->err), 0, "%s", desk->err.text);

@@ -13,7 +13,7 @@ struct desk {
     const struct object_ops *ops;
     struct error err;
     char endpoint[64];
-    int retries;
+    int retries, answers;
     char last_retry[512];
     int state;        /* the reply's own */
     const char *text; /* the reply's own */

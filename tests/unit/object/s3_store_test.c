@@ -70,6 +70,21 @@ Test(s3_store, a_store_in_trouble_is_not_asked_without_end)
     desk_close(&d);
 }
 
+/* Of the answers that move no byte of an object, too: whoever watches sees that the store is there. */
+Test(s3_store, a_good_answer_is_a_sign_of_life_and_a_refusal_is_none)
+{
+    struct desk d;
+    struct object_body body = body_of("bytes");
+    desk_open(&d, trouble);
+    cr_assert_eq(d.ops->put(d.store, "a", &body, OBJECT_REPLACE, &d.err), 0, "%s", d.err.text);
+    cr_assert_eq(d.answers, 1);
+    desk_close(&d);
+    desk_open(&d, always_busy);
+    expect_error(&d, d.ops->put(d.store, "a", &body, OBJECT_REPLACE, &d.err), ERR_MACHINE, "503");
+    cr_assert_eq(d.answers, 0);
+    desk_close(&d);
+}
+
 static enum stub_then silent_first(void *ctx, const struct stub_request *request, struct str *answer)
 {
     struct desk *d = ctx;
