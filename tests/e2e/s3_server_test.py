@@ -93,4 +93,4 @@ def test_an_upload_in_parts_is_seen_when_it_is_complete_and_wins_once(server):
     assert ("parts", late) in client.uploads(server)
     assert client.get(server, "parts") == b"".join(parts.values())
     client.ok(client.request(server, "DELETE", "parts", query={"uploadId": late}))
-    assert client.uploads(server) == []
+    assert "parts" not in [key for key, _ in client.uploads(server)], "the server is shared: others may be under way"
