@@ -353,7 +353,7 @@ int tcp_ring_open(struct collective **ret, const struct tcp_ring_options *option
         return err_set(err, ERR_MACHINE, "no memory for a ring");
     }
     *ring = (struct ring){
-        .base = {&ring_ops, options->rank, options->world},
+        .base = {.ops = &ring_ops, .rank = options->rank, .world = options->world},
         .abort = options->abort,
         .pulse = options->pulse,
         .next = options->next_fd,
