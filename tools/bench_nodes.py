@@ -6,7 +6,6 @@ import time
 
 import node as nodes
 import node_rig
-import processes
 import rig
 
 PHASES = ["detectMs", "agreeMs", "ringMs", "stateMs", "firstStepMs", "totalMs"]
@@ -67,9 +66,7 @@ def row(name, records):
 
 def measure(cluster, kills):
     node_rig.install_operator(cluster)
-    everywhere, kubectl = rig.Kubectl(cluster), rig.Kubectl(cluster, "bench")
-    everywhere("create", "namespace", "bench")
-    processes.until(lambda: kubectl.exists("serviceaccount", "default"), "the ServiceAccount")
+    kubectl = rig.make_namespace(cluster, "bench")
     node_rig.install_store(kubectl)
     dead = local_deaths(kubectl, 2 * kills)
     training = node_rig.Training(kubectl, job())

@@ -31,13 +31,6 @@ MORE = 100  # such new jobs
 REACTIONS = "ringmaster_operator_change_to_request_seconds_bucket"
 
 
-def new_namespace(cluster, name):
-    everywhere, kubectl = rig.Kubectl(cluster), rig.Kubectl(cluster, name)
-    everywhere("create", "namespace", name)
-    processes.until(lambda: kubectl.exists("serviceaccount", "default"), "the ServiceAccount")
-    return kubectl
-
-
 def plain_client(kubectl, pods, body):
     """Pods a second of kube_tool, which has 32 requests under way at any time."""
     text = kubectl.cluster.call(str(BIN.parent / "tests/kube_tool"), "many", str(pods), kubectl.namespace, stdin=json.dumps(body), timeout=600)
@@ -151,11 +144,11 @@ def measure(cluster, jobs, rounds):
     everywhere = rig.Kubectl(cluster)
     everywhere("apply", "-f", str(operator_rig.CRD))
     everywhere.until_served()
-    body = some_pod(new_namespace(cluster, "model"))
+    body = some_pod(rig.make_namespace(cluster, "model"))
     plain, ours = [], []
     for number in range(rounds):
-        plain.append(plain_client(new_namespace(cluster, f"plain{number}"), jobs * PODS, body))
-        kubectl = new_namespace(cluster, f"round{number}")
+        plain.append(plain_client(rig.make_namespace(cluster, f"plain{number}"), jobs * PODS, body))
+        kubectl = rig.make_namespace(cluster, f"round{number}")
         ours.append(Round(kubectl, jobs))
         if number < rounds - 1:
             ours[-1].operator.stop()

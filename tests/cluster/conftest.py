@@ -43,13 +43,9 @@ def fixture_node_cluster():
 
 
 def _namespace(cluster):
-    name = f"t{next(_numbers)}-{os.getpid()}"
-    everywhere = rig.Kubectl(cluster)
-    everywhere("create", "namespace", name)
-    kubectl = rig.Kubectl(cluster, name)
-    rig.processes.until(lambda: kubectl.exists("serviceaccount", "default"), "the namespace's ServiceAccount")
+    kubectl = rig.make_namespace(cluster, f"t{next(_numbers)}-{os.getpid()}")
     yield kubectl
-    everywhere("delete", "namespace", name, "--wait=false")
+    rig.Kubectl(cluster)("delete", "namespace", kubectl.namespace, "--wait=false")
 
 
 @pytest.fixture(name="api")

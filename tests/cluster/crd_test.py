@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import rig
 
 CRD = Path(__file__).resolve().parents[2] / "crds" / "trainingjob.yaml"
 ANNOTATION_BYTES_MAX = 256 * 1024
@@ -14,14 +15,10 @@ ANNOTATION_BYTES_MAX = 256 * 1024
 @pytest.fixture(name="jobs", scope="module")
 def fixture_jobs(api_cluster):
     """kubectl in a namespace of its own, once the server knows TrainingJobs."""
-    import rig  # pylint: disable=import-outside-toplevel
     everywhere = rig.Kubectl(api_cluster)
     everywhere("apply", "-f", str(CRD))
     everywhere.until_served()
-    everywhere("create", "namespace", "crd-test")
-    kubectl = rig.Kubectl(api_cluster, "crd-test")
-    rig.processes.until(lambda: kubectl.exists("serviceaccount", "default"), "the namespace's ServiceAccount")
-    yield kubectl
+    yield rig.make_namespace(api_cluster, "crd-test")
     everywhere("delete", "namespace", "crd-test", "--wait=false")
 
 

@@ -24,7 +24,7 @@ def example(name):
 def fixture_place(node_cluster):
     """kubectl in a restricted namespace with the examples' store; the chart is installed."""
     node_rig.install_operator(node_cluster)
-    kubectl = node_rig.make_namespace(node_cluster, "first")
+    kubectl = node_rig.restricted_namespace(node_cluster, "first")
     kubectl.apply(example("store.yaml"))
     kubectl.until_condition("Available", "deployment", "store")
     yield kubectl
@@ -77,7 +77,7 @@ NAMES = sorted(IMPOSSIBLE)
 @pytest.fixture(name="stuck", scope="module")
 def fixture_stuck(place):
     """All of them at once, by name; one quota lets the coordinator in and no worker."""
-    quota = node_rig.make_namespace(place.cluster, "first-quota")
+    quota = node_rig.restricted_namespace(place.cluster, "first-quota")
     quota.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": {"pods": "1"}}},
                 *[item for item in example("store.yaml").split("\n---\n") if "kind: Secret" in item])
     quota.until(lambda found: found.get("status", {}).get("hard"), "the quota counts", "resourcequota", "few")

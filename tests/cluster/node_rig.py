@@ -27,24 +27,17 @@ def container(name, image, **more):
 
 def install_operator(cluster):
     """The chart, as `helm install` leaves it, in a namespace that enforces the restricted standard; returns when both replicas are ready."""
-    everywhere = rig.Kubectl(cluster)
-    if not everywhere.exists("namespace", SYSTEM):
-        everywhere("create", "namespace", SYSTEM)
-    everywhere("label", "namespace", SYSTEM, RESTRICTED, "--overwrite")
+    restricted_namespace(cluster, SYSTEM)
     values = {"image.operator": images.OPERATOR, "image.worker": images.WORKER, "image.pullPolicy": "Never"}
     cluster.call("helm", "upgrade", "--install", "ringmaster", str(CHART), "--namespace", SYSTEM, "--wait", "--timeout", "300s",
                  *(word for name, value in values.items() for word in ("--set", f"{name}={value}")), timeout=320)
-    everywhere.until_served()
+    rig.Kubectl(cluster).until_served()
 
 
-def make_namespace(cluster, name):
-    """kubectl in a namespace that enforces the restricted standard."""
-    everywhere = rig.Kubectl(cluster)
-    if not everywhere.exists("namespace", name):
-        everywhere("create", "namespace", name)
-    everywhere("label", "namespace", name, RESTRICTED, "--overwrite")
-    kubectl = rig.Kubectl(cluster, name)
-    processes.until(lambda: kubectl.exists("serviceaccount", "default"), "the namespace's ServiceAccount")
+def restricted_namespace(cluster, name):
+    """kubectl in a namespace that enforces the restricted standard; it may be there already."""
+    kubectl = rig.make_namespace(cluster, name, anew=False)
+    kubectl("label", "namespace", name, RESTRICTED, "--overwrite")
     return kubectl
 
 

@@ -19,7 +19,7 @@ SPREAD = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernete
 def fixture_place(node_cluster):
     """kubectl in a restricted namespace with an object store; the operator is installed."""
     node_rig.install_operator(node_cluster)
-    kubectl = node_rig.make_namespace(node_cluster, "jobs")
+    kubectl = node_rig.restricted_namespace(node_cluster, "jobs")
     node_rig.install_store(kubectl)
     yield kubectl
     rig.Kubectl(node_cluster)("delete", "namespace", "jobs", "--wait=true", timeout=300)

@@ -85,3 +85,13 @@ class Kubectl:
         """Writes a status as a kubelet or a controller would: for the API tier, where none runs."""
         patch = json.dumps({"status": status})
         return self("patch", resource, name, "--subresource=status", "--type=merge", "-p", patch)
+
+
+def make_namespace(cluster, name, anew=True):
+    """kubectl in a namespace, once it has its default ServiceAccount, without which it takes no pods. One that is there
+    already is an error, but for anew=False."""
+    everywhere, kubectl = Kubectl(cluster), Kubectl(cluster, name)
+    if anew or not everywhere.exists("namespace", name):
+        everywhere("create", "namespace", name)
+    processes.until(lambda: kubectl.exists("serviceaccount", "default"), "the namespace's ServiceAccount")
+    return kubectl
