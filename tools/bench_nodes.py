@@ -13,20 +13,13 @@ HOME = 1  # the machine of coordinator and store stays
 STEPS = 1_000_000  # more than it comes to
 BETWEEN = 40
 LOST_AFTER_S = 10
-SPREAD = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
-                                         "labelSelector": {"matchLabels": {"ringmaster.dev/role": "worker"}}}]}
-
-
-def prefer_node(number):
-    term = {"weight": 100, "preference": {"matchExpressions": [{"key": "ringmaster.test/node", "operator": "In", "values": [str(number)]}]}}
-    return {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}}
 
 
 def job():
     """Three workers on three machines, the coordinator on the first."""
-    made = node_rig.training_job("vanish", STEPS, workers={"target": 3, "min": 1, "max": 3}, pod=SPREAD)
+    made = node_rig.training_job("vanish", STEPS, workers={"target": 3, "min": 1, "max": 3}, pod=node_rig.SPREAD)
     made["spec"]["workers"]["template"]["spec"]["containers"][0]["resources"] = node_rig.SMALL
-    made["spec"]["coordinator"]["template"]["spec"].update(prefer_node(HOME))
+    made["spec"]["coordinator"]["template"]["spec"].update(node_rig.prefer_node(HOME))
     made["spec"]["elasticity"]["lostAfter"] = f"{LOST_AFTER_S}s"
     return made
 

@@ -1,4 +1,4 @@
-"""Fixtures: a cluster of each tier for the whole run, and a namespace of its own for each test."""
+"""Fixtures: a cluster of each tier for the whole run, a namespace of its own for each test, and what several files' tests begin with."""
 
 import itertools
 import os
@@ -10,6 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "prometheus_rig"))  # for the tests
 
 import cluster as clusters
+import node as nodes
+import node_rig
 import rig
 
 _numbers = itertools.count(1)
@@ -58,3 +60,24 @@ def fixture_api(api_cluster):
 def fixture_kube(node_cluster):
     """kubectl in an empty namespace of the node tier."""
     yield from _namespace(node_cluster)
+
+
+@pytest.fixture(name="place", scope="module")
+def fixture_place(node_cluster):
+    """kubectl in a restricted namespace with an object store; the operator is installed."""
+    node_rig.install_operator(node_cluster)
+    kubectl = node_rig.restricted_namespace(node_cluster, "jobs")
+    node_rig.install_store(kubectl)
+    yield kubectl
+    rig.Kubectl(node_cluster)("delete", "namespace", "jobs", "--wait=true", timeout=300)
+
+
+@pytest.fixture(name="machines")
+def fixture_machines(node_cluster):
+    """Nodes that may be killed; all are back afterwards."""
+    found = {number: nodes.Node(node_cluster, number) for number in (2, 3)}
+    yield found
+    for number, node in found.items():
+        if not node.first():
+            node.clean()
+            rig.bring_node(node_cluster, number)

@@ -11,7 +11,7 @@ import node_rig
 import processes
 import pytest
 import rig
-from node_test import coordinator_on, fixture_machines, fixture_place, name_of, next_ring  # noqa: F401
+from node_rig import coordinator_on, name_of, next_ring
 
 STEPS = 1200
 AWAY_S = 30  # longer than a leader acts without its lease

@@ -19,6 +19,8 @@ CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop"
 SMALL = {"requests": {"cpu": "20m", "memory": "64Mi"}}
 # As slow on an idle machine as on a busy one, so that a job doesn't end before all of its faults have come.
 SLOW = {**SMALL, "limits": {"cpu": "100m"}}
+SPREAD = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
+                                         "labelSelector": {"matchLabels": {"ringmaster.dev/role": "worker"}}}]}
 
 
 def container(name, image, **more):
@@ -86,6 +88,18 @@ def training_job(name, steps, workers=None, pod=None, **more):
     spec["elasticity"] = {"lostAfter": "10s", "joinWindow": "10s"}
     spec.update(more)
     return job
+
+
+def prefer_node(number):
+    """What a pod's spec has beside the rest, so that it is put on that node while there is one."""
+    term = {"weight": 100, "preference": {"matchExpressions": [{"key": "ringmaster.test/node", "operator": "In", "values": [str(number)]}]}}
+    return {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def coordinator_on(number):
+    """The coordinator of a job, which is put on that node while there is one."""
+    pod = training_job("x", 1)["spec"]["coordinator"]["template"]["spec"]
+    return {"template": {"spec": {**pod, **prefer_node(number)}}}
 
 
 def run_locally(kubectl, steps, name="alone", node=1):
@@ -200,3 +214,21 @@ class Training:
         pods = self.kubectl("get", "pods", "-o", "wide")
         events = self.kubectl("get", "events", "--sort-by=.metadata.creationTimestamp")
         return f"{json.dumps(self.status(), indent=1)[-5000:]}\n{pods}\n{events[-5000:]}"
+
+
+def name_of(pod):
+    return pod["metadata"]["name"]
+
+
+def a_worker(training, away_from=()):
+    """The newest worker that isn't on those nodes."""
+    found = [pod for pod in training.workers() if pod["spec"].get("nodeName") not in {f"node-{n}" for n in away_from}]
+    assert found, training.story()
+    return found[-1]
+
+
+def next_ring(training, size, before):
+    """The ring that comes after what the coordinator said before, and that it went on: a step later. Leaves cost no step."""
+    said = training.until_ring_of(size, beyond=before["ring"]["generation"])
+    assert said["stepsRedone"]["announced"] == 0, said
+    return training.until_step(said["progress"]["step"] + 1)

@@ -9,20 +9,9 @@ import processes
 import prometheus
 import pytest
 import rig
+from node_rig import SPREAD, a_worker, coordinator_on, name_of, next_ring
 
 STEPS = 1200
-SPREAD = {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway",
-                                         "labelSelector": {"matchLabels": {"ringmaster.dev/role": "worker"}}}]}
-
-
-@pytest.fixture(name="place", scope="module")
-def fixture_place(node_cluster):
-    """kubectl in a restricted namespace with an object store; the operator is installed."""
-    node_rig.install_operator(node_cluster)
-    kubectl = node_rig.restricted_namespace(node_cluster, "jobs")
-    node_rig.install_store(kubectl)
-    yield kubectl
-    rig.Kubectl(node_cluster)("delete", "namespace", "jobs", "--wait=true", timeout=300)
 
 
 @pytest.fixture(name="weights", scope="module")
@@ -43,24 +32,6 @@ def fixture_start(place, request):
     yield start
     for name in begun:
         place("delete", "trainingjob", name, "--wait=true", "--ignore-not-found", timeout=300)
-
-
-def name_of(pod):
-    return pod["metadata"]["name"]
-
-
-def a_worker(training, away_from=()):
-    """The newest worker that isn't on those nodes."""
-    found = [pod for pod in training.workers() if pod["spec"].get("nodeName") not in {f"node-{n}" for n in away_from}]
-    assert found, training.story()
-    return found[-1]
-
-
-def next_ring(training, size, before):
-    """The ring that comes after what the coordinator said before, and that it went on: a step later. Leaves cost no step."""
-    said = training.until_ring_of(size, beyond=before["ring"]["generation"])
-    assert said["stepsRedone"]["announced"] == 0, said
-    return training.until_step(said["progress"]["step"] + 1)
 
 
 def test_a_job_is_applied_shows_its_progress_and_ends_with_the_weights_of_a_local_run(start, weights):
@@ -100,27 +71,6 @@ def test_workers_that_are_deleted_evicted_or_tainted_leave_and_are_replaced(star
     status = training.finish()
     assert status["result"]["weightsSha256"] == weights
     assert status["restarts"]["preemption"] >= 3 and status["restarts"]["failure"] == 0, status["restarts"]
-
-
-def prefer_node(number):
-    term = {"weight": 100, "preference": {"matchExpressions": [{"key": "ringmaster.test/node", "operator": "In", "values": [str(number)]}]}}
-    return {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}}
-
-
-def coordinator_on(number):
-    pod = node_rig.training_job("x", 1)["spec"]["coordinator"]["template"]["spec"]
-    return {"template": {"spec": {**pod, **prefer_node(number)}}}
-
-
-@pytest.fixture(name="machines")
-def fixture_machines(node_cluster):
-    """Nodes that may be killed; all are back afterwards."""
-    found = {number: nodes.Node(node_cluster, number) for number in (2, 3)}
-    yield found
-    for number, node in found.items():
-        if not node.first():
-            node.clean()
-            rig.bring_node(node_cluster, number)
 
 
 def test_machines_that_vanish_with_a_worker_or_with_the_coordinator_cost_nothing_but_time(start, weights, machines, node_cluster):
