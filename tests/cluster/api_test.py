@@ -13,15 +13,6 @@ import pytest
 AROUND = ["ConfigMap", "NetworkPolicy", "NetworkPolicy", "PodDisruptionBudget", "Secret", "Service"]
 
 
-@pytest.fixture(name="stage")
-def fixture_stage(api):
-    api("apply", "-f", str(stage_rig.CRD))
-    api.until_served()
-    stage = stage_rig.Stage(api)
-    yield stage
-    stage.close()
-
-
 def kinds(names):
     return [name.split("/")[0] for name in names]
 

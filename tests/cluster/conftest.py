@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "prometheus_rig")) 
 import cluster as clusters
 import node as nodes
 import node_rig
+import operator_rig
 import rig
 
 _numbers = itertools.count(1)
@@ -54,6 +55,16 @@ def _namespace(cluster):
 def fixture_api(api_cluster):
     """kubectl in an empty namespace of the API tier."""
     yield from _namespace(api_cluster)
+
+
+@pytest.fixture(name="stage")
+def fixture_stage(api):
+    """A namespace of the API tier that knows TrainingJobs, for operators and a test that plays the kubelet."""
+    api("apply", "-f", str(operator_rig.CRD))
+    api.until_served()
+    stage = operator_rig.Stage(api)
+    yield stage
+    stage.close()
 
 
 @pytest.fixture(name="kube")

@@ -5,15 +5,6 @@ import processes
 import pytest
 
 
-@pytest.fixture(name="stage")
-def fixture_stage(api):
-    api("apply", "-f", str(stage_rig.CRD))
-    api.until_served()
-    stage = stage_rig.Stage(api)
-    yield stage
-    stage.close()
-
-
 def begin(stage, **spec):
     """An operator, and the job `gpt` with all of its pods running."""
     stage.operator("--no-lease")
