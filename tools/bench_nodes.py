@@ -7,8 +7,8 @@ import time
 import node as nodes
 import node_rig
 import rig
+from bench_page import PHASES, PHASES_HEAD
 
-PHASES = ["detectMs", "agreeMs", "ringMs", "stateMs", "firstStepMs", "totalMs"]
 HOME = 1  # the machine of coordinator and store stays
 STEPS = 1_000_000  # more than it comes to
 BETWEEN = 40
@@ -68,7 +68,7 @@ def measure(cluster, kills):
     times = "once" if kills == 1 else f"{kills} times"
     return [f"{times} a machine of three vanished with the worker on it, at once and without a word; {2 * kills} times a worker under "
             f"`ringmaster run`, the same training in a pod of the same image, was killed. `lostAfter` is {LOST_AFTER_S} s. Medians, milliseconds:", "",
-            "| | detect | agree | ring | state | first step | total |", "|---|---|---|---|---|---|---|",
+            *PHASES_HEAD,
             row("a machine vanishes", records), row("a worker dies under `ringmaster run`", dead), "",
             f"Steps redone: {sum(each['stepsRedone'] for each in records)}. Until as many workers as before trained again, one of them "
             f"in a new pod: {statistics.median(seconds for _, seconds in vanished):.0f} s."]

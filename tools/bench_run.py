@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import platform
 import re
 import statistics
@@ -17,9 +16,8 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/e2e")]
 import bench_checkpoint  # noqa: E402  (its folder is on the path only now)
 import bench_store  # noqa: E402
 import rig  # noqa: E402
-from bench_page import machine, write_section  # noqa: E402
+from bench_page import PHASES, PHASES_HEAD, machine, write_section  # noqa: E402
 
-PHASES = ["detectMs", "agreeMs", "ringMs", "stateMs", "firstStepMs", "totalMs"]
 KILLS_PER_RUN = 6
 NO_TORCH = "not measured: install torch in a venv and name its Python by --python"
 STEPS_BETWEEN = 40
@@ -141,7 +139,7 @@ def bench_recovery(kills, python):
     lines = [f"{len(lost)} times SIGKILL to one of 4 workers' agent and trainer together, then 3 go on; between two, one joins. "
              f"4 layers, width 128, 12 lanes of 64 tokens; {statistics.mean(step_ms):.1f} ms a step on average, recoveries included. "
              "Milliseconds:", "",
-             "| | detect | agree | ring | state | first step | total |", "|---|---|---|---|---|---|---|"]
+             *PHASES_HEAD]
     for name, events in (("loss", lost), ("join", joined)):
         for label, of in (("median", lambda v: percentile(v, 0.5)), ("90 %", lambda v: percentile(v, 0.9)), ("worst", max)):
             cells = " | ".join(f"{of([e[phase] for e in events]):.1f}" for phase in PHASES)
