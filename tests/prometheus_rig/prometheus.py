@@ -5,24 +5,24 @@ second, listens on a free port of 127.0.0.1 (in the network namespace that it is
 folder, and ends with the process that started it. Nobody sleeps here for a sample: whoever waits has a condition.
 """
 
-import ctypes
 import json
-import os
 import re
-import signal
 import subprocess
-import time
+import sys
 import urllib.parse
 import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests/cluster"))  # behind the user's own folder: each has a module `rig`
+
+import processes  # noqa: E402  (its folder is on the path only now)
+from cluster import BIN  # noqa: E402
+
 BUILD = ROOT / "tests/cluster/build"
-BIN = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ringmaster/cluster/bin"
 DOC = ROOT / "docs/metrics.md"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 DEADLINE_S = 300
-PR_SET_PDEATHSIG = 1
 
 
 class Missing(Exception):
@@ -81,10 +81,6 @@ def questions():
     return [line for block in blocks for line in block.splitlines() if line]
 
 
-def die_with_parent():
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 class Prometheus:
     """A server under way. scrapes: scrape_configs as dictionaries; enter: the beginning of a command line that runs elsewhere."""
 
@@ -100,7 +96,7 @@ class Prometheus:
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [*self.enter, str(BIN / "prometheus"), f"--config.file={config}", f"--storage.tsdb.path={self.folder}/data",
-                 "--web.listen-address=127.0.0.1:0"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=die_with_parent)
+                 "--web.listen-address=127.0.0.1:0"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=processes.die_with_parent)
         self.address = self.until(self._address, "its address")
 
     def _address(self):
@@ -134,13 +130,10 @@ class Prometheus:
 
     def until(self, condition, what):
         """Waits until condition() gives something true, and returns that."""
-        end = time.monotonic() + DEADLINE_S
-        while True:
-            found = condition()
-            if found:
-                return found
-            assert time.monotonic() < end, f"never: {what}\n{self.tail()}"
-            time.sleep(0.05)
+        try:
+            return processes.until(condition, what, DEADLINE_S)
+        except TimeoutError as late:
+            raise AssertionError(f"{late}\n{self.tail()}") from late
 
     def until_one(self, expression, condition=lambda value: True):
         """Waits until the query has one sample of which the condition holds; returns its value."""
