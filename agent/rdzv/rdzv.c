@@ -630,7 +630,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
         rdzv_published(st, &m->published, now, out);
         break;
     case MSG_SAVE_WAITS:
-        rdzv_save_waits(st, &m->save_waits, now, out);
+        rdzv_save_waits(st, w, &m->save_waits, now, out);
         break;
     case MSG_FINISHED:
         on_finished(st, w, m);

@@ -25,12 +25,14 @@ static bool has_come_to_nothing(const struct rdzv *st, const struct msg_save_wai
     return m->step <= st->saved && !is_under_way(st, m->step);
 }
 
-void rdzv_save_waits(struct rdzv *st, const struct msg_save_waits *m, rm_time now, struct rdzv_out *out)
+void rdzv_save_waits(struct rdzv *st, const struct rdzv_worker *w, const struct msg_save_waits *m,
+                     rm_time now, struct rdzv_out *out)
 {
     struct rdzv_outage *o = &st->outage;
     bool first = !o->on;
     if (has_come_to_nothing(st, m))
         return;
+    rdzv_publishing_waits(st, w, m->step, out);
     if (is_under_way(st, m->step) && !st->settings.save_patience) {
         rdzv_save_failed(st, m->step, m->why, now, out);
         return;

@@ -104,6 +104,7 @@ static void send_publish(struct rdzv *st, struct rdzv_collection *c, struct rdzv
             p->piece[p->count++] = c->piece[part][i];
     }
     c->publisher = rdzv_index(st, w);
+    c->held_up = false;
 }
 
 void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w)
@@ -114,24 +115,45 @@ void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w)
     }
 }
 
-/* One at a time, the oldest that is whole first. */
+/* A final one is newer than a periodic one of its step. */
+static bool is_older(const struct rdzv_collection *a, const struct rdzv_collection *b)
+{
+    return a->publish.step < b->publish.step || (a->publish.step == b->publish.step && b->publish.final);
+}
+
+/* One at a time, the oldest that is whole first; but one that the store does not take makes way for a newer
+ * one, by the same publisher, who then lets go of it. */
 void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out)
 {
-    struct rdzv_collection *next = NULL;
+    struct rdzv_collection *next = NULL, *under_way = NULL;
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
         if (!c->used || c->have < c->parts)
             continue;
         if (c->publisher >= 0)
-            return;
-        bool sooner = next && (c->publish.step < next->publish.step ||
-                               (c->publish.step == next->publish.step && next->publish.final));
-        if (!next || sooner)
+            under_way = c;
+        else if (!c->held_up && (!next || is_older(c, next)))
             next = c;
     }
-    struct rdzv_worker *w = next ? choose_publisher(st) : NULL;
-    if (w)
-        send_publish(st, next, w, out);
+    bool makes_way = next && under_way && under_way->held_up && is_older(under_way, next);
+    if (!next || (under_way && !makes_way))
+        return;
+    struct rdzv_worker *w = makes_way ? &st->worker[under_way->publisher] : choose_publisher(st);
+    if (!w)
+        return;
+    if (makes_way)
+        under_way->publisher = -1;
+    send_publish(st, next, w, out);
+}
+
+void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step, struct rdzv_out *out)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        struct rdzv_collection *c = &st->collection[i];
+        if (c->used && c->publisher == rdzv_index(st, w) && c->publish.step == step)
+            c->held_up = true;
+    }
+    rdzv_name_publishers(st, out);
 }
 
 static void tell_published(struct rdzv *st, const struct msg_published *p, rm_time now, struct rdzv_out *out)

@@ -132,7 +132,7 @@ static void finish(struct story *s, struct rdzv_settings settings)
 }
 
 /* For a second; an agent whose trainer waits for the store counts on. */
-static void try_on(struct story *s, int second)
+static void try_on(struct story *s, int second, int64_t step)
 {
     after(s, RM_S);
     for (int w = 0; w < 2; w++) {
@@ -142,7 +142,7 @@ static void try_on(struct story *s, int second)
         m.heartbeat.waiting_for = -1;
         hear(s, w, &m);
     }
-    save_waits(s, second % 2, 100, 0);
+    save_waits(s, second % 2, step, 0);
 }
 
 Test(outage, the_end_waits_for_as_long_as_the_job_says_and_then_names_the_reason)
@@ -151,16 +151,54 @@ Test(outage, the_end_waits_for_as_long_as_the_job_says_and_then_names_the_reason
     finish(&s, remote());
     save_waits(&s, 0, 100, 0);
     for (int second = 1; second < 590; second++)
-        try_on(&s, second);
+        try_on(&s, second, 100);
     cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
     for (int second = 590; second < 610 && s.ended < 0; second++)
-        try_on(&s, second);
+        try_on(&s, second, 100);
     cr_assert_eq(s.ended, 4);
     cr_assert(
         said(&s,
              "the checkpoint of step 100 can't be written: given up after checkpoint.endTimeout; the store "
              "does not answer"),
         "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* The store has room for pieces, and for no manifest: the older checkpoint can't be published, the last one
+ * is whole. */
+static void finish_behind_a_manifest_that_waits(struct story *s)
+{
+    story_begin(s, remote());
+    train_with(s, 2);
+    train_on(s, 1, 20);
+    checkpointed(s, 0, 20, 0, 2, false);
+    checkpointed(s, 1, 20, 1, 2, false);
+    save_waits(s, 0, 20, 0);
+    progress(s, 0, 100);
+    finished(s, 0);
+    finished(s, 1);
+    forget(s);
+    checkpointed(s, 0, 100, 0, 2, true);
+    checkpointed(s, 1, 100, 1, 2, true);
+}
+
+Test(outage, a_manifest_that_waits_makes_way_for_that_of_the_end)
+{
+    struct story s;
+    finish_behind_a_manifest_that_waits(&s);
+    cr_assert(s.publish.publish.step == 100 && s.publish.publish.final, "%s", str_text(&s.log));
+    published(&s, 0, 100, true);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(outage, a_manifest_that_waits_does_not_keep_the_end_from_giving_up)
+{
+    struct story s;
+    finish_behind_a_manifest_that_waits(&s);
+    for (int second = 1; second < 610 && s.ended < 0; second++)
+        try_on(&s, second, s.publish.publish.step);
+    cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
     story_end(&s);
 }
 
