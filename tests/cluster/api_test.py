@@ -41,6 +41,7 @@ def test_a_job_gets_its_pods_and_what_belongs_to_them_and_ends_with_its_result(s
 
 def play_through(stage, start):
     """A whole job with an operator that start(life) gives each time that the last one has died; returns the end state."""
+    history = stage.history()
     operators = [start(1)]
 
     def go(condition, what):
@@ -70,22 +71,7 @@ def play_through(stage, start):
     status = stage.job("gpt")["status"]
     end = {"around": kinds(stage.around()), "restarts": status["restarts"], "result": status["result"], "term": status["ring"]["term"],
            "complete": stage.condition("gpt", "Complete")}
-    # The audit log is written in batches.
-    processes.until(lambda: sum(creations(stage).values()) >= 5, "five pods in the audit log", 120)
-    return end, len(operators), creations(stage)
-
-
-def creations(stage):
-    """Pod names by how often they were created, as the API server's audit log tells."""
-    found = {}
-    for line in (stage.kubectl.cluster.logs / "audit.log").read_text(encoding="utf-8").splitlines():
-        entry = json.loads(line)
-        target = entry.get("objectRef", {})
-        created = entry["verb"] == "create" and target.get("resource") == "pods" and entry.get("responseStatus", {}).get("code") == 201
-        if created and target.get("namespace") == stage.kubectl.namespace and "dryRun" not in entry.get("requestURI", ""):
-            name = target.get("name") or entry.get("responseObject", {}).get("metadata", {}).get("name")
-            found[name] = found.get(name, 0) + 1
-    return found
+    return end, len(operators), history.creations()
 
 
 CALM = {"around": AROUND, "restarts": {"failure": 0, "infrastructure": 0, "preemption": 1}, "term": 1, "complete": "True"}

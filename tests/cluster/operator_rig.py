@@ -1,5 +1,6 @@
 """An operator of this tree's build beside a test cluster's API server, and who plays the kubelet and the coordinator for it."""
 
+import collections
 import json
 import os
 import signal
@@ -84,12 +85,54 @@ class Operator:
         self.process.wait()
 
 
+class PodHistory:
+    """Every pod that is stored in a namespace from here on, as a watch tells. (The audit log calls a creation a timeout if its client was gone
+    when the pod had been stored.)"""
+
+    MARK = "the-end-of-history"
+
+    def __init__(self, kubectl):
+        self.kubectl = kubectl
+        pods = f"/api/v1/namespaces/{kubectl.namespace}/pods"
+        version = json.loads(kubectl("get", "--raw", pods))["metadata"]["resourceVersion"]
+        self.path = kubectl.cluster.logs / f"pods-{kubectl.namespace}.jsonl"
+        with open(self.path, "wb") as output:
+            self.process = subprocess.Popen([*kubectl.cluster.enter(), "kubectl", "get", "--raw", f"{pods}?watch=1&resourceVersion={version}"],
+                                            stdout=output, env=kubectl.cluster.environment(), preexec_fn=processes.die_with_parent)
+
+    def creations(self):
+        """Names by how many pods had them. What the test creates now comes after all that there is to tell."""
+        self.kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": self.MARK},
+                            "spec": {"containers": [{"name": "none", "image": "none:1"}]}})
+        told = processes.until(lambda: (found := self._told()) and self.MARK in found and found, "the watch tells of the last pod", 120)
+        del told[self.MARK]
+        return told
+
+    def _told(self):
+        found = collections.Counter()
+        for line in self.path.read_text(encoding="utf-8").splitlines(keepends=True):
+            event = json.loads(line) if line.endswith("\n") else {}
+            assert event.get("type") != "ERROR", line
+            if event.get("type") == "ADDED":
+                found[event["object"]["metadata"]["name"]] += 1
+        return found
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
 class Stage:
     """A namespace in which a test plays the kubelet."""
 
     def __init__(self, kubectl):
         self.kubectl = kubectl
         self.operators = []
+        self.histories = []
+
+    def history(self):
+        self.histories.append(PodHistory(self.kubectl))
+        return self.histories[-1]
 
     def operator(self, *arguments, **options):
         operator = Operator(self.kubectl, *arguments, **options)
@@ -99,6 +142,8 @@ class Stage:
     def close(self):
         for operator in self.operators:
             operator.kill()
+        for history in self.histories:
+            history.close()
 
     def pods(self, role=None):
         """Those that don't end, by name."""
