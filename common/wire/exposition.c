@@ -44,8 +44,7 @@ static bool part_begins(struct part part, const char *word)
 }
 
 /* One media range: how much its sender wants it, 0 not at all. A version of OpenMetrics that this isn't does
- * not count.
- */
+ * not count. */
 static double weigh(struct part range, bool *ret_openmetrics)
 {
     const char *at = range.text, *end = range.text + range.length;

@@ -62,10 +62,9 @@ void op_memo_refused(struct op_memo *memo, const struct job_view *job, const str
 
 void op_trials_note(struct op_trials *trials, uint64_t trial, int64_t now_ms)
 {
-    int at = trials->next++ % OP_TRIALS;
-    trials->next %= OP_TRIALS;
-    trials->taken[at].hash = trial;
-    trials->taken[at].at_ms = now_ms;
+    trials->taken[trials->next].hash = trial;
+    trials->taken[trials->next].at_ms = now_ms;
+    trials->next = (trials->next + 1) % OP_TRIALS;
 }
 
 bool op_trials_know(const struct op_trials *trials, uint64_t trial, int64_t now_ms)

@@ -16,9 +16,16 @@ int64_t plan_looks_again_ms(const struct op_plan *plan)
     return TOLD_WITHIN_MS;
 }
 
-static int more_room(int room)
+/* `list` or a longer one in its place, with room for one more than `count` items of that many bytes. */
+static void *with_room(void *list, int count, int *room, size_t bytes)
 {
-    return room ? 2 * room : 4;
+    if (count < *room)
+        return list;
+    *room = *room ? 2 * *room : 4;
+    list = realloc(list, (size_t)*room * bytes);
+    if (!list)
+        abort();
+    return list;
 }
 
 struct op_action *plan_add(struct planner *p, enum op_kind kind, enum op_resource resource, const char *name,
@@ -28,12 +35,7 @@ struct op_action *plan_add(struct planner *p, enum op_kind kind, enum op_resourc
     struct op_plan *plan = p->plan;
     if (plan->actions_count == OP_ACTIONS_MAX)
         return NULL;
-    if (plan->actions_count == plan->actions_room) {
-        plan->actions_room = more_room(plan->actions_room);
-        plan->action = realloc(plan->action, (size_t)plan->actions_room * sizeof *plan->action);
-        if (!plan->action)
-            abort();
-    }
+    plan->action = with_room(plan->action, plan->actions_count, &plan->actions_room, sizeof *plan->action);
     struct op_action *action = &plan->action[plan->actions_count++];
     *action = (struct op_action){.kind = kind, .resource = resource, .body = str_init(2 * OP_SPEC_TEXT_MAX)};
     text_copy(action->name, sizeof action->name, name);
@@ -50,12 +52,7 @@ void plan_event(struct planner *p, bool warning, const char *reason, const char 
     struct op_plan *plan = p->plan;
     if (plan->events_count == OP_EVENTS_MAX)
         return;
-    if (plan->events_count == plan->events_room) {
-        plan->events_room = more_room(plan->events_room);
-        plan->event = realloc(plan->event, (size_t)plan->events_room * sizeof *plan->event);
-        if (!plan->event)
-            abort();
-    }
+    plan->event = with_room(plan->event, plan->events_count, &plan->events_room, sizeof *plan->event);
     struct op_event *event = &plan->event[plan->events_count++];
     event->warning = warning;
     text_copy(event->reason, sizeof event->reason, reason);

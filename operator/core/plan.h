@@ -38,8 +38,8 @@ struct op_action {
     char uid[OP_UID_MAX]; /* DELETE */
     struct str body;      /* JSON; of STATUS the whole object with apiVersion, kind, metadata and status */
     bool wants_key;       /* body holds OP_KEY_PLACE once: put 64 hex characters of 32 random bytes there */
-    bool fresh;     /* APPLY: most likely nothing is there, and a POST costs the server less: first that, and
-                       where it meets its name (409) the apply */
+    bool fresh;     /* APPLY: most likely nothing is there to be merged with: first a POST, and where that
+                       meets its name (409) the apply */
     uint64_t trial; /* DRY_RUN: what to tell op_trials_note when the pod was taken */
     char why[RM_WHY_MAX];
 };

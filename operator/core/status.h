@@ -141,8 +141,7 @@ void status_read(const struct js *object, struct job_status *ret);
 void status_write(const struct job_status *status, const char *job_name, struct str *out);
 
 /* As status_write without what ticks (message, progress, ready counts of a moment ago, goodput, that a wanted
- * pod is there): a change in
- * it is written at once, any other change when its turn comes. */
+ * pod is there): a change in it is written at once, any other change when its turn comes. */
 void status_write_urgent(const struct job_status *status, const char *job_name, struct str *out);
 
 /* Sets a condition; its transition time moves when status changes. reason and message are cut to fit. */
