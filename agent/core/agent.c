@@ -22,7 +22,7 @@ struct agent *agent_open(const struct agent_settings *settings)
         return NULL;
     st->settings = *settings;
     st->chance = settings->incarnation;
-    st->saved = st->progress_known = st->evaluated_known = -1;
+    st->saved = st->save_step = st->progress_known = st->evaluated_known = -1;
     st->beat.step = st->beat.waiting_for = -1;
     st->beat_at = RM_NEVER;
     st->retry_at = st->leave_until = RM_NEVER;
@@ -267,6 +267,7 @@ static void on_form(struct agent *st, const struct message *m, struct agent_out 
         return;
     st->ring = m->generation;
     st->phase = PHASE_FORMING;
+    st->save_step = -1;
     st->fault_set = st->ready_set = st->finished_set = false;
     /* one that nobody goes on from was damaged, and may have to be published once more */
     int64_t from = m->form.resume.held ? m->form.resume.step : 0;
@@ -305,9 +306,12 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
     case MSG_STOP:
         if (m->stop.at == STOP_NOW)
             agent_drop_load(st, out);
+        st->save_step = -1;
         agent_send_link(st, out, m);
         break;
     case MSG_SAVE:
+        st->save_step = m->save.step;
+        st->save_final = m->save.final;
         agent_send_link(st, out, m);
         break;
     case MSG_GO:

@@ -26,6 +26,12 @@ void agent_say_what_waits(struct agent *st, rm_time now, struct agent_out *out)
         say_waits(st, st->publish.publish.step, now - st->publish_since, out);
 }
 
+/* A store that has just failed is not asked sooner because something newer has come. */
+static bool must_wait(const struct agent *st, rm_time now)
+{
+    return st->store_delay && now < st->store_at;
+}
+
 static bool same_publish(const struct message *a, const struct message *b)
 {
     return a->publish.step == b->publish.step && a->publish.final == b->publish.final &&
@@ -56,7 +62,11 @@ void agent_on_publish(struct agent *st, const struct message *m, rm_time now, st
         return;
     message_copy(&st->publish, m);
     st->publish_since = now;
-    start_publish(st, out);
+    st->publish_waits = must_wait(st, now);
+    if (st->publish_waits)
+        say_waits(st, m->publish.step, 0, out);
+    else
+        start_publish(st, out);
 }
 
 static void keep_written(struct agent *st, const struct message *m)
@@ -73,12 +83,11 @@ static void start_write(struct agent *st, struct agent_out *out)
     message_copy(&agent_act(out, AGENT_WRITE)->message, &st->write);
 }
 
-/* A store that has just failed is not asked sooner because something newer has come. */
 void agent_on_snapshot(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
 {
     message_copy(&st->write, m);
     st->write_since = now;
-    st->write_waits = st->store_delay && now < st->store_at;
+    st->write_waits = must_wait(st, now);
     if (st->write_waits)
         say_waits(st, m->snapshot.state.step, 0, out);
     else
@@ -177,12 +186,14 @@ void agent_on_published(struct agent *st, const struct agent_event *e, rm_time n
     }
 }
 
-/* The trainer can't move: it waits for its agent, or has nothing more to do, while the store takes its time.
- */
+/* The trainer can't move while the store takes its time: it waits for its agent, or has done what it was told
+ * to. Any other that stands still while the store does hangs by itself. */
 bool agent_waits_for_store(const struct agent *st)
 {
+    const struct msg_snapshot *s = &st->write.snapshot;
     bool saves = st->writing || st->write_waits;
-    return st->loading || (saves && (st->wanted || st->finished_set || st->phase != PHASE_TRAINING));
+    bool as_told = s->state.step == st->save_step && s->final == st->save_final;
+    return st->loading || (saves && (st->wanted || as_told));
 }
 
 bool agent_asks_store_again(const struct agent *st)

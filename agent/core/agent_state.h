@@ -42,7 +42,9 @@ struct agent {
     bool write_waits, publish_waits;
     rm_time write_since, publish_since, store_delay, store_at; /* store_delay 0: it took the newest */
     char store_why[MSG_DETAIL_MAX];
-    bool wanted; /* the trainer waits for the memory that the slice lies in */
+    bool wanted;       /* the trainer waits for the memory that the slice lies in */
+    int64_t save_step; /* that the trainer was told to save, and nothing since; -1 none */
+    bool save_final;
     bool leaving, released, over;
     rm_time leave_until; /* then it ends, released or not; RM_NEVER: not known */
     /* the newest, oldest first; those that are acknowledged stay for a successor: an acknowledgement of a

@@ -460,6 +460,85 @@ Test(agent, a_publish_said_twice_is_done_once)
     end(&p);
 }
 
+/* What the store said to the newest request of that kind. */
+static void refused_by_store(struct play *p, enum agent_event_kind kind, int64_t number)
+{
+    step(p, (struct agent_event){.kind = kind, .step = number, .again = true, .text = "the store is full"});
+}
+
+/* How far its agent counts on for a trainer that says nothing. */
+static int64_t counts(struct play *p)
+{
+    int64_t first = 0, last = 0;
+    for (int i = 0; i < 3; i++) {
+        p->now += RM_S / 2;
+        step(p, (struct agent_event){.kind = AGENT_TICK});
+        p->now += RM_S / 2;
+        step(p, (struct agent_event){.kind = AGENT_TICK});
+        const struct message *m = sent(p, AGENT_SEND_CONTROL, MSG_HEARTBEAT);
+        cr_assert(m);
+        first = i ? first : m->heartbeat.counter;
+        last = m->heartbeat.counter;
+    }
+    return last - first;
+}
+
+static void told_to_save(struct play *p, int64_t number)
+{
+    struct message m;
+    message_init(&m, MSG_SAVE);
+    m.save.step = number;
+    control(p, &m);
+}
+
+Test(agent, a_trainer_that_has_saved_as_it_was_told_waits_for_the_store)
+{
+    struct play p;
+    start(&p);
+    stopped(&p);
+    told_to_save(&p, 20);
+    snapshot(&p);
+    refused_by_store(&p, AGENT_WRITTEN, 20);
+    cr_assert_gt(counts(&p), 0);
+    end(&p);
+}
+
+Test(agent, a_trainer_that_stands_still_while_the_store_is_away_hangs_by_itself)
+{
+    struct play p;
+    start(&p);
+    snapshot(&p);
+    refused_by_store(&p, AGENT_WRITTEN, 20);
+    form(&p, 1, ROLE_KEEP);
+    cr_assert_eq(counts(&p), 0, "it forms a ring, and the store has nothing to do with that");
+    stopped(&p);
+    told_to_save(&p, 30);
+    cr_assert_eq(counts(&p), 0, "it has not saved yet");
+    told_to_save(&p, 20);
+    control_type(&p, MSG_STOP);
+    cr_assert_eq(counts(&p), 0, "what it was told last is to stop");
+    end(&p);
+}
+
+Test(agent, a_store_that_has_just_failed_is_not_asked_sooner_for_a_newer_manifest)
+{
+    struct play p;
+    static struct message m;
+    start(&p);
+    message_init(&m, MSG_PUBLISH);
+    m.publish.step = 20;
+    control(&p, &m);
+    refused_by_store(&p, AGENT_PUBLISHED, 20);
+    m.publish.step = 30;
+    control(&p, &m);
+    cr_assert_not(did(&p, AGENT_PUBLISH));
+    cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_SAVE_WAITS)->save_waits.step, 30);
+    p.now += 2 * RM_S;
+    step(&p, (struct agent_event){.kind = AGENT_TICK});
+    cr_assert_eq(did(&p, AGENT_PUBLISH)->message.publish.step, 30);
+    end(&p);
+}
+
 Test(agent, someone_elses_coordinator_is_refused_with_4)
 {
     struct play p;
