@@ -554,6 +554,8 @@ static void on_finished(struct rdzv *st, struct rdzv_worker *w, const struct mes
         rdzv_give_up(st, 5, "workers end with different weights: worker %d disagrees", rdzv_index(st, w));
     st->digest_known = true;
     memcpy(st->digest, m->finished.digest, RM_HASH_BYTES);
+    w->digest_known = true;
+    memcpy(w->digest, m->finished.digest, RM_HASH_BYTES);
     st->exact = st->exact && m->finished.exact;
     w->finished = true;
 }
@@ -624,7 +626,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
         w->listed = true;
         break;
     case MSG_CHECKPOINTED:
-        rdzv_checkpointed(st, &m->checkpointed, out);
+        rdzv_checkpointed(st, w, &m->checkpointed, out);
         break;
     case MSG_PUBLISHED:
         rdzv_published(st, &m->published, now, out);

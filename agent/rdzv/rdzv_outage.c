@@ -37,7 +37,7 @@ void rdzv_save_waits(struct rdzv *st, const struct rdzv_worker *w, const struct 
         rdzv_save_failed(st, m->step, m->why, now, out);
         return;
     }
-    if (first || m->step > o->step) {
+    if (first || m->step > o->step || is_under_way(st, m->step)) {
         o->step = m->step;
         o->taken = now - m->age;
     }

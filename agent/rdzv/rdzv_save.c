@@ -44,8 +44,6 @@ static struct rdzv_collection *collection_of(struct rdzv *st, const struct msg_c
     c->publish.tensors = m->tensors;
     memcpy(c->publish.lineage, m->lineage, RM_HASH_BYTES);
     memcpy(c->publish.k, m->k, sizeof m->k);
-    c->digest_known = m->final && st->digest_known;
-    memcpy(c->digest, st->digest, RM_HASH_BYTES);
     return c;
 }
 
@@ -55,11 +53,22 @@ static bool is_saved(const struct rdzv *st, int64_t step, const uint8_t *lineage
     return st->saved == step && same;
 }
 
-void rdzv_checkpointed(struct rdzv *st, const struct msg_checkpointed *m, struct rdzv_out *out)
+/* As its writer finished: since then a ring may have come to the last step by another history. */
+static void keep_digest(const struct rdzv *st, struct rdzv_collection *c, const struct rdzv_worker *w)
+{
+    if (c->digest_known || !c->publish.final)
+        return;
+    c->digest_known = w->digest_known || st->digest_known;
+    memcpy(c->digest, w->digest_known ? w->digest : st->digest, RM_HASH_BYTES);
+}
+
+void rdzv_checkpointed(struct rdzv *st, const struct rdzv_worker *w, const struct msg_checkpointed *m,
+                       struct rdzv_out *out)
 {
     if (m->part >= m->parts || (!m->final && m->step <= st->saved))
         return;
     struct rdzv_collection *c = collection_of(st, m);
+    keep_digest(st, c, w);
     if (!c->in[m->part])
         c->have++;
     c->in[m->part] = true;
@@ -110,39 +119,88 @@ static void send_publish(struct rdzv *st, struct rdzv_collection *c, struct rdzv
 void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w)
 {
     for (int i = 0; i < COLLECTIONS; i++) {
-        if (st->collection[i].publisher == rdzv_index(st, w))
-            st->collection[i].publisher = -1;
+        struct rdzv_collection *c = &st->collection[i];
+        if (c->publisher != rdzv_index(st, w))
+            continue;
+        c->publisher = -1;
+        c->held_up = false;
     }
 }
 
 /* A final one is newer than a periodic one of its step. */
 static bool is_older(const struct rdzv_collection *a, const struct rdzv_collection *b)
 {
-    return a->publish.step < b->publish.step || (a->publish.step == b->publish.step && b->publish.final);
+    if (a->publish.step != b->publish.step)
+        return a->publish.step < b->publish.step;
+    return !a->publish.final && b->publish.final;
 }
 
-/* One at a time, the oldest that is whole first; but one that the store does not take makes way for a newer
- * one, by the same publisher, who then lets go of it. */
-void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out)
+static bool is_awaited(const struct rdzv *st, const struct rdzv_collection *c)
 {
-    struct rdzv_collection *next = NULL, *under_way = NULL;
+    return st->state == RDZV_SAVING && c->publish.step == st->save.step && c->publish.final == st->save.final;
+}
+
+static bool is_whole(const struct rdzv_collection *c)
+{
+    return c->used && c->have >= c->parts;
+}
+
+/* One that has made way waits until there is no other. */
+static bool comes_before(const struct rdzv_collection *a, const struct rdzv_collection *b)
+{
+    return a->held_up == b->held_up ? is_older(a, b) : b->held_up;
+}
+
+static struct rdzv_collection *next_in_turn(struct rdzv *st)
+{
+    struct rdzv_collection *next = NULL;
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
-        if (!c->used || c->have < c->parts)
-            continue;
-        if (c->publisher >= 0)
-            under_way = c;
-        else if (!c->held_up && (!next || is_older(c, next)))
+        if (is_whole(c) && (!next || comes_before(c, next)))
             next = c;
     }
-    bool makes_way = next && under_way && under_way->held_up && is_older(under_way, next);
-    if (!next || (under_way && !makes_way))
+    return next;
+}
+
+/* What SAVING waits for is worth most, then what is newer. */
+static bool is_worth_more(const struct rdzv *st, const struct rdzv_collection *a,
+                          const struct rdzv_collection *b)
+{
+    bool a_is = is_awaited(st, a), b_is = is_awaited(st, b);
+    return a_is == b_is ? is_older(b, a) : a_is;
+}
+
+static struct rdzv_collection *best_instead_of(struct rdzv *st, struct rdzv_collection *held_up)
+{
+    struct rdzv_collection *best = held_up;
+    for (int i = 0; i < COLLECTIONS; i++) {
+        struct rdzv_collection *c = &st->collection[i];
+        if (is_whole(c) && is_worth_more(st, c, best))
+            best = c;
+    }
+    return best;
+}
+
+static struct rdzv_collection *under_way(struct rdzv *st)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        if (is_whole(&st->collection[i]) && st->collection[i].publisher >= 0)
+            return &st->collection[i];
+    }
+    return NULL;
+}
+
+/* One at a time, the oldest that is whole first; but one that the store does not take makes way for the best
+ * that there is, by the same publisher, who then lets go of it. */
+void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out)
+{
+    struct rdzv_collection *now = under_way(st);
+    struct rdzv_collection *next = !now ? next_in_turn(st) : now->held_up ? best_instead_of(st, now) : now;
+    struct rdzv_worker *w = now ? &st->worker[now->publisher] : choose_publisher(st);
+    if (!next || next == now || !w)
         return;
-    struct rdzv_worker *w = makes_way ? &st->worker[under_way->publisher] : choose_publisher(st);
-    if (!w)
-        return;
-    if (makes_way)
-        under_way->publisher = -1;
+    if (now)
+        now->publisher = -1;
     send_publish(st, next, w, out);
 }
 

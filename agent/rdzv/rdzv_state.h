@@ -36,8 +36,9 @@ struct rdzv_worker {
     int64_t counter; /* of the newest heartbeat, and when it last changed */
     rm_time turned;
     int waiting_for; /* worker, -1: it does not wait, or its trainer is silent */
-    uint8_t digest[RM_HASH_BYTES];
-    struct msg_generation ring; /* what its newest hello says of itself */
+    bool digest_known;
+    uint8_t digest[RM_HASH_BYTES]; /* weightsSha256 that this process finished with */
+    struct msg_generation ring;    /* what its newest hello says of itself */
     enum msg_phase phase;
     bool leaving, released;
     bool followed;       /* another process comes under this index once this one, which leaves, has ended */
@@ -261,7 +262,8 @@ void rdzv_recovery_done(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_account(struct rdzv *st, rm_time now);
 
 /* rdzv_save.c: checkpoints */
-void rdzv_checkpointed(struct rdzv *st, const struct msg_checkpointed *c, struct rdzv_out *out);
+void rdzv_checkpointed(struct rdzv *st, const struct rdzv_worker *w, const struct msg_checkpointed *c,
+                       struct rdzv_out *out);
 void rdzv_published(struct rdzv *st, const struct msg_published *p, rm_time now, struct rdzv_out *out);
 bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final, rm_time now,
                      struct rdzv_out *out); /* false: nobody holds it, or it is saved already */

@@ -262,7 +262,7 @@ static void accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, co
     if (same && w->presence == PRESENT && w->conn != conn)
         rdzv_close_conn(out, w->conn);
     if (!same) {
-        w->released = w->leaving = w->finished = w->ready = w->serving = false;
+        w->released = w->leaving = w->finished = w->digest_known = w->ready = w->serving = false;
         w->listed = w->list_asked = false;
         w->rank = -1;
         w->old_rank = INT_MAX;

@@ -299,6 +299,27 @@ Test(answer, complete_names_the_weights_that_were_published_and_not_those_of_ano
     story_end(&s);
 }
 
+Test(answer, a_piece_that_comes_late_is_of_the_weights_that_its_writer_finished_with)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient(1);
+    settings.exact = false;
+    story_begin(&s, settings);
+    train_with(&s, 2);
+    for (int i = 1; i <= 100; i++)
+        progress(&s, 0, i);
+    finished(&s, 0); /* 07... */
+    struct message other;
+    message_init(&other, MSG_FINISHED);
+    other.finished.step = 100;
+    other.finished.digest[0] = 9;
+    hear(&s, 1, &other);
+    checkpointed(&s, 0, 100, 0, 1, true);
+    published(&s, 0, 100, true);
+    cr_assert(said(&s, "\"weightsSha256\":\"07"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* Workers 0 and 1 are to load that step. */
 static void load_begins(struct story *s, int64_t step)
 {

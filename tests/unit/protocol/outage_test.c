@@ -202,6 +202,62 @@ Test(outage, a_manifest_that_waits_does_not_keep_the_end_from_giving_up)
     story_end(&s);
 }
 
+Test(outage, whoever_takes_the_place_of_a_publisher_that_waited_is_told_to_publish)
+{
+    struct story s;
+    story_begin(&s, remote());
+    train_with(&s, 2);
+    train_on(&s, 1, 20);
+    checkpointed(&s, 0, 20, 0, 2, false);
+    checkpointed(&s, 1, 20, 1, 2, false);
+    save_waits(&s, 0, 20, 0);
+    forget(&s);
+    closed(&s, 0);
+    hello(&s, 0, 20);
+    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(outage, a_manifest_makes_way_for_the_newest_and_for_none_of_its_own_step)
+{
+    struct story s;
+    story_begin(&s, remote());
+    train_with(&s, 2);
+    train_on(&s, 1, 20);
+    checkpointed(&s, 0, 20, 0, 1, false);
+    save_waits(&s, 0, 20, 0);
+    forget(&s);
+    checkpointed(&s, 0, 20, 0, 2, false); /* of the next ring, which began there */
+    checkpointed(&s, 1, 20, 1, 2, false);
+    cr_assert_not(said(&s, "publish"), "%s", str_text(&s.log));
+    train_on(&s, 21, 30);
+    checkpointed(&s, 0, 30, 0, 1, false);
+    cr_assert_eq(s.publish.publish.step, 30, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(outage, what_the_run_ends_with_goes_before_a_manifest_of_a_step_that_was_taken_back)
+{
+    struct story s;
+    story_begin(&s, remote());
+    train_with(&s, 1);
+    progress(&s, 0, 1);
+    checkpointed(&s, 0, 20, 0, 1, false); /* of the ring before, which nobody survived */
+    save_waits(&s, 0, 20, 0);
+    struct rdzv_event stop = {.kind = RDZV_INTERRUPT};
+    play(&s, &stop);
+    stopped(&s, 0, 12, 12);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
+    checkpointed(&s, 0, 12, 0, 1, false);
+    cr_assert_eq(s.publish.publish.step, 12, "%s", str_text(&s.log));
+    for (int second = 1; second < 610 && s.ended < 0; second++) {
+        after(&s, RM_S);
+        save_waits(&s, 0, 12, 0);
+    }
+    cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(outage, the_end_goes_through_when_the_store_comes_back)
 {
     struct story s;
