@@ -28,7 +28,8 @@ const char *const shot_names[SHOTS] = {"kill",
                                        "slow step",
                                        "stranger",
                                        "all leave",
-                                       "store away"};
+                                       "store away",
+                                       "store full"};
 const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "told to kill a trainer that hangs",
                                           "stopped workers given up",
@@ -144,6 +145,10 @@ static void draw_shots(struct sim *sim, struct scenario *s)
         s->shot[s->shots].at = begins + sim_time(sim, 0, span);
         s->shot[s->shots++].kind = SHOT_INTERRUPT;
     }
+    if (s->fills) {
+        s->shot[s->shots].at = begins + sim_time(sim, 0, span);
+        s->shot[s->shots++].kind = SHOT_STORE_FULL;
+    }
 }
 
 static void draw_scenario(struct sim *sim)
@@ -159,6 +164,7 @@ static void draw_scenario(struct sim *sim)
     s->below_min = !s->calm && sim_chance(sim, 15);
     s->damage = !s->calm && sim_chance(sim, 15);
     s->storage_fails = !s->calm && sim_chance(sim, 5);
+    s->fills = !s->calm && sim_chance(sim, 5);
     s->interrupts = sim_chance(sim, 10);
     s->strict = !s->calm && sim_chance(sim, 8);
     s->resumes = sim_chance(sim, 10) ? 1 + (int64_t)sim_below(sim, (uint64_t)s->steps - 1) : 0;

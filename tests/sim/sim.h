@@ -198,6 +198,7 @@ enum shot_kind {
     SHOT_STRANGER,
     SHOT_ALL_LEAVE,  /* all are told to go at once, and are killed when their time is over */
     SHOT_STORE_AWAY, /* the store takes nothing for a while */
+    SHOT_STORE_FULL, /* and never again a manifest, but all, some or none of the slices */
     SHOTS
 };
 extern const char *const shot_names[SHOTS];
@@ -239,6 +240,7 @@ struct scenario {
     int64_t steps, checkpoint_every, evaluation_every;
     bool exact, calm, below_min, damage, storage_fails, interrupts;
     bool slow_transfers, strict; /* strict: failures count */
+    bool fills;                  /* the store has a quota */
     int64_t resumes;             /* the step of a checkpoint that an earlier run left, 0 none */
     int64_t nan_step;            /* the step that is not finite; 0 none */
     rm_time step_time, delay;
@@ -273,6 +275,8 @@ struct sim {
     struct inbox coord_inbox;
     bool interrupted;
     rm_time store_back; /* until then it takes nothing */
+    bool store_full;
+    int store_takes; /* slices in a hundred, when full */
     int64_t losses, saved_told, evaluated_told, ring_told;
     int last_word; /* exit code of the final event that was told, -1 none */
     struct rdzv_out *rout;

@@ -256,7 +256,7 @@ static bool is_right_end(const struct sim *sim)
     case 5:
         return s->nan_step || s->strict;
     case 4:
-        return s->storage_fails;
+        return s->storage_fails || s->fills;
     default:
         return false;
     }

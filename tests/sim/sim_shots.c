@@ -183,6 +183,15 @@ static bool shoot_store(struct sim *sim)
     return true;
 }
 
+/* For good: what ends the run is that the end does not wait for ever. */
+static bool shoot_quota(struct sim *sim)
+{
+    sim->store_full = true;
+    sim->store_takes = 50 * (int)sim_below(sim, 3);
+    sim->quiet_since += 2 * sim->settings.save_patience; /* a coordinator may die as it gives up */
+    return true;
+}
+
 /* Shorter than anybody notices, shorter than lostAfter, or longer. */
 static rm_time pause_length(struct sim *sim)
 {
@@ -332,6 +341,8 @@ static bool shoot(struct sim *sim, enum shot_kind kind, int w)
         return shoot_all(sim);
     case SHOT_STORE_AWAY:
         return shoot_store(sim);
+    case SHOT_STORE_FULL:
+        return shoot_quota(sim);
     default:
         return shoot_at(sim, kind, w);
     }

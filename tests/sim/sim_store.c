@@ -36,7 +36,7 @@ bool store_is_away(const struct sim *sim)
 
 static void fail_for_now(struct agent_event *e, int64_t step)
 {
-    fail(e, step, "the store does not answer");
+    fail(e, step, "the store does not take it");
     e->again = true;
 }
 
@@ -57,7 +57,7 @@ static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
     struct msg_state there = content_state(&n->taken);
     if (!msg_state_equal(&there, &s->state))
         sim_fail(sim, "R4: worker %d's agent writes what is not in the snapshot memory", n->worker);
-    if (store_is_away(sim)) {
+    if (store_is_away(sim) || (sim->store_full && !sim_chance(sim, sim->store_takes))) {
         fail_for_now(e, s->state.step);
         return;
     }
@@ -88,7 +88,7 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
     int i = sim->published_count;
     check_publish(sim, p);
     bool lost = store_is_away(sim); /* the answer alone, or the request with it */
-    if (lost && sim_chance(sim, 70)) {
+    if (sim->store_full || (lost && sim_chance(sim, 70))) {
         fail_for_now(stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, -1), p->step);
         return;
     }
