@@ -132,6 +132,7 @@ struct rdzv {
     int64_t tokens;
     bool exact;
     char fingerprint[RM_FINGERPRINT_MAX], data_sha256[RM_HASH_HEX]; /* of the first trainer heard of */
+    bool learnt_from_survivor; /* that was one who held the state when this coordinator came */
     int64_t data_files, data_bytes;
     int forming_failures;                       /* in a row, without a step */
     struct rdzv_failure failure[FAILURES_KEPT]; /* that may still count */

@@ -153,7 +153,7 @@ static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w
     if (st->state != RDZV_GATHERING || !w->state.held || !rdzv_usable(st, w))
         return false;
     struct msg_state best = rdzv_best_state(st);
-    bool unsaved = best.held && msg_state_equal(&best, &w->state) && w->state.step > st->saved;
+    bool unsaved = best.step > 0 && msg_state_equal(&best, &w->state) && w->state.step > st->saved;
     /* what can't be saved any more may still be handed to somebody who is known to come */
     bool awaited = !st->settings.unattended && rdzv_on_its_way(st);
     return unsaved && (w->state.step != st->given_up || awaited);
@@ -175,32 +175,68 @@ void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out)
 
 /* ---- coming ---- */
 
-static void refuse(struct rdzv *st, int conn, int exit_code, const char *why, struct rdzv_out *out)
+static void send_away(struct rdzv *st, int conn, int exit_code, const char *why, struct rdzv_out *out)
 {
     struct message *m = rdzv_send(st, out, MSG_ABANDON);
     m->abandon.exit_code = exit_code;
     text_copy(m->abandon.why, sizeof m->abandon.why, why);
     rdzv_send_to(out, &(struct rdzv_worker){.conn = conn});
+}
+
+static void refuse(struct rdzv *st, int conn, int exit_code, const char *why, struct rdzv_out *out)
+{
+    send_away(st, conn, exit_code, why, out);
     rdzv_close_conn(out, conn);
     rdzv_say(st, "%s", why);
 }
 
-/* The first trainer says what the job computes with and what its data are. */
-static void learn(struct rdzv *st, const struct msg_hello *h)
+/* Whether bits computed there may not be mixed with the job's. */
+static bool computes_other_bits(const struct rdzv *st, int worker, const char *fingerprint, char *why,
+                                size_t size)
 {
-    if (!h->trainer_pid)
+    if (!strcmp(fingerprint, st->fingerprint) || !st->settings.exact || st->settings.allow_mixed_hardware)
+        return false;
+    snprintf(why, size,
+             "worker %d computes other bits: its fingerprint is '%.110s', the job's is '%.110s'; set "
+             "trainer.allowMixedHardware to train without exactness",
+             worker, fingerprint, st->fingerprint);
+    return true;
+}
+
+/* Newcomers who were heard before anybody who knew better. */
+static void refuse_misfits(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    char why[MSG_DETAIL_MAX];
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        bool may_take_part = w->presence == PRESENT && w->trainer_pid && !w->state.held;
+        if (!may_take_part || !computes_other_bits(st, i, w->fingerprint, why, sizeof why))
+            continue;
+        rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, i, why);
+        send_away(st, w->conn, 3, why, out);
+        rdzv_lose(st, w, why, now, out);
+    }
+}
+
+/* The first trainer says what the job computes with and what its data are. A successor may hear a newcomer on
+ * another kind of machine first: the first who holds the state knows better. */
+static void learn(struct rdzv *st, const struct msg_hello *h, rm_time now, struct rdzv_out *out)
+{
+    bool survived = st->settings.heritage.given && h->state.held;
+    bool knows_better = survived && !st->learnt_from_survivor;
+    if (!h->trainer_pid || (st->fingerprint[0] && !knows_better))
         return;
-    if (!st->fingerprint[0])
-        text_copy(st->fingerprint, sizeof st->fingerprint, h->fingerprint);
-    if (st->data_sha256[0])
-        return;
+    st->learnt_from_survivor = survived;
+    text_copy(st->fingerprint, sizeof st->fingerprint, h->fingerprint);
+    refuse_misfits(st, now, out);
     text_copy(st->data_sha256, sizeof st->data_sha256, h->data_sha256);
     st->data_files = h->data_files;
     st->data_bytes = h->data_bytes;
 }
 
 /* Sets the exit code and the sentence of why this worker can't take part; 0: it can. */
-static int misfit(struct rdzv *st, const struct msg_hello *h, char *why, size_t size)
+static int misfit(struct rdzv *st, const struct msg_hello *h, rm_time now, struct rdzv_out *out, char *why,
+                  size_t size)
 {
     if (h->protocol != MSG_PROTOCOL) {
         snprintf(why, size, "worker %d speaks protocol %d, this coordinator speaks %d", h->worker,
@@ -212,22 +248,17 @@ static int misfit(struct rdzv *st, const struct msg_hello *h, char *why, size_t 
                  st->settings.job);
         return 4;
     }
-    learn(st, h);
+    learn(st, h, now, out);
     if (h->trainer_pid && strcmp(h->data_sha256, st->data_sha256) != 0) {
         snprintf(why, size, "worker %d sees other training data (sha256 %.12s) than the job's (%.12s)",
                  h->worker, h->data_sha256, st->data_sha256);
         return 3;
     }
-    if (h->trainer_pid && strcmp(h->fingerprint, st->fingerprint) != 0) {
-        if (st->settings.exact && !st->settings.allow_mixed_hardware) {
-            snprintf(why, size,
-                     "worker %d computes other bits: its fingerprint is '%.110s', the job's is '%.110s'; set "
-                     "trainer.allowMixedHardware to train without exactness",
-                     h->worker, h->fingerprint, st->fingerprint);
-            return 3;
-        }
-        st->exact = false;
-    }
+    if (!h->trainer_pid)
+        return 0;
+    if (computes_other_bits(st, h->worker, h->fingerprint, why, size))
+        return 3;
+    st->exact = st->exact && !strcmp(h->fingerprint, st->fingerprint);
     return 0;
 }
 
@@ -321,7 +352,7 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
     char why[MSG_DETAIL_MAX];
     /* in this order: what a stranger computes with is nothing to learn from */
     bool outdated = is_outdated(st, w, h, why, sizeof why);
-    int code = outdated ? 4 : misfit(st, h, why, sizeof why);
+    int code = outdated ? 4 : misfit(st, h, now, out, why, sizeof why);
     if (code && !outdated)
         rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, h->worker, why);
     if (code) {

@@ -65,6 +65,20 @@ Test(unattended, below_min_it_waits_for_ever_and_says_so)
     story_end(&s);
 }
 
+Test(unattended, who_leaves_before_the_first_step_holds_nothing_that_is_worth_waiting_for)
+{
+    struct story s;
+    begin(&s, 3);
+    train(&s, 3);
+    leaving(&s, 1);
+    after(&s, RM_S);
+    for (int w = 0; w < 3; w++)
+        stopped(&s, w, 0, 0);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", str_text(&s.log));
+    cr_assert(said(&s, "release"), "only then it is replaced: %s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(unattended, all_who_leave_within_half_a_second_stop_once)
 {
     struct story s;
@@ -192,6 +206,22 @@ Test(unattended, a_successor_does_not_begin_with_newcomers_while_survivors_may_b
     cr_assert_eq(rdzv_state(s.st), RDZV_RECOVERING, "%s", str_text(&s.log));
     hello(&s, 0, 7);
     cr_assert_neq(rdzv_state(s.st), RDZV_RECOVERING, "who holds the state is here: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(unattended, a_successor_learns_what_the_job_computes_with_from_survivors_and_not_from_newcomers)
+{
+    struct story s;
+    struct message m;
+    succeed(&s);
+    hello_message(&s, 1, -1, &m);
+    text_copy(m.hello.fingerprint, sizeof m.hello.fingerprint, "cpu-b");
+    s.conn[1] = s.conns++;
+    hear(&s, 1, &m);
+    cr_assert_not(said(&s, "computes other bits"), "it may be the first of a new job");
+    hello(&s, 0, 7);
+    cr_assert(said(&s, "worker 1 computes other bits"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "worker 0 computes other bits"), "%s", str_text(&s.log));
     story_end(&s);
 }
 
