@@ -174,6 +174,7 @@ static void draw_scenario(struct sim *sim)
     s->step_time = sim_time(sim, 200 * RM_US, sim_chance(sim, 20) ? 200 * RM_MS : 10 * RM_MS);
     s->delay = sim_time(sim, 20 * RM_US, sim_chance(sim, 30) ? 5 * RM_MS : 500 * RM_US);
     draw_shots(sim, s);
+    s->unattended = sim_chance(sim, 30);
 }
 
 static void begin(struct sim *sim)
@@ -187,6 +188,7 @@ static void begin(struct sim *sim)
                                            .steps = s->steps,
                                            .exact = s->exact,
                                            .resume = true,
+                                           .unattended = s->unattended,
                                            .evaluation_every = s->evaluation_every,
                                            .checkpoint_every = s->checkpoint_every,
                                            .join_window = sim_time(sim, RM_MS, 300 * RM_MS),

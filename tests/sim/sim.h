@@ -241,8 +241,9 @@ struct scenario {
     bool exact, calm, below_min, damage, storage_fails, interrupts;
     bool slow_transfers, strict; /* strict: failures count */
     bool fills;                  /* the store has a quota */
-    int64_t resumes;             /* the step of a checkpoint that an earlier run left, 0 none */
-    int64_t nan_step;            /* the step that is not finite; 0 none */
+    bool unattended; /* pods: nobody tells who is expected or what is about to happen; who dies is replaced */
+    int64_t resumes; /* the step of a checkpoint that an earlier run left, 0 none */
+    int64_t nan_step; /* the step that is not finite; 0 none */
     rm_time step_time, delay;
     int shots;
     struct {
@@ -300,8 +301,9 @@ struct sim {
     int64_t told, completes;
     int64_t resumed; /* from the step of an earlier run's checkpoint */
     bool evaluated[STEPS_MAX + 1];
-    int64_t round;     /* newest that was sent */
-    bool loaded_since; /* a checkpoint was loaded since the newest recovery */
+    int64_t round; /* newest that was sent */
+    bool loaded_since,
+        skipped_since; /* since the newest recovery: a checkpoint, and that a state was not saved */
     int64_t planted;   /* times that the bug was used */
     int64_t forms, forms_at_recovery;
     struct tallies tallies;
@@ -342,6 +344,7 @@ void coord_die(struct sim *sim);
 
 /* sim_shots.c: run, and what it or chance does to the others */
 void run_send_expect(struct sim *sim);
+void run_forgets_quarantine(struct sim *sim);
 void run_reaps(struct sim *sim, int node);
 void run_worker_quarantined(struct sim *sim, int worker);
 void run_worker_lost(struct sim *sim, int worker);

@@ -192,13 +192,13 @@ static void check_recovered(struct sim *sim, const struct rdzv_tell *t)
     sim->tallies.of[TALLY_REDONE] += redone;
     if (t->recovery.cause == CAUSE_COORDINATOR_LOST)
         return;
-    if (redone > 0 && sim->scenario.calm)
+    if (redone > 0 && sim->scenario.calm && !sim->skipped_since)
         sim_fail(sim, "R7: an announced change redid %" PRId64 " steps", redone);
     bool one_ring = sim->forms <= sim->forms_at_recovery + 1;
     if (redone > 1 && one_ring && !sim->loaded_since)
         sim_fail(sim, "R7: one sudden loss redid %" PRId64 " steps", redone);
     sim->forms_at_recovery = sim->forms;
-    sim->loaded_since = false;
+    sim->loaded_since = sim->skipped_since = false;
 }
 
 static void check_complete(struct sim *sim, const struct rdzv_tell *t)
@@ -233,6 +233,7 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
     sim->tallies.of[TALLY_RINGS] += t->kind == TELL_RING_FORMED;
     sim->tallies.of[TALLY_WAITED] += t->kind == TELL_CHECKPOINT_WAITING;
     sim->tallies.of[TALLY_NOT_SAVED] += t->kind == TELL_CHECKPOINT_SKIPPED;
+    sim->skipped_since = sim->skipped_since || t->kind == TELL_CHECKPOINT_SKIPPED;
     if (t->kind == TELL_STEP)
         check_step(sim, t);
     else if (t->kind == TELL_EVALUATED)
@@ -252,7 +253,7 @@ static bool is_right_end(const struct sim *sim)
     case 130:
         return s->interrupts;
     case 6: /* after an interrupt nobody is started again */
-        return s->below_min || s->interrupts || s->strict;
+        return !s->unattended && (s->below_min || s->interrupts || s->strict);
     case 5:
         return s->nan_step || s->strict;
     case 4:

@@ -180,6 +180,7 @@ void coord_start(struct sim *sim)
     sim_trace(sim, "a coordinator of term %d starts", (int)sim->term);
     arm(sim);
     run_send_expect(sim);
+    run_forgets_quarantine(sim);
     if (sim->interrupted) {
         struct rdzv_event e = {.kind = RDZV_INTERRUPT};
         coord_event(sim, &e);

@@ -20,7 +20,8 @@ static void up_message(struct sim *sim, int node, struct message *m)
     m->up.state = content_state(&n->memory);
     m->up.parameters = 1;
     snprintf(m->up.address, sizeof m->up.address, "%d:%d", node, n->trainer.epoch);
-    text_copy(m->up.fingerprint, sizeof m->up.fingerprint, n->stranger && node % 2 ? "another" : "simulated");
+    text_copy(m->up.fingerprint, sizeof m->up.fingerprint,
+              n->stranger && node % 2 && !sim->scenario.unattended ? "another" : "simulated");
     text_copy(m->up.data_sha256, sizeof m->up.data_sha256, "d474");
 }
 
@@ -276,7 +277,7 @@ int node_spawn(struct sim *sim, int worker, int attempt, bool stranger)
                                       .incarnation = (uint64_t)node + 1,
                                       .agent_pid = 1000 * (node + 1),
                                       .heartbeat = HEARTBEAT,
-                                      .lost_after = LOST_AFTER};
+                                      .lost_after = sim->scenario.unattended ? RM_NEVER : LOST_AFTER};
     text_copy(settings.job, sizeof settings.job, "sim");
     n->agent = agent_open(&settings);
     if (!stranger)

@@ -6,8 +6,21 @@
 
 static const rm_time run_patience = 5 * RM_S; /* then run replaces it */
 
+/* Under an index; -1: there was none. */
+static int newest_attempt(const struct sim *sim, int w)
+{
+    int attempt = -1;
+    for (int i = 0; i < sim->nodes; i++) {
+        if (sim->node[i].worker == w && sim->node[i].attempt > attempt)
+            attempt = sim->node[i].attempt;
+    }
+    return attempt;
+}
+
 void run_send_expect(struct sim *sim)
 {
+    if (sim->scenario.unattended)
+        return;
     struct rdzv_event *e = calloc(1, sizeof *e);
     if (!e)
         abort();
@@ -23,6 +36,8 @@ void run_send_expect(struct sim *sim)
 
 static void run_act(struct sim *sim, enum rdzv_cause cause, int worker)
 {
+    if (sim->scenario.unattended)
+        return;
     struct rdzv_event *e = calloc(1, sizeof *e);
     if (!e)
         abort();
@@ -33,15 +48,40 @@ static void run_act(struct sim *sim, enum rdzv_cause cause, int worker)
     sim_at(sim, sim->now, EV_ACT, 0, 0, 0)->command = e;
 }
 
-/* run reaps a child: a drilled one and one that was released are not replaced. */
+/* Who runs pods knows of quarantine only what the coordinator shows, and a successor shows none. */
+void run_forgets_quarantine(struct sim *sim)
+{
+    for (int w = 0; w < RM_WORKERS_MAX && sim->scenario.unattended; w++) {
+        if (!sim->quarantined[w])
+            continue;
+        sim->quarantined[w] = false;
+        if (sim->node_of[w] < 0)
+            sim_at(sim, sim->now + RM_MS, EV_SPAWN, w, sim->expected[w] = newest_attempt(sim, w) + 1, 0);
+    }
+}
+
+/* Run replaces neither a drilled one nor one that was released; who runs pods does. */
+static bool is_replaced(const struct sim *sim, const struct node *n)
+{
+    int w = n->worker;
+    if (sim->quarantined[w] || sim->ended)
+        return false;
+    return sim->scenario.unattended || (!sim->drilled[w] && n->exit_code != 0 && !sim->interrupted);
+}
+
+static rm_time until_replaced(struct sim *sim)
+{
+    bool slow = sim->scenario.unattended && sim_chance(sim, 30);
+    return sim_time(sim, RM_MS, slow ? 3 * RM_S : 60 * RM_MS);
+}
+
 void run_reaps(struct sim *sim, int node)
 {
     struct node *n = &sim->node[node];
     int w = n->worker;
     if (sim->node_of[w] != node)
         return;
-    bool replace =
-        !sim->drilled[w] && !sim->quarantined[w] && n->exit_code != 0 && !sim->ended && !sim->interrupted;
+    bool replace = is_replaced(sim, n);
     sim->drilled[w] = sim->stands[w] = false;
     if (!replace) {
         sim->expected[w] = -1;
@@ -52,7 +92,7 @@ void run_reaps(struct sim *sim, int node)
     sim->expected[w] = n->attempt + 1;
     sim->node_of[w] = -1;
     run_send_expect(sim);
-    sim_at(sim, sim->now + sim_time(sim, RM_MS, 60 * RM_MS), EV_SPAWN, w, n->attempt + 1, 0);
+    sim_at(sim, sim->now + until_replaced(sim), EV_SPAWN, w, n->attempt + 1, 0);
 }
 
 /* One that a drill stopped is given up with the coordinator's word, and keeps its index until it ends. */
@@ -71,9 +111,14 @@ void run_worker_quarantined(struct sim *sim, int worker)
     sim->tallies.of[TALLY_QUARANTINED]++;
 }
 
-/* What stands still never hears that it may go. */
+/* What stands still never hears that it may go. Agents of pods never take the coordinator for lost, so
+ * whoever did not hear it is told by SIGTERM. */
 void run_ended(struct sim *sim)
 {
+    for (int i = 0; sim->scenario.unattended && i < sim->nodes; i++) {
+        if (sim->node[i].alive)
+            sim_at(sim, sim->now + RM_S, EV_TERM, i, 2000, 0);
+    }
     for (int w = 0; w < RM_WORKERS_MAX; w++) {
         if (sim->stands[w] && sim->node_of[w] >= 0)
             node_die(sim, sim->node_of[w], 137);
@@ -108,11 +153,7 @@ static bool shoot_join(struct sim *sim)
         w++;
     if (staying(sim) >= 12 || w >= 16)
         return false;
-    int attempt = 0;
-    for (int i = 0; i < sim->nodes; i++) {
-        if (sim->node[i].worker == w && sim->node[i].attempt >= attempt)
-            attempt = sim->node[i].attempt + 1;
-    }
+    int attempt = newest_attempt(sim, w) + 1;
     sim->expected[w] = attempt;
     sim->drilled[w] = false;
     if (sim_chance(sim, 50))
@@ -133,6 +174,8 @@ static void shoot_process(struct sim *sim, enum shot_kind kind, int w)
     } else if (kind == SHOT_TERM) {
         run_act(sim, CAUSE_WORKER_LEFT, w);
         sim_at(sim, sim->now, EV_TERM, node, 0, 0);
+    } else if (kind == SHOT_STOP && sim->scenario.unattended) {
+        node_die(sim, node, 137);
     } else if (kind == SHOT_STOP) {
         run_act(sim, CAUSE_WORKER_LOST, w);
         pause_node(sim, node, PAUSE_BOTH);
@@ -243,7 +286,7 @@ static void zombie_word(struct sim *sim, int node)
 static bool shoot_stranger(struct sim *sim, int w)
 {
     bool old = w >= 0 && sim->expected[w] > 0 && sim_chance(sim, 50);
-    if (sim->nodes > NODES_MAX / 2)
+    if (sim->nodes > NODES_MAX / 2 || (!old && sim->scenario.unattended))
         return false;
     node_spawn(sim, old ? w : RM_WORKERS_MAX - 1, old ? sim->expected[w] - 1 : 0, true);
     return true;
