@@ -53,8 +53,8 @@ static void quarantine(struct rdzv *st, struct rdzv_worker *w, int own, const ch
     if (w->presence == PRESENT)
         rdzv_send_away(st, out, w, 4, w->quarantine);
     rdzv_lose(st, w, "it is in quarantine", now, out);
-    bool trained = st->known_step >= st->settings.steps; /* then any number will do */
-    if (left(st) < st->settings.workers_min && !trained)
+    bool any_will_do = st->known_step >= st->settings.steps && left(st) > 0; /* all steps are made */
+    if (left(st) < st->settings.workers_min && !any_will_do)
         rdzv_give_up(st, RDZV_EXIT_TRAINING,
                      "worker %d is in quarantine (%s), and of min %d workers %d %s left", index,
                      w->quarantine, st->settings.workers_min, left(st), left(st) == 1 ? "is" : "are");

@@ -46,6 +46,26 @@ static void quarantine(struct story *s, int w)
     forget(s);
 }
 
+Test(failures, the_last_worker_that_there_was_ends_the_job_although_all_steps_are_made)
+{
+    struct story s;
+    struct rdzv_settings settings = story_settings(1);
+    settings.unattended = true;
+    settings.workers_target = 1;
+    story_begin(&s, settings);
+    hello(&s, 0, -1);
+    stopped(&s, 0, -1, -1);
+    listed(&s, 0, -1, -1);
+    ready(&s, 0, 0);
+    progress(&s, 0, 100);
+    for (int i = 0; i < 2; i++)
+        crash(&s, 0, -1);
+    fault_of(&s, 0, FAULT_TRAINER_EXIT, -1, -1);
+    cr_assert_eq(s.ended, 5, "in its place nobody comes: %s", str_text(&s.log));
+    cr_assert(said(&s, "worker 0 is in quarantine"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(failures, its_next_process_is_refused_with_the_reason)
 {
     struct story s;
