@@ -245,7 +245,7 @@ static int64_t beat(struct play *p)
     return m->heartbeat.counter;
 }
 
-static void train(struct play *p)
+static void form(struct play *p)
 {
     static struct message m;
     message_init(&m, MSG_FORM);
@@ -253,6 +253,12 @@ static void train(struct play *p)
     m.form.count = 1;
     m.form.member[0].worker = 1;
     control(p, &m);
+}
+
+static void train(struct play *p)
+{
+    static struct message m;
+    form(p);
     message_init(&m, MSG_READY);
     from_trainer(p, &m);
     message_init(&m, MSG_GO);
@@ -270,6 +276,49 @@ Test(waits, a_trainer_that_hangs_while_its_agent_writes_is_seen_to_hang)
     cr_assert_eq(beat(&p), counter, "the trainer does not need the store for its next step");
     trainer_says(&p, MSG_SNAPSHOT_WANTED);
     cr_assert_gt(beat(&p), counter, "now it does");
+    end(&p);
+}
+
+static void told_to_save(struct play *p, int64_t number)
+{
+    struct message m;
+    message_init(&m, MSG_SAVE);
+    m.save.step = number;
+    control(p, &m);
+}
+
+static bool counts_on(struct play *p)
+{
+    int64_t counter = beat(p);
+    return beat(p) > counter;
+}
+
+Test(waits, a_trainer_that_has_saved_as_it_was_told_waits_for_the_store)
+{
+    struct play p;
+    start(&p);
+    trainer_says(&p, MSG_STOPPED);
+    told_to_save(&p, 20);
+    snapshot(&p, 20);
+    not_taken(&p, AGENT_WRITTEN, 20);
+    cr_assert(counts_on(&p));
+    end(&p);
+}
+
+Test(waits, a_trainer_that_stands_still_while_the_store_is_away_hangs_by_itself)
+{
+    struct play p;
+    start(&p);
+    snapshot(&p, 20);
+    not_taken(&p, AGENT_WRITTEN, 20);
+    form(&p);
+    cr_assert_not(counts_on(&p), "it forms a ring, and the store has nothing to do with that");
+    trainer_says(&p, MSG_STOPPED);
+    told_to_save(&p, 30);
+    cr_assert_not(counts_on(&p), "it has not saved yet");
+    told_to_save(&p, 20);
+    control_type(&p, MSG_STOP);
+    cr_assert_not(counts_on(&p), "what it was told last is to stop");
     end(&p);
 }
 
@@ -305,6 +354,21 @@ static void published(struct play *p, int64_t number)
 
 /* Found by the simulator: a damaged final checkpoint was made again, and its publisher answered from memory.
  */
+Test(waits, a_store_that_has_just_failed_is_not_asked_sooner_for_a_newer_manifest)
+{
+    struct play p;
+    start(&p);
+    publish(&p, 20, 1);
+    not_taken(&p, AGENT_PUBLISHED, 20);
+    publish(&p, 30, 1);
+    cr_assert_not(did(&p, AGENT_PUBLISH));
+    cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_SAVE_WAITS)->save_waits.step, 30);
+    p.now += 2 * RM_S;
+    step(&p, (struct agent_event){.kind = AGENT_TICK});
+    cr_assert_eq(did(&p, AGENT_PUBLISH)->message.publish.step, 30);
+    end(&p);
+}
+
 Test(waits, another_history_of_a_step_that_was_published_is_not_answered_from_memory)
 {
     struct play p;
