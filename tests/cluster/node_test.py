@@ -50,7 +50,7 @@ def evict(kubectl, pod):
 
 
 def test_workers_that_are_deleted_evicted_or_tainted_leave_and_are_replaced(start, weights, node_cluster, place):
-    training = start(workers={"min": 3}, pod=SPREAD)
+    training = start(workers={"min": 3}, pod=SPREAD, coordinator=coordinator_on(1))  # node 1 is never tainted
     said = training.until_ring_of(3)
     with pytest.raises(RuntimeError, match="disruption budget"):
         evict(place, name_of(a_worker(training)))  # three are the least: the budget forbids it
