@@ -212,6 +212,14 @@ static bool read_again(struct kube_call *call, const struct kube_answer *answer)
     return transmit(call, NULL) == 0;
 }
 
+/* Who is refused for what he is, or for there being too many, is so before all that he sends was read, and
+ * over HTTP/2 the end of that can come before the end of the answer: its status says enough. */
+static bool is_answer(const struct http_answer *http)
+{
+    bool early = http->status == 401 || http->status == 403 || http->status == 429;
+    return http->outcome == HTTP_ANSWERED || (http->outcome == HTTP_BROKEN && early);
+}
+
 static void answered(void *ctx, const struct http_answer *http)
 {
     struct kube_call *call = ctx;
@@ -220,7 +228,7 @@ static void answered(void *ctx, const struct http_answer *http)
     struct kube_answer answer;
     struct js *tree = NULL;
     call->http = NULL;
-    if (http->outcome != HTTP_ANSWERED)
+    if (!is_answer(http))
         read_failure(&answer, http);
     else if (http->status == 200 && request.bytes)
         answer = (struct kube_answer){.outcome = KUBE_OK, .status = 200};

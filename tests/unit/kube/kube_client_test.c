@@ -151,6 +151,23 @@ Test(client, silence_a_cut_and_nobody_there_are_unreachable)
     play_close(&play);
 }
 
+Test(client, a_refusal_that_was_cut_is_one_all_the_same)
+{
+    const struct scene scenes[] = {
+        {.method = "GET", .target = "", .status = 401, .body = "{\"reas", .cut = "more"},
+        {.method = "GET", .target = "", .status = 409, .body = "{\"reas", .cut = "what was in the way"},
+    };
+    struct play play;
+    play_open(&play, SCENES(scenes), 0, 0);
+    struct kube_request request = {
+        .resource = &kube_pods, .namespace = "a", .name = "p", .done = log_outcome, .ctx = &play};
+    kube_send(play.kube, NULL, &request, NULL);
+    play_until(&play, "[denied]");
+    kube_send(play.kube, NULL, &request, NULL);
+    play_until(&play, "[denied][unreachable]");
+    play_close(&play);
+}
+
 Test(client, requests_over_the_limit_wait_and_all_go_out)
 {
     struct scene scenes[31];

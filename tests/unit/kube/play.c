@@ -22,7 +22,8 @@ static enum stub_then answer(void *ctx, const struct stub_request *request, stru
     const char *body = scene->body ? scene->body : "{}";
     const char *headers = scene->headers ? scene->headers : "";
     if (scene->cut)
-        str_addf(out, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s", strlen(body) + 100, body);
+        str_addf(out, "HTTP/1.1 %d As Told\r\nContent-Length: %zu\r\n\r\n%s", scene->status,
+                 strlen(body) + 100, body);
     else if (scene->status == 0)
         str_addf(out, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n%s", body);
     else
