@@ -32,7 +32,7 @@ void rdzv_save_waits(struct rdzv *st, const struct rdzv_worker *w, const struct 
     bool first = !o->on;
     if (has_come_to_nothing(st, m))
         return;
-    rdzv_publishing_waits(st, w, m->step, out);
+    rdzv_publishing_waits(st, w, m->step);
     if (is_under_way(st, m->step) && !st->settings.save_patience) {
         rdzv_save_failed(st, m->step, m->why, now, out);
         return;

@@ -119,11 +119,8 @@ static void send_publish(struct rdzv *st, struct rdzv_collection *c, struct rdzv
 void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w)
 {
     for (int i = 0; i < COLLECTIONS; i++) {
-        struct rdzv_collection *c = &st->collection[i];
-        if (c->publisher != rdzv_index(st, w))
-            continue;
-        c->publisher = -1;
-        c->held_up = false;
+        if (st->collection[i].publisher == rdzv_index(st, w))
+            st->collection[i].publisher = -1;
     }
 }
 
@@ -135,31 +132,25 @@ static bool is_older(const struct rdzv_collection *a, const struct rdzv_collecti
     return !a->publish.final && b->publish.final;
 }
 
-static bool is_awaited(const struct rdzv *st, const struct rdzv_collection *c)
-{
-    return st->state == RDZV_SAVING && c->publish.step == st->save.step && c->publish.final == st->save.final;
-}
-
 static bool is_whole(const struct rdzv_collection *c)
 {
     return c->used && c->have >= c->parts;
 }
 
-/* One that has made way waits until there is no other. */
-static bool comes_before(const struct rdzv_collection *a, const struct rdzv_collection *b)
+static struct rdzv_collection *oldest_whole(struct rdzv *st)
 {
-    return a->held_up == b->held_up ? is_older(a, b) : b->held_up;
-}
-
-static struct rdzv_collection *next_in_turn(struct rdzv *st)
-{
-    struct rdzv_collection *next = NULL;
+    struct rdzv_collection *oldest = NULL;
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
-        if (is_whole(c) && (!next || comes_before(c, next)))
-            next = c;
+        if (is_whole(c) && (!oldest || is_older(c, oldest)))
+            oldest = c;
     }
-    return next;
+    return oldest;
+}
+
+static bool is_awaited(const struct rdzv *st, const struct rdzv_collection *c)
+{
+    return st->state == RDZV_SAVING && c->publish.step == st->save.step && c->publish.final == st->save.final;
 }
 
 /* What SAVING waits for is worth most, then what is newer. */
@@ -181,7 +172,7 @@ static struct rdzv_collection *best_instead_of(struct rdzv *st, struct rdzv_coll
     return best;
 }
 
-static struct rdzv_collection *under_way(struct rdzv *st)
+static struct rdzv_collection *being_published(struct rdzv *st)
 {
     for (int i = 0; i < COLLECTIONS; i++) {
         if (is_whole(&st->collection[i]) && st->collection[i].publisher >= 0)
@@ -194,8 +185,10 @@ static struct rdzv_collection *under_way(struct rdzv *st)
  * that there is, by the same publisher, who then lets go of it. */
 void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out)
 {
-    struct rdzv_collection *now = under_way(st);
-    struct rdzv_collection *next = !now ? next_in_turn(st) : now->held_up ? best_instead_of(st, now) : now;
+    struct rdzv_collection *now = being_published(st);
+    if (now && !now->held_up)
+        return;
+    struct rdzv_collection *next = now ? best_instead_of(st, now) : oldest_whole(st);
     struct rdzv_worker *w = now ? &st->worker[now->publisher] : choose_publisher(st);
     if (!next || next == now || !w)
         return;
@@ -204,14 +197,12 @@ void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out)
     send_publish(st, next, w, out);
 }
 
-void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step, struct rdzv_out *out)
+/* Whether something else goes before it is decided where publishers are named. */
+void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step)
 {
-    for (int i = 0; i < COLLECTIONS; i++) {
-        struct rdzv_collection *c = &st->collection[i];
-        if (c->used && c->publisher == rdzv_index(st, w) && c->publish.step == step)
-            c->held_up = true;
-    }
-    rdzv_name_publishers(st, out);
+    struct rdzv_collection *c = being_published(st);
+    if (c && c->publisher == rdzv_index(st, w) && c->publish.step == step)
+        c->held_up = true;
 }
 
 static void tell_published(struct rdzv *st, const struct msg_published *p, rm_time now, struct rdzv_out *out)

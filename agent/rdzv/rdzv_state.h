@@ -62,7 +62,7 @@ struct rdzv_collection {
     int pieces[RM_WORKERS_MAX];
     struct msg_piece piece[RM_WORKERS_MAX][MSG_PIECES_PER_PART];
     int publisher; /* worker that was told to, -1 none */
-    bool held_up;  /* the store did not take it from its publisher: a newer one goes before it */
+    bool held_up;  /* by the store, which did not take it from its publisher */
     bool digest_known;
     uint8_t digest[RM_HASH_BYTES]; /* of a final one's weights */
 };
@@ -275,7 +275,7 @@ void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg
 void rdzv_save_failed(struct rdzv *st, int64_t step, const char *detail, rm_time now, struct rdzv_out *out);
 bool rdzv_save_lacks(const struct rdzv *st, int part); /* the save under way waits for this part */
 void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w);
-void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step, struct rdzv_out *out);
+void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step);
 struct msg_state rdzv_newest_checkpoint(const struct rdzv *st);
 void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out);
 bool rdzv_is_refused(const struct rdzv *st, const struct msg_checkpoint *c);

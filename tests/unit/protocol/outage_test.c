@@ -49,12 +49,17 @@ static void train_on(struct story *s, int64_t first, int64_t last)
     }
 }
 
+static void train_to_20(struct story *s)
+{
+    story_begin(s, remote());
+    train_with(s, 2);
+    train_on(s, 1, 20);
+}
+
 Test(outage, is_told_once_and_training_goes_on)
 {
     struct story s;
-    story_begin(&s, remote());
-    train_with(&s, 2);
-    train_on(&s, 1, 20);
+    train_to_20(&s);
     save_waits(&s, 0, 20, 3 * RM_S);
     cr_assert(
         said(&s,
@@ -99,9 +104,7 @@ Test(outage, the_age_of_the_newest_state_that_waits_is_a_metric_and_in_the_statu
 Test(outage, ends_with_the_checkpoint_that_goes_through_which_says_how_long_it_was)
 {
     struct story s;
-    story_begin(&s, remote());
-    train_with(&s, 2);
-    train_on(&s, 1, 20);
+    train_to_20(&s);
     checkpointed(&s, 0, 20, 0, 2, false);
     save_waits(&s, 1, 20, 2 * RM_S);
     train_on(&s, 21, 25);
@@ -164,16 +167,20 @@ Test(outage, the_end_waits_for_as_long_as_the_job_says_and_then_names_the_reason
     story_end(&s);
 }
 
+/* The slices of step 20 are in, and its manifest finds no room. */
+static void wait_with_a_manifest(struct story *s)
+{
+    train_to_20(s);
+    checkpointed(s, 0, 20, 0, 2, false);
+    checkpointed(s, 1, 20, 1, 2, false);
+    save_waits(s, 0, 20, 0);
+}
+
 /* The store has room for pieces, and for no manifest: the older checkpoint can't be published, the last one
  * is whole. */
 static void finish_behind_a_manifest_that_waits(struct story *s)
 {
-    story_begin(s, remote());
-    train_with(s, 2);
-    train_on(s, 1, 20);
-    checkpointed(s, 0, 20, 0, 2, false);
-    checkpointed(s, 1, 20, 1, 2, false);
-    save_waits(s, 0, 20, 0);
+    wait_with_a_manifest(s);
     progress(s, 0, 100);
     finished(s, 0);
     finished(s, 1);
@@ -205,12 +212,7 @@ Test(outage, a_manifest_that_waits_does_not_keep_the_end_from_giving_up)
 Test(outage, whoever_takes_the_place_of_a_publisher_that_waited_is_told_to_publish)
 {
     struct story s;
-    story_begin(&s, remote());
-    train_with(&s, 2);
-    train_on(&s, 1, 20);
-    checkpointed(&s, 0, 20, 0, 2, false);
-    checkpointed(&s, 1, 20, 1, 2, false);
-    save_waits(&s, 0, 20, 0);
+    wait_with_a_manifest(&s);
     forget(&s);
     closed(&s, 0);
     hello(&s, 0, 20);
@@ -221,9 +223,7 @@ Test(outage, whoever_takes_the_place_of_a_publisher_that_waited_is_told_to_publi
 Test(outage, a_manifest_makes_way_for_the_newest_and_for_none_of_its_own_step)
 {
     struct story s;
-    story_begin(&s, remote());
-    train_with(&s, 2);
-    train_on(&s, 1, 20);
+    train_to_20(&s);
     checkpointed(&s, 0, 20, 0, 1, false);
     save_waits(&s, 0, 20, 0);
     forget(&s);
