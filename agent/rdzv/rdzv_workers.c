@@ -153,6 +153,7 @@ static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w
     if (st->state != RDZV_GATHERING || !w->state.held || !rdzv_usable(st, w))
         return false;
     struct msg_state best = rdzv_best_state(st);
+    /* what there is before the first step the seed gives anybody */
     bool unsaved = best.step > 0 && msg_state_equal(&best, &w->state) && w->state.step > st->saved;
     /* what can't be saved any more may still be handed to somebody who is known to come */
     bool awaited = !st->settings.unattended && rdzv_on_its_way(st);
@@ -175,17 +176,12 @@ void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out)
 
 /* ---- coming ---- */
 
-static void send_away(struct rdzv *st, int conn, int exit_code, const char *why, struct rdzv_out *out)
+static void refuse(struct rdzv *st, int conn, int exit_code, const char *why, struct rdzv_out *out)
 {
     struct message *m = rdzv_send(st, out, MSG_ABANDON);
     m->abandon.exit_code = exit_code;
     text_copy(m->abandon.why, sizeof m->abandon.why, why);
     rdzv_send_to(out, &(struct rdzv_worker){.conn = conn});
-}
-
-static void refuse(struct rdzv *st, int conn, int exit_code, const char *why, struct rdzv_out *out)
-{
-    send_away(st, conn, exit_code, why, out);
     rdzv_close_conn(out, conn);
     rdzv_say(st, "%s", why);
 }
@@ -213,7 +209,7 @@ static void refuse_misfits(struct rdzv *st, rm_time now, struct rdzv_out *out)
         if (!may_take_part || !computes_other_bits(st, i, w->fingerprint, why, sizeof why))
             continue;
         rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, i, why);
-        send_away(st, w->conn, 3, why, out);
+        rdzv_send_away(st, out, w, 3, why);
         rdzv_lose(st, w, why, now, out);
     }
 }
@@ -234,21 +230,25 @@ static void learn(struct rdzv *st, const struct msg_hello *h, rm_time now, struc
     st->data_bytes = h->data_bytes;
 }
 
-/* Sets the exit code and the sentence of why this worker can't take part; 0: it can. */
-static int misfit(struct rdzv *st, const struct msg_hello *h, rm_time now, struct rdzv_out *out, char *why,
-                  size_t size)
+/* Whether it is of another job or kind, so that nothing is to be learnt from it; sets the sentence. */
+static bool is_foreign(const struct rdzv *st, const struct msg_hello *h, char *why, size_t size)
 {
     if (h->protocol != MSG_PROTOCOL) {
         snprintf(why, size, "worker %d speaks protocol %d, this coordinator speaks %d", h->worker,
                  h->protocol, MSG_PROTOCOL);
-        return 4;
+        return true;
     }
     if (*h->job && strcmp(h->job, st->settings.job) != 0) { /* "": it has the key, and learns the rest */
         snprintf(why, size, "worker %d belongs to job %s, this is job %s", h->worker, h->job,
                  st->settings.job);
-        return 4;
+        return true;
     }
-    learn(st, h, now, out);
+    return false;
+}
+
+/* Sets the exit code and the sentence of why this worker can't take part; 0: it can. */
+static int misfit(struct rdzv *st, const struct msg_hello *h, char *why, size_t size)
+{
     if (h->trainer_pid && strcmp(h->data_sha256, st->data_sha256) != 0) {
         snprintf(why, size, "worker %d sees other training data (sha256 %.12s) than the job's (%.12s)",
                  h->worker, h->data_sha256, st->data_sha256);
@@ -352,7 +352,11 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
     char why[MSG_DETAIL_MAX];
     /* in this order: what a stranger computes with is nothing to learn from */
     bool outdated = is_outdated(st, w, h, why, sizeof why);
-    int code = outdated ? 4 : misfit(st, h, now, out, why, sizeof why);
+    int code = outdated || is_foreign(st, h, why, sizeof why) ? 4 : 0;
+    if (!code) {
+        learn(st, h, now, out);
+        code = misfit(st, h, why, sizeof why);
+    }
     if (code && !outdated)
         rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, h->worker, why);
     if (code) {
