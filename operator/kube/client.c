@@ -212,8 +212,9 @@ static bool read_again(struct kube_call *call, const struct kube_answer *answer)
     return transmit(call, NULL) == 0;
 }
 
-/* Who is refused for what he is, or for there being too many, is so before all that he sends was read, and
- * over HTTP/2 the end of that can come before the end of the answer: its status says enough. */
+/* Who is refused for what he is, or for there being too many, may be so before all that he sends was read;
+ * then the answer can end after its head (one in fifty of an API server under load): its status says enough.
+ */
 static bool is_answer(const struct http_answer *http)
 {
     bool early = http->status == 401 || http->status == 403 || http->status == 429;

@@ -51,7 +51,7 @@ def test_a_store_that_answers_in_drops_is_slow_and_not_away(tmp_path, launch, s3
 
 
 def no_room_for(name):
-    """A quota of which so much is left that only small objects, or none, are refused."""
+    """A store that is full for objects of that name alone."""
     return faults.Says(507, "InsufficientStorage", picked=lambda request: request.method == "PUT" and request.key.endswith(name))
 
 

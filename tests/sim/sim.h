@@ -198,7 +198,7 @@ enum shot_kind {
     SHOT_STRANGER,
     SHOT_ALL_LEAVE,  /* all are told to go at once, and are killed when their time is over */
     SHOT_STORE_AWAY, /* the store takes nothing for a while */
-    SHOT_STORE_FULL, /* and never again a manifest, but all, some or none of the slices */
+    SHOT_STORE_FULL, /* for good: it takes no manifest, and all, half or none of the slices */
     SHOTS
 };
 extern const char *const shot_names[SHOTS];
@@ -301,10 +301,10 @@ struct sim {
     int64_t told, completes;
     int64_t resumed; /* from the step of an earlier run's checkpoint */
     bool evaluated[STEPS_MAX + 1];
-    int64_t round; /* newest that was sent */
-    bool loaded_since,
-        skipped_since; /* since the newest recovery: a checkpoint, and that a state was not saved */
-    int64_t planted;   /* times that the bug was used */
+    int64_t round;      /* newest that was sent */
+    bool loaded_since;  /* a checkpoint was loaded since the newest recovery */
+    bool skipped_since; /* a state was not saved, as told, since then */
+    int64_t planted;    /* times that the bug was used */
     int64_t forms, forms_at_recovery;
     struct tallies tallies;
     /* from here on only what the counts above say is in use, so that nothing has to be cleared */

@@ -55,8 +55,10 @@ void run_forgets_quarantine(struct sim *sim)
         if (!sim->quarantined[w])
             continue;
         sim->quarantined[w] = false;
-        if (sim->node_of[w] < 0)
-            sim_at(sim, sim->now + RM_MS, EV_SPAWN, w, sim->expected[w] = newest_attempt(sim, w) + 1, 0);
+        if (sim->node_of[w] >= 0)
+            continue;
+        sim->expected[w] = newest_attempt(sim, w) + 1;
+        sim_at(sim, sim->now + RM_MS, EV_SPAWN, w, sim->expected[w], 0);
     }
 }
 
@@ -282,7 +284,8 @@ static void zombie_word(struct sim *sim, int node)
     node_event(sim, node, &e);
 }
 
-/* Under an index that is taken by a newer attempt, or that nobody is expected under. */
+/* Under an index that is taken by a newer attempt, or that nobody is expected under; of pods any is welcome.
+ */
 static bool shoot_stranger(struct sim *sim, int w)
 {
     bool old = w >= 0 && sim->expected[w] > 0 && sim_chance(sim, 50);

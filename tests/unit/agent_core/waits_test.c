@@ -352,8 +352,6 @@ static void published(struct play *p, int64_t number)
     step(p, (struct agent_event){.kind = AGENT_PUBLISHED, .ok = true, .message = &m});
 }
 
-/* Found by the simulator: a damaged final checkpoint was made again, and its publisher answered from memory.
- */
 Test(waits, a_store_that_has_just_failed_is_not_asked_sooner_for_a_newer_manifest)
 {
     struct play p;
@@ -369,6 +367,8 @@ Test(waits, a_store_that_has_just_failed_is_not_asked_sooner_for_a_newer_manifes
     end(&p);
 }
 
+/* Found by the simulator: a damaged final checkpoint was made again, and its publisher answered from memory.
+ */
 Test(waits, another_history_of_a_step_that_was_published_is_not_answered_from_memory)
 {
     struct play p;
