@@ -66,7 +66,7 @@ static bool part_next(void *ctx, struct s3_task *task)
     return true;
 }
 
-/* A part is named by its ETag, and by its checksum where the upload has any: both are asked for at the end.
+/* A part is named by its ETag, and by its checksum where one was sent with it: both are asked for at the end.
  */
 static int part_done(void *ctx, struct s3_store *store, struct s3_task *task, struct error *err)
 {
@@ -74,7 +74,8 @@ static int part_done(void *ctx, struct s3_store *store, struct s3_task *task, st
     char both[TAG_AND_CRC];
     if (!s3_is_good(task))
         return s3_refused(store, task, err);
-    snprintf(both, sizeof both, "%s%s%s", task->tag, task->crc[0] ? "|" : "", task->crc);
+    bool sent = task->checksummed && task->crc[0]; /* not one made before the place was known to want none */
+    snprintf(both, sizeof both, "%s%s%s", task->tag, sent ? "|" : "", sent ? task->crc : "");
     if (!task->tag[0] || !text_copy(s->part[task->number].tag, OBJECT_TAG_MAX, both))
         return err_set(err, ERR_DATA, "%s: a part's ETag is absent or too long", store->base.uri);
     return 0;

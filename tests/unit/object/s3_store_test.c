@@ -600,6 +600,27 @@ Test(s3_store, where_a_store_knows_no_checksums_unsigned_bodies_are_signed_after
     desk_close(&d);
 }
 
+/* The same, and has no time for the first part until the others' answers have told of it. */
+static enum stub_then no_checksums_and_busy(void *ctx, const struct stub_request *request, struct str *answer)
+{
+    if (strstr(request->target, "partNumber=1&") && stub_header(request, "x-amz-checksum-crc32c")[0])
+        return refuse(answer, 503, "SlowDown");
+    return no_checksums(ctx, request, answer);
+}
+
+/* What was read for a checksum that it was sent without is not named by it: such a store knows of none. */
+Test(s3_store, a_part_that_was_sent_without_its_checksum_is_not_named_by_it)
+{
+    struct desk d;
+    static char bytes[LARGE + PARTS];
+    desk_open(&d, no_checksums_and_busy);
+    struct s3_place *place = &desk_inside(&d)->place;
+    place->signs = false;
+    place->checksums = true;
+    send_large_parts(&d, bytes);
+    desk_close(&d);
+}
+
 /* --- what is sent --- */
 
 static enum stub_then note_request(void *ctx, const struct stub_request *request, struct str *answer)
