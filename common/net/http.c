@@ -206,8 +206,10 @@ static void describe_limits(CURL *curl, const struct http_request *request)
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     if (request->ca_file)
         curl_easy_setopt(curl, CURLOPT_CAINFO, request->ca_file);
-    if (request->fresh)
+    if (request->fresh) {
         curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, 1L);
+        curl_easy_setopt(curl, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
+    }
     if (!request->proxy)
         curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* whatever the environment says */
 }
@@ -504,8 +506,11 @@ static int small_came(void *ctx, int status, const void *bytes, size_t count)
 
 int http_get(struct http *http, const struct http_get *get, struct error *err)
 {
-    struct http_request request = {
-        .method = "GET", .url = get->url, .within = get->within, .body_came = small_came};
+    struct http_request request = {.method = "GET",
+                                   .url = get->url,
+                                   .within = get->within,
+                                   .fresh = get->fresh,
+                                   .body_came = small_came};
     struct http_call *call;
     if (http_start(http, &call, &request, err) < 0)
         return -1;

@@ -62,7 +62,8 @@ struct http_request {
         lost_within; /* a peer whose machine answers no probe so long is gone (TCP's own); 0: the system's */
     int buffer;      /* bytes, each way; 0: 256 KiB, for those who move much */
     bool http2;      /* where TLS offers it: requests to one server share one connection */
-    bool fresh;      /* on a new connection: a kept one that turns out to be dead is sent to twice, unseen */
+    bool fresh;      /* on a new connection to what the name means by now, not on one that was kept: that
+                      * may lead to another one, or be dead, and is then sent to twice, unseen */
     bool proxy;      /* as HTTPS_PROXY, HTTP_PROXY and NO_PROXY say */
     bool secret;     /* wipe the bytes of the answer behind body_came */
     /* Each header line of the answer; NULL: nobody asks. Lines over 2 KiB are left out. */
@@ -87,6 +88,7 @@ struct http_get {
     const char *url; /* http:// only; redirects are not followed, no proxy is asked */
     rm_time within;  /* ns for all of it */
     size_t body_max; /* a longer answer is an error */
+    bool fresh;      /* as in http_request */
     /* Exactly once, in a later turn. status 0: nothing came, why says what happened. Otherwise the answer's
      * status and its body, NUL-terminated, borrowed for the call; why is "". */
     void (*done)(void *ctx, int status, const char *body, size_t length, const char *why);
