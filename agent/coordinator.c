@@ -11,6 +11,7 @@
 #include "agent/pod_job.h"
 #include "agent/rdzv/chronicle.h"
 #include "agent/rdzv/rdzv.h"
+#include "agent/successor.h"
 #include "common/base/address.h"
 #include "common/loop/stream.h"
 #include "common/net/ws.h"
@@ -62,6 +63,8 @@ struct coordinator {
     struct chronicle *chronicle;
     int64_t revision_shown;      /* to those who wait for a newer one */
     rm_time leave_at;            /* told to go: it serves until then, or until no agent is left; RM_NEVER */
+    struct successor *successor; /* told to go: whether it is there is looked for; NULL: it is not */
+    bool successor_there;
     bool mute;                   /* nobody reads the events */
     struct pod_job *preparation; /* NULL: under `ringmaster run`, which did it */
     bool preparing;              /* what the job is is not known yet: agents are not heard */
@@ -250,12 +253,14 @@ static int agents(const struct coordinator *c)
 
 /* Told to go, and nobody needs it any more, or its time is over: the next one goes on from what the agents
  * say. */
-static bool leaves_now(struct coordinator *c)
+static void leave_if_free_to(struct coordinator *c)
 {
-    if (c->leave_at == RM_NEVER || (agents(c) > 0 && loop_now(c->loop) < c->leave_at))
-        return false;
-    end(c, 0, "told to go");
-    return true;
+    if (c->ending || c->leave_at == RM_NEVER)
+        return;
+    if (agents(c) == 0 || loop_now(c->loop) >= c->leave_at)
+        end(c, 0, "told to go");
+    else if (c->successor_there && rdzv_may_hand_over(c->rdzv))
+        end(c, 0, "told to go, and the successor is there");
 }
 
 static void step(struct coordinator *c, const struct rdzv_event *event)
@@ -273,8 +278,7 @@ static void step(struct coordinator *c, const struct rdzv_event *event)
     if (c->chronicle->revision != c->revision_shown)
         answer_watchers(c);
     c->revision_shown = c->chronicle->revision;
-    if (!c->ending)
-        leaves_now(c);
+    leave_if_free_to(c);
     arm(c);
 }
 
@@ -473,6 +477,25 @@ static void events_closed(void *ctx, const char *why)
     c->mute = true;
 }
 
+static void successor_came(void *ctx)
+{
+    struct coordinator *c = ctx;
+    c->successor_there = true;
+    step(c, &(struct rdzv_event){.kind = RDZV_TICK});
+}
+
+static void look_for_successor(struct coordinator *c)
+{
+    struct error err;
+    struct successor_options options = {.address = c->options->name,
+                                        .job = terms_of(c).job,
+                                        .term = c->options->term,
+                                        .there = successor_came,
+                                        .ctx = c};
+    if (c->options->name && successor_watch(&c->successor, c->loop, &options, &err) < 0)
+        log_warn("the successor can't be looked for", "why=\"%s\"", err.text);
+}
+
 static void asked_to_end(void *ctx, int signo)
 {
     struct coordinator *c = ctx;
@@ -482,6 +505,7 @@ static void asked_to_end(void *ctx, int signo)
     } else if (!c->ending && c->leave_at == RM_NEVER) {
         log_info("told to go", "agents=%d", agents(c));
         c->leave_at = loop_now(c->loop) + pod_leave_within(c->options->pod);
+        look_for_successor(c);
         step(c, &(struct rdzv_event){.kind = RDZV_TICK});
     }
 }
@@ -664,6 +688,7 @@ static void coordinator_close(struct coordinator *c)
     if (c->events)
         stream_drain(c->events, clock_now() + goodbye_within);
     pod_job_free(c->preparation);
+    successor_free(c->successor);
     ws_free(c->ws);
     for (int i = 0; i < CONNECTIONS_MAX; i++)
         free(c->peer[i]);

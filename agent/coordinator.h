@@ -5,7 +5,8 @@
  * GET /v1/status, /metrics and /healthz.
  *
  * In a pod nobody commands: it waits for workers instead of ending where they are too few, its stdout leaves
- * steps out, and its last word is the result. SIGTERM there means: serve until no agent is left. */
+ * steps out, and its last word is the result. SIGTERM there means: serve until no agent is left, or until a
+ * successor is there and nothing is under way. */
 #ifndef RM_AGENT_COORDINATOR_H
 #define RM_AGENT_COORDINATOR_H
 
@@ -25,6 +26,7 @@ struct coordinator_options {
     struct rdzv_heritage heritage; /* of a term above 1 */
     const struct pod *pod;         /* NULL: under `ringmaster run` */
     const char *uid;               /* of the job, for the status; NULL: its name */
+    const char *name;              /* HOST:PORT by which agents find whoever coordinates; NULL: not known */
 };
 
 /* Runs to its end; returns the exit code. A failure to start is -1 with *err. */

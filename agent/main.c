@@ -21,9 +21,9 @@ static const char usage[] =
     "       ringmaster-agent work --worker W --attempt A --coordinator HOST:PORT --job SPEC.json\n"
     "                             --key-file FILE [--listen IP] [--port N] [--parent PID]\n"
     "Both are started by `ringmaster run` and end when their standard input does.\n"
-    "In a pod both take --pod [--grace SECONDS] [--termination-log FILE], `coordinate` [--uid UID], and "
-    "`work`\n"
-    "no --job: its standard input means nothing then, and SIGTERM is all it is told.\n";
+    "In a pod both take --pod [--grace SECONDS] [--termination-log FILE], `coordinate` [--uid UID]\n"
+    "[--coordinator HOST:PORT], and `work` no --job: its standard input means nothing then, and SIGTERM is\n"
+    "all it is told.\n";
 
 enum {
     AGENT_PORT = 7071, /* of a worker's pages in a pod */
@@ -176,7 +176,8 @@ static int coordinate(const struct arguments *arguments, const struct pod *pod, 
                                           .port = arguments->port < 0 ? 0 : (int)arguments->port,
                                           .watched = arguments->parent > 0,
                                           .pod = pod,
-                                          .uid = arguments->uid};
+                                          .uid = arguments->uid,
+                                          .name = arguments->coordinator};
     const long *spent = arguments->spent;
     options.heritage = (struct rdzv_heritage){.given = arguments->term > 1,
                                               .told = arguments->told,

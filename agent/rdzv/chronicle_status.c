@@ -256,6 +256,7 @@ static void print_status(const struct chronicle *c, const struct rdzv *st,
     js_set_string(o, "job", terms->job);
     js_set_string(o, "name", st->settings.job);
     js_set_int(o, "term", st->settings.term);
+    js_set_bool(o, "preparing", terms->waits_for != NULL);
     set_state(o, st->state);
     js_set_string(o, "message", terms->waits_for ? terms->waits_for : st->why);
     js_set(o, "ring", ring_value(c, st));

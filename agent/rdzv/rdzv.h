@@ -208,6 +208,9 @@ const char *rdzv_why(const struct rdzv *st); /* the newest verdict in one senten
 const char *rdzv_state_name(enum rdzv_state state);
 /* Whether the table has an edge from one to the other; docs/protocol.md prints it. */
 bool rdzv_may_move(enum rdzv_state from, enum rdzv_state to);
+/* Nobody waits for what this coordinator alone has begun: no ring forms or stops, nothing is being saved, and
+ * whoever asked to leave has been released. A successor may go on from here at no cost. */
+bool rdzv_may_hand_over(const struct rdzv *st);
 /* The state table as the Markdown of docs/protocol.md. */
 void rdzv_print_states(struct str *out);
 

@@ -84,3 +84,13 @@ rm_time rdzv_recovering_until(const struct rdzv *st)
     bool patient = st->settings.unattended && survivors_may_come(st);
     return st->state_since + (patient ? patience_for_survivors : 1) * st->settings.lost_after;
 }
+
+bool rdzv_may_hand_over(const struct rdzv *st)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence != ABSENT && w->leaving && !w->released)
+            return false;
+    }
+    return st->state == RDZV_RECOVERING || st->state == RDZV_GATHERING || st->state == RDZV_TRAINING;
+}

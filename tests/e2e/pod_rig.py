@@ -125,7 +125,7 @@ class Pods:
         ip = self.new_ip()
         program = self.start(f"coordinator-{term}", "coordinate", "--pod", "--term", term, "--job", self.spec,
                              "--key-file", more.get("key", self.key), "--listen", ip, "--port", PORT,
-                             "--uid", "uid-of-the-job", *more.get("words", ()))
+                             "--coordinator", f"{NAME}:{PORT}", "--uid", "uid-of-the-job", *more.get("words", ()))
         program.ip = ip
         if named:
             self.point_name_at(ip)

@@ -150,6 +150,59 @@ def test_all_leave_at_once_with_one_stop_and_a_checkpoint_and_come_back(pods):
     assert second.last_word()["weightsSha256"] == group.sha256
 
 
+def test_one_that_has_to_go_hands_over_to_its_successor_at_once_and_the_ring_trains_on(pods):
+    group = pods()
+    for i in range(3):
+        group.worker(i)
+    first = group.coordinator()
+    group.ring((0, 1), (1, 1), (2, 1))
+    group.until_step(20)
+    trainers = group.trainers()
+    first.signal(signal.SIGTERM)
+    second = group.coordinator(term=2)
+    assert first.wait() == 0, group.tail()  # its grace of 135 s is longer than this test may take
+    assert first.last_word() == {"left": True}
+    status = group.ring((0, 1), (1, 1), (2, 1))
+    assert status["term"] == 2 and status["ring"]["generation"] == 1, "no ring was formed for it"
+    assert group.trainers() == trainers
+    assert second.wait() == 0, group.tail()
+    assert second.last_word()["weightsSha256"] == group.sha256
+
+
+def test_a_machine_that_is_drained_with_its_coordinator_leaves_nobody_waiting_below_min(pods):
+    group = pods()
+    workers = [group.worker(i) for i in range(3)]
+    first = group.coordinator()
+    group.ring((0, 1), (1, 1), (2, 1))
+    group.until_step(20)
+    for program in (first, workers[1], workers[2]):  # min is 2
+        program.signal(signal.SIGTERM)
+    second = group.coordinator(term=2)
+    for i in (1, 2):
+        group.worker(i, attempt=2)
+    assert [worker.wait() for worker in workers[1:]] == [0, 0], group.tail()
+    assert first.wait() == 0, group.tail()
+    group.ring((0, 1), (1, 2), (2, 2))
+    assert second.wait() == 0, group.tail()
+    assert second.last_word()["weightsSha256"] == group.sha256
+
+
+def test_without_a_successor_one_that_has_to_go_serves_those_who_are_told_later(pods):
+    group = pods(ENDLESS)
+    workers = [group.worker(i) for i in range(3)]
+    coordinator = group.coordinator()
+    group.ring((0, 1), (1, 1), (2, 1))
+    group.until_step(20)
+    coordinator.signal(signal.SIGTERM)
+    told = group.until(lambda _: "told to go" in coordinator.text(), "it knows")
+    group.until_step(told["progress"]["step"] + 200)
+    for worker in workers:
+        worker.signal(signal.SIGTERM)
+    assert [worker.wait() for worker in workers] == [0, 0, 0], group.tail()
+    assert [worker.last_word() for worker in workers] == [{"left": True}] * 3
+    assert coordinator.wait() == 0, group.tail()
+
+
 def test_below_min_it_saves_and_waits_instead_of_ending(pods):
     group = pods()
     workers = [group.worker(i) for i in range(3)]

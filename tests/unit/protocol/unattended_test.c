@@ -36,8 +36,10 @@ Test(unattended, it_forms_at_once_when_the_target_is_there)
     come(&s, 0, -1);
     come(&s, 1, -1);
     cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "a third one is to come");
+    cr_assert(rdzv_may_hand_over(s.st));
     come(&s, 2, -1);
     cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    cr_assert_not(rdzv_may_hand_over(s.st), "what it has begun it sees through");
     story_end(&s);
 }
 
@@ -99,7 +101,9 @@ Test(unattended, all_who_leave_within_half_a_second_stop_once)
     for (int w = 0; w < 3; w++)
         checkpointed(&s, w, 2, w, 3, false);
     cr_assert_not(said(&s, "\"event\":\"released\""));
+    cr_assert_not(rdzv_may_hand_over(s.st), "they wait for their release");
     published(&s, 0, 2, false);
+    cr_assert(rdzv_may_hand_over(s.st));
     cr_assert(said(&s, "\"event\":\"released\",\"time\":0,\"worker\":2"), "%s", str_text(&s.log));
     cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING);
     cr_assert_lt(s.ended, 0);
@@ -111,7 +115,9 @@ Test(unattended, one_leave_alone_begins_after_half_a_second)
     struct story s;
     begin(&s, 2);
     train(&s, 3);
+    cr_assert(rdzv_may_hand_over(s.st), "a successor finds a ring that trains");
     leaving(&s, 0);
+    cr_assert_not(rdzv_may_hand_over(s.st), "who leaves waits for this coordinator");
     after(&s, 499 * RM_MS);
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
     after(&s, RM_MS);
