@@ -192,6 +192,7 @@ void object_policy_coordinator(const struct job_view *job, const struct op_setti
     char name[OP_NAME_MAX];
     name_policy_coordinator(job->name, name);
     struct js *from = list_of(peer(job, "worker")), *rule = js_object();
+    js_push(from, peer(job, "coordinator")); /* one that has to go looks for its successor */
     if (*settings->operator_namespace)
         js_push(from, peer_operator(settings));
     if (!settings->metrics_open)

@@ -11,6 +11,8 @@
 
 #define AGENT "/usr/bin/ringmaster-agent"
 
+enum { ADDRESS_MAX = OP_NAME_MAX + 8 };
+
 struct making {
     const struct job_view *job;
     const struct op_settings *settings;
@@ -210,12 +212,19 @@ static void add_words(struct js *command, const char *const *words)
         js_push_string(command, *words);
 }
 
+/* By which agents find the one of the current term, and one that has to go its successor. */
+static void name_of_coordinators(const struct making *m, char out[ADDRESS_MAX])
+{
+    char service[OP_NAME_MAX];
+    name_service(m->job->name, service);
+    snprintf(out, ADDRESS_MAX, "%s:%d", service, OP_COORDINATOR_PORT);
+}
+
 static void set_worker_command(const struct making *m, struct js *container, int index, int attempt)
 {
-    char service[OP_NAME_MAX], address[OP_NAME_MAX + 8], number[16], tries[16], grace[24];
+    char address[ADDRESS_MAX], number[16], tries[16], grace[24];
     struct js *command = js_array();
-    name_service(m->job->name, service);
-    snprintf(address, sizeof address, "%s:%d", service, OP_COORDINATOR_PORT);
+    name_of_coordinators(m, address);
     snprintf(number, sizeof number, "%d", index);
     snprintf(tries, sizeof tries, "%d", attempt);
     snprintf(grace, sizeof grace, "%lld", (long long)grace_of(m, OP_WORKER_GRACE_S));
@@ -241,8 +250,9 @@ static void set_worker_command(const struct making *m, struct js *container, int
 
 static void set_coordinator_command(const struct making *m, struct js *container, int term)
 {
-    char port[16], number[16], grace[24];
+    char address[ADDRESS_MAX], port[16], number[16], grace[24];
     struct js *command = js_array();
+    name_of_coordinators(m, address);
     snprintf(grace, sizeof grace, "%lld", (long long)grace_of(m, OP_COORDINATOR_GRACE_S));
     snprintf(port, sizeof port, "%d", OP_COORDINATOR_PORT);
     snprintf(number, sizeof number, "%d", term);
@@ -253,6 +263,8 @@ static void set_coordinator_command(const struct making *m, struct js *container
                                  m->job->uid,
                                  "--term",
                                  number,
+                                 "--coordinator",
+                                 address,
                                  "--job",
                                  "/etc/ringmaster/job/spec.json",
                                  "--key-file",

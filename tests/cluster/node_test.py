@@ -92,6 +92,26 @@ def test_machines_that_vanish_with_a_worker_or_with_the_coordinator_cost_nothing
     assert status["restarts"]["infrastructure"] >= 2, status["restarts"]
 
 
+def test_a_machine_that_is_drained_with_the_coordinator_leaves_nobody_waiting(start, weights, place):
+    coordinator = coordinator_on(2)
+    coordinator["template"]["spec"]["terminationGracePeriodSeconds"] = 2 * node_rig.DEADLINE_S  # it could serve on for longer than we wait
+    training = start(workers={"min": 3}, pod=SPREAD, coordinator=coordinator)
+    said = training.until_ring_of(3)
+    first = name_of(training.pods("coordinator")[0])
+    assert training.node_of(first) == 2
+    assert 2 in {training.node_of(name_of(pod)) for pod in training.workers()}
+    place("taint", "node", "node-2", "maintenance=yes:NoExecute")
+    try:
+        term = said["term"]
+        said = training.until(lambda now: now["term"] > term and now["state"] == "Training" and now["ring"]["size"] == 3, "a ring of three in the next term")
+        assert "node-2" not in {pod["spec"].get("nodeName") for pod in training.workers() + training.pods("coordinator")}
+    finally:
+        place("taint", "node", "node-2", "maintenance-")
+    status = training.finish()
+    assert status["result"]["weightsSha256"] == weights
+    assert status["restarts"]["preemption"] >= 2 and status["restarts"]["failure"] == 0, status["restarts"]
+
+
 def test_a_job_grows_onto_a_new_machine_and_shrinks(start, weights, place, node_cluster):
     training = start(pod=SPREAD)
     said = training.until_ring_of(3)
