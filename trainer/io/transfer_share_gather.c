@@ -18,6 +18,7 @@ struct take {
     int index;
     pthread_t thread;
     bool threaded, wanted, came;
+    bool begun; /* bytes may lie in its ranges, whether all came or not */
     struct model_range range[TRANSFER_ARRAYS];
     struct error err;
 };
@@ -91,6 +92,7 @@ static int read_head(struct take *t, int fd, struct error *err)
         return -1;
     if (memcmp(k, g->point->k, (size_t)want->tensors * 4) != 0 || !ranges_fit(t))
         return err_set(err, ERR_PROTOCOL, "it has read another checkpoint than we");
+    t->begun = true;
     return 0;
 }
 
@@ -128,23 +130,26 @@ static int by_first(const void *a, const void *b)
     return (x->count > y->count) - (x->count < y->count);
 }
 
-/* Do the shares that came leave no gap and overlap nowhere, given that all were wanted and all came? */
-static bool tiles(const struct transfer_gather *g, const struct take *take, int array)
+/* Do the shares overlap nowhere and, where all came, leave no gap? One that did not come may have been
+ * written over another one's bytes, too. */
+static bool tiles(const struct transfer_gather *g, const struct take *take, int array, bool all_came)
 {
     struct model_range range[RM_WORKERS_MAX + 1];
     int n = 0;
     int64_t at = 0;
     range[n++] = g->have[array];
     for (int i = 0; i < g->want->sources; i++)
-        if (take[i].came)
+        if (take[i].begun)
             range[n++] = take[i].range[array];
     qsort(range, (size_t)n, sizeof *range, by_first);
     for (int i = 0; i < n; i++) {
-        if (range[i].count && range[i].first != at)
+        if (!range[i].count)
+            continue;
+        if (range[i].first < at || (all_came && range[i].first > at))
             return false;
-        at += range[i].count;
+        at = range[i].first + range[i].count;
     }
-    return at == g->to.count;
+    return !all_came || at == g->to.count;
 }
 
 static void run_takes(struct take *take, int n)
@@ -166,8 +171,8 @@ static uint64_t missing_of(const struct transfer_gather *g, const struct take *t
     for (int i = 0; i < g->want->sources; i++)
         if (take[i].wanted && !take[i].came)
             missing |= (uint64_t)1 << i;
-    for (int i = 0; i < TRANSFER_ARRAYS && !missing && whole; i++)
-        whole = tiles(g, take, i);
+    for (int i = 0; i < TRANSFER_ARRAYS && whole; i++)
+        whole = tiles(g, take, i, !missing);
     return whole ? missing : g->wanted;
 }
 
