@@ -182,10 +182,11 @@ int object_upload_abort(struct object_store *store, const char *name, const char
     return check_name(store, name, err) < 0 ? -1 : store->ops->upload_abort(store, name, id, err);
 }
 
-int object_uploads_collect(struct object_store *store, const char *prefix, int64_t before_s, int *ret_aborted,
+int object_uploads_collect(struct object_store *store, const char *prefix,
+                           bool (*over)(void *ctx, const char *name), void *ctx, int *ret_aborted,
                            struct error *err)
 {
     if (check_prefix(store, prefix, err) < 0)
         return -1;
-    return store->ops->uploads_collect(store, prefix, before_s, ret_aborted, err);
+    return store->ops->uploads_collect(store, prefix, over, ctx, ret_aborted, err);
 }

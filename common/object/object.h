@@ -164,9 +164,10 @@ int object_upload_complete(struct object_store *store, const char *name, const c
                            const struct object_part *part, int count, enum object_mode mode,
                            struct error *err);
 int object_upload_abort(struct object_store *store, const char *name, const char *id, struct error *err);
-/* Aborts the uploads below prefix that were begun before this moment (seconds since the epoch, by the store's
- * clock), and counts them. */
-int object_uploads_collect(struct object_store *store, const char *prefix, int64_t before_s, int *ret_aborted,
+/* Aborts the uploads below prefix, of any object where `over` is NULL, else of those whose name it says yes
+ * to; counts them. */
+int object_uploads_collect(struct object_store *store, const char *prefix,
+                           bool (*over)(void *ctx, const char *name), void *ctx, int *ret_aborted,
                            struct error *err);
 
 #endif

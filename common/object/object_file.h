@@ -96,7 +96,8 @@ int object_file_upload_complete(struct object_store *store, const char *name, co
                                 const struct object_part *part, int count, enum object_mode mode,
                                 struct error *err);
 int object_file_upload_abort(struct object_store *store, const char *name, const char *id, struct error *err);
-int object_file_uploads_collect(struct object_store *store, const char *prefix, int64_t before_s,
-                                int *ret_aborted, struct error *err);
+int object_file_uploads_collect(struct object_store *store, const char *prefix,
+                                bool (*over)(void *ctx, const char *name), void *ctx, int *ret_aborted,
+                                struct error *err);
 
 #endif

@@ -332,7 +332,8 @@ int object_file_upload_abort(struct object_store *base, const char *name, const 
 struct collecting {
     struct object_file *store;
     const char *prefix;
-    int64_t before_s;
+    bool (*over)(void *ctx, const char *name);
+    void *ctx;
     int aborted;
 };
 
@@ -351,7 +352,7 @@ static int collect_one(void *ctx, const struct object_file_found *found, struct 
     char name[OBJECT_NAME_MAX];
     (void)err;
     future_name(found, name);
-    if (found->modified_s >= c->before_s || strncmp(name, c->prefix, strlen(c->prefix)) != 0)
+    if (strncmp(name, c->prefix, strlen(c->prefix)) != 0 || (c->over && !c->over(c->ctx, name)))
         return 0;
     if (unlinkat(found->folder_fd, found->last, 0) < 0)
         return 0; /* somebody else collects, too */
@@ -360,10 +361,11 @@ static int collect_one(void *ctx, const struct object_file_found *found, struct 
     return 0;
 }
 
-int object_file_uploads_collect(struct object_store *base, const char *prefix, int64_t before_s,
-                                int *ret_aborted, struct error *err)
+int object_file_uploads_collect(struct object_store *base, const char *prefix,
+                                bool (*over)(void *ctx, const char *name), void *ctx, int *ret_aborted,
+                                struct error *err)
 {
-    struct collecting c = {object_file_of(base), prefix, before_s, 0};
+    struct collecting c = {object_file_of(base), prefix, over, ctx, 0};
     if (object_file_walk(c.store, prefix, true, collect_one, &c, err) < 0)
         return -1;
     *ret_aborted = c.aborted;

@@ -42,7 +42,8 @@ struct object_ops {
                            const struct object_part *part, int count, enum object_mode mode,
                            struct error *err);
     int (*upload_abort)(struct object_store *store, const char *name, const char *id, struct error *err);
-    int (*uploads_collect)(struct object_store *store, const char *prefix, int64_t before_s, int *ret_aborted,
+    int (*uploads_collect)(struct object_store *store, const char *prefix,
+                           bool (*over)(void *ctx, const char *name), void *ctx, int *ret_aborted,
                            struct error *err);
 };
 

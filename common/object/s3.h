@@ -217,7 +217,8 @@ int s3_upload_list(struct object_store *base, const char *name, const char *id,
 int s3_upload_complete(struct object_store *base, const char *name, const char *id,
                        const struct object_part *part, int count, enum object_mode mode, struct error *err);
 int s3_upload_abort(struct object_store *base, const char *name, const char *id, struct error *err);
-int s3_uploads_collect(struct object_store *base, const char *prefix, int64_t before_s, int *ret_aborted,
+int s3_uploads_collect(struct object_store *base, const char *prefix,
+                       bool (*over)(void *ctx, const char *name), void *ctx, int *ret_aborted,
                        struct error *err);
 
 #endif

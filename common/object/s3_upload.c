@@ -272,14 +272,17 @@ int s3_upload_abort(struct object_store *base, const char *name, const char *id,
 struct collecting {
     struct s3_store *store;
     char prefix[S3_KEY_MAX], next_key[S3_KEY_MAX], next_id[OBJECT_UPLOAD_MAX];
-    int64_t before_s;
+    bool (*over)(void *ctx, const char *name);
+    void *ctx;
     int aborted;
 };
 
 static int upload_found(void *ctx, const char *key, const char *id, int64_t begun_s, struct error *err)
 {
     struct collecting *c = ctx;
-    if (begun_s >= c->before_s || strncmp(key, c->prefix, strlen(c->prefix)) != 0)
+    (void)begun_s; /* by the store's clock, which is none of ours */
+    if (strncmp(key, c->prefix, strlen(c->prefix)) != 0 ||
+        (c->over && !c->over(c->ctx, s3_name(c->store, key))))
         return 0;
     if (abort_key(c->store, key, id, err) < 0)
         return -1;
@@ -316,10 +319,11 @@ static int collect_page(struct collecting *c, struct error *err)
     return 0;
 }
 
-int s3_uploads_collect(struct object_store *base, const char *prefix, int64_t before_s, int *ret_aborted,
+int s3_uploads_collect(struct object_store *base, const char *prefix,
+                       bool (*over)(void *ctx, const char *name), void *ctx, int *ret_aborted,
                        struct error *err)
 {
-    struct collecting c = {.store = (struct s3_store *)base, .before_s = before_s};
+    struct collecting c = {.store = (struct s3_store *)base, .over = over, .ctx = ctx};
     if (s3_key(c.store, prefix, c.prefix, err) < 0)
         return -1;
     do {

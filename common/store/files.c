@@ -223,7 +223,7 @@ static int remove_noted(struct object_store *store, const char *checkpoint, cons
         result = object_delete(store, name, r->count, err);
     free(name);
     snprintf(prefix, sizeof prefix, "%s/", checkpoint);
-    return result < 0 ? -1 : object_uploads_collect(store, prefix, INT64_MAX, &aborted, err);
+    return result < 0 ? -1 : object_uploads_collect(store, prefix, NULL, NULL, &aborted, err);
 }
 
 int files_remove(struct object_store *store, const char *checkpoint, const struct manifest *stays,
@@ -248,10 +248,32 @@ static int collect_one(struct object_store *store, const char *checkpoint)
     return removed ? r.count : 0;
 }
 
+/* Of a checkpoint before that step. */
+static bool is_older(void *ctx, const char *name)
+{
+    const int64_t *step = ctx;
+    char checkpoint[CHECKPOINT_NAME_MAX];
+    size_t length = strcspn(name, "/");
+    if (length >= sizeof checkpoint)
+        return false;
+    memcpy(checkpoint, name, length);
+    checkpoint[length] = 0;
+    int64_t its = files_step(checkpoint);
+    return its >= 0 && its < *step;
+}
+
+/* Whoever died as soon as it had begun an upload left no object by which its checkpoint would be found. */
+static void collect_uploads(struct object_store *store, int64_t step)
+{
+    int aborted;
+    object_uploads_collect(store, "step-", is_older, &step, &aborted, NULL);
+}
+
 int files_collect(struct object_store *store, int64_t step)
 {
     int64_t *steps;
     int count, removed = 0;
+    collect_uploads(store, step);
     if (files_steps(store, &steps, &count, NULL) < 0)
         return 0;
     for (int i = 0; i < count; i++) {

@@ -37,6 +37,10 @@ class Place:
     def delete(self, name):
         client.delete(self.server, f"{self.prefix}/{name}")
 
+    def begin_upload(self, name):
+        """As somebody who dies at once."""
+        client.begin_upload(self.server, f"{self.prefix}/{name}")
+
     def uploads(self):
         """Uploads under way below the prefix: (name, id)."""
         return [(name.removeprefix(self.prefix + "/"), upload) for name, upload in client.uploads(self.server)

@@ -99,6 +99,10 @@ def names(server, prefix=""):
             return found
 
 
+def begin_upload(server, key):
+    ok(request(server, "POST", key, {"uploads": ""}))
+
+
 def uploads(server):
     """(key, id) of the multipart uploads under way."""
     body = ok(request(server, "GET", query={"uploads": ""}))[1]

@@ -494,6 +494,11 @@ CONTRACT(an_upload_that_is_over_takes_no_parts)
     holds(store, "up/file", "text");
 }
 
+static bool is_it(void *ctx, const char *name)
+{
+    return !strcmp(name, ctx);
+}
+
 CONTRACT(what_was_left_unfinished_is_collected_below_a_prefix)
 {
     char id[OBJECT_UPLOAD_MAX], elsewhere[OBJECT_UPLOAD_MAX];
@@ -503,9 +508,12 @@ CONTRACT(what_was_left_unfinished_is_collected_below_a_prefix)
     put(store, "up/other", "stays");
     begin_small(store, id, &part, "text");
     cr_assert_eq(object_upload_open(store, "elsewhere", elsewhere, &err), 0, "%s", err.text);
-    cr_assert_eq(object_uploads_collect(store, "up/", 1000, &aborted, &err), 0, "%s", err.text);
-    cr_assert_eq(aborted, 0, "it is younger than that");
-    cr_assert_eq(object_uploads_collect(store, "up/", INT64_MAX, &aborted, &err), 0, "%s", err.text);
+    cr_assert_eq(object_uploads_collect(store, "up/", is_it, "up/other", &aborted, &err), 0, "%s", err.text);
+    cr_assert_eq(aborted, 0, "no upload of that is under way");
+    cr_assert_eq(object_uploads_collect(store, "", is_it, "up/file", &aborted, &err), 0, "%s", err.text);
+    cr_assert_eq(aborted, 1);
+    begin_small(store, id, &part, "text");
+    cr_assert_eq(object_uploads_collect(store, "up/", NULL, NULL, &aborted, &err), 0, "%s", err.text);
     cr_assert_eq(aborted, 1);
     cr_assert_eq(object_upload_parts(store, "up/file", id, &part, 1, &err), -1);
     cr_assert_eq(err.code, ERR_NOT_FOUND);

@@ -391,6 +391,25 @@ Test(checkpoint, leftovers_of_older_steps_go)
 }
 
 /* Found in a run whose steps took 5 ms: the publisher of step 20 was quicker than that of step 16. */
+/* Where a writer dies in its first moment an upload is all that there is of a step. */
+Test(checkpoint, an_upload_that_was_only_begun_goes_with_the_older_steps_and_a_younger_one_stays)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct object_part part = {.number = 1, .body = {.runs = 1, .run = {{"x", 1}}}};
+    char older[OBJECT_UPLOAD_MAX], newer[OBJECT_UPLOAD_MAX];
+    struct error err;
+    cr_assert_eq(object_upload_open(fixture_store, "step-00000010/model.safetensors", older, &err), 0);
+    cr_assert_eq(object_upload_open(fixture_store, "step-00000030/model.safetensors", newer, &err), 0);
+    for (int step = 20; step <= 40; step += 20)
+        fixture_save(&(struct fixture_save){.layout = layout, .step = step, .seed = 1, .parts = 1}, &m);
+    cr_assert_eq(object_upload_parts(fixture_store, "step-00000010/model.safetensors", older, &part, 1, &err),
+                 -1);
+    cr_assert_eq(err.code, ERR_NOT_FOUND, "%s", err.text);
+    cr_assert_eq(object_upload_parts(fixture_store, "step-00000030/model.safetensors", newer, &part, 1, &err),
+                 0, "%s", err.text);
+    free(layout);
+}
+
 Test(checkpoint, pieces_that_wait_for_a_slow_publisher_survive_a_quicker_one)
 {
     struct model_layout *layout = fixture_layout(&fixture_shape);
