@@ -369,7 +369,9 @@ static void last_word(const struct app *app, int exit_code, const char *why)
     struct error err;
     const struct pod *pod = app->options->pod;
     bool left = !exit_code && agent_is_leaving(app->agent);
-    int result = left ? pod_say_left(pod, &err) : pod_say_why(pod, exit_code, why, &err);
+    int result = left                               ? pod_say_left(pod, &err)
+                 : agent_fits_elsewhere(app->agent) ? pod_say_elsewhere(pod, exit_code, why, &err)
+                                                    : pod_say_why(pod, exit_code, why, &err);
     if (result < 0)
         log_warn("no last word can be left behind", "why=\"%s\"", err.text);
 }

@@ -48,11 +48,23 @@ int pod_say_left(const struct pod *pod, struct error *err)
     return say(pod, word, err);
 }
 
-int pod_say_why(const struct pod *pod, int exit_code, const char *reason, struct error *err)
+static struct js *why(int exit_code, const char *reason)
 {
     struct js *word = js_object();
     js_set_int(word, "exitCode", exit_code);
     js_set_string(word, "reason", reason);
+    return word;
+}
+
+int pod_say_why(const struct pod *pod, int exit_code, const char *reason, struct error *err)
+{
+    return say(pod, why(exit_code, reason), err);
+}
+
+int pod_say_elsewhere(const struct pod *pod, int exit_code, const char *reason, struct error *err)
+{
+    struct js *word = why(exit_code, reason);
+    js_set_bool(word, "elsewhere", true);
     return say(pod, word, err);
 }
 

@@ -20,6 +20,8 @@ int pod_last_word(const struct pod *pod, const char *text, struct error *err);
 int pod_say_left(const struct pod *pod, struct error *err);
 /* {"exitCode":4,"reason":"..."} */
 int pod_say_why(const struct pod *pod, int exit_code, const char *reason, struct error *err);
+/* {"exitCode":3,"reason":"...","elsewhere":true}: it was this machine that did not fit. */
+int pod_say_elsewhere(const struct pod *pod, int exit_code, const char *reason, struct error *err);
 
 /* Reaps every child that has ended, but the one with pid `own`, whose end somebody else waits for. */
 void pod_reap(int own);

@@ -44,6 +44,11 @@ bool agent_is_leaving(const struct agent *st)
     return st->leaving;
 }
 
+bool agent_fits_elsewhere(const struct agent *st)
+{
+    return st->elsewhere;
+}
+
 void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, rm_time beat)
 {
     text_copy(st->settings.job, sizeof st->settings.job, job);
@@ -335,6 +340,7 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
             agent_act(out, AGENT_KILL); /* its end starts another one */
         break;
     case MSG_ABANDON:
+        st->elsewhere = m->abandon.elsewhere;
         quit(st, out, m->abandon.exit_code, m->abandon.why);
         break;
     default:

@@ -46,6 +46,7 @@ struct agent {
     int64_t save_step; /* that the trainer was told to save, and nothing since; -1 none */
     bool save_final;
     bool leaving, released, over;
+    bool elsewhere;      /* over, and the same worker may take part on another machine */
     rm_time leave_until; /* then it ends, released or not; RM_NEVER: not known */
     /* the newest, oldest first; those that are acknowledged stay for a successor: an acknowledgement of a
      * coordinator that died says nothing about what it could still tell */

@@ -259,6 +259,7 @@ static void print_status(const struct chronicle *c, const struct rdzv *st,
     js_set_bool(o, "preparing", terms->waits_for != NULL);
     set_state(o, st->state);
     js_set_string(o, "message", terms->waits_for ? terms->waits_for : st->why);
+    js_set_bool(o, "mixedHardware", rdzv_is_mixed(st));
     js_set(o, "ring", ring_value(c, st));
     js_set(o, "workers", workers_value(st));
     js_set(o, "lost", gone_value(st, c->lost, true));

@@ -624,6 +624,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
     case MSG_CHECKPOINTS:
         w->list = m->checkpoints;
         w->listed = true;
+        rdzv_learn_from_checkpoints(st, &m->checkpoints, now, out);
         break;
     case MSG_CHECKPOINTED:
         rdzv_checkpointed(st, w, &m->checkpointed, out);

@@ -39,7 +39,7 @@ bool rdzv_is_refused(const struct rdzv *st, const struct msg_checkpoint *c)
     return false;
 }
 
-static bool may_load(const struct rdzv *st, const struct msg_checkpoint *c)
+bool rdzv_may_load(const struct rdzv *st, const struct msg_checkpoint *c)
 {
     if (!st->settings.resume && c->step > st->saved)
         return false; /* left by an earlier run */
@@ -75,7 +75,7 @@ struct msg_state rdzv_newest_checkpoint(const struct rdzv *st)
             continue;
         for (int j = 0; j < w->list.count; j++) {
             const struct msg_checkpoint *c = &w->list.checkpoint[j];
-            if ((best.held && c->step <= best.step) || !may_load(st, c) || !all_list(st, c))
+            if ((best.held && c->step <= best.step) || !rdzv_may_load(st, c) || !all_list(st, c))
                 continue;
             best.held = true;
             best.step = c->step;

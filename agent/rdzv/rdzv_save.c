@@ -53,6 +53,15 @@ static bool is_saved(const struct rdzv *st, int64_t step, const uint8_t *lineage
     return st->saved == step && same;
 }
 
+/* Of who computed it: since then one that computes otherwise may have taken its place, and be the publisher.
+ */
+static void keep_fingerprint(const struct rdzv *st, struct rdzv_collection *c, const struct rdzv_worker *w)
+{
+    if (!c->publish.fingerprint[0])
+        text_copy(c->publish.fingerprint, sizeof c->publish.fingerprint,
+                  w->fingerprint[0] ? w->fingerprint : st->fingerprint);
+}
+
 /* As its writer finished: since then a ring may have come to the last step by another history. */
 static void keep_digest(const struct rdzv *st, struct rdzv_collection *c, const struct rdzv_worker *w)
 {
@@ -69,6 +78,7 @@ void rdzv_checkpointed(struct rdzv *st, const struct rdzv_worker *w, const struc
         return;
     struct rdzv_collection *c = collection_of(st, m);
     keep_digest(st, c, w);
+    keep_fingerprint(st, c, w);
     if (!c->in[m->part])
         c->have++;
     c->in[m->part] = true;
@@ -103,8 +113,7 @@ static void send_publish(struct rdzv *st, struct rdzv_collection *c, struct rdzv
     struct msg_publish *p = &rdzv_send_one(st, out, w, MSG_PUBLISH)->publish;
     *p = c->publish;
     p->count = 0;
-    /* who publishes may be new, and know neither */
-    text_copy(p->fingerprint, sizeof p->fingerprint, st->fingerprint);
+    /* who publishes may be new, and not know them */
     text_copy(p->data_sha256, sizeof p->data_sha256, st->data_sha256);
     p->data_files = st->data_files;
     p->data_bytes = st->data_bytes;

@@ -131,8 +131,7 @@ struct rdzv {
     double loss, step_time; /* of the newest step told; smoothed ns */
     int64_t tokens;
     bool exact;
-    char fingerprint[RM_FINGERPRINT_MAX], data_sha256[RM_HASH_HEX]; /* of the first trainer heard of */
-    bool learnt_from_survivor; /* that was one who held the state when this coordinator came */
+    char fingerprint[RM_FINGERPRINT_MAX], data_sha256[RM_HASH_HEX]; /* rdzv_fit.c says whose */
     int64_t data_files, data_bytes;
     int forming_failures;                       /* in a row, without a step */
     struct rdzv_failure failure[FAILURES_KEPT]; /* that may still count */
@@ -219,6 +218,14 @@ int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w);
 void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause cause, rm_time now,
                        struct rdzv_out *out);
 
+/* rdzv_fit.c: true where this worker can't take part; *ret then says why. Learns from it what the job is. */
+bool rdzv_is_unfit(struct rdzv *st, const struct msg_hello *hello, rm_time now, struct msg_abandon *ret,
+                   struct rdzv_out *out);
+/* What the job goes on from was made in one arithmetic: whoever computes in another one is sent away. */
+void rdzv_learn_from_checkpoints(struct rdzv *st, const struct msg_checkpoints *list, rm_time now,
+                                 struct rdzv_out *out);
+bool rdzv_is_mixed(const struct rdzv *st); /* bits of several kinds of machines came together, as allowed */
+
 /* rdzv_failures.c. May put the worker into quarantine, which loses it. */
 void rdzv_count_failure(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now,
                         struct rdzv_out *out);
@@ -277,6 +284,7 @@ bool rdzv_save_lacks(const struct rdzv *st, int part); /* the save under way wai
 void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w);
 void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step);
 struct msg_state rdzv_newest_checkpoint(const struct rdzv *st);
+bool rdzv_may_load(const struct rdzv *st, const struct msg_checkpoint *c);
 void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out);
 bool rdzv_is_refused(const struct rdzv *st, const struct msg_checkpoint *c);
 

@@ -176,90 +176,12 @@ void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out)
 
 /* ---- coming ---- */
 
-static void refuse(struct rdzv *st, int conn, int exit_code, const char *why, struct rdzv_out *out)
+static void refuse(struct rdzv *st, int conn, const struct msg_abandon *why, struct rdzv_out *out)
 {
-    struct message *m = rdzv_send(st, out, MSG_ABANDON);
-    m->abandon.exit_code = exit_code;
-    text_copy(m->abandon.why, sizeof m->abandon.why, why);
+    rdzv_send(st, out, MSG_ABANDON)->abandon = *why;
     rdzv_send_to(out, &(struct rdzv_worker){.conn = conn});
     rdzv_close_conn(out, conn);
-    rdzv_say(st, "%s", why);
-}
-
-/* Whether bits computed there may not be mixed with the job's. */
-static bool computes_other_bits(const struct rdzv *st, int worker, const char *fingerprint, char *why,
-                                size_t size)
-{
-    if (!strcmp(fingerprint, st->fingerprint) || !st->settings.exact || st->settings.allow_mixed_hardware)
-        return false;
-    snprintf(why, size,
-             "worker %d computes other bits: its fingerprint is '%.110s', the job's is '%.110s'; set "
-             "trainer.allowMixedHardware to train without exactness",
-             worker, fingerprint, st->fingerprint);
-    return true;
-}
-
-/* Newcomers who were heard before anybody who knew better. */
-static void refuse_misfits(struct rdzv *st, rm_time now, struct rdzv_out *out)
-{
-    char why[MSG_DETAIL_MAX];
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        struct rdzv_worker *w = &st->worker[i];
-        bool may_take_part = w->presence == PRESENT && w->trainer_pid && !w->state.held;
-        if (!may_take_part || !computes_other_bits(st, i, w->fingerprint, why, sizeof why))
-            continue;
-        rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, i, why);
-        rdzv_send_away(st, out, w, 3, why);
-        rdzv_lose(st, w, why, now, out);
-    }
-}
-
-/* The first trainer says what the job computes with and what its data are. A successor may hear a newcomer on
- * another kind of machine first: the first who holds the state knows better. */
-static void learn(struct rdzv *st, const struct msg_hello *h, rm_time now, struct rdzv_out *out)
-{
-    bool survived = st->settings.heritage.given && h->state.held;
-    bool knows_better = survived && !st->learnt_from_survivor;
-    if (!h->trainer_pid || (st->fingerprint[0] && !knows_better))
-        return;
-    st->learnt_from_survivor = survived;
-    text_copy(st->fingerprint, sizeof st->fingerprint, h->fingerprint);
-    refuse_misfits(st, now, out);
-    text_copy(st->data_sha256, sizeof st->data_sha256, h->data_sha256);
-    st->data_files = h->data_files;
-    st->data_bytes = h->data_bytes;
-}
-
-/* Whether it is of another job or kind, so that nothing is to be learnt from it; sets the sentence. */
-static bool is_foreign(const struct rdzv *st, const struct msg_hello *h, char *why, size_t size)
-{
-    if (h->protocol != MSG_PROTOCOL) {
-        snprintf(why, size, "worker %d speaks protocol %d, this coordinator speaks %d", h->worker,
-                 h->protocol, MSG_PROTOCOL);
-        return true;
-    }
-    if (*h->job && strcmp(h->job, st->settings.job) != 0) { /* "": it has the key, and learns the rest */
-        snprintf(why, size, "worker %d belongs to job %s, this is job %s", h->worker, h->job,
-                 st->settings.job);
-        return true;
-    }
-    return false;
-}
-
-/* Sets the exit code and the sentence of why this worker can't take part; 0: it can. */
-static int misfit(struct rdzv *st, const struct msg_hello *h, char *why, size_t size)
-{
-    if (h->trainer_pid && strcmp(h->data_sha256, st->data_sha256) != 0) {
-        snprintf(why, size, "worker %d sees other training data (sha256 %.12s) than the job's (%.12s)",
-                 h->worker, h->data_sha256, st->data_sha256);
-        return 3;
-    }
-    if (!h->trainer_pid)
-        return 0;
-    if (computes_other_bits(st, h->worker, h->fingerprint, why, size))
-        return 3;
-    st->exact = st->exact && !strcmp(h->fingerprint, st->fingerprint);
-    return 0;
+    rdzv_say(st, "%s", why->why);
 }
 
 /* Whether another process's word counts more under this index, or nobody's any more. */
@@ -349,18 +271,14 @@ static void member_again(struct rdzv *st, struct rdzv_worker *w, const struct ms
 void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time now, struct rdzv_out *out)
 {
     struct rdzv_worker *w = &st->worker[h->worker];
-    char why[MSG_DETAIL_MAX];
-    /* in this order: what a stranger computes with is nothing to learn from */
-    bool outdated = is_outdated(st, w, h, why, sizeof why);
-    int code = outdated || is_foreign(st, h, why, sizeof why) ? 4 : 0;
-    if (!code) {
-        learn(st, h, now, out);
-        code = misfit(st, h, why, sizeof why);
-    }
-    if (code && !outdated)
-        rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, h->worker, why);
-    if (code) {
-        refuse(st, conn, code, why, out);
+    struct msg_abandon no = {0};
+    bool outdated = is_outdated(st, w, h, no.why, sizeof no.why);
+    if (outdated)
+        no.exit_code = 4;
+    if (outdated || rdzv_is_unfit(st, h, now, &no, out)) {
+        if (!outdated)
+            rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, h->worker, no.why);
+        refuse(st, conn, &no, out);
         return;
     }
     accept_identity(st, w, conn, h, now, out);

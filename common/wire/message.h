@@ -190,7 +190,8 @@ struct msg_publish {
 };
 
 struct msg_abandon {
-    int exit_code; /* the agent's */
+    int exit_code;  /* the agent's */
+    bool elsewhere; /* it is the machine that does not fit: the same worker may take part on another one */
     char why[MSG_DETAIL_MAX];
 };
 

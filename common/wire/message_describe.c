@@ -80,7 +80,7 @@ static void body_text(const struct message *m, struct str *out)
         form_text(&m->form, out);
         break;
     case MSG_ABANDON:
-        str_addf(out, " why=\"%s\"", m->abandon.why);
+        str_addf(out, "%s why=\"%s\"", m->abandon.elsewhere ? " elsewhere" : "", m->abandon.why);
         break;
     case MSG_HELLO:
         str_addf(out, " worker=%d/%d phase=%s trainer=%" PRId64 " holds=%s", m->hello.worker,

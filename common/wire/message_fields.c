@@ -202,6 +202,7 @@ static const struct field abandon_fields[] = {
      .at = offsetof(struct message, abandon.exit_code),
      .low = 0,
      .high = 255},
+    {.name = "elsewhere", .kind = FIELD_BOOL, .at = offsetof(struct message, abandon.elsewhere)},
     {.name = "why",
      .kind = FIELD_TEXT,
      .at = offsetof(struct message, abandon.why),

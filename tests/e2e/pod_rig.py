@@ -48,11 +48,11 @@ def spec_of(launch, job, env=None):
 class Program:
     """One process as its container would be: what it logged, what it left behind, how it ended."""
 
-    def __init__(self, pods, title, words, hosts, log_level="info"):
+    def __init__(self, pods, title, words, hosts, more=None, log_level="info"):
         self.title, self.lines, self.queue = title, [], queue.Queue()
         self.word_file = pods.folder / f"{title}.word"
         env = {k: v for k, v in os.environ.items() if not k.startswith("RINGMASTER_")}
-        env.update({rig.MARK: pods.mark, "RINGMASTER_LOG": log_level}, **pods.env)
+        env.update({rig.MARK: pods.mark, "RINGMASTER_LOG": log_level}, **pods.env, **(more or {}))
         inside = f"mount --bind {hosts} /etc/hosts && exec \"$@\""
         self.process = subprocess.Popen(
             ["unshare", *namespace_flags(), "sh", "-c", inside, "sh", str(rig.BIN / "ringmaster-agent"), *words,
@@ -116,8 +116,8 @@ class Pods:
         # in place: the file is bound into namespaces
         self.hosts.write_text(f"127.0.0.1 localhost\n{ip} {NAME}\n", encoding="ascii")
 
-    def start(self, title, *words, hosts=None):
-        program = Program(self, title, list(map(str, words)), hosts or self.hosts)
+    def start(self, title, *words, hosts=None, env=None):
+        program = Program(self, title, list(map(str, words)), hosts or self.hosts, env)
         self.programs.append(program)
         return program
 
@@ -132,11 +132,11 @@ class Pods:
             self.coordinator_ip = ip
         return program
 
-    def worker(self, index, attempt=1, key=None, grace=120):
+    def worker(self, index, attempt=1, key=None, grace=120, env=None):
         ip = self.new_ip()
         program = self.start(f"worker-{index}-{attempt}", "work", "--pod", "--worker", index, "--attempt", attempt,
                              "--coordinator", f"{NAME}:{PORT}", "--key-file", key or self.key, "--listen", ip,
-                             "--grace", grace)
+                             "--grace", grace, env=env)
         program.ip, program.index, program.attempt = ip, index, attempt
         return program
 

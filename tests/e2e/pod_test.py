@@ -43,6 +43,15 @@ def pods_of_a_job(launch, tmp_path, tmp_path_factory):
         group.clean_up()
 
 
+def begin(group, count):
+    """Workers and their coordinator, some steps into training."""
+    workers = [group.worker(i) for i in range(count)]
+    coordinator = group.coordinator()
+    group.ring(*((i, 1) for i in range(count)))
+    group.until_step(20)
+    return workers, coordinator
+
+
 def test_pods_train_to_the_same_weights_as_a_run_and_leave_the_result_behind(pods):
     group = pods()
     workers = [group.worker(i) for i in range(3)]  # before their coordinator: they wait for it
@@ -64,10 +73,7 @@ def test_pods_train_to_the_same_weights_as_a_run_and_leave_the_result_behind(pod
 
 def test_a_successor_at_another_address_takes_over_and_training_goes_on(pods):
     group = pods()
-    workers = [group.worker(i) for i in range(3)]
-    first = group.coordinator()
-    group.ring((0, 1), (1, 1), (2, 1))
-    group.until_step(20)
+    workers, first = begin(group, 3)
     trainers = group.trainers()
     assert len(trainers) == 3
     first.signal(signal.SIGKILL)
@@ -95,10 +101,7 @@ def test_a_coordinator_whose_workers_obey_a_later_one_says_so_and_ends(pods):
 
 def test_a_worker_that_vanished_is_replaced_by_its_next_attempt(pods):
     group = pods()
-    workers = [group.worker(i) for i in range(3)]
-    coordinator = group.coordinator()
-    group.ring((0, 1), (1, 1), (2, 1))
-    group.until_step(20)
+    workers, coordinator = begin(group, 3)
     survivors = {k: v for k, v in group.trainers().items() if k[0] != 1}
     workers[1].signal(signal.SIGKILL)
     workers[1].wait()
@@ -125,10 +128,7 @@ def test_of_two_attempts_the_lower_one_is_sent_away(pods):
 
 def test_all_leave_at_once_with_one_stop_and_a_checkpoint_and_come_back(pods):
     group = pods()
-    workers = [group.worker(i) for i in range(3)]
-    coordinator = group.coordinator()
-    group.ring((0, 1), (1, 1), (2, 1))
-    group.until_step(20)
+    workers, coordinator = begin(group, 3)
     for worker in workers:
         worker.signal(signal.SIGTERM)
     assert [worker.wait() for worker in workers] == [0, 0, 0], group.tail()
@@ -152,11 +152,7 @@ def test_all_leave_at_once_with_one_stop_and_a_checkpoint_and_come_back(pods):
 
 def test_one_that_has_to_go_hands_over_to_its_successor_at_once_and_the_ring_trains_on(pods):
     group = pods()
-    for i in range(3):
-        group.worker(i)
-    first = group.coordinator()
-    group.ring((0, 1), (1, 1), (2, 1))
-    group.until_step(20)
+    _, first = begin(group, 3)
     trainers = group.trainers()
     first.signal(signal.SIGTERM)
     second = group.coordinator(term=2)
@@ -171,10 +167,7 @@ def test_one_that_has_to_go_hands_over_to_its_successor_at_once_and_the_ring_tra
 
 def test_a_machine_that_is_drained_with_its_coordinator_leaves_nobody_waiting_below_min(pods):
     group = pods()
-    workers = [group.worker(i) for i in range(3)]
-    first = group.coordinator()
-    group.ring((0, 1), (1, 1), (2, 1))
-    group.until_step(20)
+    workers, first = begin(group, 3)
     for program in (first, workers[1], workers[2]):  # min is 2
         program.signal(signal.SIGTERM)
     second = group.coordinator(term=2)
@@ -189,10 +182,7 @@ def test_a_machine_that_is_drained_with_its_coordinator_leaves_nobody_waiting_be
 
 def test_without_a_successor_one_that_has_to_go_serves_those_who_are_told_later(pods):
     group = pods(ENDLESS)
-    workers = [group.worker(i) for i in range(3)]
-    coordinator = group.coordinator()
-    group.ring((0, 1), (1, 1), (2, 1))
-    group.until_step(20)
+    workers, coordinator = begin(group, 3)
     coordinator.signal(signal.SIGTERM)
     told = group.until(lambda _: "told to go" in coordinator.text(), "it knows")
     group.until_step(told["progress"]["step"] + 200)
@@ -205,10 +195,7 @@ def test_without_a_successor_one_that_has_to_go_serves_those_who_are_told_later(
 
 def test_below_min_it_saves_and_waits_instead_of_ending(pods):
     group = pods()
-    workers = [group.worker(i) for i in range(3)]
-    coordinator = group.coordinator()
-    group.ring((0, 1), (1, 1), (2, 1))
-    group.until_step(20)
+    workers, coordinator = begin(group, 3)
     for worker in workers[1:]:
         worker.signal(signal.SIGKILL)
         worker.wait()
@@ -219,6 +206,45 @@ def test_below_min_it_saves_and_waits_instead_of_ending(pods):
     group.ring((0, 1), (2, 2))
     assert coordinator.wait() == 0, group.tail()
     assert coordinator.last_word()["weightsSha256"] == group.sha256
+
+
+OLDER = {"RINGMASTER_TRAINER_ISA": "SSE41"}  # as on a machine of another kind
+
+
+def test_a_machine_that_computes_other_bits_is_refused_and_another_one_takes_its_place(pods):
+    group = pods()
+    group.worker(0)
+    group.worker(1)
+    coordinator = group.coordinator()
+    group.ring((0, 1), (1, 1))
+    misfit = group.worker(2, env=OLDER)
+    assert misfit.wait() == 3, group.tail()
+    word = misfit.last_word()
+    assert word["elsewhere"] is True and word["reason"].count("numerics") == 2 and "sse41" in word["reason"], word
+    assert group.status()["mixedHardware"] is False
+    group.worker(2, attempt=2)
+    group.ring((0, 1), (1, 1), (2, 2))
+    assert coordinator.wait() == 0, group.tail()
+    assert coordinator.last_word()["weightsSha256"] == group.sha256
+
+
+def test_when_all_machines_went_only_those_of_the_same_kind_go_on(pods):
+    group = pods()
+    workers, first = begin(group, 2)
+    for worker in workers:
+        worker.signal(signal.SIGTERM)
+    assert [worker.wait() for worker in workers] == [0, 0], group.tail()
+    first.signal(signal.SIGKILL)
+    first.wait()
+    second = group.coordinator(term=2)
+    others = [group.worker(i, attempt=2, env=OLDER) for i in range(3)]
+    assert [worker.wait() for worker in others] == [3, 3, 3], group.tail()
+    assert [worker.last_word()["elsewhere"] for worker in others] == [True] * 3
+    for i in range(3):
+        group.worker(i, attempt=3)
+    group.ring((0, 3), (1, 3), (2, 3))
+    assert second.wait() == 0, group.tail()
+    assert second.last_word()["weightsSha256"] == group.sha256
 
 
 def test_another_jobs_key_is_refused_on_both_sides(pods, tmp_path):

@@ -175,6 +175,7 @@ static void draw_scenario(struct sim *sim)
     s->delay = sim_time(sim, 20 * RM_US, sim_chance(sim, 30) ? 5 * RM_MS : 500 * RM_US);
     draw_shots(sim, s);
     s->unattended = sim_chance(sim, 30);
+    s->mixed = s->unattended && sim_hash(sim->seed, 1, 0) % 100 < 20;
 }
 
 static void begin(struct sim *sim)

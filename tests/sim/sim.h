@@ -128,6 +128,7 @@ struct trainer {
 struct node {
     bool alive, stopped; /* stopped: the agent */
     bool stranger;       /* run knows nothing of it */
+    bool odd;            /* its machine computes other bits than most */
     struct inbox inbox;
     int stops[2];      /* of agent and trainer, counted: a resume is for one */
     rm_time disturbed; /* when it was last stopped, stuck or cut off in any way; RM_NEVER: it still is */
@@ -172,6 +173,7 @@ struct published {
     int64_t step;
     bool final, damaged, refused;
     bool pending; /* its manifest stands when the agent says so, unless that one ends before */
+    bool odd;     /* as its manifest says */
     uint64_t hash;
 };
 
@@ -241,6 +243,7 @@ struct scenario {
     bool exact, calm, below_min, damage, storage_fails, interrupts;
     bool slow_transfers, strict; /* strict: failures count */
     bool fills;                  /* the store has a quota */
+    bool mixed;                  /* pods come on machines of two kinds */
     bool unattended; /* pods: nobody tells who is expected or what is about to happen; who dies is replaced */
     int64_t resumes; /* the step of a checkpoint that an earlier run left, 0 none */
     int64_t nan_step; /* the step that is not finite; 0 none */
@@ -300,6 +303,7 @@ struct sim {
     char violation[480];
     int64_t told, completes;
     int64_t resumed; /* from the step of an earlier run's checkpoint */
+    bool odd;        /* what is trained is made on machines that are */
     bool evaluated[STEPS_MAX + 1];
     int64_t round;      /* newest that was sent */
     bool loaded_since;  /* a checkpoint was loaded since the newest recovery */
@@ -401,5 +405,7 @@ void check_link_term(struct sim *sim, int node, const struct message *m);
 void check_blame(struct sim *sim, int node);
 void check_end(struct sim *sim);
 struct msg_state content_state(const struct content *c);
+
+extern const char *const sim_fingerprint[2]; /* by `odd` */
 
 #endif

@@ -89,9 +89,32 @@ void check_form(struct sim *sim, const struct message *m)
 }
 
 /* R2, R6, R11: one step, one history, and in exact mode the one that an undisturbed run has. */
+static bool is_newest(const struct sim *sim, const struct ring *ring)
+{
+    for (int i = 0; i < sim->rings; i++)
+        if (generation_compare(sim->ring[i].generation, ring->generation) > 0)
+            return false;
+    return true;
+}
+
+/* The bits of an exact run are those of one kind of machine, from the first step on. (A ring that stood still
+ * while the job began anew without it may go on for a step; nothing comes of it.) */
+static void check_kind(struct sim *sim, const struct ring *ring, int64_t step)
+{
+    if (!sim->scenario.mixed || !is_newest(sim, ring))
+        return;
+    if (step == 0)
+        sim->odd = sim->node[ring->node[0]].odd;
+    for (int r = 0; r < ring->count && sim->scenario.exact; r++)
+        if (sim->node[ring->node[r]].odd != sim->odd)
+            sim_fail(sim, "R6: worker %d computes other bits than those of the steps before",
+                     ring->worker[r]);
+}
+
 void check_reduction(struct sim *sim, const struct ring *ring)
 {
     const struct content *first = &sim->node[ring->node[0]].memory;
+    check_kind(sim, ring, first->step);
     for (int r = 0; r < ring->count; r++) {
         const struct node *n = &sim->node[ring->node[r]];
         if (n->trainer.ring < 0 ||

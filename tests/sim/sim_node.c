@@ -5,6 +5,8 @@
 
 #include "tests/sim/sim.h"
 
+const char *const sim_fingerprint[2] = {"simulated", "another"};
+
 static rm_time link_delay(struct sim *sim)
 {
     return sim_time(sim, 2 * RM_US, 60 * RM_US);
@@ -20,8 +22,7 @@ static void up_message(struct sim *sim, int node, struct message *m)
     m->up.state = content_state(&n->memory);
     m->up.parameters = 1;
     snprintf(m->up.address, sizeof m->up.address, "%d:%d", node, n->trainer.epoch);
-    text_copy(m->up.fingerprint, sizeof m->up.fingerprint,
-              n->stranger && node % 2 && !sim->scenario.unattended ? "another" : "simulated");
+    text_copy(m->up.fingerprint, sizeof m->up.fingerprint, sim_fingerprint[n->odd]);
     text_copy(m->up.data_sha256, sizeof m->up.data_sha256, "d474");
 }
 
@@ -270,6 +271,8 @@ int node_spawn(struct sim *sim, int worker, int attempt, bool stranger)
     struct node *n = &sim->node[node];
     *n = (struct node){
         .alive = true, .stranger = stranger, .worker = worker, .attempt = attempt, .conn = -1, .tick_at = -1};
+    n->odd =
+        (stranger && node % 2) || (sim->scenario.mixed && sim_hash(sim->seed, 2, (uint64_t)node) % 100 < 35);
     n->memory.update_step = -1;
     n->trainer.ring = -1;
     struct agent_settings settings = {.worker = worker,

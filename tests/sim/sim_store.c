@@ -96,11 +96,13 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
         sim_fail(sim, "more checkpoints than there is room for");
         return;
     }
-    sim->published[sim->published_count++] = (struct published){.step = p->step,
-                                                                .final = p->final,
-                                                                .damaged = damaged,
-                                                                .pending = pending,
-                                                                .hash = sim_lineage_hash(p->lineage)};
+    sim->published[sim->published_count++] =
+        (struct published){.step = p->step,
+                           .final = p->final,
+                           .damaged = damaged,
+                           .pending = pending,
+                           .odd = !strcmp(p->fingerprint, sim_fingerprint[1]),
+                           .hash = sim_lineage_hash(p->lineage)};
     struct agent_event *e = stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, i);
     struct msg_published *m = &((struct message *)(uintptr_t)e->message)->published;
     m->step = p->step;
@@ -130,6 +132,7 @@ static void store_list(struct sim *sim, int node)
             c->step = step;
             c->final = p->final;
             sim_lineage(p->hash, c->lineage);
+            text_copy(c->fingerprint, sizeof c->fingerprint, sim_fingerprint[p->odd]);
         }
     }
 }

@@ -19,6 +19,7 @@ struct story {
     int conn[RM_WORKERS_MAX], conns; /* -1: none */
     int attempt[RM_WORKERS_MAX];
     int64_t trainer[RM_WORKERS_MAX];
+    const char *machine[RM_WORKERS_MAX]; /* the fingerprint of its arithmetic; checkpoints are cpu-a's */
     int64_t round, generation;
     struct message form, publish;
     struct rdzv_recovery recovery;
@@ -120,6 +121,7 @@ PLAYED void story_begin(struct story *s, struct rdzv_settings settings)
     for (int w = 0; w < RM_WORKERS_MAX; w++) {
         s->conn[w] = -1;
         s->trainer[w] = 100 + w;
+        s->machine[w] = "cpu-a";
     }
 }
 
@@ -203,7 +205,7 @@ PLAYED void hello_message(const struct story *s, int w, int64_t step, struct mes
     m->hello.trainer_pid = s->trainer[w];
     m->hello.state = state_of(step);
     text_copy(m->hello.address, sizeof m->hello.address, "127.0.0.1:9");
-    text_copy(m->hello.fingerprint, sizeof m->hello.fingerprint, "cpu-a");
+    text_copy(m->hello.fingerprint, sizeof m->hello.fingerprint, s->machine[w]);
     text_copy(m->hello.data_sha256, sizeof m->hello.data_sha256, "d");
     m->hello.data_files = 2;
     m->hello.data_bytes = 999;
@@ -292,6 +294,7 @@ PLAYED void listed(struct story *s, int w, int64_t newest, int64_t older)
         struct msg_checkpoint *c = &m.checkpoints.checkpoint[m.checkpoints.count++];
         c->step = steps[i];
         memcpy(c->lineage, state_of(steps[i]).lineage, RM_HASH_BYTES);
+        text_copy(c->fingerprint, sizeof c->fingerprint, "cpu-a");
     }
     hear(s, w, &m);
 }
