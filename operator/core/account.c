@@ -9,11 +9,12 @@ enum {
     EXIT_DATA = 3, /* the data or a checkpoint is */
     BACKOFF_FIRST_MS = 1000,
     BACKOFF_MOST_MS = 5 * 60 * 1000,
+    MISFIT_MOST_MS = 60 * 1000, /* machines come and go */
 };
 
 const char *op_class_name(enum op_class counted)
 {
-    static const char *const names[] = {"nothing", "preemption", "infrastructure", "failure"};
+    static const char *const names[] = {"nothing", "preemption", "infrastructure", "failure", "misfit"};
     return names[counted];
 }
 
@@ -63,6 +64,10 @@ static void failure(const struct job_view *job, const struct pod_view *pod, cons
 {
     bool memory = strcmp(pod->terminated_reason, "OOMKilled") == 0;
     const struct op_rule *rule = rule_for(job, pod->exit_code);
+    if (pod->elsewhere && !rule) {
+        ending(ret, OP_COUNT_MISFIT, "Misfit", "%s is refused: %s", name, pod->unfit);
+        return;
+    }
     if (memory)
         ending(ret, OP_COUNT_FAILURE, "OOMKilled", "%s used more memory than its limit", name);
     else
@@ -143,6 +148,10 @@ bool account_add(struct job_status *status, const struct job_view *job, const st
     case OP_COUNT_INFRASTRUCTURE:
         status->restarts.infrastructure++;
         return false;
+    case OP_COUNT_MISFIT:
+        status->restarts.misfit++;
+        status->restarts.misfit_ms = now_ms;
+        return false;
     case OP_COUNT_FAILURE:
         break;
     }
@@ -154,12 +163,32 @@ bool account_add(struct job_status *status, const struct job_view *job, const st
     return status->restarts.window_failures > job->max_restarts;
 }
 
-int64_t account_backoff_until(const struct job_status *status)
+void account_unfit_node(struct op_nodes *nodes, const char *name)
+{
+    int at = 0;
+    if (!*name)
+        return;
+    while (at < nodes->count && strcmp(nodes->name[at], name) != 0)
+        at++;
+    if (at == nodes->count && at == OP_NODES_AVOIDED_MAX)
+        at = 0;
+    if (at < nodes->count)
+        nodes->count--;
+    memmove(nodes->name[at], nodes->name[at + 1], sizeof *nodes->name * (size_t)(nodes->count - at));
+    text_copy(nodes->name[nodes->count++], sizeof *nodes->name, name);
+}
+
+static int64_t after(int64_t last_ms, int times, int64_t most_ms)
 {
     int64_t wait = BACKOFF_FIRST_MS;
-    if (!status->restarts.failure_ms)
-        return 0;
-    for (int i = 1; i < status->restarts.window_failures && wait < BACKOFF_MOST_MS; i++)
+    for (int i = 1; i < times && wait < most_ms; i++)
         wait *= 2;
-    return status->restarts.failure_ms + (wait < BACKOFF_MOST_MS ? wait : BACKOFF_MOST_MS);
+    return last_ms ? last_ms + (wait < most_ms ? wait : most_ms) : 0;
+}
+
+int64_t account_backoff_until(const struct job_status *status)
+{
+    int64_t failure = after(status->restarts.failure_ms, status->restarts.window_failures, BACKOFF_MOST_MS),
+            misfit = after(status->restarts.misfit_ms, status->restarts.misfit, MISFIT_MOST_MS);
+    return failure > misfit ? failure : misfit;
 }

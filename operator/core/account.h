@@ -5,7 +5,13 @@
 
 #include "operator/core/snapshot.h"
 
-enum op_class { OP_COUNT_NOTHING, OP_COUNT_PREEMPTION, OP_COUNT_INFRASTRUCTURE, OP_COUNT_FAILURE };
+enum op_class {
+    OP_COUNT_NOTHING,
+    OP_COUNT_PREEMPTION,
+    OP_COUNT_INFRASTRUCTURE,
+    OP_COUNT_FAILURE,
+    OP_COUNT_MISFIT /* the coordinator refused it for its machine: another one is wanted elsewhere */
+};
 
 struct op_ending {
     enum op_class counted;
@@ -27,8 +33,11 @@ void account_lost(const struct pod_view *pod, int index, struct op_ending *ret);
 bool account_add(struct job_status *status, const struct job_view *job, const struct op_ending *ending,
                  int64_t now_ms);
 
-/* When the next attempt may start after the last failure: 1 s doubled for each in the window, 5 min at most.
- */
+/* Remembers a machine that does not fit; the oldest is forgotten where there are too many. */
+void account_unfit_node(struct op_nodes *nodes, const char *name);
+
+/* When the next attempt may start after the last failure: 1 s doubled for each in the window, 5 min at most;
+ * after the last misfit: 1 s doubled for each, 1 min at most. */
 int64_t account_backoff_until(const struct job_status *status);
 
 const char *op_class_name(enum op_class counted); /* "preemption" */

@@ -191,6 +191,7 @@ static void read_answer(const struct js *root, struct coordinator_view *ret)
     read_int(root, "revision", 0, INT64_MAX, &ret->revision);
     read_text(root, "job", ret->job, sizeof ret->job);
     read_small(root, "term", 0, INT32_MAX, &ret->term);
+    read_flag(root, "mixedHardware", &ret->mixed);
     read_text(root, "state", state, sizeof state);
     ret->state = state_of(state);
     read_text(root, "message", ret->message, sizeof ret->message);

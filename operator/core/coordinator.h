@@ -54,6 +54,7 @@ struct coordinator_view {
     int term;
     enum op_coordinator_state state;
     char message[RM_WHY_MAX];
+    bool mixed; /* several kinds of machines have trained it, as the job allows: no other ones would end so */
     int ring_generation, ring_size;
     int64_t formed_ms;
     struct op_member member[RM_WORKERS_MAX]; /* ring_size of them */

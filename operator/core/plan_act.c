@@ -198,7 +198,8 @@ static void create_worker(struct planner *p, int index)
     struct op_action *action =
         plan_add(p, OP_CREATE, OP_PODS, name, "worker %d is wanted (attempt %d)", index, stored->attempt);
     if (action)
-        pod_worker(p->job, &p->s->settings, index, stored->attempt, &action->body, NULL);
+        pod_worker(p->job, &p->s->settings, &p->stored->workers.unfit, index, stored->attempt, &action->body,
+                   NULL);
 }
 
 static void create_pods(struct planner *p)
@@ -223,7 +224,7 @@ static void try_pod(struct planner *p)
     if (!action)
         return;
     action->trial = p->trial;
-    pod_worker(p->job, &p->s->settings, 0, 1, &action->body, NULL);
+    pod_worker(p->job, &p->s->settings, NULL, 0, 1, &action->body, NULL);
 }
 
 /* A pod is on trial: the next plan knows more in a moment, finds all of this again, and tells it. One write

@@ -265,7 +265,7 @@ static int check_texts(const struct planner *p, struct error *err)
     int status = job_effective_spec(p->job, &text, err);
     str_reset(&text);
     if (status == 0)
-        status = pod_worker(p->job, &p->s->settings, 0, 1, &text, err);
+        status = pod_worker(p->job, &p->s->settings, NULL, 0, 1, &text, err);
     str_reset(&text);
     if (status == 0)
         status = pod_coordinator(p->job, &p->s->settings, 1, &text, err);
@@ -280,7 +280,7 @@ static uint64_t trial_of(const struct planner *p)
     struct str text = str_init(OP_POD_TEXT_MAX);
     text_copy(nobody.name, sizeof nobody.name, "any");
     text_copy(nobody.uid, sizeof nobody.uid, "any");
-    pod_worker(&nobody, &p->s->settings, 0, 1, &text, NULL);
+    pod_worker(&nobody, &p->s->settings, NULL, 0, 1, &text, NULL);
     uint64_t hash = op_body_hash(&text);
     str_clear(&text);
     return hash;

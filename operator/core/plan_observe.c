@@ -79,6 +79,8 @@ static void tell_ending(struct planner *p, const struct op_ending *ending)
         plan_event(p, true, "NodeLost", "Replace", "%s", ending->message);
     else if (ending->counted == OP_COUNT_FAILURE)
         plan_event(p, true, "PodFailed", "Replace", "%s", ending->message);
+    else if (ending->counted == OP_COUNT_MISFIT)
+        plan_event(p, true, "WorkerRefused", "Replace", "%s", ending->message);
 }
 
 /* Counts an ending, and finds out whether it ends the job. */
@@ -116,6 +118,8 @@ static void observe_worker(struct planner *p, int index)
         return;
     slot->state = OP_SLOT_ENDED;
     p->lost[index] = pod && !pod_is_over(pod) && ending.counted == OP_COUNT_INFRASTRUCTURE;
+    if (ending.counted == OP_COUNT_MISFIT)
+        account_unfit_node(&p->next.workers.unfit, pod->node);
     count(p, &ending);
 }
 

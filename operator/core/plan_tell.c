@@ -194,9 +194,14 @@ static void tell_ring(struct planner *p, const struct coordinator_view *view)
         ring ? "the workers' ring stands" : "the workers have no ring");
     set(p, OP_TRAINING, training, training ? "Training" : "NotTraining",
         training ? "steps are committed" : "no steps are committed at the moment");
-    bool fewer = ring && view->ring_size < p->next.workers.target;
-    set(p, OP_DEGRADED, fewer, fewer ? "FewerWorkers" : "Whole",
-        fewer ? "fewer workers than workers.target train" : "as many workers train as workers.target says");
+    if (view && view->mixed)
+        set(p, OP_DEGRADED, true, "MixedHardware",
+            "machines of several kinds trained this, as trainer.allowMixedHardware lets them: other machines "
+            "would end with other bits");
+    else if (ring && view->ring_size < p->next.workers.target)
+        set(p, OP_DEGRADED, true, "FewerWorkers", "fewer workers than workers.target train");
+    else
+        set(p, OP_DEGRADED, false, "Whole", "as many workers train as workers.target says");
 }
 
 /* " 60 s", " 7 min", " 3 h", and nothing at first: a sentence whose every second were told would be a write
@@ -255,17 +260,33 @@ static const char *state_word(const struct planner *p, enum op_coordinator_state
     }
 }
 
+/* One whose place is not taken again yet. */
+static const struct pod_view *find_refused(const struct planner *p)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct op_slot *slot = &p->next.workers.slot[i];
+        const struct pod_view *pod = slot->state == OP_SLOT_ENDED ? look_worker(p, i, slot->attempt) : NULL;
+        if (pod && pod->elsewhere)
+            return pod;
+    }
+    return NULL;
+}
+
 /* "3 of 4 workers at step 812", and what stands in the way of more. */
 static void tell_training(struct planner *p, const struct coordinator_view *view,
                           const struct laggard *laggard)
 {
     char more[OP_MESSAGE_MAX] = "";
+    const struct pod_view *refused = find_refused(p);
     if (*view->outage)
         snprintf(more, sizeof more, "; the store does not take the newest checkpoint: %s", view->outage);
     else if (*p->trouble)
         snprintf(more, sizeof more, "; %s", p->trouble);
     else if (laggard && laggard->index >= 0)
         snprintf(more, sizeof more, "; worker %d Pending: %s", laggard->index, laggard->why);
+    else if (refused)
+        snprintf(more, sizeof more, "; worker %d on %.60s is refused: %s", refused->index, refused->node,
+                 refused->unfit);
     say(p, "Training", "%d of %d workers at step %lld%.300s", view->ring_size, p->next.workers.target,
         (long long)view->progress.step, more);
 }

@@ -364,8 +364,8 @@ static int finish(struct js *pod, struct js *job_spec, int status, struct str *o
     return status;
 }
 
-int pod_worker(const struct job_view *job, const struct op_settings *settings, int index, int attempt,
-               struct str *out, struct error *err)
+int pod_worker(const struct job_view *job, const struct op_settings *settings, const struct op_nodes *unfit,
+               int index, int attempt, struct str *out, struct error *err)
 {
     char name[OP_NAME_MAX];
     struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", err);
@@ -382,7 +382,9 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings, i
     js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "worker");
     label(pod, OP_LABEL_WORKER, index);
     label(pod, OP_LABEL_ATTEMPT, attempt);
-    return finish(pod, spec, make_worker(&m, index, attempt), out);
+    int status = make_worker(&m, index, attempt);
+    part_avoid_nodes(m.pod_spec, unfit);
+    return finish(pod, spec, status, out);
 }
 
 int pod_coordinator(const struct job_view *job, const struct op_settings *settings, int term, struct str *out,

@@ -5,8 +5,9 @@
 
 #include "common/wire/json.h"
 #include "operator/core/read.h"
+#include "operator/core/status.h"
 
-enum { USER = 65532, KEY_MODE = 0440, SCHEDULING_WEIGHT = 50, NODE_LOSS_S = 30 };
+enum { USER = 65532, KEY_MODE = 0440, POOL_WEIGHT = 50, MISFIT_WEIGHT = 100, NODE_LOSS_S = 30 };
 
 static struct js *mutable(const struct js *value)
 {
@@ -206,25 +207,42 @@ static const struct {
     {"kubernetes.azure.com/scalesetpriority", "spot", NULL},
 };
 
-static void prefer(struct js *pod_spec, const char *label, const char *operator, const char * value)
+/* Returns the expression, for its values. */
+static struct js *prefer(struct js *pod_spec, int weight, const char *label, const char *operator)
 {
     struct js *affinity = object_at(object_at(pod_spec, "affinity"), "nodeAffinity");
     struct js *list = array_at(affinity, "preferredDuringSchedulingIgnoredDuringExecution");
     struct js *term = js_object(), *expression = js_object();
     js_set_string(expression, "key", label);
     js_set_string(expression, "operator", operator);
-    if (value)
-        js_push_string(array_at(expression, "values"), value);
-    js_set_int(term, "weight", SCHEDULING_WEIGHT);
+    js_set_int(term, "weight", weight);
     js_push(array_at(object_at(term, "preference"), "matchExpressions"), expression);
     js_push(list, term);
+    return expression;
+}
+
+static void prefer_pool(struct js *pod_spec, const char *label, const char *value)
+{
+    struct js *expression = prefer(pod_spec, POOL_WEIGHT, label, value ? "In" : "DoesNotExist");
+    if (value)
+        js_push_string(array_at(expression, "values"), value);
+}
+
+void part_avoid_nodes(struct js *pod_spec, const struct op_nodes *nodes)
+{
+    if (!nodes || !nodes->count)
+        return;
+    struct js *values =
+        array_at(prefer(pod_spec, MISFIT_WEIGHT, "kubernetes.io/hostname", "NotIn"), "values");
+    for (int i = 0; i < nodes->count; i++)
+        js_push_string(values, nodes->name[i]);
 }
 
 void part_prefer_spot(struct js *pod_spec)
 {
     struct js *tolerations = array_at(pod_spec, "tolerations");
     for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
-        prefer(pod_spec, pools[i].label, "In", pools[i].spot);
+        prefer_pool(pod_spec, pools[i].label, pools[i].spot);
     tolerate(tolerations, "cloud.google.com/gke-spot", "true", "NoSchedule", 0);
     tolerate(tolerations, "kubernetes.azure.com/scalesetpriority", "spot", "NoSchedule", 0);
 }
@@ -232,5 +250,5 @@ void part_prefer_spot(struct js *pod_spec)
 void part_prefer_on_demand(struct js *pod_spec)
 {
     for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
-        prefer(pod_spec, pools[i].label, pools[i].on_demand ? "In" : "DoesNotExist", pools[i].on_demand);
+        prefer_pool(pod_spec, pools[i].label, pools[i].on_demand);
 }

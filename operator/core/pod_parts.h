@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 struct js;
+struct op_nodes;
 
 void part_default_bool(struct js *object, const char *key, bool value);
 
@@ -32,5 +33,8 @@ void part_small_resources(struct js *container); /* of a coordinator, where none
  */
 void part_prefer_spot(struct js *pod_spec);
 void part_prefer_on_demand(struct js *pod_spec);
+/* Rather elsewhere than on these, stronger than the preferences above. A wish and no rule: where there is no
+ * other machine, autoscalers see a pod that they can make room for. */
+void part_avoid_nodes(struct js *pod_spec, const struct op_nodes *nodes);
 
 #endif

@@ -103,6 +103,10 @@ static void read_last_word(const char *message, struct pod_view *pod)
         verdict_read(message, &pod->verdict);
     struct js *root = js_parse(message, strlen(message), "termination message", NULL);
     read_flag(root, "left", &pod->left);
+    read_flag(root, "elsewhere", &pod->elsewhere);
+    const char *reason = js_as_string(js_get(root, "reason"));
+    if (pod->elsewhere)
+        text_tame_ends(reason ? reason : "it gave no reason", pod->unfit, sizeof pod->unfit);
     js_free(root);
 }
 

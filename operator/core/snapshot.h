@@ -34,8 +34,10 @@ struct pod_view {
     char terminated_reason[OP_REASON_MAX]; /* OOMKilled, Error, Completed, ContainerStatusUnknown */
     int64_t ended_ms;                      /* when it ended; 0 where nobody says */
     bool left;                             /* its last word was {"left": true}: it was told to go, and went */
-    struct op_verdict verdict;             /* a coordinator's last word */
-    int64_t deletion_cost;                 /* controller.kubernetes.io/pod-deletion-cost; 0 */
+    bool elsewhere;                        /* it says that its machine does not fit the job: */
+    char unfit[RM_WHY_MAX * 2 / 3];
+    struct op_verdict verdict; /* a coordinator's last word */
+    int64_t deletion_cost;     /* controller.kubernetes.io/pod-deletion-cost; 0 */
 };
 
 /* ERR_NOT_FOUND where it is no pod of the operator (labels, owner). */

@@ -101,6 +101,14 @@ struct op_member {
     int worker, attempt;
 };
 
+enum { OP_NODES_AVOIDED_MAX = 8 };
+
+/* Machines on which workers were refused: new ones are rather put elsewhere. The newest last. */
+struct op_nodes {
+    int count;
+    char name[OP_NODES_AVOIDED_MAX][OP_NODE_MAX];
+};
+
 struct job_status {
     int64_t observed_generation;
     char state[OP_REASON_MAX];
@@ -113,6 +121,7 @@ struct job_status {
         int ready, current, target;
         int64_t resize_ms; /* when target last changed */
         int64_t retry_ms;  /* too few were scheduled in time: none is made before this; 0 */
+        struct op_nodes unfit;
         struct op_slot slot[RM_WORKERS_MAX];
     } workers;
     struct {
@@ -122,7 +131,8 @@ struct job_status {
         struct op_member member[RM_WORKERS_MAX]; /* `size` of them */
     } ring;
     struct {
-        int preemption, failure, infrastructure;
+        int preemption, failure, infrastructure, misfit;
+        int64_t misfit_ms;   /* the last misfit */
         int64_t failure_ms;  /* the last failure */
         int64_t window_ms;   /* begin of the window that failures are counted in */
         int window_failures; /* in it, those that spend maxRestarts */

@@ -135,6 +135,15 @@ static void read_result(const struct js *from, struct op_result *ret)
     read_text(from, "uri", ret->uri, sizeof ret->uri);
 }
 
+static void read_nodes(const struct js *list, struct op_nodes *ret)
+{
+    for (size_t i = 0; i < js_size(list) && ret->count < OP_NODES_AVOIDED_MAX; i++) {
+        const char *name = js_as_string(js_at(list, i));
+        if (name && *name && text_copy(ret->name[ret->count], OP_NODE_MAX, name))
+            ret->count++;
+    }
+}
+
 static void read_counts(const struct js *object, struct job_status *ret)
 {
     const int most = INT32_MAX;
@@ -143,9 +152,12 @@ static void read_counts(const struct js *object, struct job_status *ret)
     read_small(object, "workers.target", 0, most, &ret->workers.target);
     read_instant(object, "workers.resizeTime", &ret->workers.resize_ms);
     read_instant(object, "workers.retryTime", &ret->workers.retry_ms);
+    read_nodes(read_at(object, "workers.unfitNodes"), &ret->workers.unfit);
     read_small(object, "restarts.preemption", 0, most, &ret->restarts.preemption);
     read_small(object, "restarts.failure", 0, most, &ret->restarts.failure);
     read_small(object, "restarts.infrastructure", 0, most, &ret->restarts.infrastructure);
+    read_small(object, "restarts.misfit", 0, most, &ret->restarts.misfit);
+    read_instant(object, "restarts.misfitTime", &ret->restarts.misfit_ms);
     read_small(object, "restarts.windowFailures", 0, most, &ret->restarts.window_failures);
     read_instant(object, "restarts.failureTime", &ret->restarts.failure_ms);
     read_instant(object, "restarts.windowTime", &ret->restarts.window_ms);
@@ -216,6 +228,14 @@ static enum op_slot_state decided(enum op_slot_state state)
     return state == OP_SLOT_PRESENT ? OP_SLOT_WANTED : state;
 }
 
+static struct js *names_json(const struct op_nodes *nodes)
+{
+    struct js *list = js_array();
+    for (int i = 0; i < nodes->count; i++)
+        js_push_string(list, nodes->name[i]);
+    return list;
+}
+
 static struct js *workers_json(const struct job_status *status, const char *job_name, bool ticking)
 {
     char selector[OP_SELECTOR_MAX];
@@ -239,6 +259,8 @@ static struct js *workers_json(const struct job_status *status, const char *job_
         js_push(slots, s);
     }
     js_set(o, "slots", slots);
+    if (status->workers.unfit.count)
+        js_set(o, "unfitNodes", names_json(&status->workers.unfit));
     return o;
 }
 
@@ -267,6 +289,9 @@ static struct js *restarts_json(const struct job_status *status)
     js_set_int(o, "preemption", status->restarts.preemption);
     js_set_int(o, "failure", status->restarts.failure);
     js_set_int(o, "infrastructure", status->restarts.infrastructure);
+    if (status->restarts.misfit)
+        js_set_int(o, "misfit", status->restarts.misfit);
+    put_instant(o, "misfitTime", status->restarts.misfit_ms);
     put_instant(o, "failureTime", status->restarts.failure_ms);
     put_instant(o, "windowTime", status->restarts.window_ms);
     if (status->restarts.window_failures)

@@ -29,7 +29,7 @@ static void worker_is(const char *name, const char *changes)
     struct cast *c = cast_open(changes);
     struct str text = str_init(1 << 20);
     struct error err = {0};
-    cr_assert_eq(pod_worker(&c->job, &settings, 3, 2, &text, &err), 0, "%s", err.text);
+    cr_assert_eq(pod_worker(&c->job, &settings, NULL, 3, 2, &text, &err), 0, "%s", err.text);
     compare(name, &text);
     str_clear(&text);
     cast_free(c);
@@ -65,7 +65,7 @@ Test(operator_pod, a_template_that_is_privileged_gets_nothing_that_contradicts_i
                                "\"image\":\"i\",\"securityContext\":{\"privileged\":true}}]}}}}");
     struct str text = str_init(OP_POD_TEXT_MAX);
     struct error err = {0};
-    cr_assert_eq(pod_worker(&c->job, &settings, 0, 1, &text, &err), 0, "%s", err.text);
+    cr_assert_eq(pod_worker(&c->job, &settings, NULL, 0, 1, &text, &err), 0, "%s", err.text);
     cr_assert(strstr(str_text(&text), "\"privileged\":true"));
     cr_assert_not(strstr(str_text(&text), "allowPrivilegeEscalation"), "%s", str_text(&text));
     str_clear(&text);
@@ -92,7 +92,7 @@ static void refused(const char *container, const char *pod, const char *sentence
              "%s}}}}",
              container, pod);
     struct cast *c = cast_open(str_text(&changes));
-    cr_assert_lt(pod_worker(&c->job, &settings, 0, 1, &text, &err), 0, "%s", str_text(&changes));
+    cr_assert_lt(pod_worker(&c->job, &settings, NULL, 0, 1, &text, &err), 0, "%s", str_text(&changes));
     cr_assert(strstr(err.text, sentence), "\"%s\" has not \"%s\"", err.text, sentence);
     cr_assert(strstr(err.text, "spec.workers.template"), "%s", err.text);
     str_clear(&changes);
@@ -116,10 +116,10 @@ Test(operator_pod, a_template_without_an_image_takes_the_operators_or_is_refused
     struct op_settings own = settings;
     struct str text = str_init(1 << 20);
     struct error err = {0};
-    cr_assert_lt(pod_worker(&c->job, &own, 0, 1, &text, &err), 0);
+    cr_assert_lt(pod_worker(&c->job, &own, NULL, 0, 1, &text, &err), 0);
     cr_assert(strstr(err.text, "no image"), "%s", err.text);
     own.worker_image = "registry/ringmaster:1";
-    cr_assert_eq(pod_worker(&c->job, &own, 0, 1, &text, &err), 0, "%s", err.text);
+    cr_assert_eq(pod_worker(&c->job, &own, NULL, 0, 1, &text, &err), 0, "%s", err.text);
     cr_assert(strstr(str_text(&text), "\"image\":\"registry/ringmaster:1\""));
     str_clear(&text);
     cast_free(c);
@@ -131,7 +131,7 @@ Test(operator_pod, a_pod_as_it_was_made_is_found_again_by_its_labels_and_owner)
     struct pod_view pod;
     struct str text = str_init(1 << 20);
     struct error err = {0};
-    pod_worker(&c->job, &settings, 3, 2, &text, &err);
+    pod_worker(&c->job, &settings, NULL, 3, 2, &text, &err);
     struct js *object = js_parse(str_text(&text), text.length, "pod", &err);
     js_set_string((struct js *)(uintptr_t)js_get(object, "metadata"), "uid", "u");
     cr_assert_eq(pod_project(object, &pod, &err), 0, "%s", err.text);

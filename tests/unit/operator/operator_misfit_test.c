@@ -1,0 +1,187 @@
+/* Workers whose machine computes other bits than the job's: refused there, wanted elsewhere. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "cast.h"
+#include "common/wire/json.h"
+#include "operator/core/account.h"
+#include "operator/core/pod.h"
+
+static const char sentence[] =
+    "worker 1 computes other bits: its fingerprint is 'numerics 1 avx512f', the job's is "
+    "'numerics 1 avx2'; set trainer.allowMixedHardware to train without exactness";
+
+/* As its coordinator refused it. */
+static void refuse(struct pod_view *pod)
+{
+    pod->phase = OP_POD_FAILED;
+    pod->terminated = true;
+    pod->exit_code = 3;
+    pod->elsewhere = true;
+    text_copy(pod->unfit, sizeof pod->unfit, sentence);
+}
+
+static bool says(struct cast *c, const char *wanted)
+{
+    struct str text = cast_text(c);
+    bool there = strstr(str_text(&text), wanted) != NULL;
+    if (!there)
+        fprintf(stderr, "no \"%s\" in:\n%s", wanted, str_text(&text));
+    str_clear(&text);
+    return there;
+}
+
+static bool creates_pod_that_avoids(struct cast *c, const char *node)
+{
+    char wanted[128];
+    bool does = false;
+    struct op_plan *plan = cast_plan(c);
+    snprintf(wanted, sizeof wanted, "\"operator\":\"NotIn\",\"values\":[\"%s\"]", node);
+    for (int i = 0; i < plan->actions_count; i++)
+        if (plan->action[i].kind == OP_CREATE && plan->action[i].resource == OP_PODS)
+            does = strstr(str_text(&plan->action[i].body), wanted) != NULL;
+    plan_free(plan);
+    return does;
+}
+
+Test(operator_misfit, one_that_is_refused_costs_the_job_nothing_and_is_made_anew_elsewhere)
+{
+    struct cast *c = cast_open("{\"failurePolicy\":{\"maxRestarts\":0}}");
+    cast_train(c);
+    refuse(cast_worker(c, 1));
+    cr_assert(says(c, "warn WorkerRefused  worker 1 on node-1 is refused: worker 1 computes other bits"));
+    cast_settle(c);
+    const struct job_status *status = &c->job.status;
+    cr_assert_not(condition_is(status, OP_INTERRUPTED));
+    cr_assert_eq(status->restarts.misfit, 1);
+    cr_assert_eq(status->restarts.failure, 0);
+    cast_settle(c);
+    cr_assert(strstr(status->message, "worker 1 on node-1 is refused: worker 1 computes"), "%s",
+              status->message);
+    c->now_ms += 1000;
+    cast_settle(c);
+    cr_assert_eq(status->workers.slot[1].attempt, 2);
+    cr_assert(creates_pod_that_avoids(c, "node-1"));
+    cast_free(c);
+}
+
+Test(operator_misfit, a_rule_of_the_job_about_that_exit_code_goes_before)
+{
+    struct cast *c =
+        cast_open("{\"failurePolicy\":{\"rules\":[{\"onExitCodes\":[3],\"action\":\"FailJob\"}]}}");
+    cast_train(c);
+    refuse(cast_worker(c, 1));
+    cast_settle(c);
+    cr_assert(condition_is(&c->job.status, OP_INTERRUPTED));
+    cast_free(c);
+}
+
+Test(operator_misfit, however_many_are_refused_the_pause_stays_below_a_minute)
+{
+    static const int64_t pauses[] = {1, 2, 4, 8, 16, 32, 60, 60};
+    struct cast *c = cast_open("{}");
+    struct job_status status = {0};
+    struct op_ending ending;
+    struct pod_view pod = {0};
+    refuse(&pod);
+    account_pod(&c->job, &pod, NULL, 1, &ending);
+    for (size_t i = 0; i < sizeof pauses / sizeof *pauses; i++) {
+        cr_assert_not(account_add(&status, &c->job, &ending, CAST_NOW));
+        cr_assert_eq(account_backoff_until(&status), CAST_NOW + pauses[i] * 1000, "after %zu", i + 1);
+    }
+    cast_free(c);
+}
+
+Test(operator_misfit, the_newest_machines_that_did_not_fit_are_remembered)
+{
+    struct op_nodes nodes = {0};
+    account_unfit_node(&nodes, ""); /* one that had no node yet */
+    cr_assert_eq(nodes.count, 0);
+    for (int i = 0; i < OP_NODES_AVOIDED_MAX + 2; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "node-%d", i);
+        account_unfit_node(&nodes, name);
+    }
+    account_unfit_node(&nodes, "node-5");
+    cr_assert_eq(nodes.count, OP_NODES_AVOIDED_MAX);
+    cr_assert_str_eq(nodes.name[0], "node-2");
+    cr_assert_str_eq(nodes.name[nodes.count - 2], "node-9");
+    cr_assert_str_eq(nodes.name[nodes.count - 1], "node-5", "the newest last, and once");
+    cr_assert_str_eq(nodes.name[3], "node-6");
+}
+
+Test(operator_misfit, they_stand_in_the_status_for_the_next_operator)
+{
+    struct cast *c = cast_open("{}");
+    struct str text = str_init(1 << 20);
+    struct job_status again, *s = &c->job.status;
+    s->restarts.misfit = 2;
+    s->restarts.misfit_ms = CAST_NOW;
+    account_unfit_node(&s->workers.unfit, "node-1");
+    account_unfit_node(&s->workers.unfit, "node-2");
+    status_write(s, "tiny", &text);
+    struct js *object = js_parse(str_text(&text), text.length, "status", NULL);
+    status_read(object, &again);
+    cr_assert_eq(again.restarts.misfit, 2);
+    cr_assert_eq(again.restarts.misfit_ms, CAST_NOW);
+    cr_assert_eq(again.workers.unfit.count, 2);
+    cr_assert_str_eq(again.workers.unfit.name[1], "node-2");
+    js_free(object);
+    str_clear(&text);
+    cast_free(c);
+}
+
+Test(operator_misfit, a_template_keeps_its_own_affinities_beside)
+{
+    static const struct op_settings settings = {.worker_image = "w", .operator_namespace = ""};
+    struct cast *c = cast_open(
+        "{\"workers\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"trainer\",\"image\":\"i\"}],"
+        "\"affinity\":{\"nodeAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":7,"
+        "\"preference\":{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Exists\"}]}}]}}}}}}");
+    struct op_nodes nodes = {0};
+    struct str text = str_init(OP_POD_TEXT_MAX);
+    account_unfit_node(&nodes, "node-1");
+    account_unfit_node(&nodes, "node-2");
+    cr_assert_eq(pod_worker(&c->job, &settings, &nodes, 0, 1, &text, NULL), 0);
+    cr_assert(strstr(str_text(&text), "\"weight\":7"), "%s", str_text(&text));
+    cr_assert(strstr(str_text(&text),
+                     "{\"key\":\"kubernetes.io/hostname\",\"operator\":\"NotIn\",\"values\":["
+                     "\"node-1\",\"node-2\"]}"),
+              "%s", str_text(&text));
+    str_clear(&text);
+    cast_free(c);
+}
+
+Test(operator_misfit, a_pods_last_word_says_that_it_is_the_machine)
+{
+    static const char text[] =
+        "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{\"ringmaster.dev/job\":\"tiny\","
+        "\"ringmaster.dev/role\":\"worker\",\"ringmaster.dev/worker\":\"1\",\"ringmaster.dev/"
+        "attempt\":\"1\"},"
+        "\"ownerReferences\":[{\"apiVersion\":\"ringmaster.dev/v1alpha1\",\"kind\":\"TrainingJob\",\"name\":"
+        "\"tiny\",\"uid\":\"j\"}]},\"status\":{\"phase\":\"Failed\",\"containerStatuses\":[{\"name\":"
+        "\"trainer\","
+        "\"state\":{\"terminated\":{\"exitCode\":3,\"reason\":\"Error\",\"message\":\"{\\\"exitCode\\\":3,"
+        "\\\"reason\\\":\\\"worker 1 computes\\\\nother bits\\\",\\\"elsewhere\\\":true}\"}}}]}}";
+    struct pod_view pod;
+    struct js *object = js_parse(text, strlen(text), "pod", NULL);
+    cr_assert_eq(pod_project(object, &pod, NULL), 0);
+    cr_assert(pod.elsewhere);
+    cr_assert_str_eq(pod.unfit, "worker 1 computes other bits");
+    js_free(object);
+}
+
+Test(operator_misfit, where_kinds_may_mix_the_job_is_degraded_and_says_what_that_means)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    cast_settle(c);
+    cr_assert_not(condition_is(&c->job.status, OP_DEGRADED));
+    c->coordinator.mixed = true;
+    cast_settle(c);
+    const struct op_condition *degraded = &c->job.status.condition[OP_DEGRADED];
+    cr_assert(condition_is(&c->job.status, OP_DEGRADED));
+    cr_assert_str_eq(degraded->reason, "MixedHardware");
+    cr_assert(strstr(degraded->message, "allowMixedHardware"), "%s", degraded->message);
+    cast_free(c);
+}
