@@ -2,6 +2,7 @@
 
 import json
 
+import images
 import monitor_rig
 import node as nodes
 import node_rig
@@ -12,6 +13,7 @@ import rig
 from node_rig import SPREAD, a_worker, coordinator_on, name_of, next_ring
 
 STEPS = 1200
+ZONE = "topology.kubernetes.io/zone"
 
 
 @pytest.fixture(name="weights", scope="module")
@@ -47,6 +49,12 @@ def test_a_job_is_applied_shows_its_progress_and_ends_with_the_weights_of_a_loca
 def evict(kubectl, pod):
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": kubectl.namespace}}
     return kubectl("create", "--raw", f"/api/v1/namespaces/{kubectl.namespace}/pods/{pod}/eviction", "-f", "-", stdin=json.dumps(body))
+
+
+def kill_trainer(kubectl, pod):
+    """By the name of its process, which the kernel cuts after 15 characters."""
+    find = 'for p in /proc/[0-9]*; do read name < "$p/comm"; [ "$name" != ringmaster-trai ] || kill -KILL "${p#/proc/}"; done'
+    kubectl("exec", pod, "-c", "trainer", "--", "sh", "-c", find)
 
 
 def test_workers_that_are_deleted_evicted_or_tainted_leave_and_are_replaced(start, weights, node_cluster, place):
@@ -110,6 +118,62 @@ def test_a_machine_that_is_drained_with_the_coordinator_leaves_nobody_waiting(st
     status = training.finish()
     assert status["result"]["weightsSha256"] == weights
     assert status["restarts"]["preemption"] >= 2 and status["restarts"]["failure"] == 0, status["restarts"]
+
+
+def test_who_fails_again_and_again_is_left_out_and_what_a_deadline_stops_another_job_goes_on_with(start, weights, place):
+    training = start(failurePolicy={"maxRestarts": 1})
+    said = training.until_ring_of(3)
+    worker = said["ring"]["members"][-1]["worker"]
+    pod = next(name_of(pod) for pod in training.workers() if pod["metadata"]["labels"]["ringmaster.dev/worker"] == str(worker))
+    kill_trainer(place, pod)
+    said = training.until_ring_of(3, beyond=said["ring"]["generation"])
+    kill_trainer(place, pod)
+    said = training.until_ring_of(2, beyond=said["ring"]["generation"])
+    assert [each["worker"] for each in said["quarantined"]] == [worker], said
+    processes.until(lambda: "Quarantined" in training.events(), "the event that says so", 120)
+    place("patch", "trainingjob", training.name, "--type=merge", "-p", '{"spec":{"activeDeadlineSeconds":1}}')
+    processes.until(lambda: training.condition("Failed") == "True", "the deadline has passed", node_rig.DEADLINE_S)
+    status = training.status()
+    failed = next(each for each in status["conditions"] if each["type"] == "Failed")
+    assert failed["reason"] == "DeadlineExceeded" and "activeDeadlineSeconds (1)" in failed["message"], failed
+    saved = status["checkpoint"]["step"]
+    assert saved >= said["progress"]["step"], "what was trained is not lost"
+    place("delete", "trainingjob", training.name, "--wait=true", timeout=300)
+    again = node_rig.Training(place, node_rig.training_job(training.name, STEPS))
+    said = again.until_ring_of(3)
+    assert [event["step"] for event in said["events"] if event["event"] == "checkpointLoaded"] == [saved]
+    assert again.finish()["result"]["weightsSha256"] == weights
+
+
+@pytest.fixture(name="kinds")
+def fixture_kinds(place):
+    """Makes machine 3 one of another kind: the trainers there take their instruction set from a label of their node, which pods inherit."""
+    every = ("node-1", "node-2", "node-3")
+    for node in every:
+        place("label", "node", node, f"{ZONE}={'SSE41' if node == 'node-3' else 'Auto'}")
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{ZONE}']"}}
+    yield node_rig.container("trainer", images.WORKER, resources=node_rig.SLOW, env=[{"name": "RINGMASTER_TRAINER_ISA", "valueFrom": source}])
+    for node in every:
+        place("label", "node", node, f"{ZONE}-")
+        place("uncordon", node)
+
+
+def test_on_a_machine_of_another_kind_a_worker_is_refused_and_made_anew_elsewhere(start, weights, place, kinds):
+    place("cordon", "node-3")
+    training = start(pod={"containers": [kinds]}, coordinator=coordinator_on(1))
+    said = training.until_ring_of(3)
+    place("uncordon", "node-3")
+    place("cordon", "node-1", "node-2")
+    place("delete", "pod", name_of(training.workers()[-1]), "--wait=false")
+    processes.until(lambda: training.status()["workers"].get("unfitNodes") == ["node-3"], "it was tried there", node_rig.DEADLINE_S)
+    place("uncordon", "node-1", "node-2")
+    said = training.until_ring_of(3, beyond=said["ring"]["generation"] + 1)
+    assert not said["mixedHardware"]
+    assert "node-3" not in {pod["spec"].get("nodeName") for pod in training.workers()}
+    status = training.finish()
+    assert status["result"]["weightsSha256"] == weights
+    assert status["restarts"]["misfit"] >= 1 and status["restarts"]["failure"] == 0, status["restarts"]
+    assert "WorkerRefused" in training.events()
 
 
 def test_a_job_grows_onto_a_new_machine_and_shrinks(start, weights, place, node_cluster):
