@@ -83,6 +83,7 @@ void rdzv_checkpointed(struct rdzv *st, const struct rdzv_worker *w, const struc
         c->have++;
     c->in[m->part] = true;
     rdzv_measure_slice(st, m);
+    st->exact = st->exact && m->exact; /* also what was mixed before this coordinator came */
     c->publish.exact = c->publish.exact && m->exact;
     c->pieces[m->part] = m->count;
     memcpy(c->piece[m->part], m->piece, sizeof m->piece);

@@ -127,6 +127,7 @@ static void read_verdict(const struct js *from, struct op_verdict *ret)
     read_number(from, "loss", ret->result.loss, sizeof ret->result.loss);
     read_text(from, "weightsSha256", ret->result.weights_sha256, sizeof ret->result.weights_sha256);
     read_text(from, "uri", ret->result.uri, sizeof ret->result.uri);
+    read_flag(from, "exact", &ret->result.exact);
     read_int(from, "bytes", 0, INT64_MAX, &ret->bytes);
     read_int(from, "savedTime", 0, INT64_MAX, &ret->saved_ms);
 }

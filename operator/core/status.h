@@ -91,6 +91,7 @@ struct op_goodput {
 
 struct op_result {
     bool known;
+    bool exact; /* what any machines of that kind would have come to */
     int64_t step;
     char loss[OP_NUMBER_MAX];
     char weights_sha256[RM_HASH_HEX];

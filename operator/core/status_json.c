@@ -132,6 +132,7 @@ static void read_result(const struct js *from, struct op_result *ret)
     read_int(from, "step", 0, INT64_MAX, &ret->step);
     read_number(from, "loss", ret->loss, sizeof ret->loss);
     read_text(from, "weightsSha256", ret->weights_sha256, sizeof ret->weights_sha256);
+    read_flag(from, "exact", &ret->exact);
     read_text(from, "uri", ret->uri, sizeof ret->uri);
 }
 
@@ -360,6 +361,7 @@ static struct js *result_json(const struct op_result *r)
     js_set_int(o, "step", r->step);
     put_text(o, "loss", r->loss);
     put_text(o, "weightsSha256", r->weights_sha256);
+    js_set_bool(o, "exact", r->exact);
     put_text(o, "uri", r->uri);
     return o;
 }

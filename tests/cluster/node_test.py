@@ -41,7 +41,7 @@ def test_a_job_is_applied_shows_its_progress_and_ends_with_the_weights_of_a_loca
     training.until_step(1)
     status = training.finish()
     assert status["result"]["weightsSha256"] == weights
-    assert status["result"]["step"] == STEPS
+    assert status["result"]["step"] == STEPS and status["result"]["exact"]
     assert status["restarts"] == {**status["restarts"], "failure": 0, "preemption": 0, "infrastructure": 0}
     assert {"WorkersCreated", "Complete"} <= set(training.events())
 

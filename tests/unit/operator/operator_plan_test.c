@@ -565,6 +565,7 @@ static void finish(struct cast *c, int code, const char *hash, const char *reaso
     c->pod[0].exit_code = verdict->exit_code = code;
     verdict->known = verdict->result.known = true;
     verdict->result.step = 2000;
+    verdict->result.exact = true;
     verdict->bytes = 4096;
     verdict->saved_ms = 9000;
     text_copy(verdict->result.loss, OP_NUMBER_MAX, "2.5");
@@ -581,6 +582,7 @@ Test(operator_plan, the_result_is_read_from_the_coordinators_last_word)
     cast_settle(c);
     cr_assert(condition_is(&c->job.status, OP_COMPLETE) && condition_is(&c->job.status, OP_FINISHED));
     cr_assert_str_eq(c->job.status.result.weights_sha256, "abcd");
+    cr_assert(c->job.status.result.exact);
     cr_assert_str_eq(c->job.status.state, "Complete");
     cr_assert_str_eq(c->job.status.progress.loss, "2.5");
     cr_assert_eq(c->job.status.checkpoint.step, 2000);

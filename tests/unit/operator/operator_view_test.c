@@ -213,9 +213,9 @@ Test(operator_view, the_last_word_is_the_result_or_nothing)
     struct op_verdict verdict;
     verdict_read(
         "{\"exitCode\":0,\"reason\":\"\",\"step\":2000,\"loss\":2.06112,\"weightsSha256\":\"ab\",\"uri\":"
-        "\"s3://a\",\"interrupted\":false,\"bytes\":123,\"savedTime\":1790000000000}",
+        "\"s3://a\",\"interrupted\":false,\"exact\":true,\"bytes\":123,\"savedTime\":1790000000000}",
         &verdict);
-    cr_assert(verdict.known && !verdict.interrupted);
+    cr_assert(verdict.known && !verdict.interrupted && verdict.result.exact);
     cr_assert_eq(verdict.bytes, 123);
     cr_assert_eq(verdict.saved_ms, 1790000000000);
     cr_assert_eq(verdict.result.step, 2000);

@@ -12,14 +12,20 @@ struct watch {
 
 static const struct chronicle_terms terms = {.job = "uid", .checkpoint_uri = "file:///c"};
 
-static void arrange(struct watch *w)
+static void arrange_with(struct watch *w, bool mixed)
 {
     *w = (struct watch){0};
     struct rdzv_settings settings = story_settings(1);
     settings.unattended = true;
     settings.lost_after = 60 * RM_S;
+    settings.allow_mixed_hardware = mixed;
     story_begin(&w->s, settings);
     w->c = calloc(1, sizeof *w->c);
+}
+
+static void arrange(struct watch *w)
+{
+    arrange_with(w, false);
 }
 
 static void dismiss(struct watch *w)
@@ -93,6 +99,38 @@ Test(chronicle, a_ring_at_work_is_shown_with_its_members_and_attempts)
     cr_assert_str_eq(words(js_at(js_get(o, "workers"), 0), "phase"), "training");
     cr_assert_eq(js_kind(js_get(o, "result")), JS_NULL);
     cr_assert_eq(js_kind(js_get(o, "checkpoint")), JS_NULL);
+    dismiss(&w);
+}
+
+static bool is_mixed(struct watch *w)
+{
+    bool mixed;
+    cr_assert(js_as_bool(js_get(page(w), "mixedHardware"), &mixed));
+    return mixed;
+}
+
+Test(chronicle, that_kinds_of_machines_were_mixed_is_shown)
+{
+    struct watch w;
+    arrange_with(&w, true);
+    w.s.machine[2] = "cpu-b";
+    train_three(&w);
+    cr_assert(is_mixed(&w));
+    dismiss(&w);
+}
+
+/* Those that are there now are of one kind; the state that they took over says that others were not. */
+Test(chronicle, that_they_were_mixed_before_is_known_with_the_next_checkpoint)
+{
+    struct watch w;
+    struct message m;
+    arrange_with(&w, true);
+    train_three(&w);
+    cr_assert_not(is_mixed(&w));
+    message_init(&m, MSG_CHECKPOINTED);
+    m.checkpointed = (struct msg_checkpointed){.step = 2, .parts = 1, .count = 1};
+    hear(&w.s, 0, &m);
+    cr_assert(is_mixed(&w));
     dismiss(&w);
 }
 
