@@ -123,6 +123,20 @@ static void run_pod(struct world *w, int i)
     world_note(w, CHANGE_POD, i);
 }
 
+static bool is_misfit(const struct world *w, const struct pod_view *pod)
+{
+    return w->mixed && pod->role == OP_WORKER && !strcmp(pod->node, "node-3");
+}
+
+static void refuse_pod(struct world *w, int i)
+{
+    struct pod_view *pod = &w->truth.pod[i].view;
+    w->refused++;
+    pod->elsewhere = true;
+    text_copy(pod->unfit, sizeof pod->unfit, "it computes other bits");
+    end_pod(w, i, OP_POD_FAILED, 3, "Error");
+}
+
 static bool coordinator_is_newest(const struct world *w, int i)
 {
     for (int k = 0; k < w->truth.pods_count; k++) {
@@ -152,6 +166,8 @@ static void kubelet(struct world *w, int i)
             remove_pod(w, i);
     } else if (pod->view.phase == OP_PENDING)
         run_pod(w, i);
+    else if (pod->view.phase == OP_RUNNING && is_misfit(w, &pod->view))
+        refuse_pod(w, i);
     else if (pod->view.role == OP_COORDINATOR && !coordinator_is_newest(w, i))
         end_pod(w, i, OP_POD_FAILED, 4, "Error");
 }

@@ -56,6 +56,8 @@ struct world {
     int service_term;
     int step;      /* committed; survives everything: it stands for the checkpoints */
     bool released; /* training is done */
+    bool mixed;    /* on node-3 all workers are refused: it computes other bits */
+    int refused;
     struct op_gone lost[RM_WORKERS_MAX];
     int lost_count;
     int creates, deletes, status_writes, conflicts;
