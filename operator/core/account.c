@@ -163,19 +163,19 @@ bool account_add(struct job_status *status, const struct job_view *job, const st
     return status->restarts.window_failures > job->max_restarts;
 }
 
-void account_unfit_node(struct op_nodes *nodes, const char *name)
+void account_unfit(struct op_names *names, const char *name)
 {
     int at = 0;
     if (!*name)
         return;
-    while (at < nodes->count && strcmp(nodes->name[at], name) != 0)
+    while (at < names->count && strcmp(names->name[at], name) != 0)
         at++;
-    if (at == nodes->count && at == OP_NODES_AVOIDED_MAX)
+    if (at == OP_AVOIDED_MAX)
         at = 0;
-    if (at < nodes->count)
-        nodes->count--;
-    memmove(nodes->name[at], nodes->name[at + 1], sizeof *nodes->name * (size_t)(nodes->count - at));
-    text_copy(nodes->name[nodes->count++], sizeof *nodes->name, name);
+    for (; at + 1 < names->count; at++)
+        memcpy(names->name[at], names->name[at + 1], sizeof names->name[at]);
+    text_copy(names->name[at], sizeof names->name[at], name);
+    names->count = at + 1;
 }
 
 static int64_t after(int64_t last_ms, int times, int64_t most_ms)

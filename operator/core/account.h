@@ -33,8 +33,8 @@ void account_lost(const struct pod_view *pod, int index, struct op_ending *ret);
 bool account_add(struct job_status *status, const struct job_view *job, const struct op_ending *ending,
                  int64_t now_ms);
 
-/* Remembers a machine that does not fit; the oldest is forgotten where there are too many. */
-void account_unfit_node(struct op_nodes *nodes, const char *name);
+/* Remembers a machine or kind that does not fit; the oldest is forgotten where there are too many. */
+void account_unfit(struct op_names *names, const char *name);
 
 /* When the next attempt may start after the last failure: 1 s doubled for each in the window, 5 min at most;
  * after the last misfit: 1 s doubled for each, 1 min at most. */

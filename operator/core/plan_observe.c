@@ -105,6 +105,29 @@ static void count(struct planner *p, const struct op_ending *ending)
     }
 }
 
+static bool some_train_on(const struct planner *p, const char *type)
+{
+    const struct coordinator_view *view = look_coordinator_view(p);
+    for (int i = 0; view && i < view->ring_size; i++) {
+        const struct op_member *m = &view->member[i];
+        const struct node_view *node = look_node(p, look_worker(p, m->worker, m->attempt));
+        if (node && !strcmp(node->type, type))
+            return true;
+    }
+    return !view;
+}
+
+/* Where others of its kind train it is this one machine that is different. */
+static void note_unfit(struct planner *p, const struct pod_view *pod)
+{
+    struct op_unfit *unfit = &p->next.workers.unfit;
+    const struct node_view *node = look_node(p, pod);
+    if (node && *node->type && !some_train_on(p, node->type))
+        account_unfit(&unfit->types, node->type);
+    else
+        account_unfit(&unfit->nodes, pod->node);
+}
+
 static void observe_worker(struct planner *p, int index)
 {
     struct op_ending ending;
@@ -119,7 +142,7 @@ static void observe_worker(struct planner *p, int index)
     slot->state = OP_SLOT_ENDED;
     p->lost[index] = pod && !pod_is_over(pod) && ending.counted == OP_COUNT_INFRASTRUCTURE;
     if (ending.counted == OP_COUNT_MISFIT)
-        account_unfit_node(&p->next.workers.unfit, pod->node);
+        note_unfit(p, pod);
     count(p, &ending);
 }
 

@@ -364,7 +364,7 @@ static int finish(struct js *pod, struct js *job_spec, int status, struct str *o
     return status;
 }
 
-int pod_worker(const struct job_view *job, const struct op_settings *settings, const struct op_nodes *unfit,
+int pod_worker(const struct job_view *job, const struct op_settings *settings, const struct op_unfit *unfit,
                int index, int attempt, struct str *out, struct error *err)
 {
     char name[OP_NAME_MAX];
@@ -383,7 +383,7 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings, c
     label(pod, OP_LABEL_WORKER, index);
     label(pod, OP_LABEL_ATTEMPT, attempt);
     int status = make_worker(&m, index, attempt);
-    part_avoid_nodes(m.pod_spec, unfit);
+    part_avoid(m.pod_spec, unfit);
     return finish(pod, spec, status, out);
 }
 

@@ -20,7 +20,7 @@ enum {
 
 /* ERR_USAGE with a sentence that names the field of the template at fault. unfit: machines that it should
  * rather not be put on; NULL: none are known. */
-int pod_worker(const struct job_view *job, const struct op_settings *settings, const struct op_nodes *unfit,
+int pod_worker(const struct job_view *job, const struct op_settings *settings, const struct op_unfit *unfit,
                int index, int attempt, struct str *out, struct error *err);
 int pod_coordinator(const struct job_view *job, const struct op_settings *settings, int term, struct str *out,
                     struct error *err);

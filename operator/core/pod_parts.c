@@ -228,14 +228,20 @@ static void prefer_pool(struct js *pod_spec, const char *label, const char *valu
         js_push_string(array_at(expression, "values"), value);
 }
 
-void part_avoid_nodes(struct js *pod_spec, const struct op_nodes *nodes)
+static void avoid(struct js *pod_spec, const char *label, const struct op_names *names)
 {
-    if (!nodes || !nodes->count)
-        return;
     struct js *values =
-        array_at(prefer(pod_spec, MISFIT_WEIGHT, "kubernetes.io/hostname", "NotIn"), "values");
-    for (int i = 0; i < nodes->count; i++)
-        js_push_string(values, nodes->name[i]);
+        names->count ? array_at(prefer(pod_spec, MISFIT_WEIGHT, label, "NotIn"), "values") : NULL;
+    for (int i = 0; i < names->count; i++)
+        js_push_string(values, names->name[i]);
+}
+
+void part_avoid(struct js *pod_spec, const struct op_unfit *unfit)
+{
+    if (!unfit)
+        return;
+    avoid(pod_spec, "node.kubernetes.io/instance-type", &unfit->types);
+    avoid(pod_spec, "kubernetes.io/hostname", &unfit->nodes);
 }
 
 void part_prefer_spot(struct js *pod_spec)

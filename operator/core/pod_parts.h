@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 struct js;
-struct op_nodes;
+struct op_unfit;
 
 void part_default_bool(struct js *object, const char *key, bool value);
 
@@ -35,6 +35,6 @@ void part_prefer_spot(struct js *pod_spec);
 void part_prefer_on_demand(struct js *pod_spec);
 /* Rather elsewhere than on these, stronger than the preferences above. A wish and no rule: where there is no
  * other machine, autoscalers see a pod that they can make room for. */
-void part_avoid_nodes(struct js *pod_spec, const struct op_nodes *nodes);
+void part_avoid(struct js *pod_spec, const struct op_unfit *unfit);
 
 #endif

@@ -187,7 +187,10 @@ int node_project(const struct js *object, struct node_view *ret, struct error *e
 {
     struct node_view node = {0};
     const struct js *taints = read_at(object, "spec.taints"), *list = read_at(object, "status.conditions");
+    const char *kind =
+        js_as_string(js_get(read_at(object, "metadata.labels"), "node.kubernetes.io/instance-type"));
     read_text(object, "metadata.name", node.name, sizeof node.name);
+    text_copy(node.type, sizeof node.type, kind ? kind : "");
     if (!*node.name)
         return err_set(err, ERR_PROTOCOL, "a node without a name");
     for (size_t i = 0; i < js_size(taints); i++) {

@@ -48,6 +48,7 @@ struct node_view {
     char name[OP_NODE_MAX];
     bool ready;
     char leave[OP_REASON_MAX]; /* the taint that says this node will go; "" where there is none */
+    char type[OP_REASON_MAX];  /* node.kubernetes.io/instance-type; "" where it is not told */
 };
 
 int node_project(const struct js *object, struct node_view *ret, struct error *err);

@@ -102,12 +102,17 @@ struct op_member {
     int worker, attempt;
 };
 
-enum { OP_NODES_AVOIDED_MAX = 8 };
+enum { OP_AVOIDED_MAX = 8 };
 
-/* Machines on which workers were refused: new ones are rather put elsewhere. The newest last. */
-struct op_nodes {
+struct op_names {
     int count;
-    char name[OP_NODES_AVOIDED_MAX][OP_NODE_MAX];
+    char name[OP_AVOIDED_MAX][OP_NODE_MAX]; /* the newest last */
+};
+
+/* Machines on which workers were refused, by their kind where nobody trains on that kind, else by name: new
+ * workers are rather put elsewhere. */
+struct op_unfit {
+    struct op_names types, nodes;
 };
 
 struct job_status {
@@ -122,7 +127,7 @@ struct job_status {
         int ready, current, target;
         int64_t resize_ms; /* when target last changed */
         int64_t retry_ms;  /* too few were scheduled in time: none is made before this; 0 */
-        struct op_nodes unfit;
+        struct op_unfit unfit;
         struct op_slot slot[RM_WORKERS_MAX];
     } workers;
     struct {

@@ -136,9 +136,9 @@ static void read_result(const struct js *from, struct op_result *ret)
     read_text(from, "uri", ret->uri, sizeof ret->uri);
 }
 
-static void read_nodes(const struct js *list, struct op_nodes *ret)
+static void read_names(const struct js *list, struct op_names *ret)
 {
-    for (size_t i = 0; i < js_size(list) && ret->count < OP_NODES_AVOIDED_MAX; i++) {
+    for (size_t i = 0; i < js_size(list) && ret->count < OP_AVOIDED_MAX; i++) {
         const char *name = js_as_string(js_at(list, i));
         if (name && *name && text_copy(ret->name[ret->count], OP_NODE_MAX, name))
             ret->count++;
@@ -153,7 +153,8 @@ static void read_counts(const struct js *object, struct job_status *ret)
     read_small(object, "workers.target", 0, most, &ret->workers.target);
     read_instant(object, "workers.resizeTime", &ret->workers.resize_ms);
     read_instant(object, "workers.retryTime", &ret->workers.retry_ms);
-    read_nodes(read_at(object, "workers.unfitNodes"), &ret->workers.unfit);
+    read_names(read_at(object, "workers.unfitInstanceTypes"), &ret->workers.unfit.types);
+    read_names(read_at(object, "workers.unfitNodes"), &ret->workers.unfit.nodes);
     read_small(object, "restarts.preemption", 0, most, &ret->restarts.preemption);
     read_small(object, "restarts.failure", 0, most, &ret->restarts.failure);
     read_small(object, "restarts.infrastructure", 0, most, &ret->restarts.infrastructure);
@@ -229,12 +230,15 @@ static enum op_slot_state decided(enum op_slot_state state)
     return state == OP_SLOT_PRESENT ? OP_SLOT_WANTED : state;
 }
 
-static struct js *names_json(const struct op_nodes *nodes)
+static void put_names(struct js *o, const char *key, const struct op_names *names)
 {
     struct js *list = js_array();
-    for (int i = 0; i < nodes->count; i++)
-        js_push_string(list, nodes->name[i]);
-    return list;
+    for (int i = 0; i < names->count; i++)
+        js_push_string(list, names->name[i]);
+    if (names->count)
+        js_set(o, key, list);
+    else
+        js_free(list);
 }
 
 static struct js *workers_json(const struct job_status *status, const char *job_name, bool ticking)
@@ -260,8 +264,8 @@ static struct js *workers_json(const struct job_status *status, const char *job_
         js_push(slots, s);
     }
     js_set(o, "slots", slots);
-    if (status->workers.unfit.count)
-        js_set(o, "unfitNodes", names_json(&status->workers.unfit));
+    put_names(o, "unfitInstanceTypes", &status->workers.unfit.types);
+    put_names(o, "unfitNodes", &status->workers.unfit.nodes);
     return o;
 }
 

@@ -13,7 +13,7 @@ import rig
 from node_rig import SPREAD, a_worker, coordinator_on, name_of, next_ring
 
 STEPS = 1200
-ZONE = "topology.kubernetes.io/zone"
+ZONE, KIND = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
 
 
 @pytest.fixture(name="weights", scope="module")
@@ -150,11 +150,12 @@ def fixture_kinds(place):
     """Makes machine 3 one of another kind: the trainers there take their instruction set from a label of their node, which pods inherit."""
     every = ("node-1", "node-2", "node-3")
     for node in every:
-        place("label", "node", node, f"{ZONE}={'SSE41' if node == 'node-3' else 'Auto'}")
+        isa, kind = ("SSE41", "old") if node == "node-3" else ("Auto", "new")
+        place("label", "node", node, f"{ZONE}={isa}", f"{KIND}={kind}")
     source = {"fieldRef": {"fieldPath": f"metadata.labels['{ZONE}']"}}
     yield node_rig.container("trainer", images.WORKER, resources=node_rig.SLOW, env=[{"name": "RINGMASTER_TRAINER_ISA", "valueFrom": source}])
     for node in every:
-        place("label", "node", node, f"{ZONE}-")
+        place("label", "node", node, f"{ZONE}-", f"{KIND}-")
         place("uncordon", node)
 
 
@@ -165,7 +166,7 @@ def test_on_a_machine_of_another_kind_a_worker_is_refused_and_made_anew_elsewher
     place("uncordon", "node-3")
     place("cordon", "node-1", "node-2")
     place("delete", "pod", name_of(training.workers()[-1]), "--wait=false")
-    processes.until(lambda: training.status()["workers"].get("unfitNodes") == ["node-3"], "it was tried there", node_rig.DEADLINE_S)
+    processes.until(lambda: training.status()["workers"].get("unfitInstanceTypes") == ["old"], "it was tried there", node_rig.DEADLINE_S)
     place("uncordon", "node-1", "node-2")
     said = training.until_ring_of(3, beyond=said["ring"]["generation"] + 1)
     assert not said["mixedHardware"]

@@ -65,6 +65,39 @@ Test(operator_misfit, one_that_is_refused_costs_the_job_nothing_and_is_made_anew
     cast_free(c);
 }
 
+Test(operator_misfit, kinds_on_which_nobody_trains_are_avoided_as_kinds)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    for (int i = 0; i < 3; i++)
+        text_copy(c->node[i].type, sizeof c->node[i].type, i == 1 ? "old.large" : "new.large");
+    c->coordinator.ring_size = 2; /* worker 1 has never been in it */
+    c->coordinator.member[1] = c->coordinator.member[2];
+    refuse(cast_worker(c, 1));
+    cast_settle(c);
+    const struct op_unfit *unfit = &c->job.status.workers.unfit;
+    cr_assert_eq(unfit->types.count, 1);
+    cr_assert_str_eq(unfit->types.name[0], "old.large");
+    cr_assert_eq(unfit->nodes.count, 0);
+    c->now_ms += 1000;
+    cast_settle(c);
+    cr_assert(creates_pod_that_avoids(c, "old.large"));
+    cast_free(c);
+}
+
+Test(operator_misfit, one_machine_that_differs_from_others_of_its_kind_is_avoided_alone)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    for (int i = 0; i < 3; i++)
+        text_copy(c->node[i].type, sizeof c->node[i].type, "new.large");
+    refuse(cast_worker(c, 1));
+    cast_settle(c);
+    cr_assert_eq(c->job.status.workers.unfit.types.count, 0);
+    cr_assert_str_eq(c->job.status.workers.unfit.nodes.name[0], "node-1");
+    cast_free(c);
+}
+
 Test(operator_misfit, a_rule_of_the_job_about_that_exit_code_goes_before)
 {
     struct cast *c =
@@ -94,16 +127,16 @@ Test(operator_misfit, however_many_are_refused_the_pause_stays_below_a_minute)
 
 Test(operator_misfit, the_newest_machines_that_did_not_fit_are_remembered)
 {
-    struct op_nodes nodes = {0};
-    account_unfit_node(&nodes, ""); /* one that had no node yet */
+    struct op_names nodes = {0};
+    account_unfit(&nodes, ""); /* one that had no node yet */
     cr_assert_eq(nodes.count, 0);
-    for (int i = 0; i < OP_NODES_AVOIDED_MAX + 2; i++) {
+    for (int i = 0; i < OP_AVOIDED_MAX + 2; i++) {
         char name[16];
         snprintf(name, sizeof name, "node-%d", i);
-        account_unfit_node(&nodes, name);
+        account_unfit(&nodes, name);
     }
-    account_unfit_node(&nodes, "node-5");
-    cr_assert_eq(nodes.count, OP_NODES_AVOIDED_MAX);
+    account_unfit(&nodes, "node-5");
+    cr_assert_eq(nodes.count, OP_AVOIDED_MAX);
     cr_assert_str_eq(nodes.name[0], "node-2");
     cr_assert_str_eq(nodes.name[nodes.count - 2], "node-9");
     cr_assert_str_eq(nodes.name[nodes.count - 1], "node-5", "the newest last, and once");
@@ -117,15 +150,17 @@ Test(operator_misfit, they_stand_in_the_status_for_the_next_operator)
     struct job_status again, *s = &c->job.status;
     s->restarts.misfit = 2;
     s->restarts.misfit_ms = CAST_NOW;
-    account_unfit_node(&s->workers.unfit, "node-1");
-    account_unfit_node(&s->workers.unfit, "node-2");
+    account_unfit(&s->workers.unfit.types, "m5.large");
+    account_unfit(&s->workers.unfit.nodes, "node-1");
+    account_unfit(&s->workers.unfit.nodes, "node-2");
     status_write(s, "tiny", &text);
     struct js *object = js_parse(str_text(&text), text.length, "status", NULL);
     status_read(object, &again);
     cr_assert_eq(again.restarts.misfit, 2);
     cr_assert_eq(again.restarts.misfit_ms, CAST_NOW);
-    cr_assert_eq(again.workers.unfit.count, 2);
-    cr_assert_str_eq(again.workers.unfit.name[1], "node-2");
+    cr_assert_str_eq(again.workers.unfit.types.name[0], "m5.large");
+    cr_assert_eq(again.workers.unfit.nodes.count, 2);
+    cr_assert_str_eq(again.workers.unfit.nodes.name[1], "node-2");
     js_free(object);
     str_clear(&text);
     cast_free(c);
@@ -138,11 +173,15 @@ Test(operator_misfit, a_template_keeps_its_own_affinities_beside)
         "{\"workers\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"trainer\",\"image\":\"i\"}],"
         "\"affinity\":{\"nodeAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":7,"
         "\"preference\":{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Exists\"}]}}]}}}}}}");
-    struct op_nodes nodes = {0};
+    struct op_unfit unfit = {0};
     struct str text = str_init(OP_POD_TEXT_MAX);
-    account_unfit_node(&nodes, "node-1");
-    account_unfit_node(&nodes, "node-2");
-    cr_assert_eq(pod_worker(&c->job, &settings, &nodes, 0, 1, &text, NULL), 0);
+    account_unfit(&unfit.types, "m5.large");
+    account_unfit(&unfit.nodes, "node-1");
+    account_unfit(&unfit.nodes, "node-2");
+    cr_assert_eq(pod_worker(&c->job, &settings, &unfit, 0, 1, &text, NULL), 0);
+    cr_assert(strstr(str_text(&text), "{\"key\":\"node.kubernetes.io/instance-type\",\"operator\":\"NotIn\","
+                                      "\"values\":[\"m5.large\"]}"),
+              "%s", str_text(&text));
     cr_assert(strstr(str_text(&text), "\"weight\":7"), "%s", str_text(&text));
     cr_assert(strstr(str_text(&text),
                      "{\"key\":\"kubernetes.io/hostname\",\"operator\":\"NotIn\",\"values\":["

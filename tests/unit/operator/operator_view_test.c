@@ -127,14 +127,17 @@ Test(operator_view, taints_that_announce_the_end_are_leave_signals_and_hiccups_a
     for (size_t i = 0; i < sizeof taints / sizeof *taints; i++) {
         struct node_view node;
         struct str text = str_init(1024);
-        str_addf(&text,
-                 "{\"metadata\":{\"name\":\"n\"},\"spec\":{\"taints\":[{\"key\":\"%s\",\"effect\":"
-                 "\"NoSchedule\"}]},\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
-                 taints[i].key);
+        str_addf(
+            &text,
+            "{\"metadata\":{\"name\":\"n\",\"labels\":{\"node.kubernetes.io/instance-type\":\"m5.large\"}},"
+            "\"spec\":{\"taints\":[{\"key\":\"%s\",\"effect\":"
+            "\"NoSchedule\"}]},\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+            taints[i].key);
         struct js *object = json(str_text(&text));
         cr_assert_eq(node_project(object, &node, NULL), 0);
         cr_assert_eq(*node.leave != 0, taints[i].leaves, "%s", taints[i].key);
         cr_assert(node.ready);
+        cr_assert_str_eq(node.type, "m5.large");
         js_free(object);
         str_clear(&text);
     }
