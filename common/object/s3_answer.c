@@ -187,7 +187,6 @@ struct uploads {
     const struct s3_uploads_reader *reader;
     char *next_key, *next_id;
     char key[3 * S3_KEY_MAX], id[OBJECT_UPLOAD_MAX];
-    int64_t begun_s;
     bool more, encoded, ended;
 };
 
@@ -216,7 +215,7 @@ static int upload_done(struct uploads *u, struct error *err)
         return err_set(err, ERR_DATA, "an upload without key or id");
     if (u->encoded && decode(u->key, "a key", err) < 0)
         return -1;
-    int result = u->reader->upload(u->reader->ctx, u->key, u->id, u->begun_s, err);
+    int result = u->reader->upload(u->reader->ctx, u->key, u->id, err);
     u->key[0] = u->id[0] = 0;
     return result;
 }
@@ -233,8 +232,6 @@ static int uploads_closed(void *ctx, const char *path, const char *text, struct 
         return take(u->key, sizeof u->key, text, "Key", err);
     if (!strcmp(name, "UploadId"))
         return take(u->id, sizeof u->id, text, "UploadId", err);
-    if (!strcmp(name, "Initiated"))
-        return take_moment(&u->begun_s, text, "Initiated", err);
     return 0;
 }
 

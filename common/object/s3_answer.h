@@ -28,7 +28,7 @@ int s3_answer_page(const void *bytes, size_t length, const struct s3_page_reader
 
 /* One page of the uploads under way (ListMultipartUploads). next_key: "" at the end. */
 struct s3_uploads_reader {
-    int (*upload)(void *ctx, const char *key, const char *id, int64_t begun_s, struct error *err);
+    int (*upload)(void *ctx, const char *key, const char *id, struct error *err);
     void *ctx;
 };
 int s3_answer_uploads(const void *bytes, size_t length, const struct s3_uploads_reader *reader,

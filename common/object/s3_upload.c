@@ -277,10 +277,9 @@ struct collecting {
     int aborted;
 };
 
-static int upload_found(void *ctx, const char *key, const char *id, int64_t begun_s, struct error *err)
+static int upload_found(void *ctx, const char *key, const char *id, struct error *err)
 {
     struct collecting *c = ctx;
-    (void)begun_s; /* by the store's clock, which is none of ours */
     if (strncmp(key, c->prefix, strlen(c->prefix)) != 0 ||
         (c->over && !c->over(c->ctx, s3_name(c->store, key))))
         return 0;

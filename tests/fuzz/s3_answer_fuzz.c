@@ -20,9 +20,9 @@ static int folder(void *ctx, const char *prefix, struct error *err)
     return 0;
 }
 
-static int upload(void *ctx, const char *key, const char *id, int64_t begun_s, struct error *err)
+static int upload(void *ctx, const char *key, const char *id, struct error *err)
 {
-    (void)ctx, (void)err, (void)begun_s;
+    (void)ctx, (void)err;
     if (!key[0] || !id[0])
         fuzz_broken("an upload has a key and an id");
     return 0;
