@@ -44,15 +44,21 @@ struct steps {
     int count, room;
 };
 
+/* The step of the checkpoint that this object or folder lies in, or -1. */
+static int64_t step_around(const char *name)
+{
+    char checkpoint[CHECKPOINT_NAME_MAX];
+    size_t length = strcspn(name, "/");
+    if (!name[length] || length >= sizeof checkpoint)
+        return -1;
+    text_copy(checkpoint, length + 1, name);
+    return files_step(checkpoint);
+}
+
 static int add_step(void *ctx, const char *part, struct error *err)
 {
     struct steps *s = ctx;
-    char name[CHECKPOINT_NAME_MAX];
-    size_t length = strlen(part);
-    if (length < 2 || length > sizeof name || part[length - 1] != '/')
-        return 0;
-    text_copy(name, length, part); /* without the "/" */
-    int64_t step = files_step(name);
+    int64_t step = step_around(part);
     if (step < 0)
         return 0;
     if (s->count == s->room) {
@@ -248,17 +254,10 @@ static int collect_one(struct object_store *store, const char *checkpoint)
     return removed ? r.count : 0;
 }
 
-/* Of a checkpoint before that step. */
 static bool is_older(void *ctx, const char *name)
 {
     const int64_t *step = ctx;
-    char checkpoint[CHECKPOINT_NAME_MAX];
-    size_t length = strcspn(name, "/");
-    if (length >= sizeof checkpoint)
-        return false;
-    memcpy(checkpoint, name, length);
-    checkpoint[length] = 0;
-    int64_t its = files_step(checkpoint);
+    int64_t its = step_around(name);
     return its >= 0 && its < *step;
 }
 
