@@ -105,6 +105,7 @@ static void count(struct planner *p, const struct op_ending *ending)
     }
 }
 
+/* Also where nobody says who trains. */
 static bool some_train_on(const struct planner *p, const char *type)
 {
     const struct coordinator_view *view = look_coordinator_view(p);
