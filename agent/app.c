@@ -27,6 +27,7 @@ enum {
     QUEUE_MAX = 8 * RM_FRAME_MAX,
     DEFERRED_MAX = 8,
     HOST_MAX = 256,
+    STRANGERS_MAX = 16,
     WATCHERS_MAX = 16 /* connections to the pages at a time */
 };
 
@@ -549,6 +550,7 @@ static int open_job(struct app *app, struct error *err)
         return -1;
     struct worker_trainer_options trainer = {.state_fd = app->state_fd,
                                              .snapshot_fd = app->snapshot_fd,
+                                             .alone = app->options->pod != NULL,
                                              .message = trainer_message,
                                              .ended = trainer_ended,
                                              .data_socket = data_socket,
@@ -589,7 +591,8 @@ static int open_parts(struct app *app, struct error *err)
     bool pages = app->options->port >= 0;
     struct ws_options ws = {.address = pages ? app->options->listen : NULL,
                             .port = pages ? app->options->port : 0,
-                            .connections_max = pages ? WATCHERS_MAX : 1,
+                            .strangers_max = STRANGERS_MAX,
+                            .watchers_max = WATCHERS_MAX,
                             .queue_max = QUEUE_MAX,
                             .opened = conn_opened,
                             .message = conn_message,

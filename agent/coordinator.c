@@ -22,13 +22,17 @@
 #include "common/wire/json.h"
 
 enum {
-    CONNECTIONS_MAX = 4 * RM_WORKERS_MAX, /* each worker's old and new connection, watchers, strangers */
+    PROVEN_MAX = 2 * RM_WORKERS_MAX,    /* each worker's old and new connection */
+    STRANGERS_MAX = 2 * RM_WORKERS_MAX, /* all workers may come at once, and strangers before them */
+    WATCHERS_MAX = 64,
+    CONNECTIONS_MAX =
+        PROVEN_MAX + 2 * STRANGERS_MAX, /* a stranger that was sent away is there for a moment */
     LINE_MAX_BYTES = 64 * 1024,
     EVENTS_WAITING_MAX = 16 << 20,
     QUEUE_MAX = 4 * RM_FRAME_MAX,
 };
 
-static const rm_time hello_within = 5 * RM_S; /* a connection that has not said hello by then is closed */
+static const rm_time hello_within = 5 * RM_S; /* who has not said a good hello by then is closed */
 static const rm_time goodbye_within = RM_S;   /* for the last messages to leave */
 static const rm_time news_within = 25 * RM_S; /* a watcher that waits for news gets none after that */
 static const rm_time news_look = RM_S;
@@ -38,7 +42,6 @@ struct peer {
     struct ws_conn *conn;
     int id;     /* the core's name for it */
     bool known; /* its hello was verified and handed to the core */
-    rm_time hello_until;
     uint8_t challenge[MSG_NONCE_BYTES];
     uint8_t welcome_proof[RM_HASH_BYTES];
     struct session session;
@@ -69,6 +72,7 @@ struct coordinator {
     struct pod_job *preparation; /* NULL: under `ringmaster run`, which did it */
     bool preparing;              /* what the job is is not known yet: agents are not heard */
     char waits_for[MSG_DETAIL_MAX];
+    struct error store_waits; /* why a store keeps it preparing; code 0: none does */
     bool ending;
     rm_time ending_until;
     int exit_code;
@@ -89,10 +93,13 @@ static void emit(struct coordinator *c, struct str *line)
 
 static struct chronicle_terms terms_of(const struct coordinator *c)
 {
-    const char *uid = c->options->uid;
-    return (struct chronicle_terms){.job = uid ? uid : c->files->spec.name,
+    const char *identity = c->options->identity;
+    return (struct chronicle_terms){.job = identity ? identity : c->files->spec.name,
                                     .checkpoint_uri = c->files->spec.checkpoint.uri,
-                                    .waits_for = c->preparing ? c->waits_for : NULL};
+                                    .waits_for = c->preparing ? c->waits_for : NULL,
+                                    .unfenced =
+                                        c->preparation && !c->preparing && !pod_job_is_fenced(c->preparation),
+                                    .store_waits = c->store_waits.code ? &c->store_waits : NULL};
 }
 
 static void tell(struct coordinator *c, const struct rdzv_tell *what)
@@ -225,9 +232,6 @@ static void arm(struct coordinator *c)
     rm_time deadline = c->ending ? c->ending_until : rdzv_deadline(c->rdzv);
     if (!c->ending && c->leave_at < deadline)
         deadline = c->leave_at;
-    for (int i = 0; i < CONNECTIONS_MAX && !c->ending; i++)
-        if (c->peer[i] && !c->peer[i]->known && c->peer[i]->hello_until < deadline)
-            deadline = c->peer[i]->hello_until;
     loop_timer_set(c->timer, deadline);
 }
 
@@ -289,12 +293,6 @@ static void timer_fired(void *ctx)
         loop_stop(c->loop);
         return;
     }
-    rm_time now = loop_now(c->loop);
-    for (int i = 0; i < CONNECTIONS_MAX; i++)
-        if (c->peer[i] && !c->peer[i]->known && c->peer[i]->hello_until <= now) {
-            c->peer[i]->hello_until = RM_NEVER;
-            ws_close(c->peer[i]->conn, "it said no hello in time");
-        }
     step(c, &(struct rdzv_event){.kind = RDZV_TICK});
 }
 
@@ -310,7 +308,7 @@ static void conn_opened(void *ctx, struct ws_conn *conn)
         ws_close(conn, c->preparing ? "the job is still looked at" : "there is no room for it");
         return;
     }
-    *peer = (struct peer){.conn = conn, .id = c->next_id++, .hello_until = loop_now(c->loop) + hello_within};
+    *peer = (struct peer){.conn = conn, .id = c->next_id++};
     crypto_random(peer->challenge, sizeof peer->challenge);
     c->peer[slot] = peer;
     ws_conn_set(conn, peer);
@@ -324,7 +322,6 @@ static void conn_opened(void *ctx, struct ws_conn *conn)
     message_write(message, &text);
     ws_send(conn, str_text(&text), text.length);
     str_clear(&text);
-    arm(c);
 }
 
 /* The first frame must be a hello of this job under its key. */
@@ -376,6 +373,10 @@ static void conn_message(void *ctx, struct ws_conn *conn, const char *frame, siz
         log_warn(peer->known ? "an agent's message is refused" : "a stranger is refused",
                  "peer=%s why=\"%s\"", ws_conn_peer(conn), err.text);
         ws_close(conn, "refused");
+        return;
+    }
+    if (!peer->known && !ws_prove(conn)) {
+        ws_close(conn, "as many agents as there may be are connected");
         return;
     }
     peer->known = true;
@@ -546,6 +547,7 @@ static struct rdzv_settings settings_of(const struct coordinator_options *option
         .max_restarts = spec->failure_policy.max_restarts,
         .within = or_default(spec->failure_policy.within, 3600 * RM_S),
         .save_patience = is_bucket(spec->checkpoint.uri) ? spec->checkpoint.end_timeout : 0,
+        .end_timeout = spec->checkpoint.end_timeout,
         .leave_unsaved = !spec->checkpoint.on_preemption,
         .unattended = options->pod != NULL,
         .heritage = options->heritage,
@@ -558,7 +560,10 @@ static int open_sockets(struct coordinator *c, struct error *err)
 {
     struct ws_options options = {.address = c->options->listen,
                                  .port = c->options->port,
-                                 .connections_max = CONNECTIONS_MAX,
+                                 .strangers_max = STRANGERS_MAX,
+                                 .watchers_max = WATCHERS_MAX,
+                                 .proven_max = PROVEN_MAX,
+                                 .stranger_within = hello_within,
                                  .queue_max = QUEUE_MAX,
                                  .opened = conn_opened,
                                  .message = conn_message,
@@ -599,6 +604,7 @@ static void prepared(void *ctx)
         c->rdzv = fresh;
     }
     c->preparing = false;
+    c->store_waits = (struct error){0};
     log_info("the job may begin", "name=%s", c->files->spec.name);
     step(c, &(struct rdzv_event){.kind = RDZV_TICK});
 }
@@ -618,15 +624,16 @@ static void complete_already(void *ctx, const struct checkpoint_entry *final)
     end(c, 0, "complete already");
 }
 
-static void preparation_waits(void *ctx, const char *why)
+static void preparation_waits(void *ctx, const struct error *why)
 {
     struct coordinator *c = ctx;
-    if (strncmp(why, c->waits_for, sizeof c->waits_for - 1) == 0)
+    if (strncmp(why->text, c->waits_for, sizeof c->waits_for - 1) == 0)
         return;
-    log_warn("the job can't begin yet", "why=\"%s\"", why);
-    text_copy(c->waits_for, sizeof c->waits_for, why);
+    log_warn("the job can't begin yet", "why=\"%s\"", why->text);
+    c->store_waits = *why;
+    text_copy(c->waits_for, sizeof c->waits_for, why->text);
     struct rdzv_tell waiting = {.kind = TELL_WAITING, .loss = NAN, .goodput = NAN};
-    text_copy(waiting.text, sizeof waiting.text, why);
+    text_copy(waiting.text, sizeof waiting.text, why->text);
     tell(c, &waiting);
     answer_watchers(c);
 }

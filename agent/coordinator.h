@@ -25,7 +25,7 @@ struct coordinator_options {
     bool watched;                  /* say `alive` each heartbeat: who started us replaces one that hangs */
     struct rdzv_heritage heritage; /* of a term above 1 */
     const struct pod *pod;         /* NULL: under `ringmaster run` */
-    const char *uid;               /* of the job, for the status; NULL: its name */
+    const char *identity;          /* what the status calls the job; NULL: its name */
     const char *name;              /* HOST:PORT by which agents find whoever coordinates; NULL: not known */
 };
 

@@ -98,18 +98,28 @@ static int answer_chunk(struct data_feed *f, const struct fetch *fetch, int file
 
 static int answer_error(struct data_feed *f, struct feed_want want, const struct error *why)
 {
-    struct feed_answer what = {.file = want.file, .chunk = want.chunk, .code = (int32_t)why->code};
+    struct feed_answer what = {.file = want.file,
+                               .chunk = want.chunk,
+                               .code = (int32_t)why->code,
+                               .class = (int32_t)why->class,
+                               .person = why->person};
     text_copy(what.text, sizeof what.text, why->text);
     return answer(f, &what, -1);
 }
 
 /* ---- a store that is away ---- */
 
+/* By itself, or because somebody mends a key while training waits. */
+static bool may_heal(const struct error *why)
+{
+    return why->code == ERR_MACHINE || why->class == CLASS_PASSING;
+}
+
 /* Is it worth another try, a moment from now? */
 static bool try_again(struct data_feed *f, const struct error *why)
 {
     struct pollfd gone = {.fd = f->fd, .events = 0};
-    if (why->code != ERR_MACHINE || atomic_load(&f->cancel))
+    if (!may_heal(why) || atomic_load(&f->cancel))
         return false;
     rm_time now = clock_now();
     if (!f->away_since)
@@ -367,6 +377,8 @@ static int give_up(struct data_feed *f, struct fetch *fetch, const struct error 
     struct error err = *why;
     if (err.code == ERR_NOT_FOUND)
         err_set(&err, ERR_DATA, "the file is gone");
+    else if (err.class == CLASS_PASSING)
+        err.code = ERR_MACHINE; /* tried for long enough: what it means is not this agent's to say */
     if (fetch->claim >= 0)
         cache_drop(f->cache, fetch->key, fetch->claim);
     fetch->claim = -1;
@@ -378,7 +390,7 @@ static int fetch_and_deliver(struct data_feed *f, struct fetch *fetch, int count
 {
     struct error err;
     if (read_checked(f, fetch, count, &err) < 0) {
-        if (count == 1 || err.code == ERR_ABORTED || err.code == ERR_MACHINE) {
+        if (count == 1 || err.code == ERR_ABORTED || may_heal(&err)) {
             int status = 0;
             for (int i = 0; i < count; i++)
                 status |= give_up(f, &fetch[i], &err);

@@ -1,9 +1,10 @@
 /* The agent's side of data in an object store: chunks that the trainer asks for (common/data/feed_wire.h),
  * fetched several at a time into the local cache, on a thread of its own.
  *
- * A store that is away is asked again for DATA_AWAY_MAX; training waits as long and the log says so. After
- * that the trainer is told ERR_MACHINE. Data that is gone or has changed is ERR_DATA at once. A cache that
- * can't be written costs speed only. */
+ * A store that is away, busy or refuses a key is asked again for DATA_AWAY_MAX; training waits as long and
+ * the log says so. After that the trainer is told ERR_MACHINE, and whose
+ * fault it is: the coordinator decides by that whether all wait or this worker is left out. Data that is gone
+ * or has changed is ERR_DATA at once. A cache that can't be written costs speed only. */
 #ifndef RM_AGENT_DATA_FEED_H
 #define RM_AGENT_DATA_FEED_H
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/os/crypto.h"
 #include "common/os/file.h"
 
 static int key_read(uint8_t key[JOB_KEY_BYTES], const char *path, struct error *err)
@@ -25,6 +26,25 @@ static int key_read(uint8_t key[JOB_KEY_BYTES], const char *path, struct error *
     return result;
 }
 
+/* Before it is parsed: what a stranger wrote is not looked into. */
+static int spec_check(const struct job_files *files, const struct job_paths *paths, struct error *err)
+{
+    uint8_t sha256[RM_HASH_BYTES];
+    char hex[RM_HASH_HEX];
+    if (!paths->spec_sha256)
+        return 0;
+    sha256_once(str_text(&files->spec_text), files->spec_text.length, sha256);
+    hex_encode(sha256, sizeof sha256, hex);
+    if (!strcmp(hex, paths->spec_sha256))
+        return 0;
+    return err_set(
+        err, ERR_USAGE,
+        "%s is not the job's spec: its SHA-256 is %.12s..., that of what the operator wrote %.12s...; "
+        "somebody else has put another ConfigMap in its place: see who may delete and create "
+        "ConfigMaps in this namespace, then make the job anew",
+        paths->spec, hex, paths->spec_sha256);
+}
+
 static int spec_parse(struct job_files *files, const char *path, struct error *err)
 {
     if (job_spec_read(&files->spec, str_text(&files->spec_text), files->spec_text.length, err) < 0)
@@ -32,12 +52,13 @@ static int spec_parse(struct job_files *files, const char *path, struct error *e
     return 0;
 }
 
-int job_files_read(struct job_files *ret, const char *spec_path, const char *key_path, struct error *err)
+int job_files_read(struct job_files *ret, const struct job_paths *paths, struct error *err)
 {
     struct job_files files = {.spec_text = str_init(MSG_SPEC_MAX - 1)};
-    bool given = !spec_path || (file_read(spec_path, &files.spec_text, err) == 0 &&
-                                spec_parse(&files, spec_path, err) == 0);
-    if (!given || key_read(files.key, key_path, err) < 0) {
+    bool given =
+        !paths->spec || (file_read(paths->spec, &files.spec_text, err) == 0 &&
+                         spec_check(&files, paths, err) == 0 && spec_parse(&files, paths->spec, err) == 0);
+    if (!given || key_read(files.key, paths->key, err) < 0) {
         job_files_clear(&files);
         return -1;
     }

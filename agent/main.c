@@ -10,6 +10,8 @@
 #include "agent/coordinator.h"
 #include "common/base/time.h"
 #include "common/loop/loop.h"
+#include "common/os/config.h"
+#include "common/os/descriptors.h"
 #include "common/os/log.h"
 #include "common/os/orphan.h"
 #include "common/os/secret.h"
@@ -21,9 +23,9 @@ static const char usage[] =
     "       ringmaster-agent work --worker W --attempt A --coordinator HOST:PORT --job SPEC.json\n"
     "                             --key-file FILE [--listen IP] [--port N] [--parent PID]\n"
     "Both are started by `ringmaster run` and end when their standard input does.\n"
-    "In a pod both take --pod [--grace SECONDS] [--termination-log FILE], `coordinate` [--uid UID]\n"
-    "[--coordinator HOST:PORT], and `work` no --job: its standard input means nothing then, and SIGTERM is\n"
-    "all it is told.\n";
+    "In a pod both take --pod [--grace SECONDS] [--termination-log FILE], `coordinate`\n"
+    "[--coordinator HOST:PORT], and `work` no --job: its standard input means nothing then, and SIGTERM\n"
+    "is all it is told. RINGMASTER_POD_JOB and RINGMASTER_POD_SPEC_SHA256 are for `coordinate` in a pod.\n";
 
 enum {
     AGENT_PORT = 7071, /* of a worker's pages in a pod */
@@ -33,7 +35,7 @@ enum {
 };
 
 struct arguments {
-    const char *job, *key_file, *coordinator, *listen, *termination_log, *uid;
+    const char *job, *key_file, *coordinator, *listen, *termination_log;
     bool pod;
     long worker, attempt, term, port, parent, grace; /* -1: not given */
     long told, evaluated, saved, lost_at;            /* of the predecessor; -1: nothing */
@@ -95,8 +97,6 @@ static const char **text_option(struct arguments *out, int option)
         return &out->listen;
     case 'm':
         return &out->termination_log;
-    case 'u':
-        return &out->uid;
     default:
         return NULL;
     }
@@ -133,16 +133,25 @@ static int option_read(struct arguments *out, int option, struct error *err)
 static int arguments_read(struct arguments *out, int argc, char **argv, struct error *err)
 {
     static const struct option options[] = {
-        {"job", required_argument, NULL, 'j'},         {"key-file", required_argument, NULL, 'k'},
-        {"coordinator", required_argument, NULL, 'c'}, {"worker", required_argument, NULL, 'w'},
-        {"attempt", required_argument, NULL, 'a'},     {"term", required_argument, NULL, 't'},
-        {"listen", required_argument, NULL, 'l'},      {"port", required_argument, NULL, 'p'},
-        {"parent", required_argument, NULL, 'o'},      {"pod", no_argument, NULL, 'd'},
-        {"grace", required_argument, NULL, 'g'},       {"termination-log", required_argument, NULL, 'm'},
-        {"uid", required_argument, NULL, 'u'},         {"told", required_argument, NULL, 'T'},
-        {"evaluated", required_argument, NULL, 'E'},   {"saved", required_argument, NULL, 'S'},
-        {"lost-at", required_argument, NULL, 'L'},     {"spent-at", required_argument, NULL, 'A'},
-        {"spent", required_argument, NULL, 'P'},       {NULL, 0, NULL, 0},
+        {"job", required_argument, NULL, 'j'},
+        {"key-file", required_argument, NULL, 'k'},
+        {"coordinator", required_argument, NULL, 'c'},
+        {"worker", required_argument, NULL, 'w'},
+        {"attempt", required_argument, NULL, 'a'},
+        {"term", required_argument, NULL, 't'},
+        {"listen", required_argument, NULL, 'l'},
+        {"port", required_argument, NULL, 'p'},
+        {"parent", required_argument, NULL, 'o'},
+        {"pod", no_argument, NULL, 'd'},
+        {"grace", required_argument, NULL, 'g'},
+        {"termination-log", required_argument, NULL, 'm'},
+        {"told", required_argument, NULL, 'T'},
+        {"evaluated", required_argument, NULL, 'E'},
+        {"saved", required_argument, NULL, 'S'},
+        {"lost-at", required_argument, NULL, 'L'},
+        {"spent-at", required_argument, NULL, 'A'},
+        {"spent", required_argument, NULL, 'P'},
+        {NULL, 0, NULL, 0},
     };
     *out = (struct arguments){.listen = "127.0.0.1",
                               .termination_log = "/dev/termination-log",
@@ -176,7 +185,7 @@ static int coordinate(const struct arguments *arguments, const struct pod *pod, 
                                           .port = arguments->port < 0 ? 0 : (int)arguments->port,
                                           .watched = arguments->parent > 0,
                                           .pod = pod,
-                                          .uid = arguments->uid,
+                                          .identity = arguments->pod ? config_get(CONFIG_POD_JOB) : NULL,
                                           .name = arguments->coordinator};
     const long *spent = arguments->spent;
     options.heritage = (struct rdzv_heritage){.given = arguments->term > 1,
@@ -219,10 +228,12 @@ static int start(const struct arguments *arguments, const struct pod *pod, bool 
 {
     struct job_files files;
     bool needs_job = coordinates || !pod;
+    struct job_paths paths = {.spec = needs_job ? arguments->job : NULL,
+                              .spec_sha256 = arguments->pod ? config_get(CONFIG_POD_SPEC_SHA256) : NULL,
+                              .key = arguments->key_file};
     if (needs_job && !arguments->job)
         return err_set(err, ERR_USAGE, "%s", usage);
-    if (orphan_guard((int)arguments->parent, err) < 0 ||
-        job_files_read(&files, needs_job ? arguments->job : NULL, arguments->key_file, err) < 0)
+    if (orphan_guard((int)arguments->parent, err) < 0 || job_files_read(&files, &paths, err) < 0)
         return -1;
     int result = coordinates ? coordinate(arguments, pod, &files, err) : work(arguments, pod, &files, err);
     job_files_clear(&files);
@@ -258,6 +269,7 @@ int main(int argc, char **argv)
     struct error err = {0};
     loop_signal_hold(SIGTERM);
     secret_guard();
+    descriptors_raise();
     int code = run(argc, argv, &err);
     if (code >= 0)
         return code;

@@ -11,12 +11,13 @@
 #include "common/store/place.h"
 #include "common/store/remote_data.h"
 
-static const rm_time look_again = 3 * RM_S;
+static const rm_time pause_least = RM_S, pause_most = 30 * RM_S;
 
 struct pod_job {
     struct loop *loop;
     struct pod_job_options options;
     struct loop_timer *timer;
+    rm_time pause; /* before the last look; 0: there was none */
     bool running;
     atomic_int cancel;
     /* the background work's own while it runs */
@@ -52,7 +53,14 @@ static int own(struct pod_job *j, struct error *err)
         return 0;
     owner_run(j->options.files->key, JOB_KEY_BYTES, run);
     struct owner_options options = {.place = &place, .run = run, .waiting = owner_waits};
-    return owner_open(&j->owner, &options, err);
+    if (owner_open(&j->owner, &options, err) < 0)
+        return -1;
+    if (!owner_is_fenced(j->owner)) {
+        char text[RM_URI_MAX];
+        owner_unfenced_sentence(j->owner, text, sizeof text);
+        log_warn("nothing but the clock keeps two owners apart", "why=\"%s\"", text);
+    }
+    return 0;
 }
 
 static int find_newest(struct pod_job *j, struct error *err)
@@ -61,6 +69,10 @@ static int find_newest(struct pod_job *j, struct error *err)
     if (!list)
         return err_set(err, ERR_MACHINE, "no memory to list checkpoints");
     int status = checkpoint_list(j->checkpoints, list, err);
+    for (int i = 0; status == 0 && i < list->skipped; i++)
+        log_warn("a checkpoint can't be used", "name=%s why=\"%s\"", list->skip[i].name, list->skip[i].why);
+    if (status == 0 && !list->count && list->skipped)
+        status = checkpoint_all_damaged(j->checkpoints, list->skip, list->skipped, err);
     j->found = status == 0 && list->count > 0;
     if (j->found) {
         j->newest = list->entry[0];
@@ -131,7 +143,7 @@ static int settle_listing(struct pod_job *j, struct remote_data *data, struct er
         memcpy(sha256, j->manifest.data.sha256, sizeof sha256);
         kept = remote_data_take_kept(data, j->checkpoints, sha256, &why) == 0;
         if (!kept && why.code != ERR_NOT_FOUND)
-            return err_set(err, why.code, "%s", why.text);
+            return err_from(err, &why, "%s", why.text);
     }
     if (open_corpus(j, data, &corpus, err) < 0)
         return -1;
@@ -160,7 +172,14 @@ static int settle_data(struct pod_job *j, struct error *err)
     return status;
 }
 
-/* Damaged, it is for the workers to go on from an older one. */
+/* By itself, or by a person who sets something right in the store: this program need not be made anew. */
+static bool may_heal(const struct error *why)
+{
+    return why->code == ERR_MACHINE || why->class == CLASS_PASSING;
+}
+
+/* Proven to be damaged, it is for the workers to go on from an older one; anything else says nothing about
+ * it. */
 static int check_complete(struct pod_job *j, struct error *err)
 {
     struct error why = {0};
@@ -169,8 +188,8 @@ static int check_complete(struct pod_job *j, struct error *err)
         return 0;
     if (checkpoint_verify(j->checkpoints, j->newest.name, &j->manifest, &why) == 0)
         j->complete = true;
-    else if (why.code == ERR_MACHINE)
-        return err_set(err, why.code, "%s", why.text);
+    else if (why.code != ERR_DATA && why.code != ERR_NOT_FOUND)
+        return err_from(err, &why, "%s", why.text);
     return 0;
 }
 
@@ -190,6 +209,7 @@ static void work(void *ctx)
 {
     struct pod_job *j = ctx;
     j->spec = j->options.files->spec;
+    j->err = (struct error){0};
     j->status = prepare(j, &j->err);
     object_free(j->checkpoints);
     j->checkpoints = NULL;
@@ -200,6 +220,14 @@ static void put_in(struct pod_job *j)
     j->options.files->spec = j->spec;
     str_reset(&j->options.files->spec_text);
     job_spec_write(&j->spec, &j->options.files->spec_text);
+}
+
+static void look_later(struct pod_job *j)
+{
+    j->pause = j->pause ? 2 * j->pause : pause_least;
+    if (j->pause > pause_most)
+        j->pause = pause_most;
+    loop_timer_set(j->timer, loop_now(j->loop) + j->pause);
 }
 
 static void worked(void *ctx)
@@ -214,9 +242,9 @@ static void worked(void *ctx)
             j->options.complete(j->options.ctx, &j->newest);
         else
             j->options.ready(j->options.ctx);
-    } else if (j->err.code == ERR_MACHINE) {
-        loop_timer_set(j->timer, loop_now(j->loop) + look_again);
-        j->options.waits(j->options.ctx, j->err.text);
+    } else if (may_heal(&j->err)) {
+        look_later(j);
+        j->options.waits(j->options.ctx, &j->err);
     } else
         j->options.refused(j->options.ctx, &j->err);
 }
@@ -227,7 +255,7 @@ static void look(void *ctx)
     struct error err;
     j->running = loop_work(j->loop, work, worked, j, &err) == 0;
     if (!j->running)
-        loop_timer_set(j->timer, loop_now(j->loop) + look_again);
+        look_later(j);
 }
 
 int pod_job_open(struct pod_job **ret, struct loop *loop, const struct pod_job_options *options,
@@ -244,6 +272,11 @@ int pod_job_open(struct pod_job **ret, struct loop *loop, const struct pod_job_o
     look(j);
     *ret = j;
     return 0;
+}
+
+bool pod_job_is_fenced(const struct pod_job *j)
+{
+    return !j->owner || owner_is_fenced(j->owner);
 }
 
 void pod_job_free(struct pod_job *j)

@@ -78,7 +78,12 @@ static int list(struct task *task)
     struct checkpoint_list *found = calloc(1, sizeof *found);
     if (!found)
         return err_set(&task->err, ERR_MACHINE, "no memory to list checkpoints");
-    int result = checkpoint_list(task->load->place, found, &task->err);
+    struct object_store *place = task->load->place;
+    int result = checkpoint_list(place, found, &task->err);
+    for (int i = 0; result == 0 && i < found->skipped; i++)
+        log_warn("a checkpoint can't be used", "name=%s why=\"%s\"", found->skip[i].name, found->skip[i].why);
+    if (result == 0 && !found->count && found->skipped)
+        result = checkpoint_all_damaged(place, found->skip, found->skipped, &task->err);
     struct msg_checkpoints *reply = &task->reply.checkpoints;
     task->reply.type = MSG_CHECKPOINTS;
     for (int i = 0; result == 0 && i < found->count; i++) {
@@ -172,7 +177,10 @@ static void task_event(const struct task *task, struct agent_event *out)
                                 .given_up = task->given_up,
                                 .step = lists ? 0 : task->request.load.state.step};
     if (!task->ok)
-        text_copy(out->text, sizeof out->text, task->err.text);
+        agent_event_blame(out, &task->err);
+    /* what does not verify is the checkpoint's own, where nobody said more */
+    if (!task->ok && !lists && task->err.code == ERR_DATA && out->class == CLASS_UNKNOWN)
+        out->class = CLASS_OBJECT;
 }
 
 static void task_start(struct worker_load *load);

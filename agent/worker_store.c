@@ -221,7 +221,8 @@ static void retried(void *ctx, const char *why)
 /* Damage, or another's checkpoint in the place of ours, do not go away by themselves. */
 static bool may_work_later(const struct error *err)
 {
-    return err->code == ERR_MACHINE || err->code == ERR_USAGE || err->code == ERR_ABORTED;
+    return err->class == CLASS_PASSING || err->code == ERR_MACHINE || err->code == ERR_USAGE ||
+           err->code == ERR_ABORTED;
 }
 
 static void task_work(void *ctx)
@@ -248,7 +249,7 @@ static void task_event(const struct task *task, struct agent_event *out)
 {
     *out = (struct agent_event){.ok = task->ok, .message = task->ok ? &task->reply : NULL};
     if (!task->ok)
-        text_copy(out->text, sizeof out->text, task->err.text);
+        agent_event_blame(out, &task->err);
     out->again = !task->ok && may_work_later(&task->err);
     if (task->kind == AGENT_WRITE) {
         out->kind = AGENT_WRITTEN;

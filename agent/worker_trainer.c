@@ -119,6 +119,8 @@ static int spawn(struct worker_trainer *t, int link_fd, int data_fd, struct erro
                                 "5",
                                 "--parent",
                                 parent,
+                                "--alone",
+                                t->options.alone ? "1" : "0",
                                 data_fd < 0 ? NULL : "--data-fd",
                                 "6",
                                 NULL};

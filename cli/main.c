@@ -9,6 +9,7 @@
 #include "cli/checkpoint.h"
 #include "cli/programs.h"
 #include "cli/run.h"
+#include "common/os/descriptors.h"
 #include "common/os/log.h"
 #include "common/os/secret.h"
 
@@ -143,6 +144,7 @@ int main(int argc, char **argv)
     struct error err = {0};
     fill_standard_files();
     secret_guard();
+    descriptors_raise();
     int code = dispatch(argc, argv, &err);
     if (code >= 0)
         return code;

@@ -253,7 +253,14 @@ static int own_checkpoints(struct prepared *p, struct error *err)
     struct owner_options owner = {.place = &place, .run = run, .waiting = say_waiting};
     if (place_open_checkpoints(&p->store, &p->spec, NULL, err) < 0)
         return err_wrap(err, "spec.checkpoint");
-    return owner_open(&p->owner, &owner, err);
+    if (owner_open(&p->owner, &owner, err) < 0)
+        return -1;
+    if (!owner_is_fenced(p->owner)) {
+        char text[RM_URI_MAX];
+        owner_unfenced_sentence(p->owner, text, sizeof text);
+        say_waiting(NULL, text);
+    }
+    return 0;
 }
 
 /* The listing that the job was told to take, or else that of the checkpoint found. *ret_found false: there is

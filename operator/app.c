@@ -15,7 +15,7 @@
 #include "operator/kube/lease.h"
 #include "operator/reconcile.h"
 
-enum { CONNECTIONS_MAX = 64, PAGE_MAX = 256 << 10, SOURCES = 6 };
+enum { STRANGERS_MAX = 32, WATCHERS_MAX = 32, PAGE_MAX = 256 << 10, SOURCES = 6 };
 
 static const rm_time stop_within = 5 * RM_S; /* for writes under way, at the end */
 
@@ -315,7 +315,8 @@ static int serve(struct app *app, struct error *err)
 {
     struct ws_options options = {.address = app->options->listen,
                                  .port = app->options->port,
-                                 .connections_max = CONNECTIONS_MAX,
+                                 .strangers_max = STRANGERS_MAX,
+                                 .watchers_max = WATCHERS_MAX,
                                  .queue_max = PAGE_MAX,
                                  .get = answer_get,
                                  .ctx = app};

@@ -6,9 +6,11 @@
 
 #include "operator/cache_parts.h"
 
-/* A Service or the like that is there; the cache only wants to know when it goes. */
+/* A Service or the like that is there: whose it is, and when it goes. */
 struct around_entry {
-    char job[CACHE_KEY_MAX]; /* whose it is */
+    char
+        owner_uid[OP_UID_MAX]; /* of the TrainingJob of the name below that controls it; "" where none does */
+    char job[CACHE_KEY_MAX];   /* whose it is */
     char name[OP_NAME_MAX];
     uint64_t mark;
 };
@@ -50,13 +52,15 @@ static void drop_job(struct cache *cache, struct job_entry *job)
     cache->removed(cache->ctx, job);
 }
 
-static struct job_entry *new_job(struct cache *cache, const char *key, const char *uid)
+static struct job_entry *new_job(struct cache *cache, const char *key, const struct job_view *view)
 {
+    char family[FAMILY_NAME_MAX];
     struct job_entry *job = calloc(1, sizeof *job);
     if (!job)
         abort();
     text_copy(job->key, sizeof job->key, key);
-    job->family = family_get(cache, uid);
+    family_name(view->namespace_name, view->name, view->uid, family);
+    job->family = family_get(cache, family);
     job->family->job = job;
     table_put(&cache->jobs, key, job);
     return job;
@@ -81,7 +85,7 @@ static bool put_job(struct cache *cache, const struct js *object, struct error *
         job = NULL;
     }
     if (!job)
-        job = new_job(cache, key, view.uid);
+        job = new_job(cache, key, &view);
     job_clear(&job->view);
     job->view = view;
     job->mark = cache->marks[OP_JOBS];
@@ -145,8 +149,23 @@ static void put_around(struct cache *cache, enum op_resource resource, const str
         text_copy(entry->name, sizeof entry->name, object_text(object, "name"));
         table_put(&cache->around[resource], key, entry);
     }
-    if (entry)
-        entry->mark = cache->marks[resource];
+    if (!entry)
+        return;
+    char owner[OP_NAME_MAX];
+    object_controller(object, owner, entry->owner_uid);
+    if (!job || strcmp(owner, job) != 0)
+        *entry->owner_uid = 0;
+    entry->mark = cache->marks[resource];
+}
+
+bool cache_has_own(const struct cache *cache, enum op_resource resource, const struct job_entry *job,
+                   const char *name)
+{
+    char key[CACHE_KEY_MAX];
+    snprintf(key, sizeof key, "%.*s/%.*s", OP_NAMESPACE_MAX - 1, job->view.namespace_name, OP_NAME_MAX - 1,
+             name);
+    const struct around_entry *entry = table_get(&cache->around[resource], key);
+    return entry && !strcmp(entry->owner_uid, job->view.uid) && *entry->owner_uid;
 }
 
 static void remove_around(struct cache *cache, enum op_resource resource, const struct js *object)

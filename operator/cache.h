@@ -4,8 +4,8 @@
  * grow). A pod that was told by an answer alone, and by no watch within 30 s, is forgotten: it was gone
  * before the answer came.
  *
- * Pods are kept by the uid of the job that owns them, whichever of the two comes first. Callbacks tell what
- * is to be looked at anew; they come in the middle of a change and only take note. */
+ * Pods are kept by the job that controls them (namespace, name and uid), whichever of the two comes first.
+ * Callbacks tell what is to be looked at anew; they come in the middle of a change and only take note. */
 #ifndef RM_OPERATOR_CACHE_H
 #define RM_OPERATOR_CACHE_H
 
@@ -28,7 +28,6 @@ struct job_entry {
     int64_t answered_ms;                  /* wall clock of that answer; 0: none */
     struct family *family;
     bool gone;         /* out of the cache; kept only while it is in work */
-    rm_time status_at; /* when its status was last written */
     void *desk;        /* the reconciler's own */
     struct work *work; /* what is being done for it; NULL: nothing */
     uint64_t mark;     /* of the last list that named it */
@@ -36,7 +35,7 @@ struct job_entry {
 
 struct cache {
     struct table jobs, pods, nodes; /* by "namespace/name", nodes by name */
-    struct table families;          /* by the job's uid */
+    struct table families;          /* by "namespace/job/uid" */
     struct table around[OP_RESOURCES];
     bool nodes_denied; /* we may not see nodes */
     uint64_t mark;     /* of the list under way; one counter for all kinds */
@@ -64,6 +63,10 @@ void cache_node(struct cache *cache, enum kube_change change, const struct js *o
 
 /* What an answer to our own write told: a pod, or a job. */
 void cache_answer(struct cache *cache, enum op_resource resource, const struct js *object, rm_time now);
+
+/* Was this Service, budget or policy seen, and as one that the job controls? */
+bool cache_has_own(const struct cache *cache, enum op_resource resource, const struct job_entry *job,
+                   const char *name);
 
 /* The pods of a job, for a snapshot; valid until the cache changes. Forgets those that no watch has told. */
 const struct pod_view *const *cache_pods(struct cache *cache, struct job_entry *job, rm_time now,

@@ -13,9 +13,12 @@ struct pod_entry {
     uint64_t mark;
 };
 
-/* A job's pods, whether the job is there yet or not. */
+enum { FAMILY_NAME_MAX = OP_NAMESPACE_MAX + OP_NAME_MAX + OP_UID_MAX };
+
+/* A job's pods, whether the job is there yet or not. A pod is in the family that its namespace and its
+ * controller name together: nothing in another namespace, and no namesake's pod, ever gets in. */
 struct family {
-    char uid[OP_UID_MAX]; /* of the job */
+    char name[FAMILY_NAME_MAX]; /* "namespace/job/uid of the job" */
     struct job_entry *job;
     struct pod_entry **pod;
     const struct pod_view **view; /* the same pods, for snapshots; as many places */
@@ -32,8 +35,9 @@ bool version_newer(const char *a, const char *b);
 const char *object_text(const struct js *object, const char *key); /* of metadata; "" */
 void object_key_of(const struct js *object, char out[CACHE_KEY_MAX]);
 
-struct family *family_get(struct cache *cache, const char *uid); /* made where there is none */
-void family_let_go(struct cache *cache, struct family *family);  /* freed where nobody is in it */
+void family_name(const char *namespace, const char *job, const char *uid, char out[FAMILY_NAME_MAX]);
+struct family *family_get(struct cache *cache, const char *name); /* made where there is none */
+void family_let_go(struct cache *cache, struct family *family);   /* freed where nobody is in it */
 
 /* told_at: when, of an answer; 0: a watch tells. */
 bool pods_put(struct cache *cache, const struct js *object, rm_time told_at, struct error *err);

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,16 +9,22 @@ static const rm_time told_for = 30 * RM_S; /* an answer's word, without a watch'
 
 /* --- families --- */
 
-struct family *family_get(struct cache *cache, const char *uid)
+void family_name(const char *namespace, const char *job, const char *uid, char out[FAMILY_NAME_MAX])
 {
-    struct family *family = table_get(&cache->families, uid);
+    snprintf(out, FAMILY_NAME_MAX, "%.*s/%.*s/%.*s", OP_NAMESPACE_MAX - 1, namespace, OP_NAME_MAX - 1, job,
+             OP_UID_MAX - 1, uid);
+}
+
+struct family *family_get(struct cache *cache, const char *name)
+{
+    struct family *family = table_get(&cache->families, name);
     if (family)
         return family;
     family = calloc(1, sizeof *family);
     if (!family)
         abort();
-    text_copy(family->uid, sizeof family->uid, uid);
-    table_put(&cache->families, uid, family);
+    text_copy(family->name, sizeof family->name, name);
+    table_put(&cache->families, name, family);
     return family;
 }
 
@@ -25,7 +32,7 @@ void family_let_go(struct cache *cache, struct family *family)
 {
     if (family->job || family->count)
         return;
-    table_remove(&cache->families, family->uid);
+    table_remove(&cache->families, family->name);
     free(family->pod);
     free(family->view);
     free(family);
@@ -75,20 +82,20 @@ static void drop_pod(struct cache *cache, struct pod_entry *pod)
         cache->changed(cache->ctx, job);
 }
 
-static struct pod_entry *new_pod(struct cache *cache, const char *key, const char *owner_uid)
+static struct pod_entry *new_pod(struct cache *cache, const char *key, const char *family)
 {
     struct pod_entry *pod = calloc(1, sizeof *pod);
     if (!pod)
         abort();
     text_copy(pod->key, sizeof pod->key, key);
-    family_join(family_get(cache, owner_uid), pod);
+    family_join(family_get(cache, family), pod);
     table_put(&cache->pods, key, pod);
     return pod;
 }
 
 bool pods_put(struct cache *cache, const struct js *object, rm_time told_at, struct error *err)
 {
-    char key[CACHE_KEY_MAX];
+    char key[CACHE_KEY_MAX], family[FAMILY_NAME_MAX];
     struct pod_view view;
     const char *version = object_text(object, "resourceVersion");
     object_key_of(object, key);
@@ -99,14 +106,17 @@ bool pods_put(struct cache *cache, const struct js *object, rm_time told_at, str
     }
     if (pod && !version_newer(version, pod->version))
         return true;
+    if (!pod && told_at && *object_text(object, "deletionTimestamp"))
+        return true; /* the watch has told of its end before the answer to its deletion came */
     if (pod_project(object, &view, err) < 0)
         return false;
-    if (pod && strcmp(pod->family->uid, view.owner_uid) != 0) {
+    family_name(object_text(object, "namespace"), view.owner, view.owner_uid, family);
+    if (pod && strcmp(pod->family->name, family) != 0) {
         drop_pod(cache, pod);
         pod = NULL;
     }
     if (!pod) {
-        pod = new_pod(cache, key, view.owner_uid);
+        pod = new_pod(cache, key, family);
         pod->told_at = told_at;
     }
     pod->view = view;

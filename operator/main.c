@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/loop/loop.h"
+#include "common/os/descriptors.h"
 #include "common/os/log.h"
 #include "common/os/secret.h"
 #include "operator/app.h"
@@ -142,6 +143,7 @@ int main(int argc, char **argv)
                                   .settings = {.worker_image = "", .network_policies = true}};
     loop_signal_hold(SIGTERM);
     secret_guard();
+    descriptors_raise();
     log_name("operator");
     if (read_arguments(&options, &help, argc, argv, &err) < 0) {
         fprintf(stderr, "ringmaster-operator: %s\n", err.text);

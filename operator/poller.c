@@ -15,7 +15,7 @@ struct poller {
     struct poller_options options;
     struct http_call *call;
     struct str answer;
-    char job[OP_UID_MAX], ip[RM_ADDRESS_MAX];
+    char job[OP_NAME_MAX], ip[RM_ADDRESS_MAX];
     int term, failures;
     int64_t revision; /* that is known; 0: none */
     rm_time asked_at;
@@ -26,7 +26,7 @@ static void fail(struct poller *poller, const char *why)
     rm_time delay = again_least << (poller->failures < 4 ? poller->failures : 4);
     poller->failures++;
     if (poller->options.failed)
-        poller->options.failed(poller->options.ctx, why);
+        poller->options.failed(poller->options.ctx, poller->asked_at, why);
     loop_timer_set(poller->timer, loop_now(poller->loop) + (delay < again_most ? delay : again_most));
 }
 
@@ -77,6 +77,8 @@ static void done(void *ctx, const struct http_answer *answer)
         fail(poller, err.text);
     } else {
         poller->revision = view->revision;
+        str_clear(&poller->answer);
+        poller->answer = str_init(OP_ANSWER_MAX);
         ask_later(poller);
         poller->options.told(poller->options.ctx, view);
     }
@@ -95,7 +97,7 @@ static void ask(void *ctx)
                                    .url = url,
                                    .connect_within = 5 * RM_S,
                                    .within = answer_within,
-                                   .buffer = 16 << 10, /* there is one of these for each job */
+                                   .buffer = 4 << 10, /* there is one of these for each job */
                                    .body_came = body_came,
                                    .done = done,
                                    .ctx = poller};
@@ -106,13 +108,13 @@ static void ask(void *ctx)
         fail(poller, err.text);
 }
 
-void poller_ask(struct poller *poller, const char *job_uid, const char *ip, int term)
+void poller_ask(struct poller *poller, const char *job, const char *ip, int term)
 {
-    if (!strcmp(poller->job, job_uid) && !strcmp(poller->ip, ip) && poller->term == term)
+    if (!strcmp(poller->job, job) && !strcmp(poller->ip, ip) && poller->term == term)
         return;
     http_cancel(poller->call);
     poller->call = NULL;
-    text_copy(poller->job, sizeof poller->job, job_uid);
+    text_copy(poller->job, sizeof poller->job, job);
     text_copy(poller->ip, sizeof poller->ip, ip);
     poller->term = term;
     poller->revision = poller->failures = 0;

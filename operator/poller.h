@@ -15,7 +15,8 @@ struct poller_options {
     int port; /* of all coordinators; 0: OP_COORDINATOR_PORT */
     /* A new answer; view is the caller's to free. */
     void (*told)(void *ctx, struct coordinator_view *view);
-    void (*failed)(void *ctx, const char *why); /* NULL: nobody listens */
+    /* A question that was asked then got no answer. NULL: nobody listens. */
+    void (*failed)(void *ctx, rm_time asked_at, const char *why);
     void *ctx;
 };
 
@@ -24,7 +25,8 @@ int poller_open(struct poller **ret, struct loop *loop, const struct poller_opti
                 struct error *err);
 void poller_free(struct poller *poller);
 
-/* Whom to ask: of which job, at which address and term. The same again changes nothing; "" is nobody. */
-void poller_ask(struct poller *poller, const char *job_uid, const char *ip, int term);
+/* Whom to ask: of which job (name_identity), at which address and term. The same again changes nothing; "" is
+ * nobody. */
+void poller_ask(struct poller *poller, const char *job, const char *ip, int term);
 
 #endif

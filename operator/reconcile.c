@@ -7,8 +7,8 @@
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
 #include "common/os/log.h"
-#include "operator/kube/bucket.h"
 #include "operator/poller.h"
+#include "operator/turn.h"
 #include "operator/work.h"
 
 enum { IN_WORK_MAX = 64 };
@@ -16,15 +16,17 @@ enum { IN_WORK_MAX = 64 };
 static const rm_time refused_least = 5 * RM_S, refused_most = 300 * RM_S;
 static const rm_time busy_least = 500 * RM_MS, busy_most = 30 * RM_S;
 static const rm_time conflict_least = 100 * RM_MS, conflict_most = 5 * RM_S;
-static const rm_time status_each = 10 * RM_S; /* of one job, where only numbers moved */
-static const double statuses_per_second = 20; /* over all jobs */
+static const rm_time tell_silence_after = 30 * RM_S; /* of a coordinator */
+static const rm_time deaf_after = 60 * RM_S;
 
 struct reconciler {
     struct reconciler_options options;
     struct queue queue;
     struct loop_timer *timer;
-    struct bucket statuses;
+    struct turns turns;
     struct op_trials trials;
+    int asked;           /* coordinators that are asked */
+    int64_t answered_ms; /* wall clock of the last answer of any of them */
     bool started, stopped;
 };
 
@@ -37,8 +39,12 @@ struct desk {
     rm_time heard_at;   /* the first change that a watch told since the job was last looked at; 0: none */
     rm_time acts_on;    /* the same of the work under way */
     rm_time held_until; /* a refusal's back-off */
-    int64_t held_generation; /* of the spec that was refused */
-    rm_time status_due;      /* when a status that had to wait has its turn; 0: none waits */
+    int64_t held_generation;       /* of the spec that was refused */
+    struct turn turn;              /* of its status */
+    struct op_silence silence;     /* of its coordinator... */
+    char asked_ip[RM_ADDRESS_MAX]; /* ...which is asked there; "": nobody is */
+    int asked_term;
+    rm_time status_due; /* when a status that had to wait has its turn; 0: none waits */
 };
 
 static void arm(struct reconciler *r)
@@ -62,37 +68,62 @@ static void coordinator_told(void *ctx, struct coordinator_view *view)
     struct reconciler *r = desk->reconciler;
     free(desk->job->coordinator);
     desk->job->coordinator = view;
-    desk->job->answered_ms = clock_wall_ms();
+    desk->job->answered_ms = r->answered_ms = clock_wall_ms();
+    desk->silence = (struct op_silence){0};
     r->options.metrics->polls++;
     want(r, desk->job, loop_now(r->options.loop));
 }
 
-static void coordinator_failed(void *ctx, const char *why)
+static void coordinator_failed(void *ctx, rm_time asked_at, const char *why)
 {
     struct desk *desk = ctx;
-    desk->reconciler->options.metrics->polls_failed++;
+    struct reconciler *r = desk->reconciler;
+    int64_t now_ms = clock_wall_ms();
+    r->options.metrics->polls_failed++;
     log_debug("a coordinator gives no answer", "job=%s why=\"%s\"", desk->job->key, why);
+    silence_note(&desk->silence, now_ms - (loop_now(r->options.loop) - asked_at) / RM_MS, now_ms, why);
+    if (now_ms - desk->silence.since_ms >= tell_silence_after / RM_MS)
+        want(r, desk->job, loop_now(r->options.loop));
+}
+
+/* Nobody can be said to be silent by somebody whom nobody at all answers. */
+static bool is_deaf(const struct reconciler *r)
+{
+    return r->asked > 1 && clock_wall_ms() - r->answered_ms > deaf_after / RM_MS;
+}
+
+static void note_asked(struct desk *desk, const char *ip, int term)
+{
+    if (!strcmp(desk->asked_ip, ip) && desk->asked_term == term)
+        return;
+    desk->reconciler->asked += (*ip != 0) - (*desk->asked_ip != 0);
+    text_copy(desk->asked_ip, sizeof desk->asked_ip, ip);
+    desk->asked_term = term;
+    desk->silence = (struct op_silence){0};
 }
 
 static void ask_coordinator(struct desk *desk, const struct op_plan *plan)
 {
     struct reconciler *r = desk->reconciler;
     struct job_entry *job = desk->job;
+    char identity[OP_NAME_MAX];
+    name_identity(job->view.name, job->view.uid, identity);
     struct poller_options options = {.http = r->options.http,
                                      .port = r->options.coordinator_port,
                                      .told = coordinator_told,
                                      .failed = coordinator_failed,
                                      .ctx = desk};
     if (job->coordinator &&
-        (job->coordinator->term != plan->poll_term || strcmp(job->coordinator->job, job->view.uid) != 0)) {
+        (job->coordinator->term != plan->poll_term || strcmp(job->coordinator->job, identity) != 0)) {
         free(job->coordinator); /* a successor's job now */
         job->coordinator = NULL;
         job->answered_ms = 0;
     }
+    note_asked(desk, plan->poll_ip, plan->poll_term);
     if (!desk->poller && *plan->poll_ip)
         poller_open(&desk->poller, r->options.loop, &options, NULL);
     if (desk->poller)
-        poller_ask(desk->poller, job->view.uid, plan->poll_ip, plan->poll_term);
+        poller_ask(desk->poller, identity, plan->poll_ip, plan->poll_term);
 }
 
 static struct desk *desk_of(struct reconciler *r, struct job_entry *job)
@@ -112,13 +143,23 @@ static struct desk *desk_of(struct reconciler *r, struct job_entry *job)
 static void drop(struct job_entry *job)
 {
     struct desk *desk = job->desk;
-    if (desk)
+    if (desk) {
+        note_asked(desk, "", 0);
         poller_free(desk->poller);
+    }
     free(desk);
     cache_job_free(job);
 }
 
 /* --- after the writes --- */
+
+/* An answer may have come since the plan was made. */
+static bool has_more_to_tell(const struct job_entry *job)
+{
+    const struct coordinator_view *view = job->coordinator;
+    return view->term != job->memo.told_term ||
+           view->event[view->events_count - 1].sequence > job->memo.told_sequence;
+}
 
 static void tell_events(struct reconciler *r, struct job_entry *job, const struct op_plan *plan)
 {
@@ -135,6 +176,8 @@ static void tell_events(struct reconciler *r, struct job_entry *job, const struc
         recorder_tell(r->options.recorder, &note);
     }
     op_memo_told(&job->memo, plan);
+    if (job->coordinator && job->coordinator->events_count && !has_more_to_tell(job))
+        coordinator_forget_events(&job->coordinator);
 }
 
 static void count_writes(struct metrics *metrics, const struct op_plan *plan)
@@ -171,7 +214,7 @@ static void done_well(struct reconciler *r, struct desk *desk, const struct op_p
         return;
     }
     if (result->writes && plan->change != OP_SAME)
-        job->status_at = now;
+        desk->turn.written = now;
     tell_events(r, job, plan);
 }
 
@@ -232,15 +275,6 @@ static void work_done(void *ctx, struct job_entry *job, const struct op_plan *pl
 
 /* --- one job --- */
 
-/* May a status in which only numbers moved be written now? Else *ret_when it may. */
-static bool status_has_turn(struct reconciler *r, const struct job_entry *job, rm_time now, rm_time *ret_when)
-{
-    *ret_when = job->status_at + status_each;
-    if (job->status_at && *ret_when > now)
-        return false;
-    return bucket_take(&r->statuses, now, ret_when);
-}
-
 static bool is_held(const struct desk *desk, rm_time now)
 {
     return desk->held_until > now && desk->held_generation == desk->job->view.generation;
@@ -263,19 +297,33 @@ static void log_plan(const struct job_entry *job, const struct op_plan *plan)
     str_clear(&text);
 }
 
+/* Of what this plan may make and nobody is to foresee. */
+static void draw_name(char out[OP_CHANCE_TEXT])
+{
+    uint8_t random[OP_CHANCE_TEXT - 1];
+    crypto_random(random, sizeof random);
+    name_chance(random, out);
+}
+
 static void begin(struct reconciler *r, struct job_entry *job)
 {
     rm_time now = loop_now(r->options.loop);
     struct desk *desk = desk_of(r, job);
+    char chance[OP_CHANCE_TEXT];
+    draw_name(chance);
     struct job_snapshot snapshot = {.job = &job->view,
                                     .node = cache_find_node,
                                     .nodes = r->options.cache,
                                     .nodes_known = !r->options.cache->nodes_denied,
                                     .coordinator = job->coordinator,
                                     .answered_ms = job->answered_ms,
+                                    .silence = &desk->silence,
+                                    .deaf = is_deaf(r),
                                     .memo = &job->memo,
                                     .trials = &r->trials,
                                     .now_ms = clock_wall_ms(),
+                                    .chance = chance,
+                                    .sha256 = sha256_once,
                                     .settings = r->options.settings};
     snapshot.pods = cache_pods(r->options.cache, job, now, &snapshot.pods_count);
     desk->begun = clock_now();
@@ -285,7 +333,7 @@ static void begin(struct reconciler *r, struct job_entry *job)
     struct op_plan *plan = job_plan(&snapshot);
     log_plan(job, plan);
     ask_coordinator(desk, plan);
-    bool waits = plan->change == OP_TICKING && !status_has_turn(r, job, now, &desk->status_due);
+    bool waits = !turn_comes(&r->turns, &desk->turn, plan->change, now, &desk->status_due);
     if (!waits)
         desk->status_due = 0;
     struct work_options options = {.kube = r->options.kube,
@@ -331,6 +379,7 @@ void reconciler_removed(struct reconciler *reconciler, struct job_entry *job)
 {
     struct desk *desk = job->desk;
     if (desk) { /* in work or not: nobody is asked any more */
+        note_asked(desk, "", 0);
         poller_free(desk->poller);
         desk->poller = NULL;
     }
@@ -381,7 +430,7 @@ int reconciler_open(struct reconciler **ret, const struct reconciler_options *op
         return err_set(err, ERR_MACHINE, "no memory for the reconciler");
     r->options = *options;
     crypto_random(&r->queue.seed, sizeof r->queue.seed);
-    r->statuses = bucket_init(statuses_per_second, statuses_per_second, loop_now(options->loop));
+    r->turns = turns_init(loop_now(options->loop));
     if (loop_timer_open(&r->timer, options->loop, timer_fired, r, err) < 0) {
         reconciler_free(r);
         return -1;

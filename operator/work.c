@@ -63,10 +63,21 @@ static void finish(struct work *work)
 
 /* --- answers --- */
 
-static bool is_success(const struct op_action *action, enum kube_outcome outcome)
+/* What bears the name of something that was to be made: the job's own, made by an operator before this one?
+ */
+static bool is_own(const struct work *work, const struct kube_answer *answer)
 {
+    return answer->object && object_is_of(answer->object, &work->planned);
+}
+
+static bool is_success(const struct work *work, const struct op_action *action,
+                       const struct kube_answer *answer)
+{
+    enum kube_outcome outcome = answer->outcome;
     switch (action->kind) {
-    case OP_CREATE:
+    case OP_CREATE: /* what can't be read (Secrets, ConfigMaps) is nobody's word for its being ours */
+        return outcome == KUBE_OK ||
+               (outcome == KUBE_EXISTS && action->resource == OP_PODS && is_own(work, answer));
     case OP_DRY_RUN:
         return outcome == KUBE_OK || outcome == KUBE_EXISTS;
     case OP_DELETE:
@@ -107,7 +118,19 @@ static void refuse(struct work *work, const struct op_action *action, const stru
              answer->message);
 }
 
-/* What was to be made is there: by an operator before this one, most likely, or by a stranger. */
+/* The name is taken by something that is not the job's. */
+static void refuse_strangers(struct work *work, const struct op_action *action,
+                             const struct kube_answer *answer)
+{
+    struct kube_answer taken = *answer;
+    text_copy(taken.reason, sizeof taken.reason, OP_NAME_TAKEN);
+    snprintf(taken.message, sizeof taken.message,
+             "%s \"%s\" is there and does not belong to this job; delete it, or give the job another name",
+             op_resource_name(action->resource), action->name);
+    refuse(work, action, &taken);
+}
+
+/* What was to be made is there, by an operator before this one. */
 static void apply_instead(struct work *work, const struct op_action *action)
 {
     if (work->options.may_write(work->options.ctx))
@@ -124,15 +147,17 @@ static void answered(void *ctx, const struct kube_answer *answer)
     FAULT("operator-answered");
     if (answer->sent && (!work->result.first_sent || answer->sent < work->result.first_sent))
         work->result.first_sent = answer->sent;
-    if (answer->outcome == KUBE_EXISTS && write->posted) {
+    if (answer->outcome == KUBE_EXISTS && write->posted && is_own(work, answer)) {
         apply_instead(work, action);
-    } else if (is_success(action, answer->outcome)) {
+    } else if (is_success(work, action, answer)) {
         op_memo_done(&work->options.job->memo, &work->planned, action);
         if (action->kind == OP_DRY_RUN)
             op_trials_note(work->options.trials, action->trial, clock_wall_ms());
         work->result.writes++;
         if (answer->object)
             show(work, action, answer);
+    } else if (answer->outcome == KUBE_EXISTS && answer->object) {
+        refuse_strangers(work, action, answer);
     } else {
         refuse(work, action, answer);
     }
@@ -174,9 +199,9 @@ static struct kube_request request_of(const struct op_action *action, const char
         .subresource = action->kind == OP_STATUS ? "status" : NULL,
         .body = action->kind == OP_DELETE ? NULL : str_text(&action->body),
         .dry_run = action->kind == OP_DRY_RUN,
-        /* Of pods alone: the rest is not to be read (Secrets), or of no interest. */
-        .read_existing = action->kind == OP_CREATE && action->resource == OP_PODS,
-        .uid = action->kind == OP_DELETE && *action->uid ? action->uid : NULL,
+        /* Whose it is; Secrets and ConfigMaps are not to be read. */
+        .read_existing = (action->kind == OP_CREATE && action->resource == OP_PODS) || post,
+        .uid = action->kind == OP_DELETE ? action->uid : NULL, /* never of another one of that name */
     };
 }
 
@@ -229,6 +254,14 @@ static bool goes_along(const struct op_action *first, const struct op_action *ne
     return pods || (lies_around(first) && lies_around(next));
 }
 
+/* An apply is by force and takes over whatever bears the name: so it is one only over what was seen to be the
+ * job's. Anything else is tried as a create. */
+static bool is_posted(const struct work *work, const struct op_action *action)
+{
+    return action->kind == OP_APPLY && (action->fresh || !cache_has_own(work->options.cache, action->resource,
+                                                                        work->options.job, action->name));
+}
+
 static void send_batch(struct work *work)
 {
     const struct op_plan *plan = work->options.plan;
@@ -236,7 +269,7 @@ static void send_batch(struct work *work)
     work->in_flight++; /* so that no answer ends the work before all are sent */
     do {
         if (is_allowed(work, &plan->action[work->next]))
-            send(work, &plan->action[work->next], plan->action[work->next].fresh);
+            send(work, &plan->action[work->next], is_posted(work, &plan->action[work->next]));
         work->next++;
     } while (work->result.end == WORK_DONE && work->next < plan->actions_count &&
              goes_along(first, &plan->action[work->next]));

@@ -2,7 +2,10 @@
 
 Each runner (the builds, the unit tests one program at a time, pytest for layout, end to end and
 references) gives passed, failed and skipped; the very last line is their sum. What failed is shown
-where it happened and listed again at the end.
+where it happened and listed again at the end, with what took longest.
+
+The cluster's programs and images are made from the start on, beside the rest. Its stories come last: pods have small shares of
+the processor, and beside end-to-end tests they would starve. Whatever is patient takes what the stories leave.
 """
 
 import argparse
@@ -12,24 +15,28 @@ import json
 import os
 import re
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
+import traceback
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests/object_rig"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/object_rig"), str(ROOT / "tests")]
 
-import client  # noqa: E402  (its folder is on the path only now)
+import check_run  # noqa: E402  (its folder is on the path only now)
+import client  # noqa: E402
 import servers  # noqa: E402
+import turns  # noqa: E402
 
 UNIT_TIMEOUT_S = 900
 PYTEST_TIMEOUT_S = 3600
 TOOL_TIMEOUT_S = 1800
 CLUSTER_BUILD_TIMEOUT_S = 7200
+ALL_LIMIT_S = 6 * 3600
 SKIP_CODE = 77
 MOTO_TESTS = "contract/*create*"
 
@@ -65,32 +72,43 @@ def seconds_since(started):
     return f"{time.monotonic() - started:.0f} s"
 
 
-# In front of what may take its time beside tests that must not wait for a core.
-STEP_BACK = ["nice", "-n", "19"]
+# In front of what may take its time beside tests that must not wait for a core, and of what others wait for.
+PATIENT = ["nice", "-n", "19"]
+BESIDE = ["nice", "-n", "5"]
+
+WATCH = check_run.Watch()
 
 
 def run_logged(command, env=None, timeout=None):
     """Runs to the end; returns (exit code, everything it printed)."""
+    return WATCH.run(command, env=env, timeout=timeout)
+
+
+@contextlib.contextmanager
+def timed(name):
+    """Notes how long it took; gives a function that says it."""
+    started = time.monotonic()
     try:
-        done = subprocess.run(command, cwd=ROOT, env=env, timeout=timeout, text=True, errors="replace",
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        return done.returncode, done.stdout
-    except subprocess.TimeoutExpired as late:
-        text = late.stdout or b""
-        text = text.decode(errors="replace") if isinstance(text, bytes) else text
-        return 124, text + f"\nstopped after {timeout} s\n"
+        yield lambda: seconds_since(started)
+    finally:
+        WATCH.note(name, time.monotonic() - started)
 
 
 def build_env():
+    """With a cache of objects, which presets that differ in nothing that an object depends on share: hence no folders in it."""
     env = dict(os.environ)
     if shutil.which("ccache"):
-        env["CMAKE_C_COMPILER_LAUNCHER"] = "ccache"
+        env |= {"CMAKE_C_COMPILER_LAUNCHER": "ccache", "CCACHE_NOHASHDIR": "1", "CCACHE_BASEDIR": str(ROOT)}
     return env
 
 
 def build(preset):
     """One preset, configured and built. Counts as one test: a tree that doesn't build has failed."""
-    started = time.monotonic()
+    with timed(f"build {preset}") as took:
+        return build_step_by_step(preset, took)
+
+
+def build_step_by_step(preset, took):
     for command in (["cmake", "--preset", preset], ["cmake", "--build", "--preset", preset, "--", "-k", "0"]):
         code, text = run_logged(command, env=build_env())
         if code:
@@ -98,7 +116,7 @@ def build(preset):
             say(text[-6000:] if not failed else "\n".join(failed[:60]))
             say(f"build {preset}: failed")
             return one(f"build {preset}", False)
-    say(f"build {preset}: {seconds_since(started)}")
+    say(f"build {preset}: {took()}")
     return one(f"build {preset}", True)
 
 
@@ -143,17 +161,12 @@ def unit_test(preset, test, bucket=None):
     label = f"{preset}/{name}"
     if command is None:
         return Count(failed=1, failures=[f"{label}: not built"]), ""
-    with tempfile.TemporaryDirectory() as scratch:
+    with timed(label), tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         env = {**os.environ, "LSAN_OPTIONS": f"suppressions={ROOT}/tests/lsan.supp:print_suppressions=0", **extra,
                "CRITERION_OUTPUTS": f"xml:{report}"}
         try:
-            done = subprocess.run(command, cwd=folder or ROOT, env=env, timeout=UNIT_TIMEOUT_S, text=True,
-                                  errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT)
-            code, text = done.returncode, done.stdout
-        except subprocess.TimeoutExpired:
-            code, text = 124, f"stopped after {UNIT_TIMEOUT_S} s"
+            code, text = WATCH.run(command, env=env, timeout=UNIT_TIMEOUT_S, cwd=folder or ROOT)
         except OSError as error:
             code, text = 127, str(error)
         count = count_criterion(label, report)
@@ -167,12 +180,15 @@ def unit_test(preset, test, bucket=None):
 
 
 @contextlib.contextmanager
-def bucket_of(kind):
-    """The environment that names a bucket of a real server; empty where none can be had, which is said."""
+def bucket_of(kind, total):
+    """The environment that names a bucket of a real server; empty where none can be had. Where that has another reason than
+    that there is no network to fetch it from, it has failed."""
     try:
         server = servers.start(kind)
     except servers.Missing as why:
         say(f"no {kind}: {why}")
+        if not isinstance(why, servers.Offline):
+            total.add(one(f"{kind}, to test against", False))
         yield {}
         return
     try:
@@ -185,9 +201,10 @@ def bucket_of(kind):
 
 def second_opinion(preset):
     """What moto says of conditional writes; its other gaps are listed in docs/testing.md."""
-    with bucket_of("moto") as bucket:
+    total = Count()
+    with bucket_of("moto", total) as bucket:
         if not bucket:
-            return Count(skipped=1)
+            return total if total.failed else Count(skipped=1)
         program = str(ROOT / f"build/{preset}/tests/contract_test")
         count, text = unit_test(preset, ("contract_test", [program, "--filter", MOTO_TESTS], None, {}), bucket)
         count.skipped = 0  # what wasn't asked
@@ -200,7 +217,7 @@ def second_opinion(preset):
 def unit_tests(preset):
     started, total = time.monotonic(), Count()
     tests = registered_tests(preset)
-    with bucket_of("versitygw") as bucket, concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+    with bucket_of("versitygw", total) as bucket, concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for test, (count, text) in zip(tests, pool.map(lambda t: unit_test(preset, t, bucket), tests)):
             if text:
                 say(f"--- {preset}/{test[0]}\n{text[-8000:]}")
@@ -216,9 +233,11 @@ def count_junit(label, path):
     except (OSError, ElementTree.ParseError):
         return None
     for case in tree.iter("testcase"):
+        name = f"{label}: {case.get('classname')}.{case.get('name')}"
+        WATCH.note(name, float(case.get("time") or 0))
         if case.find("failure") is not None or case.find("error") is not None:
             count.failed += 1
-            count.failures.append(f"{label}: {case.get('classname')}.{case.get('name')}")
+            count.failures.append(name)
         elif case.find("skipped") is not None:
             count.skipped += 1
         else:
@@ -226,18 +245,21 @@ def count_junit(label, path):
     return count
 
 
-def pytest(label, arguments, preset="test", workers=os.cpu_count() or 1, share="load"):
-    """One pytest run against the programs of a preset."""
+def pytest(label, arguments, preset="test", workers=os.cpu_count() or 1, share="load", turn=None):
+    """One pytest run against the programs of a preset; with a turn, stories that take turns have theirs."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
-        report = Path(scratch) / "junit.xml"
-        env = {**os.environ, "RINGMASTER_BIN": str(ROOT / "build" / preset / "bin"), "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "-rs",
+        report, told = Path(scratch) / "junit.xml", Path(scratch) / "turns.json"
+        env = {**os.environ, "RINGMASTER_BIN": str(ROOT / "build" / preset / "bin"), "PYTHONDONTWRITEBYTECODE": "1",
+               "PYTHONPATH": str(ROOT / "tests"), "RINGMASTER_TURN_REPORT": str(told)}
+        env |= {} if turn is None else {"RINGMASTER_TURN": str(turn)}
+        command = [sys.executable, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "turns", "-rs",
                    f"--junitxml={report}", *arguments]
         if workers > 1:
             command += ["-n", str(workers), "--dist", share]
         code, text = run_logged(command, env=env, timeout=PYTEST_TIMEOUT_S)
         count = count_junit(label, report)
+        say_turns(label, told)
     if count is None:
         count = one(f"{label}: pytest ended with exit code {code}", False)
     elif code not in (0, 1, 5):
@@ -250,73 +272,78 @@ def pytest(label, arguments, preset="test", workers=os.cpu_count() or 1, share="
     return count
 
 
+def say_turns(label, told):
+    """Which stories had their turn, and how many of each have it at another commit."""
+    if told.exists():
+        for story, (ran, of) in json.loads(told.read_text(encoding="utf-8")).items():
+            say(f"{label}: in turn: {story}: {ran} of {of}")
+
+
 def tool(label, command):
     """A tool of tools/ that is a test by itself; its last line says why where it is skipped."""
-    started = time.monotonic()
-    code, text = run_logged([*STEP_BACK, *command], timeout=TOOL_TIMEOUT_S)
+    with timed(label) as took:
+        code, text = run_logged([*PATIENT, *command], env=build_env(), timeout=TOOL_TIMEOUT_S)
     last = (text.strip().splitlines() or [""])[-1]
     if code == SKIP_CODE:
         say(last)
         return Count(skipped=1)
-    say(text[-8000:] if code else f"{last} ({seconds_since(started)})")
+    say(text[-8000:] if code else f"{last} ({took()})")
     return one(label, code == 0)
 
 
-SEEDS = 40000
+SEEDS, CROWD_SEEDS = 40000, 500
 
 
-def seeds(explore):
+def seeds(explore, count=SEEDS):
     """The same for every commit, so that a check says something of the commit; or, to explore, where none has looked before."""
     if not explore:
-        return f"1..{SEEDS}"
+        return f"1..{count}"
     code, head = run_logged(["git", "rev-parse", "HEAD"])
     first = 10_000_000 + (int(head[:12], 16) % 10**9 if code == 0 else 0)
-    return f"{first}..{first + SEEDS - 1}"
+    return f"{first}..{first + count - 1}"
 
 
 def has_tests(folder):
     return any((ROOT / folder).glob("**/*test*.py"))
 
 
-def cluster_tiers():
-    """A Kubernetes on this machine: its programs and images (minutes where nothing is cached), then the tests on both tiers."""
+def cluster_ground():
+    """What a Kubernetes on this machine stands on, made where the cache lacks it (some 20 minutes of two processors, with nothing there).
+
+    None where it is all there, else what is to be counted instead of the stories."""
     for step in (["tools/install-packages", "--cluster"], ["tests/cluster/build"], ["tests/cluster/images"]):
-        started = time.monotonic()
-        code, text = run_logged(step, timeout=CLUSTER_BUILD_TIMEOUT_S)
-        if code == SKIP_CODE:
-            say(f"no cluster: {text.strip()[-2000:]}")
+        name = " ".join(step)
+        with timed(name) as took:
+            code, text = run_logged([*BESIDE, *step], timeout=CLUSTER_BUILD_TIMEOUT_S)
+        if code and run_logged(["tests/offline"])[0] == 0:
+            say(f"skipped: cluster: {name}: there is no network: {text.strip()[-2000:]}")
             return Count(skipped=1)
         if code:
-            say(text[-6000:])
-            return one(" ".join(step), False)
-        say(f"{' '.join(step)}: {seconds_since(started)}")
-    # Two clusters at a time, a file's tests on one of them: they wait more than they work.
-    return pytest("cluster", ["tests/cluster"], workers=2, share="loadfile")
+            say(f"{text[-6000:]}\nno cluster; --no-cluster leaves its tests out")
+            return one(name, False)
+        say(f"{name}: {took()}")
+    return None
 
 
-def patient_tools(explore):
+def cluster_stories(ground, turn):
+    """Two clusters at a time, a file's tests on one of them: they wait more than they work."""
+    return ground.result() or pytest("cluster", ["tests/cluster"], workers=2, share="loadfile", turn=turn)
+
+
+def patient_tools(explore, turn):
     """What needs nothing but a processor and no time at all."""
     total = Count()
+    mutate = [] if turn is None else ["--turn", str(turn)]
     total.add(tool("simulator", ["build/test/tests/ringmaster-sim", "--seeds", seeds(explore)]))
-    total.add(tool("fuzz", ["tools/fuzz"]))
+    total.add(tool("simulator, 64 workers", ["build/test/tests/ringmaster-sim", "--crowd", "--seeds", seeds(explore, CROWD_SEEDS)]))
     total.add(tool("analyze", ["tools/analyze"]))
+    total.add(tool("fuzz", ["tools/fuzz", *mutate]))
     return total
 
 
-def tools_beside_cluster(explore, cluster):
-    """Pods wait more than they work: what is patient takes what they leave of the processor."""
-    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as beside:
-        patient = beside.submit(patient_tools, explore)
-        total = cluster_tiers() if cluster and has_tests("tests/cluster") else Count()
-        total.add(patient.result())
-        return total
-
-
-def check(fast, explore, cluster):
+def in_the_foreground(fast, presets, turn):
+    """What needs the processor and whose outcome others' load could blur."""
     total = Count()
-    presets = ["test"] if fast else ["test", "asan", "release"]
-    for preset in presets:
-        total.add(build(preset))
     total.add(pytest("layout", ["tests/layout"], workers=1))
     for preset in presets[:2]:
         total.add(unit_tests(preset))
@@ -324,26 +351,69 @@ def check(fast, explore, cluster):
     if has_tests("tests/reference"):
         total.add(pytest("references", ["tests/reference"], workers=1))
     if has_tests("tests/e2e"):
-        total.add(pytest("end to end", ["tests/e2e"] + (["-m", "not slow"] if fast else [])))
-    if fast:
-        return total
-    total.add(pytest("end to end (asan)", ["tests/e2e", "-m", "sanitized"], preset="asan"))
-    total.add(tools_beside_cluster(explore, cluster))
+        total.add(pytest("end to end", ["tests/e2e"] + (["-m", "not slow"] if fast else []), turn=turn))
+    if not fast:
+        total.add(pytest("end to end (asan)", ["tests/e2e", "-m", "sanitized"], preset="asan", turn=turn))
     return total
+
+
+def check(total, fast, explore, cluster, turn):
+    """Adds to total what it finds, as it finds it."""
+    presets = ["test"] if fast else ["test", "asan", "release"]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=3) as beside:
+        ground = beside.submit(cluster_ground) if cluster and has_tests("tests/cluster") else None
+        for preset in presets:
+            total.add(build(preset))
+        total.add(in_the_foreground(fast, presets, turn))
+        others = [beside.submit(cluster_stories, ground, turn)] if ground else []
+        others += [] if fast else [beside.submit(patient_tools, explore, turn)]
+        for other in others:
+            total.add(other.result())
+
+
+def conclude(total):
+    """What was slow, what failed, and the last line, whatever has happened before."""
+    say("what took longest:")
+    say("\n".join(WATCH.slowest()))
+    if WATCH.stopped:
+        total.add(one(f"{WATCH.stopped}; the ten slowest are above", False))
+    for failure in total.failures:
+        say(f"FAILED {failure}")
+    say(total.line())
+    return 1 if total.failed or not total.passed else 0
+
+
+def turn_to_take(everything):
+    """Which stories have their turn; None: all of them."""
+    if everything:
+        say("turns: all stories run (--all)")
+        return None
+    turn, why = turns.turn_of(ROOT)
+    say(f"turns: {turn + 1} of {turns.TURNS}, because {why}; --all runs all stories")
+    return turn
 
 
 def main():
     parser = argparse.ArgumentParser(prog="tools/check", description="Build and run every test.")
     parser.add_argument("--fast", action="store_true", help="no sanitizers, no slow end-to-end tests")
     parser.add_argument("--no-cluster", action="store_true", help="no tests on Kubernetes; --fast leaves them out, too")
+    parser.add_argument("--all", action="store_true", help="also the stories whose turn is at another commit; takes longer than a check may otherwise")
     parser.add_argument("--explore", action="store_true", help="simulate histories that follow from the commit instead of the usual ones")
+    parser.add_argument("--begun-s-ago", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     os.chdir(ROOT)
-    total = check(arguments.fast, arguments.explore, not (arguments.fast or arguments.no_cluster))
-    for failure in total.failures:
-        say(f"FAILED {failure}")
-    say(total.line())
-    return 1 if total.failed or not total.passed else 0
+    WATCH.began_earlier(arguments.begun_s_ago)
+    if arguments.all:
+        WATCH.limit_s = ALL_LIMIT_S
+    for signo in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signo, lambda number, _: WATCH.stop(f"the check was stopped by {signal.Signals(number).name}"))
+    total = Count()
+    try:
+        check(total, arguments.fast, arguments.explore, not (arguments.fast or arguments.no_cluster), turn_to_take(arguments.all))
+    except Exception:  # the last line has to be said in any case
+        say(traceback.format_exc())
+        total.add(one("tools/check itself", False))
+    return conclude(total)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 #include "trainer/engine.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "common/os/clock.h"
 #include "common/os/config.h"
+#include "common/os/cores.h"
 #include "common/os/pages.h"
 #include "trainer/engine_parts.h"
 
@@ -24,13 +24,14 @@ static int64_t batch_sequences(const struct job_spec *spec)
     return (int64_t)spec->batch.lanes * spec->batch.lane_sequences;
 }
 
-static int thread_count(const struct job_spec *spec)
+/* Workers of one machine share its cores; what a pod may use is one worker's. */
+static int thread_count(const struct engine *e)
 {
-    cpu_set_t cpus;
+    const struct job_spec *spec = e->spec;
+    int sharing = e->alone || spec->workers.target < 1 ? 1 : spec->workers.target;
     if (spec->threads > 0)
         return spec->threads;
-    int cores = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
-    int share = cores / (spec->workers.target > 0 ? spec->workers.target : 1);
+    int share = cores_usable() / sharing;
     return share > 0 ? share : 1;
 }
 
@@ -115,7 +116,7 @@ static int open_model(struct engine *e, struct error *err)
     const char *forced = config_get(CONFIG_TRAINER_ISA);
     text_copy(e->isa, sizeof e->isa, forced ? forced : spec->isa);
     model_layout_init(&e->layout, &spec->model.shape);
-    if (pool_open(&e->pool, thread_count(spec), err) < 0)
+    if (pool_open(&e->pool, thread_count(e), err) < 0)
         return -1;
     pool_pulse(e->pool, &e->counter);
     struct gpt_options options = {.sequences = spec->batch.lane_sequences,
@@ -254,7 +255,6 @@ static void serve(void *ctx, int fd, const struct handshake_claim *claim, const 
 
 static int open_port(struct engine *e, const struct msg_setup *setup, struct error *err)
 {
-    e->saved_at = clock_now();
     e->self = (struct handshake_end){setup->worker, setup->incarnation};
     text_copy(e->secret.job, sizeof e->secret.job, e->spec->name);
     if (!hex_decode(setup->key, e->secret.key, HANDSHAKE_KEY))
@@ -278,6 +278,7 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
         return err_set(err, ERR_MACHINE, "no memory for the trainer");
     e->spec = options->spec;
     e->refused = options->refused;
+    e->alone = options->alone;
     e->abort.event_fd = -1;
     atomic_init(&e->waiting_for, -1);
     e->exact = e->spec->reduction == JOB_EXACT;
@@ -372,6 +373,8 @@ void engine_failed(struct elastic_result *ret, const struct error *err, int peer
                                                                         : OUTCOME_FAILED;
     ret->peer = peer_worker;
     ret->code = err->code;
+    ret->class = err->class;
+    ret->person = err->person;
     text_copy(ret->text, sizeof ret->text, err->text);
 }
 

@@ -9,16 +9,18 @@
 #include <stdbool.h>
 
 #include "common/job/spec.h"
+#include "trainer/collective/handshake.h"
 #include "trainer/core/elastic.h"
 
 struct engine;
 
 struct engine_options {
-    const struct job_spec *spec;      /* must outlive the engine */
-    const struct msg_setup *setup;    /* needed by engine_open only */
-    int state_fd, snapshot_fd;        /* memfds, the caller's; sized here where they are empty; the second one
-                                         is common/model/snapshot.h's */
-    int data_fd;                      /* socket for data of an object store; unused for folders */
+    const struct job_spec *spec;   /* must outlive the engine */
+    const struct msg_setup *setup; /* needed by engine_open only */
+    int state_fd, snapshot_fd;     /* memfds, the caller's; sized here where they are empty; the second one
+                                      is common/model/snapshot.h's */
+    int data_fd;                   /* socket for data of an object store; unused for folders */
+    bool alone; /* no other worker of the job has a share in the CPUs that this one may use */
     void (*refused)(const char *why); /* a stranger at the data port; on another thread */
 };
 
@@ -29,6 +31,10 @@ void engine_free(struct engine *e);
 
 /* Fills the ELASTIC_OPENED event, with *ret_up as its message. */
 void engine_opened(struct engine *e, struct message *ret_up, struct elastic_event *ret);
+
+/* Who calls other trainers for this one, and how it is proven. */
+void engine_identity(const struct engine *e, struct handshake_secret *ret_secret,
+                     struct handshake_end *ret_self);
 
 /* Does an ELASTIC_RUN action to its end. */
 void engine_run(struct engine *e, const struct elastic_action *action, struct elastic_result *ret);

@@ -21,6 +21,7 @@
 
 struct engine {
     const struct job_spec *spec;
+    bool alone; /* see engine_options */
     void (*refused)(const char *why);
     struct handshake_end self;
     struct handshake_secret secret;
@@ -41,10 +42,10 @@ struct engine {
     float *grads;                // (parameters) of one lane
     int32_t *tokens;             // (lane_sequences, context + 1) of warm-up and evaluation
     uint32_t *losses;            // (evaluation sequences) bits of fp32
-    rm_time saved_at;            /* of the newest snapshot, for checkpoint.every */
-    bool snapshot_free;          /* of the step being made: the agent does not read the snapshot area */
-    bool packed;                 /* the model's packed weights are those of the state */
-    bool exact;                  /* the state's history */
+    rm_time saved_at;   /* of the newest snapshot or checkpoint that is known of, for checkpoint.every */
+    bool snapshot_free; /* of the step being made: the agent does not read the snapshot area */
+    bool packed;        /* the model's packed weights are those of the state */
+    bool exact;         /* the state's history */
     int64_t rescaled;
     rm_time reduce_time; /* of all reductions since the start */
     int64_t reduce_bytes;

@@ -5,9 +5,15 @@
 #include "trainer/engine_parts.h"
 #include "trainer/io/ring_join.h"
 
-/* A member whose port does not answer for so long is reported. For the previous rank's call there is no
- * limit of ours: the coordinator judges who is late, and aborts. */
+/* A member whose port does not answer for so long is reported, before the coordinator judges who is late:
+ * that would say less. For the previous rank's call there is no limit of ours: the coordinator aborts. */
 #define CALL_PATIENCE (5 * RM_S)
+
+static rm_time call_patience(const struct engine *e)
+{
+    rm_time half = e->spec->elasticity.form_timeout / 2;
+    return half > 0 && half < CALL_PATIENCE ? half : CALL_PATIENCE;
+}
 
 static int find_rank(const struct msg_form *form, int worker)
 {
@@ -25,6 +31,13 @@ static struct ring_neighbour neighbour(const struct msg_form *form, int rank)
     return n;
 }
 
+void engine_identity(const struct engine *e, struct handshake_secret *ret_secret,
+                     struct handshake_end *ret_self)
+{
+    *ret_secret = e->secret;
+    *ret_self = e->self;
+}
+
 static void set_ring(struct engine *e, struct collective *ring)
 {
     pthread_mutex_lock(&e->ring_lock);
@@ -40,6 +53,14 @@ void engine_disconnect(struct engine *e)
     set_ring(e, NULL);
 }
 
+/* A trainer that has only just started took no part in the last snapshot; the coordinator knows of it. */
+static void count_from_save(struct engine *e, const struct msg_form *form)
+{
+    rm_time published = clock_now() - form->saved_ago;
+    if (e->saved_at < published)
+        e->saved_at = published;
+}
+
 void engine_connect(struct engine *e, const struct message *message, struct elastic_result *ret)
 {
     const struct msg_form *form = &message->form;
@@ -50,6 +71,7 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
     engine_disconnect(e);
     atomic_store(&e->stop, false);
     atomic_store(&e->exchanging, false);
+    count_from_save(e, form);
     for (int i = 0; i < form->count; i++)
         e->ring_worker[i] = form->member[i].worker;
     struct ring_join_options o = {
@@ -63,7 +85,7 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
         .previous = neighbour(form, rank - 1),
         .abort = &e->abort,
         .pulse = &e->counter,
-        .call_deadline = clock_now() + CALL_PATIENCE,
+        .call_deadline = clock_now() + call_patience(e),
         .wait_deadline = RM_NEVER,
     };
     atomic_store(&e->waiting_for, form->count > 1 ? e->ring_worker[previous] : -1);

@@ -109,11 +109,23 @@ void engine_receive(struct engine *e, const struct message *form, struct elastic
         e->exact = exact;
 }
 
+/* What has come is applied only where it leads to the very state asked for: until then the state held is as
+ * good as before, and afterwards it would be gone. */
+static int take_update(struct engine *e, const struct transfer_want *want, struct error *err)
+{
+    struct state_point wanted = {.step = want->step};
+    memcpy(wanted.lineage, want->lineage, RM_HASH_BYTES);
+    if (update_check_received(e->state, &e->rule, e->pool, &wanted, err) < 0 ||
+        state_update_receive_end(e->state, want->step, err) < 0)
+        return -1;
+    engine_repair(e);
+    return 0;
+}
+
 void engine_catch_up(struct engine *e, const struct message *form, struct elastic_result *ret)
 {
     struct transfer_peer peers[RM_WORKERS_MAX];
     struct transfer_want want;
-    struct state_point point;
     struct error err;
     bool exact;
     int source;
@@ -121,15 +133,12 @@ void engine_catch_up(struct engine *e, const struct message *form, struct elasti
     want.sources = 1;
     if (transfer_receive_update(e->state, &want, &exact, &source, &err) < 0) {
         transfer_failed(&want, source, &err, ret);
-        /* An update that does not belong here is a different history, not a broken connection. */
-        if (source < 0 && err.code == ERR_PROTOCOL)
-            ret->outcome = OUTCOME_LINEAGE;
-        return;
+    } else if (take_update(e, &want, &err) < 0) {
+        transfer_failed(&want, 0, &err, ret);
+        ret->outcome = OUTCOME_LINEAGE; /* a different history, not a broken connection */
+    } else {
+        e->exact = e->exact && exact;
     }
-    engine_repair(e);
-    e->exact = e->exact && exact;
-    if (!state_holds(e->state, &point) || memcmp(point.lineage, want.lineage, RM_HASH_BYTES))
-        ret->outcome = OUTCOME_LINEAGE;
 }
 
 /* The last step has left the whole state there where it was known that a snapshot is due and the agent was

@@ -8,6 +8,7 @@
 
 #include "common/base/limits.h"
 #include "common/os/config.h"
+#include "common/os/descriptors.h"
 #include "common/os/log.h"
 #include "common/os/orphan.h"
 #include "common/os/secret.h"
@@ -18,6 +19,7 @@
 
 static const char usage[] =
     "usage: ringmaster-trainer work --link-fd N --state-fd N --snapshot-fd N [--data-fd N] [--parent PID]\n"
+    "           [--alone 0|1]\n"
     "       ringmaster-trainer generate FOLDER --prompt TEXT --tokens N [--seed N] [--temperature X]\n"
     "       ringmaster-trainer fingerprint [--isa NAME] [--precision fp32|bf16]\n"
     "       ringmaster-trainer bench-step ...\n"
@@ -39,11 +41,15 @@ static int number(const char *text)
 static int work_main(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"link-fd", required_argument, NULL, 'l'},     {"state-fd", required_argument, NULL, 's'},
-        {"snapshot-fd", required_argument, NULL, 'm'}, {"data-fd", required_argument, NULL, 'd'},
-        {"parent", required_argument, NULL, 'p'},      {0},
+        {"link-fd", required_argument, NULL, 'l'},
+        {"state-fd", required_argument, NULL, 's'},
+        {"snapshot-fd", required_argument, NULL, 'm'},
+        {"data-fd", required_argument, NULL, 'd'},
+        {"parent", required_argument, NULL, 'p'},
+        {"alone", required_argument, NULL, 'a'},
+        {0},
     };
-    struct train_loop_options options = {-1, -1, -1, -1};
+    struct train_loop_options options = {-1, -1, -1, -1, 0};
     int parent = 0, option;
     struct error err;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
@@ -52,6 +58,7 @@ static int work_main(int argc, char **argv)
                      : option == 'm' ? &options.snapshot_fd
                      : option == 'd' ? &options.data_fd
                      : option == 'p' ? &parent
+                     : option == 'a' ? &options.alone
                                      : NULL;
         if (!place || (*place = number(optarg)) < 0)
             return usage_error();
@@ -96,6 +103,7 @@ int main(int argc, char **argv)
                     {"fingerprint", fingerprint_main},
                     {"bench-step", bench_step_main}};
     secret_guard();
+    descriptors_raise();
     log_name("trainer");
     if (argc > 1 && !strcmp(argv[1], "--help")) {
         fputs(usage, stdout);

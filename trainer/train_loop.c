@@ -10,6 +10,7 @@
 #include "common/os/fault.h"
 #include "common/os/log.h"
 #include "trainer/compute.h"
+#include "trainer/prober.h"
 
 enum {
     EARLY_MAX = 16,     /* messages that may come before the engine is open */
@@ -36,6 +37,7 @@ struct train_loop {
     bool set_up;
     struct compute *compute;
     struct engine *engine; /* NULL until open */
+    struct prober *prober; /* NULL until the engine is open */
     struct elastic *core;
     struct elastic_out out;
     struct message message;          /* being read, or told by `up` */
@@ -74,6 +76,9 @@ static void fail(struct train_loop *t, const struct error *err)
     log_warn("the trainer ends", "why=\"%s\"", err->text);
     *m = (struct message){.type = MSG_FAULT};
     m->fault.kind = err->code == ERR_DATA ? FAULT_DATA : FAULT_MACHINE;
+    m->fault.class = err->class;
+    m->fault.person = err->person;
+    m->fault.exit_code = error_exit_code(err->code);
     m->fault.peer = -1;
     m->fault.step = -1;
     text_copy(m->fault.detail, sizeof m->fault.detail, err->text);
@@ -157,6 +162,9 @@ static void act(struct train_loop *t, const struct elastic_action *action)
     case ELASTIC_SEND:
         send_message(t, &action->message);
         break;
+    case ELASTIC_PROBE:
+        prober_start(t->prober, &action->message.probe);
+        break;
     case ELASTIC_EXIT:
         end(t, action->exit_code);
         break;
@@ -210,6 +218,21 @@ static void feed_link(struct train_loop *t, const struct message *message)
     feed(t, &event);
 }
 
+static void probed(void *ctx, const struct msg_probed *answer)
+{
+    struct train_loop *t = ctx;
+    message_init(&t->message, MSG_PROBED);
+    t->message.probed = *answer;
+    send_message(t, &t->message);
+}
+
+static int open_prober(struct train_loop *t, struct error *err)
+{
+    struct prober_options options = {.probed = probed, .ctx = t};
+    engine_identity(t->engine, &options.secret, &options.self);
+    return prober_open(&t->prober, t->loop, &options, err);
+}
+
 static void engine_is_open(void *ctx, struct engine *engine, const struct error *err)
 {
     struct train_loop *t = ctx;
@@ -218,7 +241,12 @@ static void engine_is_open(void *ctx, struct engine *engine, const struct error 
         fail(t, err);
         return;
     }
+    struct error no_prober;
     t->engine = engine;
+    if (open_prober(t, &no_prober) < 0) {
+        fail(t, &no_prober);
+        return;
+    }
     engine_opened(engine, &t->message, &event);
     feed(t, &event);
     for (int i = 0; i < t->early_count; i++)
@@ -274,6 +302,7 @@ static int set_up(struct train_loop *t, const struct msg_setup *setup, struct er
                    .state_fd = t->options->state_fd,
                    .snapshot_fd = t->options->snapshot_fd,
                    .data_fd = t->options->data_fd,
+                   .alone = t->options->alone == 1,
                    .refused = stranger},
         .opened = engine_is_open,
         .done = command_done,
@@ -355,7 +384,9 @@ static void close_all(struct train_loop *t)
     elastic_free(t->core);
     link_free(t->link);
     loop_timer_free(t->pulse);
+    prober_stop(t->prober);
     loop_free(t->loop);
+    prober_free(t->prober);
     str_clear(&t->text);
     free(t);
 }

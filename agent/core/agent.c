@@ -215,8 +215,9 @@ static rm_time spread(struct agent *st, rm_time delay)
     return delay / 2 + (rm_time)prng_below(&st->chance, (uint64_t)(delay / 2) + 1);
 }
 
-static void on_disconnected(struct agent *st, rm_time now)
+static void on_disconnected(struct agent *st, const char *why, rm_time now)
 {
+    text_copy(st->cut_why, sizeof st->cut_why, why);
     if (st->connection == WELCOMED || st->lost_at == RM_NEVER)
         st->lost_at = now;
     if (st->connection != CONNECTING)
@@ -240,7 +241,9 @@ static void give_up_on_coordinator(struct agent *st, rm_time now, struct agent_o
         quit(st, out, 4, text);
         return;
     }
-    int n = snprintf(text, sizeof text, "the coordinator is lost: it did not answer for %.1f s; ", seconds);
+    int n = snprintf(text, sizeof text,
+                     "the coordinator is lost: no connection to it has stood for %.1f s%s%.100s; ", seconds,
+                     *st->cut_why ? ", the last one: " : "", st->cut_why);
     if (st->saved > 0)
         snprintf(text + n, sizeof text - (size_t)n, "the newest checkpoint is of step %" PRId64 " in %.200s",
                  st->saved, st->settings.checkpoint_uri);
@@ -335,6 +338,9 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
     case MSG_RELEASE:
         on_release(st, m, out);
         break;
+    case MSG_PROBE:
+        agent_send_link(st, out, m);
+        break;
     case MSG_FAULT:
         if (m->fault.kind == FAULT_HANG && st->trainer == TRAINER_UP)
             agent_act(out, AGENT_KILL); /* its end starts another one */
@@ -426,6 +432,9 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
     case MSG_FINISHED:
         message_copy(&st->finished, m);
         st->finished_set = true;
+        agent_send_control(st, out, m);
+        break;
+    case MSG_PROBED:
         agent_send_control(st, out, m);
         break;
     case MSG_LOAD:
@@ -557,7 +566,7 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         say_hello(st, out);
         break;
     case AGENT_DISCONNECTED:
-        on_disconnected(st, now);
+        on_disconnected(st, e->text, now);
         break;
     case AGENT_REFUSED:
         quit(st, out, 4, e->text);

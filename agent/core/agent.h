@@ -59,6 +59,9 @@ struct agent_event {
     bool given_up;                 /* of store work: it was told to */
     int64_t step;                  /* of store work that failed */
     bool final;                    /* of store work that failed */
+    enum fault_class class;        /* of store work that failed: see common/base/error.h */
+    bool person;                   /* of store work that failed */
+    int exit_code;                 /* of store work that failed: error_exit_code of it, 0 unknown */
     int code;                      /* AGENT_TRAINER_EXIT */
     rm_time deadline;              /* AGENT_TERM */
     char text[MSG_DETAIL_MAX];
@@ -100,6 +103,8 @@ void agent_free(struct agent *st);
 /* For awaits_job: what the job says, before the welcome that brought it is handed in. The trainer is started
  * then. */
 void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, rm_time heartbeat);
+/* What the store work failed by: text, class, person and exit code. */
+void agent_event_blame(struct agent_event *event, const struct error *err);
 bool agent_is_leaving(const struct agent *st);
 bool agent_fits_elsewhere(const struct agent *st); /* it was refused for its machine alone */
 void agent_step(struct agent *st, const struct agent_event *event, rm_time now, struct agent_out *out);

@@ -63,7 +63,7 @@ void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent
 {
     st->loading = false;
     if (!e->ok && !e->given_up)
-        agent_storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
+        agent_storage_fault(st, e, out);
     if (!st->load_wanted && st->trainer != TRAINER_NONE) {
         struct message *m = &agent_act(out, AGENT_SEND_LINK)->message;
         bool wanted = e->ok && generation_compare(e->message->generation, st->load_generation) == 0;

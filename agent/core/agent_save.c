@@ -114,18 +114,29 @@ void agent_on_snapshot_wanted(struct agent *st, struct agent_out *out)
     }
 }
 
-void agent_storage_fault(struct agent *st, struct agent_out *out, enum msg_fault_kind kind, int64_t step,
-                         const char *text)
+void agent_event_blame(struct agent_event *event, const struct error *err)
+{
+    event->class = err->class;
+    event->person = err->person;
+    event->exit_code = error_exit_code(err->code);
+    text_copy(event->text, sizeof event->text, err->text);
+}
+
+/* What the store did not do, and why. */
+void agent_storage_fault(struct agent *st, const struct agent_event *e, struct agent_out *out)
 {
     struct message m;
     message_init(&m, MSG_FAULT);
     m.generation = st->ring;
-    m.fault.kind = kind;
+    m.fault.kind = FAULT_STORAGE;
+    m.fault.class = e->class;
+    m.fault.person = e->person;
+    m.fault.exit_code = e->exit_code;
     m.fault.peer = -1;
-    m.fault.step = step;
-    text_copy(m.fault.detail, sizeof m.fault.detail, text);
+    m.fault.step = e->kind == AGENT_LISTED ? -1 : e->step;
+    text_copy(m.fault.detail, sizeof m.fault.detail, e->text);
     agent_send_control(st, out, &m);
-    text_copy(st->why, sizeof st->why, text);
+    text_copy(st->why, sizeof st->why, e->text);
 }
 
 void agent_on_listed(struct agent *st, const struct agent_event *e, struct agent_out *out)
@@ -133,7 +144,7 @@ void agent_on_listed(struct agent *st, const struct agent_event *e, struct agent
     if (e->ok)
         agent_send_control(st, out, e->message);
     else
-        agent_storage_fault(st, out, FAULT_MACHINE, -1, e->text);
+        agent_storage_fault(st, e, out);
 }
 
 static void store_failed(struct agent *st, const char *why, rm_time now)
@@ -156,7 +167,7 @@ void agent_on_written(struct agent *st, const struct agent_event *e, rm_time now
         st->write_waits = !st->wanted && !st->released;
         say_waits(st, e->step, now - st->write_since, out);
     } else {
-        agent_storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
+        agent_storage_fault(st, e, out);
     }
     if (!st->write_waits)
         free_snapshot(st, out);
@@ -178,7 +189,7 @@ void agent_on_published(struct agent *st, const struct agent_event *e, rm_time n
         st->publish_waits = !st->released;
         say_waits(st, e->step, now - st->publish_since, out);
     } else {
-        agent_storage_fault(st, out, FAULT_STORAGE, e->step, e->text);
+        agent_storage_fault(st, e, out);
     }
     if (st->publish_next_set) {
         st->publish_next_set = false;

@@ -20,6 +20,7 @@ struct agent {
     struct agent_settings settings;
     char why[MSG_DETAIL_MAX];
     enum connection connection;
+    char cut_why[RM_WHY_MAX]; /* how the last connection, or try to make one, ended */
     rm_time lost_at, retry_at, retry_delay, beat_at;
     uint64_t chance; /* state of the spread of retries, from the incarnation */
     int64_t term;    /* highest that was obeyed */
@@ -81,8 +82,7 @@ void agent_say_what_waits(struct agent *st, rm_time now, struct agent_out *out);
 bool agent_waits_for_store(const struct agent *st);
 bool agent_asks_store_again(const struct agent *st); /* at st->store_at */
 void agent_ask_store_again(struct agent *st, struct agent_out *out);
-void agent_storage_fault(struct agent *st, struct agent_out *out, enum msg_fault_kind kind, int64_t step,
-                         const char *text);
+void agent_storage_fault(struct agent *st, const struct agent_event *e, struct agent_out *out);
 
 /* agent_load.c: shares of a checkpoint, on the way to where the trainer's state lies */
 void agent_load_for(struct agent *st, const struct msg_form *form,

@@ -51,6 +51,8 @@ struct chronicle_terms {
     const char *job;            /* what tells this job from others of its name */
     const char *checkpoint_uri; /* of the job */
     const char *waits_for;      /* said instead of the core's sentence, which has not begun; NULL: it has */
+    bool unfenced;              /* the store does not make sure that there is one owner of the checkpoints */
+    const struct error *store_waits; /* why a store keeps it from beginning; NULL: none does */
 };
 
 void chronicle_note(struct chronicle *c, const struct rdzv_tell *tell, int64_t wall_ms, rm_time now);

@@ -79,6 +79,8 @@ static const char *phase_of(const struct rdzv *st, const struct rdzv_worker *w)
         return "leaving";
     if (!w->trainer_pid)
         return "starting";
+    if (w->left_out[0] && rdzv_pairs_bar(st, rdzv_index(st, w)))
+        return "leftOut";
     return w->rank >= 0 ? member_phase(st, w) : "waiting";
 }
 
@@ -165,6 +167,16 @@ static struct js *checkpoint_value(const struct chronicle *c, const struct rdzv 
 }
 
 /* What the store does not take. */
+static struct js *store_value(const struct chronicle_terms *terms)
+{
+    if (!terms->store_waits)
+        return js_new_null();
+    struct js *o = js_object();
+    js_set_string(o, "reason", terms->store_waits->text);
+    js_set_bool(o, "person", terms->store_waits->person);
+    return o;
+}
+
 static struct js *outage_value(const struct rdzv *st, rm_time now)
 {
     if (!st->outage.on)
@@ -267,6 +279,8 @@ static void print_status(const struct chronicle *c, const struct rdzv *st,
     js_set(o, "quarantined", quarantined_value(st));
     js_set(o, "progress", progress_value(st));
     js_set(o, "checkpoint", checkpoint_value(c, st, terms));
+    js_set(o, "storeWaiting", store_value(terms));
+    js_set_bool(o, "fenced", !terms->unfenced);
     js_set(o, "checkpointWaiting", outage_value(st, now));
     js_set_int(o, "failures", st->failures_total);
     js_set_int(o, "recoveries", st->recoveries);

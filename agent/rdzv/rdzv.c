@@ -46,7 +46,7 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
     st->left = now - RM_S;
     st->round = 1;
     st->told = st->evaluated = st->saved = st->known_step = st->given_up = -1;
-    st->due = st->circled = RM_NEVER;
+    st->due = st->circled = st->pairs.stuck_since = RM_NEVER;
     st->exact = settings->exact;
     st->loss = NAN;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
@@ -111,7 +111,8 @@ static void tell_skipped(struct rdzv *st, struct rdzv_out *out)
         const struct rdzv_worker *w = &st->worker[i];
         if (w->presence == PRESENT && w->rank < 0 && !w->leaving && !w->released)
             rdzv_tell_worker(st, out, TELL_JOIN_SKIPPED, i,
-                             "the last step came before it was worth making room for it");
+                             w->left_out[0] ? w->left_out
+                                            : "the last step came before it was worth making room for it");
         else if (w->presence == ABSENT && w->expected > w->attempt)
             rdzv_tell_worker(st, out, TELL_JOIN_SKIPPED, i, "the last step came before it did");
     }
@@ -293,35 +294,10 @@ static bool holder_returns(const struct rdzv *st)
     return false;
 }
 
-static void describe_missing(const struct rdzv *st, char *out, size_t size)
-{
-    int n =
-        snprintf(out, size, "%d of min %d workers present", rdzv_candidates(st), st->settings.workers_min);
-    for (int i = 0; i < RM_WORKERS_MAX && n < (int)size - 32; i++) {
-        const struct rdzv_worker *w = &st->worker[i];
-        bool going = w->leaving || w->released;
-        if (w->followed || (w->expected >= 0 && !going && !rdzv_candidate(st, w)))
-            n += snprintf(out + n, size - (size_t)n, "; worker %d is on its way", i);
-        else if (w->quarantine[0])
-            n += snprintf(out + n, size - (size_t)n, "; worker %d is in quarantine", i);
-    }
-}
-
-static void tell_waiting(struct rdzv *st, struct rdzv_out *out)
-{
-    char reason[MSG_DETAIL_MAX];
-    describe_missing(st, reason, sizeof reason);
-    if (!strcmp(reason, st->waiting))
-        return;
-    text_copy(st->waiting, sizeof st->waiting, reason);
-    rdzv_say(st, "%s", reason);
-    text_copy(rdzv_tell(out, TELL_WAITING)->text, MSG_DETAIL_MAX, reason);
-}
-
 static void too_few(struct rdzv *st, const char *how, rm_time now, struct rdzv_out *out)
 {
     char reason[RM_WHY_MAX];
-    describe_missing(st, reason, sizeof reason);
+    rdzv_describe_missing(st, reason, sizeof reason);
     rdzv_give_up(st, 6, "%s%s", reason, how);
     rdzv_end(st, now, out);
 }
@@ -350,8 +326,28 @@ static rm_time follows_until(const struct rdzv *st)
     return st->expect_known && st->leave_said ? st->leave_said + RDZV_LEAVES_TOGETHER_MS * RM_MS : 0;
 }
 
+/* True: enough are here, but some of them can't reach each other, or the same ring has just come to nothing.
+ * What they hold is saved meanwhile, as with too few. */
+static bool held_back(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    struct msg_state best = rdzv_best_state(st);
+    if (!rdzv_pairs_hold_back(st, now))
+        return false;
+    if (st->pairs.save_first && rdzv_save_begin(st, &best, false, now, out))
+        return true;
+    if (rdzv_pairs_give_up(st, now)) {
+        settle_verdict(st, now, out);
+    } else if (st->pairs.too_few) {
+        char reason[MSG_DETAIL_MAX];
+        rdzv_pairs_say_too_few(st, reason, sizeof reason);
+        rdzv_tell_waiting_for(st, reason, out);
+    }
+    return st->state != RDZV_GATHERING || now < rdzv_pairs_form_at(st);
+}
+
 static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
+    rdzv_pairs_choose(st, now);
     forget_moot_interrupt(st);
     if (st->verdict.set) {
         settle_verdict(st, now, out);
@@ -362,6 +358,8 @@ static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
     bool patient = holder_returns(st) && now < st->state_since + st->settings.start_timeout;
     if (enough(st)) {
         bool listed = rdzv_ask_lists(st, out);
+        if (held_back(st, now, out))
+            return;
         if (listed && !patient && (!coming || window_over))
             rdzv_form(st, now, out);
         return;
@@ -370,14 +368,17 @@ static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
     bool unsaved = best.held && best.step > st->saved && !rdzv_leaves_unsaved(st, &best, now, out);
     if (unsaved && rdzv_save_begin(st, &best, false, now, out))
         return;
-    if (st->settings.unattended)
-        tell_waiting(st, out);
+    if (rdzv_waits_for_trouble(st)) {
+        st->state_since = now;
+        rdzv_tell_waiting(st, out);
+    } else if (st->settings.unattended)
+        rdzv_tell_waiting(st, out);
     else if (!coming && now >= follows_until(st))
         too_few(st, " and none is on its way", now, out);
     else if (now >= st->state_since + st->settings.start_timeout)
         too_few(st, ", and no more came in time", now, out);
     else if (st->expect_known)
-        tell_waiting(st, out);
+        rdzv_tell_waiting(st, out);
 }
 
 /* Members must answer; who only wants to join is not waited for any longer than a latecomer. */
@@ -396,13 +397,15 @@ static void settle_quiescing(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     if (still_stopping(st, now))
         return;
-    if (st->forming_failures++ > FORMINGS_IN_VAIN)
+    rdzv_pairs_stopped(st, now);
+    rdzv_pairs_choose(st, now);
+    if (st->forming_failures++ > FORMINGS_IN_VAIN && !st->pairs.too_few)
         rdzv_give_up(st, 4, "%d rings in a row came to nothing; the newest reason: %s", FORMINGS_IN_VAIN,
                      st->why);
     forget_moot_interrupt(st);
     if (st->verdict.set)
         settle_verdict(st, now, out);
-    else if (enough(st) && !holder_returns(st) && rdzv_ask_lists(st, out))
+    else if (enough(st) && !holder_returns(st) && rdzv_ask_lists(st, out) && !rdzv_pairs_hold_back(st, now))
         rdzv_form(st, now, out);
     else
         rdzv_move(st, RDZV_GATHERING, now);
@@ -439,9 +442,10 @@ static struct rdzv_worker *a_leaver(struct rdzv *st)
     return NULL;
 }
 
-static bool wants_to_join(const struct rdzv_worker *w)
+static bool wants_to_join(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return w->presence == PRESENT && w->trainer_pid && w->rank < 0 && !w->leaving && !w->released &&
+    bool held = rdzv_held_back(st, w) || rdzv_pairs_bar(st, rdzv_index(st, w));
+    return w->presence == PRESENT && w->trainer_pid && w->rank < 0 && !w->leaving && !w->released && !held &&
            w->asked == RM_NEVER; /* it answers */
 }
 
@@ -461,13 +465,14 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
     int here_now = 0;
     for (int i = 0; i < RM_WORKERS_MAX && st->world < most; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (wants_to_join(w) && is_worth_it(st, w) && w->joined < first) {
+        if (wants_to_join(st, w) && is_worth_it(st, w) && w->joined < first) {
             first = w->joined;
             *ret_first = i;
         }
-        bool here = w->rank >= 0 || wants_to_join(w);
+        bool here = w->rank >= 0 || wants_to_join(st, w);
+        bool coming = !here && !rdzv_pairs_bar(st, i);
         here_now += here;
-        more_coming = more_coming || (w->expected >= 0 && !here && !w->leaving && !w->released);
+        more_coming = more_coming || (w->expected >= 0 && coming && !w->leaving && !w->released);
     }
     if (first == RM_NEVER)
         return RM_NEVER;
@@ -490,6 +495,7 @@ static void settle_training(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     struct rdzv_worker *leaver = a_leaver(st);
     int joiner = -1;
+    rdzv_settle_probes(st, now, out);
     if (st->verdict.set) {
         rdzv_quiesce(st, st->verdict.interrupted ? STOP_BOUNDARY : STOP_NOW, now, out);
     } else if (all_finished(st)) {
@@ -624,6 +630,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
     case MSG_CHECKPOINTS:
         w->list = m->checkpoints;
         w->listed = true;
+        rdzv_trouble_over(w, FAULT_IN_LIST);
         rdzv_learn_from_checkpoints(st, &m->checkpoints, now, out);
         break;
     case MSG_CHECKPOINTED:
@@ -637,6 +644,9 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
         break;
     case MSG_FINISHED:
         on_finished(st, w, m);
+        break;
+    case MSG_PROBED:
+        rdzv_probed(st, w, &m->probed, now);
         break;
     default:
         break;
@@ -717,6 +727,11 @@ static rm_time earlier(rm_time a, rm_time b)
     return a < b ? a : b;
 }
 
+static rm_time later(rm_time a, rm_time b)
+{
+    return a > b ? a : b;
+}
+
 static rm_time state_deadline(const struct rdzv *st)
 {
     const struct rdzv_settings *s = &st->settings;
@@ -732,10 +747,10 @@ static rm_time state_deadline(const struct rdzv *st)
             return s->unattended ? RM_NEVER : st->state_since + s->start_timeout;
         if (!rdzv_lists_are_in(st))
             return RM_NEVER;
-        at = st->arrived + s->join_window;
-        return holder_returns(st) && st->state_since + s->start_timeout > at
-                   ? st->state_since + s->start_timeout
-                   : at;
+        at = later(st->arrived + s->join_window, rdzv_pairs_form_at(st));
+        if (holder_returns(st))
+            at = later(at, st->state_since + s->start_timeout);
+        return at;
     case RDZV_FORMING:
         at = st->turned + s->form_timeout;
         for (int r = 0; r < st->world; r++) {
@@ -756,7 +771,7 @@ static rm_time state_deadline(const struct rdzv *st)
             if (st->worker[st->member[r]].leaving)
                 at = rdzv_leave_at(st);
         }
-        return any_finished(st) ? RM_NEVER : earlier(at, join_at(st, &joiner));
+        return any_finished(st) ? RM_NEVER : earlier(earlier(at, rdzv_probe_at(st)), join_at(st, &joiner));
     case RDZV_SAVING:
         at = st->state_since + s->start_timeout;
         return earlier(at > st->accounted ? at : RM_NEVER, rdzv_save_gives_up_at(st));
@@ -772,7 +787,7 @@ rm_time rdzv_deadline(const struct rdzv *st)
     bool more_to_tell = (st->final_saved || all_finished(st)) && st->told < st->settings.steps;
     if (more_to_tell)
         return st->accounted; /* at once */
-    rm_time at = earlier(state_deadline(st), rdzv_hang_at(st));
+    rm_time at = earlier(earlier(state_deadline(st), rdzv_hang_at(st)), rdzv_trouble_at(st));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (w->presence != ABSENT)

@@ -63,9 +63,12 @@ struct rdzv_settings {
     int max_restarts;
     rm_time within;
     rm_time
-        save_patience;  /* with a store that is away, where a checkpoint ends the run; 0: it fails at once */
-    bool leave_unsaved; /* checkpoint.onPreemption: false */
-    bool unattended;    /* RDZV_EXPECT never comes: below min it waits, for workers_target at first */
+        save_patience;   /* with a store that is away, where a checkpoint ends the run; 0: it fails at once */
+    rm_time end_timeout; /* how long a run waits where nobody can read what it goes on from */
+    bool leave_unsaved;  /* checkpoint.onPreemption: false */
+    /* pauses between tries to take back who was left out; 0: 10 s at first, 5 min at most */
+    rm_time probe_first, probe_most;
+    bool unattended; /* RDZV_EXPECT never comes: below min it waits, for workers_target at first */
     struct rdzv_heritage heritage;
 };
 
@@ -119,6 +122,7 @@ enum rdzv_tell_kind {
     TELL_WORKER_LEFT,
     TELL_WORKER_JOINED,
     TELL_WORKER_QUARANTINED,
+    TELL_WORKER_LEFT_OUT, /* it and another one can't reach each other: the ring is formed without it */
     TELL_JOIN_SKIPPED,
     TELL_EVALUATED,
     TELL_CHECKPOINT_SAVED,

@@ -27,8 +27,7 @@ static int add_failure(struct rdzv *st, int worker, rm_time now)
     return own;
 }
 
-/* Workers that train, or may yet. */
-static int left(const struct rdzv *st)
+int rdzv_left(const struct rdzv *st)
 {
     int n = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
@@ -53,11 +52,11 @@ static void quarantine(struct rdzv *st, struct rdzv_worker *w, int own, const ch
     if (w->presence == PRESENT)
         rdzv_send_away(st, out, w, 4, w->quarantine);
     rdzv_lose(st, w, "it is in quarantine", now, out);
-    bool any_will_do = st->known_step >= st->settings.steps && left(st) > 0; /* all steps are made */
-    if (left(st) < st->settings.workers_min && !any_will_do)
-        rdzv_give_up(st, RDZV_EXIT_TRAINING,
-                     "worker %d is in quarantine (%s), and of min %d workers %d %s left", index,
-                     w->quarantine, st->settings.workers_min, left(st), left(st) == 1 ? "is" : "are");
+    bool any_will_do = st->known_step >= st->settings.steps && rdzv_left(st) > 0; /* all steps are made */
+    if (rdzv_left(st) < st->settings.workers_min && !any_will_do)
+        rdzv_give_up(
+            st, RDZV_EXIT_TRAINING, "worker %d is in quarantine (%s), and of min %d workers %d %s left",
+            index, w->quarantine, st->settings.workers_min, rdzv_left(st), rdzv_left(st) == 1 ? "is" : "are");
 }
 
 void rdzv_count_failure(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now,

@@ -15,6 +15,34 @@ static bool other_bits_matter(const struct rdzv *st, const char *fingerprint)
            strcmp(fingerprint, st->fingerprint) != 0;
 }
 
+/* A fingerprint is "numerics ID, ...the machine..., LIBRARY": at both ends stands what the program was built
+ * of, which is the same on all machines of one image. "" where it is none of that form. */
+static void software_of(const char *fingerprint, char out[RM_FINGERPRINT_MAX])
+{
+    static const char begin[] = "numerics ";
+    const char *library = strrchr(fingerprint, ',');
+    *out = 0;
+    if (library && !strncmp(fingerprint, begin, sizeof begin - 1))
+        snprintf(out, RM_FINGERPRINT_MAX, "%.*s%.80s", (int)strcspn(fingerprint, ","), fingerprint, library);
+}
+
+/* No machine is to blame, then: on this very one the job's own programs would fit. */
+static bool is_other_software(const struct rdzv *st, int worker, const char *fingerprint,
+                              struct msg_abandon *ret)
+{
+    char own[RM_FINGERPRINT_MAX], jobs[RM_FINGERPRINT_MAX];
+    software_of(fingerprint, own);
+    software_of(st->fingerprint, jobs);
+    if (!*own || !*jobs || !strcmp(own, jobs))
+        return false;
+    snprintf(
+        ret->why, sizeof ret->why,
+        "worker %d computes other bits: it runs other software than the job, '%.110s' instead of '%.110s'; "
+        "give all of a job's workers the same image",
+        worker, own, jobs);
+    return true;
+}
+
 /* Whether bits computed there may not be mixed with the job's. */
 static bool computes_other_bits(const struct rdzv *st, int worker, const char *fingerprint,
                                 struct msg_abandon *ret)
@@ -23,6 +51,8 @@ static bool computes_other_bits(const struct rdzv *st, int worker, const char *f
         return false;
     ret->exit_code = EXIT_DATA;
     ret->elsewhere = true;
+    if (is_other_software(st, worker, fingerprint, ret))
+        return true;
     snprintf(ret->why, sizeof ret->why,
              "worker %d computes other bits: its fingerprint is '%.110s', the job's is '%.110s'; set "
              "trainer.allowMixedHardware to train without exactness",
@@ -86,12 +116,17 @@ void rdzv_learn_from_checkpoints(struct rdzv *st, const struct msg_checkpoints *
     send_misfits_away(st, now, out);
 }
 
-/* Of another job or kind, so that nothing is to be learnt from it. */
+/* Of another job or kind, so that nothing is to be learnt from it. One of another protocol is the job's all
+ * the same: made anew with the coordinator's image it fits. */
 static bool is_foreign(const struct rdzv *st, const struct msg_hello *h, struct msg_abandon *ret)
 {
-    if (h->protocol != MSG_PROTOCOL)
-        snprintf(ret->why, sizeof ret->why, "worker %d speaks protocol %d, this coordinator speaks %d",
-                 h->worker, h->protocol, MSG_PROTOCOL);
+    ret->elsewhere = h->protocol != MSG_PROTOCOL;
+    if (ret->elsewhere)
+        snprintf(
+            ret->why, sizeof ret->why,
+            "worker %d runs other software than the coordinator: it speaks protocol %d instead of %d; give "
+            "all of a job's programs the same image",
+            h->worker, h->protocol, MSG_PROTOCOL);
     else if (*h->job && strcmp(h->job, st->settings.job) != 0) /* "": it has the key, and learns the rest */
         snprintf(ret->why, sizeof ret->why, "worker %d belongs to job %s, this is job %s", h->worker, h->job,
                  st->settings.job);

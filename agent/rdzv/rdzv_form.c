@@ -5,6 +5,8 @@
 
 #include "agent/rdzv/rdzv_state.h"
 
+static const rm_time saved_long_ago = 30 * 86400 * RM_S; /* more than any checkpoint.every */
+
 /* ---- the state to go on from ---- */
 
 /* The highest step from `lowest` on that anyone at rest holds; among its holders the last ring's members
@@ -14,7 +16,8 @@ static struct msg_state best_from(const struct rdzv *st, int64_t lowest)
     const struct rdzv_worker *best = NULL;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (!rdzv_usable(st, w) || !w->state.held || w->state.step < lowest)
+        bool stranded = st->pairs.stranded >> i & 1;
+        if (!rdzv_usable(st, w) || !w->state.held || w->state.step < lowest || stranded)
             continue;
         if (!best || w->state.step > best->state.step ||
             (w->state.step == best->state.step && w->old_rank < best->old_rank))
@@ -85,9 +88,14 @@ struct msg_state rdzv_newest_checkpoint(const struct rdzv *st)
     return best;
 }
 
+static bool needs_lists(const struct rdzv *st)
+{
+    return !rdzv_best_state(st).held && (st->settings.resume || st->saved >= 0);
+}
+
 bool rdzv_lists_are_in(const struct rdzv *st)
 {
-    if (rdzv_best_state(st).held || (!st->settings.resume && st->saved < 0))
+    if (!needs_lists(st))
         return true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         if (rdzv_candidate(st, &st->worker[i]) && !st->worker[i].listed)
@@ -98,7 +106,7 @@ bool rdzv_lists_are_in(const struct rdzv *st)
 
 bool rdzv_ask_lists(struct rdzv *st, struct rdzv_out *out)
 {
-    if (rdzv_lists_are_in(st))
+    if (rdzv_lists_are_in(st) && (!needs_lists(st) || rdzv_lists_agree(st, out)))
         return true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
@@ -118,6 +126,15 @@ static int before(const struct rdzv *st, int a, int b)
     return ra != rb ? ra < rb : a < b;
 }
 
+/* Who loads keeps no rank: another one reads what was found damaged. */
+static void move_shares_on(struct rdzv *st)
+{
+    int moved[RM_WORKERS_MAX], by = rdzv_load_turn(st);
+    for (int r = 0; r < st->world; r++)
+        moved[(r + by) % st->world] = st->member[r];
+    memcpy(st->member, moved, sizeof *moved * (size_t)st->world);
+}
+
 /* Survivors in their relative order, then newcomers by index; as many as the job and its lanes take. */
 static void choose_members(struct rdzv *st)
 {
@@ -126,7 +143,8 @@ static void choose_members(struct rdzv *st)
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         st->worker[i].rank = -1;
         st->worker[i].ready = st->worker[i].finished = st->worker[i].serving = false;
-        if (!rdzv_candidate(st, &st->worker[i]))
+        bool chosen = st->pairs.members >> i & 1;
+        if (!rdzv_candidate(st, &st->worker[i]) || !chosen)
             continue;
         int at = st->world++;
         for (; at > 0 && before(st, i, st->member[at - 1]); at--)
@@ -135,6 +153,8 @@ static void choose_members(struct rdzv *st)
     }
     if (st->world > most)
         st->world = most;
+    if (needs_lists(st))
+        move_shares_on(st);
     for (int r = 0; r < st->world; r++)
         st->worker[st->member[r]].rank = r;
 }
@@ -146,7 +166,7 @@ static bool holds(const struct rdzv_worker *w, const struct msg_state *resume)
     return w->state.held && msg_state_equal(&w->state, resume);
 }
 
-static void fill_member(const struct rdzv *st, struct msg_member *m, int worker)
+void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker)
 {
     const struct rdzv_worker *w = &st->worker[worker];
     m->worker = worker;
@@ -164,7 +184,7 @@ static void add_source(const struct rdzv *st, struct msg_form *f, int worker, in
         f->source[at] = f->source[0];
         at = 0;
     }
-    fill_member(st, &f->source[at], worker);
+    rdzv_fill_member(st, &f->source[at], worker);
 }
 
 static void choose_sources(struct rdzv *st, struct msg_form *f, const struct msg_state *resume)
@@ -177,7 +197,9 @@ static void choose_sources(struct rdzv *st, struct msg_form *f, const struct msg
         return;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        if (!rdzv_usable(st, w) || !w->leaving || !holds(w, resume))
+        if (!rdzv_usable(st, w) || rdzv_candidate(st, w) || !holds(w, resume))
+            continue;
+        if (rdzv_pairs_in_ring(st, i) && !st->pairs.too_few)
             continue;
         w->serving = true;
         add_source(st, f, i, resume->step);
@@ -230,7 +252,7 @@ static void fill_form(struct rdzv *st, struct message *m)
         choose_sources(st, f, &held);
     f->count = st->world;
     for (int r = 0; r < st->world; r++) {
-        fill_member(st, &f->member[r], st->member[r]);
+        rdzv_fill_member(st, &f->member[r], st->member[r]);
         f->member[r].role = role_of(st, &st->worker[st->member[r]], f);
     }
     drop_sources_if_unused(st, f);
@@ -242,6 +264,8 @@ static void fill_form(struct rdzv *st, struct message *m)
     bool fresh = st->told < 0 && st->loading; /* an earlier run has evaluated what it saved */
     f->evaluated = fresh && f->resume.step > st->evaluated ? f->resume.step : st->evaluated;
     f->saved = st->saved;
+    rm_time ago = st->accounted - st->saved_at;
+    f->saved_ago = ago < saved_long_ago ? ago : saved_long_ago;
 }
 
 /* What is known of progress must not lag behind the state that is gone on from. Where nothing was told yet,
@@ -267,12 +291,21 @@ static void tell_beginning(struct rdzv *st, struct rdzv_out *out)
     rdzv_tell(out, TELL_CHECKPOINT_LOADED)->step = st->told;
 }
 
+/* Nothing is held, and nothing can be loaded. */
+static bool begins_anew(const struct rdzv *st)
+{
+    return !best_from(st, 0).held && !rdzv_newest_checkpoint(st).held;
+}
+
 void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
+    if (begins_anew(st) && rdzv_all_are_damaged(st, now, out))
+        return;
     int64_t n = st->ring.term == st->settings.term ? st->ring.n + 1 : 1;
     st->ring = (struct msg_generation){st->settings.term, n};
     st->found = false;
     choose_members(st);
+    rdzv_pairs_formed(st, now);
     struct message *m = rdzv_send(st, out, MSG_FORM);
     fill_form(st, m);
     st->form = *m;
@@ -307,6 +340,7 @@ void rdzv_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
         return;
     w->ready = true;
     w->slowness = 0;
+    rdzv_trouble_over(w, FAULT_IN_LOAD);
     w->state = m->ready.state;
     w->trainer_pid = m->ready.trainer_pid;
     w->ring_time = m->ready.ring_time;
@@ -375,6 +409,7 @@ void rdzv_go(struct rdzv *st, rm_time now, struct rdzv_out *out)
     st->recovery.formed = true;
     st->waiting[0] = 0;
     st->verdict = (struct rdzv_verdict){0};
+    rdzv_pairs_trained(st, now, out);
     rdzv_say(st, "training with %d workers", st->world);
     rdzv_move(st, RDZV_TRAINING, now);
 }
@@ -395,6 +430,7 @@ static void check_form_timeout(struct rdzv *st, rm_time now, struct rdzv_out *ou
     }
     if (late && st->state == RDZV_FORMING) {
         rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
+        rdzv_pairs_in_vain(st);
         rdzv_say(st, "not all were ready in time");
         rdzv_quiesce(st, STOP_NOW, now, out);
     }
@@ -414,6 +450,7 @@ void rdzv_settle_forming(struct rdzv *st, rm_time now, struct rdzv_out *out)
         rdzv_quiesce(st, STOP_NOW, now, out);
     } else if (all_ready(st)) {
         rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
+        rdzv_pairs_in_vain(st);
         rdzv_quiesce(st, STOP_NOW, now, out);
     } else {
         check_form_timeout(st, now, out);

@@ -33,7 +33,7 @@ void rdzv_save_waits(struct rdzv *st, const struct rdzv_worker *w, const struct 
     if (has_come_to_nothing(st, m))
         return;
     rdzv_publishing_waits(st, w, m->step);
-    if (is_under_way(st, m->step) && !st->settings.save_patience) {
+    if (is_under_way(st, m->step) && !st->settings.save_patience && !st->settings.unattended) {
         rdzv_save_failed(st, m->step, m->why, now, out);
         return;
     }
@@ -60,7 +60,7 @@ rm_time rdzv_outage_over(struct rdzv *st, int64_t step, rm_time now)
 
 rm_time rdzv_save_gives_up_at(const struct rdzv *st)
 {
-    bool waits = st->outage.on && is_under_way(st, st->outage.step);
+    bool waits = st->outage.on && is_under_way(st, st->outage.step) && !st->settings.unattended;
     return waits ? st->state_since + st->settings.save_patience : RM_NEVER;
 }
 

@@ -40,6 +40,7 @@ static void forming_worked(struct rdzv *st, const struct message *m, rm_time now
     if (generation_compare(m->generation, st->ring) != 0 || st->state != RDZV_TRAINING)
         return;
     st->forming_failures = 0;
+    rdzv_trouble_step(st);
     if (st->recovery.formed && m->progress.step > st->recovery.resume_step)
         rdzv_recovery_done(st, now, out);
 }

@@ -13,18 +13,32 @@ static bool belongs(const struct rdzv_collection *c, const struct msg_checkpoint
            !memcmp(c->publish.lineage, m->lineage, RM_HASH_BYTES);
 }
 
-/* A free one, else the oldest that is not being published: newer checkpoints are worth more. */
+/* What is being saved now, as it is cut now. */
+static bool is_of_this_save(const struct rdzv *st, const struct rdzv_collection *c)
+{
+    return st->state == RDZV_SAVING && c->publish.step == st->save.step &&
+           c->publish.final == st->save.final && c->parts == st->save.count;
+}
+
+/* A free one, else the oldest that is not being published: newer checkpoints are worth more. A step that all
+ * stand still for is cut anew each time that one of its writers fails, and pieces of all these cuts come in:
+ * the newest cut is never the one that makes room. */
 static struct rdzv_collection *make_room(struct rdzv *st)
 {
-    struct rdzv_collection *oldest = NULL;
+    struct rdzv_collection *oldest = NULL, *cut_before = NULL;
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
         if (!c->used)
             return c;
-        if (c->publisher < 0 && !c->publish.final && (!oldest || c->publish.step < oldest->publish.step))
+        bool may_go = c->publisher < 0 && !is_of_this_save(st, c);
+        if (may_go && !c->publish.final && (!oldest || c->publish.step < oldest->publish.step))
             oldest = c;
+        if (may_go && !cut_before)
+            cut_before = c;
     }
-    return oldest ? oldest : &st->collection[0];
+    if (oldest)
+        return oldest;
+    return cut_before ? cut_before : &st->collection[0];
 }
 
 static struct rdzv_collection *collection_of(struct rdzv *st, const struct msg_checkpointed *m)
@@ -82,6 +96,7 @@ void rdzv_checkpointed(struct rdzv *st, const struct rdzv_worker *w, const struc
     if (!c->in[m->part])
         c->have++;
     c->in[m->part] = true;
+    rdzv_trouble_over(&st->worker[rdzv_index(st, w)], FAULT_IN_SAVE);
     rdzv_measure_slice(st, m);
     st->exact = st->exact && m->exact; /* also what was mixed before this coordinator came */
     c->publish.exact = c->publish.exact && m->exact;
@@ -98,7 +113,7 @@ static struct rdzv_worker *choose_publisher(struct rdzv *st)
     struct rdzv_worker *best = NULL;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        if (w->presence != PRESENT || w->released)
+        if (w->presence != PRESENT || w->released || rdzv_held_back(st, w))
             continue;
         bool better = !best || (best->leaving && !w->leaving) ||
                       (best->leaving == w->leaving && best->rank < 0 && w->rank >= 0);
@@ -226,6 +241,7 @@ static void tell_published(struct rdzv *st, const struct msg_published *p, rm_ti
     rdzv_measure_publishing(st, p);
     st->saved = p->step;
     st->final_saved = st->final_saved || p->final;
+    rdzv_load_forgive(st, p->step);
 }
 
 /* Of two histories of one step, the one that somebody was told to publish. */
@@ -275,11 +291,16 @@ static bool has_finished(const struct rdzv_worker *w)
 
 /* Whoever went on alone to the same step may hold another state of it: the pieces must be of one. Those who
  * finished the last step together do, and tell their lineage only with the pieces. */
-static bool may_save(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *state)
+static bool holds_it(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *state)
 {
     if (!state->held)
         return has_finished(w);
     return rdzv_usable(st, w) && msg_state_equal(&w->state, state);
+}
+
+static bool may_save(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *state)
+{
+    return !rdzv_held_back(st, w) && holds_it(st, w, state);
 }
 
 /* What to look for: nothing held means, from those who finished. */
@@ -290,6 +311,12 @@ static struct msg_state what_to_save(const struct rdzv *st, const struct msg_sta
             return (struct msg_state){0};
     }
     return final ? rdzv_best_state(st) : *state;
+}
+
+bool rdzv_holds_what_is_saved(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    struct msg_state wanted = what_to_save(st, &st->save_state, st->save.final);
+    return holds_it(st, w, &wanted);
 }
 
 static void send_save(struct rdzv *st, struct rdzv_out *out)
@@ -316,6 +343,7 @@ bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final,
     if (save.count == 0)
         return false;
     st->save = save;
+    st->save_again = false;
     st->save_state = *state;
     rdzv_say(st, "saving step %" PRId64 "%s from %d workers", save.step, final ? " as final" : "",
              save.count);
@@ -364,7 +392,7 @@ static bool save_is_done(const struct rdzv *st)
 
 bool rdzv_save_lacks(const struct rdzv *st, int part)
 {
-    return !save_is_done(st) && !part_is_in(st, part);
+    return !st->save_again && !save_is_done(st) && !part_is_in(st, part);
 }
 
 void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
@@ -379,15 +407,18 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
     if (rdzv_save_gives_up(st, now, out))
         return;
     rdzv_name_publishers(st, out);
+    bool anew = st->save_again || a_writer_is_gone(st);
+    if (anew && rdzv_save_begin(st, &st->save_state, st->save.final, now, out))
+        return;
+    if (rdzv_trouble_at(st) != RM_NEVER)
+        return; /* who can't save it now may a moment later */
     bool in_vain = !rdzv_on_its_way(st) || now >= st->state_since + st->settings.start_timeout;
     bool nobody_left = !choose_publisher(st) && in_vain;
     if (nobody_left) {
         rdzv_quiesce(st, STOP_NOW, now, out);
         return;
     }
-    if (!a_writer_is_gone(st))
-        return;
-    if (rdzv_save_begin(st, &st->save_state, st->save.final, now, out))
+    if (!anew)
         return;
     rdzv_say(st, "nobody holds step %" PRId64 " any more", st->save.step);
     if (st->verdict.set)
@@ -397,30 +428,6 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
 }
 
 /* ---- storage that fails ---- */
-
-static bool is_refused_state(const struct rdzv *st, const struct msg_state *s)
-{
-    struct msg_checkpoint c = {.step = s->step};
-    memcpy(c.lineage, s->lineage, RM_HASH_BYTES);
-    return rdzv_is_refused(st, &c);
-}
-
-static void refuse_checkpoint(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f,
-                              struct rdzv_out *out)
-{
-    struct msg_checkpoint *r = &st->refused[st->refused_count];
-    if (st->refused_count < REFUSED_KEPT - 1)
-        st->refused_count++;
-    r->step = f->step;
-    memcpy(r->lineage, st->resume.lineage, RM_HASH_BYTES);
-    st->final_saved = st->final_saved && f->step < st->settings.steps;
-    struct msg_state next = rdzv_newest_checkpoint(st);
-    st->saved = next.held ? next.step : -1; /* older ones count again, in memory too */
-    struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_REFUSED);
-    t->step = f->step;
-    t->worker = rdzv_index(st, w);
-    text_copy(t->text, sizeof t->text, f->detail);
-}
 
 void rdzv_save_failed(struct rdzv *st, int64_t step, const char *detail, rm_time now, struct rdzv_out *out)
 {
@@ -433,21 +440,39 @@ void rdzv_save_failed(struct rdzv *st, int64_t step, const char *detail, rm_time
     rdzv_end(st, now, out);
 }
 
-/* A periodic checkpoint that can't be written costs nothing but itself; one that the run ends with does. */
-void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
-                        struct rdzv_out *out)
+static bool is_published_by(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f)
 {
-    bool loads = st->state == RDZV_FORMING || st->state == RDZV_QUIESCING || st->state == RDZV_GATHERING;
-    if (loads && st->loading && f->step == st->resume.step) {
-        /* maybe for a ring that was given up meanwhile */
-        if (!is_refused_state(st, &st->resume))
-            refuse_checkpoint(st, w, f, out);
-        if (st->state == RDZV_FORMING)
-            rdzv_quiesce(st, STOP_NOW, now, out);
+    for (int i = 0; i < COLLECTIONS; i++) {
+        const struct rdzv_collection *c = &st->collection[i];
+        if (is_whole(c) && c->publish.step == f->step && c->publisher == rdzv_index(st, w))
+            return true;
+    }
+    return false;
+}
+
+/* What the run ends with goes to others who hold it; where nobody is left who could, it is tried again until
+ * the time for that is over. */
+static void save_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                       struct rdzv_out *out)
+{
+    struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_SAVE, f, false, now);
+    if (d.verdict == FAULT_ENDS) {
+        rdzv_save_failed(st, f->step, f->detail, now, out);
         return;
     }
+    rdzv_say(st, "worker %d can't save step %" PRId64 ": %s", rdzv_index(st, w), f->step, f->detail);
+    if (is_published_by(st, w, f))
+        rdzv_forget_publisher(st, w);
+    else
+        st->save_again = true;
+}
+
+/* A periodic checkpoint that can't be written costs nothing but itself; one that the run ends with does. */
+void rdzv_write_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                      struct rdzv_out *out)
+{
     if (st->state == RDZV_SAVING && f->step == st->save.step) {
-        rdzv_save_failed(st, f->step, f->detail, now, out);
+        save_fault(st, w, f, now, out);
         return;
     }
     struct rdzv_tell *t = rdzv_tell(out, TELL_WAITING);

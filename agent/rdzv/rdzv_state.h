@@ -3,12 +3,34 @@
 #define RM_AGENT_RDZV_STATE_H
 
 #include "agent/rdzv/rdzv.h"
+#include "agent/rdzv/rdzv_fault.h"
 #include "common/wire/json.h"
 
 enum presence {
     ABSENT,
     PRESENT, /* connected */
     AWAY,    /* its connection ended while a ring runs with it: it may come back until lost_after */
+};
+
+/* What a worker fails at. */
+struct rdzv_trouble {
+    int times; /* in a row; 0: nothing is known against it */
+    enum fault_where where;
+    enum fault_class class;
+    rm_time since, until; /* the first of them; till then it is asked nothing and takes no part */
+    int said;             /* `why`, by so many processes with no step between: when steps_seen was `step` */
+    int64_t step;
+    int attempt;    /* the newest of them */
+    bool exit_told; /* its trainer ends by it */
+    char why[RM_WHY_MAX];
+};
+
+/* A checkpoint that somebody found damaged. */
+struct rdzv_suspect {
+    struct msg_checkpoint checkpoint;
+    uint64_t seen_by; /* workers, by bit; 0: there is none */
+    rm_time since;
+    int turn; /* moves the shares on by so many members */
 };
 
 struct rdzv_worker {
@@ -51,6 +73,51 @@ struct rdzv_worker {
     char quarantine[RM_WHY_MAX]; /* why it is not taken back; "": it is not in quarantine */
     int64_t slowness;            /* times in a row that it was not ready in time */
     int64_t waited;              /* newest step whose waiting for data is counted */
+    struct rdzv_trouble trouble;
+    char left_out[MSG_DETAIL_MAX]; /* why the ring was formed without it; "": it was not */
+    rm_time probe_at, probe_pause; /* when it is next seen whether it may come back */
+};
+
+/* Two of a forming that came to nothing: the one says that it can't reach the other. */
+struct rdzv_named {
+    bool set;
+    int by, peer;
+    int64_t by_pid, peer_pid; /* of the trainers that it is about */
+    char why[RM_WHY_MAX];
+};
+
+/* rdzv_pairs.c. Sets of workers are bits by index. */
+struct rdzv_pairs {
+    uint64_t apart[RM_WORKERS_MAX];                /* bit b of a, and a of b: they can't reach each other */
+    uint8_t named[RM_WORKERS_MAX][RM_WORKERS_MAX]; /* formings in vain since both were in a ring */
+    rm_time seen[RM_WORKERS_MAX][RM_WORKERS_MAX];  /* the newest of them */
+    int blamed[RM_WORKERS_MAX];                    /* times that somebody could not reach it */
+    char why[RM_WHY_MAX];                          /* of the newest */
+    struct rdzv_named newest;                      /* of the forming under way, or that just stopped */
+    bool in_vain;                                  /* it broke by itself */
+    int formings;                                  /* in vain, of the same, in a row */
+    uint64_t formed; /* members of the newest; crew: from whom they were chosen */
+    struct {
+        uint64_t incarnation;
+        int64_t pid; /* 0: was not there */
+    } crew[RM_WORKERS_MAX];
+    rm_time again_at; /* no sooner with the same */
+    int last_tries;   /* since startTimeout is over */
+    /* as chosen by rdzv_pairs_choose */
+    uint64_t members;    /* of the next ring */
+    uint64_t stranded;   /* they hold a state that is saved, and those who form can't get it from them */
+    bool save_first;     /* the newest state, as it may have to come from the store */
+    bool too_few;        /* reach each other: members is a try */
+    rm_time stuck_since; /* since when that is so, RM_NEVER: it is not */
+};
+
+/* rdzv_probe.c: one under way */
+struct rdzv_probe {
+    bool on;
+    int worker;             /* who was left out */
+    int64_t id;             /* of the newest */
+    uint64_t with, awaited; /* whom it has to reach; who has not answered */
+    rm_time until;
 };
 
 /* The pieces of one checkpoint that come in from the workers. */
@@ -139,6 +206,9 @@ struct rdzv {
     int64_t failures_total;
     struct msg_checkpoint refused[REFUSED_KEPT];
     int refused_count;
+    struct rdzv_suspect suspect;
+    int lists_differ;      /* times in a row */
+    int64_t steps_seen;    /* by this coordinator, counted */
     rm_time leave_said;    /* the newest */
     rm_time arrived, left; /* newest arrival; newest quiescing that a leave began */
     rm_time leave_asked;   /* the first leave since then */
@@ -154,6 +224,7 @@ struct rdzv {
     int64_t recoveries;
     struct msg_save save; /* under way in SAVING */
     struct msg_state save_state;
+    bool save_again; /* somebody's part of it can't be written: others have to */
     bool final_saved;
     struct rdzv_outage outage;
     struct rdzv_save_speed save_speed;
@@ -166,6 +237,8 @@ struct rdzv {
     rm_time accounted; /* the newest step's time */
     rm_time due;       /* when the next one was asked for */
     rm_time data_wait; /* of all trainers together */
+    struct rdzv_pairs pairs;
+    struct rdzv_probe probe;
 };
 
 /* rdzv.c */
@@ -176,6 +249,11 @@ void rdzv_give_up(struct rdzv *st, int exit_code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out);
 bool rdzv_on_its_way(const struct rdzv *st);
+
+/* rdzv_waiting.c: a reason is told when it is another one */
+void rdzv_describe_missing(const struct rdzv *st, char *out, size_t size);
+void rdzv_tell_waiting_for(struct rdzv *st, const char *reason, struct rdzv_out *out);
+void rdzv_tell_waiting(struct rdzv *st, struct rdzv_out *out); /* for those who are missing */
 
 /* rdzv_text.c: members of an object that several texts share */
 void rdzv_set_uri(struct js *o, const char *base, int64_t step, bool final);
@@ -230,6 +308,32 @@ bool rdzv_is_mixed(const struct rdzv *st); /* bits of several kinds of machines 
 void rdzv_count_failure(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now,
                         struct rdzv_out *out);
 
+int rdzv_left(const struct rdzv *st); /* workers that train, or may yet */
+
+/* rdzv_trouble.c: who fails at something, by the table of rdzv_fault.h */
+struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum fault_where where,
+                                   const struct msg_fault *f, bool proven, rm_time now);
+void rdzv_act_on_trouble(struct rdzv *st, struct rdzv_worker *w, const struct fault_decision *d, rm_time now,
+                         struct rdzv_out *out);
+void rdzv_work_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                     struct rdzv_out *out);
+void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where); /* it has worked */
+void rdzv_trouble_step(struct rdzv *st);
+bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w);
+bool rdzv_waits_for_trouble(const struct rdzv *st);
+rm_time rdzv_trouble_at(const struct rdzv *st); /* when the next one is held back no longer */
+int rdzv_describe_trouble(const struct rdzv *st, int worker, char *out, size_t size);
+void rdzv_leave_out(struct rdzv *st, struct rdzv_worker *w, const char *why, int exit_code, rm_time now,
+                    struct rdzv_out *out);
+
+/* rdzv_load.c: checkpoints that do not load, lists that can't be had */
+bool rdzv_lists_agree(struct rdzv *st, struct rdzv_out *out);
+bool rdzv_all_are_damaged(struct rdzv *st, rm_time now, struct rdzv_out *out); /* true: the run has ended */
+void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                        struct rdzv_out *out);
+int rdzv_load_turn(const struct rdzv *st); /* by how many members the shares move on */
+void rdzv_load_forgive(struct rdzv *st, int64_t step);
+
 /* rdzv_hang.c */
 void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now);
 void rdzv_hang_moved(struct rdzv *st, rm_time now);
@@ -249,6 +353,33 @@ void rdzv_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
 void rdzv_settle_forming(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_tell_formed(struct rdzv *st, struct rdzv_out *out);
 void rdzv_go(struct rdzv *st, rm_time now, struct rdzv_out *out);
+
+void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker);
+
+/* rdzv_pairs.c: workers that can't reach each other */
+bool rdzv_pairs_are_apart(const struct rdzv *st, int a, int b);
+uint64_t rdzv_pairs_in_ring(const struct rdzv *st, int worker); /* members that it is apart from */
+bool rdzv_pairs_bar(const struct rdzv *st, int worker);         /* it may not join: there are such */
+void rdzv_pairs_together(struct rdzv *st, int a, int b);        /* they do reach each other */
+void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f);
+void rdzv_pairs_in_vain(struct rdzv *st);              /* the forming breaks, and nobody is named */
+void rdzv_pairs_stopped(struct rdzv *st, rm_time now); /* all have answered the stop */
+void rdzv_pairs_choose(struct rdzv *st, rm_time now);  /* who is to form */
+bool rdzv_pairs_hold_back(const struct rdzv *st,
+                          rm_time now); /* there is something to do or wait for first */
+rm_time rdzv_pairs_form_at(const struct rdzv *st);
+rm_time rdzv_pairs_give_up_at(const struct rdzv *st);  /* RM_NEVER: it does not */
+bool rdzv_pairs_give_up(struct rdzv *st, rm_time now); /* true: a verdict is set */
+void rdzv_pairs_say_too_few(const struct rdzv *st, char *out, size_t size);
+void rdzv_pairs_formed(struct rdzv *st, rm_time now);                        /* `form` is about to be sent */
+void rdzv_pairs_trained(struct rdzv *st, rm_time now, struct rdzv_out *out); /* it led to a ring */
+
+/* rdzv_probe.c: how who was left out for that comes back */
+void rdzv_probe_later(struct rdzv *st, int worker, rm_time now);
+void rdzv_probe_newcomer(struct rdzv *st, int worker, rm_time now); /* another process under this index */
+void rdzv_probed(struct rdzv *st, const struct rdzv_worker *w, const struct msg_probed *m, rm_time now);
+void rdzv_settle_probes(struct rdzv *st, rm_time now, struct rdzv_out *out); /* in TRAINING */
+rm_time rdzv_probe_at(const struct rdzv *st);
 
 /* rdzv_recover.c: taking over from a coordinator that died */
 void rdzv_inherit(struct rdzv *st);
@@ -277,9 +408,10 @@ bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final,
                      struct rdzv_out *out); /* false: nobody holds it, or it is saved already */
 void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out);
-void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
-                        struct rdzv_out *out);
+void rdzv_write_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                      struct rdzv_out *out);
 void rdzv_save_failed(struct rdzv *st, int64_t step, const char *detail, rm_time now, struct rdzv_out *out);
+bool rdzv_holds_what_is_saved(const struct rdzv *st, const struct rdzv_worker *w); /* in SAVING */
 bool rdzv_save_lacks(const struct rdzv *st, int part); /* the save under way waits for this part */
 void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w);
 void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step);

@@ -29,6 +29,7 @@ static const char *const tell_names[TELLS] = {
     [TELL_WORKER_LEFT] = "workerLeft",
     [TELL_WORKER_JOINED] = "workerJoined",
     [TELL_WORKER_QUARANTINED] = "workerQuarantined",
+    [TELL_WORKER_LEFT_OUT] = "workerLeftOut",
     [TELL_JOIN_SKIPPED] = "joinSkipped",
     [TELL_EVALUATED] = "evaluated",
     [TELL_CHECKPOINT_SAVED] = "checkpointSaved",
@@ -112,6 +113,7 @@ static void set_worker(struct js *o, const struct rdzv_tell *t)
     case TELL_WORKER_LEFT:
     case TELL_WORKER_JOINED:
     case TELL_WORKER_QUARANTINED:
+    case TELL_WORKER_LEFT_OUT:
         js_set_int(o, "step", t->step);
         js_set_string(o, "cause", t->text);
         break;

@@ -18,7 +18,7 @@ bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w)
 
 bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return rdzv_usable(st, w) && !w->leaving;
+    return rdzv_usable(st, w) && !w->leaving && !rdzv_held_back(st, w);
 }
 
 int rdzv_candidates(const struct rdzv *st)
@@ -221,6 +221,8 @@ static void accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, co
         w->old_rank = INT_MAX;
         w->slowness = 0;
         w->stopped_round = -1;
+        if (st->settings.unattended) /* it may be another machine */
+            w->trouble.times = 0;
     }
     w->attempt = h->attempt;
     w->incarnation = h->incarnation;
@@ -289,8 +291,10 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
     w->conn = conn;
     w->heard = now;
     take_over(w, h);
-    if (newcomer)
+    if (newcomer) {
         w->joined = st->arrived = now;
+        rdzv_probe_newcomer(st, h->worker, now);
+    }
     if (first) {
         rdzv_send_one(st, out, w, MSG_WELCOME);
         rdzv_forget_publisher(st, w); /* what it was told on an older connection may be lost */
@@ -332,19 +336,21 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
         if (w->act == CAUSE_TRAINER_EXIT) {
             w->act = CAUSE_WORKER_JOINED; /* its way back is never skipped for cost */
             w->act_at = RM_NEVER;
-        } else {
+        } else if (!w->trouble.exit_told) {
             rdzv_count_failure(st, w, f->detail, now, out);
         }
+        w->trouble.exit_told = false;
     } else if (f->kind == FAULT_STORAGE) {
         rdzv_storage_fault(st, w, f, now, out);
     } else if (f->kind == FAULT_NOT_FINITE && mine) {
         st->verdict.not_finite |= !st->verdict.set;
         rdzv_give_up(st, 5, "%s", f->detail);
     } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
-        rdzv_give_up(st, f->kind == FAULT_DATA ? 3 : 4, "worker %d: %s", rdzv_index(st, w), f->detail);
+        rdzv_work_fault(st, w, f, now, out);
     } else if (at_work) {
         if (f->peer >= 0 && st->worker[f->peer].presence == AWAY)
             rdzv_lose(st, &st->worker[f->peer], "a ring neighbour lost it too", now, out);
+        rdzv_pairs_fault(st, w, f);
         if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW) {
             rdzv_say(st, "worker %d: %s", rdzv_index(st, w), f->detail);
             rdzv_recovery_begin(st, CAUSE_RING_ERROR, f->peer >= 0 ? &st->worker[f->peer] : NULL, now);

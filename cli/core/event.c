@@ -20,6 +20,7 @@ static const char *const names[EVENT_KINDS] = {
     [EVENT_WORKER_LEFT] = "workerLeft",
     [EVENT_WORKER_JOINED] = "workerJoined",
     [EVENT_WORKER_QUARANTINED] = "workerQuarantined",
+    [EVENT_WORKER_LEFT_OUT] = "workerLeftOut",
     [EVENT_JOIN_SKIPPED] = "joinSkipped",
     [EVENT_EVALUATED] = "evaluated",
     [EVENT_CHECKPOINT_SAVED] = "checkpointSaved",
@@ -126,7 +127,8 @@ static int check(const struct event *e, struct error *err)
                    e->kind == EVENT_RING_FORMED;
     bool named = e->kind == EVENT_WORKER_LOST || e->kind == EVENT_WORKER_LEFT ||
                  e->kind == EVENT_WORKER_JOINED || e->kind == EVENT_RELEASED ||
-                 e->kind == EVENT_WORKER_FAILED || e->kind == EVENT_WORKER_QUARANTINED;
+                 e->kind == EVENT_WORKER_FAILED || e->kind == EVENT_WORKER_QUARANTINED ||
+                 e->kind == EVENT_WORKER_LEFT_OUT;
     if (stepped && e->step < 0)
         return err_set(err, ERR_PROTOCOL, "%s without a step", name);
     if (named && e->worker < 0)

@@ -209,6 +209,9 @@ void screen_event(const struct report *r, const struct event *e, struct screen_s
     case EVENT_WORKER_QUARANTINED:
         worker_line(r, e, style, RED, "in quarantine", out);
         break;
+    case EVENT_WORKER_LEFT_OUT:
+        worker_line(r, e, style, YELLOW, "left out", out);
+        break;
     case EVENT_WORKER_JOINED:
         worker_line(r, e, style, GREEN, "joined", out);
         break;

@@ -5,15 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
+static void set_code(struct error *err, enum error_code code)
+{
+    err->code = code;
+    err->class = CLASS_UNKNOWN;
+    err->person = false;
+}
+
 int err_set(struct error *err, enum error_code code, const char *format, ...)
 {
     if (!err)
         return -1;
     va_list args;
     va_start(args, format);
-    err->code = code;
     vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
+    set_code(err, code);
     return -1;
 }
 
@@ -26,7 +33,7 @@ int err_errno(struct error *err, enum error_code code, const char *format, ...)
     va_start(args, format);
     int n = vsnprintf(err->text, sizeof err->text, format, args);
     va_end(args);
-    err->code = code;
+    set_code(err, code);
     if (n >= 0 && (size_t)n < sizeof err->text) {
         char reason[128];
         const char *said = strerror_r(saved, reason, sizeof reason);
@@ -46,11 +53,38 @@ int err_wrap(struct error *err, const char *format, ...)
     va_end(args);
     if (n < 0)
         return -1;
-    struct error whole = {.code = err->code};
+    struct error whole = {.code = err->code, .class = err->class, .person = err->person};
     size_t used = (size_t)n < sizeof context ? (size_t)n : sizeof context - 1;
     memcpy(whole.text, context, used);
     snprintf(whole.text + used, sizeof whole.text - used, ": %s", err->text);
     *err = whole;
+    return -1;
+}
+
+int err_from(struct error *err, const struct error *why, const char *format, ...)
+{
+    if (!err)
+        return -1;
+    struct error whole = {.code = why->code, .class = why->class, .person = why->person};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(whole.text, sizeof whole.text, format, args);
+    va_end(args);
+    *err = whole;
+    return -1;
+}
+
+int err_class(struct error *err, enum fault_class which)
+{
+    if (err)
+        err->class = which;
+    return -1;
+}
+
+int err_person(struct error *err)
+{
+    if (err)
+        err->person = true;
     return -1;
 }
 

@@ -8,10 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/err_system.h"
 #include "common/data/listing.h"
 #include "common/data/scan.h"
 #include "common/data/shard.h"
 #include "common/os/crypto.h"
+#include "common/os/fault.h"
 #include "common/os/uri.h"
 
 enum {
@@ -45,14 +47,14 @@ static int open_root(struct corpus *c, struct error *err)
     if (stat(c->root, &st) < 0) {
         if (errno == ENOENT)
             return err_set(err, ERR_DATA, "data %s: there is no such folder", c->root);
-        return err_errno(err, ERR_DATA, "data %s", c->root);
+        return err_system_data(err, "data %s", c->root);
     }
     if (!S_ISDIR(st.st_mode))
         return err_set(err, ERR_DATA, "data %s: this is not a folder; name the folder that holds the text",
                        c->root);
     c->root_fd = open(c->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (c->root_fd < 0)
-        return err_errno(err, ERR_DATA, "data %s: the folder can't be read", c->root);
+        return err_system_data(err, "data %s: the folder can't be read", c->root);
     return 0;
 }
 
@@ -244,8 +246,9 @@ int corpus_check(const struct corpus *c, int64_t batch, int64_t sequences, struc
 
 static int changed(const struct corpus *c, int64_t index, struct error *err)
 {
-    return err_set(err, ERR_DATA, "data %s/%s: the file has changed since training started", c->root,
-                   c->scan.file[index].name);
+    err_set(err, ERR_DATA, "data %s/%s: the file has changed since training started", c->root,
+            c->scan.file[index].name);
+    return err_person(err);
 }
 
 /* The file as it was when it was listed, or an error. */
@@ -255,7 +258,7 @@ static int open_listed(const struct corpus *c, int64_t index, struct error *err)
     struct stat st;
     int fd = openat(c->root_fd, file->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return err_errno(err, ERR_DATA, "data %s/%s: the file can't be read", c->root, file->name);
+        return err_system_data(err, "data %s/%s: the file can't be read", c->root, file->name);
     bool same = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == file->size &&
                 st.st_mtim.tv_sec == file->modified.tv_sec && st.st_mtim.tv_nsec == file->modified.tv_nsec;
     if (same)
@@ -282,11 +285,11 @@ static int read_range(const struct corpus *c, int fd, int64_t index, int64_t fro
                       int64_t count, struct error *err)
 {
     while (count > 0) {
-        ssize_t n = pread(fd, out, (size_t)count, from);
+        ssize_t n = FAULT_FAILS("data-read", EIO) ? -1 : pread(fd, out, (size_t)count, from);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return err_errno(err, ERR_DATA, "data %s/%s: reading failed", c->root, c->scan.file[index].name);
+            return err_system_data(err, "data %s/%s: reading failed", c->root, c->scan.file[index].name);
         if (n == 0)
             return changed(c, index, err);
         out += n;
@@ -317,13 +320,26 @@ static int64_t offset_of(const struct corpus *c, int64_t index, int64_t position
     return c->scan.file[index].skip + (position - c->start[index]) * c->width;
 }
 
+/* A descriptor by which reading failed is not used again: the file may be had by its name anew. */
+static void forget(struct corpus *c, int64_t index)
+{
+    struct open_file *slot = &c->slot[index % OPEN_FILES];
+    if (slot->index != index)
+        return;
+    close(slot->fd);
+    *slot = (struct open_file){.index = -1, .fd = -1};
+}
+
 static int read_file(struct corpus *c, int64_t index, int64_t from, uint8_t *out, int64_t count,
                      struct error *err)
 {
     if (c->source.listing)
         return read_remote(c, index, from, out, count, err);
     int fd = descriptor(c, index, err);
-    return fd < 0 ? -1 : read_range(c, fd, index, from, out, count, err);
+    if (fd >= 0 && read_range(c, fd, index, from, out, count, err) == 0)
+        return 0;
+    forget(c, index);
+    return -1;
 }
 
 void corpus_want(const struct corpus *c, int64_t i)

@@ -25,7 +25,9 @@ struct feed_answer {
     int64_t file, chunk; /* of the listing: chunk is the size of chunks */
     int64_t bytes;       /* in the file that comes along */
     int32_t places;      /* with the listing: how many chunks the trainer may have */
-    int32_t code;        /* enum error_code: ERR_NONE, or nothing comes along and text says why */
+    int32_t code;        /* enum error_code: ERR_NONE, or nothing comes along and text says why, */
+    int32_t class;       /* enum fault_class: whose fault it is, */
+    int32_t person;      /* and whether somebody has to set something right */
     char text[480];
 };
 

@@ -3,8 +3,13 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "common/os/clock.h"
+
+/* A disk that did not answer is asked again, with pauses that double, for less time than a step may take
+ * before it counts as a hang; after that it is this machine's disk. */
+static const rm_time pause_first = 20 * RM_MS, pause_most = 2 * RM_S, patience = 20 * RM_S;
 
 /* Places are counted from the step aimed at: place q is lane first + q % count of step + q / count. It lies
  * in slot q % slots. Places [base, next) are read; the thread reads on while next - base < slots. */
@@ -24,7 +29,8 @@ struct prefetch {
     int64_t told; /* places before it have been wanted */
     int64_t pass; /* place of the pass's first lane */
     struct error err;
-    rm_time waited; /* the caller's thread only */
+    rm_time failing_since, pause; /* 0: the last read was good */
+    rm_time waited;               /* the caller's thread only */
 };
 
 static int64_t sample_tokens(const struct prefetch *p)
@@ -86,6 +92,33 @@ static void want_ahead(struct prefetch *p)
         p->told = to;
 }
 
+/* Called and left with the lock held. Until then, or until something else is wanted. */
+static void rest(struct prefetch *p, rm_time until, int64_t aims)
+{
+    struct timespec at = {(time_t)(until / RM_S), (long)(until % RM_S)};
+    while (!p->ending && aims == p->aims && pthread_cond_timedwait(&p->work, &p->lock, &at) == 0)
+        continue;
+}
+
+/* Called and left with the lock held. Is what failed worth another try now? */
+static bool try_again(struct prefetch *p, int64_t aims, struct error *err)
+{
+    rm_time now = clock_now();
+    if (err->class != CLASS_PASSING || err->person)
+        return false;
+    if (!p->failing_since) {
+        p->failing_since = now;
+        p->pause = pause_first;
+    }
+    if (now - p->failing_since >= patience) {
+        err_class(err, CLASS_MACHINE);
+        return false;
+    }
+    rest(p, now + p->pause, aims);
+    p->pause = 2 * p->pause < pause_most ? 2 * p->pause : pause_most;
+    return true;
+}
+
 /* Called and left with the lock held; without it while the disk is at work. */
 static void read_next(struct prefetch *p)
 {
@@ -95,8 +128,9 @@ static void read_next(struct prefetch *p)
     pthread_mutex_unlock(&p->lock);
     int status = read_lane(p, step, lane, slot_of(p, place), &err);
     pthread_mutex_lock(&p->lock);
-    if (aims != p->aims)
+    if (aims != p->aims || (status < 0 && try_again(p, aims, &err)))
         return;
+    p->failing_since = 0;
     p->failed = status < 0;
     p->err = err;
     p->next += status == 0;
@@ -134,7 +168,11 @@ int prefetch_open(struct prefetch **ret, const struct prefetch_options *options,
     p->slots = slots_for(p);
     pthread_mutex_init(&p->corpus_lock, NULL);
     pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->work, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->work, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     pthread_cond_init(&p->done, NULL);
     p->room = calloc((size_t)(p->slots * lane_tokens(p)), sizeof *p->room);
     p->started = p->room && !pthread_create(&p->thread, NULL, read_ahead, p);

@@ -35,7 +35,8 @@ void prefetch_free(struct prefetch *p);
 void prefetch_aim(struct prefetch *p, int64_t step, int first, int count);
 
 /* One of the lanes aimed at, (lane_sequences, context + 1), once it is read; valid until the next call of
- * prefetch_lane or prefetch_aim. Lanes are asked for in order. NULL: the corpus's error. */
+ * prefetch_lane or prefetch_aim. Lanes are asked for in order. NULL: the corpus's error. A read that failed
+ * in a way that passes (CLASS_PASSING) is tried again for 20 s before it is told, of CLASS_MACHINE then. */
 const int32_t *prefetch_lane(struct prefetch *p, int lane, struct error *err);
 
 /* Sample i, besides the lanes: corpus_read between two reads of the thread. */

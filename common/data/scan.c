@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/err_system.h"
+
 enum {
     DEPTH_MAX = 128,
     PATH_LENGTH_MAX = 4096,
@@ -57,7 +59,7 @@ static int walk_below(struct walk *w, int parent_fd, const char *name)
         return err_set(w->err, ERR_DATA, "%.200s...: folders are nested deeper than %d", w->path, DEPTH_MAX);
     int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return err_errno(w->err, ERR_DATA, "%s: the folder can't be read", w->path);
+        return err_system_data(w->err, "%s: the folder can't be read", w->path);
     int result = walk_folder(w, fd);
     w->depth--;
     return result;
@@ -67,13 +69,13 @@ static int visit(struct walk *w, int fd, const char *name)
 {
     struct stat st;
     if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_errno(w->err, ERR_DATA, "%s: the file can't be looked at", w->path);
+        return err_system_data(w->err, "%s: the file can't be looked at", w->path);
     if (S_ISDIR(st.st_mode))
         return walk_below(w, fd, name);
     if (!S_ISREG(st.st_mode))
         return 0;
     if (faccessat(fd, name, R_OK, AT_EACCESS) < 0)
-        return err_errno(w->err, ERR_DATA, "%s: the file can't be read", w->path);
+        return err_system_data(w->err, "%s: the file can't be read", w->path);
     return add_file(w, &st);
 }
 
@@ -102,7 +104,7 @@ static int walk_entries(struct walk *w, DIR *folder)
         errno = 0;
         const struct dirent *entry = readdir(folder);
         if (!entry && errno)
-            return err_errno(w->err, ERR_DATA, "%s: the folder can't be read", w->path);
+            return err_system_data(w->err, "%s: the folder can't be read", w->path);
         if (!entry)
             return 0;
         if (entry->d_name[0] == '.')
@@ -120,7 +122,7 @@ static int walk_folder(struct walk *w, int fd)
     DIR *folder = fdopendir(fd);
     if (!folder) {
         close(fd);
-        return err_errno(w->err, ERR_DATA, "%s: the folder can't be read", w->path);
+        return err_system_data(w->err, "%s: the folder can't be read", w->path);
     }
     int result = walk_entries(w, folder);
     closedir(folder);
@@ -137,7 +139,7 @@ int scan_folder(struct scan *out, int folder_fd, struct error *err)
     struct walk *w = calloc(1, sizeof *w);
     int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!w || fd < 0) {
-        err_errno(err, ERR_DATA, "the folder can't be read");
+        err_system_data(err, "the folder can't be read");
         free(w);
         if (fd >= 0)
             close(fd);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/err_system.h"
+
 enum {
     HEADER_BYTES = 1024, /* 256 little-endian int32: magic, version, number of tokens, zeros */
     MAGIC_16 = 20240520, /* llm.c's shards of GPT-2's tokenizer */
@@ -47,12 +49,12 @@ int shard_read_start(const struct scan_file *file, int folder_fd, uint8_t *out, 
 {
     int fd = openat(folder_fd, file->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return err_errno(err, ERR_DATA, "%s: the file can't be read", file->name);
+        return err_system_data(err, "%s: the file can't be read", file->name);
     ssize_t n;
     do
         n = pread(fd, out, size, 0);
     while (n < 0 && errno == EINTR);
-    int status = n < 0 ? err_errno(err, ERR_DATA, "%s: reading failed", file->name) : 0;
+    int status = n < 0 ? err_system_data(err, "%s: reading failed", file->name) : 0;
     close(fd);
     return status;
 }

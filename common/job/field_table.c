@@ -90,7 +90,7 @@ const struct job_field job_fields[] = {
     {"trainer.isa", FIELD_TEXT, AT(isa), .fallback = "Auto",
      .help = "a lower instruction set by force (AVX2, AVX512_CORE, AVX512_CORE_BF16, ...)"},
     {"trainer.threads", FIELD_INT, AT(threads), 1, 1024, "Auto", "Auto",
-     .help = "threads of each trainer; Auto: cores / workers.target, at least 1"},
+     .help = "threads of each trainer; Auto: the cores that it may use, under run divided by workers.target"},
     {"trainer.evaluation.everySteps", FIELD_LONG, AT(evaluation.every_steps), 0, 1e12, "0",
      .help = "evaluate on held-out data at these steps; 0: never"},
     {"trainer.evaluation.sequences", FIELD_INT, AT(evaluation.sequences), 1, 1 << 20, "256",

@@ -13,6 +13,8 @@
 
 #include "common/base/address.h"
 #include "common/base/limits.h"
+#include "common/net/door.h"
+#include "common/os/descriptors.h"
 #include "common/os/fault.h"
 
 enum {
@@ -23,8 +25,12 @@ enum {
     GET_PATH_MAX = 128,
     ACCEPT_MAX = 1024,
     HOST_MAX = 256,
-    WSI_SPARE = 64, /* descriptors of libwebsockets besides the connections */
+    BACKLOG = 1024,
+    /* descriptors of libwebsockets besides the connections: its own, outgoing ones, those sent away */
+    WSI_SPARE = 64 + ACCEPTS_PER_TURN,
 };
+
+static const rm_time stranger_within = 5 * RM_S;
 
 static const char subprotocol[] = "ringmaster.v1";
 
@@ -40,14 +46,18 @@ struct ws {
     struct lws_context *context;
     struct lws_vhost *vhost;
     struct lws_protocols protocols[2];
-    int listener, port, incoming;
-    struct ws_conn *waiting; /* GETs without an answer yet */
+    int listener, port;
+    struct door door;
+    struct loop_timer *timer; /* of strangers, and of accepting again */
+    rm_time accept_again;     /* RM_NEVER: it accepts */
+    struct ws_conn *waiting;  /* GETs without an answer yet */
     int gets_waiting;
     struct loop_watch *watch;
     bool ending;
 };
 
 struct ws_conn {
+    struct door_entry entry; /* of an incoming one */
     struct ws *ws;
     struct lws *wsi;
     void *owner;
@@ -61,7 +71,6 @@ struct ws_conn {
     /* of a GET */
     char path[GET_PATH_MAX], query[GET_PATH_MAX], accept[ACCEPT_MAX];
     rm_time asked;
-    bool waits;
     struct ws_conn *next_waiting;
     int status; /* whose head has not left yet, else 0 */
     const char *type;
@@ -77,7 +86,6 @@ static struct ws_conn *conn_new(struct ws *ws, bool incoming)
     conn->incoming = incoming;
     conn->in = str_init(RM_FRAME_MAX + 1);
     conn->body = str_init(HTTP_BODY_MAX);
-    ws->incoming += incoming;
     return conn;
 }
 
@@ -89,7 +97,7 @@ static void stop_waiting(struct ws_conn *conn)
     if (!*at)
         return;
     *at = conn->next_waiting;
-    conn->waits = false;
+    conn->entry.waits = false;
     conn->ws->gets_waiting--;
 }
 
@@ -100,10 +108,52 @@ static void conn_free(struct ws_conn *conn)
         next = frame->next;
         free(frame);
     }
-    conn->ws->incoming -= conn->incoming;
+    door_leave(&conn->ws->door, &conn->entry);
     str_clear(&conn->in);
     str_clear(&conn->body);
     free(conn);
+}
+
+/* At once, but in a turn of its own: this may be called in the middle of another connection's affairs. */
+static void send_away(struct ws_conn *conn, const char *why)
+{
+    door_leave(&conn->ws->door, &conn->entry);
+    if (!conn->closing)
+        text_copy(conn->why, sizeof conn->why, why);
+    conn->closing = true;
+    lws_set_timeout(conn->wsi, PENDING_TIMEOUT_AWAITING_CONNECT_RESPONSE, LWS_TO_KILL_ASYNC);
+}
+
+static struct ws_conn *conn_of(struct door_entry *entry)
+{
+    return (struct ws_conn *)((char *)entry - offsetof(struct ws_conn, entry));
+}
+
+static void send_surplus_away(struct ws *ws)
+{
+    struct door_entry *entry;
+    while ((entry = door_surplus(&ws->door)))
+        send_away(conn_of(entry), "too many come whom nobody knows: the oldest is closed");
+}
+
+static void timer_arm(struct ws *ws)
+{
+    rm_time late = door_deadline(&ws->door);
+    loop_timer_set(ws->timer, late < ws->accept_again ? late : ws->accept_again);
+}
+
+static void timer_fired(void *ctx)
+{
+    struct ws *ws = ctx;
+    struct door_entry *entry;
+    rm_time now = loop_now(ws->loop);
+    while ((entry = door_late(&ws->door, now)))
+        send_away(conn_of(entry), "it did not say in time who it is");
+    if (ws->accept_again <= now) {
+        ws->accept_again = RM_NEVER;
+        loop_watch_set(ws->watch, LOOP_READABLE);
+    }
+    timer_arm(ws);
 }
 
 /* The connection's end, told once; what libwebsockets still does with the socket is its own affair. */
@@ -173,7 +223,7 @@ static int conn_writable(struct ws_conn *conn)
 static bool get_ask(struct ws_conn *conn)
 {
     struct ws *ws = conn->ws;
-    bool crowded = !conn->waits && ws->gets_waiting >= GETS_WAITING_MAX;
+    bool crowded = !conn->entry.waits && ws->gets_waiting >= GETS_WAITING_MAX;
     struct ws_get get = {.path = conn->path,
                          .query = conn->query,
                          .accept = conn->accept,
@@ -191,7 +241,7 @@ static void get_wait(struct ws_conn *conn)
 {
     lws_set_timeout(conn->wsi, NO_PENDING_TIMEOUT, 0);
     lws_rx_flow_control(conn->wsi, 0);
-    conn->waits = true;
+    conn->entry.waits = true;
     conn->next_waiting = conn->ws->waiting;
     conn->ws->waiting = conn;
     conn->ws->gets_waiting++;
@@ -223,10 +273,12 @@ static int http_asked(struct ws_conn *conn, const char *path)
         *conn->accept = 0;
     text_copy(conn->path, sizeof conn->path, path);
     conn->asked = loop_now(conn->ws->loop);
-    if (get_ask(conn))
-        return http_head(conn);
-    get_wait(conn);
-    return 0;
+    bool answered = get_ask(conn);
+    if (!answered)
+        get_wait(conn);
+    door_watch(&conn->ws->door, &conn->entry);
+    send_surplus_away(conn->ws);
+    return answered ? http_head(conn) : 0;
 }
 
 int ws_get_again(struct ws *ws)
@@ -249,7 +301,7 @@ int ws_gets_waiting(const struct ws *ws)
 
 static int http_writable(struct ws_conn *conn)
 {
-    if (conn->waits)
+    if (conn->entry.waits)
         return 0;
     if (conn->status)
         return http_head(conn);
@@ -335,21 +387,21 @@ static bool place_of(const char *host, int port, struct place *ret)
     return inet_pton(AF_INET6, host, &ret->v6.sin6_addr) == 1;
 }
 
+/* An IPv4 address that comes through a socket of both families is written as what it is. */
 static void place_print(const struct place *place, char *out, size_t size)
 {
     char host[INET6_ADDRSTRLEN] = "?";
+    static const char mapped[] = "::ffff:";
     bool v4 = place->any.sa_family == AF_INET;
     inet_ntop(place->any.sa_family, v4 ? (const void *)&place->v4.sin_addr : &place->v6.sin6_addr, host,
               sizeof host);
-    address_join(out, size, host, ntohs(v4 ? place->v4.sin_port : place->v6.sin6_port));
+    bool hidden = !v4 && IN6_IS_ADDR_V4MAPPED(&place->v6.sin6_addr);
+    address_join(out, size, hidden ? host + strlen(mapped) : host,
+                 ntohs(v4 ? place->v4.sin_port : place->v6.sin6_port));
 }
 
 static void accept_one(struct ws *ws, int fd, const struct place *from)
 {
-    if (ws->incoming >= ws->options.connections_max) {
-        close(fd);
-        return;
-    }
     struct ws_conn *conn = conn_new(ws, true);
     if (!conn) {
         close(fd);
@@ -363,6 +415,15 @@ static void accept_one(struct ws *ws, int fd, const struct place *from)
     }
     conn->wsi = wsi;
     lws_set_opaque_user_data(wsi, conn);
+    door_enter(&ws->door, &conn->entry, loop_now(ws->loop));
+    send_surplus_away(ws);
+}
+
+/* The listener stays readable while no descriptor is to be had: it is not looked at for a moment. */
+static void accept_later(struct ws *ws)
+{
+    loop_watch_set(ws->watch, 0);
+    ws->accept_again = loop_now(ws->loop) + DESCRIPTORS_PAUSE;
 }
 
 static void listener_ready(void *ctx, int events)
@@ -372,10 +433,13 @@ static void listener_ready(void *ctx, int events)
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         struct place from = {.size = sizeof from.v6};
         int fd = accept4(ws->listener, &from.any, &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && descriptors_short(errno))
+            accept_later(ws);
         if (fd < 0)
-            return;
+            break;
         accept_one(ws, fd, &from);
     }
+    timer_arm(ws);
 }
 
 static int bind_failed(const struct ws_options *options, struct error *err)
@@ -388,25 +452,46 @@ static int bind_failed(const struct ws_options *options, struct error *err)
     return err_errno(err, ERR_MACHINE, "cannot listen on %s port %d", options->address, options->port);
 }
 
+/* "::" is any address of both families, whatever this machine's bindv6only says; where the kernel knows no
+ * IPv6 it is any of IPv4. */
+static int listener_socket(struct place *at, int port)
+{
+    int one = 1, zero = 0, kind = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    int fd = socket(at->any.sa_family, kind, 0);
+    bool any = at->any.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&at->v6.sin6_addr);
+    if (fd < 0 && errno == EAFNOSUPPORT && any && place_of("0.0.0.0", port, at))
+        fd = socket(AF_INET, kind, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (at->any.sa_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
+    return fd;
+}
+
 static int listen_on(struct ws *ws, struct error *err)
 {
     struct place at;
-    int one = 1;
     if (!place_of(ws->options.address, ws->options.port, &at))
         return err_set(err, ERR_MACHINE, "%s is no address to listen on", ws->options.address);
-    ws->listener = socket(at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ws->listener = listener_socket(&at, ws->options.port);
     if (ws->listener < 0)
         return err_errno(err, ERR_MACHINE, "cannot make a socket");
-    setsockopt(ws->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(ws->listener, &at.any, at.size) < 0 || listen(ws->listener, 128) < 0)
+    if (bind(ws->listener, &at.any, at.size) < 0 || listen(ws->listener, BACKLOG) < 0)
         return bind_failed(&ws->options, err);
     if (getsockname(ws->listener, &at.any, &at.size) < 0)
         return err_errno(err, ERR_MACHINE, "cannot name the port");
     ws->port = ntohs(at.any.sa_family == AF_INET ? at.v4.sin_port : at.v6.sin6_port);
-    if (loop_watch_open(&ws->watch, ws->loop, ws->listener, listener_ready, ws, err) < 0)
+    if (loop_timer_open(&ws->timer, ws->loop, timer_fired, ws, err) < 0 ||
+        loop_watch_open(&ws->watch, ws->loop, ws->listener, listener_ready, ws, err) < 0)
         return -1;
     loop_watch_set(ws->watch, LOOP_READABLE);
     return 0;
+}
+
+static unsigned connections_max(const struct ws_options *options)
+{
+    return (unsigned)(options->strangers_max + options->watchers_max + options->proven_max);
 }
 
 static int context_open(struct ws *ws, struct error *err)
@@ -421,7 +506,7 @@ static int context_open(struct ws *ws, struct error *err)
         .options = LWS_SERVER_OPTION_LIBUV,
         .foreign_loops = loops,
         .pcontext = &ws->context,
-        .fd_limit_per_thread = (unsigned)ws->options.connections_max + WSI_SPARE,
+        .fd_limit_per_thread = connections_max(&ws->options) + WSI_SPARE,
         .uid = (uid_t)-1,
         .gid = (gid_t)-1,
     };
@@ -439,7 +524,15 @@ int ws_open(struct ws **ret, struct loop *loop, const struct ws_options *options
     struct ws *ws = calloc(1, sizeof *ws);
     if (!ws)
         return err_set(err, ERR_MACHINE, "no memory for sockets");
-    *ws = (struct ws){.loop = loop, .options = *options, .listener = -1};
+    *ws = (struct ws){
+        .loop = loop,
+        .options = *options,
+        .listener = -1,
+        .accept_again = RM_NEVER,
+        .door = {.most = {[DOOR_STRANGER] = options->strangers_max,
+                          [DOOR_WATCHER] = options->watchers_max,
+                          [DOOR_PROVEN] = options->proven_max},
+                 .patience = options->stranger_within ? options->stranger_within : stranger_within}};
     if (context_open(ws, err) < 0 || (options->address && listen_on(ws, err) < 0)) {
         ws_free(ws);
         return -1;
@@ -460,6 +553,7 @@ void ws_free(struct ws *ws)
         return;
     ws->ending = true;
     loop_watch_free(ws->watch);
+    loop_timer_free(ws->timer);
     if (ws->listener >= 0)
         close(ws->listener);
     /* On a loop that is not its own, libwebsockets needs some turns to close its handles; it sets
@@ -532,6 +626,11 @@ int ws_send(struct ws_conn *conn, const char *text, size_t length)
     conn->queued += length;
     lws_callback_on_writable(conn->wsi);
     return 0;
+}
+
+bool ws_prove(struct ws_conn *conn)
+{
+    return door_prove(&conn->ws->door, &conn->entry);
 }
 
 void ws_close(struct ws_conn *conn, const char *why)

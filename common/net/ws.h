@@ -7,7 +7,8 @@
  * Callbacks: `opened` once the connection stands (outgoing ones too), then `message`s, then `closed` exactly
  * once; an outgoing connection that never came to stand gets `closed` alone. A connection is valid until its
  * `closed` returns. In callbacks anything may be called but ws_free. Plain HTTP GETs of the server
- * are answered through `get`. ws_free comes when loop_run has returned. */
+ * are answered through `get`. Where this process may open no more descriptors, callers wait in the kernel.
+ * ws_free comes when loop_run has returned. */
 #ifndef RM_NET_WS_H
 #define RM_NET_WS_H
 
@@ -31,10 +32,13 @@ struct ws_get {
 };
 
 struct ws_options {
-    const char *address; /* IPv4 or IPv6, to listen on; NULL: no server */
+    const char *address; /* IPv4 or IPv6, to listen on; "::" is any of both; NULL: no server */
     int port;            /* 0: any free one */
-    int connections_max; /* incoming ones at once; further ones are closed */
-    size_t queue_max;    /* bytes that may wait to leave on one connection */
+    /* Incoming connections at once, each kind by itself (door.h): strangers, which the oldest leaves for
+     * a new one; those of plain GETs; those that ws_prove was called for. */
+    int strangers_max, watchers_max, proven_max;
+    rm_time stranger_within; /* since it was accepted; who is still a stranger then is closed. 0: 5 s */
+    size_t queue_max;        /* bytes that may wait to leave on one connection */
     void (*opened)(void *ctx, struct ws_conn *conn);
     void (*message)(void *ctx, struct ws_conn *conn, const char *text, size_t length); /* NUL-terminated */
     void (*closed)(void *ctx, struct ws_conn *conn, const char *why);
@@ -59,6 +63,9 @@ int ws_connect(struct ws_conn **ret, struct ws *ws, const char *address, struct 
 
 /* -1 (and the connection is closed, `closed` comes in a later turn) where its queue passes queue_max. */
 int ws_send(struct ws_conn *conn, const char *text, size_t length);
+/* The other side of this incoming connection has shown who it is: it is no stranger any more. false where as
+ * many as there may be are known already. */
+bool ws_prove(struct ws_conn *conn);
 /* Closes after what is queued has left; `closed` comes in a later turn with this reason. */
 void ws_close(struct ws_conn *conn, const char *why);
 

@@ -1,18 +1,22 @@
 #include "common/object/credentials.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/str.h"
 #include "common/os/config.h"
 #include "common/os/secret.h"
 
-enum { RENEW_BEFORE_S = 300, RENEW_EVERY_S = 30 };
+enum { RENEW_BEFORE_S = 300, RENEW_EVERY_S = 30, PATH_BYTES = 4096 };
 
 struct credentials_store {
     struct credentials_options options;
     struct credentials *now, *next; /* memory for secrets */
-    bool have;
+    bool have, asked, doubted;
     int64_t tried_s, refused_s; /* when renewing was last tried, and for a server's refusal */
 };
 
@@ -51,6 +55,56 @@ static int take(struct credentials *ret, const char *access, const char *secret,
         !text_copy(ret->secret_key, sizeof ret->secret_key, secret) ||
         !text_copy(ret->token, sizeof ret->token, token))
         return err_set(err, ERR_USAGE, "the access key, its secret or its token in %s is too long", source);
+    return 0;
+}
+
+int credentials_read_file(const char *path, char *out, size_t size, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(err, ERR_USAGE, "%s", path);
+    ssize_t n = read(fd, out, size);
+    int why = errno;
+    close(fd);
+    errno = why;
+    if (n < 0)
+        return err_errno(err, ERR_USAGE, "%s", path);
+    if ((size_t)n == size)
+        return err_set(err, ERR_USAGE, "%s: too long", path);
+    out[n] = 0;
+    out[strcspn(out, "\r\n")] = 0;
+    return out[0] ? 0 : err_set(err, ERR_USAGE, "%s: empty", path);
+}
+
+/* One key of the Secret that a pod has as a folder of files; "": it has no such key. */
+static int read_key(enum config_key key, char *out, size_t size, struct error *err)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", config_get(CONFIG_POD_CREDENTIALS), config_name(key));
+    out[0] = 0;
+    if (access(path, F_OK) < 0 && errno == ENOENT)
+        return 0;
+    return credentials_read_file(path, out, size, err);
+}
+
+/* Environment that was made of a Secret stays as it was when the pod began; its files are mended with it. */
+static int from_secret(struct credentials *ret, struct error *err)
+{
+    if (!config_get(CONFIG_POD_CREDENTIALS))
+        return err_set(err, ERR_NOT_FOUND, "not in a pod");
+    if (read_key(CONFIG_AWS_ACCESS_KEY_ID, ret->access_key, sizeof ret->access_key, err) < 0 ||
+        read_key(CONFIG_AWS_SECRET_ACCESS_KEY, ret->secret_key, sizeof ret->secret_key, err) < 0 ||
+        read_key(CONFIG_AWS_SESSION_TOKEN, ret->token, sizeof ret->token, err) < 0)
+        return err_wrap(err, "the Secret of checkpoint.secretRef");
+    if (!ret->access_key[0] && !ret->secret_key[0])
+        return err_set(err, ERR_NOT_FOUND, "no keys in the Secret");
+    if (!ret->access_key[0] || !ret->secret_key[0])
+        return err_set(
+            err, ERR_USAGE, "the Secret of checkpoint.secretRef has %s and no %s: give it both",
+            config_name(ret->access_key[0] ? CONFIG_AWS_ACCESS_KEY_ID : CONFIG_AWS_SECRET_ACCESS_KEY),
+            config_name(ret->access_key[0] ? CONFIG_AWS_SECRET_ACCESS_KEY : CONFIG_AWS_ACCESS_KEY_ID));
+    ret->source = "the Secret of checkpoint.secretRef";
+    ret->ends_s = 0;
     return 0;
 }
 
@@ -104,7 +158,9 @@ static int from_profile(const struct credentials_options *options, struct creden
 static int find(const struct credentials_options *options, struct credentials *ret, struct error *err)
 {
     struct error failed = {0};
-    if (from_environment(ret, &failed) == 0)
+    if (from_secret(ret, &failed) == 0)
+        return 0;
+    if (failed.code == ERR_NOT_FOUND && from_environment(ret, &failed) == 0)
         return 0;
     if (failed.code == ERR_NOT_FOUND && from_web_identity(options, ret, &failed) == 0)
         return 0;
@@ -115,11 +171,33 @@ static int find(const struct credentials_options *options, struct credentials *r
     if (failed.code == ERR_NOT_FOUND && credentials_machine(options, ret, &failed) == 0)
         return 0;
     if (failed.code == ERR_NOT_FOUND)
-        return err_set(
-            err, ERR_USAGE,
-            "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give "
-            "this machine or container a role");
-    return err_set(err, failed.code, "%s", failed.text);
+        err_set(&failed, ERR_USAGE,
+                "no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give "
+                "this machine or container a role");
+    if (failed.code == ERR_ABORTED)
+        return err_from(err, &failed, "%s", failed.text);
+    if (failed.class == CLASS_UNKNOWN)
+        failed.person = true; /* nothing that time alone would heal */
+    failed.class = CLASS_PASSING;
+    return err_from(err, &failed, "%s", failed.text);
+}
+
+/* Somebody may have mended the shared files since they were read. */
+static int find_again(const struct credentials_store *store, struct credentials *ret, struct error *err)
+{
+    struct credentials_options options = store->options;
+    struct profile *fresh = options.profile ? secret_open(sizeof *fresh) : NULL;
+    const char *name;
+    if (fresh && profile_read(fresh, &name, NULL) == 0)
+        options.profile = fresh;
+    int result = find(&options, ret, err);
+    secret_free(fresh, sizeof *fresh);
+    return result;
+}
+
+void credentials_doubt(struct credentials_store *store)
+{
+    store->doubted = true;
 }
 
 int credentials_get(struct credentials_store *store, int64_t now_s, bool anew, const struct credentials **ret,
@@ -128,6 +206,7 @@ int credentials_get(struct credentials_store *store, int64_t now_s, bool anew, c
     struct error failed = {0};
     bool ending = store->have && store->now->ends_s && now_s >= store->now->ends_s - RENEW_BEFORE_S;
     bool holds = store->have && (!store->now->ends_s || now_s < store->now->ends_s);
+    anew = anew || store->doubted;
     int64_t *last = anew ? &store->refused_s : &store->tried_s;
     bool soon = holds && now_s < *last + RENEW_EVERY_S; /* asked just now */
     *renewed = false;
@@ -135,11 +214,15 @@ int credentials_get(struct credentials_store *store, int64_t now_s, bool anew, c
     if (store->have && ((!ending && !anew) || soon))
         return 0;
     *last = store->tried_s = now_s;
-    if (find(&store->options, store->next, &failed) < 0) {
+    store->doubted = false;
+    int found =
+        store->asked ? find_again(store, store->next, &failed) : find(&store->options, store->next, &failed);
+    store->asked = true;
+    if (found < 0) {
         explicit_bzero(store->next, sizeof *store->next);
         if (holds && failed.code != ERR_ABORTED)
             return 0;
-        return err_set(err, failed.code, "%s", failed.text);
+        return err_from(err, &failed, "%s", failed.text);
     }
     struct credentials *was = store->now;
     store->now = store->next;

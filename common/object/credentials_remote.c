@@ -1,10 +1,7 @@
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/base/str.h"
 #include "common/object/credentials.h"
@@ -145,25 +142,6 @@ int credentials_of_json(const char *text, size_t length, struct credentials *ret
 
 /* --- asking --- */
 
-/* A file's text without the line end behind it. */
-static int read_token(const char *path, char *out, struct error *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_errno(err, ERR_USAGE, "%s", path);
-    ssize_t n = read(fd, out, TOKEN_MAX);
-    int why = errno;
-    close(fd);
-    errno = why;
-    if (n < 0)
-        return err_errno(err, ERR_USAGE, "%s", path);
-    if (n == TOKEN_MAX)
-        return err_set(err, ERR_USAGE, "%s: too long for a token", path);
-    out[n] = 0;
-    out[strcspn(out, "\r\n")] = 0;
-    return out[0] ? 0 : err_set(err, ERR_USAGE, "%s: empty", path);
-}
-
 static const struct fetch_request local_request = {
     .method = "GET", .connect_within = RM_S, .within = 5 * RM_S, .tries = 3};
 
@@ -173,6 +151,15 @@ static int ask(const struct credentials_options *options, const struct fetch_req
     if (fetch(options->pump, request, answer, err) < 0)
         return err_wrap(err, "credentials from %s", what);
     return 0;
+}
+
+/* Busy now, which passes by itself; or no, until somebody changes what it says. */
+static int container_refused(int status, struct error *err)
+{
+    bool busy = status >= 500 || status == 429;
+    err_set(err, busy ? ERR_MACHINE : ERR_USAGE, "the container's endpoint refuses credentials: status %d",
+            status);
+    return busy ? err_class(err, CLASS_PASSING) : -1;
 }
 
 /* The host of a URL without brackets, in lower case. */
@@ -252,7 +239,7 @@ static int container_header(char *out, size_t size, struct error *err)
         return 0;
     text_copy(out, size, name);
     if (file)
-        return read_token(file, out + sizeof name - 1, err);
+        return credentials_read_file(file, out + sizeof name - 1, TOKEN_MAX, err);
     if (strpbrk(token, "\r\n") || !text_copy(out + sizeof name - 1, size - sizeof name + 1, token))
         return err_set(err, ERR_USAGE, "%s has a line end in it or is too long",
                        config_name(CONFIG_AWS_CONTAINER_TOKEN));
@@ -280,8 +267,7 @@ static int ask_container(const struct credentials_options *options, struct desk 
     if (ask(options, &request, &desk->answer, "the container's endpoint", err) < 0)
         return -1;
     if (desk->answer.status != 200)
-        return err_set(err, ERR_USAGE, "the container's endpoint refuses credentials: status %d",
-                       desk->answer.status);
+        return container_refused(desk->answer.status, err);
     if (credentials_of_json(desk->answer.bytes, desk->answer.length, ret, err) < 0)
         return err_wrap(err, "credentials from the container's endpoint");
     ret->source = "the container's role";
@@ -385,13 +371,30 @@ static size_t add_encoded(char *out, size_t at, size_t size, const char *name, c
     return at;
 }
 
+/* STS says so with a status of 400. */
+static bool is_throttled(const struct fetch_answer *answer)
+{
+    static const char *const busy[] = {"Throttling", "ThrottlingException", "RequestThrottled",
+                                       "RequestLimitExceeded", "IDPCommunicationError"};
+    struct s3_refusal refusal;
+    if (answer->status < 400)
+        return false;
+    s3_answer_refusal(answer->bytes, answer->length, &refusal);
+    for (size_t i = 0; i < sizeof busy / sizeof busy[0]; i++)
+        if (!strcmp(refusal.code, busy[i]))
+            return true;
+    return answer->status == 429;
+}
+
 static int refused(const struct fetch_answer *answer, const char *role, struct error *err)
 {
     struct s3_refusal refusal;
+    bool busy = answer->status >= 500 || is_throttled(answer);
     s3_answer_refusal(answer->bytes, answer->length, &refusal);
-    return err_set(err, answer->status >= 500 ? ERR_MACHINE : ERR_USAGE,
-                   "STS refuses the role %s for this web identity: %s %s (status %d)", role, refusal.code,
-                   refusal.message, answer->status);
+    err_set(err, busy ? ERR_MACHINE : ERR_USAGE,
+            "STS refuses the role %s for this web identity: %s %s (status %d)", role, refusal.code,
+            refusal.message, answer->status);
+    return busy ? err_class(err, CLASS_PASSING) : -1;
 }
 
 static int ask_sts(const struct credentials_options *options, const char *role, const char *session,
@@ -419,7 +422,8 @@ static int ask_sts(const struct credentials_options *options, const char *role, 
                                     .connect_within = 5 * RM_S,
                                     .within = 20 * RM_S,
                                     .tries = 4,
-                                    .proxy = !given};
+                                    .proxy = !given,
+                                    .busy = is_throttled};
     return ask(options, &request, &desk->answer, "STS", err);
 }
 
@@ -449,7 +453,7 @@ int credentials_web_identity(const struct credentials_options *options, const ch
     int result = -1;
     if (!desk)
         return err_set(err, ERR_MACHINE, "no memory for credentials");
-    if (read_token(token_file, desk->token, err) == 0)
+    if (credentials_read_file(token_file, desk->token, TOKEN_MAX, err) == 0)
         result = web_identity(options, role, session, desk, ret, err);
     secret_free(desk, sizeof *desk);
     return result;

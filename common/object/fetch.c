@@ -59,9 +59,16 @@ static int fetch_once(struct pump *pump, const struct fetch_request *request, st
             http_cancel(call);
             return -1;
         }
-    if (fetching.outcome != HTTP_ANSWERED)
-        return err_set(err, ERR_MACHINE, "%s", fetching.why);
+    if (fetching.outcome != HTTP_ANSWERED) {
+        err_set(err, ERR_MACHINE, "%s", fetching.why);
+        return err_class(err, CLASS_PASSING);
+    }
     return 0;
+}
+
+static bool is_busy(const struct fetch_request *request, const struct fetch_answer *answer)
+{
+    return answer->status >= 500 || answer->status == 429 || (request->busy && request->busy(answer));
 }
 
 int fetch(struct pump *pump, const struct fetch_request *request, struct fetch_answer *ret, struct error *err)
@@ -70,10 +77,10 @@ int fetch(struct pump *pump, const struct fetch_request *request, struct fetch_a
     for (int left = request->tries; left > 0; left--, pause *= 3) {
         struct error failed = {0};
         int result = fetch_once(pump, request, ret, &failed);
-        if (result == 0 && (ret->status < 500 || left == 1))
+        if (result == 0 && (left == 1 || !is_busy(request, ret)))
             return 0;
         if (result < 0 && (failed.code == ERR_ABORTED || left == 1))
-            return err_set(err, failed.code, "%s", failed.text);
+            return err_from(err, &failed, "%s", failed.text);
         if (pump_sleep(pump, pause, err) < 0)
             return -1;
     }

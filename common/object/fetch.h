@@ -6,6 +6,8 @@
 
 enum { FETCH_MAX = 64 << 10 }; /* bytes of an answer, with a NUL behind */
 
+struct fetch_answer;
+
 struct fetch_request {
     const char *method, *url;
     const char *const *header; /* (headers) */
@@ -15,6 +17,7 @@ struct fetch_request {
     rm_time connect_within, within; /* of one try */
     int tries;
     bool proxy;
+    bool (*busy)(const struct fetch_answer *answer); /* NULL, or: is it a refusal for now? */
 };
 
 struct fetch_answer {
@@ -23,7 +26,8 @@ struct fetch_answer {
     char bytes[FETCH_MAX];
 };
 
-/* 0 with an answer of whatever status (tried again where it is 500 or more); ERR_MACHINE where none came. */
+/* 0 with an answer of whatever status (tried again where it is 500 or more, 429, or `busy`); ERR_MACHINE
+ * where none came. */
 int fetch(struct pump *pump, const struct fetch_request *request, struct fetch_answer *ret,
           struct error *err);
 

@@ -39,6 +39,11 @@ bool object_is_clear(const struct object_store *store)
     return store->clear;
 }
 
+void object_pass_caches(struct object_store *store, bool pass)
+{
+    store->past_caches = pass;
+}
+
 /* --- what callers may ask for --- */
 
 static bool is_part(const char *part, size_t length)

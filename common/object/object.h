@@ -13,8 +13,10 @@
  * Errors: ERR_NOT_FOUND (object), ERR_EXISTS (created by someone else first), ERR_USAGE (URI, bucket absent,
  * region, credentials absent, refused or out of date: what a person has to set right), ERR_MACHINE (the store
  * doesn't answer, is full, a disk error: it may work later), ERR_DATA (fewer bytes than asked for, a checksum
- * that doesn't fit, an answer that can't be), ERR_ABORTED. Each with a sentence that names the URI and never
- * a secret. Retries with growing, jittered pauses are inside; an error is final for this call. */
+ * that doesn't fit, an answer that can't be), ERR_ABORTED. Those that say nothing about an object itself have
+ * a class (common/base/error.h): a disk or store that did not answer is passing, and so is a refusal for want
+ * of rights, for a person; what this machine lacks is its own. Each with a sentence that names the URI and
+ * never a secret. Retries with growing, jittered pauses are inside; an error is final for this call. */
 #ifndef RM_OBJECT_OBJECT_H
 #define RM_OBJECT_OBJECT_H
 
@@ -66,6 +68,11 @@ bool object_is_local(
 bool object_is_clear(const struct object_store *store);
 
 /* --- reading --- */
+
+/* From now on what is read comes from where it lies and not from what this machine remembers of it: of a
+ * folder past the memory's pages, where its file system can; of a bucket over a new connection. Dearer, and
+ * for one purpose: bytes that were found to be wrong are looked at again before that is believed. */
+void object_pass_caches(struct object_store *store, bool pass);
 
 struct object_info {
     int64_t bytes;

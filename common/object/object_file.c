@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/err_system.h"
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/os/uri.h"
@@ -61,7 +62,7 @@ static int make_root(const char *root, struct error *err)
             continue;
         *at = 0;
         if (mkdir(part, 0777) < 0 && errno != EEXIST)
-            return err_errno(err, ERR_MACHINE, "%s: the folder can't be made", part);
+            return err_system(err, ERR_MACHINE, "%s: the folder can't be made", part);
         if (!here)
             return 0;
         *at = here;
@@ -75,7 +76,7 @@ static int open_root(struct object_file *store, bool make, struct error *err)
     int fd = open(store->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return err_set(err, ERR_NOT_FOUND, "%s: there is no such folder", store->root);
-    return fd < 0 ? err_errno(err, ERR_MACHINE, "%s", store->root) : fd;
+    return fd < 0 ? err_system(err, ERR_MACHINE, "%s", store->root) : fd;
 }
 
 /* The folder of one name inside another one, never through a link. */
@@ -83,11 +84,11 @@ static int open_below(int above, const char *part, bool make, struct error *err)
 {
     if (make && mkdirat(above, part, 0777) < 0 && errno != EEXIST)
         return errno == ENOENT ? err_set(err, ERR_NOT_FOUND, "%s: the folder above has gone", part)
-                               : err_errno(err, ERR_MACHINE, "%s: the folder can't be made", part);
+                               : err_system(err, ERR_MACHINE, "%s: the folder can't be made", part);
     int fd = openat(above, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
         return err_set(err, ERR_NOT_FOUND, "%s: there is no such folder", part);
-    return fd < 0 ? err_errno(err, ERR_MACHINE, "%s", part) : fd;
+    return fd < 0 ? err_system(err, ERR_MACHINE, "%s", part) : fd;
 }
 
 int object_file_place(struct object_file *store, const char *name, bool make, struct object_place *ret,
@@ -130,7 +131,8 @@ int object_file_within(struct object_file *store, const char *name,
             break;
     }
     bool gone = why.code == ERR_NOT_FOUND; /* again and again, or a link stands in the folder's place */
-    return err_set(err, gone ? ERR_MACHINE : why.code, "%s/%s: %s", store->root, name, why.text);
+    why.code = gone ? ERR_MACHINE : why.code;
+    return err_from(err, &why, "%s/%s: %s", store->root, name, why.text);
 }
 
 void object_file_tidy(struct object_file *store, const char *name)
@@ -154,7 +156,7 @@ int object_file_sync_folder(int folder_fd, struct error *err)
 {
     /* Some network file systems can't sync a folder; they are consistent without it. */
     if (fsync(folder_fd) < 0 && errno != EINVAL && errno != EROFS)
-        return err_errno(err, ERR_MACHINE, "syncing the folder failed");
+        return err_system(err, ERR_MACHINE, "syncing the folder failed");
     return 0;
 }
 
@@ -166,13 +168,16 @@ static int open_object(struct object_file *store, const char *name, struct stat 
     snprintf(path, sizeof path, "%s/%s", store->root, name);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return err_errno(err, errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : ERR_MACHINE, "%s", path);
+        return err_system(err, errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : ERR_MACHINE, "%s", path);
     if (fstat(fd, st) < 0)
-        err_errno(err, ERR_MACHINE, "%s", path);
+        err_system(err, ERR_MACHINE, "%s", path);
     else if (!S_ISREG(st->st_mode))
         err_set(err, S_ISDIR(st->st_mode) ? ERR_NOT_FOUND : ERR_DATA, "%s: this is no file", path);
-    else
+    else {
+        if (store->base.past_caches)
+            object_file_let_go(fd);
         return fd;
+    }
     close(fd);
     return -1;
 }
@@ -190,9 +195,13 @@ static int file_head(struct object_store *base, const char *name, struct object_
 }
 
 /* Up to count bytes at offset; how many, fewer at the file's end; -1. */
-static int64_t read_at(int fd, void *out, int64_t count, int64_t offset)
+static int64_t read_at(const struct object_file *store, int fd, void *out, int64_t count, int64_t offset)
 {
     int64_t had = 0;
+    if (FAULT_FAILS("file-read", EIO))
+        return -1;
+    if (store->base.past_caches)
+        return object_file_read_past(fd, out, count, offset);
     while (had < count) {
         ssize_t n = pread(fd, (char *)out + had, (size_t)(count - had), offset + had);
         if (n < 0 && errno == EINTR)
@@ -216,13 +225,13 @@ static int file_get(struct object_store *base, const char *name, int64_t most, s
         return -1;
     int64_t size = st.st_size, had = -1;
     if (size <= most && (bytes = malloc((size_t)size + 1)))
-        had = read_at(fd, bytes, size, 0);
+        had = read_at(object_file_of(base), fd, bytes, size, 0);
     if (size > most)
         err_set(err, ERR_DATA, "%s/%s: it is longer than %lld bytes", base->uri, name, (long long)most);
     else if (!bytes)
         err_set(err, ERR_MACHINE, "%s/%s: out of memory", base->uri, name);
     else if (had < 0)
-        err_errno(err, ERR_MACHINE, "%s/%s: reading failed", base->uri, name);
+        err_system(err, ERR_MACHINE, "%s/%s: reading failed", base->uri, name);
     else
         str_add(out, bytes, (size_t)had);
     free(bytes);
@@ -237,9 +246,9 @@ static int read_chunk(struct object_file *store, int fd, const struct object_ran
     int64_t here = range->bytes - at < CHUNK ? range->bytes - at : CHUNK;
     if (cancelled(store))
         return give_up(err);
-    int64_t had = read_at(fd, into, here, range->offset + at);
+    int64_t had = read_at(store, fd, into, here, range->offset + at);
     if (had < 0)
-        return err_errno(err, ERR_MACHINE, "%s/%s: reading failed", store->root, range->name);
+        return err_system(err, ERR_MACHINE, "%s/%s: reading failed", store->root, range->name);
     if (had < here)
         return err_set(err, ERR_DATA, "%s/%s: the file ends at byte %lld, %lld bytes too early", store->root,
                        range->name, (long long)(range->offset + at + had),
@@ -317,7 +326,7 @@ static int write_run(struct object_file *store, int fd, const char *bytes, size_
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return err_errno(err, ERR_MACHINE, "writing failed");
+            return err_system(err, ERR_MACHINE, "writing failed");
         if (hash)
             sha256_add(hash, bytes + at, (size_t)n);
         at += (size_t)n;
@@ -345,7 +354,7 @@ int object_file_write(struct object_file *store, int fd, int64_t offset, const s
 int object_file_sync(int fd, struct error *err)
 {
     if (fsync(fd) < 0)
-        return err_errno(err, ERR_MACHINE, "syncing failed");
+        return err_system(err, ERR_MACHINE, "syncing failed");
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     return 0;
 }
@@ -368,7 +377,7 @@ int object_file_give_name(int folder_fd, const char *from, const char *to, enum 
     if (result == 0)
         return 0;
     enum error_code code = errno == EEXIST ? ERR_EXISTS : errno == ENOENT ? ERR_NOT_FOUND : ERR_MACHINE;
-    return err_errno(err, code, "%s", to);
+    return err_system(err, code, "%s", to);
 }
 
 struct putting {
@@ -381,7 +390,7 @@ static int fill(const struct putting *p, int folder_fd, const char *temporary, s
 {
     int fd = openat(folder_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
-        return err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_MACHINE, "the file can't be made");
+        return err_system(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_MACHINE, "the file can't be made");
     int result = object_file_write(p->store, fd, 0, p->body, NULL, err);
     if (result == 0)
         result = object_file_sync(fd, err);
@@ -433,15 +442,14 @@ static int delete_one(struct object_file *store, const char *name, struct error 
     struct object_place place;
     struct error why = {0};
     if (object_file_place(store, name, false, &place, &why) < 0)
-        return why.code == ERR_NOT_FOUND ? 0
-                                         : err_set(err, why.code, "%s/%s: %s", store->root, name, why.text);
+        return why.code == ERR_NOT_FOUND ? 0 : err_from(err, &why, "%s/%s: %s", store->root, name, why.text);
     int result = unlinkat(place.folder_fd, place.last, 0);
     if (result == 0)
         FAULT("file-removed");
     if (result < 0 && errno == ENOENT)
         result = 0;
     else if (result < 0)
-        err_errno(err, ERR_MACHINE, "%s/%s can't be removed", store->root, name);
+        err_system(err, ERR_MACHINE, "%s/%s can't be removed", store->root, name);
     else
         result = object_file_sync_folder(place.folder_fd, err);
     close(place.folder_fd);

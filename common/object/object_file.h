@@ -59,6 +59,11 @@ int object_file_sync_folder(int folder_fd, struct error *err);
  */
 int object_file_give_name(int folder_fd, const char *from, const char *to, enum object_mode mode,
                           struct error *err);
+/* object_file_past.c: lets go of what memory keeps of a file that was opened to be read, and turns its
+ * descriptor to direct reads where its file system knows them. */
+void object_file_let_go(int fd);
+/* Up to count bytes at offset from such a descriptor; how many, fewer at the file's end; -1 with errno. */
+int64_t object_file_read_past(int fd, void *out, int64_t count, int64_t offset);
 /* 16 hex digits by chance. */
 void object_file_chance(char out[17]);
 /* Removes the folder of this name and those above it, as far as they are empty and below the root. */

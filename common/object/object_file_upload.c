@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/err_system.h"
 #include "common/object/object_file.h"
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
@@ -46,7 +47,7 @@ static int open_in(void *ctx, const struct object_place *place, struct error *er
     upload_name(hidden, ctx, place->last);
     int fd = openat(place->folder_fd, hidden, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
-        return err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_MACHINE, "the file can't be made");
+        return err_system(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_MACHINE, "the file can't be made");
     close(fd);
     return object_file_sync_folder(place->folder_fd, err);
 }
@@ -73,8 +74,8 @@ static int open_upload(struct object_file *store, const char *name, const char *
     *ret_fd = openat(place->folder_fd, hidden, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (*ret_fd >= 0)
         return 0;
-    err_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_MACHINE, "%s/%s: the upload %s", store->root, name,
-              id);
+    err_system(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_MACHINE, "%s/%s: the upload %s", store->root, name,
+               id);
     close(place->folder_fd);
     return -1;
 }
@@ -97,10 +98,10 @@ static int write_mark(int folder_fd, const char *id, const char *last, const str
                           (long long)mark->bytes, mark->tag);
     int fd = openat(folder_fd, hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
-        return err_errno(err, ERR_MACHINE, "part %d can't be noted", mark->number);
+        return err_system(err, ERR_MACHINE, "part %d can't be noted", mark->number);
     bool whole = write(fd, text, (size_t)length) == length;
     if (!whole)
-        err_errno(err, ERR_MACHINE, "part %d can't be noted", mark->number);
+        err_system(err, ERR_MACHINE, "part %d can't be noted", mark->number);
     close(fd);
     return whole ? 0 : -1;
 }
@@ -242,7 +243,7 @@ static int remove_one(void *ctx, const struct object_file_found *found, struct e
         (strcmp(hidden, found->last) != 0 && !number_of(found->last, v->id, last_of(v->name))))
         return 0;
     if (unlinkat(found->folder_fd, found->last, 0) < 0 && errno != ENOENT)
-        return err_errno(err, ERR_MACHINE, "%s can't be removed", found->name);
+        return err_system(err, ERR_MACHINE, "%s can't be removed", found->name);
     return 0;
 }
 
@@ -287,14 +288,14 @@ static int finish(const struct object_place *place, int fd, const char *id, int6
     struct error why = {0};
     upload_name(hidden, id, place->last);
     if (ftruncate(fd, bytes) < 0)
-        return err_errno(err, ERR_MACHINE, "the file can't be sized");
+        return err_system(err, ERR_MACHINE, "the file can't be sized");
     if (object_file_sync(fd, err) < 0)
         return -1;
     FAULT("upload-whole");
     int result = object_file_give_name(place->folder_fd, hidden, place->last, mode, &why);
     bool done = result < 0 && is_same_file(place->folder_fd, fd, place->last); /* our own earlier try */
     if (result < 0 && !done)
-        return err_set(err, why.code, "%s", why.text);
+        return err_from(err, &why, "%s", why.text);
     return object_file_sync_folder(place->folder_fd, err);
 }
 

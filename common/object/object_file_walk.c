@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/err_system.h"
 #include "common/object/object_file.h"
 
 /* One folder's entries: "name" of files, "name/" of folders, so that sorting them is sorting whole names. */
@@ -66,7 +67,7 @@ static int entries_read(struct entries *e, int folder_fd, struct error *err)
     int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
     if (!folder) {
-        err_errno(err, ERR_MACHINE, "the folder can't be read");
+        err_system(err, ERR_MACHINE, "the folder can't be read");
         if (fd >= 0)
             close(fd);
         return -1;
@@ -76,7 +77,7 @@ static int entries_read(struct entries *e, int folder_fd, struct error *err)
     while (result == 0 && (errno = 0, entry = readdir(folder)))
         result = add_entry(e, folder_fd, entry, err);
     if (result == 0 && errno)
-        result = err_errno(err, ERR_MACHINE, "the folder can't be read");
+        result = err_system(err, ERR_MACHINE, "the folder can't be read");
     closedir(folder);
     if (e->count)
         qsort(e->name, (size_t)e->count, sizeof *e->name, by_name);
@@ -103,7 +104,7 @@ static int walk_file(struct walk *w, int folder_fd, const char *last, struct err
     if (object_file_is_hidden(last) != w->hidden || (!w->hidden && !starts(w->name, w->prefix)))
         return 0;
     if (fstatat(folder_fd, last, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : err_errno(err, ERR_MACHINE, "%s", w->name);
+        return errno == ENOENT ? 0 : err_system(err, ERR_MACHINE, "%s", w->name);
     struct object_file_found found = {.name = w->name,
                                       .folder_fd = folder_fd,
                                       .last = last,
@@ -127,7 +128,7 @@ static int walk_entry(struct walk *w, int fd, const char *entry, struct error *e
         return 0;
     int below = openat(fd, entry, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (below < 0)
-        return errno == ENOENT ? 0 : err_errno(err, ERR_MACHINE, "%s", w->name);
+        return errno == ENOENT ? 0 : err_system(err, ERR_MACHINE, "%s", w->name);
     w->length = before + length;
     int result = walk_folder(w, below, err);
     close(below);
@@ -152,7 +153,7 @@ static int open_start(struct object_file *store, const char *prefix, struct obje
     struct error why = {0};
     if (object_file_place(store, prefix, false, ret, &why) == 0)
         return 0;
-    return why.code == ERR_NOT_FOUND ? 1 : err_set(err, why.code, "%s", why.text);
+    return why.code == ERR_NOT_FOUND ? 1 : err_from(err, &why, "%s", why.text);
 }
 
 int object_file_walk(struct object_file *store, const char *prefix, bool hidden,
@@ -175,7 +176,7 @@ int object_file_walk(struct object_file *store, const char *prefix, bool hidden,
     int result = walk_folder(w, start.folder_fd, &why);
     free(w);
     close(start.folder_fd);
-    return result < 0 ? err_set(err, why.code, "%s: %s", store->root, why.text) : 0;
+    return result < 0 ? err_from(err, &why, "%s: %s", store->root, why.text) : 0;
 }
 
 int object_file_folders(struct object_store *base, const char *prefix,

@@ -50,6 +50,7 @@ struct object_ops {
 struct object_store {
     const struct object_ops *ops;
     bool clear;               /* object_is_clear */
+    bool past_caches;         /* object_pass_caches */
     char uri[OBJECT_URI_MAX]; /* as a person wrote it, without "/" at its end: errors name it */
 };
 

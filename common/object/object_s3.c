@@ -217,8 +217,11 @@ static int open_parts(struct s3_store *store, const struct object_options *optio
     store->key = secret_open(RM_HASH_BYTES);
     if (!store->profile || !store->key)
         return err_set(err, ERR_MACHINE, "no memory for a store");
-    if (profile_read(store->profile, &name, err) < 0 ||
-        s3_place_find(&store->place, options, store->profile, err) < 0)
+    if (profile_read(store->profile, &name, err) < 0) {
+        err_class(err, CLASS_PASSING); /* the file can be mended */
+        return err_person(err);
+    }
+    if (s3_place_find(&store->place, options, store->profile, err) < 0)
         return -1;
     store->base.clear = !store->place.tls;
     if (pump_init(&store->pump, options->cancel, err) < 0 ||

@@ -28,8 +28,9 @@ struct s3_place {
     char host[S3_HOST_MAX];                              /* as in the Host header */
     char region[64], ca_file[1024];                      /* ca_file "": the system's */
     bool tls, path_style, proxy, checksums;
-    bool signs;          /* large bodies, too, go with their SHA-256 under the signature */
-    bool region_guessed; /* nobody named one */
+    bool google, google_refused; /* Google's XML API: a creation is said in its words; it did not take them */
+    bool signs;                  /* large bodies, too, go with their SHA-256 under the signature */
+    bool region_guessed;         /* nobody named one */
 };
 /* From the URI, the options, the environment and the profile (NULL: none). */
 int s3_place_find(struct s3_place *ret, const struct object_options *options, const struct profile *profile,
@@ -58,7 +59,7 @@ struct s3_request {
     const char *key; /* the whole key, borrowed; NULL: the bucket's */
     struct sigv4_pair query[S3_QUERIES_MAX];
     int queries;
-    bool create;         /* If-None-Match: * */
+    bool create;         /* If-None-Match: *, or Google's word for it */
     bool with_algorithm; /* begins an upload whose parts have checksums */
     bool late_refusal;   /* a 200 may hold a refusal */
     bool xml;            /* a good answer is XML: one that isn't was cut on its way */
@@ -87,6 +88,8 @@ struct s3_task {
     int clock_set;    /* times */
     int64_t signed_s; /* the moment that the last try said */
     bool checksummed; /* the last try named a checksum, or how one is made */
+    bool googled;     /* the last try was in Google's words */
+    bool by_google;   /* an answer was Google's */
 
     /* of the body */
     char payload[RM_HASH_HEX]; /* its SHA-256, or "": unsigned */
@@ -155,6 +158,7 @@ enum s3_verdict {
     S3_RENEW,       /* with other credentials */
     S3_SET_CLOCK,   /* with the server's time */
     S3_NO_CHECKSUM, /* without checksums, which this store doesn't know */
+    S3_NO_GOOGLE,   /* in Amazon's words after all */
     S3_FAILED,      /* task->failed says why */
 };
 enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome);
@@ -193,6 +197,7 @@ void s3_engine_free(struct s3_store *store);
 /* What the answer means to a person, as an error that names the object; -1. */
 int s3_refused(const struct s3_store *store, const struct s3_task *task, struct error *err);
 bool s3_is_good(const struct s3_task *task); /* 2xx, and no refusal in it */
+bool s3_denies(const struct s3_task *task);  /* it is about who asks */
 /* The key of a name (NULL: the bucket's prefix) into out[S3_KEY_MAX]. */
 int s3_key(const struct s3_store *store, const char *name, char *out, struct error *err);
 /* The name of a key, or NULL where it is none of ours. */

@@ -170,6 +170,8 @@ static void header_came(void *ctx, int status, const char *name, const char *val
         date_of_http(value, &task->modified_s);
     else if (!strcasecmp(name, "Date"))
         date_of_http(value, &task->date_s);
+    else if (!strncasecmp(name, "x-goog-", 7) || !strcasecmp(name, "x-guploader-uploadid"))
+        task->by_google = true;
     else if (!strcasecmp(name, "x-amz-bucket-region"))
         text_copy(task->region, sizeof task->region, value);
 }
@@ -234,33 +236,36 @@ static int slot_start(struct s3_slot *slot, struct error *err)
     struct s3_task *task = &slot->task;
     const struct object_body *body = task->request.body;
     struct http_run run[OBJECT_RUNS_MAX];
+    bool fresh = task->request.create || store->base.past_caches;
     if (get_credentials(store, false, err) < 0)
         return -1;
     struct s3_signing signing = {
         .place = &store->place, .who = store->who, .key = store->key, .now_s = server_now_s(store)};
     make_key(store, signing.now_s);
     task->signed_s = signing.now_s;
-    task->checksummed = store->place.checksums && (task->crc[0] || task->request.with_algorithm);
+    task->googled = task->request.create && store->place.google && !store->place.google_refused;
+    task->checksummed =
+        !task->googled && store->place.checksums && (task->crc[0] || task->request.with_algorithm);
     task_reset(task);
     s3_sign(&slot->sent, task, &signing);
     for (int i = 0; body && i < body->runs; i++)
         run[i] = (struct http_run){body->run[i].bytes, body->run[i].count};
-    struct http_request request = {
-        .method = task->request.method,
-        .url = str_text(&slot->sent.url),
-        .header = slot->sent.header,
-        .headers = slot->sent.headers,
-        .body = run,
-        .runs = body ? body->runs : 0,
-        .connect_within = store->patience.connect,
-        .silent_within = task->request.silent ? task->request.silent : store->patience.silent,
-        .ca_file = store->place.ca_file[0] ? store->place.ca_file : NULL,
-        .fresh = task->request.create, /* a second sending would find the first one's object */
-        .proxy = store->place.proxy,
-        .header_came = header_came,
-        .body_came = body_came,
-        .done = answer_done,
-        .ctx = slot};
+    struct http_request request = {.method = task->request.method,
+                                   .url = str_text(&slot->sent.url),
+                                   .header = slot->sent.header,
+                                   .headers = slot->sent.headers,
+                                   .body = run,
+                                   .runs = body ? body->runs : 0,
+                                   .connect_within = store->patience.connect,
+                                   .silent_within =
+                                       task->request.silent ? task->request.silent : store->patience.silent,
+                                   .ca_file = store->place.ca_file[0] ? store->place.ca_file : NULL,
+                                   .fresh = fresh, /* a second sending would find the first one's object */
+                                   .proxy = store->place.proxy,
+                                   .header_came = header_came,
+                                   .body_came = body_came,
+                                   .done = answer_done,
+                                   .ctx = slot};
     if (http_start(store->pump.http, &slot->call, &request, err) < 0)
         return -1;
     slot->state = SLOT_RUNNING;
@@ -373,9 +378,10 @@ static int give_up(const struct s3_slot *slot, struct error *err)
     const char *name = task->request.key ? s3_name(store, task->request.key) : NULL;
     if (!task->why[0])
         return s3_refused(store, task, err);
-    return err_set(err, ERR_MACHINE, "%.200s%s%.100s: %s gets no good answer from %s: %s (%d tries)",
-                   store->base.uri, name ? "/" : "", name ? name : "", task->request.method,
-                   store->place.host, task->why, task->tries);
+    err_set(err, ERR_MACHINE, "%.200s%s%.100s: %s gets no good answer from %s: %s (%d tries)",
+            store->base.uri, name ? "/" : "", name ? name : "", task->request.method, store->place.host,
+            task->why, task->tries);
+    return err_class(err, CLASS_PASSING);
 }
 
 static int slot_again(struct s3_slot *slot, struct error *err)
@@ -418,8 +424,16 @@ static int slot_failed(const struct s3_slot *slot, struct error *err)
 {
     const struct s3_task *task = &slot->task;
     const char *name = task->request.key ? s3_name(slot->store, task->request.key) : NULL;
-    return err_set(err, task->failed.code, "%.240s%s%.120s: %s", slot->store->base.uri, name ? "/" : "",
-                   name ? name : "", task->failed.text);
+    return err_from(err, &task->failed, "%.240s%s%.120s: %s", slot->store->base.uri, name ? "/" : "",
+                    name ? name : "", task->failed.text);
+}
+
+/* Written as for any other store, it may overwrite: who has to know tries that (common/store/owner.h). */
+static int slot_without_google(struct s3_slot *slot)
+{
+    slot->store->place.google_refused = true;
+    slot->state = SLOT_READY;
+    return 0;
 }
 
 static int64_t task_bytes(const struct s3_task *task)
@@ -437,6 +451,9 @@ static int slot_final(struct s3_slot *slot, const struct s3_work *work, struct e
         tell_answering(store);
         store->moved += task_bytes(&slot->task);
         store->budget += store->budget < BUDGET;
+    } else if (s3_denies(&slot->task)) {
+        credentials_doubt(store->credentials);
+        store->place.google_refused = false; /* it was not the words */
     }
     slot->state = SLOT_FREE;
     return work->done(work->ctx, store, &slot->task, err);
@@ -445,6 +462,7 @@ static int slot_final(struct s3_slot *slot, const struct s3_work *work, struct e
 static int slot_judge(struct s3_slot *slot, const struct s3_work *work, struct error *err)
 {
     struct s3_task *task = &slot->task;
+    slot->store->place.google |= task->by_google;
     switch (s3_judge(task, slot->outcome)) {
     case S3_FINAL:
         return slot_final(slot, work, err);
@@ -456,6 +474,8 @@ static int slot_judge(struct s3_slot *slot, const struct s3_work *work, struct e
         return slot_set_clock(slot);
     case S3_NO_CHECKSUM:
         return slot_without_checksum(slot);
+    case S3_NO_GOOGLE:
+        return slot_without_google(slot);
     case S3_FAILED:
         break;
     }

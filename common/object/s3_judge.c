@@ -10,6 +10,13 @@ enum { SKEW_S = 300 };
 /* One server of several may be wrong about the time: the next one that is right sets it right again. */
 enum { CLOCKS_MOST = 8 };
 
+/* A person can set it right while we wait: a key, a bucket, a region, a certificate, a clock. */
+static int for_a_person(struct error *err)
+{
+    err_class(err, CLASS_PASSING);
+    return err_person(err);
+}
+
 static bool is_one_of(const char *code, const char *const *list)
 {
     for (; *list; list++)
@@ -51,6 +58,20 @@ static const char *const full[] = {"QuotaExceeded",
 bool s3_is_good(const struct s3_task *task)
 {
     return task->status >= 200 && task->status < 300 && !task->refusal.code[0];
+}
+
+/* Refused for now: another try may be taken. */
+static bool is_busy(const struct s3_task *task)
+{
+    if (task->status == 501 || task->status == 505)
+        return false;
+    return task->status >= 500 || task->status == 429 || task->status == 408 ||
+           is_one_of(task->refusal.code, passing);
+}
+
+bool s3_denies(const struct s3_task *task)
+{
+    return task->status == 401 || task->status == 403 || is_one_of(task->refusal.code, outdated);
 }
 
 static int read_nothing(void *ctx, const char *path, const char *text, struct error *err)
@@ -98,9 +119,11 @@ static enum s3_verdict judge_refusal(struct s3_task *task)
         return S3_FINAL;
     if ((task->status == 501 || !strcmp(code, "NotImplemented")) && task->checksummed)
         return S3_NO_CHECKSUM;
+    if (task->googled && (task->status == 400 || task->status == 403) && !clock_was_off(task))
+        return S3_NO_GOOGLE;
     if (task->status == 501 || task->status == 505)
         return S3_FINAL;
-    if (task->status >= 500 || task->status == 429 || task->status == 408 || is_one_of(code, passing))
+    if (is_busy(task))
         return S3_AGAIN;
     if (is_one_of(code, outdated) && !task->renewed)
         return S3_RENEW;
@@ -131,6 +154,7 @@ enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome)
                 "the server's certificate is not trusted: %s (AWS_CA_BUNDLE names a file with certificates "
                 "to trust)",
                 task->why);
+        for_a_person(&task->failed);
         return S3_FAILED;
     case HTTP_DECLINED:
         err_set(&task->failed, ERR_MACHINE, "%s", task->why);
@@ -159,14 +183,15 @@ static int wrong_region(const struct s3_store *store, const struct s3_task *task
 {
     const struct s3_place *place = &store->place;
     if (task->region[0] && strcmp(task->region, place->region) != 0)
-        return err_set(
-            err, ERR_USAGE,
-            "%s: the bucket is in region %s, and %s was %s: set AWS_REGION or the job's region to %s",
-            store->base.uri, task->region, place->region, place->region_guessed ? "guessed" : "asked for",
-            task->region);
-    return err_set(err, ERR_USAGE,
-                   "%s: the bucket is not at %s in region %s (status %d %s): set its region or endpoint",
-                   store->base.uri, place->host, place->region, task->status, task->refusal.code);
+        err_set(err, ERR_USAGE,
+                "%s: the bucket is in region %s, and %s was %s: set AWS_REGION or the job's region to %s",
+                store->base.uri, task->region, place->region, place->region_guessed ? "guessed" : "asked for",
+                task->region);
+    else
+        err_set(err, ERR_USAGE,
+                "%s: the bucket is not at %s in region %s (status %d %s): set its region or endpoint",
+                store->base.uri, place->host, place->region, task->status, task->refusal.code);
+    return for_a_person(err);
 }
 
 static int denied(const struct s3_store *store, const struct s3_task *task, const char *where,
@@ -174,25 +199,29 @@ static int denied(const struct s3_store *store, const struct s3_task *task, cons
 {
     const char *code = task->refusal.code, *source = store->who ? store->who->source : "nowhere";
     if (is_one_of(code, outdated))
-        return err_set(err, ERR_USAGE, "%s: the credentials from %s are out of date (%s): renew them", where,
-                       source, code);
-    if (!strcmp(code, "InvalidAccessKeyId") || !strcmp(code, "SignatureDoesNotMatch"))
-        return err_set(err, ERR_USAGE,
-                       "%s: %s doesn't take the credentials from %s (%s): is the key for this store?", where,
-                       store->place.host, source, code);
-    if (strstr(code, "Skewed"))
-        return err_set(err, ERR_USAGE, "%s: this machine's clock is wrong (%s): set it", where, code);
-    return err_set(err, ERR_USAGE,
-                   "%s: access denied: the credentials from %s may not %s here (status %d %s %.120s)", where,
-                   source, task->request.method, task->status, code, task->refusal.message);
+        err_set(err, ERR_USAGE, "%s: the credentials from %s are out of date (%s): renew them", where, source,
+                code);
+    else if (!strcmp(code, "InvalidAccessKeyId") || !strcmp(code, "SignatureDoesNotMatch"))
+        err_set(err, ERR_USAGE,
+                "%s: %s doesn't take the credentials from %s (%s): is the key for this store?", where,
+                store->place.host, source, code);
+    else if (strstr(code, "Skewed"))
+        err_set(err, ERR_USAGE, "%s: this machine's clock is wrong (%s): set it", where, code);
+    else
+        err_set(err, ERR_USAGE,
+                "%s: access denied: the credentials from %s may not %s here (status %d %s %.120s)", where,
+                source, task->request.method, task->status, code, task->refusal.message);
+    return for_a_person(err);
 }
 
 static int absent(const struct s3_store *store, const struct s3_task *task, const char *where,
                   struct error *err)
 {
-    if (!strcmp(task->refusal.code, "NoSuchBucket"))
-        return err_set(err, ERR_USAGE, "%s: there is no bucket %s at %s: make it first", store->base.uri,
-                       store->place.bucket, store->place.host);
+    if (!strcmp(task->refusal.code, "NoSuchBucket")) {
+        err_set(err, ERR_USAGE, "%s: there is no bucket %s at %s: make it first", store->base.uri,
+                store->place.bucket, store->place.host);
+        return for_a_person(err);
+    }
     if (!strcmp(task->refusal.code, "NoSuchUpload"))
         return err_set(err, ERR_NOT_FOUND, "%s: there is no such upload", where);
     return err_set(err, ERR_NOT_FOUND, "%s: not found", where);
@@ -207,12 +236,13 @@ int s3_refused(const struct s3_store *store, const struct s3_task *task, struct 
     if ((task->status >= 300 && task->status < 400) || !strcmp(code, "AuthorizationHeaderMalformed") ||
         !strcmp(code, "IllegalLocationConstraintException"))
         return wrong_region(store, task, err);
-    if (is_one_of(code, full) || task->status == 507)
-        return err_set(err, ERR_MACHINE, "%s: the store is full (%s): make room or raise its quota", where,
-                       code);
+    if (is_one_of(code, full) || task->status == 507) {
+        err_set(err, ERR_MACHINE, "%s: the store is full (%s): make room or raise its quota", where, code);
+        return err_class(err, CLASS_PASSING);
+    }
     if (!strcmp(code, "InvalidPart") || !strcmp(code, "EntityTooSmall"))
         return err_set(err, ERR_DATA, "%s: its parts are not those that were sent (%s)", where, code);
-    if (task->status == 401 || task->status == 403 || is_one_of(code, outdated))
+    if (s3_denies(task))
         return denied(store, task, where, err);
     if (task->status == 404)
         return absent(store, task, where, err);
@@ -222,6 +252,7 @@ int s3_refused(const struct s3_store *store, const struct s3_task *task, struct 
         return err_set(err, ERR_EXISTS, "%s: exists already", where);
     if (task->status == 416)
         return err_set(err, ERR_DATA, "%s: has fewer bytes than were asked for", where);
-    return err_set(err, ERR_MACHINE, "%s: %s gets status %d %s %.160s", where, task->request.method,
-                   task->status, code, task->refusal.message);
+    err_set(err, ERR_MACHINE, "%s: %s gets status %d %s %.160s", where, task->request.method, task->status,
+            code, task->refusal.message);
+    return is_busy(task) ? err_class(err, CLASS_PASSING) : -1;
 }

@@ -10,6 +10,12 @@ static const char *first(const char *a, const char *b)
     return a && a[0] ? a : b;
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && !strcmp(text + length - tail, end);
+}
+
 /* Letters, digits and "-._" only: a bucket becomes part of a host's name or of a path. */
 static bool is_bucket(const char *bucket)
 {
@@ -127,8 +133,8 @@ static void choose_protection(struct s3_place *place, const struct profile *prof
     place->checksums = may && (place->tls || !place->signs);
 }
 
-int s3_place_find(struct s3_place *ret, const struct object_options *options, const struct profile *profile,
-                  struct error *err)
+static int find_place(struct s3_place *ret, const struct object_options *options,
+                      const struct profile *profile, struct error *err)
 {
     struct s3_place place = {0};
     const char *ca_file = first(config_get(CONFIG_AWS_CA_BUNDLE), profile ? profile->ca_file : NULL);
@@ -147,10 +153,21 @@ int s3_place_find(struct s3_place *ret, const struct object_options *options, co
         use_aws(&place);
     if (ca_file && !text_copy(place.ca_file, sizeof place.ca_file, ca_file))
         return err_set(err, ERR_USAGE, "AWS_CA_BUNDLE is too long");
+    place.google = ends_with(place.host, "storage.googleapis.com"); /* or its answers say so */
     place.proxy = !is_loopback(place.host);
     choose_protection(&place, profile);
     *ret = place;
     return 0;
+}
+
+/* What can't be a place is none tomorrow either: only another job, or another environment, heals that. */
+int s3_place_find(struct s3_place *ret, const struct object_options *options, const struct profile *profile,
+                  struct error *err)
+{
+    if (find_place(ret, options, profile, err) == 0)
+        return 0;
+    err_class(err, CLASS_JOB);
+    return err_person(err);
 }
 
 void s3_place_path(const struct s3_place *place, const char *key, struct str *out)

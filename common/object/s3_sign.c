@@ -91,6 +91,8 @@ static void describe_body(const struct s3_task *task, const struct s3_place *pla
     out->payload = sigv4_empty;
     if (task->request.body)
         out->payload = task->payload[0] ? task->payload : sigv4_unsigned;
+    if (task->googled)
+        return;
     sigv4_header(out, "x-amz-content-sha256", out->payload);
     if (task->crc[0] && place->checksums)
         sigv4_header(out, "x-amz-checksum-crc32c", task->crc);
@@ -98,6 +100,28 @@ static void describe_body(const struct s3_task *task, const struct s3_place *pla
         sigv4_header(out, "x-amz-checksum-algorithm", "CRC32C");
     if (task->request.create)
         sigv4_header(out, "If-None-Match", "*");
+}
+
+/* Google passes over If-None-Match where something is written, and refuses a request with words of both
+ * kinds: so the whole of it is in Google's. */
+static void describe_google(const struct s3_task *task, const struct s3_place *place,
+                            const struct sigv4_signer *signer, char hash[24], struct sigv4_request *out)
+{
+    sigv4_header(out, "x-goog-date", signer->date);
+    sigv4_header(out, "x-goog-content-sha256", out->payload);
+    sigv4_header(out, "x-goog-if-generation-match", "0");
+    if (!task->crc[0] || !place->checksums)
+        return;
+    snprintf(hash, 24, "crc32c=%s", task->crc);
+    sigv4_header(out, "x-goog-hash", hash);
+}
+
+static void describe_amazon(const struct s3_signing *signing, const struct sigv4_signer *signer,
+                            struct sigv4_request *out)
+{
+    sigv4_header(out, "x-amz-date", signer->date);
+    if (signing->who->token[0])
+        sigv4_header(out, "x-amz-security-token", signing->who->token);
 }
 
 static void add_line(struct s3_signed *out, const char *name, const char *value)
@@ -115,38 +139,51 @@ static void point_at_lines(struct s3_signed *out)
         out->header[i] = at;
 }
 
+static void write_out(struct s3_signed *ret, const struct sigv4_request *request,
+                      const struct s3_place *place, const char *authorization)
+{
+    str_reset(&ret->url);
+    str_reset(&ret->lines);
+    ret->headers = 0;
+    str_addf(&ret->url, "%s://%s", place->tls ? "https" : "http", place->host);
+    sigv4_target(request, &ret->url);
+    for (int i = 0; i < request->headers; i++)
+        add_line(ret, request->header[i].name, request->header[i].value);
+    add_line(ret, "Authorization", authorization);
+    point_at_lines(ret);
+}
+
 void s3_sign(struct s3_signed *ret, const struct s3_task *task, const struct s3_signing *signing)
 {
     const struct s3_place *place = signing->place;
-    struct sigv4_signer signer = {.access_key = signing->who->access_key,
+    uint8_t google_key[RM_HASH_BYTES];
+    struct sigv4_signer signer = {.google = task->googled,
+                                  .access_key = signing->who->access_key,
                                   .region = place->region,
                                   .service = "s3",
-                                  .key = signing->key};
+                                  .key = task->googled ? google_key : signing->key};
     struct sigv4_request request = {.method = task->request.method};
     struct str path = str_init(SIGV4_TARGET_MAX), authorization = str_init(SIGV4_TARGET_MAX);
-    char range[64];
+    char range[64], hash[24], day[9];
     s3_place_path(place, task->request.key, &path);
     request.path = str_text(&path);
     for (int i = 0; i < task->request.queries; i++)
         sigv4_query(&request, task->request.query[i].name, task->request.query[i].value);
     date_amz(signing->now_s, signer.date);
     sigv4_header(&request, "Host", place->host);
-    sigv4_header(&request, "x-amz-date", signer.date);
-    if (signing->who->token[0])
-        sigv4_header(&request, "x-amz-security-token", signing->who->token);
+    if (!task->googled)
+        describe_amazon(signing, &signer, &request);
     describe_body(task, place, &request);
+    if (task->googled)
+        describe_google(task, place, &signer, hash, &request);
     describe_range(task, &request, range);
+    if (task->googled) {
+        snprintf(day, sizeof day, "%.8s", signer.date);
+        sigv4_google_key(signing->who->secret_key, day, place->region, google_key);
+    }
     sigv4_authorization(&request, &signer, &authorization);
-
-    str_reset(&ret->url);
-    str_reset(&ret->lines);
-    ret->headers = 0;
-    str_addf(&ret->url, "%s://%s", place->tls ? "https" : "http", place->host);
-    sigv4_target(&request, &ret->url);
-    for (int i = 0; i < request.headers; i++)
-        add_line(ret, request.header[i].name, request.header[i].value);
-    add_line(ret, "Authorization", str_text(&authorization));
-    point_at_lines(ret);
+    explicit_bzero(google_key, sizeof google_key);
+    write_out(ret, &request, place, str_text(&authorization));
     str_clear(&authorization);
     str_clear(&path);
 }

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -133,12 +134,11 @@ void sigv4_canonical(const struct sigv4_request *request, struct str *out, struc
     str_addf(out, "\n%s\n%s", str_text(signed_headers), request->payload);
 }
 
-void sigv4_key(const char *secret, const char day[9], const char *region, const char *service,
-               uint8_t out[RM_HASH_BYTES])
+static void derive_key(const char *prefix, const char *secret, const char *const step[4],
+                       uint8_t out[RM_HASH_BYTES])
 {
-    char first[4 + 512] = "AWS4";
-    const char *const step[] = {day, region, service, "aws4_request"};
-    text_copy(first + 4, sizeof first - 4, secret);
+    char first[5 + 512];
+    snprintf(first, sizeof first, "%s%s", prefix, secret);
     hmac_sha256(first, strlen(first), step[0], strlen(step[0]), out);
     explicit_bzero(first, sizeof first);
     for (int i = 1; i < 4; i++) {
@@ -147,6 +147,17 @@ void sigv4_key(const char *secret, const char day[9], const char *region, const 
         hmac_sha256(key, sizeof key, step[i], strlen(step[i]), out);
         explicit_bzero(key, sizeof key);
     }
+}
+
+void sigv4_key(const char *secret, const char day[9], const char *region, const char *service,
+               uint8_t out[RM_HASH_BYTES])
+{
+    derive_key("AWS4", secret, (const char *const[]){day, region, service, "aws4_request"}, out);
+}
+
+void sigv4_google_key(const char *secret, const char day[9], const char *region, uint8_t out[RM_HASH_BYTES])
+{
+    derive_key("GOOG4", secret, (const char *const[]){day, region, "storage", "goog4_request"}, out);
 }
 
 static void hash_hex(const struct str *text, char out[RM_HASH_HEX])
@@ -165,11 +176,13 @@ void sigv4_authorization(const struct sigv4_request *request, const struct sigv4
     uint8_t signature[RM_HASH_BYTES];
     sigv4_canonical(request, &canonical, &names);
     hash_hex(&canonical, hex);
-    str_addf(&scope, "%.8s/%s/%s/aws4_request", signer->date, signer->region, signer->service);
-    str_addf(&to_sign, "AWS4-HMAC-SHA256\n%s\n%s\n%s", signer->date, str_text(&scope), hex);
+    const char *algorithm = signer->google ? "GOOG4-HMAC-SHA256" : "AWS4-HMAC-SHA256";
+    str_addf(&scope, "%.8s/%s/%s/%s", signer->date, signer->region,
+             signer->google ? "storage" : signer->service, signer->google ? "goog4_request" : "aws4_request");
+    str_addf(&to_sign, "%s\n%s\n%s\n%s", algorithm, signer->date, str_text(&scope), hex);
     hmac_sha256(signer->key, RM_HASH_BYTES, to_sign.data, to_sign.length, signature);
     hex_encode(signature, sizeof signature, hex);
-    str_addf(out, "AWS4-HMAC-SHA256 Credential=%s/%s, SignedHeaders=%s, Signature=%s", signer->access_key,
+    str_addf(out, "%s Credential=%s/%s, SignedHeaders=%s, Signature=%s", algorithm, signer->access_key,
              str_text(&scope), str_text(&names), hex);
     explicit_bzero(canonical.data, canonical.length); /* a session's token is in it */
     str_clear(&canonical);

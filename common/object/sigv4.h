@@ -6,6 +6,7 @@
 #ifndef RM_OBJECT_SIGV4_H
 #define RM_OBJECT_SIGV4_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/limits.h"
@@ -50,7 +51,11 @@ void sigv4_canonical(const struct sigv4_request *request, struct str *out, struc
 void sigv4_key(const char *secret, const char day[9], const char *region, const char *service,
                uint8_t out[RM_HASH_BYTES]);
 
+/* The same for Google's words: prefix, service and end of the scope are its own. */
+void sigv4_google_key(const char *secret, const char day[9], const char *region, uint8_t out[RM_HASH_BYTES]);
+
 struct sigv4_signer {
+    bool google; /* GOOG4-HMAC-SHA256, with sigv4_google_key; service is not asked for */
     const char *access_key, *region, *service;
     const uint8_t *key; /* (RM_HASH_BYTES) of this day */
     char date[DATE_AMZ];

@@ -11,6 +11,12 @@ enum config_key {
     CONFIG_NO_COLOR,    /* NO_COLOR: no colours on a terminal */
     CONFIG_CORE_DUMPS,  /* RINGMASTER_CORE_DUMPS: core dumps are allowed; see secret.h */
 
+    /* By the operator, which may be newer than a job's image: what an image does not know it passes over,
+     * where an option that it does not know would end it. */
+    CONFIG_POD_CREDENTIALS, /* RINGMASTER_POD_CREDENTIALS: a Secret's keys as files */
+    CONFIG_POD_JOB,         /* RINGMASTER_POD_JOB: what the coordinator's status calls the job */
+    CONFIG_POD_SPEC_SHA256, /* RINGMASTER_POD_SPEC_SHA256: of the spec, any other is refused */
+
     /* What the AWS tools read, with their meaning; see docs/object-store.md. */
     CONFIG_AWS_ACCESS_KEY_ID,
     CONFIG_AWS_SECRET_ACCESS_KEY,

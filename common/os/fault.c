@@ -1,6 +1,8 @@
 #include "common/os/fault.h"
 
 #ifdef RM_FAULTS
+#include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -16,9 +18,9 @@ static struct {
     pthread_mutex_t lock;
     pid_t reader; /* who read the setting: a forked child reads its own */
     bool armed, disarmed;
-    int signal;
+    int signal; /* 0: calls fail */
     char name[64];
-    long times;
+    long times, fails;
     char who[32];
     const char *wanted; /* NULL: anybody */
 } fault = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -38,7 +40,7 @@ void fault_disarm(void)
     fault.disarmed = true;
 }
 
-/* NAME[:N][@WHO][/stop] */
+/* NAME[:N][@WHO][/stop or /fails[-TIMES]] */
 static void read_setting(void)
 {
     const char *text = config_get(CONFIG_FAULT);
@@ -53,7 +55,8 @@ static void read_setting(void)
     char *slash = strchr(fault.name, '/');
     if (slash) {
         *slash = 0;
-        fault.signal = SIGSTOP;
+        fault.signal = strncmp(slash + 1, "fails", 5) != 0 ? SIGSTOP : 0;
+        fault.fails = !fault.signal && slash[6] ? strtol(slash + 7, NULL, 10) : LONG_MAX;
     }
     char *at = strchr(fault.name, '@');
     if (at) {
@@ -67,13 +70,30 @@ static void read_setting(void)
     }
 }
 
+static bool is_meant(const char *name)
+{
+    if (fault.reader != getpid())
+        read_setting();
+    return fault.armed && !fault.disarmed && !strcmp(name, fault.name) &&
+           (!fault.wanted || !strcmp(fault.wanted, fault.who));
+}
+
+bool fault_fails(const char *name, int number)
+{
+    pthread_mutex_lock(&fault.lock);
+    bool here = is_meant(name) && !fault.signal && --fault.times <= 0 && fault.fails-- > 0;
+    pthread_mutex_unlock(&fault.lock);
+    if (!here)
+        return false;
+    dprintf(STDERR_FILENO, "fault point %s\n", name);
+    errno = number;
+    return true;
+}
+
 void fault_point(const char *name)
 {
     pthread_mutex_lock(&fault.lock);
-    if (fault.reader != getpid())
-        read_setting();
-    bool here = fault.armed && !fault.disarmed && !strcmp(name, fault.name) &&
-                (!fault.wanted || !strcmp(fault.wanted, fault.who)) && --fault.times == 0;
+    bool here = is_meant(name) && fault.signal && --fault.times == 0;
     pthread_mutex_unlock(&fault.lock);
     if (!here)
         return;

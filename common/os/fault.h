@@ -1,5 +1,8 @@
 /* Named fault points: places where a crash would hurt, compiled in only with RM_FAULTS (test builds).
  *
+ * FAULT_FAILS("file-read", EIO) is true, with errno set, where RINGMASTER_FAULT names it with "/fails" behind
+ * it: a call that the system refuses from the N-th time on; "/fails-3": for three times.
+ *
  * FAULT("update-slot-valid") kills this process with SIGKILL when RINGMASTER_FAULT names it, after a line on
  * standard error that says so; with "/stop" behind it, it stands still there instead (SIGSTOP), until
  * somebody ends it or lets it go on. Format: NAME[:N][@WHO][/stop], for the N-th time (default 1) that the
@@ -10,12 +13,16 @@
 #ifndef RM_OS_FAULT_H
 #define RM_OS_FAULT_H
 
+#include <stdbool.h>
+
 #ifdef RM_FAULTS
 void fault_who(const char *who);
 void fault_worker(int worker);
 void fault_disarm(void); /* this process keeps clear of all fault points */
 void fault_point(const char *name);
-#define FAULT(name) fault_point(name)
+bool fault_fails(const char *name, int number);
+#define FAULT(name)               fault_point(name)
+#define FAULT_FAILS(name, number) fault_fails(name, number)
 #else
 static inline void fault_who(const char *who)
 {
@@ -28,7 +35,8 @@ static inline void fault_worker(int worker)
 static inline void fault_disarm(void)
 {
 }
-#define FAULT(name) ((void)0)
+#define FAULT(name)               ((void)0)
+#define FAULT_FAILS(name, number) false
 #endif
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -113,6 +114,7 @@ static void *thread_main(void *arg)
     struct pool_thread *self = arg;
     struct pool *pool = self->pool;
     flush_denormals();
+    prctl(PR_SET_NAME, "pool"); /* by which they are counted from outside */
     for (;;) {
         uint32_t turn = atomic_load(&pool->turn);
         if (atomic_load(&pool->stop))

@@ -21,7 +21,10 @@
  * the checkpoints that are there already.
  *
  * Fault points: slice-written, config-written, model-whole, piece-settled, before-manifest, after-manifest,
- * before-delete, damage-marked, and those of common/object. */
+ * before-delete, damage-marked, and those of common/object.
+ *
+ * Nobody who reads changes anything. Only a publisher puts a manifest aside (manifest.damaged.json): one that
+ * is proven to be damaged, of the step that it has all pieces of. */
 #ifndef RM_STORE_CHECKPOINT_H
 #define RM_STORE_CHECKPOINT_H
 
@@ -61,8 +64,9 @@ struct checkpoint_pieces {
     struct manifest_piece piece[CHECKPOINT_SLICE_PIECES];
 };
 
-/* Writes one slice, durably. A finished checkpoint of the same step and lineage is not written again:
- * success with no pieces. One of another lineage is refused (ERR_EXISTS). */
+/* Writes one slice, durably. A finished checkpoint of the same step and lineage is not written again: it is
+ * verified, and that it is sound is success with no pieces; damaged, it is written all the same. One of
+ * another lineage is refused (ERR_EXISTS). */
 int checkpoint_write_slice(const struct checkpoint_slice *slice, struct checkpoint_pieces *ret,
                            struct error *err);
 
@@ -117,10 +121,11 @@ int checkpoint_list(struct object_store *store, struct checkpoint_list *ret, str
 int checkpoint_manifest(struct object_store *store, const char *name, struct manifest *ret,
                         struct error *err);
 
-/* Reads the whole state into state (3, parameters), checking every hash. One that fails (ERR_DATA) gets its
- * manifest renamed to manifest.damaged.json, so that it is never listed again. Of another shape than the
- * layout's: ERR_USAGE, and nothing is renamed. Deleted meanwhile: ERR_NOT_FOUND. On failure state holds
- * rubbish. ret may be NULL. */
+/* Reads the whole state into state (3, parameters), checking every hash. ERR_DATA of CLASS_OBJECT is damage,
+ * and proven: what did not fit was read again twice, past all caches, and was the same. What may be this
+ * machine's or passes by has its class (common/base/error.h) and says nothing about the checkpoint. Of
+ * another shape than the layout's: ERR_USAGE. Deleted meanwhile: ERR_NOT_FOUND. Changes nothing in the store.
+ * On failure state holds rubbish. ret may be NULL. */
 int checkpoint_load(struct object_store *store, const char *name, const struct model_layout *layout,
                     float *state, struct manifest *ret, struct error *err);
 
@@ -140,19 +145,17 @@ struct checkpoint_share {
 
 /* Reads these shares, checking every hash before it returns, in one pass over the bytes. ret_range: what they
  * hold of params, m and v where `shares` names one share (undefined else). ERR_NOT_FOUND: no checkpoint of
- * that state is there; other failures as checkpoint_load, and damage in what was read is marked. On failure
- * the shares' places hold rubbish, all others are untouched. */
+ * that state is there; other failures as checkpoint_load. On failure the shares' places hold rubbish, all
+ * others are untouched. */
 int checkpoint_load_share(const struct checkpoint_share *share, struct model_range ret_range[3],
                           struct manifest *ret, struct error *err);
 
 /* Checks every byte; changes nothing. */
 int checkpoint_verify(struct object_store *store, const char *name, struct manifest *ret, struct error *err);
 
-/* Renames manifest.json to manifest.damaged.json; gone already is fine. */
-int checkpoint_mark_damaged(struct object_store *store, const char *name, struct error *err);
-
-/* What a run starts from: the newest checkpoint that verifies completely. Those before it that don't are
- * marked as damaged and named. found false: there is none, start at step 0. */
+/* What a run starts from: the newest checkpoint that verifies completely. Newer ones are passed over only
+ * where they are proven to be damaged (ERR_DATA), and named: trouble of any other kind is an error, and so is
+ * that all are damaged. Nothing is changed. found false: there is none, start at step 0. */
 struct checkpoint_resume {
     bool found;
     struct checkpoint_entry entry;
@@ -165,6 +168,10 @@ int checkpoint_resume(struct object_store *store, struct checkpoint_resume *ret,
  * ends the job and which nobody will load, is verified. */
 int checkpoint_newest(struct object_store *store, int64_t last, struct checkpoint_resume *ret,
                       struct error *err);
+
+/* ERR_DATA of CLASS_OBJECT: the sentence for a place that holds these alone. Returns -1. */
+int checkpoint_all_damaged(struct object_store *store, const struct checkpoint_skipped *list, int count,
+                           struct error *err);
 
 /* Copies the weights and config.json of one to a place of their own, as transformers reads them; every byte
  * is checked before the copy can be seen. ERR_EXISTS where a model is there already. */

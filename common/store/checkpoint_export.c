@@ -120,7 +120,7 @@ static int export_all(struct verify_file *file, struct object_store *target, str
     if (object_head(target, model_name, &info, &why) == 0)
         return err_set(err, ERR_EXISTS, "%s holds a model already; name another place", object_uri(target));
     if (why.code != ERR_NOT_FOUND)
-        return err_set(err, why.code, "%s", why.text);
+        return err_from(err, &why, "%s", why.text);
     return copy_config(file, target, err) < 0 ? -1 : copy_model(file, target, err);
 }
 

@@ -48,10 +48,13 @@ static int list_one(struct checkpoint_list *list, struct object_store *store, co
     }
     if (why.code == ERR_NOT_FOUND)
         return 0; /* leftovers of one that was never finished */
-    if (why.code != ERR_DATA)
-        return err_set(err, why.code == ERR_USAGE ? ERR_DATA : why.code, "%s", why.text);
-    skip(list->skip, &list->skipped, name, why.text);
-    return 0;
+    if (why.code == ERR_USAGE && why.class == CLASS_SOFTWARE)
+        why.code = ERR_DATA; /* of a newer version: a checkpoint that can't be gone on from */
+    else if (why.code == ERR_DATA) {
+        skip(list->skip, &list->skipped, name, why.text);
+        return 0;
+    }
+    return err_from(err, &why, "%s", why.text);
 }
 
 static int list_steps(struct checkpoint_list *list, struct object_store *store, struct manifest *m,
@@ -81,19 +84,20 @@ int checkpoint_list(struct object_store *store, struct checkpoint_list *ret, str
     return result;
 }
 
-/* Those whose manifest alone is damaged. */
-static int mark_skipped(struct object_store *store, const struct checkpoint_list *list,
-                        struct checkpoint_resume *ret, struct error *err)
+/* What this run did not go on from because of its manifest: what is older than `found` (NULL: nothing) would
+ * not have been taken anyway. Of a final/ nobody knows the step. */
+static void name_skipped(const struct checkpoint_list *list, const struct checkpoint_entry *found,
+                         struct checkpoint_resume *ret)
 {
     for (int i = 0; i < list->skipped; i++) {
-        if (checkpoint_mark_damaged(store, list->skip[i].name, err) < 0)
-            return -1;
-        skip(ret->skip, &ret->skipped, list->skip[i].name, list->skip[i].why);
+        int64_t step = files_step(list->skip[i].name);
+        if (!found || step < 0 || step > found->step)
+            skip(ret->skip, &ret->skipped, list->skip[i].name, list->skip[i].why);
     }
-    return 0;
 }
 
-/* 1: this one is good; 0: it was damaged and has been marked as such; -1: trouble of another kind. */
+/* 1: this one is good; 0: it is damaged, which is proven, or has gone; -1: trouble of another kind, which may
+ * not cost a checkpoint. */
 static int try_entry(struct object_store *store, const struct checkpoint_entry *entry, bool verify,
                      struct checkpoint_resume *ret, struct error *err)
 {
@@ -104,28 +108,46 @@ static int try_entry(struct object_store *store, const struct checkpoint_entry *
         ret->entry = *entry;
         return 1;
     }
-    if (why.code != ERR_DATA)
-        return err_set(err, why.code, "%s", why.text);
-    skip(ret->skip, &ret->skipped, entry->name, why.text);
-    return checkpoint_mark_damaged(store, entry->name, err);
+    if (why.code != ERR_DATA && why.code != ERR_NOT_FOUND)
+        return err_from(err, &why, "%s", why.text);
+    if (why.code == ERR_DATA)
+        skip(ret->skip, &ret->skipped, entry->name, why.text);
+    return 0;
+}
+
+int checkpoint_all_damaged(struct object_store *store, const struct checkpoint_skipped *list, int count,
+                           struct error *err)
+{
+    struct str names = str_init(160);
+    for (int i = 0; i < count; i++)
+        str_addf(&names, "%s%s", i ? ", " : "", list[i].name);
+    err_set(err, ERR_DATA,
+            "no checkpoint in %.120s can be used: %s %s damaged (%.100s); nothing was deleted; bring a sound "
+            "one back, or start anew with --overwrite, which deletes them",
+            object_uri(store), str_text(&names), count > 1 ? "are all" : "is", list[0].why);
+    str_clear(&names);
+    err_person(err);
+    return err_class(err, CLASS_OBJECT);
 }
 
 static int resume(struct object_store *store, struct checkpoint_list *list, int64_t last,
                   struct checkpoint_resume *ret, struct error *err)
 {
-    for (;;) {
-        if (checkpoint_list(store, list, err) < 0 || mark_skipped(store, list, ret, err) < 0)
-            return -1;
-        if (list->count == 0 && list->skipped < CHECKPOINT_SKIPPED_MAX)
-            return 0;
-        const struct checkpoint_entry *newest = &list->entry[0];
-        bool verify = last < 0 || (newest->final && newest->step == last);
-        int good = list->count ? try_entry(store, newest, verify, ret, err) : 0;
-        if (good) {
-            ret->found = good > 0;
-            return good < 0 ? -1 : 0;
-        }
+    int good = 0;
+    if (checkpoint_list(store, list, err) < 0)
+        return -1;
+    for (int i = 0; i < list->count && !good; i++) {
+        const struct checkpoint_entry *entry = &list->entry[i];
+        bool verify = last < 0 || (entry->final && entry->step == last);
+        good = try_entry(store, entry, verify, ret, err);
     }
+    if (good < 0)
+        return -1;
+    ret->found = good > 0;
+    name_skipped(list, good ? &ret->entry : NULL, ret);
+    if (!good && ret->skipped)
+        return checkpoint_all_damaged(store, ret->skip, ret->skipped, err);
+    return 0;
 }
 
 int checkpoint_newest(struct object_store *store, int64_t last, struct checkpoint_resume *ret,

@@ -29,8 +29,68 @@ static int still_ours(const struct publisher *p, struct error *err)
     return p->publication->run ? owner_check(p->store, p->publication->run, err) : 0;
 }
 
-/* 1: published already with this step and lineage (then manifest is what is there); 0: not; -1: another. */
-static int published(struct publisher *p, struct error *err)
+/* Its piece at the end of the list, which has room for it; text: its content. */
+static void add_config(struct manifest *m, struct str *text)
+{
+    struct manifest_piece *piece = &m->piece[m->pieces++];
+    model_config_write(&m->shape, text);
+    *piece = (struct manifest_piece){.bytes = (int64_t)text->length};
+    text_copy(piece->file, sizeof piece->file, config_name);
+    sha256_once(text->data, text->length, piece->sha256);
+}
+
+/* A manifest is never replaced, so one that stands in the way of a sound one of its step gets another name.
+ */
+static int put_aside(const struct publisher *p, struct error *err)
+{
+    char manifest[FILES_NAME_MAX], damaged[FILES_NAME_MAX];
+    const char *manifests = manifest;
+    struct str text = str_init(2 * MANIFEST_TEXT_MAX);
+    struct error why = {0};
+    files_object(manifest, p->name, MANIFEST_NAME);
+    files_object(damaged, p->name, DAMAGED_NAME);
+    int result = object_get(p->store, manifest, 2 * MANIFEST_TEXT_MAX, &text, &why);
+    bool gone = result < 0 && why.code == ERR_NOT_FOUND; /* another publisher found the damage, too */
+    bool odd = result < 0 && why.code == ERR_DATA;       /* what is in it is of no use to anybody */
+    if (result == 0 || odd)
+        result = files_put(p->store, damaged, &text, OBJECT_REPLACE, &why);
+    FAULT("damage-marked");
+    if (result == 0)
+        result = object_delete(p->store, &manifests, 1, &why);
+    str_clear(&text);
+    if (result == 0 || gone)
+        return 0;
+    return err_from(err, &why, "its damaged manifest can't be renamed: %s", why.text);
+}
+
+/* What is to be published lacks nothing but config.json: only then may what is damaged make way for it. */
+static bool has_all_pieces(const struct manifest *mine)
+{
+    struct manifest *m = malloc(sizeof *m);
+    struct str text = str_init(1 << 16);
+    bool all = false;
+    if (m && mine->pieces < MANIFEST_PIECES_MAX) {
+        *m = *mine;
+        add_config(m, &text);
+        all = manifest_check_pieces(m, NULL) == 0;
+    }
+    str_clear(&text);
+    free(m);
+    return all;
+}
+
+/* What stands there is proven to be damaged (why). 0: it has made way. */
+static int make_way(const struct publisher *p, const struct error *why, struct error *err)
+{
+    if (has_all_pieces(p->publication->manifest))
+        return put_aside(p, err);
+    return err_from(err, why, "what is there is damaged, and not all of it is here to be saved anew: %.300s",
+                    why->text);
+}
+
+/* 1: published already with this step and lineage (then manifest is what is there), and sound where that is
+ * asked for; 0: not; -1: another. */
+static int published(struct publisher *p, bool sound, struct error *err)
 {
     struct error why = {0};
     const struct manifest *mine = p->publication->manifest;
@@ -40,17 +100,18 @@ static int published(struct publisher *p, struct error *err)
     int result = files_manifest(p->store, p->name, found, &why);
     bool same =
         result == 0 && found->step == mine->step && !memcmp(found->lineage, mine->lineage, RM_HASH_BYTES);
-    if (same)
+    bool other = result == 0 && !same;
+    if (same && sound)
+        result = verify_all(p->store, p->name, found, NULL, &why);
+    if (same && result == 0)
         p->manifest = *found;
     free(found);
-    if (same || why.code == ERR_NOT_FOUND)
-        return same;
-    if (result == 0)
+    if (other)
         return err_set(err, ERR_EXISTS,
                        "a checkpoint of another history is there already; use --overwrite or another folder");
-    if (why.code != ERR_DATA)
-        return err_set(err, why.code, "%s", why.text);
-    return checkpoint_mark_damaged(p->store, p->name, err);
+    if (result == 0 || why.code == ERR_NOT_FOUND)
+        return result == 0;
+    return why.code == ERR_DATA ? make_way(p, &why, err) : err_from(err, &why, "%s", why.text);
 }
 
 static int put_config(struct publisher *p, const struct str *text, enum object_mode mode, struct error *err)
@@ -60,7 +121,7 @@ static int put_config(struct publisher *p, const struct str *text, enum object_m
     files_object(name, p->name, config_name);
     if (files_put(p->store, name, text, mode, &why) == 0 || (mode == OBJECT_CREATE && why.code == ERR_EXISTS))
         return 0;
-    return err_set(err, why.code, "%s", why.text);
+    return err_from(err, &why, "%s", why.text);
 }
 
 /* What is there stays for now: another publisher of this state may be reading it, and it is the same then. */
@@ -70,11 +131,7 @@ static int write_config(struct publisher *p, struct error *err)
     struct str text = str_init(1 << 16);
     if (m->pieces >= MANIFEST_PIECES_MAX)
         return err_set(err, ERR_DATA, "%d pieces are too many", m->pieces);
-    struct manifest_piece *piece = &m->piece[m->pieces++];
-    model_config_write(&m->shape, &text);
-    *piece = (struct manifest_piece){.bytes = (int64_t)text.length};
-    text_copy(piece->file, sizeof piece->file, config_name);
-    sha256_once(text.data, text.length, piece->sha256);
+    add_config(m, &text);
     int result = put_config(p, &text, OBJECT_CREATE, err);
     FAULT("config-written");
     str_clear(&text);
@@ -115,7 +172,7 @@ static int join_model(struct publisher *p, struct error *err)
     FAULT("model-whole");
     if (result == 0 || why.code == ERR_EXISTS || why.code == ERR_NOT_FOUND)
         return 0;
-    return err_set(err, why.code, "%s", why.text);
+    return err_from(err, &why, "%s", why.text);
 }
 
 /* --- reading back --- */
@@ -157,22 +214,23 @@ static int settle(struct publisher *p, int first, struct error *err)
     if (check_file(p, first, &why) == 0)
         return 0;
     if (why.code != ERR_DATA)
-        return err_set(err, why.code, "%s", why.text);
-    int stands = published(p, err); /* by somebody else meanwhile: then nothing here is ours to remove */
+        return err_from(err, &why, "%s", why.text);
+    int stands =
+        published(p, false, err); /* by somebody else meanwhile: then nothing here is ours to remove */
     if (stands)
-        return stands < 0 ? -1 : err_set(err, ERR_DATA, "%s", why.text);
+        return stands < 0 ? -1 : err_from(err, &why, "%s", why.text);
     if (still_ours(p, err) < 0)
         return -1;
     if (!strcmp(file, config_name))
         return rewrite_config(p, err) < 0 ? -1 : check_file(p, first, err);
     discard(p, file);
     if (strcmp(file, model_name) != 0)
-        return err_set(err, ERR_DATA, "%s", why.text);
+        return err_from(err, &why, "%s", why.text);
     /* another history's leftover may have kept ours from its name */
     if (join_model(p, NULL) == 0 && check_file(p, first, NULL) == 0)
         return 0;
     discard(p, file);
-    return err_set(err, ERR_DATA, "%s", why.text);
+    return err_from(err, &why, "%s", why.text);
 }
 
 static int settle_all(struct publisher *p, struct error *err)
@@ -207,7 +265,7 @@ static int write_manifest(struct publisher *p, struct error *err)
     if (result == 0)
         result = still_ours(p, err);
     if (result == 0 && files_put(p->store, name, &text, OBJECT_CREATE, &why) < 0 && why.code != ERR_EXISTS)
-        result = err_set(err, why.code, "%s", why.text);
+        result = err_from(err, &why, "%s", why.text);
     str_clear(&text);
     return result;
 }
@@ -226,15 +284,15 @@ static int complete(struct publisher *p, struct error *err)
 static int publish_once(struct publisher *p, struct error *err)
 {
     struct error why = {0};
-    int already = published(p, err);
+    int already = published(p, true, err);
     if (already)
         return already < 0 ? -1 : 0;
     int result = complete(p, &why);
-    int stands = published(p, err);
+    int stands = published(p, false, err);
     if (stands > 0)
         return 0;
     if (result < 0)
-        return err_set(err, why.code, "%s", why.text);
+        return err_from(err, &why, "%s", why.text);
     return stands < 0 ? -1 : err_set(err, ERR_MACHINE, "the manifest has disappeared");
 }
 
@@ -246,7 +304,8 @@ static bool readable(struct object_store *store, const char *name)
     return is;
 }
 
-/* Only checkpoints with a readable manifest count and go; the newest `keep` stay, and so does this one. */
+/* Only checkpoints with a readable manifest count and go; of those up to this one the newest `keep` stay.
+ * Newer ones neither count nor go: whoever went back behind them may have been wrong about them. */
 static void keep_newest(const struct publisher *p)
 {
     const struct checkpoint_publication *publication = p->publication;
@@ -257,8 +316,10 @@ static void keep_newest(const struct publisher *p)
         return;
     for (int i = 0; i < count; i++) {
         char name[CHECKPOINT_NAME_MAX];
+        if (steps[i] > p->manifest.step)
+            continue;
         checkpoint_name(name, steps[i], false);
-        if (!readable(publication->store, name) || kept++ < keep || !strcmp(name, p->name))
+        if (!readable(publication->store, name) || kept++ < keep)
             continue;
         FAULT("before-delete");
         files_remove(publication->store, name, NULL, NULL, NULL);

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/os/fault.h"
 #include "common/store/checkpoint.h"
 #include "common/store/files.h"
 #include "common/store/share.h"
@@ -44,10 +43,12 @@ static bool is_gone(struct object_store *store, const char *name)
 
 static int explain(struct object_store *store, const char *name, const struct error *why, struct error *err)
 {
-    if (why->code == ERR_DATA && is_gone(store, name))
-        return err_set(err, ERR_NOT_FOUND, "checkpoint %s/%s was deleted while it was read",
-                       object_uri(store), name);
-    return err_set(err, why->code, "checkpoint %s/%s: %s", object_uri(store), name, why->text);
+    if (why->code == ERR_DATA && is_gone(store, name)) {
+        err_set(err, ERR_NOT_FOUND, "checkpoint %s/%s was deleted while it was read", object_uri(store),
+                name);
+        return err_class(err, CLASS_OBJECT);
+    }
+    return err_from(err, why, "checkpoint %s/%s: %s", object_uri(store), name, why->text);
 }
 
 /* layout NULL: any shape. */
@@ -63,63 +64,37 @@ static int read_checked(struct object_store *store, const char *name, const stru
     return result == 0 ? 0 : explain(store, name, &why, err);
 }
 
-int checkpoint_mark_damaged(struct object_store *store, const char *name, struct error *err)
-{
-    char manifest[FILES_NAME_MAX], damaged[FILES_NAME_MAX];
-    const char *manifests = manifest;
-    struct str text = str_init(2 * MANIFEST_TEXT_MAX);
-    struct error why = {0};
-    files_object(manifest, name, MANIFEST_NAME);
-    files_object(damaged, name, DAMAGED_NAME);
-    int result = object_get(store, manifest, 2 * MANIFEST_TEXT_MAX, &text, &why);
-    bool gone = result < 0 && why.code == ERR_NOT_FOUND; /* another reader found the damage, too */
-    bool odd = result < 0 && why.code == ERR_DATA;       /* what is in it is of no use to anybody */
-    if (result == 0 || odd)
-        result = files_put(store, damaged, &text, OBJECT_REPLACE, &why);
-    FAULT("damage-marked");
-    if (result == 0)
-        result = object_delete(store, &manifests, 1, &why);
-    str_clear(&text);
-    if (result == 0 || gone)
-        return 0;
-    return err_set(err, why.code, "checkpoint %s: its damaged manifest can't be renamed: %s", name, why.text);
-}
-
-/* Damage is put aside, so that nobody lists it again. */
-static int mark(struct object_store *store, const char *name, const struct error *why, struct error *err)
-{
-    struct error marking = {0};
-    if (why->code == ERR_DATA && checkpoint_mark_damaged(store, name, &marking) < 0)
-        return err_set(err, marking.code, "%s; %s", why->text, marking.text);
-    return err_set(err, why->code, "%s", why->text);
-}
-
-static int load_into(struct object_store *store, const char *name, const struct model_layout *layout,
-                     float *state, struct manifest *m, struct error *err)
-{
-    struct error why = {0};
-    if (read_checked(store, name, layout, state, m, &why) == 0)
-        return 0;
-    return mark(store, name, &why, err);
-}
-
 int checkpoint_load(struct object_store *store, const char *name, const struct model_layout *layout,
                     float *state, struct manifest *ret, struct error *err)
 {
     struct manifest *m = malloc(sizeof *m);
     if (!m)
         return err_set(err, ERR_MACHINE, "checkpoint: out of memory");
-    int result = load_into(store, name, layout, state, m, err);
+    int result = read_checked(store, name, layout, state, m, err);
     if (result == 0 && ret)
         *ret = *m;
     free(m);
     return result;
 }
 
+/* A bucket shows the same to everybody. A folder that this machine sees without the checkpoint may be shown
+ * by a server a moment late, or be another one. */
+static int none_here(const struct checkpoint_share *share, struct error *err)
+{
+    bool local = object_is_local(share->store);
+    err_set(err, ERR_NOT_FOUND, "checkpoints %s: none of step %lld and this history%s",
+            object_uri(share->store), (long long)share->step,
+            local ? " is seen here: is this the folder that the other machines see?" : "");
+    if (local)
+        err_person(err);
+    return err_class(err, local ? CLASS_PASSING : CLASS_OBJECT);
+}
+
 /* The checkpoint of that state, under one of the two names that it may have. */
 static int find_state(const struct checkpoint_share *share, char name[CHECKPOINT_NAME_MAX],
                       struct manifest *m, struct error *err)
 {
+    struct error damaged = {0};
     for (int final = 0; final < 2; final++) {
         struct error why = {0};
         checkpoint_name(name, share->step, final);
@@ -127,11 +102,12 @@ static int find_state(const struct checkpoint_share *share, char name[CHECKPOINT
                     !memcmp(m->lineage, share->lineage, RM_HASH_BYTES);
         if (same)
             return 0;
-        if (why.code != ERR_NONE && why.code != ERR_NOT_FOUND && why.code != ERR_DATA)
-            return err_set(err, why.code, "%s", why.text);
+        if (why.code == ERR_DATA)
+            damaged = why;
+        else if (why.code != ERR_NONE && why.code != ERR_NOT_FOUND)
+            return err_from(err, &why, "%s", why.text);
     }
-    return err_set(err, ERR_NOT_FOUND, "checkpoints %s: none of step %lld and this history",
-                   object_uri(share->store), (long long)share->step);
+    return damaged.code ? err_from(err, &damaged, "%s", damaged.text) : none_here(share, err);
 }
 
 /* As read_checked, of some shares. */
@@ -148,12 +124,9 @@ static int load_share(const struct checkpoint_share *share, struct model_range r
                       struct error *err)
 {
     char name[CHECKPOINT_NAME_MAX];
-    struct error why = {0};
-    if (find_state(share, name, m, err) < 0)
+    if (find_state(share, name, m, err) < 0 || read_share(share, name, m, err) < 0)
         return -1;
-    if (read_share(share, name, m, &why) == 0)
-        return share_ranges(m, share->layout, share->parts, share->shares, range, err);
-    return mark(share->store, name, &why, err);
+    return share_ranges(m, share->layout, share->parts, share->shares, range, err);
 }
 
 int checkpoint_load_share(const struct checkpoint_share *share, struct model_range ret_range[3],

@@ -30,6 +30,7 @@ struct chunk {
 };
 
 struct file {
+    int piece; /* its first one in the manifest */
     char name[FILES_NAME_MAX];
     char tag[OBJECT_TAG_MAX]; /* of the content: it must not change on the way */
 };
@@ -58,17 +59,21 @@ static char *place_of(const struct sharing *s, const struct chunk *p, int r)
 
 /* --- what is to be read --- */
 
-static int open_file(struct sharing *s, int piece, struct error *err)
+static void name_file(struct sharing *s, int piece)
+{
+    struct file *file = &s->file[s->files++];
+    file->piece = piece;
+    files_object(file->name, s->checkpoint, s->manifest->piece[piece].file);
+}
+
+/* Before each look at what lies in it: it may have been replaced meanwhile. */
+static int look_at_file(const struct sharing *s, struct file *file, struct error *err)
 {
     const struct manifest *m = s->manifest;
-    struct file *file = &s->file[s->files++];
-    const struct manifest_piece *last = &m->piece[verify_next_file(m, piece) - 1];
+    const struct manifest_piece *last = &m->piece[verify_next_file(m, file->piece) - 1];
     struct object_info info;
-    struct error why = {0};
-    files_object(file->name, s->checkpoint, last->file);
-    if (object_head(s->share->store, file->name, &info, &why) < 0)
-        return err_set(err, why.code == ERR_NOT_FOUND ? ERR_DATA : why.code, "%s: %s", last->file,
-                       why.code == ERR_NOT_FOUND ? "it is missing" : why.text);
+    if (files_head(s->share->store, s->checkpoint, last->file, &info, err) < 0)
+        return err_wrap(err, "%s", last->file);
     if (info.bytes != last->offset + last->bytes)
         return err_set(err, ERR_DATA, "%s: it has %lld bytes instead of %lld", last->file,
                        (long long)info.bytes, (long long)(last->offset + last->bytes));
@@ -120,8 +125,8 @@ static int plan(struct sharing *s, struct error *err)
             first = i;
         if (!is_wanted(s->share, m, i))
             continue;
-        if (opened != first && open_file(s, first, err) < 0)
-            return -1;
+        if (opened != first)
+            name_file(s, first);
         opened = first;
         if (add_piece(s, i, err) < 0)
             return -1;
@@ -223,7 +228,7 @@ static int read_local(const struct sharing *s, struct error *err)
         if (reader[i].threaded)
             pthread_join(reader[i].thread, NULL);
         if (reader[i].result < 0 && result == 0)
-            result = err_set(err, reader[i].err.code, "%s", reader[i].err.text);
+            result = err_from(err, &reader[i].err, "%s", reader[i].err.text);
     }
     return result;
 }
@@ -256,6 +261,13 @@ static int check_header(const struct sharing *s, const struct chunk *p, struct e
                           s->manifest->piece[p->piece].file);
 }
 
+static int damaged(const struct manifest_piece *piece, const uint8_t *found, struct error *err)
+{
+    struct error why = {0};
+    verify_damaged(piece, found, &why);
+    return err_from(err, &why, "%s: %s", piece->file, why.text);
+}
+
 /* The chunks from `first` on are a whole piece's. */
 static int check_piece(const struct sharing *s, int first, int chunks, struct error *err)
 {
@@ -266,9 +278,7 @@ static int check_piece(const struct sharing *s, int first, int chunks, struct er
         sha256_add(root, s->chunk[first + i].sha256, RM_HASH_BYTES);
     sha256_finish(root, hash);
     if (!crypto_equal(chunks == 1 ? s->chunk[first].sha256 : hash, piece->sha256, RM_HASH_BYTES))
-        return err_set(err, ERR_DATA,
-                       "%s: its content is damaged: bytes %lld to %lld don't have the hash of the manifest",
-                       piece->file, (long long)piece->offset, (long long)(piece->offset + piece->bytes - 1));
+        return damaged(piece, chunks == 1 ? s->chunk[first].sha256 : hash, err);
     for (int i = 0; i < chunks; i++)
         if (check_header(s, &s->chunk[first + i], err) < 0)
             return -1;
@@ -291,21 +301,24 @@ static int check_pieces(const struct sharing *s, struct error *err)
     return result;
 }
 
-/* What a wire has done may not cost a checkpoint: what is not right is read again, some times. */
-static int read_all(const struct sharing *s, struct error *err)
+/* What is right stays; what is not is read again (files_look). */
+static int read_once(void *ctx, struct error *err)
 {
+    struct sharing *s = ctx;
     bool local = object_is_local(s->share->store);
     struct error why = {0};
-    for (int tries = local ? 1 : FILES_LOOKS; tries > 0; tries--) {
-        int result = local ? read_local(s, &why) : read_far(s, &why);
-        if (result == 0)
-            result = check_pieces(s, &why);
-        if (result == 0)
-            return 0;
-        if (why.code != ERR_DATA || is_stopped(s))
-            break;
-    }
-    return err_set(err, why.code == ERR_NOT_FOUND ? ERR_DATA : why.code, "%s", why.text);
+    int result = 0;
+    for (int i = 0; i < s->files && result == 0; i++)
+        result = look_at_file(s, &s->file[i], &why);
+    if (result == 0)
+        result = local ? read_local(s, &why) : read_far(s, &why);
+    if (result == 0)
+        result = check_pieces(s, &why);
+    if (result < 0 && is_stopped(s))
+        why.code = ERR_ABORTED; /* whatever it says */
+    if (result < 0 && why.code == ERR_NOT_FOUND)
+        why.code = ERR_DATA; /* gone since it was looked at: the next look says whether it is missing */
+    return result < 0 ? err_from(err, &why, "%s", why.text) : 0;
 }
 
 static int64_t count_chunks(const struct sharing *s)
@@ -328,7 +341,7 @@ static int read_share(struct sharing *s, struct error *err)
     if (plan(s, err) < 0)
         return -1;
     FAULT("share-planned");
-    return read_all(s, err);
+    return files_look(s->share->store, read_once, s, err);
 }
 
 static void sharing_clear(struct sharing *s)
@@ -357,5 +370,5 @@ int share_read(const struct checkpoint_share *share, const char *checkpoint, con
         why.code = ERR_ABORTED; /* whatever it says */
     sharing_clear(s);
     free(s);
-    return result < 0 ? err_set(err, why.code, "%s", why.text) : 0;
+    return result < 0 ? err_from(err, &why, "%s", why.text) : 0;
 }

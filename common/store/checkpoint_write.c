@@ -9,11 +9,13 @@
 #include "common/store/piece_hash.h"
 #include "common/store/safetensors.h"
 #include "common/store/upload.h"
+#include "common/store/verify.h"
 
 /* One slice being written. */
 struct writer {
     const struct checkpoint_slice *slice;
     char name[CHECKPOINT_NAME_MAX];
+    bool anew; /* what is there already may be damaged */
 };
 
 /* What is told of the content: once read, for the manifest and for sending. false: no memory. */
@@ -79,23 +81,23 @@ static int write_model(const struct writer *w, struct checkpoint_pieces *ret, st
 
 /* What has the lineage in its name and the right size was written by an earlier try: objects appear whole.
  * But not where a reader found damage. */
-static bool is_there(const struct upload_content *content, const char *name)
+static bool is_there(const struct writer *w, const struct upload_content *content, const char *name)
 {
     struct object_info info;
     char damaged[FILES_NAME_MAX];
     files_object(damaged, content->upload.checkpoint, DAMAGED_NAME);
-    return object_head(content->store, name, &info, NULL) == 0 && info.bytes == content->bytes &&
+    return !w->anew && object_head(content->store, name, &info, NULL) == 0 && info.bytes == content->bytes &&
            object_head(content->store, damaged, &info, NULL) < 0;
 }
 
 /* Alone in its file, a piece of one chunk is sent at once; a larger one in parts, so that a second try sends
  * only what is missing and many connections share the work. */
-static int send_alone(struct upload_content *content, struct error *err)
+static int send_alone(const struct writer *w, struct upload_content *content, struct error *err)
 {
     char name[FILES_NAME_MAX];
     bool one = piece_chunks(content->bytes, PIECE_CHUNK) == 1;
     files_object(name, content->upload.checkpoint, content->upload.file);
-    if (is_there(content, name))
+    if (is_there(w, content, name))
         return 0;
     content->body.sha256 = one ? content->sha256 : NULL;
     if (object_is_local(content->store) || one)
@@ -122,7 +124,7 @@ static int write_optimizer(const struct writer *w, struct checkpoint_pieces *ret
     add_run(&content, header.data, (int64_t)header.length);
     add_run(&content, m, 4 * part.range.count);
     add_run(&content, m + parameters, 4 * part.range.count);
-    int result = hash_content(&content, sha256) ? send_alone(&content, err)
+    int result = hash_content(&content, sha256) ? send_alone(w, &content, err)
                                                 : err_set(err, ERR_MACHINE, "out of memory");
     free(content.chunk_sha256);
     str_clear(&header);
@@ -131,23 +133,36 @@ static int write_optimizer(const struct writer *w, struct checkpoint_pieces *ret
     return result;
 }
 
+/* It says that it is finished; what counts is what it holds. Seldom asked: a run that saves a step which is
+ * saved already has gone back behind it, and mostly because it could not be read. 1: sound, 0: damaged. */
+static int is_sound(const struct writer *w, const struct manifest *found, struct error *err)
+{
+    struct error why = {0};
+    if (verify_all(w->slice->store, w->name, found, NULL, &why) == 0)
+        return 1;
+    return why.code == ERR_DATA ? 0 : err_from(err, &why, "%s", why.text);
+}
+
 /* 1: the store holds this very checkpoint, finished; 0: it is to be written; -1: it holds another. */
-static int finished_already(const struct writer *w, struct error *err)
+static int finished_already(struct writer *w, struct error *err)
 {
     const struct checkpoint_slice *s = w->slice;
     struct error why = {0};
     struct manifest *found = malloc(sizeof *found);
     if (!found)
         return err_set(err, ERR_MACHINE, "out of memory");
-    int result = files_manifest(s->store, w->name, found, &why);
+    int result = files_manifest(s->store, w->name, found, &why), sound = 0;
     bool same = result == 0 && found->step == s->step && !memcmp(found->lineage, s->lineage, RM_HASH_BYTES);
+    if (same)
+        sound = is_sound(w, found, err);
     free(found);
     if (result == 0 && !same)
         return err_set(err, ERR_EXISTS,
                        "a checkpoint of another history is there already; use --overwrite or another folder");
     if (result < 0 && why.code != ERR_NOT_FOUND && why.code != ERR_DATA)
-        return err_set(err, why.code, "%s", why.text);
-    return same;
+        return err_from(err, &why, "%s", why.text);
+    w->anew = sound == 0 && why.code != ERR_NOT_FOUND;
+    return sound;
 }
 
 static int write_slice(const struct checkpoint_slice *s, struct checkpoint_pieces *ret, struct error *err)
@@ -177,7 +192,7 @@ int checkpoint_write_slice(const struct checkpoint_slice *slice, struct checkpoi
     if (result < 0 && why.code == ERR_MACHINE && files_collect(slice->store, slice->step) > 0)
         result = write_slice(slice, &pieces, &why);
     if (result < 0)
-        return err_set(err, why.code, "%s", why.text);
+        return err_from(err, &why, "%s", why.text);
     *ret = pieces;
     return 0;
 }

@@ -35,7 +35,7 @@ int data_listing_keep(struct object_store *checkpoints, const struct listing *li
     str_clear(&text);
     if (status == 0 || why.code == ERR_EXISTS)
         return 0;
-    return err_set(err, why.code, "keep the data's listing: %.400s", why.text);
+    return err_from(err, &why, "keep the data's listing: %.400s", why.text);
 }
 
 static int check(const struct str *text, const char *name, const uint8_t sha256[RM_HASH_BYTES],

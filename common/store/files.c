@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/os/crypto.h"
+
 void files_object(char out[FILES_NAME_MAX], const char *checkpoint, const char *file)
 {
     snprintf(out, FILES_NAME_MAX, "%s/%s", checkpoint, file);
@@ -102,34 +104,150 @@ int files_put(struct object_store *store, const char *name, const struct str *te
     return object_put(store, name, &body, mode, err);
 }
 
-static int manifest_once(struct object_store *store, const char *checkpoint, struct manifest *ret,
-                         struct error *err)
+/* --- looking twice --- */
+
+static int not_to_be_trusted(struct error *err, const struct error *why)
+{
+    err_set(err, ERR_MACHINE,
+            "%.300s; read again, it said something else each time: this machine's memory or disk, or its way "
+            "to the store, changes bytes",
+            why->text);
+    return err_class(err, CLASS_MACHINE);
+}
+
+int files_look(struct object_store *store, int (*look)(void *ctx, struct error *err), void *ctx,
+               struct error *err)
+{
+    struct error why = {0};
+    int result = -1;
+    bool proven = false;
+    for (int i = 0; i < FILES_LOOKS && result < 0 && !proven; i++) {
+        struct error before = why;
+        why = (struct error){0};
+        object_pass_caches(store, i > 0);
+        result = look(ctx, &why);
+        if (result < 0 && why.code != ERR_DATA)
+            break;
+        proven = result < 0 && i > 1 && !strcmp(why.text, before.text);
+    }
+    object_pass_caches(store, false);
+    if (result == 0)
+        return 0;
+    if (why.code == ERR_DATA && !proven)
+        return not_to_be_trusted(err, &why);
+    if (proven)
+        err_class(&why, CLASS_OBJECT);
+    return err_from(err, &why, "%s", why.text);
+}
+
+struct search {
+    const char *name;
+    bool found;
+};
+
+static int compare_name(void *ctx, const struct object_entry *entry, struct error *err)
+{
+    struct search *s = ctx;
+    (void)err;
+    s->found = s->found || !strcmp(entry->name, s->name);
+    return 0;
+}
+
+/* 1: the listing of its folder shows it; 0; -1. */
+static int is_listed(struct object_store *store, const char *checkpoint, const char *name, struct error *err)
+{
+    char prefix[CHECKPOINT_NAME_MAX + 1];
+    struct search search = {.name = name};
+    snprintf(prefix, sizeof prefix, "%s/", checkpoint);
+    if (object_list(store, prefix, compare_name, &search, err) < 0)
+        return -1;
+    return search.found;
+}
+
+static int listed_only(struct object_store *store, const char *name, struct error *err)
+{
+    err_set(err, ERR_MACHINE, "%s/%s: its folder lists it, but it can't be opened", object_uri(store), name);
+    return err_class(err, CLASS_PASSING);
+}
+
+int files_head(struct object_store *store, const char *checkpoint, const char *file, struct object_info *ret,
+               struct error *err)
 {
     char name[FILES_NAME_MAX];
+    struct error why = {0};
+    files_object(name, checkpoint, file);
+    if (object_head(store, name, ret, &why) == 0)
+        return 0;
+    if (why.code != ERR_NOT_FOUND)
+        return err_from(err, &why, "%s", why.text);
+    int listed = is_listed(store, checkpoint, name, err);
+    if (listed)
+        return listed < 0 ? -1 : listed_only(store, name, err);
+    return err_set(err, ERR_DATA, "it is missing: its folder does not list it");
+}
+
+/* --- the manifest --- */
+
+struct manifest_look {
+    struct object_store *store;
+    const char *checkpoint;
+    struct manifest *ret;
+};
+
+/* One that does not fit says of what content it was: two looks that found other bytes do not say the same. */
+static int name_content(const struct str *text, struct error *err)
+{
+    uint8_t hash[RM_HASH_BYTES];
+    char hex[RM_HASH_HEX];
+    struct error why = *err;
+    if (why.code != ERR_DATA)
+        return -1;
+    sha256_once(str_text(text), text->length, hash);
+    hex_encode(hash, RM_HASH_BYTES, hex);
+    return err_from(err, &why, "%s (found: %zu bytes with SHA-256 %.16s)", why.text, text->length, hex);
+}
+
+static int look_at_manifest(void *ctx, struct error *err)
+{
+    const struct manifest_look *l = ctx;
+    char name[FILES_NAME_MAX];
     struct str text = str_init(MANIFEST_TEXT_MAX);
-    files_object(name, checkpoint, MANIFEST_NAME);
-    int result = object_get(store, name, MANIFEST_TEXT_MAX, &text, err);
-    if (result == 0)
-        result = manifest_read(ret, str_text(&text), text.length, MANIFEST_NAME, err);
+    struct error why = {0};
+    files_object(name, l->checkpoint, MANIFEST_NAME);
+    int result = object_get(l->store, name, MANIFEST_TEXT_MAX, &text, &why);
+    bool came = result == 0;
+    if (came)
+        result = manifest_read(l->ret, str_text(&text), text.length, MANIFEST_NAME, &why);
+    int64_t step = files_step(l->checkpoint);
+    if (result == 0 && step >= 0 && step != l->ret->step)
+        result = err_set(&why, ERR_DATA, "%s: it is of step %lld", MANIFEST_NAME, (long long)l->ret->step);
+    if (result < 0 && came)
+        name_content(&text, &why);
+    if (result < 0 && why.code == ERR_USAGE)
+        err_class(&why, came ? CLASS_SOFTWARE : why.class);
     str_clear(&text);
-    int64_t step = files_step(checkpoint);
-    if (result == 0 && step >= 0 && step != ret->step)
-        return err_set(err, ERR_DATA, "%s: it is of step %lld", MANIFEST_NAME, (long long)ret->step);
-    return result;
+    return result < 0 ? err_from(err, &why, "%s", why.text) : 0;
 }
 
 int files_manifest(struct object_store *store, const char *checkpoint, struct manifest *ret,
                    struct error *err)
 {
+    struct manifest_look look = {store, checkpoint, ret};
     struct error why = {0};
-    int tries = object_is_local(store) ? 1 : FILES_LOOKS;
-    while (tries-- > 0) {
-        if (manifest_once(store, checkpoint, ret, &why) == 0)
-            return 0;
-        if (why.code != ERR_DATA)
-            break;
-    }
-    return err_set(err, why.code, "%s", why.text);
+    char name[FILES_NAME_MAX];
+    files_object(name, checkpoint, MANIFEST_NAME);
+    if (files_look(store, look_at_manifest, &look, &why) == 0)
+        return 0;
+    /* a folder on a network may remember for a while that there was no such file; a bucket does not */
+    int listed =
+        why.code == ERR_NOT_FOUND && object_is_local(store) ? is_listed(store, checkpoint, name, err) : 0;
+    if (listed < 0)
+        return -1;
+    if (listed && files_look(store, look_at_manifest, &look, &why) == 0)
+        return 0;
+    if (listed && why.code == ERR_NOT_FOUND)
+        return listed_only(store, name, err);
+    return err_from(err, &why, "%s", why.text);
 }
 
 /* --- removing --- */

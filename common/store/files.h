@@ -13,9 +13,7 @@
 
 enum {
     FILES_NAME_MAX = CHECKPOINT_NAME_MAX + MANIFEST_FILE_MAX + 64,
-    /* How often what comes over a network is read before it counts as damaged: nothing that a wire has done
-     * may cost a checkpoint that lies in the store as it was written. */
-    FILES_LOOKS = 4,
+    FILES_LOOKS = 4, /* at what does not fit, at most */
 };
 
 #define MANIFEST_NAME "manifest.json"
@@ -39,12 +37,27 @@ int64_t files_step(const char *name);
 /* The steps of all step-* folders, newest first; the caller frees *ret. An absent folder has none. */
 int files_steps(struct object_store *store, int64_t **ret, int *ret_count, struct error *err);
 
+/* Calls `look` until it succeeds, fails by something else than ERR_DATA, or damage is proven: nothing that a
+ * wire, a page in memory or a folder's remembered list has done may cost a checkpoint that lies in the store
+ * as it was written. So each look after the first passes the caches (object_pass_caches), and two of those
+ * that say the same, word for word (what was expected, and what was found), are the proof: ERR_DATA of
+ * CLASS_OBJECT. Where no two say the same it is this machine or its way to the store that changes bytes:
+ * ERR_MACHINE of CLASS_MACHINE. */
+int files_look(struct object_store *store, int (*look)(void *ctx, struct error *err), void *ctx,
+               struct error *err);
+
+/* As object_head, of a file that has to be there. ERR_DATA where the listing of its folder does not show it
+ * either; where it does, ERR_MACHINE of CLASS_PASSING. */
+int files_head(struct object_store *store, const char *checkpoint, const char *file, struct object_info *ret,
+               struct error *err);
+
 /* A small object from memory, whole. */
 int files_put(struct object_store *store, const char *name, const struct str *text, enum object_mode mode,
               struct error *err);
 
-/* The manifest of a checkpoint. ERR_NOT_FOUND, ERR_DATA (it doesn't hold what it must, or is of another step
- * than the folder's name), ERR_USAGE (newer version), ERR_MACHINE. */
+/* The manifest of a checkpoint. ERR_NOT_FOUND (its folder's listing does not show it either), ERR_DATA of
+ * CLASS_OBJECT (proven: it doesn't hold what it must, or is of another step than the folder's name),
+ * ERR_USAGE of CLASS_SOFTWARE (newer version), ERR_MACHINE. */
 int files_manifest(struct object_store *store, const char *checkpoint, struct manifest *ret,
                    struct error *err);
 

@@ -260,7 +260,7 @@ static int load_all(struct loading *l, struct error *err)
     struct error why = {0}, without = {0};
     if (load_file(l, "model.safetensors", &why) < 0) {
         if (why.code != ERR_NOT_FOUND)
-            return err_set(err, why.code, "%s", why.text);
+            return err_from(err, &why, "%s", why.text);
         if (load_indexed(l, &without) < 0)
             return without.code == ERR_NOT_FOUND ? err_set(err, ERR_DATA, "%s", why.text)
                                                  : err_set(err, without.code, "%s", without.text);

@@ -25,7 +25,7 @@ enum {
 };
 
 static const rm_time look_every = RM_S; /* at another's object */
-static const char stem[] = ".owner-";
+static const char stem[] = ".owner-", asks[] = "-asks";
 
 struct owner {
     int lock_fd; /* of a folder; -1 in a bucket */
@@ -34,6 +34,7 @@ struct owner {
     char run[OWNER_RUN_MAX];
     int number;
     int64_t beats;
+    bool fenced;
     bool threaded;
     pthread_t thread;
     pthread_mutex_t mutex;
@@ -110,6 +111,11 @@ static void owner_name(char out[NAME_CHARS], int number)
     snprintf(out, NAME_CHARS, "%s%08d", stem, number);
 }
 
+static void question_name(char out[NAME_CHARS], int number)
+{
+    snprintf(out, NAME_CHARS, "%s%08d%s", stem, number, asks);
+}
+
 /* The machine as it has run since its last start: a process number means something only there. */
 static void this_host(char out[HOST_MAX])
 {
@@ -130,9 +136,10 @@ static int note_highest(void *ctx, const struct object_entry *entry, struct erro
 {
     struct said *highest = ctx;
     (void)err;
-    long number = strtol(entry->name + sizeof stem - 1, NULL, 10);
-    if (number <= highest->number || number > NUMBER_MAX)
-        return 0;
+    char *end;
+    long number = strtol(entry->name + sizeof stem - 1, &end, 10);
+    if (*end || number <= highest->number || number > NUMBER_MAX)
+        return 0; /* a question is no owner */
     highest->number = (int)number;
     text_copy(highest->tag, sizeof highest->tag, entry->info.tag);
     return 0;
@@ -169,7 +176,7 @@ static int look(struct object_store *store, struct said *ret, struct error *err)
     str_clear(&text);
     if (result == 0 || why.code == ERR_NOT_FOUND || why.code == ERR_DATA)
         return 0;
-    return err_set(err, why.code, "%s", why.text);
+    return err_from(err, &why, "%s", why.text);
 }
 
 static int say(struct owner *o, bool released, enum object_mode mode, struct error *err)
@@ -215,6 +222,15 @@ static bool pause_for(struct owner *o, rm_time length)
     return !ending;
 }
 
+/* Asks the owner of that number whether it lives. */
+static int ask(struct owner *o, int number, struct error *err)
+{
+    char name[NAME_CHARS];
+    struct object_body body = {.runs = 1, .run = {{o->run, strlen(o->run)}}};
+    question_name(name, number);
+    return object_put(o->store, name, &body, OBJECT_REPLACE, err);
+}
+
 static int refuse(const struct owner *o, struct error *err)
 {
     return err_set(err, ERR_MACHINE,
@@ -232,6 +248,8 @@ static int wait_for_end(struct owner *o, const struct owner_options *options, co
              (int)(OWNER_LEASE / RM_S));
     if (options->waiting)
         options->waiting(options->ctx, text);
+    if (ask(o, seen->number, err) < 0)
+        return -1;
     while (clock_now() - since < OWNER_LEASE) {
         struct said now;
         pause_for(o, look_every);
@@ -248,11 +266,51 @@ static int wait_for_end(struct owner *o, const struct owner_options *options, co
 static void remove_older(struct owner *o)
 {
     for (int number = o->number - 1; number > 0 && number >= o->number - 2; number--) {
-        char name[NAME_CHARS];
-        const char *names = name;
+        char name[NAME_CHARS], question[NAME_CHARS];
         owner_name(name, number);
-        object_delete(o->store, &names, 1, NULL);
+        question_name(question, number);
+        object_delete(o->store, (const char *const[]){name, question}, 2, NULL);
     }
+}
+
+/* Does the store refuse to create what is there? Another beat makes it other bytes: the same ones would count
+ * as an earlier try of ours. */
+static int probe(struct owner *o, struct error *err)
+{
+    struct error why = {0};
+    o->fenced = say(o, false, OBJECT_CREATE, &why) < 0;
+    if (!o->fenced || why.code == ERR_EXISTS)
+        return 0;
+    return err_from(err, &why, "%s", why.text);
+}
+
+/* Where a creation may have been overwritten by another one of the same moment: who wrote last? */
+static int is_still_ours(struct owner *o, bool *ret_ours, struct error *err)
+{
+    struct said now;
+    *ret_ours = true;
+    if (o->fenced)
+        return 0;
+    pause_for(o, look_every);
+    if (look(o->store, &now, err) < 0)
+        return -1;
+    *ret_ours = now.number == o->number && !strcmp(now.run, o->run);
+    return 0;
+}
+
+/* 1: the number is this owner's; 0: another one's. */
+static int take_number(struct owner *o, int number, struct error *err)
+{
+    struct error why = {0};
+    bool ours;
+    o->number = number;
+    if (say(o, false, OBJECT_CREATE, &why) < 0)
+        return why.code == ERR_EXISTS ? 0 : err_from(err, &why, "%s", why.text);
+    if (probe(o, err) < 0 || is_still_ours(o, &ours, err) < 0)
+        return -1;
+    if (ours)
+        remove_older(o);
+    return ours;
 }
 
 /* Two that looked away at the same time both reach for the next number; only one gets it. */
@@ -260,7 +318,6 @@ static int take_bucket(struct owner *o, const struct owner_options *options, str
 {
     for (int i = 0; i < TAKE_TRIES; i++) {
         struct said seen, again;
-        struct error why = {0};
         if (look(o->store, &seen, err) < 0)
             return -1;
         bool mine = !strcmp(seen.run, o->run); /* of a process of this run before this one */
@@ -270,30 +327,38 @@ static int take_bucket(struct owner *o, const struct owner_options *options, str
             if (again.number != seen.number || (!again.released && strcmp(again.tag, seen.tag) != 0))
                 continue;
         }
-        o->number = seen.number + 1;
-        if (say(o, false, OBJECT_CREATE, &why) == 0) {
-            remove_older(o);
-            return 0;
-        }
-        if (why.code != ERR_EXISTS)
-            return err_set(err, why.code, "%s", why.text);
+        int taken = take_number(o, seen.number + 1, err);
+        if (taken)
+            return taken < 0 ? -1 : 0;
     }
     return refuse(o, err);
 }
 
 /* While it is still ours: nobody took over, nobody removed it. */
-static void refresh(struct owner *o)
+static bool is_ours(struct owner *o)
 {
     struct said now;
-    if (look(o->store, &now, NULL) == 0 && now.number == o->number && !strcmp(now.run, o->run))
-        say(o, false, OBJECT_REPLACE, NULL);
+    return look(o->store, &now, NULL) == 0 && now.number == o->number && !strcmp(now.run, o->run);
 }
 
-static void *keep_fresh(void *ctx)
+/* Whoever asked sees another content, and goes. A question that can't be removed is answered once more. */
+static void answer(struct owner *o)
+{
+    char question[NAME_CHARS];
+    const char *names = question;
+    struct object_info info;
+    question_name(question, o->number);
+    if (object_head(o->store, question, &info, NULL) < 0 || !is_ours(o))
+        return;
+    if (say(o, false, OBJECT_REPLACE, NULL) == 0)
+        object_delete(o->store, &names, 1, NULL);
+}
+
+static void *answer_questions(void *ctx)
 {
     struct owner *o = ctx;
-    while (pause_for(o, OWNER_REFRESH))
-        refresh(o);
+    while (pause_for(o, OWNER_LOOK))
+        answer(o);
     return NULL;
 }
 
@@ -303,7 +368,7 @@ static int own_bucket(struct owner *o, const struct owner_options *options, stru
     o->place.cancel = &o->cancel;
     if (object_open(&o->store, &o->place, err) < 0 || take_bucket(o, options, err) < 0)
         return -1;
-    if (pthread_create(&o->thread, NULL, keep_fresh, o) != 0)
+    if (pthread_create(&o->thread, NULL, answer_questions, o) != 0)
         return err_set(err, ERR_MACHINE, "a thread can't be started");
     o->threaded = true;
     return 0;
@@ -320,6 +385,7 @@ int owner_open(struct owner **ret, const struct owner_options *options, struct e
     if (!o)
         return err_set(err, ERR_MACHINE, "checkpoints: out of memory");
     o->lock_fd = -1;
+    o->fenced = true;
     pthread_mutex_init(&o->mutex, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -341,13 +407,12 @@ int owner_open(struct owner **ret, const struct owner_options *options, struct e
  */
 static void release_bucket(struct owner *o)
 {
-    struct said now;
     pthread_mutex_lock(&o->mutex);
     o->ending = true;
     pthread_cond_signal(&o->ending_now);
     pthread_mutex_unlock(&o->mutex);
     pthread_join(o->thread, NULL);
-    if (look(o->store, &now, NULL) == 0 && now.number == o->number && !strcmp(now.run, o->run))
+    if (is_ours(o))
         say(o, true, OBJECT_REPLACE, NULL);
 }
 
@@ -365,6 +430,21 @@ void owner_free(struct owner *owner)
     free(owner);
 }
 
+bool owner_is_fenced(const struct owner *owner)
+{
+    return owner->fenced;
+}
+
+void owner_unfenced_sentence(const struct owner *owner, char *out, size_t size)
+{
+    snprintf(
+        out, size,
+        "%.200s: the store overwrites what is to be created only where nothing is (If-None-Match: *); a run "
+        "that goes on after another one took the place over is found out a moment late, so start no second "
+        "one here while the first may still live",
+        owner->place.uri);
+}
+
 int owner_check(struct object_store *store, const char *run, struct error *err)
 {
     struct said now;
@@ -374,6 +454,7 @@ int owner_check(struct object_store *store, const char *run, struct error *err)
         return -1;
     if (!now.number || !strcmp(now.run, run))
         return 0;
-    return err_set(err, ERR_EXISTS, "%.200s belongs to another run now; nothing is saved from this one",
-                   object_uri(store));
+    err_set(err, ERR_EXISTS, "%.200s belongs to another run now; nothing is saved from this one",
+            object_uri(store));
+    return err_class(err, CLASS_JOB);
 }

@@ -90,7 +90,7 @@ static int read_id(struct object_store *store, const struct files_upload *upload
         if (why.code != ERR_DATA)
             break;
     }
-    return err_set(err, why.code, "%s", why.text);
+    return err_from(err, &why, "%s", why.text);
 }
 
 /* 1: begun by us; 0: somebody else was quicker. */
@@ -111,7 +111,7 @@ static int begin(struct object_store *store, const struct files_upload *upload, 
     if (result == 0)
         return 1;
     object_upload_abort(store, name, id, NULL);
-    return why.code == ERR_EXISTS ? 0 : err_set(err, why.code, "%s", why.text);
+    return why.code == ERR_EXISTS ? 0 : err_from(err, &why, "%s", why.text);
 }
 
 /* 1: `there` holds what the upload has; 0: it is over, or not begun; -1. */
@@ -122,7 +122,7 @@ static int look(struct object_store *store, const struct files_upload *upload, c
     *ret_begun = read_id(store, upload, id, &why) == 0;
     if (*ret_begun && list_parts(store, upload, id, there, &why) == 0)
         return 1;
-    return why.code == ERR_NOT_FOUND ? 0 : err_set(err, why.code, "%s", why.text);
+    return why.code == ERR_NOT_FOUND ? 0 : err_from(err, &why, "%s", why.text);
 }
 
 /* The upload under way, or a new one. */
@@ -223,7 +223,7 @@ int upload_send(struct upload_content *content, struct error *err)
         if (!agreed || why.code != ERR_NOT_FOUND) /* else it has ended meanwhile: the next one */
             break;
     }
-    return err_set(err, why.code, "%s", why.text);
+    return err_from(err, &why, "%s", why.text);
 }
 
 /* --- finishing --- */

@@ -44,6 +44,18 @@ static int begin_piece(struct stream *s, struct error *err)
     return 0;
 }
 
+int verify_damaged(const struct manifest_piece *piece, const uint8_t found[RM_HASH_BYTES], struct error *err)
+{
+    char expected_hex[RM_HASH_HEX], found_hex[RM_HASH_HEX];
+    hex_encode(piece->sha256, RM_HASH_BYTES, expected_hex);
+    hex_encode(found, RM_HASH_BYTES, found_hex);
+    return err_set(
+        err, ERR_DATA,
+        "its content is damaged: bytes %lld to %lld have the hash %.16s..., and not %.16s... as the "
+        "manifest says",
+        (long long)piece->offset, (long long)(piece->offset + piece->bytes - 1), found_hex, expected_hex);
+}
+
 static int finish_piece(struct stream *s, struct error *err)
 {
     const struct manifest_piece *piece = &s->file->manifest->piece[s->piece];
@@ -53,9 +65,7 @@ static int finish_piece(struct stream *s, struct error *err)
     if (++s->piece < s->end && begin_piece(s, err) < 0)
         return -1;
     if (!crypto_equal(hash, piece->sha256, RM_HASH_BYTES))
-        return err_set(err, ERR_DATA,
-                       "its content is damaged: bytes %lld to %lld don't have the hash of the manifest",
-                       (long long)piece->offset, (long long)(piece->offset + piece->bytes - 1));
+        return verify_damaged(piece, hash, err);
     return 0;
 }
 
@@ -162,11 +172,9 @@ static int open_stream(struct stream *s, struct error *err)
     const struct manifest_piece *last = &s->file->manifest->piece[s->end - 1];
     int64_t bytes = last->offset + last->bytes;
     struct object_info info;
-    struct error why = {0};
     files_object(s->name, s->file->checkpoint, last->file);
-    if (object_head(s->file->store, s->name, &info, &why) < 0)
-        return why.code == ERR_NOT_FOUND ? err_set(err, ERR_NOT_FOUND, "it is missing")
-                                         : err_set(err, why.code, "%s", why.text);
+    if (files_head(s->file->store, s->file->checkpoint, last->file, &info, err) < 0)
+        return -1;
     if (info.bytes != bytes)
         return err_set(err, ERR_DATA, "it has %lld bytes instead of %lld", (long long)info.bytes,
                        (long long)bytes);
@@ -176,33 +184,32 @@ static int open_stream(struct stream *s, struct error *err)
     return s->scratch ? begin_piece(s, err) : err_set(err, ERR_MACHINE, "out of memory");
 }
 
-static int verify_once(const struct verify_file *file, uint8_t *weights_sha256, struct error *ret_why)
+struct verify_look {
+    const struct verify_file *file;
+    uint8_t *weights_sha256;
+};
+
+static int verify_once(void *ctx, struct error *err)
 {
+    const struct verify_look *l = ctx;
+    const struct verify_file *file = l->file;
     struct stream s = {
         .file = file, .piece = file->first, .end = verify_next_file(file->manifest, file->first)};
-    struct error why = {0};
-    int result = open_stream(&s, &why);
+    int result = open_stream(&s, err);
     if (result == 0)
-        result = read_content(&s, weights_sha256, &why);
+        result = read_content(&s, l->weights_sha256, err);
     piece_stream_free(s.hash);
     sha256_free(s.weights);
     free(s.scratch);
-    *ret_why = why;
-    return result;
+    return result < 0 ? err_wrap(err, "%s", file->manifest->piece[file->first].file) : 0;
 }
 
 int verify_file(const struct verify_file *file, uint8_t *weights_sha256, struct error *err)
 {
-    struct error why = {0};
-    int tries = object_is_local(file->store) ? 1 : FILES_LOOKS;
-    while (tries-- > 0) {
-        if (verify_once(file, weights_sha256, &why) == 0)
-            return 0;
-        if (why.code != ERR_DATA)
-            break;
-    }
-    enum error_code code = why.code == ERR_NOT_FOUND ? ERR_DATA : why.code;
-    return err_set(err, code, "%s: %s", file->manifest->piece[file->first].file, why.text);
+    struct verify_look look = {file, weights_sha256};
+    if (file->copy) /* who gets the bytes can't take them back */
+        return verify_once(&look, err);
+    return files_look(file->store, verify_once, &look, err);
 }
 
 static int verify_each(const struct verify_file *common, struct error *err)

@@ -23,13 +23,17 @@ struct verify_file {
 };
 
 /* Reads one file from its first to its last byte. Other bytes than the hashes say, another header than the
- * layout gives, another length, or no file: ERR_DATA. model.safetensors: the hash of its data section goes
- * to weights_sha256 unless that is NULL. */
+ * layout gives, another length, or no file: ERR_DATA of CLASS_OBJECT, for it has been read again past all
+ * caches (files_look); with `copy` it is read once, and nothing is said about whose fault it is.
+ * model.safetensors: the hash of its data section goes to weights_sha256 unless that is NULL. */
 int verify_file(const struct verify_file *file, uint8_t *weights_sha256, struct error *err);
 
 /* All files of a checkpoint, and the manifest's weightsSha256. state may be NULL. */
 int verify_all(struct object_store *store, const char *checkpoint, const struct manifest *manifest,
                float *state, struct error *err);
+
+/* ERR_DATA: the hash found is not the one expected. */
+int verify_damaged(const struct manifest_piece *piece, const uint8_t found[RM_HASH_BYTES], struct error *err);
 
 /* The first piece of the file after the one that starts at piece i. */
 int verify_next_file(const struct manifest *manifest, int i);

@@ -18,12 +18,13 @@
 #include <stdint.h>
 
 #include "common/base/error.h"
+#include "common/base/fault_class.h"
 #include "common/base/limits.h"
 #include "common/base/str.h"
 #include "common/base/time.h"
 
 enum {
-    MSG_PROTOCOL = 1,        /* version that hello and setup carry; another one is refused by name */
+    MSG_PROTOCOL = 2,        /* version that hello and setup carry; another one is refused by name */
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_FILE_MAX = 56,       /* a checkpoint's file name inside its folder, with its NUL */
@@ -45,6 +46,7 @@ enum msg_type {
     MSG_PUBLISH,
     MSG_RELEASE, /* also agent -> trainer: exit 0 */
     MSG_ABANDON,
+    MSG_PROBE, /* also agent -> trainer */
     /* agent -> coordinator */
     MSG_HELLO,
     MSG_HEARTBEAT, /* also trainer -> agent */
@@ -59,6 +61,7 @@ enum msg_type {
     MSG_PUBLISHED,
     MSG_SAVE_WAITS,
     MSG_FINISHED, /* also trainer -> agent */
+    MSG_PROBED,   /* also trainer -> agent */
     /* agent -> trainer */
     MSG_SETUP,
     MSG_LOADED,
@@ -165,6 +168,7 @@ struct msg_form {
     struct msg_member source[RM_WORKERS_MAX]; /* who serves the state; may hold one that leaves */
     int64_t evaluated; /* highest step whose evaluation is known, -1 none: it is not evaluated again */
     int64_t saved;     /* highest published checkpoint, -1 none: a periodic one above it is still due */
+    rm_time saved_ago; /* since the newest was published, or since the coordinator began, ns */
 };
 
 /* Worker at index i of `worker` saves part i of count: slice model_part(parameters, i, count). */
@@ -247,8 +251,11 @@ struct msg_leaving {
 
 struct msg_fault {
     enum msg_fault_kind kind;
-    int peer;     /* worker that is blamed, -1 none */
-    int64_t step; /* of the checkpoint (FAULT_STORAGE) or of the step that failed */
+    enum fault_class class;
+    bool person;   /* somebody has to set it right */
+    int exit_code; /* of what it would end; 0 unknown */
+    int peer;      /* worker that is blamed, -1 none */
+    int64_t step; /* of the checkpoint (FAULT_STORAGE; -1: they can't be listed) or of the step that failed */
     char detail[MSG_DETAIL_MAX];
 };
 
@@ -309,6 +316,19 @@ struct msg_finished {
     uint8_t digest[RM_HASH_BYTES]; /* weightsSha256 */
     double loss;                   /* of the last step; see loss_known */
     bool loss_known, exact;
+};
+
+/* See whether the data ports of these answer you. */
+struct msg_probe {
+    int64_t id;
+    int count;
+    struct msg_member member[RM_WORKERS_MAX]; /* roles are meaningless */
+};
+
+struct msg_probed {
+    int64_t id; /* of the probe that it answers */
+    int peer;   /* the first one that did not answer, -1: all did */
+    char why[MSG_DETAIL_MAX];
 };
 
 struct msg_setup {
@@ -406,6 +426,8 @@ struct message {
         struct msg_published published;
         struct msg_save_waits save_waits;
         struct msg_finished finished;
+        struct msg_probe probe;
+        struct msg_probed probed;
         struct msg_setup setup;
         struct msg_load load;
         struct msg_loaded loaded;

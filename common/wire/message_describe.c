@@ -94,8 +94,8 @@ static void body_text(const struct message *m, struct str *out)
         str_addf(out, " step=%" PRId64, m->evaluated.step);
         break;
     case MSG_FAULT:
-        str_addf(out, " kind=%s peer=%d \"%s\"", msg_fault_name(m->fault.kind), m->fault.peer,
-                 m->fault.detail);
+        str_addf(out, " kind=%s class=%s peer=%d \"%s\"", msg_fault_name(m->fault.kind),
+                 fault_class_names[m->fault.class], m->fault.peer, m->fault.detail);
         break;
     case MSG_STOPPED:
         str_addf(out, " round=%" PRId64 " holds=%s update=%" PRId64, m->stopped.round,
@@ -106,6 +106,15 @@ static void body_text(const struct message *m, struct str *out)
         break;
     case MSG_FINISHED:
         str_addf(out, " step=%" PRId64, m->finished.step);
+        break;
+    case MSG_PROBE:
+        str_addf(out, " id=%" PRId64 " members=[", m->probe.id);
+        for (int i = 0; i < m->probe.count; i++)
+            str_addf(out, "%s%d", i ? " " : "", m->probe.member[i].worker);
+        str_adds(out, "]");
+        break;
+    case MSG_PROBED:
+        str_addf(out, " id=%" PRId64 " peer=%d", m->probed.id, m->probed.peer);
         break;
     case MSG_UP:
         str_addf(out, " holds=%s", state_text(&m->up.state, state));

@@ -135,6 +135,11 @@ static const struct field form_fields[] = {
      .at = offsetof(struct message, form.saved),
      .low = -1,
      .high = MOST},
+    {.name = "savedAgo",
+     .kind = FIELD_INT64,
+     .at = offsetof(struct message, form.saved_ago),
+     .low = 0,
+     .high = MOST},
     {0},
 };
 
@@ -388,6 +393,17 @@ static const struct field fault_fields[] = {
      .at = offsetof(struct message, fault.kind),
      .names = message_fault_names,
      .high = MESSAGE_FAULTS - 1},
+    {.name = "class",
+     .kind = FIELD_ENUM,
+     .at = offsetof(struct message, fault.class),
+     .names = fault_class_names,
+     .high = FAULT_CLASSES - 1},
+    {.name = "person", .kind = FIELD_BOOL, .at = offsetof(struct message, fault.person)},
+    {.name = "exitCode",
+     .kind = FIELD_INT,
+     .at = offsetof(struct message, fault.exit_code),
+     .low = 0,
+     .high = 255},
     {.name = "peer",
      .kind = FIELD_INT,
      .at = offsetof(struct message, fault.peer),
@@ -714,6 +730,32 @@ static const struct field snapshot_fields[] = {
     {0},
 };
 
+static const struct field probe_fields[] = {
+    {.name = "id", .kind = FIELD_INT64, .at = offsetof(struct message, probe.id), .low = 0, .high = MOST},
+    {.name = "members",
+     .kind = FIELD_ROWS,
+     .at = offsetof(struct message, probe.member),
+     .count_at = offsetof(struct message, probe.count),
+     .high = RM_WORKERS_MAX,
+     .size = sizeof(struct msg_member),
+     .fields = member_fields},
+    {0},
+};
+
+static const struct field probed_fields[] = {
+    {.name = "id", .kind = FIELD_INT64, .at = offsetof(struct message, probed.id), .low = 0, .high = MOST},
+    {.name = "peer",
+     .kind = FIELD_INT,
+     .at = offsetof(struct message, probed.peer),
+     .low = -1,
+     .high = RM_WORKERS_MAX - 1},
+    {.name = "why",
+     .kind = FIELD_TEXT,
+     .at = offsetof(struct message, probed.why),
+     .size = sizeof(((struct message *)0)->probed.why)},
+    {0},
+};
+
 const struct message_kind message_kinds[MSG_TYPES] = {
     [MSG_CHALLENGE] = {"challenge", false, challenge_fields, sizeof(((struct message *)0)->challenge)},
     [MSG_WELCOME] = {"welcome", false, welcome_fields, sizeof(((struct message *)0)->welcome)},
@@ -741,6 +783,8 @@ const struct message_kind message_kinds[MSG_TYPES] = {
     [MSG_PUBLISHED] = {"published", false, published_fields, sizeof(((struct message *)0)->published)},
     [MSG_SAVE_WAITS] = {"saveWaits", false, save_waits_fields, sizeof(((struct message *)0)->save_waits)},
     [MSG_FINISHED] = {"finished", true, finished_fields, sizeof(((struct message *)0)->finished)},
+    [MSG_PROBE] = {"probe", false, probe_fields, sizeof(((struct message *)0)->probe)},
+    [MSG_PROBED] = {"probed", false, probed_fields, sizeof(((struct message *)0)->probed)},
     [MSG_SETUP] = {"setup", false, setup_fields, sizeof(((struct message *)0)->setup)},
     [MSG_LOAD] = {"load", true, load_fields, sizeof(((struct message *)0)->load)},
     [MSG_LOADED] = {"loaded", true, loaded_fields, sizeof(((struct message *)0)->loaded)},

@@ -10,6 +10,8 @@ enum {
     BACKOFF_FIRST_MS = 1000,
     BACKOFF_MOST_MS = 5 * 60 * 1000,
     MISFIT_MOST_MS = 60 * 1000, /* machines come and go */
+    QUICK_MS = 60 * 1000,       /* an end sooner than this after the start... */
+    ROW_MS = 15 * 60 * 1000,    /* ...and sooner than this after the one before is one more in a row */
 };
 
 const char *op_class_name(enum op_class counted)
@@ -59,13 +61,40 @@ static const struct op_rule *rule_for(const struct job_view *job, int code)
     return NULL;
 }
 
+/* "worker@sha256:0123456789ab": enough to tell two apart. */
+static void brief(const char *image, char out[OP_IMAGE_MAX])
+{
+    static const char digest[] = "@sha256:";
+    const char *folder = strrchr(image, '/');
+    image = folder ? folder + 1 : image;
+    const char *at = strstr(image, digest);
+    int length = at ? (int)(at - image) + (int)sizeof digest - 1 + 12 : OP_IMAGE_MAX;
+    snprintf(out, OP_IMAGE_MAX, "%.*s", length, image);
+}
+
+/* Refused by its coordinator. Where it runs another image than the job began with, that is why. */
+static void misfit(const struct job_view *job, const struct pod_view *pod, const char *name,
+                   struct op_ending *ret)
+{
+    const char *pinned = job->status.images.trainer;
+    char own[OP_IMAGE_MAX], jobs[OP_IMAGE_MAX];
+    if (!*pinned || !*pod->image || !strcmp(pinned, pod->image)) {
+        ending(ret, OP_COUNT_MISFIT, "Misfit", "%s is refused: %s", name, pod->unfit);
+        return;
+    }
+    brief(pod->image, own);
+    brief(pinned, jobs);
+    ending(ret, OP_COUNT_MISFIT, "OtherSoftware",
+           "%s is refused: worker image %.56s computes other bits than %.56s, the job's", name, own, jobs);
+}
+
 static void failure(const struct job_view *job, const struct pod_view *pod, const char *name,
                     struct op_ending *ret)
 {
     bool memory = strcmp(pod->terminated_reason, "OOMKilled") == 0;
     const struct op_rule *rule = rule_for(job, pod->exit_code);
     if (pod->elsewhere && !rule) {
-        ending(ret, OP_COUNT_MISFIT, "Misfit", "%s is refused: %s", name, pod->unfit);
+        misfit(job, pod, name, ret);
         return;
     }
     if (memory)
@@ -74,9 +103,15 @@ static void failure(const struct job_view *job, const struct pod_view *pod, cons
         ending(ret, OP_COUNT_FAILURE, "ExitCode", "%s ended with exit code %d", name, pod->exit_code);
     if (rule) {
         ret->fails_job = rule->action == OP_RULE_FAIL_JOB;
-        ret->spares_budget = rule->action == OP_RULE_RESTART;
+        ret->spares_budget = rule->action == OP_RULE_RESTART && !memory; /* it would never be enough */
     } else
         ret->fails_job = pod->exit_code == EXIT_JOB || pod->exit_code == EXIT_DATA;
+}
+
+bool account_is_done(const struct pod_view *pod)
+{
+    bool good = pod->terminated ? pod->exit_code == 0 : pod->phase == OP_SUCCEEDED;
+    return good && !pod->left;
 }
 
 /* A pod whose container has ended by itself or by a signal. */
@@ -90,7 +125,7 @@ static void over(const struct job_view *job, const struct pod_view *pod, const c
         ending(ret, OP_COUNT_PREEMPTION, pod->reason, "%s was taken away: %s", name, pod->reason);
     else if (pod->left)
         ending(ret, OP_COUNT_PREEMPTION, "Left", "%s left when it was told to", name);
-    else if (pod->phase == OP_SUCCEEDED || (pod->terminated && pod->exit_code == 0))
+    else if (account_is_done(pod))
         ending(ret, OP_COUNT_NOTHING, "Released", "%s was released", name);
     else
         failure(job, pod, name, ret);
@@ -102,6 +137,13 @@ void account_lost(const struct pod_view *pod, int index, struct op_ending *ret)
     *ret = (struct op_ending){0};
     who(pod, index, name, sizeof name);
     ending(ret, OP_COUNT_INFRASTRUCTURE, "NodeLost", "%s is lost: it or its node is gone or silent", name);
+}
+
+void account_mute(const char *why, struct op_ending *ret)
+{
+    *ret = (struct op_ending){0};
+    ending(ret, OP_COUNT_INFRASTRUCTURE, "CoordinatorSilent",
+           "the coordinator gives no answer, and another one takes its place: %s", why);
 }
 
 void account_pod(const struct job_view *job, const struct pod_view *pod, const struct node_view *node,
@@ -184,6 +226,19 @@ static int64_t after(int64_t last_ms, int times, int64_t most_ms)
     for (int i = 1; i < times && wait < most_ms; i++)
         wait *= 2;
     return last_ms ? last_ms + (wait < most_ms ? wait : most_ms) : 0;
+}
+
+void account_end(struct op_slot *slot, int64_t created_ms, int64_t now_ms)
+{
+    bool in_a_row = slot->quick_ms && now_ms - slot->quick_ms < ROW_MS;
+    bool quick = !created_ms || now_ms - created_ms < QUICK_MS;
+    slot->quick = quick ? (in_a_row ? slot->quick : 0) + 1 : 0;
+    slot->quick_ms = quick ? now_ms : 0;
+}
+
+int64_t account_quick_until(const struct op_slot *slot)
+{
+    return after(slot->quick_ms, slot->quick, BACKOFF_MOST_MS);
 }
 
 int64_t account_backoff_until(const struct job_status *status)

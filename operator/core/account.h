@@ -16,7 +16,7 @@ enum op_class {
 struct op_ending {
     enum op_class counted;
     bool fails_job;     /* a rule or an exit code (2, 3) says that another attempt would end the same */
-    bool spares_budget; /* a failure that a rule lets pass without spending maxRestarts */
+    bool spares_budget; /* a failure that a rule lets pass without spending maxRestarts; never OOMKilled */
     char reason[OP_REASON_MAX]; /* Evicted, NodeGone, OOMKilled, ExitCode ... */
     char message[RM_WHY_MAX];   /* "worker 3 was evicted from node-2 (TerminationByKubelet)" */
 };
@@ -26,8 +26,14 @@ struct op_ending {
 void account_pod(const struct job_view *job, const struct pod_view *pod, const struct node_view *node,
                  int index, struct op_ending *ret);
 
+/* Our container ended with 0, of itself: its work is done. */
+bool account_is_done(const struct pod_view *pod);
+
 /* Of a pod that the coordinator has lost, or whose node is gone. */
 void account_lost(const struct pod_view *pod, int index, struct op_ending *ret);
+
+/* Of a coordinator that runs and gives no answer. */
+void account_mute(const char *why, struct op_ending *ret);
 
 /* Adds it to the status: counts, window of failures. true where maxRestarts is spent. */
 bool account_add(struct job_status *status, const struct job_view *job, const struct op_ending *ending,
@@ -35,6 +41,13 @@ bool account_add(struct job_status *status, const struct job_view *job, const st
 
 /* Remembers a machine or kind that does not fit; the oldest is forgotten where there are too many. */
 void account_unfit(struct op_names *names, const char *name);
+
+/* Notes that this attempt is over: whether soon after its pod was made (0: nobody knows when), whatever it
+ * counts as. What is refused by a kubelet, evicted or crashes at once would else be made anew without end, as
+ * fast as pods can be made. */
+void account_end(struct op_slot *slot, int64_t created_ms, int64_t now_ms);
+/* When the next attempt may start for that: 1 s doubled for each in a row, 5 min at most; 0: at once. */
+int64_t account_quick_until(const struct op_slot *slot);
 
 /* When the next attempt may start after the last failure: 1 s doubled for each in the window, 5 min at most;
  * after the last misfit: 1 s doubled for each, 1 min at most. */

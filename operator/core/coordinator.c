@@ -1,6 +1,8 @@
 #include "operator/core/coordinator.h"
 
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/wire/json.h"
@@ -160,13 +162,15 @@ static void note(const char *event, const struct told *t, char *out, size_t size
         snprintf(out, size, "generation %d with %d workers, from step %lld", t->generation, t->world,
                  (long long)t->step);
     else if (!strcmp(event, "workerLost") || !strcmp(event, "workerLeft") || !strcmp(event, "workerJoined") ||
-             !strcmp(event, "workerQuarantined"))
+             !strcmp(event, "workerQuarantined") || !strcmp(event, "workerLeftOut"))
         snprintf(out, size, "worker %d at step %lld: %s", t->worker, (long long)t->step, t->cause);
     else if (!strcmp(event, "checkpointSaved"))
         snprintf(out, size, "step %lld in %s", (long long)t->step, t->uri);
     else if (!strcmp(event, "recovered"))
         snprintf(out, size, "%s: training again after %lld ms, %lld steps redone", t->cause, (long long)t->ms,
                  (long long)t->redone);
+    else if (!strcmp(event, "checkpointWaiting"))
+        snprintf(out, size, "the store does not take step %lld: %s", (long long)t->step, t->reason);
     else if (!strcmp(event, "waiting"))
         snprintf(out, size, "%s", t->reason);
 }
@@ -207,6 +211,12 @@ static void read_answer(const struct js *root, struct coordinator_view *ret)
     }
     read_progress(js_get(root, "progress"), &ret->progress);
     read_checkpoint(js_get(root, "checkpoint"), &ret->checkpoint);
+    read_flag(root, "preparing", &ret->preparing);
+    read_text(root, "storeWaiting.reason", ret->store.why, sizeof ret->store.why);
+    read_flag(root, "storeWaiting.person", &ret->store.person);
+    bool fenced = true;
+    read_flag(root, "fenced", &fenced);
+    ret->unfenced = !fenced;
     read_text(root, "checkpointWaiting.reason", ret->outage, sizeof ret->outage);
     read_recovery(js_get(root, "lastRecovery"), &ret->last_recovery);
     read_goodput(js_get(root, "goodput"), &ret->goodput);
@@ -238,4 +248,32 @@ void verdict_read(const char *text, struct op_verdict *ret)
     struct js *root = text ? js_parse(text, strlen(text), "termination message", NULL) : NULL;
     read_verdict(root, ret);
     js_free(root);
+}
+
+void coordinator_forget_events(struct coordinator_view **view)
+{
+    struct coordinator_view *shorter = realloc(*view, offsetof(struct coordinator_view, event));
+    if (shorter)
+        *view = shorter;
+    (*view)->events_count = 0;
+}
+
+enum {
+    QUESTION_MS = 30 * 1000, /* the longest that one is waited for */
+    PAUSE_MS = 45 * 1000,    /* between two failures, if whoever asks stood still meanwhile */
+};
+
+void silence_note(struct op_silence *silence, int64_t asked_ms, int64_t now_ms, const char *why)
+{
+    bool goes_on = silence->since_ms && now_ms - silence->last_ms < PAUSE_MS;
+    int64_t earliest = now_ms - QUESTION_MS;
+    if (!goes_on)
+        silence->since_ms = asked_ms > earliest ? asked_ms : earliest;
+    silence->last_ms = now_ms;
+    text_tame(why, silence->why, sizeof silence->why);
+}
+
+int64_t silence_ms(const struct op_silence *silence)
+{
+    return silence && silence->since_ms ? silence->last_ms - silence->since_ms : 0;
 }

@@ -50,7 +50,7 @@ struct op_verdict {
 
 struct coordinator_view {
     int64_t revision;
-    char job[OP_UID_MAX];
+    char job[OP_NAME_MAX]; /* name_identity */
     int term;
     enum op_coordinator_state state;
     char message[RM_WHY_MAX];
@@ -64,16 +64,38 @@ struct coordinator_view {
     int quarantined[RM_WORKERS_MAX]; /* worker indices */
     struct op_progress progress;
     struct op_checkpoint checkpoint;
+    bool preparing; /* it has not looked at all of the checkpoints and the data yet */
+    struct {
+        char why[RM_WHY_MAX]; /* why a store keeps it preparing; "": none does */
+        bool person;          /* somebody has to set something right there */
+    } store;
+    bool unfenced;           /* the store does not make sure that there is one owner */
     char outage[RM_WHY_MAX]; /* why the store does not take the newest checkpoint; "": it does */
     struct op_recovery last_recovery;
     struct op_goodput goodput;
-    int events_count;
-    struct op_coordinator_event event[OP_COORDINATOR_EVENTS_MAX];
     struct op_verdict verdict;
+    int events_count;
+    struct op_coordinator_event event[OP_COORDINATOR_EVENTS_MAX]; /* last: see coordinator_forget_events */
 };
+
+/* How long a coordinator that is asked again and again has given no answer. It counts from one failed
+ * question to the next: between two lie 40 s at most, so that a longer pause was the asker's own and is
+ * nobody's silence. Zero: it answers, or nobody asks. */
+struct op_silence {
+    int64_t since_ms, last_ms; /* wall clock: of the first question without an answer, of the last failure */
+    char why[RM_WHY_MAX];
+};
+
+/* A question of asked_ms failed now. An answer, or another coordinator, makes it zero again. */
+void silence_note(struct op_silence *silence, int64_t asked_ms, int64_t now_ms, const char *why);
+int64_t silence_ms(const struct op_silence *silence); /* how long; 0: none. NULL is fine */
 
 /* ERR_PROTOCOL where text is no JSON object. */
 int coordinator_read(const char *text, size_t length, struct coordinator_view *ret, struct error *err);
+
+/* Of a view on the heap: its events were told and are of no more use. They are most of it, and there is one
+ * of these for each job: the view is cut off in front of them (and may not be copied as a whole any more). */
+void coordinator_forget_events(struct coordinator_view **view);
 
 /* The termination message of a coordinator's pod: the `result` object. known is false where it is none. */
 void verdict_read(const char *text, struct op_verdict *ret);

@@ -41,10 +41,11 @@ void op_memo_done(struct op_memo *memo, const struct job_view *job, const struct
         memo->dry_generation = job->generation;
     else if (action->kind == OP_APPLY)
         memo->applied[op_applied_of(job, action)] = op_body_hash(&action->body);
-    else if (action->kind == OP_CREATE && action->resource == OP_CONFIG_MAPS)
+    else if (action->kind == OP_CREATE && action->resource == OP_CONFIG_MAPS) {
         memo->config_generation = job->generation;
-    else if (action->kind == OP_CREATE && action->resource == OP_SECRETS)
-        memo->key_made = true;
+        text_copy(memo->config, sizeof memo->config, action->name);
+    } else if (action->kind == OP_CREATE && action->resource == OP_SECRETS)
+        text_copy(memo->key, sizeof memo->key, action->name);
 }
 
 void op_memo_refused(struct op_memo *memo, const struct job_view *job, const struct op_action *action,

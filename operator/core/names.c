@@ -12,9 +12,17 @@ static uint64_t mix(uint64_t hash, const char *text)
     return (hash ^ 0xff) * 0x100000001b3u; /* "ab" "c" is not "a" "bc" */
 }
 
+static const char letters[] = "bcdfghjklmnpqrstvwxz2456789"; /* no vowels: no words */
+
+void name_chance(const uint8_t random[OP_CHANCE_TEXT - 1], char out[OP_CHANCE_TEXT])
+{
+    for (int i = 0; i < OP_CHANCE_TEXT - 1; i++)
+        out[i] = letters[random[i] % (sizeof letters - 1)];
+    out[OP_CHANCE_TEXT - 1] = 0;
+}
+
 void name_hash(const char *uid, const char *what, int64_t a, int64_t b, char out[OP_HASH_TEXT])
 {
-    static const char letters[] = "bcdfghjklmnpqrstvwxz2456789"; /* no vowels: no words */
     char numbers[48];
     snprintf(numbers, sizeof numbers, "%lld/%lld", (long long)a, (long long)b);
     uint64_t state = mix(mix(mix(0xcbf29ce484222325u, uid), what), numbers);
@@ -38,14 +46,24 @@ void name_coordinator(const char *job, const char *uid, int term, char out[OP_NA
     snprintf(out, OP_NAME_MAX, "%s-coordinator-%s", job, hash);
 }
 
-void name_config(const char *job, const char *uid, int64_t generation, char out[OP_NAME_MAX])
+void name_config(const char *job, const char *chance, char out[OP_NAME_MAX])
+{
+    snprintf(out, OP_NAME_MAX, "%s-%s", job, chance);
+}
+
+void name_key(const char *job, const char *chance, char out[OP_NAME_MAX])
+{
+    snprintf(out, OP_NAME_MAX, "%s-key-%s", job, chance);
+}
+
+void name_identity(const char *job, const char *uid, char out[OP_NAME_MAX])
 {
     char hash[OP_HASH_TEXT];
-    name_hash(uid, "config", generation, 0, hash);
+    name_hash(uid, "identity", 0, 0, hash);
     snprintf(out, OP_NAME_MAX, "%s-%s", job, hash);
 }
 
-void name_key(const char *job, const char *uid, char out[OP_NAME_MAX])
+void name_key_of_old(const char *job, const char *uid, char out[OP_NAME_MAX])
 {
     char hash[OP_HASH_TEXT];
     name_hash(uid, "key", 0, 0, hash);

@@ -61,28 +61,17 @@ static struct js *list_of(struct js *child)
     return list;
 }
 
-int object_config(const struct job_view *job, struct str *out, struct error *err)
+void object_config(const struct job_view *job, const char *name, const char *spec, struct str *out)
 {
-    char name[OP_NAME_MAX];
-    struct str spec = str_init(OP_SPEC_TEXT_MAX);
-    if (job_effective_spec(job, &spec, err) < 0) {
-        str_clear(&spec);
-        return -1;
-    }
-    name_config(job->name, job->uid, job->generation, name);
     struct js *o = begin(job, "v1", "ConfigMap", name), *data = js_object();
-    js_set_string(data, "spec.json", str_text(&spec));
+    js_set_string(data, "spec.json", spec);
     js_set(o, "data", data);
     js_set_bool(o, "immutable", true);
-    str_clear(&spec);
     finish(o, out);
-    return 0;
 }
 
-void object_key(const struct job_view *job, struct str *out)
+void object_key(const struct job_view *job, const char *name, struct str *out)
 {
-    char name[OP_NAME_MAX];
-    name_key(job->name, job->uid, name);
     struct js *o = begin(job, "v1", "Secret", name), *data = js_object();
     js_set_string(data, "key", OP_KEY_PLACE);
     js_set_string(o, "type", "Opaque");

@@ -10,10 +10,10 @@
 /* metadata with name, namespace, the job's labels and the owner reference, for every object made here. */
 struct js *object_metadata(const struct job_view *job, const char *name);
 
-/* The effective spec under spec.json, immutable. ERR_USAGE of job_effective_spec. */
-int object_config(const struct job_view *job, struct str *out, struct error *err);
+/* The effective spec, as job_effective_spec gives it, under spec.json; immutable. */
+void object_config(const struct job_view *job, const char *name, const char *spec, struct str *out);
 /* Holds OP_KEY_PLACE (plan.h) where the key belongs. */
-void object_key(const struct job_view *job, struct str *out);
+void object_key(const struct job_view *job, const char *name, struct str *out);
 /* Its selector holds the term: it moves to a successor. */
 void object_service(const struct job_view *job, int term, struct str *out);
 void object_budget(const struct job_view *job, struct str *out);

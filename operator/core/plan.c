@@ -11,7 +11,7 @@ enum { TOLD_WITHIN_MS = 31 * 1000 }; /* by then a watch has told of what an answ
 int64_t plan_looks_again_ms(const struct op_plan *plan)
 {
     for (int i = 0; i < plan->actions_count; i++)
-        if (plan->action[i].kind == OP_DRY_RUN)
+        if (plan->action[i].kind == OP_DRY_RUN || plan->action[i].resource == OP_SECRETS)
             return 0;
     return TOLD_WITHIN_MS;
 }

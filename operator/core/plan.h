@@ -13,9 +13,14 @@
 #include "operator/core/snapshot.h"
 
 enum op_kind {
-    OP_CREATE,  /* POST; 409 AlreadyExists is success */
+    /* POST. 409 AlreadyExists is success where it is a pod, and the one that is there is the job's own:
+     * nothing else is ever taken for what we would have made. */
+    OP_CREATE,
     OP_DRY_RUN, /* POST ?dryRun=All; 409 is success */
-    OP_APPLY,   /* server-side apply, field manager OP_MANAGER, force; see `fresh` */
+    /* server-side apply, field manager OP_MANAGER, by force: only over what is the job's own. What is not
+     * known to be that is tried as a POST, and where that meets its name (409) what is there is read first.
+     */
+    OP_APPLY,
     OP_DELETE, /* uid precondition, background propagation, the object's own grace; 404 and 409 are success */
     OP_STATUS, /* PUT .../status of the job with the snapshot's resourceVersion; 409: reconcile again */
 };
@@ -38,13 +43,13 @@ struct op_action {
     char uid[OP_UID_MAX]; /* DELETE */
     struct str body;      /* JSON; of STATUS the whole object with apiVersion, kind, metadata and status */
     bool wants_key;       /* body holds OP_KEY_PLACE once: put 64 hex characters of 32 random bytes there */
-    bool fresh;     /* APPLY: most likely nothing is there to be merged with: first a POST, and where that
-                       meets its name (409) the apply */
-    uint64_t trial; /* DRY_RUN: what to tell op_trials_note when the pod was taken */
+    bool fresh;           /* APPLY: most likely nothing is there to be merged with: a POST in any case */
+    uint64_t trial;       /* DRY_RUN: what to tell op_trials_note when the pod was taken */
     char why[RM_WHY_MAX];
 };
 
-#define OP_KEY_PLACE "@key@"
+#define OP_KEY_PLACE  "@key@"
+#define OP_NAME_TAKEN "NameTaken" /* reason of a refusal: something that is not the job's bears the name */
 
 struct op_event {
     bool warning;
@@ -53,7 +58,10 @@ struct op_event {
     char note[RM_WHY_MAX];
 };
 
-enum { OP_ACTIONS_MAX = 3 * RM_WORKERS_MAX + 16, OP_EVENTS_MAX = OP_COORDINATOR_EVENTS_MAX + 16 };
+enum {
+    OP_ACTIONS_MAX = 3 * RM_WORKERS_MAX + 16,
+    OP_EVENTS_MAX = OP_COORDINATOR_EVENTS_MAX + RM_WORKERS_MAX + 16
+};
 
 enum op_change { OP_SAME, OP_TICKING, OP_URGENT }; /* of the status */
 
@@ -74,8 +82,8 @@ struct op_plan *job_plan(const struct job_snapshot *snapshot);
 void plan_free(struct op_plan *plan);
 
 /* When a job is to be looked at again, though nobody tells of a change, after the writes of its plan
- * succeeded: 0 at once, for what was only tried changes nothing that a watch could tell of; else within so
- * many ms. */
+ * succeeded: 0 at once, for of what was only tried, and of a Secret, no watch tells; else within so many
+ * ms. */
 int64_t plan_looks_again_ms(const struct op_plan *plan);
 
 /* "create pods gpt-w3-k2v4x  worker 3 is wanted (attempt 2)", a line each; then status, events, wake. With

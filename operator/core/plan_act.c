@@ -16,10 +16,11 @@ static const struct op_slot *slot_of(const struct job_status *status, const stru
     return pod->role == OP_COORDINATOR ? &status->ring.coordinator : &status->workers.slot[pod->index];
 }
 
-/* The newest pod that failed under its index stays for its log, until its job ends. */
+/* The newest pod that failed under its index stays for its log, until its job ends; but not one in which
+ * something runs on, and holds what the job or others could use. */
 static bool is_kept(const struct planner *p, const struct pod_view *pod)
 {
-    if (!look_is_failed(pod))
+    if (!look_is_failed(pod) || !pod_is_spent(pod))
         return false;
     for (int i = 0; i < p->s->pods_count; i++) {
         const struct pod_view *other = p->s->pods[i];
@@ -44,7 +45,8 @@ static const char *excess(struct planner *p, const struct pod_view *pod)
     if (is_kept(p, pod))
         return NULL;
     int64_t until = pod->ended_ms + OP_RELEASE_PATIENCE_MS;
-    if (stored->attempt == pod->attempt && p->s->now_ms < until) {
+    bool waits = pod_is_spent(pod) || account_is_done(pod);
+    if (stored->attempt == pod->attempt && waits && p->s->now_ms < until) {
         plan_wake(p, until);
         return NULL; /* that it was released says that the job is about to end */
     }
@@ -55,7 +57,7 @@ static const char *excess(struct planner *p, const struct pod_view *pod)
 static const char *remains(struct planner *p, const struct pod_view *pod)
 {
     int64_t until = p->stored->completion_ms + OP_CLEAN_PATIENCE_MS;
-    if (p->job->clean == OP_CLEAN_NONE || (p->job->clean == OP_CLEAN_RUNNING && pod_is_over(pod)))
+    if (p->job->clean == OP_CLEAN_NONE || (p->job->clean == OP_CLEAN_RUNNING && pod_is_spent(pod)))
         return NULL;
     if (p->s->now_ms < until) {
         plan_wake(p, until);
@@ -80,29 +82,41 @@ static void delete_pods(struct planner *p)
     }
 }
 
+/* Before anything that names it stands in the status, so that nobody can lay one there in advance. */
 static void create_key(struct planner *p)
 {
     char name[OP_NAME_MAX];
-    name_key(p->job->name, p->job->uid, name);
-    struct op_action *action = p->s->memo->key_made ? NULL
-                                                    : plan_add(p, OP_CREATE, OP_SECRETS, name,
-                                                               "the job's programs know each other by it");
+    if (!p->wants_key)
+        return;
+    name_key(p->job->name, p->s->chance, name);
+    struct op_action *action =
+        plan_add(p, OP_CREATE, OP_SECRETS, name, "the job's programs know each other by it");
     if (!action)
         return;
     action->wants_key = true;
-    object_key(p->job, &action->body);
+    object_key(p->job, name, &action->body);
 }
 
-static void create_config(struct planner *p)
+/* The ConfigMap for a coordinator that is about to be made; one that this operator made of the same
+ * generation before will do. */
+static void create_config(struct planner *p, struct op_config *ret)
 {
-    char name[OP_NAME_MAX];
-    name_config(p->job->name, p->job->uid, p->job->generation, name);
-    if (p->s->memo->config_generation == p->job->generation)
-        return;
-    struct op_action *action = plan_add(p, OP_CREATE, OP_CONFIG_MAPS, name, "the spec of generation %lld",
-                                        (long long)p->job->generation);
-    if (action)
-        object_config(p->job, &action->body, NULL); /* is_admitted has made the same text before */
+    uint8_t sha256[RM_HASH_BYTES];
+    struct str spec = str_init(OP_SPEC_TEXT_MAX);
+    const struct op_memo *memo = p->s->memo;
+    job_effective_spec(p->job, &spec, NULL); /* is_admitted has made the same text before */
+    p->s->sha256(str_text(&spec), spec.length, sha256);
+    hex_encode(sha256, sizeof sha256, ret->sha256);
+    name_config(p->job->name, p->s->chance, ret->name);
+    if (memo->config_generation == p->job->generation)
+        text_copy(ret->name, sizeof ret->name, memo->config);
+    else {
+        struct op_action *action = plan_add(p, OP_CREATE, OP_CONFIG_MAPS, ret->name,
+                                            "the spec of generation %lld", (long long)p->job->generation);
+        if (action)
+            object_config(p->job, ret->name, str_text(&spec), &action->body);
+    }
+    str_clear(&spec);
 }
 
 /* Nothing of this job was made yet, as far as its status tells. */
@@ -176,15 +190,16 @@ static bool has_other_pod(const struct planner *p, enum pod_role role, int index
 static void create_coordinator(struct planner *p)
 {
     char name[OP_NAME_MAX];
+    struct op_config config;
     const struct op_slot *stored = &p->stored->ring.coordinator;
     if (stored->state != OP_SLOT_WANTED || p->next.ring.coordinator.state != OP_SLOT_WANTED ||
         look_coordinator(p, stored->attempt) || has_other_pod(p, OP_COORDINATOR, -1))
         return;
-    create_config(p);
+    create_config(p, &config);
     name_coordinator(p->job->name, p->job->uid, stored->attempt, name);
     struct op_action *action = plan_add(p, OP_CREATE, OP_PODS, name, "term %d is wanted", stored->attempt);
     if (action)
-        pod_coordinator(p->job, &p->s->settings, stored->attempt, &action->body, NULL);
+        pod_coordinator(p->job, &p->s->settings, &config, stored->attempt, &action->body, NULL);
 }
 
 static void create_worker(struct planner *p, int index)
@@ -206,7 +221,6 @@ static void create_pods(struct planner *p)
 {
     if (!slot_is_live(&p->stored->ring.coordinator))
         return;
-    create_key(p);
     apply_around(p);
     create_coordinator(p);
     for (int i = 0; i < RM_WORKERS_MAX; i++)
@@ -217,7 +231,7 @@ static void create_pods(struct planner *p)
 static void try_pod(struct planner *p)
 {
     char name[OP_NAME_MAX];
-    if (p->mode != OP_HOLD || !strcmp(p->trouble_reason, "Invalid"))
+    if (p->mode != OP_HOLD || p->wants_key || !strcmp(p->trouble_reason, "Invalid"))
         return;
     name_worker(p->job->name, p->job->uid, 0, 1, name);
     struct op_action *action = plan_add(p, OP_DRY_RUN, OP_PODS, name, "does the API server take such a pod?");
@@ -245,7 +259,9 @@ static void write_status(struct planner *p)
     }
     struct str before = str_init(OP_STATUS_TEXT_MAX), after = before, urgent_before = before,
                urgent_after = before;
+    int64_t heard_ms = p->next.ring.heard_ms, stored_ms = p->stored->ring.heard_ms;
     status_write(p->stored, p->job->name, &before);
+    p->next.ring.heard_ms = heard_ms < stored_ms + OP_HEARD_EACH_MS ? stored_ms : heard_ms;
     status_write(&p->next, p->job->name, &after);
     status_write_urgent(p->stored, p->job->name, &urgent_before);
     status_write_urgent(&p->next, p->job->name, &urgent_after);
@@ -253,6 +269,11 @@ static void write_status(struct planner *p)
         p->plan->change = OP_URGENT;
     else if (strcmp(str_text(&before), str_text(&after)) != 0)
         p->plan->change = OP_TICKING;
+    if (p->plan->change != OP_SAME) {
+        p->next.ring.heard_ms = heard_ms;
+        str_reset(&after);
+        status_write(&p->next, p->job->name, &after);
+    }
     struct op_action *action =
         p->plan->change == OP_SAME
             ? NULL
@@ -291,7 +312,7 @@ static void poll(struct planner *p)
 {
     const struct op_slot *slot = &p->stored->ring.coordinator;
     const struct pod_view *pod = slot_is_live(slot) ? look_coordinator(p, slot->attempt) : NULL;
-    if (!pod || pod->phase != OP_RUNNING || !*pod->ip)
+    if (!pod || pod_is_over(pod) || pod->phase != OP_RUNNING || !*pod->ip)
         return;
     text_copy(p->plan->poll_ip, sizeof p->plan->poll_ip, pod->ip);
     p->plan->poll_term = slot->attempt;
@@ -302,6 +323,7 @@ void plan_act(struct planner *p)
     delete_pods(p);
     delete_job(p);
     try_pod(p);
+    create_key(p);
     if (p->mode == OP_RUN)
         create_pods(p);
     poll(p);

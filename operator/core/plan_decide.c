@@ -65,6 +65,19 @@ static int held(const struct planner *p, enum pod_role role, int index)
     return most;
 }
 
+int64_t plan_rests_until(const struct planner *p, const struct op_slot *slot, const struct pod_view *pod)
+{
+    int64_t quick = account_quick_until(slot), failed = account_backoff_until(&p->next);
+    int64_t until = pod && look_is_failed(pod) && failed > quick ? failed : quick;
+    return slot->state == OP_SLOT_ENDED && until > p->s->now_ms ? until : 0;
+}
+
+static int64_t index_rests_until(const struct planner *p, int index)
+{
+    const struct op_slot *slot = &p->next.workers.slot[index];
+    return plan_rests_until(p, slot, look_worker(p, index, slot->attempt));
+}
+
 /* That of a lost worker: should it come back after all, its successor's higher attempt is why it is refused.
  * Else the lowest without a pod; one that is saving its last step keeps its name until it is gone, if others
  * are free. -1: none. */
@@ -76,7 +89,7 @@ static int free_index(const struct planner *p)
     for (int most = 0; most < 2; most++)
         for (int i = 0; i < RM_WORKERS_MAX; i++)
             if (!slot_is_live(&p->next.workers.slot[i]) && !is_quarantined(p, i) &&
-                held(p, OP_WORKER, i) <= most)
+                !index_rests_until(p, i) && held(p, OP_WORKER, i) <= most)
                 return i;
     return -1;
 }
@@ -156,27 +169,23 @@ static void shrink_by_one(struct planner *p)
         withdraw(&p->next.workers.slot[victim]);
 }
 
-/* Places of workers that failed by themselves: they come back after a while, others at once. */
-static int failed_places(const struct planner *p)
+/* Places of workers that failed by themselves, or ended soon after their start: they come back after a while,
+ * others at once. */
+static int resting_places(struct planner *p)
 {
     int count = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct op_slot *slot = &p->next.workers.slot[i];
-        const struct pod_view *pod = slot->state == OP_SLOT_ENDED ? look_worker(p, i, slot->attempt) : NULL;
-        count += pod && look_is_failed(pod);
+        int64_t until = index_rests_until(p, i);
+        count += until > 0;
+        plan_wake(p, until);
     }
     return count;
 }
 
 static void grow_by(struct planner *p, int missing)
 {
-    int64_t until = account_backoff_until(&p->next);
-    if (p->s->now_ms < until) {
-        int waiting = failed_places(p);
-        missing -= waiting;
-        if (waiting)
-            plan_wake(p, until);
-    }
+    if (missing > 0)
+        missing -= resting_places(p);
     for (int index; missing > 0 && (index = free_index(p)) >= 0; missing--)
         allocate(&p->next.workers.slot[index]);
 }
@@ -201,40 +210,55 @@ static void decide_workers(struct planner *p)
 static void decide_coordinator(struct planner *p)
 {
     struct op_slot *slot = &p->next.ring.coordinator;
-    int64_t until = account_backoff_until(&p->next);
-    const struct pod_view *before = look_coordinator(p, slot->attempt);
+    int64_t until = plan_rests_until(p, slot, look_coordinator(p, slot->attempt));
     if (p->mode != OP_RUN || slot_is_live(slot) || held(p, OP_COORDINATOR, -1) == 2)
         return;
-    if (before && look_is_failed(before) && p->s->now_ms < until) {
+    if (until) {
         plan_wake(p, until);
         return;
     }
     allocate(slot);
 }
 
-/* Fewer than min found a node in time: all give their places back, so that two jobs that started half can't
- * wait for each other for ever. They come again at different times. */
-static void decide_start(struct planner *p)
+/* Do too few workers have a node, while others wait for the scheduler to find them one? Whoever holds pods
+ * back by gates, such as a queue, says itself when they may come, and gives others the places meanwhile. */
+static bool is_short(const struct planner *p, int *ret_scheduled)
 {
-    int scheduled = 0;
-    int64_t oldest = 0;
+    int scheduled = 0, waiting = 0, gated = 0;
     const struct coordinator_view *view = look_coordinator_view(p);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_slot *slot = &p->next.workers.slot[i];
         const struct pod_view *pod = slot->state == OP_SLOT_PRESENT ? look_worker(p, i, slot->attempt) : NULL;
         scheduled += pod && *pod->node;
-        if (pod && !*pod->node && (!oldest || pod->created_ms < oldest))
-            oldest = pod->created_ms;
+        waiting += pod && !*pod->node;
+        gated += pod && !*pod->node && *pod->gates;
     }
-    if (!oldest || scheduled >= p->job->workers_min || (view && view->state == OP_COORDINATOR_TRAINING))
+    *ret_scheduled = scheduled;
+    return waiting && !gated && scheduled < p->job->workers_min &&
+           !(view && view->state == OP_COORDINATOR_TRAINING);
+}
+
+/* Fewer than min had a node for too long: all give their places back, so that two jobs that started half
+ * can't wait for each other for ever. They come again at different times. That a pod has waited long says
+ * nothing: one beyond min may wait for days beside those that train. */
+static void decide_start(struct planner *p)
+{
+    int scheduled;
+    int64_t *since = &p->next.workers.short_ms;
+    if (!is_short(p, &scheduled)) {
+        *since = 0;
         return;
-    if (p->s->now_ms < oldest + p->job->start_timeout_ms) {
-        plan_wake(p, oldest + p->job->start_timeout_ms);
+    }
+    if (!*since)
+        *since = p->s->now_ms;
+    if (p->s->now_ms < *since + p->job->start_timeout_ms) {
+        plan_wake(p, *since + p->job->start_timeout_ms);
         return;
     }
     char hash[OP_HASH_TEXT];
-    name_hash(p->job->uid, "retry", oldest, 0, hash);
+    name_hash(p->job->uid, "retry", *since, 0, hash);
     int64_t jitter = (hash[0] * 31 + hash[1]) % 1000 * OP_RETRY_FIRST_MS / 1000;
+    *since = 0;
     withdraw_workers(p);
     p->next.workers.retry_ms = p->s->now_ms + OP_RETRY_FIRST_MS + jitter;
     plan_event(p, true, "Waiting", "Delete",
@@ -268,7 +292,7 @@ static int check_texts(const struct planner *p, struct error *err)
         status = pod_worker(p->job, &p->s->settings, NULL, 0, 1, &text, err);
     str_reset(&text);
     if (status == 0)
-        status = pod_coordinator(p->job, &p->s->settings, 1, &text, err);
+        status = pod_coordinator(p->job, &p->s->settings, &(struct op_config){0}, 1, &text, err);
     str_clear(&text);
     return status;
 }
@@ -280,6 +304,8 @@ static uint64_t trial_of(const struct planner *p)
     struct str text = str_init(OP_POD_TEXT_MAX);
     text_copy(nobody.name, sizeof nobody.name, "any");
     text_copy(nobody.uid, sizeof nobody.uid, "any");
+    *nobody.status.ring.key = 0;
+    nobody.status.images = (struct op_images){0};
     pod_worker(&nobody, &p->s->settings, NULL, 0, 1, &text, NULL);
     uint64_t hash = op_body_hash(&text);
     str_clear(&text);
@@ -293,6 +319,10 @@ static void note_refusal(struct planner *p)
         return;
     text_copy(p->trouble_reason, sizeof p->trouble_reason,
               *memo->refusal.reason ? memo->refusal.reason : "NoAnswer");
+    if (!strcmp(memo->refusal.reason, OP_NAME_TAKEN)) { /* it was we who refused */
+        text_copy(p->trouble, sizeof p->trouble, memo->refusal.message);
+        return;
+    }
     snprintf(p->trouble, sizeof p->trouble,
              memo->refusal.code ? "the API server refused to %s: %s"
                                 : "no answer of the API server to %s: %s",
@@ -317,6 +347,16 @@ static bool is_admitted(struct planner *p)
         return true;
     p->trial = trial_of(p);
     return op_trials_know(p->s->trials, p->trial, p->s->now_ms);
+}
+
+/* The Secret is made under a name that nobody could foresee, and only then told in the status; both before
+ * anything is wanted that refers to it. A job of older operators has one whose name stands in no status. */
+static bool has_key(struct planner *p)
+{
+    if (*p->stored->ring.key || p->stored->ring.coordinator.attempt > 0)
+        return true;
+    text_copy(p->next.ring.key, sizeof p->next.ring.key, p->s->memo->key);
+    return *p->next.ring.key;
 }
 
 /* Workers leave first and together, with a checkpoint; their coordinator serves them until then. */
@@ -354,7 +394,8 @@ void plan_decide(struct planner *p)
     else if (p->job->suspend)
         p->mode = OP_SUSPEND;
     else
-        p->mode = admitted ? OP_RUN : OP_HOLD;
+        p->mode = admitted && has_key(p) ? OP_RUN : OP_HOLD;
+    p->wants_key = p->mode == OP_HOLD && admitted;
     if (p->mode == OP_STOP || p->mode == OP_SUSPEND) {
         stop_all(p);
         return;

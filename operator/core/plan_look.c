@@ -48,17 +48,32 @@ bool look_is_alive(const struct planner *p, const struct pod_view *pod)
 
 bool look_is_failed(const struct pod_view *pod)
 {
-    return pod->phase == OP_POD_FAILED && pod->terminated && pod->exit_code && !*pod->disruption &&
-           !pod->left;
+    return pod->terminated && pod->exit_code && !*pod->disruption && !pod->left;
 }
 
 const struct coordinator_view *look_coordinator_view(const struct planner *p)
 {
+    char identity[OP_NAME_MAX];
     const struct coordinator_view *view = p->s->coordinator;
     const struct op_slot *slot = &p->stored->ring.coordinator;
-    if (!view || !slot_is_live(slot) || view->term != slot->attempt || strcmp(view->job, p->job->uid) != 0)
+    name_identity(p->job->name, p->job->uid, identity);
+    if (!view || !slot_is_live(slot) || view->term != slot->attempt || strcmp(view->job, identity) != 0)
         return NULL;
     return view;
+}
+
+bool look_is_other_image(const struct planner *p, const struct pod_view *pod)
+{
+    const struct op_images *images = &p->next.images;
+    const char *pinned = pod->role == OP_WORKER ? images->trainer : images->coordinator;
+    return *pinned && *pod->image && strcmp(pinned, pod->image) != 0;
+}
+
+int64_t look_silence(const struct planner *p)
+{
+    const struct op_slot *slot = &p->stored->ring.coordinator;
+    const struct pod_view *pod = slot_is_live(slot) ? look_coordinator(p, slot->attempt) : NULL;
+    return pod && !pod_is_over(pod) && !pod->deletion_ms ? silence_ms(p->s->silence) : 0;
 }
 
 bool look_any_alive(const struct planner *p, enum pod_role role)

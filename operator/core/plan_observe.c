@@ -51,6 +51,27 @@ static bool is_silent(struct planner *p, const struct pod_view *pod)
     return p->s->now_ms >= until;
 }
 
+/* A kubelet that evicts a pod, or shuts down, tells that the containers have ended before it tells why: of
+ * one that failed its word is waited for. Where another container runs on beside it there will be none. */
+static bool awaits_kubelet(struct planner *p, const struct pod_view *pod)
+{
+    int64_t until = pod->ended_ms + OP_PHASE_PATIENCE_MS;
+    if (pod_is_spent(pod) || !look_is_failed(pod) || p->s->now_ms >= until)
+        return false;
+    plan_wake(p, until);
+    return true;
+}
+
+/* It is there and its node is well, but it gives no answer: it hangs, or nobody can reach it. Agents may be
+ * no better off, and go over to its successor if they are not. Where that one gives no answer either it may
+ * be our own way to them that is barred: then it is tried ever more rarely. */
+static bool is_mute(struct planner *p, const struct pod_view *pod)
+{
+    int tries = p->stored->ring.coordinator.quick;
+    int64_t patience = (int64_t)OP_SUCCESSION_MS << (tries < 4 ? tries : 4);
+    return pod->role == OP_COORDINATOR && look_silence(p) >= patience && !p->s->deaf;
+}
+
 /* true where this pod is over, or has to go; *ret says why. pod NULL: it is no more. */
 static bool has_ended(struct planner *p, const struct pod_view *pod, int index, struct op_ending *ret)
 {
@@ -59,6 +80,12 @@ static bool has_ended(struct planner *p, const struct pod_view *pod, int index, 
         account_lost(pod, index, ret);
         return true;
     }
+    if (pod && !pod_is_over(pod) && is_mute(p, pod)) {
+        account_mute(p->s->silence->why, ret);
+        return true;
+    }
+    if (pod && pod_is_over(pod) && awaits_kubelet(p, pod))
+        return false;
     if (pod && !pod_is_over(pod) && !pod->deletion_ms && !*pod->disruption && !(node && *node->leave))
         return false;
     account_pod(p->job, pod, node, index, ret);
@@ -76,7 +103,8 @@ static void tell_ending(struct planner *p, const struct op_ending *ending)
         plan_event(p, false, strcmp(ending->reason, "Left") == 0 ? "WorkerLeft" : "Interruption", "Replace",
                    "%s", ending->message);
     else if (ending->counted == OP_COUNT_INFRASTRUCTURE)
-        plan_event(p, true, "NodeLost", "Replace", "%s", ending->message);
+        plan_event(p, true, strcmp(ending->reason, "CoordinatorSilent") == 0 ? ending->reason : "NodeLost",
+                   "Replace", "%s", ending->message);
     else if (ending->counted == OP_COUNT_FAILURE)
         plan_event(p, true, "PodFailed", "Replace", "%s", ending->message);
     else if (ending->counted == OP_COUNT_MISFIT)
@@ -118,11 +146,21 @@ static bool some_train_on(const struct planner *p, const char *type)
     return !view;
 }
 
+/* One that was lost is made anew at once: it took a while to find out, and its successor is what keeps it out
+ * should it come back. */
+static void note_end(struct planner *p, struct op_slot *slot, const struct pod_view *pod, bool lost)
+{
+    if (!lost && !is_stopping(p))
+        account_end(slot, pod ? pod->created_ms : 0, p->s->now_ms);
+}
+
 /* Where others of its kind train it is this one machine that is different. */
 static void note_unfit(struct planner *p, const struct pod_view *pod)
 {
     struct op_unfit *unfit = &p->next.workers.unfit;
     const struct node_view *node = look_node(p, pod);
+    if (look_is_other_image(p, pod))
+        return;
     if (node && *node->type && !some_train_on(p, node->type))
         account_unfit(&unfit->types, node->type);
     else
@@ -142,6 +180,7 @@ static void observe_worker(struct planner *p, int index)
         return;
     slot->state = OP_SLOT_ENDED;
     p->lost[index] = pod && !pod_is_over(pod) && ending.counted == OP_COUNT_INFRASTRUCTURE;
+    note_end(p, slot, pod, p->lost[index]);
     if (ending.counted == OP_COUNT_MISFIT)
         note_unfit(p, pod);
     count(p, &ending);
@@ -159,7 +198,7 @@ static bool is_finishing(struct planner *p)
     for (int i = 0; i < p->s->pods_count; i++) {
         const struct pod_view *pod = p->s->pods[i];
         int64_t until = pod->ended_ms + OP_RELEASE_PATIENCE_MS;
-        if (pod->role != OP_WORKER || pod->phase != OP_SUCCEEDED || pod->left || pod->exit_code ||
+        if (pod->role != OP_WORKER || !pod_is_over(pod) || !account_is_done(pod) ||
             pod->created_ms < own->created_ms || p->s->now_ms >= until)
             continue;
         plan_wake(p, until);
@@ -226,11 +265,36 @@ static void observe_coordinator(struct planner *p)
     if (slot->state != OP_SLOT_PRESENT || !has_ended(p, pod, -1, &ending))
         return;
     slot->state = OP_SLOT_ENDED;
+    if (!strcmp(ending.reason, "CoordinatorSilent"))
+        account_end(slot, 0, p->s->now_ms);
+    else
+        note_end(p, slot, pod, pod && !pod_is_over(pod) && ending.counted == OP_COUNT_INFRASTRUCTURE);
     if (ending.counted == OP_COUNT_NOTHING && !is_stopping(p)) {
         ending.counted = OP_COUNT_FAILURE;
         text_copy(ending.message, sizeof ending.message, "the coordinator ended without a result");
     }
     count(p, &ending);
+}
+
+static void pin(char image[OP_IMAGE_MAX], const struct op_slot *slot, const struct pod_view *pod)
+{
+    if (slot_is_live(slot) && pod && !*image)
+        text_copy(image, OP_IMAGE_MAX, pod->image);
+}
+
+/* The first of each that runs says what the job is made with. What goes on after a pause may be another
+ * program. */
+static void pin_images(struct planner *p)
+{
+    struct op_images *images = &p->next.images;
+    const struct op_slot *own = &p->next.ring.coordinator, *slot = p->next.workers.slot;
+    if (p->job->suspend) {
+        *images = (struct op_images){0};
+        return;
+    }
+    pin(images->coordinator, own, look_coordinator(p, own->attempt));
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        pin(images->trainer, &slot[i], look_worker(p, i, slot[i].attempt));
 }
 
 void plan_observe(struct planner *p)
@@ -239,6 +303,7 @@ void plan_observe(struct planner *p)
         p->mode = OP_DONE;
         return;
     }
+    pin_images(p);
     observe_coordinator(p);
     for (int i = 0; i < RM_WORKERS_MAX && p->mode != OP_DONE; i++)
         observe_worker(p, i);

@@ -7,14 +7,20 @@
 #include "operator/core/plan.h"
 
 enum {
-    OP_LOST_PATIENCE_MS = 10 * 1000,    /* for the kubelet's word on a worker that its coordinator lost */
-    OP_SILENT_PATIENCE_MS = 12 * 1000,  /* for the next answer of a coordinator on a node that is not ready */
+    OP_LOST_PATIENCE_MS = 10 * 1000,   /* for the kubelet's word on a worker that its coordinator lost */
+    OP_PHASE_PATIENCE_MS = 10 * 1000,  /* for its word on a pod whose container has failed */
+    OP_SILENT_PATIENCE_MS = 12 * 1000, /* for the next answer of a coordinator on a node that is not ready */
+    OP_SILENCE_MS = 30 * 1000,         /* of a coordinator without an answer until it is told... */
+    OP_SUCCESSION_MS =
+        120 * 1000, /* ...and until another one takes its place, doubled where that was in vain */
     OP_RELEASE_PATIENCE_MS = 60 * 1000, /* for the coordinator's end after a worker was released */
     OP_CLEAN_PATIENCE_MS = 15 * 1000,   /* for programs of a finished job to end by themselves */
     OP_DEAD_PATIENCE_MS = 30 * 1000,    /* after the end of a pod's grace, until its node counts as dead */
     OP_RETRY_FIRST_MS = 30 * 1000,      /* after startTimeout, plus up to this much again */
-    OP_TICK_MS = 15 * 1000,             /* how often a waiting job's sentence is looked at */
-    OP_ROUGH_S = 30,                    /* what its seconds are rounded to: each change of them is a write */
+    OP_HEARD_EACH_MS = 60 * 1000,       /* that it was heard again is written with other news, or so often */
+    OP_PREPARE_MS = 60 * 1000, /* that a kubelet may take to prepare a pod before it is told as trouble */
+    OP_TICK_MS = 15 * 1000,    /* how often a waiting job's sentence is looked at */
+    OP_ROUGH_S = 30,           /* what its seconds are rounded to: each change of them is a write */
 };
 
 enum op_mode { OP_RUN, OP_HOLD, OP_STOP, OP_SUSPEND, OP_DONE };
@@ -28,6 +34,7 @@ struct planner {
     enum op_mode mode;            /* HOLD: nothing new is made (not admitted); STOP: on the way to Failed */
     bool lost[RM_WORKERS_MAX];    /* given up in this plan, though their pods may still run somewhere */
     bool finishing;               /* workers were released: the coordinator is about to end */
+    bool wants_key;               /* HOLD: all there is to wait for is the Secret with the job's key */
     char trouble[OP_MESSAGE_MAX]; /* why nothing can be made; "" */
     char trouble_reason[OP_REASON_MAX];
     uint64_t trial; /* of a pod of this job, for op_trials_know; 0: not asked */
@@ -41,6 +48,8 @@ bool look_is_vanished(const struct planner *p, const struct pod_view *pod); /* n
 bool look_is_alive(const struct planner *p, const struct pod_view *pod);    /* neither over nor vanished */
 bool look_is_failed(const struct pod_view *pod);                            /* over, and by its own fault */
 const struct coordinator_view *look_coordinator_view(const struct planner *p); /* the current term's; NULL */
+bool look_is_other_image(const struct planner *p, const struct pod_view *pod); /* than the job's pinned one */
+int64_t look_silence(const struct planner *p); /* how long the coordinator has given no answer; 0 */
 bool look_any_alive(const struct planner *p, enum pod_role role);
 
 /* plan_observe.c: slots against pods; counts endings, finds the verdict */
@@ -51,8 +60,12 @@ void plan_decide(struct planner *p);
 void plan_fail(struct planner *p, const char *reason, const char *message); /* stop, then Failed */
 int plan_live(const struct job_status *status);                             /* live worker slots */
 
+/* Until when the next attempt of a slot that has ended waits; 0: it need not. pod: its last one; NULL. */
+int64_t plan_rests_until(const struct planner *p, const struct op_slot *slot, const struct pod_view *pod);
+
 /* plan_tell.c: conditions, state, message */
 void plan_tell(struct planner *p);
+void plan_tell_store(struct planner *p, const struct coordinator_view *view);
 void plan_take_checkpoint(struct planner *p, const struct op_checkpoint *newest);
 void plan_finish(struct planner *p, bool complete, const char *reason, const char *message);
 

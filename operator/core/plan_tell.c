@@ -82,10 +82,16 @@ static const char *event_name(const char *event, bool *ret_warning)
         const char *event, *name;
         bool warning;
     } names[] = {
-        {"ringFormed", "RingFormed", false},        {"workerLost", "WorkerLost", true},
-        {"workerLeft", "WorkerLeft", false},        {"workerJoined", "WorkerJoined", false},
-        {"workerQuarantined", "Quarantined", true}, {"checkpointSaved", "CheckpointSaved", false},
-        {"recovered", "Recovered", false},          {"waiting", "Waiting", false},
+        {"ringFormed", "RingFormed", false},
+        {"workerLost", "WorkerLost", true},
+        {"workerLeft", "WorkerLeft", false},
+        {"workerJoined", "WorkerJoined", false},
+        {"workerQuarantined", "Quarantined", true},
+        {"checkpointSaved", "CheckpointSaved", false},
+        {"workerLeftOut", "WorkerLeftOut", true},
+        {"recovered", "Recovered", false},
+        {"waiting", "Waiting", false},
+        {"checkpointWaiting", "CheckpointWaiting", true},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(event, names[i].event)) {
@@ -126,16 +132,40 @@ static bool is_trouble(const char *waiting)
     return *waiting && strcmp(waiting, "ContainerCreating") != 0 && strcmp(waiting, "PodInitializing") != 0;
 }
 
-static bool look_at(const struct pod_view *pod, struct laggard *ret)
+/* Kubelets say why a volume or the network is not there in events alone, which the operator may not read. */
+static bool look_at_preparation(const struct planner *p, const struct pod_view *pod, struct laggard *ret)
 {
-    if (*pod->unschedulable) {
+    bool creates = !strcmp(pod->waiting, "ContainerCreating") || !strcmp(pod->waiting, "PodInitializing");
+    if (!creates || !pod->taken_ms || p->s->now_ms < pod->taken_ms + OP_PREPARE_MS)
+        return false;
+    if (pod->unprepared) {
+        text_copy(ret->reason, sizeof ret->reason, "NotPrepared");
+        snprintf(ret->why, sizeof ret->why,
+                 "a volume (Secret, ConfigMap, claim) or the pod network is not ready on %.60s: kubectl "
+                 "describe pod "
+                 "%s says which (FailedMount, FailedCreatePodSandBox)",
+                 pod->node, pod->name);
+    } else {
+        text_copy(ret->reason, sizeof ret->reason, pod->waiting);
+        snprintf(ret->why, sizeof ret->why, "%s on %.60s: an image is pulled, or an init container runs",
+                 pod->waiting, pod->node);
+    }
+    return true;
+}
+
+static bool look_at(const struct planner *p, const struct pod_view *pod, struct laggard *ret)
+{
+    if (*pod->gates) {
+        text_copy(ret->reason, sizeof ret->reason, "SchedulingGated");
+        snprintf(ret->why, sizeof ret->why, "waits until whoever gated it lifts %s", pod->gates);
+    } else if (*pod->unschedulable) {
         text_copy(ret->reason, sizeof ret->reason, "Unschedulable");
         text_copy(ret->why, sizeof ret->why, pod->unschedulable);
     } else if (is_trouble(pod->waiting)) {
         text_copy(ret->reason, sizeof ret->reason, pod->waiting);
         snprintf(ret->why, sizeof ret->why, "%s%s%s", pod->waiting, *pod->waiting_message ? ": " : "",
                  pod->waiting_message);
-    } else
+    } else if (!look_at_preparation(p, pod, ret))
         return false;
     ret->index = pod->index;
     ret->since_ms = pod->created_ms;
@@ -147,12 +177,12 @@ static bool find_laggard(const struct planner *p, struct laggard *ret)
 {
     const struct op_slot *own = &p->next.ring.coordinator;
     const struct pod_view *pod = slot_is_live(own) ? look_coordinator(p, own->attempt) : NULL;
-    if (pod && look_at(pod, ret))
+    if (pod && look_at(p, pod, ret))
         return true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_slot *slot = &p->next.workers.slot[i];
         pod = slot_is_live(slot) ? look_worker(p, i, slot->attempt) : NULL;
-        if (pod && look_at(pod, ret))
+        if (pod && look_at(p, pod, ret))
             return true;
     }
     return false;
@@ -218,10 +248,33 @@ static void rough_span(int64_t ms, char *out, size_t size)
         snprintf(out, size, " %lld s", (long long)(seconds / OP_ROUGH_S * OP_ROUGH_S));
 }
 
+enum { QUICK_TOLD = 3 }; /* ends in a row from which on they are a trouble and not an accident */
+
+/* One that waits because it ended soon after its start again and again; -1: none. */
+static int find_resting(const struct planner *p)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct op_slot *slot = &p->next.workers.slot[i];
+        if (slot->quick >= QUICK_TOLD && plan_rests_until(p, slot, look_worker(p, i, slot->attempt)))
+            return i;
+    }
+    return -1;
+}
+
+/* "; worker 3 ended ..." or "". */
+static void tell_resting(const struct planner *p, char *out, size_t size)
+{
+    int resting = find_resting(p);
+    *out = 0;
+    if (resting >= 0)
+        snprintf(out, size, "; worker %d ended %d times soon after its start, the next attempt waits",
+                 resting, p->next.workers.slot[resting].quick);
+}
+
 static void tell_waiting(struct planner *p, const struct coordinator_view *view, bool held_up,
                          const struct laggard *laggard)
 {
-    char who[OP_REASON_MAX], since[24];
+    char who[OP_REASON_MAX], since[24], more[RM_WHY_MAX];
     int ready = p->next.workers.ready, min = p->job->workers_min;
     plan_wake(p, p->s->now_ms + OP_TICK_MS);
     if (*p->trouble)
@@ -238,10 +291,46 @@ static void tell_waiting(struct planner *p, const struct coordinator_view *view,
             snprintf(who, sizeof who, "worker %d", laggard->index);
         rough_span(p->s->now_ms - laggard->since_ms, since, sizeof since);
         say(p, "Waiting", "%d of min %d ready; %s Pending%s: %s", ready, min, who, since, laggard->why);
+    } else if (find_resting(p) >= 0) {
+        tell_resting(p, more, sizeof more);
+        say(p, "Waiting", "%d of min %d ready%s", ready, min, more);
     } else if (view && *view->message)
         say(p, "Starting", "%d of min %d ready; %s", ready, min, view->message);
     else
         say(p, "Starting", "%d of min %d ready", ready, min);
+}
+
+/* Whether its coordinator can be asked at all; what it said last is of no use where it can't. */
+static bool tell_reachable(struct planner *p, const struct coordinator_view *view)
+{
+    bool silent = look_silence(p) >= OP_SILENCE_MS;
+    const struct op_condition *before = &p->stored->condition[OP_REACHABLE];
+    static const char lost[] = "the coordinator gives no answer; status.message says why";
+    if (!silent && !view)
+        return true; /* it has not been asked yet: the last word stands */
+    set(p, OP_REACHABLE, !silent, silent ? "Silent" : "Answers",
+        silent ? lost : "the coordinator answers the operator");
+    if (!silent) {
+        if (before->status == OP_FALSE)
+            plan_event(p, false, "CoordinatorAnswers", "Ask", "the coordinator answers again");
+        return true;
+    }
+    condition_unknown(&p->next, OP_TRAINING, "CoordinatorSilent", lost, p->job->generation, p->s->now_ms);
+    condition_unknown(&p->next, OP_RING_FORMED, "CoordinatorSilent", lost, p->job->generation, p->s->now_ms);
+    return false;
+}
+
+/* Workers train on without it, as long as nothing happens to them. */
+static void tell_silence(struct planner *p)
+{
+    char since[24];
+    const struct pod_view *pod = look_coordinator(p, p->stored->ring.coordinator.attempt);
+    rough_span(look_silence(p), since, sizeof since);
+    say(p, "Unreachable", "the coordinator at %s (pod %s) has given no answer for%s: %.150s%s", pod->ip,
+        pod->name, since, p->s->silence->why,
+        p->s->deaf ? "; nor has any other: look at the operator's own network" : "");
+    if (p->stored->condition[OP_REACHABLE].status != OP_FALSE)
+        plan_event(p, true, "CoordinatorSilent", "Ask", "%s", p->next.message);
 }
 
 /* Between two rings the coordinator's own sentence says more than any of ours. */
@@ -278,6 +367,7 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
 {
     char more[OP_MESSAGE_MAX] = "";
     const struct pod_view *refused = find_refused(p);
+    tell_resting(p, more, sizeof more);
     if (*view->outage)
         snprintf(more, sizeof more, "; the store does not take the newest checkpoint: %s", view->outage);
     else if (*p->trouble)
@@ -298,8 +388,11 @@ static void tell_running(struct planner *p)
     const struct coordinator_view *view = look_coordinator_view(p);
     tell_pods(p, held_up, &laggard);
     tell_ring(p, view);
+    plan_tell_store(p, view);
     set(p, OP_SUSPENDED, false, "Running", "spec.suspend is false");
-    if (p->mode == OP_HOLD && !*p->trouble)
+    if (!tell_reachable(p, view))
+        tell_silence(p);
+    else if (p->mode == OP_HOLD && !*p->trouble)
         say(p, "Pending", "asking the API server whether it takes such pods");
     else if (view && view->state == OP_COORDINATOR_TRAINING)
         tell_training(p, view, held_up ? &laggard : NULL);
@@ -397,6 +490,7 @@ void plan_tell(struct planner *p)
     if (view && p->mode != OP_DONE) {
         take_view(p, view);
         tell_events(p, view);
+        p->next.ring.heard_ms = p->s->answered_ms / 1000 * 1000;
     }
     count_workers(p);
     tell_admission(p);

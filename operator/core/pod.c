@@ -6,10 +6,12 @@
 
 #include "common/wire/json.h"
 #include "operator/core/objects.h"
+#include "operator/core/pod_inherit.h"
 #include "operator/core/pod_parts.h"
 #include "operator/core/read.h"
 
-#define AGENT "/usr/bin/ringmaster-agent"
+#define AGENT       "/usr/bin/ringmaster-agent"
+#define CREDENTIALS "/etc/ringmaster/credentials"
 
 enum { ADDRESS_MAX = OP_NAME_MAX + 8 };
 
@@ -76,7 +78,8 @@ static int refuse(const struct making *m, const char *what)
 /* What only the operator may say; it would not work otherwise, so silence would be worse than a refusal. */
 static int check_container(const struct making *m, const struct js *container)
 {
-    static const char *const ours[] = {"command", "args", "workingDir", "livenessProbe", "startupProbe"};
+    static const char *const ours[] = {"command",       "args",         "workingDir",
+                                       "livenessProbe", "startupProbe", "restartPolicy"};
     char text[RM_WHY_MAX];
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         if (js_get(container, ours[i])) {
@@ -131,10 +134,17 @@ static const struct js *worker_container(const struct making *m)
     return named(read_at(m->job_spec, "workers.template.spec.containers"), "trainer");
 }
 
-/* A coordinator runs the workers' image unless it is told another. */
+static const char *pinned_image(const struct making *m)
+{
+    const struct op_images *images = &m->job->status.images;
+    return strcmp(m->ours, "trainer") == 0 ? images->trainer : images->coordinator;
+}
+
+/* A coordinator runs the workers' image unless it is told another. What the job began with it goes on with.
+ */
 static int set_image(const struct making *m, struct js *container)
 {
-    const char *image = js_as_string(js_get(container, "image"));
+    const char *image = js_as_string(js_get(container, "image")), *pinned = pinned_image(m);
     const struct js *worker = worker_container(m), *policy = js_get(worker, "imagePullPolicy");
     if (!image && worker && worker != container) {
         image = js_as_string(js_get(worker, "image"));
@@ -143,6 +153,8 @@ static int set_image(const struct making *m, struct js *container)
     }
     if (!image && *m->settings->worker_image)
         image = m->settings->worker_image;
+    if (*pinned)
+        image = pinned;
     if (!image)
         return refuse(m,
                       "the container has no image, and the operator was given none to fall back on; set it");
@@ -152,33 +164,69 @@ static int set_image(const struct making *m, struct js *container)
     return 0;
 }
 
+/* Variables of the container itself win over those of a Secret. */
+static bool has_own_key(const struct js *container)
+{
+    const struct js *env = js_get(container, "env");
+    return named(env, "AWS_ACCESS_KEY_ID") || named(env, "AWS_SECRET_ACCESS_KEY") ||
+           named(env, "AWS_SESSION_TOKEN");
+}
+
+/* As environment, and as files: a container's environment stays as it began, and a key that was mistyped or
+ * has been changed since would be wrong until each pod is made anew. Without the Secret the pod waits for it
+ * by the environment, with a sentence that names it. */
 static void set_credentials(const struct making *m, struct js *container)
 {
     const char *name = js_as_string(read_at(m->job_spec, "checkpoint.secretRef.name"));
+    char kept[OP_NAME_MAX];
     if (!name)
         return;
+    text_copy(kept, sizeof kept, name);
     struct js *reference = js_object(), *entry = js_object();
-    js_set_string(reference, "name", name);
+    js_set_string(reference, "name", kept);
     js_set(entry, "secretRef", reference);
     js_push(member(container, "envFrom", js_array), entry);
+    if (has_own_key(container))
+        return;
+    part_secret(m->pod_spec, container, "ringmaster-credentials", kept, CREDENTIALS, true);
+    part_variable(container, "RINGMASTER_POD_CREDENTIALS", CREDENTIALS);
 }
 
-static int cache_limit(const struct making *m, char *out, size_t size)
+/* What the fetched data may take, in MiB. */
+static int64_t cache_size(const struct making *m)
 {
     int64_t bytes = (int64_t)8 << 30;
     read_int(m->job_spec, "trainer.data.cacheBytes", 1 << 20, (int64_t)1 << 50, &bytes);
-    return snprintf(out, size, "%lldMi", (long long)((bytes >> 20) + 2048));
+    return bytes >> 20;
+}
+
+/* What is fetched from a store lies on the node's disk. A pod that asked for none of it is put where there is
+ * no room, and is the first to be evicted. */
+static void request_cache(const struct making *m, struct js *container)
+{
+    const char *uri = js_as_string(read_at(m->job_spec, "trainer.data.uri"));
+    bool elsewhere = js_as_string(read_at(m->job_spec, "trainer.data.cache")) != NULL;
+    if (uri && !strncmp(uri, "s3://", 5) && !elsewhere && part_has_volume(m->pod_spec, "ringmaster-cache"))
+        part_disk(container, cache_size(m));
+}
+
+void pod_key_name(const struct job_view *job, char out[OP_NAME_MAX])
+{
+    if (*job->status.ring.key)
+        text_copy(out, OP_NAME_MAX, job->status.ring.key);
+    else
+        name_key_of_old(job->name, job->uid, out);
 }
 
 static void set_volumes(const struct making *m, struct js *container)
 {
     char name[OP_NAME_MAX], limit[32];
-    cache_limit(m, limit, sizeof limit);
+    snprintf(limit, sizeof limit, "%lldMi", (long long)(cache_size(m) + 2048));
     part_scratch(m->pod_spec, container, "ringmaster-tmp", "/tmp", "1Gi", NULL);
     part_scratch(m->pod_spec, container, "ringmaster-shm", "/dev/shm", NULL, "Memory");
     part_scratch(m->pod_spec, container, "ringmaster-cache", "/var/cache/ringmaster", limit, NULL);
-    name_key(m->job->name, m->job->uid, name);
-    part_secret(m->pod_spec, container, "ringmaster-key", name, "/etc/ringmaster/key");
+    pod_key_name(m->job, name);
+    part_secret(m->pod_spec, container, "ringmaster-key", name, "/etc/ringmaster/key", false);
 }
 
 /* What all pods of a job have in common. */
@@ -248,6 +296,15 @@ static void set_worker_command(const struct making *m, struct js *container, int
     js_set(container, "command", command);
 }
 
+/* In its environment and not on its command line: a job's image may be older than this operator. */
+static void set_what_job(const struct making *m, struct js *container, const struct op_config *config)
+{
+    char identity[OP_NAME_MAX];
+    name_identity(m->job->name, m->job->uid, identity);
+    part_variable(container, "RINGMASTER_POD_JOB", identity);
+    part_variable(container, "RINGMASTER_POD_SPEC_SHA256", config->sha256);
+}
+
 static void set_coordinator_command(const struct making *m, struct js *container, int term)
 {
     char address[ADDRESS_MAX], port[16], number[16], grace[24];
@@ -259,8 +316,6 @@ static void set_coordinator_command(const struct making *m, struct js *container
     const char *const words[] = {AGENT,
                                  "coordinate",
                                  "--pod",
-                                 "--uid",
-                                 m->job->uid,
                                  "--term",
                                  number,
                                  "--coordinator",
@@ -270,7 +325,7 @@ static void set_coordinator_command(const struct making *m, struct js *container
                                  "--key-file",
                                  "/etc/ringmaster/key/key",
                                  "--listen",
-                                 "0.0.0.0",
+                                 "::", /* pods of a cluster of either family of addresses find it */
                                  "--port",
                                  port,
                                  "--grace",
@@ -296,6 +351,7 @@ static int make_worker(const struct making *m, int index, int attempt)
     if (complete(m, &container) < 0)
         return -1;
     part_pod_environment(container);
+    request_cache(m, container);
     part_port(container, "metrics", OP_METRICS_PORT);
     if (prefers_spot(m))
         part_prefer_spot(m->pod_spec);
@@ -303,21 +359,19 @@ static int make_worker(const struct making *m, int index, int attempt)
     return 0;
 }
 
-static int make_coordinator(const struct making *m, int term)
+static int make_coordinator(const struct making *m, const struct op_config *config, int term)
 {
     struct js *container;
-    char name[OP_NAME_MAX];
-    const struct js *secrets = read_at(m->job_spec, "workers.template.spec.imagePullSecrets");
-    if (secrets && !js_get(m->pod_spec, "imagePullSecrets"))
-        js_set(m->pod_spec, "imagePullSecrets", js_copy(secrets));
+    pod_inherit(m->pod_spec, find_container(m), read_at(m->job_spec, "workers.template.spec"),
+                worker_container(m));
     if (complete(m, &container) < 0)
         return -1;
     part_pod_environment(container);
     part_port(container, "coordinator", OP_COORDINATOR_PORT);
     part_small_resources(container);
     part_prefer_on_demand(m->pod_spec);
-    name_config(m->job->name, m->job->uid, m->job->generation, name);
-    part_config(m->pod_spec, container, "ringmaster-job", name, "/etc/ringmaster/job");
+    part_config(m->pod_spec, container, "ringmaster-job", config->name, "/etc/ringmaster/job");
+    set_what_job(m, container, config);
     set_coordinator_command(m, container, term);
     return 0;
 }
@@ -387,8 +441,8 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings, c
     return finish(pod, spec, status, out);
 }
 
-int pod_coordinator(const struct job_view *job, const struct op_settings *settings, int term, struct str *out,
-                    struct error *err)
+int pod_coordinator(const struct job_view *job, const struct op_settings *settings,
+                    const struct op_config *config, int term, struct str *out, struct error *err)
 {
     char name[OP_NAME_MAX];
     struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", err);
@@ -404,5 +458,5 @@ int pod_coordinator(const struct job_view *job, const struct op_settings *settin
     struct js *pod = begin(&m, read_at(spec, "coordinator.template"), name);
     js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "coordinator");
     label(pod, OP_LABEL_TERM, term);
-    return finish(pod, spec, make_coordinator(&m, term), out);
+    return finish(pod, spec, make_coordinator(&m, config, term), out);
 }

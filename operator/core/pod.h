@@ -18,12 +18,21 @@ enum {
     OP_POD_TEXT_MAX = 256 * 1024,
 };
 
+/* The ConfigMap with the effective spec, and what it holds: the coordinator takes no other. */
+struct op_config {
+    char name[OP_NAME_MAX];
+    char sha256[RM_HASH_HEX];
+};
+
 /* ERR_USAGE with a sentence that names the field of the template at fault. unfit: machines that it should
  * rather not be put on; NULL: none are known. */
 int pod_worker(const struct job_view *job, const struct op_settings *settings, const struct op_unfit *unfit,
                int index, int attempt, struct str *out, struct error *err);
-int pod_coordinator(const struct job_view *job, const struct op_settings *settings, int term, struct str *out,
-                    struct error *err);
+int pod_coordinator(const struct job_view *job, const struct op_settings *settings,
+                    const struct op_config *config, int term, struct str *out, struct error *err);
+
+/* The Secret with the job's key: what its status says. */
+void pod_key_name(const struct job_view *job, char out[OP_NAME_MAX]);
 
 /* Does the worker template mount a volume at this absolute path or above it? A volume that lives and dies
  * with its pod (emptyDir) counts where scratch is true: an init container may have filled it. */

@@ -1,6 +1,7 @@
 #include "operator/core/pod_parts.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/wire/json.h"
@@ -149,17 +150,27 @@ void part_scratch(struct js *pod_spec, struct js *container, const char *volume,
 }
 
 void part_secret(struct js *pod_spec, struct js *container, const char *volume, const char *secret,
-                 const char *path)
+                 const char *path, bool optional)
 {
     struct js *source = object_at(mount(pod_spec, container, volume, path, true), "secret");
     js_set_string(source, "secretName", secret);
     js_set_int(source, "defaultMode", KEY_MODE);
+    if (optional)
+        js_set_bool(source, "optional", true);
 }
 
 void part_config(struct js *pod_spec, struct js *container, const char *volume, const char *config,
                  const char *path)
 {
     js_set_string(object_at(mount(pod_spec, container, volume, path, true), "configMap"), "name", config);
+}
+
+void part_variable(struct js *container, const char *name, const char *value)
+{
+    struct js *o = js_object();
+    js_set_string(o, "name", name);
+    js_set_string(o, "value", value);
+    js_push(array_at(container, "env"), o);
 }
 
 static void from_field(struct js *env, const char *name, const char *path)
@@ -195,6 +206,28 @@ void part_small_resources(struct js *container)
     js_set_string(requests, "cpu", "50m");
     js_set_string(requests, "memory", "64Mi");
     js_set_string(object_at(resources, "limits"), "memory", "256Mi");
+}
+
+void part_disk(struct js *container, int64_t mebibytes)
+{
+    static const char disk[] = "ephemeral-storage";
+    char text[32];
+    struct js *resources = object_at(container, "resources");
+    if (js_get(js_get(resources, "requests"), disk) || js_get(js_get(resources, "limits"), disk))
+        return;
+    snprintf(text, sizeof text, "%lldMi", (long long)mebibytes);
+    js_set_string(object_at(resources, "requests"), disk, text);
+}
+
+bool part_has_volume(const struct js *pod_spec, const char *volume)
+{
+    const struct js *list = js_get(pod_spec, "volumes");
+    for (size_t i = 0; i < js_size(list); i++) {
+        const char *name = js_as_string(js_get(js_at(list, i), "name"));
+        if (name && !strcmp(name, volume))
+            return true;
+    }
+    return false;
 }
 
 /* How the known clouds mark their spot nodes. */

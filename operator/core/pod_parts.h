@@ -4,6 +4,7 @@
 #define RM_OPERATOR_CORE_POD_PARTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct js;
 struct op_unfit;
@@ -19,15 +20,20 @@ void part_tolerations(struct js *pod_spec);
 /* An emptyDir, unless the template mounts something at that path. limit, medium: NULL for none. */
 void part_scratch(struct js *pod_spec, struct js *container, const char *volume, const char *path,
                   const char *limit, const char *medium);
+/* optional: the pod starts without it. */
 void part_secret(struct js *pod_spec, struct js *container, const char *volume, const char *secret,
-                 const char *path);
+                 const char *path, bool optional);
 void part_config(struct js *pod_spec, struct js *container, const char *volume, const char *config,
                  const char *path);
 
+void part_variable(struct js *container, const char *name, const char *value);
 /* RINGMASTER_POD_IP, RINGMASTER_POD_NAME, RINGMASTER_NODE_NAME by the downward API. */
 void part_pod_environment(struct js *container);
 void part_port(struct js *container, const char *name, int port);
 void part_small_resources(struct js *container); /* of a coordinator, where none are given */
+/* A request for disk, where the container says nothing of it. */
+void part_disk(struct js *container, int64_t mebibytes);
+bool part_has_volume(const struct js *pod_spec, const char *volume);
 
 /* The spot pools of EKS, GKE, AKS and Karpenter: tolerated and preferred; or avoided where others are free.
  */

@@ -7,9 +7,14 @@
 #include "common/wire/json.h"
 #include "operator/core/read.h"
 
-bool pod_is_over(const struct pod_view *pod)
+bool pod_is_spent(const struct pod_view *pod)
 {
     return pod->phase == OP_SUCCEEDED || pod->phase == OP_POD_FAILED;
+}
+
+bool pod_is_over(const struct pod_view *pod)
+{
+    return pod->terminated || pod_is_spent(pod);
 }
 
 static const char *label(const struct js *metadata, const char *key)
@@ -27,16 +32,30 @@ static int number_of(const char *text, int highest)
     return *end || value < 0 || value > highest ? -1 : (int)value;
 }
 
-static void read_owner(const struct js *metadata, struct pod_view *pod)
+/* An object has one controller at most, which the API server sees to. */
+void object_controller(const struct js *object, char name[OP_NAME_MAX], char uid[OP_UID_MAX])
 {
-    const struct js *owners = js_get(metadata, "ownerReferences");
+    const struct js *owners = read_at(object, "metadata.ownerReferences");
+    *name = *uid = 0;
     for (size_t i = 0; i < js_size(owners); i++) {
+        const struct js *from = js_at(owners, i);
         char kind[OP_REASON_MAX] = "", version[OP_NAME_MAX] = "";
-        read_text(js_at(owners, i), "kind", kind, sizeof kind);
-        read_text(js_at(owners, i), "apiVersion", version, sizeof version);
-        if (!strcmp(kind, "TrainingJob") && !strncmp(version, OP_GROUP "/", sizeof OP_GROUP))
-            read_text(js_at(owners, i), "uid", pod->owner_uid, sizeof pod->owner_uid);
+        bool controls = false;
+        read_text(from, "kind", kind, sizeof kind);
+        read_text(from, "apiVersion", version, sizeof version);
+        read_flag(from, "controller", &controls);
+        if (!controls || strcmp(kind, "TrainingJob") != 0 || strncmp(version, OP_GROUP "/", sizeof OP_GROUP))
+            continue;
+        read_text(from, "name", name, OP_NAME_MAX);
+        read_text(from, "uid", uid, OP_UID_MAX);
     }
+}
+
+bool object_is_of(const struct js *object, const struct job_view *job)
+{
+    char name[OP_NAME_MAX], uid[OP_UID_MAX];
+    object_controller(object, name, uid);
+    return !strcmp(name, job->name) && !strcmp(uid, job->uid);
 }
 
 static bool read_identity(const struct js *metadata, struct pod_view *pod)
@@ -77,8 +96,38 @@ static enum pod_phase phase_of(const char *text)
     return *text ? OP_PHASE_UNKNOWN : OP_PENDING;
 }
 
-static void read_conditions(const struct js *list, struct pod_view *pod)
+/* Whether all containers are ready says the kubelet; of those beside ours one may have ended long ago. */
+static bool is_ready(const struct js *status, const char *ours, bool yes, const char *reason)
 {
+    const struct js *list = js_get(status, "containerStatuses");
+    bool ready = yes;
+    for (size_t i = 0; i < js_size(list) && !strcmp(reason, "ContainersNotReady"); i++) {
+        const char *name = js_as_string(js_get(js_at(list, i), "name"));
+        if (name && !strcmp(name, ours))
+            read_flag(js_at(list, i), "ready", &ready);
+    }
+    return ready;
+}
+
+static void read_gates(const struct js *list, struct pod_view *pod)
+{
+    struct str names = str_init(sizeof pod->gates - 1);
+    for (size_t i = 0; i < js_size(list); i++) {
+        const char *name = js_as_string(js_get(js_at(list, i), "name"));
+        str_addf(&names, "%s%s", i ? ", " : "", name ? name : "");
+    }
+    text_tame(str_text(&names), pod->gates, sizeof pod->gates);
+    str_clear(&names);
+}
+
+static const char *ours_of(const struct pod_view *pod)
+{
+    return pod->role == OP_WORKER ? "trainer" : "coordinator";
+}
+
+static void read_conditions(const struct js *pod_status, struct pod_view *pod)
+{
+    const struct js *list = js_get(pod_status, "conditions");
     for (size_t i = 0; i < js_size(list); i++) {
         const struct js *from = js_at(list, i);
         char type[OP_REASON_MAX] = "", status[OP_REASON_MAX] = "", reason[OP_REASON_MAX] = "";
@@ -87,7 +136,9 @@ static void read_conditions(const struct js *list, struct pod_view *pod)
         read_text(from, "reason", reason, sizeof reason);
         bool yes = strcmp(status, "True") == 0;
         if (!strcmp(type, "Ready"))
-            pod->ready = yes;
+            pod->ready = is_ready(pod_status, ours_of(pod), yes, reason);
+        else if (!strcmp(type, "PodReadyToStartContainers"))
+            pod->unprepared = !yes;
         else if (!strcmp(type, "DisruptionTarget") && yes)
             text_copy(pod->disruption, sizeof pod->disruption, *reason ? reason : "DisruptionTarget");
         else if (!strcmp(type, "PodScheduled") && !yes && !strcmp(reason, "Unschedulable"))
@@ -125,16 +176,69 @@ static void read_waiting(const struct js *waiting, struct pod_view *pod)
     text_tame_ends(told ? told : "", pod->waiting_message, sizeof pod->waiting_message);
 }
 
+/* Length of "registry/folder/name" in "registry/folder/name:tag@digest". */
+static size_t repository_length(const char *image)
+{
+    const char *name = strrchr(image, '/');
+    size_t folder = name ? (size_t)(name - image) : 0;
+    return folder + strcspn(image + folder, ":@");
+}
+
+/* "worker:1" may be told as "docker.io/library/worker". */
+static bool is_same_repository(const char *image, const char *told)
+{
+    size_t length = repository_length(image), full = repository_length(told);
+    return full >= length && !strncmp(told + full - length, image, length) &&
+           (full == length || told[full - length - 1] == '/');
+}
+
+/* What ran under that name: the digest that the kubelet told where it can be asked for by that. (Of an image
+ * that was put on a node by hand it tells a name that no registry has, or no name.) */
+static void read_image(const char *image, const char *told, struct pod_view *pod)
+{
+    static const char scheme[] = "docker-pullable://";
+    if (!strncmp(told, scheme, sizeof scheme - 1))
+        told += sizeof scheme - 1;
+    bool usable = strstr(told, "@sha256:") && strlen(told) < OP_IMAGE_MAX && is_same_repository(image, told);
+    const char *chosen = usable ? told : image;
+    text_copy(pod->image, sizeof pod->image, strlen(chosen) < OP_IMAGE_MAX ? chosen : "");
+}
+
+static const char *image_asked_for(const struct js *object, const char *container)
+{
+    const struct js *list = read_at(object, "spec.containers");
+    for (size_t i = 0; i < js_size(list); i++) {
+        const char *name = js_as_string(js_get(js_at(list, i), "name"));
+        const char *image = js_as_string(js_get(js_at(list, i), "image"));
+        if (name && image && !strcmp(name, container))
+            return image;
+    }
+    return NULL;
+}
+
+/* Of our container, where it runs or ran. */
+static void read_what_ran(const struct js *object, struct pod_view *pod)
+{
+    const struct js *list = read_at(object, "status.containerStatuses");
+    const char *image = image_asked_for(object, ours_of(pod));
+    for (size_t i = 0; image && i < js_size(list); i++) {
+        const struct js *from = js_at(list, i);
+        const char *name = js_as_string(js_get(from, "name")), *told = js_as_string(js_get(from, "imageID"));
+        bool ran = read_at(from, "state.running") || read_at(from, "state.terminated");
+        if (ran && name && !strcmp(name, ours_of(pod)))
+            read_image(image, told ? told : "", pod);
+    }
+}
+
 static void read_containers(const struct js *list, struct pod_view *pod)
 {
-    const char *ours = pod->role == OP_WORKER ? "trainer" : "coordinator";
     for (size_t i = 0; i < js_size(list); i++) {
         char name[OP_NODE_MAX] = "";
         const struct js *from = js_at(list, i), *ended = read_at(from, "state.terminated");
         read_text(from, "name", name, sizeof name);
         if (!*pod->waiting)
             read_waiting(read_at(from, "state.waiting"), pod);
-        if (!ended || strcmp(name, ours) != 0)
+        if (!ended || strcmp(name, ours_of(pod)) != 0)
             continue;
         pod->terminated = true;
         read_small(ended, "exitCode", INT32_MIN, INT32_MAX, &pod->exit_code);
@@ -152,17 +256,20 @@ int pod_project(const struct js *object, struct pod_view *ret, struct error *err
     if (!read_identity(metadata, &pod))
         return err_set(err, ERR_NOT_FOUND, "this pod has not the labels of a worker or coordinator");
     read_metadata(metadata, &pod);
-    read_owner(metadata, &pod);
-    if (!*pod.owner_uid || !*pod.name || !*pod.uid)
-        return err_set(err, ERR_NOT_FOUND, "pod %s belongs to no TrainingJob", pod.name);
+    object_controller(object, pod.owner, pod.owner_uid);
+    if (!*pod.owner || !*pod.owner_uid || !*pod.name || !*pod.uid)
+        return err_set(err, ERR_NOT_FOUND, "pod %s is controlled by no TrainingJob", pod.name);
     read_text(object, "spec.nodeName", pod.node, sizeof pod.node);
     read_text(object, "status.podIP", pod.ip, sizeof pod.ip);
+    read_instant(object, "status.startTime", &pod.taken_ms);
     read_text(object, "status.reason", pod.reason, sizeof pod.reason);
     read_text(object, "status.phase", phase, sizeof phase);
     pod.phase = phase_of(phase);
-    read_conditions(read_at(object, "status.conditions"), &pod);
+    read_conditions(js_get(object, "status"), &pod);
+    read_gates(read_at(object, "spec.schedulingGates"), &pod);
     read_containers(read_at(object, "status.initContainerStatuses"), &pod);
     read_containers(read_at(object, "status.containerStatuses"), &pod);
+    read_what_ran(object, &pod);
     *ret = pod;
     return 0;
 }

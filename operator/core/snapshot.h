@@ -14,22 +14,28 @@ enum pod_phase { OP_PENDING, OP_RUNNING, OP_SUCCEEDED, OP_POD_FAILED, OP_PHASE_U
 struct pod_view {
     char name[OP_NAME_MAX];
     char uid[OP_UID_MAX];
-    char owner_uid[OP_UID_MAX]; /* the TrainingJob's, from ownerReferences */
+    char owner[OP_NAME_MAX];    /* the TrainingJob that controls it, from ownerReferences: its name... */
+    char owner_uid[OP_UID_MAX]; /* ...and uid; its namespace is the pod's own */
     char node[OP_NODE_MAX];     /* "" while not scheduled */
     char ip[RM_ADDRESS_MAX];
     enum pod_role role;
     int index;   /* of a worker; -1 for a coordinator */
     int attempt; /* of a worker; the term of a coordinator */
     enum pod_phase phase;
-    bool ready;
+    bool ready; /* our container is, whatever the others do */
     int64_t created_ms;
+    int64_t taken_ms;               /* when its kubelet took it up; 0: not yet */
+    bool unprepared;                /* its kubelet says that volumes or network are not there yet */
     int64_t deletion_ms;            /* deletionTimestamp: when the grace is over; 0: not Terminating */
     char disruption[OP_REASON_MAX]; /* reason of DisruptionTarget=True; "" */
     char reason[OP_REASON_MAX];     /* status.reason: Evicted, NodeShutdown, OutOfcpu ... */
     char unschedulable[RM_WHY_MAX]; /* the scheduler's sentence; "" */
+    char gates[RM_WHY_MAX / 2];     /* that keep it from the scheduler: "a, b"; "" where none does */
     char waiting[OP_REASON_MAX];    /* of the first container that waits: ImagePullBackOff ...; "" */
     char waiting_message[RM_WHY_MAX];
-    bool terminated; /* the container `trainer` or `coordinator` has ended: */
+    char image[OP_IMAGE_MAX]; /* what the container runs or ran, by digest where that is told; "": nothing ran
+                               */
+    bool terminated;          /* the container `trainer` or `coordinator` has ended: */
     int exit_code;
     char terminated_reason[OP_REASON_MAX]; /* OOMKilled, Error, Completed, ContainerStatusUnknown */
     int64_t ended_ms;                      /* when it ended; 0 where nobody says */
@@ -40,9 +46,19 @@ struct pod_view {
     int64_t deletion_cost;     /* controller.kubernetes.io/pod-deletion-cost; 0 */
 };
 
-/* ERR_NOT_FOUND where it is no pod of the operator (labels, owner). */
+/* ERR_NOT_FOUND where it is no pod of the operator (labels, a TrainingJob that controls it). Whose it is,
+ * is for the caller to compare in full: namespace, name and uid. A uid alone can be learnt and written into a
+ * pod of another namespace, by people who have no right in the job's. */
 int pod_project(const struct js *object, struct pod_view *ret, struct error *err);
-bool pod_is_over(const struct pod_view *pod); /* phase Succeeded or Failed */
+/* Name and uid of the TrainingJob that controls an object, whatever its kind; "" where none does. */
+void object_controller(const struct js *object, char name[OP_NAME_MAX], char uid[OP_UID_MAX]);
+/* Of an object in the job's namespace. */
+bool object_is_of(const struct js *object, const struct job_view *job);
+
+/* Our container has ended, for good: containers of the template beside it may run on, and say nothing about
+ * the job. */
+bool pod_is_over(const struct pod_view *pod);
+bool pod_is_spent(const struct pod_view *pod); /* nothing of it runs: phase Succeeded or Failed */
 
 struct node_view {
     char name[OP_NODE_MAX];
@@ -66,9 +82,10 @@ enum op_applied {
 /* What the operator's process remembers of a job between reconciles; lost with the process, and then found
  * out again. Zero at first. The shell owns it and tells it what came of the plan's actions (plan.h). */
 struct op_memo {
-    int64_t config_generation; /* the ConfigMap of this generation is there */
-    bool key_made;
-    int64_t dry_generation; /* the API server took this generation's pod on trial */
+    int64_t config_generation; /* the ConfigMap of this generation is there... */
+    char config[OP_NAME_MAX];  /* ...under this name */
+    char key[OP_NAME_MAX];     /* the Secret that was made and stands in no status yet; "": none */
+    int64_t dry_generation;    /* the API server took this generation's pod on trial */
     /* Hash of what was applied last: Service, budget, workers' policy, coordinator's policy. The shell zeroes
      * one when it sees that object deleted. */
     uint64_t applied[OP_APPLIED];
@@ -95,7 +112,7 @@ struct op_trials {
 
 struct job_snapshot {
     const struct job_view *job;
-    const struct pod_view *const *pods; /* those whose owner_uid is the job's; any order */
+    const struct pod_view *const *pods; /* those that the job controls, in its namespace; any order */
     int pods_count;
     /* Node of that name; NULL: not in the cache. nodes_known false: the operator may not see nodes. */
     const struct node_view *(*node)(void *nodes, const char *name);
@@ -104,9 +121,13 @@ struct job_snapshot {
     const struct coordinator_view *coordinator; /* last answer of the current term's; NULL */
     int64_t
         answered_ms; /* when the current term's coordinator gave its last answer; 0: it gave us none yet */
+    const struct op_silence *silence; /* of the current term's coordinator; NULL: none */
+    bool deaf; /* others are asked as well, and none of all coordinators answers: it is our own network */
     const struct op_memo *memo;
     const struct op_trials *trials; /* NULL: none */
     int64_t now_ms;
+    const char *chance; /* of name_chance: another one for each snapshot */
+    void (*sha256)(const void *bytes, size_t length, uint8_t out[RM_HASH_BYTES]);
     struct op_settings {
         const char *worker_image;       /* for templates that name none; "" */
         const char *operator_namespace; /* for the NetworkPolicy; "" : no rule for the operator */

@@ -3,10 +3,10 @@
 #include <string.h>
 
 static const char *const condition_names[OP_CONDITIONS] = {
-    [OP_ADMITTED] = "Admitted",   [OP_PODS_READY] = "PodsReady", [OP_RING_FORMED] = "RingFormed",
-    [OP_TRAINING] = "Training",   [OP_DEGRADED] = "Degraded",    [OP_INTERRUPTED] = "Interrupted",
-    [OP_SUSPENDED] = "Suspended", [OP_COMPLETE] = "Complete",    [OP_FAILED] = "Failed",
-    [OP_FINISHED] = "Finished",
+    [OP_ADMITTED] = "Admitted",   [OP_PODS_READY] = "PodsReady",   [OP_RING_FORMED] = "RingFormed",
+    [OP_TRAINING] = "Training",   [OP_DEGRADED] = "Degraded",      [OP_INTERRUPTED] = "Interrupted",
+    [OP_SUSPENDED] = "Suspended", [OP_COMPLETE] = "Complete",      [OP_FAILED] = "Failed",
+    [OP_FINISHED] = "Finished",   [OP_STORE_READY] = "StoreReady", [OP_REACHABLE] = "CoordinatorReachable",
 };
 
 const char *condition_name(enum op_condition_type type)
@@ -30,15 +30,25 @@ bool condition_is(const struct job_status *status, enum op_condition_type type)
     return status->condition[type].status == OP_TRUE;
 }
 
-void condition_set(struct job_status *status, enum op_condition_type type, bool truth, const char *reason,
-                   const char *message, int64_t generation, int64_t now_ms)
+static void put(struct op_condition *c, enum op_truth wanted, const char *reason, const char *message,
+                int64_t generation, int64_t now_ms)
 {
-    struct op_condition *c = &status->condition[type];
-    enum op_truth wanted = truth ? OP_TRUE : OP_FALSE;
     if (c->status != wanted)
         c->transition_ms = now_ms;
     c->status = wanted;
     c->generation = generation;
     text_copy(c->reason, sizeof c->reason, reason);
     text_copy(c->message, sizeof c->message, message);
+}
+
+void condition_set(struct job_status *status, enum op_condition_type type, bool truth, const char *reason,
+                   const char *message, int64_t generation, int64_t now_ms)
+{
+    put(&status->condition[type], truth ? OP_TRUE : OP_FALSE, reason, message, generation, now_ms);
+}
+
+void condition_unknown(struct job_status *status, enum op_condition_type type, const char *reason,
+                       const char *message, int64_t generation, int64_t now_ms)
+{
+    put(&status->condition[type], OP_UNKNOWN, reason, message, generation, now_ms);
 }

@@ -23,6 +23,7 @@ enum {
     OP_REFUSAL_MAX = 300, /* the API server's words, which have others in front of them in a message */
     OP_CAUSE_MAX = 24,
     OP_NUMBER_MAX = 24, /* a decimal as text: "2.1043" */
+    OP_IMAGE_MAX = 320, /* a reference with its digest and NUL; a longer one is not pinned */
     OP_STATUS_TEXT_MAX = 64 * 1024,
 };
 
@@ -31,12 +32,14 @@ enum op_condition_type {
     OP_PODS_READY,
     OP_RING_FORMED,
     OP_TRAINING,
+    OP_STORE_READY,
     OP_DEGRADED,
     OP_INTERRUPTED,
     OP_SUSPENDED,
     OP_COMPLETE,
     OP_FAILED,
     OP_FINISHED,
+    OP_REACHABLE, /* of the coordinator */
     OP_CONDITIONS
 };
 
@@ -60,7 +63,9 @@ enum op_slot_state { OP_SLOT_FREE, OP_SLOT_WANTED, OP_SLOT_PRESENT, OP_SLOT_ENDE
 
 struct op_slot {
     enum op_slot_state state;
-    int attempt; /* highest ever allocated; 0 while FREE */
+    int attempt;      /* highest ever allocated; 0 while FREE */
+    int quick;        /* attempts in a row that ended soon after their start... */
+    int64_t quick_ms; /* ...the last of them then */
 };
 
 struct op_progress {
@@ -115,6 +120,13 @@ struct op_unfit {
     struct op_names types, nodes;
 };
 
+/* What the job's containers run, from the first of them that ran until the job is suspended: by digest where
+ * the kubelet told it. "": not known yet. Pods that come later run the same, whatever image the template's
+ * tag, or the operator, stands for by then. */
+struct op_images {
+    char trainer[OP_IMAGE_MAX], coordinator[OP_IMAGE_MAX];
+};
+
 struct job_status {
     int64_t observed_generation;
     char state[OP_REASON_MAX];
@@ -126,6 +138,7 @@ struct job_status {
     struct {
         int ready, current, target;
         int64_t resize_ms; /* when target last changed */
+        int64_t short_ms;  /* since when fewer than min have a node, and others wait for one; 0 */
         int64_t retry_ms;  /* too few were scheduled in time: none is made before this; 0 */
         struct op_unfit unfit;
         struct op_slot slot[RM_WORKERS_MAX];
@@ -133,6 +146,8 @@ struct job_status {
     struct {
         int generation, size;
         struct op_slot coordinator; /* attempt: the term */
+        char key[OP_NAME_MAX];      /* the Secret by which its programs know each other; "": none yet */
+        int64_t heard_ms;           /* when it gave its last answer, to whichever operator; 0: never */
         int64_t formed_ms;
         struct op_member member[RM_WORKERS_MAX]; /* `size` of them */
     } ring;
@@ -143,6 +158,8 @@ struct job_status {
         int64_t window_ms;   /* begin of the window that failures are counted in */
         int window_failures; /* in it, those that spend maxRestarts */
     } restarts;
+    bool unfenced; /* its store does not make sure that the checkpoints have one owner */
+    struct op_images images;
     struct op_progress progress;
     struct op_checkpoint checkpoint;
     struct op_recovery last_recovery;
@@ -163,6 +180,9 @@ void status_write_urgent(const struct job_status *status, const char *job_name, 
 /* Sets a condition; its transition time moves when status changes. reason and message are cut to fit. */
 void condition_set(struct job_status *status, enum op_condition_type type, bool truth, const char *reason,
                    const char *message, int64_t generation, int64_t now_ms);
+/* As condition_set, where nobody can say. */
+void condition_unknown(struct job_status *status, enum op_condition_type type, const char *reason,
+                       const char *message, int64_t generation, int64_t now_ms);
 bool condition_is(const struct job_status *status, enum op_condition_type type);
 const char *condition_name(enum op_condition_type type); /* "PodsReady" */
 

@@ -38,6 +38,12 @@ static enum op_slot_state slot_state_of(const char *text)
     return OP_SLOT_FREE;
 }
 
+static void read_quick(const struct js *from, struct op_slot *slot)
+{
+    read_small(from, "quickEnds", 0, INT32_MAX, &slot->quick);
+    read_instant(from, "quickEndTime", &slot->quick_ms);
+}
+
 static void read_slots(const struct js *list, struct job_status *ret)
 {
     for (size_t i = 0; i < js_size(list) && i < RM_WORKERS_MAX; i++) {
@@ -51,6 +57,7 @@ static void read_slots(const struct js *list, struct job_status *ret)
         read_small(from, "attempt", 0, INT32_MAX, &slot->attempt);
         read_text(from, "state", state, sizeof state);
         slot->state = slot_state_of(state);
+        read_quick(from, slot);
     }
 }
 
@@ -62,6 +69,9 @@ static void read_ring(const struct js *ring, struct job_status *ret)
     read_small(ring, "term", 0, INT32_MAX, &ret->ring.coordinator.attempt);
     read_text(ring, "coordinator", state, sizeof state);
     ret->ring.coordinator.state = slot_state_of(state);
+    read_quick(ring, &ret->ring.coordinator);
+    read_text(ring, "keySecret", ret->ring.key, sizeof ret->ring.key);
+    read_instant(ring, "heardTime", &ret->ring.heard_ms);
     read_instant(ring, "formedTime", &ret->ring.formed_ms);
     for (size_t i = 0; i < js_size(members) && i < RM_WORKERS_MAX; i++) {
         struct op_member *member = &ret->ring.member[ret->ring.size++];
@@ -153,6 +163,7 @@ static void read_counts(const struct js *object, struct job_status *ret)
     read_small(object, "workers.target", 0, most, &ret->workers.target);
     read_instant(object, "workers.resizeTime", &ret->workers.resize_ms);
     read_instant(object, "workers.retryTime", &ret->workers.retry_ms);
+    read_instant(object, "workers.shortTime", &ret->workers.short_ms);
     read_names(read_at(object, "workers.unfitInstanceTypes"), &ret->workers.unfit.types);
     read_names(read_at(object, "workers.unfitNodes"), &ret->workers.unfit.nodes);
     read_small(object, "restarts.preemption", 0, most, &ret->restarts.preemption);
@@ -169,7 +180,10 @@ void status_read(const struct js *object, struct job_status *ret)
 {
     *ret = (struct job_status){0};
     const struct js *conditions = js_get(object, "conditions");
+    bool fenced = true;
     read_int(object, "observedGeneration", 0, INT64_MAX, &ret->observed_generation);
+    read_flag(object, "fenced", &fenced);
+    ret->unfenced = !fenced;
     read_text(object, "state", ret->state, sizeof ret->state);
     read_text(object, "message", ret->message, sizeof ret->message);
     for (size_t i = 0; i < js_size(conditions) && i < 2 * OP_CONDITIONS; i++)
@@ -181,6 +195,8 @@ void status_read(const struct js *object, struct job_status *ret)
     read_counts(object, ret);
     read_slots(read_at(object, "workers.slots"), ret);
     read_ring(js_get(object, "ring"), ret);
+    read_text(object, "images.trainer", ret->images.trainer, sizeof ret->images.trainer);
+    read_text(object, "images.coordinator", ret->images.coordinator, sizeof ret->images.coordinator);
     read_progress(js_get(object, "progress"), &ret->progress);
     read_checkpoint(js_get(object, "checkpoint"), &ret->checkpoint);
     read_recovery(js_get(object, "lastRecovery"), &ret->last_recovery);
@@ -230,6 +246,12 @@ static enum op_slot_state decided(enum op_slot_state state)
     return state == OP_SLOT_PRESENT ? OP_SLOT_WANTED : state;
 }
 
+static void put_count(struct js *object, const char *key, int count)
+{
+    if (count)
+        js_set_int(object, key, count);
+}
+
 static void put_names(struct js *o, const char *key, const struct op_names *names)
 {
     struct js *list = js_array();
@@ -253,6 +275,8 @@ static struct js *workers_json(const struct job_status *status, const char *job_
     js_set_string(o, "selector", selector);
     put_instant(o, "resizeTime", status->workers.resize_ms);
     put_instant(o, "retryTime", status->workers.retry_ms);
+    if (ticking) /* each start begins with it */
+        put_instant(o, "shortTime", status->workers.short_ms);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_slot *slot = &status->workers.slot[i];
         if (slot->state == OP_SLOT_FREE)
@@ -261,6 +285,8 @@ static struct js *workers_json(const struct job_status *status, const char *job_
         js_set_int(s, "index", i);
         js_set_int(s, "attempt", slot->attempt);
         js_set_string(s, "state", slot_state_name(ticking ? slot->state : decided(slot->state)));
+        put_count(s, "quickEnds", slot->quick);
+        put_instant(s, "quickEndTime", slot->quick_ms);
         js_push(slots, s);
     }
     js_set(o, "slots", slots);
@@ -276,6 +302,11 @@ static struct js *ring_json(const struct job_status *status, bool ticking)
     js_set_int(o, "term", status->ring.coordinator.attempt);
     enum op_slot_state state = status->ring.coordinator.state;
     js_set_string(o, "coordinator", slot_state_name(ticking ? state : decided(state)));
+    put_count(o, "quickEnds", status->ring.coordinator.quick);
+    put_instant(o, "quickEndTime", status->ring.coordinator.quick_ms);
+    put_text(o, "keySecret", status->ring.key);
+    if (ticking)
+        put_instant(o, "heardTime", status->ring.heard_ms);
     js_set_int(o, "size", status->ring.size);
     put_instant(o, "formedTime", status->ring.formed_ms);
     for (int i = 0; i < status->ring.size; i++) {
@@ -301,6 +332,14 @@ static struct js *restarts_json(const struct job_status *status)
     put_instant(o, "windowTime", status->restarts.window_ms);
     if (status->restarts.window_failures)
         js_set_int(o, "windowFailures", status->restarts.window_failures);
+    return o;
+}
+
+static struct js *images_json(const struct op_images *images)
+{
+    struct js *o = js_object();
+    put_text(o, "trainer", images->trainer);
+    put_text(o, "coordinator", images->coordinator);
     return o;
 }
 
@@ -404,6 +443,8 @@ static void write(const struct job_status *status, const char *job_name, bool ti
 {
     struct js *o = js_object();
     js_set_int(o, "observedGeneration", status->observed_generation);
+    if (status->unfenced)
+        js_set_bool(o, "fenced", false);
     put_text(o, "state", status->state);
     if (ticking)
         put_text(o, "message", status->message);
@@ -416,6 +457,8 @@ static void write(const struct job_status *status, const char *job_name, bool ti
     js_set(o, "workers", workers_json(status, job_name, ticking));
     js_set(o, "ring", ring_json(status, ticking));
     js_set(o, "restarts", restarts_json(status));
+    if (ticking && (*status->images.trainer || *status->images.coordinator)) /* the pods tell it till then */
+        js_set(o, "images", images_json(&status->images));
     if (ticking && status->progress.known)
         js_set(o, "progress", progress_json(&status->progress));
     if (!ticking && *status->progress.loss)

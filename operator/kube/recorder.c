@@ -24,7 +24,7 @@ struct series {
 
 struct object {
     char uid[UID_BYTES];
-    struct bucket bucket;
+    struct bucket normal, warning; /* what goes well, and goes well often, leaves no less room for trouble */
     rm_time used;
 };
 
@@ -180,7 +180,7 @@ static struct series *find_series(struct recorder *recorder, const uint8_t key[R
     return oldest;
 }
 
-static bool may_tell(struct recorder *recorder, const char *uid, rm_time now)
+static bool may_tell(struct recorder *recorder, const char *uid, bool warning, rm_time now)
 {
     rm_time when;
     struct object *found = &recorder->object[0];
@@ -189,10 +189,10 @@ static bool may_tell(struct recorder *recorder, const char *uid, rm_time now)
             found = &recorder->object[i];
     if (strcmp(found->uid, uid) != 0) {
         text_copy(found->uid, sizeof found->uid, uid);
-        found->bucket = bucket_init(per_second, burst, now);
+        found->normal = found->warning = bucket_init(per_second, burst, now);
     }
     found->used = now;
-    return bucket_take(&found->bucket, now, &when);
+    return bucket_take(warning ? &found->warning : &found->normal, now, &when);
 }
 
 static void begin(struct recorder *recorder, struct series *series, const struct kube_note *note)
@@ -220,7 +220,7 @@ void recorder_tell(struct recorder *recorder, const struct kube_note *note)
     hash_note(note, key);
     struct series *series = find_series(recorder, key, now);
     bool fresh = !series->last;
-    if (fresh && !may_tell(recorder, note->uid, now)) {
+    if (fresh && !may_tell(recorder, note->uid, note->warning, now)) {
         recorder->lost++;
         return;
     }

@@ -3,7 +3,7 @@
  * Best effort: what can't be written is counted and forgotten. The same words about the same object within
  * 6 minutes are one event with a series: the first repeat is written at once, later ones are counted and
  * written once a minute. One object gets at most 25 events at once and then one each 10 s, so that a loop
- * that goes wrong fills no etcd. */
+ * that goes wrong fills no etcd; the same again of warnings, which no number of other events crowds out. */
 #ifndef RM_KUBE_RECORDER_H
 #define RM_KUBE_RECORDER_H
 

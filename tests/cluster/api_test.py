@@ -69,12 +69,12 @@ def play_through(stage, start):
                                               "uri": "s3://bucket/run/step-00000100", "interrupted": False}))
     go(lambda: stage.condition("gpt", "Finished") == "True" and not stage.pods("worker"), "the end")
     status = stage.job("gpt")["status"]
-    end = {"around": kinds(stage.around()), "restarts": status["restarts"], "result": status["result"], "term": status["ring"]["term"],
+    end = {"around": sorted(set(kinds(stage.around()))), "restarts": status["restarts"], "result": status["result"], "term": status["ring"]["term"],
            "complete": stage.condition("gpt", "Complete")}
     return end, len(operators), history.creations()
 
 
-CALM = {"around": AROUND, "restarts": {"failure": 0, "infrastructure": 0, "preemption": 1}, "term": 1, "complete": "True"}
+CALM = {"around": sorted(set(AROUND)), "restarts": {"failure": 0, "infrastructure": 0, "preemption": 1}, "term": 1, "complete": "True"}
 
 
 @pytest.mark.parametrize("fault", [None, "operator-write", "operator-answered"])
@@ -110,6 +110,35 @@ def test_the_next_leader_goes_on_and_the_one_that_stood_still_ends(stage):
     assert set(stage.indices()) == {0, 1, 2, 3}
 
 
+def test_what_is_over_is_decided_by_our_container_whatever_runs_beside_it(stage):
+    """As where a service mesh puts a container of its own into each pod, which never ends, or ends early."""
+    runs_on = {"running": {"startedAt": stage_rig.now()}}
+    stage.operator("--no-lease")
+    job = stage_rig.job("gpt")
+    proxy = {"name": "proxy", "image": "proxy:1"}
+    job["spec"]["workers"]["template"]["spec"]["containers"].append(proxy)
+    job["spec"]["coordinator"] = {"template": {"spec": {"containers": [{"name": "coordinator", "image": "worker:1"}, proxy]}}}
+    stage.kubectl.apply(job)
+    first = set(stage.until_pods("worker", 3))
+    (coordinator,) = stage.until_pods("coordinator", 1)
+    for name in [*first, coordinator]:
+        stage.run_pod(name)
+    early = next(name for name in first if "-w0-" in name)
+    stage.end_proxy(early)
+    processes.until(lambda: stage.job("gpt")["status"]["workers"]["ready"] == 3, "three ready workers", 120)
+    victim = next(name for name in first if "-w1-" in name)
+    stage.end_pod(victim, 1, beside=runs_on)
+    processes.until(lambda: victim not in stage.pods() and len(stage.pods("worker")) == 3, "the replacement, and the end of the sidecar", 120)
+    assert stage.job("gpt")["status"]["restarts"] | {"failureTime": "", "windowTime": ""} == {
+        "failure": 1, "infrastructure": 0, "preemption": 0, "windowFailures": 1, "failureTime": "", "windowTime": ""}
+    assert early in stage.pods(), "one whose sidecar ended early trains on"
+    for name in stage.pods("worker"):
+        stage.end_pod(name, 0, beside=None if name == early else runs_on)  # what has ended runs no more
+    stage.finish("gpt", beside=runs_on)
+    assert stage.condition("gpt", "Complete") == "True"
+    processes.until(lambda: set(stage.pods()) == {early}, "no sidecar runs on; the pod in which nothing runs stays", 120)
+
+
 def test_what_somebody_deletes_comes_back(stage):
     stage.operator("--no-lease")
     stage.kubectl.apply(stage_rig.job("gpt"))
@@ -125,6 +154,27 @@ def test_a_deleted_job_takes_everything_along(stage):
     stage.until_pods("worker", 3)
     stage.kubectl("delete", "trainingjob", "gpt")
     processes.until(lambda: not stage.pods() and not stage.around(), "nothing is left", 120)
+
+
+def test_the_coordinator_is_who_the_workers_are_and_may_run_where_they_may(stage):
+    """As the API server stored it: a role by a ServiceAccount, a house's certificates, a pool whose nodes are all tainted, and no GPU."""
+    stage.kubectl("create", "serviceaccount", "trainer")
+    trainer = {"name": "trainer", "image": "worker:1", "resources": {"limits": {"nvidia.com/gpu": "8", "memory": "1Gi"}},
+               "env": [{"name": "AWS_CA_BUNDLE", "value": "/etc/house/ca.crt"}, {"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+               "volumeMounts": [{"name": "house", "mountPath": "/etc/house"}]}
+    template = {"spec": {"serviceAccountName": "trainer", "nodeSelector": {"pool": "training"}, "containers": [trainer],
+                         "tolerations": [{"key": "team", "operator": "Equal", "value": "ml", "effect": "NoSchedule"}],
+                         "volumes": [{"name": "house", "configMap": {"name": "house-ca"}}]}}
+    stage.operator("--no-lease")
+    stage.kubectl.apply(stage_rig.job("gpt", workers={"template": template}))
+    (name,) = stage.until_pods("coordinator", 1)
+    spec = stage.kubectl.get("pod", name)["spec"]
+    (container,) = spec["containers"]
+    assert spec["serviceAccountName"] == "trainer" and spec["nodeSelector"] == {"pool": "training"}
+    assert "team" in [toleration.get("key") for toleration in spec["tolerations"]]
+    assert {"AWS_CA_BUNDLE", "HTTPS_PROXY"} <= {variable["name"] for variable in container["env"]}
+    assert {"house", "ringmaster-credentials"} <= {mount["name"] for mount in container["volumeMounts"]}
+    assert "nvidia.com/gpu" not in container["resources"]["limits"]
 
 
 def test_a_namesake_is_another_job(stage):
@@ -211,6 +261,115 @@ def test_an_operator_that_may_not_look_says_so_in_its_log(stage, tmp_path, resou
     assert f'cannot list resource "{resource}"' in line["why"]
     assert operator.get("/readyz")[0] == 503
     assert operator.get("/healthz")[0] == 200
+
+
+def name_hash(*parts):
+    """The five letters of a name (operator/core/names.c), which anybody may work out."""
+    state, letters = 0xcbf29ce484222325, "bcdfghjklmnpqrstvwxz2456789"
+    for part in parts:
+        for byte in part.encode() + b"\xff":
+            state = (state ^ byte) * 0x100000001b3 % 2 ** 64
+    bits = (state + 0x9e3779b97f4a7c15) % 2 ** 64
+    for shift, factor in ((30, 0xbf58476d1ce4e5b9), (27, 0x94d049bb133111eb)):
+        bits = (bits ^ bits >> shift) * factor % 2 ** 64
+    bits ^= bits >> 31
+    text = ""
+    for _ in range(5):
+        bits, rest = divmod(bits, len(letters))
+        text += letters[rest]
+    return text
+
+
+def test_a_strangers_pod_under_a_name_of_ours_is_told_and_not_taken(stage):
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    name = f"gpt-w1-{name_hash(stage.job('gpt')['metadata']['uid'], 'worker', '1/1')}"
+    stage.kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [{"name": "none", "image": "none:1"}]}})
+    stage.operator("--no-lease")
+    assert f'pods "{name}" is there and does not belong to this job' in stage.until_message("gpt", "does not belong")
+    stage.kubectl("delete", "pod", name, "--grace-period=0", "--force")
+    assert name in stage.until_pods("worker", 3)
+
+
+@pytest.mark.parametrize("kind, name, spec", [
+    ("service", "gpt-coordinator", {"apiVersion": "v1", "kind": "Service", "spec": {"selector": {"app": "theirs"}, "ports": [{"port": 80}]}}),
+    ("poddisruptionbudget", "gpt-workers", {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+                                            "spec": {"minAvailable": 7, "selector": {"matchLabels": {"app": "theirs"}}}})])
+def test_nothing_is_written_over_what_is_not_the_jobs(stage, kind, name, spec):
+    stage.kubectl.apply({**spec, "metadata": {"name": name}})
+    theirs = stage.kubectl.get(kind, name)["metadata"]["resourceVersion"]
+    stage.operator("--no-lease")
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    assert f's "{name}" is there and does not belong to this job' in stage.until_message("gpt", "does not belong")
+    (ready,) = [each for each in stage.job("gpt")["status"]["conditions"] if each["type"] == "PodsReady"]
+    assert ready["reason"] == "NameTaken"
+    assert stage.kubectl.get(kind, name)["metadata"]["resourceVersion"] == theirs
+    stage.kubectl("delete", kind, name)
+    stage.until_pods("worker", 3)
+
+
+def claim(victim, namespace, name, **labels):
+    """A pod that says in another namespace that it is a pod of the job; its finalizer keeps the garbage collector's hands off."""
+    owner = {"apiVersion": "ringmaster.dev/v1alpha1", "kind": "TrainingJob", "name": victim["metadata"]["name"], "uid": victim["metadata"]["uid"],
+             "controller": True}
+    ours = {f"ringmaster.dev/{key}": value for key, value in {"job": owner["name"], "job-uid": owner["uid"], **labels}.items()}
+    return {"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace, "labels": ours, "finalizers": ["example.com/stay"], "ownerReferences": [owner]},
+            "spec": {"containers": [{"name": ours["ringmaster.dev/role"].replace("worker", "trainer"), "image": "none:1"}]}}
+
+
+def test_pods_of_another_namespace_neither_end_nor_forge_nor_starve_a_job(stage, other):
+    """Who has a namespace of his own, and has learnt the job's uid: a coordinator of the next term that says it is complete, and a worker
+    under the attempt that comes next."""
+    stage.operator("--no-lease", everywhere=True)
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    stage.until_pods("worker", 3)
+    for name in stage.pods():
+        stage.run_pod(name)
+    processes.until(lambda: stage.job("gpt")["status"]["workers"]["ready"] == 3, "three ready workers", 120)
+    evil = stage_rig.Stage(other)
+    other.apply(claim(stage.job("gpt"), other.namespace, "word", role="coordinator", term="2"),
+                claim(stage.job("gpt"), other.namespace, "squatter", role="worker", worker="1", attempt="2"))
+    forged = json.dumps({"exitCode": 0, "reason": "", "step": 100, "loss": 0.1, "weightsSha256": "bad0" * 16, "uri": "s3://evil/run", "interrupted": False})
+    evil.end_pod("word", 0, forged)
+    evil.run_pod("squatter")
+    (coordinator,) = stage.pods("coordinator")
+    (victim,) = [name for name in stage.pods("worker") if "-w1-" in name]
+    stage.kubectl("delete", "pod", coordinator, victim, "--grace-period=0", "--force")
+    processes.until(lambda: len(stage.pods("worker")) == 3 and len(stage.pods("coordinator")) == 1 and not {coordinator, victim} & set(stage.pods()),
+                    "both come again", 120)
+    assert stage.condition("gpt", "Finished") is None
+    assert stage.job("gpt")["status"]["ring"]["term"] == 2
+    stage.finish("gpt")
+    assert stage.job("gpt")["status"]["result"]["weightsSha256"] == stage_rig.SHA
+
+
+def images(stage):
+    return {item["spec"]["containers"][0]["image"] for item in stage.pods().values()}
+
+
+def test_an_upgrade_changes_no_job_that_runs(stage):
+    """The template names no image; the operator's successor has another one to fall back on, and a machine takes a worker and the
+    coordinator along. Suspended, the job moves."""
+    job = stage_rig.job("gpt")
+    del job["spec"]["workers"]["template"]["spec"]["containers"][0]["image"]
+    first = stage.operator("--no-lease", "--worker-image", "worker:1")
+    stage.kubectl.apply(job)
+    for name in {**stage.until_pods("worker", 3), **stage.until_pods("coordinator", 1)}:
+        stage.run_pod(name, digest="ab" * 32)
+    pinned = f"worker@sha256:{'ab' * 32}"
+    processes.until(lambda: stage.job("gpt")["status"].get("images") == {"trainer": pinned, "coordinator": pinned}, "both images are pinned", 120)
+    assert first.stop() == 0
+    stage.operator("--no-lease", "--worker-image", "worker:2")
+    before = set(stage.pods())
+    gone = [name for name in before if "-w1-" in name or "-coordinator-" in name]
+    stage.kubectl("delete", "pod", *gone, "--grace-period=0", "--force")
+    processes.until(lambda: len(stage.pods()) == 4 and not set(gone) & set(stage.pods()), "both come again", 120)
+    assert images(stage) == {"worker:1", pinned}
+    stage.kubectl("patch", "trainingjob", "gpt", "--type=merge", "-p", '{"spec":{"suspend":true}}')
+    processes.until(lambda: stage.condition("gpt", "Suspended") == "True", "Suspended", 120)
+    assert "images" not in stage.job("gpt")["status"]
+    stage.kubectl("patch", "trainingjob", "gpt", "--type=merge", "-p", '{"spec":{"suspend":false}}')
+    processes.until(lambda: len(stage.pods("worker")) == 3 and images(stage) == {"worker:2"}, "all pods have the new image", 120)
 
 
 def test_a_job_that_nobody_can_read_stops_no_other(stage):

@@ -6,6 +6,7 @@ import subprocess
 
 import cluster as clusters
 import operator_rig as stage_rig
+import processes
 import pytest
 import rig
 import schemas
@@ -17,12 +18,20 @@ EXAMPLES = [path for path in sorted((ROOT / "deploy" / "examples").glob("*.yaml"
 MONITORS = sorted((clusters.CACHE / "src/prometheus-operator").glob("monitoring.coreos.com_*.yaml"))
 HOME = "ringmaster-system"
 
+DISK = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]"
+AFFINITY = f"{DISK}.key=disk,{DISK}.operator=Exists"
+
 # Settings with which each branch of a template is taken.
 VARIANTS = [
     "replicas=2", "replicas=1", "metrics.podMonitor=true,metrics.serviceMonitor=true,metrics.open=true", "crds.install=false,namespace=ml",
     "namespace=ml,nodes=false,metrics.podMonitor=true", "networkPolicies=false,priorityClassName=high,nodeSelector.disk=ssd",
     "image.pullSecrets={a,b},image.pullPolicy=Always", "requests.perSecond=99999,requests.burst=99999",
-    "tolerations[0].key=gpu,tolerations[0].operator=Exists,resources.limits.cpu=2,resources.requests.cpu=0.5"]
+    "tolerations[0].key=gpu,tolerations[0].operator=Exists,resources.limits.cpu=2,resources.requests.cpu=0.5",
+    f"image.registry=example.invalid/ml,image.operatorDigest=sha256:{'0' * 64},image.workerDigest=sha256:{'1' * 64}",
+    "metrics.podMonitor=true,metrics.serviceMonitor=true,metrics.interval=30s,metrics.labels.release=prometheus",
+    "arch=,openshift=true,rbac.aggregate=false,logLevel=debug,podLabels.team=ml,serviceAccount.annotations.role=arn",
+    "extraEnv[0].name=HTTPS_PROXY,extraEnv[0].value=http://proxy:3128,extraArgs={--coordinator-port=7070,--qps=9}",
+    AFFINITY]
 
 
 @pytest.fixture(name="helm", scope="module")
@@ -55,7 +64,9 @@ def test_helm_has_nothing_against_the_chart(helm):
 
 @pytest.mark.parametrize("setting, sentence", [
     ("replicas=0", "replicas"), ("replica=2", "replica"), ("image.pullPolicy=Sometimes", "pullPolicy"), ("namespace=A_b", "namespace"),
-    ("requests.perSecond=fast", "perSecond"), ("metrics.open=perhaps", "open")])
+    ("requests.perSecond=fast", "perSecond"), ("metrics.open=perhaps", "open"), ("image.operatorDigest=latest", "operatorDigest"),
+    ("image.registry=example.invalid/", "registry"), ("metrics.interval=often", "interval"), ("logLevel=loud", "logLevel"),
+    ("extraArgs={qps=9}", "extraArgs"), ("openshift=4", "openshift")])
 def test_a_value_that_is_none_is_refused_by_name(helm, setting, sentence):
     with pytest.raises(RuntimeError) as why:
         render(helm, "--set", setting)
@@ -69,16 +80,75 @@ def test_the_plain_manifest_is_what_the_chart_makes(helm, api_cluster):
 
 
 def test_in_one_namespace_there_is_no_right_outside_but_to_see_nodes(helm):
-    text = render(helm, "--set", "namespace=ml", "--set", "crds.install=false")
+    text = render(helm, "--set", "namespace=ml,crds.install=false,rbac.aggregate=false")
     assert text.count("kind: ClusterRole\n") == 1 and "resources: [nodes]" in text
     assert "--namespace=ml" in text
-    assert "kind: ClusterRole" not in render(helm, "--set", "namespace=ml", "--set", "nodes=false", "--set", "crds.install=false")
+    assert "kind: ClusterRole" not in render(helm, "--set", "namespace=ml,nodes=false,crds.install=false,rbac.aggregate=false")
+
+
+def operator_pod(helm, home, *settings):
+    """(the template of the operator's pods, its container) with these values, as the API server takes it."""
+    text = render(helm, "--set", ",".join(settings or ["replicas=2"]), "--show-only", "templates/deployment.yaml")
+    made = json.loads(home("apply", "--server-side", "--dry-run=server", "-f", "-", "-o", "json", stdin=text))
+    (template,) = (item["spec"]["template"] for item in made["items"] if item["kind"] == "Deployment")
+    return template, template["spec"]["containers"][0]
+
+
+def test_an_image_has_the_registry_in_front_of_it_and_its_digest_behind(helm, home):
+    digest = f"sha256:{'a' * 64}"
+    _, container = operator_pod(helm, home, "image.registry=example.invalid/ml", f"image.operatorDigest={digest}")
+    assert container["image"] == f"example.invalid/ml/ringmaster-operator:0.1.0@{digest}"
+    assert "--worker-image=example.invalid/ml/ringmaster-worker:0.1.0" in container["args"]
+    text = render(helm, "--set", f"image.workerDigest={digest}")
+    assert text.count(f"ringmaster-worker:0.1.0@{digest}") == 2, "the operator's option, and the pod of helm test"
+
+
+def test_the_operators_pod_is_as_the_values_say(helm, home):
+    template, container = operator_pod(helm, home)
+    assert template["spec"]["nodeSelector"] == {"kubernetes.io/arch": "amd64"}
+    assert "podAntiAffinity" in template["spec"]["affinity"] and template["spec"]["securityContext"]["runAsUser"] == 65532
+    assert container["env"] == [{"name": "RINGMASTER_LOG", "value": "info"}]
+    template, container = operator_pod(
+        helm, home, "nodeSelector.disk=ssd", "arch=", "openshift=true", "podLabels.team=ml", "logLevel=debug", "extraEnv[0].name=A",
+        "extraEnv[0].value=b", "extraArgs={--qps=9}", AFFINITY)
+    assert template["spec"]["nodeSelector"] == {"disk": "ssd"} and template["metadata"]["labels"]["team"] == "ml"
+    assert list(template["spec"]["affinity"]) == ["nodeAffinity"]
+    assert set(template["spec"]["securityContext"]) == {"runAsNonRoot", "seccompProfile"}
+    assert container["env"] == [{"name": "RINGMASTER_LOG", "value": "debug"}, {"name": "A", "value": "b"}]
+    assert container["args"][-1] == "--qps=9"
+
+
+def test_who_may_edit_a_namespace_may_edit_its_jobs_and_who_may_view_it_may_only_look(helm, home, api):
+    """By Kubernetes' own roles, asked as somebody who has no other."""
+    everywhere = rig.Kubectl(home.cluster)
+    everywhere("apply", "-f", str(stage_rig.CRD))
+    everywhere.until_served()
+    roles = render(helm, "--show-only", "templates/rbac.yaml")
+    home("apply", "-f", "-", stdin=roles)
+    for role in ("view", "edit"):
+        api("create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}er")
+
+    def may(who, verb, subresource=""):
+        try:
+            return api("auth", "can-i", verb, "trainingjobs.ringmaster.dev", f"--subresource={subresource}", f"--as={who}").strip() == "yes"
+        except RuntimeError:  # its exit code says no
+            return False
+
+    processes.until(lambda: may("viewer", "get") and may("editer", "create"), "the roles are taken up", 120)
+    assert may("viewer", "list") and may("viewer", "get", "status")
+    assert not any(may("viewer", verb) for verb in ("create", "patch", "delete"))
+    assert all(may("editer", verb) for verb in ("get", "create", "patch", "delete")) and may("editer", "patch", "scale")
+    assert not may("editer", "update", "status"), "that is the operator's"
+    assert not may("nobody", "get")
+    home("delete", "-f", "-", stdin=roles)  # no release made them: none could be installed over them
 
 
 def test_monitors_are_made_when_asked_for(helm):
     assert "monitoring.coreos.com" not in render(helm, "--set", "crds.install=false")
     text = render(helm, "--set", "crds.install=false,metrics.podMonitor=true,metrics.serviceMonitor=true")
-    assert "kind: PodMonitor" in text and "kind: ServiceMonitor" in text
+    assert "kind: PodMonitor" in text and "kind: ServiceMonitor" in text and "interval" not in text
+    text = render(helm, "--set", "crds.install=false,metrics.podMonitor=true,metrics.serviceMonitor=true,metrics.interval=30s,metrics.labels.release=one")
+    assert text.count("interval: 30s") == 3 and text.count("release: one") == 2
 
 
 @pytest.fixture(name="schemas", scope="module")
@@ -122,6 +192,7 @@ def test_kubeconform_finds_a_mistake_in_a_job_and_in_its_pods(schemas, right, wr
 def test_monitors_are_taken_where_prometheus_operator_is_installed(helm, home, schemas):
     assert schemas and MONITORS, "they come with the schemas"
     everywhere = rig.Kubectl(home.cluster)
+    everywhere("delete", "crd", "trainingjobs.ringmaster.dev", "--ignore-not-found")
     for crd in MONITORS:
         everywhere("apply", "--server-side", "-f", str(crd))
     try:
@@ -194,7 +265,7 @@ def test_every_example_is_taken_by_the_api_server(home, api):
     everywhere("apply", "-f", str(stage_rig.CRD))
     everywhere.until_served()
     everywhere("label", "namespace", api.namespace, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
-    examples = [ROOT / "deploy" / "examples" / f"{name}.yaml" for name in ("s3", "spot", "hpa")]
+    examples = [ROOT / "deploy" / "examples" / f"{name}.yaml" for name in ("s3", "spot", "hpa", "irsa")]
     for example in examples:
         said = api("create", "--dry-run=server", "--validate=strict", "-f", str(example))
         assert "trainingjob.ringmaster.dev" in said, example.name

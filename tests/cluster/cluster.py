@@ -34,6 +34,16 @@ class Missing(Exception):
     """Something that the machine lacks for a cluster; the text says what to do."""
 
 
+class Offline(Missing):
+    """It lacks a network to fetch that from, and nothing else: what needs a cluster is left out."""
+
+
+def missing(text):
+    """The exception for what could not be made."""
+    offline = subprocess.run([str(ROOT / "tests/offline")], capture_output=True, text=True, check=False)
+    return Missing(text) if offline.returncode else Offline(f"{text}\n{offline.stdout.strip()}")
+
+
 def check_machine(nodes):
     if os.geteuid() != 0:
         raise Missing("a test cluster needs root: network and pid namespaces, and cgroups for its nodes")
@@ -49,7 +59,7 @@ def build(part=None):
     """Builds what is missing in the cache; returns when it is all there."""
     command = [str(HERE / "build")] + ([part] if part else [])
     if subprocess.call(command) != 0:
-        raise Missing("the cluster's programs could not be built")
+        raise missing("the cluster's programs could not be built")
 
 
 class Cluster:

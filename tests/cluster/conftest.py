@@ -18,6 +18,10 @@ import rig
 _numbers = itertools.count(1)
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "turns: takes turns in tools/check, see tests/turns.py")
+
+
 def _bring_up(tier, node_count):
     """RINGMASTER_TEST_API and RINGMASTER_TEST_NODE name clusters that are up already, and stay up; others live as long as the tests do."""
     named = os.environ.get(f"RINGMASTER_TEST_{tier.upper()}")
@@ -27,8 +31,10 @@ def _bring_up(tier, node_count):
         return
     try:
         rig.bring_up(cluster, node_count, tied=True)
-    except clusters.Missing as why:
+    except clusters.Offline as why:
         pytest.skip(str(why))
+    except clusters.Missing as why:
+        pytest.fail(str(why))
     try:
         yield cluster
     finally:
@@ -55,6 +61,15 @@ def _namespace(cluster):
 def fixture_api(api_cluster):
     """kubectl in an empty namespace of the API tier."""
     yield from _namespace(api_cluster)
+
+
+@pytest.fixture(name="other")
+def fixture_other(api_cluster):
+    """kubectl in one more namespace of the API tier, whose pods go whatever finalizers they have."""
+    for kubectl in _namespace(api_cluster):
+        yield kubectl
+        for pod in kubectl.get("pods"):
+            kubectl("patch", "pod", pod["metadata"]["name"], "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
 
 
 @pytest.fixture(name="stage")

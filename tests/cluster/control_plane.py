@@ -1,7 +1,7 @@
 """The control plane of a test cluster as processes beside its nodes: etcd, API server, controllers, scheduler, DNS.
 
 Two tiers. The API tier is etcd, the API server and a few controllers (garbage collection, namespaces,
-ServiceAccounts, quotas): whoever tests there plays the kubelet. The node tier has all controllers, the scheduler and DNS.
+ServiceAccounts, quotas, roles made of others): whoever tests there plays the kubelet. The node tier has all controllers, the scheduler and DNS.
 """
 
 import json
@@ -13,7 +13,7 @@ import processes
 from cluster import API, API_PORT, BIN, DNS, KUBERNETES_SERVICE, PODS, SERVER, SERVICES
 
 API_TIER_CONTROLLERS = ("garbage-collector-controller,namespace-controller,serviceaccount-controller,resourcequota-controller,"
-                        "root-ca-certificate-publisher-controller")
+                        "root-ca-certificate-publisher-controller,clusterrole-aggregation-controller")
 
 # Who wrote what, for tests that count an operator's writes: the system's own are left out.
 AUDIT_POLICY = """apiVersion: audit.k8s.io/v1

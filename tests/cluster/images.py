@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 import processes
-from cluster import BIN, CACHE, ROOT, Missing
+from cluster import BIN, CACHE, ROOT, missing
 
 BASE = "docker.io/library/debian:trixie-slim"
 WORKER = "localhost/ringmaster/worker:test"
@@ -82,7 +82,7 @@ def logged(step, command):
                                env={**os.environ, "TMPDIR": str(CACHE / "tmp")})
     if code:
         tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:])
-        raise Missing(f"{tail}\n{step}: failed; see {log}")
+        raise missing(f"{tail}\n{step}: failed; see {log}")
     print(f"tests/cluster: {step}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
 
 

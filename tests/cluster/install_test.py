@@ -37,7 +37,7 @@ def small_job(name, spec=None, pod=None, **container):
     """A job of a few steps with something in it that can't be."""
     trainer = {"model": {"layers": 1, "heads": 1, "width": 16, "context": 16}, "data": {"uri": node_rig.DATA}, "batch": {"lanes": 2},
                "steps": 10, "threads": 1}
-    checkpoint = {"uri": f"s3://jobs/{name}", "endpoint": "http://store:9000", "secretRef": {"name": "s3-credentials"}}
+    checkpoint = {"uri": f"s3://jobs/{name}", "endpoint": "http://store:9000", "secretRef": {"name": "store-credentials"}}
     template = {"spec": {"containers": [{"name": "trainer", "resources": node_rig.SMALL, **container}], **(pod or {})}}
     spec = {"workers": {"target": 2, "template": template}, "trainer": trainer, "checkpoint": checkpoint, **(spec or {})}
     spec["checkpoint"] = {key: value for key, value in {**checkpoint, **spec["checkpoint"]}.items() if value is not None}
@@ -125,7 +125,7 @@ def test_the_quick_start_is_applied_is_watched_and_ends_with_the_weights_of_a_lo
     place("wait", "--for=condition=Finished", "tj/quickstart", "--timeout=600s", timeout=620)
     result = training.finish()["result"]
     text = example("quickstart-cluster.yaml").replace("s3://jobs/quickstart", "s3://jobs/alone")
-    alone = node_rig.run_file(place, "alone", text, "s3-credentials")
+    alone = node_rig.run_file(place, "alone", text, "store-credentials")
     assert result["weightsSha256"] == alone["weightsSha256"]
     assert result["step"] == 200 and result["uri"].startswith("s3://jobs/quickstart")
     assert {"WorkersCreated", "RingFormed", "CheckpointSaved", "Complete"} <= set(training.events())
@@ -152,7 +152,7 @@ def test_a_job_that_can_not_be_costs_the_api_server_next_to_nothing(stuck, name)
 def test_jobs_go_on_by_themselves_once_what_they_lacked_is_there(stuck, place):
     for name in ("secret", "store", "quota", "node"):
         until_said(stuck[name], SENTENCES[name])
-    secret = place.get("secret", "s3-credentials")
+    secret = place.get("secret", "store-credentials")
     place.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "absent"}, "data": secret["data"]},
                 {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "another-store"},
                  "spec": {"selector": {"app": "store"}, "ports": [{"port": 9000}]}})
@@ -162,6 +162,7 @@ def test_jobs_go_on_by_themselves_once_what_they_lacked_is_there(stuck, place):
         assert stuck[name].finish()["result"]["step"] == 10, name
 
 
+@pytest.mark.turns(0)
 def test_a_template_that_can_not_be_is_mended_while_its_job_is_suspended(stuck, place):
     def patch(name, **spec):
         place("patch", "trainingjob", name, "--type=merge", "-p", json.dumps({"spec": spec}))
@@ -179,6 +180,7 @@ def test_a_template_that_can_not_be_is_mended_while_its_job_is_suspended(stuck, 
         assert stuck[name].finish()["result"]["step"] == 10, name
 
 
+@pytest.mark.turns(1)
 def test_a_right_that_the_operator_lacks_stands_in_the_status_until_it_is_given(place):
     everywhere = rig.Kubectl(place.cluster)
     role = everywhere.get("clusterrole", "ringmaster-operator")
@@ -195,6 +197,7 @@ def test_a_right_that_the_operator_lacks_stands_in_the_status_until_it_is_given(
     assert most_a_minute(moments_of_writes(training)) <= 3 * WRITES_A_MINUTE
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name, workers", [("s3", 4), ("spot", 8), ("hpa", 2)])
 def test_the_other_examples_get_their_pods_in_a_restricted_namespace(place, name, workers):
     place.apply(example(f"{name}.yaml"))
@@ -215,7 +218,7 @@ def test_helm_test_trains_twenty_steps(place):
 
 def test_what_is_uninstalled_leaves_the_jobs_and_their_pods_and_nothing_of_its_own(place):
     training = node_rig.Training(place, node_rig.training_job("outlives", 100000, checkpoint={
-        "uri": "s3://jobs/outlives", "endpoint": "http://store:9000", "secretRef": {"name": "s3-credentials"}}))
+        "uri": "s3://jobs/outlives", "endpoint": "http://store:9000", "secretRef": {"name": "store-credentials"}}))
     step = training.until_step(1)["progress"]["step"]
     place.cluster.call("helm", "uninstall", "ringmaster", "--namespace", node_rig.SYSTEM, "--wait", timeout=300)
     everywhere = rig.Kubectl(place.cluster)

@@ -27,9 +27,9 @@ def job(name, workers=None, **spec):
 
 
 class Operator:
-    """One replica, looking after one namespace. Its log is kept in `log`."""
+    """One replica, looking after one namespace or all. Its log is kept in `log`."""
 
-    def __init__(self, kubectl, *arguments, fault=None, kubeconfig=None, log="debug"):
+    def __init__(self, kubectl, *arguments, fault=None, kubeconfig=None, log="debug", everywhere=False):
         cluster = kubectl.cluster
         assert (BIN / "ringmaster-operator").exists(), f"no operator in {BIN}: build first"
         number = sum(1 for _ in cluster.logs.glob("operator-*.log"))
@@ -38,7 +38,8 @@ class Operator:
         if fault:
             environment["RINGMASTER_FAULT"] = fault
         with open(self.log_path, "wb") as output:
-            self.process = subprocess.Popen([*cluster.enter(), str(BIN / "ringmaster-operator"), "--namespace", kubectl.namespace, "--port", "0",
+            scope = [] if everywhere else ["--namespace", kubectl.namespace]
+            self.process = subprocess.Popen([*cluster.enter(), str(BIN / "ringmaster-operator"), *scope, "--port", "0",
                                              "--lease-namespace", kubectl.namespace, *arguments], stdout=output, stderr=output, env=environment,
                                             preexec_fn=processes.die_with_parent)
         self.cluster = cluster
@@ -161,30 +162,46 @@ class Stage:
             found.setdefault(int(labels["ringmaster.dev/worker"]), []).append(int(labels["ringmaster.dev/attempt"]))
         return found
 
-    def run_pod(self, name):
-        """The pod runs and is ready."""
+    def run_pod(self, name, digest=None):
+        """The pod runs and is ready; digest: of its image, as the kubelet tells it."""
+        (ours, *_) = self.kubectl.get("pod", name)["spec"]["containers"]
+        image = f"{ours['image'].partition('@')[0].partition(':')[0]}@sha256:{digest}" if digest else ""
         self.kubectl.create_status("pod", name, {
             "phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}],
             "conditions": [{"type": kind, "status": "True", "lastTransitionTime": now()} for kind in ("PodScheduled", "Ready", "ContainersReady")],
-            "containerStatuses": [container(self.container_of(name), {"running": {"startedAt": now()}})]})
+            "containerStatuses": [container(ours["name"], {"running": {"startedAt": now()}}, image)]})
 
     def container_of(self, name):
         return self.kubectl.get("pod", name)["spec"]["containers"][0]["name"]
 
-    def end_pod(self, name, code, message=""):
-        """Its container has ended."""
+    def end_pod(self, name, code, message="", beside=None):
+        """Its container has ended; `beside` is the state of another one in the pod."""
         state = {"terminated": {"exitCode": code, "reason": "Completed" if code == 0 else "Error", "message": message,
                                 "startedAt": now(), "finishedAt": now()}}
-        self.kubectl.create_status("pod", name, {"phase": "Succeeded" if code == 0 else "Failed",
-                                                 "containerStatuses": [container(self.container_of(name), state)]})
+        phase = "Running" if beside and "running" in beside else "Succeeded" if code == 0 else "Failed"
+        others = [container("proxy", beside)] if beside else []
+        self.kubectl.create_status("pod", name, {"phase": phase, "containerStatuses": [container(self.container_of(name), state), *others]})
 
-    def finish(self, name, code=0, reason=""):
-        """The coordinator's last word about a job."""
+    def end_proxy(self, name):
+        """The other container of a running pod has ended: the pod is not Ready any more."""
+        self.kubectl.create_status("pod", name, {
+            "phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}],
+            "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": now()},
+                           *({"type": kind, "status": "False", "reason": "ContainersNotReady", "lastTransitionTime": now()}
+                             for kind in ("Ready", "ContainersReady"))],
+            "containerStatuses": [container(self.container_of(name), {"running": {"startedAt": now()}}),
+                                  container("proxy", {"terminated": {"exitCode": 1, "reason": "Error", "startedAt": now(), "finishedAt": now()}})]})
+
+    def finish(self, name, code=0, reason="", beside=None):
+        """The coordinator's last word about a job, and what the operator makes of it."""
+        self.say_last_word(name, code, reason, beside)
+        return processes.until(lambda: self.condition(name, "Finished") == "True", f"{name} Finished", 120)
+
+    def say_last_word(self, name, code=0, reason="", beside=None):
         result = {"exitCode": code, "reason": reason, "step": 100, "loss": 2.5, "weightsSha256": SHA, "uri": "s3://bucket/run/step-00000100",
                   "interrupted": False}
         (coordinator,) = self.pods("coordinator")
-        self.end_pod(coordinator, code, json.dumps(result))
-        return processes.until(lambda: self.condition(name, "Finished") == "True", f"{name} Finished", 120)
+        self.end_pod(coordinator, code, json.dumps(result), beside)
 
     def job(self, name):
         return self.kubectl.get("trainingjob", name)
@@ -203,8 +220,8 @@ class Stage:
                       if item["metadata"].get("labels", {}).get("ringmaster.dev/job"))
 
 
-def container(name, state):
-    return {"name": name, "image": "worker:1", "imageID": "", "restartCount": 0, "ready": "running" in state, "started": "running" in state,
+def container(name, state, image=""):
+    return {"name": name, "image": "worker:1", "imageID": image, "restartCount": 0, "ready": "running" in state, "started": "running" in state,
             "state": state}
 
 

@@ -35,7 +35,7 @@ def test_a_worker_of_other_arithmetic_is_refused_with_both_named(tmp_path, finis
 
 
 def test_where_it_is_allowed_the_result_is_not_called_exact_also_after_a_resume(tmp_path, launch, finish):
-    fields = {"workers__target": 2, "trainer__allowMixedHardware": True, "trainer__steps": 3000}
+    fields = {"workers__target": 2, "trainer__allowMixedHardware": True, "trainer__steps": 300}
     stopped_run(launch, rig.make_job(tmp_path, **fields), env=odd_one_out(tmp_path))
     complete = finish(rig.make_job(tmp_path, **fields)).the("complete")
     assert complete["exact"] is False, "the steps before the stop were not"

@@ -14,6 +14,7 @@ def steps_on(run, count):
     run.read_until("step", step=first + count)
 
 
+@pytest.mark.turns
 @pytest.mark.parametrize("how", ["busy", "reset"])
 def test_training_goes_on_while_the_store_is_away_and_the_newest_state_goes_through_later(tmp_path, launch, s3, s3_proxy,
                                                                                           reference, how):

@@ -111,23 +111,51 @@ def test_a_damaged_checkpoint_is_said_and_the_one_before_is_used(tmp_path, launc
     assert resumed["step"] == older, run.tail()
     assert len(resumed["skipped"]) == 1, resumed
     assert resumed["skipped"][0]["uri"].rstrip("/").endswith(newest) and resumed["skipped"][0]["reason"]
-    assert (tmp_path / "checkpoints" / newest / "manifest.damaged.json").exists()
+    assert not list((tmp_path / "checkpoints").glob("*/manifest.damaged.json")), "who reads renames nothing"
     assert rig.check_complete(run, first=older + 1)["weightsSha256"] == reference()[0]
 
 
-def test_with_every_checkpoint_damaged_nothing_is_lost_in_silence(tmp_path, launch, finish):
-    """It may start anew or refuse, but it says what it skipped, and it does not train on from damaged bits."""
-    job = rig.make_job(tmp_path, checkpoint__everySteps=10)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_with_every_checkpoint_damaged_a_run_ends_and_names_them(tmp_path, launch, finish, workers):
+    job = rig.make_job(tmp_path, checkpoint__everySteps=10, workers__target=workers)
     stopped_run(launch, job, 25)
     names = manifests(tmp_path)
     for name in names:
         flip_a_byte(tmp_path / "checkpoints" / name / "model.safetensors", 0.5)
     run = finish(job)
-    if run.code == 0:
-        assert len(run.the("resumed")["skipped"]) == len(names)
-        rig.check_steps(run)
-    else:
-        assert run.code == 3 and names[-1] in run.stderr, run.tail()
+    assert run.code == 3, run.tail()
+    assert all(name in run.stderr for name in names) and "--overwrite" in run.stderr, run.stderr
+    assert manifests(tmp_path) == names, "nothing was deleted or renamed"
+
+
+def test_a_read_that_fails_for_a_moment_at_one_of_two_agents_passes_over_no_checkpoint(tmp_path, launch, finish, reference):
+    job = rig.make_job(tmp_path, workers__target=2, checkpoint__everySteps=10)
+    stopped = stopped_run(launch, job, 25).the("interrupted")["step"]
+    run = finish(job, env={"RINGMASTER_FAULT": "file-read:4@1/fails-3"})
+    assert "fault point file-read" in run.stderr, "this test lets reads fail"
+    resumed = run.the("resumed")
+    assert (resumed["step"], resumed["skipped"]) == (stopped, []), resumed
+    assert rig.check_complete(run, first=stopped + 1)["weightsSha256"] == reference()[0]
+
+
+def test_data_that_can_not_be_read_for_a_moment_cost_no_bit(tmp_path, finish, reference):
+    run = finish(rig.make_job(tmp_path, workers__target=2), env={"RINGMASTER_FAULT": "data-read:20@1/fails-3"})
+    assert run.stderr.count("fault point data-read") == 3, run.stderr
+    assert rig.check_complete(run)["weightsSha256"] == reference()[0]
+
+
+def test_with_every_manifest_damaged_a_run_ends_and_names_them_instead_of_beginning_anew(tmp_path, launch, finish):
+    job = rig.make_job(tmp_path, checkpoint__everySteps=10)
+    stopped_run(launch, job, 25)
+    names = manifests(tmp_path)
+    before = sorted(path for path in (tmp_path / "checkpoints").rglob("*"))
+    for name in names:
+        cut_short(tmp_path / "checkpoints" / name / "manifest.json")
+    run = finish(job)
+    assert run.code == 3, run.tail()
+    assert all(name in run.stderr for name in names) and "--overwrite" in run.stderr, run.stderr
+    assert sorted(path for path in (tmp_path / "checkpoints").rglob("*")) == before, "nothing was deleted or renamed"
+    assert finish(job, "--overwrite").code == 0
 
 
 @pytest.mark.parametrize("field, value, name", [

@@ -13,7 +13,8 @@ from s3_rig import (moto_under_way, prefix_of_the_test, proxy_in_front, versityg
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: left out by tools/check --fast")
+    config.addinivalue_line("markers", "slow: left out by tools/check --fast, and takes turns in tools/check")
+    config.addinivalue_line("markers", "turns: takes turns in tools/check, see tests/turns.py")
     config.addinivalue_line("markers", "sanitized: also run against the sanitizers' build")
 
 

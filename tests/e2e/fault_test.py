@@ -108,15 +108,17 @@ def anew(tmp_path, finish, launch, reference, fault):
 
 
 def damaged(tmp_path, finish, launch, reference, fault):
-    job = job_in(tmp_path)
+    """A step whose checkpoint is damaged is saved again: the old manifest makes way, and whoever does that dies."""
+    job = job_in(tmp_path, checkpoint__keep=3)
     saved(launch, job)
-    newest = sorted((tmp_path / "checkpoints").glob("step-*/model.safetensors"))[-1]
-    with open(newest, "r+b") as file:
-        file.seek(-64, os.SEEK_END)
-        file.write(b"\xff" * 32)
+    for newest in sorted((tmp_path / "checkpoints").glob("step-*/model.safetensors"))[-2:]:
+        with open(newest, "r+b") as file:
+            file.seek(-64, os.SEEK_END)
+            file.write(b"\xff" * 32)
     run = finish(job, env={"RINGMASTER_FAULT": fault})
     check_struck(run, fault)
     check_same_end(run, job, finish, reference)
+    assert not list((tmp_path / "checkpoints").glob("*/manifest.damaged.json")), "it goes once the new one stands"
 
 
 def generated(tmp_path, finish, launch, reference, fault):

@@ -25,7 +25,7 @@ def fixture_pods(launch, tmp_path):
     """A job of three that trains without end under the eyes of a Prometheus; worker 1 died and was replaced."""
     try:
         prometheus.install()
-    except prometheus.Missing as why:
+    except prometheus.Offline as why:
         pytest.skip(str(why))
     job = rig.make_job(tmp_path, workers__min=2, workers__max=4, workers__target=WORKERS, trainer__steps=40, checkpoint__everySteps=500,
                        elasticity__joinWindow="2s", elasticity__lostAfter="5s")
@@ -168,7 +168,7 @@ def test_what_the_pages_tell_is_what_the_docs_name_and_what_prometheus_answers_f
 def test_promtool_finds_what_is_wrong_with_a_page():
     try:
         prometheus.install()
-    except prometheus.Missing as why:
+    except prometheus.Offline as why:
         pytest.skip(str(why))
     assert "no help text" in prometheus.complaints("# TYPE a_total counter\na_total 1\n")
     assert prometheus.complaints("# TYPE a info\na_info 1\n"), "infos are for the newer format"

@@ -75,7 +75,7 @@ class Program:
         self.process.send_signal(number)
 
     def wait(self):
-        code = self.process.wait(timeout=rig.DEADLINE_S)
+        code = self.process.wait(timeout=3 * rig.DEADLINE_S)
         for thread in self.threads:
             thread.join(timeout=10)
         for word in ("Sanitizer", "runtime error:"):
@@ -125,7 +125,8 @@ class Pods:
         ip = self.new_ip()
         program = self.start(f"coordinator-{term}", "coordinate", "--pod", "--term", term, "--job", self.spec,
                              "--key-file", more.get("key", self.key), "--listen", ip, "--port", PORT,
-                             "--coordinator", f"{NAME}:{PORT}", "--uid", "uid-of-the-job", *more.get("words", ()))
+                             "--coordinator", f"{NAME}:{PORT}", *more.get("words", ()),
+                             env={"RINGMASTER_POD_JOB": "the-job-k2v4x", **more.get("env", {})})
         program.ip = ip
         if named:
             self.point_name_at(ip)

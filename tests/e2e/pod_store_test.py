@@ -8,7 +8,7 @@ import pytest
 
 import pod_rig
 import rig
-from s3_rig import Place, faults
+from s3_rig import Place, client, faults, sts
 
 STEPS = 1500
 
@@ -52,7 +52,7 @@ def pods_of_a_job(launch, tmp_path, bucket):
         group.clean_up()
 
 
-def test_data_and_checkpoints_in_a_bucket_give_the_weights_of_a_run(pods, bucket):
+def test_data_and_checkpoints_in_a_bucket_give_the_weights_of_a_run(pods, bucket, s3_proxy, tmp_path):
     group = pods()
     workers = [group.worker(i) for i in range(2)]
     coordinator = group.coordinator()
@@ -64,10 +64,16 @@ def test_data_and_checkpoints_in_a_bucket_give_the_weights_of_a_run(pods, bucket
     coordinator.signal(signal.SIGKILL)
     coordinator.wait()
     saved = int(bucket.checkpoints()[-1].rsplit("-", 1)[1])
+    # What may change while a job is suspended: the store is found elsewhere, the cache lies elsewhere, there are more threads.
+    spec = json.loads(group.spec.read_text(encoding="utf-8"))
+    spec["spec"]["trainer"]["data"].update(endpoint=s3_proxy.endpoint, cache=f"file://{tmp_path}/another-cache", cacheBytes=1 << 30)
+    spec["spec"]["trainer"].update(threads=2)
+    group.spec.write_text(json.dumps(spec), encoding="utf-8")
     second = group.coordinator(term=2)
     for i in range(2):
         group.worker(i, attempt=2)
     status = group.ring((0, 2), (1, 2))
+    assert any((tmp_path / "another-cache").iterdir())
     assert [e["step"] for e in status["events"] if e["event"] == "checkpointLoaded"] == [saved]
     assert second.wait() == 0, group.tail()
     assert second.last_word()["weightsSha256"] == group.sha256
@@ -94,6 +100,77 @@ def test_a_store_that_is_away_is_waited_for_with_a_sentence(pods):
     coordinator.signal(signal.SIGTERM)
     assert coordinator.wait() == 0, group.tail()
     assert worker.process.poll() is None
+
+
+def secret_of(group, **keys):
+    """The folder in which the operator mounts a job's Secret."""
+    folder = group.folder / "secret"
+    folder.mkdir(exist_ok=True)
+    for name, value in keys.items():
+        (folder / name).write_text(value)
+    return folder
+
+
+def test_a_wrong_key_is_waited_for_by_all_and_heals_when_the_secret_is_mended(pods, bucket):
+    group = pods()
+    right = bucket.env["AWS_SECRET_ACCESS_KEY"]
+    secret = secret_of(group, AWS_ACCESS_KEY_ID=bucket.env["AWS_ACCESS_KEY_ID"], AWS_SECRET_ACCESS_KEY="mistyped")
+    group.env = {**group.env, "AWS_SECRET_ACCESS_KEY": "mistyped", "RINGMASTER_POD_CREDENTIALS": str(secret)}
+    coordinator = group.coordinator()
+    status = group.until(lambda s: s["storeWaiting"], "it says that the store refuses")
+    assert status["preparing"] and status["storeWaiting"]["person"]
+    assert "doesn't take the credentials from the Secret of checkpoint.secretRef" in status["storeWaiting"]["reason"]
+    workers = [group.worker(i) for i in range(2)]
+    (secret / "AWS_SECRET_ACCESS_KEY").write_text(right)
+    status = group.ring((0, 1), (1, 1))
+    assert status["storeWaiting"] is None
+    assert [worker.wait() for worker in workers] == [0, 0], group.tail()
+    assert coordinator.wait() == 0, group.tail()
+    assert coordinator.last_word()["weightsSha256"] == group.sha256
+
+
+def test_under_a_role_whose_token_comes_late_and_whose_sts_is_busy_the_job_waits_and_begins(pods, moto_server, tmp_path):
+    """At moto, as versitygw knows no session tokens."""
+    group, place, token = pods(), Place(moto_server), tmp_path / "token"
+    stand = sts.Sts(moto_server, "header.claims.signature")
+    place.put("data/a.txt", rig.make_text(30000).encode())
+    spec = json.loads(group.spec.read_text())
+    spec["spec"]["checkpoint"]["uri"], spec["spec"]["trainer"]["data"]["uri"] = f"{place.uri}/checkpoints", f"{place.uri}/data"
+    group.spec.write_text(json.dumps(spec))
+    group.env = {name: value for name, value in place.env.items() if name not in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")}
+    group.env.update(AWS_ROLE_ARN=stand.role, AWS_WEB_IDENTITY_TOKEN_FILE=str(token), AWS_ENDPOINT_URL_STS=stand.endpoint)
+    stand.says = "Throttling"
+    group.coordinator()
+    status = group.until(lambda s: s["storeWaiting"], "it waits")
+    assert str(token) in status["storeWaiting"]["reason"] and status["storeWaiting"]["person"]
+    token.write_text(stand.token + "\n", encoding="ascii")
+    status = group.until(lambda s: s["storeWaiting"] and "Throttling" in s["storeWaiting"]["reason"], "it says that STS is busy")
+    assert not status["storeWaiting"]["person"], "that passes by itself"
+    stand.says = ""
+    status = group.until(lambda s: not s["preparing"], "the job begins")
+    assert status["storeWaiting"] is None and status["fenced"]
+    stand.stop()
+
+
+def test_a_bucket_is_waited_for_until_somebody_makes_it(pods, bucket):
+    group = pods()
+    spec = json.loads(group.spec.read_text())
+    spec["spec"]["checkpoint"]["uri"] = f"s3://{bucket.prefix}-later"
+    group.spec.write_text(json.dumps(spec))
+    group.coordinator()
+    group.until(lambda s: s["storeWaiting"] and "there is no bucket" in s["storeWaiting"]["reason"], "it names the bucket")
+    client.make_bucket(bucket.server, f"{bucket.prefix}-later")
+    group.until(lambda s: not s["preparing"], "it is made, and the job begins")
+
+
+def test_a_place_that_can_be_none_ends_the_job_at_once(pods):
+    group = pods()
+    spec = json.loads(group.spec.read_text())
+    spec["spec"]["checkpoint"]["uri"] = "s3://no_bucket$/x"
+    group.spec.write_text(json.dumps(spec))
+    coordinator = group.coordinator()
+    assert coordinator.wait() == 2, group.tail()
+    assert "can't be a bucket's name" in coordinator.last_word()["reason"]
 
 
 def test_data_that_is_not_there_ends_the_job_with_its_place(pods, bucket):

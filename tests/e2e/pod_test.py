@@ -1,8 +1,11 @@
 """The programs as pods of a cluster: nobody commands them, and whatever happens to them is a signal or a death."""
 
+import hashlib
 import json
+import os
 import secrets
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -57,7 +60,7 @@ def test_pods_train_to_the_same_weights_as_a_run_and_leave_the_result_behind(pod
     workers = [group.worker(i) for i in range(3)]  # before their coordinator: they wait for it
     coordinator = group.coordinator()
     status = group.ring((0, 1), (1, 1), (2, 1))
-    assert status["job"] == "uid-of-the-job" and status["term"] == 1 and status["state"] == "Training"
+    assert status["job"] == "the-job-k2v4x" and status["term"] == 1 and status["state"] == "Training"
     assert coordinator.wait() == 0, group.tail()
     result = coordinator.last_word()
     assert result["weightsSha256"] == group.sha256, result
@@ -69,6 +72,58 @@ def test_pods_train_to_the_same_weights_as_a_run_and_leave_the_result_behind(pod
         json.loads(line)
     events = [json.loads(line) for line in coordinator.text().splitlines() if "event" in json.loads(line)]
     assert [e["event"] for e in events if e["event"] in ("ringFormed", "complete", "step")] == ["ringFormed", "complete"]
+
+
+@pytest.fixture(name="one_core")
+def fixture_one_core():
+    """one_core(pid): from now on this process and those that it starts have a CPU quota of one core, as from a container's limit."""
+    root = Path("/sys/fs/cgroup")
+    old = (root / "cpu/cpu.cfs_quota_us").parent.is_dir()
+    group = root / ("cpu" if old else "") / f"ringmaster-test-{os.getpid()}"
+    quota = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "100000"} if old else {"cpu.max": "100000 100000"}
+    try:
+        group.mkdir()
+        for name, value in quota.items():
+            (group / name).write_text(value, encoding="ascii")
+    except OSError as why:
+        if group.is_dir():
+            group.rmdir()
+        pytest.skip(f"no CPU quota to be had here: {why}")
+    yield lambda pid: (group / "cgroup.procs").write_text(str(pid), encoding="ascii")
+    for pid in (group / "cgroup.procs").read_text(encoding="ascii").split():
+        os.kill(int(pid), signal.SIGKILL)
+    rig.until(lambda: not (group / "cgroup.procs").read_text(encoding="ascii"), "nobody is left in the group")
+    group.rmdir()
+
+
+def computing_threads(pid):
+    """Those of a trainer's pool, and itself."""
+    return 1 + sum(task.read_text(encoding="utf-8") == "pool\n" for task in Path(f"/proc/{pid}/task").glob("*/comm"))
+
+
+def test_threads_auto_in_a_pod_are_all_that_its_cpu_quota_leaves_it(pods, one_core):
+    group = pods(ENDLESS)
+    spec = json.loads(group.spec.read_text(encoding="utf-8"))
+    spec["spec"]["trainer"]["threads"] = "Auto"
+    group.spec.write_text(json.dumps(spec), encoding="utf-8")
+    workers = [group.worker(i) for i in range(3)]
+    one_core(workers[0].pid)
+    group.coordinator()
+    group.ring((0, 1), (1, 1), (2, 1))
+    cores = len(os.sched_getaffinity(0))
+    found = {index: computing_threads(pid) for (index, _), pid in group.trainers().items()}
+    assert found == {0: 1, 1: cores, 2: cores}, "not divided by workers.target"
+
+
+def test_a_coordinator_takes_no_spec_but_that_of_its_hash(pods):
+    group = pods()
+    sha256 = hashlib.sha256(group.spec.read_bytes()).hexdigest()
+    refused = group.coordinator(env={"RINGMASTER_POD_SPEC_SHA256": sha256[::-1]})
+    assert refused.wait() == 2, group.tail()
+    word = refused.last_word()
+    assert word["exitCode"] == 2 and "is not the job's spec" in word["reason"], word
+    group.coordinator(env={"RINGMASTER_POD_SPEC_SHA256": sha256})
+    group.until(lambda status: status["state"] == "Gathering", "the coordinator with the right hash takes it")
 
 
 def test_a_successor_at_another_address_takes_over_and_training_goes_on(pods):

@@ -13,6 +13,7 @@ import faults  # noqa: E402,F401  (for the tests)
 import proxy  # noqa: E402
 import scripts  # noqa: E402,F401
 import servers  # noqa: E402
+import sts  # noqa: E402,F401
 
 
 class Place:
@@ -54,7 +55,7 @@ class Place:
 def started(kind, **how):
     try:
         return servers.start(kind, **how)
-    except servers.Missing as why:
+    except servers.Offline as why:
         pytest.skip(str(why))
 
 

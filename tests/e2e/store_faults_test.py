@@ -14,6 +14,7 @@ SEEDS_AT_ONCE = 5
 
 
 @pytest.mark.sanitized
+@pytest.mark.turns
 @pytest.mark.parametrize("first", range(1, 41, SEEDS_AT_ONCE))
 def test_saves_and_loads_hold_whatever_the_store_does(s3_server, first):
     """Together, because a script is mostly waiting: for a silence to end, for the next try."""

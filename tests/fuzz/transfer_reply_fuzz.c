@@ -113,6 +113,8 @@ static void receive(struct source *s, const char *address, bool update)
     int rc = update ? transfer_receive_update(state, &want, &exact, &at, &err)
                     : transfer_receive_state(state, &want, &exact, &at, &err);
     pthread_join(thread, NULL);
+    if (rc == 0 && update)
+        rc = state_update_receive_end(state, want.step, &err);
     if (rc < 0)
         fuzz_refused(&err);
     if (!update && state_holds(state, NULL) != (rc == 0))

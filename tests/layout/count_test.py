@@ -1,7 +1,9 @@
 """What tools/check counts: a check that loses a failure would be worse than none."""
 
+import http.server
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,38 @@ def test_a_pytest_run_is_counted_and_its_collapse_is_a_failure(tmp_path, capsys)
     assert check_all.pytest("label", [str(tmp_path / "b_test.py")], workers=1).failed >= 1
     assert check_all.pytest("label", [str(tmp_path / "gone")], workers=1).failed >= 1
     assert "test_bad" in capsys.readouterr().out
+
+
+@pytest.fixture(name="module_server")
+def fixture_module_server():
+    """Something that answers, with no."""
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_cluster_that_is_missing_is_a_failure_but_where_there_is_no_network(monkeypatch, module_server, capsys):
+    monkeypatch.setattr(check_all, "BESIDE", ["sh", "-c", "exit 1"])
+    monkeypatch.setenv("GOPROXY", f"{module_server},direct")
+    count = check_all.cluster_ground()
+    assert count.failed == 1 and "install-packages" in count.failures[0], count
+    monkeypatch.setenv("GOPROXY", "http://127.0.0.1:1")
+    assert check_all.cluster_ground().line() == "0 passed, 0 failed, 1 skipped"
+    assert "skipped: cluster: tools/install-packages --cluster: there is no network" in capsys.readouterr().out
+    monkeypatch.setattr(check_all, "BESIDE", ["true"])
+    assert check_all.cluster_ground() is None
+
+
+@pytest.mark.parametrize("why, line", [(check_all.servers.Missing("no folder"), "0 passed, 1 failed, 0 skipped"),
+                                       (check_all.servers.Offline("no network"), "0 passed, 0 failed, 1 skipped")])
+def test_a_store_that_is_missing_is_a_failure_but_where_there_is_no_network(monkeypatch, why, line):
+    def start(_kind):
+        raise why
+
+    monkeypatch.setattr(check_all.servers, "start", start)
+    assert check_all.second_opinion("test").line() == line
 
 
 def test_the_command_line_says_what_it_takes():

@@ -38,9 +38,10 @@ def signed_headers(server, method, path, query, body, headers, host, region, mom
     return every
 
 
-def request(server, method, key="", query=None, body=b"", headers=None, region=servers.REGION, moment=None):
+def request(server, method, key="", query=None, body=b"", headers=None, region=servers.REGION, moment=None,
+            bucket=servers.BUCKET):
     """One request on the bucket; returns (status, headers, body)."""
-    path = urllib.parse.quote(f"/{servers.BUCKET}/{key}" if key else f"/{servers.BUCKET}", safe="/-_.~")
+    path = urllib.parse.quote(f"/{bucket}/{key}" if key else f"/{bucket}", safe="/-_.~")
     pairs = sorted((urllib.parse.quote(k, safe="-_.~"), urllib.parse.quote(v, safe="-_.~")) for k, v in (query or {}).items())
     text = "&".join(f"{k}={v}" for k, v in pairs)
     host = f"127.0.0.1:{server.port}"
@@ -62,9 +63,9 @@ def ok(answer):
     return headers, body
 
 
-def make_bucket(server):
+def make_bucket(server, name=servers.BUCKET):
     place = f"<CreateBucketConfiguration><LocationConstraint>{servers.REGION}</LocationConstraint></CreateBucketConfiguration>"
-    ok(request(server, "PUT", body=place.encode()))
+    ok(request(server, "PUT", body=place.encode(), bucket=name))
 
 
 def put(server, key, body, **headers):

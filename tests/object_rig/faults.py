@@ -130,6 +130,17 @@ class Always:
         return self.made
 
 
+class Ignores(Quiet):
+    """A store that passes over some headers of a request, as some do with conditions. It has to be one that checks no
+    signatures: the real one never sees those headers."""
+
+    def __init__(self, *names):
+        self.names = {name.lower().encode() for name in names}
+
+    def rewrite(self, head):
+        return b"\r\n".join(line for line in head.split(b"\r\n") if line.partition(b":")[0].strip().lower() not in self.names)
+
+
 class Says:
     """Answers what a test wants said instead of asking the server."""
 

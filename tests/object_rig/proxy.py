@@ -253,6 +253,7 @@ class Proxy:
                 method, target, _ = first.split(" ")
                 request = faults.Request(method, target, int(headers.get("content-length", 0)), headers)
                 fault = self.script.fault(request)
+                head = getattr(self.script, "rewrite", lambda head: head)(head)
                 if getattr(fault, "kind", "") == "skew" and lives_by_the_lie(request):
                     fault = None
                 seen = Seen(request, getattr(fault, "kind", "says" if fault else ""))

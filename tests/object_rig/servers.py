@@ -23,10 +23,15 @@ BUCKET = "checkpoints"
 START_TRIES = 5
 START_S = 60
 PR_SET_PDEATHSIG = 1
+OFFLINE = 77  # an exit code
 
 
 class Missing(Exception):
     """The machine lacks what the servers need; the sentence says what."""
+
+
+class Offline(Missing):
+    """It lacks a network to fetch them, and nothing else: what needs them is left out."""
 
 
 def install(bench=False):
@@ -34,7 +39,7 @@ def install(bench=False):
     done = subprocess.run([str(HERE / "install")] + (["--bench"] if bench else []), capture_output=True, text=True,
                           stdin=subprocess.DEVNULL)
     if done.returncode:
-        raise Missing(done.stderr.strip())
+        raise (Offline if done.returncode == OFFLINE else Missing)(done.stderr.strip())
     return Path(done.stdout.strip())
 
 

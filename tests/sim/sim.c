@@ -42,6 +42,8 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "slices that could not be written",
                                           "outages of the store that were told",
                                           "states that there was no time to save",
+                                          "left out: they and others can't reach each other",
+                                          "of them taken back",
                                           "steps redone",
                                           "recoveries",
                                           "rings",
@@ -50,10 +52,13 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "ended interrupted",
                                           "ended with too few workers",
                                           "ended not finite, or with too many failures",
-                                          "ended without storage"};
-const char *const plant_names[PLANTS] = {"none",          "lower-step",     "torn-receive",  "publish-early",
-                                         "stop-unseen",   "replay-stopped", "lose-progress", "skip-catch-up",
-                                         "still-waiting", "memory-free"};
+                                          "ended without storage",
+                                          "of those: too few reach each other",
+                                          "wait as too few pods reach each other"};
+const char *const plant_names[PLANTS] = {
+    "none",          "lower-step",    "torn-receive",  "publish-early", "stop-unseen",    "replay-stopped",
+    "lose-progress", "skip-catch-up", "still-waiting", "memory-free",   "read-is-damage", "list-is-empty",
+    "one-for-all",   "unwritten",     "blame-nobody",  "blame-another", "probe-lies"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 
@@ -149,12 +154,16 @@ static void draw_shots(struct sim *sim, struct scenario *s)
         s->shot[s->shots].at = begins + sim_time(sim, 0, span);
         s->shot[s->shots++].kind = SHOT_STORE_FULL;
     }
+    if (sim->crowd) {
+        s->shot[s->shots].at = begins + sim_time(sim, 0, span);
+        s->shot[s->shots++].kind = SHOT_JOIN;
+    }
 }
 
 static void draw_scenario(struct sim *sim)
 {
     struct scenario *s = &sim->scenario;
-    s->target = 1 + (int)sim_below(sim, 6);
+    s->target = (sim->crowd ? 20 : 1) + (int)sim_below(sim, 6);
     s->min = 1 + (int)sim_below(sim, (uint64_t)s->target);
     s->steps = 3 + (int64_t)sim_below(sim, 60);
     s->checkpoint_every = sim_chance(sim, 70) ? 1 + (int64_t)sim_below(sim, 10) : 0;
@@ -176,6 +185,8 @@ static void draw_scenario(struct sim *sim)
     draw_shots(sim, s);
     s->unattended = sim_chance(sim, 30);
     s->mixed = s->unattended && sim_hash(sim->seed, 1, 0) % 100 < 20;
+    trouble_draw(sim);
+    pairs_draw(sim);
 }
 
 static void begin(struct sim *sim)
@@ -183,9 +194,9 @@ static void begin(struct sim *sim)
     const struct scenario *s = &sim->scenario;
     sim->settings = (struct rdzv_settings){.term = TERM,
                                            .workers_min = s->min,
-                                           .workers_max = 16,
+                                           .workers_max = sim->crowd ? RM_WORKERS_MAX : 16,
                                            .workers_target = s->target,
-                                           .lanes = 16,
+                                           .lanes = sim->crowd ? RM_WORKERS_MAX : 16,
                                            .steps = s->steps,
                                            .exact = s->exact,
                                            .resume = true,
@@ -198,9 +209,12 @@ static void begin(struct sim *sim)
                                            .form_timeout = 2 * RM_S,
                                            .start_timeout = 30 * RM_S,
                                            .step_timeout = sim_time(sim, 1500 * RM_MS, 3 * RM_S),
+                                           .probe_first = 200 * RM_MS,
+                                           .probe_most = 2 * RM_S,
                                            .max_restarts = s->strict ? (int)sim_below(sim, 4) : 1000,
                                            .within = 3600 * RM_S,
                                            .save_patience = 120 * RM_S,
+                                           .end_timeout = 40 * RM_S,
                                            .leave_unsaved = sim_chance(sim, 10)};
     text_copy(sim->settings.job, sizeof sim->settings.job, "sim");
     sim->rdzv = rdzv_open(&sim->settings, 0);
@@ -218,6 +232,9 @@ static void begin(struct sim *sim)
             sim_at(sim, s->shot[i].at, EV_SHOT, i, 0, 0);
         sim->quiet_since = s->shot[i].at > sim->quiet_since ? s->shot[i].at : sim->quiet_since;
     }
+    if (trouble_over(sim) > sim->quiet_since)
+        sim->quiet_since = trouble_over(sim);
+    pairs_begin(sim);
 }
 
 /* ---- events ---- */
@@ -327,8 +344,10 @@ static void on_stored(struct sim *sim, struct ev *e)
         e->stored->given_up = n->load_stop;
         e->stored->ok = e->stored->ok && !n->load_stop;
     }
-    if (e->stored->kind == AGENT_PUBLISHED && e->b >= 0 && n->alive)
+    if (e->stored->kind == AGENT_PUBLISHED && e->b >= 0 && n->alive) {
         sim->published[e->b].pending = false;
+        sim->published[e->b].stood = sim->now;
+    }
     node_event(sim, e->a, e->stored);
 }
 
@@ -487,6 +506,9 @@ static void for_the_world(struct sim *sim, struct ev *e)
     case EV_SHOT:
         run_shot(sim, e->a);
         break;
+    case EV_WALL:
+        pairs_wall_rises(sim, e->a);
+        break;
     case EV_COORD_START:
         coord_start(sim);
         break;
@@ -555,7 +577,7 @@ static void reset(struct sim *sim, uint64_t seed)
     struct elastic_out *eout = sim->eout;
     char(*tail)[TAIL_WIDTH] = sim->tail;
     enum plant plant = sim->plant;
-    bool trace = sim->trace;
+    bool trace = sim->trace, crowd = sim->crowd;
     uint32_t without = sim->without;
     memset(sim, 0, offsetof(struct sim, node));
     sim->rout = rout;
@@ -564,6 +586,7 @@ static void reset(struct sim *sim, uint64_t seed)
     sim->tail = tail;
     sim->plant = plant;
     sim->trace = trace;
+    sim->crowd = crowd;
     sim->without = without;
     sim->seed = sim->rng = seed;
     sim->coord_tick_at = -1;
@@ -577,8 +600,8 @@ static rm_time limit(const struct sim *sim)
     return sim->quiet_since + long_after + sim->scenario.steps * 20 * sim->scenario.step_time;
 }
 
-/* True where every invariant held. Plant, trace, tail, the shots left out and the out lists are the caller's.
- */
+/* True where every invariant held. Plant, crowd, trace, tail, the shots left out and the lists are the
+ * caller's. */
 bool sim_run(struct sim *sim, uint64_t seed)
 {
     struct ev e;

@@ -17,11 +17,12 @@
 #include "trainer/core/elastic.h"
 
 enum {
-    NODES_MAX = 160,
+    NODES_MAX = 400,
     CONNS_MAX = 2000,
     RINGS_MAX = 600,
-    SLICES_MAX = 600,
+    SLICES_MAX = 2400,
     SHOTS_MAX = 32,
+    WALLS_MAX = 3,
     TAIL_MAX = 60, /* lines of the trace that are kept for a failure */
     TAIL_WIDTH = 240,
     STEPS_MAX = 400,
@@ -42,9 +43,28 @@ enum plant {
     PLANT_SKIP_CATCH_UP,  /* who is one step behind claims to have caught up */
     PLANT_STILL_WAITING,  /* a trainer that waits does not count */
     PLANT_MEMORY_FREE,    /* a new trainer is told that the snapshot memory is free, whoever uses it */
+    PLANT_READ_IS_DAMAGE, /* an agent takes what it can't read for damaged */
+    PLANT_LIST_IS_EMPTY,  /* an agent that can't list names nothing */
+    PLANT_ONE_FOR_ALL,    /* one machine's trouble is told in everybody's name */
+    PLANT_UNWRITTEN,      /* a slice that can't be written is not told of */
+    PLANT_BLAME_NOBODY,   /* who can't be reached is not named */
+    PLANT_BLAME_ANOTHER,  /* somebody else is */
+    PLANT_PROBE_LIES,     /* a trainer says that it has reached whom it did not */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
+
+/* What is wrong with machines or the store, beside the harms. */
+enum trouble_kind {
+    TROUBLE_NONE,
+    TROUBLE_READS_ONE,   /* one worker's agent can't read checkpoints */
+    TROUBLE_READS_ALL,   /* nobody's can */
+    TROUBLE_MACHINE_ONE, /* one worker's trainer says that its machine won't do */
+    TROUBLE_MACHINE_ALL, /* every trainer does */
+    TROUBLE_DISK_ONE,    /* one worker's agent can't write slices */
+    TROUBLES
+};
+extern const char *const trouble_names[TROUBLES];
 
 enum ev_kind {
     EV_TO_COORD,
@@ -74,6 +94,7 @@ enum ev_kind {
     EV_COORD_REPLACED, /* run kills a coordinator that says nothing; b: which stop */
     EV_DEADLINE,       /* a: node; its time to leave is over */
     EV_RESUME,         /* a: node, or -1: the coordinator; b: which stop */
+    EV_WALL,           /* a: which one rises */
     EV_KINDS
 };
 
@@ -122,7 +143,8 @@ struct trainer {
     bool final, aborted, stop_flag;
     int ring, rank; /* -1 none */
     bool arrived, completing, finishing;
-    rm_time slow; /* its next step takes this much longer */
+    rm_time since; /* when it was up */
+    rm_time slow;  /* its next step takes this much longer */
 };
 
 struct node {
@@ -171,9 +193,10 @@ struct slice {
 
 struct published {
     int64_t step;
-    bool final, damaged, refused;
-    bool pending; /* its manifest stands when the agent says so, unless that one ends before */
-    bool odd;     /* as its manifest says */
+    bool final, damaged;
+    bool pending;  /* its manifest stands when the agent says so, unless that one ends before */
+    bool odd;      /* as its manifest says */
+    rm_time stood; /* since when */
     uint64_t hash;
 };
 
@@ -219,6 +242,8 @@ enum tally {
     TALLY_UNWRITTEN,     /* slices that could not be written */
     TALLY_WAITED,        /* outages of the store that were told */
     TALLY_NOT_SAVED,     /* states that nobody saved because there was no time */
+    TALLY_LEFT_OUT,      /* because they and others can't reach each other */
+    TALLY_TAKEN_BACK,    /* of them */
     TALLY_REDONE,        /* steps */
     TALLY_RECOVERIES,
     TALLY_RINGS, /* that went as far as `go` */
@@ -228,6 +253,8 @@ enum tally {
     TALLY_TOO_FEW,
     TALLY_NOT_FINITE, /* or with too many failures */
     TALLY_STORAGE,
+    TALLY_UNREACHABLE, /* of those: too few reach each other */
+    TALLY_FOR_EVER,    /* did not end, as too few pods reach each other */
     TALLIES
 };
 extern const char *const tally_names[TALLIES];
@@ -237,7 +264,16 @@ struct tallies {
     int64_t shot[SHOTS][RDZV_STATES + 1]; /* by the coordinator's state; the last: there was none */
 };
 
+/* Calls from one worker's trainer to another's come to nothing. */
+struct wall {
+    int from, to;
+    bool both; /* and the other way round */
+    rm_time at, until;
+};
+
 struct scenario {
+    int walls;
+    struct wall wall[WALLS_MAX];
     int target, min;
     int64_t steps, checkpoint_every, evaluation_every;
     bool exact, calm, below_min, damage, storage_fails, interrupts;
@@ -245,8 +281,11 @@ struct scenario {
     bool fills;                  /* the store has a quota */
     bool mixed;                  /* pods come on machines of two kinds */
     bool unattended; /* pods: nobody tells who is expected or what is about to happen; who dies is replaced */
-    int64_t resumes; /* the step of a checkpoint that an earlier run left, 0 none */
-    int64_t nan_step; /* the step that is not finite; 0 none */
+    enum trouble_kind trouble;
+    int trouble_worker;
+    rm_time trouble_at, trouble_until; /* RM_NEVER: for good */
+    int64_t resumes;                   /* the step of a checkpoint that an earlier run left, 0 none */
+    int64_t nan_step;                  /* the step that is not finite; 0 none */
     rm_time step_time, delay;
     int shots;
     struct {
@@ -263,6 +302,7 @@ struct sim {
     char (*tail)[TAIL_WIDTH]; /* the newest lines of the trace; NULL: not kept */
     int64_t tail_lines;
     enum plant plant;
+    bool crowd; /* as many workers as a job may have, most of which join at once */
     struct scenario scenario;
     struct ev *heap;
     int heap_count, heap_room;
@@ -310,6 +350,11 @@ struct sim {
     bool skipped_since; /* a state was not saved, as told, since then */
     int64_t planted;    /* times that the bug was used */
     int64_t forms, forms_at_recovery;
+    enum msg_stop_at stopped_at;      /* of the newest stop that was sent */
+    int64_t left_out[RM_WORKERS_MAX]; /* in this term it was told so, and is not in a ring since; 0: no */
+    rm_time left_out_at[RM_WORKERS_MAX];
+    char waits_for[MSG_DETAIL_MAX]; /* the newest that was told */
+    bool unreachable;               /* the end says that too few reach each other, and so it is */
     struct tallies tallies;
     /* from here on only what the counts above say is in use, so that nothing has to be cleared */
     struct node node[NODES_MAX];
@@ -378,6 +423,7 @@ void link_to_trainer(struct sim *sim, int node, const struct message *m);
 void trainer_opened(struct sim *sim, int node);
 void trainer_setup(struct sim *sim, int node, const struct message *m);
 void trainer_pulse(struct sim *sim, int node);
+void link_to_agent(struct sim *sim, int node, const struct message *m);
 
 /* sim_ring.c: what the compute threads do */
 void compute_start(struct sim *sim, int node, const struct elastic_action *a);
@@ -390,10 +436,37 @@ bool source_stands(const struct sim *sim, const struct trainer *t); /* a transfe
 int ring_waits_for(const struct sim *sim, int node);                /* worker; -1: it does not wait */
 uint64_t content_after(const struct sim *sim, uint64_t hash, int64_t step, const struct ring *ring);
 
+void ring_cut(struct sim *sim, int from, int to); /* workers; where the one calls the other in a ring */
+
+/* sim_pairs.c: workers that can't reach each other */
+void pairs_draw(struct sim *sim);
+void pairs_begin(struct sim *sim);
+void pairs_wall_rises(struct sim *sim, int wall);
+bool pairs_reach(const struct sim *sim, int from, int to);
+void pairs_probe(struct sim *sim, int node, const struct msg_probe *probe);
+void pairs_told(struct sim *sim, const struct rdzv_tell *t);
+void pairs_check_form(struct sim *sim, const struct msg_form *f);
+void pairs_ended(struct sim *sim);
+bool pairs_wait_for_ever(const struct sim *sim); /* and rightly so, with the reason */
+
 /* sim_store.c */
 void store_earlier(struct sim *sim, int64_t step); /* a checkpoint that an earlier run left */
 bool store_is_away(const struct sim *sim);
 void store_action(struct sim *sim, int node, const struct agent_action *a);
+
+/* sim_trouble.c */
+void trouble_draw(struct sim *sim);
+rm_time trouble_over(const struct sim *sim);
+bool trouble_reads_fail(const struct sim *sim, int node);
+bool trouble_lists_fail(const struct sim *sim, int node);
+bool trouble_disk_full(const struct sim *sim, int node);
+bool trouble_machine_fails(const struct sim *sim, int node);
+void trouble_say(struct sim *sim, struct message *m); /* what its trainer says then */
+void trouble_check_form(struct sim *sim, const struct msg_form *form);
+void trouble_check_refused(struct sim *sim, const struct rdzv_tell *tell);
+bool trouble_all_damaged(const struct sim *sim);
+bool trouble_ends_it(const struct sim *sim);
+bool trouble_may_wait(const struct sim *sim);
 
 /* sim_check.c */
 uint64_t check_exact_hash(int64_t step); /* what exact histories hold after `step` steps */

@@ -61,6 +61,8 @@ void check_form(struct sim *sim, const struct message *m)
 {
     const struct msg_form *f = &m->form;
     sim->forms++;
+    trouble_check_form(sim, f);
+    pairs_check_form(sim, f);
     sim->tallies.of[TALLY_LOADED] += f->count && f->member[0].role == ROLE_LOAD;
     for (int i = 0; i < sim->rings; i++) {
         const struct ring *ring = &sim->ring[i];
@@ -255,10 +257,13 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
         str_clear(&text);
     }
     run_hears(sim, t);
+    pairs_told(sim, t);
     sim->tallies.of[TALLY_RINGS] += t->kind == TELL_RING_FORMED;
     sim->tallies.of[TALLY_WAITED] += t->kind == TELL_CHECKPOINT_WAITING;
     sim->tallies.of[TALLY_NOT_SAVED] += t->kind == TELL_CHECKPOINT_SKIPPED;
     sim->skipped_since = sim->skipped_since || t->kind == TELL_CHECKPOINT_SKIPPED;
+    if (t->kind == TELL_CHECKPOINT_REFUSED)
+        trouble_check_refused(sim, t);
     if (t->kind == TELL_STEP)
         check_step(sim, t);
     else if (t->kind == TELL_EVALUATED)
@@ -278,11 +283,14 @@ static bool is_right_end(const struct sim *sim)
     case 130:
         return s->interrupts;
     case 6: /* after an interrupt nobody is started again */
-        return !s->unattended && (s->below_min || s->interrupts || s->strict);
+        return !s->unattended && (s->below_min || s->interrupts || s->strict ||
+                                  s->trouble == TROUBLE_MACHINE_ONE || s->trouble == TROUBLE_MACHINE_ALL);
     case 5:
         return s->nan_step || s->strict;
     case 4:
-        return s->storage_fails || s->fills;
+        return ((s->storage_fails || s->fills) && !s->unattended) || trouble_ends_it(sim) || sim->unreachable;
+    case 3:
+        return trouble_all_damaged(sim);
     default:
         return false;
     }
@@ -305,6 +313,12 @@ static void count_end(struct sim *sim)
 /* R8: it comes to an end, and to the right one. */
 void check_end(struct sim *sim)
 {
+    if (!sim->ended && trouble_may_wait(sim))
+        return;
+    if (!sim->ended && pairs_wait_for_ever(sim)) {
+        sim->tallies.of[TALLY_FOR_EVER]++;
+        return;
+    }
     if (!sim->ended) {
         sim_fail(sim, "R8: no end after %.1f s and %" PRId64 " events; the coordinator is %s: %s",
                  (double)sim->now / RM_S, sim->events,

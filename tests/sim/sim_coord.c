@@ -89,6 +89,7 @@ static void end(struct sim *sim, const struct rdzv_action *a)
     sim->ended_at = sim->now;
     sim->exit_code = a->end.exit_code;
     text_copy(sim->end_why, sizeof sim->end_why, a->end.why);
+    pairs_ended(sim);
     sim_trace(sim, "coordinator ends with %d: %s", a->end.exit_code, a->end.why);
     for (int i = 0; i < sim->conns; i++)
         close_by_coord(sim, i);
@@ -104,6 +105,8 @@ static void do_send(struct sim *sim, const struct rdzv_action *a)
         check_form(sim, m);
     if (m->type == MSG_STOP)
         sim->round = m->stop.round;
+    if (m->type == MSG_STOP && rdzv_state(sim->rdzv) == RDZV_QUIESCING && a->send.count)
+        sim->stopped_at = m->stop.at;
     if (m->type == MSG_PUBLISH)
         check_publish(sim, &m->publish);
     if (m->type == MSG_FAULT && m->fault.kind == FAULT_HANG && a->send.count)
@@ -187,14 +190,42 @@ void coord_start(struct sim *sim)
     }
 }
 
+/* Said again in the name of every other worker. */
+static void plant_one_for_all(struct sim *sim, const struct message *m)
+{
+    for (int i = 0; i < sim->conns; i++) {
+        struct rdzv_event e = {.kind = RDZV_MESSAGE, .conn = i, .message = m};
+        if (sim->conn[i].handed && sim->conn[i].coord_open && !sim->conn[i].coord_told)
+            coord_event(sim, &e);
+    }
+}
+
+/* Of who can't be reached. */
+static void plant_in_fault(struct sim *sim, struct msg_fault *f)
+{
+    if (f->kind != FAULT_RING || f->peer < 0)
+        return;
+    if (sim->plant == PLANT_BLAME_NOBODY)
+        f->peer = -1;
+    else if (sim->plant == PLANT_BLAME_ANOTHER)
+        f->peer = (f->peer + 1) % sim->scenario.target;
+    else
+        return;
+    sim->planted++;
+}
+
 static void plant_in_message(struct sim *sim, struct message *m)
 {
+    if (sim->plant == PLANT_ONE_FOR_ALL && m->type == MSG_FAULT && m->fault.kind == FAULT_MACHINE)
+        plant_one_for_all(sim, m);
     if (sim->plant == PLANT_LOWER_STEP && m->type == MSG_STOPPED && m->stopped.state.held &&
         m->stopped.state.step > 2) {
         m->stopped.state.step--;
         m->stopped.update_step = -1;
         sim->planted++;
     }
+    if (m->type == MSG_FAULT)
+        plant_in_fault(sim, &m->fault);
     if (sim->plant == PLANT_PUBLISH_EARLY && m->type == MSG_CHECKPOINTED && m->checkpointed.parts > 1) {
         struct message again;
         message_copy(&again, m);

@@ -31,12 +31,36 @@ static double loss_of(const struct content *c)
     return (double)(c->hash % 100000) / 1e5;
 }
 
+void link_to_agent(struct sim *sim, int node, const struct message *m)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    rm_time at = sim->now + link_delay(sim);
+    at = at < t->up_last ? t->up_last : at;
+    t->up_last = at;
+    sim_at(sim, at, EV_LINK_TO_AGENT, node, t->epoch, 0)->message = sim_message(m);
+}
+
+/* Its last word. */
+static bool fails_for_its_machine(struct sim *sim, int node)
+{
+    struct message m;
+    if (!trouble_machine_fails(sim, node))
+        return false;
+    trouble_say(sim, &m);
+    link_to_agent(sim, node, &m);
+    trainer_die(sim, node, 4);
+    return true;
+}
+
 void trainer_opened(struct sim *sim, int node)
 {
     struct node *n = &sim->node[node];
     struct message m;
+    if (fails_for_its_machine(sim, node))
+        return;
     up_message(sim, node, &m);
     n->trainer.opened = true;
+    n->trainer.since = sim->now;
     struct elastic_event e = {.kind = ELASTIC_OPENED, .message = &m, .update_step = n->memory.update_step};
     e.loss_known = n->memory.whole && n->memory.step > 0 && n->memory.update_step == n->memory.step;
     e.loss = loss_of(&n->memory);
@@ -73,15 +97,6 @@ void link_to_trainer(struct sim *sim, int node, const struct message *m)
     sim_at(sim, at, EV_LINK_TO_TRAINER, node, t->epoch, 0)->message = sim_message(m);
 }
 
-static void link_to_agent(struct sim *sim, int node, const struct message *m)
-{
-    struct trainer *t = &sim->node[node].trainer;
-    rm_time at = sim->now + link_delay(sim);
-    at = at < t->up_last ? t->up_last : at;
-    t->up_last = at;
-    sim_at(sim, at, EV_LINK_TO_AGENT, node, t->epoch, 0)->message = sim_message(m);
-}
-
 static bool receives(const struct trainer *t)
 {
     return t->command == CMD_RECEIVE || t->command == CMD_CATCH_UP;
@@ -93,6 +108,8 @@ void trainer_pulse(struct sim *sim, int node)
     struct trainer *t = &sim->node[node].trainer;
     struct message m;
     if (!t->alive)
+        return;
+    if (fails_for_its_machine(sim, node))
         return;
     message_init(&m, MSG_HEARTBEAT);
     bool planted = sim->plant == PLANT_STILL_WAITING && ring_waits_for(sim, node) >= 0;
@@ -131,6 +148,9 @@ void trainer_event(struct sim *sim, int node, const struct elastic_event *event)
             break;
         case ELASTIC_SEND:
             link_to_agent(sim, node, &a->message);
+            break;
+        case ELASTIC_PROBE:
+            pairs_probe(sim, node, &a->message.probe);
             break;
         case ELASTIC_EXIT:
             trainer_die(sim, node, a->exit_code);

@@ -81,13 +81,15 @@ static bool member_moves(const struct sim *sim, const struct ring *ring, int ran
 
 enum share { SHARE_HERE, SHARE_LATER, SHARE_NEVER };
 
-static enum share share_of(const struct sim *sim, const struct message *form, int rank)
+static enum share share_of(const struct sim *sim, const struct node *n, int rank)
 {
+    const struct message *form = n->trainer.form;
     int node = 0, epoch = 0;
     sscanf(form->form.member[rank].address, "%d:%d", &node, &epoch);
     const struct trainer *t = &sim->node[node].trainer;
     int newer = generation_compare(t->gives, form->generation);
-    if (!t->alive || t->epoch != epoch || newer > 0)
+    bool reached = pairs_reach(sim, n->worker, form->form.member[rank].worker);
+    if (!t->alive || t->epoch != epoch || newer > 0 || !reached)
         return SHARE_NEVER;
     return newer == 0 && !t->stopped ? SHARE_HERE : SHARE_LATER;
 }
@@ -98,18 +100,19 @@ static int share_waits_for(const struct sim *sim, int node)
     const struct trainer *t = &sim->node[node].trainer;
     for (int r = 0; r < t->form->form.count; r++) {
         bool there = t->shares >> r & 1;
-        if (!there && share_of(sim, t->form, r) == SHARE_LATER)
+        if (!there && share_of(sim, &sim->node[node], r) == SHARE_LATER)
             return t->form->form.member[r].worker;
     }
     return -1;
 }
 
 /* Shares that are not coming; some connections break for no reason. */
-static uint64_t missing_shares(struct sim *sim, const struct trainer *t)
+static uint64_t missing_shares(struct sim *sim, const struct node *n)
 {
+    const struct trainer *t = &n->trainer;
     uint64_t missing = 0;
     for (int r = 0; r < t->form->form.count; r++) {
-        bool never = share_of(sim, t->form, r) == SHARE_NEVER || (!sim->scenario.calm && sim_chance(sim, 10));
+        bool never = share_of(sim, n, r) == SHARE_NEVER || (!sim->scenario.calm && sim_chance(sim, 10));
         if (never && !(t->shares >> r & 1))
             missing |= (uint64_t)1 << r;
     }
@@ -154,6 +157,21 @@ static void ring_break(struct sim *sim, int index, int by_rank)
         bool neighbour = distance == 1 || distance == ring->count - 1;
         if (r != by_rank)
             break_for(sim, index, r, neighbour ? ring->worker[by_rank] : -1);
+    }
+}
+
+void ring_cut(struct sim *sim, int from, int to)
+{
+    for (int i = 0; i < sim->rings; i++) {
+        struct ring *ring = &sim->ring[i];
+        for (int r = 0; r < ring->count && !ring->broken; r++) {
+            int next = (r + 1) % ring->count;
+            if (ring->worker[r] != from || ring->worker[next] != to || r == next)
+                continue;
+            ring->broken = true;
+            for (int other = 0; other < ring->count; other++)
+                break_for(sim, i, other, other == r ? to : other == next ? from : -1);
+        }
     }
 }
 
@@ -219,7 +237,11 @@ static void start_connect(struct sim *sim, int node)
         if (!member_lives(sim, ring, r))
             dead = ring->worker[r];
     }
-    if (dead >= 0 || ring->broken)
+    int next = ring->worker[(t->rank + 1) % ring->count];
+    bool reached = pairs_reach(sim, sim->node[node].worker, next);
+    if (dead < 0 && !ring->broken && !reached)
+        finish(sim, node, OUTCOME_PEER, next, sim_time(sim, 50 * RM_US, sim_chance(sim, 50) ? RM_MS : RM_S));
+    else if (dead >= 0 || ring->broken)
         finish(sim, node, OUTCOME_PEER, dead, sim_time(sim, 50 * RM_US, RM_MS));
     else
         try_connect(sim, index);
@@ -396,7 +418,7 @@ void compute_abort(struct sim *sim, int node)
 
 /* ---- effects ---- */
 
-static int source_gone(const struct sim *sim, const struct msg_form *f, bool update)
+static int source_gone(const struct sim *sim, int worker, const struct msg_form *f, bool update)
 {
     for (int i = 0; i < (update ? 1 : f->sources_count); i++) {
         int node, epoch;
@@ -407,7 +429,7 @@ static int source_gone(const struct sim *sim, const struct msg_form *f, bool upd
         bool fine = n->alive && n->trainer.alive && n->trainer.epoch == epoch &&
                     msg_state_equal(&held, &f->resume) &&
                     (!update || n->memory.update_step == f->resume.step);
-        if (!fine)
+        if (!fine || !pairs_reach(sim, worker, f->source[i].worker))
             return f->source[i].worker;
     }
     return -1;
@@ -437,7 +459,7 @@ static const struct content *source_content(const struct sim *sim, const struct 
 static void done_receive(struct sim *sim, struct node *n, struct elastic_result *r)
 {
     const struct msg_form *f = &n->trainer.form->form;
-    if (r->outcome == OUTCOME_OK && (r->peer = source_gone(sim, f, false)) >= 0)
+    if (r->outcome == OUTCOME_OK && (r->peer = source_gone(sim, n->worker, f, false)) >= 0)
         r->outcome = OUTCOME_PEER;
     if (r->outcome == OUTCOME_OK) {
         n->memory = (struct content){true, f->resume.step, sim_lineage_hash(f->resume.lineage), 0, -1};
@@ -450,7 +472,7 @@ static void done_receive(struct sim *sim, struct node *n, struct elastic_result 
 static void done_catch_up(struct sim *sim, struct node *n, struct elastic_result *r)
 {
     const struct msg_form *f = &n->trainer.form->form;
-    if (r->outcome == OUTCOME_OK && (r->peer = source_gone(sim, f, true)) >= 0)
+    if (r->outcome == OUTCOME_OK && (r->peer = source_gone(sim, n->worker, f, true)) >= 0)
         r->outcome = OUTCOME_PEER;
     if (r->outcome != OUTCOME_OK)
         return;
@@ -471,7 +493,7 @@ static void done_load(struct sim *sim, struct node *n, struct elastic_result *r)
 {
     if (r->outcome != OUTCOME_OK)
         return;
-    r->missing = missing_shares(sim, &n->trainer);
+    r->missing = missing_shares(sim, n);
     if (r->missing) {
         r->outcome = OUTCOME_MISSING;
         sim->tallies.of[TALLY_MISSING]++;

@@ -74,6 +74,8 @@ static bool is_replaced(const struct sim *sim, const struct node *n)
 static rm_time until_replaced(struct sim *sim)
 {
     bool slow = sim->scenario.unattended && sim_chance(sim, 30);
+    if (sim->scenario.unattended && sim->scenario.trouble == TROUBLE_MACHINE_ALL)
+        return sim_time(sim, RM_S, 5 * RM_S); /* who ends soon is not started again at once */
     return sim_time(sim, RM_MS, slow ? 3 * RM_S : 60 * RM_MS);
 }
 
@@ -148,12 +150,12 @@ static int victim(struct sim *sim, bool anybody)
     return n ? list[sim_below(sim, (uint64_t)n)] : -1;
 }
 
-static bool shoot_join(struct sim *sim)
+static bool join_one(struct sim *sim)
 {
-    int w = 0;
+    int w = 0, most = sim->crowd ? RM_WORKERS_MAX : 12;
     while (w < RM_WORKERS_MAX && (sim->quarantined[w] || sim->expected[w] >= 0 || sim->node_of[w] >= 0))
         w++;
-    if (staying(sim) >= 12 || w >= 16)
+    if (staying(sim) >= most || w >= sim->settings.workers_max)
         return false;
     int attempt = newest_attempt(sim, w) + 1;
     sim->expected[w] = attempt;
@@ -163,6 +165,14 @@ static bool shoot_join(struct sim *sim)
     run_send_expect(sim);
     sim_at(sim, sim->now + sim_time(sim, RM_MS, 60 * RM_MS), EV_SPAWN, w, attempt, 0);
     return true;
+}
+
+static bool shoot_join(struct sim *sim)
+{
+    bool any = join_one(sim);
+    while (sim->crowd && join_one(sim))
+        any = true;
+    return any;
 }
 
 static void shoot_process(struct sim *sim, enum shot_kind kind, int w)
@@ -289,7 +299,8 @@ static void zombie_word(struct sim *sim, int node)
 static bool shoot_stranger(struct sim *sim, int w)
 {
     bool old = w >= 0 && sim->expected[w] > 0 && sim_chance(sim, 50);
-    if (sim->nodes > NODES_MAX / 2 || (!old && sim->scenario.unattended))
+    bool free = sim->expected[RM_WORKERS_MAX - 1] < 0;
+    if (sim->nodes > NODES_MAX / 2 || (!old && (sim->scenario.unattended || !free)))
         return false;
     node_spawn(sim, old ? w : RM_WORKERS_MAX - 1, old ? sim->expected[w] - 1 : 0, true);
     return true;

@@ -22,10 +22,11 @@ static struct agent_event *stored(struct sim *sim, int node, enum agent_event_ki
     return e;
 }
 
-static void fail(struct agent_event *e, int64_t step, const char *text)
+static void fail(struct agent_event *e, int64_t step, enum fault_class class, const char *text)
 {
     e->ok = false;
     e->step = step;
+    e->class = class;
     text_copy(e->text, sizeof e->text, text);
 }
 
@@ -36,7 +37,7 @@ bool store_is_away(const struct sim *sim)
 
 static void fail_for_now(struct agent_event *e, int64_t step)
 {
-    fail(e, step, "the store does not take it");
+    fail(e, step, CLASS_PASSING, "the store does not take it");
     e->again = true;
 }
 
@@ -61,8 +62,16 @@ static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
         fail_for_now(e, s->state.step);
         return;
     }
+    if (trouble_disk_full(sim, node)) {
+        fail(e, s->state.step, CLASS_MACHINE, "this disk is full");
+        if (sim->plant == PLANT_UNWRITTEN)
+            e->kind = AGENT_TICK;
+        sim->planted += sim->plant == PLANT_UNWRITTEN;
+        sim->tallies.of[TALLY_UNWRITTEN]++;
+        return;
+    }
     if (sim->scenario.storage_fails && sim_chance(sim, 10)) {
-        fail(e, s->state.step, "no space left on device");
+        fail(e, s->state.step, CLASS_MACHINE, "no space left on device");
         e->again = sim_chance(sim, 50);
         sim->tallies.of[TALLY_UNWRITTEN]++;
         return;
@@ -82,10 +91,22 @@ static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
     memcpy(c->piece[0].sha256, s->state.lineage, RM_HASH_BYTES);
 }
 
+/* What stands whole under that name already stays as it is; else there is a new one. */
+static int place_for(const struct sim *sim, const struct msg_publish *p)
+{
+    for (int i = 0; i < sim->published_count; i++) {
+        const struct published *q = &sim->published[i];
+        bool same = q->step == p->step && q->final == p->final && q->hash == sim_lineage_hash(p->lineage);
+        if (same && !q->pending && !q->damaged)
+            return i;
+    }
+    return sim->published_count;
+}
+
 static void store_publish(struct sim *sim, int node, const struct msg_publish *p)
 {
     bool pending = sim_chance(sim, 50), damaged = sim->scenario.damage && sim_chance(sim, 30);
-    int i = sim->published_count;
+    int i = place_for(sim, p);
     check_publish(sim, p);
     bool lost = store_is_away(sim); /* the answer alone, or the request with it */
     if (sim->store_full || (lost && sim_chance(sim, 70))) {
@@ -96,13 +117,14 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
         sim_fail(sim, "more checkpoints than there is room for");
         return;
     }
-    sim->published[sim->published_count++] =
-        (struct published){.step = p->step,
-                           .final = p->final,
-                           .damaged = damaged,
-                           .pending = pending,
-                           .odd = !strcmp(p->fingerprint, sim_fingerprint[1]),
-                           .hash = sim_lineage_hash(p->lineage)};
+    if (i == sim->published_count)
+        sim->published[sim->published_count++] =
+            (struct published){.step = p->step,
+                               .final = p->final,
+                               .damaged = damaged,
+                               .pending = pending,
+                               .odd = !strcmp(p->fingerprint, sim_fingerprint[1]),
+                               .hash = sim_lineage_hash(p->lineage)};
     struct agent_event *e = stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, i);
     struct msg_published *m = &((struct message *)(uintptr_t)e->message)->published;
     m->step = p->step;
@@ -123,10 +145,16 @@ static void store_list(struct sim *sim, int node)
 {
     struct agent_event *e = stored(sim, node, AGENT_LISTED, MSG_CHECKPOINTS, -1);
     struct msg_checkpoints *list = &((struct message *)(uintptr_t)e->message)->checkpoints;
+    if (trouble_lists_fail(sim, node)) {
+        sim->planted += sim->plant == PLANT_LIST_IS_EMPTY;
+        if (sim->plant != PLANT_LIST_IS_EMPTY)
+            fail(e, -1, CLASS_PASSING, "the checkpoints can't be listed");
+        return;
+    }
     for (int64_t step = sim->scenario.steps; step >= 0; step--) {
         for (int i = 0; i < sim->published_count && list->count < RM_CHECKPOINTS_LISTED; i++) {
             const struct published *p = &sim->published[i];
-            if (p->step != step || p->refused || p->pending)
+            if (p->step != step || p->pending)
                 continue;
             struct msg_checkpoint *c = &list->checkpoint[list->count++];
             c->step = step;
@@ -151,7 +179,7 @@ static struct published *find_published(struct sim *sim, const struct msg_state 
 /* Shares are read one by one: that one of them is damaged is found by whoever reads that one. */
 static bool finds_damage(struct sim *sim, const struct published *p, const struct msg_load *l)
 {
-    if (!p || p->refused)
+    if (!p)
         return true;
     if (!p->damaged)
         return false;
@@ -172,12 +200,16 @@ static void store_load(struct sim *sim, int node, const struct message *request)
         sim_fail(sim, "worker %d's agent reads a checkpoint over a state that is held", n->worker);
     n->load_stop = false;
     n->load_in_state = l->in_state;
+    if (trouble_reads_fail(sim, node)) {
+        bool planted = sim->plant == PLANT_READ_IS_DAMAGE;
+        sim->planted += planted;
+        fail(e, l->state.step, planted ? CLASS_OBJECT : CLASS_MACHINE, "input/output error");
+        return;
+    }
     struct published *found = find_published(sim, &l->state);
     if (finds_damage(sim, found, l)) {
-        if (found)
-            found->refused = true;
         sim->tallies.of[TALLY_DAMAGED]++;
-        fail(e, l->state.step, "a hash does not match");
+        fail(e, l->state.step, CLASS_OBJECT, "a hash does not match");
         return;
     }
     n->loaded = (struct content){true, found->step, found->hash, 0, -1};

@@ -48,7 +48,7 @@ static int hello_read(const uint8_t hello[HANDSHAKE_HELLO], struct handshake_cla
     memcpy(&w, hello, sizeof w);
     if (memcmp(w.magic, magic, sizeof magic))
         return err_set(err, ERR_PROTOCOL, "it does not speak this trainer's protocol");
-    if (w.purpose != HANDSHAKE_RING && w.purpose != HANDSHAKE_TRANSFER)
+    if (w.purpose < HANDSHAKE_RING || w.purpose > HANDSHAKE_PROBE)
         return err_set(err, ERR_PROTOCOL, "its purpose %u is unknown", w.purpose);
     *ret = (struct handshake_claim){
         .purpose = (enum handshake_purpose)w.purpose,

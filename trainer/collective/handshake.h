@@ -22,7 +22,11 @@ enum {
     HANDSHAKE_CONFIRM = 32, /* caller to called: MAC */
 };
 
-enum handshake_purpose { HANDSHAKE_RING = 1, HANDSHAKE_TRANSFER = 2 };
+enum handshake_purpose {
+    HANDSHAKE_RING = 1,
+    HANDSHAKE_TRANSFER = 2,
+    HANDSHAKE_PROBE = 3, /* only to see that the port answers: nothing follows */
+};
 
 /* (term, n), compared in that order. */
 struct ring_generation {

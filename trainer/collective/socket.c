@@ -15,7 +15,7 @@
 #include "common/base/str.h"
 #include "common/os/clock.h"
 
-enum { BACKLOG = 128 };
+enum { BACKLOG = 1024 }; /* all members may call at once, and strangers before them */
 
 /* An address of either family, as the system's calls take it. */
 struct place {

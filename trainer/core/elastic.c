@@ -107,8 +107,8 @@ static void run(struct elastic *st, struct elastic_out *out, enum elastic_comman
     st->running = command;
 }
 
-static void fault(struct elastic *st, struct elastic_out *out, enum msg_fault_kind kind, int peer,
-                  const char *detail)
+static struct message *fault(struct elastic *st, struct elastic_out *out, enum msg_fault_kind kind, int peer,
+                             const char *detail)
 {
     struct message *m = tell(st, out, MSG_FAULT);
     m->fault.kind = kind;
@@ -116,6 +116,16 @@ static void fault(struct elastic *st, struct elastic_out *out, enum msg_fault_ki
     m->fault.step = st->state.held ? st->state.step : -1;
     text_copy(m->fault.detail, sizeof m->fault.detail, detail);
     st->mode = MODE_FAULTED;
+    return m;
+}
+
+/* What went wrong here, and whose fault it is. */
+static void fault_blamed(struct elastic *st, struct elastic_out *out, const struct elastic_result *r)
+{
+    struct message *m = fault(st, out, r->code == ERR_DATA ? FAULT_DATA : FAULT_MACHINE, -1, r->text);
+    m->fault.class = r->class;
+    m->fault.person = r->person;
+    m->fault.exit_code = error_exit_code(r->code);
 }
 
 static int rank_of(const struct elastic *st, const struct msg_form *form)
@@ -411,7 +421,7 @@ static void after_failure(struct elastic *st, const struct elastic_result *r, st
     if (r->outcome == OUTCOME_ABORTED && !expected)
         fault(st, out, FAULT_RING, -1, "given up");
     if (r->outcome == OUTCOME_FAILED)
-        fault(st, out, r->code == ERR_DATA ? FAULT_DATA : FAULT_MACHINE, -1, r->text);
+        fault_blamed(st, out, r);
 }
 
 static void done(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
@@ -537,6 +547,9 @@ static void on_link(struct elastic *st, const struct message *m, struct elastic_
         break;
     case MSG_SNAPSHOT_FREE:
         snapshot_memory_is_free(st);
+        break;
+    case MSG_PROBE:
+        message_copy(&act(out, ELASTIC_PROBE)->message, m);
         break;
     case MSG_RELEASE:
         act(out, ELASTIC_EXIT)->exit_code = 0;

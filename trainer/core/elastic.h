@@ -57,8 +57,10 @@ struct elastic_result {
     int64_t update_step; /* step whose kept update it can serve, -1 none */
     int peer;
     bool minority;
-    uint64_t missing; /* bit i: share i */
-    enum error_code code;
+    uint64_t missing;     /* bit i: share i */
+    enum error_code code; /* OUTCOME_FAILED; class and person as in struct error */
+    enum fault_class class;
+    bool person;
     char text[MSG_DETAIL_MAX];
     bool stop;   /* CMD_STEP: the stop flag's sum was not 0: all stop after this step */
     bool save;   /* CMD_STEP: likewise, all take a snapshot after this step: the time for one has come */
@@ -97,6 +99,8 @@ enum elastic_action_kind {
     ELASTIC_ABORT,      /* give up the command in flight */
     ELASTIC_RAISE_STOP, /* the next reduction carries the stop flag */
     ELASTIC_SEND,       /* message, to the agent */
+    ELASTIC_PROBE,      /* call those that `message` names, beside whatever is under way; the shell answers
+                           with `probed` */
     ELASTIC_EXIT,       /* code */
 };
 
@@ -113,7 +117,7 @@ struct elastic_action {
     int part, parts;  /* SNAPSHOT */
     bool final;       /* SNAPSHOT */
     int exit_code;    /* EXIT */
-    struct message message; /* SEND */
+    struct message message; /* SEND, PROBE */
 };
 
 enum { ELASTIC_ACTIONS_MAX = 16 };

@@ -415,8 +415,7 @@ bool state_kept(const struct state *s, struct state_update *out)
 
 int state_take_spare(struct state *s)
 {
-    const struct state_point *now = state_current(s);
-    int spare = now && find_update(s, now->step) == 0 ? 1 : 0;
+    int spare = state_received_buffer(s);
     forget_update(s, spare);
     return spare;
 }
@@ -448,25 +447,38 @@ void state_commit(struct state *s, const struct state_point *next, enum state_pl
     FAULT("after-commit");
 }
 
+int state_received_buffer(const struct state *s)
+{
+    const struct state_point *now = state_current(s);
+    return now && find_update(s, now->step) == 0 ? 1 : 0;
+}
+
 void state_update_receive_begin(struct state *s, struct state_update *out)
 {
     describe_update(s, state_take_spare(s), out);
 }
 
-int state_update_receive_end(struct state *s, int64_t step, struct error *err)
+int state_update_fits(const struct state *s, int64_t step, struct error *err)
 {
     const struct model_layout *layout = s->shape.layout;
     const struct state_point *now = state_current(s);
     if (!now || now->step + 1 != step)
         return err_set(err, ERR_PROTOCOL, "an update to step %lld does not lead on from step %lld",
                        (long long)step, now ? (long long)now->step : -1ll);
-    int b = find_update(s, now->step) == 0 ? 1 : 0;
+    int b = state_received_buffer(s);
     struct verdict verdict;
     verdict_decide(&verdict, state_header_words(s, b), layout->tensors, s->shape.lanes, s->shape.fast,
                    s->header->update[b].k);
-    if (verdict.kind != VERDICT_FITS)
-        return err_set(err, ERR_PROTOCOL, "the update to step %lld that was received does not fit",
-                       (long long)step);
-    state_seal(s, b);
+    if (verdict.kind == VERDICT_FITS)
+        return 0;
+    return err_set(err, ERR_PROTOCOL, "the update to step %lld that was received does not fit",
+                   (long long)step);
+}
+
+int state_update_receive_end(struct state *s, int64_t step, struct error *err)
+{
+    if (state_update_fits(s, step, err) < 0)
+        return -1;
+    state_seal(s, state_received_buffer(s));
     return 0;
 }

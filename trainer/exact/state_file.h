@@ -92,6 +92,10 @@ enum state_place_of state_placed(const struct state *s);
 int state_pending_buffer(const struct state *s);
 /* The buffer that the next reduction may use: its record becomes invalid. */
 int state_take_spare(struct state *s);
+/* The buffer that state_update_receive_begin gave out. */
+int state_received_buffer(const struct state *s);
+/* Does what it holds lead from the state held to that step, and fit? ERR_PROTOCOL. */
+int state_update_fits(const struct state *s, int64_t step, struct error *err);
 /* Makes buffer b, which is complete with its record's k, the update to the next step, from where the arrays
  * lie to where they were aimed. */
 void state_seal(struct state *s, int b);

@@ -17,6 +17,7 @@ struct update {
     struct pool *pool;
     const struct kernels *kernels;
     const struct state_record_update *record;
+    int64_t step; /* that it leads to */
     const uint32_t *words;
     const struct state_place *from, *to; /* the same: in place */
     struct verdict verdict;
@@ -59,7 +60,7 @@ static void find_norm(struct update *u, uint64_t *tensor_sums)
 static void find_constants(struct update *u)
 {
     const struct update_rule *r = u->rule;
-    int64_t t = u->record->step;
+    int64_t t = u->step;
     u->rate = schedule_rate(&r->schedule, t);
     u->keep = (float)(1 - u->rate * r->weight_decay);
     u->constants = (struct kernel_adamw){
@@ -120,7 +121,7 @@ static void change_and_stamp(const struct update *u, int i)
     FAULT("piece-half");
     change_part(u, p, half, p->count - half);
     FAULT("piece-updated");
-    atomic_store_explicit(&s->stamp[i], u->record->step, memory_order_release);
+    atomic_store_explicit(&s->stamp[i], u->step, memory_order_release);
     FAULT("piece-stamped");
 }
 
@@ -129,7 +130,7 @@ static void change_piece(void *ctx, int i, int thread)
     struct update *u = ctx;
     struct state *s = u->state;
     struct state_slot *slot = &s->slot[thread];
-    if (atomic_load_explicit(&s->stamp[i], memory_order_relaxed) == u->record->step)
+    if (atomic_load_explicit(&s->stamp[i], memory_order_relaxed) == u->step)
         return;
     if (u->to != u->from) { /* the old values stay where they are */
         change_and_stamp(u, i);
@@ -152,7 +153,7 @@ static void find_next(struct update *u, struct state_point *next)
     find_norm(u, sums);
     find_constants(u);
     const struct lineage_step add = {
-        .step = u->record->step,
+        .step = u->step,
         .tensors = tensors,
         .sums = sums,
         .k = u->record->k,
@@ -160,28 +161,52 @@ static void find_next(struct update *u, struct state_point *next)
         .clip = u->clip,
     };
     memset(next, 0, sizeof *next);
-    next->step = u->record->step;
+    next->step = u->step;
     memcpy(next->k, u->verdict.k, (size_t)tensors * sizeof *next->k);
     lineage_next(state_current(s)->lineage, &add, next->lineage);
 }
 
-void update_apply(struct state *s, const struct update_rule *rule, struct pool *pool,
-                  struct update_info *info)
+static void begin_update(struct update *u, struct state *s, int b, const struct update_rule *rule,
+                         struct pool *pool)
 {
-    int b = state_pending_buffer(s);
-    struct state_point next;
-    struct update u = {
+    *u = (struct update){
         .state = s,
         .rule = rule,
         .pool = pool,
         .kernels = kernels_best(),
         .record = &s->header->update[b],
+        .step = state_current(s)->step + 1,
         .words = s->words[b],
         .from = &s->place[state_placed(s)],
         .to = &s->place[s->header->update[b].to],
     };
-    verdict_decide(&u.verdict, state_header_words(s, b), s->shape.layout->tensors, s->shape.lanes,
-                   s->shape.fast, u.record->k);
+    verdict_decide(&u->verdict, state_header_words(s, b), s->shape.layout->tensors, s->shape.lanes,
+                   s->shape.fast, u->record->k);
+}
+
+int update_check_received(struct state *s, const struct update_rule *rule, struct pool *pool,
+                          const struct state_point *wanted, struct error *err)
+{
+    struct state_point next;
+    struct update u;
+    if (state_update_fits(s, wanted->step, err) < 0)
+        return -1;
+    begin_update(&u, s, state_received_buffer(s), rule, pool);
+    find_next(&u, &next);
+    if (!memcmp(next.lineage, wanted->lineage, RM_HASH_BYTES))
+        return 0;
+    return err_set(err, ERR_PROTOCOL,
+                   "the update to step %lld that was received leads from the state held here to another "
+                   "history than the one asked for",
+                   (long long)wanted->step);
+}
+
+void update_apply(struct state *s, const struct update_rule *rule, struct pool *pool,
+                  struct update_info *info)
+{
+    struct state_point next;
+    struct update u;
+    begin_update(&u, s, state_pending_buffer(s), rule, pool);
     find_next(&u, &next);
     pieces_run(s, pool, change_piece, &u);
     state_commit(s, &next, (enum state_place_of)u.record->to);

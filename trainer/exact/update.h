@@ -5,7 +5,8 @@
  * number of threads and any instruction set.
  *
  *     lanes_decide(l, &verdict) == VERDICT_FITS -> update_commit(state, l, rule, pool, &info)
- *     after state_open with state_pending, or after state_update_receive_end -> update_apply(...) */
+ *     after state_open with state_pending, or after state_update_receive_end -> update_apply(...)
+ *     before state_update_receive_end -> update_check_received(...) */
 #ifndef RM_TRAINER_UPDATE_H
 #define RM_TRAINER_UPDATE_H
 
@@ -33,6 +34,13 @@ struct update_info {
 /* Makes the reduced words of the pass the update to s+1 and applies it. The verdict was FITS. From the
  * moment that it begins, a successor will finish it; it cannot fail. info may be NULL. */
 void update_commit(struct lanes *l, const struct update_rule *rule, struct update_info *info);
+
+/* Would what lies in the buffers of state_update_receive_begin lead from the state held to that step and
+ * lineage? To be asked before state_update_receive_end makes it pending, which can't be taken back.
+ * ERR_PROTOCOL where it leads elsewhere (the source's words are not right, or this state is of another
+ * history), and nothing has changed. pool NULL: one thread. */
+int update_check_received(struct state *s, const struct update_rule *rule, struct pool *pool,
+                          const struct state_point *wanted, struct error *err);
 
 /* Applies the pending update (state_pending is true) to all pieces that lack it, and commits. pool NULL:
  * one thread. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/os/clock.h"
+#include "common/os/descriptors.h"
 
 enum { PARKED_MAX = RM_WORKERS_MAX };
 
@@ -16,6 +17,7 @@ enum { PARKED_MAX = RM_WORKERS_MAX };
 struct caller {
     int fd; /* -1: free slot */
     rm_time deadline;
+    uint64_t number; /* in the order in which they came */
     bool answered;
     size_t got; /* bytes of the message that is awaited */
     uint8_t bytes[HANDSHAKE_HELLO];
@@ -37,6 +39,8 @@ struct data_port {
     struct abort_flag closing;               /* ends the thread and every server */
     struct abort_flag arrival;               /* set while a connection was parked that nobody has looked at */
     struct caller caller[DATA_PORT_CALLERS]; /* the port thread's own */
+    uint64_t came;                           /* callers so far; the port thread's own */
+    rm_time accept_again;                    /* nobody is accepted before; the port thread's own */
     pthread_mutex_t lock;                    /* over all below */
     pthread_cond_t served;
     int servers; /* threads that serve */
@@ -127,6 +131,11 @@ static bool park(struct data_port *port, struct caller *c)
 
 static void proven(struct data_port *port, struct caller *c)
 {
+    if (c->claim.purpose == HANDSHAKE_PROBE) { /* it knows what it wanted to */
+        close(c->fd);
+        c->fd = -1;
+        return;
+    }
     bool taken = c->claim.purpose == HANDSHAKE_RING ? park(port, c) : start_server(port, c);
     if (!taken)
         refuse(port, c,
@@ -177,27 +186,40 @@ static void caller_readable(struct data_port *port, struct caller *c)
         refuse(port, c, "a caller does not hold this job's key");
 }
 
-static struct caller *free_slot(struct data_port *port)
+/* Whether a has to go before b where there is no room for both. */
+static bool goes_first(const struct caller *a, const struct caller *b)
 {
-    struct caller *oldest = &port->caller[0];
+    return a->answered != b->answered ? b->answered : a->number < b->number;
+}
+
+static struct caller *free_place(struct data_port *port)
+{
+    struct caller *first = &port->caller[0];
     for (int i = 0; i < DATA_PORT_CALLERS; i++) {
         if (port->caller[i].fd < 0)
             return &port->caller[i];
-        if (port->caller[i].deadline < oldest->deadline)
-            oldest = &port->caller[i];
+        if (goes_first(&port->caller[i], first))
+            first = &port->caller[i];
     }
-    refuse(port, oldest, "too many callers without proof: the oldest is dropped");
-    return oldest;
+    refuse(port, first, "too many callers without proof: the oldest is dropped");
+    return first;
 }
 
+/* A hello that is there already is read at once: nobody who has said it is taken for a stranger. */
 static void accept_all(struct data_port *port, rm_time now)
 {
     int fd;
     while ((fd = accept4(port->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
         socket_tune(fd);
-        struct caller *c = free_slot(port);
-        *c = (struct caller){.fd = fd, .deadline = now + DATA_PORT_PATIENCE};
+        struct caller *c = free_place(port);
+        *c = (struct caller){.fd = fd, .deadline = now + DATA_PORT_PATIENCE, .number = port->came++};
+        caller_readable(port, c);
     }
+    if (!descriptors_short(errno))
+        return;
+    if (port->options.refused)
+        port->options.refused(port->options.ctx, "a caller waits: this process may open no more files");
+    port->accept_again = now + DESCRIPTORS_PAUSE;
 }
 
 static void drop_late(struct data_port *port, rm_time now)
@@ -209,7 +231,7 @@ static void drop_late(struct data_port *port, rm_time now)
 
 static int next_timeout(const struct data_port *port, rm_time now)
 {
-    rm_time next = RM_NEVER;
+    rm_time next = port->accept_again > now ? port->accept_again : RM_NEVER;
     for (int i = 0; i < DATA_PORT_CALLERS; i++)
         if (port->caller[i].fd >= 0 && port->caller[i].deadline < next)
             next = port->caller[i].deadline;
@@ -223,7 +245,8 @@ static void *port_thread(void *arg)
     while (!abort_flag_is_set(&port->closing)) {
         for (int i = 0; i < DATA_PORT_CALLERS; i++)
             fds[i] = (struct pollfd){.fd = port->caller[i].fd, .events = POLLIN};
-        fds[DATA_PORT_CALLERS] = (struct pollfd){.fd = port->listener, .events = POLLIN};
+        bool accepts = clock_now() >= port->accept_again;
+        fds[DATA_PORT_CALLERS] = (struct pollfd){.fd = accepts ? port->listener : -1, .events = POLLIN};
         fds[DATA_PORT_CALLERS + 1] = (struct pollfd){.fd = port->closing.event_fd, .events = POLLIN};
         poll(fds, DATA_PORT_CALLERS + 2, next_timeout(port, clock_now()));
         for (int i = 0; i < DATA_PORT_CALLERS; i++)

@@ -1,17 +1,25 @@
 /* The one port of a trainer that its peers call: ring connections and state transfers arrive here.
  *
  * A thread of its own accepts, and does the called side of the handshake for all callers at once, so that
- * nobody waits for the compute thread and a stranger costs a slot for a moment: at most DATA_PORT_CALLERS
- * connections without proof, each for DATA_PORT_PATIENCE; over that the oldest is dropped. A proven ring
- * connection is parked until data_port_take asks for it (a peer may have been told of a generation before
- * we were); one of an older generation than data_port_advance named is refused, and parked ones of older
- * generations are closed. A proven transfer gets a thread that runs `serve`. */
+ * nobody waits for the compute thread and a stranger costs a place for a moment. Without proof there are at
+ * most DATA_PORT_CALLERS connections, each for DATA_PORT_PATIENCE: as many as all members of a ring may open
+ * at once, a ring connection and a transfer each, and DATA_PORT_STRANGERS more. Where none is free the oldest
+ * goes that has not named this very process in a hello yet, and only where all have, the oldest of those. So
+ * whoever says nothing takes no place from who is due. Where this process may open no more descriptors,
+ * callers wait in the kernel. A proven ring connection is parked until data_port_take asks for it (a peer may
+ * have been told of a generation before we were); one of an older generation than data_port_advance named is
+ * refused, and parked ones of older generations are closed. A proven transfer gets a thread that runs
+ * `serve`. A probe ends with its proof. */
 #ifndef RM_IO_DATA_PORT_H
 #define RM_IO_DATA_PORT_H
 
 #include "trainer/collective/handshake.h"
 
-enum { DATA_PORT_CALLERS = 32, DATA_PORT_SERVERS = 64 };
+enum {
+    DATA_PORT_STRANGERS = 32,
+    DATA_PORT_CALLERS = 2 * RM_WORKERS_MAX + DATA_PORT_STRANGERS,
+    DATA_PORT_SERVERS = 2 * RM_WORKERS_MAX, /* each member's transfer, and one that has not noticed its end */
+};
 #define DATA_PORT_PATIENCE (5 * RM_S)
 
 struct data_port;

@@ -123,13 +123,22 @@ static bool holds(int fd, int64_t bytes)
     return fd >= 0 && fstat(fd, &st) == 0 && st.st_size >= bytes;
 }
 
+/* Whose fault it is decides whether this machine is left out, or all wait for a store. */
+static int told(const struct feed_answer *answer, struct error *err)
+{
+    struct error why = {.code = (enum error_code)answer->code, .person = answer->person != 0};
+    if (answer->class > CLASS_UNKNOWN && answer->class < FAULT_CLASSES)
+        why.class = (enum fault_class)answer->class;
+    return err_from(err, &why, "%s", answer->text);
+}
+
 static int take(struct feed *f, struct place *place, const struct feed_answer *answer, int fd,
                 struct error *err)
 {
     f->asked--;
     place->state = PLACE_EMPTY;
     if (answer->code)
-        return err_set(err, (enum error_code)answer->code, "%s", answer->text);
+        return told(answer, err);
     int64_t left = f->listing.file[place->file].bytes - place->chunk * f->chunk_bytes;
     if (answer->bytes != (left < f->chunk_bytes ? left : f->chunk_bytes) || !holds(fd, answer->bytes))
         return err_set(err, ERR_PROTOCOL, "the agent brings a chunk of another size");
@@ -231,7 +240,7 @@ const struct listing *feed_listing(const struct feed *f)
 static int read_listing(struct feed *f, const struct feed_answer *answer, int fd, struct error *err)
 {
     if (answer->code)
-        return err_set(err, (enum error_code)answer->code, "%s", answer->text);
+        return told(answer, err);
     bool fits = answer->chunk > 0 && answer->places >= FEED_PLACES_LEAST && answer->places <= FEED_PLACES_MAX;
     if (answer->file != FEED_LISTING || !fits || answer->bytes < 1 || !holds(fd, answer->bytes))
         return err_set(err, ERR_PROTOCOL, "the agent does not begin with the data's listing");

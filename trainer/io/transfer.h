@@ -55,8 +55,8 @@ struct transfer_want {
 int transfer_receive_state(struct state *state, const struct transfer_want *want, bool *ret_exact,
                            int *ret_source, struct error *err);
 
-/* Fetches the update that leads to `step` and makes it pending (update_apply is next). On failure the state
- * is as before. */
+/* Fetches the update that leads to `step` into the state's buffers: update_check_received, then
+ * state_update_receive_end and update_apply are next. The state is as before, also on failure. */
 int transfer_receive_update(struct state *state, const struct transfer_want *want, bool *ret_exact,
                             int *ret_source, struct error *err);
 

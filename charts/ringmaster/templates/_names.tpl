@@ -18,8 +18,26 @@ capabilities: {drop: [ALL]}
 
 {{- define "ringmaster.restrictedPod" -}}
 runAsNonRoot: true
+{{- if not .Values.openshift }}
 runAsUser: 65532
 runAsGroup: 65532
 fsGroup: 65532
+{{- end }}
 seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- /* of "operator" or "worker": include "ringmaster.image" (list . "worker") */ -}}
+{{- define "ringmaster.image" -}}
+{{- $image := (index . 0).Values.image -}}
+{{- $name := index $image (index . 1) -}}
+{{- $digest := index $image (printf "%sDigest" (index . 1)) -}}
+{{- with $image.registry }}{{ . }}/{{ end }}{{ $name }}{{ with $digest }}@{{ . }}{{ end }}
+{{- end -}}
+
+{{- define "ringmaster.nodeSelector" -}}
+{{- $wanted := .Values.nodeSelector -}}
+{{- if .Values.arch -}}
+{{- $wanted = merge (dict) $wanted (dict "kubernetes.io/arch" .Values.arch) -}}
+{{- end -}}
+{{- with $wanted }}{{ toYaml . }}{{ end }}
 {{- end -}}

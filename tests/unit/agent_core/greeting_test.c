@@ -127,4 +127,5 @@ Test(greeting, an_agent_that_nobody_listens_to_says_that_the_coordinator_is_lost
     cr_assert_not_null(end);
     cr_assert_eq(end->exit_code, 4);
     cr_assert_not_null(strstr(end->text, "the coordinator is lost"), "%s", end->text);
+    cr_assert_not_null(strstr(end->text, "the last one: closed; no checkpoint"), "%s", end->text);
 }

@@ -18,7 +18,17 @@
 
 enum { LARGE = 700 << 10, SMALL = 1000, CHUNK = 256 << 10, WAIT_MS = 60000 };
 
-enum harm { NO_HARM, GONE, CHANGED, FLIPPED_ONCE, FLIPPED_ALWAYS, OTHER_EACH_TIME, AWAY_ONCE, SILENT };
+enum harm {
+    NO_HARM,
+    GONE,
+    CHANGED,
+    FLIPPED_ONCE,
+    FLIPPED_ALWAYS,
+    OTHER_EACH_TIME,
+    AWAY_ONCE,
+    DENIED_ONCE,
+    SILENT
+};
 
 struct desk {
     struct stub *stub;
@@ -67,6 +77,8 @@ static enum stub_then give(void *ctx, const struct stub_request *request, struct
         return refuse(answer, 412, "PreconditionFailed");
     if (harm == AWAY_ONCE && reads == 0)
         return refuse(answer, 503, "SlowDown");
+    if (harm == DENIED_ONCE && reads == 0)
+        return refuse(answer, 403, "InvalidAccessKeyId");
     if (harm == SILENT)
         return STUB_HANG;
     cr_assert_eq(sscanf(stub_header(request, "Range"), "bytes=%ld-%ld", &from, &to), 2);
@@ -288,6 +300,17 @@ Test(data_feed, a_store_that_turns_one_away_is_asked_again)
     begin(d);
     ask(d, 1, 0);
     expect_chunk(d);
+    desk_close(d);
+}
+
+Test(data_feed, a_store_that_refuses_the_key_is_asked_again_as_somebody_may_mend_it)
+{
+    struct desk *d = desk_open(64 << 20);
+    d->harm = DENIED_ONCE;
+    begin(d);
+    ask(d, 1, 0);
+    expect_chunk(d);
+    cr_assert_eq(atomic_load(&d->small_reads), 2);
     desk_close(d);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/os/crypto.h"
 #include "common/os/file.h"
 
 struct desk {
@@ -46,7 +47,13 @@ static void desk_open(struct desk *d)
 
 static int read_both(struct desk *d)
 {
-    return job_files_read(&d->files, d->spec, d->key, &d->err);
+    return job_files_read(&d->files, &(struct job_paths){.spec = d->spec, .key = d->key}, &d->err);
+}
+
+static int read_bound(struct desk *d, const char *sha256)
+{
+    struct job_paths paths = {.spec = d->spec, .spec_sha256 = sha256, .key = d->key};
+    return job_files_read(&d->files, &paths, &d->err);
 }
 
 static void desk_close(struct desk *d)
@@ -84,6 +91,30 @@ Test(job_files, a_key_of_another_form_is_refused_by_its_path)
     snprintf(longer, sizeof longer, "%.64s00\n", good_key);
     put(d.key, longer);
     cr_assert_eq(read_both(&d), -1);
+    desk_close(&d);
+}
+
+Test(job_files, a_spec_that_somebody_else_put_there_is_refused_before_it_is_looked_into)
+{
+    struct desk d;
+    uint8_t sha256[RM_HASH_BYTES];
+    char hex[RM_HASH_HEX];
+    struct str text = str_init(MSG_SPEC_MAX);
+    desk_open(&d);
+    cr_assert_eq(file_read(d.spec, &text, NULL), 0);
+    sha256_once(str_text(&text), text.length, sha256);
+    hex_encode(sha256, sizeof sha256, hex);
+    cr_assert_eq(read_bound(&d, hex), 0, "%s", d.err.text);
+    job_files_clear(&d.files);
+    str_adds(&text, " "); /* as good a spec, but not that one */
+    put(d.spec, str_text(&text));
+    cr_assert_eq(read_bound(&d, hex), -1);
+    cr_assert_eq(d.err.code, ERR_USAGE);
+    cr_assert(strstr(d.err.text, d.spec) && strstr(d.err.text, "is not the job's spec"), "%s", d.err.text);
+    put(d.spec, "{not even JSON");
+    cr_assert_eq(read_bound(&d, hex), -1);
+    cr_assert(strstr(d.err.text, "is not the job's spec"), "%s", d.err.text);
+    str_clear(&text);
     desk_close(&d);
 }
 

@@ -197,7 +197,8 @@ static void page_came(void *ctx, int status, const char *body, size_t length, co
 static void listen_and_connect(struct desk *d)
 {
     struct ws_options options = {.address = "127.0.0.1",
-                                 .connections_max = 8,
+                                 .strangers_max = 8,
+                                 .watchers_max = 8,
                                  .queue_max = RM_FRAME_MAX,
                                  .opened = conn_opened,
                                  .message = conn_message,

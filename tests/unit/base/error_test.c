@@ -32,8 +32,32 @@ Test(error, a_text_that_is_too_long_is_cut_and_terminated)
     cr_assert_eq(strlen(err.text), sizeof err.text - 1);
 }
 
+Test(error, class_and_person_stay_under_a_new_sentence_and_end_with_a_new_error)
+{
+    struct error why = {0}, err = {0};
+    err_set(&why, ERR_DATA, "403 from the store");
+    cr_assert_eq(err_class(&why, CLASS_MACHINE), -1);
+    cr_assert_eq(err_person(&why), -1);
+    cr_assert_eq(err_from(&err, &why, "can't be read: %s", why.text), -1);
+    err_wrap(&err, "step 20");
+    cr_assert_str_eq(err.text, "step 20: can't be read: 403 from the store");
+    cr_assert(err.code == ERR_DATA && err.class == CLASS_MACHINE && err.person);
+    err_from(&err, &err, "of %s", err.text);
+    cr_assert_str_eq(err.text, "of step 20: can't be read: 403 from the store");
+    cr_assert(err.class == CLASS_MACHINE && err.person);
+    err_set(&err, ERR_MACHINE, "another one");
+    cr_assert(err.class == CLASS_UNKNOWN && !err.person);
+    err_class(&err, CLASS_OBJECT);
+    errno = EIO;
+    err_errno(&err, ERR_MACHINE, "read");
+    cr_assert(err.class == CLASS_UNKNOWN && !err.person);
+}
+
 Test(error, nobody_has_to_want_the_text)
 {
+    cr_assert_eq(err_class(NULL, CLASS_JOB), -1);
+    cr_assert_eq(err_person(NULL), -1);
+    cr_assert_eq(err_from(NULL, &(struct error){.code = ERR_DATA}, "lost"), -1);
     cr_assert_eq(err_set(NULL, ERR_DATA, "lost"), -1);
     cr_assert_eq(err_wrap(NULL, "lost"), -1);
 }

@@ -1,6 +1,7 @@
 #include "common/os/fault.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -106,4 +107,30 @@ Test(fault, stands_still_where_the_setting_ends_with_stop_and_can_go_on)
     kill(child, SIGCONT);
     waitpid(child, &status, 0);
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+/* Which of the visits 1 to 6 of "here" in a child fail, as bits. */
+static int failing(const char *setting)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        int bits = 0;
+        setenv("RINGMASTER_FAULT", setting, 1);
+        for (int i = 1; i <= 6; i++)
+            if (FAULT_FAILS("here", EIO) && errno == EIO)
+                bits |= 1 << i;
+        FAULT("here"); /* does not die of it */
+        _exit(bits >> 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+Test(fault, lets_calls_fail_from_the_nth_visit_on_for_so_many_times)
+{
+    cr_assert_eq(failing("here:3/fails-2"), 0x0c);
+    cr_assert_eq(failing("here:5/fails"), 0x30);
+    cr_assert_eq(failing("elsewhere/fails"), 0);
+    cr_assert_eq(failing("here:7"), 0, "a call fails only where that is asked for");
 }

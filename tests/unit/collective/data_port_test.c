@@ -4,12 +4,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/base/str.h"
 #include "common/os/clock.h"
-#include "trainer/io/ring_join.h"
+#include "common/os/descriptors.h"
+#include "trainer/io/reach.h"
 
 enum { WORLD_MAX = 4 };
 
@@ -299,6 +301,120 @@ Test(data_port, strangers_are_sent_away_and_a_ring_forms_among_them)
     node_close(&nodes[1]);
 }
 
+/* Opens that many connections and says nothing. */
+static void connect_many(const struct node *to, int *fds, int count)
+{
+    struct patience patience = {NULL, clock_now() + 30 * RM_S};
+    struct error err;
+    for (int i = 0; i < count; i++)
+        cr_assert_eq(socket_connect(&fds[i], data_port_address(to->port), &patience, &err), 0, "%s",
+                     err.text);
+}
+
+Test(data_port, all_members_may_call_at_once_and_nobody_is_sent_away)
+{
+    enum { CALLS = 2 * RM_WORKERS_MAX }; /* a ring connection and a transfer each */
+    struct node node;
+    struct error err;
+    int fds[CALLS];
+    struct patience patience = {NULL, clock_now() + 30 * RM_S};
+    node_open(&node, 0, 7);
+    connect_many(&node, fds, CALLS);
+    for (int i = 0; i < CALLS; i++) {
+        enum handshake_purpose purpose = i % 2 ? HANDSHAKE_RING : HANDSHAKE_TRANSFER;
+        struct handshake_claim claim = {purpose, {1, 1}, {i / 2, 1000 + (uint64_t)i / 2}, node.self};
+        cr_assert_eq(handshake_call(fds[i], &node.secret, &claim, &patience, &err), 0, "caller %d: %s", i,
+                     err.text);
+    }
+    cr_assert_eq(atomic_load(&node.refused), 0, "%s", node.why);
+    for (int i = 0; i < CALLS; i++)
+        close(fds[i]);
+    node_close(&node);
+}
+
+/* What a caller does first, up to the port's answer. */
+static void say_hello(int fd, const struct node *to, int worker)
+{
+    struct patience patience = {NULL, clock_now() + 10 * RM_S};
+    struct error err;
+    uint8_t hello[HANDSHAKE_HELLO] = {'R', 'M', 'D', '1', HANDSHAKE_TRANSFER}, answer[HANDSHAKE_ANSWER];
+    hello[40] = (uint8_t)worker;
+    memcpy(hello + 32, &to->self.incarnation, 8);
+    cr_assert_eq(socket_send(fd, hello, sizeof hello, &patience, &err), 0);
+    cr_assert_eq(socket_receive(fd, answer, sizeof answer, &patience, &err), 0, "%s", err.text);
+}
+
+static bool is_open(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0;
+}
+
+Test(data_port, who_has_said_whom_it_wants_is_not_pushed_out_by_those_who_say_nothing)
+{
+    enum { MUTE = 2 * DATA_PORT_CALLERS };
+    struct node node;
+    int caller, mute[MUTE];
+    node_open(&node, 0, 7);
+    connect_many(&node, &caller, 1);
+    say_hello(caller, &node, 1);
+    connect_many(&node, mute, MUTE);
+    for (int i = 0; i < MUTE - DATA_PORT_CALLERS + 1; i++)
+        expect_closed(mute[i]); /* in the order in which they came */
+    cr_assert(is_open(caller));
+    for (int i = MUTE - DATA_PORT_CALLERS + 1; i < MUTE; i++)
+        close(mute[i]);
+    close(caller);
+    node_close(&node);
+}
+
+static void note_pause(void *ctx, const char *why)
+{
+    struct node *n = ctx;
+    if (strstr(why, "may open no more files"))
+        abort_flag_set(&n->abort);
+    node_refused(ctx, why);
+}
+
+Test(data_port, without_descriptors_callers_wait_and_the_port_does_not_turn_without_rest)
+{
+    struct node node;
+    enum { LITTLE = 256 };
+    struct rlimit limit, little;
+    struct error err;
+    struct patience patience = {NULL, clock_now() + 20 * RM_S};
+    int fd, taken[LITTLE], count = 0;
+    node_open(&node, 0, 7);
+    struct data_port_options o = {.listen = "127.0.0.1",
+                                  .secret = node.secret,
+                                  .self = node.self,
+                                  .serve = echo_one_byte,
+                                  .refused = note_pause,
+                                  .ctx = &node};
+    data_port_free(node.port);
+    cr_assert_eq(data_port_open(&node.port, &o, &err), 0);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    little = (struct rlimit){LITTLE, limit.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &little), 0);
+    while ((taken[count] = dup(node.abort.event_fd)) >= 0)
+        count++;
+    close(taken[--count]); /* one for the caller's own end */
+    cr_assert_eq(socket_connect(&fd, data_port_address(node.port), &patience, &err), 0, "%s", err.text);
+    cr_assert_eq(socket_wait(node.abort.event_fd, POLLIN, &patience, &err), 0, "it was never noticed");
+    struct patience moment = {NULL, clock_now() + 3 * DESCRIPTORS_PAUSE};
+    char byte;
+    cr_assert_eq(socket_receive(fd, &byte, 1, &moment, &err), -1, "nobody can have answered");
+    cr_assert_lt(atomic_load(&node.refused), 20, "it tries without rest");
+    while (count)
+        close(taken[--count]);
+    struct handshake_claim claim = {HANDSHAKE_TRANSFER, {1, 1}, {5, 1001}, node.self};
+    cr_assert_eq(handshake_call(fd, &node.secret, &claim, &patience, &err), 0, "%s", err.text);
+    cr_assert_eq(socket_receive(fd, &byte, 1, &patience, &err), 0, "%s", err.text);
+    cr_assert_eq(byte, 5);
+    close(fd);
+    node_close(&node);
+}
+
 Test(data_port, a_confirmation_without_the_key_is_worth_nothing)
 {
     struct node node;
@@ -354,6 +470,45 @@ Test(data_port, a_dead_next_rank_is_named)
     cr_assert_eq(nodes[1].err.code, ERR_ABORTED, "%s", nodes[1].err.text);
     node_close(&nodes[0]);
     node_close(&nodes[1]);
+}
+
+static int reach_node(const struct node *from, const struct handshake_end *to, const char *address,
+                      struct error *err)
+{
+    struct reach_options o = {from->secret, from->self, &from->abort};
+    struct ring_neighbour peer = {.end = *to};
+    text_copy(peer.address, sizeof peer.address, address);
+    return reach(&o, &peer, err);
+}
+
+Test(data_port, a_port_that_answers_is_reached_and_nothing_is_left_behind)
+{
+    struct node nodes[2];
+    struct error err;
+    node_open(&nodes[0], 0, 7);
+    node_open(&nodes[1], 1, 7);
+    const char *address = data_port_address(nodes[1].port);
+    for (int i = 0; i < 3 * DATA_PORT_CALLERS; i++) /* no place is kept, for a ring or a transfer */
+        cr_assert_eq(reach_node(&nodes[0], &nodes[1].self, address, &err), 0, "%d: %s", i, err.text);
+    cr_assert_eq(atomic_load(&nodes[1].refused), 0);
+    node_close(&nodes[0]);
+    node_close(&nodes[1]);
+}
+
+Test(data_port, neither_another_process_nor_another_key_nor_nobody_is_reached)
+{
+    struct node nodes[3];
+    struct error err;
+    for (int i = 0; i < 3; i++)
+        node_open(&nodes[i], i, i < 2 ? 7 : 8);
+    struct handshake_end earlier = {1, 5};
+    const char *address = data_port_address(nodes[1].port);
+    cr_assert_lt(reach_node(&nodes[0], &earlier, address, &err), 0);
+    cr_assert_lt(reach_node(&nodes[0], &nodes[2].self, data_port_address(nodes[2].port), &err), 0);
+    cr_assert_lt(reach_node(&nodes[0], &nodes[1].self, "127.0.0.1:1", &err), 0);
+    cr_assert(strstr(err.text, "connect to 127.0.0.1:1"), "%s", err.text);
+    for (int i = 0; i < 3; i++)
+        node_close(&nodes[i]);
 }
 
 Test(data_port, a_proven_transfer_is_served)

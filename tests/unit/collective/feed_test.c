@@ -258,6 +258,19 @@ Test(feed, why_there_is_no_data_comes_from_the_agent)
     expect_no_beginning(what, -1, ERR_USAGE, "no such bucket");
 }
 
+Test(feed, whose_fault_it_is_comes_from_the_agent_too)
+{
+    struct feed_answer what = {
+        .file = FEED_LISTING, .code = ERR_MACHINE, .class = CLASS_PASSING, .person = 1, .text = "denied"};
+    struct error err = {0};
+    struct agent a;
+    agent_open(&a, NULL);
+    say(&a, &what, -1);
+    cr_assert_eq(feed_open(&a.feed, &(struct feed_options){.fd = a.feed_fd}, &err), -1);
+    cr_assert(err.class == CLASS_PASSING && err.person, "%s", err.text);
+    agent_close(&a);
+}
+
 Test(feed, half_a_message_is_no_message)
 {
     struct agent a;

@@ -253,6 +253,23 @@ Test(corpus, a_file_cut_short_under_us_is_an_error_and_no_signal)
     corpus_free(c);
 }
 
+/* A disk or a server that does not answer says nothing about the data, and may answer a moment later. */
+Test(corpus, a_read_of_data_that_fails_is_not_the_datas_fault)
+{
+    int32_t tokens[9];
+    struct error err = {0};
+    put("a", "0123456789abcdefghijklmnop");
+    struct corpus *c = open_with(8, 0);
+    setenv("RINGMASTER_FAULT", "data-read/fails-1", 1);
+    cr_assert_eq(corpus_read(c, 1, tokens, &err), -1);
+    cr_assert_eq(err.code, ERR_MACHINE, "%s", err.text);
+    cr_assert_eq(err.class, CLASS_PASSING);
+    cr_assert(strstr(err.text, "/a: reading failed"), "%s", err.text);
+    cr_assert_eq(corpus_read(c, 1, tokens, &err), 0, "%s", err.text);
+    cr_assert_eq(tokens[0], '8');
+    corpus_free(c);
+}
+
 Test(corpus, a_file_that_was_replaced_or_removed_is_an_error)
 {
     int32_t tokens[9];

@@ -174,6 +174,16 @@ Test(prefetch, an_error_comes_with_the_lane_that_it_is_about)
     close_desk(&d);
 }
 
+Test(prefetch, a_disk_that_does_not_answer_for_a_moment_is_asked_again)
+{
+    struct desk d;
+    setenv("RINGMASTER_FAULT", "data-read:2/fails-3", 1);
+    open_desk(&d, 0);
+    for (int64_t step = 0; step < 3; step++)
+        pass_is_right(&d, step, 0, LANES);
+    close_desk(&d);
+}
+
 /* Whether one wait is caught depends on who runs first; that some are, does not. */
 Test(prefetch, a_slow_disk_is_told, .timeout = 60)
 {

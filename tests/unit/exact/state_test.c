@@ -258,6 +258,36 @@ Test(state, an_update_that_does_not_belong_here_is_refused)
     ring_close(&r);
 }
 
+/* Two that were at the same step with different histories, or words that were changed in the source's memory:
+ * found out before the state held here is changed. */
+Test(state, an_update_that_leads_to_another_history_costs_the_state_held_nothing)
+{
+    const struct update_rule rule = case_rule();
+    struct ring r;
+    struct state_update theirs, ours;
+    struct state_point wanted;
+    struct error err = {0};
+    ring_open(&r, 2, false, 0);
+    ring_step(&r, 0);
+    ring_step(&r, 1 << 1);
+    struct case_hash before = case_hash(r.state[1]);
+    cr_assert(state_holds(r.state[0], &wanted) && state_kept(r.state[0], &theirs));
+    state_update_receive_begin(r.state[1], &ours);
+    memcpy(ours.k, theirs.k, (size_t)case_layout()->tensors * sizeof *ours.k);
+    memcpy(ours.words, theirs.words, (size_t)(ours.words_count + ours.header_count) * sizeof *ours.words);
+    ours.words[5] ^= 1;
+    cr_assert_lt(update_check_received(r.state[1], &rule, NULL, &wanted, &err), 0);
+    cr_assert(strstr(err.text, "another history"), "%s", err.text);
+    cr_assert(case_same(before, case_hash(r.state[1])), "the state is the one held before");
+    cr_assert(state_holds(r.state[1], NULL), "and nothing waits to be applied to it");
+    ours.words[5] ^= 1;
+    cr_assert_eq(update_check_received(r.state[1], &rule, NULL, &wanted, &err), 0, "%s", err.text);
+    cr_assert_eq(state_update_receive_end(r.state[1], wanted.step, &err), 0, "%s", err.text);
+    update_apply(r.state[1], &rule, NULL, NULL);
+    cr_assert(case_same(case_hash(r.state[0]), case_hash(r.state[1])));
+    ring_close(&r);
+}
+
 Test(state, a_newcomer_that_received_the_state_goes_on_with_the_same_bits)
 {
     struct ring r;

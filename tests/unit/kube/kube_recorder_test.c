@@ -111,6 +111,26 @@ Test(recorder, one_object_can_not_fill_the_store)
     play_close(&play);
 }
 
+Test(recorder, a_warning_is_told_however_much_else_there_was_to_tell)
+{
+    struct scene scenes[26];
+    struct play play;
+    struct recorder *recorder = open_recorder(&play, scenes, 26);
+    for (int i = 0; i < 100; i++) { /* as one that saves every second */
+        char text[32];
+        snprintf(text, sizeof text, "step %d", i);
+        struct kube_note note = note_of(text);
+        recorder_tell(recorder, &note);
+    }
+    struct kube_note note = note_of("the store does not take checkpoints");
+    note.warning = true;
+    recorder_tell(recorder, &note);
+    until_idle(&play);
+    cr_assert_eq(count_of(&play, "the store does not take checkpoints"), 1);
+    recorder_free(recorder);
+    play_close(&play);
+}
+
 Test(recorder, a_long_sentence_is_cut_between_two_characters)
 {
     struct scene scenes[1];

@@ -43,7 +43,8 @@ static void desk_open(struct desk *d)
 {
     struct error err;
     *d = (struct desk){0};
-    struct ws_options options = {.address = "127.0.0.1", .connections_max = 8, .get = answer, .ctx = d};
+    struct ws_options options = {
+        .address = "127.0.0.1", .strangers_max = 8, .watchers_max = 8, .get = answer, .ctx = d};
     cr_assert_eq(loop_open(&d->loop, &err), 0);
     cr_assert_eq(ws_open(&d->ws, d->loop, &options, &err), 0, "%s", err.text);
     cr_assert_eq(http_open(&d->http, d->loop, &err), 0, "%s", err.text);

@@ -2,16 +2,24 @@
 
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/limits.h"
 #include "common/os/clock.h"
+#include "common/os/descriptors.h"
 
 /* One program with a server and clients on one loop; what happened is written down as text. */
 struct desk {
@@ -85,13 +93,17 @@ static int get(void *ctx, const struct ws_get *get, struct str *body, const char
     return 200;
 }
 
-static void desk_open(struct desk *d, int connections_max)
+/* So many strangers and watchers, and two who are proven; a stranger has `within` (0: the usual time). */
+static void desk_open_for(struct desk *d, int most, rm_time within)
 {
     struct error err;
     *d = (struct desk){.echo = true};
     cr_assert_eq(loop_open(&d->loop, &err), 0);
     struct ws_options options = {.address = "127.0.0.1",
-                                 .connections_max = connections_max,
+                                 .strangers_max = most,
+                                 .watchers_max = most,
+                                 .proven_max = 2,
+                                 .stranger_within = within,
                                  .queue_max = 2 * RM_FRAME_MAX,
                                  .opened = opened,
                                  .message = message,
@@ -99,6 +111,11 @@ static void desk_open(struct desk *d, int connections_max)
                                  .get = get,
                                  .ctx = d};
     cr_assert_eq(ws_open(&d->ws, d->loop, &options, &err), 0, "%s", err.text);
+}
+
+static void desk_open(struct desk *d, int most)
+{
+    desk_open_for(d, most, 0);
 }
 
 static void desk_close(struct desk *d)
@@ -156,6 +173,20 @@ static void raw_read(struct desk *d, int fd, struct str *out, const char *until_
         cr_assert_lt(clock_now(), end, "never came: %s; got %s", until_text, str_text(out));
         loop_turn(d->loop, false);
     }
+}
+
+static int ask_raw(struct desk *d, const char *path)
+{
+    char request[200];
+    int fd = dial_raw(d);
+    snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
+    cr_assert_gt(send(fd, request, strlen(request), 0), 0);
+    return fd;
+}
+
+static void rang(void *ctx)
+{
+    *(bool *)ctx = true;
 }
 
 Test(ws, a_message_goes_there_and_back)
@@ -278,7 +309,7 @@ Test(ws, a_port_in_use_is_named_with_what_to_do)
     desk_open(&d, 8);
     struct ws *second;
     struct error err;
-    struct ws_options options = {.address = "127.0.0.1", .port = ws_port(d.ws), .connections_max = 4};
+    struct ws_options options = {.address = "127.0.0.1", .port = ws_port(d.ws), .strangers_max = 4};
     cr_assert_eq(ws_open(&second, d.loop, &options, &err), -1);
     char expected[64];
     snprintf(expected, sizeof expected, "port %d on 127.0.0.1 is in use", ws_port(d.ws));
@@ -328,6 +359,166 @@ Test(ws, garbage_and_too_many_strangers_hurt_nobody)
     desk_close(&d);
 }
 
+/* As many silent connections as asked for, one after the other; -1 stands where one could not be had. */
+static void crowd(struct desk *d, int *fds, int count)
+{
+    for (int i = 0; i < count; i++) {
+        fds[i] = dial_raw(d);
+        loop_turn(d->loop, false);
+    }
+}
+
+static void crowd_goes(const int *fds, int count)
+{
+    for (int i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+/* Turns the loop until the other side has closed fd. */
+static void until_closed(struct desk *d, int fd)
+{
+    struct str out = str_init(1 << 16);
+    raw_read(d, fd, &out, "nothing that anybody says");
+    str_clear(&out);
+}
+
+Test(ws, any_number_of_silent_connections_leaves_the_door_open)
+{
+    enum { MANY = 300 };
+    struct desk d;
+    int silent[MANY];
+    desk_open(&d, 8);
+    crowd(&d, silent, MANY);
+    dial(&d);
+    until(&d, "client opened");
+    ws_send(d.client, "let me in", 9);
+    until(&d, "client got let me in");
+    until_closed(&d, silent[0]);
+    crowd_goes(silent, MANY);
+    desk_close(&d);
+}
+
+Test(ws, who_is_proven_stays_however_many_come_and_of_the_others_the_oldest_goes)
+{
+    enum { MANY = 40 };
+    struct desk d;
+    int silent[MANY];
+    desk_open(&d, 8);
+    dial(&d);
+    until(&d, "server opened");
+    until(&d, "client opened");
+    struct ws_conn *proven = d.server, *proven_end = d.client;
+    cr_assert(ws_prove(proven));
+    dial(&d);
+    d.log[0] = 0;
+    until(&d, "server opened");
+    until(&d, "client opened");
+    crowd(&d, silent, MANY);
+    until(&d, "server closed too many come whom nobody knows");
+    cr_assert_neq(d.server, proven);
+    ws_send(proven_end, "still here", 10);
+    until(&d, "client got still here");
+    crowd_goes(silent, MANY);
+    desk_close(&d);
+}
+
+Test(ws, places_for_proven_ones_are_limited_and_given_again)
+{
+    struct desk d;
+    struct ws_conn *server[3];
+    desk_open(&d, 8);
+    for (int i = 0; i < 3; i++) {
+        d.log[0] = 0;
+        dial(&d);
+        until(&d, "server opened");
+        until(&d, "client opened");
+        server[i] = d.server;
+        cr_assert_eq(ws_prove(server[i]), i < 2);
+    }
+    ws_close(server[0], "done");
+    until(&d, "server closed done");
+    cr_assert(ws_prove(server[2]));
+    desk_close(&d);
+}
+
+Test(ws, a_strangers_time_counts_from_when_it_was_accepted_and_who_is_proven_has_all_of_it)
+{
+    struct desk d;
+    desk_open_for(&d, 8, 200 * RM_MS);
+    int silent = dial_raw(&d);
+    dial(&d);
+    until(&d, "server opened");
+    until(&d, "client opened");
+    cr_assert(ws_prove(d.server));
+    struct ws_conn *proven_end = d.client;
+    dial(&d);
+    until_closed(&d, silent);
+    until(&d, "server closed it did not say in time who it is");
+    ws_send(proven_end, "still here", 10);
+    until(&d, "client got still here");
+    close(silent);
+    desk_close(&d);
+}
+
+Test(ws, watchers_take_no_place_from_others_and_one_that_waits_outstays_those_that_have_their_answer)
+{
+    enum { MANY = 20 };
+    struct desk d;
+    int watcher[MANY];
+    struct str out = str_init(1 << 16);
+    desk_open(&d, 4);
+    int waiting = ask_raw(&d, "/wait");
+    until(&d, "asked");
+    for (int i = 0; i < MANY; i++) {
+        watcher[i] = ask_raw(&d, "/v1/status");
+        raw_read(&d, watcher[i], &out, "TRAINING");
+        str_reset(&out);
+    }
+    until_closed(&d, watcher[0]);
+    dial(&d);
+    until(&d, "client opened");
+    d.news = true;
+    ws_get_again(d.ws);
+    raw_read(&d, waiting, &out, "\r\n\r\nnews");
+    cr_assert(strstr(str_text(&out), "200 OK"), "%s", str_text(&out));
+    str_clear(&out);
+    crowd_goes(watcher, MANY);
+    close(waiting);
+    desk_close(&d);
+}
+
+Test(ws, without_descriptors_callers_wait_and_the_loop_rests)
+{
+    enum { LITTLE = 256 };
+    struct desk d;
+    struct rlimit limit, little;
+    struct loop_timer *timer;
+    int taken[LITTLE], count = 0, turns = 0;
+    bool over = false;
+    desk_open(&d, 8);
+    cr_assert_eq(loop_timer_open(&timer, d.loop, rang, &over, NULL), 0);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    little = (struct rlimit){LITTLE, limit.rlim_max};
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &little), 0);
+    while ((taken[count] = dup(STDIN_FILENO)) >= 0)
+        count++;
+    close(taken[--count]); /* one for the caller's own end */
+    int fd = ask_raw(&d, "/v1/status");
+    loop_timer_set(timer, clock_now() + 3 * DESCRIPTORS_PAUSE);
+    for (; !over; turns++)
+        loop_turn(d.loop, true);
+    cr_assert_lt(turns, 100, "the loop turns without rest");
+    while (count)
+        close(taken[--count]);
+    struct str out = str_init(1 << 16);
+    raw_read(&d, fd, &out, "TRAINING");
+    cr_assert(strstr(str_text(&out), "200 OK"), "%s", str_text(&out));
+    str_clear(&out);
+    close(fd);
+    loop_timer_free(timer);
+    desk_close(&d);
+}
+
 Test(ws, a_wrong_address_is_refused_with_a_sentence)
 {
     struct desk d;
@@ -341,15 +532,6 @@ Test(ws, a_wrong_address_is_refused_with_a_sentence)
         cr_assert(strstr(err.text, "HOST:PORT"), "%s", err.text);
     }
     desk_close(&d);
-}
-
-static int ask_raw(struct desk *d, const char *path)
-{
-    char request[200];
-    int fd = dial_raw(d);
-    snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
-    cr_assert_gt(send(fd, request, strlen(request), 0), 0);
-    return fd;
 }
 
 Test(ws, a_get_knows_what_its_sender_accepts)
@@ -398,11 +580,6 @@ Test(ws, a_get_may_wait_for_its_answer)
     desk_close(&d);
 }
 
-static void rang(void *ctx)
-{
-    *(bool *)ctx = true;
-}
-
 Test(ws, who_goes_away_while_waiting_costs_no_time_and_is_forgotten_when_answered)
 {
     struct desk d;
@@ -445,29 +622,91 @@ Test(ws, not_everybody_may_wait)
     desk_close(&d);
 }
 
-Test(ws, the_other_family_of_addresses_serves_as_well)
+/* A program that listens on `address`, or NULL where this machine has no such. */
+static bool desk_open_at(struct desk *d, const char *address)
 {
-    struct desk d = {.echo = true};
     struct error err;
-    struct ws_conn *conn;
-    char address[RM_ADDRESS_MAX];
-    cr_assert_eq(loop_open(&d.loop, &err), 0);
-    struct ws_options options = {.address = "::1",
-                                 .connections_max = 4,
+    *d = (struct desk){.echo = true};
+    cr_assert_eq(loop_open(&d->loop, &err), 0);
+    struct ws_options options = {.address = address,
+                                 .strangers_max = 4,
                                  .queue_max = 1000,
                                  .opened = opened,
                                  .message = message,
                                  .closed = closed,
-                                 .ctx = &d};
-    if (ws_open(&d.ws, d.loop, &options, &err) < 0) {
-        loop_free(d.loop);
-        cr_skip("no IPv6 here: %s", err.text);
-    }
-    snprintf(address, sizeof address, "[::1]:%d", ws_port(d.ws));
-    cr_assert_eq(ws_connect(&conn, d.ws, address, &err), 0, "%s", err.text);
-    until(&d, "client opened");
-    cr_assert(!strncmp(ws_conn_peer(d.server), "[::1]:", 6), "%s", ws_conn_peer(d.server));
+                                 .ctx = d};
+    if (ws_open(&d->ws, d->loop, &options, &err) == 0)
+        return true;
+    loop_free(d->loop);
+    return false;
+}
+
+static void knock(struct desk *d, const char *host)
+{
+    struct error err;
+    struct ws_conn *conn;
+    char address[RM_ADDRESS_MAX];
+    snprintf(address, sizeof address, "%s:%d", host, ws_port(d->ws));
+    d->log[0] = 0;
+    cr_assert_eq(ws_connect(&conn, d->ws, address, &err), 0, "%s", err.text);
+    until(d, "client opened");
+    until(d, "server opened");
+    cr_assert(!strncmp(ws_conn_peer(d->server), host, strlen(host)), "%s", ws_conn_peer(d->server));
+}
+
+Test(ws, the_other_family_of_addresses_serves_as_well)
+{
+    struct desk d;
+    if (!desk_open_at(&d, "::1"))
+        cr_skip("no IPv6 here");
+    knock(&d, "[::1]");
     ws_send(d.client, "hello", 5);
     until(&d, "client got hello");
+    desk_close(&d);
+}
+
+static bool has_ipv6(void)
+{
+    struct desk d;
+    bool has = desk_open_at(&d, "::1");
+    if (has)
+        desk_close(&d);
+    return has;
+}
+
+Test(ws, the_address_of_any_serves_both_families_and_names_callers_by_their_own)
+{
+    struct desk d;
+    if (!has_ipv6())
+        cr_skip("no IPv6 here");
+    cr_assert(desk_open_at(&d, "::"));
+    knock(&d, "[::1]");
+    knock(&d, "127.0.0.1");
+    desk_close(&d);
+}
+
+/* From here on this process's kernel knows no IPv6. */
+static void without_ipv6(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    cr_assert_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    cr_assert_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+Test(ws, where_the_kernel_knows_no_ipv6_the_address_of_any_is_that_of_ipv4)
+{
+    struct desk d;
+    without_ipv6();
+    cr_assert_not(has_ipv6());
+    cr_assert(desk_open_at(&d, "::"));
+    knock(&d, "127.0.0.1");
     desk_close(&d);
 }

@@ -279,6 +279,34 @@ CONTRACT(ranges_come_to_where_they_belong_and_in_order)
     free(into);
 }
 
+/* However a disk wants direct reads to be aligned. */
+CONTRACT(what_is_read_past_the_caches_is_the_same)
+{
+    enum { BYTES = 3 * MIB + 77 };
+    static const int64_t offsets[] = {0, 1, 4095, 4096, MIB - 1, 2 * MIB + 5, BYTES - 1};
+    char *bytes = bytes_of(9, BYTES), *got = malloc(BYTES);
+    struct object_body body = {.runs = 1, .run = {{bytes, BYTES}}};
+    struct error err = {0};
+    cr_assert_eq(object_put(store, "a", &body, OBJECT_REPLACE, &err), 0, "%s", err.text);
+    put(store, "small", "text");
+    object_pass_caches(store, true);
+    holds(store, "small", "text");
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+        int64_t count = BYTES - offsets[i] < MIB + 3 ? BYTES - offsets[i] : MIB + 3;
+        struct object_range range = {.name = "a", .offset = offsets[i], .bytes = count, .into = got};
+        memset(got, 0, BYTES);
+        cr_assert_eq(object_read(store, &range, 1, &err), 0, "%s", err.text);
+        cr_assert_eq(memcmp(got, bytes + offsets[i], (size_t)count), 0, "from byte %lld",
+                     (long long)offsets[i]);
+    }
+    struct object_range beyond = {.name = "a", .offset = BYTES - 5, .bytes = 6, .into = got};
+    cr_assert_eq(object_read(store, &beyond, 1, &err), -1);
+    cr_assert_eq(err.code, ERR_DATA, "%s", err.text);
+    object_pass_caches(store, false);
+    free(bytes);
+    free(got);
+}
+
 CONTRACT(ranges_go_to_a_file_as_well_as_into_memory)
 {
     enum { SIZE = 20 * MIB + 12345, AT = 77 };

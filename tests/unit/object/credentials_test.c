@@ -400,3 +400,179 @@ Test(credentials, a_machines_role_gives_them_by_its_metadata)
     cr_assert_str_eq(str_text(&d.heard), "KEY1 t\n");
     desk_close(&d);
 }
+
+/* --- what heals --- */
+
+/* A bucket that takes KEYright alone. */
+static enum stub_then takes_the_right_key(void *ctx, const struct stub_request *request, struct str *answer)
+{
+    if (!strstr(stub_header(request, "Authorization"), "Credential=KEYright/"))
+        return refuse(answer, 403, "InvalidAccessKeyId");
+    return sources(ctx, request, answer);
+}
+
+static char folder[64];
+
+static void write_key(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0, "%s", path);
+}
+
+static void in_a_pod(void)
+{
+    text_copy(folder, sizeof folder, "/dev/shm/ringmaster-secret-XXXXXX");
+    cr_assert(mkdtemp(folder));
+    setenv("RINGMASTER_POD_CREDENTIALS", folder, 1);
+}
+
+static void leave_pod(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    cr_assert_eq(system(command), 0);
+}
+
+static int get_object(struct desk *d)
+{
+    struct str out = str_init(100);
+    d->err = (struct error){0};
+    int result = d->ops->get(d->store, "a", 10, &out, &d->err);
+    str_clear(&out);
+    return result;
+}
+
+Test(credentials, a_wrong_key_heals_when_the_secret_of_the_pod_is_mended)
+{
+    struct desk d;
+    desk_open_bare(&d, takes_the_right_key);
+    in_a_pod();
+    setenv("AWS_ACCESS_KEY_ID", "KEYwrong", 1); /* the same Secret, as the pod began with it */
+    setenv("AWS_SECRET_ACCESS_KEY", "a-secret-that-was-wrong", 1);
+    write_key("AWS_ACCESS_KEY_ID", "KEYwrong");
+    write_key("AWS_SECRET_ACCESS_KEY", "a-secret-that-was-wrong");
+    desk_store(&d, "s3://bucket", 1, NULL);
+    expect_error(&d, get_object(&d), ERR_USAGE,
+                 "doesn't take the credentials from the Secret of checkpoint.secretRef");
+    cr_assert(d.err.class == CLASS_PASSING && d.err.person);
+    write_key("AWS_ACCESS_KEY_ID", "KEYright\n");
+    cr_assert_eq(get_object(&d), 0, "%s", d.err.text);
+    leave_pod();
+    desk_close(&d);
+}
+
+Test(credentials, a_wrong_key_heals_when_the_shared_file_is_mended)
+{
+    struct desk d;
+    desk_open_bare(&d, takes_the_right_key);
+    in_a_pod();
+    unsetenv("RINGMASTER_POD_CREDENTIALS");
+    char path[128];
+    snprintf(path, sizeof path, "%s/credentials", folder);
+    setenv("AWS_SHARED_CREDENTIALS_FILE", path, 1);
+    write_key("credentials", "[default]\naws_access_key_id = KEYwrong\naws_secret_access_key = s\n");
+    desk_store(&d, "s3://bucket", 1, NULL);
+    expect_error(&d, get_object(&d), ERR_USAGE, "doesn't take the credentials from the profile");
+    write_key("credentials", "[default]\naws_access_key_id = KEYright\naws_secret_access_key = s\n");
+    cr_assert_eq(get_object(&d), 0, "%s", d.err.text);
+    leave_pod();
+    desk_close(&d);
+}
+
+Test(credentials, a_secret_without_keys_leaves_the_word_to_the_environment)
+{
+    struct desk d;
+    desk_open_bare(&d, takes_the_right_key);
+    in_a_pod();
+    write_key("AWS_REGION", "eu-test-1");
+    setenv("AWS_ACCESS_KEY_ID", "KEYright", 1);
+    setenv("AWS_SECRET_ACCESS_KEY", "a-secret-that-is-right", 1);
+    desk_store(&d, "s3://bucket", 1, NULL);
+    cr_assert_eq(get_object(&d), 0, "%s", d.err.text);
+    leave_pod();
+    desk_close(&d);
+}
+
+Test(credentials, half_a_pair_in_the_secret_is_told)
+{
+    struct desk d;
+    desk_open_bare(&d, sources);
+    in_a_pod();
+    write_key("AWS_SECRET_ACCESS_KEY", "a-secret-that-is-alone");
+    desk_store(&d, "s3://bucket", 1, NULL);
+    expect_error(&d, get_object(&d), ERR_USAGE,
+                 "has AWS_SECRET_ACCESS_KEY and no AWS_ACCESS_KEY_ID: give it both");
+    leave_pod();
+    desk_close(&d);
+}
+
+static enum stub_then sts_throttles_once(void *ctx, const struct stub_request *request, struct str *answer)
+{
+    static int asked;
+    return !strcmp(request->target, "/sts") && !asked++ ? refuse(answer, 400, "Throttling")
+                                                        : sources(ctx, request, answer);
+}
+
+Test(credentials, an_sts_that_throttles_is_asked_again)
+{
+    struct desk d;
+    with_web_identity(&d);
+    desk_close(&d);
+    desk_open_bare(&d, sts_throttles_once);
+    setenv("AWS_WEB_IDENTITY_TOKEN_FILE", token_file, 1);
+    setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/r", 1);
+    set_url(&d, "AWS_ENDPOINT_URL_STS", "/sts");
+    desk_store(&d, "s3://bucket", 1, NULL);
+    cr_assert_eq(look(&d), 0, "%s", d.err.text);
+    unlink(token_file);
+    desk_close(&d);
+}
+
+/* What each source says when it has none to give, now. */
+static enum stub_then says_no(void *ctx, const struct stub_request *request, struct str *answer)
+{
+    struct desk *d = ctx;
+    if (!strncmp(request->target, "/latest/", 8) && !strstr(request->target, "the-role") && d->state == 200)
+        return sources(ctx, request, answer);
+    if (d->state == 200) {
+        static const char text[] = "{\"Code\":\"Failed\",\"Message\":\"no role yet\"}";
+        stub_say(answer, 200, "", text, sizeof text - 1);
+        return STUB_KEEP;
+    }
+    return refuse(answer, d->state, "Because");
+}
+
+static void heals(struct desk *d, int status, enum error_code code, bool person)
+{
+    d->state = status;
+    expect_error(d, look(d), code, "");
+    cr_assert_eq(d->err.class, CLASS_PASSING, "%s", d->err.text);
+    cr_assert_eq(d->err.person, person, "%s", d->err.text);
+}
+
+Test(credentials, what_no_source_gives_now_it_may_give_later)
+{
+    struct desk d;
+    desk_open_bare(&d, says_no);
+    desk_store(&d, "s3://bucket", 1, NULL);
+    heals(&d, 0, ERR_USAGE, true); /* none is named */
+    setenv("AWS_EC2_METADATA_DISABLED", "false", 1);
+    set_url(&d, "AWS_EC2_METADATA_SERVICE_ENDPOINT", "");
+    heals(&d, 503, ERR_USAGE, true);
+    heals(&d, 200, ERR_DATA, true);
+    set_url(&d, "AWS_CONTAINER_CREDENTIALS_FULL_URI", "/container");
+    heals(&d, 503, ERR_MACHINE, false);
+    heals(&d, 403, ERR_USAGE, true);
+    heals(&d, 200, ERR_DATA, true);
+    write_token("a.b+c");
+    setenv("AWS_WEB_IDENTITY_TOKEN_FILE", token_file, 1);
+    setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/r", 1);
+    set_url(&d, "AWS_ENDPOINT_URL_STS", "/sts");
+    heals(&d, 503, ERR_MACHINE, false);
+    heals(&d, 403, ERR_USAGE, true);
+    unlink(token_file);
+    heals(&d, 403, ERR_USAGE, true); /* the token is not there yet */
+    desk_close(&d);
+}

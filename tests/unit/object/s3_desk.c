@@ -23,7 +23,8 @@ static void forget_environment(void)
     char name[128];
     for (char **at = environ; *at;) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*at, "="), *at);
-        if (strncmp(name, "AWS_", 4) != 0 && !strcasestr(name, "proxy"))
+        if (strncmp(name, "AWS_", 4) != 0 && strcmp(name, "RINGMASTER_POD_CREDENTIALS") != 0 &&
+            !strcasestr(name, "proxy"))
             at++;
         else
             unsetenv(name);

@@ -143,5 +143,6 @@ Test(s3_place, what_cannot_be_is_refused_in_a_sentence)
             .uri = wrong[i].uri, .endpoint = wrong[i].endpoint, .region = wrong[i].region};
         cr_assert_eq(s3_place_find(&place, &options, NULL, &err), -1, "%zu", i);
         cr_assert_eq(err.code, ERR_USAGE);
+        cr_assert(err.class == CLASS_JOB && err.person, "%s", err.text); /* no waiting heals it */
     }
 }

@@ -438,23 +438,28 @@ struct saying {
     const char *code, *headers;
     enum error_code expected;
     const char *words;
+    enum fault_class class; /* of what waiting may heal: a person, or time, sets it right in the store */
+    bool person;
 };
 
 static const struct saying sayings[] = {
-    {404, "NoSuchKey", "", ERR_NOT_FOUND, "s3://bucket/base/a: not found"},
-    {404, "NoSuchBucket", "", ERR_USAGE, "there is no bucket bucket at 127.0.0.1"},
-    {403, "AccessDenied", "", ERR_USAGE, "access denied: the credentials from the environment may not GET"},
-    {403, "InvalidAccessKeyId", "", ERR_USAGE, "doesn't take the credentials from the environment"},
-    {403, "SignatureDoesNotMatch", "", ERR_USAGE, "doesn't take the credentials"},
-    {400, "ExpiredToken", "", ERR_USAGE, "out of date"},
+    {404, "NoSuchKey", "", ERR_NOT_FOUND, "s3://bucket/base/a: not found", CLASS_UNKNOWN, false},
+    {404, "NoSuchBucket", "", ERR_USAGE, "there is no bucket bucket at 127.0.0.1", CLASS_PASSING, true},
+    {401, "AccessDenied", "", ERR_USAGE, "access denied", CLASS_PASSING, true},
+    {403, "AccessDenied", "", ERR_USAGE, "access denied: the credentials from the environment may not GET",
+     CLASS_PASSING, true},
+    {403, "InvalidAccessKeyId", "", ERR_USAGE, "doesn't take the credentials from the environment",
+     CLASS_PASSING, true},
+    {403, "SignatureDoesNotMatch", "", ERR_USAGE, "doesn't take the credentials", CLASS_PASSING, true},
+    {400, "ExpiredToken", "", ERR_USAGE, "out of date", CLASS_PASSING, true},
     {301, "PermanentRedirect", "x-amz-bucket-region: eu-north-1\r\n", ERR_USAGE,
-     "set AWS_REGION or the job's region to eu-north-1"},
-    {307, "TemporaryRedirect", "", ERR_USAGE, "is not at 127.0.0.1"},
+     "set AWS_REGION or the job's region to eu-north-1", CLASS_PASSING, true},
+    {307, "TemporaryRedirect", "", ERR_USAGE, "is not at 127.0.0.1", CLASS_PASSING, true},
     {400, "AuthorizationHeaderMalformed</Code><Region>eu-south-2</Region><Code>AuthorizationHeaderMalformed",
-     "", ERR_USAGE, "eu-south-2"},
-    {507, "XMinioStorageFull", "", ERR_MACHINE, "the store is full"},
-    {403, "QuotaExceeded", "", ERR_MACHINE, "the store is full"},
-    {400, "InvalidRequest", "", ERR_MACHINE, "status 400 InvalidRequest because"},
+     "", ERR_USAGE, "eu-south-2", CLASS_PASSING, true},
+    {507, "XMinioStorageFull", "", ERR_MACHINE, "the store is full", CLASS_PASSING, false},
+    {403, "QuotaExceeded", "", ERR_MACHINE, "the store is full", CLASS_PASSING, false},
+    {400, "InvalidRequest", "", ERR_MACHINE, "status 400 InvalidRequest because", CLASS_UNKNOWN, false},
 };
 
 static enum stub_then say_one(void *ctx, const struct stub_request *request, struct str *answer)
@@ -468,7 +473,7 @@ static enum stub_then say_one(void *ctx, const struct stub_request *request, str
     return STUB_KEEP;
 }
 
-Test(s3_store, each_refusal_says_what_to_do)
+Test(s3_store, each_refusal_says_what_to_do_and_whether_waiting_may_heal_it)
 {
     struct desk d;
     struct str out = str_init(100);
@@ -476,6 +481,8 @@ Test(s3_store, each_refusal_says_what_to_do)
     for (d.state = 0; d.state < (int)(sizeof sayings / sizeof sayings[0]); d.state++) {
         const struct saying *saying = &sayings[d.state];
         expect_error(&d, d.ops->get(d.store, "a", 10, &out, &d.err), saying->expected, saying->words);
+        cr_assert_eq(d.err.class, saying->class, "%s: %d", d.err.text, (int)d.err.class);
+        cr_assert_eq(d.err.person, saying->person, "%s", d.err.text);
         cr_assert_eq(d.retries, 0);
     }
     str_clear(&out);

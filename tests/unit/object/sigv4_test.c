@@ -203,3 +203,30 @@ Test(sigv4, what_is_sent_is_encoded_once_and_sorted)
                                      "?delimiter=%2F&prefix=a%2Fb%20c%2Bd%3De%26f&uploads=");
     str_clear(&out);
 }
+
+/* --- Google's variant: the signature was made by another program, from Google's description of it --- */
+
+Test(sigv4, what_is_said_in_googles_words_is_signed_in_its_way)
+{
+    static const char payload[] = "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1";
+    struct sigv4_request request = {.method = "PUT", .path = "/a b", .payload = payload};
+    struct str out = str_init(2048);
+    uint8_t key[RM_HASH_BYTES];
+    sigv4_google_key("bGoa+V7g/yqDXvKRqq+JTFn4uQZbPiQJo4pf9RzJ", "20190301", "us-central1", key);
+    struct sigv4_signer signer = {.google = true,
+                                  .access_key = "GOOGTS7C7FUP3AIRVJTE2BCD",
+                                  .region = "us-central1",
+                                  .key = key,
+                                  .date = "20190301T190859Z"};
+    sigv4_header(&request, "Host", "bucket.storage.googleapis.com");
+    sigv4_header(&request, "x-goog-date", "20190301T190859Z");
+    sigv4_header(&request, "x-goog-content-sha256", payload);
+    sigv4_header(&request, "x-goog-if-generation-match", "0");
+    sigv4_authorization(&request, &signer, &out);
+    cr_assert_str_eq(
+        str_text(&out),
+        "GOOG4-HMAC-SHA256 Credential=GOOGTS7C7FUP3AIRVJTE2BCD/20190301/us-central1/storage/goog4_request, "
+        "SignedHeaders=host;x-goog-content-sha256;x-goog-date;x-goog-if-generation-match, "
+        "Signature=da4497d412802a6e4897887b38f5e473edea75f841fd3478aae1c804cd44694c");
+    str_clear(&out);
+}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/os/crypto.h"
 #include "common/os/file.h"
 #include "common/wire/json.h"
 #include "operator/core/read.h"
@@ -87,6 +88,7 @@ struct pod_view *cast_pod(struct cast *c, enum pod_role role, int index, int att
     snprintf(pod->uid, sizeof pod->uid, "uid-%d", c->pods_count);
     snprintf(pod->ip, sizeof pod->ip, "10.244.0.%d", c->pods_count);
     snprintf(pod->node, sizeof pod->node, "node-%d", index < 0 ? 0 : index % CAST_NODES);
+    text_copy(pod->owner, sizeof pod->owner, c->job.name);
     text_copy(pod->owner_uid, sizeof pod->owner_uid, c->job.uid);
     return pod;
 }
@@ -104,8 +106,9 @@ struct pod_view *cast_worker(struct cast *c, int index)
 void cast_train(struct cast *c)
 {
     struct coordinator_view *view = &c->coordinator;
-    c->memo = (struct op_memo){
-        .config_generation = c->job.generation, .dry_generation = c->job.generation, .key_made = true};
+    c->memo = (struct op_memo){.config_generation = c->job.generation, .dry_generation = c->job.generation};
+    text_copy(c->memo.config, sizeof c->memo.config, "tiny-config-0123456789");
+    text_copy(c->job.status.ring.key, sizeof c->job.status.ring.key, "tiny-key-0123456789abcdef");
     cast_pod(c, OP_COORDINATOR, -1, 1);
     c->job.status.ring.coordinator = (struct op_slot){.state = OP_SLOT_PRESENT, .attempt = 1};
     for (int i = 0; i < c->job.workers_target; i++) {
@@ -117,7 +120,7 @@ void cast_train(struct cast *c)
     view->term = 1;
     view->state = OP_COORDINATOR_TRAINING;
     view->progress = (struct op_progress){.known = true, .step = 812, .steps = 2000};
-    text_copy(view->job, sizeof view->job, c->job.uid);
+    name_identity(c->job.name, c->job.uid, view->job);
     c->coordinator_answers = true;
     cast_settle(c);
     cast_settle(c);
@@ -143,11 +146,15 @@ struct op_plan *cast_plan(struct cast *c)
                              .memo = &c->memo,
                              .trials = &c->trials,
                              .now_ms = c->now_ms,
+                             .chance = "chancechancechan",
+                             .sha256 = sha256_once,
                              .settings = {.worker_image = "",
                                           .operator_namespace = "ringmaster-system",
                                           .network_policies = true}};
     s.coordinator = c->coordinator_answers ? &c->coordinator : NULL;
     s.answered_ms = c->answered_ms;
+    s.silence = &c->silence;
+    s.deaf = c->deaf;
     return job_plan(&s);
 }
 

@@ -17,6 +17,8 @@ struct cast {
     struct coordinator_view coordinator;
     bool coordinator_answers;
     int64_t answered_ms;
+    struct op_silence silence;
+    bool deaf;
     struct op_memo memo;
     struct op_trials trials;
     int64_t now_ms;

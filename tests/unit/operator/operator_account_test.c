@@ -90,6 +90,19 @@ Test(operator_account, rules_see_failures_by_exit_code)
     cast_free(c);
 }
 
+Test(operator_account, no_rule_makes_running_out_of_memory_free)
+{
+    struct cast *c =
+        cast_open("{\"failurePolicy\":{\"rules\":[{\"onExitCodes\":[137],\"action\":\"Restart\"}]}}");
+    struct op_ending ending;
+    struct pod_view pod = {
+        .phase = OP_POD_FAILED, .terminated = true, .exit_code = 137, .terminated_reason = "OOMKilled"};
+    account_pod(&c->job, &pod, NULL, 0, &ending);
+    cr_assert_eq(ending.counted, OP_COUNT_FAILURE);
+    cr_assert_not(ending.spares_budget);
+    cast_free(c);
+}
+
 Test(operator_account, only_failures_within_the_window_spend_the_budget)
 {
     struct cast *c = cast_open("{\"failurePolicy\":{\"maxRestarts\":2,\"within\":\"1h\"}}");

@@ -228,3 +228,39 @@ Test(operator_crd, it_is_small_enough_for_kubectl_apply)
 {
     cr_assert_lt(text.length, CRD_BYTES_MAX);
 }
+
+/* The rule of `spec` whose message begins like this. */
+static const char *rule_that_says(const char *message)
+{
+    const struct yml *spec = yml_get(yml_get(schema_root(), "properties"), "spec");
+    const struct yml *rules = yml_get(spec, "x-kubernetes-validations");
+    for (const struct yml *rule = rules->child; rule; rule = rule->next)
+        if (!strncmp(word(rule, "message"), message, strlen(message)))
+            return word(rule, "rule");
+    cr_assert(false, "no rule says \"%s\"", message);
+    return "";
+}
+
+Test(operator_crd, what_of_the_trainer_can_change_while_suspended_is_what_no_checkpoint_was_made_with)
+{
+    static const char *const changeable[] = {
+        "trainer.threads",     "trainer.isa",        "trainer.allowMixedHardware", "trainer.data.endpoint",
+        "trainer.data.region", "trainer.data.cache", "trainer.data.cacheBytes"};
+    const char *never = rule_that_says("spec.trainer can't change");
+    cr_assert(strstr(rule_that_says("of spec.trainer only threads"), "oldSelf.suspend ||"));
+    for (int i = 0; i < job_fields_count; i++) {
+        const struct job_field *field = &job_fields[i];
+        char group[64], whole[64];
+        bool changes = false;
+        if (strncmp(field->path, "trainer.", 8) != 0 || is_absent_by_design(field))
+            continue;
+        for (size_t k = 0; k < sizeof changeable / sizeof *changeable; k++)
+            changes |= strcmp(field->path, changeable[k]) == 0;
+        snprintf(whole, sizeof whole, "self.%s ==", field->path);
+        snprintf(group, sizeof group, "self.trainer.%.*s ==", (int)strcspn(field->path + 8, "."),
+                 field->path + 8);
+        bool held = strstr(never, whole) || strstr(never, group);
+        cr_assert_neq(held, changes, "%s", field->path);
+        cr_assert_not(changes && field->compared, "%s is compared with the checkpoint", field->path);
+    }
+}

@@ -65,6 +65,81 @@ Test(operator_misfit, one_that_is_refused_costs_the_job_nothing_and_is_made_anew
     cast_free(c);
 }
 
+/* What the pods of a new plan run. */
+static bool creates_pod_with(struct cast *c, const char *image)
+{
+    char wanted[128];
+    bool does = false;
+    struct op_plan *plan = cast_plan(c);
+    snprintf(wanted, sizeof wanted, "\"image\":\"%s\"", image);
+    for (int i = 0; i < plan->actions_count; i++)
+        if (plan->action[i].kind == OP_CREATE && plan->action[i].resource == OP_PODS)
+            does = strstr(str_text(&plan->action[i].body), wanted) != NULL;
+    plan_free(plan);
+    return does;
+}
+
+static const char job_image[] = "ghcr.io/me/worker@sha256:aaaaaaaaaaaaaaaa";
+
+static void train_with_image(struct cast *c)
+{
+    cast_train(c);
+    for (int i = 0; i < c->pods_count; i++)
+        text_copy(c->pod[i].image, OP_IMAGE_MAX, job_image);
+    cast_settle(c);
+    cast_settle(c);
+}
+
+Test(operator_misfit, a_job_goes_on_with_the_image_that_it_began_with)
+{
+    struct cast *c = cast_open("{}");
+    train_with_image(c);
+    cr_assert_str_eq(c->job.status.images.trainer, job_image);
+    cr_assert_str_eq(c->job.status.images.coordinator, job_image);
+    for (int index = -1; index < 1; index++) {
+        struct pod_view *pod = index < 0 ? &c->pod[0] : cast_worker(c, index);
+        cr_assert_eq(pod->index, index);
+        pod->phase = OP_POD_FAILED;
+        text_copy(pod->reason, sizeof pod->reason, "Evicted");
+        cast_settle(c);
+        cast_settle(c);
+        cr_assert(creates_pod_with(c, job_image), "of index %d", index);
+        cast_pod(c, index < 0 ? OP_COORDINATOR : OP_WORKER, index, 2);
+    }
+    cast_free(c);
+}
+
+Test(operator_misfit, a_job_that_was_suspended_may_go_on_with_another_image)
+{
+    struct cast *c = cast_open("{}");
+    train_with_image(c);
+    c->job.suspend = true;
+    cast_settle(c);
+    cr_assert_str_eq(c->job.status.images.trainer, "");
+    c->job.suspend = false; /* before its pods were gone: those that still end say nothing of what comes */
+    cast_settle(c);
+    cast_settle(c);
+    cr_assert_str_eq(c->job.status.images.trainer, "");
+    cr_assert_not(creates_pod_with(c, job_image));
+    cast_free(c);
+}
+
+Test(operator_misfit, an_image_that_computes_other_bits_is_told_and_no_machine_is_blamed)
+{
+    struct cast *c = cast_open("{}");
+    train_with_image(c);
+    text_copy(cast_worker(c, 1)->image, OP_IMAGE_MAX, "ghcr.io/me/worker@sha256:bbbbbbbbbbbbbbbb");
+    refuse(cast_worker(c, 1));
+    cr_assert(says(
+        c,
+        "warn WorkerRefused  worker 1 on node-1 is refused: worker image worker@sha256:bbbbbbbbbbbb computes "
+        "other bits than worker@sha256:aaaaaaaaaaaa, the job's"));
+    cast_settle(c);
+    cr_assert_eq(c->job.status.restarts.misfit, 1);
+    cr_assert_eq(c->job.status.workers.unfit.types.count + c->job.status.workers.unfit.nodes.count, 0);
+    cast_free(c);
+}
+
 Test(operator_misfit, kinds_on_which_nobody_trains_are_avoided_as_kinds)
 {
     struct cast *c = cast_open("{}");
@@ -199,7 +274,8 @@ Test(operator_misfit, a_pods_last_word_says_that_it_is_the_machine_and_in_the_en
              "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{\"ringmaster.dev/job\":\"tiny\","
              "\"ringmaster.dev/role\":\"worker\",\"ringmaster.dev/worker\":\"1\",\"ringmaster.dev/"
              "attempt\":\"1\"},\"ownerReferences\":[{\"apiVersion\":\"ringmaster.dev/v1alpha1\",\"kind\":"
-             "\"TrainingJob\",\"name\":\"tiny\",\"uid\":\"j\"}]},\"status\":{\"phase\":\"Failed\","
+             "\"TrainingJob\",\"name\":\"tiny\",\"uid\":\"j\",\"controller\":true}]},\"status\":{\"phase\":"
+             "\"Failed\","
              "\"containerStatuses\":[{\"name\":\"trainer\",\"state\":{\"terminated\":{\"exitCode\":3,"
              "\"reason\":\"Error\",\"message\":\"{\\\"exitCode\\\":3,\\\"reason\\\":\\\"%s\\\","
              "\\\"elsewhere\\\":true}\"}}}]}}",

@@ -39,11 +39,11 @@ static int plan_live_workers(const struct cast *c)
     return live;
 }
 
-Test(operator_plan, a_new_job_is_tried_then_promised_then_made)
+Test(operator_plan, a_new_job_is_tried_gets_its_key_is_promised_then_made)
 {
     struct cast *c = cast_open("{}");
     struct str all = str_init(1 << 20);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         struct str text = cast_text(c);
         str_addf(&all, "# %d\n%s", i + 1, str_text(&text));
         str_clear(&text);
@@ -51,6 +51,32 @@ Test(operator_plan, a_new_job_is_tried_then_promised_then_made)
     }
     golden("plan-new.txt", str_text(&all));
     str_clear(&all);
+    cast_free(c);
+}
+
+static void refuse_secrets(struct cast *c)
+{
+    struct op_plan *plan = cast_plan(c);
+    for (int i = 0; i < plan->actions_count; i++)
+        if (plan->action[i].resource == OP_SECRETS)
+            op_memo_refused(&c->memo, &c->job, &plan->action[i], 409, "AlreadyExists", "it is there",
+                            CAST_NOW);
+    plan_free(plan);
+}
+
+Test(operator_plan, a_secret_that_we_did_not_make_is_no_jobs_key)
+{
+    struct cast *c = cast_open("{}");
+    cast_settle(c);
+    refuse_secrets(c);
+    expect(c, "status (urgent)  Waiting: the API server refused to create secrets: it is there");
+    cast_settle_status_only(c);
+    cr_assert_str_eq(c->job.status.ring.key, "");
+    cr_assert_eq(plan_live_workers(c), 0, "nothing is promised that would refer to it");
+    cast_settle(c);
+    cast_settle(c);
+    cr_assert_str_eq(c->job.status.ring.key, "tiny-key-chancechancechan");
+    expect(c, "create pods tiny-w0-pbjqg");
     cast_free(c);
 }
 
@@ -71,6 +97,7 @@ static int fresh_applies(struct cast *c)
 Test(operator_plan, what_lies_around_a_new_job_is_created_and_that_of_an_old_one_applied)
 {
     struct cast *c = cast_open("{}");
+    cast_settle(c);
     cast_settle(c);
     cast_settle(c);
     cr_assert_eq(fresh_applies(c), 4);
@@ -529,6 +556,7 @@ Test(operator_plan,
     struct cast *c = cast_open("{}");
     cast_train(c);
     c->answered_ms = CAST_NOW;
+    cast_settle(c);
     c->node[0].ready = false;
     struct op_plan *plan = cast_plan(c);
     cr_assert_eq(plan->actions_count, 0, "a hiccup of its kubelet alone does it no harm");
@@ -677,7 +705,7 @@ Test(operator_plan, half_a_start_gives_its_places_back_after_start_timeout)
     cast_settle(c);
     cr_assert_str_eq(c->job.status.message,
                      "1 of min 2 ready; worker 0 Pending 60 s: Insufficient nvidia.com/gpu");
-    c->now_ms += 240 * 1000;
+    c->now_ms += 300 * 1000;
     cast_settle(c);
     cr_assert_eq(plan_live_workers(c), 0);
     cr_assert_geq(c->job.status.workers.retry_ms, c->now_ms + 29000);

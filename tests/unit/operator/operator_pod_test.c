@@ -77,7 +77,8 @@ Test(operator_pod, the_coordinator_runs_the_workers_image_with_the_spec_of_its_g
     struct cast *c = cast_open("{}");
     struct str text = str_init(1 << 20);
     struct error err = {0};
-    cr_assert_eq(pod_coordinator(&c->job, &settings, 4, &text, &err), 0, "%s", err.text);
+    struct op_config config = {.name = "the-config", .sha256 = "5bec"};
+    cr_assert_eq(pod_coordinator(&c->job, &settings, &config, 4, &text, &err), 0, "%s", err.text);
     compare("coordinator.json", &text);
     str_clear(&text);
     cast_free(c);
@@ -107,6 +108,31 @@ Test(operator_pod, what_only_the_operator_may_say_is_refused_by_name)
     refused(",\"env\":[{\"name\":\"RINGMASTER_POD_IP\",\"value\":\"1\"}]", "", "sets RINGMASTER_POD_IP");
     refused("", ",\"restartPolicy\":\"Always\"", "restartPolicy must be Never");
     refused("", ",\"volumes\":[{\"name\":\"ringmaster-key\"}]", "volume ringmaster-key");
+}
+
+/* Of worker 0 of the job with these changes. */
+static bool worker_has(const char *changes, const char *wanted)
+{
+    struct cast *c = cast_open(changes);
+    struct str text = str_init(1 << 20);
+    struct error err = {0};
+    cr_assert_eq(pod_worker(&c->job, &settings, NULL, 0, 1, &text, &err), 0, "%s", err.text);
+    bool has = strstr(str_text(&text), wanted) != NULL;
+    str_clear(&text);
+    cast_free(c);
+    return has;
+}
+
+Test(operator_pod, a_worker_asks_for_the_disk_that_its_cache_may_fill_and_for_none_where_it_fills_none)
+{
+    static const char request[] = "\"ephemeral-storage\":\"1024Mi\"", any[] = "ephemeral-storage\":";
+    cr_assert(worker_has("{\"trainer\":{\"data\":{\"cacheBytes\":1073741824}}}", request));
+    cr_assert_not(worker_has("{\"trainer\":{\"data\":{\"uri\":\"file:///books\"}}}", any));
+    cr_assert_not(worker_has("{\"trainer\":{\"data\":{\"cache\":\"file:///big/disk\"}}}", any));
+    cr_assert(
+        worker_has("{\"workers\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"trainer\",\"image\":"
+                   "\"i\",\"resources\":{\"limits\":{\"ephemeral-storage\":\"3Gi\"}}}]}}}}",
+                   "{\"limits\":{\"ephemeral-storage\":\"3Gi\"}}"));
 }
 
 Test(operator_pod, a_template_without_an_image_takes_the_operators_or_is_refused)
@@ -147,7 +173,7 @@ Test(operator_pod, a_pod_as_it_was_made_is_found_again_by_its_labels_and_owner)
 Test(operator_pod, the_objects_around_the_pods_are_the_jobs_own)
 {
     struct cast *c = cast_open("{}");
-    struct str text = str_init(1 << 20);
+    struct str text = str_init(1 << 20), spec = text;
     struct error err = {0};
     static void (*const policies[])(const struct job_view *, const struct op_settings *,
                                     struct str *) = {object_policy_worker, object_policy_coordinator};
@@ -158,16 +184,18 @@ Test(operator_pod, the_objects_around_the_pods_are_the_jobs_own)
     object_budget(&c->job, &text);
     compare("budget.json", &text);
     str_reset(&text);
-    object_key(&c->job, &text);
+    object_key(&c->job, "the-key", &text);
     compare("key.json", &text);
     str_reset(&text);
-    cr_assert_eq(object_config(&c->job, &text, &err), 0, "%s", err.text);
+    cr_assert_eq(job_effective_spec(&c->job, &spec, &err), 0, "%s", err.text);
+    object_config(&c->job, "the-config", str_text(&spec), &text);
     compare("config.json", &text);
     for (int i = 0; i < 2; i++) {
         str_reset(&text);
         policies[i](&c->job, &settings, &text);
         compare(names[i], &text);
     }
+    str_clear(&spec);
     str_clear(&text);
     cast_free(c);
 }

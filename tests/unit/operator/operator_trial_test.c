@@ -17,7 +17,7 @@ static bool is_tried(const char *changes, int64_t later_ms)
     second->now_ms = CAST_NOW + later_ms;
     plan = cast_plan(second);
     bool tried = plan_has(plan, OP_DRY_RUN, OP_PODS);
-    cr_assert_neq(tried, plan_has(plan, OP_STATUS, OP_JOBS), "or else it is promised at once");
+    cr_assert_neq(tried, plan_has(plan, OP_CREATE, OP_SECRETS), "or else it is begun at once");
     plan_free(plan);
     cast_free(first);
     cast_free(second);

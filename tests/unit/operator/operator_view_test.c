@@ -18,7 +18,7 @@ static struct js *json(const char *text)
     "\"labels\":{\"ringmaster.dev/job\":\"tiny\",\"ringmaster.dev/role\":\"worker\",\"ringmaster.dev/"       \
     "worker\":\"3\",\"ringmaster.dev/"                                                                       \
     "attempt\":\"2\"},\"ownerReferences\":[{\"apiVersion\":\"ringmaster.dev/"                                \
-    "v1alpha1\",\"kind\":\"TrainingJob\",\"name\":\"tiny\",\"uid\":\"j\"}]"
+    "v1alpha1\",\"kind\":\"TrainingJob\",\"name\":\"tiny\",\"uid\":\"j\",\"controller\":true}]"
 
 Test(operator_view, a_pods_condition_reasons_and_last_word_are_taken)
 {
@@ -63,6 +63,37 @@ static struct pod_view waiting_pod(const char *reason, const char *message)
     return pod;
 }
 
+static void runs(const char *asked, const char *told, const char *state, const char *image)
+{
+    char text[2048];
+    struct pod_view pod;
+    snprintf(text, sizeof text,
+             "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\"," LABELS "},\"spec\":{\"containers\":[{\"name\":"
+             "\"sidecar\",\"image\":\"x\"},{\"name\":\"trainer\",\"image\":\"%s\"}]},\"status\":{"
+             "\"containerStatuses\":[{\"name\":\"trainer\",\"imageID\":\"%s\",\"state\":{\"%s\":{}}}]}}",
+             asked, told, state);
+    struct js *object = json(text);
+    cr_assert_eq(pod_project(object, &pod, NULL), 0);
+    cr_assert_str_eq(pod.image, image, "%s, told as %s", asked, told);
+    js_free(object);
+}
+
+Test(operator_view, an_image_is_pinned_by_the_digest_that_can_be_asked_for)
+{
+    static const char hub[] = "docker.io/library/worker@sha256:ab",
+                      own[] = "ghcr.io:5000/me/worker@sha256:ab";
+    runs("worker:1", hub, "running", hub);
+    runs("worker", hub, "terminated", hub);
+    runs("ghcr.io:5000/me/worker:v2", own, "running", own);
+    runs("ghcr.io:5000/me/worker:v2@sha256:ab", own, "running", own);
+    runs("worker:1", "docker-pullable://worker@sha256:ab", "running", "worker@sha256:ab");
+    runs("worker:1", "sha256:ab", "running", "worker:1"); /* put on the node by hand: no registry has it */
+    runs("worker:1", "docker.io/library/import-2026-01-01@sha256:ab", "running", "worker:1");
+    runs("worker:1", "docker.io/library/coworker@sha256:ab", "running", "worker:1");
+    runs("worker:1", "", "running", "worker:1");
+    runs("worker:1", "", "waiting", "");
+}
+
 Test(operator_view, a_pull_that_failed_and_the_pause_before_the_next_are_one_trouble)
 {
     static const char cause[] = "failed to resolve reference x:1: no such host";
@@ -99,7 +130,11 @@ Test(operator_view, a_pod_that_is_nobodys_is_not_taken)
         "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{\"ringmaster.dev/role\":\"worker\","
         "\"ringmaster.dev/worker\":\"1\",\"ringmaster.dev/"
         "attempt\":\"1\"},\"ownerReferences\":[{\"apiVersion\":"
-        "\"apps/v1\",\"kind\":\"TrainingJob\",\"uid\":\"j\"}]}}"};
+        "\"apps/v1\",\"kind\":\"TrainingJob\",\"name\":\"tiny\",\"controller\":true,\"uid\":\"j\"}]}}",
+        "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{\"ringmaster.dev/role\":\"worker\","
+        "\"ringmaster.dev/worker\":\"1\",\"ringmaster.dev/"
+        "attempt\":\"1\"},\"ownerReferences\":[{\"apiVersion\":"
+        "\"ringmaster.dev/v1alpha1\",\"kind\":\"TrainingJob\",\"name\":\"tiny\",\"uid\":\"j\"}]}}"};
     for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) {
         struct error err = {0};
         struct js *object = json(strangers[i]);

@@ -66,6 +66,11 @@ static bool is_live(const struct world_pod *pod)
     return pod->exists && !pod_is_over(&pod->view);
 }
 
+static bool runs(const struct world_pod *pod)
+{
+    return pod->exists && pod->view.phase == OP_RUNNING && !pod->view.terminated;
+}
+
 void world_check(struct world *w)
 {
     for (int i = 0; i < w->truth.pods_count; i++)
@@ -89,7 +94,7 @@ static struct world_node *node_of(struct world *w, const struct pod_view *pod)
 static void end_pod(struct world *w, int i, enum pod_phase phase, int code, const char *reason)
 {
     struct pod_view *pod = &w->truth.pod[i].view;
-    pod->phase = phase;
+    pod->phase = w->truth.pod[i].sidecar ? OP_RUNNING : phase;
     pod->ready = false;
     pod->terminated = true;
     pod->exit_code = code;
@@ -119,6 +124,7 @@ static void run_pod(struct world *w, int i)
     struct pod_view *pod = &w->truth.pod[i].view;
     pod->phase = OP_RUNNING;
     pod->ready = true;
+    w->truth.pod[i].sidecar = w->sidecars && chance(w, 50);
     snprintf(pod->ip, sizeof pod->ip, "10.0.0.%d", i % 250);
     world_note(w, CHANGE_POD, i);
 }
@@ -141,7 +147,7 @@ static bool coordinator_is_newest(const struct world *w, int i)
 {
     for (int k = 0; k < w->truth.pods_count; k++) {
         const struct world_pod *other = &w->truth.pod[k];
-        if (other->exists && other->view.role == OP_COORDINATOR && other->view.phase == OP_RUNNING &&
+        if (runs(other) && !other->hung && other->view.role == OP_COORDINATOR &&
             other->view.attempt > w->truth.pod[i].view.attempt)
             return false;
     }
@@ -166,9 +172,9 @@ static void kubelet(struct world *w, int i)
             remove_pod(w, i);
     } else if (pod->view.phase == OP_PENDING)
         run_pod(w, i);
-    else if (pod->view.phase == OP_RUNNING && is_misfit(w, &pod->view))
+    else if (runs(pod) && is_misfit(w, &pod->view))
         refuse_pod(w, i);
-    else if (pod->view.role == OP_COORDINATOR && !coordinator_is_newest(w, i))
+    else if (runs(pod) && !pod->hung && pod->view.role == OP_COORDINATOR && !coordinator_is_newest(w, i))
         end_pod(w, i, OP_POD_FAILED, 4, "Error");
 }
 
@@ -177,7 +183,7 @@ static const struct world_pod *running_coordinator(const struct world *w)
     const struct world_pod *best = NULL;
     for (int i = 0; i < w->truth.pods_count; i++) {
         const struct world_pod *pod = &w->truth.pod[i];
-        if (pod->exists && pod->view.role == OP_COORDINATOR && pod->view.phase == OP_RUNNING &&
+        if (runs(pod) && !pod->hung && pod->view.role == OP_COORDINATOR &&
             (!best || pod->view.attempt > best->view.attempt))
             best = pod;
     }
@@ -187,8 +193,7 @@ static const struct world_pod *running_coordinator(const struct world *w)
 static bool trains(struct world *w, const struct world_pod *pod)
 {
     const struct world_node *node = node_of(w, &pod->view);
-    return pod->exists && pod->view.role == OP_WORKER && pod->view.phase == OP_RUNNING &&
-           !pod->view.deletion_ms && node && node->view.ready;
+    return runs(pod) && pod->view.role == OP_WORKER && !pod->view.deletion_ms && node && node->view.ready;
 }
 
 static int training(struct world *w)
@@ -210,8 +215,7 @@ static void release(struct world *w)
     for (int i = 0; i < w->truth.pods_count; i++) {
         struct world_pod *pod = &w->truth.pod[i];
         const struct world_node *node = node_of(w, &pod->view);
-        if (!pod->exists || pod->view.role != OP_COORDINATOR || pod->view.phase != OP_RUNNING || !node ||
-            !node->view.ready)
+        if (!runs(pod) || pod->hung || pod->view.role != OP_COORDINATOR || !node || !node->view.ready)
             continue;
         struct op_verdict *verdict = &pod->view.verdict;
         verdict->known = verdict->result.known = true;
@@ -227,8 +231,7 @@ static void report_lost(struct world *w)
     for (int i = 0; i < w->truth.pods_count; i++) {
         const struct world_pod *pod = &w->truth.pod[i];
         const struct world_node *node = node_of(w, &pod->view);
-        bool dead = pod->exists && pod->view.role == OP_WORKER && pod->view.phase == OP_RUNNING &&
-                    (!node || !node->view.ready);
+        bool dead = runs(pod) && pod->view.role == OP_WORKER && (!node || !node->view.ready);
         for (int k = 0; dead && k < w->lost_count; k++)
             dead = w->lost[k].worker != pod->view.index || w->lost[k].attempt != pod->view.attempt;
         if (dead && w->lost_count < RM_WORKERS_MAX)
@@ -243,7 +246,7 @@ bool world_view(const struct world *w, int term, struct coordinator_view *ret)
     *ret = (struct coordinator_view){.term = term, .state = OP_COORDINATOR_GATHERING};
     if (!pod || pod->view.attempt != term)
         return false;
-    text_copy(ret->job, sizeof ret->job, "job-uid");
+    name_identity("tiny", "job-uid", ret->job);
     for (int i = 0; i < w->truth.pods_count; i++)
         if (trains((struct world *)(uintptr_t)w, &w->truth.pod[i]))
             ret->member[ret->ring_size++] = (struct op_member){.worker = w->truth.pod[i].view.index,
@@ -300,8 +303,13 @@ static void pod_fault(struct world *w, int i)
         pod->deletion_ms = w->now_ms + GRACE_MS;
         world_note(w, CHANGE_POD, i);
         return;
-    case 2: /* the process dies */
-        if (pod->phase == OP_RUNNING && node && node->view.ready)
+    case 2: /* the process dies, or hangs */
+        if (pod->role == OP_COORDINATOR && pod->phase == OP_RUNNING && chance(w, 50)) {
+            w->truth.pod[i].hung = true;
+            w->hung++;
+            return;
+        }
+        if (runs(&w->truth.pod[i]) && node && node->view.ready)
             end_pod(w, i, OP_POD_FAILED, chance(w, 50) ? 137 : 1, chance(w, 30) ? "OOMKilled" : "Error");
         return;
     default: /* by force */

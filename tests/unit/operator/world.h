@@ -6,12 +6,14 @@
 
 #include "operator/core/plan.h"
 
-enum { WORLD_PODS = 1024, WORLD_NODES = 8, WORLD_LOG = 60000, WORLD_STEPS = 60 };
+enum { WORLD_PODS = 1024, WORLD_NODES = 8, WORLD_SECRETS = 64, WORLD_LOG = 60000, WORLD_STEPS = 60 };
 
 struct world_pod {
     bool exists;
     struct pod_view view;
     bool is_told; /* its process had SIGTERM */
+    bool hung;    /* a coordinator that does nothing any more, and does not end */
+    bool sidecar; /* another container runs on when ours has ended, until the pod is deleted */
 };
 
 struct world_node {
@@ -52,12 +54,16 @@ struct world {
     struct world_truth truth;
     int log_count;
     struct world_change *log[WORLD_LOG];
-    bool key_made;
+    char key[OP_NAME_MAX]; /* the Secret that the first pod of the job refers to; "": there was no pod */
+    char secret[WORLD_SECRETS][OP_NAME_MAX]; /* that were made */
+    int secrets_count;
+    uint64_t chance; /* what names are drawn from */
     int service_term;
     int step;      /* committed; survives everything: it stands for the checkpoints */
     bool released; /* training is done */
     bool mixed;    /* on node-3 all workers are refused: it computes other bits */
-    int refused;
+    bool sidecars; /* half of all pods have one */
+    int refused, hung;
     struct op_gone lost[RM_WORKERS_MAX];
     int lost_count;
     int creates, deletes, status_writes, conflicts;
@@ -69,6 +75,8 @@ struct process {
     struct world_truth cache;
     int seen[3]; /* changes taken up, by kind: streams of different resources lag differently */
     struct op_memo memo;
+    struct op_silence silence;
+    int silent_term; /* whose that is */
     int64_t expect_until_ms;
     int expect_log; /* own writes up to here must be seen before the next plan */
     /* What a deposed leader had begun: the rest of its plan, done after some more turns of the others. */

@@ -14,6 +14,24 @@ static int pod_named(const struct world *w, const char *name)
     return -1;
 }
 
+/* All programs of a job, of whatever operator, have one key, and it is there before them. */
+static void check_key(struct world *w, const struct js *body)
+{
+    const char *key = NULL;
+    bool made = false;
+    const struct js *volumes = read_at(body, "spec.volumes");
+    for (size_t i = 0; i < js_size(volumes); i++)
+        if (read_at(js_at(volumes, i), "secret.secretName"))
+            key = js_as_string(read_at(js_at(volumes, i), "secret.secretName"));
+    for (int i = 0; i < w->secrets_count; i++)
+        made = made || !strcmp(w->secret[i], key ? key : "");
+    if (!*w->key && key)
+        text_copy(w->key, sizeof w->key, key);
+    if (!made || strcmp(w->key, key) != 0)
+        snprintf(w->wrong, sizeof w->wrong, "a pod has the key %.60s, others %.60s; it is %s", key, w->key,
+                 made ? "there" : "not there");
+}
+
 static int create_pod(struct world *w, const struct op_action *action)
 {
     struct error err = {0};
@@ -27,8 +45,10 @@ static int create_pod(struct world *w, const struct op_action *action)
     snprintf(uid, sizeof uid, "pod-%d", i);
     js_set_string((struct js *)(uintptr_t)js_get(body, "metadata"), "uid", uid);
     struct world_pod *pod = &w->truth.pod[i];
-    if (pod_project(body, &pod->view, &err) < 0 || strcmp(pod->view.owner_uid, "job-uid") != 0)
+    if (pod_project(body, &pod->view, &err) < 0 || strcmp(pod->view.owner, "tiny") != 0 ||
+        strcmp(pod->view.owner_uid, "job-uid") != 0)
         snprintf(w->wrong, sizeof w->wrong, "a pod that nobody would find: %.200s", err.text);
+    check_key(w, body);
     js_free(body);
     pod->exists = true;
     pod->view.created_ms = w->now_ms;
@@ -47,7 +67,7 @@ static int delete_pod(struct world *w, const struct op_action *action)
     if (strcmp(pod->view.uid, action->uid) != 0)
         return 409;
     w->deletes++;
-    if (!*pod->view.node || pod_is_over(&pod->view))
+    if (!*pod->view.node || pod_is_spent(&pod->view))
         pod->exists = false; /* nothing runs: gone at once */
     else if (!pod->view.deletion_ms)
         pod->view.deletion_ms = w->now_ms + 120000;
@@ -93,9 +113,9 @@ int world_do(struct world *w, const struct op_action *action)
     if (action->kind == OP_CREATE && action->resource == OP_PODS)
         return create_pod(w, action);
     if (action->resource == OP_SECRETS) {
-        int code = w->key_made ? 409 : 0;
-        w->key_made = true;
-        return code;
+        if (w->secrets_count == WORLD_SECRETS)
+            abort();
+        text_copy(w->secret[w->secrets_count++], OP_NAME_MAX, action->name);
     }
     return 0;
 }
@@ -181,9 +201,35 @@ static const struct node_view *find_node(void *nodes, const char *name)
     return NULL;
 }
 
+static void hash(const void *bytes, size_t length, uint8_t out[RM_HASH_BYTES])
+{
+    (void)bytes;
+    memset(out, (int)(length % 256), RM_HASH_BYTES);
+}
+
+static void draw_name(struct world *w, char out[OP_CHANCE_TEXT])
+{
+    uint8_t random[OP_CHANCE_TEXT - 1] = {0};
+    uint64_t number = ++w->chance;
+    memcpy(random, &number, sizeof number);
+    name_chance(random, out);
+}
+
+/* As the one who asks would find it. */
+static void note_silence(const struct world *w, struct process *o, int term, bool answers)
+{
+    if (answers || o->silent_term != term)
+        o->silence = (struct op_silence){0};
+    if (!answers)
+        silence_note(&o->silence, w->now_ms, w->now_ms, "no answer");
+    o->silent_term = term;
+}
+
 static struct op_plan *make_plan(struct world *w, struct process *o, const struct job_view *job)
 {
     const struct pod_view *pods[WORLD_PODS];
+    char chance[OP_CHANCE_TEXT];
+    draw_name(w, chance);
     struct coordinator_view *view = calloc(1, sizeof *view);
     struct job_snapshot s = {.job = job,
                              .pods = pods,
@@ -192,6 +238,8 @@ static struct op_plan *make_plan(struct world *w, struct process *o, const struc
                              .nodes_known = true,
                              .memo = &o->memo,
                              .now_ms = w->now_ms,
+                             .chance = chance,
+                             .sha256 = hash,
                              .settings = {.worker_image = "", .operator_namespace = "rm"}};
     for (int i = 0; i < o->cache.pods_count; i++)
         if (o->cache.pod[i].exists)
@@ -199,6 +247,8 @@ static struct op_plan *make_plan(struct world *w, struct process *o, const struc
     if (world_view(w, job->status.ring.coordinator.attempt, view))
         s.coordinator = view;
     s.answered_ms = w->now_ms - (s.coordinator ? 0 : 12000);
+    note_silence(w, o, job->status.ring.coordinator.attempt, s.coordinator != NULL);
+    s.silence = &o->silence;
     struct op_plan *plan = job_plan(&s);
     free(view);
     return plan;

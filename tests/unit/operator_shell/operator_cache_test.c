@@ -68,6 +68,21 @@ static struct js *pod_object(const char *name, const char *job_uid, int version,
     return parse(text);
 }
 
+/* One that claims to be a pod of that job, the way the caller says. */
+static struct js *claimant(const char *namespace, const char *kind, const char *owner, const char *controller)
+{
+    static int version = 10;
+    char text[1024];
+    snprintf(text, sizeof text,
+             "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"evil\",\"namespace\":\"%s\",\"uid\":\"u-evil\","
+             "\"resourceVersion\":\"%d\",\"labels\":{\"" OP_LABEL_JOB "\":\"gpt\",\"" OP_LABEL_UID
+             "\":\"u1\",\"" OP_LABEL_ROLE "\":\"coordinator\",\"" OP_LABEL_TERM
+             "\":\"2\"},\"ownerReferences\":[{\"apiVersion\":\"ringmaster.dev/v1alpha1\",\"kind\":\"%s\","
+             "\"name\":\"%s\",\"uid\":\"u1\"%s}]},\"spec\":{},\"status\":{\"phase\":\"Succeeded\"}}",
+             namespace, version++, kind, owner, controller);
+    return parse(text);
+}
+
 static bool put(enum op_resource resource, enum kube_change change, struct js *object)
 {
     struct error err = {0};
@@ -154,20 +169,49 @@ Test(cache, a_pod_that_an_answer_alone_told_of_is_forgotten)
     js_free(ghost);
 }
 
+Test(cache, a_pod_whose_end_was_watched_does_not_come_back_by_the_answer_to_its_deletion)
+{
+    put(OP_JOBS, KUBE_ADDED, job_object("u1", 1));
+    put(OP_PODS, KUBE_ADDED, pod_object("a", "u1", 2, "Pending"));
+    put(OP_PODS, KUBE_DELETED, pod_object("a", "u1", 3, "Pending"));
+    struct js *late = pod_object("a", "u1", 3, "Pending");
+    js_set_string((struct js *)(uintptr_t)js_get(late, "metadata"), "deletionTimestamp",
+                  "2026-01-01T00:00:00Z");
+    cache_answer(&cache, OP_PODS, late, 5 * RM_S);
+    js_free(late);
+    cr_assert_eq(count_pods(5 * RM_S), 0);
+}
+
 Test(cache, a_namesake_has_nothing_of_the_job_before_it)
 {
     put(OP_JOBS, KUBE_ADDED, job_object("u1", 1));
     put(OP_PODS, KUBE_ADDED, pod_object("a", "u1", 2, "Running"));
-    the_job()->memo.key_made = true;
+    text_copy(the_job()->memo.key, OP_NAME_MAX, "key");
     put(OP_JOBS, KUBE_MODIFIED, job_object("u2", 9));
     cr_assert_eq(count_pods(0), 0);
-    cr_assert_not(the_job()->memo.key_made);
+    cr_assert_str_eq(the_job()->memo.key, "");
     put(OP_JOBS, KUBE_DELETED, job_object("u1", 10)); /* late news of the first */
     cr_assert_not_null(the_job());
     struct js *late = job_object("u1", 11);
     cache_answer(&cache, OP_JOBS, late, 0);
     js_free(late);
     cr_assert_str_eq(the_job()->view.uid, "u2");
+}
+
+Test(cache, a_pod_that_only_claims_to_be_of_a_job_is_none_of_its)
+{
+    static const char controls[] = ",\"controller\":true";
+    put(OP_JOBS, KUBE_ADDED, job_object("u1", 1));
+    str_reset(&told);
+    put(OP_PODS, KUBE_ADDED, claimant("elsewhere", "TrainingJob", "gpt", controls));
+    put(OP_PODS, KUBE_ADDED, claimant("ns", "TrainingJob", "bert", controls));
+    put(OP_PODS, KUBE_ADDED, claimant("ns", "TrainingJob", "gpt", ",\"controller\":false"));
+    put(OP_PODS, KUBE_ADDED, claimant("ns", "TrainingJob", "gpt", ""));
+    put(OP_PODS, KUBE_ADDED, claimant("ns", "Job", "gpt", controls));
+    cr_assert_eq(count_pods(0), 0, "the job's uid alone makes no pod its own");
+    cr_assert_str_eq(str_text(&told), "", "and wakes nobody");
+    put(OP_PODS, KUBE_ADDED, claimant("ns", "TrainingJob", "gpt", controls));
+    cr_assert_eq(count_pods(0), 1);
 }
 
 Test(cache, an_answer_brings_no_deleted_job_back)
@@ -199,6 +243,37 @@ Test(cache, a_service_that_somebody_deletes_is_applied_again)
     cache_listing(&cache, OP_SERVICES); /* deleted while nobody watched */
     cache_listed(&cache, OP_SERVICES);
     cr_assert_eq(the_job()->memo.applied[OP_APPLIED_SERVICE], 0);
+}
+
+static struct js *owned_service(const char *namespace, const char *uid)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "{\"metadata\":{\"name\":\"gpt-coordinator\",\"namespace\":\"%s\",\"labels\":{\"" OP_LABEL_JOB
+             "\":\"gpt\"},\"ownerReferences\":[{\"apiVersion\":\"ringmaster.dev/v1alpha1\",\"kind\":"
+             "\"TrainingJob\",\"name\":\"gpt\",\"uid\":\"%s\",\"controller\":true}]}}",
+             namespace, uid);
+    return parse(text);
+}
+
+static bool is_own(void)
+{
+    return cache_has_own(&cache, OP_SERVICES, the_job(), "gpt-coordinator");
+}
+
+Test(cache, what_lies_around_a_job_is_its_own_where_it_controls_it)
+{
+    put(OP_JOBS, KUBE_ADDED, job_object("u1", 1));
+    cr_assert_not(is_own(), "nobody has seen it");
+    put(OP_SERVICES, KUBE_ADDED, service_object());
+    cr_assert_not(is_own(), "a label is no owner");
+    put(OP_SERVICES, KUBE_ADDED, owned_service("elsewhere", "u1"));
+    put(OP_SERVICES, KUBE_MODIFIED, owned_service("ns", "u0"));
+    cr_assert_not(is_own(), "a namesake's");
+    put(OP_SERVICES, KUBE_MODIFIED, owned_service("ns", "u1"));
+    cr_assert(is_own());
+    put(OP_SERVICES, KUBE_DELETED, owned_service("ns", "u1"));
+    cr_assert_not(is_own());
 }
 
 static void node(const char *text, enum kube_change change)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/net/ws.h"
 #include "common/os/clock.h"
 #include "tests/unit/net/stub.h"
 
@@ -42,9 +43,10 @@ static void told(void *ctx, struct coordinator_view *view)
     free(view);
 }
 
-static void failed(void *ctx, const char *why)
+static void failed(void *ctx, rm_time asked_at, const char *why)
 {
     struct desk *d = ctx;
+    cr_assert_gt(asked_at, 0);
     d->failed++;
     text_copy(d->why, sizeof d->why, why);
 }
@@ -137,4 +139,38 @@ Test(poller, a_new_term_is_asked_at_its_own_place_and_nobody_means_silence)
         loop_turn(d.loop, false);
     cr_assert_eq(stub_requests(d.stub), 3);
     desk_close(&d);
+}
+
+static int page(void *ctx, const struct ws_get *get, struct str *body, const char **type)
+{
+    struct desk *d = ctx;
+    str_addf(&d->asked, "%s ", get->path);
+    str_adds(body, d->body);
+    *type = "application/json";
+    return 200;
+}
+
+Test(poller, a_coordinator_whose_address_is_of_ipv6_is_asked_there)
+{
+    struct desk d = {.body = good, .asked = str_init(1 << 16)};
+    struct ws *ws;
+    struct ws_options server = {
+        .address = "::1", .strangers_max = 4, .watchers_max = 4, .get = page, .ctx = &d};
+    cr_assert_eq(loop_open(&d.loop, NULL), 0);
+    cr_assert_eq(http_open(&d.http, d.loop, NULL), 0);
+    if (ws_open(&ws, d.loop, &server, NULL) < 0)
+        cr_skip("no IPv6 here");
+    struct poller_options options = {
+        .http = d.http, .port = ws_port(ws), .told = told, .failed = failed, .ctx = &d};
+    cr_assert_eq(poller_open(&d.poller, d.loop, &options, NULL), 0);
+    poller_ask(d.poller, "u1", "::1", 3);
+    while (!d.told && !d.failed)
+        loop_turn(d.loop, true);
+    cr_assert_eq(d.failed, 0, "%s", d.why);
+    cr_assert_str_eq(str_text(&d.asked), "/v1/status ");
+    poller_free(d.poller);
+    ws_free(ws);
+    http_free(d.http);
+    loop_free(d.loop);
+    str_clear(&d.asked);
 }

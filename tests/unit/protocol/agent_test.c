@@ -468,3 +468,20 @@ Test(agent, someone_elses_coordinator_is_refused_with_4)
     cr_assert_eq(did(&p, AGENT_EXIT)->exit_code, 4);
     end(&p);
 }
+
+Test(agent, a_probe_goes_to_the_trainer_and_what_it_found_to_the_coordinator)
+{
+    struct play p;
+    start(&p);
+    struct message m;
+    message_init(&m, MSG_PROBE);
+    m.probe.id = 7;
+    control(&p, &m);
+    cr_assert_eq(sent(&p, AGENT_SEND_LINK, MSG_PROBE)->probe.id, 7);
+    message_init(&m, MSG_PROBED);
+    m.probed.id = 7;
+    m.probed.peer = 3;
+    from_trainer(&p, &m);
+    cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_PROBED)->probed.peer, 3);
+    end(&p);
+}

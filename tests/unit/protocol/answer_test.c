@@ -340,10 +340,11 @@ Test(answer, a_load_that_fails_after_its_ring_was_given_up_refuses_the_checkpoin
     story_begin(&s, impatient(2));
     load_begins(&s, 20);
     fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
-    fault_of(&s, 0, FAULT_STORAGE, -1, 20);
+    load_fails(&s, 0, 20, CLASS_OBJECT);
+    load_fails(&s, 1, 20, CLASS_OBJECT);
     cr_assert(said(&s, "checkpointRefused"), "%s", str_text(&s.log));
     cr_assert_not(said(&s, "can't be written"), "%s", str_text(&s.log));
-    fault_of(&s, 1, FAULT_STORAGE, -1, 20);
+    load_fails(&s, 1, 20, CLASS_OBJECT);
     cr_assert_not(said(&s, "can't be written"), "%s", str_text(&s.log));
     story_end(&s);
 }
@@ -401,13 +402,14 @@ Test(answer, a_final_checkpoint_that_does_not_load_is_no_end)
     load_begins(&s, 100);
     checkpointed(&s, 0, 100, 0, 1, true);
     published(&s, 0, 100, true);
-    fault_of(&s, 0, FAULT_STORAGE, -1, 100);
+    for (int w = 0; w < 2; w++)
+        load_fails(&s, w, 100, CLASS_OBJECT);
     for (int w = 0; w < 2; w++)
         stopped(&s, w, -1, -1);
     for (int w = 0; w < 2; w++)
-        listed(&s, w, 100, -1);
+        listed(&s, w, 100, 20);
     for (int w = 0; w < 2; w++)
-        ready(&s, w, 0);
+        ready(&s, w, 20);
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
     for (int w = 0; w < 2; w++)
         finished(&s, w);

@@ -515,3 +515,22 @@ Test(elastic, a_step_tells_how_long_it_took_and_waited_for_data)
     cr_assert_eq(m->progress.rescaled, 2);
     end(&p);
 }
+
+Test(elastic, a_probe_is_made_beside_the_step_under_way_and_disturbs_nothing)
+{
+    struct play p;
+    train_from(&p, 2);
+    cr_assert_eq(p.running, CMD_STEP);
+    struct message m;
+    message_init(&m, MSG_PROBE);
+    m.probe.id = 7;
+    m.probe.count = 1;
+    m.probe.member[0].worker = 4;
+    link_message(&p, &m);
+    const struct elastic_action *a = did(&p, ELASTIC_PROBE);
+    cr_assert(a);
+    cr_assert_eq(p.out->count, 1);
+    cr_assert_eq(a->message.probe.id, 7);
+    cr_assert_eq(a->message.probe.member[0].worker, 4);
+    end(&p);
+}

@@ -68,6 +68,42 @@ Test(fit, where_it_is_allowed_they_train_together)
     story_end(&s);
 }
 
+Test(fit, one_that_runs_other_software_is_told_so_and_its_machine_is_not_blamed)
+{
+    struct story s;
+    begin(&s, false);
+    s.machine[0] = "numerics 1f, fp32, avx2, a cpu (6/1/2), oneDNN 3.1";
+    train_alone(&s);
+    come_on(&s, 1, "numerics 2e, fp32, avx2, a cpu (6/1/2), oneDNN 3.1", -1);
+    cr_assert(
+        said(&s,
+             "worker 1 computes other bits: it runs other software than the job, 'numerics 2e, oneDNN 3.1' "
+             "instead of 'numerics 1f, oneDNN 3.1'; give all"),
+        "%s", str_text(&s.log));
+    come_on(&s, 2, "numerics 1f, fp32, avx2, a cpu (6/1/2), oneDNN 3.2", -1);
+    cr_assert(said(&s, "worker 2 computes other bits: it runs other software"), "%s", str_text(&s.log));
+    come_on(&s, 3, "numerics 1f, fp32, avx512f, b cpu (6/1/2), oneDNN 3.1", -1);
+    cr_assert(said(&s, "worker 3 computes other bits: its fingerprint is"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(fit, one_of_another_protocol_fits_with_the_coordinators_image)
+{
+    struct story s;
+    struct message m;
+    begin(&s, false);
+    train_alone(&s);
+    hello_message(&s, 1, -1, &m);
+    m.hello.protocol = MSG_PROTOCOL + 1;
+    s.conn[1] = s.conns++;
+    hear(&s, 1, &m);
+    cr_assert(
+        said(&s, "elsewhere why=\"worker 1 runs other software than the coordinator: it speaks protocol"),
+        "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    story_end(&s);
+}
+
 /* All machines went, and the first one of the new ones is of another kind than those were. */
 Test(fit, a_job_goes_on_from_a_checkpoint_on_machines_of_the_kind_that_made_it)
 {

@@ -97,6 +97,7 @@ Test(forming, where_all_wait_for_each_other_it_is_begun_again_and_nobody_is_to_b
         stopped(&s, 0, 3, 3);
         stopped(&s, 1, 3, 3);
         stopped(&s, 2, -1, -1);
+        after(&s, round ? RM_S << (round - 1) : 0);
     }
     cr_assert(!said(&s, "abandon"), "%s", str_text(&s.log));
     story_end(&s);

@@ -85,6 +85,25 @@ Test(message, an_unknown_loss_is_null_and_stays_unknown)
     cr_assert(isnan(back.progress.loss));
 }
 
+Test(message, a_fault_says_whose_it_is)
+{
+    struct message m, back;
+    message_init(&m, MSG_FAULT);
+    for (int which = 0; which < FAULT_CLASSES; which++) {
+        m.fault.class = (enum fault_class)which;
+        m.fault.person = true;
+        m.fault.exit_code = 3;
+        round_trip(&m, &back);
+        cr_assert_eq(back.fault.class, which);
+        cr_assert(back.fault.person && back.fault.exit_code == 3);
+    }
+    static const char unheard_of[] =
+        "{\"type\":\"fault\",\"generation\":[1,1],\"kind\":\"storage\",\"class\":\"fate\"}";
+    struct error err = {0};
+    cr_assert_eq(read_text(&m, unheard_of, &err), -1);
+    cr_assert(strstr(err.text, "class is none of the known names"), "%s", err.text);
+}
+
 struct refusal {
     const char *text, *sentence;
 };

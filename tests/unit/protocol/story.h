@@ -275,6 +275,23 @@ PLAYED void fault_of(struct story *s, int w, enum msg_fault_kind kind, int peer,
     hear(s, w, &m);
 }
 
+/* What an agent's store work, or a trainer, says of a fault whose class is known. */
+PLAYED void fault_says(struct story *s, int w, const struct msg_fault *f)
+{
+    struct message m;
+    message_init(&m, MSG_FAULT);
+    m.fault = *f;
+    m.fault.peer = -1;
+    if (!f->detail[0])
+        text_copy(m.fault.detail, sizeof m.fault.detail, "as the story goes");
+    hear(s, w, &m);
+}
+
+PLAYED void load_fails(struct story *s, int w, int64_t step, enum fault_class class)
+{
+    fault_says(s, w, &(struct msg_fault){.kind = FAULT_STORAGE, .class = class, .step = step});
+}
+
 PLAYED void leaving(struct story *s, int w)
 {
     struct message m;

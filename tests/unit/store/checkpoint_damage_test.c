@@ -116,19 +116,16 @@ Test(damage, a_run_goes_on_from_the_newest_that_verifies_and_names_the_others)
     cr_assert_eq(resume.entry.step, 1);
     cr_assert_eq(resume.manifest.step, 1);
     cr_assert_eq(resume.skipped, 2);
-    cr_assert_str_eq(resume.skip[0].name, "step-00000002");
-    cr_assert(strstr(resume.skip[0].why, "it is damaged"), "%s", resume.skip[0].why);
-    cr_assert_str_eq(resume.skip[1].name, "step-00000003");
-    cr_assert(strstr(resume.skip[1].why, "content is damaged"), "%s", resume.skip[1].why);
-    cr_assert(fixture_has("step-00000003/manifest.damaged.json"));
-    cr_assert_not(fixture_has("step-00000003/manifest.json"));
-    cr_assert(fixture_has("step-00000002/manifest.damaged.json"));
-    cr_assert_eq(checkpoint_resume(fixture_store, &resume, &err), 0);
-    cr_assert_eq(resume.skipped, 0, "they are not looked at again");
+    cr_assert_str_eq(resume.skip[0].name, "step-00000003");
+    cr_assert(strstr(resume.skip[0].why, "content is damaged"), "%s", resume.skip[0].why);
+    cr_assert_str_eq(resume.skip[1].name, "step-00000002");
+    cr_assert(strstr(resume.skip[1].why, "it is damaged"), "%s", resume.skip[1].why);
+    cr_assert(fixture_has("step-00000003/manifest.json") && fixture_has("step-00000002/manifest.json"));
+    cr_assert_not(fixture_has("step-00000003/manifest.damaged.json"), "who reads renames nothing");
     free(layout);
 }
 
-Test(damage, loading_marks_what_it_finds_damaged)
+Test(damage, loading_says_file_expected_and_found_and_renames_nothing)
 {
     struct model_layout *layout = two_damaged_of_three();
     float *state = fixture_state(layout, 9);
@@ -139,10 +136,11 @@ Test(damage, loading_marks_what_it_finds_damaged)
     cr_assert_eq(list.skipped, 1);
     cr_assert_eq(checkpoint_load(fixture_store, "step-00000003", layout, state, NULL, &err), -1);
     cr_assert_eq(err.code, ERR_DATA);
-    cr_assert_eq(checkpoint_list(fixture_store, &list, &err), 0);
-    cr_assert_eq(list.count, 1);
-    cr_assert_eq(checkpoint_load(fixture_store, "step-00000003", layout, state, NULL, &err), -1);
-    cr_assert_eq(err.code, ERR_NOT_FOUND);
+    cr_assert_eq(err.class, CLASS_OBJECT, "it was looked at again before that is said");
+    cr_assert(strstr(err.text, optimizer[1]) && strstr(err.text, "have the hash") &&
+                  strstr(err.text, "as the manifest says"),
+              "%s", err.text);
+    cr_assert(fixture_has("step-00000003/manifest.json"));
     fixture_holds("step-00000001", layout, 1);
     free(state);
     free(layout);
@@ -159,8 +157,6 @@ Test(damage, verifying_changes_nothing)
 Test(damage, a_damaged_checkpoint_can_be_saved_anew)
 {
     struct model_layout *layout = two_damaged_of_three();
-    static struct checkpoint_resume resume;
-    cr_assert_eq(checkpoint_resume(fixture_store, &resume, NULL), 0);
     save_one(layout, 2);
     save_one(layout, 3);
     fixture_holds("step-00000002", layout, 2);
@@ -209,7 +205,54 @@ Test(damage, a_checkpoint_of_a_newer_version_stops_the_run_and_is_kept)
     cr_assert_eq(system(command), 0);
     cr_assert_eq(checkpoint_resume(fixture_store, &resume, &err), -1);
     cr_assert_eq(err.code, ERR_DATA);
+    cr_assert_eq(err.class, CLASS_SOFTWARE);
     cr_assert(strstr(err.text, "step-00000002: manifest.json: version 9 is newer"), "%s", err.text);
     cr_assert(fixture_has("step-00000002/manifest.json"));
+    free(layout);
+}
+
+Test(damage, with_every_checkpoint_damaged_a_run_does_not_begin_anew_by_itself)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    static struct checkpoint_resume resume;
+    struct error err = {0};
+    char path[512];
+    for (int64_t step = 1; step <= 2; step++)
+        save_one(layout, step);
+    fixture_path(path, "step-00000001/manifest.json");
+    flip(path, 40, 0);
+    fixture_path(path, "step-00000002/model.safetensors");
+    flip(path, size_of(path) - 1, 3);
+    cr_assert_eq(checkpoint_resume(fixture_store, &resume, &err), -1);
+    cr_assert_eq(err.code, ERR_DATA);
+    cr_assert_eq(err.class, CLASS_OBJECT);
+    cr_assert(strstr(err.text, "step-00000001") && strstr(err.text, "step-00000002") &&
+                  strstr(err.text, "--overwrite"),
+              "%s", err.text);
+    cr_assert(fixture_has("step-00000001/manifest.json") && fixture_has("step-00000002/manifest.json"));
+    free(layout);
+}
+
+/* A publisher that has not all of it at hand would leave nothing. */
+Test(damage, what_is_damaged_makes_way_only_for_a_checkpoint_that_is_whole)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 1, .seed = 1, .parts = 2};
+    static struct manifest half;
+    struct error err = {0};
+    char path[512];
+    float *state = fixture_state(layout, 1);
+    save_one(layout, 1);
+    fixture_path(path, "step-00000001/model.safetensors");
+    flip(path, size_of(path) - 1, 3);
+    fixture_manifest(&save, &half);
+    cr_assert_eq(fixture_write(&save, state, 1, &half, &err), 0, "%s", err.text);
+    cr_assert_gt(half.pieces, 0, "it is written, although a manifest says that it is there");
+    cr_assert_eq(fixture_publish(&save, &half, &err), -1);
+    cr_assert(fixture_has("step-00000001/manifest.json"), "%s", err.text);
+    save_one(layout, 1);
+    fixture_holds("step-00000001", layout, 1);
+    cr_assert_not(fixture_has("step-00000001/manifest.damaged.json"));
+    free(state);
     free(layout);
 }

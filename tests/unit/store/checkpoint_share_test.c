@@ -146,17 +146,16 @@ Test(share, a_flipped_byte_is_found_by_who_holds_its_share)
         while (share_of_piece(&m, piece, PARTS) != flipped)
             piece++;
         flip(&m.piece[piece]);
-        for (int turn = 1; turn <= PARTS; turn++) { /* the bad one last: it puts the checkpoint aside */
-            int i = (flipped + turn) % PARTS;
+        for (int i = 0; i < PARTS; i++) {
             struct error err = {0};
             struct checkpoint_share share = share_of(layout, state, PARTS, (uint64_t)1 << i);
-            cr_assert_not(is_marked());
             cr_assert_eq(checkpoint_load_share(&share, range, NULL, &err), i == flipped ? -1 : 0, "%s",
                          err.text);
-            cr_assert(i != flipped || (err.code == ERR_DATA && strstr(err.text, m.piece[piece].file)), "%s",
-                      err.text);
+            cr_assert(i != flipped || (err.code == ERR_DATA && err.class == CLASS_OBJECT &&
+                                       strstr(err.text, m.piece[piece].file)),
+                      "%s", err.text);
         }
-        cr_assert(is_marked());
+        cr_assert_not(is_marked(), "who reads renames nothing");
         free(state);
         free(layout);
         fixture_remove();

@@ -370,6 +370,23 @@ Test(checkpoint, keep_counts_the_newest_and_never_final)
     free(layout);
 }
 
+Test(checkpoint, keep_never_deletes_a_step_newer_than_the_one_it_publishes)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    static const int64_t before[] = {10, 150, 200, 231}, anew[] = {50, 100};
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+        fixture_save(&(struct fixture_save){.layout = layout, .step = before[i], .seed = 1, .parts = 1}, &m);
+    for (size_t i = 0; i < sizeof anew / sizeof *anew; i++)
+        fixture_save(
+            &(struct fixture_save){.layout = layout, .step = anew[i], .seed = 1, .parts = 1, .keep = 1}, &m);
+    cr_assert(fixture_has("step-00000231") && fixture_has("step-00000200") && fixture_has("step-00000150"),
+              "a run that went back may have been wrong about them");
+    cr_assert(fixture_has("step-00000100"));
+    cr_assert_not(fixture_has("step-00000050"));
+    cr_assert_not(fixture_has("step-00000010"));
+    free(layout);
+}
+
 Test(checkpoint, leftovers_of_older_steps_go)
 {
     struct model_layout *layout = fixture_layout(&fixture_shape);

@@ -237,3 +237,18 @@ Test(snapshot, a_newcomer_gets_the_state_out_of_the_snapshot_memory)
     expect_digest(rig, rest, 2);
     rig_close(rig);
 }
+
+/* A rank 0 that is started again and again would begin to count anew each time. */
+Test(snapshot, the_time_for_a_checkpoint_counts_from_the_last_one_whoever_started_since)
+{
+    struct rig *rig = rig_open();
+    rig->spec.checkpoint.every = 3600 * RM_S;
+    rig_spawn(rig, 0, NULL);
+    rig->saved_ago = 2 * 3600 * RM_S;
+    rig_form(rig, all, 1);
+    cr_assert(rig_expect(rig, 0, MSG_SNAPSHOT));
+    cr_assert_eq(rig->message.snapshot.state.step, 1, "it is overdue at the first step");
+    free_snapshot(rig, 0);
+    expect_digest(rig, all, 1);
+    rig_close(rig);
+}

@@ -303,6 +303,7 @@ int rig_send_form(struct rig *rig, const int *workers, int n)
         if (rig->t[w].pid && msg_state_equal(&rig->t[w].state, &f->resume))
             f->source[f->sources_count++] = member(&rig->t[w], ROLE_KEEP);
     f->evaluated = f->saved = f->resume.held ? f->resume.step : -1;
+    f->saved_ago = rig->saved_ago;
     for (int w = 0; w < RIG_TRAINERS; w++)
         if (rig->t[w].pid)
             rig_send(rig, w, m);

@@ -30,7 +30,8 @@ struct rig {
     char folder[64];
     struct msg_generation generation;
     int64_t round;
-    int64_t step; /* highest step that anybody reported */
+    int64_t step;      /* highest step that anybody reported */
+    rm_time saved_ago; /* said in the next form */
     double evaluated[RIG_STEPS + 1];
     int evaluations;
     enum msg_role role[RIG_TRAINERS]; /* of each worker in the last form */

@@ -1,0 +1,51 @@
+/* Whether the job's object stores answer, as its coordinator tells it. */
+#include <string.h>
+
+#include "operator/core/plan_parts.h"
+
+static void set(struct planner *p, bool truth, const char *reason, const char *message)
+{
+    condition_set(&p->next, OP_STORE_READY, truth, reason, message, p->job->generation, p->s->now_ms);
+}
+
+/* Only of a store that answered again: that the first one does is no news. */
+static void tell_back(struct planner *p)
+{
+    if (p->stored->condition[OP_STORE_READY].status == OP_FALSE)
+        plan_event(p, false, "StoreReady", "Wait", "the object stores answer again");
+}
+
+static void tell_away(struct planner *p, const struct coordinator_view *view)
+{
+    const struct op_condition *before = &p->stored->condition[OP_STORE_READY];
+    const char *reason = view->store.person ? "StoreRefuses" : "StoreAway";
+    set(p, false, reason, view->store.why);
+    if (before->status != OP_FALSE || strcmp(before->reason, reason) != 0)
+        plan_event(p, true, "StoreNotReady", "Wait", "%.300s", view->store.why);
+}
+
+static void tell_fence(struct planner *p, const struct coordinator_view *view)
+{
+    p->next.unfenced = view->unfenced;
+    if (view->unfenced && !p->stored->unfenced)
+        plan_event(
+            p, true, "NotFenced", "Train",
+            "the store of spec.checkpoint overwrites what is to be created only where nothing is: start no "
+            "second job on this place while this one may still live");
+}
+
+/* No answer, or one of a coordinator that still looks: the last word stands. */
+void plan_tell_store(struct planner *p, const struct coordinator_view *view)
+{
+    if (!view)
+        return;
+    if (*view->store.why)
+        tell_away(p, view);
+    else if (*view->outage)
+        set(p, false, "CheckpointWaiting", view->outage);
+    else if (!view->preparing) {
+        tell_back(p);
+        tell_fence(p, view);
+        set(p, true, "Ready", "the object stores answer");
+    }
+}

@@ -1,0 +1,24 @@
+#include "operator/turn.h"
+
+static const rm_time ticking_each = 10 * RM_S;
+static const double tickings_per_second = 20, urgents_at_once = 30, urgents_per_second = 0.5;
+
+struct turns turns_init(rm_time now)
+{
+    return (struct turns){bucket_init(tickings_per_second, tickings_per_second, now)};
+}
+
+bool turn_comes(struct turns *all, struct turn *own, enum op_change change, rm_time now, rm_time *ret_when)
+{
+    if (change == OP_SAME)
+        return true;
+    if (change == OP_URGENT) {
+        if (!own->urgent.burst)
+            own->urgent = bucket_init(urgents_per_second, urgents_at_once, now);
+        return bucket_take(&own->urgent, now, ret_when);
+    }
+    *ret_when = own->written + ticking_each;
+    if (own->written && *ret_when > now)
+        return false;
+    return bucket_take(&all->ticking, now, ret_when);
+}

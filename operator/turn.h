@@ -1,0 +1,26 @@
+/* When a job's status may be written: how often for one job, and over all of them. What a job's pods and
+ * coordinator do is their owner's doing; however fast they change, the API server is not asked to note each
+ * turn of it. */
+#ifndef RM_OPERATOR_TURN_H
+#define RM_OPERATOR_TURN_H
+
+#include "operator/core/plan.h"
+#include "operator/kube/bucket.h"
+
+struct turns {
+    struct bucket ticking; /* over all jobs: 20 a second */
+};
+
+/* Of one job; zero at first. */
+struct turn {
+    rm_time written;      /* its last status; 0: none */
+    struct bucket urgent; /* 30 at once, then one each 2 s */
+};
+
+struct turns turns_init(rm_time now);
+
+/* May this change be written now? Numbers that move at most every 10 s a job. Else *ret_when it may; who asks
+ * and is told yes, writes. */
+bool turn_comes(struct turns *all, struct turn *own, enum op_change change, rm_time now, rm_time *ret_when);
+
+#endif

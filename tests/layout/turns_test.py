@@ -1,0 +1,146 @@
+"""What takes turns in tools/check: of any four commits in a row each story runs in one, and the check ends in time and with its count."""
+
+import concurrent.futures
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests"), str(ROOT / "tests/cluster")]
+
+import check_all  # noqa: E402  (its folder is on the path only now)
+import check_run  # noqa: E402
+import processes  # noqa: E402
+import turns  # noqa: E402
+
+STORIES = """import pytest
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(24))
+def test_long(seed):
+    pass
+
+@pytest.mark.slow
+@pytest.mark.turns(2)
+def test_placed():
+    pass
+
+def test_short():
+    pass
+"""
+
+
+def git(folder, *arguments):
+    settings = ["-c", "user.name=n", "-c", "user.email=e@example.invalid", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", "-C", str(folder), *settings, *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture(name="repository")
+def fixture_repository(tmp_path):
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    git(folder, "init", "-q")
+    return folder
+
+
+def test_four_commits_in_a_row_have_four_turns_and_a_commit_always_the_same(repository):
+    found = []
+    for number in range(8):
+        git(repository, "commit", "-q", "--allow-empty", "-m", str(number))
+        found.append(turns.turn_of(repository)[0])
+        assert turns.turn_of(repository)[0] == found[-1]
+    assert sorted(found[:4]) == [0, 1, 2, 3] and found[:4] == found[4:]
+
+
+def test_a_history_that_is_cut_off_is_said_and_has_a_turn_all_the_same(repository, tmp_path):
+    for number in range(3):
+        git(repository, "commit", "-q", "--allow-empty", "-m", str(number))
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{repository}", "cut")
+    turn, why = turns.turn_of(tmp_path / "cut")
+    assert turn in range(turns.TURNS) and "cut off" in why
+    assert turns.turn_of(tmp_path)[1] == "no commit here"
+
+
+def names_of(folder, turn):
+    """The tests that ran, and what was told of turns."""
+    report = folder / "junit.xml"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "RINGMASTER_TURN_REPORT": str(folder / "told"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("RINGMASTER_TURN", None)
+    environment |= {} if turn is None else {"RINGMASTER_TURN": str(turn)}
+    subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "turns", f"--junitxml={report}", str(folder / "a_test.py")],
+                   env=environment, check=True, capture_output=True)
+    told = json.loads((folder / "told").read_text()) if turn is not None else None
+    return {case.get("name") for case in check_all.ElementTree.parse(report).iter("testcase")}, told
+
+
+def test_each_story_has_one_turn_and_what_takes_no_turns_always_runs(tmp_path):
+    (tmp_path / "a_test.py").write_text(STORIES)
+    every, _ = names_of(tmp_path, None)
+    assert len(every) == 26
+    ran, seen = [], 0
+    for turn in range(turns.TURNS):
+        names, told = names_of(tmp_path, turn)
+        assert ("test_placed" in names) == (turn == 2) and "test_short" in names
+        seen += told["a_test.py::test_long"][0]
+        assert told["a_test.py::test_long"][1] == 24 and told["a_test.py::test_placed"] == [int(turn == 2), 1]
+        ran += names - {"test_short"}
+    assert sorted(ran) == sorted(every - {"test_short"}) and seen == 24
+
+
+@pytest.fixture(name="watch")
+def fixture_watch(monkeypatch):
+    """A check of its own, in its last moment."""
+    watch = check_run.Watch(limit_s=1)
+    monkeypatch.setattr(check_all, "WATCH", watch)
+    return watch
+
+
+def test_what_runs_when_the_time_is_over_is_ended_and_nothing_more_starts(watch, monkeypatch):
+    monkeypatch.setattr(check_run, "GRACE_S", 1)  # it does not care for being interrupted
+    code, text = watch.run(["sh", "-c", "echo begun; trap '' INT; sleep 1000 & wait; wait; sleep 1000"])
+    assert code == check_run.OVER and text.startswith("begun"), text
+    assert "more than" in watch.stopped
+    assert watch.run(["true"])[0] == check_run.OVER
+
+
+def test_what_the_stories_had_found_when_the_time_was_over_is_counted(watch, tmp_path):
+    """pytest is interrupted, not killed: it tells what it knows."""
+    (tmp_path / "a_test.py").write_text("import pathlib, time\n\ndef test_good():\n    pass\n\ndef test_endless():\n"
+                                        "    pathlib.Path(__file__).with_name('under-way').touch()\n    time.sleep(1000)\n")
+    watch.limit_s = 600
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        found = pool.submit(check_all.pytest, "label", [str(tmp_path)], workers=1)
+        processes.until((tmp_path / "under-way").exists, "the endless test runs", 120)
+        watch.stop("over")
+        count = found.result()
+    assert count.passed >= 1 and count.failed >= 1, count
+
+
+def test_a_check_that_was_stopped_fails_and_names_the_ten_slowest_before_its_last_line(watch, capsys):
+    for number in range(12):
+        watch.note(f"story {number}", number)
+    watch.stop("the check was stopped by SIGTERM")
+    assert check_all.conclude(check_all.Count(passed=3)) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == "3 passed, 1 failed, 0 skipped"
+    assert [line.split("story ")[1] for line in lines if "story " in line] == [str(number) for number in range(11, 1, -1)]
+    assert any("stopped by SIGTERM" in line for line in lines)
+
+
+def test_a_signal_ends_the_check_with_its_count(tmp_path):
+    """What runs then is interrupted, whatever it is."""
+    program = (f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r})\nimport check_all\n"
+               "def check(total, *_):\n    total.add(check_all.one('first', True)); print('under way', flush=True)\n"
+               "    check_all.run_logged(['sleep', '1000'])\ncheck_all.check = check\nsys.exit(check_all.main())\n")
+    with subprocess.Popen([sys.executable, "-c", program, "--no-cluster"], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        for line in process.stdout:
+            if line == "under way\n":
+                break
+        process.send_signal(signal.SIGTERM)
+        said = process.stdout.read().splitlines()
+    assert process.returncode == 1 and said[-1] == "1 passed, 1 failed, 0 skipped", said

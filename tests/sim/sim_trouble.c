@@ -1,0 +1,165 @@
+/* Machines and stores that fail: reads that do at one agent or at all, for a while or for good, a machine
+ * that won't do, and a disk that is full. And the truth about what may come of it. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "tests/sim/sim.h"
+
+const char *const trouble_names[TROUBLES] = {"no trouble",  "reads fail at one", "reads fail at all",
+                                             "one machine", "all machines",      "disk full at one"};
+
+static const rm_time leaves_out = 30 * RM_S; /* who fails alone, after that */
+
+/* From the seed's hash, so that the rest of the history is drawn as without it. */
+static uint64_t drawn(const struct sim *sim, uint64_t what, uint64_t below)
+{
+    return sim_hash(sim->seed, 3, what) % below;
+}
+
+void trouble_draw(struct sim *sim)
+{
+    struct scenario *s = &sim->scenario;
+    if (s->calm || drawn(sim, 0, 100) >= 20)
+        return;
+    s->trouble = (enum trouble_kind)(1 + drawn(sim, 1, TROUBLES - 1));
+    s->trouble_worker = (int)drawn(sim, 2, (uint64_t)s->target);
+    bool reads = s->trouble == TROUBLE_READS_ONE || s->trouble == TROUBLE_READS_ALL;
+    bool early = reads || drawn(sim, 3, 2);
+    rm_time span = s->step_time * s->steps;
+    s->trouble_at = early ? 0 : (rm_time)drawn(sim, 4, (uint64_t)span + 1);
+    s->trouble_until = s->trouble_at + (rm_time)drawn(sim, 5, 3 * RM_S);
+    if (drawn(sim, 6, 100) < 15)
+        s->trouble_until = RM_NEVER;
+    if (reads && s->steps > 1 && !s->resumes)
+        s->resumes = 1 + (int64_t)drawn(sim, 7, (uint64_t)s->steps - 1);
+    if (s->nan_step && s->resumes >= s->nan_step)
+        s->resumes = s->nan_step - 1;
+}
+
+/* When the trouble has to have come to an end, or ended the run. */
+rm_time trouble_over(const struct sim *sim)
+{
+    const struct scenario *s = &sim->scenario;
+    if (!s->trouble)
+        return 0;
+    rm_time lasts =
+        s->trouble_until == RM_NEVER ? sim->settings.end_timeout : s->trouble_until - s->trouble_at;
+    return s->trouble_at + lasts + 3 * leaves_out;
+}
+
+static bool is_now(const struct sim *sim)
+{
+    return sim->now >= sim->scenario.trouble_at && sim->now < sim->scenario.trouble_until;
+}
+
+bool trouble_reads_fail(const struct sim *sim, int node)
+{
+    enum trouble_kind kind = sim->scenario.trouble;
+    bool one = kind == TROUBLE_READS_ONE && sim->node[node].worker == sim->scenario.trouble_worker;
+    return (one || kind == TROUBLE_READS_ALL) && is_now(sim);
+}
+
+/* Else only what is listed can't be read. */
+bool trouble_lists_fail(const struct sim *sim, int node)
+{
+    return trouble_reads_fail(sim, node) && drawn(sim, 8, 2);
+}
+
+bool trouble_disk_full(const struct sim *sim, int node)
+{
+    bool here = sim->node[node].worker == sim->scenario.trouble_worker;
+    return sim->scenario.trouble == TROUBLE_DISK_ONE && here && is_now(sim);
+}
+
+/* A machine is what it is; the pod that comes in its place is on another one. */
+bool trouble_machine_fails(const struct sim *sim, int node)
+{
+    const struct node *n = &sim->node[node];
+    bool one = sim->scenario.trouble == TROUBLE_MACHINE_ONE && n->worker == sim->scenario.trouble_worker &&
+               (n->attempt == 0 || !sim->scenario.unattended);
+    bool all = sim->scenario.trouble == TROUBLE_MACHINE_ALL;
+    return (one || all) && n->heard && sim->now >= sim->scenario.trouble_at;
+}
+
+void trouble_say(struct sim *sim, struct message *m)
+{
+    message_init(m, MSG_FAULT);
+    m->fault.kind = FAULT_MACHINE;
+    m->fault.class = CLASS_MACHINE;
+    m->fault.exit_code = 4;
+    m->fault.peer = -1;
+    m->fault.step = -1;
+    text_copy(m->fault.detail, sizeof m->fault.detail, "this machine won't do");
+    sim->planted += sim->plant == PLANT_ONE_FOR_ALL;
+}
+
+/* ---- the truth ---- */
+
+static const struct published *newest_sound(const struct sim *sim, rm_time stood)
+{
+    const struct published *best = NULL;
+    for (int i = 0; i < sim->published_count; i++) {
+        const struct published *p = &sim->published[i];
+        bool sound = !p->damaged && !p->pending && p->stood <= stood;
+        if (sound && (!best || p->step > best->step))
+            best = p;
+    }
+    return best;
+}
+
+/* Where nobody holds anything, the ring goes on from the newest sound checkpoint; one that has only just been
+ * published may not be known yet. */
+void trouble_check_form(struct sim *sim, const struct msg_form *f)
+{
+    bool from_store = f->count && (f->member[0].role == ROLE_LOAD || f->member[0].role == ROLE_INIT);
+    const struct published *p = newest_sound(sim, sim->now - 10 * RM_S);
+    int64_t from = f->resume.held ? f->resume.step : -1;
+    if (from_store && p && p->step > from)
+        sim_fail(sim, "a sound checkpoint of step %" PRId64 " is passed over: the ring begins at %" PRId64,
+                 p->step, from);
+}
+
+void trouble_check_refused(struct sim *sim, const struct rdzv_tell *t)
+{
+    bool damaged = false;
+    for (int i = 0; i < sim->published_count; i++)
+        damaged = damaged || (sim->published[i].step == t->step && sim->published[i].damaged);
+    if (!damaged)
+        sim_fail(sim, "a sound checkpoint of step %" PRId64 " is refused: %s", t->step, t->text);
+}
+
+bool trouble_all_damaged(const struct sim *sim)
+{
+    return sim->scenario.damage && !newest_sound(sim, sim->now);
+}
+
+/* Whether 4 is how it has to end. */
+bool trouble_ends_it(const struct sim *sim)
+{
+    const struct scenario *s = &sim->scenario;
+    bool for_good = s->trouble_until == RM_NEVER && !s->unattended;
+    switch (s->trouble) {
+    case TROUBLE_READS_ONE: /* as one of no more than min; or as the only one that is left */
+    case TROUBLE_READS_ALL:
+        return for_good;
+    case TROUBLE_MACHINE_ONE: /* a drill may have taken those away with whom there would be enough */
+        return !s->unattended && (s->target == s->min || sim->told < s->steps);
+    case TROUBLE_MACHINE_ALL:
+        return true;
+    case TROUBLE_DISK_ONE:
+        return for_good;
+    default:
+        return false;
+    }
+}
+
+/* In pods what can't be had is waited for without end, and the reason is told. */
+bool trouble_may_wait(const struct sim *sim)
+{
+    const struct scenario *s = &sim->scenario;
+    bool told = sim->rdzv && (strstr(rdzv_why(sim->rdzv), "again") || strstr(rdzv_why(sim->rdzv), "waits") ||
+                              strstr(rdzv_why(sim->rdzv), "can't"));
+    bool for_good = s->trouble && s->trouble_until == RM_NEVER;
+    told = told || (sim->rdzv && rdzv_state(sim->rdzv) == RDZV_SAVING && sim->tallies.of[TALLY_WAITED]);
+    return s->unattended && told && (sim->store_full || for_good);
+}

@@ -1,0 +1,78 @@
+"""Stories that take turns, as a plug-in of pytest (`-p turns`): of those marked `turns` or `slow` a check runs every fourth.
+
+A story's slot follows from its name, or is the argument of `turns` where a few long ones are to be spread evenly. The turn
+follows from the commit: how many led to it, along first parents. So of any four commits in a row each story has its turn
+in one, and two checks of one commit run the same. Without RINGMASTER_TURN all of them run: by hand, and in
+`tools/check --all`. RINGMASTER_TURN_REPORT names a file that gets what ran: {story: [how many ran, of how many]}.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+
+TURNS = 4
+
+
+def slot(name, given=None):
+    """The turn in which the story of that name runs."""
+    return (hashlib.sha3_256(name.encode()).digest()[0] if given is None else given) % TURNS
+
+
+def turn_of(root):
+    """(turn, sentence that says what it follows from)."""
+    def git(*arguments):
+        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    head = git("rev-parse", "HEAD")
+    if not head:
+        return 0, "no commit here"
+    if git("rev-parse", "--is-shallow-repository") == "true":
+        return slot(head), f"the history of commit {head[:12]} is cut off, so its name is what counts"
+    count = int(git("rev-list", "--count", "--first-parent", "HEAD"))
+    return count % TURNS, f"commit {head[:12]} is number {count}"
+
+
+def mark_of(item):
+    return item.get_closest_marker("turns") or item.get_closest_marker("slow")
+
+
+def name_of(item):
+    """Without the folder, so that it does not matter from where pytest was started."""
+    return item.nodeid.split("/")[-1]
+
+
+def has_turn(item, turn):
+    mark = mark_of(item)
+    return mark is None or slot(name_of(item), *mark.args) == turn
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "turns(slot): runs in the check of every fourth commit")
+
+
+def pytest_collection_modifyitems(config, items):
+    turn = os.environ.get("RINGMASTER_TURN")
+    if turn is None:
+        return
+    kept = [item for item in items if has_turn(item, int(turn))]
+    write_report(items, kept)
+    config.hook.pytest_deselected(items=[item for item in items if not has_turn(item, int(turn))])
+    items[:] = kept
+
+
+def write_report(items, kept):
+    path = os.environ.get("RINGMASTER_TURN_REPORT")
+    if not path:
+        return
+    told, kept = {}, set(kept)
+    for item in filter(mark_of, items):
+        counts = told.setdefault(name_of(item).split("[")[0], [0, 0])
+        counts[0] += item in kept
+        counts[1] += 1
+    # The processes of one run write the same, side by side.
+    new = Path(f"{path}.{os.getpid()}")
+    new.write_text(json.dumps(told), encoding="utf-8")
+    new.replace(path)

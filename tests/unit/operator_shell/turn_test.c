@@ -1,0 +1,58 @@
+/* How often a job's status is written. */
+#include "operator/turn.h"
+
+#include <criterion/criterion.h>
+
+static const rm_time start = 1000 * RM_S;
+
+/* How many of the changes that come each half second, for so many seconds, are written at once. */
+static int written(struct turns *all, struct turn *own, enum op_change change, rm_time from, int seconds)
+{
+    int count = 0;
+    for (rm_time now = from; now < from + seconds * RM_S; now += 500 * RM_MS) {
+        rm_time when = 0;
+        bool comes = turn_comes(all, own, change, now, &when);
+        cr_assert(comes || when > now, "who has to wait is told for how long");
+        if (comes)
+            own->written = now;
+        count += comes;
+    }
+    return count;
+}
+
+Test(turn, urgent_changes_of_one_job_are_written_at_a_bounded_rate_and_hold_up_no_other)
+{
+    struct turns all = turns_init(start);
+    struct turn flapping = {0}, calm = {0};
+    rm_time when;
+    cr_assert_leq(written(&all, &flapping, OP_URGENT, start, 3600), 30 + 1800);
+    cr_assert(turn_comes(&all, &calm, OP_URGENT, start + 3600 * RM_S, &when));
+    cr_assert_eq(written(&all, &calm, OP_URGENT, start + 3700 * RM_S, 10), 20, "a few are written at once");
+}
+
+Test(turn, numbers_that_move_are_written_every_ten_seconds)
+{
+    struct turns all = turns_init(start);
+    struct turn own = {0};
+    cr_assert_eq(written(&all, &own, OP_TICKING, start, 100), 10);
+}
+
+Test(turn, over_all_jobs_numbers_are_written_twenty_times_a_second)
+{
+    struct turns all = turns_init(start);
+    int count = 0;
+    for (int i = 0; i < 1000; i++) {
+        struct turn own = {0};
+        rm_time when;
+        count += turn_comes(&all, &own, OP_TICKING, start, &when);
+    }
+    cr_assert_eq(count, 20);
+}
+
+Test(turn, what_is_no_change_waits_for_nothing)
+{
+    struct turns all = turns_init(start);
+    struct turn own = {.written = start};
+    rm_time when;
+    cr_assert(turn_comes(&all, &own, OP_SAME, start, &when));
+}

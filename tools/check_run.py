@@ -1,0 +1,84 @@
+"""How tools/check runs a command: in a session of its own, until it ends or the check has to; and what took how long.
+
+A check that is over its time, or that is told to stop, interrupts what is under way and starts nothing more, so that
+what was found until then is counted and said.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIMIT_S = 80 * 60
+LOOK_S = 1  # between two looks whether it is over
+GRACE_S = 40  # for what is interrupted: pytest tears its fixtures down and writes its report
+OVER = 124
+
+
+class Watch:
+    """When the check has to be over, why it was stopped (None: it was not), and what took how long."""
+
+    def __init__(self, limit_s=LIMIT_S):
+        self.limit_s = limit_s
+        self.begun = time.monotonic()
+        self.stopped = None
+        self.took = []
+
+    def began_earlier(self, seconds):
+        self.begun -= max(0, seconds)
+
+    def over(self):
+        if not self.stopped and time.monotonic() - self.begun > self.limit_s:
+            self.stopped = f"the check took more than {self.limit_s / 60:.0f} minutes"
+        return self.stopped is not None
+
+    def note(self, name, seconds):
+        self.took.append((seconds, name))
+
+    def slowest(self, count=10):
+        return [f"{seconds:6.0f} s  {name}" for seconds, name in sorted(self.took, reverse=True)[:count]]
+
+    def stop(self, why):
+        """Called from a signal's handler, too: nothing more starts, and what runs is interrupted within a moment."""
+        self.stopped = self.stopped or why
+
+    def run(self, command, env=None, timeout=None, cwd=ROOT):
+        """Runs to the end; returns (exit code, everything it printed)."""
+        if self.over():
+            return OVER, f"not started: {self.stopped}\n"
+        with subprocess.Popen(command, cwd=cwd, env=env, text=True, errors="replace", start_new_session=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+            return self._end_of(process, timeout)
+
+    def _end_of(self, process, timeout):
+        end = time.monotonic() + (timeout or self.limit_s)
+        while True:
+            try:
+                text, _ = process.communicate(timeout=LOOK_S)
+                return process.returncode, text
+            except subprocess.TimeoutExpired:
+                if self.over():
+                    return OVER, f"{last_words(process)}\nended, because {self.stopped}\n"
+                if time.monotonic() > end:
+                    return OVER, f"{last_words(process)}\nstopped after {timeout} s\n"
+
+
+def last_words(process):
+    """What it still says when it is interrupted; whatever of it is left after that is killed."""
+    kill_session(process, signal.SIGINT)
+    try:
+        text, _ = process.communicate(timeout=GRACE_S)
+    except subprocess.TimeoutExpired:
+        kill_session(process, signal.SIGKILL)
+        text, _ = process.communicate()
+    kill_session(process, signal.SIGKILL)
+    return text
+
+
+def kill_session(process, how):
+    try:
+        os.killpg(process.pid, how)
+    except ProcessLookupError:
+        pass
