@@ -63,7 +63,7 @@ SENTENCES = {
     "secret": ["Pending", "CreateContainerConfigError", 'secret "absent" not found'],
     "store": ["another-store"],
     "room": ["worker 0 Pending", "Insufficient cpu"],
-    "node": ["worker 0 Pending", "node affinity/selector"],
+    "node": ["the coordinator Pending", "node affinity/selector"],
     "command": ["spec.workers.template", "container trainer", "command"],
     "folder": ["spec.checkpoint.uri is file:///checkpoints", "mounts no shared volume", "write s3://bucket/prefix"],
     "volume": ["the API server refused to create pods", "volumeMounts[0].name", '"data"'],
