@@ -39,6 +39,12 @@ struct rule {
         .others_can = FAULT_ANOTHER, .nobody_can = FAULT_ENDS, .nobody_bound = AFTER_PATIENCE,               \
         .all_end_it = true                                                                                   \
     }
+/* Training goes on meanwhile, so that only time is lost where nobody can; but one alone holds up the
+ * checkpoints of all. */
+#define BESIDE                                                                                               \
+    {                                                                                                        \
+        .others_can = FAULT_LEAVES_OUT, .others_bound = AFTER_30_S, .nobody_can = FAULT_WAITS                \
+    }
 /* A machine that can't work is left out at once: it says so itself, and its worker may be had elsewhere. */
 #define UNFIT                                                                                                \
     {                                                                                                        \
@@ -70,6 +76,14 @@ static const struct rule rules[FAULT_PLACES][FAULT_CLASSES] = {
                        [CLASS_SOURCE] = HANDED_ON,
                        [CLASS_SOFTWARE] = HANDED_ON,
                        [CLASS_JOB] = HANDED_ON_BUT_BY_ALL},
+    [FAULT_IN_SLICE] = {[CLASS_UNKNOWN] = BESIDE,
+                        [CLASS_PASSING] = BESIDE,
+                        [CLASS_MACHINE] = BESIDE,
+                        [CLASS_PAIR] = BESIDE,
+                        [CLASS_OBJECT] = BESIDE,
+                        [CLASS_SOURCE] = BESIDE,
+                        [CLASS_SOFTWARE] = BESIDE,
+                        [CLASS_JOB] = BESIDE},
     [FAULT_IN_WORK] = {[CLASS_UNKNOWN] = UNFIT,
                        [CLASS_PASSING] = PATIENT,
                        [CLASS_MACHINE] = UNFIT,
@@ -107,7 +121,8 @@ static enum fault_verdict verdict_of(const struct fault_facts *f)
         return FAULT_REFUSES;
     if (f->where == FAULT_IN_LIST && f->class == CLASS_OBJECT && f->proven)
         return FAULT_ENDS; /* every checkpoint is damaged */
-    if (f->first && f->person && f->where != FAULT_IN_SAVE)
+    bool saves = f->where == FAULT_IN_SAVE || f->where == FAULT_IN_SLICE;
+    if (f->first && f->person && !saves)
         return FAULT_ENDS;
     if (f->all_say_so && r->all_end_it)
         return FAULT_ENDS;
@@ -128,7 +143,7 @@ struct fault_decision fault_decide(const struct fault_facts *f)
 /* ---- the page ---- */
 
 static const char *const places[FAULT_PLACES] = {"listing checkpoints", "loading one", "saving one",
-                                                 "the trainer's own work"};
+                                                 "saving one while training", "the trainer's own work"};
 
 static const char *done(enum fault_verdict verdict)
 {
@@ -166,8 +181,12 @@ static void print_place(enum fault_where where, struct str *out)
             if (same_rule(&rules[where][more], r))
                 str_addf(out, ", %s", fault_class_names[more]);
         }
-        str_addf(out, " | %s %s | %s %s | %s |\n", done(r->others_can), after(r->others_bound),
-                 done(r->nobody_can), after(r->nobody_bound), r->all_end_it ? "the job ends" : "as before");
+        str_addf(out, " | %s %s | ", done(r->others_can), after(r->others_bound));
+        if (r->nobody_can == FAULT_WAITS)
+            str_adds(out, "training goes on");
+        else
+            str_addf(out, "%s %s", done(r->nobody_can), after(r->nobody_bound));
+        str_addf(out, " | %s |\n", r->all_end_it ? "the job ends" : "as before");
     }
 }
 

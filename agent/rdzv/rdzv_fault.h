@@ -13,10 +13,11 @@
 #include "common/base/time.h"
 
 enum fault_where {
-    FAULT_IN_LIST, /* naming the checkpoints */
-    FAULT_IN_LOAD, /* reading one */
-    FAULT_IN_SAVE, /* writing one */
-    FAULT_IN_WORK, /* the trainer: its data, its memory, its machine */
+    FAULT_IN_LIST,  /* naming the checkpoints */
+    FAULT_IN_LOAD,  /* reading one */
+    FAULT_IN_SAVE,  /* writing the one that all stand still for */
+    FAULT_IN_SLICE, /* writing one while training goes on */
+    FAULT_IN_WORK,  /* the trainer: its data, its memory, its machine */
     FAULT_PLACES
 };
 

@@ -25,8 +25,17 @@ static bool has_come_to_nothing(const struct rdzv *st, const struct msg_save_wai
     return m->step <= st->saved && !is_under_way(st, m->step);
 }
 
-void rdzv_save_waits(struct rdzv *st, const struct rdzv_worker *w, const struct msg_save_waits *m,
-                     rm_time now, struct rdzv_out *out)
+/* While training goes on it may be this one alone that can't reach the store. */
+static void ask_whose_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_save_waits *m,
+                            rm_time now, struct rdzv_out *out)
+{
+    struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_PASSING, .peer = -1, .step = m->step};
+    text_copy(f.detail, sizeof f.detail, m->why);
+    rdzv_slice_fault(st, w, &f, now, out);
+}
+
+void rdzv_save_waits(struct rdzv *st, struct rdzv_worker *w, const struct msg_save_waits *m, rm_time now,
+                     struct rdzv_out *out)
 {
     struct rdzv_outage *o = &st->outage;
     bool first = !o->on;
@@ -37,6 +46,8 @@ void rdzv_save_waits(struct rdzv *st, const struct rdzv_worker *w, const struct 
         rdzv_save_failed(st, m->step, m->why, now, out);
         return;
     }
+    if (st->state != RDZV_SAVING)
+        ask_whose_fault(st, w, m, now, out);
     if (first || m->step > o->step || is_under_way(st, m->step)) {
         o->step = m->step;
         o->taken = now - m->age;

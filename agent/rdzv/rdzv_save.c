@@ -85,7 +85,7 @@ static void keep_digest(const struct rdzv *st, struct rdzv_collection *c, const 
     memcpy(c->digest, w->digest_known ? w->digest : st->digest, RM_HASH_BYTES);
 }
 
-void rdzv_checkpointed(struct rdzv *st, const struct rdzv_worker *w, const struct msg_checkpointed *m,
+void rdzv_checkpointed(struct rdzv *st, struct rdzv_worker *w, const struct msg_checkpointed *m,
                        struct rdzv_out *out)
 {
     if (m->part >= m->parts || (!m->final && m->step <= st->saved))
@@ -96,7 +96,7 @@ void rdzv_checkpointed(struct rdzv *st, const struct rdzv_worker *w, const struc
     if (!c->in[m->part])
         c->have++;
     c->in[m->part] = true;
-    rdzv_trouble_over(&st->worker[rdzv_index(st, w)], FAULT_IN_SAVE);
+    rdzv_slice_is_in(st, w, m->step);
     rdzv_measure_slice(st, m);
     st->exact = st->exact && m->exact; /* also what was mixed before this coordinator came */
     c->publish.exact = c->publish.exact && m->exact;
@@ -478,6 +478,7 @@ void rdzv_write_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_f
     struct rdzv_tell *t = rdzv_tell(out, TELL_WAITING);
     snprintf(t->text, sizeof t->text,
              "the checkpoint of step %" PRId64 " can't be written; training goes on: %s", f->step, f->detail);
+    rdzv_slice_fault(st, w, f, now, out);
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
         c->used = c->used && c->publish.step != f->step;

@@ -20,8 +20,9 @@ struct rdzv_trouble {
     rm_time since, until; /* the first of them; till then it is asked nothing and takes no part */
     int said;             /* `why`, by so many processes with no step between: when steps_seen was `step` */
     int64_t step;
-    int attempt;    /* the newest of them */
-    bool exit_told; /* its trainer ends by it */
+    int64_t at_step; /* of the checkpoint that the newest is about, -1: of none */
+    int attempt;     /* the newest of them */
+    bool exit_told;  /* its trainer ends by it */
     char why[RM_WHY_MAX];
 };
 
@@ -74,6 +75,8 @@ struct rdzv_worker {
     int64_t slowness;            /* times in a row that it was not ready in time */
     int64_t waited;              /* newest step whose waiting for data is counted */
     struct rdzv_trouble trouble;
+    rm_time sliced_at; /* when it said last that a slice of its is written, and of which step */
+    int64_t sliced;
     char left_out[MSG_DETAIL_MAX]; /* why the ring was formed without it; "": it was not */
     rm_time probe_at, probe_pause; /* when it is next seen whether it may come back */
 };
@@ -199,6 +202,7 @@ struct rdzv {
     int64_t tokens;
     bool exact;
     char fingerprint[RM_FINGERPRINT_MAX], data_sha256[RM_HASH_HEX]; /* rdzv_fit.c says whose */
+    bool fits_checkpoint; /* the fingerprint is that of who made the checkpoint to go on from */
     int64_t data_files, data_bytes;
     int forming_failures;                       /* in a row, without a step */
     struct rdzv_failure failure[FAILURES_KEPT]; /* that may still count */
@@ -318,6 +322,9 @@ void rdzv_act_on_trouble(struct rdzv *st, struct rdzv_worker *w, const struct fa
 void rdzv_work_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                      struct rdzv_out *out);
 void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where); /* it has worked */
+void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step);
+void rdzv_slice_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                      struct rdzv_out *out); /* training goes on, perhaps without it */
 void rdzv_trouble_step(struct rdzv *st);
 bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w);
 bool rdzv_waits_for_trouble(const struct rdzv *st);
@@ -401,7 +408,7 @@ void rdzv_recovery_done(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_account(struct rdzv *st, rm_time now);
 
 /* rdzv_save.c: checkpoints */
-void rdzv_checkpointed(struct rdzv *st, const struct rdzv_worker *w, const struct msg_checkpointed *c,
+void rdzv_checkpointed(struct rdzv *st, struct rdzv_worker *w, const struct msg_checkpointed *c,
                        struct rdzv_out *out);
 void rdzv_published(struct rdzv *st, const struct msg_published *p, rm_time now, struct rdzv_out *out);
 bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final, rm_time now,
@@ -421,8 +428,8 @@ void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out);
 bool rdzv_is_refused(const struct rdzv *st, const struct msg_checkpoint *c);
 
 /* rdzv_outage.c: a store that is away */
-void rdzv_save_waits(struct rdzv *st, const struct rdzv_worker *w, const struct msg_save_waits *m,
-                     rm_time now, struct rdzv_out *out);
+void rdzv_save_waits(struct rdzv *st, struct rdzv_worker *w, const struct msg_save_waits *m, rm_time now,
+                     struct rdzv_out *out);
 rm_time rdzv_outage_over(struct rdzv *st, int64_t step,
                          rm_time now);                /* published; how long it lasted, 0: none */
 rm_time rdzv_save_gives_up_at(const struct rdzv *st); /* in SAVING; RM_NEVER: not while nothing waits */

@@ -24,7 +24,7 @@ void rdzv_trouble_step(struct rdzv *st)
     st->steps_seen++;
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
-        if (w->trouble.where != FAULT_IN_SAVE)
+        if (w->trouble.where != FAULT_IN_SAVE && w->trouble.where != FAULT_IN_SLICE)
             w->trouble.times = 0;
     }
 }
@@ -42,9 +42,24 @@ static bool is_in_trouble(const struct rdzv_worker *w, enum fault_where where)
     return w->trouble.times > 0 && w->trouble.where == where;
 }
 
+/* Of those who tried since the trouble began, and at what can't be older: what was written before says
+ * nothing. */
+static bool others_write(const struct rdzv *st, const struct rdzv_worker *but)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w != but && w->presence != ABSENT && w->sliced_at > but->trouble.since &&
+            w->sliced >= but->trouble.at_step)
+            return true;
+    }
+    return false;
+}
+
 /* Where one worker alone will do, as for a slice, or the job's least number has to. */
 static bool others_can(const struct rdzv *st, const struct rdzv_worker *but, enum fault_where where)
 {
+    if (where == FAULT_IN_SLICE && !others_write(st, but))
+        return false;
     int n = 0, least = where == FAULT_IN_SAVE ? 1 : st->settings.workers_min;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
@@ -87,6 +102,7 @@ static void note(struct rdzv *st, struct rdzv_worker *w, enum fault_where where,
     t->where = where;
     t->class = f->class;
     t->step = st->steps_seen;
+    t->at_step = f->step;
     text_copy(t->why, sizeof t->why, f->detail);
 }
 
@@ -112,7 +128,8 @@ struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum 
                                              : f->kind == FAULT_DATA ? EXIT_DATA
                                                                      : 0};
     struct fault_decision d = fault_decide(&facts);
-    bool waits = d.verdict == FAULT_WAITS || (d.verdict == FAULT_ANOTHER && where != FAULT_IN_LOAD);
+    bool waits = (d.verdict == FAULT_WAITS && where != FAULT_IN_SLICE) ||
+                 (d.verdict == FAULT_ANOTHER && where != FAULT_IN_LOAD);
     w->trouble.until = waits ? now + d.pause : now;
     return d;
 }
@@ -170,6 +187,24 @@ void rdzv_work_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fa
         rdzv_leave_out(st, w, w->trouble.why, d.exit_code, now, out); /* it is not to be started again */
 }
 
+/* ---- slices that are written while training goes on ---- */
+
+void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step)
+{
+    w->sliced = step;
+    w->sliced_at = st->accounted;
+    rdzv_trouble_over(w, FAULT_IN_SAVE);
+    rdzv_trouble_over(w, FAULT_IN_SLICE);
+}
+
+void rdzv_slice_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                      struct rdzv_out *out)
+{
+    struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_SLICE, f, false, now);
+    if (d.verdict == FAULT_LEAVES_OUT)
+        rdzv_leave_out(st, w, w->trouble.why, d.exit_code, now, out);
+}
+
 /* ---- waiting for those in trouble ---- */
 
 /* With them there would be enough: no other time runs out meanwhile. */
@@ -178,7 +213,8 @@ bool rdzv_waits_for_trouble(const struct rdzv *st)
     int n = 0, held = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        bool back = w->presence != ABSENT && is_there(w) && w->trouble.times > 0;
+        bool back = w->presence != ABSENT && is_there(w) && w->trouble.times > 0 &&
+                    w->trouble.where != FAULT_IN_SLICE;
         held += back;
         n += back || rdzv_candidate(st, w);
     }
@@ -200,7 +236,7 @@ int rdzv_describe_trouble(const struct rdzv *st, int worker, char *out, size_t s
 {
     const struct rdzv_worker *w = &st->worker[worker];
     static const char *const does[FAULT_PLACES] = {"list the checkpoints", "load the checkpoint",
-                                                   "save its part", "work"};
+                                                   "save its part", "save its part", "work"};
     if (w->presence == ABSENT || !w->trouble.times)
         return 0;
     return snprintf(out, size, "; worker %d can't %s, and tries again: %.150s", worker,

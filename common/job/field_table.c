@@ -111,7 +111,8 @@ const struct job_field job_fields[] = {
     {"checkpoint.every", FIELD_TIME, AT(checkpoint.every), 1e9, 3.1536e16, "null", "null",
      .help = "save when this much time has passed since the last time, after the step under way"},
     {"checkpoint.endTimeout", FIELD_TIME, AT(checkpoint.end_timeout), 1e9, 8.64e13, "10m",
-     .help = "how long the end of a run waits for an object store that doesn't take its last checkpoint"},
+     .help = "how long a run waits for a store that nobody can read, or that doesn't take its last "
+             "checkpoint"},
     {"checkpoint.onPreemption", FIELD_BOOL, AT(checkpoint.on_preemption), .fallback = "true",
      .help = "save what only workers hold that were told to go, if the time they have left is enough"},
     {"checkpoint.keep", FIELD_INT, AT(checkpoint.keep), 1, 1000, "3",
@@ -128,7 +129,8 @@ const struct job_field job_fields[] = {
     {"elasticity.formTimeout", FIELD_TIME, AT(elasticity.form_timeout), 1e8, 3.6e12, "10s",
      .help = "a member that has not connected to the new ring by then is left out"},
     {"elasticity.startTimeout", FIELD_TIME, AT(elasticity.start_timeout), 1e9, 8.64e13, "5m",
-     .help = "give up if workers.min workers are not there by then"},
+     .help = "workers.min workers must be there by then: else a run ends, and pods give their nodes "
+             "back and are tried again"},
     {"elasticity.stepTimeout", FIELD_TIME, AT(elasticity.step_timeout), 1e9, 8.64e13, "Auto", "Auto",
      .help = "a step that takes longer is a hang; Auto: 10 times the median, 30s at least"},
 

@@ -123,6 +123,85 @@ Test(outage, ends_with_the_checkpoint_that_goes_through_which_says_how_long_it_w
     story_end(&s);
 }
 
+/* ---- of one worker alone ---- */
+
+static void begin_three(struct story *s, int min)
+{
+    struct rdzv_settings settings = remote();
+    settings.workers_min = min;
+    settings.max_restarts = 0;
+    story_begin(s, settings);
+    expect_workers(s, 7);
+    train_with(s, 3);
+}
+
+/* For so many seconds all three make steps; worker 2's store fails, and what the others write every ten steps
+ * is as told. */
+static void two_writes_nothing(struct story *s, int64_t first, int64_t last, bool others_write)
+{
+    for (int64_t number = first; number <= last && s->ended < 0; number++) {
+        after(s, RM_S);
+        for (int w = 0; w < 3; w++) {
+            if (s->conn[w] >= 0)
+                progress(s, w, number);
+        }
+        for (int w = 0; w < 2 && others_write && number % 10 == 0; w++)
+            checkpointed(s, w, number, w, 3, false);
+        if (s->conn[2] >= 0 && number >= 10)
+            save_waits(s, 2, number / 10 * 10, 0);
+        for (int w = 0; w < 2 && !others_write && number >= 10; w++)
+            save_waits(s, w, number / 10 * 10, 0);
+    }
+}
+
+Test(outage, of_one_worker_while_others_write_costs_it_its_place_after_30_s_and_not_the_checkpoints_of_all)
+{
+    struct story s;
+    begin_three(&s, 2);
+    two_writes_nothing(&s, 1, 39, true);
+    cr_assert_not(said(&s, "is left out"), "%s", str_text(&s.log));
+    two_writes_nothing(&s, 40, 45, true);
+    cr_assert(said(&s, "worker 2 is left out: the store does not answer"), "%s", str_text(&s.log));
+    cr_assert_eq(s.ended, -1);
+    story_end(&s);
+}
+
+Test(outage, of_all_costs_nobody_a_place_however_long_it_lasts)
+{
+    struct story s;
+    begin_three(&s, 1);
+    two_writes_nothing(&s, 1, 300, false);
+    cr_assert_not(said(&s, "is left out"), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    story_end(&s);
+}
+
+Test(outage, that_began_when_all_had_written_blames_nobody)
+{
+    struct story s;
+    begin_three(&s, 1);
+    for (int w = 0; w < 3; w++)
+        checkpointed(&s, w, 10, w, 3, false);
+    for (int i = 0; i < 60; i++) {
+        after(&s, RM_S);
+        for (int w = 0; w < 3; w++)
+            progress(&s, w, 11 + i);
+        save_waits(&s, 2, 20, 0);
+    }
+    cr_assert_not(said(&s, "is left out"), "the others have not tried since: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(outage, of_one_that_the_job_needs_costs_it_nothing)
+{
+    struct story s;
+    begin_three(&s, 3);
+    two_writes_nothing(&s, 1, 100, true);
+    cr_assert_not(said(&s, "is left out"), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    story_end(&s);
+}
+
 /* Both finish, the final checkpoint is being saved. */
 static void finish(struct story *s, struct rdzv_settings settings)
 {

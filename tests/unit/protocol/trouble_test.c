@@ -375,6 +375,28 @@ Test(trouble, a_final_slice_that_one_can_not_write_goes_to_another_holder)
     story_end(&s);
 }
 
+/* Five cuts of one step, of seven, six .. three parts, and each has a piece in: there is room for four. */
+Test(trouble, a_late_piece_of_an_old_cut_never_takes_the_room_of_the_newest)
+{
+    struct story s;
+    finish_with(&s, patient(2), 7);
+    for (int parts = 7; parts > 3; parts--) {
+        checkpointed(&s, 0, 100, 0, parts, true);
+        load_fails(&s, parts - 1, 100, CLASS_MACHINE);
+    }
+    forget(&s);
+    checkpointed(&s, 0, 100, 0, 3, true);
+    checkpointed(&s, 1, 100, 1, 7, true);
+    checkpointed(&s, 1, 100, 1, 3, true);
+    checkpointed(&s, 2, 100, 2, 6, true);
+    cr_assert_not(said(&s, "publish"), "%s", str_text(&s.log));
+    checkpointed(&s, 2, 100, 2, 3, true);
+    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
+    published(&s, 0, 100, true);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(trouble, a_final_slice_that_nobody_can_write_is_tried_again_until_the_patience_is_over)
 {
     struct story s;
