@@ -9,10 +9,14 @@
 
 enum { EXIT_DATA = 3, EXIT_MACHINE = 4 };
 
+static bool must_fit(const struct rdzv *st)
+{
+    return st->settings.exact && !st->settings.allow_mixed_hardware;
+}
+
 static bool other_bits_matter(const struct rdzv *st, const char *fingerprint)
 {
-    return st->settings.exact && !st->settings.allow_mixed_hardware &&
-           strcmp(fingerprint, st->fingerprint) != 0;
+    return must_fit(st) && strcmp(fingerprint, st->fingerprint) != 0;
 }
 
 /* A fingerprint is "numerics ID, ...the machine..., LIBRARY": at both ends stands what the program was built
@@ -89,14 +93,17 @@ static bool somebody_counts(const struct rdzv *st, int but, bool holders)
 }
 
 /* A successor may hear a newcomer on another kind of machine first: the first who holds the state knows
- * better. And of a machine that went away before anything was trained nothing is left that others would have
- * to fit. */
+ * better. Of a machine that went away before anything was trained nothing is left that others would have to
+ * fit. What a checkpoint was made by stands whoever comes and goes: only a held state is more than that. */
 static void learn(struct rdzv *st, const struct msg_hello *h, rm_time now, struct rdzv_out *out)
 {
     if (!h->trainer_pid || (st->fingerprint[0] && somebody_counts(st, h->worker, h->state.held)))
         return;
-    text_copy(st->fingerprint, sizeof st->fingerprint, h->fingerprint);
-    send_misfits_away(st, now, out);
+    if (h->state.held || !st->fits_checkpoint) {
+        st->fits_checkpoint = false;
+        text_copy(st->fingerprint, sizeof st->fingerprint, h->fingerprint);
+        send_misfits_away(st, now, out);
+    }
     text_copy(st->data_sha256, sizeof st->data_sha256, h->data_sha256);
     st->data_files = h->data_files;
     st->data_bytes = h->data_bytes;
@@ -109,8 +116,10 @@ void rdzv_learn_from_checkpoints(struct rdzv *st, const struct msg_checkpoints *
     for (int i = 0; i < list->count && !newest; i++)
         if (rdzv_may_load(st, &list->checkpoint[i]))
             newest = &list->checkpoint[i];
-    if (!newest || rdzv_best_state(st).held || !newest->fingerprint[0] ||
-        !other_bits_matter(st, newest->fingerprint))
+    if (!newest || rdzv_best_state(st).held || !newest->fingerprint[0] || !must_fit(st))
+        return;
+    st->fits_checkpoint = true;
+    if (!other_bits_matter(st, newest->fingerprint))
         return;
     text_copy(st->fingerprint, sizeof st->fingerprint, newest->fingerprint);
     send_misfits_away(st, now, out);

@@ -75,7 +75,7 @@ class Program:
         self.process.send_signal(number)
 
     def wait(self):
-        code = self.process.wait(timeout=3 * rig.DEADLINE_S)
+        code = self.process.wait(timeout=rig.DEADLINE_S)
         for thread in self.threads:
             thread.join(timeout=10)
         for word in ("Sanitizer", "runtime error:"):

@@ -125,6 +125,21 @@ Test(fit, a_job_goes_on_from_a_checkpoint_on_machines_of_the_kind_that_made_it)
     story_end(&s);
 }
 
+/* They come one by one, and fewer than min of them never list what lies in the store. */
+Test(fit, what_a_checkpoint_was_made_by_stands_when_those_who_were_refused_have_gone)
+{
+    struct story s;
+    begin(&s, false);
+    come_on(&s, 0, "cpu-b", -1);
+    stopped(&s, 0, -1, -1);
+    listed(&s, 0, 7, -1);
+    closed(&s, 0);
+    after(&s, RM_S);
+    come_on(&s, 2, "cpu-b", -1);
+    cr_assert(said(&s, "worker 2 computes other bits"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(fit, of_a_machine_that_went_away_before_the_first_step_nothing_is_left_to_fit)
 {
     struct story s;
