@@ -45,6 +45,7 @@ struct desk {
     char asked_ip[RM_ADDRESS_MAX]; /* ...which is asked there; "": nobody is */
     int asked_term;
     rm_time status_due; /* when a status that had to wait has its turn; 0: none waits */
+    rm_time look_due;   /* when the job is looked at after its newest write, whatever comes before */
 };
 
 static void arm(struct reconciler *r)
@@ -208,7 +209,9 @@ static void done_well(struct reconciler *r, struct desk *desk, const struct op_p
     else
         queue_forget(&job->item);
     if (result->writes)
-        queue_add(&r->queue, &job->item, now + plan_looks_again_ms(plan) * RM_MS);
+        desk->look_due = now + plan_looks_again_ms(plan) * RM_MS;
+    if (desk->look_due >= now)
+        queue_add(&r->queue, &job->item, desk->look_due);
     if (desk->status_due) { /* events follow the status that they belong to */
         queue_add(&r->queue, &job->item, desk->status_due);
         return;
