@@ -54,33 +54,13 @@ def test_every_program_may_open_as_many_files_as_the_system_lets_it(tmp_path, la
         assert soft == hard and int(hard) > 256, (pid, soft, hard)
 
 
-SPECS = []
-
-
 @pytest.fixture(name="pods")
 def pods_of_a_job(launch, tmp_path, tmp_path_factory):
-    """pods(steps): programs of a job, none started yet."""
+    """pods(steps): see pod_rig.made_pods."""
     if not pod_rig.can_be():
         pytest.skip("no mount namespaces to be had here")
-    made = []
-
-    def make(steps):
-        if not SPECS:
-            job = rig.make_job(tmp_path_factory.mktemp("alone"), workers__min=2, workers__max=4, workers__target=3,
-                               trainer__steps=STEPS, elasticity__joinWindow="2s", elasticity__lostAfter="5s")
-            SPECS.append((*pod_rig.spec_of(launch, job), f"file://{job.parent}/checkpoints"))
-        text, sha256, uri = SPECS[0]
-        assert uri in text
-        spec = json.loads(text.replace(uri, f"file://{tmp_path}/checkpoints"))
-        spec["spec"]["trainer"]["steps"] = steps
-        group = pod_rig.Pods(tmp_path / "pods", json.dumps(spec))
-        group.sha256 = sha256 if steps == STEPS else None
-        made.append(group)
-        return group
-
-    yield make
-    for group in made:
-        group.clean_up()
+    with pod_rig.made_pods(launch, tmp_path, tmp_path_factory, STEPS) as make:
+        yield make
 
 
 class Crowd:

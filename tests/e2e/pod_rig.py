@@ -4,6 +4,7 @@ with an address of its own on this machine, and one name that stands for the coo
 The name is looked up in a hosts file that is bound over /etc/hosts in a mount namespace of each process, so
 that it may stand for another address from one moment to the next, as a Service does."""
 
+import contextlib
 import http.client
 import itertools
 import json
@@ -43,6 +44,37 @@ def spec_of(launch, job, env=None):
     text = Path(words[words.index("--job") + 1]).read_text(encoding="utf-8")
     assert run.wait() == 0, run.tail()
     return text, run.the("complete")["weightsSha256"]
+
+
+SPECS = {}  # by the number of steps: text, weights' hash, uri
+
+
+@contextlib.contextmanager
+def made_pods(launch, tmp_path, tmp_path_factory, steps):
+    """make(steps): programs of a job, none started yet, cleaned up in the end; `sha256` is of the run that nobody disturbed.
+
+    That run has `steps` steps and is made once a process; of any other number of them there is none."""
+    made = []
+
+    def make(wanted=steps):
+        if steps not in SPECS:
+            job = rig.make_job(tmp_path_factory.mktemp("alone"), workers__min=2, workers__max=4, workers__target=3,
+                               trainer__steps=steps, elasticity__joinWindow="2s", elasticity__lostAfter="5s")
+            SPECS[steps] = *spec_of(launch, job), f"file://{job.parent}/checkpoints"
+        text, sha256, uri = SPECS[steps]
+        assert uri in text
+        spec = json.loads(text.replace(uri, f"file://{tmp_path}/checkpoints"))
+        spec["spec"]["trainer"]["steps"] = wanted
+        group = Pods(tmp_path / "pods", json.dumps(spec))
+        group.sha256 = sha256 if wanted == steps else None
+        made.append(group)
+        return group
+
+    try:
+        yield make
+    finally:
+        for group in made:
+            group.clean_up()
 
 
 class Program:

@@ -17,33 +17,12 @@ ENDLESS = 10 ** 9
 
 pytestmark = pytest.mark.skipif(not pod_rig.can_be(), reason="no mount namespaces to be had here")
 
-SPECS = []
-
 
 @pytest.fixture(name="pods")
 def pods_of_a_job(launch, tmp_path, tmp_path_factory):
-    """pods(steps): programs of a job, none started yet, and `sha256` of the run that nobody disturbed.
-
-    With ENDLESS steps there is no such run, and no end."""
-    made = []
-
-    def make(steps=STEPS):
-        if not SPECS:
-            job = rig.make_job(tmp_path_factory.mktemp("alone"), workers__min=2, workers__max=4, workers__target=3,
-                               trainer__steps=STEPS, elasticity__joinWindow="2s", elasticity__lostAfter="5s")
-            SPECS.append((*pod_rig.spec_of(launch, job), f"file://{job.parent}/checkpoints"))
-        text, sha256, uri = SPECS[0]
-        assert uri in text
-        spec = json.loads(text.replace(uri, f"file://{tmp_path}/checkpoints"))
-        spec["spec"]["trainer"]["steps"] = steps
-        group = pod_rig.Pods(tmp_path / "pods", json.dumps(spec))
-        group.sha256 = sha256 if steps == STEPS else None
-        made.append(group)
-        return group
-
-    yield make
-    for group in made:
-        group.clean_up()
+    """pods(steps): see pod_rig.made_pods. With ENDLESS steps there is no run to compare with, and no end."""
+    with pod_rig.made_pods(launch, tmp_path, tmp_path_factory, STEPS) as make:
+        yield make
 
 
 def begin(group, count):
