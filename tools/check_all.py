@@ -183,6 +183,9 @@ def unit_test(preset, test, bucket=None):
 def bucket_of(kind, total):
     """The environment that names a bucket of a real server; empty where none can be had. Where that has another reason than
     that there is no network to fetch it from, it has failed."""
+    if WATCH.over():
+        yield {}
+        return
     try:
         server = servers.start(kind)
     except servers.Missing as why:

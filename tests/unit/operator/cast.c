@@ -186,6 +186,16 @@ struct str cast_text(struct cast *c)
     return text;
 }
 
+bool cast_says(struct cast *c, const char *wanted)
+{
+    struct str text = cast_text(c);
+    bool there = strstr(str_text(&text), wanted) != NULL;
+    if (!there)
+        fprintf(stderr, "no \"%s\" in:\n%s", wanted, str_text(&text));
+    str_clear(&text);
+    return there;
+}
+
 void cast_settle(struct cast *c)
 {
     settle(c, true);

@@ -41,7 +41,15 @@ void cast_settle(struct cast *c);
 void cast_settle_status_only(struct cast *c); /* the other writes are not done */
 /* Lines of plan_print; the caller clears it. */
 struct str cast_text(struct cast *c);
+bool cast_says(struct cast *c, const char *wanted); /* whether that is in them; shows them where it is not */
 bool plan_has(const struct op_plan *plan, enum op_kind kind, enum op_resource resource);
+
+/* How a pod of worker 3's second attempt begins, as the API server gives it; "},\"status\":.." follows. */
+#define CAST_POD_BEGINS                                                                                      \
+    "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{\"ringmaster.dev/role\":\"worker\","            \
+    "\"ringmaster.dev/worker\":\"3\",\"ringmaster.dev/attempt\":\"2\"},\"ownerReferences\":[{"               \
+    "\"apiVersion\":\"ringmaster.dev/v1alpha1\",\"kind\":\"TrainingJob\",\"name\":\"tiny\",\"uid\":\"j\","   \
+    "\"controller\":true}]"
 
 /* Compares with golden/NAME; says where the text that it got lies if it differs. */
 void golden(const char *name, const char *text);

@@ -21,16 +21,6 @@ static void refuse(struct pod_view *pod)
     text_copy(pod->unfit, sizeof pod->unfit, sentence);
 }
 
-static bool says(struct cast *c, const char *wanted)
-{
-    struct str text = cast_text(c);
-    bool there = strstr(str_text(&text), wanted) != NULL;
-    if (!there)
-        fprintf(stderr, "no \"%s\" in:\n%s", wanted, str_text(&text));
-    str_clear(&text);
-    return there;
-}
-
 static bool creates_pod_that_avoids(struct cast *c, const char *node)
 {
     char wanted[128];
@@ -49,7 +39,8 @@ Test(operator_misfit, one_that_is_refused_costs_the_job_nothing_and_is_made_anew
     struct cast *c = cast_open("{\"failurePolicy\":{\"maxRestarts\":0}}");
     cast_train(c);
     refuse(cast_worker(c, 1));
-    cr_assert(says(c, "warn WorkerRefused  worker 1 on node-1 is refused: worker 1 computes other bits"));
+    cr_assert(
+        cast_says(c, "warn WorkerRefused  worker 1 on node-1 is refused: worker 1 computes other bits"));
     cast_settle(c);
     const struct job_status *status = &c->job.status;
     cr_assert_not(condition_is(status, OP_INTERRUPTED));
@@ -130,7 +121,7 @@ Test(operator_misfit, an_image_that_computes_other_bits_is_told_and_no_machine_i
     train_with_image(c);
     text_copy(cast_worker(c, 1)->image, OP_IMAGE_MAX, "ghcr.io/me/worker@sha256:bbbbbbbbbbbbbbbb");
     refuse(cast_worker(c, 1));
-    cr_assert(says(
+    cr_assert(cast_says(
         c,
         "warn WorkerRefused  worker 1 on node-1 is refused: worker image worker@sha256:bbbbbbbbbbbb computes "
         "other bits than worker@sha256:aaaaaaaaaaaa, the job's"));

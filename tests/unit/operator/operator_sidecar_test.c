@@ -113,11 +113,7 @@ Test(operator_sidecar, suspending_is_over_when_our_containers_are)
 Test(operator_sidecar, a_sidecar_that_ended_early_leaves_the_worker_running_and_ready)
 {
     struct pod_view pod;
-    static const char text[] =
-        "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{\"ringmaster.dev/role\":\"worker\","
-        "\"ringmaster.dev/worker\":\"3\",\"ringmaster.dev/attempt\":\"2\"},\"ownerReferences\":[{"
-        "\"apiVersion\":\"ringmaster.dev/"
-        "v1alpha1\",\"kind\":\"TrainingJob\",\"name\":\"tiny\",\"uid\":\"j\",\"controller\":true}]"
+    static const char text[] = CAST_POD_BEGINS
         "},\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\","
         "\"reason\":\"ContainersNotReady\"}],\"containerStatuses\":[{\"name\":\"proxy\",\"ready\":false,"
         "\"state\":{\"terminated\":{\"exitCode\":1,\"reason\":\"Error\"}}},{\"name\":\"trainer\",\"ready\":"

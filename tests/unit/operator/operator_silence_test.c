@@ -13,16 +13,6 @@ static void be_silent(struct cast *c, int seconds)
     c->now_ms = CAST_NOW + seconds * 1000;
 }
 
-static bool says(struct cast *c, const char *wanted)
-{
-    struct str text = cast_text(c);
-    bool there = strstr(str_text(&text), wanted) != NULL;
-    if (!there)
-        fprintf(stderr, "no \"%s\" in:\n%s", wanted, str_text(&text));
-    str_clear(&text);
-    return there;
-}
-
 Test(operator_silence, after_half_a_minute_the_status_says_where_and_why_and_no_longer_that_it_trains)
 {
     struct cast *c = cast_open("{}");
@@ -33,7 +23,7 @@ Test(operator_silence, after_half_a_minute_the_status_says_where_and_why_and_no_
     cast_settle(c);
     cr_assert_str_eq(c->job.status.state, "Training", "one question without an answer is no silence");
     be_silent(c, 30);
-    cr_assert(says(c, "warn CoordinatorSilent  the coordinator at 10.244.0.1 (pod tiny-coordinator-"));
+    cr_assert(cast_says(c, "warn CoordinatorSilent  the coordinator at 10.244.0.1 (pod tiny-coordinator-"));
     cast_settle(c);
     cr_assert_str_eq(c->job.status.state, "Unreachable");
     cr_assert(strstr(c->job.status.message, "has given no answer for 30 s: connection refused"), "%s",
@@ -45,7 +35,7 @@ Test(operator_silence, after_half_a_minute_the_status_says_where_and_why_and_no_
     cr_assert_not(strstr(str_text(&text), "CoordinatorSilent"), "it is told once");
     str_clear(&text);
     c->silence = (struct op_silence){0};
-    cr_assert(says(c, "event CoordinatorAnswers"));
+    cr_assert(cast_says(c, "event CoordinatorAnswers"));
     cast_settle(c);
     cr_assert_str_eq(c->job.status.state, "Training");
     cr_assert_eq(c->job.status.condition[OP_TRAINING].status, OP_TRUE);
@@ -63,12 +53,12 @@ Test(operator_silence, after_two_minutes_another_one_of_a_higher_term_takes_its_
     cast_settle(c);
     cr_assert_eq(c->job.status.ring.coordinator.state, OP_SLOT_ENDED);
     cr_assert_eq(c->job.status.restarts.infrastructure, 1);
-    cr_assert(says(c, "delete pods tiny-coordinator-"));
+    cr_assert(cast_says(c, "delete pods tiny-coordinator-"));
     c->pod[0].deletion_ms = c->now_ms + 135000;
     c->now_ms += 1000;
     cast_settle(c);
     cr_assert_eq(c->job.status.ring.coordinator.attempt, 2);
-    cr_assert(says(c, "term 2 is wanted"));
+    cr_assert(cast_says(c, "term 2 is wanted"));
     cast_free(c);
 }
 
@@ -143,6 +133,6 @@ Test(operator_silence, an_outage_of_the_store_is_a_warning_among_the_events)
     cast_train(c);
     cr_assert_eq(coordinator_read(text, strlen(text), &view, NULL), 0);
     c->coordinator.event[c->coordinator.events_count++] = view.event[0];
-    cr_assert(says(c, "warn CheckpointWaiting  the store does not take step 40: 503 from store"));
+    cr_assert(cast_says(c, "warn CheckpointWaiting  the store does not take step 40: 503 from store"));
     cast_free(c);
 }

@@ -98,11 +98,7 @@ Test(operator_start, pods_that_a_queue_holds_back_are_waited_for_and_told)
 Test(operator_start, a_pods_gates_are_read_by_their_names)
 {
     struct pod_view pod;
-    static const char text[] =
-        "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{\"ringmaster.dev/role\":\"worker\","
-        "\"ringmaster.dev/worker\":\"3\",\"ringmaster.dev/attempt\":\"2\"},\"ownerReferences\":[{"
-        "\"apiVersion\":\"ringmaster.dev/"
-        "v1alpha1\",\"kind\":\"TrainingJob\",\"name\":\"tiny\",\"uid\":\"j\",\"controller\":true}]"
+    static const char text[] = CAST_POD_BEGINS
         "},\"spec\":{\"schedulingGates\":[{\"name\":\"a/b\"},{\"name\":\"c\"}]},\"status\":{\"phase\":"
         "\"Pending\"}}";
     struct js *object = js_parse(text, strlen(text), "pod", NULL);
@@ -203,11 +199,7 @@ Test(operator_start, a_coordinator_that_is_evicted_at_once_is_followed_ever_more
 Test(operator_start, a_pod_whose_volumes_or_network_do_not_come_is_told_with_where_to_look)
 {
     struct pod_view told;
-    static const char text[] =
-        "{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"labels\":{\"ringmaster.dev/role\":\"worker\","
-        "\"ringmaster.dev/worker\":\"0\",\"ringmaster.dev/attempt\":\"1\"},\"ownerReferences\":[{"
-        "\"apiVersion\":\"ringmaster.dev/"
-        "v1alpha1\",\"kind\":\"TrainingJob\",\"name\":\"tiny\",\"uid\":\"j\",\"controller\":true}]"
+    static const char text[] = CAST_POD_BEGINS
         "},\"status\":{\"phase\":\"Pending\",\"startTime\":\"2026-01-01T00:00:00Z\",\"conditions\":[{"
         "\"type\":"
         "\"PodReadyToStartContainers\",\"status\":\"False\"}],\"containerStatuses\":[{\"name\":\"trainer\","
