@@ -16,6 +16,9 @@
 /* Samples that are asked for ahead of their reading, where data comes from a store. */
 enum { WANTED_SAMPLES = 48 };
 
+/* Before any clock began: what was saved before this machine was up is newer, too. */
+static const rm_time long_ago = INT64_MIN / 2;
+
 /* Samples read ahead take no more memory than this. */
 #define READ_AHEAD_BYTES ((int64_t)64 << 20)
 
@@ -279,6 +282,7 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
     e->spec = options->spec;
     e->refused = options->refused;
     e->alone = options->alone;
+    e->saved_at = long_ago;
     e->abort.event_fd = -1;
     atomic_init(&e->waiting_for, -1);
     e->exact = e->spec->reduction == JOB_EXACT;
