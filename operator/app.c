@@ -104,27 +104,40 @@ static void listing(void *ctx)
         cache_listing(&source->app->cache, source->resource);
 }
 
+/* A list has come, or a watch goes on: what could not be seen (nodes) can be. */
+static void is_seen(struct source *source)
+{
+    struct app *app = source->app;
+    source->troubles = 0;
+    if (!source->denied)
+        return;
+    source->denied = app->cache.nodes_denied = false;
+    log_info("nodes are to be seen again", "nodes=%zu", app->cache.nodes.count);
+    if (app->ready)
+        reconciler_look_at_all(app->reconciler);
+}
+
 static void listed(void *ctx)
 {
     struct source *source = ctx;
     struct app *app = source->app;
-    bool was_denied = source->denied;
-    source->denied = false;
-    source->troubles = 0;
     if (source->resource == OP_RESOURCES)
         cache_nodes_listed(&app->cache);
     else
         cache_listed(&app->cache, source->resource);
-    if (was_denied && app->ready)
-        reconciler_look_at_all(app->reconciler);
+    is_seen(source);
     look_if_complete(app);
+}
+
+static void heard(void *ctx)
+{
+    is_seen(ctx);
 }
 
 static void object_came(void *ctx, enum kube_change change, const struct js *object)
 {
     struct source *source = ctx;
     struct error err = {0};
-    source->troubles = 0;
     source->app->watch_tells = true;
     if (source->resource == OP_RESOURCES)
         cache_node(&source->app->cache, change, object);
@@ -134,13 +147,25 @@ static void object_came(void *ctx, enum kube_change change, const struct js *obj
 }
 
 /* Said when it begins, and again each time that the number of failures doubles. */
+static bool is_said(int failures)
+{
+    return (failures & (failures - 1)) == 0;
+}
+
+static void event_lost(void *ctx, const struct kube_answer *answer, int n)
+{
+    (void)ctx;
+    if (is_said(n))
+        log_warn("an event is lost", "code=%d outcome=\"%s\" in_a_row=%d why=\"%s\"", answer->status,
+                 kube_outcome_name(answer->outcome), n, answer->message);
+}
+
 static void trouble(void *ctx, const struct kube_answer *answer, rm_time again_in)
 {
     struct source *source = ctx;
     struct app *app = source->app;
-    int n = ++source->troubles;
     app->metrics.watch_troubles++;
-    if ((n & (n - 1)) == 0)
+    if (is_said(++source->troubles))
         log_warn("a list or watch failed", "resource=%s code=%d outcome=\"%s\" again_ms=%.0f why=\"%s\"",
                  resource_of(source)->plural, answer->status, kube_outcome_name(answer->outcome),
                  rm_ms(again_in), answer->message);
@@ -167,6 +192,7 @@ static int watch_all(struct app *app, struct error *err)
                                             .listing = listing,
                                             .object = object_came,
                                             .listed = listed,
+                                            .heard = heard,
                                             .trouble = trouble,
                                             .ctx = source};
         crypto_random(&options.seed, sizeof options.seed);
@@ -377,7 +403,12 @@ static int open_client(struct app *app, struct error *err)
     if (read_config(app, err) < 0 || http_open(&app->http, app->loop, err) < 0 ||
         kube_open(&app->kube, app->loop, &options, err) < 0)
         return -1;
-    return recorder_open(&app->recorder, app->loop, app->kube, OP_MANAGER, app->instance, err);
+    struct recorder_options recorder = {.kube = app->kube,
+                                        .controller = OP_MANAGER,
+                                        .instance = app->instance,
+                                        .trouble = event_lost,
+                                        .ctx = app};
+    return recorder_open(&app->recorder, app->loop, &recorder, err);
 }
 
 static int open_all(struct app *app, struct error *err)

@@ -15,6 +15,8 @@ static const rm_time series_ends = 360 * RM_S, write_each = 60 * RM_S;
 static const double burst = 25, per_second = 0.1;
 
 struct series {
+    struct recorder *recorder;
+    bool made;                  /* the server has taken its event: repeats can be written into that */
     uint8_t key[RM_HASH_BYTES]; /* object, type, reason, words */
     char namespace[64], name[NAME_BYTES];
     int64_t count, written; /* how often it happened, and what the server knows */
@@ -30,9 +32,10 @@ struct object {
 
 struct recorder {
     struct loop *loop;
-    struct kube *kube;
+    struct recorder_options options; /* its texts are those below */
     struct loop_timer *timer;
     char controller[128], instance[128];
+    int refused; /* in a row */
     struct series series[SERIES_MAX];
     struct object object[OBJECTS_MAX];
     int64_t lost;
@@ -103,13 +106,39 @@ static void print_event(const struct recorder *recorder, const struct series *se
 
 /* --- writing --- */
 
-static void written(void *ctx, const struct kube_answer *answer)
+static void write_repeats(struct recorder *recorder, struct series *series);
+
+static bool is_taken(struct recorder *recorder, const struct kube_answer *answer)
 {
-    struct recorder *recorder = ctx;
-    recorder->lost += answer->outcome != KUBE_OK && answer->outcome != KUBE_EXISTS;
+    if (answer->outcome == KUBE_OK || answer->outcome == KUBE_EXISTS) {
+        recorder->refused = 0;
+        return true;
+    }
+    recorder->lost++;
+    recorder->refused++;
+    if (recorder->options.trouble)
+        recorder->options.trouble(recorder->options.ctx, answer, recorder->refused);
+    return false;
 }
 
-static void send(struct recorder *recorder, const struct series *series, enum kube_verb verb,
+/* Of an event that was not taken the next repeat is a new one. */
+static void created(void *ctx, const struct kube_answer *answer)
+{
+    struct series *series = ctx;
+    series->made = is_taken(series->recorder, answer);
+    if (!series->made)
+        series->last = 0;
+    else if (series->count > series->written)
+        write_repeats(series->recorder, series);
+}
+
+static void repeated(void *ctx, const struct kube_answer *answer)
+{
+    struct series *series = ctx;
+    is_taken(series->recorder, answer);
+}
+
+static void send(struct recorder *recorder, struct series *series, enum kube_verb verb,
                  const struct str *body)
 {
     struct kube_request request = {.verb = verb,
@@ -118,10 +147,13 @@ static void send(struct recorder *recorder, const struct series *series, enum ku
                                    .name = verb == KUBE_CREATE ? NULL : series->name,
                                    .body = str_text(body),
                                    .late = true,
-                                   .done = written,
-                                   .ctx = recorder};
-    if (kube_send(recorder->kube, NULL, &request, NULL) < 0)
-        recorder->lost++;
+                                   .done = verb == KUBE_CREATE ? created : repeated,
+                                   .ctx = series};
+    if (kube_send(recorder->options.kube, NULL, &request, NULL) == 0)
+        return;
+    recorder->lost++;
+    if (verb == KUBE_CREATE)
+        series->last = 0;
 }
 
 static void write_repeats(struct recorder *recorder, struct series *series)
@@ -144,7 +176,7 @@ static void timer_fired(void *ctx)
     rm_time now = loop_now(recorder->loop), next = RM_NEVER;
     for (int i = 0; i < SERIES_MAX; i++) {
         struct series *series = &recorder->series[i];
-        if (!series->last || series->written == series->count)
+        if (!series->last || !series->made || series->written == series->count)
             continue;
         if (now - series->wrote >= write_each)
             write_repeats(recorder, series);
@@ -202,6 +234,8 @@ static void begin(struct recorder *recorder, struct series *series, const struct
     struct str body = str_init(16 << 10);
     crypto_random(chance, sizeof chance);
     hex_encode(chance, sizeof chance, hex);
+    series->recorder = recorder;
+    series->made = false;
     series->count = series->written = 1;
     series->wrote = series->last;
     /* Events of what lies in no namespace lie in "default". */
@@ -231,7 +265,8 @@ void recorder_tell(struct recorder *recorder, const struct kube_note *note)
         begin(recorder, series, note);
         return;
     }
-    if (++series->count == 2)
+    series->count++;
+    if (series->made && series->count == 2)
         write_repeats(recorder, series);
     else
         timer_fired(recorder);
@@ -242,16 +277,16 @@ int64_t recorder_lost(const struct recorder *recorder)
     return recorder->lost;
 }
 
-int recorder_open(struct recorder **ret, struct loop *loop, struct kube *kube, const char *controller,
-                  const char *instance, struct error *err)
+int recorder_open(struct recorder **ret, struct loop *loop, const struct recorder_options *options,
+                  struct error *err)
 {
     struct recorder *recorder = calloc(1, sizeof *recorder);
     if (!recorder)
         return err_set(err, ERR_MACHINE, "no memory for events");
     recorder->loop = loop;
-    recorder->kube = kube;
-    text_copy(recorder->controller, sizeof recorder->controller, controller);
-    text_copy(recorder->instance, sizeof recorder->instance, instance);
+    recorder->options = *options;
+    text_copy(recorder->controller, sizeof recorder->controller, options->controller);
+    text_copy(recorder->instance, sizeof recorder->instance, options->instance);
     if (loop_timer_open(&recorder->timer, loop, timer_fired, recorder, err) < 0) {
         recorder_free(recorder);
         return -1;

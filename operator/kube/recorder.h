@@ -1,9 +1,10 @@
 /* Events (events.k8s.io/v1) beside an object, for `kubectl describe` and `kubectl events`.
  *
- * Best effort: what can't be written is counted and forgotten. The same words about the same object within
- * 6 minutes are one event with a series: the first repeat is written at once, later ones are counted and
- * written once a minute. One object gets at most 25 events at once and then one each 10 s, so that a loop
- * that goes wrong fills no etcd; the same again of warnings, which no number of other events crowds out. */
+ * Best effort: what can't be written is told to whoever opened this, counted and forgotten. The same words
+ * about the same object within 6 minutes are one event with a series: the first repeat is written at once
+ * (once the event is there), later ones are counted and written once a minute. One object gets at most 25
+ * events at once and then one each 10 s, so that a loop that goes wrong fills no etcd; the same again of
+ * warnings, which no number of other events crowds out. */
 #ifndef RM_KUBE_RECORDER_H
 #define RM_KUBE_RECORDER_H
 
@@ -22,10 +23,18 @@ struct kube_note {
     const char *text;   /* one sentence; cut at 1024 bytes */
 };
 
+struct recorder_options {
+    struct kube *kube;
+    const char *controller; /* "ringmaster.dev/operator" */
+    const char *instance;   /* the pod's name; both are copied */
+    /* The server's answer to an event that it did not take, the nth in a row. NULL: nobody asks. */
+    void (*trouble)(void *ctx, const struct kube_answer *answer, int n);
+    void *ctx;
+};
+
 struct recorder;
-/* controller: "ringmaster.dev/operator"; instance: the pod's name. Both are copied. */
-int recorder_open(struct recorder **ret, struct loop *loop, struct kube *kube, const char *controller,
-                  const char *instance, struct error *err);
+int recorder_open(struct recorder **ret, struct loop *loop, const struct recorder_options *options,
+                  struct error *err);
 void recorder_free(struct recorder *recorder);
 void recorder_tell(struct recorder *recorder, const struct kube_note *note);
 int64_t recorder_lost(const struct recorder *recorder); /* events that were not written */

@@ -156,6 +156,8 @@ static void take_event(struct reflector *r, const char *type, const struct js *o
         read_ending(r, object);
         return;
     }
+    if (!r->heard && r->options.heard)
+        r->options.heard(r->options.ctx);
     r->heard = true;
     keep_version(r, object);
     for (int i = KUBE_ADDED; i <= KUBE_DELETED; i++)

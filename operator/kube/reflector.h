@@ -30,6 +30,7 @@ struct reflector_options {
     void (*listing)(void *ctx);
     void (*object)(void *ctx, enum kube_change change, const struct js *object);
     void (*listed)(void *ctx);
+    void (*heard)(void *ctx); /* a watch has said its first word: it goes on; NULL: nobody asks */
     /* Each failure; it is tried again after `again_in`. */
     void (*trouble)(void *ctx, const struct kube_answer *answer, rm_time again_in);
     void *ctx;

@@ -30,6 +30,11 @@ static void until_idle(struct play *play)
         loop_turn(play->loop, true);
 }
 
+static void trouble(void *ctx, const struct kube_answer *answer, int n)
+{
+    str_addf(&((struct play *)ctx)->log, "%d: %s. ", n, answer->message);
+}
+
 static struct recorder *open_recorder(struct play *play, struct scene *scenes, int count)
 {
     struct recorder *recorder;
@@ -37,8 +42,12 @@ static struct recorder *open_recorder(struct play *play, struct scene *scenes, i
         scenes[i] =
             (struct scene){.method = "POST", .target = "/apis/events.k8s.io/v1/namespaces/", .status = 201};
     play_open(play, scenes, count, 0, 0);
-    cr_assert_eq(recorder_open(&recorder, play->loop, play->kube, "ringmaster.dev/operator", "pod-1", NULL),
-                 0);
+    struct recorder_options options = {.kube = play->kube,
+                                       .controller = "ringmaster.dev/operator",
+                                       .instance = "pod-1",
+                                       .trouble = trouble,
+                                       .ctx = play};
+    cr_assert_eq(recorder_open(&recorder, play->loop, &options, NULL), 0);
     return recorder;
 }
 
@@ -86,6 +95,50 @@ Test(recorder, repeats_become_a_series_and_other_words_another_event)
     cr_assert_eq(count_of(&play, "PATCH /apis/events.k8s.io/v1/namespaces/ns/events/gpt."), 1);
     cr_assert_eq(count_of(&play, "\"series\":{\"count\":2,"), 1);
     cr_assert_eq(recorder_lost(recorder), 0);
+    recorder_free(recorder);
+    play_close(&play);
+}
+
+Test(recorder, what_the_server_does_not_take_is_told_in_its_words_and_how_often_in_a_row)
+{
+    struct scene scenes[4];
+    struct play play;
+    struct recorder *recorder = open_recorder(&play, scenes, 4);
+    for (int i = 0; i < 4; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "number %d", i);
+        struct kube_note note = note_of(text);
+        if (i != 2) {
+            scenes[i].status = 403;
+            scenes[i].body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no right\"}";
+        }
+        recorder_tell(recorder, &note);
+        until_idle(&play);
+    }
+    cr_assert_str_eq(str_text(&play.log), "1: no right. 2: no right. 1: no right. ");
+    cr_assert_eq(recorder_lost(recorder), 3);
+    recorder_free(recorder);
+    play_close(&play);
+}
+
+Test(recorder, a_repeat_waits_for_the_answer_to_its_event_and_of_one_that_was_not_taken_is_an_event_itself)
+{
+    struct scene scenes[3];
+    struct play play;
+    struct recorder *recorder = open_recorder(&play, scenes, 3);
+    struct kube_note note = note_of("again");
+    scenes[0].status = 403;
+    scenes[2].method = "PATCH";
+    recorder_tell(recorder, &note);
+    recorder_tell(recorder, &note);
+    cr_assert_eq(kube_waiting(play.kube) + kube_in_flight(play.kube), 1);
+    until_idle(&play);
+    recorder_tell(recorder, &note);
+    recorder_tell(recorder, &note);
+    until_idle(&play);
+    cr_assert_eq(count_of(&play, "POST "), 2, "%s", str_text(&play.asked));
+    cr_assert_eq(count_of(&play, "\"series\":{\"count\":2,"), 1, "%s", str_text(&play.asked));
+    cr_assert_eq(recorder_lost(recorder), 1);
     recorder_free(recorder);
     play_close(&play);
 }

@@ -23,13 +23,19 @@ static void object(void *ctx, enum kube_change change, const struct js *found)
     str_addf(&((struct play *)ctx)->log, "%c%s", "+~-"[change], name ? name : "?");
 }
 
+/* Asked for by one test alone. */
+static void heard(void *ctx)
+{
+    str_adds(&((struct play *)ctx)->log, "*");
+}
+
 static void trouble(void *ctx, const struct kube_answer *answer, rm_time again_in)
 {
     (void)again_in;
     str_addf(&((struct play *)ctx)->log, "!%s.", kube_outcome_name(answer->outcome));
 }
 
-static struct reflector *reflect(struct play *play, rm_time silent_within)
+static struct reflector *reflect_with(struct play *play, rm_time silent_within, void (*first_word)(void *ctx))
 {
     struct reflector *reflector;
     struct reflector_options options = {.kube = play->kube,
@@ -41,10 +47,16 @@ static struct reflector *reflect(struct play *play, rm_time silent_within)
                                         .listing = listing,
                                         .object = object,
                                         .listed = listed,
+                                        .heard = first_word,
                                         .trouble = trouble,
                                         .ctx = play};
     cr_assert_eq(reflector_open(&reflector, play->loop, &options, NULL), 0);
     return reflector;
+}
+
+static struct reflector *reflect(struct play *play, rm_time silent_within)
+{
+    return reflect_with(play, silent_within, NULL);
 }
 
 static void check(const struct scene *scenes, int count, const char *wanted)
@@ -107,6 +119,29 @@ Test(reflector, goes_on_from_a_bookmark)
          .body = EVENT("DELETED", POD("a", "78"))},
     };
     check(SCENES(scenes), "(+a)-a");
+}
+
+Test(reflector, a_watch_that_was_denied_is_heard_again_by_its_first_word_and_lists_nothing)
+{
+    const struct scene scenes[] = {
+        list_10,
+        {.method = "GET",
+         .target = "resourceVersion=10&",
+         .status = 403,
+         .body = "{\"reason\":\"Forbidden\"}"},
+        {.method = "GET",
+         .target = "resourceVersion=10&",
+         .status = 0,
+         .body = EVENT("BOOKMARK", "{\"metadata\":{\"resourceVersion\":\"77\"}}")
+             EVENT("DELETED", POD("a", "78"))},
+    };
+    struct play play;
+    play_open(&play, SCENES(scenes), 0, 0);
+    struct reflector *reflector = reflect_with(&play, 0, heard);
+    play_until(&play, "-a");
+    cr_expect_str_eq(str_text(&play.log), "(+a)!denied.*-a");
+    reflector_free(reflector);
+    play_close(&play);
 }
 
 Test(reflector, lists_anew_when_its_version_is_too_old)
