@@ -162,23 +162,37 @@ static bool has_more_to_tell(const struct job_entry *job)
            view->event[view->events_count - 1].sequence > job->memo.told_sequence;
 }
 
+static struct kube_note note_about(const struct job_entry *job)
+{
+    return (struct kube_note){.resource = &kube_training_jobs,
+                              .namespace = job->view.namespace_name,
+                              .name = job->view.name,
+                              .uid = job->view.uid};
+}
+
 static void tell_events(struct reconciler *r, struct job_entry *job, const struct op_plan *plan)
 {
     for (int i = 0; i < plan->events_count; i++) {
         const struct op_event *event = &plan->event[i];
-        struct kube_note note = {.resource = &kube_training_jobs,
-                                 .namespace = job->view.namespace_name,
-                                 .name = job->view.name,
-                                 .uid = job->view.uid,
-                                 .warning = event->warning,
-                                 .reason = event->reason,
-                                 .action = event->action,
-                                 .text = event->note};
+        struct kube_note note = note_about(job);
+        note.warning = event->warning;
+        note.reason = event->reason;
+        note.action = event->action;
+        note.text = event->note;
         recorder_tell(r->options.recorder, &note);
     }
     op_memo_told(&job->memo, plan);
     if (job->coordinator && job->coordinator->events_count && !has_more_to_tell(job))
         coordinator_forget_events(&job->coordinator);
+}
+
+static void tell_beside_status(struct reconciler *r, const struct job_entry *job, const char *text)
+{
+    struct kube_note note = note_about(job);
+    note.warning = true;
+    note.reason = "StatusRefused";
+    note.text = text;
+    recorder_tell(r->options.recorder, &note);
 }
 
 static void count_writes(struct metrics *metrics, const struct op_plan *plan)
@@ -208,6 +222,8 @@ static void done_well(struct reconciler *r, struct desk *desk, const struct op_p
         queue_add(&r->queue, &job->item, desk->held_until);
     else
         queue_forget(&job->item);
+    if (result->healed)
+        queue_add(&r->queue, &job->item, now);
     if (result->writes)
         desk->look_due = now + plan_looks_again_ms(plan) * RM_MS;
     if (desk->look_due >= now)
@@ -228,6 +244,8 @@ static void done_refused(struct reconciler *r, struct desk *desk, const struct w
     bool passing = result->outcome == KUBE_UNREACHABLE || result->outcome == KUBE_BUSY;
     rm_time delay = passing ? busy_least : refused_least, most = passing ? busy_most : refused_most;
     r->options.metrics->reconciles_refused++;
+    if (*result->untold)
+        tell_beside_status(r, job, result->untold);
     for (int i = 0; i < job->item.failures && delay < most; i++)
         delay *= 2;
     delay = delay < most ? delay : most;
@@ -308,6 +326,16 @@ static void draw_name(char out[OP_CHANCE_TEXT])
     name_chance(random, out);
 }
 
+/* Once more without a refusal that it tells of, if it does not want any more what was refused. */
+static struct op_plan *plan_of(const struct job_snapshot *snapshot, struct op_memo *memo)
+{
+    struct op_plan *plan = job_plan(snapshot);
+    if (!op_memo_forget(memo, plan))
+        return plan;
+    plan_free(plan);
+    return job_plan(snapshot);
+}
+
 static void begin(struct reconciler *r, struct job_entry *job)
 {
     rm_time now = loop_now(r->options.loop);
@@ -333,7 +361,7 @@ static void begin(struct reconciler *r, struct job_entry *job)
     desk->acts_on = desk->heard_at;
     desk->heard_at = 0;
     desk->status_due = 0;
-    struct op_plan *plan = job_plan(&snapshot);
+    struct op_plan *plan = plan_of(&snapshot, &job->memo);
     log_plan(job, plan);
     ask_coordinator(desk, plan);
     bool waits = !turn_comes(&r->turns, &desk->turn, plan->change, now, &desk->status_due);

@@ -3,7 +3,8 @@
  *
  * A refusal is told in the job's status at once; what was refused is tried again after 5 s to 5 min (0.5 to
  * 30 s where the server was only busy or away), or as soon as the job's spec changes. Until then the job gets
- * deletes and status writes alone. How often a status is written: turn.h. */
+ * status writes, and deletes of what was not refused, alone. A status that is refused itself is told by an
+ * event. How often a status is written: turn.h. */
 #ifndef RM_OPERATOR_RECONCILE_H
 #define RM_OPERATOR_RECONCILE_H
 

@@ -47,14 +47,21 @@ const struct kube_resource *work_resource(enum op_resource resource)
 static void go_on(struct work *work);
 static void send(struct work *work, const struct op_action *action, bool post);
 
+static void note_refusal(const struct work *work, struct work_result *result)
+{
+    const struct kube_answer *refusal = &work->refusal;
+    op_memo_refused(&work->options.job->memo, &work->planned, work->refused, refusal->status, refusal->reason,
+                    refusal->message, clock_wall_ms());
+    op_status_refusal(work->refused, refusal->status, refusal->message, result->untold);
+}
+
 static void finish(struct work *work)
 {
     struct work_options options = work->options;
     struct work_result result = work->result;
     /* Last, so that no success beside it makes it forgotten. */
     if (work->refused)
-        op_memo_refused(&options.job->memo, &work->planned, work->refused, work->refusal.status,
-                        work->refusal.reason, work->refusal.message, clock_wall_ms());
+        note_refusal(work, &result);
     options.job->work = NULL;
     free(work);
     options.done(options.ctx, options.job, options.plan, &result);
@@ -113,7 +120,7 @@ static void refuse(struct work *work, const struct op_action *action, const stru
         work->refusal = *answer;
         work->refusal.object = NULL;
     }
-    log_warn("a write was refused", "job=%s what=%s resource=%s name=%s code=%d why=\"%s\"", job->key,
+    log_warn("a write was refused", "job=%s what=\"%s\" resource=%s name=%s code=%d why=\"%s\"", job->key,
              op_kind_name(action->kind), op_resource_name(action->resource), action->name, answer->status,
              answer->message);
 }
@@ -150,7 +157,7 @@ static void answered(void *ctx, const struct kube_answer *answer)
     if (answer->outcome == KUBE_EXISTS && write->posted && is_own(work, answer)) {
         apply_instead(work, action);
     } else if (is_success(work, action, answer)) {
-        op_memo_done(&work->options.job->memo, &work->planned, action);
+        work->result.healed |= op_memo_done(&work->options.job->memo, &work->planned, action);
         if (action->kind == OP_DRY_RUN)
             op_trials_note(work->options.trials, action->trial, clock_wall_ms());
         work->result.writes++;
@@ -238,7 +245,7 @@ static bool is_allowed(const struct work *work, const struct op_action *action)
 {
     if (action->kind == OP_STATUS)
         return !work->options.without_status;
-    return !work->options.quiet || action->kind == OP_DELETE;
+    return !work->options.quiet || op_memo_goes_on(&work->options.job->memo, action);
 }
 
 static bool lies_around(const struct op_action *action)

@@ -16,10 +16,12 @@ enum work_end {
 
 struct work_result {
     enum work_end end;
-    enum kube_outcome outcome; /* REFUSED: how */
-    rm_time retry_after;       /* REFUSED: the server's wish */
-    int writes;                /* that succeeded */
-    rm_time first_sent;        /* clock_now() when the first was given to its connection; 0: none was */
+    enum kube_outcome outcome;   /* REFUSED: how */
+    rm_time retry_after;         /* REFUSED: the server's wish */
+    int writes;                  /* that succeeded */
+    bool healed;                 /* something was done that had been refused: the status says so still */
+    char untold[OP_MESSAGE_MAX]; /* REFUSED: what no status can tell, as it is what was refused; "" */
+    rm_time first_sent;          /* clock_now() when the first was given to its connection; 0: none was */
 };
 
 struct work;
@@ -30,7 +32,7 @@ struct work_options {
     struct job_entry *job;
     struct op_plan *plan; /* taken over */
     struct op_trials *trials;
-    bool quiet;          /* a refusal is fresh: deletes and the status alone */
+    bool quiet;          /* a refusal is fresh: the status alone, and deletes of what was not refused */
     bool without_status; /* its turn has not come */
     bool (*may_write)(void *ctx);
     /* Once, at once or in a later turn; plan lives until it returns. */

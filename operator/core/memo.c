@@ -31,11 +31,32 @@ static void what_of(const struct op_action *action, char *out, size_t size)
     snprintf(out, size, "%s %s", verb, op_resource_name(action->resource));
 }
 
-void op_memo_done(struct op_memo *memo, const struct job_view *job, const struct op_action *action)
+static bool is_refused(const struct op_memo *memo, const struct op_action *action)
 {
     char what[OP_REASON_MAX];
     what_of(action, what, sizeof what);
-    if (!strcmp(memo->refusal.what, what))
+    return memo->refusal.at_ms && !strcmp(memo->refusal.what, what);
+}
+
+bool op_memo_goes_on(const struct op_memo *memo, const struct op_action *action)
+{
+    return action->kind == OP_STATUS || (action->kind == OP_DELETE && !is_refused(memo, action));
+}
+
+bool op_memo_forget(struct op_memo *memo, const struct op_plan *plan)
+{
+    for (int i = 0; i < plan->actions_count; i++)
+        if (is_refused(memo, &plan->action[i]))
+            return false;
+    bool was = memo->refusal.at_ms;
+    memo->refusal.at_ms = 0;
+    return was;
+}
+
+bool op_memo_done(struct op_memo *memo, const struct job_view *job, const struct op_action *action)
+{
+    bool over = is_refused(memo, action);
+    if (over)
         memo->refusal.at_ms = 0;
     if (action->kind == OP_DRY_RUN)
         memo->dry_generation = job->generation;
@@ -46,6 +67,7 @@ void op_memo_done(struct op_memo *memo, const struct job_view *job, const struct
         text_copy(memo->config, sizeof memo->config, action->name);
     } else if (action->kind == OP_CREATE && action->resource == OP_SECRETS)
         text_copy(memo->key, sizeof memo->key, action->name);
+    return over;
 }
 
 void op_memo_refused(struct op_memo *memo, const struct job_view *job, const struct op_action *action,
@@ -59,6 +81,18 @@ void op_memo_refused(struct op_memo *memo, const struct job_view *job, const str
     what_of(action, memo->refusal.what, sizeof memo->refusal.what);
     text_copy(memo->refusal.reason, sizeof memo->refusal.reason, reason);
     text_tame_ends(message, memo->refusal.message, sizeof memo->refusal.message);
+}
+
+bool op_status_refusal(const struct op_action *action, int code, const char *message,
+                       char out[OP_MESSAGE_MAX])
+{
+    char what[OP_REASON_MAX], words[OP_REFUSAL_MAX];
+    if (action->kind != OP_STATUS || code < 400 || code >= 500 || code == 429)
+        return false;
+    what_of(action, what, sizeof what);
+    text_tame_ends(message, words, sizeof words);
+    snprintf(out, OP_MESSAGE_MAX, "the API server refused to %s: %s", what, words);
+    return true;
 }
 
 void op_trials_note(struct op_trials *trials, uint64_t trial, int64_t now_ms)

@@ -95,10 +95,20 @@ const char *op_kind_name(enum op_kind kind);
 const char *op_resource_group(enum op_resource resource);
 const char *op_resource_name(enum op_resource resource);
 
-/* The shell's words to the memo about an action: it was done; it was refused (code 0: no answer). */
-void op_memo_done(struct op_memo *memo, const struct job_view *job, const struct op_action *action);
+/* The shell's words to the memo about an action: it was done (true: it had been refused, and the status says
+ * so still); it was refused (code 0: no answer). */
+bool op_memo_done(struct op_memo *memo, const struct job_view *job, const struct op_action *action);
 void op_memo_refused(struct op_memo *memo, const struct job_view *job, const struct op_action *action,
                      int code, const char *reason, const char *message, int64_t now_ms);
+/* During a refusal's back-off: is this to be done all the same? The status, and deletes other than what was
+ * refused. */
+bool op_memo_goes_on(const struct op_memo *memo, const struct op_action *action);
+/* Forgets a refusal of what this plan wants no more; true: it did, and the plan may tell of it still. */
+bool op_memo_forget(struct op_memo *memo, const struct op_plan *plan);
+/* The sentence about a status that was refused, which no status can tell; false: it was none, or it passes by
+ * itself (no answer, busy). */
+bool op_status_refusal(const struct op_action *action, int code, const char *message,
+                       char out[OP_MESSAGE_MAX]);
 /* Of an APPLY: what it stands for in memo.applied, and what belongs there. */
 enum op_applied op_applied_of(const struct job_view *job, const struct op_action *action);
 uint64_t op_body_hash(const struct str *body);

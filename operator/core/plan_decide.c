@@ -382,6 +382,7 @@ static void note_activity(struct planner *p)
 void plan_decide(struct planner *p)
 {
     if (p->mode == OP_DONE) {
+        note_refusal(p);
         withdraw_workers(p);
         withdraw(&p->next.ring.coordinator);
         return;

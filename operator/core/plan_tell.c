@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "operator/core/plan_parts.h"
+#include "operator/core/read.h"
 
 static void set(struct planner *p, enum op_condition_type type, bool truth, const char *reason,
                 const char *message)
@@ -464,6 +465,17 @@ static void tell_end(struct planner *p)
     say(p, complete ? "Complete" : "Failed", "%s", c->message);
 }
 
+/* Behind what is said of a job that comes to its end: what is to go, and may not. */
+static void add_trouble(struct planner *p)
+{
+    char said[OP_MESSAGE_MAX], trouble[OP_REFUSAL_MAX];
+    if (!*p->trouble)
+        return;
+    text_tame_ends(p->trouble, trouble, sizeof trouble);
+    text_tame(p->next.message, said, sizeof said - strlen(trouble) - 2);
+    snprintf(p->next.message, sizeof p->next.message, "%s; %s", said, trouble);
+}
+
 static void tell_admission(struct planner *p)
 {
     if (p->mode == OP_RUN)
@@ -502,5 +514,7 @@ void plan_tell(struct planner *p)
         tell_running(p);
     if (p->mode == OP_DONE)
         tell_end(p);
+    if (p->mode == OP_STOP || p->mode == OP_SUSPEND || p->mode == OP_DONE)
+        add_trouble(p);
     tell_trouble(p);
 }

@@ -92,6 +92,111 @@ Test(operator_sentence, a_status_that_was_refused_once_is_nothing_that_a_job_wai
     cast_free(c);
 }
 
+/* The pods' deletion is refused, and the status says what it says then. */
+static void refuse_deletes(struct cast *c, const char *wanted)
+{
+    static const struct op_action deletion = {.kind = OP_DELETE, .resource = OP_PODS};
+    struct op_plan *plan = cast_plan(c);
+    cr_assert(plan_has(plan, OP_DELETE, OP_PODS), "they are to be deleted");
+    plan_free(plan);
+    op_memo_refused(&c->memo, &c->job, &deletion, 403, "Forbidden", "no right", c->now_ms);
+    cast_settle_status_only(c);
+    cr_assert_str_eq(c->job.status.message, wanted);
+    cr_assert(op_memo_done(&c->memo, &c->job, &deletion), "it is a reason to look again");
+    cast_settle_status_only(c);
+    cr_assert_not(strstr(c->job.status.message, "refused"), "%s", c->job.status.message);
+}
+
+Test(operator_sentence, a_suspended_job_whose_pods_may_not_be_deleted_says_so)
+{
+    struct cast *c = cast_open("{}");
+    cast_train(c);
+    c->job.suspend = true;
+    cast_settle_status_only(c);
+    refuse_deletes(c,
+                   "the workers save a checkpoint and end; the API server refused to delete pods: no right");
+    cast_free(c);
+}
+
+Test(operator_sentence, a_job_whose_deadline_has_passed_says_that_its_pods_may_not_be_deleted)
+{
+    struct cast *c = cast_open("{\"activeDeadlineSeconds\":60}");
+    cast_train(c);
+    c->now_ms += 61000;
+    cast_settle_status_only(c);
+    refuse_deletes(c, "the workers save a checkpoint and end: spec.activeDeadlineSeconds (60) has passed; "
+                      "the API server refused to delete pods: no right");
+    cast_free(c);
+}
+
+Test(operator_sentence, a_job_that_is_over_says_that_what_is_left_may_not_be_deleted)
+{
+    struct cast *c = cast_open("{\"cleanPodPolicy\":\"All\"}");
+    cast_train(c);
+    condition_set(&c->job.status, OP_COMPLETE, true, "Complete", "100 steps", 1, CAST_NOW);
+    condition_set(&c->job.status, OP_FINISHED, true, "Complete", "100 steps", 1, CAST_NOW);
+    c->job.status.completion_ms = CAST_NOW;
+    c->now_ms += 60000;
+    cast_settle_status_only(c);
+    refuse_deletes(c, "100 steps; the API server refused to delete pods: no right");
+    cr_assert_str_eq(c->job.status.state, "Complete");
+    cast_free(c);
+}
+
+Test(operator_sentence, a_refusal_of_what_is_wanted_no_more_is_forgotten)
+{
+    struct cast *c = cast_open("{}");
+    const struct op_action deletion = {.kind = OP_DELETE, .resource = OP_PODS};
+    cast_train(c);
+    op_memo_refused(&c->memo, &c->job, &deletion, 403, "Forbidden", "no right", CAST_NOW);
+    struct op_plan *plan = cast_plan(c);
+    cr_assert(op_memo_forget(&c->memo, plan), "the pod has gone without us");
+    cr_assert_not(op_memo_forget(&c->memo, plan));
+    plan_free(plan);
+    plan = cast_plan(c);
+    cr_assert_eq(plan->change, OP_SAME);
+    plan_free(plan);
+    c->job.suspend = true;
+    cast_settle_status_only(c);
+    op_memo_refused(&c->memo, &c->job, &deletion, 403, "Forbidden", "no right", CAST_NOW);
+    plan = cast_plan(c);
+    cr_assert_not(op_memo_forget(&c->memo, plan), "it is wanted");
+    plan_free(plan);
+    cast_free(c);
+}
+
+/* It was the first of each plan, before the status: so nobody ever read that it was refused. */
+Test(operator_sentence, a_delete_that_was_refused_waits_as_all_do_and_the_status_is_written_meanwhile)
+{
+    struct cast *c = cast_open("{}");
+    const struct op_action pod = {.kind = OP_DELETE, .resource = OP_PODS},
+                           job = {.kind = OP_DELETE, .resource = OP_JOBS},
+                           made = {.kind = OP_CREATE, .resource = OP_PODS},
+                           status = {.kind = OP_STATUS, .resource = OP_JOBS};
+    cr_assert(op_memo_goes_on(&c->memo, &pod) && op_memo_goes_on(&c->memo, &status));
+    cr_assert_not(op_memo_goes_on(&c->memo, &made));
+    op_memo_refused(&c->memo, &c->job, &pod, 403, "Forbidden", "no right", CAST_NOW);
+    cr_assert_not(op_memo_goes_on(&c->memo, &pod));
+    cr_assert(op_memo_goes_on(&c->memo, &job) && op_memo_goes_on(&c->memo, &status));
+    op_memo_done(&c->memo, &c->job, &pod);
+    cr_assert(op_memo_goes_on(&c->memo, &pod));
+    cast_free(c);
+}
+
+Test(operator_sentence, a_status_that_may_not_be_written_is_told_beside_the_job)
+{
+    char text[OP_MESSAGE_MAX];
+    const struct op_action pod = {.kind = OP_CREATE, .resource = OP_PODS},
+                           status = {.kind = OP_STATUS, .resource = OP_JOBS};
+    cr_assert(op_status_refusal(&status, 403, "no right", text));
+    cr_assert_str_eq(text, "the API server refused to write status of trainingjobs: no right");
+    cr_assert(op_status_refusal(&status, 422, "no such field", text));
+    cr_assert_not(op_status_refusal(&pod, 403, "no right", text), "the status tells it");
+    cr_assert_not(op_status_refusal(&status, 0, "no connection", text), "it passes");
+    cr_assert_not(op_status_refusal(&status, 429, "too many", text));
+    cr_assert_not(op_status_refusal(&status, 503, "later", text));
+}
+
 Test(operator_sentence, a_spec_that_can_not_be_is_not_even_tried)
 {
     struct cast *c = cast_open("{\"checkpoint\":{\"uri\":\"file:///runs\"}}");
