@@ -194,6 +194,43 @@ static void sweep_around(void *ctx, const char *name, void *value)
     free(entry);
 }
 
+static void look_for(struct sweep *sweep, struct job_entry *job, enum op_applied which, const char *name)
+{
+    uint64_t *applied = &job->memo.applied[which];
+    if (!*applied || cache_has_own(sweep->cache, sweep->resource, job, name))
+        return;
+    *applied = 0;
+    sweep->cache->changed(sweep->cache->ctx, job);
+}
+
+/* What this operator applied, and what went before any list or watch told that it was there: of its end
+ * nobody tells. */
+static void look_for_applied(void *ctx, const char *key, void *value)
+{
+    struct sweep *sweep = ctx;
+    struct job_entry *job = value;
+    char name[OP_NAME_MAX];
+    (void)key;
+    if (sweep->resource == OP_SERVICES) {
+        name_service(job->view.name, name);
+        look_for(sweep, job, OP_APPLIED_SERVICE, name);
+    } else if (sweep->resource == OP_BUDGETS) {
+        name_budget(job->view.name, name);
+        look_for(sweep, job, OP_APPLIED_BUDGET, name);
+    } else if (sweep->resource == OP_POLICIES) {
+        name_policy_worker(job->view.name, name);
+        look_for(sweep, job, OP_APPLIED_WORKERS, name);
+        name_policy_coordinator(job->view.name, name);
+        look_for(sweep, job, OP_APPLIED_COORDINATOR, name);
+    }
+}
+
+static void around_listed(struct sweep *sweep)
+{
+    table_each(&sweep->cache->around[sweep->resource], sweep_around, sweep);
+    table_each(&sweep->cache->jobs, look_for_applied, sweep);
+}
+
 /* --- from outside --- */
 
 void cache_listing(struct cache *cache, enum op_resource resource)
@@ -208,7 +245,7 @@ void cache_listed(struct cache *cache, enum op_resource resource)
     else if (resource == OP_PODS)
         pods_sweep(cache);
     else
-        table_each(&cache->around[resource], sweep_around, &(struct sweep){cache, resource});
+        around_listed(&(struct sweep){cache, resource});
 }
 
 static void remove_object(struct cache *cache, enum op_resource resource, const struct js *object)

@@ -261,6 +261,26 @@ static bool is_own(void)
     return cache_has_own(&cache, OP_SERVICES, the_job(), "gpt-coordinator");
 }
 
+Test(cache, what_was_applied_and_went_before_it_was_ever_listed_is_applied_again)
+{
+    static const enum op_resource resources[] = {OP_SERVICES, OP_BUDGETS, OP_POLICIES};
+    put(OP_JOBS, KUBE_ADDED, job_object("u1", 1));
+    for (int i = 0; i < OP_APPLIED; i++)
+        the_job()->memo.applied[i] = 77;
+    str_reset(&told);
+    for (size_t i = 0; i < sizeof resources / sizeof *resources; i++) {
+        cache_listing(&cache, resources[i]);
+        if (resources[i] == OP_SERVICES)
+            put(OP_SERVICES, KUBE_ADDED, owned_service("ns", "u1"));
+        cache_listed(&cache, resources[i]);
+    }
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_SERVICE], 77, "it is there");
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_BUDGET], 0);
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_WORKERS], 0);
+    cr_assert_eq(the_job()->memo.applied[OP_APPLIED_COORDINATOR], 0);
+    cr_assert_str_eq(str_text(&told), "+ns/gpt +ns/gpt +ns/gpt ");
+}
+
 Test(cache, what_lies_around_a_job_is_its_own_where_it_controls_it)
 {
     put(OP_JOBS, KUBE_ADDED, job_object("u1", 1));
