@@ -2,7 +2,6 @@
 
 import json
 import signal
-from pathlib import Path
 
 import control_plane
 import operator_rig as stage_rig
@@ -199,90 +198,9 @@ def test_the_api_server_away_is_no_reason_to_do_anything(stage):
     assert before < set(stage.until_pods("worker", 4)) | set(stage.pods("coordinator"))
 
 
-RULES = [
-    {"apiGroups": ["ringmaster.dev"], "resources": ["trainingjobs"], "verbs": ["get", "list", "watch", "delete"]},
-    {"apiGroups": ["ringmaster.dev"], "resources": ["trainingjobs/status"], "verbs": ["update"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete", "get", "list", "watch"]},
-    {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["create"]},
-    {"apiGroups": [""], "resources": ["services"], "verbs": ["create", "patch", "get", "list", "watch"]},
-    {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["create", "patch", "get", "list", "watch"]},
-    {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": ["create", "patch", "get", "list", "watch"]},
-    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-]
-
-
-def somebody(stage, folder, rules):
-    """A kubeconfig of a ServiceAccount with these rights in the stage's namespace."""
-    kubectl = stage.kubectl
-    meta = {"name": "operator"}
-    kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
-                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": meta, "rules": rules},
-                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": meta,
-                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "operator"},
-                   "subjects": [{"kind": "ServiceAccount", "name": "operator", "namespace": kubectl.namespace}]})
-    config = Path(folder) / "config"
-    config.write_text(json.dumps({
-        "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-        "clusters": [{"name": "k", "cluster": {"server": control_plane.SERVER, "certificate-authority": str(kubectl.cluster.pki / "ca.crt")}}],
-        "users": [{"name": "u", "user": {"token": kubectl("create", "token", "operator").strip()}}]}), encoding="ascii")
-    return config
-
-
-def test_the_documented_rights_are_enough_and_nodes_are_not_needed(stage, tmp_path):
-    operator = stage.operator("--no-lease", kubeconfig=somebody(stage, tmp_path, RULES))
-    stage.kubectl.apply(stage_rig.job("gpt"))
-    stage.until_pods("worker", 3)
-    assert operator.lines("nodes are not to be seen")
-    stage.finish("gpt")
-    assert not operator.lines("a write was refused")
-
-
-@pytest.mark.parametrize("resource, verb", [("pods", "create"), ("configmaps", "create"), ("secrets", "create"), ("services", "create"),
-                                            ("poddisruptionbudgets", "create"), ("networkpolicies", "create")])
-def test_a_right_that_is_missing_stands_in_the_jobs_status(stage, tmp_path, resource, verb):
-    rules = [{**rule, "resources": [each]} for rule in RULES for each in rule["resources"]]
-    for rule in rules:
-        if rule["resources"] == [resource]:
-            rule["verbs"] = [each for each in rule["verbs"] if each != verb] or ["get"]
-    operator = stage.operator("--no-lease", kubeconfig=somebody(stage, tmp_path, rules))
-    stage.kubectl.apply(stage_rig.job("gpt"))
-    message = stage.until_message("gpt", "forbidden")
-    assert f'cannot {verb} resource "{resource}"' in message
-    stage.kubectl("patch", "role", "operator", "--type=merge", "-p", json.dumps({"rules": RULES}))
-    stage.until_pods("worker", 3)
-    assert operator.process.poll() is None
-
-
-@pytest.mark.parametrize("resource", ["trainingjobs", "pods"])
-def test_an_operator_that_may_not_look_says_so_in_its_log(stage, tmp_path, resource):
-    rules = [rule for rule in RULES if resource not in rule["resources"]]
-    operator = stage.operator("--no-lease", kubeconfig=somebody(stage, tmp_path, rules))
-    line = operator.until_logged("a list or watch failed", resource=resource)
-    assert f'cannot list resource "{resource}"' in line["why"]
-    assert operator.get("/readyz")[0] == 503
-    assert operator.get("/healthz")[0] == 200
-
-
-def name_hash(*parts):
-    """The five letters of a name (operator/core/names.c), which anybody may work out."""
-    state, letters = 0xcbf29ce484222325, "bcdfghjklmnpqrstvwxz2456789"
-    for part in parts:
-        for byte in part.encode() + b"\xff":
-            state = (state ^ byte) * 0x100000001b3 % 2 ** 64
-    bits = (state + 0x9e3779b97f4a7c15) % 2 ** 64
-    for shift, factor in ((30, 0xbf58476d1ce4e5b9), (27, 0x94d049bb133111eb)):
-        bits = (bits ^ bits >> shift) * factor % 2 ** 64
-    bits ^= bits >> 31
-    text = ""
-    for _ in range(5):
-        bits, rest = divmod(bits, len(letters))
-        text += letters[rest]
-    return text
-
-
 def test_a_strangers_pod_under_a_name_of_ours_is_told_and_not_taken(stage):
     stage.kubectl.apply(stage_rig.job("gpt"))
-    name = f"gpt-w1-{name_hash(stage.job('gpt')['metadata']['uid'], 'worker', '1/1')}"
+    name = stage_rig.worker_name(stage.job("gpt"), 1, 1)
     stage.kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [{"name": "none", "image": "none:1"}]}})
     stage.operator("--no-lease")
     assert f'pods "{name}" is there and does not belong to this job' in stage.until_message("gpt", "does not belong")

@@ -227,3 +227,25 @@ def container(name, state, image=""):
 
 def now():
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def name_hash(*parts):
+    """The five letters of a name (operator/core/names.c), which anybody may work out."""
+    state, letters = 0xcbf29ce484222325, "bcdfghjklmnpqrstvwxz2456789"
+    for part in parts:
+        for byte in part.encode() + b"\xff":
+            state = (state ^ byte) * 0x100000001b3 % 2 ** 64
+    bits = (state + 0x9e3779b97f4a7c15) % 2 ** 64
+    for shift, factor in ((30, 0xbf58476d1ce4e5b9), (27, 0x94d049bb133111eb)):
+        bits = (bits ^ bits >> shift) * factor % 2 ** 64
+    bits ^= bits >> 31
+    text = ""
+    for _ in range(5):
+        bits, rest = divmod(bits, len(letters))
+        text += letters[rest]
+    return text
+
+
+def worker_name(job, index, attempt):
+    """Of the pod of that attempt."""
+    return f"{job['metadata']['name']}-w{index}-{name_hash(job['metadata']['uid'], 'worker', f'{index}/{attempt}')}"
