@@ -6,7 +6,7 @@
 #include "common/os/clock.h"
 #include "operator/kube/stamp.h"
 
-enum { DURATION_MOST_S = 3600, NAME_MAX_BYTES = 256 };
+enum { DURATION_MOST_S = 3600, NAME_MAX_BYTES = 256, LABEL_MAX_BYTES = 64 };
 
 static const rm_time every_default = 2 * RM_S, release_within = 2 * RM_S;
 
@@ -15,6 +15,7 @@ struct lease {
     struct loop_timer *timer;
     struct lease_options options;
     char namespace[NAME_MAX_BYTES], name[NAME_MAX_BYTES], identity[NAME_MAX_BYTES];
+    char label[NAME_MAX_BYTES], value[LABEL_MAX_BYTES];
     rm_time every, renew_within;
     int duration_s; /* what we promise */
     struct kube_call *call;
@@ -69,6 +70,14 @@ static bool is_ours(const struct lease *lease)
 
 /* --- what is written --- */
 
+static struct js *labels_of(const struct lease *lease)
+{
+    struct js *labels = js_object();
+    if (lease->label[0])
+        js_set_string(labels, lease->label, lease->value);
+    return labels;
+}
+
 static void print(const struct lease *lease, bool held, struct str *out)
 {
     char now[STAMP_MAX];
@@ -78,6 +87,7 @@ static void print(const struct lease *lease, bool held, struct str *out)
     js_set_string(object, "kind", "Lease");
     js_set_string(metadata, "namespace", lease->namespace);
     js_set_string(metadata, "name", lease->name);
+    js_set(metadata, "labels", labels_of(lease));
     if (lease->version[0])
         js_set_string(metadata, "resourceVersion", lease->version);
     js_set(object, "metadata", metadata);
@@ -253,6 +263,8 @@ int lease_open(struct lease **ret, struct loop *loop, const struct lease_options
     text_copy(lease->namespace, sizeof lease->namespace, options->namespace);
     text_copy(lease->name, sizeof lease->name, options->name);
     text_copy(lease->identity, sizeof lease->identity, options->identity);
+    text_copy(lease->label, sizeof lease->label, options->label ? options->label : "");
+    text_copy(lease->value, sizeof lease->value, options->value ? options->value : "");
     if (loop_timer_open(&lease->timer, loop, timer_fired, lease, err) < 0) {
         lease_free(lease);
         return -1;

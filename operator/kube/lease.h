@@ -18,6 +18,7 @@ struct lease_options {
     struct kube *kube;
     const char *namespace, *name; /* copied, as are the following */
     const char *identity;         /* who we are: the pod's name and something unique */
+    const char *label, *value;    /* that the Lease bears, for whoever looks for such; NULL: none */
     rm_time every;                /* it is renewed or looked at so often; 0: 2 s. Holding on is given up after
                                    * 5 of it, and 7.5 are promised to the others. */
     /* We hold it now, or no longer. After `false` nothing comes any more: end the program. */

@@ -16,7 +16,7 @@ struct court {
     struct stub *stub;
     pthread_mutex_t lock;
     bool there, broken;
-    char holder[64];
+    char holder[64], label[64];
     int version, seconds, transitions, writes, conflicts;
 };
 
@@ -35,7 +35,9 @@ static void take(struct court *court, const struct stub_request *request, struct
 {
     struct js *lease = js_parse(request->body, request->body_length, "lease", NULL);
     const struct js *spec = js_get(lease, "spec");
-    const char *version = js_as_string(js_get(js_get(lease, "metadata"), "resourceVersion"));
+    const struct js *metadata = js_get(lease, "metadata");
+    const char *version = js_as_string(js_get(metadata, "resourceVersion"));
+    const char *label = js_as_string(js_get(js_get(metadata, "labels"), "example.invalid/of"));
     int64_t seconds = 0, transitions = 0;
     bool creates = !strcmp(request->method, "POST");
     if (creates ? court->there : !version || strtol(version, NULL, 10) != court->version) {
@@ -43,6 +45,7 @@ static void take(struct court *court, const struct stub_request *request, struct
         stub_say(out, 409, "", "{\"reason\":\"Conflict\"}", 21);
     } else {
         text_copy(court->holder, sizeof court->holder, js_as_string(js_get(spec, "holderIdentity")));
+        text_copy(court->label, sizeof court->label, label ? label : "");
         js_as_int(js_get(spec, "leaseDurationSeconds"), &seconds);
         js_as_int(js_get(spec, "leaseTransitions"), &transitions);
         court->seconds = (int)seconds;
@@ -129,6 +132,8 @@ static void join(struct candidate *c, struct court *court, struct loop *loop, co
                                    .namespace = "n",
                                    .name = "l",
                                    .identity = identity,
+                                   .label = "example.invalid/of",
+                                   .value = identity,
                                    .every = every,
                                    .changed = changed,
                                    .trouble = trouble,
@@ -190,6 +195,22 @@ Test(lease, the_first_makes_it_renews_it_and_gives_it_back)
     cr_assert_not(lease_leading(a.lease));
     until(&a.released, 1);
     cr_assert_str_eq(court.holder, "");
+    go(&a);
+}
+
+Test(lease, its_label_is_there_while_it_is_held_and_when_it_was_given_back)
+{
+    struct candidate a;
+    write_as(&court, "", 1); /* of an older version, which gave it none */
+    join(&a, &court, loop, "a");
+    until(&a.gained, 1);
+    cr_assert_str_eq(court.label, "a");
+    until_written(3);
+    cr_assert_str_eq(court.label, "a");
+    lease_release(a.lease, released);
+    until(&a.released, 1);
+    cr_assert_str_eq(court.holder, "");
+    cr_assert_str_eq(court.label, "a");
     go(&a);
 }
 
