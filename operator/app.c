@@ -11,9 +11,11 @@
 #include "common/os/config.h"
 #include "common/os/crypto.h"
 #include "common/os/log.h"
+#include "operator/core/claims.h"
 #include "operator/core/plan.h"
 #include "operator/kube/lease.h"
 #include "operator/reconcile.h"
+#include "operator/rivals.h"
 
 enum { STRANGERS_MAX = 32, WATCHERS_MAX = 32, PAGE_MAX = 256 << 10, SOURCES = 6 };
 
@@ -41,6 +43,7 @@ struct app {
     struct kube *kube;
     struct ws *ws;
     struct lease *lease;
+    struct rivals *rivals; /* NULL: nobody else is looked for */
     struct recorder *recorder;
     struct reconciler *reconciler;
     struct cache cache;
@@ -48,7 +51,8 @@ struct app {
     struct metrics metrics;
     struct source source[SOURCES];
     char identity[128], instance[64];
-    bool leading, ready, ending;
+    bool leading; /* the lease is ours, or there is none */
+    bool acting, ready, ending;
     rm_time stop_at;
     struct error end; /* why it can't go on; ERR_NONE: it was told to stop */
 };
@@ -56,7 +60,13 @@ struct app {
 static bool may_write(void *ctx)
 {
     struct app *app = ctx;
-    return app->leading && (!app->lease || lease_leading(app->lease));
+    return app->acting && (!app->lease || lease_leading(app->lease));
+}
+
+static bool leaves_out(void *ctx, const char *namespace)
+{
+    struct app *app = ctx;
+    return rivals_leave_out(app->rivals, namespace);
 }
 
 /* --- the reflectors --- */
@@ -212,13 +222,74 @@ static void give_up(struct app *app, const struct error *why)
     loop_stop(app->loop);
 }
 
-static void lead(struct app *app, const char *why)
+static void act(struct app *app, const char *why)
 {
     struct error err;
     log_info("leading", "identity=%s why=\"%s\"", app->identity, why);
-    app->leading = true;
+    app->leading = app->acting = true;
     if (watch_all(app, &err) < 0)
         give_up(app, &err);
+}
+
+static void stopping(void *ctx);
+
+/* What was sent is waited for and the lease given back; the next of us to lead finds out that it has to wait.
+ */
+static void make_way(struct app *app)
+{
+    app->acting = false;
+    app->ending = true;
+    app->stop_at = loop_now(app->loop) + stop_within;
+    err_set(&app->end, ERR_PEER, "%s", rivals_why(app->rivals));
+    reconciler_stop(app->reconciler);
+    stopping(app);
+}
+
+static void rivals_changed(void *ctx, bool left)
+{
+    struct app *app = ctx;
+    enum rivals_verdict verdict = rivals_verdict(app->rivals);
+    if (app->ending)
+        return;
+    if (verdict == RIVALS_WAIT && app->acting)
+        make_way(app);
+    else if (verdict == RIVALS_ACT && !app->acting)
+        act(app, "the lease is ours, and no other release acts");
+    else if (left && app->ready)
+        reconciler_look_at_all(app->reconciler);
+}
+
+static const char *lease_namespace(const struct app *app)
+{
+    return app->options->lease_namespace ? app->options->lease_namespace : app->config.namespace;
+}
+
+static const char *lease_label(const struct app *app)
+{
+    return rivals_label(app->options->namespace, lease_namespace(app));
+}
+
+static void lead(struct app *app, const char *why)
+{
+    struct error err;
+    struct rivals_options options = {.kube = app->kube,
+                                     .recorder = app->recorder,
+                                     .metrics = &app->metrics,
+                                     .namespace = app->options->namespace,
+                                     .lease_namespace = lease_namespace(app),
+                                     .lease_name = app->options->lease_name,
+                                     .changed = rivals_changed,
+                                     .ctx = app};
+    app->leading = true;
+    if (!lease_label(app)) {
+        log_warn("other releases are not looked for",
+                 "why=\"our lease is in the namespace %s and we look after %s "
+                 "alone: give --lease-namespace=%s\"",
+                 options.lease_namespace, options.namespace, options.namespace);
+        act(app, why);
+    } else if (rivals_open(&app->rivals, app->loop, &options, &err) < 0) {
+        give_up(app, &err);
+    }
 }
 
 static void lease_changed(void *ctx, bool leading, const char *why)
@@ -229,7 +300,7 @@ static void lease_changed(void *ctx, bool leading, const char *why)
         lead(app, why);
         return;
     }
-    app->leading = false;
+    app->leading = app->acting = false;
     err_set(&err, ERR_PEER, "leading no longer: %s", why);
     give_up(app, &err);
 }
@@ -243,17 +314,18 @@ static void lease_trouble(void *ctx, const struct kube_answer *answer)
 
 static int seek_lease(struct app *app, struct error *err)
 {
-    const char *namespace = app->options->lease_namespace;
     struct lease_options options = {.kube = app->kube,
-                                    .namespace = namespace ? namespace : app->config.namespace,
+                                    .namespace = lease_namespace(app),
                                     .name = app->options->lease_name,
                                     .identity = app->identity,
+                                    .label = lease_label(app) ? OP_LABEL_LOOKS_AFTER : NULL,
+                                    .value = lease_label(app),
                                     .every = app->options->lease_every,
                                     .changed = lease_changed,
                                     .trouble = lease_trouble,
                                     .ctx = app};
     if (!app->options->lease) {
-        lead(app, "told to, without a lease");
+        act(app, "told to, without a lease");
         return 0;
     }
     return lease_open(&app->lease, app->loop, &options, err);
@@ -294,10 +366,17 @@ static void told_to_stop(void *ctx, int signo)
 
 /* --- HTTP --- */
 
+static bool is_refused(const struct app *app)
+{
+    return app->rivals && rivals_verdict(app->rivals) == RIVALS_WAIT;
+}
+
 static void count_now(struct app *app)
 {
     struct metrics *m = &app->metrics;
     m->leading = may_write(app);
+    m->refused = is_refused(app);
+    m->namespaces_left = rivals_left(app->rivals);
     m->jobs = (int)app->cache.jobs.count;
     m->pods = (int)app->cache.pods.count;
     m->nodes = (int)app->cache.nodes.count;
@@ -311,6 +390,18 @@ static void count_now(struct app *app)
 static bool is_ready(const struct app *app)
 {
     return app->leading ? app->ready : app->lease && *lease_holder(app->lease);
+}
+
+static int answer_ready(const struct app *app, struct str *body)
+{
+    if (is_ready(app)) {
+        str_adds(body, "ready\n");
+        return 200;
+    }
+    str_addf(body, "not ready: %s\n",
+             is_refused(app) ? rivals_why(app->rivals)
+                             : "the caches are not complete, or no leader was seen");
+    return 503;
 }
 
 static int answer_get(void *ctx, const struct ws_get *get, struct str *body, const char **type)
@@ -332,9 +423,7 @@ static int answer_get(void *ctx, const struct ws_get *get, struct str *body, con
     }
     if (strcmp(path, "/readyz") != 0)
         return 404;
-    str_adds(body,
-             is_ready(app) ? "ready\n" : "not ready: the caches are not complete, or no leader was seen\n");
-    return is_ready(app) ? 200 : 503;
+    return answer_ready(app, body);
 }
 
 static int serve(struct app *app, struct error *err)
@@ -427,6 +516,7 @@ static int open_all(struct app *app, struct error *err)
                                          .settings = app->options->settings,
                                          .coordinator_port = app->options->coordinator_port,
                                          .may_write = may_write,
+                                         .leaves_out = leaves_out,
                                          .ctx = app};
     if (!options.settings.operator_namespace)
         options.settings.operator_namespace = app->config.namespace;
@@ -442,6 +532,7 @@ static void close_all(struct app *app)
 {
     for (int i = 0; i < SOURCES; i++)
         reflector_free(app->source[i].reflector);
+    rivals_free(app->rivals);
     lease_free(app->lease);
     kube_free(app->kube);
     reconciler_free(app->reconciler);

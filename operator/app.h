@@ -1,7 +1,9 @@
 /* ringmaster-operator: the lease, the reflectors, the reconciler and a small HTTP server on one loop.
  *
  * Replicas that don't hold the lease keep no caches: whoever gets it lists everything first, so that it never
- * decides on what it saw long ago. A replica that loses the lease ends, with exit code 4. */
+ * decides on what it saw long ago. A replica that loses the lease ends, with exit code 4. One that holds it
+ * keeps none either while another release acts in its place (rivals.h), and ends so where one comes that goes
+ * before it. */
 #ifndef RM_OPERATOR_APP_H
 #define RM_OPERATOR_APP_H
 

@@ -21,7 +21,7 @@ static const char usage[] =
     "  --no-network-policies    make none\n"
     "  --open-metrics           let NetworkPolicies admit scrapes from everywhere\n"
     "  --lease NAME             of the leader's lease (default ringmaster-operator)\n"
-    "  --lease-namespace NAME   default: our own\n"
+    "  --lease-namespace NAME   default: our own; with --namespace the same, so that other releases see it\n"
     "  --no-lease               the only replica: act at once\n"
     "  --listen ADDRESS         of /metrics, /healthz and /readyz (default 127.0.0.1)\n"
     "  --port N                 default 8080; 0: any free one\n"

@@ -64,6 +64,10 @@ void metrics_print(const struct metrics *m, struct exposition *page)
 {
     exposition_gauge(page, "leader", "1 where this replica acts, 0 where it waits for the lease.",
                      m->leading);
+    exposition_gauge(page, "refused", "1 where this replica leads and waits for another release to end.",
+                     m->refused);
+    exposition_gauge(page, "namespaces_left", "Namespaces that another release looks after alone.",
+                     m->namespaces_left);
     exposition_gauge(page, "jobs", "TrainingJobs in the cache.", m->jobs);
     exposition_gauge(page, "pods", "Pods of TrainingJobs in the cache.", m->pods);
     exposition_gauge(page, "nodes", "Nodes in the cache.", m->nodes);

@@ -22,7 +22,8 @@ struct metrics {
     int64_t relists, watch_troubles, events_lost;
     int64_t pods_created, pods_deleted;
     int jobs, pods, nodes, queued, in_work, requests_waiting;
-    bool leading;
+    int namespaces_left;
+    bool leading, refused;
     int calls_count;
     struct metrics_call {
         const char *verb, *resource;

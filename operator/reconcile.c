@@ -127,6 +127,22 @@ static void ask_coordinator(struct desk *desk, const struct op_plan *plan)
         poller_ask(desk->poller, identity, plan->poll_ip, plan->poll_term);
 }
 
+/* It is another operator's now: as if we had not been there. */
+static void leave_alone(struct job_entry *job)
+{
+    struct desk *desk = job->desk;
+    if (desk) {
+        note_asked(desk, "", 0);
+        poller_free(desk->poller);
+        desk->poller = NULL;
+        desk->heard_at = desk->held_until = desk->status_due = 0;
+    }
+    free(job->coordinator);
+    job->coordinator = NULL;
+    job->answered_ms = 0;
+    job->memo = (struct op_memo){0};
+}
+
 static struct desk *desk_of(struct reconciler *r, struct job_entry *job)
 {
     struct desk *desk = job->desk;
@@ -381,13 +397,24 @@ static void begin(struct reconciler *r, struct job_entry *job)
     work_begin(&options);
 }
 
+static void take_up(struct reconciler *r, struct job_entry *job)
+{
+    if (!r->options.leaves_out(r->options.ctx, job->view.namespace_name)) {
+        begin(r, job);
+        return;
+    }
+    leave_alone(job);
+    queue_forget(&job->item);
+    queue_done(&r->queue, &job->item);
+}
+
 static void timer_fired(void *ctx)
 {
     struct reconciler *r = ctx;
     struct queue_item *item;
     while (r->started && !r->stopped && r->queue.in_work < IN_WORK_MAX &&
            (item = queue_take(&r->queue, loop_now(r->options.loop))))
-        begin(r, (struct job_entry *)item);
+        take_up(r, (struct job_entry *)item);
     arm(r);
 }
 

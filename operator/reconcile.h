@@ -23,6 +23,9 @@ struct reconciler_options {
     struct op_settings settings;  /* its strings stay */
     int coordinator_port;         /* 0: the one in the pods we make; another in tests */
     bool (*may_write)(void *ctx); /* do we lead, at this instant? */
+    /* Is this namespace another operator's? Its jobs are in the cache and nothing is done for them. Call
+     * reconciler_look_at_all when that has changed. */
+    bool (*leaves_out)(void *ctx, const char *namespace);
     void *ctx;
 };
 

@@ -83,6 +83,7 @@ def test_in_one_namespace_there_is_no_right_outside_but_to_see_nodes(helm):
     text = render(helm, "--set", "namespace=ml,crds.install=false,rbac.aggregate=false")
     assert text.count("kind: ClusterRole\n") == 1 and "resources: [nodes]" in text
     assert "--namespace=ml" in text
+    assert "--lease-namespace=ml" in text, "other releases for that namespace see our Lease there"
     assert "kind: ClusterRole" not in render(helm, "--set", "namespace=ml,nodes=false,crds.install=false,rbac.aggregate=false")
 
 
