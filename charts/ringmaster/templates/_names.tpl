@@ -10,6 +10,10 @@ app.kubernetes.io/name: ringmaster-operator
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{- define "ringmaster.leaseNamespace" -}}
+{{ .Values.namespace | default .Release.Namespace }}
+{{- end -}}
+
 {{- define "ringmaster.restricted" -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
