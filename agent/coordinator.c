@@ -25,6 +25,7 @@ enum {
     PROVEN_MAX = 2 * RM_WORKERS_MAX,    /* each worker's old and new connection */
     STRANGERS_MAX = 2 * RM_WORKERS_MAX, /* all workers may come at once, and strangers before them */
     WATCHERS_MAX = 64,
+    SCRAPERS_MAX = 16, /* at the port for metrics: as many, and as many that have not asked yet */
     CONNECTIONS_MAX =
         PROVEN_MAX + 2 * STRANGERS_MAX, /* a stranger that was sent away is there for a moment */
     LINE_MAX_BYTES = 64 * 1024,
@@ -52,6 +53,7 @@ struct coordinator {
     struct job_files *files;
     struct loop *loop;
     struct ws *ws;
+    struct ws *metrics; /* the port that has nothing else; NULL: there is none */
     struct loop_timer *timer, *pulse, *patience;
     struct loop_signal *term_signal;
     struct lines *commands;
@@ -124,6 +126,10 @@ static void tell_listening(struct coordinator *c)
     js_set_string(event, "event", "listening");
     js_set_int(event, "time", clock_wall_ms());
     js_set_string(event, "address", at);
+    if (c->metrics) {
+        address_join(at, sizeof at, c->options->listen, ws_port(c->metrics));
+        js_set_string(event, "metrics", at);
+    }
     js_print(event, &line);
     js_free(event);
     emit(c, &line);
@@ -426,21 +432,28 @@ static int http_status(struct coordinator *c, const struct ws_get *get, struct s
     return 200;
 }
 
+static int metrics_get(void *ctx, const struct ws_get *get, struct str *body, const char **type)
+{
+    const struct coordinator *c = ctx;
+    if (strcmp(get->path, "/metrics") != 0)
+        return 404;
+    struct exposition page = exposition_begin(body, "ringmaster_", get->accept);
+    chronicle_print_metrics(c->chronicle, c->rdzv, loop_now(c->loop), &page);
+    exposition_end(&page);
+    *type = exposition_type(&page);
+    return 200;
+}
+
 static int http_get(void *ctx, const struct ws_get *get, struct str *body, const char **type)
 {
     struct coordinator *c = ctx;
-    if (!strcmp(get->path, "/healthz")) {
-        str_adds(body, "ok\n");
-    } else if (!strcmp(get->path, "/v1/status")) {
+    if (!strcmp(get->path, "/v1/status")) {
         *type = "application/json";
         return http_status(c, get, body);
-    } else if (!strcmp(get->path, "/metrics")) {
-        struct exposition page = exposition_begin(body, "ringmaster_", get->accept);
-        chronicle_print_metrics(c->chronicle, c->rdzv, loop_now(c->loop), &page);
-        exposition_end(&page);
-        *type = exposition_type(&page);
-    } else
-        return 404;
+    }
+    if (strcmp(get->path, "/healthz") != 0)
+        return metrics_get(ctx, get, body, type);
+    str_adds(body, "ok\n");
     return 200;
 }
 
@@ -573,6 +586,40 @@ static int open_sockets(struct coordinator *c, struct error *err)
     return ws_open(&c->ws, c->loop, &options, err);
 }
 
+static void scraper_opened(void *ctx, struct ws_conn *conn)
+{
+    (void)ctx;
+    ws_close(conn, "there are only metrics here");
+}
+
+static void scraper_message(void *ctx, struct ws_conn *conn, const char *text, size_t length)
+{
+    (void)ctx, (void)conn, (void)text, (void)length; /* never: it is being closed */
+}
+
+static void scraper_closed(void *ctx, struct ws_conn *conn, const char *why)
+{
+    (void)ctx, (void)conn, (void)why;
+}
+
+/* Numbers are nothing that a job ends for. */
+static void open_metrics(struct coordinator *c)
+{
+    struct error err;
+    struct ws_options options = {.address = c->options->listen,
+                                 .port = c->options->metrics_port,
+                                 .strangers_max = SCRAPERS_MAX,
+                                 .watchers_max = SCRAPERS_MAX,
+                                 .queue_max = QUEUE_MAX,
+                                 .opened = scraper_opened,
+                                 .message = scraper_message,
+                                 .closed = scraper_closed,
+                                 .get = metrics_get,
+                                 .ctx = c};
+    if (c->options->metrics_port >= 0 && ws_open(&c->metrics, c->loop, &options, &err) < 0)
+        log_warn("metrics have no port of their own", "why=\"%s\"", err.text);
+}
+
 static int open_pipes(struct coordinator *c, struct error *err)
 {
     struct stream_options events = {
@@ -687,11 +734,13 @@ static int coordinator_open(struct coordinator *c, const struct coordinator_opti
         loop_signal_open(&c->term_signal, c->loop, SIGTERM, asked_to_end, c, err) < 0 ||
         open_sockets(c, err) < 0 || open_pipes(c, err) < 0)
         return -1;
+    open_metrics(c);
     return start_preparation(c, err);
 }
 
 static void coordinator_close(struct coordinator *c)
 {
+    ws_free(c->metrics); /* first: it turns the loop, and who still comes finds all that is there */
     if (c->events)
         stream_drain(c->events, clock_now() + goodbye_within);
     pod_job_free(c->preparation);

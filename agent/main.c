@@ -25,7 +25,8 @@ static const char usage[] =
     "Both are started by `ringmaster run` and end when their standard input does.\n"
     "In a pod both take --pod [--grace SECONDS] [--termination-log FILE], `coordinate`\n"
     "[--coordinator HOST:PORT], and `work` no --job: its standard input means nothing then, and SIGTERM\n"
-    "is all it is told. RINGMASTER_POD_JOB and RINGMASTER_POD_SPEC_SHA256 are for `coordinate` in a pod.\n";
+    "is all it is told. RINGMASTER_POD_JOB, RINGMASTER_POD_SPEC_SHA256 and RINGMASTER_POD_METRICS_PORT are\n"
+    "for `coordinate` in a pod.\n";
 
 enum {
     AGENT_PORT = 7071, /* of a worker's pages in a pod */
@@ -172,6 +173,18 @@ static int arguments_read(struct arguments *out, int argc, char **argv, struct e
     return result;
 }
 
+/* -1 where nobody gives one. */
+static int metrics_port_read(bool pod, int *ret, struct error *err)
+{
+    const char *text = pod ? config_get(CONFIG_POD_METRICS_PORT) : NULL;
+    long port = -1;
+    if (text && number("port", text, 65535, &port, NULL) < 0)
+        return err_set(err, ERR_USAGE, "%s wants a port, not \"%.40s\"", config_name(CONFIG_POD_METRICS_PORT),
+                       text);
+    *ret = (int)port;
+    return 0;
+}
+
 static int coordinate(const struct arguments *arguments, const struct pod *pod, struct job_files *files,
                       struct error *err)
 {
@@ -187,6 +200,8 @@ static int coordinate(const struct arguments *arguments, const struct pod *pod, 
                                           .pod = pod,
                                           .identity = arguments->pod ? config_get(CONFIG_POD_JOB) : NULL,
                                           .name = arguments->coordinator};
+    if (metrics_port_read(arguments->pod, &options.metrics_port, err) < 0)
+        return -1;
     const long *spent = arguments->spent;
     options.heritage = (struct rdzv_heritage){.given = arguments->term > 1,
                                               .told = arguments->told,

@@ -1,6 +1,6 @@
 /* WebSockets with text frames, server and client, on a loop (libwebsockets stays inside ws.c).
  *
- * One struct ws per program: it listens where asked to and makes any number of outgoing connections. Messages
+ * One struct ws listens at one port, or none, and makes any number of outgoing connections. Messages
  * are whole: fragments are put together, and one over RM_FRAME_MAX ends its connection. What is sent leaves
  * in the same turn of the loop where the socket takes it. TCP_NODELAY is set.
  *

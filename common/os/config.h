@@ -13,9 +13,11 @@ enum config_key {
 
     /* By the operator, which may be newer than a job's image: what an image does not know it passes over,
      * where an option that it does not know would end it. */
-    CONFIG_POD_CREDENTIALS, /* RINGMASTER_POD_CREDENTIALS: a Secret's keys as files */
-    CONFIG_POD_JOB,         /* RINGMASTER_POD_JOB: what the coordinator's status calls the job */
-    CONFIG_POD_SPEC_SHA256, /* RINGMASTER_POD_SPEC_SHA256: of the spec, any other is refused */
+    CONFIG_POD_CREDENTIALS,  /* RINGMASTER_POD_CREDENTIALS: a Secret's keys as files */
+    CONFIG_POD_JOB,          /* RINGMASTER_POD_JOB: what the coordinator's status calls the job */
+    CONFIG_POD_SPEC_SHA256,  /* RINGMASTER_POD_SPEC_SHA256: of the spec, any other is refused */
+    CONFIG_POD_METRICS_PORT, /* RINGMASTER_POD_METRICS_PORT: the coordinator's second port, for /metrics alone
+                              */
 
     /* What the AWS tools read, with their meaning; see docs/object-store.md. */
     CONFIG_AWS_ACCESS_KEY_ID,

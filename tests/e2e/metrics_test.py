@@ -60,7 +60,7 @@ def scrapes(group):
     """The coordinator and its workers, one of which is not there yet: addresses of a job are given out in turn."""
     agents = [p.ip for p in group.programs if hasattr(p, "index")]
     next_ip = f"{group.net}.{group.next_host + 1}"
-    return [{"job_name": "coordinator", "static_configs": [{"targets": [f"{group.coordinator_ip}:{pod_rig.PORT}"]}]},
+    return [{"job_name": "coordinator", "static_configs": [{"targets": [f"{group.coordinator_ip}:{pod_rig.METRICS}"]}]},
             {"job_name": "worker", "static_configs": [{"targets": [f"{ip}:{pod_rig.PAGES}" for ip in [*agents, next_ip]]}]}]
 
 
@@ -156,7 +156,8 @@ def check_workers(pods):
 
 
 def test_what_the_pages_tell_is_what_the_docs_name_and_what_prometheus_answers_from(pods):
-    check_page(f"{pods.coordinator_ip}:{pod_rig.PORT}", "Of a coordinator")
+    for port in (pod_rig.METRICS, pod_rig.PORT):
+        check_page(f"{pods.coordinator_ip}:{port}", "Of a coordinator")
     check_page(f"{pods.replacement.ip}:{pod_rig.PAGES}", "Of a worker")
     check_openmetrics(pods)
     for check in (check_goodput, check_interruptions, check_speed, check_workers):

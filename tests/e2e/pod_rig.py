@@ -24,6 +24,7 @@ import rig
 NAME = "tiny-coordinator"
 PORT = 7070
 PAGES = 7071
+METRICS = 7072  # of the coordinator, which has nothing else there
 NETS = itertools.count(os.getpid() % 200 * 100)
 
 
@@ -158,7 +159,7 @@ class Pods:
         program = self.start(f"coordinator-{term}", "coordinate", "--pod", "--term", term, "--job", self.spec,
                              "--key-file", more.get("key", self.key), "--listen", ip, "--port", PORT,
                              "--coordinator", f"{NAME}:{PORT}", *more.get("words", ()),
-                             env={"RINGMASTER_POD_JOB": "the-job-k2v4x", **more.get("env", {})})
+                             env={"RINGMASTER_POD_JOB": "the-job-k2v4x", "RINGMASTER_POD_METRICS_PORT": str(METRICS), **more.get("env", {})})
         program.ip = ip
         if named:
             self.point_name_at(ip)

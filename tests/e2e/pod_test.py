@@ -316,6 +316,21 @@ def test_a_worker_that_is_told_to_go_while_nobody_releases_it_goes_within_its_gr
     assert [worker.process.poll() for worker in workers[1:]] == [None, None], "the others wait for a successor"
 
 
+def test_the_port_for_metrics_is_what_the_environment_says_and_has_nothing_else(pods):
+    group = pods(ENDLESS)
+    workers = [group.worker(i) for i in range(3)]
+    group.coordinator()
+    group.ring((0, 1), (1, 1), (2, 1))
+    assert "ringmaster_ring_size 3\n" in group.get("/metrics", port=pod_rig.METRICS)
+    for path in ("/v1/status", "/healthz"):
+        with pytest.raises(AssertionError, match="404"):
+            group.get(path, port=pod_rig.METRICS)
+    refused = group.coordinator(named=False, env={"RINGMASTER_POD_METRICS_PORT": "many"})
+    assert refused.wait() == 2
+    assert "RINGMASTER_POD_METRICS_PORT wants a port" in refused.last_word()["reason"]
+    assert [worker.process.poll() for worker in workers] == [None] * 3
+
+
 def test_the_pages_of_workers_answer(pods):
     group = pods(ENDLESS)
     workers = [group.worker(i) for i in range(3)]

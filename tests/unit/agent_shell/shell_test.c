@@ -1,6 +1,9 @@
 /* The two programs as processes, met through their pipes and ports. */
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +28,8 @@ struct desk {
     pid_t child;
     int commands; /* the child's stdin */
     char address[RM_ADDRESS_MAX];
+    char metrics[RM_ADDRESS_MAX]; /* of the port that has nothing else; "" */
+    int metrics_port;             /* that a coordinator is asked for; -1: none */
     char log[4096];
     /* as a stand-in for one side of a control connection */
     struct ws_conn *conn;
@@ -170,13 +175,21 @@ static void conn_closed(void *ctx, struct ws_conn *conn, const char *why)
     d->sealed = false;
 }
 
+static void find_address(const char *line, const char *key, char out[RM_ADDRESS_MAX])
+{
+    const char *at = strstr(line, key);
+    if (!at)
+        return;
+    at += strlen(key);
+    snprintf(out, RM_ADDRESS_MAX, "%.*s", (int)strcspn(at, "\""), at);
+}
+
 static void event_line(void *ctx, char *text, size_t length)
 {
     struct desk *d = ctx;
     (void)length;
-    const char *at = strstr(text, "\"address\":\"");
-    if (at)
-        snprintf(d->address, sizeof d->address, "%.*s", (int)strcspn(at + 11, "\""), at + 11);
+    find_address(text, "\"address\":\"", d->address);
+    find_address(text, "\"metrics\":\"", d->metrics);
     note(d, "event", text);
 }
 
@@ -254,31 +267,49 @@ static int coordinate(struct desk *d)
 {
     struct error err = {0};
     int code = coordinator_run(
-        &(struct coordinator_options){.files = &d->files, .term = 1, .listen = "127.0.0.1", .port = 0}, &err);
+        &(struct coordinator_options){
+            .files = &d->files, .term = 1, .listen = "127.0.0.1", .port = 0, .metrics_port = d->metrics_port},
+        &err);
     return code < 0 ? 99 : code;
 }
 
-static struct desk *coordinator_start(void)
+static struct desk *coordinator_start_with(int metrics_port)
 {
     struct desk *d = calloc(1, sizeof *d);
     make_job(d);
+    d->metrics_port = metrics_port;
     start(d, coordinate);
     until(d, "\"listening\"");
     return d;
 }
 
-static void dial(struct desk *d)
+static struct desk *coordinator_start(void)
+{
+    return coordinator_start_with(-1);
+}
+
+static void dial_at(struct desk *d, const char *address)
 {
     struct ws_conn *conn;
-    cr_assert_eq(ws_connect(&conn, d->ws, d->address, NULL), 0);
+    cr_assert_eq(ws_connect(&conn, d->ws, address, NULL), 0);
+}
+
+static void dial(struct desk *d)
+{
+    dial_at(d, d->address);
+}
+
+static void read_page_at(struct desk *d, const char *address, const char *path)
+{
+    char url[128];
+    snprintf(url, sizeof url, "http://%s%s", address, path);
+    struct http_get get = {.url = url, .within = 20 * RM_S, .body_max = 1 << 20, .done = page_came, .ctx = d};
+    cr_assert_eq(http_get(d->http, &get, NULL), 0);
 }
 
 static void read_page(struct desk *d, const char *path)
 {
-    char url[128];
-    snprintf(url, sizeof url, "http://%s%s", d->address, path);
-    struct http_get get = {.url = url, .within = 20 * RM_S, .body_max = 1 << 20, .done = page_came, .ctx = d};
-    cr_assert_eq(http_get(d->http, &get, NULL), 0);
+    read_page_at(d, d->address, path);
 }
 
 static int coordinator_end(struct desk *d)
@@ -308,6 +339,95 @@ Test(coordinator, watchers_are_answered)
     until(d, "page(200 #");
     read_page(d, "/else");
     until(d, "page(404");
+    coordinator_end(d);
+}
+
+Test(coordinator, metrics_have_a_port_of_their_own_at_which_there_is_nothing_else)
+{
+    static const char *const others[] = {"/v1/status", "/healthz", "/v1/agents", "/"};
+    struct desk *d = coordinator_start_with(0);
+    cr_assert(*d->metrics && strcmp(d->metrics, d->address) != 0, "%s", d->log);
+    read_page_at(d, d->metrics, "/metrics");
+    until(d, "page(200 #");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        d->log[0] = 0;
+        read_page_at(d, d->metrics, others[i]);
+        until(d, "page(");
+        cr_assert(strstr(d->log, "page(404"), "%s: %s", others[i], d->log);
+    }
+    d->log[0] = 0;
+    dial_at(d, d->metrics); /* an agent with the key */
+    until(d, "closed(");
+    cr_assert_not(strstr(d->log, "told("), "%s", d->log);
+    d->log[0] = 0;
+    read_page(d, "/metrics");
+    until(d, "page(200 #");
+    dial(d);
+    until(d, "told(welcome)");
+    coordinator_end(d);
+}
+
+Test(coordinator, without_being_asked_it_opens_no_second_port)
+{
+    struct desk *d = coordinator_start();
+    cr_assert_str_eq(d->metrics, "");
+    coordinator_end(d);
+}
+
+Test(coordinator, a_port_for_metrics_that_is_taken_ends_no_job)
+{
+    struct desk *other = coordinator_start(), *d;
+    int port = 0;
+    cr_assert_eq(sscanf(other->address, "127.0.0.1:%d", &port), 1);
+    d = coordinator_start_with(port);
+    cr_assert_str_eq(d->metrics, "");
+    dial(d);
+    until(d, "told(welcome)");
+    coordinator_end(d);
+    coordinator_end(other);
+}
+
+/* A connection to the port for metrics that says nothing. */
+static int caller(const struct desk *d)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port = 0;
+    cr_assert_eq(sscanf(d->metrics, "127.0.0.1:%d", &port), 1);
+    at.sin_port = htons((uint16_t)port);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    return fd;
+}
+
+static int sockets_of(pid_t pid)
+{
+    char path[64], to[64];
+    int count = 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *folder = opendir(path);
+    cr_assert(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        ssize_t length = readlinkat(dirfd(folder), entry->d_name, to, sizeof to);
+        count += length > 7 && !strncmp(to, "socket:", 7);
+    }
+    closedir(folder);
+    return count;
+}
+
+Test(coordinator, a_crowd_at_the_port_for_metrics_takes_no_more_than_its_places)
+{
+    enum { CROWD = 300, PLACES = 2 * 16 };
+    int fd[CROWD];
+    struct desk *d = coordinator_start_with(0);
+    int before = sockets_of(d->child);
+    for (int i = 0; i < CROWD; i++)
+        fd[i] = caller(d);
+    read_page_at(d, d->metrics, "/metrics"); /* the last in the row: the others have been accepted */
+    until(d, "page(200 #");
+    cr_assert_leq(sockets_of(d->child), before + PLACES + 64, "those sent away go in a turn of their own");
+    for (int i = 0; i < CROWD; i++)
+        close(fd[i]);
+    dial(d);
+    until(d, "told(welcome)");
     coordinator_end(d);
 }
 
@@ -349,7 +469,7 @@ Test(coordinator, a_port_in_use_is_a_sentence_and_no_event)
     make_job(d);
     listen_and_connect(d);
     struct coordinator_options options = {
-        .files = &d->files, .term = 1, .listen = "127.0.0.1", .port = ws_port(d->ws)};
+        .files = &d->files, .term = 1, .listen = "127.0.0.1", .port = ws_port(d->ws), .metrics_port = -1};
     cr_assert_eq(coordinator_run(&options, &err), -1);
     cr_assert_eq(err.code, ERR_MACHINE);
     cr_assert(strstr(err.text, "is in use"), "%s", err.text);
