@@ -20,6 +20,7 @@ static const char usage[] =
     "  --operator-namespace NAME  where we run, for NetworkPolicies (default: our own)\n"
     "  --no-network-policies    make none\n"
     "  --open-metrics           let NetworkPolicies admit scrapes from everywhere\n"
+    "  --metrics-from K=V,...   let them admit scrapes from the namespaces that have these labels\n"
     "  --lease NAME             of the leader's lease (default ringmaster-operator)\n"
     "  --lease-namespace NAME   default: our own; with --namespace the same, so that other releases see it\n"
     "  --no-lease               the only replica: act at once\n"
@@ -80,6 +81,10 @@ static int read_option(struct app_options *out, int option, struct error *err)
     case 'm':
         out->settings.metrics_open = true;
         return 0;
+    case 'M':
+        out->settings.metrics_open = true;
+        out->settings.metrics_from = &out->metrics_from;
+        return labels_read(&out->metrics_from, optarg, err) < 0 ? err_wrap(err, "--metrics-from") : 0;
     case 'l':
         out->lease_name = optarg;
         return 0;
@@ -109,6 +114,7 @@ static int read_arguments(struct app_options *out, bool *help, int argc, char **
         {"operator-namespace", required_argument, NULL, 'o'},
         {"no-network-policies", no_argument, NULL, 'N'},
         {"open-metrics", no_argument, NULL, 'm'},
+        {"metrics-from", required_argument, NULL, 'M'},
         {"lease", required_argument, NULL, 'l'},
         {"lease-namespace", required_argument, NULL, 's'},
         {"no-lease", no_argument, NULL, 'L'},

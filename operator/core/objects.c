@@ -164,6 +164,20 @@ static struct js *policy(const struct job_view *job, const char *name, const cha
     return o;
 }
 
+/* Who may scrape: at the port that has metrics and nothing else. */
+static struct js *scrapes(const struct op_settings *settings, int port)
+{
+    struct js *rule = one("ports", policy_port(port)), *labels = js_object();
+    const struct op_labels *from = settings->metrics_from;
+    for (int i = 0; from && i < from->count; i++)
+        js_set_string(labels, from->label[i].key, from->label[i].value);
+    if (from)
+        js_set(rule, "from", list_of(one("namespaceSelector", one("matchLabels", labels))));
+    else
+        js_free(labels);
+    return rule;
+}
+
 /* The ring's ports are drawn by the system, so workers are open to each other on all of them. */
 void object_policy_worker(const struct job_view *job, const struct op_settings *settings, struct str *out)
 {
@@ -171,7 +185,7 @@ void object_policy_worker(const struct job_view *job, const struct op_settings *
     name_policy_worker(job->name, name);
     struct js *ingress = list_of(one("from", list_of(peer(job, "worker"))));
     if (settings->metrics_open)
-        js_push(ingress, one("ports", policy_port(OP_METRICS_PORT)));
+        js_push(ingress, scrapes(settings, OP_WORKER_METRICS_PORT));
     finish(policy(job, name, "worker", ingress), out);
 }
 
@@ -180,14 +194,13 @@ void object_policy_coordinator(const struct job_view *job, const struct op_setti
 {
     char name[OP_NAME_MAX];
     name_policy_coordinator(job->name, name);
-    struct js *from = list_of(peer(job, "worker")), *rule = js_object();
+    struct js *from = list_of(peer(job, "worker")), *rule = js_object(), *ingress = list_of(rule);
     js_push(from, peer(job, "coordinator")); /* one that has to go looks for its successor */
     if (*settings->operator_namespace)
         js_push(from, peer_operator(settings));
-    if (!settings->metrics_open)
-        js_set(rule, "from", from);
-    else
-        js_free(from); /* the coordinator's metrics are on its one port, which asks every agent for the key */
+    js_set(rule, "from", from);
     js_set(rule, "ports", policy_port(OP_COORDINATOR_PORT));
-    finish(policy(job, name, "coordinator", list_of(rule)), out);
+    if (settings->metrics_open)
+        js_push(ingress, scrapes(settings, OP_COORDINATOR_METRICS_PORT));
+    finish(policy(job, name, "coordinator", ingress), out);
 }

@@ -299,10 +299,12 @@ static void set_worker_command(const struct making *m, struct js *container, int
 /* In its environment and not on its command line: a job's image may be older than this operator. */
 static void set_what_job(const struct making *m, struct js *container, const struct op_config *config)
 {
-    char identity[OP_NAME_MAX];
+    char identity[OP_NAME_MAX], port[16];
+    snprintf(port, sizeof port, "%d", OP_COORDINATOR_METRICS_PORT);
     name_identity(m->job->name, m->job->uid, identity);
     part_variable(container, "RINGMASTER_POD_JOB", identity);
     part_variable(container, "RINGMASTER_POD_SPEC_SHA256", config->sha256);
+    part_variable(container, "RINGMASTER_POD_METRICS_PORT", port);
 }
 
 static void set_coordinator_command(const struct making *m, struct js *container, int term)
@@ -352,7 +354,7 @@ static int make_worker(const struct making *m, int index, int attempt)
         return -1;
     part_pod_environment(container);
     request_cache(m, container);
-    part_port(container, "metrics", OP_METRICS_PORT);
+    part_port(container, "metrics", OP_WORKER_METRICS_PORT);
     if (prefers_spot(m))
         part_prefer_spot(m->pod_spec);
     set_worker_command(m, container, index, attempt);
@@ -368,6 +370,7 @@ static int make_coordinator(const struct making *m, const struct op_config *conf
         return -1;
     part_pod_environment(container);
     part_port(container, "coordinator", OP_COORDINATOR_PORT);
+    part_port(container, "metrics", OP_COORDINATOR_METRICS_PORT);
     part_small_resources(container);
     part_prefer_on_demand(m->pod_spec);
     part_config(m->pod_spec, container, "ringmaster-job", config->name, "/etc/ringmaster/job");

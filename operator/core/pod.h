@@ -12,7 +12,9 @@
 
 enum {
     OP_COORDINATOR_PORT = 7070,
-    OP_METRICS_PORT = 7071,
+    OP_WORKER_METRICS_PORT = 7071,
+    /* Not that of a worker: with hostNetwork both may be on one node. */
+    OP_COORDINATOR_METRICS_PORT = 7072,
     OP_WORKER_GRACE_S = 120,
     OP_COORDINATOR_GRACE_S = OP_WORKER_GRACE_S + 15,
     OP_POD_TEXT_MAX = 256 * 1024,

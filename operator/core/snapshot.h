@@ -7,6 +7,7 @@
 
 #include "operator/core/coordinator.h"
 #include "operator/core/job.h"
+#include "operator/core/labels.h"
 
 enum pod_role { OP_WORKER, OP_COORDINATOR };
 enum pod_phase { OP_PENDING, OP_RUNNING, OP_SUCCEEDED, OP_POD_FAILED, OP_PHASE_UNKNOWN };
@@ -132,7 +133,8 @@ struct job_snapshot {
         const char *worker_image;       /* for templates that name none; "" */
         const char *operator_namespace; /* for the NetworkPolicy; "" : no rule for the operator */
         bool network_policies;
-        bool metrics_open; /* the NetworkPolicy lets anybody scrape 7071 and /metrics of the coordinator */
+        bool metrics_open; /* the NetworkPolicies admit scrapes: the ports for metrics, and no other one */
+        const struct op_labels *metrics_from; /* from pods of namespaces with these; NULL: from everywhere */
     } settings;
 };
 

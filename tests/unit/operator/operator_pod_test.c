@@ -200,6 +200,59 @@ Test(operator_pod, the_objects_around_the_pods_are_the_jobs_own)
     cast_free(c);
 }
 
+typedef void policy_fn(const struct job_view *, const struct op_settings *, struct str *);
+
+static struct str rules_of(policy_fn *policy, const struct op_settings *with)
+{
+    struct cast *c = cast_open("{}");
+    struct str text = str_init(1 << 16), rules = text;
+    policy(&c->job, with, &text);
+    struct js *object = js_parse(str_text(&text), text.length, "policy", NULL);
+    js_print(read_at(object, "spec.ingress"), &rules);
+    js_free(object);
+    str_clear(&text);
+    cast_free(c);
+    return rules;
+}
+
+/* What stood there without metrics stands there still, and this behind it. */
+static void adds(policy_fn *policy, const struct op_settings *with, const char *rule)
+{
+    struct str closed = rules_of(policy, &settings), open = rules_of(policy, with);
+    size_t kept = closed.length - 1; /* but for its bracket */
+    cr_assert(!strncmp(str_text(&open), str_text(&closed), kept), "%s", str_text(&open));
+    cr_assert_str_eq(str_text(&open) + kept, rule);
+    str_clear(&closed);
+    str_clear(&open);
+}
+
+Test(operator_pod, who_opens_the_metrics_opens_nothing_else)
+{
+    struct op_settings open = settings;
+    open.metrics_open = true;
+    adds(object_policy_worker, &open, ",{\"ports\":[{\"protocol\":\"TCP\",\"port\":7071}]}]");
+    adds(object_policy_coordinator, &open, ",{\"ports\":[{\"protocol\":\"TCP\",\"port\":7072}]}]");
+}
+
+Test(operator_pod, metrics_may_be_opened_to_the_namespaces_with_certain_labels_alone)
+{
+    struct op_settings open = settings;
+    struct op_labels from;
+    cr_assert_eq(labels_read(&from, "team=ops,kubernetes.io/metadata.name=monitoring", NULL), 0);
+    open.metrics_open = true;
+    open.metrics_from = &from;
+    static const char selector[] = "\"from\":[{\"namespaceSelector\":{\"matchLabels\":{\"team\":\"ops\","
+                                   "\"kubernetes.io/metadata.name\":\"monitoring\"}}}]}]";
+    static const int ports[] = {7071, 7072};
+    static policy_fn *const policies[] = {object_policy_worker, object_policy_coordinator};
+    for (int i = 0; i < 2; i++) {
+        struct str rule = str_init(1024);
+        str_addf(&rule, ",{\"ports\":[{\"protocol\":\"TCP\",\"port\":%d}],%s", ports[i], selector);
+        adds(policies[i], &open, str_text(&rule));
+        str_clear(&rule);
+    }
+}
+
 Test(operator_pod, names_fit_a_dns_label_and_differ_by_uid_index_and_attempt)
 {
     char a[OP_NAME_MAX], b[OP_NAME_MAX];
