@@ -18,6 +18,8 @@ static const char usage[] =
     "  --namespace NAME         look after this namespace alone (default: all)\n"
     "  --worker-image IMAGE     for pod templates that name none\n"
     "  --operator-namespace NAME  where we run, for NetworkPolicies (default: our own)\n"
+    "  --leave-uid              leave user, group and fsGroup of the jobs' pods to their namespace "
+    "(OpenShift)\n"
     "  --no-network-policies    make none\n"
     "  --open-metrics           let NetworkPolicies admit scrapes from everywhere\n"
     "  --metrics-from K=V,...   let them admit scrapes from the namespaces that have these labels\n"
@@ -75,6 +77,9 @@ static int read_option(struct app_options *out, int option, struct error *err)
     case 'o':
         out->settings.operator_namespace = optarg;
         return 0;
+    case 'u':
+        out->settings.leave_uid = true;
+        return 0;
     case 'N':
         out->settings.network_policies = false;
         return 0;
@@ -112,6 +117,7 @@ static int read_arguments(struct app_options *out, bool *help, int argc, char **
         {"namespace", required_argument, NULL, 'n'},
         {"worker-image", required_argument, NULL, 'i'},
         {"operator-namespace", required_argument, NULL, 'o'},
+        {"leave-uid", no_argument, NULL, 'u'},
         {"no-network-policies", no_argument, NULL, 'N'},
         {"open-metrics", no_argument, NULL, 'm'},
         {"metrics-from", required_argument, NULL, 'M'},

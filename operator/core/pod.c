@@ -188,7 +188,12 @@ static void set_credentials(const struct making *m, struct js *container)
     js_push(member(container, "envFrom", js_array), entry);
     if (has_own_key(container))
         return;
-    part_secret(m->pod_spec, container, "ringmaster-credentials", kept, CREDENTIALS, true);
+    part_secret(m->pod_spec, container,
+                &(struct part_secret){.volume = "ringmaster-credentials",
+                                      .secret = kept,
+                                      .path = CREDENTIALS,
+                                      .optional = true,
+                                      .any_user = m->settings->leave_uid});
     part_variable(container, "RINGMASTER_POD_CREDENTIALS", CREDENTIALS);
 }
 
@@ -226,7 +231,11 @@ static void set_volumes(const struct making *m, struct js *container)
     part_scratch(m->pod_spec, container, "ringmaster-shm", "/dev/shm", NULL, "Memory");
     part_scratch(m->pod_spec, container, "ringmaster-cache", "/var/cache/ringmaster", limit, NULL);
     pod_key_name(m->job, name);
-    part_secret(m->pod_spec, container, "ringmaster-key", name, "/etc/ringmaster/key", false);
+    part_secret(m->pod_spec, container,
+                &(struct part_secret){.volume = "ringmaster-key",
+                                      .secret = name,
+                                      .path = "/etc/ringmaster/key",
+                                      .any_user = m->settings->leave_uid});
 }
 
 /* What all pods of a job have in common. */
@@ -238,7 +247,7 @@ static int complete(const struct making *m, struct js **ret_container)
     js_set_string(m->pod_spec, "restartPolicy", "Never");
     part_default_bool(m->pod_spec, "automountServiceAccountToken", false);
     part_default_bool(m->pod_spec, "enableServiceLinks", false);
-    part_security(m->pod_spec, container);
+    part_security(m->pod_spec, container, m->settings->leave_uid);
     part_tolerations(m->pod_spec);
     set_credentials(m, container);
     set_volumes(m, container);

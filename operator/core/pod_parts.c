@@ -8,7 +8,14 @@
 #include "operator/core/read.h"
 #include "operator/core/status.h"
 
-enum { USER = 65532, KEY_MODE = 0440, POOL_WEIGHT = 50, MISFIT_WEIGHT = 100, NODE_LOSS_S = 30 };
+enum {
+    USER = 65532,
+    KEY_MODE = 0440,
+    KEY_MODE_ANY_USER = 0444,
+    POOL_WEIGHT = 50,
+    MISFIT_WEIGHT = 100,
+    NODE_LOSS_S = 30
+};
 
 static struct js *mutable(const struct js *value)
 {
@@ -67,13 +74,15 @@ static void secure_all(struct js *pod_spec, const char *key)
         secure_container(mutable(js_at(list, i)));
 }
 
-void part_security(struct js *pod_spec, struct js *ours)
+void part_security(struct js *pod_spec, struct js *ours, bool leave_uid)
 {
     struct js *context = object_at(pod_spec, "securityContext");
     part_default_bool(context, "runAsNonRoot", true);
-    default_int(context, "runAsUser", USER);
-    default_int(context, "runAsGroup", USER);
-    default_int(context, "fsGroup", USER);
+    if (!leave_uid) {
+        default_int(context, "runAsUser", USER);
+        default_int(context, "runAsGroup", USER);
+        default_int(context, "fsGroup", USER);
+    }
     default_text(object_at(context, "seccompProfile"), "type", "RuntimeDefault");
     secure_all(pod_spec, "containers");
     secure_all(pod_spec, "initContainers");
@@ -149,13 +158,13 @@ void part_scratch(struct js *pod_spec, struct js *container, const char *volume,
         js_set_string(empty, "sizeLimit", limit);
 }
 
-void part_secret(struct js *pod_spec, struct js *container, const char *volume, const char *secret,
-                 const char *path, bool optional)
+void part_secret(struct js *pod_spec, struct js *container, const struct part_secret *part)
 {
-    struct js *source = object_at(mount(pod_spec, container, volume, path, true), "secret");
-    js_set_string(source, "secretName", secret);
-    js_set_int(source, "defaultMode", KEY_MODE);
-    if (optional)
+    struct js *volume = mount(pod_spec, container, part->volume, part->path, true);
+    struct js *source = object_at(volume, "secret");
+    js_set_string(source, "secretName", part->secret);
+    js_set_int(source, "defaultMode", part->any_user ? KEY_MODE_ANY_USER : KEY_MODE);
+    if (part->optional)
         js_set_bool(source, "optional", true);
 }
 

@@ -11,8 +11,9 @@ struct op_unfit;
 
 void part_default_bool(struct js *object, const char *key, bool value);
 
-/* The restricted Pod Security Standard: of the pod and of every container; a read-only root for ours. */
-void part_security(struct js *pod_spec, struct js *ours);
+/* The restricted Pod Security Standard: of the pod and of every container; a read-only root for ours. With
+ * leave_uid user, group and fsGroup are somebody else's to say. */
+void part_security(struct js *pod_spec, struct js *ours, bool leave_uid);
 
 /* 30 s instead of the cluster's default of 300 s for a node that is not ready or unreachable. */
 void part_tolerations(struct js *pod_spec);
@@ -20,9 +21,12 @@ void part_tolerations(struct js *pod_spec);
 /* An emptyDir, unless the template mounts something at that path. limit, medium: NULL for none. */
 void part_scratch(struct js *pod_spec, struct js *container, const char *volume, const char *path,
                   const char *limit, const char *medium);
-/* optional: the pod starts without it. */
-void part_secret(struct js *pod_spec, struct js *container, const char *volume, const char *secret,
-                 const char *path, bool optional);
+struct part_secret {
+    const char *volume, *secret, *path;
+    bool optional; /* the pod starts without it */
+    bool any_user; /* readable for who is not in the pod's fsGroup, too: it may have none */
+};
+void part_secret(struct js *pod_spec, struct js *container, const struct part_secret *part);
 void part_config(struct js *pod_spec, struct js *container, const char *volume, const char *config,
                  const char *path);
 

@@ -200,6 +200,60 @@ Test(operator_pod, the_objects_around_the_pods_are_the_jobs_own)
     cast_free(c);
 }
 
+/* A part of the worker's pod and of the coordinator's, with these settings and changes to the job. */
+static void both_have(const struct op_settings *with, const char *changes, const char *path,
+                      const char *wanted)
+{
+    struct cast *c = cast_open(changes);
+    struct op_config config = {.name = "the-config", .sha256 = "5bec"};
+    for (int i = 0; i < 2; i++) {
+        struct str text = str_init(OP_POD_TEXT_MAX), part = text;
+        struct error err = {0};
+        int made = i ? pod_coordinator(&c->job, with, &config, 1, &text, &err)
+                     : pod_worker(&c->job, with, NULL, 0, 1, &text, &err);
+        cr_assert_eq(made, 0, "%s", err.text);
+        struct js *pod = js_parse(str_text(&text), text.length, "pod", NULL);
+        js_print(read_at(pod, path), &part);
+        cr_assert(strstr(str_text(&part), wanted), "%s has not %s", str_text(&part), wanted);
+        js_free(pod);
+        str_clear(&part);
+        str_clear(&text);
+    }
+    cast_free(c);
+}
+
+Test(operator_pod, where_the_namespace_says_who_a_pod_is_the_operator_leaves_that_to_it_and_nothing_else)
+{
+    struct op_settings leave = settings;
+    leave.leave_uid = true;
+    both_have(&leave, "{}", "spec.securityContext",
+              "{\"runAsNonRoot\":true,\"seccompProfile\":{\"type\":\"RuntimeDefault\"}}");
+    both_have(&leave, "{}", "spec.containers",
+              "\"securityContext\":{\"allowPrivilegeEscalation\":false,\"capabilities\":{\"drop\":[\"ALL\"]},"
+              "\"readOnlyRootFilesystem\":true}");
+}
+
+Test(operator_pod, who_names_a_user_in_the_template_has_it_also_where_the_namespace_would_say)
+{
+    struct op_settings leave = settings;
+    leave.leave_uid = true;
+    both_have(&leave, "{\"workers\":{\"template\":{\"spec\":{\"securityContext\":{\"runAsUser\":7}}}}}",
+              "spec.securityContext",
+              "{\"runAsUser\":7,\"runAsNonRoot\":true,\"seccompProfile\":{\"type\":\"RuntimeDefault\"}}");
+}
+
+Test(operator_pod, whoever_a_pod_is_it_can_read_the_jobs_key_and_the_stores)
+{
+    struct op_settings leave = settings;
+    static const char *const secrets[] = {"tiny-key-k5lhn\",\"defaultMode\":", "s3\",\"defaultMode\":"};
+    for (int i = 0; i < 4; i++) {
+        char wanted[128];
+        leave.leave_uid = i >= 2;
+        snprintf(wanted, sizeof wanted, "\"secretName\":\"%s%d", secrets[i % 2], i >= 2 ? 0444 : 0440);
+        both_have(&leave, "{}", "spec.volumes", wanted);
+    }
+}
+
 typedef void policy_fn(const struct job_view *, const struct op_settings *, struct str *);
 
 static struct str rules_of(policy_fn *policy, const struct op_settings *with)
