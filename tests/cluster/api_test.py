@@ -147,6 +147,30 @@ def test_what_somebody_deletes_comes_back(stage):
     processes.until(lambda: stage.around() == before, "all of it back", 120)
 
 
+def test_what_another_operator_is_told_of_metrics_and_users_holds_for_policies_at_once_and_for_pods_to_come(stage):
+    """As after an upgrade of the chart: the pods that train are left alone, and all who speak to them still may."""
+    def ingress(name):
+        return stage.kubectl.get("networkpolicy", name)["spec"]["ingress"]
+
+    older = stage.operator("--no-lease")
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    first = stage.until_pods("worker", 3)
+    names = ("gpt-workers", "gpt-coordinator")
+    before = processes.until(lambda: all(stage.kubectl.exists("networkpolicy", name) for name in names) and {name: ingress(name) for name in names},
+                             "the policies", 120)
+    assert older.stop() == 0
+    stage.kubectl("label", "namespace", stage.kubectl.namespace, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
+    stage.operator("--no-lease", "--metrics-from=team=ops", "--leave-uid")
+    for name, port in zip(names, (7071, 7072)):
+        scrapes = {"from": [{"namespaceSelector": {"matchLabels": {"team": "ops"}}}], "ports": [{"protocol": "TCP", "port": port}]}
+        processes.until(lambda n=name, s=scrapes: ingress(n) == [*before[n], s], f"{name} with a rule for scrapes", 120)
+    assert set(stage.pods("worker")) == set(first)
+    stage.kubectl("delete", "pod", next(iter(first)), "--wait=false")
+    (made,) = processes.until(lambda: [pod for name, pod in stage.pods("worker").items() if name not in first], "another pod", 120)
+    context = made["spec"]["securityContext"]
+    assert context == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
 def test_a_deleted_job_takes_everything_along(stage):
     stage.operator("--no-lease")
     stage.kubectl.apply(stage_rig.job("gpt"))

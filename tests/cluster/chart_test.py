@@ -31,7 +31,7 @@ VARIANTS = [
     "metrics.podMonitor=true,metrics.serviceMonitor=true,metrics.interval=30s,metrics.labels.release=prometheus",
     "arch=,openshift=true,rbac.aggregate=false,logLevel=debug,podLabels.team=ml,serviceAccount.annotations.role=arn",
     "extraEnv[0].name=HTTPS_PROXY,extraEnv[0].value=http://proxy:3128,extraArgs={--coordinator-port=7070,--qps=9}",
-    AFFINITY]
+    "metrics.open=true,metrics.namespaceSelector.team=ops,openshift=true", AFFINITY]
 
 
 @pytest.fixture(name="helm", scope="module")
@@ -66,7 +66,8 @@ def test_helm_has_nothing_against_the_chart(helm):
     ("replicas=0", "replicas"), ("replica=2", "replica"), ("image.pullPolicy=Sometimes", "pullPolicy"), ("namespace=A_b", "namespace"),
     ("requests.perSecond=fast", "perSecond"), ("metrics.open=perhaps", "open"), ("image.operatorDigest=latest", "operatorDigest"),
     ("image.registry=example.invalid/", "registry"), ("metrics.interval=often", "interval"), ("logLevel=loud", "logLevel"),
-    ("extraArgs={qps=9}", "extraArgs"), ("openshift=4", "openshift")])
+    ("extraArgs={qps=9}", "extraArgs"), ("openshift=4", "openshift"), ("metrics.namespaceSelector.team=-ops", "team"),
+    ("metrics.namespaceSelector.-team=ops", "team")])
 def test_a_value_that_is_none_is_refused_by_name(helm, setting, sentence):
     with pytest.raises(RuntimeError) as why:
         render(helm, "--set", setting)
@@ -119,6 +120,33 @@ def test_the_operators_pod_is_as_the_values_say(helm, home):
     assert container["args"][-1] == "--qps=9"
 
 
+def test_metrics_are_opened_to_everybody_or_to_chosen_namespaces(helm, home):
+    def options(*settings):
+        return [option for option in operator_pod(helm, home, *settings)[1]["args"] if "metrics" in option]
+
+    name = "metrics.namespaceSelector.kubernetes\\.io/metadata\\.name=monitoring"
+    assert options() == []
+    assert options("metrics.open=true") == ["--open-metrics"]
+    assert options("metrics.open=true", "metrics.namespaceSelector.team=ops", name) == ["--metrics-from=kubernetes.io/metadata.name=monitoring,team=ops"]
+    with pytest.raises(RuntimeError, match="set metrics.open=true"):
+        render(helm, "--set", "metrics.namespaceSelector.team=ops")
+
+
+def test_on_openshift_no_pod_is_told_as_whom_to_run(helm):
+    text = render(helm, "--set", "crds.install=false,openshift=true")
+    assert "--leave-uid" in text and "runAs" in text
+    for word in ("runAsUser", "runAsGroup", "fsGroup"):
+        assert word not in text
+    assert "--leave-uid" not in render(helm)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_operator_knows_every_option_that_the_chart_gives_it(helm, home, variant):
+    _, container = operator_pod(helm, home, variant)
+    done = subprocess.run([stage_rig.BIN / "ringmaster-operator", *container["args"], "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and done.stdout.startswith("usage:"), (container["args"], done.stderr)
+
+
 def test_who_may_edit_a_namespace_may_edit_its_jobs_and_who_may_view_it_may_only_look(helm, home, api):
     """By Kubernetes' own roles, asked as somebody who has no other."""
     everywhere = rig.Kubectl(home.cluster)
@@ -149,7 +177,7 @@ def test_monitors_are_made_when_asked_for(helm):
     text = render(helm, "--set", "crds.install=false,metrics.podMonitor=true,metrics.serviceMonitor=true")
     assert "kind: PodMonitor" in text and "kind: ServiceMonitor" in text and "interval" not in text
     text = render(helm, "--set", "crds.install=false,metrics.podMonitor=true,metrics.serviceMonitor=true,metrics.interval=30s,metrics.labels.release=one")
-    assert text.count("interval: 30s") == 3 and text.count("release: one") == 2
+    assert text.count("interval: 30s") == 2 and text.count("release: one") == 2
 
 
 @pytest.fixture(name="schemas", scope="module")

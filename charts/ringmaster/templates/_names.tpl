@@ -38,6 +38,22 @@ seccompProfile: {type: RuntimeDefault}
 {{- with $image.registry }}{{ . }}/{{ end }}{{ $name }}{{ with $digest }}@{{ . }}{{ end }}
 {{- end -}}
 
+{{- /* The operator's option for metrics.open; nothing where that is false. */ -}}
+{{- define "ringmaster.metricsOption" -}}
+{{- $labels := list -}}
+{{- range $key, $value := .Values.metrics.namespaceSelector -}}
+{{- $labels = append $labels (printf "%s=%s" $key $value) -}}
+{{- end -}}
+{{- if and $labels (not .Values.metrics.open) -}}
+{{- fail "metrics.namespaceSelector says from where metrics.open admits scrapes: set metrics.open=true" -}}
+{{- end -}}
+{{- if $labels -}}
+--metrics-from={{ join "," $labels }}
+{{- else if .Values.metrics.open -}}
+--open-metrics
+{{- end -}}
+{{- end -}}
+
 {{- define "ringmaster.nodeSelector" -}}
 {{- $wanted := .Values.nodeSelector -}}
 {{- if .Values.arch -}}
