@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/prng.h"
 
 enum {
@@ -61,9 +62,8 @@ void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, 
 
 struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kind)
 {
-    struct agent_action *a = &out->action[out->count];
-    if (out->count < AGENT_ACTIONS_MAX - 1)
-        out->count++;
+    RM_ASSERT(out->count < AGENT_ACTIONS_MAX, "%d actions in one step", out->count);
+    struct agent_action *a = &out->action[out->count++];
     a->kind = kind;
     return a;
 }
@@ -601,6 +601,22 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
     }
 }
 
+/* What holds between two steps, whatever was told. */
+static void check_invariants(const struct agent *st)
+{
+    RM_ASSERT(st->progress_count >= 0 && st->progress_count <= PROGRESS_KEPT && st->evaluated_count >= 0 &&
+                  st->evaluated_count <= EVALUATED_KEPT && st->written_count <= WRITTEN_KEPT,
+              "%d steps, %d evaluations, %d slices are kept", st->progress_count, st->evaluated_count,
+              st->written_count);
+    RM_ASSERT(!(st->writing && st->write_waits), "a slice of step %" PRId64 " is written, and waits",
+              st->write.snapshot.state.step);
+    RM_ASSERT(!(st->publishing && st->publish_waits), "step %" PRId64 " is published, and waits",
+              st->publish.publish.step);
+    RM_ASSERT(!st->publish_next_set || st->publishing, "step %" PRId64 " waits to be published after nothing",
+              st->publish_next.publish.step);
+    RM_ASSERT(st->trainer != TRAINER_UP || st->up.pid > 0, "a trainer is up, with pid %" PRId64, st->up.pid);
+}
+
 void agent_step(struct agent *st, const struct agent_event *event, rm_time now, struct agent_out *out)
 {
     out->count = 0;
@@ -609,6 +625,7 @@ void agent_step(struct agent *st, const struct agent_event *event, rm_time now, 
     handle(st, event, now, out);
     if (!st->over)
         on_time(st, now, out);
+    check_invariants(st);
 }
 
 static rm_time earlier(rm_time a, rm_time b)

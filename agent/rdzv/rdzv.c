@@ -173,10 +173,7 @@ void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out)
         rdzv_say(st, "%s", st->verdict.text);
     }
     release_all(st, out);
-    struct rdzv_action *a = &out->action[out->count++];
-    a->kind = RDZV_END;
-    a->end.exit_code = complete ? 0 : st->verdict.exit_code;
-    text_copy(a->end.why, sizeof a->end.why, complete ? "" : st->verdict.text);
+    rdzv_tell_end(out, complete ? 0 : st->verdict.exit_code, complete ? "" : st->verdict.text);
 }
 
 /* ---- stopping ---- */
@@ -721,6 +718,7 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
         settle(st, now, out);
     }
     st->due = rdzv_deadline(st);
+    rdzv_check_invariants(st);
 }
 
 static rm_time earlier(rm_time a, rm_time b)

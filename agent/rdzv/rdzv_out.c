@@ -1,15 +1,14 @@
-/* Filling the list of actions. A full list drops what does not fit: everything sent is sent again by the
- * rules of hello or by the next round, and the list is several times longer than the longest that a step
- * makes. */
+/* Fills the list of actions. It is several times longer than the longest that a step makes (crowd_test.c), so
+ * that a full one is a bug: an action more would be written over the one before it. */
 #include <string.h>
 
 #include "agent/rdzv/rdzv_state.h"
+#include "common/base/assert.h"
 
 static struct rdzv_action *add(struct rdzv_out *out, enum rdzv_action_kind kind)
 {
-    struct rdzv_action *a = &out->action[out->count];
-    if (out->count < RDZV_ACTIONS_MAX - 1)
-        out->count++;
+    RM_ASSERT(out->count < RDZV_ACTIONS_MAX, "%d actions in one step", out->count);
+    struct rdzv_action *a = &out->action[out->count++];
     a->kind = kind;
     return a;
 }
@@ -26,9 +25,13 @@ struct message *rdzv_send(struct rdzv *st, struct rdzv_out *out, enum msg_type t
 
 void rdzv_send_to(struct rdzv_out *out, const struct rdzv_worker *w)
 {
+    RM_ASSERT(out->count > 0, "a recipient, and nothing to send");
     struct rdzv_action *a = &out->action[out->count - 1];
-    if (w->conn >= 0 && a->send.count < RM_WORKERS_MAX)
-        a->send.conn[a->send.count++] = w->conn;
+    RM_ASSERT(a->kind == RDZV_SEND, "a recipient for an action of kind %d", (int)a->kind);
+    if (w->conn < 0)
+        return;
+    RM_ASSERT(a->send.count < RM_WORKERS_MAX, "%d recipients of one message", a->send.count);
+    a->send.conn[a->send.count++] = w->conn;
 }
 
 struct message *rdzv_send_one(struct rdzv *st, struct rdzv_out *out, const struct rdzv_worker *w,
@@ -51,6 +54,13 @@ void rdzv_close_conn(struct rdzv_out *out, int conn)
 {
     if (conn >= 0)
         add(out, RDZV_CLOSE)->close = conn;
+}
+
+void rdzv_tell_end(struct rdzv_out *out, int exit_code, const char *why)
+{
+    struct rdzv_action *a = add(out, RDZV_END);
+    a->end.exit_code = exit_code;
+    text_copy(a->end.why, sizeof a->end.why, why);
 }
 
 struct rdzv_tell *rdzv_tell(struct rdzv_out *out, enum rdzv_tell_kind kind)

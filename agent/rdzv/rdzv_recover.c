@@ -147,8 +147,5 @@ void rdzv_depose(struct rdzv *st, int64_t term, rm_time now, struct rdzv_out *ou
     rdzv_give_up(st, 4, "a coordinator of term %" PRId64 " has taken over from this one of term %" PRId64,
                  term, st->settings.term);
     rdzv_move(st, RDZV_FAILED, now);
-    struct rdzv_action *a = &out->action[out->count++];
-    a->kind = RDZV_END;
-    a->end.exit_code = st->verdict.exit_code;
-    text_copy(a->end.why, sizeof a->end.why, st->verdict.text);
+    rdzv_tell_end(out, st->verdict.exit_code, st->verdict.text);
 }

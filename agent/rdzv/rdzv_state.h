@@ -254,6 +254,9 @@ void rdzv_give_up(struct rdzv *st, int exit_code, const char *format, ...)
 void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out);
 bool rdzv_on_its_way(const struct rdzv *st);
 
+/* rdzv_invariants.c */
+void rdzv_check_invariants(const struct rdzv *st);
+
 /* rdzv_waiting.c: a reason is told when it is another one */
 void rdzv_describe_missing(const struct rdzv *st, char *out, size_t size);
 void rdzv_tell_waiting_for(struct rdzv *st, const char *reason, struct rdzv_out *out);
@@ -278,6 +281,7 @@ struct message *rdzv_send_one(struct rdzv *st, struct rdzv_out *out, const struc
 void rdzv_send_away(struct rdzv *st, struct rdzv_out *out, const struct rdzv_worker *w, int exit_code,
                     const char *why); /* abandon; its connection is the caller's to close */
 void rdzv_close_conn(struct rdzv_out *out, int conn);
+void rdzv_tell_end(struct rdzv_out *out, int exit_code, const char *why); /* the last action of all */
 struct rdzv_tell *rdzv_tell(struct rdzv_out *out, enum rdzv_tell_kind kind);
 void rdzv_tell_worker(struct rdzv *st, struct rdzv_out *out, enum rdzv_tell_kind kind, int worker,
                       const char *text);

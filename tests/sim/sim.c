@@ -1,11 +1,14 @@
 #include "tests/sim/sim.h"
 
 #include <inttypes.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/base/assert.h"
 
 const char *const shot_names[SHOTS] = {"kill",
                                        "crash",
@@ -58,7 +61,7 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
 const char *const plant_names[PLANTS] = {
     "none",          "lower-step",    "torn-receive",  "publish-early", "stop-unseen",    "replay-stopped",
     "lose-progress", "skip-catch-up", "still-waiting", "memory-free",   "read-is-damage", "list-is-empty",
-    "one-for-all",   "unwritten",     "blame-nobody",  "blame-another", "probe-lies"};
+    "one-for-all",   "unwritten",     "blame-nobody",  "blame-another", "probe-lies",     "impossible"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 
@@ -602,11 +605,19 @@ static rm_time limit(const struct sim *sim)
 
 /* True where every invariant held. Plant, crowd, trace, tail, the shots left out and the lists are the
  * caller's. */
-bool sim_run(struct sim *sim, uint64_t seed)
+static _Thread_local struct sim *playing;
+static _Thread_local jmp_buf out_of_it;
+
+/* A core that finds its own state impossible has a bug, which is this seed's. */
+static void on_assertion(const char *sentence)
+{
+    sim_fail(playing, "%s", sentence);
+    longjmp(out_of_it, 1);
+}
+
+static void play(struct sim *sim)
 {
     struct ev e;
-    reset(sim, seed);
-    draw_scenario(sim);
     begin(sim);
     while (!sim->violation[0] && sim_next(sim, &e)) {
         sim->now = e.at;
@@ -619,6 +630,17 @@ bool sim_run(struct sim *sim, uint64_t seed)
     }
     if (!sim->violation[0])
         check_end(sim);
+}
+
+bool sim_run(struct sim *sim, uint64_t seed)
+{
+    reset(sim, seed);
+    draw_scenario(sim);
+    playing = sim;
+    assertion_hook = on_assertion;
+    if (!setjmp(out_of_it))
+        play(sim);
+    assertion_hook = NULL;
     clear(sim);
     return !sim->violation[0];
 }

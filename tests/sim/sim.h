@@ -50,6 +50,7 @@ enum plant {
     PLANT_BLAME_NOBODY,   /* who can't be reached is not named */
     PLANT_BLAME_ANOTHER,  /* somebody else is */
     PLANT_PROBE_LIES,     /* a trainer says that it has reached whom it did not */
+    PLANT_IMPOSSIBLE,     /* a core finds its own state impossible */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "tests/sim/sim.h"
 
 /* ---- network ---- */
@@ -116,17 +117,24 @@ static void do_send(struct sim *sim, const struct rdzv_action *a)
         send_to_agent(sim, a->send.conn[i], m);
 }
 
+static void plant_impossible(struct sim *sim)
+{
+    if (sim->plant != PLANT_IMPOSSIBLE || rdzv_state(sim->rdzv) != RDZV_TRAINING)
+        return;
+    sim->planted++;
+    RM_ASSERT(sim->now < 0, "at %lld ns", (long long)sim->now);
+}
+
 void coord_event(struct sim *sim, const struct rdzv_event *event)
 {
     if (sim->ended || !sim->rdzv)
         return;
     enum rdzv_state before = rdzv_state(sim->rdzv);
+    plant_impossible(sim);
     rdzv_step(sim->rdzv, event, sim->now, sim->rout);
     if (rdzv_state(sim->rdzv) != before)
         sim_trace(sim, "C %s -> %s: %s", rdzv_state_name(before), rdzv_state_name(rdzv_state(sim->rdzv)),
                   rdzv_why(sim->rdzv));
-    if (sim->rout->count >= RDZV_ACTIONS_MAX - 2)
-        sim_fail(sim, "the coordinator's action list is full");
     for (int i = 0; i < sim->rout->count; i++) {
         const struct rdzv_action *a = &sim->rout->action[i];
         if (sim->doomed && sim->doomed_after-- == 0) {

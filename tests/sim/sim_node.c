@@ -132,8 +132,6 @@ void trainer_event(struct sim *sim, int node, const struct elastic_event *event)
     if (!t->alive || !t->elastic)
         return;
     elastic_step(t->elastic, event, sim->eout);
-    if (sim->eout->count >= ELASTIC_ACTIONS_MAX - 1)
-        sim_fail(sim, "an elastic core's action list is full");
     for (int i = 0; i < sim->eout->count && t->alive; i++) {
         const struct elastic_action *a = &sim->eout->action[i];
         switch (a->kind) {
@@ -273,8 +271,6 @@ void node_event(struct sim *sim, int node, struct agent_event *event)
     if (!n->alive)
         return;
     agent_step(n->agent, event, sim->now, sim->aout);
-    if (sim->aout->count >= AGENT_ACTIONS_MAX - 1)
-        sim_fail(sim, "an agent's action list is full");
     for (int i = 0; i < sim->aout->count && n->alive; i++)
         agent_do(sim, node, &sim->aout->action[i]);
     if (n->alive)

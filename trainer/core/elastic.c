@@ -1,9 +1,12 @@
 #include "trainer/core/elastic.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/base/assert.h"
 
 enum mode {
     MODE_IDLE,    /* no ring, state at rest: never formed, or stopped */
@@ -66,9 +69,8 @@ void elastic_free(struct elastic *st)
 
 static struct elastic_action *act(struct elastic_out *out, enum elastic_action_kind kind)
 {
-    struct elastic_action *a = &out->action[out->count];
-    if (out->count < ELASTIC_ACTIONS_MAX - 1)
-        out->count++;
+    RM_ASSERT(out->count < ELASTIC_ACTIONS_MAX, "%d actions in one step", out->count);
+    struct elastic_action *a = &out->action[out->count++];
     a->kind = kind;
     return a;
 }
@@ -582,6 +584,18 @@ static void on_peer_gone(struct elastic *st, int peer, struct elastic_out *out)
     fault(st, out, FAULT_RING, peer, "a ring connection ended");
 }
 
+/* What holds between two steps, whatever was told: a ring trains on a state that is held, and a step is never
+ * taken without one. */
+static void check_invariants(const struct elastic *st)
+{
+    RM_ASSERT(st->mode != MODE_TRAIN || st->state.held, "training without a state, in generation %" PRId64,
+              (int64_t)st->generation.n);
+    RM_ASSERT(!st->state.held || (st->state.step >= 0 && st->update_step <= st->state.step),
+              "step %" PRId64 " is held, with the update to %" PRId64, st->state.step, st->update_step);
+    RM_ASSERT(!st->next_set || st->running != CMD_NONE, "a newer form waits for nobody in mode %d",
+              (int)st->mode);
+}
+
 void elastic_step(struct elastic *st, const struct elastic_event *event, struct elastic_out *out)
 {
     out->count = 0;
@@ -600,6 +614,7 @@ void elastic_step(struct elastic *st, const struct elastic_event *event, struct 
         break;
     }
     advance(st, out);
+    check_invariants(st);
 }
 
 enum msg_phase elastic_phase(const struct elastic *st)
