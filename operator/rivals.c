@@ -88,7 +88,7 @@ static void say_verdict(struct rivals *rivals)
 
 static void look(struct rivals *rivals)
 {
-    if (!rivals->listed)
+    if (!rivals->listed || rivals->denied)
         return;
     bool left = say_news(rivals);
     say_verdict(rivals);
@@ -130,7 +130,8 @@ static void lease_came(void *ctx, enum kube_change change, const struct js *leas
     look(rivals);
 }
 
-/* As if nobody else were there: a role of an older chart is no reason to do nothing. */
+/* As if nobody else were there: a role of an older chart is no reason to do nothing. What a list told stays
+ * known, for a watch that is let in later tells only what has changed since. */
 static void be_denied(struct rivals *rivals, const char *why)
 {
     rivals->denied = true;
@@ -138,11 +139,19 @@ static void be_denied(struct rivals *rivals, const char *why)
              "why=\"%s: an operator of another release that looks after the same jobs would not be seen; "
              "going on without\"",
              why);
-    claims_listing(&rivals->claims);
-    rivals->listed = true;
-    claims_listed(&rivals->claims, clock_boot());
+    rivals->why[0] = rivals->before[0] = 0;
+    rivals->options.changed(rivals->options.ctx, claims_left(&rivals->claims) > 0);
+}
+
+/* A watch goes on. */
+static void heard(void *ctx)
+{
+    struct rivals *rivals = ctx;
+    if (!rivals->denied || !rivals->listed)
+        return;
+    rivals->denied = false;
+    rivals->troubles = 0;
     look(rivals);
-    rivals->listed = false;
 }
 
 /* Said when it begins, and again each time that the number of failures doubles. */
@@ -178,12 +187,12 @@ const char *rivals_why(const struct rivals *rivals)
 
 bool rivals_leave_out(const struct rivals *rivals, const char *namespace)
 {
-    return rivals && claims_of_namespace(&rivals->claims, namespace);
+    return rivals && !rivals->denied && claims_of_namespace(&rivals->claims, namespace);
 }
 
 int rivals_left(const struct rivals *rivals)
 {
-    return rivals ? claims_left(&rivals->claims) : 0;
+    return rivals && !rivals->denied ? claims_left(&rivals->claims) : 0;
 }
 
 int rivals_open(struct rivals **ret, struct loop *loop, const struct rivals_options *options,
@@ -201,6 +210,7 @@ int rivals_open(struct rivals **ret, struct loop *loop, const struct rivals_opti
                                        .listing = listing,
                                        .object = lease_came,
                                        .listed = listed,
+                                       .heard = heard,
                                        .trouble = trouble,
                                        .ctx = rivals};
     crypto_random(&wanted.seed, sizeof wanted.seed);

@@ -87,36 +87,6 @@ class Operator:
         self.process.wait()
 
 
-RULES = [
-    {"apiGroups": ["ringmaster.dev"], "resources": ["trainingjobs"], "verbs": ["get", "list", "watch", "delete"]},
-    {"apiGroups": ["ringmaster.dev"], "resources": ["trainingjobs/status"], "verbs": ["update"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete", "get", "list", "watch"]},
-    {"apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["create"]},
-    {"apiGroups": [""], "resources": ["services"], "verbs": ["create", "patch", "get", "list", "watch"]},
-    {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["create", "patch", "get", "list", "watch"]},
-    {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": ["create", "patch", "get", "list", "watch"]},
-    {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
-    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["list", "watch"]},
-]
-
-
-def somebody(stage, folder, rules):
-    """A kubeconfig of a ServiceAccount with these rights in the stage's namespace."""
-    kubectl = stage.kubectl
-    meta = {"name": "operator"}
-    kubectl.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
-                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": meta, "rules": rules},
-                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": meta,
-                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "operator"},
-                   "subjects": [{"kind": "ServiceAccount", "name": "operator", "namespace": kubectl.namespace}]})
-    config = Path(folder) / "config"
-    config.write_text(json.dumps({
-        "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-        "clusters": [{"name": "k", "cluster": {"server": control_plane.SERVER, "certificate-authority": str(kubectl.cluster.pki / "ca.crt")}}],
-        "users": [{"name": "u", "user": {"token": kubectl("create", "token", "operator").strip()}}]}), encoding="ascii")
-    return config
-
-
 class PodHistory:
     """Every pod that is stored in a namespace from here on, as a watch tells. (The audit log calls a creation a timeout if its client was gone
     when the pod had been stored.)"""

@@ -5,8 +5,7 @@ import json
 import operator_rig as stage_rig
 import processes
 import pytest
-
-LEASES = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "update"]}
+import rights
 
 
 def writes(operator, stage):
@@ -127,8 +126,9 @@ def test_who_looks_after_all_leaves_a_namespace_to_the_release_for_that_alone(st
 
 
 def test_an_operator_that_may_not_list_leases_says_so_once_and_acts(stage, tmp_path):
-    rules = [rule for rule in stage_rig.RULES if "leases" not in rule["resources"]]
-    operator = stage.operator(kubeconfig=stage_rig.somebody(stage, tmp_path, [*rules, LEASES]))
+    unseen = [right for right in rights.of_the_chart() if str(right) not in ("list leases", "watch leases")]
+    somebody = rights.Somebody(stage.kubectl, tmp_path, unseen)
+    operator = stage.operator(kubeconfig=somebody.config)
     assert 'cannot list resource "leases"' in operator.until_logged("leases are not to be listed")["why"]
     stage.kubectl.apply(stage_rig.job("gpt"))
     stage.until_pods("worker", 3)
@@ -136,11 +136,14 @@ def test_an_operator_that_may_not_list_leases_says_so_once_and_acts(stage, tmp_p
     processes.until(lambda: operator.metric("watch_failures_total") > 2, "it asked again", 60)
     assert len(operator.lines("leases are not to be listed")) == 1
     assert not operator.lines("a list or watch failed") or all(line["resource"] != "leases" for line in operator.lines("a list or watch failed"))
+    somebody.close()
 
 
 def test_with_the_documented_rights_alone_an_operator_sees_the_other_release(stage, tmp_path):
     first = stage.operator("--lease", "one-operator")
     until_ready(first)
-    second = stage.operator("--lease", "two-operator", kubeconfig=stage_rig.somebody(stage, tmp_path, [*stage_rig.RULES, LEASES]))
+    somebody = rights.Somebody(stage.kubectl, tmp_path, rights.of_the_chart())
+    second = stage.operator("--lease", "two-operator", kubeconfig=somebody.config)
     second.until_logged("another release acts")
     processes.until(lambda: events(stage, "AnotherRelease"), "the event", 60)
+    somebody.close()

@@ -9,7 +9,8 @@ import control_plane
 
 INSTALL = Path(__file__).resolve().parents[2] / "deploy" / "install.yaml"
 ACCOUNT = "ringmaster-operator"  # of the chart
-RULE = re.compile(r"- apiGroups: \[(.*)\]\n +resources: \[(.*)\]\n +verbs: \[(.*)\]\n")
+END = r"\](?: +#.*)?\n"
+RULE = re.compile(rf"- apiGroups: \[(.*){END} +resources: \[(.*){END} +verbs: \[(.*){END}")
 WITHOUT_NAMESPACE = {"nodes"}
 
 

@@ -221,6 +221,20 @@ def it_leads_where_the_lease_was_given_back(play):
     yield from it_leads(play)
 
 
+def other_releases_are_seen(play):
+    """One that looks after the same, and was there before, is not seen: this one acts. Once it is, this one makes room, and the next waits."""
+    earlier = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+               "metadata": {"name": "earlier-operator", "labels": {"ringmaster.dev/looks-after": "namespace"}},
+               "spec": {"holderIdentity": "another", "leaseDurationSeconds": 3600, "leaseTransitions": 0}}
+    play.stage.kubectl.apply(earlier)
+    play.operator("--lease", "ringmaster-operator")
+    play.replica.until_logged("leading")
+    yield
+    assert play.replica.process.wait(timeout=120) == 4
+    play.operator("--lease", "ringmaster-operator")
+    processes.until(lambda: "earlier-operator" in play.replica.get("/readyz")[1], "it waits for the one before", 120)
+
+
 SERVICE = {"apiVersion": "v1", "spec": {"selector": {"app": "theirs"}, "ports": [{"port": 80}]}}
 BUDGET = {"apiVersion": "policy/v1", "spec": {"minAvailable": 7, "selector": {"matchLabels": {"app": "theirs"}}}}
 POLICY = {"apiVersion": "networking.k8s.io/v1", "spec": {"podSelector": {"matchLabels": {"app": "theirs"}}}}
@@ -244,6 +258,8 @@ STORIES = {
     "patch events": (in_the_log("an event is lost"), a_job_tells_the_same_again),
     "list nodes": (unlisted, nodes_are_seen),
     "watch nodes": (unlisted, nodes_are_seen),
+    "list leases": (in_the_log("leases are not to be listed"), other_releases_are_seen),
+    "watch leases": (in_the_log("leases are not to be listed"), other_releases_are_seen),
     "get leases": (in_the_log("the lease"), it_leads),
     "create leases": (in_the_log("the lease"), it_leads),
     "update leases": (in_the_log("the lease"), it_leads_where_the_lease_was_given_back),
