@@ -49,12 +49,14 @@ class Count:
     failed: int = 0
     skipped: int = 0
     failures: list = field(default_factory=list)
+    left_out: list = field(default_factory=list)  # names of what was skipped, where nobody else says them
 
     def add(self, other):
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
         self.failures += other.failures
+        self.left_out += other.left_out
 
     def line(self):
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
@@ -150,6 +152,7 @@ def count_criterion(name, xml_path):
             count.failures.append(label)
         elif case.find("skipped") is not None or case.get("status") == "SKIPPED":
             count.skipped += 1
+            count.left_out.append(label)
         else:
             count.passed += 1
     return count
@@ -225,6 +228,8 @@ def unit_tests(preset):
             if text:
                 say(f"--- {preset}/{test[0]}\n{text[-8000:]}")
             total.add(count)
+    for name in total.left_out:
+        say(f"skipped: {name}")
     say(f"unit tests ({preset}): {total.line()}, {seconds_since(started)}")
     return total
 
@@ -306,6 +311,12 @@ def seeds(explore, count=SEEDS):
     return f"{first}..{first + count - 1}"
 
 
+def fetch_references():
+    """What references read with; whoever finds it missing says why."""
+    with timed("tests/reference/install"):
+        run_logged([*BESIDE, "tests/reference/install"], timeout=TOOL_TIMEOUT_S)
+
+
 def has_tests(folder):
     return any((ROOT / folder).glob("**/*test*.py"))
 
@@ -365,6 +376,7 @@ def check(total, fast, explore, cluster, turn):
     presets = ["test"] if fast else ["test", "asan", "release"]
     with concurrent.futures.ThreadPoolExecutor(max_workers=3) as beside:
         ground = beside.submit(cluster_ground) if cluster and has_tests("tests/cluster") else None
+        beside.submit(fetch_references)
         for preset in presets:
             total.add(build(preset))
         total.add(in_the_foreground(fast, presets, turn))

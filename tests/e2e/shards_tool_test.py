@@ -1,10 +1,12 @@
 """tools/text_to_shards.py: what it writes is what a job reads."""
 
+import importlib
 import json
 import os
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,13 +15,13 @@ import rig
 TOOL = rig.ROOT / "tools/text_to_shards.py"
 
 
-def tool(*arguments, env=None):
-    return subprocess.run([sys.executable, str(TOOL), *map(str, arguments)], capture_output=True, text=True,
+def tool(*arguments, env=None, python=sys.executable):
+    return subprocess.run([python, str(TOOL), *map(str, arguments)], capture_output=True, text=True,
                           check=False, timeout=120, env={**os.environ, **(env or {})})
 
 
-def made(*arguments):
-    done = tool(*arguments)
+def made(*arguments, python=sys.executable):
+    done = tool(*arguments, python=python)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -98,10 +100,17 @@ def test_without_a_library_there_is_a_sentence_and_a_code(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.fixture(name="tokenizers")
+def library_of_the_reference(reference_python, monkeypatch):
+    """The library that the tool finds in that Python, here."""
+    site, = Path(reference_python).parent.glob("venv/lib/python3*/site-packages")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(site)])
+    return importlib.import_module("tokenizers")
+
+
 @pytest.fixture(name="trained")
-def trained_tokenizer(tmp_path):
+def trained_tokenizer(tmp_path, tokenizers):
     """A byte-level BPE made on the spot: (path of its tokenizer.json, the library's object)."""
-    tokenizers = pytest.importorskip("tokenizers", reason="the tokenizers library is not installed")
     made_here = tokenizers.Tokenizer(tokenizers.models.BPE())
     made_here.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     made_here.decoder = tokenizers.decoders.ByteLevel()
@@ -112,13 +121,13 @@ def trained_tokenizer(tmp_path):
     return tmp_path / "tokenizer.json", made_here
 
 
-def test_a_tokenizer_s_numbers_are_written_and_decode_to_the_text(tmp_path, trained):
+def test_a_tokenizer_s_numbers_are_written_and_decode_to_the_text(tmp_path, trained, reference_python):
     path, tokenizer = trained
     texts = [rig.make_text(3000, seed=5), "Größe, naïve 数字\n" + rig.make_text(500, seed=6)]
     for i, text in enumerate(texts):
         (tmp_path / f"{i}.txt").write_text(text)
     said = made("--tokenizer", path, "--between", "<|endoftext|>", "--output", tmp_path / "out", tmp_path / "0.txt",
-                tmp_path / "1.txt")
+                tmp_path / "1.txt", python=reference_python)
     tokens = tokens_in(tmp_path / "out/000000.bin", 2, True)
     border = tokens.index(tokenizer.token_to_id("<|endoftext|>"))
     assert tokens[:border] == tokenizer.encode(texts[0], add_special_tokens=False).ids
@@ -126,23 +135,22 @@ def test_a_tokenizer_s_numbers_are_written_and_decode_to_the_text(tmp_path, trai
     assert f"model.vocabulary {tokenizer.get_vocab_size()}" in said
 
 
-def test_text_that_is_none_and_tokens_that_are_unknown_are_named(tmp_path, trained):
+def test_text_that_is_none_and_tokens_that_are_unknown_are_named(tmp_path, trained, reference_python):
     (tmp_path / "text").write_bytes(b"good \xff bad")
-    done = tool("--tokenizer", trained[0], "--output", tmp_path / "out", tmp_path / "text")
+    done = tool("--tokenizer", trained[0], "--output", tmp_path / "out", tmp_path / "text", python=reference_python)
     assert done.returncode == 3 and "byte 5 is not UTF-8" in done.stderr, done.stderr
-    done = tool("--tokenizer", trained[0], "--between", "<nope>", "--output", tmp_path / "two", tmp_path / "text")
+    done = tool("--tokenizer", trained[0], "--between", "<nope>", "--output", tmp_path / "two", tmp_path / "text", python=reference_python)
     assert done.returncode == 2 and "no such token" in done.stderr, done.stderr
 
 
-def test_a_vocabulary_that_does_not_fit_is_refused_and_wide_by_default(tmp_path):
-    pytest.importorskip("tokenizers", reason="the tokenizers library is not installed")
+def test_a_vocabulary_that_does_not_fit_is_refused_and_wide_by_default(tmp_path, reference_python):
     words = {f"w{i}": i for i in range(70000)}
     (tmp_path / "tokenizer.json").write_text(json.dumps({
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
         "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
         "model": {"type": "WordLevel", "vocab": words, "unk_token": "w0"}}))
     (tmp_path / "text").write_text("w69999 w1 w65536")
-    done = tool("--tokenizer", tmp_path, "--dtype", "uint16", "--output", tmp_path / "out", tmp_path / "text")
+    done = tool("--tokenizer", tmp_path, "--dtype", "uint16", "--output", tmp_path / "out", tmp_path / "text", python=reference_python)
     assert done.returncode == 2 and "do not fit" in done.stderr, done.stderr
-    made("--tokenizer", tmp_path, "--output", tmp_path / "wide", tmp_path / "text")
+    made("--tokenizer", tmp_path, "--output", tmp_path / "wide", tmp_path / "text", python=reference_python)
     assert tokens_in(tmp_path / "wide/000000.bin", 4, True) == [69999, 1, 65536]

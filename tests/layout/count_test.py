@@ -33,7 +33,7 @@ def test_a_report_is_counted_case_by_case(tmp_path):
     report.write_text(CRITERION)
     count = check_all.count_criterion("name", report)
     assert count.line() == "1 passed, 2 failed, 1 skipped"
-    assert count.failures == ["name: bad", "name: crashed"]
+    assert count.failures == ["name: bad", "name: crashed"] and count.left_out == ["name: left_out"]
 
 
 @pytest.mark.parametrize("text, line", [
