@@ -10,6 +10,7 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -266,6 +267,57 @@ def check_no_fault_points(programs):
         used = symbols(program, False)
         if "fault_point" in used:
             wrong.append(f"{program}: a release program holds fault points")
+    return wrong
+
+
+FAULT_FILES = ("common/os/fault.c", "common/os/fault.h")
+FAULT_CALLER = """#include "common/os/fault.h"
+int caller(void)
+{
+    fault_who("x");
+    fault_worker(1);
+    fault_disarm();
+    FAULT("x");
+    return FAULT_FAILS("x", 5);
+}
+"""
+
+
+def preset_variables(presets, name):
+    """cacheVariables of a configure preset and of those that it inherits."""
+    preset = next(p for p in presets if p["name"] == name)
+    above = preset.get("inherits", [])
+    found = {}
+    for parent in reversed([above] if isinstance(above, str) else above):
+        found |= preset_variables(presets, parent)
+    return found | preset.get("cacheVariables", {})
+
+
+def fault_symbols(root):
+    """What fault.c and a caller of all that its header offers need or give of it, compiled as a release is."""
+    with tempfile.TemporaryDirectory() as folder:
+        caller = Path(folder) / "caller.c"
+        caller.write_text(FAULT_CALLER)
+        found = set()
+        for source in (caller, Path(root) / FAULT_FILES[0]):
+            subprocess.run(["gcc", "-O0", "-w", "-D_GNU_SOURCE", "-I", root, "-c", source, "-o", f"{folder}/out.o"], check=True)
+            found |= symbols(f"{folder}/out.o", True) | symbols(f"{folder}/out.o", False)
+    return {name for name in found if name.startswith("fault_")}
+
+
+def check_fault_points_are_a_switch(root):
+    """RM_FAULTS alone puts fault points into a program, and nobody sets it for a release: it holds whether one was built or not."""
+    wrong = []
+    for path in sources(root):
+        text = (Path(root) / path).read_text()
+        wrong += [f"{path}: {name} is a matter of common/os/fault alone" for name in ("RM_FAULTS", "fault_point", "fault_fails")
+                  if path not in FAULT_FILES and re.search(rf"\b{name}\b", text)]
+    wrong += [f"{FAULT_FILES[0]}: {name} is there without RM_FAULTS" for name in sorted(fault_symbols(root))]
+    presets = json.loads((Path(root) / "CMakePresets.json").read_text())["configurePresets"]
+    if "RM_FAULTS" in preset_variables(presets, "release"):
+        wrong.append("CMakePresets.json: release sets RM_FAULTS")
+    if not re.search(r'option\(RM_FAULTS "[^"]*" OFF\)', (Path(root) / "cmake/RingmasterTargets.cmake").read_text()):
+        wrong.append("cmake/RingmasterTargets.cmake: RM_FAULTS is not off by itself")
     return wrong
 
 

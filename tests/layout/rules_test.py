@@ -212,3 +212,29 @@ def test_a_release_with_fault_points_is_found(tree):
     root = tree("agent/app.c", "void fault_point(const char *name)\n{\n}\nint main(void)\n{\n    return 0;\n}\n")
     build = compile_into_build(root, "agent/app.c")
     only(rules.check_no_fault_points([build / "CMakeFiles/agent.dir/agent/app.c.o"]), "fault points")
+
+
+HEADER = "#ifdef RM_FAULTS\nvoid fault_point(const char *name);\n#define FAULT(name) fault_point(name)\n#else\n#define FAULT(name) ((void)0)\n#endif\n" \
+         "#define FAULT_FAILS(name, number) 0\n" \
+         "static inline void fault_who(const char *who)\n{\n}\nstatic inline void fault_worker(int worker)\n{\n}\nstatic inline void fault_disarm(void)\n{\n}\n"
+
+
+@pytest.mark.parametrize("path, text, words", [
+    (None, None, None),
+    ("agent/app.c", "void fault_point(const char *);\n", ["agent/app.c: fault_point"]),
+    ("common/os/fault.h", HEADER.replace("#ifdef RM_FAULTS", "#if 1"), ["common/os/fault.c: fault_point is there"]),
+    ("common/os/fault.c", "int fault_fails(void)\n{\n    return 0;\n}\n", ["common/os/fault.c: fault_fails is there"]),
+    ("CMakePresets.json", '{"configurePresets": [{"name": "base", "cacheVariables": {"RM_FAULTS": "ON"}}, {"name": "release", "inherits": "base"}]}',
+     ["release sets RM_FAULTS"]),
+    ("cmake/RingmasterTargets.cmake", 'option(RM_FAULTS "why" ON)\n', ["not off by itself"]),
+])
+def test_a_way_for_fault_points_into_a_release_is_found(tree, path, text, words):
+    root = tree("common/os/fault.h", HEADER)
+    tree("common/os/fault.c", '#include "common/os/fault.h"\n')
+    tree("CMakePresets.json", '{"configurePresets": [{"name": "release"}]}')
+    tree("cmake/RingmasterTargets.cmake", 'option(RM_FAULTS "why" OFF)\n')
+    if not path:
+        assert rules.check_fault_points_are_a_switch(root) == []
+        return
+    tree(path, text)
+    only(rules.check_fault_points_are_a_switch(root), *words)
