@@ -26,13 +26,13 @@ static void assert_same_bits(int (*run)(const float *, float *), const char *nam
 Test(clones, avx2_gives_the_bits_of_the_baseline)
 {
     if (!__builtin_cpu_supports("x86-64-v3"))
-        cr_skip("this CPU has no AVX2");
+        cr_skip("this CPU has no AVX2, run it on one of x86-64-v3");
     assert_same_bits(clone_run_v3, "v3");
 }
 
 Test(clones, avx512_gives_the_bits_of_the_baseline)
 {
     if (!__builtin_cpu_supports("x86-64-v4"))
-        cr_skip("this CPU has no AVX-512");
+        cr_skip("this CPU has no AVX-512, run it on one of x86-64-v4");
     assert_same_bits(clone_run_v4, "v4");
 }
