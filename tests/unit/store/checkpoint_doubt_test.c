@@ -21,6 +21,7 @@ static struct {
     bool memory;       /* a page in memory is wrong: whoever reads past it gets the right bytes */
     bool any;          /* other bytes each time */
     bool unseen;       /* a file is not found by its name, though it is listed */
+    const char *once;  /* one read inside of a file of such a name is wrong, and no other */
     atomic_int fails;  /* reads that fail with EIO from now on */
     atomic_int past;   /* reads that passed the memory */
     atomic_int number; /* of a lie */
@@ -34,6 +35,10 @@ static void tell(const struct object_store *store, const struct object_range *ra
         bytes[range->bytes / 2] ^= 1;
     if (range->bytes && lie.any)
         bytes[range->bytes / 2] ^= (uint8_t)(1 + atomic_fetch_add(&lie.number, 1) % 250);
+    if (range->offset && lie.once && strstr(range->name, lie.once)) {
+        bytes[range->bytes / 2] ^= 1;
+        lie.once = NULL;
+    }
     if (range->came)
         range->came(range->ctx, bytes, (size_t)range->bytes);
 }
@@ -186,4 +191,36 @@ Test(doubt, a_folder_that_is_seen_without_the_checkpoint_may_be_seen_with_it_lat
     cr_assert_eq(err.code, ERR_NOT_FOUND);
     cr_assert_eq(err.class, CLASS_PASSING, "%s", err.text);
     free(state), free(layout);
+}
+
+static void same_bytes(const char *one, const char *other)
+{
+    struct str text[2] = {str_init(1 << 20), str_init(1 << 20)};
+    struct error err = {0};
+    cr_assert_eq(object_get(fixture_store, one, 1 << 20, &text[0], &err), 0, "%s", err.text);
+    cr_assert_eq(object_get(fixture_store, other, 1 << 20, &text[1], &err), 0, "%s", err.text);
+    cr_assert_eq(text[0].length, text[1].length);
+    cr_assert_eq(memcmp(text[0].data, text[1].data, text[0].length), 0);
+    str_clear(&text[0]), str_clear(&text[1]);
+}
+
+/* What has been handed on can't be taken back: who reads it again hands it on twice. */
+Test(doubt, an_export_of_which_a_part_arrives_wrong_is_refused_and_the_next_one_is_whole)
+{
+    struct object_store *target;
+    struct error err = {0};
+    char uri[256];
+    snprintf(uri, sizeof uri, "%s/exported", fixture_uri);
+    cr_assert_eq(object_open(&target, &(struct object_options){.uri = uri}, &err), 0, "%s", err.text);
+    lie.once = "step-00000002/model.safetensors";
+    cr_assert_eq(checkpoint_export(fixture_store, "step-00000002", target, &err), -1);
+    cr_assert_null(lie.once, "a part arrived wrong");
+    cr_assert_eq(err.code, ERR_DATA);
+    cr_assert(strstr(err.text, "model.safetensors"), "%s", err.text);
+    cr_assert_not(fixture_has("exported/model.safetensors"));
+    err = (struct error){0};
+    cr_assert_eq(checkpoint_export(fixture_store, "step-00000002", target, &err), 0, "%s", err.text);
+    same_bytes("step-00000002/model.safetensors", "exported/model.safetensors");
+    same_bytes("step-00000002/config.json", "exported/config.json");
+    object_free(target), free(layout);
 }
