@@ -144,16 +144,30 @@ def test_a_field_that_does_not_work_yet_is_not_taken(jobs, field):
     assert f'unknown field "spec.{field}"' in said
 
 
-def test_what_is_left_out_is_filled_in(jobs):
-    spec = json.loads(create(jobs, job()))["spec"]
-    assert spec["managedBy"] == "ringmaster.dev/operator"
-    assert spec["suspend"] is False
-    assert spec["cleanPodPolicy"] == "Running"
-    assert spec["trainer"]["optimizer"]["learningRate"] == 6e-4
-    assert spec["trainer"]["threads"] == "Auto"
-    assert spec["elasticity"]["joinWindow"] == "10s"
-    assert spec["failurePolicy"] == {"maxRestarts": 5, "within": "1h"}
-    assert "max" in spec["workers"] and "every" not in spec["checkpoint"]
+FILLED_IN = {
+    "managedBy": "ringmaster.dev/operator", "suspend": False, "cleanPodPolicy": "Running",
+    "workers": {"min": 1},
+    "trainer": {"batch": {"lanes": 64, "laneSequences": 1}, "data": {"format": "Auto", "cacheBytes": 8 << 30}, "seed": 1, "precision": "fp32",
+                "optimizer": {"name": "adamw", "learningRate": 6e-4, "minLearningRate": 0, "warmupSteps": 0, "schedule": "cosine",
+                              "weightDecay": 0.1, "clipNorm": 1, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8},
+                "recompute": False, "reduction": "exact", "allowMixedHardware": False, "isa": "Auto", "threads": "Auto",
+                "evaluation": {"everySteps": 0, "sequences": 256, "holdOut": 0}},
+    "checkpoint": {"resume": "Auto", "everySteps": 0, "endTimeout": "10m", "keep": 3, "onPreemption": True},
+    "elasticity": {"joinWindow": "10s", "heartbeat": "1s", "lostAfter": "5s", "formTimeout": "10s", "startTimeout": "5m", "stepTimeout": "Auto",
+                   "scaleUpCooldown": "0s"},
+    "failurePolicy": {"maxRestarts": 5, "within": "1h"},
+}
+
+
+def merged(one, other):
+    """One object with what the other has beside it; no field stands in both."""
+    return {key: merged(one[key], other[key]) if key in one and key in other else one.get(key, other.get(key)) for key in one.keys() | other.keys()}
+
+
+def test_what_is_left_out_is_filled_in_and_nothing_else_is(jobs):
+    """A job with what it has to have: max, every, secretRef and what else is not in the table stay away."""
+    least = job(workers__min=..., workers__max=..., trainer__batch=..., checkpoint__secretRef=...)
+    assert json.loads(create(jobs, least))["spec"] == merged(least["spec"], FILLED_IN)
 
 
 def test_a_template_keeps_what_the_crd_does_not_know(jobs):
