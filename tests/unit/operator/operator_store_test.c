@@ -54,6 +54,9 @@ Test(operator_store, a_store_that_is_away_is_nothing_that_a_person_has_to_set_ri
     struct cast *c = preparing("s3://b: GET gets no good answer", false);
     cast_settle(c);
     cr_assert_str_eq(store_ready(c)->reason, "StoreAway");
+    cr_assert_str_eq(c->job.status.state, "Starting", "its pods are there, and it begins by itself");
+    cr_assert(strstr(c->job.status.message, "ready; s3://b: GET gets no good answer"), "%s",
+              c->job.status.message);
     cast_free(c);
 }
 
