@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "prometheus_rig"))  # for the tests
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "prometheus_rig"), str(Path(__file__).resolve().parents[1])]  # for the tests
 
 import cluster as clusters
 import node as nodes

@@ -3,6 +3,7 @@
 import datetime
 import json
 
+import examples
 import images
 import node_rig
 import processes
@@ -214,6 +215,28 @@ def test_the_other_examples_get_their_pods_in_a_restricted_namespace(place, name
             place.until_condition("AbleToScale", "hpa", "gpt-hpa")
     finally:
         place("delete", "-f", "-", "--wait=false", stdin=example(f"{name}.yaml"))
+
+
+# What a cluster of three small machines lacks of an example: room, its data, its store.
+HERE = [(r"requests: \{.*\}", "requests: {cpu: 20m, memory: 64Mi}"), (r"^    data: \{.*\}$", f"    data: {{uri: {node_rig.DATA}}}"),
+        (r"uri: s3://models/", "uri: s3://jobs/")]
+ENDPOINT = {"s3": [(r"^    endpoint: .*$", "    endpoint: http://store:9000"), (r"s3-credentials\}$", "store-credentials}")]}
+NO_ENDPOINT = [(r"s3-credentials\}$", "store-credentials}\n    endpoint: http://store:9000")]
+
+
+@pytest.mark.turns(2)
+@pytest.mark.parametrize("name", ["s3", "spot", "hpa"])
+def test_the_other_examples_train_to_their_end_where_there_are_room_and_a_store(place, name):
+    job = examples.job(f"{name}.yaml", *HERE, *ENDPOINT.get(name, NO_ENDPOINT)).replace(f"gpt-{name}", f"small-{name}")
+    beside = [text.replace(f"gpt-{name}", f"small-{name}") for text in examples.beside(f"{name}.yaml")]
+    place.apply(job, *beside)
+    try:
+        result = node_rig.Training(place, f"small-{name}").finish()["result"]
+        alone = node_rig.run_file(place, f"alone-{name}", job.replace(f"s3://jobs/small-{name}", f"s3://jobs/alone-{name}"), "store-credentials")
+        assert result["step"] == examples.STEPS and result["uri"].startswith(f"s3://jobs/small-{name}")
+        assert result["weightsSha256"] == alone["weightsSha256"]
+    finally:
+        place("delete", "-f", "-", "--wait=false", stdin="\n---\n".join([job, *beside]))
 
 
 def test_helm_test_trains_twenty_steps(place):

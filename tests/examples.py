@@ -1,0 +1,34 @@
+"""The jobs of deploy/examples, made so small that a test can train them to their end; all else stays as it lies in the tree."""
+
+import re
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[1] / "deploy/examples"
+STEPS = 24  # as many as the longest warm-up, and some
+SMALL = [(r"^( +)model: \{.*\}$", r"\1model: {layers: 1, heads: 2, width: 16, context: 16, vocabulary: 256}"),
+         (r"^( +)steps: \d+$", rf"\1steps: {STEPS}")]
+
+
+def names():
+    """Those files that have a job in them."""
+    return sorted(path.name for path in FOLDER.glob("*.yaml") if any(is_job for is_job, _ in documents(path.name)))
+
+
+def documents(name):
+    """(is it a job, its text) for each document of the file."""
+    texts = (FOLDER / name).read_text(encoding="utf-8").split("\n---\n")
+    return [(bool(re.search("^kind: TrainingJob", text, re.MULTILINE)), text) for text in texts]
+
+
+def beside(name):
+    """What the file has beside its job."""
+    return [text for is_job, text in documents(name) if not is_job]
+
+
+def job(name, *more):
+    """The TrainingJob of an example with a small model and few steps, and with more of it replaced: (pattern, text) that stand there once."""
+    text, = (text for is_job, text in documents(name) if is_job)
+    for pattern, small in [*SMALL, *more]:
+        text, count = re.subn(pattern, small, text, flags=re.MULTILINE)
+        assert count == 1, f"{name}: {pattern} stands there {count} times"
+    return text + "\n"
