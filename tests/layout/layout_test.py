@@ -54,6 +54,10 @@ def test_everything_is_formatted():
     show(rules.check_format(ROOT))
 
 
+def test_whatever_can_be_skipped_stands_in_the_docs():
+    show(rules.check_skips_are_told(ROOT))
+
+
 def test_a_release_has_no_fault_points():
     """By what it is made from, and by its programs where they are there: a check with --fast builds none."""
     show(rules.check_fault_points_are_a_switch(ROOT))

@@ -270,6 +270,20 @@ def check_no_fault_points(programs):
     return wrong
 
 
+SKIPS = re.compile(r"pytest\.skip\(|\bskipif\(|\bimportorskip\(|\bcr_skip(_test)?\(")
+
+
+def check_skips_are_told(root):
+    """What can be skipped stands in docs/testing.md with what it lacks, and nothing else does."""
+    section = (Path(root) / "docs/testing.md").read_text().partition("\n## What is skipped where\n")[2].partition("\n## ")[0]
+    told = set(re.findall(r"`(?:tests/)?([\w/]+\.(?:py|c))`", "".join(line.split("|")[1] for line in section.splitlines() if line.startswith("|"))))
+    found = {str(path.relative_to(root)) for path in (Path(root) / "tests").rglob("*") if path.suffix in (".py", ".c")
+             and "layout" not in path.parts and SKIPS.search(path.read_text())}
+    names = {path: name for path in found for name in told if path.endswith(f"/{name}")}
+    return [f"{path}: can be skipped, and docs/testing.md does not say why" for path in sorted(found - set(names))] + \
+           [f"docs/testing.md: {name} can't be skipped" for name in sorted(told - set(names.values()))]
+
+
 FAULT_FILES = ("common/os/fault.c", "common/os/fault.h")
 FAULT_CALLER = """#include "common/os/fault.h"
 int caller(void)

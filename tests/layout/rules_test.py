@@ -238,3 +238,15 @@ def test_a_way_for_fault_points_into_a_release_is_found(tree, path, text, words)
         return
     tree(path, text)
     only(rules.check_fault_points_are_a_switch(root), *words)
+
+
+def test_a_skip_that_nobody_tells_of_is_found(tree):
+    root = tree("docs/testing.md", "# Testing\n`other_test.py`\n\n## What is skipped where\n\n| where |\n|---|\n| `a_test.py`, `b_test.c` |\n\n## More\n")
+    tree("tests/e2e/a_test.py", "pytest.skip('no')\n")
+    tree("tests/unit/b_test.c", 'cr_skip("no");\n')
+    assert rules.check_skips_are_told(root) == []
+    tree("tests/e2e/other_test.py", "@pytest.mark.skipif(True, reason='no')\n")
+    only(rules.check_skips_are_told(root), "tests/e2e/other_test.py: can be skipped")
+    tree("tests/e2e/other_test.py", "")
+    tree("tests/unit/b_test.c", "")
+    only(rules.check_skips_are_told(root), "b_test.c can't be skipped")

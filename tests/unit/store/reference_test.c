@@ -13,8 +13,8 @@ static struct manifest m;
 static void script(char out[256], const char *name, const char *options)
 {
     char command[1024];
-    if (system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0)
-        cr_skip_test("python3 with numpy is not installed");
+    cr_assert_eq(system("/usr/bin/python3 -c 'import numpy'"), 0,
+                 "numpy is missing: tools/install-packages --test");
     snprintf(command, sizeof command, "/usr/bin/python3 " RM_SOURCE "/%s %s/final %s", name, fixture_folder(),
              options);
     FILE *pipe = popen(command, "r");
