@@ -93,7 +93,7 @@ static void failure(const struct job_view *job, const struct pod_view *pod, cons
 {
     bool memory = strcmp(pod->terminated_reason, "OOMKilled") == 0;
     const struct op_rule *rule = rule_for(job, pod->exit_code);
-    if (pod->elsewhere && !rule) {
+    if (pod->elsewhere) { /* the machine's or the image's fault, whatever a rule says of such a code */
         misfit(job, pod, name, ret);
         return;
     }

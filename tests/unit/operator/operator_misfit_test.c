@@ -164,14 +164,15 @@ Test(operator_misfit, one_machine_that_differs_from_others_of_its_kind_is_avoide
     cast_free(c);
 }
 
-Test(operator_misfit, a_rule_of_the_job_about_that_exit_code_goes_before)
+Test(operator_misfit, no_rule_about_that_exit_code_makes_one_machine_the_end_of_the_job)
 {
     struct cast *c =
         cast_open("{\"failurePolicy\":{\"rules\":[{\"onExitCodes\":[3],\"action\":\"FailJob\"}]}}");
     cast_train(c);
     refuse(cast_worker(c, 1));
     cast_settle(c);
-    cr_assert(condition_is(&c->job.status, OP_INTERRUPTED));
+    cr_assert_not(condition_is(&c->job.status, OP_INTERRUPTED));
+    cr_assert_eq(c->job.status.restarts.failure, 0);
     cast_free(c);
 }
 
