@@ -404,6 +404,14 @@ static void tell_running(struct planner *p)
             p->next.workers.target, view->message);
 }
 
+/* What a coordinator told last: with none there nobody knows, and an alert on it would never end. */
+static void forget_word(struct planner *p, enum op_condition_type type, const char *reason,
+                        const char *message)
+{
+    if (p->next.condition[type].status != OP_UNSET)
+        condition_unknown(&p->next, type, reason, message, p->job->generation, p->s->now_ms);
+}
+
 static void no_ring(struct planner *p, const char *reason, const char *message)
 {
     p->next.ring.size = 0;
@@ -412,6 +420,8 @@ static void no_ring(struct planner *p, const char *reason, const char *message)
     set(p, OP_RING_FORMED, false, reason, message);
     set(p, OP_TRAINING, false, reason, message);
     set(p, OP_DEGRADED, false, reason, message);
+    forget_word(p, OP_STORE_READY, reason, message);
+    forget_word(p, OP_REACHABLE, reason, message);
 }
 
 static bool all_gone(const struct planner *p)

@@ -93,6 +93,21 @@ Test(operator_store, a_store_that_takes_no_checkpoint_is_not_ready)
     cast_free(c);
 }
 
+Test(operator_store, of_a_job_that_is_suspended_nobody_knows_whether_its_store_or_its_coordinator_answers)
+{
+    struct cast *c = cast_open("{}");
+    condition_set(&c->job.status, OP_STORE_READY, false, "StoreRefuses", "access denied", 1, CAST_NOW);
+    condition_set(&c->job.status, OP_REACHABLE, false, "Silent", "no answer", 1, CAST_NOW);
+    c->job.suspend = true;
+    cast_settle(c);
+    cast_settle(c);
+    cr_assert_eq(c->job.status.condition[OP_SUSPENDED].status, OP_TRUE);
+    cr_assert_eq(store_ready(c)->status, OP_UNKNOWN);
+    cr_assert_str_eq(store_ready(c)->reason, "Suspended");
+    cr_assert_eq(c->job.status.condition[OP_REACHABLE].status, OP_UNKNOWN);
+    cast_free(c);
+}
+
 Test(operator_store, a_store_that_is_not_fenced_stands_in_the_status_and_is_told_once)
 {
     struct cast *c = cast_open("{}");
