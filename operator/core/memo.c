@@ -43,10 +43,16 @@ bool op_memo_goes_on(const struct op_memo *memo, const struct op_action *action)
     return action->kind == OP_STATUS || (action->kind == OP_DELETE && !is_refused(memo, action));
 }
 
+/* Deletes come before a status, all else once it is written. */
+static bool may_come_yet(const struct op_memo *memo, const struct op_action *action)
+{
+    return action->kind == OP_STATUS && strncmp(memo->refusal.what, "delete ", 7) != 0;
+}
+
 bool op_memo_forget(struct op_memo *memo, const struct op_plan *plan)
 {
     for (int i = 0; i < plan->actions_count; i++)
-        if (is_refused(memo, &plan->action[i]))
+        if (may_come_yet(memo, &plan->action[i]) || is_refused(memo, &plan->action[i]))
             return false;
     bool was = memo->refusal.at_ms;
     memo->refusal.at_ms = 0;

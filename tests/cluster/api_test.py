@@ -222,6 +222,15 @@ def test_the_api_server_away_is_no_reason_to_do_anything(stage):
     assert before < set(stage.until_pods("worker", 4)) | set(stage.pods("coordinator"))
 
 
+def test_a_template_that_the_api_server_refuses_is_told_in_its_words_before_anything_is_made(stage):
+    workers = {"target": 2, "template": {"spec": {"containers": [
+        {"name": "trainer", "image": "none:1", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]}}}
+    stage.operator("--no-lease")
+    stage.kubectl.apply(stage_rig.job("gpt", workers))
+    assert 'volumeMounts[0].name: Not found: "data"' in stage.until_message("gpt", "the API server refused to create pods")
+    assert not stage.pods()
+
+
 def test_a_strangers_pod_under_a_name_of_ours_is_told_and_not_taken(stage):
     stage.kubectl.apply(stage_rig.job("gpt"))
     name = stage_rig.worker_name(stage.job("gpt"), 1, 1)
