@@ -18,6 +18,7 @@ struct rdzv_trouble {
     enum fault_where where;
     enum fault_class class;
     rm_time since, until; /* the first of them; till then it is asked nothing and takes no part */
+    rm_time alone;        /* since when others write what it can't; RM_NEVER: they don't either */
     int said;             /* `why`, by so many processes with no step between: when steps_seen was `step` */
     int64_t step;
     int64_t at_step; /* of the checkpoint that the newest is about, -1: of none */

@@ -43,12 +43,12 @@ static bool is_in_trouble(const struct rdzv_worker *w, enum fault_where where)
 }
 
 /* Of those who tried since the trouble began, and at what can't be older: what was written before says
- * nothing. */
+ * nothing of a store that may be away from all by now. */
 static bool others_write(const struct rdzv *st, const struct rdzv_worker *but)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (w != but && w->presence != ABSENT && w->sliced_at > but->trouble.since &&
+        if (w != but && w->presence != ABSENT && w->sliced_at >= but->trouble.since &&
             w->sliced >= but->trouble.at_step)
             return true;
     }
@@ -98,6 +98,7 @@ static void note(struct rdzv *st, struct rdzv_worker *w, enum fault_where where,
     t->said = same ? t->said + (t->attempt != w->attempt) : 1;
     t->attempt = w->attempt;
     t->since = first ? now : t->since;
+    t->alone = first ? RM_NEVER : t->alone;
     t->times = first ? 1 : t->times + 1;
     t->where = where;
     t->class = f->class;
@@ -106,23 +107,32 @@ static void note(struct rdzv *st, struct rdzv_worker *w, enum fault_where where,
     text_copy(t->why, sizeof t->why, f->detail);
 }
 
+/* How long it has been in trouble; with its slices, how long it alone has: an outage of all is over for each
+ * in its own time. */
+static rm_time lasted(struct rdzv_worker *w, bool able, rm_time now)
+{
+    struct rdzv_trouble *t = &w->trouble;
+    t->alone = !able ? RM_NEVER : t->alone < now ? t->alone : now;
+    return now - (t->where == FAULT_IN_SLICE && able ? t->alone : t->since);
+}
+
 struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum fault_where where,
                                    const struct msg_fault *f, bool proven, rm_time now)
 {
     note(st, w, where, f, now);
     bool data = f->kind == FAULT_DATA && f->class == CLASS_UNKNOWN;
-    bool store = where == FAULT_IN_SAVE;
+    bool store = where == FAULT_IN_SAVE, able = others_can(st, w, where);
     struct fault_facts facts = {.where = where,
                                 .class = f->class,
                                 .person = f->person || data,
                                 .first = !st->settings.unattended && !st->settings.heritage.given &&
                                          !st->steps_seen,
                                 .unattended = st->settings.unattended,
-                                .others_can = others_can(st, w, where),
+                                .others_can = able,
                                 .all_say_so = all_say_so(st, &w->trouble),
                                 .proven = proven,
                                 .times = w->trouble.times,
-                                .lasted = now - w->trouble.since,
+                                .lasted = lasted(w, able, now),
                                 .patience = store ? st->settings.save_patience : st->settings.end_timeout,
                                 .exit_code = f->exit_code            ? f->exit_code
                                              : f->kind == FAULT_DATA ? EXIT_DATA

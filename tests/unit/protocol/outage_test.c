@@ -176,6 +176,18 @@ Test(outage, of_all_costs_nobody_a_place_however_long_it_lasts)
     story_end(&s);
 }
 
+Test(outage, of_all_is_over_for_each_in_its_own_time)
+{
+    struct story s;
+    begin_three(&s, 1);
+    two_writes_nothing(&s, 1, 299, false);
+    two_writes_nothing(&s, 300, 328, true);
+    cr_assert_not(said(&s, "is left out"), "it is alone since step 300: %s", str_text(&s.log));
+    two_writes_nothing(&s, 329, 335, true);
+    cr_assert(said(&s, "worker 2 is left out"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(outage, that_began_when_all_had_written_blames_nobody)
 {
     struct story s;
