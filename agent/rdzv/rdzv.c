@@ -354,7 +354,7 @@ static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
     bool window_over = now >= st->arrived + st->settings.join_window;
     bool patient = holder_returns(st) && now < st->state_since + st->settings.start_timeout;
     if (enough(st)) {
-        bool listed = rdzv_ask_lists(st, out);
+        bool listed = rdzv_ask_lists(st, now, out);
         if (held_back(st, now, out))
             return;
         if (listed && !patient && (!coming || window_over))
@@ -402,7 +402,7 @@ static void settle_quiescing(struct rdzv *st, rm_time now, struct rdzv_out *out)
     forget_moot_interrupt(st);
     if (st->verdict.set)
         settle_verdict(st, now, out);
-    else if (enough(st) && !holder_returns(st) && rdzv_ask_lists(st, out) && !rdzv_pairs_hold_back(st, now))
+    else if (enough(st) && !holder_returns(st) && rdzv_ask_lists(st, now, out) && !rdzv_pairs_hold_back(st, now))
         rdzv_form(st, now, out);
     else
         rdzv_move(st, RDZV_GATHERING, now);
@@ -625,10 +625,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
         rdzv_ready(st, w, m, now, out);
         break;
     case MSG_CHECKPOINTS:
-        w->list = m->checkpoints;
-        w->listed = true;
-        rdzv_trouble_over(w, FAULT_IN_LIST);
-        rdzv_learn_from_checkpoints(st, &m->checkpoints, now, out);
+        rdzv_listed(w, &m->checkpoints, now);
         break;
     case MSG_CHECKPOINTED:
         rdzv_checkpointed(st, w, &m->checkpointed, out);

@@ -64,9 +64,10 @@ static bool computes_other_bits(const struct rdzv *st, int worker, const char *f
     return true;
 }
 
-/* Newcomers who were heard before anybody who knew better. */
-static void send_misfits_away(struct rdzv *st, rm_time now, struct rdzv_out *out)
+/* Newcomers who were heard before anybody who knew better. True: there were some. */
+static bool send_misfits_away(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
+    bool any = false;
     struct msg_abandon no = {0};
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
@@ -76,7 +77,9 @@ static void send_misfits_away(struct rdzv *st, rm_time now, struct rdzv_out *out
         rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, i, no.why);
         rdzv_send_one(st, out, w, MSG_ABANDON)->abandon = no;
         rdzv_lose(st, w, no.why, now, out);
+        any = true;
     }
+    return any;
 }
 
 /* Another one whose bits are the job's: of those who hold a state, or of any that are here. */
@@ -109,20 +112,31 @@ static void learn(struct rdzv *st, const struct msg_hello *h, rm_time now, struc
     st->data_bytes = h->data_bytes;
 }
 
-void rdzv_learn_from_checkpoints(struct rdzv *st, const struct msg_checkpoints *list, rm_time now,
-                                 struct rdzv_out *out)
+static const char *made_by(const struct rdzv *st, const struct msg_state *checkpoint)
 {
-    const struct msg_checkpoint *newest = NULL;
-    for (int i = 0; i < list->count && !newest; i++)
-        if (rdzv_may_load(st, &list->checkpoint[i]))
-            newest = &list->checkpoint[i];
-    if (!newest || rdzv_best_state(st).held || !newest->fingerprint[0] || !must_fit(st))
-        return;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct msg_checkpoints *list = &st->worker[i].list;
+        for (int j = 0; rdzv_candidate(st, &st->worker[i]) && j < list->count; j++) {
+            const struct msg_checkpoint *c = &list->checkpoint[j];
+            if (c->step == checkpoint->step && !memcmp(c->lineage, checkpoint->lineage, RM_HASH_BYTES))
+                return c->fingerprint;
+        }
+    }
+    return "";
+}
+
+/* Of one worker's list nothing is learnt: its folder may be another one. */
+bool rdzv_fit_checkpoint(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    struct msg_state newest = rdzv_newest_checkpoint(st);
+    const char *made = newest.held ? made_by(st, &newest) : "";
+    if (!*made || !must_fit(st))
+        return true;
     st->fits_checkpoint = true;
-    if (!other_bits_matter(st, newest->fingerprint))
-        return;
-    text_copy(st->fingerprint, sizeof st->fingerprint, newest->fingerprint);
-    send_misfits_away(st, now, out);
+    if (!other_bits_matter(st, made))
+        return true;
+    text_copy(st->fingerprint, sizeof st->fingerprint, made);
+    return !send_misfits_away(st, now, out);
 }
 
 /* Of another job or kind, so that nothing is to be learnt from it. One of another protocol is the job's all

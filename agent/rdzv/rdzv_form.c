@@ -104,9 +104,17 @@ bool rdzv_lists_are_in(const struct rdzv *st)
     return true;
 }
 
-bool rdzv_ask_lists(struct rdzv *st, struct rdzv_out *out)
+/* What they agree on may have been made in an arithmetic that some of them don't have: those go first. */
+static bool lists_will_do(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
-    if (rdzv_lists_are_in(st) && (!needs_lists(st) || rdzv_lists_agree(st, out)))
+    if (!rdzv_lists_are_in(st))
+        return false;
+    return !needs_lists(st) || (rdzv_lists_agree(st, out) && rdzv_fit_checkpoint(st, now, out));
+}
+
+bool rdzv_ask_lists(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    if (lists_will_do(st, now, out))
         return true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
@@ -312,6 +320,7 @@ void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out)
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         w->moved = now;
+        w->loads += st->loading && w->rank >= 0;
         if (w->rank >= 0 || w->serving)
             rdzv_send_to(out, w);
     }

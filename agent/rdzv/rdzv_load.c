@@ -90,11 +90,21 @@ static void ask_all_again(struct rdzv *st)
         st->worker[i].listed = st->worker[i].list_asked = false;
 }
 
+static void ask_who_listed(struct rdzv *st)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        w->list_asked = w->list_asked && !w->listed;
+        w->listed = false;
+    }
+}
+
 static void load_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                        struct rdzv_out *out)
 {
     bool object = f->class == CLASS_OBJECT;
     bool proven = object && is_proven(st, w, now);
+    w->loads = 0;
     struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_LOAD, f, proven, now);
     st->forming_failures = 0; /* it has bounds of its own */
     st->suspect.turn += object;
@@ -112,9 +122,11 @@ static void load_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_
 static void list_trouble(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                          struct rdzv_out *out)
 {
-    bool long_alone = !others(st, w, true) && w->trouble.times && now >= w->trouble.since + FAULT_PATIENCE;
+    bool again = w->trouble.times && w->trouble.where == FAULT_IN_LIST;
+    bool long_alone = !others(st, w, true) && again && now >= w->trouble.since + FAULT_PATIENCE;
     bool proven = f->class == CLASS_OBJECT && long_alone; /* all that there is to list */
     struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_LIST, f, proven, now);
+    ask_who_listed(st); /* who lists what it can't shows whose trouble that is */
     w->listed = w->list_asked = false;
     rdzv_act_on_trouble(st, w, &d, now, out);
 }
@@ -126,6 +138,15 @@ static bool lists(const struct rdzv_worker *w, const struct msg_state *s)
             return true;
     }
     return false;
+}
+
+void rdzv_listed(struct rdzv_worker *w, const struct msg_checkpoints *list, rm_time now)
+{
+    w->list = *list;
+    w->listed = true;
+    w->listed_at = now;
+    if (!w->trouble.differs)
+        rdzv_trouble_over(w, FAULT_IN_LIST);
 }
 
 /* The newest that anybody names, and who. */
@@ -152,6 +173,17 @@ static void misses(struct rdzv *st, int worker, const char *what, rm_time now, s
     struct msg_fault f = {.kind = FAULT_STORAGE, .peer = -1, .step = -1};
     text_copy(f.detail, sizeof f.detail, what);
     list_trouble(st, &st->worker[worker], &f, now, out);
+    st->worker[worker].trouble.differs = true;
+}
+
+static void agree(struct rdzv *st)
+{
+    st->lists_differ = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (rdzv_candidate(st, w) && w->listed)
+            rdzv_trouble_over(w, FAULT_IN_LIST);
+    }
 }
 
 /* Lists that were made at different times differ once; those that differ again are of different places. */
@@ -162,7 +194,7 @@ bool rdzv_lists_agree(struct rdzv *st, struct rdzv_out *out)
     struct msg_state any = newest_of_any(st, &by), common = rdzv_newest_checkpoint(st);
     bool gone = !any.held && st->saved > 0 && !st->refused_count;
     if (!gone && (!any.held || (common.held && common.step >= any.step))) {
-        st->lists_differ = 0;
+        agree(st);
         return true;
     }
     rm_time now = st->accounted;

@@ -28,12 +28,25 @@ static bool in_ring(enum msg_phase phase)
     return phase == PHASE_READY || phase == PHASE_TRAINING;
 }
 
+/* A worker has one rank: a list that names one twice is of no ring that a coordinator ever formed. */
+static bool names_a_ring(const struct msg_hello *h)
+{
+    uint64_t seen = 0;
+    for (int r = 0; r < h->members_count; r++) {
+        uint64_t bit = (uint64_t)1 << h->member[r];
+        if (seen & bit)
+            return false;
+        seen |= bit;
+    }
+    return true;
+}
+
 /* The newest member list that anybody names is the one that counts. */
 void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *h)
 {
     if (st->told < 0 && in_ring(h->phase) && h->state.held)
         st->told = st->known_step = h->state.step; /* the ring was formed, and nobody was told */
-    if (generation_compare(h->ring, st->ring) <= 0)
+    if (generation_compare(h->ring, st->ring) <= 0 || !names_a_ring(h))
         return;
     st->ring = h->ring;
     st->world = h->members_count;

@@ -18,12 +18,14 @@ struct rdzv_trouble {
     enum fault_where where;
     enum fault_class class;
     rm_time since, until; /* the first of them; till then it is asked nothing and takes no part */
-    rm_time alone;        /* since when others write what it can't; RM_NEVER: they don't either */
+    rm_time before, newest; /* of them; before: the last but one, or the first */
+    rm_time alone; /* since when others show that they can what it can't; RM_NEVER: they don't either */
     int said;             /* `why`, by so many processes with no step between: when steps_seen was `step` */
     int64_t step;
     int64_t at_step; /* of the checkpoint that the newest is about, -1: of none */
     int attempt;     /* the newest of them */
     bool exit_told;  /* its trainer ends by it */
+    bool differs;    /* it lists, and not what others do: over when they agree */
     char why[RM_WHY_MAX];
 };
 
@@ -71,6 +73,8 @@ struct rdzv_worker {
     enum rdzv_cause act; /* a drill on it was announced */
     rm_time act_at;
     bool list_asked, listed;
+    rm_time listed_at; /* its newest list came */
+    int loads;         /* rings that it was to load a checkpoint for, without a word against it */
     struct msg_checkpoints list;
     char quarantine[RM_WHY_MAX]; /* why it is not taken back; "": it is not in quarantine */
     int64_t slowness;            /* times in a row that it was not ready in time */
@@ -308,9 +312,9 @@ void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause c
 /* rdzv_fit.c: true where this worker can't take part; *ret then says why. Learns from it what the job is. */
 bool rdzv_is_unfit(struct rdzv *st, const struct msg_hello *hello, rm_time now, struct msg_abandon *ret,
                    struct rdzv_out *out);
-/* What the job goes on from was made in one arithmetic: whoever computes in another one is sent away. */
-void rdzv_learn_from_checkpoints(struct rdzv *st, const struct msg_checkpoints *list, rm_time now,
-                                 struct rdzv_out *out);
+/* The newest checkpoint of all lists was made in one arithmetic: whoever computes in another one is sent
+ * away. False: somebody was. */
+bool rdzv_fit_checkpoint(struct rdzv *st, rm_time now, struct rdzv_out *out);
 bool rdzv_is_mixed(const struct rdzv *st); /* bits of several kinds of machines came together, as allowed */
 
 /* rdzv_failures.c. May put the worker into quarantine, which loses it. */
@@ -339,6 +343,7 @@ void rdzv_leave_out(struct rdzv *st, struct rdzv_worker *w, const char *why, int
                     struct rdzv_out *out);
 
 /* rdzv_load.c: checkpoints that do not load, lists that can't be had */
+void rdzv_listed(struct rdzv_worker *w, const struct msg_checkpoints *list, rm_time now);
 bool rdzv_lists_agree(struct rdzv *st, struct rdzv_out *out);
 bool rdzv_all_are_damaged(struct rdzv *st, rm_time now, struct rdzv_out *out); /* true: the run has ended */
 void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
@@ -357,7 +362,8 @@ rm_time rdzv_hang_at(const struct rdzv *st);
 
 /* rdzv_form.c: from which step, with whom, in which role */
 struct msg_state rdzv_best_state(const struct rdzv *st);
-bool rdzv_ask_lists(struct rdzv *st, struct rdzv_out *out); /* true: all that are needed are here */
+bool rdzv_ask_lists(struct rdzv *st, rm_time now,
+                    struct rdzv_out *out); /* true: all that are needed are here, and agree */
 bool rdzv_lists_are_in(const struct rdzv *st);
 void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,

@@ -55,8 +55,18 @@ static bool others_write(const struct rdzv *st, const struct rdzv_worker *but)
     return false;
 }
 
-/* Where one worker alone will do, as for a slice, or the job's least number has to. */
-static bool others_can(const struct rdzv *st, const struct rdzv_worker *but, enum fault_where where)
+/* Whoever has not tried yet may fail as well: it is in no trouble, and shows nothing. */
+static bool has_shown(const struct rdzv_worker *w, const struct rdzv_worker *but, enum fault_where where)
+{
+    if (where == FAULT_IN_LIST)
+        return w->listed_at > but->trouble.before;
+    return where != FAULT_IN_LOAD || w->loads > 1;
+}
+
+/* Where one worker alone will do, as for a slice, or the job's least number has to. shown: nobody counts whose
+ * store may be as far away. */
+static bool others_can(const struct rdzv *st, const struct rdzv_worker *but, enum fault_where where,
+                       bool shown)
 {
     if (where == FAULT_IN_SLICE && !others_write(st, but))
         return false;
@@ -65,6 +75,7 @@ static bool others_can(const struct rdzv *st, const struct rdzv_worker *but, enu
         const struct rdzv_worker *w = &st->worker[i];
         bool here = w->presence == PRESENT && w->trainer_pid && is_there(w);
         bool able = where != FAULT_IN_SAVE || rdzv_holds_what_is_saved(st, w);
+        able = able && (!shown || has_shown(w, but, where));
         n += w != but && here && able && !is_in_trouble(w, where);
     }
     return n >= least;
@@ -76,17 +87,21 @@ static bool says(const struct rdzv *st, const struct rdzv_worker *w, const struc
            !strcmp(w->trouble.why, what->why);
 }
 
-/* One process alone is never all, unless it is all that a run has: in pods another one comes, elsewhere. */
+/* `min` workers of the job, at least two; or all that there are, of which each may have said it in several
+ * processes. One process alone is never all, unless it is all that a run has: in pods another one comes,
+ * elsewhere. */
 static bool all_say_so(const struct rdzv *st, const struct rdzv_trouble *what)
 {
-    int said = 0, silent = 0, least = st->settings.workers_min > 2 ? st->settings.workers_min : 2;
+    int workers = 0, processes = 0, silent = 0;
+    int least = st->settings.workers_min > 2 ? st->settings.workers_min : 2;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         bool same = says(st, w, what);
-        said += same ? w->trouble.said : 0;
+        workers += same;
+        processes += same ? w->trouble.said : 0;
         silent += is_there(w) && !same;
     }
-    return said >= least || (!silent && !st->settings.unattended);
+    return workers >= least || (!silent && (processes >= least || !st->settings.unattended));
 }
 
 static void note(struct rdzv *st, struct rdzv_worker *w, enum fault_where where, const struct msg_fault *f,
@@ -98,22 +113,28 @@ static void note(struct rdzv *st, struct rdzv_worker *w, enum fault_where where,
     t->said = same ? t->said + (t->attempt != w->attempt) : 1;
     t->attempt = w->attempt;
     t->since = first ? now : t->since;
+    t->before = first ? now : t->newest;
+    t->newest = now;
     t->alone = first ? RM_NEVER : t->alone;
     t->times = first ? 1 : t->times + 1;
     t->where = where;
+    t->differs = false;
     t->class = f->class;
     t->step = st->steps_seen;
     t->at_step = f->step;
     text_copy(t->why, sizeof t->why, f->detail);
 }
 
-/* How long it has been in trouble; with its slices, how long it alone has: an outage of all is over for each
+/* How long it has been in trouble; while others can, how long it alone has: an outage of all is over for each
  * in its own time. */
-static rm_time lasted(struct rdzv_worker *w, bool able, rm_time now)
+static rm_time lasted(const struct rdzv *st, struct rdzv_worker *w, bool able, rm_time now)
 {
     struct rdzv_trouble *t = &w->trouble;
-    t->alone = !able ? RM_NEVER : t->alone < now ? t->alone : now;
-    return now - (t->where == FAULT_IN_SLICE && able ? t->alone : t->since);
+    bool alone = able && others_can(st, w, t->where, true);
+    t->alone = !alone ? RM_NEVER : t->alone < now ? t->alone : now;
+    if (!able || t->where == FAULT_IN_WORK || t->where == FAULT_IN_SAVE)
+        return now - t->since;
+    return alone ? now - t->alone : 0;
 }
 
 struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum fault_where where,
@@ -121,7 +142,7 @@ struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum 
 {
     note(st, w, where, f, now);
     bool data = f->kind == FAULT_DATA && f->class == CLASS_UNKNOWN;
-    bool store = where == FAULT_IN_SAVE, able = others_can(st, w, where);
+    bool store = where == FAULT_IN_SAVE, able = others_can(st, w, where, false);
     struct fault_facts facts = {.where = where,
                                 .class = f->class,
                                 .person = f->person || data,
@@ -132,7 +153,7 @@ struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum 
                                 .all_say_so = all_say_so(st, &w->trouble),
                                 .proven = proven,
                                 .times = w->trouble.times,
-                                .lasted = lasted(w, able, now),
+                                .lasted = lasted(st, w, able, now),
                                 .patience = store ? st->settings.save_patience : st->settings.end_timeout,
                                 .exit_code = f->exit_code            ? f->exit_code
                                              : f->kind == FAULT_DATA ? EXIT_DATA

@@ -217,6 +217,7 @@ static void accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, co
     if (!same) {
         w->released = w->leaving = w->finished = w->digest_known = w->ready = w->serving = false;
         w->listed = w->list_asked = false;
+        w->listed_at = w->loads = 0;
         w->rank = -1;
         w->old_rank = INT_MAX;
         w->slowness = 0;

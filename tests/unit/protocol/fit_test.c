@@ -125,6 +125,22 @@ Test(fit, a_job_goes_on_from_a_checkpoint_on_machines_of_the_kind_that_made_it)
     story_end(&s);
 }
 
+/* The folder that one machine sees may be another job's. */
+Test(fit, what_one_worker_alone_lists_sends_nobody_away)
+{
+    struct story s;
+    begin(&s, false);
+    for (int w = 0; w < 2; w++) {
+        come_on(&s, w, "cpu-b", -1);
+        stopped(&s, w, -1, -1);
+    }
+    listed(&s, 0, 7, -1); /* made by a cpu-a */
+    cr_assert_not(said(&s, "computes other bits"), "%s", str_text(&s.log));
+    listed(&s, 1, -1, -1);
+    cr_assert_not(said(&s, "computes other bits"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* They come one by one, and fewer than min of them never list what lies in the store. */
 Test(fit, what_a_checkpoint_was_made_by_stands_when_those_who_were_refused_have_gone)
 {

@@ -54,6 +54,24 @@ Test(recover, a_whole_ring_trains_on_and_is_told_to_go_again)
     story_end(&s);
 }
 
+Test(recover, a_list_that_names_a_worker_twice_is_of_no_ring)
+{
+    struct story s;
+    struct message m;
+    succeed(&s, 2);
+    hello_message(&s, 0, 3, &m);
+    m.hello.ring = (struct msg_generation){1, 9};
+    m.hello.phase = PHASE_TRAINING;
+    m.hello.members_count = 2;
+    s.conn[0] = s.conns++;
+    hear(&s, 0, &m);
+    cr_assert_eq(rdzv_state(s.st), RDZV_RECOVERING, "it waits for who says more");
+    hello_of_ring(&s, 0, PHASE_TRAINING, 2);
+    hello_of_ring(&s, 1, PHASE_TRAINING, 2);
+    cr_assert(said(&s, "send 0,1 go g=1.5"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(recover, what_was_told_before_is_not_told_again_and_the_rest_is)
 {
     struct story s;

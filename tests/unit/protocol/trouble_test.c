@@ -251,9 +251,92 @@ Test(trouble, who_does_not_see_the_newest_checkpoint_is_asked_again_and_rolls_no
         listed(&s, 0, 40, 20);
         listed(&s, 1, -1, -1); /* another folder is mounted there */
     }
+    listed(&s, 0, 40, 20);
     live_on(&s, 2, 1);
     cr_assert_eq(s.form.form.resume.step, 40, "%s", str_text(&s.log));
     cr_assert_eq(s.form.form.count, 1);
+    story_end(&s);
+}
+
+/* Both answer whenever they are asked, as agents do; worker 1's folder is another one. */
+static void list_apart(struct story *s, int seconds)
+{
+    for (int i = 0; i < seconds && s->ended < 0 && !said(s, "left out"); i++) {
+        listed(s, 0, 40, 20);
+        listed(s, 1, -1, -1);
+        live_on(s, 2, 1);
+    }
+}
+
+Test(trouble, a_machine_that_sees_another_folder_is_left_out_when_others_have_listed_for_half_a_minute)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.join_window = 100 * RM_S; /* they are waited for */
+    story_begin(&s, settings);
+    expect_workers(&s, 7);
+    for (int w = 0; w < 2; w++) {
+        hello(&s, w, -1);
+        stopped(&s, w, -1, -1);
+    }
+    list_apart(&s, 25);
+    cr_assert_not(said(&s, "left out"), "%s", str_text(&s.log));
+    list_apart(&s, 25);
+    cr_assert(said(&s, "worker 1 is left out: it does not see the checkpoint of step 40"), "%s",
+              str_text(&s.log));
+    story_end(&s);
+}
+
+Test(trouble, lists_that_differ_until_the_patience_is_over_end_a_run_with_4)
+{
+    struct story s;
+    story_begin(&s, patient(2));
+    expect_workers(&s, 3);
+    for (int w = 0; w < 2; w++) {
+        hello(&s, w, -1);
+        stopped(&s, w, -1, -1);
+    }
+    list_apart(&s, 700);
+    cr_assert_eq(s.ended, 4, "%s", rdzv_why(s.st));
+    cr_assert(strstr(rdzv_why(s.st), "is its folder the same one?"), "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+Test(trouble, a_list_that_fails_while_nobody_has_shown_that_it_can_costs_nobody_a_place)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.join_window = 1000 * RM_S;
+    story_begin(&s, settings);
+    expect_workers(&s, 7);
+    hello(&s, 0, -1);
+    stopped(&s, 0, -1, -1);
+    for (int i = 0; i < 60; i++) {
+        if (i == 20) { /* it comes while the store is away, and waits for it */
+            hello(&s, 1, -1);
+            stopped(&s, 1, -1, -1);
+        }
+        if (said(&s, "send 0 list"))
+            list_fails(&s, 0, (struct msg_fault){.class = CLASS_PASSING});
+        live_on(&s, i < 20 ? 1 : 2, 1);
+    }
+    cr_assert_not(said(&s, "left out"), "%s", str_text(&s.log));
+    cr_assert_eq(s.ended, -1);
+    story_end(&s);
+}
+
+Test(trouble, a_load_that_failed_once_does_not_make_a_list_that_fails_the_proof_that_all_is_damaged)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.unattended = true;
+    settings.workers_target = 1;
+    begin(&s, settings, 1, 40, -1);
+    load_fails(&s, 0, 40, CLASS_PASSING);
+    all_stop(&s, 1);
+    live_on(&s, 1, 40);
+    list_fails(&s, 0, (struct msg_fault){.class = CLASS_OBJECT, .exit_code = 3});
+    cr_assert_eq(s.ended, -1, "the first list that finds nothing sound: %s", rdzv_why(s.st));
     story_end(&s);
 }
 
@@ -310,6 +393,28 @@ Test(trouble, the_same_from_all_workers_is_the_jobs)
     published(&s, 0, 46, false);
     cr_assert_eq(s.ended, 3, "%s", str_text(&s.log));
     cr_assert(strstr(rdzv_why(s.st), "is empty now"), "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+Test(trouble, two_processes_of_one_worker_are_not_all_while_others_are_well)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.unattended = true;
+    settings.workers_target = 3;
+    story_begin(&s, settings);
+    train_with(&s, 3);
+    progress(&s, 0, 46);
+    struct msg_fault bad = {.kind = FAULT_MACHINE, .step = -1, .exit_code = 4, .detail = "its disk is gone"};
+    fault_says(&s, 2, &bad);
+    closed(&s, 2);
+    s.attempt[2]++; /* on the same node */
+    hello(&s, 2, -1);
+    fault_says(&s, 2, &bad);
+    for (int w = 0; w < 2; w++)
+        stopped(&s, w, 46, 46);
+    cr_assert_eq(s.ended, -1, "%s", rdzv_why(s.st));
+    cr_assert_not(said(&s, " save"), "nothing ends: %s", str_text(&s.log));
     story_end(&s);
 }
 
