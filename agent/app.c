@@ -31,6 +31,7 @@ enum {
     WATCHERS_MAX = 16 /* connections to the pages at a time */
 };
 
+static const rm_time calls_return_within = 15 * RM_S; /* those that can be given up have, by then */
 static const rm_time goodbye_within = RM_S; /* for the last messages to leave, and the trainer to end */
 /* Between tries to connect in a pod, where a successor takes its time and many agents wait for it. */
 static const char pod_cache[] = "/var/cache/ringmaster";
@@ -473,7 +474,9 @@ static void timer_fired(void *ctx)
         app->stage_until = RM_NEVER;
         ws_close(app->conn, "the coordinator does not answer");
     }
-    step(app, &(struct agent_event){.kind = AGENT_TICK});
+    step(app, &(struct agent_event){.kind = AGENT_TICK,
+                                    .read_signs = app->load ? worker_load_signs(app->load) : 0,
+                                    .write_signs = app->store ? worker_store_signs(app->store) : 0});
 }
 
 static void asked_to_leave(void *ctx, int signo)
@@ -630,6 +633,37 @@ static int app_open(struct app *app, const struct app_options *options, struct e
     return open_parts(app, err);
 }
 
+static void turn_on(void *ctx)
+{
+    (void)ctx;
+}
+
+/* A thread that is in a call to a store which has gone can't be ended, and this process waits for no such
+ * thread longer than for this. */
+static bool store_calls_return(struct app *app)
+{
+    rm_time until = loop_now(app->loop) + calls_return_within;
+    struct loop_timer *timer = NULL;
+    struct error err;
+    if (!app->store || !app->load || loop_timer_open(&timer, app->loop, turn_on, NULL, &err) < 0)
+        return true;
+    loop_timer_set(timer, until);
+    bool all = false;
+    while (!(all = worker_store_end(app->store) & worker_load_end(app->load)) && loop_now(app->loop) < until)
+        loop_turn(app->loop, true);
+    loop_timer_free(timer);
+    return all;
+}
+
+static void leave_calls_behind(struct app *app, int exit_code)
+{
+    ws_free(app->ws); /* who waits for this process knows at once */
+    worker_trainer_free(app->trainer);
+    log_warn("ending with a call to the store under way", "code=%d", exit_code);
+    fflush(NULL);
+    _exit(exit_code);
+}
+
 static void app_close(struct app *app)
 {
     ws_free(app->ws);
@@ -662,6 +696,8 @@ int app_run(const struct app_options *options, struct error *err)
         step(app, &(struct agent_event){.kind = AGENT_START});
         loop_run(app->loop);
         result = app->exit_code;
+        if (!store_calls_return(app))
+            leave_calls_behind(app, result);
     }
     app_close(app);
     free(app);

@@ -30,6 +30,8 @@ struct worker_load {
     struct worker_load_options options;
     struct object_store *place; /* of the work under way */
     atomic_int cancel;          /* gives up what is under way */
+    atomic_llong signs;         /* that it gets on */
+    atomic_llong moved;         /* bytes, as told last */
     struct model_layout layout;
     char fingerprint[RM_FINGERPRINT_MAX];
     int64_t params_at, array_step; /* msg_up's */
@@ -217,6 +219,25 @@ static void task_start(struct worker_load *load)
         task_done(task);
 }
 
+static void answering(void *ctx)
+{
+    struct worker_load *load = ctx;
+    atomic_fetch_add(&load->signs, 1);
+}
+
+static void bytes_moved(void *ctx, int64_t moved)
+{
+    struct worker_load *load = ctx;
+    if (atomic_exchange(&load->moved, moved) != moved)
+        answering(load);
+}
+
+static void retried(void *ctx, const char *why)
+{
+    (void)why;
+    answering(ctx);
+}
+
 int worker_load_open(struct worker_load **ret, struct loop *loop, const struct worker_load_options *options,
                      struct error *err)
 {
@@ -224,7 +245,12 @@ int worker_load_open(struct worker_load **ret, struct loop *loop, const struct w
     if (!load)
         return err_set(err, ERR_MACHINE, "no memory for checkpoints");
     *load = (struct worker_load){.loop = loop, .options = *options};
-    if (place_open_checkpoints(&load->place, options->spec, &load->cancel, err) < 0) {
+    struct object_options place = {.cancel = &load->cancel,
+                                   .progress = bytes_moved,
+                                   .answering = answering,
+                                   .retrying = retried,
+                                   .ctx = load};
+    if (place_open_watched(&load->place, options->spec, &place, err) < 0) {
         free(load);
         return -1;
     }
@@ -269,12 +295,23 @@ void worker_load_stop(struct worker_load *load)
         task->given_up = task->kind == AGENT_LOAD && (task != load->first || !load->running);
 }
 
+int64_t worker_load_signs(const struct worker_load *load)
+{
+    return atomic_load(&load->signs);
+}
+
+bool worker_load_end(struct worker_load *load)
+{
+    load->ending = true;
+    atomic_store(&load->cancel, 1);
+    return !load->running;
+}
+
 void worker_load_free(struct worker_load *load)
 {
     if (!load)
         return;
-    load->ending = true;
-    atomic_store(&load->cancel, 1);
+    worker_load_end(load);
     while (load->running)
         loop_turn(load->loop, true);
     for (struct task *task = load->first, *next; task; task = next) {

@@ -28,7 +28,12 @@ void worker_load_stop(struct worker_load *load);
 /* What the trainer said about itself: where its state lies, and its arithmetic, of which a state must be to
  * be exact here. */
 void worker_load_know(struct worker_load *load, const struct msg_up *up);
-/* What is asked for and not begun is dropped; comes after loop_run has returned. */
+/* Another number than before: the work under way gets on. */
+int64_t worker_load_signs(const struct worker_load *load);
+/* Gives up all that it can, and tells nobody; false while a call has not returned. */
+bool worker_load_end(struct worker_load *load);
+/* What is asked for and not begun is dropped, and a call under way waited for; comes after loop_run has
+ * returned. */
 void worker_load_free(struct worker_load *load);
 
 #endif

@@ -35,8 +35,9 @@ struct worker_store {
     struct worker_store_options options;
     struct object_store *place; /* of the work under way */
     atomic_int cancel;
-    atomic_bool yield; /* the slice under way is to be given up where the store is away */
-    int retries;       /* of the work under way, in its thread alone: since bytes moved, and how many did */
+    atomic_bool yield;  /* the slice under way is to be given up where the store is away */
+    atomic_llong signs; /* that work gets on */
+    int retries;        /* of the work under way, in its thread alone: since bytes moved, and how many did */
     int64_t moved;
     rm_time moved_at;
     struct model_layout layout;
@@ -197,13 +198,14 @@ static void answering(void *ctx)
 {
     struct worker_store *store = ctx;
     store->moved_at = clock_now();
+    atomic_fetch_add(&store->signs, 1);
 }
 
 static void bytes_moved(void *ctx, int64_t moved)
 {
     struct worker_store *store = ctx;
     if (moved != store->moved)
-        store->moved_at = clock_now();
+        answering(store);
     if (moved - store->moved >= OBJECT_PART_LEAST)
         store->retries = 0;
     store->moved = moved;
@@ -215,6 +217,7 @@ static void retried(void *ctx, const char *why)
     struct worker_store *store = ctx;
     (void)why;
     store->retries++;
+    atomic_fetch_add(&store->signs, 1);
     look_at_store(store);
 }
 
@@ -358,12 +361,23 @@ bool worker_store_idle(const struct worker_store *store)
     return !store->first;
 }
 
+int64_t worker_store_signs(const struct worker_store *store)
+{
+    return atomic_load(&store->signs);
+}
+
+bool worker_store_end(struct worker_store *store)
+{
+    store->ending = true;
+    atomic_store(&store->cancel, 1);
+    return !store->running;
+}
+
 void worker_store_free(struct worker_store *store)
 {
     if (!store)
         return;
-    store->ending = true;
-    atomic_store(&store->cancel, 1);
+    worker_store_end(store);
     while (store->running)
         loop_turn(store->loop, true);
     for (struct task *task = store->first, *next; task; task = next) {

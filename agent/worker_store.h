@@ -31,7 +31,12 @@ int64_t worker_store_snapshot_bytes(const struct job_spec *spec);
  * where the store is away, now or later; not while bytes move. */
 void worker_store_yield(struct worker_store *store);
 bool worker_store_idle(const struct worker_store *store);
-/* What is asked for and not begun is dropped; comes after loop_run has returned. */
+/* Another number than before: the work under way gets on. */
+int64_t worker_store_signs(const struct worker_store *store);
+/* Gives up all that it can, and tells nobody; false while a call has not returned. */
+bool worker_store_end(struct worker_store *store);
+/* What is asked for and not begun is dropped, and a call under way waited for; comes after loop_run has
+ * returned. */
 void worker_store_free(struct worker_store *store);
 
 #endif

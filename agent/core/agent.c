@@ -330,7 +330,7 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
         }
         break;
     case MSG_LIST:
-        agent_act(out, AGENT_LIST);
+        agent_on_list(st, out);
         break;
     case MSG_PUBLISH:
         agent_on_publish(st, m, now, out);
@@ -521,7 +521,7 @@ static void leave_at_last(struct agent *st, struct agent_out *out)
 
 static void on_time(struct agent *st, rm_time now, struct agent_out *out)
 {
-    bool at_work = st->writing || st->publishing;
+    bool at_work = (st->writing || st->publishing) && !agent_calls_are_stuck(st, &st->writes);
     if (st->released && !at_work) {
         quit(st, out, 0, "");
         return;
@@ -542,6 +542,7 @@ static void on_time(struct agent *st, rm_time now, struct agent_out *out)
     }
     if (agent_asks_store_again(st) && now >= st->store_at)
         agent_ask_store_again(st, out);
+    agent_tell_of_calls(st, out);
     if (st->connection == WELCOMED && now >= st->beat_at)
         heartbeat(st, now, out);
 }
@@ -597,6 +598,7 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         agent_on_published(st, e, now, out);
         break;
     case AGENT_TICK:
+        agent_calls_hear(st, e);
         break;
     }
 }
@@ -622,6 +624,7 @@ void agent_step(struct agent *st, const struct agent_event *event, rm_time now, 
     out->count = 0;
     if (st->over)
         return;
+    st->now = now;
     handle(st, event, now, out);
     if (!st->over)
         on_time(st, now, out);
@@ -635,9 +638,11 @@ static rm_time earlier(rm_time a, rm_time b)
 
 rm_time agent_deadline(const struct agent *st)
 {
-    if (st->over || st->released)
+    if (st->over)
         return RM_NEVER;
-    rm_time at = earlier(st->beat_at, st->retry_at);
+    if (st->released)
+        return agent_calls_at(st);
+    rm_time at = earlier(earlier(st->beat_at, st->retry_at), agent_calls_at(st));
     if (agent_asks_store_again(st))
         at = earlier(at, st->store_at);
     return earlier(at, earlier(lost_by(st), st->leave_until));

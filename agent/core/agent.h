@@ -13,6 +13,10 @@
  * What the store does not take (a slice, a manifest) waits and is tried again with growing pauses, until it
  * works, the trainer needs the memory for a newer state, or the run ends. One slice waits at a time.
  *
+ * A call to the store that shows no sign of getting on for half a minute (for two, where it writes: a flush
+ * shows none) is told as a fault of this machine, again every 10 s; nobody vouches for the trainer that waits
+ * for it any more, and a released agent does not wait for it.
+ *
  * What the shell adds: nonce and proof of `hello`, key and spec of `setup`, pids. It hands in coordinator
  * messages only after `welcome` was verified (AGENT_CONNECTED is delivered when `challenge` has come: the
  * core answers with hello; the shell verifies welcome and hands it in like any other message; a wrong proof
@@ -48,22 +52,23 @@ enum agent_event_kind {
     AGENT_LOADED,       /* ok, message->loaded (borrowed): it lies there; else step and text, or given_up */
     AGENT_WRITTEN,      /* ok, message->checkpointed (borrowed); else step and text */
     AGENT_PUBLISHED,    /* ok, message->published (borrowed); else step and text */
-    AGENT_TICK,
+    AGENT_TICK,         /* read_signs, write_signs */
 };
 
 struct agent_event {
     enum agent_event_kind kind;
-    const struct message *message; /* borrowed for the call; NULL where the kind has none */
-    bool ok;                       /* of store work */
-    bool again;                    /* of store work that failed: it may work later */
-    bool given_up;                 /* of store work: it was told to */
-    int64_t step;                  /* of store work that failed */
-    bool final;                    /* of store work that failed */
-    enum fault_class class;        /* of store work that failed: see common/base/error.h */
-    bool person;                   /* of store work that failed */
-    int exit_code;                 /* of store work that failed: error_exit_code of it, 0 unknown */
-    int code;                      /* AGENT_TRAINER_EXIT */
-    rm_time deadline;              /* AGENT_TERM */
+    const struct message *message;   /* borrowed for the call; NULL where the kind has none */
+    bool ok;                         /* of store work */
+    bool again;                      /* of store work that failed: it may work later */
+    bool given_up;                   /* of store work: it was told to */
+    int64_t step;                    /* of store work that failed */
+    bool final;                      /* of store work that failed */
+    enum fault_class class;          /* of store work that failed: see common/base/error.h */
+    bool person;                     /* of store work that failed */
+    int exit_code;                   /* of store work that failed: error_exit_code of it, 0 unknown */
+    int code;                        /* AGENT_TRAINER_EXIT */
+    rm_time deadline;                /* AGENT_TERM */
+    int64_t read_signs, write_signs; /* AGENT_TICK: another number than before: that store work gets on */
     char text[MSG_DETAIL_MAX];
 };
 

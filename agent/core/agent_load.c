@@ -9,6 +9,7 @@ static void start(struct agent *st, struct agent_out *out)
         return;
     st->load_wanted = false;
     st->loading = true;
+    agent_call_made(st, &st->reads);
     struct message *m = &agent_act(out, AGENT_LOAD)->message;
     message_init(m, MSG_LOAD);
     m->generation = st->ring;
@@ -42,6 +43,8 @@ void agent_load_for(struct agent *st, const struct msg_form *form, struct agent_
             continue;
         st->load_in_state = !st->state.held; /* what is held stays until something better has come */
         want(st, (uint64_t)1 << rank, out);
+        if (agent_calls_are_stuck(st, &st->reads))
+            agent_say_reads_are_stuck(st, out); /* it will not begin */
     }
 }
 
@@ -62,6 +65,7 @@ void agent_on_load(struct agent *st, const struct message *m, struct agent_out *
 void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out)
 {
     st->loading = false;
+    agent_call_returned(st, &st->reads);
     if (!e->ok && !e->given_up)
         agent_storage_fault(st, e, out);
     if (!st->load_wanted && st->trainer != TRAINER_NONE) {

@@ -42,6 +42,7 @@ static void start_publish(struct agent *st, struct agent_out *out)
 {
     st->publishing = true;
     st->publish_waits = false;
+    agent_call_made(st, &st->writes);
     message_copy(&agent_act(out, AGENT_PUBLISH)->message, &st->publish);
 }
 
@@ -80,6 +81,7 @@ static void start_write(struct agent *st, struct agent_out *out)
 {
     st->writing = true;
     st->write_waits = false;
+    agent_call_made(st, &st->writes);
     message_copy(&agent_act(out, AGENT_WRITE)->message, &st->write);
 }
 
@@ -139,8 +141,20 @@ void agent_storage_fault(struct agent *st, const struct agent_event *e, struct a
     text_copy(st->why, sizeof st->why, e->text);
 }
 
+/* Behind a call that does not return it would never begin. */
+void agent_on_list(struct agent *st, struct agent_out *out)
+{
+    if (agent_calls_are_stuck(st, &st->reads)) {
+        agent_say_reads_are_stuck(st, out);
+        return;
+    }
+    agent_call_made(st, &st->reads);
+    agent_act(out, AGENT_LIST);
+}
+
 void agent_on_listed(struct agent *st, const struct agent_event *e, struct agent_out *out)
 {
+    agent_call_returned(st, &st->reads);
     if (e->ok)
         agent_send_control(st, out, e->message);
     else
@@ -158,6 +172,7 @@ static void store_failed(struct agent *st, const char *why, rm_time now)
 void agent_on_written(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
 {
     st->writing = false;
+    agent_call_returned(st, &st->writes);
     if (e->ok) {
         st->store_delay = 0;
         keep_written(st, e->message);
@@ -176,6 +191,7 @@ void agent_on_written(struct agent *st, const struct agent_event *e, rm_time now
 void agent_on_published(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
 {
     st->publishing = false;
+    agent_call_returned(st, &st->writes);
     if (e->ok) {
         st->store_delay = 0;
         message_copy(&st->published, e->message);
@@ -204,7 +220,9 @@ bool agent_waits_for_store(const struct agent *st)
     const struct msg_snapshot *s = &st->write.snapshot;
     bool saves = st->writing || st->write_waits;
     bool as_told = s->state.step == st->save_step && s->final == st->save_final;
-    return st->loading || (saves && (st->wanted || as_told));
+    if (st->loading && !agent_calls_are_stuck(st, &st->reads))
+        return true;
+    return saves && (st->wanted || as_told) && !agent_calls_are_stuck(st, &st->writes);
 }
 
 bool agent_asks_store_again(const struct agent *st)

@@ -16,8 +16,18 @@ struct kept_step {
     struct msg_evaluated evaluated;
 };
 
+/* Calls that one thread makes to the store, one after the other. */
+struct agent_calls {
+    int under_way;
+    rm_time moved; /* the newest sign that they get on, while there are any */
+    int64_t signs; /* as the shell counts them */
+    bool told;     /* that they do not return; again at tell_at */
+    rm_time tell_at;
+};
+
 struct agent {
     struct agent_settings settings;
+    rm_time now; /* of the step under way */
     char why[MSG_DETAIL_MAX];
     enum connection connection;
     char cut_why[RM_WHY_MAX]; /* how the last connection, or try to make one, ended */
@@ -30,8 +40,9 @@ struct agent {
     struct msg_up up;
     enum msg_phase phase;
     struct msg_state state;
-    struct msg_generation ring; /* newest form */
-    struct message form;        /* that one */
+    struct msg_generation ring;       /* newest form */
+    struct message form;              /* that one */
+    struct agent_calls reads, writes; /* lists and loads; slices and manifests */
     bool load_wanted, loading, writing, publishing;
     bool load_in_state;                    /* where it goes: see msg_load */
     uint64_t load_shares;                  /* wanted */
@@ -75,6 +86,7 @@ void agent_send_link(struct agent *st, struct agent_out *out, const struct messa
 void agent_on_snapshot(struct agent *st, const struct message *m, rm_time now, struct agent_out *out);
 void agent_on_snapshot_wanted(struct agent *st, struct agent_out *out);
 void agent_on_publish(struct agent *st, const struct message *m, rm_time now, struct agent_out *out);
+void agent_on_list(struct agent *st, struct agent_out *out);
 void agent_on_listed(struct agent *st, const struct agent_event *e, struct agent_out *out);
 void agent_on_written(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out);
 void agent_on_published(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out);
@@ -90,5 +102,14 @@ void agent_load_for(struct agent *st, const struct msg_form *form,
 void agent_drop_load(struct agent *st, struct agent_out *out); /* nobody waits for it any more */
 void agent_on_load(struct agent *st, const struct message *m, struct agent_out *out);
 void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out);
+
+/* agent_calls.c: calls to the store that do not return */
+void agent_call_made(const struct agent *st, struct agent_calls *c);
+void agent_call_returned(const struct agent *st, struct agent_calls *c);
+void agent_calls_hear(struct agent *st, const struct agent_event *e); /* whether they get on */
+bool agent_calls_are_stuck(const struct agent *st, const struct agent_calls *c);
+void agent_say_reads_are_stuck(struct agent *st, struct agent_out *out);
+void agent_tell_of_calls(struct agent *st, struct agent_out *out); /* what is due */
+rm_time agent_calls_at(const struct agent *st);                    /* RM_NEVER: nothing is */
 
 #endif

@@ -402,7 +402,8 @@ static void settle_quiescing(struct rdzv *st, rm_time now, struct rdzv_out *out)
     forget_moot_interrupt(st);
     if (st->verdict.set)
         settle_verdict(st, now, out);
-    else if (enough(st) && !holder_returns(st) && rdzv_ask_lists(st, now, out) && !rdzv_pairs_hold_back(st, now))
+    else if (enough(st) && !holder_returns(st) && rdzv_ask_lists(st, now, out) &&
+             !rdzv_pairs_hold_back(st, now))
         rdzv_form(st, now, out);
     else
         rdzv_move(st, RDZV_GATHERING, now);

@@ -250,6 +250,10 @@ void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg
             load_fault(st, w, f, now, out);
         else if (st->state == RDZV_FORMING)
             rdzv_quiesce(st, STOP_NOW, now, out);
+    } else if (f->reading) {
+        /* for a ring that has gone on without it, or was given up */
+        struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_LOAD, f, false, now);
+        rdzv_act_on_trouble(st, w, &d, now, out);
     } else {
         rdzv_write_fault(st, w, f, now, out);
     }

@@ -461,23 +461,45 @@ static void save_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_
         return;
     }
     rdzv_say(st, "worker %d can't save step %" PRId64 ": %s", rdzv_index(st, w), f->step, f->detail);
+    if (f->lasted)
+        rdzv_tell_waiting_for(st, f->detail, out);
     if (is_published_by(st, w, f))
         rdzv_forget_publisher(st, w);
     else
         st->save_again = true;
 }
 
+/* In SAVING, for what this worker's call is about, or for what it can't do as long as that is under way: its
+ * memory is in use, and its thread. */
+static bool waits_for(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f)
+{
+    for (int i = 0; i < st->save.count; i++) {
+        if (st->save.worker[i] == rdzv_index(st, w) && rdzv_save_lacks(st, i))
+            return true;
+    }
+    return is_published_by(st, w, f);
+}
+
 /* A periodic checkpoint that can't be written costs nothing but itself; one that the run ends with does. */
 void rdzv_write_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                       struct rdzv_out *out)
 {
-    if (st->state == RDZV_SAVING && f->step == st->save.step) {
+    bool saving = st->state == RDZV_SAVING;
+    if (saving && (f->lasted ? waits_for(st, w, f) : f->step == st->save.step)) {
         save_fault(st, w, f, now, out);
         return;
     }
-    struct rdzv_tell *t = rdzv_tell(out, TELL_WAITING);
-    snprintf(t->text, sizeof t->text,
-             "the checkpoint of step %" PRId64 " can't be written; training goes on: %s", f->step, f->detail);
+    if (saving && f->lasted) { /* others do already what it does not get done */
+        rdzv_slice_fault(st, w, f, now, out);
+        return;
+    }
+    char why[MSG_DETAIL_MAX];
+    snprintf(why, sizeof why, "the checkpoint of step %" PRId64 " can't be written; training goes on: %s",
+             f->step, f->detail);
+    if (!f->lasted)
+        text_copy(rdzv_tell(out, TELL_WAITING)->text, MSG_DETAIL_MAX, why);
+    else
+        rdzv_tell_waiting_for(st, why, out); /* it says so again and again */
     rdzv_slice_fault(st, w, f, now, out);
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];

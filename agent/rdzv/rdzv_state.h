@@ -17,14 +17,15 @@ struct rdzv_trouble {
     int times; /* in a row; 0: nothing is known against it */
     enum fault_where where;
     enum fault_class class;
-    rm_time since, until; /* the first of them; till then it is asked nothing and takes no part */
+    rm_time since, until;   /* the first of them; till then it is asked nothing and takes no part */
     rm_time before, newest; /* of them; before: the last but one, or the first */
     rm_time alone; /* since when others show that they can what it can't; RM_NEVER: they don't either */
-    int said;             /* `why`, by so many processes with no step between: when steps_seen was `step` */
+    int said;      /* `why`, by so many processes with no step between: when steps_seen was `step` */
     int64_t step;
     int64_t at_step; /* of the checkpoint that the newest is about, -1: of none */
     int attempt;     /* the newest of them */
     bool exit_told;  /* its trainer ends by it */
+    bool stuck;      /* it does not fail: a call does not return */
     bool differs;    /* it lists, and not what others do: over when they agree */
     char why[RM_WHY_MAX];
 };
@@ -333,7 +334,9 @@ void rdzv_work_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fa
 void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where); /* it has worked */
 void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step);
 void rdzv_slice_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
-                      struct rdzv_out *out); /* training goes on, perhaps without it */
+                      struct rdzv_out *out);     /* training goes on, perhaps without it */
+bool rdzv_is_stuck(const struct rdzv_worker *w); /* a call of its to the store does not return */
+void rdzv_stuck_in_ring(struct rdzv *st, struct rdzv_worker *w, rm_time now, struct rdzv_out *out);
 void rdzv_trouble_step(struct rdzv *st);
 bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w);
 bool rdzv_waits_for_trouble(const struct rdzv *st);

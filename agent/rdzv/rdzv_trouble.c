@@ -5,7 +5,7 @@
 
 #include "agent/rdzv/rdzv_state.h"
 
-enum { EXIT_DATA = 3 };
+enum { EXIT_DATA = 3, EXIT_MACHINE = 4 };
 
 bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w)
 {
@@ -48,23 +48,26 @@ static bool others_write(const struct rdzv *st, const struct rdzv_worker *but)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (w != but && w->presence != ABSENT && w->sliced_at >= but->trouble.since &&
-            w->sliced >= but->trouble.at_step)
+        const struct rdzv_trouble *t = &but->trouble;
+        bool since = w->sliced_at >= t->since || t->stuck; /* in a call of that very step */
+        if (w != but && w->presence != ABSENT && since && w->sliced >= t->at_step)
             return true;
     }
     return false;
 }
 
 /* Whoever has not tried yet may fail as well: it is in no trouble, and shows nothing. */
-static bool has_shown(const struct rdzv_worker *w, const struct rdzv_worker *but, enum fault_where where)
+static bool has_shown(const struct rdzv *st, const struct rdzv_worker *w, const struct rdzv_worker *but,
+                      enum fault_where where)
 {
     if (where == FAULT_IN_LIST)
         return w->listed_at > but->trouble.before;
-    return where != FAULT_IN_LOAD || w->loads > 1;
+    bool trains = st->state == RDZV_TRAINING && w->rank >= 0;
+    return where != FAULT_IN_LOAD || w->loads > 1 || trains;
 }
 
-/* Where one worker alone will do, as for a slice, or the job's least number has to. shown: nobody counts whose
- * store may be as far away. */
+/* Where one worker alone will do, as for a slice, or the job's least number has to. shown: nobody counts
+ * whose store may be as far away. */
 static bool others_can(const struct rdzv *st, const struct rdzv_worker *but, enum fault_where where,
                        bool shown)
 {
@@ -75,7 +78,7 @@ static bool others_can(const struct rdzv *st, const struct rdzv_worker *but, enu
         const struct rdzv_worker *w = &st->worker[i];
         bool here = w->presence == PRESENT && w->trainer_pid && is_there(w);
         bool able = where != FAULT_IN_SAVE || rdzv_holds_what_is_saved(st, w);
-        able = able && (!shown || has_shown(w, but, where));
+        able = able && (!shown || has_shown(st, w, but, where));
         n += w != but && here && able && !is_in_trouble(w, where);
     }
     return n >= least;
@@ -112,13 +115,14 @@ static void note(struct rdzv *st, struct rdzv_worker *w, enum fault_where where,
     bool same = t->said && t->step == st->steps_seen && !strncmp(t->why, f->detail, sizeof t->why - 1);
     t->said = same ? t->said + (t->attempt != w->attempt) : 1;
     t->attempt = w->attempt;
-    t->since = first ? now : t->since;
+    t->since = first || now - f->lasted < t->since ? now - f->lasted : t->since;
     t->before = first ? now : t->newest;
     t->newest = now;
     t->alone = first ? RM_NEVER : t->alone;
     t->times = first ? 1 : t->times + 1;
     t->where = where;
     t->differs = false;
+    t->stuck = f->lasted > 0;
     t->class = f->class;
     t->step = st->steps_seen;
     t->at_step = f->step;
@@ -131,7 +135,8 @@ static rm_time lasted(const struct rdzv *st, struct rdzv_worker *w, bool able, r
 {
     struct rdzv_trouble *t = &w->trouble;
     bool alone = able && others_can(st, w, t->where, true);
-    t->alone = !alone ? RM_NEVER : t->alone < now ? t->alone : now;
+    rm_time from = t->stuck ? t->since : now; /* the call that has not returned since is the same one */
+    t->alone = !alone ? RM_NEVER : t->alone < from ? t->alone : from;
     if (!able || t->where == FAULT_IN_WORK || t->where == FAULT_IN_SAVE)
         return now - t->since;
     return alone ? now - t->alone : 0;
@@ -234,6 +239,23 @@ void rdzv_slice_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_f
     struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_SLICE, f, false, now);
     if (d.verdict == FAULT_LEAVES_OUT)
         rdzv_leave_out(st, w, w->trouble.why, d.exit_code, now, out);
+}
+
+bool rdzv_is_stuck(const struct rdzv_worker *w)
+{
+    return w->trouble.times > 0 && w->trouble.stuck;
+}
+
+/* Its trainer waits for memory that a call is about which does not return, and the ring for its trainer, so
+ * that fewer than min are worth more than all. Another trainer would wait as well. Who is alone holds what
+ * nobody else does. */
+void rdzv_stuck_in_ring(struct rdzv *st, struct rdzv_worker *w, rm_time now, struct rdzv_out *out)
+{
+    bool over = now >= w->trouble.since + st->settings.end_timeout;
+    if (st->settings.unattended ? st->world > 1 : over)
+        rdzv_leave_out(st, w, w->trouble.why, EXIT_MACHINE, now, out);
+    else
+        rdzv_tell_waiting_for(st, w->trouble.why, out);
 }
 
 /* ---- waiting for those in trouble ---- */

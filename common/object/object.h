@@ -48,7 +48,8 @@ struct object_options {
     const char *region;       /* "" or NULL: AWS_REGION, AWS_DEFAULT_REGION, the profile, then us-east-1 */
     int connections;          /* at most; 0: a good number for the machine */
     const atomic_int *cancel; /* NULL: never given up */
-    /* Called now and then on the calling thread while waiting; NULL: nobody asks. */
+    /* Called now and then while waiting, with all that has moved so far, or (S3) in this call; on the calling
+     * thread, or on several that read one object's parts from a folder. NULL: nobody asks. */
     void (*progress)(void *ctx, int64_t bytes_moved);
     /* The store has answered well, or is about to: sign of life where few bytes move; NULL: nobody asks. */
     void (*answering)(void *ctx);

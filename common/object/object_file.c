@@ -27,8 +27,9 @@ static int give_up(struct error *err)
 
 static void moved(struct object_file *store, int64_t bytes)
 {
+    int64_t before = atomic_fetch_add(&store->moved, bytes);
     if (store->progress)
-        store->progress(store->ctx, bytes);
+        store->progress(store->ctx, before + bytes);
 }
 
 bool object_file_is_hidden(const char *last)

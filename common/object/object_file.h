@@ -20,6 +20,7 @@ struct object_file {
     const atomic_int *cancel;
     void (*progress)(void *ctx, int64_t bytes_moved);
     void *ctx;
+    atomic_llong moved; /* several threads read at once */
 };
 
 int object_file_open(struct object_store **ret, const struct object_options *options, struct error *err);

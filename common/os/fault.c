@@ -14,11 +14,13 @@
 #include "common/base/str.h"
 #include "common/os/config.h"
 
+enum { HANGS = -1 };
+
 static struct {
     pthread_mutex_t lock;
     pid_t reader; /* who read the setting: a forked child reads its own */
     bool armed, disarmed;
-    int signal; /* 0: calls fail */
+    int signal; /* 0: calls fail; HANGS: the thread that gets there moves no more */
     char name[64];
     long times, fails;
     char who[32];
@@ -40,7 +42,14 @@ void fault_disarm(void)
     fault.disarmed = true;
 }
 
-/* NAME[:N][@WHO][/stop or /fails[-TIMES]] */
+static int signal_of(const char *manner)
+{
+    if (!strncmp(manner, "fails", 5))
+        return 0;
+    return strcmp(manner, "hangs") != 0 ? SIGSTOP : HANGS;
+}
+
+/* NAME[:N][@WHO][/stop or /hangs or /fails[-TIMES]] */
 static void read_setting(void)
 {
     const char *text = config_get(CONFIG_FAULT);
@@ -55,7 +64,7 @@ static void read_setting(void)
     char *slash = strchr(fault.name, '/');
     if (slash) {
         *slash = 0;
-        fault.signal = strncmp(slash + 1, "fails", 5) != 0 ? SIGSTOP : 0;
+        fault.signal = signal_of(slash + 1);
         fault.fails = !fault.signal && slash[6] ? strtol(slash + 7, NULL, 10) : LONG_MAX;
     }
     char *at = strchr(fault.name, '@');
@@ -98,6 +107,8 @@ void fault_point(const char *name)
     if (!here)
         return;
     dprintf(STDERR_FILENO, "fault point %s\n", name);
+    while (fault.signal == HANGS)
+        pause();
     raise(fault.signal);
 }
 #endif

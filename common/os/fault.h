@@ -5,7 +5,8 @@
  *
  * FAULT("update-slot-valid") kills this process with SIGKILL when RINGMASTER_FAULT names it, after a line on
  * standard error that says so; with "/stop" behind it, it stands still there instead (SIGSTOP), until
- * somebody ends it or lets it go on. Format: NAME[:N][@WHO][/stop], for the N-th time (default 1) that the
+ * somebody ends it or lets it go on; with "/hangs" only the thread that got there does, as one does in a call
+ * to a server that has gone. Format: NAME[:N][@WHO][/stop or /hangs], for the N-th time (default 1) that the
  * point is reached, in that process only: a worker's number for its agent and its trainer, or `coordinator`
  * (default: whoever gets there; a process says who it is with fault_worker or fault_who). A process that
  * replaces one that died keeps clear of them all: a worker's next attempt, a restarted trainer, a successor

@@ -256,6 +256,8 @@ struct msg_fault {
     int exit_code; /* of what it would end; 0 unknown */
     int peer;      /* worker that is blamed, -1 none */
     int64_t step; /* of the checkpoint (FAULT_STORAGE; -1: they can't be listed) or of the step that failed */
+    rm_time lasted; /* FAULT_STORAGE: a call has not returned for so long; 0: it failed */
+    bool reading;   /* that call reads */
     char detail[MSG_DETAIL_MAX];
 };
 

@@ -414,6 +414,8 @@ static const struct field fault_fields[] = {
      .at = offsetof(struct message, fault.step),
      .low = -1,
      .high = MOST},
+    {.name = "lasted", .kind = FIELD_INT64, .at = offsetof(struct message, fault.lasted), .high = MOST},
+    {.name = "reading", .kind = FIELD_BOOL, .at = offsetof(struct message, fault.reading)},
     {.name = "detail",
      .kind = FIELD_TEXT,
      .at = offsetof(struct message, fault.detail),

@@ -43,6 +43,7 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "checkpoints that did not load",
                                           "loads in which a share did not come",
                                           "slices that could not be written",
+                                          "calls to the store that stood still",
                                           "outages of the store that were told",
                                           "states that there was no time to save",
                                           "left out: they and others can't reach each other",
@@ -58,10 +59,11 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "ended without storage",
                                           "of those: too few reach each other",
                                           "wait as too few pods reach each other"};
-const char *const plant_names[PLANTS] = {
-    "none",          "lower-step",    "torn-receive",  "publish-early", "stop-unseen",    "replay-stopped",
-    "lose-progress", "skip-catch-up", "still-waiting", "memory-free",   "read-is-damage", "list-is-empty",
-    "one-for-all",   "unwritten",     "blame-nobody",  "blame-another", "probe-lies",     "impossible"};
+const char *const plant_names[PLANTS] = {"none",          "lower-step",     "torn-receive",   "publish-early",
+                                         "stop-unseen",   "replay-stopped", "lose-progress",  "skip-catch-up",
+                                         "still-waiting", "memory-free",    "read-is-damage", "list-is-empty",
+                                         "one-for-all",   "unwritten",      "blame-nobody",   "blame-another",
+                                         "probe-lies",    "impossible",     "stuck-unsaid"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 

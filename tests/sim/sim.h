@@ -51,6 +51,7 @@ enum plant {
     PLANT_BLAME_ANOTHER,  /* somebody else is */
     PLANT_PROBE_LIES,     /* a trainer says that it has reached whom it did not */
     PLANT_IMPOSSIBLE,     /* a core finds its own state impossible */
+    PLANT_STUCK_UNSAID,   /* that a call does not return is told to nobody */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -63,6 +64,7 @@ enum trouble_kind {
     TROUBLE_MACHINE_ONE, /* one worker's trainer says that its machine won't do */
     TROUBLE_MACHINE_ALL, /* every trainer does */
     TROUBLE_DISK_ONE,    /* one worker's agent can't write slices */
+    TROUBLE_STUCK_ONE,   /* one worker's agent calls the store, and the call does not return */
     TROUBLES
 };
 extern const char *const trouble_names[TROUBLES];
@@ -241,6 +243,7 @@ enum tally {
     TALLY_DAMAGED,       /* checkpoints that did not load */
     TALLY_MISSING,       /* loads in which not every share came from its member */
     TALLY_UNWRITTEN,     /* slices that could not be written */
+    TALLY_STUCK,         /* calls to the store that did not return for long, or never */
     TALLY_WAITED,        /* outages of the store that were told */
     TALLY_NOT_SAVED,     /* states that nobody saved because there was no time */
     TALLY_LEFT_OUT,      /* because they and others can't reach each other */
@@ -348,6 +351,7 @@ struct sim {
     bool evaluated[STEPS_MAX + 1];
     int64_t round;      /* newest that was sent */
     bool loaded_since;  /* a checkpoint was loaded since the newest recovery */
+    bool stuck_told;    /* that a call does not return */
     bool skipped_since; /* a state was not saved, as told, since then */
     int64_t planted;    /* times that the bug was used */
     int64_t forms, forms_at_recovery;
@@ -460,6 +464,8 @@ void trouble_draw(struct sim *sim);
 rm_time trouble_over(const struct sim *sim);
 bool trouble_reads_fail(const struct sim *sim, int node);
 bool trouble_lists_fail(const struct sim *sim, int node);
+bool trouble_is_stuck(const struct sim *sim, int node); /* a call of its does not return, or just has */
+rm_time trouble_returns_at(const struct sim *sim, int node, bool reads); /* sim->now: soon */
 bool trouble_disk_full(const struct sim *sim, int node);
 bool trouble_machine_fails(const struct sim *sim, int node);
 void trouble_say(struct sim *sim, struct message *m); /* what its trainer says then */

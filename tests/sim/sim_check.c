@@ -22,7 +22,8 @@ void check_blame(struct sim *sim, int node)
 {
     rm_time travels = sim->settings.step_timeout + 3 * HEARTBEAT;
     sim->tallies.of[TALLY_BLAMED]++;
-    if (!pause_is_disturbed(sim, node, travels))
+    bool waits = trouble_is_stuck(sim, node); /* for its agent, whose call does not return: nobody vouches */
+    if (!waits && !pause_is_disturbed(sim, node, travels))
         sim_fail(sim, "worker %d is blamed for a hang, but was never stopped or stuck",
                  sim->node[node].worker);
 }
@@ -260,6 +261,7 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
     pairs_told(sim, t);
     sim->tallies.of[TALLY_RINGS] += t->kind == TELL_RING_FORMED;
     sim->tallies.of[TALLY_WAITED] += t->kind == TELL_CHECKPOINT_WAITING;
+    sim->stuck_told = sim->stuck_told || (t->kind == TELL_WAITING && strstr(t->text, "has not returned"));
     sim->tallies.of[TALLY_NOT_SAVED] += t->kind == TELL_CHECKPOINT_SKIPPED;
     sim->skipped_since = sim->skipped_since || t->kind == TELL_CHECKPOINT_SKIPPED;
     if (t->kind == TELL_CHECKPOINT_REFUSED)

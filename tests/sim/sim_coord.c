@@ -272,6 +272,10 @@ void coord_message(struct sim *sim, int id, const struct message *m)
     }
     sim_trace_message(sim, "  C hears", c->node, m);
     c->handed = true;
+    if (sim->plant == PLANT_STUCK_UNSAID && m->type == MSG_FAULT && m->fault.lasted) {
+        sim->planted++;
+        return;
+    }
     struct message *copy = sim_message(m);
     plant_in_message(sim, copy);
     struct rdzv_event e = {.kind = RDZV_MESSAGE, .conn = id, .message = copy};

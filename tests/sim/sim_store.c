@@ -16,7 +16,10 @@ static struct agent_event *stored(struct sim *sim, int node, enum agent_event_ki
     e->kind = kind;
     e->ok = true;
     e->message = m;
-    struct ev *ev = sim_at(sim, sim->now + sim_time(sim, RM_MS, 30 * RM_MS), EV_STORED, node, published, 0);
+    bool reads = kind == AGENT_LISTED || kind == AGENT_LOADED;
+    rm_time takes = sim_time(sim, RM_MS, 30 * RM_MS), from = trouble_returns_at(sim, node, reads);
+    sim->tallies.of[TALLY_STUCK] += from > sim->now;
+    struct ev *ev = sim_at(sim, from == RM_NEVER ? RM_NEVER : from + takes, EV_STORED, node, published, 0);
     ev->stored = e;
     ev->message = m;
     return e;

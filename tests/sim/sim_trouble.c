@@ -6,9 +6,11 @@
 #include "tests/sim/sim.h"
 
 const char *const trouble_names[TROUBLES] = {"no trouble",  "reads fail at one", "reads fail at all",
-                                             "one machine", "all machines",      "disk full at one"};
+                                             "one machine", "all machines",      "disk full at one",
+                                             "stuck at one"};
 
-static const rm_time leaves_out = 30 * RM_S; /* who fails alone, after that */
+static const rm_time leaves_out = 30 * RM_S;     /* who fails alone, after that */
+static const rm_time stuck_is_told = 120 * RM_S; /* of a write; of a read sooner */
 
 /* From the seed's hash, so that the rest of the history is drawn as without it. */
 static uint64_t drawn(const struct sim *sim, uint64_t what, uint64_t below)
@@ -24,13 +26,13 @@ void trouble_draw(struct sim *sim)
     s->trouble = (enum trouble_kind)(1 + drawn(sim, 1, TROUBLES - 1));
     s->trouble_worker = (int)drawn(sim, 2, (uint64_t)s->target);
     bool reads = s->trouble == TROUBLE_READS_ONE || s->trouble == TROUBLE_READS_ALL;
-    bool early = reads || drawn(sim, 3, 2);
+    bool early = reads || drawn(sim, 3, 2); /* stuck: then it reads, else it writes */
     rm_time span = s->step_time * s->steps;
     s->trouble_at = early ? 0 : (rm_time)drawn(sim, 4, (uint64_t)span + 1);
     s->trouble_until = s->trouble_at + (rm_time)drawn(sim, 5, 3 * RM_S);
-    if (drawn(sim, 6, 100) < 15)
+    if (drawn(sim, 6, 100) < (s->trouble == TROUBLE_STUCK_ONE ? 60 : 15))
         s->trouble_until = RM_NEVER;
-    if (reads && s->steps > 1 && !s->resumes)
+    if ((reads || (s->trouble == TROUBLE_STUCK_ONE && early)) && s->steps > 1 && !s->resumes)
         s->resumes = 1 + (int64_t)drawn(sim, 7, (uint64_t)s->steps - 1);
     if (s->nan_step && s->resumes >= s->nan_step)
         s->resumes = s->nan_step - 1;
@@ -44,6 +46,8 @@ rm_time trouble_over(const struct sim *sim)
         return 0;
     rm_time lasts =
         s->trouble_until == RM_NEVER ? sim->settings.end_timeout : s->trouble_until - s->trouble_at;
+    if (s->trouble == TROUBLE_STUCK_ONE)
+        lasts += stuck_is_told;
     return s->trouble_at + lasts + 3 * leaves_out;
 }
 
@@ -69,6 +73,25 @@ bool trouble_disk_full(const struct sim *sim, int node)
 {
     bool here = sim->node[node].worker == sim->scenario.trouble_worker;
     return sim->scenario.trouble == TROUBLE_DISK_ONE && here && is_now(sim);
+}
+
+/* A call that was made before is under way, and comes back. In a pod's place comes one on another machine. */
+rm_time trouble_returns_at(const struct sim *sim, int node, bool reads)
+{
+    const struct scenario *s = &sim->scenario;
+    const struct node *n = &sim->node[node];
+    bool here = n->worker == s->trouble_worker && (n->attempt == 0 || !s->unattended);
+    bool early = s->trouble_at == 0;
+    if (s->trouble != TROUBLE_STUCK_ONE || !here || !is_now(sim) || reads != early)
+        return sim->now;
+    return s->trouble_until;
+}
+
+bool trouble_is_stuck(const struct sim *sim, int node)
+{
+    const struct scenario *s = &sim->scenario;
+    bool since = sim->now >= s->trouble_at + leaves_out && sim->now < trouble_over(sim);
+    return s->trouble == TROUBLE_STUCK_ONE && sim->node[node].worker == s->trouble_worker && since;
 }
 
 /* A machine is what it is; the pod that comes in its place is on another one. */
@@ -147,6 +170,7 @@ bool trouble_ends_it(const struct sim *sim)
     case TROUBLE_MACHINE_ALL:
         return true;
     case TROUBLE_DISK_ONE:
+    case TROUBLE_STUCK_ONE:
         return for_good;
     default:
         return false;
@@ -161,5 +185,6 @@ bool trouble_may_wait(const struct sim *sim)
                               strstr(rdzv_why(sim->rdzv), "can't"));
     bool for_good = s->trouble && s->trouble_until == RM_NEVER;
     told = told || (sim->rdzv && rdzv_state(sim->rdzv) == RDZV_SAVING && sim->tallies.of[TALLY_WAITED]);
+    told = told || (s->trouble == TROUBLE_STUCK_ONE && sim->stuck_told);
     return s->unattended && told && (sim->store_full || for_good);
 }

@@ -322,6 +322,83 @@ Test(waits, a_trainer_that_stands_still_while_the_store_is_away_hangs_by_itself)
     end(&p);
 }
 
+/* ---- calls that do not return ---- */
+
+/* Ticks until it tells the coordinator of a fault; how long that took, RM_NEVER: not in `most`. */
+static rm_time until_it_tells(struct play *p, int64_t signs, rm_time most)
+{
+    for (rm_time since = p->now; p->now < since + most;) {
+        rm_time at = agent_deadline(p->st);
+        p->now = at < since + most ? at : since + most;
+        step(p, (struct agent_event){.kind = AGENT_TICK, .read_signs = signs, .write_signs = signs});
+        if (sent(p, AGENT_SEND_CONTROL, MSG_FAULT))
+            return p->now - since;
+    }
+    return RM_NEVER;
+}
+
+Test(waits, a_list_that_does_not_return_is_told_and_again_and_whoever_asks_hears_it_at_once)
+{
+    struct play p;
+    start(&p);
+    control_type(&p, MSG_LIST);
+    cr_assert_eq(until_it_tells(&p, 0, 100 * RM_S), 30 * RM_S);
+    const struct message *m = sent(&p, AGENT_SEND_CONTROL, MSG_FAULT);
+    cr_assert(m->fault.kind == FAULT_STORAGE && m->fault.step == -1 && m->fault.reading);
+    cr_assert_eq(m->fault.lasted, 30 * RM_S);
+    cr_assert(strstr(m->fault.detail, "listing the checkpoints has not returned for more than 30 s") &&
+                  strstr(m->fault.detail, "s3://b"),
+              "%s", m->fault.detail);
+    cr_assert_eq(until_it_tells(&p, 0, 100 * RM_S), 10 * RM_S);
+    control_type(&p, MSG_LIST);
+    cr_assert_not(did(&p, AGENT_LIST), "behind the one that does not return it would never begin");
+    cr_assert(sent(&p, AGENT_SEND_CONTROL, MSG_FAULT));
+    end(&p);
+}
+
+Test(waits, a_call_that_gets_on_or_has_returned_is_never_said_to_stand_still)
+{
+    struct play p;
+    struct message m;
+    start(&p);
+    control_type(&p, MSG_LIST);
+    for (int i = 1; i < 10; i++)
+        cr_assert_eq(until_it_tells(&p, i, 20 * RM_S), RM_NEVER, "it shows a sign every 20 s");
+    message_init(&m, MSG_CHECKPOINTS);
+    step(&p, (struct agent_event){.kind = AGENT_LISTED, .ok = true, .message = &m});
+    cr_assert_eq(until_it_tells(&p, 9, 200 * RM_S), RM_NEVER);
+    end(&p);
+}
+
+Test(waits, a_slice_whose_write_does_not_return_is_told_and_its_trainer_vouched_for_no_more)
+{
+    struct play p;
+    start(&p);
+    train(&p);
+    snapshot(&p, 20);
+    trainer_says(&p, MSG_SNAPSHOT_WANTED);
+    cr_assert(counts_on(&p));
+    cr_assert_eq(until_it_tells(&p, 0, 200 * RM_S), 118 * RM_S, "two beats went by before");
+    const struct message *m = sent(&p, AGENT_SEND_CONTROL, MSG_FAULT);
+    cr_assert(m->fault.step == 20 && !m->fault.reading && m->fault.lasted == 120 * RM_S);
+    cr_assert_not(counts_on(&p));
+    end(&p);
+}
+
+Test(waits, a_release_waits_for_no_call_that_does_not_return)
+{
+    struct play p;
+    start(&p);
+    snapshot(&p, 20);
+    control_type(&p, MSG_RELEASE);
+    cr_assert_not(did(&p, AGENT_EXIT), "it may be done in a moment");
+    p.now = agent_deadline(p.st);
+    cr_assert_eq(p.now, 121 * RM_S);
+    step(&p, (struct agent_event){.kind = AGENT_TICK});
+    cr_assert(did(&p, AGENT_EXIT) && did(&p, AGENT_EXIT)->exit_code == 0);
+    end(&p);
+}
+
 Test(waits, a_leave_says_how_much_time_is_left_also_when_it_is_said_again)
 {
     struct play p;

@@ -566,3 +566,27 @@ CONTRACT(what_is_under_way_can_be_given_up)
     object_free(given_up);
     free(bytes);
 }
+
+static void note_moved(void *ctx, int64_t moved)
+{
+    int64_t *last = ctx;
+    cr_assert_gt(moved, *last, "equal pieces look like one that moves no more");
+    *last = moved;
+}
+
+Test(contract, what_moves_is_counted_up_from_a_folder_too)
+{
+    struct object_store *store = open_store(FOLDER), *watched = NULL;
+    struct error err = {0};
+    int64_t moved = 0;
+    static char bytes[4 * MIB], back[4 * MIB];
+    struct object_body body = {.runs = 1, .run = {{bytes, sizeof bytes}}};
+    cr_assert_eq(object_put(store, "whole", &body, OBJECT_REPLACE, &err), 0, "%s", err.text);
+    struct object_options options = {.uri = object_uri(store), .progress = note_moved, .ctx = &moved};
+    cr_assert_eq(object_open(&watched, &options, &err), 0, "%s", err.text);
+    struct object_range range = {.name = "whole", .bytes = sizeof back, .into = back, .file = -1};
+    cr_assert_eq(object_read(watched, &range, 1, &err), 0, "%s", err.text);
+    cr_assert_geq(moved, (int64_t)sizeof back);
+    object_free(watched);
+    close_store(store);
+}

@@ -251,6 +251,9 @@ Test(agent, a_coordinator_that_stays_away_ends_it_with_4_naming_the_checkpoint)
     struct play p;
     start(&p);
     struct message m;
+    message_init(&m, MSG_PUBLISH);
+    m.publish.step = 20;
+    control(&p, &m);
     message_init(&m, MSG_PUBLISHED);
     m.published.step = 20;
     step(&p, (struct agent_event){.kind = AGENT_PUBLISHED, .ok = true, .message = &m});

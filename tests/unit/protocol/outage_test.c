@@ -188,6 +188,118 @@ Test(outage, of_all_is_over_for_each_in_its_own_time)
     story_end(&s);
 }
 
+static void hangs_in_a_write(struct story *s, int w, int64_t step)
+{
+    struct msg_fault f = {
+        .kind = FAULT_STORAGE, .class = CLASS_MACHINE, .step = step, .detail = "the write does not return"};
+    f.lasted = 120 * RM_S;
+    fault_says(s, w, &f);
+}
+
+/* Its trainer waits for the memory that the slice lies in, and the ring for its trainer. */
+Test(outage, of_one_worker_whose_write_does_not_return_costs_it_its_place_though_nobody_writes_any_more)
+{
+    struct story s;
+    begin_three(&s, 2);
+    for (int w = 0; w < 2; w++) {
+        progress(&s, w, 20);
+        checkpointed(&s, w, 20, w, 3, false);
+    }
+    hangs_in_a_write(&s, 2, 20);
+    cr_assert(said(&s, "worker 2 is left out"), "%s", str_text(&s.log));
+    for (int w = 0; w < 2; w++)
+        stopped(&s, w, 20, 20);
+    cr_assert_eq(s.form.form.count, 2, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(outage, of_all_whose_writes_do_not_return_costs_nobody_a_place)
+{
+    struct story s;
+    begin_three(&s, 2);
+    two_writes_nothing(&s, 1, 9, true);
+    for (int w = 0; w < 3; w++)
+        hangs_in_a_write(&s, w, 10);
+    cr_assert_not(said(&s, "is left out"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* For so long all but the one that waits for its memory wait for that one, and nobody makes a step. */
+static void stand_still(struct story *s, int seconds)
+{
+    for (int i = 0; i < seconds && rdzv_state(s->st) == RDZV_TRAINING; i++) {
+        for (int w = 0; w < 3; w++) {
+            struct message m;
+            message_init(&m, MSG_HEARTBEAT);
+            m.heartbeat.waiting_for = w == 2 ? -1 : 2;
+            m.heartbeat.counter = w == 2 ? 0 : i + 1;
+            if (s->conn[w] >= 0)
+                hear(s, w, &m);
+        }
+        after(s, RM_S);
+    }
+}
+
+Test(outage, of_one_that_holds_up_a_ring_of_no_more_than_min_costs_a_pod_its_place_and_kills_no_trainer)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        struct rdzv_settings settings = remote();
+        settings.workers_min = settings.workers_target = 3;
+        settings.max_restarts = 0;
+        settings.unattended = pods;
+        settings.end_timeout = 600 * RM_S;
+        story_begin(&s, settings);
+        if (!pods)
+            expect_workers(&s, 7);
+        train_with(&s, 3);
+        for (int w = 0; w < 3; w++)
+            progress(&s, w, 20);
+        stand_still(&s, 20);
+        hangs_in_a_write(&s, 2, 20);
+        stand_still(&s, 100);
+        cr_assert_not(said(&s, "its trainer hangs"), "%s", str_text(&s.log));
+        cr_assert_eq(said(&s, "send 2 abandon"), pods, "%s", str_text(&s.log));
+        stand_still(&s, 600);
+        cr_assert(said(&s, "send 2 abandon") && said(&s, "does not return"), "%s", str_text(&s.log));
+        cr_assert_eq(s.ended, -1, "what the others hold is saved first");
+        story_end(&s);
+    }
+}
+
+Test(outage, of_one_whose_call_stands_still_is_heard_once_and_not_each_time_that_it_says_so)
+{
+    struct story s;
+    begin_three(&s, 3);
+    progress(&s, 0, 100);
+    for (int w = 0; w < 3; w++)
+        finished(&s, w);
+    hangs_in_a_write(&s, 2, 100);
+    for (int part = 0; part < 2; part++)
+        checkpointed(&s, part, 100, part, 2, true);
+    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
+    forget(&s);
+    hangs_in_a_write(&s, 2, 100); /* still */
+    cr_assert_not(said(&s, " save"), "others have written it: %s", str_text(&s.log));
+    published(&s, 0, 100, true);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(outage, of_a_writer_whose_older_slice_does_not_return_leaves_its_part_of_the_last_one_to_others)
+{
+    struct story s;
+    begin_three(&s, 3);
+    progress(&s, 0, 100);
+    for (int w = 0; w < 3; w++)
+        finished(&s, w);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING);
+    forget(&s);
+    hangs_in_a_write(&s, 2, 90);
+    cr_assert(said(&s, "send 0,1 save"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(outage, that_began_when_all_had_written_blames_nobody)
 {
     struct story s;

@@ -302,6 +302,57 @@ Test(trouble, lists_that_differ_until_the_patience_is_over_end_a_run_with_4)
     story_end(&s);
 }
 
+/* Agent 1 says every 10 s that its call has not returned, and at once when it is asked again. */
+static void says_that_it_hangs(struct story *s, int64_t step, rm_time lasted)
+{
+    struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_MACHINE, .step = step, .reading = true};
+    f.lasted = lasted;
+    text_copy(f.detail, sizeof f.detail, "it has not returned");
+    fault_says(s, 1, &f);
+}
+
+Test(trouble, who_hangs_in_a_list_is_left_out_as_soon_as_others_show_that_they_can)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.join_window = 1000 * RM_S;
+    story_begin(&s, settings);
+    expect_workers(&s, 7);
+    for (int w = 0; w < 2; w++) {
+        hello(&s, w, -1);
+        stopped(&s, w, -1, -1);
+    }
+    listed(&s, 0, 40, -1);
+    live_on(&s, 2, 30);
+    says_that_it_hangs(&s, -1, 30 * RM_S);
+    cr_assert_not(said(&s, "left out"), "%s", str_text(&s.log));
+    live_on(&s, 2, 1);
+    listed(&s, 0, 40, -1);
+    live_on(&s, 2, 1);
+    says_that_it_hangs(&s, -1, 32 * RM_S);
+    cr_assert(said(&s, "worker 1 is left out: it has not returned"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(trouble, who_hangs_in_a_load_holds_up_a_ring_once_and_is_left_out_when_that_has_formed_without_it)
+{
+    struct story s;
+    begin(&s, patient(1), 2, 40, -1);
+    cr_assert_eq(s.form.form.count, 2);
+    live_on(&s, 2, 5);
+    says_that_it_hangs(&s, 40, 30 * RM_S);
+    all_stop(&s, 2);
+    listed(&s, 0, 40, -1);
+    live_on(&s, 2, 1);
+    cr_assert_eq(s.form.form.count, 1, "%s", str_text(&s.log));
+    ready(&s, 0, 40);
+    says_that_it_hangs(&s, 40, 40 * RM_S);
+    cr_assert(said(&s, "worker 1 is left out"), "%s", str_text(&s.log));
+    progress(&s, 0, 41);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    story_end(&s);
+}
+
 Test(trouble, a_list_that_fails_while_nobody_has_shown_that_it_can_costs_nobody_a_place)
 {
     struct story s;
