@@ -11,7 +11,7 @@ import node_rig
 import processes
 import pytest
 import rig
-from node_rig import coordinator_on, name_of, next_ring
+from node_rig import coordinator_on, hurry, name_of, next_ring
 
 STEPS = 1200
 AWAY_S = 30  # longer than a leader acts without its lease
@@ -197,13 +197,6 @@ def a_zombie_comes_back(training, machine, said):
     after = training.until_step(said["progress"]["step"] + 1)
     assert after["ring"] == said["ring"], "who came back too late did no harm"
     return after, zombies
-
-
-def hurry(training):
-    """Nothing is to come: the workers get processor time for what is left."""
-    fast = json.dumps({"spec": {"containers": [{"name": "trainer", "resources": {"limits": {"cpu": "1"}}}]}})
-    for pod in training.workers():
-        training.kubectl("patch", "pod", name_of(pod), "--subresource=resize", "-p", fast)
 
 
 @pytest.mark.turns(3)

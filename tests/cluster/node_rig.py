@@ -13,6 +13,7 @@ RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 DATA = "file:///usr/share/ringmaster/quickstart/docs"  # in the worker image
 DEADLINE_S = 600
 POLL_S = 0.2
+STORE_KEYS = {"access": "AKIATEST", "secret": "only-for-tests"}
 
 POD_SECURITY = {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
 CONTAINER_SECURITY = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
@@ -27,10 +28,10 @@ def container(name, image, **more):
     return {"name": name, "image": image, "imagePullPolicy": "Never", "securityContext": CONTAINER_SECURITY, "resources": SMALL, **more}
 
 
-def install_operator(cluster):
-    """The chart, as `helm install` leaves it, in a namespace that enforces the restricted standard; returns when both replicas are ready."""
+def install_operator(cluster, operator=images.OPERATOR, worker=images.WORKER):
+    """The chart, as `helm install` or an upgrade leaves it, in a namespace that enforces the restricted standard; returns when both replicas are ready."""
     restricted_namespace(cluster, SYSTEM)
-    values = {"image.operator": images.OPERATOR, "image.worker": images.WORKER, "image.pullPolicy": "Never"}
+    values = {"image.operator": operator, "image.worker": worker, "image.pullPolicy": "Never"}
     cluster.call("helm", "upgrade", "--install", "ringmaster", str(CHART), "--namespace", SYSTEM, "--wait", "--timeout", "300s",
                  *(word for name, value in values.items() for word in ("--set", f"{name}={value}")), timeout=320)
     rig.Kubectl(cluster).until_served()
@@ -45,8 +46,8 @@ def restricted_namespace(cluster, name):
 
 def install_store(kubectl, node=1):
     """versitygw as a pod with the bucket `jobs`, a Service, and a Secret with what opens it. It stays on one node."""
-    secret = {"AWS_ACCESS_KEY_ID": "AKIATEST", "AWS_SECRET_ACCESS_KEY": "only-for-tests", "AWS_REGION": "us-east-1"}
-    root = {"ROOT_ACCESS_KEY": secret["AWS_ACCESS_KEY_ID"], "ROOT_SECRET_KEY": secret["AWS_SECRET_ACCESS_KEY"]}
+    secret = {"AWS_ACCESS_KEY_ID": STORE_KEYS["access"], "AWS_SECRET_ACCESS_KEY": STORE_KEYS["secret"], "AWS_REGION": "us-east-1"}
+    root = {"ROOT_ACCESS_KEY": STORE_KEYS["access"], "ROOT_SECRET_KEY": STORE_KEYS["secret"]}
     mounts = [{"name": "data", "mountPath": "/data"}]
     kubectl.apply(
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "store"}, "stringData": secret},
@@ -232,3 +233,10 @@ def next_ring(training, size, before):
     said = training.until_ring_of(size, beyond=before["ring"]["generation"])
     assert said["stepsRedone"]["announced"] == 0, said
     return training.until_step(said["progress"]["step"] + 1)
+
+
+def hurry(training):
+    """Nothing is to come: the workers get processor time for what is left."""
+    fast = json.dumps({"spec": {"containers": [{"name": "trainer", "resources": {"limits": {"cpu": "1"}}}]}})
+    for pod in training.workers():
+        training.kubectl("patch", "pod", name_of(pod), "--subresource=resize", "-p", fast)
