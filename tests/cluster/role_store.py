@@ -3,8 +3,9 @@
     role_store.py FILE        serves what the JSON file describes (`Settings`) until it is killed
 
 The STS hands out keys for the token of one ServiceAccount: it asks the API server whose token it is, and whether it was made for this
-audience (TokenReview). The door takes requests that are signed with such keys, with their session token and before their end, and passes
+audience (TokenReview). The door takes requests that are signed with such keys, with their session token and before they are old, and passes
 them on to versitygw, which knows no session tokens, under that one's own keys. Each answer of both is a line of JSON in a log.
+Keys are old at the door before the end that the STS tells: who renews them only then, or not at all, is found out without waiting for that.
 """
 
 import dataclasses
@@ -47,7 +48,8 @@ class Settings:
     role: str
     audience: str
     subject: str  # system:serviceaccount:NAMESPACE:NAME
-    lives_s: int  # how long keys are valid
+    told_s: int   # how long keys are valid as the STS tells it
+    old_s: int    # how long the door takes them
     store: str    # HOST:PORT of versitygw
     access: str
     secret: str
@@ -60,7 +62,7 @@ class Session:
     secret: str
     token: str
     pod: str
-    ends: float
+    made: float
 
 
 class Stand:
@@ -95,11 +97,10 @@ class Stand:
         self.tell(sts=name, pod=pod, granted=granted, why=found.get("error", ""))
         if not granted:
             return 403, STS_REFUSAL.format(why=f"not for {name or 'who has that token'}")
-        made = Session("ASIA" + secrets.token_hex(8).upper(), secrets.token_urlsafe(30), secrets.token_urlsafe(60), pod,
-                       time.time() + self.settings.lives_s)
+        made = Session("ASIA" + secrets.token_hex(8).upper(), secrets.token_urlsafe(30), secrets.token_urlsafe(60), pod, time.time())
         with self.lock:
             self.sessions[made.access] = made
-        end = datetime.datetime.fromtimestamp(made.ends, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        end = datetime.datetime.fromtimestamp(made.made + self.settings.told_s, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         return 200, GRANTED.format(access=made.access, secret=made.secret, token=made.token, end=end)
 
     def judge(self, method, path, query, headers):
@@ -120,7 +121,15 @@ class Stand:
             return session, "SignatureDoesNotMatch"
         if headers.get("x-amz-security-token") != session.token or "x-amz-security-token" not in names:
             return session, "InvalidToken"
-        return session, "ExpiredToken" if time.time() > session.ends else ""
+        return session, "ExpiredToken" if self.is_old(session) else ""
+
+    def is_old(self, session):
+        return time.time() > session.made + self.settings.old_s
+
+    def first_is_old(self, pod):
+        """Whether a pod goes on although the first keys that it was given are old."""
+        with self.lock:
+            return any(self.is_old(each) for each in self.sessions.values() if each.pod == pod)
 
     def pass_on(self, method, path, query, headers, body):
         """(status, headers, body) of versitygw."""
@@ -178,7 +187,7 @@ class Door(Handler):
             self.answer(403, DOOR_REFUSAL.format(code=refused).encode())
             return
         status, given, answer = self.stand.pass_on(self.command, path, query, headers, body)
-        self.stand.tell(door=self.command, pod=pod, key=session.access, status=status, path=path)
+        self.stand.tell(door=self.command, pod=pod, status=status, renewed=self.stand.first_is_old(pod))
         self.answer(status, answer, given)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = serve
