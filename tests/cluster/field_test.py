@@ -195,11 +195,12 @@ def computing_threads(training):
 @pytest.mark.turns(3)
 def test_a_trainer_has_as_many_threads_as_its_limit_has_processors(start, place):
     cores = min(int(node["status"]["capacity"]["cpu"]) for node in rig.Kubectl(place.cluster).get("nodes"))
-    begun = {}
+    begun, coordinator = {}, node_rig.coordinator_on(1)
+    coordinator["template"]["spec"].update(HASTY)
     for limit, threads in (("900m", 1), ("1500m", min(2, cores))):
         container = node_rig.container("trainer", images.WORKER, resources={**node_rig.SMALL, "limits": {"cpu": limit}})
         spec = {**node_rig.trainer(1000000), "threads": "Auto"}
-        begun[start(f"limit-{limit}", pod={"containers": [container], **HASTY}, trainer=spec)] = threads
+        begun[start(f"limit-{limit}", pod={"containers": [container], **HASTY}, coordinator=coordinator, trainer=spec)] = threads
     for training, threads in begun.items():
         training.until_ring_of(3)
         assert computing_threads(training) == [threads] * 3, training.name
