@@ -59,6 +59,13 @@ bool op_memo_forget(struct op_memo *memo, const struct op_plan *plan)
     return was;
 }
 
+static bool is_coordinator(const struct job_view *job, const struct op_action *action)
+{
+    char name[OP_NAME_MAX];
+    name_coordinator(job->name, job->uid, job->status.ring.coordinator.attempt, name);
+    return action->resource == OP_PODS && !strcmp(action->name, name);
+}
+
 bool op_memo_done(struct op_memo *memo, const struct job_view *job, const struct op_action *action)
 {
     bool over = is_refused(memo, action);
@@ -73,6 +80,8 @@ bool op_memo_done(struct op_memo *memo, const struct job_view *job, const struct
         text_copy(memo->config, sizeof memo->config, action->name);
     } else if (action->kind == OP_CREATE && action->resource == OP_SECRETS)
         text_copy(memo->key, sizeof memo->key, action->name);
+    else if (action->kind == OP_CREATE && is_coordinator(job, action))
+        memo->config_generation = 0; /* its successor gets one of its own */
     return over;
 }
 

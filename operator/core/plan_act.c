@@ -97,8 +97,9 @@ static void create_key(struct planner *p)
     object_key(p->job, name, &action->body);
 }
 
-/* The ConfigMap for a coordinator that is about to be made; one that this operator made of the same
- * generation before will do. */
+/* The ConfigMap for a coordinator that is about to be made: one for each, for nobody tells us whether that of
+ * its predecessor still is there, and a pod without it would wait for ever. Where the pod itself was refused,
+ * the one that was made for it will do. */
 static void create_config(struct planner *p, struct op_config *ret)
 {
     uint8_t sha256[RM_HASH_BYTES];

@@ -147,6 +147,19 @@ def test_what_somebody_deletes_comes_back(stage):
     processes.until(lambda: stage.around() == before, "all of it back", 120)
 
 
+def test_a_successor_finds_its_spec_though_somebody_deleted_its_predecessors(stage):
+    stage.operator("--no-lease")
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    (first,) = stage.until_pods("coordinator", 1)
+    for name in [first, *stage.until_pods("worker", 3)]:
+        stage.run_pod(name)
+    stage.kubectl("delete", "configmap", "-l", "ringmaster.dev/job=gpt")
+    stage.end_pod(first, 137)
+    (second,) = processes.until(lambda: stage.pods("coordinator").keys() - {first}, "a successor", 120)
+    (config,) = [volume["configMap"]["name"] for volume in stage.pods()[second]["spec"]["volumes"] if "configMap" in volume]
+    assert stage.kubectl.exists("configmap", config)
+
+
 def test_what_another_operator_is_told_of_metrics_and_users_holds_for_policies_at_once_and_for_pods_to_come(stage):
     """As after an upgrade of the chart: the pods that train are left alone, and all who speak to them still may."""
     def ingress(name):

@@ -106,8 +106,7 @@ struct pod_view *cast_worker(struct cast *c, int index)
 void cast_train(struct cast *c)
 {
     struct coordinator_view *view = &c->coordinator;
-    c->memo = (struct op_memo){.config_generation = c->job.generation, .dry_generation = c->job.generation};
-    text_copy(c->memo.config, sizeof c->memo.config, "tiny-config-0123456789");
+    c->memo = (struct op_memo){.dry_generation = c->job.generation};
     text_copy(c->job.status.ring.key, sizeof c->job.status.ring.key, "tiny-key-0123456789abcdef");
     cast_pod(c, OP_COORDINATOR, -1, 1);
     c->job.status.ring.coordinator = (struct op_slot){.state = OP_SLOT_PRESENT, .attempt = 1};
