@@ -8,7 +8,8 @@
 #include "operator/core/pod.h"
 #include "operator/core/read.h"
 
-#define SCRATCH_CACHE "file:///var/cache/ringmaster/data"
+#define SCRATCH       "file:///var/cache/ringmaster" /* a volume that each worker gets */
+#define SCRATCH_CACHE SCRATCH "/data"
 
 static int read_metadata(const struct js *object, struct job_view *job, struct error *err)
 {
@@ -149,6 +150,27 @@ static int complete(const struct job_view *job, struct job_spec *spec, struct er
     if (job_data_is_remote(spec) && !*spec->data.cache)
         text_copy(spec->data.cache, sizeof spec->data.cache, SCRATCH_CACHE);
     return 0;
+}
+
+int job_check_cache(const struct job_view *job, struct error *err)
+{
+    char data[RM_URI_MAX] = "", cache[RM_URI_MAX] = "";
+    size_t length = strlen(SCRATCH);
+    struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", err);
+    if (!spec)
+        return -1;
+    read_text(spec, "trainer.data.uri", data, sizeof data);
+    read_text(spec, "trainer.data.cache", cache, sizeof cache);
+    js_free(spec);
+    bool own = !strncmp(cache, SCRATCH, length) && (!cache[length] || cache[length] == '/');
+    if (strncmp(data, "s3://", 5) != 0 || strncmp(cache, "file://", 7) != 0 || own ||
+        pod_template_holds(job, cache + 7, true))
+        return 0;
+    return err_set(
+        err, ERR_USAGE,
+        "spec.trainer.data.cache is %.200s, but spec.workers.template mounts no volume there; mount "
+        "one at that path or above it, or leave the field out",
+        cache);
 }
 
 int job_effective_spec(const struct job_view *job, struct str *out, struct error *err)

@@ -53,4 +53,9 @@ void job_clear(struct job_view *job); /* fine on zeros */
  * place without a volume in the template. */
 int job_effective_spec(const struct job_view *job, struct str *out, struct error *err);
 
+/* Would what is fetched from a store lie on a volume? A root that is read-only keeps nothing, and one that is
+ * not fills the node's disk without having asked for it. Beside the effective spec, for jobs that run have
+ * been taken without this question. ERR_USAGE with a sentence. */
+int job_check_cache(const struct job_view *job, struct error *err);
+
 #endif

@@ -289,6 +289,8 @@ static int check_texts(const struct planner *p, struct error *err)
     int status = job_effective_spec(p->job, &text, err);
     str_reset(&text);
     if (status == 0)
+        status = job_check_cache(p->job, err);
+    if (status == 0)
         status = pod_worker(p->job, &p->s->settings, NULL, 0, 1, &text, err);
     str_reset(&text);
     if (status == 0)

@@ -209,6 +209,63 @@ Test(operator_sentence, a_spec_that_can_not_be_is_not_even_tried)
     cast_free(c);
 }
 
+/* Whether a job with that cache, and a disk at /big in each worker, would be made. */
+static bool is_taken(const char *data, const char *cache, const char **sentence)
+{
+    char changes[1024];
+    static char message[OP_MESSAGE_MAX];
+    snprintf(
+        changes, sizeof changes,
+        "{\"trainer\":{\"data\":{\"uri\":\"%s\",\"cache\":\"%s\"}},\"workers\":{\"template\":{\"spec\":{"
+        "\"containers\":[{\"name\":\"trainer\",\"image\":\"worker:1\",\"volumeMounts\":[{\"name\":\"disk\","
+        "\"mountPath\":\"/big\"}]}],\"volumes\":[{\"name\":\"disk\",\"emptyDir\":{}}]}}}}",
+        data, cache);
+    struct cast *c = cast_open(changes);
+    cast_settle(c);
+    bool taken = strcmp(c->job.status.condition[OP_ADMITTED].reason, "Invalid") != 0;
+    text_copy(message, sizeof message, c->job.status.message);
+    cast_free(c);
+    *sentence = message;
+    return taken;
+}
+
+Test(operator_sentence, a_cache_where_no_volume_is_mounted_is_refused)
+{
+    const char *said;
+    cr_assert_not(is_taken("s3://books/a", "file:///bigger/cache", &said));
+    cr_assert(strstr(said,
+                     "spec.trainer.data.cache is file:///bigger/cache, but spec.workers.template mounts "
+                     "no volume there"),
+              "%s", said);
+    cr_assert_not(is_taken("s3://books/a", "file:///var/cache/ringmasters", &said));
+    cr_assert(is_taken("s3://books/a", "file:///big/cache", &said), "%s", said);
+    cr_assert(is_taken("s3://books/a", "file:///var/cache/ringmaster", &said), "%s", said);
+    cr_assert(is_taken("s3://books/a", "file:///var/cache/ringmaster/a", &said), "%s", said);
+    cr_assert(is_taken("file:///big/books", "file:///bigger", &said), "nothing is fetched: %s", said);
+}
+
+/* As by an operator of before this was refused. */
+Test(operator_sentence, a_job_that_runs_goes_on_wherever_its_cache_is)
+{
+    struct cast *c = cast_open("{\"trainer\":{\"data\":{\"cache\":\"file:///bigger\"}}}");
+    struct op_condition *admitted = &c->job.status.condition[OP_ADMITTED];
+    cast_train(c);
+    admitted->status = OP_TRUE;
+    admitted->generation = c->job.generation;
+    c->pods_count = 0;
+    for (int i = 0; i < 3; i++) {
+        cast_settle(c);
+        c->now_ms += 1000;
+    }
+    struct op_plan *plan = cast_plan(c);
+    cr_assert(plan_has(plan, OP_CREATE, OP_CONFIG_MAPS));
+    for (int i = 0; i < plan->actions_count; i++)
+        if (plan->action[i].resource == OP_CONFIG_MAPS)
+            cr_assert(strstr(str_text(&plan->action[i].body), "file:///bigger"));
+    plan_free(plan);
+    cast_free(c);
+}
+
 Test(operator_sentence, a_store_that_takes_no_checkpoint_stands_in_the_sentence_of_a_job_that_trains)
 {
     struct cast *c = cast_open("{}");
