@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "common/base/str.h"
@@ -212,6 +213,11 @@ static void describe_limits(CURL *curl, const struct http_request *request)
     }
     if (!request->proxy)
         curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* whatever the environment says */
+}
+
+bool http_is_own_machine(const char *host)
+{
+    return !strncmp(host, "127.", 4) || !strncasecmp(host, "localhost", 9) || !strncmp(host, "[::1]", 5);
 }
 
 static int add_blob(CURL *curl, CURLoption option, const char *text)

@@ -75,6 +75,9 @@ struct http_request {
     void *ctx;
 };
 
+/* Is "HOST" or "HOST:PORT" this machine, to which no proxy leads? By its name alone. */
+bool http_is_own_machine(const char *host);
+
 struct http_call;
 int http_start(struct http *http, struct http_call **ret, const struct http_request *request,
                struct error *err);

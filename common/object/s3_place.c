@@ -2,6 +2,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/net/http.h"
 #include "common/object/s3.h"
 #include "common/os/config.h"
 
@@ -71,12 +72,6 @@ static int read_region(struct s3_place *place, const struct object_options *opti
     return 0;
 }
 
-/* Is it this machine, to which no proxy leads? */
-static bool is_loopback(const char *host)
-{
-    return !strncmp(host, "127.", 4) || !strncasecmp(host, "localhost", 9) || !strncmp(host, "[::1]", 5);
-}
-
 static int read_endpoint(struct s3_place *place, const char *endpoint, struct error *err)
 {
     const char *host = NULL;
@@ -113,7 +108,7 @@ static void use_host_style(struct s3_place *place)
 {
     char host[S3_HOST_MAX];
     text_copy(host, sizeof host, place->host);
-    if (!is_loopback(host) &&
+    if (!http_is_own_machine(host) &&
         snprintf(place->host, sizeof place->host, "%s.%s", place->bucket, host) < (int)sizeof place->host)
         place->path_style = false;
 }
@@ -154,7 +149,7 @@ static int find_place(struct s3_place *ret, const struct object_options *options
     if (ca_file && !text_copy(place.ca_file, sizeof place.ca_file, ca_file))
         return err_set(err, ERR_USAGE, "AWS_CA_BUNDLE is too long");
     place.google = ends_with(place.host, "storage.googleapis.com"); /* or its answers say so */
-    place.proxy = !is_loopback(place.host);
+    place.proxy = !http_is_own_machine(place.host);
     choose_protection(&place, profile);
     *ret = place;
     return 0;

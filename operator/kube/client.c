@@ -253,6 +253,12 @@ static void answered(void *ctx, const struct http_answer *http)
 
 /* --- sending --- */
 
+static bool is_elsewhere(const char *server)
+{
+    const char *host = strstr(server, "://");
+    return host && !http_is_own_machine(host + 3);
+}
+
 static int transmit(struct kube_call *call, struct error *err)
 {
     struct kube *kube = call->kube;
@@ -284,6 +290,7 @@ static int transmit(struct kube_call *call, struct error *err)
         .lost_within = lost_within,
         .buffer = BUFFER_BYTES,
         .http2 = true,
+        .proxy = is_elsewhere(kube->options.config->server),
         .header_came = header_came,
         .body_came = body_came,
         .done = answered,

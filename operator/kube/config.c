@@ -154,6 +154,9 @@ static int read_cluster(struct kube_config *ret, const struct source *source, co
                        "%s: insecure-skip-tls-verify is not supported; name a "
                        "certificate-authority",
                        source->path);
+    if (text_of(cluster, "proxy-url"))
+        return err_set(err, ERR_USAGE, "%s: proxy-url is not supported; name the proxy in HTTPS_PROXY",
+                       source->path);
     size_t length = strlen(ret->server);
     while (length && ret->server[length - 1] == '/')
         ret->server[--length] = 0;

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -28,13 +29,14 @@ class Tool:
         self.cluster = kubectl.cluster
         self.namespace = kubectl.namespace
         self.kubeconfig = str(kubectl.cluster.kubeconfig)
+        self.variables = {}
         self.running = []
 
     def command(self, *arguments):
         return [*self.cluster.enter(), str(TOOL), *arguments]
 
     def environment(self):
-        return {**self.cluster.environment(), "KUBECONFIG": self.kubeconfig}
+        return {**self.cluster.environment(), "KUBECONFIG": self.kubeconfig, **self.variables}
 
     def __call__(self, verb, resource, name, body=None, uid=None):
         """The answer to one request."""
@@ -45,7 +47,11 @@ class Tool:
 
     def start(self, *arguments):
         """A tool that goes on; its lines so far are in `lines`."""
-        process = subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE, text=True, env=self.environment())
+        return self.run(*self.command(*arguments))
+
+    def run(self, *command):
+        """The same of any command."""
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=self.environment())
         process.lines = []
         threading.Thread(target=lambda: process.lines.extend(line.strip() for line in process.stdout), daemon=True).start()
         self.running.append(process)
@@ -136,6 +142,22 @@ def test_who_may_not_is_told_which_verb_on_what_and_a_tokens_file_is_enough_to_b
     assert refused["message"] == (f'pods is forbidden: User "system:serviceaccount:{api.namespace}:weak" cannot create resource "pods" '
                                   f'in API group "" in the namespace "{api.namespace}"')
     assert (unknown["outcome"], unknown["status"]) == ("denied", 401)
+
+
+def test_a_proxy_of_the_environment_is_asked_for_the_way_unless_no_proxy_holds_the_servers_network(tool, api):
+    proxy = tool.run(*api.cluster.enter(), sys.executable, str(Path(__file__).with_name("connect_proxy.py")))
+    (port,) = processes.until(lambda: proxy.lines, "the proxy listens", 60)
+    tool.variables = {"HTTPS_PROXY": f"http://127.0.0.1:{port}", "NO_PROXY": ""}
+    assert tool("create", "pods", "a", pod("a"))["outcome"] == "ok"
+    processes.until(lambda: [f"https://{asked}" for asked in proxy.lines[1:]] == [control_plane.SERVER], "the proxy has led it there", 60)
+    watch = tool.start("watch", "pods", api.namespace)
+    processes.until(lambda: "a" in names_there(watch.lines), "the watch tells of the pod", 60)
+    processes.until(lambda: len(proxy.lines) > 2, "the proxy has led it there, too", 60)
+    proxy.kill()
+    proxy.wait()
+    assert tool("get", "pods", "a")["outcome"] == "unreachable", "there is no other way"
+    tool.variables["NO_PROXY"] = f"{control_plane.SERVER.removeprefix('https://').rpartition('.')[0]}.0/24"
+    assert tool("get", "pods", "a")["outcome"] == "ok"
 
 
 def test_a_server_whose_certificate_does_not_hold_is_not_talked_to(tool, api):

@@ -34,6 +34,31 @@ static void check_asked(struct play *play, const char *wanted)
 
 static const char pod[] = "{\"metadata\":{\"name\":\"p\"}}";
 
+/* What was asked of the stub, which is both the server under that name and the proxy. */
+static void check_way(const char *host, const char *unproxied, const char *wanted)
+{
+    char proxy[64], target[128];
+    const struct scene scenes[] = {{.method = "GET", .target = "", .status = 200, .body = pod}};
+    struct play play;
+    play_open(&play, SCENES(scenes), 0, 0);
+    snprintf(play.config.server, sizeof play.config.server, "http://%s:%d", host, stub_port(play.stub));
+    snprintf(proxy, sizeof proxy, "http://127.0.0.1:%d", stub_port(play.stub));
+    setenv("http_proxy", proxy, 1);
+    setenv("no_proxy", unproxied, 1);
+    ask(&play, (struct kube_request){.resource = &kube_pods, .namespace = "a", .name = "p"});
+    play_until(&play, "[ok   p 0]");
+    snprintf(target, sizeof target, wanted, stub_port(play.stub));
+    check_asked(&play, target);
+    play_close(&play);
+}
+
+Test(client, the_environment_says_through_which_proxy_the_api_server_is_reached_and_never_this_machine)
+{
+    check_way("0.0.0.0", "", "GET http://0.0.0.0:%d/api/v1/namespaces/a/pods/p  \n");
+    check_way("0.0.0.0", "10.0.0.0/8,0.0.0.0/16", "GET /api/v1/namespaces/a/pods/p  \n");
+    check_way("127.0.0.1", "", "GET /api/v1/namespaces/a/pods/p  \n");
+}
+
 Test(client, each_verb_is_the_request_that_the_api_server_knows)
 {
     const struct scene scenes[] = {

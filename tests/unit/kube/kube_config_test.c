@@ -107,6 +107,9 @@ Test(config, what_can_not_be_is_refused_with_a_sentence)
         "current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\n"
         "clusters:\n- {name: c, cluster: {server: \"https://h\", insecure-skip-tls-verify: true}}\n",
         NULL, "insecure-skip-tls-verify is not supported");
+    check_refused("current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\n"
+                  "clusters:\n- {name: c, cluster: {server: \"https://h\", proxy-url: \"http://p:3128\"}}\n",
+                  NULL, "proxy-url is not supported; name the proxy in HTTPS_PROXY");
     check_refused(
         "current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\n"
         "clusters:\n- {name: c, cluster: {server: \"https://h\", certificate-authority-data: \"*\"}}\n",
