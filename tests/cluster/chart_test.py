@@ -250,11 +250,11 @@ def test_the_manifest_is_taken_by_a_server_that_enforces_restricted_pods(home):
     assert "created" in home("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
 
 
-def token_config(home, folder):
+def token_config(home, folder, release="ringmaster"):
     """A kubeconfig of the operator's ServiceAccount."""
     config = json.loads(home("config", "view", "--raw", "--minify", "-o", "json"))
-    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": home("create", "token", "ringmaster-operator").strip()}}]
-    path = folder / "kubeconfig"
+    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": home("create", "token", f"{release}-operator").strip()}}]
+    path = folder / f"{release}.kubeconfig"
     path.write_text(json.dumps(config))
     return path
 
@@ -287,6 +287,43 @@ def test_install_work_upgrade_uninstall_and_install_again(helm, home, api, tmp_p
         helm("uninstall", "ringmaster", *where)
     finally:
         stage.close()
+
+
+def released_operator(stage, home, folder, release):
+    """An operator with the rights that the release gives, and with its options but for where it listens."""
+    (container,) = home.get("deployment", f"{release}-operator")["spec"]["template"]["spec"]["containers"]
+    options = [option for option in container["args"] if not option.startswith(("--listen=", "--port="))]
+    return stage.operator(*options, kubeconfig=token_config(home, folder, release), everywhere=True)
+
+
+def test_two_releases_for_a_namespace_each_are_installed_beside_each_other_and_either_goes_without_the_other(helm, home, api, other, tmp_path):
+    everywhere = rig.Kubectl(home.cluster)
+    everywhere("delete", "crd", "trainingjobs.ringmaster.dev", "--ignore-not-found")
+    here, there = stage_rig.Stage(api), stage_rig.Stage(other)
+    try:
+        helm("install", "one", str(CHART), "--namespace", HOME, "--set", f"namespace={api.namespace}")
+        everywhere.until_served()
+        for arguments in (["two"], ["one", "--set", "crds.install=false"]):
+            with pytest.raises(RuntimeError, match="exists and cannot be imported into the current release"):
+                helm("install", *arguments, str(CHART), "--namespace", other.namespace, "--set", f"namespace={other.namespace}")
+        helm("install", "two", str(CHART), "--namespace", other.namespace, "--set", f"namespace={other.namespace},crds.install=false")
+        first, second = released_operator(here, home, tmp_path, "one"), released_operator(there, other, tmp_path, "two")
+        for stage in (here, there):
+            stage.kubectl.apply(stage_rig.job("gpt"))
+            stage.until_pods("worker", 3)
+        for operator in (first, second):
+            processes.until(lambda o=operator: o.get("/readyz") == (200, "ready\n"), "ready", 60)
+            assert operator.metric("reconciles_refused") == 0 and not operator.lines("another release acts")
+        helm("uninstall", "one", "--namespace", HOME)
+        roles = [role["metadata"]["name"] for role in everywhere.get("clusterroles", "-l", "app.kubernetes.io/name=ringmaster-operator")]
+        assert sorted(roles) == ["two-operator-nodes", "two-trainingjobs-edit", "two-trainingjobs-view"]
+        there.kubectl("patch", "trainingjob", "gpt", "--type=merge", "-p", json.dumps({"spec": {"workers": {"target": 4}}}))
+        there.until_pods("worker", 4)
+        assert len(here.pods("worker")) == 3, "its jobs outlive it"
+        helm("uninstall", "two", "--namespace", other.namespace)
+    finally:
+        here.close()
+        there.close()
 
 
 def test_every_example_is_taken_by_the_api_server(home, api):

@@ -105,7 +105,8 @@ class Cluster:
 
     def environment(self):
         path = f"{BIN}:{os.environ.get('PATH', '/usr/bin:/bin')}:/usr/sbin:/sbin"
-        return {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig), "RINGMASTER_CLUSTER": self.name}
+        cache = str(Path(self.kubeconfig).parent / "kube-cache")  # by address, and another cluster has the same one
+        return {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig), "KUBECACHEDIR": cache, "RINGMASTER_CLUSTER": self.name}
 
     def call(self, *command, stdin=None, timeout=120):
         """Runs a command in the cluster's network, returns what it printed; raises with its complaint where it fails."""
