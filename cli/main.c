@@ -120,7 +120,7 @@ static int dispatch(int argc, char **argv, struct error *err)
         return 0;
     }
     if (!strcmp(command, "--version")) {
-        puts("ringmaster 0.1.0");
+        puts("ringmaster " RM_VERSION);
         return 0;
     }
     if (!*command)

@@ -30,6 +30,7 @@ static const char usage[] =
     "  --port N                 default 8080; 0: any free one\n"
     "  --coordinator-port N     where coordinators listen (default 7070)\n"
     "  --qps N --burst N        requests to the API server a second, and at once (default 50, 100)\n"
+    "  --version                say which one this is\n"
     "Exit codes: 0 told to stop, 2 usage, 4 anything else (the lease was lost, say).\n";
 
 static int number(const char *name, const char *text, long least, long most, long *ret, struct error *err)
@@ -109,7 +110,9 @@ static int read_option(struct app_options *out, int option, struct error *err)
     }
 }
 
-static int read_arguments(struct app_options *out, bool *help, int argc, char **argv, struct error *err)
+/* *ret_show: what to print instead of anything else; NULL: nothing. */
+static int read_arguments(struct app_options *out, const char **ret_show, int argc, char **argv,
+                          struct error *err)
 {
     static const struct option options[] = {
         {"kubeconfig", required_argument, NULL, 'k'},
@@ -130,12 +133,16 @@ static int read_arguments(struct app_options *out, bool *help, int argc, char **
         {"qps", required_argument, NULL, 'q'},
         {"burst", required_argument, NULL, 'b'},
         {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},
         {NULL, 0, NULL, 0},
     };
     int option;
     while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        *help = *help || option == 'h';
-        if (option != 'h' && read_option(out, option, err) < 0)
+        if (option == 'h')
+            *ret_show = usage;
+        else if (option == 'v')
+            *ret_show = "ringmaster-operator " RM_VERSION "\n";
+        else if (read_option(out, option, err) < 0)
             return -1;
     }
     if (optind != argc)
@@ -147,7 +154,7 @@ static int read_arguments(struct app_options *out, bool *help, int argc, char **
 int main(int argc, char **argv)
 {
     struct error err = {0};
-    bool help = false;
+    const char *show = NULL;
     struct app_options options = {.lease = true,
                                   .lease_name = "ringmaster-operator",
                                   .listen = "127.0.0.1",
@@ -157,12 +164,12 @@ int main(int argc, char **argv)
     secret_guard();
     descriptors_raise();
     log_name("operator");
-    if (read_arguments(&options, &help, argc, argv, &err) < 0) {
+    if (read_arguments(&options, &show, argc, argv, &err) < 0) {
         fprintf(stderr, "ringmaster-operator: %s\n", err.text);
         return error_exit_code(err.code);
     }
-    if (help) {
-        fputs(usage, stdout);
+    if (show) {
+        fputs(show, stdout);
         return 0;
     }
     log_as_json();

@@ -17,6 +17,7 @@ INSTALL = ROOT / "deploy" / "install.yaml"
 EXAMPLES = [path for path in sorted((ROOT / "deploy" / "examples").glob("*.yaml")) if "template:" in path.read_text()]  # others run locally
 MONITORS = sorted((clusters.CACHE / "src/prometheus-operator").glob("monitoring.coreos.com_*.yaml"))
 HOME = "ringmaster-system"
+VERSION = (CHART / "Chart.yaml").read_text().partition("\nversion: ")[2].partition("\n")[0]
 
 DISK = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]"
 AFFINITY = f"{DISK}.key=disk,{DISK}.operator=Exists"
@@ -99,10 +100,10 @@ def operator_pod(helm, home, *settings):
 def test_an_image_has_the_registry_in_front_of_it_and_its_digest_behind(helm, home):
     digest = f"sha256:{'a' * 64}"
     _, container = operator_pod(helm, home, "image.registry=example.invalid/ml", f"image.operatorDigest={digest}")
-    assert container["image"] == f"example.invalid/ml/ringmaster-operator:0.1.0@{digest}"
-    assert "--worker-image=example.invalid/ml/ringmaster-worker:0.1.0" in container["args"]
+    assert container["image"] == f"example.invalid/ml/ringmaster-operator:{VERSION}@{digest}"
+    assert f"--worker-image=example.invalid/ml/ringmaster-worker:{VERSION}" in container["args"]
     text = render(helm, "--set", f"image.workerDigest={digest}")
-    assert text.count(f"ringmaster-worker:0.1.0@{digest}") == 2, "the operator's option, and the pod of helm test"
+    assert text.count(f"ringmaster-worker:{VERSION}@{digest}") == 2, "the operator's option, and the pod of helm test"
 
 
 def test_the_operators_pod_is_as_the_values_say(helm, home):

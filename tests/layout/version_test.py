@@ -1,0 +1,37 @@
+"""One version, that of the CMake project: programs, chart, images and the plain manifest all say it."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(os.environ.get("RINGMASTER_BIN", ROOT / "build/test/bin"))
+CHART = ROOT / "charts/ringmaster"
+IMAGES = ("ringmaster-operator", "ringmaster-worker")
+
+
+@pytest.fixture(name="version", scope="module")
+def fixture_version():
+    (found,) = re.findall(r"^project\(ringmaster VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)
+    return found
+
+
+@pytest.mark.parametrize("program", ["ringmaster", "ringmaster-operator"])
+def test_a_program_says_the_version_of_the_project(version, program):
+    done = subprocess.run([BIN / program, "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{program} {version}\n"), done.stderr
+
+
+def test_the_chart_and_its_images_have_the_version_of_the_project(version):
+    chart, values = ((CHART / name).read_text() for name in ("Chart.yaml", "values.yaml"))
+    assert re.findall(r"^(?:version|appVersion): (\S+)$", chart, re.MULTILINE) == [version, version]
+    assert re.findall(r"^  (?:operator|worker): (\S+)", values, re.MULTILINE) == [f"{image}:{version}" for image in IMAGES]
+
+
+def test_the_plain_manifest_has_it_too(version):
+    text = (ROOT / "deploy/install.yaml").read_text()
+    assert set(re.findall(r"app\.kubernetes\.io/version: (.*)", text)) == {f'"{version}"'}
+    assert {tuple(found) for found in re.findall(rf"({'|'.join(IMAGES)}):(\S+)", text)} == {(image, version) for image in IMAGES}
