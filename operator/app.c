@@ -199,13 +199,13 @@ static int watch_all(struct app *app, struct error *err)
                                             .resource = resource_of(source),
                                             .namespace = app->options->namespace,
                                             .labels = labelled ? OP_LABEL_JOB : NULL,
+                                            .seed = crypto_seed(),
                                             .listing = listing,
                                             .object = object_came,
                                             .listed = listed,
                                             .heard = heard,
                                             .trouble = trouble,
                                             .ctx = source};
-        crypto_random(&options.seed, sizeof options.seed);
         if (reflector_open(&source->reflector, app->loop, &options, err) < 0)
             return -1;
     }

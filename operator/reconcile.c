@@ -487,7 +487,7 @@ int reconciler_open(struct reconciler **ret, const struct reconciler_options *op
     if (!r)
         return err_set(err, ERR_MACHINE, "no memory for the reconciler");
     r->options = *options;
-    crypto_random(&r->queue.seed, sizeof r->queue.seed);
+    r->queue.seed = crypto_seed();
     r->turns = turns_init(loop_now(options->loop));
     if (loop_timer_open(&r->timer, options->loop, timer_fired, r, err) < 0) {
         reconciler_free(r);

@@ -207,13 +207,13 @@ int rivals_open(struct rivals **ret, struct loop *loop, const struct rivals_opti
                                        .resource = &kube_leases,
                                        .namespace = options->namespace,
                                        .labels = OP_LABEL_LOOKS_AFTER,
+                                       .seed = crypto_seed(),
                                        .listing = listing,
                                        .object = lease_came,
                                        .listed = listed,
                                        .heard = heard,
                                        .trouble = trouble,
                                        .ctx = rivals};
-    crypto_random(&wanted.seed, sizeof wanted.seed);
     if (reflector_open(&rivals->reflector, loop, &wanted, err) < 0) {
         rivals_free(rivals);
         return -1;

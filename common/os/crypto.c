@@ -67,3 +67,10 @@ void crypto_random(void *bytes, size_t length)
 {
     must(RAND_bytes(bytes, (int)length) == 1);
 }
+
+uint64_t crypto_seed(void)
+{
+    uint64_t seed;
+    crypto_random(&seed, sizeof seed);
+    return seed;
+}

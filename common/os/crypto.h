@@ -24,5 +24,6 @@ enum { MD5_BYTES = 16 };
 bool md5_once(const void *bytes, size_t length, uint8_t out[MD5_BYTES]);
 bool crypto_equal(const void *a, const void *b, size_t length); /* in constant time */
 void crypto_random(void *bytes, size_t length);
+uint64_t crypto_seed(void); /* the same as a number */
 
 #endif

@@ -30,6 +30,13 @@ static int quota(const char *membership)
     return cores_quota(root, path);
 }
 
+/* With this in that file a process of these groups may use so many. */
+static void gives(const char *file, const char *text, const char *membership, int cores)
+{
+    put(file, text);
+    cr_assert_eq(quota(membership), cores, "%s: %s", file, text);
+}
+
 static void begin(void)
 {
     cr_assert(mkdtemp(root));
@@ -46,31 +53,25 @@ TestSuite(cores, .init = begin, .fini = end);
 
 Test(cores, a_quota_of_version_2_is_rounded_up)
 {
-    put("cpu.max", "150000 100000\n");
-    cr_assert_eq(quota("0::/\n"), 2, "a container sees its own group as the root");
-    put("cpu.max", "400000 100000\n");
-    cr_assert_eq(quota("0::/\n"), 4);
-    put("cpu.max", "max 100000\n");
-    cr_assert_eq(quota("0::/\n"), 0);
+    gives("cpu.max", "150000 100000\n", "0::/\n", 2); /* a container sees its own group as the root */
+    gives("cpu.max", "400000 100000\n", "0::/\n", 4);
+    gives("cpu.max", "max 100000\n", "0::/\n", 0);
 }
 
 Test(cores, the_smallest_quota_on_the_way_up_counts)
 {
     put("pods/pod1/container/cpu.max", "max 100000\n");
     put("pods/pod1/cpu.max", "300000 100000\n");
-    put("pods/cpu.max", "800000 100000\n");
-    cr_assert_eq(quota("0::/pods/pod1/container\n"), 3);
-    put("pods/cpu.max", "50000 100000\n");
-    cr_assert_eq(quota("0::/pods/pod1/container\n"), 1);
+    gives("pods/cpu.max", "800000 100000\n", "0::/pods/pod1/container\n", 3);
+    gives("pods/cpu.max", "50000 100000\n", "0::/pods/pod1/container\n", 1);
 }
 
 Test(cores, a_quota_of_version_1_counts_too)
 {
     put("cpu,cpuacct/cpu.cfs_quota_us", "250000\n");
-    put("cpu,cpuacct/cpu.cfs_period_us", "100000\n");
-    cr_assert_eq(quota("5:memory:/a\n4:cpu,cpuacct:/kubepods/pod1/not-to-be-seen-in-here\n0::/b\n"), 3);
-    put("cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
-    cr_assert_eq(quota("4:cpu,cpuacct:/\n"), 0);
+    gives("cpu,cpuacct/cpu.cfs_period_us", "100000\n",
+          "5:memory:/a\n4:cpu,cpuacct:/kubepods/pod1/not-to-be-seen-in-here\n0::/b\n", 3);
+    gives("cpu,cpuacct/cpu.cfs_quota_us", "-1\n", "4:cpu,cpuacct:/\n", 0);
     cr_assert_eq(quota("4:cpuset:/\n"), 0);
 }
 
@@ -78,9 +79,7 @@ Test(cores, what_is_no_such_file_is_no_limit)
 {
     cr_assert_eq(quota(""), 0);
     cr_assert_eq(quota("nonsense\n0:\n0::\n"), 0);
-    put("cpu.max", "\n");
-    cr_assert_eq(quota("0::/\n"), 0);
-    put("cpu.max", "100000");
-    cr_assert_eq(quota("0::/\n"), 0);
+    gives("cpu.max", "\n", "0::/\n", 0);
+    gives("cpu.max", "100000", "0::/\n", 0);
     cr_assert_geq(cores_usable(), 1);
 }

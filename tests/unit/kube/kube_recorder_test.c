@@ -77,6 +77,15 @@ Test(recorder, an_event_says_who_what_and_about_whom)
     play_close(&play);
 }
 
+/* Each number is a note of its own. */
+static void tell_number(struct recorder *recorder, int number)
+{
+    char text[32];
+    snprintf(text, sizeof text, "number %d", number);
+    struct kube_note note = note_of(text);
+    recorder_tell(recorder, &note);
+}
+
 Test(recorder, repeats_become_a_series_and_other_words_another_event)
 {
     struct scene scenes[3];
@@ -105,14 +114,11 @@ Test(recorder, what_the_server_does_not_take_is_told_in_its_words_and_how_often_
     struct play play;
     struct recorder *recorder = open_recorder(&play, scenes, 4);
     for (int i = 0; i < 4; i++) {
-        char text[32];
-        snprintf(text, sizeof text, "number %d", i);
-        struct kube_note note = note_of(text);
         if (i != 2) {
             scenes[i].status = 403;
             scenes[i].body = "{\"kind\":\"Status\",\"reason\":\"Forbidden\",\"message\":\"no right\"}";
         }
-        recorder_tell(recorder, &note);
+        tell_number(recorder, i);
         until_idle(&play);
     }
     cr_assert_str_eq(str_text(&play.log), "1: no right. 2: no right. 1: no right. ");
@@ -148,12 +154,8 @@ Test(recorder, one_object_can_not_fill_the_store)
     struct scene scenes[26];
     struct play play;
     struct recorder *recorder = open_recorder(&play, scenes, 26);
-    for (int i = 0; i < 100; i++) {
-        char text[32];
-        snprintf(text, sizeof text, "number %d", i);
-        struct kube_note note = note_of(text);
-        recorder_tell(recorder, &note);
-    }
+    for (int i = 0; i < 100; i++)
+        tell_number(recorder, i);
     cr_assert_eq(recorder_lost(recorder), 75);
     struct kube_note note = note_of("of another");
     note.uid = "u-2";

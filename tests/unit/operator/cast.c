@@ -125,6 +125,13 @@ void cast_train(struct cast *c)
     cast_settle(c);
 }
 
+struct cast *cast_training(const char *changes)
+{
+    struct cast *c = cast_open(changes);
+    cast_train(c);
+    return c;
+}
+
 static const struct node_view *find(void *nodes, const char *name)
 {
     struct node_view *node = nodes;

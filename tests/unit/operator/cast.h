@@ -32,6 +32,7 @@ void cast_free(struct cast *c);
 /* As if the operator had run for a while: all slots PRESENT at attempt 1 with ready pods on node-0, node-1
  * ..., coordinator of term 1 on node-0 training at step 812. */
 void cast_train(struct cast *c);
+struct cast *cast_training(const char *changes); /* cast_open and cast_train */
 struct pod_view *cast_pod(struct cast *c, enum pod_role role, int index, int attempt);
 struct pod_view *cast_worker(struct cast *c, int index); /* the newest of that index */
 

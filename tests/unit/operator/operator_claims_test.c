@@ -90,6 +90,12 @@ static void pass(int seconds, struct told own, struct told *renewed)
     }
 }
 
+static void we_meet(struct told own, struct told other)
+{
+    we_are(own);
+    see(&other);
+}
+
 static void is_ours(void)
 {
     cr_assert_null(claims_before_us(us));
@@ -112,61 +118,43 @@ Test(claims, one_release_alone_acts)
 
 Test(claims, of_two_that_look_after_all_the_older_acts)
 {
-    we_are(all_of("a", LATE));
-    struct told other = all_of("b", EARLY);
-    see(&other);
+    we_meet(all_of("a", LATE), all_of("b", EARLY));
     is_theirs("b", "ringmaster-operator");
-    we_are(all_of("a", EARLY));
-    other = all_of("b", LATE);
-    see(&other);
+    we_meet(all_of("a", EARLY), all_of("b", LATE));
     is_ours();
 }
 
 Test(claims, of_two_of_one_second_the_one_acts_whose_name_comes_first)
 {
-    we_are(all_of("b", EARLY));
-    struct told other = all_of("a", EARLY);
-    see(&other);
+    we_meet(all_of("b", EARLY), all_of("a", EARLY));
     is_theirs("a", "ringmaster-operator");
-    we_are(all_of("a", EARLY));
-    other = all_of("b", EARLY);
-    see(&other);
+    we_meet(all_of("a", EARLY), all_of("b", EARLY));
     is_ours();
-    we_are(one_of("a", "y", EARLY));
-    other = one_of("a", "x", EARLY);
-    see(&other);
+    we_meet(one_of("a", "y", EARLY), one_of("a", "x", EARLY));
     is_theirs("a", "x");
 }
 
 Test(claims, of_two_for_one_namespace_the_older_acts)
 {
-    we_are(one_of("ml", "y", LATE));
-    struct told other = one_of("ml", "x", EARLY);
-    see(&other);
+    we_meet(one_of("ml", "y", LATE), one_of("ml", "x", EARLY));
     is_theirs("ml", "x");
 }
 
 Test(claims, who_looks_after_another_namespace_is_no_rival)
 {
-    we_are(one_of("ml", "y", LATE));
-    struct told other = one_of("nlp", "x", EARLY);
-    see(&other);
+    we_meet(one_of("ml", "y", LATE), one_of("nlp", "x", EARLY));
     is_ours();
 }
 
 Test(claims, who_looks_after_one_namespace_acts_there_and_needs_not_see_who_looks_after_all)
 {
-    we_are(one_of("ml", "y", LATE));
-    struct told other = all_of("ml", EARLY);
-    see(&other);
+    we_meet(one_of("ml", "y", LATE), all_of("ml", EARLY));
     is_ours();
 }
 
 Test(claims, who_looks_after_all_leaves_a_namespace_to_whoever_looks_after_that_alone)
 {
-    we_are(all_of("a", EARLY));
-    struct told other = one_of("ml", "x", LATE);
-    see(&other);
+    we_meet(all_of("a", EARLY), one_of("ml", "x", LATE));
     is_ours();
     cr_assert_str_eq(claims_of_namespace(us, "ml")->name, "x");
     cr_assert_null(claims_of_namespace(us, "nlp"));
@@ -390,9 +378,8 @@ Test(claims, what_is_no_lease_is_nobodys)
 Test(claims, the_sentences_name_the_other_one_and_what_to_do)
 {
     char text[CLAIMS_SENTENCE];
-    we_are(all_of("a", LATE));
-    struct told other = all_of("sys-b", EARLY), narrow = one_of("ml", "x-operator", EARLY);
-    see(&other);
+    we_meet(all_of("a", LATE), all_of("sys-b", EARLY));
+    struct told narrow = one_of("ml", "x-operator", EARLY);
     see(&narrow);
     claims_say_refused(claims_before_us(us), text);
     cr_assert_str_eq(text, "another release of the operator looks after all namespaces, by the Lease "

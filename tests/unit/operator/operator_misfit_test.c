@@ -36,8 +36,7 @@ static bool creates_pod_that_avoids(struct cast *c, const char *node)
 
 Test(operator_misfit, one_that_is_refused_costs_the_job_nothing_and_is_made_anew_elsewhere)
 {
-    struct cast *c = cast_open("{\"failurePolicy\":{\"maxRestarts\":0}}");
-    cast_train(c);
+    struct cast *c = cast_training("{\"failurePolicy\":{\"maxRestarts\":0}}");
     refuse(cast_worker(c, 1));
     cr_assert(
         cast_says(c, "warn WorkerRefused  worker 1 on node-1 is refused: worker 1 computes other bits"));
@@ -133,8 +132,7 @@ Test(operator_misfit, an_image_that_computes_other_bits_is_told_and_no_machine_i
 
 Test(operator_misfit, kinds_on_which_nobody_trains_are_avoided_as_kinds)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     for (int i = 0; i < 3; i++)
         text_copy(c->node[i].type, sizeof c->node[i].type, i == 1 ? "old.large" : "new.large");
     c->coordinator.ring_size = 2; /* worker 1 has never been in it */
@@ -153,8 +151,7 @@ Test(operator_misfit, kinds_on_which_nobody_trains_are_avoided_as_kinds)
 
 Test(operator_misfit, one_machine_that_differs_from_others_of_its_kind_is_avoided_alone)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     for (int i = 0; i < 3; i++)
         text_copy(c->node[i].type, sizeof c->node[i].type, "new.large");
     refuse(cast_worker(c, 1));
@@ -167,8 +164,7 @@ Test(operator_misfit, one_machine_that_differs_from_others_of_its_kind_is_avoide
 Test(operator_misfit, no_rule_about_that_exit_code_makes_one_machine_the_end_of_the_job)
 {
     struct cast *c =
-        cast_open("{\"failurePolicy\":{\"rules\":[{\"onExitCodes\":[3],\"action\":\"FailJob\"}]}}");
-    cast_train(c);
+        cast_training("{\"failurePolicy\":{\"rules\":[{\"onExitCodes\":[3],\"action\":\"FailJob\"}]}}");
     refuse(cast_worker(c, 1));
     cast_settle(c);
     cr_assert_not(condition_is(&c->job.status, OP_INTERRUPTED));
@@ -283,8 +279,7 @@ Test(operator_misfit, a_pods_last_word_says_that_it_is_the_machine_and_in_the_en
 
 Test(operator_misfit, where_kinds_may_mix_the_job_is_degraded_and_says_what_that_means)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     cast_settle(c);
     cr_assert_not(condition_is(&c->job.status, OP_DEGRADED));
     c->coordinator.mixed = true;

@@ -130,8 +130,7 @@ Test(operator_plan, that_the_wanted_pods_are_there_may_wait_for_its_turn)
 
 Test(operator_plan, a_training_job_needs_nothing)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     struct op_plan *plan = cast_plan(c);
     cr_assert_eq(plan->actions_count, 0);
     cr_assert_eq(plan->change, OP_SAME);
@@ -144,8 +143,7 @@ Test(operator_plan, a_training_job_needs_nothing)
 
 Test(operator_plan, progress_alone_may_wait_for_its_turn)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->coordinator.progress.step = 813;
     struct op_plan *plan = cast_plan(c);
     cr_assert_eq(plan->change, OP_TICKING);
@@ -159,8 +157,7 @@ Test(operator_plan, progress_alone_may_wait_for_its_turn)
 
 Test(operator_plan, the_first_loss_is_shown_at_once)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     text_copy(c->coordinator.progress.loss, OP_NUMBER_MAX, "3.1");
     struct op_plan *plan = cast_plan(c);
     cr_assert_eq(plan->change, OP_URGENT);
@@ -196,8 +193,7 @@ Test(operator_plan, what_is_not_known_yet_is_not_shown_as_nothing)
 
 Test(operator_plan, what_a_successor_does_not_know_yet_stays)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     text_copy(c->coordinator.progress.loss, OP_NUMBER_MAX, "3.1");
     c->coordinator.checkpoint =
         (struct op_checkpoint){.known = true, .step = 800, .bytes = 7, .saved_ms = 5000};
@@ -222,8 +218,7 @@ Test(operator_plan, what_a_successor_does_not_know_yet_stays)
 
 Test(operator_plan, a_coordinator_that_was_told_to_go_and_went_is_no_failure)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->pod[0].phase = OP_SUCCEEDED;
     c->pod[0].terminated = c->pod[0].left = true;
     cast_settle(c);
@@ -258,8 +253,7 @@ Test(operator_plan, between_two_rings_the_coordinators_sentence_is_shown)
 
 Test(operator_plan, a_job_that_forms_its_first_ring_is_starting_and_recovers_from_nothing)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->job.status.progress = (struct op_progress){0};
     c->coordinator.state = OP_COORDINATOR_FORMING;
     c->coordinator.ring_size = 0;
@@ -271,8 +265,7 @@ Test(operator_plan, a_job_that_forms_its_first_ring_is_starting_and_recovers_fro
 
 Test(operator_plan, a_job_that_waits_is_not_written_for_the_time_that_passes)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->coordinator.state = OP_COORDINATOR_GATHERING;
     c->coordinator.ring_size = 0;
     c->coordinator.goodput = (struct op_goodput){.known = true, .ratio = "0", .waiting_s = 7};
@@ -287,8 +280,7 @@ Test(operator_plan, a_job_that_waits_is_not_written_for_the_time_that_passes)
 
 Test(operator_plan, what_happens_while_a_pod_is_on_trial_is_told_once_and_afterwards)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->job.generation++;
     cast_worker(c, 1)->deletion_ms = CAST_NOW + 120000;
     struct op_plan *plan = cast_plan(c);
@@ -305,8 +297,7 @@ Test(operator_plan, what_happens_while_a_pod_is_on_trial_is_told_once_and_afterw
 
 Test(operator_plan, an_evicted_worker_is_replaced_at_once_under_another_index)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     cast_worker(c, 1)->deletion_ms = CAST_NOW + 120000;
     text_copy(cast_worker(c, 1)->disruption, OP_REASON_MAX, "EvictionByEvictionAPI");
     expect(c, "event Interruption  worker 1 on node-1 has to go: EvictionByEvictionAPI\nstatus (urgent)");
@@ -320,8 +311,7 @@ Test(operator_plan, an_evicted_worker_is_replaced_at_once_under_another_index)
 
 Test(operator_plan, a_worker_on_a_node_that_will_go_is_told_to_leave_once_that_is_written)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     text_copy(c->node[2].leave, OP_REASON_MAX, "karpenter.sh/disrupted");
     expect_without(c, "delete pods");
     cast_settle(c);
@@ -332,8 +322,7 @@ Test(operator_plan, a_worker_on_a_node_that_will_go_is_told_to_leave_once_that_i
 
 Test(operator_plan, a_pod_is_not_made_while_another_of_its_index_lives)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     text_copy(c->node[2].leave, OP_REASON_MAX, "karpenter.sh/disrupted");
     cast_settle(c);
     *slot(c, 2) = (struct op_slot){.state = OP_SLOT_WANTED, .attempt = 2};
@@ -344,8 +333,7 @@ Test(operator_plan, a_pod_is_not_made_while_another_of_its_index_lives)
 
 Test(operator_plan, a_lost_worker_is_replaced_at_once_if_its_node_is_silent)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->coordinator.lost[c->coordinator.lost_count++] =
         (struct op_gone){.worker = 2, .attempt = 1, .at_ms = CAST_NOW};
     c->coordinator.workers_count = 2;
@@ -365,8 +353,7 @@ Test(operator_plan, a_lost_worker_is_replaced_at_once_if_its_node_is_silent)
 
 Test(operator_plan, the_successor_of_a_lost_worker_has_its_index_so_that_one_that_comes_back_is_refused)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->coordinator.lost[c->coordinator.lost_count++] =
         (struct op_gone){.worker = 1, .attempt = 1, .at_ms = CAST_NOW};
     c->node[1].ready = false;
@@ -383,8 +370,7 @@ Test(operator_plan, the_successor_of_a_lost_worker_has_its_index_so_that_one_tha
 
 Test(operator_plan, a_hiccup_of_a_kubelet_kills_nobody)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->node[0].ready = c->node[1].ready = c->node[2].ready = false;
     struct op_plan *plan = cast_plan(c);
     cr_assert_eq(plan->actions_count, 0);
@@ -394,8 +380,7 @@ Test(operator_plan, a_hiccup_of_a_kubelet_kills_nobody)
 
 Test(operator_plan, a_crashed_worker_comes_back_after_a_pause_and_keeps_its_log)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     struct pod_view *pod = cast_worker(c, 0);
     pod->phase = OP_POD_FAILED;
     pod->terminated = true;
@@ -416,8 +401,7 @@ Test(operator_plan, a_crashed_worker_comes_back_after_a_pause_and_keeps_its_log)
 
 Test(operator_plan, too_many_failures_stop_the_job_with_a_checkpoint_and_then_fail_it)
 {
-    struct cast *c = cast_open("{\"failurePolicy\":{\"maxRestarts\":0}}");
-    cast_train(c);
+    struct cast *c = cast_training("{\"failurePolicy\":{\"maxRestarts\":0}}");
     struct pod_view *pod = cast_worker(c, 0);
     pod->phase = OP_POD_FAILED;
     pod->terminated = true;
@@ -442,8 +426,7 @@ Test(operator_plan, too_many_failures_stop_the_job_with_a_checkpoint_and_then_fa
 
 Test(operator_plan, suspending_ends_workers_first_and_resuming_goes_on_with_higher_attempts_and_term)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->job.suspend = true;
     cast_settle(c);
     cr_assert_str_eq(c->job.status.state, "Suspending");
@@ -475,8 +458,7 @@ Test(operator_plan, a_job_made_suspended_has_no_pods)
 
 Test(operator_plan, scaling_down_takes_the_worker_that_is_worth_least)
 {
-    struct cast *c = cast_open("{\"workers\":{\"target\":5}}");
-    cast_train(c);
+    struct cast *c = cast_training("{\"workers\":{\"target\":5}}");
     cast_worker(c, 1)->deletion_cost = -5;
     text_copy(c->node[3].leave, OP_REASON_MAX, "x");
     *cast_worker(c, 2)->node = 0; /* not scheduled */
@@ -497,8 +479,7 @@ Test(operator_plan, scaling_down_takes_the_worker_that_is_worth_least)
 
 Test(operator_plan, a_worker_that_was_only_promised_is_taken_back_under_the_same_attempt)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->job.workers_target = 4;
     cast_settle(c);
     cr_assert_eq(slot(c, 3)->state, OP_SLOT_WANTED);
@@ -514,8 +495,7 @@ Test(operator_plan, a_worker_that_was_only_promised_is_taken_back_under_the_same
 
 Test(operator_plan, growing_waits_for_the_cool_down_but_replacing_does_not)
 {
-    struct cast *c = cast_open("{\"elasticity\":{\"scaleUpCooldown\":\"10m\"}}");
-    cast_train(c);
+    struct cast *c = cast_training("{\"elasticity\":{\"scaleUpCooldown\":\"10m\"}}");
     c->job.workers_target = 5;
     struct op_plan *plan = cast_plan(c);
     cr_assert_eq(plan->change, OP_SAME);
@@ -533,8 +513,7 @@ Test(operator_plan, growing_waits_for_the_cool_down_but_replacing_does_not)
 
 Test(operator_plan, a_dead_coordinator_is_succeeded_term_first_and_the_service_moves_last)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->pod[0].phase = OP_POD_FAILED;
     c->pod[0].terminated = true;
     c->pod[0].exit_code = 137;
@@ -586,8 +565,7 @@ Test(operator_plan, each_coordinator_gets_a_config_map_of_its_own)
 Test(operator_plan,
      a_coordinator_that_does_not_answer_from_a_silent_node_is_succeeded_before_the_node_is_given_up)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->answered_ms = CAST_NOW;
     cast_settle(c);
     c->node[0].ready = false;
@@ -608,8 +586,7 @@ Test(operator_plan,
 
 Test(operator_plan, a_coordinator_on_a_silent_node_is_succeeded_and_told_to_go)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->pod[0].deletion_ms = CAST_NOW + 1000;
     c->node[0].ready = false;
     cast_settle(c);
@@ -636,8 +613,7 @@ static void finish(struct cast *c, int code, const char *hash, const char *reaso
 
 Test(operator_plan, the_result_is_read_from_the_coordinators_last_word)
 {
-    struct cast *c = cast_open("{\"ttlSecondsAfterFinished\":60}");
-    cast_train(c);
+    struct cast *c = cast_training("{\"ttlSecondsAfterFinished\":60}");
     finish(c, 0, "abcd", "");
     expect(c, "event Complete  trained to step 2000");
     cast_settle(c);
@@ -677,8 +653,7 @@ Test(operator_plan, a_last_word_that_no_other_attempt_could_better_fails_the_job
 
 Test(operator_plan, a_coordinator_that_lost_its_machine_is_no_end)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     finish(c, 4, "", "no port");
     cast_settle(c);
     cr_assert_not(condition_is(&c->job.status, OP_FINISHED));
@@ -688,8 +663,7 @@ Test(operator_plan, a_coordinator_that_lost_its_machine_is_no_end)
 
 Test(operator_plan, released_workers_are_not_replaced_while_their_coordinator_finishes)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     struct pod_view *pod = cast_worker(c, 0);
     pod->phase = OP_SUCCEEDED;
     pod->terminated = true;
@@ -705,8 +679,7 @@ Test(operator_plan, released_workers_are_not_replaced_while_their_coordinator_fi
 
 Test(operator_plan, the_deadline_stops_and_fails_a_job_without_counting_suspended_time)
 {
-    struct cast *c = cast_open("{\"activeDeadlineSeconds\":3600}");
-    cast_train(c);
+    struct cast *c = cast_training("{\"activeDeadlineSeconds\":3600}");
     c->job.status.active_ms = CAST_NOW - 1800 * 1000;
     c->job.status.active_seconds = 1799;
     struct op_plan *plan = cast_plan(c);
@@ -725,8 +698,7 @@ Test(operator_plan, the_deadline_stops_and_fails_a_job_without_counting_suspende
 
 Test(operator_plan, half_a_start_gives_its_places_back_after_start_timeout)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->coordinator.ring_size = 0;
     c->coordinator.state = OP_COORDINATOR_GATHERING;
     for (int i = 0; i < 2; i++) {
@@ -754,8 +726,7 @@ Test(operator_plan, half_a_start_gives_its_places_back_after_start_timeout)
 
 Test(operator_plan, a_deleted_job_and_a_deleted_jobs_pods_are_left_to_the_collector)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->job.deleting = true;
     c->pods_count = 0;
     struct op_plan *plan = cast_plan(c);
@@ -766,8 +737,7 @@ Test(operator_plan, a_deleted_job_and_a_deleted_jobs_pods_are_left_to_the_collec
 
 Test(operator_plan, the_coordinators_events_are_told_once)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->coordinator.event[c->coordinator.events_count++] = (struct op_coordinator_event){
         .sequence = 7, .event = "ringFormed", .note = "generation 3 with 8 workers"};
     expect(c, "event RingFormed  generation 3 with 8 workers");
@@ -778,8 +748,7 @@ Test(operator_plan, the_coordinators_events_are_told_once)
 
 Test(operator_plan, a_quarantined_worker_is_not_replaced)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->coordinator.quarantined[c->coordinator.quarantined_count++] = 1;
     struct pod_view *pod = cast_worker(c, 1);
     pod->phase = OP_POD_FAILED;

@@ -109,8 +109,7 @@ static void refuse_deletes(struct cast *c, const char *wanted)
 
 Test(operator_sentence, a_suspended_job_whose_pods_may_not_be_deleted_says_so)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->job.suspend = true;
     cast_settle_status_only(c);
     refuse_deletes(c,
@@ -120,8 +119,7 @@ Test(operator_sentence, a_suspended_job_whose_pods_may_not_be_deleted_says_so)
 
 Test(operator_sentence, a_job_whose_deadline_has_passed_says_that_its_pods_may_not_be_deleted)
 {
-    struct cast *c = cast_open("{\"activeDeadlineSeconds\":60}");
-    cast_train(c);
+    struct cast *c = cast_training("{\"activeDeadlineSeconds\":60}");
     c->now_ms += 61000;
     cast_settle_status_only(c);
     refuse_deletes(c, "the workers save a checkpoint and end: spec.activeDeadlineSeconds (60) has passed; "
@@ -131,8 +129,7 @@ Test(operator_sentence, a_job_whose_deadline_has_passed_says_that_its_pods_may_n
 
 Test(operator_sentence, a_job_that_is_over_says_that_what_is_left_may_not_be_deleted)
 {
-    struct cast *c = cast_open("{\"cleanPodPolicy\":\"All\"}");
-    cast_train(c);
+    struct cast *c = cast_training("{\"cleanPodPolicy\":\"All\"}");
     condition_set(&c->job.status, OP_COMPLETE, true, "Complete", "100 steps", 1, CAST_NOW);
     condition_set(&c->job.status, OP_FINISHED, true, "Complete", "100 steps", 1, CAST_NOW);
     c->job.status.completion_ms = CAST_NOW;
@@ -268,8 +265,7 @@ Test(operator_sentence, a_job_that_runs_goes_on_wherever_its_cache_is)
 
 Test(operator_sentence, a_store_that_takes_no_checkpoint_stands_in_the_sentence_of_a_job_that_trains)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     text_copy(c->coordinator.outage, RM_WHY_MAX, "connection refused");
     cast_settle(c);
     cr_assert_str_eq(

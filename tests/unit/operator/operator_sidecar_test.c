@@ -27,8 +27,7 @@ static bool deletes(struct cast *c, const struct pod_view *pod)
 
 Test(operator_sidecar, a_job_whose_pods_have_a_sidecar_completes_and_its_pods_are_deleted)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     struct op_verdict *verdict = &c->pod[0].verdict;
     verdict->known = verdict->result.known = true;
     verdict->result.step = 2000;
@@ -45,8 +44,7 @@ Test(operator_sidecar, a_job_whose_pods_have_a_sidecar_completes_and_its_pods_ar
 
 Test(operator_sidecar, a_worker_that_fails_beside_a_sidecar_is_counted_replaced_and_deleted)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     struct pod_view *pod = cast_worker(c, 1);
     end_beside_a_sidecar(pod, 1, CAST_NOW - 20000);
     cast_settle(c);
@@ -62,8 +60,7 @@ Test(operator_sidecar, a_worker_that_fails_beside_a_sidecar_is_counted_replaced_
 /* A kubelet tells that containers have ended before it tells that it evicted their pod. */
 Test(operator_sidecar, a_failure_waits_a_moment_for_the_kubelets_own_word)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     struct pod_view *pod = cast_worker(c, 1);
     end_beside_a_sidecar(pod, 137, CAST_NOW);
     struct op_plan *plan = cast_plan(c);
@@ -81,8 +78,7 @@ Test(operator_sidecar, a_failure_waits_a_moment_for_the_kubelets_own_word)
 
 Test(operator_sidecar, a_sidecar_that_failed_takes_nothing_from_a_worker_that_finished)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     struct pod_view *pod = cast_worker(c, 1);
     end_beside_a_sidecar(pod, 0, CAST_NOW);
     pod->phase = OP_POD_FAILED; /* what the sidecar's exit code makes of the pod */
@@ -96,8 +92,7 @@ Test(operator_sidecar, a_sidecar_that_failed_takes_nothing_from_a_worker_that_fi
 
 Test(operator_sidecar, suspending_is_over_when_our_containers_are)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->job.suspend = true;
     cast_settle(c);
     for (int i = 1; i < 4; i++) {

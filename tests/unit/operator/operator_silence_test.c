@@ -15,8 +15,7 @@ static void be_silent(struct cast *c, int seconds)
 
 Test(operator_silence, after_half_a_minute_the_status_says_where_and_why_and_no_longer_that_it_trains)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->answered_ms = CAST_NOW;
     cast_settle(c);
     be_silent(c, 20);
@@ -44,8 +43,7 @@ Test(operator_silence, after_half_a_minute_the_status_says_where_and_why_and_no_
 
 Test(operator_silence, after_two_minutes_another_one_of_a_higher_term_takes_its_place)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     be_silent(c, 110);
     cast_settle(c);
     cr_assert_eq(c->job.status.ring.coordinator.state, OP_SLOT_PRESENT);
@@ -64,8 +62,7 @@ Test(operator_silence, after_two_minutes_another_one_of_a_higher_term_takes_its_
 
 Test(operator_silence, where_the_successor_can_not_be_reached_either_the_next_one_waits_twice_as_long)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->job.status.ring.coordinator.quick = 1;
     c->job.status.ring.coordinator.quick_ms = CAST_NOW;
     be_silent(c, 230);
@@ -80,8 +77,7 @@ Test(operator_silence, where_the_successor_can_not_be_reached_either_the_next_on
 
 Test(operator_silence, an_operator_whom_nobody_answers_replaces_nobody_and_says_so)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->deaf = true;
     be_silent(c, 3600);
     cast_settle(c);
@@ -105,8 +101,7 @@ Test(operator_silence, the_operators_own_pause_is_nobodys_silence)
 
 Test(operator_silence, that_it_was_heard_again_is_written_once_a_minute_and_with_other_news)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->answered_ms = CAST_NOW;
     cast_settle(c);
     c->answered_ms = c->now_ms = CAST_NOW + 59000;

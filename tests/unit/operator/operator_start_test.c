@@ -26,8 +26,7 @@ static void starve(struct pod_view *pod)
 /* Two of three train, the third has waited for a node for an hour; then one of the two is deleted. */
 static struct cast *fall_below_min(void)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     starve(cast_worker(c, 2));
     c->coordinator.ring_size = 2;
     cast_settle(c);
@@ -73,8 +72,7 @@ Test(operator_start, a_job_that_found_its_nodes_in_between_waits_anew)
 
 Test(operator_start, pods_that_a_queue_holds_back_are_waited_for_and_told)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->coordinator.ring_size = 0;
     c->coordinator.state = OP_COORDINATOR_GATHERING;
     for (int i = 0; i < 3; i++) {
@@ -119,8 +117,7 @@ static void end_at_once(struct cast *c, int index, const char *reason)
 Test(operator_start, what_its_kubelet_refuses_again_and_again_is_made_anew_ever_more_slowly)
 {
     static const char *const reasons[] = {"OutOfcpu", "Evicted", "UnexpectedAdmissionError", "NodeShutdown"};
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     int64_t begun = c->now_ms;
     for (int attempt = 1; attempt <= 8; attempt++) {
         end_at_once(c, 1, reasons[attempt % 4]);
@@ -147,8 +144,7 @@ Test(operator_start, what_its_kubelet_refuses_again_and_again_is_made_anew_ever_
 
 Test(operator_start, one_that_ran_a_while_is_replaced_at_once_and_its_row_is_over)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->job.status.workers.slot[1].quick = 5;
     c->job.status.workers.slot[1].quick_ms = CAST_NOW - 120000;
     end_at_once(c, 1, "Evicted");
@@ -162,8 +158,7 @@ Test(operator_start, one_that_ran_a_while_is_replaced_at_once_and_its_row_is_ove
 
 Test(operator_start, one_that_rests_keeps_nobody_else_waiting)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->job.status.workers.slot[0].quick = 6;
     c->job.status.workers.slot[0].quick_ms = CAST_NOW;
     end_at_once(c, 0, "OutOfcpu");
@@ -177,8 +172,7 @@ Test(operator_start, one_that_rests_keeps_nobody_else_waiting)
 
 Test(operator_start, a_coordinator_that_is_evicted_at_once_is_followed_ever_more_slowly)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     for (int term = 1; term <= 4; term++) {
         struct pod_view *pod = &c->pod[c->pods_count - 1];
         pod = term == 1 ? &c->pod[0] : pod;
@@ -207,8 +201,7 @@ Test(operator_start, a_pod_whose_volumes_or_network_do_not_come_is_told_with_whe
     struct js *object = js_parse(text, strlen(text), "pod", NULL);
     cr_assert_eq(pod_project(object, &told, NULL), 0);
     js_free(object);
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->coordinator.ring_size = 0;
     c->coordinator.state = OP_COORDINATOR_GATHERING;
     struct pod_view *pod = cast_worker(c, 0);

@@ -27,8 +27,7 @@ static int tells(struct cast *c, const char *reason)
 /* A job whose pods run, and whose coordinator still looks at the stores. */
 static struct cast *preparing(const char *why, bool person)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     c->coordinator.state = OP_COORDINATOR_GATHERING;
     c->coordinator.ring_size = 0;
     c->coordinator.preparing = true;
@@ -75,8 +74,7 @@ Test(operator_store, a_store_that_answers_again_is_ready_and_said_so)
 
 Test(operator_store, a_store_that_answers_from_the_beginning_is_no_news)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     cr_assert_eq(tells(c, "StoreReady"), 0);
     cr_assert_eq(store_ready(c)->status, OP_TRUE);
     cast_free(c);
@@ -84,8 +82,7 @@ Test(operator_store, a_store_that_answers_from_the_beginning_is_no_news)
 
 Test(operator_store, a_store_that_takes_no_checkpoint_is_not_ready)
 {
-    struct cast *c = cast_open("{}");
-    cast_train(c);
+    struct cast *c = cast_training("{}");
     text_copy(c->coordinator.outage, RM_WHY_MAX, "connection refused");
     cast_settle(c);
     cr_assert_eq(store_ready(c)->status, OP_FALSE);

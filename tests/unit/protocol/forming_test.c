@@ -19,27 +19,10 @@ static void beat(struct story *s, int w, int64_t counter, int64_t bytes, int wai
     hear(s, w, &m);
 }
 
-/* Workers 0 and 1 train and worker 2 comes: it has to receive the state. */
-static void let_one_join(struct story *s)
-{
-    story_begin(s, patient());
-    train_with(s, 2);
-    progress(s, 0, 3);
-    act_on(s, CAUSE_WORKER_JOINED, 2);
-    expect_workers(s, 7);
-    hello(s, 2, -1);
-    cr_assert_eq(rdzv_state(s->st), RDZV_QUIESCING, "%s", rdzv_why(s->st));
-    stopped(s, 0, 3, 3);
-    stopped(s, 1, 3, 3);
-    stopped(s, 2, -1, -1);
-    cr_assert_eq(rdzv_state(s->st), RDZV_FORMING, "%s", rdzv_why(s->st));
-    forget(s);
-}
-
 Test(forming, nobody_is_late_while_a_state_is_on_its_way_and_the_others_wait_for_it)
 {
     struct story s;
-    let_one_join(&s);
+    let_one_join(&s, patient(), 3);
     for (int i = 1; i <= 120; i++) {
         beat(&s, 0, i, 0, 2);
         beat(&s, 1, i, 0, 0);
@@ -57,7 +40,7 @@ Test(forming, nobody_is_late_while_a_state_is_on_its_way_and_the_others_wait_for
 Test(forming, one_whose_counter_grows_is_not_late)
 {
     struct story s;
-    let_one_join(&s);
+    let_one_join(&s, patient(), 3);
     for (int i = 1; i <= 60; i++) {
         for (int w = 0; w < 3; w++)
             beat(&s, w, i, 0, -1);
@@ -70,7 +53,7 @@ Test(forming, one_whose_counter_grows_is_not_late)
 Test(forming, one_that_stands_still_is_late_and_the_others_are_not)
 {
     struct story s;
-    let_one_join(&s);
+    let_one_join(&s, patient(), 3);
     for (int i = 1; i <= 10; i++) {
         cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "after %d s: %s", i, rdzv_why(s.st));
         beat(&s, 0, i, 0, 2);
@@ -85,7 +68,7 @@ Test(forming, one_that_stands_still_is_late_and_the_others_are_not)
 Test(forming, where_all_wait_for_each_other_it_is_begun_again_and_nobody_is_to_blame)
 {
     struct story s;
-    let_one_join(&s);
+    let_one_join(&s, patient(), 3);
     for (int round = 0; round < 5; round++) {
         for (int i = 1; i <= 10; i++) {
             cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "after %d s: %s", i, rdzv_why(s.st));

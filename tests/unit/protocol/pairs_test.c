@@ -197,27 +197,10 @@ Test(pairs, that_two_of_several_pairs_reach_each_other_again_is_found_out)
 
 /* ---- who holds the state ---- */
 
-/* Workers 0 and 1 train up to step 7 and worker 2 comes. */
-static void let_one_join(struct story *s, int min)
-{
-    story_begin(s, patient(min));
-    train_with(s, 2);
-    progress(s, 0, 7);
-    progress(s, 1, 7);
-    act_on(s, CAUSE_WORKER_JOINED, 2);
-    expect_workers(s, 7);
-    hello(s, 2, -1);
-    stopped(s, 0, 7, 7);
-    stopped(s, 1, 7, 7);
-    stopped(s, 2, -1, -1);
-    cr_assert_eq(rdzv_state(s->st), RDZV_FORMING, "%s", rdzv_why(s->st));
-    forget(s);
-}
-
 Test(pairs, a_newcomer_that_cant_get_the_state_is_left_out_and_not_the_one_that_it_blames)
 {
     struct story s;
-    let_one_join(&s, 1);
+    let_one_join(&s, patient(1), 7);
     for (int i = 0; i < 2; i++)
         break_off(&s, 2, 0, (int64_t[]){7, 7, -1});
     cr_assert(forms_with(&s, 2, (int[]){0, 1}), "%s", str_text(&s.log));
@@ -229,7 +212,7 @@ Test(pairs, a_newcomer_that_cant_get_the_state_is_left_out_and_not_the_one_that_
 Test(pairs, where_those_who_go_on_cant_get_the_state_it_is_saved_first_and_loaded)
 {
     struct story s;
-    let_one_join(&s, 2);
+    let_one_join(&s, patient(2), 7);
     int64_t held[3] = {7, -1, -1};
     for (int i = 0; i < 2; i++)
         break_off(&s, 1, 0, held);

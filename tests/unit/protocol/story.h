@@ -366,4 +366,22 @@ PLAYED void train_with(struct story *s, int n)
     forget(s);
 }
 
+/* Workers 0 and 1 train up to `step` and worker 2 comes, which has to receive the state. */
+PLAYED void let_one_join(struct story *s, struct rdzv_settings settings, int64_t step)
+{
+    story_begin(s, settings);
+    train_with(s, 2);
+    progress(s, 0, step);
+    progress(s, 1, step);
+    act_on(s, CAUSE_WORKER_JOINED, 2);
+    expect_workers(s, 7);
+    hello(s, 2, -1);
+    cr_assert_eq(rdzv_state(s->st), RDZV_QUIESCING, "%s", rdzv_why(s->st));
+    stopped(s, 0, step, step);
+    stopped(s, 1, step, step);
+    stopped(s, 2, -1, -1);
+    cr_assert_eq(rdzv_state(s->st), RDZV_FORMING, "%s", rdzv_why(s->st));
+    forget(s);
+}
+
 #endif

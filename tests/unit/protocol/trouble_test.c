@@ -514,6 +514,14 @@ static void finish_with(struct story *s, struct rdzv_settings settings, int n)
     cr_assert_eq(rdzv_state(s->st), RDZV_SAVING, "%s", str_text(&s->log));
 }
 
+static void publishes_and_ends(struct story *s)
+{
+    cr_assert(said(s, "send 0 publish"), "%s", str_text(&s->log));
+    published(s, 0, 100, true);
+    cr_assert_eq(s->ended, 0, "%s", str_text(&s->log));
+    story_end(s);
+}
+
 Test(trouble, a_final_slice_that_one_can_not_write_goes_to_another_holder)
 {
     struct story s;
@@ -525,10 +533,7 @@ Test(trouble, a_final_slice_that_one_can_not_write_goes_to_another_holder)
     cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
     cr_assert(said(&s, "send 0 save"), "%s", str_text(&s.log));
     checkpointed(&s, 0, 100, 0, 1, true);
-    cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
-    published(&s, 0, 100, true);
-    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
-    story_end(&s);
+    publishes_and_ends(&s);
 }
 
 /* Five cuts of one step, of seven, six .. three parts, and each has a piece in: there is room for four. */
@@ -547,10 +552,7 @@ Test(trouble, a_late_piece_of_an_old_cut_never_takes_the_room_of_the_newest)
     checkpointed(&s, 2, 100, 2, 6, true);
     cr_assert_not(said(&s, "publish"), "%s", str_text(&s.log));
     checkpointed(&s, 2, 100, 2, 3, true);
-    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
-    published(&s, 0, 100, true);
-    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
-    story_end(&s);
+    publishes_and_ends(&s);
 }
 
 Test(trouble, a_final_slice_that_nobody_can_write_is_tried_again_until_the_patience_is_over)
