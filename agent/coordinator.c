@@ -123,7 +123,7 @@ static void tell_listening(struct coordinator *c)
     struct str line = str_init(1024);
     struct js *event = js_object();
     address_join(at, sizeof at, c->options->listen, ws_port(c->ws));
-    js_set_string(event, "event", "listening");
+    js_set_string(event, "event", event_name(EVENT_LISTENING));
     js_set_int(event, "time", clock_wall_ms());
     js_set_string(event, "address", at);
     if (c->metrics) {

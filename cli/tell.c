@@ -4,10 +4,10 @@
 #include "common/os/clock.h"
 #include "common/wire/json.h"
 
-static struct js *event_new(const char *name)
+static struct js *event_new(enum event_kind kind)
 {
     struct js *event = js_object();
-    js_set_string(event, "event", name);
+    js_set_string(event, "event", event_name(kind));
     js_set_int(event, "time", clock_wall_ms());
     return event;
 }
@@ -34,7 +34,7 @@ void tell_started(struct fleet *fleet)
 {
     if (!fleet->console->json)
         return;
-    struct js *event = event_new("started");
+    struct js *event = event_new(EVENT_STARTED);
     js_set_int(event, "coordinatorPid", loop_child_pid(fleet->coordinator));
     js_set_string(event, "address", fleet->address);
     js_set_string(event, "uri", fleet->spec->checkpoint.uri);
@@ -78,7 +78,7 @@ static void print_resumed(struct fleet *fleet, int64_t step)
     const struct checkpoint_resume *r = &fleet->options->prepared->resume;
     const char *uri = fleet->spec->checkpoint.uri;
     char name[CHECKPOINT_NAME_MAX];
-    struct js *event = event_new("resumed"), *skipped = js_array();
+    struct js *event = event_new(EVENT_RESUMED), *skipped = js_array();
     js_set_int(event, "step", step);
     name_of(fleet, step, name);
     if (step)
@@ -122,7 +122,7 @@ void tell_drill(struct fleet *fleet, const struct drill *drill, int64_t step)
         str_clear(&line);
         return;
     }
-    struct js *event = event_new("drill");
+    struct js *event = event_new(EVENT_DRILL);
     js_set_string(event, "spec", drill->spec);
     js_set_int(event, "step", step);
     event_print(fleet->console, event);
@@ -132,7 +132,7 @@ void tell_failed(struct fleet *fleet, const char *reason, int exit_code)
 {
     if (!fleet->console->json)
         return;
-    struct js *event = event_new("failed");
+    struct js *event = event_new(EVENT_FAILED);
     js_set_string(event, "reason", reason);
     js_set_int(event, "exitCode", exit_code);
     event_print(fleet->console, event);
@@ -144,7 +144,7 @@ void tell_complete_again(struct console *console, const struct prepared *prepare
     const struct checkpoint_entry *e = &prepared->resume.entry;
     char sha256[RM_HASH_HEX];
     hex_encode(e->weights_sha256, RM_HASH_BYTES, sha256);
-    struct js *event = event_new("complete");
+    struct js *event = event_new(EVENT_COMPLETE);
     js_set_int(event, "step", e->step);
     js_set(event, "loss", js_new_null());
     js_set_string(event, "weightsSha256", sha256);

@@ -19,6 +19,7 @@
 #ifndef RM_AGENT_RDZV_H
 #define RM_AGENT_RDZV_H
 
+#include "common/wire/event.h"
 #include "common/wire/message.h"
 
 enum rdzv_state {
@@ -114,31 +115,30 @@ struct rdzv_event {
     } act;
 };
 
-/* What the world is told: cli.md's events, and some between coordinator and run. */
+/* What the world is told: those of the events (common/wire/event.h) that this core has to tell. */
 enum rdzv_tell_kind {
-    TELL_RING_FORMED,
-    TELL_STEP,
-    TELL_WORKER_LOST,
-    TELL_WORKER_LEFT,
-    TELL_WORKER_JOINED,
-    TELL_WORKER_QUARANTINED,
-    TELL_WORKER_LEFT_OUT, /* it and another one can't reach each other: the ring is formed without it */
-    TELL_JOIN_SKIPPED,
-    TELL_EVALUATED,
-    TELL_CHECKPOINT_SAVED,
-    TELL_CHECKPOINT_WAITING, /* once per outage of the store */
-    TELL_CHECKPOINT_SKIPPED, /* those who hold it go, and there is no time (or wish) to save it */
-    TELL_RECOVERED,
-    TELL_WAITING,
-    TELL_FAILED,
-    TELL_INTERRUPTED,
-    TELL_COMPLETE,
-    TELL_WORKER_FAILED,      /* internal: a failure of this worker was counted */
-    TELL_WORKER_REFUSED,     /* internal: this worker does not fit the job; text says why */
-    TELL_RELEASED,           /* internal: this worker may exit */
-    TELL_CHECKPOINT_LOADED,  /* internal: the ring starts from this checkpoint */
-    TELL_CHECKPOINT_REFUSED, /* internal: this one did not load; text says why */
-    TELLS
+    TELL_RING_FORMED = EVENT_RING_FORMED,
+    TELL_STEP = EVENT_STEP,
+    TELL_WORKER_LOST = EVENT_WORKER_LOST,
+    TELL_WORKER_LEFT = EVENT_WORKER_LEFT,
+    TELL_WORKER_JOINED = EVENT_WORKER_JOINED,
+    TELL_WORKER_QUARANTINED = EVENT_WORKER_QUARANTINED,
+    TELL_WORKER_LEFT_OUT = EVENT_WORKER_LEFT_OUT,
+    TELL_JOIN_SKIPPED = EVENT_JOIN_SKIPPED,
+    TELL_EVALUATED = EVENT_EVALUATED,
+    TELL_CHECKPOINT_SAVED = EVENT_CHECKPOINT_SAVED,
+    TELL_CHECKPOINT_WAITING = EVENT_CHECKPOINT_WAITING,
+    TELL_CHECKPOINT_SKIPPED = EVENT_CHECKPOINT_SKIPPED,
+    TELL_RECOVERED = EVENT_RECOVERED,
+    TELL_WAITING = EVENT_WAITING,
+    TELL_FAILED = EVENT_FAILED,
+    TELL_INTERRUPTED = EVENT_INTERRUPTED,
+    TELL_COMPLETE = EVENT_COMPLETE,
+    TELL_WORKER_FAILED = EVENT_WORKER_FAILED,
+    TELL_WORKER_REFUSED = EVENT_WORKER_REFUSED,
+    TELL_RELEASED = EVENT_RELEASED,
+    TELL_CHECKPOINT_LOADED = EVENT_CHECKPOINT_LOADED,
+    TELL_CHECKPOINT_REFUSED = EVENT_CHECKPOINT_REFUSED,
 };
 
 struct rdzv_recovery {

@@ -22,31 +22,6 @@ const char *rdzv_cause_name(enum rdzv_cause cause)
     return cause_names[cause];
 }
 
-static const char *const tell_names[TELLS] = {
-    [TELL_RING_FORMED] = "ringFormed",
-    [TELL_STEP] = "step",
-    [TELL_WORKER_LOST] = "workerLost",
-    [TELL_WORKER_LEFT] = "workerLeft",
-    [TELL_WORKER_JOINED] = "workerJoined",
-    [TELL_WORKER_QUARANTINED] = "workerQuarantined",
-    [TELL_WORKER_LEFT_OUT] = "workerLeftOut",
-    [TELL_JOIN_SKIPPED] = "joinSkipped",
-    [TELL_EVALUATED] = "evaluated",
-    [TELL_CHECKPOINT_SAVED] = "checkpointSaved",
-    [TELL_CHECKPOINT_WAITING] = "checkpointWaiting",
-    [TELL_CHECKPOINT_SKIPPED] = "checkpointSkipped",
-    [TELL_RECOVERED] = "recovered",
-    [TELL_WAITING] = "waiting",
-    [TELL_FAILED] = "failed",
-    [TELL_INTERRUPTED] = "interrupted",
-    [TELL_COMPLETE] = "complete",
-    [TELL_WORKER_FAILED] = "workerFailed",
-    [TELL_WORKER_REFUSED] = "workerRefused",
-    [TELL_RELEASED] = "released",
-    [TELL_CHECKPOINT_LOADED] = "checkpointLoaded",
-    [TELL_CHECKPOINT_REFUSED] = "checkpointRefused",
-};
-
 /* ---- events ---- */
 
 void rdzv_set_uri(struct js *o, const char *base, int64_t step, bool final)
@@ -206,7 +181,7 @@ static void set_body(struct js *o, const struct rdzv_tell *t, const char *uri)
 
 void rdzv_set_tell(struct js *o, const struct rdzv_tell *tell, int64_t wall_ms, const char *checkpoint_uri)
 {
-    js_set_string(o, "event", tell_names[tell->kind]);
+    js_set_string(o, "event", event_name((enum event_kind)tell->kind));
     js_set_int(o, "time", wall_ms);
     set_body(o, tell, checkpoint_uri);
 }
@@ -300,7 +275,7 @@ void rdzv_alive_print(const struct rdzv *st, rm_time now, int64_t wall_ms, struc
     struct rdzv_goodput g = rdzv_goodput(st, now);
     const rm_time spent[] = {g.productive, g.checkpoint, g.recovery, g.waiting, g.rework};
     struct js *o = js_object(), *list = js_array();
-    js_set_string(o, "event", "alive");
+    js_set_string(o, "event", event_name(EVENT_ALIVE));
     js_set_int(o, "time", wall_ms);
     js_set_int(o, "at", now);
     for (size_t i = 0; i < sizeof spent / sizeof *spent; i++)

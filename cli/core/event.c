@@ -6,33 +6,6 @@
 #include "common/base/str.h"
 #include "common/wire/json.h"
 
-static const char *const names[EVENT_KINDS] = {
-    [EVENT_LISTENING] = "listening",
-    [EVENT_WORKER_FAILED] = "workerFailed",
-    [EVENT_WORKER_REFUSED] = "workerRefused",
-    [EVENT_RELEASED] = "released",
-    [EVENT_CHECKPOINT_LOADED] = "checkpointLoaded",
-    [EVENT_CHECKPOINT_REFUSED] = "checkpointRefused",
-    [EVENT_ALIVE] = "alive",
-    [EVENT_RING_FORMED] = "ringFormed",
-    [EVENT_STEP] = "step",
-    [EVENT_WORKER_LOST] = "workerLost",
-    [EVENT_WORKER_LEFT] = "workerLeft",
-    [EVENT_WORKER_JOINED] = "workerJoined",
-    [EVENT_WORKER_QUARANTINED] = "workerQuarantined",
-    [EVENT_WORKER_LEFT_OUT] = "workerLeftOut",
-    [EVENT_JOIN_SKIPPED] = "joinSkipped",
-    [EVENT_EVALUATED] = "evaluated",
-    [EVENT_CHECKPOINT_SAVED] = "checkpointSaved",
-    [EVENT_CHECKPOINT_WAITING] = "checkpointWaiting",
-    [EVENT_CHECKPOINT_SKIPPED] = "checkpointSkipped",
-    [EVENT_RECOVERED] = "recovered",
-    [EVENT_WAITING] = "waiting",
-    [EVENT_FAILED] = "failed",
-    [EVENT_INTERRUPTED] = "interrupted",
-    [EVENT_COMPLETE] = "complete",
-};
-
 static int64_t whole(const struct js *o, const char *key, int64_t absent)
 {
     int64_t value = absent;
@@ -120,23 +93,15 @@ static void read_fields(struct event *e, const struct js *o)
 /* What each kind can't do without. */
 static int check(const struct event *e, struct error *err)
 {
-    const char *name = names[e->kind];
-    bool stepped = e->kind == EVENT_STEP || e->kind == EVENT_EVALUATED || e->kind == EVENT_INTERRUPTED ||
-                   e->kind == EVENT_COMPLETE || e->kind == EVENT_CHECKPOINT_SAVED ||
-                   e->kind == EVENT_CHECKPOINT_WAITING || e->kind == EVENT_CHECKPOINT_SKIPPED ||
-                   e->kind == EVENT_RING_FORMED;
-    bool named = e->kind == EVENT_WORKER_LOST || e->kind == EVENT_WORKER_LEFT ||
-                 e->kind == EVENT_WORKER_JOINED || e->kind == EVENT_RELEASED ||
-                 e->kind == EVENT_WORKER_FAILED || e->kind == EVENT_WORKER_QUARANTINED ||
-                 e->kind == EVENT_WORKER_LEFT_OUT;
-    if (stepped && e->step < 0)
-        return err_set(err, ERR_PROTOCOL, "%s without a step", name);
-    if (named && e->worker < 0)
-        return err_set(err, ERR_PROTOCOL, "%s without a worker", name);
-    if (e->kind == EVENT_FAILED && !e->exit_code)
-        return err_set(err, ERR_PROTOCOL, "%s without an exit code", name);
-    if (e->kind == EVENT_LISTENING && !*e->address)
-        return err_set(err, ERR_PROTOCOL, "%s without an address", name);
+    const struct event_row *row = event_row(e->kind);
+    if ((row->has & EVENT_HAS_STEP) && e->step < 0)
+        return err_set(err, ERR_PROTOCOL, "%s without a step", row->name);
+    if ((row->has & EVENT_HAS_WORKER) && e->worker < 0)
+        return err_set(err, ERR_PROTOCOL, "%s without a worker", row->name);
+    if ((row->has & EVENT_HAS_EXIT_CODE) && !e->exit_code)
+        return err_set(err, ERR_PROTOCOL, "%s without an exit code", row->name);
+    if ((row->has & EVENT_HAS_ADDRESS) && !*e->address)
+        return err_set(err, ERR_PROTOCOL, "%s without an address", row->name);
     return 0;
 }
 
@@ -146,15 +111,14 @@ int event_read(struct event *ret, const char *bytes, size_t length, struct error
     if (!o)
         return -1;
     const char *name = js_kind(o) == JS_OBJECT ? js_as_string(js_get(o, "event")) : NULL;
-    int status = 0, kind = 0;
-    while (name && kind < EVENT_KINDS && strcmp(names[kind], name) != 0)
-        kind++;
+    enum event_kind kind = name ? event_of_name(name) : EVENT_KINDS;
+    int status = 0;
     if (!name)
         status = err_set(err, ERR_PROTOCOL, "an event without a name");
-    else if (kind == EVENT_KINDS)
+    else if (kind >= EVENT_OF_RUN)
         status = err_set(err, ERR_NOT_FOUND, "an event that is not known: %.60s", name);
     else {
-        *ret = (struct event){.kind = (enum event_kind)kind};
+        *ret = (struct event){.kind = kind};
         read_fields(ret, o);
         status = check(ret, err);
     }

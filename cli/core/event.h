@@ -8,35 +8,7 @@
 
 #include "common/base/error.h"
 #include "common/base/limits.h"
-
-enum event_kind {
-    EVENT_LISTENING, /* internal: not shown */
-    EVENT_WORKER_FAILED,
-    EVENT_WORKER_REFUSED,
-    EVENT_RELEASED,
-    EVENT_CHECKPOINT_LOADED,
-    EVENT_CHECKPOINT_REFUSED,
-    EVENT_ALIVE,
-    EVENT_SHOWN, /* from here on: shown by --output json */
-    EVENT_RING_FORMED = EVENT_SHOWN,
-    EVENT_STEP,
-    EVENT_WORKER_LOST,
-    EVENT_WORKER_LEFT,
-    EVENT_WORKER_JOINED,
-    EVENT_WORKER_QUARANTINED,
-    EVENT_WORKER_LEFT_OUT,
-    EVENT_JOIN_SKIPPED,
-    EVENT_EVALUATED,
-    EVENT_CHECKPOINT_SAVED,
-    EVENT_CHECKPOINT_WAITING,
-    EVENT_CHECKPOINT_SKIPPED,
-    EVENT_RECOVERED,
-    EVENT_WAITING,
-    EVENT_FAILED,
-    EVENT_INTERRUPTED,
-    EVENT_COMPLETE,
-    EVENT_KINDS
-};
+#include "common/wire/event.h"
 
 enum { EVENT_TEXT_MAX = 512, EVENT_SPENT = 5 };
 

@@ -156,23 +156,36 @@ static void read_told(const struct js *from, struct told *t)
 }
 
 /* One sentence of an event; empty for those that people don't need. */
-static void note(const char *event, const struct told *t, char *out, size_t size)
+static void note(enum event_kind kind, const struct told *t, char *out, size_t size)
 {
-    if (!strcmp(event, "ringFormed"))
-        snprintf(out, size, "generation %d with %d workers, from step %lld", t->generation, t->world,
-                 (long long)t->step);
-    else if (!strcmp(event, "workerLost") || !strcmp(event, "workerLeft") || !strcmp(event, "workerJoined") ||
-             !strcmp(event, "workerQuarantined") || !strcmp(event, "workerLeftOut"))
-        snprintf(out, size, "worker %d at step %lld: %s", t->worker, (long long)t->step, t->cause);
-    else if (!strcmp(event, "checkpointSaved"))
-        snprintf(out, size, "step %lld in %s", (long long)t->step, t->uri);
-    else if (!strcmp(event, "recovered"))
+    long long step = (long long)t->step;
+    switch (kind) {
+    case EVENT_RING_FORMED:
+        snprintf(out, size, "generation %d with %d workers, from step %lld", t->generation, t->world, step);
+        break;
+    case EVENT_WORKER_LOST:
+    case EVENT_WORKER_LEFT:
+    case EVENT_WORKER_JOINED:
+    case EVENT_WORKER_QUARANTINED:
+    case EVENT_WORKER_LEFT_OUT:
+        snprintf(out, size, "worker %d at step %lld: %s", t->worker, step, t->cause);
+        break;
+    case EVENT_CHECKPOINT_SAVED:
+        snprintf(out, size, "step %lld in %s", step, t->uri);
+        break;
+    case EVENT_RECOVERED:
         snprintf(out, size, "%s: training again after %lld ms, %lld steps redone", t->cause, (long long)t->ms,
                  (long long)t->redone);
-    else if (!strcmp(event, "checkpointWaiting"))
-        snprintf(out, size, "the store does not take step %lld: %s", (long long)t->step, t->reason);
-    else if (!strcmp(event, "waiting"))
+        break;
+    case EVENT_CHECKPOINT_WAITING:
+        snprintf(out, size, "the store does not take step %lld: %s", step, t->reason);
+        break;
+    case EVENT_WAITING:
         snprintf(out, size, "%s", t->reason);
+        break;
+    default:
+        break;
+    }
 }
 
 static void read_events(const struct js *list, struct coordinator_view *ret)
@@ -180,13 +193,15 @@ static void read_events(const struct js *list, struct coordinator_view *ret)
     size_t size = js_size(list), most = OP_COORDINATOR_EVENTS_MAX, first = size > most ? size - most : 0;
     for (size_t i = first; i < size; i++) {
         struct told told;
+        char name[OP_CAUSE_MAX] = "";
         const struct js *from = js_at(list, i);
         struct op_coordinator_event *event = &ret->event[ret->events_count++];
         read_int(from, "sequence", 0, INT64_MAX, &event->sequence);
         read_int(from, "time", 0, INT64_MAX, &event->at_ms);
-        read_text(from, "event", event->event, sizeof event->event);
+        read_text(from, "event", name, sizeof name);
+        event->kind = event_of_name(name);
         read_told(from, &told);
-        note(event->event, &told, event->note, sizeof event->note);
+        note(event->kind, &told, event->note, sizeof event->note);
     }
 }
 

@@ -7,6 +7,7 @@
 #define RM_OPERATOR_CORE_COORDINATOR_H
 
 #include "common/base/error.h"
+#include "common/wire/event.h"
 #include "operator/core/status.h"
 
 enum {
@@ -34,7 +35,7 @@ struct op_gone {
 
 struct op_coordinator_event {
     int64_t sequence, at_ms;
-    char event[OP_CAUSE_MAX];
+    enum event_kind kind;  /* EVENT_KINDS: one that is not known */
     char note[RM_WHY_MAX]; /* a sentence made of its fields; "" where the event is none for people */
 };
 

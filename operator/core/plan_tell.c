@@ -76,45 +76,25 @@ static void take_view(struct planner *p, const struct coordinator_view *view)
         p->next.goodput = view->goodput;
 }
 
-/* Names of the coordinator's events, as kubectl describe shows them. */
-static const char *event_name(const char *event, bool *ret_warning)
+/* As kubectl describe shows it. */
+static void tell_event(struct planner *p, const struct op_coordinator_event *event)
 {
-    static const struct {
-        const char *event, *name;
-        bool warning;
-    } names[] = {
-        {"ringFormed", "RingFormed", false},
-        {"workerLost", "WorkerLost", true},
-        {"workerLeft", "WorkerLeft", false},
-        {"workerJoined", "WorkerJoined", false},
-        {"workerQuarantined", "Quarantined", true},
-        {"checkpointSaved", "CheckpointSaved", false},
-        {"workerLeftOut", "WorkerLeftOut", true},
-        {"recovered", "Recovered", false},
-        {"waiting", "Waiting", false},
-        {"checkpointWaiting", "CheckpointWaiting", true},
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(event, names[i].event)) {
-            *ret_warning = names[i].warning;
-            return names[i].name;
-        }
-    return NULL;
+    const struct event_row *row = event_row(event->kind);
+    if (row->reason)
+        plan_event(p, row->warning, row->reason, "Train", "%s", event->note);
 }
 
 static void tell_events(struct planner *p, const struct coordinator_view *view)
 {
-    bool warning;
     struct op_plan *plan = p->plan;
     int64_t told = plan->told_term == view->term ? plan->told_sequence : 0;
     for (int i = 0; i < view->events_count; i++) {
         const struct op_coordinator_event *event = &view->event[i];
-        const char *name = event_name(event->event, &warning);
         if (event->sequence <= told)
             continue;
         told = event->sequence;
-        if (name && *event->note)
-            plan_event(p, warning, name, "Train", "%s", event->note);
+        if (*event->note)
+            tell_event(p, event);
     }
     plan->told_term = view->term;
     plan->told_sequence = told;

@@ -42,7 +42,7 @@ static void check_view(const struct coordinator_view *view)
     for (int i = 0; i < view->lost_count; i++)
         check_text(view->lost[i].cause, sizeof view->lost[i].cause);
     for (int i = 0; i < view->events_count; i++) {
-        check_text(view->event[i].event, sizeof view->event[i].event);
+        check_count((int)view->event[i].kind, EVENT_KINDS);
         check_text(view->event[i].note, sizeof view->event[i].note);
     }
     check_verdict(&view->verdict);

@@ -739,7 +739,7 @@ Test(operator_plan, the_coordinators_events_are_told_once)
 {
     struct cast *c = cast_training("{}");
     c->coordinator.event[c->coordinator.events_count++] = (struct op_coordinator_event){
-        .sequence = 7, .event = "ringFormed", .note = "generation 3 with 8 workers"};
+        .sequence = 7, .kind = EVENT_RING_FORMED, .note = "generation 3 with 8 workers"};
     expect(c, "event RingFormed  generation 3 with 8 workers");
     cast_settle(c);
     expect_without(c, "RingFormed");

@@ -1,0 +1,60 @@
+/* The names of the events: one row each, for who tells one and for everybody who reads it.
+ *
+ * A coordinator tells its events to `run` (a JSON object a line) and on its status page, where the operator
+ * reads them; `run` tells most of them on, and some of its own (docs/exit-codes-and-events.md). A row holds
+ * what all of these have to agree on. */
+#ifndef RM_WIRE_EVENT_H
+#define RM_WIRE_EVENT_H
+
+#include <stdbool.h>
+
+enum event_kind {
+    EVENT_LISTENING,          /* between coordinator and run alone: not shown */
+    EVENT_WORKER_FAILED,      /* a failure of this worker was counted */
+    EVENT_WORKER_REFUSED,     /* this worker does not fit the job */
+    EVENT_RELEASED,           /* this worker may exit */
+    EVENT_CHECKPOINT_LOADED,  /* the ring starts from this checkpoint */
+    EVENT_CHECKPOINT_REFUSED, /* this one did not load */
+    EVENT_ALIVE,
+    EVENT_SHOWN, /* from here on: shown by --output json */
+    EVENT_RING_FORMED = EVENT_SHOWN,
+    EVENT_STEP,
+    EVENT_WORKER_LOST,
+    EVENT_WORKER_LEFT,
+    EVENT_WORKER_JOINED,
+    EVENT_WORKER_QUARANTINED,
+    EVENT_WORKER_LEFT_OUT, /* it and another one can't reach each other: the ring is formed without it */
+    EVENT_JOIN_SKIPPED,
+    EVENT_EVALUATED,
+    EVENT_CHECKPOINT_SAVED,
+    EVENT_CHECKPOINT_WAITING, /* once per outage of the store */
+    EVENT_CHECKPOINT_SKIPPED, /* those who hold it go, and there is no time (or wish) to save it */
+    EVENT_RECOVERED,
+    EVENT_WAITING,
+    EVENT_FAILED,
+    EVENT_INTERRUPTED,
+    EVENT_COMPLETE,
+    EVENT_OF_RUN, /* from here on: of `run` itself, never a coordinator's */
+    EVENT_STARTED = EVENT_OF_RUN,
+    EVENT_RESUMED,
+    EVENT_DRILL,
+    EVENT_KINDS
+};
+
+/* What an event is no event without. */
+enum { EVENT_HAS_STEP = 1, EVENT_HAS_WORKER = 2, EVENT_HAS_EXIT_CODE = 4, EVENT_HAS_ADDRESS = 8 };
+
+struct event_row {
+    const char *name;   /* on the wire */
+    unsigned has;       /* EVENT_HAS_... */
+    const char *reason; /* of the Kubernetes event that the operator makes of it; NULL: of none */
+    bool warning;       /* type of that one: Warning, not Normal */
+};
+
+const struct event_row *event_row(enum event_kind kind);
+const char *event_name(enum event_kind kind);
+
+/* EVENT_KINDS: nobody's. */
+enum event_kind event_of_name(const char *name);
+
+#endif

@@ -1,0 +1,106 @@
+/* The words that the programs share, and that scripts can build on: the pages list what the tables hold. */
+#include <criterion/criterion.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/str.h"
+#include "common/os/file.h"
+#include "common/wire/event.h"
+
+static void read_page(struct str *page, const char *path)
+{
+    struct error err = {0};
+    *page = str_init(1 << 20);
+    cr_assert_eq(file_read(path, page, &err), 0, "%s", err.text);
+}
+
+/* What stands between a heading and the next one. */
+static char *section_of(const struct str *page, const char *heading)
+{
+    char *begin = strstr(str_text(page), heading);
+    cr_assert(begin, "the page has a section '%s'", heading);
+    char *end = strstr(begin + 3, "\n## ");
+    if (end)
+        end[1] = 0;
+    return begin;
+}
+
+static bool names(const char *text, const char *name)
+{
+    char quoted[64];
+    snprintf(quoted, sizeof quoted, "`%s`", name);
+    return strstr(text, quoted);
+}
+
+Test(events, each_kind_has_a_name_of_its_own)
+{
+    for (int kind = 0; kind < EVENT_KINDS; kind++) {
+        cr_assert(event_name(kind), "kind %d has none", kind);
+        cr_assert_eq(event_of_name(event_name(kind)), (enum event_kind)kind, "%s", event_name(kind));
+    }
+    cr_assert_eq(event_of_name("moonrise"), EVENT_KINDS);
+    cr_assert_eq(event_of_name(""), EVENT_KINDS);
+}
+
+/* Takes the names in backquotes of a row's first cell. */
+static int count_row(const char *row, bool seen[EVENT_KINDS])
+{
+    int count = 0;
+    const char *end = strchr(row + 1, '|');
+    cr_assert(end);
+    for (const char *at = strchr(row, '`'); at && at < end; at = strchr(at + 1, '`')) {
+        char name[64] = "";
+        size_t length = strcspn(at + 1, "`");
+        cr_assert_lt(length, sizeof name);
+        memcpy(name, at + 1, length);
+        enum event_kind kind = event_of_name(name);
+        cr_assert(kind >= EVENT_SHOWN && kind < EVENT_KINDS, "'%s' is no event that is shown", name);
+        cr_assert_not(seen[kind], "%s stands there twice", name);
+        seen[kind] = true;
+        count++;
+        at += length + 1;
+    }
+    return count;
+}
+
+Test(events, the_page_lists_exactly_those_that_are_shown)
+{
+    struct str page;
+    bool seen[EVENT_KINDS] = {false};
+    int count = 0;
+    read_page(&page, RM_SOURCE "/docs/exit-codes-and-events.md");
+    const char *row = strstr(section_of(&page, "## Events"), "|---|---|\n");
+    cr_assert(row);
+    for (row += strlen("|---|---|\n"); *row == '|'; row = strchr(row, '\n') + 1)
+        count += count_row(row, seen);
+    for (int kind = EVENT_SHOWN; kind < EVENT_KINDS; kind++)
+        cr_assert(seen[kind], "the page lacks %s", event_name(kind));
+    cr_assert_eq(count, EVENT_KINDS - EVENT_SHOWN);
+    str_clear(&page);
+}
+
+Test(events, the_page_names_those_between_run_and_the_coordinator_in_their_place)
+{
+    struct str page;
+    read_page(&page, RM_SOURCE "/docs/exit-codes-and-events.md");
+    const char *text = section_of(&page, "## Between `run` and the coordinator");
+    for (int kind = 0; kind < EVENT_SHOWN; kind++)
+        cr_assert(names(text, event_name(kind)), "the page lacks %s", event_name(kind));
+    str_clear(&page);
+}
+
+Test(events, the_page_about_kubernetes_names_each_that_the_operator_makes_of_one)
+{
+    struct str page;
+    int count = 0;
+    read_page(&page, RM_SOURCE "/docs/kubernetes.md");
+    const char *text = section_of(&page, "## Events");
+    for (int kind = 0; kind < EVENT_KINDS; kind++) {
+        const char *reason = event_row(kind)->reason;
+        cr_assert(!reason || names(text, reason), "the page lacks %s", reason);
+        count += reason != NULL;
+    }
+    cr_assert_eq(count, 10);
+    str_clear(&page);
+}
