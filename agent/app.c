@@ -618,7 +618,7 @@ static int app_open(struct app *app, const struct app_options *options, struct e
                         .stage_until = RM_NEVER,
                         .state_fd = -1,
                         .snapshot_fd = -1,
-                        .exit_code = error_exit_code(ERR_MACHINE)};
+                        .exit_code = EXIT_MACHINE};
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole process group; who started us decides */
     fault_worker(options->worker);
     if (options->attempt > 0)

@@ -88,7 +88,7 @@ static void emit(struct coordinator *c, struct str *line)
         return;
     if (!c->events) {
         if (write(STDOUT_FILENO, line->data, line->length) < 0 && !c->options->pod)
-            c->exit_code = error_exit_code(ERR_MACHINE);
+            c->exit_code = EXIT_MACHINE;
     } else if (stream_send(c->events, line->data, line->length, &err) < 0)
         log_warn("an event is lost", "why=\"%s\"", err.text);
 }
@@ -474,7 +474,7 @@ static void commands_closed(void *ctx, const char *why)
     struct coordinator *c = ctx;
     (void)why;
     if (!c->ending)
-        c->exit_code = error_exit_code(ERR_MACHINE); /* nobody is left who could read why */
+        c->exit_code = EXIT_MACHINE; /* nobody is left who could read why */
     loop_stop(c->loop);
 }
 
@@ -715,7 +715,7 @@ static int coordinator_open(struct coordinator *c, const struct coordinator_opti
     c->options = options;
     c->files = options->files;
     c->leave_at = RM_NEVER;
-    c->exit_code = error_exit_code(ERR_MACHINE);
+    c->exit_code = EXIT_MACHINE;
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole process group; who started us decides */
     fault_who("coordinator");
     if (options->term > 1)

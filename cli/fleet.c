@@ -11,8 +11,6 @@
 #include "common/os/fault.h"
 #include "common/store/checkpoint.h"
 
-enum { EXIT_MACHINE = 4, EXIT_INTERRUPTED = 130 };
-
 static const rm_time release_patience = 10 * RM_S; /* for workers once the run has ended */
 static const rm_time start_patience = 3 * RM_S;    /* before people are told that workers are waited for */
 static const rm_time farewell_patience =
@@ -570,7 +568,7 @@ static int verdict(struct fleet *fleet)
                         "ringmaster: interrupted before the first step: nothing was there to save");
         return EXIT_INTERRUPTED;
     }
-    return report->end.kind == EVENT_COMPLETE ? 0 : report->end.exit_code;
+    return report->end.kind == EVENT_COMPLETE ? EXIT_DONE : report->end.exit_code;
 }
 
 int fleet_run(const struct fleet_options *options, struct error *err)

@@ -28,7 +28,7 @@ static const char usage[] =
 static int usage_error(void)
 {
     fputs(usage, stderr);
-    return error_exit_code(ERR_USAGE);
+    return EXIT_USAGE;
 }
 
 static int number(const char *text)

@@ -65,7 +65,7 @@ static void send_message(struct train_loop *t, const struct message *message)
     message_write(message, &t->text);
     if (link_send(t->link, str_text(&t->text), t->text.length, &err) < 0) {
         log_warn("the agent can't be told", "message=%s why=\"%s\"", msg_type_name(message->type), err.text);
-        end(t, error_exit_code(ERR_MACHINE));
+        end(t, EXIT_MACHINE);
     }
 }
 
@@ -345,7 +345,7 @@ static void link_closed(void *ctx, const char *why)
 {
     struct train_loop *t = ctx;
     log_debug("the link has ended", "why=\"%s\"", why);
-    end(t, error_exit_code(ERR_PEER));
+    end(t, EXIT_MACHINE);
 }
 
 static void send_pulse(void *ctx)
@@ -396,7 +396,7 @@ int train_loop_run(const struct train_loop_options *options)
     struct train_loop *t = calloc(1, sizeof *t);
     struct error err;
     if (!t)
-        return error_exit_code(ERR_MACHINE);
+        return EXIT_MACHINE;
     t->options = options;
     t->gone = -1;
     t->text = str_init(RM_FRAME_MAX);

@@ -238,7 +238,7 @@ static void give_up_on_coordinator(struct agent *st, rm_time now, struct agent_o
                  "the coordinator ends the connection after each hello, for %.1f s now: its key is another "
                  "one than this agent's",
                  seconds);
-        quit(st, out, 4, text);
+        quit(st, out, EXIT_MACHINE, text);
         return;
     }
     int n = snprintf(text, sizeof text,
@@ -250,7 +250,7 @@ static void give_up_on_coordinator(struct agent *st, rm_time now, struct agent_o
     else
         snprintf(text + n, sizeof text - (size_t)n, "no checkpoint is known to be in %.200s",
                  st->settings.checkpoint_uri);
-    quit(st, out, 4, text);
+    quit(st, out, EXIT_MACHINE, text);
 }
 
 /* ---- what the coordinator says ---- */
@@ -463,7 +463,7 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
     if (!was_up && (e->code > 0 || ++st->tries >= START_TRIES)) {
         char text[MSG_DETAIL_MAX];
         snprintf(text, sizeof text, "the trainer does not start: %.300s", e->text);
-        quit(st, out, e->code > 0 ? e->code : 4, text);
+        quit(st, out, e->code > 0 ? e->code : EXIT_MACHINE, text);
         return;
     }
     struct message m;
@@ -485,7 +485,7 @@ static void on_term(struct agent *st, const struct agent_event *e, rm_time now, 
     if (st->leave_until == RM_NEVER && e->deadline > 0)
         st->leave_until = now + e->deadline;
     if (st->term == 0)
-        quit(st, out, 0, ""); /* nobody knows of it yet */
+        quit(st, out, EXIT_DONE, ""); /* nobody knows of it yet */
     else
         say_leaving(st, now, out);
 }
@@ -516,14 +516,14 @@ static void leave_at_last(struct agent *st, struct agent_out *out)
     char text[MSG_DETAIL_MAX];
     snprintf(text, sizeof text, "told to leave, and not released in time%s",
              st->connection == WELCOMED ? "" : ": the coordinator is away");
-    quit(st, out, 4, text);
+    quit(st, out, EXIT_MACHINE, text);
 }
 
 static void on_time(struct agent *st, rm_time now, struct agent_out *out)
 {
     bool at_work = (st->writing || st->publishing) && !agent_calls_are_stuck(st, &st->writes);
     if (st->released && !at_work) {
-        quit(st, out, 0, "");
+        quit(st, out, EXIT_DONE, "");
         return;
     }
     bool unwanted = st->settings.lost_after == RM_NEVER && st->term == 0 && st->unwelcome >= UNWELCOME_MAX;
@@ -570,7 +570,7 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         on_disconnected(st, e->text, now);
         break;
     case AGENT_REFUSED:
-        quit(st, out, 4, e->text);
+        quit(st, out, EXIT_MACHINE, e->text);
         break;
     case AGENT_CONTROL:
         on_control(st, e->message, now, out);

@@ -239,7 +239,7 @@ static struct js *result_value(const struct chronicle *c, const struct chronicle
         return js_new_null();
     struct js *o = js_object();
     bool complete = t->kind == TELL_COMPLETE;
-    js_set_int(o, "exitCode", complete ? 0 : t->exit_code);
+    js_set_int(o, "exitCode", complete ? EXIT_DONE : t->exit_code);
     js_set_string(o, "reason", complete ? "" : t->text);
     js_set_bool(o, "interrupted", t->kind == TELL_INTERRUPTED);
     js_set_int(o, "step", t->step);

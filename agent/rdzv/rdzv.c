@@ -130,7 +130,7 @@ static void tell_complete(struct rdzv *st, rm_time now, struct rdzv_out *out)
 
 static void tell_failed(struct rdzv *st, struct rdzv_out *out)
 {
-    bool interrupted = st->verdict.interrupted && st->verdict.exit_code == 130;
+    bool interrupted = st->verdict.interrupted && st->verdict.exit_code == EXIT_INTERRUPTED;
     struct rdzv_tell *t = rdzv_tell(out, interrupted ? TELL_INTERRUPTED : TELL_FAILED);
     t->step = st->saved > 0 ? st->saved : 0;
     t->exit_code = st->verdict.exit_code;
@@ -156,7 +156,7 @@ static void add_what_is_kept(struct rdzv *st)
 
 void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
-    bool complete = st->final_saved && !(st->verdict.set && st->verdict.exit_code != 130);
+    bool complete = st->final_saved && !(st->verdict.set && st->verdict.exit_code != EXIT_INTERRUPTED);
     if (complete && !rdzv_all_told(st, out))
         return;
     if (st->recovery.active && complete)
@@ -173,7 +173,7 @@ void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out)
         rdzv_say(st, "%s", st->verdict.text);
     }
     release_all(st, out);
-    rdzv_tell_end(out, complete ? 0 : st->verdict.exit_code, complete ? "" : st->verdict.text);
+    rdzv_tell_end(out, complete ? EXIT_DONE : st->verdict.exit_code, complete ? "" : st->verdict.text);
 }
 
 /* ---- stopping ---- */
@@ -295,7 +295,7 @@ static void too_few(struct rdzv *st, const char *how, rm_time now, struct rdzv_o
 {
     char reason[RM_WHY_MAX];
     rdzv_describe_missing(st, reason, sizeof reason);
-    rdzv_give_up(st, 6, "%s%s", reason, how);
+    rdzv_give_up(st, EXIT_TOO_FEW, "%s%s", reason, how);
     rdzv_end(st, now, out);
 }
 
@@ -311,7 +311,7 @@ static void settle_verdict(struct rdzv *st, rm_time now, struct rdzv_out *out)
 static void forget_moot_interrupt(struct rdzv *st)
 {
     struct msg_state best = rdzv_best_state(st);
-    bool alone = st->verdict.interrupted && st->verdict.exit_code == 130;
+    bool alone = st->verdict.interrupted && st->verdict.exit_code == EXIT_INTERRUPTED;
     if (alone && best.held && best.step >= st->settings.steps && rdzv_candidates(st) > 0)
         st->verdict = (struct rdzv_verdict){0};
 }
@@ -397,8 +397,8 @@ static void settle_quiescing(struct rdzv *st, rm_time now, struct rdzv_out *out)
     rdzv_pairs_stopped(st, now);
     rdzv_pairs_choose(st, now);
     if (st->forming_failures++ > FORMINGS_IN_VAIN && !st->pairs.too_few)
-        rdzv_give_up(st, 4, "%d rings in a row came to nothing; the newest reason: %s", FORMINGS_IN_VAIN,
-                     st->why);
+        rdzv_give_up(st, EXIT_MACHINE, "%d rings in a row came to nothing; the newest reason: %s",
+                     FORMINGS_IN_VAIN, st->why);
     forget_moot_interrupt(st);
     if (st->verdict.set)
         settle_verdict(st, now, out);
@@ -555,7 +555,8 @@ static void on_finished(struct rdzv *st, struct rdzv_worker *w, const struct mes
     if (generation_compare(m->generation, st->ring) != 0 || (w->rank < 0 && st->state != RDZV_RECOVERING))
         return;
     if (any_finished(st) && memcmp(st->digest, m->finished.digest, RM_HASH_BYTES) != 0 && st->exact)
-        rdzv_give_up(st, 5, "workers end with different weights: worker %d disagrees", rdzv_index(st, w));
+        rdzv_give_up(st, EXIT_TRAINING, "workers end with different weights: worker %d disagrees",
+                     rdzv_index(st, w));
     st->digest_known = true;
     memcpy(st->digest, m->finished.digest, RM_HASH_BYTES);
     w->digest_known = true;
@@ -703,7 +704,7 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
         break;
     case RDZV_INTERRUPT:
         if (!st->verdict.set) {
-            rdzv_give_up(st, 130, "interrupted");
+            rdzv_give_up(st, EXIT_INTERRUPTED, "interrupted");
             st->verdict.interrupted = true;
         }
         break;

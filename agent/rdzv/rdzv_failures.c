@@ -54,9 +54,9 @@ static void quarantine(struct rdzv *st, struct rdzv_worker *w, int own, const ch
     rdzv_lose(st, w, "it is in quarantine", now, out);
     bool any_will_do = st->known_step >= st->settings.steps && rdzv_left(st) > 0; /* all steps are made */
     if (rdzv_left(st) < st->settings.workers_min && !any_will_do)
-        rdzv_give_up(
-            st, RDZV_EXIT_TRAINING, "worker %d is in quarantine (%s), and of min %d workers %d %s left",
-            index, w->quarantine, st->settings.workers_min, rdzv_left(st), rdzv_left(st) == 1 ? "is" : "are");
+        rdzv_give_up(st, EXIT_TRAINING, "worker %d is in quarantine (%s), and of min %d workers %d %s left",
+                     index, w->quarantine, st->settings.workers_min, rdzv_left(st),
+                     rdzv_left(st) == 1 ? "is" : "are");
 }
 
 void rdzv_count_failure(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now,
@@ -70,7 +70,7 @@ void rdzv_count_failure(struct rdzv *st, struct rdzv_worker *w, const char *why,
         quarantine(st, w, own, why, now, out);
     else if (st->failures > st->settings.max_restarts)
         rdzv_give_up(
-            st, RDZV_EXIT_TRAINING,
+            st, EXIT_TRAINING,
             "%d failures within %.0f s, failurePolicy.maxRestarts allows %d; the newest: worker %d: %s",
             st->failures, (double)st->settings.within / RM_S, st->settings.max_restarts, index, why);
 }

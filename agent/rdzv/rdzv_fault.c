@@ -1,6 +1,8 @@
 #include "agent/rdzv/rdzv_fault.h"
 
-enum { EXIT_MACHINE = 4, PAUSE_MOST_S = 30 };
+#include "common/base/exit_code.h"
+
+enum { PAUSE_MOST_S = 30 };
 
 /* When what a row says is done: until then it waits, with its back-off. */
 enum bound {

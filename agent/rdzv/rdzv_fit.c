@@ -7,8 +7,6 @@
 
 #include "agent/rdzv/rdzv_state.h"
 
-enum { EXIT_DATA = 3, EXIT_MACHINE = 4 };
-
 static bool must_fit(const struct rdzv *st)
 {
     return st->settings.exact && !st->settings.allow_mixed_hardware;

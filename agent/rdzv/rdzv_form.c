@@ -455,7 +455,8 @@ void rdzv_settle_forming(struct rdzv *st, rm_time now, struct rdzv_out *out)
     } else if (all_ready(st) && states_agree(st)) {
         rdzv_go(st, now, out);
     } else if (all_ready(st) && !st->resume.held) {
-        rdzv_give_up(st, 3, "the workers begin with different weights: model.init or the data differ");
+        rdzv_give_up(st, EXIT_DATA,
+                     "the workers begin with different weights: model.init or the data differ");
         rdzv_quiesce(st, STOP_NOW, now, out);
     } else if (all_ready(st)) {
         rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);

@@ -6,8 +6,6 @@
 
 #include "agent/rdzv/rdzv_state.h"
 
-enum { EXIT_DATA = 3 };
-
 /* ---- damage ---- */
 
 static bool is_state(const struct msg_checkpoint *c, const struct msg_state *s)

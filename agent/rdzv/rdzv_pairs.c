@@ -12,7 +12,7 @@
 #include "agent/rdzv/clique.h"
 #include "agent/rdzv/rdzv_state.h"
 
-enum { FORMINGS_RUNNING = 2, PAIRS_NAMED = 3, TRIED_AGAIN = 64, EXIT_UNREACHABLE = 4 };
+enum { FORMINGS_RUNNING = 2, PAIRS_NAMED = 3, TRIED_AGAIN = 64 };
 
 static const rm_time first_pause = RM_S, longest_pause = 30 * RM_S;
 
@@ -352,7 +352,7 @@ bool rdzv_pairs_give_up(struct rdzv *st, rm_time now)
     if (!is_over(st, now))
         return false;
     rdzv_pairs_say_too_few(st, why, sizeof why);
-    rdzv_give_up(st, EXIT_UNREACHABLE, "%.330s", why);
+    rdzv_give_up(st, EXIT_MACHINE, "%.330s", why);
     return true;
 }
 

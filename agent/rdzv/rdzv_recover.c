@@ -157,8 +157,9 @@ void rdzv_settle_recovering(struct rdzv *st, rm_time now, struct rdzv_out *out)
 void rdzv_depose(struct rdzv *st, int64_t term, rm_time now, struct rdzv_out *out)
 {
     st->verdict.set = false;
-    rdzv_give_up(st, 4, "a coordinator of term %" PRId64 " has taken over from this one of term %" PRId64,
-                 term, st->settings.term);
+    rdzv_give_up(st, EXIT_MACHINE,
+                 "a coordinator of term %" PRId64 " has taken over from this one of term %" PRId64, term,
+                 st->settings.term);
     rdzv_move(st, RDZV_FAILED, now);
     rdzv_tell_end(out, st->verdict.exit_code, st->verdict.text);
 }

@@ -436,7 +436,7 @@ void rdzv_save_failed(struct rdzv *st, int64_t step, const char *detail, rm_time
     snprintf(why, sizeof why, "%.150s%sthe checkpoint of step %" PRId64 " can't be written: %.180s",
              told ? st->verdict.text : "", told ? "; " : "", step, detail);
     st->verdict.set = false;
-    rdzv_give_up(st, 4, "%s", why);
+    rdzv_give_up(st, EXIT_MACHINE, "%s", why);
     rdzv_end(st, now, out);
 }
 

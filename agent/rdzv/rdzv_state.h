@@ -152,8 +152,6 @@ struct rdzv_failure {
     int worker;
 };
 
-enum { RDZV_EXIT_TRAINING = 5 };
-
 struct rdzv_verdict {
     bool set;
     bool interrupted;

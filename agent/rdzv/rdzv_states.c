@@ -83,7 +83,7 @@ void rdzv_move(struct rdzv *st, enum rdzv_state to, rm_time now)
 {
     rdzv_account(st, now);
     if (!rdzv_may_move(st->state, to)) {
-        rdzv_give_up(st, 5, "internal error: %s can't follow %s", rdzv_state_name(to),
+        rdzv_give_up(st, EXIT_TRAINING, "internal error: %s can't follow %s", rdzv_state_name(to),
                      rdzv_state_name(st->state));
         return;
     }

@@ -5,8 +5,6 @@
 
 #include "agent/rdzv/rdzv_state.h"
 
-enum { EXIT_DATA = 3, EXIT_MACHINE = 4 };
-
 bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w)
 {
     return w->trouble.times > 0 && w->trouble.until > st->accounted;

@@ -277,7 +277,7 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
     struct msg_abandon no = {0};
     bool outdated = is_outdated(st, w, h, no.why, sizeof no.why);
     if (outdated)
-        no.exit_code = 4;
+        no.exit_code = EXIT_MACHINE;
     if (outdated || rdzv_is_unfit(st, h, now, &no, out)) {
         if (!outdated)
             rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, h->worker, no.why);
@@ -345,7 +345,7 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
         rdzv_storage_fault(st, w, f, now, out);
     } else if (f->kind == FAULT_NOT_FINITE && mine) {
         st->verdict.not_finite |= !st->verdict.set;
-        rdzv_give_up(st, 5, "%s", f->detail);
+        rdzv_give_up(st, EXIT_TRAINING, "%s", f->detail);
     } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
         rdzv_work_fault(st, w, f, now, out);
     } else if (at_work) {

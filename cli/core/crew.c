@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { EXIT_USAGE = 2, EXIT_DATA = 3, EXIT_FAILED = 5 };
+#include "common/base/exit_code.h"
 
 void crew_init(struct crew *crew, int workers_max, int restarts_max, rm_time within)
 {
@@ -106,7 +106,7 @@ static void count_unseen(struct crew *crew, const struct crew_exit *exit, rm_tim
              "workers ended %d times before they could join (worker %d, %s), more than "
              "failurePolicy.maxRestarts (%d)",
              crew->unseen, exit->worker, how, crew->restarts_max);
-    fail(d, EXIT_FAILED, why);
+    fail(d, EXIT_TRAINING, why);
 }
 
 struct crew_decision crew_exited(struct crew *crew, const struct crew_exit *exit, rm_time now)
@@ -116,7 +116,7 @@ struct crew_decision crew_exited(struct crew *crew, const struct crew_exit *exit
     char how[32], why[RM_WHY_MAX];
     m->alive = false;
     describe(exit, how, sizeof how);
-    bool left = !exit->signal && exit->code == 0;
+    bool left = !exit->signal && exit->code == EXIT_DONE;
     if (m->drilled || m->released || m->quarantined || left) {
         d.verdict = m->promised ? CREW_NEXT : CREW_GONE;
         return d;

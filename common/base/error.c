@@ -88,22 +88,22 @@ int err_person(struct error *err)
     return -1;
 }
 
-int error_exit_code(enum error_code code)
+enum exit_code error_exit_code(enum error_code code)
 {
     switch (code) {
     case ERR_NONE:
-        return 0;
+        return EXIT_DONE;
     case ERR_USAGE:
-        return 2;
+        return EXIT_USAGE;
     case ERR_DATA:
-        return 3;
+        return EXIT_DATA;
     case ERR_TRAINING:
-        return 5;
+        return EXIT_TRAINING;
     case ERR_TOO_FEW:
-        return 6;
+        return EXIT_TOO_FEW;
     case ERR_INTERRUPTED:
-        return 130;
+        return EXIT_INTERRUPTED;
     default:
-        return 4;
+        return EXIT_MACHINE;
     }
 }

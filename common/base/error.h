@@ -17,16 +17,17 @@
 
 #include <stdbool.h>
 
+#include "common/base/exit_code.h"
 #include "common/base/fault_class.h"
 
 enum error_code {
     ERR_NONE = 0,
-    ERR_USAGE,       /* command line or job file (exit 2) */
-    ERR_DATA,        /* training data or a checkpoint (exit 3) */
-    ERR_MACHINE,     /* port, disk, memory, a system call (exit 4) */
-    ERR_TRAINING,    /* NaN, failures over budget (exit 5) */
-    ERR_TOO_FEW,     /* too few workers, checkpoint saved (exit 6) */
-    ERR_INTERRUPTED, /* a person stopped it, checkpoint saved (exit 130) */
+    ERR_USAGE,       /* command line or job file */
+    ERR_DATA,        /* training data or a checkpoint */
+    ERR_MACHINE,     /* port, disk, memory, a system call */
+    ERR_TRAINING,    /* NaN, failures over budget */
+    ERR_TOO_FEW,     /* too few workers, checkpoint saved */
+    ERR_INTERRUPTED, /* a person stopped it, checkpoint saved */
     ERR_ABORTED,     /* given up because someone set the abort word; never shown to a person */
     ERR_PEER,        /* the other side closed or broke the connection */
     ERR_PROTOCOL,    /* the other side said what it may not say */
@@ -61,6 +62,6 @@ int err_class(struct error *err, enum fault_class which);
 int err_person(struct error *err);
 
 /* The documented exit code of a program that ends with this error. */
-int error_exit_code(enum error_code code);
+enum exit_code error_exit_code(enum error_code code);
 
 #endif

@@ -5,8 +5,6 @@
 #include <string.h>
 
 enum {
-    EXIT_JOB = 2,  /* the job file or command line is wrong */
-    EXIT_DATA = 3, /* the data or a checkpoint is */
     BACKOFF_FIRST_MS = 1000,
     BACKOFF_MOST_MS = 5 * 60 * 1000,
     MISFIT_MOST_MS = 60 * 1000, /* machines come and go */
@@ -105,7 +103,7 @@ static void failure(const struct job_view *job, const struct pod_view *pod, cons
         ret->fails_job = rule->action == OP_RULE_FAIL_JOB;
         ret->spares_budget = rule->action == OP_RULE_RESTART && !memory; /* it would never be enough */
     } else
-        ret->fails_job = pod->exit_code == EXIT_JOB || pod->exit_code == EXIT_DATA;
+        ret->fails_job = pod->exit_code == EXIT_USAGE || pod->exit_code == EXIT_DATA;
 }
 
 bool account_is_done(const struct pod_view *pod)

@@ -3,13 +3,6 @@
 
 #include "operator/core/plan_parts.h"
 
-enum {
-    EXIT_DONE = 0,
-    EXIT_JOB = 2,
-    EXIT_DATA = 3,
-    EXIT_TRAINING = 5,
-};
-
 /* The coordinator's report that it lost this very attempt; it is taken out of the list when it comes back. */
 static const struct op_gone *lost_report(const struct planner *p, int index, int attempt)
 {
@@ -210,7 +203,7 @@ static bool is_finishing(struct planner *p)
 static const char *verdict_reason(int exit_code)
 {
     switch (exit_code) {
-    case EXIT_JOB:
+    case EXIT_USAGE:
         return "JobRefused";
     case EXIT_DATA:
         return "DataError";
@@ -242,7 +235,7 @@ static bool take_verdict(struct planner *p, const struct op_verdict *verdict)
         plan_finish(p, true, "Trained", text);
         return true;
     }
-    if (code != EXIT_JOB && code != EXIT_DATA && code != EXIT_TRAINING)
+    if (code != EXIT_USAGE && code != EXIT_DATA && code != EXIT_TRAINING)
         return false;
     snprintf(text, sizeof text, "%s", *verdict->reason ? verdict->reason : "the coordinator gave no reason");
     plan_finish(p, false, verdict_reason(code), text);

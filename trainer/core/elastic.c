@@ -554,7 +554,7 @@ static void on_link(struct elastic *st, const struct message *m, struct elastic_
         message_copy(&act(out, ELASTIC_PROBE)->message, m);
         break;
     case MSG_RELEASE:
-        act(out, ELASTIC_EXIT)->exit_code = 0;
+        act(out, ELASTIC_EXIT)->exit_code = EXIT_DONE;
         break;
     default:
         break;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/error.h"
 #include "common/base/str.h"
 #include "common/os/file.h"
 #include "common/wire/event.h"
@@ -103,4 +104,27 @@ Test(events, the_page_about_kubernetes_names_each_that_the_operator_makes_of_one
     }
     cr_assert_eq(count, 10);
     str_clear(&page);
+}
+
+Test(exit_codes, the_page_has_the_table_of_the_code)
+{
+    struct str page, table = str_init(1 << 16);
+    read_page(&page, RM_SOURCE "/docs/exit-codes-and-events.md");
+    exit_codes_markdown(&table);
+    cr_assert(strstr(section_of(&page, "## Exit codes"), str_text(&table)), "the page should hold:\n%s",
+              str_text(&table));
+    str_clear(&table);
+    str_clear(&page);
+}
+
+Test(exit_codes, the_rows_hold_every_code_that_an_error_ends_with)
+{
+    struct str table = str_init(1 << 16);
+    exit_codes_markdown(&table);
+    for (int code = ERR_NONE; code <= ERR_EXISTS; code++) {
+        char row[16];
+        snprintf(row, sizeof row, "\n| %d |", error_exit_code(code));
+        cr_assert(strstr(str_text(&table), row), "no row%s", row);
+    }
+    str_clear(&table);
 }
