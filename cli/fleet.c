@@ -49,7 +49,7 @@ static void give_up(struct fleet *fleet, int exit_code, const char *why)
     fleet->own_exit_code = exit_code;
     text_copy(fleet->own_why, sizeof fleet->own_why, why);
     fleet_no_more_children(fleet);
-    fleet_command(fleet, "{\"command\":\"interrupt\"}\n");
+    fleet_tell(fleet, &(struct command){.kind = COMMAND_INTERRUPT});
     arm(fleet, fleet->coordinator ? save_patience + fleet->spec->checkpoint.end_timeout
                                   : fleet->spec->elasticity.lost_after + 3 * RM_S);
 }
@@ -68,10 +68,9 @@ static void start_worker(struct fleet *fleet, int worker)
 
 static void act(struct fleet *fleet, const struct drill *drill, int worker)
 {
-    char line[160];
-    snprintf(line, sizeof line, "{\"command\":\"act\",\"cause\":\"%s\",\"worker\":%d,\"at\":%lld}\n",
-             drill_cause(drill->kind), worker, (long long)clock_now());
-    fleet_act(fleet, line);
+    struct command command = {
+        .kind = COMMAND_ACT, .act = {.cause = drill_cause(drill->kind), .worker = worker, .at = clock_now()}};
+    fleet_act(fleet, &command);
 }
 
 static void start_newcomer(struct fleet *fleet, int worker)
@@ -425,7 +424,7 @@ static bool start_successor(struct fleet *fleet)
         fleet_command(fleet, str_text(&fleet->acts));
     str_reset(&fleet->acts);
     if (fleet->interrupted)
-        fleet_command(fleet, "{\"command\":\"interrupt\"}\n");
+        fleet_tell(fleet, &(struct command){.kind = COMMAND_INTERRUPT});
     return true;
 }
 
@@ -524,7 +523,7 @@ static void interrupt(struct fleet *fleet)
     }
     if (!fleet->options->report->ended && !fleet->console->broken)
         console_say(fleet->console, "ringmaster: saving a checkpoint; Ctrl-C again ends at once");
-    fleet_command(fleet, "{\"command\":\"interrupt\"}\n");
+    fleet_tell(fleet, &(struct command){.kind = COMMAND_INTERRUPT});
 }
 
 static void signal_came(void *ctx, int signo)

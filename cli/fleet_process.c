@@ -276,13 +276,21 @@ void fleet_command(struct fleet *fleet, const char *line)
         stream_send(fleet->commands, line, strlen(line), NULL);
 }
 
-void fleet_act(struct fleet *fleet, const char *line)
+void fleet_tell(struct fleet *fleet, const struct command *command)
+{
+    struct str line = str_init(1 << 16);
+    command_print(command, &line);
+    fleet_command(fleet, str_text(&line));
+    str_clear(&line);
+}
+
+void fleet_act(struct fleet *fleet, const struct command *command)
 {
     bool doomed = !fleet->coordinator || fleet->coordinator_drilled;
     if (doomed)
-        str_adds(&fleet->acts, line);
+        command_print(command, &fleet->acts);
     else
-        fleet_command(fleet, line);
+        fleet_tell(fleet, command);
 }
 
 void fleet_expect(struct fleet *fleet)

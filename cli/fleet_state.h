@@ -7,6 +7,7 @@
 #include "cli/fleet.h"
 #include "common/loop/loop.h"
 #include "common/loop/stream.h"
+#include "common/wire/command.h"
 
 struct fleet;
 
@@ -78,7 +79,8 @@ void fleet_close(struct fleet *fleet);
 int fleet_start_coordinator(struct fleet *fleet, struct error *err);
 int fleet_start_worker(struct fleet *fleet, int worker, struct error *err); /* counted in the crew already */
 void fleet_command(struct fleet *fleet, const char *line);                  /* with its newline */
-void fleet_act(struct fleet *fleet, const char *line); /* a command that a successor must hear too */
+void fleet_tell(struct fleet *fleet, const struct command *command);
+void fleet_act(struct fleet *fleet, const struct command *command); /* one that a successor must hear too */
 void fleet_expect(struct fleet *fleet);
 void fleet_kill_all(struct fleet *fleet);
 void fleet_no_more_children(struct fleet *fleet);

@@ -30,8 +30,7 @@ static void print_recoveries(const struct chronicle *c, const struct rdzv *st, s
 {
     exposition_family(page, EXPOSITION_COUNTER, "interruptions", "Rings that were formed again, by cause.");
     for (int cause = CAUSE_NONE + 1; cause < CAUSES; cause++)
-        exposition_sample(page, "cause", rdzv_cause_name((enum rdzv_cause)cause),
-                          (double)c->recoveries[cause]);
+        exposition_sample(page, "cause", cause_name((enum cause)cause), (double)c->recoveries[cause]);
     exposition_family(page, EXPOSITION_COUNTER, "recovery_seconds",
                       "Time from a sign to the next step, by phase.");
     exposition_sample(page, "phase", "detect", seconds(c->detect));

@@ -19,6 +19,7 @@
 #ifndef RM_AGENT_RDZV_H
 #define RM_AGENT_RDZV_H
 
+#include "common/wire/command.h"
 #include "common/wire/event.h"
 #include "common/wire/message.h"
 
@@ -73,19 +74,6 @@ struct rdzv_settings {
     struct rdzv_heritage heritage;
 };
 
-enum rdzv_cause {
-    CAUSE_NONE,
-    CAUSE_WORKER_LOST,
-    CAUSE_WORKER_LEFT,
-    CAUSE_WORKER_JOINED,
-    CAUSE_TRAINER_EXIT,
-    CAUSE_HANG,
-    CAUSE_RING_ERROR,
-    CAUSE_COORDINATOR_LOST,
-    CAUSES
-};
-const char *rdzv_cause_name(enum rdzv_cause cause); /* "WorkerLost" */
-
 enum rdzv_event_kind {
     RDZV_MESSAGE,   /* conn, message: verified */
     RDZV_CLOSED,    /* conn */
@@ -95,24 +83,12 @@ enum rdzv_event_kind {
     RDZV_TICK,      /* time passed */
 };
 
-struct rdzv_expect {
-    int count;
-    struct {
-        int worker, attempt;
-        bool next; /* another process follows under this index as soon as this one, which leaves, has ended */
-    } worker[RM_WORKERS_MAX];
-};
-
 struct rdzv_event {
     enum rdzv_event_kind kind;
     int conn;
     const struct message *message; /* borrowed for the call */
-    struct rdzv_expect expect;
-    struct {
-        enum rdzv_cause cause;
-        int worker;
-        rm_time at;
-    } act;
+    struct command_expect expect;
+    struct command_act act;
 };
 
 /* What the world is told: those of the events (common/wire/event.h) that this core has to tell. */
@@ -142,7 +118,7 @@ enum rdzv_tell_kind {
 };
 
 struct rdzv_recovery {
-    enum rdzv_cause cause;
+    enum cause cause;
     rm_time detect, agree, ring, state, first_step, total;
     int64_t steps_redone;
 };

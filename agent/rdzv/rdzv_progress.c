@@ -139,7 +139,7 @@ double rdzv_productive_share(struct rdzv_goodput g)
 
 /* ---- recoveries ---- */
 
-static bool is_sharper(enum rdzv_cause now, enum rdzv_cause then)
+static bool is_sharper(enum cause now, enum cause then)
 {
     return then == CAUSE_NONE || (then == CAUSE_RING_ERROR && now != CAUSE_RING_ERROR);
 }
@@ -159,7 +159,7 @@ static void count_stall(struct rdzv *st, rm_time now)
     st->goodput.recovery += still;
 }
 
-void rdzv_recovery_begin(struct rdzv *st, enum rdzv_cause cause, struct rdzv_worker *w, rm_time now)
+void rdzv_recovery_begin(struct rdzv *st, enum cause cause, struct rdzv_worker *w, rm_time now)
 {
     struct rdzv_open_recovery *r = &st->recovery;
     if (cause != CAUSE_WORKER_LEFT && cause != CAUSE_WORKER_JOINED)

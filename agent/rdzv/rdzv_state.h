@@ -71,7 +71,7 @@ struct rdzv_worker {
     bool followed;       /* another process comes under this index once this one, which leaves, has ended */
     rm_time leave_until; /* then it is killed; RM_NEVER: not known */
     char leaving_reason[64];
-    enum rdzv_cause act; /* a drill on it was announced */
+    enum cause act; /* a drill on it was announced */
     rm_time act_at;
     bool list_asked, listed;
     rm_time listed_at; /* its newest list came */
@@ -297,7 +297,7 @@ bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w); /* usab
 int rdzv_candidates(const struct rdzv *st);
 void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *hello, rm_time now, struct rdzv_out *out);
 void rdzv_closed(struct rdzv *st, int conn, rm_time now, struct rdzv_out *out);
-void rdzv_expect(struct rdzv *st, const struct rdzv_expect *expect, rm_time now, struct rdzv_out *out);
+void rdzv_expect(struct rdzv *st, const struct command_expect *expect, rm_time now, struct rdzv_out *out);
 void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now, struct rdzv_out *out);
 void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
                 struct rdzv_out *out);
@@ -305,7 +305,7 @@ void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out);
 void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out);
 int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w);
 
-void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause cause, rm_time now,
+void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum cause cause, rm_time now,
                        struct rdzv_out *out);
 
 /* rdzv_fit.c: true where this worker can't take part; *ret then says why. Learns from it what the job is. */
@@ -414,7 +414,7 @@ void rdzv_evaluated(struct rdzv *st, struct rdzv_worker *w, const struct msg_eva
                     struct rdzv_out *out);
 void rdzv_told_up_to(struct rdzv *st, int64_t step, struct rdzv_out *out); /* losses not known */
 bool rdzv_all_told(struct rdzv *st, struct rdzv_out *out);
-void rdzv_recovery_begin(struct rdzv *st, enum rdzv_cause cause, struct rdzv_worker *w, rm_time now);
+void rdzv_recovery_begin(struct rdzv *st, enum cause cause, struct rdzv_worker *w, rm_time now);
 void rdzv_recovery_formed(struct rdzv *st, rm_time now);
 void rdzv_recovery_done(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_account(struct rdzv *st, rm_time now);

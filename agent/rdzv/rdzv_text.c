@@ -6,22 +6,6 @@
 #include "agent/rdzv/rdzv_state.h"
 #include "common/wire/json.h"
 
-static const char *const cause_names[CAUSES] = {
-    [CAUSE_NONE] = "None",
-    [CAUSE_WORKER_LOST] = "WorkerLost",
-    [CAUSE_WORKER_LEFT] = "WorkerLeft",
-    [CAUSE_WORKER_JOINED] = "WorkerJoined",
-    [CAUSE_TRAINER_EXIT] = "TrainerExit",
-    [CAUSE_HANG] = "Hang",
-    [CAUSE_RING_ERROR] = "RingError",
-    [CAUSE_COORDINATOR_LOST] = "CoordinatorLost",
-};
-
-const char *rdzv_cause_name(enum rdzv_cause cause)
-{
-    return cause_names[cause];
-}
-
 /* ---- events ---- */
 
 void rdzv_set_uri(struct js *o, const char *base, int64_t step, bool final)
@@ -58,7 +42,7 @@ static void set_formed(struct js *o, const struct rdzv_tell *t)
 
 void rdzv_set_recovered(struct js *o, const struct rdzv_recovery *r)
 {
-    js_set_string(o, "cause", rdzv_cause_name(r->cause));
+    js_set_string(o, "cause", cause_name(r->cause));
     js_set_real(o, "detectMs", rm_ms(r->detect));
     js_set_real(o, "agreeMs", rm_ms(r->agree));
     js_set_real(o, "ringMs", rm_ms(r->ring));
@@ -197,75 +181,15 @@ void rdzv_tell_print(const struct rdzv_tell *tell, int64_t wall_ms, const char *
 
 /* ---- commands ---- */
 
-static int read_expect(struct rdzv_expect *ret, const struct js *o, struct error *err)
-{
-    const struct js *list;
-    if (js_need(o, "workers", JS_ARRAY, &list, err) < 0)
-        return -1;
-    if (js_size(list) > RM_WORKERS_MAX)
-        return err_set(err, ERR_PROTOCOL, "expect names %zu workers, at most %d are allowed", js_size(list),
-                       RM_WORKERS_MAX);
-    for (size_t i = 0; i < js_size(list); i++) {
-        int64_t worker, attempt;
-        if (js_need_int(js_at(list, i), "worker", 0, RM_WORKERS_MAX - 1, &worker, err) < 0 ||
-            js_need_int(js_at(list, i), "attempt", 0, INT32_MAX, &attempt, err) < 0)
-            return err_wrap(err, "workers[%zu]", i);
-        ret->worker[i].worker = (int)worker;
-        ret->worker[i].attempt = (int)attempt;
-        js_as_bool(js_get(js_at(list, i), "next"), &ret->worker[i].next);
-    }
-    ret->count = (int)js_size(list);
-    return 0;
-}
-
-static int read_act(struct rdzv_event *ret, const struct js *o, struct error *err)
-{
-    char cause[32];
-    int64_t worker, at;
-    if (js_need_string(o, "cause", cause, sizeof cause, err) < 0 ||
-        js_need_int(o, "worker", 0, RM_WORKERS_MAX - 1, &worker, err) < 0 ||
-        js_need_int(o, "at", 0, INT64_MAX, &at, err) < 0)
-        return -1;
-    ret->act.worker = (int)worker;
-    ret->act.at = at;
-    for (int c = CAUSE_NONE + 1; c < CAUSES; c++) {
-        if (strcmp(cause, cause_names[c]) != 0)
-            continue;
-        ret->act.cause = (enum rdzv_cause)c;
-        return 0;
-    }
-    return err_set(err, ERR_PROTOCOL, "act: '%s' is no cause", cause);
-}
-
-static int read_command(struct rdzv_event *ret, const struct js *o, struct error *err)
-{
-    char command[32];
-    if (js_need_string(o, "command", command, sizeof command, err) < 0)
-        return -1;
-    if (!strcmp(command, "expect")) {
-        ret->kind = RDZV_EXPECT;
-        return read_expect(&ret->expect, o, err);
-    }
-    if (!strcmp(command, "act")) {
-        ret->kind = RDZV_ACT;
-        return read_act(ret, o, err);
-    }
-    ret->kind = RDZV_INTERRUPT;
-    if (!strcmp(command, "interrupt"))
-        return 0;
-    return err_set(err, ERR_PROTOCOL, "'%s' is no command", command);
-}
-
 int rdzv_command_read(struct rdzv_event *ret, const char *text, size_t length, struct error *err)
 {
-    struct js *o = js_parse(text, length, "command", err);
-    if (!o)
+    static const enum rdzv_event_kind kinds[COMMAND_KINDS] = {
+        [COMMAND_EXPECT] = RDZV_EXPECT, [COMMAND_ACT] = RDZV_ACT, [COMMAND_INTERRUPT] = RDZV_INTERRUPT};
+    struct command command;
+    if (command_read(&command, text, length, err) < 0)
         return -1;
-    memset(ret, 0, sizeof *ret);
-    int rc = js_kind(o) == JS_OBJECT ? read_command(ret, o, err)
-                                     : err_set(err, ERR_PROTOCOL, "a command is a JSON object");
-    js_free(o);
-    return rc;
+    *ret = (struct rdzv_event){.kind = kinds[command.kind], .expect = command.expect, .act = command.act};
+    return 0;
 }
 
 /* ---- for a successor ---- */

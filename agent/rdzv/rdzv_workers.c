@@ -37,7 +37,7 @@ static bool ring_runs(const struct rdzv *st)
 /* ---- going ---- */
 
 /* The ring can't go on with this worker in it. */
-void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum rdzv_cause cause, rm_time now,
+void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum cause cause, rm_time now,
                        struct rdzv_out *out)
 {
     bool member = w->rank >= 0;
@@ -107,7 +107,7 @@ void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out)
     }
 }
 
-static void take_expectation(struct rdzv_worker *w, const struct rdzv_expect *expect, int worker)
+static void take_expectation(struct rdzv_worker *w, const struct command_expect *expect, int worker)
 {
     w->expected = -1;
     w->followed = false;
@@ -120,7 +120,7 @@ static void take_expectation(struct rdzv_worker *w, const struct rdzv_expect *ex
 }
 
 /* run has reaped a process before it takes it out of the set or raises its attempt. */
-void rdzv_expect(struct rdzv *st, const struct rdzv_expect *expect, rm_time now, struct rdzv_out *out)
+void rdzv_expect(struct rdzv *st, const struct command_expect *expect, rm_time now, struct rdzv_out *out)
 {
     st->expect_known = true;
     st->arrived = now;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/exit_code.h"
+#include "common/wire/command.h"
 
 void crew_init(struct crew *crew, int workers_max, int restarts_max, rm_time within)
 {
@@ -134,14 +135,11 @@ struct crew_decision crew_exited(struct crew *crew, const struct crew_exit *exit
 
 void crew_expect(const struct crew *crew, struct str *out)
 {
-    const char *comma = "";
-    str_adds(out, "{\"command\":\"expect\",\"workers\":[");
-    for (int w = 0; w < RM_WORKERS_MAX; w++) {
-        if (!crew->member[w].alive || crew->member[w].stopped)
-            continue;
-        str_addf(out, "%s{\"worker\":%d,\"attempt\":%d%s}", comma, w, crew->member[w].attempt,
-                 crew->member[w].promised ? ",\"next\":true" : "");
-        comma = ",";
-    }
-    str_adds(out, "]}\n");
+    struct command command = {.kind = COMMAND_EXPECT};
+    struct command_expect *expect = &command.expect;
+    for (int w = 0; w < RM_WORKERS_MAX; w++)
+        if (crew->member[w].alive && !crew->member[w].stopped)
+            expect->worker[expect->count++] = (struct command_worker){
+                .worker = w, .attempt = crew->member[w].attempt, .next = crew->member[w].promised};
+    command_print(&command, out);
 }

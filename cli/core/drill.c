@@ -9,20 +9,21 @@
 #include "common/base/str.h"
 
 static const struct {
-    const char *name, *cause;
+    const char *name;
+    enum cause cause;
 } kinds[] = {
-    [DRILL_KILL] = {"kill", "WorkerLost"},
-    [DRILL_TRAINER] = {"trainer", "TrainerExit"},
-    [DRILL_TERM] = {"term", "WorkerLeft"},
-    [DRILL_JOIN] = {"join", "WorkerJoined"},
-    [DRILL_COORDINATOR] = {"coordinator", "CoordinatorLost"},
-    [DRILL_STOP] = {"stop", "WorkerLost"},
-    [DRILL_HANG] = {"hang", "Hang"},
+    [DRILL_KILL] = {"kill", CAUSE_WORKER_LOST},
+    [DRILL_TRAINER] = {"trainer", CAUSE_TRAINER_EXIT},
+    [DRILL_TERM] = {"term", CAUSE_WORKER_LEFT},
+    [DRILL_JOIN] = {"join", CAUSE_WORKER_JOINED},
+    [DRILL_COORDINATOR] = {"coordinator", CAUSE_COORDINATOR_LOST},
+    [DRILL_STOP] = {"stop", CAUSE_WORKER_LOST},
+    [DRILL_HANG] = {"hang", CAUSE_HANG},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-const char *drill_cause(enum drill_kind kind)
+enum cause drill_cause(enum drill_kind kind)
 {
     return kinds[kind].cause;
 }

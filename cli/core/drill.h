@@ -19,6 +19,7 @@
 
 #include "common/base/error.h"
 #include "common/base/limits.h"
+#include "common/wire/event.h"
 
 enum drill_kind {
     DRILL_KILL,
@@ -63,7 +64,7 @@ int drill_plan_check(struct drill_plan *plan, const struct drill_terms *terms, s
 /* The next drill whose step has come, NULL where there is none (yet). */
 const struct drill *drill_due(struct drill_plan *plan, int64_t step);
 
-/* How the drill shows in the coordinator's `act` line: "WorkerLost". */
-const char *drill_cause(enum drill_kind kind);
+/* How the drill shows in the coordinator's `act` line. */
+enum cause drill_cause(enum drill_kind kind);
 
 #endif

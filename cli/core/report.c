@@ -50,21 +50,19 @@ static void take_change(struct report *r, const struct event *e, const char *wha
 /* A cause in words, for a recovery that no worker's coming or going announced. */
 static const char *cause_words(const char *cause)
 {
-    static const char *const words[][2] = {
-        {"TrainerExit", "a trainer ended"},      {"WorkerLost", "a worker lost"},
-        {"WorkerLeft", "a worker left"},         {"RingError", "a ring error"},
-        {"WorkerJoined", "a worker joined"},     {"Hang", "a trainer hung"},
-        {"CoordinatorLost", "coordinator lost"},
+    static const char *const words[CAUSES] = {
+        [CAUSE_TRAINER_EXIT] = "a trainer ended",      [CAUSE_WORKER_LOST] = "a worker lost",
+        [CAUSE_WORKER_LEFT] = "a worker left",         [CAUSE_RING_ERROR] = "a ring error",
+        [CAUSE_WORKER_JOINED] = "a worker joined",     [CAUSE_HANG] = "a trainer hung",
+        [CAUSE_COORDINATOR_LOST] = "coordinator lost",
     };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (!strcmp(words[i][0], cause))
-            return words[i][1];
-    return cause;
+    enum cause known = cause_of_name(cause);
+    return known < CAUSES && words[known] ? words[known] : cause;
 }
 
 bool report_is_takeover(const struct event *event)
 {
-    return event->kind == EVENT_RECOVERED && !strcmp(event->text, "CoordinatorLost");
+    return event->kind == EVENT_RECOVERED && !strcmp(event->text, cause_name(CAUSE_COORDINATOR_LOST));
 }
 
 /* A coordinator that is replaced takes no worker's name: the ring that forms without that worker is told

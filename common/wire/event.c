@@ -55,3 +55,27 @@ enum event_kind event_of_name(const char *name)
         kind++;
     return (enum event_kind)kind;
 }
+
+static const char *const cause_names[CAUSES] = {
+    [CAUSE_NONE] = "None",
+    [CAUSE_WORKER_LOST] = "WorkerLost",
+    [CAUSE_WORKER_LEFT] = "WorkerLeft",
+    [CAUSE_WORKER_JOINED] = "WorkerJoined",
+    [CAUSE_TRAINER_EXIT] = "TrainerExit",
+    [CAUSE_HANG] = "Hang",
+    [CAUSE_RING_ERROR] = "RingError",
+    [CAUSE_COORDINATOR_LOST] = "CoordinatorLost",
+};
+
+const char *cause_name(enum cause cause)
+{
+    return cause_names[cause];
+}
+
+enum cause cause_of_name(const char *name)
+{
+    int cause = 0;
+    while (cause < CAUSES && strcmp(cause_names[cause], name) != 0)
+        cause++;
+    return (enum cause)cause;
+}

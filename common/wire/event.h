@@ -57,4 +57,20 @@ const char *event_name(enum event_kind kind);
 /* EVENT_KINDS: nobody's. */
 enum event_kind event_of_name(const char *name);
 
+/* Why a ring was formed again: `cause` of a recovery, of a drill's command, and a label of the metrics. */
+enum cause {
+    CAUSE_NONE,
+    CAUSE_WORKER_LOST,
+    CAUSE_WORKER_LEFT,
+    CAUSE_WORKER_JOINED,
+    CAUSE_TRAINER_EXIT,
+    CAUSE_HANG,
+    CAUSE_RING_ERROR,
+    CAUSE_COORDINATOR_LOST,
+    CAUSES
+};
+
+const char *cause_name(enum cause cause);   /* "WorkerLost" */
+enum cause cause_of_name(const char *name); /* CAUSES: nobody's */
+
 #endif

@@ -13,8 +13,7 @@ static void check_accepted(const struct rdzv_event *event)
             if (event->expect.worker[i].worker < 0 || event->expect.worker[i].worker >= RM_WORKERS_MAX)
                 fuzz_broken("an expected worker has a place in the ring");
     } else if (event->kind == RDZV_ACT) {
-        if (event->act.worker < 0 || event->act.worker >= RM_WORKERS_MAX ||
-            !rdzv_cause_name(event->act.cause))
+        if (event->act.worker < 0 || event->act.worker >= RM_WORKERS_MAX || !cause_name(event->act.cause))
             fuzz_broken("a drill strikes a worker, for a cause with a name");
     } else if (event->kind != RDZV_INTERRUPT) {
         fuzz_broken("run says nothing else");

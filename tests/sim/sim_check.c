@@ -214,7 +214,7 @@ static void check_evaluated(struct sim *sim, const struct rdzv_tell *t)
 static void check_recovered(struct sim *sim, const struct rdzv_tell *t)
 {
     int64_t redone = t->recovery.steps_redone;
-    sim_trace(sim, "recovered: %s in %.1f ms, redone %" PRId64, rdzv_cause_name(t->recovery.cause),
+    sim_trace(sim, "recovered: %s in %.1f ms, redone %" PRId64, cause_name(t->recovery.cause),
               rm_ms(t->recovery.total), redone);
     sim->tallies.of[TALLY_RECOVERIES]++;
     sim->tallies.of[TALLY_REDONE] += redone;

@@ -34,7 +34,7 @@ void run_send_expect(struct sim *sim)
     sim_at(sim, sim->now, EV_EXPECT, 0, 0, 0)->command = e;
 }
 
-static void run_act(struct sim *sim, enum rdzv_cause cause, int worker)
+static void run_act(struct sim *sim, enum cause cause, int worker)
 {
     if (sim->scenario.unattended)
         return;

@@ -7,6 +7,7 @@
 #include "common/base/error.h"
 #include "common/base/str.h"
 #include "common/os/file.h"
+#include "common/wire/command.h"
 #include "common/wire/event.h"
 
 static void read_page(struct str *page, const char *path)
@@ -127,4 +128,102 @@ Test(exit_codes, the_rows_hold_every_code_that_an_error_ends_with)
         cr_assert(strstr(str_text(&table), row), "no row%s", row);
     }
     str_clear(&table);
+}
+
+Test(causes, each_has_a_name_of_its_own_and_the_page_lists_them)
+{
+    struct str page;
+    read_page(&page, RM_SOURCE "/docs/exit-codes-and-events.md");
+    const char *text = section_of(&page, "## Events");
+    for (int cause = CAUSE_NONE + 1; cause < CAUSES; cause++) {
+        cr_assert_eq(cause_of_name(cause_name(cause)), (enum cause)cause);
+        cr_assert(names(text, cause_name(cause)), "the page lacks %s", cause_name(cause));
+    }
+    cr_assert_eq(cause_of_name("Moonrise"), CAUSES);
+    str_clear(&page);
+}
+
+static void prints(const struct command *command, const char *line)
+{
+    struct str out = str_init(1 << 16);
+    command_print(command, &out);
+    cr_assert_str_eq(str_text(&out), line);
+    str_clear(&out);
+}
+
+static const struct command two_expected = {
+    .kind = COMMAND_EXPECT,
+    .expect = {.count = 2, .worker = {{.worker = 0, .attempt = 4}, {.worker = 63, .next = true}}}};
+static const struct command drill_at_123 = {.kind = COMMAND_ACT,
+                                            .act = {.cause = CAUSE_WORKER_LOST, .worker = 1, .at = 123}};
+static const struct command interrupt = {.kind = COMMAND_INTERRUPT};
+
+Test(commands, each_is_one_line_of_the_documented_members)
+{
+    prints(&two_expected, "{\"command\":\"expect\",\"workers\":[{\"worker\":0,\"attempt\":4},"
+                          "{\"worker\":63,\"attempt\":0,\"next\":true}]}\n");
+    prints(&drill_at_123, "{\"command\":\"act\",\"cause\":\"WorkerLost\",\"worker\":1,\"at\":123}\n");
+    prints(&interrupt, "{\"command\":\"interrupt\"}\n");
+    prints(&(struct command){.kind = COMMAND_EXPECT}, "{\"command\":\"expect\",\"workers\":[]}\n");
+}
+
+Test(commands, the_page_shows_them_as_they_are_printed)
+{
+    const struct command one_expected = {.kind = COMMAND_EXPECT, .expect = {.count = 1}};
+    const struct command *const shown[] = {&one_expected, &drill_at_123, &interrupt};
+    struct str page;
+    read_page(&page, RM_SOURCE "/docs/exit-codes-and-events.md");
+    const char *text = section_of(&page, "## Between `run` and the coordinator");
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        struct str line = str_init(1 << 16);
+        command_print(shown[i], &line);
+        cr_assert(memmem(text, strlen(text), str_text(&line), line.length - 1), "the page lacks %s",
+                  str_text(&line));
+        str_clear(&line);
+    }
+    str_clear(&page);
+}
+
+/* Leaves what was read in *ret. */
+static void comes_back(const struct command *sent, struct command *ret)
+{
+    struct error err = {0};
+    struct str line = str_init(1 << 16);
+    command_print(sent, &line);
+    cr_assert_eq(command_read(ret, str_text(&line), line.length, &err), 0, "%s", err.text);
+    cr_assert_eq(ret->kind, sent->kind);
+    str_clear(&line);
+}
+
+Test(commands, what_is_read_is_what_was_printed)
+{
+    struct command read;
+    comes_back(&interrupt, &read);
+    comes_back(&drill_at_123, &read);
+    cr_assert(read.act.cause == CAUSE_WORKER_LOST && read.act.worker == 1 && read.act.at == 123);
+    comes_back(&two_expected, &read);
+    cr_assert_eq(read.expect.count, 2);
+    for (int i = 0; i < 2; i++) {
+        const struct command_worker *was = &two_expected.expect.worker[i], *is = &read.expect.worker[i];
+        cr_assert(is->worker == was->worker && is->attempt == was->attempt && is->next == was->next);
+    }
+}
+
+Test(commands, what_is_not_as_documented_is_refused_with_the_member_that_is_wrong)
+{
+    static const char *const wrong[][2] = {
+        {"{\"command\":\"dance\"}", "'dance' is no command"},
+        {"[]", "a command is a JSON object"},
+        {"{\"command\":\"act\",\"cause\":\"None\",\"worker\":1,\"at\":1}", "act: 'None' is no cause"},
+        {"{\"command\":\"act\",\"cause\":\"Hang\",\"worker\":64,\"at\":1}", "worker is 64, outside 0 to 63"},
+        {"{\"command\":\"act\",\"cause\":\"Hang\",\"worker\":1,\"at\":-1}", "at is -1, outside 0 to"},
+        {"{\"command\":\"expect\",\"workers\":[{\"worker\":0}]}", "workers[0]: "},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct command read = {.kind = COMMAND_KINDS};
+        struct error err = {0};
+        cr_assert_eq(command_read(&read, wrong[i][0], strlen(wrong[i][0]), &err), -1, "%s", wrong[i][0]);
+        cr_assert(err.code == ERR_PROTOCOL && strstr(err.text, wrong[i][1]), "%s", err.text);
+        cr_assert_eq(read.kind, COMMAND_KINDS);
+    }
 }

@@ -175,7 +175,7 @@ PLAYED void expect_workers(struct story *s, unsigned workers)
     play(s, &e);
 }
 
-PLAYED void act_on(struct story *s, enum rdzv_cause cause, int w)
+PLAYED void act_on(struct story *s, enum cause cause, int w)
 {
     struct rdzv_event e = {.kind = RDZV_ACT};
     e.act.cause = cause;
