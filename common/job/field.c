@@ -151,9 +151,9 @@ static int refuse(const struct job_value *value, const char *wanted, struct erro
 
 static void bound_show(const struct job_field *field, double bound, struct str *out)
 {
-    if (field->kind == FIELD_TIME)
+    if (field->kind == JOB_FIELD_TIME)
         duration_show((rm_time)bound, out);
-    else if (field->kind != FIELD_REAL)
+    else if (field->kind != JOB_FIELD_REAL)
         str_addf(out, "%lld", (long long)bound);
     else
         real_show(bound, out);
@@ -162,10 +162,11 @@ static void bound_show(const struct job_field *field, double bound, struct str *
 static int refuse_bounds(const struct job_field *field, const struct job_value *value, struct error *err)
 {
     struct str wanted = str_init(128);
-    bool whole = field->kind == FIELD_INT || field->kind == FIELD_LONG || field->kind == FIELD_SEED;
-    str_adds(&wanted, field->kind == FIELD_TIME ? "a duration from "
-                      : whole                   ? "a whole number from "
-                                                : "a number from ");
+    bool whole =
+        field->kind == JOB_FIELD_INT || field->kind == JOB_FIELD_LONG || field->kind == JOB_FIELD_SEED;
+    str_adds(&wanted, field->kind == JOB_FIELD_TIME ? "a duration from "
+                      : whole                       ? "a whole number from "
+                                                    : "a number from ");
     bound_show(field, field->lowest, &wanted);
     str_adds(&wanted, " to ");
     bound_show(field, field->highest, &wanted);
@@ -183,9 +184,9 @@ static int assign_whole(const struct job_field *field, struct job_spec *spec, co
         (double)value->whole > field->highest)
         return refuse_bounds(field, value, err);
     void *to = member(field, spec);
-    if (field->kind == FIELD_INT)
+    if (field->kind == JOB_FIELD_INT)
         *(int *)to = (int)value->whole;
-    else if (field->kind == FIELD_LONG)
+    else if (field->kind == JOB_FIELD_LONG)
         *(int64_t *)to = value->whole;
     else
         *(uint64_t *)to = (uint64_t)value->whole;
@@ -233,7 +234,7 @@ static int assign_word(const struct job_field *field, struct job_spec *spec, con
 {
     struct str wanted = str_init(128);
     int found = -1;
-    for (int i = 0; i < FIELD_WORDS_MAX && field->words[i]; i++) {
+    for (int i = 0; i < JOB_FIELD_WORDS_MAX && field->words[i]; i++) {
         if (value->kind == VALUE_TEXT && !strcmp(field->words[i], value->text))
             found = i;
         str_addf(&wanted, "%s%s", i ? " or " : "", field->words[i]);
@@ -242,9 +243,9 @@ static int assign_word(const struct job_field *field, struct job_spec *spec, con
         err_set(err, ERR_USAGE, "is %s, which is not built yet; write %s", value->text, str_text(&wanted));
     else if (found < 0)
         refuse(value, str_text(&wanted), err);
-    else if (field->kind == FIELD_CHOICE)
+    else if (field->kind == JOB_FIELD_CHOICE)
         *(int *)member(field, spec) = found;
-    else if (field->kind == FIELD_SWITCH)
+    else if (field->kind == JOB_FIELD_SWITCH)
         *(bool *)member(field, spec) = found == 1;
     str_clear(&wanted);
     return found < 0 ? -1 : 0;
@@ -257,7 +258,8 @@ static int assign_text(const struct job_field *field, struct job_spec *spec, con
 {
     if (value->kind != VALUE_TEXT || !*value->text)
         return refuse(
-            value, field->kind == FIELD_URI ? "a folder, as a path or file:// URI" : "text (in quotes)", err);
+            value, field->kind == JOB_FIELD_URI ? "a folder, as a path or file:// URI" : "text (in quotes)",
+            err);
     if (strlen(value->text) >= field->size)
         return err_set(err, ERR_USAGE, "is longer than %zu characters; shorten it", field->size - 1);
     for (const unsigned char *p = (const unsigned char *)value->text; *p; p++)
@@ -285,21 +287,21 @@ int field_assign(const struct job_field *field, struct job_spec *spec, const str
         return 0;
     }
     switch (field->kind) {
-    case FIELD_INT:
-    case FIELD_LONG:
-    case FIELD_SEED:
+    case JOB_FIELD_INT:
+    case JOB_FIELD_LONG:
+    case JOB_FIELD_SEED:
         return assign_whole(field, spec, value, err);
-    case FIELD_REAL:
+    case JOB_FIELD_REAL:
         return assign_real(field, spec, value, err);
-    case FIELD_BOOL:
+    case JOB_FIELD_BOOL:
         if (value->kind != VALUE_BOOL)
             return refuse(value, "true or false", err);
         *(bool *)member(field, spec) = value->flag;
         return 0;
-    case FIELD_TIME:
+    case JOB_FIELD_TIME:
         return assign_time(field, spec, value, err);
-    case FIELD_TEXT:
-    case FIELD_URI:
+    case JOB_FIELD_TEXT:
+    case JOB_FIELD_URI:
         return assign_text(field, spec, value, err);
     default:
         return assign_word(field, spec, value, err);
@@ -318,33 +320,33 @@ void field_show(const struct job_field *field, const struct job_spec *spec, stru
 {
     const void *at = member(field, spec);
     switch (field->kind) {
-    case FIELD_INT:
+    case JOB_FIELD_INT:
         show_whole(field, *(const int *)at, out);
         break;
-    case FIELD_LONG:
-    case FIELD_SEED: /* at most 2^63 - 1 by its bound */
+    case JOB_FIELD_LONG:
+    case JOB_FIELD_SEED: /* at most 2^63 - 1 by its bound */
         show_whole(field, *(const int64_t *)at, out);
         break;
-    case FIELD_REAL:
+    case JOB_FIELD_REAL:
         real_show(*(const double *)at, out);
         break;
-    case FIELD_BOOL:
+    case JOB_FIELD_BOOL:
         str_adds(out, *(const bool *)at ? "true" : "false");
         break;
-    case FIELD_CHOICE:
+    case JOB_FIELD_CHOICE:
         str_adds(out, field->words[*(const int *)at]);
         break;
-    case FIELD_SWITCH:
+    case JOB_FIELD_SWITCH:
         str_adds(out, field->words[*(const bool *)at]);
         break;
-    case FIELD_FIXED:
+    case JOB_FIELD_FIXED:
         str_adds(out, field->words[0]);
         break;
-    case FIELD_TEXT:
-    case FIELD_URI:
+    case JOB_FIELD_TEXT:
+    case JOB_FIELD_URI:
         str_adds(out, *(const char *)at || !field->zero ? (const char *)at : field->zero);
         break;
-    case FIELD_TIME:
+    case JOB_FIELD_TIME:
         if (!*(const rm_time *)at && field->zero)
             str_adds(out, field->zero);
         else

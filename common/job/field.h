@@ -14,30 +14,30 @@
 #include "common/base/str.h"
 #include "common/job/spec.h"
 
-enum field_kind {
-    FIELD_INT,    /* int */
-    FIELD_LONG,   /* int64_t */
-    FIELD_SEED,   /* uint64_t; up to 2^63 - 1, what JSON readers agree on */
-    FIELD_REAL,   /* double */
-    FIELD_BOOL,   /* bool */
-    FIELD_CHOICE, /* an enum: index into words */
-    FIELD_SWITCH, /* bool: words[0] is false, words[1] is true */
-    FIELD_FIXED,  /* one word is allowed, kept nowhere */
-    FIELD_TEXT,   /* char[] of `size` bytes */
-    FIELD_URI,    /* char[RM_URI_MAX]; a folder: the YAML reader makes it an absolute file:// URI */
-    FIELD_TIME,   /* rm_time; written as 500ms, 10s, 5m, 1h */
+enum job_field_kind {
+    JOB_FIELD_INT,    /* int */
+    JOB_FIELD_LONG,   /* int64_t */
+    JOB_FIELD_SEED,   /* uint64_t; up to 2^63 - 1, what JSON readers agree on */
+    JOB_FIELD_REAL,   /* double */
+    JOB_FIELD_BOOL,   /* bool */
+    JOB_FIELD_CHOICE, /* an enum: index into words */
+    JOB_FIELD_SWITCH, /* bool: words[0] is false, words[1] is true */
+    JOB_FIELD_FIXED,  /* one word is allowed, kept nowhere */
+    JOB_FIELD_TEXT,   /* char[] of `size` bytes */
+    JOB_FIELD_URI,    /* char[RM_URI_MAX]; a folder: the YAML reader makes it an absolute file:// URI */
+    JOB_FIELD_TIME,   /* rm_time; written as 500ms, 10s, 5m, 1h */
 };
 
-enum { FIELD_WORDS_MAX = 4 };
+enum { JOB_FIELD_WORDS_MAX = 4 };
 
 struct job_field {
     const char *path; /* below spec: "trainer.batch.lanes"; metadata.name is the one exception */
-    enum field_kind kind;
+    enum job_field_kind kind;
     size_t offset, size;    /* of the member in struct job_spec */
     double lowest, highest; /* INT, LONG, SEED, REAL; TIME in ns */
     const char *fallback;   /* the default as one would write it; NULL: see `required` and job_spec_fill */
     const char *zero;       /* the word that stands for 0: "Auto", "null", "Never"; NULL: none */
-    const char *words[FIELD_WORDS_MAX]; /* CHOICE, SWITCH, FIXED: in the order of their values */
+    const char *words[JOB_FIELD_WORDS_MAX]; /* CHOICE, SWITCH, FIXED: in the order of their values */
     const char *later; /* words separated by spaces that the API knows and this program can't do yet */
     bool required;
     bool compared; /* a resume refuses a different value (cli: exit 2) */

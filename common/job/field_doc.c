@@ -4,7 +4,7 @@
 
 static void add_whole_bound(const struct job_field *f, double bound, struct str *out)
 {
-    if (f->kind == FIELD_TIME)
+    if (f->kind == JOB_FIELD_TIME)
         duration_show((rm_time)bound, out);
     else
         str_addf(out, "%.7g", bound);
@@ -13,22 +13,22 @@ static void add_whole_bound(const struct job_field *f, double bound, struct str 
 static void add_values(const struct job_field *f, struct str *out)
 {
     switch (f->kind) {
-    case FIELD_BOOL:
+    case JOB_FIELD_BOOL:
         str_adds(out, "true, false");
         break;
-    case FIELD_TEXT:
+    case JOB_FIELD_TEXT:
         str_adds(out, "text");
         break;
-    case FIELD_URI:
+    case JOB_FIELD_URI:
         str_adds(out, "folder or URI");
         break;
-    case FIELD_CHOICE:
-    case FIELD_SWITCH:
-    case FIELD_FIXED:
-        for (int i = 0; i < FIELD_WORDS_MAX && f->words[i]; i++)
+    case JOB_FIELD_CHOICE:
+    case JOB_FIELD_SWITCH:
+    case JOB_FIELD_FIXED:
+        for (int i = 0; i < JOB_FIELD_WORDS_MAX && f->words[i]; i++)
             str_addf(out, "%s%s", i ? ", " : "", f->words[i]);
         break;
-    case FIELD_SEED:
+    case JOB_FIELD_SEED:
         str_adds(out, "0 to 2^63 - 1");
         break;
     default:

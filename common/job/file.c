@@ -131,7 +131,7 @@ static struct job_value scalar(const struct job_field *field, const struct yml *
         return text;
     struct job_value plain = value_of_plain(node->text);
     /* A shell takes the quotes away: what --set gives to a text field is text, whatever it looks like. */
-    bool typed = node->line == 0 && (field->kind == FIELD_TEXT || field->kind == FIELD_URI);
+    bool typed = node->line == 0 && (field->kind == JOB_FIELD_TEXT || field->kind == JOB_FIELD_URI);
     return typed && plain.kind != VALUE_NULL ? text : plain;
 }
 
@@ -141,7 +141,7 @@ static int take_field(const struct walk *w, const struct job_field *field, const
     struct error why = {0};
     struct job_value value = scalar(field, node);
     int status = field_assign(field, w->spec, &value, &why);
-    if (status == 0 && field->kind == FIELD_URI && value.kind == VALUE_TEXT) {
+    if (status == 0 && field->kind == JOB_FIELD_URI && value.kind == VALUE_TEXT) {
         const char *base = node->line ? w->source->folder : w->source->cwd;
         status = job_uri_resolve(value.text, base, (char *)w->spec + field->offset, &why);
     }

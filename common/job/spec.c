@@ -23,13 +23,13 @@ void job_spec_defaults(struct job_spec *ret)
 /* The field as a JSON value: what field_show prints, with its type kept. */
 static struct js *field_json(const struct job_field *field, const struct job_spec *spec)
 {
-    if (field->kind == FIELD_REAL)
+    if (field->kind == JOB_FIELD_REAL)
         return js_new_real(*(const double *)((const char *)spec + field->offset));
     struct str shown = str_init(RM_URI_MAX);
     field_show(field, spec, &shown);
     const char *text = str_text(&shown);
     struct job_value plain = value_of_plain(text);
-    bool word = field->kind == FIELD_TEXT || field->kind == FIELD_URI;
+    bool word = field->kind == JOB_FIELD_TEXT || field->kind == JOB_FIELD_URI;
     struct js *made;
     if (word && !(field->zero && !strcmp(field->zero, text)))
         made = js_new_string(text);
@@ -180,7 +180,7 @@ static int take_field(struct job_spec *spec, const struct job_field *field, cons
     struct job_value value = value_of_json(found);
     if (field_assign(field, spec, &value, err) < 0)
         return -1;
-    if (field->kind == FIELD_URI && value.kind == VALUE_TEXT)
+    if (field->kind == JOB_FIELD_URI && value.kind == VALUE_TEXT)
         return take_uri(value.text, (char *)spec + field->offset, err);
     return 0;
 }

@@ -11,12 +11,12 @@
 
 enum { K_MOST = 100 };
 
-static const void *place(const struct field *f, const void *base)
+static const void *place(const struct message_field *f, const void *base)
 {
     return (const char *)base + f->at;
 }
 
-static int count_of(const struct field *f, const void *base)
+static int count_of(const struct message_field *f, const void *base)
 {
     int n;
     memcpy(&n, (const char *)base + f->count_at, sizeof n);
@@ -57,11 +57,11 @@ static struct js *generation_value(struct msg_generation g)
     return a;
 }
 
-static struct js *ints_value(const struct field *f, const void *base)
+static struct js *ints_value(const struct message_field *f, const void *base)
 {
     struct js *a = js_array();
     for (int i = 0; i < count_of(f, base); i++) {
-        if (f->kind == FIELD_BYTES)
+        if (f->kind == MSG_FIELD_BYTES)
             js_push_int(a, ((const int8_t *)place(f, base))[i]);
         else
             js_push_int(a, ((const int *)place(f, base))[i]);
@@ -70,39 +70,39 @@ static struct js *ints_value(const struct field *f, const void *base)
 }
 
 /* An enum has the size of an int in every compiler that builds this. */
-static struct js *field_value(const struct field *f, const void *base)
+static struct js *field_value(const struct message_field *f, const void *base)
 {
     const void *p = place(f, base);
     switch (f->kind) {
-    case FIELD_INT:
+    case MSG_FIELD_INT:
         return js_new_int(*(const int *)p);
-    case FIELD_INT64:
+    case MSG_FIELD_INT64:
         return js_new_int(*(const int64_t *)p);
-    case FIELD_BOOL:
+    case MSG_FIELD_BOOL:
         return js_new_bool(*(const bool *)p);
-    case FIELD_REAL:
+    case MSG_FIELD_REAL:
         return isfinite(*(const double *)p) ? js_new_real(*(const double *)p) : js_new_null();
-    case FIELD_TEXT:
+    case MSG_FIELD_TEXT:
         return js_new_string(p);
-    case FIELD_HEX:
+    case MSG_FIELD_HEX:
         return hex_value(p, f->size);
-    case FIELD_ID:
+    case MSG_FIELD_ID:
         return id_value(*(const uint64_t *)p);
-    case FIELD_ENUM:
+    case MSG_FIELD_ENUM:
         return js_new_string(f->names[*(const unsigned *)p]);
-    case FIELD_STATE:
+    case MSG_FIELD_STATE:
         return state_value(p);
-    case FIELD_GENERATION:
+    case MSG_FIELD_GENERATION:
         return generation_value(*(const struct msg_generation *)p);
     default:
         return ints_value(f, base);
     }
 }
 
-static void write_fields(struct js *object, const struct field *f, const void *base)
+static void write_fields(struct js *object, const struct message_field *f, const void *base)
 {
     for (; f && f->name; f++) {
-        if (f->kind != FIELD_ROWS) {
+        if (f->kind != MSG_FIELD_ROWS) {
             js_set(object, f->name, field_value(f, base));
             continue;
         }
@@ -152,7 +152,7 @@ static int read_id(const struct js *object, const char *name, uint64_t *ret, str
     return 0;
 }
 
-static int read_enum(const struct field *f, const struct js *object, unsigned *ret, struct error *err)
+static int read_enum(const struct message_field *f, const struct js *object, unsigned *ret, struct error *err)
 {
     const char *text = js_as_string(js_get(object, f->name));
     for (unsigned i = 0; text && i <= (unsigned)f->high; i++) {
@@ -189,16 +189,16 @@ static int read_generation(const struct js *object, const char *name, struct msg
     return 0;
 }
 
-static int read_ints(const struct field *f, const struct js *array, void *base, struct error *err)
+static int read_ints(const struct message_field *f, const struct js *array, void *base, struct error *err)
 {
     void *p = (char *)base + f->at;
     for (size_t i = 0; i < js_size(array); i++) {
-        int64_t v, low = f->kind == FIELD_BYTES ? -K_MOST : f->low;
-        int64_t high = f->kind == FIELD_BYTES ? K_MOST : f->limit;
+        int64_t v, low = f->kind == MSG_FIELD_BYTES ? -K_MOST : f->low;
+        int64_t high = f->kind == MSG_FIELD_BYTES ? K_MOST : f->limit;
         if (!js_as_int(js_at(array, i), &v) || v < low || v > high)
             return err_set(err, ERR_PROTOCOL, "%s[%zu] is not a number from %" PRId64 " to %" PRId64, f->name,
                            i, low, high);
-        if (f->kind == FIELD_BYTES)
+        if (f->kind == MSG_FIELD_BYTES)
             ((int8_t *)p)[i] = (int8_t)v;
         else
             ((int *)p)[i] = (int)v;
@@ -216,45 +216,45 @@ static int read_real(const struct js *object, const char *name, double *ret, str
     return js_need_real(object, name, ret, err);
 }
 
-static int read_int(const struct field *f, const struct js *object, void *p, struct error *err)
+static int read_int(const struct message_field *f, const struct js *object, void *p, struct error *err)
 {
     int64_t v;
     if (js_need_int(object, f->name, f->low, f->high, &v, err) < 0)
         return -1;
-    if (f->kind == FIELD_INT)
+    if (f->kind == MSG_FIELD_INT)
         *(int *)p = (int)v;
     else
         *(int64_t *)p = v;
     return 0;
 }
 
-static int read_scalar(const struct field *f, const struct js *object, void *p, struct error *err)
+static int read_scalar(const struct message_field *f, const struct js *object, void *p, struct error *err)
 {
     switch (f->kind) {
-    case FIELD_BOOL:
+    case MSG_FIELD_BOOL:
         return js_need_bool(object, f->name, p, err);
-    case FIELD_REAL:
+    case MSG_FIELD_REAL:
         return read_real(object, f->name, p, err);
-    case FIELD_TEXT:
+    case MSG_FIELD_TEXT:
         return js_need_string(object, f->name, p, f->size, err);
-    case FIELD_HEX:
+    case MSG_FIELD_HEX:
         return read_hex(object, f->name, p, f->size, err);
-    case FIELD_ID:
+    case MSG_FIELD_ID:
         return read_id(object, f->name, p, err);
-    case FIELD_ENUM:
+    case MSG_FIELD_ENUM:
         return read_enum(f, object, p, err);
-    case FIELD_STATE:
+    case MSG_FIELD_STATE:
         return read_state(object, f->name, p, err);
-    case FIELD_GENERATION:
+    case MSG_FIELD_GENERATION:
         return read_generation(object, f->name, p, err);
     default:
         return read_int(f, object, p, err);
     }
 }
 
-static int read_fields(const struct js *object, const struct field *f, void *base, struct error *err);
+static int read_fields(const struct js *object, const struct message_field *f, void *base, struct error *err);
 
-static int read_array(const struct field *f, const struct js *object, void *base, struct error *err)
+static int read_array(const struct message_field *f, const struct js *object, void *base, struct error *err)
 {
     const struct js *array;
     if (js_need(object, f->name, JS_ARRAY, &array, err) < 0)
@@ -264,7 +264,7 @@ static int read_array(const struct field *f, const struct js *object, void *base
                        js_size(array), (int)f->high);
     int n = (int)js_size(array);
     memcpy((char *)base + f->count_at, &n, sizeof n);
-    if (f->kind != FIELD_ROWS)
+    if (f->kind != MSG_FIELD_ROWS)
         return read_ints(f, array, base, err);
     for (int i = 0; i < n; i++) {
         const struct js *row = js_at(array, (size_t)i);
@@ -277,10 +277,10 @@ static int read_array(const struct field *f, const struct js *object, void *base
     return 0;
 }
 
-static int read_fields(const struct js *object, const struct field *f, void *base, struct error *err)
+static int read_fields(const struct js *object, const struct message_field *f, void *base, struct error *err)
 {
     for (; f && f->name; f++) {
-        bool array = f->kind == FIELD_ROWS || f->kind == FIELD_INTS || f->kind == FIELD_BYTES;
+        bool array = f->kind == MSG_FIELD_ROWS || f->kind == MSG_FIELD_INTS || f->kind == MSG_FIELD_BYTES;
         if (array && read_array(f, object, base, err) < 0)
             return -1;
         if (!array && read_scalar(f, object, (char *)base + f->at, err) < 0)

@@ -4,39 +4,39 @@
 
 #include "common/wire/message.h"
 
-enum field_kind {
-    FIELD_INT,        /* int, low..high */
-    FIELD_INT64,      /* int64_t, low..high */
-    FIELD_BOOL,       /* bool */
-    FIELD_REAL,       /* double; NaN and Inf are null and come back as NaN */
-    FIELD_TEXT,       /* char[size] */
-    FIELD_HEX,        /* uint8_t[size] as 2 * size digits */
-    FIELD_ID,         /* uint64_t as 16 digits */
-    FIELD_ENUM,       /* an enum of high + 1 names */
-    FIELD_STATE,      /* struct msg_state; null where nothing is held */
-    FIELD_GENERATION, /* struct msg_generation as [term, n] */
-    FIELD_INTS,       /* int[high], count at count_at; each low..limit */
-    FIELD_BYTES,      /* int8_t[high] of -100..100, count at count_at */
-    FIELD_ROWS,       /* array of structs of `size` bytes with their own fields; at most high */
+enum message_field_kind {
+    MSG_FIELD_INT,        /* int, low..high */
+    MSG_FIELD_INT64,      /* int64_t, low..high */
+    MSG_FIELD_BOOL,       /* bool */
+    MSG_FIELD_REAL,       /* double; NaN and Inf are null and come back as NaN */
+    MSG_FIELD_TEXT,       /* char[size] */
+    MSG_FIELD_HEX,        /* uint8_t[size] as 2 * size digits */
+    MSG_FIELD_ID,         /* uint64_t as 16 digits */
+    MSG_FIELD_ENUM,       /* an enum of high + 1 names */
+    MSG_FIELD_STATE,      /* struct msg_state; null where nothing is held */
+    MSG_FIELD_GENERATION, /* struct msg_generation as [term, n] */
+    MSG_FIELD_INTS,       /* int[high], count at count_at; each low..limit */
+    MSG_FIELD_BYTES,      /* int8_t[high] of -100..100, count at count_at */
+    MSG_FIELD_ROWS,       /* array of structs of `size` bytes with their own fields; at most high */
 };
 
-struct field {
+struct message_field {
     const char *name;
-    enum field_kind kind;
+    enum message_field_kind kind;
     size_t at;   /* offset in the struct that holds it */
     size_t size; /* see kind */
     int64_t low, high;
-    int64_t limit;              /* FIELD_INTS: highest value */
-    size_t count_at;            /* arrays: offset of the int count in the same struct */
-    const char *const *names;   /* FIELD_ENUM */
-    const struct field *fields; /* FIELD_ROWS, ends with a row without a name */
+    int64_t limit;                      /* MSG_FIELD_INTS: highest value */
+    size_t count_at;                    /* arrays: offset of the int count in the same struct */
+    const char *const *names;           /* MSG_FIELD_ENUM */
+    const struct message_field *fields; /* MSG_FIELD_ROWS, ends with a row without a name */
 };
 
 struct message_kind {
     const char *name;
     bool with_generation;
-    const struct field *fields; /* offsets in struct message; NULL: carries nothing */
-    size_t bytes;               /* of its member in the union */
+    const struct message_field *fields; /* offsets in struct message; NULL: carries nothing */
+    size_t bytes;                       /* of its member in the union */
 };
 
 extern const struct message_kind message_kinds[MSG_TYPES];

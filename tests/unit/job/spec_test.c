@@ -100,15 +100,16 @@ Test(spec, a_resume_with_another_training_is_refused_by_the_fields_name)
 Test(spec, each_compared_field_is_noticed)
 {
     for (int i = 0; i < job_fields_count; i++) {
-        if (!job_fields[i].compared || job_fields[i].kind == FIELD_FIXED || job_fields[i].kind == FIELD_URI)
+        if (!job_fields[i].compared || job_fields[i].kind == JOB_FIELD_FIXED ||
+            job_fields[i].kind == JOB_FIELD_URI)
             continue;
-        if (job_fields[i].kind == FIELD_CHOICE && !job_fields[i].words[1])
+        if (job_fields[i].kind == JOB_FIELD_CHOICE && !job_fields[i].words[1])
             continue;
         struct job_spec spec = example();
         struct str compared = str_init(1 << 16);
         job_spec_write_compared(&spec, &compared);
         unsigned char *at = (unsigned char *)&spec + job_fields[i].offset;
-        if (job_fields[i].kind == FIELD_REAL)
+        if (job_fields[i].kind == JOB_FIELD_REAL)
             *(double *)(void *)at += 0.25;
         else
             at[0] ^= 1;

@@ -69,13 +69,13 @@ static bool listed(const struct yml *list, const char *text_of)
 static const char *type_of(const struct job_field *field)
 {
     switch (field->kind) {
-    case FIELD_INT:
-    case FIELD_LONG:
-    case FIELD_SEED:
+    case JOB_FIELD_INT:
+    case JOB_FIELD_LONG:
+    case JOB_FIELD_SEED:
         return field->zero ? "" : "integer"; /* a number or a word has no type, but an extension */
-    case FIELD_REAL:
+    case JOB_FIELD_REAL:
         return "number";
-    case FIELD_BOOL:
+    case JOB_FIELD_BOOL:
         return "boolean";
     default:
         return "string";
@@ -101,14 +101,15 @@ static void check_fraction(const struct job_field *field, const struct yml *sche
 
 static void check_bounds(const struct job_field *field, const struct yml *schema)
 {
-    bool counts = field->kind == FIELD_INT || field->kind == FIELD_LONG || field->kind == FIELD_REAL;
+    bool counts =
+        field->kind == JOB_FIELD_INT || field->kind == JOB_FIELD_LONG || field->kind == JOB_FIELD_REAL;
     if (!counts || field->zero)
         return;
     cr_assert_eq(strtod(word(schema, "minimum"), NULL), field->lowest, "%s: minimum", field->path);
-    if (field->kind == FIELD_REAL && field->highest > 1e15)
+    if (field->kind == JOB_FIELD_REAL && field->highest > 1e15)
         cr_assert_str_eq(word(schema, "maximum"), "", "%s: an API server can't compare with 1e30",
                          field->path);
-    else if (field->kind == FIELD_REAL && field->highest != floor(field->highest))
+    else if (field->kind == JOB_FIELD_REAL && field->highest != floor(field->highest))
         check_fraction(field, schema);
     else
         cr_assert_float_eq(strtod(word(schema, "maximum"), NULL), field->highest, 1e-12, "%s: maximum",
@@ -138,8 +139,9 @@ static void check_default(const struct job_field *field, const struct yml *schem
 
 static void check_words(const struct job_field *field, const struct yml *schema)
 {
-    bool choice = field->kind == FIELD_CHOICE || field->kind == FIELD_SWITCH || field->kind == FIELD_FIXED;
-    for (int i = 0; choice && i < FIELD_WORDS_MAX && field->words[i]; i++)
+    bool choice =
+        field->kind == JOB_FIELD_CHOICE || field->kind == JOB_FIELD_SWITCH || field->kind == JOB_FIELD_FIXED;
+    for (int i = 0; choice && i < JOB_FIELD_WORDS_MAX && field->words[i]; i++)
         cr_assert(listed(yml_get(schema, "enum"), field->words[i]), "%s: %s is not in enum", field->path,
                   field->words[i]);
 }
@@ -149,7 +151,7 @@ static void check_times(const struct job_field *field, const struct yml *schema)
 {
     struct str low = str_init(64), high = str_init(64), wanted = str_init(256);
     const struct yml *rules = yml_get(schema, "x-kubernetes-validations");
-    if (field->kind != FIELD_TIME)
+    if (field->kind != JOB_FIELD_TIME)
         return;
     duration_show((rm_time)field->lowest, &low);
     duration_show((rm_time)field->highest, &high);
