@@ -6,6 +6,7 @@
 
 #include "agent/rdzv/chronicle.h"
 #include "agent/rdzv/rdzv_state.h"
+#include "common/wire/status.h"
 
 enum { SENTENCE_MAX = 97 /* bytes of one of many, with its NUL */ };
 
@@ -200,13 +201,15 @@ static struct js *recovery_value(const struct rdzv *st)
 static struct js *goodput_value(const struct rdzv *st, rm_time now)
 {
     struct rdzv_goodput g = rdzv_goodput(st, now);
+    const rm_time spent[GOODPUT_CLASSES] = {[GOODPUT_PRODUCTIVE] = g.productive,
+                                            [GOODPUT_CHECKPOINT] = g.checkpoint,
+                                            [GOODPUT_RECOVERY] = g.recovery,
+                                            [GOODPUT_WAITING] = g.waiting,
+                                            [GOODPUT_REWORK] = g.rework};
     struct js *o = js_object();
     js_set_real(o, "ratio", rdzv_productive_share(g));
-    js_set_real(o, "productiveSeconds", (double)g.productive / RM_S);
-    js_set_real(o, "checkpointSeconds", (double)g.checkpoint / RM_S);
-    js_set_real(o, "recoverySeconds", (double)g.recovery / RM_S);
-    js_set_real(o, "waitingSeconds", (double)g.waiting / RM_S);
-    js_set_real(o, "reworkSeconds", (double)g.rework / RM_S);
+    for (int which = 0; which < GOODPUT_CLASSES; which++)
+        js_set_real(o, goodput_key(which), (double)spent[which] / RM_S);
     return o;
 }
 

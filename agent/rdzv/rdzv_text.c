@@ -5,6 +5,7 @@
 
 #include "agent/rdzv/rdzv_state.h"
 #include "common/wire/json.h"
+#include "common/wire/status.h"
 
 /* ---- events ---- */
 
@@ -42,13 +43,12 @@ static void set_formed(struct js *o, const struct rdzv_tell *t)
 
 void rdzv_set_recovered(struct js *o, const struct rdzv_recovery *r)
 {
+    const rm_time took[RECOVERY_PARTS] = {
+        [RECOVERY_DETECT] = r->detect, [RECOVERY_AGREE] = r->agree,           [RECOVERY_RING] = r->ring,
+        [RECOVERY_STATE] = r->state,   [RECOVERY_FIRST_STEP] = r->first_step, [RECOVERY_TOTAL] = r->total};
     js_set_string(o, "cause", cause_name(r->cause));
-    js_set_real(o, "detectMs", rm_ms(r->detect));
-    js_set_real(o, "agreeMs", rm_ms(r->agree));
-    js_set_real(o, "ringMs", rm_ms(r->ring));
-    js_set_real(o, "stateMs", rm_ms(r->state));
-    js_set_real(o, "firstStepMs", rm_ms(r->first_step));
-    js_set_real(o, "totalMs", rm_ms(r->total));
+    for (int part = 0; part < RECOVERY_PARTS; part++)
+        js_set_real(o, recovery_key(part), rm_ms(took[part]));
     js_set_int(o, "stepsRedone", r->steps_redone);
 }
 

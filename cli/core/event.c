@@ -5,6 +5,7 @@
 
 #include "common/base/str.h"
 #include "common/wire/json.h"
+#include "common/wire/status.h"
 
 static int64_t whole(const struct js *o, const char *key, int64_t absent)
 {
@@ -56,6 +57,19 @@ static void read_spent(struct event *e, const struct js *o)
         e->at = whole(o, "at", 0);
 }
 
+static void read_recovered(struct event *e, const struct js *o)
+{
+    double *const took[RECOVERY_PARTS] = {[RECOVERY_DETECT] = &e->recovered.detect,
+                                          [RECOVERY_AGREE] = &e->recovered.agree,
+                                          [RECOVERY_RING] = &e->recovered.ring,
+                                          [RECOVERY_STATE] = &e->recovered.state,
+                                          [RECOVERY_FIRST_STEP] = &e->recovered.first_step,
+                                          [RECOVERY_TOTAL] = &e->recovered.total};
+    for (int part = 0; part < RECOVERY_PARTS; part++)
+        *took[part] = real(o, recovery_key(part), 0);
+    e->recovered.steps_redone = whole(o, "stepsRedone", 0);
+}
+
 static void read_fields(struct event *e, const struct js *o)
 {
     e->step = whole(o, "step", -1);
@@ -75,13 +89,7 @@ static void read_fields(struct event *e, const struct js *o)
     text(o, "uri", e->uri, sizeof e->uri);
     text(o, "address", e->address, sizeof e->address);
     text(o, "weightsSha256", e->weights_sha256, sizeof e->weights_sha256);
-    e->recovered.detect = real(o, "detectMs", 0);
-    e->recovered.agree = real(o, "agreeMs", 0);
-    e->recovered.ring = real(o, "ringMs", 0);
-    e->recovered.state = real(o, "stateMs", 0);
-    e->recovered.first_step = real(o, "firstStepMs", 0);
-    e->recovered.total = real(o, "totalMs", 0);
-    e->recovered.steps_redone = whole(o, "stepsRedone", 0);
+    read_recovered(e, o);
     e->bytes = whole(o, "bytes", 0);
     e->ms = real(o, "ms", 0);
     e->age = real(o, "ageSeconds", 0);

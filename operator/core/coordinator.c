@@ -7,6 +7,7 @@
 
 #include "common/wire/json.h"
 #include "operator/core/read.h"
+#include "operator/core/status_parts.h"
 
 static enum op_coordinator_state state_of(const char *text)
 {
@@ -60,60 +61,34 @@ static void read_ring(const struct js *ring, struct coordinator_view *ret)
     ret->ring_size = read_members(js_get(ring, "members"), ret->member);
 }
 
-static void read_progress(const struct js *from, struct op_progress *ret)
+static const struct js *object_of(const struct js *root, const char *key)
 {
-    if (!from || js_kind(from) != JS_OBJECT)
-        return;
-    ret->known = true;
-    ret->eta_seconds = -1;
-    read_int(from, "step", 0, INT64_MAX, &ret->step);
-    read_int(from, "steps", 0, INT64_MAX, &ret->steps);
-    read_int(from, "tokensPerSecond", 0, INT64_MAX, &ret->tokens_per_second);
-    read_int(from, "etaSeconds", 0, INT64_MAX, &ret->eta_seconds);
-    read_number(from, "loss", ret->loss, sizeof ret->loss);
+    const struct js *found = js_get(root, key);
+    return found && js_kind(found) == JS_OBJECT ? found : NULL;
 }
 
-static void read_checkpoint(const struct js *from, struct op_checkpoint *ret)
-{
-    if (!from || js_kind(from) != JS_OBJECT)
-        return;
-    ret->known = true;
-    read_int(from, "step", 0, INT64_MAX, &ret->step);
-    read_int(from, "bytes", 0, INT64_MAX, &ret->bytes);
-    read_int(from, "savedTime", 0, INT64_MAX, &ret->saved_ms);
-    read_text(from, "uri", ret->uri, sizeof ret->uri);
-}
-
-static void read_recovery(const struct js *from, struct op_recovery *ret)
-{
-    const int64_t most = INT64_MAX;
-    if (!from || js_kind(from) != JS_OBJECT)
-        return;
-    ret->known = true;
-    read_text(from, "cause", ret->cause, sizeof ret->cause);
-    read_int(from, "detectMs", 0, most, &ret->detect_ms);
-    read_int(from, "agreeMs", 0, most, &ret->agree_ms);
-    read_int(from, "ringMs", 0, most, &ret->ring_ms);
-    read_int(from, "stateMs", 0, most, &ret->state_ms);
-    read_int(from, "firstStepMs", 0, most, &ret->first_step_ms);
-    read_int(from, "totalMs", 0, most, &ret->total_ms);
-    read_int(from, "stepsRedone", 0, most, &ret->steps_redone);
-}
-
-static void read_goodput(const struct js *from, struct op_goodput *ret)
+static void read_ratio(const struct js *from, struct op_goodput *ret)
 {
     double ratio;
-    const int64_t most = INT64_MAX;
-    if (!from || js_kind(from) != JS_OBJECT)
-        return;
-    ret->known = true;
     if (js_as_real(js_get(from, "ratio"), &ratio))
         snprintf(ret->ratio, sizeof ret->ratio, "%.3f", ratio >= 0 && ratio <= 1 ? ratio : 0);
-    read_int(from, "productiveSeconds", 0, most, &ret->productive_s);
-    read_int(from, "checkpointSeconds", 0, most, &ret->checkpoint_s);
-    read_int(from, "recoverySeconds", 0, most, &ret->recovery_s);
-    read_int(from, "waitingSeconds", 0, most, &ret->waiting_s);
-    read_int(from, "reworkSeconds", 0, most, &ret->rework_s);
+}
+
+static void read_parts(const struct js *root, struct coordinator_view *ret)
+{
+    const struct js *part;
+    if ((part = object_of(root, "progress")))
+        read_progress(part, &ret->progress);
+    if ((part = object_of(root, "checkpoint"))) {
+        read_checkpoint(part, &ret->checkpoint);
+        read_int(part, "savedTime", 0, INT64_MAX, &ret->checkpoint.saved_ms);
+    }
+    if ((part = object_of(root, "lastRecovery")))
+        read_recovery(part, &ret->last_recovery);
+    if ((part = object_of(root, "goodput"))) {
+        read_goodput(part, &ret->goodput);
+        read_ratio(part, &ret->goodput);
+    }
 }
 
 static void read_verdict(const struct js *from, struct op_verdict *ret)
@@ -124,12 +99,7 @@ static void read_verdict(const struct js *from, struct op_verdict *ret)
     read_small(from, "exitCode", 0, 255, &ret->exit_code);
     read_flag(from, "interrupted", &ret->interrupted);
     read_text(from, "reason", ret->reason, sizeof ret->reason);
-    ret->result.known = true;
-    read_int(from, "step", 0, INT64_MAX, &ret->result.step);
-    read_number(from, "loss", ret->result.loss, sizeof ret->result.loss);
-    read_text(from, "weightsSha256", ret->result.weights_sha256, sizeof ret->result.weights_sha256);
-    read_text(from, "uri", ret->result.uri, sizeof ret->result.uri);
-    read_flag(from, "exact", &ret->result.exact);
+    read_result(from, &ret->result);
     read_int(from, "bytes", 0, INT64_MAX, &ret->bytes);
     read_int(from, "savedTime", 0, INT64_MAX, &ret->saved_ms);
 }
@@ -151,7 +121,7 @@ static void read_told(const struct js *from, struct told *t)
     read_small(from, "world", 0, INT32_MAX, &t->world);
     read_small(from, "generation", 0, INT32_MAX, &t->generation);
     read_int(from, "step", 0, INT64_MAX, &t->step);
-    read_int(from, "totalMs", 0, INT64_MAX, &t->ms);
+    read_int(from, recovery_key(RECOVERY_TOTAL), 0, INT64_MAX, &t->ms);
     read_int(from, "stepsRedone", 0, INT64_MAX, &t->redone);
 }
 
@@ -224,8 +194,7 @@ static void read_answer(const struct js *root, struct coordinator_view *ret)
         if (read_member(js_at(held, i), &member))
             ret->quarantined[ret->quarantined_count++] = member.worker;
     }
-    read_progress(js_get(root, "progress"), &ret->progress);
-    read_checkpoint(js_get(root, "checkpoint"), &ret->checkpoint);
+    read_parts(root, ret);
     read_flag(root, "preparing", &ret->preparing);
     read_text(root, "storeWaiting.reason", ret->store.why, sizeof ret->store.why);
     read_flag(root, "storeWaiting.person", &ret->store.person);
@@ -233,8 +202,6 @@ static void read_answer(const struct js *root, struct coordinator_view *ret)
     read_flag(root, "fenced", &fenced);
     ret->unfenced = !fenced;
     read_text(root, "checkpointWaiting.reason", ret->outage, sizeof ret->outage);
-    read_recovery(js_get(root, "lastRecovery"), &ret->last_recovery);
-    read_goodput(js_get(root, "goodput"), &ret->goodput);
     read_events(js_get(root, "events"), ret);
     read_verdict(js_get(root, "result"), &ret->verdict);
 }

@@ -13,6 +13,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/str.h"
+#include "common/wire/status.h"
 #include "operator/core/names.h"
 
 struct js;
@@ -85,13 +86,13 @@ struct op_checkpoint {
 struct op_recovery {
     bool known;
     char cause[OP_CAUSE_MAX];
-    int64_t detect_ms, agree_ms, ring_ms, state_ms, first_step_ms, total_ms, steps_redone;
+    int64_t ms[RECOVERY_PARTS], steps_redone;
 };
 
 struct op_goodput {
     bool known;
     char ratio[OP_NUMBER_MAX];
-    int64_t productive_s, checkpoint_s, recovery_s, waiting_s, rework_s;
+    int64_t seconds[GOODPUT_CLASSES];
 };
 
 struct op_result {

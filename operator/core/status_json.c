@@ -5,6 +5,7 @@
 #include "operator/core/instant.h"
 #include "operator/core/read.h"
 #include "operator/core/status.h"
+#include "operator/core/status_parts.h"
 
 static enum op_truth truth_of(const char *text)
 {
@@ -80,72 +81,6 @@ static void read_ring(const struct js *ring, struct job_status *ret)
     }
 }
 
-static void read_progress(const struct js *from, struct op_progress *ret)
-{
-    if (!from)
-        return;
-    ret->known = true;
-    ret->eta_seconds = -1;
-    read_int(from, "step", 0, INT64_MAX, &ret->step);
-    read_int(from, "steps", 0, INT64_MAX, &ret->steps);
-    read_int(from, "tokensPerSecond", 0, INT64_MAX, &ret->tokens_per_second);
-    read_int(from, "etaSeconds", 0, INT64_MAX, &ret->eta_seconds);
-    read_number(from, "loss", ret->loss, sizeof ret->loss);
-}
-
-static void read_checkpoint(const struct js *from, struct op_checkpoint *ret)
-{
-    if (!from)
-        return;
-    ret->known = true;
-    read_int(from, "step", 0, INT64_MAX, &ret->step);
-    read_int(from, "bytes", 0, INT64_MAX, &ret->bytes);
-    read_text(from, "uri", ret->uri, sizeof ret->uri);
-    read_instant(from, "savedTime", &ret->saved_ms);
-}
-
-static void read_recovery(const struct js *from, struct op_recovery *ret)
-{
-    const int64_t most = INT64_MAX;
-    if (!from)
-        return;
-    ret->known = true;
-    read_text(from, "cause", ret->cause, sizeof ret->cause);
-    read_int(from, "detectMs", 0, most, &ret->detect_ms);
-    read_int(from, "agreeMs", 0, most, &ret->agree_ms);
-    read_int(from, "ringMs", 0, most, &ret->ring_ms);
-    read_int(from, "stateMs", 0, most, &ret->state_ms);
-    read_int(from, "firstStepMs", 0, most, &ret->first_step_ms);
-    read_int(from, "totalMs", 0, most, &ret->total_ms);
-    read_int(from, "stepsRedone", 0, most, &ret->steps_redone);
-}
-
-static void read_goodput(const struct js *from, struct op_goodput *ret)
-{
-    const int64_t most = INT64_MAX;
-    if (!from)
-        return;
-    ret->known = true;
-    read_number(from, "ratio", ret->ratio, sizeof ret->ratio);
-    read_int(from, "productiveSeconds", 0, most, &ret->productive_s);
-    read_int(from, "checkpointSeconds", 0, most, &ret->checkpoint_s);
-    read_int(from, "recoverySeconds", 0, most, &ret->recovery_s);
-    read_int(from, "waitingSeconds", 0, most, &ret->waiting_s);
-    read_int(from, "reworkSeconds", 0, most, &ret->rework_s);
-}
-
-static void read_result(const struct js *from, struct op_result *ret)
-{
-    if (!from)
-        return;
-    ret->known = true;
-    read_int(from, "step", 0, INT64_MAX, &ret->step);
-    read_number(from, "loss", ret->loss, sizeof ret->loss);
-    read_text(from, "weightsSha256", ret->weights_sha256, sizeof ret->weights_sha256);
-    read_flag(from, "exact", &ret->exact);
-    read_text(from, "uri", ret->uri, sizeof ret->uri);
-}
-
 static void read_names(const struct js *list, struct op_names *ret)
 {
     for (size_t i = 0; i < js_size(list) && ret->count < OP_AVOIDED_MAX; i++) {
@@ -176,6 +111,25 @@ static void read_counts(const struct js *object, struct job_status *ret)
     read_instant(object, "restarts.windowTime", &ret->restarts.window_ms);
 }
 
+static void read_parts(const struct js *object, struct job_status *ret)
+{
+    const struct js *part;
+    if ((part = js_get(object, "progress")))
+        read_progress(part, &ret->progress);
+    if ((part = js_get(object, "checkpoint"))) {
+        read_checkpoint(part, &ret->checkpoint);
+        read_instant(part, "savedTime", &ret->checkpoint.saved_ms);
+    }
+    if ((part = js_get(object, "lastRecovery")))
+        read_recovery(part, &ret->last_recovery);
+    if ((part = js_get(object, "goodput"))) {
+        read_goodput(part, &ret->goodput);
+        read_number(part, "ratio", ret->goodput.ratio, sizeof ret->goodput.ratio);
+    }
+    if ((part = js_get(object, "result")))
+        read_result(part, &ret->result);
+}
+
 void status_read(const struct js *object, struct job_status *ret)
 {
     *ret = (struct job_status){0};
@@ -197,11 +151,7 @@ void status_read(const struct js *object, struct job_status *ret)
     read_ring(js_get(object, "ring"), ret);
     read_text(object, "images.trainer", ret->images.trainer, sizeof ret->images.trainer);
     read_text(object, "images.coordinator", ret->images.coordinator, sizeof ret->images.coordinator);
-    read_progress(js_get(object, "progress"), &ret->progress);
-    read_checkpoint(js_get(object, "checkpoint"), &ret->checkpoint);
-    read_recovery(js_get(object, "lastRecovery"), &ret->last_recovery);
-    read_goodput(js_get(object, "goodput"), &ret->goodput);
-    read_result(js_get(object, "result"), &ret->result);
+    read_parts(object, ret);
 }
 
 static void put_instant(struct js *object, const char *key, int64_t ms)
@@ -376,12 +326,8 @@ static struct js *recovery_json(const struct op_recovery *r)
 {
     struct js *o = js_object();
     put_text(o, "cause", r->cause);
-    js_set_int(o, "detectMs", r->detect_ms);
-    js_set_int(o, "agreeMs", r->agree_ms);
-    js_set_int(o, "ringMs", r->ring_ms);
-    js_set_int(o, "stateMs", r->state_ms);
-    js_set_int(o, "firstStepMs", r->first_step_ms);
-    js_set_int(o, "totalMs", r->total_ms);
+    for (int part = 0; part < RECOVERY_PARTS; part++)
+        js_set_int(o, recovery_key(part), r->ms[part]);
     js_set_int(o, "stepsRedone", r->steps_redone);
     return o;
 }
@@ -390,11 +336,8 @@ static struct js *goodput_json(const struct op_goodput *g)
 {
     struct js *o = js_object();
     put_text(o, "ratio", g->ratio);
-    js_set_int(o, "productiveSeconds", g->productive_s);
-    js_set_int(o, "checkpointSeconds", g->checkpoint_s);
-    js_set_int(o, "recoverySeconds", g->recovery_s);
-    js_set_int(o, "waitingSeconds", g->waiting_s);
-    js_set_int(o, "reworkSeconds", g->rework_s);
+    for (int which = 0; which < GOODPUT_CLASSES; which++)
+        js_set_int(o, goodput_key(which), g->seconds[which]);
     return o;
 }
 

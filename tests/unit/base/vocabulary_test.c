@@ -9,6 +9,7 @@
 #include "common/os/file.h"
 #include "common/wire/command.h"
 #include "common/wire/event.h"
+#include "common/wire/status.h"
 
 static void read_page(struct str *page, const char *path)
 {
@@ -226,4 +227,17 @@ Test(commands, what_is_not_as_documented_is_refused_with_the_member_that_is_wron
         cr_assert(err.code == ERR_PROTOCOL && strstr(err.text, wrong[i][1]), "%s", err.text);
         cr_assert_eq(read.kind, COMMAND_KINDS);
     }
+}
+
+Test(status, the_pages_show_each_part_of_a_recovery_and_what_the_time_went_into)
+{
+    struct str events, status;
+    read_page(&events, RM_SOURCE "/docs/exit-codes-and-events.md");
+    read_page(&status, RM_SOURCE "/docs/coordinator-status.md");
+    for (int part = 0; part < RECOVERY_PARTS; part++)
+        cr_assert(names(str_text(&events), recovery_key(part)), "the page lacks %s", recovery_key(part));
+    for (int which = 0; which < GOODPUT_CLASSES; which++)
+        cr_assert(strstr(str_text(&status), goodput_key(which)), "the page lacks %s", goodput_key(which));
+    str_clear(&events);
+    str_clear(&status);
 }

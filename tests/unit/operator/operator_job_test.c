@@ -141,7 +141,7 @@ Test(operator_job, a_status_comes_back_from_its_text_as_it_was)
     s->workers.slot[63] = (struct op_slot){.state = OP_SLOT_SKIPPED, .attempt = 4};
     s->checkpoint =
         (struct op_checkpoint){.known = true, .step = 800, .uri = "s3://a/b", .saved_ms = 1790000001000};
-    s->goodput = (struct op_goodput){.known = true, .ratio = "0.962", .waiting_s = 3};
+    s->goodput = (struct op_goodput){.known = true, .ratio = "0.962", .seconds = {[GOODPUT_WAITING] = 3}};
     s->result = (struct op_result){.known = true, .exact = true, .step = 9, .weights_sha256 = "abc"};
     status_write(s, "tiny", &first);
     struct js *object = js_parse(str_text(&first), first.length, "status", &err);

@@ -268,9 +268,10 @@ Test(operator_plan, a_job_that_waits_is_not_written_for_the_time_that_passes)
     struct cast *c = cast_training("{}");
     c->coordinator.state = OP_COORDINATOR_GATHERING;
     c->coordinator.ring_size = 0;
-    c->coordinator.goodput = (struct op_goodput){.known = true, .ratio = "0", .waiting_s = 7};
+    c->coordinator.goodput =
+        (struct op_goodput){.known = true, .ratio = "0", .seconds = {[GOODPUT_WAITING] = 7}};
     cast_settle(c);
-    c->coordinator.goodput.waiting_s = 60;
+    c->coordinator.goodput.seconds[GOODPUT_WAITING] = 60;
     c->now_ms += 60000;
     struct op_plan *plan = cast_plan(c);
     cr_assert_eq(plan->change, OP_SAME);

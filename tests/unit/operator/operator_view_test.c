@@ -208,9 +208,9 @@ Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
     cr_assert_str_eq(view.progress.loss, "2.1043");
     cr_assert_lt(view.progress.eta_seconds, 0, "not known");
     cr_assert_not(view.checkpoint.known);
-    cr_assert_eq(view.last_recovery.total_ms, 410);
+    cr_assert_eq(view.last_recovery.ms[RECOVERY_TOTAL], 410);
     cr_assert_str_eq(view.goodput.ratio, "0.962");
-    cr_assert_eq(view.goodput.waiting_s, 3);
+    cr_assert_eq(view.goodput.seconds[GOODPUT_WAITING], 3);
     cr_assert_str_eq(view.event[0].note, "worker 1 at step 40: WorkerLost");
     cr_assert_str_eq(view.outage, "503");
     cr_assert_not(view.verdict.known);

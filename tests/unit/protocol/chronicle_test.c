@@ -1,7 +1,9 @@
 /* What the pages say of a story. */
 #include "agent/rdzv/chronicle.h"
+#include "agent/rdzv/rdzv_state.h"
 
 #include "common/wire/json.h"
+#include "operator/core/coordinator.h"
 #include "tests/unit/protocol/story.h"
 
 struct watch {
@@ -290,5 +292,83 @@ Test(chronicle, no_counter_ever_falls_though_time_is_moved_to_where_it_was_lost)
     cr_assert_eq(counters(&w, after, MOST), count);
     for (int i = 0; i < count; i++)
         cr_assert_geq(after[i], before[i], "sample %d fell from %g to %g", i, before[i], after[i]);
+    dismiss(&w);
+}
+
+/* The page as the operator takes it; to be freed. */
+static struct coordinator_view *as_the_operator_reads(struct watch *w)
+{
+    struct error err = {0};
+    struct str out = str_init(1 << 20);
+    struct coordinator_view *view = calloc(1, sizeof *view);
+    chronicle_print_status(w->c, w->s.st, &terms, w->s.now, &out);
+    cr_assert_eq(coordinator_read(str_text(&out), out.length, view, &err), 0, "%s", err.text);
+    str_clear(&out);
+    return view;
+}
+
+Test(chronicle, the_operator_knows_each_state_that_the_page_may_say)
+{
+    struct watch w;
+    bool seen[OP_COORDINATOR_FAILED + 1] = {false};
+    arrange(&w);
+    for (int state = 0; state < RDZV_STATES; state++) {
+        w.s.st->state = (enum rdzv_state)state;
+        struct coordinator_view *view = as_the_operator_reads(&w);
+        cr_assert_neq(view->state, OP_COORDINATOR_UNKNOWN, "%s", rdzv_state_name(state));
+        cr_assert_not(seen[view->state], "%s is taken for another one", rdzv_state_name(state));
+        seen[view->state] = true;
+        free(view);
+    }
+    dismiss(&w);
+}
+
+Test(chronicle, the_operator_finds_what_the_page_says_of_time_and_recoveries)
+{
+    struct watch w;
+    arrange(&w);
+    train_three(&w);
+    w.s.st->recoveries = 1;
+    w.s.st->last_recovery = (struct rdzv_recovery){.cause = CAUSE_HANG,
+                                                   .detect = RM_MS,
+                                                   .agree = 2 * RM_MS,
+                                                   .ring = 3 * RM_MS,
+                                                   .state = 4 * RM_MS,
+                                                   .first_step = 5 * RM_MS,
+                                                   .total = 15 * RM_MS,
+                                                   .steps_redone = 7};
+    w.s.st->goodput = (struct rdzv_goodput){11 * RM_S, 12 * RM_S, 13 * RM_S, 14 * RM_S, 15 * RM_S};
+    struct coordinator_view *view = as_the_operator_reads(&w);
+    const struct op_recovery *recovery = &view->last_recovery;
+    cr_assert_str_eq(recovery->cause, "Hang");
+    for (int part = 0; part < RECOVERY_TOTAL; part++)
+        cr_assert_eq(recovery->ms[part], part + 1, "%s", recovery_key(part));
+    cr_assert_eq(recovery->ms[RECOVERY_TOTAL], 15);
+    cr_assert_eq(recovery->steps_redone, 7);
+    for (int which = 0; which < GOODPUT_CLASSES; which++)
+        cr_assert_geq(view->goodput.seconds[which], 11 + which, "%s", goodput_key(which));
+    cr_assert_str_eq(view->job, "uid");
+    cr_assert(view->ring_size == 3 && view->workers_count == 3 && view->progress.steps == 100);
+    free(view);
+    dismiss(&w);
+}
+
+Test(chronicle, the_operator_knows_each_event_that_the_page_may_tell)
+{
+    struct watch w;
+    arrange(&w);
+    for (int kind = 0; kind < EVENT_OF_RUN; kind++) {
+        const struct rdzv_tell tell = {.kind = (enum rdzv_tell_kind)kind, .text = "a reason"};
+        chronicle_note(w.c, &tell, kind, kind);
+    }
+    struct coordinator_view *view = as_the_operator_reads(&w);
+    cr_assert_gt(view->events_count, 10);
+    for (int i = 0; i < view->events_count; i++) {
+        const struct op_coordinator_event *event = &view->event[i];
+        cr_assert_neq(event->kind, EVENT_KINDS);
+        cr_assert_eq(event_row(event->kind)->reason != NULL, *event->note != 0, "%s: its note is '%s'",
+                     event_name(event->kind), event->note);
+    }
+    free(view);
     dismiss(&w);
 }
