@@ -4,28 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/calendar.h"
+
 enum { MS_S = 1000, DAY_S = 86400 };
-
-/* Days since 1970-01-01 of a date in the proleptic Gregorian calendar; years begin in March here, so that the
- * leap day is a year's last. */
-static int64_t days_of(int64_t year, int month, int day)
-{
-    year -= month <= 2;
-    int64_t era = year / 400, of_era = year - era * 400;
-    int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-static void date_of(int64_t days, int *year, int *month, int *day)
-{
-    days += 719468;
-    int64_t era = days / 146097, of_era = days - era * 146097;
-    int64_t years = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int64_t of_year = of_era - (365 * years + years / 4 - years / 100), shifted = (5 * of_year + 2) / 153;
-    *day = (int)(of_year - (153 * shifted + 2) / 5 + 1);
-    *month = (int)(shifted < 10 ? shifted + 3 : shifted - 9);
-    *year = (int)(years + era * 400 + (*month <= 2));
-}
 
 /* Reads exactly `digits` digits. */
 static bool number(const char **at, int digits, int *ret)
@@ -86,16 +67,17 @@ bool instant_parse(const char *text, int64_t *ret_ms)
         return false;
     if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60)
         return false;
-    int64_t seconds = days_of(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second - offset;
+    int64_t seconds = calendar_days(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second - offset;
     *ret_ms = seconds * MS_S + ms;
     return true;
 }
 
 void instant_text(int64_t ms, char out[OP_INSTANT_TEXT])
 {
-    int year, month, day;
+    int64_t year;
+    int month, day;
     int64_t seconds = ms / MS_S, in_day = seconds % DAY_S;
-    date_of(seconds / DAY_S, &year, &month, &day);
-    snprintf(out, OP_INSTANT_TEXT, "%04d-%02d-%02dT%02d:%02d:%02dZ", year, month, day, (int)(in_day / 3600),
-             (int)(in_day / 60 % 60), (int)(in_day % 60));
+    calendar_date(seconds / DAY_S, &year, &month, &day);
+    snprintf(out, OP_INSTANT_TEXT, "%04d-%02d-%02dT%02d:%02d:%02dZ", (int)year, month, day,
+             (int)(in_day / 3600), (int)(in_day / 60 % 60), (int)(in_day % 60));
 }

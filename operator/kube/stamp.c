@@ -3,32 +3,13 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Days since the epoch of a day of the Gregorian calendar, and back (Hinnant, "chrono-compatible low-level
- * date algorithms"): eras of 400 years, years that begin in March. */
-static int64_t days_of(int64_t year, int month, int day)
-{
-    year -= month <= 2;
-    int64_t era = (year >= 0 ? year : year - 399) / 400, of_era = year - era * 400;
-    int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-static void date_of(int64_t days, int64_t *year, int *month, int *day)
-{
-    days += 719468;
-    int64_t era = (days >= 0 ? days : days - 146096) / 146097, of_era = days - era * 146097;
-    int64_t years = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-    int64_t of_year = of_era - (365 * years + years / 4 - years / 100), m = (5 * of_year + 2) / 153;
-    *day = (int)(of_year - (153 * m + 2) / 5 + 1);
-    *month = (int)(m < 10 ? m + 3 : m - 9);
-    *year = years + era * 400 + (*month <= 2);
-}
+#include "common/base/calendar.h"
 
 static int print_seconds(int64_t seconds, char *out, size_t size)
 {
     int64_t days = (seconds >= 0 ? seconds : seconds - 86399) / 86400, of_day = seconds - days * 86400, year;
     int month, day;
-    date_of(days, &year, &month, &day);
+    calendar_date(days, &year, &month, &day);
     return snprintf(out, size, "%04lld-%02d-%02dT%02d:%02d:%02d", (long long)year, month, day,
                     (int)(of_day / 3600), (int)(of_day / 60 % 60), (int)(of_day % 60));
 }
@@ -74,6 +55,6 @@ bool stamp_read(const char *text, int64_t *ret_ms)
     int ms = read_decimals(&at);
     if (ms < 0 || at[0] != 'Z' || at[1])
         return false;
-    *ret_ms = ((days_of(year, month, day) * 24 + hour) * 60 + minute) * 60000 + second * 1000LL + ms;
+    *ret_ms = ((calendar_days(year, month, day) * 24 + hour) * 60 + minute) * 60000 + second * 1000LL + ms;
     return true;
 }
