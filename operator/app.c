@@ -16,6 +16,7 @@
 #include "operator/kube/lease.h"
 #include "operator/reconcile.h"
 #include "operator/rivals.h"
+#include "operator/work.h"
 
 enum { STRANGERS_MAX = 32, WATCHERS_MAX = 32, PAGE_MAX = 256 << 10, SOURCES = 6 };
 
@@ -73,12 +74,7 @@ static bool leaves_out(void *ctx, const char *namespace)
 
 static const struct kube_resource *resource_of(const struct source *source)
 {
-    static const struct kube_resource *const resources[OP_RESOURCES + 1] = {
-        [OP_JOBS] = &kube_training_jobs,        [OP_PODS] = &kube_pods,
-        [OP_SERVICES] = &kube_services,         [OP_BUDGETS] = &kube_pod_disruption_budgets,
-        [OP_POLICIES] = &kube_network_policies, [OP_RESOURCES] = &kube_nodes,
-    };
-    return resources[source->resource];
+    return source->resource == OP_RESOURCES ? &kube_nodes : work_resource(source->resource);
 }
 
 /* The kinds that no decision is made without. Nodes may be denied. */

@@ -32,16 +32,7 @@ struct work {
 
 const struct kube_resource *work_resource(enum op_resource resource)
 {
-    static const struct kube_resource *const resources[OP_RESOURCES] = {
-        [OP_PODS] = &kube_pods,
-        [OP_CONFIG_MAPS] = &kube_config_maps,
-        [OP_SECRETS] = &kube_secrets,
-        [OP_SERVICES] = &kube_services,
-        [OP_JOBS] = &kube_training_jobs,
-        [OP_BUDGETS] = &kube_pod_disruption_budgets,
-        [OP_POLICIES] = &kube_network_policies,
-    };
-    return resources[resource];
+    return kube_resource_find(op_resource_name(resource));
 }
 
 static void go_on(struct work *work);

@@ -109,20 +109,6 @@ const char *op_kind_name(enum op_kind kind)
     return names[kind];
 }
 
-const char *op_resource_group(enum op_resource resource)
-{
-    static const char *const groups[OP_RESOURCES] = {
-        [OP_PODS] = "api/v1",
-        [OP_CONFIG_MAPS] = "api/v1",
-        [OP_SECRETS] = "api/v1",
-        [OP_SERVICES] = "api/v1",
-        [OP_BUDGETS] = "apis/policy/v1",
-        [OP_POLICIES] = "apis/networking.k8s.io/v1",
-        [OP_JOBS] = ("apis/" OP_VERSION),
-    };
-    return groups[resource];
-}
-
 const char *op_resource_name(enum op_resource resource)
 {
     static const char *const names[OP_RESOURCES] = {

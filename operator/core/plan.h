@@ -91,8 +91,7 @@ int64_t plan_looks_again_ms(const struct op_plan *plan);
 void plan_print(const struct op_plan *plan, bool bodies, struct str *out);
 
 const char *op_kind_name(enum op_kind kind);
-/* Path segments: "api/v1" or "apis/apps/v1", and "pods". */
-const char *op_resource_group(enum op_resource resource);
+/* As in the API's paths: "pods". */
 const char *op_resource_name(enum op_resource resource);
 
 /* The shell's words to the memo about an action: it was done (true: it had been refused, and the status says
