@@ -529,12 +529,6 @@ static rm_time or_default(rm_time given, rm_time otherwise)
     return given > 0 ? given : otherwise;
 }
 
-/* A folder's disk that is full or broken does not mend itself while one waits. */
-static bool is_bucket(const char *uri)
-{
-    return !strncmp(uri, "s3://", 5);
-}
-
 static struct rdzv_settings settings_of(const struct coordinator_options *options)
 {
     const struct job_spec *spec = &options->files->spec;
@@ -559,7 +553,8 @@ static struct rdzv_settings settings_of(const struct coordinator_options *option
         .start_timeout = or_default(spec->elasticity.start_timeout, 120 * RM_S),
         .max_restarts = spec->failure_policy.max_restarts,
         .within = or_default(spec->failure_policy.within, 3600 * RM_S),
-        .save_patience = is_bucket(spec->checkpoint.uri) ? spec->checkpoint.end_timeout : 0,
+        /* a folder's disk that is full or broken does not mend itself while one waits */
+        .save_patience = job_uri_is_bucket(spec->checkpoint.uri) ? spec->checkpoint.end_timeout : 0,
         .end_timeout = spec->checkpoint.end_timeout,
         .leave_unsaved = !spec->checkpoint.on_preemption,
         .unattended = options->pod != NULL,

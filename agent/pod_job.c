@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/data/corpus.h"
+#include "common/job/spec.h"
 #include "common/os/log.h"
 #include "common/store/checkpoint.h"
 #include "common/store/owner.h"
@@ -31,11 +32,6 @@ struct pod_job {
     struct error err;
     int status;
 };
-
-static bool is_bucket(const char *uri)
-{
-    return !strncmp(uri, "s3://", 5);
-}
 
 static void owner_waits(void *ctx, const char *text)
 {
@@ -195,7 +191,7 @@ static int check_complete(struct pod_job *j, struct error *err)
 
 static int prepare(struct pod_job *j, struct error *err)
 {
-    if (is_bucket(j->spec.checkpoint.uri)) {
+    if (job_uri_is_bucket(j->spec.checkpoint.uri)) {
         if (place_open_checkpoints(&j->checkpoints, &j->spec, &j->cancel, err) < 0 || own(j, err) < 0 ||
             find_newest(j, err) < 0)
             return err_wrap(err, "spec.checkpoint");

@@ -77,9 +77,14 @@ static int check_model(const struct job_spec *spec, const char **ret_path, struc
     return 0;
 }
 
+bool job_uri_is_bucket(const char *uri)
+{
+    return !strncmp(uri, "s3://", 5);
+}
+
 bool job_data_is_remote(const struct job_spec *spec)
 {
-    return !strncmp(spec->data.uri, "s3://", 5);
+    return job_uri_is_bucket(spec->data.uri);
 }
 
 static bool is_endpoint(const char *text)

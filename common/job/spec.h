@@ -90,6 +90,8 @@ struct job_spec {
     } failure_policy;
 };
 
+bool job_uri_is_bucket(const char *uri); /* s3://bucket/prefix; else a folder */
+
 /* Does the data lie in an object store? */
 bool job_data_is_remote(const struct job_spec *spec);
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/job/spec.h"
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
 #include "common/os/uri.h"
@@ -374,11 +375,6 @@ static int own_bucket(struct owner *o, const struct owner_options *options, stru
     return 0;
 }
 
-static bool is_bucket(const char *uri)
-{
-    return !strncmp(uri, "s3://", 5);
-}
-
 int owner_open(struct owner **ret, const struct owner_options *options, struct error *err)
 {
     struct owner *o = calloc(1, sizeof *o);
@@ -393,8 +389,8 @@ int owner_open(struct owner **ret, const struct owner_options *options, struct e
     pthread_cond_init(&o->ending_now, &monotonic);
     pthread_condattr_destroy(&monotonic);
     text_copy(o->run, sizeof o->run, options->run);
-    int result = is_bucket(options->place->uri) ? own_bucket(o, options, err)
-                                                : lock_folder(options->place->uri, &o->lock_fd, err);
+    int result = job_uri_is_bucket(options->place->uri) ? own_bucket(o, options, err)
+                                                        : lock_folder(options->place->uri, &o->lock_fd, err);
     if (result < 0) {
         owner_free(o);
         return -1;

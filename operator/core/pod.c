@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/job/spec.h"
 #include "common/wire/json.h"
 #include "operator/core/objects.h"
 #include "operator/core/pod_inherit.h"
@@ -211,7 +212,7 @@ static void request_cache(const struct making *m, struct js *container)
 {
     const char *uri = js_as_string(read_at(m->job_spec, "trainer.data.uri"));
     bool elsewhere = js_as_string(read_at(m->job_spec, "trainer.data.cache")) != NULL;
-    if (uri && !strncmp(uri, "s3://", 5) && !elsewhere && part_has_volume(m->pod_spec, "ringmaster-cache"))
+    if (uri && job_uri_is_bucket(uri) && !elsewhere && part_has_volume(m->pod_spec, "ringmaster-cache"))
         part_disk(container, cache_size(m));
 }
 
