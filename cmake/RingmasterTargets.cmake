@@ -41,12 +41,23 @@ if(RM_FUZZ)
   target_link_options(rm_flags INTERFACE -fsanitize=address,undefined)
 endif()
 
+# What is written for one kind of processor has two files: NAME_x86.c is built for x86-64, NAME_portable.c for all others.
+# Nothing else chooses; within NAME_x86.c the instruction set is chosen when the program starts.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  set(RM_X86 ON)
+  set(RM_OTHERS_FILES "_portable\\.c$")
+else()
+  set(RM_X86 OFF)
+  set(RM_OTHERS_FILES "_x86\\.c$")
+endif()
+
 # rm_library(path [DEPS targets...] [LIBS external...]): every .c file of one folder as a static
 # library named after the path with '_' for '/'. A folder without .c files gives an empty one.
 function(rm_library path)
   cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
   string(REPLACE "/" "_" name ${path})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${path}/*.c)
+  list(FILTER sources EXCLUDE REGEX ${RM_OTHERS_FILES})
   if(sources)
     add_library(${name} STATIC ${sources})
     target_link_libraries(${name} PUBLIC rm_flags ${ARG_DEPS} PRIVATE ${ARG_LIBS})

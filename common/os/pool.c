@@ -1,6 +1,5 @@
 #include "common/os/pool.h"
 
-#include <immintrin.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,11 +11,11 @@
 #include <unistd.h>
 
 #include "common/os/clock.h"
+#include "common/os/cpu.h"
 
 enum {
-    SPIN_NS = 20000,          /* longer waits go to sleep, so that idle trainers leave the cores to others */
-    SPINS_PER_READING = 32,   /* of the clock */
-    FLUSH_DENORMALS = 0x8040, /* MXCSR: flush to zero, denormals are zero */
+    SPIN_NS = 20000,        /* longer waits go to sleep, so that idle trainers leave the cores to others */
+    SPINS_PER_READING = 32, /* of the clock */
 };
 
 struct pool_thread {
@@ -55,13 +54,6 @@ static void futex_wake(_Atomic uint32_t *word)
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-static void flush_denormals(void)
-{
-    unsigned now = _mm_getcsr();
-    if ((now & FLUSH_DENORMALS) != FLUSH_DENORMALS)
-        _mm_setcsr(now | FLUSH_DENORMALS);
-}
-
 /* Watches *word for 20 us at most; true as soon as it differs from seen. */
 static bool spin_for_change(_Atomic uint32_t *word, uint32_t seen)
 {
@@ -70,7 +62,7 @@ static bool spin_for_change(_Atomic uint32_t *word, uint32_t seen)
         for (int i = 0; i < SPINS_PER_READING; i++) {
             if (atomic_load_explicit(word, memory_order_acquire) != seen)
                 return true;
-            _mm_pause();
+            cpu_pause();
         }
     } while (clock_now() < end);
     return false;
@@ -113,7 +105,7 @@ static void *thread_main(void *arg)
 {
     struct pool_thread *self = arg;
     struct pool *pool = self->pool;
-    flush_denormals();
+    cpu_flush_denormals();
     prctl(PR_SET_NAME, "pool"); /* by which they are counted from outside */
     for (;;) {
         uint32_t turn = atomic_load(&pool->turn);
@@ -188,7 +180,7 @@ static void wait_for_the_rest(struct pool *pool)
     rm_time end = clock_now() + SPIN_NS;
     while (atomic_load(&pool->unfinished) != 0) {
         if (clock_now() < end) {
-            _mm_pause();
+            cpu_pause();
             continue;
         }
         atomic_store(&pool->caller_asleep, true);
@@ -201,7 +193,7 @@ static void wait_for_the_rest(struct pool *pool)
 
 void pool_run(struct pool *pool, int pieces, void (*work)(void *ctx, int piece, int thread), void *ctx)
 {
-    flush_denormals();
+    cpu_flush_denormals();
     if (pool->pulse)
         atomic_fetch_add_explicit(pool->pulse, 1, memory_order_relaxed);
     if (pool->threads == 1 || pieces <= 1) {

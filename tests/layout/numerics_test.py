@@ -58,9 +58,18 @@ def test_the_id_changes_with_what_may_change_a_bit(tmp_path, text):
 
 
 def test_each_file_of_the_model_and_the_sums_is_in_the_id_or_said_not_to_be():
-    in_id, not_in_id = names_in("numerics_cpu"), names_in("numerics_cpu_not")
+    in_id, not_in_id = names_in("numerics_cpu"), names_in("numerics_cpu_not") + names_in("numerics_cpu_portable")
     assert len(set(in_id + not_in_id)) == len(in_id + not_in_id)
     there = {str(path.relative_to(ROOT)) for folder in FOLDERS for path in (ROOT / folder).glob("*.[ch]")}
     named = {name for name in in_id + not_in_id if name.startswith(FOLDERS)}
     assert there == named, sorted(there ^ named)
     assert all((ROOT / name).exists() for name in in_id)
+
+
+def test_what_is_written_for_one_processor_is_there_for_others_too():
+    """The build takes NAME_x86.c or NAME_portable.c; the id has the same of the two."""
+    there = {str(path.relative_to(ROOT)) for top in ("common", "agent", "trainer", "cli", "operator") for path in (ROOT / top).rglob("*.c")}
+    of_x86 = {name for name in there if name.endswith("_x86.c")}
+    portable = {name for name in there if name.endswith("_portable.c")}
+    assert of_x86 and {name.replace("_x86.c", "_portable.c") for name in of_x86} == portable
+    assert {name.replace("_x86.c", "_portable.c") for name in names_in("numerics_cpu") if name in of_x86} == set(names_in("numerics_cpu_portable"))

@@ -5,7 +5,7 @@ set(numerics_cpu
   common/model/layout.c common/model/layout.h
   trainer/core/cursor.c trainer/core/cursor.h
   trainer/core/schedule.c trainer/core/schedule.h
-  trainer/exact/kernels.c trainer/exact/kernels.h
+  trainer/exact/kernels_x86.c trainer/exact/kernels.h
   trainer/exact/lanes.c trainer/exact/lanes.h
   trainer/exact/lineage.c trainer/exact/lineage.h
   trainer/exact/pieces.c trainer/exact/pieces.h
@@ -25,7 +25,7 @@ set(numerics_cpu
   trainer/model/layernorm.c trainer/model/layernorm.h
   trainer/model/linear.c trainer/model/linear.h
   trainer/model/matmul.c trainer/model/matmul.h
-  trainer/model/matmul_bf16.c trainer/model/matmul_bf16.h
+  trainer/model/matmul_bf16_x86.c trainer/model/matmul_bf16.h
   trainer/model/scalar.c trainer/model/scalar.h
   trainer/model/soft_blocks.c trainer/model/soft_blocks.h
   trainer/model/tiling.c
@@ -37,3 +37,8 @@ set(numerics_cpu_not
   trainer/model/crew.c trainer/model/crew.h
   trainer/model/gpt_fingerprint.c trainer/model/numerics_id.h
   trainer/model/sample.c trainer/model/sample.h)
+
+# Where those of x86-64 are not built (rm_library), these are, and stand in the list in their place.
+set(numerics_cpu_portable
+  trainer/exact/kernels_portable.c
+  trainer/model/matmul_bf16_portable.c)

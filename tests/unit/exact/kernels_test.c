@@ -1,11 +1,12 @@
 #include "trainer/exact/kernels.h"
 
 #include <criterion/criterion.h>
+#include <fenv.h>
 #include <math.h>
 #include <string.h>
-#include <xmmintrin.h>
 
 #include "common/base/prng.h"
+#include "common/os/cpu.h"
 
 enum { MOST = 77 };
 
@@ -187,18 +188,19 @@ Test(kernels, adamw_to_another_place_gives_the_same_bits_and_leaves_the_old_ones
 Test(kernels, the_callers_rounding_and_denormal_settings_do_not_count)
 {
     struct adamw_case first, other;
-    unsigned mode = _mm_getcsr();
     fill_adamw(&first);
     fill_adamw(&other);
     kernel_adamw(kernels_best(),
                  &(struct kernel_adamw_args){first.words, first.params, first.m, first.v, MOST}, &constants,
                  false);
-    _mm_setcsr((mode | 0x6000) & ~0x8040u); /* toward zero, denormals kept */
+    fesetround(FE_TOWARDZERO);
+    cr_assert_not(cpu_flushes_denormals(), "a program begins with denormals kept");
+    uint32_t mode = cpu_float_mode();
     kernel_adamw(kernels_best(),
                  &(struct kernel_adamw_args){other.words, other.params, other.m, other.v, MOST}, &constants,
                  false);
-    cr_assert_eq(_mm_getcsr() & 0xffc0, ((mode | 0x6000) & ~0x8040u) & 0xffc0, "and they are given back");
-    _mm_setcsr(mode);
+    cr_assert_eq(cpu_float_mode(), mode, "and they are given back");
+    fesetround(FE_TONEAREST);
     cr_assert(!memcmp(&first, &other, sizeof first));
 }
 
@@ -219,5 +221,82 @@ Test(kernels, adamw_agrees_with_double_precision)
         cr_assert_float_eq(c.v[i], v, v * 1e-6 + 1e-37);
         if (v > 1e-30) /* below, flushed denormals make sqrt(v) another number */
             cr_assert_float_eq(c.params[i], p, fabs(p) * 2e-6 + 1e-7, "%d: %g %g", i, (double)c.params[i], p);
+    }
+}
+
+/* kernels_plain.c */
+const struct kernels *plain_best(void);
+uint32_t plain_add_fixed(const struct kernels *k, const struct kernel_lane_args *args);
+uint32_t plain_add_float(const struct kernels *k, const struct kernel_lane_args *args);
+struct kernel_sums plain_sums(const struct kernels *k, const uint32_t *words, int count, bool floats);
+void plain_adamw(const struct kernels *k, const struct kernel_adamw_args *args, const struct kernel_adamw *c,
+                 bool floats);
+void plain_adamw_to(const struct kernels *k, const struct kernel_adamw_args *args,
+                    const struct kernel_adamw_to *to, const struct kernel_adamw *c, bool floats);
+
+Test(kernels, the_portable_loops_round_and_saturate_alike)
+{
+    const float scales[] = {1.0f, 0x1p20f / 7, 0x1p-90f, 0x1p94f};
+    uint64_t seed = 13;
+    for (int round = 0; round < 4 * MOST; round++) {
+        float grads[MOST];
+        uint32_t words[MOST], plain[MOST];
+        int count = round / 4;
+        for (int i = 0; i < count; i++) {
+            grads[i] = random_value(&seed);
+            words[i] = plain[i] = (uint32_t)splitmix64(&seed);
+        }
+        const struct kernel_lane_args args = {grads, words, count, scales[round % 4], round % 3 == 0};
+        struct kernel_lane_args plain_args = args;
+        plain_args.words = plain;
+        cr_assert_eq(kernel_add_fixed(kernels_best(), &args), plain_add_fixed(plain_best(), &plain_args));
+        cr_assert_arr_eq(words, plain, (size_t)count * sizeof *words);
+        for (int i = 0; i < count; i++)
+            words[i] = plain[i] = bits_of((float)prng_unit(&seed));
+        cr_assert_eq(kernel_add_float(kernels_best(), &args), plain_add_float(plain_best(), &plain_args));
+        for (int i = 0; i < count; i++)
+            cr_assert(words[i] == plain[i] ||
+                      (isnan(grads[i]) && (words[i] & plain[i] & 0x7f800000) == 0x7f800000));
+    }
+}
+
+Test(kernels, the_portable_loops_add_squares_in_the_same_order)
+{
+    uint64_t seed = 17;
+    for (int count = 0; count <= MOST; count++) {
+        uint32_t words[2][MOST];
+        for (int i = 0; i < count; i++) {
+            words[0][i] = (uint32_t)splitmix64(&seed);
+            words[1][i] = bits_of((float)(prng_unit(&seed) - 0.5));
+        }
+        for (int floats = 0; floats < 2; floats++) {
+            struct kernel_sums best = kernel_sums(kernels_best(), words[floats], count, floats);
+            struct kernel_sums plain = plain_sums(plain_best(), words[floats], count, floats);
+            cr_assert(best.square == plain.square && best.sum == plain.sum, "%d", count);
+        }
+    }
+}
+
+Test(kernels, the_portable_loops_move_the_weights_to_the_same_bits)
+{
+    struct adamw_case best, plain, from, to;
+    for (int floats = 0; floats < 2; floats++) {
+        fill_adamw(&best);
+        for (int i = 0; floats && i < MOST; i++)
+            best.words[i] = bits_of((float)(int32_t)best.words[i]);
+        plain = from = to = best;
+        fesetround(FE_DOWNWARD); /* is nobody's business */
+        kernel_adamw(kernels_best(),
+                     &(struct kernel_adamw_args){best.words, best.params, best.m, best.v, MOST}, &constants,
+                     floats);
+        plain_adamw(plain_best(),
+                    &(struct kernel_adamw_args){plain.words, plain.params, plain.m, plain.v, MOST},
+                    &constants, floats);
+        plain_adamw_to(plain_best(),
+                       &(struct kernel_adamw_args){from.words, from.params, from.m, from.v, MOST},
+                       &(struct kernel_adamw_to){to.params, to.m, to.v}, &constants, floats);
+        fesetround(FE_TONEAREST);
+        cr_assert(!memcmp(&best, &plain, sizeof best));
+        cr_assert(!memcmp(&best, &to, sizeof best));
     }
 }

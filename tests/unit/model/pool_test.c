@@ -1,10 +1,11 @@
 #include "common/os/pool.h"
 
 #include <criterion/criterion.h>
-#include <immintrin.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+
+#include "common/os/cpu.h"
 
 enum { MANY = 1000 };
 
@@ -21,7 +22,7 @@ static void visit(void *ctx, int piece, int thread)
     atomic_fetch_add(&t->visits[piece], 1);
     if (thread < 0 || thread >= t->threads)
         atomic_fetch_add(&t->thread_out_of_range, 1);
-    if ((_mm_getcsr() & 0x8040) != 0x8040)
+    if (!cpu_flushes_denormals())
         atomic_fetch_add(&t->without_flush, 1);
 }
 
