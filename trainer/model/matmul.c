@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "trainer/model/bf16.h"
+#include "trainer/model/isa.h"
 #include "trainer/model/matmul_bf16.h"
 
 static int sgemm(const struct product *p)

@@ -35,7 +35,8 @@ set(numerics_cpu
 set(numerics_cpu_not
   trainer/exact/state.c trainer/exact/state.h trainer/exact/state_file.h
   trainer/model/crew.c trainer/model/crew.h
-  trainer/model/gpt_fingerprint.c trainer/model/numerics_id.h
+  trainer/model/cpu_name.c trainer/model/cpu_name.h
+  trainer/model/gpt_fingerprint.c trainer/model/isa.h trainer/model/numerics_id.h
   trainer/model/sample.c trainer/model/sample.h)
 
 # Where those of x86-64 are not built (rm_library), these are, and stand in the list in their place.
