@@ -7,6 +7,13 @@
 
 enum { CASE_LANES = 7, CASE_WORLD_MAX = 8 };
 
+/* Of what a test repeats at many places, one in so many is tried where the processor is emulated. */
+#ifdef RM_EMULATED
+enum { CASE_SHARE = 10 };
+#else
+enum { CASE_SHARE = 1 };
+#endif
+
 const struct model_layout *case_layout(void); /* odd sizes; wte spans three pieces */
 struct update_rule case_rule(void);           /* 12 steps, warm-up 2, clips */
 int case_memfd(void);

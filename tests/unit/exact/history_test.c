@@ -6,7 +6,7 @@
 #include "common/base/prng.h"
 #include "exact_case.h"
 
-enum { STEPS = 8, SEEDS = 60, RANKS = 5 };
+enum { STEPS = 8, SEEDS = 60 / CASE_SHARE, RANKS = 5 };
 
 static void restart(struct ring *r, int rank)
 {

@@ -225,6 +225,9 @@ Test(spare, memory_that_is_not_there_is_refused_at_once)
     struct ring r;
     struct error err = {0};
     int fd = case_memfd();
+#ifdef RM_EMULATED
+    cr_skip("qemu-user says of MADV_POPULATE_WRITE that it was done, whatever is there");
+#endif
     ring_open(&r, 1, false, 0);
     cr_assert_lt(state_add_spare(r.state[0], fd, 0, &err), 0, "the file is empty");
     cr_assert_eq(err.code, ERR_MACHINE);

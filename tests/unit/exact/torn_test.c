@@ -161,7 +161,7 @@ Test(torn, a_kill_at_any_point_of_a_step_leaves_a_whole_state)
     struct case_hash wanted = undisturbed();
     char fault[64];
     for (int i = 0; i < COUNT(once_a_step); i++) {
-        for (int step = 1; step <= LAST; step++) {
+        for (int step = CASE_SHARE > 1 ? LAST : 1; step <= LAST; step++) {
             snprintf(fault, sizeof fault, "%s:%d", once_a_step[i], step);
             cr_assert(survives(wanted, 0, fault, NULL), "%s is reached", fault);
         }
@@ -173,7 +173,8 @@ Test(torn, a_kill_at_any_point_of_any_piece_leaves_a_whole_state)
     struct case_hash wanted = undisturbed();
     char fault[64];
     for (int i = 0; i < COUNT(once_a_piece); i++) {
-        for (int n = 1; n <= 2 * pieces(); n += n == 1 || n == pieces() - 1 || n == pieces() ? 1 : 3) {
+        for (int n = 1; n <= 2 * pieces();
+             n += n == 1 || n == pieces() - 1 || n == pieces() ? 1 : 3 * CASE_SHARE) {
             snprintf(fault, sizeof fault, "%s:%d", once_a_piece[i], n);
             cr_assert(survives(wanted, 0, fault, NULL), "%s is reached", fault);
         }
@@ -185,7 +186,7 @@ Test(torn, a_kill_while_several_threads_hold_pieces_leaves_a_whole_state)
     struct case_hash wanted = undisturbed();
     char fault[64];
     for (int i = 0; i < COUNT(once_a_piece); i++) {
-        for (int n = 1; n <= pieces(); n += 5) {
+        for (int n = 1; n <= pieces(); n += 5 * CASE_SHARE) {
             snprintf(fault, sizeof fault, "%s:%d", once_a_piece[i], n);
             cr_assert(survives(wanted, 2 + n % 2, fault, NULL));
         }
@@ -197,7 +198,8 @@ Test(torn, a_second_kill_inside_the_repair_loses_nothing_either)
     struct case_hash wanted = undisturbed();
     char fault[64];
     const char *const torn[] = {"slot-valid", "piece-half", "piece-updated", "piece-stamped"};
-    for (int i = 0; i < COUNT(torn); i++) {
+    const int stride = CASE_SHARE > 1 ? COUNT(torn) : 1;
+    for (int i = 0; i < COUNT(torn); i += stride) {
         snprintf(fault, sizeof fault, "%s:%d", torn[i], pieces() + 5);
         for (int j = 0; j < COUNT(in_repair); j++)
             cr_assert(survives(wanted, 0, fault, in_repair[j]), "%s then %s", fault, in_repair[j]);
@@ -259,13 +261,13 @@ Test(torn, a_kill_on_the_way_to_the_spare_and_back_leaves_the_old_state_whole)
     char fault[64];
     params_of_steps(steps);
     for (int i = 0; i < COUNT(once_a_step); i++) {
-        for (int step = 1; step <= LAST; step++) {
+        for (int step = CASE_SHARE > 1 ? LAST : 1; step <= LAST; step++) {
             snprintf(fault, sizeof fault, "%s:%d", once_a_step[i], step);
             survives_with_spare(wanted, steps, fault);
         }
     }
     for (int i = 0; i < COUNT(moving); i++) {
-        for (int n = 1; n <= LAST * pieces(); n += n % pieces() < 2 ? 1 : 5) {
+        for (int n = 1; n <= LAST * pieces(); n += n % pieces() < 2 ? 1 : 5 * CASE_SHARE) {
             snprintf(fault, sizeof fault, "%s:%d", moving[i], n);
             survives_with_spare(wanted, steps, fault);
         }
@@ -316,7 +318,7 @@ Test(torn, kills_at_random_instants_leave_a_whole_state)
 {
     struct case_hash wanted = undisturbed();
     uint64_t seed = (uint64_t)getpid();
-    for (int round = 0; round < 30; round++) {
+    for (int round = 0; round < 30 / CASE_SHARE; round++) {
         int fd = case_memfd();
         for (int kills = 0; kills < 3; kills++)
             kill_somewhere(fd, round % 3, &seed);
