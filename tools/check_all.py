@@ -104,15 +104,15 @@ def build_env():
     return env
 
 
-def build(preset):
+def build(preset, how=()):
     """One preset, configured and built. Counts as one test: a tree that doesn't build has failed."""
     with timed(f"build {preset}") as took:
-        return build_step_by_step(preset, took)
+        return build_step_by_step(preset, took, how)
 
 
-def build_step_by_step(preset, took):
+def build_step_by_step(preset, took, how):
     for command in (["cmake", "--preset", preset], ["cmake", "--build", "--preset", preset, "--", "-k", "0"]):
-        code, text = run_logged(command, env=build_env())
+        code, text = run_logged([*how, *command], env=build_env())
         if code:
             failed = [line for line in text.splitlines() if re.search(r"FAILED|error|Error|undefined", line)]
             say(text[-6000:] if not failed else "\n".join(failed[:60]))
@@ -222,15 +222,50 @@ def second_opinion(preset):
 
 def unit_tests(preset):
     started, total = time.monotonic(), Count()
-    tests = registered_tests(preset)
-    with bucket_of("versitygw", total) as bucket, concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+    with bucket_of("versitygw", total) as bucket:
+        run_unit_tests(preset, registered_tests(preset), bucket, total)
+    say(f"unit tests ({preset}): {total.line()}, {seconds_since(started)}")
+    return total
+
+
+def run_unit_tests(preset, tests, bucket, total):
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         for test, (count, text) in zip(tests, pool.map(lambda t: unit_test(preset, t, bucket), tests)):
             if text:
                 say(f"--- {preset}/{test[0]}\n{text[-8000:]}")
             total.add(count)
     for name in total.left_out:
         say(f"skipped: {name}")
-    say(f"unit tests ({preset}): {total.line()}, {seconds_since(started)}")
+
+
+def arm64_ground():
+    """Compiler, emulator and libraries for arm64. None where they are there, else what is to be counted instead of the tests."""
+    for step in (["tools/install-packages", "--arm64"], ["tests/arm64/install"]):
+        code, text = run_logged([*PATIENT, *step], timeout=TOOL_TIMEOUT_S)
+        if code and run_logged(["tests/offline"])[0] == 0:
+            say(f"skipped: arm64: {' '.join(step)}: there is no network: {text.strip()[-2000:]}")
+            return Count(skipped=1)
+        if code:
+            say(text[-6000:])
+            return one(" ".join(step), False)
+    return None
+
+
+def arm64():
+    """The unit tests that run for arm64, under qemu-user."""
+    missing = arm64_ground()
+    if missing:
+        return missing
+    built = build("arm64", PATIENT)
+    if built.failed:
+        return built
+    started, total = time.monotonic(), Count()
+    tests = [(name, command and [*PATIENT, *command], folder, extra) for name, command, folder, extra in registered_tests("arm64")]
+    run_unit_tests("arm64", tests, {}, total)
+    if not tests:
+        total.add(one("unit tests (arm64): none is registered", False))
+    say(f"unit tests (arm64): {total.line()}, {seconds_since(started)}")
+    total.add(built)
     return total
 
 
@@ -348,6 +383,7 @@ def patient_tools(explore, turn):
     """What needs nothing but a processor and no time at all."""
     total = Count()
     mutate = [] if turn is None else ["--turn", str(turn)]
+    total.add(arm64())
     total.add(tool("simulator", ["build/test/tests/ringmaster-sim", "--seeds", seeds(explore)]))
     total.add(tool("simulator, 64 workers", ["build/test/tests/ringmaster-sim", "--crowd", "--seeds", seeds(explore, CROWD_SEEDS)]))
     total.add(tool("analyze", ["tools/analyze"]))
@@ -413,6 +449,7 @@ def main():
     parser.add_argument("--fast", action="store_true", help="no sanitizers, no slow end-to-end tests")
     parser.add_argument("--no-cluster", action="store_true", help="no tests on Kubernetes; --fast leaves them out, too")
     parser.add_argument("--all", action="store_true", help="also the stories whose turn is at another commit; takes longer than a check may otherwise")
+    parser.add_argument("--arm64", action="store_true", help="only the unit tests that run for arm64, under qemu-user")
     parser.add_argument("--explore", action="store_true", help="simulate histories that follow from the commit instead of the usual ones")
     parser.add_argument("--begun-s-ago", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -424,7 +461,10 @@ def main():
         signal.signal(signo, lambda number, _: WATCH.stop(f"the check was stopped by {signal.Signals(number).name}"))
     total = Count()
     try:
-        check(total, arguments.fast, arguments.explore, not (arguments.fast or arguments.no_cluster), turn_to_take(arguments.all))
+        if arguments.arm64:
+            total.add(arm64())
+        else:
+            check(total, arguments.fast, arguments.explore, not (arguments.fast or arguments.no_cluster), turn_to_take(arguments.all))
     except Exception:  # the last line has to be said in any case
         say(traceback.format_exc())
         total.add(one("tools/check itself", False))

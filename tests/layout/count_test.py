@@ -92,6 +92,18 @@ def test_a_cluster_that_is_missing_is_a_failure_but_where_there_is_no_network(mo
     assert check_all.cluster_ground() is None
 
 
+def test_an_emulator_that_is_missing_is_a_failure_but_where_there_is_no_network(monkeypatch, module_server, capsys):
+    monkeypatch.setattr(check_all, "PATIENT", ["sh", "-c", "exit 1"])
+    monkeypatch.setenv("GOPROXY", f"{module_server},direct")
+    count = check_all.arm64()
+    assert count.failed == 1 and "install-packages --arm64" in count.failures[0], count
+    monkeypatch.setenv("GOPROXY", "http://127.0.0.1:1")
+    assert check_all.arm64().line() == "0 passed, 0 failed, 1 skipped"
+    assert "skipped: arm64: tools/install-packages --arm64: there is no network" in capsys.readouterr().out
+    monkeypatch.setattr(check_all, "PATIENT", ["true"])
+    assert check_all.arm64_ground() is None
+
+
 @pytest.mark.parametrize("why, line", [(check_all.servers.Missing("no folder"), "0 passed, 1 failed, 0 skipped"),
                                        (check_all.servers.Offline("no network"), "0 passed, 0 failed, 1 skipped")])
 def test_a_store_that_is_missing_is_a_failure_but_where_there_is_no_network(monkeypatch, why, line):
