@@ -50,7 +50,7 @@ static void quarantine(struct rdzv *st, struct rdzv_worker *w, int own, const ch
     rdzv_say(st, "worker %d is put into quarantine: %s", index, w->quarantine);
     rdzv_tell_worker(st, out, TELL_WORKER_QUARANTINED, index, w->quarantine);
     if (w->presence == PRESENT)
-        rdzv_send_away(st, out, w, 4, w->quarantine);
+        rdzv_send_away(st, out, w, EXIT_MACHINE, w->quarantine);
     rdzv_lose(st, w, "it is in quarantine", now, out);
     bool any_will_do = st->known_step >= st->settings.steps && rdzv_left(st) > 0; /* all steps are made */
     if (rdzv_left(st) < st->settings.workers_min && !any_will_do)

@@ -434,7 +434,7 @@ static void check_form_timeout(struct rdzv *st, rm_time now, struct rdzv_out *ou
         w->slowness++;
         if (w->slowness < 3)
             continue;
-        rdzv_send_away(st, out, w, 4, "not ready in time in three formings running");
+        rdzv_send_away(st, out, w, EXIT_MACHINE, "not ready in time in three formings running");
         rdzv_lose(st, w, "not ready in time in three formings running", now, out);
     }
     if (late && st->state == RDZV_FORMING) {

@@ -108,7 +108,7 @@ static void failure(const struct job_view *job, const struct pod_view *pod, cons
 
 bool account_is_done(const struct pod_view *pod)
 {
-    bool good = pod->terminated ? pod->exit_code == 0 : pod->phase == OP_SUCCEEDED;
+    bool good = pod->terminated ? pod->exit_code == EXIT_DONE : pod->phase == OP_SUCCEEDED;
     return good && !pod->left;
 }
 

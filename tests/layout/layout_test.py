@@ -34,6 +34,10 @@ def test_no_banned_call_stands_in_the_text():
     show(rules.check_banned_text(ROOT))
 
 
+def test_each_exit_code_goes_by_its_name():
+    show(rules.check_exit_codes(ROOT))
+
+
 def test_no_object_calls_what_is_banned_or_has_another_place(build):
     show(rules.check_symbols(ROOT, build))
 

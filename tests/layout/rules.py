@@ -41,6 +41,12 @@ SYSTEM_HEADERS = re.compile(
 BANNED = {"strcpy", "strcat", "sprintf", "vsprintf", "stpcpy", "atoi", "atol", "atoll", "atof", "strtok", "gets",
           "sleep", "usleep", "nanosleep", "alloca"}
 
+# An exit code as a number, or with a name of its own.
+NUMBERED_EXIT = re.compile(
+    r"\bexit_code\s*(=|==|!=)\s*\d"
+    r"|\b(rdzv_give_up|rdzv_leave_out|rdzv_send_away|rdzv_tell_end|give_up|quit|fail|tell_failed)\([^;{}()]*?,\s*\d+\s*[,)]"
+    r"|\benum\s*\{[^}]*\bEXIT_[A-Z_]+\s*=")
+
 # Calls with one place each: (names, the file that may, why).
 RESTRICTED = [
     ({"getenv", "secure_getenv"}, re.compile(r"common/os/config\.c"), "the environment is read in common/os/config.c"),
@@ -199,6 +205,17 @@ def check_banned_text(root):
             if not place.fullmatch(path):
                 found = calls(text, names - {"time", "clock", "random"})
                 wrong += [f"{path}:{line}: {name}: {why}" for line, name in found]
+    return wrong
+
+
+def check_exit_codes(root):
+    """Exit codes have their names of common/base/exit_code.h wherever one is given, kept or compared."""
+    wrong = []
+    for path in sources(root):
+        text = without_comments((Path(root) / path).read_text())
+        for match in NUMBERED_EXIT.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            wrong.append(f"{path}:{line}: an exit code without its name of common/base/exit_code.h")
     return wrong
 
 

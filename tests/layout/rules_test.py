@@ -126,6 +126,19 @@ def test_words_that_only_look_like_banned_calls_are_let_be(tree):
     assert rules.check_banned_text(root) == []
 
 
+@pytest.mark.parametrize("line", ["rdzv_give_up(st, 4, \"why\");", "quit(st,\n out, 0, text);", "d->exit_code = 3;",
+                                  "if (v->exit_code != 130)", "enum { EXIT_DATA = 3, MOST = 4 };"])
+def test_an_exit_code_without_its_name_is_found(tree, line):
+    root = tree("agent/app.c", f"void f(void)\n{{\n    {line}\n}}\n")
+    only(rules.check_exit_codes(root), "agent/app.c:3", "exit_code.h")
+
+
+def test_exit_codes_with_their_names_are_let_be(tree):
+    root = tree("agent/app.c", "void f(void)\n{\n    quit(st, out, EXIT_DONE, text); /* quit(st, 4, x) */\n"
+                "    v->exit_code = EXIT_DATA;\n    exit_code = pod_code(0);\n}\n")
+    assert rules.check_exit_codes(root) == []
+
+
 def test_the_environment_has_one_reader(tree):
     root = tree("agent/app.c", 'void f(void)\n{\n    getenv("X");\n}\n')
     tree("common/os/config.c", 'void g(void)\n{\n    getenv("X");\n}\n')
