@@ -672,6 +672,7 @@ static void forgive_own_pause(struct rdzv *st, rm_time now)
     }
     forgive(&st->turned, pause);
     forgive(&st->state_since, pause);
+    forgive(&st->save_since, pause);
     forgive(&st->arrived, pause);
 }
 
@@ -772,7 +773,8 @@ static rm_time state_deadline(const struct rdzv *st)
         return any_finished(st) ? RM_NEVER : earlier(earlier(at, rdzv_probe_at(st)), join_at(st, &joiner));
     case RDZV_SAVING:
         at = st->state_since + s->start_timeout;
-        return earlier(at > st->accounted ? at : RM_NEVER, rdzv_save_gives_up_at(st));
+        at = earlier(at > st->accounted ? at : RM_NEVER, rdzv_save_gives_up_at(st));
+        return earlier(at, rdzv_save_anew_at(st));
     default:
         return RM_NEVER;
     }

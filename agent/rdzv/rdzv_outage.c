@@ -72,7 +72,7 @@ rm_time rdzv_outage_over(struct rdzv *st, int64_t step, rm_time now)
 rm_time rdzv_save_gives_up_at(const struct rdzv *st)
 {
     bool waits = st->outage.on && is_under_way(st, st->outage.step) && !st->settings.unattended;
-    return waits ? st->state_since + st->settings.save_patience : RM_NEVER;
+    return waits ? st->save_since + st->settings.save_patience : RM_NEVER;
 }
 
 bool rdzv_save_gives_up(struct rdzv *st, rm_time now, struct rdzv_out *out)

@@ -240,6 +240,7 @@ static void tell_published(struct rdzv *st, const struct msg_published *p, rm_ti
     t->waited = rdzv_outage_over(st, p->step, now);
     rdzv_measure_publishing(st, p);
     st->saved = p->step;
+    st->vanished.times = 0;
     st->final_saved = st->final_saved || p->final;
     rdzv_load_forgive(st, p->step);
 }
@@ -342,6 +343,8 @@ bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final,
     }
     if (save.count == 0)
         return false;
+    bool same = st->state == RDZV_SAVING && st->save.step == save.step && st->save.final == final;
+    st->save_since = same ? st->save_since : now;
     st->save = save;
     st->save_again = false;
     st->save_state = *state;
@@ -407,7 +410,7 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
     if (rdzv_save_gives_up(st, now, out))
         return;
     rdzv_name_publishers(st, out);
-    bool anew = st->save_again || a_writer_is_gone(st);
+    bool anew = (st->save_again && now >= st->vanished.until) || a_writer_is_gone(st);
     if (anew && rdzv_save_begin(st, &st->save_state, st->save.final, now, out))
         return;
     if (rdzv_trouble_at(st) != RM_NEVER)
@@ -469,6 +472,53 @@ static void save_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_
         st->save_again = true;
 }
 
+static void tell_not_written(struct rdzv *st, const struct msg_fault *f, struct rdzv_out *out)
+{
+    char why[MSG_DETAIL_MAX];
+    snprintf(why, sizeof why, "the checkpoint of step %" PRId64 " can't be written; training goes on: %s",
+             f->step, f->detail);
+    if (f->lasted)
+        rdzv_tell_waiting_for(st, why, out); /* it says so again and again */
+    else
+        text_copy(rdzv_tell(out, TELL_WAITING)->text, MSG_DETAIL_MAX, why);
+}
+
+static void write_anew(struct rdzv *st, const struct msg_fault *f, rm_time now, struct rdzv_out *out)
+{
+    struct rdzv_vanished *v = &st->vanished;
+    if (!st->settings.unattended && v->times > 1 && now >= v->since + st->settings.save_patience) {
+        rdzv_save_failed(st, f->step, f->detail, now, out);
+        return;
+    }
+    st->save_again = true;
+    v->until = now + fault_pause(v->times);
+    rdzv_tell_waiting_for(st, f->detail, out);
+}
+
+/* What its writers said is written is not there, or is not what they said. Which of them it was can't be
+ * told, and who found it was not. */
+static void pieces_vanished(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                            struct rdzv_out *out)
+{
+    struct rdzv_vanished *v = &st->vanished;
+    v->since = v->times++ ? v->since : now;
+    for (int i = 0; i < COLLECTIONS; i++) {
+        struct rdzv_collection *c = &st->collection[i];
+        c->used = c->used && c->publish.step != f->step;
+    }
+    rdzv_forget_publisher(st, w);
+    if (st->state == RDZV_SAVING && f->step == st->save.step)
+        write_anew(st, f, now, out);
+    else
+        tell_not_written(st, f, out);
+}
+
+rm_time rdzv_save_anew_at(const struct rdzv *st)
+{
+    bool will = st->save_again && st->vanished.times && st->vanished.until > st->accounted;
+    return will ? st->vanished.until : RM_NEVER;
+}
+
 /* In SAVING, for what this worker's call is about, or for what it can't do as long as that is under way: its
  * memory is in use, and its thread. */
 static bool waits_for(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f)
@@ -485,6 +535,10 @@ void rdzv_write_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_f
                       struct rdzv_out *out)
 {
     bool saving = st->state == RDZV_SAVING;
+    if (f->class == CLASS_OBJECT && is_published_by(st, w, f)) {
+        pieces_vanished(st, w, f, now, out);
+        return;
+    }
     if (saving && (f->lasted ? waits_for(st, w, f) : f->step == st->save.step)) {
         save_fault(st, w, f, now, out);
         return;
@@ -493,13 +547,7 @@ void rdzv_write_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_f
         rdzv_slice_fault(st, w, f, now, out);
         return;
     }
-    char why[MSG_DETAIL_MAX];
-    snprintf(why, sizeof why, "the checkpoint of step %" PRId64 " can't be written; training goes on: %s",
-             f->step, f->detail);
-    if (!f->lasted)
-        text_copy(rdzv_tell(out, TELL_WAITING)->text, MSG_DETAIL_MAX, why);
-    else
-        rdzv_tell_waiting_for(st, why, out); /* it says so again and again */
+    tell_not_written(st, f, out);
     rdzv_slice_fault(st, w, f, now, out);
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];

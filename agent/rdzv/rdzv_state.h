@@ -168,6 +168,12 @@ struct rdzv_outage {
     char why[MSG_DETAIL_MAX];
 };
 
+/* Pieces that were said to be written, and are not there: times since a checkpoint was published. */
+struct rdzv_vanished {
+    int times;
+    rm_time since, until; /* then what all stand still for is written anew */
+};
+
 /* How fast checkpoints are written, as measured; 0: not yet. */
 struct rdzv_save_speed {
     int64_t bytes;            /* of a whole one */
@@ -232,6 +238,8 @@ struct rdzv {
     int64_t recoveries;
     struct msg_save save; /* under way in SAVING */
     struct msg_state save_state;
+    rm_time save_since; /* however often it was cut anew */
+    struct rdzv_vanished vanished;
     bool save_again; /* somebody's part of it can't be written: others have to */
     bool final_saved;
     struct rdzv_outage outage;
@@ -429,6 +437,7 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out);
 void rdzv_write_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                       struct rdzv_out *out);
+rm_time rdzv_save_anew_at(const struct rdzv *st); /* pieces vanished; RM_NEVER: none, or it has begun */
 void rdzv_save_failed(struct rdzv *st, int64_t step, const char *detail, rm_time now, struct rdzv_out *out);
 bool rdzv_holds_what_is_saved(const struct rdzv *st, const struct rdzv_worker *w); /* in SAVING */
 bool rdzv_save_lacks(const struct rdzv *st, int part); /* the save under way waits for this part */

@@ -24,7 +24,7 @@
 #include "common/base/time.h"
 
 enum {
-    MSG_PROTOCOL = 2,        /* version that hello and setup carry; another one is refused by name */
+    MSG_PROTOCOL = 3,        /* version that hello and setup carry; another one is refused by name */
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_FILE_MAX = 56,       /* a checkpoint's file name inside its folder, with its NUL */

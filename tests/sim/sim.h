@@ -64,6 +64,7 @@ enum trouble_kind {
     TROUBLE_MACHINE_ONE, /* one worker's trainer says that its machine won't do */
     TROUBLE_MACHINE_ALL, /* every trainer does */
     TROUBLE_DISK_ONE,    /* one worker's agent can't write slices */
+    TROUBLE_VANISH,      /* pieces that were written are not there when they are to be published */
     TROUBLE_STUCK_ONE,   /* one worker's agent calls the store, and the call does not return */
     TROUBLES
 };
@@ -192,6 +193,7 @@ struct slice {
     bool final;
     int part, parts;
     uint64_t hash;
+    bool gone; /* said to be written, and not there */
 };
 
 struct published {
@@ -351,6 +353,7 @@ struct sim {
     bool evaluated[STEPS_MAX + 1];
     int64_t round;      /* newest that was sent */
     bool loaded_since;  /* a checkpoint was loaded since the newest recovery */
+    bool vanished_told; /* that pieces are missing */
     bool stuck_told;    /* that a call does not return */
     bool skipped_since; /* a state was not saved, as told, since then */
     int64_t planted;    /* times that the bug was used */
@@ -464,6 +467,7 @@ void trouble_draw(struct sim *sim);
 rm_time trouble_over(const struct sim *sim);
 bool trouble_reads_fail(const struct sim *sim, int node);
 bool trouble_lists_fail(const struct sim *sim, int node);
+bool trouble_pieces_vanish(const struct sim *sim);
 bool trouble_is_stuck(const struct sim *sim, int node); /* a call of its does not return, or just has */
 rm_time trouble_returns_at(const struct sim *sim, int node, bool reads); /* sim->now: soon */
 bool trouble_disk_full(const struct sim *sim, int node);

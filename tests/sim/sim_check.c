@@ -263,6 +263,8 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
     sim->tallies.of[TALLY_WAITED] += t->kind == TELL_CHECKPOINT_WAITING;
     sim->stuck_told = sim->stuck_told || (t->kind == TELL_WAITING && strstr(t->text, "has not returned"));
     sim->tallies.of[TALLY_NOT_SAVED] += t->kind == TELL_CHECKPOINT_SKIPPED;
+    sim->vanished_told =
+        sim->vanished_told || (t->kind == TELL_WAITING && strstr(t->text, "a piece is missing"));
     sim->skipped_since = sim->skipped_since || t->kind == TELL_CHECKPOINT_SKIPPED;
     if (t->kind == TELL_CHECKPOINT_REFUSED)
         trouble_check_refused(sim, t);

@@ -47,8 +47,29 @@ static void fail_for_now(struct agent_event *e, int64_t step)
 static void add_slice(struct sim *sim, const struct msg_snapshot *s)
 {
     struct slice *slice = &sim->slice[sim->slices++ % SLICES_MAX]; /* the oldest are deleted */
-    *slice =
-        (struct slice){true, s->state.step, s->final, s->part, s->parts, sim_lineage_hash(s->state.lineage)};
+    *slice = (struct slice){.used = true,
+                            .step = s->state.step,
+                            .final = s->final,
+                            .part = s->part,
+                            .parts = s->parts,
+                            .hash = sim_lineage_hash(s->state.lineage),
+                            .gone = trouble_pieces_vanish(sim)};
+}
+
+/* As its writers wrote each part last. */
+static bool is_piece_gone(const struct sim *sim, const struct msg_publish *p)
+{
+    bool gone[RM_WORKERS_MAX] = {false}, any = false;
+    int parts = p->count; /* one piece a part */
+    int64_t first = sim->slices > SLICES_MAX ? sim->slices - SLICES_MAX : 0;
+    for (int64_t i = first; i < sim->slices; i++) {
+        const struct slice *s = &sim->slice[i % SLICES_MAX];
+        if (s->step == p->step && s->final == p->final && s->parts == parts)
+            gone[s->part] = s->gone;
+    }
+    for (int i = 0; i < parts; i++)
+        any = any || gone[i];
+    return any;
 }
 
 static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
@@ -111,6 +132,11 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
     bool pending = sim_chance(sim, 50), damaged = sim->scenario.damage && sim_chance(sim, 30);
     int i = place_for(sim, p);
     check_publish(sim, p);
+    if (is_piece_gone(sim, p) && i == sim->published_count) {
+        fail(stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, -1), p->step, CLASS_OBJECT,
+             "a piece is missing");
+        return;
+    }
     bool lost = store_is_away(sim); /* the answer alone, or the request with it */
     if (sim->store_full || (lost && sim_chance(sim, 70))) {
         fail_for_now(stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, -1), p->step);

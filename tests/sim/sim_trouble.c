@@ -5,9 +5,9 @@
 
 #include "tests/sim/sim.h"
 
-const char *const trouble_names[TROUBLES] = {"no trouble",  "reads fail at one", "reads fail at all",
-                                             "one machine", "all machines",      "disk full at one",
-                                             "stuck at one"};
+const char *const trouble_names[TROUBLES] = {"no trouble",    "reads fail at one", "reads fail at all",
+                                             "one machine",   "all machines",      "disk full at one",
+                                             "pieces vanish", "stuck at one"};
 
 static const rm_time leaves_out = 30 * RM_S;     /* who fails alone, after that */
 static const rm_time stuck_is_told = 120 * RM_S; /* of a write; of a read sooner */
@@ -85,6 +85,11 @@ rm_time trouble_returns_at(const struct sim *sim, int node, bool reads)
     if (s->trouble != TROUBLE_STUCK_ONE || !here || !is_now(sim) || reads != early)
         return sim->now;
     return s->trouble_until;
+}
+
+bool trouble_pieces_vanish(const struct sim *sim)
+{
+    return sim->scenario.trouble == TROUBLE_VANISH && is_now(sim);
 }
 
 bool trouble_is_stuck(const struct sim *sim, int node)
@@ -171,6 +176,7 @@ bool trouble_ends_it(const struct sim *sim)
         return true;
     case TROUBLE_DISK_ONE:
     case TROUBLE_STUCK_ONE:
+    case TROUBLE_VANISH:
         return for_good;
     default:
         return false;
@@ -186,5 +192,6 @@ bool trouble_may_wait(const struct sim *sim)
     bool for_good = s->trouble && s->trouble_until == RM_NEVER;
     told = told || (sim->rdzv && rdzv_state(sim->rdzv) == RDZV_SAVING && sim->tallies.of[TALLY_WAITED]);
     told = told || (s->trouble == TROUBLE_STUCK_ONE && sim->stuck_told);
+    told = told || (s->trouble == TROUBLE_VANISH && sim->vanished_told);
     return s->unattended && told && (sim->store_full || for_good);
 }

@@ -483,3 +483,91 @@ Test(outage, a_folder_that_takes_nothing_ends_the_run_at_once)
     cr_assert(said(&s, "can't be written: the store does not answer"), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* ---- pieces that vanish ---- */
+
+static void finds_a_piece_missing(struct story *s, int w, int64_t step)
+{
+    fault_says(
+        s, w,
+        &(struct msg_fault){
+            .kind = FAULT_STORAGE, .class = CLASS_OBJECT, .step = step, .detail = "p-1-of-3: it is missing"});
+}
+
+Test(outage, of_pieces_that_vanish_costs_nobody_a_place_who_finds_them_missing)
+{
+    struct story s;
+    begin_three(&s, 1);
+    for (int64_t step = 10; step < 100; step += 10) {
+        after(&s, 4 * RM_S);
+        for (int w = 0; w < 3; w++) {
+            progress(&s, w, step);
+            checkpointed(&s, w, step, w, 3, false);
+        }
+        if (said(&s, "publish"))
+            finds_a_piece_missing(&s, 0, step);
+    }
+    cr_assert(said(&s, "the checkpoint of step 90 can't be written; training goes on"));
+    cr_assert_not(said(&s, "left out"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+static void finish_all(struct story *s, struct rdzv_settings settings)
+{
+    story_begin(s, settings);
+    if (!settings.unattended)
+        expect_workers(s, 7);
+    train_with(s, 3);
+    progress(s, 0, 100);
+    for (int w = 0; w < 3; w++)
+        finished(s, w);
+}
+
+static void write_the_last(struct story *s)
+{
+    for (int part = 0; part < 3; part++)
+        checkpointed(s, part, 100, part, 3, true);
+}
+
+Test(outage, of_pieces_of_the_last_checkpoint_is_mended_by_writing_them_anew)
+{
+    struct story s;
+    finish_all(&s, remote());
+    write_the_last(&s);
+    finds_a_piece_missing(&s, 0, 100);
+    forget(&s);
+    cr_assert_eq(rdzv_deadline(s.st), s.now + RM_S);
+    after(&s, RM_S);
+    cr_assert(said(&s, "send 0,1,2 save"), "%s", str_text(&s.log));
+    write_the_last(&s);
+    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
+    published(&s, 0, 100, true);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(outage, of_pieces_that_vanish_each_time_ends_a_run_with_4_after_its_patience)
+{
+    struct story s;
+    struct rdzv_settings settings = remote();
+    settings.save_patience = 60 * RM_S;
+    finish_all(&s, settings);
+    rm_time began = s.now;
+    while (s.ended < 0 && s.now < began + 1000 * RM_S) {
+        write_the_last(&s);
+        if (said(&s, "publish"))
+            finds_a_piece_missing(&s, 0, 100);
+        forget(&s);
+        for (int w = 0; w < 3; w++) {
+            struct message beat;
+            message_init(&beat, MSG_HEARTBEAT);
+            beat.heartbeat.counter = s.now;
+            hear(&s, w, &beat);
+        }
+        after(&s, RM_S);
+    }
+    cr_assert_eq(s.ended, 4, "%s", rdzv_why(s.st));
+    cr_assert(strstr(rdzv_why(s.st), "p-1-of-3: it is missing"), "%s", rdzv_why(s.st));
+    cr_assert_geq(s.now - began, 60 * RM_S);
+    story_end(&s);
+}
