@@ -436,7 +436,10 @@ static void act(struct app *app, struct agent_action *action)
 
 static void step_once(struct app *app, const struct agent_event *event)
 {
-    agent_step(app->agent, event, loop_now(app->loop), app->out);
+    struct agent_event heard = *event;
+    heard.read_signs = app->load ? worker_load_signs(app->load) : 0;
+    heard.write_signs = app->store ? worker_store_signs(app->store) : 0;
+    agent_step(app->agent, &heard, loop_now(app->loop), app->out);
     for (int i = 0; i < app->out->count && !app->ending; i++)
         act(app, &app->out->action[i]);
 }
@@ -474,9 +477,7 @@ static void timer_fired(void *ctx)
         app->stage_until = RM_NEVER;
         ws_close(app->conn, "the coordinator does not answer");
     }
-    step(app, &(struct agent_event){.kind = AGENT_TICK,
-                                    .read_signs = app->load ? worker_load_signs(app->load) : 0,
-                                    .write_signs = app->store ? worker_store_signs(app->store) : 0});
+    step(app, &(struct agent_event){.kind = AGENT_TICK});
 }
 
 static void asked_to_leave(void *ctx, int signo)

@@ -31,7 +31,6 @@ struct worker_load {
     struct object_store *place; /* of the work under way */
     atomic_int cancel;          /* gives up what is under way */
     atomic_llong signs;         /* that it gets on */
-    atomic_llong moved;         /* bytes, as told last */
     struct model_layout layout;
     char fingerprint[RM_FINGERPRINT_MAX];
     int64_t params_at, array_step; /* msg_up's */
@@ -225,11 +224,12 @@ static void answering(void *ctx)
     atomic_fetch_add(&load->signs, 1);
 }
 
+/* A folder says so when bytes have moved. A bucket does now and then, also while it waits: those calls end by
+ * times of their own. */
 static void bytes_moved(void *ctx, int64_t moved)
 {
-    struct worker_load *load = ctx;
-    if (atomic_exchange(&load->moved, moved) != moved)
-        answering(load);
+    (void)moved;
+    answering(ctx);
 }
 
 static void retried(void *ctx, const char *why)
@@ -263,7 +263,12 @@ void worker_load_ask(struct worker_load *load, enum agent_action_kind kind, cons
 {
     struct task *task = calloc(1, sizeof *task);
     if (!task) {
-        log_warn("checkpoint work is dropped", "why=\"no memory\"");
+        struct task failed = {.kind = kind};
+        failed.request.load.state.step = request->load.state.step;
+        err_set(&failed.err, ERR_MACHINE, "no memory to read checkpoints");
+        struct agent_event event;
+        task_event(&failed, &event);
+        load->options.done(load->options.ctx, &event);
         return;
     }
     task->load = load;

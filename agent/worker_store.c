@@ -204,8 +204,9 @@ static void answering(void *ctx)
 static void bytes_moved(void *ctx, int64_t moved)
 {
     struct worker_store *store = ctx;
+    atomic_fetch_add(&store->signs, 1); /* a bucket's calls end by times of their own */
     if (moved != store->moved)
-        answering(store);
+        store->moved_at = clock_now();
     if (moved - store->moved >= OBJECT_PART_LEAST)
         store->retries = 0;
     store->moved = moved;
@@ -328,7 +329,15 @@ void worker_store_ask(struct worker_store *store, enum agent_action_kind kind, c
 {
     struct task *task = calloc(1, sizeof *task);
     if (!task) {
-        log_warn("checkpoint work is dropped", "why=\"no memory\"");
+        struct agent_event event = {.kind = kind == AGENT_WRITE ? AGENT_WRITTEN : AGENT_PUBLISHED,
+                                    .again = true};
+        bool writes = kind == AGENT_WRITE;
+        struct error err;
+        err_set(&err, ERR_MACHINE, "no memory to write checkpoints");
+        agent_event_blame(&event, &err);
+        event.step = writes ? request->snapshot.state.step : request->publish.step;
+        event.final = writes ? request->snapshot.final : request->publish.final;
+        store->options.done(store->options.ctx, &event);
         return;
     }
     task->store = store;

@@ -598,7 +598,6 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         agent_on_published(st, e, now, out);
         break;
     case AGENT_TICK:
-        agent_calls_hear(st, e);
         break;
     }
 }
@@ -624,11 +623,12 @@ void agent_step(struct agent *st, const struct agent_event *event, rm_time now, 
     out->count = 0;
     if (st->over)
         return;
-    st->now = now;
+    agent_calls_hear(st, event, now);
     handle(st, event, now, out);
     if (!st->over)
         on_time(st, now, out);
     check_invariants(st);
+    st->due = agent_deadline(st);
 }
 
 static rm_time earlier(rm_time a, rm_time b)

@@ -52,7 +52,7 @@ enum agent_event_kind {
     AGENT_LOADED,       /* ok, message->loaded (borrowed): it lies there; else step and text, or given_up */
     AGENT_WRITTEN,      /* ok, message->checkpointed (borrowed); else step and text */
     AGENT_PUBLISHED,    /* ok, message->published (borrowed); else step and text */
-    AGENT_TICK,         /* read_signs, write_signs */
+    AGENT_TICK,
 };
 
 struct agent_event {
@@ -68,7 +68,7 @@ struct agent_event {
     int exit_code;                   /* of store work that failed: error_exit_code of it, 0 unknown */
     int code;                        /* AGENT_TRAINER_EXIT */
     rm_time deadline;                /* AGENT_TERM */
-    int64_t read_signs, write_signs; /* AGENT_TICK: another number than before: that store work gets on */
+    int64_t read_signs, write_signs; /* another number than before: that store work gets on */
     char text[MSG_DETAIL_MAX];
 };
 

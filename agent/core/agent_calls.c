@@ -26,17 +26,20 @@ void agent_call_returned(const struct agent *st, struct agent_calls *c)
     c->told = false;
 }
 
-static void hear_signs(const struct agent *st, struct agent_calls *c, int64_t signs)
+static void hear_signs(const struct agent *st, struct agent_calls *c, int64_t signs, rm_time pause)
 {
-    if (signs != c->signs)
-        c->moved = st->now;
+    c->moved = signs != c->signs ? st->now : c->moved + pause;
     c->signs = signs;
 }
 
-void agent_calls_hear(struct agent *st, const struct agent_event *e)
+/* Where this program stood still itself, or its machine, the threads did, too. */
+void agent_calls_hear(struct agent *st, const struct agent_event *e, rm_time now)
 {
-    hear_signs(st, &st->reads, e->read_signs);
-    hear_signs(st, &st->writes, e->write_signs);
+    bool late = st->due != RM_NEVER && now > st->due + st->settings.heartbeat;
+    rm_time pause = late ? now - st->now : 0;
+    st->now = now;
+    hear_signs(st, &st->reads, e->read_signs, pause);
+    hear_signs(st, &st->writes, e->write_signs, pause);
 }
 
 static rm_time patience(const struct agent *st, const struct agent_calls *c)
@@ -86,9 +89,10 @@ static void say_writes_are_stuck(struct agent *st, struct agent_out *out)
 {
     st->writes.told = true;
     st->writes.tell_at = st->now + tell_again;
-    if (st->writing)
+    bool queues = st->writing && st->publish_first; /* behind the manifest */
+    if (st->writing && !queues)
         say(st, &st->writes, "writing this worker's part", st->write.snapshot.state.step, out);
-    if (st->publishing)
+    else
         say(st, &st->writes, "publishing the checkpoint", st->publish.publish.step, out);
 }
 

@@ -42,6 +42,7 @@ static void start_publish(struct agent *st, struct agent_out *out)
 {
     st->publishing = true;
     st->publish_waits = false;
+    st->publish_first = !st->writing;
     agent_call_made(st, &st->writes);
     message_copy(&agent_act(out, AGENT_PUBLISH)->message, &st->publish);
 }
@@ -136,6 +137,7 @@ void agent_storage_fault(struct agent *st, const struct agent_event *e, struct a
     m.fault.exit_code = e->exit_code;
     m.fault.peer = -1;
     m.fault.step = e->kind == AGENT_LISTED ? -1 : e->step;
+    m.fault.reading = e->kind == AGENT_LISTED || e->kind == AGENT_LOADED;
     text_copy(m.fault.detail, sizeof m.fault.detail, e->text);
     agent_send_control(st, out, &m);
     text_copy(st->why, sizeof st->why, e->text);
@@ -190,7 +192,7 @@ void agent_on_written(struct agent *st, const struct agent_event *e, rm_time now
 
 void agent_on_published(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
 {
-    st->publishing = false;
+    st->publishing = st->publish_first = false;
     agent_call_returned(st, &st->writes);
     if (e->ok) {
         st->store_delay = 0;

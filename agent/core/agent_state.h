@@ -27,7 +27,7 @@ struct agent_calls {
 
 struct agent {
     struct agent_settings settings;
-    rm_time now; /* of the step under way */
+    rm_time now, due; /* of the step under way; when it was to be called at the latest */
     char why[MSG_DETAIL_MAX];
     enum connection connection;
     char cut_why[RM_WHY_MAX]; /* how the last connection, or try to make one, ended */
@@ -44,6 +44,7 @@ struct agent {
     struct message form;              /* that one */
     struct agent_calls reads, writes; /* lists and loads; slices and manifests */
     bool load_wanted, loading, writing, publishing;
+    bool publish_first;                    /* it is under way, and what is to be written comes after it */
     bool load_in_state;                    /* where it goes: see msg_load */
     uint64_t load_shares;                  /* wanted */
     struct msg_generation load_generation; /* newest that wanted one */
@@ -106,7 +107,8 @@ void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent
 /* agent_calls.c: calls to the store that do not return */
 void agent_call_made(const struct agent *st, struct agent_calls *c);
 void agent_call_returned(const struct agent *st, struct agent_calls *c);
-void agent_calls_hear(struct agent *st, const struct agent_event *e); /* whether they get on */
+/* Whether they get on; takes the step's time. */
+void agent_calls_hear(struct agent *st, const struct agent_event *e, rm_time now);
 bool agent_calls_are_stuck(const struct agent *st, const struct agent_calls *c);
 void agent_say_reads_are_stuck(struct agent *st, struct agent_out *out);
 void agent_tell_of_calls(struct agent *st, struct agent_out *out); /* what is due */

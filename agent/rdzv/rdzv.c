@@ -633,7 +633,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
         rdzv_checkpointed(st, w, &m->checkpointed, out);
         break;
     case MSG_PUBLISHED:
-        rdzv_trouble_over(w, FAULT_IN_SLICE);
+        rdzv_write_is_over(w, m->published.step);
         rdzv_published(st, &m->published, now, out);
         break;
     case MSG_SAVE_WAITS:

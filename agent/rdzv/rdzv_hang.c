@@ -168,7 +168,7 @@ static void check_ring(struct rdzv *st, rm_time now, struct rdzv_out *out)
     struct rdzv_worker *w = culprit(st, now);
     if (!w)
         return;
-    if (rdzv_is_stuck(w)) {
+    if (rdzv_is_stuck(st, w)) {
         rdzv_stuck_in_ring(st, w, now, out);
         return;
     }
@@ -219,7 +219,7 @@ static void check_answers(struct rdzv *st, rm_time now, struct rdzv_out *out)
 static rm_time save_at(const struct rdzv *st, int part)
 {
     const struct rdzv_worker *w = &st->worker[st->save.worker[part]];
-    if (w->presence != PRESENT || !w->trainer_pid || !rdzv_save_lacks(st, part) || rdzv_is_stuck(w))
+    if (w->presence != PRESENT || !w->trainer_pid || !rdzv_save_lacks(st, part) || rdzv_is_stuck(st, w))
         return RM_NEVER;
     return (w->turned > st->state_since ? w->turned : st->state_since) + patience(st);
 }

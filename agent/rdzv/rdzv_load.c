@@ -242,7 +242,7 @@ void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg
     bool loads = st->state == RDZV_FORMING || st->state == RDZV_QUIESCING || st->state == RDZV_GATHERING;
     if (f->step < 0) {
         list_trouble(st, w, f, now, out);
-    } else if (loads && st->loading && f->step == st->resume.step) {
+    } else if (loads && st->loading && f->step == st->resume.step && (f->reading || !f->lasted)) {
         /* maybe for a ring that was given up meanwhile */
         if (!is_refused_state(st, &st->resume))
             load_fault(st, w, f, now, out);

@@ -88,15 +88,16 @@ static void keep_digest(const struct rdzv *st, struct rdzv_collection *c, const 
 void rdzv_checkpointed(struct rdzv *st, struct rdzv_worker *w, const struct msg_checkpointed *m,
                        struct rdzv_out *out)
 {
+    rdzv_write_is_over(w, m->step);
     if (m->part >= m->parts || (!m->final && m->step <= st->saved))
         return;
     struct rdzv_collection *c = collection_of(st, m);
     keep_digest(st, c, w);
     keep_fingerprint(st, c, w);
+    rdzv_slice_is_in(st, w, m->step, !c->in[m->part]);
     if (!c->in[m->part])
         c->have++;
     c->in[m->part] = true;
-    rdzv_slice_is_in(st, w, m->step);
     rdzv_measure_slice(st, m);
     st->exact = st->exact && m->exact; /* also what was mixed before this coordinator came */
     c->publish.exact = c->publish.exact && m->exact;
@@ -472,15 +473,10 @@ static void save_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_
         st->save_again = true;
 }
 
-static void tell_not_written(struct rdzv *st, const struct msg_fault *f, struct rdzv_out *out)
+static void tell_not_written(const struct msg_fault *f, struct rdzv_out *out)
 {
-    char why[MSG_DETAIL_MAX];
-    snprintf(why, sizeof why, "the checkpoint of step %" PRId64 " can't be written; training goes on: %s",
-             f->step, f->detail);
-    if (f->lasted)
-        rdzv_tell_waiting_for(st, why, out); /* it says so again and again */
-    else
-        text_copy(rdzv_tell(out, TELL_WAITING)->text, MSG_DETAIL_MAX, why);
+    snprintf(rdzv_tell(out, TELL_WAITING)->text, MSG_DETAIL_MAX,
+             "the checkpoint of step %" PRId64 " can't be written; training goes on: %s", f->step, f->detail);
 }
 
 static void write_anew(struct rdzv *st, const struct msg_fault *f, rm_time now, struct rdzv_out *out)
@@ -510,7 +506,7 @@ static void pieces_vanished(struct rdzv *st, struct rdzv_worker *w, const struct
     if (st->state == RDZV_SAVING && f->step == st->save.step)
         write_anew(st, f, now, out);
     else
-        tell_not_written(st, f, out);
+        tell_not_written(f, out);
 }
 
 rm_time rdzv_save_anew_at(const struct rdzv *st)
@@ -547,9 +543,12 @@ void rdzv_write_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_f
         rdzv_slice_fault(st, w, f, now, out);
         return;
     }
-    tell_not_written(st, f, out);
+    if (f->lasted)
+        rdzv_tell_waiting_for(st, f->detail, out); /* it says so again and again */
+    else
+        tell_not_written(f, out);
     rdzv_slice_fault(st, w, f, now, out);
-    for (int i = 0; i < COLLECTIONS; i++) {
+    for (int i = 0; !f->lasted && i < COLLECTIONS; i++) { /* else it may still be written */
         struct rdzv_collection *c = &st->collection[i];
         c->used = c->used && c->publish.step != f->step;
     }

@@ -338,10 +338,12 @@ void rdzv_act_on_trouble(struct rdzv *st, struct rdzv_worker *w, const struct fa
 void rdzv_work_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                      struct rdzv_out *out);
 void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where); /* it has worked */
-void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step);
+void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step, bool anew);
+void rdzv_write_is_over(struct rdzv_worker *w, int64_t step); /* of that step or an older one, well */
 void rdzv_slice_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
-                      struct rdzv_out *out);     /* training goes on, perhaps without it */
-bool rdzv_is_stuck(const struct rdzv_worker *w); /* a call of its to the store does not return */
+                      struct rdzv_out *out); /* training goes on, perhaps without it */
+bool rdzv_is_stuck(const struct rdzv *st,
+                   const struct rdzv_worker *w); /* a call of its to the store does not return */
 void rdzv_stuck_in_ring(struct rdzv *st, struct rdzv_worker *w, rm_time now, struct rdzv_out *out);
 void rdzv_trouble_step(struct rdzv *st);
 bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w);

@@ -5,6 +5,8 @@
 
 #include "agent/rdzv/rdzv_state.h"
 
+static const rm_time says_again_within = 30 * RM_S; /* of a call that stands still; an agent does each 10 s */
+
 bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w)
 {
     return w->trouble.times > 0 && w->trouble.until > st->accounted;
@@ -41,13 +43,14 @@ static bool is_in_trouble(const struct rdzv_worker *w, enum fault_where where)
 }
 
 /* Of those who tried since the trouble began, and at what can't be older: what was written before says
- * nothing of a store that may be away from all by now. */
+ * nothing of a store that may be away from all by now. Whose own part of a step does not get written, while
+ * all others wrote theirs, holds them up: nobody writes anything newer then. */
 static bool others_write(const struct rdzv *st, const struct rdzv_worker *but)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         const struct rdzv_trouble *t = &but->trouble;
-        bool since = w->sliced_at >= t->since || t->stuck; /* in a call of that very step */
+        bool since = w->sliced_at >= t->since || (t->stuck && but->sliced < t->at_step);
         if (w != but && w->presence != ABSENT && since && w->sliced >= t->at_step)
             return true;
     }
@@ -223,10 +226,17 @@ void rdzv_work_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fa
 
 /* ---- slices that are written while training goes on ---- */
 
-void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step)
+void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step, bool anew)
 {
     w->sliced = step;
-    w->sliced_at = st->accounted;
+    if (anew && st->state != RDZV_RECOVERING)
+        w->sliced_at = st->accounted;
+}
+
+void rdzv_write_is_over(struct rdzv_worker *w, int64_t step)
+{
+    if (step < w->trouble.at_step)
+        return; /* said once more, after a reconnect */
     rdzv_trouble_over(w, FAULT_IN_SAVE);
     rdzv_trouble_over(w, FAULT_IN_SLICE);
 }
@@ -239,19 +249,34 @@ void rdzv_slice_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_f
         rdzv_leave_out(st, w, w->trouble.why, d.exit_code, now, out);
 }
 
-bool rdzv_is_stuck(const struct rdzv_worker *w)
+/* As long as it says so. */
+bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return w->trouble.times > 0 && w->trouble.stuck;
+    bool says = st->accounted < w->trouble.newest + says_again_within;
+    return w->trouble.times > 0 && w->trouble.stuck && says;
 }
 
-/* Its trainer waits for memory that a call is about which does not return, and the ring for its trainer, so
- * that fewer than min are worth more than all. Another trainer would wait as well. Who is alone holds what
- * nobody else does. */
+static bool another_is_well(const struct rdzv *st, const struct rdzv_worker *but)
+{
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w != but && w->presence == PRESENT && !rdzv_is_stuck(st, w))
+            return true;
+    }
+    return false;
+}
+
+/* Its trainer waits for memory that a call is about which does not return, and the ring for its trainer.
+ * Another trainer would wait as well. In pods another worker may come elsewhere, so that fewer than min for a
+ * while are better than all who stand still; but nobody goes who is alone, or no worse off than the rest. */
 void rdzv_stuck_in_ring(struct rdzv *st, struct rdzv_worker *w, rm_time now, struct rdzv_out *out)
 {
-    bool over = now >= w->trouble.since + st->settings.end_timeout;
-    if (st->settings.unattended ? st->world > 1 : over)
+    bool over = !st->settings.unattended && now >= w->trouble.since + st->settings.end_timeout;
+    bool alone = another_is_well(st, w);
+    if (alone && (over || st->settings.unattended))
         rdzv_leave_out(st, w, w->trouble.why, EXIT_MACHINE, now, out);
+    else if (over)
+        rdzv_give_up(st, EXIT_MACHINE, "worker %d: %s", rdzv_index(st, w), w->trouble.why);
     else
         rdzv_tell_waiting_for(st, w->trouble.why, out);
 }

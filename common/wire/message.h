@@ -257,7 +257,7 @@ struct msg_fault {
     int peer;      /* worker that is blamed, -1 none */
     int64_t step; /* of the checkpoint (FAULT_STORAGE; -1: they can't be listed) or of the step that failed */
     rm_time lasted; /* FAULT_STORAGE: a call has not returned for so long; 0: it failed */
-    bool reading;   /* that call reads */
+    bool reading;   /* FAULT_STORAGE: that call reads */
     char detail[MSG_DETAIL_MAX];
 };
 

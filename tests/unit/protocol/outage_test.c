@@ -225,9 +225,13 @@ Test(outage, of_all_whose_writes_do_not_return_costs_nobody_a_place)
 }
 
 /* For so long all but the one that waits for its memory wait for that one, and nobody makes a step. */
-static void stand_still(struct story *s, int seconds)
+static void stand_still(struct story *s, int seconds, unsigned stuck)
 {
     for (int i = 0; i < seconds && rdzv_state(s->st) == RDZV_TRAINING; i++) {
+        for (int w = 0; w < 3 && i % 10 == 0; w++) {
+            if (stuck >> w & 1 && s->conn[w] >= 0)
+                hangs_in_a_write(s, w, 20);
+        }
         for (int w = 0; w < 3; w++) {
             struct message m;
             message_init(&m, MSG_HEARTBEAT);
@@ -255,16 +259,68 @@ Test(outage, of_one_that_holds_up_a_ring_of_no_more_than_min_costs_a_pod_its_pla
         train_with(&s, 3);
         for (int w = 0; w < 3; w++)
             progress(&s, w, 20);
-        stand_still(&s, 20);
-        hangs_in_a_write(&s, 2, 20);
-        stand_still(&s, 100);
+        stand_still(&s, 20, 0);
+        stand_still(&s, 100, 4);
         cr_assert_not(said(&s, "its trainer hangs"), "%s", str_text(&s.log));
         cr_assert_eq(said(&s, "send 2 abandon"), pods, "%s", str_text(&s.log));
-        stand_still(&s, 600);
+        stand_still(&s, 600, 4);
         cr_assert(said(&s, "send 2 abandon") && said(&s, "does not return"), "%s", str_text(&s.log));
         cr_assert_eq(s.ended, -1, "what the others hold is saved first");
         story_end(&s);
     }
+}
+
+Test(outage, of_all_that_holds_up_a_ring_costs_no_pod_its_place)
+{
+    struct story s;
+    struct rdzv_settings settings = remote();
+    settings.workers_min = settings.workers_target = 3;
+    settings.unattended = true;
+    story_begin(&s, settings);
+    train_with(&s, 3);
+    for (int w = 0; w < 3; w++)
+        progress(&s, w, 20);
+    stand_still(&s, 400, 7);
+    cr_assert_not(said(&s, "abandon") || said(&s, "its trainer hangs"), "%s", str_text(&s.log));
+    cr_assert(said(&s, "does not return"), "the reason is told");
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    story_end(&s);
+}
+
+Test(outage, while_one_publishes_blames_nobody_for_what_the_others_had_written_before)
+{
+    struct story s;
+    begin_three(&s, 1);
+    for (int w = 0; w < 3; w++) {
+        progress(&s, w, 20);
+        checkpointed(&s, w, 20, w, 3, false);
+    }
+    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
+    for (int64_t number = 21; number < 60; number++) {
+        after(&s, 4 * RM_S);
+        for (int w = 0; w < 3; w++)
+            progress(&s, w, number);
+    }
+    hangs_in_a_write(&s, 0, 20);
+    cr_assert_not(said(&s, "left out"), "%s", str_text(&s.log));
+    published(&s, 0, 20, false);
+    cr_assert(said(&s, "checkpointSaved"), "late, and not for nothing: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(outage, of_one_whose_write_comes_back_late_costs_no_checkpoint)
+{
+    struct story s;
+    begin_three(&s, 3); /* it can't be spared */
+    for (int w = 0; w < 3; w++) {
+        progress(&s, w, 20);
+        if (w < 2)
+            checkpointed(&s, w, 20, w, 3, false);
+    }
+    hangs_in_a_write(&s, 2, 20);
+    checkpointed(&s, 2, 20, 2, 3, false);
+    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
+    story_end(&s);
 }
 
 Test(outage, of_one_whose_call_stands_still_is_heard_once_and_not_each_time_that_it_says_so)

@@ -353,6 +353,17 @@ Test(trouble, who_hangs_in_a_load_holds_up_a_ring_once_and_is_left_out_when_that
     story_end(&s);
 }
 
+Test(trouble, a_write_that_hangs_is_not_taken_for_the_load_of_the_same_step)
+{
+    struct story s;
+    begin(&s, patient(2), 2, 40, -1);
+    struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_MACHINE, .step = 40};
+    f.lasted = 120 * RM_S;
+    fault_says(&s, 1, &f);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(trouble, a_list_that_fails_while_nobody_has_shown_that_it_can_costs_nobody_a_place)
 {
     struct story s;
