@@ -13,7 +13,7 @@
 #include "common/os/fault.h"
 #include "common/os/uri.h"
 
-enum { CHUNK = 1 << 20, PLACE_TRIES = 16 };
+enum { CHUNK = 1 << 20, PLACE_TRIES = 16, FLUSHED = 64 << 20 };
 
 static bool cancelled(const struct object_file *store)
 {
@@ -192,6 +192,7 @@ static int file_head(struct object_store *base, const char *name, struct object_
     close(fd);
     *ret = (struct object_info){.bytes = st.st_size, .modified_s = st.st_mtim.tv_sec};
     object_file_tag(&st, ret->tag);
+    moved(object_file_of(base), 0); /* a folder that answers */
     return 0;
 }
 
@@ -227,6 +228,7 @@ static int file_get(struct object_store *base, const char *name, int64_t most, s
     int64_t size = st.st_size, had = -1;
     if (size <= most && (bytes = malloc((size_t)size + 1)))
         had = read_at(object_file_of(base), fd, bytes, size, 0);
+    moved(object_file_of(base), had > 0 ? had : 0);
     if (size > most)
         err_set(err, ERR_DATA, "%s/%s: it is longer than %lld bytes", base->uri, name, (long long)most);
     else if (!bytes)
@@ -316,6 +318,18 @@ static int file_read_ranges(struct object_store *base, const struct object_range
 
 /* --- writing --- */
 
+/* Begins to flush the newest 64 MiB, and waits for those before: what the last fsync has to wait for, without
+ * a sign that anything moves, stays small. What failed is told here alone, and not by that fsync again. */
+static int flush_behind(int fd, int64_t end, struct error *err)
+{
+    static const unsigned whole =
+        SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    bool none = sync_file_range(fd, end - FLUSHED, FLUSHED, SYNC_FILE_RANGE_WRITE) < 0 ||
+                (end > FLUSHED && sync_file_range(fd, end - 2 * FLUSHED, FLUSHED, whole) < 0);
+    bool can = errno == EIO || errno == ENOSPC || errno == EDQUOT;
+    return none && can ? err_system(err, ERR_MACHINE, "writing failed") : 0;
+}
+
 static int write_run(struct object_file *store, int fd, const char *bytes, size_t count, int64_t offset,
                      struct sha256 *hash, struct error *err)
 {
@@ -331,6 +345,9 @@ static int write_run(struct object_file *store, int fd, const char *bytes, size_
         if (hash)
             sha256_add(hash, bytes + at, (size_t)n);
         at += (size_t)n;
+        int64_t end = offset + (int64_t)at;
+        if (end / FLUSHED != (end - n) / FLUSHED && flush_behind(fd, end / FLUSHED * FLUSHED, err) < 0)
+            return -1;
         moved(store, n);
     }
     return 0;
@@ -461,9 +478,11 @@ static int delete_one(struct object_file *store, const char *name, struct error 
 
 static int file_delete(struct object_store *base, const char *const *name, int count, struct error *err)
 {
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         if (delete_one(object_file_of(base), name[i], err) < 0)
             return -1;
+        moved(object_file_of(base), 0);
+    }
     return 0;
 }
 
@@ -475,6 +494,7 @@ static void file_free(struct object_store *base)
 }
 
 struct listing {
+    struct object_file *store;
     int (*visit)(void *ctx, const struct object_entry *entry, struct error *err);
     void *ctx;
 };
@@ -485,6 +505,7 @@ static int list_one(void *ctx, const struct object_file_found *found, struct err
     struct object_entry entry = {.name = found->name,
                                  .info = {.bytes = found->bytes, .modified_s = found->modified_s}};
     text_copy(entry.info.tag, sizeof entry.info.tag, found->tag);
+    moved(l->store, 0);
     return l->visit(l->ctx, &entry, err);
 }
 
@@ -492,7 +513,7 @@ static int file_list(struct object_store *base, const char *prefix,
                      int (*visit)(void *ctx, const struct object_entry *entry, struct error *err), void *ctx,
                      struct error *err)
 {
-    struct listing l = {visit, ctx};
+    struct listing l = {object_file_of(base), visit, ctx};
     return object_file_walk(object_file_of(base), prefix, false, list_one, &l, err);
 }
 

@@ -185,6 +185,7 @@ struct s3_store {
     struct s3_slot *slot;
     int slots;
     int64_t moved; /* bytes of tasks that have ended, in this call */
+    int64_t told;  /* as progress was told last */
     void (*progress)(void *ctx, int64_t bytes_moved);
     void (*answering)(void *ctx);
     void (*retrying)(void *ctx, const char *why);

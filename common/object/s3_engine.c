@@ -512,6 +512,7 @@ static void tell_progress(struct s3_store *store, rm_time now, rm_time *told)
         if (store->slot[i].state == SLOT_RUNNING)
             moved += store->slot[i].task.got + http_sent(store->slot[i].call);
     *told = now;
+    store->told = moved;
     store->progress(store->ctx, moved);
 }
 
