@@ -217,7 +217,14 @@ static void describe_limits(CURL *curl, const struct http_request *request)
 
 bool http_is_own_machine(const char *host)
 {
-    return !strncmp(host, "127.", 4) || !strncasecmp(host, "localhost", 9) || !strncmp(host, "[::1]", 5);
+    size_t length = 0;
+    if (!strncmp(host, "127.", 4))
+        length = strspn(host, "0123456789.");
+    else if (!strncasecmp(host, "localhost", 9))
+        length = 9;
+    else if (!strncmp(host, "[::1]", 5))
+        length = 5;
+    return length && (!host[length] || host[length] == ':' || host[length] == '/');
 }
 
 static int add_blob(CURL *curl, CURLoption option, const char *text)

@@ -75,7 +75,8 @@ struct http_request {
     void *ctx;
 };
 
-/* Is "HOST" or "HOST:PORT" this machine, to which no proxy leads? By its name alone. */
+/* Is "HOST" or "HOST:PORT", with or without a path behind it, this machine, to which no proxy leads? By its
+ * name alone. */
 bool http_is_own_machine(const char *host);
 
 struct http_call;

@@ -102,6 +102,26 @@ Test(http, nobody_there_is_told_in_words)
     desk_close(&d);
 }
 
+Test(http, this_machine_is_known_by_its_whole_name)
+{
+    static const char *const own[] = {"127.0.0.1", "127.1.2.3:8080", "127.0.0.1/api",
+                                      "localhost", "LocalHost:6443", "localhost/bucket",
+                                      "[::1]",     "[::1]:6443",     "[::1]/api"};
+    static const char *const other[] = {"localhost.corp",
+                                        "localhosts:80",
+                                        "127.example",
+                                        "127.0.0.1.corp:80",
+                                        "127",
+                                        "10.96.0.1",
+                                        "[::1].example",
+                                        "store-localhost",
+                                        ""};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        cr_assert(http_is_own_machine(own[i]), "%s", own[i]);
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        cr_assert_not(http_is_own_machine(other[i]), "%s", other[i]);
+}
+
 Test(http, what_is_under_way_may_be_given_up)
 {
     struct desk d;
