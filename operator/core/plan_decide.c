@@ -282,13 +282,14 @@ static void check_deadline(struct planner *p)
     plan_fail(p, "DeadlineExceeded", text);
 }
 
-/* Whether programs could be made of this spec at all. */
+/* Whether programs could be made of this spec at all. Of a job that has begun nobody asks where its cache is:
+ * it may have been taken before that was asked, and a new number of workers must not be what stops it. */
 static int check_texts(const struct planner *p, struct error *err)
 {
     struct str text = str_init(OP_POD_TEXT_MAX);
     int status = job_effective_spec(p->job, &text, err);
     str_reset(&text);
-    if (status == 0)
+    if (status == 0 && p->stored->ring.coordinator.attempt == 0)
         status = job_check_cache(p->job, err);
     if (status == 0)
         status = pod_worker(p->job, &p->s->settings, NULL, 0, 1, &text, err);

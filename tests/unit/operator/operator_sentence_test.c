@@ -263,6 +263,27 @@ Test(operator_sentence, a_job_that_runs_goes_on_wherever_its_cache_is)
     cast_free(c);
 }
 
+/* As after `kubectl scale`, and whatever became of the question whether the API server takes the new pods. */
+Test(operator_sentence, a_job_that_runs_goes_on_with_a_new_spec_wherever_its_cache_is)
+{
+    static const enum op_truth before[] = {OP_TRUE, OP_FALSE};
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        struct cast *c = cast_open("{\"trainer\":{\"data\":{\"cache\":\"file:///bigger\"}}}");
+        struct op_condition *admitted = &c->job.status.condition[OP_ADMITTED];
+        cast_train(c);
+        admitted->status = before[i];
+        admitted->generation = c->job.generation++;
+        c->job.workers_target = 4;
+        for (int k = 0; k < 3; k++) {
+            cast_settle(c);
+            c->now_ms += 1000;
+        }
+        cr_assert_eq(admitted->status, OP_TRUE, "%s", admitted->message);
+        cr_assert_eq(c->job.status.workers.slot[3].state, OP_SLOT_WANTED);
+        cast_free(c);
+    }
+}
+
 Test(operator_sentence, a_store_that_takes_no_checkpoint_stands_in_the_sentence_of_a_job_that_trains)
 {
     struct cast *c = cast_training("{}");
