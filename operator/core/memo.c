@@ -77,11 +77,12 @@ bool op_memo_done(struct op_memo *memo, const struct job_view *job, const struct
         memo->applied[op_applied_of(job, action)] = op_body_hash(&action->body);
     else if (action->kind == OP_CREATE && action->resource == OP_CONFIG_MAPS) {
         memo->config_generation = job->generation;
+        memo->config_term = job->status.ring.coordinator.attempt;
         text_copy(memo->config, sizeof memo->config, action->name);
     } else if (action->kind == OP_CREATE && action->resource == OP_SECRETS)
         text_copy(memo->key, sizeof memo->key, action->name);
     else if (action->kind == OP_CREATE && is_coordinator(job, action))
-        memo->config_generation = 0; /* its successor gets one of its own */
+        memo->config_generation = 0; /* it has it, and may be gone before a watch shows it */
     return over;
 }
 

@@ -99,7 +99,7 @@ static void create_key(struct planner *p)
 
 /* The ConfigMap for a coordinator that is about to be made: one for each, for nobody tells us whether that of
  * its predecessor still is there, and a pod without it would wait for ever. Where the pod itself was refused,
- * the one that was made for it will do. */
+ * the one that was made for its term will do. */
 static void create_config(struct planner *p, struct op_config *ret)
 {
     uint8_t sha256[RM_HASH_BYTES];
@@ -109,7 +109,8 @@ static void create_config(struct planner *p, struct op_config *ret)
     p->s->sha256(str_text(&spec), spec.length, sha256);
     hex_encode(sha256, sizeof sha256, ret->sha256);
     name_config(p->job->name, p->s->chance, ret->name);
-    if (memo->config_generation == p->job->generation)
+    if (memo->config_generation == p->job->generation &&
+        memo->config_term == p->stored->ring.coordinator.attempt)
         text_copy(ret->name, sizeof ret->name, memo->config);
     else {
         struct op_action *action = plan_add(p, OP_CREATE, OP_CONFIG_MAPS, ret->name,

@@ -563,6 +563,25 @@ Test(operator_plan, each_coordinator_gets_a_config_map_of_its_own)
     cast_free(c);
 }
 
+/* A watch shows the pod whose making nobody confirmed. */
+Test(operator_plan, a_config_map_is_not_handed_on_where_the_answer_about_its_pod_was_lost)
+{
+    struct cast *c = cast_open("{}");
+    for (int i = 0; i < 3; i++)
+        cast_settle(c);
+    settle_only(c, OP_CONFIG_MAPS);
+    struct pod_view *pod = cast_pod(c, OP_COORDINATOR, -1, 1);
+    cast_settle(c);
+    pod->phase = OP_POD_FAILED;
+    pod->terminated = true;
+    pod->exit_code = 137;
+    cast_settle(c);
+    c->now_ms += 1000;
+    cast_settle(c);
+    expect(c, "create configmaps\nterm 2 is wanted");
+    cast_free(c);
+}
+
 Test(operator_plan,
      a_coordinator_that_does_not_answer_from_a_silent_node_is_succeeded_before_the_node_is_given_up)
 {
