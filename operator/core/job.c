@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "common/job/field.h"
+#include "common/job/file.h"
 #include "common/wire/json.h"
 #include "operator/core/pod.h"
 #include "operator/core/read.h"
 
-#define SCRATCH       "file:///var/cache/ringmaster" /* a volume that each worker gets */
-#define SCRATCH_CACHE SCRATCH "/data"
+#define SCRATCH_CACHE "file:///var/cache/ringmaster/data" /* on a volume that each worker gets */
 
 static int read_metadata(const struct js *object, struct job_view *job, struct error *err)
 {
@@ -154,23 +154,23 @@ static int complete(const struct job_view *job, struct job_spec *spec, struct er
 
 int job_check_cache(const struct job_view *job, struct error *err)
 {
-    char data[RM_URI_MAX] = "", cache[RM_URI_MAX] = "";
-    size_t length = strlen(SCRATCH);
+    char data[RM_URI_MAX] = "", cache[RM_URI_MAX] = "", place[RM_URI_MAX];
     struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", err);
     if (!spec)
         return -1;
     read_text(spec, "trainer.data.uri", data, sizeof data);
     read_text(spec, "trainer.data.cache", cache, sizeof cache);
     js_free(spec);
-    bool own = !strncmp(cache, SCRATCH, length) && (!cache[length] || cache[length] == '/');
-    if (strncmp(data, "s3://", 5) != 0 || strncmp(cache, "file://", 7) != 0 || own ||
-        pod_template_holds(job, cache + 7, true))
+    if (strncmp(data, "s3://", 5) != 0 || strncmp(cache, "file://", 7) != 0)
         return 0;
-    return err_set(
-        err, ERR_USAGE,
-        "spec.trainer.data.cache is %.200s, but spec.workers.template mounts no volume there; mount "
-        "one at that path or above it, or leave the field out",
-        cache);
+    if (job_uri_resolve(cache, "", place, err) < 0)
+        return err_wrap(err, "spec.trainer.data.cache");
+    if (pod_keeps(job, place + 7))
+        return 0;
+    return err_set(err, ERR_USAGE,
+                   "spec.trainer.data.cache is %.200s, but spec.workers.template mounts no volume there that "
+                   "can be written to; mount one at that path or above it, or leave the field out",
+                   cache);
 }
 
 int job_effective_spec(const struct job_view *job, struct str *out, struct error *err)

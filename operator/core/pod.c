@@ -13,6 +13,9 @@
 
 #define AGENT       "/usr/bin/ringmaster-agent"
 #define CREDENTIALS "/etc/ringmaster/credentials"
+#define TEMPORARY   "/tmp"
+#define SHARED      "/dev/shm"
+#define FETCHED     "/var/cache/ringmaster"
 
 enum { ADDRESS_MAX = OP_NAME_MAX + 8 };
 
@@ -50,25 +53,60 @@ static const struct js *named(const struct js *list, const char *name)
     return NULL;
 }
 
+/* How much of `path` a mount at `at` is; 0: it is neither there nor above it. */
+static size_t covers(const char *at, const char *path)
+{
+    size_t length = at ? strlen(at) : 0;
+    while (length > 1 && at[length - 1] == '/')
+        length--;
+    bool above =
+        length && !strncmp(at, path, length) && (!path[length] || path[length] == '/' || length == 1);
+    return above ? length : 0;
+}
+
+static const struct js *worker_mounts(const struct js *pod)
+{
+    return js_get(named(js_get(pod, "containers"), "trainer"), "volumeMounts");
+}
+
+static const struct js *mounted(const struct js *pod, const struct js *mount)
+{
+    const char *volume = js_as_string(js_get(mount, "name"));
+    return volume ? named(js_get(pod, "volumes"), volume) : NULL;
+}
+
 bool pod_template_holds(const struct job_view *job, const char *path, bool scratch)
 {
     bool holds = false;
     struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", NULL);
-    const struct js *pod = read_at(spec, "workers.template.spec");
-    const struct js *mounts = js_get(named(js_get(pod, "containers"), "trainer"), "volumeMounts");
+    const struct js *pod = read_at(spec, "workers.template.spec"), *mounts = worker_mounts(pod);
     for (size_t i = 0; i < js_size(mounts) && !holds; i++) {
-        const char *at = js_as_string(js_get(js_at(mounts, i), "mountPath"));
-        const char *volume = js_as_string(js_get(js_at(mounts, i), "name"));
-        const struct js *found = volume ? named(js_get(pod, "volumes"), volume) : NULL;
-        size_t length = at ? strlen(at) : 0;
-        while (length > 1 && at[length - 1] == '/')
-            length--;
-        bool above =
-            length && !strncmp(at, path, length) && (!path[length] || path[length] == '/' || length == 1);
-        holds = above && found && (scratch || !js_get(found, "emptyDir"));
+        const struct js *mount = js_at(mounts, i), *found = mounted(pod, mount);
+        holds = covers(js_as_string(js_get(mount, "mountPath")), path) && found &&
+                (scratch || !js_get(found, "emptyDir"));
     }
     js_free(spec);
     return holds;
+}
+
+bool pod_keeps(const struct job_view *job, const char *path)
+{
+    size_t deepest = covers(TEMPORARY, path) + covers(SHARED, path) + covers(FETCHED, path);
+    bool keeps = deepest > 0;
+    struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", NULL);
+    const struct js *pod = read_at(spec, "workers.template.spec"), *mounts = worker_mounts(pod);
+    for (size_t i = 0; i < js_size(mounts); i++) {
+        const struct js *mount = js_at(mounts, i);
+        size_t length = covers(js_as_string(js_get(mount, "mountPath")), path);
+        bool read_only = false;
+        if (!length || length < deepest)
+            continue;
+        js_as_bool(js_get(mount, "readOnly"), &read_only);
+        deepest = length;
+        keeps = !read_only && mounted(pod, mount);
+    }
+    js_free(spec);
+    return keeps;
 }
 
 static int refuse(const struct making *m, const char *what)
@@ -228,9 +266,9 @@ static void set_volumes(const struct making *m, struct js *container)
 {
     char name[OP_NAME_MAX], limit[32];
     snprintf(limit, sizeof limit, "%lldMi", (long long)(cache_size(m) + 2048));
-    part_scratch(m->pod_spec, container, "ringmaster-tmp", "/tmp", "1Gi", NULL);
-    part_scratch(m->pod_spec, container, "ringmaster-shm", "/dev/shm", NULL, "Memory");
-    part_scratch(m->pod_spec, container, "ringmaster-cache", "/var/cache/ringmaster", limit, NULL);
+    part_scratch(m->pod_spec, container, "ringmaster-tmp", TEMPORARY, "1Gi", NULL);
+    part_scratch(m->pod_spec, container, "ringmaster-shm", SHARED, NULL, "Memory");
+    part_scratch(m->pod_spec, container, "ringmaster-cache", FETCHED, limit, NULL);
     pod_key_name(m->job, name);
     part_secret(m->pod_spec, container,
                 &(struct part_secret){.volume = "ringmaster-key",

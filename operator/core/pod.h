@@ -39,5 +39,8 @@ void pod_key_name(const struct job_view *job, char out[OP_NAME_MAX]);
 /* Does the worker template mount a volume at this absolute path or above it? A volume that lives and dies
  * with its pod (emptyDir) counts where scratch is true: an init container may have filled it. */
 bool pod_template_holds(const struct job_view *job, const char *path, bool scratch);
+/* Would a worker keep what it writes there on a volume, the template's or one that each pod gets? A mount
+ * that is read-only keeps nothing, and of several the deepest is where it would lie. */
+bool pod_keeps(const struct job_view *job, const char *path);
 
 #endif

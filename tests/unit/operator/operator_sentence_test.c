@@ -206,7 +206,8 @@ Test(operator_sentence, a_spec_that_can_not_be_is_not_even_tried)
     cast_free(c);
 }
 
-/* Whether a job with that cache, and a disk at /big in each worker, would be made. */
+/* Whether a job with that cache, and a disk at /big in each worker, below which there is a read-only one,
+ * would be made. */
 static bool is_taken(const char *data, const char *cache, const char **sentence)
 {
     char changes[1024];
@@ -215,7 +216,8 @@ static bool is_taken(const char *data, const char *cache, const char **sentence)
         changes, sizeof changes,
         "{\"trainer\":{\"data\":{\"uri\":\"%s\",\"cache\":\"%s\"}},\"workers\":{\"template\":{\"spec\":{"
         "\"containers\":[{\"name\":\"trainer\",\"image\":\"worker:1\",\"volumeMounts\":[{\"name\":\"disk\","
-        "\"mountPath\":\"/big\"}]}],\"volumes\":[{\"name\":\"disk\",\"emptyDir\":{}}]}}}}",
+        "\"mountPath\":\"/big\"},{\"name\":\"disk\",\"mountPath\":\"/big/"
+        "books\",\"readOnly\":true}]}],\"volumes\":[{\"name\":\"disk\",\"emptyDir\":{}}]}}}}",
         data, cache);
     struct cast *c = cast_open(changes);
     cast_settle(c);
@@ -239,6 +241,26 @@ Test(operator_sentence, a_cache_where_no_volume_is_mounted_is_refused)
     cr_assert(is_taken("s3://books/a", "file:///var/cache/ringmaster", &said), "%s", said);
     cr_assert(is_taken("s3://books/a", "file:///var/cache/ringmaster/a", &said), "%s", said);
     cr_assert(is_taken("file:///big/books", "file:///bigger", &said), "nothing is fetched: %s", said);
+}
+
+Test(operator_sentence, a_cache_may_lie_on_any_volume_that_is_written_to_however_its_path_is_spelled)
+{
+    static const char *const taken[] = {"file:////big/c", "file:///./big/c", "file:///big/bookshelf",
+                                        "file:///tmp",    "file:///tmp/c",   "file:///dev/shm/c"};
+    static const char *const refused[] = {"file:///big/../etc",
+                                          "file:///big/books",
+                                          "file:///big/books/c",
+                                          "file:///tmp/../c",
+                                          "file:///tmpfiles",
+                                          "file:///dev",
+                                          "file:///var/cache/ringmaster/../c"};
+    const char *said;
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        cr_assert(is_taken("s3://books/a", taken[i], &said), "%s: %s", taken[i], said);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        cr_assert_not(is_taken("s3://books/a", refused[i], &said), "%s", refused[i]);
+        cr_assert(strstr(said, "mounts no volume there"), "%s", said);
+    }
 }
 
 /* As by an operator of before this was refused. */
