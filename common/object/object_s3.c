@@ -210,14 +210,6 @@ static const struct object_ops s3_ops = {
     .uploads_collect = s3_uploads_collect,
 };
 
-/* Also while credentials are waited for: no byte moves, and the call will end all the same. */
-static void still_at_it(void *ctx)
-{
-    struct s3_store *store = ctx;
-    if (store->progress)
-        store->progress(store->ctx, store->told);
-}
-
 static int open_parts(struct s3_store *store, const struct object_options *options, struct error *err)
 {
     const char *name;
@@ -235,7 +227,7 @@ static int open_parts(struct s3_store *store, const struct object_options *optio
     if (pump_init(&store->pump, options->cancel, err) < 0 ||
         s3_engine_open(store, options->connections, err) < 0)
         return -1;
-    store->pump.tick = still_at_it;
+    store->pump.tick = s3_tell_progress;
     store->pump.ctx = store;
     struct credentials_options credentials = {.pump = &store->pump,
                                               .profile = store->profile,

@@ -117,6 +117,7 @@ struct s3_work {
     int (*done)(void *ctx, struct s3_store *store, struct s3_task *task, struct error *err);
     void *ctx;
 };
+void s3_tell_progress(void *ctx); /* ctx: the store. Now and then: what has moved in the call under way */
 int s3_run(struct s3_store *store, const struct s3_work *work, struct error *err);
 /* One task, whose answer is in *task then; the caller clears task->kept. 0 with any final status. */
 int s3_once(struct s3_store *store, struct s3_task *task, struct error *err);
@@ -184,8 +185,8 @@ struct s3_store {
     uint64_t chance;
     struct s3_slot *slot;
     int slots;
-    int64_t moved; /* bytes of tasks that have ended, in this call */
-    int64_t told;  /* as progress was told last */
+    int64_t moved;   /* bytes of tasks that have ended, in this call */
+    rm_time told_at; /* progress, last */
     void (*progress)(void *ctx, int64_t bytes_moved);
     void (*answering)(void *ctx);
     void (*retrying)(void *ctx, const char *why);

@@ -503,16 +503,18 @@ static int slot_step(struct s3_slot *slot, const struct s3_work *work, bool *mor
     return 0;
 }
 
-static void tell_progress(struct s3_store *store, rm_time now, rm_time *told)
+/* In each turn of the pump, also while credentials are waited for. */
+void s3_tell_progress(void *ctx)
 {
+    struct s3_store *store = ctx;
+    rm_time now = loop_now(store->pump.loop);
     int64_t moved = store->moved;
-    if (!store->progress || now < *told + tell_every)
+    if (!store->progress || now < store->told_at + tell_every)
         return;
     for (int i = 0; i < store->slots; i++)
         if (store->slot[i].state == SLOT_RUNNING)
             moved += store->slot[i].task.got + http_sent(store->slot[i].call);
-    *told = now;
-    store->told = moved;
+    store->told_at = now;
     store->progress(store->ctx, moved);
 }
 
@@ -553,13 +555,12 @@ static int step_all(struct s3_store *store, const struct s3_work *work, bool *mo
 int s3_run(struct s3_store *store, const struct s3_work *work, struct error *err)
 {
     bool more = true;
-    rm_time until, told = clock_now();
+    rm_time until;
     int result;
     store->moved = 0;
     while ((result = step_all(store, work, &more, &until, err)) == 0 && until) {
         if ((result = pump_turn(&store->pump, until, err)) < 0)
             break;
-        tell_progress(store, loop_now(store->pump.loop), &told);
     }
     if (result < 0)
         drop_all(store);
