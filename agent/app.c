@@ -634,26 +634,30 @@ static int app_open(struct app *app, const struct app_options *options, struct e
     return open_parts(app, err);
 }
 
-static void turn_on(void *ctx)
+static void time_is_over(void *ctx)
 {
-    (void)ctx;
+    *(bool *)ctx = true;
 }
 
 /* A thread that is in a call to a store which has gone can't be ended, and this process waits for no such
  * thread longer than for this. */
 static bool store_calls_return(struct app *app)
 {
-    rm_time until = loop_now(app->loop) + calls_return_within;
+    bool over = false, returned = false;
     struct loop_timer *timer = NULL;
     struct error err;
-    if (!app->store || !app->load || loop_timer_open(&timer, app->loop, turn_on, NULL, &err) < 0)
+    if (!app->store || !app->load || loop_timer_open(&timer, app->loop, time_is_over, &over, &err) < 0)
         return true;
-    loop_timer_set(timer, until);
-    bool all = false;
-    while (!(all = worker_store_end(app->store) & worker_load_end(app->load)) && loop_now(app->loop) < until)
+    loop_timer_set(timer, loop_now(app->loop) + calls_return_within);
+    for (;;) {
+        bool writes = !worker_store_end(app->store), reads = !worker_load_end(app->load);
+        returned = !writes && !reads;
+        if (returned || over)
+            break;
         loop_turn(app->loop, true);
+    }
     loop_timer_free(timer);
-    return all;
+    return returned;
 }
 
 static void leave_calls_behind(struct app *app, int exit_code)

@@ -54,8 +54,8 @@ bool agent_calls_are_stuck(const struct agent *st, const struct agent_calls *c)
 
 /* ---- telling ---- */
 
-static void say(struct agent *st, const struct agent_calls *c, const char *what, int64_t step,
-                struct agent_out *out)
+static void say_stuck(struct agent *st, const struct agent_calls *c, const char *what, int64_t step,
+                      struct agent_out *out)
 {
     struct message m;
     message_init(&m, MSG_FAULT);
@@ -80,9 +80,9 @@ void agent_say_reads_are_stuck(struct agent *st, struct agent_out *out)
     if (st->phase == PHASE_TRAINING)
         return; /* nobody waits for them */
     if (st->loading)
-        say(st, &st->reads, "reading the checkpoint", st->form.form.resume.step, out);
+        say_stuck(st, &st->reads, "reading the checkpoint", st->form.form.resume.step, out);
     else
-        say(st, &st->reads, "listing the checkpoints", -1, out);
+        say_stuck(st, &st->reads, "listing the checkpoints", -1, out);
 }
 
 static void say_writes_are_stuck(struct agent *st, struct agent_out *out)
@@ -91,9 +91,9 @@ static void say_writes_are_stuck(struct agent *st, struct agent_out *out)
     st->writes.tell_at = st->now + tell_again;
     bool queues = st->writing && st->publish_first; /* behind the manifest */
     if (st->writing && !queues)
-        say(st, &st->writes, "writing this worker's part", st->write.snapshot.state.step, out);
+        say_stuck(st, &st->writes, "writing this worker's part", st->write.snapshot.state.step, out);
     else
-        say(st, &st->writes, "publishing the checkpoint", st->publish.publish.step, out);
+        say_stuck(st, &st->writes, "publishing the checkpoint", st->publish.publish.step, out);
 }
 
 static bool must_tell(const struct agent *st, const struct agent_calls *c)
@@ -111,7 +111,7 @@ void agent_tell_of_calls(struct agent *st, struct agent_out *out)
         say_writes_are_stuck(st, out);
 }
 
-static rm_time at(const struct agent *st, const struct agent_calls *c)
+static rm_time look_at(const struct agent *st, const struct agent_calls *c)
 {
     rm_time stuck = c->moved + patience(st, c);
     if (!c->under_way || (st->now >= stuck && (st->connection != WELCOMED || st->released)))
@@ -121,6 +121,6 @@ static rm_time at(const struct agent *st, const struct agent_calls *c)
 
 rm_time agent_calls_at(const struct agent *st)
 {
-    rm_time reads = at(st, &st->reads), writes = at(st, &st->writes);
+    rm_time reads = look_at(st, &st->reads), writes = look_at(st, &st->writes);
     return reads < writes ? reads : writes;
 }
