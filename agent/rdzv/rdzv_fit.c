@@ -116,7 +116,7 @@ static const char *made_by(const struct rdzv *st, const struct msg_state *checkp
         const struct msg_checkpoints *list = &st->worker[i].list;
         for (int j = 0; rdzv_candidate(st, &st->worker[i]) && j < list->count; j++) {
             const struct msg_checkpoint *c = &list->checkpoint[j];
-            if (c->step == checkpoint->step && !memcmp(c->lineage, checkpoint->lineage, RM_HASH_BYTES))
+            if (rdzv_is_of(c, checkpoint))
                 return c->fingerprint;
         }
     }

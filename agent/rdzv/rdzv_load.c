@@ -8,7 +8,7 @@
 
 /* ---- damage ---- */
 
-static bool is_state(const struct msg_checkpoint *c, const struct msg_state *s)
+bool rdzv_is_of(const struct msg_checkpoint *c, const struct msg_state *s)
 {
     return c->step == s->step && !memcmp(c->lineage, s->lineage, RM_HASH_BYTES);
 }
@@ -64,7 +64,7 @@ static int others(const struct rdzv *st, const struct rdzv_worker *but, bool her
 static bool is_proven(struct rdzv *st, const struct rdzv_worker *w, rm_time now)
 {
     struct rdzv_suspect *s = &st->suspect;
-    if (!s->seen_by || !is_state(&s->checkpoint, &st->resume)) {
+    if (!s->seen_by || !rdzv_is_of(&s->checkpoint, &st->resume)) {
         *s = (struct rdzv_suspect){.since = now};
         s->checkpoint.step = st->resume.step;
         memcpy(s->checkpoint.lineage, st->resume.lineage, RM_HASH_BYTES);
@@ -82,13 +82,8 @@ int rdzv_load_turn(const struct rdzv *st)
     return st->suspect.turn;
 }
 
-static void ask_all_again(struct rdzv *st)
-{
-    for (int i = 0; i < RM_WORKERS_MAX; i++)
-        st->worker[i].listed = st->worker[i].list_asked = false;
-}
-
-static void ask_who_listed(struct rdzv *st)
+/* Whoever has listed; who is about to says something new anyway. */
+static void ask_again(struct rdzv *st)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
@@ -109,7 +104,7 @@ static void load_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_
     if (d.verdict == FAULT_REFUSES)
         refuse(st, w, f, out);
     else if (d.verdict == FAULT_WAITS)
-        ask_all_again(st); /* one that was deleted meanwhile is not waited for */
+        ask_again(st); /* one that was deleted meanwhile is not waited for */
     rdzv_act_on_trouble(st, w, &d, now, out);
     if (st->state == RDZV_FORMING)
         rdzv_quiesce(st, STOP_NOW, now, out);
@@ -124,7 +119,7 @@ static void list_trouble(struct rdzv *st, struct rdzv_worker *w, const struct ms
     bool long_alone = !others(st, w, true) && again && now >= w->trouble.since + FAULT_PATIENCE;
     bool proven = f->class == CLASS_OBJECT && long_alone; /* all that there is to list */
     struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_LIST, f, proven, now);
-    ask_who_listed(st); /* who lists what it can't shows whose trouble that is */
+    ask_again(st); /* who lists what it can't shows whose trouble that is */
     w->listed = w->list_asked = false;
     rdzv_act_on_trouble(st, w, &d, now, out);
 }
@@ -132,7 +127,7 @@ static void list_trouble(struct rdzv *st, struct rdzv_worker *w, const struct ms
 static bool lists(const struct rdzv_worker *w, const struct msg_state *s)
 {
     for (int i = 0; i < w->list.count; i++) {
-        if (is_state(&w->list.checkpoint[i], s))
+        if (rdzv_is_of(&w->list.checkpoint[i], s))
             return true;
     }
     return false;
@@ -197,7 +192,7 @@ bool rdzv_lists_agree(struct rdzv *st, struct rdzv_out *out)
     }
     rm_time now = st->accounted;
     if (st->lists_differ++ == 0) {
-        ask_all_again(st);
+        ask_again(st);
         return false;
     }
     if (gone)

@@ -354,6 +354,7 @@ void rdzv_leave_out(struct rdzv *st, struct rdzv_worker *w, const char *why, int
                     struct rdzv_out *out);
 
 /* rdzv_load.c: checkpoints that do not load, lists that can't be had */
+bool rdzv_is_of(const struct msg_checkpoint *c, const struct msg_state *s); /* it holds this state */
 void rdzv_listed(struct rdzv_worker *w, const struct msg_checkpoints *list, rm_time now);
 bool rdzv_lists_agree(struct rdzv *st, struct rdzv_out *out);
 bool rdzv_all_are_damaged(struct rdzv *st, rm_time now, struct rdzv_out *out); /* true: the run has ended */
