@@ -241,7 +241,6 @@ static void tell_published(struct rdzv *st, const struct msg_published *p, rm_ti
     t->waited = rdzv_outage_over(st, p->step, now);
     rdzv_measure_publishing(st, p);
     st->saved = p->step;
-    st->vanished.times = 0;
     st->final_saved = st->final_saved || p->final;
     rdzv_load_forgive(st, p->step);
 }
@@ -344,8 +343,10 @@ bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final,
     }
     if (save.count == 0)
         return false;
-    bool same = st->state == RDZV_SAVING && st->save.step == save.step && st->save.final == final;
-    st->save_since = same ? st->save_since : now;
+    if (st->state != RDZV_SAVING || st->save.step != save.step || st->save.final != final) {
+        st->save_since = st->save_again_at = now;
+        st->vanished = 0;
+    }
     st->save = save;
     st->save_again = false;
     st->save_state = *state;
@@ -411,7 +412,7 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
     if (rdzv_save_gives_up(st, now, out))
         return;
     rdzv_name_publishers(st, out);
-    bool anew = (st->save_again && now >= st->vanished.until) || a_writer_is_gone(st);
+    bool anew = (st->save_again && now >= st->save_again_at) || a_writer_is_gone(st);
     if (anew && rdzv_save_begin(st, &st->save_state, st->save.final, now, out))
         return;
     if (rdzv_trouble_at(st) != RM_NEVER)
@@ -481,14 +482,21 @@ static void tell_not_written(const struct msg_fault *f, struct rdzv_out *out)
 
 static void write_anew(struct rdzv *st, const struct msg_fault *f, rm_time now, struct rdzv_out *out)
 {
-    struct rdzv_vanished *v = &st->vanished;
-    if (!st->settings.unattended && v->times > 1 && now >= v->since + st->settings.save_patience) {
+    if (st->vanished++ && !st->settings.unattended && now >= st->save_since + st->settings.save_patience) {
         rdzv_save_failed(st, f->step, f->detail, now, out);
         return;
     }
     st->save_again = true;
-    v->until = now + fault_pause(v->times);
+    st->save_again_at = now + fault_pause(st->vanished);
     rdzv_tell_waiting_for(st, f->detail, out);
+}
+
+static void forget_pieces(struct rdzv *st, int64_t step)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        struct rdzv_collection *c = &st->collection[i];
+        c->used = c->used && c->publish.step != step;
+    }
 }
 
 /* What its writers said is written is not there, or is not what they said. Which of them it was can't be
@@ -496,12 +504,7 @@ static void write_anew(struct rdzv *st, const struct msg_fault *f, rm_time now, 
 static void pieces_vanished(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                             struct rdzv_out *out)
 {
-    struct rdzv_vanished *v = &st->vanished;
-    v->since = v->times++ ? v->since : now;
-    for (int i = 0; i < COLLECTIONS; i++) {
-        struct rdzv_collection *c = &st->collection[i];
-        c->used = c->used && c->publish.step != f->step;
-    }
+    forget_pieces(st, f->step);
     rdzv_forget_publisher(st, w);
     if (st->state == RDZV_SAVING && f->step == st->save.step)
         write_anew(st, f, now, out);
@@ -511,8 +514,7 @@ static void pieces_vanished(struct rdzv *st, struct rdzv_worker *w, const struct
 
 rm_time rdzv_save_anew_at(const struct rdzv *st)
 {
-    bool will = st->save_again && st->vanished.times && st->vanished.until > st->accounted;
-    return will ? st->vanished.until : RM_NEVER;
+    return st->save_again && st->save_again_at > st->accounted ? st->save_again_at : RM_NEVER;
 }
 
 /* In SAVING, for what this worker's call is about, or for what it can't do as long as that is under way: its
@@ -539,17 +541,10 @@ void rdzv_write_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_f
         save_fault(st, w, f, now, out);
         return;
     }
-    if (saving && f->lasted) { /* others do already what it does not get done */
-        rdzv_slice_fault(st, w, f, now, out);
-        return;
-    }
-    if (f->lasted)
-        rdzv_tell_waiting_for(st, f->detail, out); /* it says so again and again */
-    else
+    if (!f->lasted) {
         tell_not_written(f, out);
+        forget_pieces(st, f->step);
+    } else if (!saving && !rdzv_is_stuck(st, w)) /* it says so again and again */
+        rdzv_tell_waiting_for(st, f->detail, out);
     rdzv_slice_fault(st, w, f, now, out);
-    for (int i = 0; !f->lasted && i < COLLECTIONS; i++) { /* else it may still be written */
-        struct rdzv_collection *c = &st->collection[i];
-        c->used = c->used && c->publish.step != f->step;
-    }
 }

@@ -168,12 +168,6 @@ struct rdzv_outage {
     char why[MSG_DETAIL_MAX];
 };
 
-/* Pieces that were said to be written, and are not there: times since a checkpoint was published. */
-struct rdzv_vanished {
-    int times;
-    rm_time since, until; /* then what all stand still for is written anew */
-};
-
 /* How fast checkpoints are written, as measured; 0: not yet. */
 struct rdzv_save_speed {
     int64_t bytes;            /* of a whole one */
@@ -238,9 +232,10 @@ struct rdzv {
     int64_t recoveries;
     struct msg_save save; /* under way in SAVING */
     struct msg_state save_state;
-    rm_time save_since; /* however often it was cut anew */
-    struct rdzv_vanished vanished;
-    bool save_again; /* somebody's part of it can't be written: others have to */
+    rm_time save_since;    /* however often it was cut anew */
+    int vanished;          /* times that pieces of it were said to be written, and were not there */
+    rm_time save_again_at; /* not before */
+    bool save_again;       /* somebody's part of it can't be written: others have to */
     bool final_saved;
     struct rdzv_outage outage;
     struct rdzv_save_speed save_speed;
@@ -342,8 +337,7 @@ void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step, bool
 void rdzv_write_is_over(struct rdzv_worker *w, int64_t step); /* of that step or an older one, well */
 void rdzv_slice_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
                       struct rdzv_out *out); /* training goes on, perhaps without it */
-bool rdzv_is_stuck(const struct rdzv *st,
-                   const struct rdzv_worker *w); /* a call of its to the store does not return */
+bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w); /* a write of its does not return */
 void rdzv_stuck_in_ring(struct rdzv *st, struct rdzv_worker *w, rm_time now, struct rdzv_out *out);
 void rdzv_trouble_step(struct rdzv *st);
 bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w);

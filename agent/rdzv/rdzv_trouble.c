@@ -252,8 +252,8 @@ void rdzv_slice_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_f
 /* As long as it says so. */
 bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    bool says = st->accounted < w->trouble.newest + says_again_within;
-    return w->trouble.times > 0 && w->trouble.stuck && says;
+    bool writes = is_in_trouble(w, FAULT_IN_SLICE) || is_in_trouble(w, FAULT_IN_SAVE);
+    return writes && w->trouble.stuck && st->accounted < w->trouble.newest + says_again_within;
 }
 
 static bool another_is_well(const struct rdzv *st, const struct rdzv_worker *but)

@@ -1,4 +1,6 @@
 /* A store that is away: what the coordinator makes of it. */
+#include <stdio.h>
+
 #include "agent/rdzv/chronicle.h"
 #include "tests/unit/protocol/story.h"
 
@@ -221,6 +223,35 @@ Test(outage, of_all_whose_writes_do_not_return_costs_nobody_a_place)
     for (int w = 0; w < 3; w++)
         hangs_in_a_write(&s, w, 10);
     cr_assert_not(said(&s, "is left out"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+static int times_said(const struct story *s, const char *words)
+{
+    int times = 0;
+    for (const char *at = str_text(&s->log); (at = strstr(at, words)); at++)
+        times++;
+    return times;
+}
+
+/* Each says so again and again, for how long as well. */
+Test(outage, of_several_whose_writes_do_not_return_is_one_event_for_each)
+{
+    struct story s;
+    begin_three(&s, 3);
+    for (int minutes = 2; minutes < 6; minutes++) {
+        for (int w = 0; w < 2; w++) {
+            struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_MACHINE, .step = 20};
+            f.lasted = minutes * 60 * RM_S;
+            snprintf(f.detail, sizeof f.detail, "at %d nothing returns for %d minutes", w, minutes);
+            fault_says(&s, w, &f);
+        }
+        for (int w = 0; w < 3; w++)
+            progress(&s, w, minutes);
+        after(&s, 4 * RM_S);
+    }
+    cr_assert_eq(times_said(&s, "nothing returns for 2 minutes"), 2, "%s", str_text(&s.log));
+    cr_assert_eq(times_said(&s, "nothing returns"), 2, "%s", str_text(&s.log));
     story_end(&s);
 }
 
@@ -602,6 +633,53 @@ Test(outage, of_pieces_of_the_last_checkpoint_is_mended_by_writing_them_anew)
     story_end(&s);
 }
 
+static void all_beat(struct story *s, int workers)
+{
+    for (int w = 0; w < workers; w++) {
+        struct message beat;
+        message_init(&beat, MSG_HEARTBEAT);
+        beat.heartbeat.counter = s->now;
+        hear(s, w, &beat);
+    }
+}
+
+/* The patience with the last one begins with it. */
+Test(outage, of_pieces_that_vanished_long_ago_costs_the_last_checkpoint_nothing)
+{
+    struct story s;
+    struct rdzv_settings settings = remote();
+    settings.save_patience = 60 * RM_S;
+    story_begin(&s, settings);
+    expect_workers(&s, 7);
+    train_with(&s, 3);
+    for (int w = 0; w < 3; w++) {
+        progress(&s, w, 40);
+        checkpointed(&s, w, 40, w, 3, false);
+    }
+    finds_a_piece_missing(&s, 0, 40);
+    cr_assert(said(&s, "the checkpoint of step 40 can't be written; training goes on"), "%s",
+              str_text(&s.log));
+    for (int64_t step = 41; step < 100; step++) {
+        after(&s, 4 * RM_S);
+        for (int w = 0; w < 3; w++)
+            progress(&s, w, step);
+    }
+    progress(&s, 0, 100);
+    for (int w = 0; w < 3; w++)
+        finished(&s, w);
+    forget(&s);
+    write_the_last(&s);
+    finds_a_piece_missing(&s, said(&s, "send 1 publish") ? 1 : 0, 100);
+    cr_assert_lt(s.ended, 0, "%s", rdzv_why(s.st));
+    forget(&s);
+    after(&s, RM_S);
+    cr_assert(said(&s, "send 0,1,2 save"), "%s", str_text(&s.log));
+    write_the_last(&s);
+    published(&s, said(&s, "send 1 publish") ? 1 : 0, 100, true);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(outage, of_pieces_that_vanish_each_time_ends_a_run_with_4_after_its_patience)
 {
     struct story s;
@@ -614,12 +692,7 @@ Test(outage, of_pieces_that_vanish_each_time_ends_a_run_with_4_after_its_patienc
         if (said(&s, "publish"))
             finds_a_piece_missing(&s, 0, 100);
         forget(&s);
-        for (int w = 0; w < 3; w++) {
-            struct message beat;
-            message_init(&beat, MSG_HEARTBEAT);
-            beat.heartbeat.counter = s.now;
-            hear(&s, w, &beat);
-        }
+        all_beat(&s, 3);
         after(&s, RM_S);
     }
     cr_assert_eq(s.ended, 4, "%s", rdzv_why(s.st));
