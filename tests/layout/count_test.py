@@ -80,28 +80,19 @@ def fixture_module_server():
     server.server_close()
 
 
-def test_a_cluster_that_is_missing_is_a_failure_but_where_there_is_no_network(monkeypatch, module_server, capsys):
-    monkeypatch.setattr(check_all, "BESIDE", ["sh", "-c", "exit 1"])
+@pytest.mark.parametrize("ground, installs, tier, option", [
+    ("cluster_ground", "BESIDE", "cluster_ground", "--cluster"), ("arm64_ground", "PATIENT", "arm64", "--arm64")])
+def test_a_ground_that_is_missing_is_a_failure_but_where_there_is_no_network(ground, installs, tier, option, monkeypatch,
+                                                                            module_server, capsys):
+    monkeypatch.setattr(check_all, installs, ["sh", "-c", "exit 1"])
     monkeypatch.setenv("GOPROXY", f"{module_server},direct")
-    count = check_all.cluster_ground()
-    assert count.failed == 1 and "install-packages" in count.failures[0], count
+    count = getattr(check_all, tier)()
+    assert count.failed == 1 and f"install-packages {option}" in count.failures[0], count
     monkeypatch.setenv("GOPROXY", "http://127.0.0.1:1")
-    assert check_all.cluster_ground().line() == "0 passed, 0 failed, 1 skipped"
-    assert "skipped: cluster: tools/install-packages --cluster: there is no network" in capsys.readouterr().out
-    monkeypatch.setattr(check_all, "BESIDE", ["true"])
-    assert check_all.cluster_ground() is None
-
-
-def test_an_emulator_that_is_missing_is_a_failure_but_where_there_is_no_network(monkeypatch, module_server, capsys):
-    monkeypatch.setattr(check_all, "PATIENT", ["sh", "-c", "exit 1"])
-    monkeypatch.setenv("GOPROXY", f"{module_server},direct")
-    count = check_all.arm64()
-    assert count.failed == 1 and "install-packages --arm64" in count.failures[0], count
-    monkeypatch.setenv("GOPROXY", "http://127.0.0.1:1")
-    assert check_all.arm64().line() == "0 passed, 0 failed, 1 skipped"
-    assert "skipped: arm64: tools/install-packages --arm64: there is no network" in capsys.readouterr().out
-    monkeypatch.setattr(check_all, "PATIENT", ["true"])
-    assert check_all.arm64_ground() is None
+    assert getattr(check_all, tier)().line() == "0 passed, 0 failed, 1 skipped"
+    assert f"skipped: {option[2:]}: tools/install-packages {option}: there is no network" in capsys.readouterr().out
+    monkeypatch.setattr(check_all, installs, ["true"])
+    assert getattr(check_all, ground)() is None
 
 
 @pytest.mark.parametrize("why, line", [(check_all.servers.Missing("no folder"), "0 passed, 1 failed, 0 skipped"),

@@ -540,6 +540,18 @@ static void settle_only(struct cast *c, enum op_resource resource)
     plan_free(plan);
 }
 
+static void first_coordinator_comes_and_dies(struct cast *c)
+{
+    struct pod_view *pod = cast_pod(c, OP_COORDINATOR, -1, 1);
+    cast_settle(c);
+    pod->phase = OP_POD_FAILED;
+    pod->terminated = true;
+    pod->exit_code = 137;
+    cast_settle(c);
+    c->now_ms += 1000;
+    cast_settle(c);
+}
+
 /* Nobody tells the operator that one was deleted: it has no right to read it. */
 Test(operator_plan, each_coordinator_gets_a_config_map_of_its_own)
 {
@@ -551,14 +563,7 @@ Test(operator_plan, each_coordinator_gets_a_config_map_of_its_own)
     expect_without(c, "create configmaps"); /* a pod that is refused for an hour leaves no heap of them */
     expect(c, "create pods tiny-coordinator-");
     cast_settle(c);
-    struct pod_view *pod = cast_pod(c, OP_COORDINATOR, -1, 1);
-    cast_settle(c);
-    pod->phase = OP_POD_FAILED;
-    pod->terminated = true;
-    pod->exit_code = 137;
-    cast_settle(c);
-    c->now_ms += 1000;
-    cast_settle(c);
+    first_coordinator_comes_and_dies(c);
     expect(c, "create configmaps\nterm 2 is wanted");
     cast_free(c);
 }
@@ -570,14 +575,7 @@ Test(operator_plan, a_config_map_is_not_handed_on_where_the_answer_about_its_pod
     for (int i = 0; i < 3; i++)
         cast_settle(c);
     settle_only(c, OP_CONFIG_MAPS);
-    struct pod_view *pod = cast_pod(c, OP_COORDINATOR, -1, 1);
-    cast_settle(c);
-    pod->phase = OP_POD_FAILED;
-    pod->terminated = true;
-    pod->exit_code = 137;
-    cast_settle(c);
-    c->now_ms += 1000;
-    cast_settle(c);
+    first_coordinator_comes_and_dies(c);
     expect(c, "create configmaps\nterm 2 is wanted");
     cast_free(c);
 }

@@ -325,10 +325,7 @@ Test(answer, a_piece_that_comes_late_is_of_the_weights_that_its_writer_finished_
 static void load_begins(struct story *s, int64_t step)
 {
     expect_workers(s, 3);
-    for (int w = 0; w < 2; w++) {
-        hello(s, w, -1);
-        stopped(s, w, -1, -1);
-    }
+    first_come(s, 2);
     for (int w = 0; w < 2; w++)
         listed(s, w, step, -1);
     cr_assert_eq(rdzv_state(s->st), RDZV_FORMING, "%s", str_text(&s->log));

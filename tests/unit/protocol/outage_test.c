@@ -137,6 +137,16 @@ static void begin_three(struct story *s, int min)
     train_with(s, 3);
 }
 
+/* All three make these steps, one every 4 s. */
+static void three_train(struct story *s, int64_t from, int64_t before)
+{
+    for (int64_t step = from; step < before; step++) {
+        after(s, 4 * RM_S);
+        for (int w = 0; w < 3; w++)
+            progress(s, w, step);
+    }
+}
+
 /* For so many seconds all three make steps; worker 2's store fails, and what the others write every ten steps
  * is as told. */
 static void two_writes_nothing(struct story *s, int64_t first, int64_t last, bool others_write)
@@ -327,11 +337,7 @@ Test(outage, while_one_publishes_blames_nobody_for_what_the_others_had_written_b
         checkpointed(&s, w, 20, w, 3, false);
     }
     cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
-    for (int64_t number = 21; number < 60; number++) {
-        after(&s, 4 * RM_S);
-        for (int w = 0; w < 3; w++)
-            progress(&s, w, number);
-    }
+    three_train(&s, 21, 60);
     hangs_in_a_write(&s, 0, 20);
     cr_assert_not(said(&s, "left out"), "%s", str_text(&s.log));
     published(&s, 0, 20, false);
@@ -659,11 +665,7 @@ Test(outage, of_pieces_that_vanished_long_ago_costs_the_last_checkpoint_nothing)
     finds_a_piece_missing(&s, 0, 40);
     cr_assert(said(&s, "the checkpoint of step 40 can't be written; training goes on"), "%s",
               str_text(&s.log));
-    for (int64_t step = 41; step < 100; step++) {
-        after(&s, 4 * RM_S);
-        for (int w = 0; w < 3; w++)
-            progress(&s, w, step);
-    }
+    three_train(&s, 41, 100);
     progress(&s, 0, 100);
     for (int w = 0; w < 3; w++)
         finished(&s, w);

@@ -39,10 +39,7 @@ Test(rdzv, workers_load_the_newest_checkpoint_once_all_of_them_list_it)
     struct story s;
     story_begin(&s, story_settings(1));
     expect_workers(&s, 3);
-    for (int w = 0; w < 2; w++) {
-        hello(&s, w, -1);
-        stopped(&s, w, -1, -1);
-    }
+    first_come(&s, 2);
     listed(&s, 0, 40, 20);
     listed(&s, 1, 20, -1); /* a moment before 40 was published */
     cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", str_text(&s.log));
@@ -549,10 +546,7 @@ Test(rdzv, a_list_whose_answer_was_lost_with_the_connection_is_asked_for_again)
     struct story s;
     story_begin(&s, story_settings(2));
     expect_workers(&s, 3);
-    for (int w = 0; w < 2; w++) {
-        hello(&s, w, -1);
-        stopped(&s, w, -1, -1);
-    }
+    first_come(&s, 2);
     listed(&s, 0, -1, -1);
     forget(&s);
     hello(&s, 1, -1); /* a new connection, before the end of the old one was seen */

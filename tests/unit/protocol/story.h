@@ -238,6 +238,15 @@ PLAYED void stopped(struct story *s, int w, int64_t step, int64_t update)
     hear(s, w, &m);
 }
 
+/* The first n, who hold nothing. */
+PLAYED void first_come(struct story *s, int n)
+{
+    for (int w = 0; w < n; w++) {
+        hello(s, w, -1);
+        stopped(s, w, -1, -1);
+    }
+}
+
 PLAYED void ready(struct story *s, int w, int64_t step)
 {
     struct message m;
@@ -354,10 +363,7 @@ PLAYED void finished(struct story *s, int w)
 PLAYED void train_with(struct story *s, int n)
 {
     expect_workers(s, (1u << n) - 1);
-    for (int w = 0; w < n; w++) {
-        hello(s, w, -1);
-        stopped(s, w, -1, -1);
-    }
+    first_come(s, n);
     for (int w = 0; w < n; w++)
         listed(s, w, -1, -1);
     for (int w = 0; w < n; w++)

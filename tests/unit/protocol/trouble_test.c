@@ -15,10 +15,7 @@ static void begin(struct story *s, struct rdzv_settings settings, int n, int64_t
     story_begin(s, settings);
     if (!settings.unattended)
         expect_workers(s, (1u << n) - 1);
-    for (int w = 0; w < n; w++) {
-        hello(s, w, -1);
-        stopped(s, w, -1, -1);
-    }
+    first_come(s, n);
     for (int w = 0; w < n; w++)
         listed(s, w, newest, older);
 }
@@ -204,10 +201,7 @@ Test(trouble, a_list_that_one_agent_can_not_have_ends_nothing)
     struct story s;
     story_begin(&s, patient(1));
     expect_workers(&s, 3);
-    for (int w = 0; w < 2; w++) {
-        hello(&s, w, -1);
-        stopped(&s, w, -1, -1);
-    }
+    first_come(&s, 2);
     list_fails(&s, 1, (struct msg_fault){.class = CLASS_MACHINE});
     listed(&s, 0, 40, -1);
     live_on(&s, 2, 1);
@@ -226,10 +220,7 @@ Test(trouble, what_a_person_must_set_right_ends_a_run_at_once_before_its_first_s
     struct story s;
     story_begin(&s, patient(2));
     expect_workers(&s, 3);
-    for (int w = 0; w < 2; w++) {
-        hello(&s, w, -1);
-        stopped(&s, w, -1, -1);
-    }
+    first_come(&s, 2);
     list_fails(&s, 1, (struct msg_fault){.class = CLASS_MACHINE, .person = true, .exit_code = 4});
     cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
     story_end(&s);
@@ -243,10 +234,7 @@ Test(trouble, who_does_not_see_the_newest_checkpoint_is_asked_again_and_rolls_no
     story_end(&s);
     story_begin(&s, patient(1));
     expect_workers(&s, 3);
-    for (int w = 0; w < 2; w++) {
-        hello(&s, w, -1);
-        stopped(&s, w, -1, -1);
-    }
+    first_come(&s, 2);
     for (int i = 0; i < 2; i++) {
         listed(&s, 0, 40, 20);
         listed(&s, 1, -1, -1); /* another folder is mounted there */
@@ -275,10 +263,7 @@ Test(trouble, a_machine_that_sees_another_folder_is_left_out_when_others_have_li
     settings.join_window = 100 * RM_S; /* they are waited for */
     story_begin(&s, settings);
     expect_workers(&s, 7);
-    for (int w = 0; w < 2; w++) {
-        hello(&s, w, -1);
-        stopped(&s, w, -1, -1);
-    }
+    first_come(&s, 2);
     list_apart(&s, 25);
     cr_assert_not(said(&s, "left out"), "%s", str_text(&s.log));
     list_apart(&s, 25);
@@ -292,10 +277,7 @@ Test(trouble, lists_that_differ_until_the_patience_is_over_end_a_run_with_4)
     struct story s;
     story_begin(&s, patient(2));
     expect_workers(&s, 3);
-    for (int w = 0; w < 2; w++) {
-        hello(&s, w, -1);
-        stopped(&s, w, -1, -1);
-    }
+    first_come(&s, 2);
     list_apart(&s, 700);
     cr_assert_eq(s.ended, 4, "%s", rdzv_why(s.st));
     cr_assert(strstr(rdzv_why(s.st), "is its folder the same one?"), "%s", rdzv_why(s.st));
@@ -318,10 +300,7 @@ Test(trouble, who_hangs_in_a_list_is_left_out_as_soon_as_others_show_that_they_c
     settings.join_window = 1000 * RM_S;
     story_begin(&s, settings);
     expect_workers(&s, 7);
-    for (int w = 0; w < 2; w++) {
-        hello(&s, w, -1);
-        stopped(&s, w, -1, -1);
-    }
+    first_come(&s, 2);
     listed(&s, 0, 40, -1);
     live_on(&s, 2, 30);
     says_that_it_hangs(&s, -1, 30 * RM_S);
