@@ -474,11 +474,11 @@ struct engine_pulse engine_pulse(struct engine *e)
 {
     if (atomic_load(&e->in_memory))
         atomic_fetch_add(&e->counter, 1);
-    struct engine_pulse pulse = {.counter = atomic_load(&e->counter),
-                                 .bytes = atomic_load(&e->received),
+    int64_t received = atomic_load(&e->received);
+    bool reduces = atomic_load(&e->exchanging);
+    return (struct engine_pulse){.counter = atomic_load(&e->counter) + received,
+                                 .bytes = reduces ? atomic_load(&e->place) : received,
                                  .waiting_for = atomic_load(&e->waiting_for)};
-    pulse.counter += pulse.bytes;
-    return pulse;
 }
 
 bool engine_exchanging(const struct engine *e)

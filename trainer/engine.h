@@ -50,7 +50,7 @@ void engine_raise_stop(struct engine *e);
 
 struct engine_pulse {
     int64_t counter; /* grows while anything moves, and while a reduction waits */
-    int64_t bytes;   /* received in transfers */
+    int64_t bytes;   /* received in transfers; in a reduction, of this ring (tcp_ring.h) */
     int waiting_for; /* worker whose bytes the ring waits for, -1 none */
 };
 struct engine_pulse engine_pulse(struct engine *e);

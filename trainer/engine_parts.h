@@ -60,6 +60,7 @@ struct engine {
     atomic_bool stop, exchanging;
     atomic_bool in_memory; /* at work on our own memory alone, for seconds: that can't wait, so it moves */
     atomic_llong counter, received;
+    atomic_llong place;     /* in the ring's stream */
     atomic_int waiting_for; /* worker before us in the ring, while we are inside a reduction; else -1 */
 };
 

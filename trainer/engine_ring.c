@@ -85,6 +85,7 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
         .previous = neighbour(form, rank - 1),
         .abort = &e->abort,
         .pulse = &e->counter,
+        .place = &e->place,
         .call_deadline = clock_now() + call_patience(e),
         .wait_deadline = RM_NEVER,
     };

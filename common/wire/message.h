@@ -223,7 +223,7 @@ struct msg_heartbeat {
     int64_t step, counter; /* counter: grows while the trainer moves, or waits and is alive */
     enum msg_phase phase;
     int waiting_for; /* worker whose data it waits for, -1 none */
-    int64_t bytes;   /* received while forming */
+    int64_t bytes;   /* received while forming; in a ring how far its incoming stream has come */
 };
 
 struct msg_progress {

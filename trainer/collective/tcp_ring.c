@@ -21,10 +21,11 @@ enum {
 struct ring {
     struct collective base;
     struct abort_flag *abort;
-    atomic_llong *pulse;
+    atomic_llong *pulse, *place;
     int next, prev;
     bool broken;    /* a reduce failed: the streams are out of step for ever */
     uint64_t round; /* reduces begun */
+    int64_t came;   /* bytes in all reduces before this one, as if own blocks had come in, too */
     uint8_t *scratch;
 };
 
@@ -50,6 +51,7 @@ struct pass {
     struct header own, got;
     struct cursor out, in;
     int64_t carry; /* bytes of an element cut in two by recv, at the start of scratch */
+    int64_t received;
     int *ret_peer;
     struct error *err;
 };
@@ -159,6 +161,12 @@ static int pump_out(struct pass *p)
     return moved;
 }
 
+static void set_place(const struct ring *ring, int64_t received)
+{
+    if (ring->place)
+        atomic_store_explicit(ring->place, ring->came + received, memory_order_relaxed);
+}
+
 /* Bytes received (> 0), 0: would block, -1: failed. */
 static int64_t receive_some(struct pass *p, void *bytes, int64_t length)
 {
@@ -167,6 +175,8 @@ static int64_t receive_some(struct pass *p, void *bytes, int64_t length)
         return fail_peer(p, -1, "closed");
     if (n < 0)
         return errno == EAGAIN || errno == EINTR ? 0 : fail_peer(p, -1, strerror(errno));
+    p->received += n;
+    set_place(p->ring, p->received);
     return n;
 }
 
@@ -301,7 +311,11 @@ static int ring_reduce(struct collective *self, const struct collective_segment 
         return 0;
     int rc = run_pass(&p);
     ring->broken = rc < 0;
-    return rc;
+    if (rc < 0)
+        return rc;
+    ring->came += (int64_t)sizeof p.own + 2 * 4 * p.total; /* which is more by the sizes of own blocks */
+    set_place(ring, 0);
+    return 0;
 }
 
 static void ring_abort(struct collective *self)
@@ -356,10 +370,12 @@ int tcp_ring_open(struct collective **ret, const struct tcp_ring_options *option
         .base = {.ops = &ring_ops, .rank = options->rank, .world = options->world},
         .abort = options->abort,
         .pulse = options->pulse,
+        .place = options->place,
         .next = options->next_fd,
         .prev = options->prev_fd,
         .scratch = scratch,
     };
+    set_place(ring, 0);
     *ret = &ring->base;
     return 0;
 }

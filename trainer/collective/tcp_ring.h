@@ -8,7 +8,11 @@
  *
  * Whoever is inside a reduce beats: the pulse grows with what moves, and about ten times a second while
  * nothing does. So one that waits for its neighbour can be told from one that stands still in the middle of
- * waiting. */
+ * waiting.
+ *
+ * Where a connection carries nothing all ranks soon wait for each other, and only how far each has come tells
+ * which one it is: the place grows with what comes in and is the same at all ranks between two reduces. The
+ * connection that stands still leads to the rank whose place is lowest. */
 #ifndef RM_COLLECTIVE_TCP_RING_H
 #define RM_COLLECTIVE_TCP_RING_H
 
@@ -20,6 +24,7 @@ struct tcp_ring_options {
     int next_fd, prev_fd;     /* proven connections (handshake.h); -1 in a world of 1 */
     struct abort_flag *abort; /* borrowed, must outlive the ring; collective abort sets it */
     atomic_llong *pulse;      /* borrowed; NULL: nobody feels it */
+    atomic_llong *place;      /* borrowed, set to 0 by tcp_ring_open; NULL: nobody looks */
 };
 
 /* Owns the descriptors from here on, also where it fails. */

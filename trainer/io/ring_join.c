@@ -39,7 +39,7 @@ static int take_previous(const struct ring_join_options *o, int *ret_fd, struct 
 
 int ring_join(struct collective **ret, const struct ring_join_options *o, int *ret_peer, struct error *err)
 {
-    struct tcp_ring_options ring = {o->rank, o->world, -1, -1, o->abort, o->pulse};
+    struct tcp_ring_options ring = {o->rank, o->world, -1, -1, o->abort, o->pulse, o->place};
     *ret_peer = -1;
     data_port_advance(o->port, o->generation);
     if (o->world == 1)

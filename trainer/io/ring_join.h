@@ -20,6 +20,7 @@ struct ring_join_options {
     struct ring_neighbour next, previous; /* the same worker in a world of 2, nobody in a world of 1 */
     struct abort_flag *abort;             /* borrowed; must outlive the ring */
     atomic_llong *pulse;                  /* that of tcp_ring.h, and while we wait for the neighbours */
+    atomic_llong *place;                  /* of tcp_ring.h */
     rm_time call_deadline;                /* for the next rank to answer: its port does so at once */
     rm_time wait_deadline;                /* for the previous rank's call: it may be receiving its state */
 };

@@ -25,7 +25,7 @@ struct member {
     int rounds; /* reduces to do */
     int rc, peer;
     struct error err;
-    atomic_llong pulse;
+    atomic_llong pulse, place;
 };
 
 struct party {
@@ -42,7 +42,8 @@ static void open_ring(struct party *p, int fds[WORLD_MAX][2])
                                      .next_fd = -1,
                                      .prev_fd = -1,
                                      .abort = &p->member[r].abort,
-                                     .pulse = &p->member[r].pulse};
+                                     .pulse = &p->member[r].pulse,
+                                     .place = &p->member[r].place};
         if (p->world > 1) {
             o.next_fd = fds[r][0];
             o.prev_fd = fds[(r + p->world - 1) % p->world][1];
@@ -343,6 +344,29 @@ Test(collective, a_rank_that_waits_for_one_that_never_comes_has_a_pulse, .timeou
     for (int r = 0; r < 2; r++)
         pthread_join(p->member[r].thread, NULL);
     expect_sums(p, 0);
+    party_free(p);
+}
+
+/* Rank 2 sends nothing: rank 3 behind it gets nothing, rank 0 gets rank 3's block, rank 1 both of theirs. */
+Test(collective, where_nothing_comes_by_one_connection_the_rank_behind_it_has_come_least_far, .timeout = 60)
+{
+    struct party *p = party_open(KIND_RING, 4);
+    int64_t words = 4000, block = words, header = 24;
+    fill(p, words, 0);
+    for (int r = 0; r < 4; r++)
+        p->member[r].rounds = 2;
+    for (int r = 0; r < 4; r++)
+        if (r != 2)
+            start(&p->member[r]);
+    while (atomic_load(&p->member[1].place) < header + 2 * block)
+        sched_yield();
+    cr_assert_eq(atomic_load(&p->member[3].place), 0);
+    cr_assert_eq(atomic_load(&p->member[0].place), header + block);
+    start(&p->member[2]);
+    for (int r = 0; r < 4; r++)
+        pthread_join(p->member[r].thread, NULL);
+    for (int r = 0; r < 4; r++)
+        cr_assert_eq(atomic_load(&p->member[r].place), 2 * (header + 8 * words), "rank %d", r);
     party_free(p);
 }
 
