@@ -95,6 +95,12 @@ static void transfer_failed(const struct transfer_want *want, int source, const 
     engine_failed(ret, err, source < 0 ? -1 : want->source[source].end.worker);
 }
 
+/* Who names the source that sends nothing says more than who is found late for it, and then is blamed. */
+static rm_time source_patience(const struct engine *e)
+{
+    return e->spec->elasticity.form_timeout / 5 * 4;
+}
+
 void engine_receive(struct engine *e, const struct message *form, struct elastic_result *ret)
 {
     struct transfer_peer peers[RM_WORKERS_MAX];
@@ -103,6 +109,7 @@ void engine_receive(struct engine *e, const struct message *form, struct elastic
     bool exact;
     int source;
     engine_want(e, form, form->form.source, form->form.sources_count, &want, peers);
+    want.silence = source_patience(e);
     if (transfer_receive_state(e->state, &want, &exact, &source, &err) < 0)
         transfer_failed(&want, source, &err, ret);
     else
@@ -130,6 +137,7 @@ void engine_catch_up(struct engine *e, const struct message *form, struct elasti
     bool exact;
     int source;
     engine_want(e, form, form->form.source, form->form.sources_count, &want, peers);
+    want.silence = source_patience(e);
     want.sources = 1;
     if (transfer_receive_update(e->state, &want, &exact, &source, &err) < 0) {
         transfer_failed(&want, source, &err, ret);

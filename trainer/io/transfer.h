@@ -48,6 +48,7 @@ struct transfer_want {
     const struct transfer_peer *source; // (sources) all hold that state
     const struct abort_flag *abort;
     atomic_llong *received; /* bytes so far, for progress; may be NULL */
+    rm_time silence;        /* a source of which no chunk comes for so long has failed; 0: 30 s */
 };
 
 /* Fills the state; afterwards it holds `step`. *ret_exact: whether its history is. *ret_source: index of the

@@ -11,7 +11,7 @@
 #include "trainer/io/transfer_parts.h"
 
 #define CALL_PATIENCE  (5 * RM_S)  /* to reach a source and be answered */
-#define CHUNK_PATIENCE (30 * RM_S) /* a source that sends nothing for so long is given up */
+#define CHUNK_PATIENCE (30 * RM_S) /* where the caller names none */
 
 /* The part of one source. */
 struct pull {
@@ -45,9 +45,10 @@ int transfer_chunks(const struct transfer_want *want, int fd, void *array, int64
                     struct error *err)
 {
     uint8_t *at = (uint8_t *)array + first * 4;
+    rm_time silence = want->silence > 0 ? want->silence : CHUNK_PATIENCE;
     for (int64_t left = count * 4; left > 0;) {
         size_t length = left < TRANSFER_CHUNK ? (size_t)left : TRANSFER_CHUNK;
-        struct patience patience = {want->abort, clock_now() + CHUNK_PATIENCE};
+        struct patience patience = {want->abort, clock_now() + silence};
         uint32_t crc;
         if (socket_receive(fd, &crc, 4, &patience, err) < 0 ||
             socket_receive(fd, at, length, &patience, err) < 0)
