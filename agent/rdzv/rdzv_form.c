@@ -418,7 +418,7 @@ void rdzv_go(struct rdzv *st, rm_time now, struct rdzv_out *out)
     st->recovery.formed = true;
     st->waiting[0] = 0;
     st->verdict = (struct rdzv_verdict){0};
-    rdzv_pairs_trained(st, now, out);
+    rdzv_pairs_went(st, now, out);
     rdzv_say(st, "training with %d workers", st->world);
     rdzv_move(st, RDZV_TRAINING, now);
 }

@@ -52,15 +52,25 @@ void rdzv_hang_step_took(struct rdzv *st, rm_time took)
     st->median_step = sorted[count / 2];
 }
 
-/* Follows who waits for whom; where they wait in a circle any of them will do. */
-static struct rdzv_worker *end_of_chain(struct rdzv *st)
+static bool waits_for_member(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    struct rdzv_worker *w = &st->worker[st->member[0]];
-    for (int hops = 0; hops < st->world; hops++) {
-        int next = w->waiting_for;
-        if (next < 0 || next >= RM_WORKERS_MAX || st->worker[next].rank < 0 || st->worker[next].finished)
+    return w->waiting_for >= 0 && w->waiting_for < RM_WORKERS_MAX && st->worker[w->waiting_for].rank >= 0;
+}
+
+/* It has nothing more to do here. */
+static bool is_done(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return st->state == RDZV_QUIESCING ? w->stopped_round == st->round : w->finished;
+}
+
+/* Follows who waits for whom, from one that waits. */
+static struct rdzv_worker *end_of_chain(struct rdzv *st, struct rdzv_worker *w)
+{
+    for (int hops = 0; hops < st->world && waits_for_member(st, w); hops++) {
+        struct rdzv_worker *next = &st->worker[w->waiting_for];
+        if (is_done(st, next))
             break;
-        w = &st->worker[next];
+        w = next;
     }
     return w;
 }
@@ -102,28 +112,43 @@ static bool is_circle(struct rdzv *st, rm_time now)
     return now - st->circled >= 2 * fresh(st);
 }
 
-/* The one that has stood still longest, if for all our patience: on a machine without a moment to spare
- * others may look like it. Else, where all wait and show it, the end of the chain. With one that computes,
- * slow as it may be, nothing hangs. NULL: nobody (yet). */
-static struct rdzv_worker *culprit(struct rdzv *st, rm_time now)
+/* In a ring each waits for the one before it, so that the one to whom nothing comes holds up all: of those
+ * who wait it has received least. */
+static bool is_behind(const struct rdzv_worker *w, const struct rdzv_worker *than)
 {
-    struct rdzv_worker *stillest = NULL;
+    return !than || w->bytes < than->bytes;
+}
+
+/* The one that has stood still longest, if for all our patience: on a machine without a moment to spare
+ * others may look like it. Else, where all wait and show it, nobody does, and it is their connections:
+ * *ret_behind is the one that has received least; unless the chain ends at one that waits for nobody here.
+ * With one that computes, slow as it may be, nothing hangs. NULL: nobody (yet). */
+static struct rdzv_worker *culprit(struct rdzv *st, rm_time now, struct rdzv_worker **ret_behind)
+{
+    struct rdzv_worker *stillest = NULL, *behind = NULL;
     int waiting = 0, working = 0;
+    *ret_behind = NULL;
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
         if (w->presence != PRESENT || w->rank < 0)
             return NULL; /* its going says more */
-        if (st->state == RDZV_QUIESCING ? w->stopped_round == st->round : w->finished)
-            continue; /* it has nothing more to do here */
+        if (is_done(st, w))
+            continue;
         enum sign sign = sign_of(st, w, now);
+        if (sign == SIGN_OF_WAITING && is_behind(w, behind))
+            behind = w;
         waiting += sign == SIGN_OF_WAITING;
         working += sign == SIGN_OF_WORK;
         bool stiller = !stillest || still_for(st, w, now) > still_for(st, stillest, now);
         if (sign == SIGN_OF_NOTHING && stiller)
             stillest = w;
     }
-    if (!stillest && !working && waiting)
-        return is_circle(st, now) ? end_of_chain(st) : NULL;
+    if (!stillest && !working && waiting) {
+        struct rdzv_worker *end = end_of_chain(st, behind);
+        bool circle = is_circle(st, now), nobody_hangs = waits_for_member(st, end);
+        *ret_behind = circle && nobody_hangs && waits_for_member(st, behind) ? behind : NULL;
+        return circle && !nobody_hangs ? end : NULL;
+    }
     st->circled = RM_NEVER;
     return stillest;
 }
@@ -159,13 +184,29 @@ static rm_time ring_at(const struct rdzv *st)
     return at > st->hang_look_at ? at : st->hang_look_at;
 }
 
+/* All are well, so that nobody's trainer is killed for it: what one sends the other does not receive. */
+static void break_circle(struct rdzv *st, const struct rdzv_worker *behind, rm_time now, struct rdzv_out *out)
+{
+    char why[RM_WHY_MAX];
+    int by = rdzv_index(st, behind), peer = behind->waiting_for;
+    snprintf(why, sizeof why, "no step for %.1f s, as nothing comes from worker %d to worker %d",
+             (double)(now - st->turned) / RM_S, peer, by);
+    rdzv_say(st, "%s", why);
+    rdzv_pairs_stall(st, by, peer, why);
+    rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
+    rdzv_quiesce(st, STOP_NOW, now, out);
+}
+
 static void check_ring(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     char why[RM_WHY_MAX];
+    struct rdzv_worker *behind;
     if (now < ring_at(st))
         return;
     st->hang_look_at = now + patience(st) / LOOKS_PER_TIMEOUT;
-    struct rdzv_worker *w = culprit(st, now);
+    struct rdzv_worker *w = culprit(st, now, &behind);
+    if (behind)
+        break_circle(st, behind, now, out);
     if (!w)
         return;
     if (rdzv_is_stuck(st, w)) {

@@ -1,10 +1,12 @@
 /* Workers that live and are well but can't reach each other: neither is to blame, and no failure is counted.
  *
- * A forming that came to nothing names a pair. Named by two formings without a ring of both between them, the
- * two count as apart, and the next ring is the largest that holds no such pair (clique.h). Who is left out
- * comes back by rdzv_probe.c. Where too few would be left, the pair that was seen apart longest ago is tried
- * again, and so one after the other, with growing pauses, until startTimeout is over; in pods, where a person
- * or the network may mend it, without end. */
+ * What a pair can do only a step shows: there are walls that let a handshake through, and stop what follows.
+ * So a ring has come to nothing while it forms, and also after `go`, before its first step. One that comes to
+ * nothing names a pair, and so does one that breaks later. Named by two without a step of both between them,
+ * the two count as apart, and the next ring is the largest that holds no such pair (clique.h). Who is left
+ * out comes back by rdzv_probe.c. Where too few would be left, the pair that was seen apart longest ago is
+ * tried again, and so one after the other, with growing pauses, until startTimeout is over; in pods, where a
+ * person or the network may mend it, without end. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +14,7 @@
 #include "agent/rdzv/clique.h"
 #include "agent/rdzv/rdzv_state.h"
 
-enum { FORMINGS_RUNNING = 2, PAIRS_NAMED = 3, TRIED_AGAIN = 64 };
+enum { RINGS_RUNNING = 2, PAIRS_NAMED = 3, TRIED_AGAIN = 64 };
 
 static const rm_time first_pause = RM_S, longest_pause = 30 * RM_S;
 
@@ -44,33 +46,84 @@ bool rdzv_pairs_bar(const struct rdzv *st, int worker)
     return st->worker[worker].rank < 0 && rdzv_pairs_in_ring(st, worker);
 }
 
-void rdzv_pairs_together(struct rdzv *st, int a, int b)
+static void set_bit(uint64_t *sets, int a, int b, bool on)
 {
-    st->pairs.apart[a] &= ~bit(b);
-    st->pairs.apart[b] &= ~bit(a);
-    st->pairs.named[a][b] = st->pairs.named[b][a] = 0;
+    sets[a] = on ? sets[a] | bit(b) : sets[a] & ~bit(b);
+    sets[b] = on ? sets[b] | bit(a) : sets[b] & ~bit(a);
 }
 
-/* ---- a forming that came to nothing ---- */
+bool rdzv_pairs_answer_only(const struct rdzv *st, int worker)
+{
+    return st->pairs.answer_only[worker];
+}
+
+/* Of two whose ring broke after all handshakes were answered that says little: named once more, they are
+ * apart again. */
+void rdzv_pairs_answered(struct rdzv *st, int a, int b)
+{
+    bool only = st->pairs.answer_only[a] & bit(b);
+    set_bit(st->pairs.apart, a, b, false);
+    st->pairs.named[a][b] = st->pairs.named[b][a] = only ? RINGS_RUNNING - 1 : 0;
+}
+
+static void together(struct rdzv *st, int a, int b)
+{
+    set_bit(st->pairs.answer_only, a, b, false);
+    rdzv_pairs_answered(st, a, b);
+}
+
+/* ---- a ring that came to nothing ---- */
 
 void rdzv_pairs_in_vain(struct rdzv *st)
 {
-    st->pairs.in_vain = true;
+    st->pairs.in_vain = !st->pairs.stepped;
 }
 
-/* The first word counts: what follows it may follow from it. */
-void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f)
+static void name_pair(struct rdzv *st, int by, int peer, const char *why)
 {
     struct rdzv_named *n = &st->pairs.newest;
-    if (st->state != RDZV_FORMING)
+    *n = (struct rdzv_named){.set = true, .by = by, .peer = peer};
+    n->by_pid = st->worker[by].trainer_pid;
+    n->peer_pid = st->worker[peer].trainer_pid;
+    text_copy(n->why, sizeof n->why, why);
+}
+
+static bool is_named(const struct rdzv_named *n, int a, int b)
+{
+    return n->set && ((n->by == a && n->peer == b) || (n->by == b && n->peer == a));
+}
+
+static bool is_breaking(const struct rdzv *st)
+{
+    return st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW;
+}
+
+/* The first word counts, as what follows it may follow from it: whoever closes a broken ring breaks it for
+ * another neighbour. But where a connection ends, both its ends say so, and each names the other: that counts
+ * more. */
+void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f)
+{
+    struct rdzv_pairs *p = &st->pairs;
+    int by = rdzv_index(st, w), peer = f->peer;
+    if (is_breaking(st) && !p->broke)
+        return; /* it was stopped for another reason, and ends by that */
+    if (!is_breaking(st))
+        rdzv_pairs_in_vain(st);
+    p->broke = true;
+    if (peer < 0 || peer == by)
         return;
+    p->words[by] |= bit(peer);
+    bool both = p->words[peer] & bit(by), counts = !p->newest.set || (both && !p->both);
+    p->both = p->both || both;
+    if (counts && !is_named(&p->newest, by, peer))
+        name_pair(st, by, peer, f->detail);
+}
+
+void rdzv_pairs_stall(struct rdzv *st, int by, int peer, const char *why)
+{
     rdzv_pairs_in_vain(st);
-    if (f->peer < 0 || &st->worker[f->peer] == w)
-        return;
-    *n = (struct rdzv_named){.set = true, .by = rdzv_index(st, w), .peer = f->peer};
-    n->by_pid = w->trainer_pid;
-    n->peer_pid = st->worker[f->peer].trainer_pid;
-    text_copy(n->why, sizeof n->why, f->detail);
+    st->pairs.broke = st->pairs.both = true; /* nobody knows better */
+    name_pair(st, by, peer, why);
 }
 
 /* Both are well: they answered the stop, with the trainers that they had. */
@@ -92,19 +145,19 @@ static void count_pair(struct rdzv *st, rm_time now)
     text_copy(p->why, sizeof p->why, n.why);
     p->seen[n.by][n.peer] = p->seen[n.peer][n.by] = now;
     p->named[n.peer][n.by] = ++p->named[n.by][n.peer];
-    if (p->named[n.by][n.peer] < FORMINGS_RUNNING)
+    if (p->named[n.by][n.peer] < RINGS_RUNNING)
         return;
-    p->named[n.by][n.peer] = p->named[n.peer][n.by] = FORMINGS_RUNNING;
-    p->apart[n.by] |= bit(n.peer);
-    p->apart[n.peer] |= bit(n.by);
+    p->named[n.by][n.peer] = p->named[n.peer][n.by] = RINGS_RUNNING;
+    set_bit(p->apart, n.by, n.peer, true);
+    set_bit(p->answer_only, n.by, n.peer, p->went || (p->answer_only[n.by] & bit(n.peer)));
 }
 
 static rm_time pause_after(int formings)
 {
     rm_time pause = first_pause;
-    if (formings < FORMINGS_RUNNING)
+    if (formings < RINGS_RUNNING)
         return 0; /* the first repetition is at once: most of what breaks a ring is over by then */
-    for (int i = FORMINGS_RUNNING; i < formings && pause < longest_pause; i++)
+    for (int i = RINGS_RUNNING; i < formings && pause < longest_pause; i++)
         pause *= 2;
     return pause < longest_pause ? pause : longest_pause;
 }
@@ -112,12 +165,11 @@ static rm_time pause_after(int formings)
 void rdzv_pairs_stopped(struct rdzv *st, rm_time now)
 {
     struct rdzv_pairs *p = &st->pairs;
-    if (!p->in_vain)
-        return;
-    p->in_vain = false;
-    p->formings++;
+    p->formings += p->in_vain;
     count_pair(st, now);
-    p->again_at = now + pause_after(p->formings);
+    if (p->in_vain)
+        p->again_at = now + pause_after(p->formings);
+    p->in_vain = p->broke = false;
 }
 
 /* ---- who forms ---- */
@@ -375,25 +427,20 @@ void rdzv_pairs_formed(struct rdzv *st, rm_time now)
     p->formings = is_repetition(st) ? p->formings : 0;
     p->formed = p->members;
     p->last_tries += now >= rdzv_pairs_give_up_at(st);
-    p->in_vain = p->newest.set = false;
+    p->in_vain = p->broke = p->both = p->newest.set = p->went = p->stepped = false;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         bool in = all & bit(i);
+        p->words[i] = 0;
         p->crew[i].pid = in ? w->trainer_pid : 0;
         p->crew[i].incarnation = in ? w->incarnation : 0;
     }
 }
 
-void rdzv_pairs_trained(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_pairs_went(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
-    struct rdzv_pairs *p = &st->pairs;
-    p->formings = 0;
-    p->formed = p->stranded = 0;
-    p->stuck_since = RM_NEVER;
-    p->last_tries = 0;
-    for (int r = 0; r < st->world; r++)
-        for (int q = 0; q < r; q++)
-            rdzv_pairs_together(st, st->member[r], st->member[q]);
+    st->pairs.went = true;
+    st->pairs.stranded = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         bool out_of_it = rdzv_pairs_bar(st, i) && rdzv_candidate(st, w);
@@ -402,4 +449,20 @@ void rdzv_pairs_trained(struct rdzv *st, rm_time now, struct rdzv_out *out)
         else if (!w->left_out[0])
             tell_left_out(st, i, now, out);
     }
+}
+
+/* What broke it since, if anything did, was not in vain. */
+void rdzv_pairs_stepped(struct rdzv *st)
+{
+    struct rdzv_pairs *p = &st->pairs;
+    if (p->stepped)
+        return;
+    p->stepped = true;
+    p->in_vain = false;
+    p->formings = p->last_tries = 0;
+    p->formed = 0;
+    p->stuck_since = RM_NEVER;
+    for (int r = 0; r < st->world; r++)
+        for (int q = 0; q < r; q++)
+            together(st, st->member[r], st->member[q]);
 }

@@ -4,10 +4,13 @@
  * would be its neighbours, and they call its own: handshakes that are good for nothing else, off the compute
  * threads. Only when all of them were answered may it join. One is tried at a time; whom it did not help is
  * tried again after twice the pause, and a pause never shrinks while the process lives, so that one whose
- * connections come and go does not stop the ring for ever. */
+ * connections come and go does not stop the ring for ever. Who was left out after a handshake had been
+ * answered may be answered again and train no better, which costs a ring: it is tried ever more seldom. */
 #include <stdio.h>
 
 #include "agent/rdzv/rdzv_state.h"
+
+enum { ANSWERS_COUNT_LESS = 12 };
 
 static const rm_time first_pause = 10 * RM_S, longest_pause = 300 * RM_S, answer_patience = 15 * RM_S;
 
@@ -21,6 +24,7 @@ void rdzv_probe_later(struct rdzv *st, int worker, rm_time now)
     struct rdzv_worker *w = &st->worker[worker];
     rm_time first = st->settings.probe_first ? st->settings.probe_first : first_pause;
     rm_time most = st->settings.probe_most ? st->settings.probe_most : longest_pause;
+    most *= rdzv_pairs_answer_only(st, worker) ? ANSWERS_COUNT_LESS : 1;
     w->probe_pause = w->probe_pause ? 2 * w->probe_pause : first;
     w->probe_pause = w->probe_pause < most ? w->probe_pause : most;
     w->probe_at = now + w->probe_pause;
@@ -96,7 +100,7 @@ void rdzv_probed(struct rdzv *st, const struct rdzv_worker *w, const struct msg_
     p->on = false;
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         if (p->with & bit(i))
-            rdzv_pairs_together(st, p->worker, i);
+            rdzv_pairs_answered(st, p->worker, i);
     rdzv_say(st, "worker %d and the others reach each other again", p->worker);
 }
 

@@ -35,11 +35,17 @@ bool rdzv_all_told(struct rdzv *st, struct rdzv_out *out)
     return st->told >= st->settings.steps;
 }
 
+/* Of a ring that broke a step may be told only now: it counts all the same. */
 static void forming_worked(struct rdzv *st, const struct message *m, rm_time now, struct rdzv_out *out)
 {
-    if (generation_compare(m->generation, st->ring) != 0 || st->state != RDZV_TRAINING)
+    bool works = st->state == RDZV_TRAINING || st->state == RDZV_QUIESCING;
+    if (generation_compare(m->generation, st->ring) != 0 || !works)
         return;
     st->forming_failures = 0;
+    if (m->progress.step > (st->resume.held ? st->resume.step : 0))
+        rdzv_pairs_stepped(st);
+    if (st->state != RDZV_TRAINING)
+        return;
     rdzv_trouble_step(st);
     if (st->recovery.formed && m->progress.step > st->recovery.resume_step)
         rdzv_recovery_done(st, now, out);

@@ -87,7 +87,7 @@ struct rdzv_worker {
     rm_time probe_at, probe_pause; /* when it is next seen whether it may come back */
 };
 
-/* Two of a forming that came to nothing: the one says that it can't reach the other. */
+/* Two of a ring that broke: the one says that it can't reach the other, or has waited for it in vain. */
 struct rdzv_named {
     bool set;
     int by, peer;
@@ -98,12 +98,16 @@ struct rdzv_named {
 /* rdzv_pairs.c. Sets of workers are bits by index. */
 struct rdzv_pairs {
     uint64_t apart[RM_WORKERS_MAX];                /* bit b of a, and a of b: they can't reach each other */
-    uint8_t named[RM_WORKERS_MAX][RM_WORKERS_MAX]; /* formings in vain since both were in a ring */
+    uint64_t answer_only[RM_WORKERS_MAX];          /* of those: a ring broke that had come as far as `go` */
+    uint8_t named[RM_WORKERS_MAX][RM_WORKERS_MAX]; /* by rings since both made a step in one */
     rm_time seen[RM_WORKERS_MAX][RM_WORKERS_MAX];  /* the newest of them */
     int blamed[RM_WORKERS_MAX];                    /* times that somebody could not reach it */
     char why[RM_WHY_MAX];                          /* of the newest */
-    struct rdzv_named newest;                      /* of the forming under way, or that just stopped */
-    bool in_vain;                                  /* it broke by itself */
+    bool went, stepped;                            /* the newest ring: was sent `go`, made a step */
+    bool broke, in_vain;                           /* by itself; without a step */
+    uint64_t words[RM_WORKERS_MAX];                /* whom each of it names since */
+    struct rdzv_named newest;                      /* whom to believe */
+    bool both;                                     /* those two name each other */
     int formings;                                  /* in vain, of the same, in a row */
     uint64_t formed; /* members of the newest; crew: from whom they were chosen */
     struct {
@@ -384,8 +388,11 @@ void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker);
 bool rdzv_pairs_are_apart(const struct rdzv *st, int a, int b);
 uint64_t rdzv_pairs_in_ring(const struct rdzv *st, int worker); /* members that it is apart from */
 bool rdzv_pairs_bar(const struct rdzv *st, int worker);         /* it may not join: there are such */
-void rdzv_pairs_together(struct rdzv *st, int a, int b);        /* they do reach each other */
+bool rdzv_pairs_answer_only(const struct rdzv *st, int worker); /* a handshake of it proves little */
+void rdzv_pairs_answered(struct rdzv *st, int a, int b);        /* each the other's handshake */
+/* Also while a ring that broke stops, for whom its other members name. */
 void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f);
+void rdzv_pairs_stall(struct rdzv *st, int by, int peer, const char *why); /* by waits for bytes of peer's */
 void rdzv_pairs_in_vain(struct rdzv *st);              /* the forming breaks, and nobody is named */
 void rdzv_pairs_stopped(struct rdzv *st, rm_time now); /* all have answered the stop */
 void rdzv_pairs_choose(struct rdzv *st, rm_time now);  /* who is to form */
@@ -395,8 +402,9 @@ rm_time rdzv_pairs_form_at(const struct rdzv *st);
 rm_time rdzv_pairs_give_up_at(const struct rdzv *st);  /* RM_NEVER: it does not */
 bool rdzv_pairs_give_up(struct rdzv *st, rm_time now); /* true: a verdict is set */
 void rdzv_pairs_say_too_few(const struct rdzv *st, char *out, size_t size);
-void rdzv_pairs_formed(struct rdzv *st, rm_time now);                        /* `form` is about to be sent */
-void rdzv_pairs_trained(struct rdzv *st, rm_time now, struct rdzv_out *out); /* it led to a ring */
+void rdzv_pairs_formed(struct rdzv *st, rm_time now);                     /* `form` is about to be sent */
+void rdzv_pairs_went(struct rdzv *st, rm_time now, struct rdzv_out *out); /* `go` is sent */
+void rdzv_pairs_stepped(struct rdzv *st);                                 /* a step of this ring is made */
 
 /* rdzv_probe.c: how who was left out for that comes back */
 void rdzv_probe_later(struct rdzv *st, int worker, rm_time now);

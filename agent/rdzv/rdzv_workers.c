@@ -348,6 +348,8 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
         rdzv_give_up(st, EXIT_TRAINING, "%s", f->detail);
     } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
         rdzv_work_fault(st, w, f, now, out);
+    } else if (mine && st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW) {
+        rdzv_pairs_fault(st, w, f);
     } else if (at_work) {
         if (f->peer >= 0 && st->worker[f->peer].presence == AWAY)
             rdzv_lose(st, &st->worker[f->peer], "a ring neighbour lost it too", now, out);

@@ -46,6 +46,8 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "calls to the store that stood still",
                                           "outages of the store that were told",
                                           "states that there was no time to save",
+                                          "reductions that a wall cut",
+                                          "reductions that a wall let stand still",
                                           "left out: they and others can't reach each other",
                                           "of them taken back",
                                           "steps redone",
@@ -59,11 +61,11 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "ended without storage",
                                           "of those: too few reach each other",
                                           "wait as too few pods reach each other"};
-const char *const plant_names[PLANTS] = {"none",          "lower-step",     "torn-receive",   "publish-early",
-                                         "stop-unseen",   "replay-stopped", "lose-progress",  "skip-catch-up",
-                                         "still-waiting", "memory-free",    "read-is-damage", "list-is-empty",
-                                         "one-for-all",   "unwritten",      "blame-nobody",   "blame-another",
-                                         "probe-lies",    "impossible",     "stuck-unsaid"};
+const char *const plant_names[PLANTS] = {
+    "none",          "lower-step",    "torn-receive",  "publish-early", "stop-unseen",    "replay-stopped",
+    "lose-progress", "skip-catch-up", "still-waiting", "memory-free",   "read-is-damage", "list-is-empty",
+    "one-for-all",   "unwritten",     "blame-nobody",  "blame-another", "probe-lies",     "impossible",
+    "stuck-unsaid",  "another-face",  "least-is-most"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 
@@ -512,7 +514,10 @@ static void for_the_world(struct sim *sim, struct ev *e)
         run_shot(sim, e->a);
         break;
     case EV_WALL:
-        pairs_wall_rises(sim, e->a);
+        if (e->b)
+            pairs_wall_falls(sim, e->a);
+        else
+            pairs_wall_rises(sim, e->a);
         break;
     case EV_COORD_START:
         coord_start(sim);

@@ -52,6 +52,8 @@ enum plant {
     PLANT_PROBE_LIES,     /* a trainer says that it has reached whom it did not */
     PLANT_IMPOSSIBLE,     /* a core finds its own state impossible */
     PLANT_STUCK_UNSAID,   /* that a call does not return is told to nobody */
+    PLANT_ANOTHER_FACE,   /* a trainer says each time that it is another one */
+    PLANT_LEAST_IS_MOST,  /* who has received least in a ring says that it has received most */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -98,7 +100,7 @@ enum ev_kind {
     EV_COORD_REPLACED, /* run kills a coordinator that says nothing; b: which stop */
     EV_DEADLINE,       /* a: node; its time to leave is over */
     EV_RESUME,         /* a: node, or -1: the coordinator; b: which stop */
-    EV_WALL,           /* a: which one rises */
+    EV_WALL,           /* a: which one rises, or falls (b) */
     EV_KINDS
 };
 
@@ -248,6 +250,8 @@ enum tally {
     TALLY_STUCK,         /* calls to the store that did not return for long, or never */
     TALLY_WAITED,        /* outages of the store that were told */
     TALLY_NOT_SAVED,     /* states that nobody saved because there was no time */
+    TALLY_CUT,           /* reductions, by a wall that lets handshakes pass */
+    TALLY_STALLED,       /* likewise */
     TALLY_LEFT_OUT,      /* because they and others can't reach each other */
     TALLY_TAKEN_BACK,    /* of them */
     TALLY_REDONE,        /* steps */
@@ -270,8 +274,15 @@ struct tallies {
     int64_t shot[SHOTS][RDZV_STATES + 1]; /* by the coordinator's state; the last: there was none */
 };
 
-/* Calls from one worker's trainer to another's come to nothing. */
+enum wall_kind {
+    WALL_CLOSED, /* calls from one worker's trainer to another's come to nothing */
+    WALL_CUTS,   /* calls and their handshakes are answered; what is sent then ends the connection */
+    WALL_STALLS, /* or does not arrive */
+};
+
 struct wall {
+    enum wall_kind kind;
+    bool small; /* what an evaluation sends passes */
     int from, to;
     bool both; /* and the other way round */
     rm_time at, until;
@@ -358,7 +369,14 @@ struct sim {
     bool skipped_since; /* a state was not saved, as told, since then */
     int64_t planted;    /* times that the bug was used */
     int64_t forms, forms_at_recovery;
-    enum msg_stop_at stopped_at;      /* of the newest stop that was sent */
+    enum msg_stop_at stopped_at; /* of the newest stop that was sent */
+    int64_t step_ops;            /* steps that a ring reduced */
+    struct {                     /* rings of the same processes, without such a step between */
+        uint64_t who;
+        int64_t step_ops;
+        int times;
+        rm_time since;
+    } same;
     int64_t left_out[RM_WORKERS_MAX]; /* in this term it was told so, and is not in a ring since; 0: no */
     rm_time left_out_at[RM_WORKERS_MAX];
     char waits_for[MSG_DETAIL_MAX]; /* the newest that was told */
@@ -442,6 +460,8 @@ void compute_goes_on(struct sim *sim, int node); /* its trainer was stopped or s
 void ring_left(struct sim *sim, int node);       /* its trainer ended or closed the ring */
 bool source_stands(const struct sim *sim, const struct trainer *t); /* a transfer's: nothing comes from it */
 int ring_waits_for(const struct sim *sim, int node);                /* worker; -1: it does not wait */
+int64_t ring_place(const struct sim *sim, int node); /* in the stream of the reduction; -1: in none */
+void ring_flows(struct sim *sim);                    /* a wall has fallen */
 uint64_t content_after(const struct sim *sim, uint64_t hash, int64_t step, const struct ring *ring);
 
 void ring_cut(struct sim *sim, int from, int to); /* workers; where the one calls the other in a ring */
@@ -450,7 +470,9 @@ void ring_cut(struct sim *sim, int from, int to); /* workers; where the one call
 void pairs_draw(struct sim *sim);
 void pairs_begin(struct sim *sim);
 void pairs_wall_rises(struct sim *sim, int wall);
-bool pairs_reach(const struct sim *sim, int from, int to);
+void pairs_wall_falls(struct sim *sim, int wall);
+bool pairs_reach(const struct sim *sim, int from, int to); /* calls do, and handshakes */
+bool pairs_carry(const struct sim *sim, int from, int to, enum wall_kind *ret_why, bool small); /* bytes do */
 void pairs_probe(struct sim *sim, int node, const struct msg_probe *probe);
 void pairs_told(struct sim *sim, const struct rdzv_tell *t);
 void pairs_check_form(struct sim *sim, const struct msg_form *f);

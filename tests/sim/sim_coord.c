@@ -234,6 +234,8 @@ static void plant_in_message(struct sim *sim, struct message *m)
     }
     if (m->type == MSG_FAULT)
         plant_in_fault(sim, &m->fault);
+    if (sim->plant == PLANT_ANOTHER_FACE && m->type == MSG_STOPPED && m->stopped.trainer_pid)
+        m->stopped.trainer_pid += 1000000 * ++sim->planted;
     if (sim->plant == PLANT_PUBLISH_EARLY && m->type == MSG_CHECKPOINTED && m->checkpointed.parts > 1) {
         struct message again;
         message_copy(&again, m);

@@ -119,7 +119,9 @@ void trainer_pulse(struct sim *sim, int node)
     t->bytes += moves && receives(t);
     m.heartbeat.step = elastic_held_step(t->elastic);
     m.heartbeat.counter = t->counter;
-    m.heartbeat.bytes = t->bytes;
+    int64_t place = ring_place(sim, node);
+    sim->planted += sim->plant == PLANT_LEAST_IS_MOST && place >= 0;
+    m.heartbeat.bytes = place >= 0 ? place : t->bytes;
     m.heartbeat.phase = elastic_phase(t->elastic);
     m.heartbeat.waiting_for = ring_waits_for(sim, node);
     link_to_agent(sim, node, &m);

@@ -1,6 +1,7 @@
 /* Walls: workers that are well, and whose trainers can't reach each other; in one direction or in both, from
- * the start or from some moment on, for a while or for ever. Control connections go on: those are to somebody
- * else. What has to come of it is judged by the walls as they stand. */
+ * the start or from some moment on, for a while or for ever. Some let calls and their handshakes pass, and
+ * cut or hold back what follows. Control connections go on: those are to somebody else. What has to come of
+ * it is judged by the walls as they stand. */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,9 @@ void pairs_draw(struct sim *sim)
         w->both = chance >> 20 & 1;
         w->at = chance >> 21 & 1 ? 0 : (rm_time)((chance >> 24) % (uint64_t)span);
         bool for_ever = chance >> 22 & 1;
+        uint64_t kind = sim_hash(seed, 8, (uint64_t)i);
+        w->kind = kind % 4 == 0 ? WALL_CUTS : kind % 4 == 1 ? WALL_STALLS : WALL_CLOSED;
+        w->small = kind >> 8 & 1;
         w->until = for_ever ? RM_NEVER : w->at + (rm_time)(sim_hash(seed, 7, (uint64_t)i) % (20 * RM_S));
     }
 }
@@ -37,6 +41,8 @@ void pairs_begin(struct sim *sim)
         const struct wall *w = &s->wall[i];
         rm_time last = w->until == RM_NEVER ? w->at : w->until;
         sim_at(sim, w->at, EV_WALL, i, 0, 0);
+        if (w->until != RM_NEVER)
+            sim_at(sim, w->until, EV_WALL, i, 1, 0);
         sim->quiet_since = last > sim->quiet_since ? last : sim->quiet_since;
     }
     sim->quiet_since += s->walls ? discovered_in : 0;
@@ -45,28 +51,62 @@ void pairs_begin(struct sim *sim)
 /* What stood between the two lets nothing more through, and what was under way is cut. */
 void pairs_wall_rises(struct sim *sim, int wall)
 {
+    static const char *const does[] = {"can't reach", "is cut off when it sends to", "sends in vain to"};
     const struct wall *w = &sim->scenario.wall[wall];
-    sim_trace(sim, "-- a wall: worker %d can't reach worker %d%s", w->from, w->to, w->both ? ", nor it" : "");
+    sim_trace(sim, "-- a wall: worker %d %s worker %d%s", w->from, does[w->kind], w->to,
+              w->both ? ", and the other way round" : "");
+    if (w->kind != WALL_CLOSED)
+        return; /* it shows in the next reduction */
     ring_cut(sim, w->from, w->to);
     if (w->both)
         ring_cut(sim, w->to, w->from);
 }
 
+void pairs_wall_falls(struct sim *sim, int wall)
+{
+    const struct wall *w = &sim->scenario.wall[wall];
+    sim_trace(sim, "-- the wall between workers %d and %d falls", w->from, w->to);
+    ring_flows(sim);
+}
+
 /* At any moment since `since`. */
+static bool stands(const struct sim *sim, const struct wall *w, int from, int to, rm_time since)
+{
+    bool here = (w->from == from && w->to == to) || (w->both && w->from == to && w->to == from);
+    return here && w->at <= sim->now && w->until > since;
+}
+
 static bool stood(const struct sim *sim, int from, int to, rm_time since)
 {
-    for (int i = 0; i < sim->scenario.walls; i++) {
-        const struct wall *w = &sim->scenario.wall[i];
-        bool here = (w->from == from && w->to == to) || (w->both && w->from == to && w->to == from);
-        if (here && w->at <= sim->now && w->until > since)
+    for (int i = 0; i < sim->scenario.walls; i++)
+        if (stands(sim, &sim->scenario.wall[i], from, to, since))
             return true;
-    }
     return false;
 }
 
 bool pairs_reach(const struct sim *sim, int from, int to)
 {
-    return !stood(sim, from, to, sim->now);
+    for (int i = 0; i < sim->scenario.walls; i++) {
+        const struct wall *w = &sim->scenario.wall[i];
+        if (w->kind == WALL_CLOSED && stands(sim, w, from, to, sim->now))
+            return false;
+    }
+    return true;
+}
+
+/* Of a closed wall nothing is seen here: what passed it before was cut when it rose. */
+bool pairs_carry(const struct sim *sim, int from, int to, enum wall_kind *ret_why, bool small)
+{
+    bool carries = true;
+    for (int i = 0; i < sim->scenario.walls; i++) {
+        const struct wall *w = &sim->scenario.wall[i];
+        bool passes = w->kind == WALL_CLOSED || (small && w->small);
+        if (passes || !stands(sim, w, from, to, sim->now))
+            continue;
+        *ret_why = carries || w->kind == WALL_CUTS ? w->kind : *ret_why;
+        carries = false;
+    }
+    return carries;
 }
 
 void pairs_probe(struct sim *sim, int node, const struct msg_probe *probe)
@@ -161,7 +201,8 @@ static bool cut_off_since_told(const struct sim *sim, int worker, const struct m
 {
     for (int i = 0; i < sim->scenario.walls; i++) {
         const struct wall *w = &sim->scenario.wall[i];
-        bool all_the_time = w->at <= sim->left_out_at[worker] && w->until > sim->now;
+        bool all_the_time =
+            w->kind == WALL_CLOSED && w->at <= sim->left_out_at[worker] && w->until > sim->now;
         for (int r = 0; all_the_time && r < f->count; r++) {
             int other = f->member[r].worker;
             if ((w->from == worker && w->to == other) || (w->from == other && w->to == worker))
@@ -171,11 +212,33 @@ static bool cut_off_since_told(const struct sim *sim, int worker, const struct m
     return false;
 }
 
+enum { SAME_MOST = 4 };
+
+/* What comes to nothing again and again is not tried without a pause. */
+static void check_pauses(struct sim *sim, const struct msg_form *f)
+{
+    uint64_t who = (uint64_t)sim->term;
+    for (int r = 0; r < f->count; r++) {
+        int node = 0, epoch = 0;
+        sscanf(f->member[r].address, "%d:%d", &node, &epoch);
+        who = sim_hash(who, (uint64_t)node, (uint64_t)epoch);
+    }
+    if (who != sim->same.who || sim->step_ops != sim->same.step_ops) {
+        sim->same.who = who;
+        sim->same.step_ops = sim->step_ops;
+        sim->same.times = 0;
+        sim->same.since = sim->now;
+    }
+    if (++sim->same.times > SAME_MOST && sim->now - sim->same.since < RM_S)
+        sim_fail(sim, "R12: one ring is formed %d times within a second, and makes no step", sim->same.times);
+}
+
 /* A ring that trained is stopped for one who was left out only if that one and the others were seen to reach
  * each other since. */
 void pairs_check_form(struct sim *sim, const struct msg_form *f)
 {
     bool planned = sim->stopped_at == STOP_BOUNDARY;
+    check_pauses(sim, f);
     for (int r = 0; r < f->count; r++) {
         int w = f->member[r].worker;
         bool out = sim->left_out[w] && sim->left_out[w] == sim->term;

@@ -88,7 +88,9 @@ static enum share share_of(const struct sim *sim, const struct node *n, int rank
     sscanf(form->form.member[rank].address, "%d:%d", &node, &epoch);
     const struct trainer *t = &sim->node[node].trainer;
     int newer = generation_compare(t->gives, form->generation);
-    bool reached = pairs_reach(sim, n->worker, form->form.member[rank].worker);
+    enum wall_kind why;
+    int other = form->form.member[rank].worker;
+    bool reached = pairs_reach(sim, n->worker, other) && pairs_carry(sim, other, n->worker, &why, false);
     if (!t->alive || t->epoch != epoch || newer > 0 || !reached)
         return SHARE_NEVER;
     return newer == 0 && !t->stopped ? SHARE_HERE : SHARE_LATER;
@@ -131,11 +133,10 @@ int ring_waits_for(const struct sim *sim, int node)
     return ring->count > 1 ? ring->worker[(t->rank + ring->count - 1) % ring->count] : -1;
 }
 
-static void break_for(struct sim *sim, int index, int rank, int peer)
+static void break_for(struct sim *sim, int index, int rank, int peer, rm_time soon)
 {
     int node = sim->ring[index].node[rank];
     struct trainer *t = &sim->node[node].trainer;
-    rm_time soon = sim_time(sim, 10 * RM_US, RM_MS);
     if (!member_lives(sim, &sim->ring[index], rank) || t->ring != index)
         return;
     bool waiting = t->command == CMD_CONNECT ? !t->finishing : at_work(t->command) && t->arrived;
@@ -156,7 +157,8 @@ static void ring_break(struct sim *sim, int index, int by_rank)
         int distance = (r - by_rank + ring->count) % ring->count;
         bool neighbour = distance == 1 || distance == ring->count - 1;
         if (r != by_rank)
-            break_for(sim, index, r, neighbour ? ring->worker[by_rank] : -1);
+            break_for(sim, index, r, neighbour ? ring->worker[by_rank] : -1,
+                      sim_time(sim, 10 * RM_US, RM_MS));
     }
 }
 
@@ -170,9 +172,84 @@ void ring_cut(struct sim *sim, int from, int to)
                 continue;
             ring->broken = true;
             for (int other = 0; other < ring->count; other++)
-                break_for(sim, i, other, other == r ? to : other == next ? from : -1);
+                break_for(sim, i, other,
+                          other == r      ? to
+                          : other == next ? from
+                                          : -1,
+                          sim_time(sim, 10 * RM_US, RM_MS));
         }
     }
+}
+
+/* ---- walls that let handshakes pass ---- */
+
+static bool link_carries(const struct sim *sim, const struct ring *ring, int rank, enum wall_kind *ret_why,
+                         bool small)
+{
+    int next = (rank + 1) % ring->count;
+    return pairs_carry(sim, ring->worker[rank], ring->worker[next], ret_why, small);
+}
+
+/* The connection from `rank` to the next one ends. One end may see it a moment before the other, or not at
+ * all, as it is told to stop by then; who closes its ring breaks it for its other neighbour. */
+static void ring_is_cut(struct sim *sim, int index, int rank)
+{
+    struct ring *ring = &sim->ring[index];
+    int next = (rank + 1) % ring->count;
+    int only = sim_chance(sim, 70) ? -1 : sim_chance(sim, 50) ? rank : next;
+    ring->broken = true;
+    sim->tallies.of[TALLY_CUT]++;
+    for (int r = 0; r < ring->count; r++) {
+        rm_time soon = sim_time(sim, 10 * RM_US, RM_MS);
+        int distance = (r - next + ring->count) % ring->count; /* behind the cut, along the ring */
+        bool nearer = 2 * distance < ring->count;
+        int beside = ring->worker[(r + (nearer ? -1 : 1) + ring->count) % ring->count];
+        bool end = r == rank || r == next, sees = end && (only < 0 || only == r);
+        int peer = r == rank ? ring->worker[next] : r == next ? ring->worker[rank] : beside;
+        if (sees)
+            break_for(sim, index, r, peer, soon);
+        else
+            break_for(sim, index, r, !end && sim_chance(sim, 50) ? peer : -1, RM_MS + soon);
+    }
+}
+
+/* True: what is sent in this reduction does not come through. */
+static bool is_walled(struct sim *sim, int index, bool small)
+{
+    struct ring *ring = &sim->ring[index];
+    bool walled = false;
+    for (int r = 0; r < ring->count && ring->count > 1; r++) {
+        enum wall_kind why;
+        if (link_carries(sim, ring, r, &why, small))
+            continue;
+        walled = true;
+        if (why != WALL_CUTS)
+            continue;
+        ring_is_cut(sim, index, r);
+        return true;
+    }
+    sim->tallies.of[TALLY_STALLED] += walled;
+    return walled;
+}
+
+/* How many others' blocks have come: those of the ranks before it up to one that sends nothing yet, or that
+ * sends in vain. */
+int64_t ring_place(const struct sim *sim, int node)
+{
+    const struct trainer *t = &sim->node[node].trainer;
+    if (t->ring < 0 || !at_work(t->command) || !t->arrived)
+        return -1;
+    const struct ring *ring = &sim->ring[t->ring];
+    int hops = 0;
+    for (int r = t->rank; hops < ring->count; hops++) {
+        enum wall_kind why;
+        int previous = (r + ring->count - 1) % ring->count;
+        bool sends = sim->node[ring->node[previous]].trainer.arrived;
+        if (!sends || !link_carries(sim, ring, previous, &why, t->command == CMD_EVALUATE))
+            break;
+        r = previous;
+    }
+    return 1000 * (ring->ops + 1) + (sim->plant == PLANT_LEAST_IS_MOST ? -hops : hops);
 }
 
 /* A trainer that dies between the reduction and its commit leaves a valid update in its memory: whoever opens
@@ -297,7 +374,17 @@ static void try_complete(struct sim *sim, int index)
             sim_fail(sim, "ranks of one ring do different things: %d and %d", command, t->command);
         command = t->command;
     }
+    if (ring->broken || is_walled(sim, index, command == CMD_EVALUATE))
+        return;
+    sim->step_ops += command == CMD_STEP;
     complete(sim, ring);
+}
+
+void ring_flows(struct sim *sim)
+{
+    for (int i = 0; i < sim->rings; i++)
+        if (!sim->ring[i].broken)
+            try_complete(sim, i);
 }
 
 void compute_arrive(struct sim *sim, int node)
@@ -429,7 +516,10 @@ static int source_gone(const struct sim *sim, int worker, const struct msg_form 
         bool fine = n->alive && n->trainer.alive && n->trainer.epoch == epoch &&
                     msg_state_equal(&held, &f->resume) &&
                     (!update || n->memory.update_step == f->resume.step);
-        if (!fine || !pairs_reach(sim, worker, f->source[i].worker))
+        enum wall_kind why;
+        bool comes = pairs_reach(sim, worker, f->source[i].worker) &&
+                     pairs_carry(sim, f->source[i].worker, worker, &why, false);
+        if (!fine || !comes)
             return f->source[i].worker;
     }
     return -1;

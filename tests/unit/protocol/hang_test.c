@@ -10,14 +10,20 @@ static struct rdzv_settings impatient(void)
     return settings;
 }
 
-static void beat(struct story *s, int w, int64_t counter, int waiting_for)
+static void beat_at(struct story *s, int w, int64_t counter, int waiting_for, int64_t bytes)
 {
     struct message m;
     message_init(&m, MSG_HEARTBEAT);
     m.heartbeat.counter = counter;
     m.heartbeat.phase = PHASE_TRAINING;
     m.heartbeat.waiting_for = waiting_for;
+    m.heartbeat.bytes = bytes;
     hear(s, w, &m);
+}
+
+static void beat(struct story *s, int w, int64_t counter, int waiting_for)
+{
+    beat_at(s, w, counter, waiting_for, 0);
 }
 
 /* Three seconds in which worker w says counters[w] + i * moves[w] and whom it waits for. */
@@ -73,15 +79,81 @@ Test(hang, where_all_wait_and_live_the_end_of_the_chain_is_to_blame)
     story_end(&s);
 }
 
-Test(hang, one_of_those_who_wait_in_a_circle_will_do)
+/* Nothing comes from worker 1 to worker 2, which has received least. */
+static void wait_in_a_circle(struct story *s)
+{
+    static const int64_t received[3] = {300, 200, 100};
+    for (int i = 0; i < 12 && rdzv_state(s->st) == RDZV_TRAINING; i++) {
+        for (int w = 0; w < 3; w++)
+            beat_at(s, w, 5 + i, (w + 2) % 3, received[w]);
+        after(s, RM_S);
+    }
+    cr_assert_eq(rdzv_state(s->st), RDZV_QUIESCING, "%s", str_text(&s->log));
+}
+
+Test(hang, of_those_who_wait_in_a_circle_nobody_is_killed_and_a_ring_without_the_bad_path_goes_on)
 {
     struct story s;
     story_begin(&s, impatient());
     train_with(&s, 3);
-    for (int i = 0; i < 4; i++)
-        stand_still(&s, (const int[]){2, 0, 1}, (const int[]){1, 1, 1});
-    cr_assert(said(&s, " fault"), "%s", str_text(&s.log));
-    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+    progress(&s, 0, 4);
+    for (int i = 0; i < 2; i++) {
+        wait_in_a_circle(&s);
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, 4, 4);
+        cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+        for (int w = 0; w < 3; w++)
+            ready(&s, w, 4);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    cr_assert(!said(&s, " fault") && !said(&s, "workerLost"), "all are well: %s", str_text(&s.log));
+    cr_assert(said(&s, "it and worker 2 can't reach each other (no step for "), "%s", str_text(&s.log));
+    cr_assert(said(&s, "as nothing comes from worker 1 to worker 2)"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(hang, where_all_are_needed_and_wait_in_a_circle_again_and_again_the_run_ends_with_their_names)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient();
+    settings.workers_min = 3;
+    settings.max_restarts = 0;
+    story_begin(&s, settings);
+    train_with(&s, 3);
+    for (int i = 0; i < 40 && s.ended < 0; i++) {
+        wait_in_a_circle(&s);
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, 0, -1);
+        for (int second = 0; second < 31 && rdzv_state(s.st) == RDZV_GATHERING; second++) {
+            for (int w = 0; w < 3; w++)
+                beat(&s, w, 100 + second, -1);
+            after(&s, RM_S);
+        }
+        for (int w = 0; w < 3 && s.ended < 0; w++)
+            ready(&s, w, 0);
+    }
+    cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
+    cr_assert(said(&s, "end 4 workers 1 and 2 can't reach each other"), "%s", str_text(&s.log));
+    cr_assert(!said(&s, " fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(hang, one_that_waits_for_who_has_finished_is_not_killed_either)
+{
+    struct story s;
+    story_begin(&s, impatient());
+    train_with(&s, 3);
+    for (int w = 0; w < 2; w++) {
+        progress(&s, w, 100);
+        finished(&s, w);
+    }
+    for (int i = 0; i < 12 && rdzv_state(s.st) == RDZV_TRAINING; i++) {
+        for (int w = 0; w < 3; w++)
+            beat(&s, w, 5 + i, w == 2 ? 1 : -1);
+        after(&s, RM_S);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    cr_assert(!said(&s, " fault"), "%s", str_text(&s.log));
     story_end(&s);
 }
 

@@ -195,6 +195,158 @@ Test(pairs, that_two_of_several_pairs_reach_each_other_again_is_found_out)
     story_end(&s);
 }
 
+/* ---- walls that let the handshake through ---- */
+
+/* The ring that forms goes, and breaks before its first step. */
+static void go_and_break_off(struct story *s, int by, int peer, const int64_t held[3])
+{
+    for (int r = 0; r < s->form.form.count; r++) {
+        int w = s->form.form.member[r].worker;
+        ready(s, w, held[w] < 0 ? 0 : held[w]);
+    }
+    cr_assert_eq(rdzv_state(s->st), RDZV_TRAINING, "%s", str_text(&s->log));
+    break_off(s, by, peer, held);
+}
+
+static const int64_t seed[3] = {0, 0, 0};
+
+Test(pairs, two_whose_rings_break_between_go_and_the_first_step_are_parted_like_two_that_form_none)
+{
+    struct story s;
+    gather(&s, patient(1), 3);
+    go_and_break_off(&s, 1, 2, seed);
+    cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "the first repetition is at once: %s", str_text(&s.log));
+    go_and_break_off(&s, 2, 1, seed);
+    cr_assert(forms_with(&s, 2, (int[]){0, 1}), "%s", str_text(&s.log));
+    ready(&s, 0, 0);
+    ready(&s, 1, 0);
+    cr_assert(said(&s, "it and worker 1 can't reach each other (as the story goes)"), "%s", str_text(&s.log));
+    cr_assert(!said(&s, "workerFailed") && !said(&s, "send 2 fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(pairs, where_all_are_needed_and_no_ring_makes_a_step_the_pauses_grow_and_start_timeout_ends_it)
+{
+    struct story s;
+    gather(&s, patient(3), 3);
+    for (int i = 0; i < 6; i++) {
+        go_and_break_off(&s, 0, 2, seed);
+        if (pauses[i]) {
+            after(&s, pauses[i] - RM_MS);
+            cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "after %d: %s", i, str_text(&s.log));
+            after(&s, RM_MS);
+        }
+        cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "after %d: %s", i, str_text(&s.log));
+    }
+    go_and_break_off(&s, 0, 2, seed);
+    after(&s, 29 * RM_S);
+    cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "a last try: %s", str_text(&s.log));
+    go_and_break_off(&s, 0, 2, seed);
+    cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
+    cr_assert(said(&s, "end 4 workers 0 and 2 can't reach each other (as the story goes)"), "%s",
+              str_text(&s.log));
+    story_end(&s);
+}
+
+Test(pairs, rings_that_make_no_step_and_name_nobody_are_formed_with_growing_pauses)
+{
+    struct story s;
+    gather(&s, patient(1), 3);
+    for (int i = 0; i < 8; i++) {
+        go_and_break_off(&s, 0, -1, seed);
+        if (pauses[i])
+            after(&s, pauses[i] - RM_MS);
+        cr_assert_eq(rdzv_state(s.st), pauses[i] ? RDZV_GATHERING : RDZV_FORMING, "after %d: %s", i,
+                     str_text(&s.log));
+        after(&s, RM_MS);
+        cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "after %d: %s", i, str_text(&s.log));
+    }
+    story_end(&s);
+}
+
+Test(pairs, a_path_that_goes_bad_in_mid_training_is_found_by_the_next_ring)
+{
+    static const int64_t five[3] = {5, 5, 5};
+    struct story s;
+    gather(&s, patient(1), 3);
+    for (int w = 0; w < 3; w++)
+        ready(&s, w, 0);
+    progress(&s, 0, 5);
+    break_off(&s, 2, 1, five);
+    cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "%s", str_text(&s.log));
+    go_and_break_off(&s, 1, 2, five);
+    cr_assert_eq(s.form.form.count, 2, "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "at once: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(pairs, two_that_make_a_step_between_have_shown_that_they_reach_each_other)
+{
+    struct story s;
+    gather(&s, patient(1), 3);
+    for (int64_t step = 0; step < 12; step += 2) {
+        int64_t before[3] = {step, step, step}, then = step + 1, last[3] = {then + 1, then + 1, then + 1};
+        go_and_break_off(&s, 1, 2, before);
+        cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "at step %" PRId64 ": %s", step, str_text(&s.log));
+        for (int w = 0; w < 3; w++)
+            ready(&s, w, step);
+        fault_of(&s, 1, FAULT_RING, 2, -1);
+        progress(&s, 0, then); /* it was made, and is told only now */
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, then, -1);
+        cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "at step %" PRId64 ": %s", step, str_text(&s.log));
+        for (int w = 0; w < 3; w++)
+            ready(&s, w, then);
+        progress(&s, 0, then + 1);
+        break_off(&s, 0, -1, last);
+        cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "at step %" PRId64 ": %s", step, str_text(&s.log));
+    }
+    story_end(&s);
+}
+
+/* Its neighbour names it first; it has another trainer at once. */
+Test(pairs, trainers_that_die_before_the_first_step_cost_no_pause)
+{
+    struct rdzv_settings settings = patient(1);
+    settings.max_restarts = 100;
+    struct story s;
+    gather(&s, settings, 3);
+    for (int round = 0; round < 5; round++) {
+        for (int w = 0; w < 3; w++)
+            ready(&s, w, 0);
+        cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "round %d: %s", round, str_text(&s.log));
+        fault_of(&s, 0, FAULT_RING, 1, -1);
+        fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+        s.trainer[1]++;
+        struct message m;
+        hello_message(&s, 1, -1, &m);
+        hear(&s, 1, &m);
+        stopped(&s, 1, -1, -1);
+        stopped(&s, 0, 0, -1);
+        stopped(&s, 2, 0, -1);
+        cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "round %d: %s", round, str_text(&s.log));
+    }
+    story_end(&s);
+}
+
+/* Worker 2's word is the first, and follows from what 0 and 1 did: both of them say so. */
+Test(pairs, two_that_name_each_other_are_believed_rather_than_who_speaks_first)
+{
+    struct story s;
+    gather(&s, patient(1), 3);
+    for (int i = 0; i < 2; i++) {
+        for (int w = 0; w < 3; w++)
+            ready(&s, w, 0);
+        fault_of(&s, 2, FAULT_RING, 0, -1);
+        fault_of(&s, 1, FAULT_RING, 0, -1);
+        fault_of(&s, 0, FAULT_RING, 1, -1);
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, 0, -1);
+    }
+    cr_assert(forms_with(&s, 2, (int[]){0, 2}), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* ---- who holds the state ---- */
 
 Test(pairs, a_newcomer_that_cant_get_the_state_is_left_out_and_not_the_one_that_it_blames)
@@ -329,6 +481,33 @@ Test(pairs, a_new_process_under_the_index_that_was_left_out_is_probed_at_once)
     after(&s, RM_MS);
     cr_assert(said(&s, "send 2 probe g=1.3 id=1 members=[0 1]"), "%s", str_text(&s.log));
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* They answer each other now as they did then. */
+Test(pairs, one_that_answers_and_does_not_train_costs_one_ring_each_time_that_it_is_tried)
+{
+    struct story s;
+    gather(&s, patient(1), 3);
+    for (int i = 0; i < 2; i++)
+        go_and_break_off(&s, 1, 2, seed);
+    for (int try = 1; try <= 3; try++) {
+        const int64_t held[3] = {try, try, try};
+        ready(&s, 0, try - 1);
+        ready(&s, 1, try - 1);
+        progress(&s, 0, try);
+        cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "try %d: %s", try, str_text(&s.log));
+        after(&s, (10 << (try - 1)) * RM_S);
+        probed(&s, 2, try, -1);
+        probed(&s, 0, try, -1);
+        probed(&s, 1, try, -1);
+        cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "try %d: %s", try, str_text(&s.log));
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, w < 2 ? try : -1, -1);
+        cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "try %d: %s", try, str_text(&s.log));
+        go_and_break_off(&s, 1, 2, held);
+        cr_assert(forms_with(&s, 2, (int[]){0, 1}), "try %d: %s", try, str_text(&s.log));
+    }
     story_end(&s);
 }
 
