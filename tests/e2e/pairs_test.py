@@ -1,5 +1,5 @@
 """Machines that are well and can't reach each other: a wall between two pods, in one direction, while both
-reach everybody else."""
+reach everybody else. Some walls let a handshake through, and nothing that is larger."""
 
 import json
 import subprocess
@@ -27,12 +27,15 @@ def wall_to_preload(tmp_path_factory):
 
 @pytest.fixture(name="parted")
 def three_pods_with_a_wall(launch, tmp_path, wall):
-    """parted(steps): three workers under way of whom worker 1 can't call worker 2 while `group.wall` is there."""
+    """parted(steps): three workers under way of whom worker 1 can't call worker 2 while `group.wall` is there.
+
+    With `does` (cut, hold) it can, and what it sends there after the handshake ends the connection, or is lost."""
     made = []
 
-    def make(steps):
+    def make(steps, does=None):
         job = rig.make_job(tmp_path / "alone", workers__min=2, workers__max=4, workers__target=3,
-                           trainer__steps=STEPS, elasticity__joinWindow="2s")
+                           trainer__steps=STEPS, elasticity__joinWindow="2s", elasticity__heartbeat="100ms",
+                           elasticity__stepTimeout="2s")
         text, sha256 = pod_rig.spec_of(launch, job)
         spec = json.loads(text.replace(f"file://{job.parent}/checkpoints", f"file://{tmp_path}/checkpoints"))
         spec["spec"]["trainer"]["steps"] = steps
@@ -42,6 +45,8 @@ def three_pods_with_a_wall(launch, tmp_path, wall):
         group.wall.touch()
         two = group.worker(2)
         preload = {"LD_PRELOAD": str(wall), "WALL_AGAINST": two.ip, "WALL_WHILE": str(group.wall)}
+        if does:
+            preload.update(WALL_AFTER="1000", WALL_DOES=does)
         group.workers = [group.worker(0), group.worker(1, env=preload), two]
         group.first = group.coordinator()
         return group
@@ -64,6 +69,21 @@ def test_of_two_pods_that_cant_reach_each_other_one_is_left_out_and_the_job_is_c
     assert "connect to" in left_out["cause"], left_out
     assert [w["phase"] for w in status["workers"] if w["worker"] == 2] == ["leftOut"]
     assert status["failures"] == 0, "neither of them has failed"
+    assert group.first.wait() == 0, group.tail()
+    assert group.first.last_word()["weightsSha256"] == group.sha256
+    for worker in group.workers:
+        assert worker.wait() == 0, group.tail()
+
+
+@pytest.mark.parametrize("does", ["cut", "hold"])
+def test_of_two_pods_between_whom_only_handshakes_pass_one_is_left_out_and_the_job_is_completed(parted, does):
+    group = parted(STEPS, does)
+    status = group.until(lambda s: events(s, "workerLeftOut"), "one is left out")
+    left_out = events(status, "workerLeftOut")[0]
+    assert left_out["worker"] in (1, 2)
+    assert f"it and worker {3 - left_out['worker']} can't reach each other" in left_out["cause"], left_out
+    assert "nothing comes from worker 1 to worker 2" in left_out["cause"] or does == "cut", left_out
+    assert status["failures"] == 0, "nobody has failed, and nobody's trainer was killed"
     assert group.first.wait() == 0, group.tail()
     assert group.first.last_word()["weightsSha256"] == group.sha256
     for worker in group.workers:
