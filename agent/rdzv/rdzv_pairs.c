@@ -57,19 +57,21 @@ bool rdzv_pairs_answer_only(const struct rdzv *st, int worker)
     return st->pairs.answer_only[worker];
 }
 
-/* Of two whose ring broke after all handshakes were answered that says little: named once more, they are
- * apart again. */
+/* Of two of whom no more than that is known since they were last answered it says little: named once more,
+ * they are apart again. */
 void rdzv_pairs_answered(struct rdzv *st, int a, int b)
 {
     bool only = st->pairs.answer_only[a] & bit(b);
     set_bit(st->pairs.apart, a, b, false);
+    set_bit(st->pairs.answer_only, a, b, true);
     st->pairs.named[a][b] = st->pairs.named[b][a] = only ? RINGS_RUNNING - 1 : 0;
 }
 
 static void together(struct rdzv *st, int a, int b)
 {
+    set_bit(st->pairs.apart, a, b, false);
     set_bit(st->pairs.answer_only, a, b, false);
-    rdzv_pairs_answered(st, a, b);
+    st->pairs.named[a][b] = st->pairs.named[b][a] = 0;
 }
 
 /* ---- a ring that came to nothing ---- */
@@ -166,6 +168,9 @@ void rdzv_pairs_stopped(struct rdzv *st, rm_time now)
 {
     struct rdzv_pairs *p = &st->pairs;
     p->formings += p->in_vain;
+    if (p->in_vain && p->last_tries)
+        for (int r = 0; r < st->world; r++)
+            p->tried_last[st->member[r]] |= members(st);
     count_pair(st, now);
     if (p->in_vain)
         p->again_at = now + pause_after(p->formings);
@@ -358,8 +363,11 @@ static bool is_over(const struct rdzv *st, rm_time now)
     rm_time over = rdzv_pairs_give_up_at(st);
     if (now < over || !p->last_tries)
         return false;
-    struct pair oldest = find_pair(st, p->apart, candidates(st), false);
-    return oldest.a < 0 || p->seen[oldest.a][oldest.b] >= over || p->last_tries >= TRIED_AGAIN;
+    uint64_t all = candidates(st);
+    bool any_left = false;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        any_left = any_left || ((all & bit(i)) && (p->apart[i] & all & ~p->tried_last[i]));
+    return !any_left || p->last_tries >= TRIED_AGAIN;
 }
 
 bool rdzv_pairs_hold_back(const struct rdzv *st, rm_time now)
@@ -426,6 +434,8 @@ void rdzv_pairs_formed(struct rdzv *st, rm_time now)
     uint64_t all = candidates(st);
     p->formings = is_repetition(st) ? p->formings : 0;
     p->formed = p->members;
+    if (!p->last_tries)
+        memset(p->tried_last, 0, sizeof p->tried_last);
     p->last_tries += now >= rdzv_pairs_give_up_at(st);
     p->in_vain = p->broke = p->both = p->newest.set = p->went = p->stepped = false;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {

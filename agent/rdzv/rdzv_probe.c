@@ -98,6 +98,7 @@ void rdzv_probed(struct rdzv *st, const struct rdzv_worker *w, const struct msg_
     if (p->awaited)
         return;
     p->on = false;
+    st->worker[p->worker].left_out[0] = 0; /* should it be so again, that is news, and takes longer */
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         if (p->with & bit(i))
             rdzv_pairs_answered(st, p->worker, i);

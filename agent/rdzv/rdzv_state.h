@@ -98,7 +98,7 @@ struct rdzv_named {
 /* rdzv_pairs.c. Sets of workers are bits by index. */
 struct rdzv_pairs {
     uint64_t apart[RM_WORKERS_MAX];                /* bit b of a, and a of b: they can't reach each other */
-    uint64_t answer_only[RM_WORKERS_MAX];          /* of those: a ring broke that had come as far as `go` */
+    uint64_t answer_only[RM_WORKERS_MAX];          /* they answer; no step was seen to come of it since */
     uint8_t named[RM_WORKERS_MAX][RM_WORKERS_MAX]; /* by rings since both made a step in one */
     rm_time seen[RM_WORKERS_MAX][RM_WORKERS_MAX];  /* the newest of them */
     int blamed[RM_WORKERS_MAX];                    /* times that somebody could not reach it */
@@ -114,8 +114,9 @@ struct rdzv_pairs {
         uint64_t incarnation;
         int64_t pid; /* 0: was not there */
     } crew[RM_WORKERS_MAX];
-    rm_time again_at; /* no sooner with the same */
-    int last_tries;   /* since startTimeout is over */
+    rm_time again_at;                    /* no sooner with the same */
+    int last_tries;                      /* since startTimeout is over */
+    uint64_t tried_last[RM_WORKERS_MAX]; /* with whom it was in one of those */
     /* as chosen by rdzv_pairs_choose */
     uint64_t members;    /* of the next ring */
     uint64_t stranded;   /* they hold a state that is saved, and those who form can't get it from them */
