@@ -56,7 +56,7 @@ ssize_t send(int fd, const void *bytes, size_t length, int flags)
     ssize_t (*next)(int, const void *, size_t, int) = dlsym(RTLD_NEXT, "send");
     const char *after = getenv("WALL_AFTER"), *does = getenv("WALL_DOES");
     int through = after && fd >= 0 && fd < FILES && sent[fd];
-    if (through && stands() && sent[fd] - 1 + (long long)length > atoll(after)) {
+    if (through && stands() && sent[fd] - 1 + (long long)length > strtoll(after, NULL, 10)) {
         if (does && !strcmp(does, "hold"))
             return (ssize_t)length;
         shutdown(fd, SHUT_RDWR);

@@ -187,6 +187,7 @@ struct meddler {
     int listener;
     char address[RM_ADDRESS_MAX], target[RM_ADDRESS_MAX];
     int64_t from_source;
+    bool hold;                      /* nothing comes from there on; else */
     struct transfer_source *forbid; /* NULL: flip a bit; else the source's gate is closed there */
 };
 
@@ -201,6 +202,8 @@ static bool pass_on(struct meddler *m, int from, int to, bool down)
     ssize_t n = recv(from, buffer, room, 0);
     if (n <= 0)
         return false;
+    if (down && m->from_source == 0 && m->hold)
+        return true;
     if (down && m->from_source == 0) {
         if (m->forbid)
             transfer_forbid(m->forbid);
@@ -248,6 +251,7 @@ static void receive_through(struct meddler *m, bool forbid, enum error_code expe
     m->forbid = forbid ? sources[1].source : NULL;
     open_state(&mine);
     struct transfer_want want = want_of(sources, 2, peers, 12);
+    want.silence = m->hold ? RM_S / 5 : 0;
     text_copy(m->target, sizeof m->target, peers[1].address);
     cr_assert_eq(socket_listen(&m->listener, "127.0.0.1", m->address, &err), 0);
     text_copy(peers[1].address, sizeof peers[1].address, m->address);
@@ -278,6 +282,13 @@ Test(transfer, a_state_that_moves_on_in_the_middle_is_never_a_mixture, .init = b
 {
     struct meddler m = {.from_source = 100000};
     receive_through(&m, true, ERR_PEER);
+}
+
+/* Its receiver would be found late, and blamed. */
+Test(transfer, a_source_that_falls_silent_is_named_before_the_ring_is_given_up, .init = begin, .timeout = 20)
+{
+    struct meddler m = {.from_source = 100000, .hold = true};
+    receive_through(&m, false, ERR_PEER);
 }
 
 /* It was answered as an update, from buffers that the source did not have. */

@@ -195,6 +195,25 @@ Test(pairs, that_two_of_several_pairs_reach_each_other_again_is_found_out)
     story_end(&s);
 }
 
+/* Of all three, who are needed, only 0 and 1 are ever seen to fail since 1 and 2 did. */
+Test(pairs, at_the_end_a_pair_is_tried_once_also_where_another_one_fails_first)
+{
+    struct story s;
+    gather(&s, patient(3), 3);
+    for (int i = 0; i < 2; i++)
+        break_off(&s, 1, 2, nothing);
+    for (int i = 0; i < 60 && s.now < 62 * RM_S && s.ended < 0; i++) {
+        after(&s, RM_S);
+        if (rdzv_state(s.st) == RDZV_FORMING)
+            break_off(&s, 0, 1, nothing);
+    }
+    if (s.ended < 0)
+        after(&s, RM_S);
+    cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
+    cr_assert(said(&s, "workers 0 and 1, workers 1 and 2 can't reach each other"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* ---- walls that let the handshake through ---- */
 
 /* The ring that forms goes, and breaks before its first step. */
@@ -481,6 +500,30 @@ Test(pairs, a_new_process_under_the_index_that_was_left_out_is_probed_at_once)
     after(&s, RM_MS);
     cr_assert(said(&s, "send 2 probe g=1.3 id=1 members=[0 1]"), "%s", str_text(&s.log));
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* More is sent to it than a handshake only when it has joined, and then its state does not come. */
+Test(pairs, one_that_answers_and_gets_no_state_is_not_tried_again_at_once)
+{
+    struct story s;
+    leave_one_out(&s);
+    after(&s, 10 * RM_S);
+    for (int w = 0; w < 3; w++)
+        probed(&s, w, 1, -1);
+    for (int w = 0; w < 3; w++)
+        stopped(&s, w, w < 2 ? 1 : -1, -1);
+    for (int i = 0; i < 2; i++)
+        break_off(&s, 2, 1, (int64_t[]){1, 1, -1});
+    cr_assert(forms_with(&s, 2, (int[]){0, 1}), "%s", str_text(&s.log));
+    ready(&s, 0, 1);
+    ready(&s, 1, 1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    cr_assert(said(&s, "workerLeftOut"), "%s", str_text(&s.log));
+    after(&s, 20 * RM_S - RM_MS);
+    cr_assert(!said(&s, "id=2"), "%s", str_text(&s.log));
+    after(&s, RM_MS);
+    cr_assert(said(&s, "id=2"), "%s", str_text(&s.log));
     story_end(&s);
 }
 
