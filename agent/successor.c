@@ -7,6 +7,7 @@
 #include "common/net/http.h"
 #include "common/os/log.h"
 #include "common/wire/json.h"
+#include "common/wire/status.h"
 
 enum { STATUS_MAX = 256 * 1024, URL_MAX = 512 };
 
@@ -23,13 +24,11 @@ struct successor {
 
 bool successor_answers(const char *text, size_t length, const char *job, int64_t term)
 {
-    int64_t its_term = 0;
-    bool preparing = true;
-    struct js *page = js_parse(text, length, "its status", NULL);
-    const char *its_job = js_as_string(js_get(page, "job"));
-    bool is = its_job && !strcmp(its_job, job) && js_as_int(js_get(page, "term"), &its_term) &&
-              its_term > term && js_as_bool(js_get(page, "preparing"), &preparing) && !preparing;
-    js_free(page);
+    struct status_page page = {.preparing = true};
+    struct js *root = js_parse(text, length, "its status", NULL);
+    status_read_page(&page, root);
+    bool is = !strcmp(page.job, job) && page.term > term && !page.preparing;
+    js_free(root);
     return is;
 }
 

@@ -1,53 +1,40 @@
-/* The status page and the result, as JSON. */
-#include <ctype.h>
+/* The status page and the result: what stands in the state machine and the chronicle, brought into the page's
+ * struct. Keys and order are the rows of common/wire/status.c. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "agent/rdzv/chronicle.h"
 #include "agent/rdzv/rdzv_state.h"
+#include "common/wire/json.h"
 #include "common/wire/status.h"
 
-enum { SENTENCE_MAX = 97 /* bytes of one of many, with its NUL */ };
+static const enum status_state said[RDZV_STATES] = {
+    [RDZV_RECOVERING] = STATUS_RECOVERING, [RDZV_GATHERING] = STATUS_GATHERING,
+    [RDZV_FORMING] = STATUS_FORMING,       [RDZV_TRAINING] = STATUS_TRAINING,
+    [RDZV_QUIESCING] = STATUS_QUIESCING,   [RDZV_SAVING] = STATUS_SAVING,
+    [RDZV_FINISHED] = STATUS_FINISHED,     [RDZV_FAILED] = STATUS_FAILED,
+};
 
-/* One of up to 64 in a list: cut between characters, and without what JSON makes six bytes of. */
-static void set_sentence(struct js *o, const char *key, const char *text)
+/* Of a result, which borrows them. */
+struct result_texts {
+    char uri[RDZV_URI_MAX], hex[RM_HASH_HEX];
+};
+
+static void add(struct status_workers *list, struct status_worker entry)
 {
-    char cut[SENTENCE_MAX];
-    size_t length = strnlen(text, sizeof cut - 1);
-    while (length && text[length] && ((unsigned char)text[length] & 0xc0) == 0x80)
-        length--;
-    for (size_t i = 0; i < length; i++)
-        cut[i] = (unsigned char)text[i] < ' ' ? ' ' : text[i];
-    cut[length] = 0;
-    js_set_string(o, key, cut);
+    list->worker[list->count++] = entry;
 }
 
-static void set_state(struct js *o, enum rdzv_state state)
+static void fill_ring(struct status_ring *ring, const struct chronicle *c, const struct rdzv *st)
 {
-    char name[32];
-    text_copy(name, sizeof name, rdzv_state_name(state));
-    for (char *p = name + 1; *p; p++)
-        *p = (char)tolower((unsigned char)*p);
-    js_set_string(o, "state", name);
-}
-
-static struct js *ring_value(const struct chronicle *c, const struct rdzv *st)
-{
-    struct js *o = js_object(), *members = js_array();
     bool stands = st->state == RDZV_TRAINING;
-    js_set_int(o, "generation", st->ring.n);
-    js_set_int(o, "term", st->settings.term);
-    js_set_int(o, "size", stands ? st->world : 0);
-    js_set_int(o, "formedTime", c->formed_wall_ms);
-    for (int r = 0; stands && r < st->world; r++) {
-        struct js *m = js_object();
-        js_set_int(m, "worker", st->member[r]);
-        js_set_int(m, "attempt", st->worker[st->member[r]].attempt);
-        js_push(members, m);
-    }
-    js_set(o, "members", members);
-    return o;
+    ring->generation = st->ring.n;
+    ring->term = st->settings.term;
+    ring->size = stands ? st->world : 0;
+    ring->formed = c->formed_wall_ms;
+    for (int r = 0; r < ring->size; r++)
+        add(&ring->members,
+            (struct status_worker){.worker = st->member[r], .attempt = st->worker[st->member[r]].attempt});
 }
 
 static const char *member_phase(const struct rdzv *st, const struct rdzv_worker *w)
@@ -85,143 +72,107 @@ static const char *phase_of(const struct rdzv *st, const struct rdzv_worker *w)
     return w->rank >= 0 ? member_phase(st, w) : "waiting";
 }
 
-static struct js *workers_value(const struct rdzv *st)
+static void fill_workers(struct status_workers *list, const struct rdzv *st)
 {
-    struct js *list = js_array();
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (w->presence == ABSENT && w->expected < 0)
             continue;
-        struct js *o = js_object();
-        js_set_int(o, "worker", i);
-        js_set_int(o, "attempt", w->attempt > w->expected ? w->attempt : w->expected);
-        js_set_string(o, "phase", phase_of(st, w));
-        js_set_int(o, "rank", w->rank);
-        js_push(list, o);
+        add(list, (struct status_worker){.worker = i,
+                                         .attempt = w->attempt > w->expected ? w->attempt : w->expected,
+                                         .phase = phase_of(st, w),
+                                         .rank = w->rank});
     }
-    return list;
 }
 
 /* Those that are not back, or followed by another attempt, since. */
-static struct js *gone_value(const struct rdzv *st, const struct chronicle_going *list, bool with_cause)
+static void fill_gone(struct status_workers *list, const struct rdzv *st, const struct chronicle_going *gone)
 {
-    struct js *array = js_array();
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct chronicle_going *g = &list[i];
+        const struct chronicle_going *g = &gone[i];
         const struct rdzv_worker *w = &st->worker[i];
         bool here = w->presence != ABSENT && !w->released && w->attempt >= g->attempt;
-        if (!g->known || here || w->attempt > g->attempt)
-            continue;
-        struct js *o = js_object();
-        js_set_int(o, "worker", i);
-        js_set_int(o, "attempt", g->attempt);
-        if (with_cause)
-            set_sentence(o, "cause", g->cause);
-        js_set_int(o, "time", g->wall_ms);
-        js_push(array, o);
+        if (g->known && !here && w->attempt <= g->attempt)
+            add(list, (struct status_worker){
+                          .worker = i, .attempt = g->attempt, .cause = g->cause, .time = g->wall_ms});
     }
-    return array;
 }
 
-static struct js *quarantined_value(const struct rdzv *st)
+static void fill_quarantined(struct status_workers *list, const struct rdzv *st)
 {
-    struct js *array = js_array();
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        if (!st->worker[i].quarantine[0])
-            continue;
-        struct js *o = js_object();
-        js_set_int(o, "worker", i);
-        set_sentence(o, "cause", st->worker[i].quarantine);
-        js_push(array, o);
-    }
-    return array;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (st->worker[i].quarantine[0])
+            add(list, (struct status_worker){.worker = i, .cause = st->worker[i].quarantine});
 }
 
-static struct js *progress_value(const struct rdzv *st)
+static struct status_progress progress_of(const struct rdzv *st)
 {
-    struct js *o = js_object();
     int64_t step = st->told > 0 ? st->told : 0;
     double seconds = st->step_time / RM_S;
-    js_set_int(o, "step", step);
-    js_set_int(o, "steps", st->settings.steps);
-    js_set_real(o, "loss", st->told > 0 ? st->loss : NAN);
-    js_set_real(o, "tokensPerSecond", seconds > 0 ? (double)st->tokens / seconds : 0);
-    js_set_real(o, "etaSeconds", seconds > 0 ? (double)(st->settings.steps - step) * seconds : NAN);
-    return o;
+    return (struct status_progress){
+        .known = true,
+        .step = step,
+        .steps = st->settings.steps,
+        .loss = st->told > 0 ? st->loss : NAN,
+        .tokens_per_second = seconds > 0 ? (double)st->tokens / seconds : 0,
+        .eta_seconds = seconds > 0 ? (double)(st->settings.steps - step) * seconds : NAN,
+    };
 }
 
 /* One that a predecessor published, or that was there before, is known by its step alone. */
-static struct js *checkpoint_value(const struct chronicle *c, const struct rdzv *st,
-                                   const struct chronicle_terms *terms)
+static struct status_checkpoint checkpoint_of(const struct chronicle *c, const struct rdzv *st,
+                                              const char *checkpoint_uri, char uri[RDZV_URI_MAX])
 {
     if (st->saved < 0)
-        return js_new_null();
+        return (struct status_checkpoint){0};
     bool told = c->checkpoint.count && c->checkpoint.step == st->saved;
-    struct js *o = js_object();
-    js_set_int(o, "step", st->saved);
-    rdzv_set_uri(o, terms->checkpoint_uri, st->saved, told && c->checkpoint.final);
-    if (told) {
-        js_set_int(o, "savedTime", c->checkpoint.wall_ms);
-        js_set_int(o, "bytes", c->checkpoint.bytes);
-    }
-    return o;
+    return (struct status_checkpoint){
+        .known = true,
+        .step = st->saved,
+        .uri = rdzv_uri(uri, checkpoint_uri, st->saved, told && c->checkpoint.final),
+        .seen = told,
+        .saved = c->checkpoint.wall_ms,
+        .bytes = c->checkpoint.bytes,
+    };
 }
 
 /* What the store does not take. */
-static struct js *store_value(const struct chronicle_terms *terms)
+static struct status_store store_of(const struct error *waits)
 {
-    if (!terms->store_waits)
-        return js_new_null();
-    struct js *o = js_object();
-    js_set_string(o, "reason", terms->store_waits->text);
-    js_set_bool(o, "person", terms->store_waits->person);
-    return o;
+    if (!waits)
+        return (struct status_store){0};
+    return (struct status_store){.known = true, .reason = waits->text, .person = waits->person};
 }
 
-static struct js *outage_value(const struct rdzv *st, rm_time now)
+static struct status_outage outage_of(const struct rdzv *st, rm_time now)
 {
-    if (!st->outage.on)
-        return js_new_null();
-    struct js *o = js_object();
-    js_set_int(o, "step", st->outage.step);
-    js_set_real(o, "ageSeconds", (double)(now - st->outage.taken) / RM_S);
-    js_set_string(o, "reason", st->outage.why);
-    return o;
+    return (struct status_outage){.known = st->outage.on,
+                                  .step = st->outage.step,
+                                  .age_seconds = (double)(now - st->outage.taken) / RM_S,
+                                  .reason = st->outage.why};
 }
 
-static struct js *recovery_value(const struct rdzv *st)
+static struct status_recovery recovery_of(const struct rdzv *st)
 {
-    if (!st->recoveries)
-        return js_new_null();
-    struct js *o = js_object();
-    rdzv_set_recovered(o, &st->last_recovery);
-    return o;
+    struct status_recovery recovery = rdzv_recovery_of(&st->last_recovery);
+    recovery.known = st->recoveries > 0;
+    return recovery;
 }
 
-static struct js *goodput_value(const struct rdzv *st, rm_time now)
+static struct status_goodput goodput_of(const struct rdzv *st, rm_time now)
 {
     struct rdzv_goodput g = rdzv_goodput(st, now);
-    const rm_time spent[GOODPUT_CLASSES] = {[GOODPUT_PRODUCTIVE] = g.productive,
-                                            [GOODPUT_CHECKPOINT] = g.checkpoint,
-                                            [GOODPUT_RECOVERY] = g.recovery,
-                                            [GOODPUT_WAITING] = g.waiting,
-                                            [GOODPUT_REWORK] = g.rework};
-    struct js *o = js_object();
-    js_set_real(o, "ratio", rdzv_productive_share(g));
-    for (int which = 0; which < GOODPUT_CLASSES; which++)
-        js_set_real(o, goodput_key(which), (double)spent[which] / RM_S);
-    return o;
+    return (struct status_goodput){.known = true,
+                                   .ratio = rdzv_productive_share(g),
+                                   .seconds = {[GOODPUT_PRODUCTIVE] = (double)g.productive / RM_S,
+                                               [GOODPUT_CHECKPOINT] = (double)g.checkpoint / RM_S,
+                                               [GOODPUT_RECOVERY] = (double)g.recovery / RM_S,
+                                               [GOODPUT_WAITING] = (double)g.waiting / RM_S,
+                                               [GOODPUT_REWORK] = (double)g.rework / RM_S}};
 }
 
-static struct js *redone_value(const struct chronicle *c)
-{
-    struct js *o = js_object();
-    js_set_int(o, "announced", c->redone_announced);
-    js_set_int(o, "sudden", c->redone_sudden);
-    return o;
-}
-
-static struct js *events_value(const struct chronicle *c, const struct chronicle_terms *terms, int most)
+/* As far as it was kept; of `most` events. To be freed. */
+static struct js *events_of(const struct chronicle *c, const char *checkpoint_uri, int most)
 {
     struct js *array = js_array();
     int64_t first = c->events - most < 0 ? 0 : c->events - most;
@@ -229,71 +180,82 @@ static struct js *events_value(const struct chronicle *c, const struct chronicle
         const struct chronicle_event *e = &c->event[n % CHRONICLE_EVENTS];
         struct js *o = js_object();
         js_set_int(o, "sequence", e->sequence);
-        rdzv_set_tell(o, &e->tell, e->wall_ms, terms->checkpoint_uri);
+        rdzv_set_tell(o, &e->tell, e->wall_ms, checkpoint_uri);
         js_push(array, o);
     }
     return array;
 }
 
-static struct js *result_value(const struct chronicle *c, const struct chronicle_terms *terms)
+static struct status_result result_of(const struct chronicle *c, const char *checkpoint_uri,
+                                      struct result_texts *texts)
 {
     const struct rdzv_tell *t = &c->end;
-    if (!c->over)
-        return js_new_null();
-    struct js *o = js_object();
     bool complete = t->kind == TELL_COMPLETE;
-    js_set_int(o, "exitCode", complete ? EXIT_DONE : t->exit_code);
-    js_set_string(o, "reason", complete ? "" : t->text);
-    js_set_bool(o, "interrupted", t->kind == TELL_INTERRUPTED);
-    js_set_int(o, "step", t->step);
-    if (!complete)
-        return o;
-    char hex[RM_HASH_HEX];
-    hex_encode(t->digest, RM_HASH_BYTES, hex);
-    js_set_real(o, "loss", t->loss);
-    js_set_string(o, "weightsSha256", hex);
-    js_set_bool(o, "exact", t->exact);
-    js_set_real(o, "goodput", t->goodput);
-    rdzv_set_uri(o, terms->checkpoint_uri, t->step, true);
-    bool seen = c->checkpoint.count && c->checkpoint.final;
-    if (seen || t->bytes)
-        js_set_int(o, "bytes", seen ? c->checkpoint.bytes : t->bytes);
-    if (seen)
-        js_set_int(o, "savedTime", c->checkpoint.wall_ms);
-    return o;
+    bool seen = complete && c->checkpoint.count && c->checkpoint.final;
+    if (!c->over)
+        return (struct status_result){0};
+    hex_encode(t->digest, RM_HASH_BYTES, texts->hex);
+    return (struct status_result){
+        .known = true,
+        .exit_code = complete ? EXIT_DONE : t->exit_code,
+        .reason = complete ? "" : t->text,
+        .interrupted = t->kind == TELL_INTERRUPTED,
+        .step = t->step,
+        .complete = complete,
+        .loss = t->loss,
+        .weights_sha256 = texts->hex,
+        .exact = t->exact,
+        .goodput = t->goodput,
+        .uri = rdzv_uri(texts->uri, checkpoint_uri, t->step, true),
+        .weighed = seen || (complete && t->bytes),
+        .bytes = seen ? c->checkpoint.bytes : t->bytes,
+        .timed = seen,
+        .saved = c->checkpoint.wall_ms,
+    };
+}
+
+static void fill_lists(struct status_page *page, const struct chronicle *c, const struct rdzv *st)
+{
+    fill_ring(&page->ring, c, st);
+    fill_workers(&page->workers, st);
+    fill_gone(&page->lost, st, c->lost);
+    fill_gone(&page->left, st, c->left);
+    fill_quarantined(&page->quarantined, st);
 }
 
 static void print_status(const struct chronicle *c, const struct rdzv *st,
                          const struct chronicle_terms *terms, rm_time now, int events, struct str *out)
 {
-    struct js *o = js_object();
-    js_set_int(o, "revision", c->revision);
-    js_set_string(o, "job", terms->job);
-    js_set_string(o, "name", st->settings.job);
-    js_set_int(o, "term", st->settings.term);
-    js_set_bool(o, "preparing", terms->waits_for != NULL);
-    set_state(o, st->state);
-    js_set_string(o, "message", terms->waits_for ? terms->waits_for : st->why);
-    js_set_bool(o, "mixedHardware", rdzv_is_mixed(st));
-    js_set(o, "ring", ring_value(c, st));
-    js_set(o, "workers", workers_value(st));
-    js_set(o, "lost", gone_value(st, c->lost, true));
-    js_set(o, "left", gone_value(st, c->left, false));
-    js_set(o, "quarantined", quarantined_value(st));
-    js_set(o, "progress", progress_value(st));
-    js_set(o, "checkpoint", checkpoint_value(c, st, terms));
-    js_set(o, "storeWaiting", store_value(terms));
-    js_set_bool(o, "fenced", !terms->unfenced);
-    js_set(o, "checkpointWaiting", outage_value(st, now));
-    js_set_int(o, "failures", st->failures_total);
-    js_set_int(o, "recoveries", st->recoveries);
-    js_set(o, "lastRecovery", recovery_value(st));
-    js_set(o, "goodput", goodput_value(st, now));
-    js_set(o, "stepsRedone", redone_value(c));
-    js_set(o, "result", result_value(c, terms));
-    js_set(o, "events", events_value(c, terms, events));
+    char uri[RDZV_URI_MAX];
+    struct result_texts texts;
+    struct js *o = js_object(), *told = events_of(c, terms->checkpoint_uri, events);
+    struct status_page page = {
+        .revision = c->revision,
+        .job = terms->job,
+        .name = st->settings.job,
+        .term = st->settings.term,
+        .preparing = terms->waits_for != NULL,
+        .state = status_state_name(said[st->state]),
+        .message = terms->waits_for ? terms->waits_for : st->why,
+        .mixed_hardware = rdzv_is_mixed(st),
+        .progress = progress_of(st),
+        .checkpoint = checkpoint_of(c, st, terms->checkpoint_uri, uri),
+        .store = store_of(terms->store_waits),
+        .fenced = !terms->unfenced,
+        .outage = outage_of(st, now),
+        .failures = st->failures_total,
+        .recoveries = st->recoveries,
+        .last_recovery = recovery_of(st),
+        .goodput = goodput_of(st, now),
+        .steps_redone = {.announced = c->redone_announced, .sudden = c->redone_sudden},
+        .result = result_of(c, terms->checkpoint_uri, &texts),
+        .events = told,
+    };
+    fill_lists(&page, c, st);
+    status_set_page(o, &page);
     js_print(o, out);
     js_free(o);
+    js_free(told);
 }
 
 void chronicle_print_status(const struct chronicle *c, const struct rdzv *st,
@@ -313,7 +275,11 @@ void chronicle_print_status(const struct chronicle *c, const struct rdzv *st,
 
 void chronicle_print_result(const struct chronicle *c, const struct chronicle_terms *terms, struct str *out)
 {
-    struct js *o = result_value(c, terms);
+    struct result_texts texts;
+    const struct status_result result = result_of(c, terms->checkpoint_uri, &texts);
+    struct js *o = result.known ? js_object() : js_new_null();
+    if (result.known)
+        status_set_result(o, &result);
     js_print(o, out);
     js_free(o);
 }

@@ -5,6 +5,7 @@
 #include "agent/rdzv/rdzv.h"
 #include "agent/rdzv/rdzv_fault.h"
 #include "common/wire/json.h"
+#include "common/wire/status.h"
 
 enum presence {
     ABSENT,
@@ -275,8 +276,9 @@ void rdzv_tell_waiting_for(struct rdzv *st, const char *reason, struct rdzv_out 
 void rdzv_tell_waiting(struct rdzv *st, struct rdzv_out *out); /* for those who are missing */
 
 /* rdzv_text.c: members of an object that several texts share */
-void rdzv_set_uri(struct js *o, const char *base, int64_t step, bool final);
-void rdzv_set_recovered(struct js *o, const struct rdzv_recovery *recovery);
+enum { RDZV_URI_MAX = RM_URI_MAX + 32 };
+const char *rdzv_uri(char out[RDZV_URI_MAX], const char *base, int64_t step, bool final); /* out */
+struct status_recovery rdzv_recovery_of(const struct rdzv_recovery *recovery);
 void rdzv_set_tell(struct js *o, const struct rdzv_tell *tell, int64_t wall_ms, const char *checkpoint_uri);
 
 /* rdzv_unattended.c */

@@ -1,6 +1,6 @@
 /* The core's words in JSON and OpenMetrics, for the shell. */
 #include <inttypes.h>
-#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/rdzv/rdzv_state.h"
@@ -9,16 +9,19 @@
 
 /* ---- events ---- */
 
-void rdzv_set_uri(struct js *o, const char *base, int64_t step, bool final)
+const char *rdzv_uri(char out[RDZV_URI_MAX], const char *base, int64_t step, bool final)
 {
-    struct str uri = str_init(RM_URI_MAX + 32);
-    str_adds(&uri, base);
     if (final)
-        str_adds(&uri, "/final");
+        snprintf(out, RDZV_URI_MAX, "%s/final", base);
     else
-        str_addf(&uri, "/step-%08" PRId64, step);
-    js_set_string(o, "uri", str_text(&uri));
-    str_clear(&uri);
+        snprintf(out, RDZV_URI_MAX, "%s/step-%08" PRId64, base, step);
+    return out;
+}
+
+static void set_uri(struct js *o, const char *base, int64_t step, bool final)
+{
+    char uri[RDZV_URI_MAX];
+    js_set_string(o, "uri", rdzv_uri(uri, base, step, final));
 }
 
 static void set_formed(struct js *o, const struct rdzv_tell *t)
@@ -41,15 +44,25 @@ static void set_formed(struct js *o, const struct rdzv_tell *t)
         js_free(members);
 }
 
-void rdzv_set_recovered(struct js *o, const struct rdzv_recovery *r)
+struct status_recovery rdzv_recovery_of(const struct rdzv_recovery *r)
 {
-    const rm_time took[RECOVERY_PARTS] = {
-        [RECOVERY_DETECT] = r->detect, [RECOVERY_AGREE] = r->agree,           [RECOVERY_RING] = r->ring,
-        [RECOVERY_STATE] = r->state,   [RECOVERY_FIRST_STEP] = r->first_step, [RECOVERY_TOTAL] = r->total};
-    js_set_string(o, "cause", cause_name(r->cause));
-    for (int part = 0; part < RECOVERY_PARTS; part++)
-        js_set_real(o, recovery_key(part), rm_ms(took[part]));
-    js_set_int(o, "stepsRedone", r->steps_redone);
+    return (struct status_recovery){
+        .known = true,
+        .cause = cause_name(r->cause),
+        .ms = {[RECOVERY_DETECT] = rm_ms(r->detect),
+               [RECOVERY_AGREE] = rm_ms(r->agree),
+               [RECOVERY_RING] = rm_ms(r->ring),
+               [RECOVERY_STATE] = rm_ms(r->state),
+               [RECOVERY_FIRST_STEP] = rm_ms(r->first_step),
+               [RECOVERY_TOTAL] = rm_ms(r->total)},
+        .steps_redone = r->steps_redone,
+    };
+}
+
+static void set_recovered(struct js *o, const struct rdzv_recovery *r)
+{
+    const struct status_recovery recovery = rdzv_recovery_of(r);
+    status_set_recovery(o, &recovery);
 }
 
 static void set_complete(struct js *o, const struct rdzv_tell *t, const char *uri)
@@ -61,7 +74,7 @@ static void set_complete(struct js *o, const struct rdzv_tell *t, const char *ur
     js_set_string(o, "weightsSha256", hex);
     js_set_bool(o, "exact", t->exact);
     js_set_real(o, "goodput", t->goodput);
-    rdzv_set_uri(o, uri, t->step, true);
+    set_uri(o, uri, t->step, true);
 }
 
 static void set_worker(struct js *o, const struct rdzv_tell *t)
@@ -106,7 +119,7 @@ static void set_step(struct js *o, const struct rdzv_tell *t)
 static void set_saved(struct js *o, const struct rdzv_tell *t, const char *uri)
 {
     js_set_int(o, "step", t->step);
-    rdzv_set_uri(o, uri, t->step, t->final);
+    set_uri(o, uri, t->step, t->final);
     js_set_int(o, "bytes", t->bytes);
     js_set_real(o, "ms", rm_ms(t->took));
     if (t->waited > 0)
@@ -116,7 +129,7 @@ static void set_saved(struct js *o, const struct rdzv_tell *t, const char *uri)
 static void set_waiting(struct js *o, const struct rdzv_tell *t, const char *uri)
 {
     js_set_int(o, "step", t->step);
-    rdzv_set_uri(o, uri, t->step, t->final);
+    set_uri(o, uri, t->step, t->final);
     js_set_string(o, "reason", t->text);
     js_set_real(o, "ageSeconds", (double)t->took / RM_S);
 }
@@ -142,7 +155,7 @@ static void set_body(struct js *o, const struct rdzv_tell *t, const char *uri)
         js_set_string(o, "reason", t->text);
         break;
     case TELL_RECOVERED:
-        rdzv_set_recovered(o, &t->recovery);
+        set_recovered(o, &t->recovery);
         break;
     case TELL_WAITING:
         js_set_string(o, "reason", t->text);

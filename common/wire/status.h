@@ -1,7 +1,19 @@
-/* Members that several pages and events share: the coordinator writes them (its status page, the event
- * `recovered`), `run` and the operator read them, and the operator writes them on into the TrainingJob. */
+/* The members of a coordinator's status page: one row each (status.c), which its writer, its readers, and the
+ * test of docs/coordinator-status.md walk.
+ *
+ * The page is a plain struct on both sides. A coordinator fills it and status_set_page makes the object of
+ * it; who asks (an operator, a coordinator that waits for its successor) reads the object into one. The
+ * operator writes some parts on into the TrainingJob, numbers and times as text; status_read_page takes both.
+ */
 #ifndef RM_WIRE_STATUS_H
 #define RM_WIRE_STATUS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/limits.h"
+
+struct js;
 
 /* How long each part of a recovery took, in ms. */
 enum recovery_part {
@@ -26,5 +38,148 @@ enum goodput_class {
 
 const char *recovery_key(enum recovery_part part); /* "detectMs" */
 const char *goodput_key(enum goodput_class which); /* "productiveSeconds" */
+
+/* What the coordinator is at, as the page says it. */
+enum status_state {
+    STATUS_UNKNOWN, /* a page says none, or one that this program does not know */
+    STATUS_GATHERING,
+    STATUS_FORMING,
+    STATUS_TRAINING,
+    STATUS_QUIESCING,
+    STATUS_SAVING,
+    STATUS_RECOVERING,
+    STATUS_FINISHED,
+    STATUS_FAILED,
+    STATUS_STATES
+};
+
+const char *status_state_name(enum status_state state);   /* "Gathering"; of STATUS_UNKNOWN "" */
+enum status_state status_state_of_name(const char *name); /* STATUS_UNKNOWN: nobody's */
+
+/* Texts are borrowed: of whoever fills the page, or of the value that it was read from. `known`: the part is
+ * an object, not null. Times are ms since the epoch, 0: not known. */
+
+struct status_worker {
+    int worker; /* -1: none of the job's */
+    int attempt;
+    const char *phase; /* of `workers` */
+    int rank;          /* of `workers`; -1: not in the ring */
+    const char *cause; /* of `lost` and `quarantined` */
+    int64_t time;      /* of `lost` and `left` */
+};
+
+struct status_workers {
+    int count;
+    struct status_worker worker[RM_WORKERS_MAX];
+};
+
+struct status_ring {
+    int64_t generation, term;
+    int size; /* 0: none is at work */
+    int64_t formed;
+    struct status_workers members; /* by rank */
+};
+
+struct status_progress {
+    bool known;
+    int64_t step, steps;
+    double loss, tokens_per_second, eta_seconds; /* NaN: not known */
+};
+
+struct status_checkpoint {
+    bool known;
+    int64_t step;
+    const char *uri;
+    bool seen; /* when, and how many bytes */
+    int64_t saved, bytes;
+};
+
+/* A store that keeps the job from beginning. */
+struct status_store {
+    bool known;
+    const char *reason;
+    bool person; /* somebody has to set something right there */
+};
+
+/* A checkpoint that the store does not take. */
+struct status_outage {
+    bool known;
+    int64_t step;
+    double age_seconds;
+    const char *reason;
+};
+
+struct status_recovery {
+    bool known;
+    const char *cause;
+    double ms[RECOVERY_PARTS];
+    int64_t steps_redone;
+};
+
+struct status_goodput {
+    bool known;
+    double ratio;
+    double seconds[GOODPUT_CLASSES];
+};
+
+struct status_redone {
+    int64_t announced, sudden;
+};
+
+struct status_result {
+    bool known;
+    int exit_code; /* -1: the object has none, so it is no result */
+    const char *reason;
+    bool interrupted;
+    int64_t step;
+    bool complete; /* what follows is there */
+    double loss, goodput;
+    const char *weights_sha256, *uri;
+    bool exact;
+    bool weighed, timed; /* bytes is there; saved is */
+    int64_t bytes, saved;
+};
+
+struct status_page {
+    int64_t revision;
+    const char *job, *name;
+    int64_t term;
+    bool preparing;
+    const char *state; /* status_state_name */
+    const char *message;
+    bool mixed_hardware;
+    struct status_ring ring;
+    struct status_workers workers, lost, left, quarantined;
+    struct status_progress progress;
+    struct status_checkpoint checkpoint;
+    struct status_store store;
+    bool fenced;
+    struct status_outage outage;
+    int64_t failures, recoveries;
+    struct status_recovery last_recovery;
+    struct status_goodput goodput;
+    struct status_redone steps_redone;
+    struct status_result result;
+    const struct js *events; /* an array of the objects of common/wire/event.h; NULL: none was read */
+};
+
+/* Adds the members to an object, in the order of the rows. What `events` is gets copied. */
+void status_set_page(struct js *object, const struct status_page *page);
+void status_set_recovery(struct js *object, const struct status_recovery *recovery);
+void status_set_result(struct js *object, const struct status_result *result);
+
+/* Nobody is trusted: what is absent, or of another kind, is 0, false, "", NaN, or what stands beside the
+ * member above; an object that is none has nothing; numbers are brought within their bounds; lists are cut
+ * off behind RM_WORKERS_MAX entries of which each has the index of a worker. Two things are taken from
+ * whoever calls, where they are absent: `preparing` and `fenced`. */
+void status_read_page(struct status_page *ret, const struct js *object);
+void status_read_result(struct status_result *ret, const struct js *object);
+
+/* The rows, for whoever lists them. A member's own members follow it; depth says how far it is down. */
+struct status_listed {
+    const char *key;
+    int depth;
+};
+int status_list(struct status_listed *ret, int most);
 
 #endif

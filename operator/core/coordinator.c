@@ -9,99 +9,27 @@
 #include "operator/core/read.h"
 #include "operator/core/status_parts.h"
 
-static enum op_coordinator_state state_of(const char *text)
+static void take_lost(const struct status_workers *from, struct coordinator_view *ret)
 {
-    static const char *const names[] = {"",       "Gathering",  "Forming",  "Training", "Quiescing",
-                                        "Saving", "Recovering", "Finished", "Failed"};
-    for (int i = OP_COORDINATOR_GATHERING; i <= OP_COORDINATOR_FAILED; i++)
-        if (!strcmp(text, names[i]))
-            return i;
-    return OP_COORDINATOR_UNKNOWN;
-}
-
-/* worker and attempt of one entry; false where the index is none. */
-static bool read_member(const struct js *from, struct op_member *ret)
-{
-    *ret = (struct op_member){.worker = -1};
-    read_small(from, "worker", -1, RM_WORKERS_MAX, &ret->worker);
-    read_small(from, "attempt", 0, INT32_MAX, &ret->attempt);
-    return ret->worker >= 0 && ret->worker < RM_WORKERS_MAX;
-}
-
-static int read_members(const struct js *list, struct op_member *out)
-{
-    int count = 0;
-    for (size_t i = 0; i < js_size(list) && count < RM_WORKERS_MAX; i++)
-        count += read_member(js_at(list, i), &out[count]);
-    return count;
-}
-
-/* Keeps the newest where there are more than fit. */
-static int read_gone(const struct js *list, struct op_gone *out)
-{
-    int count = 0;
-    size_t size = js_size(list), first = size > RM_WORKERS_MAX ? size - RM_WORKERS_MAX : 0;
-    for (size_t i = first; i < size; i++) {
-        struct op_member member;
-        const struct js *from = js_at(list, i);
-        if (!read_member(from, &member))
-            continue;
-        struct op_gone *gone = &out[count++];
-        *gone = (struct op_gone){.worker = member.worker, .attempt = member.attempt};
-        read_int(from, "time", 0, INT64_MAX, &gone->at_ms);
-        read_text(from, "cause", gone->cause, sizeof gone->cause);
-    }
-    return count;
-}
-
-static void read_ring(const struct js *ring, struct coordinator_view *ret)
-{
-    read_small(ring, "generation", 0, INT32_MAX, &ret->ring_generation);
-    read_int(ring, "formedTime", 0, INT64_MAX, &ret->formed_ms);
-    ret->ring_size = read_members(js_get(ring, "members"), ret->member);
-}
-
-static const struct js *object_of(const struct js *root, const char *key)
-{
-    const struct js *found = js_get(root, key);
-    return found && js_kind(found) == JS_OBJECT ? found : NULL;
-}
-
-static void read_ratio(const struct js *from, struct op_goodput *ret)
-{
-    double ratio;
-    if (js_as_real(js_get(from, "ratio"), &ratio))
-        snprintf(ret->ratio, sizeof ret->ratio, "%.3f", ratio >= 0 && ratio <= 1 ? ratio : 0);
-}
-
-static void read_parts(const struct js *root, struct coordinator_view *ret)
-{
-    const struct js *part;
-    if ((part = object_of(root, "progress")))
-        read_progress(part, &ret->progress);
-    if ((part = object_of(root, "checkpoint"))) {
-        read_checkpoint(part, &ret->checkpoint);
-        read_int(part, "savedTime", 0, INT64_MAX, &ret->checkpoint.saved_ms);
-    }
-    if ((part = object_of(root, "lastRecovery")))
-        read_recovery(part, &ret->last_recovery);
-    if ((part = object_of(root, "goodput"))) {
-        read_goodput(part, &ret->goodput);
-        read_ratio(part, &ret->goodput);
+    for (int i = 0; i < from->count; i++) {
+        const struct status_worker *one = &from->worker[i];
+        struct op_gone *gone = &ret->lost[ret->lost_count++];
+        *gone = (struct op_gone){.worker = one->worker, .attempt = one->attempt, .at_ms = one->time};
+        text_tame(one->cause, gone->cause, sizeof gone->cause);
     }
 }
 
-static void read_verdict(const struct js *from, struct op_verdict *ret)
+static void take_verdict(const struct status_result *from, struct op_verdict *ret)
 {
-    if (!from || js_kind(from) != JS_OBJECT || !js_get(from, "exitCode"))
+    if (!from->known || from->exit_code < 0)
         return;
     ret->known = true;
-    read_small(from, "exitCode", 0, 255, &ret->exit_code);
-    read_flag(from, "interrupted", &ret->interrupted);
-    read_text(from, "reason", ret->reason, sizeof ret->reason);
-    read_result(from, &ret->result);
-    read_int(from, "bytes", 0, INT64_MAX, &ret->bytes);
-    read_int(from, "savedTime", 0, INT64_MAX, &ret->saved_ms);
+    ret->exit_code = from->exit_code;
+    ret->interrupted = from->interrupted;
+    ret->bytes = from->bytes;
+    ret->saved_ms = from->saved;
+    text_tame(from->reason, ret->reason, sizeof ret->reason);
+    take_result(from, &ret->result);
 }
 
 /* The fields that the notes of several events show. */
@@ -175,35 +103,38 @@ static void read_events(const struct js *list, struct coordinator_view *ret)
     }
 }
 
-static void read_answer(const struct js *root, struct coordinator_view *ret)
+static void take_lists(const struct status_page *page, struct coordinator_view *ret)
 {
-    char state[OP_REASON_MAX] = "";
-    read_int(root, "revision", 0, INT64_MAX, &ret->revision);
-    read_text(root, "job", ret->job, sizeof ret->job);
-    read_small(root, "term", 0, INT32_MAX, &ret->term);
-    read_flag(root, "mixedHardware", &ret->mixed);
-    read_text(root, "state", state, sizeof state);
-    ret->state = state_of(state);
-    read_text(root, "message", ret->message, sizeof ret->message);
-    read_ring(js_get(root, "ring"), ret);
-    ret->workers_count = read_members(js_get(root, "workers"), ret->worker);
-    ret->lost_count = read_gone(js_get(root, "lost"), ret->lost);
-    const struct js *held = js_get(root, "quarantined");
-    for (size_t i = 0; i < js_size(held) && ret->quarantined_count < RM_WORKERS_MAX; i++) {
-        struct op_member member;
-        if (read_member(js_at(held, i), &member))
-            ret->quarantined[ret->quarantined_count++] = member.worker;
-    }
-    read_parts(root, ret);
-    read_flag(root, "preparing", &ret->preparing);
-    read_text(root, "storeWaiting.reason", ret->store.why, sizeof ret->store.why);
-    read_flag(root, "storeWaiting.person", &ret->store.person);
-    bool fenced = true;
-    read_flag(root, "fenced", &fenced);
-    ret->unfenced = !fenced;
-    read_text(root, "checkpointWaiting.reason", ret->outage, sizeof ret->outage);
-    read_events(js_get(root, "events"), ret);
-    read_verdict(js_get(root, "result"), &ret->verdict);
+    ret->ring_size = take_members(&page->ring.members, ret->member);
+    ret->workers_count = take_members(&page->workers, ret->worker);
+    ret->quarantined_count = page->quarantined.count;
+    for (int i = 0; i < page->quarantined.count; i++)
+        ret->quarantined[i] = page->quarantined.worker[i].worker;
+    take_lost(&page->lost, ret);
+    read_events(page->events, ret);
+}
+
+static void take_page(const struct status_page *page, struct coordinator_view *ret)
+{
+    ret->revision = page->revision;
+    ret->term = (int)page->term;
+    ret->state = status_state_of_name(page->state);
+    ret->mixed = page->mixed_hardware;
+    ret->ring_generation = (int)page->ring.generation;
+    ret->formed_ms = page->ring.formed;
+    ret->preparing = page->preparing;
+    ret->store.person = page->store.person;
+    ret->unfenced = !page->fenced;
+    text_tame(page->job, ret->job, sizeof ret->job);
+    text_tame(page->message, ret->message, sizeof ret->message);
+    text_tame(page->store.reason, ret->store.why, sizeof ret->store.why);
+    text_tame(page->outage.reason, ret->outage, sizeof ret->outage);
+    take_progress(&page->progress, &ret->progress);
+    take_checkpoint(&page->checkpoint, &ret->checkpoint);
+    take_recovery(&page->last_recovery, &ret->last_recovery);
+    take_goodput(&page->goodput, &ret->goodput);
+    take_verdict(&page->result, &ret->verdict);
+    take_lists(page, ret);
 }
 
 int coordinator_read(const char *text, size_t length, struct coordinator_view *ret, struct error *err)
@@ -217,8 +148,10 @@ int coordinator_read(const char *text, size_t length, struct coordinator_view *r
     if (js_kind(root) != JS_OBJECT)
         status = err_set(err, ERR_PROTOCOL, "the coordinator's answer is no JSON object");
     else {
+        struct status_page page = {.fenced = true};
+        status_read_page(&page, root);
         *ret = (struct coordinator_view){0};
-        read_answer(root, ret);
+        take_page(&page, ret);
     }
     js_free(root);
     return status;
@@ -228,7 +161,9 @@ void verdict_read(const char *text, struct op_verdict *ret)
 {
     *ret = (struct op_verdict){0};
     struct js *root = text ? js_parse(text, strlen(text), "termination message", NULL) : NULL;
-    read_verdict(root, ret);
+    struct status_result result;
+    status_read_result(&result, root);
+    take_verdict(&result, ret);
     js_free(root);
 }
 

@@ -15,18 +15,6 @@ enum {
     OP_COORDINATOR_EVENTS_MAX = 64,
 };
 
-enum op_coordinator_state {
-    OP_COORDINATOR_UNKNOWN,
-    OP_COORDINATOR_GATHERING,
-    OP_COORDINATOR_FORMING,
-    OP_COORDINATOR_TRAINING,
-    OP_COORDINATOR_QUIESCING,
-    OP_COORDINATOR_SAVING,
-    OP_COORDINATOR_RECOVERING,
-    OP_COORDINATOR_FINISHED,
-    OP_COORDINATOR_FAILED,
-};
-
 struct op_gone {
     int worker, attempt;
     int64_t at_ms;
@@ -53,7 +41,7 @@ struct coordinator_view {
     int64_t revision;
     char job[OP_NAME_MAX]; /* name_identity */
     int term;
-    enum op_coordinator_state state;
+    enum status_state state;
     char message[RM_WHY_MAX];
     bool mixed; /* several kinds of machines have trained it, as the job allows: no other ones would end so */
     int ring_generation, ring_size;

@@ -234,8 +234,7 @@ static bool is_short(const struct planner *p, int *ret_scheduled)
         gated += pod && !*pod->node && *pod->gates;
     }
     *ret_scheduled = scheduled;
-    return waiting && !gated && scheduled < p->job->workers_min &&
-           !(view && view->state == OP_COORDINATOR_TRAINING);
+    return waiting && !gated && scheduled < p->job->workers_min && !(view && view->state == STATUS_TRAINING);
 }
 
 /* Fewer than min had a node for too long: all give their places back, so that two jobs that started half

@@ -186,7 +186,7 @@ static bool is_finishing(struct planner *p)
     const struct pod_view *own = look_coordinator(p, p->stored->ring.coordinator.attempt);
     if (!own || pod_is_over(own))
         return false;
-    if (view && (view->state == OP_COORDINATOR_FINISHED || view->verdict.known))
+    if (view && (view->state == STATUS_FINISHED || view->verdict.known))
         return true;
     for (int i = 0; i < p->s->pods_count; i++) {
         const struct pod_view *pod = p->s->pods[i];

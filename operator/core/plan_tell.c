@@ -50,7 +50,7 @@ void plan_take_checkpoint(struct planner *p, const struct op_checkpoint *newest)
 static void take_progress(struct planner *p, const struct coordinator_view *view)
 {
     const struct op_progress *now = &view->progress;
-    bool begun = view->state == OP_COORDINATOR_TRAINING || now->step > 0 || *now->loss;
+    bool begun = view->state == STATUS_TRAINING || now->step > 0 || *now->loss;
     if (!now->known || !begun)
         return;
     p->next.progress = *now;
@@ -70,8 +70,7 @@ static void take_view(struct planner *p, const struct coordinator_view *view)
         plan_take_checkpoint(p, &view->checkpoint);
     if (view->last_recovery.known)
         p->next.last_recovery = view->last_recovery;
-    bool stands_still =
-        view->state <= OP_COORDINATOR_GATHERING && view->progress.step == p->stored->progress.step;
+    bool stands_still = view->state <= STATUS_GATHERING && view->progress.step == p->stored->progress.step;
     if (view->goodput.known && !stands_still) /* else every second of waiting would be a write */
         p->next.goodput = view->goodput;
 }
@@ -198,7 +197,7 @@ static void tell_pods(struct planner *p, bool held_up, const struct laggard *lag
 
 static void tell_ring(struct planner *p, const struct coordinator_view *view)
 {
-    bool ring = view && view->ring_size > 0, training = ring && view->state == OP_COORDINATOR_TRAINING;
+    bool ring = view && view->ring_size > 0, training = ring && view->state == STATUS_TRAINING;
     if (!view && slot_is_live(&p->next.ring.coordinator) && condition_is(p->stored, OP_RING_FORMED))
         return; /* no answer yet, perhaps to a new operator: the last word stands */
     set(p, OP_RING_FORMED, ring, ring ? "Formed" : "NoRing",
@@ -315,15 +314,15 @@ static void tell_silence(struct planner *p)
 }
 
 /* Between two rings the coordinator's own sentence says more than any of ours. */
-static const char *state_word(const struct planner *p, enum op_coordinator_state state)
+static const char *state_word(const struct planner *p, enum status_state state)
 {
     switch (state) {
-    case OP_COORDINATOR_FORMING:
-    case OP_COORDINATOR_RECOVERING:
+    case STATUS_FORMING:
+    case STATUS_RECOVERING:
         return p->next.progress.known ? "Recovering"
                                       : "Starting"; /* nothing was lost before the first ring */
-    case OP_COORDINATOR_QUIESCING:
-    case OP_COORDINATOR_SAVING:
+    case STATUS_QUIESCING:
+    case STATUS_SAVING:
         return "Saving";
     default:
         return "Finishing";
@@ -375,9 +374,9 @@ static void tell_running(struct planner *p)
         tell_silence(p);
     else if (p->mode == OP_HOLD && !*p->trouble)
         say(p, "Pending", "asking the API server whether it takes such pods");
-    else if (view && view->state == OP_COORDINATOR_TRAINING)
+    else if (view && view->state == STATUS_TRAINING)
         tell_training(p, view, held_up ? &laggard : NULL);
-    else if (!view || view->state <= OP_COORDINATOR_GATHERING || *p->trouble)
+    else if (!view || view->state <= STATUS_GATHERING || *p->trouble)
         tell_waiting(p, view, held_up, &laggard);
     else
         say(p, state_word(p, view->state), "%d of %d workers ready; %s", p->next.workers.ready,

@@ -93,14 +93,3 @@ void read_instant(const struct js *object, const char *path, int64_t *ret_ms)
 {
     instant_parse(js_as_string(read_at(object, path)), ret_ms);
 }
-
-void read_number(const struct js *object, const char *path, char *out, size_t size)
-{
-    double value;
-    const struct js *found = read_at(object, path);
-    const char *text = js_as_string(found);
-    if (text && strspn(text, "0123456789+-.eE") == strlen(text))
-        text_tame(text, out, size);
-    else if (js_as_real(found, &value))
-        snprintf(out, size, "%.5g", value);
-}

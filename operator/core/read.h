@@ -17,8 +17,6 @@ void read_int(const struct js *object, const char *path, int64_t lowest, int64_t
 void read_small(const struct js *object, const char *path, int lowest, int highest, int *ret);
 void read_flag(const struct js *object, const char *path, bool *ret);
 void read_instant(const struct js *object, const char *path, int64_t *ret_ms);
-/* A JSON number as a short decimal text ("2.1043"), or a text that looks like one. */
-void read_number(const struct js *object, const char *path, char *out, size_t size);
 
 /* A copy without control characters and broken ends of UTF-8, cut to fit. */
 void text_tame(const char *text, char *out, size_t size);

@@ -62,23 +62,16 @@ static void read_slots(const struct js *list, struct job_status *ret)
     }
 }
 
+/* What only a TrainingJob says of it. */
 static void read_ring(const struct js *ring, struct job_status *ret)
 {
     char state[OP_REASON_MAX] = "";
-    const struct js *members = js_get(ring, "members");
-    read_small(ring, "generation", 0, INT32_MAX, &ret->ring.generation);
-    read_small(ring, "term", 0, INT32_MAX, &ret->ring.coordinator.attempt);
     read_text(ring, "coordinator", state, sizeof state);
     ret->ring.coordinator.state = slot_state_of(state);
     read_quick(ring, &ret->ring.coordinator);
     read_text(ring, "keySecret", ret->ring.key, sizeof ret->ring.key);
     read_instant(ring, "heardTime", &ret->ring.heard_ms);
     read_instant(ring, "formedTime", &ret->ring.formed_ms);
-    for (size_t i = 0; i < js_size(members) && i < RM_WORKERS_MAX; i++) {
-        struct op_member *member = &ret->ring.member[ret->ring.size++];
-        read_small(js_at(members, i), "worker", 0, RM_WORKERS_MAX - 1, &member->worker);
-        read_small(js_at(members, i), "attempt", 0, INT32_MAX, &member->attempt);
-    }
 }
 
 static void read_names(const struct js *list, struct op_names *ret)
@@ -111,35 +104,30 @@ static void read_counts(const struct js *object, struct job_status *ret)
     read_instant(object, "restarts.windowTime", &ret->restarts.window_ms);
 }
 
-static void read_parts(const struct js *object, struct job_status *ret)
+/* The members that are of a coordinator's page, and stand here under the same keys. */
+static void read_page(const struct js *object, struct job_status *ret)
 {
-    const struct js *part;
-    if ((part = js_get(object, "progress")))
-        read_progress(part, &ret->progress);
-    if ((part = js_get(object, "checkpoint"))) {
-        read_checkpoint(part, &ret->checkpoint);
-        read_instant(part, "savedTime", &ret->checkpoint.saved_ms);
-    }
-    if ((part = js_get(object, "lastRecovery")))
-        read_recovery(part, &ret->last_recovery);
-    if ((part = js_get(object, "goodput"))) {
-        read_goodput(part, &ret->goodput);
-        read_number(part, "ratio", ret->goodput.ratio, sizeof ret->goodput.ratio);
-    }
-    if ((part = js_get(object, "result")))
-        read_result(part, &ret->result);
+    struct status_page page = {.fenced = true};
+    status_read_page(&page, object);
+    ret->unfenced = !page.fenced;
+    ret->ring.generation = (int)page.ring.generation;
+    ret->ring.coordinator.attempt = (int)page.ring.term;
+    ret->ring.size = take_members(&page.ring.members, ret->ring.member);
+    text_tame(page.state, ret->state, sizeof ret->state);
+    text_tame(page.message, ret->message, sizeof ret->message);
+    take_progress(&page.progress, &ret->progress);
+    take_checkpoint(&page.checkpoint, &ret->checkpoint);
+    read_instant(object, "checkpoint.savedTime", &ret->checkpoint.saved_ms);
+    take_recovery(&page.last_recovery, &ret->last_recovery);
+    take_goodput(&page.goodput, &ret->goodput);
+    take_result(&page.result, &ret->result);
 }
 
 void status_read(const struct js *object, struct job_status *ret)
 {
     *ret = (struct job_status){0};
     const struct js *conditions = js_get(object, "conditions");
-    bool fenced = true;
     read_int(object, "observedGeneration", 0, INT64_MAX, &ret->observed_generation);
-    read_flag(object, "fenced", &fenced);
-    ret->unfenced = !fenced;
-    read_text(object, "state", ret->state, sizeof ret->state);
-    read_text(object, "message", ret->message, sizeof ret->message);
     for (size_t i = 0; i < js_size(conditions) && i < 2 * OP_CONDITIONS; i++)
         read_condition(js_at(conditions, i), ret);
     read_instant(object, "startTime", &ret->start_ms);
@@ -151,7 +139,7 @@ void status_read(const struct js *object, struct job_status *ret)
     read_ring(js_get(object, "ring"), ret);
     read_text(object, "images.trainer", ret->images.trainer, sizeof ret->images.trainer);
     read_text(object, "images.coordinator", ret->images.coordinator, sizeof ret->images.coordinator);
-    read_parts(object, ret);
+    read_page(object, ret);
 }
 
 static void put_instant(struct js *object, const char *key, int64_t ms)

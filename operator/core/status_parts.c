@@ -1,48 +1,85 @@
 #include "operator/core/status_parts.h"
 
+#include <math.h>
+#include <stdio.h>
+
 #include "operator/core/read.h"
 
-void read_progress(const struct js *from, struct op_progress *ret)
+/* 0 or more, without what is behind the point. */
+static int64_t whole(double number, int64_t unknown)
 {
-    ret->known = true;
-    ret->eta_seconds = -1;
-    read_int(from, "step", 0, INT64_MAX, &ret->step);
-    read_int(from, "steps", 0, INT64_MAX, &ret->steps);
-    read_int(from, "tokensPerSecond", 0, INT64_MAX, &ret->tokens_per_second);
-    read_int(from, "etaSeconds", 0, INT64_MAX, &ret->eta_seconds);
-    read_number(from, "loss", ret->loss, sizeof ret->loss);
+    if (!(fabs(number) <= 9e15))
+        return unknown;
+    return number > 0 ? (int64_t)number : 0;
 }
 
-void read_recovery(const struct js *from, struct op_recovery *ret)
+static void number_text(double number, char out[OP_NUMBER_MAX])
 {
+    if (isfinite(number))
+        snprintf(out, OP_NUMBER_MAX, "%.5g", number);
+}
+
+void take_progress(const struct status_progress *from, struct op_progress *ret)
+{
+    if (!from->known)
+        return;
     ret->known = true;
-    read_text(from, "cause", ret->cause, sizeof ret->cause);
+    ret->step = from->step;
+    ret->steps = from->steps;
+    ret->tokens_per_second = whole(from->tokens_per_second, 0);
+    ret->eta_seconds = whole(from->eta_seconds, -1);
+    number_text(from->loss, ret->loss);
+}
+
+void take_checkpoint(const struct status_checkpoint *from, struct op_checkpoint *ret)
+{
+    if (!from->known)
+        return;
+    ret->known = true;
+    ret->step = from->step;
+    ret->bytes = from->bytes;
+    ret->saved_ms = from->saved;
+    text_tame(from->uri, ret->uri, sizeof ret->uri);
+}
+
+void take_recovery(const struct status_recovery *from, struct op_recovery *ret)
+{
+    if (!from->known)
+        return;
+    ret->known = true;
+    ret->steps_redone = from->steps_redone;
+    text_tame(from->cause, ret->cause, sizeof ret->cause);
     for (int part = 0; part < RECOVERY_PARTS; part++)
-        read_int(from, recovery_key(part), 0, INT64_MAX, &ret->ms[part]);
-    read_int(from, "stepsRedone", 0, INT64_MAX, &ret->steps_redone);
+        ret->ms[part] = whole(from->ms[part], 0);
 }
 
-void read_result(const struct js *from, struct op_result *ret)
+void take_goodput(const struct status_goodput *from, struct op_goodput *ret)
 {
+    if (!from->known)
+        return;
     ret->known = true;
-    read_int(from, "step", 0, INT64_MAX, &ret->step);
-    read_number(from, "loss", ret->loss, sizeof ret->loss);
-    read_text(from, "weightsSha256", ret->weights_sha256, sizeof ret->weights_sha256);
-    read_text(from, "uri", ret->uri, sizeof ret->uri);
-    read_flag(from, "exact", &ret->exact);
-}
-
-void read_checkpoint(const struct js *from, struct op_checkpoint *ret)
-{
-    ret->known = true;
-    read_int(from, "step", 0, INT64_MAX, &ret->step);
-    read_int(from, "bytes", 0, INT64_MAX, &ret->bytes);
-    read_text(from, "uri", ret->uri, sizeof ret->uri);
-}
-
-void read_goodput(const struct js *from, struct op_goodput *ret)
-{
-    ret->known = true;
+    if (isfinite(from->ratio))
+        snprintf(ret->ratio, sizeof ret->ratio, "%.3f",
+                 from->ratio >= 0 && from->ratio <= 1 ? from->ratio : 0);
     for (int which = 0; which < GOODPUT_CLASSES; which++)
-        read_int(from, goodput_key(which), 0, INT64_MAX, &ret->seconds[which]);
+        ret->seconds[which] = whole(from->seconds[which], 0);
+}
+
+void take_result(const struct status_result *from, struct op_result *ret)
+{
+    if (!from->known)
+        return;
+    ret->known = true;
+    ret->exact = from->exact;
+    ret->step = from->step;
+    number_text(from->loss, ret->loss);
+    text_tame(from->weights_sha256, ret->weights_sha256, sizeof ret->weights_sha256);
+    text_tame(from->uri, ret->uri, sizeof ret->uri);
+}
+
+int take_members(const struct status_workers *from, struct op_member *ret)
+{
+    for (int i = 0; i < from->count; i++)
+        ret[i] = (struct op_member){.worker = from->worker[i].worker, .attempt = from->worker[i].attempt};
+    return from->count;
 }

@@ -1,19 +1,17 @@
-/* Parts of a status that a coordinator's answer and a TrainingJob have in common: read by one function each.
- * Pure. */
+/* The parts of a status that a coordinator's page and a TrainingJob have in common, as the operator keeps
+ * them: bounded texts, numbers as the TrainingJob shows them. One function each, whichever of the two they
+ * were read from. Pure. */
 #ifndef RM_OPERATOR_CORE_STATUS_PARTS_H
 #define RM_OPERATOR_CORE_STATUS_PARTS_H
 
 #include "operator/core/status.h"
 
-struct js;
-
-/* Of an object; what it lacks stays as it is in *ret. */
-void read_progress(const struct js *from, struct op_progress *ret);
-void read_recovery(const struct js *from, struct op_recovery *ret);
-void read_result(const struct js *from, struct op_result *ret);
-/* All but `savedTime`, which the coordinator counts in ms and a TrainingJob writes as an instant. */
-void read_checkpoint(const struct js *from, struct op_checkpoint *ret);
-/* All but `ratio`: the coordinator's is rounded to what a TrainingJob shows. */
-void read_goodput(const struct js *from, struct op_goodput *ret);
+/* *ret is zero before; what is not known leaves it so. */
+void take_progress(const struct status_progress *from, struct op_progress *ret);
+void take_checkpoint(const struct status_checkpoint *from, struct op_checkpoint *ret);
+void take_recovery(const struct status_recovery *from, struct op_recovery *ret);
+void take_goodput(const struct status_goodput *from, struct op_goodput *ret);
+void take_result(const struct status_result *from, struct op_result *ret);
+int take_members(const struct status_workers *from, struct op_member *ret); /* how many */
 
 #endif

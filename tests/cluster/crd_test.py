@@ -286,7 +286,7 @@ STATUS_KEYS = CRD.parents[1] / "common" / "wire" / "status.c"
 def status_source():
     """The operator's code, with each line that walks a table of keys written out for every key of it."""
     tables = {name: re.findall(r'\] = "(\w+)"', body)
-              for name, body in re.findall(r"const char \*(\w+_key)\(.*?\{(.*?)\n\}", STATUS_KEYS.read_text(), re.S)}
+              for name, body in re.findall(r"\*const (\w+_key)s\[\w+\] = \{(.*?)\n\};", STATUS_KEYS.read_text(), re.S)}
     return re.sub(r"js_set_int\((\w+), (\w+_key)\(\w+\), .*;",
                   lambda walk: "\n".join(f'js_set_int({walk[1]}, "{key}", 0);' for key in tables[walk[2]]), STATUS_JSON.read_text())
 

@@ -1,5 +1,6 @@
 /* The words that the programs share, and that scripts can build on: the pages list what the tables hold. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "common/os/file.h"
 #include "common/wire/command.h"
 #include "common/wire/event.h"
+#include "common/wire/json.h"
 #include "common/wire/status.h"
 
 static void read_page(struct str *page, const char *path)
@@ -227,6 +229,235 @@ Test(commands, what_is_not_as_documented_is_refused_with_the_member_that_is_wron
         cr_assert(err.code == ERR_PROTOCOL && strstr(err.text, wrong[i][1]), "%s", err.text);
         cr_assert_eq(read.kind, COMMAND_KINDS);
     }
+}
+
+enum { MEMBERS_MAX = 128 };
+
+static int members_of_the_page(struct status_listed members[MEMBERS_MAX])
+{
+    int count = status_list(members, MEMBERS_MAX);
+    cr_assert(count > 60 && count <= MEMBERS_MAX, "%d members", count);
+    return count;
+}
+
+/* The line of the table whose first cell names the member. */
+static void line_of(const char *table, const char *key, char *out, size_t size)
+{
+    for (const char *line = table; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        size_t length = strcspn(line, "\n"), cell = length > 2 ? strcspn(line + 2, "|") + 2 : 0;
+        if (*line != '|' || length >= size)
+            continue;
+        snprintf(out, size, "%.*s", (int)cell, line);
+        bool it_is = names(out, key);
+        snprintf(out, size, "%.*s", (int)length, line);
+        if (it_is)
+            return;
+    }
+    cr_assert_fail("the page has no row for %s", key);
+}
+
+Test(status, the_page_names_each_member_in_the_row_of_its_part)
+{
+    static char line[2048];
+    struct status_listed members[MEMBERS_MAX];
+    struct str page;
+    bool of_result = false;
+    int count = members_of_the_page(members);
+    read_page(&page, RM_SOURCE "/docs/coordinator-status.md");
+    for (int i = 0; i < count; i++) {
+        if (members[i].depth == 0) {
+            line_of(str_text(&page), members[i].key, line, sizeof line);
+            of_result = !strcmp(members[i].key, "result");
+        } else if (!of_result)
+            cr_assert(names(line, members[i].key), "'%s' lacks %s", line, members[i].key);
+    }
+    str_clear(&page);
+}
+
+Test(status, the_page_shows_each_member_of_a_result)
+{
+    struct status_listed members[MEMBERS_MAX];
+    struct str page;
+    bool of_result = false;
+    int count = members_of_the_page(members), shown = 0;
+    read_page(&page, RM_SOURCE "/docs/coordinator-status.md");
+    const char *text = section_of(&page, "## The result");
+    for (int i = 0; i < count; i++) {
+        char quoted[64];
+        snprintf(quoted, sizeof quoted, "\"%s\":", members[i].key);
+        cr_assert(members[i].depth == 0 || !of_result || strstr(text, quoted), "it lacks %s", quoted);
+        shown += members[i].depth > 0 && of_result;
+        if (members[i].depth == 0)
+            of_result = !strcmp(members[i].key, "result");
+    }
+    cr_assert_gt(shown, 8);
+    str_clear(&page);
+}
+
+/* Takes the names in backquotes of a row's first cell; how many. */
+static int count_members(const char *row, const struct status_listed *members, int count)
+{
+    int found = 0;
+    for (const char *at = row; *at != '\n' && (at == row || *at != '|'); at++) {
+        size_t length = *at == '`' ? strcspn(at + 1, "`") : 0;
+        int i = 0;
+        while (
+            length && i < count &&
+            (members[i].depth || strlen(members[i].key) != length || memcmp(members[i].key, at + 1, length)))
+            i++;
+        cr_assert(!length || i < count, "%.*s is no member", (int)length, at + 1);
+        found += length > 0;
+        at += length ? length + 1 : 0;
+    }
+    return found;
+}
+
+Test(status, the_page_lists_nothing_that_is_no_member)
+{
+    struct status_listed members[MEMBERS_MAX];
+    struct str page;
+    int count = members_of_the_page(members), top = 0, listed = 0;
+    read_page(&page, RM_SOURCE "/docs/coordinator-status.md");
+    for (int i = 0; i < count; i++)
+        top += members[i].depth == 0;
+    const char *row = strstr(str_text(&page), "|---|---|\n");
+    cr_assert(row);
+    for (row += strlen("|---|---|\n"); *row == '|'; row = strchr(row, '\n') + 1)
+        listed += count_members(row, members, count);
+    cr_assert_eq(listed, top);
+    str_clear(&page);
+}
+
+Test(status, each_state_has_a_name_of_its_own_and_the_page_lists_it)
+{
+    struct str page;
+    read_page(&page, RM_SOURCE "/docs/coordinator-status.md");
+    for (int state = STATUS_UNKNOWN + 1; state < STATUS_STATES; state++) {
+        cr_assert_eq(status_state_of_name(status_state_name(state)), (enum status_state)state);
+        cr_assert(names(str_text(&page), status_state_name(state)), "%s", status_state_name(state));
+    }
+    cr_assert_eq(status_state_of_name("Moonrise"), STATUS_UNKNOWN);
+    cr_assert_eq(status_state_of_name(""), STATUS_UNKNOWN);
+    str_clear(&page);
+}
+
+/* A page with a value in each member that is not its absent one. */
+static void fill(struct status_page *page, struct js *events)
+{
+    static const struct status_worker five = {
+        .worker = 5, .attempt = 2, .phase = "away", .rank = 1, .cause = "Hang", .time = 9};
+    const struct status_workers list = {.count = 1, .worker = {five}};
+    *page = (struct status_page){
+        .revision = 17,
+        .job = "uid",
+        .name = "tiny",
+        .term = 3,
+        .preparing = true,
+        .state = "Saving",
+        .message = "it saves",
+        .mixed_hardware = true,
+        .ring = {.generation = 4, .term = 2, .size = 1, .formed = 5, .members = list},
+        .workers = list,
+        .lost = list,
+        .left = list,
+        .quarantined = list,
+        .progress = {true, 6, 7, 8.5, 9.5, 10.5},
+        .checkpoint = {.known = true, .step = 11, .uri = "s3://a", .seen = true, .saved = 12, .bytes = 13},
+        .store = {true, "denied", true},
+        .fenced = true,
+        .outage = {true, 14, 15.5, "503"},
+        .failures = 16,
+        .recoveries = 17,
+        .last_recovery = {true, "Hang", {1, 2, 3, 4, 5, 6}, 7},
+        .goodput = {true, 0.5, {1, 2, 3, 4, 5}},
+        .steps_redone = {8, 9},
+        .result = {.known = true,
+                   .exit_code = 4,
+                   .reason = "why",
+                   .interrupted = true,
+                   .step = 18,
+                   .complete = true,
+                   .loss = 1.5,
+                   .goodput = 0.25,
+                   .weights_sha256 = "ab",
+                   .uri = "s3://b",
+                   .exact = true,
+                   .weighed = true,
+                   .timed = true,
+                   .bytes = 19,
+                   .saved = 20},
+        .events = events};
+}
+
+static void print(const struct status_page *page, struct str *out)
+{
+    struct js *o = js_object();
+    status_set_page(o, page);
+    js_print(o, out);
+    js_free(o);
+}
+
+Test(status, what_is_read_is_what_was_written)
+{
+    struct status_page page, read = {.preparing = false};
+    struct js *events = js_array();
+    struct str first = str_init(1 << 16), second = str_init(1 << 16);
+    js_push_string(events, "an event");
+    fill(&page, events);
+    print(&page, &first);
+    struct js *root = js_parse(str_text(&first), first.length, "page", NULL);
+    status_read_page(&read, root);
+    print(&read, &second);
+    cr_assert_str_eq(str_text(&second), str_text(&first));
+    cr_assert(!strstr(str_text(&first), "null"));
+    js_free(root);
+    js_free(events);
+    str_clear(&first);
+    str_clear(&second);
+}
+
+static void read_text_as_page(struct status_page *ret, const char *text, struct js **root)
+{
+    struct error err = {0};
+    *root = js_parse(text, strlen(text), "page", &err);
+    cr_assert(*root, "%s", err.text);
+    status_read_page(ret, *root);
+}
+
+Test(status, what_is_absent_or_of_another_kind_is_as_documented)
+{
+    static const char *const poor[] = {
+        "{}", "[]", "7",
+        "{\"term\":\"3\",\"job\":7,\"ring\":[],\"workers\":{\"worker\":1},\"lost\":7,\"progress\":true,"
+        "\"result\":\"x\",\"preparing\":1,\"fenced\":null}"};
+    for (size_t i = 0; i < sizeof poor / sizeof *poor; i++) {
+        struct js *root;
+        struct status_page page = {.preparing = true, .fenced = true, .term = 9};
+        read_text_as_page(&page, poor[i], &root);
+        cr_assert(page.preparing && page.fenced, "whoever asks has said so");
+        cr_assert(page.term == 0 && !*page.job && !page.ring.members.count && !page.workers.count);
+        cr_assert(!page.progress.known && isnan(page.progress.loss) && !page.lost.count);
+        cr_assert(!page.result.known && page.result.exit_code == -1 && !*page.result.reason);
+        js_free(root);
+    }
+}
+
+Test(status, numbers_are_brought_within_their_bounds_and_entries_without_a_worker_are_passed_over)
+{
+    struct js *root;
+    struct status_page page = {.term = 0};
+    read_text_as_page(&page,
+                      "{\"term\":99999999999,\"revision\":-4,\"workers\":[{\"attempt\":1},{\"worker\":64},"
+                      "{\"worker\":-1},{\"worker\":63,\"rank\":-9},7],\"checkpoint\":{\"bytes\":12.75},"
+                      "\"progress\":{\"loss\":\"2.1043\",\"etaSeconds\":\"soon\"}}",
+                      &root);
+    cr_assert(page.term == INT32_MAX && page.revision == 0);
+    cr_assert_eq(page.workers.count, 1);
+    cr_assert(page.workers.worker[0].worker == 63 && page.workers.worker[0].rank == -1);
+    cr_assert(page.checkpoint.known && page.checkpoint.seen && page.checkpoint.bytes == 12);
+    cr_assert(page.progress.loss == 2.1043 && isnan(page.progress.eta_seconds));
+    js_free(root);
 }
 
 Test(status, the_pages_show_each_part_of_a_recovery_and_what_the_time_went_into)

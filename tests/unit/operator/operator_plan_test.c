@@ -176,12 +176,12 @@ Test(operator_plan, what_is_not_known_yet_is_not_shown_as_nothing)
     struct str text = str_init(1 << 16);
     cast_train(c);
     c->job.status.progress = (struct op_progress){0};
-    c->coordinator.state = OP_COORDINATOR_GATHERING;
+    c->coordinator.state = STATUS_GATHERING;
     c->coordinator.progress = (struct op_progress){.known = true, .steps = 2000, .eta_seconds = -1};
     cast_settle(c);
     status_write(&c->job.status, "tiny", &text);
     cr_assert_not(strstr(str_text(&text), "\"progress\""), "%s", str_text(&text));
-    c->coordinator.state = OP_COORDINATOR_TRAINING;
+    c->coordinator.state = STATUS_TRAINING;
     cast_settle(c);
     str_reset(&text);
     status_write(&c->job.status, "tiny", &text);
@@ -198,7 +198,7 @@ Test(operator_plan, what_a_successor_does_not_know_yet_stays)
     c->coordinator.checkpoint =
         (struct op_checkpoint){.known = true, .step = 800, .bytes = 7, .saved_ms = 5000};
     cast_settle(c);
-    c->coordinator.state = OP_COORDINATOR_GATHERING;
+    c->coordinator.state = STATUS_GATHERING;
     c->coordinator.progress = (struct op_progress){.known = true, .steps = 2000, .eta_seconds = -1};
     c->coordinator.checkpoint = (struct op_checkpoint){.known = true, .step = 800};
     cast_settle(c);
@@ -206,7 +206,7 @@ Test(operator_plan, what_a_successor_does_not_know_yet_stays)
     cr_assert_str_eq(c->job.status.progress.loss, "3.1");
     cr_assert_eq(c->job.status.checkpoint.bytes, 7);
     cr_assert_eq(c->job.status.checkpoint.saved_ms, 5000);
-    c->coordinator.state = OP_COORDINATOR_TRAINING;
+    c->coordinator.state = STATUS_TRAINING;
     c->coordinator.progress.step = 801;
     c->coordinator.checkpoint.step = 801;
     cast_settle(c);
@@ -231,13 +231,13 @@ Test(operator_plan, a_coordinator_that_was_told_to_go_and_went_is_no_failure)
 Test(operator_plan, between_two_rings_the_coordinators_sentence_is_shown)
 {
     static const struct {
-        enum op_coordinator_state state;
+        enum status_state state;
         const char *word;
-    } states[] = {{OP_COORDINATOR_FORMING, "Recovering"},
-                  {OP_COORDINATOR_RECOVERING, "Recovering"},
-                  {OP_COORDINATOR_QUIESCING, "Saving"},
-                  {OP_COORDINATOR_SAVING, "Saving"},
-                  {OP_COORDINATOR_FINISHED, "Finishing"}};
+    } states[] = {{STATUS_FORMING, "Recovering"},
+                  {STATUS_RECOVERING, "Recovering"},
+                  {STATUS_QUIESCING, "Saving"},
+                  {STATUS_SAVING, "Saving"},
+                  {STATUS_FINISHED, "Finishing"}};
     for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
         struct cast *c = cast_open("{}");
         cast_train(c);
@@ -255,7 +255,7 @@ Test(operator_plan, a_job_that_forms_its_first_ring_is_starting_and_recovers_fro
 {
     struct cast *c = cast_training("{}");
     c->job.status.progress = (struct op_progress){0};
-    c->coordinator.state = OP_COORDINATOR_FORMING;
+    c->coordinator.state = STATUS_FORMING;
     c->coordinator.ring_size = 0;
     c->coordinator.progress = (struct op_progress){.known = true, .steps = 2000, .eta_seconds = -1};
     cast_settle(c);
@@ -266,7 +266,7 @@ Test(operator_plan, a_job_that_forms_its_first_ring_is_starting_and_recovers_fro
 Test(operator_plan, a_job_that_waits_is_not_written_for_the_time_that_passes)
 {
     struct cast *c = cast_training("{}");
-    c->coordinator.state = OP_COORDINATOR_GATHERING;
+    c->coordinator.state = STATUS_GATHERING;
     c->coordinator.ring_size = 0;
     c->coordinator.goodput =
         (struct op_goodput){.known = true, .ratio = "0", .seconds = {[GOODPUT_WAITING] = 7}};
@@ -718,7 +718,7 @@ Test(operator_plan, half_a_start_gives_its_places_back_after_start_timeout)
 {
     struct cast *c = cast_training("{}");
     c->coordinator.ring_size = 0;
-    c->coordinator.state = OP_COORDINATOR_GATHERING;
+    c->coordinator.state = STATUS_GATHERING;
     for (int i = 0; i < 2; i++) {
         *cast_worker(c, i)->node = 0;
         cast_worker(c, i)->phase = OP_PENDING;

@@ -31,7 +31,7 @@ static struct cast *fall_below_min(void)
     c->coordinator.ring_size = 2;
     cast_settle(c);
     cast_worker(c, 1)->deletion_ms = CAST_NOW + 1000;
-    c->coordinator.state = OP_COORDINATOR_GATHERING;
+    c->coordinator.state = STATUS_GATHERING;
     c->coordinator.ring_size = 0;
     return c;
 }
@@ -74,7 +74,7 @@ Test(operator_start, pods_that_a_queue_holds_back_are_waited_for_and_told)
 {
     struct cast *c = cast_training("{}");
     c->coordinator.ring_size = 0;
-    c->coordinator.state = OP_COORDINATOR_GATHERING;
+    c->coordinator.state = STATUS_GATHERING;
     for (int i = 0; i < 3; i++) {
         starve(cast_worker(c, i));
         *cast_worker(c, i)->unschedulable = 0;
@@ -203,7 +203,7 @@ Test(operator_start, a_pod_whose_volumes_or_network_do_not_come_is_told_with_whe
     js_free(object);
     struct cast *c = cast_training("{}");
     c->coordinator.ring_size = 0;
-    c->coordinator.state = OP_COORDINATOR_GATHERING;
+    c->coordinator.state = STATUS_GATHERING;
     struct pod_view *pod = cast_worker(c, 0);
     pod->phase = told.phase;
     pod->ready = false;

@@ -28,7 +28,7 @@ static int tells(struct cast *c, const char *reason)
 static struct cast *preparing(const char *why, bool person)
 {
     struct cast *c = cast_training("{}");
-    c->coordinator.state = OP_COORDINATOR_GATHERING;
+    c->coordinator.state = STATUS_GATHERING;
     c->coordinator.ring_size = 0;
     c->coordinator.preparing = true;
     text_copy(c->coordinator.message, RM_WHY_MAX, why);

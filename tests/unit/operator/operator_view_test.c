@@ -200,7 +200,7 @@ Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
         "\"worker\":1,\"step\":40,\"cause\":\"WorkerLost\"}],\"result\":null}";
     cr_assert_eq(coordinator_read(text, strlen(text), &view, &err), 0, "%s", err.text);
     cr_assert_eq(view.term, 2);
-    cr_assert_eq(view.state, OP_COORDINATOR_TRAINING);
+    cr_assert_eq(view.state, STATUS_TRAINING);
     cr_assert_eq(view.ring_size, 2);
     cr_assert_eq(view.member[1].worker, 5);
     cr_assert_eq(view.lost_count, 1);
@@ -233,7 +233,7 @@ Test(operator_view, a_lying_coordinator_can_say_too_much_but_do_no_harm)
     str_adds(&text, "]}");
     cr_assert_eq(coordinator_read(str_text(&text), text.length, &view, &err), 0, "%s", err.text);
     cr_assert_eq(view.term, INT32_MAX);
-    cr_assert_eq(view.state, OP_COORDINATOR_UNKNOWN);
+    cr_assert_eq(view.state, STATUS_UNKNOWN);
     cr_assert_str_eq(view.message, "a b ");
     cr_assert_eq(view.ring_size, RM_WORKERS_MAX);
     cr_assert_eq(view.quarantined_count, RM_WORKERS_MAX);

@@ -243,7 +243,7 @@ static void report_lost(struct world *w)
 bool world_view(const struct world *w, int term, struct coordinator_view *ret)
 {
     const struct world_pod *pod = running_coordinator(w);
-    *ret = (struct coordinator_view){.term = term, .state = OP_COORDINATOR_GATHERING};
+    *ret = (struct coordinator_view){.term = term, .state = STATUS_GATHERING};
     if (!pod || pod->view.attempt != term)
         return false;
     name_identity("tiny", "job-uid", ret->job);
@@ -257,9 +257,9 @@ bool world_view(const struct world *w, int term, struct coordinator_view *ret)
     ret->lost_count = w->lost_count;
     ret->progress = (struct op_progress){.known = true, .step = w->step, .steps = WORLD_STEPS};
     if (w->released)
-        ret->state = OP_COORDINATOR_FINISHED;
+        ret->state = STATUS_FINISHED;
     else if (ret->ring_size >= w->truth.job.min)
-        ret->state = OP_COORDINATOR_TRAINING;
+        ret->state = STATUS_TRAINING;
     return true;
 }
 

@@ -1,5 +1,8 @@
 /* What the pages say of a story. */
 #include "agent/rdzv/chronicle.h"
+
+#include <stdio.h>
+
 #include "agent/rdzv/rdzv_state.h"
 
 #include "common/wire/json.h"
@@ -310,12 +313,12 @@ static struct coordinator_view *as_the_operator_reads(struct watch *w)
 Test(chronicle, the_operator_knows_each_state_that_the_page_may_say)
 {
     struct watch w;
-    bool seen[OP_COORDINATOR_FAILED + 1] = {false};
+    bool seen[STATUS_FAILED + 1] = {false};
     arrange(&w);
     for (int state = 0; state < RDZV_STATES; state++) {
         w.s.st->state = (enum rdzv_state)state;
         struct coordinator_view *view = as_the_operator_reads(&w);
-        cr_assert_neq(view->state, OP_COORDINATOR_UNKNOWN, "%s", rdzv_state_name(state));
+        cr_assert_neq(view->state, STATUS_UNKNOWN, "%s", rdzv_state_name(state));
         cr_assert_not(seen[view->state], "%s is taken for another one", rdzv_state_name(state));
         seen[view->state] = true;
         free(view);
@@ -370,5 +373,112 @@ Test(chronicle, the_operator_knows_each_event_that_the_page_may_tell)
                      event_name(event->kind), event->note);
     }
     free(view);
+    dismiss(&w);
+}
+
+static void golden(const char *name, const char *text)
+{
+    char path[512], got[512];
+    static char wanted[1 << 17];
+    snprintf(path, sizeof path, RM_SOURCE "/tests/unit/protocol/golden/%s", name);
+    snprintf(got, sizeof got, RM_BINARY "/%s.got", name);
+    FILE *file = fopen(got, "w");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    file = fopen(path, "r");
+    cr_assert(file, "%s", path);
+    wanted[fread(wanted, 1, sizeof wanted - 1, file)] = 0;
+    fclose(file);
+    cr_assert_str_eq(text, wanted, "%s is not as golden: diff %s %s", name, path, got);
+    remove(got);
+}
+
+/* A job to which all happened that a page can tell. */
+static void let_all_happen(struct watch *w)
+{
+    train_three(w);
+    struct rdzv *st = w->s.st;
+    w->s.now = 100 * RM_S;
+    st->told = 12;
+    st->loss = 2.0611;
+    st->step_time = 0.25 * RM_S;
+    st->tokens = 4096;
+    st->saved = 10;
+    st->failures_total = 3;
+    st->recoveries = 1;
+    st->last_recovery = (struct rdzv_recovery){.cause = CAUSE_HANG,
+                                               .detect = RM_MS,
+                                               .agree = 2 * RM_MS,
+                                               .ring = 3 * RM_MS,
+                                               .state = 4 * RM_MS + 500,
+                                               .first_step = 5 * RM_MS,
+                                               .total = 15 * RM_MS,
+                                               .steps_redone = 7};
+    st->goodput = (struct rdzv_goodput){11 * RM_S, 12 * RM_S, 13 * RM_S, 14 * RM_S, 15 * RM_S};
+    st->outage = (struct rdzv_outage){.on = true, .step = 11, .taken = 90 * RM_S, .why = "503 Slow Down"};
+    text_copy(st->worker[7].quarantine, sizeof st->worker[7].quarantine, "it failed\n3 times");
+    w->c->redone_announced = 2;
+    w->c->redone_sudden = 5;
+    w->c->checkpoint.count = 1;
+    w->c->checkpoint.step = 10;
+    w->c->checkpoint.bytes = 812334;
+    w->c->checkpoint.wall_ms = 77000;
+    w->c->lost[5] = (struct chronicle_going){.known = true, .attempt = 2, .wall_ms = 71000};
+    memset(w->c->lost[5].cause, 'x', 95);
+    memcpy(w->c->lost[5].cause + 95, "\xc3\xa4 is cut", 10); /* in the middle of a character */
+    w->c->left[6] = (struct chronicle_going){.known = true, .attempt = 1, .wall_ms = 72000};
+}
+
+static void print_page(struct watch *w, const struct chronicle_terms *of, struct str *out)
+{
+    chronicle_print_status(w->c, w->s.st, of, w->s.now, out);
+    str_adds(out, "\n");
+}
+
+static void print_end(struct watch *w, const struct rdzv_tell *end, struct str *out)
+{
+    w->c->over = true;
+    w->c->end = *end;
+    chronicle_print_result(w->c, &terms, out);
+    str_adds(out, "\n");
+}
+
+Test(chronicle, what_the_pages_say_is_byte_for_byte_as_golden)
+{
+    static const struct error waits = {.text = "the bucket takes no key", .person = true};
+    static const struct chronicle_terms waiting = {.job = "uid",
+                                                   .checkpoint_uri = "s3://c",
+                                                   .waits_for = "the store",
+                                                   .unfenced = true,
+                                                   .store_waits = &waits};
+    const struct rdzv_tell complete = {
+        .kind = TELL_COMPLETE, .step = 100, .loss = 1.5, .goodput = 0.96, .exact = true, .digest = {7, 8}};
+    struct rdzv_tell found = complete, weighed = complete;
+    struct watch w;
+    struct str text = str_init(1 << 20);
+    arrange(&w);
+    print_page(&w, &waiting, &text); /* before anything happened */
+    chronicle_print_result(w.c, &terms, &text);
+    str_adds(&text, "\n");
+    let_all_happen(&w);
+    print_page(&w, &terms, &text);
+    for (int kind = 0; kind < EVENT_OF_RUN; kind++) {
+        struct rdzv_tell tell = {
+            .kind = (enum rdzv_tell_kind)kind, .text = "a reason", .step = 9, .bytes = 3};
+        tell.recovery = w.s.st->last_recovery;
+        chronicle_note(w.c, &tell, 70000 + kind, kind);
+    }
+    w.c->over = false;
+    print_page(&w, &waiting, &text);
+    print_end(&w, &found, &text);
+    weighed.bytes = 99;
+    print_end(&w, &weighed, &text);
+    print_end(&w, &(struct rdzv_tell){.kind = TELL_FAILED, .step = 3, .exit_code = 5, .text = "no"}, &text);
+    print_end(&w, &(struct rdzv_tell){.kind = TELL_INTERRUPTED, .step = 3, .exit_code = 6}, &text);
+    w.c->checkpoint.count = 1;
+    w.c->checkpoint.final = true;
+    print_end(&w, &complete, &text);
+    print_page(&w, &terms, &text);
+    golden("status.txt", str_text(&text));
+    str_clear(&text);
     dismiss(&w);
 }
