@@ -33,6 +33,8 @@ enum {
 
 static const rm_time calls_return_within = 15 * RM_S; /* those that can be given up have, by then */
 static const rm_time goodbye_within = RM_S; /* for the last messages to leave, and the trainer to end */
+/* For a handshake of whose job nothing is known yet: its lostAfter, which may be long, is in the welcome. */
+static const rm_time first_handshake_within = 10 * RM_S;
 /* Between tries to connect in a pod, where a successor takes its time and many agents wait for it. */
 static const char pod_cache[] = "/var/cache/ringmaster";
 static const rm_time pod_retry_first = 100 * RM_MS, pod_retry_most = 2 * RM_S;
@@ -100,7 +102,7 @@ static struct session_terms terms_of(const struct app *app)
 static rm_time handshake_until(struct app *app)
 {
     rm_time lost_after = app->options->files->spec.elasticity.lost_after;
-    return loop_now(app->loop) + (lost_after > 0 ? lost_after : 10 * RM_S);
+    return loop_now(app->loop) + (app->job_known ? lost_after : first_handshake_within);
 }
 
 static void not_connected(struct app *app, const char *why)
@@ -230,8 +232,7 @@ static int job_learn(struct app *app, struct error *err)
     if (open_job(app, err) < 0)
         return -1;
     log_info("the job is known", "name=%s", spec->name);
-    agent_learn(app->agent, spec->name, spec->checkpoint.uri,
-                spec->elasticity.heartbeat > 0 ? spec->elasticity.heartbeat : RM_S);
+    agent_learn(app->agent, spec->name, spec->checkpoint.uri, spec->elasticity.heartbeat);
     return 0;
 }
 
@@ -525,14 +526,12 @@ static struct agent_settings settings_of(const struct app_options *options)
         .worker = options->worker,
         .attempt = options->attempt,
         .agent_pid = getpid(),
-        .heartbeat = spec->elasticity.heartbeat > 0 ? spec->elasticity.heartbeat : RM_S,
-        .lost_after = spec->elasticity.lost_after > 0 ? spec->elasticity.lost_after : 10 * RM_S,
+        .heartbeat = spec->elasticity.heartbeat,
+        .lost_after = pod ? RM_NEVER : spec->elasticity.lost_after,
         .awaits_job = pod,
         .retry_first = pod ? pod_retry_first : 0,
         .retry_most = pod ? pod_retry_most : 0,
     };
-    if (pod)
-        s.lost_after = RM_NEVER;
     crypto_random(&s.incarnation, sizeof s.incarnation);
     text_copy(s.job, sizeof s.job, spec->name);
     text_copy(s.checkpoint_uri, sizeof s.checkpoint_uri, spec->checkpoint.uri);

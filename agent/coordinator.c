@@ -524,11 +524,6 @@ static void asked_to_end(void *ctx, int signo)
     }
 }
 
-static rm_time or_default(rm_time given, rm_time otherwise)
-{
-    return given > 0 ? given : otherwise;
-}
-
 static struct rdzv_settings settings_of(const struct coordinator_options *options)
 {
     const struct job_spec *spec = &options->files->spec;
@@ -545,14 +540,14 @@ static struct rdzv_settings settings_of(const struct coordinator_options *option
         .resume = spec->checkpoint.resume || (options->pod && options->term > 1),
         .evaluation_every = spec->evaluation.every_steps,
         .checkpoint_every = spec->checkpoint.every_steps,
-        .join_window = or_default(spec->elasticity.join_window, 500 * RM_MS),
-        .heartbeat = or_default(spec->elasticity.heartbeat, RM_S),
-        .lost_after = or_default(spec->elasticity.lost_after, 10 * RM_S),
-        .form_timeout = or_default(spec->elasticity.form_timeout, 10 * RM_S),
+        .join_window = spec->elasticity.join_window,
+        .heartbeat = spec->elasticity.heartbeat,
+        .lost_after = spec->elasticity.lost_after,
+        .form_timeout = spec->elasticity.form_timeout,
         .step_timeout = spec->elasticity.step_timeout,
-        .start_timeout = or_default(spec->elasticity.start_timeout, 120 * RM_S),
+        .start_timeout = spec->elasticity.start_timeout,
         .max_restarts = spec->failure_policy.max_restarts,
-        .within = or_default(spec->failure_policy.within, 3600 * RM_S),
+        .within = spec->failure_policy.within,
         /* a folder's disk that is full or broken does not mend itself while one waits */
         .save_patience = job_uri_is_bucket(spec->checkpoint.uri) ? spec->checkpoint.end_timeout : 0,
         .end_timeout = spec->checkpoint.end_timeout,

@@ -55,6 +55,7 @@ static int spec_parse(struct job_files *files, const char *path, struct error *e
 int job_files_read(struct job_files *ret, const struct job_paths *paths, struct error *err)
 {
     struct job_files files = {.spec_text = str_init(MSG_SPEC_MAX - 1)};
+    job_spec_defaults(&files.spec); /* until it is read, or learnt */
     bool given =
         !paths->spec || (file_read(paths->spec, &files.spec_text, err) == 0 &&
                          spec_check(&files, paths, err) == 0 && spec_parse(&files, paths->spec, err) == 0);

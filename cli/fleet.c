@@ -150,22 +150,16 @@ static void do_drills(struct fleet *fleet, int64_t step)
 
 /* --- a coordinator that hangs --- */
 
-static rm_time heartbeat_of(const struct fleet *fleet)
-{
-    rm_time every = fleet->spec->elasticity.heartbeat;
-    return every > 0 ? every : RM_S;
-}
-
 /* It says at least that it lives. Counted in heartbeats of this program, not by the clock: a person may have
  * stopped the whole group for an hour. */
 static void watch_coordinator(void *ctx)
 {
     struct fleet *fleet = ctx;
-    rm_time lost_after = fleet->spec->elasticity.lost_after;
-    loop_timer_set(fleet->watch, loop_now(fleet->loop) + heartbeat_of(fleet));
+    rm_time lost_after = fleet->spec->elasticity.lost_after, every = fleet->spec->elasticity.heartbeat;
+    loop_timer_set(fleet->watch, loop_now(fleet->loop) + every);
     if (!fleet->coordinator || fleet->silent < 0 || ending(fleet))
         return;
-    rm_time silence = ++fleet->silent * heartbeat_of(fleet);
+    rm_time silence = ++fleet->silent * every;
     if (silence <= lost_after || silence <= coordinator_patience)
         return;
     console_say(fleet->console, "ringmaster: the coordinator has said nothing for %.1f s and is replaced",

@@ -16,7 +16,6 @@ enum {
     EARLY_MAX = 16,     /* messages that may come before the engine is open */
     STRANGERS_TOLD = 20 /* lines about them in the log: they must not fill a disk */
 };
-#define PULSE      (RM_S / 2) /* between heartbeats where the job names none */
 #define LAST_WORDS (2 * RM_S) /* for the agent to read what is still to be said at the end */
 
 struct train_loop;
@@ -360,8 +359,7 @@ static void send_pulse(void *ctx)
     m->heartbeat.waiting_for = pulse.waiting_for;
     m->heartbeat.bytes = pulse.bytes;
     send_message(t, m);
-    rm_time every = t->spec.elasticity.heartbeat > 0 ? t->spec.elasticity.heartbeat : PULSE;
-    loop_timer_set(t->pulse, loop_now(t->loop) + every);
+    loop_timer_set(t->pulse, loop_now(t->loop) + t->spec.elasticity.heartbeat);
 }
 
 /* ---- beginning and end ---- */

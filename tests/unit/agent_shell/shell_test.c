@@ -58,7 +58,9 @@ static void until(struct desk *d, const char *text)
 static void make_job(struct desk *d)
 {
     struct job_spec *spec = &d->files.spec;
-    *spec = (struct job_spec){.steps = 10, .seed = 1, .threads = 1};
+    job_spec_defaults(spec);
+    spec->steps = 10;
+    spec->threads = 1;
     text_copy(spec->name, sizeof spec->name, "tiny");
     spec->workers.min = 1;
     spec->workers.max = spec->workers.target = 2;
@@ -66,7 +68,6 @@ static void make_job(struct desk *d)
         (struct model_shape){.layers = 1, .heads = 1, .width = 4, .context = 4, .vocabulary = 256};
     spec->batch.lanes = spec->batch.lane_sequences = 2;
     spec->checkpoint.keep = 1;
-    spec->checkpoint.resume = true;
     spec->elasticity.lost_after = 30 * RM_S;
     spec->elasticity.heartbeat = 20 * RM_MS;
     text_copy(spec->checkpoint.uri, sizeof spec->checkpoint.uri, "file:///nonexistent/checkpoints");
