@@ -32,7 +32,8 @@ static void out(struct console *console, const char *bytes, size_t length)
     console->broken = true;
 }
 
-void console_clear(struct console *console)
+/* Takes the progress line away. */
+static void clear_line(struct console *console)
 {
     if (console->drawn)
         out(console, "\r\033[2K", 5);
@@ -43,14 +44,14 @@ void console_print(struct console *console, const struct str *text)
 {
     if (!text->length)
         return;
-    console_clear(console);
+    clear_line(console);
     out(console, text->data, text->length);
 }
 
 void console_say(struct console *console, const char *format, ...)
 {
     va_list args;
-    console_clear(console);
+    clear_line(console);
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
@@ -68,7 +69,7 @@ void console_progress(struct console *console, const struct report *report, rm_t
     screen_progress(report, console->style, &line);
     if (!console->terminal)
         str_adds(&line, "\n");
-    console_clear(console);
+    clear_line(console);
     out(console, str_text(&line), line.length);
     console->drawn = console->terminal;
     str_clear(&line);

@@ -24,7 +24,5 @@ void console_print(struct console *console, const struct str *text);
 void console_say(struct console *console, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* On a terminal drawn over the last one, at most ten times a second; elsewhere a line every few seconds. */
 void console_progress(struct console *console, const struct report *report, rm_time now);
-/* Takes the progress line away. */
-void console_clear(struct console *console);
 
 #endif

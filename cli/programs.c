@@ -21,7 +21,8 @@ int program_agent(char *out, size_t size, struct error *err)
     return file_sibling("ringmaster-agent", out, size, err);
 }
 
-int program_trainer(char *out, size_t size, struct error *err)
+/* Beside the running program, or RINGMASTER_TRAINER. */
+static int program_trainer(char *out, size_t size, struct error *err)
 {
     const char *named = config_get(CONFIG_TRAINER);
     if (!named)

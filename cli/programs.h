@@ -7,8 +7,7 @@
 #include "common/base/error.h"
 #include "common/job/spec.h"
 
-int program_agent(char *out, size_t size, struct error *err);   /* beside the running program */
-int program_trainer(char *out, size_t size, struct error *err); /* the same, or RINGMASTER_TRAINER */
+int program_agent(char *out, size_t size, struct error *err); /* beside the running program */
 
 /* The fingerprint line that the trainer of this job has, without its newline. Blocks. */
 int trainer_fingerprint(const struct job_spec *spec, char *out, size_t size, struct error *err);

@@ -35,11 +35,6 @@ void agent_free(struct agent *st)
     free(st);
 }
 
-const char *agent_why(const struct agent *st)
-{
-    return st->why;
-}
-
 bool agent_is_leaving(const struct agent *st)
 {
     return st->leaving;
@@ -77,7 +72,7 @@ void agent_send_control(struct agent *st, struct agent_out *out, const struct me
     copy->term = st->term;
 }
 
-void agent_send_link(struct agent *st, struct agent_out *out, const struct message *m)
+static void send_link(struct agent *st, struct agent_out *out, const struct message *m)
 {
     if (st->trainer == TRAINER_UP)
         message_copy(&agent_act(out, AGENT_SEND_LINK)->message, m);
@@ -88,7 +83,6 @@ static void quit(struct agent *st, struct agent_out *out, int exit_code, const c
     struct agent_action *a = agent_act(out, AGENT_EXIT);
     a->exit_code = exit_code;
     text_copy(a->text, sizeof a->text, text);
-    text_copy(st->why, sizeof st->why, text);
     st->over = true;
 }
 
@@ -283,14 +277,14 @@ static void on_form(struct agent *st, const struct message *m, struct agent_out 
     if (m->form.saved > st->saved)
         st->saved = m->form.saved;
     message_copy(&st->form, m);
-    agent_send_link(st, out, m);
+    send_link(st, out, m);
     agent_load_for(st, &m->form, out);
 }
 
 static void on_release(struct agent *st, const struct message *m, struct agent_out *out)
 {
     if (!st->released)
-        agent_send_link(st, out, m);
+        send_link(st, out, m);
     st->released = true;
     st->write_waits = st->publish_waits = false;
 }
@@ -315,18 +309,18 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
         if (m->stop.at == STOP_NOW)
             agent_drop_load(st, out);
         st->save_step = -1;
-        agent_send_link(st, out, m);
+        send_link(st, out, m);
         break;
     case MSG_SAVE:
         st->save_step = m->save.step;
         st->save_final = m->save.final;
-        agent_send_link(st, out, m);
+        send_link(st, out, m);
         break;
     case MSG_GO:
         if (generation_compare(m->generation, st->ring) == 0 && st->phase == PHASE_READY) {
             st->phase = PHASE_TRAINING;
             st->ready_set = false;
-            agent_send_link(st, out, m);
+            send_link(st, out, m);
         }
         break;
     case MSG_LIST:
@@ -339,7 +333,7 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
         on_release(st, m, out);
         break;
     case MSG_PROBE:
-        agent_send_link(st, out, m);
+        send_link(st, out, m);
         break;
     case MSG_FAULT:
         if (m->fault.kind == FAULT_HANG && st->trainer == TRAINER_UP)
@@ -473,7 +467,6 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
     m.fault.peer = m.fault.step = -1;
     snprintf(m.fault.detail, sizeof m.fault.detail, "the trainer was %.300s", e->text);
     agent_send_control(st, out, &m);
-    text_copy(st->why, sizeof st->why, m.fault.detail);
     spawn(st, out);
 }
 
@@ -631,19 +624,14 @@ void agent_step(struct agent *st, const struct agent_event *event, rm_time now, 
     st->due = agent_deadline(st);
 }
 
-static rm_time earlier(rm_time a, rm_time b)
-{
-    return a < b ? a : b;
-}
-
 rm_time agent_deadline(const struct agent *st)
 {
     if (st->over)
         return RM_NEVER;
     if (st->released)
         return agent_calls_at(st);
-    rm_time at = earlier(earlier(st->beat_at, st->retry_at), agent_calls_at(st));
+    rm_time at = rm_earlier(rm_earlier(st->beat_at, st->retry_at), agent_calls_at(st));
     if (agent_asks_store_again(st))
-        at = earlier(at, st->store_at);
-    return earlier(at, earlier(lost_by(st), st->leave_until));
+        at = rm_earlier(at, st->store_at);
+    return rm_earlier(at, rm_earlier(lost_by(st), st->leave_until));
 }

@@ -114,6 +114,5 @@ bool agent_is_leaving(const struct agent *st);
 bool agent_fits_elsewhere(const struct agent *st); /* it was refused for its machine alone */
 void agent_step(struct agent *st, const struct agent_event *event, rm_time now, struct agent_out *out);
 rm_time agent_deadline(const struct agent *st);
-const char *agent_why(const struct agent *st); /* the newest verdict in one sentence, for the log */
 
 #endif

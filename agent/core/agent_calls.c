@@ -70,7 +70,6 @@ static void say_stuck(struct agent *st, const struct agent_calls *c, const char 
              "%s has not returned for more than %" PRId64 " s: does this machine still reach %.200s?", what,
              patience(st, c) / RM_S, st->settings.checkpoint_uri);
     agent_send_control(st, out, &m);
-    text_copy(st->why, sizeof st->why, m.fault.detail);
 }
 
 void agent_say_reads_are_stuck(struct agent *st, struct agent_out *out)

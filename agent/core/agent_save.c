@@ -140,7 +140,6 @@ void agent_storage_fault(struct agent *st, const struct agent_event *e, struct a
     m.fault.reading = e->kind == AGENT_LISTED || e->kind == AGENT_LOADED;
     text_copy(m.fault.detail, sizeof m.fault.detail, e->text);
     agent_send_control(st, out, &m);
-    text_copy(st->why, sizeof st->why, e->text);
 }
 
 /* Behind a call that does not return it would never begin. */

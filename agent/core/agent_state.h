@@ -28,7 +28,6 @@ struct agent_calls {
 struct agent {
     struct agent_settings settings;
     rm_time now, due; /* of the step under way; when it was to be called at the latest */
-    char why[MSG_DETAIL_MAX];
     enum connection connection;
     char cut_why[RM_WHY_MAX]; /* how the last connection, or try to make one, ended */
     rm_time lost_at, retry_at, retry_delay, beat_at;
@@ -81,7 +80,6 @@ struct agent {
 /* agent.c: filling actions */
 struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kind);
 void agent_send_control(struct agent *st, struct agent_out *out, const struct message *m);
-void agent_send_link(struct agent *st, struct agent_out *out, const struct message *m);
 
 /* agent_save.c: the snapshot memory and the store */
 void agent_on_snapshot(struct agent *st, const struct message *m, rm_time now, struct agent_out *out);

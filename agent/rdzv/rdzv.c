@@ -457,7 +457,7 @@ static bool is_worth_it(const struct rdzv *st, const struct rdzv_worker *w)
 /* When the join of those who wait may begin; *ret_first is one of them. RM_NEVER: there is none. */
 static rm_time join_at(const struct rdzv *st, int *ret_first)
 {
-    int most = st->settings.workers_max < st->settings.lanes ? st->settings.workers_max : st->settings.lanes;
+    int most = rdzv_members_max(st);
     rm_time first = RM_NEVER;
     bool more_coming = false;
     int here_now = 0;
@@ -721,16 +721,6 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
     rdzv_check_invariants(st);
 }
 
-static rm_time earlier(rm_time a, rm_time b)
-{
-    return a < b ? a : b;
-}
-
-static rm_time later(rm_time a, rm_time b)
-{
-    return a > b ? a : b;
-}
-
 static rm_time state_deadline(const struct rdzv *st)
 {
     const struct rdzv_settings *s = &st->settings;
@@ -746,15 +736,15 @@ static rm_time state_deadline(const struct rdzv *st)
             return s->unattended ? RM_NEVER : st->state_since + s->start_timeout;
         if (!rdzv_lists_are_in(st))
             return RM_NEVER;
-        at = later(st->arrived + s->join_window, rdzv_pairs_form_at(st));
+        at = rm_later(st->arrived + s->join_window, rdzv_pairs_form_at(st));
         if (holder_returns(st))
-            at = later(at, st->state_since + s->start_timeout);
+            at = rm_later(at, st->state_since + s->start_timeout);
         return at;
     case RDZV_FORMING:
         at = st->turned + s->form_timeout;
         for (int r = 0; r < st->world; r++) {
             const struct rdzv_worker *w = &st->worker[st->member[r]];
-            at = earlier(at, w->ready ? RM_NEVER : w->moved + s->form_timeout);
+            at = rm_earlier(at, w->ready ? RM_NEVER : w->moved + s->form_timeout);
         }
         return at;
     case RDZV_QUIESCING:
@@ -762,7 +752,7 @@ static rm_time state_deadline(const struct rdzv *st)
             const struct rdzv_worker *w = &st->worker[i];
             bool awaited = w->must_stop && w->rank < 0 && w->asked != RM_NEVER;
             if (awaited && w->asked + s->join_window > st->accounted)
-                at = earlier(at, w->asked + s->join_window);
+                at = rm_earlier(at, w->asked + s->join_window);
         }
         return at;
     case RDZV_TRAINING:
@@ -770,11 +760,12 @@ static rm_time state_deadline(const struct rdzv *st)
             if (st->worker[st->member[r]].leaving)
                 at = rdzv_leave_at(st);
         }
-        return any_finished(st) ? RM_NEVER : earlier(earlier(at, rdzv_probe_at(st)), join_at(st, &joiner));
+        return any_finished(st) ? RM_NEVER
+                                : rm_earlier(rm_earlier(at, rdzv_probe_at(st)), join_at(st, &joiner));
     case RDZV_SAVING:
         at = st->state_since + s->start_timeout;
-        at = earlier(at > st->accounted ? at : RM_NEVER, rdzv_save_gives_up_at(st));
-        return earlier(at, rdzv_save_anew_at(st));
+        at = rm_earlier(at > st->accounted ? at : RM_NEVER, rdzv_save_gives_up_at(st));
+        return rm_earlier(at, rdzv_save_anew_at(st));
     default:
         return RM_NEVER;
     }
@@ -787,11 +778,11 @@ rm_time rdzv_deadline(const struct rdzv *st)
     bool more_to_tell = (st->final_saved || all_finished(st)) && st->told < st->settings.steps;
     if (more_to_tell)
         return st->accounted; /* at once */
-    rm_time at = earlier(earlier(state_deadline(st), rdzv_hang_at(st)), rdzv_trouble_at(st));
+    rm_time at = rm_earlier(rm_earlier(state_deadline(st), rdzv_hang_at(st)), rdzv_trouble_at(st));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (w->presence != ABSENT)
-            at = earlier(at, (w->presence == AWAY ? w->away_since : w->heard) + st->settings.lost_after);
+            at = rm_earlier(at, (w->presence == AWAY ? w->away_since : w->heard) + st->settings.lost_after);
     }
     return at;
 }

@@ -146,7 +146,7 @@ static void move_shares_on(struct rdzv *st)
 /* Survivors in their relative order, then newcomers by index; as many as the job and its lanes take. */
 static void choose_members(struct rdzv *st)
 {
-    int most = st->settings.workers_max < st->settings.lanes ? st->settings.workers_max : st->settings.lanes;
+    int most = rdzv_members_max(st);
     st->world = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         st->worker[i].rank = -1;
@@ -397,7 +397,7 @@ void rdzv_tell_formed(struct rdzv *st, struct rdzv_out *out)
     }
 }
 
-void rdzv_go(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void begin_training(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     tell_beginning(st, out);
     rdzv_tell_formed(st, out); /* before anybody trains: a successor must know where the steps begin */
@@ -453,7 +453,7 @@ void rdzv_settle_forming(struct rdzv *st, rm_time now, struct rdzv_out *out)
     if (st->verdict.set || leaving) {
         rdzv_quiesce(st, STOP_NOW, now, out);
     } else if (all_ready(st) && states_agree(st)) {
-        rdzv_go(st, now, out);
+        begin_training(st, now, out);
     } else if (all_ready(st) && !st->resume.held) {
         rdzv_give_up(st, EXIT_DATA,
                      "the workers begin with different weights: model.init or the data differ");

@@ -305,6 +305,7 @@ bool rdzv_usable(const struct rdzv *st,
                  const struct rdzv_worker *w); /* at rest, may be formed or saved from */
 bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w); /* usable and stays */
 int rdzv_candidates(const struct rdzv *st);
+int rdzv_members_max(const struct rdzv *st); /* as many as the job and its lanes take */
 void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *hello, rm_time now, struct rdzv_out *out);
 void rdzv_closed(struct rdzv *st, int conn, rm_time now, struct rdzv_out *out);
 void rdzv_expect(struct rdzv *st, const struct command_expect *expect, rm_time now, struct rdzv_out *out);
@@ -383,7 +384,6 @@ void rdzv_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
                 struct rdzv_out *out);
 void rdzv_settle_forming(struct rdzv *st, rm_time now, struct rdzv_out *out);
 void rdzv_tell_formed(struct rdzv *st, struct rdzv_out *out);
-void rdzv_go(struct rdzv *st, rm_time now, struct rdzv_out *out);
 
 void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker);
 

@@ -8,16 +8,10 @@ static const rm_time time_to_stop = 2 * RM_S;
  * to the successor a moment later, and agents come back with pauses between their tries. */
 static const int patience_for_survivors = 3;
 
-static int most_members(const struct rdzv *st)
-{
-    const struct rdzv_settings *s = &st->settings;
-    return s->workers_max < s->lanes ? s->workers_max : s->lanes;
-}
-
 /* The target may have been moved since: another number of them than that says nothing. */
 bool rdzv_is_full_crew(const struct rdzv *st, int workers)
 {
-    return workers == st->settings.workers_target || workers >= most_members(st);
+    return workers == st->settings.workers_target || workers >= rdzv_members_max(st);
 }
 
 bool rdzv_more_may_come(const struct rdzv *st)

@@ -29,6 +29,12 @@ int rdzv_candidates(const struct rdzv *st)
     return n;
 }
 
+int rdzv_members_max(const struct rdzv *st)
+{
+    const struct rdzv_settings *s = &st->settings;
+    return s->workers_max < s->lanes ? s->workers_max : s->lanes;
+}
+
 static bool ring_runs(const struct rdzv *st)
 {
     return st->state == RDZV_TRAINING || (st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY);

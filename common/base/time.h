@@ -16,4 +16,14 @@ static inline double rm_ms(rm_time t)
     return (double)t / 1e6;
 }
 
+static inline rm_time rm_earlier(rm_time a, rm_time b)
+{
+    return a < b ? a : b;
+}
+
+static inline rm_time rm_later(rm_time a, rm_time b)
+{
+    return a > b ? a : b;
+}
+
 #endif

@@ -293,11 +293,6 @@ int lines_open(struct lines **ret, struct loop *loop, const struct lines_options
     return 0;
 }
 
-struct stream *lines_stream(struct lines *lines)
-{
-    return lines->stream;
-}
-
 void lines_free(struct lines *lines)
 {
     if (!lines)

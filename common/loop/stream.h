@@ -36,19 +36,18 @@ void stream_drain(struct stream *stream, rm_time deadline);
 void stream_free(struct stream *stream);
 
 /* Lines of text: line(ctx, text, length) for each, NUL-terminated, without its newline; text may be changed
- * in place. A last line without a newline counts. Lines go out through stream_send of lines_stream. */
+ * in place. A last line without a newline counts. */
 struct lines;
 
 struct lines_options {
     int fd;
-    size_t ceiling; /* bytes of one line, and of what waits to be sent */
+    size_t ceiling; /* bytes of one line */
     void (*line)(void *ctx, char *text, size_t length);
     void (*closed)(void *ctx, const char *why);
     void *ctx;
 };
 
 int lines_open(struct lines **ret, struct loop *loop, const struct lines_options *options, struct error *err);
-struct stream *lines_stream(struct lines *lines);
 void lines_free(struct lines *lines);
 
 #endif

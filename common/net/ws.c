@@ -15,6 +15,7 @@
 #include "common/base/limits.h"
 #include "common/net/door.h"
 #include "common/os/descriptors.h"
+#include "common/os/endpoint.h"
 #include "common/os/fault.h"
 
 enum {
@@ -363,51 +364,26 @@ static int ws_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     }
 }
 
-/* An address of either family, as the system's calls take it. */
-struct place {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    };
-    socklen_t size;
-};
-
-static bool place_of(const char *host, int port, struct place *ret)
-{
-    *ret = (struct place){.size = sizeof ret->v4};
-    if (inet_pton(AF_INET, host, &ret->v4.sin_addr) == 1) {
-        ret->v4.sin_family = AF_INET;
-        ret->v4.sin_port = htons((uint16_t)port);
-        return true;
-    }
-    *ret = (struct place){.size = sizeof ret->v6};
-    ret->v6.sin6_family = AF_INET6;
-    ret->v6.sin6_port = htons((uint16_t)port);
-    return inet_pton(AF_INET6, host, &ret->v6.sin6_addr) == 1;
-}
-
 /* An IPv4 address that comes through a socket of both families is written as what it is. */
-static void place_print(const struct place *place, char *out, size_t size)
+static void print_peer(const struct endpoint *peer, char *out, size_t size)
 {
     char host[INET6_ADDRSTRLEN] = "?";
     static const char mapped[] = "::ffff:";
-    bool v4 = place->any.sa_family == AF_INET;
-    inet_ntop(place->any.sa_family, v4 ? (const void *)&place->v4.sin_addr : &place->v6.sin6_addr, host,
+    bool v4 = peer->any.sa_family == AF_INET;
+    inet_ntop(peer->any.sa_family, v4 ? (const void *)&peer->v4.sin_addr : &peer->v6.sin6_addr, host,
               sizeof host);
-    bool hidden = !v4 && IN6_IS_ADDR_V4MAPPED(&place->v6.sin6_addr);
-    address_join(out, size, hidden ? host + strlen(mapped) : host,
-                 ntohs(v4 ? place->v4.sin_port : place->v6.sin6_port));
+    bool hidden = !v4 && IN6_IS_ADDR_V4MAPPED(&peer->v6.sin6_addr);
+    address_join(out, size, hidden ? host + strlen(mapped) : host, endpoint_port(peer));
 }
 
-static void accept_one(struct ws *ws, int fd, const struct place *from)
+static void accept_one(struct ws *ws, int fd, const struct endpoint *from)
 {
     struct ws_conn *conn = conn_new(ws, true);
     if (!conn) {
         close(fd);
         return;
     }
-    place_print(from, conn->peer, sizeof conn->peer);
+    print_peer(from, conn->peer, sizeof conn->peer);
     struct lws *wsi = lws_adopt_socket_vhost(ws->vhost, fd); /* closes fd where it fails */
     if (!wsi) {
         conn_free(conn);
@@ -431,7 +407,7 @@ static void listener_ready(void *ctx, int events)
     (void)events;
     struct ws *ws = ctx;
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        struct place from = {.size = sizeof from.v6};
+        struct endpoint from = {.size = sizeof from.v6};
         int fd = accept4(ws->listener, &from.any, &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0 && descriptors_short(errno))
             accept_later(ws);
@@ -454,12 +430,12 @@ static int bind_failed(const struct ws_options *options, struct error *err)
 
 /* "::" is any address of both families, whatever this machine's bindv6only says; where the kernel knows no
  * IPv6 it is any of IPv4. */
-static int listener_socket(struct place *at, int port)
+static int listener_socket(struct endpoint *at, int port)
 {
     int one = 1, zero = 0, kind = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
     int fd = socket(at->any.sa_family, kind, 0);
     bool any = at->any.sa_family == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&at->v6.sin6_addr);
-    if (fd < 0 && errno == EAFNOSUPPORT && any && place_of("0.0.0.0", port, at))
+    if (fd < 0 && errno == EAFNOSUPPORT && any && endpoint_of("0.0.0.0", port, at))
         fd = socket(AF_INET, kind, 0);
     if (fd < 0)
         return -1;
@@ -471,8 +447,8 @@ static int listener_socket(struct place *at, int port)
 
 static int listen_on(struct ws *ws, struct error *err)
 {
-    struct place at;
-    if (!place_of(ws->options.address, ws->options.port, &at))
+    struct endpoint at;
+    if (!endpoint_of(ws->options.address, ws->options.port, &at))
         return err_set(err, ERR_MACHINE, "%s is no address to listen on", ws->options.address);
     ws->listener = listener_socket(&at, ws->options.port);
     if (ws->listener < 0)
@@ -481,7 +457,7 @@ static int listen_on(struct ws *ws, struct error *err)
         return bind_failed(&ws->options, err);
     if (getsockname(ws->listener, &at.any, &at.size) < 0)
         return err_errno(err, ERR_MACHINE, "cannot name the port");
-    ws->port = ntohs(at.any.sa_family == AF_INET ? at.v4.sin_port : at.v6.sin6_port);
+    ws->port = endpoint_port(&at);
     if (loop_timer_open(&ws->timer, ws->loop, timer_fired, ws, err) < 0 ||
         loop_watch_open(&ws->watch, ws->loop, ws->listener, listener_ready, ws, err) < 0)
         return -1;

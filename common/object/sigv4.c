@@ -123,7 +123,8 @@ static void add_headers(const struct sigv4_request *request, struct str *out, st
     }
 }
 
-void sigv4_canonical(const struct sigv4_request *request, struct str *out, struct str *signed_headers)
+/* The canonical request, and the list of the signed headers. */
+static void print_canonical(const struct sigv4_request *request, struct str *out, struct str *signed_headers)
 {
     str_addf(out, "%s\n", request->method);
     encode(out, request->path, "/");
@@ -174,7 +175,7 @@ void sigv4_authorization(const struct sigv4_request *request, const struct sigv4
     struct str scope = str_init(256), to_sign = str_init(512);
     char hex[RM_HASH_HEX];
     uint8_t signature[RM_HASH_BYTES];
-    sigv4_canonical(request, &canonical, &names);
+    print_canonical(request, &canonical, &names);
     hash_hex(&canonical, hex);
     const char *algorithm = signer->google ? "GOOG4-HMAC-SHA256" : "AWS4-HMAC-SHA256";
     str_addf(&scope, "%.8s/%s/%s/%s", signer->date, signer->region,

@@ -44,8 +44,6 @@ void sigv4_header(struct sigv4_request *request, const char *name, const char *v
 /* What stands behind the host in the URL: the encoded path, and "?" with the query sorted where there is one.
  */
 void sigv4_target(const struct sigv4_request *request, struct str *out);
-/* The canonical request, and the list of the signed headers. */
-void sigv4_canonical(const struct sigv4_request *request, struct str *out, struct str *signed_headers);
 
 /* A day's key. It may be kept for the day, and is a secret. */
 void sigv4_key(const char *secret, const char day[9], const char *region, const char *service,

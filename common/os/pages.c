@@ -18,14 +18,8 @@ void *pages_alloc(size_t bytes)
     size_t whole = (bytes + LARGE - 1) / LARGE * LARGE;
     void *memory = aligned_alloc(LARGE, whole);
     if (memory)
-        pages_prefer_large(memory, whole);
+        (void)madvise(memory, whole, MADV_HUGEPAGE);
     return memory;
-}
-
-void pages_prefer_large(void *memory, size_t bytes)
-{
-    if (bytes >= LARGE)
-        (void)madvise(memory, bytes, MADV_HUGEPAGE);
 }
 
 /* The number behind the name in a file of lines; the name "" is in front of the first one. */

@@ -10,9 +10,6 @@
 /* Memory on a border of large pages, for free(); NULL where there is none. Not zeroed. */
 void *pages_alloc(size_t bytes);
 
-/* Asks for large pages in a mapping that exists. */
-void pages_prefer_large(void *memory, size_t bytes);
-
 /* Bytes that this program may still take: what the kernel says is available, or what the memory limits of its
  * control group leave, where that is less. 0: not known. */
 size_t pages_available(void);

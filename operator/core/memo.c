@@ -13,7 +13,8 @@ uint64_t op_body_hash(const struct str *body)
     return hash ? hash : 1;
 }
 
-enum op_applied op_applied_of(const struct job_view *job, const struct op_action *action)
+/* Of an APPLY: what it stands for in memo.applied. */
+static enum op_applied applied_of(const struct job_view *job, const struct op_action *action)
 {
     char name[OP_NAME_MAX];
     if (action->resource == OP_SERVICES)
@@ -74,7 +75,7 @@ bool op_memo_done(struct op_memo *memo, const struct job_view *job, const struct
     if (action->kind == OP_DRY_RUN)
         memo->dry_generation = job->generation;
     else if (action->kind == OP_APPLY)
-        memo->applied[op_applied_of(job, action)] = op_body_hash(&action->body);
+        memo->applied[applied_of(job, action)] = op_body_hash(&action->body);
     else if (action->kind == OP_CREATE && action->resource == OP_CONFIG_MAPS) {
         memo->config_generation = job->generation;
         memo->config_term = job->status.ring.coordinator.attempt;

@@ -41,7 +41,8 @@ bool look_is_vanished(const struct planner *p, const struct pod_view *pod)
     return pod->deletion_ms && p->s->now_ms > pod->deletion_ms + OP_DEAD_PATIENCE_MS;
 }
 
-bool look_is_alive(const struct planner *p, const struct pod_view *pod)
+/* Neither over nor vanished. */
+static bool is_alive(const struct planner *p, const struct pod_view *pod)
 {
     return !pod_is_over(pod) && !look_is_vanished(p, pod);
 }
@@ -79,7 +80,7 @@ int64_t look_silence(const struct planner *p)
 bool look_any_alive(const struct planner *p, enum pod_role role)
 {
     for (int i = 0; i < p->s->pods_count; i++)
-        if (p->s->pods[i]->role == role && look_is_alive(p, p->s->pods[i]))
+        if (p->s->pods[i]->role == role && is_alive(p, p->s->pods[i]))
             return true;
     return false;
 }

@@ -45,7 +45,6 @@ const struct node_view *look_node(const struct planner *p, const struct pod_view
 const struct pod_view *look_worker(const struct planner *p, int index, int attempt);
 const struct pod_view *look_coordinator(const struct planner *p, int term);
 bool look_is_vanished(const struct planner *p, const struct pod_view *pod); /* nobody will end it properly */
-bool look_is_alive(const struct planner *p, const struct pod_view *pod);    /* neither over nor vanished */
 bool look_is_failed(const struct pod_view *pod);                            /* over, and by its own fault */
 const struct coordinator_view *look_coordinator_view(const struct planner *p); /* the current term's; NULL */
 bool look_is_other_image(const struct planner *p, const struct pod_view *pod); /* than the job's pinned one */

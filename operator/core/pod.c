@@ -254,7 +254,8 @@ static void request_cache(const struct making *m, struct js *container)
         part_disk(container, cache_size(m));
 }
 
-void pod_key_name(const struct job_view *job, char out[OP_NAME_MAX])
+/* The Secret with the job's key: what its status says. */
+static void key_name(const struct job_view *job, char out[OP_NAME_MAX])
 {
     if (*job->status.ring.key)
         text_copy(out, OP_NAME_MAX, job->status.ring.key);
@@ -269,7 +270,7 @@ static void set_volumes(const struct making *m, struct js *container)
     part_scratch(m->pod_spec, container, "ringmaster-tmp", TEMPORARY, "1Gi", NULL);
     part_scratch(m->pod_spec, container, "ringmaster-shm", SHARED, NULL, "Memory");
     part_scratch(m->pod_spec, container, "ringmaster-cache", FETCHED, limit, NULL);
-    pod_key_name(m->job, name);
+    key_name(m->job, name);
     part_secret(m->pod_spec, container,
                 &(struct part_secret){.volume = "ringmaster-key",
                                       .secret = name,

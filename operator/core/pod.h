@@ -33,9 +33,6 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings, c
 int pod_coordinator(const struct job_view *job, const struct op_settings *settings,
                     const struct op_config *config, int term, struct str *out, struct error *err);
 
-/* The Secret with the job's key: what its status says. */
-void pod_key_name(const struct job_view *job, char out[OP_NAME_MAX]);
-
 /* Does the worker template mount a volume at this absolute path or above it? A volume that lives and dies
  * with its pod (emptyDir) counts where scratch is true: an init container may have filled it. */
 bool pod_template_holds(const struct job_view *job, const char *path, bool scratch);

@@ -1,8 +1,6 @@
 #include "trainer/collective/socket.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,65 +12,36 @@
 #include "common/base/address.h"
 #include "common/base/str.h"
 #include "common/os/clock.h"
+#include "common/os/endpoint.h"
 
 enum { BACKLOG = 1024 }; /* all members may call at once, and strangers before them */
 
-/* An address of either family, as the system's calls take it. */
-struct place {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    };
-    socklen_t size;
-};
-
-static bool place_of(const char *host, int port, struct place *ret)
-{
-    *ret = (struct place){.size = sizeof ret->v4};
-    if (inet_pton(AF_INET, host, &ret->v4.sin_addr) == 1) {
-        ret->v4.sin_family = AF_INET;
-        ret->v4.sin_port = htons((uint16_t)port);
-        return true;
-    }
-    *ret = (struct place){.size = sizeof ret->v6};
-    ret->v6.sin6_family = AF_INET6;
-    ret->v6.sin6_port = htons((uint16_t)port);
-    return inet_pton(AF_INET6, host, &ret->v6.sin6_addr) == 1;
-}
-
-static int port_of(const struct place *place)
-{
-    return ntohs(place->any.sa_family == AF_INET ? place->v4.sin_port : place->v6.sin6_port);
-}
-
 int socket_listen(int *ret_fd, const char *host, char address[RM_ADDRESS_MAX], struct error *err)
 {
-    struct place place;
-    if (!place_of(host, 0, &place))
+    struct endpoint at;
+    if (!endpoint_of(host, 0, &at))
         return err_set(err, ERR_MACHINE, "'%s' is no address to listen on", host);
-    int fd = socket(place.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return err_errno(err, ERR_MACHINE, "open a socket for the data port");
-    if (bind(fd, &place.any, place.size) < 0 || listen(fd, BACKLOG) < 0 ||
-        getsockname(fd, &place.any, &place.size) < 0) {
+    if (bind(fd, &at.any, at.size) < 0 || listen(fd, BACKLOG) < 0 || getsockname(fd, &at.any, &at.size) < 0) {
         err_errno(err, ERR_MACHINE, "listen on %s", host);
         close(fd);
         return -1;
     }
-    address_join(address, RM_ADDRESS_MAX, host, port_of(&place));
+    address_join(address, RM_ADDRESS_MAX, host, endpoint_port(&at));
     *ret_fd = fd;
     return 0;
 }
 
 /* "127.0.0.1:40312" */
-static int parse_address(const char *address, struct place *ret, struct error *err)
+static int parse_address(const char *address, struct endpoint *ret, struct error *err)
 {
     char host[RM_ADDRESS_MAX];
     int port;
     if (!address_split(address, host, sizeof host, &port))
         return err_set(err, ERR_PROTOCOL, "'%s' is no address (HOST:PORT)", address);
-    if (!place_of(host, port, ret))
+    if (!endpoint_of(host, port, ret))
         return err_set(err, ERR_PROTOCOL, "'%s' is no IP address", host);
     return 0;
 }
@@ -95,14 +64,14 @@ static int connected(int fd, const char *address, struct error *err)
 
 int socket_connect(int *ret_fd, const char *address, const struct patience *patience, struct error *err)
 {
-    struct place place;
-    if (parse_address(address, &place, err) < 0)
+    struct endpoint at;
+    if (parse_address(address, &at, err) < 0)
         return -1;
-    int fd = socket(place.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = socket(at.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return err_errno(err, ERR_MACHINE, "open a socket");
     int rc = 0;
-    if (connect(fd, &place.any, place.size) < 0) {
+    if (connect(fd, &at.any, at.size) < 0) {
         if (errno != EINPROGRESS)
             rc = err_errno(err, ERR_PEER, "connect to %s", address);
         else if ((rc = socket_wait(fd, POLLOUT, patience, err)) < 0)
