@@ -18,6 +18,10 @@ enum {
 
 struct agent *agent_open(const struct agent_settings *settings)
 {
+    RM_ASSERT(settings->heartbeat > 0 && settings->lost_after > 0,
+              "heartbeat %" PRId64 " ns, lostAfter %" PRId64, settings->heartbeat, settings->lost_after);
+    RM_ASSERT(settings->worker >= 0 && settings->worker < RM_WORKERS_MAX && settings->attempt >= 0,
+              "worker %d, attempt %d", settings->worker, settings->attempt);
     struct agent *st = calloc(1, sizeof *st);
     if (!st)
         return NULL;
@@ -608,6 +612,12 @@ static void check_invariants(const struct agent *st)
               st->publish.publish.step);
     RM_ASSERT(!st->publish_next_set || st->publishing, "step %" PRId64 " waits to be published after nothing",
               st->publish_next.publish.step);
+    RM_ASSERT(!st->writing || st->writes.under_way > 0, "a slice of step %" PRId64 " is written by no call",
+              st->write.snapshot.state.step);
+    RM_ASSERT(!st->publishing || st->writes.under_way > 0, "step %" PRId64 " is published by no call",
+              st->publish.publish.step);
+    RM_ASSERT(!st->loading || st->reads.under_way > 0, "a state is loaded by no call");
+    RM_ASSERT(st->connection != WELCOMED || st->term > 0, "it was welcomed in term %" PRId64, st->term);
     RM_ASSERT(st->trainer != TRAINER_UP || st->up.pid > 0, "a trainer is up, with pid %" PRId64, st->up.pid);
 }
 

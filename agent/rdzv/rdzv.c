@@ -37,6 +37,7 @@ void rdzv_give_up(struct rdzv *st, int exit_code, const char *format, ...)
 
 struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
 {
+    rdzv_check_settings(settings);
     struct rdzv *st = calloc(1, sizeof *st);
     if (!st)
         return NULL;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/rdzv/rdzv_state.h"
+#include "common/base/assert.h"
 
 static const rm_time saved_long_ago = 30 * 86400 * RM_S; /* more than any checkpoint.every */
 
@@ -399,6 +400,8 @@ void rdzv_tell_formed(struct rdzv *st, struct rdzv_out *out)
 
 static void begin_training(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
+    RM_ASSERT(st->world > 0 && st->world <= rdzv_members_max(st), "a ring of %d, the job takes 1 to %d",
+              st->world, rdzv_members_max(st));
     tell_beginning(st, out);
     rdzv_tell_formed(st, out); /* before anybody trains: a successor must know where the steps begin */
     rdzv_send(st, out, MSG_GO);

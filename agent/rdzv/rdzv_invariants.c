@@ -56,3 +56,14 @@ void rdzv_check_invariants(const struct rdzv *st)
     RM_ASSERT(st->failures <= FAILURES_KEPT && st->refused_count <= REFUSED_KEPT, "%d failures, %d refused",
               st->failures, st->refused_count);
 }
+
+void rdzv_check_settings(const struct rdzv_settings *s)
+{
+    RM_ASSERT(s->term >= 1 && s->steps >= 1 && s->lanes >= 1, "term %" PRId64 ", %" PRId64 " steps, %d lanes",
+              s->term, s->steps, s->lanes);
+    RM_ASSERT(s->workers_min >= 1 && s->workers_min <= s->workers_max && s->workers_max <= RM_WORKERS_MAX,
+              "%d to %d workers", s->workers_min, s->workers_max);
+    RM_ASSERT(s->join_window > 0 && s->heartbeat > 0 && s->lost_after > 0 && s->form_timeout > 0 &&
+                  s->start_timeout > 0,
+              "heartbeat %" PRId64 " ns, lostAfter %" PRId64 " ns", s->heartbeat, s->lost_after);
+}

@@ -268,6 +268,7 @@ void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out);
 bool rdzv_on_its_way(const struct rdzv *st);
 
 /* rdzv_invariants.c */
+void rdzv_check_settings(const struct rdzv_settings *settings); /* what it may be opened with */
 void rdzv_check_invariants(const struct rdzv *st);
 
 /* rdzv_waiting.c: a reason is told when it is another one */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/exit_code.h"
 #include "common/wire/command.h"
 
@@ -29,12 +30,16 @@ int crew_free_index(const struct crew *crew)
 
 void crew_promise(struct crew *crew, int worker)
 {
+    RM_ASSERT(crew->member[worker].alive, "the index of worker %d is promised, and free", worker);
     crew->member[worker].promised = true;
 }
 
 int crew_start(struct crew *crew, int worker)
 {
     struct crew_member *m = &crew->member[worker];
+    RM_ASSERT(worker >= 0 && worker < crew->workers_max, "worker %d of %d", worker, crew->workers_max);
+    RM_ASSERT(!m->alive && !m->quarantined, "worker %d is started, and %s", worker,
+              m->alive ? "lives" : "is in quarantine");
     *m = (struct crew_member){.alive = true, .attempt = m->attempt + 1};
     return m->attempt;
 }
@@ -115,6 +120,7 @@ struct crew_decision crew_exited(struct crew *crew, const struct crew_exit *exit
     struct crew_decision d = {.verdict = CREW_RESTART};
     struct crew_member *m = &crew->member[exit->worker];
     char how[32], why[RM_WHY_MAX];
+    RM_ASSERT(m->alive, "worker %d ended twice (attempt %d)", exit->worker, m->attempt);
     m->alive = false;
     describe(exit, how, sizeof how);
     bool left = !exit->signal && exit->code == EXIT_DONE;

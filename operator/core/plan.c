@@ -87,6 +87,7 @@ struct op_plan *job_plan(const struct job_snapshot *snapshot)
         plan_decide(p);
         plan_tell(p);
         plan_act(p);
+        plan_check(p);
     }
     free(p);
     return plan;

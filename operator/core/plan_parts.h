@@ -71,6 +71,9 @@ void plan_finish(struct planner *p, bool complete, const char *reason, const cha
 /* plan_act.c: the writes */
 void plan_act(struct planner *p);
 
+/* plan_check.c: asserts what holds of the whole plan, over all stages */
+void plan_check(const struct planner *p);
+
 /* plan.c */
 /* The action, until the next is added; NULL where there are too many. */
 struct op_action *plan_add(struct planner *p, enum op_kind kind, enum op_resource resource, const char *name,

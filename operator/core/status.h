@@ -26,6 +26,7 @@ enum {
     OP_NUMBER_MAX = 24, /* a decimal as text: "2.1043" */
     OP_IMAGE_MAX = 320, /* a reference with its digest and NUL; a longer one is not pinned */
     OP_STATUS_TEXT_MAX = 64 * 1024,
+    OP_COUNT_MAX = 1 << 30, /* of anything that is counted on from what was read */
 };
 
 enum op_condition_type {

@@ -41,7 +41,7 @@ static enum op_slot_state slot_state_of(const char *text)
 
 static void read_quick(const struct js *from, struct op_slot *slot)
 {
-    read_small(from, "quickEnds", 0, INT32_MAX, &slot->quick);
+    read_small(from, "quickEnds", 0, OP_COUNT_MAX, &slot->quick);
     read_instant(from, "quickEndTime", &slot->quick_ms);
 }
 
@@ -55,7 +55,7 @@ static void read_slots(const struct js *list, struct job_status *ret)
         if (index < 0 || index >= RM_WORKERS_MAX)
             continue;
         struct op_slot *slot = &ret->workers.slot[index];
-        read_small(from, "attempt", 0, INT32_MAX, &slot->attempt);
+        read_small(from, "attempt", 0, OP_COUNT_MAX, &slot->attempt);
         read_text(from, "state", state, sizeof state);
         slot->state = slot_state_of(state);
         read_quick(from, slot);
@@ -85,7 +85,7 @@ static void read_names(const struct js *list, struct op_names *ret)
 
 static void read_counts(const struct js *object, struct job_status *ret)
 {
-    const int most = INT32_MAX;
+    const int most = OP_COUNT_MAX;
     read_small(object, "workers.ready", 0, most, &ret->workers.ready);
     read_small(object, "workers.current", 0, most, &ret->workers.current);
     read_small(object, "workers.target", 0, most, &ret->workers.target);
@@ -111,7 +111,7 @@ static void read_page(const struct js *object, struct job_status *ret)
     status_read_page(&page, object);
     ret->unfenced = !page.fenced;
     ret->ring.generation = (int)page.ring.generation;
-    ret->ring.coordinator.attempt = (int)page.ring.term;
+    ret->ring.coordinator.attempt = page.ring.term < OP_COUNT_MAX ? (int)page.ring.term : OP_COUNT_MAX;
     ret->ring.size = take_members(&page.ring.members, ret->ring.member);
     text_tame(page.state, ret->state, sizeof ret->state);
     text_tame(page.message, ret->message, sizeof ret->message);

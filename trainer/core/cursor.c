@@ -1,5 +1,8 @@
 #include "trainer/core/cursor.h"
 
+#include <inttypes.h>
+
+#include "common/base/assert.h"
 #include "common/base/prng.h"
 
 enum { ROUNDS = 6 };
@@ -35,6 +38,7 @@ static uint64_t feistel(uint64_t key, int64_t pass, int bits, uint64_t value)
 
 int64_t cursor_permute(uint64_t seed, int64_t pass, int64_t samples, int64_t index)
 {
+    RM_ASSERT(index >= 0 && index < samples, "sample %" PRId64 " of %" PRId64, index, samples);
     uint64_t key = shuffle_key(seed), value = (uint64_t)index;
     int bits = half_bits(samples);
     /* Walk the cycle until it is back inside: 4 turns at most on the mean, as the domain is < 4 * samples
@@ -47,6 +51,9 @@ int64_t cursor_permute(uint64_t seed, int64_t pass, int64_t samples, int64_t ind
 
 int64_t cursor_sample(const struct cursor *c, int64_t step, int lane, int sequence)
 {
+    RM_ASSERT(step >= 0 && lane >= 0 && lane < c->lanes && sequence >= 0 && sequence < c->lane_sequences,
+              "step %" PRId64 ", lane %d of %d, sequence %d of %d", step, lane, c->lanes, sequence,
+              c->lane_sequences);
     int64_t batch = (int64_t)c->lanes * c->lane_sequences;
     int64_t position = step * batch + (int64_t)lane * c->lane_sequences + sequence;
     return cursor_permute(c->seed, position / c->samples, c->samples, position % c->samples);

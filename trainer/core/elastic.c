@@ -240,6 +240,8 @@ static void snapshot_memory_is_free(struct elastic *st)
 
 static void run_snapshot(struct elastic *st, struct elastic_out *out, int part, int parts, bool final)
 {
+    RM_ASSERT(part >= 0 && part < parts, "part %d of %d is to be saved", part, parts);
+    RM_ASSERT(!st->snapshot_busy, "part %d of %d is to be saved, and the agent reads another", part, parts);
     st->snapshot_part = part;
     st->snapshot_parts = parts;
     st->snapshot_final = final;
@@ -592,6 +594,8 @@ static void check_invariants(const struct elastic *st)
               (int64_t)st->generation.n);
     RM_ASSERT(!st->state.held || (st->state.step >= 0 && st->update_step <= st->state.step),
               "step %" PRId64 " is held, with the update to %" PRId64, st->state.step, st->update_step);
+    RM_ASSERT(!st->finished || st->state.step == st->settings.steps,
+              "finished at step %" PRId64 " of %" PRId64, st->state.step, st->settings.steps);
     RM_ASSERT(!st->next_set || st->running != CMD_NONE, "a newer form waits for nobody in mode %d",
               (int)st->mode);
 }

@@ -1,5 +1,9 @@
 #include "trainer/core/schedule.h"
 
+#include <inttypes.h>
+
+#include "common/base/assert.h"
+
 static const double pi = 3.141592653589793;
 
 /* Taylor series, for 0 <= x <= pi / 4: the first term left out is below 1e-17. */
@@ -43,6 +47,7 @@ double schedule_power(double base, int64_t exponent)
 
 double schedule_rate(const struct schedule *s, int64_t step)
 {
+    RM_ASSERT(step >= 0 && s->warmup >= 0, "step %" PRId64 ", %" PRId64 " to warm up", step, s->warmup);
     if (step < s->warmup)
         return s->rate * (double)step / (double)s->warmup;
     if (!s->cosine || step == s->warmup)

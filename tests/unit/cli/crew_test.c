@@ -1,6 +1,7 @@
 #include "cli/core/crew.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <string.h>
 
 static struct crew crew_of(int living, int max)
@@ -137,4 +138,22 @@ Test(crew, wrong_data_or_a_wrong_job_ends_the_run_at_once)
     struct crew_decision d = ended(&crew, 1, 3, 0);
     cr_assert_eq(d.verdict, CREW_FAIL);
     cr_assert_eq(d.exit_code, 3);
+}
+
+Test(crew, who_lives_is_not_started_a_second_time, .signal = SIGABRT)
+{
+    struct crew crew;
+    crew_init(&crew, 3, 2, RM_S);
+    cr_assert_eq(crew_start(&crew, 1), 0);
+    crew_start(&crew, 1);
+}
+
+Test(crew, nobody_ends_twice, .signal = SIGABRT)
+{
+    struct crew crew;
+    const struct crew_exit killed = {.worker = 1, .signal = SIGKILL};
+    crew_init(&crew, 3, 2, RM_S);
+    crew_start(&crew, 1);
+    cr_assert_eq(crew_exited(&crew, &killed, 0).verdict, CREW_RESTART);
+    crew_exited(&crew, &killed, 0);
 }

@@ -266,3 +266,18 @@ Test(operator_view, the_last_word_is_the_result_or_nothing)
     verdict_read(NULL, &verdict);
     cr_assert_not(verdict.known);
 }
+
+/* Somebody may have written there by hand; the next attempt must be a higher one all the same. */
+Test(operator_view, what_is_counted_on_from_a_status_leaves_room_for_more)
+{
+    struct job_status status;
+    struct js *object = json(
+        "{\"workers\":{\"slots\":[{\"index\":3,\"attempt\":2147483647,\"state\":\"Ended\"}]},"
+        "\"ring\":{\"term\":2147483647,\"quickEnds\":2147483647},\"restarts\":{\"failure\":2147483647}}");
+    status_read(object, &status);
+    cr_assert_eq(status.workers.slot[3].attempt, OP_COUNT_MAX);
+    cr_assert_eq(status.ring.coordinator.attempt, OP_COUNT_MAX);
+    cr_assert_eq(status.ring.coordinator.quick, OP_COUNT_MAX);
+    cr_assert_eq(status.restarts.failure, OP_COUNT_MAX);
+    js_free(object);
+}

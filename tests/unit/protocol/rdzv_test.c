@@ -1,4 +1,5 @@
 /* The coordinator's rules, one story each. */
+#include <signal.h>
 #include <stdio.h>
 
 #include "agent/rdzv/chronicle.h"
@@ -719,4 +720,11 @@ Test(rdzv, the_protocols_page_shows_the_table_of_the_code)
     fault_print_table(&table);
     cr_assert(strstr(page, str_text(&table)), "docs/protocol.md should hold:\n%s", str_text(&table));
     str_clear(&table);
+}
+
+Test(rdzv, without_a_time_after_which_a_silent_worker_is_lost_no_job_begins, .signal = SIGABRT)
+{
+    struct rdzv_settings settings = story_settings(1);
+    settings.lost_after = 0;
+    rdzv_open(&settings, 0);
 }
