@@ -252,6 +252,23 @@ static void keep_quiet(struct planner *p)
     p->plan->told_term = p->s->memo->told_term;
 }
 
+/* {"apiVersion":...,"metadata":{...},"status": */
+static void print_head(const struct job_view *job, struct str *out)
+{
+    struct js *o = js_object(), *metadata = js_object();
+    js_set_string(o, "apiVersion", OP_VERSION);
+    js_set_string(o, "kind", "TrainingJob");
+    js_set_string(metadata, "name", job->name);
+    js_set_string(metadata, "namespace", job->namespace_name);
+    js_set_string(metadata, "uid", job->uid);
+    js_set_string(metadata, "resourceVersion", job->resource_version);
+    js_set(o, "metadata", metadata);
+    js_print(o, out);
+    js_free(o);
+    out->length--; /* its closing brace: what follows is one member more */
+    str_adds(out, ",\"status\":");
+}
+
 /* The whole object: the API server takes nothing of it but status, and compares resourceVersion. */
 static void write_status(struct planner *p)
 {
@@ -281,11 +298,7 @@ static void write_status(struct planner *p)
             ? NULL
             : plan_add(p, OP_STATUS, OP_JOBS, p->job->name, "%s: %.150s", p->next.state, p->next.message);
     if (action) {
-        str_addf(&action->body,
-                 "{\"apiVersion\":\"%s\",\"kind\":\"TrainingJob\",\"metadata\":{\"name\":\"%s\","
-                 "\"namespace\":\"%s\","
-                 "\"uid\":\"%s\",\"resourceVersion\":\"%s\"},\"status\":",
-                 OP_VERSION, p->job->name, p->job->namespace_name, p->job->uid, p->job->resource_version);
+        print_head(p->job, &action->body);
         str_add(&action->body, after.data, after.length);
         str_adds(&action->body, "}");
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cast.h"
+#include "common/wire/json.h"
 
 /* The plan's text holds all of `wanted` (lines or parts of them, separated by '\n'). */
 static void expect(struct cast *c, const char *wanted)
@@ -104,6 +105,22 @@ Test(operator_plan, what_lies_around_a_new_job_is_created_and_that_of_an_old_one
     cast_train(c);
     memset(c->memo.applied, 0, sizeof c->memo.applied); /* as a new operator would find it */
     cr_assert_eq(fresh_applies(c), 0);
+    cast_free(c);
+}
+
+Test(operator_plan, a_status_is_json_whatever_the_server_calls_the_job)
+{
+    struct cast *c = cast_open("{\"suspend\":true}");
+    struct error err = {0};
+    text_copy(c->job.uid, sizeof c->job.uid, "a\"b\bc");
+    struct op_plan *plan = cast_plan(c);
+    const struct op_action *last = &plan->action[plan->actions_count - 1];
+    cr_assert_eq(last->kind, OP_STATUS);
+    struct js *body = js_parse(str_text(&last->body), last->body.length, "body", &err);
+    cr_assert(body, "%s", err.text);
+    cr_assert_str_eq(js_as_string(js_get(js_get(body, "metadata"), "uid")), "a\"b\bc");
+    js_free(body);
+    plan_free(plan);
     cast_free(c);
 }
 
