@@ -51,13 +51,14 @@ else()
   set(RM_OTHERS_FILES "_x86\\.c$")
 endif()
 
-# rm_library(path [DEPS targets...] [LIBS external...]): every .c file of one folder as a static
-# library named after the path with '_' for '/'. A folder without .c files gives an empty one.
+# rm_library(path [DEPS targets...] [LIBS external...]): every .c file of one folder, but a main.c, as a
+# static library named after the path with '_' for '/'. A folder without .c files gives an empty one.
 function(rm_library path)
   cmake_parse_arguments(ARG "" "" "DEPS;LIBS" ${ARGN})
   string(REPLACE "/" "_" name ${path})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${path}/*.c)
   list(FILTER sources EXCLUDE REGEX ${RM_OTHERS_FILES})
+  list(FILTER sources EXCLUDE REGEX "/main\\.c$")
   if(sources)
     add_library(${name} STATIC ${sources})
     target_link_libraries(${name} PUBLIC rm_flags ${ARG_DEPS} PRIVATE ${ARG_LIBS})
@@ -70,14 +71,14 @@ function(rm_library path)
   endif()
 endfunction()
 
-# rm_program(name path DEPS targets...): the .c files directly in a folder as one program.
+# rm_program(name path DEPS targets... [WITH targets...]): the .c files directly in a folder as a library, for tests to
+# use, and its main.c on top as a program. WITH: what main.c alone may call besides.
 function(rm_program name path)
-  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${path}/*.c)
-  if(sources)
-    add_executable(${name} ${sources})
-    target_link_libraries(${name} PRIVATE rm_flags ${ARG_DEPS} m)
-  endif()
+  cmake_parse_arguments(ARG "" "" "DEPS;WITH" ${ARGN})
+  string(REPLACE "/" "_" library ${path})
+  rm_library(${path} DEPS ${ARG_DEPS})
+  add_executable(${name} ${CMAKE_SOURCE_DIR}/${path}/main.c)
+  target_link_libraries(${name} PRIVATE rm_flags ${library} ${ARG_WITH} m)
 endfunction()
 
 # rm_unit_test(name DEPS targets...): tests/unit/.../<name>.c with Criterion, registered with ctest.
