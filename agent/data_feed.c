@@ -11,14 +11,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/data/cache.h"
-#include "common/data/feed_wire.h"
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
 #include "common/os/file.h"
 #include "common/os/log.h"
-#include "common/store/data_listing.h"
-#include "common/store/place.h"
+#include "common/storage/checkpoint/data_listing.h"
+#include "common/storage/checkpoint/place.h"
+#include "common/storage/data/cache.h"
+#include "common/storage/data/feed_wire.h"
 
 enum {
     CHUNK_LARGE = 4 << 20,   /* where all data has room in the cache */

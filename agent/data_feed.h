@@ -1,5 +1,5 @@
-/* The agent's side of data in an object store: chunks that the trainer asks for (common/data/feed_wire.h),
- * fetched several at a time into the local cache, on a thread of its own.
+/* The agent's side of data in an object store: chunks that the trainer asks for
+ * (common/storage/data/feed_wire.h), fetched several at a time into the local cache, on a thread of its own.
  *
  * A store that is away, busy or refuses a key is asked again for DATA_AWAY_MAX; training waits as long and
  * the log says so. After that the trainer is told ERR_MACHINE, and whose

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/data/corpus.h"
 #include "common/job/spec.h"
 #include "common/os/log.h"
-#include "common/store/checkpoint.h"
-#include "common/store/owner.h"
-#include "common/store/place.h"
-#include "common/store/remote_data.h"
+#include "common/storage/checkpoint/checkpoint.h"
+#include "common/storage/checkpoint/owner.h"
+#include "common/storage/checkpoint/place.h"
+#include "common/storage/checkpoint/remote_data.h"
+#include "common/storage/data/corpus.h"
 
 static const rm_time pause_least = RM_S, pause_most = 30 * RM_S;
 

@@ -11,7 +11,7 @@
 
 #include "agent/job_files.h"
 #include "common/loop/loop.h"
-#include "common/store/checkpoint.h"
+#include "common/storage/checkpoint/checkpoint.h"
 
 struct pod_job;
 

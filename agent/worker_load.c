@@ -9,8 +9,8 @@
 #include "common/model/snapshot.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
-#include "common/store/checkpoint.h"
-#include "common/store/place.h"
+#include "common/storage/checkpoint/checkpoint.h"
+#include "common/storage/checkpoint/place.h"
 
 /* One piece of work; the background thread sees nothing else of this module but what never changes. */
 struct task {

@@ -10,9 +10,9 @@
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
-#include "common/store/checkpoint.h"
-#include "common/store/owner.h"
-#include "common/store/place.h"
+#include "common/storage/checkpoint/checkpoint.h"
+#include "common/storage/checkpoint/owner.h"
+#include "common/storage/checkpoint/place.h"
 
 enum { RETRIES_TELL = 3 };
 

@@ -9,9 +9,9 @@
 #include "cli/core/screen.h"
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
-#include "common/store/checkpoint.h"
-#include "common/store/data_listing.h"
-#include "common/store/owner.h"
+#include "common/storage/checkpoint/checkpoint.h"
+#include "common/storage/checkpoint/data_listing.h"
+#include "common/storage/checkpoint/owner.h"
 
 static const char usage[] = "write: ringmaster checkpoint list|verify URI, export URI TARGET, or delete URI "
                             "(with --name, --all, --yes, "

@@ -9,7 +9,7 @@
 #include "cli/fleet_state.h"
 #include "common/os/clock.h"
 #include "common/os/fault.h"
-#include "common/store/checkpoint.h"
+#include "common/storage/checkpoint/checkpoint.h"
 
 static const rm_time release_patience = 10 * RM_S; /* for workers once the run has ended */
 static const rm_time start_patience = 3 * RM_S;    /* before people are told that workers are waited for */

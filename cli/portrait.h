@@ -3,7 +3,7 @@
 #define RM_CLI_PORTRAIT_H
 
 #include "cli/core/report.h"
-#include "common/object/object.h"
+#include "common/storage/object/object.h"
 
 /* Replaces it, whole or not at all. A run without a step leaves the one before. */
 int portrait_write(struct object_store *store, const char *job, const struct report *report,

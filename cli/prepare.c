@@ -8,16 +8,16 @@
 
 #include "cli/portrait.h"
 #include "cli/programs.h"
-#include "common/data/corpus.h"
 #include "common/job/file.h"
 #include "common/model/layout.h"
 #include "common/os/clock.h"
 #include "common/os/config.h"
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
-#include "common/store/model_folder.h"
-#include "common/store/place.h"
-#include "common/store/remote_data.h"
+#include "common/storage/checkpoint/model_folder.h"
+#include "common/storage/checkpoint/place.h"
+#include "common/storage/checkpoint/remote_data.h"
+#include "common/storage/data/corpus.h"
 
 static int read_job(struct job_spec *spec, const struct run_options *options, struct error *err)
 {

@@ -5,8 +5,8 @@
 
 #include "cli/run.h"
 #include "common/job/spec.h"
-#include "common/store/checkpoint.h"
-#include "common/store/owner.h"
+#include "common/storage/checkpoint/checkpoint.h"
+#include "common/storage/checkpoint/owner.h"
 
 enum { PREPARED_KEY_BYTES = 32 };
 

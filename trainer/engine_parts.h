@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "common/data/prefetch.h"
 #include "common/model/snapshot.h"
 #include "common/os/pool.h"
+#include "common/storage/data/prefetch.h"
 #include "trainer/collective/collective.h"
 #include "trainer/core/cursor.h"
 #include "trainer/engine.h"

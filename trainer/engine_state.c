@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "common/os/fault.h"
-#include "common/store/model_folder.h"
-#include "common/store/place.h"
+#include "common/storage/checkpoint/model_folder.h"
+#include "common/storage/checkpoint/place.h"
 #include "trainer/engine_parts.h"
 #include "trainer/exact/lineage.h"
 

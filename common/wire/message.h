@@ -348,8 +348,8 @@ struct msg_setup {
     char listen[RM_ADDRESS_MAX]; /* the address, without a port, where its data port is to be */
 };
 
-/* To read from a checkpoint. It is cut into `parts` shares (common/store/checkpoint.h), one for each member
- * of the ring by rank. Trainer -> agent: these shares did not come from the others. */
+/* To read from a checkpoint. It is cut into `parts` shares (common/storage/checkpoint/checkpoint.h), one for
+ * each member of the ring by rank. Trainer -> agent: these shares did not come from the others. */
 struct msg_load {
     struct msg_state state; /* of the checkpoint */
     int parts;

@@ -2,7 +2,7 @@
  * lines "%%". What opens can be read: every sample, or an error with a sentence. */
 #include <stdlib.h>
 
-#include "common/data/corpus.h"
+#include "common/storage/data/corpus.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SHARDS = 3, CONTEXT_MAX = 16, SAMPLES_READ = 64 };

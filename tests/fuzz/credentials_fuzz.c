@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/object/credentials.h"
+#include "common/storage/object/credentials.h"
 #include "tests/fuzz/fuzz.h"
 
 static void expect_end(const char *text, size_t size)

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/data/listing.h"
+#include "common/storage/data/listing.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_files(const struct listing *l)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/os/crypto.h"
-#include "common/store/manifest.h"
+#include "common/storage/checkpoint/manifest.h"
 #include "tests/fuzz/fuzz.h"
 
 static struct manifest manifest, again; /* large */

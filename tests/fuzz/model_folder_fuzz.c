@@ -2,7 +2,7 @@
  * layout, and heads that divide its width. */
 #include <stdlib.h>
 
-#include "common/store/model_folder.h"
+#include "common/storage/checkpoint/model_folder.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { PARAMETERS_MAX = 1 << 20 };

@@ -1,7 +1,7 @@
 /* What an S3 server answers, given to each of its readers. What they tell is within its bounds. */
 #include <string.h>
 
-#include "common/object/s3_answer.h"
+#include "common/storage/object/s3_answer.h"
 #include "tests/fuzz/fuzz.h"
 
 static int object(void *ctx, const char *key, const struct object_info *info, struct error *err)

@@ -1,7 +1,7 @@
 /* A .safetensors file. What opens can be read whole: each tensor lies within the file. */
 #include <stdlib.h>
 
-#include "common/store/safetensors.h"
+#include "common/storage/checkpoint/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { ELEMENTS_MAX = 1 << 16 };

@@ -23,7 +23,7 @@ THIRD_PARTY = {
     r"uv\.h": "common/loop",
     r"libwebsockets\.h": "common/net",
     r"curl/.*": "common/net",
-    r"expat\.h": "common/object",
+    r"expat\.h": "common/storage/object",
     r"jansson\.h": "common/wire",
     r"openssl/.*": "common/os",
     r"yaml\.h": "common/job",

@@ -15,7 +15,7 @@
 #include "common/base/prng.h"
 #include "common/job/spec.h"
 #include "common/os/crypto.h"
-#include "common/store/checkpoint.h"
+#include "common/storage/checkpoint/checkpoint.h"
 
 enum { WRONG = 99, WRITERS_MAX = 8, KEEP = 2 };
 

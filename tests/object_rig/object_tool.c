@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/object/object.h"
 #include "common/os/clock.h"
+#include "common/storage/object/object.h"
 
 enum { PART = 16 << 20 };
 

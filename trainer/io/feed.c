@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/data/feed_wire.h"
+#include "common/storage/data/feed_wire.h"
 
 enum { POLL_MS = 100 }; /* between two looks at the wish to give up */
 

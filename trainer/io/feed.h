@@ -1,15 +1,15 @@
 /* Data that lies in an object store, as the trainer sees it: chunks that its agent fetches, mapped.
  *
- * The agent is asked over a socket (common/data/feed_wire.h) and has what belongs to stores: credentials,
- * connections, the cache. feed_source gives the corpus what it reads through. One feed serves one thread at a
- * time; feed_stop is for any. */
+ * The agent is asked over a socket (common/storage/data/feed_wire.h) and has what belongs to stores:
+ * credentials, connections, the cache. feed_source gives the corpus what it reads through. One feed serves
+ * one thread at a time; feed_stop is for any. */
 #ifndef RM_IO_FEED_H
 #define RM_IO_FEED_H
 
 #include <stdatomic.h>
 
-#include "common/data/corpus.h"
-#include "common/data/listing.h"
+#include "common/storage/data/corpus.h"
+#include "common/storage/data/listing.h"
 
 struct feed;
 

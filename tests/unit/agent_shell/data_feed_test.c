@@ -11,9 +11,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/data/feed_wire.h"
 #include "common/os/crypto.h"
-#include "common/store/data_listing.h"
+#include "common/storage/checkpoint/data_listing.h"
+#include "common/storage/data/feed_wire.h"
 #include "tests/unit/net/stub.h"
 
 enum { LARGE = 700 << 10, SMALL = 1000, CHUNK = 256 << 10, WAIT_MS = 60000 };

@@ -10,7 +10,7 @@
 #include "agent/worker_load.h"
 #include "common/model/snapshot.h"
 #include "common/os/file.h"
-#include "common/store/checkpoint.h"
+#include "common/storage/checkpoint/checkpoint.h"
 
 enum { EVENTS_MAX = 8 };
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/data/feed_wire.h"
+#include "common/storage/data/feed_wire.h"
 
 enum { CHUNK = 1000, PLACES = 4, FIRST = 2500, SECOND = 700 };
 

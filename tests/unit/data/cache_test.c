@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/data/cache.h"
+#include "common/storage/data/cache.h"
 
 enum { PIECE = 1000, FILE_BYTES = PIECE + RM_HASH_BYTES };
 

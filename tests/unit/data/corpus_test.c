@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "common/base/prng.h"
-#include "common/data/corpus.h"
 #include "common/os/crypto.h"
+#include "common/storage/data/corpus.h"
 
 static char folder[64];
 

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "common/data/listing.h"
+#include "common/storage/data/listing.h"
 
 static void add(struct listing *l, const char *name, int64_t bytes, const char *tag)
 {

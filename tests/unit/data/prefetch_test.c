@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "common/base/prng.h"
-#include "common/data/prefetch.h"
 #include "common/os/clock.h"
+#include "common/storage/data/prefetch.h"
 
 enum { CONTEXT = 7, SEQUENCES = 3, LANES = 8, STEPS = 40, BYTES = 40000 };
 enum { LANE_BYTES = SEQUENCES * (CONTEXT + 1) * 4 };

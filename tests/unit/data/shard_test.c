@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "common/base/prng.h"
-#include "common/data/corpus.h"
 #include "common/os/crypto.h"
+#include "common/storage/data/corpus.h"
 
 enum { MAGIC_16 = 20240520, MAGIC_32 = 20240801, HEADER = 1024 };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/store/model_folder.h"
-#include "common/store/safetensors.h"
+#include "common/storage/checkpoint/model_folder.h"
+#include "common/storage/checkpoint/safetensors.h"
 #include "trainer/model/gpt.h"
 
 enum { TEXT = 4096 };

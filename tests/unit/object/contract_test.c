@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "common/base/prng.h"
-#include "common/object/object.h"
 #include "common/os/crypto.h"
+#include "common/storage/object/object.h"
 
 enum { STORES = 2, FOLDER = 0, BUCKET = 1, MIB = 1 << 20 };
 

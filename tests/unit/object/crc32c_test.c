@@ -1,4 +1,4 @@
-#include "common/object/crc32c.h"
+#include "common/storage/object/crc32c.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "common/object/credentials.h"
+#include "common/storage/object/credentials.h"
 
 #include <stdio.h>
 #include <stdlib.h>

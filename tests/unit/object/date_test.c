@@ -1,4 +1,4 @@
-#include "common/object/date.h"
+#include "common/storage/object/date.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
-#include "common/object/s3_answer.h"
+#include "common/storage/object/s3_answer.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "common/object/xml.h"
+#include "common/storage/object/xml.h"
 
 #define XMLNS " xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\""
 

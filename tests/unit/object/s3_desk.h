@@ -4,7 +4,7 @@
 
 #include <criterion/criterion.h>
 
-#include "common/object/s3.h"
+#include "common/storage/object/s3.h"
 #include "tests/unit/net/stub.h"
 
 struct desk {

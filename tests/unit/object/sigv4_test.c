@@ -1,4 +1,4 @@
-#include "common/object/sigv4.h"
+#include "common/storage/object/sigv4.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "common/base/err_system.h"
-#include "common/object/object_ops.h"
+#include "common/storage/object/object_ops.h"
 #include "fixture.h"
 
 static void make(void);

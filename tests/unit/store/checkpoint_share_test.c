@@ -1,5 +1,5 @@
 /* A checkpoint read in shares: together they are the whole, and each is verified by itself. */
-#include "common/store/share.h"
+#include "common/storage/checkpoint/share.h"
 
 #include <fcntl.h>
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/prng.h"
-#include "common/store/checkpoint.h"
+#include "common/storage/checkpoint/checkpoint.h"
 
 static char fixture_uri[128];
 static struct object_store *fixture_store;

@@ -1,7 +1,7 @@
 /* Listings of data that are kept beside the checkpoints, and their end. */
 #include "fixture.h"
 
-#include "common/store/data_listing.h"
+#include "common/storage/checkpoint/data_listing.h"
 
 TestSuite(listings, .init = fixture_make, .fini = fixture_remove);
 

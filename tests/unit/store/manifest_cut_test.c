@@ -6,8 +6,8 @@
 
 #include "common/base/prng.h"
 #include "common/os/crypto.h"
-#include "common/store/manifest.h"
-#include "common/store/piece_hash.h"
+#include "common/storage/checkpoint/manifest.h"
+#include "common/storage/checkpoint/piece_hash.h"
 
 static struct manifest whole, cut;
 

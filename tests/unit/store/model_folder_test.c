@@ -1,7 +1,7 @@
 /* Models in Hugging Face's layout: config.json and model.safetensors. */
 #include "fixture.h"
 
-#include "common/store/model_folder.h"
+#include "common/storage/checkpoint/model_folder.h"
 #include "common/wire/json.h"
 
 TestSuite(model_folder, .init = fixture_make, .fini = fixture_remove);

@@ -3,7 +3,7 @@
 
 #include <sys/wait.h>
 
-#include "common/store/owner.h"
+#include "common/storage/checkpoint/owner.h"
 
 TestSuite(owner, .init = fixture_make, .fini = fixture_remove);
 

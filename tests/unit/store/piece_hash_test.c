@@ -1,4 +1,4 @@
-#include "common/store/piece_hash.h"
+#include "common/storage/checkpoint/piece_hash.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

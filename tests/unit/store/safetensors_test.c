@@ -1,7 +1,7 @@
 /* The safetensors format: what we write is read, and nothing that is wrong is. */
 #include "fixture.h"
 
-#include "common/store/safetensors.h"
+#include "common/storage/checkpoint/safetensors.h"
 
 TestSuite(safetensors, .init = fixture_make, .fini = fixture_remove);
 

@@ -1,0 +1,142 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/storage/checkpoint/checkpoint.h"
+#include "common/storage/checkpoint/files.h"
+#include "common/storage/checkpoint/verify.h"
+
+/* Of 16 MiB each, 10000 parts hold 156 GiB; a larger file gets larger ones. */
+static const int64_t part_least = INT64_C(16) << 20;
+
+static const char model_name[] = "model.safetensors";
+
+/* One object that comes into being from bytes in order. */
+struct copy {
+    struct object_store *target;
+    char id[OBJECT_UPLOAD_MAX];
+    char *buffer; /* (room) */
+    int64_t room, filled, sent;
+    struct object_part part[OBJECT_PARTS_MAX];
+    int parts;
+};
+
+static int send_part(struct copy *c, struct error *err)
+{
+    struct object_part *part = &c->part[c->parts++];
+    *part = (struct object_part){
+        .number = c->parts, .offset = c->sent, .body = {.runs = 1, .run = {{c->buffer, (size_t)c->filled}}}};
+    c->sent += c->filled;
+    c->filled = 0;
+    return object_upload_parts(c->target, model_name, c->id, part, 1, err);
+}
+
+static int take(void *ctx, const void *bytes, int64_t count, struct error *err)
+{
+    struct copy *c = ctx;
+    const char *from = bytes;
+    while (count > 0) {
+        int64_t here = c->room - c->filled < count ? c->room - c->filled : count;
+        memcpy(c->buffer + c->filled, from, (size_t)here);
+        c->filled += here;
+        from += here;
+        count -= here;
+        if (c->filled == c->room && send_part(c, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int64_t bytes_of(const struct manifest *m, int first)
+{
+    const struct manifest_piece *last = &m->piece[verify_next_file(m, first) - 1];
+    return last->offset + last->bytes;
+}
+
+static int first_of(const struct manifest *m, const char *file)
+{
+    int i = 0;
+    while (i < m->pieces && strcmp(m->piece[i].file, file) != 0)
+        i++;
+    return i;
+}
+
+static int copy_checked(struct copy *c, struct verify_file *file, struct error *err)
+{
+    uint8_t weights[RM_HASH_BYTES];
+    file->copy = take;
+    file->ctx = c;
+    if (verify_file(file, weights, err) < 0 || (c->filled && send_part(c, err) < 0))
+        return -1;
+    return object_upload_complete(c->target, model_name, c->id, c->part, c->parts, OBJECT_CREATE, err);
+}
+
+static int copy_model(struct verify_file *file, struct object_store *target, struct error *err)
+{
+    struct copy *c = calloc(1, sizeof *c);
+    file->first = first_of(file->manifest, model_name);
+    int64_t each = bytes_of(file->manifest, file->first) / (OBJECT_PARTS_MAX - 1) + 1;
+    int64_t room = each < part_least ? part_least : each;
+    char *buffer = c ? malloc((size_t)room) : NULL;
+    int result = buffer ? 0 : err_set(err, ERR_MACHINE, "out of memory");
+    if (buffer) {
+        c->target = target;
+        c->buffer = buffer;
+        c->room = room;
+        result = object_upload_open(target, model_name, c->id, err);
+    }
+    if (result == 0 && copy_checked(c, file, err) < 0) {
+        object_upload_abort(target, model_name, c->id, NULL);
+        result = -1;
+    }
+    free(buffer);
+    free(c);
+    return result;
+}
+
+static int take_config(void *ctx, const void *bytes, int64_t count, struct error *err)
+{
+    (void)err;
+    str_add(ctx, bytes, (size_t)count);
+    return 0;
+}
+
+static int copy_config(struct verify_file *file, struct object_store *target, struct error *err)
+{
+    struct str text = str_init(MANIFEST_TEXT_MAX);
+    file->first = first_of(file->manifest, "config.json");
+    file->copy = take_config;
+    file->ctx = &text;
+    int result = verify_file(file, NULL, err);
+    if (result == 0)
+        result = files_put(target, "config.json", &text, OBJECT_REPLACE, err);
+    str_clear(&text);
+    return result;
+}
+
+static int export_all(struct verify_file *file, struct object_store *target, struct error *err)
+{
+    struct object_info info;
+    struct error why = {0};
+    if (object_head(target, model_name, &info, &why) == 0)
+        return err_set(err, ERR_EXISTS, "%s holds a model already; name another place", object_uri(target));
+    if (why.code != ERR_NOT_FOUND)
+        return err_from(err, &why, "%s", why.text);
+    return copy_config(file, target, err) < 0 ? -1 : copy_model(file, target, err);
+}
+
+int checkpoint_export(struct object_store *store, const char *name, struct object_store *target,
+                      struct error *err)
+{
+    struct manifest *m = malloc(sizeof *m);
+    struct model_layout *layout = malloc(sizeof *layout);
+    int result = m && layout ? checkpoint_manifest(store, name, m, err)
+                             : err_set(err, ERR_MACHINE, "checkpoint: out of memory");
+    if (result == 0) {
+        model_layout_init(layout, &m->shape);
+        struct verify_file file = {.store = store, .checkpoint = name, .manifest = m, .layout = layout};
+        result = export_all(&file, target, err);
+    }
+    free(layout);
+    free(m);
+    return result;
+}

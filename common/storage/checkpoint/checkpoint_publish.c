@@ -1,0 +1,380 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/os/crypto.h"
+#include "common/os/fault.h"
+#include "common/storage/checkpoint/checkpoint.h"
+#include "common/storage/checkpoint/files.h"
+#include "common/storage/checkpoint/model_folder.h"
+#include "common/storage/checkpoint/owner.h"
+#include "common/storage/checkpoint/piece_hash.h"
+#include "common/storage/checkpoint/upload.h"
+#include "common/storage/checkpoint/verify.h"
+
+static const char model_name[] = "model.safetensors";
+static const char config_name[] = "config.json";
+
+struct publisher {
+    const struct checkpoint_publication *publication;
+    struct object_store *store;
+    char name[CHECKPOINT_NAME_MAX];
+    struct manifest manifest;               /* being completed; in the end what stands in the store */
+    uint8_t (*chunk_sha256)[RM_HASH_BYTES]; /* of all pieces, as they were read back */
+};
+
+/* A run whose place was taken over while it stood still knows nothing of that: before it creates, replaces or
+ * deletes what has no history in its name, it looks. */
+static int still_ours(const struct publisher *p, struct error *err)
+{
+    return p->publication->run ? owner_check(p->store, p->publication->run, err) : 0;
+}
+
+/* Its piece at the end of the list, which has room for it; text: its content. */
+static void add_config(struct manifest *m, struct str *text)
+{
+    struct manifest_piece *piece = &m->piece[m->pieces++];
+    model_config_write(&m->shape, text);
+    *piece = (struct manifest_piece){.bytes = (int64_t)text->length};
+    text_copy(piece->file, sizeof piece->file, config_name);
+    sha256_once(text->data, text->length, piece->sha256);
+}
+
+/* A manifest is never replaced, so one that stands in the way of a sound one of its step gets another name.
+ */
+static int put_aside(const struct publisher *p, struct error *err)
+{
+    char manifest[FILES_NAME_MAX], damaged[FILES_NAME_MAX];
+    const char *manifests = manifest;
+    struct str text = str_init(2 * MANIFEST_TEXT_MAX);
+    struct error why = {0};
+    files_object(manifest, p->name, MANIFEST_NAME);
+    files_object(damaged, p->name, DAMAGED_NAME);
+    int result = object_get(p->store, manifest, 2 * MANIFEST_TEXT_MAX, &text, &why);
+    bool gone = result < 0 && why.code == ERR_NOT_FOUND; /* another publisher found the damage, too */
+    bool odd = result < 0 && why.code == ERR_DATA;       /* what is in it is of no use to anybody */
+    if (result == 0 || odd)
+        result = files_put(p->store, damaged, &text, OBJECT_REPLACE, &why);
+    FAULT("damage-marked");
+    if (result == 0)
+        result = object_delete(p->store, &manifests, 1, &why);
+    str_clear(&text);
+    if (result == 0 || gone)
+        return 0;
+    return err_from(err, &why, "its damaged manifest can't be renamed: %s", why.text);
+}
+
+/* What is to be published lacks nothing but config.json: only then may what is damaged make way for it. */
+static bool has_all_pieces(const struct manifest *mine)
+{
+    struct manifest *m = malloc(sizeof *m);
+    struct str text = str_init(1 << 16);
+    bool all = false;
+    if (m && mine->pieces < MANIFEST_PIECES_MAX) {
+        *m = *mine;
+        add_config(m, &text);
+        all = manifest_check_pieces(m, NULL) == 0;
+    }
+    str_clear(&text);
+    free(m);
+    return all;
+}
+
+/* What stands there is proven to be damaged (why). 0: it has made way. */
+static int make_way(const struct publisher *p, const struct error *why, struct error *err)
+{
+    if (has_all_pieces(p->publication->manifest))
+        return put_aside(p, err);
+    return err_from(err, why, "what is there is damaged, and not all of it is here to be saved anew: %.300s",
+                    why->text);
+}
+
+/* 1: published already with this step and lineage (then manifest is what is there), and sound where that is
+ * asked for; 0: not; -1: another. */
+static int published(struct publisher *p, bool sound, struct error *err)
+{
+    struct error why = {0};
+    const struct manifest *mine = p->publication->manifest;
+    struct manifest *found = malloc(sizeof *found);
+    if (!found)
+        return err_set(err, ERR_MACHINE, "out of memory");
+    int result = files_manifest(p->store, p->name, found, &why);
+    bool same =
+        result == 0 && found->step == mine->step && !memcmp(found->lineage, mine->lineage, RM_HASH_BYTES);
+    bool other = result == 0 && !same;
+    if (same && sound)
+        result = verify_all(p->store, p->name, found, NULL, &why);
+    if (same && result == 0)
+        p->manifest = *found;
+    free(found);
+    if (other)
+        return err_set(err, ERR_EXISTS,
+                       "a checkpoint of another history is there already; use --overwrite or another folder");
+    if (result == 0 || why.code == ERR_NOT_FOUND)
+        return result == 0;
+    return why.code == ERR_DATA ? make_way(p, &why, err) : err_from(err, &why, "%s", why.text);
+}
+
+static int put_config(struct publisher *p, const struct str *text, enum object_mode mode, struct error *err)
+{
+    char name[FILES_NAME_MAX];
+    struct error why = {0};
+    files_object(name, p->name, config_name);
+    if (files_put(p->store, name, text, mode, &why) == 0 || (mode == OBJECT_CREATE && why.code == ERR_EXISTS))
+        return 0;
+    return err_from(err, &why, "%s", why.text);
+}
+
+/* What is there stays for now: another publisher of this state may be reading it, and it is the same then. */
+static int write_config(struct publisher *p, struct error *err)
+{
+    struct manifest *m = &p->manifest;
+    struct str text = str_init(1 << 16);
+    if (m->pieces >= MANIFEST_PIECES_MAX)
+        return err_set(err, ERR_DATA, "%d pieces are too many", m->pieces);
+    add_config(m, &text);
+    int result = put_config(p, &text, OBJECT_CREATE, err);
+    FAULT("config-written");
+    str_clear(&text);
+    return result;
+}
+
+/* In the place of what was no config.json of this model. */
+static int rewrite_config(struct publisher *p, struct error *err)
+{
+    struct str text = str_init(1 << 16);
+    model_config_write(&p->manifest.shape, &text);
+    int result = put_config(p, &text, OBJECT_REPLACE, err);
+    str_clear(&text);
+    return result;
+}
+
+/* --- the model's file, whose parts came from all writers --- */
+
+static int64_t bytes_of_model(const struct manifest *m)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < m->pieces; i++)
+        if (!strcmp(m->piece[i].file, model_name))
+            bytes += m->piece[i].bytes;
+    return bytes;
+}
+
+/* It may be there already, from an earlier publisher that got this far or from another history that did not
+ * get further: reading it back tells which. Never over what is there: a late publisher of another history
+ * must not touch what has been published. */
+static int join_model(struct publisher *p, struct error *err)
+{
+    const struct manifest *m = &p->manifest;
+    struct error why = {0};
+    struct files_upload upload = {
+        .checkpoint = p->name, .file = model_name, .lineage = m->lineage, .parts = manifest_parts(m)};
+    int result = upload_finish(p->store, &upload, bytes_of_model(m), OBJECT_CREATE, &why);
+    FAULT("model-whole");
+    if (result == 0 || why.code == ERR_EXISTS || why.code == ERR_NOT_FOUND)
+        return 0;
+    return err_from(err, &why, "%s", why.text);
+}
+
+/* --- reading back --- */
+
+/* What is not what its writer said stands in the way of every later try. */
+static void discard(struct publisher *p, const char *file)
+{
+    char name[FILES_NAME_MAX];
+    const char *names = name;
+    files_object(name, p->name, file);
+    object_delete(p->store, &names, 1, NULL);
+}
+
+/* Of the pieces before this one. */
+static int64_t count_chunks(const struct manifest *m, int before)
+{
+    int64_t chunks = 0;
+    for (int i = 0; i < before; i++)
+        chunks += piece_chunks(m->piece[i].bytes, PIECE_CHUNK);
+    return chunks;
+}
+
+static int check_file(struct publisher *p, int first, struct error *err)
+{
+    struct manifest *m = &p->manifest;
+    struct verify_file file = {.store = p->store,
+                               .checkpoint = p->name,
+                               .manifest = m,
+                               .first = first,
+                               .layout = p->publication->layout,
+                               .chunk_sha256 = p->chunk_sha256 + count_chunks(m, first)};
+    return verify_file(&file, m->weights_sha256, err);
+}
+
+static int settle(struct publisher *p, int first, struct error *err)
+{
+    const char *file = p->manifest.piece[first].file;
+    struct error why = {0};
+    if (check_file(p, first, &why) == 0)
+        return 0;
+    if (why.code != ERR_DATA)
+        return err_from(err, &why, "%s", why.text);
+    int stands =
+        published(p, false, err); /* by somebody else meanwhile: then nothing here is ours to remove */
+    if (stands)
+        return stands < 0 ? -1 : err_from(err, &why, "%s", why.text);
+    if (still_ours(p, err) < 0)
+        return -1;
+    if (!strcmp(file, config_name))
+        return rewrite_config(p, err) < 0 ? -1 : check_file(p, first, err);
+    discard(p, file);
+    if (strcmp(file, model_name) != 0)
+        return err_from(err, &why, "%s", why.text);
+    /* another history's leftover may have kept ours from its name */
+    if (join_model(p, NULL) == 0 && check_file(p, first, NULL) == 0)
+        return 0;
+    discard(p, file);
+    return err_from(err, &why, "%s", why.text);
+}
+
+static int settle_all(struct publisher *p, struct error *err)
+{
+    const struct manifest *m = &p->manifest;
+    free(p->chunk_sha256);
+    p->chunk_sha256 = calloc((size_t)count_chunks(m, m->pieces) + 1, RM_HASH_BYTES);
+    if (!p->chunk_sha256)
+        return err_set(err, ERR_MACHINE, "out of memory");
+    for (int i = 0; i < m->pieces; i = verify_next_file(m, i)) {
+        if (settle(p, i, err) < 0)
+            return -1;
+        FAULT("piece-settled");
+    }
+    manifest_cut(&p->manifest, (const uint8_t(*)[RM_HASH_BYTES])p->chunk_sha256);
+    return 0;
+}
+
+/* The manifest's text is read as any reader will before it gets its name. */
+static int write_manifest(struct publisher *p, struct error *err)
+{
+    char name[FILES_NAME_MAX];
+    struct str text = str_init(MANIFEST_TEXT_MAX);
+    struct manifest *again = malloc(sizeof *again);
+    struct error why = {0};
+    manifest_write(&p->manifest, &text);
+    int result = again ? manifest_read(again, str_text(&text), text.length, MANIFEST_NAME, err)
+                       : err_set(err, ERR_MACHINE, "out of memory");
+    free(again);
+    files_object(name, p->name, MANIFEST_NAME);
+    FAULT("before-manifest");
+    if (result == 0)
+        result = still_ours(p, err);
+    if (result == 0 && files_put(p->store, name, &text, OBJECT_CREATE, &why) < 0 && why.code != ERR_EXISTS)
+        result = err_from(err, &why, "%s", why.text);
+    str_clear(&text);
+    return result;
+}
+
+static int complete(struct publisher *p, struct error *err)
+{
+    if (still_ours(p, err) < 0 || write_config(p, err) < 0 || manifest_check_pieces(&p->manifest, err) < 0 ||
+        join_model(p, err) < 0 || settle_all(p, err) < 0 || write_manifest(p, err) < 0)
+        return -1;
+    FAULT("after-manifest");
+    return 0;
+}
+
+/* Another publisher may have been quicker, and have tidied away what this one was reading. So whatever went
+ * wrong here, the manifest that stands in the end decides. */
+static int publish_once(struct publisher *p, struct error *err)
+{
+    struct error why = {0};
+    int already = published(p, true, err);
+    if (already)
+        return already < 0 ? -1 : 0;
+    int result = complete(p, &why);
+    int stands = published(p, false, err);
+    if (stands > 0)
+        return 0;
+    if (result < 0)
+        return err_from(err, &why, "%s", why.text);
+    return stands < 0 ? -1 : err_set(err, ERR_MACHINE, "the manifest has disappeared");
+}
+
+static bool readable(struct object_store *store, const char *name)
+{
+    struct manifest *m = malloc(sizeof *m);
+    bool is = m && checkpoint_manifest(store, name, m, NULL) == 0;
+    free(m);
+    return is;
+}
+
+/* Only checkpoints with a readable manifest count and go; of those up to this one the newest `keep` stay.
+ * Newer ones neither count nor go: whoever went back behind them may have been wrong about them. */
+static void keep_newest(const struct publisher *p)
+{
+    const struct checkpoint_publication *publication = p->publication;
+    int keep = publication->keep > 1 ? publication->keep : 1;
+    int64_t *steps;
+    int count, kept = 0;
+    if (files_steps(publication->store, &steps, &count, NULL) < 0)
+        return;
+    for (int i = 0; i < count; i++) {
+        char name[CHECKPOINT_NAME_MAX];
+        if (steps[i] > p->manifest.step)
+            continue;
+        checkpoint_name(name, steps[i], false);
+        if (!readable(publication->store, name) || kept++ < keep)
+            continue;
+        FAULT("before-delete");
+        files_remove(publication->store, name, NULL, NULL, NULL);
+    }
+    free(steps);
+}
+
+/* The newest checkpoint before this one, 0 where there is none. What is unfinished and older than that has
+ * been overtaken twice; younger pieces may be all there and wait for their publisher. */
+static int64_t overtaken_before(const struct publisher *p)
+{
+    int64_t *steps, step = 0;
+    int count;
+    if (files_steps(p->publication->store, &steps, &count, NULL) < 0)
+        return 0;
+    for (int i = 0; i < count && !step; i++) {
+        char name[CHECKPOINT_NAME_MAX];
+        checkpoint_name(name, steps[i], false);
+        if (steps[i] < p->manifest.step && readable(p->publication->store, name))
+            step = steps[i];
+    }
+    free(steps);
+    return step;
+}
+
+static int publish(struct publisher *p, struct error *err)
+{
+    const struct checkpoint_publication *publication = p->publication;
+    p->manifest = *publication->manifest;
+    if (!p->manifest.fingerprint[0])
+        return err_set(err, ERR_PROTOCOL, "a manifest without a fingerprint is not written");
+    checkpoint_name(p->name, p->manifest.step, publication->final);
+    if (publish_once(p, err) < 0)
+        return err_wrap(err, "checkpoint %s of %s", p->name, object_uri(p->store));
+    files_remove(p->store, p->name, &p->manifest, NULL, NULL);
+    return 0;
+}
+
+int checkpoint_publish(const struct checkpoint_publication *publication, struct manifest *ret,
+                       struct error *err)
+{
+    struct publisher *p = calloc(1, sizeof *p);
+    if (!p)
+        return err_set(err, ERR_MACHINE, "checkpoint: out of memory");
+    p->publication = publication;
+    p->store = publication->store;
+    int result = publish(p, err);
+    if (result == 0) {
+        /* the end of a run publishes nothing of an earlier step after this */
+        int64_t before = publication->final ? p->manifest.step : overtaken_before(p);
+        keep_newest(p);
+        files_collect(p->store, before);
+        *ret = p->manifest;
+    }
+    free(p->chunk_sha256);
+    free(p);
+    return result;
+}

@@ -1,0 +1,243 @@
+#include "common/storage/checkpoint/verify.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/os/crypto.h"
+#include "common/os/fault.h"
+#include "common/os/pages.h"
+#include "common/storage/checkpoint/files.h"
+#include "common/storage/checkpoint/piece_hash.h"
+#include "common/storage/checkpoint/safetensors.h"
+
+/* A file being read in order, with the running hash of the piece under way. */
+struct stream {
+    const struct verify_file *file;
+    char name[FILES_NAME_MAX];
+    char tag[OBJECT_TAG_MAX];  /* of the content: it must not change on the way */
+    int piece, end;            /* in the manifest's list: the current one, and one past the file's last */
+    int64_t at;                /* bytes read so far */
+    struct piece_stream *hash; /* of the current piece */
+    int64_t chunk;             /* its first one, counted over the file */
+    struct sha256 *weights;    /* of the data section; NULL while it is not wanted */
+    int64_t room;
+    char *scratch; /* (room) */
+};
+
+int verify_next_file(const struct manifest *m, int i)
+{
+    int next = i + 1;
+    while (next < m->pieces && !strcmp(m->piece[next].file, m->piece[i].file))
+        next++;
+    return next;
+}
+
+static int begin_piece(struct stream *s, struct error *err)
+{
+    const struct manifest *m = s->file->manifest;
+    s->hash = piece_stream_open(m->piece[s->piece].bytes, m->whole_pieces ? 0 : PIECE_CHUNK);
+    if (!s->hash)
+        return err_set(err, ERR_MACHINE, "out of memory");
+    if (s->file->chunk_sha256)
+        piece_stream_keep(s->hash, s->file->chunk_sha256 + s->chunk);
+    s->chunk += piece_chunks(m->piece[s->piece].bytes, m->whole_pieces ? 0 : PIECE_CHUNK);
+    return 0;
+}
+
+int verify_damaged(const struct manifest_piece *piece, const uint8_t found[RM_HASH_BYTES], struct error *err)
+{
+    char expected_hex[RM_HASH_HEX], found_hex[RM_HASH_HEX];
+    hex_encode(piece->sha256, RM_HASH_BYTES, expected_hex);
+    hex_encode(found, RM_HASH_BYTES, found_hex);
+    return err_set(
+        err, ERR_DATA,
+        "its content is damaged: bytes %lld to %lld have the hash %.16s..., and not %.16s... as the "
+        "manifest says",
+        (long long)piece->offset, (long long)(piece->offset + piece->bytes - 1), found_hex, expected_hex);
+}
+
+static int finish_piece(struct stream *s, struct error *err)
+{
+    const struct manifest_piece *piece = &s->file->manifest->piece[s->piece];
+    uint8_t hash[RM_HASH_BYTES];
+    piece_stream_finish(s->hash, hash);
+    s->hash = NULL;
+    if (++s->piece < s->end && begin_piece(s, err) < 0)
+        return -1;
+    if (!crypto_equal(hash, piece->sha256, RM_HASH_BYTES))
+        return verify_damaged(piece, hash, err);
+    return 0;
+}
+
+/* Bytes of the current piece that are still to come. */
+static int64_t left_of_piece(const struct stream *s)
+{
+    const struct manifest_piece *piece = &s->file->manifest->piece[s->piece];
+    return piece->offset + piece->bytes - s->at;
+}
+
+/* How many of the next `most` bytes are read at once: what the hash likes best. */
+static int64_t step_of(const struct stream *s, int64_t most)
+{
+    int64_t step = piece_stream_wants(s->hash), left = left_of_piece(s);
+    step = step < s->room ? step : s->room;
+    step = step < left ? step : left;
+    return step < most ? step : most;
+}
+
+/* The next count bytes of the file, to out unless that is NULL. */
+static int next_bytes(struct stream *s, void *out, int64_t count, struct error *err)
+{
+    char *to = out;
+    while (count > 0) {
+        int64_t here = step_of(s, count);
+        char *into = to ? to : s->scratch;
+        struct object_range range = {
+            .name = s->name, .offset = s->at, .bytes = here, .into = into, .tag = s->tag};
+        if (object_read(s->file->store, &range, 1, err) < 0)
+            return -1;
+        piece_stream_add(s->hash, into, here);
+        if (s->weights)
+            sha256_add(s->weights, into, (size_t)here);
+        if (s->file->copy && s->file->copy(s->file->ctx, into, here, err) < 0)
+            return -1;
+        s->at += here;
+        count -= here;
+        to = to ? to + here : NULL;
+        if (left_of_piece(s) == 0 && finish_piece(s, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int expect_header(struct stream *s, const struct str *header, struct error *err)
+{
+    char *found = malloc(header->length);
+    if (!found)
+        return err_set(err, ERR_MACHINE, "out of memory");
+    int result = next_bytes(s, found, (int64_t)header->length, err);
+    if (result == 0 && memcmp(found, header->data, header->length) != 0)
+        result = err_set(err, ERR_DATA, "its header is not that of this model and part");
+    free(found);
+    return result;
+}
+
+static int read_model(struct stream *s, uint8_t *weights_sha256, struct error *err)
+{
+    const struct model_layout *layout = s->file->layout;
+    struct str header = str_init(SAFETENSORS_HEADER_MAX);
+    safetensors_model_header(layout, &header);
+    int result = expect_header(s, &header, err);
+    str_clear(&header);
+    if (result < 0)
+        return -1;
+    s->weights = weights_sha256 ? sha256_open() : NULL;
+    if (next_bytes(s, s->file->state, 4 * layout->parameters, err) < 0)
+        return -1;
+    if (s->weights)
+        sha256_finish(s->weights, weights_sha256);
+    s->weights = NULL;
+    return 0;
+}
+
+static int read_optimizer(struct stream *s, int part, int parts, struct error *err)
+{
+    const struct model_layout *layout = s->file->layout;
+    struct safetensors_slice slice = {model_part(layout->parameters, part, parts), part, parts};
+    struct str header = str_init(SAFETENSORS_HEADER_MAX);
+    safetensors_optimizer_header(&slice, &header);
+    int result = expect_header(s, &header, err);
+    str_clear(&header);
+    float *m = s->file->state ? s->file->state + layout->parameters + slice.range.first : NULL;
+    float *v = m ? m + layout->parameters : NULL;
+    if (result < 0 || next_bytes(s, m, 4 * slice.range.count, err) < 0)
+        return -1;
+    return next_bytes(s, v, 4 * slice.range.count, err);
+}
+
+static int read_content(struct stream *s, uint8_t *weights_sha256, struct error *err)
+{
+    const struct manifest *m = s->file->manifest;
+    const struct manifest_piece *last = &m->piece[s->end - 1];
+    const char *name = last->file;
+    if (!strcmp(name, "model.safetensors"))
+        return read_model(s, weights_sha256, err);
+    if (!strncmp(name, "optimizer-", 10))
+        return read_optimizer(s, (int)strtol(name + 10, NULL, 10) - 1, manifest_parts(m), err);
+    return next_bytes(s, NULL, last->offset + last->bytes, err);
+}
+
+static int open_stream(struct stream *s, struct error *err)
+{
+    const struct manifest_piece *last = &s->file->manifest->piece[s->end - 1];
+    int64_t bytes = last->offset + last->bytes;
+    struct object_info info;
+    files_object(s->name, s->file->checkpoint, last->file);
+    if (files_head(s->file->store, s->file->checkpoint, last->file, &info, err) < 0)
+        return -1;
+    if (info.bytes != bytes)
+        return err_set(err, ERR_DATA, "it has %lld bytes instead of %lld", (long long)info.bytes,
+                       (long long)bytes);
+    text_copy(s->tag, sizeof s->tag, info.tag);
+    s->room = PIECE_WANTS_MOST < bytes ? PIECE_WANTS_MOST : bytes;
+    s->scratch = pages_alloc((size_t)s->room);
+    return s->scratch ? begin_piece(s, err) : err_set(err, ERR_MACHINE, "out of memory");
+}
+
+struct verify_look {
+    const struct verify_file *file;
+    uint8_t *weights_sha256;
+};
+
+static int verify_once(void *ctx, struct error *err)
+{
+    const struct verify_look *l = ctx;
+    const struct verify_file *file = l->file;
+    struct stream s = {
+        .file = file, .piece = file->first, .end = verify_next_file(file->manifest, file->first)};
+    int result = open_stream(&s, err);
+    if (result == 0)
+        result = read_content(&s, l->weights_sha256, err);
+    piece_stream_free(s.hash);
+    sha256_free(s.weights);
+    free(s.scratch);
+    return result < 0 ? err_wrap(err, "%s", file->manifest->piece[file->first].file) : 0;
+}
+
+int verify_file(const struct verify_file *file, uint8_t *weights_sha256, struct error *err)
+{
+    struct verify_look look = {file, weights_sha256};
+    if (file->copy) /* who gets the bytes can't take them back */
+        return verify_once(&look, err);
+    return files_look(file->store, verify_once, &look, err);
+}
+
+static int verify_each(const struct verify_file *common, struct error *err)
+{
+    const struct manifest *m = common->manifest;
+    uint8_t weights[RM_HASH_BYTES] = {0};
+    for (int i = 0; i < m->pieces; i = verify_next_file(m, i)) {
+        struct verify_file file = *common;
+        file.first = i;
+        if (verify_file(&file, weights, err) < 0)
+            return -1;
+        FAULT("file-verified");
+    }
+    if (!crypto_equal(weights, m->weights_sha256, RM_HASH_BYTES))
+        return err_set(err, ERR_DATA, "model.safetensors: its data don't have the manifest's weightsSha256");
+    return 0;
+}
+
+int verify_all(struct object_store *store, const char *checkpoint, const struct manifest *manifest,
+               float *state, struct error *err)
+{
+    struct model_layout *layout = malloc(sizeof *layout);
+    if (!layout)
+        return err_set(err, ERR_MACHINE, "out of memory");
+    model_layout_init(layout, &manifest->shape);
+    struct verify_file common = {
+        .store = store, .checkpoint = checkpoint, .manifest = manifest, .layout = layout, .state = state};
+    int result = verify_each(&common, err);
+    free(layout);
+    return result;
+}

@@ -1,0 +1,460 @@
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/str.h"
+#include "common/os/config.h"
+#include "common/os/secret.h"
+#include "common/storage/object/credentials.h"
+#include "common/storage/object/date.h"
+#include "common/storage/object/s3_answer.h"
+
+enum {
+    URL_MAX = 2048,
+    TOKEN_MAX = 16 << 10, /* a web identity's token, with its NUL */
+    BODY_MAX = 3 * TOKEN_MAX + 4096,
+};
+
+/* --- {"name": "value", ...}: one level, values that are no texts are passed over --- */
+
+struct json {
+    const char *at, *end;
+};
+
+static void skip_space(struct json *j)
+{
+    while (j->at < j->end && strchr(" \t\r\n", *j->at) && *j->at)
+        j->at++;
+}
+
+static bool skip_char(struct json *j, char c)
+{
+    skip_space(j);
+    if (j->at == j->end || *j->at != c)
+        return false;
+    j->at++;
+    return true;
+}
+
+/* Keys and dates are ASCII: of the escapes only those of one character are read. */
+static bool read_text(struct json *j, char *out, size_t size)
+{
+    size_t length = 0;
+    if (!skip_char(j, '"'))
+        return false;
+    while (j->at < j->end && *j->at != '"') {
+        char c = *j->at++;
+        if (c == '\\') {
+            if (j->at == j->end || !strchr("\"\\/", *j->at))
+                return false;
+            c = *j->at++;
+        }
+        if (!c || length + 1 >= size)
+            return false;
+        out[length++] = c;
+    }
+    out[length] = 0;
+    return skip_char(j, '"');
+}
+
+static bool skip_word(struct json *j)
+{
+    const char *from = j->at;
+    while (j->at < j->end && (isalnum((unsigned char)*j->at) || strchr("+-.", *j->at)) && *j->at)
+        j->at++;
+    return j->at > from;
+}
+
+struct found {
+    struct credentials *ret;
+    char code[64], message[200], ends[64], other[FETCH_MAX];
+};
+
+static bool read_pair(struct json *j, struct found *found)
+{
+    char name[64];
+    const struct {
+        const char *name;
+        char *out;
+        size_t size;
+    } wanted[] = {
+        {"AccessKeyId", found->ret->access_key, sizeof found->ret->access_key},
+        {"SecretAccessKey", found->ret->secret_key, sizeof found->ret->secret_key},
+        {"Token", found->ret->token, sizeof found->ret->token},
+        {"Expiration", found->ends, sizeof found->ends},
+        {"Code", found->code, sizeof found->code},
+        {"Message", found->message, sizeof found->message},
+    };
+    if (!read_text(j, name, sizeof name) || !skip_char(j, ':'))
+        return false;
+    skip_space(j);
+    if (j->at < j->end && *j->at != '"')
+        return skip_word(j);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        if (!strcmp(name, wanted[i].name))
+            return read_text(j, wanted[i].out, wanted[i].size);
+    return read_text(j, found->other, sizeof found->other);
+}
+
+static bool read_object(struct json *j, struct found *found)
+{
+    if (!skip_char(j, '{'))
+        return false;
+    if (skip_char(j, '}'))
+        return true;
+    while (read_pair(j, found)) {
+        if (skip_char(j, '}'))
+            return true;
+        if (!skip_char(j, ','))
+            return false;
+    }
+    return false;
+}
+
+static int judge(const struct found *found, struct error *err)
+{
+    if (found->code[0] && strcmp(found->code, "Success") != 0)
+        return err_set(err, ERR_DATA, "%s %s", found->code, found->message);
+    if (!found->ret->access_key[0] || !found->ret->secret_key[0])
+        return err_set(err, ERR_DATA, "no access key in the answer");
+    if (found->ends[0] && !date_of_iso(found->ends, &found->ret->ends_s))
+        return err_set(err, ERR_DATA, "Expiration is \"%s\"", found->ends);
+    return 0;
+}
+
+int credentials_of_json(const char *text, size_t length, struct credentials *ret, struct error *err)
+{
+    struct json j = {text, text + length};
+    struct found *found = secret_open(sizeof *found);
+    int result;
+    if (!found)
+        return err_set(err, ERR_MACHINE, "no memory for credentials");
+    *ret = (struct credentials){0};
+    found->ret = ret;
+    if (read_object(&j, found))
+        result = judge(found, err);
+    else
+        result = err_set(err, ERR_DATA, "the answer is not JSON of one level");
+    secret_free(found, sizeof *found);
+    return result;
+}
+
+/* --- asking --- */
+
+static const struct fetch_request local_request = {
+    .method = "GET", .connect_within = RM_S, .within = 5 * RM_S, .tries = 3};
+
+static int ask(const struct credentials_options *options, const struct fetch_request *request,
+               struct fetch_answer *answer, const char *what, struct error *err)
+{
+    if (fetch(options->pump, request, answer, err) < 0)
+        return err_wrap(err, "credentials from %s", what);
+    return 0;
+}
+
+/* Busy now, which passes by itself; or no, until somebody changes what it says. */
+static int container_refused(int status, struct error *err)
+{
+    bool busy = status >= 500 || status == 429;
+    err_set(err, busy ? ERR_MACHINE : ERR_USAGE, "the container's endpoint refuses credentials: status %d",
+            status);
+    return busy ? err_class(err, CLASS_PASSING) : -1;
+}
+
+/* The host of a URL without brackets, in lower case. */
+static bool host_of(const char *url, char *out, size_t size)
+{
+    const char *host = strstr(url, "://");
+    if (!host)
+        return false;
+    host += 3;
+    size_t length = strcspn(host, "/?#");
+    if (memchr(host, '@', length))
+        return false; /* "http://127.0.0.1@elsewhere" */
+    if (*host == '[') {
+        host++;
+        length = strcspn(host, "]");
+        if (!host[length] || (host[length + 1] && !strchr(":/?#", host[length + 1])))
+            return false;
+    } else
+        length = strcspn(host, ":/?#");
+    if (!length || length >= size)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        out[i] = (char)tolower((unsigned char)host[i]);
+    out[length] = 0;
+    return true;
+}
+
+static bool is_this_machine(const char *host)
+{
+    unsigned part[4];
+    int end = 0;
+    if (!strcmp(host, "localhost") || !strcmp(host, "::1"))
+        return true;
+    return sscanf(host, "%3u.%3u.%3u.%3u%n", &part[0], &part[1], &part[2], &part[3], &end) == 4 &&
+           !host[end] && part[0] == 127;
+}
+
+bool credentials_host_allowed(const char *url)
+{
+    char host[256];
+    if (!strncmp(url, "https://", 8))
+        return true;
+    if (strncmp(url, "http://", 7) != 0 || !host_of(url, host, sizeof host))
+        return false;
+    return is_this_machine(host) || !strcmp(host, "169.254.170.2") || !strcmp(host, "169.254.170.23") ||
+           !strcmp(host, "fd00:ec2::23");
+}
+
+/* --- a container: ECS, EKS Pod Identity --- */
+
+static int container_url(char out[URL_MAX], struct error *err)
+{
+    const char *full = config_get(CONFIG_AWS_CONTAINER_FULL_URI);
+    const char *relative = config_get(CONFIG_AWS_CONTAINER_RELATIVE_URI);
+    if (!full && !relative)
+        return err_set(err, ERR_NOT_FOUND, "no container");
+    if (relative)
+        snprintf(out, URL_MAX, "http://169.254.170.2%s%s", *relative == '/' ? "" : "/", relative);
+    else
+        text_copy(out, URL_MAX, full);
+    if (!credentials_host_allowed(out))
+        return err_set(
+            err, ERR_USAGE,
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI: credentials are asked for over https only, or of this "
+            "machine and the addresses of containers");
+    return 0;
+}
+
+/* "Authorization: token" into out, "" where there is none. */
+static int container_header(char *out, size_t size, struct error *err)
+{
+    static const char name[] = "Authorization: ";
+    const char *file = config_get(CONFIG_AWS_CONTAINER_TOKEN_FILE);
+    const char *token = config_get(CONFIG_AWS_CONTAINER_TOKEN);
+    out[0] = 0;
+    if (!file && !token)
+        return 0;
+    text_copy(out, size, name);
+    if (file)
+        return credentials_read_file(file, out + sizeof name - 1, TOKEN_MAX, err);
+    if (strpbrk(token, "\r\n") || !text_copy(out + sizeof name - 1, size - sizeof name + 1, token))
+        return err_set(err, ERR_USAGE, "%s has a line end in it or is too long",
+                       config_name(CONFIG_AWS_CONTAINER_TOKEN));
+    return 0;
+}
+
+struct desk {
+    struct fetch_answer answer;
+    char header[TOKEN_MAX + 64], token[TOKEN_MAX], body[BODY_MAX];
+    struct s3_session session;
+};
+
+static int ask_container(const struct credentials_options *options, struct desk *desk,
+                         struct credentials *ret, struct error *err)
+{
+    char url[URL_MAX];
+    const char *header = desk->header;
+    struct fetch_request request = local_request;
+    if (container_url(url, err) < 0 || container_header(desk->header, sizeof desk->header, err) < 0)
+        return -1;
+    request.url = url;
+    request.header = &header;
+    request.headers = header[0] ? 1 : 0;
+    request.ca_file = options->ca_file;
+    if (ask(options, &request, &desk->answer, "the container's endpoint", err) < 0)
+        return -1;
+    if (desk->answer.status != 200)
+        return container_refused(desk->answer.status, err);
+    if (credentials_of_json(desk->answer.bytes, desk->answer.length, ret, err) < 0)
+        return err_wrap(err, "credentials from the container's endpoint");
+    ret->source = "the container's role";
+    return 0;
+}
+
+int credentials_container(const struct credentials_options *options, struct credentials *ret,
+                          struct error *err)
+{
+    struct desk *desk = secret_open(sizeof *desk);
+    if (!desk)
+        return err_set(err, ERR_MACHINE, "no memory for credentials");
+    int result = ask_container(options, desk, ret, err);
+    secret_free(desk, sizeof *desk);
+    return result;
+}
+
+/* --- the machine's role: IMDSv2 --- */
+
+static int ask_machine_path(const struct credentials_options *options, struct desk *desk, const char *base,
+                            const char *path, struct error *err)
+{
+    char url[URL_MAX];
+    const char *header = desk->header;
+    struct fetch_request request = local_request;
+    bool token = !strcmp(path, "/latest/api/token");
+    if (token)
+        text_copy(desk->header, sizeof desk->header, "X-aws-ec2-metadata-token-ttl-seconds: 21600");
+    else
+        snprintf(desk->header, sizeof desk->header, "X-aws-ec2-metadata-token: %s", desk->token);
+    snprintf(url, sizeof url, "%.500s%s", base, path);
+    request.method = token ? "PUT" : "GET";
+    request.url = url;
+    request.header = &header;
+    request.headers = 1;
+    request.tries = token ? 1 : 3; /* nobody there is the usual case off such machines */
+    return ask(options, &request, &desk->answer, "the machine's metadata", err);
+}
+
+static int ask_machine(const struct credentials_options *options, struct desk *desk, struct credentials *ret,
+                       struct error *err)
+{
+    static const char folder[] = "/latest/meta-data/iam/security-credentials/";
+    char path[512];
+    const char *given = config_get(CONFIG_AWS_METADATA_ENDPOINT);
+    char base[512];
+    text_copy(base, sizeof base, given ? given : "http://169.254.169.254");
+    for (size_t n = strlen(base); n && base[n - 1] == '/'; n--)
+        base[n - 1] = 0;
+    struct error away = {0};
+    if (ask_machine_path(options, desk, base, "/latest/api/token", &away) < 0)
+        return err_set(err, away.code == ERR_ABORTED ? ERR_ABORTED : ERR_NOT_FOUND, "%s", away.text);
+    if (desk->answer.status != 200)
+        return err_set(err, ERR_NOT_FOUND, "the machine's metadata gives no token");
+    text_copy(desk->token, sizeof desk->token, desk->answer.bytes);
+    desk->token[strcspn(desk->token, "\r\n")] = 0;
+    if (ask_machine_path(options, desk, base, folder, err) < 0)
+        return -1;
+    if (desk->answer.status != 200 || !desk->answer.length)
+        return err_set(err, ERR_NOT_FOUND, "the machine has no role");
+    snprintf(path, sizeof path, "%s%.*s", folder, (int)strcspn(desk->answer.bytes, "\r\n"),
+             desk->answer.bytes);
+    if (ask_machine_path(options, desk, base, path, err) < 0)
+        return -1;
+    if (credentials_of_json(desk->answer.bytes, desk->answer.length, ret, err) < 0)
+        return err_wrap(err, "credentials from the machine's metadata");
+    ret->source = "the machine's role";
+    return 0;
+}
+
+int credentials_machine(const struct credentials_options *options, struct credentials *ret, struct error *err)
+{
+    const char *off = config_get(CONFIG_AWS_METADATA_DISABLED);
+    if (off && !strcasecmp(off, "true"))
+        return err_set(err, ERR_NOT_FOUND, "not asked");
+    struct desk *desk = secret_open(sizeof *desk);
+    if (!desk)
+        return err_set(err, ERR_MACHINE, "no memory for credentials");
+    int result = ask_machine(options, desk, ret, err);
+    secret_free(desk, sizeof *desk);
+    return result;
+}
+
+/* --- a web identity: IRSA and the like --- */
+
+static size_t add_encoded(char *out, size_t at, size_t size, const char *name, const char *value)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    at += (size_t)snprintf(out + at, size - at, "%s%s=", at ? "&" : "", name);
+    for (; *value && at + 4 < size; value++) {
+        unsigned char c = (unsigned char)*value;
+        if (isalnum(c) || strchr("-._~", c)) {
+            out[at++] = (char)c;
+            continue;
+        }
+        out[at++] = '%';
+        out[at++] = digits[c >> 4];
+        out[at++] = digits[c & 15];
+    }
+    out[at] = 0;
+    return at;
+}
+
+/* STS says so with a status of 400. */
+static bool is_throttled(const struct fetch_answer *answer)
+{
+    static const char *const busy[] = {"Throttling", "ThrottlingException", "RequestThrottled",
+                                       "RequestLimitExceeded", "IDPCommunicationError"};
+    struct s3_refusal refusal;
+    if (answer->status < 400)
+        return false;
+    s3_answer_refusal(answer->bytes, answer->length, &refusal);
+    for (size_t i = 0; i < sizeof busy / sizeof busy[0]; i++)
+        if (!strcmp(refusal.code, busy[i]))
+            return true;
+    return answer->status == 429;
+}
+
+static int refused(const struct fetch_answer *answer, const char *role, struct error *err)
+{
+    struct s3_refusal refusal;
+    bool busy = answer->status >= 500 || is_throttled(answer);
+    s3_answer_refusal(answer->bytes, answer->length, &refusal);
+    err_set(err, busy ? ERR_MACHINE : ERR_USAGE,
+            "STS refuses the role %s for this web identity: %s %s (status %d)", role, refusal.code,
+            refusal.message, answer->status);
+    return busy ? err_class(err, CLASS_PASSING) : -1;
+}
+
+static int ask_sts(const struct credentials_options *options, const char *role, const char *session,
+                   struct desk *desk, struct error *err)
+{
+    char url[URL_MAX];
+    const char *given = config_get(CONFIG_AWS_ENDPOINT_URL_STS);
+    static const char *const header[] = {"Content-Type: application/x-www-form-urlencoded"};
+    size_t n = add_encoded(desk->body, 0, BODY_MAX, "Action", "AssumeRoleWithWebIdentity");
+    n = add_encoded(desk->body, n, BODY_MAX, "RoleArn", role);
+    n = add_encoded(desk->body, n, BODY_MAX, "RoleSessionName", session ? session : "ringmaster");
+    n = add_encoded(desk->body, n, BODY_MAX, "Version", "2011-06-15");
+    n = add_encoded(desk->body, n, BODY_MAX, "WebIdentityToken", desk->token);
+    if (given)
+        text_copy(url, sizeof url, given);
+    else
+        snprintf(url, sizeof url, "https://sts.%s.amazonaws.com%s/", options->region,
+                 strncmp(options->region, "cn-", 3) ? "" : ".cn");
+    struct fetch_request request = {.method = "POST",
+                                    .url = url,
+                                    .header = header,
+                                    .headers = 1,
+                                    .body = {desk->body, n},
+                                    .ca_file = options->ca_file,
+                                    .connect_within = 5 * RM_S,
+                                    .within = 20 * RM_S,
+                                    .tries = 4,
+                                    .proxy = !given,
+                                    .busy = is_throttled};
+    return ask(options, &request, &desk->answer, "STS", err);
+}
+
+static int web_identity(const struct credentials_options *options, const char *role, const char *session,
+                        struct desk *desk, struct credentials *ret, struct error *err)
+{
+    const struct fetch_answer *answer = &desk->answer;
+    const struct s3_session *given = &desk->session;
+    if (ask_sts(options, role, session, desk, err) < 0)
+        return -1;
+    if (answer->status != 200)
+        return refused(answer, role, err);
+    if (s3_answer_session(answer->bytes, answer->length, &desk->session, err) < 0)
+        return err_wrap(err, "credentials from STS");
+    text_copy(ret->access_key, sizeof ret->access_key, given->access_key);
+    text_copy(ret->secret_key, sizeof ret->secret_key, given->secret_key);
+    text_copy(ret->token, sizeof ret->token, given->token);
+    ret->ends_s = given->ends_s;
+    ret->source = "the web identity's role";
+    return 0;
+}
+
+int credentials_web_identity(const struct credentials_options *options, const char *role, const char *session,
+                             const char *token_file, struct credentials *ret, struct error *err)
+{
+    struct desk *desk = secret_open(sizeof *desk);
+    int result = -1;
+    if (!desk)
+        return err_set(err, ERR_MACHINE, "no memory for credentials");
+    if (credentials_read_file(token_file, desk->token, TOKEN_MAX, err) == 0)
+        result = web_identity(options, role, session, desk, ret, err);
+    secret_free(desk, sizeof *desk);
+    return result;
+}
