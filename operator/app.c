@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/kube/lease.h"
 #include "common/net/ws.h"
 #include "common/os/clock.h"
 #include "common/os/config.h"
@@ -13,7 +14,6 @@
 #include "common/os/log.h"
 #include "operator/core/claims.h"
 #include "operator/core/plan.h"
-#include "operator/kube/lease.h"
 #include "operator/reconcile.h"
 #include "operator/rivals.h"
 #include "operator/work.h"

@@ -9,8 +9,8 @@
 #ifndef RM_OPERATOR_CACHE_H
 #define RM_OPERATOR_CACHE_H
 
+#include "common/kube/reflector.h"
 #include "operator/core/plan.h"
-#include "operator/kube/reflector.h"
 #include "operator/queue.h"
 #include "operator/table.h"
 

@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
+#include "common/kube/client.h"
 #include "common/wire/exposition.h"
-#include "operator/kube/client.h"
 
 enum { METRICS_BUCKETS = 12, METRICS_CALLS = 256 };
 

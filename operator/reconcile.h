@@ -8,9 +8,9 @@
 #ifndef RM_OPERATOR_RECONCILE_H
 #define RM_OPERATOR_RECONCILE_H
 
+#include "common/kube/recorder.h"
 #include "common/net/http.h"
 #include "operator/cache.h"
-#include "operator/kube/recorder.h"
 #include "operator/metrics.h"
 
 struct reconciler_options {

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/kube/reflector.h"
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
 #include "common/os/log.h"
 #include "operator/core/claims.h"
-#include "operator/kube/reflector.h"
 
 struct rivals {
     struct rivals_options options;

@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
+#include "common/kube/recorder.h"
 #include "common/loop/loop.h"
-#include "operator/kube/recorder.h"
 #include "operator/metrics.h"
 
 struct rivals_options {

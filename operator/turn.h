@@ -4,8 +4,8 @@
 #ifndef RM_OPERATOR_TURN_H
 #define RM_OPERATOR_TURN_H
 
+#include "common/kube/bucket.h"
 #include "operator/core/plan.h"
-#include "operator/kube/bucket.h"
 
 struct turns {
     struct bucket ticking; /* over all jobs: 20 a second */

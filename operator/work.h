@@ -4,8 +4,8 @@
 #ifndef RM_OPERATOR_WORK_H
 #define RM_OPERATOR_WORK_H
 
+#include "common/kube/client.h"
 #include "operator/cache.h"
-#include "operator/kube/client.h"
 
 enum work_end {
     WORK_DONE,     /* all of it, or all that was allowed */

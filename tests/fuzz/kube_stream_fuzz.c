@@ -3,7 +3,7 @@
  * The first byte chooses the kind of answer and the pieces. */
 #include <stdlib.h>
 
-#include "operator/kube/split.h"
+#include "common/kube/split.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SEEN_MAX = 1 << 20 };

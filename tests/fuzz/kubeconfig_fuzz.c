@@ -1,7 +1,7 @@
 /* A kubeconfig: what is accepted names a server that can be asked, and its texts end within their room. */
 #include <string.h>
 
-#include "operator/kube/config.h"
+#include "common/kube/config.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_config(const struct kube_config *config)

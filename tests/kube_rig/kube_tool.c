@@ -16,10 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/kube/lease.h"
+#include "common/kube/reflector.h"
 #include "common/os/clock.h"
 #include "common/os/config.h"
-#include "operator/kube/lease.h"
-#include "operator/kube/reflector.h"
 
 enum { BODY_MAX = 4 << 20, AT_ONCE = 32 };
 

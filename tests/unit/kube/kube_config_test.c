@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "operator/kube/config.h"
+#include "common/kube/config.h"
 
 static char folder[64], path[128];
 

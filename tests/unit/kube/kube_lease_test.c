@@ -1,4 +1,4 @@
-#include "operator/kube/lease.h"
+#include "common/kube/lease.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "operator/kube/answer.h"
-#include "operator/kube/bucket.h"
-#include "operator/kube/resource.h"
-#include "operator/kube/split.h"
-#include "operator/kube/stamp.h"
+#include "common/kube/answer.h"
+#include "common/kube/bucket.h"
+#include "common/kube/resource.h"
+#include "common/kube/split.h"
+#include "common/kube/stamp.h"
 
 /* --- bucket --- */
 

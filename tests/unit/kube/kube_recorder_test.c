@@ -1,4 +1,4 @@
-#include "operator/kube/recorder.h"
+#include "common/kube/recorder.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "operator/kube/reflector.h"
+#include "common/kube/reflector.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

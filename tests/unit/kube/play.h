@@ -3,7 +3,7 @@
 #ifndef RM_TESTS_KUBE_PLAY_H
 #define RM_TESTS_KUBE_PLAY_H
 
-#include "operator/kube/client.h"
+#include "common/kube/client.h"
 #include "tests/unit/net/stub.h"
 
 struct scene {

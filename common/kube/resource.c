@@ -1,4 +1,4 @@
-#include "operator/kube/resource.h"
+#include "common/kube/resource.h"
 
 #include <ctype.h>
 #include <string.h>

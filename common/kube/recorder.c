@@ -1,13 +1,13 @@
-#include "operator/kube/recorder.h"
+#include "common/kube/recorder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/kube/bucket.h"
+#include "common/kube/stamp.h"
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
-#include "operator/kube/bucket.h"
-#include "operator/kube/stamp.h"
 
 enum { SERIES_MAX = 512, OBJECTS_MAX = 256, NAME_BYTES = 320, TEXT_BYTES = 1025, UID_BYTES = 64 };
 

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/kube/client.h"
 #include "common/loop/loop.h"
-#include "operator/kube/client.h"
 
 struct kube_note {
     const struct kube_resource *resource; /* what it is about */

@@ -1,4 +1,4 @@
-#include "operator/kube/bucket.h"
+#include "common/kube/bucket.h"
 
 struct bucket bucket_init(double per_second, double burst, rm_time now)
 {

@@ -1,4 +1,4 @@
-#include "operator/kube/stamp.h"
+#include "common/kube/stamp.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
-#include "operator/kube/lease.h"
+#include "common/kube/lease.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/kube/stamp.h"
 #include "common/os/clock.h"
-#include "operator/kube/stamp.h"
 
 enum { DURATION_MOST_S = 3600, NAME_MAX_BYTES = 256, LABEL_MAX_BYTES = 64 };
 

@@ -1,4 +1,4 @@
-#include "operator/kube/config.h"
+#include "common/kube/config.h"
 
 #include <libgen.h>
 #include <stdio.h>

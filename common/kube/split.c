@@ -1,4 +1,4 @@
-#include "operator/kube/split.h"
+#include "common/kube/split.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "operator/kube/answer.h"
+#include "common/kube/answer.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/kube/client.h"
 #include "common/loop/loop.h"
-#include "operator/kube/client.h"
 
 enum kube_change { KUBE_ADDED, KUBE_MODIFIED, KUBE_DELETED };
 

@@ -1,11 +1,11 @@
-#include "operator/kube/reflector.h"
+#include "common/kube/reflector.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/prng.h"
-#include "operator/kube/split.h"
+#include "common/kube/split.h"
 
 enum { WATCH_SECONDS = 300, CONTINUE_MAX = 8 << 10, VERSION_MAX = 64 };
 

@@ -15,10 +15,10 @@
 
 #include <stdbool.h>
 
+#include "common/kube/answer.h"
+#include "common/kube/config.h"
+#include "common/kube/resource.h"
 #include "common/loop/loop.h"
-#include "operator/kube/answer.h"
-#include "operator/kube/config.h"
-#include "operator/kube/resource.h"
 
 struct kube;
 struct kube_call;

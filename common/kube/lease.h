@@ -11,8 +11,8 @@
 
 #include <stdbool.h>
 
+#include "common/kube/client.h"
 #include "common/loop/loop.h"
-#include "operator/kube/client.h"
 
 struct lease_options {
     struct kube *kube;
