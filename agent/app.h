@@ -8,8 +8,8 @@
 #ifndef RM_AGENT_APP_H
 #define RM_AGENT_APP_H
 
-#include "agent/job_files.h"
-#include "agent/pod.h"
+#include "common/pod/job_files.h"
+#include "common/pod/pod.h"
 
 struct app_options {
     struct job_files *files; /* lives longer than the call; in a pod without the job, which is put in */

@@ -1,4 +1,5 @@
-/* ringmaster-agent: one program for the two roles beside the trainer. See usage below. */
+/* ringmaster-agent: one program for the two roles beside the trainer, of a folder each (coordinator, agent).
+ * They meet here alone. See usage below. */
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
@@ -7,7 +8,6 @@
 #include <string.h>
 
 #include "agent/app.h"
-#include "agent/coordinator.h"
 #include "common/base/time.h"
 #include "common/loop/loop.h"
 #include "common/os/config.h"
@@ -15,6 +15,7 @@
 #include "common/os/log.h"
 #include "common/os/orphan.h"
 #include "common/os/secret.h"
+#include "coordinator/coordinator.h"
 
 static const char usage[] =
     "usage: ringmaster-agent coordinate --job SPEC.json --key-file FILE --term N [--listen IP] [--port N]\n"

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "agent/session.h"
 #include "common/model/snapshot.h"
+#include "common/net/session.h"
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"

@@ -1,6 +1,6 @@
 /* What a fault says about: who or what is to blame, and so what may help. What is done about each is decided
- * in one table (agent/rdzv/rdzv_fault.h). Whoever first sees a fault gives it its class; where nobody did, it
- * is the machine's. */
+ * in one table (coordinator/core/rdzv_fault.h). Whoever first sees a fault gives it its class; where nobody
+ * did, it is the machine's. */
 #ifndef RM_BASE_FAULT_CLASS_H
 #define RM_BASE_FAULT_CLASS_H
 

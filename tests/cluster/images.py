@@ -28,7 +28,7 @@ PAUSE = "localhost/ringmaster/pause:test"
 OPERATOR_NEXT = "localhost/ringmaster/operator:next"
 WORKER_NEXT = "localhost/ringmaster/worker:next"
 
-SOURCES = ("CMakeLists.txt", "CMakePresets.json", "cmake", "agent", "cli", "common", "operator", "trainer", "deploy/Dockerfile",
+SOURCES = ("CMakeLists.txt", "CMakePresets.json", "cmake", "agent", "cli", "common", "coordinator", "operator", "trainer", "deploy/Dockerfile",
            ".dockerignore", "docs")
 KEPT = 4  # archives and stores of a kind that stay in the cache
 

@@ -1,7 +1,8 @@
 /* The lines that `run` writes to its coordinator. What is accepted names workers that can be. */
 #include <stdlib.h>
 
-#include "agent/rdzv/rdzv.h"
+#include "coordinator/core/rdzv.h"
+#include "coordinator/status/rdzv_text.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_accepted(const struct rdzv_event *event)

@@ -68,7 +68,7 @@ def test_each_file_of_the_model_and_the_sums_is_in_the_id_or_said_not_to_be():
 
 def test_what_is_written_for_one_processor_is_there_for_others_too():
     """The build takes NAME_x86.c or NAME_portable.c; the id has the same of the two."""
-    there = {str(path.relative_to(ROOT)) for top in ("common", "agent", "trainer", "cli", "operator") for path in (ROOT / top).rglob("*.c")}
+    there = {str(path.relative_to(ROOT)) for top in ("common", "coordinator", "agent", "trainer", "cli", "operator") for path in (ROOT / top).rglob("*.c")}
     of_x86 = {name for name in there if name.endswith("_x86.c")}
     portable = {name for name in there if name.endswith("_portable.c")}
     assert of_x86 and {name.replace("_x86.c", "_portable.c") for name in of_x86} == portable

@@ -73,6 +73,15 @@ def test_one_program_that_includes_another_is_found(tree):
     only(rules.check_include_graph(root), "agent may not use trainer/core")
 
 
+def test_what_shares_a_program_meets_in_its_main_alone(tree):
+    tree("CMakeLists.txt", CMAKE.replace("agent_core common_os)", "agent_core common_os WITH coordinator)") + "rm_library(coordinator)\n")
+    tree("coordinator/app.h", "int coordinator_run(void);\n")
+    root = tree("agent/main.c", '#include "coordinator/app.h"\n')
+    assert rules.check_include_graph(root) == []
+    tree("agent/app.c", '#include "coordinator/app.h"\n')
+    only(rules.check_include_graph(root), "agent/app.c:1", "agent may not use coordinator")
+
+
 def test_programs_that_are_linked_to_each_other_are_found(tree):
     root = tree("CMakeLists.txt", CMAKE + "rm_library(agent/other DEPS trainer_core)\n")
     only(rules.check_include_graph(root), "agent/other", "meet only in common/")

@@ -35,3 +35,11 @@ def test_the_plain_manifest_has_it_too(version):
     text = (ROOT / "deploy/install.yaml").read_text()
     assert set(re.findall(r"app\.kubernetes\.io/version: (.*)", text)) == {f'"{version}"'}
     assert {tuple(found) for found in re.findall(rf"({'|'.join(IMAGES)}):(\S+)", text)} == {(image, version) for image in IMAGES}
+
+
+def test_the_images_are_built_of_every_folder_that_a_program_is():
+    """What .dockerignore does not let through is missing where the images are built, and there alone."""
+    layers = re.findall(r"^rm_(?:library|program)\((?:[\w-]+ )?(\w+)[/ ]", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"), re.M)
+    through = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
+    assert {"common", "trainer"} <= set(layers), layers
+    assert not [f for f in sorted(set(layers)) if f"!{f}" not in through]

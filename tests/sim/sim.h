@@ -13,7 +13,7 @@
 #define RM_TESTS_SIM_H
 
 #include "agent/core/agent.h"
-#include "agent/rdzv/rdzv.h"
+#include "coordinator/core/rdzv.h"
 #include "trainer/core/elastic.h"
 
 enum {

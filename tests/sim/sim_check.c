@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/status/rdzv_text.h"
 #include "tests/sim/sim.h"
 
 struct msg_state content_state(const struct content *c)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/rdzv/clique.h"
+#include "coordinator/core/clique.h"
 #include "tests/sim/sim.h"
 
 static const rm_time discovered_in = 120 * RM_S; /* two formings for each pair, with their pauses */

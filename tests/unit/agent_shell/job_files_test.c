@@ -1,4 +1,4 @@
-#include "agent/job_files.h"
+#include "common/pod/job_files.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

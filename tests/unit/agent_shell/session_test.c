@@ -1,4 +1,4 @@
-#include "agent/session.h"
+#include "common/net/session.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "agent/app.h"
-#include "agent/coordinator.h"
 #include "common/loop/stream.h"
 #include "common/net/http.h"
 #include "common/net/ws.h"
 #include "common/os/clock.h"
 #include "common/os/file.h"
+#include "coordinator/coordinator.h"
 
 struct desk {
     struct loop *loop;

@@ -1,5 +1,5 @@
 /* One that was told to go, and who answers to the name that agents use. */
-#include "agent/successor.h"
+#include "coordinator/successor.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* What the pages say of a story. */
-#include "agent/rdzv/chronicle.h"
+#include "coordinator/status/chronicle.h"
 
 #include <stdio.h>
 
-#include "agent/rdzv/rdzv_state.h"
+#include "coordinator/core/rdzv_state.h"
 
 #include "common/wire/json.h"
 #include "operator/core/coordinator.h"

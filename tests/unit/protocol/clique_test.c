@@ -2,9 +2,9 @@
 #include <criterion/criterion.h>
 #include <stdbool.h>
 
-#include "agent/rdzv/clique.h"
 #include "common/base/limits.h"
 #include "common/base/prng.h"
+#include "coordinator/core/clique.h"
 
 static uint64_t apart[RM_WORKERS_MAX];
 static int blamed[RM_WORKERS_MAX];

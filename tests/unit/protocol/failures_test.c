@@ -1,5 +1,5 @@
 /* Workers that fail again and again, one story each. maxRestarts is 2. */
-#include "agent/rdzv/chronicle.h"
+#include "coordinator/status/chronicle.h"
 #include "tests/unit/protocol/story.h"
 
 /* Its trainer died, and another one has come up and answered. */

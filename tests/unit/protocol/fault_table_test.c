@@ -1,5 +1,5 @@
 /* The table of faults, row by row: what is done, and its bound. */
-#include "agent/rdzv/rdzv_fault.h"
+#include "coordinator/core/rdzv_fault.h"
 
 #include <criterion/criterion.h>
 

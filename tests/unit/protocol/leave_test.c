@@ -1,5 +1,5 @@
 /* Who holds what is saved nowhere, and was told to go. */
-#include "agent/rdzv/leave.h"
+#include "coordinator/core/leave.h"
 #include "tests/unit/protocol/story.h"
 
 static const struct leave_facts all_go = {.wanted = true,

@@ -1,7 +1,7 @@
 /* A store that is away: what the coordinator makes of it. */
 #include <stdio.h>
 
-#include "agent/rdzv/chronicle.h"
+#include "coordinator/status/chronicle.h"
 #include "tests/unit/protocol/story.h"
 
 static void save_waits(struct story *s, int w, int64_t number, rm_time age)

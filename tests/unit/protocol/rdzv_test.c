@@ -2,8 +2,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "agent/rdzv/chronicle.h"
-#include "agent/rdzv/rdzv_fault.h"
+#include "coordinator/core/rdzv_fault.h"
+#include "coordinator/status/chronicle.h"
 #include "tests/unit/protocol/story.h"
 
 Test(rdzv, workers_that_hold_nothing_begin_from_the_seed)

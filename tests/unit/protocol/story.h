@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/rdzv/rdzv.h"
+#include "coordinator/core/rdzv.h"
+#include "coordinator/status/rdzv_text.h"
 
 #define PLAYED __attribute__((unused)) static
 

@@ -1,5 +1,5 @@
 /* A coordinator whom nobody tells who is expected. The target is 3, the join window 100 ms. */
-#include "agent/rdzv/chronicle.h"
+#include "coordinator/status/chronicle.h"
 #include "tests/unit/protocol/story.h"
 
 static void begin(struct story *s, int min)

@@ -1,0 +1,82 @@
+#include "common/pod/pod.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/str.h"
+#include "common/wire/json.h"
+
+enum { LAST_WORD_MAX = 4096 };
+
+static const rm_time spare = 5 * RM_S;
+
+rm_time pod_leave_within(const struct pod *pod)
+{
+    return pod->grace > 2 * spare ? pod->grace - spare : pod->grace / 2;
+}
+
+int pod_last_word(const struct pod *pod, const char *text, struct error *err)
+{
+    size_t length = strlen(text);
+    int fd = open(pod->termination_log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return err_errno(err, ERR_MACHINE, "%s", pod->termination_log);
+    if (length > LAST_WORD_MAX)
+        length = LAST_WORD_MAX;
+    ssize_t written = write(fd, text, length);
+    int result = written == (ssize_t)length ? 0 : err_errno(err, ERR_MACHINE, "%s", pod->termination_log);
+    close(fd);
+    return result;
+}
+
+static int say(const struct pod *pod, struct js *word, struct error *err)
+{
+    struct str text = str_init(2 * LAST_WORD_MAX);
+    js_print(word, &text);
+    js_free(word);
+    int result = pod_last_word(pod, str_text(&text), err);
+    str_clear(&text);
+    return result;
+}
+
+int pod_say_left(const struct pod *pod, struct error *err)
+{
+    struct js *word = js_object();
+    js_set_bool(word, "left", true);
+    return say(pod, word, err);
+}
+
+static struct js *why(int exit_code, const char *reason)
+{
+    struct js *word = js_object();
+    js_set_int(word, "exitCode", exit_code);
+    js_set_string(word, "reason", reason);
+    return word;
+}
+
+int pod_say_why(const struct pod *pod, int exit_code, const char *reason, struct error *err)
+{
+    return say(pod, why(exit_code, reason), err);
+}
+
+int pod_say_elsewhere(const struct pod *pod, int exit_code, const char *reason, struct error *err)
+{
+    struct js *word = why(exit_code, reason);
+    js_set_bool(word, "elsewhere", true);
+    return say(pod, word, err);
+}
+
+/* One that somebody else waits for hides those behind it; they are found when that one is gone. */
+void pod_reap(int own)
+{
+    for (;;) {
+        siginfo_t ended = {0};
+        if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) < 0 || !ended.si_pid)
+            return;
+        if (ended.si_pid == own)
+            return;
+        waitpid(ended.si_pid, NULL, WNOHANG);
+    }
+}

@@ -1,0 +1,76 @@
+/* Whose failures are counted, and what they lead to: quarantine for the one that fails again and again, the
+ * end of the job where several do. Leaves, drills and machines that were taken away are no failures. */
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/core/rdzv_state.h"
+
+static bool counts(const struct rdzv *st, const struct rdzv_failure *f, rm_time now)
+{
+    return f->at + st->settings.within > now && !st->worker[f->worker].quarantine[0];
+}
+
+/* Drops what no longer counts, adds this one, and returns how many of all are this worker's. */
+static int add_failure(struct rdzv *st, int worker, rm_time now)
+{
+    int kept = 0, own = 1;
+    for (int i = 0; i < st->failures; i++) {
+        if (!counts(st, &st->failure[i], now))
+            continue;
+        own += st->failure[i].worker == worker;
+        st->failure[kept++] = st->failure[i];
+    }
+    st->failures = kept;
+    if (st->failures < FAILURES_KEPT)
+        st->failure[st->failures++] = (struct rdzv_failure){now, worker};
+    st->failures_total++;
+    return own;
+}
+
+int rdzv_left(const struct rdzv *st)
+{
+    int n = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool there = w->presence != ABSENT || w->expected >= 0;
+        n += there && !w->leaving && !w->released && !w->quarantine[0];
+    }
+    return n;
+}
+
+/* Its process is sent away, and so is every one that comes under this index from now on. */
+static void quarantine(struct rdzv *st, struct rdzv_worker *w, int own, const char *why, rm_time now,
+                       struct rdzv_out *out)
+{
+    int index = rdzv_index(st, w);
+    snprintf(w->quarantine, sizeof w->quarantine,
+             "%d failures within %.0f s, failurePolicy.maxRestarts allows %d; the newest: %.150s", own,
+             (double)st->settings.within / RM_S, st->settings.max_restarts, why);
+    w->expected = -1;
+    rdzv_say(st, "worker %d is put into quarantine: %s", index, w->quarantine);
+    rdzv_tell_worker(st, out, TELL_WORKER_QUARANTINED, index, w->quarantine);
+    if (w->presence == PRESENT)
+        rdzv_send_away(st, out, w, EXIT_MACHINE, w->quarantine);
+    rdzv_lose(st, w, "it is in quarantine", now, out);
+    bool any_will_do = st->known_step >= st->settings.steps && rdzv_left(st) > 0; /* all steps are made */
+    if (rdzv_left(st) < st->settings.workers_min && !any_will_do)
+        rdzv_give_up(st, EXIT_TRAINING, "worker %d is in quarantine (%s), and of min %d workers %d %s left",
+                     index, w->quarantine, st->settings.workers_min, rdzv_left(st),
+                     rdzv_left(st) == 1 ? "is" : "are");
+}
+
+void rdzv_count_failure(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now,
+                        struct rdzv_out *out)
+{
+    if (w->quarantine[0])
+        return;
+    int index = rdzv_index(st, w), own = add_failure(st, index, now);
+    rdzv_tell_worker(st, out, TELL_WORKER_FAILED, index, why);
+    if (own > st->settings.max_restarts)
+        quarantine(st, w, own, why, now, out);
+    else if (st->failures > st->settings.max_restarts)
+        rdzv_give_up(
+            st, EXIT_TRAINING,
+            "%d failures within %.0f s, failurePolicy.maxRestarts allows %d; the newest: worker %d: %s",
+            st->failures, (double)st->settings.within / RM_S, st->settings.max_restarts, index, why);
+}

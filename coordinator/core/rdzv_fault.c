@@ -1,0 +1,201 @@
+#include "coordinator/core/rdzv_fault.h"
+
+#include "common/base/exit_code.h"
+
+enum { PAUSE_MOST_S = 30 };
+
+/* When what a row says is done: until then it waits, with its back-off. */
+enum bound {
+    AT_ONCE,
+    AFTER_30_S,
+    AFTER_PATIENCE, /* checkpoint.endTimeout in a run; never in pods */
+};
+
+struct rule {
+    enum fault_verdict others_can, nobody_can;
+    enum bound others_bound, nobody_bound;
+    bool all_end_it; /* the same from all is the job's */
+};
+
+#define PATIENT                                                                                              \
+    {                                                                                                        \
+        .others_can = FAULT_LEAVES_OUT, .others_bound = AFTER_30_S, .nobody_can = FAULT_ENDS,                \
+        .nobody_bound = AFTER_PATIENCE                                                                       \
+    }
+#define MISFIT                                                                                               \
+    {                                                                                                        \
+        .others_can = FAULT_LEAVES_OUT, .nobody_can = FAULT_ENDS, .all_end_it = true                         \
+    }
+#define SAID_BY_ALL                                                                                          \
+    {                                                                                                        \
+        .others_can = FAULT_LEAVES_OUT, .others_bound = AFTER_30_S, .nobody_can = FAULT_ENDS,                \
+        .nobody_bound = AFTER_PATIENCE, .all_end_it = true                                                   \
+    }
+#define HANDED_ON                                                                                            \
+    {                                                                                                        \
+        .others_can = FAULT_ANOTHER, .nobody_can = FAULT_ENDS, .nobody_bound = AFTER_PATIENCE                \
+    }
+/* What another run has taken comes back to nobody here. */
+#define HANDED_ON_BUT_BY_ALL                                                                                 \
+    {                                                                                                        \
+        .others_can = FAULT_ANOTHER, .nobody_can = FAULT_ENDS, .nobody_bound = AFTER_PATIENCE,               \
+        .all_end_it = true                                                                                   \
+    }
+/* Training goes on meanwhile, so that only time is lost where nobody can; but one alone holds up the
+ * checkpoints of all. */
+#define BESIDE                                                                                               \
+    {                                                                                                        \
+        .others_can = FAULT_LEAVES_OUT, .others_bound = AFTER_30_S, .nobody_can = FAULT_WAITS                \
+    }
+/* A machine that can't work is left out at once: it says so itself, and its worker may be had elsewhere. */
+#define UNFIT                                                                                                \
+    {                                                                                                        \
+        .others_can = FAULT_LEAVES_OUT, .nobody_can = FAULT_LEAVES_OUT, .all_end_it = true                   \
+    }
+
+static const struct rule rules[FAULT_PLACES][FAULT_CLASSES] = {
+    [FAULT_IN_LIST] = {[CLASS_UNKNOWN] = PATIENT,
+                       [CLASS_PASSING] = PATIENT,
+                       [CLASS_MACHINE] = PATIENT,
+                       [CLASS_PAIR] = PATIENT,
+                       [CLASS_OBJECT] = SAID_BY_ALL,
+                       [CLASS_SOURCE] = PATIENT,
+                       [CLASS_SOFTWARE] = MISFIT,
+                       [CLASS_JOB] = SAID_BY_ALL},
+    [FAULT_IN_LOAD] = {[CLASS_UNKNOWN] = PATIENT,
+                       [CLASS_PASSING] = PATIENT,
+                       [CLASS_MACHINE] = PATIENT,
+                       [CLASS_PAIR] = PATIENT,
+                       [CLASS_OBJECT] = PATIENT,
+                       [CLASS_SOURCE] = PATIENT,
+                       [CLASS_SOFTWARE] = MISFIT,
+                       [CLASS_JOB] = SAID_BY_ALL},
+    [FAULT_IN_SAVE] = {[CLASS_UNKNOWN] = HANDED_ON,
+                       [CLASS_PASSING] = HANDED_ON,
+                       [CLASS_MACHINE] = HANDED_ON,
+                       [CLASS_PAIR] = HANDED_ON,
+                       [CLASS_OBJECT] = HANDED_ON,
+                       [CLASS_SOURCE] = HANDED_ON,
+                       [CLASS_SOFTWARE] = HANDED_ON,
+                       [CLASS_JOB] = HANDED_ON_BUT_BY_ALL},
+    [FAULT_IN_SLICE] = {[CLASS_UNKNOWN] = BESIDE,
+                        [CLASS_PASSING] = BESIDE,
+                        [CLASS_MACHINE] = BESIDE,
+                        [CLASS_PAIR] = BESIDE,
+                        [CLASS_OBJECT] = BESIDE,
+                        [CLASS_SOURCE] = BESIDE,
+                        [CLASS_SOFTWARE] = BESIDE,
+                        [CLASS_JOB] = BESIDE},
+    [FAULT_IN_WORK] = {[CLASS_UNKNOWN] = UNFIT,
+                       [CLASS_PASSING] = PATIENT,
+                       [CLASS_MACHINE] = UNFIT,
+                       [CLASS_PAIR] = PATIENT,
+                       [CLASS_OBJECT] = UNFIT,
+                       [CLASS_SOURCE] = PATIENT,
+                       [CLASS_SOFTWARE] = UNFIT,
+                       [CLASS_JOB] = UNFIT},
+};
+
+rm_time fault_pause(int times)
+{
+    rm_time pause = RM_S;
+    for (int i = 1; i < times && pause < PAUSE_MOST_S * RM_S; i++)
+        pause *= 2;
+    return pause < PAUSE_MOST_S * RM_S ? pause : PAUSE_MOST_S * RM_S;
+}
+
+static bool is_due(const struct fault_facts *f, enum bound bound)
+{
+    switch (bound) {
+    case AT_ONCE:
+        return true;
+    case AFTER_30_S:
+        return f->lasted >= FAULT_PATIENCE;
+    default:
+        return !f->unattended && f->lasted >= f->patience;
+    }
+}
+
+static enum fault_verdict verdict_of(const struct fault_facts *f)
+{
+    const struct rule *r = &rules[f->where][f->class];
+    if (f->where == FAULT_IN_LOAD && f->class == CLASS_OBJECT && f->proven)
+        return FAULT_REFUSES;
+    if (f->where == FAULT_IN_LIST && f->class == CLASS_OBJECT && f->proven)
+        return FAULT_ENDS; /* every checkpoint is damaged */
+    bool saves = f->where == FAULT_IN_SAVE || f->where == FAULT_IN_SLICE;
+    if (f->first && f->person && !saves)
+        return FAULT_ENDS;
+    if (f->all_say_so && r->all_end_it)
+        return FAULT_ENDS;
+    if (f->where == FAULT_IN_LOAD && f->class == CLASS_OBJECT && f->times == 1)
+        return FAULT_ANOTHER;
+    if (f->others_can)
+        return is_due(f, r->others_bound) ? r->others_can : FAULT_WAITS;
+    return is_due(f, r->nobody_bound) ? r->nobody_can : FAULT_WAITS;
+}
+
+struct fault_decision fault_decide(const struct fault_facts *f)
+{
+    return (struct fault_decision){.verdict = verdict_of(f),
+                                   .pause = fault_pause(f->times),
+                                   .exit_code = f->exit_code ? f->exit_code : EXIT_MACHINE};
+}
+
+/* ---- the page ---- */
+
+static const char *const places[FAULT_PLACES] = {"listing checkpoints", "loading one", "saving one",
+                                                 "saving one while training", "the trainer's own work"};
+
+static const char *done(enum fault_verdict verdict)
+{
+    static const char *const words[] = {"waits", "another one does it", "this worker is left out",
+                                        "the checkpoint is refused", "the job ends"};
+    return words[verdict];
+}
+
+static const char *after(enum bound bound)
+{
+    static const char *const words[] = {"at once", "after 30 s",
+                                        "after `checkpoint.endTimeout` of a run; never in pods"};
+    return words[bound];
+}
+
+static bool same_rule(const struct rule *a, const struct rule *b)
+{
+    return a->others_can == b->others_can && a->nobody_can == b->nobody_can &&
+           a->others_bound == b->others_bound && a->nobody_bound == b->nobody_bound &&
+           a->all_end_it == b->all_end_it;
+}
+
+/* Classes with one rule share a line. */
+static void print_place(enum fault_where where, struct str *out)
+{
+    for (int c = 0; c < FAULT_CLASSES; c++) {
+        const struct rule *r = &rules[where][c];
+        bool printed = false;
+        for (int before = 0; before < c; before++)
+            printed = printed || same_rule(&rules[where][before], r);
+        if (printed)
+            continue;
+        str_addf(out, "| %s | %s", places[where], fault_class_names[c]);
+        for (int more = c + 1; more < FAULT_CLASSES; more++) {
+            if (same_rule(&rules[where][more], r))
+                str_addf(out, ", %s", fault_class_names[more]);
+        }
+        str_addf(out, " | %s %s | ", done(r->others_can), after(r->others_bound));
+        if (r->nobody_can == FAULT_WAITS)
+            str_adds(out, "training goes on");
+        else
+            str_addf(out, "%s %s", done(r->nobody_can), after(r->nobody_bound));
+        str_addf(out, " | %s |\n", r->all_end_it ? "the job ends" : "as before");
+    }
+}
+
+void fault_print_table(struct str *out)
+{
+    str_adds(out, "| where | class | while others can | when nobody can | when all say the same |\n"
+                  "|---|---|---|---|---|\n");
+    for (int where = 0; where < FAULT_PLACES; where++)
+        print_place((enum fault_where)where, out);
+}

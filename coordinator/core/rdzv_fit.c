@@ -1,0 +1,189 @@
+/* Who fits the job: its protocol and name, its data, and the arithmetic in which its bits are made. The job's
+ * own are those of who holds its state, else of the checkpoint that it goes on from, else of the first
+ * trainer that comes. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/core/rdzv_state.h"
+
+static bool must_fit(const struct rdzv *st)
+{
+    return st->settings.exact && !st->settings.allow_mixed_hardware;
+}
+
+static bool other_bits_matter(const struct rdzv *st, const char *fingerprint)
+{
+    return must_fit(st) && strcmp(fingerprint, st->fingerprint) != 0;
+}
+
+/* A fingerprint is "numerics ID, ...the machine..., LIBRARY": at both ends stands what the program was built
+ * of, which is the same on all machines of one image. "" where it is none of that form. */
+static void software_of(const char *fingerprint, char out[RM_FINGERPRINT_MAX])
+{
+    static const char begin[] = "numerics ";
+    const char *library = strrchr(fingerprint, ',');
+    *out = 0;
+    if (library && !strncmp(fingerprint, begin, sizeof begin - 1))
+        snprintf(out, RM_FINGERPRINT_MAX, "%.*s%.80s", (int)strcspn(fingerprint, ","), fingerprint, library);
+}
+
+/* No machine is to blame, then: on this very one the job's own programs would fit. */
+static bool is_other_software(const struct rdzv *st, int worker, const char *fingerprint,
+                              struct msg_abandon *ret)
+{
+    char own[RM_FINGERPRINT_MAX], jobs[RM_FINGERPRINT_MAX];
+    software_of(fingerprint, own);
+    software_of(st->fingerprint, jobs);
+    if (!*own || !*jobs || !strcmp(own, jobs))
+        return false;
+    snprintf(
+        ret->why, sizeof ret->why,
+        "worker %d computes other bits: it runs other software than the job, '%.110s' instead of '%.110s'; "
+        "give all of a job's workers the same image",
+        worker, own, jobs);
+    return true;
+}
+
+/* Whether bits computed there may not be mixed with the job's. */
+static bool computes_other_bits(const struct rdzv *st, int worker, const char *fingerprint,
+                                struct msg_abandon *ret)
+{
+    if (!other_bits_matter(st, fingerprint))
+        return false;
+    ret->exit_code = EXIT_DATA;
+    ret->elsewhere = true;
+    if (is_other_software(st, worker, fingerprint, ret))
+        return true;
+    snprintf(ret->why, sizeof ret->why,
+             "worker %d computes other bits: its fingerprint is '%.110s', the job's is '%.110s'; set "
+             "trainer.allowMixedHardware to train without exactness",
+             worker, fingerprint, st->fingerprint);
+    return true;
+}
+
+/* Newcomers who were heard before anybody who knew better. True: there were some. */
+static bool send_misfits_away(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    bool any = false;
+    struct msg_abandon no = {0};
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        bool may_take_part = w->presence == PRESENT && w->trainer_pid && !w->state.held;
+        if (!may_take_part || !computes_other_bits(st, i, w->fingerprint, &no))
+            continue;
+        rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, i, no.why);
+        rdzv_send_one(st, out, w, MSG_ABANDON)->abandon = no;
+        rdzv_lose(st, w, no.why, now, out);
+        any = true;
+    }
+    return any;
+}
+
+/* Another one whose bits are the job's: of those who hold a state, or of any that are here. */
+static bool somebody_counts(const struct rdzv *st, int but, bool holders)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        /* by its memory, also while it has no trainer that could say so */
+        bool held = w->state.held || w->old_rank != INT_MAX || w->ring.n > 0;
+        if (i != but && w->presence != ABSENT && (held || (w->trainer_pid && !holders)))
+            return true;
+    }
+    return false;
+}
+
+/* A successor may hear a newcomer on another kind of machine first: the first who holds the state knows
+ * better. Of a machine that went away before anything was trained nothing is left that others would have to
+ * fit. What a checkpoint was made by stands whoever comes and goes: only a held state is more than that. */
+static void learn(struct rdzv *st, const struct msg_hello *h, rm_time now, struct rdzv_out *out)
+{
+    if (!h->trainer_pid || (st->fingerprint[0] && somebody_counts(st, h->worker, h->state.held)))
+        return;
+    if (h->state.held || !st->fits_checkpoint) {
+        st->fits_checkpoint = false;
+        text_copy(st->fingerprint, sizeof st->fingerprint, h->fingerprint);
+        send_misfits_away(st, now, out);
+    }
+    text_copy(st->data_sha256, sizeof st->data_sha256, h->data_sha256);
+    st->data_files = h->data_files;
+    st->data_bytes = h->data_bytes;
+}
+
+static const char *made_by(const struct rdzv *st, const struct msg_state *checkpoint)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct msg_checkpoints *list = &st->worker[i].list;
+        for (int j = 0; rdzv_candidate(st, &st->worker[i]) && j < list->count; j++) {
+            const struct msg_checkpoint *c = &list->checkpoint[j];
+            if (rdzv_is_of(c, checkpoint))
+                return c->fingerprint;
+        }
+    }
+    return "";
+}
+
+/* Of one worker's list nothing is learnt: its folder may be another one. */
+bool rdzv_fit_checkpoint(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    struct msg_state newest = rdzv_newest_checkpoint(st);
+    const char *made = newest.held ? made_by(st, &newest) : "";
+    if (!*made || !must_fit(st))
+        return true;
+    st->fits_checkpoint = true;
+    if (!other_bits_matter(st, made))
+        return true;
+    text_copy(st->fingerprint, sizeof st->fingerprint, made);
+    return !send_misfits_away(st, now, out);
+}
+
+/* Of another job or kind, so that nothing is to be learnt from it. One of another protocol is the job's all
+ * the same: made anew with the coordinator's image it fits. */
+static bool is_foreign(const struct rdzv *st, const struct msg_hello *h, struct msg_abandon *ret)
+{
+    ret->elsewhere = h->protocol != MSG_PROTOCOL;
+    if (ret->elsewhere)
+        snprintf(
+            ret->why, sizeof ret->why,
+            "worker %d runs other software than the coordinator: it speaks protocol %d instead of %d; give "
+            "all of a job's programs the same image",
+            h->worker, h->protocol, MSG_PROTOCOL);
+    else if (*h->job && strcmp(h->job, st->settings.job) != 0) /* "": it has the key, and learns the rest */
+        snprintf(ret->why, sizeof ret->why, "worker %d belongs to job %s, this is job %s", h->worker, h->job,
+                 st->settings.job);
+    else
+        return false;
+    ret->exit_code = EXIT_MACHINE;
+    return true;
+}
+
+static bool sees_other_data(const struct rdzv *st, const struct msg_hello *h, struct msg_abandon *ret)
+{
+    if (!strcmp(h->data_sha256, st->data_sha256))
+        return false;
+    ret->exit_code = EXIT_DATA;
+    snprintf(ret->why, sizeof ret->why,
+             "worker %d sees other training data (sha256 %.12s) than the job's (%.12s)", h->worker,
+             h->data_sha256, st->data_sha256);
+    return true;
+}
+
+/* In this order: what a stranger computes with is nothing to learn from. */
+bool rdzv_is_unfit(struct rdzv *st, const struct msg_hello *h, rm_time now, struct msg_abandon *ret,
+                   struct rdzv_out *out)
+{
+    if (is_foreign(st, h, ret))
+        return true;
+    learn(st, h, now, out);
+    if (!h->trainer_pid)
+        return false;
+    if (sees_other_data(st, h, ret) || computes_other_bits(st, h->worker, h->fingerprint, ret))
+        return true;
+    st->exact = st->exact && !strcmp(h->fingerprint, st->fingerprint);
+    return false;
+}
+
+bool rdzv_is_mixed(const struct rdzv *st)
+{
+    return st->settings.exact && !st->exact;
+}

@@ -1,0 +1,471 @@
+/* From which step the next ring goes on, with whom, and what each member has to do for it. */
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "coordinator/core/rdzv_state.h"
+
+static const rm_time saved_long_ago = 30 * 86400 * RM_S; /* more than any checkpoint.every */
+
+/* ---- the state to go on from ---- */
+
+/* The highest step from `lowest` on that anyone at rest holds; among its holders the last ring's members
+ * first. */
+static struct msg_state best_from(const struct rdzv *st, int64_t lowest)
+{
+    const struct rdzv_worker *best = NULL;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool stranded = st->pairs.stranded >> i & 1;
+        if (!rdzv_usable(st, w) || !w->state.held || w->state.step < lowest || stranded)
+            continue;
+        if (!best || w->state.step > best->state.step ||
+            (w->state.step == best->state.step && w->old_rank < best->old_rank))
+            best = w;
+    }
+    return best ? best->state : (struct msg_state){0};
+}
+
+/* Memory that is older than a checkpoint of ours is worth less than that. */
+struct msg_state rdzv_best_state(const struct rdzv *st)
+{
+    return best_from(st, st->saved);
+}
+
+bool rdzv_is_refused(const struct rdzv *st, const struct msg_checkpoint *c)
+{
+    for (int i = 0; i < st->refused_count; i++) {
+        const struct msg_checkpoint *r = &st->refused[i];
+        if (r->step == c->step && !memcmp(r->lineage, c->lineage, RM_HASH_BYTES))
+            return true;
+    }
+    return false;
+}
+
+bool rdzv_may_load(const struct rdzv *st, const struct msg_checkpoint *c)
+{
+    if (!st->settings.resume && c->step > st->saved)
+        return false; /* left by an earlier run */
+    return !rdzv_is_refused(st, c);
+}
+
+static bool lists(const struct rdzv_worker *w, const struct msg_checkpoint *c)
+{
+    for (int i = 0; i < w->list.count; i++) {
+        const struct msg_checkpoint *other = &w->list.checkpoint[i];
+        if (other->step == c->step && !memcmp(other->lineage, c->lineage, RM_HASH_BYTES))
+            return true;
+    }
+    return false;
+}
+
+static bool all_list(const struct rdzv *st, const struct msg_checkpoint *c)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        if (rdzv_candidate(st, &st->worker[i]) && !lists(&st->worker[i], c))
+            return false;
+    }
+    return true;
+}
+
+/* The newest checkpoint that all who form can read; held is false where there is none. */
+struct msg_state rdzv_newest_checkpoint(const struct rdzv *st)
+{
+    struct msg_state best = {0};
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (!rdzv_candidate(st, w))
+            continue;
+        for (int j = 0; j < w->list.count; j++) {
+            const struct msg_checkpoint *c = &w->list.checkpoint[j];
+            if ((best.held && c->step <= best.step) || !rdzv_may_load(st, c) || !all_list(st, c))
+                continue;
+            best.held = true;
+            best.step = c->step;
+            memcpy(best.lineage, c->lineage, RM_HASH_BYTES);
+        }
+    }
+    return best;
+}
+
+static bool needs_lists(const struct rdzv *st)
+{
+    return !rdzv_best_state(st).held && (st->settings.resume || st->saved >= 0);
+}
+
+bool rdzv_lists_are_in(const struct rdzv *st)
+{
+    if (!needs_lists(st))
+        return true;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        if (rdzv_candidate(st, &st->worker[i]) && !st->worker[i].listed)
+            return false;
+    }
+    return true;
+}
+
+/* What they agree on may have been made in an arithmetic that some of them don't have: those go first. */
+static bool lists_will_do(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    if (!rdzv_lists_are_in(st))
+        return false;
+    return !needs_lists(st) || (rdzv_lists_agree(st, out) && rdzv_fit_checkpoint(st, now, out));
+}
+
+bool rdzv_ask_lists(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    if (lists_will_do(st, now, out))
+        return true;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (!rdzv_candidate(st, w) || w->listed || w->list_asked)
+            continue;
+        rdzv_send_one(st, out, w, MSG_LIST);
+        w->list_asked = true;
+    }
+    return false;
+}
+
+/* ---- who ---- */
+
+static int before(const struct rdzv *st, int a, int b)
+{
+    int ra = st->worker[a].old_rank, rb = st->worker[b].old_rank;
+    return ra != rb ? ra < rb : a < b;
+}
+
+/* Who loads keeps no rank: another one reads what was found damaged. */
+static void move_shares_on(struct rdzv *st)
+{
+    int moved[RM_WORKERS_MAX], by = rdzv_load_turn(st);
+    for (int r = 0; r < st->world; r++)
+        moved[(r + by) % st->world] = st->member[r];
+    memcpy(st->member, moved, sizeof *moved * (size_t)st->world);
+}
+
+/* Survivors in their relative order, then newcomers by index; as many as the job and its lanes take. */
+static void choose_members(struct rdzv *st)
+{
+    int most = rdzv_members_max(st);
+    st->world = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        st->worker[i].rank = -1;
+        st->worker[i].ready = st->worker[i].finished = st->worker[i].serving = false;
+        bool chosen = st->pairs.members >> i & 1;
+        if (!rdzv_candidate(st, &st->worker[i]) || !chosen)
+            continue;
+        int at = st->world++;
+        for (; at > 0 && before(st, i, st->member[at - 1]); at--)
+            st->member[at] = st->member[at - 1];
+        st->member[at] = i;
+    }
+    if (st->world > most)
+        st->world = most;
+    if (needs_lists(st))
+        move_shares_on(st);
+    for (int r = 0; r < st->world; r++)
+        st->worker[st->member[r]].rank = r;
+}
+
+/* ---- roles ---- */
+
+static bool holds(const struct rdzv_worker *w, const struct msg_state *resume)
+{
+    return w->state.held && msg_state_equal(&w->state, resume);
+}
+
+void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker)
+{
+    const struct rdzv_worker *w = &st->worker[worker];
+    m->worker = worker;
+    m->attempt = w->attempt;
+    m->incarnation = w->incarnation;
+    text_copy(m->address, sizeof m->address, w->address);
+}
+
+/* Adds a source; those that still have the kept update go first. */
+static void add_source(const struct rdzv *st, struct msg_form *f, int worker, int64_t step)
+{
+    int at = f->sources_count++;
+    bool update = st->worker[worker].update_step == step;
+    if (update && at > 0) {
+        f->source[at] = f->source[0];
+        at = 0;
+    }
+    rdzv_fill_member(st, &f->source[at], worker);
+}
+
+static void choose_sources(struct rdzv *st, struct msg_form *f, const struct msg_state *resume)
+{
+    for (int r = 0; r < st->world; r++) {
+        if (holds(&st->worker[st->member[r]], resume))
+            add_source(st, f, st->member[r], resume->step);
+    }
+    if (f->sources_count)
+        return;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (!rdzv_usable(st, w) || rdzv_candidate(st, w) || !holds(w, resume))
+            continue;
+        if (rdzv_pairs_in_ring(st, i) && !st->pairs.too_few)
+            continue;
+        w->serving = true;
+        add_source(st, f, i, resume->step);
+    }
+}
+
+static enum msg_role role_of(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_form *f)
+{
+    if (!f->resume.held)
+        return ROLE_INIT;
+    if (st->loading)
+        return ROLE_LOAD;
+    if (holds(w, &f->resume))
+        return ROLE_KEEP;
+    bool update = st->worker[f->source[0].worker].update_step == f->resume.step;
+    bool one_behind = w->state.held && w->state.step == f->resume.step - 1 && w->old_rank != INT_MAX;
+    return update && one_behind ? ROLE_CATCH_UP : ROLE_RECEIVE;
+}
+
+static void drop_sources_if_unused(struct rdzv *st, struct msg_form *f)
+{
+    for (int i = 0; i < f->count; i++) {
+        if (f->member[i].role == ROLE_CATCH_UP || f->member[i].role == ROLE_RECEIVE)
+            return;
+    }
+    f->sources_count = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        st->worker[i].serving = false;
+}
+
+/* What is held in memory goes before a checkpoint, unless the checkpoint is newer and can be read by all: a
+ * list may have been made before the newest one was published. */
+static struct msg_state choose_held(const struct rdzv *st, const struct msg_state *checkpoint)
+{
+    struct msg_state held = rdzv_best_state(st), any = best_from(st, 0);
+    if (held.held || !any.held || (checkpoint->held && checkpoint->step > any.step))
+        return held;
+    return any;
+}
+
+static void fill_form(struct rdzv *st, struct message *m)
+{
+    struct msg_form *f = &m->form;
+    struct msg_state checkpoint = rdzv_newest_checkpoint(st);
+    struct msg_state held = choose_held(st, &checkpoint);
+    f->resume = held.held ? held : checkpoint;
+    st->loading = !held.held && f->resume.held;
+    st->resume = f->resume;
+    if (held.held)
+        choose_sources(st, f, &held);
+    f->count = st->world;
+    for (int r = 0; r < st->world; r++) {
+        rdzv_fill_member(st, &f->member[r], st->member[r]);
+        f->member[r].role = role_of(st, &st->worker[st->member[r]], f);
+    }
+    drop_sources_if_unused(st, f);
+    if (st->loading && f->resume.step > st->saved) {
+        st->saved = f->resume.step;
+        st->saved_lineage_known = true;
+        memcpy(st->saved_lineage, f->resume.lineage, RM_HASH_BYTES);
+    }
+    bool fresh = st->told < 0 && st->loading; /* an earlier run has evaluated what it saved */
+    f->evaluated = fresh && f->resume.step > st->evaluated ? f->resume.step : st->evaluated;
+    f->saved = st->saved;
+    rm_time ago = st->accounted - st->saved_at;
+    f->saved_ago = ago < saved_long_ago ? ago : saved_long_ago;
+}
+
+/* What is known of progress must not lag behind the state that is gone on from. Where nothing was told yet,
+ * what this run begins with shows only when it trains: a checkpoint may turn out to be damaged. */
+static void count_from(struct rdzv *st, struct rdzv_out *out)
+{
+    int64_t step = st->resume.held ? st->resume.step : 0;
+    if (st->told < 0)
+        st->known_step = step;
+    else
+        rdzv_told_up_to(st, step, out);
+}
+
+static void tell_beginning(struct rdzv *st, struct rdzv_out *out)
+{
+    if (st->told >= 0)
+        return;
+    st->told = st->resume.held ? st->resume.step : 0;
+    if (!st->loading)
+        return;
+    if (st->evaluated < st->told)
+        st->evaluated = st->told;
+    rdzv_tell(out, TELL_CHECKPOINT_LOADED)->step = st->told;
+}
+
+/* Nothing is held, and nothing can be loaded. */
+static bool begins_anew(const struct rdzv *st)
+{
+    return !best_from(st, 0).held && !rdzv_newest_checkpoint(st).held;
+}
+
+void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    if (begins_anew(st) && rdzv_all_are_damaged(st, now, out))
+        return;
+    int64_t n = st->ring.term == st->settings.term ? st->ring.n + 1 : 1;
+    st->ring = (struct msg_generation){st->settings.term, n};
+    st->found = false;
+    choose_members(st);
+    rdzv_pairs_formed(st, now);
+    struct message *m = rdzv_send(st, out, MSG_FORM);
+    fill_form(st, m);
+    st->form = *m;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        w->moved = now;
+        w->loads += st->loading && w->rank >= 0;
+        if (w->rank >= 0 || w->serving)
+            rdzv_send_to(out, w);
+    }
+    count_from(st, out);
+    rdzv_recovery_formed(st, now);
+    rdzv_say(st, "forming generation %" PRId64 " with %d workers from step %" PRId64, st->ring.n, st->world,
+             st->resume.held ? st->resume.step : 0);
+    rdzv_hang_moved(st, now);
+    rdzv_move(st, RDZV_FORMING, now);
+}
+
+/* ---- ready ---- */
+
+void rdzv_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
+                struct rdzv_out *out)
+{
+    if (st->state == RDZV_RECOVERING)
+        rdzv_recover_ready(st, w, m);
+    if (w->rank < 0 || generation_compare(m->generation, st->ring) != 0)
+        return;
+    if (st->state == RDZV_TRAINING) {
+        rdzv_send_one(st, out, w, MSG_GO);
+        return;
+    }
+    if (st->state != RDZV_FORMING)
+        return;
+    w->ready = true;
+    w->slowness = 0;
+    rdzv_trouble_over(w, FAULT_IN_LOAD);
+    w->state = m->ready.state;
+    w->trainer_pid = m->ready.trainer_pid;
+    w->ring_time = m->ready.ring_time;
+    w->state_time = m->ready.state_time;
+    w->moved = now;
+    rdzv_hang_moved(st, now);
+}
+
+static bool all_ready(const struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++) {
+        if (!st->worker[st->member[r]].ready)
+            return false;
+    }
+    return true;
+}
+
+/* All must train on the same state: those who come from the seed tell their lineage only now. */
+static bool states_agree(const struct rdzv *st)
+{
+    const struct msg_state *want = st->resume.held ? &st->resume : &st->worker[st->member[0]].state;
+    for (int r = 0; r < st->world; r++) {
+        if (!want->held || !msg_state_equal(&st->worker[st->member[r]].state, want))
+            return false;
+    }
+    return true;
+}
+
+void rdzv_tell_formed(struct rdzv *st, struct rdzv_out *out)
+{
+    for (int r = 0; r < st->world; r++) {
+        struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w->old_rank == INT_MAX && st->trained)
+            rdzv_tell_worker(st, out, TELL_WORKER_JOINED, st->member[r], "WorkerJoined");
+        if (w->act == CAUSE_WORKER_JOINED)
+            w->act = CAUSE_NONE;
+    }
+    struct rdzv_tell *t = rdzv_tell(out, TELL_RING_FORMED);
+    t->generation = st->ring;
+    t->world = t->members = st->world;
+    t->step = st->resume.held ? st->resume.step : 0;
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        t->member[r] = (struct rdzv_told_member){st->member[r], w->agent_pid, w->trainer_pid};
+    }
+}
+
+static void begin_training(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    RM_ASSERT(st->world > 0 && st->world <= rdzv_members_max(st), "a ring of %d, the job takes 1 to %d",
+              st->world, rdzv_members_max(st));
+    tell_beginning(st, out);
+    rdzv_tell_formed(st, out); /* before anybody trains: a successor must know where the steps begin */
+    rdzv_send(st, out, MSG_GO);
+    for (int r = 0; r < st->world; r++)
+        rdzv_send_to(out, &st->worker[st->member[r]]);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        st->worker[i].old_rank = st->worker[i].rank >= 0 ? st->worker[i].rank : INT_MAX;
+        st->worker[i].serving = false;
+    }
+    rm_time cost = now - st->recovery.began;
+    if (!st->trained)
+        cost = now - st->state_since;
+    st->reform_cost = st->reform_cost ? (3 * st->reform_cost + cost) / 4 : cost;
+    st->trained = true;
+    st->given_up = -1;
+    st->recovery.went = now;
+    st->recovery.formed = true;
+    st->waiting[0] = 0;
+    st->verdict = (struct rdzv_verdict){0};
+    rdzv_pairs_went(st, now, out);
+    rdzv_say(st, "training with %d workers", st->world);
+    rdzv_move(st, RDZV_TRAINING, now);
+}
+
+static void check_form_timeout(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    bool late = now >= st->turned + st->settings.form_timeout; /* all wait for each other */
+    for (int r = 0; r < st->world; r++) {
+        struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w->ready || now < w->moved + st->settings.form_timeout)
+            continue;
+        late = true;
+        w->slowness++;
+        if (w->slowness < 3)
+            continue;
+        rdzv_send_away(st, out, w, EXIT_MACHINE, "not ready in time in three formings running");
+        rdzv_lose(st, w, "not ready in time in three formings running", now, out);
+    }
+    if (late && st->state == RDZV_FORMING) {
+        rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
+        rdzv_pairs_in_vain(st);
+        rdzv_say(st, "not all were ready in time");
+        rdzv_quiesce(st, STOP_NOW, now, out);
+    }
+}
+
+void rdzv_settle_forming(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    bool leaving = false;
+    for (int r = 0; r < st->world; r++)
+        leaving = leaving || st->worker[st->member[r]].leaving;
+    if (st->verdict.set || leaving) {
+        rdzv_quiesce(st, STOP_NOW, now, out);
+    } else if (all_ready(st) && states_agree(st)) {
+        begin_training(st, now, out);
+    } else if (all_ready(st) && !st->resume.held) {
+        rdzv_give_up(st, EXIT_DATA,
+                     "the workers begin with different weights: model.init or the data differ");
+        rdzv_quiesce(st, STOP_NOW, now, out);
+    } else if (all_ready(st)) {
+        rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
+        rdzv_pairs_in_vain(st);
+        rdzv_quiesce(st, STOP_NOW, now, out);
+    } else {
+        check_form_timeout(st, now, out);
+    }
+}

@@ -1,0 +1,299 @@
+/* A ring that stands still although everybody is there: who holds it up, and what is done about it. */
+#include <stdio.h>
+
+#include "coordinator/core/rdzv_state.h"
+
+enum { ANSWER_FORMINGS = 3, STEPS_OF_PATIENCE = 10, LOOKS_PER_TIMEOUT = 4, FRESH_BEATS = 4 };
+
+static const rm_time least_patience = 30 * RM_S; /* where the job leaves it to us */
+static const rm_time least_fresh = RM_S / 2;     /* a waiting trainer beats ten times a second */
+
+static rm_time patience(const struct rdzv *st)
+{
+    if (st->settings.step_timeout > 0)
+        return st->settings.step_timeout;
+    rm_time steps = STEPS_OF_PATIENCE * st->median_step;
+    return steps > least_patience ? steps : least_patience;
+}
+
+static bool ring_turns(const struct rdzv *st)
+{
+    bool training = st->state == RDZV_TRAINING;
+    return training || (st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY);
+}
+
+void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now)
+{
+    if (h->counter != w->counter)
+        w->turned = now;
+    w->counter = h->counter;
+    w->waiting_for = h->waiting_for;
+}
+
+/* A step, an evaluation, a new ring: it turns. */
+void rdzv_hang_moved(struct rdzv *st, rm_time now)
+{
+    st->turned = now;
+}
+
+/* One step in ten that takes ten times as long, for an evaluation or for a machine that had other things to
+ * do, would draw a mean along; the median stays. */
+void rdzv_hang_step_took(struct rdzv *st, rm_time took)
+{
+    st->step_times[st->steps_timed++ % STEP_TIMES_KEPT] = took;
+    int count = st->steps_timed < STEP_TIMES_KEPT ? (int)st->steps_timed : STEP_TIMES_KEPT;
+    rm_time sorted[STEP_TIMES_KEPT];
+    for (int i = 0; i < count; i++) {
+        int at = i;
+        for (; at > 0 && sorted[at - 1] > st->step_times[i]; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = st->step_times[i];
+    }
+    st->median_step = sorted[count / 2];
+}
+
+static bool waits_for_member(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return w->waiting_for >= 0 && w->waiting_for < RM_WORKERS_MAX && st->worker[w->waiting_for].rank >= 0;
+}
+
+/* It has nothing more to do here. */
+static bool is_done(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return st->state == RDZV_QUIESCING ? w->stopped_round == st->round : w->finished;
+}
+
+/* Follows who waits for whom, from one that waits. */
+static struct rdzv_worker *end_of_chain(struct rdzv *st, struct rdzv_worker *w)
+{
+    for (int hops = 0; hops < st->world && waits_for_member(st, w); hops++) {
+        struct rdzv_worker *next = &st->worker[w->waiting_for];
+        if (is_done(st, next))
+            break;
+        w = next;
+    }
+    return w;
+}
+
+/* What a member shows. Its word alone is no evidence: one that is stopped in the middle of waiting goes on
+ * saying that it waits. But who waits beats (trainer/collective/tcp_ring.h), so that its counter grows. */
+enum sign {
+    SIGN_OF_WORK, /* it computes, or it says nothing clear yet: look again later */
+    SIGN_OF_WAITING,
+    SIGN_OF_NOTHING /* not moved for all our patience */
+};
+
+/* What it did, or did not do, before it was asked for anything here does not count. */
+static rm_time still_for(const struct rdzv *st, const struct rdzv_worker *w, rm_time now)
+{
+    return now - (w->turned > st->state_since ? w->turned : st->state_since);
+}
+
+static rm_time fresh(const struct rdzv *st)
+{
+    rm_time beats = FRESH_BEATS * st->settings.heartbeat;
+    return beats > least_fresh ? beats : least_fresh;
+}
+
+static enum sign sign_of(const struct rdzv *st, const struct rdzv_worker *w, rm_time now)
+{
+    if (still_for(st, w, now) >= patience(st))
+        return SIGN_OF_NOTHING;
+    bool waits = w->waiting_for >= 0 && now - w->turned < fresh(st);
+    return waits ? SIGN_OF_WAITING : SIGN_OF_WORK;
+}
+
+/* All wait and show it. Whoever has only just stopped to does so, too, for a while: only where it stays so is
+ * it true. */
+static bool is_circle(struct rdzv *st, rm_time now)
+{
+    if (st->circled == RM_NEVER || st->circled < st->turned)
+        st->circled = now;
+    return now - st->circled >= 2 * fresh(st);
+}
+
+/* In a ring each waits for the one before it, so that the one to whom nothing comes holds up all: of those
+ * who wait it has received least. */
+static bool is_behind(const struct rdzv_worker *w, const struct rdzv_worker *than)
+{
+    return !than || w->bytes < than->bytes;
+}
+
+/* The one that has stood still longest, if for all our patience: on a machine without a moment to spare
+ * others may look like it. Else, where all wait and show it, nobody does, and it is their connections:
+ * *ret_behind is the one that has received least; unless the chain ends at one that waits for nobody here.
+ * With one that computes, slow as it may be, nothing hangs. NULL: nobody (yet). */
+static struct rdzv_worker *culprit(struct rdzv *st, rm_time now, struct rdzv_worker **ret_behind)
+{
+    struct rdzv_worker *stillest = NULL, *behind = NULL;
+    int waiting = 0, working = 0;
+    *ret_behind = NULL;
+    for (int r = 0; r < st->world; r++) {
+        struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w->presence != PRESENT || w->rank < 0)
+            return NULL; /* its going says more */
+        if (is_done(st, w))
+            continue;
+        enum sign sign = sign_of(st, w, now);
+        if (sign == SIGN_OF_WAITING && is_behind(w, behind))
+            behind = w;
+        waiting += sign == SIGN_OF_WAITING;
+        working += sign == SIGN_OF_WORK;
+        bool stiller = !stillest || still_for(st, w, now) > still_for(st, stillest, now);
+        if (sign == SIGN_OF_NOTHING && stiller)
+            stillest = w;
+    }
+    if (!stillest && !working && waiting) {
+        struct rdzv_worker *end = end_of_chain(st, behind);
+        bool circle = is_circle(st, now), nobody_hangs = waits_for_member(st, end);
+        *ret_behind = circle && nobody_hangs && waits_for_member(st, behind) ? behind : NULL;
+        return circle && !nobody_hangs ? end : NULL;
+    }
+    st->circled = RM_NEVER;
+    return stillest;
+}
+
+/* Its agent kills its trainer and starts another one on the same memory. */
+static void accuse(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now, struct rdzv_out *out)
+{
+    struct message *m = rdzv_send_one(st, out, w, MSG_FAULT);
+    m->fault.kind = FAULT_HANG;
+    m->fault.peer = rdzv_index(st, w);
+    m->fault.step = -1;
+    text_copy(m->fault.detail, sizeof m->fault.detail, why);
+    rdzv_say(st, "worker %d: %s", rdzv_index(st, w), why);
+    if (w->rank >= 0)
+        rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), why);
+    w->trainer_pid = 0;
+    w->stopped_round = -1;
+    w->asked = RM_NEVER;
+    rdzv_ring_without(st, w, CAUSE_HANG, now, out);
+    w->rank = -1;
+    /* A drill is no failure: what its agent says of the trainer's end was ordered. */
+    w->act = w->act == CAUSE_HANG ? CAUSE_TRAINER_EXIT : CAUSE_NONE;
+}
+
+/* ---- in a ring ---- */
+
+/* When to look next; RM_NEVER while no ring is at work. */
+static rm_time ring_at(const struct rdzv *st)
+{
+    if (!ring_turns(st))
+        return RM_NEVER;
+    rm_time at = st->turned + patience(st);
+    return at > st->hang_look_at ? at : st->hang_look_at;
+}
+
+/* All are well, so that nobody's trainer is killed for it: what one sends the other does not receive. */
+static void break_circle(struct rdzv *st, const struct rdzv_worker *behind, rm_time now, struct rdzv_out *out)
+{
+    char why[RM_WHY_MAX];
+    int by = rdzv_index(st, behind), peer = behind->waiting_for;
+    snprintf(why, sizeof why, "no step for %.1f s, as nothing comes from worker %d to worker %d",
+             (double)(now - st->turned) / RM_S, peer, by);
+    rdzv_say(st, "%s", why);
+    rdzv_pairs_stall(st, by, peer, why);
+    rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
+    rdzv_quiesce(st, STOP_NOW, now, out);
+}
+
+static void check_ring(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    char why[RM_WHY_MAX];
+    struct rdzv_worker *behind;
+    if (now < ring_at(st))
+        return;
+    st->hang_look_at = now + patience(st) / LOOKS_PER_TIMEOUT;
+    struct rdzv_worker *w = culprit(st, now, &behind);
+    if (behind)
+        break_circle(st, behind, now, out);
+    if (!w)
+        return;
+    if (rdzv_is_stuck(st, w)) {
+        rdzv_stuck_in_ring(st, w, now, out);
+        return;
+    }
+    snprintf(why, sizeof why, "its trainer hangs: no step for %.1f s", (double)(now - st->turned) / RM_S);
+    accuse(st, w, why, now, out);
+}
+
+/* ---- told to stop at once ---- */
+
+void rdzv_hang_asked(struct rdzv_worker *w, rm_time now)
+{
+    if (w->asked == RM_NEVER)
+        w->asked = now; /* asked again: it has owed the answer since then */
+}
+
+static bool owes_answer(const struct rdzv_worker *w)
+{
+    return w->presence == PRESENT && w->trainer_pid && !w->released && w->asked != RM_NEVER;
+}
+
+/* It may fill or load a memory first, and then it counts. Who was late while the ring formed stood still for
+ * formTimeout already, by the same counter. */
+static rm_time answer_at(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    rm_time since = w->turned > w->asked ? w->turned : w->asked;
+    bool was_late = w->slowness > 0 && since == w->asked;
+    return since + (ANSWER_FORMINGS - was_late) * st->settings.form_timeout;
+}
+
+/* Whether anybody should still wait for the word of one who is no member. */
+bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_time now)
+{
+    return !owes_answer(w) || now < w->asked + st->settings.join_window;
+}
+
+static void check_answers(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (owes_answer(w) && now >= answer_at(st, w))
+            accuse(st, w, "its trainer hangs: it did not stop when it was told to", now, out);
+    }
+}
+
+/* ---- saving ---- */
+
+/* While its agent writes, its heartbeats count on. */
+static rm_time save_at(const struct rdzv *st, int part)
+{
+    const struct rdzv_worker *w = &st->worker[st->save.worker[part]];
+    if (w->presence != PRESENT || !w->trainer_pid || !rdzv_save_lacks(st, part) || rdzv_is_stuck(st, w))
+        return RM_NEVER;
+    return (w->turned > st->state_since ? w->turned : st->state_since) + patience(st);
+}
+
+static void check_save(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    for (int part = 0; st->state == RDZV_SAVING && part < st->save.count; part++) {
+        if (now >= save_at(st, part))
+            accuse(st, &st->worker[st->save.worker[part]], "its trainer hangs: it does not save", now, out);
+    }
+}
+
+void rdzv_check_hang(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    check_ring(st, now, out);
+    check_answers(st, now, out);
+    check_save(st, now, out);
+}
+
+static rm_time earlier(rm_time a, rm_time b)
+{
+    return a < b ? a : b;
+}
+
+/* When to look next; RM_NEVER while nobody has anything to do. */
+rm_time rdzv_hang_at(const struct rdzv *st)
+{
+    rm_time at = ring_at(st);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        if (owes_answer(&st->worker[i]))
+            at = earlier(at, answer_at(st, &st->worker[i]));
+    }
+    for (int part = 0; st->state == RDZV_SAVING && part < st->save.count; part++)
+        at = earlier(at, save_at(st, part));
+    return at;
+}

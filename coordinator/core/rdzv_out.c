@@ -1,0 +1,82 @@
+/* Fills the list of actions. It is several times longer than the longest that a step makes (crowd_test.c), so
+ * that a full one is a bug: an action more would be written over the one before it. */
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "coordinator/core/rdzv_state.h"
+
+static struct rdzv_action *add(struct rdzv_out *out, enum rdzv_action_kind kind)
+{
+    RM_ASSERT(out->count < RDZV_ACTIONS_MAX, "%d actions in one step", out->count);
+    struct rdzv_action *a = &out->action[out->count++];
+    a->kind = kind;
+    return a;
+}
+
+struct message *rdzv_send(struct rdzv *st, struct rdzv_out *out, enum msg_type type)
+{
+    struct rdzv_action *a = add(out, RDZV_SEND);
+    a->send.count = 0;
+    message_init(&a->send.message, type);
+    a->send.message.term = st->settings.term;
+    a->send.message.generation = st->ring;
+    return &a->send.message;
+}
+
+void rdzv_send_to(struct rdzv_out *out, const struct rdzv_worker *w)
+{
+    RM_ASSERT(out->count > 0, "a recipient, and nothing to send");
+    struct rdzv_action *a = &out->action[out->count - 1];
+    RM_ASSERT(a->kind == RDZV_SEND, "a recipient for an action of kind %d", (int)a->kind);
+    if (w->conn < 0)
+        return;
+    RM_ASSERT(a->send.count < RM_WORKERS_MAX, "%d recipients of one message", a->send.count);
+    a->send.conn[a->send.count++] = w->conn;
+}
+
+struct message *rdzv_send_one(struct rdzv *st, struct rdzv_out *out, const struct rdzv_worker *w,
+                              enum msg_type type)
+{
+    struct message *m = rdzv_send(st, out, type);
+    rdzv_send_to(out, w);
+    return m;
+}
+
+void rdzv_send_away(struct rdzv *st, struct rdzv_out *out, const struct rdzv_worker *w, int exit_code,
+                    const char *why)
+{
+    struct message *m = rdzv_send_one(st, out, w, MSG_ABANDON);
+    m->abandon.exit_code = exit_code;
+    text_copy(m->abandon.why, sizeof m->abandon.why, why);
+}
+
+void rdzv_close_conn(struct rdzv_out *out, int conn)
+{
+    if (conn >= 0)
+        add(out, RDZV_CLOSE)->close = conn;
+}
+
+void rdzv_tell_end(struct rdzv_out *out, int exit_code, const char *why)
+{
+    struct rdzv_action *a = add(out, RDZV_END);
+    a->end.exit_code = exit_code;
+    text_copy(a->end.why, sizeof a->end.why, why);
+}
+
+struct rdzv_tell *rdzv_tell(struct rdzv_out *out, enum rdzv_tell_kind kind)
+{
+    struct rdzv_tell *t = &add(out, RDZV_TELL)->tell;
+    memset(t, 0, sizeof *t);
+    t->kind = kind;
+    return t;
+}
+
+void rdzv_tell_worker(struct rdzv *st, struct rdzv_out *out, enum rdzv_tell_kind kind, int worker,
+                      const char *text)
+{
+    struct rdzv_tell *t = rdzv_tell(out, kind);
+    t->worker = worker;
+    t->attempt = st->worker[worker].attempt;
+    t->step = st->told < 0 ? 0 : st->told;
+    text_copy(t->text, sizeof t->text, text);
+}

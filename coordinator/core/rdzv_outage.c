@@ -1,0 +1,86 @@
+/* A store that does not take a checkpoint. Its agents keep the newest state and try on; here it is known
+ * since when, and how long the end of a run waits for it. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "coordinator/core/rdzv_state.h"
+
+/* Once per outage: that it lasts is seen in the metric. */
+static void tell(struct rdzv *st, bool final, rm_time now, struct rdzv_out *out)
+{
+    struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_WAITING);
+    t->step = st->outage.step;
+    t->final = final;
+    t->took = now - st->outage.taken;
+    text_copy(t->text, sizeof t->text, st->outage.why);
+}
+
+static bool is_under_way(const struct rdzv *st, int64_t step)
+{
+    return st->state == RDZV_SAVING && step == st->save.step;
+}
+
+static bool has_come_to_nothing(const struct rdzv *st, const struct msg_save_waits *m)
+{
+    return m->step <= st->saved && !is_under_way(st, m->step);
+}
+
+/* While training goes on it may be this one alone that can't reach the store. */
+static void ask_whose_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_save_waits *m,
+                            rm_time now, struct rdzv_out *out)
+{
+    struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_PASSING, .peer = -1, .step = m->step};
+    text_copy(f.detail, sizeof f.detail, m->why);
+    rdzv_slice_fault(st, w, &f, now, out);
+}
+
+void rdzv_save_waits(struct rdzv *st, struct rdzv_worker *w, const struct msg_save_waits *m, rm_time now,
+                     struct rdzv_out *out)
+{
+    struct rdzv_outage *o = &st->outage;
+    bool first = !o->on;
+    if (has_come_to_nothing(st, m))
+        return;
+    rdzv_publishing_waits(st, w, m->step);
+    if (is_under_way(st, m->step) && !st->settings.save_patience && !st->settings.unattended) {
+        rdzv_save_failed(st, m->step, m->why, now, out);
+        return;
+    }
+    if (st->state != RDZV_SAVING)
+        ask_whose_fault(st, w, m, now, out);
+    if (first || m->step > o->step || is_under_way(st, m->step)) {
+        o->step = m->step;
+        o->taken = now - m->age;
+    }
+    text_copy(o->why, sizeof o->why, m->why);
+    if (!first)
+        return;
+    o->on = true;
+    o->since = o->taken;
+    rdzv_say(st, "the checkpoint of step %" PRId64 " waits: %s", m->step, m->why);
+    tell(st, is_under_way(st, m->step) && st->save.final, now, out);
+}
+
+rm_time rdzv_outage_over(struct rdzv *st, int64_t step, rm_time now)
+{
+    if (!st->outage.on || step < st->outage.step)
+        return 0;
+    st->outage.on = false;
+    return now - st->outage.since;
+}
+
+rm_time rdzv_save_gives_up_at(const struct rdzv *st)
+{
+    bool waits = st->outage.on && is_under_way(st, st->outage.step) && !st->settings.unattended;
+    return waits ? st->save_since + st->settings.save_patience : RM_NEVER;
+}
+
+bool rdzv_save_gives_up(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    char why[MSG_DETAIL_MAX];
+    if (now < rdzv_save_gives_up_at(st))
+        return false;
+    snprintf(why, sizeof why, "given up after checkpoint.endTimeout; %.250s", st->outage.why);
+    rdzv_save_failed(st, st->save.step, why, now, out);
+    return true;
+}

@@ -1,0 +1,126 @@
+/* The way back for who was left out because it and others can't reach each other.
+ *
+ * While the ring trains, its trainer calls the data ports of those whom it did not reach and of the two that
+ * would be its neighbours, and they call its own: handshakes that are good for nothing else, off the compute
+ * threads. Only when all of them were answered may it join. One is tried at a time; whom it did not help is
+ * tried again after twice the pause, and a pause never shrinks while the process lives, so that one whose
+ * connections come and go does not stop the ring for ever. Who was left out after a handshake had been
+ * answered may be answered again and train no better, which costs a ring: it is tried ever more seldom. */
+#include <stdio.h>
+
+#include "coordinator/core/rdzv_state.h"
+
+enum { ANSWERS_COUNT_LESS = 12 };
+
+static const rm_time first_pause = 10 * RM_S, longest_pause = 300 * RM_S, answer_patience = 15 * RM_S;
+
+static uint64_t bit(int worker)
+{
+    return (uint64_t)1 << worker;
+}
+
+void rdzv_probe_later(struct rdzv *st, int worker, rm_time now)
+{
+    struct rdzv_worker *w = &st->worker[worker];
+    rm_time first = st->settings.probe_first ? st->settings.probe_first : first_pause;
+    rm_time most = st->settings.probe_most ? st->settings.probe_most : longest_pause;
+    most *= rdzv_pairs_answer_only(st, worker) ? ANSWERS_COUNT_LESS : 1;
+    w->probe_pause = w->probe_pause ? 2 * w->probe_pause : first;
+    w->probe_pause = w->probe_pause < most ? w->probe_pause : most;
+    w->probe_at = now + w->probe_pause;
+}
+
+static bool is_waiting(const struct rdzv *st, int worker)
+{
+    const struct rdzv_worker *w = &st->worker[worker];
+    return w->presence == PRESENT && w->trainer_pid && !w->leaving && !w->released &&
+           rdzv_pairs_bar(st, worker);
+}
+
+/* A new process may stand where others reach it, and the sooner that is known the better. */
+void rdzv_probe_newcomer(struct rdzv *st, int worker, rm_time now)
+{
+    st->pairs.blamed[worker] = 0;
+    st->worker[worker].probe_pause = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (i == worker || rdzv_pairs_are_apart(st, i, worker))
+            st->worker[i].probe_at = now;
+}
+
+/* ---- asking ---- */
+
+static void ask(struct rdzv *st, uint64_t who, uint64_t to_call, struct rdzv_out *out)
+{
+    struct message *m = rdzv_send(st, out, MSG_PROBE);
+    m->probe.id = st->probe.id;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        if (to_call & bit(i))
+            rdzv_fill_member(st, &m->probe.member[m->probe.count++], i);
+        if (who & bit(i))
+            rdzv_send_to(out, &st->worker[i]);
+    }
+}
+
+static void begin(struct rdzv *st, int worker, rm_time now, struct rdzv_out *out)
+{
+    struct rdzv_probe *p = &st->probe;
+    p->on = true;
+    p->worker = worker;
+    p->id++;
+    p->until = now + answer_patience;
+    p->with = rdzv_pairs_in_ring(st, worker) | bit(st->member[0]) | bit(st->member[st->world - 1]);
+    p->awaited = p->with | bit(worker);
+    ask(st, bit(worker), p->with, out);
+    ask(st, p->with, bit(worker), out);
+}
+
+static void end_in_vain(struct rdzv *st, rm_time now, const char *why)
+{
+    st->probe.on = false;
+    rdzv_probe_later(st, st->probe.worker, now);
+    rdzv_say(st, "worker %d stays left out: %s; tried again in %.0f s", st->probe.worker, why,
+             (double)st->worker[st->probe.worker].probe_pause / RM_S);
+}
+
+void rdzv_probed(struct rdzv *st, const struct rdzv_worker *w, const struct msg_probed *m, rm_time now)
+{
+    struct rdzv_probe *p = &st->probe;
+    char why[MSG_DETAIL_MAX];
+    int by = rdzv_index(st, w);
+    if (!p->on || m->id != p->id || !(p->awaited & bit(by)))
+        return;
+    if (m->peer >= 0) {
+        snprintf(why, sizeof why, "worker %d can't reach worker %d (%.150s)", by, m->peer, m->why);
+        end_in_vain(st, now, why);
+        return;
+    }
+    p->awaited &= ~bit(by);
+    if (p->awaited)
+        return;
+    p->on = false;
+    st->worker[p->worker].left_out[0] = 0; /* should it be so again, that is news, and takes longer */
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (p->with & bit(i))
+            rdzv_pairs_answered(st, p->worker, i);
+    rdzv_say(st, "worker %d and the others reach each other again", p->worker);
+}
+
+void rdzv_settle_probes(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    if (st->probe.on && now >= st->probe.until)
+        end_in_vain(st, now, "not all who were to try it answered");
+    for (int i = 0; i < RM_WORKERS_MAX && !st->probe.on; i++)
+        if (is_waiting(st, i) && now >= st->worker[i].probe_at)
+            begin(st, i, now, out);
+}
+
+rm_time rdzv_probe_at(const struct rdzv *st)
+{
+    rm_time at = RM_NEVER;
+    if (st->probe.on)
+        return st->probe.until;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (is_waiting(st, i) && st->worker[i].probe_at < at)
+            at = st->worker[i].probe_at;
+    return at;
+}

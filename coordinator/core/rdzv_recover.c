@@ -1,0 +1,165 @@
+/* Taking over from a coordinator that died: what the agents say is all there is to know. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "coordinator/core/rdzv_state.h"
+
+/* Rounds of a later term are above those of every earlier one: trainers ignore older rounds. */
+static const int64_t rounds_per_term = 1000000;
+
+void rdzv_inherit(struct rdzv *st)
+{
+    const struct rdzv_heritage *h = &st->settings.heritage;
+    st->state = RDZV_RECOVERING;
+    st->round = st->settings.term * rounds_per_term;
+    st->told = h->told;
+    st->trained = h->told >= 0;
+    st->evaluated = h->evaluated;
+    st->saved = h->saved;
+    if (h->spent_at > 0 && h->spent_at <= st->accounted) {
+        st->goodput = h->spent;
+        st->accounted = h->spent_at;
+    }
+    rdzv_say(st, "the coordinator before this one is lost: waiting for the workers' hellos");
+}
+
+static bool in_ring(enum msg_phase phase)
+{
+    return phase == PHASE_READY || phase == PHASE_TRAINING;
+}
+
+/* A worker has one rank: a list that names one twice is of no ring that a coordinator ever formed. */
+static bool names_a_ring(const struct msg_hello *h)
+{
+    uint64_t seen = 0;
+    for (int r = 0; r < h->members_count; r++) {
+        uint64_t bit = (uint64_t)1 << h->member[r];
+        if (seen & bit)
+            return false;
+        seen |= bit;
+    }
+    return true;
+}
+
+/* The newest member list that anybody names is the one that counts. */
+void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *h)
+{
+    if (st->told < 0 && in_ring(h->phase) && h->state.held)
+        st->told = st->known_step = h->state.step; /* the ring was formed, and nobody was told */
+    if (generation_compare(h->ring, st->ring) <= 0 || !names_a_ring(h))
+        return;
+    st->ring = h->ring;
+    st->world = h->members_count;
+    memcpy(st->member, h->member, sizeof st->member);
+}
+
+void rdzv_recover_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m)
+{
+    if (generation_compare(m->generation, w->ring) != 0)
+        return;
+    w->phase = PHASE_READY;
+    w->state = m->ready.state;
+    if (st->told < 0)
+        st->told = st->known_step = w->state.step;
+}
+
+static bool is_inside(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return w->presence == PRESENT && w->trainer_pid && in_ring(w->phase) &&
+           generation_compare(w->ring, st->ring) == 0;
+}
+
+static bool ring_is_whole(const struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++) {
+        if (!is_inside(st, &st->worker[st->member[r]]))
+            return false;
+    }
+    return st->world > 0;
+}
+
+static bool all_expected_are_here(const struct rdzv *st)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->expected >= 0 && (w->presence != PRESENT || w->attempt < w->expected))
+            return false;
+    }
+    return st->expect_known;
+}
+
+static void tell_recovered(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    rm_time lost = st->settings.heritage.lost_at, began = st->started;
+    if (lost <= 0 || lost > began)
+        lost = began;
+    st->last_recovery = (struct rdzv_recovery){
+        .cause = CAUSE_COORDINATOR_LOST, .detect = began - lost, .agree = now - began, .total = now - lost};
+    rdzv_tell(out, TELL_RECOVERED)->recovery = st->last_recovery;
+    st->recoveries++;
+}
+
+static void take_ranks(struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++) {
+        struct rdzv_worker *w = &st->worker[st->member[r]];
+        w->rank = w->old_rank = r;
+    }
+    st->trained = st->trained || st->world > 0;
+}
+
+/* Training was never interrupted, and is not now: `go` does nothing to those who train. */
+static void adopt(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    take_ranks(st);
+    st->found = true;
+    st->resume = st->worker[st->member[0]].state;
+    rdzv_send(st, out, MSG_GO);
+    for (int r = 0; r < st->world; r++)
+        rdzv_send_to(out, &st->worker[st->member[r]]);
+    rdzv_tell_formed(st, out);
+    tell_recovered(st, now, out);
+    rdzv_account(st, now);
+    rm_time meanwhile = st->goodput.waiting - st->settings.heritage.spent.waiting;
+    st->goodput.waiting -= meanwhile;
+    st->goodput.productive += meanwhile;
+    rdzv_say(st, "training goes on with %d workers", st->world);
+    rdzv_move(st, RDZV_TRAINING, now);
+}
+
+static void form_anew(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    bool had_ring = st->world > 0;
+    take_ranks(st);
+    for (int r = 0; r < st->world; r++) {
+        struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w->presence == PRESENT)
+            continue;
+        w->rank = -1;
+        rdzv_tell_worker(st, out, TELL_WORKER_LOST, st->member[r], "it did not come back");
+        rdzv_recovery_begin(st, CAUSE_WORKER_LOST, w, now);
+    }
+    if (had_ring)
+        rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
+    tell_recovered(st, now, out);
+    rdzv_quiesce(st, STOP_NOW, now, out);
+}
+
+void rdzv_settle_recovering(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    if (ring_is_whole(st))
+        adopt(st, now, out);
+    else if (all_expected_are_here(st) || now >= rdzv_recovering_until(st))
+        form_anew(st, now, out);
+}
+
+/* The workers obey somebody newer: nothing that is done here counts, and nobody is released. */
+void rdzv_depose(struct rdzv *st, int64_t term, rm_time now, struct rdzv_out *out)
+{
+    st->verdict.set = false;
+    rdzv_give_up(st, EXIT_MACHINE,
+                 "a coordinator of term %" PRId64 " has taken over from this one of term %" PRId64, term,
+                 st->settings.term);
+    rdzv_move(st, RDZV_FAILED, now);
+    rdzv_tell_end(out, st->verdict.exit_code, st->verdict.text);
+}

@@ -1,0 +1,320 @@
+/* Workers that fail at something: how often, since when, and what the table of faults says about it. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/core/rdzv_state.h"
+
+static const rm_time says_again_within = 30 * RM_S; /* of a call that stands still; an agent does each 10 s */
+
+bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return w->trouble.times > 0 && w->trouble.until > st->accounted;
+}
+
+void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where)
+{
+    if (w->trouble.where == where)
+        w->trouble.times = 0;
+}
+
+/* Who made a step can do its work, and whoever says something from now on says it anew. */
+void rdzv_trouble_step(struct rdzv *st)
+{
+    st->steps_seen++;
+    for (int r = 0; r < st->world; r++) {
+        struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w->trouble.where != FAULT_IN_SAVE && w->trouble.where != FAULT_IN_SLICE)
+            w->trouble.times = 0;
+    }
+}
+
+/* ---- what is known ---- */
+
+static bool is_there(const struct rdzv_worker *w)
+{
+    bool there = w->presence != ABSENT || w->expected >= 0;
+    return there && !w->leaving && !w->released && !w->quarantine[0];
+}
+
+static bool is_in_trouble(const struct rdzv_worker *w, enum fault_where where)
+{
+    return w->trouble.times > 0 && w->trouble.where == where;
+}
+
+/* Of those who tried since the trouble began, and at what can't be older: what was written before says
+ * nothing of a store that may be away from all by now. Whose own part of a step does not get written, while
+ * all others wrote theirs, holds them up: nobody writes anything newer then. */
+static bool others_write(const struct rdzv *st, const struct rdzv_worker *but)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        const struct rdzv_trouble *t = &but->trouble;
+        bool since = w->sliced_at >= t->since || (t->stuck && but->sliced < t->at_step);
+        if (w != but && w->presence != ABSENT && since && w->sliced >= t->at_step)
+            return true;
+    }
+    return false;
+}
+
+/* Whoever has not tried yet may fail as well: it is in no trouble, and shows nothing. */
+static bool has_shown(const struct rdzv *st, const struct rdzv_worker *w, const struct rdzv_worker *but,
+                      enum fault_where where)
+{
+    if (where == FAULT_IN_LIST)
+        return w->listed_at > but->trouble.before;
+    bool trains = st->state == RDZV_TRAINING && w->rank >= 0;
+    return where != FAULT_IN_LOAD || w->loads > 1 || trains;
+}
+
+/* Where one worker alone will do, as for a slice, or the job's least number has to. shown: nobody counts
+ * whose store may be as far away. */
+static bool others_can(const struct rdzv *st, const struct rdzv_worker *but, enum fault_where where,
+                       bool shown)
+{
+    if (where == FAULT_IN_SLICE && !others_write(st, but))
+        return false;
+    int n = 0, least = where == FAULT_IN_SAVE ? 1 : st->settings.workers_min;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool here = w->presence == PRESENT && w->trainer_pid && is_there(w);
+        bool able = where != FAULT_IN_SAVE || rdzv_holds_what_is_saved(st, w);
+        able = able && (!shown || has_shown(st, w, but, where));
+        n += w != but && here && able && !is_in_trouble(w, where);
+    }
+    return n >= least;
+}
+
+static bool says(const struct rdzv *st, const struct rdzv_worker *w, const struct rdzv_trouble *what)
+{
+    return w->trouble.said && w->trouble.step == st->steps_seen && w->trouble.where == what->where &&
+           !strcmp(w->trouble.why, what->why);
+}
+
+/* `min` workers of the job, at least two; or all that there are, of which each may have said it in several
+ * processes. One process alone is never all, unless it is all that a run has: in pods another one comes,
+ * elsewhere. */
+static bool all_say_so(const struct rdzv *st, const struct rdzv_trouble *what)
+{
+    int workers = 0, processes = 0, silent = 0;
+    int least = st->settings.workers_min > 2 ? st->settings.workers_min : 2;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool same = says(st, w, what);
+        workers += same;
+        processes += same ? w->trouble.said : 0;
+        silent += is_there(w) && !same;
+    }
+    return workers >= least || (!silent && (processes >= least || !st->settings.unattended));
+}
+
+static void note(struct rdzv *st, struct rdzv_worker *w, enum fault_where where, const struct msg_fault *f,
+                 rm_time now)
+{
+    struct rdzv_trouble *t = &w->trouble;
+    bool first = !t->times || t->where != where;
+    bool same = t->said && t->step == st->steps_seen && !strncmp(t->why, f->detail, sizeof t->why - 1);
+    t->said = same ? t->said + (t->attempt != w->attempt) : 1;
+    t->attempt = w->attempt;
+    t->since = first || now - f->lasted < t->since ? now - f->lasted : t->since;
+    t->before = first ? now : t->newest;
+    t->newest = now;
+    t->alone = first ? RM_NEVER : t->alone;
+    t->times = first ? 1 : t->times + 1;
+    t->where = where;
+    t->differs = false;
+    t->stuck = f->lasted > 0;
+    t->class = f->class;
+    t->step = st->steps_seen;
+    t->at_step = f->step;
+    text_copy(t->why, sizeof t->why, f->detail);
+}
+
+/* How long it has been in trouble; while others can, how long it alone has: an outage of all is over for each
+ * in its own time. */
+static rm_time lasted(const struct rdzv *st, struct rdzv_worker *w, bool able, rm_time now)
+{
+    struct rdzv_trouble *t = &w->trouble;
+    bool alone = able && others_can(st, w, t->where, true);
+    rm_time from = t->stuck ? t->since : now; /* the call that has not returned since is the same one */
+    t->alone = !alone ? RM_NEVER : t->alone < from ? t->alone : from;
+    if (!able || t->where == FAULT_IN_WORK || t->where == FAULT_IN_SAVE)
+        return now - t->since;
+    return alone ? now - t->alone : 0;
+}
+
+struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum fault_where where,
+                                   const struct msg_fault *f, bool proven, rm_time now)
+{
+    note(st, w, where, f, now);
+    bool data = f->kind == FAULT_DATA && f->class == CLASS_UNKNOWN;
+    bool store = where == FAULT_IN_SAVE, able = others_can(st, w, where, false);
+    struct fault_facts facts = {.where = where,
+                                .class = f->class,
+                                .person = f->person || data,
+                                .first = !st->settings.unattended && !st->settings.heritage.given &&
+                                         !st->steps_seen,
+                                .unattended = st->settings.unattended,
+                                .others_can = able,
+                                .all_say_so = all_say_so(st, &w->trouble),
+                                .proven = proven,
+                                .times = w->trouble.times,
+                                .lasted = lasted(st, w, able, now),
+                                .patience = store ? st->settings.save_patience : st->settings.end_timeout,
+                                .exit_code = f->exit_code            ? f->exit_code
+                                             : f->kind == FAULT_DATA ? EXIT_DATA
+                                                                     : 0};
+    struct fault_decision d = fault_decide(&facts);
+    bool waits = (d.verdict == FAULT_WAITS && where != FAULT_IN_SLICE) ||
+                 (d.verdict == FAULT_ANOTHER && where != FAULT_IN_LOAD);
+    w->trouble.until = waits ? now + d.pause : now;
+    return d;
+}
+
+/* ---- leaving one out ---- */
+
+/* In a run its index stays empty from now on; in pods another one may come, on another machine. */
+void rdzv_leave_out(struct rdzv *st, struct rdzv_worker *w, const char *why, int exit_code, rm_time now,
+                    struct rdzv_out *out)
+{
+    int index = rdzv_index(st, w);
+    char text[MSG_DETAIL_MAX];
+    snprintf(text, sizeof text, "worker %d is left out: %.300s", index, why);
+    rdzv_say(st, "%s", text);
+    if (w->presence == PRESENT) {
+        struct message *m = rdzv_send_one(st, out, w, MSG_ABANDON);
+        m->abandon.exit_code = exit_code;
+        m->abandon.elsewhere = true;
+        text_copy(m->abandon.why, sizeof m->abandon.why, text);
+    }
+    if (st->settings.unattended) {
+        rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, index, text);
+        rdzv_lose(st, w, text, now, out);
+        return;
+    }
+    snprintf(w->quarantine, sizeof w->quarantine, "%.180s", why);
+    w->expected = -1;
+    rdzv_tell_worker(st, out, TELL_WORKER_QUARANTINED, index, w->quarantine);
+    rdzv_lose(st, w, text, now, out);
+    bool any_will_do = st->known_step >= st->settings.steps && rdzv_left(st) > 0;
+    if (rdzv_left(st) < st->settings.workers_min && !any_will_do)
+        rdzv_give_up(st, exit_code, "worker %d: %s", index, why);
+}
+
+void rdzv_act_on_trouble(struct rdzv *st, struct rdzv_worker *w, const struct fault_decision *d, rm_time now,
+                         struct rdzv_out *out)
+{
+    if (d->verdict == FAULT_ENDS)
+        rdzv_give_up(st, d->exit_code, "worker %d: %s", rdzv_index(st, w), w->trouble.why);
+    else if (d->verdict == FAULT_LEAVES_OUT)
+        rdzv_leave_out(st, w, w->trouble.why, d->exit_code, now, out);
+    else if (d->verdict == FAULT_WAITS)
+        rdzv_say(st, "worker %d waits for %.0f s: %s", rdzv_index(st, w), (double)d->pause / RM_S,
+                 w->trouble.why);
+}
+
+/* Its trainer ends after this word; that end is no failure of its own. */
+void rdzv_work_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                     struct rdzv_out *out)
+{
+    struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_WORK, f, false, now);
+    w->trouble.exit_told = true;
+    rdzv_act_on_trouble(st, w, &d, now, out);
+    if (d.verdict == FAULT_ENDS && !st->settings.unattended)
+        rdzv_leave_out(st, w, w->trouble.why, d.exit_code, now, out); /* it is not to be started again */
+}
+
+/* ---- slices that are written while training goes on ---- */
+
+void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step, bool anew)
+{
+    w->sliced = step;
+    if (anew && st->state != RDZV_RECOVERING)
+        w->sliced_at = st->accounted;
+}
+
+void rdzv_write_is_over(struct rdzv_worker *w, int64_t step)
+{
+    if (step < w->trouble.at_step)
+        return; /* said once more, after a reconnect */
+    rdzv_trouble_over(w, FAULT_IN_SAVE);
+    rdzv_trouble_over(w, FAULT_IN_SLICE);
+}
+
+void rdzv_slice_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                      struct rdzv_out *out)
+{
+    struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_SLICE, f, false, now);
+    if (d.verdict == FAULT_LEAVES_OUT)
+        rdzv_leave_out(st, w, w->trouble.why, d.exit_code, now, out);
+}
+
+/* As long as it says so. */
+bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    bool writes = is_in_trouble(w, FAULT_IN_SLICE) || is_in_trouble(w, FAULT_IN_SAVE);
+    return writes && w->trouble.stuck && st->accounted < w->trouble.newest + says_again_within;
+}
+
+static bool another_is_well(const struct rdzv *st, const struct rdzv_worker *but)
+{
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w != but && w->presence == PRESENT && !rdzv_is_stuck(st, w))
+            return true;
+    }
+    return false;
+}
+
+/* Its trainer waits for memory that a call is about which does not return, and the ring for its trainer.
+ * Another trainer would wait as well. In pods another worker may come elsewhere, so that fewer than min for a
+ * while are better than all who stand still; but nobody goes who is alone, or no worse off than the rest. */
+void rdzv_stuck_in_ring(struct rdzv *st, struct rdzv_worker *w, rm_time now, struct rdzv_out *out)
+{
+    bool over = !st->settings.unattended && now >= w->trouble.since + st->settings.end_timeout;
+    bool alone = another_is_well(st, w);
+    if (alone && (over || st->settings.unattended))
+        rdzv_leave_out(st, w, w->trouble.why, EXIT_MACHINE, now, out);
+    else if (over)
+        rdzv_give_up(st, EXIT_MACHINE, "worker %d: %s", rdzv_index(st, w), w->trouble.why);
+    else
+        rdzv_tell_waiting_for(st, w->trouble.why, out);
+}
+
+/* ---- waiting for those in trouble ---- */
+
+/* With them there would be enough: no other time runs out meanwhile. */
+bool rdzv_waits_for_trouble(const struct rdzv *st)
+{
+    int n = 0, held = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool back = w->presence != ABSENT && is_there(w) && w->trouble.times > 0 &&
+                    w->trouble.where != FAULT_IN_SLICE;
+        held += back;
+        n += back || rdzv_candidate(st, w);
+    }
+    return held && n >= st->settings.workers_min;
+}
+
+rm_time rdzv_trouble_at(const struct rdzv *st)
+{
+    rm_time at = RM_NEVER;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && rdzv_held_back(st, w) && w->trouble.until < at)
+            at = w->trouble.until;
+    }
+    return at;
+}
+
+int rdzv_describe_trouble(const struct rdzv *st, int worker, char *out, size_t size)
+{
+    const struct rdzv_worker *w = &st->worker[worker];
+    static const char *const does[FAULT_PLACES] = {"list the checkpoints", "load the checkpoint",
+                                                   "save its part", "save its part", "work"};
+    if (w->presence == ABSENT || !w->trouble.times)
+        return 0;
+    return snprintf(out, size, "; worker %d can't %s, and tries again: %.150s", worker,
+                    does[w->trouble.where], w->trouble.why);
+}

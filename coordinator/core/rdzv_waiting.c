@@ -1,0 +1,39 @@
+/* What the coordinator waits for, in words. */
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/core/rdzv_state.h"
+
+void rdzv_describe_missing(const struct rdzv *st, char *out, size_t size)
+{
+    int n =
+        snprintf(out, size, "%d of min %d workers present", rdzv_candidates(st), st->settings.workers_min);
+    for (int i = 0; i < RM_WORKERS_MAX && n < (int)size - 32; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool going = w->leaving || w->released;
+        int trouble = rdzv_describe_trouble(st, i, out + n, size - (size_t)n);
+        n += trouble;
+        if (trouble)
+            continue;
+        if (w->followed || (w->expected >= 0 && !going && !rdzv_candidate(st, w)))
+            n += snprintf(out + n, size - (size_t)n, "; worker %d is on its way", i);
+        else if (w->quarantine[0])
+            n += snprintf(out + n, size - (size_t)n, "; worker %d is in quarantine", i);
+    }
+}
+
+void rdzv_tell_waiting_for(struct rdzv *st, const char *reason, struct rdzv_out *out)
+{
+    rdzv_say(st, "%s", reason);
+    if (!strcmp(reason, st->waiting))
+        return;
+    text_copy(st->waiting, sizeof st->waiting, reason);
+    text_copy(rdzv_tell(out, TELL_WAITING)->text, MSG_DETAIL_MAX, reason);
+}
+
+void rdzv_tell_waiting(struct rdzv *st, struct rdzv_out *out)
+{
+    char reason[MSG_DETAIL_MAX];
+    rdzv_describe_missing(st, reason, sizeof reason);
+    rdzv_tell_waiting_for(st, reason, out);
+}

@@ -1,0 +1,96 @@
+#include "coordinator/status/chronicle.h"
+
+#include <string.h>
+
+/* A step is news for who waits, but not each of hundreds in a second. */
+static const rm_time step_news = 5 * RM_S;
+
+static void keep_event(struct chronicle *c, const struct rdzv_tell *tell, int64_t wall_ms)
+{
+    c->events++;
+    struct chronicle_event *e = &c->event[c->events % CHRONICLE_EVENTS];
+    e->sequence = c->events;
+    e->wall_ms = wall_ms;
+    e->tell = *tell;
+    e->tell.members = 0;
+}
+
+static void keep_going(struct chronicle_going *list, const struct rdzv_tell *tell, int64_t wall_ms)
+{
+    struct chronicle_going *g = &list[tell->worker];
+    *g = (struct chronicle_going){.known = true, .attempt = tell->attempt, .wall_ms = wall_ms};
+    text_copy(g->cause, sizeof g->cause, tell->text);
+}
+
+static void keep_saved(struct chronicle *c, const struct rdzv_tell *tell, int64_t wall_ms)
+{
+    c->checkpoint.count++;
+    c->checkpoint.wall_ms = wall_ms;
+    c->checkpoint.step = tell->step;
+    c->checkpoint.final = tell->final;
+    c->checkpoint.bytes = tell->bytes;
+    c->checkpoint.bytes_all += tell->bytes;
+    c->checkpoint.took_all += tell->took;
+}
+
+static void keep_recovery(struct chronicle *c, const struct rdzv_recovery *r)
+{
+    bool announced = r->cause == CAUSE_WORKER_LEFT || r->cause == CAUSE_WORKER_JOINED;
+    c->recoveries[r->cause]++;
+    *(announced ? &c->redone_announced : &c->redone_sudden) += r->steps_redone;
+    c->detect += r->detect;
+    c->agree += r->agree;
+    c->ring += r->ring;
+    c->state_time += r->state;
+    c->first_step += r->first_step;
+}
+
+static void learn(struct chronicle *c, const struct rdzv_tell *tell, int64_t wall_ms)
+{
+    switch (tell->kind) {
+    case TELL_RING_FORMED:
+        c->formed_wall_ms = wall_ms;
+        return;
+    case TELL_WORKER_LOST:
+        keep_going(c->lost, tell, wall_ms);
+        return;
+    case TELL_WORKER_LEFT:
+        keep_going(c->left, tell, wall_ms);
+        return;
+    case TELL_CHECKPOINT_SAVED:
+        keep_saved(c, tell, wall_ms);
+        return;
+    case TELL_RECOVERED:
+        keep_recovery(c, &tell->recovery);
+        return;
+    case TELL_COMPLETE:
+    case TELL_FAILED:
+    case TELL_INTERRUPTED:
+        c->over = true;
+        c->end = *tell;
+        return;
+    default:
+        return;
+    }
+}
+
+void chronicle_note(struct chronicle *c, const struct rdzv_tell *tell, int64_t wall_ms, rm_time now)
+{
+    learn(c, tell, wall_ms);
+    if (tell->kind != TELL_STEP) {
+        keep_event(c, tell, wall_ms);
+        c->revision++;
+    } else if (now >= c->step_noted + step_news) {
+        c->step_noted = now;
+        c->revision++;
+    }
+}
+
+void chronicle_look(struct chronicle *c, const struct rdzv *st)
+{
+    if (c->revision && c->state == rdzv_state(st) && !strcmp(c->why, rdzv_why(st)))
+        return;
+    c->state = rdzv_state(st);
+    text_copy(c->why, sizeof c->why, rdzv_why(st));
+    c->revision++;
+}

@@ -1,0 +1,286 @@
+/* The status page and the result: what stands in the state machine and the chronicle, brought into the page's
+ * struct. Keys and order are the rows of common/wire/status.c. */
+#include <math.h>
+#include <string.h>
+
+#include "common/wire/json.h"
+#include "common/wire/status.h"
+#include "coordinator/core/rdzv_state.h"
+#include "coordinator/status/chronicle.h"
+#include "coordinator/status/rdzv_text.h"
+
+static const enum status_state said[RDZV_STATES] = {
+    [RDZV_RECOVERING] = STATUS_RECOVERING, [RDZV_GATHERING] = STATUS_GATHERING,
+    [RDZV_FORMING] = STATUS_FORMING,       [RDZV_TRAINING] = STATUS_TRAINING,
+    [RDZV_QUIESCING] = STATUS_QUIESCING,   [RDZV_SAVING] = STATUS_SAVING,
+    [RDZV_FINISHED] = STATUS_FINISHED,     [RDZV_FAILED] = STATUS_FAILED,
+};
+
+/* Of a result, which borrows them. */
+struct result_texts {
+    char uri[RDZV_URI_MAX], hex[RM_HASH_HEX];
+};
+
+static void add(struct status_workers *list, struct status_worker entry)
+{
+    list->worker[list->count++] = entry;
+}
+
+static void fill_ring(struct status_ring *ring, const struct chronicle *c, const struct rdzv *st)
+{
+    bool stands = st->state == RDZV_TRAINING;
+    ring->generation = st->ring.n;
+    ring->term = st->settings.term;
+    ring->size = stands ? st->world : 0;
+    ring->formed = c->formed_wall_ms;
+    for (int r = 0; r < ring->size; r++)
+        add(&ring->members,
+            (struct status_worker){.worker = st->member[r], .attempt = st->worker[st->member[r]].attempt});
+}
+
+static const char *member_phase(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    switch (st->state) {
+    case RDZV_FORMING:
+        return w->ready ? "ready" : "forming";
+    case RDZV_TRAINING:
+        return w->finished ? "finished" : "training";
+    case RDZV_QUIESCING:
+        return w->stopped_round == st->round ? "stopped" : "stopping";
+    case RDZV_SAVING:
+        return "saving";
+    default:
+        return "waiting";
+    }
+}
+
+static const char *phase_of(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    if (w->quarantine[0])
+        return "quarantined";
+    if (w->presence == ABSENT)
+        return "expected";
+    if (w->presence == AWAY)
+        return "away";
+    if (w->released)
+        return "released";
+    if (w->leaving)
+        return "leaving";
+    if (!w->trainer_pid)
+        return "starting";
+    if (w->left_out[0] && rdzv_pairs_bar(st, rdzv_index(st, w)))
+        return "leftOut";
+    return w->rank >= 0 ? member_phase(st, w) : "waiting";
+}
+
+static void fill_workers(struct status_workers *list, const struct rdzv *st)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == ABSENT && w->expected < 0)
+            continue;
+        add(list, (struct status_worker){.worker = i,
+                                         .attempt = w->attempt > w->expected ? w->attempt : w->expected,
+                                         .phase = phase_of(st, w),
+                                         .rank = w->rank});
+    }
+}
+
+/* Those that are not back, or followed by another attempt, since. */
+static void fill_gone(struct status_workers *list, const struct rdzv *st, const struct chronicle_going *gone)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct chronicle_going *g = &gone[i];
+        const struct rdzv_worker *w = &st->worker[i];
+        bool here = w->presence != ABSENT && !w->released && w->attempt >= g->attempt;
+        if (g->known && !here && w->attempt <= g->attempt)
+            add(list, (struct status_worker){
+                          .worker = i, .attempt = g->attempt, .cause = g->cause, .time = g->wall_ms});
+    }
+}
+
+static void fill_quarantined(struct status_workers *list, const struct rdzv *st)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (st->worker[i].quarantine[0])
+            add(list, (struct status_worker){.worker = i, .cause = st->worker[i].quarantine});
+}
+
+static struct status_progress progress_of(const struct rdzv *st)
+{
+    int64_t step = st->told > 0 ? st->told : 0;
+    double seconds = st->step_time / RM_S;
+    return (struct status_progress){
+        .known = true,
+        .step = step,
+        .steps = st->settings.steps,
+        .loss = st->told > 0 ? st->loss : NAN,
+        .tokens_per_second = seconds > 0 ? (double)st->tokens / seconds : 0,
+        .eta_seconds = seconds > 0 ? (double)(st->settings.steps - step) * seconds : NAN,
+    };
+}
+
+/* One that a predecessor published, or that was there before, is known by its step alone. */
+static struct status_checkpoint checkpoint_of(const struct chronicle *c, const struct rdzv *st,
+                                              const char *checkpoint_uri, char uri[RDZV_URI_MAX])
+{
+    if (st->saved < 0)
+        return (struct status_checkpoint){0};
+    bool told = c->checkpoint.count && c->checkpoint.step == st->saved;
+    return (struct status_checkpoint){
+        .known = true,
+        .step = st->saved,
+        .uri = rdzv_uri(uri, checkpoint_uri, st->saved, told && c->checkpoint.final),
+        .seen = told,
+        .saved = c->checkpoint.wall_ms,
+        .bytes = c->checkpoint.bytes,
+    };
+}
+
+/* What the store does not take. */
+static struct status_store store_of(const struct error *waits)
+{
+    if (!waits)
+        return (struct status_store){0};
+    return (struct status_store){.known = true, .reason = waits->text, .person = waits->person};
+}
+
+static struct status_outage outage_of(const struct rdzv *st, rm_time now)
+{
+    return (struct status_outage){.known = st->outage.on,
+                                  .step = st->outage.step,
+                                  .age_seconds = (double)(now - st->outage.taken) / RM_S,
+                                  .reason = st->outage.why};
+}
+
+static struct status_recovery recovery_of(const struct rdzv *st)
+{
+    struct status_recovery recovery = rdzv_recovery_of(&st->last_recovery);
+    recovery.known = st->recoveries > 0;
+    return recovery;
+}
+
+static struct status_goodput goodput_of(const struct rdzv *st, rm_time now)
+{
+    struct rdzv_goodput g = rdzv_goodput(st, now);
+    return (struct status_goodput){.known = true,
+                                   .ratio = rdzv_productive_share(g),
+                                   .seconds = {[GOODPUT_PRODUCTIVE] = (double)g.productive / RM_S,
+                                               [GOODPUT_CHECKPOINT] = (double)g.checkpoint / RM_S,
+                                               [GOODPUT_RECOVERY] = (double)g.recovery / RM_S,
+                                               [GOODPUT_WAITING] = (double)g.waiting / RM_S,
+                                               [GOODPUT_REWORK] = (double)g.rework / RM_S}};
+}
+
+/* As far as it was kept; of `most` events. To be freed. */
+static struct js *events_of(const struct chronicle *c, const char *checkpoint_uri, int most)
+{
+    struct js *array = js_array();
+    int64_t first = c->events - most < 0 ? 0 : c->events - most;
+    for (int64_t n = first + 1; n <= c->events; n++) {
+        const struct chronicle_event *e = &c->event[n % CHRONICLE_EVENTS];
+        struct js *o = js_object();
+        js_set_int(o, "sequence", e->sequence);
+        rdzv_set_tell(o, &e->tell, e->wall_ms, checkpoint_uri);
+        js_push(array, o);
+    }
+    return array;
+}
+
+static struct status_result result_of(const struct chronicle *c, const char *checkpoint_uri,
+                                      struct result_texts *texts)
+{
+    const struct rdzv_tell *t = &c->end;
+    bool complete = t->kind == TELL_COMPLETE;
+    bool seen = complete && c->checkpoint.count && c->checkpoint.final;
+    if (!c->over)
+        return (struct status_result){0};
+    hex_encode(t->digest, RM_HASH_BYTES, texts->hex);
+    return (struct status_result){
+        .known = true,
+        .exit_code = complete ? EXIT_DONE : t->exit_code,
+        .reason = complete ? "" : t->text,
+        .interrupted = t->kind == TELL_INTERRUPTED,
+        .step = t->step,
+        .complete = complete,
+        .loss = t->loss,
+        .weights_sha256 = texts->hex,
+        .exact = t->exact,
+        .goodput = t->goodput,
+        .uri = rdzv_uri(texts->uri, checkpoint_uri, t->step, true),
+        .weighed = seen || (complete && t->bytes),
+        .bytes = seen ? c->checkpoint.bytes : t->bytes,
+        .timed = seen,
+        .saved = c->checkpoint.wall_ms,
+    };
+}
+
+static void fill_lists(struct status_page *page, const struct chronicle *c, const struct rdzv *st)
+{
+    fill_ring(&page->ring, c, st);
+    fill_workers(&page->workers, st);
+    fill_gone(&page->lost, st, c->lost);
+    fill_gone(&page->left, st, c->left);
+    fill_quarantined(&page->quarantined, st);
+}
+
+static void print_status(const struct chronicle *c, const struct rdzv *st,
+                         const struct chronicle_terms *terms, rm_time now, int events, struct str *out)
+{
+    char uri[RDZV_URI_MAX];
+    struct result_texts texts;
+    struct js *o = js_object(), *told = events_of(c, terms->checkpoint_uri, events);
+    struct status_page page = {
+        .revision = c->revision,
+        .job = terms->job,
+        .name = st->settings.job,
+        .term = st->settings.term,
+        .preparing = terms->waits_for != NULL,
+        .state = status_state_name(said[st->state]),
+        .message = terms->waits_for ? terms->waits_for : st->why,
+        .mixed_hardware = rdzv_is_mixed(st),
+        .progress = progress_of(st),
+        .checkpoint = checkpoint_of(c, st, terms->checkpoint_uri, uri),
+        .store = store_of(terms->store_waits),
+        .fenced = !terms->unfenced,
+        .outage = outage_of(st, now),
+        .failures = st->failures_total,
+        .recoveries = st->recoveries,
+        .last_recovery = recovery_of(st),
+        .goodput = goodput_of(st, now),
+        .steps_redone = {.announced = c->redone_announced, .sudden = c->redone_sudden},
+        .result = result_of(c, terms->checkpoint_uri, &texts),
+        .events = told,
+    };
+    fill_lists(&page, c, st);
+    status_set_page(o, &page);
+    js_print(o, out);
+    js_free(o);
+    js_free(told);
+}
+
+void chronicle_print_status(const struct chronicle *c, const struct rdzv *st,
+                            const struct chronicle_terms *terms, rm_time now, struct str *out)
+{
+    struct str text = str_init(8 * STATUS_BYTES_MAX);
+    int events = CHRONICLE_EVENTS;
+    print_status(c, st, terms, now, events, &text);
+    while (events && text.length > STATUS_BYTES_MAX) {
+        events /= 2;
+        str_reset(&text);
+        print_status(c, st, terms, now, events, &text);
+    }
+    str_add(out, str_text(&text), text.length);
+    str_clear(&text);
+}
+
+void chronicle_print_result(const struct chronicle *c, const struct chronicle_terms *terms, struct str *out)
+{
+    struct result_texts texts;
+    const struct status_result result = result_of(c, terms->checkpoint_uri, &texts);
+    struct js *o = result.known ? js_object() : js_new_null();
+    if (result.known)
+        status_set_result(o, &result);
+    js_print(o, out);
+    js_free(o);
+}
