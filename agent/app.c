@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "agent/core/agent.h"
-#include "agent/data_feed.h"
-#include "agent/worker_load.h"
+#include "agent/program/worker_trainer.h"
+#include "agent/storage/data_feed.h"
+#include "agent/storage/worker_load.h"
+#include "agent/storage/worker_store.h"
 #include "agent/worker_pages.h"
-#include "agent/worker_store.h"
-#include "agent/worker_trainer.h"
 #include "common/base/address.h"
 #include "common/loop/stream.h"
 #include "common/net/resolve.h"

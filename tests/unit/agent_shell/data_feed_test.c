@@ -1,5 +1,5 @@
 /* The agent's side of data in an object store, asked by hand over its socket; the store is a stub. */
-#include "agent/data_feed.h"
+#include "agent/storage/data_feed.h"
 
 #include <criterion/criterion.h>
 #include <poll.h>

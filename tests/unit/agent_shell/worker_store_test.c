@@ -1,4 +1,4 @@
-#include "agent/worker_store.h"
+#include "agent/storage/worker_store.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "agent/worker_load.h"
+#include "agent/storage/worker_load.h"
 #include "common/model/snapshot.h"
 #include "common/os/file.h"
 #include "common/storage/checkpoint/checkpoint.h"

@@ -1,4 +1,4 @@
-#include "agent/worker_trainer.h"
+#include "agent/program/worker_trainer.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

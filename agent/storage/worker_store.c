@@ -1,4 +1,4 @@
-#include "agent/worker_store.h"
+#include "agent/storage/worker_store.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "agent/data_feed.h"
+#include "agent/storage/data_feed.h"
 
 #include <errno.h>
 #include <poll.h>

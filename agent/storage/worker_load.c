@@ -1,4 +1,4 @@
-#include "agent/worker_load.h"
+#include "agent/storage/worker_load.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
