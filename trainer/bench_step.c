@@ -7,7 +7,7 @@
 #include "common/base/prng.h"
 #include "common/os/clock.h"
 #include "common/os/pages.h"
-#include "trainer/model/gpt.h"
+#include "trainer/backend/cpu/model/gpt.h"
 
 enum { STEPS_MAX = 1000 };
 

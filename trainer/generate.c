@@ -12,8 +12,8 @@
 #include "common/os/fault.h"
 #include "common/storage/checkpoint/model_folder.h"
 #include "common/storage/checkpoint/place.h"
-#include "trainer/model/gpt.h"
-#include "trainer/model/sample.h"
+#include "trainer/backend/cpu/model/gpt.h"
+#include "trainer/backend/cpu/model/sample.h"
 #include "trainer/text_out.h"
 
 enum {

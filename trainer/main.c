@@ -12,9 +12,9 @@
 #include "common/os/log.h"
 #include "common/os/orphan.h"
 #include "common/os/secret.h"
+#include "trainer/backend/cpu/model/gpt.h"
 #include "trainer/bench_step.h"
 #include "trainer/generate.h"
-#include "trainer/model/gpt.h"
 #include "trainer/train_loop.h"
 
 static const char usage[] =

@@ -9,7 +9,7 @@
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
-#include "trainer/compute.h"
+#include "trainer/engine/compute.h"
 #include "trainer/prober.h"
 
 enum {

@@ -65,7 +65,7 @@ struct job_spec {
     enum job_reduction reduction;
     bool allow_mixed_hardware;
     char isa[24]; /* one of JOB_ISA_WORDS: "Auto", or an instruction set by force */
-    int threads;  /* of each trainer; 0 = Auto: what it may use of the CPUs (trainer/engine.c) */
+    int threads;  /* of each trainer; 0 = Auto: what it may use of the CPUs (trainer/engine/engine.c) */
     struct {
         int64_t every_steps; /* 0: never */
         int sequences;

@@ -2,7 +2,7 @@
  *
  * In the first one the trainer leaves a snapshot, which the agent writes to the store while training goes on;
  * in the second one the agent leaves a checkpoint that it has read. Two, because the trainer's state itself
- * may lie in the first one (trainer/exact/state.h): an agent that loads must not disturb it. Of an area that
+ * may lie in the first one (trainer/state/state.h): an agent that loads must not disturb it. Of an area that
  * is never touched no memory is taken. Pure. */
 #ifndef RM_MODEL_SNAPSHOT_H
 #define RM_MODEL_SNAPSHOT_H

@@ -2,7 +2,7 @@
 #ifndef RM_TESTS_FUZZ_TRANSFER_STATE_H
 #define RM_TESTS_FUZZ_TRANSFER_STATE_H
 
-#include "trainer/exact/state.h"
+#include "trainer/state/state.h"
 
 enum { FUZZ_STATE_STEP = 4 };
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LIST = ROOT / "trainer/model/numerics_cpu.cmake"
-FOLDERS = ("trainer/model", "trainer/exact")
+LIST = ROOT / "trainer/backend/cpu/model/numerics_cpu.cmake"
+FOLDERS = ("trainer/backend", "trainer/exact", "trainer/state")
 
 SOURCE = """#include "a.h"
 
@@ -31,7 +31,7 @@ def id_of(folder, name, text):
     (folder / name).write_text(text, encoding="utf-8")
     out = folder / "id.c"
     subprocess.run(["cmake", f"-DROOT={folder}", f"-DOUT={out}", f"-DSOURCES={name}", "-DCOMPILER=cc", "-P",
-                    str(ROOT / "trainer/model/numerics_id.cmake")], check=True, capture_output=True)
+                    str(ROOT / "trainer/backend/cpu/model/numerics_id.cmake")], check=True, capture_output=True)
     return re.search(r'numerics_sources_id\[\] = "([0-9a-f]{16})"', out.read_text(encoding="utf-8")).group(1)
 
 
@@ -60,7 +60,7 @@ def test_the_id_changes_with_what_may_change_a_bit(tmp_path, text):
 def test_each_file_of_the_model_and_the_sums_is_in_the_id_or_said_not_to_be():
     in_id, not_in_id = names_in("numerics_cpu"), names_in("numerics_cpu_not") + names_in("numerics_cpu_portable")
     assert len(set(in_id + not_in_id)) == len(in_id + not_in_id)
-    there = {str(path.relative_to(ROOT)) for folder in FOLDERS for path in (ROOT / folder).glob("*.[ch]")}
+    there = {str(path.relative_to(ROOT)) for folder in FOLDERS for path in (ROOT / folder).rglob("*.[ch]")}
     named = {name for name in in_id + not_in_id if name.startswith(FOLDERS)}
     assert there == named, sorted(there ^ named)
     assert all((ROOT / name).exists() for name in in_id)

@@ -16,8 +16,8 @@
 
 #include <stdatomic.h>
 
-#include "trainer/exact/state.h"
 #include "trainer/io/data_port.h"
+#include "trainer/state/state.h"
 
 struct transfer_source;
 

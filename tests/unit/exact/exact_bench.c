@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "common/os/clock.h"
-#include "trainer/exact/kernels.h"
-#include "trainer/exact/update.h"
+#include "trainer/backend/cpu/sums/kernels.h"
+#include "trainer/backend/cpu/sums/update.h"
 
 enum { LANES = 8, ROUNDS = 9 };
 

@@ -1,9 +1,9 @@
-/* A small job for the tests of trainer/exact: made-up gradients that depend on the weights, and a ring of
- * states in one process whose reduction is a loop. */
+/* A small job for the tests of trainer/state and trainer/backend/cpu/sums: made-up gradients that depend on
+ * the weights, and a ring of states in one process whose reduction is a loop. */
 #ifndef RM_TEST_EXACT_CASE_H
 #define RM_TEST_EXACT_CASE_H
 
-#include "trainer/exact/update.h"
+#include "trainer/backend/cpu/sums/update.h"
 
 enum { CASE_LANES = 7, CASE_WORLD_MAX = 8 };
 

@@ -7,8 +7,8 @@
 
 #include "common/os/crypto.h"
 #include "exact_case.h"
-#include "trainer/model/gpt.h"
-#include "trainer/model/numerics_id.h"
+#include "trainer/backend/cpu/model/gpt.h"
+#include "trainer/backend/cpu/model/numerics_id.h"
 
 #ifdef __x86_64__
 static const char golden_sources[] = "e326652b1c20973f";

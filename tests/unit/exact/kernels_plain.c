@@ -12,4 +12,4 @@
 #define kernel_sums  plain_sums
 #define kernel_adamw plain_adamw
 
-#include "trainer/exact/kernels_portable.c"
+#include "trainer/backend/cpu/sums/kernels_portable.c"

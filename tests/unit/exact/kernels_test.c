@@ -1,4 +1,4 @@
-#include "trainer/exact/kernels.h"
+#include "trainer/backend/cpu/sums/kernels.h"
 
 #include <criterion/criterion.h>
 #include <fenv.h>

@@ -1,7 +1,7 @@
 /* What sums in integers lose (docs/exactness.md, "Small elements"): a model with a large vocabulary trained
- * twice from the same weights on the same words, with the sums of trainer/exact and with sums in 64 bits that
- * lose nothing that matters, and the same AdamW.
- *     quanta_bench [STEPS] [LANES] [VOCABULARY] [WIDTH] [LAYERS] [THREADS] */
+ * twice from the same weights on the same words, with the sums of trainer/backend/cpu/sums and with sums in
+ * 64 bits that lose nothing that matters, and the same AdamW. quanta_bench [STEPS] [LANES] [VOCABULARY]
+ * [WIDTH] [LAYERS] [THREADS] */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "common/base/prng.h"
-#include "trainer/exact/kernels.h"
-#include "trainer/exact/update.h"
-#include "trainer/model/gpt.h"
+#include "trainer/backend/cpu/model/gpt.h"
+#include "trainer/backend/cpu/sums/kernels.h"
+#include "trainer/backend/cpu/sums/update.h"
 
 enum { CONTEXT = 32, SEED = 7, FEW = 16, LAST = 20 };
 

@@ -1,4 +1,4 @@
-#include "trainer/core/schedule.h"
+#include "trainer/exact/schedule.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

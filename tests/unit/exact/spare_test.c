@@ -10,7 +10,7 @@
 
 #include "common/os/crypto.h"
 #include "exact_case.h"
-#include "trainer/exact/state_file.h"
+#include "trainer/state/state_file.h"
 
 enum { STEPS = 8, PAGE = 4096 };
 

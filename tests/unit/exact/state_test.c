@@ -1,4 +1,4 @@
-#include "trainer/exact/state.h"
+#include "trainer/state/state.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "common/base/prng.h"
 #include "exact_case.h"
-#include "trainer/exact/state_file.h"
+#include "trainer/state/state_file.h"
 
 enum { STEPS = 6 };
 

@@ -12,7 +12,7 @@
 #include "common/base/prng.h"
 #include "common/os/crypto.h"
 #include "exact_case.h"
-#include "trainer/exact/state_file.h"
+#include "trainer/state/state_file.h"
 
 enum { LAST = 4 };
 

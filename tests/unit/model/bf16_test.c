@@ -6,9 +6,9 @@
 #include "common/base/prng.h"
 #include "tests/unit/model/reference.h"
 #include "tests/unit/model/world.h"
-#include "trainer/model/bf16.h"
-#include "trainer/model/matmul.h"
-#include "trainer/model/soft_blocks.h"
+#include "trainer/backend/cpu/model/bf16.h"
+#include "trainer/backend/cpu/model/matmul.h"
+#include "trainer/backend/cpu/model/soft_blocks.h"
 
 static const struct model_shape odd = {
     .layers = 2, .heads = 5, .width = 80, .context = 37, .vocabulary = 257};

@@ -30,14 +30,14 @@
 #define soft_gather                CLONE(soft_gather)
 #define soft_scale                 CLONE(soft_scale)
 
-#include "trainer/model/attention.c"
-#include "trainer/model/bf16.c"
-#include "trainer/model/bias.c"
-#include "trainer/model/cross_entropy.c"
-#include "trainer/model/embedding.c"
-#include "trainer/model/gelu.c"
-#include "trainer/model/layernorm.c"
-#include "trainer/model/soft_blocks.c"
+#include "trainer/backend/cpu/model/attention.c"
+#include "trainer/backend/cpu/model/bf16.c"
+#include "trainer/backend/cpu/model/bias.c"
+#include "trainer/backend/cpu/model/cross_entropy.c"
+#include "trainer/backend/cpu/model/embedding.c"
+#include "trainer/backend/cpu/model/gelu.c"
+#include "trainer/backend/cpu/model/layernorm.c"
+#include "trainer/backend/cpu/model/soft_blocks.c"
 
 enum { W = CLONE_WIDTH, N = CLONE_COUNT };
 

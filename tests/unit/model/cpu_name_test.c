@@ -1,4 +1,4 @@
-#include "trainer/model/cpu_name.h"
+#include "trainer/backend/cpu/model/cpu_name.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 
 #include "common/storage/checkpoint/model_folder.h"
 #include "common/storage/checkpoint/safetensors.h"
-#include "trainer/model/gpt.h"
+#include "trainer/backend/cpu/model/gpt.h"
 
 enum { TEXT = 4096 };
 

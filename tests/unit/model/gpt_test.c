@@ -5,7 +5,7 @@
 
 #include "tests/unit/model/reference.h"
 #include "tests/unit/model/world.h"
-#include "trainer/model/matmul.h"
+#include "trainer/backend/cpu/model/matmul.h"
 
 static const struct model_shape tiny = {.layers = 2, .heads = 2, .width = 16, .context = 8, .vocabulary = 29};
 static const struct model_shape odd = {

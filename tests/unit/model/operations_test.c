@@ -5,15 +5,15 @@
 
 #include "common/base/prng.h"
 #include "tests/unit/model/reference.h"
-#include "trainer/model/attention.h"
-#include "trainer/model/bias.h"
-#include "trainer/model/cross_entropy.h"
-#include "trainer/model/embedding.h"
-#include "trainer/model/gelu.h"
-#include "trainer/model/layernorm.h"
-#include "trainer/model/matmul.h"
-#include "trainer/model/scalar.h"
-#include "trainer/model/vec.h"
+#include "trainer/backend/cpu/model/attention.h"
+#include "trainer/backend/cpu/model/bias.h"
+#include "trainer/backend/cpu/model/cross_entropy.h"
+#include "trainer/backend/cpu/model/embedding.h"
+#include "trainer/backend/cpu/model/gelu.h"
+#include "trainer/backend/cpu/model/layernorm.h"
+#include "trainer/backend/cpu/model/matmul.h"
+#include "trainer/backend/cpu/model/scalar.h"
+#include "trainer/backend/cpu/model/vec.h"
 
 /* Distance in units in the last place of the float that is nearest to `wanted`. */
 static double ulps(float got, double wanted)

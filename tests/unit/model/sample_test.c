@@ -1,4 +1,4 @@
-#include "trainer/model/sample.h"
+#include "trainer/backend/cpu/model/sample.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef RM_TESTS_MODEL_WORLD_H
 #define RM_TESTS_MODEL_WORLD_H
 
-#include "trainer/model/gpt.h"
+#include "trainer/backend/cpu/model/gpt.h"
 
 struct world {
     struct model_layout layout;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "trainer/model/gpt.h"
+#include "trainer/backend/cpu/model/gpt.h"
 
 TestSuite(reference, .init = fixture_make, .fini = fixture_remove);
 

@@ -1,0 +1,28 @@
+/* The compute thread: opens an engine, then carries out one command at a time.
+ *
+ * The control thread starts a command with compute_start and hears of its end by `done`, which is called on
+ * the loop. */
+#ifndef RM_TRAINER_COMPUTE_H
+#define RM_TRAINER_COMPUTE_H
+
+#include "common/loop/loop.h"
+#include "trainer/engine/engine.h"
+
+struct compute;
+
+struct compute_options {
+    struct engine_options engine; /* what it points to must live until `opened` */
+    /* The engine is open (err NULL), or it could not be. */
+    void (*opened)(void *ctx, struct engine *engine, const struct error *err);
+    void (*done)(void *ctx, const struct elastic_result *result);
+    void *ctx;
+};
+
+int compute_open(struct compute **ret, struct loop *loop, const struct compute_options *options,
+                 struct error *err);
+/* Gives up what is under way and waits for its end; no callback comes any more. NULL is fine. */
+void compute_free(struct compute *c);
+/* After `opened`, and after the `done` of the command before. Pointers in the action must stay valid. */
+void compute_start(struct compute *c, const struct elastic_action *action);
+
+#endif

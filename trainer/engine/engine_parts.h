@@ -1,0 +1,110 @@
+/* The inside of an engine, shared by the files that carry out its commands. */
+#ifndef RM_TRAINER_ENGINE_PARTS_H
+#define RM_TRAINER_ENGINE_PARTS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/model/snapshot.h"
+#include "common/os/pool.h"
+#include "common/storage/data/prefetch.h"
+#include "trainer/backend/cpu/model/gpt.h"
+#include "trainer/backend/cpu/sums/lanes.h"
+#include "trainer/backend/cpu/sums/update.h"
+#include "trainer/collective/collective.h"
+#include "trainer/core/cursor.h"
+#include "trainer/engine/engine.h"
+#include "trainer/io/data_port.h"
+#include "trainer/io/feed.h"
+#include "trainer/io/transfer.h"
+#include "trainer/state/state.h"
+
+struct engine {
+    const struct job_spec *spec;
+    bool alone; /* see engine_options */
+    void (*refused)(const char *why);
+    struct handshake_end self;
+    struct handshake_secret secret;
+    char isa[sizeof((struct job_spec *)0)->isa];
+    struct model_layout layout;
+    struct cursor cursor;
+    uint8_t data_sha256[RM_HASH_BYTES];
+
+    struct feed *feed; /* NULL: the data is in a folder */
+    struct corpus *corpus;
+    struct prefetch *reader; /* of the corpus, from its opening on */
+    struct pool *pool;
+    struct gpt *gpt;
+    struct state *state;
+    struct lanes *lanes;
+    struct update_rule rule;
+    float *area[SNAPSHOT_AREAS]; // (3, parameters) each: the memory shared with the agent
+    float *grads;                // (parameters) of one lane
+    int32_t *tokens;             // (lane_sequences, context + 1) of warm-up and evaluation
+    uint32_t *losses;            // (evaluation sequences) bits of fp32
+    rm_time saved_at;   /* of the newest snapshot or checkpoint that is known of, for checkpoint.every */
+    bool snapshot_free; /* of the step being made: the agent does not read the snapshot area */
+    bool packed;        /* the model's packed weights are those of the state */
+    bool exact;         /* the state's history */
+    int64_t rescaled;
+    rm_time reduce_time; /* of all reductions since the start */
+    int64_t reduce_bytes;
+
+    struct data_port *port;
+    struct transfer_source *source;
+    struct collective *ring;         /* NULL: none */
+    pthread_mutex_t ring_lock;       /* over the pointer: any thread may abort it */
+    int ring_worker[RM_WORKERS_MAX]; /* worker of each rank */
+
+    struct abort_flag abort;
+    atomic_bool stop, exchanging;
+    atomic_bool in_memory; /* at work on our own memory alone, for seconds: that can't wait, so it moves */
+    atomic_llong counter, received;
+    atomic_llong place;     /* in the ring's stream */
+    atomic_int waiting_for; /* worker before us in the ring, while we are inside a reduction; else -1 */
+};
+
+/* Fills ret's outcome, peer and text from a failure. */
+void engine_failed(struct elastic_result *ret, const struct error *err, int peer_worker);
+
+/* engine_state.c: what makes, moves and reads the state */
+void engine_init_state(struct engine *e, struct elastic_result *ret);
+void engine_receive(struct engine *e, const struct message *form, struct elastic_result *ret);
+void engine_catch_up(struct engine *e, const struct message *form, struct elastic_result *ret);
+void engine_snapshot(struct engine *e, int part, int parts, struct elastic_result *ret);
+void engine_digest(struct engine *e, struct elastic_result *ret);
+void engine_drop(struct engine *e);
+/* Finishes what a predecessor began. */
+void engine_repair(struct engine *e);
+/* What is to be received for a form, from these members. peers: (sources), lives as long as want. */
+void engine_want(struct engine *e, const struct message *message, const struct msg_member *source,
+                 int sources, struct transfer_want *want, struct transfer_peer *peers);
+
+/* The same range of up to three arrays. */
+struct engine_copy {
+    int arrays;
+    float *to[3];
+    const float *from[3];
+    int64_t first, count;
+};
+void engine_copy(struct engine *e, struct engine_copy *c); /* on all threads */
+
+/* engine_load.c: a checkpoint, of which each member of the ring reads a share */
+void engine_load(struct engine *e, const struct elastic_action *action, struct elastic_result *ret);
+/* Whether the command goes on with a load under way, whose share others may be taking. */
+bool engine_load_goes_on(const struct elastic_action *action);
+
+/* engine_ring.c */
+void engine_connect(struct engine *e, const struct message *form, struct elastic_result *ret);
+void engine_disconnect(struct engine *e);
+/* Sums over the ring, or fails with the neighbour's worker in *ret_worker. */
+int engine_reduce(struct engine *e, const struct collective_segment *segments, int n, int *ret_worker,
+                  struct error *err);
+
+/* engine_step.c */
+/* Lets the next step's lanes be read already: the ring is there. */
+void engine_read_ahead(struct engine *e);
+void engine_step(struct engine *e, struct elastic_result *ret);
+void engine_evaluate(struct engine *e, struct elastic_result *ret);
+
+#endif

@@ -1,0 +1,119 @@
+#include <string.h>
+
+#include "common/os/clock.h"
+#include "common/os/fault.h"
+#include "trainer/engine/engine_parts.h"
+#include "trainer/io/ring_join.h"
+
+/* A member whose port does not answer for so long is reported, before the coordinator judges who is late:
+ * that would say less. For the previous rank's call there is no limit of ours: the coordinator aborts. */
+#define CALL_PATIENCE (5 * RM_S)
+
+static rm_time call_patience(const struct engine *e)
+{
+    rm_time half = e->spec->elasticity.form_timeout / 2;
+    return half > 0 && half < CALL_PATIENCE ? half : CALL_PATIENCE;
+}
+
+static int find_rank(const struct msg_form *form, int worker)
+{
+    for (int i = 0; i < form->count; i++)
+        if (form->member[i].worker == worker)
+            return i;
+    return -1;
+}
+
+static struct ring_neighbour neighbour(const struct msg_form *form, int rank)
+{
+    const struct msg_member *m = &form->member[(rank + form->count) % form->count];
+    struct ring_neighbour n = {.end = {m->worker, m->incarnation}};
+    text_copy(n.address, sizeof n.address, m->address);
+    return n;
+}
+
+void engine_identity(const struct engine *e, struct handshake_secret *ret_secret,
+                     struct handshake_end *ret_self)
+{
+    *ret_secret = e->secret;
+    *ret_self = e->self;
+}
+
+static void set_ring(struct engine *e, struct collective *ring)
+{
+    pthread_mutex_lock(&e->ring_lock);
+    struct collective *old = e->ring;
+    e->ring = ring;
+    pthread_mutex_unlock(&e->ring_lock);
+    if (old)
+        old->ops->close(old);
+}
+
+void engine_disconnect(struct engine *e)
+{
+    set_ring(e, NULL);
+}
+
+/* A trainer that has only just started took no part in the last snapshot; the coordinator knows of it. */
+static void count_from_save(struct engine *e, const struct msg_form *form)
+{
+    rm_time published = clock_now() - form->saved_ago;
+    if (e->saved_at < published)
+        e->saved_at = published;
+}
+
+void engine_connect(struct engine *e, const struct message *message, struct elastic_result *ret)
+{
+    const struct msg_form *form = &message->form;
+    int rank = find_rank(form, e->self.worker), peer = -1;
+    struct error err;
+    struct collective *ring;
+    int previous = (rank + form->count - 1) % form->count;
+    engine_disconnect(e);
+    atomic_store(&e->stop, false);
+    atomic_store(&e->exchanging, false);
+    count_from_save(e, form);
+    for (int i = 0; i < form->count; i++)
+        e->ring_worker[i] = form->member[i].worker;
+    struct ring_join_options o = {
+        .port = e->port,
+        .secret = e->secret,
+        .generation = {message->generation.term, message->generation.n},
+        .self = e->self,
+        .rank = rank,
+        .world = form->count,
+        .next = neighbour(form, rank + 1),
+        .previous = neighbour(form, rank - 1),
+        .abort = &e->abort,
+        .pulse = &e->counter,
+        .place = &e->place,
+        .call_deadline = clock_now() + call_patience(e),
+        .wait_deadline = RM_NEVER,
+    };
+    atomic_store(&e->waiting_for, form->count > 1 ? e->ring_worker[previous] : -1);
+    int joined = ring_join(&ring, &o, &peer, &err);
+    atomic_store(&e->waiting_for, -1);
+    if (joined < 0)
+        engine_failed(ret, &err, peer < 0 ? -1 : e->ring_worker[peer]);
+    else {
+        set_ring(e, ring);
+        engine_read_ahead(e);
+        FAULT("ring-joined");
+    }
+}
+
+int engine_reduce(struct engine *e, const struct collective_segment *segments, int n, int *ret_worker,
+                  struct error *err)
+{
+    int peer = -1, world = e->ring->world;
+    atomic_store(&e->exchanging, true);
+    atomic_store(&e->waiting_for, world > 1 ? e->ring_worker[(e->ring->rank + world - 1) % world] : -1);
+    rm_time begun = clock_now();
+    int64_t sent = e->ring->sent;
+    int rc = e->ring->ops->reduce(e->ring, segments, n, &peer, err);
+    e->reduce_time += clock_now() - begun;
+    e->reduce_bytes += e->ring->sent - sent;
+    atomic_store(&e->waiting_for, -1);
+    *ret_worker = peer < 0 ? -1 : e->ring_worker[peer];
+    atomic_fetch_add(&e->counter, 1);
+    return rc;
+}

@@ -1,5 +1,0 @@
-# The element loops are written to be vectorised, where there is AVX-512 with all of it; no flag here may change a bit (kernels.h).
-set(kernel_flags -O3 -fno-math-errno -fno-trapping-math -Wno-psabi)
-set_source_files_properties(${CMAKE_SOURCE_DIR}/trainer/exact/kernels_x86.c PROPERTIES
-  COMPILE_OPTIONS "${kernel_flags};-mprefer-vector-width=512")
-set_source_files_properties(${CMAKE_SOURCE_DIR}/trainer/exact/kernels_portable.c PROPERTIES COMPILE_OPTIONS "${kernel_flags}")

@@ -1,0 +1,484 @@
+#include "trainer/state/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/os/crypto.h"
+#include "common/os/fault.h"
+#include "trainer/exact/verdict.h"
+#include "trainer/state/state_file.h"
+
+static const uint64_t state_magic = 0x324554415453524dull; /* "MRSTATE2" */
+
+/* ---- shape ---- */
+
+static size_t page_up(size_t size)
+{
+    return (size + 4095) & ~(size_t)4095;
+}
+
+/* Byte offsets of the parts, each at the start of a page. */
+struct parts {
+    size_t stamp, params, m, v, words[2], slot, size;
+};
+
+static struct parts place_parts(const struct state *s)
+{
+    struct parts p;
+    size_t count = (size_t)s->shape.layout->parameters;
+    size_t array = page_up(count * sizeof(float));
+    size_t words = page_up((count + (size_t)s->header_words) * sizeof(uint32_t));
+    p.stamp = page_up(sizeof(struct state_header));
+    p.params = p.stamp + page_up((size_t)s->pieces * sizeof *s->stamp);
+    p.m = p.params + array;
+    p.v = p.m + array;
+    p.words[0] = p.v + array;
+    p.words[1] = p.words[0] + words;
+    p.slot = p.words[1] + words;
+    p.size = p.slot + page_up(STATE_THREADS_MAX * sizeof(struct state_slot));
+    return p;
+}
+
+/* What two users of one memfd must agree on. */
+static void make_identity(const struct state *s, uint8_t out[RM_HASH_BYTES])
+{
+    const struct model_layout *layout = s->shape.layout;
+    int64_t numbers[] = {STATE_PIECE, STATE_THREADS_MAX, s->shape.lanes, s->shape.fast, layout->tensors};
+    struct sha256 *h = sha256_open();
+    sha256_add(h, numbers, sizeof numbers);
+    for (int t = 0; t < layout->tensors; t++) {
+        const struct model_tensor *tensor = &layout->tensor[t];
+        sha256_add(h, tensor->name, strlen(tensor->name) + 1);
+        sha256_add(h, tensor->size, sizeof tensor->size);
+    }
+    sha256_finish(h, out);
+}
+
+static int count_pieces(const struct model_layout *layout)
+{
+    int64_t n = 0;
+    for (int t = 0; t < layout->tensors; t++)
+        n += (layout->tensor[t].count + STATE_PIECE - 1) / STATE_PIECE;
+    return (int)n;
+}
+
+static void cut_pieces(struct state *s)
+{
+    const struct model_layout *layout = s->shape.layout;
+    struct state_piece *p = s->piece;
+    for (int t = 0; t < layout->tensors; t++) {
+        const struct model_tensor *tensor = &layout->tensor[t];
+        for (int64_t at = 0; at < tensor->count; at += STATE_PIECE, p++) {
+            int64_t left = tensor->count - at;
+            p->first = tensor->first + at;
+            p->count = (int32_t)(left < STATE_PIECE ? left : STATE_PIECE);
+            p->tensor = t;
+        }
+    }
+}
+
+static int take_scratch(struct state *s, struct error *err)
+{
+    s->pieces = count_pieces(s->shape.layout);
+    size_t n = (size_t)s->pieces;
+    s->piece = calloc(n, sizeof *s->piece);
+    s->square = calloc(n, sizeof *s->square);
+    s->sum = calloc(n, sizeof *s->sum);
+    s->piece_max = calloc(n, sizeof *s->piece_max);
+    if (!s->piece || !s->square || !s->sum || !s->piece_max)
+        return err_set(err, ERR_MACHINE, "no memory for the table of %d pieces of the state", s->pieces);
+    cut_pieces(s);
+    return 0;
+}
+
+/* ---- mapping ---- */
+
+static void set_pointers(struct state *s, const struct parts *p)
+{
+    char *base = s->map;
+    s->header = (struct state_header *)base;
+    s->stamp = (_Atomic int64_t *)(base + p->stamp);
+    s->place[STATE_HOME] =
+        (struct state_place){(float *)(base + p->params), (float *)(base + p->m), (float *)(base + p->v)};
+    s->words[0] = (uint32_t *)(base + p->words[0]);
+    s->words[1] = (uint32_t *)(base + p->words[1]);
+    s->slot = (struct state_slot *)(base + p->slot);
+}
+
+static int map_all(struct state *s, int fd, const struct parts *p, struct error *err)
+{
+    void *map = mmap(NULL, p->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return err_errno(err, ERR_MACHINE, "map the training state (%zu MiB)", p->size >> 20);
+    s->map = map;
+    s->map_size = p->size;
+    set_pointers(s, p);
+    return 0;
+}
+
+/* Takes the memory now, so that a lack of it is an error here and not a SIGBUS later. The undo slots are
+ * left out: only those of threads that exist are ever touched. */
+static int lay_out(struct state *s, int fd, const struct parts *p, struct error *err)
+{
+    if (ftruncate(fd, 0) < 0 || ftruncate(fd, (off_t)p->size) < 0)
+        return err_errno(err, ERR_MACHINE, "size the training state (%zu MiB)", p->size >> 20);
+    int code;
+    while ((code = posix_fallocate(fd, 0, (off_t)p->slot)) == EINTR)
+        continue;
+    if (code) {
+        errno = code;
+        return err_errno(err, ERR_MACHINE, "take memory for the training state (%zu MiB)", p->slot >> 20);
+    }
+    if (map_all(s, fd, p, err) < 0)
+        return -1;
+    make_identity(s, s->header->identity);
+    FAULT("state-laid-out");
+    atomic_store_explicit(&s->header->magic, state_magic, memory_order_release);
+    return 0;
+}
+
+static int attach(struct state *s, int fd, const struct parts *p, size_t size, struct error *err)
+{
+    uint8_t wanted[RM_HASH_BYTES];
+    if (size != p->size)
+        return err_set(err, ERR_DATA, "the training state in memory is of another model (%zu bytes, not %zu)",
+                       size, p->size);
+    if (map_all(s, fd, p, err) < 0)
+        return -1;
+    make_identity(s, wanted);
+    if (memcmp(wanted, s->header->identity, sizeof wanted) != 0)
+        return err_set(err, ERR_DATA, "the training state in memory is of another model or job");
+    return 0;
+}
+
+/* True where the file was laid out to its end. */
+static bool is_laid_out(int fd, size_t size)
+{
+    uint64_t magic = 0;
+    return size >= sizeof magic && pread(fd, &magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
+           magic == state_magic;
+}
+
+/* ---- repair ---- */
+
+/* Puts the old values of a half-written piece back. May itself be cut off and done again: the slot is
+ * cleared last. */
+static void restore_piece(struct state *s, struct state_slot *slot)
+{
+    const struct state_piece *p = &s->piece[slot->piece];
+    const struct state_place *at = &s->place[STATE_HOME];
+    size_t bytes = (size_t)p->count * sizeof(float);
+    memcpy(at->params + p->first, slot->params, bytes);
+    memcpy(at->m + p->first, slot->m, bytes);
+    memcpy(at->v + p->first, slot->v, bytes);
+    FAULT("slot-restored");
+    atomic_store_explicit(&s->stamp[slot->piece], state_current(s)->step, memory_order_release);
+    FAULT("slot-restamped");
+    atomic_store_explicit(&slot->valid, 0, memory_order_release);
+    FAULT("slot-forgotten");
+}
+
+static void restore_pieces(struct state *s)
+{
+    for (int i = 0; i < STATE_THREADS_MAX; i++) {
+        struct state_slot *slot = &s->slot[i];
+        if (atomic_load_explicit(&slot->valid, memory_order_acquire))
+            restore_piece(s, slot);
+    }
+}
+
+/* ---- open ---- */
+
+static int open_mapping(struct state *s, int fd, struct error *err)
+{
+    struct stat about;
+    struct parts p = place_parts(s);
+    if (fstat(fd, &about) < 0)
+        return err_errno(err, ERR_MACHINE, "look at the training state");
+    if (!is_laid_out(fd, (size_t)about.st_size))
+        return lay_out(s, fd, &p, err);
+    if (attach(s, fd, &p, (size_t)about.st_size, err) < 0)
+        return -1;
+    if (state_current(s))
+        restore_pieces(s);
+    return 0;
+}
+
+int state_open(struct state **ret, int fd, const struct state_shape *shape, struct error *err)
+{
+    struct state *s = calloc(1, sizeof *s);
+    if (!s)
+        return err_set(err, ERR_MACHINE, "no memory for the training state");
+    s->shape = *shape;
+    s->header_words = verdict_header_count(shape->layout->tensors, shape->lanes);
+    if (take_scratch(s, err) < 0 || open_mapping(s, fd, err) < 0) {
+        state_free(s);
+        return -1;
+    }
+    *ret = s;
+    return 0;
+}
+
+void state_free(struct state *s)
+{
+    if (!s)
+        return;
+    if (s->map)
+        munmap(s->map, s->map_size);
+    if (s->spare_map)
+        munmap(s->spare_map, s->spare_size);
+    free(s->piece);
+    free(s->square);
+    free(s->sum);
+    free(s->piece_max);
+    free(s);
+}
+
+/* ---- what is held ---- */
+
+const struct state_point *state_current(const struct state *s)
+{
+    uint32_t current = atomic_load_explicit(&s->header->current, memory_order_acquire);
+    bool mapped = current && s->place[s->header->place[current - 1]].params;
+    return mapped ? &s->header->point[current - 1] : NULL;
+}
+
+enum state_place_of state_placed(const struct state *s)
+{
+    const struct state_point *now = state_current(s);
+    return now ? (enum state_place_of)s->header->place[now - s->header->point] : STATE_HOME;
+}
+
+/* The valid update that leads to that step, -1 where there is none. */
+static int find_update(const struct state *s, int64_t step)
+{
+    for (int b = 0; b < 2; b++) {
+        const struct state_record_update *u = &s->header->update[b];
+        if (atomic_load_explicit(&u->valid, memory_order_acquire) && u->step == step)
+            return b;
+    }
+    return -1;
+}
+
+int state_pending_buffer(const struct state *s)
+{
+    const struct state_point *now = state_current(s);
+    int b = now ? find_update(s, now->step + 1) : -1;
+    return b >= 0 && s->place[s->header->update[b].to].params ? b : -1;
+}
+
+bool state_pending(const struct state *s)
+{
+    return state_pending_buffer(s) >= 0;
+}
+
+bool state_holds(const struct state *s, struct state_point *out)
+{
+    const struct state_point *now = state_current(s);
+    if (!now || state_pending(s))
+        return false;
+    if (out)
+        *out = *now;
+    return true;
+}
+
+void state_home(const struct state *s, int64_t *ret_params_at, int64_t *ret_array_step)
+{
+    struct parts p = place_parts(s);
+    *ret_params_at = (int64_t)p.params;
+    *ret_array_step = (int64_t)(p.m - p.params);
+}
+
+struct state_arrays state_arrays(struct state *s)
+{
+    const struct state_place *p = &s->place[state_placed(s)];
+    return (struct state_arrays){p->params, p->m, p->v, s->shape.layout->parameters};
+}
+
+void state_digest(struct state *s, uint8_t out[RM_HASH_BYTES])
+{
+    sha256_once(state_arrays(s).params, (size_t)s->shape.layout->parameters * sizeof(float), out);
+}
+
+/* ---- receiving a state ---- */
+
+static void forget_update(struct state *s, int b)
+{
+    atomic_store_explicit(&s->header->update[b].valid, 0, memory_order_release);
+    state_order();
+}
+
+void state_receive_begin(struct state *s)
+{
+    forget_update(s, 0);
+    forget_update(s, 1);
+    atomic_store_explicit(&s->header->current, 0, memory_order_release);
+    state_order();
+    for (int i = 0; i < STATE_THREADS_MAX; i++)
+        if (atomic_load_explicit(&s->slot[i].valid, memory_order_relaxed))
+            atomic_store_explicit(&s->slot[i].valid, 0, memory_order_release);
+    FAULT("receive-begun");
+}
+
+void state_receive_end(struct state *s, const struct state_point *point)
+{
+    for (int i = 0; i < s->pieces; i++)
+        atomic_store_explicit(&s->stamp[i], point->step, memory_order_relaxed);
+    s->header->point[0] = *point;
+    s->header->place[0] = STATE_HOME;
+    FAULT("receive-record");
+    atomic_store_explicit(&s->header->current, 1, memory_order_release);
+    FAULT("receive-held");
+}
+
+void state_zero_moments(struct state *s)
+{
+    struct state_arrays a = state_arrays(s);
+    size_t bytes = (size_t)a.count * sizeof(float);
+    memset(a.m, 0, bytes);
+    memset(a.v, 0, bytes);
+}
+
+/* ---- the spare ---- */
+
+/* A part at a time: whoever else maps something is let in between. */
+enum { TAKE_AT_ONCE = 16 << 20 };
+
+static int take_memory(char *map, size_t size, int fd, int64_t offset, struct error *err)
+{
+    int code = 0;
+    for (size_t at = 0; at < size && !code; at += TAKE_AT_ONCE) {
+        size_t length = size - at < TAKE_AT_ONCE ? size - at : TAKE_AT_ONCE;
+        code = madvise(map + at, length, MADV_POPULATE_WRITE) < 0 ? errno : 0;
+    }
+    if (code == EINVAL) /* a kernel that does not know it */
+        while ((code = posix_fallocate(fd, offset, (off_t)size)) == EINTR)
+            continue;
+    errno = code;
+    return code ? err_errno(err, ERR_MACHINE, "take memory for snapshots (%zu MiB)", size >> 20) : 0;
+}
+
+int state_add_spare(struct state *s, int fd, int64_t offset, struct error *err)
+{
+    size_t count = (size_t)s->shape.layout->parameters;
+    s->spare_size = 3 * count * sizeof(float);
+    void *map = mmap(NULL, s->spare_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+    if (map == MAP_FAILED)
+        return err_errno(err, ERR_MACHINE, "map the memory for snapshots");
+    s->spare_map = map;
+    if (take_memory(map, s->spare_size, fd, offset, err) < 0)
+        return -1;
+    float *at = map;
+    s->place[STATE_SPARE] = (struct state_place){at, at + count, at + 2 * count};
+    return 0;
+}
+
+void state_aim_spare(struct state *s, bool aim)
+{
+    s->aim_spare = aim;
+}
+
+bool state_in_spare(const struct state *s)
+{
+    return state_placed(s) == STATE_SPARE;
+}
+
+/* ---- updates ---- */
+
+static void describe_update(const struct state *s, int b, struct state_update *out)
+{
+    struct state_record_update *u = &s->header->update[b];
+    *out = (struct state_update){
+        .step = u->step,
+        .k = u->k,
+        .words = s->words[b],
+        .header = state_header_words(s, b),
+        .words_count = s->shape.layout->parameters,
+        .header_count = s->header_words,
+    };
+}
+
+bool state_kept(const struct state *s, struct state_update *out)
+{
+    const struct state_point *now = state_current(s);
+    int b = now ? find_update(s, now->step) : -1;
+    if (b < 0)
+        return false;
+    describe_update(s, b, out);
+    return true;
+}
+
+int state_take_spare(struct state *s)
+{
+    int spare = state_received_buffer(s);
+    forget_update(s, spare);
+    return spare;
+}
+
+void state_seal(struct state *s, int b)
+{
+    struct state_record_update *u = &s->header->update[b];
+    bool away = s->aim_spare && s->place[STATE_SPARE].params && !state_in_spare(s);
+    FAULT("words-complete");
+    u->step = state_current(s)->step + 1;
+    u->to = away ? STATE_SPARE : STATE_HOME;
+    s->aim_spare = false;
+    FAULT("update-record");
+    atomic_store_explicit(&u->valid, 1, memory_order_release);
+    state_order();
+    FAULT("update-valid");
+}
+
+void state_commit(struct state *s, const struct state_point *next, enum state_place_of place)
+{
+    FAULT("before-commit");
+    uint32_t now = atomic_load_explicit(&s->header->current, memory_order_relaxed);
+    uint32_t spare = now == 1 ? 2 : 1;
+    s->header->point[spare - 1] = *next;
+    s->header->place[spare - 1] = (uint32_t)place;
+    FAULT("record-written");
+    atomic_store_explicit(&s->header->current, spare, memory_order_release);
+    state_order();
+    FAULT("after-commit");
+}
+
+int state_received_buffer(const struct state *s)
+{
+    const struct state_point *now = state_current(s);
+    return now && find_update(s, now->step) == 0 ? 1 : 0;
+}
+
+void state_update_receive_begin(struct state *s, struct state_update *out)
+{
+    describe_update(s, state_take_spare(s), out);
+}
+
+int state_update_fits(const struct state *s, int64_t step, struct error *err)
+{
+    const struct model_layout *layout = s->shape.layout;
+    const struct state_point *now = state_current(s);
+    if (!now || now->step + 1 != step)
+        return err_set(err, ERR_PROTOCOL, "an update to step %lld does not lead on from step %lld",
+                       (long long)step, now ? (long long)now->step : -1ll);
+    int b = state_received_buffer(s);
+    struct verdict verdict;
+    verdict_decide(&verdict, state_header_words(s, b), layout->tensors, s->shape.lanes, s->shape.fast,
+                   s->header->update[b].k);
+    if (verdict.kind == VERDICT_FITS)
+        return 0;
+    return err_set(err, ERR_PROTOCOL, "the update to step %lld that was received does not fit",
+                   (long long)step);
+}
+
+int state_update_receive_end(struct state *s, int64_t step, struct error *err)
+{
+    if (state_update_fits(s, step, err) < 0)
+        return -1;
+    state_seal(s, state_received_buffer(s));
+    return 0;
+}
