@@ -168,7 +168,7 @@ struct rdzv_action {
     };
 };
 
-/* No step makes more, with every worker in the worst state (tests/unit/protocol/crowd_test.c). */
+/* No step makes more, with every worker in the worst state (tests/unit/coordinator/core/crowd_test.c). */
 enum { RDZV_ACTIONS_MAX = 512 };
 
 struct rdzv_out {

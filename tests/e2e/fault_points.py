@@ -112,9 +112,9 @@ POINTS = {
 }
 
 UNIT = {
-    "slot-restored": "tests/unit/exact/torn_test.c",
-    "slot-restamped": "tests/unit/exact/torn_test.c",
-    "slot-forgotten": "tests/unit/exact/torn_test.c",
+    "slot-restored": "tests/unit/trainer/state/torn_test.c",
+    "slot-restamped": "tests/unit/trainer/state/torn_test.c",
+    "slot-forgotten": "tests/unit/trainer/state/torn_test.c",
     "update-received": "tests/unit/trainer/trainer_test.c",
     "operator-write": "tests/cluster/api_test.py",
     "operator-answered": "tests/cluster/api_test.py",

@@ -58,6 +58,14 @@ def test_everything_is_formatted():
     show(rules.check_format(ROOT))
 
 
+def test_unit_tests_lie_as_what_they_test():
+    show(rules.check_tests_mirror(ROOT))
+
+
+def test_the_docs_tell_of_each_folder_program_and_page():
+    show(rules.check_folders_are_told(ROOT))
+
+
 def test_whatever_can_be_skipped_stands_in_the_docs():
     show(rules.check_skips_are_told(ROOT))
 

@@ -298,6 +298,23 @@ def check_no_fault_points(programs):
     return wrong
 
 
+def check_tests_mirror(root):
+    """The unit tests of a folder lie in the folder of its name below tests/unit."""
+    layers, unit = read_layers(root), Path(root) / "tests/unit"
+    folders = sorted({str(path.parent.relative_to(unit)) for path in unit.rglob("*_test.c")})
+    return [f"tests/unit/{folder}: the tree has no folder {folder} to test" for folder in folders if folder not in layers.allowed]
+
+
+def check_folders_are_told(root):
+    """docs/architecture.md has each folder that is built and each program, README.md each page of docs/."""
+    layers, told = read_layers(root), (Path(root) / "docs/architecture.md").read_text()
+    programs = re.findall(r"\brm_program\(([\w-]+)", (Path(root) / "CMakeLists.txt").read_text())
+    wrong = [f"docs/architecture.md: does not tell of {name}" for name in sorted(layers.allowed) + programs if f"`{name}`" not in told]
+    readme = (Path(root) / "README.md").read_text()
+    return wrong + [f"README.md: does not link docs/{page.name}" for page in sorted((Path(root) / "docs").glob("*.md"))
+                    if f"(docs/{page.name})" not in readme]
+
+
 SKIPS = re.compile(r"pytest\.skip\(|\bskipif\(|\bimportorskip\(|\bcr_skip(_test)?\(")
 
 

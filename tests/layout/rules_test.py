@@ -262,6 +262,27 @@ def test_a_way_for_fault_points_into_a_release_is_found(tree, path, text, words)
     only(rules.check_fault_points_are_a_switch(root), *words)
 
 
+def test_a_unit_test_in_a_folder_of_another_name_is_found(tree):
+    root = tree("tests/unit/agent/core/state_test.c", "int x;\n")
+    assert rules.check_tests_mirror(root) == []
+    tree("tests/unit/protocol/state_test.c", "int x;\n")
+    only(rules.check_tests_mirror(root), "tests/unit/protocol", "no folder protocol")
+
+
+def test_a_folder_a_program_and_a_page_that_nobody_tells_of_are_found(tree):
+    folders = ("common/base", "common/os", "common/wire", "agent/core", "trainer/core", "agent", "ringmaster-agent")
+    root = tree("docs/architecture.md", " ".join(f"`{name}`" for name in folders))
+    tree("README.md", "[the folders](docs/architecture.md)\n")
+    assert rules.check_folders_are_told(root) == []
+    tree("docs/architecture.md", " ".join(f"`{name}`" for name in folders if name != "agent/core"))
+    only(rules.check_folders_are_told(root), "agent/core")
+    tree("docs/architecture.md", " ".join(f"`{name}`" for name in folders[:-1]))
+    only(rules.check_folders_are_told(root), "ringmaster-agent")
+    tree("docs/architecture.md", " ".join(f"`{name}`" for name in folders))
+    tree("docs/ring.md", "The ring\n")
+    only(rules.check_folders_are_told(root), "docs/ring.md")
+
+
 def test_a_skip_that_nobody_tells_of_is_found(tree):
     root = tree("docs/testing.md", "# Testing\n`other_test.py`\n\n## What is skipped where\n\n| where |\n|---|\n| `a_test.py`, `b_test.c` |\n\n## More\n")
     tree("tests/e2e/a_test.py", "pytest.skip('no')\n")

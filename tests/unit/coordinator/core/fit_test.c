@@ -1,0 +1,200 @@
+/* Machines of two kinds, cpu-a and cpu-b, on which the same sums have other bits. Nobody says who is
+ * expected, as in a cluster. */
+#include "tests/unit/coordinator/core/story.h"
+
+static void begin(struct story *s, bool mixed)
+{
+    struct rdzv_settings settings = story_settings(1);
+    settings.unattended = true;
+    settings.allow_mixed_hardware = mixed;
+    story_begin(s, settings);
+}
+
+static void come_on(struct story *s, int w, const char *machine, int64_t step)
+{
+    s->machine[w] = machine;
+    hello(s, w, step);
+}
+
+/* Worker 0 trains alone on a cpu-a. */
+static void train_alone(struct story *s)
+{
+    hello(s, 0, -1);
+    stopped(s, 0, -1, -1);
+    listed(s, 0, -1, -1);
+    after(s, 100 * RM_MS);
+    ready(s, 0, 0);
+    progress_in(s, 0, 1, 10 * RM_S);
+    cr_assert_eq(rdzv_state(s->st), RDZV_TRAINING, "%s", str_text(&s->log));
+    forget(s);
+}
+
+Test(fit, who_computes_other_bits_may_take_part_on_another_machine)
+{
+    struct story s;
+    begin(&s, false);
+    train_alone(&s);
+    come_on(&s, 1, "cpu-b", -1);
+    cr_assert(said(&s, "elsewhere why=\"worker 1 computes other bits"), "%s", str_text(&s.log));
+    cr_assert(said(&s, "\"event\":\"workerRefused\",\"time\":0,\"worker\":1"), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    story_end(&s);
+}
+
+Test(fit, who_is_of_another_job_or_sees_other_data_fits_nowhere)
+{
+    struct story s;
+    struct message m;
+    begin(&s, false);
+    train_alone(&s);
+    for (int w = 1; w <= 2; w++) {
+        hello_message(&s, w, -1, &m);
+        text_copy(w == 1 ? m.hello.job : m.hello.data_sha256, 8, "other");
+        s.conn[w] = s.conns++;
+        hear(&s, w, &m);
+    }
+    cr_assert(said(&s, "1.1 why=\"worker 1 belongs to job other"), "%s", str_text(&s.log));
+    cr_assert(said(&s, "1.1 why=\"worker 2 sees other training data"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(fit, where_it_is_allowed_they_train_together)
+{
+    struct story s;
+    begin(&s, true);
+    train_alone(&s);
+    come_on(&s, 1, "cpu-b", -1);
+    cr_assert_not(said(&s, "abandon"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(fit, one_that_runs_other_software_is_told_so_and_its_machine_is_not_blamed)
+{
+    struct story s;
+    begin(&s, false);
+    s.machine[0] = "numerics 1f, fp32, avx2, a cpu (6/1/2), oneDNN 3.1";
+    train_alone(&s);
+    come_on(&s, 1, "numerics 2e, fp32, avx2, a cpu (6/1/2), oneDNN 3.1", -1);
+    cr_assert(
+        said(&s,
+             "worker 1 computes other bits: it runs other software than the job, 'numerics 2e, oneDNN 3.1' "
+             "instead of 'numerics 1f, oneDNN 3.1'; give all"),
+        "%s", str_text(&s.log));
+    come_on(&s, 2, "numerics 1f, fp32, avx2, a cpu (6/1/2), oneDNN 3.2", -1);
+    cr_assert(said(&s, "worker 2 computes other bits: it runs other software"), "%s", str_text(&s.log));
+    come_on(&s, 3, "numerics 1f, fp32, avx512f, b cpu (6/1/2), oneDNN 3.1", -1);
+    cr_assert(said(&s, "worker 3 computes other bits: its fingerprint is"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(fit, one_of_another_protocol_fits_with_the_coordinators_image)
+{
+    struct story s;
+    struct message m;
+    begin(&s, false);
+    train_alone(&s);
+    hello_message(&s, 1, -1, &m);
+    m.hello.protocol = MSG_PROTOCOL + 1;
+    s.conn[1] = s.conns++;
+    hear(&s, 1, &m);
+    cr_assert(
+        said(&s, "elsewhere why=\"worker 1 runs other software than the coordinator: it speaks protocol"),
+        "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    story_end(&s);
+}
+
+/* All machines went, and the first one of the new ones is of another kind than those were. */
+Test(fit, a_job_goes_on_from_a_checkpoint_on_machines_of_the_kind_that_made_it)
+{
+    struct story s;
+    begin(&s, false);
+    come_on(&s, 0, "cpu-b", -1);
+    stopped(&s, 0, -1, -1);
+    listed(&s, 0, 7, -1);
+    cr_assert(said(&s, "elsewhere why=\"worker 0 computes other bits"), "%s", str_text(&s.log));
+    closed(&s, 0);
+    after(&s, RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "it waits for one that fits");
+    hello(&s, 1, -1);
+    stopped(&s, 1, -1, -1);
+    listed(&s, 1, 7, -1);
+    after(&s, 100 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.resume.step, 7);
+    story_end(&s);
+}
+
+/* The folder that one machine sees may be another job's. */
+Test(fit, what_one_worker_alone_lists_sends_nobody_away)
+{
+    struct story s;
+    begin(&s, false);
+    for (int w = 0; w < 2; w++) {
+        come_on(&s, w, "cpu-b", -1);
+        stopped(&s, w, -1, -1);
+    }
+    listed(&s, 0, 7, -1); /* made by a cpu-a */
+    cr_assert_not(said(&s, "computes other bits"), "%s", str_text(&s.log));
+    listed(&s, 1, -1, -1);
+    cr_assert_not(said(&s, "computes other bits"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* They come one by one, and fewer than min of them never list what lies in the store. */
+Test(fit, what_a_checkpoint_was_made_by_stands_when_those_who_were_refused_have_gone)
+{
+    struct story s;
+    begin(&s, false);
+    come_on(&s, 0, "cpu-b", -1);
+    stopped(&s, 0, -1, -1);
+    listed(&s, 0, 7, -1);
+    closed(&s, 0);
+    after(&s, RM_S);
+    come_on(&s, 2, "cpu-b", -1);
+    cr_assert(said(&s, "worker 2 computes other bits"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(fit, of_a_machine_that_went_away_before_the_first_step_nothing_is_left_to_fit)
+{
+    struct story s;
+    begin(&s, false);
+    come_on(&s, 0, "cpu-b", -1);
+    closed(&s, 0);
+    hello(&s, 1, -1);
+    cr_assert_not(said(&s, "abandon"), "%s", str_text(&s.log));
+    come_on(&s, 2, "cpu-b", -1);
+    cr_assert(said(&s, "worker 2 computes other bits"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(fit, whose_trainer_died_still_holds_what_the_others_have_to_fit)
+{
+    struct story s;
+    struct message m;
+    begin(&s, false);
+    train_alone(&s);
+    fault_of(&s, 0, FAULT_TRAINER_EXIT, -1, -1);
+    hello_message(&s, 0, -1,
+                  &m); /* its connection broke, too, and it has no trainer that could say what it holds */
+    m.hello.trainer_pid = 0;
+    s.conn[0] = s.conns++;
+    hear(&s, 0, &m);
+    come_on(&s, 1, "cpu-b", -1);
+    cr_assert(said(&s, "worker 1 computes other bits"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(fit, a_checkpoint_names_the_machine_that_made_it_whoever_publishes_it)
+{
+    struct story s;
+    begin(&s, false);
+    train_alone(&s);
+    checkpointed(&s, 0, 1, 0, 1, false);
+    s.attempt[0] = 1;
+    come_on(&s, 0, "cpu-b", -1); /* the first attempt's machine is gone, and this one is told to publish */
+    cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
+    cr_assert_str_eq(s.publish.publish.fingerprint, "cpu-a");
+    story_end(&s);
+}

@@ -1,0 +1,604 @@
+/* Faults of one worker, of all, and of a checkpoint: what the coordinator makes of them. */
+#include "tests/unit/coordinator/core/story.h"
+
+static struct rdzv_settings patient(int min)
+{
+    struct rdzv_settings settings = story_settings(min);
+    settings.end_timeout = settings.save_patience = 600 * RM_S;
+    settings.max_restarts = 0;
+    return settings;
+}
+
+/* n workers come with nothing and list these. */
+static void begin(struct story *s, struct rdzv_settings settings, int n, int64_t newest, int64_t older)
+{
+    story_begin(s, settings);
+    if (!settings.unattended)
+        expect_workers(s, (1u << n) - 1);
+    first_come(s, n);
+    for (int w = 0; w < n; w++)
+        listed(s, w, newest, older);
+}
+
+/* Every worker tells that it lives, so that only what the story is about is waited for. */
+static void live_on(struct story *s, int n, int seconds)
+{
+    for (int i = 0; i < seconds * 2; i++) {
+        for (int w = 0; w < n; w++) {
+            struct message m;
+            message_init(&m, MSG_HEARTBEAT);
+            m.heartbeat.waiting_for = -1;
+            m.heartbeat.counter = s->now;
+            if (s->conn[w] >= 0)
+                hear(s, w, &m);
+        }
+        after(s, 500 * RM_MS);
+    }
+}
+
+/* Whoever is asked lists the same as before. */
+static void list_again(struct story *s, int n)
+{
+    live_on(s, n, 2);
+    for (int w = 0; w < n; w++)
+        listed(s, w, 231, 200);
+}
+
+static void all_stop(struct story *s, int n)
+{
+    for (int w = 0; w < n; w++)
+        stopped(s, w, -1, -1);
+}
+
+/* ---- loads ---- */
+
+Test(trouble, a_read_error_of_one_agent_throws_no_checkpoint_away)
+{
+    struct story s;
+    begin(&s, patient(2), 2, 231, 200);
+    cr_assert_eq(s.form.form.resume.step, 231);
+    load_fails(&s, 1, 231, CLASS_UNKNOWN);
+    all_stop(&s, 2);
+    cr_assert_not(said(&s, "checkpointRefused"), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "it waits a second: %s", str_text(&s.log));
+    forget(&s);
+    list_again(&s, 2);
+    cr_assert(said(&s, "form "), "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.resume.step, 231, "the same once more");
+    for (int w = 0; w < 2; w++)
+        ready(&s, w, 231);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    story_end(&s);
+}
+
+Test(trouble, others_go_on_from_the_same_checkpoint_without_the_one_that_can_not_read_it)
+{
+    struct story s;
+    begin(&s, patient(1), 2, 231, 200);
+    load_fails(&s, 1, 231, CLASS_MACHINE);
+    all_stop(&s, 2);
+    listed(&s, 0, 231, 200);
+    live_on(&s, 2, 1);
+    cr_assert_eq(s.form.form.resume.step, 231);
+    cr_assert_eq(s.form.form.count, 1, "%s", str_text(&s.log));
+    ready(&s, 0, 231);
+    progress(&s, 0, 232);
+    cr_assert_eq(s.ended, -1);
+    story_end(&s);
+}
+
+Test(trouble, a_store_that_nobody_can_read_ends_a_run_with_4_after_its_patience_and_nothing_is_refused)
+{
+    struct story s;
+    begin(&s, patient(2), 2, 231, 200);
+    rm_time began = s.now;
+    while (s.ended < 0 && s.now < began + 1000 * RM_S) {
+        if (rdzv_state(s.st) == RDZV_FORMING) {
+            for (int w = 0; w < 2; w++)
+                load_fails(&s, w, 231, CLASS_PASSING);
+            all_stop(&s, 2);
+        }
+        list_again(&s, 2);
+    }
+    cr_assert_eq(s.ended, 4, "%s", rdzv_why(s.st));
+    cr_assert_geq(s.now - began, 600 * RM_S);
+    cr_assert_leq(s.now - began, 640 * RM_S);
+    cr_assert_not(said(&s, "checkpointRefused"));
+    cr_assert(said(&s, "can't load the checkpoint"), "the reason is told: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(trouble, in_pods_a_store_that_nobody_can_read_is_waited_for_without_end)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(2);
+    settings.unattended = true;
+    settings.workers_target = 2;
+    begin(&s, settings, 2, 231, 200);
+    for (int i = 0; i < 3000 && s.ended < 0; i++) {
+        if (rdzv_state(s.st) == RDZV_FORMING) {
+            for (int w = 0; w < 2; w++)
+                load_fails(&s, w, 231, CLASS_PASSING);
+            all_stop(&s, 2);
+        }
+        list_again(&s, 2);
+        str_reset(&s.log);
+    }
+    cr_assert_eq(s.ended, -1, "%s", rdzv_why(s.st));
+    for (int i = 0; i < 40 && rdzv_state(s.st) != RDZV_FORMING; i++)
+        list_again(&s, 2);
+    for (int w = 0; w < 2; w++)
+        ready(&s, w, 231);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+Test(trouble, damage_that_one_worker_sees_is_looked_at_by_another_before_anything_is_refused)
+{
+    struct story s;
+    begin(&s, patient(2), 2, 231, 200);
+    cr_assert_eq(s.form.form.member[0].worker, 0);
+    load_fails(&s, 0, 231, CLASS_OBJECT);
+    all_stop(&s, 2);
+    cr_assert_not(said(&s, "checkpointRefused"), "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.resume.step, 231);
+    cr_assert_eq(s.form.form.member[0].worker, 1, "the share is another one's now");
+    load_fails(&s, 1, 231, CLASS_OBJECT);
+    cr_assert(said(&s, "checkpointRefused"), "%s", str_text(&s.log));
+    all_stop(&s, 2);
+    cr_assert_eq(s.form.form.resume.step, 200);
+    story_end(&s);
+}
+
+Test(trouble, a_worker_that_alone_sees_damage_again_and_again_is_left_out_and_not_the_checkpoint)
+{
+    struct story s;
+    begin(&s, patient(1), 2, 231, 200);
+    for (int i = 0; i < 60 && !said(&s, "workerQuarantined"); i++) {
+        bool in = rdzv_state(s.st) == RDZV_FORMING && s.form.form.count == 2;
+        if (in) {
+            load_fails(&s, 0, 231, CLASS_OBJECT);
+            all_stop(&s, 2);
+        } else if (rdzv_state(s.st) == RDZV_FORMING) {
+            fault_of(&s, 1, FAULT_RING, -1, -1); /* nothing comes of it while 0 is held back */
+            all_stop(&s, 2);
+        }
+        list_again(&s, 2);
+    }
+    cr_assert_not(said(&s, "checkpointRefused"), "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.resume.step, 231);
+    story_end(&s);
+}
+
+Test(trouble, all_checkpoints_damaged_ends_with_3_and_their_names_and_never_begins_anew)
+{
+    struct story s;
+    begin(&s, patient(2), 2, 231, 200);
+    for (int i = 0; i < 2; i++) {
+        int64_t step = s.form.form.resume.step;
+        for (int w = 0; w < 2; w++)
+            load_fails(&s, w, step, CLASS_OBJECT);
+        all_stop(&s, 2);
+    }
+    cr_assert_eq(s.ended, 3, "%s", str_text(&s.log));
+    cr_assert(strstr(rdzv_why(s.st), "step-00000231, step-00000200") && strstr(rdzv_why(s.st), "--overwrite"),
+              "%s", rdzv_why(s.st));
+    cr_assert_not(said(&s, ":init"));
+    story_end(&s);
+}
+
+/* ---- lists ---- */
+
+static void list_fails(struct story *s, int w, struct msg_fault f)
+{
+    f.kind = FAULT_STORAGE;
+    f.step = -1;
+    fault_says(s, w, &f);
+}
+
+Test(trouble, a_list_that_one_agent_can_not_have_ends_nothing)
+{
+    struct story s;
+    story_begin(&s, patient(1));
+    expect_workers(&s, 3);
+    first_come(&s, 2);
+    list_fails(&s, 1, (struct msg_fault){.class = CLASS_MACHINE});
+    listed(&s, 0, 40, -1);
+    live_on(&s, 2, 1);
+    cr_assert_eq(s.form.form.count, 1, "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.resume.step, 40);
+    ready(&s, 0, 40);
+    progress_in(&s, 0, 41, RM_S);
+    live_on(&s, 2, 5);
+    cr_assert(said(&s, "at=boundary"), "it joins, and needs no list for that: %s", str_text(&s.log));
+    cr_assert_eq(s.ended, -1);
+    story_end(&s);
+}
+
+Test(trouble, what_a_person_must_set_right_ends_a_run_at_once_before_its_first_step)
+{
+    struct story s;
+    story_begin(&s, patient(2));
+    expect_workers(&s, 3);
+    first_come(&s, 2);
+    list_fails(&s, 1, (struct msg_fault){.class = CLASS_MACHINE, .person = true, .exit_code = 4});
+    cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(trouble, who_does_not_see_the_newest_checkpoint_is_asked_again_and_rolls_nobody_back)
+{
+    struct story s;
+    begin(&s, patient(1), 2, -1, -1);
+    cr_assert_eq(s.form.form.resume.held, false, "nothing was ever there: from the seed");
+    story_end(&s);
+    story_begin(&s, patient(1));
+    expect_workers(&s, 3);
+    first_come(&s, 2);
+    for (int i = 0; i < 2; i++) {
+        listed(&s, 0, 40, 20);
+        listed(&s, 1, -1, -1); /* another folder is mounted there */
+    }
+    listed(&s, 0, 40, 20);
+    live_on(&s, 2, 1);
+    cr_assert_eq(s.form.form.resume.step, 40, "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.count, 1);
+    story_end(&s);
+}
+
+/* Both answer whenever they are asked, as agents do; worker 1's folder is another one. */
+static void list_apart(struct story *s, int seconds)
+{
+    for (int i = 0; i < seconds && s->ended < 0 && !said(s, "left out"); i++) {
+        listed(s, 0, 40, 20);
+        listed(s, 1, -1, -1);
+        live_on(s, 2, 1);
+    }
+}
+
+Test(trouble, a_machine_that_sees_another_folder_is_left_out_when_others_have_listed_for_half_a_minute)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.join_window = 100 * RM_S; /* they are waited for */
+    story_begin(&s, settings);
+    expect_workers(&s, 7);
+    first_come(&s, 2);
+    list_apart(&s, 25);
+    cr_assert_not(said(&s, "left out"), "%s", str_text(&s.log));
+    list_apart(&s, 25);
+    cr_assert(said(&s, "worker 1 is left out: it does not see the checkpoint of step 40"), "%s",
+              str_text(&s.log));
+    story_end(&s);
+}
+
+Test(trouble, lists_that_differ_until_the_patience_is_over_end_a_run_with_4)
+{
+    struct story s;
+    story_begin(&s, patient(2));
+    expect_workers(&s, 3);
+    first_come(&s, 2);
+    list_apart(&s, 700);
+    cr_assert_eq(s.ended, 4, "%s", rdzv_why(s.st));
+    cr_assert(strstr(rdzv_why(s.st), "is its folder the same one?"), "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+/* Agent 1 says every 10 s that its call has not returned, and at once when it is asked again. */
+static void says_that_it_hangs(struct story *s, int64_t step, rm_time lasted)
+{
+    struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_MACHINE, .step = step, .reading = true};
+    f.lasted = lasted;
+    text_copy(f.detail, sizeof f.detail, "it has not returned");
+    fault_says(s, 1, &f);
+}
+
+Test(trouble, who_hangs_in_a_list_is_left_out_as_soon_as_others_show_that_they_can)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.join_window = 1000 * RM_S;
+    story_begin(&s, settings);
+    expect_workers(&s, 7);
+    first_come(&s, 2);
+    listed(&s, 0, 40, -1);
+    live_on(&s, 2, 30);
+    says_that_it_hangs(&s, -1, 30 * RM_S);
+    cr_assert_not(said(&s, "left out"), "%s", str_text(&s.log));
+    live_on(&s, 2, 1);
+    listed(&s, 0, 40, -1);
+    live_on(&s, 2, 1);
+    says_that_it_hangs(&s, -1, 32 * RM_S);
+    cr_assert(said(&s, "worker 1 is left out: it has not returned"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(trouble, who_hangs_in_a_load_holds_up_a_ring_once_and_is_left_out_when_that_has_formed_without_it)
+{
+    struct story s;
+    begin(&s, patient(1), 2, 40, -1);
+    cr_assert_eq(s.form.form.count, 2);
+    live_on(&s, 2, 5);
+    says_that_it_hangs(&s, 40, 30 * RM_S);
+    all_stop(&s, 2);
+    listed(&s, 0, 40, -1);
+    live_on(&s, 2, 1);
+    cr_assert_eq(s.form.form.count, 1, "%s", str_text(&s.log));
+    ready(&s, 0, 40);
+    says_that_it_hangs(&s, 40, 40 * RM_S);
+    cr_assert(said(&s, "worker 1 is left out"), "%s", str_text(&s.log));
+    progress(&s, 0, 41);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    story_end(&s);
+}
+
+Test(trouble, a_write_that_hangs_is_not_taken_for_the_load_of_the_same_step)
+{
+    struct story s;
+    begin(&s, patient(2), 2, 40, -1);
+    struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_MACHINE, .step = 40};
+    f.lasted = 120 * RM_S;
+    fault_says(&s, 1, &f);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(trouble, a_list_that_fails_while_nobody_has_shown_that_it_can_costs_nobody_a_place)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.join_window = 1000 * RM_S;
+    story_begin(&s, settings);
+    expect_workers(&s, 7);
+    hello(&s, 0, -1);
+    stopped(&s, 0, -1, -1);
+    for (int i = 0; i < 60; i++) {
+        if (i == 20) { /* it comes while the store is away, and waits for it */
+            hello(&s, 1, -1);
+            stopped(&s, 1, -1, -1);
+        }
+        if (said(&s, "send 0 list"))
+            list_fails(&s, 0, (struct msg_fault){.class = CLASS_PASSING});
+        live_on(&s, i < 20 ? 1 : 2, 1);
+    }
+    cr_assert_not(said(&s, "left out"), "%s", str_text(&s.log));
+    cr_assert_eq(s.ended, -1);
+    story_end(&s);
+}
+
+Test(trouble, a_load_that_failed_once_does_not_make_a_list_that_fails_the_proof_that_all_is_damaged)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.unattended = true;
+    settings.workers_target = 1;
+    begin(&s, settings, 1, 40, -1);
+    load_fails(&s, 0, 40, CLASS_PASSING);
+    all_stop(&s, 1);
+    live_on(&s, 1, 40);
+    list_fails(&s, 0, (struct msg_fault){.class = CLASS_OBJECT, .exit_code = 3});
+    cr_assert_eq(s.ended, -1, "the first list that finds nothing sound: %s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+/* ---- one machine's own trouble ---- */
+
+Test(trouble, a_newcomer_whose_machine_will_not_do_harms_no_healthy_run)
+{
+    struct story s;
+    story_begin(&s, patient(2));
+    train_with(&s, 2);
+    progress(&s, 0, 46);
+    expect_workers(&s, 7);
+    hello(&s, 2, -1);
+    forget(&s);
+    fault_says(&s, 2,
+               &(struct msg_fault){.kind = FAULT_MACHINE, .step = -1, .detail = "its memory can't be sized"});
+    cr_assert(said(&s, "workerQuarantined") && said(&s, "can't be sized"), "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 2 abandon"), "%s", str_text(&s.log));
+    for (int w = 0; w < 2; w++)
+        stopped(&s, w, 46, 46);
+    cr_assert_eq(s.form.form.count, 2, "%s", str_text(&s.log));
+    cr_assert_eq(s.ended, -1);
+    story_end(&s);
+}
+
+Test(trouble, a_members_data_that_can_not_be_read_cost_that_member_alone)
+{
+    struct story s;
+    story_begin(&s, patient(1));
+    train_with(&s, 2);
+    progress(&s, 0, 46);
+    fault_says(&s, 1,
+               &(struct msg_fault){.kind = FAULT_DATA, .class = CLASS_MACHINE, .step = 46, .exit_code = 3});
+    stopped(&s, 0, 46, 46);
+    cr_assert_eq(s.form.form.count, 1, "%s", str_text(&s.log));
+    cr_assert_eq(s.ended, -1);
+    story_end(&s);
+}
+
+Test(trouble, the_same_from_all_workers_is_the_jobs)
+{
+    struct story s;
+    story_begin(&s, patient(2));
+    train_with(&s, 3);
+    progress(&s, 0, 46);
+    struct msg_fault gone = {.kind = FAULT_DATA, .class = CLASS_MACHINE, .step = 46, .exit_code = 3};
+    text_copy(gone.detail, sizeof gone.detail, "data.txt was there, and is empty now");
+    fault_says(&s, 1, &gone);
+    cr_assert_eq(s.ended, -1);
+    fault_says(&s, 2, &gone);
+    fault_of(&s, 2, FAULT_TRAINER_EXIT, -1, -1);
+    stopped(&s, 0, 46, 46);
+    checkpointed(&s, 0, 46, 0, 1, false);
+    published(&s, 0, 46, false);
+    cr_assert_eq(s.ended, 3, "%s", str_text(&s.log));
+    cr_assert(strstr(rdzv_why(s.st), "is empty now"), "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+Test(trouble, two_processes_of_one_worker_are_not_all_while_others_are_well)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.unattended = true;
+    settings.workers_target = 3;
+    story_begin(&s, settings);
+    train_with(&s, 3);
+    progress(&s, 0, 46);
+    struct msg_fault bad = {.kind = FAULT_MACHINE, .step = -1, .exit_code = 4, .detail = "its disk is gone"};
+    fault_says(&s, 2, &bad);
+    closed(&s, 2);
+    s.attempt[2]++; /* on the same node */
+    hello(&s, 2, -1);
+    fault_says(&s, 2, &bad);
+    for (int w = 0; w < 2; w++)
+        stopped(&s, w, 46, 46);
+    cr_assert_eq(s.ended, -1, "%s", rdzv_why(s.st));
+    cr_assert_not(said(&s, " save"), "nothing ends: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(trouble, in_pods_another_machine_may_come_in_the_place_of_one_that_will_not_do)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.unattended = true;
+    settings.workers_target = 2;
+    begin(&s, settings, 2, -1, -1);
+    for (int w = 0; w < 2; w++)
+        ready(&s, w, 0);
+    progress(&s, 0, 1);
+    fault_says(&s, 1, &(struct msg_fault){.kind = FAULT_MACHINE, .step = -1, .detail = "its disk is gone"});
+    cr_assert(said(&s, "workerRefused") && said(&s, "workerLost"), "%s", str_text(&s.log));
+    closed(&s, 1);
+    s.attempt[1]++;
+    forget(&s);
+    hello(&s, 1, -1);
+    cr_assert(said(&s, "send 1 welcome"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(trouble, data_that_a_trainer_can_not_read_for_a_moment_cost_a_pause_and_no_failure)
+{
+    struct story s;
+    story_begin(&s, patient(1));
+    train_with(&s, 2);
+    progress(&s, 0, 46);
+    fault_says(&s, 1, &(struct msg_fault){.kind = FAULT_DATA, .class = CLASS_PASSING, .step = 46});
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    cr_assert_not(said(&s, "workerFailed") || said(&s, "workerQuarantined"), "%s", str_text(&s.log));
+    cr_assert_eq(s.ended, -1);
+    story_end(&s);
+}
+
+/* ---- what the run ends with ---- */
+
+static void finish_with(struct story *s, struct rdzv_settings settings, int n)
+{
+    story_begin(s, settings);
+    train_with(s, n);
+    progress(s, 0, 100);
+    for (int w = 0; w < n; w++)
+        finished(s, w);
+    cr_assert_eq(rdzv_state(s->st), RDZV_SAVING, "%s", str_text(&s->log));
+}
+
+static void publishes_and_ends(struct story *s)
+{
+    cr_assert(said(s, "send 0 publish"), "%s", str_text(&s->log));
+    published(s, 0, 100, true);
+    cr_assert_eq(s->ended, 0, "%s", str_text(&s->log));
+    story_end(s);
+}
+
+Test(trouble, a_final_slice_that_one_can_not_write_goes_to_another_holder)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(2);
+    settings.save_patience = 0; /* a folder */
+    finish_with(&s, settings, 2);
+    forget(&s);
+    load_fails(&s, 1, 100, CLASS_MACHINE);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 0 save"), "%s", str_text(&s.log));
+    checkpointed(&s, 0, 100, 0, 1, true);
+    publishes_and_ends(&s);
+}
+
+/* Five cuts of one step, of seven, six .. three parts, and each has a piece in: there is room for four. */
+Test(trouble, a_late_piece_of_an_old_cut_never_takes_the_room_of_the_newest)
+{
+    struct story s;
+    finish_with(&s, patient(2), 7);
+    for (int parts = 7; parts > 3; parts--) {
+        checkpointed(&s, 0, 100, 0, parts, true);
+        load_fails(&s, parts - 1, 100, CLASS_MACHINE);
+    }
+    forget(&s);
+    checkpointed(&s, 0, 100, 0, 3, true);
+    checkpointed(&s, 1, 100, 1, 7, true);
+    checkpointed(&s, 1, 100, 1, 3, true);
+    checkpointed(&s, 2, 100, 2, 6, true);
+    cr_assert_not(said(&s, "publish"), "%s", str_text(&s.log));
+    checkpointed(&s, 2, 100, 2, 3, true);
+    publishes_and_ends(&s);
+}
+
+Test(trouble, a_final_slice_that_nobody_can_write_is_tried_again_until_the_patience_is_over)
+{
+    struct story s;
+    finish_with(&s, patient(2), 2);
+    rm_time began = s.now;
+    while (s.ended < 0 && s.now < began + 1000 * RM_S) {
+        if (said(&s, " save")) {
+            forget(&s);
+            for (int w = 0; w < 2; w++)
+                load_fails(&s, w, 100, CLASS_MACHINE);
+        }
+        live_on(&s, 2, 1);
+        if (s.now == began + 10 * RM_S)
+            cr_assert_eq(s.ended, -1);
+    }
+    cr_assert_eq(s.ended, 4, "%s", rdzv_why(s.st));
+    cr_assert_geq(s.now - began, 590 * RM_S);
+    story_end(&s);
+}
+
+Test(trouble, a_ring_that_is_formed_anew_knows_when_the_newest_checkpoint_was_published)
+{
+    struct story s;
+    story_begin(&s, patient(2));
+    train_with(&s, 2);
+    live_on(&s, 2, 40);
+    for (int w = 0; w < 2; w++)
+        checkpointed(&s, w, 8, w, 2, false);
+    published(&s, 0, 8, false);
+    live_on(&s, 2, 25);
+    fault_of(&s, 0, FAULT_RING, 1, 9);
+    for (int w = 0; w < 2; w++)
+        stopped(&s, w, 9, 9);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.saved_ago, 25 * RM_S);
+    story_end(&s);
+}
+
+Test(trouble, a_newcomer_that_holds_nothing_is_nobody_who_could_write_it_instead)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(2);
+    settings.save_patience = 0; /* a folder */
+    story_begin(&s, settings);
+    train_with(&s, 2);
+    progress(&s, 0, 46);
+    expect_workers(&s, 7);
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    play(&s, &(struct rdzv_event){.kind = RDZV_INTERRUPT});
+    hello(&s, 2, -1);
+    stopped(&s, 2, -1, -1);
+    stopped(&s, 0, 46, 46);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
+    load_fails(&s, 0, 46, CLASS_MACHINE);
+    cr_assert_eq(s.ended, 4, "it does not wait for ever: %s", rdzv_why(s.st));
+    story_end(&s);
+}

@@ -1,0 +1,484 @@
+/* What the pages say of a story. */
+#include "coordinator/status/chronicle.h"
+
+#include <stdio.h>
+
+#include "coordinator/core/rdzv_state.h"
+
+#include "common/wire/json.h"
+#include "operator/core/coordinator.h"
+#include "tests/unit/coordinator/core/story.h"
+
+struct watch {
+    struct story s;
+    struct chronicle *c;
+    struct js *page;
+};
+
+static const struct chronicle_terms terms = {.job = "uid", .checkpoint_uri = "file:///c"};
+
+static void arrange_with(struct watch *w, bool mixed)
+{
+    *w = (struct watch){0};
+    struct rdzv_settings settings = story_settings(1);
+    settings.unattended = true;
+    settings.lost_after = 60 * RM_S;
+    settings.allow_mixed_hardware = mixed;
+    story_begin(&w->s, settings);
+    w->c = calloc(1, sizeof *w->c);
+}
+
+static void arrange(struct watch *w)
+{
+    arrange_with(w, false);
+}
+
+static void dismiss(struct watch *w)
+{
+    js_free(w->page);
+    free(w->c);
+    story_end(&w->s);
+}
+
+/* What the last step told. */
+static void take_note(struct watch *w)
+{
+    for (int i = 0; i < w->s.out->count; i++)
+        if (w->s.out->action[i].kind == RDZV_TELL)
+            chronicle_note(w->c, &w->s.out->action[i].tell, 1000 + w->s.now / RM_MS, w->s.now);
+    chronicle_look(w->c, w->s.st);
+}
+
+static const struct js *page(struct watch *w)
+{
+    struct error err;
+    struct str out = str_init(1 << 20);
+    chronicle_print_status(w->c, w->s.st, &terms, w->s.now, &out);
+    cr_assert_leq(out.length, STATUS_BYTES_MAX);
+    js_free(w->page);
+    w->page = js_parse(str_text(&out), out.length, "status", &err);
+    cr_assert(w->page, "%s", err.text);
+    str_clear(&out);
+    return w->page;
+}
+
+static int64_t number(const struct js *o, const char *key)
+{
+    int64_t value = -999;
+    js_as_int(js_get(o, key), &value);
+    return value;
+}
+
+static const char *words(const struct js *o, const char *key)
+{
+    const char *text = js_as_string(js_get(o, key));
+    return text ? text : "absent";
+}
+
+static void train_three(struct watch *w)
+{
+    for (int i = 0; i < 3; i++) {
+        hello(&w->s, i, -1);
+        stopped(&w->s, i, -1, -1);
+        listed(&w->s, i, -1, -1);
+        take_note(w);
+    }
+    for (int i = 0; i < 3; i++) {
+        ready(&w->s, i, 0);
+        take_note(w);
+    }
+}
+
+Test(chronicle, a_ring_at_work_is_shown_with_its_members_and_attempts)
+{
+    struct watch w;
+    arrange(&w);
+    w.s.attempt[2] = 4;
+    train_three(&w);
+    const struct js *o = page(&w), *ring = js_get(o, "ring");
+    cr_assert_str_eq(words(o, "state"), "Training");
+    cr_assert_str_eq(words(o, "job"), "uid");
+    cr_assert_eq(number(ring, "size"), 3);
+    cr_assert_eq(number(js_at(js_get(ring, "members"), 2), "attempt"), 4);
+    cr_assert_gt(number(ring, "formedTime"), 1000);
+    cr_assert_str_eq(words(js_at(js_get(o, "workers"), 0), "phase"), "training");
+    cr_assert_eq(js_kind(js_get(o, "result")), JS_NULL);
+    cr_assert_eq(js_kind(js_get(o, "checkpoint")), JS_NULL);
+    dismiss(&w);
+}
+
+static bool is_mixed(struct watch *w)
+{
+    bool mixed;
+    cr_assert(js_as_bool(js_get(page(w), "mixedHardware"), &mixed));
+    return mixed;
+}
+
+Test(chronicle, that_kinds_of_machines_were_mixed_is_shown)
+{
+    struct watch w;
+    arrange_with(&w, true);
+    w.s.machine[2] = "cpu-b";
+    train_three(&w);
+    cr_assert(is_mixed(&w));
+    dismiss(&w);
+}
+
+/* Those that are there now are of one kind; the state that they took over says that others were not. */
+Test(chronicle, that_they_were_mixed_before_is_known_with_the_next_checkpoint)
+{
+    struct watch w;
+    struct message m;
+    arrange_with(&w, true);
+    train_three(&w);
+    cr_assert_not(is_mixed(&w));
+    message_init(&m, MSG_CHECKPOINTED);
+    m.checkpointed = (struct msg_checkpointed){.step = 2, .parts = 1, .count = 1};
+    hear(&w.s, 0, &m);
+    cr_assert(is_mixed(&w));
+    dismiss(&w);
+}
+
+Test(chronicle, the_revision_grows_with_events_and_not_with_each_step)
+{
+    struct watch w;
+    arrange(&w);
+    train_three(&w);
+    w.s.now += 10 * RM_S;
+    progress(&w.s, 0, 1);
+    take_note(&w);
+    int64_t before = w.c->revision;
+    progress(&w.s, 0, 2);
+    take_note(&w);
+    cr_assert_eq(w.c->revision, before, "a step follows a step");
+    w.s.now += 5 * RM_S;
+    progress(&w.s, 0, 3);
+    take_note(&w);
+    cr_assert_eq(w.c->revision, before + 1, "now and then one is news");
+    closed(&w.s, 1);
+    take_note(&w);
+    cr_assert_eq(w.c->revision, before + 2, "the sentence is another one");
+    dismiss(&w);
+}
+
+Test(chronicle, a_lost_worker_is_named_until_a_higher_attempt_is_there)
+{
+    struct watch w;
+    arrange(&w);
+    train_three(&w);
+    fault_of(&w.s, 0, FAULT_RING, 1, -1);
+    take_note(&w);
+    closed(&w.s, 1);
+    take_note(&w);
+    const struct js *lost = js_get(page(&w), "lost");
+    cr_assert_eq(js_size(lost), 1, "%s", str_text(&w.s.log));
+    cr_assert_eq(number(js_at(lost, 0), "worker"), 1);
+    cr_assert_eq(number(js_at(lost, 0), "attempt"), 0);
+    w.s.attempt[1] = 1;
+    hello(&w.s, 1, -1);
+    take_note(&w);
+    cr_assert_eq(js_size(js_get(page(&w), "lost")), 0);
+    dismiss(&w);
+}
+
+Test(chronicle, the_end_has_a_result)
+{
+    struct watch w;
+    struct str text = str_init(1 << 16);
+    arrange(&w);
+    train_three(&w);
+    for (int64_t step = 1; step <= 100; step++) {
+        progress(&w.s, 0, step);
+        take_note(&w);
+    }
+    for (int i = 0; i < 3; i++)
+        finished(&w.s, i);
+    for (int i = 0; i < 3; i++)
+        checkpointed(&w.s, i, 100, i, 3, true);
+    published(&w.s, 0, 100, true);
+    take_note(&w);
+    cr_assert_eq(w.s.ended, 0, "%s", str_text(&w.s.log));
+    const struct js *o = page(&w), *result = js_get(o, "result");
+    cr_assert_str_eq(words(o, "state"), "Finished");
+    cr_assert_eq(number(result, "exitCode"), 0);
+    cr_assert_eq(number(result, "step"), 100);
+    cr_assert_eq(number(result, "bytes"), 1000);
+    cr_assert_eq(number(result, "savedTime"), number(js_get(o, "checkpoint"), "savedTime"));
+    cr_assert_str_eq(words(result, "uri"), "file:///c/final");
+    cr_assert_eq(strncmp(words(result, "weightsSha256"), "07", 2), 0);
+    cr_assert_str_eq(words(js_get(o, "checkpoint"), "uri"), "file:///c/final");
+    chronicle_print_result(w.c, &terms, &text);
+    cr_assert(strstr(str_text(&text), "\"weightsSha256\":\"07"), "%s", str_text(&text));
+    cr_assert_lt(text.length, RESULT_BYTES_MAX);
+    str_clear(&text);
+    dismiss(&w);
+}
+
+Test(chronicle, a_page_is_bounded_whatever_happened)
+{
+    struct watch w;
+    arrange(&w);
+    struct rdzv_tell tell = {.kind = TELL_WORKER_LOST, .attempt = INT32_MAX};
+    memset(tell.text, '\x01', sizeof tell.text - 1); /* takes six bytes each in JSON */
+    for (int i = 0; i < 10 * CHRONICLE_EVENTS; i++) {
+        tell.worker = i % RM_WORKERS_MAX;
+        chronicle_note(w.c, &tell, i, i);
+    }
+    size_t kept = js_size(js_get(page(&w), "events"));
+    cr_assert_lt(kept, CHRONICLE_EVENTS);
+    dismiss(&w);
+}
+
+Test(chronicle, of_many_events_the_newest_are_kept_in_order)
+{
+    struct watch w;
+    arrange(&w);
+    struct rdzv_tell tell = {.kind = TELL_WAITING};
+    for (int i = 0; i < 100; i++)
+        chronicle_note(w.c, &tell, i, i);
+    const struct js *events = js_get(page(&w), "events");
+    cr_assert_eq(js_size(events), CHRONICLE_EVENTS);
+    cr_assert_eq(number(js_at(events, 0), "sequence"), 37);
+    cr_assert_eq(number(js_at(events, CHRONICLE_EVENTS - 1), "sequence"), 100);
+    dismiss(&w);
+}
+
+/* The value of each sample of a counter of the page, in the page's order; returns how many. */
+static int counters(const struct watch *w, double value[], int most)
+{
+    struct str out = str_init(1 << 20);
+    struct exposition metrics = exposition_begin(&out, "", NULL);
+    chronicle_print_metrics(w->c, w->s.st, w->s.now, &metrics);
+    int count = 0;
+    bool counts = false;
+    for (const char *line = str_text(&out); *line; line = strchr(line, '\n') + 1) {
+        const char *end = strchr(line, '\n');
+        if (!strncmp(line, "# TYPE", 6))
+            counts = !strncmp(end - 8, " counter", 8);
+        if (*line == '#' || !counts)
+            continue;
+        cr_assert_lt(count, most);
+        value[count++] = strtod((const char *)memrchr(line, ' ', (size_t)(end - line)), NULL);
+    }
+    str_clear(&out);
+    return count;
+}
+
+static double productive(struct watch *w)
+{
+    double seconds = -1;
+    js_as_real(js_get(js_get(page(w), "goodput"), "productiveSeconds"), &seconds);
+    return seconds;
+}
+
+Test(chronicle, no_counter_ever_falls_though_time_is_moved_to_where_it_was_lost)
+{
+    enum { MOST = 64 };
+    struct watch w;
+    double before[MOST], after[MOST];
+    arrange(&w);
+    train_three(&w);
+    for (int64_t step = 1; step <= 3; step++) {
+        w.s.now += RM_S;
+        progress(&w.s, 0, step);
+        take_note(&w);
+    }
+    w.s.now += 20 * RM_S; /* as it turns out, nobody trained */
+    double then = productive(&w);
+    int count = counters(&w, before, MOST);
+    cr_assert_gt(count, 10);
+    closed(&w.s, 1);
+    take_note(&w);
+    fault_of(&w.s, 0, FAULT_RING, 1, 3);
+    take_note(&w);
+    cr_assert_lt(productive(&w), then, "no time was moved: the story is another one");
+    cr_assert_eq(counters(&w, after, MOST), count);
+    for (int i = 0; i < count; i++)
+        cr_assert_geq(after[i], before[i], "sample %d fell from %g to %g", i, before[i], after[i]);
+    dismiss(&w);
+}
+
+/* The page as the operator takes it; to be freed. */
+static struct coordinator_view *as_the_operator_reads(struct watch *w)
+{
+    struct error err = {0};
+    struct str out = str_init(1 << 20);
+    struct coordinator_view *view = calloc(1, sizeof *view);
+    chronicle_print_status(w->c, w->s.st, &terms, w->s.now, &out);
+    cr_assert_eq(coordinator_read(str_text(&out), out.length, view, &err), 0, "%s", err.text);
+    str_clear(&out);
+    return view;
+}
+
+Test(chronicle, the_operator_knows_each_state_that_the_page_may_say)
+{
+    struct watch w;
+    bool seen[STATUS_FAILED + 1] = {false};
+    arrange(&w);
+    for (int state = 0; state < RDZV_STATES; state++) {
+        w.s.st->state = (enum rdzv_state)state;
+        struct coordinator_view *view = as_the_operator_reads(&w);
+        cr_assert_neq(view->state, STATUS_UNKNOWN, "%s", rdzv_state_name(state));
+        cr_assert_not(seen[view->state], "%s is taken for another one", rdzv_state_name(state));
+        seen[view->state] = true;
+        free(view);
+    }
+    dismiss(&w);
+}
+
+Test(chronicle, the_operator_finds_what_the_page_says_of_time_and_recoveries)
+{
+    struct watch w;
+    arrange(&w);
+    train_three(&w);
+    w.s.st->recoveries = 1;
+    w.s.st->last_recovery = (struct rdzv_recovery){.cause = CAUSE_HANG,
+                                                   .detect = RM_MS,
+                                                   .agree = 2 * RM_MS,
+                                                   .ring = 3 * RM_MS,
+                                                   .state = 4 * RM_MS,
+                                                   .first_step = 5 * RM_MS,
+                                                   .total = 15 * RM_MS,
+                                                   .steps_redone = 7};
+    w.s.st->goodput = (struct rdzv_goodput){11 * RM_S, 12 * RM_S, 13 * RM_S, 14 * RM_S, 15 * RM_S};
+    struct coordinator_view *view = as_the_operator_reads(&w);
+    const struct op_recovery *recovery = &view->last_recovery;
+    cr_assert_str_eq(recovery->cause, "Hang");
+    for (int part = 0; part < RECOVERY_TOTAL; part++)
+        cr_assert_eq(recovery->ms[part], part + 1, "%s", recovery_key(part));
+    cr_assert_eq(recovery->ms[RECOVERY_TOTAL], 15);
+    cr_assert_eq(recovery->steps_redone, 7);
+    for (int which = 0; which < GOODPUT_CLASSES; which++)
+        cr_assert_geq(view->goodput.seconds[which], 11 + which, "%s", goodput_key(which));
+    cr_assert_str_eq(view->job, "uid");
+    cr_assert(view->ring_size == 3 && view->workers_count == 3 && view->progress.steps == 100);
+    free(view);
+    dismiss(&w);
+}
+
+Test(chronicle, the_operator_knows_each_event_that_the_page_may_tell)
+{
+    struct watch w;
+    arrange(&w);
+    for (int kind = 0; kind < EVENT_OF_RUN; kind++) {
+        const struct rdzv_tell tell = {.kind = (enum rdzv_tell_kind)kind, .text = "a reason"};
+        chronicle_note(w.c, &tell, kind, kind);
+    }
+    struct coordinator_view *view = as_the_operator_reads(&w);
+    cr_assert_gt(view->events_count, 10);
+    for (int i = 0; i < view->events_count; i++) {
+        const struct op_coordinator_event *event = &view->event[i];
+        cr_assert_neq(event->kind, EVENT_KINDS);
+        cr_assert_eq(event_row(event->kind)->reason != NULL, *event->note != 0, "%s: its note is '%s'",
+                     event_name(event->kind), event->note);
+    }
+    free(view);
+    dismiss(&w);
+}
+
+static void golden(const char *name, const char *text)
+{
+    char path[512], got[512];
+    static char wanted[1 << 17];
+    snprintf(path, sizeof path, RM_SOURCE "/tests/unit/coordinator/status/golden/%s", name);
+    snprintf(got, sizeof got, RM_BINARY "/%s.got", name);
+    FILE *file = fopen(got, "w");
+    cr_assert(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    file = fopen(path, "r");
+    cr_assert(file, "%s", path);
+    wanted[fread(wanted, 1, sizeof wanted - 1, file)] = 0;
+    fclose(file);
+    cr_assert_str_eq(text, wanted, "%s is not as golden: diff %s %s", name, path, got);
+    remove(got);
+}
+
+/* A job to which all happened that a page can tell. */
+static void let_all_happen(struct watch *w)
+{
+    train_three(w);
+    struct rdzv *st = w->s.st;
+    w->s.now = 100 * RM_S;
+    st->told = 12;
+    st->loss = 2.0611;
+    st->step_time = 0.25 * RM_S;
+    st->tokens = 4096;
+    st->saved = 10;
+    st->failures_total = 3;
+    st->recoveries = 1;
+    st->last_recovery = (struct rdzv_recovery){.cause = CAUSE_HANG,
+                                               .detect = RM_MS,
+                                               .agree = 2 * RM_MS,
+                                               .ring = 3 * RM_MS,
+                                               .state = 4 * RM_MS + 500,
+                                               .first_step = 5 * RM_MS,
+                                               .total = 15 * RM_MS,
+                                               .steps_redone = 7};
+    st->goodput = (struct rdzv_goodput){11 * RM_S, 12 * RM_S, 13 * RM_S, 14 * RM_S, 15 * RM_S};
+    st->outage = (struct rdzv_outage){.on = true, .step = 11, .taken = 90 * RM_S, .why = "503 Slow Down"};
+    text_copy(st->worker[7].quarantine, sizeof st->worker[7].quarantine, "it failed\n3 times");
+    w->c->redone_announced = 2;
+    w->c->redone_sudden = 5;
+    w->c->checkpoint.count = 1;
+    w->c->checkpoint.step = 10;
+    w->c->checkpoint.bytes = 812334;
+    w->c->checkpoint.wall_ms = 77000;
+    w->c->lost[5] = (struct chronicle_going){.known = true, .attempt = 2, .wall_ms = 71000};
+    memset(w->c->lost[5].cause, 'x', 95);
+    memcpy(w->c->lost[5].cause + 95, "\xc3\xa4 is cut", 10); /* in the middle of a character */
+    w->c->left[6] = (struct chronicle_going){.known = true, .attempt = 1, .wall_ms = 72000};
+}
+
+static void print_page(struct watch *w, const struct chronicle_terms *of, struct str *out)
+{
+    chronicle_print_status(w->c, w->s.st, of, w->s.now, out);
+    str_adds(out, "\n");
+}
+
+static void print_end(struct watch *w, const struct rdzv_tell *end, struct str *out)
+{
+    w->c->over = true;
+    w->c->end = *end;
+    chronicle_print_result(w->c, &terms, out);
+    str_adds(out, "\n");
+}
+
+Test(chronicle, what_the_pages_say_is_byte_for_byte_as_golden)
+{
+    static const struct error waits = {.text = "the bucket takes no key", .person = true};
+    static const struct chronicle_terms waiting = {.job = "uid",
+                                                   .checkpoint_uri = "s3://c",
+                                                   .waits_for = "the store",
+                                                   .unfenced = true,
+                                                   .store_waits = &waits};
+    const struct rdzv_tell complete = {
+        .kind = TELL_COMPLETE, .step = 100, .loss = 1.5, .goodput = 0.96, .exact = true, .digest = {7, 8}};
+    struct rdzv_tell found = complete, weighed = complete;
+    struct watch w;
+    struct str text = str_init(1 << 20);
+    arrange(&w);
+    print_page(&w, &waiting, &text); /* before anything happened */
+    chronicle_print_result(w.c, &terms, &text);
+    str_adds(&text, "\n");
+    let_all_happen(&w);
+    print_page(&w, &terms, &text);
+    for (int kind = 0; kind < EVENT_OF_RUN; kind++) {
+        struct rdzv_tell tell = {
+            .kind = (enum rdzv_tell_kind)kind, .text = "a reason", .step = 9, .bytes = 3};
+        tell.recovery = w.s.st->last_recovery;
+        chronicle_note(w.c, &tell, 70000 + kind, kind);
+    }
+    w.c->over = false;
+    print_page(&w, &waiting, &text);
+    print_end(&w, &found, &text);
+    weighed.bytes = 99;
+    print_end(&w, &weighed, &text);
+    print_end(&w, &(struct rdzv_tell){.kind = TELL_FAILED, .step = 3, .exit_code = 5, .text = "no"}, &text);
+    print_end(&w, &(struct rdzv_tell){.kind = TELL_INTERRUPTED, .step = 3, .exit_code = 6}, &text);
+    w.c->checkpoint.count = 1;
+    w.c->checkpoint.final = true;
+    print_end(&w, &complete, &text);
+    print_page(&w, &terms, &text);
+    golden("status.txt", str_text(&text));
+    str_clear(&text);
+    dismiss(&w);
+}

@@ -1,0 +1,176 @@
+#include "operator/poller.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/net/ws.h"
+#include "common/os/clock.h"
+#include "tests/unit/common/net/stub.h"
+
+/* A coordinator that says what its test wants. */
+struct desk {
+    struct loop *loop;
+    struct http *http;
+    struct stub *stub;
+    struct poller *poller;
+    const char *body, *headers;
+    int status;
+    struct str asked;
+    int told, failed, term;
+    int silent_at; /* the number of the request that gets no answer; 0: each gets one */
+    int64_t revision;
+    char why[256];
+};
+
+static enum stub_then answer(void *ctx, const struct stub_request *request, struct str *out)
+{
+    struct desk *d = ctx;
+    str_addf(&d->asked, "%s ", request->target);
+    if (d->silent_at && --d->silent_at == 0)
+        return STUB_HANG;
+    stub_say(out, d->status, d->headers, d->body, strlen(d->body));
+    return STUB_KEEP;
+}
+
+static void told(void *ctx, struct coordinator_view *view)
+{
+    struct desk *d = ctx;
+    d->told++;
+    d->revision = view->revision;
+    d->term = view->term;
+    free(view);
+}
+
+static void failed(void *ctx, rm_time asked_at, const char *why)
+{
+    struct desk *d = ctx;
+    cr_assert_gt(asked_at, 0);
+    d->failed++;
+    text_copy(d->why, sizeof d->why, why);
+}
+
+static void desk_open(struct desk *d, int status, const char *body)
+{
+    *d = (struct desk){.status = status, .body = body, .headers = "", .asked = str_init(1 << 16)};
+    cr_assert_eq(loop_open(&d->loop, NULL), 0);
+    cr_assert_eq(http_open(&d->http, d->loop, NULL), 0);
+    d->stub = stub_open(answer, d);
+    struct poller_options options = {
+        .http = d->http, .port = stub_port(d->stub), .told = told, .failed = failed, .ctx = d};
+    cr_assert_eq(poller_open(&d->poller, d->loop, &options, NULL), 0);
+    poller_ask(d->poller, "u1", "127.0.0.1", 3);
+}
+
+static void desk_close(struct desk *d)
+{
+    poller_free(d->poller);
+    http_free(d->http);
+    loop_free(d->loop);
+    stub_free(d->stub);
+    str_clear(&d->asked);
+}
+
+TestSuite(poller, .timeout = 60);
+
+static const char good[] = "{\"revision\":17,\"job\":\"u1\",\"term\":3,\"state\":\"Training\"}";
+
+Test(poller, names_the_revision_that_it_knows)
+{
+    struct desk d;
+    desk_open(&d, 200, good);
+    while (d.told < 2)
+        loop_turn(d.loop, true);
+    cr_assert_str_eq(str_text(&d.asked), "/v1/status /v1/status?after=17 ");
+    cr_assert_eq(d.revision, 17);
+    cr_assert_eq(d.failed, 0);
+    desk_close(&d);
+}
+
+static void check_refused(int status, const char *body, const char *headers, const char *why)
+{
+    struct desk d;
+    desk_open(&d, status, body);
+    d.headers = headers;
+    while (!d.failed && !d.told)
+        loop_turn(d.loop, true);
+    cr_expect_eq(d.told, 0);
+    cr_expect_not_null(strstr(d.why, why), "\"%s\" lacks \"%s\"", d.why, why);
+    desk_close(&d);
+}
+
+Test(poller, another_jobs_or_terms_word_is_not_taken)
+{
+    check_refused(200, "{\"revision\":1,\"job\":\"u2\",\"term\":3}", "", "of job u2, term 3");
+    check_refused(200, "{\"revision\":1,\"job\":\"u1\",\"term\":2}", "", "of job u1, term 2");
+}
+
+Test(poller, follows_nobody_and_reads_no_nonsense)
+{
+    check_refused(302, "", "Location: http://127.0.0.1:1/\r\n", "status 302");
+    check_refused(200, "<html>", "", "not valid JSON");
+    check_refused(404, "{}", "", "status 404");
+}
+
+Test(poller, stops_reading_at_64_kib)
+{
+    static char much[OP_ANSWER_MAX + 100];
+    memset(much, ' ', sizeof much - 1);
+    memcpy(much, good, sizeof good - 1);
+    check_refused(200, much, "", "");
+}
+
+Test(poller, a_new_term_is_asked_at_its_own_place_and_nobody_means_silence)
+{
+    struct desk d;
+    desk_open(&d, 200, good);
+    d.silent_at = 2; /* so that it is known to be under way when the term changes */
+    while (stub_requests(d.stub) < 2)
+        loop_turn(d.loop, false);
+    poller_ask(d.poller, "u1", "127.0.0.1", 4);
+    while (!d.failed) /* the one that answers is still of term 3 */
+        loop_turn(d.loop, true);
+    cr_assert_eq(d.told, 1);
+    cr_assert_str_eq(str_text(&d.asked), "/v1/status /v1/status?after=17 /v1/status ",
+                     "a new term's revisions are its own");
+    poller_ask(d.poller, "u1", "", 0);
+    for (int i = 0; i < 20; i++)
+        loop_turn(d.loop, false);
+    cr_assert_eq(stub_requests(d.stub), 3);
+    desk_close(&d);
+}
+
+static int page(void *ctx, const struct ws_get *get, struct str *body, const char **type)
+{
+    struct desk *d = ctx;
+    str_addf(&d->asked, "%s ", get->path);
+    str_adds(body, d->body);
+    *type = "application/json";
+    return 200;
+}
+
+Test(poller, a_coordinator_whose_address_is_of_ipv6_is_asked_there)
+{
+    struct desk d = {.body = good, .asked = str_init(1 << 16)};
+    struct ws *ws;
+    struct ws_options server = {
+        .address = "::1", .strangers_max = 4, .watchers_max = 4, .get = page, .ctx = &d};
+    cr_assert_eq(loop_open(&d.loop, NULL), 0);
+    cr_assert_eq(http_open(&d.http, d.loop, NULL), 0);
+    if (ws_open(&ws, d.loop, &server, NULL) < 0)
+        cr_skip("no IPv6 here");
+    struct poller_options options = {
+        .http = d.http, .port = ws_port(ws), .told = told, .failed = failed, .ctx = &d};
+    cr_assert_eq(poller_open(&d.poller, d.loop, &options, NULL), 0);
+    poller_ask(d.poller, "u1", "::1", 3);
+    while (!d.told && !d.failed)
+        loop_turn(d.loop, true);
+    cr_assert_eq(d.failed, 0, "%s", d.why);
+    cr_assert_str_eq(str_text(&d.asked), "/v1/status ");
+    poller_free(d.poller);
+    ws_free(ws);
+    http_free(d.http);
+    loop_free(d.loop);
+    str_clear(&d.asked);
+}

@@ -1,0 +1,365 @@
+#include "trainer/state/state.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/prng.h"
+#include "tests/unit/trainer/backend/cpu/sums/exact_case.h"
+#include "trainer/state/state_file.h"
+
+enum { STEPS = 6 };
+
+/* State after STEPS steps of that ring, lanes dealt anew at each step. */
+static struct case_hash run_ring(int world, bool fast, int threads, uint64_t seed)
+{
+    struct ring r;
+    ring_open(&r, world, fast, threads);
+    for (int i = 0; i < STEPS; i++) {
+        if (seed)
+            ring_deal(&r, seed + (uint64_t)i);
+        ring_step(&r, 0);
+    }
+    struct case_hash first = case_hash(r.state[0]);
+    for (int rank = 1; rank < world; rank++)
+        cr_assert(case_same(first, case_hash(r.state[rank])), "rank %d of %d has other bits", rank, world);
+    ring_close(&r);
+    return first;
+}
+
+Test(state, any_number_of_workers_and_any_split_of_lanes_gives_the_same_state)
+{
+    struct case_hash one = run_ring(1, false, 0, 0);
+    const int stride = CASE_SHARE > 1 ? 3 : 1;
+    for (int world = 1; world <= CASE_WORLD_MAX; world += stride)
+        for (uint64_t seed = 0; seed < 3; seed += (uint64_t)stride)
+            cr_assert(case_same(one, run_ring(world, false, 0, seed * 100)), "world %d seed %d", world,
+                      (int)seed);
+}
+
+Test(state, fast_sums_depend_on_the_world)
+{
+    struct case_hash one = run_ring(1, true, 0, 0);
+    for (int world = 2; world <= 5; world++) /* from 6 on, these rings add lane by lane, as one worker does */
+        cr_assert_not(case_same(one, run_ring(world, true, 0, 0)), "world %d", world);
+    cr_assert(case_same(one, run_ring(1, true, 0, 0)), "but a repeated run does not");
+}
+
+Test(state, threads_change_no_bit)
+{
+    struct case_hash one = run_ring(1, false, 0, 0);
+    for (int threads = 1; threads <= 3; threads++)
+        cr_assert(case_same(one, run_ring(2, false, threads, 0)), "%d threads", threads);
+}
+
+Test(state, first_step_takes_one_rescaled_pass_and_later_ones_none)
+{
+    struct ring r;
+    ring_open(&r, 2, false, 0);
+    ring_step(&r, 0);
+    cr_assert_eq(r.passes, 2);
+    for (int i = 1; i < STEPS; i++)
+        ring_step(&r, 0);
+    cr_assert_eq(r.passes, STEPS + 1);
+    ring_close(&r);
+}
+
+static void explode(int64_t step, int lane, float *grads, float *loss)
+{
+    const struct model_tensor *t = &case_layout()->tensor[2];
+    (void)loss;
+    for (int64_t i = t->first; step == 3 && lane == 1 && i < t->first + t->count; i++)
+        grads[i] *= 1e6f;
+}
+
+Test(state, a_gradient_that_outgrows_its_headroom_costs_one_pass_and_no_bit)
+{
+    struct case_hash first = {{0}};
+    for (int world = 1; world <= 4; world++) {
+        struct ring r;
+        ring_open(&r, world, false, 0);
+        r.meddle = explode;
+        for (int i = 0; i < STEPS; i++)
+            ring_step(&r, 0);
+        cr_assert_eq(r.passes, STEPS + 3, "the first, the explosion, and the way back: %d", r.passes);
+        if (world == 1)
+            first = case_hash(r.state[0]);
+        cr_assert(case_same(first, case_hash(r.state[0])));
+        ring_close(&r);
+    }
+}
+
+static int64_t spike_at;
+
+static void spike(int64_t step, int lane, float *grads, float *loss)
+{
+    (void)loss;
+    if (step == 2 && lane == 1)
+        grads[spike_at] = -1e4f;
+}
+
+Test(state, the_largest_element_counts_wherever_in_its_tensor_it_lies)
+{
+    const struct model_layout *layout = case_layout();
+    int wte = model_layout_find(layout, "wte.weight");
+    const struct model_tensor *t = &layout->tensor[wte];
+    struct verdict v;
+    struct ring r;
+    ring_open(&r, 2, false, 2);
+    r.meddle = spike;
+    ring_step(&r, 0);
+    for (spike_at = t->first; spike_at < t->first + t->count; spike_at += t->count / 5) {
+        ring_pass(&r, NULL, &v);
+        cr_assert_eq(v.kind, VERDICT_RESCALE);
+        cr_assert_eq(v.rescaled, 1);
+        cr_assert_eq(v.k[wte], verdict_k_for(1e4 / CASE_LANES, CASE_LANES, 0), "element %d", (int)spike_at);
+    }
+    ring_close(&r);
+}
+
+static void poison(int64_t step, int lane, float *grads, float *loss)
+{
+    (void)loss;
+    if (step == 2 && lane == 4)
+        grads[case_layout()->tensor[5].first + 3] = 0.0f / (grads[0] - grads[0]);
+}
+
+Test(state, a_nan_commits_nothing_and_comes_out_the_same_again)
+{
+    struct ring r;
+    struct verdict v;
+    ring_open(&r, 3, false, 0);
+    r.meddle = poison;
+    ring_step(&r, 0);
+    struct case_hash before = case_hash(r.state[0]);
+    for (int again = 0; again < 2; again++) {
+        ring_pass(&r, NULL, &v);
+        cr_assert_eq(v.kind, VERDICT_NOT_FINITE);
+        cr_assert(v.lane == 4 && v.tensor == 5);
+        cr_assert(case_same(before, case_hash(r.state[0])));
+    }
+    ring_close(&r);
+}
+
+Test(state, a_pass_given_up_leaves_no_trace)
+{
+    struct ring r;
+    struct verdict v;
+    struct case_hash wanted = run_ring(2, false, 0, 0);
+    ring_open(&r, 2, false, 0);
+    for (int i = 0; i < STEPS; i++) {
+        ring_pass(&r, NULL, &v); /* reduced, decided, never committed */
+        lanes_begin(r.lanes[0], &(struct lanes_pass){.rank = 0});
+        ring_step(&r, 0);
+    }
+    cr_assert(case_same(wanted, case_hash(r.state[0])));
+    ring_close(&r);
+}
+
+/* Whole gradients and weights in double, lanes summed as they come. */
+Test(state, training_agrees_with_adamw_in_double_precision)
+{
+    struct ring r;
+    const struct update_rule rule = case_rule();
+    const struct model_layout *layout = case_layout();
+    size_t n = (size_t)layout->parameters;
+    ring_open(&r, 2, false, 0);
+    struct state_arrays a = state_arrays(r.state[0]);
+    double *p = calloc(n, sizeof *p), *m = calloc(n, sizeof *m), *v = calloc(n, sizeof *v),
+           *g = calloc(n, sizeof *g);
+    float *lane_grads = calloc(n, sizeof *lane_grads), loss;
+    for (size_t i = 0; i < n; i++)
+        p[i] = (double)a.params[i];
+    for (int64_t step = 1; step <= STEPS; step++) {
+        double norm = 0, losses = 0;
+        memset(g, 0, n * sizeof *g);
+        for (int lane = 0; lane < CASE_LANES; lane++) {
+            case_gradient(a.params, step, lane, lane_grads, &loss);
+            losses += (double)loss / CASE_LANES;
+            for (size_t i = 0; i < n; i++)
+                g[i] += (double)lane_grads[i] / CASE_LANES;
+        }
+        for (size_t i = 0; i < n; i++)
+            norm += g[i] * g[i];
+        norm = sqrt(norm);
+        double clip = norm > rule.clip_norm ? rule.clip_norm / (norm + 1e-6) : 1;
+        double rate = schedule_rate(&rule.schedule, step);
+        for (size_t i = 0; i < n; i++) {
+            double x = g[i] * clip;
+            bool decay = layout->tensor[model_layout_at(layout, (int64_t)i)].decay;
+            m[i] = rule.beta1 * m[i] + (1 - rule.beta1) * x;
+            v[i] = rule.beta2 * v[i] + (1 - rule.beta2) * x * x;
+            double size = sqrt(v[i] / (1 - pow(rule.beta2, (double)step))) + rule.epsilon;
+            p[i] -= decay ? rate * rule.weight_decay * p[i] : 0;
+            p[i] -= rate / (1 - pow(rule.beta1, (double)step)) * m[i] / size;
+        }
+        struct update_info info = ring_step(&r, 0);
+        cr_assert_float_eq(info.norm, norm, norm * 1e-5);
+        cr_assert_float_eq(info.clip, clip, clip * 1e-5);
+        cr_assert_float_eq(info.loss, losses, 1e-6);
+        cr_assert_lt(info.clip, 1, "clipping takes part in this test");
+    }
+    for (size_t i = 0; i < n; i++)
+        cr_assert_float_eq(a.params[i], p[i], 2e-3 * rule.schedule.rate + 1e-6,
+                           "element %zu: %.9g is not %.9g", i, (double)a.params[i], p[i]);
+    free(p), free(m), free(v), free(g), free(lane_grads);
+    ring_close(&r);
+}
+
+static void copy_update(struct state *to, struct state *from)
+{
+    struct state_update theirs, ours;
+    struct error err = {0};
+    cr_assert(state_kept(from, &theirs));
+    state_update_receive_begin(to, &ours);
+    memcpy(ours.k, theirs.k, (size_t)case_layout()->tensors * sizeof *ours.k);
+    memcpy(ours.words, theirs.words, (size_t)(ours.words_count + ours.header_count) * sizeof *ours.words);
+    cr_assert_eq(state_update_receive_end(to, theirs.step, &err), 0, "%s", err.text);
+}
+
+Test(state, whoever_missed_an_update_gets_the_same_bits_from_one_who_kept_it)
+{
+    const struct update_rule rule = case_rule();
+    for (int missed = 0; missed < STEPS; missed++) {
+        struct ring r;
+        ring_open(&r, 3, false, 0);
+        for (int i = 0; i < STEPS; i++) {
+            ring_step(&r, i == missed ? 1 << 2 : 0);
+            if (i != missed)
+                continue;
+            copy_update(r.state[2], r.state[0]);
+            cr_assert_not(state_holds(r.state[2], NULL), "not before it is applied");
+            update_apply(r.state[2], &rule, NULL, NULL);
+            cr_assert(case_same(case_hash(r.state[0]), case_hash(r.state[2])));
+        }
+        cr_assert(case_same(case_hash(r.state[0]), case_hash(r.state[2])));
+        ring_close(&r);
+    }
+}
+
+Test(state, an_update_that_does_not_belong_here_is_refused)
+{
+    struct ring r;
+    struct state_update got;
+    struct error err = {0};
+    ring_open(&r, 2, false, 0);
+    ring_step(&r, 0);
+    struct case_hash before = case_hash(r.state[1]);
+    state_update_receive_begin(r.state[1], &got);
+    memset(got.words, 0, (size_t)(got.words_count + got.header_count) * sizeof *got.words);
+    cr_assert_lt(state_update_receive_end(r.state[1], 3, &err), 0);
+    cr_assert_str_eq(err.text, "an update to step 3 does not lead on from step 1");
+    got.header[0] = 0x7fc00000;
+    cr_assert_lt(state_update_receive_end(r.state[1], 2, &err), 0);
+    cr_assert_str_eq(err.text, "the update to step 2 that was received does not fit");
+    cr_assert(case_same(before, case_hash(r.state[1])), "and nothing is lost by it");
+    cr_assert(state_kept(r.state[1], &got) && got.step == 1);
+    ring_close(&r);
+}
+
+/* Two that were at the same step with different histories, or words that were changed in the source's memory:
+ * found out before the state held here is changed. */
+Test(state, an_update_that_leads_to_another_history_costs_the_state_held_nothing)
+{
+    const struct update_rule rule = case_rule();
+    struct ring r;
+    struct state_update theirs, ours;
+    struct state_point wanted;
+    struct error err = {0};
+    ring_open(&r, 2, false, 0);
+    ring_step(&r, 0);
+    ring_step(&r, 1 << 1);
+    struct case_hash before = case_hash(r.state[1]);
+    cr_assert(state_holds(r.state[0], &wanted) && state_kept(r.state[0], &theirs));
+    state_update_receive_begin(r.state[1], &ours);
+    memcpy(ours.k, theirs.k, (size_t)case_layout()->tensors * sizeof *ours.k);
+    memcpy(ours.words, theirs.words, (size_t)(ours.words_count + ours.header_count) * sizeof *ours.words);
+    ours.words[5] ^= 1;
+    cr_assert_lt(update_check_received(r.state[1], &rule, NULL, &wanted, &err), 0);
+    cr_assert(strstr(err.text, "another history"), "%s", err.text);
+    cr_assert(case_same(before, case_hash(r.state[1])), "the state is the one held before");
+    cr_assert(state_holds(r.state[1], NULL), "and nothing waits to be applied to it");
+    ours.words[5] ^= 1;
+    cr_assert_eq(update_check_received(r.state[1], &rule, NULL, &wanted, &err), 0, "%s", err.text);
+    cr_assert_eq(state_update_receive_end(r.state[1], wanted.step, &err), 0, "%s", err.text);
+    update_apply(r.state[1], &rule, NULL, NULL);
+    cr_assert(case_same(case_hash(r.state[0]), case_hash(r.state[1])));
+    ring_close(&r);
+}
+
+Test(state, a_newcomer_that_received_the_state_goes_on_with_the_same_bits)
+{
+    struct ring r;
+    struct state_point point;
+    struct state_update none;
+    ring_open(&r, 2, false, 0);
+    for (int i = 0; i < 3; i++)
+        ring_step(&r, 0);
+    struct state_arrays from = state_arrays(r.state[0]), to = state_arrays(r.state[1]);
+    size_t bytes = (size_t)from.count * sizeof(float);
+    cr_assert(state_holds(r.state[0], &point));
+    state_receive_begin(r.state[1]);
+    cr_assert_not(state_holds(r.state[1], NULL), "a state only partly received is never held");
+    memcpy(to.params, from.params, bytes);
+    memcpy(to.m, from.m, bytes);
+    memcpy(to.v, from.v, bytes);
+    state_receive_end(r.state[1], &point);
+    cr_assert_not(state_kept(r.state[1], &none), "what led here is not known here");
+    for (int i = 3; i < STEPS; i++)
+        ring_step(&r, 0);
+    cr_assert(case_same(case_hash(r.state[1]), run_ring(1, false, 0, 0)));
+    ring_close(&r);
+}
+
+Test(state, another_models_memory_is_refused)
+{
+    struct ring r;
+    struct state *s = NULL;
+    struct error err = {0};
+    struct model_layout other = *case_layout();
+    ring_open(&r, 1, false, 0);
+    other.tensor[0].size[0]++; /* the same size in bytes, another shape */
+    struct state_shape shape = {&other, CASE_LANES, false};
+    cr_assert_lt(state_open(&s, r.fd[0], &shape, &err), 0);
+    cr_assert_eq(err.code, ERR_DATA);
+    shape = (struct state_shape){case_layout(), CASE_LANES, true};
+    cr_assert_lt(state_open(&s, r.fd[0], &shape, &err), 0, "fast and exact do not share a state");
+    shape = (struct state_shape){case_layout(), CASE_LANES + 1, false};
+    cr_assert_lt(state_open(&s, r.fd[0], &shape, &err), 0);
+    cr_assert(state_holds(r.state[0], NULL));
+    ring_close(&r);
+}
+
+Test(state, ranks_that_hold_other_bits_at_the_same_step_are_found_before_anything_is_committed)
+{
+    struct ring r;
+    struct verdict v;
+    struct state_point point;
+    ring_open(&r, 3, false, 0);
+    ring_step(&r, 0);
+    cr_assert(state_holds(r.state[1], &point));
+    point.lineage[0] ^= 1;
+    state_receive_begin(r.state[1]);
+    state_receive_end(r.state[1], &point);
+    ring_pass(&r, NULL, &v);
+    cr_assert_eq(v.kind, VERDICT_LINEAGE);
+    cr_assert_eq(v.minority, 1 << 1);
+    ring_close(&r);
+}
+
+Test(state, memory_per_parameter_is_twenty_bytes)
+{
+    struct model_layout layout;
+    const struct model_shape shape = {2, 4, 256, 256, 8192};
+    struct state *s = NULL;
+    struct error err = {0};
+    int fd = case_memfd();
+    model_layout_init(&layout, &shape);
+    cr_assert_eq(state_open(&s, fd, &(struct state_shape){&layout, 64, false}, &err), 0, "%s", err.text);
+    double each = (double)((char *)s->slot - (char *)s->map) / (double)layout.parameters;
+    cr_assert_leq(each, 20.1, "%g", each);
+    state_free(s);
+    close(fd);
+}
