@@ -65,7 +65,7 @@ static int spent_read(struct arguments *out, const char *text, struct error *err
     return 0;
 }
 
-static int heritage_read(struct arguments *out, int option, struct error *err)
+static int predecessor_read(struct arguments *out, int option, struct error *err)
 {
     switch (option) {
     case 'T':
@@ -128,7 +128,7 @@ static int option_read(struct arguments *out, int option, struct error *err)
         out->pod = true;
         return 0;
     default:
-        return heritage_read(out, option, err);
+        return predecessor_read(out, option, err);
     }
 }
 
@@ -204,17 +204,17 @@ static int coordinate(const struct arguments *arguments, const struct pod *pod, 
     if (metrics_port_read(arguments->pod, &options.metrics_port, err) < 0)
         return -1;
     const long *spent = arguments->spent;
-    options.heritage = (struct rdzv_heritage){.given = arguments->term > 1,
-                                              .told = arguments->told,
-                                              .evaluated = arguments->evaluated,
-                                              .saved = arguments->saved,
-                                              .lost_at = arguments->lost_at,
-                                              .spent_at = arguments->spent_at,
-                                              .spent = {.productive = spent[0],
-                                                        .checkpoint = spent[1],
-                                                        .recovery = spent[2],
-                                                        .waiting = spent[3],
-                                                        .rework = spent[4]}};
+    options.predecessor = (struct rdzv_predecessor){.given = arguments->term > 1,
+                                                    .told = arguments->told,
+                                                    .evaluated = arguments->evaluated,
+                                                    .saved = arguments->saved,
+                                                    .lost_at = arguments->lost_at,
+                                                    .spent_at = arguments->spent_at,
+                                                    .spent = {.productive = spent[0],
+                                                              .checkpoint = spent[1],
+                                                              .recovery = spent[2],
+                                                              .waiting = spent[3],
+                                                              .rework = spent[4]}};
     return coordinator_run(&options, err);
 }
 

@@ -168,12 +168,12 @@ static int port_of(const struct fleet *fleet)
     return colon ? (int)strtol(colon + 1, NULL, 10) : fleet->options->port;
 }
 
-struct heritage_text {
+struct predecessor_text {
     char number[5][NUMBER_TEXT], spent[EVENT_SPENT * NUMBER_TEXT];
 };
 
 /* Adds what a successor has to know to its arguments; the rest the workers tell it. */
-static void bequeath(const struct fleet *fleet, struct heritage_text *text, const char **args)
+static void tell_of_predecessor(const struct fleet *fleet, struct predecessor_text *text, const char **args)
 {
     const struct fleet_told *t = &fleet->told;
     static const char *const names[] = {"--told", "--evaluated", "--saved", "--lost-at", "--spent-at"};
@@ -198,7 +198,7 @@ static void bequeath(const struct fleet *fleet, struct heritage_text *text, cons
 int fleet_start_coordinator(struct fleet *fleet, struct error *err)
 {
     char agent[RM_URI_MAX], parent[NUMBER_TEXT], port[NUMBER_TEXT], term[NUMBER_TEXT];
-    struct heritage_text heritage;
+    struct predecessor_text predecessor;
     int commands_in = -1, commands_out = -1, events_in = -1, events_out = -1;
     snprintf(parent, sizeof parent, "%d", (int)getpid());
     snprintf(port, sizeof port, "%d", port_of(fleet));
@@ -206,7 +206,7 @@ int fleet_start_coordinator(struct fleet *fleet, struct error *err)
     const char *args[28] = {"ringmaster-agent", "coordinate", "--job", fleet->spec_path, "--key-file",
                             fleet->key_path,    "--term",     term,    "--port",         port,
                             "--parent",         parent,       NULL};
-    bequeath(fleet, &heritage, args + 12);
+    tell_of_predecessor(fleet, &predecessor, args + 12);
     stream_free(fleet->commands);
     fleet->commands = NULL;
     fleet->silent = -1;

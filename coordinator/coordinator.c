@@ -554,7 +554,7 @@ static struct rdzv_settings settings_of(const struct coordinator_options *option
         .end_timeout = spec->checkpoint.end_timeout,
         .leave_unsaved = !spec->checkpoint.on_preemption,
         .unattended = options->pod != NULL,
-        .heritage = options->heritage,
+        .predecessor = options->predecessor,
     };
     text_copy(s.job, sizeof s.job, spec->name);
     return s;

@@ -25,10 +25,10 @@ struct coordinator_options {
     int port;                /* 0: any free one */
     int metrics_port;        /* of the second one; 0: any free one, -1: none. Taken: it goes on without */
     bool watched;            /* say `alive` each heartbeat: who started us replaces one that hangs */
-    struct rdzv_heritage heritage; /* of a term above 1 */
-    const struct pod *pod;         /* NULL: under `ringmaster run` */
-    const char *identity;          /* what the status calls the job; NULL: its name */
-    const char *name;              /* HOST:PORT by which agents find whoever coordinates; NULL: not known */
+    struct rdzv_predecessor predecessor; /* of a term above 1 */
+    const struct pod *pod;               /* NULL: under `ringmaster run` */
+    const char *identity;                /* what the status calls the job; NULL: its name */
+    const char *name; /* HOST:PORT by which agents find whoever coordinates; NULL: not known */
 };
 
 /* Runs to its end; returns the exit code. A failure to start is -1 with *err. */

@@ -58,8 +58,8 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
         w->asked = w->leave_until = RM_NEVER;
     }
     rdzv_say(st, "waiting for workers");
-    if (settings->heritage.given)
-        rdzv_inherit(st);
+    if (settings->predecessor.given)
+        rdzv_restore(st);
     return st;
 }
 
@@ -593,7 +593,7 @@ static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time 
 {
     const struct message *m = event->message;
     if (m->type == MSG_HELLO && m->term > st->settings.term) {
-        rdzv_depose(st, m->term, now, out);
+        rdzv_step_down(st, m->term, now, out);
         return;
     }
     if (m->type == MSG_HELLO) {

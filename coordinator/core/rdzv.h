@@ -42,7 +42,7 @@ struct rdzv_goodput {
 };
 
 /* What whoever starts a successor knows of its predecessor's work: it starts in RECOVERING. */
-struct rdzv_heritage {
+struct rdzv_predecessor {
     bool given;
     int64_t told, evaluated, saved; /* newest step, evaluation and checkpoint that were told, -1 none */
     rm_time lost_at;                /* when the predecessor died, or was about to */
@@ -71,7 +71,7 @@ struct rdzv_settings {
     /* pauses between tries to take back who was left out; 0: 10 s at first, 5 min at most */
     rm_time probe_first, probe_most;
     bool unattended; /* RDZV_EXPECT never comes: below min it waits, for workers_target at first */
-    struct rdzv_heritage heritage;
+    struct rdzv_predecessor predecessor;
 };
 
 enum rdzv_event_kind {

@@ -7,9 +7,9 @@
 /* Rounds of a later term are above those of every earlier one: trainers ignore older rounds. */
 static const int64_t rounds_per_term = 1000000;
 
-void rdzv_inherit(struct rdzv *st)
+void rdzv_restore(struct rdzv *st)
 {
-    const struct rdzv_heritage *h = &st->settings.heritage;
+    const struct rdzv_predecessor *h = &st->settings.predecessor;
     st->state = RDZV_RECOVERING;
     st->round = st->settings.term * rounds_per_term;
     st->told = h->told;
@@ -90,7 +90,7 @@ static bool all_expected_are_here(const struct rdzv *st)
 
 static void tell_recovered(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
-    rm_time lost = st->settings.heritage.lost_at, began = st->started;
+    rm_time lost = st->settings.predecessor.lost_at, began = st->started;
     if (lost <= 0 || lost > began)
         lost = began;
     st->last_recovery = (struct rdzv_recovery){
@@ -120,7 +120,7 @@ static void adopt(struct rdzv *st, rm_time now, struct rdzv_out *out)
     rdzv_tell_formed(st, out);
     tell_recovered(st, now, out);
     rdzv_account(st, now);
-    rm_time meanwhile = st->goodput.waiting - st->settings.heritage.spent.waiting;
+    rm_time meanwhile = st->goodput.waiting - st->settings.predecessor.spent.waiting;
     st->goodput.waiting -= meanwhile;
     st->goodput.productive += meanwhile;
     rdzv_say(st, "training goes on with %d workers", st->world);
@@ -154,7 +154,7 @@ void rdzv_settle_recovering(struct rdzv *st, rm_time now, struct rdzv_out *out)
 }
 
 /* The workers obey somebody newer: nothing that is done here counts, and nobody is released. */
-void rdzv_depose(struct rdzv *st, int64_t term, rm_time now, struct rdzv_out *out)
+void rdzv_step_down(struct rdzv *st, int64_t term, rm_time now, struct rdzv_out *out)
 {
     st->verdict.set = false;
     rdzv_give_up(st, EXIT_MACHINE,

@@ -268,7 +268,7 @@ void rdzv_published(struct rdzv *st, const struct msg_published *p, rm_time now,
         memcpy(st->saved_lineage, whole->publish.lineage, RM_HASH_BYTES);
         if (p->final && whole->digest_known)
             memcpy(st->digest, whole->digest, RM_HASH_BYTES);
-    } else if (st->settings.heritage.given && !p->final && p->step > st->saved) {
+    } else if (st->settings.predecessor.given && !p->final && p->step > st->saved) {
         tell_published(st, p, now, out); /* at a predecessor's word, and nobody was told */
         st->saved_lineage_known = false;
     }

@@ -411,10 +411,10 @@ void rdzv_settle_probes(struct rdzv *st, rm_time now, struct rdzv_out *out); /* 
 rm_time rdzv_probe_at(const struct rdzv *st);
 
 /* rdzv_recover.c: taking over from a coordinator that died */
-void rdzv_inherit(struct rdzv *st);
+void rdzv_restore(struct rdzv *st);
 void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *hello);
 void rdzv_recover_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *ready);
-void rdzv_depose(struct rdzv *st, int64_t term, rm_time now, struct rdzv_out *out);
+void rdzv_step_down(struct rdzv *st, int64_t term, rm_time now, struct rdzv_out *out);
 void rdzv_settle_recovering(struct rdzv *st, rm_time now, struct rdzv_out *out);
 
 /* rdzv_progress.c: steps, evaluations, recoveries, where the time goes */

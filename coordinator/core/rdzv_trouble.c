@@ -152,7 +152,7 @@ struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum 
     struct fault_facts facts = {.where = where,
                                 .class = f->class,
                                 .person = f->person || data,
-                                .first = !st->settings.unattended && !st->settings.heritage.given &&
+                                .first = !st->settings.unattended && !st->settings.predecessor.given &&
                                          !st->steps_seen,
                                 .unattended = st->settings.unattended,
                                 .others_can = able,

@@ -170,7 +170,7 @@ void coord_die(struct sim *sim)
         run_ended(sim);
         return;
     }
-    sim->settings.heritage.lost_at = sim->now;
+    sim->settings.predecessor.lost_at = sim->now;
     rdzv_free(sim->rdzv);
     sim->rdzv = NULL;
     sim->losses++;
@@ -179,7 +179,7 @@ void coord_die(struct sim *sim)
 
 void coord_start(struct sim *sim)
 {
-    struct rdzv_heritage *h = &sim->settings.heritage;
+    struct rdzv_predecessor *h = &sim->settings.predecessor;
     int64_t shown = sim->told > 0 ? sim->told : -1;
     h->given = true;
     h->told = shown > sim->ring_told ? shown : sim->ring_told;

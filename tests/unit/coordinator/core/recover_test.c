@@ -6,8 +6,8 @@ static void succeed(struct story *s, int n)
 {
     struct rdzv_settings settings = story_settings(2);
     settings.term = 2;
-    settings.heritage =
-        (struct rdzv_heritage){.given = true, .told = 7, .evaluated = -1, .saved = -1, .lost_at = RM_S / 2};
+    settings.predecessor = (struct rdzv_predecessor){
+        .given = true, .told = 7, .evaluated = -1, .saved = -1, .lost_at = RM_S / 2};
     story_begin(s, settings);
     expect_workers(s, (1u << n) - 1);
     cr_assert_eq(rdzv_state(s->st), RDZV_RECOVERING);
@@ -133,7 +133,7 @@ Test(recover, a_stop_of_the_predecessor_that_comes_late_forms_the_ring_anew)
     story_end(&s);
 }
 
-Test(recover, workers_that_obey_a_higher_term_depose_this_one)
+Test(recover, workers_that_obey_a_higher_term_make_this_one_step_down)
 {
     struct story s;
     story_begin(&s, story_settings(1));
@@ -168,9 +168,9 @@ Test(recover, where_the_time_went_is_counted_on_and_what_was_trained_meanwhile_i
     struct story s;
     struct rdzv_settings settings = story_settings(2);
     settings.term = 2;
-    settings.heritage = (struct rdzv_heritage){
+    settings.predecessor = (struct rdzv_predecessor){
         .given = true, .told = 7, .evaluated = -1, .saved = -1, .lost_at = RM_S / 2, .spent_at = RM_S / 4};
-    settings.heritage.spent =
+    settings.predecessor.spent =
         (struct rdzv_goodput){.productive = 20 * RM_S, .recovery = 10 * RM_S, .waiting = 3 * RM_S};
     story_begin(&s, settings);
     expect_workers(&s, 3);

@@ -178,7 +178,7 @@ static void succeed(struct story *s)
     settings.unattended = true;
     settings.term = 2;
     settings.lost_after = 5 * RM_S;
-    settings.heritage = (struct rdzv_heritage){.given = true, .told = 7, .evaluated = -1, .saved = -1};
+    settings.predecessor = (struct rdzv_predecessor){.given = true, .told = 7, .evaluated = -1, .saved = -1};
     story_begin(s, settings);
     cr_assert_eq(rdzv_state(s->st), RDZV_RECOVERING);
 }
