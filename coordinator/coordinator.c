@@ -18,7 +18,7 @@
 #include "common/wire/json.h"
 #include "coordinator/core/rdzv.h"
 #include "coordinator/pod_job.h"
-#include "coordinator/status/chronicle.h"
+#include "coordinator/status/history.h"
 #include "coordinator/status/rdzv_text.h"
 #include "coordinator/successor.h"
 
@@ -66,7 +66,7 @@ struct coordinator {
     int next_id;
     rm_time heartbeat;
     enum rdzv_state state_logged;
-    struct chronicle *chronicle;
+    struct history *history;
     int64_t revision_shown;      /* to those who wait for a newer one */
     rm_time leave_at;            /* told to go: it serves until then, or until no agent is left; RM_NEVER */
     struct successor *successor; /* told to go: whether it is there is looked for; NULL: it is not */
@@ -94,21 +94,21 @@ static void emit(struct coordinator *c, struct str *line)
         log_warn("an event is lost", "why=\"%s\"", err.text);
 }
 
-static struct chronicle_terms terms_of(const struct coordinator *c)
+static struct history_terms terms_of(const struct coordinator *c)
 {
     const char *identity = c->options->identity;
-    return (struct chronicle_terms){.job = identity ? identity : c->files->spec.name,
-                                    .checkpoint_uri = c->files->spec.checkpoint.uri,
-                                    .waits_for = c->preparing ? c->waits_for : NULL,
-                                    .unfenced =
-                                        c->preparation && !c->preparing && !pod_job_is_fenced(c->preparation),
-                                    .store_waits = c->store_waits.code ? &c->store_waits : NULL};
+    return (struct history_terms){.job = identity ? identity : c->files->spec.name,
+                                  .checkpoint_uri = c->files->spec.checkpoint.uri,
+                                  .waits_for = c->preparing ? c->waits_for : NULL,
+                                  .unfenced =
+                                      c->preparation && !c->preparing && !pod_job_is_fenced(c->preparation),
+                                  .store_waits = c->store_waits.code ? &c->store_waits : NULL};
 }
 
 static void tell(struct coordinator *c, const struct rdzv_tell *what)
 {
     int64_t wall_ms = clock_wall_ms();
-    chronicle_note(c->chronicle, what, wall_ms, loop_now(c->loop));
+    history_note(c->history, what, wall_ms, loop_now(c->loop));
     if (c->options->pod && what->kind == TELL_STEP)
         return; /* a log for people */
     struct str line = str_init(RM_FRAME_MAX);
@@ -184,10 +184,10 @@ static void last_word(struct coordinator *c, int exit_code, const char *why)
 {
     struct error err;
     struct str text = str_init(2 * RESULT_BYTES_MAX);
-    struct chronicle_terms terms = terms_of(c);
+    struct history_terms terms = terms_of(c);
     const struct pod *pod = c->options->pod;
-    chronicle_print_result(c->chronicle, &terms, &text);
-    int result = c->chronicle->over        ? pod_last_word(pod, str_text(&text), &err)
+    history_print_result(c->history, &terms, &text);
+    int result = c->history->over          ? pod_last_word(pod, str_text(&text), &err)
                  : c->leave_at != RM_NEVER ? pod_say_left(pod, &err)
                                            : pod_say_why(pod, exit_code, why, &err);
     if (result < 0)
@@ -285,10 +285,10 @@ static void step(struct coordinator *c, const struct rdzv_event *event)
         c->state_logged = rdzv_state(c->rdzv);
         log_info("state", "name=%s why=\"%s\"", rdzv_state_name(c->state_logged), rdzv_why(c->rdzv));
     }
-    chronicle_look(c->chronicle, c->rdzv);
-    if (c->chronicle->revision != c->revision_shown)
+    history_look(c->history, c->rdzv);
+    if (c->history->revision != c->revision_shown)
         answer_watchers(c);
-    c->revision_shown = c->chronicle->revision;
+    c->revision_shown = c->history->revision;
     leave_if_free_to(c);
     arm(c);
 }
@@ -422,14 +422,14 @@ static int64_t known_revision(const char *query)
 
 static int http_status(struct coordinator *c, const struct ws_get *get, struct str *body)
 {
-    bool news = known_revision(get->query) != c->chronicle->revision;
+    bool news = known_revision(get->query) != c->history->revision;
     if (!news && !c->ending && get->waited < news_within) {
         if (!ws_gets_waiting(c->ws))
             loop_timer_set(c->patience, loop_now(c->loop) + news_look);
         return 0;
     }
-    struct chronicle_terms terms = terms_of(c);
-    chronicle_print_status(c->chronicle, c->rdzv, &terms, loop_now(c->loop), body);
+    struct history_terms terms = terms_of(c);
+    history_print_status(c->history, c->rdzv, &terms, loop_now(c->loop), body);
     return 200;
 }
 
@@ -439,7 +439,7 @@ static int metrics_get(void *ctx, const struct ws_get *get, struct str *body, co
     if (strcmp(get->path, "/metrics") != 0)
         return 404;
     struct exposition page = exposition_begin(body, "ringmaster_", get->accept);
-    chronicle_print_metrics(c->chronicle, c->rdzv, loop_now(c->loop), &page);
+    history_print_metrics(c->history, c->rdzv, loop_now(c->loop), &page);
     exposition_end(&page);
     *type = exposition_type(&page);
     return 200;
@@ -716,8 +716,8 @@ static int coordinator_open(struct coordinator *c, const struct coordinator_opti
     c->rdzv = rdzv_open(&settings, loop_now(c->loop));
     c->out = calloc(1, sizeof *c->out);
     c->message = calloc(1, sizeof *c->message);
-    c->chronicle = calloc(1, sizeof *c->chronicle);
-    if (!c->rdzv || !c->out || !c->message || !c->chronicle)
+    c->history = calloc(1, sizeof *c->history);
+    if (!c->rdzv || !c->out || !c->message || !c->history)
         return err_set(err, ERR_MACHINE, "no memory for the coordinator");
     if (loop_timer_open(&c->timer, c->loop, timer_fired, c, err) < 0 ||
         loop_timer_open(&c->pulse, c->loop, pulse_fired, c, err) < 0 ||
@@ -748,7 +748,7 @@ static void coordinator_close(struct coordinator *c)
     rdzv_free(c->rdzv);
     free(c->out);
     free(c->message);
-    free(c->chronicle);
+    free(c->history);
     loop_free(c->loop);
 }
 
@@ -760,7 +760,7 @@ int coordinator_run(const struct coordinator_options *options, struct error *err
     int result = coordinator_open(c, options, err);
     if (result == 0) {
         tell_listening(c);
-        chronicle_look(c->chronicle, c->rdzv);
+        history_look(c->history, c->rdzv);
         if (options->watched)
             pulse_fired(c);
         arm(c);

@@ -1,5 +1,5 @@
 /* The core's words as text, for the shell: events, the pulse, and the commands that come in. These allocate.
- * The pages for watchers are in chronicle.h. */
+ * The pages for watchers are in history.h. */
 #ifndef RM_COORDINATOR_RDZV_TEXT_H
 #define RM_COORDINATOR_RDZV_TEXT_H
 

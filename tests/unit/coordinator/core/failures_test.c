@@ -1,5 +1,5 @@
 /* Workers that fail again and again, one story each. maxRestarts is 2. */
-#include "coordinator/status/chronicle.h"
+#include "coordinator/status/history.h"
 #include "tests/unit/coordinator/core/story.h"
 
 /* Its trainer died, and another one has come up and answered. */
@@ -92,9 +92,9 @@ Test(failures, the_status_shows_the_quarantine)
     train_with(&s, 3);
     quarantine(&s, 1);
     expect_workers(&s, 5);
-    struct chronicle *c = calloc(1, sizeof *c);
-    struct chronicle_terms terms = {.job = "j", .checkpoint_uri = "file:///c"};
-    chronicle_print_status(c, s.st, &terms, s.now, &out);
+    struct history *c = calloc(1, sizeof *c);
+    struct history_terms terms = {.job = "j", .checkpoint_uri = "file:///c"};
+    history_print_status(c, s.st, &terms, s.now, &out);
     cr_assert(strstr(str_text(&out), "\"quarantined\":[{\"worker\":1,\"cause\":\"3 failures within 3600 s"),
               "%s", str_text(&out));
     free(c);

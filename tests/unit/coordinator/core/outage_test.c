@@ -1,7 +1,7 @@
 /* A store that is away: what the coordinator makes of it. */
 #include <stdio.h>
 
-#include "coordinator/status/chronicle.h"
+#include "coordinator/status/history.h"
 #include "tests/unit/coordinator/core/story.h"
 
 static void save_waits(struct story *s, int w, int64_t number, rm_time age)
@@ -32,9 +32,9 @@ static struct rdzv_settings remote(void)
 static bool metric_is(const struct story *s, const char *line)
 {
     struct str text = str_init(65536);
-    struct chronicle *c = calloc(1, sizeof *c);
+    struct history *c = calloc(1, sizeof *c);
     struct exposition page = exposition_begin(&text, "ringmaster_", NULL);
-    chronicle_print_metrics(c, s->st, s->now, &page);
+    history_print_metrics(c, s->st, s->now, &page);
     bool found = strstr(str_text(&text), line);
     free(c);
     str_clear(&text);
@@ -93,9 +93,9 @@ Test(outage, the_age_of_the_newest_state_that_waits_is_a_metric_and_in_the_statu
     save_waits(&s, 0, 24, 0);
     train_on(&s, 25, 26);
     cr_assert(metric_is(&s, "ringmaster_checkpoint_waiting_seconds 2\n"), "a newer one took its place");
-    struct chronicle *c = calloc(1, sizeof *c);
-    struct chronicle_terms terms = {.job = "j", .checkpoint_uri = "file:///c"};
-    chronicle_print_status(c, s.st, &terms, s.now, &status);
+    struct history *c = calloc(1, sizeof *c);
+    struct history_terms terms = {.job = "j", .checkpoint_uri = "file:///c"};
+    history_print_status(c, s.st, &terms, s.now, &status);
     free(c);
     cr_assert(strstr(str_text(&status), "\"checkpointWaiting\":{\"step\":24,\"ageSeconds\":2.0,"), "%s",
               str_text(&status));

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "coordinator/core/rdzv_fault.h"
-#include "coordinator/status/chronicle.h"
+#include "coordinator/status/history.h"
 #include "tests/unit/coordinator/core/story.h"
 
 Test(rdzv, workers_that_hold_nothing_begin_from_the_seed)
@@ -626,9 +626,9 @@ Test(rdzv, each_wait_for_data_is_counted_once)
     waited(&s, 0, 2, 750 * RM_MS);
     waited(&s, 0, 1, 250 * RM_MS); /* told again after a reconnect */
     waited(&s, 0, 2, 750 * RM_MS);
-    struct chronicle *c = calloc(1, sizeof *c);
+    struct history *c = calloc(1, sizeof *c);
     struct exposition page = exposition_begin(&text, "ringmaster_", NULL);
-    chronicle_print_metrics(c, s.st, s.now, &page);
+    history_print_metrics(c, s.st, s.now, &page);
     free(c);
     cr_assert(strstr(str_text(&text), "ringmaster_data_wait_seconds_total 1.5\n"), "%s", str_text(&text));
     str_clear(&text);

@@ -1,5 +1,5 @@
 /* A coordinator whom nobody tells who is expected. The target is 3, the join window 100 ms. */
-#include "coordinator/status/chronicle.h"
+#include "coordinator/status/history.h"
 #include "tests/unit/coordinator/core/story.h"
 
 static void begin(struct story *s, int min)

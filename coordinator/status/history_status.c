@@ -1,4 +1,4 @@
-/* The status page and the result: what stands in the state machine and the chronicle, brought into the page's
+/* The status page and the result: what stands in the state machine and the history, brought into the page's
  * struct. Keys and order are the rows of common/wire/status.c. */
 #include <math.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "common/wire/json.h"
 #include "common/wire/status.h"
 #include "coordinator/core/rdzv_state.h"
-#include "coordinator/status/chronicle.h"
+#include "coordinator/status/history.h"
 #include "coordinator/status/rdzv_text.h"
 
 static const enum status_state said[RDZV_STATES] = {
@@ -26,7 +26,7 @@ static void add(struct status_workers *list, struct status_worker entry)
     list->worker[list->count++] = entry;
 }
 
-static void fill_ring(struct status_ring *ring, const struct chronicle *c, const struct rdzv *st)
+static void fill_ring(struct status_ring *ring, const struct history *c, const struct rdzv *st)
 {
     bool stands = st->state == RDZV_TRAINING;
     ring->generation = st->ring.n;
@@ -87,10 +87,10 @@ static void fill_workers(struct status_workers *list, const struct rdzv *st)
 }
 
 /* Those that are not back, or followed by another attempt, since. */
-static void fill_gone(struct status_workers *list, const struct rdzv *st, const struct chronicle_going *gone)
+static void fill_gone(struct status_workers *list, const struct rdzv *st, const struct history_going *gone)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct chronicle_going *g = &gone[i];
+        const struct history_going *g = &gone[i];
         const struct rdzv_worker *w = &st->worker[i];
         bool here = w->presence != ABSENT && !w->released && w->attempt >= g->attempt;
         if (g->known && !here && w->attempt <= g->attempt)
@@ -121,7 +121,7 @@ static struct status_progress progress_of(const struct rdzv *st)
 }
 
 /* One that a predecessor published, or that was there before, is known by its step alone. */
-static struct status_checkpoint checkpoint_of(const struct chronicle *c, const struct rdzv *st,
+static struct status_checkpoint checkpoint_of(const struct history *c, const struct rdzv *st,
                                               const char *checkpoint_uri, char uri[RDZV_URI_MAX])
 {
     if (st->saved < 0)
@@ -173,12 +173,12 @@ static struct status_goodput goodput_of(const struct rdzv *st, rm_time now)
 }
 
 /* As far as it was kept; of `most` events. To be freed. */
-static struct js *events_of(const struct chronicle *c, const char *checkpoint_uri, int most)
+static struct js *events_of(const struct history *c, const char *checkpoint_uri, int most)
 {
     struct js *array = js_array();
     int64_t first = c->events - most < 0 ? 0 : c->events - most;
     for (int64_t n = first + 1; n <= c->events; n++) {
-        const struct chronicle_event *e = &c->event[n % CHRONICLE_EVENTS];
+        const struct history_event *e = &c->event[n % HISTORY_EVENTS];
         struct js *o = js_object();
         js_set_int(o, "sequence", e->sequence);
         rdzv_set_tell(o, &e->tell, e->wall_ms, checkpoint_uri);
@@ -187,7 +187,7 @@ static struct js *events_of(const struct chronicle *c, const char *checkpoint_ur
     return array;
 }
 
-static struct status_result result_of(const struct chronicle *c, const char *checkpoint_uri,
+static struct status_result result_of(const struct history *c, const char *checkpoint_uri,
                                       struct result_texts *texts)
 {
     const struct rdzv_tell *t = &c->end;
@@ -215,7 +215,7 @@ static struct status_result result_of(const struct chronicle *c, const char *che
     };
 }
 
-static void fill_lists(struct status_page *page, const struct chronicle *c, const struct rdzv *st)
+static void fill_lists(struct status_page *page, const struct history *c, const struct rdzv *st)
 {
     fill_ring(&page->ring, c, st);
     fill_workers(&page->workers, st);
@@ -224,8 +224,8 @@ static void fill_lists(struct status_page *page, const struct chronicle *c, cons
     fill_quarantined(&page->quarantined, st);
 }
 
-static void print_status(const struct chronicle *c, const struct rdzv *st,
-                         const struct chronicle_terms *terms, rm_time now, int events, struct str *out)
+static void print_status(const struct history *c, const struct rdzv *st, const struct history_terms *terms,
+                         rm_time now, int events, struct str *out)
 {
     char uri[RDZV_URI_MAX];
     struct result_texts texts;
@@ -259,11 +259,11 @@ static void print_status(const struct chronicle *c, const struct rdzv *st,
     js_free(told);
 }
 
-void chronicle_print_status(const struct chronicle *c, const struct rdzv *st,
-                            const struct chronicle_terms *terms, rm_time now, struct str *out)
+void history_print_status(const struct history *c, const struct rdzv *st, const struct history_terms *terms,
+                          rm_time now, struct str *out)
 {
     struct str text = str_init(8 * STATUS_BYTES_MAX);
-    int events = CHRONICLE_EVENTS;
+    int events = HISTORY_EVENTS;
     print_status(c, st, terms, now, events, &text);
     while (events && text.length > STATUS_BYTES_MAX) {
         events /= 2;
@@ -274,7 +274,7 @@ void chronicle_print_status(const struct chronicle *c, const struct rdzv *st,
     str_clear(&text);
 }
 
-void chronicle_print_result(const struct chronicle *c, const struct chronicle_terms *terms, struct str *out)
+void history_print_result(const struct history *c, const struct history_terms *terms, struct str *out)
 {
     struct result_texts texts;
     const struct status_result result = result_of(c, terms->checkpoint_uri, &texts);

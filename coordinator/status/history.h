@@ -4,37 +4,37 @@
  * The shell notes every tell; everything here is bounded and plain memory. `revision` grows with whatever a
  * watcher should hear of at once, so that a watcher may ask for what is newer than it knows: a change of the
  * state or its sentence, each event but steps, and a step now and then. Pure but for the memory of text. */
-#ifndef RM_COORDINATOR_CHRONICLE_H
-#define RM_COORDINATOR_CHRONICLE_H
+#ifndef RM_COORDINATOR_HISTORY_H
+#define RM_COORDINATOR_HISTORY_H
 
 #include "common/wire/exposition.h"
 #include "coordinator/core/rdzv.h"
 
-enum { CHRONICLE_EVENTS = 64, STATUS_BYTES_MAX = 64 * 1024, RESULT_BYTES_MAX = 4096 };
+enum { HISTORY_EVENTS = 64, STATUS_BYTES_MAX = 64 * 1024, RESULT_BYTES_MAX = 4096 };
 
-struct chronicle_event {
+struct history_event {
     int64_t sequence; /* from 1 */
     int64_t wall_ms;
     struct rdzv_tell tell; /* without the members of a ring */
 };
 
 /* The newest loss, or leave, of a worker. */
-struct chronicle_going {
+struct history_going {
     bool known;
     int attempt;
     int64_t wall_ms;
     char cause[RM_WHY_MAX];
 };
 
-struct chronicle {
+struct history {
     int64_t revision;
     enum rdzv_state state;
     char why[MSG_DETAIL_MAX];
     rm_time step_noted; /* when a step last counted as news */
-    int64_t events;     /* all that were noted; the newest are kept at sequence % CHRONICLE_EVENTS */
-    struct chronicle_event event[CHRONICLE_EVENTS];
+    int64_t events;     /* all that were noted; the newest are kept at sequence % HISTORY_EVENTS */
+    struct history_event event[HISTORY_EVENTS];
     int64_t formed_wall_ms;
-    struct chronicle_going lost[RM_WORKERS_MAX], left[RM_WORKERS_MAX];
+    struct history_going lost[RM_WORKERS_MAX], left[RM_WORKERS_MAX];
     struct {
         int64_t count, wall_ms, step, bytes, bytes_all;
         bool final;
@@ -47,7 +47,7 @@ struct chronicle {
 };
 
 /* Who is asked about. Strings are borrowed. */
-struct chronicle_terms {
+struct history_terms {
     const char *job;            /* what tells this job from others of its name */
     const char *checkpoint_uri; /* of the job */
     const char *waits_for;      /* said instead of the core's sentence, which has not begun; NULL: it has */
@@ -55,17 +55,17 @@ struct chronicle_terms {
     const struct error *store_waits; /* why a store keeps it from beginning; NULL: none does */
 };
 
-void chronicle_note(struct chronicle *c, const struct rdzv_tell *tell, int64_t wall_ms, rm_time now);
+void history_note(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms, rm_time now);
 /* After each step of the core. */
-void chronicle_look(struct chronicle *c, const struct rdzv *st);
+void history_look(struct history *c, const struct rdzv *st);
 
 /* GET /v1/status: docs/coordinator-status.md. At most STATUS_BYTES_MAX bytes: the oldest events go first. */
-void chronicle_print_status(const struct chronicle *c, const struct rdzv *st,
-                            const struct chronicle_terms *terms, rm_time now, struct str *out);
+void history_print_status(const struct history *c, const struct rdzv *st, const struct history_terms *terms,
+                          rm_time now, struct str *out);
 /* GET /metrics: docs/metrics.md. The page was begun, and is ended, by the caller. */
-void chronicle_print_metrics(const struct chronicle *c, const struct rdzv *st, rm_time now,
-                             struct exposition *page);
+void history_print_metrics(const struct history *c, const struct rdzv *st, rm_time now,
+                           struct exposition *page);
 /* The `result` of the status alone, for whom the program's end is all that is left; "null" before the end. */
-void chronicle_print_result(const struct chronicle *c, const struct chronicle_terms *terms, struct str *out);
+void history_print_result(const struct history *c, const struct history_terms *terms, struct str *out);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "coordinator/core/rdzv_state.h"
-#include "coordinator/status/chronicle.h"
+#include "coordinator/status/history.h"
 
 static double seconds(rm_time t)
 {
@@ -26,7 +26,7 @@ static void print_goodput(const struct rdzv *st, rm_time now, struct exposition 
                      rdzv_productive_share(g));
 }
 
-static void print_recoveries(const struct chronicle *c, const struct rdzv *st, struct exposition *page)
+static void print_recoveries(const struct history *c, const struct rdzv *st, struct exposition *page)
 {
     exposition_family(page, EXPOSITION_COUNTER, "interruptions", "Rings that were formed again, by cause.");
     for (int cause = CAUSE_NONE + 1; cause < CAUSES; cause++)
@@ -47,7 +47,7 @@ static void print_recoveries(const struct chronicle *c, const struct rdzv *st, s
     exposition_counter(page, "failures", "Workers and trainers that failed.", (double)st->failures_total);
 }
 
-static void print_checkpoints(const struct chronicle *c, const struct rdzv *st, rm_time now,
+static void print_checkpoints(const struct history *c, const struct rdzv *st, rm_time now,
                               struct exposition *page)
 {
     exposition_gauge(page, "checkpoint_step", "Newest published checkpoint, -1 none.", (double)st->saved);
@@ -88,8 +88,8 @@ static int present(const struct rdzv *st)
     return n;
 }
 
-void chronicle_print_metrics(const struct chronicle *c, const struct rdzv *st, rm_time now,
-                             struct exposition *page)
+void history_print_metrics(const struct history *c, const struct rdzv *st, rm_time now,
+                           struct exposition *page)
 {
     double step = st->told > 0 ? (double)st->told : 0;
     print_info(st, page);

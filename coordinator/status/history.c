@@ -1,28 +1,28 @@
-#include "coordinator/status/chronicle.h"
+#include "coordinator/status/history.h"
 
 #include <string.h>
 
 /* A step is news for who waits, but not each of hundreds in a second. */
 static const rm_time step_news = 5 * RM_S;
 
-static void keep_event(struct chronicle *c, const struct rdzv_tell *tell, int64_t wall_ms)
+static void keep_event(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms)
 {
     c->events++;
-    struct chronicle_event *e = &c->event[c->events % CHRONICLE_EVENTS];
+    struct history_event *e = &c->event[c->events % HISTORY_EVENTS];
     e->sequence = c->events;
     e->wall_ms = wall_ms;
     e->tell = *tell;
     e->tell.members = 0;
 }
 
-static void keep_going(struct chronicle_going *list, const struct rdzv_tell *tell, int64_t wall_ms)
+static void keep_going(struct history_going *list, const struct rdzv_tell *tell, int64_t wall_ms)
 {
-    struct chronicle_going *g = &list[tell->worker];
-    *g = (struct chronicle_going){.known = true, .attempt = tell->attempt, .wall_ms = wall_ms};
+    struct history_going *g = &list[tell->worker];
+    *g = (struct history_going){.known = true, .attempt = tell->attempt, .wall_ms = wall_ms};
     text_copy(g->cause, sizeof g->cause, tell->text);
 }
 
-static void keep_saved(struct chronicle *c, const struct rdzv_tell *tell, int64_t wall_ms)
+static void keep_saved(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms)
 {
     c->checkpoint.count++;
     c->checkpoint.wall_ms = wall_ms;
@@ -33,7 +33,7 @@ static void keep_saved(struct chronicle *c, const struct rdzv_tell *tell, int64_
     c->checkpoint.took_all += tell->took;
 }
 
-static void keep_recovery(struct chronicle *c, const struct rdzv_recovery *r)
+static void keep_recovery(struct history *c, const struct rdzv_recovery *r)
 {
     bool announced = r->cause == CAUSE_WORKER_LEFT || r->cause == CAUSE_WORKER_JOINED;
     c->recoveries[r->cause]++;
@@ -45,7 +45,7 @@ static void keep_recovery(struct chronicle *c, const struct rdzv_recovery *r)
     c->first_step += r->first_step;
 }
 
-static void learn(struct chronicle *c, const struct rdzv_tell *tell, int64_t wall_ms)
+static void learn(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms)
 {
     switch (tell->kind) {
     case TELL_RING_FORMED:
@@ -74,7 +74,7 @@ static void learn(struct chronicle *c, const struct rdzv_tell *tell, int64_t wal
     }
 }
 
-void chronicle_note(struct chronicle *c, const struct rdzv_tell *tell, int64_t wall_ms, rm_time now)
+void history_note(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms, rm_time now)
 {
     learn(c, tell, wall_ms);
     if (tell->kind != TELL_STEP) {
@@ -86,7 +86,7 @@ void chronicle_note(struct chronicle *c, const struct rdzv_tell *tell, int64_t w
     }
 }
 
-void chronicle_look(struct chronicle *c, const struct rdzv *st)
+void history_look(struct history *c, const struct rdzv *st)
 {
     if (c->revision && c->state == rdzv_state(st) && !strcmp(c->why, rdzv_why(st)))
         return;

@@ -1,5 +1,5 @@
 /* What the pages say of a story. */
-#include "coordinator/status/chronicle.h"
+#include "coordinator/status/history.h"
 
 #include <stdio.h>
 
@@ -11,11 +11,11 @@
 
 struct watch {
     struct story s;
-    struct chronicle *c;
+    struct history *c;
     struct js *page;
 };
 
-static const struct chronicle_terms terms = {.job = "uid", .checkpoint_uri = "file:///c"};
+static const struct history_terms terms = {.job = "uid", .checkpoint_uri = "file:///c"};
 
 static void arrange_with(struct watch *w, bool mixed)
 {
@@ -45,15 +45,15 @@ static void take_note(struct watch *w)
 {
     for (int i = 0; i < w->s.out->count; i++)
         if (w->s.out->action[i].kind == RDZV_TELL)
-            chronicle_note(w->c, &w->s.out->action[i].tell, 1000 + w->s.now / RM_MS, w->s.now);
-    chronicle_look(w->c, w->s.st);
+            history_note(w->c, &w->s.out->action[i].tell, 1000 + w->s.now / RM_MS, w->s.now);
+    history_look(w->c, w->s.st);
 }
 
 static const struct js *page(struct watch *w)
 {
     struct error err;
     struct str out = str_init(1 << 20);
-    chronicle_print_status(w->c, w->s.st, &terms, w->s.now, &out);
+    history_print_status(w->c, w->s.st, &terms, w->s.now, &out);
     cr_assert_leq(out.length, STATUS_BYTES_MAX);
     js_free(w->page);
     w->page = js_parse(str_text(&out), out.length, "status", &err);
@@ -89,7 +89,7 @@ static void train_three(struct watch *w)
     }
 }
 
-Test(chronicle, a_ring_at_work_is_shown_with_its_members_and_attempts)
+Test(history, a_ring_at_work_is_shown_with_its_members_and_attempts)
 {
     struct watch w;
     arrange(&w);
@@ -114,7 +114,7 @@ static bool is_mixed(struct watch *w)
     return mixed;
 }
 
-Test(chronicle, that_kinds_of_machines_were_mixed_is_shown)
+Test(history, that_kinds_of_machines_were_mixed_is_shown)
 {
     struct watch w;
     arrange_with(&w, true);
@@ -125,7 +125,7 @@ Test(chronicle, that_kinds_of_machines_were_mixed_is_shown)
 }
 
 /* Those that are there now are of one kind; the state that they took over says that others were not. */
-Test(chronicle, that_they_were_mixed_before_is_known_with_the_next_checkpoint)
+Test(history, that_they_were_mixed_before_is_known_with_the_next_checkpoint)
 {
     struct watch w;
     struct message m;
@@ -139,7 +139,7 @@ Test(chronicle, that_they_were_mixed_before_is_known_with_the_next_checkpoint)
     dismiss(&w);
 }
 
-Test(chronicle, the_revision_grows_with_events_and_not_with_each_step)
+Test(history, the_revision_grows_with_events_and_not_with_each_step)
 {
     struct watch w;
     arrange(&w);
@@ -161,7 +161,7 @@ Test(chronicle, the_revision_grows_with_events_and_not_with_each_step)
     dismiss(&w);
 }
 
-Test(chronicle, a_lost_worker_is_named_until_a_higher_attempt_is_there)
+Test(history, a_lost_worker_is_named_until_a_higher_attempt_is_there)
 {
     struct watch w;
     arrange(&w);
@@ -181,7 +181,7 @@ Test(chronicle, a_lost_worker_is_named_until_a_higher_attempt_is_there)
     dismiss(&w);
 }
 
-Test(chronicle, the_end_has_a_result)
+Test(history, the_end_has_a_result)
 {
     struct watch w;
     struct str text = str_init(1 << 16);
@@ -207,39 +207,39 @@ Test(chronicle, the_end_has_a_result)
     cr_assert_str_eq(words(result, "uri"), "file:///c/final");
     cr_assert_eq(strncmp(words(result, "weightsSha256"), "07", 2), 0);
     cr_assert_str_eq(words(js_get(o, "checkpoint"), "uri"), "file:///c/final");
-    chronicle_print_result(w.c, &terms, &text);
+    history_print_result(w.c, &terms, &text);
     cr_assert(strstr(str_text(&text), "\"weightsSha256\":\"07"), "%s", str_text(&text));
     cr_assert_lt(text.length, RESULT_BYTES_MAX);
     str_clear(&text);
     dismiss(&w);
 }
 
-Test(chronicle, a_page_is_bounded_whatever_happened)
+Test(history, a_page_is_bounded_whatever_happened)
 {
     struct watch w;
     arrange(&w);
     struct rdzv_tell tell = {.kind = TELL_WORKER_LOST, .attempt = INT32_MAX};
     memset(tell.text, '\x01', sizeof tell.text - 1); /* takes six bytes each in JSON */
-    for (int i = 0; i < 10 * CHRONICLE_EVENTS; i++) {
+    for (int i = 0; i < 10 * HISTORY_EVENTS; i++) {
         tell.worker = i % RM_WORKERS_MAX;
-        chronicle_note(w.c, &tell, i, i);
+        history_note(w.c, &tell, i, i);
     }
     size_t kept = js_size(js_get(page(&w), "events"));
-    cr_assert_lt(kept, CHRONICLE_EVENTS);
+    cr_assert_lt(kept, HISTORY_EVENTS);
     dismiss(&w);
 }
 
-Test(chronicle, of_many_events_the_newest_are_kept_in_order)
+Test(history, of_many_events_the_newest_are_kept_in_order)
 {
     struct watch w;
     arrange(&w);
     struct rdzv_tell tell = {.kind = TELL_WAITING};
     for (int i = 0; i < 100; i++)
-        chronicle_note(w.c, &tell, i, i);
+        history_note(w.c, &tell, i, i);
     const struct js *events = js_get(page(&w), "events");
-    cr_assert_eq(js_size(events), CHRONICLE_EVENTS);
+    cr_assert_eq(js_size(events), HISTORY_EVENTS);
     cr_assert_eq(number(js_at(events, 0), "sequence"), 37);
-    cr_assert_eq(number(js_at(events, CHRONICLE_EVENTS - 1), "sequence"), 100);
+    cr_assert_eq(number(js_at(events, HISTORY_EVENTS - 1), "sequence"), 100);
     dismiss(&w);
 }
 
@@ -248,7 +248,7 @@ static int counters(const struct watch *w, double value[], int most)
 {
     struct str out = str_init(1 << 20);
     struct exposition metrics = exposition_begin(&out, "", NULL);
-    chronicle_print_metrics(w->c, w->s.st, w->s.now, &metrics);
+    history_print_metrics(w->c, w->s.st, w->s.now, &metrics);
     int count = 0;
     bool counts = false;
     for (const char *line = str_text(&out); *line; line = strchr(line, '\n') + 1) {
@@ -271,7 +271,7 @@ static double productive(struct watch *w)
     return seconds;
 }
 
-Test(chronicle, no_counter_ever_falls_though_time_is_moved_to_where_it_was_lost)
+Test(history, no_counter_ever_falls_though_time_is_moved_to_where_it_was_lost)
 {
     enum { MOST = 64 };
     struct watch w;
@@ -304,13 +304,13 @@ static struct coordinator_view *as_the_operator_reads(struct watch *w)
     struct error err = {0};
     struct str out = str_init(1 << 20);
     struct coordinator_view *view = calloc(1, sizeof *view);
-    chronicle_print_status(w->c, w->s.st, &terms, w->s.now, &out);
+    history_print_status(w->c, w->s.st, &terms, w->s.now, &out);
     cr_assert_eq(coordinator_read(str_text(&out), out.length, view, &err), 0, "%s", err.text);
     str_clear(&out);
     return view;
 }
 
-Test(chronicle, the_operator_knows_each_state_that_the_page_may_say)
+Test(history, the_operator_knows_each_state_that_the_page_may_say)
 {
     struct watch w;
     bool seen[STATUS_FAILED + 1] = {false};
@@ -326,7 +326,7 @@ Test(chronicle, the_operator_knows_each_state_that_the_page_may_say)
     dismiss(&w);
 }
 
-Test(chronicle, the_operator_finds_what_the_page_says_of_time_and_recoveries)
+Test(history, the_operator_finds_what_the_page_says_of_time_and_recoveries)
 {
     struct watch w;
     arrange(&w);
@@ -356,13 +356,13 @@ Test(chronicle, the_operator_finds_what_the_page_says_of_time_and_recoveries)
     dismiss(&w);
 }
 
-Test(chronicle, the_operator_knows_each_event_that_the_page_may_tell)
+Test(history, the_operator_knows_each_event_that_the_page_may_tell)
 {
     struct watch w;
     arrange(&w);
     for (int kind = 0; kind < EVENT_OF_RUN; kind++) {
         const struct rdzv_tell tell = {.kind = (enum rdzv_tell_kind)kind, .text = "a reason"};
-        chronicle_note(w.c, &tell, kind, kind);
+        history_note(w.c, &tell, kind, kind);
     }
     struct coordinator_view *view = as_the_operator_reads(&w);
     cr_assert_gt(view->events_count, 10);
@@ -422,15 +422,15 @@ static void let_all_happen(struct watch *w)
     w->c->checkpoint.step = 10;
     w->c->checkpoint.bytes = 812334;
     w->c->checkpoint.wall_ms = 77000;
-    w->c->lost[5] = (struct chronicle_going){.known = true, .attempt = 2, .wall_ms = 71000};
+    w->c->lost[5] = (struct history_going){.known = true, .attempt = 2, .wall_ms = 71000};
     memset(w->c->lost[5].cause, 'x', 95);
     memcpy(w->c->lost[5].cause + 95, "\xc3\xa4 is cut", 10); /* in the middle of a character */
-    w->c->left[6] = (struct chronicle_going){.known = true, .attempt = 1, .wall_ms = 72000};
+    w->c->left[6] = (struct history_going){.known = true, .attempt = 1, .wall_ms = 72000};
 }
 
-static void print_page(struct watch *w, const struct chronicle_terms *of, struct str *out)
+static void print_page(struct watch *w, const struct history_terms *of, struct str *out)
 {
-    chronicle_print_status(w->c, w->s.st, of, w->s.now, out);
+    history_print_status(w->c, w->s.st, of, w->s.now, out);
     str_adds(out, "\n");
 }
 
@@ -438,18 +438,18 @@ static void print_end(struct watch *w, const struct rdzv_tell *end, struct str *
 {
     w->c->over = true;
     w->c->end = *end;
-    chronicle_print_result(w->c, &terms, out);
+    history_print_result(w->c, &terms, out);
     str_adds(out, "\n");
 }
 
-Test(chronicle, what_the_pages_say_is_byte_for_byte_as_golden)
+Test(history, what_the_pages_say_is_byte_for_byte_as_golden)
 {
     static const struct error waits = {.text = "the bucket takes no key", .person = true};
-    static const struct chronicle_terms waiting = {.job = "uid",
-                                                   .checkpoint_uri = "s3://c",
-                                                   .waits_for = "the store",
-                                                   .unfenced = true,
-                                                   .store_waits = &waits};
+    static const struct history_terms waiting = {.job = "uid",
+                                                 .checkpoint_uri = "s3://c",
+                                                 .waits_for = "the store",
+                                                 .unfenced = true,
+                                                 .store_waits = &waits};
     const struct rdzv_tell complete = {
         .kind = TELL_COMPLETE, .step = 100, .loss = 1.5, .goodput = 0.96, .exact = true, .digest = {7, 8}};
     struct rdzv_tell found = complete, weighed = complete;
@@ -457,7 +457,7 @@ Test(chronicle, what_the_pages_say_is_byte_for_byte_as_golden)
     struct str text = str_init(1 << 20);
     arrange(&w);
     print_page(&w, &waiting, &text); /* before anything happened */
-    chronicle_print_result(w.c, &terms, &text);
+    history_print_result(w.c, &terms, &text);
     str_adds(&text, "\n");
     let_all_happen(&w);
     print_page(&w, &terms, &text);
@@ -465,7 +465,7 @@ Test(chronicle, what_the_pages_say_is_byte_for_byte_as_golden)
         struct rdzv_tell tell = {
             .kind = (enum rdzv_tell_kind)kind, .text = "a reason", .step = 9, .bytes = 3};
         tell.recovery = w.s.st->last_recovery;
-        chronicle_note(w.c, &tell, 70000 + kind, kind);
+        history_note(w.c, &tell, 70000 + kind, kind);
     }
     w.c->over = false;
     print_page(&w, &waiting, &text);
