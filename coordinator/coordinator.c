@@ -553,7 +553,7 @@ static struct rdzv_settings settings_of(const struct coordinator_options *option
         .save_patience = job_uri_is_bucket(spec->checkpoint.uri) ? spec->checkpoint.end_timeout : 0,
         .end_timeout = spec->checkpoint.end_timeout,
         .leave_unsaved = !spec->checkpoint.on_preemption,
-        .unattended = options->pod != NULL,
+        .unsupervised = options->pod != NULL,
         .predecessor = options->predecessor,
     };
     text_copy(s.job, sizeof s.job, spec->name);

@@ -251,7 +251,7 @@ static void on_stopped(struct rdzv *st, struct rdzv_worker *w, const struct mess
 
 bool rdzv_on_its_way(const struct rdzv *st)
 {
-    if (st->settings.unattended)
+    if (st->settings.unsupervised)
         return rdzv_more_may_come(st);
     if (!st->expect_known)
         return true;
@@ -369,7 +369,7 @@ static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
     if (rdzv_waits_for_trouble(st)) {
         st->state_since = now;
         rdzv_tell_waiting(st, out);
-    } else if (st->settings.unattended)
+    } else if (st->settings.unsupervised)
         rdzv_tell_waiting(st, out);
     else if (!coming && now >= follows_until(st))
         too_few(st, " and none is on its way", now, out);
@@ -475,8 +475,8 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
     }
     if (first == RM_NEVER)
         return RM_NEVER;
-    if (st->settings.unattended)
-        more_coming = !rdzv_is_full_crew(st, here_now);
+    if (st->settings.unsupervised)
+        more_coming = !rdzv_at_target(st, here_now);
     return more_coming ? first + st->settings.join_window : first;
 }
 
@@ -734,7 +734,7 @@ static rm_time state_deadline(const struct rdzv *st)
         if (!enough(st) && follows_until(st) > st->accounted)
             return follows_until(st);
         if (!enough(st))
-            return s->unattended ? RM_NEVER : st->state_since + s->start_timeout;
+            return s->unsupervised ? RM_NEVER : st->state_since + s->start_timeout;
         if (!rdzv_lists_are_in(st))
             return RM_NEVER;
         at = rm_later(st->arrived + s->join_window, rdzv_pairs_form_at(st));

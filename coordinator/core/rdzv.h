@@ -70,7 +70,7 @@ struct rdzv_settings {
     bool leave_unsaved;  /* checkpoint.onPreemption: false */
     /* pauses between tries to take back who was left out; 0: 10 s at first, 5 min at most */
     rm_time probe_first, probe_most;
-    bool unattended; /* RDZV_EXPECT never comes: below min it waits, for workers_target at first */
+    bool unsupervised; /* RDZV_EXPECT never comes: below min it waits, for workers_target at first */
     struct rdzv_predecessor predecessor;
 };
 

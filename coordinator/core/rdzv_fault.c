@@ -112,7 +112,7 @@ static bool is_due(const struct fault_facts *f, enum bound bound)
     case AFTER_30_S:
         return f->lasted >= FAULT_PATIENCE;
     default:
-        return !f->unattended && f->lasted >= f->patience;
+        return !f->unsupervised && f->lasted >= f->patience;
     }
 }
 

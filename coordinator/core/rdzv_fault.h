@@ -32,16 +32,16 @@ enum fault_verdict {
 struct fault_facts {
     enum fault_where where;
     enum fault_class class;
-    bool person;      /* somebody has to set it right */
-    bool first;       /* of a `run` that has not made a step yet */
-    bool unattended;  /* pods */
-    bool others_can;  /* enough are left without those who can't either */
-    bool all_say_so;  /* the same sentence from all, or from min workers with no step between */
-    bool proven;      /* CLASS_OBJECT: two workers saw it, or there is only one that can see it */
-    int times;        /* in a row, this one included */
-    rm_time lasted;   /* since the first of them */
-    rm_time patience; /* of a run in which nobody can */
-    int exit_code;    /* as told; 0 unknown */
+    bool person;       /* somebody has to set it right */
+    bool first;        /* of a `run` that has not made a step yet */
+    bool unsupervised; /* pods */
+    bool others_can;   /* enough are left without those who can't either */
+    bool all_say_so;   /* the same sentence from all, or from min workers with no step between */
+    bool proven;       /* CLASS_OBJECT: two workers saw it, or there is only one that can see it */
+    int times;         /* in a row, this one included */
+    rm_time lasted;    /* since the first of them */
+    rm_time patience;  /* of a run in which nobody can */
+    int exit_code;     /* as told; 0 unknown */
 };
 
 struct fault_decision {

@@ -72,7 +72,7 @@ static bool is_proven(struct rdzv *st, const struct rdzv_worker *w, rm_time now)
     s->seen_by |= (uint64_t)1 << rdzv_index(st, w);
     if (s->seen_by & (s->seen_by - 1))
         return true;
-    bool more = st->settings.unattended ? st->settings.workers_target > 1 : others(st, w, false) > 0;
+    bool more = st->settings.unsupervised ? st->settings.workers_target > 1 : others(st, w, false) > 0;
     return !others(st, w, true) && (!more || now >= s->since + FAULT_PATIENCE);
 }
 

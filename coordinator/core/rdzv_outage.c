@@ -42,7 +42,7 @@ void rdzv_save_waits(struct rdzv *st, struct rdzv_worker *w, const struct msg_sa
     if (has_come_to_nothing(st, m))
         return;
     rdzv_publishing_waits(st, w, m->step);
-    if (is_under_way(st, m->step) && !st->settings.save_patience && !st->settings.unattended) {
+    if (is_under_way(st, m->step) && !st->settings.save_patience && !st->settings.unsupervised) {
         rdzv_save_failed(st, m->step, m->why, now, out);
         return;
     }
@@ -71,7 +71,7 @@ rm_time rdzv_outage_over(struct rdzv *st, int64_t step, rm_time now)
 
 rm_time rdzv_save_gives_up_at(const struct rdzv *st)
 {
-    bool waits = st->outage.on && is_under_way(st, st->outage.step) && !st->settings.unattended;
+    bool waits = st->outage.on && is_under_way(st, st->outage.step) && !st->settings.unsupervised;
     return waits ? st->save_since + st->settings.save_patience : RM_NEVER;
 }
 

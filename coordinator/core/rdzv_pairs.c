@@ -345,7 +345,7 @@ static bool is_repetition(const struct rdzv *st)
 
 rm_time rdzv_pairs_give_up_at(const struct rdzv *st)
 {
-    bool for_ever = st->settings.unattended || st->pairs.stuck_since == RM_NEVER;
+    bool for_ever = st->settings.unsupervised || st->pairs.stuck_since == RM_NEVER;
     return for_ever ? RM_NEVER : st->pairs.stuck_since + st->settings.start_timeout;
 }
 

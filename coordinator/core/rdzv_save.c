@@ -482,7 +482,7 @@ static void tell_not_written(const struct msg_fault *f, struct rdzv_out *out)
 
 static void write_anew(struct rdzv *st, const struct msg_fault *f, rm_time now, struct rdzv_out *out)
 {
-    if (st->vanished++ && !st->settings.unattended && now >= st->save_since + st->settings.save_patience) {
+    if (st->vanished++ && !st->settings.unsupervised && now >= st->save_since + st->settings.save_patience) {
         rdzv_save_failed(st, f->step, f->detail, now, out);
         return;
     }

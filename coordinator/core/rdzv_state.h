@@ -275,8 +275,8 @@ void rdzv_describe_missing(const struct rdzv *st, char *out, size_t size);
 void rdzv_tell_waiting_for(struct rdzv *st, const char *reason, struct rdzv_out *out);
 void rdzv_tell_waiting(struct rdzv *st, struct rdzv_out *out); /* for those who are missing */
 
-/* rdzv_unattended.c */
-bool rdzv_is_full_crew(const struct rdzv *st, int workers); /* no more are worth waiting for */
+/* rdzv_unsupervised.c */
+bool rdzv_at_target(const struct rdzv *st, int workers); /* no more are worth waiting for */
 bool rdzv_more_may_come(const struct rdzv *st);
 rm_time rdzv_leave_at(const struct rdzv *st);         /* when the leaves that were asked for begin */
 rm_time rdzv_recovering_until(const struct rdzv *st); /* then a successor goes on without who is missing */

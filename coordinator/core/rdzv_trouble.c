@@ -105,7 +105,7 @@ static bool all_say_so(const struct rdzv *st, const struct rdzv_trouble *what)
         processes += same ? w->trouble.said : 0;
         silent += is_there(w) && !same;
     }
-    return workers >= least || (!silent && (processes >= least || !st->settings.unattended));
+    return workers >= least || (!silent && (processes >= least || !st->settings.unsupervised));
 }
 
 static void note(struct rdzv *st, struct rdzv_worker *w, enum fault_where where, const struct msg_fault *f,
@@ -152,9 +152,9 @@ struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum 
     struct fault_facts facts = {.where = where,
                                 .class = f->class,
                                 .person = f->person || data,
-                                .first = !st->settings.unattended && !st->settings.predecessor.given &&
+                                .first = !st->settings.unsupervised && !st->settings.predecessor.given &&
                                          !st->steps_seen,
-                                .unattended = st->settings.unattended,
+                                .unsupervised = st->settings.unsupervised,
                                 .others_can = able,
                                 .all_say_so = all_say_so(st, &w->trouble),
                                 .proven = proven,
@@ -187,7 +187,7 @@ void rdzv_leave_out(struct rdzv *st, struct rdzv_worker *w, const char *why, int
         m->abandon.elsewhere = true;
         text_copy(m->abandon.why, sizeof m->abandon.why, text);
     }
-    if (st->settings.unattended) {
+    if (st->settings.unsupervised) {
         rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, index, text);
         rdzv_lose(st, w, text, now, out);
         return;
@@ -220,7 +220,7 @@ void rdzv_work_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fa
     struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_WORK, f, false, now);
     w->trouble.exit_told = true;
     rdzv_act_on_trouble(st, w, &d, now, out);
-    if (d.verdict == FAULT_ENDS && !st->settings.unattended)
+    if (d.verdict == FAULT_ENDS && !st->settings.unsupervised)
         rdzv_leave_out(st, w, w->trouble.why, d.exit_code, now, out); /* it is not to be started again */
 }
 
@@ -271,9 +271,9 @@ static bool another_is_well(const struct rdzv *st, const struct rdzv_worker *but
  * while are better than all who stand still; but nobody goes who is alone, or no worse off than the rest. */
 void rdzv_stuck_in_ring(struct rdzv *st, struct rdzv_worker *w, rm_time now, struct rdzv_out *out)
 {
-    bool over = !st->settings.unattended && now >= w->trouble.since + st->settings.end_timeout;
+    bool over = !st->settings.unsupervised && now >= w->trouble.since + st->settings.end_timeout;
     bool alone = another_is_well(st, w);
-    if (alone && (over || st->settings.unattended))
+    if (alone && (over || st->settings.unsupervised))
         rdzv_leave_out(st, w, w->trouble.why, EXIT_MACHINE, now, out);
     else if (over)
         rdzv_give_up(st, EXIT_MACHINE, "worker %d: %s", rdzv_index(st, w), w->trouble.why);

@@ -162,7 +162,7 @@ static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w
     /* what there is before the first step the seed gives anybody */
     bool unsaved = best.step > 0 && msg_state_equal(&best, &w->state) && w->state.step > st->saved;
     /* what can't be saved any more may still be handed to somebody who is known to come */
-    bool awaited = !st->settings.unattended && rdzv_on_its_way(st);
+    bool awaited = !st->settings.unsupervised && rdzv_on_its_way(st);
     return unsaved && (w->state.step != st->given_up || awaited);
 }
 
@@ -228,7 +228,7 @@ static void accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, co
         w->old_rank = INT_MAX;
         w->slowness = 0;
         w->stopped_round = -1;
-        if (st->settings.unattended) /* it may be another machine */
+        if (st->settings.unsupervised) /* it may be another machine */
             w->trouble.times = 0;
     }
     w->attempt = h->attempt;

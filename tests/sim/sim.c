@@ -190,8 +190,8 @@ static void draw_scenario(struct sim *sim)
     s->step_time = sim_time(sim, 200 * RM_US, sim_chance(sim, 20) ? 200 * RM_MS : 10 * RM_MS);
     s->delay = sim_time(sim, 20 * RM_US, sim_chance(sim, 30) ? 5 * RM_MS : 500 * RM_US);
     draw_shots(sim, s);
-    s->unattended = sim_chance(sim, 30);
-    s->mixed = s->unattended && sim_hash(sim->seed, 1, 0) % 100 < 20;
+    s->unsupervised = sim_chance(sim, 30);
+    s->mixed = s->unsupervised && sim_hash(sim->seed, 1, 0) % 100 < 20;
     trouble_draw(sim);
     pairs_draw(sim);
 }
@@ -207,7 +207,7 @@ static void begin(struct sim *sim)
                                            .steps = s->steps,
                                            .exact = s->exact,
                                            .resume = true,
-                                           .unattended = s->unattended,
+                                           .unsupervised = s->unsupervised,
                                            .evaluation_every = s->evaluation_every,
                                            .checkpoint_every = s->checkpoint_every,
                                            .join_window = sim_time(sim, RM_MS, 300 * RM_MS),

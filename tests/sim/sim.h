@@ -297,7 +297,8 @@ struct scenario {
     bool slow_transfers, strict; /* strict: failures count */
     bool fills;                  /* the store has a quota */
     bool mixed;                  /* pods come on machines of two kinds */
-    bool unattended; /* pods: nobody tells who is expected or what is about to happen; who dies is replaced */
+    bool unsupervised; /* pods: nobody tells who is expected or what is about to happen; who dies is replaced
+                        */
     enum trouble_kind trouble;
     int trouble_worker;
     rm_time trouble_at, trouble_until; /* RM_NEVER: for good */

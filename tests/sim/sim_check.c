@@ -288,12 +288,13 @@ static bool is_right_end(const struct sim *sim)
     case 130:
         return s->interrupts;
     case 6: /* after an interrupt nobody is started again */
-        return !s->unattended && (s->below_min || s->interrupts || s->strict ||
-                                  s->trouble == TROUBLE_MACHINE_ONE || s->trouble == TROUBLE_MACHINE_ALL);
+        return !s->unsupervised && (s->below_min || s->interrupts || s->strict ||
+                                    s->trouble == TROUBLE_MACHINE_ONE || s->trouble == TROUBLE_MACHINE_ALL);
     case 5:
         return s->nan_step || s->strict;
     case 4:
-        return ((s->storage_fails || s->fills) && !s->unattended) || trouble_ends_it(sim) || sim->unreachable;
+        return ((s->storage_fails || s->fills) && !s->unsupervised) || trouble_ends_it(sim) ||
+               sim->unreachable;
     case 3:
         return trouble_all_damaged(sim);
     default:

@@ -298,7 +298,7 @@ int node_spawn(struct sim *sim, int worker, int attempt, bool stranger)
                                       .incarnation = (uint64_t)node + 1,
                                       .agent_pid = 1000 * (node + 1),
                                       .heartbeat = HEARTBEAT,
-                                      .lost_after = sim->scenario.unattended ? RM_NEVER : LOST_AFTER};
+                                      .lost_after = sim->scenario.unsupervised ? RM_NEVER : LOST_AFTER};
     text_copy(settings.job, sizeof settings.job, "sim");
     n->agent = agent_open(&settings);
     if (!stranger)

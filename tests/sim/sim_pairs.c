@@ -182,7 +182,7 @@ void pairs_ended(struct sim *sim)
 
 bool pairs_wait_for_ever(const struct sim *sim)
 {
-    bool may = sim->scenario.unattended && sim->scenario.walls && sim->rdzv && !can_go_on(sim);
+    bool may = sim->scenario.unsupervised && sim->scenario.walls && sim->rdzv && !can_go_on(sim);
     return may && names_a_pair(sim, sim->waits_for);
 }
 

@@ -19,7 +19,7 @@ static int newest_attempt(const struct sim *sim, int w)
 
 void run_send_expect(struct sim *sim)
 {
-    if (sim->scenario.unattended)
+    if (sim->scenario.unsupervised)
         return;
     struct rdzv_event *e = calloc(1, sizeof *e);
     if (!e)
@@ -36,7 +36,7 @@ void run_send_expect(struct sim *sim)
 
 static void run_act(struct sim *sim, enum cause cause, int worker)
 {
-    if (sim->scenario.unattended)
+    if (sim->scenario.unsupervised)
         return;
     struct rdzv_event *e = calloc(1, sizeof *e);
     if (!e)
@@ -51,7 +51,7 @@ static void run_act(struct sim *sim, enum cause cause, int worker)
 /* Who runs pods knows of quarantine only what the coordinator shows, and a successor shows none. */
 void run_forgets_quarantine(struct sim *sim)
 {
-    for (int w = 0; w < RM_WORKERS_MAX && sim->scenario.unattended; w++) {
+    for (int w = 0; w < RM_WORKERS_MAX && sim->scenario.unsupervised; w++) {
         if (!sim->quarantined[w])
             continue;
         sim->quarantined[w] = false;
@@ -68,13 +68,13 @@ static bool is_replaced(const struct sim *sim, const struct node *n)
     int w = n->worker;
     if (sim->quarantined[w] || sim->ended)
         return false;
-    return sim->scenario.unattended || (!sim->drilled[w] && n->exit_code != 0 && !sim->interrupted);
+    return sim->scenario.unsupervised || (!sim->drilled[w] && n->exit_code != 0 && !sim->interrupted);
 }
 
 static rm_time until_replaced(struct sim *sim)
 {
-    bool slow = sim->scenario.unattended && sim_chance(sim, 30);
-    if (sim->scenario.unattended && sim->scenario.trouble == TROUBLE_MACHINE_ALL)
+    bool slow = sim->scenario.unsupervised && sim_chance(sim, 30);
+    if (sim->scenario.unsupervised && sim->scenario.trouble == TROUBLE_MACHINE_ALL)
         return sim_time(sim, RM_S, 5 * RM_S); /* who ends soon is not started again at once */
     return sim_time(sim, RM_MS, slow ? 3 * RM_S : 60 * RM_MS);
 }
@@ -119,7 +119,7 @@ void run_worker_quarantined(struct sim *sim, int worker)
  * whoever did not hear it is told by SIGTERM. */
 void run_ended(struct sim *sim)
 {
-    for (int i = 0; sim->scenario.unattended && i < sim->nodes; i++) {
+    for (int i = 0; sim->scenario.unsupervised && i < sim->nodes; i++) {
         if (sim->node[i].alive)
             sim_at(sim, sim->now + RM_S, EV_TERM, i, 2000, 0);
     }
@@ -186,7 +186,7 @@ static void shoot_process(struct sim *sim, enum shot_kind kind, int w)
     } else if (kind == SHOT_TERM) {
         run_act(sim, CAUSE_WORKER_LEFT, w);
         sim_at(sim, sim->now, EV_TERM, node, 0, 0);
-    } else if (kind == SHOT_STOP && sim->scenario.unattended) {
+    } else if (kind == SHOT_STOP && sim->scenario.unsupervised) {
         node_die(sim, node, 137);
     } else if (kind == SHOT_STOP) {
         run_act(sim, CAUSE_WORKER_LOST, w);
@@ -300,7 +300,7 @@ static bool shoot_stranger(struct sim *sim, int w)
 {
     bool old = w >= 0 && sim->expected[w] > 0 && sim_chance(sim, 50);
     bool free = sim->expected[RM_WORKERS_MAX - 1] < 0;
-    if (sim->nodes > NODES_MAX / 2 || (!old && (sim->scenario.unattended || !free)))
+    if (sim->nodes > NODES_MAX / 2 || (!old && (sim->scenario.unsupervised || !free)))
         return false;
     node_spawn(sim, old ? w : RM_WORKERS_MAX - 1, old ? sim->expected[w] - 1 : 0, true);
     return true;

@@ -80,7 +80,7 @@ rm_time trouble_returns_at(const struct sim *sim, int node, bool reads)
 {
     const struct scenario *s = &sim->scenario;
     const struct node *n = &sim->node[node];
-    bool here = n->worker == s->trouble_worker && (n->attempt == 0 || !s->unattended);
+    bool here = n->worker == s->trouble_worker && (n->attempt == 0 || !s->unsupervised);
     bool early = s->trouble_at == 0;
     if (s->trouble != TROUBLE_STUCK_ONE || !here || !is_now(sim) || reads != early)
         return sim->now;
@@ -104,7 +104,7 @@ bool trouble_machine_fails(const struct sim *sim, int node)
 {
     const struct node *n = &sim->node[node];
     bool one = sim->scenario.trouble == TROUBLE_MACHINE_ONE && n->worker == sim->scenario.trouble_worker &&
-               (n->attempt == 0 || !sim->scenario.unattended);
+               (n->attempt == 0 || !sim->scenario.unsupervised);
     bool all = sim->scenario.trouble == TROUBLE_MACHINE_ALL;
     return (one || all) && n->heard && sim->now >= sim->scenario.trouble_at;
 }
@@ -165,13 +165,13 @@ bool trouble_all_damaged(const struct sim *sim)
 bool trouble_ends_it(const struct sim *sim)
 {
     const struct scenario *s = &sim->scenario;
-    bool for_good = s->trouble_until == RM_NEVER && !s->unattended;
+    bool for_good = s->trouble_until == RM_NEVER && !s->unsupervised;
     switch (s->trouble) {
     case TROUBLE_READS_ONE: /* as one of no more than min; or as the only one that is left */
     case TROUBLE_READS_ALL:
         return for_good;
     case TROUBLE_MACHINE_ONE: /* a drill may have taken those away with whom there would be enough */
-        return !s->unattended && (s->target == s->min || sim->told < s->steps);
+        return !s->unsupervised && (s->target == s->min || sim->told < s->steps);
     case TROUBLE_MACHINE_ALL:
         return true;
     case TROUBLE_DISK_ONE:
@@ -193,5 +193,5 @@ bool trouble_may_wait(const struct sim *sim)
     told = told || (sim->rdzv && rdzv_state(sim->rdzv) == RDZV_SAVING && sim->tallies.of[TALLY_WAITED]);
     told = told || (s->trouble == TROUBLE_STUCK_ONE && sim->stuck_told);
     told = told || (s->trouble == TROUBLE_VANISH && sim->vanished_told);
-    return s->unattended && told && (sim->store_full || for_good);
+    return s->unsupervised && told && (sim->store_full || for_good);
 }

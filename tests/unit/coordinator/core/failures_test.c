@@ -50,7 +50,7 @@ Test(failures, the_last_worker_that_there_was_ends_the_job_although_all_steps_ar
 {
     struct story s;
     struct rdzv_settings settings = story_settings(1);
-    settings.unattended = true;
+    settings.unsupervised = true;
     settings.workers_target = 1;
     story_begin(&s, settings);
     hello(&s, 0, -1);

@@ -23,7 +23,7 @@ struct row {
     enum fault_class class;
     bool others_can;
     int lasted; /* s */
-    bool unattended;
+    bool unsupervised;
     enum fault_verdict verdict;
 };
 
@@ -73,7 +73,7 @@ Test(fault_table, every_row_does_what_it_says_at_its_bound_and_not_before)
         f.class = r->class;
         f.others_can = r->others_can;
         f.lasted = r->lasted * RM_S;
-        f.unattended = r->unattended;
+        f.unsupervised = r->unsupervised;
         cr_expect_eq(verdict(f), r->verdict, "row %zu", i);
     }
 }

@@ -5,7 +5,7 @@
 static void begin(struct story *s, bool mixed)
 {
     struct rdzv_settings settings = story_settings(1);
-    settings.unattended = true;
+    settings.unsupervised = true;
     settings.allow_mixed_hardware = mixed;
     story_begin(s, settings);
 }

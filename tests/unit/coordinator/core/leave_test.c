@@ -223,7 +223,7 @@ Test(leave, pods_that_can_not_save_in_time_are_let_go_and_the_coordinator_waits_
 {
     struct story s;
     struct rdzv_settings settings = story_settings(1);
-    settings.unattended = true;
+    settings.unsupervised = true;
     settings.workers_target = 2;
     all_leave_within(&s, settings, RM_S);
     cr_assert(said(&s, "the checkpoint of step 8 stands"), "%s", str_text(&s.log));

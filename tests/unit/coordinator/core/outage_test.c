@@ -292,7 +292,7 @@ Test(outage, of_one_that_holds_up_a_ring_of_no_more_than_min_costs_a_pod_its_pla
         struct rdzv_settings settings = remote();
         settings.workers_min = settings.workers_target = 3;
         settings.max_restarts = 0;
-        settings.unattended = pods;
+        settings.unsupervised = pods;
         settings.end_timeout = 600 * RM_S;
         story_begin(&s, settings);
         if (!pods)
@@ -316,7 +316,7 @@ Test(outage, of_all_that_holds_up_a_ring_costs_no_pod_its_place)
     struct story s;
     struct rdzv_settings settings = remote();
     settings.workers_min = settings.workers_target = 3;
-    settings.unattended = true;
+    settings.unsupervised = true;
     story_begin(&s, settings);
     train_with(&s, 3);
     for (int w = 0; w < 3; w++)
@@ -608,7 +608,7 @@ Test(outage, of_pieces_that_vanish_costs_nobody_a_place_who_finds_them_missing)
 static void finish_all(struct story *s, struct rdzv_settings settings)
 {
     story_begin(s, settings);
-    if (!settings.unattended)
+    if (!settings.unsupervised)
         expect_workers(s, 7);
     train_with(s, 3);
     progress(s, 0, 100);

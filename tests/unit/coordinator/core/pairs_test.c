@@ -16,7 +16,7 @@ static struct rdzv_settings patient(int min)
 static void gather(struct story *s, struct rdzv_settings settings, int workers)
 {
     story_begin(s, settings);
-    if (!settings.unattended)
+    if (!settings.unsupervised)
         expect_workers(s, (1u << workers) - 1);
     for (int w = 0; w < workers; w++) {
         hello(s, w, -1);
@@ -140,7 +140,7 @@ Test(pairs, where_too_few_would_be_left_all_are_tried_with_growing_pauses_until_
 Test(pairs, in_pods_it_waits_with_the_reason_and_goes_on_when_they_reach_each_other)
 {
     struct rdzv_settings settings = patient(3);
-    settings.unattended = true;
+    settings.unsupervised = true;
     struct story s;
     gather(&s, settings, 3);
     for (int i = 0; i < 60; i++) {
@@ -176,7 +176,7 @@ Test(pairs, another_worker_may_be_what_it_lacked_and_is_not_kept_waiting)
 Test(pairs, that_two_of_several_pairs_reach_each_other_again_is_found_out)
 {
     struct rdzv_settings settings = patient(2);
-    settings.unattended = true;
+    settings.unsupervised = true;
     struct story s;
     gather(&s, settings, 3);
     for (int i = 0; i < 40; i++) {

@@ -13,7 +13,7 @@ static struct rdzv_settings patient(int min)
 static void begin(struct story *s, struct rdzv_settings settings, int n, int64_t newest, int64_t older)
 {
     story_begin(s, settings);
-    if (!settings.unattended)
+    if (!settings.unsupervised)
         expect_workers(s, (1u << n) - 1);
     first_come(s, n);
     for (int w = 0; w < n; w++)
@@ -112,7 +112,7 @@ Test(trouble, in_pods_a_store_that_nobody_can_read_is_waited_for_without_end)
 {
     struct story s;
     struct rdzv_settings settings = patient(2);
-    settings.unattended = true;
+    settings.unsupervised = true;
     settings.workers_target = 2;
     begin(&s, settings, 2, 231, 200);
     for (int i = 0; i < 3000 && s.ended < 0; i++) {
@@ -370,7 +370,7 @@ Test(trouble, a_load_that_failed_once_does_not_make_a_list_that_fails_the_proof_
 {
     struct story s;
     struct rdzv_settings settings = patient(1);
-    settings.unattended = true;
+    settings.unsupervised = true;
     settings.workers_target = 1;
     begin(&s, settings, 1, 40, -1);
     load_fails(&s, 0, 40, CLASS_PASSING);
@@ -441,7 +441,7 @@ Test(trouble, two_processes_of_one_worker_are_not_all_while_others_are_well)
 {
     struct story s;
     struct rdzv_settings settings = patient(1);
-    settings.unattended = true;
+    settings.unsupervised = true;
     settings.workers_target = 3;
     story_begin(&s, settings);
     train_with(&s, 3);
@@ -463,7 +463,7 @@ Test(trouble, in_pods_another_machine_may_come_in_the_place_of_one_that_will_not
 {
     struct story s;
     struct rdzv_settings settings = patient(1);
-    settings.unattended = true;
+    settings.unsupervised = true;
     settings.workers_target = 2;
     begin(&s, settings, 2, -1, -1);
     for (int w = 0; w < 2; w++)

@@ -21,7 +21,7 @@ static void arrange_with(struct watch *w, bool mixed)
 {
     *w = (struct watch){0};
     struct rdzv_settings settings = story_settings(1);
-    settings.unattended = true;
+    settings.unsupervised = true;
     settings.lost_after = 60 * RM_S;
     settings.allow_mixed_hardware = mixed;
     story_begin(&w->s, settings);

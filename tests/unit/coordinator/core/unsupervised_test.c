@@ -5,7 +5,7 @@
 static void begin(struct story *s, int min)
 {
     struct rdzv_settings settings = story_settings(min);
-    settings.unattended = true;
+    settings.unsupervised = true;
     story_begin(s, settings);
 }
 
@@ -29,7 +29,7 @@ static void train(struct story *s, int n)
     forget(s);
 }
 
-Test(unattended, it_forms_at_once_when_the_target_is_there)
+Test(unsupervised, it_forms_at_once_when_the_target_is_there)
 {
     struct story s;
     begin(&s, 1);
@@ -43,7 +43,7 @@ Test(unattended, it_forms_at_once_when_the_target_is_there)
     story_end(&s);
 }
 
-Test(unattended, with_enough_it_waits_for_the_others_only_as_long_as_the_window)
+Test(unsupervised, with_enough_it_waits_for_the_others_only_as_long_as_the_window)
 {
     struct story s;
     begin(&s, 2);
@@ -56,7 +56,7 @@ Test(unattended, with_enough_it_waits_for_the_others_only_as_long_as_the_window)
     story_end(&s);
 }
 
-Test(unattended, below_min_it_waits_for_ever_and_says_so)
+Test(unsupervised, below_min_it_waits_for_ever_and_says_so)
 {
     struct story s;
     begin(&s, 2);
@@ -67,7 +67,7 @@ Test(unattended, below_min_it_waits_for_ever_and_says_so)
     story_end(&s);
 }
 
-Test(unattended, who_leaves_before_the_first_step_holds_nothing_that_is_worth_waiting_for)
+Test(unsupervised, who_leaves_before_the_first_step_holds_nothing_that_is_worth_waiting_for)
 {
     struct story s;
     begin(&s, 3);
@@ -81,7 +81,7 @@ Test(unattended, who_leaves_before_the_first_step_holds_nothing_that_is_worth_wa
     story_end(&s);
 }
 
-Test(unattended, all_who_leave_within_half_a_second_stop_once)
+Test(unsupervised, all_who_leave_within_half_a_second_stop_once)
 {
     struct story s;
     begin(&s, 2);
@@ -110,7 +110,7 @@ Test(unattended, all_who_leave_within_half_a_second_stop_once)
     story_end(&s);
 }
 
-Test(unattended, one_leave_alone_begins_after_half_a_second)
+Test(unsupervised, one_leave_alone_begins_after_half_a_second)
 {
     struct story s;
     begin(&s, 2);
@@ -133,7 +133,7 @@ static void train_two(struct story *s)
     forget(s);
 }
 
-Test(unattended, who_makes_the_target_full_joins_at_once)
+Test(unsupervised, who_makes_the_target_full_joins_at_once)
 {
     struct story s;
     begin(&s, 1);
@@ -143,7 +143,7 @@ Test(unattended, who_makes_the_target_full_joins_at_once)
     story_end(&s);
 }
 
-Test(unattended, above_the_target_those_who_come_together_join_together)
+Test(unsupervised, above_the_target_those_who_come_together_join_together)
 {
     struct story s;
     begin(&s, 1);
@@ -158,7 +158,7 @@ Test(unattended, above_the_target_those_who_come_together_join_together)
     story_end(&s);
 }
 
-Test(unattended, an_agent_that_learns_the_jobs_name_from_the_welcome_is_welcome)
+Test(unsupervised, an_agent_that_learns_the_jobs_name_from_the_welcome_is_welcome)
 {
     struct story s;
     struct message m;
@@ -175,7 +175,7 @@ Test(unattended, an_agent_that_learns_the_jobs_name_from_the_welcome_is_welcome)
 static void succeed(struct story *s)
 {
     struct rdzv_settings settings = story_settings(1);
-    settings.unattended = true;
+    settings.unsupervised = true;
     settings.term = 2;
     settings.lost_after = 5 * RM_S;
     settings.predecessor = (struct rdzv_predecessor){.given = true, .told = 7, .evaluated = -1, .saved = -1};
@@ -203,7 +203,7 @@ static void wait_with(struct story *s, unsigned workers, int seconds)
     }
 }
 
-Test(unattended, a_successor_does_not_begin_with_newcomers_while_survivors_may_be_on_their_way)
+Test(unsupervised, a_successor_does_not_begin_with_newcomers_while_survivors_may_be_on_their_way)
 {
     struct story s;
     succeed(&s);
@@ -215,7 +215,7 @@ Test(unattended, a_successor_does_not_begin_with_newcomers_while_survivors_may_b
     story_end(&s);
 }
 
-Test(unattended, a_successor_learns_what_the_job_computes_with_from_survivors_and_not_from_newcomers)
+Test(unsupervised, a_successor_learns_what_the_job_computes_with_from_survivors_and_not_from_newcomers)
 {
     struct story s;
     struct message m;
@@ -231,7 +231,7 @@ Test(unattended, a_successor_learns_what_the_job_computes_with_from_survivors_an
     story_end(&s);
 }
 
-Test(unattended, a_successor_begins_with_newcomers_once_nobody_else_came)
+Test(unsupervised, a_successor_begins_with_newcomers_once_nobody_else_came)
 {
     struct story s;
     succeed(&s);
@@ -241,7 +241,7 @@ Test(unattended, a_successor_begins_with_newcomers_once_nobody_else_came)
     story_end(&s);
 }
 
-Test(unattended, a_successor_among_newcomers_only_waits_for_nobody_when_all_are_there)
+Test(unsupervised, a_successor_among_newcomers_only_waits_for_nobody_when_all_are_there)
 {
     struct story s;
     succeed(&s);

@@ -9,7 +9,7 @@ static const rm_time time_to_stop = 2 * RM_S;
 static const int patience_for_survivors = 3;
 
 /* The target may have been moved since: another number of them than that says nothing. */
-bool rdzv_is_full_crew(const struct rdzv *st, int workers)
+bool rdzv_at_target(const struct rdzv *st, int workers)
 {
     return workers == st->settings.workers_target || workers >= rdzv_members_max(st);
 }
@@ -22,7 +22,7 @@ bool rdzv_more_may_come(const struct rdzv *st)
         if (stays && !rdzv_candidate(st, w))
             return true;
     }
-    return !rdzv_is_full_crew(st, rdzv_candidates(st));
+    return !rdzv_at_target(st, rdzv_candidates(st));
 }
 
 static bool all_leave(const struct rdzv *st)
@@ -52,7 +52,7 @@ static rm_time in_time(const struct rdzv *st, rm_time at)
 rm_time rdzv_leave_at(const struct rdzv *st)
 {
     rm_time window = RDZV_LEAVES_TOGETHER_MS * RM_MS, at = st->left + window;
-    if (!st->settings.unattended)
+    if (!st->settings.unsupervised)
         return at;
     if (all_leave(st))
         return st->accounted;
@@ -70,12 +70,12 @@ static bool survivors_may_come(const struct rdzv *st)
             return false;
         here += w->presence == PRESENT;
     }
-    return !rdzv_is_full_crew(st, here);
+    return !rdzv_at_target(st, here);
 }
 
 rm_time rdzv_recovering_until(const struct rdzv *st)
 {
-    bool patient = st->settings.unattended && survivors_may_come(st);
+    bool patient = st->settings.unsupervised && survivors_may_come(st);
     return st->state_since + (patient ? patience_for_survivors : 1) * st->settings.lost_after;
 }
 
