@@ -59,7 +59,7 @@ static void start_worker(struct fleet *fleet, int worker)
     struct error err = {0};
     if (fleet_start_worker(fleet, worker, &err) == 0)
         return;
-    fleet->crew.member[worker].alive = false;
+    fleet->supervisor.member[worker].alive = false;
     fleet_expect(fleet);
     give_up(fleet, error_exit_code(err.code), err.text);
 }
@@ -76,7 +76,7 @@ static void act(struct fleet *fleet, const struct drill *drill, int worker)
 static void start_newcomer(struct fleet *fleet, int worker)
 {
     const struct drill join = {.kind = DRILL_JOIN};
-    crew_start(&fleet->crew, worker);
+    supervisor_start(&fleet->supervisor, worker);
     fleet_expect(fleet);
     act(fleet, &join, worker);
     FAULT("newcomer-expected");
@@ -86,17 +86,17 @@ static void start_newcomer(struct fleet *fleet, int worker)
 /* A worker that was just taken away may not have ended yet: its successor gets its index once it has. */
 static void drill_join(struct fleet *fleet, const struct drill *drill)
 {
-    int worker = crew_free_index(&fleet->crew);
+    int worker = supervisor_free_index(&fleet->supervisor);
     if (worker < 0) {
         console_say(fleet->console, "ringmaster: drill %s: all %d workers are there already", drill->spec,
-                    fleet->crew.workers_max);
+                    fleet->supervisor.workers_max);
         return;
     }
-    if (!fleet->crew.member[worker].alive) {
+    if (!fleet->supervisor.member[worker].alive) {
         start_newcomer(fleet, worker);
         return;
     }
-    crew_promise(&fleet->crew, worker);
+    supervisor_promise(&fleet->supervisor, worker);
     fleet_expect(fleet);
 }
 
@@ -106,7 +106,7 @@ static void drill_harm(struct fleet *fleet, const struct drill *drill)
     struct fleet_worker *w = &fleet->worker[drill->worker];
     bool whole = drill->kind != DRILL_TRAINER && drill->kind != DRILL_HANG;
     bool stops = drill->kind == DRILL_STOP || drill->kind == DRILL_HANG;
-    const struct crew_member *member = &fleet->crew.member[drill->worker];
+    const struct supervised_worker *member = &fleet->supervisor.member[drill->worker];
     if (!w->child || !member->alive || member->drilled || (!whole && w->trainer_pid <= 1)) {
         console_say(fleet->console, "ringmaster: drill %s: worker %d is not in the ring at this moment",
                     drill->spec, drill->worker);
@@ -115,8 +115,8 @@ static void drill_harm(struct fleet *fleet, const struct drill *drill)
     act(fleet, drill, drill->worker);
     FAULT("drill-told");
     if (whole) {
-        crew_drilled(&fleet->crew, drill->worker);
-        w->stopped = fleet->crew.member[drill->worker].stands = stops;
+        supervisor_drilled(&fleet->supervisor, drill->worker);
+        w->stopped = fleet->supervisor.member[drill->worker].stands = stops;
         loop_child_kill(w->child, drill->kind == DRILL_TERM ? SIGTERM : stops ? SIGSTOP : SIGKILL);
     }
     if (drill->kind != DRILL_TERM && w->trainer_pid > 1) {
@@ -178,7 +178,7 @@ static void take_listening(struct fleet *fleet, const struct event *event)
     tell_started(fleet);
     say_skipped(fleet);
     for (int w = 0; w < fleet->spec->workers.target; w++)
-        crew_start(&fleet->crew, w);
+        supervisor_start(&fleet->supervisor, w);
     fleet_expect(fleet);
     for (int w = 0; w < fleet->spec->workers.target && !ending(fleet); w++)
         start_worker(fleet, w);
@@ -190,7 +190,7 @@ static void take_ring(struct fleet *fleet, const struct event *event)
         int worker = event->member[i].worker;
         if (worker < 0)
             continue;
-        crew_seen(&fleet->crew, worker);
+        supervisor_seen(&fleet->supervisor, worker);
         fleet->worker[worker].trainer_pid = event->member[i].trainer_pid;
     }
 }
@@ -200,7 +200,7 @@ static void take_loss(struct fleet *fleet, int worker)
 {
     if (!fleet->worker[worker].stopped)
         return;
-    crew_stopped(&fleet->crew, worker);
+    supervisor_stopped(&fleet->supervisor, worker);
     fleet_expect(fleet);
 }
 
@@ -236,10 +236,10 @@ static void act_on(struct fleet *fleet, const struct event *event)
             text_copy(fleet->worker[event->worker].refused, EVENT_TEXT_MAX, event->text);
         break;
     case EVENT_RELEASED:
-        crew_released(&fleet->crew, event->worker);
+        supervisor_released(&fleet->supervisor, event->worker);
         break;
     case EVENT_WORKER_QUARANTINED:
-        crew_quarantined(&fleet->crew, event->worker);
+        supervisor_quarantined(&fleet->supervisor, event->worker);
         break;
     case EVENT_RING_FORMED:
         take_ring(fleet, event);
@@ -395,7 +395,8 @@ static void coordinator_lost(struct fleet *fleet, const char *how)
 static void end_who_never_arrived(struct fleet *fleet)
 {
     for (int w = 0; w < RM_WORKERS_MAX; w++)
-        if (fleet->worker[w].child && !fleet->crew.member[w].released && !fleet->crew.member[w].seen)
+        if (fleet->worker[w].child && !fleet->supervisor.member[w].released &&
+            !fleet->supervisor.member[w].seen)
             loop_child_kill(fleet->worker[w].child, SIGKILL);
 }
 
@@ -466,21 +467,21 @@ void fleet_worker_exited(void *ctx, int code, int signal)
     loop_child_free(w->child);
     w->child = NULL;
     w->trainer_pid = 0;
-    struct crew_exit exit = {.worker = w->worker, .code = code, .signal = signal};
-    struct crew_decision decision = crew_exited(&fleet->crew, &exit, loop_now(fleet->loop));
+    struct supervisor_exit exit = {.worker = w->worker, .code = code, .signal = signal};
+    struct supervisor_decision decision = supervisor_exited(&fleet->supervisor, &exit, loop_now(fleet->loop));
     bool going = !ending(fleet) && !fleet->interrupted;
-    bool restart = decision.verdict == CREW_RESTART && going;
-    if (decision.verdict == CREW_NEXT && going) {
+    bool restart = decision.action == SUPERVISOR_RESTART && going;
+    if (decision.action == SUPERVISOR_NEXT && going) {
         start_newcomer(fleet, w->worker);
         return;
     }
     if (restart)
-        crew_start(&fleet->crew, w->worker);
+        supervisor_start(&fleet->supervisor, w->worker);
     fleet_expect(fleet);
     FAULT("worker-ended");
     if (restart)
         start_worker(fleet, w->worker);
-    else if (decision.verdict == CREW_FAIL) {
+    else if (decision.action == SUPERVISOR_FAIL) {
         fleet->own_is_vague = !*w->refused && !fleet->own_exit_code;
         give_up(fleet, decision.exit_code, *w->refused ? w->refused : decision.why);
     }
@@ -494,7 +495,7 @@ void fleet_check_end(struct fleet *fleet)
         return;
     if (*fleet->coordinator_how)
         judge_coordinator(fleet);
-    if (fleet->coordinator || crew_living(&fleet->crew))
+    if (fleet->coordinator || supervisor_living(&fleet->supervisor))
         return;
     fleet_no_more_children(fleet);
     arm(fleet, release_patience);
@@ -577,8 +578,8 @@ int fleet_run(const struct fleet_options *options, struct error *err)
     fleet->acts = str_init(1 << 16);
     for (int w = 0; w < RM_WORKERS_MAX; w++)
         fleet->worker[w] = (struct fleet_worker){.fleet = fleet, .worker = w};
-    crew_init(&fleet->crew, spec->workers.max, spec->failure_policy.max_restarts,
-              spec->failure_policy.within);
+    supervisor_init(&fleet->supervisor, spec->workers.max, spec->failure_policy.max_restarts,
+                    spec->failure_policy.within);
     int code = -1;
     if (fleet_open(fleet, err) == 0 && listen_signals(fleet, err) == 0 &&
         fleet_start_coordinator(fleet, err) == 0) {

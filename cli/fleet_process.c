@@ -239,7 +239,7 @@ int fleet_start_worker(struct fleet *fleet, int worker, struct error *err)
     struct fleet_worker *w = &fleet->worker[worker];
     snprintf(parent, sizeof parent, "%d", (int)getpid());
     snprintf(index, sizeof index, "%d", worker);
-    snprintf(attempt, sizeof attempt, "%d", fleet->crew.member[worker].attempt);
+    snprintf(attempt, sizeof attempt, "%d", fleet->supervisor.member[worker].attempt);
     const char *const args[] = {"ringmaster-agent",
                                 "work",
                                 "--worker",
@@ -296,7 +296,7 @@ void fleet_act(struct fleet *fleet, const struct command *command)
 void fleet_expect(struct fleet *fleet)
 {
     struct str line = str_init(1 << 16);
-    crew_expect(&fleet->crew, &line);
+    supervisor_expect(&fleet->supervisor, &line);
     fleet_command(fleet, str_text(&line));
     str_clear(&line);
 }

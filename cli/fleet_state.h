@@ -3,7 +3,7 @@
 #ifndef RM_CLI_FLEET_STATE_H
 #define RM_CLI_FLEET_STATE_H
 
-#include "cli/core/crew.h"
+#include "cli/core/supervisor.h"
 #include "cli/fleet.h"
 #include "common/loop/loop.h"
 #include "common/loop/stream.h"
@@ -35,7 +35,7 @@ struct fleet {
     struct loop_timer *patience; /* ends what does not end by itself */
     struct loop_timer *watch;    /* every heartbeat: has the coordinator said a word? */
     struct loop_signal *signals[3];
-    struct crew crew;
+    struct supervisor supervisor;
     struct fleet_worker worker[RM_WORKERS_MAX];
 
     struct loop_child *coordinator; /* NULL: not running */
@@ -77,8 +77,9 @@ struct fleet {
 int fleet_open(struct fleet *fleet, struct error *err);
 void fleet_close(struct fleet *fleet);
 int fleet_start_coordinator(struct fleet *fleet, struct error *err);
-int fleet_start_worker(struct fleet *fleet, int worker, struct error *err); /* counted in the crew already */
-void fleet_command(struct fleet *fleet, const char *line);                  /* with its newline */
+int fleet_start_worker(struct fleet *fleet, int worker,
+                       struct error *err);                 /* counted in the supervisor already */
+void fleet_command(struct fleet *fleet, const char *line); /* with its newline */
 void fleet_tell(struct fleet *fleet, const struct command *command);
 void fleet_act(struct fleet *fleet, const struct command *command); /* one that a successor must hear too */
 void fleet_expect(struct fleet *fleet);
