@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "cli/portrait.h"
 #include "cli/programs.h"
+#include "cli/run_picture.h"
 #include "common/job/file.h"
 #include "common/model/layout.h"
 #include "common/os/clock.h"
@@ -322,7 +322,7 @@ static int find_resume(struct prepared *p, struct corpus **corpus, struct run_op
             checkpoint_delete_all(p->store, err) < 0 ||
             remote_data_keep_only(p->store, p->remote ? p->spec.data.listing : "", err) < 0)
             return -1;
-        portrait_remove(p->store);
+        run_picture_remove(p->store);
         return 0;
     }
     if (checkpoint_newest(p->store, p->spec.steps, &p->resume, err) < 0 || settle_remote(p, corpus, err) < 0)

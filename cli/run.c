@@ -6,7 +6,7 @@
 
 #include "cli/fleet.h"
 #include "cli/fleet_state.h"
-#include "cli/portrait.h"
+#include "cli/run_picture.h"
 #include "common/os/clock.h"
 
 static void show_head(struct console *console, const struct prepared *p)
@@ -39,7 +39,7 @@ static void save_picture(struct console *console, const struct prepared *p, cons
     struct str out = str_init(2 * RM_URI_MAX);
     if (!report->last_step_at)
         return;
-    if (portrait_write(p->store, p->spec.name, report, &err) < 0)
+    if (run_picture_write(p->store, p->spec.name, report, &err) < 0)
         console_say(console, "ringmaster: the picture of the run was not saved: %s", err.text);
     else if (!console->json)
         screen_picture(p->spec.checkpoint.uri, console->style, &out);

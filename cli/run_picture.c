@@ -1,11 +1,11 @@
-#include "cli/portrait.h"
+#include "cli/run_picture.h"
 
 #include "cli/core/picture_draw.h"
 
 static const char file[] = "run.svg";
 
-int portrait_write(struct object_store *store, const char *job, const struct report *report,
-                   struct error *err)
+int run_picture_write(struct object_store *store, const char *job, const struct report *report,
+                      struct error *err)
 {
     struct str svg = str_init(PICTURE_SVG_MAX);
     int status = 0;
@@ -18,7 +18,7 @@ int portrait_write(struct object_store *store, const char *job, const struct rep
     return status;
 }
 
-void portrait_remove(struct object_store *store)
+void run_picture_remove(struct object_store *store)
 {
     const char *name = file;
     object_delete(store, &name, 1, NULL);
