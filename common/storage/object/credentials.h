@@ -25,12 +25,12 @@ struct credentials {
 struct credentials_store;
 
 struct credentials_options {
-    struct pump *pump;
+    struct waiter *waiter;
     const struct profile *profile; /* already read; NULL or not found: without */
     const char *region, *ca_file;  /* of STS; ca_file NULL: the system's */
 };
 
-/* The strings and the pump stay the caller's. Nothing is asked yet. */
+/* The strings and the waiter stay the caller's. Nothing is asked yet. */
 int credentials_open(struct credentials_store **ret, const struct credentials_options *options,
                      struct error *err);
 void credentials_free(struct credentials_store *store);

@@ -148,7 +148,7 @@ static const struct fetch_request local_request = {
 static int ask(const struct credentials_options *options, const struct fetch_request *request,
                struct fetch_answer *answer, const char *what, struct error *err)
 {
-    if (fetch(options->pump, request, answer, err) < 0)
+    if (fetch(options->waiter, request, answer, err) < 0)
         return err_wrap(err, "credentials from %s", what);
     return 0;
 }

@@ -32,7 +32,7 @@ static void done(void *ctx, const struct http_answer *answer)
     fetching->done = true;
 }
 
-static int fetch_once(struct pump *pump, const struct fetch_request *request, struct fetch_answer *ret,
+static int fetch_once(struct waiter *waiter, const struct fetch_request *request, struct fetch_answer *ret,
                       struct error *err)
 {
     struct fetching fetching = {.answer = ret};
@@ -52,10 +52,10 @@ static int fetch_once(struct pump *pump, const struct fetch_request *request, st
                                 .ctx = &fetching};
     struct http_call *call;
     ret->length = 0;
-    if (http_start(pump->http, &call, &http, err) < 0)
+    if (http_start(waiter->http, &call, &http, err) < 0)
         return -1;
     while (!fetching.done)
-        if (pump_turn(pump, RM_NEVER, err) < 0) {
+        if (waiter_turn(waiter, RM_NEVER, err) < 0) {
             http_cancel(call);
             return -1;
         }
@@ -71,17 +71,18 @@ static bool is_busy(const struct fetch_request *request, const struct fetch_answ
     return answer->status >= 500 || answer->status == 429 || (request->busy && request->busy(answer));
 }
 
-int fetch(struct pump *pump, const struct fetch_request *request, struct fetch_answer *ret, struct error *err)
+int fetch(struct waiter *waiter, const struct fetch_request *request, struct fetch_answer *ret,
+          struct error *err)
 {
     rm_time pause = 100 * RM_MS;
     for (int left = request->tries; left > 0; left--, pause *= 3) {
         struct error failed = {0};
-        int result = fetch_once(pump, request, ret, &failed);
+        int result = fetch_once(waiter, request, ret, &failed);
         if (result == 0 && (left == 1 || !is_busy(request, ret)))
             return 0;
         if (result < 0 && (failed.code == ERR_ABORTED || left == 1))
             return err_from(err, &failed, "%s", failed.text);
-        if (pump_sleep(pump, pause, err) < 0)
+        if (waiter_sleep(waiter, pause, err) < 0)
             return -1;
     }
     return err_set(err, ERR_MACHINE, "no try was allowed");

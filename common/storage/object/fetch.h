@@ -2,7 +2,7 @@
 #ifndef RM_OBJECT_FETCH_H
 #define RM_OBJECT_FETCH_H
 
-#include "common/storage/object/pump.h"
+#include "common/storage/object/waiter.h"
 
 enum { FETCH_MAX = 64 << 10 }; /* bytes of an answer, with a NUL behind */
 
@@ -28,7 +28,7 @@ struct fetch_answer {
 
 /* 0 with an answer of whatever status (tried again where it is 500 or more, 429, or `busy`); ERR_MACHINE
  * where none came. */
-int fetch(struct pump *pump, const struct fetch_request *request, struct fetch_answer *ret,
+int fetch(struct waiter *waiter, const struct fetch_request *request, struct fetch_answer *ret,
           struct error *err);
 
 #endif

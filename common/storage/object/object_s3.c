@@ -187,7 +187,7 @@ static void s3_free(struct object_store *base)
         return;
     s3_engine_free(store);
     credentials_free(store->credentials);
-    pump_clear(&store->pump);
+    waiter_clear(&store->waiter);
     secret_free(store->key, RM_HASH_BYTES);
     secret_free(store->profile, sizeof *store->profile);
     free(store);
@@ -224,12 +224,12 @@ static int open_parts(struct s3_store *store, const struct object_options *optio
     if (s3_place_find(&store->place, options, store->profile, err) < 0)
         return -1;
     store->base.clear = !store->place.tls;
-    if (pump_init(&store->pump, options->cancel, err) < 0 ||
+    if (waiter_init(&store->waiter, options->cancel, err) < 0 ||
         s3_engine_open(store, options->connections, err) < 0)
         return -1;
-    store->pump.tick = s3_tell_progress;
-    store->pump.ctx = store;
-    struct credentials_options credentials = {.pump = &store->pump,
+    store->waiter.tick = s3_tell_progress;
+    store->waiter.ctx = store;
+    struct credentials_options credentials = {.waiter = &store->waiter,
                                               .profile = store->profile,
                                               .region = store->place.region,
                                               .ca_file =

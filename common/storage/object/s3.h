@@ -153,7 +153,7 @@ void s3_sign(struct s3_signed *ret, const struct s3_task *task, const struct s3_
 
 /* --- judging, in s3_judge.c: pure --- */
 
-enum s3_verdict {
+enum s3_action {
     S3_FINAL,       /* the operation looks at the status */
     S3_AGAIN,       /* after a pause */
     S3_RENEW,       /* with other credentials */
@@ -162,7 +162,7 @@ enum s3_verdict {
     S3_NO_GOOGLE,   /* in Amazon's words after all */
     S3_FAILED,      /* task->failed says why */
 };
-enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome);
+enum s3_action s3_judge(struct s3_task *task, enum http_outcome outcome);
 /* In words, for who asks about retries: "PUT a/b: status 503 SlowDown". */
 void s3_describe(const struct s3_task *task, char *out, size_t size);
 
@@ -175,7 +175,7 @@ struct s3_store {
     struct s3_place place;
     struct s3_patience patience;
     struct profile *profile; /* memory for secrets */
-    struct pump pump;
+    struct waiter waiter;
     struct credentials_store *credentials;
     const struct credentials *who;
     uint8_t *key; /* memory for secrets: the day's */

@@ -266,7 +266,7 @@ static int slot_start(struct s3_slot *slot, struct error *err)
                                    .body_came = body_came,
                                    .done = answer_done,
                                    .ctx = slot};
-    if (http_start(store->pump.http, &slot->call, &request, err) < 0)
+    if (http_start(store->waiter.http, &slot->call, &request, err) < 0)
         return -1;
     slot->state = SLOT_RUNNING;
     return 0;
@@ -315,7 +315,7 @@ static int hash_all(struct s3_store *store, bool more, struct error *err)
             continue;
         slot->beside = j < store->slots ? &store->slot[j++] : NULL;
         slot->how = protection_of(store);
-        if (loop_work(store->pump.loop, hash_work, hash_done, slot, err) < 0)
+        if (loop_work(store->waiter.loop, hash_work, hash_done, slot, err) < 0)
             return -1;
         slot->state = SLOT_HASHING;
         if (slot->beside)
@@ -504,11 +504,11 @@ static int slot_step(struct s3_slot *slot, const struct s3_work *work, bool *mor
     return 0;
 }
 
-/* In each turn of the pump, also while credentials are waited for. */
+/* In each turn of the waiter, also while credentials are waited for. */
 void s3_tell_progress(void *ctx)
 {
     struct s3_store *store = ctx;
-    rm_time now = loop_now(store->pump.loop);
+    rm_time now = loop_now(store->waiter.loop);
     int64_t moved = store->moved;
     if (!store->progress || now < store->told_at + tell_every)
         return;
@@ -527,7 +527,7 @@ static void drop_all(struct s3_store *store)
         http_cancel(slot->call);
         slot->call = NULL;
         while (slot->state == SLOT_HASHING)
-            loop_turn(store->pump.loop, true);
+            loop_turn(store->waiter.loop, true);
         slot->state = SLOT_FREE;
         str_clear(&slot->task.kept);
     }
@@ -560,7 +560,7 @@ int s3_run(struct s3_store *store, const struct s3_work *work, struct error *err
     int result;
     store->moved = 0;
     while ((result = step_all(store, work, &more, &until, err)) == 0 && until) {
-        if ((result = pump_turn(&store->pump, until, err)) < 0)
+        if ((result = waiter_turn(&store->waiter, until, err)) < 0)
             break;
     }
     if (result < 0)

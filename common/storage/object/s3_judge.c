@@ -81,7 +81,7 @@ static int read_nothing(void *ctx, const char *path, const char *text, struct er
 }
 
 /* Did the whole of what was asked for come? */
-static enum s3_verdict judge_good(struct s3_task *task)
+static enum s3_action judge_good(struct s3_task *task)
 {
     const struct s3_request *request = &task->request;
     if (request->late_refusal) {
@@ -109,7 +109,7 @@ static bool clock_was_off(const struct s3_task *task)
 }
 
 /* Of a refusal with a status of 300 or more. */
-static enum s3_verdict judge_refusal(struct s3_task *task)
+static enum s3_action judge_refusal(struct s3_task *task)
 {
     const char *code = task->refusal.code;
     s3_answer_refusal(str_text(&task->kept), task->kept.length, &task->refusal);
@@ -140,7 +140,7 @@ static bool is_all_there(const struct s3_task *task)
     return s3_is_good(task) && task->request.sink == S3_INTO && task->got == task->request.bytes;
 }
 
-enum s3_verdict s3_judge(struct s3_task *task, enum http_outcome outcome)
+enum s3_action s3_judge(struct s3_task *task, enum http_outcome outcome)
 {
     if (task->failed.code != ERR_NONE)
         return S3_FAILED; /* declined while its bytes came */

@@ -272,7 +272,7 @@ Test(credentials, a_web_identity_is_changed_for_a_session_once)
 
 /* The chain by itself, so that time is an argument. */
 struct chain {
-    struct pump pump;
+    struct waiter waiter;
     struct credentials_store *store;
     const struct credentials *now;
 };
@@ -291,8 +291,8 @@ Test(credentials, they_are_renewed_before_they_end_and_the_old_ones_do_while_the
     with_web_identity(&d);
     d.text = "2030-01-01T01:00:00Z";
     const int64_t end = 1893459600;
-    cr_assert_eq(pump_init(&chain.pump, NULL, &err), 0);
-    struct credentials_options options = {.pump = &chain.pump, .region = "eu-test-1"};
+    cr_assert_eq(waiter_init(&chain.waiter, NULL, &err), 0);
+    struct credentials_options options = {.waiter = &chain.waiter, .region = "eu-test-1"};
     cr_assert_eq(credentials_open(&chain.store, &options, &err), 0);
     cr_assert_eq(ask_chain(&chain, end - 3600, false, &err), 0, "%s", err.text);
     cr_assert_eq(ask_chain(&chain, end - 301, false, &err), 0);
@@ -306,7 +306,7 @@ Test(credentials, they_are_renewed_before_they_end_and_the_old_ones_do_while_the
     cr_assert_eq(err.code, ERR_USAGE);
     cr_assert(strstr(err.text, token_file), "%s", err.text);
     credentials_free(chain.store);
-    pump_clear(&chain.pump);
+    waiter_clear(&chain.waiter);
     desk_close(&d);
 }
 
