@@ -244,12 +244,12 @@ static void make_way(struct app *app)
 static void rivals_changed(void *ctx, bool left)
 {
     struct app *app = ctx;
-    enum rivals_verdict verdict = rivals_verdict(app->rivals);
+    enum rivals_decision decision = rivals_decision(app->rivals);
     if (app->ending)
         return;
-    if (verdict == RIVALS_WAIT && app->acting)
+    if (decision == RIVALS_WAIT && app->acting)
         make_way(app);
-    else if (verdict == RIVALS_ACT && !app->acting)
+    else if (decision == RIVALS_ACT && !app->acting)
         act(app, "the lease is ours, and no other release acts");
     else if (left && app->ready)
         reconciler_look_at_all(app->reconciler);
@@ -364,7 +364,7 @@ static void told_to_stop(void *ctx, int signo)
 
 static bool is_refused(const struct app *app)
 {
-    return app->rivals && rivals_verdict(app->rivals) == RIVALS_WAIT;
+    return app->rivals && rivals_decision(app->rivals) == RIVALS_WAIT;
 }
 
 static void count_now(struct app *app)

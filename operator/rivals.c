@@ -64,7 +64,7 @@ static bool say_news(struct rivals *rivals)
 }
 
 /* Once for each that goes before us. */
-static void say_verdict(struct rivals *rivals)
+static void say_decision(struct rivals *rivals)
 {
     const struct claim *before = claims_before_us(&rivals->claims);
     char place[sizeof rivals->before] = "";
@@ -91,7 +91,7 @@ static void look(struct rivals *rivals)
     if (!rivals->listed || rivals->denied)
         return;
     bool left = say_news(rivals);
-    say_verdict(rivals);
+    say_decision(rivals);
     rivals->options.changed(rivals->options.ctx, left);
 }
 
@@ -171,7 +171,7 @@ static void trouble(void *ctx, const struct kube_answer *answer, rm_time again_i
 
 /* --- from outside --- */
 
-enum rivals_verdict rivals_verdict(const struct rivals *rivals)
+enum rivals_decision rivals_decision(const struct rivals *rivals)
 {
     if (rivals->denied)
         return RIVALS_ACT;

@@ -19,7 +19,7 @@ struct rivals_options {
     struct metrics *metrics;
     const char *namespace;                    /* that we look after; NULL: all */
     const char *lease_namespace, *lease_name; /* ours; all three must stay */
-    /* The verdict may be another; `left`: a namespace is left out that was not, or no longer. Not to free
+    /* The decision may be another; `left`: a namespace is left out that was not, or no longer. Not to free
      * them from. */
     void (*changed)(void *ctx, bool left);
     void *ctx;
@@ -34,12 +34,12 @@ int rivals_open(struct rivals **ret, struct loop *loop, const struct rivals_opti
                 struct error *err);
 void rivals_free(struct rivals *rivals);
 
-enum rivals_verdict {
+enum rivals_decision {
     RIVALS_UNKNOWN, /* the list has not come yet */
     RIVALS_ACT,
     RIVALS_WAIT, /* another release acts in our place: rivals_why */
 };
-enum rivals_verdict rivals_verdict(const struct rivals *rivals);
+enum rivals_decision rivals_decision(const struct rivals *rivals);
 const char *rivals_why(const struct rivals *rivals); /* "" unless we wait */
 
 /* Is this namespace left to another release? NULL leaves none. */

@@ -24,15 +24,15 @@ void rdzv_say(struct rdzv *st, const char *format, ...)
 /* The first reason to end counts. */
 void rdzv_give_up(struct rdzv *st, int exit_code, const char *format, ...)
 {
-    if (st->verdict.set)
+    if (st->ending.set)
         return;
     va_list args;
     va_start(args, format);
-    vsnprintf(st->verdict.text, sizeof st->verdict.text, format, args);
+    vsnprintf(st->ending.text, sizeof st->ending.text, format, args);
     va_end(args);
-    st->verdict.set = true;
-    st->verdict.exit_code = exit_code;
-    rdzv_say(st, "%s", st->verdict.text);
+    st->ending.set = true;
+    st->ending.exit_code = exit_code;
+    rdzv_say(st, "%s", st->ending.text);
 }
 
 struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
@@ -131,33 +131,33 @@ static void tell_complete(struct rdzv *st, rm_time now, struct rdzv_out *out)
 
 static void tell_failed(struct rdzv *st, struct rdzv_out *out)
 {
-    bool interrupted = st->verdict.interrupted && st->verdict.exit_code == EXIT_INTERRUPTED;
+    bool interrupted = st->ending.interrupted && st->ending.exit_code == EXIT_INTERRUPTED;
     struct rdzv_tell *t = rdzv_tell(out, interrupted ? TELL_INTERRUPTED : TELL_FAILED);
     t->step = st->saved > 0 ? st->saved : 0;
-    t->exit_code = st->verdict.exit_code;
-    text_copy(t->text, sizeof t->text, st->verdict.text);
+    t->exit_code = st->ending.exit_code;
+    text_copy(t->text, sizeof t->text, st->ending.text);
 }
 
 /* What the end leaves behind, for the sentence. */
 static void add_what_is_kept(struct rdzv *st)
 {
-    char *text = st->verdict.text;
+    char *text = st->ending.text;
     size_t length = strlen(text);
-    if (st->verdict.not_finite)
-        snprintf(text + length, sizeof st->verdict.text - length,
+    if (st->ending.not_finite)
+        snprintf(text + length, sizeof st->ending.text - length,
                  "; it would come out the same again: lower trainer.optimizer.learningRate or look at the "
                  "data, and "
                  "start anew with --overwrite");
     else if (st->saved > 0)
-        snprintf(text + length, sizeof st->verdict.text - length,
+        snprintf(text + length, sizeof st->ending.text - length,
                  "; the newest checkpoint is of step %" PRId64 ": run again to go on from it", st->saved);
     else
-        snprintf(text + length, sizeof st->verdict.text - length, "; there is no checkpoint yet");
+        snprintf(text + length, sizeof st->ending.text - length, "; there is no checkpoint yet");
 }
 
 void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
-    bool complete = st->final_saved && !(st->verdict.set && st->verdict.exit_code != EXIT_INTERRUPTED);
+    bool complete = st->final_saved && !(st->ending.set && st->ending.exit_code != EXIT_INTERRUPTED);
     if (complete && !rdzv_all_told(st, out))
         return;
     if (st->recovery.active && complete)
@@ -171,10 +171,10 @@ void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out)
     } else {
         add_what_is_kept(st);
         tell_failed(st, out);
-        rdzv_say(st, "%s", st->verdict.text);
+        rdzv_say(st, "%s", st->ending.text);
     }
     release_all(st, out);
-    rdzv_tell_end(out, complete ? EXIT_DONE : st->verdict.exit_code, complete ? "" : st->verdict.text);
+    rdzv_tell_end(out, complete ? EXIT_DONE : st->ending.exit_code, complete ? "" : st->ending.text);
 }
 
 /* ---- stopping ---- */
@@ -301,7 +301,7 @@ static void too_few(struct rdzv *st, const char *how, rm_time now, struct rdzv_o
 }
 
 /* An end was decided: save what is held, unless that is saved already, then end. */
-static void settle_verdict(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void settle_ending(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     struct msg_state best = rdzv_best_state(st);
     if (!rdzv_save_begin(st, &best, false, now, out))
@@ -312,9 +312,9 @@ static void settle_verdict(struct rdzv *st, rm_time now, struct rdzv_out *out)
 static void forget_moot_interrupt(struct rdzv *st)
 {
     struct msg_state best = rdzv_best_state(st);
-    bool alone = st->verdict.interrupted && st->verdict.exit_code == EXIT_INTERRUPTED;
+    bool alone = st->ending.interrupted && st->ending.exit_code == EXIT_INTERRUPTED;
     if (alone && best.held && best.step >= st->settings.steps && rdzv_candidates(st) > 0)
-        st->verdict = (struct rdzv_verdict){0};
+        st->ending = (struct rdzv_ending){0};
 }
 
 /* Who orders a leave may order a join with it, and the leave may be read first: that one is on its way is
@@ -334,7 +334,7 @@ static bool held_back(struct rdzv *st, rm_time now, struct rdzv_out *out)
     if (st->pairs.save_first && rdzv_save_begin(st, &best, false, now, out))
         return true;
     if (rdzv_pairs_give_up(st, now)) {
-        settle_verdict(st, now, out);
+        settle_ending(st, now, out);
     } else if (st->pairs.too_few) {
         char reason[MSG_DETAIL_MAX];
         rdzv_pairs_say_too_few(st, reason, sizeof reason);
@@ -347,8 +347,8 @@ static void settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     rdzv_pairs_choose(st, now);
     forget_moot_interrupt(st);
-    if (st->verdict.set) {
-        settle_verdict(st, now, out);
+    if (st->ending.set) {
+        settle_ending(st, now, out);
         return;
     }
     bool coming = rdzv_on_its_way(st);
@@ -401,8 +401,8 @@ static void settle_quiescing(struct rdzv *st, rm_time now, struct rdzv_out *out)
         rdzv_give_up(st, EXIT_MACHINE, "%d rings in a row came to nothing; the newest reason: %s",
                      FORMINGS_IN_VAIN, st->why);
     forget_moot_interrupt(st);
-    if (st->verdict.set)
-        settle_verdict(st, now, out);
+    if (st->ending.set)
+        settle_ending(st, now, out);
     else if (enough(st) && !holder_returns(st) && rdzv_ask_lists(st, now, out) &&
              !rdzv_pairs_hold_back(st, now))
         rdzv_form(st, now, out);
@@ -495,8 +495,8 @@ static void settle_training(struct rdzv *st, rm_time now, struct rdzv_out *out)
     struct rdzv_worker *leaver = a_leaver(st);
     int joiner = -1;
     rdzv_settle_probes(st, now, out);
-    if (st->verdict.set) {
-        rdzv_quiesce(st, st->verdict.interrupted ? STOP_BOUNDARY : STOP_NOW, now, out);
+    if (st->ending.set) {
+        rdzv_quiesce(st, st->ending.interrupted ? STOP_BOUNDARY : STOP_NOW, now, out);
     } else if (all_finished(st)) {
         settle_finish(st, now, out);
     } else if (any_finished(st)) {
@@ -705,9 +705,9 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
         on_act(st, event);
         break;
     case RDZV_INTERRUPT:
-        if (!st->verdict.set) {
+        if (!st->ending.set) {
             rdzv_give_up(st, EXIT_INTERRUPTED, "interrupted");
-            st->verdict.interrupted = true;
+            st->ending.interrupted = true;
         }
         break;
     case RDZV_TICK:

@@ -184,7 +184,7 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
 rm_time rdzv_deadline(const struct rdzv *st); /* RM_NEVER: nothing to wait for */
 
 enum rdzv_state rdzv_state(const struct rdzv *st);
-const char *rdzv_why(const struct rdzv *st); /* the newest verdict in one sentence */
+const char *rdzv_why(const struct rdzv *st); /* what it last decided, in one sentence */
 const char *rdzv_state_name(enum rdzv_state state);
 /* Whether the table has an edge from one to the other; docs/protocol.md prints it. */
 bool rdzv_may_move(enum rdzv_state from, enum rdzv_state to);

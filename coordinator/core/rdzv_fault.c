@@ -12,7 +12,7 @@ enum bound {
 };
 
 struct rule {
-    enum fault_verdict others_can, nobody_can;
+    enum fault_remedy others_can, nobody_can;
     enum bound others_bound, nobody_bound;
     bool all_end_it; /* the same from all is the job's */
 };
@@ -116,7 +116,7 @@ static bool is_due(const struct fault_facts *f, enum bound bound)
     }
 }
 
-static enum fault_verdict verdict_of(const struct fault_facts *f)
+static enum fault_remedy remedy_of(const struct fault_facts *f)
 {
     const struct rule *r = &rules[f->where][f->class];
     if (f->where == FAULT_IN_LOAD && f->class == CLASS_OBJECT && f->proven)
@@ -137,7 +137,7 @@ static enum fault_verdict verdict_of(const struct fault_facts *f)
 
 struct fault_decision fault_decide(const struct fault_facts *f)
 {
-    return (struct fault_decision){.verdict = verdict_of(f),
+    return (struct fault_decision){.remedy = remedy_of(f),
                                    .pause = fault_pause(f->times),
                                    .exit_code = f->exit_code ? f->exit_code : EXIT_MACHINE};
 }
@@ -147,11 +147,11 @@ struct fault_decision fault_decide(const struct fault_facts *f)
 static const char *const places[FAULT_PLACES] = {"listing checkpoints", "loading one", "saving one",
                                                  "saving one while training", "the trainer's own work"};
 
-static const char *done(enum fault_verdict verdict)
+static const char *done(enum fault_remedy remedy)
 {
     static const char *const words[] = {"waits", "another one does it", "this worker is left out",
                                         "the checkpoint is refused", "the job ends"};
-    return words[verdict];
+    return words[remedy];
 }
 
 static const char *after(enum bound bound)

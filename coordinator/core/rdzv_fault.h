@@ -21,7 +21,7 @@ enum fault_where {
     FAULT_PLACES
 };
 
-enum fault_verdict {
+enum fault_remedy {
     FAULT_WAITS,      /* it is asked again after `pause` */
     FAULT_ANOTHER,    /* another worker does it, at once; this one after `pause` */
     FAULT_LEAVES_OUT, /* this worker takes no part any more; another machine may under its index */
@@ -45,7 +45,7 @@ struct fault_facts {
 };
 
 struct fault_decision {
-    enum fault_verdict verdict;
+    enum fault_remedy remedy;
     rm_time pause;
     int exit_code;
 };

@@ -420,7 +420,7 @@ static void begin_training(struct rdzv *st, rm_time now, struct rdzv_out *out)
     st->recovery.went = now;
     st->recovery.formed = true;
     st->waiting[0] = 0;
-    st->verdict = (struct rdzv_verdict){0};
+    st->ending = (struct rdzv_ending){0};
     rdzv_pairs_went(st, now, out);
     rdzv_say(st, "training with %d workers", st->world);
     rdzv_move(st, RDZV_TRAINING, now);
@@ -453,7 +453,7 @@ void rdzv_settle_forming(struct rdzv *st, rm_time now, struct rdzv_out *out)
     bool leaving = false;
     for (int r = 0; r < st->world; r++)
         leaving = leaving || st->worker[st->member[r]].leaving;
-    if (st->verdict.set || leaving) {
+    if (st->ending.set || leaving) {
         rdzv_quiesce(st, STOP_NOW, now, out);
     } else if (all_ready(st) && states_agree(st)) {
         begin_training(st, now, out);

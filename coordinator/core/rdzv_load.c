@@ -101,9 +101,9 @@ static void load_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_
     struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_LOAD, f, proven, now);
     st->forming_failures = 0; /* it has bounds of its own */
     st->suspect.turn += object;
-    if (d.verdict == FAULT_REFUSES)
+    if (d.remedy == FAULT_REFUSES)
         refuse(st, w, f, out);
-    else if (d.verdict == FAULT_WAITS)
+    else if (d.remedy == FAULT_WAITS)
         ask_again(st); /* one that was deleted meanwhile is not waited for */
     rdzv_act_on_trouble(st, w, &d, now, out);
     if (st->state == RDZV_FORMING)

@@ -156,10 +156,10 @@ void rdzv_settle_recovering(struct rdzv *st, rm_time now, struct rdzv_out *out)
 /* The workers obey somebody newer: nothing that is done here counts, and nobody is released. */
 void rdzv_step_down(struct rdzv *st, int64_t term, rm_time now, struct rdzv_out *out)
 {
-    st->verdict.set = false;
+    st->ending.set = false;
     rdzv_give_up(st, EXIT_MACHINE,
                  "a coordinator of term %" PRId64 " has taken over from this one of term %" PRId64, term,
                  st->settings.term);
     rdzv_move(st, RDZV_FAILED, now);
-    rdzv_tell_end(out, st->verdict.exit_code, st->verdict.text);
+    rdzv_tell_end(out, st->ending.exit_code, st->ending.text);
 }

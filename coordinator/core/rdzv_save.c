@@ -403,7 +403,7 @@ bool rdzv_save_lacks(const struct rdzv *st, int part)
 void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     if (save_is_done(st)) {
-        if (st->save.final || st->verdict.set)
+        if (st->save.final || st->ending.set)
             rdzv_end(st, now, out);
         else
             rdzv_move(st, RDZV_GATHERING, now);
@@ -426,7 +426,7 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
     if (!anew)
         return;
     rdzv_say(st, "nobody holds step %" PRId64 " any more", st->save.step);
-    if (st->verdict.set)
+    if (st->ending.set)
         rdzv_end(st, now, out);
     else
         rdzv_quiesce(st, STOP_NOW, now, out); /* whoever came meanwhile has not been asked what it holds */
@@ -436,11 +436,11 @@ void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
 
 void rdzv_save_failed(struct rdzv *st, int64_t step, const char *detail, rm_time now, struct rdzv_out *out)
 {
-    bool told = st->verdict.set;
+    bool told = st->ending.set;
     char why[MSG_DETAIL_MAX];
     snprintf(why, sizeof why, "%.150s%sthe checkpoint of step %" PRId64 " can't be written: %.180s",
-             told ? st->verdict.text : "", told ? "; " : "", step, detail);
-    st->verdict.set = false;
+             told ? st->ending.text : "", told ? "; " : "", step, detail);
+    st->ending.set = false;
     rdzv_give_up(st, EXIT_MACHINE, "%s", why);
     rdzv_end(st, now, out);
 }
@@ -461,7 +461,7 @@ static void save_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_
                        struct rdzv_out *out)
 {
     struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_SAVE, f, false, now);
-    if (d.verdict == FAULT_ENDS) {
+    if (d.remedy == FAULT_ENDS) {
         rdzv_save_failed(st, f->step, f->detail, now, out);
         return;
     }

@@ -157,7 +157,7 @@ struct rdzv_failure {
     int worker;
 };
 
-struct rdzv_verdict {
+struct rdzv_ending {
     bool set;
     bool interrupted;
     bool not_finite; /* what would come out the same if it were tried again */
@@ -231,7 +231,7 @@ struct rdzv {
     rm_time circled; /* since when all wait, as far as is seen; RM_NEVER: they do not */
     int64_t steps_timed;
     char waiting[MSG_DETAIL_MAX];
-    struct rdzv_verdict verdict;
+    struct rdzv_ending ending;
     struct rdzv_open_recovery recovery;
     struct rdzv_recovery last_recovery;
     int64_t recoveries;
@@ -397,7 +397,7 @@ bool rdzv_pairs_hold_back(const struct rdzv *st,
                           rm_time now); /* there is something to do or wait for first */
 rm_time rdzv_pairs_form_at(const struct rdzv *st);
 rm_time rdzv_pairs_give_up_at(const struct rdzv *st);  /* RM_NEVER: it does not */
-bool rdzv_pairs_give_up(struct rdzv *st, rm_time now); /* true: a verdict is set */
+bool rdzv_pairs_give_up(struct rdzv *st, rm_time now); /* true: an ending is set */
 void rdzv_pairs_say_too_few(const struct rdzv *st, char *out, size_t size);
 void rdzv_pairs_formed(struct rdzv *st, rm_time now);                     /* `form` is about to be sent */
 void rdzv_pairs_went(struct rdzv *st, rm_time now, struct rdzv_out *out); /* `go` is sent */

@@ -165,8 +165,8 @@ struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum 
                                              : f->kind == FAULT_DATA ? EXIT_DATA
                                                                      : 0};
     struct fault_decision d = fault_decide(&facts);
-    bool waits = (d.verdict == FAULT_WAITS && where != FAULT_IN_SLICE) ||
-                 (d.verdict == FAULT_ANOTHER && where != FAULT_IN_LOAD);
+    bool waits = (d.remedy == FAULT_WAITS && where != FAULT_IN_SLICE) ||
+                 (d.remedy == FAULT_ANOTHER && where != FAULT_IN_LOAD);
     w->trouble.until = waits ? now + d.pause : now;
     return d;
 }
@@ -204,11 +204,11 @@ void rdzv_leave_out(struct rdzv *st, struct rdzv_worker *w, const char *why, int
 void rdzv_act_on_trouble(struct rdzv *st, struct rdzv_worker *w, const struct fault_decision *d, rm_time now,
                          struct rdzv_out *out)
 {
-    if (d->verdict == FAULT_ENDS)
+    if (d->remedy == FAULT_ENDS)
         rdzv_give_up(st, d->exit_code, "worker %d: %s", rdzv_index(st, w), w->trouble.why);
-    else if (d->verdict == FAULT_LEAVES_OUT)
+    else if (d->remedy == FAULT_LEAVES_OUT)
         rdzv_leave_out(st, w, w->trouble.why, d->exit_code, now, out);
-    else if (d->verdict == FAULT_WAITS)
+    else if (d->remedy == FAULT_WAITS)
         rdzv_say(st, "worker %d waits for %.0f s: %s", rdzv_index(st, w), (double)d->pause / RM_S,
                  w->trouble.why);
 }
@@ -220,7 +220,7 @@ void rdzv_work_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fa
     struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_WORK, f, false, now);
     w->trouble.exit_told = true;
     rdzv_act_on_trouble(st, w, &d, now, out);
-    if (d.verdict == FAULT_ENDS && !st->settings.unsupervised)
+    if (d.remedy == FAULT_ENDS && !st->settings.unsupervised)
         rdzv_leave_out(st, w, w->trouble.why, d.exit_code, now, out); /* it is not to be started again */
 }
 
@@ -245,7 +245,7 @@ void rdzv_slice_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_f
                       struct rdzv_out *out)
 {
     struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_SLICE, f, false, now);
-    if (d.verdict == FAULT_LEAVES_OUT)
+    if (d.remedy == FAULT_LEAVES_OUT)
         rdzv_leave_out(st, w, w->trouble.why, d.exit_code, now, out);
 }
 

@@ -350,7 +350,7 @@ void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
     } else if (f->kind == FAULT_STORAGE) {
         rdzv_storage_fault(st, w, f, now, out);
     } else if (f->kind == FAULT_NOT_FINITE && mine) {
-        st->verdict.not_finite |= !st->verdict.set;
+        st->ending.not_finite |= !st->ending.set;
         rdzv_give_up(st, EXIT_TRAINING, "%s", f->detail);
     } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
         rdzv_work_fault(st, w, f, now, out);

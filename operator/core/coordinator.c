@@ -19,7 +19,7 @@ static void take_lost(const struct status_workers *from, struct coordinator_view
     }
 }
 
-static void take_verdict(const struct status_result *from, struct op_verdict *ret)
+static void take_last_word(const struct status_result *from, struct op_last_word *ret)
 {
     if (!from->known || from->exit_code < 0)
         return;
@@ -133,7 +133,7 @@ static void take_page(const struct status_page *page, struct coordinator_view *r
     take_checkpoint(&page->checkpoint, &ret->checkpoint);
     take_recovery(&page->last_recovery, &ret->last_recovery);
     take_goodput(&page->goodput, &ret->goodput);
-    take_verdict(&page->result, &ret->verdict);
+    take_last_word(&page->result, &ret->last_word);
     take_lists(page, ret);
 }
 
@@ -157,13 +157,13 @@ int coordinator_read(const char *text, size_t length, struct coordinator_view *r
     return status;
 }
 
-void verdict_read(const char *text, struct op_verdict *ret)
+void last_word_read(const char *text, struct op_last_word *ret)
 {
-    *ret = (struct op_verdict){0};
+    *ret = (struct op_last_word){0};
     struct js *root = text ? js_parse(text, strlen(text), "termination message", NULL) : NULL;
     struct status_result result;
     status_read_result(&result, root);
-    take_verdict(&result, ret);
+    take_last_word(&result, ret);
     js_free(root);
 }
 

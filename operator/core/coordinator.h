@@ -28,7 +28,7 @@ struct op_coordinator_event {
 };
 
 /* The end of a job as its coordinator tells it. */
-struct op_verdict {
+struct op_last_word {
     bool known;
     int exit_code;
     bool interrupted;
@@ -62,7 +62,7 @@ struct coordinator_view {
     char outage[RM_WHY_MAX]; /* why the store does not take the newest checkpoint; "": it does */
     struct op_recovery last_recovery;
     struct op_goodput goodput;
-    struct op_verdict verdict;
+    struct op_last_word last_word;
     int events_count;
     struct op_coordinator_event event[OP_COORDINATOR_EVENTS_MAX]; /* last: see coordinator_forget_events */
 };
@@ -87,6 +87,6 @@ int coordinator_read(const char *text, size_t length, struct coordinator_view *r
 void coordinator_forget_events(struct coordinator_view **view);
 
 /* The termination message of a coordinator's pod: the `result` object. known is false where it is none. */
-void verdict_read(const char *text, struct op_verdict *ret);
+void last_word_read(const char *text, struct op_last_word *ret);
 
 #endif

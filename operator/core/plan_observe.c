@@ -186,7 +186,7 @@ static bool is_finishing(struct planner *p)
     const struct pod_view *own = look_coordinator(p, p->stored->ring.coordinator.attempt);
     if (!own || pod_is_over(own))
         return false;
-    if (view && (view->state == STATUS_FINISHED || view->verdict.known))
+    if (view && (view->state == STATUS_FINISHED || view->last_word.known))
         return true;
     for (int i = 0; i < p->s->pods_count; i++) {
         const struct pod_view *pod = p->s->pods[i];
@@ -200,7 +200,7 @@ static bool is_finishing(struct planner *p)
     return false;
 }
 
-static const char *verdict_reason(int exit_code)
+static const char *last_word_reason(int exit_code)
 {
     switch (exit_code) {
     case EXIT_USAGE:
@@ -213,32 +213,35 @@ static const char *verdict_reason(int exit_code)
 }
 
 /* What is at the end of a job that was trained to its end: no other checkpoint is newer. */
-static void take_final(struct planner *p, const struct op_verdict *verdict)
+static void take_final(struct planner *p, const struct op_last_word *last_word)
 {
-    struct op_checkpoint final = {
-        .known = true, .step = verdict->result.step, .bytes = verdict->bytes, .saved_ms = verdict->saved_ms};
-    text_copy(final.uri, sizeof final.uri, verdict->result.uri);
-    p->next.result = verdict->result;
+    struct op_checkpoint final = {.known = true,
+                                  .step = last_word->result.step,
+                                  .bytes = last_word->bytes,
+                                  .saved_ms = last_word->saved_ms};
+    text_copy(final.uri, sizeof final.uri, last_word->result.uri);
+    p->next.result = last_word->result;
     plan_take_checkpoint(p, &final);
 }
 
 /* A last word that ends the job; the others (a lost machine, an interruption) end the coordinator alone. */
-static bool take_verdict(struct planner *p, const struct op_verdict *verdict)
+static bool take_last_word(struct planner *p, const struct op_last_word *last_word)
 {
-    int code = verdict->exit_code;
+    int code = last_word->exit_code;
     char text[OP_MESSAGE_MAX];
-    if (!verdict->known || verdict->interrupted)
+    if (!last_word->known || last_word->interrupted)
         return false;
-    if (code == EXIT_DONE && *verdict->result.weights_sha256) {
-        take_final(p, verdict);
-        snprintf(text, sizeof text, "trained to step %lld", (long long)verdict->result.step);
+    if (code == EXIT_DONE && *last_word->result.weights_sha256) {
+        take_final(p, last_word);
+        snprintf(text, sizeof text, "trained to step %lld", (long long)last_word->result.step);
         plan_finish(p, true, "Trained", text);
         return true;
     }
     if (code != EXIT_USAGE && code != EXIT_DATA && code != EXIT_TRAINING)
         return false;
-    snprintf(text, sizeof text, "%s", *verdict->reason ? verdict->reason : "the coordinator gave no reason");
-    plan_finish(p, false, verdict_reason(code), text);
+    snprintf(text, sizeof text, "%s",
+             *last_word->reason ? last_word->reason : "the coordinator gave no reason");
+    plan_finish(p, false, last_word_reason(code), text);
     return true;
 }
 
@@ -247,7 +250,7 @@ static void observe_coordinator(struct planner *p)
     struct op_ending ending;
     struct op_slot *slot = &p->next.ring.coordinator;
     const struct pod_view *pod = look_coordinator(p, slot->attempt);
-    if (pod && pod_is_over(pod) && take_verdict(p, &pod->verdict)) {
+    if (pod && pod_is_over(pod) && take_last_word(p, &pod->last_word)) {
         slot->state = OP_SLOT_ENDED;
         return;
     }

@@ -22,11 +22,11 @@ static void check_count(int count, int most)
         fuzz_broken("a count stays within its array");
 }
 
-static void check_verdict(const struct op_verdict *verdict)
+static void check_verdict(const struct op_last_word *last_word)
 {
-    check_text(verdict->reason, sizeof verdict->reason);
-    check_text(verdict->result.uri, sizeof verdict->result.uri);
-    check_text(verdict->result.weights_sha256, sizeof verdict->result.weights_sha256);
+    check_text(last_word->reason, sizeof last_word->reason);
+    check_text(last_word->result.uri, sizeof last_word->result.uri);
+    check_text(last_word->result.weights_sha256, sizeof last_word->result.weights_sha256);
 }
 
 static void check_view(const struct coordinator_view *view)
@@ -45,19 +45,19 @@ static void check_view(const struct coordinator_view *view)
         check_count((int)view->event[i].kind, EVENT_KINDS);
         check_text(view->event[i].note, sizeof view->event[i].note);
     }
-    check_verdict(&view->verdict);
+    check_verdict(&view->last_word);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct coordinator_view *view = calloc(1, sizeof *view);
-    struct op_verdict verdict = {0};
+    struct op_last_word last_word = {0};
     struct error err = {0};
     char *text = fuzz_text(data, size);
     if (!view)
         fuzz_broken("no memory");
-    verdict_read(text, &verdict);
-    check_verdict(&verdict);
+    last_word_read(text, &last_word);
+    check_verdict(&last_word);
     if (coordinator_read(text, size, view, &err) == 0)
         check_view(view);
     else

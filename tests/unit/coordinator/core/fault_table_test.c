@@ -5,9 +5,9 @@
 
 static const struct fault_facts calm = {.class = CLASS_MACHINE, .times = 1, .patience = 600 * RM_S};
 
-static enum fault_verdict verdict(struct fault_facts f)
+static enum fault_remedy remedy(struct fault_facts f)
 {
-    return fault_decide(&f).verdict;
+    return fault_decide(&f).remedy;
 }
 
 Test(fault_table, who_waits_is_asked_again_after_1_2_4_and_at_most_30_seconds)
@@ -24,7 +24,7 @@ struct row {
     bool others_can;
     int lasted; /* s */
     bool unsupervised;
-    enum fault_verdict verdict;
+    enum fault_remedy remedy;
 };
 
 Test(fault_table, every_row_does_what_it_says_at_its_bound_and_not_before)
@@ -74,7 +74,7 @@ Test(fault_table, every_row_does_what_it_says_at_its_bound_and_not_before)
         f.others_can = r->others_can;
         f.lasted = r->lasted * RM_S;
         f.unsupervised = r->unsupervised;
-        cr_expect_eq(verdict(f), r->verdict, "row %zu", i);
+        cr_expect_eq(remedy(f), r->remedy, "row %zu", i);
     }
 }
 
@@ -86,12 +86,12 @@ Test(fault_table, what_a_person_must_set_right_fails_at_once_before_the_first_st
     f.exit_code = 3;
     for (int where = FAULT_IN_LIST; where <= FAULT_IN_WORK; where++) {
         f.where = (enum fault_where)where;
-        cr_expect_eq(verdict(f), where == FAULT_IN_SAVE || where == FAULT_IN_SLICE ? FAULT_WAITS : FAULT_ENDS,
+        cr_expect_eq(remedy(f), where == FAULT_IN_SAVE || where == FAULT_IN_SLICE ? FAULT_WAITS : FAULT_ENDS,
                      "%d", where);
     }
     cr_expect_eq(fault_decide(&f).exit_code, 3);
     f.first = false;
-    cr_expect_eq(verdict(f), FAULT_WAITS, "in the middle of a run it may be set right meanwhile");
+    cr_expect_eq(remedy(f), FAULT_WAITS, "in the middle of a run it may be set right meanwhile");
 }
 
 Test(fault_table, the_same_from_all_is_the_jobs_unless_time_may_heal_it)
@@ -99,17 +99,17 @@ Test(fault_table, the_same_from_all_is_the_jobs_unless_time_may_heal_it)
     struct fault_facts f = calm;
     f.where = FAULT_IN_WORK;
     f.all_say_so = true;
-    cr_expect_eq(verdict(f), FAULT_ENDS);
+    cr_expect_eq(remedy(f), FAULT_ENDS);
     cr_expect_eq(fault_decide(&f).exit_code, 4, "where no code was told");
     f.class = CLASS_PASSING;
-    cr_expect_eq(verdict(f), FAULT_WAITS);
+    cr_expect_eq(remedy(f), FAULT_WAITS);
     f.where = FAULT_IN_LOAD;
     f.class = CLASS_MACHINE;
-    cr_expect_eq(verdict(f), FAULT_WAITS, "a store that all can't reach is no fault of the job");
+    cr_expect_eq(remedy(f), FAULT_WAITS, "a store that all can't reach is no fault of the job");
     f.where = FAULT_IN_SAVE;
-    cr_expect_eq(verdict(f), FAULT_WAITS);
+    cr_expect_eq(remedy(f), FAULT_WAITS);
     f.class = CLASS_JOB;
-    cr_expect_eq(verdict(f), FAULT_ENDS, "what another run has taken comes back to nobody");
+    cr_expect_eq(remedy(f), FAULT_ENDS, "what another run has taken comes back to nobody");
 }
 
 Test(fault_table, a_checkpoint_is_refused_only_when_its_damage_is_proven)
@@ -117,13 +117,13 @@ Test(fault_table, a_checkpoint_is_refused_only_when_its_damage_is_proven)
     struct fault_facts f = calm;
     f.where = FAULT_IN_LOAD;
     f.class = CLASS_OBJECT;
-    cr_expect_eq(verdict(f), FAULT_ANOTHER, "somebody else reads that part");
+    cr_expect_eq(remedy(f), FAULT_ANOTHER, "somebody else reads that part");
     f.times = 2;
-    cr_expect_eq(verdict(f), FAULT_WAITS);
+    cr_expect_eq(remedy(f), FAULT_WAITS);
     f.proven = true;
-    cr_expect_eq(verdict(f), FAULT_REFUSES);
+    cr_expect_eq(remedy(f), FAULT_REFUSES);
     for (int c = 0; c < FAULT_CLASSES; c++) {
         f.class = (enum fault_class)c;
-        cr_expect_eq(verdict(f) == FAULT_REFUSES, c == CLASS_OBJECT, "%s", fault_class_names[c]);
+        cr_expect_eq(remedy(f) == FAULT_REFUSES, c == CLASS_OBJECT, "%s", fault_class_names[c]);
     }
 }

@@ -632,18 +632,18 @@ Test(operator_plan, a_coordinator_on_a_silent_node_is_succeeded_and_told_to_go)
 
 static void finish(struct cast *c, int code, const char *hash, const char *reason)
 {
-    struct op_verdict *verdict = &c->pod[0].verdict;
+    struct op_last_word *last_word = &c->pod[0].last_word;
     c->pod[0].phase = code ? OP_POD_FAILED : OP_SUCCEEDED;
     c->pod[0].terminated = true;
-    c->pod[0].exit_code = verdict->exit_code = code;
-    verdict->known = verdict->result.known = true;
-    verdict->result.step = 2000;
-    verdict->result.exact = true;
-    verdict->bytes = 4096;
-    verdict->saved_ms = 9000;
-    text_copy(verdict->result.loss, OP_NUMBER_MAX, "2.5");
-    text_copy(verdict->result.weights_sha256, RM_HASH_HEX, hash);
-    text_copy(verdict->reason, sizeof verdict->reason, reason);
+    c->pod[0].exit_code = last_word->exit_code = code;
+    last_word->known = last_word->result.known = true;
+    last_word->result.step = 2000;
+    last_word->result.exact = true;
+    last_word->bytes = 4096;
+    last_word->saved_ms = 9000;
+    text_copy(last_word->result.loss, OP_NUMBER_MAX, "2.5");
+    text_copy(last_word->result.weights_sha256, RM_HASH_HEX, hash);
+    text_copy(last_word->reason, sizeof last_word->reason, reason);
 }
 
 Test(operator_plan, the_result_is_read_from_the_coordinators_last_word)

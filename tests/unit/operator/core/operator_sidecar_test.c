@@ -28,10 +28,10 @@ static bool deletes(struct cast *c, const struct pod_view *pod)
 Test(operator_sidecar, a_job_whose_pods_have_a_sidecar_completes_and_its_pods_are_deleted)
 {
     struct cast *c = cast_training("{}");
-    struct op_verdict *verdict = &c->pod[0].verdict;
-    verdict->known = verdict->result.known = true;
-    verdict->result.step = 2000;
-    text_copy(verdict->result.weights_sha256, RM_HASH_HEX, "abcd");
+    struct op_last_word *last_word = &c->pod[0].last_word;
+    last_word->known = last_word->result.known = true;
+    last_word->result.step = 2000;
+    text_copy(last_word->result.weights_sha256, RM_HASH_HEX, "abcd");
     for (int i = 0; i < c->pods_count; i++)
         end_beside_a_sidecar(&c->pod[i], 0, CAST_NOW);
     cast_settle(c);

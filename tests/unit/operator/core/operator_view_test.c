@@ -213,7 +213,7 @@ Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
     cr_assert_eq(view.goodput.seconds[GOODPUT_WAITING], 3);
     cr_assert_str_eq(view.event[0].note, "worker 1 at step 40: WorkerLost");
     cr_assert_str_eq(view.outage, "503");
-    cr_assert_not(view.verdict.known);
+    cr_assert_not(view.last_word.known);
 }
 
 Test(operator_view, a_lying_coordinator_can_say_too_much_but_do_no_harm)
@@ -248,23 +248,23 @@ Test(operator_view, a_lying_coordinator_can_say_too_much_but_do_no_harm)
 
 Test(operator_view, the_last_word_is_the_result_or_nothing)
 {
-    struct op_verdict verdict;
-    verdict_read(
+    struct op_last_word last_word;
+    last_word_read(
         "{\"exitCode\":0,\"reason\":\"\",\"step\":2000,\"loss\":2.06112,\"weightsSha256\":\"ab\",\"uri\":"
         "\"s3://a\",\"interrupted\":false,\"exact\":true,\"bytes\":123,\"savedTime\":1790000000000}",
-        &verdict);
-    cr_assert(verdict.known && !verdict.interrupted && verdict.result.exact);
-    cr_assert_eq(verdict.bytes, 123);
-    cr_assert_eq(verdict.saved_ms, 1790000000000);
-    cr_assert_eq(verdict.result.step, 2000);
-    cr_assert_str_eq(verdict.result.weights_sha256, "ab");
+        &last_word);
+    cr_assert(last_word.known && !last_word.interrupted && last_word.result.exact);
+    cr_assert_eq(last_word.bytes, 123);
+    cr_assert_eq(last_word.saved_ms, 1790000000000);
+    cr_assert_eq(last_word.result.step, 2000);
+    cr_assert_str_eq(last_word.result.weights_sha256, "ab");
     static const char *const none[] = {"", "killed", "{}", "[]", "null", "{\"step\":3}"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
-        verdict_read(none[i], &verdict);
-        cr_assert_not(verdict.known, "%s", none[i]);
+        last_word_read(none[i], &last_word);
+        cr_assert_not(last_word.known, "%s", none[i]);
     }
-    verdict_read(NULL, &verdict);
-    cr_assert_not(verdict.known);
+    last_word_read(NULL, &last_word);
+    cr_assert_not(last_word.known);
 }
 
 /* Somebody may have written there by hand; the next attempt must be a higher one all the same. */
