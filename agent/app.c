@@ -1,3 +1,6 @@
+/* The worker's shell: finds the coordinator and shakes hands with it, and turns what it says, what the
+ * trainer says and what the storage threads report into events of the agent's core (core/agent.h), whose
+ * actions it carries out. */
 #include "agent/app.h"
 
 #include <signal.h>

@@ -1,3 +1,5 @@
+/* Runs a job's processes on this machine: follows the coordinator's events, starts workers and their
+ * replacements, does the drills that are due, and starts a successor when the coordinator dies. */
 #include "cli/fleet.h"
 
 #include <errno.h>

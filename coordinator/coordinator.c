@@ -1,3 +1,6 @@
+/* The coordinator's shell: turns frames, timers, signals and lines of text into events of the core
+ * (core/rdzv.h), and does what the core returns: sends, closes, tells, ends. It checks proofs and seals, and
+ * decides nothing about the ring. */
 #include "coordinator/coordinator.h"
 
 #include <inttypes.h>

@@ -1,3 +1,5 @@
+/* Carries one job after the other through its rounds: a look at the caches, a plan, its writes, a pause where
+ * the server refuses; and keeps what has to be remembered of a job between two of them. */
 #include "operator/reconcile.h"
 
 #include <stdlib.h>

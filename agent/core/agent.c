@@ -1,3 +1,6 @@
+/* The agent's state machine: what one event changes, and which actions follow. It starts with the calls that
+ * fill the list of actions, then goes from the coordinator (hello, terms, release) to the trainer (start,
+ * stop, end) and to what time brings. */
 #include "agent/core/agent_state.h"
 
 #include <inttypes.h>

@@ -1,3 +1,5 @@
+/* The thread that answers the trainer's requests for chunks of data: from the cache where they are there,
+ * else from the store, checked and kept in the cache on the way. */
 #include "agent/storage/data_feed.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Requests to the API server over HTTP: at most so many at once, the rest in line behind the bucket of
+ * tokens; each answer is an outcome to branch on. */
 #include "common/kube/client.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* The one loop: timers, descriptors, signals, bells, jobs off the loop and child processes over libuv.
+ * Nothing else includes uv.h. */
 #include "common/loop/loop.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* HTTP requests over libcurl's multi interface, whose sockets and timers are those of the project's loop. */
 #include "common/net/http.h"
 
 #include <curl/curl.h>

@@ -1,3 +1,5 @@
+/* WebSockets and GET over libwebsockets on the project's loop: sockets are accepted here, behind the door
+ * (door.h), and given to the library once there is a place for them. */
 #include "common/net/ws.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,5 @@
+/* Which slots of a job should have a pod: how many workers, which indexes, who goes first when there are too
+ * many, and when a job is stopped as a whole. */
 #include <stdio.h>
 #include <string.h>
 

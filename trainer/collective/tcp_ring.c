@@ -1,3 +1,5 @@
+/* The ring over TCP: each pass sends a block to the next rank while one comes from the rank before, first to
+ * sum them, then to hand the sums around. */
 #include "trainer/collective/tcp_ring.h"
 
 #include <errno.h>

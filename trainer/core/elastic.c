@@ -1,3 +1,5 @@
+/* The trainer's state machine: what the agent says and what the compute thread has done become commands for
+ * that thread and messages for the agent. One command is under way at a time. */
 #include "trainer/core/elastic.h"
 
 #include <inttypes.h>

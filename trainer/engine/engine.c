@@ -1,3 +1,5 @@
+/* Opens and frees an engine (data, model, state, port, ring) and carries out commands by the functions of
+ * engine_*.c; what the control thread may call meanwhile is here, too. */
 #include "trainer/engine/engine.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* The thread behind a trainer's port: it takes callers in, checks who they are, and parks connections of a
+ * ring until the compute thread asks for them; a receiver of state gets a thread of its own. */
 #include "trainer/io/data_port.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* Lays the state out in its memfd, attaches to one that is there, and repairs what a trainer left that died
+ * in an update. In place, a piece is changed only after its old content is in a slot, so it can be put back.
+ */
 #include "trainer/state/state.h"
 
 #include <errno.h>

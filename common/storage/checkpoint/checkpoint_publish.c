@@ -1,3 +1,5 @@
+/* The last part of a save, by one publisher: all pieces are there, so it writes the configuration, joins the
+ * model's file, reads back what is not proven yet, and writes the manifest, which makes it a checkpoint. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,3 +1,5 @@
+/* Keeps two runs from saving in one place: a lock on a folder, and in a bucket small objects with growing
+ * numbers, of which the highest names the owner. */
 #include "common/storage/checkpoint/owner.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* A corpus as one stream of tokens: finds its files, lays them out one behind the other, holds samples out,
+ * and reads one sample or hashes all of it. */
 #include "common/storage/data/corpus.h"
 
 #include <errno.h>

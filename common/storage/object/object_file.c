@@ -1,3 +1,5 @@
+/* A folder as a store: objects are regular files, written under another name first, so that a name stands for
+ * a whole object or for none. */
 #include "common/storage/object/object_file.h"
 
 #include <errno.h>

@@ -1,3 +1,6 @@
+/* Runs the requests of a store at S3, several at once: each has a slot that is signed, sent, judged
+ * (s3_judge.c) and, where it is worth it, sent again after a pause, within a budget of retries that all slots
+ * share. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Matrix products: fp32 by oneDNN's sgemm, bf16 by oneDNN's primitives, by our own loops, or widened to fp32,
+ * whichever the processor has. Primitives are made once for a shape, on each thread, and kept. */
 #include "trainer/backend/cpu/model/matmul.h"
 
 #include <omp.h>
