@@ -95,10 +95,13 @@ static void transfer_failed(const struct transfer_want *want, int source, const 
     engine_failed(ret, err, source < 0 ? -1 : want->source[source].end.worker);
 }
 
+static const rm_time source_patience_most = 30 * RM_S;
+
 /* Who names the source that sends nothing says more than who is found late for it, and then is blamed. */
 static rm_time source_patience(const struct engine *e)
 {
-    return e->spec->elasticity.form_timeout / 5 * 4;
+    rm_time before_late = e->spec->elasticity.form_timeout / 5 * 4;
+    return rm_earlier(source_patience_most, before_late);
 }
 
 void engine_receive(struct engine *e, const struct message *form, struct elastic_result *ret)
