@@ -391,15 +391,24 @@ static bool still_stopping(const struct rdzv *st, rm_time now)
     return false;
 }
 
+/* Pairs have bounds of their own: there are so many, and where too few reach each other startTimeout, or none
+ * at all in pods. */
+static void count_forming(struct rdzv *st, rm_time now)
+{
+    bool tried = st->pairs.too_few, learned = rdzv_pairs_stopped(st, now);
+    rdzv_pairs_choose(st, now);
+    if (tried || learned || st->pairs.too_few)
+        st->forming_failures = 0;
+    else if (st->forming_failures++ > FORMINGS_IN_VAIN)
+        rdzv_give_up(st, EXIT_MACHINE, "%d rings in a row came to nothing; the newest reason: %s",
+                     FORMINGS_IN_VAIN, st->why);
+}
+
 static void settle_quiescing(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
     if (still_stopping(st, now))
         return;
-    rdzv_pairs_stopped(st, now);
-    rdzv_pairs_choose(st, now);
-    if (st->forming_failures++ > FORMINGS_IN_VAIN && !st->pairs.too_few)
-        rdzv_give_up(st, EXIT_MACHINE, "%d rings in a row came to nothing; the newest reason: %s",
-                     FORMINGS_IN_VAIN, st->why);
+    count_forming(st, now);
     forget_moot_interrupt(st);
     if (st->ending.set)
         settle_ending(st, now, out);

@@ -3,7 +3,13 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-enum { ANSWER_FORMINGS = 3, STEPS_OF_PATIENCE = 10, LOOKS_PER_TIMEOUT = 4, FRESH_BEATS = 4 };
+enum {
+    ANSWER_FORMINGS = 3,
+    STEPS_OF_PATIENCE = 10,
+    LOOKS_PER_TIMEOUT = 4,
+    FRESH_BEATS = 4,
+    SLOW_PATIENCES = 4
+};
 
 static const rm_time least_patience = 30 * RM_S; /* where the job leaves it to us */
 static const rm_time least_fresh = RM_S / 2;     /* a waiting trainer beats ten times a second */
@@ -103,12 +109,24 @@ static enum sign sign_of(const struct rdzv *st, const struct rdzv_worker *w, rm_
     return waits ? SIGN_OF_WAITING : SIGN_OF_WORK;
 }
 
-/* All wait and show it. Whoever has only just stopped to does so, too, for a while: only where it stays so is
- * it true. */
+static int64_t came_to_all(const struct rdzv *st)
+{
+    int64_t came = 0;
+    for (int r = 0; r < st->world; r++)
+        came += st->worker[st->member[r]].bytes;
+    return came;
+}
+
+/* All wait and show it. Whoever has only just stopped to does so, too, for a while, and so do all in a
+ * reduction that is merely slow: only where it stays so, and nothing comes to anybody, is it true. What comes
+ * in drops is no reduction. */
 static bool is_circle(struct rdzv *st, rm_time now)
 {
-    if (st->circled == RM_NEVER || st->circled < st->turned)
+    int64_t came = came_to_all(st);
+    bool slow = came > st->circle_came && now < st->turned + SLOW_PATIENCES * patience(st);
+    if (st->circled == RM_NEVER || st->circled < st->turned || slow)
         st->circled = now;
+    st->circle_came = came;
     return now - st->circled >= 2 * fresh(st);
 }
 

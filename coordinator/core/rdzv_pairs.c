@@ -6,7 +6,8 @@
  * the two count as apart, and the next ring is the largest that holds no such pair (clique.h). Who is left
  * out comes back by rdzv_probe.c. Where too few would be left, the pair that was seen apart longest ago is
  * tried again, and so one after the other, with growing pauses, until startTimeout is over; in pods, where a
- * person or the network may mend it, without end. */
+ * person or the network may mend it, without end. Neither such tries nor rings that show that two are apart
+ * count as rings in vain (rdzv.c). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,13 +55,15 @@ static void set_bit(uint64_t *sets, int a, int b, bool on)
 
 bool rdzv_pairs_answer_only(const struct rdzv *st, int worker)
 {
-    return st->pairs.answer_only[worker];
+    return st->pairs.answer_only[worker] & rdzv_pairs_in_ring(st, worker);
 }
 
 /* Of two of whom no more than that is known since they were last answered it says little: named once more,
  * they are apart again. */
 void rdzv_pairs_answered(struct rdzv *st, int a, int b)
 {
+    if (!rdzv_pairs_are_apart(st, a, b))
+        return; /* it was asked as a neighbour to be */
     bool only = st->pairs.answer_only[a] & bit(b);
     set_bit(st->pairs.apart, a, b, false);
     set_bit(st->pairs.answer_only, a, b, true);
@@ -72,6 +75,16 @@ static void together(struct rdzv *st, int a, int b)
     set_bit(st->pairs.apart, a, b, false);
     set_bit(st->pairs.answer_only, a, b, false);
     st->pairs.named[a][b] = st->pairs.named[b][a] = 0;
+}
+
+/* What was seen of the process before it says little of this one. */
+void rdzv_pairs_another_process(struct rdzv *st, int worker)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        set_bit(st->pairs.answer_only, worker, i, false);
+        if (!rdzv_pairs_are_apart(st, worker, i))
+            st->pairs.named[worker][i] = st->pairs.named[i][worker] = 0;
+    }
 }
 
 /* ---- a ring that came to nothing ---- */
@@ -87,6 +100,8 @@ static void name_pair(struct rdzv *st, int by, int peer, const char *why)
     *n = (struct rdzv_named){.set = true, .by = by, .peer = peer};
     n->by_pid = st->worker[by].trainer_pid;
     n->peer_pid = st->worker[peer].trainer_pid;
+    n->by_incarnation = st->worker[by].incarnation;
+    n->peer_incarnation = st->worker[peer].incarnation;
     text_copy(n->why, sizeof n->why, why);
 }
 
@@ -133,25 +148,29 @@ static bool is_about_two_that_live(const struct rdzv *st, const struct rdzv_name
 {
     const struct rdzv_worker *by = &st->worker[n->by], *peer = &st->worker[n->peer];
     return rdzv_usable(st, by) && rdzv_usable(st, peer) && by->trainer_pid == n->by_pid &&
-           peer->trainer_pid == n->peer_pid;
+           peer->trainer_pid == n->peer_pid && by->incarnation == n->by_incarnation &&
+           peer->incarnation == n->peer_incarnation;
 }
 
-static void count_pair(struct rdzv *st, rm_time now)
+/* True: that two are apart is news, and no answer in vain. */
+static bool count_pair(struct rdzv *st, rm_time now)
 {
     struct rdzv_pairs *p = &st->pairs;
     struct rdzv_named n = p->newest;
     p->newest.set = false;
     if (!n.set || !is_about_two_that_live(st, &n))
-        return;
+        return false;
     p->blamed[n.peer]++;
     text_copy(p->why, sizeof p->why, n.why);
     p->seen[n.by][n.peer] = p->seen[n.peer][n.by] = now;
     p->named[n.peer][n.by] = ++p->named[n.by][n.peer];
     if (p->named[n.by][n.peer] < RINGS_RUNNING)
-        return;
+        return false;
+    bool known = (p->apart[n.by] | p->answer_only[n.by]) & bit(n.peer);
     p->named[n.by][n.peer] = p->named[n.peer][n.by] = RINGS_RUNNING;
     set_bit(p->apart, n.by, n.peer, true);
     set_bit(p->answer_only, n.by, n.peer, p->went || (p->answer_only[n.by] & bit(n.peer)));
+    return !known;
 }
 
 static rm_time pause_after(int formings)
@@ -164,17 +183,18 @@ static rm_time pause_after(int formings)
     return pause < longest_pause ? pause : longest_pause;
 }
 
-void rdzv_pairs_stopped(struct rdzv *st, rm_time now)
+bool rdzv_pairs_stopped(struct rdzv *st, rm_time now)
 {
     struct rdzv_pairs *p = &st->pairs;
     p->formings += p->in_vain;
     if (p->in_vain && p->last_tries)
         for (int r = 0; r < st->world; r++)
             p->tried_last[st->member[r]] |= members(st);
-    count_pair(st, now);
+    bool learned = count_pair(st, now);
     if (p->in_vain)
         p->again_at = now + pause_after(p->formings);
     p->in_vain = p->broke = false;
+    return learned;
 }
 
 /* ---- who forms ---- */
@@ -323,13 +343,18 @@ void rdzv_pairs_choose(struct rdzv *st, rm_time now)
     }
 }
 
+/* Whether it has answered a stop or not: who is late with that is no other crew. */
+static bool is_of_crew(const struct rdzv_worker *w)
+{
+    return w->presence == PRESENT && w->trainer_pid && !w->leaving && !w->released;
+}
+
 static bool is_same_crew(const struct rdzv *st)
 {
     const struct rdzv_pairs *p = &st->pairs;
-    uint64_t all = candidates(st);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        bool in = all & bit(i);
+        bool in = is_of_crew(w);
         if (p->crew[i].pid != (in ? w->trainer_pid : 0) || (in && p->crew[i].incarnation != w->incarnation))
             return false;
     }
@@ -431,7 +456,6 @@ static void tell_left_out(struct rdzv *st, int worker, rm_time now, struct rdzv_
 void rdzv_pairs_formed(struct rdzv *st, rm_time now)
 {
     struct rdzv_pairs *p = &st->pairs;
-    uint64_t all = candidates(st);
     p->formings = is_repetition(st) ? p->formings : 0;
     p->formed = p->members;
     if (!p->last_tries)
@@ -440,7 +464,7 @@ void rdzv_pairs_formed(struct rdzv *st, rm_time now)
     p->in_vain = p->broke = p->both = p->newest.set = p->went = p->stepped = false;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        bool in = all & bit(i);
+        bool in = is_of_crew(w);
         p->words[i] = 0;
         p->crew[i].pid = in ? w->trainer_pid : 0;
         p->crew[i].incarnation = in ? w->incarnation : 0;

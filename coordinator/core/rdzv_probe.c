@@ -3,9 +3,10 @@
  * While the ring trains, its trainer calls the data ports of those whom it did not reach and of the two that
  * would be its neighbours, and they call its own: handshakes that are good for nothing else, off the compute
  * threads. Only when all of them were answered may it join. One is tried at a time; whom it did not help is
- * tried again after twice the pause, and a pause never shrinks while the process lives, so that one whose
- * connections come and go does not stop the ring for ever. Who was left out after a handshake had been
- * answered may be answered again and train no better, which costs a ring: it is tried ever more seldom. */
+ * tried again after twice the pause, and while the process lives a pause shrinks only by what it is
+ * capped at, so that one whose connections come and go does not stop the ring for ever. Who was left out
+ * after a handshake had been answered may be answered again and train no better, which costs a ring: it is
+ * tried ever more seldom. */
 #include <stdio.h>
 
 #include "coordinator/core/rdzv_state.h"

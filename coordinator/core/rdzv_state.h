@@ -90,6 +90,7 @@ struct rdzv_worker {
 /* Two of a ring that broke: the one says that it can't reach the other, or has waited for it in vain. */
 struct rdzv_named {
     bool set;
+    uint64_t by_incarnation, peer_incarnation;
     int by, peer;
     int64_t by_pid, peer_pid; /* of the trainers that it is about */
     char why[RM_WHY_MAX];
@@ -228,7 +229,8 @@ struct rdzv {
     rm_time reform_cost;
     rm_time turned, hang_look_at; /* newest sign that the ring, or its forming, moves on; no look before */
     rm_time step_times[STEP_TIMES_KEPT], median_step; /* of the newest steps; 0: none yet */
-    rm_time circled; /* since when all wait, as far as is seen; RM_NEVER: they do not */
+    rm_time circled;     /* since when all wait, as far as is seen; RM_NEVER: they do not */
+    int64_t circle_came; /* bytes to all members, as looked at last */
     int64_t steps_timed;
     char waiting[MSG_DETAIL_MAX];
     struct rdzv_ending ending;
@@ -385,13 +387,14 @@ void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker);
 bool rdzv_pairs_are_apart(const struct rdzv *st, int a, int b);
 uint64_t rdzv_pairs_in_ring(const struct rdzv *st, int worker); /* members that it is apart from */
 bool rdzv_pairs_bar(const struct rdzv *st, int worker);         /* it may not join: there are such */
-bool rdzv_pairs_answer_only(const struct rdzv *st, int worker); /* a handshake of it proves little */
-void rdzv_pairs_answered(struct rdzv *st, int a, int b);        /* each the other's handshake */
+bool rdzv_pairs_answer_only(const struct rdzv *st, int worker); /* a handshake with a member proves little */
+void rdzv_pairs_another_process(struct rdzv *st, int worker);
+void rdzv_pairs_answered(struct rdzv *st, int a, int b); /* each the other's handshake */
 /* Also while a ring that broke stops, for whom its other members name. */
 void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f);
 void rdzv_pairs_stall(struct rdzv *st, int by, int peer, const char *why); /* by waits for bytes of peer's */
 void rdzv_pairs_in_vain(struct rdzv *st);              /* the forming breaks, and nobody is named */
-void rdzv_pairs_stopped(struct rdzv *st, rm_time now); /* all have answered the stop */
+bool rdzv_pairs_stopped(struct rdzv *st, rm_time now); /* all have answered the stop; a pair is apart now */
 void rdzv_pairs_choose(struct rdzv *st, rm_time now);  /* who is to form */
 bool rdzv_pairs_hold_back(const struct rdzv *st,
                           rm_time now); /* there is something to do or wait for first */

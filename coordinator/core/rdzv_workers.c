@@ -228,8 +228,10 @@ static void accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, co
         w->old_rank = INT_MAX;
         w->slowness = 0;
         w->stopped_round = -1;
-        if (st->settings.unsupervised) /* it may be another machine */
+        if (st->settings.unsupervised) { /* it may be another machine */
             w->trouble.times = 0;
+            rdzv_pairs_another_process(st, h->worker);
+        }
     }
     w->attempt = h->attempt;
     w->incarnation = h->incarnation;

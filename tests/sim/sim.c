@@ -64,7 +64,7 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
 const char *const plant_names[PLANTS] = {
     "none",          "lower-step",    "torn-receive",  "publish-early", "stop-unseen",    "replay-stopped",
     "lose-progress", "skip-catch-up", "still-waiting", "memory-free",   "read-is-damage", "list-is-empty",
-    "one-for-all",   "unwritten",     "blame-nobody",  "blame-another", "probe-lies",     "impossible",
+    "one-for-all",   "unwritten",     "blame-nobody",  "blame-another", "impossible",
     "stuck-unsaid",  "another-face",  "least-is-most"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */

@@ -49,7 +49,6 @@ enum plant {
     PLANT_UNWRITTEN,      /* a slice that can't be written is not told of */
     PLANT_BLAME_NOBODY,   /* who can't be reached is not named */
     PLANT_BLAME_ANOTHER,  /* somebody else is */
-    PLANT_PROBE_LIES,     /* a trainer says that it has reached whom it did not */
     PLANT_IMPOSSIBLE,     /* a core finds its own state impossible */
     PLANT_STUCK_UNSAID,   /* that a call does not return is told to nobody */
     PLANT_ANOTHER_FACE,   /* a trainer says each time that it is another one */

@@ -124,10 +124,6 @@ void pairs_probe(struct sim *sim, int node, const struct msg_probe *probe)
         if (!answers || !pairs_reach(sim, sim->node[node].worker, to->worker))
             m.probed.peer = to->worker;
     }
-    if (sim->plant == PLANT_PROBE_LIES && m.probed.peer >= 0) {
-        m.probed.peer = -1;
-        sim->planted++;
-    }
     link_to_agent(sim, node, &m);
 }
 

@@ -112,6 +112,30 @@ Test(hang, of_those_who_wait_in_a_circle_nobody_is_killed_and_a_ring_without_the
     story_end(&s);
 }
 
+/* So many seconds in which all wait for each other, and something comes in each. */
+static void reduce_slowly(struct story *s, int seconds)
+{
+    for (int i = 0; i < seconds && rdzv_state(s->st) == RDZV_TRAINING; i++) {
+        for (int w = 0; w < 3; w++)
+            beat_at(s, w, s->now, (w + 2) % 3, s->now + w);
+        after(s, RM_S);
+    }
+}
+
+Test(hang, a_reduction_that_is_slow_is_no_circle_but_one_that_drips_is)
+{
+    struct story s;
+    struct rdzv_settings settings = impatient();
+    settings.step_timeout = 10 * RM_S;
+    story_begin(&s, settings);
+    train_with(&s, 3);
+    reduce_slowly(&s, 38);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    reduce_slowly(&s, 30);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(hang, where_all_are_needed_and_wait_in_a_circle_again_and_again_the_run_ends_with_their_names)
 {
     struct story s;

@@ -156,6 +156,60 @@ Test(pairs, in_pods_it_waits_with_the_reason_and_goes_on_when_they_reach_each_ot
     story_end(&s);
 }
 
+/* The tries before it were bounded by what is said of pairs, and are not counted against those who are left.
+ */
+Test(pairs, in_pods_a_trainer_that_dies_in_one_of_many_tries_ends_nothing)
+{
+    struct rdzv_settings settings = patient(3);
+    settings.unsupervised = true;
+    settings.max_restarts = 9;
+    struct story s;
+    gather(&s, settings, 3);
+    for (int i = 0; i < 60; i++) {
+        break_off(&s, 0, 2, nothing);
+        after(&s, pauses[i < 7 ? i : 7]);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    fault_of(&s, 2, FAULT_TRAINER_EXIT, -1, -1);
+    stopped(&s, 0, -1, -1);
+    stopped(&s, 1, -1, -1);
+    cr_assert_eq(s.ended, -1, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+/* The first of the ring's members that lies on this side. */
+static int member_of(const struct story *s, int half, bool upper)
+{
+    for (int r = 0; r < s->form.form.count; r++) {
+        int w = s->form.form.member[r].worker;
+        if ((w >= half) == upper)
+            return w;
+    }
+    return -1;
+}
+
+Test(pairs, a_network_in_two_halves_is_found_out_pair_by_pair_however_many_they_are)
+{
+    enum { ALL = 24, HALF = ALL / 2, RINGS_MOST = 2 * HALF * HALF };
+    struct rdzv_settings settings = patient(1);
+    settings.workers_max = settings.workers_target = settings.lanes = ALL;
+    struct story s;
+    gather(&s, settings, ALL);
+    for (int i = 0; i < RINGS_MOST && s.ended < 0; i++) {
+        int by = member_of(&s, HALF, false), peer = member_of(&s, HALF, true);
+        if (by < 0 || peer < 0)
+            break;
+        fault_of(&s, by, FAULT_RING, peer, -1);
+        for (int w = 0; w < ALL; w++)
+            stopped(&s, w, -1, -1);
+        if (rdzv_state(s.st) == RDZV_GATHERING)
+            after(&s, 30 * RM_S);
+    }
+    cr_assert_eq(s.ended, -1, "%s", rdzv_why(s.st));
+    cr_assert_eq(s.form.form.count, HALF, "%d of %d", s.form.form.count, (int)rdzv_state(s.st));
+    story_end(&s);
+}
+
 Test(pairs, another_worker_may_be_what_it_lacked_and_is_not_kept_waiting)
 {
     struct story s;
@@ -551,6 +605,32 @@ Test(pairs, one_that_answers_and_does_not_train_costs_one_ring_each_time_that_it
         go_and_break_off(&s, 1, 2, held);
         cr_assert(forms_with(&s, 2, (int[]){0, 1}), "try %d: %s", try, str_text(&s.log));
     }
+    story_end(&s);
+}
+
+/* Only the two whose ring broke are known to answer and to train no better. */
+Test(pairs, a_neighbour_that_answers_a_probe_again_and_again_is_no_suspect)
+{
+    struct story s;
+    gather(&s, patient(1), 3);
+    for (int i = 0; i < 2; i++)
+        go_and_break_off(&s, 1, 2, seed);
+    for (int try = 1; try <= 2; try++) {
+        const int64_t held[3] = {try, try, try};
+        ready(&s, 0, try - 1);
+        ready(&s, 1, try - 1);
+        progress(&s, 0, try);
+        after(&s, (10 << (try - 1)) * RM_S);
+        for (int w = 0; w < 3; w++)
+            probed(&s, w, try, -1);
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, w < 2 ? try : -1, -1);
+        if (try == 1)
+            go_and_break_off(&s, 1, 2, held);
+    }
+    const int64_t held[3] = {2, 2, 2};
+    go_and_break_off(&s, 0, 2, held);
+    cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "0 and 2 broke once: %s", str_text(&s.log));
     story_end(&s);
 }
 
