@@ -128,7 +128,7 @@ struct supervisor_decision supervisor_exited(struct supervisor *supervisor,
     describe(exit, how, sizeof how);
     bool left = !exit->signal && exit->code == EXIT_DONE;
     if (m->drilled || m->released || m->quarantined || left) {
-        d.action = m->promised ? SUPERVISOR_NEXT : SUPERVISOR_GONE;
+        d.action = m->promised && !m->quarantined ? SUPERVISOR_NEXT : SUPERVISOR_GONE;
         return d;
     }
     /* The job file or the data is at fault: another attempt would end the same way. */

@@ -101,6 +101,16 @@ Test(supervisor, one_in_quarantine_stays_away_and_its_index_is_given_to_nobody)
     str_clear(&line);
 }
 
+Test(supervisor, an_index_that_goes_into_quarantine_before_its_process_ends_is_the_newcomers_no_more)
+{
+    struct supervisor supervisor = supervisor_of(3, 3);
+    supervisor_drilled(&supervisor, 1);
+    cr_assert_eq(supervisor_free_index(&supervisor), 1);
+    supervisor_promise(&supervisor, 1);
+    supervisor_quarantined(&supervisor, 1);
+    cr_assert_eq(ended(&supervisor, 1, 3, 0).action, SUPERVISOR_GONE);
+}
+
 Test(supervisor, what_one_in_quarantine_did_is_not_counted_here_either)
 {
     struct supervisor supervisor = supervisor_of(2, 2);
