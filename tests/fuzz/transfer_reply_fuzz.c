@@ -42,7 +42,7 @@ static void send_sealed(const struct source *s, int fd)
         memcpy(chunk, at, given);
         at += given;
         left -= given;
-        uint32_t crc = crc32c(chunk, length);
+        uint32_t crc = chunk_crc32c(chunk, length);
         rc = socket_send(fd, &crc, 4, &forever, NULL);
         if (rc == 0)
             rc = socket_send(fd, chunk, length, &forever, NULL);

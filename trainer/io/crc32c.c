@@ -26,12 +26,12 @@ __attribute__((target("sse4.2"))) static uint32_t crc_sse42(uint32_t crc, const 
     return crc_bits((uint32_t)wide, at, length);
 }
 
-uint32_t crc32c(const void *bytes, size_t length)
+uint32_t chunk_crc32c(const void *bytes, size_t length)
 {
     return ~(__builtin_cpu_supports("sse4.2") ? crc_sse42(~0u, bytes, length) : crc_bits(~0u, bytes, length));
 }
 #else
-uint32_t crc32c(const void *bytes, size_t length)
+uint32_t chunk_crc32c(const void *bytes, size_t length)
 {
     return ~crc_bits(~0u, bytes, length);
 }

@@ -6,6 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-uint32_t crc32c(const void *bytes, size_t length);
+uint32_t chunk_crc32c(const void *bytes, size_t length);
 
 #endif

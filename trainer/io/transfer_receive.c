@@ -53,7 +53,7 @@ int transfer_chunks(const struct transfer_want *want, int fd, void *array, int64
         if (socket_receive(fd, &crc, 4, &patience, err) < 0 ||
             socket_receive(fd, at, length, &patience, err) < 0)
             return -1;
-        if (crc != crc32c(at, length))
+        if (crc != chunk_crc32c(at, length))
             return err_set(err, ERR_PROTOCOL, "what arrived is not what was sent (checksum)");
         if (want->received)
             atomic_fetch_add_explicit(want->received, (long long)length, memory_order_relaxed);

@@ -77,7 +77,7 @@ static int give_chunk(const struct service *s, int array, int64_t first, int64_t
     pthread_rwlock_unlock(&source->gate);
     if (!current)
         return -1;
-    uint32_t crc = crc32c(s->chunk + 4, length);
+    uint32_t crc = chunk_crc32c(s->chunk + 4, length);
     memcpy(s->chunk, &crc, 4);
     FAULT("share-chunk");
     return service_send(s, s->chunk, length + 4);

@@ -69,7 +69,7 @@ static int send_chunk(const struct service *s, const uint8_t *bytes, size_t leng
     pthread_rwlock_unlock(&s->source->gate);
     if (!current)
         return -1;
-    uint32_t crc = crc32c(s->chunk + 4, length);
+    uint32_t crc = chunk_crc32c(s->chunk + 4, length);
     memcpy(s->chunk, &crc, 4);
     FAULT("transfer-chunk");
     return service_send(s, s->chunk, length + 4);
@@ -124,7 +124,7 @@ static void make_offer(struct service *s, const struct transfer_request *r, int3
 
 int service_send_checked(const struct service *s, const void *bytes, size_t length)
 {
-    uint32_t crc = crc32c(bytes, length);
+    uint32_t crc = chunk_crc32c(bytes, length);
     return service_send(s, &crc, 4) < 0 ? -1 : service_send(s, bytes, length);
 }
 

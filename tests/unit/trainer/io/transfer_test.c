@@ -319,7 +319,7 @@ Test(transfer, the_checksum_is_the_published_one)
     for (int i = 0; i < 32; i++)
         ramp[i] = (uint8_t)i;
     /* RFC 3720, B.4, and the check value of the catalogue of CRCs. */
-    cr_assert_eq(crc32c("123456789", 9), 0xe3069283u);
-    cr_assert_eq(crc32c(ramp, 32), 0x46dd794eu);
-    cr_assert_eq(crc32c("", 0), 0);
+    cr_assert_eq(chunk_crc32c("123456789", 9), 0xe3069283u);
+    cr_assert_eq(chunk_crc32c(ramp, 32), 0x46dd794eu);
+    cr_assert_eq(chunk_crc32c("", 0), 0);
 }
