@@ -9,7 +9,7 @@ enum {
     RM_TENSORS_MAX = 12 * RM_LAYERS_MAX + 4,
     RM_URI_MAX = 1024,          /* bytes of a URI or path, with its NUL */
     RM_ADDRESS_MAX = 64,        /* "127.0.0.1:40312", with its NUL */
-    RM_WHY_MAX = 192,           /* a verdict's sentence, with its NUL */
+    RM_WHY_MAX = 192,           /* a reason's sentence, with its NUL */
     RM_FRAME_MAX = 1 << 20,     /* bytes of one message between programs */
     RM_FINGERPRINT_MAX = 256,   /* text of a numerics fingerprint, with its NUL */
     RM_CHECKPOINTS_LISTED = 16, /* newest checkpoints that an agent names at most */

@@ -2,7 +2,7 @@
  *
  * Certificates and keys are kept as PEM text in memory. A token that comes from a file is read again every
  * minute, because the kubelet puts a new one there before the old one ends. Credential plug-ins (`exec`,
- * `auth-provider`) are refused with a sentence: the operator starts no programs. */
+ * `auth-provider`) are refused with a sentence: no program of ours starts another one for that. */
 #ifndef RM_KUBE_CONFIG_H
 #define RM_KUBE_CONFIG_H
 

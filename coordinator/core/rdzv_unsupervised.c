@@ -60,7 +60,7 @@ rm_time rdzv_leave_at(const struct rdzv *st)
 }
 
 /* Where nobody tells who lives, newcomers alone say nothing: they would fall back to a checkpoint, past
- * survivors that are about to come. A full crew leaves no place for any. */
+ * survivors that are about to come. At target there is no place for any. */
 static bool survivors_may_come(const struct rdzv *st)
 {
     int here = 0;

@@ -1,3 +1,5 @@
+/* The writes: pods that slots want and have not, pods that nobody wants, and what lies around them. A slot is
+ * on record in the stored status before its pod is made. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* What has happened to each slot's pod since the last plan: ends are counted, by whose fault they are. */
 #include <stdio.h>
 #include <string.h>
 

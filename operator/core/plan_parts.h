@@ -51,7 +51,7 @@ bool look_is_other_image(const struct planner *p, const struct pod_view *pod); /
 int64_t look_silence(const struct planner *p); /* how long the coordinator has given no answer; 0 */
 bool look_any_alive(const struct planner *p, enum pod_role role);
 
-/* plan_observe.c: slots against pods; counts endings, finds the last_word */
+/* plan_observe.c: slots against pods; counts endings, finds the last word */
 void plan_observe(struct planner *p);
 
 /* plan_decide.c: what is wanted from now on */

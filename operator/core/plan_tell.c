@@ -1,3 +1,4 @@
+/* What is said of the job: conditions, the word in the list, the sentence. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

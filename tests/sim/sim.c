@@ -62,10 +62,10 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "of those: too few reach each other",
                                           "wait as too few pods reach each other"};
 const char *const plant_names[PLANTS] = {
-    "none",          "lower-step",    "torn-receive",  "publish-early", "stop-unseen",    "replay-stopped",
-    "lose-progress", "skip-catch-up", "still-waiting", "memory-free",   "read-is-damage", "list-is-empty",
-    "one-for-all",   "unwritten",     "blame-nobody",  "blame-another", "impossible",
-    "stuck-unsaid",  "another-face",  "least-is-most"};
+    "none",           "lower-step",    "torn-receive",  "publish-early", "stop-unseen",
+    "replay-stopped", "lose-progress", "skip-catch-up", "still-waiting", "memory-free",
+    "read-is-damage", "list-is-empty", "one-for-all",   "unwritten",     "blame-nobody",
+    "blame-another",  "impossible",    "stuck-unsaid",  "another-face",  "least-is-most"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 

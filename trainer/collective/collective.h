@@ -1,7 +1,7 @@
 /* The collective that a step needs: a sum over all ranks, abortable at any point.
  *
- * A small table of functions with three implementations to come: the TCP ring (tcp_ring.h), an in-process
- * one for tests and simulation (local.h), later NCCL. One contract test runs on all.
+ * A small table of functions with two implementations: the TCP ring (tcp_ring.h) and an in-process one for
+ * tests (local.h). One contract test runs on both.
  *
  * Contract. All ranks call reduce with the same segments (types and counts) in the same order. On success
  * every rank holds the same bits: the element-wise sum (u32: modulo 2^32, so in any order; f32: a fixed

@@ -1,4 +1,4 @@
-/* The shape of the state's memfd, for the files of trainer/state and trainer/backend only; everybody else
+/* The shape of the state's memfd, for the files of trainer/state and of a backend's sums only; everybody else
  * uses state.h.
  *
  * What makes it safe: every change is announced, made, and marked as made, in this order in memory. A

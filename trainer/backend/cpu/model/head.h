@@ -17,8 +17,7 @@ struct head {
     float *dwte;            /* (vocabulary, width), overwritten; NULL with dx */
 };
 
-/* Floats of the scratch memory for all rows. In bf16 each thread's own (supervisor.h) has MATMUL_TILE more.
- */
+/* Floats of the scratch memory for all rows. In bf16 each thread's own (crew.h) has MATMUL_TILE more. */
 int64_t head_scratch(int64_t rows, int64_t vocabulary, bool bf16);
 
 int head_run(struct crew *crew, const struct head *h);
