@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "coordinator/core/rdzv.h"
 #include "coordinator/core/rdzv_state.h"
 
 /* Actions that the rest of a step may make: the end tells up to three things of each worker. */

@@ -3,8 +3,8 @@
 #ifndef RM_COORDINATOR_RDZV_STATE_H
 #define RM_COORDINATOR_RDZV_STATE_H
 
-#include "coordinator/core/rdzv.h"
 #include "coordinator/core/rdzv_fault.h"
+#include "coordinator/core/rdzv_types.h"
 
 enum presence {
     ABSENT,

@@ -1,4 +1,5 @@
 /* The table of states: names, meanings and legal exits, and the one function that moves between them. */
+#include "coordinator/core/rdzv.h"
 #include "coordinator/core/rdzv_state.h"
 
 struct edge {

@@ -1,5 +1,6 @@
 /* Where nobody says who is expected: workers come and go by somebody else's will, and the coordinator waits
  * for them instead of ending. What is known is how many there were to be when the job began. */
+#include "coordinator/core/rdzv.h"
 #include "coordinator/core/rdzv_state.h"
 
 static const rm_time time_to_stop = 2 * RM_S;

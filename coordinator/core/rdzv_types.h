@@ -1,0 +1,165 @@
+/* What goes into the coordinator's mind and comes out of it: settings, events, actions, and what of them is
+ * told. Types alone: how they are used says rdzv.h. */
+#ifndef RM_COORDINATOR_RDZV_TYPES_H
+#define RM_COORDINATOR_RDZV_TYPES_H
+
+#include "common/wire/command.h"
+#include "common/wire/event.h"
+#include "common/wire/message.h"
+
+enum rdzv_state {
+    RDZV_RECOVERING, /* a successor collects hellos */
+    RDZV_GATHERING,
+    RDZV_FORMING,
+    RDZV_TRAINING,
+    RDZV_QUIESCING,
+    RDZV_SAVING,
+    RDZV_FINISHED,
+    RDZV_FAILED,
+    RDZV_STATES
+};
+
+/* Where the time went, ns. Their sum is the job's age. Productive is what it takes to do each step once: time
+ * in which a ring stood still for one that was lost or hung is recovery, noticed or not. */
+struct rdzv_goodput {
+    rm_time productive, checkpoint, recovery, waiting, rework;
+};
+
+/* What whoever starts a successor knows of its predecessor's work: it starts in RECOVERING. */
+struct rdzv_predecessor {
+    bool given;
+    int64_t told, evaluated, saved; /* newest step, evaluation and checkpoint that were told, -1 none */
+    rm_time lost_at;                /* when the predecessor died, or was about to */
+    rm_time spent_at;               /* when the predecessor last said `spent`; 0: never */
+    struct rdzv_goodput spent;
+};
+
+struct rdzv_settings {
+    char job[64];
+    int64_t term;
+    int workers_min, workers_max, workers_target, lanes;
+    int64_t steps;
+    bool exact;                /* reduction: exact */
+    bool allow_mixed_hardware; /* do not refuse another fingerprint */
+    bool resume;               /* false: never load a checkpoint, start from the seed */
+    int64_t evaluation_every;  /* steps; 0 never */
+    int64_t checkpoint_every;  /* steps; 0 never */
+    rm_time join_window, heartbeat, lost_after, form_timeout, start_timeout; /* ns, all above 0 */
+    rm_time step_timeout; /* ns; 0: 10 times the median step, 30 s at least */
+    int max_restarts;
+    rm_time within;
+    rm_time
+        save_patience;   /* with a store that is away, where a checkpoint ends the run; 0: it fails at once */
+    rm_time end_timeout; /* how long a run waits where nobody can read what it goes on from */
+    bool leave_unsaved;  /* checkpoint.onPreemption: false */
+    /* pauses between tries to take back who was left out; 0: 10 s at first, 5 min at most */
+    rm_time probe_first, probe_most;
+    bool unsupervised; /* RDZV_EXPECT never comes: below min it waits, for workers_target at first */
+    struct rdzv_predecessor predecessor;
+};
+
+enum rdzv_event_kind {
+    RDZV_MESSAGE,   /* conn, message: verified */
+    RDZV_CLOSED,    /* conn */
+    RDZV_EXPECT,    /* expect: who lives or is on the way */
+    RDZV_ACT,       /* act: a drill is about to be done */
+    RDZV_INTERRUPT, /* a person wants it saved and ended */
+    RDZV_TICK,      /* time passed */
+};
+
+struct rdzv_event {
+    enum rdzv_event_kind kind;
+    int conn;
+    const struct message *message; /* borrowed for the call */
+    struct command_expect expect;
+    struct command_act act;
+};
+
+/* What the world is told: those of the events (common/wire/event.h) that this core has to tell. */
+enum rdzv_tell_kind {
+    TELL_RING_FORMED = EVENT_RING_FORMED,
+    TELL_STEP = EVENT_STEP,
+    TELL_WORKER_LOST = EVENT_WORKER_LOST,
+    TELL_WORKER_LEFT = EVENT_WORKER_LEFT,
+    TELL_WORKER_JOINED = EVENT_WORKER_JOINED,
+    TELL_WORKER_QUARANTINED = EVENT_WORKER_QUARANTINED,
+    TELL_WORKER_LEFT_OUT = EVENT_WORKER_LEFT_OUT,
+    TELL_JOIN_SKIPPED = EVENT_JOIN_SKIPPED,
+    TELL_EVALUATED = EVENT_EVALUATED,
+    TELL_CHECKPOINT_SAVED = EVENT_CHECKPOINT_SAVED,
+    TELL_CHECKPOINT_WAITING = EVENT_CHECKPOINT_WAITING,
+    TELL_CHECKPOINT_SKIPPED = EVENT_CHECKPOINT_SKIPPED,
+    TELL_RECOVERED = EVENT_RECOVERED,
+    TELL_WAITING = EVENT_WAITING,
+    TELL_FAILED = EVENT_FAILED,
+    TELL_INTERRUPTED = EVENT_INTERRUPTED,
+    TELL_COMPLETE = EVENT_COMPLETE,
+    TELL_WORKER_FAILED = EVENT_WORKER_FAILED,
+    TELL_WORKER_REFUSED = EVENT_WORKER_REFUSED,
+    TELL_RELEASED = EVENT_RELEASED,
+    TELL_CHECKPOINT_LOADED = EVENT_CHECKPOINT_LOADED,
+    TELL_CHECKPOINT_REFUSED = EVENT_CHECKPOINT_REFUSED,
+};
+
+struct rdzv_recovery {
+    enum cause cause;
+    rm_time detect, agree, ring, state, first_step, total;
+    int64_t steps_redone;
+};
+
+struct rdzv_told_member {
+    int worker;
+    int64_t agent_pid, trainer_pid;
+};
+
+struct rdzv_tell {
+    enum rdzv_tell_kind kind;
+    int64_t step;
+    int worker, attempt;
+    int exit_code; /* TELL_FAILED */
+    int world;     /* STEP, RING_FORMED */
+    double loss;   /* STEP, EVALUATED, COMPLETE; NaN where unknown (printed as null) */
+    double tokens_per_second;
+    struct msg_generation generation;
+    bool final, exact;
+    int64_t bytes;  /* CHECKPOINT_SAVED; COMPLETE: of the final one where its saving was not told; 0 */
+    rm_time took;   /* CHECKPOINT_WAITING: since it was to be written */
+    rm_time waited; /* CHECKPOINT_SAVED: how long the store was away before, 0 it was not */
+    double goodput; /* COMPLETE: 0..1 */
+    uint8_t digest[RM_HASH_BYTES];
+    struct rdzv_recovery recovery;
+    int members; /* RING_FORMED */
+    struct rdzv_told_member member[RM_WORKERS_MAX];
+    char text[MSG_DETAIL_MAX]; /* cause of a lost, left or joined worker; reason */
+};
+
+enum rdzv_action_kind { RDZV_SEND, RDZV_CLOSE, RDZV_TELL, RDZV_END };
+
+struct rdzv_action {
+    enum rdzv_action_kind kind;
+    union {
+        struct {
+            int count; /* the same message to each */
+            int conn[RM_WORKERS_MAX];
+            struct message message;
+        } send;
+        int close; /* conn, after what was sent to it */
+        struct rdzv_tell tell;
+        struct {
+            int exit_code;
+            char why[MSG_DETAIL_MAX]; /* "" for exit 0 */
+        } end;
+    };
+};
+
+/* No step makes more, with every worker in the worst state (tests/unit/coordinator/core/crowd_test.c). */
+enum { RDZV_ACTIONS_MAX = 512 };
+
+struct rdzv_out {
+    int count;
+    struct rdzv_action action[RDZV_ACTIONS_MAX];
+};
+
+struct rdzv;
+
+#endif
