@@ -19,6 +19,8 @@
 #ifndef RM_COORDINATOR_RDZV_H
 #define RM_COORDINATOR_RDZV_H
 
+#include "coordinator/core/rdzv_goodput.h"
+#include "coordinator/core/rdzv_states.h"
 #include "coordinator/core/rdzv_types.h"
 
 struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now); /* heap; the only allocation */
@@ -28,16 +30,8 @@ rm_time rdzv_deadline(const struct rdzv *st); /* RM_NEVER: nothing to wait for *
 
 enum rdzv_state rdzv_state(const struct rdzv *st);
 const char *rdzv_why(const struct rdzv *st); /* what it last decided, in one sentence */
-const char *rdzv_state_name(enum rdzv_state state);
-/* Whether the table has an edge from one to the other; docs/protocol.md prints it. */
-bool rdzv_may_move(enum rdzv_state from, enum rdzv_state to);
 /* Nobody waits for what this coordinator alone has begun: no ring forms or stops, nothing is being saved, and
  * whoever asked to leave has been released. A successor may go on from here at no cost. */
 bool rdzv_may_hand_over(const struct rdzv *st);
-/* The state table as the Markdown of docs/protocol.md. */
-void rdzv_print_states(struct str *out);
-
-struct rdzv_goodput rdzv_goodput(const struct rdzv *st, rm_time now);
-double rdzv_productive_share(struct rdzv_goodput spent); /* 0..1; 0 where no time has passed */
 
 #endif

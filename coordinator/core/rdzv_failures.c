@@ -1,9 +1,13 @@
 /* Whose failures are counted, and what they lead to: quarantine for the one that fails again and again, the
  * end of the job where several do. Leaves, drills and machines that were taken away are no failures. */
-#include <stdio.h>
-#include <string.h>
+#include "coordinator/core/rdzv_failures.h"
 
-#include "coordinator/core/rdzv_state.h"
+#include <stdio.h>
+
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_stop.h"
+#include "coordinator/core/rdzv_who.h"
 
 static bool counts(const struct rdzv *st, const struct rdzv_failure *f, rm_time now)
 {
@@ -25,17 +29,6 @@ static int add_failure(struct rdzv *st, int worker, rm_time now)
         st->failure[st->failures++] = (struct rdzv_failure){now, worker};
     st->failures_total++;
     return own;
-}
-
-int rdzv_left(const struct rdzv *st)
-{
-    int n = 0;
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct rdzv_worker *w = &st->worker[i];
-        bool there = w->presence != ABSENT || w->expected >= 0;
-        n += there && !w->leaving && !w->released && !w->quarantine[0];
-    }
-    return n;
 }
 
 /* Its process is sent away, and so is every one that comes under this index from now on. */

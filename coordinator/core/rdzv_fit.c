@@ -1,11 +1,14 @@
 /* Who fits the job: its protocol and name, its data, and the arithmetic in which its bits are made. The job's
  * own are those of who holds its state, else of the checkpoint that it goes on from, else of the first
  * trainer that comes. */
+#include "coordinator/core/rdzv_fit.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/core/rdzv_state.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_stop.h"
 
 static bool must_fit(const struct rdzv *st)
 {
@@ -110,24 +113,8 @@ static void learn(struct rdzv *st, const struct msg_hello *h, rm_time now, struc
     st->data_bytes = h->data_bytes;
 }
 
-static const char *made_by(const struct rdzv *st, const struct msg_state *checkpoint)
+bool rdzv_fit_checkpoint(struct rdzv *st, const char *made, rm_time now, struct rdzv_out *out)
 {
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct msg_checkpoints *list = &st->worker[i].list;
-        for (int j = 0; rdzv_candidate(st, &st->worker[i]) && j < list->count; j++) {
-            const struct msg_checkpoint *c = &list->checkpoint[j];
-            if (rdzv_is_of(c, checkpoint))
-                return c->fingerprint;
-        }
-    }
-    return "";
-}
-
-/* Of one worker's list nothing is learnt: its folder may be another one. */
-bool rdzv_fit_checkpoint(struct rdzv *st, rm_time now, struct rdzv_out *out)
-{
-    struct msg_state newest = rdzv_newest_checkpoint(st);
-    const char *made = newest.held ? made_by(st, &newest) : "";
     if (!*made || !must_fit(st))
         return true;
     st->fits_checkpoint = true;

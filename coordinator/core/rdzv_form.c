@@ -1,131 +1,27 @@
-/* From which step the next ring goes on, with whom, and what each member has to do for it. */
+/* With whom the next ring is formed, and what each member has to do to come to its state. */
+#include "coordinator/core/rdzv_form.h"
+
 #include <inttypes.h>
 #include <limits.h>
 #include <string.h>
 
 #include "common/base/assert.h"
-#include "coordinator/core/rdzv_state.h"
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_load.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_pairs.h"
+#include "coordinator/core/rdzv_probe.h"
+#include "coordinator/core/rdzv_progress.h"
+#include "coordinator/core/rdzv_recover.h"
+#include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_resume.h"
+#include "coordinator/core/rdzv_ring.h"
+#include "coordinator/core/rdzv_states.h"
+#include "coordinator/core/rdzv_stop.h"
+#include "coordinator/core/rdzv_trouble.h"
+#include "coordinator/core/rdzv_who.h"
 
 static const rm_time saved_long_ago = 30 * 86400 * RM_S; /* more than any checkpoint.every */
-
-/* ---- the state to go on from ---- */
-
-/* The highest step from `lowest` on that anyone at rest holds; among its holders the last ring's members
- * first. */
-static struct msg_state best_from(const struct rdzv *st, int64_t lowest)
-{
-    const struct rdzv_worker *best = NULL;
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct rdzv_worker *w = &st->worker[i];
-        bool stranded = st->pairs.stranded >> i & 1;
-        if (!rdzv_usable(st, w) || !w->state.held || w->state.step < lowest || stranded)
-            continue;
-        if (!best || w->state.step > best->state.step ||
-            (w->state.step == best->state.step && w->old_rank < best->old_rank))
-            best = w;
-    }
-    return best ? best->state : (struct msg_state){0};
-}
-
-/* Memory that is older than a checkpoint of ours is worth less than that. */
-struct msg_state rdzv_best_state(const struct rdzv *st)
-{
-    return best_from(st, st->saved);
-}
-
-bool rdzv_is_refused(const struct rdzv *st, const struct msg_checkpoint *c)
-{
-    for (int i = 0; i < st->refused_count; i++) {
-        const struct msg_checkpoint *r = &st->refused[i];
-        if (r->step == c->step && !memcmp(r->lineage, c->lineage, RM_HASH_BYTES))
-            return true;
-    }
-    return false;
-}
-
-bool rdzv_may_load(const struct rdzv *st, const struct msg_checkpoint *c)
-{
-    if (!st->settings.resume && c->step > st->saved)
-        return false; /* left by an earlier run */
-    return !rdzv_is_refused(st, c);
-}
-
-static bool lists(const struct rdzv_worker *w, const struct msg_checkpoint *c)
-{
-    for (int i = 0; i < w->list.count; i++) {
-        const struct msg_checkpoint *other = &w->list.checkpoint[i];
-        if (other->step == c->step && !memcmp(other->lineage, c->lineage, RM_HASH_BYTES))
-            return true;
-    }
-    return false;
-}
-
-static bool all_list(const struct rdzv *st, const struct msg_checkpoint *c)
-{
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        if (rdzv_candidate(st, &st->worker[i]) && !lists(&st->worker[i], c))
-            return false;
-    }
-    return true;
-}
-
-/* The newest checkpoint that all who form can read; held is false where there is none. */
-struct msg_state rdzv_newest_checkpoint(const struct rdzv *st)
-{
-    struct msg_state best = {0};
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct rdzv_worker *w = &st->worker[i];
-        if (!rdzv_candidate(st, w))
-            continue;
-        for (int j = 0; j < w->list.count; j++) {
-            const struct msg_checkpoint *c = &w->list.checkpoint[j];
-            if ((best.held && c->step <= best.step) || !rdzv_may_load(st, c) || !all_list(st, c))
-                continue;
-            best.held = true;
-            best.step = c->step;
-            memcpy(best.lineage, c->lineage, RM_HASH_BYTES);
-        }
-    }
-    return best;
-}
-
-static bool needs_lists(const struct rdzv *st)
-{
-    return !rdzv_best_state(st).held && (st->settings.resume || st->saved >= 0);
-}
-
-bool rdzv_lists_are_in(const struct rdzv *st)
-{
-    if (!needs_lists(st))
-        return true;
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        if (rdzv_candidate(st, &st->worker[i]) && !st->worker[i].listed)
-            return false;
-    }
-    return true;
-}
-
-/* What they agree on may have been made in an arithmetic that some of them don't have: those go first. */
-static bool lists_will_do(struct rdzv *st, rm_time now, struct rdzv_out *out)
-{
-    if (!rdzv_lists_are_in(st))
-        return false;
-    return !needs_lists(st) || (rdzv_lists_agree(st, out) && rdzv_fit_checkpoint(st, now, out));
-}
-
-bool rdzv_ask_lists(struct rdzv *st, rm_time now, struct rdzv_out *out)
-{
-    if (lists_will_do(st, now, out))
-        return true;
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        struct rdzv_worker *w = &st->worker[i];
-        if (!rdzv_candidate(st, w) || w->listed || w->list_asked)
-            continue;
-        rdzv_send_one(st, out, w, MSG_LIST);
-        w->list_asked = true;
-    }
-    return false;
-}
 
 /* ---- who ---- */
 
@@ -162,7 +58,7 @@ static void choose_members(struct rdzv *st)
     }
     if (st->world > most)
         st->world = most;
-    if (needs_lists(st))
+    if (rdzv_needs_lists(st))
         move_shares_on(st);
     for (int r = 0; r < st->world; r++)
         st->worker[st->member[r]].rank = r;
@@ -173,15 +69,6 @@ static void choose_members(struct rdzv *st)
 static bool holds(const struct rdzv_worker *w, const struct msg_state *resume)
 {
     return w->state.held && msg_state_equal(&w->state, resume);
-}
-
-void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker)
-{
-    const struct rdzv_worker *w = &st->worker[worker];
-    m->worker = worker;
-    m->attempt = w->attempt;
-    m->incarnation = w->incarnation;
-    text_copy(m->address, sizeof m->address, w->address);
 }
 
 /* Adds a source; those that still have the kept update go first. */
@@ -239,21 +126,11 @@ static void drop_sources_if_unused(struct rdzv *st, struct msg_form *f)
         st->worker[i].serving = false;
 }
 
-/* What is held in memory goes before a checkpoint, unless the checkpoint is newer and can be read by all: a
- * list may have been made before the newest one was published. */
-static struct msg_state choose_held(const struct rdzv *st, const struct msg_state *checkpoint)
-{
-    struct msg_state held = rdzv_best_state(st), any = best_from(st, 0);
-    if (held.held || !any.held || (checkpoint->held && checkpoint->step > any.step))
-        return held;
-    return any;
-}
-
 static void fill_form(struct rdzv *st, struct message *m)
 {
     struct msg_form *f = &m->form;
     struct msg_state checkpoint = rdzv_newest_checkpoint(st);
-    struct msg_state held = choose_held(st, &checkpoint);
+    struct msg_state held = rdzv_choose_held(st, &checkpoint);
     f->resume = held.held ? held : checkpoint;
     st->loading = !held.held && f->resume.held;
     st->resume = f->resume;
@@ -300,15 +177,9 @@ static void tell_beginning(struct rdzv *st, struct rdzv_out *out)
     rdzv_tell(out, TELL_CHECKPOINT_LOADED)->step = st->told;
 }
 
-/* Nothing is held, and nothing can be loaded. */
-static bool begins_anew(const struct rdzv *st)
-{
-    return !best_from(st, 0).held && !rdzv_newest_checkpoint(st).held;
-}
-
 void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out)
 {
-    if (begins_anew(st) && rdzv_all_are_damaged(st, now, out))
+    if (rdzv_begins_anew(st) && rdzv_all_are_damaged(st, now, out))
         return;
     int64_t n = st->ring.term == st->settings.term ? st->ring.n + 1 : 1;
     st->ring = (struct msg_generation){st->settings.term, n};
@@ -329,7 +200,7 @@ void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out)
     rdzv_recovery_formed(st, now);
     rdzv_say(st, "forming generation %" PRId64 " with %d workers from step %" PRId64, st->ring.n, st->world,
              st->resume.held ? st->resume.step : 0);
-    rdzv_hang_moved(st, now);
+    rdzv_ring_moved(st, now);
     rdzv_move(st, RDZV_FORMING, now);
 }
 
@@ -356,7 +227,7 @@ void rdzv_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
     w->ring_time = m->ready.ring_time;
     w->state_time = m->ready.state_time;
     w->moved = now;
-    rdzv_hang_moved(st, now);
+    rdzv_ring_moved(st, now);
 }
 
 static bool all_ready(const struct rdzv *st)
@@ -377,25 +248,6 @@ static bool states_agree(const struct rdzv *st)
             return false;
     }
     return true;
-}
-
-void rdzv_tell_formed(struct rdzv *st, struct rdzv_out *out)
-{
-    for (int r = 0; r < st->world; r++) {
-        struct rdzv_worker *w = &st->worker[st->member[r]];
-        if (w->old_rank == INT_MAX && st->trained)
-            rdzv_tell_worker(st, out, TELL_WORKER_JOINED, st->member[r], "WorkerJoined");
-        if (w->act == CAUSE_WORKER_JOINED)
-            w->act = CAUSE_NONE;
-    }
-    struct rdzv_tell *t = rdzv_tell(out, TELL_RING_FORMED);
-    t->generation = st->ring;
-    t->world = t->members = st->world;
-    t->step = st->resume.held ? st->resume.step : 0;
-    for (int r = 0; r < st->world; r++) {
-        const struct rdzv_worker *w = &st->worker[st->member[r]];
-        t->member[r] = (struct rdzv_told_member){st->member[r], w->agent_pid, w->trainer_pid};
-    }
 }
 
 static void begin_training(struct rdzv *st, rm_time now, struct rdzv_out *out)
@@ -421,7 +273,8 @@ static void begin_training(struct rdzv *st, rm_time now, struct rdzv_out *out)
     st->recovery.formed = true;
     st->waiting[0] = 0;
     st->ending = (struct rdzv_ending){0};
-    rdzv_pairs_went(st, now, out);
+    rdzv_pairs_went(st);
+    rdzv_probe_left_out(st, now, out);
     rdzv_say(st, "training with %d workers", st->world);
     rdzv_move(st, RDZV_TRAINING, now);
 }
@@ -468,4 +321,14 @@ void rdzv_settle_forming(struct rdzv *st, rm_time now, struct rdzv_out *out)
     } else {
         check_form_timeout(st, now, out);
     }
+}
+
+rm_time rdzv_forming_until(const struct rdzv *st)
+{
+    rm_time at = st->turned + st->settings.form_timeout;
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        at = rm_earlier(at, w->ready ? RM_NEVER : w->moved + st->settings.form_timeout);
+    }
+    return at;
 }

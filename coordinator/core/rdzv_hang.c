@@ -1,7 +1,17 @@
 /* A ring that stands still although everybody is there: who holds it up, and what is done about it. */
+#include "coordinator/core/rdzv_hang.h"
+
 #include <stdio.h>
 
-#include "coordinator/core/rdzv_state.h"
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_pairs.h"
+#include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_remedy.h"
+#include "coordinator/core/rdzv_stop.h"
+#include "coordinator/core/rdzv_trouble.h"
+#include "coordinator/core/rdzv_who.h"
 
 enum {
     ANSWER_FORMINGS = 3,
@@ -22,24 +32,12 @@ static rm_time patience(const struct rdzv *st)
     return steps > least_patience ? steps : least_patience;
 }
 
-static bool ring_turns(const struct rdzv *st)
-{
-    bool training = st->state == RDZV_TRAINING;
-    return training || (st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY);
-}
-
 void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now)
 {
     if (h->counter != w->counter)
         w->turned = now;
     w->counter = h->counter;
     w->waiting_for = h->waiting_for;
-}
-
-/* A step, an evaluation, a new ring: it turns. */
-void rdzv_hang_moved(struct rdzv *st, rm_time now)
-{
-    st->turned = now;
 }
 
 /* One step in ten that takes ten times as long, for an evaluation or for a machine that had other things to
@@ -196,7 +194,7 @@ static void accuse(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_t
 /* When to look next; RM_NEVER while no ring is at work. */
 static rm_time ring_at(const struct rdzv *st)
 {
-    if (!ring_turns(st))
+    if (!rdzv_ring_runs(st))
         return RM_NEVER;
     rm_time at = st->turned + patience(st);
     return at > st->hang_look_at ? at : st->hang_look_at;
@@ -236,12 +234,6 @@ static void check_ring(struct rdzv *st, rm_time now, struct rdzv_out *out)
 }
 
 /* ---- told to stop at once ---- */
-
-void rdzv_hang_asked(struct rdzv_worker *w, rm_time now)
-{
-    if (w->asked == RM_NEVER)
-        w->asked = now; /* asked again: it has owed the answer since then */
-}
 
 static bool owes_answer(const struct rdzv_worker *w)
 {
@@ -298,20 +290,15 @@ void rdzv_check_hang(struct rdzv *st, rm_time now, struct rdzv_out *out)
     check_save(st, now, out);
 }
 
-static rm_time earlier(rm_time a, rm_time b)
-{
-    return a < b ? a : b;
-}
-
 /* When to look next; RM_NEVER while nobody has anything to do. */
 rm_time rdzv_hang_at(const struct rdzv *st)
 {
     rm_time at = ring_at(st);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         if (owes_answer(&st->worker[i]))
-            at = earlier(at, answer_at(st, &st->worker[i]));
+            at = rm_earlier(at, answer_at(st, &st->worker[i]));
     }
     for (int part = 0; st->state == RDZV_SAVING && part < st->save.count; part++)
-        at = earlier(at, save_at(st, part));
+        at = rm_earlier(at, save_at(st, part));
     return at;
 }

@@ -1,10 +1,11 @@
 /* What holds between two steps of the coordinator, whatever was told to it: checked after each of them, in
  * every build. A coordinator in an impossible state would name wrong sources, or nobody; a dead one has a
  * successor. */
+#include "coordinator/core/rdzv_invariants.h"
+
 #include <inttypes.h>
 
 #include "common/base/assert.h"
-#include "coordinator/core/rdzv_state.h"
 
 static void check_ring(const struct rdzv *st)
 {

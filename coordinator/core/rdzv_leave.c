@@ -1,6 +1,145 @@
-/* Who holds what is saved nowhere and goes: what leave.h has to know of it. */
-#include "coordinator/core/leave.h"
-#include "coordinator/core/rdzv_state.h"
+/* A leave from its announcement to its last word: the flag, the moment at which the ring stops for it, what
+ * becomes of a state that goes with those who hold it, and the release. */
+#include "coordinator/core/rdzv_leave.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_stop.h"
+#include "coordinator/core/rdzv_who.h"
+
+/* ---- announced ---- */
+
+static struct rdzv_worker *a_leaver(struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++) {
+        struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w->leaving && !w->released)
+            return w;
+    }
+    return NULL;
+}
+
+void rdzv_leaving(struct rdzv *st, struct rdzv_worker *w, const struct msg_leaving *l, rm_time now)
+{
+    if (!a_leaver(st))
+        st->leave_asked = now;
+    st->leave_said = now;
+    w->leaving = true;
+    w->leave_until = l->deadline > 0 ? now + l->deadline : RM_NEVER;
+    text_copy(w->leaving_reason, sizeof w->leaving_reason, l->reason);
+    rdzv_say(st, "worker %d leaves: %s", rdzv_index(st, w), l->reason);
+}
+
+/* ---- the moment ---- */
+
+static const rm_time time_to_stop = 2 * RM_S;
+
+static bool all_leave(const struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (!w->leaving && !w->released)
+            return false;
+    }
+    return st->world > 0;
+}
+
+/* Before the first of those who leave is killed, with time to stop the ring. */
+static rm_time in_time(const struct rdzv *st, rm_time at)
+{
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w->leaving && w->leave_until != RM_NEVER && w->leave_until - time_to_stop < at)
+            at = w->leave_until - time_to_stop;
+    }
+    return at;
+}
+
+/* The first leave acts at once where somebody commands: who is to leave with it was said in one breath. Told
+ * by several machines they come apart, and where all leave the ring should stop once. The ring trains
+ * meanwhile. */
+static rm_time leave_at(const struct rdzv *st)
+{
+    rm_time window = RDZV_LEAVES_TOGETHER_MS * RM_MS, at = st->left + window;
+    if (!st->settings.unsupervised)
+        return at;
+    if (all_leave(st))
+        return st->accounted;
+    return in_time(st, st->leave_asked + window > at ? st->leave_asked + window : at);
+}
+
+bool rdzv_leave_is_due(struct rdzv *st, rm_time now)
+{
+    return a_leaver(st) && now >= leave_at(st);
+}
+
+rm_time rdzv_leave_due_at(const struct rdzv *st)
+{
+    rm_time at = RM_NEVER;
+    for (int r = 0; r < st->world; r++) {
+        if (st->worker[st->member[r]].leaving)
+            at = leave_at(st);
+    }
+    return at;
+}
+
+void rdzv_leave_begin(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    st->left = now;
+    rdzv_recovery_begin(st, CAUSE_WORKER_LEFT, a_leaver(st), now);
+    rdzv_quiesce(st, STOP_BOUNDARY, now, out);
+}
+
+/* ---- a state that is saved nowhere, and all who hold it leave ---- */
+
+/* A store is not always as fast as it was, and what is not whole in time is of no use. */
+static const double margin = 1.25;
+
+rm_time leave_takes(const struct leave_facts *f)
+{
+    if (!f->bytes || !f->going || f->writer <= 0 || f->publisher <= 0)
+        return 0;
+    double bytes = (double)f->bytes;
+    return (rm_time)((bytes / (f->writer * f->going) + bytes / f->publisher) * RM_S);
+}
+
+enum leave_choice leave_decide(const struct leave_facts *f)
+{
+    if (f->step <= f->saved)
+        return LEAVE_IS_SAVED;
+    if (f->staying > 0)
+        return LEAVE_HAND_OVER;
+    if (!f->wanted)
+        return LEAVE_OFF;
+    bool late = f->left != RM_NEVER && margin * (double)leave_takes(f) > (double)f->left;
+    return late ? LEAVE_TOO_LATE : LEAVE_SAVE;
+}
+
+static int what_stands(const struct leave_facts *f, char *out, size_t size)
+{
+    if (f->saved < 0)
+        return snprintf(out, size, "there is no checkpoint");
+    return snprintf(out, size, "the checkpoint of step %" PRId64 " stands", f->saved);
+}
+
+void leave_sentence(const struct leave_facts *f, enum leave_choice choice, char *out, size_t size)
+{
+    char stands[64];
+    what_stands(f, stands, sizeof stands);
+    if (choice == LEAVE_OFF)
+        snprintf(out, size, "all who hold step %" PRId64 " leave, and checkpoint.onPreemption is false; %s",
+                 f->step, stands);
+    else
+        snprintf(out, size,
+                 "all who hold step %" PRId64 " leave within %.1f s, and saving it takes about %.1f s; %s",
+                 f->step, (double)f->left / RM_S, (double)leave_takes(f) / RM_S, stands);
+}
 
 static const double newest = 0.5; /* its weight beside what was measured before */
 
@@ -61,4 +200,46 @@ bool rdzv_leaves_unsaved(struct rdzv *st, const struct msg_state *state, rm_time
     rdzv_say(st, "%s", t->text);
     st->given_up = state->step;
     return true;
+}
+
+/* ---- let go ---- */
+
+static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    if (w->rank >= 0 && st->state != RDZV_GATHERING)
+        return true;
+    if (w->serving || st->state == RDZV_RECOVERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
+        return true;
+    if (st->state != RDZV_GATHERING || !w->state.held || !rdzv_usable(st, w))
+        return false;
+    struct msg_state best = rdzv_best_state(st);
+    /* what there is before the first step the seed gives anybody */
+    bool unsaved = best.step > 0 && msg_state_equal(&best, &w->state) && w->state.step > st->saved;
+    /* what can't be saved any more may still be handed to somebody who is known to come */
+    bool awaited = !st->settings.unsupervised && rdzv_on_its_way(st);
+    return unsaved && (w->state.step != st->given_up || awaited);
+}
+
+void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (!w->leaving || w->released || w->presence != PRESENT || needed_to_the_end(st, w))
+            continue;
+        w->released = true;
+        rdzv_send_one(st, out, w, MSG_RELEASE);
+        if (w->old_rank != INT_MAX)
+            rdzv_tell_worker(st, out, TELL_WORKER_LEFT, i, w->leaving_reason);
+        rdzv_tell_worker(st, out, TELL_RELEASED, i, "");
+    }
+}
+
+/* Who announced a leave and is let go only by the end: told before that, which is the last word. */
+void rdzv_tell_left(struct rdzv *st, struct rdzv_out *out)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && w->leaving && !w->released && w->old_rank != INT_MAX)
+            rdzv_tell_worker(st, out, TELL_WORKER_LEFT, i, w->leaving_reason);
+    }
 }

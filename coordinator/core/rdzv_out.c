@@ -1,9 +1,10 @@
 /* Fills the list of actions. It is several times longer than the longest that a step makes (crowd_test.c), so
  * that a full one is a bug: an action more would be written over the one before it. */
+#include "coordinator/core/rdzv_out.h"
+
 #include <string.h>
 
 #include "common/base/assert.h"
-#include "coordinator/core/rdzv_state.h"
 
 static struct rdzv_action *add(struct rdzv_out *out, enum rdzv_action_kind kind)
 {

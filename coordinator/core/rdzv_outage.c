@@ -1,9 +1,15 @@
 /* A store that does not take a checkpoint. Its agents keep the newest state and try on; here it is known
  * since when, and how long the end of a run waits for it. */
+#include "coordinator/core/rdzv_outage.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "coordinator/core/rdzv_state.h"
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_ending.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_pieces.h"
+#include "coordinator/core/rdzv_remedy.h"
 
 /* Once per outage: that it lasts is seen in the metric. */
 static void tell(struct rdzv *st, bool final, rm_time now, struct rdzv_out *out)

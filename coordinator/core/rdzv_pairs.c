@@ -7,13 +7,16 @@
  * out comes back by rdzv_probe.c. Where too few would be left, the pair that was seen apart longest ago is
  * tried again, and so one after the other, with growing pauses, until startTimeout is over; in pods, where a
  * person or the network may mend it, without end. Neither such tries nor rings that show that two are apart
- * count as rings in vain (rdzv.c). */
-#include <inttypes.h>
+ * count as rings in vain (rdzv_gather.c). */
+#include "coordinator/core/rdzv_pairs.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "coordinator/core/clique.h"
-#include "coordinator/core/rdzv_state.h"
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_who.h"
 
 enum { RINGS_RUNNING = 2, PAIRS_NAMED = 3, TRIED_AGAIN = 64 };
 
@@ -441,18 +444,6 @@ bool rdzv_pairs_give_up(struct rdzv *st, rm_time now)
     return true;
 }
 
-static void tell_left_out(struct rdzv *st, int worker, rm_time now, struct rdzv_out *out)
-{
-    struct rdzv_worker *w = &st->worker[worker];
-    int other = __builtin_ctzll(rdzv_pairs_in_ring(st, worker));
-    snprintf(w->left_out, sizeof w->left_out,
-             "it and worker %d can't reach each other (%.150s); the others go on without it, and it comes "
-             "back once they do",
-             other, st->pairs.why);
-    rdzv_tell_worker(st, out, TELL_WORKER_LEFT_OUT, worker, w->left_out);
-    rdzv_probe_later(st, worker, now);
-}
-
 void rdzv_pairs_formed(struct rdzv *st, rm_time now)
 {
     struct rdzv_pairs *p = &st->pairs;
@@ -471,18 +462,10 @@ void rdzv_pairs_formed(struct rdzv *st, rm_time now)
     }
 }
 
-void rdzv_pairs_went(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_pairs_went(struct rdzv *st)
 {
     st->pairs.went = true;
     st->pairs.stranded = 0;
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        struct rdzv_worker *w = &st->worker[i];
-        bool out_of_it = rdzv_pairs_bar(st, i) && rdzv_candidate(st, w);
-        if (!out_of_it)
-            w->left_out[0] = 0;
-        else if (!w->left_out[0])
-            tell_left_out(st, i, now, out);
-    }
 }
 
 /* What broke it since, if anything did, was not in vain. */

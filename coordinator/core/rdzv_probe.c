@@ -7,9 +7,15 @@
  * capped at, so that one whose connections come and go does not stop the ring for ever. Who was left out
  * after a handshake had been answered may be answered again and train no better, which costs a ring: it is
  * tried ever more seldom. */
+#include "coordinator/core/rdzv_probe.h"
+
 #include <stdio.h>
 
-#include "coordinator/core/rdzv_state.h"
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_pairs.h"
+#include "coordinator/core/rdzv_ring.h"
+#include "coordinator/core/rdzv_who.h"
 
 enum { ANSWERS_COUNT_LESS = 12 };
 
@@ -20,7 +26,7 @@ static uint64_t bit(int worker)
     return (uint64_t)1 << worker;
 }
 
-void rdzv_probe_later(struct rdzv *st, int worker, rm_time now)
+static void later(struct rdzv *st, int worker, rm_time now)
 {
     struct rdzv_worker *w = &st->worker[worker];
     rm_time first = st->settings.probe_first ? st->settings.probe_first : first_pause;
@@ -29,6 +35,30 @@ void rdzv_probe_later(struct rdzv *st, int worker, rm_time now)
     w->probe_pause = w->probe_pause ? 2 * w->probe_pause : first;
     w->probe_pause = w->probe_pause < most ? w->probe_pause : most;
     w->probe_at = now + w->probe_pause;
+}
+
+static void tell_left_out(struct rdzv *st, int worker, rm_time now, struct rdzv_out *out)
+{
+    struct rdzv_worker *w = &st->worker[worker];
+    int other = __builtin_ctzll(rdzv_pairs_in_ring(st, worker));
+    snprintf(w->left_out, sizeof w->left_out,
+             "it and worker %d can't reach each other (%.150s); the others go on without it, and it comes "
+             "back once they do",
+             other, st->pairs.why);
+    rdzv_tell_worker(st, out, TELL_WORKER_LEFT_OUT, worker, w->left_out);
+    later(st, worker, now);
+}
+
+void rdzv_probe_left_out(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        bool out_of_it = rdzv_pairs_bar(st, i) && rdzv_candidate(st, w);
+        if (!out_of_it)
+            w->left_out[0] = 0;
+        else if (!w->left_out[0])
+            tell_left_out(st, i, now, out);
+    }
 }
 
 static bool is_waiting(const struct rdzv *st, int worker)
@@ -78,7 +108,7 @@ static void begin(struct rdzv *st, int worker, rm_time now, struct rdzv_out *out
 static void end_in_vain(struct rdzv *st, rm_time now, const char *why)
 {
     st->probe.on = false;
-    rdzv_probe_later(st, st->probe.worker, now);
+    later(st, st->probe.worker, now);
     rdzv_say(st, "worker %d stays left out: %s; tried again in %.0f s", st->probe.worker, why,
              (double)st->worker[st->probe.worker].probe_pause / RM_S);
 }

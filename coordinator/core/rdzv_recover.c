@@ -1,11 +1,44 @@
 /* Taking over from a coordinator that died: what the agents say is all there is to know. */
+#include "coordinator/core/rdzv_recover.h"
+
 #include <inttypes.h>
 #include <string.h>
 
-#include "coordinator/core/rdzv_state.h"
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_goodput.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_ring.h"
+#include "coordinator/core/rdzv_states.h"
+#include "coordinator/core/rdzv_stop.h"
+#include "coordinator/core/rdzv_who.h"
 
 /* Rounds of a later term are above those of every earlier one: trainers ignore older rounds. */
 static const int64_t rounds_per_term = 1000000;
+
+/* Times lostAfter: a machine that took the coordinator with it is noticed after one of them, the name leads
+ * to the successor a moment later, and agents come back with pauses between their tries. */
+static const int patience_for_survivors = 3;
+
+/* Where nobody tells who lives, newcomers alone say nothing: they would fall back to a checkpoint, past
+ * survivors that are about to come. At target there is no place for any. */
+static bool survivors_may_come(const struct rdzv *st)
+{
+    int here = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && w->state.held)
+            return false;
+        here += w->presence == PRESENT;
+    }
+    return !rdzv_at_target(st, here);
+}
+
+rm_time rdzv_recovering_until(const struct rdzv *st)
+{
+    bool patient = st->settings.unsupervised && survivors_may_come(st);
+    return st->state_since + (patient ? patience_for_survivors : 1) * st->settings.lost_after;
+}
 
 void rdzv_restore(struct rdzv *st)
 {

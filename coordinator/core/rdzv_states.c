@@ -1,5 +1,8 @@
 /* The table of states: names, meanings and legal exits, and the one function that moves between them. */
-#include "coordinator/core/rdzv.h"
+#include "coordinator/core/rdzv_states.h"
+
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_goodput.h"
 #include "coordinator/core/rdzv_state.h"
 
 struct edge {
@@ -89,7 +92,7 @@ void rdzv_move(struct rdzv *st, enum rdzv_state to, rm_time now)
         return;
     }
     if (to == RDZV_TRAINING)
-        rdzv_hang_moved(st, now);
+        rdzv_ring_moved(st, now);
     st->state = to;
     st->state_since = now;
     for (int i = 0; to == RDZV_GATHERING && i < RM_WORKERS_MAX; i++)

@@ -1,8 +1,13 @@
 /* What the coordinator waits for, in words. */
+#include "coordinator/core/rdzv_waiting.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/core/rdzv_state.h"
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_trouble.h"
+#include "coordinator/core/rdzv_who.h"
 
 void rdzv_describe_missing(const struct rdzv *st, char *out, size_t size)
 {

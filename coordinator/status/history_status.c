@@ -5,6 +5,9 @@
 
 #include "common/wire/json.h"
 #include "common/wire/status.h"
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_fit.h"
+#include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_state.h"
 #include "coordinator/status/history.h"
 #include "coordinator/status/rdzv_text.h"

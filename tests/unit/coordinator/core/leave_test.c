@@ -1,5 +1,5 @@
 /* Who holds what is saved nowhere, and was told to go. */
-#include "coordinator/core/leave.h"
+#include "coordinator/core/rdzv_leave.h"
 #include "tests/unit/coordinator/core/story.h"
 
 static const struct leave_facts all_go = {.wanted = true,

@@ -1,82 +1,21 @@
 /* Who comes, who goes, and whose word counts. */
+#include "coordinator/core/rdzv_members.h"
+
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "coordinator/core/rdzv_state.h"
-
-int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w)
-{
-    return (int)(w - st->worker);
-}
-
-bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w)
-{
-    return w->presence == PRESENT && !w->released && w->trainer_pid && w->address[0] &&
-           w->stopped_round == st->round;
-}
-
-bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w)
-{
-    return rdzv_usable(st, w) && !w->leaving && !rdzv_held_back(st, w);
-}
-
-int rdzv_candidates(const struct rdzv *st)
-{
-    int n = 0;
-    for (int i = 0; i < RM_WORKERS_MAX; i++)
-        n += rdzv_candidate(st, &st->worker[i]);
-    return n;
-}
-
-int rdzv_members_max(const struct rdzv *st)
-{
-    const struct rdzv_settings *s = &st->settings;
-    return s->workers_max < s->lanes ? s->workers_max : s->lanes;
-}
-
-static bool ring_runs(const struct rdzv *st)
-{
-    return st->state == RDZV_TRAINING || (st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY);
-}
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_failures.h"
+#include "coordinator/core/rdzv_fit.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_pairs.h"
+#include "coordinator/core/rdzv_probe.h"
+#include "coordinator/core/rdzv_recover.h"
+#include "coordinator/core/rdzv_stop.h"
+#include "coordinator/core/rdzv_who.h"
 
 /* ---- going ---- */
-
-/* The ring can't go on with this worker in it. */
-void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum cause cause, rm_time now,
-                       struct rdzv_out *out)
-{
-    bool member = w->rank >= 0;
-    w->ready = w->finished = w->must_stop = false;
-    if (!member || (st->state != RDZV_TRAINING && st->state != RDZV_FORMING && st->state != RDZV_QUIESCING))
-        return;
-    w->rank = -1;
-    rdzv_recovery_begin(st, cause, w, now);
-    bool stopping = st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW;
-    if (!stopping)
-        rdzv_quiesce(st, STOP_NOW, now, out);
-}
-
-void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now, struct rdzv_out *out)
-{
-    if (w->presence == ABSENT)
-        return;
-    bool silent = w->released;
-    rdzv_close_conn(out, w->conn);
-    w->presence = ABSENT;
-    w->conn = -1;
-    w->stopped_round = -1;
-    w->asked = RM_NEVER;
-    w->serving = false;
-    w->listed = w->list_asked = false;
-    rdzv_forget_publisher(st, w);
-    if (!silent && w->rank >= 0)
-        rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), why);
-    if (!silent)
-        rdzv_say(st, "worker %d is lost: %s", rdzv_index(st, w), why);
-    rdzv_ring_without(st, w, CAUSE_WORKER_LOST, now, out);
-    w->rank = -1;
-}
 
 void rdzv_closed(struct rdzv *st, int conn, rm_time now, struct rdzv_out *out)
 {
@@ -85,7 +24,7 @@ void rdzv_closed(struct rdzv *st, int conn, rm_time now, struct rdzv_out *out)
         if (w->presence != PRESENT || w->conn != conn)
             continue;
         w->conn = -1;
-        if (w->rank >= 0 && w->trainer_pid && !w->released && ring_runs(st)) {
+        if (w->rank >= 0 && w->trainer_pid && !w->released && rdzv_ring_runs(st)) {
             w->presence = AWAY;
             w->away_since = now;
             rdzv_say(st, "worker %d's connection ended; it has %.1f s to come back", i,
@@ -147,36 +86,6 @@ void rdzv_expect(struct rdzv *st, const struct command_expect *expect, rm_time n
         if (w->expected > before && w->act != CAUSE_WORKER_LOST && w->act != CAUSE_WORKER_LEFT)
             rdzv_count_failure(st, w, "its process ended and is started again", now, out);
         w->act = CAUSE_NONE;
-    }
-}
-
-static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w)
-{
-    if (w->rank >= 0 && st->state != RDZV_GATHERING)
-        return true;
-    if (w->serving || st->state == RDZV_RECOVERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
-        return true;
-    if (st->state != RDZV_GATHERING || !w->state.held || !rdzv_usable(st, w))
-        return false;
-    struct msg_state best = rdzv_best_state(st);
-    /* what there is before the first step the seed gives anybody */
-    bool unsaved = best.step > 0 && msg_state_equal(&best, &w->state) && w->state.step > st->saved;
-    /* what can't be saved any more may still be handed to somebody who is known to come */
-    bool awaited = !st->settings.unsupervised && rdzv_on_its_way(st);
-    return unsaved && (w->state.step != st->given_up || awaited);
-}
-
-void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out)
-{
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        struct rdzv_worker *w = &st->worker[i];
-        if (!w->leaving || w->released || w->presence != PRESENT || needed_to_the_end(st, w))
-            continue;
-        w->released = true;
-        rdzv_send_one(st, out, w, MSG_RELEASE);
-        if (w->old_rank != INT_MAX)
-            rdzv_tell_worker(st, out, TELL_WORKER_LEFT, i, w->leaving_reason);
-        rdzv_tell_worker(st, out, TELL_RELEASED, i, "");
     }
 }
 
@@ -258,7 +167,7 @@ static void send_stop(struct rdzv *st, struct rdzv_worker *w, rm_time now, struc
     m->stop.round = st->round;
     m->stop.at = w->rank >= 0 && st->state == RDZV_QUIESCING ? st->stop_at : STOP_NOW;
     if (m->stop.at == STOP_NOW && w->stopped_round != st->round)
-        rdzv_hang_asked(w, now);
+        rdzv_stop_asked(w, now);
 }
 
 /* A member says hello again: it may have missed what was under way when its connection was cut. */
@@ -271,9 +180,9 @@ static void member_again(struct rdzv *st, struct rdzv_worker *w, const struct ms
     if (st->state == RDZV_FORMING && form_missed) {
         struct message *m = rdzv_send_one(st, out, w, MSG_FORM);
         *m = st->form;
-    } else if (inside && ring_runs(st) && h->phase == PHASE_READY) {
+    } else if (inside && rdzv_ring_runs(st) && h->phase == PHASE_READY) {
         rdzv_send_one(st, out, w, MSG_GO);
-    } else if (!inside && (ring_runs(st) || st->state == RDZV_FORMING) &&
+    } else if (!inside && (rdzv_ring_runs(st) || st->state == RDZV_FORMING) &&
                !(st->state == RDZV_QUIESCING && same_trainer)) {
         rdzv_ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
     }
@@ -321,51 +230,4 @@ void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time no
         send_stop(st, w, now, out);
     if (st->state == RDZV_SAVING)
         rdzv_save_resend(st, w, out);
-}
-
-/* ---- faults ---- */
-
-void rdzv_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
-                struct rdzv_out *out)
-{
-    const struct msg_fault *f = &m->fault;
-    bool mine = w->rank >= 0 && generation_compare(m->generation, st->ring) == 0;
-    bool at_work = mine && (st->state == RDZV_TRAINING || st->state == RDZV_FORMING || ring_runs(st));
-    if (st->state == RDZV_RECOVERING && f->kind != FAULT_STORAGE)
-        w->phase = PHASE_IDLE; /* whatever ring it was in does not go on */
-    if (f->kind == FAULT_TRAINER_EXIT) {
-        w->trainer_pid = 0;
-        w->stopped_round = -1;
-        w->asked = RM_NEVER;
-        rdzv_say(st, "worker %d's trainer ended: %s", rdzv_index(st, w), f->detail);
-        if (w->rank >= 0)
-            rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
-        rdzv_ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
-        w->rank = -1;
-        if (w->act == CAUSE_TRAINER_EXIT) {
-            w->act = CAUSE_WORKER_JOINED; /* its way back is never skipped for cost */
-            w->act_at = RM_NEVER;
-        } else if (!w->trouble.exit_told) {
-            rdzv_count_failure(st, w, f->detail, now, out);
-        }
-        w->trouble.exit_told = false;
-    } else if (f->kind == FAULT_STORAGE) {
-        rdzv_storage_fault(st, w, f, now, out);
-    } else if (f->kind == FAULT_NOT_FINITE && mine) {
-        st->ending.not_finite |= !st->ending.set;
-        rdzv_give_up(st, EXIT_TRAINING, "%s", f->detail);
-    } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
-        rdzv_work_fault(st, w, f, now, out);
-    } else if (mine && st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW) {
-        rdzv_pairs_fault(st, w, f);
-    } else if (at_work) {
-        if (f->peer >= 0 && st->worker[f->peer].presence == AWAY)
-            rdzv_lose(st, &st->worker[f->peer], "a ring neighbour lost it too", now, out);
-        rdzv_pairs_fault(st, w, f);
-        if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW) {
-            rdzv_say(st, "worker %d: %s", rdzv_index(st, w), f->detail);
-            rdzv_recovery_begin(st, CAUSE_RING_ERROR, f->peer >= 0 ? &st->worker[f->peer] : NULL, now);
-            rdzv_quiesce(st, STOP_NOW, now, out);
-        }
-    }
 }

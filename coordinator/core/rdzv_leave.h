@@ -1,12 +1,23 @@
-/* What becomes of a state that is saved nowhere when those who hold it were told to go. Pure. */
-#ifndef RM_COORDINATOR_LEAVE_H
-#define RM_COORDINATOR_LEAVE_H
+/* Leaves, announced by an agent whose process was told to end. */
+#ifndef RM_COORDINATOR_RDZV_LEAVE_H
+#define RM_COORDINATOR_RDZV_LEAVE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "coordinator/core/rdzv_state.h"
 
-#include "common/base/time.h"
+void rdzv_leaving(struct rdzv *st, struct rdzv_worker *w, const struct msg_leaving *l, rm_time now);
+bool rdzv_leave_is_due(struct rdzv *st, rm_time now); /* in TRAINING: the ring stops for those who asked */
+rm_time rdzv_leave_due_at(const struct rdzv *st);
+void rdzv_leave_begin(struct rdzv *st, rm_time now, struct rdzv_out *out);
+
+/* True: the state is not saved, those who hold it are let go, and the person knows why. */
+bool rdzv_leaves_unsaved(struct rdzv *st, const struct msg_state *state, rm_time now, struct rdzv_out *out);
+void rdzv_measure_slice(struct rdzv *st, const struct msg_checkpointed *c);
+void rdzv_measure_publishing(struct rdzv *st, const struct msg_published *p);
+
+void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out); /* who is needed no more */
+void rdzv_tell_left(struct rdzv *st, struct rdzv_out *out);
+
+/* ---- what becomes of a state that is saved nowhere when those who hold it were told to go: pure ---- */
 
 struct leave_facts {
     bool wanted;         /* checkpoint.onPreemption */

@@ -1,0 +1,37 @@
+/* What every file of the core uses: why it did what it did, why it ends, and the two words for one worker. */
+#include "coordinator/core/rdzv_base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void rdzv_say(struct rdzv *st, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(st->why, sizeof st->why, format, args);
+    va_end(args);
+}
+
+/* The first reason to end counts. */
+void rdzv_give_up(struct rdzv *st, int exit_code, const char *format, ...)
+{
+    if (st->ending.set)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(st->ending.text, sizeof st->ending.text, format, args);
+    va_end(args);
+    st->ending.set = true;
+    st->ending.exit_code = exit_code;
+    rdzv_say(st, "%s", st->ending.text);
+}
+
+int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return (int)(w - st->worker);
+}
+
+void rdzv_ring_moved(struct rdzv *st, rm_time now)
+{
+    st->turned = now;
+}

@@ -1,0 +1,112 @@
+/* The end of a run: what is told of it, and everybody is released. */
+#include "coordinator/core/rdzv_ending.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_goodput.h"
+#include "coordinator/core/rdzv_leave.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_progress.h"
+#include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_states.h"
+
+static void release_all(struct rdzv *st, struct rdzv_out *out)
+{
+    rdzv_send(st, out, MSG_RELEASE);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT)
+            rdzv_send_to(out, w);
+    }
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && !w->released)
+            rdzv_tell_worker(st, out, TELL_RELEASED, i, "");
+        w->released = true;
+    }
+}
+
+static void tell_skipped(struct rdzv *st, struct rdzv_out *out)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && w->rank < 0 && !w->leaving && !w->released)
+            rdzv_tell_worker(st, out, TELL_JOIN_SKIPPED, i,
+                             w->left_out[0] ? w->left_out
+                                            : "the last step came before it was worth making room for it");
+        else if (w->presence == ABSENT && w->expected > w->attempt)
+            rdzv_tell_worker(st, out, TELL_JOIN_SKIPPED, i, "the last step came before it did");
+    }
+}
+
+static void tell_complete(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    struct rdzv_tell *t = rdzv_tell(out, TELL_COMPLETE);
+    t->step = st->settings.steps;
+    t->loss = st->loss;
+    t->exact = st->exact;
+    t->goodput = rdzv_productive_share(rdzv_goodput(st, now));
+    memcpy(t->digest, st->digest, RM_HASH_BYTES);
+}
+
+static void tell_failed(struct rdzv *st, struct rdzv_out *out)
+{
+    bool interrupted = st->ending.interrupted && st->ending.exit_code == EXIT_INTERRUPTED;
+    struct rdzv_tell *t = rdzv_tell(out, interrupted ? TELL_INTERRUPTED : TELL_FAILED);
+    t->step = st->saved > 0 ? st->saved : 0;
+    t->exit_code = st->ending.exit_code;
+    text_copy(t->text, sizeof t->text, st->ending.text);
+}
+
+/* What the end leaves behind, for the sentence. */
+static void add_what_is_kept(struct rdzv *st)
+{
+    char *text = st->ending.text;
+    size_t length = strlen(text);
+    if (st->ending.not_finite)
+        snprintf(text + length, sizeof st->ending.text - length,
+                 "; it would come out the same again: lower trainer.optimizer.learningRate or look at the "
+                 "data, and "
+                 "start anew with --overwrite");
+    else if (st->saved > 0)
+        snprintf(text + length, sizeof st->ending.text - length,
+                 "; the newest checkpoint is of step %" PRId64 ": run again to go on from it", st->saved);
+    else
+        snprintf(text + length, sizeof st->ending.text - length, "; there is no checkpoint yet");
+}
+
+void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    bool complete = st->final_saved && !(st->ending.set && st->ending.exit_code != EXIT_INTERRUPTED);
+    if (complete && !rdzv_all_told(st, out))
+        return;
+    if (st->recovery.active && complete)
+        rdzv_recovery_done(st, now, out);
+    rdzv_move(st, complete ? RDZV_FINISHED : RDZV_FAILED, now);
+    rdzv_tell_left(st, out);
+    if (complete) {
+        tell_skipped(st, out);
+        tell_complete(st, now, out);
+        rdzv_say(st, "complete");
+    } else {
+        add_what_is_kept(st);
+        tell_failed(st, out);
+        rdzv_say(st, "%s", st->ending.text);
+    }
+    release_all(st, out);
+    rdzv_tell_end(out, complete ? EXIT_DONE : st->ending.exit_code, complete ? "" : st->ending.text);
+}
+
+void rdzv_save_failed(struct rdzv *st, int64_t step, const char *detail, rm_time now, struct rdzv_out *out)
+{
+    bool told = st->ending.set;
+    char why[MSG_DETAIL_MAX];
+    snprintf(why, sizeof why, "%.150s%sthe checkpoint of step %" PRId64 " can't be written: %.180s",
+             told ? st->ending.text : "", told ? "; " : "", step, detail);
+    st->ending.set = false;
+    rdzv_give_up(st, EXIT_MACHINE, "%s", why);
+    rdzv_end(st, now, out);
+}

@@ -1,0 +1,11 @@
+/* Failures against failurePolicy.maxRestarts. */
+#ifndef RM_COORDINATOR_RDZV_FAILURES_H
+#define RM_COORDINATOR_RDZV_FAILURES_H
+
+#include "coordinator/core/rdzv_state.h"
+
+/* May put the worker into quarantine, which loses it. */
+void rdzv_count_failure(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now,
+                        struct rdzv_out *out);
+
+#endif

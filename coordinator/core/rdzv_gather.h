@@ -1,0 +1,12 @@
+/* GATHERING and QUIESCING. */
+#ifndef RM_COORDINATOR_RDZV_GATHER_H
+#define RM_COORDINATOR_RDZV_GATHER_H
+
+#include "coordinator/core/rdzv_state.h"
+
+void rdzv_settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out);
+rm_time rdzv_gathering_until(const struct rdzv *st);
+void rdzv_settle_quiescing(struct rdzv *st, rm_time now, struct rdzv_out *out);
+rm_time rdzv_quiescing_until(const struct rdzv *st);
+
+#endif

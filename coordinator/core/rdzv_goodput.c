@@ -1,0 +1,53 @@
+/* Where the time goes. */
+#include "coordinator/core/rdzv_goodput.h"
+
+#include "coordinator/core/rdzv_state.h"
+
+static rm_time *class_of(struct rdzv *st)
+{
+    struct rdzv_goodput *g = &st->goodput;
+    bool planned = st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY;
+    if (st->state == RDZV_GATHERING || st->state == RDZV_RECOVERING || (!st->trained && st->told < 0))
+        return &g->waiting;
+    if (st->state == RDZV_SAVING)
+        return &g->checkpoint;
+    if (planned || (st->state == RDZV_TRAINING && !st->recovery.active))
+        return &g->productive;
+    return &g->recovery;
+}
+
+void rdzv_account(struct rdzv *st, rm_time now)
+{
+    if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED)
+        *class_of(st) += now - st->accounted;
+    st->accounted = now;
+}
+
+struct rdzv_goodput rdzv_goodput(const struct rdzv *st, rm_time now)
+{
+    struct rdzv_goodput g = st->goodput;
+    if (st->state == RDZV_TRAINING && !st->recovery.active)
+        g.productive += now - st->accounted;
+    return g;
+}
+
+double rdzv_productive_share(struct rdzv_goodput g)
+{
+    rm_time all = g.productive + g.checkpoint + g.recovery + g.waiting + g.rework;
+    return all > 0 ? (double)g.productive / (double)all : 0;
+}
+
+/* The ring has stood still for longer than a step takes: for one that only now is known to be lost. */
+void rdzv_count_stall(struct rdzv *st, rm_time now)
+{
+    if (class_of(st) != &st->goodput.productive)
+        return;
+    rdzv_account(st, now);
+    rm_time still = now - st->turned - (rm_time)st->step_time;
+    if (still > st->goodput.productive)
+        still = st->goodput.productive;
+    if (still <= 0)
+        return;
+    st->goodput.productive -= still;
+    st->goodput.recovery += still;
+}

@@ -1,0 +1,180 @@
+/* Lists of checkpoints: who has to make one, and whether they agree. */
+#include "coordinator/core/rdzv_lists.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/core/rdzv_fit.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_remedy.h"
+#include "coordinator/core/rdzv_resume.h"
+#include "coordinator/core/rdzv_trouble.h"
+#include "coordinator/core/rdzv_who.h"
+
+int rdzv_others_load(const struct rdzv *st, const struct rdzv_worker *but, bool here)
+{
+    int n = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool there = (w->presence == PRESENT && w->trainer_pid) || (!here && w->expected >= 0);
+        n += w != but && there && !w->leaving && !w->released && !w->quarantine[0];
+    }
+    return n;
+}
+
+/* Whoever has listed; who is about to says something new anyway. */
+void rdzv_lists_anew(struct rdzv *st)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        w->list_asked = w->list_asked && !w->listed;
+        w->listed = false;
+    }
+}
+
+void rdzv_list_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                     struct rdzv_out *out)
+{
+    bool again = w->trouble.times && w->trouble.where == FAULT_IN_LIST;
+    bool long_alone = !rdzv_others_load(st, w, true) && again && now >= w->trouble.since + FAULT_PATIENCE;
+    bool proven = f->class == CLASS_OBJECT && long_alone; /* all that there is to list */
+    struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_LIST, f, proven, now);
+    rdzv_lists_anew(st); /* who lists what it can't shows whose trouble that is */
+    w->listed = w->list_asked = false;
+    rdzv_act_on_trouble(st, w, &d, now, out);
+}
+
+static bool lists(const struct rdzv_worker *w, const struct msg_state *s)
+{
+    for (int i = 0; i < w->list.count; i++) {
+        if (rdzv_is_of(&w->list.checkpoint[i], s))
+            return true;
+    }
+    return false;
+}
+
+void rdzv_listed(struct rdzv_worker *w, const struct msg_checkpoints *list, rm_time now)
+{
+    w->list = *list;
+    w->listed = true;
+    w->listed_at = now;
+    if (!w->trouble.differs)
+        rdzv_trouble_over(w, FAULT_IN_LIST);
+}
+
+/* The newest that anybody names, and who. */
+static struct msg_state newest_of_any(const struct rdzv *st, int *ret_worker)
+{
+    struct msg_state best = {0};
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        for (int j = 0; rdzv_candidate(st, w) && j < w->list.count; j++) {
+            const struct msg_checkpoint *c = &w->list.checkpoint[j];
+            if (!rdzv_may_load(st, c) || (best.held && c->step <= best.step))
+                continue;
+            best.held = true;
+            best.step = c->step;
+            memcpy(best.lineage, c->lineage, RM_HASH_BYTES);
+            *ret_worker = i;
+        }
+    }
+    return best;
+}
+
+static void misses(struct rdzv *st, int worker, const char *what, rm_time now, struct rdzv_out *out)
+{
+    struct msg_fault f = {.kind = FAULT_STORAGE, .peer = -1, .step = -1};
+    text_copy(f.detail, sizeof f.detail, what);
+    rdzv_list_fault(st, &st->worker[worker], &f, now, out);
+    st->worker[worker].trouble.differs = true;
+}
+
+static void agree(struct rdzv *st)
+{
+    st->lists_differ = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (rdzv_candidate(st, w) && w->listed)
+            rdzv_trouble_over(w, FAULT_IN_LIST);
+    }
+}
+
+/* Lists that were made at different times differ once; those that differ again are of different places. */
+static bool lists_agree(struct rdzv *st, struct rdzv_out *out)
+{
+    int by = 0;
+    char what[MSG_DETAIL_MAX];
+    struct msg_state any = newest_of_any(st, &by), common = rdzv_newest_checkpoint(st);
+    bool gone = !any.held && st->saved > 0 && !st->refused_count;
+    if (!gone && (!any.held || (common.held && common.step >= any.step))) {
+        agree(st);
+        return true;
+    }
+    rm_time now = st->accounted;
+    if (st->lists_differ++ == 0) {
+        rdzv_lists_anew(st);
+        return false;
+    }
+    if (gone)
+        snprintf(what, sizeof what,
+                 "the checkpoint of step %" PRId64 " was there, and is not listed any more", st->saved);
+    else
+        snprintf(what, sizeof what,
+                 "it does not see the checkpoint of step %" PRId64
+                 ", which worker %d sees: is its folder the "
+                 "same one?",
+                 any.step, by);
+    bool candidate[RM_WORKERS_MAX];
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        candidate[i] = rdzv_candidate(st, &st->worker[i]);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        if (candidate[i] && (gone || !lists(&st->worker[i], &any)))
+            misses(st, i, what, now, out);
+    }
+    return false;
+}
+
+static const char *made_by(const struct rdzv *st, const struct msg_state *checkpoint)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct msg_checkpoints *list = &st->worker[i].list;
+        for (int j = 0; rdzv_candidate(st, &st->worker[i]) && j < list->count; j++) {
+            const struct msg_checkpoint *c = &list->checkpoint[j];
+            if (rdzv_is_of(c, checkpoint))
+                return c->fingerprint;
+        }
+    }
+    return "";
+}
+
+/* What the checkpoint to go on from was made in; "": there is none, or it is not known. */
+static const char *newest_made_by(const struct rdzv *st)
+{
+    struct msg_state newest = rdzv_newest_checkpoint(st);
+    return newest.held ? made_by(st, &newest) : "";
+}
+
+/* Of one worker's list nothing is learnt: its folder may be another one. What they agree on may have been
+ * made in an arithmetic that some of them don't have: those go first. */
+static bool lists_will_do(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    if (!rdzv_lists_are_in(st))
+        return false;
+    return !rdzv_needs_lists(st) ||
+           (lists_agree(st, out) && rdzv_fit_checkpoint(st, newest_made_by(st), now, out));
+}
+
+bool rdzv_ask_lists(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    if (lists_will_do(st, now, out))
+        return true;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (!rdzv_candidate(st, w) || w->listed || w->list_asked)
+            continue;
+        rdzv_send_one(st, out, w, MSG_LIST);
+        w->list_asked = true;
+    }
+    return false;
+}

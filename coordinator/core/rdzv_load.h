@@ -1,0 +1,12 @@
+/* Checkpoints that do not load, and whatever else a store does. */
+#ifndef RM_COORDINATOR_RDZV_LOAD_H
+#define RM_COORDINATOR_RDZV_LOAD_H
+
+#include "coordinator/core/rdzv_state.h"
+
+void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
+                        struct rdzv_out *out);
+bool rdzv_all_are_damaged(struct rdzv *st, rm_time now, struct rdzv_out *out); /* true: the run has ended */
+int rdzv_load_turn(const struct rdzv *st); /* by how many members the shares move on */
+
+#endif

@@ -1,0 +1,278 @@
+/* What is being saved: who holds it, the pieces that came in, and who is to publish them. */
+#include "coordinator/core/rdzv_pieces.h"
+
+#include <string.h>
+
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_who.h"
+
+/* ---- collections ---- */
+
+static bool belongs(const struct rdzv_collection *c, const struct msg_checkpointed *m)
+{
+    return c->used && c->publish.step == m->step && c->publish.final == m->final && c->parts == m->parts &&
+           !memcmp(c->publish.lineage, m->lineage, RM_HASH_BYTES);
+}
+
+/* What is being saved now, as it is cut now. */
+static bool is_of_this_save(const struct rdzv *st, const struct rdzv_collection *c)
+{
+    return st->state == RDZV_SAVING && c->publish.step == st->save.step &&
+           c->publish.final == st->save.final && c->parts == st->save.count;
+}
+
+/* A free one, else the oldest that is not being published: newer checkpoints are worth more. A step that all
+ * stand still for is cut anew each time that one of its writers fails, and pieces of all these cuts come in:
+ * the newest cut is never the one that makes room. */
+static struct rdzv_collection *make_room(struct rdzv *st)
+{
+    struct rdzv_collection *oldest = NULL, *cut_before = NULL;
+    for (int i = 0; i < COLLECTIONS; i++) {
+        struct rdzv_collection *c = &st->collection[i];
+        if (!c->used)
+            return c;
+        bool may_go = c->publisher < 0 && !is_of_this_save(st, c);
+        if (may_go && !c->publish.final && (!oldest || c->publish.step < oldest->publish.step))
+            oldest = c;
+        if (may_go && !cut_before)
+            cut_before = c;
+    }
+    if (oldest)
+        return oldest;
+    return cut_before ? cut_before : &st->collection[0];
+}
+
+struct rdzv_collection *rdzv_collection_of(struct rdzv *st, const struct msg_checkpointed *m)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        if (belongs(&st->collection[i], m))
+            return &st->collection[i];
+    }
+    struct rdzv_collection *c = make_room(st);
+    memset(c, 0, sizeof *c);
+    c->used = true;
+    c->publisher = -1;
+    c->parts = m->parts;
+    c->publish.step = m->step;
+    c->publish.final = m->final;
+    c->publish.exact = m->exact && st->exact;
+    c->publish.tensors = m->tensors;
+    memcpy(c->publish.lineage, m->lineage, RM_HASH_BYTES);
+    memcpy(c->publish.k, m->k, sizeof m->k);
+    return c;
+}
+
+void rdzv_forget_pieces(struct rdzv *st, int64_t step)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        struct rdzv_collection *c = &st->collection[i];
+        c->used = c->used && c->publish.step != step;
+    }
+}
+
+bool rdzv_part_is_in(const struct rdzv *st, int part)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        const struct rdzv_collection *c = &st->collection[i];
+        if (c->used && c->publish.step == st->save.step && c->publish.final == st->save.final &&
+            c->parts == st->save.count && c->in[part])
+            return true;
+    }
+    return false;
+}
+
+/* ---- what is saved, and by whom ---- */
+
+static bool has_finished(const struct rdzv_worker *w)
+{
+    return w->presence == PRESENT && w->trainer_pid && w->finished;
+}
+
+/* Whoever went on alone to the same step may hold another state of it: the pieces must be of one. Those who
+ * finished the last step together do, and tell their lineage only with the pieces. */
+bool rdzv_holds(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *state)
+{
+    if (!state->held)
+        return has_finished(w);
+    return rdzv_usable(st, w) && msg_state_equal(&w->state, state);
+}
+
+/* What to look for: nothing held means, from those who finished. */
+struct msg_state rdzv_what_to_save(const struct rdzv *st, const struct msg_state *state, bool final)
+{
+    for (int i = 0; final && i < RM_WORKERS_MAX; i++) {
+        if (has_finished(&st->worker[i]))
+            return (struct msg_state){0};
+    }
+    return final ? rdzv_best_state(st) : *state;
+}
+
+bool rdzv_holds_what_is_saved(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    struct msg_state wanted = rdzv_what_to_save(st, &st->save_state, st->save.final);
+    return rdzv_holds(st, w, &wanted);
+}
+
+static bool is_saved(const struct rdzv *st, int64_t step, const uint8_t *lineage)
+{
+    bool same = !st->saved_lineage_known || !memcmp(st->saved_lineage, lineage, RM_HASH_BYTES);
+    return st->saved == step && same;
+}
+
+bool rdzv_save_is_done(const struct rdzv *st)
+{
+    if (st->save.final)
+        return st->final_saved;
+    /* a newer one, whose pieces were under way, will do as well */
+    return st->saved > st->save.step || is_saved(st, st->save_state.step, st->save_state.lineage);
+}
+
+bool rdzv_save_lacks(const struct rdzv *st, int part)
+{
+    return !st->save_again && !rdzv_save_is_done(st) && !rdzv_part_is_in(st, part);
+}
+
+void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out)
+{
+    for (int i = 0; i < st->save.count; i++) {
+        if (st->save.worker[i] == rdzv_index(st, w) && !rdzv_part_is_in(st, i))
+            rdzv_send_one(st, out, w, MSG_SAVE)->save = st->save;
+    }
+}
+
+/* ---- publishing ---- */
+
+/* Somebody who stays, if possible one of the ring. */
+struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
+{
+    struct rdzv_worker *best = NULL;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence != PRESENT || w->released || rdzv_held_back(st, w))
+            continue;
+        bool better = !best || (best->leaving && !w->leaving) ||
+                      (best->leaving == w->leaving && best->rank < 0 && w->rank >= 0);
+        if (better)
+            best = w;
+    }
+    return best;
+}
+
+static void send_publish(struct rdzv *st, struct rdzv_collection *c, struct rdzv_worker *w,
+                         struct rdzv_out *out)
+{
+    struct msg_publish *p = &rdzv_send_one(st, out, w, MSG_PUBLISH)->publish;
+    *p = c->publish;
+    p->count = 0;
+    /* who publishes may be new, and not know them */
+    text_copy(p->data_sha256, sizeof p->data_sha256, st->data_sha256);
+    p->data_files = st->data_files;
+    p->data_bytes = st->data_bytes;
+    for (int part = 0; part < c->parts; part++) {
+        for (int i = 0; i < c->pieces[part] && i < MSG_PIECES_PER_PART; i++)
+            p->piece[p->count++] = c->piece[part][i];
+    }
+    c->publisher = rdzv_index(st, w);
+    c->held_up = false;
+}
+
+void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        if (st->collection[i].publisher == rdzv_index(st, w))
+            st->collection[i].publisher = -1;
+    }
+}
+
+/* A final one is newer than a periodic one of its step. */
+static bool is_older(const struct rdzv_collection *a, const struct rdzv_collection *b)
+{
+    if (a->publish.step != b->publish.step)
+        return a->publish.step < b->publish.step;
+    return !a->publish.final && b->publish.final;
+}
+
+static bool is_whole(const struct rdzv_collection *c)
+{
+    return c->used && c->have >= c->parts;
+}
+
+static struct rdzv_collection *oldest_whole(struct rdzv *st)
+{
+    struct rdzv_collection *oldest = NULL;
+    for (int i = 0; i < COLLECTIONS; i++) {
+        struct rdzv_collection *c = &st->collection[i];
+        if (is_whole(c) && (!oldest || is_older(c, oldest)))
+            oldest = c;
+    }
+    return oldest;
+}
+
+static bool is_awaited(const struct rdzv *st, const struct rdzv_collection *c)
+{
+    return st->state == RDZV_SAVING && c->publish.step == st->save.step && c->publish.final == st->save.final;
+}
+
+/* What SAVING waits for is worth most, then what is newer. */
+static bool is_worth_more(const struct rdzv *st, const struct rdzv_collection *a,
+                          const struct rdzv_collection *b)
+{
+    bool a_is = is_awaited(st, a), b_is = is_awaited(st, b);
+    return a_is == b_is ? is_older(b, a) : a_is;
+}
+
+static struct rdzv_collection *best_instead_of(struct rdzv *st, struct rdzv_collection *held_up)
+{
+    struct rdzv_collection *best = held_up;
+    for (int i = 0; i < COLLECTIONS; i++) {
+        struct rdzv_collection *c = &st->collection[i];
+        if (is_whole(c) && is_worth_more(st, c, best))
+            best = c;
+    }
+    return best;
+}
+
+static struct rdzv_collection *being_published(struct rdzv *st)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        if (is_whole(&st->collection[i]) && st->collection[i].publisher >= 0)
+            return &st->collection[i];
+    }
+    return NULL;
+}
+
+/* One at a time, the oldest that is whole first; but one that the store does not take makes way for the best
+ * that there is, by the same publisher, who then lets go of it. */
+void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out)
+{
+    struct rdzv_collection *now = being_published(st);
+    if (now && !now->held_up)
+        return;
+    struct rdzv_collection *next = now ? best_instead_of(st, now) : oldest_whole(st);
+    struct rdzv_worker *w = now ? &st->worker[now->publisher] : rdzv_choose_publisher(st);
+    if (!next || next == now || !w)
+        return;
+    if (now)
+        now->publisher = -1;
+    send_publish(st, next, w, out);
+}
+
+/* Whether something else goes before it is decided where publishers are named. */
+void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step)
+{
+    struct rdzv_collection *c = being_published(st);
+    if (c && c->publisher == rdzv_index(st, w) && c->publish.step == step)
+        c->held_up = true;
+}
+
+bool rdzv_is_published_by(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        const struct rdzv_collection *c = &st->collection[i];
+        if (is_whole(c) && c->publish.step == f->step && c->publisher == rdzv_index(st, w))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,89 @@
+/* What a recovery cost: from the moment that something was lost to the first step after it. */
+#include "coordinator/core/rdzv_recovery.h"
+
+#include "coordinator/core/rdzv_goodput.h"
+#include "coordinator/core/rdzv_out.h"
+
+static bool is_sharper(enum cause now, enum cause then)
+{
+    return then == CAUSE_NONE || (then == CAUSE_RING_ERROR && now != CAUSE_RING_ERROR);
+}
+
+void rdzv_recovery_begin(struct rdzv *st, enum cause cause, struct rdzv_worker *w, rm_time now)
+{
+    struct rdzv_open_recovery *r = &st->recovery;
+    if (cause != CAUSE_WORKER_LEFT && cause != CAUSE_WORKER_JOINED)
+        rdzv_count_stall(st, now);
+    if (!r->active) {
+        *r = (struct rdzv_open_recovery){.active = true, .start = now, .began = now};
+    }
+    r->formed = false;
+    if (is_sharper(cause, r->times.cause))
+        r->times.cause = cause;
+    if (w && w->act != CAUSE_NONE && w->act_at < r->start)
+        r->start = w->act_at;
+}
+
+static int64_t steps_redone(const struct rdzv *st)
+{
+    int64_t step = st->resume.held ? st->resume.step : 0;
+    int64_t redone = st->known_step > step ? st->known_step - step : 0;
+    for (int r = 0; r < st->world && redone == 0; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        redone += w->discarded && w->state.held && w->state.step == step;
+    }
+    return redone;
+}
+
+/* The member list is out: what was lost, and how long agreeing took. */
+void rdzv_recovery_formed(struct rdzv *st, rm_time now)
+{
+    struct rdzv_open_recovery *r = &st->recovery;
+    r->resume_step = st->resume.held ? st->resume.step : 0;
+    if (!r->active) {
+        *r = (struct rdzv_open_recovery){.start = now, .began = now, .resume_step = r->resume_step};
+        r->agreed = now;
+        return;
+    }
+    r->agreed = now;
+    int64_t redone = steps_redone(st);
+    r->times.steps_redone += redone;
+    rm_time wasted = (rm_time)((double)redone * st->step_time);
+    if (wasted > st->goodput.productive)
+        wasted = st->goodput.productive;
+    st->goodput.productive -= wasted;
+    st->goodput.rework += wasted;
+    st->known_step = r->resume_step;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        st->worker[i].discarded = false;
+}
+
+static rm_time longest_transfer(const struct rdzv *st)
+{
+    rm_time longest = 0;
+    for (int r = 0; r < st->world; r++) {
+        if (st->worker[st->member[r]].state_time > longest)
+            longest = st->worker[st->member[r]].state_time;
+    }
+    return longest;
+}
+
+void rdzv_recovery_done(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    struct rdzv_open_recovery *r = &st->recovery;
+    if (!r->active || !r->formed)
+        return;
+    rm_time forming = r->went - r->agreed, transfer = longest_transfer(st);
+    struct rdzv_recovery *t = &r->times;
+    rdzv_account(st, now);
+    t->detect = r->began - r->start;
+    t->agree = r->agreed - r->began;
+    t->state = transfer < forming ? transfer : forming;
+    t->ring = forming - t->state;
+    t->first_step = now - r->went;
+    t->total = now - r->start;
+    rdzv_tell(out, TELL_RECOVERED)->recovery = *t;
+    st->last_recovery = *t;
+    st->recoveries++;
+    *r = (struct rdzv_open_recovery){0};
+}

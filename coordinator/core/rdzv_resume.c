@@ -1,0 +1,140 @@
+/* From which step the next ring goes on: what is held in memory, and what can be loaded. */
+#include "coordinator/core/rdzv_resume.h"
+
+#include <string.h>
+
+#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_who.h"
+
+/* ---- in memory ---- */
+
+/* The highest step from `lowest` on that anyone at rest holds; among its holders the last ring's members
+ * first. */
+static struct msg_state best_from(const struct rdzv *st, int64_t lowest)
+{
+    const struct rdzv_worker *best = NULL;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool stranded = st->pairs.stranded >> i & 1;
+        if (!rdzv_usable(st, w) || !w->state.held || w->state.step < lowest || stranded)
+            continue;
+        if (!best || w->state.step > best->state.step ||
+            (w->state.step == best->state.step && w->old_rank < best->old_rank))
+            best = w;
+    }
+    return best ? best->state : (struct msg_state){0};
+}
+
+/* Memory that is older than a checkpoint of ours is worth less than that. */
+struct msg_state rdzv_best_state(const struct rdzv *st)
+{
+    return best_from(st, st->saved);
+}
+
+/* ---- checkpoints ---- */
+
+bool rdzv_is_of(const struct msg_checkpoint *c, const struct msg_state *s)
+{
+    return c->step == s->step && !memcmp(c->lineage, s->lineage, RM_HASH_BYTES);
+}
+
+bool rdzv_is_refused(const struct rdzv *st, const struct msg_checkpoint *c)
+{
+    for (int i = 0; i < st->refused_count; i++) {
+        const struct msg_checkpoint *r = &st->refused[i];
+        if (r->step == c->step && !memcmp(r->lineage, c->lineage, RM_HASH_BYTES))
+            return true;
+    }
+    return false;
+}
+
+bool rdzv_may_load(const struct rdzv *st, const struct msg_checkpoint *c)
+{
+    if (!st->settings.resume && c->step > st->saved)
+        return false; /* left by an earlier run */
+    return !rdzv_is_refused(st, c);
+}
+
+static bool lists(const struct rdzv_worker *w, const struct msg_checkpoint *c)
+{
+    for (int i = 0; i < w->list.count; i++) {
+        const struct msg_checkpoint *other = &w->list.checkpoint[i];
+        if (other->step == c->step && !memcmp(other->lineage, c->lineage, RM_HASH_BYTES))
+            return true;
+    }
+    return false;
+}
+
+static bool all_list(const struct rdzv *st, const struct msg_checkpoint *c)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        if (rdzv_candidate(st, &st->worker[i]) && !lists(&st->worker[i], c))
+            return false;
+    }
+    return true;
+}
+
+/* The newest checkpoint that all who form can read; held is false where there is none. */
+struct msg_state rdzv_newest_checkpoint(const struct rdzv *st)
+{
+    struct msg_state best = {0};
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (!rdzv_candidate(st, w))
+            continue;
+        for (int j = 0; j < w->list.count; j++) {
+            const struct msg_checkpoint *c = &w->list.checkpoint[j];
+            if ((best.held && c->step <= best.step) || !rdzv_may_load(st, c) || !all_list(st, c))
+                continue;
+            best.held = true;
+            best.step = c->step;
+            memcpy(best.lineage, c->lineage, RM_HASH_BYTES);
+        }
+    }
+    return best;
+}
+
+/* Published since, and read back whole: it is another one at the same place. */
+void rdzv_load_forgive(struct rdzv *st, int64_t step)
+{
+    int kept = 0;
+    for (int i = 0; i < st->refused_count; i++) {
+        if (st->refused[i].step != step)
+            st->refused[kept++] = st->refused[i];
+    }
+    st->refused_count = kept;
+}
+
+/* ---- which of both ---- */
+
+bool rdzv_needs_lists(const struct rdzv *st)
+{
+    return !rdzv_best_state(st).held && (st->settings.resume || st->saved >= 0);
+}
+
+bool rdzv_lists_are_in(const struct rdzv *st)
+{
+    if (!rdzv_needs_lists(st))
+        return true;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        if (rdzv_candidate(st, &st->worker[i]) && !st->worker[i].listed)
+            return false;
+    }
+    return true;
+}
+
+/* What is held in memory goes before a checkpoint, unless the checkpoint is newer and can be read by all: a
+ * list may have been made before the newest one was published. */
+struct msg_state rdzv_choose_held(const struct rdzv *st, const struct msg_state *checkpoint)
+{
+    struct msg_state held = rdzv_best_state(st), any = best_from(st, 0);
+    if (held.held || !any.held || (checkpoint->held && checkpoint->step > any.step))
+        return held;
+    return any;
+}
+
+/* Nothing is held, and nothing can be loaded. */
+bool rdzv_begins_anew(const struct rdzv *st)
+{
+    return !best_from(st, 0).held && !rdzv_newest_checkpoint(st).held;
+}

@@ -1,0 +1,34 @@
+/* A ring in messages and events: its members, and that it is formed. */
+#include "coordinator/core/rdzv_ring.h"
+
+#include <limits.h>
+
+#include "coordinator/core/rdzv_out.h"
+
+void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker)
+{
+    const struct rdzv_worker *w = &st->worker[worker];
+    m->worker = worker;
+    m->attempt = w->attempt;
+    m->incarnation = w->incarnation;
+    text_copy(m->address, sizeof m->address, w->address);
+}
+
+void rdzv_tell_formed(struct rdzv *st, struct rdzv_out *out)
+{
+    for (int r = 0; r < st->world; r++) {
+        struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w->old_rank == INT_MAX && st->trained)
+            rdzv_tell_worker(st, out, TELL_WORKER_JOINED, st->member[r], "WorkerJoined");
+        if (w->act == CAUSE_WORKER_JOINED)
+            w->act = CAUSE_NONE;
+    }
+    struct rdzv_tell *t = rdzv_tell(out, TELL_RING_FORMED);
+    t->generation = st->ring;
+    t->world = t->members = st->world;
+    t->step = st->resume.held ? st->resume.step : 0;
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        t->member[r] = (struct rdzv_told_member){st->member[r], w->agent_pid, w->trainer_pid};
+    }
+}

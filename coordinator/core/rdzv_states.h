@@ -1,0 +1,14 @@
+/* The states and the moves between them. */
+#ifndef RM_COORDINATOR_RDZV_STATES_H
+#define RM_COORDINATOR_RDZV_STATES_H
+
+#include "coordinator/core/rdzv_types.h"
+
+const char *rdzv_state_name(enum rdzv_state state);
+/* Whether the table has an edge from one to the other; docs/protocol.md prints it. */
+bool rdzv_may_move(enum rdzv_state from, enum rdzv_state to);
+/* The state table as the Markdown of docs/protocol.md. */
+void rdzv_print_states(struct str *out);
+void rdzv_move(struct rdzv *st, enum rdzv_state to, rm_time now);
+
+#endif

@@ -1,0 +1,121 @@
+/* A ring that stops: at a step boundary or at once, and without whom. The three call each other, as who is
+ * lost stops the ring, and the stop of a ring is the end of those whose connection is gone. */
+#include "coordinator/core/rdzv_stop.h"
+
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_boundary.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_states.h"
+
+/* Who has to answer before the round is over: the members; at a planned stop also those who want to join. */
+static bool has_to_stop(const struct rdzv_worker *w, enum msg_stop_at at)
+{
+    if (!w->trainer_pid || w->released)
+        return false;
+    if (w->rank >= 0)
+        return w->presence != ABSENT;
+    return at == STOP_BOUNDARY && w->presence == PRESENT && !w->leaving;
+}
+
+void rdzv_stop_asked(struct rdzv_worker *w, rm_time now)
+{
+    if (w->asked == RM_NEVER)
+        w->asked = now; /* asked again: it has owed the answer since then */
+}
+
+static void send_stops(struct rdzv *st, bool members, enum msg_stop_at at, rm_time now, struct rdzv_out *out)
+{
+    struct message *m = rdzv_send(st, out, MSG_STOP);
+    m->stop.round = st->round;
+    m->stop.at = at;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence != PRESENT || w->released || (w->rank >= 0) != members)
+            continue;
+        rdzv_send_to(out, w);
+        if (at == STOP_NOW)
+            rdzv_stop_asked(w, now);
+    }
+}
+
+void rdzv_quiesce(struct rdzv *st, enum msg_stop_at at, rm_time now, struct rdzv_out *out)
+{
+    st->round++;
+    st->stop_at = at;
+    rdzv_move(st, RDZV_QUIESCING, now);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        w->must_stop = has_to_stop(w, at);
+        w->ready = false;
+    }
+    send_stops(st, true, at, now, out);
+    send_stops(st, false, STOP_NOW, now, out);
+    for (int i = 0; at == STOP_NOW && i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == AWAY)
+            rdzv_lose(st, w, "its connection ended, and the ring with it", now, out);
+    }
+}
+
+void rdzv_stopped(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
+                  struct rdzv_out *out)
+{
+    const struct msg_stopped *s = &m->stopped;
+    w->asked = s->round == st->round || w->asked == RM_NEVER ? RM_NEVER : now;
+    if (s->round != st->round) { /* of an older round: says nothing, unless a predecessor stopped the ring */
+        w->phase = PHASE_STOPPED;
+        if (st->found && st->state == RDZV_TRAINING && w->rank >= 0) {
+            rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
+            rdzv_quiesce(st, STOP_NOW, now, out);
+        }
+        return;
+    }
+    w->stopped_round = s->round;
+    w->must_stop = false;
+    w->state = s->state;
+    w->update_step = s->update_step;
+    w->discarded = s->discarded;
+    if (s->trainer_pid)
+        w->trainer_pid = s->trainer_pid;
+    if (s->state.held && s->state.step > st->known_step)
+        st->known_step = s->state.step;
+}
+
+/* ---- going ---- */
+
+/* The ring can't go on with this worker in it. */
+void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum cause cause, rm_time now,
+                       struct rdzv_out *out)
+{
+    bool member = w->rank >= 0;
+    w->ready = w->finished = w->must_stop = false;
+    if (!member || (st->state != RDZV_TRAINING && st->state != RDZV_FORMING && st->state != RDZV_QUIESCING))
+        return;
+    w->rank = -1;
+    rdzv_recovery_begin(st, cause, w, now);
+    bool stopping = st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW;
+    if (!stopping)
+        rdzv_quiesce(st, STOP_NOW, now, out);
+}
+
+void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now, struct rdzv_out *out)
+{
+    if (w->presence == ABSENT)
+        return;
+    bool silent = w->released;
+    rdzv_close_conn(out, w->conn);
+    w->presence = ABSENT;
+    w->conn = -1;
+    w->stopped_round = -1;
+    w->asked = RM_NEVER;
+    w->serving = false;
+    w->listed = w->list_asked = false;
+    rdzv_forget_publisher(st, w);
+    if (!silent && w->rank >= 0)
+        rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), why);
+    if (!silent)
+        rdzv_say(st, "worker %d is lost: %s", rdzv_index(st, w), why);
+    rdzv_ring_without(st, w, CAUSE_WORKER_LOST, now, out);
+    w->rank = -1;
+}

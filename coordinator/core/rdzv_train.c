@@ -1,0 +1,127 @@
+/* TRAINING: what stops a ring that is at work, and its last step. */
+#include "coordinator/core/rdzv_train.h"
+
+#include <string.h>
+
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_leave.h"
+#include "coordinator/core/rdzv_pairs.h"
+#include "coordinator/core/rdzv_probe.h"
+#include "coordinator/core/rdzv_progress.h"
+#include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_save.h"
+#include "coordinator/core/rdzv_stop.h"
+#include "coordinator/core/rdzv_who.h"
+
+bool rdzv_all_finished(const struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (!w->finished || w->presence != PRESENT)
+            return false;
+    }
+    return st->world > 0;
+}
+
+static bool any_finished(const struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++) {
+        if (st->worker[st->member[r]].finished)
+            return true;
+    }
+    return false;
+}
+
+void rdzv_finished(struct rdzv *st, struct rdzv_worker *w, const struct message *m)
+{
+    if (generation_compare(m->generation, st->ring) != 0 || (w->rank < 0 && st->state != RDZV_RECOVERING))
+        return;
+    if (any_finished(st) && memcmp(st->digest, m->finished.digest, RM_HASH_BYTES) != 0 && st->exact)
+        rdzv_give_up(st, EXIT_TRAINING, "workers end with different weights: worker %d disagrees",
+                     rdzv_index(st, w));
+    st->digest_known = true;
+    memcpy(st->digest, m->finished.digest, RM_HASH_BYTES);
+    w->digest_known = true;
+    memcpy(w->digest, m->finished.digest, RM_HASH_BYTES);
+    st->exact = st->exact && m->finished.exact;
+    w->finished = true;
+}
+
+/* ---- joins ---- */
+
+static bool wants_to_join(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    bool held = rdzv_held_back(st, w) || rdzv_pairs_bar(st, rdzv_index(st, w));
+    return w->presence == PRESENT && w->trainer_pid && w->rank < 0 && !w->leaving && !w->released && !held &&
+           w->asked == RM_NEVER; /* it answers */
+}
+
+/* Whether what is left to do takes longer than making room for a newcomer. */
+static bool is_worth_it(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    double left = (double)(st->settings.steps - st->told) * st->step_time;
+    return w->act == CAUSE_WORKER_JOINED || left > (double)st->reform_cost;
+}
+
+/* When the join of those who wait may begin; *ret_first is one of them. RM_NEVER: there is none. */
+static rm_time join_at(const struct rdzv *st, int *ret_first)
+{
+    int most = rdzv_members_max(st);
+    rm_time first = RM_NEVER;
+    bool more_coming = false;
+    int here_now = 0;
+    for (int i = 0; i < RM_WORKERS_MAX && st->world < most; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (wants_to_join(st, w) && is_worth_it(st, w) && w->joined < first) {
+            first = w->joined;
+            *ret_first = i;
+        }
+        bool here = w->rank >= 0 || wants_to_join(st, w);
+        bool coming = !here && !rdzv_pairs_bar(st, i);
+        here_now += here;
+        more_coming = more_coming || (w->expected >= 0 && coming && !w->leaving && !w->released);
+    }
+    if (first == RM_NEVER)
+        return RM_NEVER;
+    if (st->settings.unsupervised)
+        more_coming = !rdzv_at_target(st, here_now);
+    return more_coming ? first + st->settings.join_window : first;
+}
+
+/* ---- what it waits for ---- */
+
+static void settle_finish(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    struct msg_state last = {.held = true, .step = st->settings.steps};
+    if (!rdzv_all_told(st, out))
+        return;
+    if (st->recovery.active)
+        rdzv_recovery_done(st, now, out);
+    rdzv_save_begin(st, &last, true, now, out);
+}
+
+void rdzv_settle_training(struct rdzv *st, rm_time now, struct rdzv_out *out)
+{
+    int joiner = -1;
+    rdzv_settle_probes(st, now, out);
+    if (st->ending.set) {
+        rdzv_quiesce(st, st->ending.interrupted ? STOP_BOUNDARY : STOP_NOW, now, out);
+    } else if (rdzv_all_finished(st)) {
+        settle_finish(st, now, out);
+    } else if (any_finished(st)) {
+        return; /* the others are about to */
+    } else if (rdzv_leave_is_due(st, now)) {
+        rdzv_leave_begin(st, now, out);
+    } else if (now >= join_at(st, &joiner)) {
+        rdzv_recovery_begin(st, CAUSE_WORKER_JOINED, &st->worker[joiner], now);
+        rdzv_quiesce(st, STOP_BOUNDARY, now, out);
+    }
+}
+
+rm_time rdzv_training_until(const struct rdzv *st)
+{
+    int joiner;
+    if (any_finished(st))
+        return RM_NEVER;
+    return rm_earlier(rm_earlier(rdzv_leave_due_at(st), rdzv_probe_at(st)), join_at(st, &joiner));
+}

@@ -1,0 +1,12 @@
+/* TRAINING. */
+#ifndef RM_COORDINATOR_RDZV_TRAIN_H
+#define RM_COORDINATOR_RDZV_TRAIN_H
+
+#include "coordinator/core/rdzv_state.h"
+
+void rdzv_settle_training(struct rdzv *st, rm_time now, struct rdzv_out *out);
+rm_time rdzv_training_until(const struct rdzv *st);
+void rdzv_finished(struct rdzv *st, struct rdzv_worker *w, const struct message *m);
+bool rdzv_all_finished(const struct rdzv *st);
+
+#endif

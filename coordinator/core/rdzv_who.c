@@ -1,0 +1,88 @@
+/* Who is here, who may take part, and who may yet come. */
+#include "coordinator/core/rdzv_who.h"
+
+/* ---- who is here ---- */
+
+bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return w->trouble.times > 0 && w->trouble.until > st->accounted;
+}
+
+bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return w->presence == PRESENT && !w->released && w->trainer_pid && w->address[0] &&
+           w->stopped_round == st->round;
+}
+
+bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return rdzv_usable(st, w) && !w->leaving && !rdzv_held_back(st, w);
+}
+
+int rdzv_candidates(const struct rdzv *st)
+{
+    int n = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        n += rdzv_candidate(st, &st->worker[i]);
+    return n;
+}
+
+int rdzv_members_max(const struct rdzv *st)
+{
+    const struct rdzv_settings *s = &st->settings;
+    return s->workers_max < s->lanes ? s->workers_max : s->lanes;
+}
+
+int rdzv_left(const struct rdzv *st)
+{
+    int n = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool there = w->presence != ABSENT || w->expected >= 0;
+        n += there && !w->leaving && !w->released && !w->quarantine[0];
+    }
+    return n;
+}
+
+bool rdzv_ring_runs(const struct rdzv *st)
+{
+    return st->state == RDZV_TRAINING || (st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY);
+}
+
+/* ---- who may come ---- */
+
+/* The target may have been moved since: another number of them than that says nothing. */
+bool rdzv_at_target(const struct rdzv *st, int workers)
+{
+    return workers == st->settings.workers_target || workers >= rdzv_members_max(st);
+}
+
+bool rdzv_more_may_come(const struct rdzv *st)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool stays = w->presence != ABSENT && !w->leaving && !w->released;
+        if (stays && !rdzv_candidate(st, w))
+            return true;
+    }
+    return !rdzv_at_target(st, rdzv_candidates(st));
+}
+
+bool rdzv_on_its_way(const struct rdzv *st)
+{
+    if (st->settings.unsupervised)
+        return rdzv_more_may_come(st);
+    if (!st->expect_known)
+        return true;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->followed)
+            return true;
+        if (w->released || w->leaving)
+            continue;
+        bool coming = w->expected >= 0 || w->presence != ABSENT;
+        if (coming && !rdzv_candidate(st, w))
+            return true;
+    }
+    return false;
+}
