@@ -89,32 +89,33 @@ bool rdzv_may_hand_over(const struct rdzv *st)
     return st->state == RDZV_RECOVERING || st->state == RDZV_GATHERING || st->state == RDZV_TRAINING;
 }
 
-static void settle(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void settle(const struct turn *turn)
 {
-    for (int turn = 0; turn < SETTLE_TURNS; turn++) {
+    struct rdzv *st = turn->st;
+    for (int i = 0; i < SETTLE_TURNS; i++) {
         enum rdzv_state before = st->state;
         int64_t round = st->round;
         if (st->state == RDZV_RECOVERING)
-            rdzv_settle_recovering(st, now, out);
+            rdzv_settle_recovering(turn);
         else if (st->final_saved && st->digest_known && st->state != RDZV_SAVING)
-            rdzv_end(st, now, out); /* published after its holders were thought lost */
+            rdzv_end(turn); /* published after its holders were thought lost */
         else if (st->state == RDZV_GATHERING)
-            rdzv_settle_gathering(st, now, out);
+            rdzv_settle_gathering(turn);
         else if (st->state == RDZV_FORMING)
-            rdzv_settle_forming(st, now, out);
+            rdzv_settle_forming(turn);
         else if (st->state == RDZV_TRAINING)
-            rdzv_settle_training(st, now, out);
+            rdzv_settle_training(turn);
         else if (st->state == RDZV_QUIESCING)
-            rdzv_settle_quiescing(st, now, out);
+            rdzv_settle_quiescing(turn);
         else if (st->state == RDZV_SAVING)
-            rdzv_settle_saving(st, now, out);
+            rdzv_settle_saving(turn);
         bool over = st->state == RDZV_FINISHED || st->state == RDZV_FAILED;
         if (over || (st->state == before && st->round == round))
             break;
     }
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {
-        rdzv_name_publishers(st, out);
-        rdzv_release_leavers(st, out);
+        rdzv_name_publishers(turn);
+        rdzv_release_leavers(turn);
     }
 }
 
@@ -130,20 +131,20 @@ static struct rdzv_worker *by_conn(struct rdzv *st, int conn)
 }
 
 /* While the ring forms everybody has to move, but it gets on only by those who don't wait for somebody. */
-static void on_heartbeat(struct rdzv *st, struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now)
+static void on_heartbeat(const struct turn *turn, struct rdzv_worker *w, const struct msg_heartbeat *h)
 {
     bool moves = h->bytes != w->bytes || h->counter != w->counter;
     if (moves)
-        w->moved = now;
-    if (moves && st->state == RDZV_FORMING && w->rank >= 0 && !w->ready && h->waiting_for < 0)
-        rdzv_ring_moved(st, now);
+        w->moved = turn->now;
+    if (moves && turn->st->state == RDZV_FORMING && w->rank >= 0 && !w->ready && h->waiting_for < 0)
+        rdzv_ring_moved(turn);
     w->bytes = h->bytes;
-    rdzv_hang_heartbeat(w, h, now);
+    rdzv_hang_heartbeat(w, h, turn->now);
 }
 
-static void on_fault(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
-                     struct rdzv_out *out)
+static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
+    struct rdzv *st = turn->st;
     const struct msg_fault *f = &m->fault;
     bool mine = w->rank >= 0 && generation_compare(m->generation, st->ring) == 0;
     bool at_work = mine && (st->state == RDZV_TRAINING || st->state == RDZV_FORMING || rdzv_ring_runs(st));
@@ -155,93 +156,94 @@ static void on_fault(struct rdzv *st, struct rdzv_worker *w, const struct messag
         w->asked = RM_NEVER;
         rdzv_say(st, "worker %d's trainer ended: %s", rdzv_index(st, w), f->detail);
         if (w->rank >= 0)
-            rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
-        rdzv_ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
+            rdzv_tell_worker(turn, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
+        rdzv_ring_without(turn, w, CAUSE_TRAINER_EXIT);
         w->rank = -1;
         if (w->act == CAUSE_TRAINER_EXIT) {
             w->act = CAUSE_WORKER_JOINED; /* its way back is never skipped for cost */
             w->act_at = RM_NEVER;
         } else if (!w->trouble.exit_told) {
-            rdzv_count_failure(st, w, f->detail, now, out);
+            rdzv_count_failure(turn, w, f->detail);
         }
         w->trouble.exit_told = false;
     } else if (f->kind == FAULT_STORAGE) {
-        rdzv_storage_fault(st, w, f, now, out);
+        rdzv_storage_fault(turn, w, f);
     } else if (f->kind == FAULT_NOT_FINITE && mine) {
         st->ending.not_finite |= !st->ending.set;
         rdzv_give_up(st, EXIT_TRAINING, "%s", f->detail);
     } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
-        rdzv_work_fault(st, w, f, now, out);
+        rdzv_work_fault(turn, w, f);
     } else if (mine && st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW) {
         rdzv_pairs_fault(st, w, f);
     } else if (at_work) {
         if (f->peer >= 0 && st->worker[f->peer].presence == AWAY)
-            rdzv_lose(st, &st->worker[f->peer], "a ring neighbour lost it too", now, out);
+            rdzv_lose(turn, &st->worker[f->peer], "a ring neighbour lost it too");
         rdzv_pairs_fault(st, w, f);
         if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW) {
             rdzv_say(st, "worker %d: %s", rdzv_index(st, w), f->detail);
-            rdzv_recovery_begin(st, CAUSE_RING_ERROR, f->peer >= 0 ? &st->worker[f->peer] : NULL, now);
-            rdzv_quiesce(st, STOP_NOW, now, out);
+            rdzv_recovery_begin(turn, CAUSE_RING_ERROR, f->peer >= 0 ? &st->worker[f->peer] : NULL);
+            rdzv_quiesce(turn, STOP_NOW);
         }
     }
 }
 
-static void on_message(struct rdzv *st, const struct rdzv_event *event, rm_time now, struct rdzv_out *out)
+static void on_message(const struct turn *turn, const struct rdzv_event *event)
 {
+    struct rdzv *st = turn->st;
     const struct message *m = event->message;
     if (m->type == MSG_HELLO && m->term > st->settings.term) {
-        rdzv_step_down(st, m->term, now, out);
+        rdzv_step_down(turn, m->term);
         return;
     }
     if (m->type == MSG_HELLO) {
-        rdzv_hello(st, event->conn, &m->hello, now, out);
+        rdzv_hello(turn, event->conn, &m->hello);
         return;
     }
     struct rdzv_worker *w = by_conn(st, event->conn);
     if (!w)
         return; /* refused or replaced */
-    w->heard = now;
+    w->heard = turn->now;
     switch (m->type) {
     case MSG_HEARTBEAT:
-        on_heartbeat(st, w, &m->heartbeat, now);
+        on_heartbeat(turn, w, &m->heartbeat);
         break;
     case MSG_PROGRESS:
-        rdzv_progress(st, w, m, now, out);
+        rdzv_progress(turn, w, m);
         break;
     case MSG_EVALUATED:
-        rdzv_evaluated(st, w, &m->evaluated, out);
-        rdzv_ring_moved(st, now);
+        rdzv_evaluated(turn, w, &m->evaluated);
+        rdzv_ring_moved(turn);
         break;
     case MSG_LEAVING:
-        rdzv_leaving(st, w, &m->leaving, now);
+        rdzv_leaving(turn, w, &m->leaving);
         break;
     case MSG_FAULT:
-        on_fault(st, w, m, now, out);
+        on_fault(turn, w, m);
         break;
     case MSG_STOPPED:
-        rdzv_stopped(st, w, m, now, out);
+        rdzv_stopped(turn, w, m);
         break;
     case MSG_READY:
-        rdzv_ready(st, w, m, now, out);
+        rdzv_ready(turn, w, m);
         break;
     case MSG_CHECKPOINTS:
-        rdzv_listed(w, &m->checkpoints, now);
+        rdzv_listed(w, &m->checkpoints, turn->now);
         break;
     case MSG_CHECKPOINTED:
-        rdzv_checkpointed(st, w, &m->checkpointed, out);
+        rdzv_checkpointed(turn, w, &m->checkpointed);
         break;
     case MSG_PUBLISHED:
         rdzv_write_is_over(w, m->published.step);
-        rdzv_published(st, &m->published, now, out);
+        rdzv_published(turn, &m->published);
         break;
     case MSG_SAVE_WAITS:
-        rdzv_save_waits(st, w, &m->save_waits, now, out);
+        rdzv_save_waits(turn, w, &m->save_waits);
         break;
     case MSG_FINISHED:
         rdzv_finished(st, w, m);
         break;
     case MSG_PROBED:
-        rdzv_probed(st, w, &m->probed, now);
+        rdzv_probed(turn, w, &m->probed);
         break;
     default:
         break;
@@ -255,10 +257,11 @@ static void forgive(rm_time *since, rm_time pause)
 
 /* Somebody calls at the deadline or before. Where the call comes much later it was this program that stood
  * still, or its machine: what it has not heard meanwhile says nothing about anybody. */
-static void forgive_own_pause(struct rdzv *st, rm_time now)
+static void forgive_own_pause(const struct turn *turn)
 {
-    rm_time pause = now - st->accounted;
-    if (st->due == RM_NEVER || now <= st->due + st->settings.heartbeat)
+    struct rdzv *st = turn->st;
+    rm_time pause = turn->now - st->accounted;
+    if (st->due == RM_NEVER || turn->now <= st->due + st->settings.heartbeat)
         return;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
@@ -281,22 +284,18 @@ static void on_act(struct rdzv *st, const struct rdzv_event *event)
     w->act_at = event->act.at;
 }
 
-void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, struct rdzv_out *out)
+static void on_event(const struct turn *turn, const struct rdzv_event *event)
 {
-    out->count = 0;
-    if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
-        return;
-    forgive_own_pause(st, now);
-    rdzv_account(st, now);
+    struct rdzv *st = turn->st;
     switch (event->kind) {
     case RDZV_MESSAGE:
-        on_message(st, event, now, out);
+        on_message(turn, event);
         break;
     case RDZV_CLOSED:
-        rdzv_closed(st, event->conn, now, out);
+        rdzv_closed(turn, event->conn);
         break;
     case RDZV_EXPECT:
-        rdzv_expect(st, &event->expect, now, out);
+        rdzv_expect(turn, &event->expect);
         break;
     case RDZV_ACT:
         on_act(st, event);
@@ -310,10 +309,21 @@ void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, str
     case RDZV_TICK:
         break;
     }
+}
+
+void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, struct rdzv_out *out)
+{
+    const struct turn turn = {st, now, out};
+    out->count = 0;
+    if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
+        return;
+    forgive_own_pause(&turn);
+    rdzv_account(&turn);
+    on_event(&turn, event);
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {
-        rdzv_check_silence(st, now, out);
-        rdzv_check_hang(st, now, out);
-        settle(st, now, out);
+        rdzv_check_silence(&turn);
+        rdzv_check_hang(&turn);
+        settle(&turn);
     }
     st->due = rdzv_deadline(st);
     rdzv_check_invariants(st);

@@ -31,7 +31,7 @@ int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w)
     return (int)(w - st->worker);
 }
 
-void rdzv_ring_moved(struct rdzv *st, rm_time now)
+void rdzv_ring_moved(const struct turn *turn)
 {
-    st->turned = now;
+    turn->st->turned = turn->now;
 }

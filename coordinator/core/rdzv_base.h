@@ -10,6 +10,6 @@ void rdzv_say(struct rdzv *st, const char *format, ...) __attribute__((format(pr
 void rdzv_give_up(struct rdzv *st, int exit_code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w);
-void rdzv_ring_moved(struct rdzv *st, rm_time now); /* a step, an evaluation, a new ring: it does not hang */
+void rdzv_ring_moved(const struct turn *turn); /* a step, an evaluation, a new ring: it does not hang */
 
 #endif

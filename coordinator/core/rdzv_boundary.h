@@ -14,6 +14,6 @@ bool rdzv_save_lacks(const struct rdzv *st, int part); /* the save under way wai
 /* It is gone, or may not have heard that it is to publish. */
 void rdzv_forget_publisher(struct rdzv *st, const struct rdzv_worker *w);
 /* It may not have heard what it is to save. */
-void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out);
+void rdzv_save_resend(const struct turn *turn, struct rdzv_worker *w);
 
 #endif

@@ -13,49 +13,52 @@
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_states.h"
 
-static void release_all(struct rdzv *st, struct rdzv_out *out)
+static void release_all(const struct turn *turn)
 {
-    rdzv_send(st, out, MSG_RELEASE);
+    struct rdzv *st = turn->st;
+    rdzv_send(turn, MSG_RELEASE);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (w->presence == PRESENT)
-            rdzv_send_to(out, w);
+            rdzv_send_to(turn, w);
     }
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (w->presence == PRESENT && !w->released)
-            rdzv_tell_worker(st, out, TELL_RELEASED, i, "");
+            rdzv_tell_worker(turn, TELL_RELEASED, i, "");
         w->released = true;
     }
 }
 
-static void tell_skipped(struct rdzv *st, struct rdzv_out *out)
+static void tell_skipped(const struct turn *turn)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct rdzv_worker *w = &st->worker[i];
+        const struct rdzv_worker *w = &turn->st->worker[i];
         if (w->presence == PRESENT && w->rank < 0 && !w->leaving && !w->released)
-            rdzv_tell_worker(st, out, TELL_JOIN_SKIPPED, i,
+            rdzv_tell_worker(turn, TELL_JOIN_SKIPPED, i,
                              w->left_out[0] ? w->left_out
                                             : "the last step came before it was worth making room for it");
         else if (w->presence == ABSENT && w->expected > w->attempt)
-            rdzv_tell_worker(st, out, TELL_JOIN_SKIPPED, i, "the last step came before it did");
+            rdzv_tell_worker(turn, TELL_JOIN_SKIPPED, i, "the last step came before it did");
     }
 }
 
-static void tell_complete(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void tell_complete(const struct turn *turn)
 {
-    struct rdzv_tell *t = rdzv_tell(out, TELL_COMPLETE);
+    struct rdzv *st = turn->st;
+    struct rdzv_tell *t = rdzv_tell(turn, TELL_COMPLETE);
     t->step = st->settings.steps;
     t->loss = st->loss;
     t->exact = st->exact;
-    t->goodput = rdzv_productive_share(rdzv_goodput(st, now));
+    t->goodput = rdzv_productive_share(rdzv_goodput(st, turn->now));
     memcpy(t->digest, st->digest, RM_HASH_BYTES);
 }
 
-static void tell_failed(struct rdzv *st, struct rdzv_out *out)
+static void tell_failed(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     bool interrupted = st->ending.interrupted && st->ending.exit_code == EXIT_INTERRUPTED;
-    struct rdzv_tell *t = rdzv_tell(out, interrupted ? TELL_INTERRUPTED : TELL_FAILED);
+    struct rdzv_tell *t = rdzv_tell(turn, interrupted ? TELL_INTERRUPTED : TELL_FAILED);
     t->step = st->saved > 0 ? st->saved : 0;
     t->exit_code = st->ending.exit_code;
     text_copy(t->text, sizeof t->text, st->ending.text);
@@ -78,35 +81,37 @@ static void add_what_is_kept(struct rdzv *st)
         snprintf(text + length, sizeof st->ending.text - length, "; there is no checkpoint yet");
 }
 
-void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_end(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     bool complete = st->final_saved && !(st->ending.set && st->ending.exit_code != EXIT_INTERRUPTED);
-    if (complete && !rdzv_all_told(st, out))
+    if (complete && !rdzv_all_told(turn))
         return;
     if (st->recovery.active && complete)
-        rdzv_recovery_done(st, now, out);
-    rdzv_move(st, complete ? RDZV_FINISHED : RDZV_FAILED, now);
-    rdzv_tell_left(st, out);
+        rdzv_recovery_done(turn);
+    rdzv_move(turn, complete ? RDZV_FINISHED : RDZV_FAILED);
+    rdzv_tell_left(turn);
     if (complete) {
-        tell_skipped(st, out);
-        tell_complete(st, now, out);
+        tell_skipped(turn);
+        tell_complete(turn);
         rdzv_say(st, "complete");
     } else {
         add_what_is_kept(st);
-        tell_failed(st, out);
+        tell_failed(turn);
         rdzv_say(st, "%s", st->ending.text);
     }
-    release_all(st, out);
-    rdzv_tell_end(out, complete ? EXIT_DONE : st->ending.exit_code, complete ? "" : st->ending.text);
+    release_all(turn);
+    rdzv_tell_end(turn, complete ? EXIT_DONE : st->ending.exit_code, complete ? "" : st->ending.text);
 }
 
-void rdzv_save_failed(struct rdzv *st, int64_t step, const char *detail, rm_time now, struct rdzv_out *out)
+void rdzv_save_failed(const struct turn *turn, int64_t step, const char *detail)
 {
+    struct rdzv *st = turn->st;
     bool told = st->ending.set;
     char why[MSG_DETAIL_MAX];
     snprintf(why, sizeof why, "%.150s%sthe checkpoint of step %" PRId64 " can't be written: %.180s",
              told ? st->ending.text : "", told ? "; " : "", step, detail);
     st->ending.set = false;
     rdzv_give_up(st, EXIT_MACHINE, "%s", why);
-    rdzv_end(st, now, out);
+    rdzv_end(turn);
 }

@@ -4,8 +4,8 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-void rdzv_end(struct rdzv *st, rm_time now, struct rdzv_out *out);
-void rdzv_save_failed(struct rdzv *st, int64_t step, const char *detail, rm_time now,
-                      struct rdzv_out *out); /* ends: what was to be kept can't be */
+void rdzv_end(const struct turn *turn);
+void rdzv_save_failed(const struct turn *turn, int64_t step,
+                      const char *detail); /* ends: what was to be kept can't be */
 
 #endif

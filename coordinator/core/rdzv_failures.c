@@ -15,36 +15,37 @@ static bool counts(const struct rdzv *st, const struct rdzv_failure *f, rm_time 
 }
 
 /* Drops what no longer counts, adds this one, and returns how many of all are this worker's. */
-static int add_failure(struct rdzv *st, int worker, rm_time now)
+static int add_failure(const struct turn *turn, int worker)
 {
+    struct rdzv *st = turn->st;
     int kept = 0, own = 1;
     for (int i = 0; i < st->failures; i++) {
-        if (!counts(st, &st->failure[i], now))
+        if (!counts(st, &st->failure[i], turn->now))
             continue;
         own += st->failure[i].worker == worker;
         st->failure[kept++] = st->failure[i];
     }
     st->failures = kept;
     if (st->failures < FAILURES_KEPT)
-        st->failure[st->failures++] = (struct rdzv_failure){now, worker};
+        st->failure[st->failures++] = (struct rdzv_failure){turn->now, worker};
     st->failures_total++;
     return own;
 }
 
 /* Its process is sent away, and so is every one that comes under this index from now on. */
-static void quarantine(struct rdzv *st, struct rdzv_worker *w, int own, const char *why, rm_time now,
-                       struct rdzv_out *out)
+static void quarantine(const struct turn *turn, struct rdzv_worker *w, int own, const char *why)
 {
+    struct rdzv *st = turn->st;
     int index = rdzv_index(st, w);
     snprintf(w->quarantine, sizeof w->quarantine,
              "%d failures within %.0f s, failurePolicy.maxRestarts allows %d; the newest: %.150s", own,
              (double)st->settings.within / RM_S, st->settings.max_restarts, why);
     w->expected = -1;
     rdzv_say(st, "worker %d is put into quarantine: %s", index, w->quarantine);
-    rdzv_tell_worker(st, out, TELL_WORKER_QUARANTINED, index, w->quarantine);
+    rdzv_tell_worker(turn, TELL_WORKER_QUARANTINED, index, w->quarantine);
     if (w->presence == PRESENT)
-        rdzv_send_away(st, out, w, EXIT_MACHINE, w->quarantine);
-    rdzv_lose(st, w, "it is in quarantine", now, out);
+        rdzv_send_away(turn, w, EXIT_MACHINE, w->quarantine);
+    rdzv_lose(turn, w, "it is in quarantine");
     bool any_will_do = st->known_step >= st->settings.steps && rdzv_left(st) > 0; /* all steps are made */
     if (rdzv_left(st) < st->settings.workers_min && !any_will_do)
         rdzv_give_up(st, EXIT_TRAINING, "worker %d is in quarantine (%s), and of min %d workers %d %s left",
@@ -52,15 +53,15 @@ static void quarantine(struct rdzv *st, struct rdzv_worker *w, int own, const ch
                      rdzv_left(st) == 1 ? "is" : "are");
 }
 
-void rdzv_count_failure(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now,
-                        struct rdzv_out *out)
+void rdzv_count_failure(const struct turn *turn, struct rdzv_worker *w, const char *why)
 {
+    struct rdzv *st = turn->st;
     if (w->quarantine[0])
         return;
-    int index = rdzv_index(st, w), own = add_failure(st, index, now);
-    rdzv_tell_worker(st, out, TELL_WORKER_FAILED, index, why);
+    int index = rdzv_index(st, w), own = add_failure(turn, index);
+    rdzv_tell_worker(turn, TELL_WORKER_FAILED, index, why);
     if (own > st->settings.max_restarts)
-        quarantine(st, w, own, why, now, out);
+        quarantine(turn, w, own, why);
     else if (st->failures > st->settings.max_restarts)
         rdzv_give_up(
             st, EXIT_TRAINING,

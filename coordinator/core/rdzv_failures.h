@@ -5,7 +5,6 @@
 #include "coordinator/core/rdzv_state.h"
 
 /* May put the worker into quarantine, which loses it. */
-void rdzv_count_failure(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now,
-                        struct rdzv_out *out);
+void rdzv_count_failure(const struct turn *turn, struct rdzv_worker *w, const char *why);
 
 #endif

@@ -66,8 +66,9 @@ static bool computes_other_bits(const struct rdzv *st, int worker, const char *f
 }
 
 /* Newcomers who were heard before anybody who knew better. True: there were some. */
-static bool send_misfits_away(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static bool send_misfits_away(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     bool any = false;
     struct msg_abandon no = {0};
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
@@ -75,9 +76,9 @@ static bool send_misfits_away(struct rdzv *st, rm_time now, struct rdzv_out *out
         bool may_take_part = w->presence == PRESENT && w->trainer_pid && !w->state.held;
         if (!may_take_part || !computes_other_bits(st, i, w->fingerprint, &no))
             continue;
-        rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, i, no.why);
-        rdzv_send_one(st, out, w, MSG_ABANDON)->abandon = no;
-        rdzv_lose(st, w, no.why, now, out);
+        rdzv_tell_worker(turn, TELL_WORKER_REFUSED, i, no.why);
+        rdzv_send_one(turn, w, MSG_ABANDON)->abandon = no;
+        rdzv_lose(turn, w, no.why);
         any = true;
     }
     return any;
@@ -99,29 +100,31 @@ static bool somebody_counts(const struct rdzv *st, int but, bool holders)
 /* A successor may hear a newcomer on another kind of machine first: the first who holds the state knows
  * better. Of a machine that went away before anything was trained nothing is left that others would have to
  * fit. What a checkpoint was made by stands whoever comes and goes: only a held state is more than that. */
-static void learn(struct rdzv *st, const struct msg_hello *h, rm_time now, struct rdzv_out *out)
+static void learn(const struct turn *turn, const struct msg_hello *h)
 {
+    struct rdzv *st = turn->st;
     if (!h->trainer_pid || (st->fingerprint[0] && somebody_counts(st, h->worker, h->state.held)))
         return;
     if (h->state.held || !st->fits_checkpoint) {
         st->fits_checkpoint = false;
         text_copy(st->fingerprint, sizeof st->fingerprint, h->fingerprint);
-        send_misfits_away(st, now, out);
+        send_misfits_away(turn);
     }
     text_copy(st->data_sha256, sizeof st->data_sha256, h->data_sha256);
     st->data_files = h->data_files;
     st->data_bytes = h->data_bytes;
 }
 
-bool rdzv_fit_checkpoint(struct rdzv *st, const char *made, rm_time now, struct rdzv_out *out)
+bool rdzv_fit_checkpoint(const struct turn *turn, const char *made)
 {
+    struct rdzv *st = turn->st;
     if (!*made || !must_fit(st))
         return true;
     st->fits_checkpoint = true;
     if (!other_bits_matter(st, made))
         return true;
     text_copy(st->fingerprint, sizeof st->fingerprint, made);
-    return !send_misfits_away(st, now, out);
+    return !send_misfits_away(turn);
 }
 
 /* Of another job or kind, so that nothing is to be learnt from it. One of another protocol is the job's all
@@ -156,12 +159,12 @@ static bool sees_other_data(const struct rdzv *st, const struct msg_hello *h, st
 }
 
 /* In this order: what a stranger computes with is nothing to learn from. */
-bool rdzv_is_unfit(struct rdzv *st, const struct msg_hello *h, rm_time now, struct msg_abandon *ret,
-                   struct rdzv_out *out)
+bool rdzv_is_unfit(const struct turn *turn, const struct msg_hello *h, struct msg_abandon *ret)
 {
+    struct rdzv *st = turn->st;
     if (is_foreign(st, h, ret))
         return true;
-    learn(st, h, now, out);
+    learn(turn, h);
     if (!h->trainer_pid)
         return false;
     if (sees_other_data(st, h, ret) || computes_other_bits(st, h->worker, h->fingerprint, ret))

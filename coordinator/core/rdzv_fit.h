@@ -5,11 +5,10 @@
 #include "coordinator/core/rdzv_state.h"
 
 /* True where this worker can't take part; *ret then says why. Learns from it what the job is. */
-bool rdzv_is_unfit(struct rdzv *st, const struct msg_hello *h, rm_time now, struct msg_abandon *ret,
-                   struct rdzv_out *out);
+bool rdzv_is_unfit(const struct turn *turn, const struct msg_hello *h, struct msg_abandon *ret);
 /* The checkpoint to go on from was made in one arithmetic, "" not known: whoever computes in another one is
  * sent away. False: somebody was. */
-bool rdzv_fit_checkpoint(struct rdzv *st, const char *made, rm_time now, struct rdzv_out *out);
+bool rdzv_fit_checkpoint(const struct turn *turn, const char *made);
 bool rdzv_is_mixed(const struct rdzv *st); /* bits of several kinds of machines came together, as allowed */
 
 #endif

@@ -156,17 +156,19 @@ static void fill_form(struct rdzv *st, struct message *m)
 
 /* What is known of progress must not lag behind the state that is gone on from. Where nothing was told yet,
  * what this run begins with shows only when it trains: a checkpoint may turn out to be damaged. */
-static void count_from(struct rdzv *st, struct rdzv_out *out)
+static void count_from(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     int64_t step = st->resume.held ? st->resume.step : 0;
     if (st->told < 0)
         st->known_step = step;
     else
-        rdzv_told_up_to(st, step, out);
+        rdzv_told_up_to(turn, step);
 }
 
-static void tell_beginning(struct rdzv *st, struct rdzv_out *out)
+static void tell_beginning(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     if (st->told >= 0)
         return;
     st->told = st->resume.held ? st->resume.step : 0;
@@ -174,47 +176,48 @@ static void tell_beginning(struct rdzv *st, struct rdzv_out *out)
         return;
     if (st->evaluated < st->told)
         st->evaluated = st->told;
-    rdzv_tell(out, TELL_CHECKPOINT_LOADED)->step = st->told;
+    rdzv_tell(turn, TELL_CHECKPOINT_LOADED)->step = st->told;
 }
 
-void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_form(const struct turn *turn)
 {
-    if (rdzv_begins_anew(st) && rdzv_all_are_damaged(st, now, out))
+    struct rdzv *st = turn->st;
+    if (rdzv_begins_anew(st) && rdzv_all_are_damaged(turn))
         return;
     int64_t n = st->ring.term == st->settings.term ? st->ring.n + 1 : 1;
     st->ring = (struct msg_generation){st->settings.term, n};
     st->found = false;
     choose_members(st);
-    rdzv_pairs_formed(st, now);
-    struct message *m = rdzv_send(st, out, MSG_FORM);
+    rdzv_pairs_formed(turn);
+    struct message *m = rdzv_send(turn, MSG_FORM);
     fill_form(st, m);
     st->form = *m;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        w->moved = now;
+        w->moved = turn->now;
         w->loads += st->loading && w->rank >= 0;
         if (w->rank >= 0 || w->serving)
-            rdzv_send_to(out, w);
+            rdzv_send_to(turn, w);
     }
-    count_from(st, out);
-    rdzv_recovery_formed(st, now);
+    count_from(turn);
+    rdzv_recovery_formed(turn);
     rdzv_say(st, "forming generation %" PRId64 " with %d workers from step %" PRId64, st->ring.n, st->world,
              st->resume.held ? st->resume.step : 0);
-    rdzv_ring_moved(st, now);
-    rdzv_move(st, RDZV_FORMING, now);
+    rdzv_ring_moved(turn);
+    rdzv_move(turn, RDZV_FORMING);
 }
 
 /* ---- ready ---- */
 
-void rdzv_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
-                struct rdzv_out *out)
+void rdzv_ready(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
+    struct rdzv *st = turn->st;
     if (st->state == RDZV_RECOVERING)
         rdzv_recover_ready(st, w, m);
     if (w->rank < 0 || generation_compare(m->generation, st->ring) != 0)
         return;
     if (st->state == RDZV_TRAINING) {
-        rdzv_send_one(st, out, w, MSG_GO);
+        rdzv_send_one(turn, w, MSG_GO);
         return;
     }
     if (st->state != RDZV_FORMING)
@@ -226,8 +229,8 @@ void rdzv_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m,
     w->trainer_pid = m->ready.trainer_pid;
     w->ring_time = m->ready.ring_time;
     w->state_time = m->ready.state_time;
-    w->moved = now;
-    rdzv_ring_moved(st, now);
+    w->moved = turn->now;
+    rdzv_ring_moved(turn);
 }
 
 static bool all_ready(const struct rdzv *st)
@@ -250,76 +253,79 @@ static bool states_agree(const struct rdzv *st)
     return true;
 }
 
-static void begin_training(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void begin_training(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     RM_ASSERT(st->world > 0 && st->world <= rdzv_members_max(st), "a ring of %d, the job takes 1 to %d",
               st->world, rdzv_members_max(st));
-    tell_beginning(st, out);
-    rdzv_tell_formed(st, out); /* before anybody trains: a successor must know where the steps begin */
-    rdzv_send(st, out, MSG_GO);
+    tell_beginning(turn);
+    rdzv_tell_formed(turn); /* before anybody trains: a successor must know where the steps begin */
+    rdzv_send(turn, MSG_GO);
     for (int r = 0; r < st->world; r++)
-        rdzv_send_to(out, &st->worker[st->member[r]]);
+        rdzv_send_to(turn, &st->worker[st->member[r]]);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         st->worker[i].old_rank = st->worker[i].rank >= 0 ? st->worker[i].rank : INT_MAX;
         st->worker[i].serving = false;
     }
-    rm_time cost = now - st->recovery.began;
+    rm_time cost = turn->now - st->recovery.began;
     if (!st->trained)
-        cost = now - st->state_since;
+        cost = turn->now - st->state_since;
     st->reform_cost = st->reform_cost ? (3 * st->reform_cost + cost) / 4 : cost;
     st->trained = true;
     st->given_up = -1;
-    st->recovery.went = now;
+    st->recovery.went = turn->now;
     st->recovery.formed = true;
     st->waiting[0] = 0;
     st->ending = (struct rdzv_ending){0};
     rdzv_pairs_went(st);
-    rdzv_probe_left_out(st, now, out);
+    rdzv_probe_left_out(turn);
     rdzv_say(st, "training with %d workers", st->world);
-    rdzv_move(st, RDZV_TRAINING, now);
+    rdzv_move(turn, RDZV_TRAINING);
 }
 
-static void check_form_timeout(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void check_form_timeout(const struct turn *turn)
 {
-    bool late = now >= st->turned + st->settings.form_timeout; /* all wait for each other */
+    struct rdzv *st = turn->st;
+    bool late = turn->now >= st->turned + st->settings.form_timeout; /* all wait for each other */
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
-        if (w->ready || now < w->moved + st->settings.form_timeout)
+        if (w->ready || turn->now < w->moved + st->settings.form_timeout)
             continue;
         late = true;
         w->slowness++;
         if (w->slowness < 3)
             continue;
-        rdzv_send_away(st, out, w, EXIT_MACHINE, "not ready in time in three formings running");
-        rdzv_lose(st, w, "not ready in time in three formings running", now, out);
+        rdzv_send_away(turn, w, EXIT_MACHINE, "not ready in time in three formings running");
+        rdzv_lose(turn, w, "not ready in time in three formings running");
     }
     if (late && st->state == RDZV_FORMING) {
-        rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
+        rdzv_recovery_begin(turn, CAUSE_RING_ERROR, NULL);
         rdzv_pairs_in_vain(st);
         rdzv_say(st, "not all were ready in time");
-        rdzv_quiesce(st, STOP_NOW, now, out);
+        rdzv_quiesce(turn, STOP_NOW);
     }
 }
 
-void rdzv_settle_forming(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_settle_forming(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     bool leaving = false;
     for (int r = 0; r < st->world; r++)
         leaving = leaving || st->worker[st->member[r]].leaving;
     if (st->ending.set || leaving) {
-        rdzv_quiesce(st, STOP_NOW, now, out);
+        rdzv_quiesce(turn, STOP_NOW);
     } else if (all_ready(st) && states_agree(st)) {
-        begin_training(st, now, out);
+        begin_training(turn);
     } else if (all_ready(st) && !st->resume.held) {
         rdzv_give_up(st, EXIT_DATA,
                      "the workers begin with different weights: model.init or the data differ");
-        rdzv_quiesce(st, STOP_NOW, now, out);
+        rdzv_quiesce(turn, STOP_NOW);
     } else if (all_ready(st)) {
-        rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
+        rdzv_recovery_begin(turn, CAUSE_RING_ERROR, NULL);
         rdzv_pairs_in_vain(st);
-        rdzv_quiesce(st, STOP_NOW, now, out);
+        rdzv_quiesce(turn, STOP_NOW);
     } else {
-        check_form_timeout(st, now, out);
+        check_form_timeout(turn);
     }
 }
 

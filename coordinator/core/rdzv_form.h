@@ -4,10 +4,9 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-void rdzv_form(struct rdzv *st, rm_time now, struct rdzv_out *out);
-void rdzv_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
-                struct rdzv_out *out);
-void rdzv_settle_forming(struct rdzv *st, rm_time now, struct rdzv_out *out);
+void rdzv_form(const struct turn *turn);
+void rdzv_ready(const struct turn *turn, struct rdzv_worker *w, const struct message *m);
+void rdzv_settle_forming(const struct turn *turn);
 rm_time rdzv_forming_until(const struct rdzv *st);
 
 #endif

@@ -43,20 +43,21 @@ static bool holder_returns(const struct rdzv *st)
     return false;
 }
 
-static void too_few(struct rdzv *st, const char *how, rm_time now, struct rdzv_out *out)
+static void too_few(const struct turn *turn, const char *how)
 {
+    struct rdzv *st = turn->st;
     char reason[RM_WHY_MAX];
     rdzv_describe_missing(st, reason, sizeof reason);
     rdzv_give_up(st, EXIT_TOO_FEW, "%s%s", reason, how);
-    rdzv_end(st, now, out);
+    rdzv_end(turn);
 }
 
 /* An end was decided: save what is held, unless that is saved already, then end. */
-static void settle_ending(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void settle_ending(const struct turn *turn)
 {
-    struct msg_state best = rdzv_best_state(st);
-    if (!rdzv_save_begin(st, &best, false, now, out))
-        rdzv_end(st, now, out);
+    struct msg_state best = rdzv_best_state(turn->st);
+    if (!rdzv_save_begin(turn, &best, false))
+        rdzv_end(turn);
 }
 
 /* An interrupt after the last step has nothing to cut short: only the final checkpoint is left to write. */
@@ -77,57 +78,59 @@ static rm_time follows_until(const struct rdzv *st)
 
 /* True: enough are here, but some of them can't reach each other, or the same ring has just come to nothing.
  * What they hold is saved meanwhile, as with too few. */
-static bool held_back(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static bool held_back(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     struct msg_state best = rdzv_best_state(st);
-    if (!rdzv_pairs_hold_back(st, now))
+    if (!rdzv_pairs_hold_back(st, turn->now))
         return false;
-    if (st->pairs.save_first && rdzv_save_begin(st, &best, false, now, out))
+    if (st->pairs.save_first && rdzv_save_begin(turn, &best, false))
         return true;
-    if (rdzv_pairs_give_up(st, now)) {
-        settle_ending(st, now, out);
+    if (rdzv_pairs_give_up(turn)) {
+        settle_ending(turn);
     } else if (st->pairs.too_few) {
         char reason[MSG_DETAIL_MAX];
         rdzv_pairs_say_too_few(st, reason, sizeof reason);
-        rdzv_tell_waiting_for(st, reason, out);
+        rdzv_tell_waiting_for(turn, reason);
     }
-    return st->state != RDZV_GATHERING || now < rdzv_pairs_form_at(st);
+    return st->state != RDZV_GATHERING || turn->now < rdzv_pairs_form_at(st);
 }
 
-void rdzv_settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_settle_gathering(const struct turn *turn)
 {
-    rdzv_pairs_choose(st, now);
+    struct rdzv *st = turn->st;
+    rdzv_pairs_choose(turn);
     forget_moot_interrupt(st);
     if (st->ending.set) {
-        settle_ending(st, now, out);
+        settle_ending(turn);
         return;
     }
     bool coming = rdzv_on_its_way(st);
-    bool window_over = now >= st->arrived + st->settings.join_window;
-    bool patient = holder_returns(st) && now < st->state_since + st->settings.start_timeout;
+    bool window_over = turn->now >= st->arrived + st->settings.join_window;
+    bool patient = holder_returns(st) && turn->now < st->state_since + st->settings.start_timeout;
     if (enough(st)) {
-        bool listed = rdzv_ask_lists(st, now, out);
-        if (held_back(st, now, out))
+        bool listed = rdzv_ask_lists(turn);
+        if (held_back(turn))
             return;
         if (listed && !patient && (!coming || window_over))
-            rdzv_form(st, now, out);
+            rdzv_form(turn);
         return;
     }
     struct msg_state best = rdzv_best_state(st);
-    bool unsaved = best.held && best.step > st->saved && !rdzv_leaves_unsaved(st, &best, now, out);
-    if (unsaved && rdzv_save_begin(st, &best, false, now, out))
+    bool unsaved = best.held && best.step > st->saved && !rdzv_leaves_unsaved(turn, &best);
+    if (unsaved && rdzv_save_begin(turn, &best, false))
         return;
     if (rdzv_waits_for_trouble(st)) {
-        st->state_since = now;
-        rdzv_tell_waiting(st, out);
+        st->state_since = turn->now;
+        rdzv_tell_waiting(turn);
     } else if (st->settings.unsupervised)
-        rdzv_tell_waiting(st, out);
-    else if (!coming && now >= follows_until(st))
-        too_few(st, " and none is on its way", now, out);
-    else if (now >= st->state_since + st->settings.start_timeout)
-        too_few(st, ", and no more came in time", now, out);
+        rdzv_tell_waiting(turn);
+    else if (!coming && turn->now >= follows_until(st))
+        too_few(turn, " and none is on its way");
+    else if (turn->now >= st->state_since + st->settings.start_timeout)
+        too_few(turn, ", and no more came in time");
     else if (st->expect_known)
-        rdzv_tell_waiting(st, out);
+        rdzv_tell_waiting(turn);
 }
 
 rm_time rdzv_gathering_until(const struct rdzv *st)
@@ -161,10 +164,11 @@ static bool still_stopping(const struct rdzv *st, rm_time now)
 
 /* Pairs have bounds of their own: there are so many, and where too few reach each other startTimeout, or none
  * at all in pods. */
-static void count_forming(struct rdzv *st, rm_time now)
+static void count_forming(const struct turn *turn)
 {
-    bool tried = st->pairs.too_few, learned = rdzv_pairs_stopped(st, now);
-    rdzv_pairs_choose(st, now);
+    struct rdzv *st = turn->st;
+    bool tried = st->pairs.too_few, learned = rdzv_pairs_stopped(turn);
+    rdzv_pairs_choose(turn);
     if (tried || learned || st->pairs.too_few)
         st->forming_failures = 0;
     else if (st->forming_failures++ > FORMINGS_IN_VAIN)
@@ -172,19 +176,20 @@ static void count_forming(struct rdzv *st, rm_time now)
                      FORMINGS_IN_VAIN, st->why);
 }
 
-void rdzv_settle_quiescing(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_settle_quiescing(const struct turn *turn)
 {
-    if (still_stopping(st, now))
+    struct rdzv *st = turn->st;
+    if (still_stopping(st, turn->now))
         return;
-    count_forming(st, now);
+    count_forming(turn);
     forget_moot_interrupt(st);
     if (st->ending.set)
-        settle_ending(st, now, out);
-    else if (enough(st) && !holder_returns(st) && rdzv_ask_lists(st, now, out) &&
-             !rdzv_pairs_hold_back(st, now))
-        rdzv_form(st, now, out);
+        settle_ending(turn);
+    else if (enough(st) && !holder_returns(st) && rdzv_ask_lists(turn) &&
+             !rdzv_pairs_hold_back(st, turn->now))
+        rdzv_form(turn);
     else
-        rdzv_move(st, RDZV_GATHERING, now);
+        rdzv_move(turn, RDZV_GATHERING);
 }
 
 rm_time rdzv_quiescing_until(const struct rdzv *st)

@@ -4,9 +4,9 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-void rdzv_settle_gathering(struct rdzv *st, rm_time now, struct rdzv_out *out);
+void rdzv_settle_gathering(const struct turn *turn);
 rm_time rdzv_gathering_until(const struct rdzv *st);
-void rdzv_settle_quiescing(struct rdzv *st, rm_time now, struct rdzv_out *out);
+void rdzv_settle_quiescing(const struct turn *turn);
 rm_time rdzv_quiescing_until(const struct rdzv *st);
 
 #endif

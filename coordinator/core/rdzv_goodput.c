@@ -16,11 +16,12 @@ static rm_time *class_of(struct rdzv *st)
     return &g->recovery;
 }
 
-void rdzv_account(struct rdzv *st, rm_time now)
+void rdzv_account(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED)
-        *class_of(st) += now - st->accounted;
-    st->accounted = now;
+        *class_of(st) += turn->now - st->accounted;
+    st->accounted = turn->now;
 }
 
 struct rdzv_goodput rdzv_goodput(const struct rdzv *st, rm_time now)
@@ -38,12 +39,13 @@ double rdzv_productive_share(struct rdzv_goodput g)
 }
 
 /* The ring has stood still for longer than a step takes: for one that only now is known to be lost. */
-void rdzv_count_stall(struct rdzv *st, rm_time now)
+void rdzv_count_stall(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     if (class_of(st) != &st->goodput.productive)
         return;
-    rdzv_account(st, now);
-    rm_time still = now - st->turned - (rm_time)st->step_time;
+    rdzv_account(turn);
+    rm_time still = turn->now - st->turned - (rm_time)st->step_time;
     if (still > st->goodput.productive)
         still = st->goodput.productive;
     if (still <= 0)

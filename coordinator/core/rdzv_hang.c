@@ -118,14 +118,15 @@ static int64_t came_to_all(const struct rdzv *st)
 /* All wait and show it. Whoever has only just stopped to does so, too, for a while, and so do all in a
  * reduction that is merely slow: only where it stays so, and nothing comes to anybody, is it true. What comes
  * in drops is no reduction. */
-static bool is_circle(struct rdzv *st, rm_time now)
+static bool is_circle(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     int64_t came = came_to_all(st);
-    bool slow = came > st->circle_came && now < st->turned + SLOW_PATIENCES * patience(st);
+    bool slow = came > st->circle_came && turn->now < st->turned + SLOW_PATIENCES * patience(st);
     if (st->circled == RM_NEVER || st->circled < st->turned || slow)
-        st->circled = now;
+        st->circled = turn->now;
     st->circle_came = came;
-    return now - st->circled >= 2 * fresh(st);
+    return turn->now - st->circled >= 2 * fresh(st);
 }
 
 /* In a ring each waits for the one before it, so that the one to whom nothing comes holds up all: of those
@@ -139,8 +140,9 @@ static bool is_behind(const struct rdzv_worker *w, const struct rdzv_worker *tha
  * others may look like it. Else, where all wait and show it, nobody does, and it is their connections:
  * *ret_behind is the one that has received least; unless the chain ends at one that waits for nobody here.
  * With one that computes, slow as it may be, nothing hangs. NULL: nobody (yet). */
-static struct rdzv_worker *culprit(struct rdzv *st, rm_time now, struct rdzv_worker **ret_behind)
+static struct rdzv_worker *culprit(const struct turn *turn, struct rdzv_worker **ret_behind)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_worker *stillest = NULL, *behind = NULL;
     int waiting = 0, working = 0;
     *ret_behind = NULL;
@@ -150,18 +152,18 @@ static struct rdzv_worker *culprit(struct rdzv *st, rm_time now, struct rdzv_wor
             return NULL; /* its going says more */
         if (is_done(st, w))
             continue;
-        enum sign sign = sign_of(st, w, now);
+        enum sign sign = sign_of(st, w, turn->now);
         if (sign == SIGN_OF_WAITING && is_behind(w, behind))
             behind = w;
         waiting += sign == SIGN_OF_WAITING;
         working += sign == SIGN_OF_WORK;
-        bool stiller = !stillest || still_for(st, w, now) > still_for(st, stillest, now);
+        bool stiller = !stillest || still_for(st, w, turn->now) > still_for(st, stillest, turn->now);
         if (sign == SIGN_OF_NOTHING && stiller)
             stillest = w;
     }
     if (!stillest && !working && waiting) {
         struct rdzv_worker *end = end_of_chain(st, behind);
-        bool circle = is_circle(st, now), nobody_hangs = waits_for_member(st, end);
+        bool circle = is_circle(turn), nobody_hangs = waits_for_member(st, end);
         *ret_behind = circle && nobody_hangs && waits_for_member(st, behind) ? behind : NULL;
         return circle && !nobody_hangs ? end : NULL;
     }
@@ -170,20 +172,21 @@ static struct rdzv_worker *culprit(struct rdzv *st, rm_time now, struct rdzv_wor
 }
 
 /* Its agent kills its trainer and starts another one on the same memory. */
-static void accuse(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now, struct rdzv_out *out)
+static void accuse(const struct turn *turn, struct rdzv_worker *w, const char *why)
 {
-    struct message *m = rdzv_send_one(st, out, w, MSG_FAULT);
+    struct rdzv *st = turn->st;
+    struct message *m = rdzv_send_one(turn, w, MSG_FAULT);
     m->fault.kind = FAULT_HANG;
     m->fault.peer = rdzv_index(st, w);
     m->fault.step = -1;
     text_copy(m->fault.detail, sizeof m->fault.detail, why);
     rdzv_say(st, "worker %d: %s", rdzv_index(st, w), why);
     if (w->rank >= 0)
-        rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), why);
+        rdzv_tell_worker(turn, TELL_WORKER_LOST, rdzv_index(st, w), why);
     w->trainer_pid = 0;
     w->stopped_round = -1;
     w->asked = RM_NEVER;
-    rdzv_ring_without(st, w, CAUSE_HANG, now, out);
+    rdzv_ring_without(turn, w, CAUSE_HANG);
     w->rank = -1;
     /* A drill is no failure: what its agent says of the trainer's end was ordered. */
     w->act = w->act == CAUSE_HANG ? CAUSE_TRAINER_EXIT : CAUSE_NONE;
@@ -201,36 +204,39 @@ static rm_time ring_at(const struct rdzv *st)
 }
 
 /* All are well, so that nobody's trainer is killed for it: what one sends the other does not receive. */
-static void break_circle(struct rdzv *st, const struct rdzv_worker *behind, rm_time now, struct rdzv_out *out)
+static void break_circle(const struct turn *turn, const struct rdzv_worker *behind)
 {
+    struct rdzv *st = turn->st;
     char why[RM_WHY_MAX];
     int by = rdzv_index(st, behind), peer = behind->waiting_for;
     snprintf(why, sizeof why, "no step for %.1f s, as nothing comes from worker %d to worker %d",
-             (double)(now - st->turned) / RM_S, peer, by);
+             (double)(turn->now - st->turned) / RM_S, peer, by);
     rdzv_say(st, "%s", why);
     rdzv_pairs_stall(st, by, peer, why);
-    rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
-    rdzv_quiesce(st, STOP_NOW, now, out);
+    rdzv_recovery_begin(turn, CAUSE_RING_ERROR, NULL);
+    rdzv_quiesce(turn, STOP_NOW);
 }
 
-static void check_ring(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void check_ring(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     char why[RM_WHY_MAX];
     struct rdzv_worker *behind;
-    if (now < ring_at(st))
+    if (turn->now < ring_at(st))
         return;
-    st->hang_look_at = now + patience(st) / LOOKS_PER_TIMEOUT;
-    struct rdzv_worker *w = culprit(st, now, &behind);
+    st->hang_look_at = turn->now + patience(st) / LOOKS_PER_TIMEOUT;
+    struct rdzv_worker *w = culprit(turn, &behind);
     if (behind)
-        break_circle(st, behind, now, out);
+        break_circle(turn, behind);
     if (!w)
         return;
     if (rdzv_is_stuck(st, w)) {
-        rdzv_stuck_in_ring(st, w, now, out);
+        rdzv_stuck_in_ring(turn, w);
         return;
     }
-    snprintf(why, sizeof why, "its trainer hangs: no step for %.1f s", (double)(now - st->turned) / RM_S);
-    accuse(st, w, why, now, out);
+    snprintf(why, sizeof why, "its trainer hangs: no step for %.1f s",
+             (double)(turn->now - st->turned) / RM_S);
+    accuse(turn, w, why);
 }
 
 /* ---- told to stop at once ---- */
@@ -255,12 +261,13 @@ bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_ti
     return !owes_answer(w) || now < w->asked + st->settings.join_window;
 }
 
-static void check_answers(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void check_answers(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        if (owes_answer(w) && now >= answer_at(st, w))
-            accuse(st, w, "its trainer hangs: it did not stop when it was told to", now, out);
+        if (owes_answer(w) && turn->now >= answer_at(st, w))
+            accuse(turn, w, "its trainer hangs: it did not stop when it was told to");
     }
 }
 
@@ -275,19 +282,20 @@ static rm_time save_at(const struct rdzv *st, int part)
     return (w->turned > st->state_since ? w->turned : st->state_since) + patience(st);
 }
 
-static void check_save(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void check_save(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     for (int part = 0; st->state == RDZV_SAVING && part < st->save.count; part++) {
-        if (now >= save_at(st, part))
-            accuse(st, &st->worker[st->save.worker[part]], "its trainer hangs: it does not save", now, out);
+        if (turn->now >= save_at(st, part))
+            accuse(turn, &st->worker[st->save.worker[part]], "its trainer hangs: it does not save");
     }
 }
 
-void rdzv_check_hang(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_check_hang(const struct turn *turn)
 {
-    check_ring(st, now, out);
-    check_answers(st, now, out);
-    check_save(st, now, out);
+    check_ring(turn);
+    check_answers(turn);
+    check_save(turn);
 }
 
 /* When to look next; RM_NEVER while nobody has anything to do. */

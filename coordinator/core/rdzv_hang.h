@@ -7,7 +7,7 @@
 void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now);
 void rdzv_hang_step_took(struct rdzv *st, rm_time took);
 bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_time now);
-void rdzv_check_hang(struct rdzv *st, rm_time now, struct rdzv_out *out);
+void rdzv_check_hang(const struct turn *turn);
 rm_time rdzv_hang_at(const struct rdzv *st);
 
 #endif

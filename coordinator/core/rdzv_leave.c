@@ -25,13 +25,14 @@ static struct rdzv_worker *a_leaver(struct rdzv *st)
     return NULL;
 }
 
-void rdzv_leaving(struct rdzv *st, struct rdzv_worker *w, const struct msg_leaving *l, rm_time now)
+void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct msg_leaving *l)
 {
+    struct rdzv *st = turn->st;
     if (!a_leaver(st))
-        st->leave_asked = now;
-    st->leave_said = now;
+        st->leave_asked = turn->now;
+    st->leave_said = turn->now;
     w->leaving = true;
-    w->leave_until = l->deadline > 0 ? now + l->deadline : RM_NEVER;
+    w->leave_until = l->deadline > 0 ? turn->now + l->deadline : RM_NEVER;
     text_copy(w->leaving_reason, sizeof w->leaving_reason, l->reason);
     rdzv_say(st, "worker %d leaves: %s", rdzv_index(st, w), l->reason);
 }
@@ -74,9 +75,10 @@ static rm_time leave_at(const struct rdzv *st)
     return in_time(st, st->leave_asked + window > at ? st->leave_asked + window : at);
 }
 
-bool rdzv_leave_is_due(struct rdzv *st, rm_time now)
+bool rdzv_leave_is_due(const struct turn *turn)
 {
-    return a_leaver(st) && now >= leave_at(st);
+    struct rdzv *st = turn->st;
+    return a_leaver(st) && turn->now >= leave_at(st);
 }
 
 rm_time rdzv_leave_due_at(const struct rdzv *st)
@@ -89,11 +91,12 @@ rm_time rdzv_leave_due_at(const struct rdzv *st)
     return at;
 }
 
-void rdzv_leave_begin(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_leave_begin(const struct turn *turn)
 {
-    st->left = now;
-    rdzv_recovery_begin(st, CAUSE_WORKER_LEFT, a_leaver(st), now);
-    rdzv_quiesce(st, STOP_BOUNDARY, now, out);
+    struct rdzv *st = turn->st;
+    st->left = turn->now;
+    rdzv_recovery_begin(turn, CAUSE_WORKER_LEFT, a_leaver(st));
+    rdzv_quiesce(turn, STOP_BOUNDARY);
 }
 
 /* ---- a state that is saved nowhere, and all who hold it leave ---- */
@@ -175,8 +178,9 @@ static void count_holder(const struct rdzv_worker *w, rm_time now, struct leave_
 }
 
 /* True: it is not saved, those who hold it are let go, and the person knows why. */
-bool rdzv_leaves_unsaved(struct rdzv *st, const struct msg_state *state, rm_time now, struct rdzv_out *out)
+bool rdzv_leaves_unsaved(const struct turn *turn, const struct msg_state *state)
 {
+    struct rdzv *st = turn->st;
     struct leave_facts f = {.wanted = !st->settings.leave_unsaved,
                             .step = state->step,
                             .saved = st->saved,
@@ -189,12 +193,12 @@ bool rdzv_leaves_unsaved(struct rdzv *st, const struct msg_state *state, rm_time
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (rdzv_usable(st, w) && msg_state_equal(&w->state, state))
-            count_holder(w, now, &f);
+            count_holder(w, turn->now, &f);
     }
     enum leave_choice choice = leave_decide(&f);
     if (choice != LEAVE_TOO_LATE && choice != LEAVE_OFF)
         return false;
-    struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_SKIPPED);
+    struct rdzv_tell *t = rdzv_tell(turn, TELL_CHECKPOINT_SKIPPED);
     t->step = state->step;
     leave_sentence(&f, choice, t->text, sizeof t->text);
     rdzv_say(st, "%s", t->text);
@@ -220,26 +224,27 @@ static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w
     return unsaved && (w->state.step != st->given_up || awaited);
 }
 
-void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out)
+void rdzv_release_leavers(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (!w->leaving || w->released || w->presence != PRESENT || needed_to_the_end(st, w))
             continue;
         w->released = true;
-        rdzv_send_one(st, out, w, MSG_RELEASE);
+        rdzv_send_one(turn, w, MSG_RELEASE);
         if (w->old_rank != INT_MAX)
-            rdzv_tell_worker(st, out, TELL_WORKER_LEFT, i, w->leaving_reason);
-        rdzv_tell_worker(st, out, TELL_RELEASED, i, "");
+            rdzv_tell_worker(turn, TELL_WORKER_LEFT, i, w->leaving_reason);
+        rdzv_tell_worker(turn, TELL_RELEASED, i, "");
     }
 }
 
 /* Who announced a leave and is let go only by the end: told before that, which is the last word. */
-void rdzv_tell_left(struct rdzv *st, struct rdzv_out *out)
+void rdzv_tell_left(const struct turn *turn)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct rdzv_worker *w = &st->worker[i];
+        const struct rdzv_worker *w = &turn->st->worker[i];
         if (w->presence == PRESENT && w->leaving && !w->released && w->old_rank != INT_MAX)
-            rdzv_tell_worker(st, out, TELL_WORKER_LEFT, i, w->leaving_reason);
+            rdzv_tell_worker(turn, TELL_WORKER_LEFT, i, w->leaving_reason);
     }
 }

@@ -4,18 +4,18 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-void rdzv_leaving(struct rdzv *st, struct rdzv_worker *w, const struct msg_leaving *l, rm_time now);
-bool rdzv_leave_is_due(struct rdzv *st, rm_time now); /* in TRAINING: the ring stops for those who asked */
+void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct msg_leaving *l);
+bool rdzv_leave_is_due(const struct turn *turn); /* in TRAINING: the ring stops for those who asked */
 rm_time rdzv_leave_due_at(const struct rdzv *st);
-void rdzv_leave_begin(struct rdzv *st, rm_time now, struct rdzv_out *out);
+void rdzv_leave_begin(const struct turn *turn);
 
 /* True: the state is not saved, those who hold it are let go, and the person knows why. */
-bool rdzv_leaves_unsaved(struct rdzv *st, const struct msg_state *state, rm_time now, struct rdzv_out *out);
+bool rdzv_leaves_unsaved(const struct turn *turn, const struct msg_state *state);
 void rdzv_measure_slice(struct rdzv *st, const struct msg_checkpointed *c);
 void rdzv_measure_publishing(struct rdzv *st, const struct msg_published *p);
 
-void rdzv_release_leavers(struct rdzv *st, struct rdzv_out *out); /* who is needed no more */
-void rdzv_tell_left(struct rdzv *st, struct rdzv_out *out);
+void rdzv_release_leavers(const struct turn *turn); /* who is needed no more */
+void rdzv_tell_left(const struct turn *turn);
 
 /* ---- what becomes of a state that is saved nowhere when those who hold it were told to go: pure ---- */
 

@@ -33,16 +33,17 @@ void rdzv_lists_anew(struct rdzv *st)
     }
 }
 
-void rdzv_list_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
-                     struct rdzv_out *out)
+void rdzv_list_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
+    struct rdzv *st = turn->st;
     bool again = w->trouble.times && w->trouble.where == FAULT_IN_LIST;
-    bool long_alone = !rdzv_others_load(st, w, true) && again && now >= w->trouble.since + FAULT_PATIENCE;
+    bool long_alone =
+        !rdzv_others_load(st, w, true) && again && turn->now >= w->trouble.since + FAULT_PATIENCE;
     bool proven = f->class == CLASS_OBJECT && long_alone; /* all that there is to list */
-    struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_LIST, f, proven, now);
+    struct fault_decision d = rdzv_trouble(turn, w, FAULT_IN_LIST, f, proven);
     rdzv_lists_anew(st); /* who lists what it can't shows whose trouble that is */
     w->listed = w->list_asked = false;
-    rdzv_act_on_trouble(st, w, &d, now, out);
+    rdzv_act_on_trouble(turn, w, &d);
 }
 
 static bool lists(const struct rdzv_worker *w, const struct msg_state *s)
@@ -82,11 +83,12 @@ static struct msg_state newest_of_any(const struct rdzv *st, int *ret_worker)
     return best;
 }
 
-static void misses(struct rdzv *st, int worker, const char *what, rm_time now, struct rdzv_out *out)
+static void misses(const struct turn *turn, int worker, const char *what)
 {
+    struct rdzv *st = turn->st;
     struct msg_fault f = {.kind = FAULT_STORAGE, .peer = -1, .step = -1};
     text_copy(f.detail, sizeof f.detail, what);
-    rdzv_list_fault(st, &st->worker[worker], &f, now, out);
+    rdzv_list_fault(turn, &st->worker[worker], &f);
     st->worker[worker].trouble.differs = true;
 }
 
@@ -101,8 +103,9 @@ static void agree(struct rdzv *st)
 }
 
 /* Lists that were made at different times differ once; those that differ again are of different places. */
-static bool lists_agree(struct rdzv *st, struct rdzv_out *out)
+static bool lists_agree(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     int by = 0;
     char what[MSG_DETAIL_MAX];
     struct msg_state any = newest_of_any(st, &by), common = rdzv_newest_checkpoint(st);
@@ -111,7 +114,6 @@ static bool lists_agree(struct rdzv *st, struct rdzv_out *out)
         agree(st);
         return true;
     }
-    rm_time now = st->accounted;
     if (st->lists_differ++ == 0) {
         rdzv_lists_anew(st);
         return false;
@@ -130,7 +132,7 @@ static bool lists_agree(struct rdzv *st, struct rdzv_out *out)
         candidate[i] = rdzv_candidate(st, &st->worker[i]);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         if (candidate[i] && (gone || !lists(&st->worker[i], &any)))
-            misses(st, i, what, now, out);
+            misses(turn, i, what);
     }
     return false;
 }
@@ -157,23 +159,24 @@ static const char *newest_made_by(const struct rdzv *st)
 
 /* Of one worker's list nothing is learnt: its folder may be another one. What they agree on may have been
  * made in an arithmetic that some of them don't have: those go first. */
-static bool lists_will_do(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static bool lists_will_do(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     if (!rdzv_lists_are_in(st))
         return false;
-    return !rdzv_needs_lists(st) ||
-           (lists_agree(st, out) && rdzv_fit_checkpoint(st, newest_made_by(st), now, out));
+    return !rdzv_needs_lists(st) || (lists_agree(turn) && rdzv_fit_checkpoint(turn, newest_made_by(st)));
 }
 
-bool rdzv_ask_lists(struct rdzv *st, rm_time now, struct rdzv_out *out)
+bool rdzv_ask_lists(const struct turn *turn)
 {
-    if (lists_will_do(st, now, out))
+    struct rdzv *st = turn->st;
+    if (lists_will_do(turn))
         return true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (!rdzv_candidate(st, w) || w->listed || w->list_asked)
             continue;
-        rdzv_send_one(st, out, w, MSG_LIST);
+        rdzv_send_one(turn, w, MSG_LIST);
         w->list_asked = true;
     }
     return false;

@@ -4,11 +4,9 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-bool rdzv_ask_lists(struct rdzv *st, rm_time now,
-                    struct rdzv_out *out); /* true: all that are needed are here, and agree */
+bool rdzv_ask_lists(const struct turn *turn); /* true: all that are needed are here, and agree */
 void rdzv_listed(struct rdzv_worker *w, const struct msg_checkpoints *list, rm_time now);
-void rdzv_list_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
-                     struct rdzv_out *out);
+void rdzv_list_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f);
 void rdzv_lists_anew(struct rdzv *st);
 int rdzv_others_load(const struct rdzv *st, const struct rdzv_worker *but,
                      bool here); /* how many others could look; here: now */

@@ -23,8 +23,9 @@ static bool is_refused_state(const struct rdzv *st, const struct msg_state *s)
     return rdzv_is_refused(st, &c);
 }
 
-static void refuse(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, struct rdzv_out *out)
+static void refuse(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
+    struct rdzv *st = turn->st;
     struct msg_checkpoint *r = &st->refused[st->refused_count];
     if (st->refused_count < REFUSED_KEPT - 1)
         st->refused_count++;
@@ -35,18 +36,19 @@ static void refuse(struct rdzv *st, struct rdzv_worker *w, const struct msg_faul
     st->saved = next.held ? next.step : -1; /* older ones count again, in memory too */
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         rdzv_trouble_over(&st->worker[i], FAULT_IN_LOAD);
-    struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_REFUSED);
+    struct rdzv_tell *t = rdzv_tell(turn, TELL_CHECKPOINT_REFUSED);
     t->step = f->step;
     t->worker = rdzv_index(st, w);
     text_copy(t->text, sizeof t->text, f->detail);
 }
 
 /* Two workers saw the damage; or there is nobody else who could look, and for a while nobody has come. */
-static bool is_proven(struct rdzv *st, const struct rdzv_worker *w, rm_time now)
+static bool is_proven(const struct turn *turn, const struct rdzv_worker *w)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_suspect *s = &st->suspect;
     if (!s->seen_by || !rdzv_is_of(&s->checkpoint, &st->resume)) {
-        *s = (struct rdzv_suspect){.since = now};
+        *s = (struct rdzv_suspect){.since = turn->now};
         s->checkpoint.step = st->resume.step;
         memcpy(s->checkpoint.lineage, st->resume.lineage, RM_HASH_BYTES);
     }
@@ -55,7 +57,7 @@ static bool is_proven(struct rdzv *st, const struct rdzv_worker *w, rm_time now)
         return true;
     bool more =
         st->settings.unsupervised ? st->settings.workers_target > 1 : rdzv_others_load(st, w, false) > 0;
-    return !rdzv_others_load(st, w, true) && (!more || now >= s->since + FAULT_PATIENCE);
+    return !rdzv_others_load(st, w, true) && (!more || turn->now >= s->since + FAULT_PATIENCE);
 }
 
 /* Each share is read by another member the next time, so that damage is seen by a second one. */
@@ -64,27 +66,28 @@ int rdzv_load_turn(const struct rdzv *st)
     return st->suspect.turn;
 }
 
-static void load_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
-                       struct rdzv_out *out)
+static void load_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
+    struct rdzv *st = turn->st;
     bool object = f->class == CLASS_OBJECT;
-    bool proven = object && is_proven(st, w, now);
+    bool proven = object && is_proven(turn, w);
     w->loads = 0;
-    struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_LOAD, f, proven, now);
+    struct fault_decision d = rdzv_trouble(turn, w, FAULT_IN_LOAD, f, proven);
     st->forming_failures = 0; /* it has bounds of its own */
     st->suspect.turn += object;
     if (d.remedy == FAULT_REFUSES)
-        refuse(st, w, f, out);
+        refuse(turn, w, f);
     else if (d.remedy == FAULT_WAITS)
         rdzv_lists_anew(st); /* one that was deleted meanwhile is not waited for */
-    rdzv_act_on_trouble(st, w, &d, now, out);
+    rdzv_act_on_trouble(turn, w, &d);
     if (st->state == RDZV_FORMING)
-        rdzv_quiesce(st, STOP_NOW, now, out);
+        rdzv_quiesce(turn, STOP_NOW);
 }
 
 /* What was trained is not begun anew unasked: a person may mend the checkpoints, or say --overwrite. */
-bool rdzv_all_are_damaged(struct rdzv *st, rm_time now, struct rdzv_out *out)
+bool rdzv_all_are_damaged(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     char names[200] = "";
     size_t n = 0;
     if (!st->refused_count)
@@ -95,27 +98,27 @@ bool rdzv_all_are_damaged(struct rdzv *st, rm_time now, struct rdzv_out *out)
     rdzv_give_up(st, EXIT_DATA,
                  "every checkpoint is damaged (%s): put a copy in its place, or start anew with --overwrite",
                  names);
-    rdzv_end(st, now, out);
+    rdzv_end(turn);
     return true;
 }
 
-void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
-                        struct rdzv_out *out)
+void rdzv_storage_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
+    struct rdzv *st = turn->st;
     bool loads = st->state == RDZV_FORMING || st->state == RDZV_QUIESCING || st->state == RDZV_GATHERING;
     if (f->step < 0) {
-        rdzv_list_fault(st, w, f, now, out);
+        rdzv_list_fault(turn, w, f);
     } else if (loads && st->loading && f->step == st->resume.step && (f->reading || !f->lasted)) {
         /* maybe for a ring that was given up meanwhile */
         if (!is_refused_state(st, &st->resume))
-            load_fault(st, w, f, now, out);
+            load_fault(turn, w, f);
         else if (st->state == RDZV_FORMING)
-            rdzv_quiesce(st, STOP_NOW, now, out);
+            rdzv_quiesce(turn, STOP_NOW);
     } else if (f->reading) {
         /* for a ring that has gone on without it, or was given up */
-        struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_LOAD, f, false, now);
-        rdzv_act_on_trouble(st, w, &d, now, out);
+        struct fault_decision d = rdzv_trouble(turn, w, FAULT_IN_LOAD, f, false);
+        rdzv_act_on_trouble(turn, w, &d);
     } else {
-        rdzv_write_fault(st, w, f, now, out);
+        rdzv_write_fault(turn, w, f);
     }
 }

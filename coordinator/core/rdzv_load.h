@@ -4,9 +4,8 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-void rdzv_storage_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
-                        struct rdzv_out *out);
-bool rdzv_all_are_damaged(struct rdzv *st, rm_time now, struct rdzv_out *out); /* true: the run has ended */
-int rdzv_load_turn(const struct rdzv *st); /* by how many members the shares move on */
+void rdzv_storage_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f);
+bool rdzv_all_are_damaged(const struct turn *turn); /* true: the run has ended */
+int rdzv_load_turn(const struct rdzv *st);          /* by how many members the shares move on */
 
 #endif

@@ -17,8 +17,9 @@
 
 /* ---- going ---- */
 
-void rdzv_closed(struct rdzv *st, int conn, rm_time now, struct rdzv_out *out)
+void rdzv_closed(const struct turn *turn, int conn)
 {
+    struct rdzv *st = turn->st;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (w->presence != PRESENT || w->conn != conn)
@@ -26,29 +27,30 @@ void rdzv_closed(struct rdzv *st, int conn, rm_time now, struct rdzv_out *out)
         w->conn = -1;
         if (w->rank >= 0 && w->trainer_pid && !w->released && rdzv_ring_runs(st)) {
             w->presence = AWAY;
-            w->away_since = now;
+            w->away_since = turn->now;
             rdzv_say(st, "worker %d's connection ended; it has %.1f s to come back", i,
                      (double)st->settings.lost_after / RM_S);
         } else {
-            rdzv_lose(st, w, "its connection ended", now, out);
+            rdzv_lose(turn, w, "its connection ended");
         }
     }
 }
 
-void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_check_silence(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         char why[RM_WHY_MAX];
         rm_time since = w->presence == AWAY ? w->away_since : w->heard;
-        if (w->presence == ABSENT || now < since + st->settings.lost_after)
+        if (w->presence == ABSENT || turn->now < since + st->settings.lost_after)
             continue;
         snprintf(why, sizeof why,
                  w->presence == AWAY ? "it did not come back in %.1f s" : "silent for %.1f s",
-                 (double)(now - since) / RM_S);
+                 (double)(turn->now - since) / RM_S);
         if (w->rank < 0 && !w->released) /* run may have stopped it, and has to know that it is given up */
-            rdzv_tell_worker(st, out, TELL_WORKER_LOST, i, why);
-        rdzv_lose(st, w, why, now, out);
+            rdzv_tell_worker(turn, TELL_WORKER_LOST, i, why);
+        rdzv_lose(turn, w, why);
     }
 }
 
@@ -65,10 +67,11 @@ static void take_expectation(struct rdzv_worker *w, const struct command_expect 
 }
 
 /* run has reaped a process before it takes it out of the set or raises its attempt. */
-void rdzv_expect(struct rdzv *st, const struct command_expect *expect, rm_time now, struct rdzv_out *out)
+void rdzv_expect(const struct turn *turn, const struct command_expect *expect)
 {
+    struct rdzv *st = turn->st;
     st->expect_known = true;
-    st->arrived = now;
+    st->arrived = turn->now;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         int before = w->expected;
@@ -78,25 +81,25 @@ void rdzv_expect(struct rdzv *st, const struct command_expect *expect, rm_time n
         if (w->expected == before)
             continue;
         if (before >= 0 && w->attempt <= before)
-            rdzv_lose(st, w, "its process ended", now, out);
+            rdzv_lose(turn, w, "its process ended");
         if (w->expected > w->attempt)
             w->released = w->leaving = false; /* that was its predecessor's */
         if (before < 0)
             continue;
         if (w->expected > before && w->act != CAUSE_WORKER_LOST && w->act != CAUSE_WORKER_LEFT)
-            rdzv_count_failure(st, w, "its process ended and is started again", now, out);
+            rdzv_count_failure(turn, w, "its process ended and is started again");
         w->act = CAUSE_NONE;
     }
 }
 
 /* ---- coming ---- */
 
-static void refuse(struct rdzv *st, int conn, const struct msg_abandon *why, struct rdzv_out *out)
+static void refuse(const struct turn *turn, int conn, const struct msg_abandon *why)
 {
-    rdzv_send(st, out, MSG_ABANDON)->abandon = *why;
-    rdzv_send_to(out, &(struct rdzv_worker){.conn = conn});
-    rdzv_close_conn(out, conn);
-    rdzv_say(st, "%s", why->why);
+    rdzv_send(turn, MSG_ABANDON)->abandon = *why;
+    rdzv_send_to(turn, &(struct rdzv_worker){.conn = conn});
+    rdzv_close_conn(turn, conn);
+    rdzv_say(turn->st, "%s", why->why);
 }
 
 /* Whether another process's word counts more under this index, or nobody's any more. */
@@ -121,14 +124,15 @@ static bool is_outdated(const struct rdzv *st, const struct rdzv_worker *w, cons
 }
 
 /* Takes a connection's word for who it is. */
-static void accept_identity(struct rdzv *st, struct rdzv_worker *w, int conn, const struct msg_hello *h,
-                            rm_time now, struct rdzv_out *out)
+static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int conn,
+                            const struct msg_hello *h)
 {
+    struct rdzv *st = turn->st;
     bool same = w->attempt == h->attempt && w->incarnation == h->incarnation;
     if (!same && w->presence != ABSENT)
-        rdzv_lose(st, w, "another process took its place", now, out);
+        rdzv_lose(turn, w, "another process took its place");
     if (same && w->presence == PRESENT && w->conn != conn)
-        rdzv_close_conn(out, w->conn);
+        rdzv_close_conn(turn, w->conn);
     if (!same) {
         w->released = w->leaving = w->finished = w->digest_known = w->ready = w->serving = false;
         w->listed = w->list_asked = false;
@@ -161,73 +165,76 @@ static void take_over(struct rdzv_worker *w, const struct msg_hello *h)
     }
 }
 
-static void send_stop(struct rdzv *st, struct rdzv_worker *w, rm_time now, struct rdzv_out *out)
+static void send_stop(const struct turn *turn, struct rdzv_worker *w)
 {
-    struct message *m = rdzv_send_one(st, out, w, MSG_STOP);
+    struct rdzv *st = turn->st;
+    struct message *m = rdzv_send_one(turn, w, MSG_STOP);
     m->stop.round = st->round;
     m->stop.at = w->rank >= 0 && st->state == RDZV_QUIESCING ? st->stop_at : STOP_NOW;
     if (m->stop.at == STOP_NOW && w->stopped_round != st->round)
-        rdzv_stop_asked(w, now);
+        rdzv_stop_asked(w, turn->now);
 }
 
 /* A member says hello again: it may have missed what was under way when its connection was cut. */
-static void member_again(struct rdzv *st, struct rdzv_worker *w, const struct msg_hello *h, bool same_trainer,
-                         rm_time now, struct rdzv_out *out)
+static void member_again(const struct turn *turn, struct rdzv_worker *w, const struct msg_hello *h,
+                         bool same_trainer)
 {
+    struct rdzv *st = turn->st;
     bool inside = same_trainer && generation_compare(h->ring, st->ring) == 0 &&
                   (h->phase == PHASE_FORMING || h->phase == PHASE_READY || h->phase == PHASE_TRAINING);
     bool form_missed = same_trainer && generation_compare(h->ring, st->ring) < 0;
     if (st->state == RDZV_FORMING && form_missed) {
-        struct message *m = rdzv_send_one(st, out, w, MSG_FORM);
+        struct message *m = rdzv_send_one(turn, w, MSG_FORM);
         *m = st->form;
     } else if (inside && rdzv_ring_runs(st) && h->phase == PHASE_READY) {
-        rdzv_send_one(st, out, w, MSG_GO);
+        rdzv_send_one(turn, w, MSG_GO);
     } else if (!inside && (rdzv_ring_runs(st) || st->state == RDZV_FORMING) &&
                !(st->state == RDZV_QUIESCING && same_trainer)) {
-        rdzv_ring_without(st, w, CAUSE_TRAINER_EXIT, now, out);
+        rdzv_ring_without(turn, w, CAUSE_TRAINER_EXIT);
     }
 }
 
-void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time now, struct rdzv_out *out)
+void rdzv_hello(const struct turn *turn, int conn, const struct msg_hello *h)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_worker *w = &st->worker[h->worker];
     struct msg_abandon no = {0};
     bool outdated = is_outdated(st, w, h, no.why, sizeof no.why);
     if (outdated)
         no.exit_code = EXIT_MACHINE;
-    if (outdated || rdzv_is_unfit(st, h, now, &no, out)) {
+    if (outdated || rdzv_is_unfit(turn, h, &no)) {
         if (!outdated)
-            rdzv_tell_worker(st, out, TELL_WORKER_REFUSED, h->worker, no.why);
-        refuse(st, conn, &no, out);
+            rdzv_tell_worker(turn, TELL_WORKER_REFUSED, h->worker, no.why);
+        refuse(turn, conn, &no);
         return;
     }
-    accept_identity(st, w, conn, h, now, out);
+    accept_identity(turn, w, conn, h);
     bool first = w->presence != PRESENT || w->conn != conn;
     bool same_trainer = w->trainer_pid == h->trainer_pid && h->trainer_pid;
     bool newcomer = h->trainer_pid && !same_trainer;
     w->presence = PRESENT;
     w->conn = conn;
-    w->heard = now;
+    w->heard = turn->now;
     take_over(w, h);
     if (newcomer) {
-        w->joined = st->arrived = now;
-        rdzv_probe_newcomer(st, h->worker, now);
+        w->joined = st->arrived = turn->now;
+        rdzv_probe_newcomer(turn, h->worker);
     }
     if (first) {
-        rdzv_send_one(st, out, w, MSG_WELCOME);
+        rdzv_send_one(turn, w, MSG_WELCOME);
         rdzv_forget_publisher(st, w); /* what it was told on an older connection may be lost */
         w->list_asked = false;
     }
     if (w->released) {
-        rdzv_send_one(st, out, w, MSG_RELEASE);
+        rdzv_send_one(turn, w, MSG_RELEASE);
         return;
     }
     if (st->state == RDZV_RECOVERING)
         rdzv_recover_hello(st, h);
     else if (w->rank >= 0)
-        member_again(st, w, h, same_trainer, now, out);
+        member_again(turn, w, h, same_trainer);
     if (st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
-        send_stop(st, w, now, out);
+        send_stop(turn, w);
     if (st->state == RDZV_SAVING)
-        rdzv_save_resend(st, w, out);
+        rdzv_save_resend(turn, w);
 }

@@ -4,9 +4,9 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-void rdzv_hello(struct rdzv *st, int conn, const struct msg_hello *h, rm_time now, struct rdzv_out *out);
-void rdzv_closed(struct rdzv *st, int conn, rm_time now, struct rdzv_out *out);
-void rdzv_expect(struct rdzv *st, const struct command_expect *expect, rm_time now, struct rdzv_out *out);
-void rdzv_check_silence(struct rdzv *st, rm_time now, struct rdzv_out *out);
+void rdzv_hello(const struct turn *turn, int conn, const struct msg_hello *h);
+void rdzv_closed(const struct turn *turn, int conn);
+void rdzv_expect(const struct turn *turn, const struct command_expect *expect);
+void rdzv_check_silence(const struct turn *turn);
 
 #endif

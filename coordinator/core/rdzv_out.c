@@ -14,9 +14,10 @@ static struct rdzv_action *add(struct rdzv_out *out, enum rdzv_action_kind kind)
     return a;
 }
 
-struct message *rdzv_send(struct rdzv *st, struct rdzv_out *out, enum msg_type type)
+struct message *rdzv_send(const struct turn *turn, enum msg_type type)
 {
-    struct rdzv_action *a = add(out, RDZV_SEND);
+    struct rdzv *st = turn->st;
+    struct rdzv_action *a = add(turn->out, RDZV_SEND);
     a->send.count = 0;
     message_init(&a->send.message, type);
     a->send.message.term = st->settings.term;
@@ -24,10 +25,10 @@ struct message *rdzv_send(struct rdzv *st, struct rdzv_out *out, enum msg_type t
     return &a->send.message;
 }
 
-void rdzv_send_to(struct rdzv_out *out, const struct rdzv_worker *w)
+void rdzv_send_to(const struct turn *turn, const struct rdzv_worker *w)
 {
-    RM_ASSERT(out->count > 0, "a recipient, and nothing to send");
-    struct rdzv_action *a = &out->action[out->count - 1];
+    RM_ASSERT(turn->out->count > 0, "a recipient, and nothing to send");
+    struct rdzv_action *a = &turn->out->action[turn->out->count - 1];
     RM_ASSERT(a->kind == RDZV_SEND, "a recipient for an action of kind %d", (int)a->kind);
     if (w->conn < 0)
         return;
@@ -35,47 +36,45 @@ void rdzv_send_to(struct rdzv_out *out, const struct rdzv_worker *w)
     a->send.conn[a->send.count++] = w->conn;
 }
 
-struct message *rdzv_send_one(struct rdzv *st, struct rdzv_out *out, const struct rdzv_worker *w,
-                              enum msg_type type)
+struct message *rdzv_send_one(const struct turn *turn, const struct rdzv_worker *w, enum msg_type type)
 {
-    struct message *m = rdzv_send(st, out, type);
-    rdzv_send_to(out, w);
+    struct message *m = rdzv_send(turn, type);
+    rdzv_send_to(turn, w);
     return m;
 }
 
-void rdzv_send_away(struct rdzv *st, struct rdzv_out *out, const struct rdzv_worker *w, int exit_code,
-                    const char *why)
+void rdzv_send_away(const struct turn *turn, const struct rdzv_worker *w, int exit_code, const char *why)
 {
-    struct message *m = rdzv_send_one(st, out, w, MSG_ABANDON);
+    struct message *m = rdzv_send_one(turn, w, MSG_ABANDON);
     m->abandon.exit_code = exit_code;
     text_copy(m->abandon.why, sizeof m->abandon.why, why);
 }
 
-void rdzv_close_conn(struct rdzv_out *out, int conn)
+void rdzv_close_conn(const struct turn *turn, int conn)
 {
     if (conn >= 0)
-        add(out, RDZV_CLOSE)->close = conn;
+        add(turn->out, RDZV_CLOSE)->close = conn;
 }
 
-void rdzv_tell_end(struct rdzv_out *out, int exit_code, const char *why)
+void rdzv_tell_end(const struct turn *turn, int exit_code, const char *why)
 {
-    struct rdzv_action *a = add(out, RDZV_END);
+    struct rdzv_action *a = add(turn->out, RDZV_END);
     a->end.exit_code = exit_code;
     text_copy(a->end.why, sizeof a->end.why, why);
 }
 
-struct rdzv_tell *rdzv_tell(struct rdzv_out *out, enum rdzv_tell_kind kind)
+struct rdzv_tell *rdzv_tell(const struct turn *turn, enum rdzv_tell_kind kind)
 {
-    struct rdzv_tell *t = &add(out, RDZV_TELL)->tell;
+    struct rdzv_tell *t = &add(turn->out, RDZV_TELL)->tell;
     memset(t, 0, sizeof *t);
     t->kind = kind;
     return t;
 }
 
-void rdzv_tell_worker(struct rdzv *st, struct rdzv_out *out, enum rdzv_tell_kind kind, int worker,
-                      const char *text)
+void rdzv_tell_worker(const struct turn *turn, enum rdzv_tell_kind kind, int worker, const char *text)
 {
-    struct rdzv_tell *t = rdzv_tell(out, kind);
+    struct rdzv *st = turn->st;
+    struct rdzv_tell *t = rdzv_tell(turn, kind);
     t->worker = worker;
     t->attempt = st->worker[worker].attempt;
     t->step = st->told < 0 ? 0 : st->told;

@@ -12,12 +12,13 @@
 #include "coordinator/core/rdzv_remedy.h"
 
 /* Once per outage: that it lasts is seen in the metric. */
-static void tell(struct rdzv *st, bool final, rm_time now, struct rdzv_out *out)
+static void tell(const struct turn *turn, bool final)
 {
-    struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_WAITING);
+    struct rdzv *st = turn->st;
+    struct rdzv_tell *t = rdzv_tell(turn, TELL_CHECKPOINT_WAITING);
     t->step = st->outage.step;
     t->final = final;
-    t->took = now - st->outage.taken;
+    t->took = turn->now - st->outage.taken;
     text_copy(t->text, sizeof t->text, st->outage.why);
 }
 
@@ -32,31 +33,30 @@ static bool has_come_to_nothing(const struct rdzv *st, const struct msg_save_wai
 }
 
 /* While training goes on it may be this one alone that can't reach the store. */
-static void ask_whose_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_save_waits *m,
-                            rm_time now, struct rdzv_out *out)
+static void ask_whose_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m)
 {
     struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_PASSING, .peer = -1, .step = m->step};
     text_copy(f.detail, sizeof f.detail, m->why);
-    rdzv_slice_fault(st, w, &f, now, out);
+    rdzv_slice_fault(turn, w, &f);
 }
 
-void rdzv_save_waits(struct rdzv *st, struct rdzv_worker *w, const struct msg_save_waits *m, rm_time now,
-                     struct rdzv_out *out)
+void rdzv_save_waits(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_outage *o = &st->outage;
     bool first = !o->on;
     if (has_come_to_nothing(st, m))
         return;
     rdzv_publishing_waits(st, w, m->step);
     if (is_under_way(st, m->step) && !st->settings.save_patience && !st->settings.unsupervised) {
-        rdzv_save_failed(st, m->step, m->why, now, out);
+        rdzv_save_failed(turn, m->step, m->why);
         return;
     }
     if (st->state != RDZV_SAVING)
-        ask_whose_fault(st, w, m, now, out);
+        ask_whose_fault(turn, w, m);
     if (first || m->step > o->step || is_under_way(st, m->step)) {
         o->step = m->step;
-        o->taken = now - m->age;
+        o->taken = turn->now - m->age;
     }
     text_copy(o->why, sizeof o->why, m->why);
     if (!first)
@@ -64,15 +64,16 @@ void rdzv_save_waits(struct rdzv *st, struct rdzv_worker *w, const struct msg_sa
     o->on = true;
     o->since = o->taken;
     rdzv_say(st, "the checkpoint of step %" PRId64 " waits: %s", m->step, m->why);
-    tell(st, is_under_way(st, m->step) && st->save.final, now, out);
+    tell(turn, is_under_way(st, m->step) && st->save.final);
 }
 
-rm_time rdzv_outage_over(struct rdzv *st, int64_t step, rm_time now)
+rm_time rdzv_outage_over(const struct turn *turn, int64_t step)
 {
+    struct rdzv *st = turn->st;
     if (!st->outage.on || step < st->outage.step)
         return 0;
     st->outage.on = false;
-    return now - st->outage.since;
+    return turn->now - st->outage.since;
 }
 
 rm_time rdzv_save_gives_up_at(const struct rdzv *st)
@@ -81,12 +82,13 @@ rm_time rdzv_save_gives_up_at(const struct rdzv *st)
     return waits ? st->save_since + st->settings.save_patience : RM_NEVER;
 }
 
-bool rdzv_save_gives_up(struct rdzv *st, rm_time now, struct rdzv_out *out)
+bool rdzv_save_gives_up(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     char why[MSG_DETAIL_MAX];
-    if (now < rdzv_save_gives_up_at(st))
+    if (turn->now < rdzv_save_gives_up_at(st))
         return false;
     snprintf(why, sizeof why, "given up after checkpoint.endTimeout; %.250s", st->outage.why);
-    rdzv_save_failed(st, st->save.step, why, now, out);
+    rdzv_save_failed(turn, st->save.step, why);
     return true;
 }

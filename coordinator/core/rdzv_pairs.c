@@ -156,8 +156,9 @@ static bool is_about_two_that_live(const struct rdzv *st, const struct rdzv_name
 }
 
 /* True: that two are apart is news, and no answer in vain. */
-static bool count_pair(struct rdzv *st, rm_time now)
+static bool count_pair(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_pairs *p = &st->pairs;
     struct rdzv_named n = p->newest;
     p->newest.set = false;
@@ -165,7 +166,7 @@ static bool count_pair(struct rdzv *st, rm_time now)
         return false;
     p->blamed[n.peer]++;
     text_copy(p->why, sizeof p->why, n.why);
-    p->seen[n.by][n.peer] = p->seen[n.peer][n.by] = now;
+    p->seen[n.by][n.peer] = p->seen[n.peer][n.by] = turn->now;
     p->named[n.peer][n.by] = ++p->named[n.by][n.peer];
     if (p->named[n.by][n.peer] < RINGS_RUNNING)
         return false;
@@ -186,16 +187,17 @@ static rm_time pause_after(int formings)
     return pause < longest_pause ? pause : longest_pause;
 }
 
-bool rdzv_pairs_stopped(struct rdzv *st, rm_time now)
+bool rdzv_pairs_stopped(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_pairs *p = &st->pairs;
     p->formings += p->in_vain;
     if (p->in_vain && p->last_tries)
         for (int r = 0; r < st->world; r++)
             p->tried_last[st->member[r]] |= members(st);
-    bool learned = count_pair(st, now);
+    bool learned = count_pair(turn);
     if (p->in_vain)
-        p->again_at = now + pause_after(p->formings);
+        p->again_at = turn->now + pause_after(p->formings);
     p->in_vain = p->broke = false;
     return learned;
 }
@@ -319,8 +321,9 @@ static uint64_t try_again(const struct rdzv *st, const struct question *q, bool 
 }
 
 /* Where nobody is apart that is everybody, as ever. */
-void rdzv_pairs_choose(struct rdzv *st, rm_time now)
+void rdzv_pairs_choose(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_pairs *p = &st->pairs;
     bool stranded = false;
     p->stranded = 0;
@@ -342,7 +345,7 @@ void rdzv_pairs_choose(struct rdzv *st, rm_time now)
         p->stuck_since = RM_NEVER;
         p->last_tries = 0;
     } else if (p->stuck_since == RM_NEVER) {
-        p->stuck_since = now;
+        p->stuck_since = turn->now;
     }
 }
 
@@ -434,24 +437,26 @@ void rdzv_pairs_say_too_few(const struct rdzv *st, char *out, size_t size)
 }
 
 /* True: it has waited long enough. */
-bool rdzv_pairs_give_up(struct rdzv *st, rm_time now)
+bool rdzv_pairs_give_up(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     char why[MSG_DETAIL_MAX];
-    if (!is_over(st, now))
+    if (!is_over(st, turn->now))
         return false;
     rdzv_pairs_say_too_few(st, why, sizeof why);
     rdzv_give_up(st, EXIT_MACHINE, "%.330s", why);
     return true;
 }
 
-void rdzv_pairs_formed(struct rdzv *st, rm_time now)
+void rdzv_pairs_formed(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_pairs *p = &st->pairs;
     p->formings = is_repetition(st) ? p->formings : 0;
     p->formed = p->members;
     if (!p->last_tries)
         memset(p->tried_last, 0, sizeof p->tried_last);
-    p->last_tries += now >= rdzv_pairs_give_up_at(st);
+    p->last_tries += turn->now >= rdzv_pairs_give_up_at(st);
     p->in_vain = p->broke = p->both = p->newest.set = p->went = p->stepped = false;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];

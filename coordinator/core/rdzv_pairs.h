@@ -13,17 +13,17 @@ void rdzv_pairs_answered(struct rdzv *st, int a, int b); /* each the other's han
 /* Also while a ring that broke stops, for whom its other members name. */
 void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f);
 void rdzv_pairs_stall(struct rdzv *st, int by, int peer, const char *why); /* by waits for bytes of peer's */
-void rdzv_pairs_in_vain(struct rdzv *st);              /* the forming breaks, and nobody is named */
-bool rdzv_pairs_stopped(struct rdzv *st, rm_time now); /* all have answered the stop; a pair is apart now */
-void rdzv_pairs_choose(struct rdzv *st, rm_time now);  /* who is to form */
+void rdzv_pairs_in_vain(struct rdzv *st);         /* the forming breaks, and nobody is named */
+bool rdzv_pairs_stopped(const struct turn *turn); /* all have answered the stop; a pair is apart now */
+void rdzv_pairs_choose(const struct turn *turn);  /* who is to form */
 bool rdzv_pairs_hold_back(const struct rdzv *st,
                           rm_time now); /* there is something to do or wait for first */
 rm_time rdzv_pairs_form_at(const struct rdzv *st);
-rm_time rdzv_pairs_give_up_at(const struct rdzv *st);  /* RM_NEVER: it does not */
-bool rdzv_pairs_give_up(struct rdzv *st, rm_time now); /* true: an ending is set */
+rm_time rdzv_pairs_give_up_at(const struct rdzv *st); /* RM_NEVER: it does not */
+bool rdzv_pairs_give_up(const struct turn *turn);     /* true: an ending is set */
 void rdzv_pairs_say_too_few(const struct rdzv *st, char *out, size_t size);
-void rdzv_pairs_formed(struct rdzv *st, rm_time now); /* `form` is about to be sent */
-void rdzv_pairs_went(struct rdzv *st);                /* `go` is sent */
-void rdzv_pairs_stepped(struct rdzv *st);             /* a step of this ring is made */
+void rdzv_pairs_formed(const struct turn *turn); /* `form` is about to be sent */
+void rdzv_pairs_went(struct rdzv *st);           /* `go` is sent */
+void rdzv_pairs_stepped(struct rdzv *st);        /* a step of this ring is made */
 
 #endif

@@ -134,11 +134,12 @@ bool rdzv_save_lacks(const struct rdzv *st, int part)
     return !st->save_again && !rdzv_save_is_done(st) && !rdzv_part_is_in(st, part);
 }
 
-void rdzv_save_resend(struct rdzv *st, struct rdzv_worker *w, struct rdzv_out *out)
+void rdzv_save_resend(const struct turn *turn, struct rdzv_worker *w)
 {
+    struct rdzv *st = turn->st;
     for (int i = 0; i < st->save.count; i++) {
         if (st->save.worker[i] == rdzv_index(st, w) && !rdzv_part_is_in(st, i))
-            rdzv_send_one(st, out, w, MSG_SAVE)->save = st->save;
+            rdzv_send_one(turn, w, MSG_SAVE)->save = st->save;
     }
 }
 
@@ -160,10 +161,10 @@ struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
     return best;
 }
 
-static void send_publish(struct rdzv *st, struct rdzv_collection *c, struct rdzv_worker *w,
-                         struct rdzv_out *out)
+static void send_publish(const struct turn *turn, struct rdzv_collection *c, struct rdzv_worker *w)
 {
-    struct msg_publish *p = &rdzv_send_one(st, out, w, MSG_PUBLISH)->publish;
+    struct rdzv *st = turn->st;
+    struct msg_publish *p = &rdzv_send_one(turn, w, MSG_PUBLISH)->publish;
     *p = c->publish;
     p->count = 0;
     /* who publishes may be new, and not know them */
@@ -245,8 +246,9 @@ static struct rdzv_collection *being_published(struct rdzv *st)
 
 /* One at a time, the oldest that is whole first; but one that the store does not take makes way for the best
  * that there is, by the same publisher, who then lets go of it. */
-void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out)
+void rdzv_name_publishers(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_collection *now = being_published(st);
     if (now && !now->held_up)
         return;
@@ -256,7 +258,7 @@ void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out)
         return;
     if (now)
         now->publisher = -1;
-    send_publish(st, next, w, out);
+    send_publish(turn, next, w);
 }
 
 /* Whether something else goes before it is decided where publishers are named. */

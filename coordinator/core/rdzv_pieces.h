@@ -14,7 +14,7 @@ bool rdzv_holds(const struct rdzv *st, const struct rdzv_worker *w, const struct
 bool rdzv_save_is_done(const struct rdzv *st);
 
 struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st);
-void rdzv_name_publishers(struct rdzv *st, struct rdzv_out *out);
+void rdzv_name_publishers(const struct turn *turn);
 void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step);
 bool rdzv_is_published_by(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f);
 

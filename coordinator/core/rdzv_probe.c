@@ -26,38 +26,41 @@ static uint64_t bit(int worker)
     return (uint64_t)1 << worker;
 }
 
-static void later(struct rdzv *st, int worker, rm_time now)
+static void later(const struct turn *turn, int worker)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_worker *w = &st->worker[worker];
     rm_time first = st->settings.probe_first ? st->settings.probe_first : first_pause;
     rm_time most = st->settings.probe_most ? st->settings.probe_most : longest_pause;
     most *= rdzv_pairs_answer_only(st, worker) ? ANSWERS_COUNT_LESS : 1;
     w->probe_pause = w->probe_pause ? 2 * w->probe_pause : first;
     w->probe_pause = w->probe_pause < most ? w->probe_pause : most;
-    w->probe_at = now + w->probe_pause;
+    w->probe_at = turn->now + w->probe_pause;
 }
 
-static void tell_left_out(struct rdzv *st, int worker, rm_time now, struct rdzv_out *out)
+static void tell_left_out(const struct turn *turn, int worker)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_worker *w = &st->worker[worker];
     int other = __builtin_ctzll(rdzv_pairs_in_ring(st, worker));
     snprintf(w->left_out, sizeof w->left_out,
              "it and worker %d can't reach each other (%.150s); the others go on without it, and it comes "
              "back once they do",
              other, st->pairs.why);
-    rdzv_tell_worker(st, out, TELL_WORKER_LEFT_OUT, worker, w->left_out);
-    later(st, worker, now);
+    rdzv_tell_worker(turn, TELL_WORKER_LEFT_OUT, worker, w->left_out);
+    later(turn, worker);
 }
 
-void rdzv_probe_left_out(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_probe_left_out(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         bool out_of_it = rdzv_pairs_bar(st, i) && rdzv_candidate(st, w);
         if (!out_of_it)
             w->left_out[0] = 0;
         else if (!w->left_out[0])
-            tell_left_out(st, i, now, out);
+            tell_left_out(turn, i);
     }
 }
 
@@ -69,52 +72,57 @@ static bool is_waiting(const struct rdzv *st, int worker)
 }
 
 /* A new process may stand where others reach it, and the sooner that is known the better. */
-void rdzv_probe_newcomer(struct rdzv *st, int worker, rm_time now)
+void rdzv_probe_newcomer(const struct turn *turn, int worker)
 {
+    struct rdzv *st = turn->st;
     st->pairs.blamed[worker] = 0;
     st->worker[worker].probe_pause = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         if (i == worker || rdzv_pairs_are_apart(st, i, worker))
-            st->worker[i].probe_at = now;
+            st->worker[i].probe_at = turn->now;
 }
 
 /* ---- asking ---- */
 
-static void ask(struct rdzv *st, uint64_t who, uint64_t to_call, struct rdzv_out *out)
+static void ask(const struct turn *turn, uint64_t who, uint64_t to_call)
 {
-    struct message *m = rdzv_send(st, out, MSG_PROBE);
+    struct rdzv *st = turn->st;
+    struct message *m = rdzv_send(turn, MSG_PROBE);
     m->probe.id = st->probe.id;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         if (to_call & bit(i))
             rdzv_fill_member(st, &m->probe.member[m->probe.count++], i);
         if (who & bit(i))
-            rdzv_send_to(out, &st->worker[i]);
+            rdzv_send_to(turn, &st->worker[i]);
     }
 }
 
-static void begin(struct rdzv *st, int worker, rm_time now, struct rdzv_out *out)
+static void begin(const struct turn *turn, int worker)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_probe *p = &st->probe;
     p->on = true;
     p->worker = worker;
     p->id++;
-    p->until = now + answer_patience;
+    p->until = turn->now + answer_patience;
     p->with = rdzv_pairs_in_ring(st, worker) | bit(st->member[0]) | bit(st->member[st->world - 1]);
     p->awaited = p->with | bit(worker);
-    ask(st, bit(worker), p->with, out);
-    ask(st, p->with, bit(worker), out);
+    ask(turn, bit(worker), p->with);
+    ask(turn, p->with, bit(worker));
 }
 
-static void end_in_vain(struct rdzv *st, rm_time now, const char *why)
+static void end_in_vain(const struct turn *turn, const char *why)
 {
+    struct rdzv *st = turn->st;
     st->probe.on = false;
-    later(st, st->probe.worker, now);
+    later(turn, st->probe.worker);
     rdzv_say(st, "worker %d stays left out: %s; tried again in %.0f s", st->probe.worker, why,
              (double)st->worker[st->probe.worker].probe_pause / RM_S);
 }
 
-void rdzv_probed(struct rdzv *st, const struct rdzv_worker *w, const struct msg_probed *m, rm_time now)
+void rdzv_probed(const struct turn *turn, const struct rdzv_worker *w, const struct msg_probed *m)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_probe *p = &st->probe;
     char why[MSG_DETAIL_MAX];
     int by = rdzv_index(st, w);
@@ -122,7 +130,7 @@ void rdzv_probed(struct rdzv *st, const struct rdzv_worker *w, const struct msg_
         return;
     if (m->peer >= 0) {
         snprintf(why, sizeof why, "worker %d can't reach worker %d (%.150s)", by, m->peer, m->why);
-        end_in_vain(st, now, why);
+        end_in_vain(turn, why);
         return;
     }
     p->awaited &= ~bit(by);
@@ -136,13 +144,14 @@ void rdzv_probed(struct rdzv *st, const struct rdzv_worker *w, const struct msg_
     rdzv_say(st, "worker %d and the others reach each other again", p->worker);
 }
 
-void rdzv_settle_probes(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_settle_probes(const struct turn *turn)
 {
-    if (st->probe.on && now >= st->probe.until)
-        end_in_vain(st, now, "not all who were to try it answered");
+    struct rdzv *st = turn->st;
+    if (st->probe.on && turn->now >= st->probe.until)
+        end_in_vain(turn, "not all who were to try it answered");
     for (int i = 0; i < RM_WORKERS_MAX && !st->probe.on; i++)
-        if (is_waiting(st, i) && now >= st->worker[i].probe_at)
-            begin(st, i, now, out);
+        if (is_waiting(st, i) && turn->now >= st->worker[i].probe_at)
+            begin(turn, i);
 }
 
 rm_time rdzv_probe_at(const struct rdzv *st)

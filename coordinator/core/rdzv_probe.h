@@ -5,11 +5,10 @@
 #include "coordinator/core/rdzv_state.h"
 
 void rdzv_probe_left_out(
-    struct rdzv *st, rm_time now,
-    struct rdzv_out *out); /* a ring goes: who is barred from it is told, and tried later */
-void rdzv_probe_newcomer(struct rdzv *st, int worker, rm_time now); /* another process under this index */
-void rdzv_probed(struct rdzv *st, const struct rdzv_worker *w, const struct msg_probed *m, rm_time now);
-void rdzv_settle_probes(struct rdzv *st, rm_time now, struct rdzv_out *out); /* in TRAINING */
+    const struct turn *turn); /* a ring goes: who is barred from it is told, and tried later */
+void rdzv_probe_newcomer(const struct turn *turn, int worker); /* another process under this index */
+void rdzv_probed(const struct turn *turn, const struct rdzv_worker *w, const struct msg_probed *m);
+void rdzv_settle_probes(const struct turn *turn); /* in TRAINING */
 rm_time rdzv_probe_at(const struct rdzv *st);
 
 #endif

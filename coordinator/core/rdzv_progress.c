@@ -13,9 +13,10 @@
 /* Actions that the rest of a step may make: the end tells up to three things of each worker. */
 enum { LEFT_FOR_OTHERS = 5 * RM_WORKERS_MAX };
 
-static void tell_step(struct rdzv *st, int64_t step, double loss, double rate, struct rdzv_out *out)
+static void tell_step(const struct turn *turn, int64_t step, double loss, double rate)
 {
-    struct rdzv_tell *t = rdzv_tell(out, TELL_STEP);
+    struct rdzv *st = turn->st;
+    struct rdzv_tell *t = rdzv_tell(turn, TELL_STEP);
     t->step = step;
     t->loss = loss;
     t->tokens_per_second = rate;
@@ -26,22 +27,25 @@ static void tell_step(struct rdzv *st, int64_t step, double loss, double rate, s
 
 /* Steps whose losses nobody alive can tell still appear, in their place. So that one call never fills the
  * list of actions, a gap of many is told in as many calls as it takes; progress goes on meanwhile. */
-void rdzv_told_up_to(struct rdzv *st, int64_t step, struct rdzv_out *out)
+void rdzv_told_up_to(const struct turn *turn, int64_t step)
 {
-    while (st->told < step && out->count < RDZV_ACTIONS_MAX - LEFT_FOR_OTHERS)
-        tell_step(st, st->told + 1, NAN, 0, out);
+    struct rdzv *st = turn->st;
+    while (st->told < step && turn->out->count < RDZV_ACTIONS_MAX - LEFT_FOR_OTHERS)
+        tell_step(turn, st->told + 1, NAN, 0);
 }
 
 /* Before anything is told to be complete every step is. False: not yet; the next call goes on. */
-bool rdzv_all_told(struct rdzv *st, struct rdzv_out *out)
+bool rdzv_all_told(const struct turn *turn)
 {
-    rdzv_told_up_to(st, st->settings.steps, out);
+    struct rdzv *st = turn->st;
+    rdzv_told_up_to(turn, st->settings.steps);
     return st->told >= st->settings.steps;
 }
 
 /* Of a ring that broke a step may be told only now: it counts all the same. */
-static void forming_worked(struct rdzv *st, const struct message *m, rm_time now, struct rdzv_out *out)
+static void forming_worked(const struct turn *turn, const struct message *m)
 {
+    struct rdzv *st = turn->st;
     bool works = st->state == RDZV_TRAINING || st->state == RDZV_QUIESCING;
     if (generation_compare(m->generation, st->ring) != 0 || !works)
         return;
@@ -52,7 +56,7 @@ static void forming_worked(struct rdzv *st, const struct message *m, rm_time now
         return;
     rdzv_trouble_step(st);
     if (st->recovery.formed && m->progress.step > st->recovery.resume_step)
-        rdzv_recovery_done(st, now, out);
+        rdzv_recovery_done(turn);
 }
 
 /* Once for each step and worker: what is not acknowledged in time is told again. */
@@ -64,21 +68,21 @@ static void count_data_wait(struct rdzv *st, struct rdzv_worker *w, const struct
     st->data_wait += p->data_wait;
 }
 
-void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
-                   struct rdzv_out *out)
+void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
+    struct rdzv *st = turn->st;
     const struct msg_progress *p = &m->progress;
     bool of_ring = generation_compare(m->generation, st->ring) == 0;
     if (of_ring)
-        rdzv_ring_moved(st, now);
+        rdzv_ring_moved(turn);
     if (of_ring && p->step > st->known_step) /* what came to nothing before was counted then */
         st->known_step = p->step;
     if (st->told >= 0 && p->step > st->told) {
         double seconds = (double)p->step_time / RM_S;
-        rdzv_told_up_to(st, p->step - 1, out);
+        rdzv_told_up_to(turn, p->step - 1);
         if (st->told == p->step - 1)
-            tell_step(st, p->step, p->loss_known ? p->loss : NAN,
-                      seconds > 0 ? (double)p->tokens / seconds : 0, out);
+            tell_step(turn, p->step, p->loss_known ? p->loss : NAN,
+                      seconds > 0 ? (double)p->tokens / seconds : 0);
         st->tokens = p->tokens;
         if (p->step_time > 0)
             rdzv_hang_step_took(st, p->step_time);
@@ -91,22 +95,22 @@ void rdzv_progress(struct rdzv *st, struct rdzv_worker *w, const struct message 
     if (w->rank >= 0 && (!w->state.held || p->step > w->state.step))
         w->state.step = p->step; /* its lineage comes with `stopped` */
     count_data_wait(st, w, p);
-    forming_worked(st, m, now, out);
-    struct message *ack = rdzv_send_one(st, out, w, MSG_ACK);
+    forming_worked(turn, m);
+    struct message *ack = rdzv_send_one(turn, w, MSG_ACK);
     ack->ack.step = st->told;
     ack->ack.evaluated = st->evaluated;
 }
 
-void rdzv_evaluated(struct rdzv *st, struct rdzv_worker *w, const struct msg_evaluated *e,
-                    struct rdzv_out *out)
+void rdzv_evaluated(const struct turn *turn, struct rdzv_worker *w, const struct msg_evaluated *e)
 {
+    struct rdzv *st = turn->st;
     if (e->step > st->evaluated) {
-        struct rdzv_tell *t = rdzv_tell(out, TELL_EVALUATED);
+        struct rdzv_tell *t = rdzv_tell(turn, TELL_EVALUATED);
         t->step = e->step;
         t->loss = e->loss;
         st->evaluated = e->step;
     }
-    struct message *ack = rdzv_send_one(st, out, w, MSG_ACK);
+    struct message *ack = rdzv_send_one(turn, w, MSG_ACK);
     ack->ack.step = st->told;
     ack->ack.evaluated = st->evaluated;
 }

@@ -121,14 +121,17 @@ static bool all_expected_are_here(const struct rdzv *st)
     return st->expect_known;
 }
 
-static void tell_recovered(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void tell_recovered(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     rm_time lost = st->settings.predecessor.lost_at, began = st->started;
     if (lost <= 0 || lost > began)
         lost = began;
-    st->last_recovery = (struct rdzv_recovery){
-        .cause = CAUSE_COORDINATOR_LOST, .detect = began - lost, .agree = now - began, .total = now - lost};
-    rdzv_tell(out, TELL_RECOVERED)->recovery = st->last_recovery;
+    st->last_recovery = (struct rdzv_recovery){.cause = CAUSE_COORDINATOR_LOST,
+                                               .detect = began - lost,
+                                               .agree = turn->now - began,
+                                               .total = turn->now - lost};
+    rdzv_tell(turn, TELL_RECOVERED)->recovery = st->last_recovery;
     st->recoveries++;
 }
 
@@ -142,26 +145,28 @@ static void take_ranks(struct rdzv *st)
 }
 
 /* Training was never interrupted, and is not now: `go` does nothing to those who train. */
-static void adopt(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void adopt(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     take_ranks(st);
     st->found = true;
     st->resume = st->worker[st->member[0]].state;
-    rdzv_send(st, out, MSG_GO);
+    rdzv_send(turn, MSG_GO);
     for (int r = 0; r < st->world; r++)
-        rdzv_send_to(out, &st->worker[st->member[r]]);
-    rdzv_tell_formed(st, out);
-    tell_recovered(st, now, out);
-    rdzv_account(st, now);
+        rdzv_send_to(turn, &st->worker[st->member[r]]);
+    rdzv_tell_formed(turn);
+    tell_recovered(turn);
+    rdzv_account(turn);
     rm_time meanwhile = st->goodput.waiting - st->settings.predecessor.spent.waiting;
     st->goodput.waiting -= meanwhile;
     st->goodput.productive += meanwhile;
     rdzv_say(st, "training goes on with %d workers", st->world);
-    rdzv_move(st, RDZV_TRAINING, now);
+    rdzv_move(turn, RDZV_TRAINING);
 }
 
-static void form_anew(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void form_anew(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     bool had_ring = st->world > 0;
     take_ranks(st);
     for (int r = 0; r < st->world; r++) {
@@ -169,30 +174,32 @@ static void form_anew(struct rdzv *st, rm_time now, struct rdzv_out *out)
         if (w->presence == PRESENT)
             continue;
         w->rank = -1;
-        rdzv_tell_worker(st, out, TELL_WORKER_LOST, st->member[r], "it did not come back");
-        rdzv_recovery_begin(st, CAUSE_WORKER_LOST, w, now);
+        rdzv_tell_worker(turn, TELL_WORKER_LOST, st->member[r], "it did not come back");
+        rdzv_recovery_begin(turn, CAUSE_WORKER_LOST, w);
     }
     if (had_ring)
-        rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
-    tell_recovered(st, now, out);
-    rdzv_quiesce(st, STOP_NOW, now, out);
+        rdzv_recovery_begin(turn, CAUSE_RING_ERROR, NULL);
+    tell_recovered(turn);
+    rdzv_quiesce(turn, STOP_NOW);
 }
 
-void rdzv_settle_recovering(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_settle_recovering(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     if (ring_is_whole(st))
-        adopt(st, now, out);
-    else if (all_expected_are_here(st) || now >= rdzv_recovering_until(st))
-        form_anew(st, now, out);
+        adopt(turn);
+    else if (all_expected_are_here(st) || turn->now >= rdzv_recovering_until(st))
+        form_anew(turn);
 }
 
 /* The workers obey somebody newer: nothing that is done here counts, and nobody is released. */
-void rdzv_step_down(struct rdzv *st, int64_t term, rm_time now, struct rdzv_out *out)
+void rdzv_step_down(const struct turn *turn, int64_t term)
 {
+    struct rdzv *st = turn->st;
     st->ending.set = false;
     rdzv_give_up(st, EXIT_MACHINE,
                  "a coordinator of term %" PRId64 " has taken over from this one of term %" PRId64, term,
                  st->settings.term);
-    rdzv_move(st, RDZV_FAILED, now);
-    rdzv_tell_end(out, st->ending.exit_code, st->ending.text);
+    rdzv_move(turn, RDZV_FAILED);
+    rdzv_tell_end(turn, st->ending.exit_code, st->ending.text);
 }

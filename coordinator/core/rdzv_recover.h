@@ -7,8 +7,8 @@
 void rdzv_restore(struct rdzv *st);
 void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *h);
 void rdzv_recover_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m);
-void rdzv_settle_recovering(struct rdzv *st, rm_time now, struct rdzv_out *out);
+void rdzv_settle_recovering(const struct turn *turn);
 rm_time rdzv_recovering_until(const struct rdzv *st); /* then a successor goes on without who is missing */
-void rdzv_step_down(struct rdzv *st, int64_t term, rm_time now, struct rdzv_out *out);
+void rdzv_step_down(const struct turn *turn, int64_t term);
 
 #endif

@@ -9,13 +9,13 @@ static bool is_sharper(enum cause now, enum cause then)
     return then == CAUSE_NONE || (then == CAUSE_RING_ERROR && now != CAUSE_RING_ERROR);
 }
 
-void rdzv_recovery_begin(struct rdzv *st, enum cause cause, struct rdzv_worker *w, rm_time now)
+void rdzv_recovery_begin(const struct turn *turn, enum cause cause, struct rdzv_worker *w)
 {
-    struct rdzv_open_recovery *r = &st->recovery;
+    struct rdzv_open_recovery *r = &turn->st->recovery;
     if (cause != CAUSE_WORKER_LEFT && cause != CAUSE_WORKER_JOINED)
-        rdzv_count_stall(st, now);
+        rdzv_count_stall(turn);
     if (!r->active) {
-        *r = (struct rdzv_open_recovery){.active = true, .start = now, .began = now};
+        *r = (struct rdzv_open_recovery){.active = true, .start = turn->now, .began = turn->now};
     }
     r->formed = false;
     if (is_sharper(cause, r->times.cause))
@@ -36,16 +36,18 @@ static int64_t steps_redone(const struct rdzv *st)
 }
 
 /* The member list is out: what was lost, and how long agreeing took. */
-void rdzv_recovery_formed(struct rdzv *st, rm_time now)
+void rdzv_recovery_formed(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_open_recovery *r = &st->recovery;
     r->resume_step = st->resume.held ? st->resume.step : 0;
     if (!r->active) {
-        *r = (struct rdzv_open_recovery){.start = now, .began = now, .resume_step = r->resume_step};
-        r->agreed = now;
+        *r = (struct rdzv_open_recovery){
+            .start = turn->now, .began = turn->now, .resume_step = r->resume_step};
+        r->agreed = turn->now;
         return;
     }
-    r->agreed = now;
+    r->agreed = turn->now;
     int64_t redone = steps_redone(st);
     r->times.steps_redone += redone;
     rm_time wasted = (rm_time)((double)redone * st->step_time);
@@ -68,21 +70,22 @@ static rm_time longest_transfer(const struct rdzv *st)
     return longest;
 }
 
-void rdzv_recovery_done(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_recovery_done(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_open_recovery *r = &st->recovery;
     if (!r->active || !r->formed)
         return;
     rm_time forming = r->went - r->agreed, transfer = longest_transfer(st);
     struct rdzv_recovery *t = &r->times;
-    rdzv_account(st, now);
+    rdzv_account(turn);
     t->detect = r->began - r->start;
     t->agree = r->agreed - r->began;
     t->state = transfer < forming ? transfer : forming;
     t->ring = forming - t->state;
-    t->first_step = now - r->went;
-    t->total = now - r->start;
-    rdzv_tell(out, TELL_RECOVERED)->recovery = *t;
+    t->first_step = turn->now - r->went;
+    t->total = turn->now - r->start;
+    rdzv_tell(turn, TELL_RECOVERED)->recovery = *t;
     st->last_recovery = *t;
     st->recoveries++;
     *r = (struct rdzv_open_recovery){0};

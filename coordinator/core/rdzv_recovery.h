@@ -4,10 +4,9 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-void rdzv_recovery_begin(struct rdzv *st, enum cause cause, struct rdzv_worker *w,
-                         rm_time now); /* w: who it is about, NULL nobody */
-void rdzv_recovery_formed(struct rdzv *st, rm_time now);
-void rdzv_recovery_done(struct rdzv *st, rm_time now,
-                        struct rdzv_out *out); /* its first step is made: told */
+void rdzv_recovery_begin(const struct turn *turn, enum cause cause,
+                         struct rdzv_worker *w); /* w: who it is about, NULL nobody */
+void rdzv_recovery_formed(const struct turn *turn);
+void rdzv_recovery_done(const struct turn *turn); /* its first step is made: told */
 
 #endif

@@ -14,16 +14,17 @@ void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker)
     text_copy(m->address, sizeof m->address, w->address);
 }
 
-void rdzv_tell_formed(struct rdzv *st, struct rdzv_out *out)
+void rdzv_tell_formed(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
         if (w->old_rank == INT_MAX && st->trained)
-            rdzv_tell_worker(st, out, TELL_WORKER_JOINED, st->member[r], "WorkerJoined");
+            rdzv_tell_worker(turn, TELL_WORKER_JOINED, st->member[r], "WorkerJoined");
         if (w->act == CAUSE_WORKER_JOINED)
             w->act = CAUSE_NONE;
     }
-    struct rdzv_tell *t = rdzv_tell(out, TELL_RING_FORMED);
+    struct rdzv_tell *t = rdzv_tell(turn, TELL_RING_FORMED);
     t->generation = st->ring;
     t->world = t->members = st->world;
     t->step = st->resume.held ? st->resume.step : 0;

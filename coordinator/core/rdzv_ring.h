@@ -5,6 +5,6 @@
 #include "coordinator/core/rdzv_state.h"
 
 void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker);
-void rdzv_tell_formed(struct rdzv *st, struct rdzv_out *out);
+void rdzv_tell_formed(const struct turn *turn);
 
 #endif

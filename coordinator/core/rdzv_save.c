@@ -41,9 +41,9 @@ static void keep_digest(const struct rdzv *st, struct rdzv_collection *c, const 
     memcpy(c->digest, w->digest_known ? w->digest : st->digest, RM_HASH_BYTES);
 }
 
-void rdzv_checkpointed(struct rdzv *st, struct rdzv_worker *w, const struct msg_checkpointed *m,
-                       struct rdzv_out *out)
+void rdzv_checkpointed(const struct turn *turn, struct rdzv_worker *w, const struct msg_checkpointed *m)
 {
+    struct rdzv *st = turn->st;
     rdzv_write_is_over(w, m->step);
     if (m->part >= m->parts || (!m->final && m->step <= st->saved))
         return;
@@ -59,17 +59,18 @@ void rdzv_checkpointed(struct rdzv *st, struct rdzv_worker *w, const struct msg_
     c->publish.exact = c->publish.exact && m->exact;
     c->pieces[m->part] = m->count;
     memcpy(c->piece[m->part], m->piece, sizeof m->piece);
-    rdzv_name_publishers(st, out);
+    rdzv_name_publishers(turn);
 }
 
-static void tell_published(struct rdzv *st, const struct msg_published *p, rm_time now, struct rdzv_out *out)
+static void tell_published(const struct turn *turn, const struct msg_published *p)
 {
-    struct rdzv_tell *t = rdzv_tell(out, TELL_CHECKPOINT_SAVED);
+    struct rdzv *st = turn->st;
+    struct rdzv_tell *t = rdzv_tell(turn, TELL_CHECKPOINT_SAVED);
     t->step = p->step;
     t->final = p->final;
     t->bytes = p->bytes;
     t->took = p->took;
-    t->waited = rdzv_outage_over(st, p->step, now);
+    t->waited = rdzv_outage_over(turn, p->step);
     rdzv_measure_publishing(st, p);
     st->saved = p->step;
     st->final_saved = st->final_saved || p->final;
@@ -89,18 +90,19 @@ static const struct rdzv_collection *whole_one(const struct rdzv *st, const stru
     return whole;
 }
 
-void rdzv_published(struct rdzv *st, const struct msg_published *p, rm_time now, struct rdzv_out *out)
+void rdzv_published(const struct turn *turn, const struct msg_published *p)
 {
-    st->saved_at = now;
+    struct rdzv *st = turn->st;
+    st->saved_at = turn->now;
     const struct rdzv_collection *whole = whole_one(st, p);
     if (whole) {
-        tell_published(st, p, now, out);
+        tell_published(turn, p);
         st->saved_lineage_known = true;
         memcpy(st->saved_lineage, whole->publish.lineage, RM_HASH_BYTES);
         if (p->final && whole->digest_known)
             memcpy(st->digest, whole->digest, RM_HASH_BYTES);
     } else if (st->settings.predecessor.given && !p->final && p->step > st->saved) {
-        tell_published(st, p, now, out); /* at a predecessor's word, and nobody was told */
+        tell_published(turn, p); /* at a predecessor's word, and nobody was told */
         st->saved_lineage_known = false;
     }
     for (int i = 0; i < COLLECTIONS; i++) {
@@ -109,7 +111,7 @@ void rdzv_published(struct rdzv *st, const struct msg_published *p, rm_time now,
         c->used = c->used && !over;
         c->publisher = c->used ? c->publisher : -1;
     }
-    rdzv_name_publishers(st, out);
+    rdzv_name_publishers(turn);
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         st->worker[i].listed = st->worker[i].list_asked = false; /* their lists are older than this */
 }
@@ -121,16 +123,17 @@ static bool may_save(const struct rdzv *st, const struct rdzv_worker *w, const s
     return !rdzv_held_back(st, w) && rdzv_holds(st, w, state);
 }
 
-static void send_save(struct rdzv *st, struct rdzv_out *out)
+static void send_save(const struct turn *turn)
 {
-    rdzv_send(st, out, MSG_SAVE)->save = st->save;
+    struct rdzv *st = turn->st;
+    rdzv_send(turn, MSG_SAVE)->save = st->save;
     for (int i = 0; i < st->save.count; i++)
-        rdzv_send_to(out, &st->worker[st->save.worker[i]]);
+        rdzv_send_to(turn, &st->worker[st->save.worker[i]]);
 }
 
-bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final, rm_time now,
-                     struct rdzv_out *out)
+bool rdzv_save_begin(const struct turn *turn, const struct msg_state *state, bool final)
 {
+    struct rdzv *st = turn->st;
     /* a checkpoint of that step stands, be it of another history: its place is taken */
     if (!state->held || (!final && (state->step == 0 || state->step <= st->saved)))
         return false;
@@ -145,7 +148,7 @@ bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final,
     if (save.count == 0)
         return false;
     if (st->state != RDZV_SAVING || st->save.step != save.step || st->save.final != final) {
-        st->save_since = st->save_again_at = now;
+        st->save_since = st->save_again_at = turn->now;
         st->vanished = 0;
     }
     st->save = save;
@@ -153,8 +156,8 @@ bool rdzv_save_begin(struct rdzv *st, const struct msg_state *state, bool final,
     st->save_state = *state;
     rdzv_say(st, "saving step %" PRId64 "%s from %d workers", save.step, final ? " as final" : "",
              save.count);
-    send_save(st, out);
-    rdzv_move(st, RDZV_SAVING, now);
+    send_save(turn);
+    rdzv_move(turn, RDZV_SAVING);
     return true;
 }
 
@@ -169,36 +172,37 @@ static bool a_writer_is_gone(const struct rdzv *st)
     return false;
 }
 
-void rdzv_settle_saving(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_settle_saving(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     if (rdzv_save_is_done(st)) {
         if (st->save.final || st->ending.set)
-            rdzv_end(st, now, out);
+            rdzv_end(turn);
         else
-            rdzv_move(st, RDZV_GATHERING, now);
+            rdzv_move(turn, RDZV_GATHERING);
         return;
     }
-    if (rdzv_save_gives_up(st, now, out))
+    if (rdzv_save_gives_up(turn))
         return;
-    rdzv_name_publishers(st, out);
-    bool anew = (st->save_again && now >= st->save_again_at) || a_writer_is_gone(st);
-    if (anew && rdzv_save_begin(st, &st->save_state, st->save.final, now, out))
+    rdzv_name_publishers(turn);
+    bool anew = (st->save_again && turn->now >= st->save_again_at) || a_writer_is_gone(st);
+    if (anew && rdzv_save_begin(turn, &st->save_state, st->save.final))
         return;
     if (rdzv_trouble_at(st) != RM_NEVER)
         return; /* who can't save it now may a moment later */
-    bool in_vain = !rdzv_on_its_way(st) || now >= st->state_since + st->settings.start_timeout;
+    bool in_vain = !rdzv_on_its_way(st) || turn->now >= st->state_since + st->settings.start_timeout;
     bool nobody_left = !rdzv_choose_publisher(st) && in_vain;
     if (nobody_left) {
-        rdzv_quiesce(st, STOP_NOW, now, out);
+        rdzv_quiesce(turn, STOP_NOW);
         return;
     }
     if (!anew)
         return;
     rdzv_say(st, "nobody holds step %" PRId64 " any more", st->save.step);
     if (st->ending.set)
-        rdzv_end(st, now, out);
+        rdzv_end(turn);
     else
-        rdzv_quiesce(st, STOP_NOW, now, out); /* whoever came meanwhile has not been asked what it holds */
+        rdzv_quiesce(turn, STOP_NOW); /* whoever came meanwhile has not been asked what it holds */
 }
 
 /* RM_NEVER: no pieces vanished, or it has begun. */
@@ -218,51 +222,53 @@ rm_time rdzv_saving_until(const struct rdzv *st)
 
 /* What the run ends with goes to others who hold it; where nobody is left who could, it is tried again until
  * the time for that is over. */
-static void save_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
-                       struct rdzv_out *out)
+static void save_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
-    struct fault_decision d = rdzv_trouble(st, w, FAULT_IN_SAVE, f, false, now);
+    struct rdzv *st = turn->st;
+    struct fault_decision d = rdzv_trouble(turn, w, FAULT_IN_SAVE, f, false);
     if (d.remedy == FAULT_ENDS) {
-        rdzv_save_failed(st, f->step, f->detail, now, out);
+        rdzv_save_failed(turn, f->step, f->detail);
         return;
     }
     rdzv_say(st, "worker %d can't save step %" PRId64 ": %s", rdzv_index(st, w), f->step, f->detail);
     if (f->lasted)
-        rdzv_tell_waiting_for(st, f->detail, out);
+        rdzv_tell_waiting_for(turn, f->detail);
     if (rdzv_is_published_by(st, w, f))
         rdzv_forget_publisher(st, w);
     else
         st->save_again = true;
 }
 
-static void tell_not_written(const struct msg_fault *f, struct rdzv_out *out)
+static void tell_not_written(const struct turn *turn, const struct msg_fault *f)
 {
-    snprintf(rdzv_tell(out, TELL_WAITING)->text, MSG_DETAIL_MAX,
+    snprintf(rdzv_tell(turn, TELL_WAITING)->text, MSG_DETAIL_MAX,
              "the checkpoint of step %" PRId64 " can't be written; training goes on: %s", f->step, f->detail);
 }
 
-static void write_anew(struct rdzv *st, const struct msg_fault *f, rm_time now, struct rdzv_out *out)
+static void write_anew(const struct turn *turn, const struct msg_fault *f)
 {
-    if (st->vanished++ && !st->settings.unsupervised && now >= st->save_since + st->settings.save_patience) {
-        rdzv_save_failed(st, f->step, f->detail, now, out);
+    struct rdzv *st = turn->st;
+    if (st->vanished++ && !st->settings.unsupervised &&
+        turn->now >= st->save_since + st->settings.save_patience) {
+        rdzv_save_failed(turn, f->step, f->detail);
         return;
     }
     st->save_again = true;
-    st->save_again_at = now + fault_pause(st->vanished);
-    rdzv_tell_waiting_for(st, f->detail, out);
+    st->save_again_at = turn->now + fault_pause(st->vanished);
+    rdzv_tell_waiting_for(turn, f->detail);
 }
 
 /* What its writers said is written is not there, or is not what they said. Which of them it was can't be
  * told, and who found it was not. */
-static void pieces_vanished(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
-                            struct rdzv_out *out)
+static void pieces_vanished(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
+    struct rdzv *st = turn->st;
     rdzv_forget_pieces(st, f->step);
     rdzv_forget_publisher(st, w);
     if (st->state == RDZV_SAVING && f->step == st->save.step)
-        write_anew(st, f, now, out);
+        write_anew(turn, f);
     else
-        tell_not_written(f, out);
+        tell_not_written(turn, f);
 }
 
 /* In SAVING, for what this worker's call is about, or for what it can't do as long as that is under way: its
@@ -277,22 +283,22 @@ static bool waits_for(const struct rdzv *st, const struct rdzv_worker *w, const 
 }
 
 /* A periodic checkpoint that can't be written costs nothing but itself; one that the run ends with does. */
-void rdzv_write_fault(struct rdzv *st, struct rdzv_worker *w, const struct msg_fault *f, rm_time now,
-                      struct rdzv_out *out)
+void rdzv_write_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
+    struct rdzv *st = turn->st;
     bool saving = st->state == RDZV_SAVING;
     if (f->class == CLASS_OBJECT && rdzv_is_published_by(st, w, f)) {
-        pieces_vanished(st, w, f, now, out);
+        pieces_vanished(turn, w, f);
         return;
     }
     if (saving && (f->lasted ? waits_for(st, w, f) : f->step == st->save.step)) {
-        save_fault(st, w, f, now, out);
+        save_fault(turn, w, f);
         return;
     }
     if (!f->lasted) {
-        tell_not_written(f, out);
+        tell_not_written(turn, f);
         rdzv_forget_pieces(st, f->step);
     } else if (!saving && !rdzv_is_stuck(st, w)) /* it says so again and again */
-        rdzv_tell_waiting_for(st, f->detail, out);
-    rdzv_slice_fault(st, w, f, now, out);
+        rdzv_tell_waiting_for(turn, f->detail);
+    rdzv_slice_fault(turn, w, f);
 }

@@ -4,6 +4,7 @@
 #define RM_COORDINATOR_RDZV_STATE_H
 
 #include "coordinator/core/rdzv_fault.h"
+#include "coordinator/core/rdzv_turn.h"
 #include "coordinator/core/rdzv_types.h"
 
 enum presence {

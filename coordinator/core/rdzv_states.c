@@ -83,18 +83,19 @@ void rdzv_print_states(struct str *out)
 
 /* The only writer of st->state. A move that the table does not have is a bug: it stops the run with a
  * sentence instead of training on in a state that nobody thought of. */
-void rdzv_move(struct rdzv *st, enum rdzv_state to, rm_time now)
+void rdzv_move(const struct turn *turn, enum rdzv_state to)
 {
-    rdzv_account(st, now);
+    struct rdzv *st = turn->st;
+    rdzv_account(turn);
     if (!rdzv_may_move(st->state, to)) {
         rdzv_give_up(st, EXIT_TRAINING, "internal error: %s can't follow %s", rdzv_state_name(to),
                      rdzv_state_name(st->state));
         return;
     }
     if (to == RDZV_TRAINING)
-        rdzv_ring_moved(st, now);
+        rdzv_ring_moved(turn);
     st->state = to;
-    st->state_since = now;
+    st->state_since = turn->now;
     for (int i = 0; to == RDZV_GATHERING && i < RM_WORKERS_MAX; i++)
         st->worker[i].rank = -1;
 }

@@ -2,6 +2,7 @@
 #ifndef RM_COORDINATOR_RDZV_STATES_H
 #define RM_COORDINATOR_RDZV_STATES_H
 
+#include "coordinator/core/rdzv_turn.h"
 #include "coordinator/core/rdzv_types.h"
 
 const char *rdzv_state_name(enum rdzv_state state);
@@ -9,6 +10,6 @@ const char *rdzv_state_name(enum rdzv_state state);
 bool rdzv_may_move(enum rdzv_state from, enum rdzv_state to);
 /* The state table as the Markdown of docs/protocol.md. */
 void rdzv_print_states(struct str *out);
-void rdzv_move(struct rdzv *st, enum rdzv_state to, rm_time now);
+void rdzv_move(const struct turn *turn, enum rdzv_state to);
 
 #endif

@@ -24,50 +24,52 @@ void rdzv_stop_asked(struct rdzv_worker *w, rm_time now)
         w->asked = now; /* asked again: it has owed the answer since then */
 }
 
-static void send_stops(struct rdzv *st, bool members, enum msg_stop_at at, rm_time now, struct rdzv_out *out)
+static void send_stops(const struct turn *turn, bool members, enum msg_stop_at at)
 {
-    struct message *m = rdzv_send(st, out, MSG_STOP);
+    struct rdzv *st = turn->st;
+    struct message *m = rdzv_send(turn, MSG_STOP);
     m->stop.round = st->round;
     m->stop.at = at;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (w->presence != PRESENT || w->released || (w->rank >= 0) != members)
             continue;
-        rdzv_send_to(out, w);
+        rdzv_send_to(turn, w);
         if (at == STOP_NOW)
-            rdzv_stop_asked(w, now);
+            rdzv_stop_asked(w, turn->now);
     }
 }
 
-void rdzv_quiesce(struct rdzv *st, enum msg_stop_at at, rm_time now, struct rdzv_out *out)
+void rdzv_quiesce(const struct turn *turn, enum msg_stop_at at)
 {
+    struct rdzv *st = turn->st;
     st->round++;
     st->stop_at = at;
-    rdzv_move(st, RDZV_QUIESCING, now);
+    rdzv_move(turn, RDZV_QUIESCING);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         w->must_stop = has_to_stop(w, at);
         w->ready = false;
     }
-    send_stops(st, true, at, now, out);
-    send_stops(st, false, STOP_NOW, now, out);
+    send_stops(turn, true, at);
+    send_stops(turn, false, STOP_NOW);
     for (int i = 0; at == STOP_NOW && i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (w->presence == AWAY)
-            rdzv_lose(st, w, "its connection ended, and the ring with it", now, out);
+            rdzv_lose(turn, w, "its connection ended, and the ring with it");
     }
 }
 
-void rdzv_stopped(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
-                  struct rdzv_out *out)
+void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
+    struct rdzv *st = turn->st;
     const struct msg_stopped *s = &m->stopped;
-    w->asked = s->round == st->round || w->asked == RM_NEVER ? RM_NEVER : now;
+    w->asked = s->round == st->round || w->asked == RM_NEVER ? RM_NEVER : turn->now;
     if (s->round != st->round) { /* of an older round: says nothing, unless a predecessor stopped the ring */
         w->phase = PHASE_STOPPED;
         if (st->found && st->state == RDZV_TRAINING && w->rank >= 0) {
-            rdzv_recovery_begin(st, CAUSE_RING_ERROR, NULL, now);
-            rdzv_quiesce(st, STOP_NOW, now, out);
+            rdzv_recovery_begin(turn, CAUSE_RING_ERROR, NULL);
+            rdzv_quiesce(turn, STOP_NOW);
         }
         return;
     }
@@ -85,26 +87,27 @@ void rdzv_stopped(struct rdzv *st, struct rdzv_worker *w, const struct message *
 /* ---- going ---- */
 
 /* The ring can't go on with this worker in it. */
-void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum cause cause, rm_time now,
-                       struct rdzv_out *out)
+void rdzv_ring_without(const struct turn *turn, struct rdzv_worker *w, enum cause cause)
 {
+    struct rdzv *st = turn->st;
     bool member = w->rank >= 0;
     w->ready = w->finished = w->must_stop = false;
     if (!member || (st->state != RDZV_TRAINING && st->state != RDZV_FORMING && st->state != RDZV_QUIESCING))
         return;
     w->rank = -1;
-    rdzv_recovery_begin(st, cause, w, now);
+    rdzv_recovery_begin(turn, cause, w);
     bool stopping = st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW;
     if (!stopping)
-        rdzv_quiesce(st, STOP_NOW, now, out);
+        rdzv_quiesce(turn, STOP_NOW);
 }
 
-void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now, struct rdzv_out *out)
+void rdzv_lose(const struct turn *turn, struct rdzv_worker *w, const char *why)
 {
+    struct rdzv *st = turn->st;
     if (w->presence == ABSENT)
         return;
     bool silent = w->released;
-    rdzv_close_conn(out, w->conn);
+    rdzv_close_conn(turn, w->conn);
     w->presence = ABSENT;
     w->conn = -1;
     w->stopped_round = -1;
@@ -113,9 +116,9 @@ void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time 
     w->listed = w->list_asked = false;
     rdzv_forget_publisher(st, w);
     if (!silent && w->rank >= 0)
-        rdzv_tell_worker(st, out, TELL_WORKER_LOST, rdzv_index(st, w), why);
+        rdzv_tell_worker(turn, TELL_WORKER_LOST, rdzv_index(st, w), why);
     if (!silent)
         rdzv_say(st, "worker %d is lost: %s", rdzv_index(st, w), why);
-    rdzv_ring_without(st, w, CAUSE_WORKER_LOST, now, out);
+    rdzv_ring_without(turn, w, CAUSE_WORKER_LOST);
     w->rank = -1;
 }

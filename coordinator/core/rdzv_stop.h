@@ -4,14 +4,12 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-void rdzv_quiesce(struct rdzv *st, enum msg_stop_at at, rm_time now,
-                  struct rdzv_out *out); /* begins a round of stops */
-void rdzv_stopped(struct rdzv *st, struct rdzv_worker *w, const struct message *m, rm_time now,
-                  struct rdzv_out *out);
+void rdzv_quiesce(const struct turn *turn, enum msg_stop_at at); /* begins a round of stops */
+void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct message *m);
 void rdzv_stop_asked(struct rdzv_worker *w, rm_time now); /* a stop at once is sent to it */
-void rdzv_ring_without(struct rdzv *st, struct rdzv_worker *w, enum cause cause, rm_time now,
-                       struct rdzv_out *out); /* the ring can't go on with it */
-void rdzv_lose(struct rdzv *st, struct rdzv_worker *w, const char *why, rm_time now,
-               struct rdzv_out *out); /* its connection is closed and forgotten */
+void rdzv_ring_without(const struct turn *turn, struct rdzv_worker *w,
+                       enum cause cause); /* the ring can't go on with it */
+void rdzv_lose(const struct turn *turn, struct rdzv_worker *w,
+               const char *why); /* its connection is closed and forgotten */
 
 #endif

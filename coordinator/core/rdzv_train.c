@@ -90,31 +90,33 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
 
 /* ---- what it waits for ---- */
 
-static void settle_finish(struct rdzv *st, rm_time now, struct rdzv_out *out)
+static void settle_finish(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     struct msg_state last = {.held = true, .step = st->settings.steps};
-    if (!rdzv_all_told(st, out))
+    if (!rdzv_all_told(turn))
         return;
     if (st->recovery.active)
-        rdzv_recovery_done(st, now, out);
-    rdzv_save_begin(st, &last, true, now, out);
+        rdzv_recovery_done(turn);
+    rdzv_save_begin(turn, &last, true);
 }
 
-void rdzv_settle_training(struct rdzv *st, rm_time now, struct rdzv_out *out)
+void rdzv_settle_training(const struct turn *turn)
 {
+    struct rdzv *st = turn->st;
     int joiner = -1;
-    rdzv_settle_probes(st, now, out);
+    rdzv_settle_probes(turn);
     if (st->ending.set) {
-        rdzv_quiesce(st, st->ending.interrupted ? STOP_BOUNDARY : STOP_NOW, now, out);
+        rdzv_quiesce(turn, st->ending.interrupted ? STOP_BOUNDARY : STOP_NOW);
     } else if (rdzv_all_finished(st)) {
-        settle_finish(st, now, out);
+        settle_finish(turn);
     } else if (any_finished(st)) {
         return; /* the others are about to */
-    } else if (rdzv_leave_is_due(st, now)) {
-        rdzv_leave_begin(st, now, out);
-    } else if (now >= join_at(st, &joiner)) {
-        rdzv_recovery_begin(st, CAUSE_WORKER_JOINED, &st->worker[joiner], now);
-        rdzv_quiesce(st, STOP_BOUNDARY, now, out);
+    } else if (rdzv_leave_is_due(turn)) {
+        rdzv_leave_begin(turn);
+    } else if (turn->now >= join_at(st, &joiner)) {
+        rdzv_recovery_begin(turn, CAUSE_WORKER_JOINED, &st->worker[joiner]);
+        rdzv_quiesce(turn, STOP_BOUNDARY);
     }
 }
 

@@ -4,7 +4,7 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-void rdzv_settle_training(struct rdzv *st, rm_time now, struct rdzv_out *out);
+void rdzv_settle_training(const struct turn *turn);
 rm_time rdzv_training_until(const struct rdzv *st);
 void rdzv_finished(struct rdzv *st, struct rdzv_worker *w, const struct message *m);
 bool rdzv_all_finished(const struct rdzv *st);

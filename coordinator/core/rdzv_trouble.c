@@ -106,17 +106,18 @@ static bool all_say_so(const struct rdzv *st, const struct rdzv_trouble *what)
     return workers >= least || (!silent && (processes >= least || !st->settings.unsupervised));
 }
 
-static void note(struct rdzv *st, struct rdzv_worker *w, enum fault_where where, const struct msg_fault *f,
-                 rm_time now)
+static void note(const struct turn *turn, struct rdzv_worker *w, enum fault_where where,
+                 const struct msg_fault *f)
 {
+    struct rdzv *st = turn->st;
     struct rdzv_trouble *t = &w->trouble;
     bool first = !t->times || t->where != where;
     bool same = t->said && t->step == st->steps_seen && !strncmp(t->why, f->detail, sizeof t->why - 1);
     t->said = same ? t->said + (t->attempt != w->attempt) : 1;
     t->attempt = w->attempt;
-    t->since = first || now - f->lasted < t->since ? now - f->lasted : t->since;
-    t->before = first ? now : t->newest;
-    t->newest = now;
+    t->since = first || turn->now - f->lasted < t->since ? turn->now - f->lasted : t->since;
+    t->before = first ? turn->now : t->newest;
+    t->newest = turn->now;
     t->alone = first ? RM_NEVER : t->alone;
     t->times = first ? 1 : t->times + 1;
     t->where = where;
@@ -141,10 +142,11 @@ static rm_time lasted(const struct rdzv *st, struct rdzv_worker *w, bool able, r
     return alone ? now - t->alone : 0;
 }
 
-struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum fault_where where,
-                                   const struct msg_fault *f, bool proven, rm_time now)
+struct fault_decision rdzv_trouble(const struct turn *turn, struct rdzv_worker *w, enum fault_where where,
+                                   const struct msg_fault *f, bool proven)
 {
-    note(st, w, where, f, now);
+    struct rdzv *st = turn->st;
+    note(turn, w, where, f);
     bool data = f->kind == FAULT_DATA && f->class == CLASS_UNKNOWN;
     bool store = where == FAULT_IN_SAVE, able = others_can(st, w, where, false);
     struct fault_facts facts = {.where = where,
@@ -157,7 +159,7 @@ struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum 
                                 .all_say_so = all_say_so(st, &w->trouble),
                                 .proven = proven,
                                 .times = w->trouble.times,
-                                .lasted = lasted(st, w, able, now),
+                                .lasted = lasted(st, w, able, turn->now),
                                 .patience = store ? st->settings.save_patience : st->settings.end_timeout,
                                 .exit_code = f->exit_code            ? f->exit_code
                                              : f->kind == FAULT_DATA ? EXIT_DATA
@@ -165,7 +167,7 @@ struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum 
     struct fault_decision d = fault_decide(&facts);
     bool waits = (d.remedy == FAULT_WAITS && where != FAULT_IN_SLICE) ||
                  (d.remedy == FAULT_ANOTHER && where != FAULT_IN_LOAD);
-    w->trouble.until = waits ? now + d.pause : now;
+    w->trouble.until = waits ? turn->now + d.pause : turn->now;
     return d;
 }
 

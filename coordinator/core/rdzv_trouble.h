@@ -5,8 +5,8 @@
 #include "coordinator/core/rdzv_state.h"
 
 /* Notes it, and asks the table of rdzv_fault.h. */
-struct fault_decision rdzv_trouble(struct rdzv *st, struct rdzv_worker *w, enum fault_where where,
-                                   const struct msg_fault *f, bool proven, rm_time now);
+struct fault_decision rdzv_trouble(const struct turn *turn, struct rdzv_worker *w, enum fault_where where,
+                                   const struct msg_fault *f, bool proven);
 void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where); /* it has worked */
 void rdzv_trouble_step(struct rdzv *st);
 void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step, bool anew);

@@ -27,18 +27,19 @@ void rdzv_describe_missing(const struct rdzv *st, char *out, size_t size)
     }
 }
 
-void rdzv_tell_waiting_for(struct rdzv *st, const char *reason, struct rdzv_out *out)
+void rdzv_tell_waiting_for(const struct turn *turn, const char *reason)
 {
+    struct rdzv *st = turn->st;
     rdzv_say(st, "%s", reason);
     if (!strcmp(reason, st->waiting))
         return;
     text_copy(st->waiting, sizeof st->waiting, reason);
-    text_copy(rdzv_tell(out, TELL_WAITING)->text, MSG_DETAIL_MAX, reason);
+    text_copy(rdzv_tell(turn, TELL_WAITING)->text, MSG_DETAIL_MAX, reason);
 }
 
-void rdzv_tell_waiting(struct rdzv *st, struct rdzv_out *out)
+void rdzv_tell_waiting(const struct turn *turn)
 {
     char reason[MSG_DETAIL_MAX];
-    rdzv_describe_missing(st, reason, sizeof reason);
-    rdzv_tell_waiting_for(st, reason, out);
+    rdzv_describe_missing(turn->st, reason, sizeof reason);
+    rdzv_tell_waiting_for(turn, reason);
 }

@@ -5,7 +5,7 @@
 #include "coordinator/core/rdzv_state.h"
 
 void rdzv_describe_missing(const struct rdzv *st, char *out, size_t size);
-void rdzv_tell_waiting_for(struct rdzv *st, const char *reason, struct rdzv_out *out);
-void rdzv_tell_waiting(struct rdzv *st, struct rdzv_out *out); /* for those who are missing */
+void rdzv_tell_waiting_for(const struct turn *turn, const char *reason);
+void rdzv_tell_waiting(const struct turn *turn); /* for those who are missing */
 
 #endif
