@@ -26,6 +26,10 @@ def test_each_layer_uses_only_what_the_build_lists_for_it():
     show(rules.check_include_graph(ROOT))
 
 
+def test_files_that_are_listed_bottom_first_use_each_other_in_that_order():
+    show(rules.check_file_layers(ROOT))
+
+
 def test_each_third_party_header_is_known_in_one_file():
     show(rules.check_third_party(ROOT))
 

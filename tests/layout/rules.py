@@ -174,6 +174,91 @@ def check_include_graph(root):
     return wrong
 
 
+@dataclass
+class FileLayers:
+    """What a folder's layers.txt says: its files bottom first with their layers, and [(layer, header, barred layers, functions)]."""
+
+    layer: dict
+    boundaries: list
+
+    def barred(self, path, used):
+        """Whether `used` is of a layer that is behind a boundary for this file."""
+        return any(self.layer.get(path) == who and self.layer.get(used) in layers for who, _, layers, _ in self.boundaries)
+
+
+def read_file_layers(path):
+    """Reads a layers.txt; (FileLayers, sentences about what is listed twice)."""
+    layer, boundaries, wrong = {}, [], []
+    for line in re.sub(r"#.*", "", Path(path).read_text()).splitlines():
+        words = line.split()
+        if words and words[0] == "boundary":
+            at = words.index(":")
+            boundaries.append((words[1], words[2], set(words[3:at]), set(words[at + 1:])))
+            continue
+        for name in words[1:]:
+            wrong += [f"{name} is listed twice"] if name in layer else []
+            layer[name] = words[0]
+    return FileLayers(layer, boundaries), wrong
+
+
+def declared(root, paths):
+    """[(path, name, line)] of all functions that are declared and not defined there, by universal-ctags."""
+    if not paths:
+        return []
+    text = subprocess.run(["ctags", "--output-format=json", "--languages=C", "--langmap=C:.c.h", "--kinds-C=p", "--fields=+n", "-f", "-", *paths],
+                          cwd=root, check=True, text=True, stdout=subprocess.PIPE).stdout
+    return [(t["path"], t["name"], t["line"]) for t in map(json.loads, text.splitlines())]
+
+
+def check_file_includes(root, folder, table, paths):
+    """A file includes headers of files before it in its folder, and none that is behind a boundary."""
+    place, wrong = {name: at for at, name in enumerate(table.layer)}, []
+    for path in paths:
+        own = Path(path).stem
+        for line, mark, header in includes(root, path):
+            used = Path(header).stem
+            if mark == "<" or str(Path(header).parent) != folder or used == own or used not in place:
+                continue
+            if place[used] >= place.get(own, len(place)):
+                wrong.append(f"{path}:{line}: {used} stands above {own} in {folder}/layers.txt")
+            elif table.barred(own, used):
+                wrong.append(f"{path}:{line}: {table.layer[own]} reaches {table.layer[used]} through its boundary alone, not by {used}")
+    return wrong
+
+
+def check_declarations(root, folder, table, paths):
+    """What a header declares is its own .c file's, but for a boundary's: that is of the barred layers, and all named."""
+    defined = {(Path(path).stem, name) for path, name, _, _ in function_spans(root, paths)}
+    headers = {header: (barred, names) for _, header, barred, names in table.boundaries}
+    wrong, found = [], {header: set() for header in headers}
+    for path, name, line in declared(root, paths):
+        own = Path(path).stem
+        if own in headers:
+            found[own].add(name)
+            if not any(table.layer.get(stem) in headers[own][0] for stem, other in defined if other == name):
+                wrong.append(f"{path}:{line}: {name} is not of what the boundary is before")
+        elif (own, name) not in defined:
+            wrong.append(f"{path}:{line}: declares {name}, which is another file's")
+    for header, (_, names) in headers.items():
+        wrong += [f"{folder}/layers.txt: {header} and its list differ by {name}" for name in sorted(names ^ found[header])]
+    return wrong
+
+
+def check_file_layers(root):
+    """The files of a folder with a layers.txt stand in it, bottom first, and use each other in that order."""
+    wrong = []
+    for text in sorted(Path(root).glob("*/**/layers.txt")):
+        folder = str(text.parent.relative_to(root))
+        table, twice = read_file_layers(text)
+        paths = [path for path in sources(root) if str(Path(path).parent) == folder]
+        stems = {Path(path).stem for path in paths}
+        wrong += [f"{folder}/layers.txt: {why}" for why in twice]
+        wrong += [f"{folder}/layers.txt: lacks {name}" for name in sorted(stems - set(table.layer))]
+        wrong += [f"{folder}/layers.txt: there is no {name}" for name in sorted(set(table.layer) - stems)]
+        wrong += check_file_includes(root, folder, table, paths) + check_declarations(root, folder, table, paths)
+    return wrong
+
+
 def check_third_party(root):
     """Each third-party header in one .c file of its folder; every other <header> is C's or Linux's."""
     wrong, seen = [], {}
@@ -306,10 +391,13 @@ def check_tests_mirror(root):
 
 
 def check_folders_are_told(root):
-    """docs/architecture.md has each folder that is built and each program, README.md each page of docs/."""
+    """docs/architecture.md has each folder that is built, each program and each file of a layers.txt, README.md each page of docs/."""
     layers, told = read_layers(root), (Path(root) / "docs/architecture.md").read_text()
     programs = re.findall(r"\brm_program\(([\w-]+)", (Path(root) / "CMakeLists.txt").read_text())
     wrong = [f"docs/architecture.md: does not tell of {name}" for name in sorted(layers.allowed) + programs if f"`{name}`" not in told]
+    for table in sorted(Path(root).glob("*/**/layers.txt")):
+        wrong += [f"docs/architecture.md: does not tell of {name} ({table.parent.relative_to(root)})" for name in read_file_layers(table)[0].layer
+                  if f"`{name}`" not in told]
     readme = (Path(root) / "README.md").read_text()
     return wrong + [f"README.md: does not link docs/{page.name}" for page in sorted((Path(root) / "docs").glob("*.md"))
                     if f"(docs/{page.name})" not in readme]

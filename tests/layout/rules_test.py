@@ -103,6 +103,58 @@ def test_an_include_in_a_comment_is_no_include(tree):
     assert rules.check_third_party(root) == []
 
 
+@pytest.fixture(name="core")
+def folder_with_file_layers(tree):
+    """agent/core in layers: `who` asks `held` through edge.h alone; returns the tree's write."""
+    for path, text in {
+            "layers.txt": "base state edge\nheld saved\nwho members\ntop step\nboundary who edge held : newest\n",
+            "state.h": "struct state;\n",
+            "edge.h": '#include "agent/core/state.h"\nint newest(struct state *);\n',
+            "saved.h": "int forget(int);\n",
+            "saved.c": '#include "agent/core/saved.h"\n#include "agent/core/edge.h"\nint newest(struct state *s)\n{\n    return !s;\n}\n'
+                       "int forget(int a)\n{\n    return a;\n}\n",
+            "members.h": "int join(int);\n",
+            "members.c": '#include "agent/core/members.h"\n#include "agent/core/edge.h"\nint join(int a)\n{\n    return newest(0) + a;\n}\n',
+            "step.c": '#include "agent/core/members.h"\n#include "agent/core/saved.h"\n'}.items():
+        tree(f"agent/core/{path}", text)
+    return tree
+
+
+def test_files_in_their_layers_are_let_be(core):
+    assert rules.check_file_layers(core("agent/core/state.c", "int state;\n")) == []
+
+
+@pytest.mark.parametrize("path, text, words", [
+    ("saved.c", '#include "agent/core/edge.h"\n#include "agent/core/members.h"\nint newest(struct state *s)\n{\n    return !s;\n}\n'
+                "int forget(int a)\n{\n    return a;\n}\n", ["saved.c:2", "members stands above saved"]),
+    ("members.h", '#include "agent/core/step.h"\nint join(int);\n', ["members.h:1", "step stands above members"]),
+    ("members.c", '#include "agent/core/saved.h"\nint join(int a)\n{\n    return forget(a);\n}\n', ["members.c:1", "through its boundary alone"]),
+    ("members.c", "int forget(int);\nint join(int a)\n{\n    return forget(a);\n}\n", ["members.c:1", "declares forget"]),
+    ("members.h", "int join(int);\nint forget(int);\n", ["members.h:2", "declares forget"]),
+    ("edge.h", "struct state;\nint newest(struct state *);\nint forget(int);\n", ["layers.txt", "differ by forget"]),
+    ("edge.h", "int join(int);\nint newest(int);\n", ["edge.h:1", "join is not of what"]),
+    ("more.c", "int more;\n", ["layers.txt", "lacks more"]),
+    ("layers.txt", "base state edge gone\nheld saved\nwho members\ntop step\nboundary who edge held : newest\n", ["there is no gone"]),
+    ("layers.txt", "base state edge\nheld saved\nwho members\ntop step state\nboundary who edge held : newest\n", ["state is listed twice"]),
+])
+def test_a_file_out_of_its_layer_is_found(core, path, text, words):
+    core("agent/core/step.h", "int step(int);\n")
+    core("agent/core/step.c", "int step(int a)\n{\n    return a;\n}\n")
+    wrong = rules.check_file_layers(core(f"agent/core/{path}", text))
+    assert wrong, "nothing was found"
+    assert any(all(word in line for word in words) for line in wrong), wrong
+
+
+def test_a_file_of_a_layer_that_nobody_tells_of_is_found(core):
+    folders = ("common/base", "common/os", "common/wire", "agent/core", "trainer/core", "agent", "ringmaster-agent")
+    files = ("state", "edge", "saved", "members", "step")
+    core("README.md", "[the folders](docs/architecture.md)\n")
+    root = core("docs/architecture.md", " ".join(f"`{name}`" for name in folders + files))
+    assert rules.check_folders_are_told(root) == []
+    core("docs/architecture.md", " ".join(f"`{name}`" for name in folders + files[:-1]))
+    only(rules.check_folders_are_told(root), "does not tell of step (agent/core)")
+
+
 def test_a_third_party_header_in_the_wrong_folder_is_found(tree):
     root = tree("common/os/disk.c", "#include <jansson.h>\n")
     only(rules.check_third_party(root), "jansson.h", "common/wire")
