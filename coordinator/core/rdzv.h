@@ -5,7 +5,7 @@
  * crypto. After every step the shell arms one timer for rdzv_deadline and delivers RDZV_TICK then (a tick too
  * early or too many does no harm). No I/O, no clock, no chance, no allocation.
  *
- *     rdzv_init(st, &settings, now);                  st and out are large (out: MiB): allocate them once
+ *     st = rdzv_open(&settings, now);                 out is large (MiB): allocate it once
  *     for each event: rdzv_step(st, &event, now, out); for each out->action: do it; arm rdzv_deadline(st)
  *
  * The shell's part: a connection gets `challenge` from the shell at once; its first `hello` is verified by

@@ -4,8 +4,10 @@
 
 #include "coordinator/core/rdzv_state.h"
 
+/* Ends it, as complete or with the reason that was given, and releases everybody. While steps are left to
+ * tell nothing ends; the next call goes on. */
 void rdzv_end(const struct turn *turn);
-void rdzv_save_failed(const struct turn *turn, int64_t step,
-                      const char *detail); /* ends: what was to be kept can't be */
+/* Ends it because what was to be kept can't be written. */
+void rdzv_save_failed(const struct turn *turn, int64_t step, const char *detail);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-/* May put the worker into quarantine, which loses it. */
+/* Counts one against this worker and the job. May put the worker into quarantine, which loses it, or end the
+ * run. */
 void rdzv_count_failure(const struct turn *turn, struct rdzv_worker *w, const char *why);
 
 #endif

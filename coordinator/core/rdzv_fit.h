@@ -4,11 +4,13 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-/* True where this worker can't take part; *ret then says why. Learns from it what the job is. */
+/* True where this worker can't take part; *ret then says why. What the job is gets learnt from who comes. */
 bool rdzv_is_unfit(const struct turn *turn, const struct msg_hello *h, struct msg_abandon *ret);
-/* The checkpoint to go on from was made in one arithmetic, "" not known: whoever computes in another one is
- * sent away. False: somebody was. */
+
+/* The checkpoint to go on from was made in the arithmetic `made` ("" where it is not known): whoever computes
+ * in another one is sent away. False: somebody was. */
 bool rdzv_fit_checkpoint(const struct turn *turn, const char *made);
-bool rdzv_is_mixed(const struct rdzv *st); /* bits of several kinds of machines came together, as allowed */
+/* Bits of several kinds of machines came together, as the job allows. */
+bool rdzv_is_mixed(const struct rdzv *st);
 
 #endif

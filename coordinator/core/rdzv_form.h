@@ -4,9 +4,14 @@
 
 #include "coordinator/core/rdzv_state.h"
 
+/* Names the members of the next ring, and what each has to do for it; ends where every checkpoint is damaged.
+ */
 void rdzv_form(const struct turn *turn);
+/* A worker is ready to train. */
 void rdzv_ready(const struct turn *turn, struct rdzv_worker *w, const struct message *m);
+/* Sends `go` when all are ready on one state; stops the ring where that can't be. */
 void rdzv_settle_forming(const struct turn *turn);
+/* When a member is late. */
 rm_time rdzv_forming_until(const struct rdzv *st);
 
 #endif

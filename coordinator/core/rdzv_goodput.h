@@ -5,9 +5,14 @@
 #include "coordinator/core/rdzv_turn.h"
 #include "coordinator/core/rdzv_types.h"
 
-void rdzv_account(const struct turn *turn); /* the time since the last call, to what is done now */
+/* Adds the time since the last call to the class of the state that it was spent in; to be called before that
+ * changes. */
+void rdzv_account(const struct turn *turn);
+/* Takes what a ring that broke has stood still from productive time, and counts it as recovery. */
 void rdzv_count_stall(const struct turn *turn);
+/* The sums, up to now. */
 struct rdzv_goodput rdzv_goodput(const struct rdzv *st, rm_time now);
-double rdzv_productive_share(struct rdzv_goodput g); /* 0..1; 0 where no time has passed */
+/* 0..1; 0 where no time has passed. */
+double rdzv_productive_share(struct rdzv_goodput g);
 
 #endif

@@ -1,13 +1,19 @@
-/* A ring that stands still although everybody is there. */
+/* A ring that stands still although everybody is there: who holds it up, and what is done about it. */
 #ifndef RM_COORDINATOR_RDZV_HANG_H
 #define RM_COORDINATOR_RDZV_HANG_H
 
 #include "coordinator/core/rdzv_state.h"
 
+/* What a heartbeat shows of a trainer. */
 void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, rm_time now);
+/* How long steps take: patience follows their median. */
 void rdzv_hang_step_took(struct rdzv *st, rm_time took);
+/* Whether the answer of this worker, which is no member, is still to be waited for. */
 bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_time now);
+/* Has the trainer killed that holds up a step, a stop or a save, or breaks a ring whose connections do not
+ * work. */
 void rdzv_check_hang(const struct turn *turn);
+/* When to look next; RM_NEVER while nobody has anything to do. */
 rm_time rdzv_hang_at(const struct rdzv *st);
 
 #endif

@@ -1,20 +1,29 @@
-/* Leaves, announced by an agent whose process was told to end. */
+/* Leaves, from their announcement to their last word: an agent whose process was told to end asks for one. */
 #ifndef RM_COORDINATOR_RDZV_LEAVE_H
 #define RM_COORDINATOR_RDZV_LEAVE_H
 
 #include "coordinator/core/rdzv_state.h"
 
+/* A worker asks to leave. */
 void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct msg_leaving *l);
-bool rdzv_leave_is_due(const struct turn *turn); /* in TRAINING: the ring stops for those who asked */
+/* In TRAINING: the ring has to stop now for those who asked. */
+bool rdzv_leave_is_due(const struct turn *turn);
+/* When it has to; RM_NEVER: no member leaves. */
 rm_time rdzv_leave_due_at(const struct rdzv *st);
+/* Stops the ring at the next boundary, for them. */
 void rdzv_leave_begin(const struct turn *turn);
 
-/* True: the state is not saved, those who hold it are let go, and the person knows why. */
+/* Whether a state that nobody stays to hold is not worth saving. True: it is not, its holders are let go, and
+ * the person was told why. */
 bool rdzv_leaves_unsaved(const struct turn *turn, const struct msg_state *state);
+/* How fast one worker writes. */
 void rdzv_measure_slice(struct rdzv *st, const struct msg_checkpointed *c);
+/* How fast a checkpoint is read back. */
 void rdzv_measure_publishing(struct rdzv *st, const struct msg_published *p);
 
-void rdzv_release_leavers(const struct turn *turn); /* who is needed no more */
+/* Lets go whoever asked and is needed no more. */
+void rdzv_release_leavers(const struct turn *turn);
+/* The run ends: tells of those who asked and were not let go before. */
 void rdzv_tell_left(const struct turn *turn);
 
 /* ---- what becomes of a state that is saved nowhere when those who hold it were told to go: pure ---- */

@@ -1,14 +1,18 @@
-/* Lists of checkpoints. */
+/* Lists of checkpoints, one from each worker. */
 #ifndef RM_COORDINATOR_RDZV_LISTS_H
 #define RM_COORDINATOR_RDZV_LISTS_H
 
 #include "coordinator/core/rdzv_state.h"
 
-bool rdzv_ask_lists(const struct turn *turn); /* true: all that are needed are here, and agree */
+/* Asks for those that are needed. True: they are here, agree, and fit. */
+bool rdzv_ask_lists(const struct turn *turn);
+/* A list came. */
 void rdzv_listed(struct rdzv_worker *w, const struct msg_checkpoints *list, rm_time now);
+/* A worker can't list. */
 void rdzv_list_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f);
+/* Whoever has listed is to do it again. */
 void rdzv_lists_anew(struct rdzv *st);
-int rdzv_others_load(const struct rdzv *st, const struct rdzv_worker *but,
-                     bool here); /* how many others could look; here: now */
+/* How many other workers could look at a checkpoint: now (here), or once they come. */
+int rdzv_others_load(const struct rdzv *st, const struct rdzv_worker *but, bool here);
 
 #endif

@@ -1,11 +1,14 @@
-/* Checkpoints that do not load, and whatever else a store does. */
+/* Checkpoints that do not load, and whatever else fails at a store. */
 #ifndef RM_COORDINATOR_RDZV_LOAD_H
 #define RM_COORDINATOR_RDZV_LOAD_H
 
 #include "coordinator/core/rdzv_state.h"
 
+/* A call to a store failed: the kind of call decides what is done. */
 void rdzv_storage_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f);
-bool rdzv_all_are_damaged(const struct turn *turn); /* true: the run has ended */
-int rdzv_load_turn(const struct rdzv *st);          /* by how many members the shares move on */
+/* True: there were checkpoints, each was refused, and the run has ended. */
+bool rdzv_all_are_damaged(const struct turn *turn);
+/* By how many members the shares move on, so that another one reads what was found damaged. */
+int rdzv_load_turn(const struct rdzv *st);
 
 #endif

@@ -4,14 +4,22 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-struct message *rdzv_send(const struct turn *turn, enum msg_type type);  /* to nobody yet */
-void rdzv_send_to(const struct turn *turn, const struct rdzv_worker *w); /* adds to the newest send */
+/* Begins a message to nobody yet; the result is to be filled in. */
+struct message *rdzv_send(const struct turn *turn, enum msg_type type);
+/* Adds a recipient to the newest action, which has to be a message. Nothing happens for a worker without a
+ * connection. */
+void rdzv_send_to(const struct turn *turn, const struct rdzv_worker *w);
+/* Begins a message to one worker. */
 struct message *rdzv_send_one(const struct turn *turn, const struct rdzv_worker *w, enum msg_type type);
-void rdzv_send_away(const struct turn *turn, const struct rdzv_worker *w, int exit_code,
-                    const char *why); /* abandon; its connection is the caller's to close */
+/* Sends `abandon`; the connection is the caller's to close. */
+void rdzv_send_away(const struct turn *turn, const struct rdzv_worker *w, int exit_code, const char *why);
+/* Closes a connection after what was sent to it; nothing for -1. */
 void rdzv_close_conn(const struct turn *turn, int conn);
-void rdzv_tell_end(const struct turn *turn, int exit_code, const char *why); /* the last action of all */
+/* Ends the program: the last action of all. */
+void rdzv_tell_end(const struct turn *turn, int exit_code, const char *why);
+/* Begins an event, empty but for its kind. */
 struct rdzv_tell *rdzv_tell(const struct turn *turn, enum rdzv_tell_kind kind);
+/* Tells an event about one worker, of the newest step that was told. */
 void rdzv_tell_worker(const struct turn *turn, enum rdzv_tell_kind kind, int worker, const char *text);
 
 #endif

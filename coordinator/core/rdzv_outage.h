@@ -4,9 +4,14 @@
 
 #include "coordinator/core/rdzv_state.h"
 
+/* A worker says that the store does not take its checkpoint. May end the run where the job has no patience.
+ */
 void rdzv_save_waits(const struct turn *turn, struct rdzv_worker *w, const struct msg_save_waits *m);
-rm_time rdzv_outage_over(const struct turn *turn, int64_t step); /* published; how long it lasted, 0: none */
-rm_time rdzv_save_gives_up_at(const struct rdzv *st); /* in SAVING; RM_NEVER: not while nothing waits */
-bool rdzv_save_gives_up(const struct turn *turn);     /* true: the run has ended */
+/* That step is published: how long the store was away before, 0 where it was not. */
+rm_time rdzv_outage_over(const struct turn *turn, int64_t step);
+/* In SAVING: when patience is over; RM_NEVER while nothing waits. */
+rm_time rdzv_save_gives_up_at(const struct rdzv *st);
+/* True: patience is over, and the run has ended. */
+bool rdzv_save_gives_up(const struct turn *turn);
 
 #endif

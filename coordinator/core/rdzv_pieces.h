@@ -1,21 +1,32 @@
-/* What is being saved. rdzv_boundary.h has what membership asks of it. */
+/* What is being saved: collections of pieces, one for each checkpoint under way. What membership asks of it
+ * stands in rdzv_boundary.h. */
 #ifndef RM_COORDINATOR_RDZV_PIECES_H
 #define RM_COORDINATOR_RDZV_PIECES_H
 
 #include "coordinator/core/rdzv_state.h"
 
-/* The one that these pieces belong to, begun where there is none. */
+/* The collection that these pieces belong to. Where there is none, one is begun; an older one may make room
+ * for it. */
 struct rdzv_collection *rdzv_collection_of(struct rdzv *st, const struct msg_checkpointed *m);
+/* Drops the collections of that step. */
 void rdzv_forget_pieces(struct rdzv *st, int64_t step);
-bool rdzv_part_is_in(const struct rdzv *st, int part); /* of the save under way */
+/* Part of the save under way. */
+bool rdzv_part_is_in(const struct rdzv *st, int part);
 
+/* What a worker has to hold in order to save this state; held is false for "whoever has finished". */
 struct msg_state rdzv_what_to_save(const struct rdzv *st, const struct msg_state *state, bool final);
+/* The worker holds that. */
 bool rdzv_holds(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_state *state);
+/* What SAVING waits for is published, or something newer is. */
 bool rdzv_save_is_done(const struct rdzv *st);
 
+/* Somebody who stays, if possible of the ring; NULL where nobody is here. */
 struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st);
+/* Sends `publish` for the next collection that is whole. One is published at a time. */
 void rdzv_name_publishers(const struct turn *turn);
+/* The store does not take that step from this worker: something else may go before it. */
 void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step);
+/* The fault is about a checkpoint that this worker was told to publish. */
 bool rdzv_is_published_by(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f);
 
 #endif

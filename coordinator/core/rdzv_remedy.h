@@ -4,12 +4,16 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-/* Its agent is sent away, and another process under its index comes in pods alone. */
+/* Sends the worker's agent away. In a run its number stays empty from now on, which may end the job; in pods
+ * another one may come, on another machine. */
 void rdzv_leave_out(const struct turn *turn, struct rdzv_worker *w, const char *why, int exit_code);
+/* Does what the table decided: the end, leaving it out, or waiting. */
 void rdzv_act_on_trouble(const struct turn *turn, struct rdzv_worker *w, const struct fault_decision *d);
+/* Its trainer can't work, and ends after this word. */
 void rdzv_work_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f);
-void rdzv_slice_fault(const struct turn *turn, struct rdzv_worker *w,
-                      const struct msg_fault *f); /* training goes on, perhaps without it */
+/* It can't write its slice: training goes on, perhaps without it. */
+void rdzv_slice_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f);
+/* The ring waits for a worker whose write does not return. */
 void rdzv_stuck_in_ring(const struct turn *turn, struct rdzv_worker *w);
 
 #endif

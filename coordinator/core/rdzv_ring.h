@@ -4,7 +4,9 @@
 
 #include "coordinator/core/rdzv_state.h"
 
+/* Fills in how the others reach a worker; the role stays as it is. */
 void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker);
+/* Tells that the ring is formed, and who joined it. */
 void rdzv_tell_formed(const struct turn *turn);
 
 #endif

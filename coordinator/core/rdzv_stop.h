@@ -1,15 +1,20 @@
-/* How a ring stops, and what it loses. */
+/* How a ring stops, and whom it loses. */
 #ifndef RM_COORDINATOR_RDZV_STOP_H
 #define RM_COORDINATOR_RDZV_STOP_H
 
 #include "coordinator/core/rdzv_state.h"
 
-void rdzv_quiesce(const struct turn *turn, enum msg_stop_at at); /* begins a round of stops */
+/* Begins a round of stops: of the members at a common boundary, or at once, and of everybody else at once.
+ * Who is away when all stop at once is lost. */
+void rdzv_quiesce(const struct turn *turn, enum msg_stop_at at);
+/* A worker answered a stop, with the state that it holds. */
 void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct message *m);
-void rdzv_stop_asked(struct rdzv_worker *w, rm_time now); /* a stop at once is sent to it */
-void rdzv_ring_without(const struct turn *turn, struct rdzv_worker *w,
-                       enum cause cause); /* the ring can't go on with it */
-void rdzv_lose(const struct turn *turn, struct rdzv_worker *w,
-               const char *why); /* its connection is closed and forgotten */
+/* A stop at once was sent to this worker: it owes the answer since then. */
+void rdzv_stop_asked(struct rdzv_worker *w, rm_time now);
+/* The ring can't go on with this worker in it: a member leaves it, and the others stop at once. */
+void rdzv_ring_without(const struct turn *turn, struct rdzv_worker *w, enum cause cause);
+/* This worker is gone: its connection is closed and forgotten. The loss of a member is told, and its ring
+ * goes on without it. */
+void rdzv_lose(const struct turn *turn, struct rdzv_worker *w, const char *why);
 
 #endif

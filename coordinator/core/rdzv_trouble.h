@@ -1,19 +1,28 @@
-/* Who fails at what. What is done about it is rdzv_remedy.h's. */
+/* Who fails at what, and for how long. What is done about it is rdzv_remedy.h's. */
 #ifndef RM_COORDINATOR_RDZV_TROUBLE_H
 #define RM_COORDINATOR_RDZV_TROUBLE_H
 
 #include "coordinator/core/rdzv_state.h"
 
-/* Notes it, and asks the table of rdzv_fault.h. */
+/* Notes a fault, and asks the table of rdzv_fault.h what follows. proven: it was shown to be no passing one.
+ */
 struct fault_decision rdzv_trouble(const struct turn *turn, struct rdzv_worker *w, enum fault_where where,
                                    const struct msg_fault *f, bool proven);
-void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where); /* it has worked */
+/* The worker has done that well. */
+void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where);
+/* A step is made: all members can do their work. */
 void rdzv_trouble_step(struct rdzv *st);
+/* The worker wrote its slice of that step; anew: it was not known before. */
 void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step, bool anew);
-void rdzv_write_is_over(struct rdzv_worker *w, int64_t step); /* of that step or an older one, well */
-bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w); /* a write of its does not return */
+/* A write of that step ended well; trouble with a newer one stays. */
+void rdzv_write_is_over(struct rdzv_worker *w, int64_t step);
+/* A write of this worker's does not return, as it said a moment ago. */
+bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w);
+/* With those in trouble there would be enough: no other time runs out meanwhile. */
 bool rdzv_waits_for_trouble(const struct rdzv *st);
-rm_time rdzv_trouble_at(const struct rdzv *st); /* when the next one is held back no longer */
+/* When the next worker is held back no longer. */
+rm_time rdzv_trouble_at(const struct rdzv *st);
+/* Writes a part of a sentence; returns its length, 0 where the worker is in no trouble. */
 int rdzv_describe_trouble(const struct rdzv *st, int worker, char *out, size_t size);
 
 #endif

@@ -1,22 +1,31 @@
-/* Who is here, who may take part, and who may yet come. Nobody is chosen here, and nothing changes. */
+/* Who is here, who may take part, and who may yet come. These functions only look. */
 #ifndef RM_COORDINATOR_RDZV_WHO_H
 #define RM_COORDINATOR_RDZV_WHO_H
 
 #include "coordinator/core/rdzv_state.h"
 
-bool rdzv_held_back(const struct rdzv *st,
-                    const struct rdzv_worker *w); /* it fails at something: asked nothing for a while */
-bool rdzv_usable(const struct rdzv *st,
-                 const struct rdzv_worker *w); /* at rest, may be formed or saved from */
-bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w); /* usable and stays */
+/* The worker fails at something, and is asked nothing for a while (rdzv_trouble.h). */
+bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w);
+/* The worker is at rest in this round: a ring may be formed from its state, or a checkpoint saved. */
+bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w);
+/* The worker is usable, and stays. */
+bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w);
+/* How many of those there are. */
 int rdzv_candidates(const struct rdzv *st);
-int rdzv_members_max(const struct rdzv *st); /* as many as the job and its lanes take */
-int rdzv_left(const struct rdzv *st);        /* workers that train, or may yet */
-bool rdzv_ring_runs(const struct rdzv *st);  /* it trains, or is to stop at the next boundary */
+/* As many members as the job and its lanes take. */
+int rdzv_members_max(const struct rdzv *st);
+/* How many workers train, or may yet. */
+int rdzv_left(const struct rdzv *st);
+/* A ring trains, or trains on to the boundary at which it is to stop. */
+bool rdzv_ring_runs(const struct rdzv *st);
 
-/* Where nobody says who is expected (settings.unsupervised) what is known is how many there were to be. */
-bool rdzv_at_target(const struct rdzv *st, int workers); /* no more are worth waiting for */
+/* With so many workers no more are worth waiting for. Where nobody says who is expected
+ * (settings.unsupervised) what is known is how many there were to be. */
+bool rdzv_at_target(const struct rdzv *st, int workers);
+/* For an unsupervised coordinator: somebody is here who is no candidate yet, or the job is not at its target.
+ */
 bool rdzv_more_may_come(const struct rdzv *st);
-bool rdzv_on_its_way(const struct rdzv *st); /* somebody is, as far as is known */
+/* Somebody else may become a candidate, as far as is known. */
+bool rdzv_on_its_way(const struct rdzv *st);
 
 #endif
