@@ -18,10 +18,7 @@ static void gather(struct story *s, struct rdzv_settings settings, int workers)
     story_begin(s, settings);
     if (!settings.unsupervised)
         expect_workers(s, (1u << workers) - 1);
-    for (int w = 0; w < workers; w++) {
-        hello(s, w, -1);
-        stopped(s, w, -1, -1);
-    }
+    first_come(s, workers);
     for (int w = 0; w < workers; w++)
         listed(s, w, -1, -1);
     cr_assert_eq(rdzv_state(s->st), RDZV_FORMING, "%s", str_text(&s->log));
