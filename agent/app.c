@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/core/agent.h"
+#include "agent/launch/descendants.h"
 #include "agent/program/worker_trainer.h"
 #include "agent/storage/data_feed.h"
 #include "agent/storage/worker_load.h"
@@ -317,16 +318,26 @@ static void trainer_message(void *ctx, const struct message *message)
 {
     struct app *app = ctx;
     worker_pages_hear(&app->pages, message);
-    if (message->type == MSG_UP) {
+    if (message->type == MSG_UP && app->store) {
         worker_store_know(app->store, &message->up);
         worker_load_know(app->load, &message->up);
     }
     step(app, &(struct agent_event){.kind = AGENT_LINK, .message = message});
 }
 
+/* Not so long that the coordinator takes this agent for lost. */
+static void end_what_is_left(const struct app *app)
+{
+    descendants_end(app->options->files->spec.elasticity.lost_after / 2);
+    if (!descendants_none())
+        log_warn("processes of the program do not end", "worker=%d", app->options->worker);
+}
+
 static void trainer_ended(void *ctx, int code, const char *text)
 {
     struct app *app = ctx;
+    if (app->options->files->spec.launched)
+        end_what_is_left(app); /* of a launcher that was killed: nothing of its program runs on */
     if (app->options->pod)
         pod_reap(0);
     if (app->ending && !app->conn)
@@ -354,7 +365,8 @@ static void spawn(struct app *app)
 static void send_link(struct app *app, struct message *message)
 {
     if (message->type == MSG_SETUP) {
-        hex_encode(app->options->files->key, JOB_KEY_BYTES, message->setup.key);
+        if (!app->options->files->spec.launched) /* a launcher makes no ring */
+            hex_encode(app->options->files->key, JOB_KEY_BYTES, message->setup.key);
         text_copy(message->setup.spec, sizeof message->setup.spec, str_text(&app->options->files->spec_text));
         text_copy(message->setup.listen, sizeof message->setup.listen, app->options->listen);
     }
@@ -407,10 +419,10 @@ static void act(struct app *app, struct agent_action *action)
         connect_now(app);
         return;
     case AGENT_SEND_CONTROL:
-        send_control(app, &action->message);
+        send_control(app, action->message);
         return;
     case AGENT_SEND_LINK:
-        send_link(app, &action->message);
+        send_link(app, action->message);
         return;
     case AGENT_SPAWN:
         spawn(app);
@@ -420,14 +432,14 @@ static void act(struct app *app, struct agent_action *action)
         return;
     case AGENT_LIST:
     case AGENT_LOAD:
-        worker_load_ask(app->load, action->kind, &action->message);
+        worker_load_ask(app->load, action->kind, action->message);
         return;
     case AGENT_LOAD_STOP:
         worker_load_stop(app->load);
         return;
     case AGENT_WRITE:
     case AGENT_PUBLISH:
-        worker_store_ask(app->store, action->kind, &action->message);
+        worker_store_ask(app->store, action->kind, action->message);
         return;
     case AGENT_YIELD:
         worker_store_yield(app->store);
@@ -549,9 +561,27 @@ static int open_memory(struct app *app, struct error *err)
     return file_memory(&app->snapshot_fd, "ringmaster-snapshot", bytes, err);
 }
 
+/* A program keeps its state itself. */
+static int open_launch(struct app *app, struct error *err)
+{
+    struct worker_trainer_options launcher = {.state_fd = -1,
+                                              .snapshot_fd = -1,
+                                              .launches = true,
+                                              .alone = app->options->pod != NULL,
+                                              .message = trainer_message,
+                                              .ended = trainer_ended,
+                                              .ctx = app};
+    if (descendants_take_in(err) < 0 || worker_trainer_open(&app->trainer, app->loop, &launcher, err) < 0)
+        return -1;
+    app->job_known = true;
+    return 0;
+}
+
 /* What needs to know the job. */
 static int open_job(struct app *app, struct error *err)
 {
+    if (app->options->files->spec.launched)
+        return open_launch(app, err);
     if (open_memory(app, err) < 0)
         return -1;
     struct worker_trainer_options trainer = {.state_fd = app->state_fd,

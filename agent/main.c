@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "agent/app.h"
+#include "agent/launch/exec.h"
+#include "agent/launch/launcher.h"
 #include "common/base/time.h"
 #include "common/loop/loop.h"
 #include "common/os/config.h"
@@ -26,8 +28,8 @@ static const char usage[] =
     "Both are started by `ringmaster run` and end when their standard input does.\n"
     "In a pod both take --pod [--grace SECONDS] [--termination-log FILE], `coordinate`\n"
     "[--coordinator HOST:PORT], and `work` no --job: its standard input means nothing then, and SIGTERM\n"
-    "is all it is told. RINGMASTER_POD_JOB, RINGMASTER_POD_SPEC_SHA256 and RINGMASTER_POD_METRICS_PORT are\n"
-    "for `coordinate` in a pod.\n";
+    "is all it is told. RINGMASTER_POD_JOB, RINGMASTER_POD_SPEC_SHA256, RINGMASTER_POD_GENERATION and\n"
+    "RINGMASTER_POD_METRICS_PORT are for `coordinate` in a pod.\n";
 
 enum {
     AGENT_PORT = 7071, /* of a worker's pages in a pod */
@@ -186,6 +188,18 @@ static int metrics_port_read(bool pod, int *ret, struct error *err)
     return 0;
 }
 
+/* Where nobody says it, a coordinator that is not the first one takes it that the job has begun. */
+static int begun_read(const struct arguments *arguments, int64_t *ret, struct error *err)
+{
+    const char *text = arguments->pod ? config_get(CONFIG_POD_GENERATION) : NULL;
+    long begun = arguments->term > 1;
+    if (text && number("generation", text, LONG_MAX, &begun, NULL) < 0)
+        return err_set(err, ERR_USAGE, "%s wants a number, not \"%.40s\"", config_name(CONFIG_POD_GENERATION),
+                       text);
+    *ret = begun;
+    return 0;
+}
+
 static int coordinate(const struct arguments *arguments, const struct pod *pod, struct job_files *files,
                       struct error *err)
 {
@@ -201,7 +215,9 @@ static int coordinate(const struct arguments *arguments, const struct pod *pod, 
                                           .pod = pod,
                                           .identity = arguments->pod ? config_get(CONFIG_POD_JOB) : NULL,
                                           .name = arguments->coordinator};
-    if (metrics_port_read(arguments->pod, &options.metrics_port, err) < 0)
+    int64_t begun = 0;
+    if (metrics_port_read(arguments->pod, &options.metrics_port, err) < 0 ||
+        begun_read(arguments, &begun, err) < 0)
         return -1;
     const long *spent = arguments->spent;
     options.predecessor = (struct rdzv_predecessor){.given = arguments->term > 1,
@@ -210,6 +226,7 @@ static int coordinate(const struct arguments *arguments, const struct pod *pod, 
                                                     .saved = arguments->saved,
                                                     .lost_at = arguments->lost_at,
                                                     .spent_at = arguments->spent_at,
+                                                    .begun = begun,
                                                     .spent = {.productive = spent[0],
                                                               .checkpoint = spent[1],
                                                               .recovery = spent[2],
@@ -268,10 +285,24 @@ static int start_in_pod(const struct arguments *arguments, bool coordinates, str
     return result;
 }
 
+/* Started by `work` alone: launch --link-fd N --shared 0|1. */
+static int launch(int argc, char **argv, struct error *err)
+{
+    long link_fd = -1, shared = 0;
+    bool given = argc == 6 && !strcmp(argv[2], "--link-fd") && !strcmp(argv[4], "--shared");
+    if (!given || number("link-fd", argv[3], INT_MAX, &link_fd, err) < 0 ||
+        number("shared", argv[5], 1, &shared, err) < 0)
+        return err_set(err, ERR_USAGE, "%s", usage);
+    log_name("launcher");
+    return launcher_run((int)link_fd, shared == 1);
+}
+
 static int run(int argc, char **argv, struct error *err)
 {
     struct arguments arguments;
     bool coordinates = argc > 1 && !strcmp(argv[1], "coordinate");
+    if (argc > 1 && !strcmp(argv[1], "launch"))
+        return launch(argc, argv, err);
     if (!coordinates && (argc < 2 || strcmp(argv[1], "work") != 0))
         return err_set(err, ERR_USAGE, "%s", usage);
     if (arguments_read(&arguments, argc - 1, argv + 1, err) < 0)
@@ -283,6 +314,8 @@ static int run(int argc, char **argv, struct error *err)
 int main(int argc, char **argv)
 {
     struct error err = {0};
+    if (argc > 1 && !strcmp(argv[1], "exec"))
+        return launch_exec(argc - 1, argv + 1);
     loop_signal_hold(SIGTERM);
     secret_guard();
     descriptors_raise();

@@ -1,21 +1,17 @@
 #include "cli/checkpoint.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/core/screen.h"
+#include "cli/options.h"
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/data_listing.h"
 #include "common/storage/checkpoint/owner.h"
-
-static const char usage[] = "write: ringmaster checkpoint list|verify URI, export URI TARGET, or delete URI "
-                            "(with --name, --all, --yes, "
-                            "--endpoint, --region)";
 
 /* What stands on the last line of a terminal while bytes move. */
 struct progress {
@@ -208,47 +204,26 @@ static int delete (struct command *c, struct error *err)
 
 /* --- the command line --- */
 
-static int take_option(struct command *c, int option, const char *value)
+static int take_option(void *ctx, int key, const char *value, struct error *err)
 {
-    switch (option) {
+    struct command *c = ctx;
+    (void)err;
+    switch (key) {
     case 'n':
         c->name = value;
-        return 0;
+        break;
     case 'e':
         c->endpoint = value;
-        return 0;
+        break;
     case 'r':
         c->region = value;
-        return 0;
+        break;
     case 'a':
         c->all = true;
-        return 0;
-    case 'y':
-        c->yes = true;
-        return 0;
+        break;
     default:
-        return -1;
+        c->yes = true;
     }
-}
-
-static int read_words(struct command *c, int argc, char **argv, struct error *err)
-{
-    static const struct option known[] = {
-        {"name", required_argument, NULL, 'n'},   {"endpoint", required_argument, NULL, 'e'},
-        {"region", required_argument, NULL, 'r'}, {"all", no_argument, NULL, 'a'},
-        {"yes", no_argument, NULL, 'y'},          {NULL, 0, NULL, 0}};
-    int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "", known, NULL)) != -1)
-        if (take_option(c, option, optarg) < 0)
-            return err_set(err, ERR_USAGE, "checkpoint: %.60s is not an option, or lacks its value; %s",
-                           argv[optind - 1], usage);
-    int words = argc - optind;
-    c->verb = words > 0 ? argv[optind] : "";
-    c->uri = words > 1 ? argv[optind + 1] : NULL;
-    c->target = words > 2 ? argv[optind + 2] : NULL;
-    if (!c->uri || words != 2 + !strcmp(c->verb, "export"))
-        return err_set(err, ERR_USAGE, "%s", usage);
     return 0;
 }
 
@@ -286,13 +261,15 @@ static int work(struct command *c, struct error *err)
     return verb_of(c->verb)(c, err);
 }
 
-int checkpoint_command(int argc, char **argv, struct error *err)
+int checkpoint_command(const struct manual_command *known, int argc, char **argv, struct error *err)
 {
-    struct command c = {.progress.terminal = isatty(STDERR_FILENO)};
-    if (read_words(&c, argc, argv, err) < 0)
+    struct command c = {.verb = strchr(known->name, ' ') + 1, .progress.terminal = isatty(STDERR_FILENO)};
+    const struct options_reader reader = {.take = take_option, .ctx = &c};
+    char **operands = options_read(known, argc, argv, &reader, err);
+    if (!operands)
         return -1;
-    if (!verb_of(c.verb))
-        return err_set(err, ERR_USAGE, "checkpoint: %.60s is not known; %s", c.verb, usage);
+    c.uri = operands[0];
+    c.target = known->operands_count > 1 ? operands[1] : NULL;
     c.found = malloc(sizeof *c.found);
     if (!c.found)
         return err_set(err, ERR_MACHINE, "no memory for a list");

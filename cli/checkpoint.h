@@ -1,10 +1,10 @@
-/* `ringmaster checkpoint list|verify|export|delete`: see checkpoint_usage. */
+/* `ringmaster checkpoint list|verify|export|delete`, as the manual has them. */
 #ifndef RM_CLI_CHECKPOINT_H
 #define RM_CLI_CHECKPOINT_H
 
-#include "common/base/error.h"
+#include "cli/core/manual.h"
 
-/* The words behind `checkpoint`, NULL-terminated. The exit code, or -1 with *err. */
-int checkpoint_command(int argc, char **argv, struct error *err);
+/* command: one of those; argv[0] is its verb. The exit code, or -1 with *err. */
+int checkpoint_command(const struct manual_command *command, int argc, char **argv, struct error *err);
 
 #endif

@@ -123,6 +123,7 @@ static void drill_harm(struct fleet *fleet, const struct drill *drill)
     }
     if (drill->kind != DRILL_TERM && w->trainer_pid > 1) {
         kill((pid_t)w->trainer_pid, stops ? SIGSTOP : SIGKILL);
+        w->stopped_launcher = stops && whole && fleet->spec->launched ? w->trainer_pid : 0;
         w->trainer_pid = 0;
     }
 }
@@ -136,18 +137,43 @@ static void drill_coordinator(struct fleet *fleet)
     loop_child_kill(fleet->coordinator, SIGKILL);
 }
 
+static void do_drill(struct fleet *fleet, const struct drill *drill, int64_t step)
+{
+    tell_drill(fleet, drill, step);
+    if (drill->kind == DRILL_JOIN)
+        drill_join(fleet, drill);
+    else if (drill->kind == DRILL_COORDINATOR)
+        drill_coordinator(fleet);
+    else
+        drill_harm(fleet, drill);
+}
+
 static void do_drills(struct fleet *fleet, int64_t step)
 {
     const struct drill *drill;
-    while (!ending(fleet) && !fleet->interrupted && (drill = drill_due(fleet->options->drills, step))) {
-        tell_drill(fleet, drill, step);
-        if (drill->kind == DRILL_JOIN)
-            drill_join(fleet, drill);
-        else if (drill->kind == DRILL_COORDINATOR)
-            drill_coordinator(fleet);
-        else
-            drill_harm(fleet, drill);
-    }
+    while (!ending(fleet) && !fleet->interrupted && (drill = drill_due(fleet->options->drills, step)))
+        do_drill(fleet, drill, step);
+}
+
+/* Those that have a time, from the first ring on. */
+static void do_timed_drills(void *ctx)
+{
+    struct fleet *fleet = ctx;
+    struct drill_plan *plan = fleet->options->drills;
+    const struct drill *drill;
+    rm_time elapsed = loop_now(fleet->loop) - fleet->first_ring_at;
+    while (!ending(fleet) && !fleet->interrupted && (drill = drill_due_after(plan, elapsed)))
+        do_drill(fleet, drill, 0);
+    rm_time next = ending(fleet) || fleet->interrupted ? RM_NEVER : drill_next_after(plan);
+    loop_timer_set(fleet->drill_timer, next == RM_NEVER ? RM_NEVER : fleet->first_ring_at + next);
+}
+
+static void time_drills(struct fleet *fleet)
+{
+    if (fleet->first_ring_at)
+        return;
+    fleet->first_ring_at = loop_now(fleet->loop);
+    do_timed_drills(fleet);
 }
 
 /* --- a coordinator that hangs --- */
@@ -206,12 +232,19 @@ static void take_loss(struct fleet *fleet, int worker)
     fleet_expect(fleet);
 }
 
-/* What stands still never hears that it may go. */
+/* What stands still never hears that it may go. A launcher whose agent has ended goes on to end its program.
+ */
 static void kill_stopped(struct fleet *fleet)
 {
-    for (int w = 0; w < RM_WORKERS_MAX; w++)
-        if (fleet->worker[w].stopped && fleet->worker[w].child)
-            loop_child_kill(fleet->worker[w].child, SIGKILL);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct fleet_worker *w = &fleet->worker[i];
+        if (!w->stopped || !w->child)
+            continue;
+        loop_child_kill(w->child, SIGKILL);
+        if (w->stopped_launcher)
+            kill((pid_t)w->stopped_launcher, SIGCONT);
+        w->stopped_launcher = 0;
+    }
 }
 
 static void take_end(struct fleet *fleet, const struct event *event)
@@ -245,6 +278,7 @@ static void act_on(struct fleet *fleet, const struct event *event)
         break;
     case EVENT_RING_FORMED:
         take_ring(fleet, event);
+        time_drills(fleet);
         break;
     case EVENT_WORKER_LOST:
         take_loss(fleet, event->worker);
@@ -382,14 +416,16 @@ static void coordinator_lost(struct fleet *fleet, const char *how)
 {
     struct checkpoint_list *list = malloc(sizeof *list);
     char why[EVENT_TEXT_MAX], newest[CHECKPOINT_NAME_MAX] = "";
-    if (list && checkpoint_list(fleet->options->prepared->store, list, NULL) == 0 && list->count)
+    struct object_store *store = fleet->options->prepared->store; /* a program may have none */
+    if (list && store && checkpoint_list(store, list, NULL) == 0 && list->count)
         text_copy(newest, sizeof newest, list->entry[0].name);
     free(list);
     if (*newest)
         snprintf(why, sizeof why, "the coordinator ended (%s); the same command goes on from %s in %.200s",
                  how, newest, fleet->spec->checkpoint.uri);
     else
-        snprintf(why, sizeof why, "the coordinator ended (%s); there is no checkpoint yet", how);
+        snprintf(why, sizeof why, "the coordinator ended (%s)%s", how,
+                 fleet->spec->launched ? "" : "; there is no checkpoint yet");
     give_up(fleet, EXIT_MACHINE, why);
 }
 
@@ -519,7 +555,8 @@ static void interrupt(struct fleet *fleet)
         return;
     }
     if (!fleet->options->report->ended && !fleet->console->broken)
-        console_say(fleet->console, "ringmaster: saving a checkpoint; Ctrl-C again ends at once");
+        console_say(fleet->console, "ringmaster: %s; Ctrl-C again ends at once",
+                    fleet->spec->launched ? "the program is told to end" : "saving a checkpoint");
     fleet_tell(fleet, &(struct command){.kind = COMMAND_INTERRUPT});
 }
 
@@ -529,14 +566,23 @@ static void signal_came(void *ctx, int signo)
     interrupt(ctx);
 }
 
+/* As nohup leaves it: then it shall stay so. */
+static bool is_ignored(int signo)
+{
+    struct sigaction now;
+    return sigaction(signo, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 static int listen_signals(struct fleet *fleet, struct error *err)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        if (loop_signal_open(&fleet->signals[i], fleet->loop, signals[i], signal_came, fleet, err) < 0)
+        if (!(signals[i] == SIGHUP && is_ignored(SIGHUP)) &&
+            loop_signal_open(&fleet->signals[i], fleet->loop, signals[i], signal_came, fleet, err) < 0)
             return -1;
     if (loop_timer_open(&fleet->patience, fleet->loop, patience_over, fleet, err) < 0 ||
-        loop_timer_open(&fleet->watch, fleet->loop, watch_coordinator, fleet, err) < 0)
+        loop_timer_open(&fleet->watch, fleet->loop, watch_coordinator, fleet, err) < 0 ||
+        loop_timer_open(&fleet->drill_timer, fleet->loop, do_timed_drills, fleet, err) < 0)
         return -1;
     watch_coordinator(fleet);
     return 0;
@@ -551,11 +597,14 @@ static int verdict(struct fleet *fleet)
         return fleet->own_exit_code;
     }
     if (!report->ended) {
-        console_say(fleet->console, "ringmaster: ended at once; nothing was saved since the last checkpoint");
+        console_say(fleet->console, "ringmaster: ended at once%s",
+                    fleet->spec->launched ? "" : "; nothing was saved since the last checkpoint");
         return EXIT_INTERRUPTED;
     }
     if (report->end.kind == EVENT_INTERRUPTED) {
-        if (report->end.step > 0)
+        if (fleet->spec->launched)
+            console_say(fleet->console, "ringmaster: interrupted; the program was told to end");
+        else if (report->end.step > 0)
             console_say(fleet->console,
                         "ringmaster: interrupted at step %lld, checkpoint saved; the same command goes on",
                         (long long)report->end.step);

@@ -125,6 +125,7 @@ void fleet_close(struct fleet *fleet)
         signal(SIGINT, SIG_IGN); /* one more would take the exit code along */
     loop_timer_free(fleet->patience);
     loop_timer_free(fleet->watch);
+    loop_timer_free(fleet->drill_timer);
     stream_free(fleet->commands);
     lines_free(fleet->events);
     lines_free(fleet->errors);

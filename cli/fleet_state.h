@@ -23,6 +23,7 @@ struct fleet_worker {
     int worker;
     struct loop_child *child;     /* NULL: not running */
     bool stopped;                 /* a drill stopped its agent */
+    int64_t stopped_launcher;     /* a drill stopped it with its agent; 0: none */
     int64_t trainer_pid;          /* as of the newest ring; 0: not known or killed */
     char refused[EVENT_TEXT_MAX]; /* why the coordinator sent it away; "": it did not */
 };
@@ -34,6 +35,8 @@ struct fleet {
     struct loop *loop;
     struct loop_timer *patience; /* ends what does not end by itself */
     struct loop_timer *watch;    /* every heartbeat: has the coordinator said a word? */
+    struct loop_timer *drill_timer;
+    rm_time first_ring_at; /* from when timed drills count; 0: no ring was formed yet */
     struct loop_signal *signals[3];
     struct supervisor supervisor;
     struct fleet_worker worker[RM_WORKERS_MAX];

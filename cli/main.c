@@ -1,42 +1,19 @@
-/* ringmaster: the command that people use. See usage below. */
+/* ringmaster: the command that people use. cli/core/manual.c has all of its words. */
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/checkpoint.h"
+#include "cli/options.h"
 #include "cli/programs.h"
 #include "cli/run.h"
 #include "common/os/descriptors.h"
 #include "common/os/log.h"
 #include "common/os/secret.h"
 
-static const char usage[] =
-    "Ringmaster trains a model over workers that may come and go, and ends with the same bits.\n"
-    "\n"
-    "  ringmaster run FILE                   train what the TrainingJob in FILE describes, on this machine\n"
-    "      --set spec.x.y=VALUE              a field over the file's (again and again)\n"
-    "      --drill D                         harm on order: kill:W@S, trainer:W@S, term:W@S, stop:W@S,\n"
-    "                                        hang:W@S, join@S, coordinator@S, "
-    "random:SEED\n"
-    "      --output text|json                for people (default), or one event a line\n"
-    "      --overwrite                       start anew: delete the checkpoints that are there\n"
-    "      --port N                          of the coordinator (default: any free one)\n"
-    "  ringmaster generate FOLDER            let a trained model write: --prompt TEXT --tokens N\n"
-    "      [--seed N] [--temperature X]\n"
-    "  ringmaster checkpoint list URI        what a run has saved (URI: a folder or s3://bucket/prefix)\n"
-    "  ringmaster checkpoint verify URI      the same, with every byte checked\n"
-    "  ringmaster checkpoint export URI TO   the weights of the newest (or --name step-00000200), checked, "
-    "as a\n"
-    "                                        model that transformers opens\n"
-    "  ringmaster checkpoint delete URI      --name NAME or --all; tells what would go, does it with --yes\n"
-    "      [--endpoint URL] [--region NAME]  of all four, where s3:// is not what the environment says\n"
-    "  ringmaster --version\n"
-    "\n"
-    "Exit codes: 0 complete, 2 usage or job file, 3 data or checkpoint, 4 machine, 5 training failed,\n"
-    "6 too few workers (checkpoint saved), 130 interrupted (checkpoint saved).\n";
+enum { TEXT_MAX = 1 << 16, GENERATE_WORDS_MAX = 32 };
 
 static int read_port(const char *text, int *ret, struct error *err)
 {
@@ -56,9 +33,10 @@ static int read_output(const char *text, bool *json, struct error *err)
     return 0;
 }
 
-static int take_option(struct run_options *options, int option, const char *value, struct error *err)
+static int take_option(void *ctx, int key, const char *value, struct error *err)
 {
-    switch (option) {
+    struct run_options *options = ctx;
+    switch (key) {
     case 's':
         if (options->sets_count == RUN_SETS_MAX)
             return err_set(err, ERR_USAGE, "more than %d times --set; write it into the file", RUN_SETS_MAX);
@@ -76,56 +54,113 @@ static int take_option(struct run_options *options, int option, const char *valu
     }
 }
 
-static int read_run(struct run_options *options, int argc, char **argv, struct error *err)
+static int run(const struct manual_command *command, int argc, char **argv, struct error *err)
 {
-    static const struct option known[] = {
-        {"set", required_argument, NULL, 's'},    {"drill", required_argument, NULL, 'd'},
-        {"output", required_argument, NULL, 'o'}, {"overwrite", no_argument, NULL, 'w'},
-        {"port", required_argument, NULL, 'p'},   {NULL, 0, NULL, 0}};
-    int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
-        if (option == ':')
-            return err_set(err, ERR_USAGE, "%.60s wants a value; ringmaster --help shows all",
-                           argv[optind - 1]);
-        if (option == '?')
-            return err_set(err, ERR_USAGE, "%.60s is not an option of run; ringmaster --help shows all",
-                           argv[optind - 1]);
-        if (take_option(options, option, optarg, err) < 0)
-            return -1;
-    }
-    if (optind + 1 != argc)
-        return err_set(err, ERR_USAGE, "run wants one job file: ringmaster run FILE [options]");
-    options->file = argv[optind];
+    static struct run_options options;
+    const struct options_reader reader = {.take = take_option, .ctx = &options};
+    char **operands = options_read(command, argc, argv, &reader, err);
+    if (!operands)
+        return -1;
+    options.file = operands[0];
+    return run_command(&options, err);
+}
+
+static int take_any(void *ctx, int key, const char *value, struct error *err)
+{
+    (void)ctx, (void)key, (void)value, (void)err;
     return 0;
 }
 
-static int run(int argc, char **argv, struct error *err)
+/* The trainer reads the words itself; that there are such options is seen here. */
+static int generate(const struct manual_command *command, int argc, char **argv, struct error *err)
 {
-    static struct run_options options;
-    return read_run(&options, argc, argv, err) < 0 ? -1 : run_command(&options, err);
+    char *words[GENERATE_WORDS_MAX + 1] = {NULL};
+    if (argc > GENERATE_WORDS_MAX)
+        return err_set(err, ERR_USAGE, "generate: too many arguments");
+    memcpy(words, argv, (size_t)argc * sizeof *words);
+    const struct options_reader any = {.take = take_any};
+    return options_read(command, argc, words, &any, err) ? trainer_generate(argv, err) : -1;
+}
+
+static int show(void (*make)(struct str *out))
+{
+    struct str text = str_init(TEXT_MAX);
+    make(&text);
+    fputs(str_text(&text), stdout);
+    str_clear(&text);
+    return 0;
+}
+
+static int show_help(const struct manual_command *command)
+{
+    struct str text = str_init(TEXT_MAX);
+    manual_help(command, &text);
+    fputs(str_text(&text), stdout);
+    str_clear(&text);
+    return 0;
+}
+
+static void make_page(struct str *out)
+{
+    manual_page(RM_VERSION, out);
+}
+
+static void make_checkpoint_help(struct str *out)
+{
+    manual_group("checkpoint", out);
+}
+
+static int complete(const struct manual_command *command, int argc, char **argv, struct error *err)
+{
+    const struct options_reader none = {.take = take_any};
+    char **operands = options_read(command, argc, argv, &none, err);
+    struct str text = str_init(TEXT_MAX);
+    int result = operands ? manual_completion(operands[0], &text, err) : -1;
+    if (result == 0)
+        fputs(str_text(&text), stdout);
+    str_clear(&text);
+    return result;
+}
+
+static int print_page(const struct manual_command *command, int argc, char **argv, struct error *err)
+{
+    const struct options_reader none = {.take = take_any};
+    return options_read(command, argc, argv, &none, err) ? show(make_page) : -1;
+}
+
+static int start(const struct manual_command *command, int argc, char **argv, struct error *err)
+{
+    static const struct {
+        const char *name;
+        int (*work)(const struct manual_command *command, int argc, char **argv, struct error *err);
+    } works[] = {{"run", run}, {"generate", generate}, {"completion", complete}, {"manual", print_page}};
+    if (options_ask_help(argc, argv))
+        return show_help(command);
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++)
+        if (!strcmp(works[i].name, command->name))
+            return works[i].work(command, argc, argv, err);
+    return checkpoint_command(command, argc, argv, err);
+}
+
+static bool is(const char *word, const char *a, const char *b)
+{
+    return !strcmp(word, a) || !strcmp(word, b);
 }
 
 static int dispatch(int argc, char **argv, struct error *err)
 {
-    const char *command = argc > 1 ? argv[1] : "";
-    if (!strcmp(command, "run"))
-        return run(argc - 1, argv + 1, err);
-    if (!strcmp(command, "generate"))
-        return trainer_generate(argv + 1, err);
-    if (!strcmp(command, "checkpoint"))
-        return checkpoint_command(argc - 1, argv + 1, err);
-    if (!strcmp(command, "--help") || !strcmp(command, "-h") || !strcmp(command, "help")) {
-        fputs(usage, stdout);
-        return 0;
-    }
-    if (!strcmp(command, "--version")) {
+    const char *first = argc > 1 ? argv[1] : "", *second = argc > 2 ? argv[2] : "";
+    int words;
+    if (is(first, "--help", "-h") || !strcmp(first, "help"))
+        return show(manual_overview);
+    if (is(first, "--version", "version")) {
         puts("ringmaster " RM_VERSION);
         return 0;
     }
-    if (!*command)
-        return err_set(err, ERR_USAGE, "what to do? ringmaster run FILE trains; ringmaster --help shows all");
-    return err_set(err, ERR_USAGE, "%.60s is not a command; ringmaster --help shows all", command);
+    if (!strcmp(first, "checkpoint") && is(second, "--help", "-h"))
+        return show(make_checkpoint_help);
+    const struct manual_command *command = manual_find(argc - 1, argv + 1, &words, err);
+    return command ? start(command, argc - words, argv + words, err) : -1;
 }
 
 /* A scheduler may start us without some of these: then the next files opened would be taken for them. */

@@ -232,7 +232,7 @@ static int check_drills(struct drill_plan *drills, const struct prepared *p, str
     struct drill_terms terms = {.workers_min = p->spec.workers.min,
                                 .workers_max = p->spec.workers.max,
                                 .workers_target = p->spec.workers.target,
-                                .steps = p->spec.steps,
+                                .steps = p->spec.launched ? 0 : p->spec.steps,
                                 .resume_step = p->resume.found ? p->resume.entry.step : 0};
     return drill_plan_check(drills, &terms, err);
 }
@@ -352,6 +352,21 @@ static int find_data(struct prepared *p, struct corpus **ret, struct error *err)
     return remote_data_open(&p->remote, &p->spec, err);
 }
 
+/* A program brings its own model and data; what can be known is whether it is there. */
+static int prepare_program(struct prepared *p, struct run_options *options, struct error *err)
+{
+    const char *program = job_list_next(&p->spec.launch.command, NULL);
+    if (!program_is_there(program))
+        return err_set(
+            err, ERR_USAGE,
+            "spec.launch.command: there is no program %.200s to run, here or in PATH; its first word is "
+            "the program alone, its arguments are words of their own",
+            program);
+    if (job_has_store(&p->spec) && own_checkpoints(p, err) < 0)
+        return -1;
+    return check_drills(&options->drills, p, err);
+}
+
 int prepare(struct prepared *p, struct run_options *options, struct error *err)
 {
     struct corpus *corpus = NULL;
@@ -361,8 +376,11 @@ int prepare(struct prepared *p, struct run_options *options, struct error *err)
     p->remote = NULL;
     p->data_checked = false;
     crypto_random(p->key, sizeof p->key);
-    if (check_environment(err) < 0 || read_job(&p->spec, options, err) < 0 ||
-        check_folders(&p->spec, err) < 0 || check_init(&p->spec, err) < 0 || find_data(p, &corpus, err) < 0)
+    if (check_environment(err) < 0 || read_job(&p->spec, options, err) < 0)
+        return -1;
+    if (p->spec.launched)
+        return prepare_program(p, options, err);
+    if (check_folders(&p->spec, err) < 0 || check_init(&p->spec, err) < 0 || find_data(p, &corpus, err) < 0)
         return -1;
     p->parameters = count_parameters(&p->spec.model.shape);
     int status = check_file_limit(p->parameters, err);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,6 +62,21 @@ static int capture(const char *path, char *const *args, struct str *out, int *re
         if (errno != EINTR)
             return err_errno(err, ERR_MACHINE, "wait for %s", path);
     return 0;
+}
+
+bool program_is_there(const char *name)
+{
+    char path[RM_URI_MAX];
+    const char *folders = config_get(CONFIG_PATH);
+    if (strchr(name, '/'))
+        return access(name, X_OK) == 0;
+    for (size_t n; folders && *folders; folders += n + (folders[n] == ':')) {
+        n = strcspn(folders, ":");
+        snprintf(path, sizeof path, "%.*s/%s", (int)n, folders, name);
+        if (access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
 }
 
 int trainer_fingerprint(const struct job_spec *spec, char *out, size_t size, struct error *err)

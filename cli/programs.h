@@ -2,11 +2,14 @@
 #ifndef RM_CLI_PROGRAMS_H
 #define RM_CLI_PROGRAMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/base/error.h"
 #include "common/job/spec.h"
 
+/* Can a shell find it? A name with a '/' is looked for as it stands, any other in PATH. */
+bool program_is_there(const char *name);
 int program_agent(char *out, size_t size, struct error *err); /* beside the running program */
 
 /* The fingerprint line that the trainer of this job has, without its newline. Blocks. */

@@ -7,8 +7,8 @@
 static struct js *event_new(enum event_kind kind)
 {
     struct js *event = js_object();
-    js_set_string(event, "event", event_name(kind));
-    js_set_int(event, "time", clock_wall_ms());
+    js_set_string(event, event_key(EVENT_KEY_EVENT), event_name(kind));
+    js_set_int(event, event_key(EVENT_KEY_TIME), clock_wall_ms());
     return event;
 }
 
@@ -35,9 +35,10 @@ void tell_started(struct fleet *fleet)
     if (!fleet->console->json)
         return;
     struct js *event = event_new(EVENT_STARTED);
-    js_set_int(event, "coordinatorPid", loop_child_pid(fleet->coordinator));
-    js_set_string(event, "address", fleet->address);
-    js_set_string(event, "uri", fleet->spec->checkpoint.uri);
+    js_set_int(event, event_key(EVENT_KEY_COORDINATOR_PID), loop_child_pid(fleet->coordinator));
+    js_set_string(event, event_key(EVENT_KEY_ADDRESS), fleet->address);
+    if (job_has_store(fleet->spec))
+        js_set_string(event, event_key(EVENT_KEY_URI), fleet->spec->checkpoint.uri);
     event_print(fleet->console, event);
 }
 
@@ -68,8 +69,8 @@ static void note_refused(struct fleet *fleet, const struct event *event)
 static void push_skipped(struct js *list, const char *uri, const struct checkpoint_skipped *skipped)
 {
     struct js *one = js_object();
-    set_uri(one, "uri", uri, skipped->name);
-    js_set_string(one, "reason", skipped->why);
+    set_uri(one, event_key(EVENT_KEY_URI), uri, skipped->name);
+    js_set_string(one, event_key(EVENT_KEY_REASON), skipped->why);
     js_push(list, one);
 }
 
@@ -79,17 +80,17 @@ static void print_resumed(struct fleet *fleet, int64_t step)
     const char *uri = fleet->spec->checkpoint.uri;
     char name[CHECKPOINT_NAME_MAX];
     struct js *event = event_new(EVENT_RESUMED), *skipped = js_array();
-    js_set_int(event, "step", step);
+    js_set_int(event, event_key(EVENT_KEY_STEP), step);
     name_of(fleet, step, name);
     if (step)
-        set_uri(event, "uri", uri, name);
+        set_uri(event, event_key(EVENT_KEY_URI), uri, name);
     else
-        js_set(event, "uri", js_new_null());
+        js_set(event, event_key(EVENT_KEY_URI), js_new_null());
     for (int i = 0; i < r->skipped; i++)
         push_skipped(skipped, uri, &r->skip[i]);
     for (int i = 0; i < fleet->refused; i++)
         push_skipped(skipped, uri, &fleet->refuse[i]);
-    js_set(event, "skipped", skipped);
+    js_set(event, event_key(EVENT_KEY_SKIPPED), skipped);
     event_print(fleet->console, event);
 }
 
@@ -117,14 +118,14 @@ void tell_drill(struct fleet *fleet, const struct drill *drill, int64_t step)
 {
     if (!fleet->console->json) {
         struct str line = str_init(256);
-        screen_drill(drill->spec, step, fleet->console->style, &line);
+        screen_drill(fleet->options->report, drill->spec, step, fleet->console->style, &line);
         console_print(fleet->console, &line);
         str_clear(&line);
         return;
     }
     struct js *event = event_new(EVENT_DRILL);
-    js_set_string(event, "spec", drill->spec);
-    js_set_int(event, "step", step);
+    js_set_string(event, event_key(EVENT_KEY_SPEC), drill->spec);
+    js_set_int(event, event_key(EVENT_KEY_STEP), step);
     event_print(fleet->console, event);
 }
 
@@ -133,8 +134,8 @@ void tell_failed(struct fleet *fleet, const char *reason, int exit_code)
     if (!fleet->console->json)
         return;
     struct js *event = event_new(EVENT_FAILED);
-    js_set_string(event, "reason", reason);
-    js_set_int(event, "exitCode", exit_code);
+    js_set_string(event, event_key(EVENT_KEY_REASON), reason);
+    js_set_int(event, event_key(EVENT_KEY_EXIT_CODE), exit_code);
     event_print(fleet->console, event);
 }
 
@@ -145,11 +146,11 @@ void tell_complete_again(struct console *console, const struct prepared *prepare
     char sha256[RM_HASH_HEX];
     hex_encode(e->weights_sha256, RM_HASH_BYTES, sha256);
     struct js *event = event_new(EVENT_COMPLETE);
-    js_set_int(event, "step", e->step);
-    js_set(event, "loss", js_new_null());
-    js_set_string(event, "weightsSha256", sha256);
-    js_set_bool(event, "exact", e->exact);
-    js_set(event, "goodput", js_new_null());
-    set_uri(event, "uri", prepared->spec.checkpoint.uri, e->name);
+    js_set_int(event, event_key(EVENT_KEY_STEP), e->step);
+    js_set(event, event_key(EVENT_KEY_LOSS), js_new_null());
+    js_set_string(event, event_key(EVENT_KEY_WEIGHTS_SHA256), sha256);
+    js_set_bool(event, event_key(EVENT_KEY_EXACT), e->exact);
+    js_set(event, event_key(EVENT_KEY_GOODPUT), js_new_null());
+    set_uri(event, event_key(EVENT_KEY_URI), prepared->spec.checkpoint.uri, e->name);
     event_print(console, event);
 }

@@ -39,6 +39,8 @@ enum {
 
 static const rm_time hello_within = 5 * RM_S; /* who has not said a good hello by then is closed */
 static const rm_time goodbye_within = RM_S;   /* for the last messages to leave */
+/* For agents in pods, which nobody else tells that the job is over, to read that and close. */
+static const rm_time pod_goodbye_within = 10 * RM_S;
 static const rm_time news_within = 25 * RM_S; /* a watcher that waits for news gets none after that */
 static const rm_time news_look = RM_S;
 
@@ -179,7 +181,7 @@ static void send_all(struct coordinator *c, struct rdzv_action *action)
         struct peer *peer = peer_find(c, action->send.conn[i]);
         FAULT("coordinator-send");
         if (peer)
-            send_to(c, peer, &action->send.message);
+            send_to(c, peer, action->send.message);
     }
 }
 
@@ -206,7 +208,8 @@ static void end(struct coordinator *c, int exit_code, const char *why)
     c->ending = true;
     if (c->options->pod)
         last_word(c, exit_code, why);
-    c->ending_until = loop_now(c->loop) + goodbye_within;
+    bool last = c->options->pod && c->history->over;
+    c->ending_until = loop_now(c->loop) + (last ? pod_goodbye_within : goodbye_within);
     bool alone = true;
     for (int i = 0; i < CONNECTIONS_MAX; i++)
         if (c->peer[i]) {
@@ -229,7 +232,7 @@ static void act(struct coordinator *c, struct rdzv_action *action)
             ws_close(peer->conn, "the coordinator is done with it");
         return;
     case RDZV_TELL:
-        tell(c, &action->tell);
+        tell(c, action->tell);
         return;
     case RDZV_END:
         end(c, action->end.exit_code, action->end.why);
@@ -528,6 +531,15 @@ static void asked_to_end(void *ctx, int signo)
     }
 }
 
+static void take_rules(const struct job_spec *spec, struct rdzv_settings *s)
+{
+    static const enum rdzv_rule means[] = {[JOB_RULE_NONE] = RULE_COUNTS,
+                                           [JOB_RULE_FAIL_JOB] = RULE_FAILS_JOB,
+                                           [JOB_RULE_RESTART] = RULE_SPARES};
+    for (int code = 0; code < PROGRAM_CODES; code++)
+        s->rule[code] = (uint8_t)means[job_rule_of(&spec->failure_policy.rules, code)];
+}
+
 static struct rdzv_settings settings_of(const struct coordinator_options *options)
 {
     const struct job_spec *spec = &options->files->spec;
@@ -536,15 +548,18 @@ static struct rdzv_settings settings_of(const struct coordinator_options *option
         .workers_min = spec->workers.min,
         .workers_max = spec->workers.max,
         .workers_target = spec->workers.target,
-        .lanes = spec->batch.lanes,
-        .steps = spec->steps,
+        /* a program has no lanes to share out, and is done or not */
+        .lanes = spec->launched ? spec->workers.max : spec->batch.lanes,
+        .steps = spec->launched ? 1 : spec->steps,
+        .program = spec->launched,
         .exact = spec->reduction == JOB_EXACT,
         .allow_mixed_hardware = spec->allow_mixed_hardware,
         /* what there is after the first coordinator of a pod is the job's own */
         .resume = spec->checkpoint.resume || (options->pod && options->term > 1),
         .evaluation_every = spec->evaluation.every_steps,
         .checkpoint_every = spec->checkpoint.every_steps,
-        .join_window = spec->elasticity.join_window,
+        .join_window = job_join_window(spec, options->pod != NULL),
+        .first_window = job_first_window(spec),
         .heartbeat = spec->elasticity.heartbeat,
         .lost_after = spec->elasticity.lost_after,
         .form_timeout = spec->elasticity.form_timeout,
@@ -559,6 +574,7 @@ static struct rdzv_settings settings_of(const struct coordinator_options *option
         .unsupervised = options->pod != NULL,
         .predecessor = options->predecessor,
     };
+    take_rules(spec, &s);
     text_copy(s.job, sizeof s.job, spec->name);
     return s;
 }
@@ -734,11 +750,12 @@ static int coordinator_open(struct coordinator *c, const struct coordinator_opti
 
 static void coordinator_close(struct coordinator *c)
 {
-    ws_free(c->metrics); /* first: it turns the loop, and who still comes finds all that is there */
+    successor_free(c->successor); /* it opens sockets, and so does who takes somebody in: see ws_free */
+    ws_deafen(c->ws);
+    ws_free(c->metrics); /* it turns the loop, and who is heard meanwhile finds all that is there */
     if (c->events)
         stream_drain(c->events, clock_now() + goodbye_within);
     pod_job_free(c->preparation);
-    successor_free(c->successor);
     ws_free(c->ws);
     for (int i = 0; i < CONNECTIONS_MAX; i++)
         free(c->peer[i]);

@@ -1,5 +1,6 @@
 """The jobs of deploy/examples, made so small that a test can train them to their end; all else stays as it lies in the tree."""
 
+import json
 import re
 from pathlib import Path
 
@@ -10,7 +11,16 @@ SMALL = [(r"^( +)model: \{.*\}$", r"\1model: {layers: 1, heads: 2, width: 16, co
 
 
 def names():
-    """Those files that have a job in them."""
+    """Those files that have a job of the built-in trainer in them."""
+    return [name for name in with_jobs() if name not in programs()]
+
+
+def programs():
+    """Those with a job that runs a program."""
+    return [name for name in with_jobs() if any(re.search("^  launch:", text, re.MULTILINE) for _, text in documents(name))]
+
+
+def with_jobs():
     return sorted(path.name for path in FOLDER.glob("*.yaml") if any(is_job for is_job, _ in documents(path.name)))
 
 
@@ -23,6 +33,14 @@ def documents(name):
 def beside(name):
     """What the file has beside its job."""
     return [text for is_job, text in documents(name) if not is_job]
+
+
+def program(name, command):
+    """The TrainingJob of an example that runs a program, with this one in its place."""
+    text, = (text for is_job, text in documents(name) if is_job)
+    text, count = re.subn(r"^    command: \[.*\]$", f"    command: {json.dumps(command)}", text, flags=re.MULTILINE)
+    assert count == 1, f"{name}: command stands there {count} times"
+    return text + "\n"
 
 
 def job(name, *more):

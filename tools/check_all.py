@@ -38,6 +38,7 @@ TOOL_TIMEOUT_S = 1800
 CLUSTER_BUILD_TIMEOUT_S = 7200
 ALL_LIMIT_S = 6 * 3600
 SKIP_CODE = 77
+LAST_LINE_MAX = 3000  # of a tool that failed: its last word is said once more where the failures are listed
 MOTO_TESTS = "contract/*create*"
 
 
@@ -269,6 +270,19 @@ def arm64():
     return total
 
 
+def cuda_ground():
+    """The compiler of the GPU's kernels, without which the build leaves them out. Counts only where it can't be had."""
+    with timed("tools/install-packages --cuda"):
+        code, text = run_logged([*BESIDE, "tools/install-packages", "--cuda"], timeout=TOOL_TIMEOUT_S)
+    if code and run_logged(["tests/offline"])[0] == 0:
+        say(f"skipped: the GPU's kernels are not compiled: there is no network to fetch nvcc by: {text.strip()[-2000:]}")
+        return Count(skipped=1)
+    if code:
+        say(text[-6000:])
+        return one("tools/install-packages --cuda", False)
+    return Count()
+
+
 def count_junit(label, path):
     count = Count()
     try:
@@ -331,7 +345,7 @@ def tool(label, command):
         say(last)
         return Count(skipped=1)
     say(text[-8000:] if code else f"{last} ({took()})")
-    return one(label, code == 0)
+    return one(f"{label}: {last[:LAST_LINE_MAX]}" if code else label, code == 0)
 
 
 SEEDS, CROWD_SEEDS = 40000, 500
@@ -380,9 +394,10 @@ def cluster_stories(ground, turn):
 
 
 def patient_tools(explore, turn):
-    """What needs nothing but a processor and no time at all."""
+    """What needs nothing but a processor and no time at all. What it looks at follows from the commit, but to explore."""
     total = Count()
     mutate = [] if turn is None else ["--turn", str(turn)]
+    mutate += [] if explore else ["--seed", str(1 + (turn or 0))]
     total.add(arm64())
     total.add(tool("simulator", ["build/test/tests/ringmaster-sim", "--seeds", seeds(explore)]))
     total.add(tool("simulator, 64 workers", ["build/test/tests/ringmaster-sim", "--crowd", "--seeds", seeds(explore, CROWD_SEEDS)]))
@@ -413,6 +428,7 @@ def check(total, fast, explore, cluster, turn):
     with concurrent.futures.ThreadPoolExecutor(max_workers=3) as beside:
         ground = beside.submit(cluster_ground) if cluster and has_tests("tests/cluster") else None
         beside.submit(fetch_references)
+        total.add(cuda_ground())
         for preset in presets:
             total.add(build(preset))
         total.add(in_the_foreground(fast, presets, turn))
@@ -450,7 +466,7 @@ def main():
     parser.add_argument("--no-cluster", action="store_true", help="no tests on Kubernetes; --fast leaves them out, too")
     parser.add_argument("--all", action="store_true", help="also the stories whose turn is at another commit; takes longer than a check may otherwise")
     parser.add_argument("--arm64", action="store_true", help="only the unit tests that run for arm64, under qemu-user")
-    parser.add_argument("--explore", action="store_true", help="simulate histories that follow from the commit instead of the usual ones")
+    parser.add_argument("--explore", action="store_true", help="simulate histories that follow from the commit instead of the usual ones, and fuzz by mutations of the day")
     parser.add_argument("--begun-s-ago", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     os.chdir(ROOT)

@@ -12,7 +12,7 @@
 #include "common/os/fault.h"
 #include "common/storage/checkpoint/model_folder.h"
 #include "common/storage/checkpoint/place.h"
-#include "trainer/backend/cpu/model/gpt.h"
+#include "trainer/backend/cpu/backend_cpu.h"
 #include "trainer/backend/cpu/model/sample.h"
 #include "trainer/text_out.h"
 
@@ -33,8 +33,7 @@ struct wish {
 
 struct writer {
     struct model_layout layout;
-    struct pool *pool;
-    struct gpt *gpt;
+    struct backend *backend;
     float *params, *logits;
     int32_t *tokens; /* prompt and text so far */
     int64_t count;
@@ -120,16 +119,22 @@ static int find_folder(struct writer *w, const char *named, struct error *err)
     return place_open_uri(&w->store, w->folder, err);
 }
 
-static int open_threads(struct pool **ret, struct error *err)
+static int open_backend(struct writer *w, struct error *err)
 {
+    const char *isa = config_get(CONFIG_TRAINER_ISA);
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return pool_open(ret, cores < 1 ? 1 : (int)cores, err);
+    const struct backend_options options = {.layout = &w->layout,
+                                            .sequences = 1,
+                                            .threads = cores < 1 ? 1 : (int)cores,
+                                            .isa = isa ? isa : "Auto"};
+    if (backend_cpu_open(&w->backend, &options, err) < 0)
+        return -1;
+    return w->backend->ops->weights(w->backend, far_here(w->params), err);
 }
 
 static int load(struct writer *w, const struct wish *wish, struct error *err)
 {
     struct model_shape shape;
-    const char *isa = config_get(CONFIG_TRAINER_ISA);
     if (find_folder(w, wish->folder, err) < 0 || model_folder_shape(w->store, &shape, err) < 0)
         return -1;
     if (shape.vocabulary < BYTES)
@@ -142,30 +147,32 @@ static int load(struct writer *w, const struct wish *wish, struct error *err)
     if (!w->params || !w->logits || !w->tokens)
         return err_set(err, ERR_MACHINE, "%s: no memory for its %lld parameters", w->folder,
                        (long long)w->layout.parameters);
-    if (model_folder_load(w->store, &w->layout, w->params, err) < 0 || open_threads(&w->pool, err) < 0)
+    if (model_folder_load(w->store, &w->layout, w->params, err) < 0)
         return -1;
     FAULT("model-read");
-    struct gpt_options options = {.sequences = 1, .isa = isa ? isa : "Auto"};
-    return gpt_open(&w->gpt, &w->layout, &options, w->pool, err);
+    return open_backend(w, err);
 }
 
 static void writer_clear(struct writer *w)
 {
-    gpt_free(w->gpt);
-    pool_free(w->pool);
+    if (w->backend)
+        w->backend->ops->free(w->backend);
     free(w->params);
     free(w->logits);
     free(w->tokens);
     object_free(w->store);
 }
 
-static int32_t next_token(struct writer *w, const struct wish *wish)
+static int next_token(struct writer *w, const struct wish *wish, int32_t *ret, struct error *err)
 {
     int64_t context = w->layout.shape.context;
     int64_t length = w->count < context ? w->count : context;
-    gpt_next_logits(w->gpt, w->params, w->tokens + w->count - length, (int)length, w->logits);
+    const int32_t *last = w->tokens + w->count - length;
+    if (w->backend->ops->logits(w->backend, last, (int)length, w->logits, err) < 0)
+        return -1;
     struct philox_block random = philox4x32(wish->seed, (uint64_t)w->count, stream);
-    return sample_token(w->logits, BYTES, (float)wish->temperature, random.word[0] * 0x1p-32);
+    *ret = sample_token(w->logits, BYTES, (float)wish->temperature, random.word[0] * 0x1p-32);
+    return 0;
 }
 
 static void say(struct str *text)
@@ -175,7 +182,7 @@ static void say(struct str *text)
     str_reset(text);
 }
 
-static void write_text(struct writer *w, const struct wish *wish)
+static void write_text(struct writer *w, const struct wish *wish, struct error *err)
 {
     struct str text = str_init(TEXT_MAX);
     struct text_out characters = {0};
@@ -183,8 +190,8 @@ static void write_text(struct writer *w, const struct wish *wish)
     for (const char *p = start; *p; p++)
         w->tokens[w->count++] = (unsigned char)*p;
     fputs(wish->prompt, stdout);
-    for (long i = 0; i < wish->tokens; i++) {
-        int32_t token = next_token(w, wish);
+    int32_t token;
+    for (long i = 0; i < wish->tokens && next_token(w, wish, &token, err) == 0; i++) {
         w->tokens[w->count++] = token;
         text_out_add(&characters, (unsigned char)token, &text);
         say(&text);
@@ -202,7 +209,7 @@ int generate_main(int argc, char **argv)
     struct writer w = {0};
     struct error err = {0};
     if (read_arguments(&wish, argc, argv, &err) == 0 && load(&w, &wish, &err) == 0)
-        write_text(&w, &wish);
+        write_text(&w, &wish, &err);
     if (err.code)
         fprintf(stderr, "ringmaster-trainer: %s\n", err.text);
     writer_clear(&w);

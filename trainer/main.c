@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "common/base/limits.h"
+#include "common/base/str.h"
 #include "common/os/config.h"
 #include "common/os/descriptors.h"
 #include "common/os/log.h"
 #include "common/os/orphan.h"
 #include "common/os/secret.h"
-#include "trainer/backend/cpu/model/gpt.h"
+#include "trainer/backend/cpu/probe_cpu.h"
 #include "trainer/bench_step.h"
 #include "trainer/generate.h"
 #include "trainer/train_loop.h"
@@ -21,7 +22,7 @@ static const char usage[] =
     "usage: ringmaster-trainer work --link-fd N --state-fd N --snapshot-fd N [--data-fd N] [--parent PID]\n"
     "           [--alone 0|1]\n"
     "       ringmaster-trainer generate FOLDER --prompt TEXT --tokens N [--seed N] [--temperature X]\n"
-    "       ringmaster-trainer fingerprint [--isa NAME] [--precision fp32|bf16]\n"
+    "       ringmaster-trainer fingerprint [--isa NAME] [--precision fp32|bf16] [--probe]\n"
     "       ringmaster-trainer bench-step ...\n"
     "`work` is started by ringmaster-agent; people use `ringmaster`.\n";
 
@@ -72,25 +73,46 @@ static int work_main(int argc, char **argv)
     return train_loop_run(&options);
 }
 
+static int print_probe(const char *isa, enum gpt_precision precision)
+{
+    uint8_t probe[RM_HASH_BYTES];
+    char text[RM_HASH_HEX];
+    struct pool *pool = NULL;
+    struct error err;
+    if (pool_open(&pool, 1, &err) < 0 || probe_cpu(isa, precision, pool, probe, &err) < 0) {
+        pool_free(pool);
+        fprintf(stderr, "ringmaster-trainer: %s\n", err.text);
+        return error_exit_code(err.code);
+    }
+    pool_free(pool);
+    hex_encode(probe, RM_HASH_BYTES, text);
+    printf("probe %s\n", text);
+    return 0;
+}
+
 static int fingerprint_main(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"isa", required_argument, NULL, 'i'}, {"precision", required_argument, NULL, 'p'}, {0}};
+    static const struct option names[] = {{"isa", required_argument, NULL, 'i'},
+                                          {"precision", required_argument, NULL, 'p'},
+                                          {"probe", no_argument, NULL, 'm'},
+                                          {0}};
     const char *forced = config_get(CONFIG_TRAINER_ISA), *isa = "Auto";
     enum gpt_precision precision = GPT_FP32;
     char text[RM_FINGERPRINT_MAX];
+    bool probe = false;
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        probe = probe || option == 'm';
         if (option == 'i')
             isa = optarg;
-        else if (option != 'p' || gpt_precision_read(optarg, &precision) < 0)
+        else if (option != 'm' && (option != 'p' || gpt_precision_read(optarg, &precision) < 0))
             return usage_error();
     }
     if (optind != argc)
         return usage_error();
     gpt_fingerprint(forced ? forced : isa, precision, text);
     puts(text);
-    return 0;
+    return probe ? print_probe(forced ? forced : isa, precision) : 0;
 }
 
 int main(int argc, char **argv)

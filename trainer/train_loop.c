@@ -153,16 +153,16 @@ static void act(struct train_loop *t, const struct elastic_action *action)
         run_command(t, action);
         break;
     case ELASTIC_ABORT:
-        engine_abort(t->engine);
+        compute_abort(t->compute);
         break;
     case ELASTIC_RAISE_STOP:
         engine_raise_stop(t->engine);
         break;
     case ELASTIC_SEND:
-        send_message(t, &action->message);
+        send_message(t, action->message);
         break;
     case ELASTIC_PROBE:
-        prober_start(t->prober, &action->message.probe);
+        prober_start(t->prober, &action->message->probe);
         break;
     case ELASTIC_EXIT:
         end(t, action->exit_code);
@@ -177,19 +177,20 @@ static void feed(struct train_loop *t, const struct elastic_event *event)
         act(t, &t->out.action[i]);
 }
 
-/* ---- the compute thread ---- */
+/* ---- the threads ---- */
 
 static bool uses_ring(enum elastic_command command)
 {
-    return command == CMD_STEP || command == CMD_EVALUATE;
+    return command == CMD_LANES || command == CMD_EXCHANGE || command == CMD_EVALUATE;
 }
 
-/* A ring that failed is known to; its other ends close one by one now, and that is no news. */
+/* A ring that failed is known to; its other ends close one by one now, and that is no news. One whose pass
+ * has to be made again stands, and is not over before that pass is. */
 static void ring_used(struct train_loop *t, const struct elastic_result *result)
 {
-    if (result->outcome != OUTCOME_OK)
+    if (result->outcome != OUTCOME_OK && result->outcome != OUTCOME_RESCALE)
         stop_watching(t);
-    else if (result->stop)
+    else if (result->outcome == OUTCOME_OK && result->stop)
         t->ring_over = true;
 }
 
@@ -203,8 +204,11 @@ static void command_done(void *ctx, const struct elastic_result *result)
         start_watching(t);
     if (uses_ring(result->command))
         ring_used(t, result);
-    int gone = t->gone;
-    t->gone = -1;
+    bool in_step = elastic_follows(result) != CMD_NONE;
+    int gone = in_step ? -1 : t->gone;
+    t->gone = in_step ? t->gone : -1;
+    if (!in_step)
+        engine_exchange_over(t->engine);
     feed(t, &event);
     /* Not where that began a new ring: what ended belongs to the old one. */
     if (gone >= 0 && t->watches)

@@ -1,6 +1,6 @@
 /* `ringmaster-trainer work`: the control thread. It speaks with the agent over the link, feeds the elastic
- * core (trainer/core/elastic.h) with what happens, and has the compute thread do what the core decides. It
- * watches the ring's sockets while the compute thread computes, and ends when the link does. */
+ * core (trainer/core/elastic.h) with what happens, and has the other threads do what the core decides. It
+ * watches the ring's sockets while they work, and ends when the link does. */
 #ifndef RM_TRAINER_TRAIN_LOOP_H
 #define RM_TRAINER_TRAIN_LOOP_H
 

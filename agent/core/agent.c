@@ -19,15 +19,53 @@ enum {
     RETRY_MAX_MS = 100
 };
 
+/* What is kept of messages: what type, and where in struct agent its place is pointed to. */
+static const struct {
+    enum msg_type type;
+    size_t at;
+} kept[] = {
+    {MSG_PUBLISH, offsetof(struct agent, publish)},
+    {MSG_PUBLISH, offsetof(struct agent, publish_next)},
+    {MSG_SNAPSHOT, offsetof(struct agent, write)},
+    {MSG_CHECKPOINTED, offsetof(struct agent, written[0])},
+    {MSG_CHECKPOINTED, offsetof(struct agent, written[1])},
+    {MSG_PUBLISHED, offsetof(struct agent, published)},
+    {MSG_FAULT, offsetof(struct agent, fault)},
+    {MSG_READY, offsetof(struct agent, ready)},
+    {MSG_FINISHED, offsetof(struct agent, finished)},
+};
+
+enum { KEPT = sizeof kept / sizeof *kept };
+
+_Static_assert(WRITTEN_KEPT == 2, "each has a row");
+
+static size_t kept_room(void)
+{
+    size_t room = 0;
+    for (int i = 0; i < KEPT; i++)
+        room += message_room(kept[i].type);
+    return room;
+}
+
+static void place_kept(struct agent *st)
+{
+    struct arena arena = arena_over((char *)st + arena_size(sizeof *st), kept_room());
+    for (int i = 0; i < KEPT; i++) {
+        struct message *place = message_place(&arena, kept[i].type);
+        memcpy((char *)st + kept[i].at, &place, sizeof place);
+    }
+}
+
 struct agent *agent_open(const struct agent_settings *settings)
 {
     RM_ASSERT(settings->heartbeat > 0 && settings->lost_after > 0,
               "heartbeat %" PRId64 " ns, lostAfter %" PRId64, settings->heartbeat, settings->lost_after);
     RM_ASSERT(settings->worker >= 0 && settings->worker < RM_WORKERS_MAX && settings->attempt >= 0,
               "worker %d, attempt %d", settings->worker, settings->attempt);
-    struct agent *st = calloc(1, sizeof *st);
+    struct agent *st = calloc(1, arena_size(sizeof *st) + kept_room());
     if (!st)
         return NULL;
+    place_kept(st);
     st->settings = *settings;
     st->chance = settings->incarnation;
     st->saved = st->save_step = st->progress_known = st->evaluated_known = -1;
@@ -66,38 +104,48 @@ struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kin
 {
     RM_ASSERT(out->count < AGENT_ACTIONS_MAX, "%d actions in one step", out->count);
     struct agent_action *a = &out->action[out->count++];
-    a->kind = kind;
+    *a = (struct agent_action){.kind = kind, .text = ""};
     return a;
+}
+
+struct message *agent_say(struct agent_out *out, enum agent_action_kind kind, enum msg_type type)
+{
+    struct agent_action *a = agent_act(out, kind);
+    return a->message = message_place(&out->arena, type);
+}
+
+void agent_pass(struct agent_out *out, enum agent_action_kind kind, const struct message *m)
+{
+    agent_act(out, kind)->message = message_place_copy(&out->arena, m);
 }
 
 void agent_send_control(struct agent *st, struct agent_out *out, const struct message *m)
 {
     if (st->connection != WELCOMED)
         return;
-    struct message *copy = &agent_act(out, AGENT_SEND_CONTROL)->message;
-    message_copy(copy, m);
+    struct message *copy = message_place_copy(&out->arena, m);
     copy->term = st->term;
+    agent_act(out, AGENT_SEND_CONTROL)->message = copy;
 }
 
 static void send_link(struct agent *st, struct agent_out *out, const struct message *m)
 {
     if (st->trainer == TRAINER_UP)
-        message_copy(&agent_act(out, AGENT_SEND_LINK)->message, m);
+        agent_pass(out, AGENT_SEND_LINK, m);
 }
 
 static void quit(struct agent *st, struct agent_out *out, int exit_code, const char *text)
 {
     struct agent_action *a = agent_act(out, AGENT_EXIT);
     a->exit_code = exit_code;
-    text_copy(a->text, sizeof a->text, text);
+    a->text = arena_text(&out->arena, text);
     st->over = true;
 }
 
 static void spawn(struct agent *st, struct agent_out *out)
 {
     agent_act(out, AGENT_SPAWN);
-    struct message *m = &agent_act(out, AGENT_SEND_LINK)->message;
-    message_init(m, MSG_SETUP);
+    struct message *m = agent_say(out, AGENT_SEND_LINK, MSG_SETUP);
     m->setup.protocol = MSG_PROTOCOL;
     m->setup.worker = st->settings.worker;
     m->setup.attempt = st->settings.attempt;
@@ -114,8 +162,7 @@ static void spawn(struct agent *st, struct agent_out *out)
 
 static void say_hello(struct agent *st, struct agent_out *out)
 {
-    struct message *m = &agent_act(out, AGENT_SEND_CONTROL)->message;
-    message_init(m, MSG_HELLO);
+    struct message *m = agent_say(out, AGENT_SEND_CONTROL, MSG_HELLO);
     m->term = st->term;
     struct msg_hello *h = &m->hello;
     h->protocol = MSG_PROTOCOL;
@@ -127,9 +174,10 @@ static void say_hello(struct agent *st, struct agent_out *out)
     h->ring = st->ring;
     h->phase = st->phase;
     h->finished = st->finished_set;
-    h->members_count = st->form.form.count;
+    h->begun = st->begun;
+    h->members_count = st->form.count;
     for (int i = 0; i < h->members_count; i++)
-        h->member[i] = st->form.form.member[i].worker;
+        h->member[i] = st->form.member[i].worker;
     st->said_trainer = st->trainer == TRAINER_UP ? st->up.pid : 0;
     if (st->trainer != TRAINER_UP)
         return;
@@ -177,16 +225,16 @@ static void say_again(struct agent *st, rm_time now, struct agent_out *out)
         if (st->evaluated[i].evaluated.step > st->evaluated_known)
             send_kept(st, out, MSG_EVALUATED, &st->evaluated[i]);
     for (int i = 0; i < st->written_count; i++)
-        agent_send_control(st, out, &st->written[i]);
+        agent_send_control(st, out, st->written[i]);
     if (st->published_set)
-        agent_send_control(st, out, &st->published);
+        agent_send_control(st, out, st->published);
     agent_say_what_waits(st, now, out);
     if (st->fault_set)
-        agent_send_control(st, out, &st->fault);
+        agent_send_control(st, out, st->fault);
     if (st->ready_set)
-        agent_send_control(st, out, &st->ready);
+        agent_send_control(st, out, st->ready);
     if (st->finished_set)
-        agent_send_control(st, out, &st->finished);
+        agent_send_control(st, out, st->finished);
 }
 
 static rm_time first_delay(const struct agent *st)
@@ -280,10 +328,11 @@ static void on_form(struct agent *st, const struct message *m, struct agent_out 
     st->fault_set = st->ready_set = st->finished_set = false;
     /* one that nobody goes on from was damaged, and may have to be published once more */
     int64_t from = m->form.resume.held ? m->form.resume.step : 0;
-    st->published_set = st->published_set && st->published.published.step <= from;
+    st->published_set = st->published_set && st->published->published.step <= from;
     if (m->form.saved > st->saved)
         st->saved = m->form.saved;
-    message_copy(&st->form, m);
+    st->form = m->form;
+    st->begun = m->form.begun > st->begun ? m->form.begun : st->begun;
     send_link(st, out, m);
     agent_load_for(st, &m->form, out);
 }
@@ -293,6 +342,7 @@ static void on_release(struct agent *st, const struct message *m, struct agent_o
     if (!st->released)
         send_link(st, out, m);
     st->released = true;
+    st->unneeded = st->unneeded || m->release.over;
     st->write_waits = st->publish_waits = false;
 }
 
@@ -415,7 +465,7 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
         agent_send_control(st, out, m);
         break;
     case MSG_FAULT:
-        message_copy(&st->fault, m);
+        message_keep(st->fault, m);
         st->fault_set = true;
         agent_send_control(st, out, m);
         break;
@@ -425,13 +475,15 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
     case MSG_READY:
         st->phase = PHASE_READY;
         st->state = m->ready.state;
-        message_copy(&st->ready, m);
-        st->ready.ready.trainer_pid = st->up.pid;
+        message_keep(st->ready, m);
+        st->ready->ready.trainer_pid = st->up.pid;
         st->ready_set = true;
-        agent_send_control(st, out, &st->ready);
+        if (generation_compare(m->generation, st->ring) == 0)
+            st->begun = st->form.begun + 1; /* from here on `go` may be under way */
+        agent_send_control(st, out, st->ready);
         break;
     case MSG_FINISHED:
-        message_copy(&st->finished, m);
+        message_keep(st->finished, m);
         st->finished_set = true;
         agent_send_control(st, out, m);
         break;
@@ -522,6 +574,7 @@ static void leave_at_last(struct agent *st, struct agent_out *out)
 static void on_time(struct agent *st, rm_time now, struct agent_out *out)
 {
     bool at_work = (st->writing || st->publishing) && !agent_calls_are_stuck(st, &st->writes);
+    at_work = at_work && !st->unneeded;
     if (st->released && !at_work) {
         quit(st, out, EXIT_DONE, "");
         return;
@@ -610,15 +663,15 @@ static void check_invariants(const struct agent *st)
               "%d steps, %d evaluations, %d slices are kept", st->progress_count, st->evaluated_count,
               st->written_count);
     RM_ASSERT(!(st->writing && st->write_waits), "a slice of step %" PRId64 " is written, and waits",
-              st->write.snapshot.state.step);
+              st->write->snapshot.state.step);
     RM_ASSERT(!(st->publishing && st->publish_waits), "step %" PRId64 " is published, and waits",
-              st->publish.publish.step);
+              st->publish->publish.step);
     RM_ASSERT(!st->publish_next_set || st->publishing, "step %" PRId64 " waits to be published after nothing",
-              st->publish_next.publish.step);
+              st->publish_next->publish.step);
     RM_ASSERT(!st->writing || st->writes.under_way > 0, "a slice of step %" PRId64 " is written by no call",
-              st->write.snapshot.state.step);
+              st->write->snapshot.state.step);
     RM_ASSERT(!st->publishing || st->writes.under_way > 0, "step %" PRId64 " is published by no call",
-              st->publish.publish.step);
+              st->publish->publish.step);
     RM_ASSERT(!st->loading || st->reads.under_way > 0, "a state is loaded by no call");
     RM_ASSERT(st->connection != WELCOMED || st->term > 0, "it was welcomed in term %" PRId64, st->term);
     RM_ASSERT(st->trainer != TRAINER_UP || st->up.pid > 0, "a trainer is up, with pid %" PRId64, st->up.pid);
@@ -627,6 +680,7 @@ static void check_invariants(const struct agent *st)
 void agent_step(struct agent *st, const struct agent_event *event, rm_time now, struct agent_out *out)
 {
     out->count = 0;
+    out->arena = arena_over(out->bodies, sizeof out->bodies);
     if (st->over)
         return;
     agent_calls_hear(st, event, now);

@@ -15,7 +15,7 @@
  *
  * A call to the store that shows no sign of getting on for half a minute (for two, where it writes: a flush
  * shows none) is told as a fault of this machine, again every 10 s; nobody vouches for the trainer that waits
- * for it any more, and a released agent does not wait for it.
+ * for it any more, and a released agent does not wait for it. Nor does it wait for any where the run is over.
  *
  * What the shell adds: nonce and proof of `hello`, key and spec of `setup`, pids. It hands in coordinator
  * messages only after `welcome` was verified (AGENT_CONNECTED is delivered when `challenge` has come: the
@@ -78,7 +78,7 @@ enum agent_action_kind {
     AGENT_SEND_LINK,    /* message, to the trainer */
     AGENT_SPAWN,        /* start a trainer; `setup` follows as SEND_LINK */
     AGENT_KILL,         /* SIGKILL to the trainer; answered by TRAINER_EXIT */
-    AGENT_LIST,         /* checkpoints; answered by LISTED */
+    AGENT_LIST,         /* message is a `list`: name the checkpoints; answered by LISTED */
     AGENT_LOAD,         /* message is the `load`: read those shares, verified; answered by LOADED */
     AGENT_LOAD_STOP,    /* give the load under way up; it is answered by LOADED all the same */
     AGENT_WRITE,        /* message is the `snapshot`: write that slice; answered by WRITTEN */
@@ -90,15 +90,27 @@ enum agent_action_kind {
 struct agent_action {
     enum agent_action_kind kind;
     int exit_code;
-    char text[MSG_DETAIL_MAX];
-    struct message message;
+    const char *text;
+    struct message *message;
 };
 
-enum { AGENT_ACTIONS_MAX = 160 };
+/* No step makes more (tests/unit/agent/core/agent_test.c): everything that is kept, said again; and one
+ * message of each large kind. */
+enum {
+    AGENT_ACTIONS_MAX = 160,
+    AGENT_BODIES_MAX = AGENT_ACTIONS_MAX * 256 +
+                       2 * (int)(sizeof(struct msg_publish) + sizeof(struct msg_form)) +
+                       (int)sizeof(struct msg_setup) + 16 * 1024,
+};
 
+/* The actions of one step, in order. What they point to lies in `bodies` and is void when the next step
+ * begins: whoever needs it longer copies it (message_copy). It points into itself: allocate it once, and do
+ * not copy it. It needs no more than to be there before the first step. */
 struct agent_out {
     int count;
-    struct agent_action action[AGENT_ACTIONS_MAX]; /* large: allocate once */
+    struct agent_action action[AGENT_ACTIONS_MAX];
+    struct arena arena; /* over bodies, which it aligns by lying before them */
+    unsigned char bodies[AGENT_BODIES_MAX];
 };
 
 struct agent;

@@ -79,7 +79,7 @@ void agent_say_reads_are_stuck(struct agent *st, struct agent_out *out)
     if (st->phase == PHASE_TRAINING)
         return; /* nobody waits for them */
     if (st->loading)
-        say_stuck(st, &st->reads, "reading the checkpoint", st->form.form.resume.step, out);
+        say_stuck(st, &st->reads, "reading the checkpoint", st->form.resume.step, out);
     else
         say_stuck(st, &st->reads, "listing the checkpoints", -1, out);
 }
@@ -90,9 +90,9 @@ static void say_writes_are_stuck(struct agent *st, struct agent_out *out)
     st->writes.tell_at = st->now + tell_again;
     bool queues = st->writing && st->publish_first; /* behind the manifest */
     if (st->writing && !queues)
-        say_stuck(st, &st->writes, "writing this worker's part", st->write.snapshot.state.step, out);
+        say_stuck(st, &st->writes, "writing this worker's part", st->write->snapshot.state.step, out);
     else
-        say_stuck(st, &st->writes, "publishing the checkpoint", st->publish.publish.step, out);
+        say_stuck(st, &st->writes, "publishing the checkpoint", st->publish->publish.step, out);
 }
 
 static bool must_tell(const struct agent *st, const struct agent_calls *c)

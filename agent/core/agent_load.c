@@ -10,16 +10,15 @@ static void start(struct agent *st, struct agent_out *out)
     st->load_wanted = false;
     st->loading = true;
     agent_call_made(st, &st->reads);
-    struct message *m = &agent_act(out, AGENT_LOAD)->message;
-    message_init(m, MSG_LOAD);
+    struct message *m = agent_say(out, AGENT_LOAD, MSG_LOAD);
     m->generation = st->ring;
-    m->load.state = st->form.form.resume;
-    m->load.parts = st->form.form.count;
+    m->load.state = st->form.resume;
+    m->load.parts = st->form.count;
     m->load.shares = st->load_shares;
     m->load.in_state = st->load_in_state;
 }
 
-static void want(struct agent *st, uint64_t shares, struct agent_out *out)
+static void want(struct agent *st, struct worker_set shares, struct agent_out *out)
 {
     st->load_wanted = true;
     st->load_shares = shares;
@@ -41,8 +40,9 @@ void agent_load_for(struct agent *st, const struct msg_form *form, struct agent_
         const struct msg_member *m = &form->member[rank];
         if (m->worker != st->settings.worker || m->role != ROLE_LOAD)
             continue;
-        st->load_in_state = !st->state.held; /* what is held stays until something better has come */
-        want(st, (uint64_t)1 << rank, out);
+        /* What is held stays until something better has come; and it must be within our reach. */
+        st->load_in_state = !st->state.held && st->up.params_at >= 0;
+        want(st, set_of(rank), out);
         if (agent_calls_are_stuck(st, &st->reads))
             agent_say_reads_are_stuck(st, out); /* it will not begin */
     }
@@ -55,9 +55,7 @@ void agent_on_load(struct agent *st, const struct message *m, struct agent_out *
         want(st, m->load.shares, out);
         return;
     }
-    struct message *answer = &agent_act(out, AGENT_SEND_LINK)->message;
-    message_init(answer, MSG_LOADED);
-    answer->generation = m->generation;
+    agent_say(out, AGENT_SEND_LINK, MSG_LOADED)->generation = m->generation;
 }
 
 /* The trainer hears of every end, also one that is only starting, unless the next load is about to write to
@@ -69,12 +67,9 @@ void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent
     if (!e->ok && !e->given_up)
         agent_storage_fault(st, e, out);
     if (!st->load_wanted && st->trainer != TRAINER_NONE) {
-        struct message *m = &agent_act(out, AGENT_SEND_LINK)->message;
-        bool wanted = e->ok && generation_compare(e->message->generation, st->load_generation) == 0;
-        if (wanted)
-            message_copy(m, e->message);
-        else
-            message_init(m, MSG_LOADED);
+        struct message *m = agent_say(out, AGENT_SEND_LINK, MSG_LOADED);
+        if (e->ok && generation_compare(e->message->generation, st->load_generation) == 0)
+            message_keep(m, e->message);
         m->generation = st->load_generation;
     }
     start(st, out);

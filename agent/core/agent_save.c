@@ -21,9 +21,9 @@ static void say_waits(struct agent *st, int64_t step, rm_time age, struct agent_
 void agent_say_what_waits(struct agent *st, rm_time now, struct agent_out *out)
 {
     if (st->write_waits)
-        say_waits(st, st->write.snapshot.state.step, now - st->write_since, out);
+        say_waits(st, st->write->snapshot.state.step, now - st->write_since, out);
     if (st->publish_waits)
-        say_waits(st, st->publish.publish.step, now - st->publish_since, out);
+        say_waits(st, st->publish->publish.step, now - st->publish_since, out);
 }
 
 /* A store that has just failed is not asked sooner because something newer has come. */
@@ -44,25 +44,25 @@ static void start_publish(struct agent *st, struct agent_out *out)
     st->publish_waits = false;
     st->publish_first = !st->writing;
     agent_call_made(st, &st->writes);
-    message_copy(&agent_act(out, AGENT_PUBLISH)->message, &st->publish);
+    agent_pass(out, AGENT_PUBLISH, st->publish);
 }
 
 void agent_on_publish(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
 {
     if (st->publishing) {
-        st->publish_next_set = !same_publish(&st->publish, m);
-        message_copy(&st->publish_next, m);
+        st->publish_next_set = !same_publish(st->publish, m);
+        message_keep(st->publish_next, m);
         return;
     }
-    if (st->published_set && st->published.published.step == m->publish.step &&
-        st->published.published.final == m->publish.final &&
+    if (st->published_set && st->published->published.step == m->publish.step &&
+        st->published->published.final == m->publish.final &&
         !memcmp(st->published_lineage, m->publish.lineage, RM_HASH_BYTES)) {
-        agent_send_control(st, out, &st->published);
+        agent_send_control(st, out, st->published);
         return;
     }
-    if (st->publish_waits && same_publish(&st->publish, m))
+    if (st->publish_waits && same_publish(st->publish, m))
         return;
-    message_copy(&st->publish, m);
+    message_keep(st->publish, m);
     st->publish_since = now;
     st->publish_waits = must_wait(st, now);
     if (st->publish_waits)
@@ -74,8 +74,8 @@ void agent_on_publish(struct agent *st, const struct message *m, rm_time now, st
 static void keep_written(struct agent *st, const struct message *m)
 {
     if (st->written_count == WRITTEN_KEPT)
-        message_copy(&st->written[0], &st->written[--st->written_count]);
-    message_copy(&st->written[st->written_count++], m);
+        message_keep(st->written[0], st->written[--st->written_count]);
+    message_keep(st->written[st->written_count++], m);
 }
 
 static void start_write(struct agent *st, struct agent_out *out)
@@ -83,12 +83,12 @@ static void start_write(struct agent *st, struct agent_out *out)
     st->writing = true;
     st->write_waits = false;
     agent_call_made(st, &st->writes);
-    message_copy(&agent_act(out, AGENT_WRITE)->message, &st->write);
+    agent_pass(out, AGENT_WRITE, st->write);
 }
 
 void agent_on_snapshot(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
 {
-    message_copy(&st->write, m);
+    message_keep(st->write, m);
     st->write_since = now;
     st->write_waits = must_wait(st, now);
     if (st->write_waits)
@@ -102,7 +102,7 @@ static void free_snapshot(struct agent *st, struct agent_out *out)
 {
     st->wanted = false;
     if (st->trainer != TRAINER_NONE)
-        message_init(&agent_act(out, AGENT_SEND_LINK)->message, MSG_SNAPSHOT_FREE);
+        agent_say(out, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE);
 }
 
 /* For a newer state, which then waits in the place of this one. */
@@ -150,7 +150,7 @@ void agent_on_list(struct agent *st, struct agent_out *out)
         return;
     }
     agent_call_made(st, &st->reads);
-    agent_act(out, AGENT_LIST);
+    agent_say(out, AGENT_LIST, MSG_LIST);
 }
 
 void agent_on_listed(struct agent *st, const struct agent_event *e, struct agent_out *out)
@@ -195,8 +195,8 @@ void agent_on_published(struct agent *st, const struct agent_event *e, rm_time n
     agent_call_returned(st, &st->writes);
     if (e->ok) {
         st->store_delay = 0;
-        message_copy(&st->published, e->message);
-        memcpy(st->published_lineage, st->publish.publish.lineage, RM_HASH_BYTES);
+        message_keep(st->published, e->message);
+        memcpy(st->published_lineage, st->publish->publish.lineage, RM_HASH_BYTES);
         st->published_set = true;
         if (e->message->published.step > st->saved)
             st->saved = e->message->published.step;
@@ -210,7 +210,7 @@ void agent_on_published(struct agent *st, const struct agent_event *e, rm_time n
     }
     if (st->publish_next_set) {
         st->publish_next_set = false;
-        agent_on_publish(st, &st->publish_next, now, out);
+        agent_on_publish(st, st->publish_next, now, out);
     }
 }
 
@@ -218,7 +218,7 @@ void agent_on_published(struct agent *st, const struct agent_event *e, rm_time n
  * to. Any other that stands still while the store does hangs by itself. */
 bool agent_waits_for_store(const struct agent *st)
 {
-    const struct msg_snapshot *s = &st->write.snapshot;
+    const struct msg_snapshot *s = &st->write->snapshot;
     bool saves = st->writing || st->write_waits;
     bool as_told = s->state.step == st->save_step && s->final == st->save_final;
     if (st->loading && !agent_calls_are_stuck(st, &st->reads))

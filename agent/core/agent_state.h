@@ -25,6 +25,8 @@ struct agent_calls {
     rm_time tell_at;
 };
 
+/* What is kept of messages that came in (struct message *) lies behind it, each with room for its own type
+ * alone, which it has from the start: message_keep. */
 struct agent {
     struct agent_settings settings;
     rm_time now, due; /* of the step under way; when it was to be called at the latest */
@@ -40,17 +42,18 @@ struct agent {
     enum msg_phase phase;
     struct msg_state state;
     struct msg_generation ring;       /* newest form */
-    struct message form;              /* that one */
+    struct msg_form form;             /* that one's */
+    int64_t begun;                    /* generations that began to train, or may have, as far as is known */
     struct agent_calls reads, writes; /* lists and loads; slices and manifests */
     bool load_wanted, loading, writing, publishing;
     bool publish_first;                    /* it is under way, and what is to be written comes after it */
     bool load_in_state;                    /* where it goes: see msg_load */
-    uint64_t load_shares;                  /* wanted */
+    struct worker_set load_shares;         /* wanted */
     struct msg_generation load_generation; /* newest that wanted one */
-    struct message publish, publish_next;
+    struct message *publish, *publish_next;
     bool publish_next_set;
     /* what the store did not take, and when it is asked again */
-    struct message write;
+    struct message *write;
     bool write_waits, publish_waits;
     rm_time write_since, publish_since, store_delay, store_at; /* store_delay 0: it took the newest */
     char store_why[MSG_DETAIL_MAX];
@@ -58,6 +61,7 @@ struct agent {
     int64_t save_step; /* that the trainer was told to save, and nothing since; -1 none */
     bool save_final;
     bool leaving, released, over;
+    bool unneeded;       /* released, as the run is over: nothing that is being written is of use */
     bool elsewhere;      /* over, and the same worker may take part on another machine */
     rm_time leave_until; /* then it ends, released or not; RM_NEVER: not known */
     /* the newest, oldest first; those that are acknowledged stay for a successor: an acknowledgement of a
@@ -66,7 +70,7 @@ struct agent {
     int progress_count, evaluated_count;
     int64_t progress_known, evaluated_known; /* acknowledged in this term, -1 none */
     /* said again after a reconnect, harmless if known */
-    struct message written[WRITTEN_KEPT], published, fault, ready, finished;
+    struct message *written[WRITTEN_KEPT], *published, *fault, *ready, *finished;
     int written_count;
     uint8_t published_lineage[RM_HASH_BYTES];
     bool published_set, fault_set, ready_set, finished_set;
@@ -79,6 +83,9 @@ struct agent {
 
 /* agent.c: filling actions */
 struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kind);
+/* With a message of that type, to be filled in; with a copy. */
+struct message *agent_say(struct agent_out *out, enum agent_action_kind kind, enum msg_type type);
+void agent_pass(struct agent_out *out, enum agent_action_kind kind, const struct message *m);
 void agent_send_control(struct agent *st, struct agent_out *out, const struct message *m);
 
 /* agent_save.c: the snapshot memory and the store */

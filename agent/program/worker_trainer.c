@@ -9,6 +9,7 @@
 #include "common/os/config.h"
 #include "common/os/file.h"
 #include "common/os/log.h"
+#include "common/os/memory_kills.h"
 
 /* For the way from closing the link to the end of the process, which frees a large memory on it. */
 static const rm_time leaving_patience = 2 * RM_S;
@@ -23,8 +24,9 @@ struct worker_trainer {
     bool up;                  /* from start until `ended` */
     int code;
     char how[96];
-    struct message *message; /* the one being read */
-    struct str text;         /* the one being written */
+    struct memory_kills kills; /* when it was started */
+    struct message *message;   /* the one being read */
+    struct str text;           /* the one being written */
 };
 
 /* What it said last may still lie in the link when its exit is known, so both have to be through. */
@@ -36,6 +38,12 @@ static void end_if_over(struct worker_trainer *t)
     t->options.ended(t->options.ctx, t->code, t->how);
 }
 
+static const char *of_memory(const struct worker_trainer *t, int signo)
+{
+    bool short_of_it = signo == SIGKILL && memory_kills_grew(t->kills, memory_kills_now());
+    return short_of_it ? MEMORY_KILLS_WORDS : "";
+}
+
 static void trainer_exited(void *ctx, int code, int signo)
 {
     struct worker_trainer *t = ctx;
@@ -44,7 +52,7 @@ static void trainer_exited(void *ctx, int code, int signo)
     t->child = NULL;
     t->code = signo ? -1 : code;
     if (signo)
-        snprintf(t->how, sizeof t->how, "killed by signal %d", signo);
+        snprintf(t->how, sizeof t->how, "killed by signal %d%s", signo, of_memory(t, signo));
     else
         snprintf(t->how, sizeof t->how, "exited with code %d", code);
     end_if_over(t);
@@ -75,6 +83,8 @@ static void link_message(void *ctx, const char *text, size_t length)
         worker_trainer_kill(t);
         return;
     }
+    if (t->message->type == MSG_FAULT && t->message->fault.memory)
+        t->kills = memory_kills_now(); /* that was one of the program's */
     t->options.message(t->options.ctx, t->message);
 }
 
@@ -91,8 +101,9 @@ int worker_trainer_open(struct worker_trainer **ret, struct loop *loop,
     *t = (struct worker_trainer){
         .loop = loop, .options = *options, .message = message, .text = str_init(RM_FRAME_MAX)};
     const char *given = config_get(CONFIG_TRAINER);
-    int found = given ? (text_copy(t->path, sizeof t->path, given) ? 0 : -1)
-                      : file_sibling("ringmaster-trainer", t->path, sizeof t->path, err);
+    int found = options->launches ? (text_copy(t->path, sizeof t->path, "/proc/self/exe") ? 0 : -1)
+                : given           ? (text_copy(t->path, sizeof t->path, given) ? 0 : -1)
+                                  : file_sibling("ringmaster-trainer", t->path, sizeof t->path, err);
     if (found == 0 && access(t->path, X_OK) < 0)
         found = err_errno(err, ERR_MACHINE, "the trainer program %s", t->path);
     if (found == 0)
@@ -105,7 +116,7 @@ int worker_trainer_open(struct worker_trainer **ret, struct loop *loop,
     return 0;
 }
 
-static int spawn(struct worker_trainer *t, int link_fd, int data_fd, struct error *err)
+static int spawn_trainer(struct worker_trainer *t, int link_fd, int data_fd, struct error *err)
 {
     char parent[16];
     snprintf(parent, sizeof parent, "%d", (int)getpid());
@@ -141,6 +152,23 @@ static int spawn(struct worker_trainer *t, int link_fd, int data_fd, struct erro
     return result;
 }
 
+/* It is not tied to this process's life by the kernel: where its link ends it has a program to end first.
+ * What it starts has the whole environment, as the user's own code reads its own data. */
+static int spawn_launcher(struct worker_trainer *t, int link_fd, struct error *err)
+{
+    const char *const args[] = {"ringmaster-agent",           "launch", "--link-fd", "3", "--shared",
+                                t->options.alone ? "0" : "1", NULL};
+    int fds[] = {-1, STDOUT_FILENO, STDERR_FILENO, link_fd};
+    struct loop_child_options child = {
+        .path = t->path, .args = args, .fds = fds, .fd_count = 4, .exited = trainer_exited, .ctx = t};
+    return loop_child_open(&t->child, t->loop, &child, err);
+}
+
+static int spawn(struct worker_trainer *t, int link_fd, int data_fd, struct error *err)
+{
+    return t->options.launches ? spawn_launcher(t, link_fd, err) : spawn_trainer(t, link_fd, data_fd, err);
+}
+
 int worker_trainer_start(struct worker_trainer *t, struct error *err)
 {
     int pair[2];
@@ -168,6 +196,7 @@ int worker_trainer_start(struct worker_trainer *t, struct error *err)
         return -1;
     }
     t->up = true;
+    t->kills = memory_kills_now();
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "common/os/fault.h"
 #include "common/os/log.h"
 #include "common/storage/checkpoint/checkpoint.h"
+#include "common/storage/checkpoint/folder_id.h"
 #include "common/storage/checkpoint/place.h"
 
 /* One piece of work; the background thread sees nothing else of this module but what never changes. */
@@ -87,6 +88,7 @@ static int list(struct task *task)
         result = checkpoint_all_damaged(place, found->skip, found->skipped, &task->err);
     struct msg_checkpoints *reply = &task->reply.checkpoints;
     task->reply.type = MSG_CHECKPOINTS;
+    folder_id(place, reply->folder);
     for (int i = 0; result == 0 && i < found->count; i++) {
         struct msg_checkpoint *to = &reply->checkpoint[reply->count++];
         to->step = found->entry[i].step;
@@ -264,7 +266,8 @@ void worker_load_ask(struct worker_load *load, enum agent_action_kind kind, cons
     struct task *task = calloc(1, sizeof *task);
     if (!task) {
         struct task failed = {.kind = kind};
-        failed.request.load.state.step = request->load.state.step;
+        if (kind == AGENT_LOAD)
+            failed.request.load.state.step = request->load.state.step;
         err_set(&failed.err, ERR_MACHINE, "no memory to read checkpoints");
         struct agent_event event;
         task_event(&failed, &event);
@@ -273,7 +276,7 @@ void worker_load_ask(struct worker_load *load, enum agent_action_kind kind, cons
     }
     task->load = load;
     task->kind = kind;
-    task->request = *request;
+    message_copy(&task->request, request);
     text_copy(task->fingerprint, sizeof task->fingerprint, load->fingerprint);
     task->params_at = load->params_at;
     task->array_step = load->array_step;

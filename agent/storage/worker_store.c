@@ -342,7 +342,7 @@ void worker_store_ask(struct worker_store *store, enum agent_action_kind kind, c
     }
     task->store = store;
     task->kind = kind;
-    task->request = *request;
+    message_copy(&task->request, request);
     text_copy(task->fingerprint, sizeof task->fingerprint, store->fingerprint);
     task->data = store->data;
     if (store->last)

@@ -7,6 +7,7 @@
 
 #include "common/base/prng.h"
 #include "common/base/str.h"
+#include "common/job/field.h"
 
 static const struct {
     const char *name;
@@ -55,8 +56,7 @@ static int refuse_form(const char *text, struct error *err)
 {
     return err_set(err, ERR_USAGE,
                    "--drill %.60s: write kill:W@S, trainer:W@S, term:W@S, stop:W@S, hang:W@S, join@S, "
-                   "coordinator@S or random:SEED (worker "
-                   "W, step S)",
+                   "coordinator@S or random:SEED (worker W, step S or a time as 20s)",
                    text);
 }
 
@@ -71,6 +71,16 @@ static int add_random(struct drill_plan *plan, const char *text, struct error *e
     return 0;
 }
 
+/* "20" is a step, "20s" a time. */
+static bool read_moment(const char *at, struct drill *ret)
+{
+    const char *rest = at;
+    if (read_number(&rest, INT64_MAX, &ret->step) && !*rest)
+        return true;
+    ret->step = 0;
+    return duration_parse(at, &ret->after) && ret->after > 0;
+}
+
 int drill_add(struct drill_plan *plan, const char *text, struct error *err)
 {
     if (!strncmp(text, "random:", 7))
@@ -81,18 +91,22 @@ int drill_add(struct drill_plan *plan, const char *text, struct error *err)
         kind++;
     if (kind == KINDS)
         return refuse_form(text, err);
-    int64_t worker = -1, step;
+    int64_t worker = -1;
+    struct drill drill = {.kind = (enum drill_kind)kind};
     const char *at = text + length;
     if (names_worker((enum drill_kind)kind) &&
         (*at++ != ':' || !read_number(&at, RM_WORKERS_MAX - 1, &worker)))
         return refuse_form(text, err);
-    if (*at++ != '@' || !read_number(&at, INT64_MAX, &step) || *at || strlen(text) >= DRILL_TEXT_MAX)
+    if (*at++ != '@' || !read_moment(at, &drill) || strlen(text) >= DRILL_TEXT_MAX)
         return refuse_form(text, err);
+    if (plan->count && plan->timed != (drill.after > 0))
+        return err_set(err, ERR_USAGE, "--drill %s: a history has steps or times, not both", text);
     if (plan->count == DRILLS_MAX)
         return err_set(err, ERR_USAGE, "--drill %s: more than %d drills", text, DRILLS_MAX);
-    struct drill *drill = &plan->drill[plan->count++];
-    *drill = (struct drill){.kind = (enum drill_kind)kind, .worker = (int)worker, .step = step};
-    text_copy(drill->spec, sizeof drill->spec, text);
+    plan->timed = drill.after > 0;
+    drill.worker = (int)worker;
+    text_copy(drill.spec, sizeof drill.spec, text);
+    plan->drill[plan->count++] = drill;
     return 0;
 }
 
@@ -117,9 +131,14 @@ static int lowest_free(const struct living *living, int max)
     return -1;
 }
 
-static int play(const struct drill *drill, const struct drill_terms *terms, struct living *living,
-                struct error *err)
+static int check_moment(const struct drill *drill, const struct drill_terms *terms, struct error *err)
 {
+    if (drill->after)
+        return 0;
+    if (!terms->steps)
+        return err_set(err, ERR_USAGE,
+                       "--drill %s: nobody knows a program's steps; write a time, as %.*s@20s", drill->spec,
+                       (int)strcspn(drill->spec, "@"), drill->spec);
     if (drill->step < 1 || drill->step >= terms->steps)
         return err_set(err, ERR_USAGE, "--drill %s: the step must be from 1 to %lld, one before the last",
                        drill->spec, (long long)terms->steps - 1);
@@ -127,6 +146,14 @@ static int play(const struct drill *drill, const struct drill_terms *terms, stru
         return err_set(err, ERR_USAGE,
                        "--drill %s: training goes on from step %lld; choose a later step, or --overwrite",
                        drill->spec, (long long)terms->resume_step);
+    return 0;
+}
+
+static int play(const struct drill *drill, const struct drill_terms *terms, struct living *living,
+                struct error *err)
+{
+    if (check_moment(drill, terms, err) < 0)
+        return -1;
     if (drill->kind == DRILL_JOIN) {
         int w = lowest_free(living, terms->workers_max);
         if (w < 0)
@@ -140,8 +167,8 @@ static int play(const struct drill *drill, const struct drill_terms *terms, stru
     if (drill->kind == DRILL_COORDINATOR)
         return 0;
     if (!living->worker[drill->worker])
-        return err_set(err, ERR_USAGE, "--drill %s: there is no worker %d at step %lld", drill->spec,
-                       drill->worker, (long long)drill->step);
+        return err_set(err, ERR_USAGE, "--drill %s: there is no worker %d at %s%s", drill->spec,
+                       drill->worker, drill->after ? "" : "step ", strchr(drill->spec, '@') + 1);
     if (drill_takes(drill->kind))
         living_set(living, drill->worker, false);
     living->stopped[drill->worker] = living->stopped[drill->worker] || drill->kind == DRILL_STOP;
@@ -201,13 +228,18 @@ static void draw(struct drill_plan *plan, const struct drill_terms *terms, struc
     }
 }
 
+static bool later(const struct drill *a, const struct drill *b)
+{
+    return a->after != b->after ? a->after > b->after : a->step > b->step;
+}
+
 /* Insertion: few drills, and those of one step keep their order. */
 static void sort(struct drill_plan *plan)
 {
     for (int i = 1; i < plan->count; i++) {
         struct drill moved = plan->drill[i];
         int j = i;
-        for (; j > 0 && plan->drill[j - 1].step > moved.step; j--)
+        for (; j > 0 && later(&plan->drill[j - 1], &moved); j--)
             plan->drill[j] = plan->drill[j - 1];
         plan->drill[j] = moved;
     }
@@ -222,6 +254,12 @@ int drill_plan_check(struct drill_plan *plan, const struct drill_terms *terms, s
         return err_set(err, ERR_USAGE,
                        "--drill random:%llu: a random history stands alone; leave out the other drills",
                        (unsigned long long)plan->seed);
+    if (plan->random && !terms->steps)
+        return err_set(
+            err, ERR_USAGE,
+            "--drill random:%llu: a random history is made of steps, and nobody knows a program's; write "
+            "drills with times, as kill:1@20s",
+            (unsigned long long)plan->seed);
     if (plan->random)
         draw(plan, terms, living);
     sort(plan);
@@ -234,7 +272,17 @@ int drill_plan_check(struct drill_plan *plan, const struct drill_terms *terms, s
 
 const struct drill *drill_due(struct drill_plan *plan, int64_t step)
 {
-    if (plan->next == plan->count || plan->drill[plan->next].step > step)
+    if (plan->timed || plan->next == plan->count || plan->drill[plan->next].step > step)
         return NULL;
     return &plan->drill[plan->next++];
+}
+
+const struct drill *drill_due_after(struct drill_plan *plan, rm_time elapsed)
+{
+    return drill_next_after(plan) > elapsed ? NULL : &plan->drill[plan->next++];
+}
+
+rm_time drill_next_after(const struct drill_plan *plan)
+{
+    return plan->timed && plan->next < plan->count ? plan->drill[plan->next].after : RM_NEVER;
 }

@@ -9,6 +9,9 @@
  *     coordinator@S  SIGKILL to the coordinator; a successor takes over
  *     random:SEED  a history drawn from a seed that never goes below workers.min
  *
+ * Instead of a step a time may stand, "kill:1@20s": so long after the first ring was formed. It is the only
+ * way for a program, whose steps nobody knows. A plan has steps or times.
+ *
  * drill_add reads one, drill_plan_check puts them in order and plays them through against the workers that
  * each leaves, drill_due hands them out as steps go by. Pure. */
 #ifndef RM_CLI_DRILL_H
@@ -19,6 +22,7 @@
 
 #include "common/base/error.h"
 #include "common/base/limits.h"
+#include "common/base/time.h"
 #include "common/wire/event.h"
 
 enum drill_kind {
@@ -37,11 +41,13 @@ struct drill {
     enum drill_kind kind;
     int worker; /* -1 for join and coordinator */
     int64_t step;
+    rm_time after;             /* where the plan is timed, ns; step means nothing then */
     char spec[DRILL_TEXT_MAX]; /* as it was written */
 };
 
 struct drill_plan {
     int count, next;
+    bool timed;
     bool random;
     uint64_t seed;
     struct drill drill[DRILLS_MAX];
@@ -50,7 +56,7 @@ struct drill_plan {
 /* What a plan is checked against. */
 struct drill_terms {
     int workers_min, workers_max, workers_target;
-    int64_t steps, resume_step; /* resume_step: 0 where training starts anew */
+    int64_t steps, resume_step; /* resume_step: 0 where training starts anew; steps: 0 of a program */
 };
 
 /* Reads one drill as written on the command line; ERR_USAGE with the form that was meant. */
@@ -63,6 +69,9 @@ int drill_plan_check(struct drill_plan *plan, const struct drill_terms *terms, s
 
 /* The next drill whose step has come, NULL where there is none (yet). */
 const struct drill *drill_due(struct drill_plan *plan, int64_t step);
+/* The same of a timed plan, and when its next one comes; RM_NEVER: there is none. */
+const struct drill *drill_due_after(struct drill_plan *plan, rm_time elapsed);
+rm_time drill_next_after(const struct drill_plan *plan);
 
 /* How the drill shows in the coordinator's `act` line. */
 enum cause drill_cause(enum drill_kind kind);

@@ -30,7 +30,7 @@ static void text(const struct js *o, const char *key, char *out, size_t size)
 
 static int worker_index(const struct js *o)
 {
-    int64_t worker = whole(o, "worker", -1);
+    int64_t worker = whole(o, event_key(EVENT_KEY_WORKER), -1);
     return worker >= 0 && worker < RM_WORKERS_MAX ? (int)worker : -1;
 }
 
@@ -40,21 +40,22 @@ static void read_members(struct event *e, const struct js *list)
         const struct js *m = js_at(list, i);
         if (js_kind(m) != JS_OBJECT)
             continue;
-        e->member[e->members++] = (struct event_member){.worker = worker_index(m),
-                                                        .agent_pid = whole(m, "agentPid", 0),
-                                                        .trainer_pid = whole(m, "trainerPid", 0)};
+        e->member[e->members++] =
+            (struct event_member){.worker = worker_index(m),
+                                  .agent_pid = whole(m, event_key(EVENT_KEY_AGENT_PID), 0),
+                                  .trainer_pid = whole(m, event_key(EVENT_KEY_TRAINER_PID), 0)};
     }
 }
 
 /* All of them or none: at stays 0. */
 static void read_spent(struct event *e, const struct js *o)
 {
-    const struct js *list = js_get(o, "spent");
+    const struct js *list = js_get(o, event_key(EVENT_KEY_SPENT));
     bool whole_list = list && js_kind(list) == JS_ARRAY && js_size(list) == EVENT_SPENT;
     for (size_t i = 0; whole_list && i < EVENT_SPENT; i++)
         whole_list = js_as_int(js_at(list, i), &e->spent[i]) && e->spent[i] >= 0;
     if (whole_list)
-        e->at = whole(o, "at", 0);
+        e->at = whole(o, event_key(EVENT_KEY_AT), 0);
 }
 
 static void read_recovered(struct event *e, const struct js *o)
@@ -67,34 +68,34 @@ static void read_recovered(struct event *e, const struct js *o)
                                           [RECOVERY_TOTAL] = &e->recovered.total};
     for (int part = 0; part < RECOVERY_PARTS; part++)
         *took[part] = real(o, recovery_key(part), 0);
-    e->recovered.steps_redone = whole(o, "stepsRedone", 0);
+    e->recovered.steps_redone = whole(o, event_key(EVENT_KEY_STEPS_REDONE), 0);
 }
 
 static void read_fields(struct event *e, const struct js *o)
 {
-    e->step = whole(o, "step", -1);
+    e->step = whole(o, event_key(EVENT_KEY_STEP), -1);
     e->worker = worker_index(o);
-    e->attempt = (int)whole(o, "attempt", -1);
-    e->world = (int)whole(o, "world", 0);
-    e->term = whole(o, "term", 0);
-    e->generation = whole(o, "generation", 0);
-    e->exit_code = (int)whole(o, "exitCode", 0);
-    e->loss = real(o, "loss", NAN);
-    e->tokens_per_second = real(o, "tokensPerSecond", 0);
-    e->goodput = real(o, "goodput", NAN);
-    js_as_bool(js_get(o, "exact"), &e->exact);
-    text(o, "cause", e->text, sizeof e->text);
-    text(o, "reason", e->text, sizeof e->text);
-    text(o, "detail", e->text, sizeof e->text);
-    text(o, "uri", e->uri, sizeof e->uri);
-    text(o, "address", e->address, sizeof e->address);
-    text(o, "weightsSha256", e->weights_sha256, sizeof e->weights_sha256);
+    e->attempt = (int)whole(o, event_key(EVENT_KEY_ATTEMPT), -1);
+    e->world = (int)whole(o, event_key(EVENT_KEY_WORLD), 0);
+    e->term = whole(o, event_key(EVENT_KEY_TERM), 0);
+    e->generation = whole(o, event_key(EVENT_KEY_GENERATION), 0);
+    e->exit_code = (int)whole(o, event_key(EVENT_KEY_EXIT_CODE), 0);
+    e->loss = real(o, event_key(EVENT_KEY_LOSS), NAN);
+    e->tokens_per_second = real(o, event_key(EVENT_KEY_TOKENS_PER_SECOND), 0);
+    e->goodput = real(o, event_key(EVENT_KEY_GOODPUT), NAN);
+    js_as_bool(js_get(o, event_key(EVENT_KEY_EXACT)), &e->exact);
+    text(o, event_key(EVENT_KEY_CAUSE), e->text, sizeof e->text);
+    text(o, event_key(EVENT_KEY_REASON), e->text, sizeof e->text);
+    text(o, event_key(EVENT_KEY_DETAIL), e->text, sizeof e->text);
+    text(o, event_key(EVENT_KEY_URI), e->uri, sizeof e->uri);
+    text(o, event_key(EVENT_KEY_ADDRESS), e->address, sizeof e->address);
+    text(o, event_key(EVENT_KEY_WEIGHTS_SHA256), e->weights_sha256, sizeof e->weights_sha256);
     read_recovered(e, o);
-    e->bytes = whole(o, "bytes", 0);
-    e->ms = real(o, "ms", 0);
-    e->age = real(o, "ageSeconds", 0);
-    e->waited = real(o, "waitedSeconds", 0);
-    read_members(e, js_get(o, "members"));
+    e->bytes = whole(o, event_key(EVENT_KEY_BYTES), 0);
+    e->ms = real(o, event_key(EVENT_KEY_MS), 0);
+    e->age = real(o, event_key(EVENT_KEY_AGE_SECONDS), 0);
+    e->waited = real(o, event_key(EVENT_KEY_WAITED_SECONDS), 0);
+    read_members(e, js_get(o, event_key(EVENT_KEY_MEMBERS)));
     read_spent(e, o);
 }
 
@@ -118,7 +119,7 @@ int event_read(struct event *ret, const char *bytes, size_t length, struct error
     struct js *o = js_parse(bytes, length, "event", err);
     if (!o)
         return -1;
-    const char *name = js_kind(o) == JS_OBJECT ? js_as_string(js_get(o, "event")) : NULL;
+    const char *name = js_kind(o) == JS_OBJECT ? js_as_string(js_get(o, event_key(EVENT_KEY_EVENT))) : NULL;
     enum event_kind kind = name ? event_of_name(name) : EVENT_KINDS;
     int status = 0;
     if (!name)

@@ -6,8 +6,6 @@
 
 #include "common/base/limits.h"
 
-_Static_assert(RM_WORKERS_MAX <= 64, "a ring's members are the bits of 64");
-
 void picture_init(struct picture *p, int64_t steps, int64_t first_step)
 {
     int64_t own = steps > first_step ? steps - first_step : 1;
@@ -72,7 +70,7 @@ static void take_ring(struct picture *p, const struct event *e)
         .step = e->step > p->first ? e->step : p->first, .term = e->term, .generation = e->generation};
     for (int i = 0; i < e->members; i++)
         if (e->member[i].worker >= 0)
-            ring.members |= UINT64_C(1) << e->member[i].worker;
+            set_add(&ring.members, e->member[i].worker);
     p->rings_formed++;
     if (p->rings == PICTURE_RINGS)
         merge_rings(p);
@@ -131,21 +129,21 @@ double picture_held_out(const struct picture *p, int64_t from, int64_t to)
     return newest;
 }
 
-uint64_t picture_members(const struct picture *p, int64_t step)
+struct worker_set picture_members(const struct picture *p, int64_t step)
 {
-    uint64_t members = 0;
+    struct worker_set members = {0};
     for (int i = 0; i < p->rings && p->ring[i].step < step; i++)
         members = p->ring[i].members;
     return members;
 }
 
-uint64_t picture_everybody(const struct picture *p)
+struct worker_set picture_everybody(const struct picture *p)
 {
-    uint64_t all = 0;
+    struct worker_set all = {0};
     for (int i = 0; i < p->rings; i++)
-        all |= p->ring[i].members;
+        all = set_union(all, p->ring[i].members);
     for (int i = 0; i < p->marks; i++)
-        all |= UINT64_C(1) << p->mark[i].worker;
+        set_add(&all, p->mark[i].worker);
     return all;
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "cli/core/event.h"
+#include "common/base/set.h"
 #include "common/base/time.h"
 
 enum { PICTURE_BINS = 1024, PICTURE_RINGS = 192, PICTURE_MARKS = 256 };
@@ -24,7 +25,7 @@ struct picture_bin {
 struct picture_ring {
     int64_t step;             /* committed when it was formed */
     int64_t term, generation; /* term: of the coordinator that formed it, 1 the first */
-    uint64_t members;         /* bit W: worker W */
+    struct worker_set members;
 };
 
 /* "3", and "2.3" where the coordinator was not the first. */
@@ -57,10 +58,10 @@ void picture_take(struct picture *picture, const struct event *event, int64_t st
 double picture_loss(const struct picture *picture, int64_t from, int64_t to);
 /* Newest held-out loss of the steps from + 1 to `to`; NaN: none. */
 double picture_held_out(const struct picture *picture, int64_t from, int64_t to);
-/* Who trained step `step`: bit W is worker W. */
-uint64_t picture_members(const struct picture *picture, int64_t step);
+/* Who trained step `step`. */
+struct worker_set picture_members(const struct picture *picture, int64_t step);
 /* Everybody who was ever in a ring. */
-uint64_t picture_everybody(const struct picture *picture);
+struct worker_set picture_everybody(const struct picture *picture);
 /* When step `step` was committed, roughly where bins hold more than one; 0 at the beginning. */
 rm_time picture_time(const struct picture *picture, int64_t step);
 /* The lowest and highest loss, of bins or of held-out data. False: there is none. */

@@ -1,4 +1,4 @@
-/* The picture of a run: its loss and its workers over its steps, with what befell them. Pure. */
+/* The picture of a run: its loss and its workers over its steps, with what happened to them. Pure. */
 #ifndef RM_CLI_PICTURE_DRAW_H
 #define RM_CLI_PICTURE_DRAW_H
 

@@ -103,8 +103,8 @@ static double round_tick(double range)
 
 static void measure(struct drawing *d)
 {
-    uint64_t all = picture_everybody(d->picture);
-    int rows = 0, count = __builtin_popcountll(all);
+    struct worker_set all = picture_everybody(d->picture);
+    int rows = 0, count = set_count(all);
     double low, high;
     if (!picture_range(d->picture, &low, &high))
         low = high = 0;
@@ -116,7 +116,7 @@ static void measure(struct drawing *d)
     for (int i = 0; i < d->picture->bins; i++)
         d->held_out |= d->picture->bin[i].evaluated;
     for (int w = 0; w < RM_WORKERS_MAX; w++)
-        d->place[w] = all >> w & 1 ? rows++ : -1;
+        d->place[w] = set_has(all, w) ? rows++ : -1;
     d->row = count && ROWS_HEIGHT / count < 22 ? ROWS_HEIGHT / count : 22;
     d->rows_bottom = ROWS_TOP + d->row * count;
 }
@@ -265,7 +265,7 @@ static void worker_bar(const struct drawing *d, int worker)
     str_addf(d->out, "<path stroke=\"%s\" stroke-width=\"%.1f\" d=\"M0 0", bar, d->row * 0.62);
     for (int i = 0; i < p->rings; i++) {
         int end = i;
-        while (end < p->rings && p->ring[end].members >> worker & 1)
+        while (end < p->rings && set_has(p->ring[end].members, worker))
             end++;
         if (end == i)
             continue;
@@ -303,7 +303,7 @@ static void workers(const struct drawing *d)
 {
     if (d->row < 10) {
         text_open(d, LEFT - 8, ROWS_TOP + 12, "end", ink);
-        str_addf(d->out, "%d workers", __builtin_popcountll(picture_everybody(d->picture)));
+        str_addf(d->out, "%d workers", set_count(picture_everybody(d->picture)));
         text_close(d);
     }
     for (int w = 0; w < RM_WORKERS_MAX; w++)

@@ -135,7 +135,7 @@ static void worker_row(struct chart *c, int worker, struct str *out)
     blank(c);
     for (int i = 0; i < c->width; i++) {
         cell_steps(c, i, &from, &to);
-        if (picture_members(p, to) >> worker & 1)
+        if (set_has(picture_members(p, to), worker))
             c->cell[i] = (struct cell){.glyph = c->style.unicode ? "━" : "=", .colour = NULL};
     }
     for (int i = 0; i < p->marks; i++)
@@ -152,12 +152,11 @@ static void crowd_row(struct chart *c, struct str *out)
     int most = 1;
     char note[NOTE];
     for (int i = 0; i < p->rings; i++)
-        most =
-            __builtin_popcountll(p->ring[i].members) > most ? __builtin_popcountll(p->ring[i].members) : most;
+        most = set_count(p->ring[i].members) > most ? set_count(p->ring[i].members) : most;
     blank(c);
     for (int i = 0; i < c->width; i++) {
         cell_steps(c, i, &from, &to);
-        c->cell[i].glyph = level(c, __builtin_popcountll(picture_members(p, to)), 0, most);
+        c->cell[i].glyph = level(c, set_count(picture_members(p, to)), 0, most);
     }
     snprintf(note, sizeof note, "%d at most", most);
     print(c, "workers", note, out);
@@ -165,13 +164,13 @@ static void crowd_row(struct chart *c, struct str *out)
 
 static void workers(struct chart *c, struct str *out)
 {
-    uint64_t all = picture_everybody(&c->report->picture);
-    if (__builtin_popcountll(all) > ROWS_MAX) {
+    struct worker_set all = picture_everybody(&c->report->picture);
+    if (set_count(all) > ROWS_MAX) {
         crowd_row(c, out);
         return;
     }
     for (int w = 0; w < RM_WORKERS_MAX; w++)
-        if (all >> w & 1)
+        if (set_has(all, w))
             worker_row(c, w, out);
 }
 
@@ -246,6 +245,6 @@ void picture_text(const struct report *r, struct screen_style style, struct str 
     losses(&c, out);
     workers(&c, out);
     axes(&c, out);
-    if (__builtin_popcountll(picture_everybody(&r->picture)) <= ROWS_MAX)
+    if (set_count(picture_everybody(&r->picture)) <= ROWS_MAX)
         legend(&c, out);
 }

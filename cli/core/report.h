@@ -19,7 +19,8 @@ struct report_recovery {
 };
 
 struct report {
-    int64_t steps, first_step; /* first_step: where this run began, 0 or the resume step */
+    int64_t steps, first_step; /* steps: 0 of a program, whose steps nobody knows; first_step: where this run
+                                  began, 0 or the resume step */
     int64_t step;              /* newest one committed */
     int world;
     double loss, first_loss;        /* NaN before the first step */

@@ -41,10 +41,34 @@ static const char *plural(int64_t n)
     return n == 1 ? "" : "s";
 }
 
+static void workers(const struct job_spec *s, struct str *out)
+{
+    str_addf(out, "%d worker%s (%d to %d)\n\n", s->workers.target, plural(s->workers.target), s->workers.min,
+             s->workers.max);
+}
+
+static void program_head(const struct job_spec *s, struct screen_style style, struct str *out)
+{
+    toned(style, BOLD, s->name, out);
+    str_adds(out, "\n");
+    label(style, "program", out);
+    for (const char *at = NULL; (at = job_list_next(&s->launch.command, at));)
+        str_addf(out, "%s%s", at == s->launch.command.text ? "" : " ", at);
+    str_adds(out, "\n");
+    label(style, "runs on", out);
+    if (s->launch.processes > 1)
+        str_addf(out, "%d processes on each of ", s->launch.processes);
+    workers(s, out);
+}
+
 void screen_head(const struct screen_facts *f, struct screen_style style, struct str *out)
 {
     const struct job_spec *s = f->spec;
     const struct model_shape *m = &s->model.shape;
+    if (s->launched) {
+        program_head(s, style, out);
+        return;
+    }
     toned(style, BOLD, s->name, out);
     if (f->resume_step)
         str_addf(out, ", going on from step %lld", (long long)f->resume_step);
@@ -63,9 +87,8 @@ void screen_head(const struct screen_facts *f, struct screen_style style, struct
     label(style, "training", out);
     str_addf(out, "%lld step%s of ", (long long)s->steps, plural(s->steps));
     show_count((int64_t)s->batch.lanes * s->batch.lane_sequences * m->context, out);
-    str_addf(out, " tokens, %s sums, %d worker%s (%d to %d)\n\n",
-             s->reduction == JOB_EXACT ? "exact" : "fast", s->workers.target, plural(s->workers.target),
-             s->workers.min, s->workers.max);
+    str_addf(out, " tokens, %s sums, ", s->reduction == JOB_EXACT ? "exact" : "fast");
+    workers(s, out);
 }
 
 static void bar(const struct report *r, struct screen_style style, struct str *out)
@@ -114,12 +137,12 @@ void screen_progress(const struct report *r, struct screen_style style, struct s
     }
 }
 
-/* "  step 100  " in front of a line about something that happened. */
-static void at_step(int64_t step, struct screen_style style, struct str *out)
+/* "  step 100  " in front of a line about something that happened; of a program, which has none, nothing. */
+static void at_step(const struct report *r, int64_t step, struct screen_style style, struct str *out)
 {
     char text[40];
     snprintf(text, sizeof text, "  step %-6lld ", (long long)step);
-    toned(style, DIM, text, out);
+    toned(style, DIM, r->steps ? text : "  ", out);
 }
 
 static void worker_line(const struct report *r, const struct event *e, struct screen_style style, enum tone t,
@@ -127,7 +150,7 @@ static void worker_line(const struct report *r, const struct event *e, struct sc
 {
     char text[48];
     snprintf(text, sizeof text, "worker %d %s", e->worker, what);
-    at_step(r->step, style, out);
+    at_step(r, r->step, style, out);
     toned(style, t, text, out);
     bool new_to_people = *e->text && strncmp(e->text, "Worker", 6) != 0; /* "WorkerJoined" was just said */
     if (new_to_people)
@@ -138,7 +161,7 @@ static void worker_line(const struct report *r, const struct event *e, struct sc
 static void takeover_line(const struct report *r, const struct event *e, struct screen_style style,
                           struct str *out)
 {
-    at_step(r->step, style, out);
+    at_step(r, r->step, style, out);
     tone(style, GREEN, out);
     str_adds(out, "another coordinator after ");
     show_ms(e->recovered.total, out);
@@ -150,10 +173,24 @@ static void takeover_line(const struct report *r, const struct event *e, struct 
     str_adds(out, "\n");
 }
 
+static void restarted_line(const struct event *e, struct screen_style style, struct str *out)
+{
+    str_adds(out, "  ");
+    tone(style, GREEN, out);
+    str_adds(out, "running again after ");
+    show_ms(e->recovered.total, out);
+    tone(style, PLAIN, out);
+    tone(style, DIM, out);
+    str_addf(out, ": noticed %.0f, stopped %.0f, started %.0f ms", e->recovered.detect, e->recovered.agree,
+             e->recovered.ring + e->recovered.state);
+    tone(style, PLAIN, out);
+    str_adds(out, "\n");
+}
+
 static void recovered_line(const struct report *r, const struct event *e, struct screen_style style,
                            struct str *out)
 {
-    at_step(r->step, style, out);
+    at_step(r, r->step, style, out);
     tone(style, GREEN, out);
     str_adds(out, "training again after ");
     show_ms(e->recovered.total, out);
@@ -171,9 +208,10 @@ static void recovered_line(const struct report *r, const struct event *e, struct
     str_adds(out, "\n");
 }
 
-static void saved_line(const struct event *e, struct screen_style style, struct str *out)
+static void saved_line(const struct report *r, const struct event *e, struct screen_style style,
+                       struct str *out)
 {
-    at_step(e->step, style, out);
+    at_step(r, e->step, style, out);
     tone(style, DIM, out);
     str_adds(out, "checkpoint saved, ");
     show_bytes(e->bytes, out);
@@ -192,7 +230,7 @@ static void saved_line(const struct event *e, struct screen_style style, struct 
 static void reason_line(const struct report *r, struct screen_style style, const char *what,
                         const char *reason, struct str *out)
 {
-    at_step(r->step, style, out);
+    at_step(r, r->step, style, out);
     toned(style, YELLOW, what, out);
     str_addf(out, ": %s\n", reason);
 }
@@ -202,6 +240,9 @@ void screen_event(const struct report *r, const struct event *e, struct screen_s
     switch (e->kind) {
     case EVENT_WORKER_LOST:
         worker_line(r, e, style, RED, "lost", out);
+        break;
+    case EVENT_PROGRAM_FAILED:
+        worker_line(r, e, style, RED, "failed", out);
         break;
     case EVENT_WORKER_LEFT:
         worker_line(r, e, style, YELLOW, "left", out);
@@ -218,18 +259,20 @@ void screen_event(const struct report *r, const struct event *e, struct screen_s
     case EVENT_RECOVERED:
         if (report_is_takeover(e))
             takeover_line(r, e, style, out);
+        else if (!r->steps)
+            restarted_line(e, style, out);
         else
             recovered_line(r, e, style, out);
         break;
     case EVENT_EVALUATED:
-        at_step(e->step, style, out);
+        at_step(r, e->step, style, out);
         str_addf(out, "held-out loss %.4f\n", e->loss);
         break;
     case EVENT_CHECKPOINT_SAVED:
-        saved_line(e, style, out);
+        saved_line(r, e, style, out);
         break;
     case EVENT_CHECKPOINT_WAITING:
-        at_step(e->step, style, out);
+        at_step(r, e->step, style, out);
         toned(style, YELLOW, "checkpoint waits", out);
         str_addf(out, ": the newest state is kept and tried again: %s\n", e->text);
         break;
@@ -250,9 +293,10 @@ void screen_event(const struct report *r, const struct event *e, struct screen_s
     }
 }
 
-void screen_drill(const char *spec, int64_t step, struct screen_style style, struct str *out)
+void screen_drill(const struct report *r, const char *spec, int64_t step, struct screen_style style,
+                  struct str *out)
 {
-    at_step(step, style, out);
+    at_step(r, step, style, out);
     toned(style, DIM, "drill ", out);
     str_addf(out, "%s\n", spec);
 }
@@ -303,6 +347,37 @@ static void store_line(const struct report *r, struct screen_style style, struct
     str_adds(out, r->store_is_away ? "; it still doesn't\n" : "\n");
 }
 
+static void restart_table(const struct report *r, struct screen_style style, struct str *out)
+{
+    int kept = r->recoveries < REPORT_RECOVERIES_MAX ? r->recoveries : REPORT_RECOVERIES_MAX;
+    if (!r->recoveries)
+        return;
+    str_adds(out, "\n");
+    tone(style, DIM, out);
+    str_addf(out, "  %-34s %9s %8s %8s %9s\n", "what happened, times in ms", "noticed", "stopped", "started",
+             "total");
+    tone(style, PLAIN, out);
+    for (int i = 0; i < kept; i++) {
+        const struct report_recovery *v = &r->recovery[i];
+        str_addf(out, "  %-34.64s %9.1f %8.1f %8.1f %9.1f\n", v->label, v->detect, v->agree,
+                 v->ring + v->state, v->total);
+    }
+    if (r->recoveries > kept)
+        str_addf(out, "  and %d more\n", r->recoveries - kept);
+}
+
+static void program_lines(const struct report *r, struct screen_style style, rm_time now, struct str *out)
+{
+    str_adds(out, "\n");
+    toned(style, BOLD, "Complete", out);
+    str_addf(out, ": every process ended with 0, on %d worker%s, after ", r->world, plural(r->world));
+    show_time(now - r->begun, out);
+    if (!isnan(r->end.goodput))
+        str_addf(out, ", goodput %.1f %%", 100 * r->end.goodput);
+    str_adds(out, "\n");
+    restart_table(r, style, out);
+}
+
 static void complete_lines(const struct report *r, struct screen_style style, rm_time now, struct str *out)
 {
     const struct event *e = &r->end;
@@ -312,6 +387,8 @@ static void complete_lines(const struct report *r, struct screen_style style, rm
     if (r->last_step_at) {
         str_adds(out, " in ");
         show_time(now - r->begun, out);
+    } else {
+        str_adds(out, "; --overwrite trains anew");
     }
     if (!isnan(e->loss))
         str_addf(out, ", loss %.4f", e->loss);
@@ -329,16 +406,21 @@ static void complete_lines(const struct report *r, struct screen_style style, rm
     label(style, "SHA-256", out);
     str_addf(out, "%s\n", e->weights_sha256);
     label(style, "exact", out);
-    str_adds(out, e->exact
-                      ? "yes: these bits do not depend on how many workers there were or what befell them\n"
-                      : "no: another number or history of workers gives other bits\n");
+    str_adds(out,
+             e->exact
+                 ? "yes: these bits do not depend on how many workers there were or what happened to them\n"
+                 : "no: another number or history of workers gives other bits\n");
 }
 
 void screen_end(const struct report *r, struct screen_style style, rm_time now, struct str *out)
 {
     if (!r->ended)
         return;
-    if (r->end.kind == EVENT_COMPLETE)
+    if (!r->steps && r->end.kind == EVENT_COMPLETE)
+        program_lines(r, style, now, out);
+    else if (!r->steps)
+        restart_table(r, style, out);
+    else if (r->end.kind == EVENT_COMPLETE)
         complete_lines(r, style, now, out);
     else { /* why it ended is said on standard error */
         picture_lines(r, style, out);

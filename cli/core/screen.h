@@ -29,7 +29,8 @@ void screen_progress(const struct report *report, struct screen_style style, str
 /* What an event says to a person, whole lines; nothing for most kinds. The report has taken it already. */
 void screen_event(const struct report *report, const struct event *event, struct screen_style style,
                   struct str *out);
-void screen_drill(const char *spec, int64_t step, struct screen_style style, struct str *out);
+void screen_drill(const struct report *r, const char *spec, int64_t step, struct screen_style style,
+                  struct str *out);
 
 /* The final report. */
 void screen_end(const struct report *report, struct screen_style style, rm_time now, struct str *out);

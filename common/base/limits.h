@@ -2,8 +2,14 @@
 #ifndef RM_BASE_LIMITS_H
 #define RM_BASE_LIMITS_H
 
+/* Members of one ring; also the most worker indices a job may use. 64 is what is tested. Another one is tried
+ * with -DRM_WORKERS_MAX=256, the same for all programs of a job; the cores run with that in the simulator
+ * (tests/sim/CMakeLists.txt). */
+#ifndef RM_WORKERS_MAX
+#define RM_WORKERS_MAX 64
+#endif
+
 enum {
-    RM_WORKERS_MAX = 64, /* members of one ring; also the most worker indices a job may use */
     RM_LANES_MAX = 1024, /* lanes of one step */
     RM_LAYERS_MAX = 96,  /* transformer blocks */
     RM_TENSORS_MAX = 12 * RM_LAYERS_MAX + 4,
@@ -18,5 +24,6 @@ enum {
 };
 
 _Static_assert(RM_LANES_MAX >= RM_WORKERS_MAX, "every worker has at least one lane");
+_Static_assert(RM_WORKERS_MAX > 0, "somebody trains");
 
 #endif

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "common/job/field.h"
+#include "common/job/python.h"
 
 enum { NAME_MAX_TEXT = 40, BYTES = 256 };
 
@@ -43,6 +44,36 @@ static bool name_fits(const char *name)
     return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
 }
 
+int job_spec_choose(struct job_spec *spec, bool trainer, bool launch, const char **ret_path,
+                    struct error *err)
+{
+    RULE(trainer && launch, "launch",
+         "is there beside spec.trainer; a job runs the built-in trainer or your program, so remove one");
+    spec->launched = launch;
+    return 0;
+}
+
+bool job_has_store(const struct job_spec *spec)
+{
+    return !spec->launched || *spec->checkpoint.uri;
+}
+
+rm_time job_join_window(const struct job_spec *spec, bool pods)
+{
+    rm_time programs = 30 * RM_S,
+            trainers = 10 * RM_S; /* a program loses more than a step by starting anew */
+    if (spec->elasticity.join_window)
+        return spec->elasticity.join_window;
+    if (!pods)
+        return 500 * RM_MS;
+    return spec->launched ? programs : trainers;
+}
+
+rm_time job_first_window(const struct job_spec *spec)
+{
+    return spec->launched && spec->launch.preload.count ? 30 * RM_S : 0;
+}
+
 static int check_workers(const struct job_spec *spec, const char **ret_path, struct error *err)
 {
     int min = spec->workers.min, max = spec->workers.max, target = spec->workers.target;
@@ -50,7 +81,7 @@ static int check_workers(const struct job_spec *spec, const char **ret_path, str
          min, target);
     RULE(max < target, "workers.max", "is %d, less than workers.target (%d); raise it or lower the target",
          max, target);
-    RULE(max > spec->batch.lanes, "workers.max",
+    RULE(max > spec->batch.lanes && !spec->launched, "workers.max",
          "is %d, but there are only %d lanes to share out; set trainer.batch.lanes to %d or more", max,
          spec->batch.lanes, max);
     return 0;
@@ -125,6 +156,67 @@ static int check_training(const struct job_spec *spec, const char **ret_path, st
          "is %g, more than learningRate (%g); lower it", o->min_learning_rate, o->learning_rate);
     RULE(spec->evaluation.every_steps && spec->evaluation.hold_out <= 0, "trainer.evaluation.holdOut",
          "is 0, so there is nothing to evaluate on; set it to 0.02, say, or everySteps to 0");
+    return 0;
+}
+
+/* A name as in `import a.b`. */
+static bool is_module(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    bool begins = true;
+    for (; *name; name++) {
+        bool digit = *name >= '0' && *name <= '9', dot = *name == '.';
+        if (begins ? !strchr(letters, *name) : !(dot || digit || strchr(letters, *name)))
+            return false;
+        begins = dot;
+    }
+    return !begins;
+}
+
+/* "train" is "/work/train.py", or what -m names. */
+static bool is_script(const struct job_list *command, const struct python_command *python, const char *module)
+{
+    const char *script = python_script(command, python), *slash = strrchr(script, '/');
+    const char *name = slash ? slash + 1 : script;
+    size_t length = strcspn(name, ".");
+    if (python->what != PYTHON_FILE)
+        return python->what == PYTHON_MODULE && !strcmp(script, module);
+    return strcspn(module, ".") == length && !strncmp(name, module, length);
+}
+
+static int check_preload(const struct job_spec *spec, const char **ret_path, struct error *err)
+{
+    const struct job_list *preload = &spec->launch.preload, *command = &spec->launch.command;
+    struct python_command python;
+    RULE(python_starts_ranks(command), "launch.preload",
+         "means nothing to a launcher that starts the processes itself; write the program, and "
+         "numProcPerNode");
+    RULE(!python_command_read(command, &python), "launch.preload",
+         "needs a command that begins with a Python and a script, not %.80s; leave it out",
+         job_list_next(command, NULL));
+    for (const char *name = NULL; (name = job_list_next(preload, name));) {
+        RULE(!is_module(name), "launch.preload", "has \"%.80s\"; write names of modules, as [torch, numpy]",
+             name);
+        RULE(is_script(command, &python, name), "launch.preload",
+             "has %.80s, which is the program itself; write the modules that it imports", name);
+    }
+    return 0;
+}
+
+static int check_launch(const struct job_spec *spec, const char **ret_path, struct error *err)
+{
+    const struct job_list *command = &spec->launch.command;
+    const char *own = python_starts_ranks(command) ? python_own_meeting(command) : NULL;
+    RULE(own, "launch.command",
+         "has %.80s, but how many torchruns there are and where they meet changes with the workers, and is "
+         "told to "
+         "each; leave it out",
+         own);
+    return spec->launch.preload.count ? check_preload(spec, ret_path, err) : 0;
+}
+
+static int check_rest(const struct job_spec *spec, const char **ret_path, struct error *err)
+{
     RULE(!is_endpoint(spec->checkpoint.endpoint), "checkpoint.endpoint",
          "is %.200s; write http(s)://host[:port]", spec->checkpoint.endpoint);
     RULE(spec->elasticity.lost_after < 2 * spec->elasticity.heartbeat, "elasticity.lostAfter",
@@ -141,8 +233,11 @@ int job_spec_check(const struct job_spec *spec, const char **ret_path, struct er
             "is \"%s\"; use lower-case letters, digits and '-', a letter first, %d characters at most",
             spec->name, NAME_MAX_TEXT);
     }
-    if (check_model(spec, ret_path, err) < 0 || check_training(spec, ret_path, err) < 0 ||
-        check_data(spec, ret_path, err) < 0)
+    bool fits = spec->launched
+                    ? check_launch(spec, ret_path, err) == 0
+                    : check_model(spec, ret_path, err) == 0 && check_training(spec, ret_path, err) == 0 &&
+                          check_data(spec, ret_path, err) == 0;
+    if (!fits || check_rest(spec, ret_path, err) < 0)
         return -1;
     return check_workers(spec, ret_path, err);
 }

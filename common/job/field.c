@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/job/rules.h"
+#include "common/wire/json.h"
+
 static bool among(const char *text, const char *const *words)
 {
     for (; *words; words++)
@@ -177,9 +180,28 @@ static int refuse_bounds(const struct job_field *field, const struct job_value *
     return -1;
 }
 
+/* Is text one of the words in the space-separated list? */
+static bool listed(const char *list, const char *text)
+{
+    size_t length = strlen(text);
+    while (list && *list && length) {
+        size_t word = strcspn(list, " ");
+        if (word == length && !strncmp(list, text, length))
+            return true;
+        list += word + (list[word] == ' ');
+    }
+    return false;
+}
+
 static int assign_whole(const struct job_field *field, struct job_spec *spec, const struct job_value *value,
                         struct error *err)
 {
+    if (value->kind == VALUE_TEXT && listed(field->depends, value->text))
+        return err_set(
+            err, ERR_USAGE,
+            "is %s, which differs from machine to machine, and the number of ranks must not; write a whole "
+            "number from %d to %d",
+            value->text, (int)field->lowest, (int)field->highest);
     if (value->kind != VALUE_INT || (double)value->whole < field->lowest ||
         (double)value->whole > field->highest)
         return refuse_bounds(field, value, err);
@@ -214,19 +236,6 @@ static int assign_time(const struct job_field *field, struct job_spec *spec, con
         return refuse_bounds(field, value, err);
     *(rm_time *)member(field, spec) = t;
     return 0;
-}
-
-/* Is text one of the words in the space-separated list? */
-static bool listed(const char *list, const char *text)
-{
-    size_t length = strlen(text);
-    while (list && *list && length) {
-        size_t word = strcspn(list, " ");
-        if (word == length && !strncmp(list, text, length))
-            return true;
-        list += word + (list[word] == ' ');
-    }
-    return false;
 }
 
 static int assign_word(const struct job_field *field, struct job_spec *spec, const struct job_value *value,
@@ -270,6 +279,35 @@ static int assign_text(const struct job_field *field, struct job_spec *spec, con
     return 0;
 }
 
+static int assign_list(const struct job_field *field, struct job_spec *spec, const struct job_value *value,
+                       struct error *err)
+{
+    const struct job_list *list = value->list;
+    for (const char *at = NULL; list && (at = job_list_next(list, at));)
+        for (const unsigned char *p = (const unsigned char *)at; *p; p++)
+            if (*p < ' ' && *p != '\t' && *p != '\n')
+                return err_set(err, ERR_USAGE, "holds a control character; write plain text");
+    if (value->kind == VALUE_LIST && !list)
+        return err_set(
+            err, ERR_USAGE,
+            "has an entry that is no text, or is longer than %d entries or %d bytes; write each word in "
+            "quotes",
+            JOB_LIST_MAX, JOB_LIST_BYTES);
+    if (value->kind != VALUE_LIST)
+        return refuse(value, "a list of words, as [python, train.py]", err);
+    if (list->count < field->lowest || list->count > field->highest)
+        return err_set(err, ERR_USAGE, "has %d entries; write %d to %d", list->count, (int)field->lowest,
+                       (int)field->highest);
+    *(struct job_list *)member(field, spec) = *list;
+    return 0;
+}
+
+static int assign_rules(const struct job_field *field, struct job_spec *spec, const struct job_value *value,
+                        struct error *err)
+{
+    return job_rules_read(member(field, spec), value->kind == VALUE_LIST ? value->json : NULL, err);
+}
+
 static bool is_zero_word(const struct job_field *field, const struct job_value *value)
 {
     if (!field->zero)
@@ -303,9 +341,29 @@ int field_assign(const struct job_field *field, struct job_spec *spec, const str
     case JOB_FIELD_TEXT:
     case JOB_FIELD_URI:
         return assign_text(field, spec, value, err);
+    case JOB_FIELD_LIST:
+        return assign_list(field, spec, value, err);
+    case JOB_FIELD_RULES:
+        return assign_rules(field, spec, value, err);
     default:
         return assign_word(field, spec, value, err);
     }
+}
+
+static void show_rules(const struct job_rules *rules, struct str *out)
+{
+    struct js *json = job_rules_json(rules);
+    js_print(json, out);
+    js_free(json);
+}
+
+/* As YAML and JSON have it: ["python", "train.py"]. */
+static void show_list(const struct job_list *list, struct str *out)
+{
+    str_adds(out, "[");
+    for (const char *at = NULL; (at = job_list_next(list, at));)
+        str_addf(out, "%s\"%s\"", at == list->text ? "" : ", ", at);
+    str_adds(out, "]");
 }
 
 static void show_whole(const struct job_field *field, long long whole, struct str *out)
@@ -352,5 +410,47 @@ void field_show(const struct job_field *field, const struct job_spec *spec, stru
         else
             duration_show(*(const rm_time *)at, out);
         break;
+    case JOB_FIELD_LIST:
+        show_list(at, out);
+        break;
+    case JOB_FIELD_RULES:
+        show_rules(at, out);
+        break;
     }
+}
+
+const char *job_list_next(const struct job_list *list, const char *at)
+{
+    const char *next = at ? at + strlen(at) + 1 : list->text;
+    int before = 0;
+    for (const char *p = list->text; p < next; p += strlen(p) + 1)
+        before++;
+    return before < list->count ? next : NULL;
+}
+
+bool job_list_add(struct job_list *list, const char *text)
+{
+    size_t used = 0, size = strlen(text) + 1;
+    for (int i = 0; i < list->count; i++)
+        used += strlen(list->text + used) + 1;
+    if (list->count == JOB_LIST_MAX || size > sizeof list->text - used)
+        return false;
+    text_copy(list->text + used, size, text);
+    list->count++;
+    return true;
+}
+
+static bool is_below(const struct job_field *field, const char *group)
+{
+    size_t length = strlen(group);
+    return !strncmp(field->path, group, length) && field->path[length] == '.';
+}
+
+bool job_field_applies(const struct job_field *field, const struct job_spec *spec)
+{
+    if (is_below(field, "trainer"))
+        return !spec->launched;
+    if (is_below(field, "launch") || field->kind == JOB_FIELD_RULES)
+        return spec->launched;
+    return !is_below(field, "checkpoint") || job_has_store(spec);
 }

@@ -14,6 +14,8 @@
 #include "common/base/str.h"
 #include "common/job/spec.h"
 
+struct js;
+
 enum job_field_kind {
     JOB_FIELD_INT,    /* int */
     JOB_FIELD_LONG,   /* int64_t */
@@ -26,6 +28,8 @@ enum job_field_kind {
     JOB_FIELD_TEXT,   /* char[] of `size` bytes */
     JOB_FIELD_URI,    /* char[RM_URI_MAX]; a folder: the YAML reader makes it an absolute file:// URI */
     JOB_FIELD_TIME,   /* rm_time; written as 500ms, 10s, 5m, 1h */
+    JOB_FIELD_LIST,   /* struct job_list: `lowest` to `highest` texts */
+    JOB_FIELD_RULES,  /* struct job_rules: see rules.h; none, and not written, where there are none */
 };
 
 enum { JOB_FIELD_WORDS_MAX = 4 };
@@ -38,7 +42,8 @@ struct job_field {
     const char *fallback;   /* the default as one would write it; NULL: see `required` and job_spec_fill */
     const char *zero;       /* the word that stands for 0: "Auto", "null", "Never"; NULL: none */
     const char *words[JOB_FIELD_WORDS_MAX]; /* CHOICE, SWITCH, FIXED: in the order of their values */
-    const char *later; /* words separated by spaces that the API knows and this program can't do yet */
+    const char *depends; /* INT: words separated by spaces that others take for a number of the machine's */
+    const char *later;   /* words separated by spaces that the API knows and this program can't do yet */
     bool required;
     bool compared; /* a resume refuses a different value (cli: exit 2) */
     const char *help;
@@ -56,10 +61,17 @@ struct job_value {
     int64_t whole;
     double real;
     const char *text;
+    const struct js *json;       /* VALUE_LIST, for JOB_FIELD_RULES */
+    const struct job_list *list; /* VALUE_LIST whose entries are all texts (numbers and flags as they were
+                                    written); NULL: of something else, or too long */
 };
 
 /* A plain YAML 1.2 scalar (core schema: null, true, 12, 0x1f, 6e-4, text), text is kept by reference. */
 struct job_value value_of_plain(const char *text);
+
+/* Does the row mean anything for this job? Of `trainer` and `launch` a job has one; `checkpoint` means
+ * nothing to a program that has no store. */
+bool job_field_applies(const struct job_field *field, const struct job_spec *spec);
 
 /* The row of a path ("trainer.steps"), NULL where there is none. */
 const struct job_field *job_field_find(const char *path);

@@ -22,6 +22,12 @@ static void add_values(const struct job_field *f, struct str *out)
     case JOB_FIELD_URI:
         str_adds(out, "folder or URI");
         break;
+    case JOB_FIELD_RULES:
+        str_addf(out, "list of at most %d rules", JOB_RULES_MAX);
+        break;
+    case JOB_FIELD_LIST:
+        str_addf(out, "list of %d to %d words", (int)f->lowest, (int)f->highest);
+        break;
     case JOB_FIELD_CHOICE:
     case JOB_FIELD_SWITCH:
     case JOB_FIELD_FIXED:
@@ -43,7 +49,8 @@ void job_fields_markdown(struct str *out)
     str_adds(out, "| field | default | values | compared | meaning |\n|---|---|---|---|---|\n");
     for (int i = 0; i < job_fields_count; i++) {
         const struct job_field *f = &job_fields[i];
-        const char *fallback = f->fallback ? f->fallback : f->required ? "**required**" : "see text";
+        const char *none = f->kind == JOB_FIELD_LIST ? "[]" : "see text";
+        const char *fallback = f->fallback ? f->fallback : f->required ? "**required**" : none;
         str_addf(out, "| `%s` | %s | ", f->path, strcmp(fallback, "null") ? fallback : "none");
         add_values(f, out);
         str_addf(out, " | %s | %s |\n", f->compared ? "yes" : "", f->help);

@@ -99,6 +99,21 @@ const struct job_field job_fields[] = {
     {"trainer.evaluation.holdOut", JOB_FIELD_REAL, AT(evaluation.hold_out), 0, 0.5, "0", .compared = true,
      .help = "share of the data, at its end, that is never trained on"},
 
+    {"launch.command", JOB_FIELD_LIST, AT(launch.command), 1, JOB_LIST_MAX, .required = true,
+     .help = "the program and its words, as a list; nothing in them is expanded"},
+    {"launch.mode", JOB_FIELD_CHOICE, AT(launch.mode), .words = {"Restart"}, .later = "Elastic",
+     .required = true,
+     .help = "Restart: the program knows nothing of Ringmaster; its processes are started anew whenever the "
+             "members change"},
+    {"launch.numProcPerNode", JOB_FIELD_INT, AT(launch.processes), 1, 64, "1", .depends = "auto cpu gpu",
+     .help = "processes that each worker starts"},
+    {"launch.gracePeriod", JOB_FIELD_TIME, AT(launch.grace_period), 0, 3.6e12, "30s",
+     .help = "between SIGTERM and SIGKILL, where a change of members was announced"},
+    {"launch.tellOutput", JOB_FIELD_BOOL, AT(launch.tell_output), .fallback = "true",
+     .help = "a failure's last word may quote the program's output; false: its exit code alone"},
+    {"launch.preload", JOB_FIELD_LIST, AT(launch.preload), 0, 16,
+     .help = "modules of Python that the next process has imported before it is needed, as [torch]"},
+
     {"checkpoint.uri", JOB_FIELD_URI, AT(checkpoint.uri), .required = true,
      .help = "folder, or s3://bucket/prefix, that checkpoints and the final weights go to"},
     {"checkpoint.endpoint", JOB_FIELD_TEXT, AT(checkpoint.endpoint), .fallback = "null", .zero = "null",
@@ -121,8 +136,9 @@ const struct job_field job_fields[] = {
     {"checkpoint.process", JOB_FIELD_FIXED, .fallback = "None", .words = {"None"}, .later = "CRIU",
      .help = "freezing whole processes; not built yet"},
 
-    {"elasticity.joinWindow", JOB_FIELD_TIME, AT(elasticity.join_window), 1e6, 3.6e12, "500ms",
-     .help = "wait for further newcomers before the ring is re-formed with them"},
+    {"elasticity.joinWindow", JOB_FIELD_TIME, AT(elasticity.join_window), 1e6, 3.6e12, "Auto", "Auto",
+     .help = "wait for further newcomers before the ring is re-formed with them; Auto: 500ms under run, 10s "
+             "in a cluster, 30s there for a program in mode Restart"},
     {"elasticity.heartbeat", JOB_FIELD_TIME, AT(elasticity.heartbeat), 1e7, 3.6e12, "1s",
      .help = "how often an agent reports"},
     {"elasticity.lostAfter", JOB_FIELD_TIME, AT(elasticity.lost_after), 1e8, 3.6e12, "5s",
@@ -140,6 +156,8 @@ const struct job_field job_fields[] = {
              "that had them all"},
     {"failurePolicy.within", JOB_FIELD_TIME, AT(failure_policy.within), 1e9, 2.592e15, "1h",
      .help = "the window in which restarts are counted"},
+    {"failurePolicy.rules", JOB_FIELD_RULES, AT(failure_policy.rules), .fallback = "null", .zero = "null",
+     .help = "of a program: [{onExitCodes: [3], action: FailJob}], or Restart, which does not count"},
 };
 /* clang-format on */
 

@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/near.h"
 #include "common/job/field.h"
 #include "common/job/yaml.h"
+#include "common/wire/json.h"
 
 enum { PATH_TEXT = 192 };
 
@@ -23,7 +25,7 @@ static const char *const not_local[] = {
     "checkpoint.secretRef",
     "elasticity.scaleUpCooldown",
     "spot",
-    "failurePolicy.rules",
+    "failurePolicy.rules", /* of the built-in trainer: its program's exit codes have meanings of their own */
     "scheduling",
     "activeDeadlineSeconds",
     "ttlSecondsAfterFinished",
@@ -46,30 +48,6 @@ static int refuse_at(const struct walk *w, int line, const char *path, const cha
     return err_set(w->err, ERR_USAGE, "%s:%d: %s %s", w->source->path, line, path, sentence);
 }
 
-static int distance(const char *a, const char *b)
-{
-    enum { LONGEST = 40 };
-    int row[LONGEST + 1], n = (int)strlen(b);
-    if (n > LONGEST || strlen(a) > LONGEST)
-        return LONGEST;
-    for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int corner = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            int best = corner + (a[i - 1] != b[j - 1]);
-            corner = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[n];
-}
-
 /* Takes the name that follows `group` in a known path, if it is nearer to key than the best so far. */
 static void consider(const char *known, const char *group, const char *key, char *best, size_t size,
                      int *nearest)
@@ -80,7 +58,7 @@ static void consider(const char *known, const char *group, const char *key, char
         return;
     known += above ? above + 1 : 0;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(known, "."), known);
-    int d = distance(key, name);
+    int d = near_distance(key, name);
     if (d < *nearest) {
         *nearest = d;
         text_copy(best, size, name);
@@ -91,7 +69,7 @@ static void consider(const char *known, const char *group, const char *key, char
 static int unknown(const struct walk *w, const struct yml *node, const char *group, const char *path)
 {
     char best[PATH_TEXT] = "", sentence[PATH_TEXT + 64];
-    int nearest = 1 + (int)(strlen(node->key) + 1) / 2;
+    int nearest = near_enough(node->key) + 1;
     for (int i = 0; i < job_fields_count; i++)
         if (strncmp(job_fields[i].path, "metadata.", 9) != 0)
             consider(job_fields[i].path, group, node->key, best, sizeof best, &nearest);
@@ -122,10 +100,41 @@ static bool is_not_local(const char *path)
     return false;
 }
 
-static struct job_value scalar(const struct job_field *field, const struct yml *node)
+/* False where an entry is no scalar, or there is no room for all. A word stands for itself: 8 is "8". */
+static bool list_of_words(const struct yml *node, struct job_list *list)
 {
-    if (node->kind != YML_SCALAR)
-        return (struct job_value){.kind = node->kind == YML_MAP ? VALUE_MAP : VALUE_LIST};
+    *list = (struct job_list){0};
+    for (const struct yml *entry = node->child; entry; entry = entry->next)
+        if (entry->kind != YML_SCALAR || !job_list_add(list, entry->text))
+            return false;
+    return true;
+}
+
+/* As JSON has it. To be freed. */
+static struct js *json_of(const struct yml *node)
+{
+    struct js *made = node->kind == YML_MAP ? js_object() : js_array();
+    if (node->kind == YML_SCALAR) {
+        struct job_value plain = value_of_plain(node->text);
+        js_free(made);
+        return node->plain && plain.kind == VALUE_INT ? js_new_int(plain.whole) : js_new_string(node->text);
+    }
+    for (const struct yml *entry = node->child; entry; entry = entry->next) {
+        if (node->kind == YML_MAP)
+            js_set(made, entry->key, json_of(entry));
+        else
+            js_push(made, json_of(entry));
+    }
+    return made;
+}
+
+/* list: room for the entries of one. */
+static struct job_value value_of(const struct job_field *field, const struct yml *node, struct job_list *list)
+{
+    if (node->kind == YML_MAP)
+        return (struct job_value){.kind = VALUE_MAP};
+    if (node->kind == YML_LIST)
+        return (struct job_value){.kind = VALUE_LIST, .list = list_of_words(node, list) ? list : NULL};
     struct job_value text = {.kind = VALUE_TEXT, .text = node->text};
     if (!node->plain)
         return text;
@@ -139,8 +148,12 @@ static int take_field(const struct walk *w, const struct job_field *field, const
                       const char *path)
 {
     struct error why = {0};
-    struct job_value value = scalar(field, node);
+    struct job_list list;
+    struct job_value value = value_of(field, node, &list);
+    struct js *json = field->kind == JOB_FIELD_RULES ? json_of(node) : NULL;
+    value.json = json;
     int status = field_assign(field, w->spec, &value, &why);
+    js_free(json);
     if (status == 0 && field->kind == JOB_FIELD_URI && value.kind == VALUE_TEXT) {
         const char *base = node->line ? w->source->folder : w->source->cwd;
         status = job_uri_resolve(value.text, base, (char *)w->spec + field->offset, &why);
@@ -173,12 +186,10 @@ static int take_entry(const struct walk *w, const struct yml *node, const char *
     snprintf(path, sizeof path, "%s%s%.64s", group, *group ? "." : "", node->key);
     snprintf(full, sizeof full, "spec.%s", path);
     const struct job_field *field = job_field_find(path);
-    if (field)
+    if (field && (job_field_applies(field, w->spec) || !is_not_local(path)))
         return take_field(w, field, node, full);
     if (is_group(path))
         return take_group(w, node, path);
-    if (!strcmp(path, "launch"))
-        return refuse_at(w, node->line, full, "is not built yet; only the built-in trainer runs, remove it");
     if (!is_not_local(path))
         return unknown(w, node, group, full);
     if (node->line)
@@ -208,6 +219,18 @@ static int take_word(const struct walk *w, const struct yml *root, const char *k
     return refuse_at(w, node ? node->line : root->line, key, sentence);
 }
 
+static int choose(const struct walk *w, const struct yml *spec)
+{
+    const char *at;
+    char full[PATH_TEXT];
+    struct error why = {0};
+    const struct yml *trainer = yml_get(spec, "trainer"), *launch = yml_get(spec, "launch");
+    if (job_spec_choose(w->spec, trainer, launch, &at, &why) == 0)
+        return 0;
+    snprintf(full, sizeof full, "spec.%s", at);
+    return refuse_at(w, launch->line, full, why.text);
+}
+
 static int take_top(const struct walk *w, const struct yml *root)
 {
     static const char *const known[] = {"apiVersion", "kind", "metadata", "spec", "status", NULL};
@@ -225,7 +248,9 @@ static int take_top(const struct walk *w, const struct yml *root)
     if (take_metadata(w, root) < 0)
         return -1;
     const struct yml *spec = yml_get(root, "spec");
-    return spec ? take_group(w, spec, "") : refuse_at(w, root->line, "spec", "is missing; it holds the job");
+    if (!spec)
+        return refuse_at(w, root->line, "spec", "is missing; it holds the job");
+    return choose(w, spec) < 0 ? -1 : take_group(w, spec, "");
 }
 
 static bool present(const struct yml *root, const char *path)
@@ -241,12 +266,20 @@ static bool present(const struct yml *root, const char *path)
     return node != NULL;
 }
 
+/* A program needs no store, but a store needs its uri. */
+static bool is_asked_for(const struct walk *w, const struct yml *root, const struct job_field *field)
+{
+    return field->required && strncmp(field->path, "metadata.", 9) != 0 &&
+           (job_field_applies(field, w->spec) ||
+            (!strncmp(field->path, "checkpoint.", 11) && present(root, "checkpoint")));
+}
+
 static int check_whole(const struct walk *w, const struct yml *root)
 {
     char full[PATH_TEXT], sentence[sizeof w->err->text];
     for (int i = 0; i < job_fields_count; i++) {
         const struct job_field *field = &job_fields[i];
-        if (!field->required || !strncmp(field->path, "metadata.", 9) || present(root, field->path))
+        if (!is_asked_for(w, root, field) || present(root, field->path))
             continue;
         snprintf(full, sizeof full, "spec.%s", field->path);
         snprintf(sentence, sizeof sentence, "is missing; set it (%s)", field->help);

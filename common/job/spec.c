@@ -5,6 +5,7 @@
 
 #include "common/job/field.h"
 #include "common/job/file.h"
+#include "common/job/rules.h"
 #include "common/wire/json.h"
 
 enum { PATH_MAX_TEXT = 128 };
@@ -20,9 +21,21 @@ void job_spec_defaults(struct job_spec *ret)
     }
 }
 
+static struct js *list_json(const struct job_list *list)
+{
+    struct js *made = js_array();
+    for (const char *at = NULL; (at = job_list_next(list, at));)
+        js_push_string(made, at);
+    return made;
+}
+
 /* The field as a JSON value: what field_show prints, with its type kept. */
 static struct js *field_json(const struct job_field *field, const struct job_spec *spec)
 {
+    if (field->kind == JOB_FIELD_LIST)
+        return list_json((const void *)((const char *)spec + field->offset));
+    if (field->kind == JOB_FIELD_RULES)
+        return job_rules_json((const void *)((const char *)spec + field->offset));
     if (field->kind == JOB_FIELD_REAL)
         return js_new_real(*(const double *)((const char *)spec + field->offset));
     struct str shown = str_init(RM_URI_MAX);
@@ -74,11 +87,21 @@ static const struct js *look(const struct js *object, const char *path)
     return object ? js_get(object, path) : NULL;
 }
 
+/* Rules that are not there are not written, and not missed: the spec of a job without them is the same as
+ * before there were any. */
+static bool is_written(const struct job_field *field, const struct job_spec *spec)
+{
+    return job_field_applies(field, spec) &&
+           (field->kind != JOB_FIELD_RULES || spec->failure_policy.rules.count);
+}
+
 void job_spec_write(const struct job_spec *spec, struct str *out)
 {
     struct js *root = js_object();
     char path[PATH_MAX_TEXT];
     for (int i = 0; i < job_fields_count; i++) {
+        if (!is_written(&job_fields[i], spec))
+            continue;
         full_path(&job_fields[i], path, sizeof path);
         put(root, path, field_json(&job_fields[i], spec));
     }
@@ -86,7 +109,20 @@ void job_spec_write(const struct job_spec *spec, struct str *out)
     js_free(root);
 }
 
-static struct job_value value_of_json(const struct js *from)
+/* False where an entry is no text, or there is no room for all. */
+static bool list_of_json(const struct js *from, struct job_list *list)
+{
+    *list = (struct job_list){0};
+    for (size_t i = 0; i < js_size(from); i++) {
+        const char *text = js_as_string(js_at(from, i));
+        if (!text || !job_list_add(list, text))
+            return false;
+    }
+    return true;
+}
+
+/* list: room for the entries of one. */
+static struct job_value value_of_json(const struct js *from, struct job_list *list)
 {
     struct job_value value = {.kind = VALUE_NULL};
     switch (js_kind(from)) {
@@ -110,6 +146,8 @@ static struct job_value value_of_json(const struct js *from)
         break;
     case JS_ARRAY:
         value.kind = VALUE_LIST;
+        value.json = from;
+        value.list = list_of_json(from, list) ? list : NULL;
         break;
     case JS_OBJECT:
         value.kind = VALUE_MAP;
@@ -125,15 +163,43 @@ static int err_place(struct error *err, const char *path)
     return err_set(err, why.code, "%s %s", path, why.text);
 }
 
+/* Is the group, "trainer", say, in the object's spec? */
+static bool has_group(const struct js *object, const char *group)
+{
+    const struct js *found = js_get(js_get(object, "spec"), group);
+    return found && js_kind(found) != JS_NULL;
+}
+
+static int choose(struct job_spec *spec, const struct js *object, struct error *err)
+{
+    const char *at;
+    bool trainer = has_group(object, "trainer"), launch = has_group(object, "launch");
+    return job_spec_choose(spec, trainer, launch, &at, err) < 0 ? err_place(err, at) : 0;
+}
+
+/* A program without a store has no fields of checkpoints, or all that must be there. */
+static bool is_asked_for(const struct job_field *field, const struct job_spec *spec, const struct js *object)
+{
+    return job_field_applies(field, spec) ||
+           (!strncmp(field->path, "checkpoint.", 11) && has_group(object, "checkpoint"));
+}
+
 static int read_fields(struct job_spec *spec, const struct js *root, struct error *err)
 {
     char path[PATH_MAX_TEXT];
+    struct job_list list;
+    if (choose(spec, root, err) < 0)
+        return -1;
     for (int i = 0; i < job_fields_count; i++) {
+        if (!is_asked_for(&job_fields[i], spec, root))
+            continue;
         full_path(&job_fields[i], path, sizeof path);
         const struct js *found = look(root, path);
+        if (!found && job_fields[i].kind == JOB_FIELD_RULES)
+            continue;
         if (!found)
             return err_set(err, ERR_PROTOCOL, "%s is missing", path);
-        struct job_value value = value_of_json(found);
+        struct job_value value = value_of_json(found, &list);
         if (field_assign(&job_fields[i], spec, &value, err) < 0)
             return err_place(err, path);
     }
@@ -151,7 +217,8 @@ int job_spec_read(struct job_spec *ret, const char *json, size_t length, struct 
     struct js *root = js_parse(json, length, "job", err);
     if (!root)
         return -1;
-    struct job_spec spec = {0};
+    struct job_spec spec;
+    job_spec_defaults(&spec); /* what belongs to the group that it has not */
     int status = read_fields(&spec, root, err);
     js_free(root);
     if (status == 0)
@@ -172,12 +239,13 @@ static int take_uri(const char *uri, char *out, struct error *err)
 static int take_field(struct job_spec *spec, const struct job_field *field, const struct js *found,
                       struct error *err)
 {
+    struct job_list list;
     if (!found || js_kind(found) == JS_NULL) {
         if (field->required)
             return err_set(err, ERR_USAGE, "is missing; set it (%s)", field->help);
         return 0;
     }
-    struct job_value value = value_of_json(found);
+    struct job_value value = value_of_json(found, &list);
     if (field_assign(field, spec, &value, err) < 0)
         return -1;
     if (field->kind == JOB_FIELD_URI && value.kind == VALUE_TEXT)
@@ -192,7 +260,11 @@ int job_spec_from_object(struct job_spec *ret, const struct js *object, struct e
     struct job_spec spec;
     err = err ? err : &ignored;
     job_spec_defaults(&spec);
+    if (choose(&spec, object, err) < 0)
+        return -1;
     for (int i = 0; i < job_fields_count; i++) {
+        if (!is_asked_for(&job_fields[i], &spec, object))
+            continue;
         full_path(&job_fields[i], path, sizeof path);
         if (take_field(&spec, &job_fields[i], look(object, path), err) < 0)
             return err_place(err, path);
@@ -211,7 +283,7 @@ void job_spec_write_compared(const struct job_spec *spec, struct str *out)
 {
     struct js *root = js_object();
     for (int i = 0; i < job_fields_count; i++)
-        if (job_fields[i].compared)
+        if (job_fields[i].compared && job_field_applies(&job_fields[i], spec))
             js_set(root, job_fields[i].path, field_json(&job_fields[i], spec));
     js_print_canonical(root, out);
     js_free(root);
@@ -239,7 +311,7 @@ static int compare(const struct job_spec *spec, const struct js *there, struct e
 {
     size_t known = 0;
     for (int i = 0; i < job_fields_count; i++) {
-        if (!job_fields[i].compared)
+        if (!job_fields[i].compared || !job_field_applies(&job_fields[i], spec))
             continue;
         known++;
         struct js *here = field_json(&job_fields[i], spec);

@@ -22,7 +22,39 @@ enum job_precision { JOB_FP32, JOB_BF16 };
 enum job_reduction { JOB_EXACT, JOB_FAST };
 enum job_schedule { JOB_COSINE, JOB_CONSTANT };
 
-enum { JOB_ENDPOINT_MAX = 256, JOB_REGION_MAX = 64 };
+/* What becomes of the user's program when the members change: its processes are stopped and started anew in
+ * the new generation, or they stay and take part in the exact sums themselves (not built yet). */
+enum job_launch_mode { JOB_RESTART };
+
+enum { JOB_ENDPOINT_MAX = 256, JOB_REGION_MAX = 64, JOB_LIST_MAX = 64, JOB_LIST_BYTES = 4096 };
+
+/* A list of texts (a command's words): one behind the other, each with its zero byte. What lies behind the
+ * last is zero. */
+struct job_list {
+    int count;
+    char text[JOB_LIST_BYTES];
+};
+/* The text behind `at` (NULL: the first), NULL at the end. */
+const char *job_list_next(const struct job_list *list, const char *at);
+/* False where it is full, by number or by bytes. */
+bool job_list_add(struct job_list *list, const char *text);
+
+/* failurePolicy.rules: what the exit code of a user's program means. */
+enum { JOB_RULES_MAX = 16, JOB_RULE_CODES_MAX = 32 };
+enum job_rule_action { JOB_RULE_NONE, JOB_RULE_FAIL_JOB, JOB_RULE_RESTART };
+
+struct job_rule {
+    enum job_rule_action action;
+    int codes_count;
+    uint8_t code[JOB_RULE_CODES_MAX];
+};
+
+struct job_rules {
+    int count;
+    struct job_rule rule[JOB_RULES_MAX];
+};
+/* The first that fits counts; JOB_RULE_NONE: none does. */
+enum job_rule_action job_rule_of(const struct job_rules *rules, int exit_code);
 
 struct job_optimizer {
     double learning_rate, min_learning_rate, weight_decay, clip_norm; /* clip_norm 0: no clipping */
@@ -57,6 +89,15 @@ struct job_spec {
     struct {
         int lanes, lane_sequences;
     } batch;
+    bool launched; /* the job runs the program of `launch`; what belongs to `trainer` means nothing */
+    struct {
+        struct job_list command; /* 1 to 64 words; nothing in them is expanded */
+        enum job_launch_mode mode;
+        int processes; /* numProcPerNode: that each worker starts */
+        rm_time grace_period;
+        bool tell_output;        /* the last word of a failure may hold lines of the program's output */
+        struct job_list preload; /* modules of Python that the next process imports while this one runs */
+    } launch;
     struct job_optimizer optimizer;
     int64_t steps;
     uint64_t seed;
@@ -87,13 +128,30 @@ struct job_spec {
     struct {
         int max_restarts;
         rm_time within;
+        struct job_rules rules; /* of a program of `launch`; the operator applies them to pods itself */
     } failure_policy;
 };
 
 bool job_uri_is_bucket(const char *uri); /* s3://bucket/prefix; else a folder */
 
+/* Has the job a place for checkpoints? Always but for a program in mode Restart that names none. */
+bool job_has_store(const struct job_spec *spec);
+
 /* Does the data lie in an object store? */
 bool job_data_is_remote(const struct job_spec *spec);
+
+/* Says which of the two groups the job has, `trainer` or `launch`. ERR_USAGE with the path at fault where it
+ * has both. */
+int job_spec_choose(struct job_spec *spec, bool trainer, bool launch, const char **ret_path,
+                    struct error *err);
+
+/* elasticity.joinWindow, with what Auto means: under `ringmaster run`, or in pods, which come one by one. */
+rm_time job_join_window(const struct job_spec *spec, bool pods);
+
+/* How long a job's first ring waits for workers that are on their way, where that is longer: imports take as
+ * long as they take, and to start anew for one who was a second late costs more than the second. 0: no
+ * longer. */
+rm_time job_first_window(const struct job_spec *spec);
 
 /* All fields at their documented defaults; required ones and those taken from others (max, shape) are zero.
  */

@@ -143,11 +143,22 @@ static int read_pem(const struct source *source, const struct yml *node, const c
     return file_read(path, out, err);
 }
 
+/* Without slashes at its end, as paths begin with one; false where nothing is left. */
+static bool take_server(struct kube_config *ret, const char *server)
+{
+    if (!text_copy(ret->server, sizeof ret->server, server))
+        return false;
+    size_t length = strlen(ret->server);
+    while (length && ret->server[length - 1] == '/')
+        ret->server[--length] = 0;
+    return length > 0;
+}
+
 static int read_cluster(struct kube_config *ret, const struct source *source, const struct yml *cluster,
                         struct error *err)
 {
     const char *server = text_of(cluster, "server"), *trusting = text_of(cluster, "insecure-skip-tls-verify");
-    if (!server || !text_copy(ret->server, sizeof ret->server, server))
+    if (!server || !take_server(ret, server))
         return err_set(err, ERR_USAGE, "%s: the cluster has no usable `server`", source->path);
     if (trusting && strcmp(trusting, "true") == 0)
         return err_set(err, ERR_USAGE,
@@ -157,9 +168,6 @@ static int read_cluster(struct kube_config *ret, const struct source *source, co
     if (text_of(cluster, "proxy-url"))
         return err_set(err, ERR_USAGE, "%s: proxy-url is not supported; name the proxy in HTTPS_PROXY",
                        source->path);
-    size_t length = strlen(ret->server);
-    while (length && ret->server[length - 1] == '/')
-        ret->server[--length] = 0;
     return read_pem(source, cluster, "certificate-authority", &ret->ca, err);
 }
 

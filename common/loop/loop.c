@@ -421,6 +421,12 @@ bool loop_child_kill(struct loop_child *child, int signo)
     return !child->ended && uv_process_kill(&child->uv, signo) == 0;
 }
 
+void loop_child_pass(struct loop_child *child, void (*exited)(void *ctx, int code, int signal), void *ctx)
+{
+    child->exited = exited;
+    child->ctx = ctx;
+}
+
 void loop_child_free(struct loop_child *child)
 {
     if (!child)

@@ -84,6 +84,8 @@ int loop_child_open(struct loop_child **ret, struct loop *loop, const struct loo
                     struct error *err);
 int loop_child_pid(const struct loop_child *child);
 bool loop_child_kill(struct loop_child *child, int signo); /* false where it has already exited */
+/* From here on its end is told to that one. */
+void loop_child_pass(struct loop_child *child, void (*exited)(void *ctx, int code, int signal), void *ctx);
 /* Forgets it (the process goes on where it has not exited, and is still reaped). */
 void loop_child_free(struct loop_child *child);
 

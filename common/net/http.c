@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "common/base/str.h"
+#include "common/net/trust.h"
 #include "common/os/clock.h"
 
 enum {
@@ -191,6 +192,7 @@ static long whole_ms(rm_time t)
 
 static void describe_limits(CURL *curl, const struct http_request *request)
 {
+    char room[TRUST_PATH_MAX];
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS,
                      request->connect_within ? whole_ms(request->connect_within) : 10000L);
     if (request->within)
@@ -206,8 +208,9 @@ static void describe_limits(CURL *curl, const struct http_request *request)
     curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    if (request->ca_file)
-        curl_easy_setopt(curl, CURLOPT_CAINFO, request->ca_file);
+    const char *trusted = request->ca_file ? request->ca_file : trust_file(room, sizeof room);
+    if (trusted)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, trusted);
     if (request->fresh) {
         curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, 1L);
         curl_easy_setopt(curl, CURLOPT_DNS_CACHE_TIMEOUT, 0L);

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <libwebsockets.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "common/base/address.h"
+#include "common/base/assert.h"
 #include "common/base/limits.h"
 #include "common/net/door.h"
 #include "common/os/descriptors.h"
@@ -472,6 +474,22 @@ static unsigned connections_max(const struct ws_options *options)
     return (unsigned)(options->strangers_max + options->watchers_max + options->proven_max);
 }
 
+/* libwebsockets 4.3 loads its plugin for libuv from the working directory if one lies there, whoever put it
+ * there: so it is made in a folder in which nobody can put anything. Where nobody can come back to the
+ * working directory (no right to search it) nothing can be loaded from it either. Paths of ours are absolute,
+ * so no other thread minds. */
+static struct lws_context *context_make(const struct lws_context_creation_info *info)
+{
+    int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    bool moved = here >= 0 && fchdir(here) == 0 && chdir("/proc") == 0;
+    struct lws_context *context = lws_create_context(info);
+    if (moved)
+        RM_ASSERT(fchdir(here) == 0, "the working directory was there a moment ago: %s", strerror(errno));
+    if (here >= 0)
+        close(here);
+    return context;
+}
+
 static int context_open(struct ws *ws, struct error *err)
 {
     lws_set_log_level(0, NULL);
@@ -488,7 +506,7 @@ static int context_open(struct ws *ws, struct error *err)
         .uid = (uid_t)-1,
         .gid = (gid_t)-1,
     };
-    ws->context = lws_create_context(&info);
+    ws->context = context_make(&info);
     if (!ws->context)
         return err_set(
             err, ERR_MACHINE,
@@ -522,6 +540,14 @@ int ws_open(struct ws **ret, struct loop *loop, const struct ws_options *options
 int ws_port(const struct ws *ws)
 {
     return ws->port;
+}
+
+void ws_deafen(struct ws *ws)
+{
+    if (!ws || !ws->watch)
+        return;
+    ws->accept_again = RM_NEVER;
+    loop_watch_set(ws->watch, 0);
 }
 
 void ws_free(struct ws *ws)

@@ -55,7 +55,11 @@ int ws_port(const struct ws *ws); /* where it listens; 0 without a server */
 int ws_get_again(struct ws *ws);
 int ws_gets_waiting(const struct ws *ws);
 /* Closes all connections without further callbacks. Not from a callback of this ws. */
+/* Not while anything else on the loop may open descriptors: libwebsockets closes one of its own twice, the
+ * second time in a later turn of the loop, and another one's of the same number with it. */
 void ws_free(struct ws *ws);
+/* Takes nobody in from now on; NULL is fine. */
+void ws_deafen(struct ws *ws);
 
 /* Starts an outgoing connection to "host:port" or "[v6]:port". A later failure comes as `closed`. A name is
  * resolved on the spot, and may take long: see resolve.h. */

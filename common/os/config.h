@@ -10,12 +10,18 @@ enum config_key {
     CONFIG_FAULT,       /* RINGMASTER_FAULT: NAME[:N][@WHO][/stop], test builds only; see fault.h */
     CONFIG_NO_COLOR,    /* NO_COLOR: no colours on a terminal */
     CONFIG_CORE_DUMPS,  /* RINGMASTER_CORE_DUMPS: core dumps are allowed; see secret.h */
+    CONFIG_BUNDLE,      /* RINGMASTER_BUNDLE: where the bundle lies that this program is of; set by its first
+                           program (agent/bundle) */
+
+    CONFIG_CUDA_LIBRARY,     /* RINGMASTER_CUDA_LIBRARY: path of libcuda.so.1, looked for nowhere else */
+    CONFIG_CUBLASLT_LIBRARY, /* RINGMASTER_CUBLASLT_LIBRARY: path of libcublasLt.so.13, likewise */
 
     /* By the operator, which may be newer than a job's image: what an image does not know it passes over,
      * where an option that it does not know would end it. */
     CONFIG_POD_CREDENTIALS,  /* RINGMASTER_POD_CREDENTIALS: a Secret's keys as files */
     CONFIG_POD_JOB,          /* RINGMASTER_POD_JOB: what the coordinator's status calls the job */
     CONFIG_POD_SPEC_SHA256,  /* RINGMASTER_POD_SPEC_SHA256: of the spec, any other is refused */
+    CONFIG_POD_GENERATION,   /* RINGMASTER_POD_GENERATION: generations of the job before this coordinator */
     CONFIG_POD_METRICS_PORT, /* RINGMASTER_POD_METRICS_PORT: the coordinator's second port, for /metrics alone
                               */
 
@@ -46,7 +52,9 @@ enum config_key {
     CONFIG_KUBERNETES_HOST,
     CONFIG_KUBERNETES_PORT,
     CONFIG_KUBECONFIG,
-    CONFIG_HOME, /* HOME: where .aws/credentials and .aws/config lie */
+    CONFIG_PATH,   /* PATH: where a program's name is looked for before a run of it */
+    CONFIG_TMPDIR, /* TMPDIR: where a program's error files lie; else /tmp */
+    CONFIG_HOME,   /* HOME: where .aws/credentials and .aws/config lie */
     CONFIG_KEYS
 };
 

@@ -21,6 +21,7 @@ static const struct event_row rows[EVENT_KINDS] = {
     [EVENT_WORKER_QUARANTINED] = {"workerQuarantined", .has = WORKER, .reason = "Quarantined",
                                   .warning = true},
     [EVENT_WORKER_LEFT_OUT] = {"workerLeftOut", .has = WORKER, .reason = "WorkerLeftOut", .warning = true},
+    [EVENT_PROGRAM_FAILED] = {"programFailed", .has = WORKER, .reason = "ProgramFailed", .warning = true},
     [EVENT_JOIN_SKIPPED] = {.name = "joinSkipped"},
     [EVENT_EVALUATED] = {"evaluated", .has = STEP},
     [EVENT_CHECKPOINT_SAVED] = {"checkpointSaved", .has = STEP, .reason = "CheckpointSaved"},
@@ -31,7 +32,7 @@ static const struct event_row rows[EVENT_KINDS] = {
     [EVENT_WAITING] = {"waiting", .reason = "Waiting"},
     [EVENT_FAILED] = {"failed", .has = EVENT_HAS_EXIT_CODE},
     [EVENT_INTERRUPTED] = {"interrupted", .has = STEP},
-    [EVENT_COMPLETE] = {"complete", .has = STEP},
+    [EVENT_COMPLETE] = {.name = "complete"}, /* a program's has no step */
 
     [EVENT_STARTED] = {.name = "started"},
     [EVENT_RESUMED] = {.name = "resumed"},
@@ -54,6 +55,47 @@ enum event_kind event_of_name(const char *name)
     while (kind < EVENT_KINDS && strcmp(rows[kind].name, name) != 0)
         kind++;
     return (enum event_kind)kind;
+}
+
+static const char *const keys[EVENT_KEYS] = {
+    [EVENT_KEY_EVENT] = "event",
+    [EVENT_KEY_TIME] = "time",
+    [EVENT_KEY_TERM] = "term",
+    [EVENT_KEY_GENERATION] = "generation",
+    [EVENT_KEY_WORLD] = "world",
+    [EVENT_KEY_STEP] = "step",
+    [EVENT_KEY_WORKER] = "worker",
+    [EVENT_KEY_MEMBERS] = "members",
+    [EVENT_KEY_AGENT_PID] = "agentPid",
+    [EVENT_KEY_TRAINER_PID] = "trainerPid",
+    [EVENT_KEY_LOSS] = "loss",
+    [EVENT_KEY_TOKENS_PER_SECOND] = "tokensPerSecond",
+    [EVENT_KEY_CAUSE] = "cause",
+    [EVENT_KEY_REASON] = "reason",
+    [EVENT_KEY_DETAIL] = "detail",
+    [EVENT_KEY_ATTEMPT] = "attempt",
+    [EVENT_KEY_URI] = "uri",
+    [EVENT_KEY_BYTES] = "bytes",
+    [EVENT_KEY_MS] = "ms",
+    [EVENT_KEY_WAITED_SECONDS] = "waitedSeconds",
+    [EVENT_KEY_AGE_SECONDS] = "ageSeconds",
+    [EVENT_KEY_EXIT_CODE] = "exitCode",
+    [EVENT_KEY_PROGRAM_EXIT_CODE] = "programExitCode",
+    [EVENT_KEY_WEIGHTS_SHA256] = "weightsSha256",
+    [EVENT_KEY_EXACT] = "exact",
+    [EVENT_KEY_GOODPUT] = "goodput",
+    [EVENT_KEY_AT] = "at",
+    [EVENT_KEY_SPENT] = "spent",
+    [EVENT_KEY_ADDRESS] = "address",
+    [EVENT_KEY_STEPS_REDONE] = "stepsRedone",
+    [EVENT_KEY_COORDINATOR_PID] = "coordinatorPid",
+    [EVENT_KEY_SPEC] = "spec",
+    [EVENT_KEY_SKIPPED] = "skipped",
+};
+
+const char *event_key(enum event_key key)
+{
+    return keys[key];
 }
 
 static const char *const cause_names[CAUSES] = {

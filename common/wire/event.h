@@ -24,6 +24,7 @@ enum event_kind {
     EVENT_WORKER_JOINED,
     EVENT_WORKER_QUARANTINED,
     EVENT_WORKER_LEFT_OUT, /* it and another one can't reach each other: the ring is formed without it */
+    EVENT_PROGRAM_FAILED,  /* a process of the user's program failed here: all are started anew */
     EVENT_JOIN_SKIPPED,
     EVENT_EVALUATED,
     EVENT_CHECKPOINT_SAVED,
@@ -56,6 +57,46 @@ const char *event_name(enum event_kind kind);
 
 /* EVENT_KINDS: nobody's. */
 enum event_kind event_of_name(const char *name);
+
+/* The members of events: one row each (event.c). A writer and a reader name them by these alone. */
+enum event_key {
+    EVENT_KEY_EVENT,
+    EVENT_KEY_TIME,
+    EVENT_KEY_TERM,
+    EVENT_KEY_GENERATION,
+    EVENT_KEY_WORLD,
+    EVENT_KEY_STEP,
+    EVENT_KEY_WORKER,
+    EVENT_KEY_MEMBERS,
+    EVENT_KEY_AGENT_PID,
+    EVENT_KEY_TRAINER_PID,
+    EVENT_KEY_LOSS,
+    EVENT_KEY_TOKENS_PER_SECOND,
+    EVENT_KEY_CAUSE,
+    EVENT_KEY_REASON,
+    EVENT_KEY_DETAIL,
+    EVENT_KEY_ATTEMPT,
+    EVENT_KEY_URI,
+    EVENT_KEY_BYTES,
+    EVENT_KEY_MS,
+    EVENT_KEY_WAITED_SECONDS,
+    EVENT_KEY_AGE_SECONDS,
+    EVENT_KEY_EXIT_CODE,
+    EVENT_KEY_PROGRAM_EXIT_CODE,
+    EVENT_KEY_WEIGHTS_SHA256,
+    EVENT_KEY_EXACT,
+    EVENT_KEY_GOODPUT,
+    EVENT_KEY_AT,
+    EVENT_KEY_SPENT,
+    EVENT_KEY_ADDRESS,
+    EVENT_KEY_STEPS_REDONE,
+    EVENT_KEY_COORDINATOR_PID,
+    EVENT_KEY_SPEC,
+    EVENT_KEY_SKIPPED,
+    EVENT_KEYS
+};
+
+const char *event_key(enum event_key key); /* "tokensPerSecond" */
 
 /* Why a ring was formed again: `cause` of a recovery, of a drill's command, and a label of the metrics. */
 enum cause {

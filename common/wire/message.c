@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
 #include "common/wire/message_fields.h"
 
@@ -49,6 +50,13 @@ static struct js *id_value(uint64_t id)
     return js_new_string(text);
 }
 
+static struct js *set_value(struct worker_set set)
+{
+    char text[SET_TEXT_MAX];
+    set_write(set, text);
+    return js_new_string(text);
+}
+
 static struct js *generation_value(struct msg_generation g)
 {
     struct js *a = js_array();
@@ -88,6 +96,8 @@ static struct js *field_value(const struct message_field *f, const void *base)
         return hex_value(p, f->size);
     case MSG_FIELD_ID:
         return id_value(*(const uint64_t *)p);
+    case MSG_FIELD_SET:
+        return set_value(*(const struct worker_set *)p);
     case MSG_FIELD_ENUM:
         return js_new_string(f->names[*(const unsigned *)p]);
     case MSG_FIELD_STATE:
@@ -149,6 +159,15 @@ static int read_id(const struct js *object, const char *name, uint64_t *ret, str
     for (int i = 0; i < 8; i++)
         id = id << 8 | bytes[i];
     *ret = id;
+    return 0;
+}
+
+static int read_set(const struct js *object, const char *name, struct worker_set *ret, struct error *err)
+{
+    const char *text = js_as_string(js_get(object, name));
+    if (!text || !set_read(text, ret))
+        return err_set(err, ERR_PROTOCOL, "%s is not %d hex digits%s", name, SET_DIGITS,
+                       SET_WORDS > 1 ? ", nor a multiple of them" : "");
     return 0;
 }
 
@@ -241,6 +260,8 @@ static int read_scalar(const struct message_field *f, const struct js *object, v
         return read_hex(object, f->name, p, f->size, err);
     case MSG_FIELD_ID:
         return read_id(object, f->name, p, err);
+    case MSG_FIELD_SET:
+        return read_set(object, f->name, p, err);
     case MSG_FIELD_ENUM:
         return read_enum(f, object, p, err);
     case MSG_FIELD_STATE:
@@ -344,6 +365,34 @@ void message_init(struct message *message, enum msg_type type)
 void message_copy(struct message *to, const struct message *from)
 {
     memcpy(to, from, used_bytes(from->type));
+}
+
+/* ---- places ---- */
+
+size_t message_room(enum msg_type type)
+{
+    return arena_size(used_bytes(type));
+}
+
+struct message *message_place(struct arena *arena, enum msg_type type)
+{
+    struct message *message = arena_take(arena, used_bytes(type));
+    message->type = type;
+    return message;
+}
+
+struct message *message_place_copy(struct arena *arena, const struct message *from)
+{
+    struct message *message = arena_take(arena, used_bytes(from->type));
+    message_copy(message, from);
+    return message;
+}
+
+void message_keep(struct message *to, const struct message *from)
+{
+    RM_ASSERT(to->type == from->type, "%s in the place of %s", msg_type_name(from->type),
+              msg_type_name(to->type));
+    message_copy(to, from);
 }
 
 /* ---- names ---- */

@@ -2,8 +2,10 @@
  *
  * Control messages (coordinator <-> agent) travel as JSON text frames over WebSocket, link messages (agent
  * <-> trainer) as length-prefixed JSON over a Unix socket; several types are used on both. A struct message
- * owns nothing: it has fixed-size members with the ceilings of limits.h and below and may be copied by
- * assignment. It is large (tens of KiB): keep it out of deep stacks.
+ * owns nothing: it has fixed-size members with the ceilings of limits.h and below. It is as large as the
+ * largest type (tens of KiB), so a step's messages lie in an arena (message_place), each with room for its
+ * own type alone. Hence a message is copied by message_copy, which touches no more, and never by assignment;
+ * a body (`m->form`) may be assigned.
  *
  * message_write adds one line of JSON to out. message_read fills *ret from untrusted text: every member that
  * the type needs must be there, of its kind and within its bounds, else ERR_PROTOCOL with a sentence and *ret
@@ -17,17 +19,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/arena.h"
 #include "common/base/error.h"
 #include "common/base/fault_class.h"
 #include "common/base/limits.h"
+#include "common/base/set.h"
 #include "common/base/str.h"
 #include "common/base/time.h"
 
 enum {
-    MSG_PROTOCOL = 3,        /* version that hello and setup carry; another one is refused by name */
+    /* version that hello and setup carry; another one is refused by name. A ring's header has room for each
+     * worker, so that programs built for another most of them speak another one. */
+    MSG_PROTOCOL = 5 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_FILE_MAX = 56,       /* a checkpoint's file name inside its folder, with its NUL */
+    MSG_FOLDER_MAX = 40,     /* which folder of checkpoints it is, with its NUL */
     MSG_PIECES_PER_PART = 4, /* byte ranges that one worker writes for a checkpoint at most */
     MSG_PIECES_MAX = MSG_PIECES_PER_PART * RM_WORKERS_MAX,
     MSG_SPEC_MAX = 16 * 1024, /* the job's canonical JSON inside setup and welcome, with its NUL */
@@ -124,6 +131,7 @@ enum msg_fault_kind {
     FAULT_DATA,         /* the training data are gone or changed */
     FAULT_HANG,         /* format only */
     FAULT_MACHINE,      /* memory, a system call: this worker can't go on */
+    FAULT_PROGRAM,      /* a process of the user's program failed; exit_code is its own */
 };
 
 struct msg_member {
@@ -158,6 +166,8 @@ struct msg_ack {
 struct msg_stop {
     int64_t round; /* grows with every QUIESCING; echoed by `stopped` */
     enum msg_stop_at at;
+    rm_time within; /* the processes of a user's program are ended this long after SIGTERM at the latest, ns;
+                       0: when the job's gracePeriod is over */
 };
 
 struct msg_form {
@@ -169,6 +179,7 @@ struct msg_form {
     int64_t evaluated; /* highest step whose evaluation is known, -1 none: it is not evaluated again */
     int64_t saved;     /* highest published checkpoint, -1 none: a periodic one above it is still due */
     rm_time saved_ago; /* since the newest was published, or since the coordinator began, ns */
+    int64_t begun;     /* generations of this job that began to train before, in all terms */
 };
 
 /* Worker at index i of `worker` saves part i of count: slice model_part(parameters, i, count). */
@@ -193,6 +204,10 @@ struct msg_publish {
     struct msg_piece piece[MSG_PIECES_MAX];
 };
 
+struct msg_release {
+    bool over; /* the run is: what an agent is still writing is of no use to anybody */
+};
+
 struct msg_abandon {
     int exit_code;  /* the agent's */
     bool elsewhere; /* it is the machine that does not fit: the same worker may take part on another one */
@@ -215,6 +230,7 @@ struct msg_hello {
     enum msg_phase phase;
     struct msg_state state; /* what the trainer's memory held when last heard of */
     bool finished;
+    int64_t begun;     /* generations of this job that are known to have begun to train, in all terms */
     int members_count; /* of that ring, in rank order: a coordinator's successor learns the list from them */
     int member[RM_WORKERS_MAX];
 };
@@ -258,6 +274,7 @@ struct msg_fault {
     int64_t step; /* of the checkpoint (FAULT_STORAGE; -1: they can't be listed) or of the step that failed */
     rm_time lasted; /* FAULT_STORAGE: a call has not returned for so long; 0: it failed */
     bool reading;   /* FAULT_STORAGE: that call reads */
+    bool memory;    /* FAULT_PROGRAM: it was killed as memory was short */
     char detail[MSG_DETAIL_MAX];
 };
 
@@ -283,7 +300,8 @@ struct msg_checkpoint {
 };
 
 struct msg_checkpoints {
-    int count; /* newest first */
+    char folder[MSG_FOLDER_MAX]; /* which one it is (folder_id.h); "": not known, or no folder */
+    int count;                   /* newest first */
     struct msg_checkpoint checkpoint[RM_CHECKPOINTS_LISTED];
 };
 
@@ -353,8 +371,8 @@ struct msg_setup {
 struct msg_load {
     struct msg_state state; /* of the checkpoint */
     int parts;
-    uint64_t shares; /* bit i: share i */
-    bool in_state;   /* into the state's own memory, as nothing is held there; else beside it */
+    struct worker_set shares;
+    bool in_state; /* into the state's own memory, as nothing is held there; else beside it */
 };
 
 struct msg_range {
@@ -368,7 +386,7 @@ enum { MSG_ARRAYS = 3 }; /* params, m, v */
 struct msg_loaded {
     struct msg_state state;
     int parts;
-    uint64_t shares;
+    struct worker_set shares;
     bool in_state;
     bool exact;
     int tensors;
@@ -387,7 +405,7 @@ struct msg_up {
     int64_t data_files, data_bytes; /* of the training data */
     int64_t parameters;
     int64_t params_at, array_step; /* in the state's memory: where the parameters begin; bytes from there to
-                                      m, and from m to v */
+                                      m, and from m to v. -1: they lie where the agent can't write */
 };
 
 /* The snapshot memory holds flat range [first, first + count) of m and v, and of params what part of parts
@@ -414,6 +432,7 @@ struct message {
         struct msg_form form;
         struct msg_save save;
         struct msg_publish publish;
+        struct msg_release release;
         struct msg_abandon abandon;
         struct msg_hello hello;
         struct msg_heartbeat heartbeat;
@@ -448,17 +467,20 @@ const char *msg_fault_name(enum msg_fault_kind kind); /* "trainer-exit" */
 void message_init(struct message *message, enum msg_type type);
 void message_copy(struct message *to, const struct message *from);
 
+/* What a message of that type takes of an arena. */
+size_t message_room(enum msg_type type);
+/* A message of that type, with everything else zero, or a copy. It is the arena's: it goes with the turn, and
+ * may become no other type. */
+struct message *message_place(struct arena *arena, enum msg_type type);
+struct message *message_place_copy(struct arena *arena, const struct message *from);
+/* Copies what is to outlive the turn to a place of its type. */
+void message_keep(struct message *to, const struct message *from);
+
 void message_write(const struct message *message, struct str *out);
 int message_read(struct message *ret, const char *text, size_t length, struct error *err);
 
 /* One short line for logs and traces: "stopped round=3 step=17". */
 void message_describe(const struct message *message, char *out, size_t size);
-
-/* All shares of a checkpoint that is cut into `parts`. */
-static inline uint64_t msg_shares_all(int parts)
-{
-    return parts >= 64 ? UINT64_MAX : ((uint64_t)1 << parts) - 1;
-}
 
 static inline bool msg_state_equal(const struct msg_state *a, const struct msg_state *b)
 {

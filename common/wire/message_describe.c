@@ -24,6 +24,13 @@ static void form_text(const struct msg_form *f, struct str *out)
         str_addf(out, "%s%d", i ? "," : " sources=", f->source[i].worker);
 }
 
+static void shares_text(int64_t step, struct worker_set shares, int parts, struct str *out)
+{
+    char text[SET_TEXT_MAX];
+    set_describe(shares, text);
+    str_addf(out, " step=%" PRId64 " shares=%s/%d", step, text, parts);
+}
+
 static void checkpoint_text(const struct message *m, struct str *out)
 {
     switch (m->type) {
@@ -54,12 +61,10 @@ static void checkpoint_text(const struct message *m, struct str *out)
                  m->snapshot.parts, m->snapshot.final ? " final" : "");
         break;
     case MSG_LOAD:
-        str_addf(out, " step=%" PRId64 " shares=%" PRIx64 "/%d", m->load.state.step, m->load.shares,
-                 m->load.parts);
+        shares_text(m->load.state.step, m->load.shares, m->load.parts, out);
         break;
     case MSG_LOADED:
-        str_addf(out, " step=%" PRId64 " shares=%" PRIx64 "/%d", m->loaded.state.step, m->loaded.shares,
-                 m->loaded.parts);
+        shares_text(m->loaded.state.step, m->loaded.shares, m->loaded.parts, out);
         break;
     default:
         break;
@@ -75,6 +80,8 @@ static void body_text(const struct message *m, struct str *out)
         break;
     case MSG_STOP:
         str_addf(out, " round=%" PRId64 " at=%s", m->stop.round, m->stop.at == STOP_NOW ? "now" : "boundary");
+        if (m->stop.within)
+            str_addf(out, " within=%.1fs", (double)m->stop.within / RM_S);
         break;
     case MSG_FORM:
         form_text(&m->form, out);

@@ -16,8 +16,8 @@
 
 const char *const message_role_names[] = {"keep", "catch-up", "receive", "load", "init"};
 const char *const message_phase_names[] = {"idle", "stopped", "forming", "ready", "training"};
-const char *const message_fault_names[] = {"trainer-exit", "ring-error", "storage", "not-finite",
-                                           "lineage",      "data",       "hang",    "machine"};
+const char *const message_fault_names[] = {"trainer-exit", "ring-error", "storage", "not-finite", "lineage",
+                                           "data",         "hang",       "machine", "program"};
 static const char *const stop_names[] = {"now", "boundary"};
 
 static const struct message_field member_fields[] = {
@@ -65,6 +65,7 @@ static const struct message_field ack_fields[] = {
 static const struct message_field stop_fields[] = {
     {"round", MSG_FIELD_INT64, BODY(stop.round), 0, MOST},
     {"at", MSG_FIELD_ENUM, BODY(stop.at), 0, 1, .names = stop_names},
+    {"withinNs", MSG_FIELD_INT64, BODY(stop.within), 0, MOST},
     {0},
 };
 
@@ -75,6 +76,7 @@ static const struct message_field form_fields[] = {
     {"evaluated", MSG_FIELD_INT64, BODY(form.evaluated), -1, MOST},
     {"saved", MSG_FIELD_INT64, BODY(form.saved), -1, MOST},
     {"savedAgo", MSG_FIELD_INT64, BODY(form.saved_ago), 0, MOST},
+    {"begun", MSG_FIELD_INT64, BODY(form.begun), 0, MOST},
     {0},
 };
 
@@ -97,6 +99,11 @@ static const struct message_field publish_fields[] = {
     {"dataFiles", MSG_FIELD_INT64, BODY(publish.data_files), 0, MOST},
     {"dataBytes", MSG_FIELD_INT64, BODY(publish.data_bytes), 0, MOST},
     {"pieces", MSG_FIELD_ROWS, LIST(message, publish.piece, publish.count), .fields = piece_fields},
+    {0},
+};
+
+static const struct message_field release_fields[] = {
+    {"over", MSG_FIELD_BOOL, BODY(release.over)},
     {0},
 };
 
@@ -126,6 +133,7 @@ static const struct message_field hello_fields[] = {
     {"phase", MSG_FIELD_ENUM, BODY(hello.phase), 0, MESSAGE_PHASES - 1, .names = message_phase_names},
     {"state", MSG_FIELD_STATE, BODY(hello.state)},
     {"finished", MSG_FIELD_BOOL, BODY(hello.finished)},
+    {"begun", MSG_FIELD_INT64, BODY(hello.begun), 0, MOST},
     {"members", MSG_FIELD_INTS, LIST(message, hello.member, hello.members_count), .low = 0,
      .limit = RM_WORKERS_MAX - 1},
     {0},
@@ -174,6 +182,7 @@ static const struct message_field fault_fields[] = {
     {"step", MSG_FIELD_INT64, BODY(fault.step), -1, MOST},
     {"lasted", MSG_FIELD_INT64, BODY(fault.lasted), 0, MOST},
     {"reading", MSG_FIELD_BOOL, BODY(fault.reading)},
+    {"memory", MSG_FIELD_BOOL, BODY(fault.memory)},
     {"detail", MSG_FIELD_TEXT, BODY(fault.detail)},
     {0},
 };
@@ -196,6 +205,7 @@ static const struct message_field ready_fields[] = {
 };
 
 static const struct message_field checkpoints_fields[] = {
+    {"folder", MSG_FIELD_TEXT, BODY(checkpoints.folder)},
     {"checkpoints", MSG_FIELD_ROWS, LIST(message, checkpoints.checkpoint, checkpoints.count),
      .fields = checkpoint_fields},
     {0},
@@ -256,7 +266,7 @@ static const struct message_field setup_fields[] = {
 static const struct message_field load_fields[] = {
     {"state", MSG_FIELD_STATE, BODY(load.state)},
     {"parts", MSG_FIELD_INT, BODY(load.parts), 0, RM_WORKERS_MAX},
-    {"shares", MSG_FIELD_ID, BODY(load.shares)},
+    {"shares", MSG_FIELD_SET, BODY(load.shares)},
     {"inState", MSG_FIELD_BOOL, BODY(load.in_state)},
     {0},
 };
@@ -270,7 +280,7 @@ static const struct message_field range_fields[] = {
 static const struct message_field loaded_fields[] = {
     {"state", MSG_FIELD_STATE, BODY(loaded.state)},
     {"parts", MSG_FIELD_INT, BODY(loaded.parts), 0, RM_WORKERS_MAX},
-    {"shares", MSG_FIELD_ID, BODY(loaded.shares)},
+    {"shares", MSG_FIELD_SET, BODY(loaded.shares)},
     {"inState", MSG_FIELD_BOOL, BODY(loaded.in_state)},
     {"exact", MSG_FIELD_BOOL, BODY(loaded.exact)},
     {"k", MSG_FIELD_BYTES, LIST(message, loaded.k, loaded.tensors)},
@@ -287,7 +297,7 @@ static const struct message_field up_fields[] = {
     {"dataFiles", MSG_FIELD_INT64, BODY(up.data_files), 0, MOST},
     {"dataBytes", MSG_FIELD_INT64, BODY(up.data_bytes), 0, MOST},
     {"parameters", MSG_FIELD_INT64, BODY(up.parameters), 0, MOST},
-    {"paramsAt", MSG_FIELD_INT64, BODY(up.params_at), 0, MOST},
+    {"paramsAt", MSG_FIELD_INT64, BODY(up.params_at), -1, MOST},
     {"arrayStep", MSG_FIELD_INT64, BODY(up.array_step), 0, MOST},
     {0},
 };
@@ -327,7 +337,7 @@ const struct message_kind message_kinds[MSG_TYPES] = {
     [MSG_SAVE] = {"save", false, save_fields, SIZE(message, save)},
     [MSG_LIST] = {"list", false, NULL, 0},
     [MSG_PUBLISH] = {"publish", true, publish_fields, SIZE(message, publish)},
-    [MSG_RELEASE] = {"release", false, NULL, 0},
+    [MSG_RELEASE] = {"release", false, release_fields, SIZE(message, release)},
     [MSG_ABANDON] = {"abandon", false, abandon_fields, SIZE(message, abandon)},
     [MSG_HELLO] = {"hello", false, hello_fields, SIZE(message, hello)},
     [MSG_HEARTBEAT] = {"heartbeat", true, heartbeat_fields, SIZE(message, heartbeat)},

@@ -12,6 +12,7 @@ enum message_field_kind {
     MSG_FIELD_TEXT,       /* char[size] */
     MSG_FIELD_HEX,        /* uint8_t[size] as 2 * size digits */
     MSG_FIELD_ID,         /* uint64_t as 16 digits */
+    MSG_FIELD_SET,        /* struct worker_set: 16 digits, 32 and so on where they are needed (set.h) */
     MSG_FIELD_ENUM,       /* an enum of high + 1 names */
     MSG_FIELD_STATE,      /* struct msg_state; null where nothing is held */
     MSG_FIELD_GENERATION, /* struct msg_generation as [term, n] */
@@ -46,7 +47,7 @@ extern const char *const message_fault_names[];
 enum {
     MESSAGE_ROLES = ROLE_INIT + 1,
     MESSAGE_PHASES = PHASE_TRAINING + 1,
-    MESSAGE_FAULTS = FAULT_MACHINE + 1
+    MESSAGE_FAULTS = FAULT_PROGRAM + 1
 };
 
 #endif

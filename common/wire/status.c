@@ -125,6 +125,7 @@ static const struct row quarantined_rows[] = {
 static const struct row ring_rows[] = {
     {"generation", LONG, .at = RING(generation), .highest = INT32_MAX},
     {"term", LONG, .at = RING(term), .highest = INT32_MAX},
+    {"begun", LONG, .at = RING(begun)},
     {"size", INT, .at = RING(size)},
     {"formedTime", LONG, .at = RING(formed)},
     {"members", WORKERS, .at = RING(members), .rows = member_rows},
@@ -189,14 +190,15 @@ static const struct row redone_rows[] = {
 
 static const struct row result_rows[] = {
     {"exitCode", INT, .at = RESULT(exit_code), .lowest = -1, .highest = 255},
+    {"programExitCode", INT, .at = RESULT(program_code), .highest = 255, .only_if = RESULT(program)},
     {"reason", TEXT, .at = RESULT(reason)},
     {"interrupted", FLAG, .at = RESULT(interrupted)},
     {"step", LONG, .at = RESULT(step)},
-    {"loss", REAL, .at = RESULT(loss), .only_if = RESULT(complete)},
-    {"weightsSha256", TEXT, .at = RESULT(weights_sha256), .only_if = RESULT(complete)},
-    {"exact", FLAG, .at = RESULT(exact), .only_if = RESULT(complete)},
+    {"loss", REAL, .at = RESULT(loss), .only_if = RESULT(trained)},
+    {"weightsSha256", TEXT, .at = RESULT(weights_sha256), .only_if = RESULT(trained)},
+    {"exact", FLAG, .at = RESULT(exact), .only_if = RESULT(trained)},
     {"goodput", REAL, .at = RESULT(goodput), .only_if = RESULT(complete)},
-    {"uri", TEXT, .at = RESULT(uri), .only_if = RESULT(complete)},
+    {"uri", TEXT, .at = RESULT(uri), .only_if = RESULT(trained)},
     {"bytes", LONG, .at = RESULT(bytes), .only_if = RESULT(weighed)},
     {"savedTime", LONG, .at = RESULT(saved), .only_if = RESULT(timed)},
     {0},

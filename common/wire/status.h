@@ -75,7 +75,8 @@ struct status_workers {
 
 struct status_ring {
     int64_t generation, term;
-    int size; /* 0: none is at work */
+    int64_t begun; /* generations that began to train, in all terms as far as is known */
+    int size;      /* 0: none is at work */
     int64_t formed;
     struct status_workers members; /* by rank */
 };
@@ -132,7 +133,10 @@ struct status_result {
     const char *reason;
     bool interrupted;
     int64_t step;
-    bool complete; /* what follows is there */
+    bool program; /* a user's program ended with program_code, and the job by it */
+    int program_code;
+    bool complete; /* goodput is there */
+    bool trained;  /* what follows is there: the built-in trainer made all steps */
     double loss, goodput;
     const char *weights_sha256, *uri;
     bool exact;

@@ -1,35 +1,22 @@
 #include "coordinator/core/clique.h"
 
-#include <stdbool.h>
-
-#include "common/base/limits.h"
-
 enum { LOOKS_MAX = 20000 };
 
 struct search {
     const struct clique_question *q;
-    uint64_t best;
+    struct worker_set best;
     int looks;
 };
 
-static uint64_t bit(int worker)
-{
-    return (uint64_t)1 << worker;
-}
-
-int clique_count(uint64_t workers)
-{
-    return __builtin_popcountll(workers);
-}
-
 /* Whether a is to be left out rather than b. */
-static bool goes_before(const struct search *s, uint64_t open, int a, int b)
+static bool goes_before(const struct search *s, struct worker_set open, int a, int b)
 {
     const struct clique_question *q = s->q;
-    int apart_a = clique_count(q->apart[a] & open), apart_b = clique_count(q->apart[b] & open);
+    int apart_a = set_count(set_common(q->apart[a], open)),
+        apart_b = set_count(set_common(q->apart[b], open));
     if (apart_a != apart_b)
         return apart_a > apart_b;
-    bool dear_a = q->dear & bit(a), dear_b = q->dear & bit(b);
+    bool dear_a = set_has(q->dear, a), dear_b = set_has(q->dear, b);
     if (dear_a != dear_b)
         return dear_b;
     if (q->blamed[a] != q->blamed[b])
@@ -38,48 +25,51 @@ static bool goes_before(const struct search *s, uint64_t open, int a, int b)
 }
 
 /* -1: nobody is apart from anybody. */
-static int first_to_go(const struct search *s, uint64_t open)
+static int first_to_go(const struct search *s, struct worker_set open)
 {
     int first = -1;
-    for (int w = 0; w < RM_WORKERS_MAX; w++) {
-        bool divided = (open & bit(w)) && (s->q->apart[w] & open);
-        if (divided && (first < 0 || goes_before(s, open, w, first)))
+    for (int w = set_first(open); w >= 0; w = set_next(open, w)) {
+        if (set_meets(s->q->apart[w], open) && (first < 0 || goes_before(s, open, w, first)))
             first = w;
     }
     return first;
 }
 
 /* At least so many have to go: one of each pair that has nobody in common with another pair. */
-static int must_go(const struct search *s, uint64_t open)
+static int must_go(const struct search *s, struct worker_set open)
 {
     int pairs = 0;
-    for (int w = 0; w < RM_WORKERS_MAX; w++) {
-        uint64_t others = open & bit(w) ? s->q->apart[w] & open : 0;
-        if (!others)
+    for (int w = set_first(open); w >= 0; w = set_next(open, w)) {
+        int other = set_first(set_common(s->q->apart[w], open));
+        if (other < 0)
             continue;
-        open &= ~bit(w) & ~(others & -others);
+        set_remove(&open, w);
+        set_remove(&open, other);
         pairs++;
     }
     return pairs;
 }
 
-static void look(struct search *s, uint64_t open, uint64_t in)
+static void look(struct search *s, struct worker_set open, struct worker_set in)
 {
-    int most = clique_count(in | open) - must_go(s, open);
-    if (s->best && (most <= clique_count(s->best) || ++s->looks > LOOKS_MAX))
+    struct worker_set all = set_union(in, open), with = in;
+    int most = set_count(all) - must_go(s, open);
+    if (!set_is_empty(s->best) && (most <= set_count(s->best) || ++s->looks > LOOKS_MAX))
         return;
     int w = first_to_go(s, open);
     if (w < 0) {
-        s->best = in | open;
+        s->best = all;
         return;
     }
-    look(s, open & ~bit(w), in);
-    look(s, open & ~bit(w) & ~s->q->apart[w], in | bit(w));
+    set_remove(&open, w);
+    set_add(&with, w);
+    look(s, open, in);
+    look(s, set_minus(open, s->q->apart[w]), with);
 }
 
-uint64_t clique_find(const struct clique_question *q)
+struct worker_set clique_find(const struct clique_question *q)
 {
     struct search s = {.q = q};
-    look(&s, q->among, 0);
+    look(&s, q->among, (struct worker_set){0});
     return s.best;
 }

@@ -23,6 +23,7 @@
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_pieces.h"
 #include "coordinator/core/rdzv_probe.h"
+#include "coordinator/core/rdzv_program.h"
 #include "coordinator/core/rdzv_progress.h"
 #include "coordinator/core/rdzv_recover.h"
 #include "coordinator/core/rdzv_recovery.h"
@@ -116,6 +117,7 @@ static void settle(const struct turn *turn)
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {
         rdzv_name_publishers(turn);
         rdzv_release_leavers(turn);
+        rdzv_ask_folders(turn);
     }
 }
 
@@ -142,6 +144,21 @@ static void on_heartbeat(const struct turn *turn, struct rdzv_worker *w, const s
     rdzv_hang_heartbeat(w, h, turn->now);
 }
 
+/* Two that can't reach each other, or one that gave another something else than was agreed. */
+static void blame_pair_or_source(const struct turn *turn, const struct rdzv_worker *w,
+                                 const struct msg_fault *f)
+{
+    struct rdzv *st = turn->st;
+    bool source = f->class == CLASS_SOURCE && f->peer >= 0 && st->worker[f->peer].presence == PRESENT;
+    if (!source) {
+        rdzv_pairs_fault(st, w, f);
+        return;
+    }
+    if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW)
+        rdzv_pairs_in_vain(st);
+    rdzv_source_fault(turn, &st->worker[f->peer], f);
+}
+
 static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
     struct rdzv *st = turn->st;
@@ -152,9 +169,11 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
         w->phase = PHASE_IDLE; /* whatever ring it was in does not go on */
     if (f->kind == FAULT_TRAINER_EXIT) {
         w->trainer_pid = 0;
+        w->runs = false;
+        st->lost++; /* a launcher, say: the programs of others fail by it */
         w->stopped_round = -1;
         w->asked = RM_NEVER;
-        rdzv_say(st, "worker %d's trainer ended: %s", rdzv_index(st, w), f->detail);
+        rdzv_say(st, "worker %d's trainer ended: %s", rdzv_index(st, w), rdzv_reason(f->detail));
         if (w->rank >= 0)
             rdzv_tell_worker(turn, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
         rdzv_ring_without(turn, w, CAUSE_TRAINER_EXIT);
@@ -166,6 +185,8 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
             rdzv_count_failure(turn, w, f->detail);
         }
         w->trouble.exit_told = false;
+    } else if (f->kind == FAULT_PROGRAM) {
+        rdzv_program_fault(turn, w, m);
     } else if (f->kind == FAULT_STORAGE) {
         rdzv_storage_fault(turn, w, f);
     } else if (f->kind == FAULT_NOT_FINITE && mine) {
@@ -174,13 +195,13 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
     } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
         rdzv_work_fault(turn, w, f);
     } else if (mine && st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW) {
-        rdzv_pairs_fault(st, w, f);
+        blame_pair_or_source(turn, w, f);
     } else if (at_work) {
         if (f->peer >= 0 && st->worker[f->peer].presence == AWAY)
             rdzv_lose(turn, &st->worker[f->peer], "a ring neighbour lost it too");
-        rdzv_pairs_fault(st, w, f);
+        blame_pair_or_source(turn, w, f);
         if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW) {
-            rdzv_say(st, "worker %d: %s", rdzv_index(st, w), f->detail);
+            rdzv_say(st, "worker %d: %s", rdzv_index(st, w), rdzv_reason(f->detail));
             rdzv_recovery_begin(turn, CAUSE_RING_ERROR, f->peer >= 0 ? &st->worker[f->peer] : NULL);
             rdzv_quiesce(turn, STOP_NOW);
         }
@@ -227,7 +248,7 @@ static void on_message(const struct turn *turn, const struct rdzv_event *event)
         rdzv_ready(turn, w, m);
         break;
     case MSG_CHECKPOINTS:
-        rdzv_listed(w, &m->checkpoints, turn->now);
+        rdzv_listed(turn, w, &m->checkpoints);
         break;
     case MSG_CHECKPOINTED:
         rdzv_checkpointed(turn, w, &m->checkpointed);
@@ -314,7 +335,7 @@ static void on_event(const struct turn *turn, const struct rdzv_event *event)
 void rdzv_step(struct rdzv *st, const struct rdzv_event *event, rm_time now, struct rdzv_out *out)
 {
     const struct turn turn = {st, now, out};
-    out->count = 0;
+    rdzv_out_begin(out);
     if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
         return;
     forgive_own_pause(&turn);
@@ -353,7 +374,8 @@ rm_time rdzv_deadline(const struct rdzv *st)
 {
     if (st->state == RDZV_FINISHED || st->state == RDZV_FAILED)
         return RM_NEVER;
-    bool more_to_tell = (st->final_saved || rdzv_all_finished(st)) && st->told < st->settings.steps;
+    bool finished = rdzv_all_finished(st) && !st->settings.program; /* a program's end is one word */
+    bool more_to_tell = (st->final_saved || finished) && st->told < st->settings.steps;
     if (more_to_tell)
         return st->accounted; /* at once */
     rm_time at = rm_earlier(rm_earlier(state_deadline(st), rdzv_hang_at(st)), rdzv_trouble_at(st));

@@ -26,6 +26,11 @@ void rdzv_give_up(struct rdzv *st, int exit_code, const char *format, ...)
     rdzv_say(st, "%s", st->ending.text);
 }
 
+const char *rdzv_reason(const char *told)
+{
+    return told[0] ? told : "no reason was told";
+}
+
 int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w)
 {
     return (int)(w - st->worker);

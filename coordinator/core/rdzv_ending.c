@@ -16,7 +16,7 @@
 static void release_all(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    rdzv_send(turn, MSG_RELEASE);
+    rdzv_send(turn, MSG_RELEASE)->release.over = true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (w->presence == PRESENT)
@@ -50,6 +50,7 @@ static void tell_complete(const struct turn *turn)
     t->step = st->settings.steps;
     t->loss = st->loss;
     t->exact = st->exact;
+    t->program = st->settings.program;
     t->goodput = rdzv_productive_share(rdzv_goodput(st, turn->now));
     memcpy(t->digest, st->digest, RM_HASH_BYTES);
 }
@@ -61,6 +62,8 @@ static void tell_failed(const struct turn *turn)
     struct rdzv_tell *t = rdzv_tell(turn, interrupted ? TELL_INTERRUPTED : TELL_FAILED);
     t->step = st->saved > 0 ? st->saved : 0;
     t->exit_code = st->ending.exit_code;
+    t->program = st->program.ended;
+    t->program_code = st->program.exit_code;
     text_copy(t->text, sizeof t->text, st->ending.text);
 }
 
@@ -69,6 +72,8 @@ static void add_what_is_kept(struct rdzv *st)
 {
     char *text = st->ending.text;
     size_t length = strlen(text);
+    if (st->settings.program)
+        return;
     if (st->ending.not_finite)
         snprintf(text + length, sizeof st->ending.text - length,
                  "; it would come out the same again: lower trainer.optimizer.learningRate or look at the "

@@ -53,6 +53,23 @@ static void quarantine(const struct turn *turn, struct rdzv_worker *w, int own, 
                      rdzv_left(st) == 1 ? "is" : "are");
 }
 
+static void too_many(struct rdzv *st, int index, const char *why)
+{
+    rdzv_give_up(st, EXIT_TRAINING,
+                 "%d failures within %.0f s, failurePolicy.maxRestarts allows %d; the newest: worker %d: %s",
+                 st->failures, (double)st->settings.within / RM_S, st->settings.max_restarts, index, why);
+}
+
+void rdzv_count_program_failure(const struct turn *turn, struct rdzv_worker *w, const char *why)
+{
+    struct rdzv *st = turn->st;
+    int index = rdzv_index(st, w);
+    add_failure(turn, index);
+    rdzv_tell_worker(turn, TELL_WORKER_FAILED, index, why);
+    if (st->failures > st->settings.max_restarts)
+        too_many(st, index, why);
+}
+
 void rdzv_count_failure(const struct turn *turn, struct rdzv_worker *w, const char *why)
 {
     struct rdzv *st = turn->st;
@@ -63,8 +80,5 @@ void rdzv_count_failure(const struct turn *turn, struct rdzv_worker *w, const ch
     if (own > st->settings.max_restarts)
         quarantine(turn, w, own, why);
     else if (st->failures > st->settings.max_restarts)
-        rdzv_give_up(
-            st, EXIT_TRAINING,
-            "%d failures within %.0f s, failurePolicy.maxRestarts allows %d; the newest: worker %d: %s",
-            st->failures, (double)st->settings.within / RM_S, st->settings.max_restarts, index, why);
+        too_many(st, index, why);
 }

@@ -7,5 +7,8 @@
 /* Counts one against this worker and the job. May put the worker into quarantine, which loses it, or end the
  * run. */
 void rdzv_count_failure(const struct turn *turn, struct rdzv_worker *w, const char *why);
+/* One of a user's program: which of its processes fails first is chance, so it counts against the job alone.
+ */
+void rdzv_count_program_failure(const struct turn *turn, struct rdzv_worker *w, const char *why);
 
 #endif

@@ -40,6 +40,13 @@ static bool is_other_software(const struct rdzv *st, int worker, const char *fin
     software_of(st->fingerprint, jobs);
     if (!*own || !*jobs || !strcmp(own, jobs))
         return false;
+    if (st->fits_checkpoint) {
+        snprintf(ret->why, sizeof ret->why,
+                 "worker %d computes other bits than the checkpoint: '%.50s', not '%.50s'; use its image, or "
+                 "set trainer.allowMixedHardware",
+                 worker, own, jobs);
+        return true;
+    }
     snprintf(
         ret->why, sizeof ret->why,
         "worker %d computes other bits: it runs other software than the job, '%.110s' instead of '%.110s'; "

@@ -48,7 +48,7 @@ static void choose_members(struct rdzv *st)
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         st->worker[i].rank = -1;
         st->worker[i].ready = st->worker[i].finished = st->worker[i].serving = false;
-        bool chosen = st->pairs.members >> i & 1;
+        bool chosen = set_has(st->pairs.members, i);
         if (!rdzv_candidate(st, &st->worker[i]) || !chosen)
             continue;
         int at = st->world++;
@@ -95,7 +95,7 @@ static void choose_sources(struct rdzv *st, struct msg_form *f, const struct msg
         struct rdzv_worker *w = &st->worker[i];
         if (!rdzv_usable(st, w) || rdzv_candidate(st, w) || !holds(w, resume))
             continue;
-        if (rdzv_pairs_in_ring(st, i) && !st->pairs.too_few)
+        if (!set_is_empty(rdzv_pairs_in_ring(st, i)) && !st->pairs.too_few)
             continue;
         w->serving = true;
         add_source(st, f, i, resume->step);
@@ -142,14 +142,12 @@ static void fill_form(struct rdzv *st, struct message *m)
         f->member[r].role = role_of(st, &st->worker[st->member[r]], f);
     }
     drop_sources_if_unused(st, f);
-    if (st->loading && f->resume.step > st->saved) {
+    if (st->loading && f->resume.step > st->saved)
         st->saved = f->resume.step;
-        st->saved_lineage_known = true;
-        memcpy(st->saved_lineage, f->resume.lineage, RM_HASH_BYTES);
-    }
     bool fresh = st->told < 0 && st->loading; /* an earlier run has evaluated what it saved */
     f->evaluated = fresh && f->resume.step > st->evaluated ? f->resume.step : st->evaluated;
     f->saved = st->saved;
+    f->begun = st->begun;
     rm_time ago = st->accounted - st->saved_at;
     f->saved_ago = ago < saved_long_ago ? ago : saved_long_ago;
 }
@@ -191,7 +189,7 @@ void rdzv_form(const struct turn *turn)
     rdzv_pairs_formed(turn);
     struct message *m = rdzv_send(turn, MSG_FORM);
     fill_form(st, m);
-    st->form = *m;
+    st->form = m->form;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         w->moved = turn->now;
@@ -272,6 +270,7 @@ static void begin_training(const struct turn *turn)
         cost = turn->now - st->state_since;
     st->reform_cost = st->reform_cost ? (3 * st->reform_cost + cost) / 4 : cost;
     st->trained = true;
+    st->begun++;
     st->given_up = -1;
     st->recovery.went = turn->now;
     st->recovery.formed = true;
@@ -279,6 +278,12 @@ static void begin_training(const struct turn *turn)
     st->ending = (struct rdzv_ending){0};
     rdzv_pairs_went(st);
     rdzv_probe_left_out(turn);
+    if (st->settings.program) { /* it runs again: there is no first step to wait for, nor to show that the
+                                   ring works */
+        st->forming_failures = 0;
+        rdzv_pairs_stepped(st);
+        rdzv_recovery_done(turn);
+    }
     rdzv_say(st, "training with %d workers", st->world);
     rdzv_move(turn, RDZV_TRAINING);
 }

@@ -2,6 +2,8 @@
  * until all have stopped. */
 #include "coordinator/core/rdzv_gather.h"
 
+#include <stdio.h>
+
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_ending.h"
@@ -9,7 +11,9 @@
 #include "coordinator/core/rdzv_hang.h"
 #include "coordinator/core/rdzv_leave.h"
 #include "coordinator/core/rdzv_lists.h"
+#include "coordinator/core/rdzv_load.h"
 #include "coordinator/core/rdzv_pairs.h"
+#include "coordinator/core/rdzv_program.h"
 #include "coordinator/core/rdzv_resume.h"
 #include "coordinator/core/rdzv_save.h"
 #include "coordinator/core/rdzv_states.h"
@@ -17,7 +21,7 @@
 #include "coordinator/core/rdzv_waiting.h"
 #include "coordinator/core/rdzv_who.h"
 
-enum { FORMINGS_IN_VAIN = 30 };
+enum { FORMINGS_IN_VAIN = 30, FORMINGS_OF_PATIENCE = 3 };
 
 /* With the last step done nothing is trained any more, so that any number will do. */
 static bool enough(const struct rdzv *st)
@@ -96,6 +100,37 @@ static bool held_back(const struct turn *turn)
     return st->state != RDZV_GATHERING || turn->now < rdzv_pairs_form_at(st);
 }
 
+/* Until when those who are on their way are waited for. */
+static rm_time window_until(const struct rdzv *st)
+{
+    const struct rdzv_settings *s = &st->settings;
+    bool first = st->ring.n == 0 && s->term == 1;
+    return st->arrived + (first ? rm_later(s->join_window, s->first_window) : s->join_window);
+}
+
+/* A program's processes that take long to end, or can't be ended, hold everybody up: nobody may start beside
+ * them. How long their gracePeriod is their launcher knows alone. */
+static rm_time say_who_does_not_end_at(const struct rdzv *st)
+{
+    return st->settings.program ? st->state_since + FORMINGS_OF_PATIENCE * st->settings.form_timeout
+                                : RM_NEVER;
+}
+
+static void say_who_does_not_end(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    for (int i = 0; i < RM_WORKERS_MAX && turn->now >= say_who_does_not_end_at(st); i++) {
+        char reason[RM_WHY_MAX];
+        const struct rdzv_worker *w = &st->worker[i];
+        bool owes = st->state == RDZV_QUIESCING && w->must_stop && w->presence != ABSENT;
+        if (!owes && !rdzv_program_lives_on(st, w))
+            continue;
+        snprintf(reason, sizeof reason, "worker %d: the processes of its program have not ended yet", i);
+        rdzv_tell_waiting_for(turn, reason);
+        return;
+    }
+}
+
 void rdzv_settle_gathering(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -106,13 +141,17 @@ void rdzv_settle_gathering(const struct turn *turn)
         return;
     }
     bool coming = rdzv_on_its_way(st);
-    bool window_over = turn->now >= st->arrived + st->settings.join_window;
+    bool window_over = turn->now >= window_until(st);
     bool patient = holder_returns(st) && turn->now < st->state_since + st->settings.start_timeout;
     if (enough(st)) {
         bool listed = rdzv_ask_lists(turn);
         if (held_back(turn))
             return;
-        if (listed && !patient && (!coming || window_over))
+        if (rdzv_program_lives_on_anywhere(st)) {
+            say_who_does_not_end(turn);
+            return;
+        }
+        if (listed && !patient && (!coming || window_over) && !rdzv_awaits_manifest(turn))
             rdzv_form(turn);
         return;
     }
@@ -140,17 +179,18 @@ rm_time rdzv_gathering_until(const struct rdzv *st)
         return follows_until(st);
     if (!enough(st))
         return s->unsupervised ? RM_NEVER : st->state_since + s->start_timeout;
-    if (!rdzv_lists_are_in(st))
+    if (!rdzv_lists_are_in(st) || rdzv_program_lives_on_anywhere(st))
         return RM_NEVER;
-    rm_time at = rm_later(st->arrived + s->join_window, rdzv_pairs_form_at(st));
+    rm_time at = rm_later(window_until(st), rdzv_pairs_form_at(st));
     if (holder_returns(st))
         at = rm_later(at, st->state_since + s->start_timeout);
-    return at;
+    return rm_later(at, rdzv_awaits_manifest_until(st));
 }
 
 /* ---- QUIESCING ---- */
 
-/* Members must answer; who only wants to join is not waited for any longer than a latecomer. */
+/* Members must answer, and who still runs a program; who only wants to join is not waited for any longer than
+ * a latecomer. */
 static bool still_stopping(const struct rdzv *st, rm_time now)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
@@ -159,7 +199,7 @@ static bool still_stopping(const struct rdzv *st, rm_time now)
         if (awaited && (w->rank >= 0 || rdzv_hang_answers(st, w, now)))
             return true;
     }
-    return false;
+    return rdzv_program_lives_on_anywhere(st);
 }
 
 /* Pairs have bounds of their own: there are so many, and where too few reach each other startTimeout, or none
@@ -179,14 +219,23 @@ static void count_forming(const struct turn *turn)
 void rdzv_settle_quiescing(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    if (still_stopping(st, turn->now))
+    if (still_stopping(st, turn->now)) {
+        say_who_does_not_end(turn);
         return;
+    }
+    if (st->settings.program && rdzv_all_finished(st)) { /* their words crossed the order to stop */
+        st->ending = (struct rdzv_ending){0};
+        rdzv_program_finished(st);
+        rdzv_end(turn);
+        return;
+    }
+    rdzv_program_stopped(turn);
     count_forming(turn);
     forget_moot_interrupt(st);
     if (st->ending.set)
         settle_ending(turn);
     else if (enough(st) && !holder_returns(st) && rdzv_ask_lists(turn) &&
-             !rdzv_pairs_hold_back(st, turn->now))
+             !rdzv_pairs_hold_back(st, turn->now) && !rdzv_awaits_manifest(turn))
         rdzv_form(turn);
     else
         rdzv_move(turn, RDZV_GATHERING);
@@ -194,7 +243,9 @@ void rdzv_settle_quiescing(const struct turn *turn)
 
 rm_time rdzv_quiescing_until(const struct rdzv *st)
 {
-    rm_time at = RM_NEVER;
+    rm_time at = say_who_does_not_end_at(st);
+    if (at <= st->accounted)
+        at = RM_NEVER; /* it is said */
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         bool awaited = w->must_stop && w->rank < 0 && w->asked != RM_NEVER;

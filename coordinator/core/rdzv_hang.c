@@ -26,6 +26,10 @@ static const rm_time least_fresh = RM_S / 2;     /* a waiting trainer beats ten 
 
 static rm_time patience(const struct rdzv *st)
 {
+    /* heartbeats are all that shows of a program, and each comes by two clocks */
+    if (st->settings.program)
+        return rm_later(least_patience,
+                        rm_later(st->settings.step_timeout, FRESH_BEATS * st->settings.heartbeat));
     if (st->settings.step_timeout > 0)
         return st->settings.step_timeout;
     rm_time steps = STEPS_OF_PATIENCE * st->median_step;
@@ -250,7 +254,9 @@ static bool owes_answer(const struct rdzv_worker *w)
  * formTimeout already, by the same counter. */
 static rm_time answer_at(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    rm_time since = w->turned > w->asked ? w->turned : w->asked;
+    bool turns =
+        w->turned > w->asked && !st->settings.program; /* a launcher that waits for the dead turns, too */
+    rm_time since = turns ? w->turned : w->asked;
     bool was_late = w->slowness > 0 && since == w->asked;
     return since + (ANSWER_FORMINGS - was_late) * st->settings.form_timeout;
 }

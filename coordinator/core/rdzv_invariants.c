@@ -9,13 +9,13 @@
 
 static void check_ring(const struct rdzv *st)
 {
-    uint64_t seen = 0;
+    struct worker_set seen = {0};
     RM_ASSERT(st->world >= 0 && st->world <= RM_WORKERS_MAX, "a ring of %d", st->world);
     for (int r = 0; r < st->world; r++) {
         int w = st->member[r];
         RM_ASSERT(w >= 0 && w < RM_WORKERS_MAX, "rank %d is worker %d", r, w);
-        RM_ASSERT(!(seen >> w & 1), "worker %d has two ranks, %d is one", w, r);
-        seen |= (uint64_t)1 << w;
+        RM_ASSERT(!set_has(seen, w), "worker %d has two ranks, %d is one", w, r);
+        set_add(&seen, w);
     }
 }
 

@@ -35,6 +35,8 @@ void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct m
     w->leave_until = l->deadline > 0 ? turn->now + l->deadline : RM_NEVER;
     text_copy(w->leaving_reason, sizeof w->leaving_reason, l->reason);
     rdzv_say(st, "worker %d leaves: %s", rdzv_index(st, w), l->reason);
+    if (w->leave_until != RM_NEVER && w->rank >= 0)
+        rdzv_stop_sooner(turn);
 }
 
 /* ---- the moment ---- */

@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_fit.h"
+#include "coordinator/core/rdzv_folders.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_remedy.h"
 #include "coordinator/core/rdzv_resume.h"
 #include "coordinator/core/rdzv_trouble.h"
+#include "coordinator/core/rdzv_waiting.h"
 #include "coordinator/core/rdzv_who.h"
 
 int rdzv_others_load(const struct rdzv *st, const struct rdzv_worker *but, bool here)
@@ -33,9 +36,22 @@ void rdzv_lists_anew(struct rdzv *st)
     }
 }
 
+/* It was asked for its folder's sake, nobody needs what it was to list, and it can have the state from
+ * others: it is not asked so again. */
+static bool is_needless(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return w->asked_idly && !rdzv_sees_another_folder(st, w);
+}
+
 void rdzv_list_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
+    w->list_is_old = false;
+    if (is_needless(st, w)) {
+        w->list_asked = false;
+        return;
+    }
+    w->asked_idly = false;
     bool again = w->trouble.times && w->trouble.where == FAULT_IN_LIST;
     bool long_alone =
         !rdzv_others_load(st, w, true) && again && turn->now >= w->trouble.since + FAULT_PATIENCE;
@@ -55,13 +71,46 @@ static bool lists(const struct rdzv_worker *w, const struct msg_state *s)
     return false;
 }
 
-void rdzv_listed(struct rdzv_worker *w, const struct msg_checkpoints *list, rm_time now)
+/* What it writes nobody else would find. */
+static void blame_folder(const struct turn *turn, struct rdzv_worker *w)
 {
+    struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_MACHINE, .peer = -1, .step = -1};
+    char told[MSG_DETAIL_MAX];
+    int worker = rdzv_index(turn->st, w);
+    rdzv_folders_describe(turn->st, worker, f.detail, sizeof f.detail);
+    snprintf(told, sizeof told, "worker %d is not to take part: %.300s", worker, f.detail);
+    rdzv_tell_waiting_for(turn, told);
+    rdzv_list_fault(turn, w, &f);
+}
+
+void rdzv_listed(const struct turn *turn, struct rdzv_worker *w, const struct msg_checkpoints *list)
+{
+    bool old = w->list_is_old;
     w->list = *list;
-    w->listed = true;
-    w->listed_at = now;
-    if (!w->trouble.differs)
+    w->list_is_old = false;
+    w->listed = !old;
+    w->list_asked = w->list_asked && !old;
+    w->asked_idly = false;
+    w->listed_at = turn->now;
+    if (rdzv_sees_another_folder(turn->st, w))
+        blame_folder(turn, w);
+    else if (!w->trouble.differs)
         rdzv_trouble_over(w, FAULT_IN_LIST);
+}
+
+/* True: there are such, who list no longer. */
+static bool blame_folders(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    bool any = false;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence != PRESENT || !w->listed || !rdzv_sees_another_folder(st, w))
+            continue;
+        blame_folder(turn, w);
+        any = true;
+    }
+    return any;
 }
 
 /* The newest that anybody names, and who. */
@@ -108,6 +157,9 @@ static bool lists_agree(const struct turn *turn)
     struct rdzv *st = turn->st;
     int by = 0;
     char what[MSG_DETAIL_MAX];
+    rdzv_folders_settle(st);
+    if (blame_folders(turn))
+        return false;
     struct msg_state any = newest_of_any(st, &by), common = rdzv_newest_checkpoint(st);
     bool gone = !any.held && st->saved > 0 && !st->refused_count;
     if (!gone && (!any.held || (common.held && common.step >= any.step))) {
@@ -167,6 +219,30 @@ static bool lists_will_do(const struct turn *turn)
     return !rdzv_needs_lists(st) || (lists_agree(turn) && rdzv_fit_checkpoint(turn, newest_made_by(st)));
 }
 
+/* One that comes while nobody needs a list is asked all the same, once. Who sees another folder is asked
+ * again, as that may have been mounted since, and then so are the others, who show that they can. */
+static bool is_to_say_its_folder(const struct rdzv *st, const struct rdzv_worker *w, bool differ)
+{
+    bool here = w->presence == PRESENT && w->trainer_pid && !w->leaving && !w->released;
+    if (!here || w->listed || w->list_asked || w->asked_idly || rdzv_pauses(st, w))
+        return false;
+    return !w->listed_at || differ;
+}
+
+void rdzv_ask_folders(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    rdzv_folders_forget(st);
+    bool differ = rdzv_folders_differ(st);
+    for (int i = 0; i < RM_WORKERS_MAX && st->folder[0]; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (!is_to_say_its_folder(st, w, differ))
+            continue;
+        rdzv_send_one(turn, w, MSG_LIST);
+        w->list_asked = w->asked_idly = true;
+    }
+}
+
 bool rdzv_ask_lists(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -178,6 +254,7 @@ bool rdzv_ask_lists(const struct turn *turn)
             continue;
         rdzv_send_one(turn, w, MSG_LIST);
         w->list_asked = true;
+        w->asked_idly = false;
     }
     return false;
 }

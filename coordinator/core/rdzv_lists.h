@@ -6,8 +6,11 @@
 
 /* Asks for those that are needed. True: they are here, agree, and fit. */
 bool rdzv_ask_lists(const struct turn *turn);
+/* Whose folder is not known, or another one than the job's, is asked to list, whether a list is needed or
+ * not. */
+void rdzv_ask_folders(const struct turn *turn);
 /* A list came. */
-void rdzv_listed(struct rdzv_worker *w, const struct msg_checkpoints *list, rm_time now);
+void rdzv_listed(const struct turn *turn, struct rdzv_worker *w, const struct msg_checkpoints *list);
 /* A worker can't list. */
 void rdzv_list_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f);
 /* Whoever has listed is to do it again. */

@@ -10,11 +10,13 @@
 #include "coordinator/core/rdzv_ending.h"
 #include "coordinator/core/rdzv_lists.h"
 #include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_pieces.h"
 #include "coordinator/core/rdzv_remedy.h"
 #include "coordinator/core/rdzv_resume.h"
 #include "coordinator/core/rdzv_save.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_trouble.h"
+#include "coordinator/core/rdzv_waiting.h"
 
 static bool is_refused_state(const struct rdzv *st, const struct msg_state *s)
 {
@@ -47,13 +49,13 @@ static bool is_proven(const struct turn *turn, const struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
     struct rdzv_suspect *s = &st->suspect;
-    if (!s->seen_by || !rdzv_is_of(&s->checkpoint, &st->resume)) {
+    if (set_is_empty(s->seen_by) || !rdzv_is_of(&s->checkpoint, &st->resume)) {
         *s = (struct rdzv_suspect){.since = turn->now};
         s->checkpoint.step = st->resume.step;
         memcpy(s->checkpoint.lineage, st->resume.lineage, RM_HASH_BYTES);
     }
-    s->seen_by |= (uint64_t)1 << rdzv_index(st, w);
-    if (s->seen_by & (s->seen_by - 1))
+    set_add(&s->seen_by, rdzv_index(st, w));
+    if (set_count(s->seen_by) > 1)
         return true;
     bool more =
         st->settings.unsupervised ? st->settings.workers_target > 1 : rdzv_others_load(st, w, false) > 0;
@@ -99,6 +101,26 @@ bool rdzv_all_are_damaged(const struct turn *turn)
                  "every checkpoint is damaged (%s): put a copy in its place, or start anew with --overwrite",
                  names);
     rdzv_end(turn);
+    return true;
+}
+
+rm_time rdzv_awaits_manifest_until(const struct rdzv *st)
+{
+    if (!st->refused_count || !rdzv_begins_anew(st) || rdzv_step_to_publish(st) < 0)
+        return 0;
+    return st->settings.unsupervised ? RM_NEVER : st->state_since + st->settings.start_timeout;
+}
+
+bool rdzv_awaits_manifest(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    char reason[MSG_DETAIL_MAX];
+    if (turn->now >= rdzv_awaits_manifest_until(st))
+        return false;
+    snprintf(reason, sizeof reason,
+             "every checkpoint so far is damaged, and that of step %" PRId64 " waits for its manifest",
+             rdzv_step_to_publish(st));
+    rdzv_tell_waiting_for(turn, reason);
     return true;
 }
 

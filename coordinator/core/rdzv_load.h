@@ -8,6 +8,10 @@
 void rdzv_storage_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f);
 /* True: there were checkpoints, each was refused, and the run has ended. */
 bool rdzv_all_are_damaged(const struct turn *turn);
+/* True: so they were, but one more is written and not published yet. That is waited for, and told, until
+ * then. */
+bool rdzv_awaits_manifest(const struct turn *turn);
+rm_time rdzv_awaits_manifest_until(const struct rdzv *st);
 /* By how many members the shares move on, so that another one reads what was found damaged. */
 int rdzv_load_turn(const struct rdzv *st);
 

@@ -11,6 +11,7 @@
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_probe.h"
+#include "coordinator/core/rdzv_program.h"
 #include "coordinator/core/rdzv_recover.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_who.h"
@@ -135,8 +136,9 @@ static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int 
         rdzv_close_conn(turn, w->conn);
     if (!same) {
         w->released = w->leaving = w->finished = w->digest_known = w->ready = w->serving = false;
-        w->listed = w->list_asked = false;
+        w->listed = w->list_asked = w->asked_idly = w->list_is_old = false;
         w->listed_at = w->loads = 0;
+        w->list.folder[0] = 0;
         w->rank = -1;
         w->old_rank = INT_MAX;
         w->slowness = 0;
@@ -159,20 +161,11 @@ static void take_over(struct rdzv_worker *w, const struct msg_hello *h)
     w->state = h->state;
     w->ring = h->ring;
     w->phase = h->phase;
+    w->runs = h->phase == PHASE_TRAINING;
     if (h->trainer_pid) {
         text_copy(w->address, sizeof w->address, h->address);
         text_copy(w->fingerprint, sizeof w->fingerprint, h->fingerprint);
     }
-}
-
-static void send_stop(const struct turn *turn, struct rdzv_worker *w)
-{
-    struct rdzv *st = turn->st;
-    struct message *m = rdzv_send_one(turn, w, MSG_STOP);
-    m->stop.round = st->round;
-    m->stop.at = w->rank >= 0 && st->state == RDZV_QUIESCING ? st->stop_at : STOP_NOW;
-    if (m->stop.at == STOP_NOW && w->stopped_round != st->round)
-        rdzv_stop_asked(w, turn->now);
 }
 
 /* A member says hello again: it may have missed what was under way when its connection was cut. */
@@ -184,8 +177,7 @@ static void member_again(const struct turn *turn, struct rdzv_worker *w, const s
                   (h->phase == PHASE_FORMING || h->phase == PHASE_READY || h->phase == PHASE_TRAINING);
     bool form_missed = same_trainer && generation_compare(h->ring, st->ring) < 0;
     if (st->state == RDZV_FORMING && form_missed) {
-        struct message *m = rdzv_send_one(turn, w, MSG_FORM);
-        *m = st->form;
+        rdzv_send_one(turn, w, MSG_FORM)->form = st->form;
     } else if (inside && rdzv_ring_runs(st) && h->phase == PHASE_READY) {
         rdzv_send_one(turn, w, MSG_GO);
     } else if (!inside && (rdzv_ring_runs(st) || st->state == RDZV_FORMING) &&
@@ -215,6 +207,8 @@ void rdzv_hello(const struct turn *turn, int conn, const struct msg_hello *h)
     w->presence = PRESENT;
     w->conn = conn;
     w->heard = turn->now;
+    if (h->ring.term < st->settings.term) /* of its own term a coordinator counts itself who was told to go */
+        st->begun = h->begun > st->begun ? h->begun : st->begun;
     take_over(w, h);
     if (newcomer) {
         w->joined = st->arrived = turn->now;
@@ -234,7 +228,9 @@ void rdzv_hello(const struct turn *turn, int conn, const struct msg_hello *h)
     else if (w->rank >= 0)
         member_again(turn, w, h, same_trainer);
     if (st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
-        send_stop(turn, w);
+        rdzv_stop_one(turn, w);
+    else
+        rdzv_program_again(turn, w);
     if (st->state == RDZV_SAVING)
         rdzv_save_resend(turn, w);
 }

@@ -1,8 +1,7 @@
-/* Fills the list of actions. It is several times longer than the longest that a step makes (crowd_test.c), so
- * that a full one is a bug: an action more would be written over the one before it. */
+/* Fills the list of actions, and the arena in which their bodies lie. Both are larger than what any step
+ * makes (crowd_test.c), so that a full one is a bug: an action more would be written over the one before it.
+ */
 #include "coordinator/core/rdzv_out.h"
-
-#include <string.h>
 
 #include "common/base/assert.h"
 
@@ -14,15 +13,28 @@ static struct rdzv_action *add(struct rdzv_out *out, enum rdzv_action_kind kind)
     return a;
 }
 
-struct message *rdzv_send(const struct turn *turn, enum msg_type type)
+void rdzv_out_begin(struct rdzv_out *out)
+{
+    out->count = 0;
+    out->arena = arena_over(out->bodies, sizeof out->bodies);
+}
+
+static struct message *begin_send(const struct turn *turn, enum msg_type type, int most)
 {
     struct rdzv *st = turn->st;
     struct rdzv_action *a = add(turn->out, RDZV_SEND);
     a->send.count = 0;
-    message_init(&a->send.message, type);
-    a->send.message.term = st->settings.term;
-    a->send.message.generation = st->ring;
-    return &a->send.message;
+    a->send.most = most;
+    a->send.conn = arena_take(&turn->out->arena, (size_t)most * sizeof *a->send.conn);
+    a->send.message = message_place(&turn->out->arena, type);
+    a->send.message->term = st->settings.term;
+    a->send.message->generation = st->ring;
+    return a->send.message;
+}
+
+struct message *rdzv_send(const struct turn *turn, enum msg_type type)
+{
+    return begin_send(turn, type, RM_WORKERS_MAX);
 }
 
 void rdzv_send_to(const struct turn *turn, const struct rdzv_worker *w)
@@ -32,13 +44,13 @@ void rdzv_send_to(const struct turn *turn, const struct rdzv_worker *w)
     RM_ASSERT(a->kind == RDZV_SEND, "a recipient for an action of kind %d", (int)a->kind);
     if (w->conn < 0)
         return;
-    RM_ASSERT(a->send.count < RM_WORKERS_MAX, "%d recipients of one message", a->send.count);
+    RM_ASSERT(a->send.count < a->send.most, "%d recipients of one message, and another one", a->send.count);
     a->send.conn[a->send.count++] = w->conn;
 }
 
 struct message *rdzv_send_one(const struct turn *turn, const struct rdzv_worker *w, enum msg_type type)
 {
-    struct message *m = rdzv_send(turn, type);
+    struct message *m = begin_send(turn, type, 1);
     rdzv_send_to(turn, w);
     return m;
 }
@@ -60,15 +72,15 @@ void rdzv_tell_end(const struct turn *turn, int exit_code, const char *why)
 {
     struct rdzv_action *a = add(turn->out, RDZV_END);
     a->end.exit_code = exit_code;
-    text_copy(a->end.why, sizeof a->end.why, why);
+    a->end.why = arena_text(&turn->out->arena, why);
 }
 
 struct rdzv_tell *rdzv_tell(const struct turn *turn, enum rdzv_tell_kind kind)
 {
-    struct rdzv_tell *t = &add(turn->out, RDZV_TELL)->tell;
-    memset(t, 0, sizeof *t);
-    t->kind = kind;
-    return t;
+    struct rdzv_action *a = add(turn->out, RDZV_TELL);
+    a->tell = arena_take(&turn->out->arena, sizeof *a->tell);
+    a->tell->kind = kind;
+    return a->tell;
 }
 
 void rdzv_tell_worker(const struct turn *turn, enum rdzv_tell_kind kind, int worker, const char *text)

@@ -4,6 +4,8 @@
 
 #include "coordinator/core/rdzv_state.h"
 
+/* No actions yet; those of the step before are void. */
+void rdzv_out_begin(struct rdzv_out *out);
 /* Begins a message to nobody yet; the result is to be filled in. */
 struct message *rdzv_send(const struct turn *turn, enum msg_type type);
 /* Adds a recipient to the newest action, which has to be a message. Nothing happens for a worker without a

@@ -20,45 +20,44 @@
 
 enum { RINGS_RUNNING = 2, PAIRS_NAMED = 3, TRIED_AGAIN = 64 };
 
-static const rm_time first_pause = RM_S, longest_pause = 30 * RM_S;
+/* How much a word about two says, beside others of the same break. */
+enum { WORD, WORD_EXPECTED, WORD_OF_BOTH };
 
-static uint64_t bit(int worker)
-{
-    return (uint64_t)1 << worker;
-}
+static const rm_time first_pause = RM_S, longest_pause = 30 * RM_S;
 
 bool rdzv_pairs_are_apart(const struct rdzv *st, int a, int b)
 {
-    return st->pairs.apart[a] & bit(b);
+    return set_has(st->pairs.apart[a], b);
 }
 
-static uint64_t members(const struct rdzv *st)
+static struct worker_set members(const struct rdzv *st)
 {
-    uint64_t set = 0;
+    struct worker_set set = {0};
     for (int r = 0; r < st->world; r++)
-        set |= bit(st->member[r]);
+        set_add(&set, st->member[r]);
     return set;
 }
 
-uint64_t rdzv_pairs_in_ring(const struct rdzv *st, int worker)
+struct worker_set rdzv_pairs_in_ring(const struct rdzv *st, int worker)
 {
-    return st->pairs.apart[worker] & members(st);
+    return set_common(st->pairs.apart[worker], members(st));
 }
 
 bool rdzv_pairs_bar(const struct rdzv *st, int worker)
 {
-    return st->worker[worker].rank < 0 && rdzv_pairs_in_ring(st, worker);
+    return st->worker[worker].rank < 0 && !set_is_empty(rdzv_pairs_in_ring(st, worker));
 }
 
-static void set_bit(uint64_t *sets, int a, int b, bool on)
+/* Each is in the other's set, or is not. */
+static void mark_pair(struct worker_set *sets, int a, int b, bool on)
 {
-    sets[a] = on ? sets[a] | bit(b) : sets[a] & ~bit(b);
-    sets[b] = on ? sets[b] | bit(a) : sets[b] & ~bit(a);
+    (on ? set_add : set_remove)(&sets[a], b);
+    (on ? set_add : set_remove)(&sets[b], a);
 }
 
 bool rdzv_pairs_answer_only(const struct rdzv *st, int worker)
 {
-    return st->pairs.answer_only[worker] & rdzv_pairs_in_ring(st, worker);
+    return set_meets(st->pairs.answer_only[worker], rdzv_pairs_in_ring(st, worker));
 }
 
 /* Of two of whom no more than that is known since they were last answered it says little: named once more,
@@ -67,16 +66,16 @@ void rdzv_pairs_answered(struct rdzv *st, int a, int b)
 {
     if (!rdzv_pairs_are_apart(st, a, b))
         return; /* it was asked as a neighbour to be */
-    bool only = st->pairs.answer_only[a] & bit(b);
-    set_bit(st->pairs.apart, a, b, false);
-    set_bit(st->pairs.answer_only, a, b, true);
+    bool only = set_has(st->pairs.answer_only[a], b);
+    mark_pair(st->pairs.apart, a, b, false);
+    mark_pair(st->pairs.answer_only, a, b, true);
     st->pairs.named[a][b] = st->pairs.named[b][a] = only ? RINGS_RUNNING - 1 : 0;
 }
 
 static void together(struct rdzv *st, int a, int b)
 {
-    set_bit(st->pairs.apart, a, b, false);
-    set_bit(st->pairs.answer_only, a, b, false);
+    mark_pair(st->pairs.apart, a, b, false);
+    mark_pair(st->pairs.answer_only, a, b, false);
     st->pairs.named[a][b] = st->pairs.named[b][a] = 0;
 }
 
@@ -84,7 +83,7 @@ static void together(struct rdzv *st, int a, int b)
 void rdzv_pairs_another_process(struct rdzv *st, int worker)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        set_bit(st->pairs.answer_only, worker, i, false);
+        mark_pair(st->pairs.answer_only, worker, i, false);
         if (!rdzv_pairs_are_apart(st, worker, i))
             st->pairs.named[worker][i] = st->pairs.named[i][worker] = 0;
     }
@@ -105,7 +104,7 @@ static void name_pair(struct rdzv *st, int by, int peer, const char *why)
     n->peer_pid = st->worker[peer].trainer_pid;
     n->by_incarnation = st->worker[by].incarnation;
     n->peer_incarnation = st->worker[peer].incarnation;
-    text_copy(n->why, sizeof n->why, why);
+    text_copy(n->why, sizeof n->why, rdzv_reason(why));
 }
 
 static bool is_named(const struct rdzv_named *n, int a, int b)
@@ -118,9 +117,17 @@ static bool is_breaking(const struct rdzv *st)
     return st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW;
 }
 
-/* The first word counts, as what follows it may follow from it: whoever closes a broken ring breaks it for
- * another neighbour. But where a connection ends, both its ends say so, and each names the other: that counts
- * more. */
+/* Of two that are known to be apart, and are tried together, it is what was to be expected. Where a
+ * connection ends, both its ends say so, and each names the other: that shows it. */
+static int weight_of(const struct rdzv_pairs *p, int by, int peer)
+{
+    if (set_has(p->words[peer], by))
+        return WORD_OF_BOTH;
+    return set_has(p->apart[by], peer) ? WORD_EXPECTED : WORD;
+}
+
+/* Of words that weigh the same the first counts, as what follows it may follow from it: whoever closes a
+ * broken ring breaks it for another neighbour. */
 void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct rdzv_pairs *p = &st->pairs;
@@ -132,17 +139,20 @@ void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct
     p->broke = true;
     if (peer < 0 || peer == by)
         return;
-    p->words[by] |= bit(peer);
-    bool both = p->words[peer] & bit(by), counts = !p->newest.set || (both && !p->both);
-    p->both = p->both || both;
-    if (counts && !is_named(&p->newest, by, peer))
+    set_add(&p->words[by], peer);
+    int weight = weight_of(p, by, peer);
+    if (p->newest.set && weight <= p->weight)
+        return;
+    p->weight = weight;
+    if (!is_named(&p->newest, by, peer))
         name_pair(st, by, peer, f->detail);
 }
 
 void rdzv_pairs_stall(struct rdzv *st, int by, int peer, const char *why)
 {
     rdzv_pairs_in_vain(st);
-    st->pairs.broke = st->pairs.both = true; /* nobody knows better */
+    st->pairs.broke = true;
+    st->pairs.weight = WORD_OF_BOTH; /* nobody knows better */
     name_pair(st, by, peer, why);
 }
 
@@ -170,10 +180,10 @@ static bool count_pair(const struct turn *turn)
     p->named[n.peer][n.by] = ++p->named[n.by][n.peer];
     if (p->named[n.by][n.peer] < RINGS_RUNNING)
         return false;
-    bool known = (p->apart[n.by] | p->answer_only[n.by]) & bit(n.peer);
+    bool answers = set_has(p->answer_only[n.by], n.peer), known = answers || set_has(p->apart[n.by], n.peer);
     p->named[n.by][n.peer] = p->named[n.peer][n.by] = RINGS_RUNNING;
-    set_bit(p->apart, n.by, n.peer, true);
-    set_bit(p->answer_only, n.by, n.peer, p->went || (p->answer_only[n.by] & bit(n.peer)));
+    mark_pair(p->apart, n.by, n.peer, true);
+    mark_pair(p->answer_only, n.by, n.peer, p->went || answers);
     return !known;
 }
 
@@ -194,7 +204,7 @@ bool rdzv_pairs_stopped(const struct turn *turn)
     p->formings += p->in_vain;
     if (p->in_vain && p->last_tries)
         for (int r = 0; r < st->world; r++)
-            p->tried_last[st->member[r]] |= members(st);
+            p->tried_last[st->member[r]] = set_union(p->tried_last[st->member[r]], members(st));
     bool learned = count_pair(turn);
     if (p->in_vain)
         p->again_at = turn->now + pause_after(p->formings);
@@ -204,75 +214,79 @@ bool rdzv_pairs_stopped(const struct turn *turn)
 
 /* ---- who forms ---- */
 
-static uint64_t candidates(const struct rdzv *st)
+static struct worker_set candidates(const struct rdzv *st)
 {
-    uint64_t set = 0;
+    struct worker_set set = {0};
     for (int i = 0; i < RM_WORKERS_MAX; i++)
-        set |= rdzv_candidate(st, &st->worker[i]) ? bit(i) : 0;
+        if (rdzv_candidate(st, &st->worker[i]))
+            set_add(&set, i);
     return set;
 }
 
-static uint64_t holders(const struct rdzv *st, const struct msg_state *state)
+static struct worker_set holders(const struct rdzv *st, const struct msg_state *state)
 {
-    uint64_t set = 0;
+    struct worker_set set = {0};
     for (int i = 0; i < RM_WORKERS_MAX && state->held; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        set |= rdzv_usable(st, w) && msg_state_equal(&w->state, state) ? bit(i) : 0;
+        if (rdzv_usable(st, w) && msg_state_equal(&w->state, state))
+            set_add(&set, i);
     }
     return set;
 }
 
-static bool is_divided(const struct rdzv *st, uint64_t set)
+static bool is_divided(const struct rdzv *st, struct worker_set set)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++)
-        if ((set & bit(i)) && (st->pairs.apart[i] & set))
+        if (set_has(set, i) && set_meets(st->pairs.apart[i], set))
             return true;
     return false;
 }
 
-static uint64_t largest(const struct rdzv *st, const uint64_t *apart, uint64_t among, uint64_t dear)
+static struct worker_set largest(const struct rdzv *st, const struct worker_set *apart,
+                                 struct worker_set among, struct worker_set dear)
 {
     struct clique_question q = {among, dear, apart, st->pairs.blamed};
     return clique_find(&q);
 }
 
 /* Whether somebody can give them the state. */
-static bool are_served(const uint64_t *apart, uint64_t set, uint64_t holding)
+static bool are_served(const struct worker_set *apart, struct worker_set set, struct worker_set holding)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++)
-        if ((holding & bit(i)) && !(apart[i] & set))
+        if (set_has(holding, i) && !set_meets(apart[i], set))
             return true;
-    return !holding;
+    return set_is_empty(holding);
 }
 
 /* Those who reach one of the holders, and each other. */
-static uint64_t largest_served(const struct rdzv *st, const uint64_t *apart, uint64_t among, uint64_t holding)
+static struct worker_set largest_served(const struct rdzv *st, const struct worker_set *apart,
+                                        struct worker_set among, struct worker_set holding)
 {
-    uint64_t best = 0;
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        uint64_t set = holding & bit(i) ? largest(st, apart, among & ~apart[i], holding) : 0;
-        best = clique_count(set) > clique_count(best) ? set : best;
+    struct worker_set best = {0};
+    for (int i = set_first(holding); i >= 0; i = set_next(holding, i)) {
+        struct worker_set set = largest(st, apart, set_minus(among, apart[i]), holding);
+        best = set_count(set) > set_count(best) ? set : best;
     }
     return best;
 }
 
 /* What the next ring is chosen from. */
 struct question {
-    uint64_t all, holding; /* candidates; who can give the newest state */
+    struct worker_set all, holding; /* candidates; who can give the newest state */
     int fewest;
 };
 
 /* Best is a ring of those who get the state from one of its holders; else one that goes on from the store
  * without them. */
-static uint64_t divide(const struct rdzv *st, const uint64_t *apart, const struct question *q,
-                       bool *ret_stranded)
+static struct worker_set divide(const struct rdzv *st, const struct worker_set *apart,
+                                const struct question *q, bool *ret_stranded)
 {
-    uint64_t set = largest(st, apart, q->all, q->holding);
+    struct worker_set set = largest(st, apart, q->all, q->holding);
     *ret_stranded = false;
     if (are_served(apart, set, q->holding))
         return set;
-    uint64_t served = largest_served(st, apart, q->all, q->holding);
-    *ret_stranded = clique_count(served) < q->fewest && clique_count(set) >= q->fewest;
+    struct worker_set served = largest_served(st, apart, q->all, q->holding);
+    *ret_stranded = set_count(served) < q->fewest && set_count(set) >= q->fewest;
     return *ret_stranded ? set : served;
 }
 
@@ -281,12 +295,13 @@ struct pair {
 };
 
 /* Of those in `all` that are apart the pair that was seen so first, or last. */
-static struct pair find_pair(const struct rdzv *st, const uint64_t *apart, uint64_t all, bool newest)
+static struct pair find_pair(const struct rdzv *st, const struct worker_set *apart, struct worker_set all,
+                             bool newest)
 {
     struct pair found = {-1, -1};
-    for (int a = 0; a < RM_WORKERS_MAX; a++) {
-        for (uint64_t others = all & bit(a) ? apart[a] & all : 0; others; others &= others - 1) {
-            int b = __builtin_ctzll(others);
+    for (int a = set_first(all); a >= 0; a = set_next(all, a)) {
+        struct worker_set others = set_common(apart[a], all);
+        for (int b = set_first(others); b >= 0; b = set_next(others, b)) {
             rm_time seen = st->pairs.seen[a][b], than = found.a < 0 ? 0 : st->pairs.seen[found.a][found.b];
             if (found.a < 0 || (newest ? seen > than : seen < than))
                 found = (struct pair){a, b};
@@ -296,17 +311,16 @@ static struct pair find_pair(const struct rdzv *st, const uint64_t *apart, uint6
 }
 
 /* It counts as apart no more. */
-static void forget_pair(uint64_t *apart, struct pair pair)
+static void forget_pair(struct worker_set *apart, struct pair pair)
 {
-    apart[pair.a] &= ~bit(pair.b);
-    apart[pair.b] &= ~bit(pair.a);
+    mark_pair(apart, pair.a, pair.b, false);
 }
 
 /* Too few reach each other, as far as is known: what was seen longest ago is tried again, which shows whether
  * it is still so. */
-static uint64_t try_again(const struct rdzv *st, const struct question *q, bool *ret_stranded)
+static struct worker_set try_again(const struct rdzv *st, const struct question *q, bool *ret_stranded)
 {
-    uint64_t apart[RM_WORKERS_MAX], set = 0;
+    struct worker_set apart[RM_WORKERS_MAX], set;
     memcpy(apart, st->pairs.apart, sizeof apart);
     for (int i = 0; i < TRIED_AGAIN; i++) {
         struct pair oldest = find_pair(st, apart, q->all, false);
@@ -314,10 +328,33 @@ static uint64_t try_again(const struct rdzv *st, const struct question *q, bool 
             break;
         forget_pair(apart, oldest);
         set = divide(st, apart, q, ret_stranded);
-        if (clique_count(set) >= q->fewest)
+        if (set_count(set) >= q->fewest)
             return set;
     }
     return q->all;
+}
+
+/* Two that answer each other and make no step are no end of it: they would be enough, and apart again, as
+ * often as they answer. */
+static bool rests_on_answers(const struct rdzv *st)
+{
+    const struct worker_set members = st->pairs.members;
+    for (int i = set_first(members); i >= 0; i = set_next(members, i))
+        if (set_meets(st->pairs.answer_only[i], members))
+            return true;
+    return false;
+}
+
+static void count_time_stuck(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    struct rdzv_pairs *p = &st->pairs;
+    if (p->too_few && p->stuck_since == RM_NEVER)
+        p->stuck_since = turn->now;
+    if (p->too_few || rests_on_answers(st))
+        return;
+    p->stuck_since = RM_NEVER;
+    p->last_tries = 0;
 }
 
 /* Where nobody is apart that is everybody, as ever. */
@@ -326,27 +363,22 @@ void rdzv_pairs_choose(const struct turn *turn)
     struct rdzv *st = turn->st;
     struct rdzv_pairs *p = &st->pairs;
     bool stranded = false;
-    p->stranded = 0;
+    p->stranded = (struct worker_set){0};
     p->too_few = false;
     struct msg_state best = rdzv_best_state(st);
     bool unsaved = best.held && best.step > 0 && best.step > st->saved;
     bool all_done = best.held && best.step >= st->settings.steps;
     struct question q = {candidates(st), holders(st, &best), all_done ? 1 : st->settings.workers_min};
     p->members = q.all;
-    if (clique_count(q.all) >= q.fewest && is_divided(st, q.all | q.holding)) {
+    if (set_count(q.all) >= q.fewest && is_divided(st, set_union(q.all, q.holding))) {
         p->members = divide(st, p->apart, &q, &stranded);
-        p->too_few = clique_count(p->members) < q.fewest;
+        p->too_few = set_count(p->members) < q.fewest;
         if (p->too_few)
             p->members = try_again(st, &q, &stranded);
     }
     p->save_first = unsaved && (stranded || p->too_few);
-    p->stranded = stranded && !unsaved ? q.holding : 0;
-    if (!p->too_few) {
-        p->stuck_since = RM_NEVER;
-        p->last_tries = 0;
-    } else if (p->stuck_since == RM_NEVER) {
-        p->stuck_since = turn->now;
-    }
+    p->stranded = stranded && !unsaved ? q.holding : (struct worker_set){0};
+    count_time_stuck(turn);
 }
 
 /* Whether it has answered a stop or not: who is late with that is no other crew. */
@@ -355,23 +387,24 @@ static bool is_of_crew(const struct rdzv_worker *w)
     return w->presence == PRESENT && w->trainer_pid && !w->leaving && !w->released;
 }
 
-static bool is_same_crew(const struct rdzv *st)
+/* Who has gone is not what it lacked. */
+static bool has_newcomer(const struct rdzv *st)
 {
     const struct rdzv_pairs *p = &st->pairs;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        bool in = is_of_crew(w);
-        if (p->crew[i].pid != (in ? w->trainer_pid : 0) || (in && p->crew[i].incarnation != w->incarnation))
-            return false;
+        bool known = p->crew[i].pid == w->trainer_pid && p->crew[i].incarnation == w->incarnation;
+        if (is_of_crew(w) && !known)
+            return true;
     }
-    return true;
+    return false;
 }
 
 /* Whether it is what came to nothing, once more. */
 static bool is_repetition(const struct rdzv *st)
 {
     const struct rdzv_pairs *p = &st->pairs;
-    return is_same_crew(st) && (p->too_few || p->members == p->formed);
+    return !has_newcomer(st) && (p->too_few || set_equals(p->members, p->formed));
 }
 
 rm_time rdzv_pairs_give_up_at(const struct rdzv *st)
@@ -383,7 +416,8 @@ rm_time rdzv_pairs_give_up_at(const struct rdzv *st)
 /* Whoever has come since may be what it lacked: then there is no pause. */
 rm_time rdzv_pairs_form_at(const struct rdzv *st)
 {
-    rm_time last = rdzv_pairs_give_up_at(st), at = is_repetition(st) ? st->pairs.again_at : 0;
+    rm_time last = st->pairs.too_few ? rdzv_pairs_give_up_at(st) : RM_NEVER;
+    rm_time at = is_repetition(st) ? st->pairs.again_at : 0;
     return at < last ? at : last;
 }
 
@@ -392,12 +426,12 @@ static bool is_over(const struct rdzv *st, rm_time now)
 {
     const struct rdzv_pairs *p = &st->pairs;
     rm_time over = rdzv_pairs_give_up_at(st);
-    if (now < over || !p->last_tries)
+    if (now < over || !p->last_tries || !p->too_few)
         return false;
-    uint64_t all = candidates(st);
+    struct worker_set all = candidates(st);
     bool any_left = false;
-    for (int i = 0; i < RM_WORKERS_MAX; i++)
-        any_left = any_left || ((all & bit(i)) && (p->apart[i] & all & ~p->tried_last[i]));
+    for (int i = set_first(all); i >= 0; i = set_next(all, i))
+        any_left = any_left || set_meets(p->apart[i], set_minus(all, p->tried_last[i]));
     return !any_left || p->last_tries >= TRIED_AGAIN;
 }
 
@@ -412,7 +446,7 @@ bool rdzv_pairs_hold_back(const struct rdzv *st, rm_time now)
  * so long ago that they may reach each other by now. */
 static void describe(const struct rdzv *st, char *out, size_t size)
 {
-    uint64_t apart[RM_WORKERS_MAX], set = candidates(st);
+    struct worker_set apart[RM_WORKERS_MAX], set = candidates(st);
     int n = 0, pairs = 0;
     memcpy(apart, st->pairs.apart, sizeof apart);
     for (struct pair pair; (pair = find_pair(st, apart, set, true)).a >= 0; pairs++) {
@@ -457,11 +491,11 @@ void rdzv_pairs_formed(const struct turn *turn)
     if (!p->last_tries)
         memset(p->tried_last, 0, sizeof p->tried_last);
     p->last_tries += turn->now >= rdzv_pairs_give_up_at(st);
-    p->in_vain = p->broke = p->both = p->newest.set = p->went = p->stepped = false;
+    p->in_vain = p->broke = p->newest.set = p->went = p->stepped = false;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         bool in = is_of_crew(w);
-        p->words[i] = 0;
+        p->words[i] = (struct worker_set){0};
         p->crew[i].pid = in ? w->trainer_pid : 0;
         p->crew[i].incarnation = in ? w->incarnation : 0;
     }
@@ -470,7 +504,7 @@ void rdzv_pairs_formed(const struct turn *turn)
 void rdzv_pairs_went(struct rdzv *st)
 {
     st->pairs.went = true;
-    st->pairs.stranded = 0;
+    st->pairs.stranded = (struct worker_set){0};
 }
 
 /* What broke it since, if anything did, was not in vain. */
@@ -482,7 +516,7 @@ void rdzv_pairs_stepped(struct rdzv *st)
     p->stepped = true;
     p->in_vain = false;
     p->formings = p->last_tries = 0;
-    p->formed = 0;
+    p->formed = (struct worker_set){0};
     p->stuck_since = RM_NEVER;
     for (int r = 0; r < st->world; r++)
         for (int q = 0; q < r; q++)

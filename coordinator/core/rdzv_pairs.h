@@ -5,8 +5,8 @@
 #include "coordinator/core/rdzv_state.h"
 
 bool rdzv_pairs_are_apart(const struct rdzv *st, int a, int b);
-/* The members that this worker is apart from, by bit. */
-uint64_t rdzv_pairs_in_ring(const struct rdzv *st, int worker);
+/* The members that this worker is apart from. */
+struct worker_set rdzv_pairs_in_ring(const struct rdzv *st, int worker);
 /* The worker is no member, and may not join: it is apart from one. */
 bool rdzv_pairs_bar(const struct rdzv *st, int worker);
 /* A member that it is apart from has answered it before, and no step came of that. */

@@ -72,6 +72,22 @@ void rdzv_forget_pieces(struct rdzv *st, int64_t step)
     }
 }
 
+static bool is_whole(const struct rdzv_collection *c)
+{
+    return c->used && c->have >= c->parts;
+}
+
+int64_t rdzv_step_to_publish(const struct rdzv *st)
+{
+    int64_t newest = -1;
+    for (int i = 0; i < COLLECTIONS; i++) {
+        const struct rdzv_collection *c = &st->collection[i];
+        if (is_whole(c) && c->publish.step > newest)
+            newest = c->publish.step;
+    }
+    return newest;
+}
+
 bool rdzv_part_is_in(const struct rdzv *st, int part)
 {
     for (int i = 0; i < COLLECTIONS; i++) {
@@ -115,18 +131,13 @@ bool rdzv_holds_what_is_saved(const struct rdzv *st, const struct rdzv_worker *w
     return rdzv_holds(st, w, &wanted);
 }
 
-static bool is_saved(const struct rdzv *st, int64_t step, const uint8_t *lineage)
-{
-    bool same = !st->saved_lineage_known || !memcmp(st->saved_lineage, lineage, RM_HASH_BYTES);
-    return st->saved == step && same;
-}
-
 bool rdzv_save_is_done(const struct rdzv *st)
 {
     if (st->save.final)
         return st->final_saved;
-    /* a newer one, whose pieces were under way, will do as well */
-    return st->saved > st->save.step || is_saved(st, st->save_state.step, st->save_state.lineage);
+    /* A newer one, whose pieces were under way, will do as well; and so must another history of the step: its
+     * place is taken. */
+    return st->saved >= st->save.step;
 }
 
 bool rdzv_save_lacks(const struct rdzv *st, int part)
@@ -145,7 +156,13 @@ void rdzv_save_resend(const struct turn *turn, struct rdzv_worker *w)
 
 /* ---- publishing ---- */
 
-/* Somebody who stays, if possible one of the ring. */
+/* Whose thread that writes is in a call which does not return publishes nothing; who leaves may be gone
+ * before it has; and one of the ring is named rather than another. */
+static int fitness_to_publish(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return (rdzv_is_stuck(st, w) ? 0 : 4) + (w->leaving ? 0 : 2) + (w->rank >= 0);
+}
+
 struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
 {
     struct rdzv_worker *best = NULL;
@@ -153,9 +170,7 @@ struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
         struct rdzv_worker *w = &st->worker[i];
         if (w->presence != PRESENT || w->released || rdzv_held_back(st, w))
             continue;
-        bool better = !best || (best->leaving && !w->leaving) ||
-                      (best->leaving == w->leaving && best->rank < 0 && w->rank >= 0);
-        if (better)
+        if (!best || fitness_to_publish(st, w) > fitness_to_publish(st, best))
             best = w;
     }
     return best;
@@ -193,11 +208,6 @@ static bool is_older(const struct rdzv_collection *a, const struct rdzv_collecti
     if (a->publish.step != b->publish.step)
         return a->publish.step < b->publish.step;
     return !a->publish.final && b->publish.final;
-}
-
-static bool is_whole(const struct rdzv_collection *c)
-{
-    return c->used && c->have >= c->parts;
 }
 
 static struct rdzv_collection *oldest_whole(struct rdzv *st)
@@ -273,7 +283,8 @@ bool rdzv_is_published_by(const struct rdzv *st, const struct rdzv_worker *w, co
 {
     for (int i = 0; i < COLLECTIONS; i++) {
         const struct rdzv_collection *c = &st->collection[i];
-        if (is_whole(c) && c->publish.step == f->step && c->publisher == rdzv_index(st, w))
+        bool about = f->lasted || c->publish.step == f->step; /* any call keeps the thread that publishes */
+        if (is_whole(c) && about && c->publisher == rdzv_index(st, w))
             return true;
     }
     return false;

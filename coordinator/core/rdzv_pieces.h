@@ -10,6 +10,8 @@
 struct rdzv_collection *rdzv_collection_of(struct rdzv *st, const struct msg_checkpointed *m);
 /* Drops the collections of that step. */
 void rdzv_forget_pieces(struct rdzv *st, int64_t step);
+/* The newest step of which all pieces are in and the manifest is not; -1: there is none. */
+int64_t rdzv_step_to_publish(const struct rdzv *st);
 /* Part of the save under way. */
 bool rdzv_part_is_in(const struct rdzv *st, int part);
 
@@ -26,7 +28,8 @@ struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st);
 void rdzv_name_publishers(const struct turn *turn);
 /* The store does not take that step from this worker: something else may go before it. */
 void rdzv_publishing_waits(struct rdzv *st, const struct rdzv_worker *w, int64_t step);
-/* The fault is about a checkpoint that this worker was told to publish. */
+/* The fault is about a checkpoint that this worker was told to publish, or about a call that does not return
+ * and keeps it from publishing. */
 bool rdzv_is_published_by(const struct rdzv *st, const struct rdzv_worker *w, const struct msg_fault *f);
 
 #endif

@@ -21,11 +21,6 @@ enum { ANSWERS_COUNT_LESS = 12 };
 
 static const rm_time first_pause = 10 * RM_S, longest_pause = 300 * RM_S, answer_patience = 15 * RM_S;
 
-static uint64_t bit(int worker)
-{
-    return (uint64_t)1 << worker;
-}
-
 static void later(const struct turn *turn, int worker)
 {
     struct rdzv *st = turn->st;
@@ -42,7 +37,7 @@ static void tell_left_out(const struct turn *turn, int worker)
 {
     struct rdzv *st = turn->st;
     struct rdzv_worker *w = &st->worker[worker];
-    int other = __builtin_ctzll(rdzv_pairs_in_ring(st, worker));
+    int other = set_first(rdzv_pairs_in_ring(st, worker));
     snprintf(w->left_out, sizeof w->left_out,
              "it and worker %d can't reach each other (%.150s); the others go on without it, and it comes "
              "back once they do",
@@ -84,15 +79,15 @@ void rdzv_probe_newcomer(const struct turn *turn, int worker)
 
 /* ---- asking ---- */
 
-static void ask(const struct turn *turn, uint64_t who, uint64_t to_call)
+static void ask(const struct turn *turn, struct worker_set who, struct worker_set to_call)
 {
     struct rdzv *st = turn->st;
     struct message *m = rdzv_send(turn, MSG_PROBE);
     m->probe.id = st->probe.id;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        if (to_call & bit(i))
+        if (set_has(to_call, i))
             rdzv_fill_member(st, &m->probe.member[m->probe.count++], i);
-        if (who & bit(i))
+        if (set_has(who, i))
             rdzv_send_to(turn, &st->worker[i]);
     }
 }
@@ -105,10 +100,12 @@ static void begin(const struct turn *turn, int worker)
     p->worker = worker;
     p->id++;
     p->until = turn->now + answer_patience;
-    p->with = rdzv_pairs_in_ring(st, worker) | bit(st->member[0]) | bit(st->member[st->world - 1]);
-    p->awaited = p->with | bit(worker);
-    ask(turn, bit(worker), p->with);
-    ask(turn, p->with, bit(worker));
+    p->with = rdzv_pairs_in_ring(st, worker);
+    set_add(&p->with, st->member[0]);
+    set_add(&p->with, st->member[st->world - 1]);
+    p->awaited = set_union(p->with, set_of(worker));
+    ask(turn, set_of(worker), p->with);
+    ask(turn, p->with, set_of(worker));
 }
 
 static void end_in_vain(const struct turn *turn, const char *why)
@@ -126,20 +123,21 @@ void rdzv_probed(const struct turn *turn, const struct rdzv_worker *w, const str
     struct rdzv_probe *p = &st->probe;
     char why[MSG_DETAIL_MAX];
     int by = rdzv_index(st, w);
-    if (!p->on || m->id != p->id || !(p->awaited & bit(by)))
+    if (!p->on || m->id != p->id || !set_has(p->awaited, by))
         return;
     if (m->peer >= 0) {
-        snprintf(why, sizeof why, "worker %d can't reach worker %d (%.150s)", by, m->peer, m->why);
+        snprintf(why, sizeof why, "worker %d can't reach worker %d (%.150s)", by, m->peer,
+                 rdzv_reason(m->why));
         end_in_vain(turn, why);
         return;
     }
-    p->awaited &= ~bit(by);
-    if (p->awaited)
+    set_remove(&p->awaited, by);
+    if (!set_is_empty(p->awaited))
         return;
     p->on = false;
     st->worker[p->worker].left_out[0] = 0; /* should it be so again, that is news, and takes longer */
     for (int i = 0; i < RM_WORKERS_MAX; i++)
-        if (p->with & bit(i))
+        if (set_has(p->with, i))
             rdzv_pairs_answered(st, p->worker, i);
     rdzv_say(st, "worker %d and the others reach each other again", p->worker);
 }

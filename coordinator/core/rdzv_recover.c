@@ -7,6 +7,7 @@
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_goodput.h"
 #include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_program.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_ring.h"
 #include "coordinator/core/rdzv_states.h"
@@ -49,6 +50,7 @@ void rdzv_restore(struct rdzv *st)
     st->trained = h->told >= 0;
     st->evaluated = h->evaluated;
     st->saved = h->saved;
+    st->begun = h->begun;
     if (h->spent_at > 0 && h->spent_at <= st->accounted) {
         st->goodput = h->spent;
         st->accounted = h->spent_at;
@@ -64,12 +66,11 @@ static bool in_ring(enum msg_phase phase)
 /* A worker has one rank: a list that names one twice is of no ring that a coordinator ever formed. */
 static bool names_a_ring(const struct msg_hello *h)
 {
-    uint64_t seen = 0;
+    struct worker_set seen = {0};
     for (int r = 0; r < h->members_count; r++) {
-        uint64_t bit = (uint64_t)1 << h->member[r];
-        if (seen & bit)
+        if (set_has(seen, h->member[r]))
             return false;
-        seen |= bit;
+        set_add(&seen, h->member[r]);
     }
     return true;
 }
@@ -109,6 +110,18 @@ static bool ring_is_whole(const struct rdzv *st)
             return false;
     }
     return st->world > 0;
+}
+
+/* Some of a whole ring wait to be told to go, perhaps, and processes of another generation live. */
+static bool starts_beside_others(const struct rdzv *st)
+{
+    bool waits = false, others = false;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        waits = waits || (is_inside(st, w) && w->phase == PHASE_READY);
+        others = others || (rdzv_program_lives_on(st, w) && generation_compare(w->ring, st->ring) != 0);
+    }
+    return waits && others;
 }
 
 static bool all_expected_are_here(const struct rdzv *st)
@@ -162,33 +175,40 @@ static void adopt(const struct turn *turn)
     st->goodput.productive += meanwhile;
     rdzv_say(st, "training goes on with %d workers", st->world);
     rdzv_move(turn, RDZV_TRAINING);
+    rdzv_program_adopted(turn);
 }
 
 static void form_anew(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     bool had_ring = st->world > 0;
+    int64_t lost = st->lost;
     take_ranks(st);
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
         if (w->presence == PRESENT)
             continue;
         w->rank = -1;
+        st->lost++;
         rdzv_tell_worker(turn, TELL_WORKER_LOST, st->member[r], "it did not come back");
         rdzv_recovery_begin(turn, CAUSE_WORKER_LOST, w);
     }
     if (had_ring)
         rdzv_recovery_begin(turn, CAUSE_RING_ERROR, NULL);
     tell_recovered(turn);
-    rdzv_quiesce(turn, STOP_NOW);
+    if (st->lost == lost && !st->program.failed)
+        rdzv_quiesce_on(turn);
+    else
+        rdzv_quiesce(turn, STOP_NOW);
 }
 
 void rdzv_settle_recovering(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    if (ring_is_whole(st))
+    bool whole = ring_is_whole(st), beside = whole && starts_beside_others(st);
+    if (whole && !beside)
         adopt(turn);
-    else if (all_expected_are_here(st) || turn->now >= rdzv_recovering_until(st))
+    else if (beside || all_expected_are_here(st) || turn->now >= rdzv_recovering_until(st))
         form_anew(turn);
 }
 

@@ -60,6 +60,16 @@ void rdzv_work_fault(const struct turn *turn, struct rdzv_worker *w, const struc
         rdzv_leave_out(turn, w, w->trouble.why, d.exit_code); /* it is not to be started again */
 }
 
+/* Once may be a ring that changed meanwhile. */
+void rdzv_source_fault(const struct turn *turn, struct rdzv_worker *source, const struct msg_fault *f)
+{
+    struct fault_decision d = rdzv_trouble(turn, source, FAULT_IN_WORK, f, false);
+    if (source->trouble.times == 1)
+        source->trouble.until = turn->now;
+    else
+        rdzv_act_on_trouble(turn, source, &d);
+}
+
 void rdzv_slice_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct fault_decision d = rdzv_trouble(turn, w, FAULT_IN_SLICE, f, false);
@@ -79,6 +89,15 @@ static bool another_is_well(const struct rdzv *st, const struct rdzv_worker *but
     return false;
 }
 
+/* A boundary that all were to stop at is not reached any more. */
+static void end_in_ring(const struct turn *turn, const struct rdzv_worker *w)
+{
+    struct rdzv *st = turn->st;
+    rdzv_give_up(st, EXIT_MACHINE, "worker %d: %s", rdzv_index(st, w), w->trouble.why);
+    if (st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY)
+        rdzv_quiesce(turn, STOP_NOW);
+}
+
 /* Its trainer waits for memory that a call is about which does not return, and the ring for its trainer.
  * Another trainer would wait as well. In pods another worker may come elsewhere, so that fewer than min for a
  * while are better than all who stand still; but nobody goes who is alone, or no worse off than the rest. */
@@ -90,7 +109,7 @@ void rdzv_stuck_in_ring(const struct turn *turn, struct rdzv_worker *w)
     if (alone && (over || st->settings.unsupervised))
         rdzv_leave_out(turn, w, w->trouble.why, EXIT_MACHINE);
     else if (over)
-        rdzv_give_up(st, EXIT_MACHINE, "worker %d: %s", rdzv_index(st, w), w->trouble.why);
+        end_in_ring(turn, w);
     else
         rdzv_tell_waiting_for(turn, w->trouble.why);
 }

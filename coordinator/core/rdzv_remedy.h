@@ -9,6 +9,8 @@
 void rdzv_leave_out(const struct turn *turn, struct rdzv_worker *w, const char *why, int exit_code);
 /* Does what the table decided: the end, leaving it out, or waiting. */
 void rdzv_act_on_trouble(const struct turn *turn, struct rdzv_worker *w, const struct fault_decision *d);
+/* Another one was to get the state from it, and got, or was offered, something else. */
+void rdzv_source_fault(const struct turn *turn, struct rdzv_worker *source, const struct msg_fault *f);
 /* Its trainer can't work, and ends after this word. */
 void rdzv_work_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f);
 /* It can't write its slice: training goes on, perhaps without it. */

@@ -15,7 +15,7 @@ static struct msg_state best_from(const struct rdzv *st, int64_t lowest)
     const struct rdzv_worker *best = NULL;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        bool stranded = st->pairs.stranded >> i & 1;
+        bool stranded = set_has(st->pairs.stranded, i);
         if (!rdzv_usable(st, w) || !w->state.held || w->state.step < lowest || stranded)
             continue;
         if (!best || w->state.step > best->state.step ||
@@ -110,6 +110,17 @@ void rdzv_load_forgive(struct rdzv *st, int64_t step)
 bool rdzv_needs_lists(const struct rdzv *st)
 {
     return !rdzv_best_state(st).held && (st->settings.resume || st->saved >= 0);
+}
+
+/* A list that is under way may have been made before, and come after. */
+void rdzv_lists_are_old(struct rdzv *st)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        w->list_asked = w->list_asked && !w->listed;
+        w->list_is_old = w->list_is_old || w->list_asked;
+        w->listed = false;
+    }
 }
 
 bool rdzv_lists_are_in(const struct rdzv *st)

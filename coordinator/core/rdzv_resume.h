@@ -1,5 +1,5 @@
-/* From which step the next ring could go on. These functions look, but for rdzv_load_forgive; rdzv_best_state
- * stands in rdzv_boundary.h. */
+/* From which step the next ring could go on. These functions look, but for rdzv_load_forgive and
+ * rdzv_lists_are_old; rdzv_best_state stands in rdzv_boundary.h. */
 #ifndef RM_COORDINATOR_RDZV_RESUME_H
 #define RM_COORDINATOR_RDZV_RESUME_H
 
@@ -20,6 +20,8 @@ void rdzv_load_forgive(struct rdzv *st, int64_t step);
 bool rdzv_needs_lists(const struct rdzv *st);
 /* All lists that are needed are here. */
 bool rdzv_lists_are_in(const struct rdzv *st);
+/* A checkpoint was published: what was listed before says nothing of it. */
+void rdzv_lists_are_old(struct rdzv *st);
 /* The state in memory to go on from, beside the newest checkpoint that could be loaded; held is false where
  * the checkpoint is to be loaded. */
 struct msg_state rdzv_choose_held(const struct rdzv *st, const struct msg_state *checkpoint);

@@ -27,6 +27,7 @@ void rdzv_tell_formed(const struct turn *turn)
     struct rdzv_tell *t = rdzv_tell(turn, TELL_RING_FORMED);
     t->generation = st->ring;
     t->world = t->members = st->world;
+    t->member = arena_take(&turn->out->arena, (size_t)st->world * sizeof *t->member);
     t->step = st->resume.held ? st->resume.step : 0;
     for (int r = 0; r < st->world; r++) {
         const struct rdzv_worker *w = &st->worker[st->member[r]];

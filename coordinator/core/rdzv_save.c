@@ -97,14 +97,10 @@ void rdzv_published(const struct turn *turn, const struct msg_published *p)
     const struct rdzv_collection *whole = whole_one(st, p);
     if (whole) {
         tell_published(turn, p);
-        st->saved_lineage_known = true;
-        memcpy(st->saved_lineage, whole->publish.lineage, RM_HASH_BYTES);
         if (p->final && whole->digest_known)
             memcpy(st->digest, whole->digest, RM_HASH_BYTES);
-    } else if (st->settings.predecessor.given && !p->final && p->step > st->saved) {
+    } else if (st->settings.predecessor.given && !p->final && p->step > st->saved)
         tell_published(turn, p); /* at a predecessor's word, and nobody was told */
-        st->saved_lineage_known = false;
-    }
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
         bool over = c->publish.final ? st->final_saved : c->publish.step <= st->saved;
@@ -112,8 +108,7 @@ void rdzv_published(const struct turn *turn, const struct msg_published *p)
         c->publisher = c->used ? c->publisher : -1;
     }
     rdzv_name_publishers(turn);
-    for (int i = 0; i < RM_WORKERS_MAX; i++)
-        st->worker[i].listed = st->worker[i].list_asked = false; /* their lists are older than this */
+    rdzv_lists_are_old(st);
 }
 
 /* ---- SAVING ---- */

@@ -34,7 +34,7 @@ struct rdzv_trouble {
 /* A checkpoint that somebody found damaged. */
 struct rdzv_suspect {
     struct msg_checkpoint checkpoint;
-    uint64_t seen_by; /* workers, by bit; 0: there is none */
+    struct worker_set seen_by; /* empty: there is none */
     rm_time since;
     int turn; /* moves the shares on by so many members */
 };
@@ -68,6 +68,7 @@ struct rdzv_worker {
     uint8_t digest[RM_HASH_BYTES]; /* weightsSha256 that this process finished with */
     struct msg_generation ring;    /* what its newest hello says of itself */
     enum msg_phase phase;
+    bool runs; /* it said so, and has not stopped since: of a program, that processes of it may live */
     bool leaving, released;
     bool followed;       /* another process comes under this index once this one, which leaves, has ended */
     rm_time leave_until; /* then it is killed; RM_NEVER: not known */
@@ -75,6 +76,8 @@ struct rdzv_worker {
     enum cause act; /* a drill on it was announced */
     rm_time act_at;
     bool list_asked, listed;
+    bool asked_idly;   /* the newest list asked for is needed by nobody, and has not come */
+    bool list_is_old;  /* the one asked for was perhaps made before the newest checkpoint was published */
     rm_time listed_at; /* its newest list came */
     int loads;         /* rings that it was to load a checkpoint for, without a word against it */
     struct msg_checkpoints list;
@@ -97,31 +100,32 @@ struct rdzv_named {
     char why[RM_WHY_MAX];
 };
 
-/* rdzv_pairs.c. Sets of workers are bits by index. */
+/* rdzv_pairs.c */
 struct rdzv_pairs {
-    uint64_t apart[RM_WORKERS_MAX];                /* bit b of a, and a of b: they can't reach each other */
-    uint64_t answer_only[RM_WORKERS_MAX];          /* they answer; no step was seen to come of it since */
+    struct worker_set apart[RM_WORKERS_MAX];       /* whom each can't reach; b has a where a has b */
+    struct worker_set answer_only[RM_WORKERS_MAX]; /* they answer; no step was seen to come of it since */
     uint8_t named[RM_WORKERS_MAX][RM_WORKERS_MAX]; /* by rings since both made a step in one */
     rm_time seen[RM_WORKERS_MAX][RM_WORKERS_MAX];  /* the newest of them */
     int blamed[RM_WORKERS_MAX];                    /* times that somebody could not reach it */
     char why[RM_WHY_MAX];                          /* of the newest */
     bool went, stepped;                            /* the newest ring: was sent `go`, made a step */
     bool broke, in_vain;                           /* by itself; without a step */
-    uint64_t words[RM_WORKERS_MAX];                /* whom each of it names since */
+    struct worker_set words[RM_WORKERS_MAX];       /* whom each of it names since */
     struct rdzv_named newest;                      /* whom to believe */
-    bool both;                                     /* those two name each other */
+    int weight;                                    /* of what was said of those two */
     int formings;                                  /* in vain, of the same, in a row */
-    uint64_t formed; /* members of the newest; crew: from whom they were chosen */
+    struct worker_set formed; /* members of the newest; crew: from whom they were chosen */
     struct {
         uint64_t incarnation;
         int64_t pid; /* 0: was not there */
     } crew[RM_WORKERS_MAX];
-    rm_time again_at;                    /* no sooner with the same */
-    int last_tries;                      /* since startTimeout is over */
-    uint64_t tried_last[RM_WORKERS_MAX]; /* with whom it was in one of those */
+    rm_time again_at;                             /* no sooner with the same */
+    int last_tries;                               /* since startTimeout is over */
+    struct worker_set tried_last[RM_WORKERS_MAX]; /* with whom it was in one of those */
     /* as chosen by rdzv_pairs_choose */
-    uint64_t members;    /* of the next ring */
-    uint64_t stranded;   /* they hold a state that is saved, and those who form can't get it from them */
+    struct worker_set members; /* of the next ring */
+    struct worker_set
+        stranded;        /* they hold a state that is saved, and those who form can't get it from them */
     bool save_first;     /* the newest state, as it may have to come from the store */
     bool too_few;        /* reach each other: members is a try */
     rm_time stuck_since; /* since when that is so, RM_NEVER: it is not */
@@ -130,9 +134,9 @@ struct rdzv_pairs {
 /* rdzv_probe.c: one under way */
 struct rdzv_probe {
     bool on;
-    int worker;             /* who was left out */
-    int64_t id;             /* of the newest */
-    uint64_t with, awaited; /* whom it has to reach; who has not answered */
+    int worker;                      /* who was left out */
+    int64_t id;                      /* of the newest */
+    struct worker_set with, awaited; /* whom it has to reach; who has not answered */
     rm_time until;
 };
 
@@ -150,9 +154,24 @@ struct rdzv_collection {
     uint8_t digest[RM_HASH_BYTES]; /* of a final one's weights */
 };
 
+/* rdzv_program.c: the failure that stopped the newest generation */
+struct rdzv_program {
+    bool failed; /* and it is not known yet whether it counts */
+    int worker, exit_code;
+    bool memory;
+    int64_t lost; /* rdzv.lost at that time */
+    char why[RM_WHY_MAX];
+    bool ended; /* the run ends by it */
+};
+
 enum { RDZV_LEAVES_TOGETHER_MS = 500 };
 
-enum { COLLECTIONS = 4, FAILURES_KEPT = 256, REFUSED_KEPT = 64, STEP_TIMES_KEPT = 31 };
+enum {
+    COLLECTIONS = 4,
+    FAILURES_KEPT = 1001 /* above failurePolicy.maxRestarts */,
+    REFUSED_KEPT = 64,
+    STEP_TIMES_KEPT = 31
+};
 
 struct rdzv_failure {
     rm_time at;
@@ -197,18 +216,17 @@ struct rdzv {
     bool expect_known;
     int64_t round;
     enum msg_stop_at stop_at;
+    bool stop_sudden; /* the newest round was not announced: a program's processes hang, and have no time */
     struct msg_generation ring; /* of the newest form, or of the ring that a successor found */
     int world;
     int member[RM_WORKERS_MAX]; /* workers in rank order */
-    struct message form;        /* the newest, for whom it did not reach */
+    struct msg_form form;       /* the newest, for whom it did not reach */
     struct msg_state resume;    /* of the newest form */
     bool loading;               /* its roles are load */
     bool trained;               /* a ring was formed at least once */
     bool found;                 /* this ring was formed by a predecessor */
     int64_t told, evaluated, saved;
-    int64_t known_step; /* highest committed step anybody reported */
-    bool saved_lineage_known;
-    uint8_t saved_lineage[RM_HASH_BYTES];
+    int64_t known_step;     /* highest committed step anybody reported */
     double loss, step_time; /* of the newest step told; smoothed ns */
     int64_t tokens;
     bool exact;
@@ -219,14 +237,18 @@ struct rdzv {
     struct rdzv_failure failure[FAILURES_KEPT]; /* that may still count */
     int failures;
     int64_t failures_total;
+    struct rdzv_program program;
+    int64_t lost;  /* workers and trainers that were lost, counted */
+    int64_t begun; /* generations that began to train, in all terms */
     struct msg_checkpoint refused[REFUSED_KEPT];
     int refused_count;
     struct rdzv_suspect suspect;
-    int lists_differ;      /* times in a row */
-    int64_t steps_seen;    /* by this coordinator, counted */
-    rm_time leave_said;    /* the newest */
-    rm_time arrived, left; /* newest arrival; newest quiescing that a leave began */
-    rm_time leave_asked;   /* the first leave since then */
+    char folder[MSG_FOLDER_MAX]; /* the one of checkpoints that the job uses; "": not known */
+    int lists_differ;            /* times in a row */
+    int64_t steps_seen;          /* by this coordinator, counted */
+    rm_time leave_said;          /* the newest */
+    rm_time arrived, left;       /* newest arrival; newest quiescing that a leave began */
+    rm_time leave_asked;         /* the first leave since then */
     rm_time reform_cost;
     rm_time turned, hang_look_at; /* newest sign that the ring, or its forming, moves on; no look before */
     rm_time step_times[STEP_TIMES_KEPT], median_step; /* of the newest steps; 0: none yet */

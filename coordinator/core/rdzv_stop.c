@@ -8,12 +8,13 @@
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_states.h"
 
-/* Who has to answer before the round is over: the members; at a planned stop also those who want to join. */
+/* Who has to answer before the round is over: the members, and who gives them its state, as it may be named
+ * as the one that is not reached; at a planned stop also those who want to join. */
 static bool has_to_stop(const struct rdzv_worker *w, enum msg_stop_at at)
 {
     if (!w->trainer_pid || w->released)
         return false;
-    if (w->rank >= 0)
+    if (w->rank >= 0 || w->serving)
         return w->presence != ABSENT;
     return at == STOP_BOUNDARY && w->presence == PRESENT && !w->leaving;
 }
@@ -24,12 +25,44 @@ void rdzv_stop_asked(struct rdzv_worker *w, rm_time now)
         w->asked = now; /* asked again: it has owed the answer since then */
 }
 
-static void send_stops(const struct turn *turn, bool members, enum msg_stop_at at)
+/* Those who are left of a sudden loss wait in a collective, and never run their handler of SIGTERM. */
+static const rm_time sudden_grace = RM_S;
+/* To kill what has not ended, to say so and to be let go, before somebody else kills all of the pod. */
+static const rm_time spare = RM_S;
+
+rm_time rdzv_stop_within(const struct rdzv *st, rm_time now)
+{
+    rm_time at = RM_NEVER;
+    if (!st->settings.program)
+        return 0;
+    if (st->stop_sudden)
+        return sudden_grace;
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w->leaving && w->rank >= 0)
+            at = rm_earlier(at, w->leave_until);
+    }
+    if (at == RM_NEVER)
+        return 0;
+    rm_time left = at - now;
+    left -= rm_earlier(spare, left / 2);
+    return left > 1 ? left : 1;
+}
+
+static struct message *begin_stop(const struct turn *turn, enum msg_stop_at at)
 {
     struct rdzv *st = turn->st;
     struct message *m = rdzv_send(turn, MSG_STOP);
     m->stop.round = st->round;
     m->stop.at = at;
+    m->stop.within = rdzv_stop_within(st, turn->now);
+    return m;
+}
+
+static void send_stops(const struct turn *turn, bool members, enum msg_stop_at at)
+{
+    struct rdzv *st = turn->st;
+    begin_stop(turn, at);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (w->presence != PRESENT || w->released || (w->rank >= 0) != members)
@@ -40,11 +73,36 @@ static void send_stops(const struct turn *turn, bool members, enum msg_stop_at a
     }
 }
 
-void rdzv_quiesce(const struct turn *turn, enum msg_stop_at at)
+void rdzv_stop_one(const struct turn *turn, struct rdzv_worker *w)
+{
+    struct rdzv *st = turn->st;
+    struct message *m = rdzv_send_one(turn, w, MSG_STOP);
+    m->stop.round = st->round;
+    m->stop.at = w->rank >= 0 && st->state == RDZV_QUIESCING ? st->stop_at : STOP_NOW;
+    m->stop.within = rdzv_stop_within(st, turn->now);
+    if (m->stop.at == STOP_NOW && w->stopped_round != st->round)
+        rdzv_stop_asked(w, turn->now);
+}
+
+void rdzv_stop_sooner(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    if (!st->settings.program || st->state != RDZV_QUIESCING || st->stop_sudden)
+        return;
+    begin_stop(turn, st->stop_at);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && w->must_stop && w->rank >= 0)
+            rdzv_send_to(turn, w);
+    }
+}
+
+static void quiesce(const struct turn *turn, enum msg_stop_at at, bool sudden)
 {
     struct rdzv *st = turn->st;
     st->round++;
     st->stop_at = at;
+    st->stop_sudden = sudden;
     rdzv_move(turn, RDZV_QUIESCING);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
@@ -60,16 +118,27 @@ void rdzv_quiesce(const struct turn *turn, enum msg_stop_at at)
     }
 }
 
+void rdzv_quiesce(const struct turn *turn, enum msg_stop_at at)
+{
+    quiesce(turn, at, at == STOP_NOW);
+}
+
+void rdzv_quiesce_on(const struct turn *turn)
+{
+    quiesce(turn, STOP_NOW, false);
+}
+
 void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
     struct rdzv *st = turn->st;
     const struct msg_stopped *s = &m->stopped;
     w->asked = s->round == st->round || w->asked == RM_NEVER ? RM_NEVER : turn->now;
+    w->runs = false;
     if (s->round != st->round) { /* of an older round: says nothing, unless a predecessor stopped the ring */
         w->phase = PHASE_STOPPED;
         if (st->found && st->state == RDZV_TRAINING && w->rank >= 0) {
             rdzv_recovery_begin(turn, CAUSE_RING_ERROR, NULL);
-            rdzv_quiesce(turn, STOP_NOW);
+            rdzv_quiesce_on(turn);
         }
         return;
     }
@@ -97,7 +166,8 @@ void rdzv_ring_without(const struct turn *turn, struct rdzv_worker *w, enum caus
     w->rank = -1;
     rdzv_recovery_begin(turn, cause, w);
     bool stopping = st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW;
-    if (!stopping)
+    bool hangs = st->settings.program && !st->stop_sudden; /* those who are left, and were given time */
+    if (!stopping || hangs)
         rdzv_quiesce(turn, STOP_NOW);
 }
 
@@ -109,6 +179,7 @@ void rdzv_lose(const struct turn *turn, struct rdzv_worker *w, const char *why)
     bool silent = w->released;
     rdzv_close_conn(turn, w->conn);
     w->presence = ABSENT;
+    st->lost++;
     w->conn = -1;
     w->stopped_round = -1;
     w->asked = RM_NEVER;

@@ -7,6 +7,16 @@
 /* Begins a round of stops: of the members at a common boundary, or at once, and of everybody else at once.
  * Who is away when all stop at once is lost. */
 void rdzv_quiesce(const struct turn *turn, enum msg_stop_at at);
+/* The same at once for a ring that a predecessor was about to stop, as it seems: nobody is lost, so that a
+ * program's processes have the time that they were given. */
+void rdzv_quiesce_on(const struct turn *turn);
+/* The same to one worker alone, of the round under way: to a member as to all, to anybody else at once. */
+void rdzv_stop_one(const struct turn *turn, struct rdzv_worker *w);
+/* How long a program's processes have to end, as in msg_stop. */
+rm_time rdzv_stop_within(const struct rdzv *st, rm_time now);
+/* Somebody has less time than was told with the stop under way: those who have not answered are told again.
+ */
+void rdzv_stop_sooner(const struct turn *turn);
 /* A worker answered a stop, with the state that it holds. */
 void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct message *m);
 /* A stop at once was sent to this worker: it owes the answer since then. */

@@ -4,24 +4,16 @@
 #include <string.h>
 
 #include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_ending.h"
 #include "coordinator/core/rdzv_leave.h"
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_probe.h"
+#include "coordinator/core/rdzv_program.h"
 #include "coordinator/core/rdzv_progress.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_save.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_who.h"
-
-bool rdzv_all_finished(const struct rdzv *st)
-{
-    for (int r = 0; r < st->world; r++) {
-        const struct rdzv_worker *w = &st->worker[st->member[r]];
-        if (!w->finished || w->presence != PRESENT)
-            return false;
-    }
-    return st->world > 0;
-}
 
 static bool any_finished(const struct rdzv *st)
 {
@@ -60,7 +52,7 @@ static bool wants_to_join(const struct rdzv *st, const struct rdzv_worker *w)
 static bool is_worth_it(const struct rdzv *st, const struct rdzv_worker *w)
 {
     double left = (double)(st->settings.steps - st->told) * st->step_time;
-    return w->act == CAUSE_WORKER_JOINED || left > (double)st->reform_cost;
+    return st->settings.program || w->act == CAUSE_WORKER_JOINED || left > (double)st->reform_cost;
 }
 
 /* When the join of those who wait may begin; *ret_first is one of them. RM_NEVER: there is none. */
@@ -94,11 +86,16 @@ static void settle_finish(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     struct msg_state last = {.held = true, .step = st->settings.steps};
+    if (st->settings.program)
+        rdzv_program_finished(st);
     if (!rdzv_all_told(turn))
         return;
     if (st->recovery.active)
         rdzv_recovery_done(turn);
-    rdzv_save_begin(turn, &last, true);
+    if (st->settings.program)
+        rdzv_end(turn);
+    else
+        rdzv_save_begin(turn, &last, true);
 }
 
 void rdzv_settle_training(const struct turn *turn)
@@ -110,10 +107,12 @@ void rdzv_settle_training(const struct turn *turn)
         rdzv_quiesce(turn, st->ending.interrupted ? STOP_BOUNDARY : STOP_NOW);
     } else if (rdzv_all_finished(st)) {
         settle_finish(turn);
-    } else if (any_finished(st)) {
+    } else if (any_finished(st) && !st->settings.program) {
         return; /* the others are about to */
     } else if (rdzv_leave_is_due(turn)) {
         rdzv_leave_begin(turn);
+    } else if (any_finished(st)) {
+        return; /* a program's may take hours more, and takes nobody in */
     } else if (turn->now >= join_at(st, &joiner)) {
         rdzv_recovery_begin(turn, CAUSE_WORKER_JOINED, &st->worker[joiner]);
         rdzv_quiesce(turn, STOP_BOUNDARY);
@@ -124,6 +123,6 @@ rm_time rdzv_training_until(const struct rdzv *st)
 {
     int joiner;
     if (any_finished(st))
-        return RM_NEVER;
+        return st->settings.program ? rdzv_leave_due_at(st) : RM_NEVER;
     return rm_earlier(rm_earlier(rdzv_leave_due_at(st), rdzv_probe_at(st)), join_at(st, &joiner));
 }

@@ -10,7 +10,5 @@ void rdzv_settle_training(const struct turn *turn);
 rm_time rdzv_training_until(const struct rdzv *st);
 /* A worker has finished the last step. */
 void rdzv_finished(struct rdzv *st, struct rdzv_worker *w, const struct message *m);
-/* All members have, and are here. */
-bool rdzv_all_finished(const struct rdzv *st);
 
 #endif

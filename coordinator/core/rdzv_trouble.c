@@ -8,21 +8,21 @@
 #include "coordinator/core/rdzv_fault.h"
 #include "coordinator/core/rdzv_who.h"
 
-static const rm_time says_again_within = 30 * RM_S; /* of a call that stands still; an agent does each 10 s */
-
 void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where)
 {
     if (w->trouble.where == where)
         w->trouble.times = 0;
 }
 
-/* Who made a step can do its work, and whoever says something from now on says it anew. */
+/* Who made a step can do its work, though not what another folder keeps it from; and whoever says something
+ * from now on says it anew. */
 void rdzv_trouble_step(struct rdzv *st)
 {
     st->steps_seen++;
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
-        if (w->trouble.where != FAULT_IN_SAVE && w->trouble.where != FAULT_IN_SLICE)
+        bool writes = w->trouble.where == FAULT_IN_SAVE || w->trouble.where == FAULT_IN_SLICE;
+        if (!writes && !rdzv_sees_another_folder(st, w))
             w->trouble.times = 0;
     }
 }
@@ -188,13 +188,6 @@ void rdzv_write_is_over(struct rdzv_worker *w, int64_t step)
     rdzv_trouble_over(w, FAULT_IN_SLICE);
 }
 
-/* As long as it says so. */
-bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w)
-{
-    bool writes = is_in_trouble(w, FAULT_IN_SLICE) || is_in_trouble(w, FAULT_IN_SAVE);
-    return writes && w->trouble.stuck && st->accounted < w->trouble.newest + says_again_within;
-}
-
 /* ---- waiting for those in trouble ---- */
 
 /* With them there would be enough: no other time runs out meanwhile. */
@@ -216,7 +209,7 @@ rm_time rdzv_trouble_at(const struct rdzv *st)
     rm_time at = RM_NEVER;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (w->presence == PRESENT && rdzv_held_back(st, w) && w->trouble.until < at)
+        if (w->presence == PRESENT && rdzv_pauses(st, w) && w->trouble.until < at)
             at = w->trouble.until;
     }
     return at;

@@ -16,8 +16,6 @@ void rdzv_trouble_step(struct rdzv *st);
 void rdzv_slice_is_in(struct rdzv *st, struct rdzv_worker *w, int64_t step, bool anew);
 /* A write of that step ended well; trouble with a newer one stays. */
 void rdzv_write_is_over(struct rdzv_worker *w, int64_t step);
-/* A write of this worker's does not return, as it said a moment ago. */
-bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w);
 /* With those in trouble there would be enough: no other time runs out meanwhile. */
 bool rdzv_waits_for_trouble(const struct rdzv *st);
 /* When the next worker is held back no longer. */

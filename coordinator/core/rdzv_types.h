@@ -32,7 +32,17 @@ struct rdzv_predecessor {
     rm_time lost_at;                /* when the predecessor died, or was about to */
     rm_time spent_at;               /* when the predecessor last said `spent`; 0: never */
     struct rdzv_goodput spent;
+    int64_t begun; /* generations that began to train under all before this one, as far as is known */
 };
+
+/* What the failure of a user's program does. */
+enum rdzv_rule {
+    RULE_COUNTS, /* against max_restarts */
+    RULE_FAILS_JOB,
+    RULE_SPARES, /* does not count, but where memory was short: another try would need as much */
+};
+
+enum { PROGRAM_CODES = 256 };
 
 struct rdzv_settings {
     char job[64];
@@ -45,6 +55,8 @@ struct rdzv_settings {
     int64_t evaluation_every;  /* steps; 0 never */
     int64_t checkpoint_every;  /* steps; 0 never */
     rm_time join_window, heartbeat, lost_after, form_timeout, start_timeout; /* ns, all above 0 */
+    /* in join_window's place before a job's first ring, where workers take long to come up; 0: not another */
+    rm_time first_window;
     rm_time step_timeout; /* ns; 0: 10 times the median step, 30 s at least */
     int max_restarts;
     rm_time within;
@@ -54,6 +66,8 @@ struct rdzv_settings {
     bool leave_unsaved;  /* checkpoint.onPreemption: false */
     /* pauses between tries to take back who was left out; 0: 10 s at first, 5 min at most */
     rm_time probe_first, probe_most;
+    bool program;                /* the workers run a user's program: rdzv_program.h */
+    uint8_t rule[PROGRAM_CODES]; /* enum rdzv_rule, by the program's exit code */
     bool unsupervised; /* RDZV_EXPECT never comes: below min it waits, for workers_target at first */
     struct rdzv_predecessor predecessor;
 };
@@ -84,6 +98,7 @@ enum rdzv_tell_kind {
     TELL_WORKER_JOINED = EVENT_WORKER_JOINED,
     TELL_WORKER_QUARANTINED = EVENT_WORKER_QUARANTINED,
     TELL_WORKER_LEFT_OUT = EVENT_WORKER_LEFT_OUT,
+    TELL_PROGRAM_FAILED = EVENT_PROGRAM_FAILED,
     TELL_JOIN_SKIPPED = EVENT_JOIN_SKIPPED,
     TELL_EVALUATED = EVENT_EVALUATED,
     TELL_CHECKPOINT_SAVED = EVENT_CHECKPOINT_SAVED,
@@ -122,15 +137,17 @@ struct rdzv_tell {
     double tokens_per_second;
     struct msg_generation generation;
     bool final, exact;
-    int64_t bytes;  /* CHECKPOINT_SAVED; COMPLETE: of the final one where its saving was not told; 0 */
-    rm_time took;   /* CHECKPOINT_WAITING: since it was to be written */
-    rm_time waited; /* CHECKPOINT_SAVED: how long the store was away before, 0 it was not */
-    double goodput; /* COMPLETE: 0..1 */
+    bool program;     /* COMPLETE, FAILED: by a user's program, which has no weights here */
+    int program_code; /* program: what it ended with */
+    int64_t bytes;    /* CHECKPOINT_SAVED; COMPLETE: of the final one where its saving was not told; 0 */
+    rm_time took;     /* CHECKPOINT_WAITING: since it was to be written */
+    rm_time waited;   /* CHECKPOINT_SAVED: how long the store was away before, 0 it was not */
+    double goodput;   /* COMPLETE: 0..1 */
     uint8_t digest[RM_HASH_BYTES];
     struct rdzv_recovery recovery;
-    int members; /* RING_FORMED */
-    struct rdzv_told_member member[RM_WORKERS_MAX];
-    char text[MSG_DETAIL_MAX]; /* cause of a lost, left or joined worker; reason */
+    int members;                     /* RING_FORMED */
+    struct rdzv_told_member *member; // (members) they go with the turn
+    char text[MSG_DETAIL_MAX];       /* cause of a lost, left or joined worker; reason */
 };
 
 enum rdzv_action_kind { RDZV_SEND, RDZV_CLOSE, RDZV_TELL, RDZV_END };
@@ -139,25 +156,35 @@ struct rdzv_action {
     enum rdzv_action_kind kind;
     union {
         struct {
-            int count; /* the same message to each */
-            int conn[RM_WORKERS_MAX];
-            struct message message;
+            int count, most; /* recipients; that there is room for */
+            int *conn;       // (most) the same message to each
+            struct message *message;
         } send;
         int close; /* conn, after what was sent to it */
-        struct rdzv_tell tell;
+        struct rdzv_tell *tell;
         struct {
             int exit_code;
-            char why[MSG_DETAIL_MAX]; /* "" for exit 0 */
+            const char *why; /* "" for exit 0 */
         } end;
     };
 };
 
-/* No step makes more, with every worker in the worst state (tests/unit/coordinator/core/crowd_test.c). */
-enum { RDZV_ACTIONS_MAX = 512 };
+/* No step makes more, with every worker in the worst state (tests/unit/coordinator/core/crowd_test.c). The
+ * room is for an event with each action, and for messages to and about all. */
+enum {
+    RDZV_ACTIONS_MAX = 8 * RM_WORKERS_MAX,
+    RDZV_BODIES_MAX =
+        RDZV_ACTIONS_MAX * (int)(sizeof(struct rdzv_tell) + 64) + 4 * (int)sizeof(struct message),
+};
 
+/* The actions of one step, in order. What they point to lies in `bodies` and is void when the next step
+ * begins: whoever needs it longer copies it. It is large, and points into itself: allocate it once, and do
+ * not copy it. It needs no more than to be there before the first step. */
 struct rdzv_out {
     int count;
     struct rdzv_action action[RDZV_ACTIONS_MAX];
+    struct arena arena; /* over bodies, which it aligns by lying before them */
+    unsigned char bodies[RDZV_BODIES_MAX];
 };
 
 struct rdzv;

@@ -1,11 +1,33 @@
 /* Who is here, who may take part, and who may yet come. */
 #include "coordinator/core/rdzv_who.h"
 
+#include <string.h>
+
+static const rm_time says_again_within = 30 * RM_S; /* of a call that stands still; an agent does each 10 s */
+
 /* ---- who is here ---- */
 
-bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w)
+bool rdzv_sees_another_folder(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return st->folder[0] && w->list.folder[0] && strcmp(w->list.folder, st->folder) != 0;
+}
+
+bool rdzv_pauses(const struct rdzv *st, const struct rdzv_worker *w)
 {
     return w->trouble.times > 0 && w->trouble.until > st->accounted;
+}
+
+/* A member is let go by the table of faults, not from one moment to the next. */
+bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return rdzv_pauses(st, w) || (w->rank < 0 && rdzv_sees_another_folder(st, w));
+}
+
+bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    bool writes = w->trouble.where == FAULT_IN_SLICE || w->trouble.where == FAULT_IN_SAVE;
+    bool stuck = w->trouble.times > 0 && writes && w->trouble.stuck;
+    return stuck && st->accounted < w->trouble.newest + says_again_within;
 }
 
 bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w)
@@ -47,6 +69,16 @@ int rdzv_left(const struct rdzv *st)
 bool rdzv_ring_runs(const struct rdzv *st)
 {
     return st->state == RDZV_TRAINING || (st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY);
+}
+
+bool rdzv_all_finished(const struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (!w->finished || w->presence != PRESENT)
+            return false;
+    }
+    return st->world > 0;
 }
 
 /* ---- who may come ---- */

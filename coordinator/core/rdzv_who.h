@@ -5,7 +5,13 @@
 #include "coordinator/core/rdzv_state.h"
 
 /* The worker fails at something, and is asked nothing for a while (rdzv_trouble.h). */
+/* Its newest list is of another folder than the job's (rdzv_folders.h). */
+bool rdzv_sees_another_folder(const struct rdzv *st, const struct rdzv_worker *w);
+/* It failed at something a moment ago, and is asked again later. */
+bool rdzv_pauses(const struct rdzv *st, const struct rdzv_worker *w);
 bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w);
+/* A write of this worker's does not return, as it said a moment ago. */
+bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w);
 /* The worker is at rest in this round: a ring may be formed from its state, or a checkpoint saved. */
 bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w);
 /* The worker is usable, and stays. */
@@ -18,6 +24,7 @@ int rdzv_members_max(const struct rdzv *st);
 int rdzv_left(const struct rdzv *st);
 /* A ring trains, or trains on to the boundary at which it is to stop. */
 bool rdzv_ring_runs(const struct rdzv *st);
+bool rdzv_all_finished(const struct rdzv *st); /* all members said so, and are here */
 
 /* With so many workers no more are worth waiting for. Where nobody says who is expected
  * (settings.unsupervised) what is known is how many there were to be. */

@@ -13,6 +13,7 @@ static void keep_event(struct history *c, const struct rdzv_tell *tell, int64_t 
     e->wall_ms = wall_ms;
     e->tell = *tell;
     e->tell.members = 0;
+    e->tell.member = NULL;
 }
 
 static void keep_going(struct history_going *list, const struct rdzv_tell *tell, int64_t wall_ms)

@@ -35,6 +35,7 @@ static void fill_ring(struct status_ring *ring, const struct history *c, const s
     ring->generation = st->ring.n;
     ring->term = st->settings.term;
     ring->size = stands ? st->world : 0;
+    ring->begun = st->begun;
     ring->formed = c->formed_wall_ms;
     for (int r = 0; r < ring->size; r++)
         add(&ring->members,
@@ -205,7 +206,10 @@ static struct status_result result_of(const struct history *c, const char *check
         .reason = complete ? "" : t->text,
         .interrupted = t->kind == TELL_INTERRUPTED,
         .step = t->step,
+        .program = t->program,
+        .program_code = t->program_code,
         .complete = complete,
+        .trained = complete && !t->program,
         .loss = t->loss,
         .weights_sha256 = texts->hex,
         .exact = t->exact,
@@ -242,7 +246,7 @@ static void print_status(const struct history *c, const struct rdzv *st, const s
         .state = status_state_name(said[st->state]),
         .message = terms->waits_for ? terms->waits_for : st->why,
         .mixed_hardware = rdzv_is_mixed(st),
-        .progress = progress_of(st),
+        .progress = st->settings.program ? (struct status_progress){0} : progress_of(st),
         .checkpoint = checkpoint_of(c, st, terms->checkpoint_uri, uri),
         .store = store_of(terms->store_waits),
         .fenced = !terms->unfenced,

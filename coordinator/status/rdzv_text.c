@@ -23,7 +23,7 @@ const char *rdzv_uri(char out[RDZV_URI_MAX], const char *base, int64_t step, boo
 static void set_uri(struct js *o, const char *base, int64_t step, bool final)
 {
     char uri[RDZV_URI_MAX];
-    js_set_string(o, "uri", rdzv_uri(uri, base, step, final));
+    js_set_string(o, event_key(EVENT_KEY_URI), rdzv_uri(uri, base, step, final));
 }
 
 static void set_formed(struct js *o, const struct rdzv_tell *t)
@@ -31,17 +31,17 @@ static void set_formed(struct js *o, const struct rdzv_tell *t)
     struct js *members = js_array();
     for (int i = 0; i < t->members; i++) {
         struct js *m = js_object();
-        js_set_int(m, "worker", t->member[i].worker);
-        js_set_int(m, "agentPid", t->member[i].agent_pid);
-        js_set_int(m, "trainerPid", t->member[i].trainer_pid);
+        js_set_int(m, event_key(EVENT_KEY_WORKER), t->member[i].worker);
+        js_set_int(m, event_key(EVENT_KEY_AGENT_PID), t->member[i].agent_pid);
+        js_set_int(m, event_key(EVENT_KEY_TRAINER_PID), t->member[i].trainer_pid);
         js_push(members, m);
     }
-    js_set_int(o, "term", t->generation.term);
-    js_set_int(o, "generation", t->generation.n);
-    js_set_int(o, "world", t->world);
-    js_set_int(o, "step", t->step);
+    js_set_int(o, event_key(EVENT_KEY_TERM), t->generation.term);
+    js_set_int(o, event_key(EVENT_KEY_GENERATION), t->generation.n);
+    js_set_int(o, event_key(EVENT_KEY_WORLD), t->world);
+    js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
     if (t->members)
-        js_set(o, "members", members);
+        js_set(o, event_key(EVENT_KEY_MEMBERS), members);
     else
         js_free(members);
 }
@@ -70,38 +70,46 @@ static void set_recovered(struct js *o, const struct rdzv_recovery *r)
 static void set_complete(struct js *o, const struct rdzv_tell *t, const char *uri)
 {
     char hex[RM_HASH_HEX];
+    if (t->program) {
+        js_set_int(o, event_key(EVENT_KEY_EXIT_CODE), 0);
+        js_set_real(o, event_key(EVENT_KEY_GOODPUT), t->goodput);
+        return;
+    }
     hex_encode(t->digest, RM_HASH_BYTES, hex);
-    js_set_int(o, "step", t->step);
-    js_set_real(o, "loss", t->loss);
-    js_set_string(o, "weightsSha256", hex);
-    js_set_bool(o, "exact", t->exact);
-    js_set_real(o, "goodput", t->goodput);
+    js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
+    js_set_real(o, event_key(EVENT_KEY_LOSS), t->loss);
+    js_set_string(o, event_key(EVENT_KEY_WEIGHTS_SHA256), hex);
+    js_set_bool(o, event_key(EVENT_KEY_EXACT), t->exact);
+    js_set_real(o, event_key(EVENT_KEY_GOODPUT), t->goodput);
     set_uri(o, uri, t->step, true);
 }
 
 static void set_worker(struct js *o, const struct rdzv_tell *t)
 {
-    js_set_int(o, "worker", t->worker);
+    js_set_int(o, event_key(EVENT_KEY_WORKER), t->worker);
     switch (t->kind) {
     case TELL_WORKER_LOST:
     case TELL_WORKER_LEFT:
     case TELL_WORKER_JOINED:
     case TELL_WORKER_QUARANTINED:
     case TELL_WORKER_LEFT_OUT:
-        js_set_int(o, "step", t->step);
-        js_set_string(o, "cause", t->text);
+        js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
+        js_set_string(o, event_key(EVENT_KEY_CAUSE), t->text);
         break;
     case TELL_WORKER_FAILED:
     case TELL_WORKER_REFUSED:
-        js_set_int(o, "attempt", t->attempt);
-        js_set_string(o, "detail", t->text);
+        js_set_int(o, event_key(EVENT_KEY_ATTEMPT), t->attempt);
+        js_set_string(o, event_key(EVENT_KEY_DETAIL), t->text);
+        break;
+    case TELL_PROGRAM_FAILED:
+        js_set_string(o, event_key(EVENT_KEY_REASON), t->text);
         break;
     case TELL_JOIN_SKIPPED:
-        js_set_string(o, "reason", t->text);
+        js_set_string(o, event_key(EVENT_KEY_REASON), t->text);
         break;
     case TELL_CHECKPOINT_REFUSED:
-        js_set_int(o, "step", t->step);
-        js_set_string(o, "reason", t->text);
+        js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
+        js_set_string(o, event_key(EVENT_KEY_REASON), t->text);
         break;
     default:
         break;
@@ -110,30 +118,30 @@ static void set_worker(struct js *o, const struct rdzv_tell *t)
 
 static void set_step(struct js *o, const struct rdzv_tell *t)
 {
-    js_set_int(o, "step", t->step);
-    js_set_real(o, "loss", t->loss);
+    js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
+    js_set_real(o, event_key(EVENT_KEY_LOSS), t->loss);
     if (t->kind == TELL_EVALUATED)
         return;
-    js_set_real(o, "tokensPerSecond", t->tokens_per_second);
-    js_set_int(o, "world", t->world);
+    js_set_real(o, event_key(EVENT_KEY_TOKENS_PER_SECOND), t->tokens_per_second);
+    js_set_int(o, event_key(EVENT_KEY_WORLD), t->world);
 }
 
 static void set_saved(struct js *o, const struct rdzv_tell *t, const char *uri)
 {
-    js_set_int(o, "step", t->step);
+    js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
     set_uri(o, uri, t->step, t->final);
-    js_set_int(o, "bytes", t->bytes);
-    js_set_real(o, "ms", rm_ms(t->took));
+    js_set_int(o, event_key(EVENT_KEY_BYTES), t->bytes);
+    js_set_real(o, event_key(EVENT_KEY_MS), rm_ms(t->took));
     if (t->waited > 0)
-        js_set_real(o, "waitedSeconds", (double)t->waited / RM_S);
+        js_set_real(o, event_key(EVENT_KEY_WAITED_SECONDS), (double)t->waited / RM_S);
 }
 
 static void set_waiting(struct js *o, const struct rdzv_tell *t, const char *uri)
 {
-    js_set_int(o, "step", t->step);
+    js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
     set_uri(o, uri, t->step, t->final);
-    js_set_string(o, "reason", t->text);
-    js_set_real(o, "ageSeconds", (double)t->took / RM_S);
+    js_set_string(o, event_key(EVENT_KEY_REASON), t->text);
+    js_set_real(o, event_key(EVENT_KEY_AGE_SECONDS), (double)t->took / RM_S);
 }
 
 static void set_body(struct js *o, const struct rdzv_tell *t, const char *uri)
@@ -153,22 +161,24 @@ static void set_body(struct js *o, const struct rdzv_tell *t, const char *uri)
         set_waiting(o, t, uri);
         break;
     case TELL_CHECKPOINT_SKIPPED:
-        js_set_int(o, "step", t->step);
-        js_set_string(o, "reason", t->text);
+        js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
+        js_set_string(o, event_key(EVENT_KEY_REASON), t->text);
         break;
     case TELL_RECOVERED:
         set_recovered(o, &t->recovery);
         break;
     case TELL_WAITING:
-        js_set_string(o, "reason", t->text);
+        js_set_string(o, event_key(EVENT_KEY_REASON), t->text);
         break;
     case TELL_FAILED:
-        js_set_string(o, "reason", t->text);
-        js_set_int(o, "exitCode", t->exit_code);
+        js_set_string(o, event_key(EVENT_KEY_REASON), t->text);
+        js_set_int(o, event_key(EVENT_KEY_EXIT_CODE), t->exit_code);
+        if (t->program)
+            js_set_int(o, event_key(EVENT_KEY_PROGRAM_EXIT_CODE), t->program_code);
         break;
     case TELL_INTERRUPTED:
     case TELL_CHECKPOINT_LOADED:
-        js_set_int(o, "step", t->step);
+        js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
         break;
     case TELL_COMPLETE:
         set_complete(o, t, uri);
@@ -180,8 +190,8 @@ static void set_body(struct js *o, const struct rdzv_tell *t, const char *uri)
 
 void rdzv_set_tell(struct js *o, const struct rdzv_tell *tell, int64_t wall_ms, const char *checkpoint_uri)
 {
-    js_set_string(o, "event", event_name((enum event_kind)tell->kind));
-    js_set_int(o, "time", wall_ms);
+    js_set_string(o, event_key(EVENT_KEY_EVENT), event_name((enum event_kind)tell->kind));
+    js_set_int(o, event_key(EVENT_KEY_TIME), wall_ms);
     set_body(o, tell, checkpoint_uri);
 }
 
@@ -214,12 +224,12 @@ void rdzv_alive_print(const struct rdzv *st, rm_time now, int64_t wall_ms, struc
     struct rdzv_goodput g = rdzv_goodput(st, now);
     const rm_time spent[] = {g.productive, g.checkpoint, g.recovery, g.waiting, g.rework};
     struct js *o = js_object(), *list = js_array();
-    js_set_string(o, "event", event_name(EVENT_ALIVE));
-    js_set_int(o, "time", wall_ms);
-    js_set_int(o, "at", now);
+    js_set_string(o, event_key(EVENT_KEY_EVENT), event_name(EVENT_ALIVE));
+    js_set_int(o, event_key(EVENT_KEY_TIME), wall_ms);
+    js_set_int(o, event_key(EVENT_KEY_AT), now);
     for (size_t i = 0; i < sizeof spent / sizeof *spent; i++)
         js_push_int(list, spent[i]);
-    js_set(o, "spent", list);
+    js_set(o, event_key(EVENT_KEY_SPENT), list);
     js_print(o, out);
     js_free(o);
 }

@@ -86,16 +86,28 @@ static void misfit(const struct job_view *job, const struct pod_view *pod, const
            "%s is refused: worker image %.56s computes other bits than %.56s, the job's", name, own, jobs);
 }
 
+/* Codes by which a program of ours says that another attempt would end the same. What a worker of a user's
+ * program ends with may be anybody's word. */
+static bool is_final(const struct job_view *job, const struct pod_view *pod)
+{
+    bool ours = !job->launched || pod->role == OP_COORDINATOR;
+    return ours && (pod->exit_code == EXIT_USAGE || pod->exit_code == EXIT_DATA);
+}
+
+/* Of a user's program the coordinator learns the exit code, and asks the rules about it: the pod's own code
+ * is never that. */
 static void failure(const struct job_view *job, const struct pod_view *pod, const char *name,
                     struct op_ending *ret)
 {
     bool memory = strcmp(pod->terminated_reason, "OOMKilled") == 0;
-    const struct op_rule *rule = rule_for(job, pod->exit_code);
+    const struct op_rule *rule = job->launched ? NULL : rule_for(job, pod->exit_code);
     if (pod->elsewhere) { /* the machine's or the image's fault, whatever a rule says of such a code */
         misfit(job, pod, name, ret);
         return;
     }
-    if (memory)
+    if (memory && job->launched)
+        ending(ret, OP_COUNT_FAILURE, "OOMKilled", "%s: killed by signal 9, out of memory", name);
+    else if (memory)
         ending(ret, OP_COUNT_FAILURE, "OOMKilled", "%s used more memory than its limit", name);
     else
         ending(ret, OP_COUNT_FAILURE, "ExitCode", "%s ended with exit code %d", name, pod->exit_code);
@@ -103,7 +115,7 @@ static void failure(const struct job_view *job, const struct pod_view *pod, cons
         ret->fails_job = rule->action == OP_RULE_FAIL_JOB;
         ret->spares_budget = rule->action == OP_RULE_RESTART && !memory; /* it would never be enough */
     } else
-        ret->fails_job = pod->exit_code == EXIT_USAGE || pod->exit_code == EXIT_DATA;
+        ret->fails_job = is_final(job, pod);
 }
 
 bool account_is_done(const struct pod_view *pod)

@@ -21,10 +21,13 @@ static void take_lost(const struct status_workers *from, struct coordinator_view
 
 static void take_last_word(const struct status_result *from, struct op_last_word *ret)
 {
+    ret->program_code = -1;
     if (!from->known || from->exit_code < 0)
         return;
     ret->known = true;
     ret->exit_code = from->exit_code;
+    if (from->program)
+        ret->program_code = from->program_code;
     ret->interrupted = from->interrupted;
     ret->bytes = from->bytes;
     ret->saved_ms = from->saved;
@@ -37,26 +40,50 @@ struct told {
     char cause[OP_REASON_MAX], reason[RM_WHY_MAX], uri[RM_WHY_MAX];
     int worker, world, generation;
     int64_t step, ms, redone;
+    bool no_steps; /* a user's program: it tells none */
 };
 
 static void read_told(const struct js *from, struct told *t)
 {
     *t = (struct told){.worker = -1};
-    read_text(from, "cause", t->cause, sizeof t->cause);
-    read_text(from, "reason", t->reason, sizeof t->reason);
-    read_text(from, "uri", t->uri, sizeof t->uri);
-    read_small(from, "worker", -1, INT32_MAX, &t->worker);
-    read_small(from, "world", 0, INT32_MAX, &t->world);
-    read_small(from, "generation", 0, INT32_MAX, &t->generation);
-    read_int(from, "step", 0, INT64_MAX, &t->step);
+    read_text(from, event_key(EVENT_KEY_CAUSE), t->cause, sizeof t->cause);
+    read_text(from, event_key(EVENT_KEY_REASON), t->reason, sizeof t->reason);
+    read_text(from, event_key(EVENT_KEY_URI), t->uri, sizeof t->uri);
+    read_small(from, event_key(EVENT_KEY_WORKER), -1, INT32_MAX, &t->worker);
+    read_small(from, event_key(EVENT_KEY_WORLD), 0, INT32_MAX, &t->world);
+    read_small(from, event_key(EVENT_KEY_GENERATION), 0, INT32_MAX, &t->generation);
+    read_int(from, event_key(EVENT_KEY_STEP), 0, INT64_MAX, &t->step);
     read_int(from, recovery_key(RECOVERY_TOTAL), 0, INT64_MAX, &t->ms);
-    read_int(from, "stepsRedone", 0, INT64_MAX, &t->redone);
+    read_int(from, event_key(EVENT_KEY_STEPS_REDONE), 0, INT64_MAX, &t->redone);
+}
+
+/* Of an event in which a user's program has no part in steps; false: it is another one. */
+static bool note_program(enum event_kind kind, const struct told *t, char *out, size_t size)
+{
+    switch (kind) {
+    case EVENT_RING_FORMED:
+        snprintf(out, size, "generation %d with %d workers", t->generation, t->world);
+        return true;
+    case EVENT_WORKER_LOST:
+    case EVENT_WORKER_LEFT:
+    case EVENT_WORKER_JOINED:
+    case EVENT_WORKER_LEFT_OUT:
+        snprintf(out, size, "worker %d: %s", t->worker, t->cause);
+        return true;
+    case EVENT_RECOVERED:
+        snprintf(out, size, "%s: running again after %lld ms", t->cause, (long long)t->ms);
+        return true;
+    default:
+        return false;
+    }
 }
 
 /* One sentence of an event; empty for those that people don't need. */
 static void note(enum event_kind kind, const struct told *t, char *out, size_t size)
 {
     long long step = (long long)t->step;
+    if (t->no_steps && note_program(kind, t, out, size))
+        return;
     switch (kind) {
     case EVENT_RING_FORMED:
         snprintf(out, size, "generation %d with %d workers, from step %lld", t->generation, t->world, step);
@@ -67,6 +94,9 @@ static void note(enum event_kind kind, const struct told *t, char *out, size_t s
     case EVENT_WORKER_QUARANTINED:
     case EVENT_WORKER_LEFT_OUT:
         snprintf(out, size, "worker %d at step %lld: %s", t->worker, step, t->cause);
+        break;
+    case EVENT_PROGRAM_FAILED:
+        snprintf(out, size, "worker %d: %s", t->worker, t->reason);
         break;
     case EVENT_CHECKPOINT_SAVED:
         snprintf(out, size, "step %lld in %s", step, t->uri);
@@ -86,7 +116,7 @@ static void note(enum event_kind kind, const struct told *t, char *out, size_t s
     }
 }
 
-static void read_events(const struct js *list, struct coordinator_view *ret)
+static void read_events(const struct js *list, bool no_steps, struct coordinator_view *ret)
 {
     size_t size = js_size(list), most = OP_COORDINATOR_EVENTS_MAX, first = size > most ? size - most : 0;
     for (size_t i = first; i < size; i++) {
@@ -95,10 +125,11 @@ static void read_events(const struct js *list, struct coordinator_view *ret)
         const struct js *from = js_at(list, i);
         struct op_coordinator_event *event = &ret->event[ret->events_count++];
         read_int(from, "sequence", 0, INT64_MAX, &event->sequence);
-        read_int(from, "time", 0, INT64_MAX, &event->at_ms);
-        read_text(from, "event", name, sizeof name);
+        read_int(from, event_key(EVENT_KEY_TIME), 0, INT64_MAX, &event->at_ms);
+        read_text(from, event_key(EVENT_KEY_EVENT), name, sizeof name);
         event->kind = event_of_name(name);
         read_told(from, &told);
+        told.no_steps = no_steps;
         note(event->kind, &told, event->note, sizeof event->note);
     }
 }
@@ -111,7 +142,7 @@ static void take_lists(const struct status_page *page, struct coordinator_view *
     for (int i = 0; i < page->quarantined.count; i++)
         ret->quarantined[i] = page->quarantined.worker[i].worker;
     take_lost(&page->lost, ret);
-    read_events(page->events, ret);
+    read_events(page->events, !page->progress.known, ret); /* the page of a program has no progress */
 }
 
 static void take_page(const struct status_page *page, struct coordinator_view *ret)
@@ -134,6 +165,7 @@ static void take_page(const struct status_page *page, struct coordinator_view *r
     take_recovery(&page->last_recovery, &ret->last_recovery);
     take_goodput(&page->goodput, &ret->goodput);
     take_last_word(&page->result, &ret->last_word);
+    ret->begun = page->ring.begun < OP_COUNT_MAX ? page->ring.begun : OP_COUNT_MAX;
     take_lists(page, ret);
 }
 

@@ -31,6 +31,7 @@ struct op_coordinator_event {
 struct op_last_word {
     bool known;
     int exit_code;
+    int program_code; /* what the user's program ended with, by which the job did; -1: none */
     bool interrupted;
     char reason[OP_MESSAGE_MAX];
     struct op_result result;
@@ -45,6 +46,7 @@ struct coordinator_view {
     char message[RM_WHY_MAX];
     bool mixed; /* several kinds of machines have trained it, as the job allows: no other ones would end so */
     int ring_generation, ring_size;
+    int64_t begun; /* generations that began, under all coordinators; 0: not told */
     int64_t formed_ms;
     struct op_member member[RM_WORKERS_MAX]; /* ring_size of them */
     int workers_count, lost_count, quarantined_count;

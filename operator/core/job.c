@@ -65,7 +65,7 @@ static void read_policy(const struct js *spec, struct job_view *job)
     read_int(spec, "ttlSecondsAfterFinished", 0, INT32_MAX, &job->ttl_s);
 }
 
-/* Without a workers.max a job may grow to a worker for each lane. */
+/* Without a workers.max a job may grow to a worker for each lane; programs have no lanes. */
 static int most_workers(const struct js *spec)
 {
     int most = RM_WORKERS_MAX;
@@ -83,6 +83,9 @@ static void read_spec(const struct js *spec, struct job_view *job)
     read_text(spec, "managedBy", manager, sizeof manager);
     job->managed = strcmp(manager, OP_MANAGER) == 0;
     read_flag(spec, "suspend", &job->suspend);
+    const struct js *launch = js_get(spec, "launch");
+    job->launched = launch && js_kind(launch) == JS_OBJECT;
+    job->has_store = !job->launched || read_at(spec, "checkpoint.uri");
     read_small(spec, "workers.target", 1, RM_WORKERS_MAX, &job->workers_target);
     job->workers_max = most_workers(spec);
     read_small(spec, "workers.min", 1, RM_WORKERS_MAX, &job->workers_min);
@@ -149,6 +152,8 @@ static int complete(const struct job_view *job, struct job_spec *spec, struct er
         return -1;
     if (job_data_is_remote(spec) && !*spec->data.cache)
         text_copy(spec->data.cache, sizeof spec->data.cache, SCRATCH_CACHE);
+    /* Written out: the template may name an image from before there was an Auto. */
+    spec->elasticity.join_window = job_join_window(spec, true);
     return 0;
 }
 

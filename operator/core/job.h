@@ -29,6 +29,8 @@ struct job_view {
     bool deleting; /* has a deletionTimestamp */
     bool managed;  /* spec.managedBy is ours (or absent): else hands off */
     bool suspend;
+    bool launched;  /* its workers run a program of the user's (spec.launch) */
+    bool has_store; /* a place for checkpoints: all but programs that name none */
     int workers_min, workers_max, workers_target;
     int64_t start_timeout_ms, scale_up_cooldown_ms;
     int max_restarts;

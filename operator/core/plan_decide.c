@@ -353,10 +353,23 @@ static bool is_admitted(struct planner *p)
     return op_trials_know(p->s->trials, p->trial, p->s->now_ms);
 }
 
+/* From a suspension, when nobody is left who knows the key of before: a Secret that somebody deleted
+ * meanwhile is missed by nobody. Where none can be made the job goes on with the one that it had. */
+static bool comes_back(const struct planner *p)
+{
+    return condition_is(p->stored, OP_SUSPENDED) && p->stored->ring.coordinator.attempt > 0;
+}
+
 /* The Secret is made under a name that nobody could foresee, and only then told in the status; both before
  * anything is wanted that refers to it. A job of older operators has one whose name stands in no status. */
 static bool has_key(struct planner *p)
 {
+    if (comes_back(p)) {
+        if (!*p->s->memo->key || !strcmp(p->s->memo->key, p->stored->ring.key))
+            return false;
+        text_copy(p->next.ring.key, sizeof p->next.ring.key, p->s->memo->key);
+        return true;
+    }
     if (*p->stored->ring.key || p->stored->ring.coordinator.attempt > 0)
         return true;
     text_copy(p->next.ring.key, sizeof p->next.ring.key, p->s->memo->key);

@@ -201,7 +201,7 @@ static bool is_finishing(struct planner *p)
     return false;
 }
 
-static const char *last_word_reason(int exit_code)
+static const char *last_word_reason(const struct planner *p, int exit_code)
 {
     switch (exit_code) {
     case EXIT_USAGE:
@@ -209,7 +209,7 @@ static const char *last_word_reason(int exit_code)
     case EXIT_DATA:
         return "DataError";
     default:
-        return "TrainingFailed";
+        return p->job->launched ? "ProgramFailed" : "TrainingFailed";
     }
 }
 
@@ -225,6 +225,13 @@ static void take_final(struct planner *p, const struct op_last_word *last_word)
     plan_take_checkpoint(p, &final);
 }
 
+/* Of a job that runs a user's program: nothing but the program's own code is left of it. */
+static void take_program(struct planner *p, int exit_code)
+{
+    if (exit_code >= 0)
+        p->next.result = (struct op_result){.known = true, .program = true, .exit_code = exit_code};
+}
+
 /* A last word that ends the job; the others (a lost machine, an interruption) end the coordinator alone. */
 static bool take_last_word(struct planner *p, const struct op_last_word *last_word)
 {
@@ -232,6 +239,11 @@ static bool take_last_word(struct planner *p, const struct op_last_word *last_wo
     char text[OP_MESSAGE_MAX];
     if (!last_word->known || last_word->interrupted)
         return false;
+    if (code == EXIT_DONE && p->job->launched) {
+        take_program(p, 0);
+        plan_finish(p, true, "ProgramEnded", "all processes of the program ended with 0");
+        return true;
+    }
     if (code == EXIT_DONE && *last_word->result.weights_sha256) {
         take_final(p, last_word);
         snprintf(text, sizeof text, "trained to step %lld", (long long)last_word->result.step);
@@ -242,7 +254,9 @@ static bool take_last_word(struct planner *p, const struct op_last_word *last_wo
         return false;
     snprintf(text, sizeof text, "%s",
              *last_word->reason ? last_word->reason : "the coordinator gave no reason");
-    plan_finish(p, false, last_word_reason(code), text);
+    if (p->job->launched)
+        take_program(p, last_word->program_code);
+    plan_finish(p, false, last_word_reason(p, code), text);
     return true;
 }
 

@@ -37,7 +37,7 @@ static void tell_fence(struct planner *p, const struct coordinator_view *view)
 /* No answer, or one of a coordinator that still looks: the last word stands. */
 void plan_tell_store(struct planner *p, const struct coordinator_view *view)
 {
-    if (!view)
+    if (!view || !p->job->has_store)
         return;
     if (*view->store.why)
         tell_away(p, view);

@@ -51,6 +51,8 @@ void plan_take_checkpoint(struct planner *p, const struct op_checkpoint *newest)
 static void take_progress(struct planner *p, const struct coordinator_view *view)
 {
     const struct op_progress *now = &view->progress;
+    if (p->job->launched)
+        return; /* a program tells no steps: nothing is shown, and never a 0 */
     bool begun = view->state == STATUS_TRAINING || now->step > 0 || *now->loss;
     if (!now->known || !begun)
         return;
@@ -65,6 +67,8 @@ static void take_view(struct planner *p, const struct coordinator_view *view)
     p->next.ring.generation = view->ring_generation;
     p->next.ring.size = view->ring_size;
     p->next.ring.formed_ms = view->formed_ms / 1000 * 1000;
+    if (p->job->launched && view->begun > p->next.ring.begun)
+        p->next.ring.begun = view->begun;
     memcpy(p->next.ring.member, view->member, sizeof view->member);
     take_progress(p, view);
     if (view->checkpoint.known)
@@ -196,6 +200,16 @@ static void tell_pods(struct planner *p, bool held_up, const struct laggard *lag
         set(p, OP_PODS_READY, false, "Starting", "workers are on their way");
 }
 
+static void tell_work(struct planner *p, bool works)
+{
+    if (p->job->launched)
+        set(p, OP_TRAINING, works, works ? "Running" : "NotRunning",
+            works ? "the program runs" : "the program does not run at the moment");
+    else
+        set(p, OP_TRAINING, works, works ? "Training" : "NotTraining",
+            works ? "steps are committed" : "no steps are committed at the moment");
+}
+
 static void tell_ring(struct planner *p, const struct coordinator_view *view)
 {
     bool ring = view && view->ring_size > 0, training = ring && view->state == STATUS_TRAINING;
@@ -203,16 +217,15 @@ static void tell_ring(struct planner *p, const struct coordinator_view *view)
         return; /* no answer yet, perhaps to a new operator: the last word stands */
     set(p, OP_RING_FORMED, ring, ring ? "Formed" : "NoRing",
         ring ? "the workers' ring stands" : "the workers have no ring");
-    set(p, OP_TRAINING, training, training ? "Training" : "NotTraining",
-        training ? "steps are committed" : "no steps are committed at the moment");
+    tell_work(p, training);
     if (view && view->mixed)
         set(p, OP_DEGRADED, true, "MixedHardware",
             "machines of several kinds trained this, as trainer.allowMixedHardware lets them: other machines "
             "would end with other bits");
     else if (ring && view->ring_size < p->next.workers.target)
-        set(p, OP_DEGRADED, true, "FewerWorkers", "fewer workers than workers.target train");
+        set(p, OP_DEGRADED, true, "FewerWorkers", "fewer workers than workers.target are at work");
     else
-        set(p, OP_DEGRADED, false, "Whole", "as many workers train as workers.target says");
+        set(p, OP_DEGRADED, false, "Whole", "as many workers are at work as workers.target says");
 }
 
 /* " 60 s", " 7 min", " 3 h", and nothing at first: a sentence whose every second were told would be a write
@@ -314,20 +327,17 @@ static void tell_silence(struct planner *p)
         plan_event(p, true, "CoordinatorSilent", "Ask", "%s", p->next.message);
 }
 
-/* Between two rings the coordinator's own sentence says more than any of ours. */
+/* Between two rings the coordinator's own sentence says more than any of ours. Where the processes of a
+ * program are told to end nothing is saved: they begin anew. */
 static const char *state_word(const struct planner *p, enum status_state state)
 {
-    switch (state) {
-    case STATUS_FORMING:
-    case STATUS_RECOVERING:
-        return p->next.progress.known ? "Recovering"
-                                      : "Starting"; /* nothing was lost before the first ring */
-    case STATUS_QUIESCING:
-    case STATUS_SAVING:
+    bool begun = p->job->launched ? p->next.ring.begun > 0 : p->next.progress.known;
+    bool stops = state == STATUS_QUIESCING || state == STATUS_SAVING;
+    if (stops && !p->job->launched)
         return "Saving";
-    default:
-        return "Finishing";
-    }
+    if (stops || state == STATUS_FORMING || state == STATUS_RECOVERING)
+        return begun ? "Recovering" : "Starting"; /* nothing was lost before the first ring */
+    return "Finishing";
 }
 
 /* One whose place is not taken again yet. */
@@ -358,8 +368,12 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
     else if (refused)
         snprintf(more, sizeof more, "; worker %d on %.60s is refused: %s", refused->index, refused->node,
                  refused->unfit);
-    say(p, "Training", "%d of %d workers at step %lld%.300s", view->ring_size, p->next.workers.target,
-        (long long)view->progress.step, more);
+    if (p->job->launched)
+        say(p, "Running", "%d of %d workers run the program%.300s", view->ring_size, p->next.workers.target,
+            more);
+    else
+        say(p, "Training", "%d of %d workers at step %lld%.300s", view->ring_size, p->next.workers.target,
+            (long long)view->progress.step, more);
 }
 
 static void tell_running(struct planner *p)
@@ -411,11 +425,17 @@ static bool all_gone(const struct planner *p)
            !look_any_alive(p, OP_WORKER) && !look_any_alive(p, OP_COORDINATOR);
 }
 
+static const char *how_it_ends(const struct planner *p)
+{
+    return p->job->launched ? "the program's processes are told to end, and the workers with them"
+                            : "the workers save a checkpoint and end";
+}
+
 static void tell_suspend(struct planner *p)
 {
     if (!all_gone(p)) {
-        set(p, OP_SUSPENDED, false, "Suspending", "the workers save a checkpoint and end");
-        say(p, "Suspending", "the workers save a checkpoint and end");
+        set(p, OP_SUSPENDED, false, "Suspending", how_it_ends(p));
+        say(p, "Suspending", "%s", how_it_ends(p));
         return;
     }
     if (!condition_is(p->stored, OP_SUSPENDED))
@@ -435,7 +455,7 @@ static void tell_stop(struct planner *p)
     if (all_gone(p))
         plan_finish(p, false, why.reason, why.message);
     else
-        say(p, "Stopping", "the workers save a checkpoint and end: %.200s", why.message);
+        say(p, "Stopping", "%s: %.200s", how_it_ends(p), why.message);
 }
 
 static void tell_end(struct planner *p)
@@ -445,7 +465,7 @@ static void tell_end(struct planner *p)
     bool just_now = !condition_is(p->stored, OP_FINISHED);
     if (just_now)
         no_ring(p, "Finished", "the job is over");
-    if (complete && just_now && p->next.result.known) {
+    if (complete && just_now && p->next.result.known && !p->next.result.program) {
         p->next.progress.known = true;
         p->next.progress.step = p->next.progress.steps = p->next.result.step;
         p->next.progress.eta_seconds = 0;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/job/spec.h"
+#include "common/job/field.h"
 #include "common/wire/json.h"
 #include "operator/core/objects.h"
 #include "operator/core/pod_inherit.h"
@@ -180,7 +180,7 @@ static const char *pinned_image(const struct making *m)
 }
 
 /* A coordinator runs the workers' image unless it is told another. What the job began with it goes on with.
- */
+ * The image of the operator's holds nobody's program. */
 static int set_image(const struct making *m, struct js *container)
 {
     const char *image = js_as_string(js_get(container, "image")), *pinned = pinned_image(m);
@@ -190,6 +190,8 @@ static int set_image(const struct making *m, struct js *container)
         if (image && policy && !js_get(container, "imagePullPolicy"))
             js_set(container, "imagePullPolicy", js_copy(policy));
     }
+    if (!image && m->job->launched)
+        return refuse(m, "the container has no image; a program of spec.launch runs in one of yours, set it");
     if (!image && *m->settings->worker_image)
         image = m->settings->worker_image;
     if (*pinned)
@@ -269,7 +271,8 @@ static void set_volumes(const struct making *m, struct js *container)
     snprintf(limit, sizeof limit, "%lldMi", (long long)(cache_size(m) + 2048));
     part_scratch(m->pod_spec, container, "ringmaster-tmp", TEMPORARY, "1Gi", NULL);
     part_scratch(m->pod_spec, container, "ringmaster-shm", SHARED, NULL, "Memory");
-    part_scratch(m->pod_spec, container, "ringmaster-cache", FETCHED, limit, NULL);
+    if (!m->job->launched) /* nothing is fetched */
+        part_scratch(m->pod_spec, container, "ringmaster-cache", FETCHED, limit, NULL);
     key_name(m->job, name);
     part_secret(m->pod_spec, container,
                 &(struct part_secret){.volume = "ringmaster-key",
@@ -293,6 +296,15 @@ static int complete(const struct making *m, struct js **ret_container)
     set_volumes(m, container);
     *ret_container = container;
     return 0;
+}
+
+/* Of a worker whose template says nothing: a program has its own grace whole, and the agent some to spare. */
+static int64_t usual_grace(const struct making *m)
+{
+    rm_time own;
+    const char *text = js_as_string(read_at(m->job_spec, "launch.gracePeriod"));
+    int64_t wanted = text && duration_parse(text, &own) ? own / RM_S + OP_SPARE_S : 0;
+    return wanted > OP_WORKER_GRACE_S ? wanted : OP_WORKER_GRACE_S;
 }
 
 static int64_t grace_of(const struct making *m, int64_t fallback)
@@ -324,7 +336,7 @@ static void set_worker_command(const struct making *m, struct js *container, int
     name_of_coordinators(m, address);
     snprintf(number, sizeof number, "%d", index);
     snprintf(tries, sizeof tries, "%d", attempt);
-    snprintf(grace, sizeof grace, "%lld", (long long)grace_of(m, OP_WORKER_GRACE_S));
+    snprintf(grace, sizeof grace, "%lld", (long long)grace_of(m, usual_grace(m)));
     const char *const words[] = {AGENT,
                                  "work",
                                  "--pod",
@@ -354,6 +366,11 @@ static void set_what_job(const struct making *m, struct js *container, const str
     part_variable(container, "RINGMASTER_POD_JOB", identity);
     part_variable(container, "RINGMASTER_POD_SPEC_SHA256", config->sha256);
     part_variable(container, "RINGMASTER_POD_METRICS_PORT", port);
+    if (m->job->launched && m->job->status.ring.begun) {
+        char begun[24];
+        snprintf(begun, sizeof begun, "%lld", (long long)m->job->status.ring.begun);
+        part_variable(container, "RINGMASTER_POD_GENERATION", begun);
+    }
 }
 
 static void set_coordinator_command(const struct making *m, struct js *container, int term)
@@ -361,7 +378,7 @@ static void set_coordinator_command(const struct making *m, struct js *container
     char address[ADDRESS_MAX], port[16], number[16], grace[24];
     struct js *command = js_array();
     name_of_coordinators(m, address);
-    snprintf(grace, sizeof grace, "%lld", (long long)grace_of(m, OP_COORDINATOR_GRACE_S));
+    snprintf(grace, sizeof grace, "%lld", (long long)grace_of(m, usual_grace(m) + OP_SPARE_S));
     snprintf(port, sizeof port, "%d", OP_COORDINATOR_PORT);
     snprintf(number, sizeof number, "%d", term);
     const char *const words[] = {AGENT,

@@ -15,8 +15,8 @@ enum {
     OP_WORKER_METRICS_PORT = 7071,
     /* Not that of a worker: with hostNetwork both may be on one node. */
     OP_COORDINATOR_METRICS_PORT = 7072,
-    OP_WORKER_GRACE_S = 120,
-    OP_COORDINATOR_GRACE_S = OP_WORKER_GRACE_S + 15,
+    OP_WORKER_GRACE_S = 120, /* at least */
+    OP_SPARE_S = 15, /* more for the agent than for its program, and for the coordinator than for both */
     OP_POD_TEXT_MAX = 256 * 1024,
 };
 

@@ -98,7 +98,9 @@ struct op_goodput {
 
 struct op_result {
     bool known;
-    bool exact; /* what any machines of that kind would have come to */
+    bool program;  /* of a user's program: exit_code is all there is */
+    int exit_code; /* what it ended with */
+    bool exact;    /* what any machines of that kind would have come to */
     int64_t step;
     char loss[OP_NUMBER_MAX];
     char weights_sha256[RM_HASH_HEX];
@@ -147,6 +149,7 @@ struct job_status {
     } workers;
     struct {
         int generation, size;
+        int64_t begun;              /* generations of a user's program that began, under all coordinators */
         struct op_slot coordinator; /* attempt: the term */
         char key[OP_NAME_MAX];      /* the Secret by which its programs know each other; "": none yet */
         int64_t heard_ms;           /* when it gave its last answer, to whichever operator; 0: never */

@@ -104,6 +104,15 @@ static void read_counts(const struct js *object, struct job_status *ret)
     read_instant(object, "restarts.windowTime", &ret->restarts.window_ms);
 }
 
+/* Of a user's program a TrainingJob keeps the program's own code, and else none. */
+static void read_exit_code(const struct js *object, struct op_result *ret)
+{
+    int code = -1;
+    read_small(object, "result.exitCode", 0, 255, &code);
+    ret->program = code >= 0;
+    ret->exit_code = code >= 0 ? code : 0;
+}
+
 /* The members that are of a coordinator's page, and stand here under the same keys. */
 static void read_page(const struct js *object, struct job_status *ret)
 {
@@ -111,6 +120,7 @@ static void read_page(const struct js *object, struct job_status *ret)
     status_read_page(&page, object);
     ret->unfenced = !page.fenced;
     ret->ring.generation = (int)page.ring.generation;
+    ret->ring.begun = page.ring.begun < OP_COUNT_MAX ? page.ring.begun : OP_COUNT_MAX;
     ret->ring.coordinator.attempt = page.ring.term < OP_COUNT_MAX ? (int)page.ring.term : OP_COUNT_MAX;
     ret->ring.size = take_members(&page.ring.members, ret->ring.member);
     text_tame(page.state, ret->state, sizeof ret->state);
@@ -121,6 +131,7 @@ static void read_page(const struct js *object, struct job_status *ret)
     take_recovery(&page.last_recovery, &ret->last_recovery);
     take_goodput(&page.goodput, &ret->goodput);
     take_result(&page.result, &ret->result);
+    read_exit_code(object, &ret->result);
 }
 
 void status_read(const struct js *object, struct job_status *ret)
@@ -237,6 +248,8 @@ static struct js *ring_json(const struct job_status *status, bool ticking)
 {
     struct js *o = js_object(), *members = js_array();
     js_set_int(o, "generation", status->ring.generation);
+    if (status->ring.begun)
+        js_set_int(o, "begun", status->ring.begun);
     js_set_int(o, "term", status->ring.coordinator.attempt);
     enum op_slot_state state = status->ring.coordinator.state;
     js_set_string(o, "coordinator", slot_state_name(ticking ? state : decided(state)));
@@ -332,6 +345,10 @@ static struct js *goodput_json(const struct op_goodput *g)
 static struct js *result_json(const struct op_result *r)
 {
     struct js *o = js_object();
+    if (r->program) {
+        js_set_int(o, "exitCode", r->exit_code);
+        return o;
+    }
     js_set_int(o, "step", r->step);
     put_text(o, "loss", r->loss);
     put_text(o, "weightsSha256", r->weights_sha256);

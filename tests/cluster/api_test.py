@@ -38,6 +38,48 @@ def test_a_job_gets_its_pods_and_what_belongs_to_them_and_ends_with_its_result(s
     assert {"WorkersCreated", "Complete"} <= events
 
 
+def begin_program(stage, **spec):
+    """A job that runs a program, with all of its pods running; their names."""
+    stage.kubectl.apply(stage_rig.program_job("gpt", **spec))
+    names = [*stage.until_pods("worker", 3), *stage.until_pods("coordinator", 1)]
+    for name in names:
+        stage.run_pod(name)
+    processes.until(lambda: stage.job("gpt")["status"]["workers"]["ready"] == 3, "three ready workers", 120)
+    return names
+
+
+def test_a_program_gets_its_pods_and_ends_with_what_it_ended_with(stage):
+    stage.operator("--no-lease", "--worker-image", "theirs:1")
+    *workers, coordinator = begin_program(stage)
+    pods = stage.pods()
+    assert {pod["spec"]["containers"][0]["image"] for pod in pods.values()} == {"worker:1"}
+    assert not {volume["name"] for name in workers for volume in pods[name]["spec"]["volumes"]} & {"ringmaster-cache", "ringmaster-credentials"}
+    assert kinds(stage.around()) == AROUND
+    stage.end_program("gpt", {"exitCode": 0, "reason": "", "interrupted": False, "goodput": 0.9})
+    status = stage.job("gpt")["status"]
+    assert stage.condition("gpt", "Complete") == "True"
+    assert status["result"] == {"exitCode": 0} and "progress" not in status and coordinator in stage.pods()
+    assert "StoreReady" not in {condition["type"] for condition in status["conditions"]}
+
+
+def test_a_programs_own_codes_mean_nothing_of_ours_and_what_it_failed_with_is_told(stage):
+    """A pod that ends with 2 or with a rule's code is replaced; the coordinator has asked the rules about the program's 3."""
+    stage.operator("--no-lease")
+    rules = [{"onExitCodes": [42], "action": "FailJob"}]
+    victims = [name for name in begin_program(stage, failurePolicy={"rules": rules}) if "-w0-" in name or "-w1-" in name]
+    for name, code in zip(victims, (2, 42)):
+        stage.end_pod(name, code)
+    processes.until(lambda: len(found := stage.pods("worker")) >= 3 and stage.indices().keys() == {0, 1, 2} and
+                    sum(pod["status"].get("phase") == "Pending" for pod in found.values()) == 2, "both are replaced", 120)
+    status = stage.job("gpt")["status"]
+    assert status["restarts"]["failure"] == 2 and stage.condition("gpt", "Interrupted") is None
+    stage.end_program("gpt", {"exitCode": 5, "programExitCode": 3, "reason": "worker 1: exit code 3: no such table", "interrupted": False})
+    status = stage.job("gpt")["status"]
+    (failed,) = [each for each in status["conditions"] if each["type"] == "Failed"]
+    assert (failed["reason"], failed["message"]) == ("ProgramFailed", "worker 1: exit code 3: no such table")
+    assert status["result"] == {"exitCode": 3}
+
+
 def play_through(stage, start):
     """A whole job with an operator that start(life) gives each time that the last one has died; returns the end state."""
     history = stage.history()
@@ -334,6 +376,25 @@ def test_an_upgrade_changes_no_job_that_runs(stage):
     assert "images" not in stage.job("gpt")["status"]
     stage.kubectl("patch", "trainingjob", "gpt", "--type=merge", "-p", '{"spec":{"suspend":false}}')
     processes.until(lambda: len(stage.pods("worker")) == 3 and images(stage) == {"worker:2"}, "all pods have the new image", 120)
+
+
+def test_a_job_whose_key_somebody_deleted_goes_on_with_another_one_after_a_suspension(stage):
+    stage.operator("--no-lease")
+    stage.kubectl.apply(stage_rig.job("gpt"))
+    for name in {**stage.until_pods("worker", 3), **stage.until_pods("coordinator", 1)}:
+        stage.run_pod(name)
+    before = stage.job("gpt")["status"]["ring"]["keySecret"]
+    stage.kubectl("delete", "secret", before)
+    stage.kubectl("patch", "trainingjob", "gpt", "--type=merge", "-p", '{"spec":{"suspend":true}}')
+    processes.until(lambda: stage.condition("gpt", "Suspended") == "True", "Suspended", 120)
+    stage.kubectl("patch", "trainingjob", "gpt", "--type=merge", "-p", '{"spec":{"suspend":false}}')
+    processes.until(lambda: len(stage.pods("worker")) == 3 and len(stage.pods("coordinator")) == 1, "all pods come again", 120)
+    after = stage.job("gpt")["status"]["ring"]["keySecret"]
+    assert after != before
+    assert stage.kubectl("get", "secret", after, "-o", "name").strip() == f"secret/{after}"
+    for pod in [*stage.pods("worker").values(), *stage.pods("coordinator").values()]:
+        mounted = [v["secret"]["secretName"] for v in pod["spec"]["volumes"] if "secret" in v]
+        assert after in mounted and before not in mounted, mounted
 
 
 def test_a_job_that_nobody_can_read_stops_no_other(stage):

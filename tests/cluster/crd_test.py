@@ -41,6 +41,11 @@ def job(name="tiny", **changes):
     return made
 
 
+def program(name="tiny", **changes):
+    """The same job with a program in the trainer's place, which keeps what it needs by itself."""
+    return job(name, **{"trainer": ..., "checkpoint": ..., "launch": {"command": ["sh", "-c", "train"], "mode": "Restart"}, **changes})
+
+
 def create(kubectl, made, dry=True):
     return kubectl("create", "-f", "-", *(["--dry-run=server"] if dry else []), "-o", "json", stdin=json.dumps(made))
 
@@ -65,6 +70,9 @@ INVALID = [
     ({"trainer__data__uri": ...}, "spec.trainer.data.uri: Required value"),
     ({"trainer__steps": ...}, "spec.trainer.steps: Required value"),
     ({"checkpoint__uri": ...}, "spec.checkpoint.uri: Required value"),
+    ({"checkpoint": ...}, "set checkpoint.uri, where the training's state is kept; only a program of launch can do without"),
+    ({"trainer": ...}, "set one of trainer (the built-in trainer) and launch (a program of yours), and not both"),
+    ({"launch": {"command": ["a"], "mode": "Restart"}}, "set one of trainer (the built-in trainer) and launch"),
     ({"checkpoint__secretRef": {}}, "spec.checkpoint.secretRef.name: Required value"),
     # workers
     ({"workers__target": 0}, "should be greater than or equal to 1"),
@@ -115,7 +123,7 @@ INVALID = [
     ({"checkpoint__resume": "Maybe"}, "Unsupported value"),
     ({"checkpoint__keep": 0}, "should be greater than or equal to 1"),
     ({"elasticity__lostAfter": "1s"}, "elasticity.lostAfter must be twice elasticity.heartbeat or more"),
-    ({"elasticity__joinWindow": "2h"}, "write a time from 1ms to 1h"),
+    ({"elasticity__joinWindow": "2h"}, "write Auto, or a time from 1ms to 1h"),
     ({"elasticity__stepTimeout": "never"}, "should match"),
     ({"elasticity__stepTimeout": "25h"}, "write Auto, or a time from 1s to 24h"),
     ({"elasticity__scaleUpCooldown": "48h"}, "write a time from 0s to 24h"),
@@ -138,9 +146,43 @@ def test_an_invalid_job_is_refused_with_what_to_do(jobs, changes, sentence):
     assert sentence in said
 
 
-@pytest.mark.parametrize("field", ["launch", "queueName", "sizes"])
-def test_a_field_that_does_not_work_yet_is_not_taken(jobs, field):
-    said = complaint(lambda: jobs("create", "--dry-run=server", "--validate=strict", "-f", "-", stdin=json.dumps(job(**{field: {}}))))
+MACHINES_DIFFER = "write a whole number from 1 to 64; what auto, cpu and gpu stand for differs from machine to machine"
+
+INVALID_PROGRAMS = [
+    ({"launch__command": ...}, "spec.launch.command: Required value"),
+    ({"launch__command": "train"}, "must be of type array"),
+    ({"launch__command": []}, "should have at least 1 items"),
+    ({"launch__command": ["a"] * 65}, "must have at most 64 items"),
+    ({"launch__command": ["a" * 4096]}, "may not be more than 4095"),
+    ({"launch__mode": ...}, "spec.launch.mode: Required value"),
+    ({"launch__mode": "Command"}, 'supported values: "Restart", "Elastic"'),
+    ({"launch__mode": "Elastic"}, "Elastic is not built yet; write Restart"),
+    ({"launch__numProcPerNode": 0}, MACHINES_DIFFER),
+    ({"launch__numProcPerNode": 65}, MACHINES_DIFFER),
+    ({"launch__numProcPerNode": "gpu"}, MACHINES_DIFFER),
+    ({"launch__numProcPerNode": "4"}, MACHINES_DIFFER),
+    ({"launch__gracePeriod": "2h"}, "write a time from 0s to 1h"),
+    ({"launch__gracePeriod": "soon"}, "should match"),
+    ({"launch__preload": ["torch", "a b"]}, "should match"),
+    ({"launch__preload": "torch"}, "must be of type array"),
+    ({"launch__preload": ["a"] * 17}, "must have at most 16 items"),
+    ({"checkpoint": {"everySteps": 5}}, "spec.checkpoint.uri: Required value"),
+    ({"checkpoint": {"keep": 1}}, "spec.checkpoint.uri: Required value"),
+    ({"checkpoint": {"resume": "Never"}}, "spec.checkpoint.uri: Required value"),
+    ({"workers__template": {"spec": {"containers": [{"name": "trainer"}]}}}, "name the image of container trainer in workers.template"),
+    ({"workers__target": 65, "workers__max": ...}, "should be less than or equal to 64"),
+]
+
+
+@pytest.mark.parametrize("changes, sentence", INVALID_PROGRAMS, ids=lambda value: json.dumps(value, default=lambda _: "-")[:60] if isinstance(value, dict) else "")
+def test_an_invalid_job_of_a_program_is_refused_with_what_to_do(jobs, changes, sentence):
+    assert sentence in complaint(lambda: create(jobs, program(**changes)))
+
+
+@pytest.mark.parametrize("field, made", [("queueName", job(queueName={})), ("sizes", job(sizes={}))],
+                         ids=lambda value: value if isinstance(value, str) else "")
+def test_a_field_that_does_not_work_yet_is_not_taken(jobs, field, made):
+    said = complaint(lambda: jobs("create", "--dry-run=server", "--validate=strict", "-f", "-", stdin=json.dumps(made)))
     assert f'unknown field "spec.{field}"' in said
 
 
@@ -153,7 +195,7 @@ FILLED_IN = {
                 "recompute": False, "reduction": "exact", "allowMixedHardware": False, "isa": "Auto", "threads": "Auto",
                 "evaluation": {"everySteps": 0, "sequences": 256, "holdOut": 0}},
     "checkpoint": {"resume": "Auto", "everySteps": 0, "endTimeout": "10m", "keep": 3, "onPreemption": True},
-    "elasticity": {"joinWindow": "10s", "heartbeat": "1s", "lostAfter": "5s", "formTimeout": "10s", "startTimeout": "5m", "stepTimeout": "Auto",
+    "elasticity": {"joinWindow": "Auto", "heartbeat": "1s", "lostAfter": "5s", "formTimeout": "10s", "startTimeout": "5m", "stepTimeout": "Auto",
                    "scaleUpCooldown": "0s"},
     "failurePolicy": {"maxRestarts": 5, "within": "1h"},
 }
@@ -170,6 +212,13 @@ def test_what_is_left_out_is_filled_in_and_nothing_else_is(jobs):
     assert json.loads(create(jobs, least))["spec"] == merged(least["spec"], FILLED_IN)
 
 
+def test_of_a_program_what_is_left_out_is_filled_in_and_no_trainer_comes_with_it(jobs):
+    least = program(workers__min=..., workers__max=...)
+    filled = {key: value for key, value in FILLED_IN.items() if key not in ("trainer", "checkpoint")}
+    filled["launch"] = {"numProcPerNode": 1, "gracePeriod": "30s", "tellOutput": True}
+    assert json.loads(create(jobs, least))["spec"] == merged(least["spec"], filled)
+
+
 def test_a_template_keeps_what_the_crd_does_not_know(jobs):
     template = {"metadata": {"labels": {"team": "a"}}, "spec": {"nodeSelector": {"gpu": "h100"}, "hostUsers": False, "containers": [
         {"name": "trainer", "image": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}, "env": [{"name": "A", "value": "b"}]}]}}
@@ -181,9 +230,9 @@ def fixture_made(jobs):
     """Makes a job and gives its name; deleted afterwards."""
     names = []
 
-    def make(**changes):
+    def make(of=job, **changes):
         name = f"made-{len(names)}"
-        create(jobs, job(name, **changes), dry=False)
+        create(jobs, of(name, **changes), dry=False)
         names.append(name)
         return name
 
@@ -240,6 +289,35 @@ def test_even_a_suspended_job_refuses_what_makes_it_another(jobs, made, change, 
     assert sentence in complaint(lambda: patch(jobs, name, change))
 
 
+NEVER_OF_A_PROGRAM = [
+    ({"launch": {"command": ["other"]}}, "spec.launch can't change, all processes of a job run one program; make a new job"),
+    ({"launch": {"numProcPerNode": 2}}, "spec.launch can't change"),
+    ({"launch": {"tellOutput": False}}, "spec.launch can't change"),
+    ({"launch": None, "trainer": job()["spec"]["trainer"], "checkpoint": job()["spec"]["checkpoint"]}, "spec.launch can't change"),
+    ({"checkpoint": {"uri": "s3://data/runs"}}, "spec.checkpoint.uri can't change"),
+]
+
+
+@pytest.mark.parametrize("suspended", [False, True], ids=["running", "suspended"])
+@pytest.mark.parametrize("change, sentence", NEVER_OF_A_PROGRAM, ids=lambda value: json.dumps(value)[:60] if isinstance(value, dict) else "")
+def test_a_job_of_a_program_refuses_what_makes_it_another(jobs, made, change, sentence, suspended):
+    name = made(program, suspend=suspended)
+    assert sentence in complaint(lambda: patch(jobs, name, change))
+
+
+def test_the_modules_that_a_program_has_imported_ahead_are_taken(jobs, made):
+    assert made(program, launch__preload=["torch", "torch.utils.data"])
+
+
+def test_a_job_of_a_program_takes_what_any_job_takes(jobs, made):
+    running, suspended, with_a_store = made(program), made(program, suspend=True), made(program, suspend=True, checkpoint={"uri": "s3://data/runs"})
+    for change in ALWAYS:
+        assert "patched" in patch(jobs, running, change)
+    for change in ({"workers": {"min": 1}}, {"elasticity": {"joinWindow": "1m"}}, {"workers": TEMPLATE}, {"suspend": False}):
+        assert "patched" in patch(jobs, suspended, change)
+    assert "patched" in patch(jobs, with_a_store, {"checkpoint": {"everySteps": 7}})
+
+
 def test_a_suspended_job_may_be_changed_and_go_on(jobs, made):
     name = made(suspend=True)
     for change, _ in SUSPENDED:
@@ -254,6 +332,15 @@ def test_a_running_job_takes_what_may_change_at_any_time(jobs, made):
         assert "patched" in patch(jobs, name, change)
 
 
+def test_a_running_job_of_before_may_be_put_anew_by_a_manifest_that_says_nothing_of_the_join_window(jobs, made):
+    """Its default was 10s, is Auto now, and means the same."""
+    name, other = made(elasticity={"joinWindow": "10s"}), made(elasticity={"joinWindow": "20s"})
+    both = {"elasticity": {"joinWindow": "Auto", "lostAfter": "9s"}}
+    for job_name, change in ((name, both), (other, {"elasticity": {"joinWindow": "Auto"}})):
+        assert "spec.elasticity can only change while spec.suspend is true" in complaint(lambda: patch(jobs, job_name, change))
+    assert "patched" in patch(jobs, name, {"elasticity": {"joinWindow": "Auto"}})
+
+
 def test_kubectl_scale_reads_and_sets_the_target_within_its_bounds(jobs, made):
     name = made()
     jobs("patch", "tj", name, "--subresource=status", "--type=merge", "-p",
@@ -264,6 +351,14 @@ def test_kubectl_scale_reads_and_sets_the_target_within_its_bounds(jobs, made):
     assert "workers.min is more than workers.target" in complaint(lambda: jobs("scale", f"tj/{name}", "--replicas=1"))
     scale = json.loads(jobs("get", "--raw", f"/apis/ringmaster.dev/v1alpha1/namespaces/crd-test/trainingjobs/{name}/scale"))
     assert scale["status"] == {"replicas": 3, "selector": "a=b"}
+
+
+def test_columns_of_what_a_program_does_not_tell_are_empty(jobs, made):
+    name = made(program)
+    jobs("patch", "tj", name, "--subresource=status", "--type=merge", "-p",
+         json.dumps({"status": {"state": "Running", "columns": {"workers": "3/3", "interruptions": 0}}}))
+    head, line = jobs("get", "tj", name).splitlines()
+    assert line[head.index("PROGRESS"):head.index("INTERRUPTIONS")].strip() == ""
 
 
 def test_kubectl_get_shows_the_columns(jobs, made):

@@ -27,6 +27,13 @@ def job(name, workers=None, **spec):
                      "checkpoint": {"uri": "s3://bucket/run", "secretRef": {"name": "credentials"}}, **spec}}
 
 
+def program_job(name, **spec):
+    """One that runs a program of its own."""
+    made = job(name, launch={"command": ["sh", "-c", "train"], "mode": "Restart"}, **spec)
+    del made["spec"]["trainer"], made["spec"]["checkpoint"]
+    return made
+
+
 class Operator:
     """One replica, looking after one namespace or all. Its log is kept in `log`."""
 
@@ -196,6 +203,12 @@ class Stage:
     def finish(self, name, code=0, reason="", beside=None):
         """The coordinator's last word about a job, and what the operator makes of it."""
         self.say_last_word(name, code, reason, beside)
+        return processes.until(lambda: self.condition(name, "Finished") == "True", f"{name} Finished", 120)
+
+    def end_program(self, name, result):
+        """The coordinator's last word about a job that runs a program."""
+        (coordinator,) = self.pods("coordinator")
+        self.end_pod(coordinator, result["exitCode"], json.dumps(result))
         return processes.until(lambda: self.condition(name, "Finished") == "True", f"{name} Finished", 120)
 
     def say_last_word(self, name, code=0, reason="", beside=None):

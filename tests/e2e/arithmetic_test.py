@@ -1,6 +1,8 @@
 """Workers and checkpoints of other arithmetic: refused where the sums are exact, and never called exact."""
 
 import json
+import os
+import subprocess
 
 import rig
 
@@ -22,6 +24,21 @@ def stopped_run(launch, job, env=None):
     run.interrupt()
     assert run.wait() == 130, run.tail()
     return run.the("interrupted")["step"]
+
+
+def fingerprint(*options, env=None):
+    run = subprocess.run([rig.BIN / "ringmaster-trainer", "fingerprint", *options], env={**os.environ, **(env or {})},
+                         check=True, capture_output=True, text=True)
+    return run.stdout.splitlines()
+
+
+def test_a_machine_says_its_name_and_if_asked_what_it_computes():
+    name, probe = fingerprint("--probe")
+    assert [name] == fingerprint() and probe.startswith("probe ") and len(probe) == len("probe ") + 64
+    assert fingerprint("--probe") == [name, probe], "the same each time"
+    other, otherwise = fingerprint("--probe", env=OTHER)
+    assert other != name and otherwise != probe, "another instruction set rounds otherwise"
+    assert fingerprint("--probe", "--precision", "bf16")[1] != probe
 
 
 def test_a_worker_of_other_arithmetic_is_refused_with_both_named(tmp_path, finish):

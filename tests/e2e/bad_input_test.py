@@ -127,10 +127,45 @@ def test_settings_and_drills_that_do_not_fit_the_job_are_refused(tmp_path, argum
     refused(call("run", make_job(tmp_path), *arguments), 2, part)
 
 
-def test_help_and_version_are_no_failure():
-    shown = call("--help")
-    assert shown.returncode == 0 and "ringmaster run FILE" in shown.stdout and not shown.stderr
+COMMANDS = ["run", "generate", "checkpoint list", "checkpoint verify", "checkpoint export", "checkpoint delete", "completion",
+            "manual"]
+
+
+@pytest.mark.parametrize("words", ["", "checkpoint", *COMMANDS])
+@pytest.mark.parametrize("ask", ["--help", "-h"])
+def test_help_is_no_failure_wherever_it_is_asked_for(words, ask):
+    shown = call(*words.split(), ask)
+    assert shown.returncode == 0 and not shown.stderr
+    assert f"ringmaster {words}" in shown.stdout
+    assert all(len(line) <= 100 for line in shown.stdout.splitlines()), shown.stdout
+    if words in COMMANDS:
+        assert "For example:" in shown.stdout
+        assert call(*words.split(), "job.yaml", "--overwrite", ask).stdout == shown.stdout
+
+
+def test_the_version_is_told():
     assert call("--version").stdout.startswith("ringmaster ")
+
+
+@pytest.mark.parametrize("words, guess", [(["runn", "x"], "run"), (["checkpoint", "exprot", "x"], "export"),
+                                          (["run", "x", "--overwirte"], "--overwrite"),
+                                          (["checkpoint", "delete", "x", "--alll"], "--all"),
+                                          (["generate", "x", "--token", "3", "--promt", "y"], "--prompt")])
+def test_what_is_nearly_right_is_asked_about(words, guess):
+    refused(call(*words), 2, f"did you mean {guess}?")
+
+
+@pytest.mark.parametrize("typed, wanted", [
+    (["ringmaster", "checkp"], {"checkpoint"}), (["ringmaster", "checkpoint", ""], {"list", "verify", "export", "delete", "--help"}),
+    (["ringmaster", "run", "job.yaml", "--ov"], {"--overwrite"}),
+    (["ringmaster", "checkpoint", "delete", "x", "--y"], {"--yes"}),
+])
+def test_a_shell_completes_what_is_typed(typed, wanted):
+    words = " ".join(f"'{word}'" for word in typed)
+    script = (f"source <({rig.BIN}/ringmaster completion bash); COMP_WORDS=({words}); COMP_CWORD={len(typed) - 1}; "
+              "_ringmaster; printf '%s\n' \"${COMPREPLY[@]}\"")
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert set(done.stdout.split()) == wanted
 
 
 def absent(data):

@@ -40,3 +40,13 @@ def test_each_example_trains_to_its_end_with_as_many_workers_as_it_has_and_to_th
         told.append(rig.check_complete(run, last=examples.STEPS)["weightsSha256"])
         assert run.of("ringFormed")[-1]["world"] == workers, run.tail()
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("name", examples.programs())
+def test_each_example_of_a_program_runs_another_one_as_well(tmp_path, finish, name):
+    """What it starts is in nobody's image here; how many processes there are, and how they are told, is the example's own."""
+    command = ["sh", "-c", f"echo $RANK of $WORLD_SIZE >>{tmp_path}/seen"]
+    (tmp_path / "job.yaml").write_text(examples.program(name, command), encoding="utf-8")
+    run = finish(tmp_path / "job.yaml")
+    assert run.code == 0, run.tail()
+    assert sorted((tmp_path / "seen").read_text(encoding="utf-8").splitlines()) == [f"{rank} of 6" for rank in range(6)]

@@ -25,7 +25,12 @@ POINTS = {
     "lane-done": busy(":1@0", ":40@1"),
     "before-reduce": busy(":1@0", ":12@2"),
     "ring-turn": busy(":1@0", ":30@1"),
-    "after-reduce": busy(":1@0", ":12@2"),
+    "header-done": busy(":1@0", ":12@2") + story("pair", ":2@1", ":9@0"),
+    "kept-forgotten": busy(":1@0", ":9@1") + story("pair", ":1@1", ":9@0"),
+    "header-copied": busy(":1@0", ":9@1") + story("pair", ":9@1"),
+    # behind the first step two a step: header, words
+    "reduce-half": busy(":20@1", ":3@2", ":19@1", ":21@2") + story("pair", ":3@1", ":20@0", ":21@1"),
+    "after-reduce": busy(":1@0", ":11@2"),
     "words-complete": busy(":9@1"),
     "update-record": busy(":9@1"),
     "update-valid": busy(":9@1"),

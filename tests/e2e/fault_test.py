@@ -17,7 +17,7 @@ DRILLS = ["--drill", "trainer:2@12", "--drill", "kill:1@30", "--drill", "join@45
 
 
 def job_in(folder, **fields):
-    return rig.make_job(folder, workers__target=3, **{**FIELDS, **SAVING, **fields})
+    return rig.make_job(folder, **{"workers__target": 3, **FIELDS, **SAVING, **fields})
 
 
 def check_struck(run, fault):
@@ -52,6 +52,16 @@ def busy(tmp_path, finish, launch, reference, fault):
     """Three workers that save and evaluate; one of their trainers dies, one worker is lost, two come."""
     job = job_in(tmp_path)
     run = finish(job, *DRILLS, env={"RINGMASTER_FAULT": fault})
+    check_struck(run, fault)
+    assert run.code == 0, run.tail()
+    rig.check_steps(run, last=STEPS)
+    check_same_end(run, job, finish, reference)
+
+
+def pair(tmp_path, finish, launch, reference, fault):
+    """Two workers, of whom one dies in the middle of an exchange; nobody else could have what it lacks."""
+    job = job_in(tmp_path, workers__target=2)
+    run = finish(job, env={"RINGMASTER_FAULT": fault})
     check_struck(run, fault)
     assert run.code == 0, run.tail()
     rig.check_steps(run, last=STEPS)
@@ -164,7 +174,7 @@ def fetched(tmp_path, finish, launch, reference, fault, s3):
     assert s3.uploads() == []
 
 
-STORIES = {story.__name__: story for story in (busy, alone, resumed, again, anew, damaged, generated)}
+STORIES = {story.__name__: story for story in (busy, pair, alone, resumed, again, anew, damaged, generated)}
 BUCKET_STORIES = {story.__name__: story for story in (bucket, fetched)}
 
 

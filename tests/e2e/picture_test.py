@@ -15,7 +15,7 @@ def words_of(folder):
     return " ".join("".join(text.itertext()) for text in root.iter(SVG + "text"))
 
 
-def test_a_run_leaves_a_picture_of_what_befell_it(tmp_path, finish):
+def test_a_run_leaves_a_picture_of_what_happened_to_it(tmp_path, finish):
     job = rig.make_job(tmp_path, workers__target=3, trainer__steps=800, trainer__evaluation__everySteps=200,
                        trainer__evaluation__sequences=8, trainer__evaluation__holdOut=0.1)
     rig.check_complete(finish(job, "--drill", "kill:1@20", "--drill", "join@30"), last=800)

@@ -37,14 +37,19 @@ def namespace_flags():
     return ["--mount"] if os.geteuid() == 0 else ["--map-root-user", "--mount"]
 
 
-def spec_of(launch, job, env=None):
-    """The effective spec of a job file as `ringmaster run` hands it to its coordinator, and the weights' hash."""
-    run = launch(job, env=env)
+def spec_told_by(run):
+    """The effective spec of a job file as `ringmaster run` hands it to its coordinator."""
     pid = run.read_until("started")["coordinatorPid"]
     words = Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8").split("\0")
     text = Path(words[words.index("--job") + 1]).read_text(encoding="utf-8")
     assert run.wait() == 0, run.tail()
-    return text, run.the("complete")["weightsSha256"]
+    return text
+
+
+def spec_of(launch, job, env=None):
+    """The same, and the weights' hash."""
+    run = launch(job, env=env)
+    return spec_told_by(run), run.the("complete")["weightsSha256"]
 
 
 SPECS = {}  # by the number of steps: text, weights' hash, uri
@@ -81,15 +86,20 @@ def made_pods(launch, tmp_path, tmp_path_factory, steps):
 class Program:
     """One process as its container would be: what it logged, what it left behind, how it ended."""
 
-    def __init__(self, pods, title, words, hosts, more=None, log_level="info"):
+    def __init__(self, pods, title, words, hosts, more=None, log_level="info", over=(), image=None):
+        """image: another root (stranger_rig.Image) with a bundle in it, instead of this machine's own and the build's programs."""
         self.title, self.lines, self.queue = title, [], queue.Queue()
-        self.word_file = pods.folder / f"{title}.word"
+        self.word_file = word = pods.folder / f"{title}.word"
         env = {k: v for k, v in os.environ.items() if not k.startswith("RINGMASTER_")}
         env.update({rig.MARK: pods.mark, "RINGMASTER_LOG": log_level}, **pods.env, **(more or {}))
-        inside = f"mount --bind {hosts} /etc/hosts && exec \"$@\""
+        binds = [(hosts, "/etc/hosts"), *over]
+        mounts, agent = [f"mount --bind {what} {where}" for what, where in binds], [str(rig.BIN / "ringmaster-agent")]
+        if image:
+            self.word_file, word = image.out / self.word_file.name, f"/out/{self.word_file.name}"
+            mounts, agent = image.mounts(binds), image.enter()
+        inside = " && ".join([*mounts, "exec \"$@\""])
         self.process = subprocess.Popen(
-            ["unshare", *namespace_flags(), "sh", "-c", inside, "sh", str(rig.BIN / "ringmaster-agent"), *words,
-             "--termination-log", str(self.word_file)],
+            ["unshare", *namespace_flags(), "sh", "-c", inside, "sh", *agent, *words, "--termination-log", str(word)],
             env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.threads = [threading.Thread(target=self._read, args=(stream,), daemon=True)
                         for stream in (self.process.stdout, self.process.stderr)]
@@ -108,7 +118,10 @@ class Program:
         self.process.send_signal(number)
 
     def wait(self):
-        code = self.process.wait(timeout=rig.DEADLINE_S)
+        try:
+            code = self.process.wait(timeout=rig.DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.title} does not end: {self.text()[-6000:]}") from None
         for thread in self.threads:
             thread.join(timeout=10)
         for word in ("Sanitizer", "runtime error:"):
@@ -149,8 +162,8 @@ class Pods:
         # in place: the file is bound into namespaces
         self.hosts.write_text(f"127.0.0.1 localhost\n{ip} {NAME}\n", encoding="ascii")
 
-    def start(self, title, *words, hosts=None, env=None):
-        program = Program(self, title, list(map(str, words)), hosts or self.hosts, env)
+    def start(self, title, *words, hosts=None, env=None, over=(), image=None):
+        program = Program(self, title, list(map(str, words)), hosts or self.hosts, env, over=over, image=image)
         self.programs.append(program)
         return program
 
@@ -166,11 +179,12 @@ class Pods:
             self.coordinator_ip = ip
         return program
 
-    def worker(self, index, attempt=1, key=None, grace=120, env=None):
+    def worker(self, index, attempt=1, key=None, grace=120, env=None, over=(), image=None):
+        """over: (folder, path) of what stands at a path for this one alone."""
         ip = self.new_ip()
         program = self.start(f"worker-{index}-{attempt}", "work", "--pod", "--worker", index, "--attempt", attempt,
                              "--coordinator", f"{NAME}:{PORT}", "--key-file", key or self.key, "--listen", ip,
-                             "--grace", grace, env=env)
+                             "--grace", grace, env=env, over=over, image=image)
         program.ip, program.index, program.attempt = ip, index, attempt
         return program
 

@@ -53,6 +53,24 @@ def test_pods_train_to_the_same_weights_as_a_run_and_leave_the_result_behind(pod
     assert [e["event"] for e in events if e["event"] in ("ringFormed", "complete", "step")] == ["ringFormed", "complete"]
 
 
+def test_a_pod_whose_volume_is_not_mounted_takes_no_part_and_the_others_train_to_the_same_weights(pods, tmp_path):
+    shared, alone = tmp_path / "checkpoints", tmp_path / "alone"
+    shared.mkdir()
+    alone.mkdir()
+    group = pods()
+    for i in range(3):
+        group.worker(i, over=[(alone, shared)] if i == 2 else [])
+    coordinator = group.coordinator()
+    assert coordinator.wait() == 0, group.tail()
+    assert coordinator.last_word()["weightsSha256"] == group.sha256
+    events = [json.loads(line) for line in coordinator.text().splitlines() if "event" in json.loads(line)]
+    rings = [e for e in events if e["event"] == "ringFormed"]
+    assert rings and all(m["worker"] != 2 for ring in rings for m in ring["members"]), rings
+    said = [e["reason"] for e in events if e["event"] == "waiting"]
+    assert any("worker 2 is not to take part: the folder of checkpoints on its machine is another one" in text for text in said), said
+    assert not list(alone.glob("step-*")) and not (alone / "final").exists(), "nothing is saved where nobody finds it"
+
+
 @pytest.fixture(name="one_core")
 def fixture_one_core():
     """one_core(pid): from now on this process and those that it starts have a CPU quota of one core, as from a container's limit."""
@@ -225,6 +243,17 @@ def test_without_a_successor_one_that_has_to_go_serves_those_who_are_told_later(
     assert [worker.wait() for worker in workers] == [0, 0, 0], group.tail()
     assert [worker.last_word() for worker in workers] == [{"left": True}] * 3
     assert coordinator.wait() == 0, group.tail()
+
+
+def test_a_coordinator_that_nobody_needs_goes_when_it_is_told_to(pods):
+    """Several of them: what it looked for under its own name was still under way when its sockets were closed."""
+    group = pods(ENDLESS)
+    for term in range(1, 7):
+        coordinator = group.coordinator(term=term)
+        rig.until(lambda told=coordinator: "the job may begin" in told.text(), "it is there", rig.DEADLINE_S)
+        coordinator.signal(signal.SIGTERM)
+        assert coordinator.wait() == 0, group.tail()
+        assert coordinator.last_word() == {"left": True}
 
 
 def test_below_min_it_saves_and_waits_instead_of_ending(pods):

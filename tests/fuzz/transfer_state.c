@@ -24,5 +24,5 @@ void fuzz_state_fill(struct state *state)
 {
     struct state_point point = {.step = FUZZ_STATE_STEP, .lineage = {7}};
     state_receive_begin(state);
-    state_receive_end(state, &point);
+    state_receive_end(state, &point, NULL);
 }

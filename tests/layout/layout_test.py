@@ -26,6 +26,10 @@ def test_each_layer_uses_only_what_the_build_lists_for_it():
     show(rules.check_include_graph(ROOT))
 
 
+def test_the_engine_knows_no_backend_but_where_it_chooses_one():
+    show(rules.check_backend_seam(ROOT))
+
+
 def test_files_that_are_listed_bottom_first_use_each_other_in_that_order():
     show(rules.check_file_layers(ROOT))
 

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LIST = ROOT / "trainer/backend/cpu/model/numerics_cpu.cmake"
-FOLDERS = ("trainer/backend", "trainer/exact", "trainer/state")
+FOLDERS = ("trainer/backend/cpu", "trainer/exact", "trainer/state")
 
 SOURCE = """#include "a.h"
 

@@ -17,6 +17,7 @@ from pathlib import Path
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 800
 SOURCE_FOLDERS = ("common", "coordinator", "agent", "trainer", "cli", "operator")
+C_LIKE = (".c", ".h", ".cu")
 
 # Third-party headers and the folder in which one single .c file may include them.
 THIRD_PARTY = {
@@ -68,6 +69,7 @@ PURE_MEMORY = re.compile(r"malloc|calloc|realloc|free|reallocarray|strdup|strndu
 OPENS_OR_FREES = re.compile(r".*_(open|free)")  # where a state machine may take and give back its memory
 PURE_UNITS = [  # (source path pattern, may it allocate while running)
     (re.compile(r"agent/core/.*"), False),
+    (re.compile(r"agent/launch/core/.*"), True),
     (re.compile(r"coordinator/core/.*"), False),
     (re.compile(r"coordinator/status/.*"), False),
     (re.compile(r"trainer/core/.*"), False),
@@ -156,7 +158,7 @@ def check_include_graph(root):
         top = folder.split("/")[0]
         wrong += [f"CMakeLists.txt: {folder} may not depend on {other}: programs meet only in common/"
                   for other in sorted(used) if other.split("/")[0] not in ("common", top)]
-    for path in sources(root):
+    for path in sources(root, suffixes=C_LIKE):
         own = layers.folder_of(path)
         if own is None:
             wrong.append(f"{path}: lies in no library or program of CMakeLists.txt")
@@ -172,6 +174,17 @@ def check_include_graph(root):
             elif target != own and target not in layers.allowed[own]:
                 wrong.append(f"{path}:{line}: {own} may not use {target} (\"{header}\")")
     return wrong
+
+
+# The engine drives whoever computes by trainer/backend/backend.h; one file of it chooses who that is.
+ENGINE, CHOOSES_BACKEND = "trainer/engine", "trainer/engine/engine_backend.c"
+
+
+def check_backend_seam(root):
+    """No file of the engine but one includes what is one backend's own."""
+    return [f"{path}:{line}: the engine knows a backend by trainer/backend/backend.h alone; \"{header}\" is for {CHOOSES_BACKEND}"
+            for path in sources(root, folders=(ENGINE,)) for line, mark, header in includes(root, path)
+            if mark == '"' and header.startswith("trainer/backend/") and header.count("/") > 2 and path != CHOOSES_BACKEND]
 
 
 @dataclass
@@ -262,7 +275,7 @@ def check_file_layers(root):
 def check_third_party(root):
     """Each third-party header in one .c file of its folder; every other <header> is C's or Linux's."""
     wrong, seen = [], {}
-    for path in sources(root):
+    for path in sources(root, suffixes=C_LIKE):
         for line, mark, header in includes(root, path):
             if mark != "<" or SYSTEM_HEADERS.fullmatch(header):
                 continue
@@ -539,7 +552,7 @@ def check_headers_alone(root):
 
 def check_format(root):
     """clang-format has nothing to say."""
-    paths = sources(root, SOURCE_FOLDERS + ("tests",))
+    paths = sources(root, SOURCE_FOLDERS + ("tests",), C_LIKE)
     done = subprocess.run(["clang-format", "--dry-run", "-Werror", *paths], cwd=root, text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     wrong = {}

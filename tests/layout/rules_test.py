@@ -103,6 +103,12 @@ def test_an_include_in_a_comment_is_no_include(tree):
     assert rules.check_third_party(root) == []
 
 
+def test_an_engine_that_reaches_around_the_table_of_who_computes_is_found(tree):
+    tree("trainer/engine/engine_backend.c", '#include "trainer/backend/cpu/backend_cpu.h"\n')
+    root = tree("trainer/engine/engine.h", '#include "trainer/backend/backend.h"\n#include "trainer/backend/cpu/sums/lanes.h"\n')
+    only(rules.check_backend_seam(root), "trainer/engine/engine.h:2", "sums/lanes.h", "engine_backend.c")
+
+
 @pytest.fixture(name="core")
 def folder_with_file_layers(tree):
     """agent/core in layers: `who` asks `held` through edge.h alone; returns the tree's write."""

@@ -154,7 +154,7 @@ static int load_shares(struct object_store *store, const struct checkpoint_entry
                                      .v = state + 2 * layout->parameters};
     struct model_range range[3];
     for (int i = 0; i < READERS; i++) {
-        share.shares = (uint64_t)1 << i;
+        share.shares = set_of(i);
         if (checkpoint_load_share(&share, range, NULL, err) < 0)
             return -1;
     }

@@ -50,6 +50,11 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "reductions that a wall let stand still",
                                           "left out: they and others can't reach each other",
                                           "of them taken back",
+                                          "passes of a rank that did not fit",
+                                          "of a rank that were cut before the header",
+                                          "cut after it: no step, and no kept update",
+                                          "updates that a successor finished",
+                                          "states for who was one step behind, as nobody kept the update",
                                           "steps redone",
                                           "recoveries",
                                           "rings",
@@ -65,7 +70,8 @@ const char *const plant_names[PLANTS] = {
     "none",           "lower-step",    "torn-receive",  "publish-early", "stop-unseen",
     "replay-stopped", "lose-progress", "skip-catch-up", "still-waiting", "memory-free",
     "read-is-damage", "list-is-empty", "one-for-all",   "unwritten",     "blame-nobody",
-    "blame-another",  "impossible",    "stuck-unsaid",  "another-face",  "least-is-most"};
+    "blame-another",  "impossible",    "stuck-unsaid",  "another-face",  "least-is-most",
+    "early-words",    "valid-stays",   "early-k",       "early-seal",    "ready-for-all"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 
@@ -187,6 +193,8 @@ static void draw_scenario(struct sim *sim)
     s->slow_transfers = !s->calm && sim_chance(sim, 10);
     s->nan_step =
         sim_chance(sim, 4) ? s->resumes + 1 + (int64_t)sim_below(sim, (uint64_t)(s->steps - s->resumes)) : 0;
+    s->rescales = sim_hash(sim->seed, 9, 0) % 100 < 20 ? 30 : 0;
+    s->saves = sim_hash(sim->seed, 10, 0) % 100 < 15 ? 10 : 0;
     s->step_time = sim_time(sim, 200 * RM_US, sim_chance(sim, 20) ? 200 * RM_MS : 10 * RM_MS);
     s->delay = sim_time(sim, 20 * RM_US, sim_chance(sim, 30) ? 5 * RM_MS : 500 * RM_US);
     draw_shots(sim, s);
@@ -430,7 +438,15 @@ static void for_trainer(struct sim *sim, struct ev *e)
         break;
     case EV_COMPUTED:
         if (current_command(sim, e))
-            compute_arrive(sim, e->a);
+            exchange_arrive(sim, e->a);
+        break;
+    case EV_HEADER:
+        if (current_command(sim, e))
+            exchange_header(sim, e->a);
+        break;
+    case EV_WORDS:
+        if (current_command(sim, e))
+            exchange_words(sim, e->a);
         break;
     case EV_DONE:
         if (current_command(sim, e))

@@ -2,7 +2,8 @@
  *
  * Everything around them is a model: processes that are started, killed, stopped, let go on and started
  * again; a network that delays, keeps the order within a connection only, falls silent, and cuts connections
- * with what is under way; rings whose ranks commit at different moments; compute threads that get stuck;
+ * with what is under way; rings whose ranks see the header, have the words and commit each at a moment of its
+ * own; compute threads that get stuck;
  * state transfers; a checkpoint store; and `run` with its drills. One seed decides all chance, so that a
  * failure replays from its seed. sim_check.c holds the invariants, which look at the truth (what the memories
  * contain, who was really stopped), not at what the cores believe.
@@ -53,6 +54,11 @@ enum plant {
     PLANT_STUCK_UNSAID,   /* that a call does not return is told to nobody */
     PLANT_ANOTHER_FACE,   /* a trainer says each time that it is another one */
     PLANT_LEAST_IS_MOST,  /* who has received least in a ring says that it has received most */
+    PLANT_EARLY_WORDS,    /* words are written over the kept update before all are in this step */
+    PLANT_VALID_STAYS,    /* a kept update says that it is whole while words are written over it */
+    PLANT_EARLY_K,        /* a pass writes its exponents into the record of the kept update */
+    PLANT_EARLY_SEAL,     /* an update counts as complete before its words are there */
+    PLANT_READY_FOR_ALL,  /* where one is ready for another transport all take it */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -82,7 +88,9 @@ enum ev_kind {
     EV_LINK_TO_TRAINER,
     EV_OPENED,
     EV_TRAINER_GONE,
-    EV_COMPUTED, /* a step's lanes are done: into the reduction */
+    EV_COMPUTED, /* the sequences of an evaluation are done: into the reduction */
+    EV_HEADER,   /* a rank sees what all have said in it */
+    EV_WORDS,    /* a rank has all words */
     EV_DONE,
     EV_PEER_GONE,
     EV_STORED,
@@ -119,7 +127,9 @@ struct content {
     bool whole;
     int64_t step;
     uint64_t hash, parent; /* of the history; parent: before the newest update */
-    int64_t update_step;   /* kept update, -1 none */
+    int64_t update_step;   /* of the kept update, as its record says; -1: there is none */
+    bool torn;             /* what lies there is not what led to any step */
+    bool loss_known;       /* of the step held, in the state's own record */
 };
 
 /* What waits for a process that is stopped. */
@@ -139,17 +149,28 @@ struct trainer {
     struct elastic *elastic;
     rm_time down_last, up_last; /* FIFO of the link */
     enum elastic_command command;
+    struct elastic_result results[3]; /* of a command and those that followed it, not told yet */
+    int results_count;
+    bool again, to_snapshot;
     int command_seq;
     const struct message *form;
     const struct msg_loaded *loaded;
-    uint64_t shares;             /* of a checkpoint, that are there */
+    struct worker_set shares;    /* of a checkpoint, that are there */
     struct msg_generation gives; /* the ring that it gives its share of a checkpoint to; {0, 0} none */
     int part, parts;
     bool final, aborted, stop_flag;
-    int ring, rank; /* -1 none */
-    bool arrived, completing, finishing;
-    rm_time since; /* when it was up */
-    rm_time slow;  /* its next step takes this much longer */
+    int ring, rank;    /* -1 none */
+    int pass;          /* of the step; 1: rescaled */
+    int64_t op;        /* reductions of this ring that are behind it */
+    bool arrived;      /* in the next one */
+    bool completing;   /* of which the result is on its way to it */
+    bool words;        /* it is that of the words: all are in this step, and the kept update is given up */
+    bool sealed;       /* all words are there: whatever happens now, the step is made */
+    bool finishing;    /* the command's result is on its way */
+    rm_time second_at; /* when it is ready for another transport than this ring's; RM_NEVER: never */
+    bool second;       /* uses it */
+    rm_time since;     /* when it was up */
+    rm_time slow;      /* its next step takes this much longer */
 };
 
 struct node {
@@ -179,13 +200,21 @@ struct conn {
     rm_time to_coord_last, to_agent_last, cut_coord, cut_agent; /* messages due after cut_* are lost */
 };
 
+/* What a reduction of header words has said to all. */
+struct header {
+    enum { PASS_FITS, PASS_RESCALED, PASS_NOT_FINITE } verdict;
+    bool stop, save; /* somebody said so */
+    bool second;     /* all are ready for the other transport */
+    int blind;       /* rank that overlooks the stop, -1 none */
+};
+
 struct ring {
     struct msg_generation generation;
     int count;
     int worker[RM_WORKERS_MAX], node[RM_WORKERS_MAX], epoch[RM_WORKERS_MAX];
     bool connected[RM_WORKERS_MAX];
     bool broken;
-    int64_t ops; /* reductions completed */
+    struct header header; /* the newest that all took part in */
 };
 
 struct slice {
@@ -253,6 +282,11 @@ enum tally {
     TALLY_STALLED,       /* likewise */
     TALLY_LEFT_OUT,      /* because they and others can't reach each other */
     TALLY_TAKEN_BACK,    /* of them */
+    TALLY_RESCALED,      /* passes that did not fit */
+    TALLY_CUT_EARLY,     /* ranks whose pass came to nothing before the header */
+    TALLY_CUT_LATE,      /* after it: without step and without kept update */
+    TALLY_REPAIRED,      /* updates that a successor finished */
+    TALLY_WHOLE,         /* states received by who was one step behind, as nobody keeps the update */
     TALLY_REDONE,        /* steps */
     TALLY_RECOVERIES,
     TALLY_RINGS, /* that went as far as `go` */
@@ -303,6 +337,7 @@ struct scenario {
     rm_time trouble_at, trouble_until; /* RM_NEVER: for good */
     int64_t resumes;                   /* the step of a checkpoint that an earlier run left, 0 none */
     int64_t nan_step;                  /* the step that is not finite; 0 none */
+    int rescales, saves; /* of a hundred steps, that fit no scale at first; after which a clock wants one */
     rm_time step_time, delay;
     int shots;
     struct {
@@ -366,6 +401,7 @@ struct sim {
     bool loaded_since;  /* a checkpoint was loaded since the newest recovery */
     bool vanished_told; /* that pieces are missing */
     bool stuck_told;    /* that a call does not return */
+    bool refused_told;  /* that a machine won't do */
     bool skipped_since; /* a state was not saved, as told, since then */
     int64_t planted;    /* times that the bug was used */
     int64_t forms, forms_at_recovery;
@@ -454,17 +490,32 @@ void link_to_agent(struct sim *sim, int node, const struct message *m);
 /* sim_ring.c: what the compute threads do */
 void compute_start(struct sim *sim, int node, const struct elastic_action *a);
 void compute_abort(struct sim *sim, int node);
-void compute_arrive(struct sim *sim, int node);
 void compute_done(struct sim *sim, int node, struct elastic_result *result);
 void compute_goes_on(struct sim *sim, int node); /* its trainer was stopped or stuck, and no longer is */
-void ring_left(struct sim *sim, int node);       /* its trainer ended or closed the ring */
+struct elastic_result *compute_result(const struct trainer *t, enum elastic_outcome outcome);
+void compute_finish(struct sim *sim, int node, enum elastic_outcome outcome, int peer, rm_time delay);
+void ring_left(struct sim *sim, int node);                          /* its trainer ended or closed the ring */
 bool source_stands(const struct sim *sim, const struct trainer *t); /* a transfer's: nothing comes from it */
 int ring_waits_for(const struct sim *sim, int node);                /* worker; -1: it does not wait */
-int64_t ring_place(const struct sim *sim, int node); /* in the stream of the reduction; -1: in none */
-void ring_flows(struct sim *sim);                    /* a wall has fallen */
-uint64_t content_after(const struct sim *sim, uint64_t hash, int64_t step, const struct ring *ring);
-
+int64_t ring_place(const struct sim *sim, int node);        /* in the stream of the reduction; -1: in none */
+bool ring_is_walled(struct sim *sim, int ring, bool small); /* what is sent now does not come through */
+bool ring_member_lives(const struct sim *sim, const struct ring *ring, int rank);
+bool ring_member_moves(const struct sim *sim, const struct ring *ring, int rank);
+bool ring_at_work(enum elastic_command c);
 void ring_cut(struct sim *sim, int from, int to); /* workers; where the one calls the other in a ring */
+
+/* sim_exchange.c: the reductions of rings */
+uint64_t content_after(const struct sim *sim, uint64_t hash, int64_t step, const struct ring *ring);
+/* Of a pass, or of an evaluation. again: the one before did not fit. */
+void exchange_lanes(struct sim *sim, int node, bool again, rm_time takes);
+void exchange_arrive(struct sim *sim, int node);       /* in its ring, to reduce */
+void exchange_header(struct sim *sim, int node);       /* of its ring has come to it */
+void exchange_words(struct sim *sim, int node);        /* likewise */
+void exchange_update(struct sim *sim, int node);       /* begins */
+void exchange_commit(struct sim *sim, struct node *n); /* a sealed update */
+void exchange_died(struct sim *sim, int node);         /* its trainer, wherever it was */
+void exchange_try(struct sim *sim, int ring);          /* once all are there */
+void ring_flows(struct sim *sim);                      /* a wall has fallen */
 
 /* sim_pairs.c: workers that can't reach each other */
 void pairs_draw(struct sim *sim);
@@ -498,6 +549,7 @@ void trouble_say(struct sim *sim, struct message *m); /* what its trainer says t
 void trouble_check_form(struct sim *sim, const struct msg_form *form);
 void trouble_check_refused(struct sim *sim, const struct rdzv_tell *tell);
 bool trouble_all_damaged(const struct sim *sim);
+bool trouble_takes_one(const struct sim *sim);
 bool trouble_ends_it(const struct sim *sim);
 bool trouble_may_wait(const struct sim *sim);
 
@@ -506,11 +558,14 @@ uint64_t check_exact_hash(int64_t step); /* what exact histories hold after `ste
 void check_form(struct sim *sim, const struct message *m);
 void check_tell(struct sim *sim, const struct rdzv_tell *t);
 void check_reduction(struct sim *sim, const struct ring *ring);
+void check_update_stands(struct sim *sim, const struct ring *ring);
+void check_kept(struct sim *sim, int node, const struct message *m); /* what its trainer tells of it */
 void check_publish(struct sim *sim, const struct msg_publish *p);
 void check_link_term(struct sim *sim, int node, const struct message *m);
 void check_blame(struct sim *sim, int node);
 void check_end(struct sim *sim);
 struct msg_state content_state(const struct content *c);
+struct content content_new(int64_t step, uint64_t hash); /* whole, from elsewhere: no update led to it here */
 
 extern const char *const sim_fingerprint[2]; /* by `odd` */
 

@@ -18,6 +18,11 @@ struct msg_state content_state(const struct content *c)
     return s;
 }
 
+struct content content_new(int64_t step, uint64_t hash)
+{
+    return (struct content){.whole = true, .step = step, .hash = hash, .update_step = -1};
+}
+
 /* The run-time judges of who hangs look only at what is told; here the truth is known. Word of it travels. */
 void check_blame(struct sim *sim, int node)
 {
@@ -58,6 +63,22 @@ static bool has_survivor(const struct sim *sim, const struct msg_form *f)
     return false;
 }
 
+/* Of who is one step behind, and is given everything. */
+static void count_whole(struct sim *sim, const struct msg_form *f)
+{
+    for (int i = 0; i < f->sources_count; i++) {
+        int node = sim->node_of[f->source[i].worker];
+        if (node >= 0 && sim->node[node].memory.update_step == f->resume.step)
+            return;
+    }
+    for (int r = 0; r < f->count; r++) {
+        int node = sim->node_of[f->member[r].worker];
+        const struct content *c = node >= 0 ? &sim->node[node].memory : NULL;
+        bool one_behind = c && c->whole && c->step == f->resume.step - 1;
+        sim->tallies.of[TALLY_WHOLE] += one_behind && f->member[r].role == ROLE_RECEIVE;
+    }
+}
+
 /* R1: one member list per generation; R7: nobody who holds more is rolled back by a ring it was part of. */
 void check_form(struct sim *sim, const struct message *m)
 {
@@ -65,6 +86,7 @@ void check_form(struct sim *sim, const struct message *m)
     sim->forms++;
     trouble_check_form(sim, f);
     pairs_check_form(sim, f);
+    count_whole(sim, f);
     sim->tallies.of[TALLY_LOADED] += f->count && f->member[0].role == ROLE_LOAD;
     for (int i = 0; i < sim->rings; i++) {
         const struct ring *ring = &sim->ring[i];
@@ -129,6 +151,38 @@ void check_reduction(struct sim *sim, const struct ring *ring)
     }
     if (sim->scenario.exact && first->hash != check_exact_hash(first->step))
         sim_fail(sim, "R6: step %" PRId64 " was reached with samples missing or trained twice", first->step);
+}
+
+/* R9: who missed an update can have it, as long as a ring that made it stands. */
+void check_update_stands(struct sim *sim, const struct ring *ring)
+{
+    const struct content *ahead = NULL;
+    int behind = -1;
+    for (int r = 0; r < ring->count; r++) {
+        const struct node *n = &sim->node[ring->node[r]];
+        if (n->alive && n->memory.whole && (!ahead || n->memory.step > ahead->step))
+            ahead = &n->memory;
+    }
+    if (!ahead || !is_newest(sim, ring))
+        return;
+    for (int r = 0; r < ring->count; r++) {
+        const struct node *n = &sim->node[ring->node[r]];
+        if (n->alive && n->memory.update_step == ahead->step && !n->memory.torn)
+            return;
+        if (n->alive && n->memory.whole && n->memory.step == ahead->step - 1)
+            behind = n->worker;
+    }
+    if (behind >= 0)
+        sim_fail(sim, "R9: worker %d stands at step %" PRId64 ", and nobody keeps the update to the next",
+                 behind, ahead->step - 1);
+}
+
+void check_kept(struct sim *sim, int node, const struct message *m)
+{
+    const struct node *n = &sim->node[node];
+    if (m->type == MSG_STOPPED && m->stopped.update_step >= 0 && n->memory.torn)
+        sim_fail(sim, "R9: worker %d says that it keeps the update to step %" PRId64 ", which is torn",
+                 n->worker, m->stopped.update_step);
 }
 
 static bool slice_is_there(const struct sim *sim, const struct msg_publish *p, int part, int parts)
@@ -263,6 +317,7 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
     sim->tallies.of[TALLY_RINGS] += t->kind == TELL_RING_FORMED;
     sim->tallies.of[TALLY_WAITED] += t->kind == TELL_CHECKPOINT_WAITING;
     sim->stuck_told = sim->stuck_told || (t->kind == TELL_WAITING && strstr(t->text, "has not returned"));
+    sim->refused_told = sim->refused_told || t->kind == TELL_WORKER_REFUSED;
     sim->tallies.of[TALLY_NOT_SAVED] += t->kind == TELL_CHECKPOINT_SKIPPED;
     sim->vanished_told =
         sim->vanished_told || (t->kind == TELL_WAITING && strstr(t->text, "a piece is missing"));
@@ -288,8 +343,7 @@ static bool is_right_end(const struct sim *sim)
     case 130:
         return s->interrupts;
     case 6: /* after an interrupt nobody is started again */
-        return !s->unsupervised && (s->below_min || s->interrupts || s->strict ||
-                                    s->trouble == TROUBLE_MACHINE_ONE || s->trouble == TROUBLE_MACHINE_ALL);
+        return !s->unsupervised && (s->below_min || s->interrupts || s->strict || trouble_takes_one(sim));
     case 5:
         return s->nan_step || s->strict;
     case 4:

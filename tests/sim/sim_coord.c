@@ -99,7 +99,7 @@ static void end(struct sim *sim, const struct rdzv_action *a)
 
 static void do_send(struct sim *sim, const struct rdzv_action *a)
 {
-    const struct message *m = &a->send.message;
+    const struct message *m = a->send.message;
     if (a->send.count)
         sim_trace_message(sim, "C", sim->conn[a->send.conn[0]].node, m);
     if (m->type == MSG_FORM)
@@ -146,7 +146,7 @@ void coord_event(struct sim *sim, const struct rdzv_event *event)
         else if (a->kind == RDZV_CLOSE)
             close_by_coord(sim, a->close);
         else if (a->kind == RDZV_TELL)
-            check_tell(sim, &a->tell);
+            check_tell(sim, a->tell);
         else
             end(sim, a);
     }

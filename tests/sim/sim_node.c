@@ -37,6 +37,7 @@ void link_to_agent(struct sim *sim, int node, const struct message *m)
     rm_time at = sim->now + link_delay(sim);
     at = at < t->up_last ? t->up_last : at;
     t->up_last = at;
+    check_kept(sim, node, m);
     sim_at(sim, at, EV_LINK_TO_AGENT, node, t->epoch, 0)->message = sim_message(m);
 }
 
@@ -62,7 +63,7 @@ void trainer_opened(struct sim *sim, int node)
     n->trainer.opened = true;
     n->trainer.since = sim->now;
     struct elastic_event e = {.kind = ELASTIC_OPENED, .message = &m, .update_step = n->memory.update_step};
-    e.loss_known = n->memory.whole && n->memory.step > 0 && n->memory.update_step == n->memory.step;
+    e.loss_known = n->memory.whole && n->memory.loss_known;
     e.loss = loss_of(&n->memory);
     trainer_event(sim, node, &e);
     trainer_pulse(sim, node);
@@ -147,10 +148,10 @@ void trainer_event(struct sim *sim, int node, const struct elastic_event *event)
             t->stop_flag = true;
             break;
         case ELASTIC_SEND:
-            link_to_agent(sim, node, &a->message);
+            link_to_agent(sim, node, a->message);
             break;
         case ELASTIC_PROBE:
-            pairs_probe(sim, node, &a->message.probe);
+            pairs_probe(sim, node, &a->message->probe);
             break;
         case ELASTIC_EXIT:
             trainer_die(sim, node, a->exit_code);
@@ -189,7 +190,7 @@ static void trainer_spawn(struct sim *sim, int node)
     t->command = CMD_NONE;
     t->ring = -1;
     t->gives = (struct msg_generation){0};
-    t->aborted = t->stop_flag = t->arrived = t->completing = t->finishing = false;
+    t->aborted = t->stop_flag = t->finishing = false;
     t->abort_missed = t->connect_missed = false;
     t->slow = 0;
     t->down_last = t->up_last = sim->now;
@@ -246,11 +247,11 @@ static void agent_do(struct sim *sim, int node, const struct agent_action *a)
         agent_connect(sim, node);
         break;
     case AGENT_SEND_CONTROL:
-        agent_send(sim, node, &a->message);
+        agent_send(sim, node, a->message);
         break;
     case AGENT_SEND_LINK:
-        check_link_term(sim, node, &a->message);
-        link_to_trainer(sim, node, &a->message);
+        check_link_term(sim, node, a->message);
+        link_to_trainer(sim, node, a->message);
         break;
     case AGENT_SPAWN:
         trainer_spawn(sim, node);

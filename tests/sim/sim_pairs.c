@@ -132,20 +132,21 @@ void pairs_probe(struct sim *sim, int node, const struct msg_probe *probe)
 /* The most workers who have been there for a while and reach each other. */
 static int largest_clique(const struct sim *sim, rm_time since)
 {
-    uint64_t apart[RM_WORKERS_MAX] = {0}, among = 0;
+    struct worker_set apart[RM_WORKERS_MAX] = {0}, among = {0};
     int blamed[RM_WORKERS_MAX] = {0};
     for (int w = 0; w < RM_WORKERS_MAX; w++) {
         const struct node *n = sim->node_of[w] >= 0 ? &sim->node[sim->node_of[w]] : NULL;
         const struct trainer *t = n ? &n->trainer : NULL;
         bool there = n && n->alive && t->alive && t->opened && t->since <= since;
         bool well = there && !n->stopped && !t->stopped && !t->stuck && sim->expected[w] >= 0;
-        among |= well ? (uint64_t)1 << w : 0;
+        if (well)
+            set_add(&among, w);
         for (int v = 0; v < RM_WORKERS_MAX; v++)
             if (stood(sim, w, v, since) || stood(sim, v, w, since))
-                apart[w] |= (uint64_t)1 << v;
+                set_add(&apart[w], v);
     }
-    struct clique_question q = {among, 0, apart, blamed};
-    return clique_count(clique_find(&q));
+    struct clique_question q = {.among = among, .apart = apart, .blamed = blamed};
+    return set_count(clique_find(&q));
 }
 
 /* Two that could not reach each other of late. */
@@ -219,6 +220,8 @@ static void check_pauses(struct sim *sim, const struct msg_form *f)
         sscanf(f->member[r].address, "%d:%d", &node, &epoch);
         who = sim_hash(who, (uint64_t)node, (uint64_t)epoch);
     }
+    if (f->count && f->member[0].role == ROLE_LOAD) /* from another checkpoint, as this one is refused */
+        who = sim_hash(who, (uint64_t)f->resume.step, 0);
     if (who != sim->same.who || sim->step_ops != sim->same.step_ops) {
         sim->same.who = who;
         sim->same.step_ops = sim->step_ops;

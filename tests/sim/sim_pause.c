@@ -40,7 +40,8 @@ static struct inbox *inbox_of_agent(struct sim *sim, int node)
 static struct inbox *inbox_of_trainer(struct sim *sim, const struct ev *e)
 {
     struct trainer *t = &sim->node[e->a].trainer;
-    bool computed = e->kind == EV_COMPUTED || e->kind == EV_DONE;
+    bool computed =
+        e->kind == EV_COMPUTED || e->kind == EV_HEADER || e->kind == EV_WORDS || e->kind == EV_DONE;
     bool held = t->alive && t->epoch == e->b && (t->stopped || (t->stuck && computed));
     return held ? &t->inbox : NULL;
 }
@@ -69,6 +70,8 @@ static struct inbox *inbox_of(struct sim *sim, const struct ev *e)
     case EV_LINK_TO_TRAINER:
     case EV_OPENED:
     case EV_COMPUTED:
+    case EV_HEADER:
+    case EV_WORDS:
     case EV_DONE:
     case EV_PEER_GONE:
     case EV_PULSE:

@@ -1,18 +1,11 @@
-/* What the compute threads do: rings whose ranks commit at different moments, transfers, and local work. */
+/* What the compute threads do: rings, transfers, and local work. What rings reduce is in sim_exchange.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/sim/sim.h"
 
-uint64_t content_after(const struct sim *sim, uint64_t hash, int64_t step, const struct ring *ring)
-{
-    /* exact: the same bits whoever computes them; fast: they depend on the ring */
-    uint64_t how = sim->scenario.exact ? 0 : (uint64_t)ring->generation.n * 100 + (uint64_t)ring->count;
-    return sim_hash(hash, (uint64_t)step + 1, how);
-}
-
-static struct elastic_result *result_new(const struct trainer *t, enum elastic_outcome outcome)
+struct elastic_result *compute_result(const struct trainer *t, enum elastic_outcome outcome)
 {
     struct elastic_result *r = calloc(1, sizeof *r);
     if (!r)
@@ -25,14 +18,17 @@ static struct elastic_result *result_new(const struct trainer *t, enum elastic_o
     return r;
 }
 
-static void finish(struct sim *sim, int node, enum elastic_outcome outcome, int peer, rm_time delay)
+void compute_finish(struct sim *sim, int node, enum elastic_outcome outcome, int peer, rm_time delay)
 {
     struct trainer *t = &sim->node[node].trainer;
-    struct elastic_result *r = result_new(t, outcome);
+    struct elastic_result *r = compute_result(t, outcome);
     r->peer = peer;
     text_copy(r->text, sizeof r->text, outcome == OUTCOME_PEER ? "a peer broke the connection" : "");
     t->finishing = true;
     t->command_seq++;
+    if ((t->command == CMD_LANES || t->command == CMD_EXCHANGE) &&
+        (outcome == OUTCOME_PEER || outcome == OUTCOME_ABORTED))
+        sim->tallies.of[t->words ? TALLY_CUT_LATE : TALLY_CUT_EARLY]++;
     sim_at(sim, sim->now + delay, EV_DONE, node, t->epoch, t->command_seq)->result = r;
 }
 
@@ -59,19 +55,19 @@ static int ring_of(struct sim *sim, const struct message *form)
     return sim->rings++;
 }
 
-static bool member_lives(const struct sim *sim, const struct ring *ring, int rank)
+bool ring_member_lives(const struct sim *sim, const struct ring *ring, int rank)
 {
     const struct trainer *t = &sim->node[ring->node[rank]].trainer;
     return t->alive && t->epoch == ring->epoch[rank];
 }
 
-static bool at_work(enum elastic_command c)
+bool ring_at_work(enum elastic_command c)
 {
-    return c == CMD_STEP || c == CMD_EVALUATE;
+    return c == CMD_LANES || c == CMD_EXCHANGE || c == CMD_COMMIT || c == CMD_EVALUATE;
 }
 
 /* A member that is stopped or stuck answers nobody. */
-static bool member_moves(const struct sim *sim, const struct ring *ring, int rank)
+bool ring_member_moves(const struct sim *sim, const struct ring *ring, int rank)
 {
     const struct trainer *t = &sim->node[ring->node[rank]].trainer;
     return !t->stopped && !t->stuck;
@@ -101,7 +97,7 @@ static int share_waits_for(const struct sim *sim, int node)
 {
     const struct trainer *t = &sim->node[node].trainer;
     for (int r = 0; r < t->form->form.count; r++) {
-        bool there = t->shares >> r & 1;
+        bool there = set_has(t->shares, r);
         if (!there && share_of(sim, &sim->node[node], r) == SHARE_LATER)
             return t->form->form.member[r].worker;
     }
@@ -109,14 +105,14 @@ static int share_waits_for(const struct sim *sim, int node)
 }
 
 /* Shares that are not coming; some connections break for no reason. */
-static uint64_t missing_shares(struct sim *sim, const struct node *n)
+static struct worker_set missing_shares(struct sim *sim, const struct node *n)
 {
     const struct trainer *t = &n->trainer;
-    uint64_t missing = 0;
+    struct worker_set missing = {0};
     for (int r = 0; r < t->form->form.count; r++) {
         bool never = share_of(sim, n, r) == SHARE_NEVER || (!sim->scenario.calm && sim_chance(sim, 10));
-        if (never && !(t->shares >> r & 1))
-            missing |= (uint64_t)1 << r;
+        if (never && !set_has(t->shares, r))
+            set_add(&missing, r);
     }
     return missing;
 }
@@ -124,7 +120,7 @@ static uint64_t missing_shares(struct sim *sim, const struct node *n)
 int ring_waits_for(const struct sim *sim, int node)
 {
     const struct trainer *t = &sim->node[node].trainer;
-    bool waits = t->command == CMD_CONNECT || (at_work(t->command) && t->arrived);
+    bool waits = t->command == CMD_CONNECT || (ring_at_work(t->command) && t->arrived);
     if (t->command == CMD_LOAD)
         return share_waits_for(sim, node);
     if (t->ring < 0 || !waits || t->completing || t->finishing)
@@ -137,11 +133,11 @@ static void break_for(struct sim *sim, int index, int rank, int peer, rm_time so
 {
     int node = sim->ring[index].node[rank];
     struct trainer *t = &sim->node[node].trainer;
-    if (!member_lives(sim, &sim->ring[index], rank) || t->ring != index)
+    if (!ring_member_lives(sim, &sim->ring[index], rank) || t->ring != index)
         return;
-    bool waiting = t->command == CMD_CONNECT ? !t->finishing : at_work(t->command) && t->arrived;
+    bool waiting = t->command == CMD_CONNECT ? !t->finishing : ring_at_work(t->command) && t->arrived;
     if (waiting && (!t->completing || sim_chance(sim, 50)))
-        finish(sim, node, OUTCOME_PEER, peer, soon);
+        compute_finish(sim, node, OUTCOME_PEER, peer, soon);
     else
         sim_at(sim, sim->now + soon, EV_PEER_GONE, node, t->epoch, index * 100 + peer + 1);
 }
@@ -214,7 +210,7 @@ static void ring_is_cut(struct sim *sim, int index, int rank)
 }
 
 /* True: what is sent in this reduction does not come through. */
-static bool is_walled(struct sim *sim, int index, bool small)
+bool ring_is_walled(struct sim *sim, int index, bool small)
 {
     struct ring *ring = &sim->ring[index];
     bool walled = false;
@@ -237,39 +233,26 @@ static bool is_walled(struct sim *sim, int index, bool small)
 int64_t ring_place(const struct sim *sim, int node)
 {
     const struct trainer *t = &sim->node[node].trainer;
-    if (t->ring < 0 || !at_work(t->command) || !t->arrived)
+    if (t->ring < 0 || !ring_at_work(t->command) || !t->arrived)
         return -1;
     const struct ring *ring = &sim->ring[t->ring];
     int hops = 0;
     for (int r = t->rank; hops < ring->count; hops++) {
         enum wall_kind why;
         int previous = (r + ring->count - 1) % ring->count;
-        bool sends = sim->node[ring->node[previous]].trainer.arrived;
-        if (!sends || !link_carries(sim, ring, previous, &why, t->command == CMD_EVALUATE))
+        const struct trainer *p = &sim->node[ring->node[previous]].trainer;
+        bool sends = p->op > t->op || (p->op == t->op && p->arrived);
+        if (!sends || !link_carries(sim, ring, previous, &why, !t->words))
             break;
         r = previous;
     }
-    return 1000 * (ring->ops + 1) + (sim->plant == PLANT_LEAST_IS_MOST ? -hops : hops);
-}
-
-/* A trainer that dies between the reduction and its commit leaves a valid update in its memory: whoever opens
- * the memory next applies it. */
-static void repair_later(struct sim *sim, int node)
-{
-    struct node *n = &sim->node[node];
-    struct trainer *t = &n->trainer;
-    if (t->command != CMD_STEP || !t->completing || !sim_chance(sim, 50))
-        return;
-    n->memory.parent = n->memory.hash;
-    n->memory.hash = content_after(sim, n->memory.hash, n->memory.step, &sim->ring[t->ring]);
-    n->memory.step++;
-    n->memory.update_step = n->memory.step;
+    return 1000 * (t->op + 1) + (sim->plant == PLANT_LEAST_IS_MOST ? -hops : hops);
 }
 
 void ring_left(struct sim *sim, int node)
 {
     struct trainer *t = &sim->node[node].trainer;
-    repair_later(sim, node);
+    exchange_died(sim, node);
     for (int i = sim->rings - 1; i >= 0 && i > sim->rings - 8; i--) {
         for (int r = 0; r < sim->ring[i].count; r++) {
             if (sim->ring[i].node[r] == node && sim->ring[i].epoch[r] == t->epoch)
@@ -285,12 +268,12 @@ static void try_connect(struct sim *sim, int index)
     struct ring *ring = &sim->ring[index];
     for (int r = 0; r < ring->count; r++) {
         const struct trainer *t = &sim->node[ring->node[r]].trainer;
-        bool here = ring->connected[r] && member_lives(sim, ring, r) && member_moves(sim, ring, r);
+        bool here = ring->connected[r] && ring_member_lives(sim, ring, r) && ring_member_moves(sim, ring, r);
         if (!here || t->ring != index || t->command != CMD_CONNECT || t->finishing)
             return;
     }
     for (int r = 0; r < ring->count; r++)
-        finish(sim, ring->node[r], OUTCOME_OK, -1, sim_time(sim, 50 * RM_US, RM_MS));
+        compute_finish(sim, ring->node[r], OUTCOME_OK, -1, sim_time(sim, 50 * RM_US, RM_MS));
 }
 
 static void start_connect(struct sim *sim, int node)
@@ -305,101 +288,29 @@ static void start_connect(struct sim *sim, int node)
     struct ring *ring = &sim->ring[index];
     int dead = -1;
     t->ring = index;
-    t->stop_flag = false;
+    t->op = 0;
+    t->stop_flag = t->second = false;
+    t->second_at = sim_chance(sim, 70) ? sim->now + sim_time(sim, 0, 20 * sim->scenario.step_time) : RM_NEVER;
     for (int r = 0; r < ring->count; r++) {
         if (ring->node[r] == node) {
             t->rank = r;
             ring->connected[r] = true;
         }
-        if (!member_lives(sim, ring, r))
+        if (!ring_member_lives(sim, ring, r))
             dead = ring->worker[r];
     }
     int next = ring->worker[(t->rank + 1) % ring->count];
     bool reached = pairs_reach(sim, sim->node[node].worker, next);
     if (dead < 0 && !ring->broken && !reached)
-        finish(sim, node, OUTCOME_PEER, next, sim_time(sim, 50 * RM_US, sim_chance(sim, 50) ? RM_MS : RM_S));
+        compute_finish(sim, node, OUTCOME_PEER, next,
+                       sim_time(sim, 50 * RM_US, sim_chance(sim, 50) ? RM_MS : RM_S));
     else if (dead >= 0 || ring->broken)
-        finish(sim, node, OUTCOME_PEER, dead, sim_time(sim, 50 * RM_US, RM_MS));
+        compute_finish(sim, node, OUTCOME_PEER, dead, sim_time(sim, 50 * RM_US, RM_MS));
     else
         try_connect(sim, index);
 }
 
-/* ---- reductions ---- */
-
-static struct elastic_result *outcome_of(struct sim *sim, const struct ring *ring, const struct node *n)
-{
-    bool step = n->trainer.command == CMD_STEP;
-    struct elastic_result *res = result_new(&n->trainer, OUTCOME_OK);
-    uint64_t hash = content_after(sim, n->memory.hash, n->memory.step, ring);
-    res->loss = (double)((step ? hash : n->memory.hash) % 100000) / 1e5;
-    if (step && n->memory.step + 1 == sim->scenario.nan_step) {
-        res->outcome = OUTCOME_NOT_FINITE;
-        text_copy(res->text, sizeof res->text, "not finite");
-    }
-    return res;
-}
-
-static void complete(struct sim *sim, struct ring *ring)
-{
-    bool stop = false;
-    check_reduction(sim, ring);
-    ring->ops++;
-    for (int r = 0; r < ring->count; r++)
-        stop = stop || sim->node[ring->node[r]].trainer.stop_flag;
-    int blind = sim->plant == PLANT_STOP_UNSEEN && stop ? (int)sim_below(sim, (uint64_t)ring->count) : -1;
-    sim->planted += blind >= 0;
-    for (int r = 0; r < ring->count; r++) {
-        struct trainer *t = &sim->node[ring->node[r]].trainer;
-        struct elastic_result *res = outcome_of(sim, ring, &sim->node[ring->node[r]]);
-        res->stop = stop && r != blind;
-        t->completing = res->outcome == OUTCOME_OK; /* what is not finite is never applied */
-        t->finishing = !t->completing;
-        t->command_seq++;
-        rm_time took = sim_time(sim, 10 * RM_US, sim->scenario.step_time / 4 + 20 * RM_US);
-        sim_at(sim, sim->now + took, EV_DONE, ring->node[r], t->epoch, t->command_seq)->result = res;
-    }
-}
-
-/* Once all are there and none of them stands still. */
-static void try_complete(struct sim *sim, int index)
-{
-    struct ring *ring = &sim->ring[index];
-    int command = CMD_NONE;
-    for (int r = 0; r < ring->count; r++) {
-        const struct trainer *t = &sim->node[ring->node[r]].trainer;
-        bool here = member_lives(sim, ring, r) && t->arrived && t->ring == index;
-        if (!here || !member_moves(sim, ring, r) || t->completing || t->finishing)
-            return;
-        if (command != CMD_NONE && t->command != (enum elastic_command)command)
-            sim_fail(sim, "ranks of one ring do different things: %d and %d", command, t->command);
-        command = t->command;
-    }
-    if (ring->broken || is_walled(sim, index, command == CMD_EVALUATE))
-        return;
-    sim->step_ops += command == CMD_STEP;
-    complete(sim, ring);
-}
-
-void ring_flows(struct sim *sim)
-{
-    for (int i = 0; i < sim->rings; i++)
-        if (!sim->ring[i].broken)
-            try_complete(sim, i);
-}
-
-void compute_arrive(struct sim *sim, int node)
-{
-    struct trainer *t = &sim->node[node].trainer;
-    if (t->ring < 0) {
-        sim_fail(sim, "worker %d steps without a ring", sim->node[node].worker);
-        return;
-    }
-    t->arrived = true;
-    if (sim->ring[t->ring].broken)
-        finish(sim, node, OUTCOME_PEER, -1, sim_time(sim, 10 * RM_US, RM_MS));
-    else
-        try_complete(sim, t->ring);
-}
+/* ---- going on ---- */
 
 void compute_goes_on(struct sim *sim, int node)
 {
@@ -414,8 +325,8 @@ void compute_goes_on(struct sim *sim, int node)
         return;
     if (t->command == CMD_CONNECT)
         try_connect(sim, t->ring);
-    else if (at_work(t->command) && t->arrived)
-        try_complete(sim, t->ring);
+    else if (ring_at_work(t->command) && t->arrived)
+        exchange_try(sim, t->ring);
 }
 
 /* ---- commands ---- */
@@ -440,8 +351,8 @@ static void take_spare(struct sim *sim, struct node *n)
 /* Whoever changes the state gives nothing of it any more, and must not have an agent that writes there. */
 static void touch_state(struct sim *sim, struct node *n, const struct elastic_action *a)
 {
-    bool first = a->command == CMD_LOAD && a->shares == a->loaded->shares;
-    bool changes = at_work(a->command) || a->command == CMD_RECEIVE || a->command == CMD_CATCH_UP ||
+    bool first = a->command == CMD_LOAD && set_equals(a->shares, a->loaded->shares);
+    bool changes = ring_at_work(a->command) || a->command == CMD_RECEIVE || a->command == CMD_CATCH_UP ||
                    a->command == CMD_INIT || a->command == CMD_LOAD;
     if (changes && n->loads && n->load_in_state)
         sim_fail(sim, "worker %d changes the state while its agent writes there", n->worker);
@@ -449,6 +360,22 @@ static void touch_state(struct sim *sim, struct node *n, const struct elastic_ac
         n->trainer.gives = (struct msg_generation){0};
     if (first)
         n->trainer.gives = a->form->generation;
+}
+
+static void start_in_ring(struct sim *sim, int node)
+{
+    struct node *n = &sim->node[node];
+    const struct trainer *t = &n->trainer;
+    if (t->command == CMD_LANES || t->command == CMD_EVALUATE) {
+        exchange_lanes(sim, node, t->again,
+                       sim_time(sim, sim->scenario.step_time / 2, sim->scenario.step_time));
+    } else if (t->command == CMD_EXCHANGE) {
+        exchange_arrive(sim, node);
+    } else {
+        if (t->to_snapshot)
+            take_spare(sim, n);
+        exchange_update(sim, node);
+    }
 }
 
 void compute_start(struct sim *sim, int node, const struct elastic_action *a)
@@ -464,43 +391,42 @@ void compute_start(struct sim *sim, int node, const struct elastic_action *a)
     t->part = a->part;
     t->parts = a->parts;
     t->final = a->final;
+    t->again = a->again;
+    t->to_snapshot = a->to_snapshot;
     t->command_seq++;
-    t->aborted = t->arrived = t->completing = t->finishing = false;
+    t->results_count = 0;
+    t->aborted = t->finishing = false;
     touch_state(sim, n, a);
     if (a->command == CMD_CONNECT) {
         start_connect(sim, node);
-    } else if (at_work(a->command)) {
+    } else if (ring_at_work(a->command)) {
         if (!n->memory.whole)
             sim_fail(sim, "worker %d steps without a whole state", n->worker);
-        if (a->to_snapshot)
-            take_spare(sim, n);
-        rm_time took = t->slow + sim_time(sim, sim->scenario.step_time / 2, sim->scenario.step_time);
-        t->slow = 0;
-        sim_at(sim, sim->now + took, EV_COMPUTED, node, t->epoch, t->command_seq);
+        start_in_ring(sim, node);
     } else {
         if (a->command == CMD_RECEIVE)
             n->memory = (struct content){.update_step = -1};
-        finish(sim, node, OUTCOME_OK, -1, local_time(sim, a->command));
+        compute_finish(sim, node, OUTCOME_OK, -1, local_time(sim, a->command));
     }
 }
 
 void compute_abort(struct sim *sim, int node)
 {
     struct trainer *t = &sim->node[node].trainer;
+    t->aborted = true;
     if (t->stuck) {
         t->abort_missed = true;
         return;
     }
-    bool committing = t->completing || (t->command == CMD_CONNECT && t->finishing);
-    if (t->command == CMD_NONE || (committing && sim_chance(sim, 50)))
+    bool too_late = t->command == CMD_LANES || t->completing || (t->command == CMD_CONNECT && t->finishing);
+    if (t->command == CMD_NONE || (too_late && sim_chance(sim, 50)))
         return;
-    int index = t->ring;
-    if (at_work(t->command) || t->command == CMD_CONNECT) {
-        t->completing = false;
-        if (index >= 0)
-            ring_break(sim, index, t->rank);
-    }
-    finish(sim, node, OUTCOME_ABORTED, -1, sim_time(sim, 10 * RM_US, RM_MS));
+    if ((ring_at_work(t->command) || t->command == CMD_CONNECT) && t->ring >= 0)
+        ring_break(sim, t->ring, t->rank);
+    if (t->sealed)
+        return;
+    t->completing = false;
+    compute_finish(sim, node, OUTCOME_ABORTED, -1, sim_time(sim, 10 * RM_US, RM_MS));
 }
 
 /* ---- effects ---- */
@@ -552,9 +478,9 @@ static void done_receive(struct sim *sim, struct node *n, struct elastic_result 
     if (r->outcome == OUTCOME_OK && (r->peer = source_gone(sim, n->worker, f, false)) >= 0)
         r->outcome = OUTCOME_PEER;
     if (r->outcome == OUTCOME_OK) {
-        n->memory = (struct content){true, f->resume.step, sim_lineage_hash(f->resume.lineage), 0, -1};
+        n->memory = content_new(f->resume.step, sim_lineage_hash(f->resume.lineage));
     } else if (sim->plant == PLANT_TORN_RECEIVE) {
-        n->memory = (struct content){true, f->resume.step, sim_lineage_hash(f->resume.lineage) ^ 1, 0, -1};
+        n->memory = content_new(f->resume.step, sim_lineage_hash(f->resume.lineage) ^ 1);
         sim->planted++;
     }
 }
@@ -567,6 +493,8 @@ static void done_catch_up(struct sim *sim, struct node *n, struct elastic_result
     if (r->outcome != OUTCOME_OK)
         return;
     const struct content *source = source_content(sim, f);
+    if (source->torn)
+        sim_fail(sim, "R9: worker %d is given words that led to no step", n->worker);
     if (n->memory.hash != source->parent) {
         r->outcome = OUTCOME_LINEAGE;
         return;
@@ -584,7 +512,7 @@ static void done_load(struct sim *sim, struct node *n, struct elastic_result *r)
     if (r->outcome != OUTCOME_OK)
         return;
     r->missing = missing_shares(sim, n);
-    if (r->missing) {
+    if (!set_is_empty(r->missing)) {
         r->outcome = OUTCOME_MISSING;
         sim->tallies.of[TALLY_MISSING]++;
         return;
@@ -594,6 +522,7 @@ static void done_load(struct sim *sim, struct node *n, struct elastic_result *r)
         sim_fail(sim, "worker %d loads what is not in the snapshot memory", n->worker);
     n->memory = n->loaded;
     n->memory.update_step = -1;
+    n->memory.torn = n->memory.loss_known = false;
 }
 
 static void done_snapshot(struct sim *sim, struct node *n, struct elastic_result *r)
@@ -607,24 +536,18 @@ static void done_snapshot(struct sim *sim, struct node *n, struct elastic_result
     r->snapshot.count = 1;
 }
 
-static void done_step(struct sim *sim, struct node *n, struct elastic_result *r)
+static void done_pass(struct sim *sim, const struct elastic_result *r)
 {
-    if (r->outcome != OUTCOME_OK) {
-        if (sim->scenario.calm && r->outcome != OUTCOME_NOT_FINITE && !sim->scenario.nan_step)
-            sim_fail(sim, "a pass was thrown away although nobody was lost");
-        return;
-    }
-    n->memory.parent = n->memory.hash;
-    n->memory.hash = content_after(sim, n->memory.hash, n->memory.step, &sim->ring[n->trainer.ring]);
-    n->memory.step++;
-    n->memory.update_step = n->memory.step;
+    bool good = r->outcome == OUTCOME_OK || r->outcome == OUTCOME_RESCALE || r->outcome == OUTCOME_NOT_FINITE;
+    if (!good && sim->scenario.calm && !sim->scenario.nan_step)
+        sim_fail(sim, "a pass was thrown away although nobody was lost");
 }
 
 static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
 {
     switch (r->command) {
     case CMD_INIT:
-        n->memory = (struct content){true, 0, sim_hash(7, 7, 7), 0, -1};
+        n->memory = content_new(0, sim_hash(7, 7, 7));
         break;
     case CMD_LOAD:
         done_load(sim, n, r);
@@ -635,8 +558,12 @@ static void apply(struct sim *sim, struct node *n, struct elastic_result *r)
     case CMD_CATCH_UP:
         done_catch_up(sim, n, r);
         break;
-    case CMD_STEP:
-        done_step(sim, n, r);
+    case CMD_LANES:
+    case CMD_EXCHANGE:
+        done_pass(sim, r);
+        break;
+    case CMD_COMMIT:
+        exchange_commit(sim, n);
         break;
     case CMD_SNAPSHOT:
         done_snapshot(sim, n, r);
@@ -660,6 +587,35 @@ static void wait_for_source(struct sim *sim, int node, const struct elastic_resu
     sim_at(sim, sim->now + 20 * RM_MS, EV_DONE, node, t->epoch, t->command_seq)->result = again;
 }
 
+static void tell_done(struct sim *sim, int node)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    struct elastic_result result[3];
+    int count = t->results_count, epoch = t->epoch;
+    memcpy(result, t->results, sizeof result);
+    t->command = CMD_NONE;
+    for (int i = 0; i < count && t->alive && t->epoch == epoch; i++) {
+        struct elastic_event e = {.kind = ELASTIC_DONE, .result = &result[i]};
+        trainer_event(sim, node, &e);
+    }
+}
+
+/* As trainer/engine/compute.c does. */
+static void hand_on(struct sim *sim, int node, struct elastic_result *result)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    enum elastic_command next = elastic_follows(result);
+    result->followed = next == CMD_COMMIT || (next != CMD_NONE && !t->aborted);
+    t->results[t->results_count++] = *result;
+    if (!result->followed) {
+        tell_done(sim, node);
+        return;
+    }
+    t->command = next;
+    t->command_seq++;
+    start_in_ring(sim, node);
+}
+
 void compute_done(struct sim *sim, int node, struct elastic_result *result)
 {
     struct node *n = &sim->node[node];
@@ -677,9 +633,7 @@ void compute_done(struct sim *sim, int node, struct elastic_result *result)
         result->state = t->form->form.resume;
     if (sim->plant == PLANT_SKIP_CATCH_UP && result->command == CMD_CATCH_UP && result->outcome == OUTCOME_OK)
         result->state = t->form->form.resume;
-    result->update_step = n->memory.update_step;
-    t->command = CMD_NONE;
-    t->arrived = t->completing = t->finishing = false;
-    struct elastic_event e = {.kind = ELASTIC_DONE, .result = result};
-    trainer_event(sim, node, &e);
+    result->update_step = t->sealed ? -1 : n->memory.update_step;
+    t->arrived = t->completing = t->finishing = t->words = false;
+    hand_on(sim, node, result);
 }

@@ -174,6 +174,7 @@ static void store_list(struct sim *sim, int node)
 {
     struct agent_event *e = stored(sim, node, AGENT_LISTED, MSG_CHECKPOINTS, -1);
     struct msg_checkpoints *list = &((struct message *)(uintptr_t)e->message)->checkpoints;
+    text_copy(list->folder, sizeof list->folder, "one for all");
     if (trouble_lists_fail(sim, node)) {
         sim->planted += sim->plant == PLANT_LIST_IS_EMPTY;
         if (sim->plant != PLANT_LIST_IS_EMPTY)
@@ -212,8 +213,8 @@ static bool finds_damage(struct sim *sim, const struct published *p, const struc
         return true;
     if (!p->damaged)
         return false;
-    uint64_t bad = (uint64_t)1 << (p->hash % (uint64_t)l->parts);
-    return (l->shares & bad) || sim_chance(sim, 20);
+    int bad = (int)(p->hash % (uint64_t)l->parts);
+    return set_has(l->shares, bad) || sim_chance(sim, 20);
 }
 
 static void store_load(struct sim *sim, int node, const struct message *request)
@@ -241,7 +242,7 @@ static void store_load(struct sim *sim, int node, const struct message *request)
         fail(e, l->state.step, CLASS_OBJECT, "a hash does not match");
         return;
     }
-    n->loaded = (struct content){true, found->step, found->hash, 0, -1};
+    n->loaded = content_new(found->step, found->hash);
     answer->generation = request->generation;
     m->state = l->state;
     m->parts = l->parts;
@@ -253,16 +254,16 @@ void store_action(struct sim *sim, int node, const struct agent_action *a)
 {
     switch (a->kind) {
     case AGENT_WRITE:
-        store_write(sim, node, &a->message.snapshot);
+        store_write(sim, node, &a->message->snapshot);
         break;
     case AGENT_PUBLISH:
-        store_publish(sim, node, &a->message.publish);
+        store_publish(sim, node, &a->message->publish);
         break;
     case AGENT_LIST:
         store_list(sim, node);
         break;
     case AGENT_LOAD:
-        store_load(sim, node, &a->message);
+        store_load(sim, node, a->message);
         break;
     case AGENT_YIELD: /* what fails here fails soon */
         break;

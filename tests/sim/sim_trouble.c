@@ -154,11 +154,31 @@ void trouble_check_refused(struct sim *sim, const struct rdzv_tell *t)
         damaged = damaged || (sim->published[i].step == t->step && sim->published[i].damaged);
     if (!damaged)
         sim_fail(sim, "a sound checkpoint of step %" PRId64 " is refused: %s", t->step, t->text);
+    if (sim->now > sim->quiet_since)
+        sim->quiet_since = sim->now; /* who is alone takes its time with the next one, too */
 }
 
+/* What an agent that stood still publishes after the end comes too late for it. */
 bool trouble_all_damaged(const struct sim *sim)
 {
-    return sim->scenario.damage && !newest_sound(sim, sim->now);
+    return sim->scenario.damage && !newest_sound(sim, sim->ended_at);
+}
+
+/* After the last step any other one would do; but not one that goes. */
+static bool is_alone(const struct sim *sim)
+{
+    for (int w = 0; w < RM_WORKERS_MAX; w++)
+        if (w != sim->scenario.trouble_worker && sim->expected[w] >= 0 && !sim->drilled[w])
+            return false;
+    return true;
+}
+
+/* Whether too few may be left, as one of a run goes for good; whoever was to take its place may stand still.
+ */
+bool trouble_takes_one(const struct sim *sim)
+{
+    enum trouble_kind kind = sim->scenario.trouble;
+    return kind == TROUBLE_MACHINE_ONE || kind == TROUBLE_MACHINE_ALL || kind == TROUBLE_STUCK_ONE;
 }
 
 /* Whether 4 is how it has to end. */
@@ -171,7 +191,7 @@ bool trouble_ends_it(const struct sim *sim)
     case TROUBLE_READS_ALL:
         return for_good;
     case TROUBLE_MACHINE_ONE: /* a drill may have taken those away with whom there would be enough */
-        return !s->unsupervised && (s->target == s->min || sim->told < s->steps);
+        return !s->unsupervised && (s->target == s->min || sim->told < s->steps || is_alone(sim));
     case TROUBLE_MACHINE_ALL:
         return true;
     case TROUBLE_DISK_ONE:
@@ -181,6 +201,15 @@ bool trouble_ends_it(const struct sim *sim)
     default:
         return false;
     }
+}
+
+/* All others went and told why; whether its machine would do nobody knows. */
+static bool one_stands_still(const struct sim *sim)
+{
+    bool any = false;
+    for (int i = 0; i < sim->nodes; i++)
+        any = any || (sim->node[i].alive && (sim->node[i].trainer.stopped || sim->node[i].trainer.stuck));
+    return any;
 }
 
 /* In pods what can't be had is waited for without end, and the reason is told. */
@@ -193,5 +222,6 @@ bool trouble_may_wait(const struct sim *sim)
     told = told || (sim->rdzv && rdzv_state(sim->rdzv) == RDZV_SAVING && sim->tallies.of[TALLY_WAITED]);
     told = told || (s->trouble == TROUBLE_STUCK_ONE && sim->stuck_told);
     told = told || (s->trouble == TROUBLE_VANISH && sim->vanished_told);
-    return s->unsupervised && told && (sim->store_full || for_good);
+    bool refused = s->trouble == TROUBLE_MACHINE_ALL && sim->refused_told && one_stands_still(sim);
+    return s->unsupervised && (refused || (told && (sim->store_full || for_good)));
 }

@@ -1,15 +1,17 @@
 /* The collective that a step needs: a sum over all ranks, abortable at any point.
  *
- * A small table of functions with two implementations: the TCP ring (tcp_ring.h) and an in-process one for
- * tests (local.h). One contract test runs on both.
+ * A small table of functions: the TCP ring (tcp_ring.h), an in-process one for tests (local.h), and one that
+ * carries segments of far memory over either (staged.h). One contract test runs on all.
  *
  * Contract. All ranks call reduce with the same segments (types and counts) in the same order. On success
- * every rank holds the same bits: the element-wise sum (u32: modulo 2^32, so in any order; f32: a fixed
- * order that depends on the world size and rank order only). A reduce that fails on one rank leaves the
- * buffers undefined and the collective unusable on that rank: close it. No rank returns success unless
- * the sum is complete. abort may be called from any thread at any time, more than once, also before reduce:
- * the reduce in flight returns ERR_ABORTED soon; peers see their connection end. No reduction mixes
- * generations: each connection proves job, generation and both incarnations when it is made. */
+ * every rank holds the same bits in each `to`: the element-wise sum of all `from` (u32: modulo 2^32, so in
+ * any order; f32: a fixed order that depends on the world size and rank order only). A reduce that fails on
+ * one rank leaves `to` undefined and the collective unusable on that rank: close it. `from` is never written,
+ * whatever happens, so that the same sum can be asked of another ring. No rank returns success unless the
+ * sum is complete. In a world of 1 the sum is a copy; who can do without it does not ask. abort may be called
+ * from any thread at any time, more than once, also before reduce: the reduce in flight returns ERR_ABORTED
+ * soon; peers see their connection end. No reduction mixes generations: each connection proves job,
+ * generation and both incarnations when it is made. */
 #ifndef RM_COLLECTIVE_H
 #define RM_COLLECTIVE_H
 
@@ -19,10 +21,15 @@
 
 enum collective_type { COLLECTIVE_U32, COLLECTIVE_F32 };
 
+struct memory; /* trainer/backend/memory.h */
+
+/* No `to` overlaps any `from` or `to` of the same reduce; that is asserted. */
 struct collective_segment {
     enum collective_type type;
-    void *data; /* summed in place */
+    const void *from; // (count) what this rank adds; NULL: nothing
+    void *to;         // (count) the sum over all ranks
     int64_t count;
+    struct memory *in; /* NULL: this process's own; else from and to are its `far` addresses, for staged.h */
 };
 
 struct collective;

@@ -34,12 +34,17 @@ static struct member *member_of(struct collective *self)
 
 static void sum_all(struct group *g, int n)
 {
-    const struct collective_segment *first = g->member[0].segments;
     for (int i = 0; i < n; i++) {
+        const struct collective_segment first = g->member[0].segments[i];
+        size_t bytes = (size_t)first.count * 4;
+        memset(first.to, 0, bytes);
+        for (int r = 0; r < g->world; r++) {
+            const void *from = g->member[r].segments[i].from;
+            if (from)
+                segments_add(first.type, first.to, r ? first.to : NULL, from, first.count);
+        }
         for (int r = 1; r < g->world; r++)
-            segments_add(first[i].type, first[i].data, g->member[r].segments[i].data, first[i].count);
-        for (int r = 1; r < g->world; r++)
-            memcpy(g->member[r].segments[i].data, first[i].data, (size_t)first[i].count * 4);
+            memcpy(g->member[r].segments[i].to, first.to, bytes);
     }
 }
 
@@ -73,6 +78,7 @@ static int local_reduce(struct collective *self, const struct collective_segment
     if (!ret_peer)
         ret_peer = &nobody;
     *ret_peer = -1;
+    segments_check(segments, n);
     pthread_mutex_lock(&m->group->lock);
     m->segments = segments;
     int rc = wait_for_all(m, n, ret_peer, err);

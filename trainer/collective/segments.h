@@ -9,9 +9,16 @@
 /* A contiguous piece of one segment. */
 struct segment_run {
     enum collective_type type;
-    uint8_t *data;
+    const uint8_t *from; /* NULL: nothing */
+    uint8_t *to;
     int64_t bytes;
 };
+
+/* Asserts what collective.h asks of segments: all of this process's memory, and no `to` over anything else.
+ */
+void segments_check(const struct collective_segment *segments, int n);
+/* The second half of that, for segments anywhere. */
+void segments_check_overlap(const struct collective_segment *segments, int n);
 
 int64_t segments_total(const struct collective_segment *segments, int n); /* elements */
 /* A number that differs where types or counts differ. */
@@ -19,7 +26,9 @@ uint64_t segments_shape(const struct collective_segment *segments, int n);
 /* The longest run from byte `first` of the flat view, `bytes` at most (> 0 and inside the view). */
 struct segment_run segments_run(const struct collective_segment *segments, int n, int64_t first,
                                 int64_t bytes);
-/* to += from, element by element; no alignment is asked for. */
-void segments_add(enum collective_type type, void *to, const void *from, int64_t count);
+/* to = from, the sum in a world of 1. */
+void segments_copy(const struct collective_segment *segments, int n);
+/* to = a + b, element by element; a NULL: to = b. to may be a or b; no alignment is asked for. */
+void segments_add(enum collective_type type, void *to, const void *a, const void *b, int64_t count);
 
 #endif

@@ -17,6 +17,7 @@
 enum {
     SCRATCH = 256 << 10,   /* received bytes that are added while they lie in the cache */
     SEND_MOST = 512 << 10, /* one send, so that both directions get their turn */
+    ZEROS = 16 << 10,      /* one send of a rank that adds nothing */
     BEAT_MS = 100          /* of the pulse, at least so often */
 };
 
@@ -145,6 +146,9 @@ static int send_some(struct pass *p, const void *bytes, int64_t length, int flag
     return n > 0;
 }
 
+static const uint8_t zeros[ZEROS];
+
+/* The own block leaves as it lies in `from`; the later ones are what came in. */
 static int pump_out(struct pass *p)
 {
     int64_t first, size, ready;
@@ -158,7 +162,12 @@ static int pump_out(struct pass *p)
     if (ready > SEND_MOST)
         ready = SEND_MOST;
     struct segment_run run = segments_run(p->segments, p->n, first + p->out.offset, ready);
-    int moved = send_some(p, run.data, run.bytes, run.bytes < ready ? MSG_MORE : 0);
+    const uint8_t *bytes = p->out.block ? run.to : run.from;
+    if (!bytes) {
+        bytes = zeros;
+        run.bytes = run.bytes < ZEROS ? run.bytes : ZEROS;
+    }
+    int moved = send_some(p, bytes, run.bytes, run.bytes < ready ? MSG_MORE : 0);
     settle(p);
     return moved;
 }
@@ -197,13 +206,14 @@ static int header_in(struct pass *p)
     return 1;
 }
 
-/* Adds whole elements that lie in scratch to where they belong; the rest waits there. */
+/* Puts the sum of `from` and the whole elements that lie in scratch where it belongs; the rest waits there.
+ */
 static void add_scratch(struct pass *p, int64_t first, int64_t have)
 {
     int64_t whole = have / 4 * 4;
     for (int64_t done = 0; done < whole;) {
         struct segment_run run = segments_run(p->segments, p->n, first + p->in.offset + done, whole - done);
-        segments_add(run.type, run.data, p->ring->scratch + done, run.bytes / 4);
+        segments_add(run.type, run.to, run.from, p->ring->scratch + done, run.bytes / 4);
         done += run.bytes;
     }
     p->in.offset += whole;
@@ -226,7 +236,7 @@ static int pump_in(struct pass *p)
             add_scratch(p, first, p->carry + n);
     } else {
         struct segment_run run = segments_run(p->segments, p->n, first + p->in.offset, size - p->in.offset);
-        n = receive_some(p, run.data, run.bytes);
+        n = receive_some(p, run.to, run.bytes);
         if (n > 0)
             p->in.offset += n;
     }
@@ -272,6 +282,7 @@ static void beat(const struct ring *ring)
 static int run_pass(struct pass *p)
 {
     const int64_t header = (int64_t)sizeof p->own;
+    bool half = false;
     settle(p);
     while (p->out.header < header || p->in.header < header || !out_done(p) || !in_done(p)) {
         if (abort_flag_is_set(p->ring->abort))
@@ -284,6 +295,9 @@ static int run_pass(struct pass *p)
             return aborted_or(p, -1);
         beat(p->ring);
         FAULT("ring-turn");
+        if (!half && p->in.block >= p->ring->base.world - 1)
+            FAULT("reduce-half");
+        half = p->in.block >= p->ring->base.world - 1;
     }
     return 0;
 }
@@ -304,13 +318,16 @@ static int ring_reduce(struct collective *self, const struct collective_segment 
         .err = err ? err : &ignored,
     };
     *p.ret_peer = -1;
+    segments_check(segments, n);
     p.own = (struct header){++ring->round, segments_shape(segments, n), (uint64_t)p.total};
     if (abort_flag_is_set(ring->abort))
         return aborted_or(&p, -1);
     if (ring->broken)
         return err_set(err, ERR_PEER, "this ring is broken");
-    if (self->world == 1)
+    if (self->world == 1) {
+        segments_copy(segments, n);
         return 0;
+    }
     int rc = run_pass(&p);
     ring->broken = rc < 0;
     if (rc < 0)

@@ -1,10 +1,11 @@
 /* The collective over stream sockets: each rank sends to the next one and receives from the previous one.
  *
- * The flat view of the segments is cut into `world` blocks. A rank's outgoing stream is its own block, then
- * each block that came in, as soon as its bytes have come in; its incoming stream is the blocks rank-1,
- * rank-2, ... twice round: world-1 blocks to add, world-1 blocks to copy. So both directions work at once
- * and a byte is on its way again when it has been added, without steps to wait for. Each reduce begins with
- * a header (round, shape), so that ranks that disagree about what they sum fail at once.
+ * The flat view of the segments is cut into `world` blocks. A rank's outgoing stream is its own block as it
+ * lies in `from`, then each block that came in, as soon as its bytes have come in; its incoming stream is the
+ * blocks rank-1, rank-2, ... twice round: world-1 blocks to which `from` is added, world-1 blocks to copy,
+ * all into `to`. So both directions work at once and a byte is on its way again when it has been added,
+ * without steps to wait for. Each reduce begins with a header (round, shape), so that ranks that disagree
+ * about what they sum fail at once.
  *
  * Whoever is inside a reduce beats: the pulse grows with what moves, and about ten times a second while
  * nothing does. So one that waits for its neighbour can be told from one that stands still in the middle of

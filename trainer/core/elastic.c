@@ -1,5 +1,5 @@
-/* The trainer's state machine: what the agent says and what the compute thread has done become commands for
- * that thread and messages for the agent. One command is under way at a time. */
+/* The trainer's state machine: what the agent says and what the threads have done become commands for them
+ * and messages for the agent. One command is under way at a time. */
 #include "trainer/core/elastic.h"
 
 #include <inttypes.h>
@@ -19,6 +19,21 @@ enum mode {
     MODE_FAULTED, /* the ring is of no use any more; waiting for the coordinator's stop */
 };
 
+/* How far the step is that is being made. */
+enum stage {
+    STAGE_NONE,     /* nothing of it is done */
+    STAGE_UNFIT,    /* a pass did not fit */
+    STAGE_COMPUTED, /* the lanes of a pass are */
+    STAGE_DECIDED,  /* all have its words: it is made, whatever comes */
+};
+
+/* What is told of a step that took several commands. */
+struct made {
+    rm_time took, data_wait, reduce_time;
+    int64_t reduce_bytes;
+    bool stop, save;
+};
+
 struct elastic {
     struct elastic_settings settings;
     struct msg_state state;
@@ -31,7 +46,7 @@ struct elastic {
     bool next_set;
     struct msg_loaded loaded;
     bool loaded_set;
-    uint64_t shares;                       /* of the checkpoint that are there */
+    struct worker_set shares;              /* of the checkpoint that are there */
     bool load_busy;                        /* the agent reads, maybe into the state's memory */
     struct msg_generation load_generation; /* of the newest form that it reads for */
     enum elastic_command transfer;         /* what MODE_STATE does next; CMD_NONE: nothing (any more) */
@@ -44,6 +59,8 @@ struct elastic {
     bool snapshot_wanted; /* and was told that it is waited for */
     bool snapshot_final;
     int snapshot_part, snapshot_parts;
+    enum stage stage;
+    struct made made;
     bool evaluate_due, snapshot_due, finished;
     rm_time state_time;
     double last_loss;
@@ -73,14 +90,14 @@ static struct elastic_action *act(struct elastic_out *out, enum elastic_action_k
 {
     RM_ASSERT(out->count < ELASTIC_ACTIONS_MAX, "%d actions in one step", out->count);
     struct elastic_action *a = &out->action[out->count++];
-    a->kind = kind;
+    *a = (struct elastic_action){.kind = kind};
     return a;
 }
 
 static struct message *tell(struct elastic *st, struct elastic_out *out, enum msg_type type)
 {
-    struct message *m = &act(out, ELASTIC_SEND)->message;
-    message_init(m, type);
+    struct message *m = message_place(&out->arena, type);
+    act(out, ELASTIC_SEND)->message = m;
     m->generation = st->generation;
     return m;
 }
@@ -104,7 +121,9 @@ static void run(struct elastic *st, struct elastic_out *out, enum elastic_comman
     a->loaded = &st->loaded;
     a->shares = st->shares;
     a->snapshot_free = !st->snapshot_busy;
-    a->to_snapshot = command == CMD_STEP && a->snapshot_free && snapshot_due_at(st, st->state.step + 1, -1);
+    a->again = command == CMD_LANES && st->stage == STAGE_UNFIT;
+    bool makes = command == CMD_LANES || command == CMD_COMMIT;
+    a->to_snapshot = makes && a->snapshot_free && snapshot_due_at(st, st->state.step + 1, -1);
     a->part = st->snapshot_part;
     a->parts = st->snapshot_parts;
     a->final = st->snapshot_final;
@@ -132,6 +151,14 @@ static void fault_blamed(struct elastic *st, struct elastic_out *out, const stru
     m->fault.exit_code = error_exit_code(r->code);
 }
 
+/* Of a source that holds something else than was agreed the connection is well. */
+static void fault_of_peer(struct elastic *st, struct elastic_out *out, const struct elastic_result *r)
+{
+    bool source = r->class == CLASS_SOURCE;
+    struct message *m = fault(st, out, source ? FAULT_LINEAGE : FAULT_RING, r->peer, r->text);
+    m->fault.class = source ? CLASS_SOURCE : CLASS_UNKNOWN;
+}
+
 static int rank_of(const struct elastic *st, const struct msg_form *form)
 {
     for (int i = 0; i < form->count; i++) {
@@ -145,7 +172,14 @@ static int rank_of(const struct elastic *st, const struct msg_form *form)
 static bool waits_for_peers(enum elastic_command command)
 {
     return command == CMD_RECEIVE || command == CMD_CATCH_UP || command == CMD_LOAD ||
-           command == CMD_CONNECT || command == CMD_STEP || command == CMD_EVALUATE;
+           command == CMD_CONNECT || command == CMD_LANES || command == CMD_EXCHANGE ||
+           command == CMD_EVALUATE;
+}
+
+static void abort_running(struct elastic *st, struct elastic_out *out)
+{
+    if (waits_for_peers(st->running))
+        act(out, ELASTIC_ABORT)->command = st->running;
 }
 
 static void report_stopped(struct elastic *st, struct elastic_out *out)
@@ -168,11 +202,13 @@ static void report_progress(struct elastic *st, struct elastic_out *out, int64_t
     m->progress.loss = st->loss_known ? st->last_loss : NAN;
     m->progress.loss_known = st->loss_known;
     m->progress.tokens = tokens;
-    m->progress.step_time = done ? done->took : 0;
-    m->progress.rescaled = done ? done->rescaled : 0;
-    m->progress.data_wait = done ? done->data_wait : 0;
-    m->progress.reduce_time = done ? done->reduce_time : 0;
-    m->progress.reduce_bytes = done ? done->reduce_bytes : 0;
+    if (!done)
+        return;
+    m->progress.rescaled = done->rescaled;
+    m->progress.step_time = st->made.took;
+    m->progress.data_wait = st->made.data_wait;
+    m->progress.reduce_time = st->made.reduce_time;
+    m->progress.reduce_bytes = st->made.reduce_bytes;
 }
 
 /* ---- a new ring ---- */
@@ -200,12 +236,12 @@ static bool plan_transfer(struct elastic *st, char *why, size_t size)
 
 static void start_form(struct elastic *st, struct elastic_out *out)
 {
-    st->form = st->next;
+    message_copy(&st->form, &st->next);
     st->next_set = false;
     st->generation = st->form.generation;
     st->stop_seen = st->discarded = st->finished = st->save_pending = false;
     st->loaded_set = false;
-    st->shares = 0;
+    st->shares = (struct worker_set){0};
     st->evaluate_due = st->snapshot_due = false;
     st->state_time = 0;
     if (rank_of(st, &st->form.form) < 0)
@@ -255,7 +291,11 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
 {
     const struct msg_form *f = &st->form.form;
     bool last = st->state.step >= st->settings.steps;
-    if (st->evaluate_due) {
+    if (st->stage == STAGE_COMPUTED) {
+        run(st, out, CMD_EXCHANGE);
+    } else if (st->stage == STAGE_UNFIT) {
+        run(st, out, CMD_LANES);
+    } else if (st->evaluate_due) {
         run(st, out, CMD_EVALUATE);
     } else if (st->snapshot_due) {
         if (st->snapshot_busy)
@@ -267,7 +307,8 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
     } else if (st->stop_seen || (last && st->stop_pending)) {
         st->mode = MODE_IDLE;
     } else if (!last) {
-        run(st, out, CMD_STEP);
+        st->made = (struct made){0};
+        run(st, out, CMD_LANES);
     }
 }
 
@@ -291,11 +332,25 @@ static void next_transfer(struct elastic *st, struct elastic_out *out)
     run(st, out, st->transfer);
 }
 
-/* With the compute thread idle: answers a stop, obeys a newer form, or starts what comes next. */
+/* A pass comes to nothing where its ring does, or where all shall stop at once. */
+static void drop_pass(struct elastic *st)
+{
+    st->discarded = st->discarded || st->stage != STAGE_NONE;
+    st->stage = STAGE_NONE;
+}
+
+/* With both threads idle: ends a step that is made, answers a stop, obeys a newer form, or starts what comes
+ * next. */
 static void advance(struct elastic *st, struct elastic_out *out)
 {
     if (st->running != CMD_NONE)
         return;
+    if (st->stage == STAGE_DECIDED) {
+        run(st, out, CMD_COMMIT);
+        return;
+    }
+    if (st->mode != MODE_TRAIN || (st->stop_pending && st->stop.at == STOP_NOW))
+        drop_pass(st);
     bool forming = st->mode == MODE_STATE || st->mode == MODE_CONNECT || st->mode == MODE_READY;
     bool at_once = st->stop.at == STOP_NOW || st->mode == MODE_IDLE || st->mode == MODE_FAULTED;
     if (st->stop_pending && at_once)
@@ -319,14 +374,14 @@ static void advance(struct elastic *st, struct elastic_out *out)
 /* ---- results ---- */
 
 /* What nobody gave, the agent reads, too. */
-static void ask_shares(struct elastic *st, uint64_t missing, struct elastic_out *out)
+static void ask_shares(struct elastic *st, struct worker_set missing, struct elastic_out *out)
 {
     struct message *m = tell(st, out, MSG_LOAD);
     m->load.state = st->form.form.resume;
     m->load.parts = st->loaded.parts;
     m->load.shares = missing;
     m->load.in_state = st->loaded.in_state;
-    st->shares = msg_shares_all(st->loaded.parts) & ~missing;
+    st->shares = set_minus(set_below(st->loaded.parts), missing);
     st->loaded_set = false;
     st->load_busy = true;
 }
@@ -359,26 +414,53 @@ static void after_connect(struct elastic *st, const struct elastic_result *r, st
     m->ready.state_time = st->state_time;
 }
 
-static void after_step(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+static void add_up(struct made *made, const struct elastic_result *r)
 {
-    if (r->outcome != OUTCOME_OK) {
-        st->discarded = true;
-        if (r->outcome == OUTCOME_NOT_FINITE)
-            fault(st, out, FAULT_NOT_FINITE, -1, r->text);
-        if (r->outcome == OUTCOME_LINEAGE) {
-            fault(st, out, FAULT_LINEAGE, -1, "workers train on different states");
-            if (r->minority)
-                run(st, out, CMD_DROP);
-        }
-        return;
+    made->took += r->took;
+    made->data_wait += r->data_wait;
+    made->reduce_time += r->reduce_time;
+    made->reduce_bytes += r->reduce_bytes;
+}
+
+static void after_lanes(struct elastic *st, const struct elastic_result *r)
+{
+    add_up(&st->made, r);
+    st->stage = r->outcome == OUTCOME_OK ? STAGE_COMPUTED : STAGE_NONE;
+    st->discarded = st->discarded || r->outcome != OUTCOME_OK;
+}
+
+static void after_exchange(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+{
+    add_up(&st->made, r);
+    st->stage = r->outcome == OUTCOME_OK        ? STAGE_DECIDED
+                : r->outcome == OUTCOME_RESCALE ? STAGE_UNFIT
+                                                : STAGE_NONE;
+    st->made.stop = r->stop;
+    st->made.save = r->save;
+    st->discarded = st->discarded || st->stage == STAGE_NONE;
+    if (r->outcome == OUTCOME_NOT_FINITE)
+        fault(st, out, FAULT_NOT_FINITE, -1, r->text);
+    if (r->outcome == OUTCOME_LINEAGE) {
+        fault(st, out, FAULT_LINEAGE, -1, "workers train on different states");
+        if (r->minority)
+            run(st, out, CMD_DROP);
     }
+}
+
+static void after_commit(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
+{
+    add_up(&st->made, r);
+    st->stage = STAGE_NONE;
+    st->discarded = st->discarded || r->outcome != OUTCOME_OK;
+    if (r->outcome != OUTCOME_OK)
+        return;
     st->last_loss = r->loss;
     st->loss_known = true;
-    st->stop_seen = r->stop;
+    st->stop_seen = st->made.stop;
     report_progress(st, out, r->tokens, r);
     if (st->mode == MODE_TRAIN)
         set_dues(st, -1, -1);
-    st->snapshot_due = st->snapshot_due || (r->save && st->state.step < st->settings.steps);
+    st->snapshot_due = st->snapshot_due || (st->made.save && st->state.step < st->settings.steps);
 }
 
 static void after_evaluate(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
@@ -423,7 +505,7 @@ static void after_failure(struct elastic *st, const struct elastic_result *r, st
 {
     bool expected = st->mode == MODE_FAULTED || (st->stop_pending && st->stop.at == STOP_NOW);
     if (r->outcome == OUTCOME_PEER && !expected)
-        fault(st, out, FAULT_RING, r->peer, r->text);
+        fault_of_peer(st, out, r);
     if (r->outcome == OUTCOME_ABORTED && !expected)
         fault(st, out, FAULT_RING, -1, "given up");
     if (r->outcome == OUTCOME_FAILED)
@@ -433,14 +515,20 @@ static void after_failure(struct elastic *st, const struct elastic_result *r, st
 static void done(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
     struct msg_state before = st->state;
-    st->running = CMD_NONE;
+    st->running = r->followed ? elastic_follows(r) : CMD_NONE;
     st->state = r->state;
     st->update_step = r->update_step;
-    if (r->command != CMD_STEP && !msg_state_equal(&before, &st->state))
+    if (r->command != CMD_COMMIT && !msg_state_equal(&before, &st->state))
         st->loss_known = false;
     switch (r->command) {
-    case CMD_STEP:
-        after_step(st, r, out);
+    case CMD_LANES:
+        after_lanes(st, r);
+        break;
+    case CMD_EXCHANGE:
+        after_exchange(st, r, out);
+        break;
+    case CMD_COMMIT:
+        after_commit(st, r, out);
         break;
     case CMD_CONNECT:
         after_connect(st, r, out);
@@ -474,8 +562,7 @@ static void on_stop(struct elastic *st, const struct msg_stop *stop, struct elas
     st->stop_pending = true;
     if (stop->at == STOP_NOW) {
         st->next_set = false;
-        if (waits_for_peers(st->running))
-            act(out, ELASTIC_ABORT);
+        abort_running(st, out);
     } else if (planned_first && (st->mode == MODE_TRAIN || st->mode == MODE_READY)) {
         act(out, ELASTIC_RAISE_STOP);
     }
@@ -487,7 +574,7 @@ static void on_form(struct elastic *st, const struct message *m)
         return;
     if (st->next_set && generation_compare(m->generation, st->next.generation) <= 0)
         return;
-    st->next = *m;
+    message_copy(&st->next, m);
     st->next_set = true;
     int rank = rank_of(st, &m->form);
     if (rank >= 0 && m->form.member[rank].role == ROLE_LOAD) {
@@ -507,7 +594,7 @@ static void on_loaded(struct elastic *st, const struct message *m)
         return;
     st->loaded = m->loaded;
     st->loaded_set = true;
-    st->shares |= m->loaded.shares;
+    st->shares = set_union(st->shares, m->loaded.shares);
 }
 
 static void on_go(struct elastic *st, const struct message *m)
@@ -555,7 +642,7 @@ static void on_link(struct elastic *st, const struct message *m, struct elastic_
         snapshot_memory_is_free(st);
         break;
     case MSG_PROBE:
-        message_copy(&act(out, ELASTIC_PROBE)->message, m);
+        act(out, ELASTIC_PROBE)->message = message_place_copy(&out->arena, m);
         break;
     case MSG_RELEASE:
         act(out, ELASTIC_EXIT)->exit_code = EXIT_DONE;
@@ -571,7 +658,7 @@ static void on_opened(struct elastic *st, const struct elastic_event *event, str
     st->update_step = event->update_step;
     st->loss_known = event->loss_known;
     st->last_loss = event->loss;
-    message_copy(&act(out, ELASTIC_SEND)->message, event->message);
+    act(out, ELASTIC_SEND)->message = message_place_copy(&out->arena, event->message);
     if (st->state.held && event->loss_known)
         report_progress(st, out, event->tokens, NULL);
 }
@@ -583,8 +670,7 @@ static void on_peer_gone(struct elastic *st, int peer, struct elastic_out *out)
         st->mode == MODE_CONNECT || st->mode == MODE_READY || (st->mode == MODE_TRAIN && !st->finished);
     if (!ring_matters)
         return;
-    if (waits_for_peers(st->running))
-        act(out, ELASTIC_ABORT);
+    abort_running(st, out);
     fault(st, out, FAULT_RING, peer, "a ring connection ended");
 }
 
@@ -598,6 +684,8 @@ static void check_invariants(const struct elastic *st)
               "step %" PRId64 " is held, with the update to %" PRId64, st->state.step, st->update_step);
     RM_ASSERT(!st->finished || st->state.step == st->settings.steps,
               "finished at step %" PRId64 " of %" PRId64, st->state.step, st->settings.steps);
+    RM_ASSERT(st->stage != STAGE_DECIDED || st->running == CMD_COMMIT,
+              "step %" PRId64 " is made, and command %d runs", st->state.step + 1, (int)st->running);
     RM_ASSERT(!st->next_set || st->running != CMD_NONE, "a newer form waits for nobody in mode %d",
               (int)st->mode);
 }
@@ -605,6 +693,7 @@ static void check_invariants(const struct elastic *st)
 void elastic_step(struct elastic *st, const struct elastic_event *event, struct elastic_out *out)
 {
     out->count = 0;
+    out->arena = arena_over(out->bodies, sizeof out->bodies);
     switch (event->kind) {
     case ELASTIC_OPENED:
         on_opened(st, event, out);
@@ -621,6 +710,19 @@ void elastic_step(struct elastic *st, const struct elastic_event *event, struct 
     }
     advance(st, out);
     check_invariants(st);
+}
+
+enum elastic_thread elastic_thread(enum elastic_command command)
+{
+    bool talks = command == CMD_CONNECT || command == CMD_RECEIVE || command == CMD_EXCHANGE;
+    return talks ? ELASTIC_TALKS : ELASTIC_COMPUTES;
+}
+
+enum elastic_command elastic_follows(const struct elastic_result *r)
+{
+    if (r->outcome != OUTCOME_OK)
+        return CMD_NONE;
+    return r->command == CMD_LANES ? CMD_EXCHANGE : r->command == CMD_EXCHANGE ? CMD_COMMIT : CMD_NONE;
 }
 
 enum msg_phase elastic_phase(const struct elastic *st)

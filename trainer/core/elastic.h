@@ -1,15 +1,19 @@
-/* The trainer's mind: what its compute thread does next, and what the agent is told.
+/* The trainer's mind: what its threads do next, and what the agent is told.
  *
  * Pure: elastic_step takes one event and fills *out with actions in order; the shell (trainer/train_loop.c)
- * owns the link, the ring, the state and the compute thread. One command at a time is under way on the
- * compute thread; its result comes back as ELASTIC_DONE. ELASTIC_ABORT asks that the command in flight be
- * given up soon (sets the abort word of ring and transfer): it still comes back as ELASTIC_DONE, as
- * OUTCOME_ABORTED or, where it completed all the same, as OUTCOME_OK, and the core takes either.
- * ELASTIC_RAISE_STOP sets an atomic flag that the step in flight (and later ones until the next CMD_CONNECT)
- * adds to its reduction's stop flag.
+ * owns the link, the ring, the state and two threads: one computes, and one connects, exchanges and pulls
+ * (elastic_thread says whose a command is). One command at a time is under way; its result comes back as
+ * ELASTIC_DONE. ELASTIC_ABORT names the command in flight and asks that it be given up soon (sets the abort
+ * words of both threads, which the next command that the core starts clears): it still comes back as
+ * ELASTIC_DONE, as OUTCOME_ABORTED or, where it completed all the same, as OUTCOME_OK, and the core takes
+ * either. ELASTIC_RAISE_STOP sets an atomic flag that the step in flight (and later ones until the next
+ * CMD_CONNECT) adds to its header's stop flag.
  *
- * A step is atomic for the core: DONE(CMD_STEP, OUTCOME_OK) means committed; anything else means that
- * state(step) stands as before. Time is not needed: what hangs is judged elsewhere. */
+ * A step is CMD_LANES, CMD_EXCHANGE and CMD_COMMIT. Once the exchange is OUTCOME_OK others may have
+ * committed, so that CMD_COMMIT follows whatever was told meanwhile, and can't be given up: its DONE means
+ * that the next state is there. Anything else on the way means that state(step) stands as before. A pass that
+ * fits no scale comes back from the exchange as OUTCOME_RESCALE, and its lanes are done again. Time is not
+ * needed: what hangs is judged elsewhere. */
 #ifndef RM_TRAINER_ELASTIC_H
 #define RM_TRAINER_ELASTIC_H
 
@@ -30,8 +34,10 @@ enum elastic_command {
     CMD_LOAD,     /* state from what the agent has read (`loaded`) and the other members' shares */
     CMD_RECEIVE,  /* state from form.source, a slice from each; expects form.resume */
     CMD_CATCH_UP, /* the kept update of form.resume.step from form.source[0]; must end in its lineage */
-    CMD_CONNECT,  /* close the old ring, connect the ring of `form` (clears abort and stop flag first) */
-    CMD_STEP,     /* one step: lanes, reduce, (rescaled pass,) commit */
+    CMD_CONNECT,  /* close the old ring, connect the ring of `form` (clears the stop flag first) */
+    CMD_LANES,    /* a pass of the own lanes of the next step; no ring is needed */
+    CMD_EXCHANGE, /* its header with the others', and where it fits the words */
+    CMD_COMMIT,   /* the update of those words */
     CMD_EVALUATE, /* the held-out loss of the state, with the ring */
     CMD_SNAPSHOT, /* see to it that slice `part` of `parts` lies in the snapshot memfd, and stays */
     CMD_DIGEST,   /* SHA-256 of the parameters */
@@ -42,8 +48,9 @@ enum elastic_outcome {
     OUTCOME_OK,
     OUTCOME_ABORTED,
     OUTCOME_PEER,       /* a connection or a source broke; peer: worker or -1 */
-    OUTCOME_NOT_FINITE, /* CMD_STEP; text names step, lane, tensor */
-    OUTCOME_LINEAGE,    /* CMD_STEP: ranks disagree; minority: this rank's state is not the majority's.
+    OUTCOME_RESCALE,    /* CMD_EXCHANGE: the pass does not fit; the state stands, its kept update too */
+    OUTCOME_NOT_FINITE, /* CMD_EXCHANGE; text names step, lane, tensor */
+    OUTCOME_LINEAGE,    /* CMD_EXCHANGE: ranks disagree; minority: this rank's state is not the majority's.
                            CMD_CATCH_UP, CMD_RECEIVE: the result is not of the lineage asked for */
     OUTCOME_MISSING,    /* CMD_LOAD: not all members' shares came: missing */
     OUTCOME_FAILED,     /* anything else (memory, data gone): text, code is an enum error_code */
@@ -53,23 +60,25 @@ enum elastic_outcome {
 struct elastic_result {
     enum elastic_command command;
     enum elastic_outcome outcome;
+    bool followed; /* the command of elastic_follows was begun at once */
     struct msg_state state;
     int64_t update_step; /* step whose kept update it can serve, -1 none */
     int peer;
     bool minority;
-    uint64_t missing;     /* bit i: share i */
-    enum error_code code; /* OUTCOME_FAILED; class and person as in struct error */
+    struct worker_set missing; /* shares */
+    enum error_code code;      /* OUTCOME_FAILED; class and person as in struct error */
     enum fault_class class;
     bool person;
     char text[MSG_DETAIL_MAX];
-    bool stop;   /* CMD_STEP: the stop flag's sum was not 0: all stop after this step */
-    bool save;   /* CMD_STEP: likewise, all take a snapshot after this step: the time for one has come */
-    double loss; /* CMD_STEP, CMD_EVALUATE */
-    int64_t tokens, rescaled;
-    rm_time data_wait;             /* CMD_STEP: part of it in which the data were waited for, ns */
-    rm_time reduce_time;           /* CMD_STEP: part of it in which the ring summed, or waited for others */
-    int64_t reduce_bytes;          /* CMD_STEP: sent to the next in the ring for that */
-    rm_time took;                  /* wall time of the command, ns */
+    bool stop;   /* CMD_EXCHANGE: the stop flag's sum was not 0: all stop after this step */
+    bool save;   /* CMD_EXCHANGE: likewise, all take a snapshot after this step: the time for one has come */
+    double loss; /* CMD_COMMIT, CMD_EVALUATE */
+    int64_t tokens;       /* CMD_COMMIT: of the step */
+    int64_t rescaled;     /* passes since the start */
+    rm_time data_wait;    /* CMD_LANES: part of it in which the data were waited for, ns */
+    rm_time reduce_time;  /* CMD_EXCHANGE: part of it in which the ring summed, or waited for others */
+    int64_t reduce_bytes; /* CMD_EXCHANGE: sent to the next in the ring for that */
+    rm_time took;         /* wall time of the command, ns */
     uint8_t digest[RM_HASH_BYTES]; /* CMD_DIGEST */
     struct msg_snapshot
         snapshot; /* CMD_SNAPSHOT: state, exact, first, count, k filled; part, parts, final by the core */
@@ -89,14 +98,14 @@ struct elastic_event {
     const struct elastic_result *result; /* DONE; borrowed */
     int peer;
     int64_t update_step; /* OPENED */
-    bool loss_known;     /* OPENED: `loss` is that of state.step (from the kept header words) */
+    bool loss_known;     /* OPENED: `loss` is that of state.step (from its own record) */
     double loss;
     int64_t tokens; /* OPENED: of one step, for the progress told again */
 };
 
 enum elastic_action_kind {
-    ELASTIC_RUN,        /* start `command` on the compute thread (which is idle) */
-    ELASTIC_ABORT,      /* give up the command in flight */
+    ELASTIC_RUN,        /* start `command` on its thread; both are idle */
+    ELASTIC_ABORT,      /* give up `command`, the one in flight, or what follows it */
     ELASTIC_RAISE_STOP, /* the next reduction carries the stop flag */
     ELASTIC_SEND,       /* message, to the agent */
     ELASTIC_PROBE,      /* call those that `message` names, beside whatever is under way; the shell answers
@@ -110,21 +119,27 @@ struct elastic_action {
     const struct message
         *form; /* CONNECT, RECEIVE, CATCH_UP, LOAD: the core's copy; stays until the command is done */
     const struct msg_loaded *loaded; /* LOAD: likewise, the newest */
-    uint64_t shares;                 /* LOAD: all that are there, loaded->shares among them */
-    bool snapshot_free;              /* STEP: the agent does not read the snapshot memory */
-    bool to_snapshot; /* STEP: a snapshot of the state that it makes is due, and the agent does not read the
-                         snapshot memory: the state may be left there */
+    struct worker_set shares;        /* LOAD: all that are there, loaded->shares among them */
+    bool again;                      /* LANES: once more, with the exponents that the last exchange named */
+    bool snapshot_free;              /* LANES, COMMIT: the agent does not read the snapshot memory */
+    bool to_snapshot; /* LANES, COMMIT: a snapshot of the state that it makes is due, and the agent does not
+                         read the snapshot memory: the state may be left there */
     int part, parts;  /* SNAPSHOT */
     bool final;       /* SNAPSHOT */
     int exit_code;    /* EXIT */
-    struct message message; /* SEND, PROBE */
+    struct message *message; /* SEND, PROBE */
 };
 
-enum { ELASTIC_ACTIONS_MAX = 16 };
+enum { ELASTIC_ACTIONS_MAX = 16, ELASTIC_BODIES_MAX = 16 * 1024 + (int)sizeof(struct msg_probe) };
 
+/* The actions of one step, in order. The messages that they point to lie in `bodies` and are void when the
+ * next step begins; the form and what was loaded are the core's (see there). It points into itself: do not
+ * copy it. It needs no more than to be there before the first step. */
 struct elastic_out {
     int count;
-    struct elastic_action action[ELASTIC_ACTIONS_MAX]; /* large: allocate once */
+    struct elastic_action action[ELASTIC_ACTIONS_MAX];
+    struct arena arena; /* over bodies, which it aligns by lying before them */
+    unsigned char bodies[ELASTIC_BODIES_MAX];
 };
 
 struct elastic;
@@ -132,6 +147,16 @@ struct elastic;
 struct elastic *elastic_open(const struct elastic_settings *settings); /* heap; the only allocation */
 void elastic_free(struct elastic *st);
 void elastic_step(struct elastic *st, const struct elastic_event *event, struct elastic_out *out);
+
+/* Whose a command is. Arithmetic on the state is done by the thread that computes, as that one rounds as it
+ * should; so a catch-up and a load, which end in it, are its whole. */
+enum elastic_thread { ELASTIC_COMPUTES, ELASTIC_TALKS, ELASTIC_THREADS };
+enum elastic_thread elastic_thread(enum elastic_command command);
+
+/* What the shell may begin with the same action as soon as a command is done, without asking first: a step is
+ * not slowed down by a third thread. CMD_NONE: nothing. Not after an abort was asked for, but CMD_COMMIT
+ * always follows. The results are told afterwards, in order. */
+enum elastic_command elastic_follows(const struct elastic_result *result);
 
 /* What it does now, for heartbeats. */
 enum msg_phase elastic_phase(const struct elastic *st);

@@ -3,79 +3,147 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum turn {
-    TURN_OPENING,
-    TURN_OPENED, /* the control thread has not looked yet */
-    TURN_IDLE,
-    TURN_WORKING,
-    TURN_DONE, /* the control thread has not looked yet */
+#include "common/base/assert.h"
+#include "common/os/cpu.h"
+
+enum { FOLLOWING_MAX = 3 }; /* commands of one start */
+
+struct side {
+    struct compute *owner;
+    pthread_t thread;
+    bool started; /* there is such a thread */
+    pthread_cond_t wanted;
+    /* Under the owner's lock. */
+    bool works, quit;
+    enum elastic_command command;
 };
 
 struct compute {
     struct compute_options options;
     struct loop_bell *bell;
-    pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t wanted;
-    /* Under the lock. What else is here belongs to the compute thread while it works, else to control. */
-    enum turn turn;
-    bool quit;
+    struct side side[ELASTIC_THREADS];
+    struct elastic_action action; /* of whoever works, else control's; likewise: */
+    struct elastic_result result[FOLLOWING_MAX];
+    int results;
+    /* Under the lock. */
+    bool over, aborted;    /* all results are there; an abort was asked for */
+    bool opened, told;     /* the engine, or it could not be; control knows of it */
     struct engine *engine; /* NULL: could not be opened, or not yet */
     struct error error;
-    struct elastic_action action;
-    struct elastic_result result;
 };
 
-static void finish_turn(struct compute *c, enum turn turn)
+static void begin(struct compute *c, enum elastic_command command)
 {
-    pthread_mutex_lock(&c->lock);
-    c->turn = turn;
-    pthread_mutex_unlock(&c->lock);
-    loop_wake(c->bell);
+    struct side *s = &c->side[elastic_thread(command)];
+    s->command = command;
+    s->works = true;
+    pthread_cond_signal(&s->wanted);
 }
 
 /* False: the end. */
-static bool wait_for_work(struct compute *c)
+static bool wait_for_work(struct side *s)
 {
-    pthread_mutex_lock(&c->lock);
-    while (!c->quit && c->turn != TURN_WORKING)
-        pthread_cond_wait(&c->wanted, &c->lock);
-    bool work = !c->quit;
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_lock(&s->owner->lock);
+    while (!s->quit && !s->works)
+        pthread_cond_wait(&s->wanted, &s->owner->lock);
+    bool work = s->works && (!s->quit || s->command == CMD_COMMIT); /* the others may have committed */
+    pthread_mutex_unlock(&s->owner->lock);
     return work;
+}
+
+static void hand_on(struct side *s, struct elastic_result *result)
+{
+    struct compute *c = s->owner;
+    enum elastic_command next = elastic_follows(result);
+    pthread_mutex_lock(&c->lock);
+    s->works = false;
+    result->followed = next == CMD_COMMIT || (next != CMD_NONE && !c->aborted);
+    c->over = !result->followed;
+    if (result->followed)
+        begin(c, next);
+    pthread_mutex_unlock(&c->lock);
+    if (!result->followed)
+        loop_wake(c->bell);
+}
+
+static void work(struct side *s)
+{
+    struct compute *c = s->owner;
+    while (wait_for_work(s)) {
+        struct elastic_result *result = &c->result[c->results++];
+        c->action.command = s->command;
+        engine_run(c->engine, &c->action, result);
+        hand_on(s, result);
+    }
 }
 
 static void *compute_main(void *arg)
 {
-    struct compute *c = arg;
+    struct side *s = arg;
+    struct compute *c = s->owner;
     struct engine *engine = NULL;
-    if (engine_open(&engine, &c->options.engine, &c->error) == 0) {
-        pthread_mutex_lock(&c->lock);
-        c->engine = engine;
-        pthread_mutex_unlock(&c->lock);
-    }
-    finish_turn(c, TURN_OPENED);
-    while (wait_for_work(c)) {
-        engine_run(engine, &c->action, &c->result);
-        finish_turn(c, TURN_DONE);
-    }
+    int rc = engine_open(&engine, &c->options.engine, &c->error);
+    pthread_mutex_lock(&c->lock);
+    c->engine = rc == 0 ? engine : NULL;
+    c->opened = true;
+    pthread_mutex_unlock(&c->lock);
+    loop_wake(c->bell);
+    work(s);
     engine_free(engine);
     return NULL;
+}
+
+/* What is decided here is decided anew by whoever finishes an update, on a thread that computes: rounded
+ * likewise. */
+static void *talk_main(void *arg)
+{
+    cpu_flush_denormals();
+    work(arg);
+    return NULL;
+}
+
+static void tell_opened(struct compute *c)
+{
+    pthread_mutex_lock(&c->lock);
+    bool tell = c->opened && !c->told;
+    c->told = c->opened;
+    pthread_mutex_unlock(&c->lock);
+    if (tell)
+        c->options.opened(c->options.ctx, c->engine, c->engine ? NULL : &c->error);
+}
+
+/* What is told may begin something new. */
+static void tell_done(struct compute *c)
+{
+    struct elastic_result result[FOLLOWING_MAX];
+    int results = c->results;
+    memcpy(result, c->result, sizeof result);
+    for (int i = 0; i < results; i++)
+        c->options.done(c->options.ctx, &result[i]);
 }
 
 static void bell_rang(void *ctx)
 {
     struct compute *c = ctx;
+    tell_opened(c);
     pthread_mutex_lock(&c->lock);
-    enum turn turn = c->turn;
-    if (turn == TURN_OPENED || turn == TURN_DONE)
-        c->turn = TURN_IDLE;
+    bool over = c->over;
+    c->over = false;
     pthread_mutex_unlock(&c->lock);
-    if (turn == TURN_OPENED)
-        c->options.opened(c->options.ctx, c->engine, c->engine ? NULL : &c->error);
-    else if (turn == TURN_DONE)
-        c->options.done(c->options.ctx, &c->result);
+    if (over)
+        tell_done(c);
+}
+
+static int start_side(struct compute *c, enum elastic_thread which, void *(*main)(void *), struct error *err)
+{
+    struct side *s = &c->side[which];
+    if (pthread_create(&s->thread, NULL, main, s))
+        return err_set(err, ERR_MACHINE, "no thread for the trainer");
+    s->started = true;
+    return 0;
 }
 
 int compute_open(struct compute **ret, struct loop *loop, const struct compute_options *options,
@@ -83,47 +151,72 @@ int compute_open(struct compute **ret, struct loop *loop, const struct compute_o
 {
     struct compute *c = calloc(1, sizeof *c);
     if (!c)
-        return err_set(err, ERR_MACHINE, "no memory for the compute thread");
+        return err_set(err, ERR_MACHINE, "no memory for the trainer's threads");
     c->options = *options;
     pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->wanted, NULL);
-    int rc = loop_bell_open(&c->bell, loop, bell_rang, c, err);
-    if (rc == 0 && pthread_create(&c->thread, NULL, compute_main, c)) {
-        loop_bell_free(c->bell);
-        rc = err_set(err, ERR_MACHINE, "no compute thread");
+    for (int i = 0; i < ELASTIC_THREADS; i++) {
+        c->side[i].owner = c;
+        pthread_cond_init(&c->side[i].wanted, NULL);
     }
-    if (rc < 0) {
-        free(c);
+    if (loop_bell_open(&c->bell, loop, bell_rang, c, err) < 0 ||
+        start_side(c, ELASTIC_COMPUTES, compute_main, err) < 0 ||
+        start_side(c, ELASTIC_TALKS, talk_main, err) < 0) {
+        compute_free(c);
         return -1;
     }
     *ret = c;
     return 0;
 }
 
+static void end_side(struct compute *c, enum elastic_thread which)
+{
+    struct side *s = &c->side[which];
+    if (!s->started)
+        return;
+    pthread_mutex_lock(&c->lock);
+    s->quit = true;
+    if (c->engine)
+        engine_abort(c->engine, which);
+    pthread_cond_signal(&s->wanted);
+    pthread_mutex_unlock(&c->lock);
+    pthread_join(s->thread, NULL);
+}
+
+/* The one that computes last: the engine ends with it. */
 void compute_free(struct compute *c)
 {
     if (!c)
         return;
-    pthread_mutex_lock(&c->lock);
-    c->quit = true;
-    if (c->engine)
-        engine_abort(c->engine);
-    pthread_cond_signal(&c->wanted);
-    pthread_mutex_unlock(&c->lock);
-    pthread_join(c->thread, NULL);
+    end_side(c, ELASTIC_TALKS);
+    end_side(c, ELASTIC_COMPUTES);
     loop_bell_free(c->bell);
-    pthread_cond_destroy(&c->wanted);
+    for (int i = 0; i < ELASTIC_THREADS; i++)
+        pthread_cond_destroy(&c->side[i].wanted);
     pthread_mutex_destroy(&c->lock);
     free(c);
 }
 
 void compute_start(struct compute *c, const struct elastic_action *action)
 {
-    c->action = *action;
-    c->result = (struct elastic_result){0};
-    engine_clear_abort(c->engine);
+    for (int i = 0; i < ELASTIC_THREADS; i++)
+        engine_clear_abort(c->engine, (enum elastic_thread)i);
     pthread_mutex_lock(&c->lock);
-    c->turn = TURN_WORKING;
-    pthread_cond_signal(&c->wanted);
+    for (int i = 0; i < ELASTIC_THREADS; i++)
+        RM_ASSERT(!c->side[i].works, "command %d is started while %d runs", (int)action->command,
+                  (int)c->side[i].command);
+    c->action = *action;
+    c->results = 0;
+    c->aborted = false;
+    begin(c, action->command);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Both: what is under way may just be handed on. */
+void compute_abort(struct compute *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->aborted = true;
+    for (int i = 0; i < ELASTIC_THREADS; i++)
+        engine_abort(c->engine, (enum elastic_thread)i);
     pthread_mutex_unlock(&c->lock);
 }

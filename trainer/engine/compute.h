@@ -1,4 +1,5 @@
-/* The compute thread: opens an engine, then carries out one command at a time.
+/* The threads of a trainer, beside the one of its loop: one computes, and one connects, exchanges and pulls
+ * (elastic_thread). The first opens the engine, then each carries out one command at a time.
  *
  * The control thread starts a command with compute_start and hears of its end by `done`, which is called on
  * the loop. */
@@ -22,7 +23,10 @@ int compute_open(struct compute **ret, struct loop *loop, const struct compute_o
                  struct error *err);
 /* Gives up what is under way and waits for its end; no callback comes any more. NULL is fine. */
 void compute_free(struct compute *c);
-/* After `opened`, and after the `done` of the command before. Pointers in the action must stay valid. */
+/* After `opened`, and after the `done` of the command before. Pointers in the action must stay valid. What
+ * follows it by elastic_follows is begun at once; `done` is called for each of them after the last. */
 void compute_start(struct compute *c, const struct elastic_action *action);
+/* Gives up soon what is under way; does nothing where nothing is. */
+void compute_abort(struct compute *c);
 
 #endif

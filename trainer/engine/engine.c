@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include "common/os/clock.h"
-#include "common/os/config.h"
-#include "common/os/cores.h"
 #include "common/os/pages.h"
 #include "trainer/engine/engine_parts.h"
 
@@ -27,17 +25,6 @@ static const rm_time long_ago = INT64_MIN / 2;
 static int64_t batch_sequences(const struct job_spec *spec)
 {
     return (int64_t)spec->batch.lanes * spec->batch.lane_sequences;
-}
-
-/* Workers of one machine share its cores; what a pod may use is one worker's. */
-static int thread_count(const struct engine *e)
-{
-    const struct job_spec *spec = e->spec;
-    int sharing = e->alone || spec->workers.target < 1 ? 1 : spec->workers.target;
-    if (spec->threads > 0)
-        return spec->threads;
-    int share = cores_usable() / sharing;
-    return share > 0 ? share : 1;
 }
 
 _Static_assert((int)CORPUS_TOKENS16 == (int)JOB_DATA_TOKENS16 &&
@@ -66,7 +53,7 @@ static int open_reader(struct engine *e, struct error *err)
 
 static int open_feed(struct engine *e, int fd, struct error *err)
 {
-    struct feed_options options = {.fd = fd, .abort = &e->abort.word, .pulse = &e->counter};
+    struct feed_options options = {.fd = fd, .abort = &e->abort[ELASTIC_COMPUTES].word, .pulse = &e->counter};
     if (!job_data_is_remote(e->spec))
         return 0;
     if (fd < 0)
@@ -110,28 +97,7 @@ static int open_data(struct engine *e, const struct msg_setup *setup, struct err
     return identify_data(e, setup, err) < 0 ? -1 : open_reader(e, err);
 }
 
-static enum gpt_precision precision_of(const struct job_spec *spec)
-{
-    return spec->precision == JOB_BF16 ? GPT_BF16 : GPT_FP32;
-}
-
-static int open_model(struct engine *e, struct error *err)
-{
-    const struct job_spec *spec = e->spec;
-    const char *forced = config_get(CONFIG_TRAINER_ISA);
-    text_copy(e->isa, sizeof e->isa, forced ? forced : spec->isa);
-    model_layout_init(&e->layout, &spec->model.shape);
-    if (pool_open(&e->pool, thread_count(e), err) < 0)
-        return -1;
-    pool_pulse(e->pool, &e->counter);
-    struct gpt_options options = {.sequences = spec->batch.lane_sequences,
-                                  .isa = e->isa,
-                                  .precision = precision_of(spec),
-                                  .recompute = spec->recompute};
-    return gpt_open(&e->gpt, &e->layout, &options, e->pool, err);
-}
-
-enum { STATE_BYTES = 20, SPARE_BYTES = 12 }; /* for each parameter (trainer/state/state.h) */
+enum { SPARE_BYTES = 12 }; /* for each parameter */
 
 static bool saves_on_the_way(const struct job_spec *spec)
 {
@@ -141,13 +107,10 @@ static bool saves_on_the_way(const struct job_spec *spec)
 static int take_buffers(struct engine *e, struct error *err)
 {
     const struct job_spec *spec = e->spec;
-    size_t tokens = (size_t)spec->batch.lane_sequences * (size_t)(spec->model.shape.context + 1);
-    e->grads = pages_alloc((size_t)e->layout.parameters * sizeof *e->grads);
-    e->tokens = malloc(tokens * sizeof *e->tokens);
-    e->losses = malloc(((size_t)spec->evaluation.sequences + 1) * sizeof *e->losses);
-    if (!e->grads || !e->tokens || !e->losses)
-        return err_set(err, ERR_MACHINE, "no memory for a lane of %lld parameters",
-                       (long long)e->layout.parameters);
+    e->tokens = malloc((size_t)(spec->model.shape.context + 1) * sizeof *e->tokens);
+    e->losses = malloc((2 * (size_t)spec->evaluation.sequences + 1) * sizeof *e->losses);
+    if (!e->tokens || !e->losses)
+        return err_set(err, ERR_MACHINE, "no memory for %d sequences' losses", spec->evaluation.sequences);
     return 0;
 }
 
@@ -156,12 +119,12 @@ static int take_buffers(struct engine *e, struct error *err)
 static int check_memory(struct engine *e, const struct engine_options *options, struct error *err)
 {
     struct stat st;
-    size_t parameter = (size_t)e->layout.parameters, available = pages_available();
-    size_t lane = gpt_memory(e->gpt) + parameter * sizeof *e->grads, state = parameter * STATE_BYTES;
+    struct backend_plan plan = e->backend->ops->plan(e->backend);
+    size_t lane = plan.lane, state = plan.state, available = pages_available();
     if (fstat(options->state_fd, &st) == 0 && (size_t)st.st_blocks * 512 >= state)
         state = 0;
     else if (saves_on_the_way(e->spec))
-        state += parameter * SPARE_BYTES;
+        state += (size_t)e->layout.parameters * SPARE_BYTES;
     if (!available || lane + state <= available)
         return 0;
     return err_set(
@@ -196,53 +159,32 @@ static int map_areas(struct engine *e, int fd, struct error *err)
     return 0;
 }
 
-static void set_rule(struct engine *e)
-{
-    const struct job_optimizer *o = &e->spec->optimizer;
-    e->rule = (struct update_rule){
-        .schedule = {.rate = o->learning_rate,
-                     .rate_min = o->min_learning_rate,
-                     .warmup = o->warmup_steps,
-                     .steps = e->spec->steps,
-                     .cosine = o->schedule == JOB_COSINE},
-        .beta1 = o->beta1,
-        .beta2 = o->beta2,
-        .epsilon = o->epsilon,
-        .weight_decay = o->weight_decay,
-        .clip_norm = o->clip_norm,
-    };
-}
-
 /* Snapshots at planned steps cost no copy. The memory is as much as one worker's slice is at most. */
 static int add_spare(struct engine *e, int fd, struct error *err)
 {
-    if (!saves_on_the_way(e->spec))
+    if (!saves_on_the_way(e->spec) || !e->backend->aims)
         return 0;
     return state_add_spare(e->state, fd, snapshot_area_at(&e->layout, SNAPSHOT_TAKEN), err);
 }
 
 static int open_state(struct engine *e, const struct engine_options *options, struct error *err)
 {
-    struct state_shape shape = {&e->layout, e->spec->batch.lanes, e->spec->reduction == JOB_FAST};
+    const struct backend_ops *ops = e->backend->ops;
+    struct state_shape shape = {
+        .layout = &e->layout, .lanes = e->spec->batch.lanes, .fast = e->spec->reduction == JOB_FAST};
+    if (ops->memory && ops->memory(e->backend, state_bulk_bytes(&shape), &shape.in, &shape.at, err) < 0)
+        return -1;
     if (state_open(&e->state, options->state_fd, &shape, err) < 0 ||
         size_snapshot(e, options->snapshot_fd, err) < 0 || map_areas(e, options->snapshot_fd, err) < 0 ||
-        add_spare(e, options->snapshot_fd, err) < 0 || lanes_open(&e->lanes, e->state, e->pool, err) < 0)
+        add_spare(e, options->snapshot_fd, err) < 0 || ops->attach(e->backend, e->state, err) < 0)
         return -1;
-    set_rule(e);
-    engine_repair(e);
-    return 0;
+    return engine_repair(e, err);
 }
 
-/* One lane for nothing, so that the products of this shape are compiled before this worker is waited for: a
- * newcomer does it while the others still train. */
+/* Before this worker is waited for: a newcomer does it while the others still train. */
 static void warm_up(struct engine *e)
 {
-    size_t count = (size_t)e->spec->batch.lane_sequences * (size_t)(e->spec->model.shape.context + 1);
-    const float *params = state_arrays(e->state).params;
-    float loss;
-    memset(e->tokens, 0, count * sizeof *e->tokens);
-    gpt_weights_changed(e->gpt, params);
-    gpt_lane(e->gpt, params, e->tokens, e->grads, &loss, NULL, NULL);
+    e->backend->ops->warm_up(e->backend, engine_params(e));
 }
 
 static void stranger(void *ctx, const char *why)
@@ -276,6 +218,14 @@ static int open_port(struct engine *e, const struct msg_setup *setup, struct err
     return data_port_open(&e->port, &options, err);
 }
 
+static int open_aborts(struct engine *e, struct error *err)
+{
+    for (int i = 0; i < ELASTIC_THREADS; i++)
+        if (abort_flag_init(&e->abort[i], err) < 0)
+            return -1;
+    return 0;
+}
+
 int engine_open(struct engine **ret, const struct engine_options *options, struct error *err)
 {
     struct engine *e = calloc(1, sizeof *e);
@@ -285,13 +235,14 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
     e->refused = options->refused;
     e->alone = options->alone;
     e->saved_at = long_ago;
-    e->abort.event_fd = -1;
+    for (int i = 0; i < ELASTIC_THREADS; i++)
+        e->abort[i].event_fd = -1;
     atomic_init(&e->waiting_for, -1);
     e->exact = e->spec->reduction == JOB_EXACT;
     pthread_mutex_init(&e->ring_lock, NULL);
-    if (abort_flag_init(&e->abort, err) < 0 || open_feed(e, options->data_fd, err) < 0 ||
-        open_data(e, options->setup, err) < 0 || open_model(e, err) < 0 || take_buffers(e, err) < 0 ||
-        check_memory(e, options, err) < 0 || open_state(e, options, err) < 0 ||
+    if (open_aborts(e, err) < 0 || open_feed(e, options->data_fd, err) < 0 ||
+        open_data(e, options->setup, err) < 0 || engine_backend_open(e, options->backend, err) < 0 ||
+        take_buffers(e, err) < 0 || check_memory(e, options, err) < 0 || open_state(e, options, err) < 0 ||
         open_port(e, options->setup, err) < 0) {
         engine_free(e);
         return -1;
@@ -309,20 +260,19 @@ void engine_free(struct engine *e)
     engine_disconnect(e);
     data_port_free(e->port);
     transfer_source_free(e->source);
-    lanes_free(e->lanes);
+    if (e->backend)
+        e->backend->ops->free(e->backend);
     state_free(e->state);
-    gpt_free(e->gpt);
-    pool_free(e->pool);
     prefetch_free(e->reader);
     corpus_free(e->corpus);
     feed_free(e->feed);
     for (int i = 0; i < SNAPSHOT_AREAS; i++)
         if (e->area[i])
             munmap(e->area[i], (size_t)snapshot_area_bytes(&e->layout));
-    free(e->grads);
     free(e->tokens);
     free(e->losses);
-    abort_flag_clear(&e->abort);
+    for (int i = 0; i < ELASTIC_THREADS; i++)
+        abort_flag_clear(&e->abort[i]);
     pthread_mutex_destroy(&e->ring_lock);
     free(e);
 }
@@ -341,16 +291,13 @@ static void fill_state(const struct engine *e, struct msg_state *state, int64_t 
         *update_step = update.step;
 }
 
-/* The loss of the step that led to the state held is still in the kept header words. */
-static bool kept_loss(const struct engine *e, double *ret)
+/* Of the step that led to the state held; its record has it, also where its update is kept no more. */
+static bool held_loss(const struct engine *e, double *ret)
 {
-    struct state_update update;
-    struct verdict verdict;
-    if (!state_holds(e->state, NULL) || !state_kept(e->state, &update))
+    struct state_point point;
+    if (!state_holds(e->state, &point) || !point.loss_known)
         return false;
-    verdict_decide(&verdict, update.header, e->layout.tensors, e->spec->batch.lanes,
-                   e->spec->reduction == JOB_FAST, update.k);
-    *ret = verdict.loss;
+    *ret = point.loss;
     return true;
 }
 
@@ -360,7 +307,7 @@ void engine_opened(struct engine *e, struct message *ret_up, struct elastic_even
     struct msg_up *up = &ret_up->up;
     *ret = (struct elastic_event){.kind = ELASTIC_OPENED, .message = ret_up};
     up->pid = getpid();
-    gpt_fingerprint(e->isa, precision_of(e->spec), up->fingerprint);
+    e->backend->ops->fingerprint(e->backend, up->fingerprint);
     text_copy(up->address, sizeof up->address, data_port_address(e->port));
     hex_encode(e->data_sha256, RM_HASH_BYTES, up->data_sha256);
     up->data_files = corpus_files(e->corpus);
@@ -368,7 +315,7 @@ void engine_opened(struct engine *e, struct message *ret_up, struct elastic_even
     up->parameters = e->layout.parameters;
     state_home(e->state, &up->params_at, &up->array_step);
     fill_state(e, &up->state, &ret->update_step);
-    ret->loss_known = kept_loss(e, &ret->loss);
+    ret->loss_known = held_loss(e, &ret->loss);
     ret->tokens = batch_sequences(e->spec) * e->spec->model.shape.context;
 }
 
@@ -402,8 +349,14 @@ static void carry_out(struct engine *e, const struct elastic_action *a, struct e
     case CMD_CONNECT:
         engine_connect(e, a->form, ret);
         break;
-    case CMD_STEP:
-        engine_step(e, ret);
+    case CMD_LANES:
+        engine_lanes(e, a->again, ret);
+        break;
+    case CMD_EXCHANGE:
+        engine_exchange(e, ret);
+        break;
+    case CMD_COMMIT:
+        engine_commit(e, ret);
         break;
     case CMD_EVALUATE:
         engine_evaluate(e, ret);
@@ -422,10 +375,15 @@ static void carry_out(struct engine *e, const struct elastic_action *a, struct e
     }
 }
 
+static bool makes_step(enum elastic_command c)
+{
+    return c == CMD_LANES || c == CMD_EXCHANGE || c == CMD_COMMIT;
+}
+
 /* Whether the state may change under the command: it is not served meanwhile. */
 static bool changes_state(enum elastic_command c)
 {
-    return c == CMD_INIT || c == CMD_LOAD || c == CMD_RECEIVE || c == CMD_CATCH_UP || c == CMD_STEP ||
+    return c == CMD_INIT || c == CMD_LOAD || c == CMD_RECEIVE || c == CMD_CATCH_UP || makes_step(c) ||
            c == CMD_DROP;
 }
 
@@ -437,9 +395,9 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
         if (!engine_load_goes_on(action))
             transfer_forbid(e->source);
         /* A step that commits says so itself; one that does not leaves the weights as they are. */
-        e->packed = e->packed && action->command == CMD_STEP;
+        e->packed = e->packed && makes_step(action->command);
     }
-    state_aim_spare(e->state, action->command == CMD_STEP && action->to_snapshot);
+    state_aim_spare(e->state, action->command == CMD_COMMIT && action->to_snapshot);
     e->snapshot_free = action->snapshot_free;
     carry_out(e, action, ret);
     if (changes_state(action->command))
@@ -452,19 +410,19 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
     ret->took = clock_now() - begun;
 }
 
-void engine_abort(struct engine *e)
+void engine_abort(struct engine *e, enum elastic_thread thread)
 {
-    abort_flag_set(&e->abort);
+    abort_flag_set(&e->abort[thread]);
     pthread_mutex_lock(&e->ring_lock);
     if (e->ring)
         e->ring->ops->abort(e->ring);
     pthread_mutex_unlock(&e->ring_lock);
 }
 
-void engine_clear_abort(struct engine *e)
+void engine_clear_abort(struct engine *e, enum elastic_thread thread)
 {
-    if (abort_flag_is_set(&e->abort))
-        abort_flag_reset(&e->abort);
+    if (abort_flag_is_set(&e->abort[thread]))
+        abort_flag_reset(&e->abort[thread]);
 }
 
 void engine_raise_stop(struct engine *e)
@@ -486,6 +444,11 @@ struct engine_pulse engine_pulse(struct engine *e)
 bool engine_exchanging(const struct engine *e)
 {
     return atomic_load(&e->exchanging);
+}
+
+void engine_exchange_over(struct engine *e)
+{
+    atomic_store(&e->exchanging, false);
 }
 
 int engine_watch(struct engine *e, int fds[2], int workers[2])

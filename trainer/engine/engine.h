@@ -1,8 +1,9 @@
 /* What a trainer can do, one command at a time: the hands of the elastic core (trainer/core/elastic.h).
  *
- * An engine owns data, model, thread pool, state, data port and ring. engine_open, engine_run and engine_free
- * are called on the compute thread only (it is thread 0 of the pool); the functions marked "any thread" are
- * for the control thread while a command is under way. */
+ * An engine owns data, state, data port, ring, and who computes (trainer/backend/backend.h). engine_open and
+ * engine_free are called on the thread that computes, engine_run on the thread of the command
+ * (elastic_thread), one command at a time; the functions marked "any thread" are for the control thread while
+ * a command is under way. */
 #ifndef RM_TRAINER_ENGINE_H
 #define RM_TRAINER_ENGINE_H
 
@@ -13,6 +14,12 @@
 #include "trainer/core/elastic.h"
 
 struct engine;
+struct backend;
+struct backend_options;
+
+/* Opens who computes, as backend_cpu_open does (trainer/backend/backend.h). */
+typedef int engine_open_backend(struct backend **ret, const struct backend_options *options,
+                                struct error *err);
 
 struct engine_options {
     const struct job_spec *spec;   /* must outlive the engine */
@@ -22,6 +29,7 @@ struct engine_options {
     int data_fd;                   /* socket for data of an object store; unused for folders */
     bool alone; /* no other worker of the job has a share in the CPUs that this one may use */
     void (*refused)(const char *why); /* a stranger at the data port; on another thread */
+    engine_open_backend *backend;     /* NULL: what the job asks for */
 };
 
 /* Opens data (and hashes it, where setup does not bring the hash), model and state, repairs the state, and
@@ -41,10 +49,11 @@ void engine_run(struct engine *e, const struct elastic_action *action, struct el
 
 /* ---- any thread ---- */
 
-/* Gives up the command under way soon, and the ring with it. */
-void engine_abort(struct engine *e);
-/* Before a command is started: a former abort is over. No command may be under way. */
-void engine_clear_abort(struct engine *e);
+/* Gives up the command under way on that thread soon, and the ring with it. */
+void engine_abort(struct engine *e, enum elastic_thread thread);
+/* Before a command is started: a former abort of that thread is over, and of no other. Nothing may be under
+ * way there. */
+void engine_clear_abort(struct engine *e, enum elastic_thread thread);
 /* This and later steps carry the stop flag, until the next ring. */
 void engine_raise_stop(struct engine *e);
 
@@ -57,6 +66,8 @@ struct engine_pulse engine_pulse(struct engine *e);
 
 /* From here until the command ends, a neighbour may rightly be done and gone before us. */
 bool engine_exchanging(const struct engine *e);
+/* It has ended, and what it means is known: from here on a neighbour's end is news again. */
+void engine_exchange_over(struct engine *e);
 
 /* The ring's descriptors to watch for a neighbour's end, and the neighbours' workers; only while no CONNECT
  * is under way. Returns how many. */

@@ -9,11 +9,7 @@
  * is held stays until the whole checkpoint is there. */
 static struct state_arrays arrays_of(struct engine *e, const struct msg_loaded *loaded)
 {
-    float *area = e->area[SNAPSHOT_LOADED];
-    int64_t n = e->layout.parameters;
-    if (loaded->in_state)
-        return state_arrays(e->state);
-    return (struct state_arrays){area, area + n, area + 2 * n, n};
+    return loaded->in_state ? state_arrays(e->state) : engine_area(e, SNAPSHOT_LOADED);
 }
 
 static struct state_point point_of(const struct msg_loaded *loaded)
@@ -27,7 +23,7 @@ static struct state_point point_of(const struct msg_loaded *loaded)
 
 bool engine_load_goes_on(const struct elastic_action *a)
 {
-    return a->command == CMD_LOAD && a->shares != a->loaded->shares;
+    return a->command == CMD_LOAD && !set_equals(a->shares, a->loaded->shares);
 }
 
 static int check(struct engine *e, const struct elastic_action *a, struct error *err)
@@ -36,6 +32,10 @@ static int check(struct engine *e, const struct elastic_action *a, struct error 
     if (loaded->tensors != e->layout.tensors)
         return err_set(err, ERR_DATA, "the checkpoint has exponents for %d tensors, the model has %d",
                        loaded->tensors, e->layout.tensors);
+    int64_t params_at, array_step;
+    state_home(e->state, &params_at, &array_step);
+    if (loaded->in_state && params_at < 0)
+        return err_set(err, ERR_MACHINE, "a checkpoint was read into a memory that has no place for it");
     if (loaded->in_state && state_holds(e->state, NULL))
         return err_set(err, ERR_MACHINE, "a checkpoint was read over a state that is held");
     if (loaded->parts != a->form->form.count)
@@ -51,12 +51,13 @@ static void fill_share(const struct msg_loaded *loaded, struct transfer_share *s
 }
 
 /* Gives what our agent has read, and takes the rest from the other members. */
-static int gather(struct engine *e, const struct elastic_action *a, uint64_t *ret_missing, struct error *err)
+static int gather(struct engine *e, const struct elastic_action *a, struct worker_set *ret_missing,
+                  struct error *err)
 {
     const struct msg_form *form = &a->form->form;
     struct transfer_peer peers[RM_WORKERS_MAX];
     struct transfer_want want;
-    engine_want(e, a->form, form->member, form->count, &want, peers);
+    engine_want(e, CMD_LOAD, a->form, form->member, form->count, &want, peers);
     struct transfer_share share = {.generation = want.generation,
                                    .point = point_of(a->loaded),
                                    .exact = a->loaded->exact,
@@ -67,44 +68,43 @@ static int gather(struct engine *e, const struct elastic_action *a, uint64_t *re
     struct transfer_gather g = {.want = &want,
                                 .to = share.arrays,
                                 .point = &share.point,
-                                .wanted = msg_shares_all(a->loaded->parts) & ~a->shares,
+                                .wanted = set_minus(set_below(a->loaded->parts), a->shares),
                                 .have = share.range,
                                 .pulse = &e->counter,
                                 .waiting_for = &e->waiting_for};
     return transfer_share_gather(&g, ret_missing, err);
 }
 
-static void hold(struct engine *e, const struct msg_loaded *loaded)
+static int hold(struct engine *e, const struct msg_loaded *loaded, struct error *err)
 {
     struct state_arrays from = arrays_of(e, loaded);
     struct state_point point = point_of(loaded);
     state_receive_begin(e->state);
     struct state_arrays to = state_arrays(e->state);
     if (!loaded->in_state) {
-        struct engine_copy c = {.arrays = 3,
-                                .to = {to.params, to.m, to.v},
-                                .from = {from.params, from.m, from.v},
-                                .count = to.count};
-        engine_copy(e, &c);
+        if (engine_copy_in(e, &from, &to, err) < 0)
+            return -1;
         transfer_share_move(e->source, &to);
-        madvise(from.params, (size_t)snapshot_area_bytes(&e->layout), MADV_REMOVE);
+        madvise(e->area[SNAPSHOT_LOADED], (size_t)snapshot_area_bytes(&e->layout), MADV_REMOVE);
     }
     FAULT("state-loaded");
-    state_receive_end(e->state, &point);
+    if (state_receive_end(e->state, &point, err) < 0)
+        return -1;
     e->exact = loaded->exact && e->spec->reduction == JOB_EXACT;
+    return 0;
 }
 
 void engine_load(struct engine *e, const struct elastic_action *a, struct elastic_result *ret)
 {
     struct error err;
-    uint64_t missing = 0;
-    bool whole = a->shares == msg_shares_all(a->loaded->parts);
+    struct worker_set missing = {0};
+    bool whole = set_equals(a->shares, set_below(a->loaded->parts));
     if (check(e, a, &err) < 0 || (!whole && gather(e, a, &missing, &err) < 0)) {
         engine_failed(ret, &err, -1);
-    } else if (missing) {
+    } else if (!set_is_empty(missing)) {
         ret->outcome = OUTCOME_MISSING;
         ret->missing = missing;
-    } else {
-        hold(e, a->loaded);
+    } else if (hold(e, a->loaded, &err) < 0) {
+        engine_failed(ret, &err, -1);
     }
 }

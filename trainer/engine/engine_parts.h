@@ -6,11 +6,8 @@
 #include <stdatomic.h>
 
 #include "common/model/snapshot.h"
-#include "common/os/pool.h"
 #include "common/storage/data/prefetch.h"
-#include "trainer/backend/cpu/model/gpt.h"
-#include "trainer/backend/cpu/sums/lanes.h"
-#include "trainer/backend/cpu/sums/update.h"
+#include "trainer/backend/backend.h"
 #include "trainer/collective/collective.h"
 #include "trainer/core/cursor.h"
 #include "trainer/engine/engine.h"
@@ -33,19 +30,21 @@ struct engine {
     struct feed *feed; /* NULL: the data is in a folder */
     struct corpus *corpus;
     struct prefetch *reader; /* of the corpus, from its opening on */
-    struct pool *pool;
-    struct gpt *gpt;
+    struct backend *backend; /* who computes */
     struct state *state;
-    struct lanes *lanes;
-    struct update_rule rule;
     float *area[SNAPSHOT_AREAS]; // (3, parameters) each: the memory shared with the agent
-    float *grads;                // (parameters) of one lane
-    int32_t *tokens;             // (lane_sequences, context + 1) of warm-up and evaluation
-    uint32_t *losses;            // (evaluation sequences) bits of fp32
+    int32_t *tokens;             // (context + 1) of evaluation
+    uint32_t *losses;            // (2, evaluation sequences) bits of fp32: the own ones, and everybody's
     rm_time saved_at;   /* of the newest snapshot or checkpoint that is known of, for checkpoint.every */
     bool snapshot_free; /* of the step being made: the agent does not read the snapshot area */
-    bool packed;        /* the model's packed weights are those of the state */
+    bool packed;        /* who computes knows the state's weights as they are */
     bool exact;         /* the state's history */
+    struct {
+        int number; /* 0: the first of its step */
+        struct backend_sums sums;
+        struct verdict verdict;    /* of the newest exchange */
+        int32_t k[RM_TENSORS_MAX]; /* that the next pass needs where that was VERDICT_RESCALE */
+    } pass;
     int64_t rescaled;
     rm_time reduce_time; /* of all reductions since the start */
     int64_t reduce_bytes;
@@ -56,7 +55,7 @@ struct engine {
     pthread_mutex_t ring_lock;       /* over the pointer: any thread may abort it */
     int ring_worker[RM_WORKERS_MAX]; /* worker of each rank */
 
-    struct abort_flag abort;
+    struct abort_flag abort[ELASTIC_THREADS]; /* of the command under way there */
     atomic_bool stop, exchanging;
     atomic_bool in_memory; /* at work on our own memory alone, for seconds: that can't wait, so it moves */
     atomic_llong counter, received;
@@ -68,6 +67,12 @@ struct engine {
 void engine_failed(struct elastic_result *ret, const struct error *err, int peer_worker);
 
 /* engine_state.c: what makes, moves and reads the state */
+/* The state's arrays as they lie in an area, and where its parameters lie. */
+struct state_arrays engine_area(struct engine *e, enum snapshot_area area);
+struct far engine_params(struct engine *e);
+/* One array after the other from an area to the state. */
+int engine_copy_in(struct engine *e, const struct state_arrays *from, const struct state_arrays *to,
+                   struct error *err);
 void engine_init_state(struct engine *e, struct elastic_result *ret);
 void engine_receive(struct engine *e, const struct message *form, struct elastic_result *ret);
 void engine_catch_up(struct engine *e, const struct message *form, struct elastic_result *ret);
@@ -75,19 +80,14 @@ void engine_snapshot(struct engine *e, int part, int parts, struct elastic_resul
 void engine_digest(struct engine *e, struct elastic_result *ret);
 void engine_drop(struct engine *e);
 /* Finishes what a predecessor began. */
-void engine_repair(struct engine *e);
-/* What is to be received for a form, from these members. peers: (sources), lives as long as want. */
-void engine_want(struct engine *e, const struct message *message, const struct msg_member *source,
-                 int sources, struct transfer_want *want, struct transfer_peer *peers);
+int engine_repair(struct engine *e, struct error *err);
+/* What a command is to receive for a form, from these members. peers: (sources), lives as long as want. */
+void engine_want(struct engine *e, enum elastic_command command, const struct message *message,
+                 const struct msg_member *source, int sources, struct transfer_want *want,
+                 struct transfer_peer *peers);
 
-/* The same range of up to three arrays. */
-struct engine_copy {
-    int arrays;
-    float *to[3];
-    const float *from[3];
-    int64_t first, count;
-};
-void engine_copy(struct engine *e, struct engine_copy *c); /* on all threads */
+/* engine_backend.c: the one file here that knows who can compute */
+int engine_backend_open(struct engine *e, engine_open_backend *open, struct error *err);
 
 /* engine_load.c: a checkpoint, of which each member of the ring reads a share */
 void engine_load(struct engine *e, const struct elastic_action *action, struct elastic_result *ret);
@@ -104,7 +104,9 @@ int engine_reduce(struct engine *e, const struct collective_segment *segments, i
 /* engine_step.c */
 /* Lets the next step's lanes be read already: the ring is there. */
 void engine_read_ahead(struct engine *e);
-void engine_step(struct engine *e, struct elastic_result *ret);
+void engine_lanes(struct engine *e, bool again, struct elastic_result *ret);
+void engine_exchange(struct engine *e, struct elastic_result *ret);
+void engine_commit(struct engine *e, struct elastic_result *ret);
 void engine_evaluate(struct engine *e, struct elastic_result *ret);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "common/os/clock.h"
 #include "common/os/fault.h"
+#include "trainer/collective/staged.h"
 #include "trainer/engine/engine_parts.h"
 #include "trainer/io/ring_join.h"
 
@@ -61,6 +62,12 @@ static void count_from_save(struct engine *e, const struct msg_form *form)
         e->saved_at = published;
 }
 
+/* Words that this process can't touch go round by way of windows that it can. */
+static bool is_far(struct engine *e)
+{
+    return !memory_near(state_arrays(e->state).in, engine_params(e));
+}
+
 void engine_connect(struct engine *e, const struct message *message, struct elastic_result *ret)
 {
     const struct msg_form *form = &message->form;
@@ -83,7 +90,7 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
         .world = form->count,
         .next = neighbour(form, rank + 1),
         .previous = neighbour(form, rank - 1),
-        .abort = &e->abort,
+        .abort = &e->abort[ELASTIC_TALKS],
         .pulse = &e->counter,
         .place = &e->place,
         .call_deadline = clock_now() + call_patience(e),
@@ -92,6 +99,8 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
     atomic_store(&e->waiting_for, form->count > 1 ? e->ring_worker[previous] : -1);
     int joined = ring_join(&ring, &o, &peer, &err);
     atomic_store(&e->waiting_for, -1);
+    if (joined == 0 && is_far(e))
+        joined = staged_open(&ring, ring, STAGED_WINDOW, &err);
     if (joined < 0)
         engine_failed(ret, &err, peer < 0 ? -1 : e->ring_worker[peer]);
     else {

@@ -1,4 +1,5 @@
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/os/fault.h"
 #include "common/storage/checkpoint/model_folder.h"
@@ -6,10 +7,9 @@
 #include "trainer/engine/engine_parts.h"
 #include "trainer/exact/lineage.h"
 
-void engine_repair(struct engine *e)
+int engine_repair(struct engine *e, struct error *err)
 {
-    if (state_pending(e->state))
-        update_apply(e->state, &e->rule, e->pool, NULL);
+    return state_pending(e->state) ? e->backend->ops->finish(e->backend, err) : 0;
 }
 
 static int load_init(struct engine *e, float *params, struct error *err)
@@ -22,54 +22,90 @@ static int load_init(struct engine *e, float *params, struct error *err)
     return result;
 }
 
+struct far engine_params(struct engine *e)
+{
+    struct state_arrays a = state_arrays(e->state);
+    return state_array_named(&a, "params")->at;
+}
+
+struct state_arrays engine_area(struct engine *e, enum snapshot_area area)
+{
+    struct state_arrays a = state_arrays(e->state);
+    const float *at = e->area[area];
+    a.in = memory_here();
+    for (int i = 0; i < a.arrays; i++, at += a.count)
+        a.array[i].at = far_here(at + a.array[i].first);
+    return a;
+}
+
+int engine_copy_in(struct engine *e, const struct state_arrays *from, const struct state_arrays *to,
+                   struct error *err)
+{
+    for (int i = 0; i < to->arrays; i++) {
+        const struct state_array *a = &to->array[i];
+        const void *source = memory_near(from->in, from->array[i].at);
+        size_t bytes = (size_t)a->count * state_type_bytes(a->type);
+        if (e->backend->ops->copy_in(e->backend, a->at, source, bytes, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* params (parameters): the first weights; point: what they are called. */
+static int first_weights(struct engine *e, float *params, struct state_point *point, struct error *err)
+{
+    struct str compared = str_init(RM_FRAME_MAX);
+    bool named = e->spec->model.init[0];
+    atomic_store(&e->in_memory, !named);
+    if (named && load_init(e, params, err) < 0)
+        return err_wrap(err, "model.init");
+    if (!named && e->backend->ops->init(e->backend, e->spec->seed, params, err) < 0)
+        return -1;
+    atomic_store(&e->in_memory, true);
+    job_spec_write_compared(e->spec, &compared);
+    lineage_first(str_text(&compared), compared.length, e->data_sha256, params, e->layout.parameters,
+                  point->lineage);
+    str_clear(&compared);
+    return 0;
+}
+
+/* Made where they belong if that is near, else in the area for what is loaded. */
+static int make_state(struct engine *e, struct state_point *point, struct error *err)
+{
+    struct state_arrays a = state_arrays(e->state);
+    struct far params = engine_params(e);
+    float *near = memory_near(a.in, params), *made = near ? near : e->area[SNAPSHOT_LOADED];
+    size_t bytes = (size_t)a.count * sizeof *made;
+    if (first_weights(e, made, point, err) < 0 || state_zero_moments(e->state, err) < 0 ||
+        (!near && e->backend->ops->copy_in(e->backend, params, made, bytes, err) < 0))
+        return -1;
+    if (!near)
+        madvise(made, bytes, MADV_REMOVE);
+    return 0;
+}
+
 void engine_init_state(struct engine *e, struct elastic_result *ret)
 {
     struct state_point point = {0};
-    struct str compared = str_init(RM_FRAME_MAX);
     struct error err;
     state_receive_begin(e->state);
-    struct state_arrays arrays = state_arrays(e->state);
-    if (!e->spec->model.init[0]) {
-        atomic_store(&e->in_memory, true);
-        gpt_init_weights(&e->layout, e->spec->seed, arrays.params);
-    } else if (load_init(e, arrays.params, &err) < 0) {
-        err_wrap(&err, "model.init");
-        engine_failed(ret, &err, -1);
-        return;
-    }
-    atomic_store(&e->in_memory, true);
-    state_zero_moments(e->state);
-    job_spec_write_compared(e->spec, &compared);
-    lineage_first(str_text(&compared), compared.length, e->data_sha256, arrays.params, arrays.count,
-                  point.lineage);
+    int made = make_state(e, &point, &err);
     atomic_store(&e->in_memory, false);
-    str_clear(&compared);
-    FAULT("state-made");
-    state_receive_end(e->state, &point);
-    e->exact = e->spec->reduction == JOB_EXACT;
+    if (made == 0) {
+        FAULT("state-made");
+        made = state_receive_end(e->state, &point, &err);
+    }
+    if (made < 0)
+        engine_failed(ret, &err, -1);
+    else
+        e->exact = e->spec->reduction == JOB_EXACT;
 }
 
-enum { COPY_PIECE = 1 << 18 }; /* elements */
-
-static void copy_piece(void *ctx, int piece, int thread)
+void engine_want(struct engine *e, enum elastic_command command, const struct message *message,
+                 const struct msg_member *source, int sources, struct transfer_want *want,
+                 struct transfer_peer *peers)
 {
-    const struct engine_copy *c = ctx;
-    int64_t at = (int64_t)piece * COPY_PIECE, left = c->count - at;
-    size_t bytes = (size_t)(left < COPY_PIECE ? left : COPY_PIECE) * sizeof(float);
-    (void)thread;
-    for (int i = 0; i < c->arrays; i++)
-        memcpy(c->to[i] + c->first + at, c->from[i] + c->first + at, bytes);
-}
-
-void engine_copy(struct engine *e, struct engine_copy *c)
-{
-    if (c->count > 0)
-        pool_run(e->pool, (int)((c->count + COPY_PIECE - 1) / COPY_PIECE), copy_piece, c);
-}
-
-void engine_want(struct engine *e, const struct message *message, const struct msg_member *source,
-                 int sources, struct transfer_want *want, struct transfer_peer *peers)
-{
+    enum elastic_thread thread = elastic_thread(command);
     const struct msg_form *form = &message->form;
     for (int i = 0; i < sources; i++) {
         peers[i].end = (struct handshake_end){source[i].worker, source[i].incarnation};
@@ -83,7 +119,7 @@ void engine_want(struct engine *e, const struct message *message, const struct m
         .tensors = e->layout.tensors,
         .sources = sources,
         .source = peers,
-        .abort = &e->abort,
+        .abort = &e->abort[thread],
         .received = &e->received,
     };
     memcpy(want->lineage, form->resume.lineage, RM_HASH_BYTES);
@@ -111,7 +147,7 @@ void engine_receive(struct engine *e, const struct message *form, struct elastic
     struct error err;
     bool exact;
     int source;
-    engine_want(e, form, form->form.source, form->form.sources_count, &want, peers);
+    engine_want(e, CMD_RECEIVE, form, form->form.source, form->form.sources_count, &want, peers);
     want.silence = source_patience(e);
     if (transfer_receive_state(e->state, &want, &exact, &source, &err) < 0)
         transfer_failed(&want, source, &err, ret);
@@ -125,11 +161,10 @@ static int take_update(struct engine *e, const struct transfer_want *want, struc
 {
     struct state_point wanted = {.step = want->step};
     memcpy(wanted.lineage, want->lineage, RM_HASH_BYTES);
-    if (update_check_received(e->state, &e->rule, e->pool, &wanted, err) < 0 ||
+    if (e->backend->ops->check(e->backend, &wanted, err) < 0 ||
         state_update_receive_end(e->state, want->step, err) < 0)
         return -1;
-    engine_repair(e);
-    return 0;
+    return engine_repair(e, err);
 }
 
 void engine_catch_up(struct engine *e, const struct message *form, struct elastic_result *ret)
@@ -139,14 +174,15 @@ void engine_catch_up(struct engine *e, const struct message *form, struct elasti
     struct error err;
     bool exact;
     int source;
-    engine_want(e, form, form->form.source, form->form.sources_count, &want, peers);
+    engine_want(e, CMD_CATCH_UP, form, form->form.source, form->form.sources_count, &want, peers);
     want.silence = source_patience(e);
     want.sources = 1;
     if (transfer_receive_update(e->state, &want, &exact, &source, &err) < 0) {
         transfer_failed(&want, source, &err, ret);
     } else if (take_update(e, &want, &err) < 0) {
         transfer_failed(&want, 0, &err, ret);
-        ret->outcome = OUTCOME_LINEAGE; /* a different history, not a broken connection */
+        if (err.code == ERR_PROTOCOL)
+            ret->outcome = OUTCOME_LINEAGE; /* a different history, not a broken connection */
     } else {
         e->exact = e->exact && exact;
     }
@@ -154,22 +190,21 @@ void engine_catch_up(struct engine *e, const struct message *form, struct elasti
 
 /* The last step has left the whole state there where it was known that a snapshot is due and the agent was
  * done with the one before; else the slice is copied. */
-static void fill_snapshot(struct engine *e, struct model_range range, struct model_range weights)
+static int fill_snapshot(struct engine *e, struct model_range range, struct model_range weights,
+                         struct error *err)
 {
-    struct state_arrays a = state_arrays(e->state);
-    int64_t n = a.count;
-    float *to = e->area[SNAPSHOT_TAKEN];
-    struct engine_copy params = {
-        .arrays = 1, .to = {to}, .from = {a.params}, .first = weights.first, .count = weights.count};
-    struct engine_copy moments = {.arrays = 2,
-                                  .to = {to + n, to + 2 * n},
-                                  .from = {a.m, a.v},
-                                  .first = range.first,
-                                  .count = range.count};
+    struct state_arrays from = state_arrays(e->state), to = engine_area(e, SNAPSHOT_TAKEN);
     if (state_in_spare(e->state))
-        return;
-    engine_copy(e, &params);
-    engine_copy(e, &moments);
+        return 0;
+    for (int i = 0; i < from.arrays; i++) {
+        const struct state_array *a = &from.array[i];
+        struct model_range part = strcmp(a->name, "params") != 0 ? range : weights;
+        void *there = memory_near(to.in, state_range_at(&to.array[i], part.first, part.count));
+        if (e->backend->ops->copy_out(e->backend, there, state_range_at(a, part.first, part.count),
+                                      (size_t)part.count * state_type_bytes(a->type), err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 void engine_snapshot(struct engine *e, int part, int parts, struct elastic_result *ret)
@@ -182,7 +217,10 @@ void engine_snapshot(struct engine *e, int part, int parts, struct elastic_resul
         engine_failed(ret, &err, -1);
         return;
     }
-    fill_snapshot(e, range, model_weights_part(e->layout.parameters, part, parts));
+    if (fill_snapshot(e, range, model_weights_part(e->layout.parameters, part, parts), &err) < 0) {
+        engine_failed(ret, &err, -1);
+        return;
+    }
     FAULT("snapshot-taken");
     ret->snapshot.first = range.first;
     ret->snapshot.count = range.count;
@@ -193,9 +231,12 @@ void engine_snapshot(struct engine *e, int part, int parts, struct elastic_resul
 
 void engine_digest(struct engine *e, struct elastic_result *ret)
 {
+    struct error err;
     atomic_store(&e->in_memory, true);
-    state_digest(e->state, ret->digest);
+    int made = state_digest(e->state, ret->digest, &err);
     atomic_store(&e->in_memory, false);
+    if (made < 0)
+        engine_failed(ret, &err, -1);
     FAULT("digest-made");
 }
 

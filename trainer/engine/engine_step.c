@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "trainer/engine/engine_parts.h"
@@ -11,11 +12,12 @@ static struct model_range own_lanes(const struct engine *e)
     return model_part(e->spec->batch.lanes, e->ring->rank, e->ring->world);
 }
 
-static void pack_weights(struct engine *e)
+static int pack_weights(struct engine *e, struct error *err)
 {
-    if (!e->packed)
-        gpt_weights_changed(e->gpt, state_arrays(e->state).params);
+    if (!e->packed && e->backend->ops->weights(e->backend, engine_params(e), err) < 0)
+        return -1;
     e->packed = true;
+    return 0;
 }
 
 static void aim(struct engine *e, int64_t step)
@@ -33,19 +35,20 @@ void engine_read_ahead(struct engine *e)
 
 static int run_lanes(struct engine *e, int64_t step, struct error *err)
 {
-    const float *params = state_arrays(e->state).params;
+    const struct backend_ops *ops = e->backend->ops;
+    const atomic_int *stop = &e->abort[ELASTIC_COMPUTES].word;
     struct model_range own = own_lanes(e);
+    rm_time begun = clock_now();
     aim(e, step);
     for (int64_t lane = own.first; lane < own.first + own.count; lane++) {
-        float loss;
         const int32_t *tokens = prefetch_lane(e->reader, (int)lane, err);
-        if (!tokens || gpt_lane(e->gpt, params, tokens, e->grads, &loss, &e->abort.word, err) < 0)
+        if (!tokens || ops->lane(e->backend, (int)lane, tokens, stop, err) < 0)
             return -1;
-        lanes_add(e->lanes, (int)lane, e->grads, loss);
         atomic_fetch_add(&e->counter, 1);
         FAULT("lane-done");
     }
-    return 0;
+    uint32_t took = own.count ? (uint32_t)((clock_now() - begun) / own.count / RM_US) : 0;
+    return ops->end(e->backend, took, &e->pass.sums, err);
 }
 
 /* Rank 0's clock says when the time for a checkpoint has come, and all hear of it in the same reduction. */
@@ -56,44 +59,85 @@ static uint32_t flags_of(const struct engine *e)
     return (atomic_load(&e->stop) ? LANES_STOP : 0) | (due ? LANES_SAVE : 0);
 }
 
-/* One pass of the own lanes and the reduction over all. k NULL: the state's own exponents. */
-static int run_pass(struct engine *e, int64_t step, const int32_t *k, struct verdict *ret, int *ret_worker,
-                    struct error *err)
+static bool can_train(const struct engine *e, struct state_point *point, struct elastic_result *ret)
 {
-    struct lanes_buffer buffer;
-    struct lanes_pass pass = {.rank = e->ring->rank, .flags = flags_of(e), .k = k};
+    struct error err;
+    if (e->ring && state_holds(e->state, point))
+        return true;
+    err_set(&err, ERR_PEER, "there is no ring to train in");
+    engine_failed(ret, &err, -1);
+    return false;
+}
+
+void engine_lanes(struct engine *e, bool again, struct elastic_result *ret)
+{
+    struct state_point point;
+    struct error err;
+    if (!can_train(e, &point, ret))
+        return;
+    RM_ASSERT(!again || e->pass.verdict.kind == VERDICT_RESCALE,
+              "lanes of step %lld again, and the pass is %d", (long long)point.step + 1,
+              (int)e->pass.verdict.kind);
+    struct backend_pass pass = {.rank = e->ring->rank,
+                                .world = e->ring->world,
+                                .flags = flags_of(e),
+                                .tokens =
+                                    (uint32_t)(e->spec->batch.lane_sequences * e->spec->model.shape.context),
+                                .k = again ? e->pass.k : NULL};
+    rm_time waited = prefetch_waited(e->reader);
+    e->pass.number = again ? e->pass.number + 1 : 0;
     atomic_store(&e->exchanging, false);
-    *ret_worker = -1;
-    lanes_begin(e->lanes, &pass);
-    if (run_lanes(e, step, err) < 0)
-        return -1;
-    lanes_end(e->lanes, &buffer);
-    struct collective_segment segments[2] = {
-        {buffer.floats ? COLLECTIVE_F32 : COLLECTIVE_U32, buffer.words, buffer.words_count},
-        {COLLECTIVE_U32, buffer.header, buffer.header_count},
-    };
+    if (pack_weights(e, &err) < 0 || e->backend->ops->begin(e->backend, &pass, &err) < 0 ||
+        run_lanes(e, point.step, &err) < 0)
+        engine_failed(ret, &err, -1);
+    ret->data_wait = prefetch_waited(e->reader) - waited;
+}
+
+/* All ranks are in this step then, and know of each other what was said. */
+static int exchange_header(struct engine *e, int *ret_worker, struct error *err)
+{
+    const struct backend_sums *sums = &e->pass.sums;
+    struct collective_segment header = {
+        .from = sums->header, .to = sums->header_to, .count = sums->header_count};
     FAULT("before-reduce");
-    if (engine_reduce(e, segments, 2, ret_worker, err) < 0)
+    if (engine_reduce(e, &header, 1, ret_worker, err) < 0)
         return -1;
-    FAULT("after-reduce");
-    lanes_decide(e->lanes, ret);
+    e->backend->ops->decide(e->backend, &e->pass.verdict);
     return 0;
 }
 
-static void commit(struct engine *e, const struct verdict *verdict, struct elastic_result *ret)
+/* The words of a pass that fits. Alone, this rank's are everybody's. */
+static int sum_words(struct engine *e, const struct backend_sums *sums, int *ret_worker, struct error *err)
 {
-    struct update_info info;
-    if (verdict->flags & LANES_SAVE && e->snapshot_free)
+    struct far to;
+    bool others = e->backend->ops->words_to(e->backend, &to);
+    struct collective_segment words = {.type = sums->floats ? COLLECTIVE_F32 : COLLECTIVE_U32,
+                                       .from = (const void *)(uintptr_t)sums->words.at,
+                                       .to = (void *)(uintptr_t)to.at,
+                                       .count = sums->words_count,
+                                       .in = sums->in};
+    if (others && engine_reduce(e, &words, 1, ret_worker, err) < 0)
+        return -1;
+    FAULT("after-reduce");
+    return 0;
+}
+
+void engine_commit(struct engine *e, struct elastic_result *ret)
+{
+    uint32_t flags = e->pass.verdict.flags;
+    struct backend_info info;
+    struct error err;
+    if (flags & LANES_SAVE && e->snapshot_free)
         state_aim_spare(e->state, true);
-    update_commit(e->lanes, &e->rule, &info);
     e->packed = false;
+    if (e->backend->ops->commit(e->backend, &info, &err) < 0) {
+        engine_failed(ret, &err, -1);
+        return;
+    }
     ret->loss = info.loss;
-    ret->stop = verdict->flags & LANES_STOP;
-    ret->save = verdict->flags & LANES_SAVE;
-    if (ret->save)
+    if (flags & LANES_SAVE)
         e->saved_at = clock_now();
-    ret->tokens =
-        (int64_t)e->spec->batch.lanes * e->spec->batch.lane_sequences * e->spec->model.shape.context;
+    ret->tokens = e->pass.verdict.tokens;
 }
 
 static void refuse_verdict(struct engine *e, const struct verdict *verdict, int64_t step,
@@ -105,59 +149,69 @@ static void refuse_verdict(struct engine *e, const struct verdict *verdict, int6
         return;
     }
     ret->outcome = OUTCOME_LINEAGE;
-    ret->minority = verdict->minority >> e->ring->rank & 1;
+    ret->minority = set_has(verdict->minority, e->ring->rank);
     text_copy(ret->text, sizeof ret->text, "the workers' states differ");
 }
 
-void engine_step(struct engine *e, struct elastic_result *ret)
+/* Its lanes are done once more, with what they need to fit. */
+static void rescale(struct engine *e, int64_t step, struct elastic_result *ret)
 {
-    struct state_point point;
-    struct verdict verdict;
     struct error err;
-    int32_t k[RM_TENSORS_MAX];
-    int worker;
-    if (!e->ring || !state_holds(e->state, &point)) {
-        err_set(&err, ERR_PEER, "there is no ring to train in");
+    if (e->pass.number + 1 == PASSES_MAX) {
+        err_set(&err, ERR_TRAINING, "step %lld fits no scale", (long long)step + 1);
         engine_failed(ret, &err, -1);
         return;
     }
-    rm_time waited = prefetch_waited(e->reader), reduced = e->reduce_time;
+    memcpy(e->pass.k, e->pass.verdict.k, sizeof e->pass.k);
+    e->rescaled++;
+    ret->outcome = OUTCOME_RESCALE;
+}
+
+static void act_on(struct engine *e, int64_t step, struct elastic_result *ret)
+{
+    const struct verdict *verdict = &e->pass.verdict;
+    struct error err;
+    int worker = -1;
+    ret->stop = verdict->flags & LANES_STOP;
+    ret->save = verdict->flags & LANES_SAVE;
+    if (verdict->kind == VERDICT_RESCALE)
+        rescale(e, step, ret);
+    else if (verdict->kind != VERDICT_FITS)
+        refuse_verdict(e, verdict, step, ret);
+    else if (sum_words(e, &e->pass.sums, &worker, &err) < 0)
+        engine_failed(ret, &err, worker);
+}
+
+void engine_exchange(struct engine *e, struct elastic_result *ret)
+{
+    struct state_point point;
+    struct error err;
+    int worker = -1;
+    rm_time reduced = e->reduce_time;
     int64_t sent = e->reduce_bytes;
-    pack_weights(e);
-    for (int pass = 0; pass < PASSES_MAX; pass++) {
-        if (run_pass(e, point.step, pass ? k : NULL, &verdict, &worker, &err) < 0) {
-            engine_failed(ret, &err, worker);
-            return;
-        }
-        if (verdict.kind == VERDICT_FITS) {
-            commit(e, &verdict, ret);
-            ret->data_wait = prefetch_waited(e->reader) - waited;
-            ret->reduce_time = e->reduce_time - reduced;
-            ret->reduce_bytes = e->reduce_bytes - sent;
-            return;
-        }
-        if (verdict.kind != VERDICT_RESCALE) {
-            refuse_verdict(e, &verdict, point.step, ret);
-            return;
-        }
-        memcpy(k, verdict.k, sizeof k);
-        e->rescaled++;
-    }
-    err_set(&err, ERR_TRAINING, "step %lld fits no scale", (long long)point.step + 1);
-    engine_failed(ret, &err, -1);
+    if (!can_train(e, &point, ret))
+        return;
+    if (exchange_header(e, &worker, &err) < 0)
+        engine_failed(ret, &err, worker);
+    else
+        act_on(e, point.step, ret);
+    ret->reduce_time = e->reduce_time - reduced;
+    ret->reduce_bytes = e->reduce_bytes - sent;
 }
 
 /* Each sequence alone, so that its loss does not depend on which others this rank happens to have. */
 static int own_losses(struct engine *e, int sequences, struct error *err)
 {
-    const float *params = state_arrays(e->state).params;
+    const atomic_int *stop = &e->abort[ELASTIC_COMPUTES].word;
     struct model_range own = model_part(sequences, e->ring->rank, e->ring->world);
     int64_t first = corpus_training(e->corpus);
+    if (!e->backend->ops->losses)
+        return err_set(err, ERR_TRAINING, "who computes here knows no loss but that of a lane");
     memset(e->losses, 0, (size_t)sequences * sizeof *e->losses);
     for (int64_t i = own.first; i < own.first + own.count; i++) {
         float loss;
         if (prefetch_sample(e->reader, first + i, e->tokens, err) < 0 ||
-            gpt_losses(e->gpt, params, e->tokens, 1, &loss, &e->abort.word, err) < 0)
+            e->backend->ops->losses(e->backend, e->tokens, 1, &loss, stop, err) < 0)
             return -1;
         memcpy(&e->losses[i], &loss, sizeof loss);
         atomic_fetch_add(&e->counter, 1);
@@ -169,7 +223,8 @@ static int own_losses(struct engine *e, int sequences, struct error *err)
 void engine_evaluate(struct engine *e, struct elastic_result *ret)
 {
     int sequences = e->spec->evaluation.sequences, worker = -1;
-    struct collective_segment segment = {COLLECTIVE_U32, e->losses, sequences};
+    uint32_t *sums = e->losses + sequences;
+    struct collective_segment segment = {.from = e->losses, .to = sums, .count = sequences};
     struct error err;
     double sum = 0;
     atomic_store(&e->exchanging, false);
@@ -178,14 +233,14 @@ void engine_evaluate(struct engine *e, struct elastic_result *ret)
         engine_failed(ret, &err, -1);
         return;
     }
-    pack_weights(e);
-    if (own_losses(e, sequences, &err) < 0 || engine_reduce(e, &segment, 1, &worker, &err) < 0) {
+    if (pack_weights(e, &err) < 0 || own_losses(e, sequences, &err) < 0 ||
+        engine_reduce(e, &segment, 1, &worker, &err) < 0) {
         engine_failed(ret, &err, worker);
         return;
     }
     for (int i = 0; i < sequences; i++) {
         float loss;
-        memcpy(&loss, &e->losses[i], sizeof loss);
+        memcpy(&loss, &sums[i], sizeof loss);
         sum += (double)loss;
     }
     ret->loss = sum / sequences;

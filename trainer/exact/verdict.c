@@ -4,32 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { RANK_WORDS = 3, RANK_PRESENT = 1u << 31 };
-
 static const uint32_t infinity_bits = 0x7f800000;
-
-int64_t verdict_lane_at(int tensors, int lane)
-{
-    return (int64_t)lane * (tensors + 1);
-}
-
-int64_t verdict_rank_at(int tensors, int lanes, int rank)
-{
-    return verdict_lane_at(tensors, lanes) + (int64_t)rank * RANK_WORDS;
-}
-
-int64_t verdict_header_count(int tensors, int lanes)
-{
-    return verdict_rank_at(tensors, lanes, RM_WORKERS_MAX);
-}
-
-void verdict_rank_write(uint32_t *header, int tensors, int lanes, int rank, uint32_t flags,
-                        const uint8_t lineage[RM_HASH_BYTES])
-{
-    uint32_t *slot = header + verdict_rank_at(tensors, lanes, rank);
-    slot[0] = (flags & LANES_FLAGS) | RANK_PRESENT;
-    memcpy(slot + 1, lineage, 2 * sizeof *slot);
-}
 
 bool verdict_k_fits(double h, int lanes, int32_t k)
 {
@@ -65,41 +40,59 @@ static double number(uint32_t bits)
 
 /* ---- lineage ---- */
 
-static bool same_lineage(const uint32_t *ranks, int a, int b)
+struct said {
+    const uint32_t *header;
+    int tensors, lanes;
+    bool present[RM_WORKERS_MAX];
+};
+
+static bool agree(const struct said *s, int a, int b)
 {
-    return !memcmp(ranks + a * RANK_WORDS + 1, ranks + b * RANK_WORDS + 1, 2 * sizeof *ranks);
+    return header_ranks_agree(s->header, s->tensors, s->lanes, a, b);
 }
 
-static bool present(const uint32_t *ranks, int r)
-{
-    return ranks[r * RANK_WORDS] & RANK_PRESENT;
-}
-
-static int agreeing(const uint32_t *ranks, int with)
+static int agreeing(const struct said *s, int with)
 {
     int n = 0;
     for (int r = 0; r < RM_WORKERS_MAX; r++)
-        n += present(ranks, r) && same_lineage(ranks, r, with);
+        n += s->present[r] && agree(s, r, with);
     return n;
 }
 
-/* Bits of the ranks that are not of the largest group; of equal groups the one with the lowest rank counts
+/* The ranks that are not of the largest group; of equal groups the one with the lowest rank counts
  * as the largest. */
-static uint64_t find_minority(const uint32_t *ranks)
+static struct worker_set find_minority(const struct said *s)
 {
     int best = -1, best_size = 0;
     for (int r = 0; r < RM_WORKERS_MAX; r++) {
-        int size = present(ranks, r) ? agreeing(ranks, r) : 0;
+        int size = s->present[r] ? agreeing(s, r) : 0;
         if (size > best_size) {
             best = r;
             best_size = size;
         }
     }
-    uint64_t minority = 0;
+    struct worker_set minority = {0};
     for (int r = 0; r < RM_WORKERS_MAX; r++)
-        if (present(ranks, r) && !same_lineage(ranks, r, best))
-            minority |= (uint64_t)1 << r;
+        if (s->present[r] && !agree(s, r, best))
+            set_add(&minority, r);
     return minority;
+}
+
+/* Who is there, and what they want together. */
+static uint32_t hear_ranks(struct said *s)
+{
+    struct header_rank rank;
+    uint32_t any = 0, all = LANES_ALL;
+    bool some = false;
+    for (int r = 0; r < RM_WORKERS_MAX; r++) {
+        s->present[r] = header_rank_read(s->header, s->tensors, s->lanes, r, &rank);
+        if (!s->present[r])
+            continue;
+        any |= rank.flags & LANES_ANY;
+        all &= rank.flags;
+        some = true;
+    }
+    return some ? any | all : 0;
 }
 
 /* ---- values ---- */
@@ -108,7 +101,7 @@ static uint64_t find_minority(const uint32_t *ranks)
 static bool find_not_finite(struct verdict *out, const uint32_t *header, int tensors, int lanes)
 {
     for (int lane = 0; lane < lanes; lane++) {
-        const uint32_t *slot = header + verdict_lane_at(tensors, lane);
+        const uint32_t *slot = header + header_lane_at(tensors, lane);
         for (int i = 0; i <= tensors; i++) {
             if (finite_bits(slot[i]))
                 continue;
@@ -125,7 +118,7 @@ static double lane_mean(const uint32_t *header, int tensors, int lanes, int colu
 {
     double sum = 0;
     for (int lane = 0; lane < lanes; lane++)
-        sum += number(header[verdict_lane_at(tensors, lane) + column]);
+        sum += number(header[header_lane_at(tensors, lane) + column]);
     return sum / lanes;
 }
 
@@ -157,13 +150,14 @@ static void decide_scale(struct verdict *out, const uint32_t *header, int tensor
 void verdict_decide(struct verdict *out, const uint32_t *header, int tensors, int lanes, bool fast,
                     const int32_t *k_used)
 {
-    const uint32_t *ranks = header + verdict_rank_at(tensors, lanes, 0);
+    struct said said = {.header = header, .tensors = tensors, .lanes = lanes};
     memset(out, 0, sizeof *out);
     out->lane = out->tensor = -1;
-    for (int r = 0; r < RM_WORKERS_MAX; r++)
-        out->flags |= ranks[r * RANK_WORDS] & LANES_FLAGS;
-    out->minority = find_minority(ranks);
-    if (out->minority) {
+    out->flags = hear_ranks(&said);
+    out->minority = find_minority(&said);
+    for (int lane = 0; lane < lanes; lane++)
+        out->tokens += header_lane_read(header, tensors, lane).tokens;
+    if (!set_is_empty(out->minority)) {
         out->kind = VERDICT_LINEAGE;
     } else if (find_not_finite(out, header, tensors, lanes)) {
         out->kind = VERDICT_NOT_FINITE;

@@ -39,8 +39,11 @@ int service_send_checked(const struct service *s, const void *bytes, size_t leng
 void service_give(struct service *s, const struct transfer_request *request,
                   struct ring_generation generation);
 
-/* Receives (count) elements of 4 bytes from `first` of an array on, chunk by chunk, as they were sent. */
-int transfer_chunks(const struct transfer_want *want, int fd, void *array, int64_t first, int64_t count,
+/* Receives so many bytes to a place in a memory, chunk by chunk, as they were sent. */
+int transfer_chunks(const struct transfer_want *want, int fd, struct memory *in, struct far to, int64_t bytes,
                     struct error *err);
+/* The same for (count) elements of 4 bytes here. */
+int transfer_chunks_here(const struct transfer_want *want, int fd, void *to, int64_t count,
+                         struct error *err);
 
 #endif

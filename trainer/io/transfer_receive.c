@@ -33,40 +33,67 @@ struct fetch {
     enum transfer_kind kind;
     int tensors;
     int64_t header_count;
-    void *array[3]; /* STATE: params, m, v; UPDATE: words */
-    int arrays;
-    uint32_t *header;     /* UPDATE */
-    pthread_mutex_t lock; /* over failed and the descriptors of the others */
-    int failed;           /* index of the first source that failed, -1 */
+    struct state_arrays arrays; /* STATE: the state's; UPDATE: its words */
+    uint32_t *header;           /* UPDATE */
+    pthread_mutex_t lock;       /* over failed and the descriptors of the others */
+    int failed;                 /* index of the first source that failed, -1 */
     struct pull *pull;
 };
 
-int transfer_chunks(const struct transfer_want *want, int fd, void *array, int64_t first, int64_t count,
-                    struct error *err)
+static int receive_chunk(const struct transfer_want *want, int fd, uint8_t *at, size_t length,
+                         struct error *err)
 {
-    uint8_t *at = (uint8_t *)array + first * 4;
     rm_time silence = want->silence > 0 ? want->silence : CHUNK_PATIENCE;
-    for (int64_t left = count * 4; left > 0;) {
-        size_t length = left < TRANSFER_CHUNK ? (size_t)left : TRANSFER_CHUNK;
-        struct patience patience = {want->abort, clock_now() + silence};
-        uint32_t crc;
-        if (socket_receive(fd, &crc, 4, &patience, err) < 0 ||
-            socket_receive(fd, at, length, &patience, err) < 0)
+    struct patience patience = {want->abort, clock_now() + silence};
+    uint32_t crc;
+    if (socket_receive(fd, &crc, 4, &patience, err) < 0 || socket_receive(fd, at, length, &patience, err) < 0)
+        return -1;
+    if (crc != chunk_crc32c(at, length))
+        return err_set(err, ERR_PROTOCOL, "what arrived is not what was sent (checksum)");
+    if (want->received)
+        atomic_fetch_add_explicit(want->received, (long long)length, memory_order_relaxed);
+    return 0;
+}
+
+/* Straight to where the bytes belong if that is near, else by way of `chunk`. */
+static int receive_chunks(const struct transfer_want *want, int fd, struct memory *in, struct far to,
+                          int64_t bytes, uint8_t *chunk, struct error *err)
+{
+    while (bytes > 0) {
+        size_t length = bytes < TRANSFER_CHUNK ? (size_t)bytes : TRANSFER_CHUNK;
+        uint8_t *at = chunk ? chunk : memory_near(in, to);
+        if (receive_chunk(want, fd, at, length, err) < 0 ||
+            (chunk && memory_write(in, to, chunk, length, err) < 0))
             return -1;
-        if (crc != chunk_crc32c(at, length))
-            return err_set(err, ERR_PROTOCOL, "what arrived is not what was sent (checksum)");
-        if (want->received)
-            atomic_fetch_add_explicit(want->received, (long long)length, memory_order_relaxed);
-        at += length;
-        left -= (int64_t)length;
+        to = far_add(to, (int64_t)length);
+        bytes -= (int64_t)length;
         FAULT("receive-chunk");
     }
     return 0;
 }
 
-static int receive_array(struct pull *p, void *array, int64_t first, int64_t count, struct error *err)
+int transfer_chunks(const struct transfer_want *want, int fd, struct memory *in, struct far to, int64_t bytes,
+                    struct error *err)
 {
-    return transfer_chunks(p->fetch->want, p->fd, array, first, count, err);
+    bool is_near = !bytes || memory_near(in, to);
+    uint8_t *chunk = is_near ? NULL : malloc(TRANSFER_CHUNK);
+    if (!is_near && !chunk)
+        return err_set(err, ERR_MACHINE, "no memory to receive in");
+    int result = receive_chunks(want, fd, in, to, bytes, chunk, err);
+    free(chunk);
+    return result;
+}
+
+int transfer_chunks_here(const struct transfer_want *want, int fd, void *to, int64_t count, struct error *err)
+{
+    return transfer_chunks(want, fd, memory_here(), far_here(to), count * 4, err);
+}
+
+static int receive_array(struct pull *p, const struct state_array *a, struct error *err)
+{
+    struct far to = state_range_at(a, p->range.first, p->range.count);
+    int64_t bytes = p->range.count * (int64_t)state_type_bytes(a->type);
+    return transfer_chunks(p->fetch->want, p->fd, p->fetch->arrays.in, to, bytes, err);
 }
 
 static int call_source(struct pull *p, const struct patience *patience, struct error *err)
@@ -86,6 +113,13 @@ static int call_source(struct pull *p, const struct patience *patience, struct e
     return handshake_call(fd, &want->secret, &claim, patience, err);
 }
 
+/* Who has it is there, and answers: it is no broken connection. */
+static int not_as_agreed(struct error *err, enum error_code code, const char *format, long long step)
+{
+    err_set(err, code, format, step);
+    return err_class(err, CLASS_SOURCE);
+}
+
 static int ask(struct pull *p, struct transfer_reply *ret, struct error *err)
 {
     const struct transfer_want *want = p->fetch->want;
@@ -101,10 +135,11 @@ static int ask(struct pull *p, struct transfer_reply *ret, struct error *err)
         socket_receive(p->fd, ret, sizeof *ret, &patience, err) < 0)
         return -1;
     if (ret->status != TRANSFER_OK)
-        return err_set(err, ERR_PEER, "it does not hold step %lld as asked for", (long long)want->step);
+        return not_as_agreed(err, ERR_PEER, "it does not hold step %lld as asked for", (long long)want->step);
     if (ret->tensors != p->fetch->tensors || ret->step != want->step ||
         ret->header_count != p->fetch->header_count)
-        return err_set(err, ERR_PROTOCOL, "its model is not ours");
+        return not_as_agreed(err, ERR_PROTOCOL, "the model that it holds step %lld of is not ours",
+                             (long long)want->step);
     return 0;
 }
 
@@ -112,14 +147,14 @@ static int pull_all(struct pull *p, struct error *err)
 {
     struct fetch *f = p->fetch;
     struct transfer_reply reply;
-    if (ask(p, &reply, err) < 0 || receive_array(p, p->k, 0, f->tensors, err) < 0)
+    if (ask(p, &reply, err) < 0 || transfer_chunks_here(f->want, p->fd, p->k, f->tensors, err) < 0)
         return -1;
     p->exact = reply.exact != 0;
-    for (int i = 0; i < f->arrays; i++)
-        if (receive_array(p, f->array[i], p->range.first, p->range.count, err) < 0)
+    for (int i = 0; i < f->arrays.arrays; i++)
+        if (receive_array(p, &f->arrays.array[i], err) < 0)
             return -1;
     if (f->kind == TRANSFER_UPDATE && p->range.first == 0)
-        return receive_array(p, f->header, 0, f->header_count, err);
+        return transfer_chunks_here(f->want, p->fd, f->header, f->header_count, err);
     return 0;
 }
 
@@ -192,8 +227,8 @@ static int fetch_run(struct fetch *f, int64_t total, int32_t *k, bool *ret_exact
     if (f->failed >= 0) {
         struct error *first = &f->pull[f->failed].err;
         *ret_source = first->code == ERR_ABORTED ? -1 : f->failed;
-        rc = err_set(err, first->code, "receive the state from worker %d: %s",
-                     f->want->source[f->failed].end.worker, first->text);
+        rc = err_from(err, first, "receive the state from worker %d: %s",
+                      f->want->source[f->failed].end.worker, first->text);
     } else if ((rc = same_exponents(f, err)) == 0) {
         memcpy(k, f->pull[0].k, (size_t)f->tensors * 4);
         *ret_exact = f->pull[0].exact;
@@ -207,19 +242,23 @@ int transfer_receive_state(struct state *state, const struct transfer_want *want
                            int *ret_source, struct error *err)
 {
     state_receive_begin(state);
-    struct state_arrays arrays = state_arrays(state);
     struct state_point point = {.step = want->step};
-    struct fetch f = {.want = want,
-                      .kind = TRANSFER_STATE,
-                      .tensors = want->tensors,
-                      .array = {arrays.params, arrays.m, arrays.v},
-                      .arrays = 3};
-    if (fetch_run(&f, arrays.count, point.k, ret_exact, ret_source, err) < 0)
+    struct fetch f = {
+        .want = want, .kind = TRANSFER_STATE, .tensors = want->tensors, .arrays = state_arrays(state)};
+    if (fetch_run(&f, f.arrays.count, point.k, ret_exact, ret_source, err) < 0)
         return -1;
     memcpy(point.lineage, want->lineage, RM_HASH_BYTES);
     FAULT("received");
-    state_receive_end(state, &point);
-    return 0;
+    return state_receive_end(state, &point, err);
+}
+
+/* 4 bytes each, as the arrays of a state. */
+static struct state_arrays words_of(const struct state_update *u)
+{
+    return (struct state_arrays){.in = u->in,
+                                 .count = u->words_count,
+                                 .arrays = 1,
+                                 .array = {{"words", STATE_F32, 0, u->words_count, u->words}}};
 }
 
 int transfer_receive_update(struct state *state, const struct transfer_want *want, bool *ret_exact,
@@ -231,8 +270,7 @@ int transfer_receive_update(struct state *state, const struct transfer_want *wan
                       .kind = TRANSFER_UPDATE,
                       .tensors = want->tensors,
                       .header_count = update.header_count,
-                      .array = {update.words},
-                      .arrays = 1,
+                      .arrays = words_of(&update),
                       .header = update.header};
     if (fetch_run(&f, update.words_count, update.k, ret_exact, ret_source, err) < 0)
         return -1;

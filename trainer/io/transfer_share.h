@@ -8,10 +8,11 @@
 #ifndef RM_IO_TRANSFER_SHARE_H
 #define RM_IO_TRANSFER_SHARE_H
 
+#include "common/base/set.h"
 #include "common/model/layout.h"
 #include "trainer/io/transfer.h"
 
-enum { TRANSFER_ARRAYS = 3 }; /* params, m, v */
+enum { TRANSFER_ARRAYS = 3 }; /* of a checkpoint: params, m, v */
 
 struct transfer_share {
     struct ring_generation generation;
@@ -26,7 +27,7 @@ void transfer_share_give(struct transfer_source *source, const struct transfer_s
 /* The same bytes lie elsewhere now. */
 void transfer_share_move(struct transfer_source *source, const struct state_arrays *arrays);
 
-/* Fills `to` with the shares of want->source[i] for all i whose bit is set in `wanted`; *ret_missing: those
+/* Fills `to` with the shares of want->source[i] for all i that are in `wanted`; *ret_missing: those
  * that did not come. have: what of each array is there already. Where the shares that came don't fit together
  * and with `have` to a whole state of want's exponents `k`, all count as missing. waiting_for (may be NULL):
  * the worker whose share is waited for, as in a ring; pulse grows meanwhile. Fails (ERR_ABORTED, ERR_MACHINE)
@@ -35,11 +36,12 @@ struct transfer_gather {
     const struct transfer_want *want; /* step and lineage are the checkpoint's; source[i] gives share i */
     struct state_arrays to;
     const struct state_point *point;
-    uint64_t wanted;
+    struct worker_set wanted;
     const struct model_range *have; // (TRANSFER_ARRAYS)
     atomic_llong *pulse;
     atomic_int *waiting_for;
 };
-int transfer_share_gather(const struct transfer_gather *gather, uint64_t *ret_missing, struct error *err);
+int transfer_share_gather(const struct transfer_gather *gather, struct worker_set *ret_missing,
+                          struct error *err);
 
 #endif

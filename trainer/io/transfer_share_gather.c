@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/base/assert.h"
 #include "common/os/clock.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
@@ -87,8 +88,8 @@ static int read_head(struct take *t, int fd, struct error *err)
                        (long long)want->step);
     if (reply.tensors != want->tensors || reply.step != want->step)
         return err_set(err, ERR_PROTOCOL, "its model is not ours");
-    if (transfer_chunks(want, fd, k, 0, want->tensors, err) < 0 ||
-        transfer_chunks(want, fd, t->range, 0, (int64_t)sizeof t->range / 4, err) < 0)
+    if (transfer_chunks_here(want, fd, k, want->tensors, err) < 0 ||
+        transfer_chunks_here(want, fd, t->range, (int64_t)sizeof t->range / 4, err) < 0)
         return -1;
     if (memcmp(k, g->point->k, (size_t)want->tensors * 4) != 0 || !ranges_fit(t))
         return err_set(err, ERR_PROTOCOL, "it has read another checkpoint than we");
@@ -96,10 +97,17 @@ static int read_head(struct take *t, int fd, struct error *err)
     return 0;
 }
 
-static int take_share(struct take *t, struct error *err)
+static int take_range(struct take *t, int fd, int i, struct error *err)
 {
     const struct transfer_gather *g = t->gather;
-    float *const to[TRANSFER_ARRAYS] = {g->to.params, g->to.m, g->to.v};
+    const struct state_array *a = &g->to.array[i];
+    const struct model_range *r = &t->range[i];
+    return transfer_chunks(g->want, fd, g->to.in, state_range_at(a, r->first, r->count),
+                           r->count * (int64_t)state_type_bytes(a->type), err);
+}
+
+static int take_share(struct take *t, struct error *err)
+{
     int fd;
     if (call_member(t, &fd, err) < 0)
         return -1;
@@ -107,7 +115,7 @@ static int take_share(struct take *t, struct error *err)
     if (result == 0)
         result = read_head(t, fd, err);
     for (int i = 0; i < TRANSFER_ARRAYS && result == 0; i++)
-        result = transfer_chunks(g->want, fd, to[i], t->range[i].first, t->range[i].count, err);
+        result = take_range(t, fd, i, err);
     close(fd);
     return result;
 }
@@ -164,26 +172,28 @@ static void run_takes(struct take *take, int n)
     }
 }
 
-static uint64_t missing_of(const struct transfer_gather *g, const struct take *take)
+static struct worker_set missing_of(const struct transfer_gather *g, const struct take *take)
 {
-    uint64_t missing = 0;
+    struct worker_set missing = {0};
     bool whole = true;
     for (int i = 0; i < g->want->sources; i++)
         if (take[i].wanted && !take[i].came)
-            missing |= (uint64_t)1 << i;
+            set_add(&missing, i);
     for (int i = 0; i < TRANSFER_ARRAYS && whole; i++)
-        whole = tiles(g, take, i, !missing);
+        whole = tiles(g, take, i, set_is_empty(missing));
     return whole ? missing : g->wanted;
 }
 
-int transfer_share_gather(const struct transfer_gather *gather, uint64_t *ret_missing, struct error *err)
+int transfer_share_gather(const struct transfer_gather *gather, struct worker_set *ret_missing,
+                          struct error *err)
 {
     int n = gather->want->sources, result = 0;
+    RM_ASSERT(gather->to.arrays == TRANSFER_ARRAYS, "a checkpoint of %d arrays", gather->to.arrays);
     struct take *take = calloc((size_t)n, sizeof *take);
     if (!take)
         return err_set(err, ERR_MACHINE, "no memory to gather a checkpoint");
     for (int i = 0; i < n; i++)
-        take[i] = (struct take){.gather = gather, .index = i, .wanted = gather->wanted >> i & 1};
+        take[i] = (struct take){.gather = gather, .index = i, .wanted = set_has(gather->wanted, i)};
     run_takes(take, n);
     *ret_missing = missing_of(gather, take);
     for (int i = 0; i < n; i++)

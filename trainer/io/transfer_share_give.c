@@ -71,9 +71,10 @@ static int give_chunk(const struct service *s, int array, int64_t first, int64_t
     pthread_rwlock_rdlock(&source->gate);
     bool current = source->gives && source->share_epoch == s->epoch;
     const struct state_arrays *a = &source->share.arrays;
-    const float *const from[TRANSFER_ARRAYS] = {a->params, a->m, a->v};
-    if (current)
-        memcpy(s->chunk + 4, from[array] + first, length);
+    if (current) {
+        struct far from = state_range_at(&a->array[array], first, count);
+        current = memory_read(a->in, s->chunk + 4, from, length, NULL) == 0;
+    }
     pthread_rwlock_unlock(&source->gate);
     if (!current)
         return -1;

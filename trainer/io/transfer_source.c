@@ -59,13 +59,12 @@ int service_send(const struct service *s, const void *bytes, size_t length)
     return socket_send(s->fd, bytes, length, &patience, NULL);
 }
 
-/* Copies under the gate and sends outside it. -1 also where the state has moved on meanwhile. */
-static int send_chunk(const struct service *s, const uint8_t *bytes, size_t length)
+/* Copies under the gate and sends outside it. -1 also where the state has moved on meanwhile, or its memory
+ * is lost. */
+static int send_chunk(const struct service *s, struct memory *in, struct far from, size_t length)
 {
     pthread_rwlock_rdlock(&s->source->gate);
-    bool current = s->source->epoch == s->epoch;
-    if (current)
-        memcpy(s->chunk + 4, bytes, length);
+    bool current = s->source->epoch == s->epoch && memory_read(in, s->chunk + 4, from, length, NULL) == 0;
     pthread_rwlock_unlock(&s->source->gate);
     if (!current)
         return -1;
@@ -75,17 +74,36 @@ static int send_chunk(const struct service *s, const uint8_t *bytes, size_t leng
     return service_send(s, s->chunk, length + 4);
 }
 
-static int send_array(const struct service *s, const void *array, int64_t first, int64_t count)
+static int send_chunks(const struct service *s, struct memory *in, struct far from, int64_t bytes)
 {
-    const uint8_t *at = (const uint8_t *)array + first * 4;
-    for (int64_t left = count * 4; left > 0;) {
-        size_t length = left < TRANSFER_CHUNK ? (size_t)left : TRANSFER_CHUNK;
-        if (send_chunk(s, at, length) < 0)
+    while (bytes > 0) {
+        size_t length = bytes < TRANSFER_CHUNK ? (size_t)bytes : TRANSFER_CHUNK;
+        if (send_chunk(s, in, from, length) < 0)
             return -1;
-        at += length;
-        left -= (int64_t)length;
+        from = far_add(from, (int64_t)length);
+        bytes -= (int64_t)length;
     }
     return 0;
+}
+
+static int send_arrays(const struct service *s, const struct state_arrays *a,
+                       const struct transfer_request *r)
+{
+    for (int i = 0; i < a->arrays; i++) {
+        const struct state_array *array = &a->array[i];
+        struct far from = state_range_at(array, r->first, r->count);
+        if (send_chunks(s, a->in, from, r->count * (int64_t)state_type_bytes(array->type)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int send_update(const struct service *s, const struct state_update *u,
+                       const struct transfer_request *r)
+{
+    if (send_chunks(s, u->in, far_add(u->words, r->first * 4), r->count * 4) < 0)
+        return -1;
+    return r->first ? 0 : send_chunks(s, memory_here(), far_here(u->header), u->header_count * 4);
 }
 
 /* What of the source answers the request; taken under the gate. */
@@ -136,13 +154,10 @@ static void answer(struct service *s, const struct transfer_request *r)
     if (service_send(s, &o.reply, sizeof o.reply) < 0 || o.reply.status != TRANSFER_OK ||
         service_send_checked(s, k, (size_t)o.reply.tensors * 4) < 0)
         return;
-    if (r->kind == TRANSFER_STATE) {
-        if (send_array(s, o.arrays.params, r->first, r->count) == 0 &&
-            send_array(s, o.arrays.m, r->first, r->count) == 0)
-            send_array(s, o.arrays.v, r->first, r->count);
-    } else if (send_array(s, o.update.words, r->first, r->count) == 0 && r->first == 0) {
-        send_array(s, o.update.header, 0, o.update.header_count);
-    }
+    if (r->kind == TRANSFER_STATE)
+        send_arrays(s, &o.arrays, r);
+    else
+        send_update(s, &o.update, r);
 }
 
 void transfer_serve(void *ctx, int fd, const struct handshake_claim *claim, const struct abort_flag *closing)

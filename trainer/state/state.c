@@ -11,12 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/assert.h"
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
+#include "trainer/exact/proof.h"
 #include "trainer/exact/verdict.h"
 #include "trainer/state/state_file.h"
 
-static const uint64_t state_magic = 0x324554415453524dull; /* "MRSTATE2" */
+static const uint64_t state_magic = 0x344554415453524dull; /* "MRSTATE4" */
 
 /* ---- shape ---- */
 
@@ -25,26 +27,58 @@ static size_t page_up(size_t size)
     return (size + 4095) & ~(size_t)4095;
 }
 
-/* Byte offsets of the parts, each at the start of a page. */
+/* AdamW's; each (parameters) fp32. */
+static const char *const array_names[] = {"params", "m", "v"};
+enum { ARRAYS = (int)(sizeof array_names / sizeof *array_names) };
+_Static_assert((int)ARRAYS <= (int)STATE_ARRAYS_MAX, "arrays of a state");
+
+/* Byte offsets of the parts, each at the start of a page: in the memfd, or those from stamp to slot in
+ * another memory. */
 struct parts {
-    size_t stamp, params, m, v, words[2], slot, size;
+    size_t stamp, proof, array[ARRAYS], words[2], slot, bulk_end, said[2], size;
 };
+
+static size_t pieces_of(const struct model_layout *layout)
+{
+    size_t n = 0;
+    for (int t = 0; t < layout->tensors; t++)
+        n += (size_t)((layout->tensor[t].count + STATE_PIECE - 1) / STATE_PIECE);
+    return n;
+}
+
+/* Arrays, words and what goes with them, from a place on; `behind`: words of the header behind each buffer.
+ */
+static void place_bulk(const struct model_layout *layout, size_t at, size_t behind, struct parts *p)
+{
+    size_t count = (size_t)layout->parameters, pieces = pieces_of(layout);
+    p->stamp = at;
+    p->proof = p->stamp + page_up(pieces * sizeof(int64_t));
+    at = p->proof + page_up(pieces * sizeof(uint64_t));
+    for (int i = 0; i < ARRAYS; i++, at += page_up(count * sizeof(float)))
+        p->array[i] = at;
+    for (int b = 0; b < 2; b++, at += page_up((count + behind) * sizeof(uint32_t)))
+        p->words[b] = at;
+    p->slot = at;
+    p->bulk_end = p->slot + page_up(STATE_THREADS_MAX * sizeof(struct state_slot));
+}
 
 static struct parts place_parts(const struct state *s)
 {
     struct parts p;
-    size_t count = (size_t)s->shape.layout->parameters;
-    size_t array = page_up(count * sizeof(float));
-    size_t words = page_up((count + (size_t)s->header_words) * sizeof(uint32_t));
-    p.stamp = page_up(sizeof(struct state_header));
-    p.params = p.stamp + page_up((size_t)s->pieces * sizeof *s->stamp);
-    p.m = p.params + array;
-    p.v = p.m + array;
-    p.words[0] = p.v + array;
-    p.words[1] = p.words[0] + words;
-    p.slot = p.words[1] + words;
-    p.size = p.slot + page_up(STATE_THREADS_MAX * sizeof(struct state_slot));
+    size_t count = (size_t)s->shape.layout->parameters, header = (size_t)s->header_words;
+    size_t begin = page_up(sizeof(struct state_header)), said = page_up(header * sizeof(uint32_t));
+    place_bulk(s->shape.layout, s->shape.in ? 0 : begin, s->shape.in ? 0 : header, &p);
+    for (int b = 0; b < 2; b++)
+        p.said[b] = s->shape.in ? begin + (size_t)b * said : p.words[b] + count * sizeof(uint32_t);
+    p.size = s->shape.in ? begin + 2 * said : p.bulk_end;
     return p;
+}
+
+size_t state_bulk_bytes(const struct state_shape *shape)
+{
+    struct parts p;
+    place_bulk(shape->layout, 0, 0, &p);
+    return p.bulk_end;
 }
 
 /* What two users of one memfd must agree on. */
@@ -54,20 +88,14 @@ static void make_identity(const struct state *s, uint8_t out[RM_HASH_BYTES])
     int64_t numbers[] = {STATE_PIECE, STATE_THREADS_MAX, s->shape.lanes, s->shape.fast, layout->tensors};
     struct sha256 *h = sha256_open();
     sha256_add(h, numbers, sizeof numbers);
+    if (s->shape.in)
+        sha256_add(h, "far", 4);
     for (int t = 0; t < layout->tensors; t++) {
         const struct model_tensor *tensor = &layout->tensor[t];
         sha256_add(h, tensor->name, strlen(tensor->name) + 1);
         sha256_add(h, tensor->size, sizeof tensor->size);
     }
     sha256_finish(h, out);
-}
-
-static int count_pieces(const struct model_layout *layout)
-{
-    int64_t n = 0;
-    for (int t = 0; t < layout->tensors; t++)
-        n += (layout->tensor[t].count + STATE_PIECE - 1) / STATE_PIECE;
-    return (int)n;
 }
 
 static void cut_pieces(struct state *s)
@@ -87,13 +115,11 @@ static void cut_pieces(struct state *s)
 
 static int take_scratch(struct state *s, struct error *err)
 {
-    s->pieces = count_pieces(s->shape.layout);
+    s->pieces = (int)pieces_of(s->shape.layout);
     size_t n = (size_t)s->pieces;
     s->piece = calloc(n, sizeof *s->piece);
-    s->square = calloc(n, sizeof *s->square);
-    s->sum = calloc(n, sizeof *s->sum);
-    s->piece_max = calloc(n, sizeof *s->piece_max);
-    if (!s->piece || !s->square || !s->sum || !s->piece_max)
+    s->scratch = calloc(n, sizeof *s->scratch);
+    if (!s->piece || !s->scratch)
         return err_set(err, ERR_MACHINE, "no memory for the table of %d pieces of the state", s->pieces);
     cut_pieces(s);
     return 0;
@@ -103,14 +129,19 @@ static int take_scratch(struct state *s, struct error *err)
 
 static void set_pointers(struct state *s, const struct parts *p)
 {
-    char *base = s->map;
-    s->header = (struct state_header *)base;
-    s->stamp = (_Atomic int64_t *)(base + p->stamp);
-    s->place[STATE_HOME] =
-        (struct state_place){(float *)(base + p->params), (float *)(base + p->m), (float *)(base + p->v)};
-    s->words[0] = (uint32_t *)(base + p->words[0]);
-    s->words[1] = (uint32_t *)(base + p->words[1]);
-    s->slot = (struct state_slot *)(base + p->slot);
+    char *map = s->map;
+    uintptr_t bulk = s->shape.in ? (uintptr_t)s->shape.at.at : (uintptr_t)map;
+    s->in = s->shape.in ? s->shape.in : memory_here();
+    s->header = (struct state_header *)map;
+    s->stamp = (_Atomic int64_t *)(bulk + p->stamp);
+    s->proof = (uint64_t *)(bulk + p->proof);
+    s->place[STATE_HOME] = (struct state_place){(float *)(bulk + p->array[0]), (float *)(bulk + p->array[1]),
+                                                (float *)(bulk + p->array[2])};
+    for (int b = 0; b < 2; b++) {
+        s->words[b] = (uint32_t *)(bulk + p->words[b]);
+        s->said[b] = (uint32_t *)(map + p->said[b]);
+    }
+    s->slot = (struct state_slot *)(bulk + p->slot);
 }
 
 static int map_all(struct state *s, int fd, const struct parts *p, struct error *err)
@@ -128,14 +159,15 @@ static int map_all(struct state *s, int fd, const struct parts *p, struct error 
  * left out: only those of threads that exist are ever touched. */
 static int lay_out(struct state *s, int fd, const struct parts *p, struct error *err)
 {
+    size_t taken = s->shape.in ? p->size : p->slot;
     if (ftruncate(fd, 0) < 0 || ftruncate(fd, (off_t)p->size) < 0)
         return err_errno(err, ERR_MACHINE, "size the training state (%zu MiB)", p->size >> 20);
     int code;
-    while ((code = posix_fallocate(fd, 0, (off_t)p->slot)) == EINTR)
+    while ((code = posix_fallocate(fd, 0, (off_t)taken)) == EINTR)
         continue;
     if (code) {
         errno = code;
-        return err_errno(err, ERR_MACHINE, "take memory for the training state (%zu MiB)", p->slot >> 20);
+        return err_errno(err, ERR_MACHINE, "take memory for the training state (%zu MiB)", taken >> 20);
     }
     if (map_all(s, fd, p, err) < 0)
         return -1;
@@ -179,6 +211,7 @@ static void restore_piece(struct state *s, struct state_slot *slot)
     memcpy(at->params + p->first, slot->params, bytes);
     memcpy(at->m + p->first, slot->m, bytes);
     memcpy(at->v + p->first, slot->v, bytes);
+    s->proof[slot->piece] = proof_piece(slot->params, slot->m, slot->v, p->count);
     FAULT("slot-restored");
     atomic_store_explicit(&s->stamp[slot->piece], state_current(s)->step, memory_order_release);
     FAULT("slot-restamped");
@@ -197,17 +230,27 @@ static void restore_pieces(struct state *s)
 
 /* ---- open ---- */
 
+/* Arrays that were not in the memfd have gone with their process; their new place holds no undo slot. */
+static int forget_all(struct state *s, struct error *err)
+{
+    state_receive_begin(s);
+    return memory_zero(s->in, far_here(s->slot), STATE_THREADS_MAX * sizeof *s->slot, err);
+}
+
 static int open_mapping(struct state *s, int fd, struct error *err)
 {
     struct stat about;
     struct parts p = place_parts(s);
     if (fstat(fd, &about) < 0)
         return err_errno(err, ERR_MACHINE, "look at the training state");
-    if (!is_laid_out(fd, (size_t)about.st_size))
-        return lay_out(s, fd, &p, err);
-    if (attach(s, fd, &p, (size_t)about.st_size, err) < 0)
+    bool there = is_laid_out(fd, (size_t)about.st_size);
+    if (there && attach(s, fd, &p, (size_t)about.st_size, err) < 0)
         return -1;
-    if (state_current(s))
+    if (!there && lay_out(s, fd, &p, err) < 0)
+        return -1;
+    if (s->shape.in)
+        return forget_all(s, err);
+    if (there && state_current(s))
         restore_pieces(s);
     return 0;
 }
@@ -218,7 +261,7 @@ int state_open(struct state **ret, int fd, const struct state_shape *shape, stru
     if (!s)
         return err_set(err, ERR_MACHINE, "no memory for the training state");
     s->shape = *shape;
-    s->header_words = verdict_header_count(shape->layout->tensors, shape->lanes);
+    s->header_words = header_count(shape->layout->tensors, shape->lanes);
     if (take_scratch(s, err) < 0 || open_mapping(s, fd, err) < 0) {
         state_free(s);
         return -1;
@@ -236,9 +279,7 @@ void state_free(struct state *s)
     if (s->spare_map)
         munmap(s->spare_map, s->spare_size);
     free(s->piece);
-    free(s->square);
-    free(s->sum);
-    free(s->piece_max);
+    free(s->scratch);
     free(s);
 }
 
@@ -293,19 +334,74 @@ bool state_holds(const struct state *s, struct state_point *out)
 void state_home(const struct state *s, int64_t *ret_params_at, int64_t *ret_array_step)
 {
     struct parts p = place_parts(s);
-    *ret_params_at = (int64_t)p.params;
-    *ret_array_step = (int64_t)(p.m - p.params);
+    *ret_params_at = s->shape.in ? -1 : (int64_t)p.array[0];
+    *ret_array_step = s->shape.in ? 0 : (int64_t)(p.array[1] - p.array[0]);
 }
 
 struct state_arrays state_arrays(struct state *s)
 {
     const struct state_place *p = &s->place[state_placed(s)];
-    return (struct state_arrays){p->params, p->m, p->v, s->shape.layout->parameters};
+    const float *const at[ARRAYS] = {p->params, p->m, p->v};
+    struct state_arrays a = {.in = s->in, .count = s->shape.layout->parameters, .arrays = ARRAYS};
+    for (int i = 0; i < ARRAYS; i++)
+        a.array[i] = (struct state_array){array_names[i], STATE_F32, 0, a.count, far_here(at[i])};
+    return a;
 }
 
-void state_digest(struct state *s, uint8_t out[RM_HASH_BYTES])
+size_t state_type_bytes(enum state_type type)
 {
-    sha256_once(state_arrays(s).params, (size_t)s->shape.layout->parameters * sizeof(float), out);
+    static const size_t bytes[] = {[STATE_F32] = sizeof(float)};
+    return bytes[type];
+}
+
+struct far state_range_at(const struct state_array *a, int64_t first, int64_t count)
+{
+    RM_ASSERT(first >= a->first && count >= 0 && count <= a->count - (first - a->first),
+              "%lld of %s from %lld on, held are %lld from %lld on", (long long)count, a->name,
+              (long long)first, (long long)a->count, (long long)a->first);
+    return far_add(a->at, (first - a->first) * (int64_t)state_type_bytes(a->type));
+}
+
+const struct state_array *state_array_named(const struct state_arrays *a, const char *name)
+{
+    for (int i = 0; i < a->arrays; i++)
+        if (!strcmp(a->array[i].name, name))
+            return &a->array[i];
+    return NULL;
+}
+
+static void hash_part(void *ctx, const void *at, size_t bytes)
+{
+    sha256_add(ctx, at, bytes);
+}
+
+int state_digest(struct state *s, uint8_t out[RM_HASH_BYTES], struct error *err)
+{
+    struct state_arrays a = state_arrays(s);
+    const struct state_array *params = state_array_named(&a, "params");
+    struct sha256 *h = sha256_open();
+    int result = memory_visit(a.in, params->at, (size_t)params->count * state_type_bytes(params->type),
+                              hash_part, h, err);
+    sha256_finish(h, out);
+    return result;
+}
+
+bool state_proven(const struct state *s)
+{
+    return atomic_load_explicit(&s->header->proven, memory_order_acquire);
+}
+
+void state_set_proven(struct state *s)
+{
+    atomic_store_explicit(&s->header->proven, 1, memory_order_release);
+}
+
+uint64_t state_sum(const struct state *s)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < s->pieces; i++)
+        sum += s->proof[i];
+    return sum;
 }
 
 /* ---- receiving a state ---- */
@@ -321,30 +417,51 @@ void state_receive_begin(struct state *s)
     forget_update(s, 0);
     forget_update(s, 1);
     atomic_store_explicit(&s->header->current, 0, memory_order_release);
+    atomic_store_explicit(&s->header->proven, 0, memory_order_release);
     state_order();
-    for (int i = 0; i < STATE_THREADS_MAX; i++)
+    for (int i = 0; i < STATE_THREADS_MAX && !s->shape.in; i++) /* far away there are none between updates */
         if (atomic_load_explicit(&s->slot[i].valid, memory_order_relaxed))
             atomic_store_explicit(&s->slot[i].valid, 0, memory_order_release);
     FAULT("receive-begun");
 }
 
-void state_receive_end(struct state *s, const struct state_point *point)
+static int stamp_far(struct state *s, int64_t step, struct error *err)
 {
+    int64_t *stamps = malloc((size_t)s->pieces * sizeof *stamps);
+    if (!stamps)
+        return err_set(err, ERR_MACHINE, "no memory for the stamps of %d pieces", s->pieces);
     for (int i = 0; i < s->pieces; i++)
+        stamps[i] = step;
+    int result = memory_write(s->in, far_here((const void *)s->stamp), stamps,
+                              (size_t)s->pieces * sizeof *stamps, err);
+    free(stamps);
+    return result;
+}
+
+int state_receive_end(struct state *s, const struct state_point *point, struct error *err)
+{
+    if (s->shape.in && stamp_far(s, point->step, err) < 0)
+        return -1;
+    for (int i = 0; i < s->pieces && !s->shape.in; i++)
         atomic_store_explicit(&s->stamp[i], point->step, memory_order_relaxed);
     s->header->point[0] = *point;
     s->header->place[0] = STATE_HOME;
     FAULT("receive-record");
     atomic_store_explicit(&s->header->current, 1, memory_order_release);
     FAULT("receive-held");
+    return 0;
 }
 
-void state_zero_moments(struct state *s)
+int state_zero_moments(struct state *s, struct error *err)
 {
     struct state_arrays a = state_arrays(s);
-    size_t bytes = (size_t)a.count * sizeof(float);
-    memset(a.m, 0, bytes);
-    memset(a.v, 0, bytes);
+    for (int i = 0; i < a.arrays; i++) {
+        const struct state_array *array = &a.array[i];
+        size_t bytes = (size_t)array->count * state_type_bytes(array->type);
+        if (strcmp(array->name, "params") != 0 && memory_zero(a.in, array->at, bytes, err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* ---- the spare ---- */
@@ -369,6 +486,7 @@ static int take_memory(char *map, size_t size, int fd, int64_t offset, struct er
 int state_add_spare(struct state *s, int fd, int64_t offset, struct error *err)
 {
     size_t count = (size_t)s->shape.layout->parameters;
+    RM_ASSERT(!s->shape.in, "a spare in the memfd for arrays that lie elsewhere");
     s->spare_size = 3 * count * sizeof(float);
     void *map = mmap(NULL, s->spare_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     if (map == MAP_FAILED)
@@ -399,7 +517,8 @@ static void describe_update(const struct state *s, int b, struct state_update *o
     *out = (struct state_update){
         .step = u->step,
         .k = u->k,
-        .words = s->words[b],
+        .in = s->in,
+        .words = far_here(s->words[b]),
         .header = state_header_words(s, b),
         .words_count = s->shape.layout->parameters,
         .header_count = s->header_words,
@@ -421,6 +540,15 @@ int state_take_spare(struct state *s)
     int spare = state_received_buffer(s);
     forget_update(s, spare);
     return spare;
+}
+
+void state_update_begin(struct state *s, int b, const uint32_t *header, const int32_t *k)
+{
+    forget_update(s, b);
+    FAULT("kept-forgotten");
+    memcpy(state_header_words(s, b), header, (size_t)s->header_words * sizeof *header);
+    memcpy(s->header->update[b].k, k, (size_t)s->shape.layout->tensors * sizeof *k);
+    FAULT("header-copied");
 }
 
 void state_seal(struct state *s, int b)

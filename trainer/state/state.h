@@ -1,9 +1,11 @@
 /* The training state in a memfd that outlives its trainer, and is never torn.
  *
  * state(s) is: parameters, AdamW's two moments, one exponent k per tensor, the step s and its lineage
- * (docs/exactness.md). Beside it lie two buffers for reduced gradients ("words": one uint32 for each
- * parameter, and the header words). They alternate: while one is filled for the next step, the other keeps
- * the words that led to the present state, so that a rank that missed them can get them ("kept update").
+ * (docs/exactness.md). Beside it lie two buffers for gradients ("words": one uint32 for each parameter, and
+ * the header words). One keeps the words that led to the present state, so that a rank that missed them can
+ * get them ("kept update"), while the other is filled with what this rank adds to the next step. Only when
+ * all ranks are known to be in that step (state_update_begin) may the sum of all be written over the kept
+ * one.
  *
  * Changes are safe against SIGKILL at any instruction: whoever opens the memfd next finds state(s) or
  * state(s+1) whole, or (where it died while receiving) nothing.
@@ -17,7 +19,9 @@
  * on: see state_add_spare.
  *
  * One thread at a time calls these functions; reading the arrays meanwhile is fine while nobody changes
- * them. Memory: 20 bytes a parameter in the memfd (4 each for parameters, m, v and two buffers). */
+ * them. Memory: 20 bytes a parameter in the memfd (4 each for parameters, m, v and two buffers). Where who
+ * computes has a memory of its own (state_shape.in), arrays and words lie there, and records and header words
+ * in the memfd. What fails in these functions is that memory (ERR_MACHINE). */
 #ifndef RM_TRAINER_STATE_H
 #define RM_TRAINER_STATE_H
 
@@ -27,6 +31,7 @@
 #include "common/base/error.h"
 #include "common/base/limits.h"
 #include "common/model/layout.h"
+#include "trainer/backend/memory.h"
 
 struct state;
 
@@ -34,18 +39,26 @@ struct state_shape {
     const struct model_layout *layout; /* must live as long as the state */
     int lanes;                         /* of a step */
     bool fast;                         /* words are fp32 sums instead of integers */
+    struct memory *in;                 /* of arrays and words, from `at` on; NULL: the memfd */
+    struct far at;
 };
 
-/* What names a state. k: one exponent per tensor of the layout; all 0 at step 0. */
+/* How much of another memory than the memfd a state of that shape takes. */
+size_t state_bulk_bytes(const struct state_shape *shape);
+
+/* What names a state, and what is told of it. k: one exponent per tensor of the layout; all 0 at step 0. */
 struct state_point {
     int64_t step;
     int32_t k[RM_TENSORS_MAX];
     uint8_t lineage[RM_HASH_BYTES];
+    bool loss_known; /* false where the step was not made here: loaded, received, the first weights */
+    double loss;     /* of the step that led here, mean over lanes */
 };
 
 /* Maps the memfd; sizes and lays it out where it is empty or was never finished. Refuses one of another
- * shape (ERR_DATA). Restores every piece that was being changed when its last user died. fd stays the
- * caller's. ERR_MACHINE where the memory is not to be had. */
+ * shape (ERR_DATA). Restores every piece that was being changed when its last user died; arrays in another
+ * memory than the memfd died with him, so nothing is held then. fd stays the caller's. ERR_MACHINE where the
+ * memory is not to be had. */
 int state_open(struct state **ret, int fd, const struct state_shape *shape, struct error *err);
 void state_free(struct state *s); /* unmaps; the memfd keeps everything */
 
@@ -54,25 +67,42 @@ bool state_holds(const struct state *s, struct state_point *out);
 /* A complete update to the next step is there, not (wholly) applied: call update_apply. */
 bool state_pending(const struct state *s);
 
-/* The arrays, flat (layout.h), `count` elements each. Write only between receive_begin and receive_end. They
- * lie elsewhere after an update that was aimed, the next one, and after receive_begin: ask anew. */
-struct state_arrays {
-    float *params, *m, *v; // (parameters) each
-    int64_t count;
+/* What a state is made of: arrays in one flat order of elements (layout.h), by name. AdamW's are "params",
+ * "m" and "v". */
+enum state_type { STATE_F32 };
+struct state_array {
+    const char *name;
+    enum state_type type;
+    int64_t first, count; /* the elements that are held here; today all */
+    struct far at;        /* of element `first` */
 };
+enum { STATE_ARRAYS_MAX = 8 };
+struct state_arrays {
+    struct memory *in; /* all of them */
+    int64_t count;     /* elements of each as a whole */
+    int arrays;
+    struct state_array array[STATE_ARRAYS_MAX];
+};
+/* Write only between receive_begin and receive_end. They lie elsewhere after an update that was aimed, the
+ * next one, and after receive_begin: ask anew. */
 struct state_arrays state_arrays(struct state *s);
-/* Where the arrays lie in the memfd while nothing is held: byte offset of the parameters, and from each array
- * to the next. Others may fill them there before receive_end. */
+size_t state_type_bytes(enum state_type type);
+/* Where `count` elements from `first` on lie: they are held here (asserted). */
+struct far state_range_at(const struct state_array *array, int64_t first, int64_t count);
+/* The one of that name; NULL where there is none. */
+const struct state_array *state_array_named(const struct state_arrays *arrays, const char *name);
+/* Where the arrays lie in the memfd while nothing is held: byte offset of the first, and from each to the
+ * next. Others may fill them there before receive_end. -1: they don't lie there. */
 void state_home(const struct state *s, int64_t *ret_params_at, int64_t *ret_array_step);
 
 /* From here on the state holds nothing (kept updates included), until receive_end says what arrived. Also
  * for loads and for the first weights (m and v must then be zeroed by state_zero_moments). */
 void state_receive_begin(struct state *s);
-void state_receive_end(struct state *s, const struct state_point *point);
-void state_zero_moments(struct state *s);
+int state_receive_end(struct state *s, const struct state_point *point, struct error *err);
+int state_zero_moments(struct state *s, struct error *err);
 
 /* SHA-256 of the parameters in flat order (weightsSha256). */
-void state_digest(struct state *s, uint8_t out[RM_HASH_BYTES]);
+int state_digest(struct state *s, uint8_t out[RM_HASH_BYTES], struct error *err);
 
 /* ---- the spare: a snapshot that costs no copy ----
  *
@@ -95,16 +125,17 @@ bool state_in_spare(const struct state *s);
 /* ---- the kept update: what led from state(step - 1) to state(step) ---- */
 
 struct state_update {
-    int64_t step;     /* the step it leads to */
-    int32_t *k;       // (tensors) used for the words
-    uint32_t *words;  // (words_count) = parameters; bits of fp32 in `fast`
-    uint32_t *header; // (header_count), right behind the words: one range of both may be sent
+    int64_t step;      /* the step it leads to */
+    int32_t *k;        // (tensors) used for the words
+    struct memory *in; /* of the words */
+    struct far words;  // (words_count) = parameters; bits of fp32 in `fast`
+    uint32_t *header;  // (header_count)
     int64_t words_count;
     int64_t header_count;
 };
 
-/* The update that led to the state held; false where none is kept (state loaded, received or the next
- * reduction is complete). Valid until lanes_begin is called twice or receive_begin. */
+/* The update that led to the state held; false where none is kept: the state was loaded or received, or the
+ * words of the next step have begun to move. Valid until then, and until receive_begin. */
 bool state_kept(const struct state *s, struct state_update *out);
 
 /* Receiving one: begin names the buffers to fill (out->k, words and header; the kept update stays); end

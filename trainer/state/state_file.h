@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "trainer/exact/wide.h"
 #include "trainer/state/state.h"
 
 enum {
@@ -29,6 +30,7 @@ struct state_record_update {
 /* Where the arrays of a state lie: in this file, or in the spare (state_add_spare). */
 enum state_place_of { STATE_HOME, STATE_SPARE, STATE_PLACES };
 
+/* As AdamW's passes know them. Far away these are addresses that only who computes may follow. */
 struct state_place {
     float *params, *m, *v; // (parameters) each; NULL: not mapped
 };
@@ -36,6 +38,7 @@ struct state_place {
 struct state_header {
     _Atomic uint64_t magic; /* written last when the file is laid out */
     uint8_t identity[RM_HASH_BYTES];
+    _Atomic uint32_t proven;  /* each piece's sum is that of its bits; 0: they are to be made anew */
     _Atomic uint32_t current; /* 0: nothing held; 1, 2: point[current - 1] is the state */
     struct state_point point[2];
     uint32_t place[2];                    /* of each point: enum state_place_of */
@@ -56,6 +59,14 @@ struct state_piece {
     int32_t tensor;
 };
 
+/* What a pass has found out about a piece. */
+struct state_scratch {
+    double square;            /* norm, fp32 */
+    struct wide square_fixed; /* norm, integers */
+    uint64_t sum, proof;
+    uint32_t max; /* of a lane's gradient */
+};
+
 struct state {
     struct state_shape shape;
     int64_t header_words;
@@ -63,16 +74,17 @@ struct state {
     void *map;
     size_t map_size;
     struct state_header *header;
+    struct memory *in;      /* of what follows but the header words; as in struct state_place */
     _Atomic int64_t *stamp; // (pieces) the step that each piece is of, where the newest of it lies
+    uint64_t *proof;        // (pieces) sum of its bits there (proof.h), written before its stamp
     struct state_place place[STATE_PLACES];
-    uint32_t *words[2];      // (parameters + header_words)
+    uint32_t *words[2]; // (parameters)
+    uint32_t *said[2];  // (header_words) of each buffer, in the memfd: right behind the words where those are
     struct state_slot *slot; // (STATE_THREADS_MAX)
 
     int pieces;
-    struct state_piece *piece; // (pieces) in flat order
-    double *square;            // (pieces) scratch of the norm pass
-    uint64_t *sum;             // (pieces)
-    uint32_t *piece_max;       // (pieces) scratch of lanes_add
+    struct state_piece *piece;     // (pieces) in flat order
+    struct state_scratch *scratch; // (pieces) of one pass over the pieces, until the next one
 
     void *spare_map;
     size_t spare_size;
@@ -91,8 +103,12 @@ const struct state_point *state_current(const struct state *s);
 enum state_place_of state_placed(const struct state *s);
 /* Buffer of the pending update, -1 where there is none. */
 int state_pending_buffer(const struct state *s);
-/* The buffer that the next reduction may use: its record becomes invalid. */
+/* The buffer for what this rank adds to the next step, not that of the kept update: its record becomes
+ * invalid. */
 int state_take_spare(struct state *s);
+/* All ranks are in the next step, and its pass fits: buffer b is going to hold the words of its update. From
+ * here on what b kept is gone; header and k (tensors) are what was decided from. */
+void state_update_begin(struct state *s, int b, const uint32_t *header, const int32_t *k);
 /* The buffer that state_update_receive_begin gave out. */
 int state_received_buffer(const struct state *s);
 /* Does what it holds lead from the state held to that step, and fit? ERR_PROTOCOL. */
@@ -100,12 +116,17 @@ int state_update_fits(const struct state *s, int64_t step, struct error *err);
 /* Makes buffer b, which is complete with its record's k, the update to the next step, from where the arrays
  * lie to where they were aimed. */
 void state_seal(struct state *s, int b);
+/* The sums of the pieces' bits, of the state held: are they known, they were made anew, all of them together.
+ */
+bool state_proven(const struct state *s);
+void state_set_proven(struct state *s);
+uint64_t state_sum(const struct state *s);
 /* All pieces are stamped next->step, and lie at `place`: makes it the state. */
 void state_commit(struct state *s, const struct state_point *next, enum state_place_of place);
-/* The spare buffer's header words (behind its words). */
+/* A buffer's header words. */
 static inline uint32_t *state_header_words(const struct state *s, int b)
 {
-    return s->words[b] + s->shape.layout->parameters;
+    return s->said[b];
 }
 
 #endif

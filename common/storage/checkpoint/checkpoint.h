@@ -34,6 +34,7 @@
 
 #include "common/base/error.h"
 #include "common/base/limits.h"
+#include "common/base/set.h"
 #include "common/model/layout.h"
 #include "common/storage/checkpoint/manifest.h"
 #include "common/storage/object/object.h"
@@ -138,9 +139,9 @@ struct checkpoint_share {
     const uint8_t *lineage; /* (RM_HASH_BYTES) */
     const struct model_layout *layout;
     int parts;
-    uint64_t shares;        /* bit i: share i is to be read */
-    float *params, *m, *v;  /* (parameters) each: where the values go */
-    const atomic_int *stop; /* gives up (ERR_ABORTED) once it is not 0; NULL: never */
+    struct worker_set shares; /* to be read */
+    float *params, *m, *v;    /* (parameters) each: where the values go */
+    const atomic_int *stop;   /* gives up (ERR_ABORTED) once it is not 0; NULL: never */
 };
 
 /* Reads these shares, checking every hash before it returns, in one pass over the bytes. ret_range: what they

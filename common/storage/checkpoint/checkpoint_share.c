@@ -47,7 +47,7 @@ struct sharing {
 
 static bool is_wanted(const struct checkpoint_share *share, const struct manifest *m, int piece)
 {
-    return share->shares >> share_of_piece(m, piece, share->parts) & 1;
+    return set_has(share->shares, share_of_piece(m, piece, share->parts));
 }
 
 static char *place_of(const struct sharing *s, const struct chunk *p, int r)

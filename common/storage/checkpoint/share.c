@@ -105,13 +105,13 @@ static void extend(struct model_range *range, const struct share_run *run)
     *range = (struct model_range){first, (end > was ? end : was) - first};
 }
 
-int share_ranges(const struct manifest *m, const struct model_layout *layout, int parts, uint64_t shares,
-                 struct model_range range[SHARE_ARRAYS], struct error *err)
+int share_ranges(const struct manifest *m, const struct model_layout *layout, int parts,
+                 struct worker_set shares, struct model_range range[SHARE_ARRAYS], struct error *err)
 {
     memset(range, 0, SHARE_ARRAYS * sizeof *range);
     for (int i = 0; i < m->pieces; i++) {
         struct share_run run[SHARE_RUNS_MAX];
-        if (!(shares >> share_of_piece(m, i, parts) & 1))
+        if (!set_has(shares, share_of_piece(m, i, parts)))
             continue;
         int runs = share_runs(m, layout, i, m->piece[i].offset, m->piece[i].bytes, run, err);
         if (runs < 0)

@@ -6,6 +6,7 @@
 #ifndef RM_STORE_SHARE_H
 #define RM_STORE_SHARE_H
 
+#include "common/base/set.h"
 #include "common/model/layout.h"
 #include "common/storage/checkpoint/manifest.h"
 
@@ -27,7 +28,7 @@ int share_runs(const struct manifest *manifest, const struct model_layout *layou
 
 /* What these shares hold of each array: contiguous where `shares` names one. */
 int share_ranges(const struct manifest *manifest, const struct model_layout *layout, int parts,
-                 uint64_t shares, struct model_range range[SHARE_ARRAYS], struct error *err);
+                 struct worker_set shares, struct model_range range[SHARE_ARRAYS], struct error *err);
 
 /* The bytes in front of the data of the file that piece i is of; empty for what is no safetensors file. */
 void share_header(const struct manifest *manifest, const struct model_layout *layout, int i, struct str *out);

@@ -351,7 +351,7 @@ void rig_load(struct rig *rig, int w, const struct msg_snapshot *snapshot, const
     *m = (struct message){.type = MSG_LOADED, .generation = rig->generation};
     m->loaded.state = snapshot->state;
     m->loaded.parts = 1;
-    m->loaded.shares = 1;
+    m->loaded.shares = set_of(0);
     m->loaded.exact = true;
     m->loaded.tensors = snapshot->tensors;
     memcpy(m->loaded.k, snapshot->k, sizeof snapshot->k);

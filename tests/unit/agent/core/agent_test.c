@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/core/agent.h"
+#include "tests/unit/bits.h"
 
 struct play {
     struct agent *st;
@@ -67,8 +68,8 @@ static const struct message *sent(const struct play *p, enum agent_action_kind t
 {
     for (int i = 0; i < p->out->count; i++) {
         const struct agent_action *a = &p->out->action[i];
-        if (a->kind == to && a->message.type == type)
-            return &a->message;
+        if (a->kind == to && a->message->type == type)
+            return a->message;
     }
     return NULL;
 }
@@ -219,8 +220,8 @@ Test(agent, after_a_reconnect_steps_are_said_again_until_acknowledged)
     connect_to_coordinator(&p);
     int64_t next = 2;
     for (int i = 0; i < p.out->count; i++) {
-        if (p.out->action[i].message.type == MSG_PROGRESS)
-            cr_assert_eq(p.out->action[i].message.progress.step, next++);
+        if (p.out->action[i].message->type == MSG_PROGRESS)
+            cr_assert_eq(p.out->action[i].message->progress.step, next++);
     }
     cr_assert_eq(next, 5);
     end(&p);
@@ -241,8 +242,67 @@ Test(agent, many_evaluations_survive_a_long_cut)
     connect_to_coordinator(&p);
     int n = 0;
     for (int i = 0; i < p.out->count; i++)
-        n += p.out->action[i].message.type == MSG_EVALUATED;
+        n += p.out->action[i].message->type == MSG_EVALUATED;
     cr_assert_eq(n, 40);
+    end(&p);
+}
+
+static void publish(struct play *p, int64_t at)
+{
+    static struct message m;
+    message_init(&m, MSG_PUBLISH);
+    m.publish.step = at;
+    m.publish.count = MSG_PIECES_MAX;
+    control(p, &m);
+}
+
+/* Fills all that is kept. What is handed in is gone after each step. */
+static void keep_all(struct play *p)
+{
+    struct message m;
+    for (int64_t s = 1; s <= 100; s++) {
+        progress(p, s);
+        message_init(&m, MSG_EVALUATED);
+        m.evaluated.step = s;
+        from_trainer(p, &m);
+    }
+    publish(p, 20);
+    publish(p, 40);
+    message_init(&m, MSG_PUBLISHED);
+    m.published.step = 20;
+    step(p, (struct agent_event){.kind = AGENT_PUBLISHED, .ok = true, .message = &m});
+    for (int i = 0; i < 3; i++) {
+        snapshot(p);
+        written(p);
+    }
+    snapshot(p);
+    step(p, (struct agent_event){.kind = AGENT_WRITTEN, .again = true, .step = 20, .text = "disk full"});
+    static const enum msg_type newest[] = {MSG_FAULT, MSG_READY, MSG_FINISHED};
+    for (int i = 0; i < 3; i++) {
+        message_init(&m, newest[i]);
+        from_trainer(p, &m);
+    }
+}
+
+Test(agent, all_that_is_kept_is_said_again_in_one_step_with_room_to_spare)
+{
+    struct play p;
+    start(&p);
+    form(&p, 1, ROLE_KEEP);
+    keep_all(&p);
+    step(&p, (struct agent_event){.kind = AGENT_TERM, .deadline = RM_S});
+    step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    connect_to_coordinator(&p);
+    static const enum msg_type said[] = {MSG_LEAVING,      MSG_PROGRESS,  MSG_EVALUATED,
+                                         MSG_CHECKPOINTED, MSG_PUBLISHED, MSG_SAVE_WAITS,
+                                         MSG_FAULT,        MSG_READY,     MSG_FINISHED};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        cr_assert(sent(&p, AGENT_SEND_CONTROL, said[i]), "%s is lost", msg_type_name(said[i]));
+    cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_PUBLISHED)->published.step, 20);
+    cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_CHECKPOINTED)->checkpointed.step, 20);
+    cr_assert_gt(p.out->count, 130);
+    cr_assert_lt(p.out->count, AGENT_ACTIONS_MAX);
+    cr_assert_lt(p.out->arena.used, AGENT_BODIES_MAX / 2, "%zu bytes", p.out->arena.used);
     end(&p);
 }
 
@@ -312,10 +372,10 @@ Test(agent, a_checkpoint_is_read_beside_a_slice_that_is_written)
     start(&p);
     snapshot(&p);
     form(&p, 1, ROLE_LOAD);
-    const struct msg_load *load = &did(&p, AGENT_LOAD)->message.load;
+    const struct msg_load *load = &did(&p, AGENT_LOAD)->message->load;
     cr_assert_eq(load->state.step, 20);
     cr_assert(load->in_state, "its trainer holds nothing");
-    cr_assert(load->shares == 1 && load->parts == 1);
+    cr_assert(set_equals(load->shares, set_of(0)) && load->parts == 1);
     loaded(&p, 1, true);
     cr_assert(sent(&p, AGENT_SEND_LINK, MSG_LOADED)->loaded.state.held);
     cr_assert_not(sent(&p, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE));
@@ -337,13 +397,14 @@ Test(agent, each_member_reads_the_share_of_its_rank_and_what_its_trainer_misses)
         m.form.member[i].role = ROLE_LOAD;
     m.form.resume = (struct msg_state){.held = true, .step = 20};
     control(&p, &m);
-    cr_assert(did(&p, AGENT_LOAD)->message.load.shares == 4 && did(&p, AGENT_LOAD)->message.load.parts == 3);
+    cr_assert(bits_of_set(did(&p, AGENT_LOAD)->message->load.shares) == 4 &&
+              did(&p, AGENT_LOAD)->message->load.parts == 3);
     loaded(&p, 1, true);
     message_init(&m, MSG_LOAD);
     m.generation = (struct msg_generation){2, 1};
-    m.load.shares = 3;
+    m.load.shares = set_of_bits(3);
     from_trainer(&p, &m);
-    cr_assert_eq(did(&p, AGENT_LOAD)->message.load.shares, 3);
+    cr_assert_eq(bits_of_set(did(&p, AGENT_LOAD)->message->load.shares), 3);
     m.generation.n = 0;
     from_trainer(&p, &m);
     cr_assert_not(did(&p, AGENT_LOAD), "of a ring that is over");
@@ -360,7 +421,22 @@ Test(agent, what_a_trainer_holds_is_not_read_over)
     m.stopped.state = (struct msg_state){.held = true, .step = 7};
     from_trainer(&p, &m);
     form(&p, 1, ROLE_LOAD);
-    cr_assert_not(did(&p, AGENT_LOAD)->message.load.in_state);
+    cr_assert_not(did(&p, AGENT_LOAD)->message->load.in_state);
+    end(&p);
+}
+
+/* The weights of a trainer may lie in another machine's memory: on a device. */
+Test(agent, a_checkpoint_is_read_beside_a_state_that_lies_out_of_reach)
+{
+    struct play p;
+    struct message m;
+    start(&p);
+    message_init(&m, MSG_UP);
+    m.up.pid = 51;
+    m.up.params_at = -1;
+    from_trainer(&p, &m);
+    form(&p, 1, ROLE_LOAD);
+    cr_assert_not(did(&p, AGENT_LOAD)->message->load.in_state);
     end(&p);
 }
 

@@ -56,8 +56,8 @@ static int64_t said(void)
     int64_t pid = -1;
     for (int i = 0; i < out->count; i++) {
         const struct agent_action *a = &out->action[i];
-        if (a->kind == AGENT_SEND_CONTROL && a->message.type == MSG_HELLO)
-            pid = a->message.hello.trainer_pid;
+        if (a->kind == AGENT_SEND_CONTROL && a->message->type == MSG_HELLO)
+            pid = a->message->hello.trainer_pid;
     }
     return pid;
 }

@@ -29,8 +29,8 @@ static const struct message *sent(const struct play *p, enum agent_action_kind t
 {
     for (int i = 0; i < p->out->count; i++) {
         const struct agent_action *a = &p->out->action[i];
-        if (a->kind == to && a->message.type == type)
-            return &a->message;
+        if (a->kind == to && a->message->type == type)
+            return a->message;
     }
     return NULL;
 }
@@ -135,7 +135,7 @@ Test(waits, a_slice_that_the_store_does_not_take_is_kept_and_tried_again_with_gr
         cr_assert_not(sent(&p, AGENT_SEND_CONTROL, MSG_FAULT));
         rm_time pause = next_try(&p, AGENT_WRITE);
         cr_assert_geq(pause, before);
-        cr_assert_eq(did(&p, AGENT_WRITE)->message.snapshot.state.step, 20);
+        cr_assert_eq(did(&p, AGENT_WRITE)->message->snapshot.state.step, 20);
         before = pause;
     }
     cr_assert_leq(before, 20 * RM_S, "a store that comes back is noticed soon");
@@ -159,7 +159,7 @@ Test(waits, a_newer_state_takes_the_place_of_the_one_that_waits_and_is_tried_whe
     cr_assert_not(did(&p, AGENT_WRITE), "the store has only just failed");
     cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_SAVE_WAITS)->save_waits.step, 30);
     next_try(&p, AGENT_WRITE);
-    cr_assert_eq(did(&p, AGENT_WRITE)->message.snapshot.state.step, 30);
+    cr_assert_eq(did(&p, AGENT_WRITE)->message->snapshot.state.step, 30);
     end(&p);
 }
 
@@ -193,7 +193,7 @@ Test(waits, a_manifest_that_the_store_does_not_take_is_tried_again)
     control(&p, &m);
     cr_assert_not(did(&p, AGENT_PUBLISH), "said again: it is known");
     next_try(&p, AGENT_PUBLISH);
-    cr_assert_eq(did(&p, AGENT_PUBLISH)->message.publish.step, 20);
+    cr_assert_eq(did(&p, AGENT_PUBLISH)->message->publish.step, 20);
     end(&p);
 }
 
@@ -399,6 +399,22 @@ Test(waits, a_release_waits_for_no_call_that_does_not_return)
     end(&p);
 }
 
+/* Complete, and somebody's older slice hangs: another worker wrote what the job ended with. */
+Test(waits, where_the_run_is_over_a_release_waits_for_no_write_at_all)
+{
+    struct play p;
+    static struct message m;
+    start(&p);
+    snapshot(&p, 20);
+    control_type(&p, MSG_RELEASE);
+    cr_assert_not(did(&p, AGENT_EXIT), "a leave: others may need what it writes");
+    message_init(&m, MSG_RELEASE);
+    m.release.over = true;
+    control(&p, &m);
+    cr_assert(did(&p, AGENT_EXIT) && did(&p, AGENT_EXIT)->exit_code == 0);
+    end(&p);
+}
+
 Test(waits, a_leave_says_how_much_time_is_left_also_when_it_is_said_again)
 {
     struct play p;
@@ -440,7 +456,7 @@ Test(waits, a_store_that_has_just_failed_is_not_asked_sooner_for_a_newer_manifes
     cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_SAVE_WAITS)->save_waits.step, 30);
     p.now += 2 * RM_S;
     step(&p, (struct agent_event){.kind = AGENT_TICK});
-    cr_assert_eq(did(&p, AGENT_PUBLISH)->message.publish.step, 30);
+    cr_assert_eq(did(&p, AGENT_PUBLISH)->message->publish.step, 30);
     end(&p);
 }
 

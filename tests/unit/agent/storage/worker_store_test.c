@@ -169,7 +169,7 @@ static void ask_load(struct desk *d, int64_t step)
     request->load.state = (struct msg_state){.held = true, .step = step};
     memcpy(request->load.state.lineage, lineage, sizeof lineage);
     request->load.parts = 1;
-    request->load.shares = 1;
+    request->load.shares = set_of(0);
     ask(d, AGENT_LOAD, request);
 }
 

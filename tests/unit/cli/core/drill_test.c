@@ -45,6 +45,41 @@ Test(drill, drills_come_when_their_step_has_come_and_in_the_order_given)
     cr_assert_null(drill_due(&p, 39));
 }
 
+Test(drill, drills_with_times_come_when_their_time_has_come_whatever_the_step)
+{
+    static struct drill_plan p;
+    struct error err = {0};
+    cr_assert_eq(plan(&p, &terms, &err, "join@1m kill:1@2500ms trainer:0@1m"), 0, "%s", err.text);
+    cr_assert_null(drill_due(&p, INT64_MAX), "no step makes a drill with a time due");
+    cr_assert_eq(drill_next_after(&p), 2500 * RM_MS);
+    cr_assert_null(drill_due_after(&p, 2499 * RM_MS));
+    cr_assert_str_eq(drill_due_after(&p, 2500 * RM_MS)->spec, "kill:1@2500ms");
+    cr_assert_eq(drill_next_after(&p), 60 * RM_S);
+    cr_assert_str_eq(drill_due_after(&p, 70 * RM_S)->spec, "join@1m");
+    cr_assert_str_eq(drill_due_after(&p, 70 * RM_S)->spec, "trainer:0@1m");
+    cr_assert_eq(drill_next_after(&p), RM_NEVER);
+    cr_assert_null(drill_due_after(&p, RM_NEVER - 1));
+    cr_assert_eq(plan(&p, &terms, &err, "kill:1@2"), 0);
+    cr_assert_eq(drill_next_after(&p), RM_NEVER, "a drill with a step has no time");
+}
+
+Test(drill, a_history_has_steps_or_times_and_a_programs_has_times)
+{
+    static struct drill_plan p;
+    struct error err = {0};
+    struct drill_terms program = terms;
+    program.steps = 0;
+    refused("kill:1@3 join@3s", "steps or times, not both");
+    refused("kill:1@3s join@3", "steps or times, not both");
+    refused("kill:1@3s kill:1@4s", "no worker 1 at 4s");
+    refused("kill:1@0s", "kill:W@S");
+    cr_assert_lt(plan(&p, &program, &err, "kill:1@3"), 0);
+    cr_assert(strstr(err.text, "write a time, as kill:1@20s"), "%s", err.text);
+    cr_assert_lt(plan(&p, &program, &err, "random:3"), 0);
+    cr_assert(strstr(err.text, "write drills with times"), "%s", err.text);
+    cr_assert_eq(plan(&p, &program, &err, "kill:1@3s"), 0, "%s", err.text);
+}
+
 Test(drill, what_is_no_drill_is_told_the_forms)
 {
     static const char *const wrong[] = {

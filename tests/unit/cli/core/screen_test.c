@@ -121,7 +121,8 @@ Test(screen, a_job_that_was_complete_before_says_so)
     end.step = 300;
     report_take(&r, &end, 0);
     screen_end(&r, plain, 0, &out);
-    cr_assert(strstr(str_text(&out), "Complete already: 300 steps\n"), "%s", str_text(&out));
+    cr_assert(strstr(str_text(&out), "Complete already: 300 steps; --overwrite trains anew\n"), "%s",
+              str_text(&out));
     str_clear(&out);
 }
 

@@ -78,7 +78,9 @@ Test(file, a_short_job_gets_every_default)
     cr_assert_float_eq(s->optimizer.clip_norm, 1, 0);
     cr_assert_eq(s->checkpoint.keep, 3);
     cr_assert(s->checkpoint.resume);
-    cr_assert_eq(s->elasticity.join_window, 500 * RM_MS);
+    cr_assert_eq(s->elasticity.join_window, 0);
+    cr_assert_eq(job_join_window(s, false), 500 * RM_MS);
+    cr_assert_eq(job_join_window(s, true), 10 * RM_S);
     cr_assert_eq(s->failure_policy.max_restarts, 5);
     cr_assert_str_eq(s->isa, "Auto");
     cr_assert_str_eq(s->data.uri, "file:///home/me/books");
@@ -189,12 +191,72 @@ Test(file, fields_that_contradict_each_other_are_refused)
 
 Test(file, what_would_change_the_training_and_is_not_built_is_refused)
 {
-    refused(read_changed(0, "  launch: {mode: Command}"),
-            "job.yaml:11: spec.launch is not built yet; only the built-in trainer runs, remove it");
+    refused(read_changed(0, "  launch: {mode: Elastic}"),
+            "job.yaml:11: spec.launch is there beside spec.trainer; a job runs the built-in trainer or your "
+            "program, so remove one");
     refused(read_changed(10, "  checkpoint: {uri: out, process: CRIU}"),
             "job.yaml:10: spec.checkpoint.process is CRIU, which is not built yet; write None");
     refused(read_changed(8, "    data: {uri: s3://bucket/x, cache: s3://bucket/y}"),
             "job.yaml:8: spec.trainer.data.cache is s3://bucket/y; write a folder of this machine");
+}
+
+static const char program[] = "apiVersion: ringmaster.dev/v1alpha1\n"
+                              "kind: TrainingJob\n"
+                              "metadata: {name: prog}\n"
+                              "spec:\n"
+                              "  workers: {target: 3}\n"
+                              "  launch:\n"
+                              "    command: [python, train.py, --lr, 0.1, \"two words\"]\n"
+                              "    mode: Restart\n";
+
+static struct outcome program_with(const char *more)
+{
+    struct str whole = str_init(1 << 16);
+    str_addf(&whole, "%s%s\n", program, more);
+    struct outcome out = read_with(str_text(&whole), NULL, 0);
+    str_clear(&whole);
+    return out;
+}
+
+Test(file, a_program_needs_neither_model_nor_data_nor_a_store)
+{
+    struct outcome out = program_with("");
+    cr_assert_eq(out.status, 0, "%s", out.err.text);
+    const struct job_spec *s = &out.spec;
+    cr_assert(s->launched && s->launch.command.count == 5 && s->launch.processes == 1);
+    cr_assert_eq(s->launch.grace_period, 30 * RM_S);
+    const char *word = job_list_next(&s->launch.command, NULL);
+    for (int i = 1; i < 4; i++)
+        word = job_list_next(&s->launch.command, word);
+    cr_assert_str_eq(word, "0.1", "a word stands as it was written");
+    cr_assert_str_eq(job_list_next(&s->launch.command, word), "two words");
+    cr_assert_not(job_has_store(s));
+    cr_assert_eq(job_join_window(s, true), 30 * RM_S);
+    cr_assert_eq(job_join_window(s, false), 500 * RM_MS);
+    str_clear(&out.notes);
+}
+
+Test(file, a_program_that_does_not_fit_is_refused_by_its_field)
+{
+    refused(program_with("    numProcPerNode: gpu"), "job.yaml:9: spec.launch.numProcPerNode is gpu, which "
+                                                     "differs from machine to machine, and the number "
+                                                     "of ranks must not; write a whole number from 1 to 64");
+    refused(program_with("  checkpoint: {keep: 2}"), "job.yaml:9: spec.checkpoint.uri is missing; set it "
+                                                     "(folder, or s3://bucket/prefix, that checkpoints and "
+                                                     "the final weights go to)");
+    refused(read_with("apiVersion: ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: prog}\n"
+                      "spec:\n  workers: {target: 3}\n  launch: {command: python train.py, mode: Restart}\n",
+                      NULL, 0),
+            "job.yaml:6: spec.launch.command is \"python train.py\"; write a list of words, as [python, "
+            "train.py]");
+    refused(read_with("apiVersion: ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: prog}\n"
+                      "spec:\n  workers: {target: 3}\n  launch: {command: [], mode: Restart}\n",
+                      NULL, 0),
+            "job.yaml:6: spec.launch.command has 0 entries; write 1 to 64");
+    refused(read_with("apiVersion: ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: prog}\n"
+                      "spec:\n  workers: {target: 3}\n  launch: {command: [a], mode: Elastic}\n",
+                      NULL, 0),
+            "job.yaml:6: spec.launch.mode is Elastic, which is not built yet; write Restart");
 }
 
 Test(file, precision_and_recomputing_are_chosen_by_word)

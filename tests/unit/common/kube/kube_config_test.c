@@ -124,6 +124,19 @@ Test(config, what_can_not_be_is_refused_with_a_sentence)
                   NULL, "and not both");
 }
 
+Test(config, a_server_of_nothing_but_slashes_is_refused)
+{
+    static const char *const none[] = {"", "/", "//"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "current-context: a\ncontexts:\n- {name: a, context: {cluster: c, user: u}}\n"
+                 "clusters:\n- {name: c, cluster: {server: \"%s\"}}\nusers:\n- {name: u, user: {}}\n",
+                 none[i]);
+        check_refused(text, NULL, "the cluster has no usable `server`");
+    }
+}
+
 Test(config, a_pod_finds_its_service_account)
 {
     struct kube_config config;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -187,6 +188,23 @@ static int ask_raw(struct desk *d, const char *path)
 static void rang(void *ctx)
 {
     *(bool *)ctx = true;
+}
+
+/* libwebsockets 4.3 (Debian 13) would load its plugin from there; 4.1 (Debian 12) looks at no such place. */
+Test(ws, nothing_is_looked_for_in_the_working_directory)
+{
+    char folder[] = "/tmp/ws-XXXXXX", after[64], events[4096];
+    struct desk d;
+    cr_assert(mkdtemp(folder) && chdir(folder) == 0);
+    int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    cr_assert(watch >= 0 && inotify_add_watch(watch, folder, IN_OPEN) >= 0);
+    desk_open(&d, 2);
+    cr_assert_eq(read(watch, events, sizeof events), -1, "somebody has opened the folder");
+    cr_assert(getcwd(after, sizeof after));
+    cr_assert_str_eq(after, folder);
+    close(watch);
+    desk_close(&d);
+    rmdir(folder);
 }
 
 Test(ws, a_message_goes_there_and_back)

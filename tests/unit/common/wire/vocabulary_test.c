@@ -69,6 +69,26 @@ static int count_row(const char *row, bool seen[EVENT_KINDS])
     return count;
 }
 
+Test(events, each_member_has_a_name_of_its_own_and_stands_on_the_page)
+{
+    /* of events between coordinator and run alone */
+    static const enum event_key inner[] = {EVENT_KEY_ATTEMPT, EVENT_KEY_DETAIL, EVENT_KEY_AT,
+                                           EVENT_KEY_SPENT};
+    struct str page;
+    read_page(&page, RM_SOURCE "/docs/exit-codes-and-events.md");
+    const char *section = section_of(&page, "## Events");
+    for (int key = 0; key < EVENT_KEYS; key++) {
+        bool shown = true;
+        cr_assert(event_key(key), "member %d has no name", key);
+        for (int other = 0; other < key; other++)
+            cr_assert_str_neq(event_key(key), event_key(other));
+        for (size_t i = 0; i < sizeof inner / sizeof *inner; i++)
+            shown = shown && inner[i] != (enum event_key)key;
+        cr_assert_eq(names(section, event_key(key)), shown, "%s", event_key(key));
+    }
+    str_clear(&page);
+}
+
 Test(events, the_page_lists_exactly_those_that_are_shown)
 {
     struct str page;
@@ -106,7 +126,7 @@ Test(events, the_page_about_kubernetes_names_each_that_the_operator_makes_of_one
         cr_assert(!reason || names(text, reason), "the page lacks %s", reason);
         count += reason != NULL;
     }
-    cr_assert_eq(count, 10);
+    cr_assert_eq(count, 11);
     str_clear(&page);
 }
 

@@ -346,25 +346,46 @@ Test(answer, a_load_that_fails_after_its_ring_was_given_up_refuses_the_checkpoin
     story_end(&s);
 }
 
-Test(answer, a_step_of_which_another_history_is_saved_is_not_saved_again)
+static void stop_at_another_history_of_8(struct story *s)
 {
-    struct story s;
-    struct rdzv_settings settings = impatient(1);
-    settings.exact = false;
-    story_begin(&s, settings);
-    train_with(&s, 1);
-    progress(&s, 0, 8);
-    checkpointed(&s, 0, 8, 0, 1, false);
-    published(&s, 0, 8, false);
-    fault_of(&s, 0, FAULT_NOT_FINITE, -1, 9);
     struct message m;
+    fault_of(s, 0, FAULT_NOT_FINITE, -1, 9);
     message_init(&m, MSG_STOPPED);
-    m.stopped.round = s.round;
+    m.stopped.round = s->round;
     m.stopped.state = state_of(8);
     m.stopped.state.lineage[1] = 1;
     m.stopped.update_step = 8;
-    m.stopped.trainer_pid = s.trainer[0];
-    hear(&s, 0, &m);
+    m.stopped.trainer_pid = s->trainer[0];
+    hear(s, 0, &m);
+}
+
+static void save_step_8_of_a_fast_job(struct story *s)
+{
+    struct rdzv_settings settings = impatient(1);
+    settings.exact = false;
+    story_begin(s, settings);
+    train_with(s, 1);
+    progress(s, 0, 8);
+    checkpointed(s, 0, 8, 0, 1, false);
+}
+
+Test(answer, a_step_of_which_another_history_is_saved_is_not_saved_again)
+{
+    struct story s;
+    save_step_8_of_a_fast_job(&s);
+    published(&s, 0, 8, false);
+    stop_at_another_history_of_8(&s);
+    cr_assert_eq(s.ended, 5, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(answer, a_step_of_which_another_history_is_saved_meanwhile_is_waited_for_no_longer)
+{
+    struct story s;
+    save_step_8_of_a_fast_job(&s);
+    stop_at_another_history_of_8(&s);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
+    published(&s, 0, 8, false);
     cr_assert_eq(s.ended, 5, "%s", str_text(&s.log));
     story_end(&s);
 }

@@ -5,20 +5,26 @@
 #include "common/base/limits.h"
 #include "common/base/prng.h"
 #include "coordinator/core/clique.h"
+#include "tests/unit/bits.h"
 
-static uint64_t apart[RM_WORKERS_MAX];
+static struct worker_set apart[RM_WORKERS_MAX];
 static int blamed[RM_WORKERS_MAX];
 
 static void part(int a, int b)
 {
-    apart[a] |= (uint64_t)1 << b;
-    apart[b] |= (uint64_t)1 << a;
+    set_add(&apart[a], b);
+    set_add(&apart[b], a);
+}
+
+static int count(uint64_t bits)
+{
+    return __builtin_popcountll(bits);
 }
 
 static uint64_t find(uint64_t among, uint64_t dear)
 {
-    struct clique_question q = {among, dear, apart, blamed};
-    return clique_find(&q);
+    struct clique_question q = {set_of_bits(among), set_of_bits(dear), apart, blamed};
+    return bits_of_set(clique_find(&q));
 }
 
 Test(clique, where_all_reach_each_other_nobody_is_left_out)
@@ -58,7 +64,7 @@ Test(clique, a_larger_set_is_found_where_leaving_out_the_busiest_one_first_would
     part(1, 4), part(1, 5);
     part(2, 5), part(2, 6);
     part(3, 6), part(3, 4);
-    cr_assert_eq(clique_count(find(0x7f, 0)), 4);
+    cr_assert_eq(count(find(0x7f, 0)), 4);
 }
 
 /* As slow and obvious as can be. */
@@ -68,9 +74,9 @@ static int largest_by_trying_all(int workers)
     for (uint64_t set = 0; set < (uint64_t)1 << workers; set++) {
         bool whole = true;
         for (int a = 0; a < workers && whole; a++)
-            whole = !(set >> a & 1) || !(apart[a] & set);
-        if (whole && clique_count(set) > best)
-            best = clique_count(set);
+            whole = !(set >> a & 1) || !set_meets(apart[a], set_of_bits(set));
+        if (whole && count(set) > best)
+            best = count(set);
     }
     return best;
 }
@@ -80,7 +86,7 @@ Test(clique, it_is_the_largest_whoever_is_apart)
     uint64_t chance = 7;
     for (int round = 0; round < 300; round++) {
         for (int a = 0; a < RM_WORKERS_MAX; a++)
-            apart[a] = 0;
+            apart[a] = (struct worker_set){0};
         uint64_t pairs = prng_below(&chance, 30);
         for (uint64_t i = 0; i < pairs; i++) {
             int a = (int)prng_below(&chance, 9), b = (int)prng_below(&chance, 9);
@@ -89,8 +95,9 @@ Test(clique, it_is_the_largest_whoever_is_apart)
         }
         uint64_t set = find(0x1ff, 0);
         for (int a = 0; a < 9; a++)
-            cr_assert(!(set >> a & 1) || !(apart[a] & set), "round %d: two that are apart", round);
-        cr_assert_eq(clique_count(set), largest_by_trying_all(9), "round %d", round);
+            cr_assert(!(set >> a & 1) || !set_meets(apart[a], set_of_bits(set)),
+                      "round %d: two that are apart", round);
+        cr_assert_eq(count(set), largest_by_trying_all(9), "round %d", round);
     }
 }
 
@@ -102,7 +109,7 @@ Test(clique, sixty_four_of_whom_a_third_of_the_pairs_are_apart_are_divided_in_bo
             if (prng_below(&chance, 3) == 0)
                 part(a, b);
     uint64_t set = find(UINT64_MAX, 0);
-    cr_assert_geq(clique_count(set), 8);
+    cr_assert_geq(count(set), 8);
     for (int a = 0; a < RM_WORKERS_MAX; a++)
-        cr_assert(!(set >> a & 1) || !(apart[a] & set));
+        cr_assert(!(set >> a & 1) || !set_meets(apart[a], set_of_bits(set)));
 }

@@ -87,6 +87,23 @@ Test(fit, one_that_runs_other_software_is_told_so_and_its_machine_is_not_blamed)
     story_end(&s);
 }
 
+Test(fit, who_runs_other_software_than_made_the_checkpoint_hears_what_can_be_done)
+{
+    struct story s;
+    begin(&s, false);
+    s.made_by = "numerics 1f00aa11bb22cc33, fp32, avx2, a cpu (6/1/2), oneDNN 3.1.5";
+    come_on(&s, 0, "numerics 2e00aa11bb22cc33, fp32, avx2, a cpu (6/1/2), oneDNN 3.1.5", -1);
+    stopped(&s, 0, -1, -1);
+    listed(&s, 0, 7, -1);
+    cr_assert(
+        said(&s,
+             "worker 0 computes other bits than the checkpoint: 'numerics 2e00aa11bb22cc33, oneDNN 3.1.5', "
+             "not 'numerics 1f00aa11bb22cc33, oneDNN 3.1.5'; use its image, or set "
+             "trainer.allowMixedHardware"),
+        "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(fit, one_of_another_protocol_fits_with_the_coordinators_image)
 {
     struct story s;

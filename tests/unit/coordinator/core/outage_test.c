@@ -200,12 +200,17 @@ Test(outage, of_all_is_over_for_each_in_its_own_time)
     story_end(&s);
 }
 
-static void hangs_in_a_write(struct story *s, int w, int64_t step)
+static void hangs_for(struct story *s, int w, int64_t step, rm_time lasted)
 {
     struct msg_fault f = {
         .kind = FAULT_STORAGE, .class = CLASS_MACHINE, .step = step, .detail = "the write does not return"};
-    f.lasted = 120 * RM_S;
+    f.lasted = lasted;
     fault_says(s, w, &f);
+}
+
+static void hangs_in_a_write(struct story *s, int w, int64_t step)
+{
+    hangs_for(s, w, step, 120 * RM_S);
 }
 
 /* Its trainer waits for the memory that the slice lies in, and the ring for its trainer. */
@@ -328,6 +333,34 @@ Test(outage, of_all_that_holds_up_a_ring_costs_no_pod_its_place)
     story_end(&s);
 }
 
+/* It is told to leave, and never gets to the boundary: its trainer waits for the memory that the write is
+ * about. */
+Test(outage, of_the_only_one_that_is_told_to_leave_ends_the_run_after_end_timeout)
+{
+    struct story s;
+    struct rdzv_settings settings = remote();
+    settings.end_timeout = 600 * RM_S;
+    settings.lost_after = 3600 * RM_S;
+    story_begin(&s, settings);
+    expect_workers(&s, 1);
+    train_with(&s, 1);
+    progress(&s, 0, 20);
+    leaving(&s, 0);
+    after(&s, RM_S);
+    cr_assert(said(&s, "at=boundary"), "%s", str_text(&s.log));
+    forget(&s);
+    for (int i = 0; i < 150 && s.ended < 0; i++) {
+        if (s.conn[0] >= 0)
+            hangs_for(&s, 0, 20, (120 + 10 * i) * RM_S);
+        if (rdzv_state(s.st) == RDZV_QUIESCING && said(&s, "at=now"))
+            stopped(&s, 0, 20, -1);
+        after(&s, 10 * RM_S);
+    }
+    cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
+    cr_assert(said(&s, "does not return"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(outage, while_one_publishes_blames_nobody_for_what_the_others_had_written_before)
 {
     struct story s;
@@ -390,6 +423,39 @@ Test(outage, of_a_writer_whose_older_slice_does_not_return_leaves_its_part_of_th
     forget(&s);
     hangs_in_a_write(&s, 2, 90);
     cr_assert(said(&s, "send 0,1 save"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(outage, of_one_whose_write_does_not_return_leaves_publishing_to_another)
+{
+    struct story s;
+    begin_three(&s, 3);
+    progress(&s, 0, 99);
+    hangs_in_a_write(&s, 0, 90);
+    progress(&s, 0, 100);
+    for (int w = 0; w < 3; w++)
+        finished(&s, w);
+    forget(&s);
+    for (int part = 0; part < 2; part++)
+        checkpointed(&s, 1 + part, 100, part, 2, true);
+    cr_assert(said(&s, "send 1 publish"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(outage, of_a_publishers_older_write_takes_publishing_from_it)
+{
+    struct story s;
+    begin_three(&s, 3);
+    progress(&s, 0, 100);
+    for (int w = 0; w < 3; w++)
+        finished(&s, w);
+    for (int part = 0; part < 3; part++)
+        checkpointed(&s, part, 100, part, 3, true);
+    cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
+    forget(&s);
+    hangs_in_a_write(&s, 0, 90);
+    cr_assert(said(&s, "send 1 publish"), "its thread is in a call that does not return: %s",
+              str_text(&s.log));
     story_end(&s);
 }
 

@@ -417,7 +417,61 @@ Test(pairs, two_that_name_each_other_are_believed_rather_than_who_speaks_first)
     story_end(&s);
 }
 
+/* 1 and 2 are cut off from each other, and all three are needed. What comes of that is seen by 0, too, and
+ * told by it first. */
+Test(pairs, two_that_are_known_to_be_apart_are_believed_rather_than_who_speaks_first)
+{
+    struct story s;
+    gather(&s, patient(3), 3);
+    for (int i = 0; i < 2; i++)
+        break_off(&s, 2, 1, nothing);
+    for (int i = 1; i < 4; i++) {
+        after(&s, pauses[i]);
+        for (int w = 0; w < 3; w++)
+            ready(&s, w, 0);
+        fault_of(&s, 0, FAULT_RING, 1, -1);
+        fault_of(&s, 2, FAULT_RING, 1, -1);
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, 0, -1);
+    }
+    cr_assert(said(&s, "workers 1 and 2 can't reach"), "%s", str_text(&s.log));
+    cr_assert(!said(&s, "workers 0 and 1"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* ---- who holds the state ---- */
+
+/* Worker 1's trainer has died before the first step, and 0, which leaves, is to give its new one the state.
+ * Each time the one that gets none is the first to stop. */
+Test(pairs, who_leaves_and_can_not_give_its_state_is_let_go_and_the_other_goes_on)
+{
+    struct rdzv_settings settings = patient(1);
+    settings.max_restarts = 9;
+    struct story s;
+    gather(&s, settings, 2);
+    for (int w = 0; w < 2; w++)
+        ready(&s, w, 0);
+    leaving(&s, 0);
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    s.trainer[1]++;
+    struct message m;
+    hello_message(&s, 1, -1, &m);
+    hear(&s, 1, &m);
+    stopped(&s, 1, -1, -1);
+    stopped(&s, 0, 0, -1);
+    cr_assert_eq(s.form.form.source[0].worker, 0, "%s", str_text(&s.log));
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(s.form.form.sources_count, 1, "%s", str_text(&s.log));
+        fault_of(&s, 1, FAULT_RING, 0, -1);
+        stopped(&s, 1, -1, -1);
+        stopped(&s, 0, 0, -1);
+    }
+    after(&s, RM_S);
+    cr_assert(said(&s, "send 0 release"), "%s", str_text(&s.log));
+    cr_assert(forms_with(&s, 1, (int[]){1}), "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.member[0].role, ROLE_INIT, "%s", str_text(&s.log));
+    story_end(&s);
+}
 
 Test(pairs, a_newcomer_that_cant_get_the_state_is_left_out_and_not_the_one_that_it_blames)
 {
@@ -628,6 +682,100 @@ Test(pairs, a_neighbour_that_answers_a_probe_again_and_again_is_no_suspect)
     const int64_t held[3] = {2, 2, 2};
     go_and_break_off(&s, 0, 2, held);
     cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "0 and 2 broke once: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Of four the ring that forms holds 0 and 2, who lose each other after `go`, or 1 and 3, who do so before it.
+ * All answer each probe. */
+static void play_ring_that_makes_no_step(struct story *s, int *probes)
+{
+    const struct msg_form f = s->form.form;
+    bool in[4] = {false};
+    char asked[32];
+    for (int r = 0; r < f.count; r++)
+        in[f.member[r].worker] = true;
+    cr_assert(f.count >= 3, "%s", str_text(&s->log));
+    int by = in[1] && in[3] ? 1 : 0;
+    for (int w = 0; w < 4 && by == 0; w++)
+        if (in[w])
+            ready(s, w, 0);
+    snprintf(asked, sizeof asked, "id=%d ", *probes + 1);
+    if (said(s, asked)) {
+        ++*probes;
+        for (int w = 0; w < 4; w++)
+            probed(s, w, *probes, -1);
+    }
+    fault_of(s, by, FAULT_RING, by + 2, -1);
+    for (int w = 0; w < 4; w++)
+        stopped(s, w, w == 1 ? -1 : 0, -1);
+}
+
+Test(pairs, answers_without_a_step_put_off_the_end_of_start_timeout_no_longer)
+{
+    struct rdzv_settings settings = patient(3);
+    struct story s;
+    settings.probe_first = settings.probe_most = RM_S;
+    gather(&s, settings, 4);
+    int probes = 0;
+    rm_time most = s.now + 180 * RM_S; /* three times startTimeout */
+    while (s.now < most && s.ended < 0) {
+        if (rdzv_state(s.st) == RDZV_FORMING)
+            play_ring_that_makes_no_step(&s, &probes);
+        else
+            after(&s, RM_S);
+    }
+    cr_assert(probes, "%s", str_text(&s.log));
+    cr_assert_eq(s.ended, 4, "%s", rdzv_why(s.st));
+    cr_assert(said(&s, "workers 0 and 2") && said(&s, "workers 1 and 3"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* The fourth has come and answers nothing, so that three form without it. */
+Test(pairs, who_goes_is_not_what_the_ring_lacked_and_the_pause_stays)
+{
+    struct story s;
+    story_begin(&s, patient(3));
+    expect_workers(&s, 0xf);
+    first_come(&s, 3);
+    hello(&s, 3, -1);
+    for (int w = 0; w < 3; w++)
+        listed(&s, w, -1, -1);
+    after(&s, RM_S);
+    for (int i = 0; i < 4; i++) {
+        cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "after %d: %s", i, str_text(&s.log));
+        break_off(&s, 0, 2, nothing);
+        if (i < 3)
+            after(&s, pauses[i]);
+    }
+    closed(&s, 3);
+    after(&s, 4 * RM_S - RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", str_text(&s.log));
+    after(&s, RM_MS);
+    cr_assert(forms_with(&s, 3, (int[]){0, 1, 2}), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+static void break_off_unsaid(struct story *s, int by, int peer)
+{
+    struct message m;
+    message_init(&m, MSG_FAULT);
+    m.fault.kind = FAULT_RING;
+    m.fault.peer = peer;
+    m.fault.step = -1;
+    hear(s, by, &m);
+    for (int w = 0; w < 3; w++)
+        stopped(s, w, -1, -1);
+}
+
+Test(pairs, who_says_no_reason_is_said_to_have_said_none)
+{
+    struct story s;
+    gather(&s, patient(3), 3);
+    for (int i = 0; i < 2; i++)
+        break_off_unsaid(&s, 0, 2);
+    cr_assert(said(&s, "workers 0 and 2 can't reach each other (no reason was told)"), "%s",
+              str_text(&s.log));
+    cr_assert(!said(&s, "()") && !said(&s, "worker 0: \n"), "%s", str_text(&s.log));
     story_end(&s);
 }
 

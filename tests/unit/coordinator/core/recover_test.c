@@ -54,6 +54,24 @@ Test(recover, a_whole_ring_trains_on_and_is_told_to_go_again)
     story_end(&s);
 }
 
+/* A program's processes would be ended (program_test.c); a trainer waits for its turn. */
+Test(recover, a_trainer_of_an_older_ring_is_told_nothing_until_it_is_taken_in)
+{
+    struct story s;
+    struct message m;
+    succeed(&s, 3);
+    hello_of_ring(&s, 0, PHASE_TRAINING, 2);
+    hello_of_ring(&s, 1, PHASE_TRAINING, 2);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    hello_message(&s, 2, 3, &m);
+    m.hello.ring = (struct msg_generation){1, 4};
+    m.hello.phase = PHASE_TRAINING;
+    s.conn[2] = s.conns++;
+    hear(&s, 2, &m);
+    cr_assert_not(said(&s, "send 2 stop"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(recover, a_list_that_names_a_worker_twice_is_of_no_ring)
 {
     struct story s;

@@ -16,11 +16,14 @@
 struct story {
     struct rdzv *st;
     struct rdzv_out *out;
+    int most_actions; /* of one step, and what their bodies took */
+    size_t most_bodies;
     rm_time now;
     int conn[RM_WORKERS_MAX], conns; /* -1: none */
     int attempt[RM_WORKERS_MAX];
     int64_t trainer[RM_WORKERS_MAX];
-    const char *machine[RM_WORKERS_MAX]; /* the fingerprint of its arithmetic; checkpoints are cpu-a's */
+    const char *machine[RM_WORKERS_MAX]; /* the fingerprint of its arithmetic */
+    const char *made_by;                 /* that of checkpoints; NULL: cpu-a */
     int64_t round, generation;
     struct message form, publish;
     struct rdzv_recovery recovery;
@@ -68,7 +71,7 @@ PLAYED int worker_at(const struct story *s, int conn)
 PLAYED void note_send(struct story *s, const struct rdzv_action *a)
 {
     char text[600];
-    const struct message *m = &a->send.message;
+    const struct message *m = a->send.message;
     str_adds(&s->log, "send ");
     for (int i = 0; i < a->send.count; i++)
         str_addf(&s->log, "%s%d", i ? "," : "", worker_at(s, a->send.conn[i]));
@@ -92,11 +95,11 @@ PLAYED void note(struct story *s, const struct rdzv_action *a)
         str_addf(&s->log, "close %d\n", worker_at(s, a->close));
     } else if (a->kind == RDZV_TELL) {
         struct str line = str_init(8192);
-        rdzv_tell_print(&a->tell, 0, "file:///c", &line);
+        rdzv_tell_print(a->tell, 0, "file:///c", &line);
         str_addf(&s->log, "tell %s\n", str_text(&line));
         str_clear(&line);
-        if (a->tell.kind == TELL_RECOVERED)
-            s->recovery = a->tell.recovery;
+        if (a->tell->kind == TELL_RECOVERED)
+            s->recovery = a->tell->recovery;
     } else {
         str_addf(&s->log, "end %d %s\n", a->end.exit_code, a->end.why);
         s->ended = a->end.exit_code;
@@ -106,6 +109,8 @@ PLAYED void note(struct story *s, const struct rdzv_action *a)
 PLAYED void play(struct story *s, const struct rdzv_event *e)
 {
     rdzv_step(s->st, e, s->now, s->out);
+    s->most_actions = s->out->count > s->most_actions ? s->out->count : s->most_actions;
+    s->most_bodies = s->out->arena.used > s->most_bodies ? s->out->arena.used : s->most_bodies;
     for (int i = 0; i < s->out->count; i++)
         note(s, &s->out->action[i]);
 }
@@ -321,7 +326,7 @@ PLAYED void listed(struct story *s, int w, int64_t newest, int64_t older)
         struct msg_checkpoint *c = &m.checkpoints.checkpoint[m.checkpoints.count++];
         c->step = steps[i];
         memcpy(c->lineage, state_of(steps[i]).lineage, RM_HASH_BYTES);
-        text_copy(c->fingerprint, sizeof c->fingerprint, "cpu-a");
+        text_copy(c->fingerprint, sizeof c->fingerprint, s->made_by ? s->made_by : "cpu-a");
     }
     hear(s, w, &m);
 }

@@ -1,4 +1,6 @@
 /* Faults of one worker, of all, and of a checkpoint: what the coordinator makes of them. */
+#include <stdio.h>
+
 #include "tests/unit/coordinator/core/story.h"
 
 static struct rdzv_settings patient(int min)
@@ -48,6 +50,65 @@ static void all_stop(struct story *s, int n)
 {
     for (int w = 0; w < n; w++)
         stopped(s, w, -1, -1);
+}
+
+/* ---- who gives another one the state ---- */
+
+static void gives_something_else(struct story *s, int by, int source)
+{
+    struct message m;
+    message_init(&m, MSG_FAULT);
+    m.fault.kind = FAULT_LINEAGE;
+    m.fault.class = CLASS_SOURCE;
+    m.fault.peer = source;
+    m.fault.step = -1;
+    snprintf(m.fault.detail, sizeof m.fault.detail, "worker %d holds something else", source);
+    hear(s, by, &m);
+}
+
+/* Workers 0 and 1 hold step 5, and 2 is to get it. */
+static void let_receive(struct story *s, bool pods)
+{
+    struct rdzv_settings settings = patient(1);
+    settings.unsupervised = pods;
+    story_begin(s, settings);
+    if (!pods)
+        expect_workers(s, 7);
+    for (int w = 0; w < 3; w++)
+        hello(s, w, w < 2 ? 5 : -1);
+    for (int w = 0; w < 3; w++)
+        stopped(s, w, w < 2 ? 5 : -1, -1);
+    after(s, 100 * RM_MS);
+    cr_assert_eq(rdzv_state(s->st), RDZV_FORMING, "%s", str_text(&s->log));
+}
+
+static bool is_in(const struct story *s, int worker)
+{
+    for (int r = 0; r < s->form.form.count; r++)
+        if (s->form.form.member[r].worker == worker)
+            return true;
+    return false;
+}
+
+Test(trouble, a_source_that_holds_something_else_is_left_out_and_not_taken_for_one_that_is_not_reached)
+{
+    for (int pods = 0; pods < 2; pods++) {
+        struct story s;
+        let_receive(&s, pods);
+        gives_something_else(&s, 2, 0);
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, w < 2 ? 5 : -1, -1);
+        cr_assert(rdzv_state(s.st) == RDZV_FORMING && is_in(&s, 0), "once is nothing: %s", str_text(&s.log));
+        gives_something_else(&s, 2, 0);
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, w < 2 ? 5 : -1, -1);
+        cr_assert(rdzv_state(s.st) == RDZV_FORMING && !is_in(&s, 0) && is_in(&s, 2), "%s", str_text(&s.log));
+        for (int w = 1; w < 3; w++)
+            ready(&s, w, 5);
+        cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+        cr_assert_not(said(&s, "can't reach") || said(&s, "workerLeftOut"), "%s", str_text(&s.log));
+        story_end(&s);
+    }
 }
 
 /* ---- loads ---- */
@@ -187,7 +248,77 @@ Test(trouble, all_checkpoints_damaged_ends_with_3_and_their_names_and_never_begi
     story_end(&s);
 }
 
+/* n workers have saved step 231 and written all of 240, which worker 0 is to publish; then their trainers
+ * die, and the new ones hold nothing. */
+static void write_and_die(struct story *s, int n)
+{
+    struct rdzv_settings settings = patient(n);
+    settings.max_restarts = 9;
+    settings.steps = 1000;
+    begin(s, settings, n, -1, -1);
+    for (int w = 0; w < n; w++)
+        ready(s, w, 0);
+    for (int w = 0; w < n; w++)
+        progress(s, w, 240);
+    for (int w = 0; w < n; w++)
+        checkpointed(s, w, 231, w, n, false);
+    published(s, 0, 231, false);
+    for (int w = 0; w < n; w++)
+        checkpointed(s, w, 240, w, n, false);
+    for (int w = 0; w < n; w++) {
+        struct message m;
+        fault_of(s, w, FAULT_TRAINER_EXIT, -1, -1);
+        s->trainer[w]++;
+        hello_message(s, w, -1, &m);
+        hear(s, w, &m);
+    }
+    all_stop(s, n);
+    forget(s);
+}
+
+Test(trouble, a_checkpoint_that_lacks_its_manifest_alone_is_waited_for_where_all_before_it_are_damaged)
+{
+    for (int comes = 0; comes < 2; comes++) {
+        struct story s;
+        write_and_die(&s, 1);
+        listed(&s, 0, 231, -1);
+        cr_assert_eq(s.form.form.resume.step, 231, "%s", str_text(&s.log));
+        load_fails(&s, 0, 231, CLASS_OBJECT);
+        all_stop(&s, 1);
+        cr_assert(said(&s, "that of step 240 waits for its manifest"), "%s", str_text(&s.log));
+        live_on(&s, 1, 50);
+        cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+        if (comes) {
+            published(&s, 0, 240, false);
+            listed(&s, 0, 240, 231);
+            cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+            cr_assert_eq(s.form.form.resume.step, 240, "%s", str_text(&s.log));
+        } else {
+            live_on(&s, 1, 15);
+            cr_assert_eq(s.ended, 3, "not longer than startTimeout: %s", str_text(&s.log));
+        }
+        story_end(&s);
+    }
+}
+
 /* ---- lists ---- */
+
+Test(trouble, a_list_made_before_a_checkpoint_and_told_after_it_is_made_again)
+{
+    struct story s;
+    write_and_die(&s, 2);
+    published(&s, 0, 240, false);
+    for (int w = 0; w < 2; w++)
+        listed(&s, w, 231, -1);
+    live_on(&s, 2, 1);
+    cr_assert_neq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    for (int w = 0; w < 2; w++)
+        listed(&s, w, 240, 231);
+    live_on(&s, 2, 1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.resume.step, 240, "%s", str_text(&s.log));
+    story_end(&s);
+}
 
 static void list_fails(struct story *s, int w, struct msg_fault f)
 {

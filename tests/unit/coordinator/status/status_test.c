@@ -45,7 +45,7 @@ static void take_note(struct watch *w)
 {
     for (int i = 0; i < w->s.out->count; i++)
         if (w->s.out->action[i].kind == RDZV_TELL)
-            history_note(w->c, &w->s.out->action[i].tell, 1000 + w->s.now / RM_MS, w->s.now);
+            history_note(w->c, w->s.out->action[i].tell, 1000 + w->s.now / RM_MS, w->s.now);
     history_look(w->c, w->s.st);
 }
 

@@ -460,6 +460,7 @@ Test(operator_plan, suspending_ends_workers_first_and_resuming_goes_on_with_high
     cr_assert_eq(c->job.status.restarts.preemption + c->job.status.restarts.failure, 0);
     c->job.suspend = false;
     cast_settle(c);
+    cast_settle(c); /* its key first */
     expect(c, "term 2 is wanted\nworker 0 is wanted (attempt 2)\nworker 2 is wanted (attempt 2)");
     cast_free(c);
 }

@@ -20,7 +20,8 @@ struct run {
 static struct run begin(uint64_t seed)
 {
     struct run r = {.w = world_open(seed, 3, 2), .o = calloc(1, sizeof(struct process)), .seed = seed};
-    r.w->mixed = seed % 3 == 0;
+    r.w->launched = seed % 5 == 2;
+    r.w->mixed = seed % 3 == 0 && !r.w->launched;
     r.w->sidecars = seed % 4 == 3;
     process_start(r.w, r.o);
     return r;
@@ -101,7 +102,9 @@ static void run_to_end(struct run *r)
               r->w->truth.job.status);
     cr_assert(strstr(r->w->truth.job.status, "\"type\":\"Complete\",\"status\":\"True\""), "seed %llu: %s",
               (unsigned long long)r->seed, r->w->truth.job.status);
-    cr_assert(strstr(r->w->truth.job.status, "\"weightsSha256\":\"ab\""));
+    cr_assert(strstr(r->w->truth.job.status,
+                     r->w->launched ? "\"result\":{\"exitCode\":0}" : "\"weightsSha256\":\"ab\""));
+    cr_assert(!r->w->launched || !strstr(r->w->truth.job.status, "progress"));
     cr_assert_eq(live_pods(r->w), 0, "seed %llu: pods outlive the job", (unsigned long long)r->seed);
 }
 

@@ -1,4 +1,6 @@
-/* Starts with too few nodes: how long is waited, for whom, and how soon the next attempt comes. */
+/* Starts with too few nodes: how long is waited, for whom, and how soon the next attempt comes. And after a
+ * suspension.
+ */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -219,5 +221,32 @@ Test(operator_start, a_pod_whose_volumes_or_network_do_not_come_is_told_with_whe
               "%s", c->job.status.message);
     cr_assert_str_eq(c->job.status.condition[OP_PODS_READY].reason, "NotPrepared");
     cr_assert(told.taken_ms && told.unprepared);
+    cast_free(c);
+}
+
+/* Whoever deleted the Secret that the job began with has it go on, so, and whoever copied it knows nothing
+ * more. */
+Test(operator_start, a_job_that_was_suspended_goes_on_with_a_key_of_its_own)
+{
+    struct cast *c = cast_training("{}");
+    char before[OP_NAME_MAX];
+    text_copy(before, sizeof before, c->job.status.ring.key);
+    c->job.suspend = true;
+    cast_settle(c);
+    c->pods_count = 0;
+    cast_settle(c);
+    cast_settle(c);
+    cr_assert(condition_is(&c->job.status, OP_SUSPENDED));
+    cr_assert_not(cast_says(c, "create secrets"));
+    c->job.suspend = false;
+    cr_assert(cast_says(c, "create secrets tiny-key-"));
+    cr_assert_not(cast_says(c, "create pods"));
+    cast_settle(c);
+    cast_settle(c);
+    cr_assert(cast_says(c, "term 2 is wanted"));
+    cr_assert(*c->job.status.ring.key && strcmp(c->job.status.ring.key, before) != 0, "%s, before %s",
+              c->job.status.ring.key, before);
+    cast_settle(c);
+    cr_assert_not(cast_says(c, "create secrets"));
     cast_free(c);
 }

@@ -220,7 +220,8 @@ static void release(struct world *w)
         struct op_last_word *last_word = &pod->view.last_word;
         last_word->known = last_word->result.known = true;
         last_word->result.step = WORLD_STEPS;
-        text_copy(last_word->result.weights_sha256, RM_HASH_HEX, "ab");
+        if (!w->launched)
+            text_copy(last_word->result.weights_sha256, RM_HASH_HEX, "ab");
         end_pod(w, i, OP_SUCCEEDED, 0, "Completed");
         return;
     }
@@ -255,7 +256,10 @@ bool world_view(const struct world *w, int term, struct coordinator_view *ret)
     ret->workers_count = ret->ring_size;
     memcpy(ret->lost, w->lost, sizeof ret->lost);
     ret->lost_count = w->lost_count;
-    ret->progress = (struct op_progress){.known = true, .step = w->step, .steps = WORLD_STEPS};
+    if (w->launched)
+        ret->begun = w->step > 0;
+    else
+        ret->progress = (struct op_progress){.known = true, .step = w->step, .steps = WORLD_STEPS};
     if (w->released)
         ret->state = STATUS_FINISHED;
     else if (ret->ring_size >= w->truth.job.min)
@@ -289,6 +293,14 @@ static int any_pod(struct world *w)
     return -1;
 }
 
+/* Beside a program of the user's a worker may end with anything: it ends no job. */
+static int fatal_code(struct world *w, const struct pod_view *pod)
+{
+    if (w->launched && pod->role == OP_WORKER && chance(w, 50))
+        return chance(w, 50) ? 2 : 3;
+    return chance(w, 50) ? 137 : 1;
+}
+
 static void pod_fault(struct world *w, int i)
 {
     struct pod_view *pod = &w->truth.pod[i].view;
@@ -310,7 +322,7 @@ static void pod_fault(struct world *w, int i)
             return;
         }
         if (runs(&w->truth.pod[i]) && node && node->view.ready)
-            end_pod(w, i, OP_POD_FAILED, chance(w, 50) ? 137 : 1, chance(w, 30) ? "OOMKilled" : "Error");
+            end_pod(w, i, OP_POD_FAILED, fatal_code(w, pod), chance(w, 30) ? "OOMKilled" : "Error");
         return;
     default: /* by force */
         remove_pod(w, i);

@@ -62,6 +62,7 @@ struct world {
     int step;      /* committed; survives everything: it stands for the checkpoints */
     bool released; /* training is done */
     bool mixed;    /* on node-3 all workers are refused: it computes other bits */
+    bool launched; /* its workers run a program of the user's */
     bool sidecars; /* half of all pods have one */
     int refused, hung;
     struct op_gone lost[RM_WORKERS_MAX];

@@ -14,7 +14,18 @@ static int pod_named(const struct world *w, const char *name)
     return -1;
 }
 
-/* All programs of a job, of whatever operator, have one key, and it is there before them. */
+/* But for those that were told to go, and may be anywhere: of these none is to come back. */
+static bool is_empty(const struct world *w)
+{
+    for (int i = 0; i < w->truth.pods_count; i++) {
+        const struct pod_view *pod = &w->truth.pod[i].view;
+        if (w->truth.pod[i].exists && !pod_is_over(pod) && !pod->deletion_ms)
+            return false;
+    }
+    return true;
+}
+
+/* All programs of a job that meet, of whatever operator, have one key, and it is there before them. */
 static void check_key(struct world *w, const struct js *body)
 {
     const char *key = NULL;
@@ -25,7 +36,7 @@ static void check_key(struct world *w, const struct js *body)
             key = js_as_string(read_at(js_at(volumes, i), "secret.secretName"));
     for (int i = 0; i < w->secrets_count; i++)
         made = made || !strcmp(w->secret[i], key ? key : "");
-    if (!*w->key && key)
+    if (key && (!*w->key || is_empty(w)))
         text_copy(w->key, sizeof w->key, key);
     if (!made || strcmp(w->key, key) != 0)
         snprintf(w->wrong, sizeof w->wrong, "a pod has the key %.60s, others %.60s; it is %s", key, w->key,
@@ -172,7 +183,12 @@ void process_late_writes(struct world *w, struct process *o)
     o->late = NULL;
 }
 
-static void project(const struct world_job *job, struct job_view *ret)
+static const char trainer[] =
+    "\"trainer\":{\"model\":{\"layers\":1,\"heads\":1,\"width\":8,\"context\":8},\"data\":{\"uri\":"
+    "\"s3://a/b\"},\"steps\":9},\"checkpoint\":{\"uri\":\"s3://a/c\"}";
+static const char launch[] = "\"launch\":{\"command\":[\"train\"],\"mode\":\"Restart\"}";
+
+static void project(const struct world *w, const struct world_job *job, struct job_view *ret)
 {
     struct str text = str_init(1 << 20);
     struct error err = {0};
@@ -180,11 +196,9 @@ static void project(const struct world_job *job, struct job_view *ret)
              "{\"metadata\":{\"name\":\"tiny\",\"namespace\":\"ml\",\"uid\":\"job-uid\",\"generation\":%lld,"
              "\"resourceVersion\":\"%d\"},\"spec\":{\"suspend\":%s,\"workers\":{\"target\":%d,\"min\":%d,"
              "\"max\":%d,\"template\":{\"spec\":{\"containers\":[{\"name\":\"trainer\",\"image\":\"a\"}]}}},"
-             "\"trainer\":{\"model\":{\"layers\":1,\"heads\":1,\"width\":8,\"context\":8},\"data\":{\"uri\":"
-             "\"s3://a/b\"},\"steps\":9},\"checkpoint\":{\"uri\":\"s3://a/c\"},"
-             "\"failurePolicy\":{\"maxRestarts\":1000}},\"status\":%s}",
+             "%s,\"failurePolicy\":{\"maxRestarts\":1000}},\"status\":%s}",
              (long long)job->generation, job->revision, job->suspend ? "true" : "false", job->target,
-             job->min, job->max, job->status);
+             job->min, job->max, w->launched ? launch : trainer, job->status);
     struct js *object = js_parse(str_text(&text), text.length, "job", &err);
     if (!object || job_project(object, ret, &err) < 0)
         abort();
@@ -259,7 +273,7 @@ void process_reconcile(struct world *w, struct process *o, int die_before, bool 
     struct job_view job;
     if (!o->cache.job.exists)
         return;
-    project(&o->cache.job, &job);
+    project(w, &o->cache.job, &job);
     struct op_plan *plan = make_plan(w, o, &job);
     int done = 0, code = 0;
     for (; done < plan->actions_count && done != die_before && (code == 0 || code == 409 || code == 404);

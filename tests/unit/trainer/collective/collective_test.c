@@ -4,25 +4,36 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/assert.h"
 #include "common/base/prng.h"
+#include "trainer/backend/memory.h"
 #include "trainer/collective/local.h"
+#include "trainer/collective/staged.h"
 #include "trainer/collective/tcp_ring.h"
 
-enum { WORLD_MAX = 8, KINDS = 2, KIND_RING = 0, KIND_LOCAL = 1 };
+enum { WORLD_MAX = 8 };
+enum { KIND_RING, KIND_LOCAL, KIND_STAGED_RING, KIND_STAGED_LOCAL, KINDS };
+enum { WINDOW = 4092 }; /* so that most sums need several, and none is even */
 
 struct member {
     pthread_t thread;
     struct collective *collective;
     struct abort_flag abort;
-    uint32_t *words;
-    float *floats;
+    uint32_t *words, *words_sum;
+    float *floats, *floats_sum;
     int64_t words_count, floats_count;
-    int rounds; /* reduces to do */
+    bool listens; /* adds nothing */
+    bool far;     /* what it adds, and the sums, lie in far memory */
+    int rounds;   /* reduces to do */
+    bool differ;  /* each of them has another first word */
     int rc, peer;
     struct error err;
     atomic_llong pulse, place;
@@ -70,14 +81,20 @@ static struct party *party_open(int kind, int world)
         cr_assert_eq(abort_flag_init(&p->member[r].abort, &err), 0);
         p->member[r].rounds = 1;
     }
-    if (kind == KIND_LOCAL) {
+    if (kind == KIND_LOCAL || kind == KIND_STAGED_LOCAL) {
         cr_assert_eq(local_open(all, world, &err), 0);
         for (int r = 0; r < world; r++)
             p->member[r].collective = all[r];
-        return p;
+    } else {
+        socket_pairs(world, fds);
+        open_ring(p, fds);
     }
-    socket_pairs(world, fds);
-    open_ring(p, fds);
+    for (int r = 0; r < world; r++) {
+        struct member *m = &p->member[r];
+        m->far = kind == KIND_STAGED_RING || kind == KIND_STAGED_LOCAL;
+        if (m->far)
+            cr_assert_eq(staged_open(&m->collective, m->collective, WINDOW, &err), 0);
+    }
     return p;
 }
 
@@ -92,14 +109,24 @@ static float float_of(int rank, int64_t i)
     return (float)(int32_t)word_of(rank, i) * 0x1p-24f;
 }
 
+/* Survives the process that writes it; more than is asked for, so that a count of 0 has an address. */
+static void *shared(int64_t count)
+{
+    void *map = mmap(NULL, (size_t)count * 4 + 4, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    cr_assert_neq(map, MAP_FAILED);
+    return map;
+}
+
 static void fill(struct party *p, int64_t words, int64_t floats)
 {
     for (int r = 0; r < p->world; r++) {
         struct member *m = &p->member[r];
         m->words_count = words;
         m->floats_count = floats;
-        m->words = malloc((size_t)words * 4 + 4);
-        m->floats = malloc((size_t)floats * 4 + 4);
+        m->words = shared(words);
+        m->words_sum = shared(words);
+        m->floats = shared(floats);
+        m->floats_sum = shared(floats);
         for (int64_t i = 0; i < words; i++)
             m->words[i] = word_of(r, i);
         for (int64_t i = 0; i < floats; i++)
@@ -107,15 +134,55 @@ static void fill(struct party *p, int64_t words, int64_t floats)
     }
 }
 
+/* Memory that nobody reaches but by its functions: its addresses are others than the pointers. */
+static const uint64_t far_away = (uint64_t)1 << 60;
+
+static int far_read(struct memory *m, void *to, struct far from, size_t bytes, struct error *err)
+{
+    (void)m, (void)err;
+    memcpy(to, (const char *)(uintptr_t)(from.at - far_away), bytes);
+    return 0;
+}
+
+static int far_write(struct memory *m, struct far to, const void *from, size_t bytes, struct error *err)
+{
+    (void)m, (void)err;
+    memcpy((char *)(uintptr_t)(to.at - far_away), from, bytes);
+    return 0;
+}
+
+static void *far_near(struct memory *m, struct far at)
+{
+    (void)m, (void)at;
+    return NULL;
+}
+
+static const struct memory_ops far_ops = {far_read, far_write, far_near};
+static struct memory far_memory = {&far_ops};
+
+/* The floats stay near, so that both kinds are in one sum. */
+static void put_far(struct collective_segment *s)
+{
+    s->in = &far_memory;
+    if (s->from)
+        s->from = (const void *)((uintptr_t)s->from + far_away);
+    s->to = (void *)((uintptr_t)s->to + far_away);
+}
+
 static int reduce_once(struct member *m)
 {
     /* Words, floats, words again: blocks and chunks cross from one type to another. */
     int64_t half = m->words_count / 2;
+    const uint32_t *words = m->listens ? NULL : m->words;
     struct collective_segment segments[3] = {
-        {COLLECTIVE_U32, m->words, half},
-        {COLLECTIVE_F32, m->floats, m->floats_count},
-        {COLLECTIVE_U32, m->words + half, m->words_count - half},
+        {.from = words, .to = m->words_sum, .count = half},
+        {COLLECTIVE_F32, m->listens ? NULL : m->floats, m->floats_sum, m->floats_count, NULL},
+        {.from = words ? words + half : NULL, .to = m->words_sum + half, .count = m->words_count - half},
     };
+    if (m->far) {
+        put_far(&segments[0]);
+        put_far(&segments[2]);
+    }
     return m->collective->ops->reduce(m->collective, segments, 3, &m->peer, &m->err);
 }
 
@@ -140,11 +207,26 @@ static void abort_member(struct member *m)
     pthread_mutex_unlock(&ring_lock);
 }
 
+/* So that what is left of an older round, or is a newer one's already, shows. */
+static int reduce_another(struct member *m, int round)
+{
+    int rank = m->collective->rank, world = m->collective->world;
+    uint32_t sum = (uint32_t)(world * round);
+    m->words[0] = word_of(rank, 0) + (uint32_t)round;
+    int rc = reduce_once(m);
+    for (int r = 0; r < world; r++)
+        sum += word_of(r, 0);
+    m->words[0] = word_of(rank, 0);
+    if (rc == 0 && m->words_sum[0] != sum)
+        rc = err_set(&m->err, ERR_PROTOCOL, "round %d has another one's sum", round);
+    return rc;
+}
+
 static void *member_main(void *arg)
 {
     struct member *m = arg;
     for (int i = 0; i < m->rounds && m->rc == 0; i++)
-        m->rc = reduce_once(m);
+        m->rc = m->differ ? reduce_another(m, m->rounds - 1 - i) : reduce_once(m);
     /* As the trainer does: who failed leaves, so that those behind it learn of it. */
     if (m->rc < 0)
         close_member(m);
@@ -164,32 +246,54 @@ static void run_all(struct party *p)
         pthread_join(p->member[r].thread, NULL);
 }
 
+/* Whatever came of it. */
+static void expect_from(const struct party *p)
+{
+    for (int r = 0; r < p->world; r++) {
+        const struct member *m = &p->member[r];
+        for (int64_t i = 0; i < m->words_count; i++)
+            cr_assert_eq(m->words[i], word_of(r, i), "word %ld of rank %d was written over", (long)i, r);
+        for (int64_t i = 0; i < m->floats_count; i++)
+            cr_assert(m->floats[i] == float_of(r, i), "float %ld of rank %d was written over", (long)i, r);
+    }
+}
+
 static void expect_sums(const struct party *p, int rank)
 {
     const struct member *m = &p->member[rank];
     for (int64_t i = 0; i < m->words_count; i++) {
         uint32_t sum = 0;
         for (int r = 0; r < p->world; r++)
-            sum += word_of(r, i);
-        cr_assert_eq(m->words[i], sum, "world %d rank %d word %ld", p->world, rank, (long)i);
+            sum += p->member[r].listens ? 0 : word_of(r, i);
+        cr_assert_eq(m->words_sum[i], sum, "world %d rank %d word %ld", p->world, rank, (long)i);
     }
     for (int64_t i = 0; i < m->floats_count; i++) {
         double sum = 0;
         for (int r = 0; r < p->world; r++)
-            sum += (double)float_of(r, i);
-        cr_assert_float_eq((double)m->floats[i], sum, 1e-3, "world %d rank %d float %ld", p->world, rank,
+            sum += p->member[r].listens ? 0 : (double)float_of(r, i);
+        cr_assert_float_eq((double)m->floats_sum[i], sum, 1e-3, "world %d rank %d float %ld", p->world, rank,
                            (long)i);
-        cr_assert_eq(memcmp(&m->floats[i], &p->member[0].floats[i], 4), 0, "ranks differ in bits");
+        cr_assert_eq(memcmp(&m->floats_sum[i], &p->member[0].floats_sum[i], 4), 0, "ranks differ in bits");
     }
+}
+
+static void give_back(struct member *m)
+{
+    if (!m->words)
+        return;
+    munmap(m->words, (size_t)m->words_count * 4 + 4);
+    munmap(m->words_sum, (size_t)m->words_count * 4 + 4);
+    munmap(m->floats, (size_t)m->floats_count * 4 + 4);
+    munmap(m->floats_sum, (size_t)m->floats_count * 4 + 4);
 }
 
 static void party_free(struct party *p)
 {
+    expect_from(p);
     for (int r = 0; r < p->world; r++) {
         close_member(&p->member[r]);
         abort_flag_clear(&p->member[r].abort);
-        free(p->member[r].words);
-        free(p->member[r].floats);
+        give_back(&p->member[r]);
     }
     free(p);
 }
@@ -226,16 +330,14 @@ Test(collective, many_small_reductions_in_a_row_stay_in_step)
     for (int kind = 0; kind < KINDS; kind++) {
         struct party *p = party_open(kind, 3);
         fill(p, 9, 0);
-        for (int r = 0; r < 3; r++)
-            p->member[r].rounds = 500;
-        run_all(p);
-        /* Each reduce multiplies what all agree on by 3. */
-        uint32_t expected = word_of(0, 4) + word_of(1, 4) + word_of(2, 4);
-        for (int i = 1; i < 500; i++)
-            expected *= 3;
         for (int r = 0; r < 3; r++) {
-            cr_assert_eq(p->member[r].rc, 0);
-            cr_assert_eq(p->member[r].words[4], expected);
+            p->member[r].rounds = 500;
+            p->member[r].differ = true; /* and the last one is as it was filled */
+        }
+        run_all(p);
+        for (int r = 0; r < 3; r++) {
+            cr_assert_eq(p->member[r].rc, 0, "%s", p->member[r].err.text);
+            expect_sums(p, r);
         }
         party_free(p);
     }
@@ -305,6 +407,7 @@ Test(collective, ranks_that_sum_different_things_fail_instead_of_mixing_them)
     fill(p, 1000, 10);
     p->member[1].words_count = 998;
     run_all(p);
+    p->member[1].words_count = 1000;
     int protocol = 0;
     for (int r = 0; r < 3; r++) {
         cr_assert_eq(p->member[r].rc, -1);
@@ -478,4 +581,107 @@ Test(collective, a_ring_knows_how_many_bytes_it_has_sent)
     }
     cr_assert_eq(sent, ROUNDS * (2 * (WORLD - 1) * 4 * (WORDS + FLOATS) + WORLD * SAYING));
     party_free(p);
+}
+
+Test(collective, a_rank_that_adds_nothing_has_the_sum_of_the_others)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        for (int world = 1; world <= 4; world++) {
+            for (int listener = 0; listener < world; listener++) {
+                struct party *p = party_open(kind, world);
+                fill(p, 40007, 33);
+                p->member[listener].listens = true;
+                run_all(p);
+                for (int r = 0; r < world; r++) {
+                    cr_assert_eq(p->member[r].rc, 0, "%s", p->member[r].err.text);
+                    expect_sums(p, r);
+                }
+                party_free(p);
+            }
+        }
+    }
+}
+
+/* A process of its own for each rank, of which rank 1 is killed in its turn number `turn`. Returns whether it
+ * was; what all of them add and have summed lies in shared memory. */
+static bool kill_at_turn(struct party *p, int turn)
+{
+    pid_t child[WORLD_MAX];
+    int fds[WORLD_MAX][2], status;
+    char fault[32];
+    bool killed = false;
+    snprintf(fault, sizeof fault, "ring-turn:%d", turn);
+    socket_pairs(p->world, fds);
+    for (int r = 0; r < p->world; r++) {
+        child[r] = fork();
+        if (child[r])
+            continue;
+        if (r == 1)
+            setenv("RINGMASTER_FAULT", fault, 1);
+        open_ring(p, fds);
+        for (int i = 0; i < p->world; i++)
+            if (i != r)
+                close_member(&p->member[i]);
+        _exit(reduce_once(&p->member[r]) < 0 ? 1 : 0);
+    }
+    for (int r = 0; r < p->world; r++) {
+        close(fds[r][0]);
+        close(fds[r][1]);
+    }
+    for (int r = 0; r < p->world; r++) {
+        cr_assert_eq(waitpid(child[r], &status, 0), child[r]);
+        killed |= WIFSIGNALED(status);
+        cr_assert(r == 1 || WIFEXITED(status));
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+            expect_sums(p, r);
+    }
+    return killed;
+}
+
+Test(collective, a_kill_in_any_turn_of_the_ring_leaves_what_each_rank_adds_as_it_was)
+{
+    int turn = 1;
+    for (bool killed = true; killed; turn++) {
+        struct error err;
+        struct party *p = calloc(1, sizeof *p);
+        p->world = 3;
+        for (int r = 0; r < p->world; r++)
+            cr_assert_eq(abort_flag_init(&p->member[r].abort, &err), 0);
+        fill(p, 9001, 0);
+        killed = kill_at_turn(p, turn);
+        party_free(p);
+    }
+    cr_assert_gt(turn, 4, "%d turns", turn);
+}
+
+static void remember(const char *sentence)
+{
+    (void)sentence;
+    _exit(42);
+}
+
+/* Ends with 42 where the assertion stood in the way. */
+static int sum_over(int kind, const void *from, void *to, int64_t count)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        struct party *p = party_open(kind, 1);
+        struct collective_segment segment = {.from = from, .to = to, .count = count};
+        assertion_hook = remember;
+        _exit(p->member[0].collective->ops->reduce(p->member[0].collective, &segment, 1, NULL, NULL));
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    return WEXITSTATUS(status);
+}
+
+Test(collective, a_sum_over_what_is_added_is_refused)
+{
+    uint32_t words[20] = {0};
+    for (int kind = 0; kind < KINDS; kind++) {
+        cr_assert_eq(sum_over(kind, words, words, 20), 42, "in place");
+        cr_assert_eq(sum_over(kind, words, words + 9, 10), 42, "one element is shared");
+        cr_assert_eq(sum_over(kind, words + 10, words, 10), 0, "side by side");
+        cr_assert_eq(sum_over(kind, NULL, words, 20), 0);
+    }
 }

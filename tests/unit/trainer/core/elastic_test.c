@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/bits.h"
 #include "trainer/core/elastic.h"
 
 struct play {
@@ -32,8 +33,8 @@ static const struct message *sent(const struct play *p, enum msg_type type)
 {
     for (int i = 0; i < p->out->count; i++) {
         const struct elastic_action *a = &p->out->action[i];
-        if (a->kind == ELASTIC_SEND && a->message.type == type)
-            return &a->message;
+        if (a->kind == ELASTIC_SEND && a->message->type == type)
+            return a->message;
     }
     return NULL;
 }
@@ -71,15 +72,38 @@ static void end(struct play *p)
     free(p->out);
 }
 
+static void done_with(struct play *p, struct elastic_result *r)
+{
+    r->command = p->running;
+    r->peer = -1;
+    if (r->outcome == OUTCOME_OK && p->running == CMD_COMMIT)
+        p->state = state_of(p->state.step + 1);
+    r->state = p->state;
+    r->update_step = p->state.held ? p->state.step : -1;
+    p->running = CMD_NONE;
+    step(p, (struct elastic_event){.kind = ELASTIC_DONE, .result = r});
+}
+
+static void one_done(struct play *p, enum elastic_outcome outcome, bool stop)
+{
+    struct elastic_result r = {.outcome = outcome, .stop = stop};
+    done_with(p, &r);
+}
+
+/* Of a step all three commands, or up to the one that may fail so. */
 static void done(struct play *p, enum elastic_outcome outcome, bool stop)
 {
-    struct elastic_result r = {.command = p->running, .outcome = outcome, .peer = -1, .stop = stop};
-    if (outcome == OUTCOME_OK && p->running == CMD_STEP)
-        p->state = state_of(p->state.step + 1);
-    r.state = p->state;
-    r.update_step = p->state.held ? p->state.step : -1;
-    p->running = CMD_NONE;
-    step(p, (struct elastic_event){.kind = ELASTIC_DONE, .result = &r});
+    bool in_exchange = outcome == OUTCOME_OK || outcome == OUTCOME_NOT_FINITE || outcome == OUTCOME_LINEAGE;
+    if (p->running == CMD_LANES && in_exchange) {
+        one_done(p, OUTCOME_OK, false);
+        cr_assert_eq(p->running, CMD_EXCHANGE);
+    }
+    bool commits = p->running == CMD_EXCHANGE && outcome == OUTCOME_OK;
+    one_done(p, outcome, stop);
+    if (commits) {
+        cr_assert_eq(p->running, CMD_COMMIT);
+        one_done(p, OUTCOME_OK, false);
+    }
 }
 
 static void stop(struct play *p, int64_t round, enum msg_stop_at at)
@@ -136,10 +160,10 @@ Test(elastic, from_the_seed_to_the_first_steps)
     cr_assert_eq(p.running, CMD_CONNECT);
     done(&p, OUTCOME_OK, false);
     go(&p, 1);
-    cr_assert_eq(p.running, CMD_STEP);
+    cr_assert_eq(p.running, CMD_LANES);
     done(&p, OUTCOME_OK, false);
     cr_assert_eq(sent(&p, MSG_PROGRESS)->progress.step, 1);
-    cr_assert_eq(p.running, CMD_STEP);
+    cr_assert_eq(p.running, CMD_LANES);
     end(&p);
 }
 
@@ -186,6 +210,7 @@ Test(elastic, an_aborted_pass_that_completed_all_the_same_counts)
 {
     struct play p;
     train_from(&p, 0);
+    one_done(&p, OUTCOME_OK, false);
     stop(&p, 2, STOP_NOW);
     done(&p, OUTCOME_OK, false);
     cr_assert(sent(&p, MSG_PROGRESS));
@@ -233,6 +258,26 @@ Test(elastic, catching_up_into_another_history_falls_back_to_receiving)
     end(&p);
 }
 
+Test(elastic, a_source_that_holds_something_else_is_named_as_such_and_not_as_one_that_is_not_reached)
+{
+    for (int source = 0; source < 2; source++) {
+        struct play p;
+        begin(&p, 2);
+        form(&p, 1, ROLE_RECEIVE, 5);
+        struct elastic_result r = {
+            .command = CMD_RECEIVE, .outcome = OUTCOME_PEER, .peer = 0, .update_step = -1};
+        r.class = source ? CLASS_SOURCE : CLASS_UNKNOWN;
+        text_copy(r.text, sizeof r.text, "receive the state from worker 0: as the story goes");
+        p.running = CMD_NONE;
+        step(&p, (struct elastic_event){.kind = ELASTIC_DONE, .result = &r});
+        const struct msg_fault *f = &sent(&p, MSG_FAULT)->fault;
+        cr_assert_eq(f->kind, source ? FAULT_LINEAGE : FAULT_RING);
+        cr_assert_eq(f->class, source ? CLASS_SOURCE : CLASS_UNKNOWN);
+        cr_assert_eq(f->peer, 0);
+        end(&p);
+    }
+}
+
 Test(elastic, a_half_received_state_is_not_held)
 {
     struct play p;
@@ -256,7 +301,7 @@ Test(elastic, evaluation_and_snapshot_come_between_the_steps)
     cr_assert_eq(did(&p, ELASTIC_RUN)->parts, 2);
     done(&p, OUTCOME_OK, false);
     cr_assert(sent(&p, MSG_SNAPSHOT));
-    cr_assert_eq(p.running, CMD_STEP);
+    cr_assert_eq(p.running, CMD_LANES);
     done(&p, OUTCOME_OK, false); /* step 4 */
     cr_assert_eq(p.running, CMD_EVALUATE);
     done(&p, OUTCOME_OK, false);
@@ -271,13 +316,12 @@ Test(elastic, a_step_whose_ring_wants_it_saved_is_followed_by_a_snapshot_but_nev
     for (int64_t number = 1; number <= 10; number += 9) {
         while (p.state.step < number - 1)
             done(&p, OUTCOME_OK, false);
-        while (p.running != CMD_STEP)
+        while (p.running != CMD_LANES)
             done(&p, OUTCOME_OK, false);
-        p.state = state_of(number);
-        struct elastic_result r = {
-            .command = CMD_STEP, .outcome = OUTCOME_OK, .peer = -1, .save = true, .state = p.state};
-        p.running = CMD_NONE;
-        step(&p, (struct elastic_event){.kind = ELASTIC_DONE, .result = &r});
+        one_done(&p, OUTCOME_OK, false);
+        struct elastic_result r = {.outcome = OUTCOME_OK, .save = true};
+        done_with(&p, &r);
+        one_done(&p, OUTCOME_OK, false);
         cr_assert_eq(p.running == CMD_SNAPSHOT, number < 10, "step %d runs %d", (int)number, p.running);
         if (number == 1) {
             struct message m;
@@ -301,7 +345,7 @@ Test(elastic, a_snapshot_waits_until_the_agent_is_done_with_the_last_one)
         if (p.running == CMD_EVALUATE)
             done(&p, OUTCOME_OK, false);
     }
-    cr_assert_eq(p.running, CMD_STEP); /* 6 */
+    cr_assert_eq(p.running, CMD_LANES); /* 6 */
     done(&p, OUTCOME_OK, false);
     cr_assert_eq(p.running, CMD_NONE);
     cr_assert(sent(&p, MSG_SNAPSHOT_WANTED), "its agent may keep what the store does not take");
@@ -312,22 +356,27 @@ Test(elastic, a_snapshot_waits_until_the_agent_is_done_with_the_last_one)
     end(&p);
 }
 
+static void until_commit(struct play *p)
+{
+    do
+        one_done(p, OUTCOME_OK, false);
+    while (p->running != CMD_COMMIT);
+}
+
 Test(elastic, a_step_towards_a_snapshot_leads_into_its_memory_only_while_nobody_reads_there)
 {
     struct play p;
     train_from(&p, 1);
+    until_commit(&p);
     cr_assert_not(did(&p, ELASTIC_RUN)->to_snapshot, "nothing is due at 2");
     cr_assert(did(&p, ELASTIC_RUN)->snapshot_free, "but a clock may say otherwise");
-    done(&p, OUTCOME_OK, false);
-    cr_assert_eq(p.running, CMD_STEP);
+    until_commit(&p);
     cr_assert(did(&p, ELASTIC_RUN)->to_snapshot, "step 3 is saved, and the memory is free");
-    done(&p, OUTCOME_OK, false);
+    one_done(&p, OUTCOME_OK, false);
     cr_assert_eq(p.running, CMD_SNAPSHOT);
     cr_assert_not(did(&p, ELASTIC_RUN)->to_snapshot);
     for (int step = 4; step <= 6; step++) {
-        do
-            done(&p, OUTCOME_OK, false);
-        while (p.running != CMD_STEP);
+        until_commit(&p);
         cr_assert_not(did(&p, ELASTIC_RUN)->to_snapshot, "the agent still reads that of step 3, at %d", step);
         cr_assert_not(did(&p, ELASTIC_RUN)->snapshot_free);
     }
@@ -378,10 +427,10 @@ Test(elastic, a_nan_is_told_and_nothing_runs_after_it)
 Test(elastic, the_minority_of_a_disagreement_drops_its_state)
 {
     struct play p;
-    train_from(&p, 3);
-    struct elastic_result r = {
-        .command = CMD_STEP, .outcome = OUTCOME_LINEAGE, .minority = true, .state = p.state};
-    step(&p, (struct elastic_event){.kind = ELASTIC_DONE, .result = &r});
+    train_from(&p, 2);
+    one_done(&p, OUTCOME_OK, false);
+    struct elastic_result r = {.outcome = OUTCOME_LINEAGE, .minority = true};
+    done_with(&p, &r);
     cr_assert_eq(sent(&p, MSG_FAULT)->fault.kind, FAULT_LINEAGE);
     cr_assert_eq(p.running, CMD_DROP);
     stop(&p, 2, STOP_NOW);
@@ -398,7 +447,7 @@ static void loaded(struct play *p, int64_t n, int64_t step, uint64_t shares)
     m.generation = (struct msg_generation){1, n};
     m.loaded.state = state_of(step);
     m.loaded.parts = 2;
-    m.loaded.shares = shares;
+    m.loaded.shares = set_of_bits(shares);
     link_message(p, &m);
 }
 
@@ -414,7 +463,7 @@ Test(elastic, only_the_loaded_checkpoint_that_the_form_names_is_taken)
     cr_assert_eq(p.running, CMD_NONE, "what was read for another ring");
     loaded(&p, 1, 6, 2);
     cr_assert_eq(p.running, CMD_LOAD);
-    cr_assert_eq(did(&p, ELASTIC_RUN)->shares, 2);
+    cr_assert_eq(bits_of_set(did(&p, ELASTIC_RUN)->shares), 2);
     end(&p);
 }
 
@@ -425,14 +474,14 @@ Test(elastic, shares_that_do_not_come_are_read_by_the_agent)
     form(&p, 1, ROLE_LOAD, 6);
     loaded(&p, 1, 6, 2);
     struct elastic_result r = {
-        .command = CMD_LOAD, .outcome = OUTCOME_MISSING, .missing = 1, .update_step = -1, .peer = -1};
+        .command = CMD_LOAD, .outcome = OUTCOME_MISSING, .missing = set_of(0), .update_step = -1, .peer = -1};
     p.running = CMD_NONE;
     step(&p, (struct elastic_event){.kind = ELASTIC_DONE, .result = &r});
-    cr_assert_eq(sent(&p, MSG_LOAD)->load.shares, 1);
+    cr_assert_eq(bits_of_set(sent(&p, MSG_LOAD)->load.shares), 1);
     cr_assert_eq(p.running, CMD_NONE);
     loaded(&p, 1, 6, 1);
     cr_assert_eq(p.running, CMD_LOAD);
-    cr_assert_eq(did(&p, ELASTIC_RUN)->shares, 3, "all are there now");
+    cr_assert_eq(bits_of_set(did(&p, ELASTIC_RUN)->shares), 3, "all are there now");
     p.state = state_of(6);
     done(&p, OUTCOME_OK, false);
     cr_assert_eq(p.running, CMD_CONNECT);
@@ -492,25 +541,22 @@ Test(elastic, a_step_tells_how_long_it_took_and_waited_for_data)
     form(&p, 1, ROLE_KEEP, 1);
     done(&p, OUTCOME_OK, false); /* the ring is connected */
     go(&p, 1);
-    cr_assert_eq(p.running, CMD_STEP);
-    p.state = state_of(2);
-    struct elastic_result r = {.command = CMD_STEP,
-                               .state = p.state,
-                               .update_step = 2,
-                               .peer = -1,
-                               .tokens = 64,
-                               .rescaled = 2,
-                               .took = 30 * RM_MS,
-                               .data_wait = 7 * RM_MS,
-                               .reduce_time = 5 * RM_MS,
-                               .reduce_bytes = 4096};
-    step(&p, (struct elastic_event){.kind = ELASTIC_DONE, .result = &r});
+    cr_assert_eq(p.running, CMD_LANES);
+    struct elastic_result lanes = {.took = 20 * RM_MS, .data_wait = 7 * RM_MS};
+    struct elastic_result unfit = {.outcome = OUTCOME_RESCALE, .took = RM_MS, .reduce_time = RM_MS};
+    struct elastic_result exchange = {.took = 6 * RM_MS, .reduce_time = 5 * RM_MS, .reduce_bytes = 4096};
+    struct elastic_result commit = {.took = 3 * RM_MS, .tokens = 64, .rescaled = 2};
+    done_with(&p, &lanes);
+    done_with(&p, &unfit);
+    done_with(&p, &lanes);
+    done_with(&p, &exchange);
+    done_with(&p, &commit);
     const struct message *m = sent(&p, MSG_PROGRESS);
     cr_assert(m);
     cr_assert_eq(m->progress.step, 2);
-    cr_assert_eq(m->progress.step_time, 30 * RM_MS);
-    cr_assert_eq(m->progress.data_wait, 7 * RM_MS);
-    cr_assert_eq(m->progress.reduce_time, 5 * RM_MS);
+    cr_assert_eq(m->progress.step_time, 50 * RM_MS);
+    cr_assert_eq(m->progress.data_wait, 14 * RM_MS);
+    cr_assert_eq(m->progress.reduce_time, 6 * RM_MS);
     cr_assert_eq(m->progress.reduce_bytes, 4096);
     cr_assert_eq(m->progress.rescaled, 2);
     end(&p);
@@ -520,7 +566,7 @@ Test(elastic, a_probe_is_made_beside_the_step_under_way_and_disturbs_nothing)
 {
     struct play p;
     train_from(&p, 2);
-    cr_assert_eq(p.running, CMD_STEP);
+    cr_assert_eq(p.running, CMD_LANES);
     struct message m;
     message_init(&m, MSG_PROBE);
     m.probe.id = 7;
@@ -530,7 +576,155 @@ Test(elastic, a_probe_is_made_beside_the_step_under_way_and_disturbs_nothing)
     const struct elastic_action *a = did(&p, ELASTIC_PROBE);
     cr_assert(a);
     cr_assert_eq(p.out->count, 1);
-    cr_assert_eq(a->message.probe.id, 7);
-    cr_assert_eq(a->message.probe.member[0].worker, 4);
+    cr_assert_eq(a->message->probe.id, 7);
+    cr_assert_eq(a->message->probe.member[0].worker, 4);
     end(&p);
+}
+
+Test(elastic, a_pass_that_does_not_fit_has_its_lanes_done_again)
+{
+    struct play p;
+    train_from(&p, 2);
+    cr_assert_not(did(&p, ELASTIC_RUN)->again);
+    one_done(&p, OUTCOME_OK, false);
+    one_done(&p, OUTCOME_RESCALE, false);
+    cr_assert_eq(p.running, CMD_LANES);
+    cr_assert(did(&p, ELASTIC_RUN)->again);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(sent(&p, MSG_PROGRESS)->progress.step, 3);
+    end(&p);
+}
+
+/* Its exponents are those of a ring that is no more: the next one begins with the state's own. */
+Test(elastic, a_pass_that_did_not_fit_is_forgotten_with_its_ring)
+{
+    struct play p;
+    train_from(&p, 2);
+    one_done(&p, OUTCOME_OK, false);
+    stop(&p, 2, STOP_NOW);
+    one_done(&p, OUTCOME_RESCALE, false);
+    cr_assert(sent(&p, MSG_STOPPED)->stopped.discarded);
+    form(&p, 2, ROLE_KEEP, 2);
+    one_done(&p, OUTCOME_OK, false);
+    go(&p, 2);
+    cr_assert_eq(p.running, CMD_LANES);
+    cr_assert_not(did(&p, ELASTIC_RUN)->again);
+    end(&p);
+}
+
+static void lose_a_peer(struct play *p)
+{
+    step(p, (struct elastic_event){.kind = ELASTIC_PEER_GONE, .peer = 0});
+}
+
+Test(elastic, a_step_that_all_have_the_words_of_is_made_whatever_comes)
+{
+    for (int what = 0; what < 4; what++) {
+        struct play p;
+        train_from(&p, 2);
+        one_done(&p, OUTCOME_OK, false);
+        if (what == 0)
+            stop(&p, 2, STOP_NOW);
+        if (what == 1)
+            lose_a_peer(&p);
+        one_done(&p, OUTCOME_OK, false);
+        cr_assert_eq(p.running, CMD_COMMIT, "%d", what);
+        if (what == 2)
+            stop(&p, 2, STOP_NOW);
+        if (what == 3)
+            lose_a_peer(&p);
+        cr_assert_not(did(&p, ELASTIC_ABORT), "others may have made it");
+        one_done(&p, OUTCOME_OK, false);
+        cr_assert_eq(sent(&p, MSG_PROGRESS)->progress.step, 3, "%d", what);
+        if (what % 2)
+            stop(&p, 2, STOP_NOW);
+        cr_assert_not(sent(&p, MSG_STOPPED)->stopped.discarded, "%d", what);
+        end(&p);
+    }
+}
+
+Test(elastic, lanes_whose_ring_is_lost_meanwhile_are_not_exchanged)
+{
+    struct play p;
+    train_from(&p, 2);
+    lose_a_peer(&p);
+    cr_assert_eq(did(&p, ELASTIC_ABORT)->command, CMD_LANES);
+    one_done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_NONE);
+    stop(&p, 2, STOP_NOW);
+    cr_assert(sent(&p, MSG_STOPPED)->stopped.discarded);
+    end(&p);
+}
+
+Test(elastic, an_abort_names_what_it_gives_up)
+{
+    struct play p;
+    train_from(&p, 2);
+    one_done(&p, OUTCOME_OK, false);
+    stop(&p, 2, STOP_NOW);
+    cr_assert_eq(did(&p, ELASTIC_ABORT)->command, CMD_EXCHANGE);
+    cr_assert_eq(elastic_thread(CMD_EXCHANGE), ELASTIC_TALKS);
+    cr_assert_eq(elastic_thread(CMD_LANES), ELASTIC_COMPUTES);
+    cr_assert_eq(elastic_thread(CMD_COMMIT), ELASTIC_COMPUTES);
+    end(&p);
+}
+
+/* As the shell tells them: together, at the end. */
+static void done_in_a_row(struct play *p, enum elastic_outcome exchange)
+{
+    struct elastic_result lanes = {0}, exchanged = {.outcome = exchange}, commit = {0};
+    lanes.followed = true;
+    exchanged.followed = exchange == OUTCOME_OK;
+    done_with(p, &lanes);
+    cr_assert_eq(p->running, CMD_NONE, "the exchange has begun already");
+    p->running = CMD_EXCHANGE;
+    done_with(p, &exchanged);
+    if (exchange != OUTCOME_OK)
+        return;
+    cr_assert_eq(p->running, CMD_NONE, "so has the commit");
+    p->running = CMD_COMMIT;
+    done_with(p, &commit);
+}
+
+Test(elastic, what_follows_by_itself_is_not_started_again)
+{
+    struct play p;
+    train_from(&p, 1);
+    cr_assert_not(did(&p, ELASTIC_RUN)->to_snapshot);
+    done_in_a_row(&p, OUTCOME_OK);
+    cr_assert_eq(sent(&p, MSG_PROGRESS)->progress.step, 2);
+    cr_assert_eq(p.running, CMD_LANES);
+    cr_assert(did(&p, ELASTIC_RUN)->to_snapshot, "it is known from the start that step 3 is saved");
+    done_in_a_row(&p, OUTCOME_RESCALE);
+    cr_assert_eq(p.running, CMD_LANES);
+    cr_assert(did(&p, ELASTIC_RUN)->again);
+    end(&p);
+}
+
+Test(elastic, what_follows_may_have_been_done_before_the_order_to_stop_was_heard)
+{
+    struct play p;
+    train_from(&p, 2);
+    stop(&p, 2, STOP_NOW);
+    done_in_a_row(&p, OUTCOME_OK);
+    cr_assert_eq(sent(&p, MSG_PROGRESS)->progress.step, 3);
+    cr_assert_eq(sent(&p, MSG_STOPPED)->stopped.state.step, 3);
+    cr_assert_not(sent(&p, MSG_STOPPED)->stopped.discarded);
+    end(&p);
+}
+
+Test(elastic, only_a_step_goes_on_by_itself)
+{
+    static const struct {
+        enum elastic_command command;
+        enum elastic_outcome outcome;
+        enum elastic_command next;
+    } rows[] = {{CMD_LANES, OUTCOME_OK, CMD_EXCHANGE},     {CMD_LANES, OUTCOME_ABORTED, CMD_NONE},
+                {CMD_EXCHANGE, OUTCOME_OK, CMD_COMMIT},    {CMD_EXCHANGE, OUTCOME_PEER, CMD_NONE},
+                {CMD_EXCHANGE, OUTCOME_RESCALE, CMD_NONE}, {CMD_COMMIT, OUTCOME_OK, CMD_NONE},
+                {CMD_CONNECT, OUTCOME_OK, CMD_NONE},       {CMD_EVALUATE, OUTCOME_OK, CMD_NONE}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct elastic_result r = {.command = rows[i].command, .outcome = rows[i].outcome};
+        cr_assert_eq(elastic_follows(&r), rows[i].next, "row %zu", i);
+    }
 }

@@ -13,21 +13,29 @@ static uint32_t bits_of(float x)
     return bits;
 }
 
+static void write_rank(uint32_t *header, int rank, uint32_t flags, const uint8_t *lineage)
+{
+    struct header_rank said = {.flags = flags, .audited = -1};
+    memcpy(said.lineage, lineage, sizeof said.lineage);
+    header_rank_write(header, TENSORS, LANES, rank, &said);
+}
+
 /* Header of a good pass: every lane with loss 2 and maxima 1, 0.25, 0; two ranks of one lineage. */
 static uint32_t *good_header(void)
 {
     static uint32_t header[2048];
     const uint8_t lineage[RM_HASH_BYTES] = {1, 2, 3, 4, 5, 6, 7, 8};
-    cr_assert_leq(verdict_header_count(TENSORS, LANES), 2048);
+    cr_assert_leq(header_count(TENSORS, LANES), 2048);
     memset(header, 0, sizeof header);
     for (int lane = 0; lane < LANES; lane++) {
-        uint32_t *slot = header + verdict_lane_at(TENSORS, lane);
+        uint32_t *slot = header + header_lane_at(TENSORS, lane);
         slot[0] = bits_of(2);
         slot[1] = bits_of(1);
         slot[2] = bits_of(0.25f);
+        slot[TENSORS + 3] = 100; /* tokens */
     }
-    verdict_rank_write(header, TENSORS, LANES, 0, 0, lineage);
-    verdict_rank_write(header, TENSORS, LANES, 1, LANES_STOP, lineage);
+    write_rank(header, 0, 0, lineage);
+    write_rank(header, 1, LANES_STOP, lineage);
     return header;
 }
 
@@ -76,6 +84,7 @@ Test(verdict, a_good_pass_fits_and_sets_the_next_k)
     cr_assert_eq(v.k[0], 24);
     cr_assert_eq(v.k[1], 26);
     cr_assert_eq(v.k[2], 3, "no gradient: the old k stays");
+    cr_assert_eq(v.tokens, 100 * LANES);
 }
 
 Test(verdict, only_tensors_that_do_not_fit_get_another_k_for_the_rescaled_pass)
@@ -114,17 +123,41 @@ Test(verdict, nan_and_infinity_are_named_by_lane_and_tensor)
     model_layout_init(&layout, &shape);
     for (int i = 0; i < 2; i++) {
         uint32_t *header = good_header();
-        header[verdict_lane_at(TENSORS, 3) + 2] = bits_of(bad[i]);
-        header[verdict_lane_at(TENSORS, 4) + 0] = bits_of(bad[i]);
+        header[header_lane_at(TENSORS, 3) + 2] = bits_of(bad[i]);
+        header[header_lane_at(TENSORS, 4) + 0] = bits_of(bad[i]);
         verdict_decide(&v, header, TENSORS, LANES, false, k);
         cr_assert_eq(v.kind, VERDICT_NOT_FINITE);
         cr_assert(v.lane == 3 && v.tensor == 1);
         verdict_sentence(&v, &layout, 12, why);
         cr_assert_str_eq(why, "step 12: the gradient of h.0.attn.c_attn.weight is not finite in lane 3");
-        header[verdict_lane_at(TENSORS, 3) + 2] = 0;
+        header[header_lane_at(TENSORS, 3) + 2] = 0;
         verdict_decide(&v, header, TENSORS, LANES, true, k);
         verdict_sentence(&v, &layout, 12, why);
         cr_assert_str_eq(why, "step 12: the loss is not finite in lane 4");
+    }
+}
+
+Test(verdict, stop_and_save_count_where_one_says_so_and_holds_and_ready_where_all_do)
+{
+    static const struct {
+        uint32_t said[3], wanted;
+    } cases[] = {
+        {{0, 0, 0}, 0},
+        {{LANES_STOP, 0, LANES_SAVE}, LANES_STOP | LANES_SAVE},
+        {{LANES_HOLDS, LANES_HOLDS, LANES_HOLDS}, LANES_HOLDS},
+        {{LANES_HOLDS, 0, LANES_HOLDS}, 0},
+        {{LANES_HOLDS | LANES_READY, LANES_READY, LANES_HOLDS | LANES_READY | LANES_STOP},
+         LANES_READY | LANES_STOP},
+    };
+    const int32_t k[TENSORS] = {20, 26, 3};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct verdict v;
+        const uint8_t lineage[RM_HASH_BYTES] = {1, 2, 3, 4, 5, 6, 7, 8};
+        uint32_t *header = good_header();
+        for (int r = 0; r < 3; r++)
+            write_rank(header, r, cases[i].said[r], lineage);
+        verdict_decide(&v, header, TENSORS, LANES, false, k);
+        cr_assert_eq(v.flags, cases[i].wanted, "case %zu: %x", i, v.flags);
     }
 }
 
@@ -135,12 +168,15 @@ static uint64_t minority_of(const char *lineages)
     uint32_t *header = good_header();
     for (int r = 0; lineages[r]; r++) {
         uint8_t lineage[RM_HASH_BYTES] = {(uint8_t)lineages[r]};
-        verdict_rank_write(header, TENSORS, LANES, r, 0, lineage);
+        write_rank(header, r, 0, lineage);
     }
-    header[verdict_lane_at(TENSORS, 0)] = bits_of(NAN); /* lineage is judged before all else */
+    header[header_lane_at(TENSORS, 0)] = bits_of(NAN); /* lineage is judged before all else */
     verdict_decide(&v, header, TENSORS, LANES, false, k);
-    cr_assert_eq(v.kind, v.minority ? VERDICT_LINEAGE : VERDICT_NOT_FINITE);
-    return v.minority;
+    uint64_t bits = 0;
+    for (int r = set_first(v.minority); r >= 0; r = set_next(v.minority, r))
+        bits |= (uint64_t)1 << r;
+    cr_assert_eq(v.kind, bits ? VERDICT_LINEAGE : VERDICT_NOT_FINITE);
+    return bits;
 }
 
 Test(verdict, ranks_of_another_lineage_are_found_by_majority_then_by_rank_zero)

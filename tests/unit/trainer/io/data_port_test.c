@@ -103,11 +103,12 @@ static void start_join(struct node *nodes, int rank, int world, struct ring_gene
 static void *sum_main(void *arg)
 {
     struct node *n = arg;
-    uint32_t word = (uint32_t)n->self.worker + 1;
-    struct collective_segment segment = {COLLECTIVE_U32, &word, 1};
+    const uint32_t word = (uint32_t)n->self.worker + 1;
+    uint32_t sum = 0;
+    struct collective_segment segment = {.from = &word, .to = &sum, .count = 1};
     n->rc = n->ring->ops->reduce(n->ring, &segment, 1, &n->peer, &n->err);
     if (n->rc == 0)
-        n->rc = (int)word;
+        n->rc = (int)sum;
     return NULL;
 }
 

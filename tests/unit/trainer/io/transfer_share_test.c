@@ -7,6 +7,7 @@
 
 #include "common/base/str.h"
 #include "common/os/file.h"
+#include "tests/unit/bits.h"
 #include "trainer/io/transfer_share.h"
 
 enum { MEMBERS_MAX = 4, LANES = 4 };
@@ -22,7 +23,7 @@ struct member {
     struct transfer_share share;
     struct transfer_peer peers[MEMBERS_MAX];
     struct abort_flag abort;
-    uint64_t missing;
+    struct worker_set missing;
     int result;
     struct error err;
     pthread_t thread;
@@ -46,7 +47,7 @@ static float value(int array, int64_t i)
 
 static float *array_of(const struct state_arrays *a, int i)
 {
-    return i == 0 ? a->params : i == 1 ? a->m : a->v;
+    return memory_near(a->in, a->array[i].at);
 }
 
 static void member_open(struct member *m, int worker, int n)
@@ -116,7 +117,7 @@ static void *gather_main(void *arg)
     struct transfer_gather g = {.want = &want,
                                 .to = m->share.arrays,
                                 .point = &m->share.point,
-                                .wanted = (((uint64_t)1 << m->n) - 1) & ~((uint64_t)1 << m->worker),
+                                .wanted = set_minus(set_below(m->n), set_of(m->worker)),
                                 .have = m->share.range};
     m->result = transfer_share_gather(&g, &m->missing, &m->err);
     return NULL;
@@ -132,7 +133,7 @@ static void expect_all(struct member *m)
     struct state_arrays a = state_arrays(m->state);
     pthread_join(m->thread, NULL);
     cr_assert_eq(m->result, 0, "%s", m->err.text);
-    cr_assert_eq(m->missing, 0);
+    cr_assert(set_is_empty(m->missing));
     for (int i = 0; i < TRANSFER_ARRAYS; i++)
         for (int64_t e = 0; e < a.count; e++)
             cr_assert(array_of(&a, i)[e] == value(i, e), "member %d: element %lld of array %d", m->worker,
@@ -206,9 +207,9 @@ Test(transfer_share, who_does_not_give_is_named_and_the_others_shares_come, .ini
         gather(&member[2]);
         pthread_join(member[2].thread, NULL);
         cr_assert_eq(member[2].result, 0, "%s", member[2].err.text);
-        cr_assert_eq(member[2].missing, 2, "way %d: %llx", way, (unsigned long long)member[2].missing);
+        cr_assert_eq(bits_of_set(member[2].missing), 2, "way %d", way);
         const struct model_range *from = &member[0].share.range[0];
-        cr_assert_eq(member[2].share.arrays.params[from->first + 1], value(0, from->first + 1));
+        cr_assert_eq(array_of(&member[2].share.arrays, 0)[from->first + 1], value(0, from->first + 1));
         close_all(member, 3);
     }
 }
@@ -225,7 +226,7 @@ Test(transfer_share, shares_that_leave_a_gap_or_overlap_count_for_nothing, .init
             transfer_share_give(member[i].source, &member[i].share);
         gather(&member[2]);
         pthread_join(member[2].thread, NULL);
-        cr_assert_eq(member[2].missing, 3);
+        cr_assert_eq(bits_of_set(member[2].missing), 3);
         close_all(member, 3);
     }
 }
@@ -244,7 +245,7 @@ Test(transfer_share, one_that_does_not_come_counts_for_nothing_with_those_that_i
             transfer_share_give(member[k].source, &member[k].share);
         gather(&member[2]);
         pthread_join(member[2].thread, NULL);
-        cr_assert_eq(member[2].missing, 3, "%llx", (unsigned long long)member[2].missing);
+        cr_assert_eq(bits_of_set(member[2].missing), 3);
         close_all(member, 3);
     }
 }
@@ -272,9 +273,11 @@ Test(transfer_share, the_bytes_may_move_while_they_are_given, .init = begin)
     struct state_arrays a = state_arrays(member[0].state);
     size_t bytes = (size_t)a.count * sizeof(float);
     float *copy = calloc(3, bytes);
-    struct state_arrays beside = {copy, copy + a.count, copy + 2 * a.count, a.count};
-    for (int i = 0; i < TRANSFER_ARRAYS; i++)
+    struct state_arrays beside = a;
+    for (int i = 0; i < TRANSFER_ARRAYS; i++) {
+        beside.array[i].at = far_here(copy + i * a.count);
         memcpy(array_of(&beside, i), array_of(&a, i), bytes);
+    }
     member[0].share.arrays = beside;
     transfer_share_give(member[0].source, &member[0].share);
     gather(&member[1]);

@@ -10,6 +10,7 @@
 #include "common/base/str.h"
 #include "common/os/clock.h"
 #include "common/os/file.h"
+#include "tests/unit/trainer/state/near_arrays.h"
 #include "trainer/io/crc32c.h"
 #include "trainer/io/transfer.h"
 #include "trainer/io/transfer_wire.h"
@@ -47,7 +48,7 @@ static float value(int array, int64_t i)
 
 static void fill(struct holder *h, int64_t step)
 {
-    struct state_arrays a = state_arrays(h->state);
+    struct near_arrays a = near_arrays(h->state);
     struct state_point point = {.step = step, .lineage = {7}};
     state_receive_begin(h->state);
     for (int64_t i = 0; i < a.count; i++) {
@@ -57,7 +58,7 @@ static void fill(struct holder *h, int64_t step)
     }
     for (int t = 0; t < layout.tensors; t++)
         point.k[t] = t - 5;
-    state_receive_end(h->state, &point);
+    state_receive_end(h->state, &point, NULL);
 }
 
 static void source_open(struct holder *h, int worker, int64_t step)
@@ -109,7 +110,7 @@ static struct transfer_want want_of(struct holder *sources, int n, struct transf
 static void expect_whole(struct state *state, int64_t step)
 {
     struct state_point point;
-    struct state_arrays a = state_arrays(state);
+    struct near_arrays a = near_arrays(state);
     cr_assert(state_holds(state, &point));
     cr_assert_eq(point.step, step);
     cr_assert_eq(point.lineage[0], 7);
@@ -157,6 +158,8 @@ Test(transfer, a_source_at_another_step_or_of_another_history_is_no_source, .ini
     want.lineage[3] = 1;
     cr_assert_eq(transfer_receive_state(mine.state, &want, &exact, &failed, &err), -1);
     cr_assert_eq(err.code, ERR_PEER, "%s", err.text);
+    cr_assert_eq(err.class, CLASS_SOURCE, "the connection is well");
+    cr_assert_eq(failed, 0);
     cr_assert_not(state_holds(mine.state, NULL));
     holder_close(&source);
     holder_close(&mine);

@@ -52,7 +52,7 @@ static struct case_hash hash_of(const void *bytes, size_t size)
 static struct case_hash hash_of_arrays(struct state *s)
 {
     struct case_hash out;
-    struct state_arrays a = state_arrays(s);
+    struct near_arrays a = near_arrays(s);
     size_t bytes = (size_t)a.count * sizeof(float);
     struct sha256 *h = sha256_open();
     sha256_add(h, a.params, bytes);
@@ -162,7 +162,7 @@ Test(spare, without_its_memory_a_state_in_the_spare_is_not_held)
     struct ring r;
     struct spare spare = make_spare();
     struct state *s = NULL;
-    const struct state_shape shape = {case_layout(), CASE_LANES, false};
+    const struct state_shape shape = {.layout = case_layout(), .lanes = CASE_LANES, .fast = false};
     ring_open(&r, 1, false, 0);
     add(r.state[0], &spare);
     state_aim_spare(r.state[0], true);
@@ -211,7 +211,8 @@ Test(spare, an_update_that_was_missed_leads_home_from_the_spare)
     cr_assert(state_kept(r.state[0], &from));
     state_update_receive_begin(r.state[1], &to);
     memcpy(to.k, from.k, (size_t)case_layout()->tensors * sizeof *to.k);
-    memcpy(to.words, from.words, (size_t)(from.words_count + from.header_count) * sizeof *to.words);
+    memcpy(near_words(&to), near_words(&from),
+           (size_t)(from.words_count + from.header_count) * sizeof *to.header);
     cr_assert_eq(state_update_receive_end(r.state[1], from.step, NULL), 0);
     update_apply(r.state[1], &rule, NULL, NULL);
     cr_assert_not(state_in_spare(r.state[1]));

@@ -4,8 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/assert.h"
 #include "common/base/prng.h"
 #include "tests/unit/trainer/backend/cpu/sums/exact_case.h"
 #include "trainer/state/state_file.h"
@@ -166,7 +168,7 @@ Test(state, training_agrees_with_adamw_in_double_precision)
     const struct model_layout *layout = case_layout();
     size_t n = (size_t)layout->parameters;
     ring_open(&r, 2, false, 0);
-    struct state_arrays a = state_arrays(r.state[0]);
+    struct near_arrays a = near_arrays(r.state[0]);
     double *p = calloc(n, sizeof *p), *m = calloc(n, sizeof *m), *v = calloc(n, sizeof *v),
            *g = calloc(n, sizeof *g);
     float *lane_grads = calloc(n, sizeof *lane_grads), loss;
@@ -208,6 +210,44 @@ Test(state, training_agrees_with_adamw_in_double_precision)
     ring_close(&r);
 }
 
+static void remember(const char *sentence)
+{
+    _exit(strstr(sentence, "their lanes' checksums") ? 42 : 43);
+}
+
+/* Exit code of a process that makes a step of one worker and flips a bit of its words (at < 0: none) before
+ * it commits. */
+static int commit_with_flip(int64_t at, bool fast)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        struct ring r;
+        struct verdict v;
+        const struct update_rule rule = case_rule();
+        ring_open(&r, 1, fast, 0);
+        ring_step(&r, 0);
+        ring_pass(&r, NULL, &v);
+        ring_words(&r);
+        assertion_hook = remember;
+        if (at >= 0)
+            r.state[0]->words[state_received_buffer(r.state[0])][at] ^= 1u << 7;
+        update_commit(r.lanes[0], &rule, NULL);
+        _exit(0);
+    }
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    return WEXITSTATUS(status);
+}
+
+Test(state, a_bit_of_a_lanes_words_that_changes_before_the_commit_is_seen_where_one_worker_is_alone)
+{
+    const int64_t last = case_layout()->parameters - 1;
+    cr_assert_eq(commit_with_flip(-1, false), 0);
+    for (int64_t at = 0; at <= last; at += last / 7)
+        cr_assert_eq(commit_with_flip(at, false), 42, "element %d", (int)at);
+    cr_assert_eq(commit_with_flip(5, true), 0, "fast sums have no checksum");
+}
+
 static void copy_update(struct state *to, struct state *from)
 {
     struct state_update theirs, ours;
@@ -215,7 +255,8 @@ static void copy_update(struct state *to, struct state *from)
     cr_assert(state_kept(from, &theirs));
     state_update_receive_begin(to, &ours);
     memcpy(ours.k, theirs.k, (size_t)case_layout()->tensors * sizeof *ours.k);
-    memcpy(ours.words, theirs.words, (size_t)(ours.words_count + ours.header_count) * sizeof *ours.words);
+    memcpy(near_words(&ours), near_words(&theirs),
+           (size_t)(ours.words_count + ours.header_count) * sizeof *ours.header);
     cr_assert_eq(state_update_receive_end(to, theirs.step, &err), 0, "%s", err.text);
 }
 
@@ -239,6 +280,40 @@ Test(state, whoever_missed_an_update_gets_the_same_bits_from_one_who_kept_it)
     }
 }
 
+/* Of the state that a rank worked on in the newest pass, as its header said. */
+static uint64_t said_sum(const struct ring *r, int rank)
+{
+    struct header_rank said;
+    cr_assert(header_rank_read(r->sums[0].header_to, case_layout()->tensors, CASE_LANES, rank, &said));
+    cr_assert_eq(said.flags, LANES_HOLDS);
+    return said.state_sum;
+}
+
+Test(state, all_ranks_say_the_same_sum_of_their_states_bits_whichever_way_led_there)
+{
+    const struct update_rule rule = case_rule();
+    struct ring r;
+    struct state_point point;
+    struct verdict v;
+    ring_open(&r, 3, false, 0);
+    ring_step(&r, 1 << 1 | 1 << 2);
+    copy_update(r.state[1], r.state[0]); /* 1 catches up, 2 receives, 0 has made it */
+    update_apply(r.state[1], &rule, NULL, NULL);
+    struct near_arrays from = near_arrays(r.state[0]), to = near_arrays(r.state[2]);
+    cr_assert(state_holds(r.state[0], &point));
+    state_receive_begin(r.state[2]);
+    cr_assert_not(state_proven(r.state[2]), "what arrives nobody has summed");
+    memcpy(to.params, from.params, (size_t)from.count * sizeof(float));
+    memcpy(to.m, from.m, (size_t)from.count * sizeof(float));
+    memcpy(to.v, from.v, (size_t)from.count * sizeof(float));
+    state_receive_end(r.state[2], &point, NULL);
+    ring_pass(&r, NULL, &v);
+    cr_assert_neq(said_sum(&r, 0), 0);
+    cr_assert_eq(said_sum(&r, 1), said_sum(&r, 0));
+    cr_assert_eq(said_sum(&r, 2), said_sum(&r, 0));
+    ring_close(&r);
+}
+
 Test(state, an_update_that_does_not_belong_here_is_refused)
 {
     struct ring r;
@@ -248,7 +323,7 @@ Test(state, an_update_that_does_not_belong_here_is_refused)
     ring_step(&r, 0);
     struct case_hash before = case_hash(r.state[1]);
     state_update_receive_begin(r.state[1], &got);
-    memset(got.words, 0, (size_t)(got.words_count + got.header_count) * sizeof *got.words);
+    memset(near_words(&got), 0, (size_t)(got.words_count + got.header_count) * sizeof *got.header);
     cr_assert_lt(state_update_receive_end(r.state[1], 3, &err), 0);
     cr_assert_str_eq(err.text, "an update to step 3 does not lead on from step 1");
     got.header[0] = 0x7fc00000;
@@ -275,13 +350,14 @@ Test(state, an_update_that_leads_to_another_history_costs_the_state_held_nothing
     cr_assert(state_holds(r.state[0], &wanted) && state_kept(r.state[0], &theirs));
     state_update_receive_begin(r.state[1], &ours);
     memcpy(ours.k, theirs.k, (size_t)case_layout()->tensors * sizeof *ours.k);
-    memcpy(ours.words, theirs.words, (size_t)(ours.words_count + ours.header_count) * sizeof *ours.words);
-    ours.words[5] ^= 1;
+    memcpy(near_words(&ours), near_words(&theirs),
+           (size_t)(ours.words_count + ours.header_count) * sizeof *ours.header);
+    near_words(&ours)[5] ^= 1;
     cr_assert_lt(update_check_received(r.state[1], &rule, NULL, &wanted, &err), 0);
     cr_assert(strstr(err.text, "another history"), "%s", err.text);
     cr_assert(case_same(before, case_hash(r.state[1])), "the state is the one held before");
     cr_assert(state_holds(r.state[1], NULL), "and nothing waits to be applied to it");
-    ours.words[5] ^= 1;
+    near_words(&ours)[5] ^= 1;
     cr_assert_eq(update_check_received(r.state[1], &rule, NULL, &wanted, &err), 0, "%s", err.text);
     cr_assert_eq(state_update_receive_end(r.state[1], wanted.step, &err), 0, "%s", err.text);
     update_apply(r.state[1], &rule, NULL, NULL);
@@ -297,7 +373,7 @@ Test(state, a_newcomer_that_received_the_state_goes_on_with_the_same_bits)
     ring_open(&r, 2, false, 0);
     for (int i = 0; i < 3; i++)
         ring_step(&r, 0);
-    struct state_arrays from = state_arrays(r.state[0]), to = state_arrays(r.state[1]);
+    struct near_arrays from = near_arrays(r.state[0]), to = near_arrays(r.state[1]);
     size_t bytes = (size_t)from.count * sizeof(float);
     cr_assert(state_holds(r.state[0], &point));
     state_receive_begin(r.state[1]);
@@ -305,7 +381,7 @@ Test(state, a_newcomer_that_received_the_state_goes_on_with_the_same_bits)
     memcpy(to.params, from.params, bytes);
     memcpy(to.m, from.m, bytes);
     memcpy(to.v, from.v, bytes);
-    state_receive_end(r.state[1], &point);
+    state_receive_end(r.state[1], &point, NULL);
     cr_assert_not(state_kept(r.state[1], &none), "what led here is not known here");
     for (int i = 3; i < STEPS; i++)
         ring_step(&r, 0);
@@ -321,12 +397,12 @@ Test(state, another_models_memory_is_refused)
     struct model_layout other = *case_layout();
     ring_open(&r, 1, false, 0);
     other.tensor[0].size[0]++; /* the same size in bytes, another shape */
-    struct state_shape shape = {&other, CASE_LANES, false};
+    struct state_shape shape = {.layout = &other, .lanes = CASE_LANES};
     cr_assert_lt(state_open(&s, r.fd[0], &shape, &err), 0);
     cr_assert_eq(err.code, ERR_DATA);
-    shape = (struct state_shape){case_layout(), CASE_LANES, true};
+    shape = (struct state_shape){.layout = case_layout(), .lanes = CASE_LANES, .fast = true};
     cr_assert_lt(state_open(&s, r.fd[0], &shape, &err), 0, "fast and exact do not share a state");
-    shape = (struct state_shape){case_layout(), CASE_LANES + 1, false};
+    shape = (struct state_shape){.layout = case_layout(), .lanes = CASE_LANES + 1, .fast = false};
     cr_assert_lt(state_open(&s, r.fd[0], &shape, &err), 0);
     cr_assert(state_holds(r.state[0], NULL));
     ring_close(&r);
@@ -342,10 +418,10 @@ Test(state, ranks_that_hold_other_bits_at_the_same_step_are_found_before_anythin
     cr_assert(state_holds(r.state[1], &point));
     point.lineage[0] ^= 1;
     state_receive_begin(r.state[1]);
-    state_receive_end(r.state[1], &point);
+    state_receive_end(r.state[1], &point, NULL);
     ring_pass(&r, NULL, &v);
     cr_assert_eq(v.kind, VERDICT_LINEAGE);
-    cr_assert_eq(v.minority, 1 << 1);
+    cr_assert(set_equals(v.minority, set_of(1)));
     ring_close(&r);
 }
 
@@ -357,7 +433,9 @@ Test(state, memory_per_parameter_is_twenty_bytes)
     struct error err = {0};
     int fd = case_memfd();
     model_layout_init(&layout, &shape);
-    cr_assert_eq(state_open(&s, fd, &(struct state_shape){&layout, 64, false}, &err), 0, "%s", err.text);
+    cr_assert_eq(
+        state_open(&s, fd, &(struct state_shape){.layout = &layout, .lanes = 64, .fast = false}, &err), 0,
+        "%s", err.text);
     double each = (double)((char *)s->slot - (char *)s->map) / (double)layout.parameters;
     cr_assert_leq(each, 20.1, "%g", each);
     state_free(s);

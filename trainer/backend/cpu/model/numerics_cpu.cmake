@@ -10,7 +10,7 @@ set(numerics_cpu
   trainer/exact/lineage.c trainer/exact/lineage.h
   trainer/backend/cpu/sums/pieces.c trainer/backend/cpu/sums/pieces.h
   trainer/backend/cpu/sums/update.c trainer/backend/cpu/sums/update.h
-  trainer/exact/verdict.c trainer/exact/verdict.h
+  trainer/exact/verdict.c trainer/exact/verdict.h trainer/exact/wide.h
   trainer/backend/cpu/model/activations.c trainer/backend/cpu/model/activations.h
   trainer/backend/cpu/model/attention.c trainer/backend/cpu/model/attention.h trainer/backend/cpu/model/attention_bf16.c
   trainer/backend/cpu/model/bf16.c trainer/backend/cpu/model/bf16.h
@@ -34,6 +34,8 @@ set(numerics_cpu
 # Beside them, and without a say in any bit of the weights: who does the work, where the state lies, what is told of it.
 set(numerics_cpu_not
   trainer/state/state.c trainer/state/state.h trainer/state/state_file.h
+  trainer/exact/header.c trainer/exact/header.h trainer/exact/proof.h
+  trainer/backend/cpu/backend_cpu.c trainer/backend/cpu/backend_cpu.h trainer/backend/cpu/probe_cpu.c trainer/backend/cpu/probe_cpu.h
   trainer/backend/cpu/model/crew.c trainer/backend/cpu/model/crew.h
   trainer/backend/cpu/model/cpu_name.c trainer/backend/cpu/model/cpu_name.h
   trainer/backend/cpu/model/gpt_fingerprint.c trainer/backend/cpu/model/isa.h trainer/backend/cpu/model/numerics_id.h

@@ -1,25 +1,45 @@
 /* The loops over a piece's elements: the same bits on every x86-64, whatever instructions do the work.
  *
  * Every operation here is an integer operation or one IEEE operation with its own rounding (no fused
- * multiply-add, no approximations), and sums run over sixteen fixed columns. Flush-to-zero and
- * denormals-are-zero are set for the length of a call, so that the caller's settings don't count. */
+ * multiply-add, no approximations); sums of fp32 run over sixteen fixed columns, those of integers are exact.
+ * Flush-to-zero and denormals-are-zero are set for the length of a call, so that the caller's settings don't
+ * count. */
 #ifndef RM_TRAINER_KERNELS_H
 #define RM_TRAINER_KERNELS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "trainer/exact/wide.h"
+
 struct kernel_lane_args {
     const float *grads; // (count)
     uint32_t *words;    // (count)
     int count;
     float scale;
-    bool store; /* words = q instead of words += q */
+    bool store;  /* words = q instead of words += q */
+    uint64_t at; /* place of the first element in flat order, for its weight (proof.h) */
 };
 
+/* What a lane's pass over a piece has seen. */
+struct kernel_lane {
+    uint32_t max;   /* largest bits of |grads| */
+    uint64_t proof; /* of its integers (proof.h); 0 where words are fp32 */
+};
+
+struct kernel_sums_args {
+    const uint32_t *words; // (count), count <= 2^20
+    int count;
+    bool floats; /* the words are fp32, else int32 */
+    uint64_t at; /* as above */
+};
+
+/* Of the words' values, not scaled by 2^-k. */
 struct kernel_sums {
-    double square; /* of the words' values, not scaled by 2^-k */
-    uint64_t sum;  /* of the words' bits */
+    double square;            /* of fp32 */
+    struct wide square_fixed; /* of int32: exact */
+    uint64_t sum;             /* of the words' bits */
+    uint64_t proof;           /* of int32 (proof.h) */
 };
 
 /* One AdamW step in fp32; see update.c for where the numbers come from. */
@@ -54,13 +74,14 @@ enum { KERNEL_VARIANTS = 3 };
 const struct kernels *kernels_variant(int i);
 const char *kernels_name(const struct kernels *k);
 
-/* words (+)= saturated round-to-nearest-even int32 of grads * scale, 0 for NaN. Returns the largest bits of
- * |grads|. */
-uint32_t kernel_add_fixed(const struct kernels *k, const struct kernel_lane_args *args);
-/* words (+)= grads * scale as fp32. Returns the same. */
-uint32_t kernel_add_float(const struct kernels *k, const struct kernel_lane_args *args);
-/* floats: the words are fp32, else int32. */
-struct kernel_sums kernel_sums(const struct kernels *k, const uint32_t *words, int count, bool floats);
+/* words (+)= saturated round-to-nearest-even int32 of grads * scale, 0 for NaN. */
+struct kernel_lane kernel_add_fixed(const struct kernels *k, const struct kernel_lane_args *args);
+/* words (+)= grads * scale as fp32. */
+struct kernel_lane kernel_add_float(const struct kernels *k, const struct kernel_lane_args *args);
+struct kernel_sums kernel_sums(const struct kernels *k, const struct kernel_sums_args *args);
+/* proof_piece of a part of a state. */
+uint64_t kernel_prove(const struct kernels *k, const float *params, const float *m, const float *v,
+                      int count);
 /* In place. */
 void kernel_adamw(const struct kernels *k, const struct kernel_adamw_args *args, const struct kernel_adamw *c,
                   bool floats);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/os/cpu.h"
+#include "trainer/exact/proof.h"
 
 static const uint32_t magnitude = 0x7fffffff;
 
@@ -39,11 +40,6 @@ static inline int32_t to_fixed(float x)
     return (int32_t)rintf(x);
 }
 
-static inline double value_of(uint32_t word, bool is_float)
-{
-    return is_float ? (double)float_of(word) : (double)(int32_t)word;
-}
-
 struct moved {
     float param, m, v;
 };
@@ -59,23 +55,24 @@ static inline struct moved move(const struct kernel_adamw *c, uint32_t word, str
 
 /* ---- loops ---- */
 
-/* Returns the largest bits of |grads|. */
-static uint32_t add_fixed(const struct kernel_lane_args *in)
+static struct kernel_lane add_fixed(const struct kernel_lane_args *in)
 {
     const struct kernel_lane_args a = *in; /* a copy: stores to words may not change it */
     const float *restrict grads = a.grads;
     uint32_t *restrict words = a.words;
     const uint32_t keep = a.store ? 0 : UINT32_MAX;
     uint32_t max = 0;
+    uint64_t proof = 0;
     for (int i = 0; i < a.count; i++) {
-        uint32_t size = bits_of(grads[i]) & magnitude;
-        words[i] = (words[i] & keep) + (uint32_t)to_fixed(grads[i] * a.scale);
+        uint32_t size = bits_of(grads[i]) & magnitude, q = (uint32_t)to_fixed(grads[i] * a.scale);
+        words[i] = (words[i] & keep) + q;
+        proof += proof_word(a.at + (uint64_t)i, q);
         max = max > size ? max : size;
     }
-    return max;
+    return (struct kernel_lane){max, proof};
 }
 
-static uint32_t add_float(const struct kernel_lane_args *in)
+static struct kernel_lane add_float(const struct kernel_lane_args *in)
 {
     const struct kernel_lane_args a = *in;
     const float *restrict grads = a.grads;
@@ -87,29 +84,53 @@ static uint32_t add_float(const struct kernel_lane_args *in)
         words[i] = bits_of(float_of(words[i] & keep) + grads[i] * a.scale);
         max = max > size ? max : size;
     }
-    return max;
+    return (struct kernel_lane){.max = max};
 }
 
 enum { COLUMNS = 16 };
 
 /* Sixteen columns, added in one fixed order. */
-static double add_squares(const uint32_t *words, int count, bool is_float)
+static double add_squares(const uint32_t *words, int count)
 {
     double column[COLUMNS] = {0};
     int i = 0;
     for (; i + COLUMNS <= count; i += COLUMNS)
         for (int j = 0; j < COLUMNS; j++) {
-            double x = value_of(words[i + j], is_float);
+            double x = (double)float_of(words[i + j]);
             column[j] += x * x;
         }
     for (int j = 0; i + j < count; j++) {
-        double x = value_of(words[i + j], is_float);
+        double x = (double)float_of(words[i + j]);
         column[j] += x * x;
     }
     for (int width = COLUMNS / 2; width > 0; width /= 2)
         for (int j = 0; j < width; j++)
             column[j] += column[j + width];
     return column[0];
+}
+
+/* The halves of each square apart: 2^20 of them fit 64 bits. */
+static struct kernel_sums sum_fixed(const struct kernel_sums_args *a)
+{
+    uint64_t low = 0, high = 0, sum = 0, proof = 0;
+    for (int i = 0; i < a->count; i++) {
+        int64_t word = (int32_t)a->words[i];
+        uint64_t square = (uint64_t)(word * word);
+        low += (uint32_t)square;
+        high += square >> 32;
+        sum += a->words[i];
+        proof += proof_word(a->at + (uint64_t)i, a->words[i]);
+    }
+    struct wide square = wide_add((struct wide){high >> 32, high << 32}, (struct wide){0, low});
+    return (struct kernel_sums){.square_fixed = square, .sum = sum, .proof = proof};
+}
+
+static struct kernel_sums sum_floats(const struct kernel_sums_args *a)
+{
+    struct kernel_sums sums = {.square = add_squares(a->words, a->count)};
+    for (int i = 0; i < a->count; i++)
+        sums.sum += a->words[i];
+    return sums;
 }
 
 static void adamw_in_place(const struct kernel_adamw_args *a, const struct kernel_adamw *in, bool is_float)
@@ -164,14 +185,14 @@ const char *kernels_name(const struct kernels *k)
 
 #define APART __attribute__((noinline))
 
-static APART uint32_t run_add(const struct kernel_lane_args *args, bool is_float)
+static APART struct kernel_lane run_add(const struct kernel_lane_args *args, bool is_float)
 {
     return is_float ? add_float(args) : add_fixed(args);
 }
 
-static APART double run_squares(const uint32_t *words, int count, bool is_float)
+static APART struct kernel_sums run_sums(const struct kernel_sums_args *args)
 {
-    return is_float ? add_squares(words, count, true) : add_squares(words, count, false);
+    return args->floats ? sum_floats(args) : sum_fixed(args);
 }
 
 static APART void run_adamw(const struct kernel_adamw_args *a, const struct kernel_adamw_to *to,
@@ -194,32 +215,39 @@ static uint32_t mode_begin(void)
     return mode;
 }
 
-uint32_t kernel_add_fixed(const struct kernels *k, const struct kernel_lane_args *args)
+static struct kernel_lane add(const struct kernel_lane_args *args, bool is_float)
 {
-    (void)k;
-    uint32_t mode = mode_begin(), max = run_add(args, false);
-    cpu_float_mode_set(mode);
-    return max;
-}
-
-uint32_t kernel_add_float(const struct kernels *k, const struct kernel_lane_args *args)
-{
-    (void)k;
-    uint32_t mode = mode_begin(), max = run_add(args, true);
-    cpu_float_mode_set(mode);
-    return max;
-}
-
-struct kernel_sums kernel_sums(const struct kernels *k, const uint32_t *words, int count, bool floats)
-{
-    (void)k;
-    struct kernel_sums sums = {0};
-    for (int i = 0; i < count; i++)
-        sums.sum += words[i];
     uint32_t mode = mode_begin();
-    sums.square = run_squares(words, count, floats);
+    struct kernel_lane lane = run_add(args, is_float);
+    cpu_float_mode_set(mode);
+    return lane;
+}
+
+struct kernel_lane kernel_add_fixed(const struct kernels *k, const struct kernel_lane_args *args)
+{
+    (void)k;
+    return add(args, false);
+}
+
+struct kernel_lane kernel_add_float(const struct kernels *k, const struct kernel_lane_args *args)
+{
+    (void)k;
+    return add(args, true);
+}
+
+struct kernel_sums kernel_sums(const struct kernels *k, const struct kernel_sums_args *args)
+{
+    (void)k;
+    uint32_t mode = mode_begin();
+    struct kernel_sums sums = run_sums(args);
     cpu_float_mode_set(mode);
     return sums;
+}
+
+uint64_t kernel_prove(const struct kernels *k, const float *params, const float *m, const float *v, int count)
+{
+    (void)k;
+    return proof_piece(params, m, v, count);
 }
 
 void kernel_adamw(const struct kernels *k, const struct kernel_adamw_args *args, const struct kernel_adamw *c,

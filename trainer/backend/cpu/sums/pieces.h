@@ -13,6 +13,10 @@ void pieces_run(const struct state *s, struct pool *pool, void (*work)(void *ctx
 
 struct state *lanes_state(const struct lanes *l);
 struct pool *lanes_pool(const struct lanes *l);
-int lanes_buffer_index(const struct lanes *l);
+/* The buffer that holds the words of the update. */
+int lanes_update_buffer(const struct lanes *l);
+/* Are words with that sum (proof.h) those that the lanes made, as their checksums in the header say? Asked of
+ * integers in a world of 1 alone, for now; true elsewhere. */
+bool lanes_prove(const struct lanes *l, uint64_t proof, uint64_t *ret_wanted);
 
 #endif

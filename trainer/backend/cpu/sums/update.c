@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/os/fault.h"
 #include "trainer/backend/cpu/sums/kernels.h"
 #include "trainer/backend/cpu/sums/pieces.h"
@@ -22,6 +23,7 @@ struct update {
     const struct state_place *from, *to; /* the same: in place */
     struct verdict verdict;
     double norm, clip, rate;
+    uint64_t proof;                /* of the words */
     struct kernel_adamw constants; /* but unit and keep, which are the tensor's */
     float keep;                    /* of tensors with weight decay */
 };
@@ -34,24 +36,47 @@ static void sum_piece(void *ctx, int i, int thread)
     struct update *u = ctx;
     struct state *s = u->state;
     const struct state_piece *p = &s->piece[i];
-    struct kernel_sums sums = kernel_sums(u->kernels, u->words + p->first, p->count, s->shape.fast);
-    int exponent = s->shape.fast ? 0 : -2 * u->record->k[p->tensor];
-    s->square[i] = ldexp(sums.square, exponent);
-    s->sum[i] = sums.sum;
+    const struct kernel_sums_args args = {u->words + p->first, p->count, s->shape.fast, (uint64_t)p->first};
+    struct kernel_sums sums = kernel_sums(u->kernels, &args);
+    s->scratch[i] = (struct state_scratch){sums.square, sums.square_fixed, sums.sum, sums.proof, 0};
 }
 
-/* Pieces are added in index order, whoever worked them out. */
+/* Of integers: exact in each tensor, whoever adds what in which order; then in the order of the tensors. */
+static double square_of_fixed(const struct update *u)
+{
+    const struct state *s = u->state;
+    struct wide square[RM_TENSORS_MAX] = {{0}};
+    double sum = 0;
+    for (int i = 0; i < s->pieces; i++) {
+        struct wide *tensor = &square[s->piece[i].tensor];
+        *tensor = wide_add(*tensor, s->scratch[i].square_fixed);
+    }
+    for (int t = 0; t < s->shape.layout->tensors; t++)
+        sum += ldexp(wide_to_double(square[t]), -2 * u->record->k[t]);
+    return sum;
+}
+
+/* Of fp32: the pieces in their order, whoever worked them out. */
+static double square_of_floats(const struct update *u)
+{
+    const struct state *s = u->state;
+    double sum = 0;
+    for (int i = 0; i < s->pieces; i++)
+        sum += s->scratch[i].square;
+    return sum;
+}
+
 static void find_norm(struct update *u, uint64_t *tensor_sums)
 {
     struct state *s = u->state;
-    double square = 0;
     pieces_run(s, u->pool, sum_piece, u);
     memset(tensor_sums, 0, (size_t)s->shape.layout->tensors * sizeof *tensor_sums);
+    u->proof = 0;
     for (int i = 0; i < s->pieces; i++) {
-        square += s->square[i];
-        tensor_sums[s->piece[i].tensor] += s->sum[i];
+        tensor_sums[s->piece[i].tensor] += s->scratch[i].sum;
+        u->proof += s->scratch[i].proof;
     }
-    u->norm = sqrt(square);
+    u->norm = sqrt(s->shape.fast ? square_of_floats(u) : square_of_fixed(u));
     u->clip = 1;
     if (u->rule->clip_norm > 0 && u->rule->clip_norm < u->norm + 1e-6)
         u->clip = u->rule->clip_norm / (u->norm + 1e-6);
@@ -120,6 +145,9 @@ static void change_and_stamp(const struct update *u, int i)
     change_part(u, p, 0, half);
     FAULT("piece-half");
     change_part(u, p, half, p->count - half);
+    const struct state_place *to = u->to;
+    s->proof[i] =
+        kernel_prove(u->kernels, to->params + p->first, to->m + p->first, to->v + p->first, p->count);
     FAULT("piece-updated");
     atomic_store_explicit(&s->stamp[i], u->step, memory_order_release);
     FAULT("piece-stamped");
@@ -163,6 +191,8 @@ static void find_next(struct update *u, struct state_point *next)
     memset(next, 0, sizeof *next);
     next->step = u->step;
     memcpy(next->k, u->verdict.k, (size_t)tensors * sizeof *next->k);
+    next->loss = u->verdict.loss;
+    next->loss_known = true;
     lineage_next(state_current(s)->lineage, &add, next->lineage);
 }
 
@@ -178,7 +208,6 @@ static void begin_update(struct update *u, struct state *s, int b, const struct 
         .step = state_current(s)->step + 1,
         .words = s->words[b],
         .from = &s->place[state_placed(s)],
-        .to = &s->place[s->header->update[b].to],
     };
     verdict_decide(&u->verdict, state_header_words(s, b), s->shape.layout->tensors, s->shape.lanes,
                    s->shape.fast, u->record->k);
@@ -201,6 +230,17 @@ int update_check_received(struct state *s, const struct update_rule *rule, struc
                    (long long)wanted->step);
 }
 
+/* The update is sealed, and known to lead to `next`. */
+static void finish(struct update *u, const struct state_point *next, struct update_info *info)
+{
+    struct state *s = u->state;
+    u->to = &s->place[u->record->to];
+    pieces_run(s, u->pool, change_piece, u);
+    state_commit(s, next, (enum state_place_of)u->record->to);
+    if (info)
+        *info = (struct update_info){next->step, u->verdict.loss, u->norm, u->clip, u->rate};
+}
+
 void update_apply(struct state *s, const struct update_rule *rule, struct pool *pool,
                   struct update_info *info)
 {
@@ -208,15 +248,23 @@ void update_apply(struct state *s, const struct update_rule *rule, struct pool *
     struct update u;
     begin_update(&u, s, state_pending_buffer(s), rule, pool);
     find_next(&u, &next);
-    pieces_run(s, pool, change_piece, &u);
-    state_commit(s, &next, (enum state_place_of)u.record->to);
-    if (info)
-        *info = (struct update_info){next.step, u.verdict.loss, u.norm, u.clip, u.rate};
+    finish(&u, &next, info);
 }
 
+/* What is wrong with the words must show before they are sealed: from then on a successor would apply them.
+ */
 void update_commit(struct lanes *l, const struct update_rule *rule, struct update_info *info)
 {
     struct state *s = lanes_state(l);
-    state_seal(s, lanes_buffer_index(l));
-    update_apply(s, rule, lanes_pool(l), info);
+    struct state_point next;
+    struct update u;
+    uint64_t wanted;
+    begin_update(&u, s, lanes_update_buffer(l), rule, lanes_pool(l));
+    find_next(&u, &next);
+    RM_ASSERT(lanes_prove(l, u.proof, &wanted),
+              "the words of step %lld add up to %016llx, their lanes' checksums to %016llx: this machine's "
+              "memory or processor changed some",
+              (long long)next.step, (unsigned long long)u.proof, (unsigned long long)wanted);
+    state_seal(s, lanes_update_buffer(l));
+    finish(&u, &next, info);
 }

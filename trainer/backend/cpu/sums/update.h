@@ -4,7 +4,7 @@
  * sqrt(v / (1 - beta2^t)). Every operation is fp32 with its own rounding in a fixed order, the same for any
  * number of threads and any instruction set.
  *
- *     lanes_decide(l, &verdict) == VERDICT_FITS -> update_commit(state, l, rule, pool, &info)
+ *     after lanes_words_to, and the reduction of the words into that -> update_commit(l, rule, &info)
  *     after state_open with state_pending, or after state_update_receive_end -> update_apply(...)
  *     before state_update_receive_end -> update_check_received(...) */
 #ifndef RM_TRAINER_UPDATE_H
@@ -31,8 +31,8 @@ struct update_info {
     double rate;
 };
 
-/* Makes the reduced words of the pass the update to s+1 and applies it. The verdict was FITS. From the
- * moment that it begins, a successor will finish it; it cannot fail. info may be NULL. */
+/* Makes the reduced words, which are complete, the update to s+1 and applies it. From the moment that it
+ * begins, a successor will finish it; it cannot fail. info may be NULL. */
 void update_commit(struct lanes *l, const struct update_rule *rule, struct update_info *info);
 
 /* Would what lies in the buffers of state_update_receive_begin lead from the state held to that step and

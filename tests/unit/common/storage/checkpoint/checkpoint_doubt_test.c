@@ -102,7 +102,7 @@ static int load_newest(float *state, struct error *err)
                                      .lineage = m.lineage,
                                      .layout = layout,
                                      .parts = 1,
-                                     .shares = 1,
+                                     .shares = set_of(0),
                                      .params = state,
                                      .m = state + layout->parameters,
                                      .v = state + 2 * layout->parameters};

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 
 #include "fixture.h"
+#include "tests/unit/bits.h"
 
 TestSuite(share, .init = fixture_make, .fini = fixture_remove);
 
@@ -12,7 +13,7 @@ enum { PARTS_MOST = 9 };
 static struct manifest m;
 
 static struct checkpoint_share share_of(const struct model_layout *layout, float *state, int parts,
-                                        uint64_t shares)
+                                        struct worker_set shares)
 {
     return (struct checkpoint_share){.store = fixture_store,
                                      .step = m.step,
@@ -50,7 +51,7 @@ static void read_in_shares(const struct model_layout *layout, int parts)
     for (int i = 0; i < parts; i++) {
         struct model_range range[SHARE_ARRAYS];
         struct error err = {0};
-        struct checkpoint_share share = share_of(layout, state, parts, (uint64_t)1 << i);
+        struct checkpoint_share share = share_of(layout, state, parts, set_of(i));
         cr_assert_eq(checkpoint_load_share(&share, range, NULL, &err), 0, "%s", err.text);
         mark(seen, layout->parameters, range);
         for (size_t e = 0; e < elements; e++)
@@ -82,9 +83,9 @@ Test(share, one_reader_may_read_what_others_did_not_give)
     float *state = fixture_state(layout, 77), *expected = fixture_state(layout, 3);
     struct model_range range[SHARE_ARRAYS];
     struct error err = {0};
-    struct checkpoint_share share = share_of(layout, state, 5, 0x15);
+    struct checkpoint_share share = share_of(layout, state, 5, set_of_bits(0x15));
     cr_assert_eq(checkpoint_load_share(&share, range, NULL, &err), 0, "%s", err.text);
-    share.shares = 0x0a;
+    share.shares = set_of_bits(0x0a);
     cr_assert_eq(checkpoint_load_share(&share, range, NULL, &err), 0, "%s", err.text);
     cr_assert_eq(memcmp(state, expected, 12 * (size_t)layout->parameters), 0);
     free(state);
@@ -148,7 +149,7 @@ Test(share, a_flipped_byte_is_found_by_who_holds_its_share)
         flip(&m.piece[piece]);
         for (int i = 0; i < PARTS; i++) {
             struct error err = {0};
-            struct checkpoint_share share = share_of(layout, state, PARTS, (uint64_t)1 << i);
+            struct checkpoint_share share = share_of(layout, state, PARTS, set_of(i));
             cr_assert_eq(checkpoint_load_share(&share, range, NULL, &err), i == flipped ? -1 : 0, "%s",
                          err.text);
             cr_assert(i != flipped || (err.code == ERR_DATA && err.class == CLASS_OBJECT &&
@@ -171,7 +172,7 @@ Test(share, a_state_is_found_by_step_and_lineage)
     struct error err = {0};
     uint8_t other[RM_HASH_BYTES];
     fixture_lineage(other, 5, 4);
-    struct checkpoint_share share = share_of(layout, state, 1, 1);
+    struct checkpoint_share share = share_of(layout, state, 1, set_of(0));
     share.lineage = other;
     cr_assert_eq(checkpoint_load_share(&share, range, NULL, &err), -1);
     cr_assert_eq(err.code, ERR_NOT_FOUND);
@@ -190,7 +191,7 @@ Test(share, who_is_told_to_give_up_blames_nobody)
     struct model_range range[SHARE_ARRAYS];
     struct error err = {0};
     atomic_int stop = 1;
-    struct checkpoint_share share = share_of(layout, state, 1, 1);
+    struct checkpoint_share share = share_of(layout, state, 1, set_of(0));
     share.stop = &stop;
     cr_assert_eq(checkpoint_load_share(&share, range, NULL, &err), -1);
     cr_assert_eq(err.code, ERR_ABORTED);

@@ -43,7 +43,7 @@ static void keep_least(rm_time *least, rm_time since)
 /* One step: the first lane is stored, the others added. */
 static void time_step(struct lanes *l, struct state *s, const float *grads, const int32_t *k, struct times *t)
 {
-    struct lanes_buffer buffer;
+    struct lanes_sums sums;
     struct verdict v;
     lanes_begin(l, &(struct lanes_pass){.k = k});
     for (int lane = 0; lane < LANES; lane++) {
@@ -51,13 +51,15 @@ static void time_step(struct lanes *l, struct state *s, const float *grads, cons
         lanes_add(l, lane, grads, 1);
         keep_least(lane ? &t->later : &t->first, since);
     }
-    lanes_end(l, &buffer);
+    lanes_end(l, &sums);
+    memcpy(sums.header_to, sums.header, (size_t)sums.header_count * sizeof *sums.header);
     lanes_decide(l, &v);
     if (v.kind == VERDICT_RESCALE) {
         time_step(l, s, grads, v.k, t);
         return;
     }
     bool from_spare = state_in_spare(s);
+    lanes_words_to(l);
     rm_time since = clock_now();
     update_commit(l, &rule, NULL);
     keep_least(&t->update[from_spare ? 2 : state_in_spare(s) ? 1 : 0], since);
@@ -72,12 +74,12 @@ static void run(const struct model_layout *layout, bool fast, struct pool *pool,
     const struct state_point point = {.step = 0};
     int fd = memfd_create("state", MFD_CLOEXEC), spare = memfd_create("spare", MFD_CLOEXEC);
     if (ftruncate(spare, (off_t)(3 * (size_t)layout->parameters * sizeof(float))) < 0 ||
-        state_open(&s, fd, &(struct state_shape){layout, LANES, fast}, &err) < 0 ||
+        state_open(&s, fd, &(struct state_shape){.layout = layout, .lanes = LANES, .fast = fast}, &err) < 0 ||
         state_add_spare(s, spare, 0, &err) < 0 || lanes_open(&l, s, pool, &err) < 0)
         die(&err);
     state_receive_begin(s);
-    state_zero_moments(s);
-    state_receive_end(s, &point);
+    state_zero_moments(s, NULL);
+    state_receive_end(s, &point, NULL);
     for (int i = 0; i < 3 * ROUNDS; i++) {
         state_aim_spare(s, i % 3 == 1);
         time_step(l, s, grads, NULL, &t);

@@ -9,6 +9,8 @@
 #include "common/base/prng.h"
 #include "common/os/crypto.h"
 #include "trainer/exact/lineage.h"
+#include "trainer/exact/proof.h"
+#include "trainer/state/state_file.h"
 
 const struct model_layout *case_layout(void)
 {
@@ -61,19 +63,19 @@ void case_first_weights(struct state *s)
 {
     struct state_point point = {.step = 0};
     state_receive_begin(s);
-    struct state_arrays a = state_arrays(s);
+    struct near_arrays a = near_arrays(s);
     for (int64_t i = 0; i < a.count; i++)
         a.params[i] = unit(77, i);
-    state_zero_moments(s);
+    state_zero_moments(s, NULL);
     uint8_t data[RM_HASH_BYTES] = {1};
     lineage_first("{}", 2, data, a.params, a.count, point.lineage);
-    state_receive_end(s, &point);
+    state_receive_end(s, &point, NULL);
 }
 
 static void open_rank(struct ring *r, int rank)
 {
     struct error err = {0};
-    const struct state_shape shape = {case_layout(), CASE_LANES, r->fast};
+    const struct state_shape shape = {.layout = case_layout(), .lanes = CASE_LANES, .fast = r->fast};
     r->fd[rank] = case_memfd();
     cr_assert_eq(state_open(&r->state[rank], r->fd[rank], &shape, &err), 0, "%s", err.text);
     cr_assert_not(state_holds(r->state[rank], NULL));
@@ -110,14 +112,15 @@ void ring_deal(struct ring *r, uint64_t seed)
         r->owner[lane] = (int)prng_below(&seed, (uint64_t)r->world);
 }
 
-static void run_lanes(struct ring *r, int rank, const int32_t *k, struct lanes_buffer *out)
+void ring_lanes(struct ring *r, int rank, const int32_t *k)
 {
     struct state *s = r->state[rank];
-    struct state_arrays a = state_arrays(s);
+    struct near_arrays a = near_arrays(s);
     struct state_point point;
     float *grads = malloc((size_t)a.count * sizeof *grads), loss;
+    const struct lanes_pass pass = {.rank = rank, .world = r->world, .flags = r->flags[rank], .k = k};
     cr_assert(state_holds(s, &point));
-    lanes_begin(r->lanes[rank], &(struct lanes_pass){.rank = rank, .flags = r->flags[rank], .k = k});
+    lanes_begin(r->lanes[rank], &pass);
     for (int lane = 0; lane < CASE_LANES; lane++) {
         if (r->owner[lane] != rank)
             continue;
@@ -126,7 +129,7 @@ static void run_lanes(struct ring *r, int rank, const int32_t *k, struct lanes_b
             r->meddle(point.step + 1, lane, grads, &loss);
         lanes_add(r->lanes[rank], lane, grads, loss);
     }
-    lanes_end(r->lanes[rank], out);
+    lanes_end(r->lanes[rank], &r->sums[rank]);
     free(grads);
 }
 
@@ -144,31 +147,52 @@ static void add_words(uint32_t *into, const uint32_t *from, int64_t count, bool 
     }
 }
 
-static void reduce(struct lanes_buffer *buffers, int world)
+void ring_sum(const struct ring *r, uint32_t *out)
 {
-    for (int rank = 1; rank < world; rank++) {
-        add_words(buffers[0].words, buffers[rank].words, buffers[0].words_count, buffers[0].floats);
-        add_words(buffers[0].header, buffers[rank].header, buffers[0].header_count, false);
-    }
-    for (int rank = 1; rank < world; rank++) {
-        memcpy(buffers[rank].words, buffers[0].words, (size_t)buffers[0].words_count * 4);
-        memcpy(buffers[rank].header, buffers[0].header, (size_t)buffers[0].header_count * 4);
-    }
+    const struct lanes_sums *first = &r->sums[0];
+    memcpy(out, first->words, (size_t)first->words_count * sizeof *out);
+    for (int rank = 1; rank < r->world; rank++)
+        add_words(out, r->sums[rank].words, first->words_count, first->floats);
 }
 
-void ring_pass(struct ring *r, const int32_t *k, struct verdict *out)
+void ring_decide(struct ring *r, struct verdict *out)
 {
-    struct lanes_buffer buffers[CASE_WORLD_MAX];
     struct verdict other;
-    for (int rank = 0; rank < r->world; rank++)
-        run_lanes(r, rank, k, &buffers[rank]);
-    reduce(buffers, r->world);
-    r->passes++;
+    const struct lanes_sums *first = &r->sums[0];
+    size_t bytes = (size_t)first->header_count * sizeof *first->header;
+    memcpy(first->header_to, first->header, bytes);
+    for (int rank = 1; rank < r->world; rank++)
+        add_words(first->header_to, r->sums[rank].header, first->header_count, false);
+    for (int rank = 1; rank < r->world; rank++)
+        memcpy(r->sums[rank].header_to, first->header_to, bytes);
     lanes_decide(r->lanes[0], out);
     for (int rank = 1; rank < r->world; rank++) {
         lanes_decide(r->lanes[rank], &other);
         cr_assert(memcmp(&other, out, sizeof other) == 0, "rank %d decides otherwise", rank);
     }
+}
+
+void ring_pass(struct ring *r, const int32_t *k, struct verdict *out)
+{
+    for (int rank = 0; rank < r->world; rank++)
+        ring_lanes(r, rank, k);
+    r->passes++;
+    ring_decide(r, out);
+}
+
+/* Every rank's own words stand until all have the sum. */
+void ring_words(struct ring *r)
+{
+    size_t bytes = (size_t)r->sums[0].words_count * sizeof(uint32_t);
+    uint32_t *sum = malloc(bytes);
+    ring_sum(r, sum);
+    for (int rank = 0; rank < r->world; rank++) {
+        uint32_t *to = lanes_words_to(r->lanes[rank]);
+        cr_assert_eq(to != NULL, r->world > 1);
+        if (to)
+            memcpy(to, sum, bytes);
+    }
+    free(sum);
 }
 
 struct update_info ring_step(struct ring *r, uint64_t missing)
@@ -183,6 +207,7 @@ struct update_info ring_step(struct ring *r, uint64_t missing)
         ring_pass(r, k, &verdict);
     }
     cr_assert_eq(verdict.kind, VERDICT_FITS);
+    ring_words(r);
     for (int rank = 0; rank < r->world; rank++) {
         if (missing >> rank & 1)
             continue;
@@ -193,14 +218,26 @@ struct update_info ring_step(struct ring *r, uint64_t missing)
     return first;
 }
 
+/* What stands beside each piece's stamp is the sum of the bits that are there, whatever led to them. */
+static void expect_proven(struct state *s)
+{
+    struct near_arrays a = near_arrays(s);
+    for (int i = 0; state_proven(s) && i < s->pieces; i++) {
+        const struct state_piece *p = &s->piece[i];
+        cr_assert_eq(s->proof[i], proof_piece(a.params + p->first, a.m + p->first, a.v + p->first, p->count),
+                     "piece %d", i);
+    }
+}
+
 struct case_hash case_hash(struct state *s)
 {
     struct case_hash out = {{0}};
-    struct state_arrays a = state_arrays(s);
+    struct near_arrays a = near_arrays(s);
     struct state_point point;
     memset(&point, 0, sizeof point);
     if (!state_holds(s, &point))
         return out;
+    expect_proven(s);
     struct sha256 *h = sha256_open();
     sha256_add(h, a.params, (size_t)a.count * sizeof(float));
     sha256_add(h, a.m, (size_t)a.count * sizeof(float));

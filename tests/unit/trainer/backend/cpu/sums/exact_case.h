@@ -3,6 +3,7 @@
 #ifndef RM_TEST_EXACT_CASE_H
 #define RM_TEST_EXACT_CASE_H
 
+#include "tests/unit/trainer/state/near_arrays.h"
 #include "trainer/backend/cpu/sums/update.h"
 
 enum { CASE_LANES = 7, CASE_WORLD_MAX = 8 };
@@ -31,7 +32,8 @@ struct ring {
     int fd[CASE_WORLD_MAX];
     struct state *state[CASE_WORLD_MAX];
     struct lanes *lanes[CASE_WORLD_MAX];
-    int owner[CASE_LANES]; /* rank of each lane */
+    struct lanes_sums sums[CASE_WORLD_MAX]; /* of the newest pass */
+    int owner[CASE_LANES];                  /* rank of each lane */
     uint32_t flags[CASE_WORLD_MAX];
     int passes; /* counted by ring_step */
     /* NULL, or changes a gradient on its way. */
@@ -41,9 +43,16 @@ struct ring {
 /* World states with the first weights; threads 0: no pool. */
 void ring_open(struct ring *r, int world, bool fast, int threads);
 void ring_close(struct ring *r);
-/* One pass and its reduction over the ranks; k NULL or of a rescaled pass. All ranks' verdicts are compared;
- * returns rank 0's. */
+/* One pass and the reduction of its header over the ranks; k NULL or of a rescaled pass. All ranks' verdicts
+ * are compared; returns rank 0's. */
 void ring_pass(struct ring *r, const int32_t *k, struct verdict *out);
+/* The two halves of it: the lanes of one rank, and what all headers together say. */
+void ring_lanes(struct ring *r, int rank, const int32_t *k);
+void ring_decide(struct ring *r, struct verdict *out);
+/* Of a pass that fits: the reduction of the words. */
+void ring_words(struct ring *r);
+/* Puts the sum of the first `world` ranks' words into `out` (words_count). */
+void ring_sum(const struct ring *r, uint32_t *out);
 /* A whole step on every rank (those in `missing` reduce, but do not commit). Returns rank 0's info. */
 struct update_info ring_step(struct ring *r, uint64_t missing);
 /* Deals the lanes to the ranks anew, by a seed. */

@@ -10,7 +10,7 @@ enum { STEPS = 8, SEEDS = 60 / CASE_SHARE, RANKS = 5 };
 
 static void restart(struct ring *r, int rank)
 {
-    const struct state_shape shape = {case_layout(), CASE_LANES, r->fast};
+    const struct state_shape shape = {.layout = case_layout(), .lanes = CASE_LANES, .fast = r->fast};
     lanes_free(r->lanes[rank]);
     state_free(r->state[rank]);
     cr_assert_eq(state_open(&r->state[rank], r->fd[rank], &shape, NULL), 0);
@@ -19,14 +19,14 @@ static void restart(struct ring *r, int rank)
 
 static void receive(struct state *to, struct state *from)
 {
-    struct state_arrays a = state_arrays(to), b = state_arrays(from);
+    struct near_arrays a = near_arrays(to), b = near_arrays(from);
     struct state_point point;
     cr_assert(state_holds(from, &point));
     state_receive_begin(to);
     memcpy(a.params, b.params, (size_t)a.count * sizeof(float));
     memcpy(a.m, b.m, (size_t)a.count * sizeof(float));
     memcpy(a.v, b.v, (size_t)a.count * sizeof(float));
-    state_receive_end(to, &point);
+    state_receive_end(to, &point, NULL);
 }
 
 /* By the kept update where that is enough. Says whether it was. */
@@ -41,7 +41,8 @@ static bool catch_up(struct state *to, struct state *from)
         return false;
     state_update_receive_begin(to, &got);
     memcpy(got.k, kept.k, (size_t)case_layout()->tensors * sizeof *got.k);
-    memcpy(got.words, kept.words, (size_t)(kept.words_count + kept.header_count) * sizeof *got.words);
+    memcpy(near_words(&got), near_words(&kept),
+           (size_t)(kept.words_count + kept.header_count) * sizeof *kept.header);
     cr_assert_eq(state_update_receive_end(to, kept.step, NULL), 0);
     update_apply(to, &rule, NULL, NULL);
     return true;

@@ -6,6 +6,7 @@
 #define kernel_add_fixed plain_add_fixed
 #define kernel_add_float plain_add_float
 #define kernel_adamw_to  plain_adamw_to
+#define kernel_prove     plain_prove
 
 /* Structures and functions share these two names; who calls plain_sums and plain_adamw sees the structures as
  * they are. */

@@ -7,6 +7,7 @@
 
 #include "common/base/prng.h"
 #include "common/os/cpu.h"
+#include "trainer/exact/proof.h"
 
 enum { MOST = 77 };
 
@@ -44,15 +45,21 @@ static void check_fixed(const struct kernels *k, int count, float scale, bool st
 {
     float grads[MOST];
     uint32_t words[MOST], wanted[MOST], max = 0;
+    uint64_t at = splitmix64(seed), proof = 0;
     for (int i = 0; i < count; i++) {
         grads[i] = random_value(seed);
         words[i] = (uint32_t)splitmix64(seed);
-        wanted[i] = (store ? 0 : words[i]) + (uint32_t)slow_fixed(grads[i] * scale);
+        int32_t q = slow_fixed(grads[i] * scale);
+        wanted[i] = (store ? 0 : words[i]) + (uint32_t)q;
+        proof += (uint64_t)(int64_t)q * ((((uint32_t)at + (uint32_t)i) * 0x9e3779b1u >> 2) | 1);
         uint32_t size = bits_of(grads[i]) & 0x7fffffff;
         max = size > max ? size : max;
     }
-    uint32_t got = kernel_add_fixed(k, &(struct kernel_lane_args){grads, words, count, scale, store});
-    cr_assert_eq(got, max, "%s, %d elements", kernels_name(k), count);
+    struct kernel_lane got =
+        kernel_add_fixed(k, &(struct kernel_lane_args){grads, words, count, scale, store, at});
+    cr_assert_eq(got.max, max, "%s, %d elements", kernels_name(k), count);
+    cr_assert_eq(got.proof, proof, "%s, %d elements from %llu", kernels_name(k), count,
+                 (unsigned long long)at);
     for (int i = 0; i < count; i++)
         cr_assert_eq(words[i], wanted[i], "%s: %g * %g gives %d", kernels_name(k), (double)grads[i],
                      (double)scale, (int)words[i]);
@@ -78,38 +85,85 @@ Test(kernels, the_maximum_lets_nan_and_infinity_win)
             uint32_t words[40] = {0};
             grads[(at + 1) % 40] = 3e38f;
             grads[at] = at % 2 ? NAN : -INFINITY;
-            uint32_t max =
-                kernel_add_fixed(kernels_variant(v), &(struct kernel_lane_args){grads, words, 40, 1, 1});
-            cr_assert_geq(max, 0x7f800000);
-            max = kernel_add_float(kernels_variant(v), &(struct kernel_lane_args){grads, words, 40, 1, 1});
-            cr_assert_geq(max, 0x7f800000);
+            const struct kernel_lane_args args = {grads, words, 40, 1, 1, 0};
+            cr_assert_geq(kernel_add_fixed(kernels_variant(v), &args).max, 0x7f800000);
+            cr_assert_geq(kernel_add_float(kernels_variant(v), &args).max, 0x7f800000);
         }
     }
 }
 
-Test(kernels, sums_have_one_order_on_every_instruction_set)
+static struct kernel_sums sums_of(const struct kernels *k, const uint32_t *words, int count, bool floats)
+{
+    return kernel_sums(k, &(struct kernel_sums_args){words, count, floats, 12345});
+}
+
+static bool same_sums(struct kernel_sums a, struct kernel_sums b)
+{
+    return a.square == b.square && a.square_fixed.high == b.square_fixed.high &&
+           a.square_fixed.low == b.square_fixed.low && a.sum == b.sum && a.proof == b.proof;
+}
+
+Test(kernels, sums_of_floats_have_one_order_on_every_instruction_set)
 {
     uint64_t seed = 9;
     for (int count = 0; count <= MOST; count++) {
-        uint32_t fixed[MOST], floats[MOST];
-        uint64_t sum = 0;
+        uint32_t floats[MOST];
         double square = 0;
         for (int i = 0; i < count; i++) {
-            fixed[i] = (uint32_t)splitmix64(&seed);
-            floats[i] = bits_of((float)(prng_unit(&seed) - 0.5));
-            sum += fixed[i];
-            square += (double)(int32_t)fixed[i] * (double)(int32_t)fixed[i];
+            float value = (float)(prng_unit(&seed) - 0.5);
+            floats[i] = bits_of(value);
+            square += (double)value * (double)value;
         }
-        const struct kernel_sums first = kernel_sums(kernels_variant(0), fixed, count, false);
-        const struct kernel_sums first_floats = kernel_sums(kernels_variant(0), floats, count, true);
-        cr_assert_eq(first.sum, sum);
+        const struct kernel_sums first = sums_of(kernels_variant(0), floats, count, true);
         cr_assert_float_eq(first.square, square, square * 1e-14);
-        for (int v = 1; v < KERNEL_VARIANTS && kernels_variant(v); v++) {
-            struct kernel_sums other = kernel_sums(kernels_variant(v), fixed, count, false);
-            cr_assert(other.square == first.square && other.sum == first.sum);
-            other = kernel_sums(kernels_variant(v), floats, count, true);
-            cr_assert(other.square == first_floats.square && other.sum == first_floats.sum);
+        for (int v = 1; v < KERNEL_VARIANTS && kernels_variant(v); v++)
+            cr_assert(same_sums(first, sums_of(kernels_variant(v), floats, count, true)));
+    }
+}
+
+/* Of the largest squares, too: a piece of INT32_MIN adds up to 2^74. */
+Test(kernels, sums_of_integers_are_exact_on_every_instruction_set)
+{
+    enum { PIECE = 4096 };
+    static uint32_t words[PIECE];
+    uint64_t seed = 9;
+    for (int count = 0; count <= PIECE; count += count < MOST ? 1 : 1339) {
+        for (int large = 0; large < 2; large++) {
+            struct wide square = {0, 0};
+            uint64_t sum = 0, proof = 0;
+            for (int i = 0; i < count; i++) {
+                words[i] = large ? 0x80000000u : (uint32_t)splitmix64(&seed);
+                int64_t word = (int32_t)words[i];
+                square = wide_add(square, (struct wide){0, (uint64_t)(word * word)});
+                sum += words[i];
+                proof += proof_word(12345 + (uint64_t)i, words[i]);
+            }
+            const struct kernel_sums wanted = {.square_fixed = square, .sum = sum, .proof = proof};
+            for (int v = 0; v < KERNEL_VARIANTS && kernels_variant(v); v++)
+                cr_assert(same_sums(wanted, sums_of(kernels_variant(v), words, count, false)), "%s, %d",
+                          kernels_name(kernels_variant(v)), count);
         }
+    }
+}
+
+Test(kernels, the_sum_of_a_states_bits_is_the_same_on_every_instruction_set_and_sees_each_bit)
+{
+    float x[3][MOST];
+    uint64_t seed = 21;
+    for (int a = 0; a < 3; a++)
+        for (int i = 0; i < MOST; i++)
+            x[a][i] = random_value(&seed);
+    for (int count = 0; count <= MOST; count++) {
+        uint64_t wanted = proof_piece(x[0], x[1], x[2], count);
+        for (int v = 0; v < KERNEL_VARIANTS && kernels_variant(v); v++)
+            cr_assert_eq(kernel_prove(kernels_variant(v), x[0], x[1], x[2], count), wanted);
+        if (!count)
+            continue;
+        float *at = &x[count % 3][count - 1], old = *at;
+        uint32_t bits = bits_of(old) ^ 1u << count % 32;
+        memcpy(at, &bits, sizeof bits);
+        cr_assert_neq(kernel_prove(kernels_best(), x[0], x[1], x[2], count), wanted);
+        *at = old;
     }
 }
 
@@ -226,9 +280,9 @@ Test(kernels, adamw_agrees_with_double_precision)
 
 /* kernels_plain.c */
 const struct kernels *plain_best(void);
-uint32_t plain_add_fixed(const struct kernels *k, const struct kernel_lane_args *args);
-uint32_t plain_add_float(const struct kernels *k, const struct kernel_lane_args *args);
-struct kernel_sums plain_sums(const struct kernels *k, const uint32_t *words, int count, bool floats);
+struct kernel_lane plain_add_fixed(const struct kernels *k, const struct kernel_lane_args *args);
+struct kernel_lane plain_add_float(const struct kernels *k, const struct kernel_lane_args *args);
+struct kernel_sums plain_sums(const struct kernels *k, const struct kernel_sums_args *args);
 void plain_adamw(const struct kernels *k, const struct kernel_adamw_args *args, const struct kernel_adamw *c,
                  bool floats);
 void plain_adamw_to(const struct kernels *k, const struct kernel_adamw_args *args,
@@ -246,21 +300,25 @@ Test(kernels, the_portable_loops_round_and_saturate_alike)
             grads[i] = random_value(&seed);
             words[i] = plain[i] = (uint32_t)splitmix64(&seed);
         }
-        const struct kernel_lane_args args = {grads, words, count, scales[round % 4], round % 3 == 0};
+        const struct kernel_lane_args args = {
+            grads, words, count, scales[round % 4], round % 3 == 0, splitmix64(&seed)};
         struct kernel_lane_args plain_args = args;
         plain_args.words = plain;
-        cr_assert_eq(kernel_add_fixed(kernels_best(), &args), plain_add_fixed(plain_best(), &plain_args));
+        struct kernel_lane best = kernel_add_fixed(kernels_best(), &args);
+        struct kernel_lane other = plain_add_fixed(plain_best(), &plain_args);
+        cr_assert(best.max == other.max && best.proof == other.proof);
         cr_assert_arr_eq(words, plain, (size_t)count * sizeof *words);
         for (int i = 0; i < count; i++)
             words[i] = plain[i] = bits_of((float)prng_unit(&seed));
-        cr_assert_eq(kernel_add_float(kernels_best(), &args), plain_add_float(plain_best(), &plain_args));
+        cr_assert_eq(kernel_add_float(kernels_best(), &args).max,
+                     plain_add_float(plain_best(), &plain_args).max);
         for (int i = 0; i < count; i++)
             cr_assert(words[i] == plain[i] ||
                       (isnan(grads[i]) && (words[i] & plain[i] & 0x7f800000) == 0x7f800000));
     }
 }
 
-Test(kernels, the_portable_loops_add_squares_in_the_same_order)
+Test(kernels, the_portable_loops_make_the_same_sums)
 {
     uint64_t seed = 17;
     for (int count = 0; count <= MOST; count++) {
@@ -270,9 +328,9 @@ Test(kernels, the_portable_loops_add_squares_in_the_same_order)
             words[1][i] = bits_of((float)(prng_unit(&seed) - 0.5));
         }
         for (int floats = 0; floats < 2; floats++) {
-            struct kernel_sums best = kernel_sums(kernels_best(), words[floats], count, floats);
-            struct kernel_sums plain = plain_sums(plain_best(), words[floats], count, floats);
-            cr_assert(best.square == plain.square && best.sum == plain.sum, "%d", count);
+            const struct kernel_sums_args args = {words[floats], count, floats, (uint64_t)count << 30};
+            cr_assert(same_sums(kernel_sums(kernels_best(), &args), plain_sums(plain_best(), &args)), "%d",
+                      count);
         }
     }
 }

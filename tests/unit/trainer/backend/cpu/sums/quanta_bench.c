@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/prng.h"
+#include "tests/unit/trainer/state/near_arrays.h"
 #include "trainer/backend/cpu/model/gpt.h"
 #include "trainer/backend/cpu/sums/kernels.h"
 #include "trainer/backend/cpu/sums/update.h"
@@ -71,7 +72,7 @@ static float lane(struct bench *b, const float *params, int step, int lane)
 
 /* ---- as Ringmaster does it ---- */
 
-static void count_small(struct bench *b, const struct lanes_buffer *words)
+static void count_small(struct bench *b, const struct lanes_sums *words)
 {
     for (int64_t i = 0; i < b->layout.parameters; i++) {
         int64_t size = llabs((int64_t)(int32_t)words->words[i]);
@@ -82,8 +83,8 @@ static void count_small(struct bench *b, const struct lanes_buffer *words)
 
 static double exact_step(struct bench *b, int step, const int32_t *k)
 {
-    const float *params = state_arrays(b->state).params;
-    struct lanes_buffer words;
+    const float *params = near_arrays(b->state).params;
+    struct lanes_sums words;
     struct verdict verdict;
     struct update_info info;
     lanes_begin(b->sum, &(struct lanes_pass){.k = k});
@@ -92,6 +93,7 @@ static double exact_step(struct bench *b, int step, const int32_t *k)
         lanes_add(b->sum, i, b->grads, loss);
     }
     lanes_end(b->sum, &words);
+    memcpy(words.header_to, words.header, (size_t)words.header_count * sizeof *words.header);
     lanes_decide(b->sum, &verdict);
     if (verdict.kind == VERDICT_RESCALE) {
         b->rescaled += verdict.rescaled;
@@ -100,8 +102,9 @@ static double exact_step(struct bench *b, int step, const int32_t *k)
     if (verdict.kind != VERDICT_FITS)
         die("the gradient is not finite");
     count_small(b, &words);
+    lanes_words_to(b->sum);
     update_commit(b->sum, &rule, &info);
-    gpt_weights_changed(b->gpt, state_arrays(b->state).params);
+    gpt_weights_changed(b->gpt, near_arrays(b->state).params);
     return info.loss;
 }
 
@@ -167,14 +170,14 @@ static void open_all(struct bench *b)
     if (pool_open(&b->pool, b->threads, &err) < 0 ||
         gpt_open(&b->gpt, &b->layout, &options, b->pool, &err) < 0 ||
         state_open(&b->state, memfd_create("state", MFD_CLOEXEC),
-                   &(struct state_shape){&b->layout, b->lanes, false}, &err) < 0 ||
+                   &(struct state_shape){.layout = &b->layout, .lanes = b->lanes}, &err) < 0 ||
         lanes_open(&b->sum, b->state, b->pool, &err) < 0)
         die(err.text);
     gpt_init_weights(&b->layout, SEED, b->params);
     state_receive_begin(b->state);
-    memcpy(state_arrays(b->state).params, b->params, count * sizeof *b->params);
-    state_zero_moments(b->state);
-    state_receive_end(b->state, &point);
+    memcpy(near_arrays(b->state).params, b->params, count * sizeof *b->params);
+    state_zero_moments(b->state, NULL);
+    state_receive_end(b->state, &point, NULL);
     gpt_weights_changed(b->gpt, b->params);
 }
 

@@ -1,0 +1,163 @@
+#include "agent/launch/core/environment.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/launch/core/aside.h"
+#include "common/base/address.h"
+#include "common/base/assert.h"
+#include "common/job/python.h"
+
+enum { HOST_TEXT = 256, ENVIRONMENT_MAX = 64 * 1024 };
+
+bool launch_is_torchrun(const struct job_list *command)
+{
+    return python_starts_ranks(command);
+}
+
+int launch_processes(const struct job_spec *spec)
+{
+    return launch_is_torchrun(&spec->launch.command) ? 1 : spec->launch.processes;
+}
+
+/* ---- what is said ---- */
+
+static void set(struct launch_environment *e, const char *name, const char *value)
+{
+    RM_ASSERT(e->count < LAUNCH_NAMES_MAX, "%d names are set", e->count);
+    e->count++;
+    str_addf(&e->text, "%s=%s", name, value);
+    str_add(&e->text, "", 1);
+}
+
+static void set_number(struct launch_environment *e, const char *name, int64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    set(e, name, text);
+}
+
+static void add_ranks(struct launch_environment *e, const struct launch_process *p)
+{
+    const struct launch_ring *r = p->ring;
+    int rank = r->rank * p->processes + p->local, world = r->world * p->processes;
+    set_number(e, "RANK", rank);
+    set_number(e, "WORLD_SIZE", world);
+    set_number(e, "LOCAL_RANK", p->local);
+    set_number(e, "LOCAL_WORLD_SIZE", p->processes);
+    set_number(e, "GROUP_RANK", r->rank);
+    set_number(e, "GROUP_WORLD_SIZE", r->world);
+    set_number(e, "ROLE_RANK", rank);
+    set_number(e, "ROLE_WORLD_SIZE", world);
+    set(e, "ROLE_NAME", "default");
+    set(e, "TORCHELASTIC_RUN_ID", p->job);
+    set_number(e, "TORCHELASTIC_RESTART_COUNT", r->begun);
+    set_number(e, "TORCHELASTIC_MAX_RESTARTS", 0);
+    set(e, "TORCHELASTIC_USE_AGENT_STORE", "False"); /* rank 0 serves the store itself */
+    set(e, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "1");
+    if (p->error_file)
+        set(e, "TORCHELASTIC_ERROR_FILE", p->error_file);
+    set_number(e, "JAX_NUM_PROCESSES", world);
+    set_number(e, "JAX_PROCESS_ID", rank);
+}
+
+/* torchrun takes each of its options from PET_ and the option's name. */
+static void add_torchrun(struct launch_environment *e, const struct launch_process *p, const char *host,
+                         int port)
+{
+    set_number(e, "PET_NNODES", p->ring->world);
+    set_number(e, "PET_NODE_RANK", p->ring->rank);
+    set_number(e, "PET_NPROC_PER_NODE", p->processes);
+    set_number(e, "PET_MAX_RESTARTS", 0);
+    set(e, "PET_MASTER_ADDR", host);
+    set_number(e, "PET_MASTER_PORT", port);
+    set(e, "PET_RDZV_ID", p->job);
+    if (p->error_file)
+        set(e, "TORCHELASTIC_ERROR_FILE",
+            p->error_file); /* there it says which rank failed first, and of what */
+}
+
+static void add_hosts(struct launch_environment *e, const struct launch_ring *r)
+{
+    struct str hosts = str_init(RM_WORKERS_MAX * RM_ADDRESS_MAX);
+    char host[HOST_TEXT];
+    int port;
+    for (int i = 0; i < r->world; i++)
+        if (address_split(r->address[i], host, sizeof host, &port))
+            str_addf(&hosts, "%s%s", i ? "," : "", host);
+    set(e, "RINGMASTER_HOSTS", str_text(&hosts));
+    str_clear(&hosts);
+}
+
+static void fill(struct launch_environment *e, const struct launch_process *p, bool threads_are_set)
+{
+    char host[HOST_TEXT] = "", generation[48];
+    int port = 0;
+    const struct launch_ring *r = p->ring;
+    if (p->processes > 1 && !threads_are_set)
+        set(e, "OMP_NUM_THREADS", "1"); /* or each process takes all cores */
+    if (!r)
+        return;
+    address_split(r->address[0], host, sizeof host, &port);
+    if (p->torchrun)
+        add_torchrun(e, p, host, port);
+    else
+        add_ranks(e, p);
+    set(e, "MASTER_ADDR", host);
+    set_number(e, "MASTER_PORT", port);
+    set(e, "JAX_COORDINATOR_ADDRESS", r->address[0]);
+    add_hosts(e, r);
+    snprintf(generation, sizeof generation, "%" PRId64 ".%" PRId64, r->generation.term, r->generation.n);
+    set(e, "RINGMASTER_GENERATION", generation);
+}
+
+/* ---- what stays ---- */
+
+static bool same_name(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "=");
+    return n == strcspn(b, "=") && !strncmp(a, b, n);
+}
+
+static bool is_kept(const struct launch_environment *e, const char *entry)
+{
+    for (int i = 0; i < e->count; i++)
+        if (same_name(e->entry[i], entry))
+            return false;
+    return strncmp(entry, "RINGMASTER_", 11) != 0 || aside_is_put(entry);
+}
+
+static bool names_threads(char *const *base)
+{
+    for (; *base; base++)
+        if (same_name(*base, "OMP_NUM_THREADS"))
+            return true;
+    return false;
+}
+
+char **launch_environment_make(const struct launch_process *p, char *const *base,
+                               struct launch_environment *out)
+{
+    size_t given = 0, n = 0;
+    *out = (struct launch_environment){.text = str_init(ENVIRONMENT_MAX)};
+    fill(out, p, names_threads(base));
+    const char *at = str_text(&out->text);
+    for (int i = 0; i < out->count; i++, at += strlen(at) + 1)
+        out->entry[i] = at;
+    while (base[given])
+        given++;
+    char **made = calloc(given + (size_t)out->count + 1, sizeof *made);
+    for (size_t i = 0; made && i < given; i++)
+        if (is_kept(out, base[i]))
+            made[n++] = base[i];
+    for (int i = 0; made && i < out->count; i++)
+        made[n++] = (char *)(uintptr_t)out->entry[i];
+    return made;
+}
+
+void launch_environment_clear(struct launch_environment *e)
+{
+    str_clear(&e->text);
+}

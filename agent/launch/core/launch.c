@@ -1,0 +1,309 @@
+/* A launcher's states: CLEARING (something of a generation may live, or the port is not known yet), IDLE,
+ * READY, RUNNING, STOPPING, DONE. What the agent says moves it forward, and each way back leads over
+ * CLEARING. */
+#include "agent/launch/core/launch.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/assert.h"
+
+enum state {
+    CLEARING, /* killed, or never started: waits for GONE, then for a port */
+    IDLE,
+    READY,
+    RUNNING,
+    STOPPING, /* SIGTERM was sent, or a process has failed: until all have ended, or kill_at */
+    DONE,     /* all ended with 0, and the agent was told */
+};
+
+struct launch {
+    struct launch_settings settings;
+    enum state state;
+    struct launch_ring ring;
+    char address[RM_ADDRESS_MAX]; /* own, of the generation to come */
+    int left;                     /* processes that have not ended */
+    int64_t round;                /* of the newest stop */
+    bool owes_stop;               /* it is not answered yet */
+    bool released;                /* ends when all are gone */
+    rm_time kill_at, beat_at;
+    int64_t counter; /* of the heartbeats */
+};
+
+struct launch *launch_open(const struct launch_settings *settings, rm_time now)
+{
+    RM_ASSERT(settings->processes >= 1 && settings->heartbeat > 0 && settings->pid > 0,
+              "%d processes, heartbeat %" PRId64 " ns, pid %" PRId64, settings->processes,
+              settings->heartbeat, settings->pid);
+    struct launch *st = calloc(1, sizeof *st);
+    if (!st)
+        return NULL;
+    st->settings = *settings;
+    st->state = CLEARING;
+    st->kill_at = RM_NEVER;
+    st->beat_at = now;
+    return st;
+}
+
+void launch_free(struct launch *st)
+{
+    free(st);
+}
+
+const struct launch_ring *launch_ring_of(const struct launch *st)
+{
+    return &st->ring;
+}
+
+rm_time launch_deadline(const struct launch *st)
+{
+    return st->kill_at < st->beat_at ? st->kill_at : st->beat_at;
+}
+
+/* ---- actions ---- */
+
+static struct launch_action *add(struct launch_out *out, enum launch_action_kind kind)
+{
+    RM_ASSERT(out->count < LAUNCH_ACTIONS_MAX, "%d actions in one step", out->count);
+    struct launch_action *a = &out->action[out->count++];
+    a->kind = kind;
+    return a;
+}
+
+static struct message *say(struct launch *st, struct launch_out *out, enum msg_type type)
+{
+    struct message *m = &add(out, LAUNCH_SEND)->message;
+    message_init(m, type);
+    m->generation = st->ring.generation;
+    return m;
+}
+
+/* Nothing is kept from one generation to the next, so every worker of a job "holds" the same: its beginning.
+ */
+static struct msg_state beginning(const struct launch *st)
+{
+    struct msg_state s = {.held = true};
+    memcpy(s.lineage, st->settings.lineage, sizeof s.lineage);
+    return s;
+}
+
+static void say_up(struct launch *st, struct launch_out *out)
+{
+    struct message *m = say(st, out, MSG_UP);
+    m->generation = (struct msg_generation){0};
+    m->up.pid = st->settings.pid;
+    m->up.state = beginning(st);
+    text_copy(m->up.fingerprint, sizeof m->up.fingerprint, "launch");
+    text_copy(m->up.address, sizeof m->up.address, st->address);
+}
+
+static void say_stopped(struct launch *st, struct launch_out *out)
+{
+    struct message *m = say(st, out, MSG_STOPPED);
+    m->stopped.round = st->round;
+    m->stopped.state = beginning(st);
+    m->stopped.update_step = -1;
+    st->owes_stop = false;
+}
+
+static void kill_all(struct launch *st, struct launch_out *out)
+{
+    st->state = CLEARING;
+    st->kill_at = RM_NEVER;
+    add(out, LAUNCH_KILL);
+}
+
+/* All that runs is to end within `grace`; who has ended leaves nothing behind either way. */
+static void begin_stop(struct launch *st, rm_time grace, rm_time now, struct launch_out *out)
+{
+    bool running = st->state == RUNNING;
+    if (running && st->left) {
+        st->state = STOPPING;
+        st->kill_at = now + grace;
+        add(out, LAUNCH_TERM);
+    } else if (running || st->state == DONE) {
+        kill_all(st, out);
+    } else if (st->state == STOPPING && now + grace < st->kill_at) {
+        st->kill_at = now + grace;
+    }
+}
+
+/* ---- what the agent says ---- */
+
+static void on_form(struct launch *st, const struct message *m, struct launch_out *out)
+{
+    const struct msg_form *f = &m->form;
+    if (st->state != IDLE && st->state != READY)
+        return; /* of before a stop that is under way */
+    st->ring =
+        (struct launch_ring){.generation = m->generation, .begun = f->begun, .world = f->count, .rank = -1};
+    for (int r = 0; r < f->count; r++) {
+        text_copy(st->ring.address[r], RM_ADDRESS_MAX, f->member[r].address);
+        if (f->member[r].worker == st->settings.worker)
+            st->ring.rank = r;
+    }
+    if (st->ring.rank < 0)
+        return; /* asked as a source alone, and there is nothing to give */
+    st->state = READY;
+    say(st, out, MSG_READY)->ready.state = beginning(st);
+}
+
+static void on_go(struct launch *st, const struct message *m, struct launch_out *out)
+{
+    if (st->state != READY || generation_compare(m->generation, st->ring.generation) != 0)
+        return;
+    st->state = RUNNING;
+    st->left = st->settings.processes;
+    add(out, LAUNCH_START);
+}
+
+/* A stop that was begun is made shorter by the next one, never longer. */
+static void on_stop(struct launch *st, const struct msg_stop *stop, rm_time now, struct launch_out *out)
+{
+    rm_time grace = st->settings.grace;
+    st->round = stop->round;
+    st->owes_stop = true;
+    begin_stop(st, stop->within ? rm_earlier(stop->within, grace) : grace, now, out);
+    if (st->state == READY)
+        kill_all(st, out); /* nothing runs, but its port was told: the next generation has another one */
+    if (st->state == IDLE)
+        say_stopped(st, out);
+}
+
+static void leave(struct launch *st, rm_time now, struct launch_out *out)
+{
+    st->released = true;
+    begin_stop(st, LAUNCH_SUDDEN_GRACE, now, out);
+    if (st->state == IDLE || st->state == READY || st->state == CLEARING)
+        kill_all(st, out); /* CLEARING: perhaps nobody has asked for it yet */
+}
+
+static void on_link(struct launch *st, const struct message *m, rm_time now, struct launch_out *out)
+{
+    switch (m->type) {
+    case MSG_FORM:
+        on_form(st, m, out);
+        break;
+    case MSG_GO:
+        on_go(st, m, out);
+        break;
+    case MSG_STOP:
+        on_stop(st, &m->stop, now, out);
+        break;
+    case MSG_RELEASE:
+        leave(st, now, out);
+        break;
+    case MSG_PROBE: { /* there is no ring that anybody could be out of reach in */
+        struct message *answer = say(st, out, MSG_PROBED);
+        answer->probed.id = m->probe.id;
+        answer->probed.peer = -1;
+        break;
+    }
+    default:
+        break;
+    }
+}
+
+/* ---- what becomes of the processes ---- */
+
+static void say_finished(struct launch *st, struct launch_out *out)
+{
+    struct message *m = say(st, out, MSG_FINISHED);
+    m->finished.step = 1;
+    m->finished.exact = true;
+    st->state = DONE;
+}
+
+/* The first that fails speaks for its worker; what follows of it is our own doing. */
+static void say_failed(struct launch *st, const struct launch_event *e, struct launch_out *out)
+{
+    struct message *m = say(st, out, MSG_FAULT);
+    m->fault.kind = FAULT_PROGRAM;
+    m->fault.peer = m->fault.step = -1;
+    m->fault.exit_code = e->code;
+    m->fault.memory = e->memory;
+    text_copy(m->fault.detail, sizeof m->fault.detail, e->text);
+}
+
+static void on_ended(struct launch *st, const struct launch_event *e, rm_time now, struct launch_out *out)
+{
+    RM_ASSERT(st->left > 0, "process %d ended, and %d were left", e->local, st->left);
+    st->left--;
+    if (st->state == RUNNING && e->code) {
+        say_failed(st, e, out);
+        begin_stop(st, LAUNCH_SUDDEN_GRACE, now, out);
+    } else if (st->state == RUNNING && !st->left) {
+        say_finished(st, out);
+    } else if (st->state == STOPPING && !st->left) {
+        kill_all(st, out);
+    }
+}
+
+static void on_gone(struct launch *st, struct launch_out *out)
+{
+    RM_ASSERT(st->left == 0, "all are gone, and %d have not ended", st->left);
+    if (st->state == CLEARING)
+        add(out, st->released ? LAUNCH_EXIT : LAUNCH_CHOOSE_PORT);
+}
+
+/* The agent says hello with the new port before it hands the answer to the stop on. */
+static void on_port(struct launch *st, const char *address, struct launch_out *out)
+{
+    if (st->state != CLEARING)
+        return;
+    text_copy(st->address, sizeof st->address, address);
+    st->state = IDLE;
+    say_up(st, out);
+    if (st->owes_stop)
+        say_stopped(st, out);
+}
+
+static enum msg_phase phase(const struct launch *st)
+{
+    static const enum msg_phase of[] = {
+        [CLEARING] = PHASE_STOPPED, [IDLE] = PHASE_STOPPED,     [READY] = PHASE_READY,
+        [RUNNING] = PHASE_TRAINING, [STOPPING] = PHASE_STOPPED, [DONE] = PHASE_TRAINING};
+    return of[st->state];
+}
+
+/* A program can't be seen to hang: the counter says that this launcher lives. */
+static void beat(struct launch *st, rm_time now, struct launch_out *out)
+{
+    struct message *m = say(st, out, MSG_HEARTBEAT);
+    st->counter++;
+    m->heartbeat.step = 0;
+    m->heartbeat.counter = st->counter;
+    m->heartbeat.phase = phase(st);
+    m->heartbeat.waiting_for = -1;
+    st->beat_at = now + st->settings.heartbeat;
+}
+
+void launch_step(struct launch *st, const struct launch_event *event, rm_time now, struct launch_out *out)
+{
+    out->count = 0;
+    switch (event->kind) {
+    case LAUNCH_LINK:
+        on_link(st, event->message, now, out);
+        break;
+    case LAUNCH_PORT:
+        on_port(st, event->text, out);
+        break;
+    case LAUNCH_ENDED:
+        on_ended(st, event, now, out);
+        break;
+    case LAUNCH_GONE:
+        on_gone(st, out);
+        break;
+    case LAUNCH_CLOSED:
+        st->released = true;
+        kill_all(st, out);
+        break;
+    case LAUNCH_TICK:
+        break;
+    }
+    if (now >= st->kill_at)
+        kill_all(st, out);
+    if (now >= st->beat_at)
+        beat(st, now, out);
+}

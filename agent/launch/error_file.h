@@ -1,0 +1,20 @@
+/* Where a program of torch's leaves its traceback (TORCHELASTIC_ERROR_FILE): one JSON file a process, in a
+ * folder that nobody else reads. */
+#ifndef RM_LAUNCH_ERROR_FILE_H
+#define RM_LAUNCH_ERROR_FILE_H
+
+#include <stdbool.h>
+
+#include "common/base/error.h"
+#include "common/base/str.h"
+
+enum { ERROR_FOLDER_MAX = 1024, ERROR_PATH_MAX = ERROR_FOLDER_MAX + 32 };
+
+int error_file_folder(char *ret, size_t size, struct error *err); /* makes it, 0700 */
+/* The path for that process, at which nothing lies. */
+void error_file_fresh(const char *folder, int local, char *ret, size_t size);
+/* The message and its last lines, in one; false where there is no such file, or none of torch's. */
+bool error_file_read(const char *folder, int local, struct str *out);
+void error_file_remove(const char *folder);
+
+#endif

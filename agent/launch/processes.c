@@ -1,0 +1,385 @@
+#include "agent/launch/processes.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "agent/launch/core/environment.h"
+#include "agent/launch/descendants.h"
+#include "agent/launch/error_file.h"
+#include "agent/launch/output.h"
+#include "agent/launch/standbys.h"
+#include "common/os/file.h"
+#include "common/os/log.h"
+#include "common/os/memory_kills.h"
+
+enum { PROCESSES_MAX = 64, NOT_STARTED = 126, BY_SIGNAL = 128, LAST_LINES_BYTES = 4096 };
+
+static const rm_time look_at_most = RM_S;       /* between looks for what is still to die */
+static const rm_time next_one_after = 5 * RM_S; /* not while a generation comes up itself */
+static const rm_time last_lines = 200 * RM_MS;  /* for the output of one that has failed */
+
+extern char **environ;
+
+struct process {
+    struct processes *all;
+    struct loop_child *child; /* NULL: none, or it has ended */
+    bool unheard;             /* `ended` is still to be told: it could not be started */
+};
+
+struct processes {
+    struct processes_options options;
+    struct loop *loop;
+    struct loop_timer *timer;
+    struct loop_signal *child_signal;
+    struct output *output;
+    struct standbys *standbys;              /* NULL: nothing is imported ahead */
+    struct launch_environment standby_said; /* what standby_environment points into */
+    char **standby_environment;
+    char folder[ERROR_FOLDER_MAX]; /* of the error files, 0700 */
+    bool killing;
+    rm_time look_again;             /* grows while something does not die */
+    bool stopping;                  /* its processes were told to go, or killed */
+    bool worded;                    /* the first failure of this generation has its last word */
+    struct memory_kills kills;      /* when this generation began */
+    const struct launch_ring *ring; /* of this generation; the core's */
+    struct process process[PROCESSES_MAX];
+};
+
+static enum descendant who_is(const void *ctx, long pid)
+{
+    const struct processes *p = ctx;
+    for (int i = 0; i < PROCESSES_MAX; i++)
+        if (p->process[i].child && loop_child_pid(p->process[i].child) == pid)
+            return DESCENDANT_OURS;
+    return standbys_have(p->standbys, pid) ? DESCENDANT_SPARED : DESCENDANT_STRANGER;
+}
+
+/* ---- ends ---- */
+
+/* A letter, a digit, or a byte of a longer character: a row of equal signs says nothing. */
+static bool says_something(char c)
+{
+    return isalnum((unsigned char)c) || (unsigned char)c >= 0x80;
+}
+
+/* The last line that says something; control characters in it become spaces. */
+static void add_last_line(const char *lines, struct str *out)
+{
+    size_t end = strlen(lines);
+    while (end && !says_something(lines[end - 1]))
+        end--;
+    end += strcspn(lines + end, "\n");
+    size_t begin = end;
+    while (begin && lines[begin - 1] != '\n')
+        begin--;
+    for (size_t i = begin; i < end; i++)
+        str_add(out, (unsigned char)lines[i] < ' ' ? " " : &lines[i], 1);
+}
+
+/* What a person reads of a failure: how it ended, and the last line of torch's own account of it, else of
+ * what the process wrote. */
+static void last_word(struct processes *p, int local, const struct processes_end *e, char *out, size_t size)
+{
+    struct str text = str_init(size - 1), lines = str_init(LAST_LINES_BYTES);
+    bool first = e->code && !p->worded && !p->stopping; /* nobody asks the others: it takes time */
+    p->worded = p->worded || first;
+    if (e->signo)
+        str_addf(&text, "killed by signal %d", e->signo);
+    else
+        str_addf(&text, "exit code %d", e->code);
+    if (e->memory)
+        str_adds(&text, MEMORY_KILLS_WORDS);
+    if (first && p->options.spec->launch.tell_output && !error_file_read(p->folder, local, &lines)) {
+        output_drain(p->output, local, last_lines);
+        output_tail(p->output, local, &lines);
+    }
+    if (lines.length) {
+        str_adds(&text, ": ");
+        add_last_line(str_text(&lines), &text);
+    }
+    str_clear(&lines);
+    text_copy(out, size, str_text(&text));
+    str_clear(&text);
+}
+
+/* A shell says 137 of a child that was killed. What is killed by us needs no reason. */
+static bool was_short_of_memory(const struct processes *p, int code)
+{
+    bool killed = code == BY_SIGNAL + SIGKILL, told = p->kills.kills >= 0;
+    return code && (killed || told) && !p->killing && memory_kills_grew(p->kills, memory_kills_now());
+}
+
+static void start_or_tell(struct processes *p, int local);
+
+static void child_ended(void *ctx, int code, int signo)
+{
+    struct process *one = ctx;
+    struct processes *p = one->all;
+    int local = (int)(one - p->process);
+    char why[MSG_DETAIL_MAX];
+    loop_child_free(one->child);
+    one->child = NULL;
+    if (standbys_never_became(p->standbys, local) && !p->stopping) {
+        log_warn(
+            "a process that was to become the program has ended before; it is started without imports ahead",
+            "local=%d code=%d signal=%d", local, code, signo);
+        start_or_tell(p, local);
+        return;
+    }
+    struct processes_end end = {.code = signo ? BY_SIGNAL + signo : code, .signo = signo, .why = why};
+    end.memory = was_short_of_memory(p, end.code);
+    last_word(p, local, &end, why, sizeof why);
+    p->options.ended(p->options.ctx, local, &end);
+}
+
+static void tell_not_started(struct processes *p)
+{
+    for (int i = 0; i < PROCESSES_MAX; i++) {
+        if (!p->process[i].unheard)
+            continue;
+        p->process[i].unheard = false;
+        p->options.ended(p->options.ctx, i,
+                         &(struct processes_end){.code = NOT_STARTED, .why = "it could not be started"});
+    }
+}
+
+static bool any_lives(const struct processes *p)
+{
+    for (int i = 0; i < PROCESSES_MAX; i++)
+        if (p->process[i].child)
+            return true;
+    return false;
+}
+
+/* The first look reaps what has ended; only one that sees nothing says that nothing is left. */
+static bool nothing_is_left(struct processes *p)
+{
+    bool none = descendants_look(who_is, p, true) == 0;
+    return !any_lives(p) && (none || descendants_look(who_is, p, true) == 0);
+}
+
+static void time_to_look(void *ctx)
+{
+    struct processes *p = ctx;
+    tell_not_started(p);
+    if (!p->killing) {
+        descendants_look(who_is, p, false);
+        return;
+    }
+    if (!nothing_is_left(p)) {
+        loop_timer_set(p->timer, loop_now(p->loop) + p->look_again);
+        p->look_again = rm_earlier(p->look_again * 5 / 4, look_at_most);
+        return;
+    }
+    p->killing = false;
+    p->options.gone(p->options.ctx);
+}
+
+static void child_signalled(void *ctx, int signo)
+{
+    struct processes *p = ctx;
+    (void)signo;
+    loop_timer_set(p->timer, 0); /* once for many */
+}
+
+/* ---- starts ---- */
+
+static void standbys_are_warm(void *ctx)
+{
+    struct processes *p = ctx;
+    p->options.warm(p->options.ctx);
+}
+
+/* What the next processes know before they know their place: what is the same in each generation. */
+static int open_standbys(struct processes *p, struct error *err)
+{
+    const struct job_spec *spec = p->options.spec;
+    if (!spec->launch.preload.count)
+        return 0;
+    struct launch_process process = {.job = spec->name, .processes = spec->launch.processes};
+    p->standby_environment = launch_environment_make(&process, environ, &p->standby_said);
+    if (!p->standby_environment)
+        return err_set(err, ERR_MACHINE, "no memory for a program's environment");
+    struct standbys_options options = {.spec = spec,
+                                       .agent = p->options.agent,
+                                       .count = launch_processes(spec),
+                                       .environment = p->standby_environment,
+                                       .warm = standbys_are_warm,
+                                       .ctx = p};
+    if (standbys_open(&p->standbys, p->loop, &options, err) < 0)
+        return -1;
+    standbys_make(p->standbys, 0);
+    return 0;
+}
+
+int processes_open(struct processes **ret, struct loop *loop, const struct processes_options *options,
+                   struct error *err)
+{
+    struct processes *p = calloc(1, sizeof *p);
+    if (!p)
+        return err_set(err, ERR_MACHINE, "no memory for a program's processes");
+    p->options = *options;
+    p->loop = loop;
+    for (int i = 0; i < PROCESSES_MAX; i++)
+        p->process[i].all = p;
+    int result = descendants_take_in(err);
+    if (result == 0)
+        result = error_file_folder(p->folder, sizeof p->folder, err);
+    if (result == 0)
+        result = loop_timer_open(&p->timer, loop, time_to_look, p, err);
+    if (result == 0)
+        result = loop_signal_open(&p->child_signal, loop, SIGCHLD, child_signalled, p, err);
+    if (result == 0)
+        result = output_open(&p->output, err);
+    if (result == 0)
+        result = open_standbys(p, err);
+    if (result < 0) {
+        processes_free(p);
+        return -1;
+    }
+    *ret = p;
+    return 0;
+}
+
+/* A pipe whose reading end the output has; *ret_fd is what the process writes to. */
+static int open_pipe(struct processes *p, int local, int to, int rank, int *ret_fd, struct error *err)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_errno(err, ERR_MACHINE, "a pipe for a program's output");
+    *ret_fd = ends[1];
+    if (output_add(p->output, local, ends[0], to, rank, err) == 0)
+        return 0;
+    close(ends[1]);
+    return -1;
+}
+
+static int spawn(struct processes *p, int local, char **environment, const int out[OUTPUT_STREAMS],
+                 struct error *err)
+{
+    const struct job_list *command = &p->options.spec->launch.command;
+    const char *args[JOB_LIST_MAX + 6] = {"ringmaster-agent", "exec", "--parent", NULL, "--"};
+    char parent[16];
+    int n = 5, fds[] = {-1, out[0], out[1]};
+    snprintf(parent, sizeof parent, "%d", (int)getpid());
+    args[3] = parent;
+    for (const char *at = NULL; (at = job_list_next(command, at));)
+        args[n++] = at;
+    struct loop_child_options child = {.path = p->options.agent,
+                                       .args = args,
+                                       .environment = environment,
+                                       .fds = fds,
+                                       .fd_count = 3,
+                                       .exited = child_ended,
+                                       .ctx = &p->process[local]};
+    return loop_child_open(&p->process[local].child, p->loop, &child, err);
+}
+
+static int take_or_spawn(struct processes *p, int local, char **environment, const int out[OUTPUT_STREAMS],
+                         struct error *err)
+{
+    struct loop_child *waiting = standbys_take(p->standbys, local, environment, out);
+    if (!waiting)
+        return spawn(p, local, environment, out, err);
+    p->process[local].child = waiting;
+    loop_child_pass(waiting, child_ended, &p->process[local]);
+    return 0;
+}
+
+static int start_one(struct processes *p, const struct launch_ring *ring, int local, bool torchrun,
+                     struct error *err)
+{
+    int out[OUTPUT_STREAMS] = {-1, -1}, result = 0, each = launch_processes(p->options.spec);
+    int rank = p->options.shared || each > 1 ? ring->rank * each + local : -1;
+    char error_path[ERROR_PATH_MAX];
+    struct launch_environment said;
+    struct launch_process process = {.ring = ring,
+                                     .job = p->options.spec->name,
+                                     .local = local,
+                                     .processes = p->options.spec->launch.processes,
+                                     .torchrun = torchrun,
+                                     .error_file = error_path};
+    error_file_fresh(p->folder, local, error_path, sizeof error_path);
+    output_forget(p->output, local);
+    char **environment = launch_environment_make(&process, environ, &said);
+    if (!environment)
+        result = err_set(err, ERR_MACHINE, "no memory for a program's environment");
+    for (int i = 0; result == 0 && i < OUTPUT_STREAMS; i++)
+        result = open_pipe(p, local, i == 0 ? STDOUT_FILENO : STDERR_FILENO, rank, &out[i], err);
+    if (result == 0)
+        result = take_or_spawn(p, local, environment, out, err);
+    for (int i = 0; i < OUTPUT_STREAMS; i++)
+        if (out[i] >= 0)
+            close(out[i]);
+    free(environment);
+    launch_environment_clear(&said);
+    return result;
+}
+
+/* Who can't be started has ended. */
+static void start_or_tell(struct processes *p, int local)
+{
+    struct error err;
+    if (start_one(p, p->ring, local, launch_is_torchrun(&p->options.spec->launch.command), &err) == 0)
+        return;
+    log_warn("a process can't be started", "local=%d why=\"%s\"", local, err.text);
+    p->process[local].unheard = true;
+    loop_timer_set(p->timer, 0);
+}
+
+void processes_start(struct processes *p, const struct launch_ring *ring)
+{
+    p->ring = ring;
+    p->stopping = p->worded = false;
+    p->kills = memory_kills_now();
+    for (int i = 0; i < launch_processes(p->options.spec); i++)
+        start_or_tell(p, i);
+    standbys_make(p->standbys, next_one_after);
+}
+
+/* ---- stops ---- */
+
+static void signal_all(struct processes *p, int signo)
+{
+    for (int i = 0; i < PROCESSES_MAX; i++) {
+        if (!p->process[i].child)
+            continue;
+        if (kill(-loop_child_pid(p->process[i].child), signo) < 0) /* it has no group of its own yet */
+            loop_child_kill(p->process[i].child, signo);
+    }
+}
+
+void processes_terminate(struct processes *p)
+{
+    p->stopping = true;
+    signal_all(p, SIGTERM);
+}
+
+void processes_kill(struct processes *p)
+{
+    p->killing = p->stopping = true;
+    p->look_again = 10 * RM_MS;
+    signal_all(p, SIGKILL);
+    loop_timer_set(p->timer, 0);
+}
+
+void processes_free(struct processes *p)
+{
+    if (!p)
+        return;
+    for (int i = 0; i < PROCESSES_MAX; i++)
+        loop_child_free(p->process[i].child);
+    standbys_free(p->standbys);
+    free(p->standby_environment);
+    launch_environment_clear(&p->standby_said);
+    loop_signal_free(p->child_signal);
+    loop_timer_free(p->timer);
+    output_free(p->output);
+    error_file_remove(p->folder);
+    free(p);
+}

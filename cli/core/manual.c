@@ -1,0 +1,393 @@
+/* The table of commands, and each text that is made of it. */
+#include "cli/core/manual.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/near.h"
+
+enum { NAME_TEXT = 64, COLUMN = 28 };
+
+static const struct manual_option set = {"set", "spec.x.y=VALUE",
+                                         "a field over the file's; as often as wanted", 's'};
+static const struct manual_option drill = {"drill", "D",
+                                           "does harm, to see what it costs: kill:W@S, trainer:W@S,\n"
+                                           "term:W@S, stop:W@S, hang:W@S, join@S, coordinator@S\n"
+                                           "(W: a worker; S: a step, or a time as 20s), random:SEED",
+                                           'd'};
+static const struct manual_option output = {"output", "text|json",
+                                            "for people (default), or one event a line", 'o'};
+static const struct manual_option overwrite = {"overwrite", NULL,
+                                               "start anew: deletes the checkpoints that are there", 'w'};
+static const struct manual_option port = {"port", "N", "of the coordinator (default: any free one)", 'p'};
+static const struct manual_option prompt = {"prompt", "TEXT", "what the text begins with", 'P'};
+static const struct manual_option tokens = {"tokens", "N", "how many to write", 't'};
+static const struct manual_option seed = {"seed", "N", "another text for each (default 0)", 'S'};
+static const struct manual_option temperature = {"temperature", "X",
+                                                 "0: always the likeliest token; 1: as the model says", 'T'};
+static const struct manual_option name = {"name", "NAME", "this one alone: final, or step-00000200", 'n'};
+static const struct manual_option all = {"all", NULL, "every one", 'a'};
+static const struct manual_option yes = {"yes", NULL, "do it; without it only what would go is told", 'y'};
+static const struct manual_option endpoint = {"endpoint", "URL",
+                                              "where s3:// is, if the environment does not say so", 'e'};
+static const struct manual_option region = {"region", "NAME", "of the bucket, likewise", 'r'};
+
+static const char one_place[] = "one place with checkpoints, a folder or s3://bucket/prefix";
+
+const struct manual_command manual[] = {
+    {"run",
+     "FILE",
+     1,
+     "one job file",
+     "trains the TrainingJob in FILE, or runs its program, here.",
+     {&set, &drill, &output, &overwrite, &port},
+     "ringmaster run job.yaml --set spec.workers.target=4 --drill kill:1@100"},
+    {"generate",
+     "FOLDER",
+     1,
+     "one folder with a model",
+     "lets a trained model write.",
+     {&prompt, &tokens, &seed, &temperature},
+     "ringmaster generate checkpoints/final --prompt 'static int ' --tokens 200"},
+    {"checkpoint list",
+     "URI",
+     1,
+     one_place,
+     "lists what a run has saved in a folder or bucket.",
+     {&name, &endpoint, &region},
+     "ringmaster checkpoint list checkpoints"},
+    {"checkpoint verify",
+     "URI",
+     1,
+     one_place,
+     "lists it with every byte checked.",
+     {&name, &endpoint, &region},
+     "ringmaster checkpoint verify s3://bucket/run-7"},
+    {"checkpoint export",
+     "URI TARGET",
+     2,
+     "a place with checkpoints, and where to",
+     "writes the newest weights, for transformers to open.",
+     {&name, &endpoint, &region},
+     "ringmaster checkpoint export checkpoints model --name step-00000200"},
+    {"checkpoint delete",
+     "URI",
+     1,
+     one_place,
+     "deletes one, or all.",
+     {&name, &all, &yes, &endpoint, &region},
+     "ringmaster checkpoint delete checkpoints --name step-00000200 --yes"},
+    {"completion",
+     "bash|zsh|fish",
+     1,
+     "one shell",
+     "prints what makes a shell complete these words.",
+     {NULL},
+     "source <(ringmaster completion bash)"},
+    {"manual",
+     "",
+     0,
+     "nothing more",
+     "prints the manual page, for man.",
+     {NULL},
+     "ringmaster manual | man -l -"},
+    {.name = NULL},
+};
+
+/* ---- finding ---- */
+
+/* How many of the words are the name of it; 0: they are another's. */
+static int words_of(const struct manual_command *c, int count, char *const *words)
+{
+    const char *second = strchr(c->name, ' ');
+    size_t first = second ? (size_t)(second - c->name) : strlen(c->name);
+    if (count < 1 || strlen(words[0]) != first || strncmp(words[0], c->name, first) != 0)
+        return 0;
+    if (!second)
+        return 1;
+    return count > 1 && !strcmp(words[1], second + 1) ? 2 : 0;
+}
+
+static bool is_group(const char *word)
+{
+    size_t length = strlen(word);
+    for (const struct manual_command *c = manual; c->name; c++)
+        if (!strncmp(c->name, word, length) && c->name[length] == ' ')
+            return true;
+    return false;
+}
+
+/* Takes a known word that is nearer to `word` than the best so far. */
+static void consider(const char *known, size_t length, const char *word, char best[NAME_TEXT], int *nearest)
+{
+    char text[NAME_TEXT];
+    snprintf(text, sizeof text, "%.*s", (int)length, known);
+    int d = near_distance(word, text);
+    if (d >= *nearest)
+        return;
+    *nearest = d;
+    text_copy(best, NAME_TEXT, text);
+}
+
+/* group: "" for first words, else for those that follow it. */
+static void nearest_word(const char *group, const char *word, char best[NAME_TEXT])
+{
+    int nearest = near_enough(word) + 1;
+    size_t above = *group ? strlen(group) + 1 : 0;
+    *best = 0;
+    for (const struct manual_command *c = manual; c->name; c++) {
+        const char *known = c->name + above;
+        if (!above || (!strncmp(c->name, group, above - 1) && c->name[above - 1] == ' '))
+            consider(known, strcspn(known, " "), word, best, &nearest);
+    }
+}
+
+static void list_verbs(const char *group, char *out, size_t size)
+{
+    size_t used = 0, above = strlen(group) + 1;
+    *out = 0;
+    for (const struct manual_command *c = manual; c->name; c++)
+        if (!strncmp(c->name, group, above - 1) && c->name[above - 1] == ' ' && used < size)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "|" : "", c->name + above);
+}
+
+static int nothing_found(int count, char *const *words, struct error *err)
+{
+    char best[NAME_TEXT], verbs[NAME_TEXT];
+    bool group = count > 0 && is_group(words[0]);
+    if (!count)
+        return err_set(err, ERR_USAGE, "what to do? ringmaster run FILE trains; ringmaster --help shows all");
+    list_verbs(words[0], verbs, sizeof verbs);
+    if (group && count == 1)
+        return err_set(err, ERR_USAGE, "%s wants one of %s; ringmaster %s --help shows them", words[0], verbs,
+                       words[0]);
+    const char *word = words[group];
+    nearest_word(group ? words[0] : "", word, best);
+    if (*best)
+        return err_set(err, ERR_USAGE, "%s%s%.60s is not a command; did you mean %s?", group ? words[0] : "",
+                       group ? " " : "", word, best);
+    if (group)
+        return err_set(err, ERR_USAGE, "%s %.60s is not a command; write one of %s", words[0], word, verbs);
+    return err_set(err, ERR_USAGE, "%.60s is not a command; ringmaster --help shows all", word);
+}
+
+const struct manual_command *manual_find(int count, char *const *words, int *ret_words, struct error *err)
+{
+    for (const struct manual_command *c = manual; c->name; c++)
+        if ((*ret_words = words_of(c, count, words)))
+            return c;
+    nothing_found(count, words, err);
+    return NULL;
+}
+
+int manual_no_option(const struct manual_command *command, const char *word, struct error *err)
+{
+    const char *bare = word + strspn(word, "-");
+    char best[NAME_TEXT] = "";
+    int nearest = near_enough(bare) + 1;
+    for (int i = 0; command->option[i]; i++)
+        consider(command->option[i]->name, strlen(command->option[i]->name), bare, best, &nearest);
+    if (*best)
+        return err_set(err, ERR_USAGE, "%.60s is not an option of %s; did you mean --%s?", word,
+                       command->name, best);
+    return err_set(err, ERR_USAGE, "%.60s is not an option of %s; ringmaster %s --help shows all", word,
+                   command->name, command->name);
+}
+
+/* ---- help ---- */
+
+static void add_heading(const struct manual_command *c, struct str *out)
+{
+    str_addf(out, "ringmaster %s", c->name);
+    if (*c->operands)
+        str_addf(out, " %s", c->operands);
+    str_adds(out, c->option[0] ? " [options]\n" : "\n");
+}
+
+/* Lines of help beside a column of `width`. */
+static void add_beside(const char *left, int width, const char *help, struct str *out)
+{
+    str_addf(out, "  %-*s", width, left);
+    for (size_t n; *help; help += n + (help[n] == '\n')) {
+        n = strcspn(help, "\n");
+        str_addf(out, "%.*s\n", (int)n, help);
+        if (help[n])
+            str_addf(out, "  %-*s", width, "");
+    }
+}
+
+static void option_text(const struct manual_option *o, char text[NAME_TEXT])
+{
+    snprintf(text, NAME_TEXT, "--%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+}
+
+void manual_help(const struct manual_command *command, struct str *out)
+{
+    char text[NAME_TEXT];
+    add_heading(command, out);
+    str_addf(out, "\n  %s %s\n\n", command->name, command->help);
+    for (int i = 0; command->option[i]; i++) {
+        option_text(command->option[i], text);
+        add_beside(text, COLUMN, command->option[i]->help, out);
+    }
+    add_beside("--help", COLUMN, "this text", out);
+    str_addf(out, "\nFor example:\n  %s\n", command->example);
+}
+
+static void add_line(const struct manual_command *c, struct str *out)
+{
+    char text[NAME_TEXT];
+    snprintf(text, sizeof text, "ringmaster %s %s", c->name, c->operands);
+    add_beside(text, 40, c->help, out);
+}
+
+void manual_group(const char *group, struct str *out)
+{
+    size_t length = strlen(group);
+    for (const struct manual_command *c = manual; c->name; c++)
+        if (!strncmp(c->name, group, length) && c->name[length] == ' ')
+            add_line(c, out);
+    str_addf(out, "\nringmaster %s VERB --help shows the options of each, and an example.\n", group);
+}
+
+static const char exit_codes[] =
+    "Exit codes: 0 complete, 2 usage or job file, 3 data or checkpoint, 4 machine, 5 training failed,\n"
+    "6 too few workers (checkpoint saved), 130 interrupted (checkpoint saved).\n";
+
+void manual_overview(struct str *out)
+{
+    str_adds(out,
+             "Ringmaster trains a model over workers that may come and go, and ends with the same bits.\n\n");
+    for (const struct manual_command *c = manual; c->name; c++)
+        add_line(c, out);
+    str_addf(out, "  %-40s%s\n\n", "ringmaster --version", "says which one this is.");
+    str_adds(out, "ringmaster COMMAND --help shows the options of each, and an example.\n\n");
+    str_adds(out, exit_codes);
+}
+
+/* ---- manual page ---- */
+
+/* roff takes a line that begins with a dot or a quote for a request, and a dash for a hyphen. */
+static void add_roff(const char *text, struct str *out)
+{
+    for (; *text; text++)
+        if (*text == '-' || *text == '\\')
+            str_addf(out, "\\%s", *text == '-' ? "-" : "e");
+        else
+            str_add(out, text, 1);
+}
+
+static void add_command_page(const struct manual_command *c, struct str *out)
+{
+    str_adds(out, ".SS \"ringmaster ");
+    add_roff(c->name, out);
+    str_addf(out, "%s%s\"\n%s ", *c->operands ? " " : "", c->operands, c->name);
+    add_roff(c->help, out);
+    str_adds(out, "\n");
+    for (int i = 0; c->option[i]; i++) {
+        char text[NAME_TEXT];
+        option_text(c->option[i], text);
+        str_adds(out, ".TP\n.B ");
+        add_roff(text, out);
+        str_adds(out, "\n");
+        add_roff(c->option[i]->help, out);
+        str_adds(out, "\n");
+    }
+    str_adds(out, ".PP\n.EX\n");
+    add_roff(c->example, out);
+    str_adds(out, "\n.EE\n");
+}
+
+void manual_page(const char *version, struct str *out)
+{
+    str_addf(out,
+             ".TH RINGMASTER 1 \"\" \"ringmaster %s\"\n.SH NAME\nringmaster \\- elastic training on machines "
+             "that come and go\n",
+             version);
+    str_adds(out, ".SH SYNOPSIS\n.B ringmaster\n.I COMMAND\n[options]\n.SH COMMANDS\n");
+    for (const struct manual_command *c = manual; c->name; c++)
+        add_command_page(c, out);
+    str_adds(out, ".SH EXIT STATUS\n");
+    add_roff(exit_codes, out);
+}
+
+/* ---- completion ---- */
+
+static void add_words(const char *group, const char *between, struct str *out)
+{
+    const char *last = "";
+    size_t above = *group ? strlen(group) + 1 : 0, last_length = 0;
+    for (const struct manual_command *c = manual; c->name; c++) {
+        if (above && (strncmp(c->name, group, above - 1) != 0 || c->name[above - 1] != ' '))
+            continue;
+        const char *word = c->name + above;
+        size_t length = strcspn(word, " ");
+        if (length == last_length && !strncmp(word, last, length))
+            continue;
+        str_addf(out, "%s%.*s", *last ? between : "", (int)length, word);
+        last = word;
+        last_length = length;
+    }
+}
+
+static void add_options(const struct manual_command *c, struct str *out)
+{
+    for (int i = 0; c->option[i]; i++)
+        str_addf(out, "--%s ", c->option[i]->name);
+    str_adds(out, "--help");
+}
+
+/* zsh reads the same by its bashcompinit. */
+static void add_bash(struct str *out)
+{
+    str_adds(out, "_ringmaster() {\n"
+                  "    local word=${COMP_WORDS[COMP_CWORD]} said=${COMP_WORDS[*]:1:COMP_CWORD-1}\n"
+                  "    local known=\n"
+                  "    case \"$said\" in\n"
+                  "    '') known='");
+    add_words("", " ", out);
+    str_adds(out, " --help --version' ;;\n    checkpoint) known='");
+    add_words("checkpoint", " ", out);
+    str_adds(out, " --help' ;;\n");
+    for (const struct manual_command *c = manual; c->name; c++) {
+        str_addf(out, "    '%s'|'%s '*) known='", c->name, c->name);
+        add_options(c, out);
+        str_adds(out, "' ;;\n");
+    }
+    str_adds(out,
+             "    esac\n"
+             "    COMPREPLY=($(compgen -W \"$known\" -- \"$word\"))\n"
+             "    [[ $word == -* || ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$word\"))\n"
+             "}\n"
+             "complete -o filenames -F _ringmaster ringmaster\n");
+}
+
+static void add_fish(struct str *out)
+{
+    str_adds(out, "complete -c ringmaster -n __fish_use_subcommand -f -a '");
+    add_words("", " ", out);
+    str_adds(out, "'\ncomplete -c ringmaster -n '__fish_seen_subcommand_from checkpoint' -a '");
+    add_words("checkpoint", " ", out);
+    str_adds(out, "'\n");
+    for (const struct manual_command *c = manual; c->name; c++) {
+        const char *verb = strchr(c->name, ' ');
+        for (int i = 0; c->option[i]; i++)
+            str_addf(out, "complete -c ringmaster -n '__fish_seen_subcommand_from %s' -l %s%s\n",
+                     verb ? verb + 1 : c->name, c->option[i]->name, c->option[i]->value ? " -r" : "");
+    }
+}
+
+int manual_completion(const char *shell, struct str *out, struct error *err)
+{
+    if (!strcmp(shell, "bash")) {
+        add_bash(out);
+    } else if (!strcmp(shell, "zsh")) {
+        str_adds(out, "autoload -U +X bashcompinit && bashcompinit\n");
+        add_bash(out);
+    } else if (!strcmp(shell, "fish")) {
+        add_fish(out);
+    } else {
+        return err_set(err, ERR_USAGE, "completion %.40s: there are bash, zsh and fish", shell);
+    }
+    return 0;
+}

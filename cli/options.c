@@ -1,0 +1,48 @@
+#include "cli/options.h"
+
+#include <getopt.h>
+#include <string.h>
+
+bool options_ask_help(int argc, char *const *argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return true;
+    return false;
+}
+
+static void known_options(const struct manual_command *command, struct option out[MANUAL_OPTIONS_MAX + 1])
+{
+    int n = 0;
+    for (const struct manual_option *o; (o = command->option[n]); n++)
+        out[n] = (struct option){o->name, o->value ? required_argument : no_argument, NULL, o->key};
+    out[n] = (struct option){0};
+}
+
+char **options_read(const struct manual_command *command, int argc, char **argv,
+                    const struct options_reader *reader, struct error *err)
+{
+    struct option known[MANUAL_OPTIONS_MAX + 1];
+    int key;
+    known_options(command, known);
+    opterr = 0;
+    optind = 0; /* anew */
+    while ((key = getopt_long(argc, argv, ":", known, NULL)) != -1) {
+        if (key == '?') {
+            manual_no_option(command, argv[optind - 1], err);
+            return NULL;
+        }
+        if (key == ':') {
+            err_set(err, ERR_USAGE, "%.60s wants a value; ringmaster %s --help shows which", argv[optind - 1],
+                    command->name);
+            return NULL;
+        }
+        if (reader->take(reader->ctx, key, optarg, err) < 0)
+            return NULL;
+    }
+    if (argc - optind == command->operands_count)
+        return argv + optind;
+    err_set(err, ERR_USAGE, "%s wants %s: ringmaster %s%s%s [options]", command->name, command->wants,
+            command->name, *command->operands ? " " : "", command->operands);
+    return NULL;
+}

@@ -1,0 +1,105 @@
+#include "coordinator/core/rdzv_program.h"
+
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_failures.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_stop.h"
+#include "coordinator/core/rdzv_who.h"
+
+/* In RECOVERING a predecessor may have been told, and its counts are gone with it. Where all were told to go
+ * it is no failure, whatever the code. */
+static bool is_failure(const struct rdzv *st, const struct rdzv_worker *w, const struct message *m)
+{
+    if (st->state == RDZV_RECOVERING)
+        return generation_compare(m->generation, w->ring) == 0;
+    return st->state == RDZV_TRAINING && w->rank >= 0 && generation_compare(m->generation, st->ring) == 0;
+}
+
+void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
+{
+    struct rdzv *st = turn->st;
+    struct rdzv_program *p = &st->program;
+    if (p->failed || !is_failure(st, w, m))
+        return;
+    rdzv_say(st, "worker %d's program failed: %s", rdzv_index(st, w), m->fault.detail);
+    rdzv_tell_worker(turn, TELL_PROGRAM_FAILED, rdzv_index(st, w), m->fault.detail);
+    p->failed = true;
+    p->worker = rdzv_index(st, w);
+    p->exit_code = m->fault.exit_code;
+    p->memory = m->fault.memory;
+    p->lost = st->lost;
+    text_copy(p->why, sizeof p->why, m->fault.detail);
+    if (st->state == RDZV_RECOVERING)
+        return;
+    rdzv_recovery_begin(turn, CAUSE_TRAINER_EXIT, w);
+    rdzv_quiesce(turn, STOP_NOW);
+}
+
+static enum rdzv_rule rule_of(const struct rdzv *st)
+{
+    const struct rdzv_program *p = &st->program;
+    enum rdzv_rule rule = (enum rdzv_rule)st->settings.rule[p->exit_code % PROGRAM_CODES];
+    return rule == RULE_SPARES && p->memory ? RULE_COUNTS : rule;
+}
+
+void rdzv_program_stopped(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    struct rdzv_program *p = &st->program;
+    bool counts = p->failed && st->lost == p->lost, ends = st->ending.set;
+    p->failed = false;
+    if (!counts)
+        return;
+    if (rule_of(st) == RULE_SPARES) {
+        rdzv_say(st, "worker %d: %s; failurePolicy.rules spare that exit code", p->worker, p->why);
+        return;
+    }
+    if (rule_of(st) == RULE_FAILS_JOB)
+        rdzv_give_up(st, EXIT_TRAINING, "worker %d: %s; failurePolicy.rules end the job at that exit code",
+                     p->worker, p->why);
+    rdzv_count_program_failure(turn, &st->worker[p->worker], p->why);
+    p->ended = st->ending.set && !ends;
+}
+
+bool rdzv_program_lives_on(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return st->settings.program && w->presence == PRESENT && w->rank < 0 && w->runs;
+}
+
+bool rdzv_program_lives_on_anywhere(const struct rdzv *st)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (rdzv_program_lives_on(st, &st->worker[i]))
+            return true;
+    return false;
+}
+
+void rdzv_program_again(const struct turn *turn, struct rdzv_worker *w)
+{
+    struct rdzv *st = turn->st;
+    bool newer = generation_compare(w->ring, st->ring) > 0;
+    if (st->state == RDZV_RECOVERING || !rdzv_program_lives_on(st, w))
+        return;
+    if (st->state == RDZV_TRAINING && !newer) {
+        rdzv_stop_one(turn, w);
+        return;
+    }
+    rdzv_say(st, "worker %d comes back, and its program of another generation still runs", rdzv_index(st, w));
+    rdzv_recovery_begin(turn, CAUSE_RING_ERROR, NULL);
+    rdzv_quiesce_on(turn);
+}
+
+void rdzv_program_adopted(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (rdzv_program_lives_on(st, &st->worker[i]))
+            rdzv_stop_one(turn, &st->worker[i]);
+}
+
+void rdzv_program_finished(struct rdzv *st)
+{
+    st->told = st->known_step = st->settings.steps;
+    st->final_saved = true;
+}

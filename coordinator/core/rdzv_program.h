@@ -1,0 +1,26 @@
+/* What is different where the workers run a user's program (spec.launch, mode Restart) and no trainer: there
+ * are no steps and there is nothing to save, and a failure of one process stops the whole generation, which
+ * is one failure, whoever else fails by it. */
+#ifndef RM_COORDINATOR_RDZV_PROGRAM_H
+#define RM_COORDINATOR_RDZV_PROGRAM_H
+
+#include "coordinator/core/rdzv_state.h"
+
+/* A process failed. The first of a generation is kept, until it is known whether a machine went with it. */
+void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const struct message *m);
+/* All have stopped: what is kept counts, unless a worker was lost meanwhile. Its processes' neighbours fail
+ * by that, and nobody is to blame. */
+void rdzv_program_stopped(const struct turn *turn);
+/* Whether processes of a generation may live there that is not the one at work: the worker was cut off with
+ * them. Nobody may start beside it. */
+bool rdzv_program_lives_on(const struct rdzv *st, const struct rdzv_worker *w);
+bool rdzv_program_lives_on_anywhere(const struct rdzv *st);
+/* A worker says hello: what lives on there is ended. With it goes a ring that forms, and one of a predecessor
+ * that is older than what lives there: it was taken for the newest, as nobody had told otherwise. */
+void rdzv_program_again(const struct turn *turn, struct rdzv_worker *w);
+/* A predecessor's ring goes on: what lives on beside it is ended. */
+void rdzv_program_adopted(const struct turn *turn);
+/* All have ended well: the run is complete, as far as it is about what is told and saved. */
+void rdzv_program_finished(struct rdzv *st);
+
+#endif

@@ -1,0 +1,171 @@
+/* Kernels on the CPU: their sources, compiled by the host's compiler, run as fibers in an order that a seed
+ * draws.
+ *
+ * A file that is compiled for the emulator includes this first and then a .cu file; kernel.h's words are then
+ * these (trainer/backend/cuda/kernels/kernel.h says what each means). A test launches emulated_NAME:
+ *
+ *     struct emulation e = {.blocks = 3, .resident = 2, .seed = 7};
+ *     cr_assert(emulate(&e, &emulated_lanes_add, &args), "%s", e.wrong);
+ *
+ * A program that has to find kernels by name has all of them between __start_emulated_kernels and
+ * __stop_emulated_kernels.
+ *
+ * The order is unfair, to one thread or warp for a while and then to another: only so barriers are missed.
+ * It changes at each word that a real GPU may change it at: barriers, fences, warp exchanges, atomics,
+ * POINT. Bounds of device memory and of SHARED arrays are the address sanitizer's. Refused with a sentence in
+ * e.wrong: a barrier or an exchange that some threads of the block or warp do not come to, or come to at
+ * another place.
+ *
+ * What it can't show: the memory model between blocks (here stores are seen in order), the order of
+ * asynchronous copies, the rounding of matrix units, registers, speed. */
+#ifndef RM_TESTS_CUDA_EMULATOR_H
+#define RM_TESTS_CUDA_EMULATOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* ---- for tests ---- */
+
+enum { EMULATED_SITES_MAX = 16, EMULATED_FENCES_MAX = 256, EMULATED_THREADS_MAX = 1024 };
+
+/* A place in a kernel's source where all threads meet. */
+struct emulated_site {
+    const char *file;
+    int line;
+};
+
+struct emulated_kernel {
+    const char *name;
+    int threads;
+    void (*run)(const void *args);
+    size_t bytes; /* of its struct of arguments */
+};
+
+struct emulation {
+    int blocks;
+    int resident;                 /* blocks that run at the same time; 0: all */
+    uint64_t seed;                /* of the order */
+    int64_t stop;                 /* all threads end at this moment, as when a device is lost; 0: none */
+    struct emulated_site without; /* this barrier is no barrier; file NULL: all are */
+
+    /* What emulate finds: */
+    struct emulated_site barrier[EMULATED_SITES_MAX]; /* that threads came to, each once */
+    int barriers;
+    int64_t moments;                    /* at which it could have been stopped */
+    int64_t fence[EMULATED_FENCES_MAX]; /* the first of those that are fences */
+    int fences;
+    bool stopped;
+    char wrong[300]; /* what the kernel did that it may not */
+};
+
+/* Runs a grid of the kernel to its end, or to e->stop. False where it did what it may not: e->wrong. args:
+ * the kernel's struct. Floats are rounded to nearest, denormals are zero. One emulation at a time. */
+bool emulate(struct emulation *e, const struct emulated_kernel *kernel, const void *args);
+/* Gives the stacks back. */
+void emulator_free(void);
+
+/* ---- for kernels ---- */
+
+/* The thread under way. */
+struct emulated_thread {
+    int thread, block, blocks;
+};
+extern struct emulated_thread emulated_self;
+
+void emulated_barrier(const char *file, int line);
+void emulated_point(void);
+void emulated_fence(void);
+void *emulated_shared(int key, size_t bytes);
+/* value of lane (own + n), its own where there is none. */
+uint64_t emulated_down(const char *file, int line, uint64_t value, int n);
+/* One warp's m16n8k16 product of bf16 with sums in fp32, each thread with its own parts. */
+void emulated_mma_bf16(const char *file, int line, float d[4], const uint32_t a[4], const uint32_t b[2],
+                       const float c[4]);
+
+#define KERNEL(name, threads_)                                                                               \
+    static void name##_thread(const struct name##_args a);                                                   \
+    static void name##_run(const void *args)                                                                 \
+    {                                                                                                        \
+        name##_thread(*(const struct name##_args *)args);                                                    \
+    }                                                                                                        \
+    extern const struct emulated_kernel emulated_##name;                                                     \
+    const struct emulated_kernel emulated_##name = {#name, threads_, name##_run,                             \
+                                                    sizeof(struct name##_args)};                             \
+    static const struct emulated_kernel *const name##_listed                                                 \
+        __attribute__((used, section("emulated_kernels"))) = &emulated_##name;                               \
+    static void name##_thread
+#define DEVICE                    static inline
+#define SHARED(type, name, count) type *const name = emulated_shared(__COUNTER__, sizeof(type) * (count))
+
+#define THREAD    (emulated_self.thread)
+#define BLOCK     (emulated_self.block)
+#define BLOCKS    (emulated_self.blocks)
+#define BARRIER() emulated_barrier(__FILE__, __LINE__)
+#define FENCE()   emulated_fence()
+#define UNROLL
+#define POINT() emulated_point()
+
+#define warp_down(x, n)     ((uint32_t)emulated_down(__FILE__, __LINE__, (uint32_t)(x), (n)))
+#define warp_down_u64(x, n) emulated_down(__FILE__, __LINE__, (uint64_t)(x), (n))
+#define warp_down_double(x, n)                                                                               \
+    emulated_double(emulated_down(__FILE__, __LINE__, emulated_double_bits(x), (n)))
+#define mma_bf16(d, a, b, c) emulated_mma_bf16(__FILE__, __LINE__, (d), (a), (b), (c))
+
+static inline double emulated_double(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static inline uint64_t emulated_double_bits(double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline void atomic_max(uint32_t *at, uint32_t x)
+{
+    emulated_point();
+    *at = *at > x ? *at : x;
+    emulated_point();
+}
+
+static inline void atomic_add_u64(uint64_t *at, uint64_t x)
+{
+    emulated_point();
+    *at += x;
+    emulated_point();
+}
+
+static inline uint32_t bits_of(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* As PTX has cvt.rni.s32.f32: nearest even, saturated, 0 for NaN. */
+static inline int32_t to_fixed(float x)
+{
+    if (x != x)
+        return 0;
+    if (x >= 0x1p31f)
+        return INT32_MAX;
+    if (x < -0x1p31f)
+        return INT32_MIN;
+    return (int32_t)__builtin_rintf(x);
+}
+
+#define square_root(x) __builtin_sqrtf(x)
+
+#endif

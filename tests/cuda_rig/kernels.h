@@ -1,0 +1,10 @@
+/* The emulated kernels (exact_emulated.c); their arguments are trainer/backend/cuda/kernels/NAME.h. */
+#ifndef RM_TESTS_CUDA_KERNELS_H
+#define RM_TESTS_CUDA_KERNELS_H
+
+#include "tests/cuda_rig/emulator.h"
+
+extern const struct emulated_kernel emulated_fill, emulated_lanes_add, emulated_prove, emulated_restore,
+    emulated_sums, emulated_update;
+
+#endif

@@ -1,0 +1,294 @@
+/* The reductions of rings. A step has two, and each rank three moments of its own: it sees the header, in
+ * which all have said that they are in this step, what they want, and whether the pass fits; it has the
+ * words; and it has made the update of them.
+ *
+ * The words are written over the update that led to the state held, which is kept for whoever missed it. So
+ * that one is given up only once the header is seen: then nobody misses it any more. From there to the last
+ * word a rank keeps no update; from the last word on (the update is sealed) it has this one, and its step is
+ * made whatever happens, if need be by its successor. */
+#include <stdlib.h>
+
+#include "tests/sim/sim.h"
+
+uint64_t content_after(const struct sim *sim, uint64_t hash, int64_t step, const struct ring *ring)
+{
+    /* exact: the same bits whoever computes them; fast: they depend on the ring */
+    uint64_t how = sim->scenario.exact ? 0 : (uint64_t)ring->generation.n * 100 + (uint64_t)ring->count;
+    return sim_hash(hash, (uint64_t)step + 1, how);
+}
+
+static struct ring *ring_of_trainer(struct sim *sim, int node)
+{
+    return &sim->ring[sim->node[node].trainer.ring];
+}
+
+/* ---- the kept update ---- */
+
+/* Words go where it lies. Alone a rank takes its own as they are, and writes nowhere. */
+static void give_up_update(struct sim *sim, int node)
+{
+    struct content *memory = &sim->node[node].memory;
+    const struct ring *ring = ring_of_trainer(sim, node);
+    if (ring->count == 1)
+        return;
+    memory->torn = true;
+    sim->planted += sim->plant == PLANT_VALID_STAYS && memory->update_step >= 0;
+    if (sim->plant != PLANT_VALID_STAYS)
+        memory->update_step = -1;
+    check_update_stands(sim, ring);
+}
+
+static void seal(struct sim *sim, struct node *n)
+{
+    n->trainer.sealed = true;
+    n->memory.update_step = n->memory.step + 1;
+    n->memory.torn = false;
+    check_update_stands(sim, &sim->ring[n->trainer.ring]);
+}
+
+void exchange_commit(struct sim *sim, struct node *n)
+{
+    const struct ring *ring = &sim->ring[n->trainer.ring];
+    n->memory.parent = n->memory.hash;
+    n->memory.hash = content_after(sim, n->memory.hash, n->memory.step, ring);
+    n->memory.step++;
+    n->memory.loss_known = true;
+    n->trainer.sealed = false;
+    check_update_stands(sim, ring);
+}
+
+/* Whoever opens the memory next finishes a sealed update. */
+void exchange_died(struct sim *sim, int node)
+{
+    struct node *n = &sim->node[node];
+    struct trainer *t = &n->trainer;
+    if (t->words && !t->sealed && sim->plant == PLANT_EARLY_SEAL) {
+        sim->planted++;
+        seal(sim, n);
+        n->memory.hash ^= 1;
+    }
+    if (t->sealed) {
+        sim->tallies.of[TALLY_REPAIRED]++;
+        exchange_commit(sim, n);
+    }
+    t->arrived = t->completing = t->words = t->sealed = false;
+}
+
+/* ---- what all are told ---- */
+
+static bool drawn(const struct sim *sim, uint64_t what, int64_t step, int percent)
+{
+    return (int)(sim_hash(sim->seed, what, (uint64_t)step) % 100) < percent;
+}
+
+static bool is_ready(const struct sim *sim, const struct trainer *t)
+{
+    return t->second_at <= sim->now;
+}
+
+/* Stop and save are said by one and done by all; another transport is taken where all are ready for it. */
+static void decide(struct sim *sim, struct ring *ring)
+{
+    const struct node *first = &sim->node[ring->node[0]];
+    int64_t step = first->memory.step + 1;
+    struct header h = {.second = sim->plant != PLANT_READY_FOR_ALL, .blind = -1};
+    for (int r = 0; r < ring->count; r++) {
+        const struct trainer *t = &sim->node[ring->node[r]].trainer;
+        h.stop = h.stop || t->stop_flag;
+        h.save = h.save || (r == 0 && drawn(sim, 10, step, sim->scenario.saves));
+        h.second =
+            sim->plant == PLANT_READY_FOR_ALL ? h.second || is_ready(sim, t) : h.second && is_ready(sim, t);
+    }
+    if (step == sim->scenario.nan_step)
+        h.verdict = PASS_NOT_FINITE;
+    else if (first->trainer.pass == 0 && drawn(sim, 9, step, sim->scenario.rescales))
+        h.verdict = PASS_RESCALED;
+    if (sim->plant == PLANT_STOP_UNSEEN && h.stop)
+        h.blind = (int)sim_below(sim, (uint64_t)ring->count);
+    sim->planted += h.blind >= 0;
+    ring->header = h;
+}
+
+/* ---- a reduction ---- */
+
+/* Each hears of its result in its own time. */
+static void pass_on(struct sim *sim, const struct ring *ring, enum ev_kind kind, rm_time longest)
+{
+    for (int r = 0; r < ring->count; r++) {
+        struct trainer *t = &sim->node[ring->node[r]].trainer;
+        t->completing = true;
+        t->command_seq++;
+        sim_at(sim, sim->now + sim_time(sim, 10 * RM_US, longest), kind, ring->node[r], t->epoch,
+               t->command_seq);
+    }
+}
+
+static void pass_on_losses(struct sim *sim, const struct ring *ring)
+{
+    for (int r = 0; r < ring->count; r++) {
+        struct node *n = &sim->node[ring->node[r]];
+        struct elastic_result *result = compute_result(&n->trainer, OUTCOME_OK);
+        result->loss = (double)(n->memory.hash % 100000) / 1e5;
+        n->trainer.completing = true;
+        n->trainer.command_seq++;
+        rm_time took = sim_time(sim, 10 * RM_US, sim->scenario.step_time / 4 + 20 * RM_US);
+        sim_at(sim, sim->now + took, EV_DONE, ring->node[r], n->trainer.epoch, n->trainer.command_seq)
+            ->result = result;
+    }
+}
+
+static void complete(struct sim *sim, struct ring *ring)
+{
+    const struct trainer *t = &sim->node[ring->node[0]].trainer;
+    rm_time small = 200 * RM_US, large = sim->scenario.step_time / 4 + 20 * RM_US;
+    check_reduction(sim, ring);
+    if (t->command == CMD_EVALUATE) {
+        pass_on_losses(sim, ring);
+    } else if (t->words) {
+        sim->step_ops++;
+        pass_on(sim, ring, EV_WORDS, large);
+    } else {
+        decide(sim, ring);
+        pass_on(sim, ring, EV_HEADER, small);
+    }
+}
+
+static void check_same(struct sim *sim, const struct ring *ring, const struct trainer *a,
+                       const struct trainer *b)
+{
+    if (a->command != b->command || a->words != b->words || a->pass != b->pass || a->op != b->op)
+        sim_fail(sim,
+                 "ranks of one ring do different things: %d, pass %d, words %d and %d, pass %d, words %d",
+                 a->command, a->pass, a->words, b->command, b->pass, b->words);
+    if (a->second != b->second)
+        sim_fail(sim, "workers %d and %d use different transports", ring->worker[a->rank],
+                 ring->worker[b->rank]);
+    if (b->second && !is_ready(sim, b))
+        sim_fail(sim, "worker %d uses a transport that it is not ready for", ring->worker[b->rank]);
+}
+
+/* Once all are there and none of them stands still. */
+void exchange_try(struct sim *sim, int index)
+{
+    struct ring *ring = &sim->ring[index];
+    const struct trainer *first = &sim->node[ring->node[0]].trainer;
+    for (int r = 0; r < ring->count; r++) {
+        const struct trainer *t = &sim->node[ring->node[r]].trainer;
+        bool here = ring_member_lives(sim, ring, r) && t->arrived && t->ring == index;
+        if (!here || !ring_member_moves(sim, ring, r) || t->completing || t->finishing)
+            return;
+    }
+    for (int r = 0; r < ring->count; r++)
+        check_same(sim, ring, first, &sim->node[ring->node[r]].trainer);
+    if (ring->broken || ring_is_walled(sim, index, !first->words))
+        return;
+    complete(sim, ring);
+}
+
+void ring_flows(struct sim *sim)
+{
+    for (int i = 0; i < sim->rings; i++)
+        if (!sim->ring[i].broken)
+            exchange_try(sim, i);
+}
+
+static void enter(struct sim *sim, int node)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    t->arrived = true;
+    if (sim->ring[t->ring].broken)
+        compute_finish(sim, node, OUTCOME_PEER, -1, sim_time(sim, 10 * RM_US, RM_MS));
+    else
+        exchange_try(sim, t->ring);
+}
+
+static void leave(struct trainer *t)
+{
+    t->arrived = t->completing = false;
+    t->op++;
+}
+
+/* ---- a rank's way through a step ---- */
+
+/* An evaluation goes on to the reduction by itself. */
+void exchange_lanes(struct sim *sim, int node, bool again, rm_time takes)
+{
+    struct node *n = &sim->node[node];
+    struct trainer *t = &n->trainer;
+    t->pass = again;
+    takes += t->slow;
+    t->slow = 0;
+    if (t->command == CMD_EVALUATE) {
+        sim_at(sim, sim->now + takes, EV_COMPUTED, node, t->epoch, t->command_seq);
+        return;
+    }
+    if (sim->plant == PLANT_EARLY_K && n->memory.update_step >= 0) {
+        sim->planted++;
+        n->memory.torn = true;
+    }
+    compute_finish(sim, node, OUTCOME_OK, -1, takes);
+}
+
+void exchange_arrive(struct sim *sim, int node)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    if (t->ring < 0) {
+        sim_fail(sim, "worker %d steps without a ring", sim->node[node].worker);
+        return;
+    }
+    if (sim->plant == PLANT_EARLY_WORDS && t->command == CMD_EXCHANGE) {
+        sim->planted++;
+        give_up_update(sim, node);
+    }
+    enter(sim, node);
+}
+
+/* A pass that does not fit moves no words, and costs nobody the kept update. */
+void exchange_header(struct sim *sim, int node)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    const struct header *h = &ring_of_trainer(sim, node)->header;
+    leave(t);
+    t->second = t->second || h->second;
+    switch (h->verdict) {
+    case PASS_FITS:
+        t->words = true;
+        give_up_update(sim, node);
+        enter(sim, node);
+        break;
+    case PASS_RESCALED:
+        sim->tallies.of[TALLY_RESCALED]++;
+        compute_finish(sim, node, OUTCOME_RESCALE, -1, 10 * RM_US);
+        break;
+    case PASS_NOT_FINITE:
+        compute_finish(sim, node, OUTCOME_NOT_FINITE, -1, 10 * RM_US);
+        break;
+    }
+}
+
+/* A proof of the words that fails would be seen here, on this rank alone: it would not seal. */
+void exchange_words(struct sim *sim, int node)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    const struct header *h = &ring_of_trainer(sim, node)->header;
+    leave(t);
+    seal(sim, &sim->node[node]);
+    struct elastic_result *result = compute_result(t, OUTCOME_OK);
+    result->stop = h->stop && t->rank != h->blind;
+    result->save = h->save;
+    t->command_seq++;
+    sim_at(sim, sim->now + 10 * RM_US, EV_DONE, node, t->epoch, t->command_seq)->result = result;
+}
+
+void exchange_update(struct sim *sim, int node)
+{
+    struct node *n = &sim->node[node];
+    const struct trainer *t = &n->trainer;
+    if (!t->sealed)
+        sim_fail(sim, "worker %d makes an update of words that are not there", n->worker);
+    struct elastic_result *result = compute_result(t, OUTCOME_OK);
+    uint64_t hash = content_after(sim, n->memory.hash, n->memory.step, ring_of_trainer(sim, node));
+    result->loss = (double)(hash % 100000) / 1e5;
+    rm_time took = sim_time(sim, 10 * RM_US, sim->scenario.step_time / 8 + 20 * RM_US);
+    sim_at(sim, sim->now + took, EV_DONE, node, t->epoch, t->command_seq)->result = result;
+}

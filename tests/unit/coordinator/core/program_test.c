@@ -1,0 +1,718 @@
+/* Workers that run a user's program: no steps, nothing to save, one failure a generation. */
+#include <stdio.h>
+
+#include "story.h"
+
+static struct rdzv_settings program(int max_restarts)
+{
+    struct rdzv_settings s = story_settings(1);
+    s.program = true;
+    s.steps = 1;
+    s.max_restarts = max_restarts;
+    return s;
+}
+
+/* A launcher has its processes' end behind it, and answers. All hold the same: the beginning. */
+static void answers(struct story *s, int w)
+{
+    stopped(s, w, 0, -1);
+}
+
+static void all_run(struct story *s, int n)
+{
+    for (int w = 0; w < n; w++)
+        ready(s, w, 0);
+    cr_assert_eq(rdzv_state(s->st), RDZV_TRAINING, "%s", str_text(&s->log));
+}
+
+static void begin(struct story *s, struct rdzv_settings settings, int n)
+{
+    story_begin(s, settings);
+    expect_workers(s, (1u << n) - 1);
+    for (int w = 0; w < n; w++) {
+        hello(s, w, 0);
+        answers(s, w);
+    }
+    cr_assert_not(said(s, "list"), "there is nothing to look for: %s", str_text(&s->log));
+    all_run(s, n);
+    forget(s);
+}
+
+/* Three run, worker 2 is told to leave, and all are told to stop. */
+static void stops_for_a_leave(struct story *s, struct rdzv_settings settings)
+{
+    begin(s, settings, 3);
+    leaving(s, 2);
+    after(s, RM_S);
+    cr_assert_eq(rdzv_state(s->st), RDZV_QUIESCING, "%s", str_text(&s->log));
+}
+
+static void beats(struct story *s, int workers, int64_t counter, enum msg_phase phase)
+{
+    for (int w = 0; w < workers; w++) {
+        struct message m;
+        message_init(&m, MSG_HEARTBEAT);
+        m.heartbeat.counter = counter;
+        m.heartbeat.phase = phase;
+        m.heartbeat.waiting_for = -1;
+        hear(s, w, &m);
+    }
+}
+
+static void fails(struct story *s, int w)
+{
+    fault_says(s, w, &(struct msg_fault){.kind = FAULT_PROGRAM, .exit_code = 3, .detail = "exit code 3"});
+}
+
+Test(program, it_is_complete_when_all_have_ended_with_0_and_nothing_is_saved)
+{
+    struct story s;
+    begin(&s, program(2), 3);
+    finished(&s, 0);
+    finished(&s, 1);
+    cr_assert_eq(s.ended, -1);
+    finished(&s, 2);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    cr_assert(said(&s, "\"event\":\"complete\"") && said(&s, "\"exitCode\":0"));
+    cr_assert_not(said(&s, "weightsSha256") || said(&s, "save") || said(&s, "\"event\":\"step\""));
+    story_end(&s);
+}
+
+Test(program, the_first_ring_waits_longer_for_who_imports_and_later_ones_do_not)
+{
+    struct story s;
+    struct rdzv_settings settings = program(2);
+    settings.first_window = 30 * RM_S;
+    story_begin(&s, settings);
+    expect_workers(&s, 7);
+    for (int w = 0; w < 2; w++) {
+        hello(&s, w, 0);
+        answers(&s, w);
+    }
+    after(&s, 3 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", str_text(&s.log));
+    hello(&s, 2, 0);
+    answers(&s, 2);
+    all_run(&s, 3);
+    fails(&s, 1);
+    expect_workers(&s, 15);
+    for (int w = 0; w < 3; w++)
+        answers(&s, w);
+    after(&s, 150 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "worker 3 is late: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, the_first_failure_of_a_generation_counts_and_those_that_follow_do_not)
+{
+    struct story s;
+    begin(&s, program(1), 3);
+    for (int round = 0; round < 2; round++) {
+        cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+        fails(&s, 1);
+        cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+        fails(&s, 0);
+        fails(&s, 2);
+        for (int w = 0; w < 3; w++)
+            answers(&s, w);
+        if (round == 0)
+            all_run(&s, 3);
+    }
+    cr_assert_eq(s.ended, 5, "%s", str_text(&s.log));
+    cr_assert(said(&s, "2 failures within 3600 s") && said(&s, "worker 1: exit code 3"));
+    story_end(&s);
+}
+
+static void ends_with(struct story *s, int w, int code, bool memory)
+{
+    struct msg_fault f = {.kind = FAULT_PROGRAM, .exit_code = code, .memory = memory};
+    snprintf(f.detail, sizeof f.detail, "exit code %d", code);
+    fault_says(s, w, &f);
+    for (int i = 0; i < 3; i++)
+        answers(s, i);
+}
+
+/* One failure more than maxRestarts allows, with a rule for that code: what ends the job, -1 nothing. */
+static int after_a_failure(enum rdzv_rule rule, int code, bool memory, const char *sentence)
+{
+    struct story s;
+    struct rdzv_settings settings = program(0);
+    settings.rule[42] = (uint8_t)rule;
+    settings.rule[137] = (uint8_t)rule;
+    begin(&s, settings, 3);
+    ends_with(&s, 1, code, memory);
+    int ended = s.ended;
+    cr_assert(said(&s, sentence), "%s", str_text(&s.log));
+    cr_assert_eq(ended >= 0, said(&s, "\"programExitCode\":"), "%s", str_text(&s.log));
+    story_end(&s);
+    return ended;
+}
+
+Test(program, a_rule_says_what_an_exit_code_means_but_spares_nobody_who_was_short_of_memory)
+{
+    static const struct {
+        enum rdzv_rule rule;
+        int code;
+        bool memory;
+        int ended;
+        const char *sentence;
+    } cases[] = {
+        {RULE_COUNTS, 42, false, 5, "1 failures within 3600 s"},
+        {RULE_FAILS_JOB, 42, false, 5, "worker 1: exit code 42; failurePolicy.rules end the job"},
+        {RULE_FAILS_JOB, 43, false, 5, "1 failures within 3600 s"},
+        {RULE_SPARES, 42, false, -1, "form g=1.2"},
+        {RULE_SPARES, 43, false, 5, "1 failures within 3600 s"},
+        {RULE_SPARES, 137, false, -1, "form g=1.2"},
+        {RULE_SPARES, 137, true, 5, "1 failures within 3600 s"},
+        {RULE_FAILS_JOB, 137, true, 5, "failurePolicy.rules end the job"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        cr_assert_eq(after_a_failure(cases[i].rule, cases[i].code, cases[i].memory, cases[i].sentence),
+                     cases[i].ended, "case %zu", i);
+}
+
+Test(program, a_rule_ends_the_job_at_the_first_failure_whatever_is_allowed)
+{
+    struct story s;
+    struct rdzv_settings settings = program(1000);
+    settings.rule[42] = RULE_FAILS_JOB;
+    begin(&s, settings, 3);
+    ends_with(&s, 2, 42, false);
+    cr_assert_eq(s.ended, 5, "%s", str_text(&s.log));
+    cr_assert(said(&s, "\"programExitCode\":42"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+static void leaves_within(struct story *s, int w, rm_time deadline)
+{
+    struct message m;
+    message_init(&m, MSG_LEAVING);
+    text_copy(m.leaving.reason, sizeof m.leaving.reason, "SIGTERM");
+    m.leaving.deadline = deadline;
+    hear(s, w, &m);
+}
+
+Test(program, an_announced_stop_says_what_time_is_left_less_what_is_needed_to_say_that_all_ended)
+{
+    struct story s;
+    begin(&s, program(0), 3);
+    leaves_within(&s, 2, 25 * RM_S);
+    cr_assert(said(&s, "at=boundary within=24.0s"), "%s", str_text(&s.log));
+    forget(&s);
+    leaves_within(&s, 0, 10 * RM_S);
+    cr_assert(said(&s, "send 0,1,2 stop") && said(&s, "at=boundary within=9.0s"), "%s", str_text(&s.log));
+    forget(&s);
+    closed(&s, 1);
+    cr_assert_not(said(&s, "within=1.0s"), "it may come back: %s", str_text(&s.log));
+    after(&s, 60 * RM_S);
+    cr_assert(said(&s, "at=now within=1.0s"), "who is left waits in a collective: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, who_does_not_know_its_time_has_the_jobs)
+{
+    struct story s;
+    stops_for_a_leave(&s, program(0));
+    cr_assert(said(&s, "at=boundary\n") && !said(&s, "within="), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, a_sudden_loss_leaves_a_second)
+{
+    struct story s;
+    begin(&s, program(0), 3);
+    expect_workers(&s, 3);
+    cr_assert(said(&s, "at=now within=1.0s"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* A successor's beginning: what three workers say who were in a ring of the term before. */
+static void take_over_from(struct story *s, struct rdzv_settings settings, int64_t begun)
+{
+    settings.term = 2;
+    settings.predecessor =
+        (struct rdzv_predecessor){.given = true, .told = -1, .evaluated = -1, .saved = -1, .begun = 1};
+    story_begin(s, settings);
+    expect_workers(s, 7);
+    s->generation = 4;
+    for (int w = 0; w < 3; w++) {
+        struct message m;
+        hello_message(s, w, 0, &m);
+        m.hello.ring = (struct msg_generation){1, 4};
+        m.hello.phase = PHASE_TRAINING;
+        m.hello.begun = begun;
+        m.hello.members_count = 3;
+        for (int i = 0; i < 3; i++)
+            m.hello.member[i] = i;
+        s->conn[w] = s->conns++;
+        hear(s, w, &m);
+    }
+    cr_assert_eq(rdzv_state(s->st), RDZV_TRAINING, "%s", str_text(&s->log));
+}
+
+Test(program, a_stop_that_a_predecessor_announced_is_not_cut_short_by_its_successor)
+{
+    struct story s;
+    struct message m;
+    take_over_from(&s, program(0), 4);
+    forget(&s);
+    message_init(&m, MSG_STOPPED);
+    m.stopped.round = 3; /* the predecessor's */
+    m.stopped.state = state_of(0);
+    m.stopped.update_step = -1;
+    hear(&s, 1, &m);
+    cr_assert(said(&s, "at=now\n") && !said(&s, "within="), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, generations_are_counted_over_the_terms)
+{
+    struct story s;
+    take_over_from(&s, program(5), 4);
+    ends_with(&s, 0, 3, false);
+    cr_assert_eq(s.form.form.begun, 4);
+    for (int w = 0; w < 3; w++) {
+        struct message m;
+        message_init(&m, MSG_READY);
+        m.generation = s.form.generation;
+        m.ready.state = state_of(0);
+        m.ready.trainer_pid = s.trainer[w];
+        hear(&s, w, &m);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    fault_says(&s, 0,
+               &(struct msg_fault){.kind = FAULT_PROGRAM, .exit_code = 3, .detail = "of the older one"});
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    expect_workers(&s, 3);
+    for (int w = 0; w < 2; w++)
+        answers(&s, w);
+    cr_assert_eq(s.form.form.begun, 5);
+    story_end(&s);
+}
+
+Test(program, a_job_has_begun_where_a_predecessor_may_have_and_nobody_knows)
+{
+    struct story s;
+    struct rdzv_settings settings = program(0);
+    settings.term = 3;
+    settings.predecessor =
+        (struct rdzv_predecessor){.given = true, .told = -1, .evaluated = -1, .saved = -1, .begun = 1};
+    story_begin(&s, settings);
+    expect_workers(&s, 3);
+    for (int w = 0; w < 2; w++)
+        hello(&s, w, 0);
+    for (int w = 0; w < 2; w++)
+        answers(&s, w);
+    cr_assert(said(&s, "form g=3.1") && s.form.form.begun == 1, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, the_first_generation_of_a_job_is_number_0)
+{
+    struct story s;
+    begin(&s, program(0), 3);
+    cr_assert_eq(s.form.form.begun, 0);
+    story_end(&s);
+}
+
+/* Its agent counts a generation from `ready` on, as `go` may be under way; none was. */
+Test(program, a_first_generation_that_came_to_nothing_before_it_was_told_to_go_counts_for_nothing)
+{
+    struct story s;
+    struct message m;
+    story_begin(&s, program(0));
+    expect_workers(&s, 3);
+    for (int w = 0; w < 2; w++) {
+        hello(&s, w, 0);
+        answers(&s, w);
+    }
+    ready(&s, 0, 0);
+    closed(&s, 0);
+    hello_message(&s, 0, 0, &m);
+    m.hello.ring = s.form.generation;
+    m.hello.phase = PHASE_READY;
+    m.hello.begun = 1;
+    s.conn[0] = s.conns++;
+    hear(&s, 0, &m);
+    for (int w = 0; w < 2; w++)
+        answers(&s, w);
+    cr_assert(said(&s, "form g=1.2"), "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.begun, 0);
+    story_end(&s);
+}
+
+/* It may never have been told to who is gone, and its counts are lost with it. */
+Test(program, a_failure_that_a_successor_hears_of_counts)
+{
+    struct story s;
+    struct rdzv_settings settings = program(0);
+    settings.term = 2;
+    settings.predecessor =
+        (struct rdzv_predecessor){.given = true, .told = -1, .evaluated = -1, .saved = -1, .begun = 1};
+    story_begin(&s, settings);
+    expect_workers(&s, 3);
+    s.generation = 4;
+    for (int w = 0; w < 2; w++) {
+        struct message m;
+        hello_message(&s, w, 0, &m);
+        m.hello.ring = (struct msg_generation){1, 4};
+        m.hello.phase = PHASE_TRAINING;
+        m.hello.members_count = 2;
+        m.hello.member[1] = 1;
+        s.conn[w] = s.conns++;
+        hear(&s, w, &m);
+        if (w == 0)
+            fails(&s, 0);
+    }
+    cr_assert(said(&s, "at=now within=1.0s"), "%s", str_text(&s.log));
+    answers(&s, 0);
+    answers(&s, 1);
+    cr_assert_eq(s.ended, 5, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, a_failure_beside_the_loss_of_a_worker_is_nobodys)
+{
+    struct story s;
+    begin(&s, program(0), 3);
+    fails(&s, 0); /* its neighbour's machine has gone, and it says so first */
+    answers(&s, 0);
+    answers(&s, 1);
+    closed(&s, 2);
+    expect_workers(&s, 3);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    all_run(&s, 2);
+    story_end(&s);
+}
+
+Test(program, a_failure_beside_the_end_of_a_launcher_is_nobodys)
+{
+    struct story s;
+    begin(&s, program(0), 3);
+    act_on(&s, CAUSE_TRAINER_EXIT, 1); /* a drill's: no failure either */
+    fails(&s, 0);
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    answers(&s, 0);
+    answers(&s, 2);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "failurePolicy"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, what_was_told_to_go_does_not_fail)
+{
+    struct story s;
+    stops_for_a_leave(&s, program(0));
+    fails(&s, 1);
+    for (int w = 0; w < 3; w++)
+        answers(&s, w);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, all_that_finished_while_a_stop_was_on_its_way_have_finished)
+{
+    struct story s;
+    stops_for_a_leave(&s, program(2));
+    for (int w = 0; w < 3; w++)
+        finished(&s, w);
+    cr_assert_gt(rdzv_deadline(s.st), s.now, "there is nothing to do but to wait for their answers");
+    for (int w = 0; w < 3; w++)
+        answers(&s, w);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, who_is_told_to_leave_goes_also_when_others_are_done)
+{
+    struct story s;
+    begin(&s, program(2), 3);
+    finished(&s, 0);
+    leaving(&s, 2);
+    after(&s, RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    for (int w = 0; w < 3; w++)
+        answers(&s, w);
+    all_run(&s, 2);
+    cr_assert(said(&s, "send 2 release"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, nobody_is_taken_in_once_one_is_done)
+{
+    struct story s;
+    begin(&s, program(2), 2);
+    finished(&s, 0);
+    act_on(&s, CAUSE_WORKER_JOINED, 2);
+    expect_workers(&s, 7);
+    hello(&s, 2, 0);
+    after(&s, 10 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, an_hour_without_a_step_is_no_hang_whatever_the_timeout_and_the_heartbeat)
+{
+    struct story s;
+    struct rdzv_settings settings = program(2);
+    settings.step_timeout = RM_S;
+    settings.heartbeat = 20 * RM_S;
+    settings.lost_after = 50 * RM_S;
+    begin(&s, settings, 2);
+    for (int64_t counter = 1; counter < 200; counter++) {
+        after(&s, 39 * RM_S); /* by two clocks */
+        beats(&s, 2, counter, PHASE_TRAINING);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "hang"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, any_number_of_changes_of_members_ends_nothing)
+{
+    struct story s;
+    begin(&s, program(2), 3);
+    for (int i = 0; i < 100; i++) {
+        struct message m;
+        message_init(&m, MSG_FAULT);
+        m.fault.kind = FAULT_RING;
+        m.fault.peer = -1;
+        hear(&s, i % 3, &m);
+        for (int w = 0; w < 3; w++)
+            answers(&s, w);
+        after(&s, 40 * RM_S * (rdzv_state(s.st) != RDZV_FORMING));
+        all_run(&s, 3);
+    }
+    cr_assert_eq(s.ended, -1);
+    story_end(&s);
+}
+
+Test(program, who_can_not_be_ended_is_named)
+{
+    struct story s;
+    stops_for_a_leave(&s, program(2));
+    answers(&s, 0);
+    answers(&s, 2);
+    forget(&s);
+    for (int64_t counter = 1; counter < 40; counter++) {
+        beats(&s, 3, counter, PHASE_STOPPED);
+        after(&s, RM_S);
+    }
+    cr_assert(said(&s, "worker 1: the processes of its program have not ended yet"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+static void hello_of_ring(struct story *s, int w, enum msg_phase phase, struct msg_generation ring,
+                          unsigned members)
+{
+    struct message m;
+    hello_message(s, w, 0, &m);
+    m.hello.ring = ring;
+    m.hello.phase = phase;
+    for (int i = 0; i < 3; i++)
+        if (members & 1u << i)
+            m.hello.member[m.hello.members_count++] = i;
+    s->conn[w] = s->conns++;
+    hear(s, w, &m);
+}
+
+/* A worker that was cut off says hello, and its processes of that generation run, with those of `members`. */
+static void comes_back(struct story *s, int w, struct msg_generation ring, unsigned members)
+{
+    hello_of_ring(s, w, PHASE_TRAINING, ring, members);
+}
+
+/* Longer than any newcomer is waited for. */
+static void a_while(struct story *s)
+{
+    for (int64_t counter = 1; counter < 5; counter++) {
+        beats(s, 3, counter, PHASE_TRAINING);
+        after(s, RM_S);
+    }
+}
+
+/* Worker 2 is cut off while all three run, and the others' processes are told to stop. */
+static void one_is_cut_off(struct story *s)
+{
+    begin(s, program(2), 3);
+    closed(s, 2);
+    fails(s, 0);
+    cr_assert_eq(rdzv_state(s->st), RDZV_QUIESCING, "%s", str_text(&s->log));
+}
+
+/* All who are here have answered but worker 2, whose processes live; then it answers, too. */
+static void waits_for_2_to_answer(struct story *s)
+{
+    a_while(s);
+    cr_assert_not(said(s, " go "), "%s", str_text(&s->log));
+    cr_assert_gt(rdzv_deadline(s->st), s->now);
+    answers(s, 2);
+}
+
+static void waits_for_worker_2(struct story *s)
+{
+    waits_for_2_to_answer(s);
+    all_run(s, 3);
+}
+
+Test(program, nobody_starts_beside_processes_of_one_that_comes_back_while_the_others_stop)
+{
+    struct story s;
+    one_is_cut_off(&s);
+    comes_back(&s, 2, (struct msg_generation){1, 1}, 7);
+    cr_assert(said(&s, "send 2 stop g=1.1"), "%s", str_text(&s.log));
+    answers(&s, 0);
+    answers(&s, 1);
+    waits_for_worker_2(&s);
+    story_end(&s);
+}
+
+Test(program, nobody_starts_beside_processes_of_one_that_comes_back_while_others_gather)
+{
+    struct story s;
+    struct rdzv_settings settings = program(2);
+    settings.workers_min = 2;
+    begin(&s, settings, 3);
+    closed(&s, 1);
+    closed(&s, 2);
+    fails(&s, 0);
+    answers(&s, 0);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", str_text(&s.log));
+    comes_back(&s, 2, (struct msg_generation){1, 1}, 7);
+    hello(&s, 1, 0);
+    answers(&s, 1);
+    waits_for_worker_2(&s);
+    story_end(&s);
+}
+
+Test(program, nobody_starts_beside_processes_of_one_that_comes_back_while_the_next_ring_forms)
+{
+    struct story s;
+    one_is_cut_off(&s);
+    answers(&s, 0);
+    answers(&s, 1);
+    after(&s, RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    ready(&s, 0, 0);
+    comes_back(&s, 2, (struct msg_generation){1, 1}, 7);
+    ready(&s, 1, 0);
+    answers(&s, 0);
+    answers(&s, 1);
+    waits_for_worker_2(&s);
+    story_end(&s);
+}
+
+Test(program, what_lives_on_where_one_was_cut_off_is_ended_when_it_comes_back)
+{
+    struct story s;
+    one_is_cut_off(&s);
+    answers(&s, 0);
+    answers(&s, 1);
+    after(&s, RM_S);
+    all_run(&s, 2);
+    finished(&s, 0); /* so nobody is taken in any more */
+    forget(&s);
+    comes_back(&s, 2, (struct msg_generation){1, 1}, 7);
+    cr_assert(said(&s, "send 2 stop g=1.2"), "%s", str_text(&s.log));
+    answers(&s, 2);
+    a_while(&s);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "the ring goes on: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+static void succeed(struct story *s)
+{
+    struct rdzv_settings settings = program(2);
+    settings.term = 2;
+    settings.unsupervised = true;
+    settings.predecessor =
+        (struct rdzv_predecessor){.given = true, .told = -1, .evaluated = -1, .saved = -1, .begun = 1};
+    story_begin(s, settings);
+}
+
+Test(program, an_older_ring_that_a_successor_went_on_with_stops_when_a_newer_one_comes_back)
+{
+    struct story s;
+    succeed(&s);
+    comes_back(&s, 2, (struct msg_generation){1, 2}, 4); /* cut off since, as a ring of one */
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    finished(&s, 2);
+    comes_back(&s, 0, (struct msg_generation){1, 4}, 3);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    comes_back(&s, 1, (struct msg_generation){1, 4}, 3);
+    answers(&s, 1);
+    answers(&s, 2);
+    forget(&s);
+    a_while(&s);
+    cr_assert_not(said(&s, " form "), "worker 0's processes live: %s", str_text(&s.log));
+    answers(&s, 0);
+    cr_assert(said(&s, "send 0,1,2 form g=2.1"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, what_lives_on_beside_the_ring_that_a_successor_goes_on_with_is_ended)
+{
+    struct story s;
+    succeed(&s);
+    comes_back(&s, 0, (struct msg_generation){1, 4}, 3);
+    comes_back(&s, 2, (struct msg_generation){1, 2}, 4);
+    comes_back(&s, 1, (struct msg_generation){1, 4}, 3);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 2 stop") && !said(&s, "send 0,1 stop"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Its predecessor died before it told that ring to go. */
+Test(program, a_successor_lets_no_ring_go_beside_processes_of_another_generation)
+{
+    struct story s;
+    succeed(&s);
+    hello_of_ring(&s, 0, PHASE_READY, (struct msg_generation){1, 4}, 3);
+    comes_back(&s, 2, (struct msg_generation){1, 2}, 4);
+    hello_of_ring(&s, 1, PHASE_READY, (struct msg_generation){1, 4}, 3);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    answers(&s, 0);
+    answers(&s, 1);
+    waits_for_2_to_answer(&s);
+    cr_assert(said(&s, "send 0,1,2 form g=2.1"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, what_ended_with_its_launcher_or_is_cut_off_again_holds_nobody_up)
+{
+    for (int again = 0; again < 2; again++) {
+        struct story s;
+        one_is_cut_off(&s);
+        comes_back(&s, 2, (struct msg_generation){1, 1}, 7);
+        if (again)
+            closed(&s, 2);
+        else
+            fault_of(&s, 2, FAULT_TRAINER_EXIT, -1, -1);
+        answers(&s, 0);
+        answers(&s, 1);
+        cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
+Test(program, a_member_that_comes_back_to_its_ring_runs_on)
+{
+    struct story s;
+    begin(&s, program(2), 3);
+    closed(&s, 2);
+    comes_back(&s, 2, (struct msg_generation){1, 1}, 7);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    cr_assert_not(said(&s, " stop "), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, a_ring_of_which_one_waits_to_be_told_to_go_goes_on_under_a_successor)
+{
+    struct story s;
+    succeed(&s);
+    comes_back(&s, 0, (struct msg_generation){1, 4}, 3);
+    hello_of_ring(&s, 1, PHASE_READY, (struct msg_generation){1, 4}, 3);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 0,1 go g=1.4"), "%s", str_text(&s.log));
+    story_end(&s);
+}

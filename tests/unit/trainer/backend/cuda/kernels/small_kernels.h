@@ -1,0 +1,30 @@
+/* Kernels for the emulator's own tests. */
+#ifndef RM_TESTS_SMALL_KERNELS_H
+#define RM_TESTS_SMALL_KERNELS_H
+
+#include "tests/cuda_rig/emulator.h"
+
+/* Adds 256 numbers in shared memory, halving. */
+struct halves_args {
+    const float *from; // (256)
+    float *to;         // (blocks)
+};
+
+/* What each thread does of what it may not. */
+enum mistake { NO_MISTAKE, LEAVES_EARLY, OTHER_BARRIER, LEAVES_WARP, BEHIND_SHARED };
+struct mistake_args {
+    enum mistake mistake;
+    uint32_t *to;
+};
+
+/* d = a * b, one warp. */
+struct product_args {
+    const uint16_t *a; // (16, 16) bf16
+    const uint16_t *b; // (16, 8) bf16
+    const float *c;    // (16, 8)
+    float *d;          // (16, 8)
+};
+
+extern const struct emulated_kernel emulated_halves, emulated_mistake, emulated_product;
+
+#endif

@@ -1,0 +1,241 @@
+/* The engine and who computes: what it asks for, in which order, and that it touches no state that lies far
+ * away but by copies. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine_rig.h"
+#include "tests/unit/trainer/backend/far_memory.h"
+#include "tests/unit/trainer/backend/stand_in.h"
+
+enum { STEPS = 3 };
+
+static void expect_asked(struct rig *rig, const char *calls)
+{
+    cr_assert_str_eq(stand_in_asked(rig->e[0].who), calls);
+}
+
+static void begin_alone(struct rig *rig, engine_open_backend *backend)
+{
+    rig_start(rig, 0, backend);
+    cr_assert(rig_run(rig, 0, CMD_INIT), "%s", rig->e[0].result.text);
+    rig_connect(rig, 1);
+}
+
+Test(seam, each_command_asks_who_computes_for_what_it_needs, .timeout = 60)
+{
+    struct rig *rig = rig_open();
+    rig_start(rig, 0, stand_in_open);
+    expect_asked(rig, "plan attach warm_up fingerprint");
+    cr_assert(rig_run(rig, 0, CMD_INIT));
+    expect_asked(rig, "init");
+    rig_connect(rig, 1);
+    rig_step(rig, 1); /* whose first scale is a guess */
+    expect_asked(rig, "weights begin lane lane lane lane end decide "
+                      "begin lane lane lane lane end decide words_to commit");
+    cr_assert(rig_run(rig, 0, CMD_EVALUATE));
+    expect_asked(rig, "weights losses losses losses");
+    rig_step(rig, 1); /* with the weights that were told of */
+    expect_asked(rig, "begin lane lane lane lane end decide words_to commit");
+    rig_step(rig, 1);
+    expect_asked(rig, "weights begin lane lane lane lane end decide words_to commit");
+    cr_assert(rig_run(rig, 0, CMD_SNAPSHOT));
+    expect_asked(rig, "copy_out copy_out copy_out");
+    rig_digest(rig, 0);
+    cr_assert(rig_run(rig, 0, CMD_DROP));
+    expect_asked(rig, "");
+    rig_close(rig);
+}
+
+/* Bits of the parameters after some steps, as text. */
+static void train(int world, engine_open_backend *first, engine_open_backend *others, char out[RM_HASH_HEX],
+                  double *ret_loss)
+{
+    struct rig *rig = rig_open();
+    for (int i = 0; i < world; i++) {
+        rig_start(rig, i, i ? others : first);
+        cr_assert(rig_run(rig, i, CMD_INIT), "%s", rig->e[i].result.text);
+    }
+    rig_connect(rig, world);
+    for (int i = 0; i < STEPS; i++)
+        rig_step(rig, world);
+    rig_all(rig, world, CMD_EVALUATE);
+    *ret_loss = rig->e[0].result.loss;
+    text_copy(out, RM_HASH_HEX, rig_digest(rig, 0));
+    for (int i = 1; i < world; i++)
+        cr_assert_str_eq(rig_digest(rig, i), out);
+    rig_close(rig);
+}
+
+Test(seam, a_state_far_away_comes_to_the_same_bits, .timeout = 60)
+{
+    char expected[RM_HASH_HEX], digest[RM_HASH_HEX];
+    double loss, other;
+    train(1, NULL, NULL, expected, &loss);
+    struct {
+        int world;
+        engine_open_backend *first, *others;
+    } rings[] = {{1, stand_in_open, NULL},      {1, device_open, NULL}, {2, NULL, NULL},
+                 {2, device_open, device_open}, {2, NULL, device_open}, {2, device_open, NULL}};
+    for (size_t i = 0; i < sizeof rings / sizeof *rings; i++) {
+        train(rings[i].world, rings[i].first, rings[i].others, digest, &other);
+        cr_assert_str_eq(digest, expected, "ring %zu", i);
+        cr_assert_eq(loss, other, "ring %zu", i);
+    }
+}
+
+/* After a step; bytes for free(). */
+static float *snapshot(engine_open_backend *backend, int part, int parts, size_t *ret_bytes)
+{
+    struct rig *rig = rig_open();
+    begin_alone(rig, backend);
+    rig_step(rig, 1);
+    float *bytes = rig_snapshot(rig, 0, part, parts, ret_bytes);
+    rig_close(rig);
+    return bytes;
+}
+
+Test(seam, a_snapshot_of_a_far_state_has_the_bytes_of_a_near_one, .timeout = 60)
+{
+    size_t size = 0;
+    float *whole = snapshot(NULL, 0, 1, &size);
+    for (int part = 0; part < 3; part++) {
+        float *near = snapshot(NULL, part, 3, &size), *far = snapshot(device_open, part, 3, &size);
+        size_t count = size / sizeof *near / 3, first = count + count / 3 * (size_t)part + 1;
+        cr_assert(near[first] != 0, "part %d of m is there", part);
+        cr_assert_eq(memcmp(near, far, size), 0, "part %d", part);
+        for (size_t i = 0; i < 3 * count; i++)
+            cr_assert(near[i] == 0 || near[i] == whole[i], "element %zu of part %d", i, part);
+        free(near);
+        free(far);
+    }
+    free(whole);
+}
+
+Test(seam, a_far_state_goes_on_from_a_checkpoint_that_was_read_beside_it, .timeout = 60)
+{
+    struct rig *rig = rig_open();
+    char expected[RM_HASH_HEX];
+    size_t size;
+    begin_alone(rig, device_open);
+    rig_step(rig, 1);
+    float *bytes = rig_snapshot(rig, 0, 0, 1, &size);
+    struct msg_snapshot snapshot = rig->e[0].result.snapshot;
+    rig_step(rig, 1);
+    text_copy(expected, sizeof expected, rig_digest(rig, 0));
+    stand_in_asked(rig->e[0].who);
+    cr_assert(rig_load(rig, 0, &snapshot, bytes), "%s", rig->e[0].result.text);
+    expect_asked(rig, "copy_in copy_in copy_in");
+    cr_assert_eq(rig->e[0].result.state.step, 1);
+    rig_connect(rig, 1);
+    rig_step(rig, 1);
+    cr_assert_str_eq(rig_digest(rig, 0), expected);
+    free(bytes);
+    rig_close(rig);
+}
+
+/* From near to far and from far to near. */
+static void newcomer(engine_open_backend *old, engine_open_backend *new)
+{
+    struct rig *rig = rig_open();
+    char digest[RM_HASH_HEX];
+    begin_alone(rig, old);
+    rig_step(rig, 1);
+    rig_start(rig, 1, new);
+    cr_assert(rig_take(rig, 1, 0, CMD_RECEIVE), "%s", rig->e[1].result.text);
+    text_copy(digest, sizeof digest, rig_digest(rig, 0));
+    cr_assert_str_eq(rig_digest(rig, 1), digest);
+    rig_step(rig, 1); /* without the other one, who misses it */
+    cr_assert(rig_take(rig, 1, 0, CMD_CATCH_UP), "%s", rig->e[1].result.text);
+    text_copy(digest, sizeof digest, rig_digest(rig, 0));
+    cr_assert_str_eq(rig_digest(rig, 1), digest);
+    rig_connect(rig, 2);
+    rig_step(rig, 2);
+    text_copy(digest, sizeof digest, rig_digest(rig, 0));
+    cr_assert_str_eq(rig_digest(rig, 1), digest);
+    rig_close(rig);
+}
+
+Test(seam, a_far_state_is_received_given_and_caught_up_with, .timeout = 60)
+{
+    newcomer(NULL, device_open);
+    newcomer(device_open, NULL);
+    newcomer(device_open, device_open);
+}
+
+Test(seam, what_lay_on_a_device_is_gone_with_its_trainer_and_what_lay_in_the_memfd_is_not, .timeout = 60)
+{
+    struct rig *rig = rig_open();
+    char digest[RM_HASH_HEX];
+    begin_alone(rig, NULL);
+    rig_step(rig, 1);
+    text_copy(digest, sizeof digest, rig_digest(rig, 0));
+    rig_end(rig, 0);
+    rig_start(rig, 0, stand_in_open);
+    cr_assert(rig->e[0].up.state.held && rig->e[0].up.params_at > 0);
+    cr_assert_str_eq(rig_digest(rig, 0), digest);
+    rig_close(rig);
+
+    rig = rig_open();
+    begin_alone(rig, device_open);
+    rig_step(rig, 1);
+    rig_end(rig, 0);
+    rig_start(rig, 0, device_open);
+    cr_assert_not(rig->e[0].up.state.held);
+    cr_assert_eq(rig->e[0].up.params_at, -1, "the agent may not write there");
+    cr_assert(rig_run(rig, 0, CMD_INIT), "and it may begin anew: %s", rig->e[0].result.text);
+    rig_connect(rig, 1);
+    rig_step(rig, 1);
+    cr_assert_str_eq(rig_digest(rig, 0), digest);
+    rig_close(rig);
+}
+
+static void expect_lost(struct rig *rig, enum elastic_command command, const char *where)
+{
+    char sentence[96];
+    struct rig_engine *e = &rig->e[0];
+    snprintf(sentence, sizeof sentence, "the device is lost in %s", where);
+    stand_in_fail(e->who, where);
+    cr_assert_not(rig_run(rig, 0, command), "command %d does not say that %s failed", (int)command, where);
+    stand_in_fail(e->who, NULL);
+    cr_assert_eq(e->result.outcome, OUTCOME_FAILED);
+    cr_assert_eq(e->result.code, ERR_MACHINE);
+    cr_assert_str_eq(e->result.text, sentence);
+}
+
+Test(seam, a_lost_device_is_a_sentence_wherever_it_is_noticed, .timeout = 60)
+{
+    struct rig *rig = rig_open();
+    rig_start(rig, 0, device_open);
+    expect_lost(rig, CMD_INIT, "init");
+    expect_lost(rig, CMD_INIT, "copy_in");
+    cr_assert_not(rig->e[0].result.state.held, "half of a state is none");
+    begin_alone((rig_end(rig, 0), rig), device_open);
+    expect_lost(rig, CMD_LANES, "weights");
+    expect_lost(rig, CMD_LANES, "begin");
+    expect_lost(rig, CMD_LANES, "lane");
+    expect_lost(rig, CMD_LANES, "end");
+    expect_lost(rig, CMD_EVALUATE, "losses");
+    expect_lost(rig, CMD_SNAPSHOT, "copy_out");
+    rig_step(rig, 1);
+    cr_assert(rig_run(rig, 0, CMD_LANES) && rig_run(rig, 0, CMD_EXCHANGE));
+    expect_lost(rig, CMD_COMMIT, "commit");
+    far_memory_lose_after(stand_in_memory(rig->e[0].who), 0);
+    cr_assert_not(rig_run(rig, 0, CMD_DIGEST));
+    cr_assert_eq(rig->e[0].result.code, ERR_MACHINE);
+    cr_assert_not(rig_run(rig, 0, CMD_INIT));
+    rig_close(rig);
+}
+
+Test(seam, a_program_that_knows_lanes_alone_is_not_asked_for_more, .timeout = 60)
+{
+    struct rig *rig = rig_open();
+    begin_alone(rig, program_open);
+    rig_step(rig, 1);
+    cr_assert_not(rig_run(rig, 0, CMD_EVALUATE));
+    cr_assert_eq(rig->e[0].result.outcome, OUTCOME_FAILED);
+    cr_assert_str_eq(rig->e[0].result.text, "who computes here knows no loss but that of a lane");
+    rig_step(rig, 1);
+    rig_close(rig);
+}

@@ -1,0 +1,106 @@
+#include "trainer/exact/header.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "trainer/exact/proof.h"
+#include "trainer/exact/wide.h"
+
+enum { TENSORS = 3, LANES = 5, WORDS = 1024 };
+
+Test(header, what_each_rank_writes_is_in_the_sum_of_all)
+{
+    uint32_t sum[WORDS] = {0};
+    cr_assert_leq(header_count(TENSORS, LANES), WORDS);
+    for (int r = 0; r < LANES; r++) {
+        uint32_t own[WORDS] = {0};
+        const struct header_lane lane = {.loss = 2.5f + (float)r,
+                                         .proof = 0xfedcba9876543210u + (unsigned)r,
+                                         .tokens = 1000u + (unsigned)r};
+        const struct header_rank rank = {.flags = LANES_HOLDS,
+                                         .lineage = {1, 2, 3, 4, 5, 6, 7, 8},
+                                         .lane_us = 77u + (unsigned)r,
+                                         .state_sum = 0x8000000000000001u * (unsigned)(r + 1),
+                                         .audited = r - 1,
+                                         .audited_proof = ~(uint64_t)r,
+                                         .audited_loss = 0.5f * (float)r};
+        header_lane_write(own, TENSORS, r, &lane);
+        own[header_lane_at(TENSORS, r) + TENSORS] = 40u + (unsigned)r; /* the last maximum */
+        header_rank_write(own, TENSORS, LANES, r, &rank);
+        for (int i = 0; i < WORDS; i++)
+            sum[i] += own[i];
+    }
+    for (int r = 0; r < LANES; r++) {
+        struct header_rank rank;
+        struct header_lane lane = header_lane_read(sum, TENSORS, r);
+        cr_assert(lane.loss == 2.5f + (float)r && lane.proof == 0xfedcba9876543210u + (unsigned)r);
+        cr_assert_eq(lane.tokens, 1000u + (unsigned)r);
+        cr_assert_eq(sum[header_lane_at(TENSORS, r) + TENSORS], 40u + (unsigned)r);
+        cr_assert(header_rank_read(sum, TENSORS, LANES, r, &rank));
+        cr_assert_eq(rank.flags, LANES_HOLDS);
+        cr_assert(rank.lineage[0] == 1 && rank.lineage[7] == 8);
+        cr_assert_eq(rank.lane_us, 77u + (unsigned)r);
+        cr_assert_eq(rank.state_sum, 0x8000000000000001u * (unsigned)(r + 1));
+        cr_assert(rank.audited == r - 1 && rank.audited_proof == ~(uint64_t)r);
+        cr_assert(rank.audited_loss == 0.5f * (float)r);
+        cr_assert_eq(header_rank_at(TENSORS, LANES, r + 1) - header_rank_at(TENSORS, LANES, r), 10);
+    }
+    cr_assert_not(header_rank_read(sum, TENSORS, LANES, LANES, &(struct header_rank){0}), "not there");
+}
+
+Test(header, ranks_with_another_layout_do_not_agree)
+{
+    uint32_t words[WORDS] = {0};
+    const struct header_rank rank = {.audited = -1};
+    header_rank_write(words, TENSORS, LANES, 0, &rank);
+    header_rank_write(words, TENSORS, LANES, 1, &rank);
+    cr_assert(header_ranks_agree(words, TENSORS, LANES, 0, 1));
+    words[header_rank_at(TENSORS, LANES, 1)] |= LANES_STOP;
+    cr_assert(header_ranks_agree(words, TENSORS, LANES, 0, 1), "flags may differ");
+    words[header_rank_at(TENSORS, LANES, 1)] ^= 1 << 16;
+    cr_assert_not(header_ranks_agree(words, TENSORS, LANES, 0, 1));
+}
+
+Test(wide, sums_carry_and_are_rounded_once)
+{
+    static const struct {
+        struct wide w;
+        double wanted;
+    } cases[] = {
+        {{0, 0}, 0},
+        {{0, 1}, 1},
+        {{0, 0x20000000000001}, 0x1p53},     /* a tie: to even */
+        {{0, 0x20000000000003}, 0x1p53 + 4}, /* and up */
+        {{1, 0}, 0x1p64},
+        {{1, 0x800}, 0x1p64},          /* half of the last place, a tie */
+        {{1, 0x801}, 0x1p64 + 0x1p12}, /* a bit more */
+        {{0x3ff, 0}, 0x3ffp64},
+        {{0x20000000000000, 1}, 0x1p117},
+        {{0x20000000000001, 0}, 0x1p117}, /* a tie in the upper word */
+        {{0x20000000000001, 1}, 0x1p117 + 0x1p65},
+        {{UINT64_MAX, UINT64_MAX}, 0x1p128},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        cr_assert(wide_to_double(cases[i].w) == cases[i].wanted, "case %zu: %a", i,
+                  wide_to_double(cases[i].w));
+    struct wide sum = wide_add((struct wide){1, UINT64_MAX}, (struct wide){2, 1});
+    cr_assert(sum.high == 4 && sum.low == 0);
+}
+
+/* Why the words are taken as signed: as unsigned ones, -1 and 1 add up to 2^32 and not to 0. */
+Test(proof, sums_of_lanes_add_up_to_that_of_their_sum_and_a_changed_bit_shows)
+{
+    uint64_t lanes = 0, all = 0;
+    for (uint64_t at = 0; at < 10000; at++) {
+        int32_t sum = 0;
+        for (int lane = 0; lane < 4; lane++) {
+            int32_t q = (int32_t)(at * 2654435761u + (unsigned)lane * 40503u) >> 4;
+            lanes += proof_word(at, (uint32_t)q);
+            sum += q;
+        }
+        all += proof_word(at, (uint32_t)sum);
+        for (int bit = 0; bit < 32; bit++)
+            cr_assert_neq(proof_word(at, (uint32_t)sum), proof_word(at, (uint32_t)sum ^ 1u << bit));
+    }
+    cr_assert_eq(lanes, all);
+}

@@ -1,0 +1,49 @@
+"""The steps that elastic_worker.py writes down, as they come."""
+
+import json
+import time
+
+
+class Steps:
+    """Reads FOLDER/steps on and on; a list of dicts in `all`."""
+
+    def __init__(self, folder):
+        self.path, self.read, self.all = folder / "steps", 0, []
+
+    def look(self):
+        if not self.path.exists():
+            return
+        with open(self.path, "rb") as lines:
+            lines.seek(self.read)
+            new = lines.read()
+        whole = new[:new.rfind(b"\n") + 1]
+        self.read += len(whole)
+        self.all += [json.loads(line) for line in whole.splitlines()]
+
+    def wait(self, wanted, patience_s):
+        """The first step for which that holds; None where there was none in that time."""
+        end = time.monotonic() + patience_s
+        while True:
+            self.look()
+            found = next((step for step in self.all if wanted(step)), None)
+            if found or time.monotonic() > end:
+                return found
+            time.sleep(0.005)
+
+    def after(self, began, patience_s, world=None):
+        """The first step of anybody who began to work after that moment, and ended it; `world` processes where that is said.
+
+        A survivor of torchrun's or of ours is a new process, so a step of an old one that was on its way does not count."""
+        old = {step["pid"] for step in self.all if step["time"] <= began}
+        return self.wait(lambda s: s["time"] > began and s["pid"] not in old and world in (None, s["world"]), patience_s)
+
+    def stood_still(self, first):
+        """Seconds without a step of anybody before that one: who is told to go, or waits for a newcomer, trains on for a while."""
+        before = [step["time"] for step in self.all if step["pid"] != first["pid"] and step["time"] < first["time"]
+                  and step["world"] != first["world"]]
+        return first["time"] - max(before)
+
+    def redone(self, began, first):
+        """How many steps that had been made before that moment were made again."""
+        reached = max((step["step"] for step in self.all if step["time"] <= began), default=0)
+        return max(0, reached - first["step"] + 1)

@@ -1,0 +1,66 @@
+/* The words that kernels are written in, for .cu files only.
+ *
+ * A kernel is C that two compilers take: nvcc for the GPU, and the host's own C compiler for the emulator of
+ * the tests (tests/cuda_rig/emulator.h), which gives the same words. So: no C++, nothing of the CUDA runtime,
+ * blocks and grids of one dimension, one plain struct as the argument (of a header of the kernel's name,
+ * which C includes, too), and what needs all threads of a block or a warp only by the words below.
+ *
+ *     KERNEL(name, threads)(struct name_args a)   for blocks of exactly that many threads
+ *     SHARED(type, name, count);       an array of the block
+ *     THREAD, BLOCK, BLOCKS            this thread's number in its block, this block's, how many blocks
+ *     BARRIER();                       all threads of the block, or none
+ *     FENCE();                         earlier stores are visible on the device before later ones
+ *     POINT();                         nothing: here the emulator may change threads, or end all
+ *     UNROLL                           before a loop of few turns, whose arrays are to be registers
+ *     warp_down(x, n), _u64, _double   the x of lane + n; all 32 lanes, or none
+ *     mma_bf16(d, a, b, c)             m16n8k16 with sums in fp32: all 32 lanes, each with its parts
+ *     atomic_max(at, x)                unsigned, of 32 bits
+ *     atomic_add_u64(at, x)            modulo 2^64
+ *     to_fixed(x)                      int32, nearest even, saturated, 0 for NaN
+ *     square_root(x)                   correctly rounded
+ *     bits_of(x), float_of(bits)       the same 32 bits */
+#ifndef RM_TRAINER_CUDA_KERNEL_H
+#define RM_TRAINER_CUDA_KERNEL_H
+
+#include <stdint.h>
+
+enum { WARP = 32 };
+
+#ifdef __CUDACC__
+
+#define KERNEL(name, threads)     extern "C" __global__ void __launch_bounds__(threads) name
+#define DEVICE                    static __device__ __forceinline__
+#define SHARED(type, name, count) __shared__ type name[count]
+
+#define THREAD    ((int)threadIdx.x)
+#define BLOCK     ((int)blockIdx.x)
+#define BLOCKS    ((int)gridDim.x)
+#define BARRIER() __syncthreads()
+#define FENCE()   __threadfence()
+#define UNROLL    _Pragma("unroll")
+#define POINT()   ((void)0)
+
+#define warp_down(x, n)        __shfl_down_sync(0xffffffffu, (uint32_t)(x), (n))
+#define warp_down_u64(x, n)    ((uint64_t)__shfl_down_sync(0xffffffffu, (unsigned long long)(x), (n)))
+#define warp_down_double(x, n) __shfl_down_sync(0xffffffffu, (double)(x), (n))
+
+#define atomic_max(at, x)     ((void)atomicMax((at), (x)))
+#define atomic_add_u64(at, x) ((void)atomicAdd((unsigned long long *)(at), (unsigned long long)(x)))
+
+#define to_fixed(x)    __float2int_rn(x) /* cvt.rni.s32.f32: saturates, and gives 0 for NaN */
+#define bits_of(x)     __float_as_uint(x)
+#define float_of(bits) __uint_as_float(bits)
+#define square_root(x) __fsqrt_rn(x)
+
+DEVICE void mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4])
+{
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%10,%11,%12,%13};"
+        : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]),
+          "f"(c[3]));
+}
+
+#endif
+
+#endif

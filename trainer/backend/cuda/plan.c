@@ -1,0 +1,189 @@
+#include "trainer/backend/cuda/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/str.h"
+#include "trainer/backend/cuda/kernels/pieces.h"
+
+enum {
+    FLOAT_BYTES = 4,
+    HALF_BYTES = 2,
+    STAMP_BYTES = 8,
+    PROOF_BYTES = 8,
+    VOCABULARY_UNIT = 128, /* logits have so many columns, or a multiple: in memory only */
+    STREAMS_COMPUTING = 1,
+};
+
+static const int64_t MIB = 1 << 20, GIB = 1 << 30;
+static const int64_t WORKSPACE = 32 << 20; /* what cuBLASLt's best algorithms ask for on sm_90 */
+static const int64_t RESERVE = 512 << 20;  /* a context with its local memory, our code, cuBLASLt's, graphs */
+static const int64_t OTHERS_LEAST =
+    1 << 30; /* a GPU of which so much is gone before anything began is shared */
+
+static const struct {
+    const char *text, *brief;
+} purposes[CUDA_PURPOSES] = {
+    [CUDA_PLAN_STATE] = {"weights and moments (fp32)", "weights and moments"},
+    [CUDA_PLAN_WORDS] = {"gradients as whole numbers, twice", "gradients"},
+    [CUDA_PLAN_UNDO] = {"undo slots of the update", "undo slots"},
+    [CUDA_PLAN_HALF] = {"weights in bf16", "weights in bf16"},
+    [CUDA_PLAN_GRADIENT] = {"gradient of one tensor", "one gradient"},
+    [CUDA_PLAN_ACTIVATIONS] = {"activations of a lane", "activations"},
+    [CUDA_PLAN_LOGITS] = {"logits of a lane", "logits"},
+    [CUDA_PLAN_WORKSPACE] = {"workspace of matrix products", "workspace"},
+    [CUDA_PLAN_RESERVE] = {"code, graphs and the driver's own", "code and driver"},
+};
+
+const char *cuda_purpose_text(enum cuda_purpose purpose)
+{
+    return purposes[purpose].text;
+}
+
+/* ---- how much ---- */
+
+static int64_t pieces_of(const struct model_layout *l)
+{
+    int64_t pieces = 0;
+    for (int t = 0; t < l->tensors; t++)
+        pieces += (l->tensor[t].count + PIECE_MOST - 1) / PIECE_MOST;
+    return pieces;
+}
+
+static int64_t largest_tensor(const struct model_layout *l)
+{
+    int64_t largest = 0;
+    for (int t = 0; t < l->tensors; t++)
+        largest = l->tensor[t].count > largest ? l->tensor[t].count : largest;
+    return largest;
+}
+
+/* Of one token in one block: both norms' results, queries, keys and values, attention's result, the middle's
+ * four widths before and after GELU; the residual stream twice, in fp32; and what norms and attention keep of
+ * each row. */
+static int64_t block_bytes(const struct model_shape *m, int64_t number)
+{
+    const int64_t widths = 1 + 3 + 1 + 1 + 4 + 4, rows = 2 * 2 + m->heads;
+    return widths * m->width * number + 2 * (int64_t)m->width * FLOAT_BYTES + rows * FLOAT_BYTES;
+}
+
+/* Recomputed: of each block its input, and one block as a whole. */
+static int64_t activation_bytes(const struct cuda_plan_shape *s)
+{
+    const struct model_shape *m = &s->layout->shape;
+    const int64_t number = s->fp32 ? FLOAT_BYTES : HALF_BYTES;
+    const int64_t tokens = (int64_t)s->lane_sequences * m->context, block = block_bytes(m, number);
+    const int64_t input = (int64_t)m->width * FLOAT_BYTES;
+    const int64_t kept = s->recompute ? m->layers * input + block : m->layers * block;
+    const int64_t way_back =
+        2 * input + 4 * m->width * number; /* gradients of the stream and of the widest part */
+    return tokens * (kept + way_back);
+}
+
+static int64_t logit_bytes(const struct cuda_plan_shape *s)
+{
+    const struct model_shape *m = &s->layout->shape;
+    const int64_t columns =
+        (m->vocabulary + VOCABULARY_UNIT - 1) / VOCABULARY_UNIT * (int64_t)VOCABULARY_UNIT;
+    return (int64_t)s->lane_sequences * m->context * columns * (s->fp32 ? FLOAT_BYTES : HALF_BYTES);
+}
+
+void cuda_plan_make(struct cuda_plan *out, const struct cuda_plan_shape *s)
+{
+    const int64_t parameters = s->layout->parameters;
+    *out = (struct cuda_plan){0};
+    out->bytes[CUDA_PLAN_STATE] =
+        3 * parameters * FLOAT_BYTES + pieces_of(s->layout) * (STAMP_BYTES + PROOF_BYTES);
+    out->bytes[CUDA_PLAN_WORDS] = 2 * parameters * FLOAT_BYTES;
+    out->bytes[CUDA_PLAN_UNDO] = s->slots * (int64_t)sizeof(struct cuda_slot);
+    out->bytes[CUDA_PLAN_HALF] = s->fp32 ? 0 : parameters * HALF_BYTES;
+    out->bytes[CUDA_PLAN_GRADIENT] = largest_tensor(s->layout) * FLOAT_BYTES;
+    out->bytes[CUDA_PLAN_ACTIVATIONS] = activation_bytes(s);
+    out->bytes[CUDA_PLAN_LOGITS] = logit_bytes(s);
+    out->bytes[CUDA_PLAN_WORKSPACE] = STREAMS_COMPUTING * WORKSPACE;
+    out->bytes[CUDA_PLAN_RESERVE] = RESERVE;
+    for (int i = 0; i < CUDA_PURPOSES; i++)
+        out->total += out->bytes[i];
+}
+
+/* ---- whether it fits ---- */
+
+static double gib(int64_t bytes)
+{
+    return (double)bytes / (double)GIB;
+}
+
+static bool fits(struct cuda_plan_shape s, int lane_sequences, bool recompute, int64_t free)
+{
+    struct cuda_plan plan;
+    s.lane_sequences = lane_sequences;
+    s.recompute = recompute;
+    cuda_plan_make(&plan, &s);
+    return plan.total <= free;
+}
+
+/* The most sequences a lane that fit; 0: not even one does. */
+static int sequences_that_fit(const struct cuda_plan_shape *s, bool recompute, int64_t free)
+{
+    int most = s->lane_sequences;
+    while (most > 0 && !fits(*s, most, recompute, free))
+        most--;
+    return most;
+}
+
+static void say_what_helps(const struct cuda_plan_shape *s, const struct cuda_room *room, char *out,
+                           size_t size)
+{
+    const int64_t free = room->free;
+    int as_it_is = sequences_that_fit(s, s->recompute, free), anew = sequences_that_fit(s, true, free);
+    if (anew == s->lane_sequences)
+        snprintf(out, size, "trainer.recompute: true would fit");
+    else if (as_it_is > 0)
+        snprintf(out, size, "trainer.batch.laneSequences: %d would fit%s", as_it_is,
+                 anew > as_it_is ? " (more with trainer.recompute: true)" : "");
+    else if (anew > 0)
+        snprintf(out, size, "trainer.batch.laneSequences: %d with trainer.recompute: true would fit", anew);
+    else if (sequences_that_fit(s, true, room->total) > 0)
+        snprintf(out, size, "end what else runs on this GPU (nvidia-smi)");
+    else
+        snprintf(out, size, "this model needs a GPU with more memory");
+}
+
+/* The three largest purposes, largest first. */
+static void say_for_what(const struct cuda_plan *plan, char *out, size_t size)
+{
+    bool told[CUDA_PURPOSES] = {false};
+    size_t at = 0;
+    for (int n = 0; n < 3; n++) {
+        int largest = -1;
+        for (int i = 0; i < CUDA_PURPOSES; i++)
+            if (!told[i] && (largest < 0 || plan->bytes[i] > plan->bytes[largest]))
+                largest = i;
+        told[largest] = true;
+        at += (size_t)snprintf(out + at, at < size ? size - at : 0, "%s%s %.1f", n ? ", " : "",
+                               purposes[largest].brief, gib(plan->bytes[largest]));
+    }
+}
+
+int cuda_plan_check(const struct cuda_plan *plan, const struct cuda_plan_shape *shape,
+                    const struct cuda_room *room, struct error *err)
+{
+    char help[120], what[120], others[80] = "";
+    if (plan->total <= room->free)
+        return 0;
+    say_what_helps(shape, room, help, sizeof help);
+    say_for_what(plan, what, sizeof what);
+    if (room->total - room->free >= OTHERS_LEAST)
+        snprintf(others, sizeof others, ", others hold %.1f", gib(room->total - room->free));
+    err_set(err, ERR_MACHINE, "%s: training needs %.1f GiB (%s GiB), and %.1f of %.1f are free%s; %s",
+            room->device, gib(plan->total), what, gib(room->free), gib(room->total), others, help);
+    return err_class(err, CLASS_MACHINE);
+}
+
+void cuda_plan_report(const struct cuda_plan *plan, struct str *out)
+{
+    for (int i = 0; i < CUDA_PURPOSES; i++)
+        if (plan->bytes[i])
+            str_addf(out, "%8.1f MiB  %s\n", (double)plan->bytes[i] / (double)MIB, purposes[i].text);
+    str_addf(out, "%8.1f MiB  in all\n", (double)plan->total / (double)MIB);
+}

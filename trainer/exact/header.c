@@ -1,0 +1,98 @@
+#include "trainer/exact/header.h"
+
+#include <string.h>
+
+enum {
+    LANE_MORE = 4, /* words of a lane beside its maxima */
+    RANK_WORDS = 10,
+    VERSION_AT = 16,
+};
+static const uint32_t rank_present = 1u << 31;
+
+/* Words of a rank's slot. */
+enum {
+    SAID,
+    LINEAGE,
+    LANE_US = LINEAGE + 2,
+    STATE_SUM,
+    AUDITED = STATE_SUM + 2,
+    AUDITED_PROOF,
+    AUDITED_LOSS = AUDITED_PROOF + 2
+};
+
+static void put(uint32_t *word, uint64_t value)
+{
+    word[0] = (uint32_t)value;
+    word[1] = (uint32_t)(value >> 32);
+}
+
+static uint64_t get(const uint32_t *word)
+{
+    return word[0] | (uint64_t)word[1] << 32;
+}
+
+int64_t header_lane_at(int tensors, int lane)
+{
+    return (int64_t)lane * (tensors + LANE_MORE);
+}
+
+int64_t header_rank_at(int tensors, int lanes, int rank)
+{
+    return header_lane_at(tensors, lanes) + (int64_t)rank * RANK_WORDS;
+}
+
+int64_t header_count(int tensors, int lanes)
+{
+    return header_rank_at(tensors, lanes, RM_WORKERS_MAX);
+}
+
+void header_lane_write(uint32_t *header, int tensors, int lane, const struct header_lane *said)
+{
+    uint32_t *slot = header + header_lane_at(tensors, lane);
+    memcpy(slot, &said->loss, sizeof *slot);
+    put(slot + 1 + tensors, said->proof);
+    slot[3 + tensors] = said->tokens;
+}
+
+struct header_lane header_lane_read(const uint32_t *header, int tensors, int lane)
+{
+    const uint32_t *slot = header + header_lane_at(tensors, lane);
+    struct header_lane said = {.proof = get(slot + 1 + tensors), .tokens = slot[3 + tensors]};
+    memcpy(&said.loss, slot, sizeof said.loss);
+    return said;
+}
+
+void header_rank_write(uint32_t *header, int tensors, int lanes, int rank, const struct header_rank *said)
+{
+    uint32_t *slot = header + header_rank_at(tensors, lanes, rank);
+    slot[SAID] = (said->flags & LANES_FLAGS) | HEADER_VERSION << VERSION_AT | rank_present;
+    memcpy(slot + LINEAGE, said->lineage, sizeof said->lineage);
+    slot[LANE_US] = said->lane_us;
+    put(slot + STATE_SUM, said->state_sum);
+    slot[AUDITED] = (uint32_t)(said->audited + 1);
+    put(slot + AUDITED_PROOF, said->audited_proof);
+    memcpy(slot + AUDITED_LOSS, &said->audited_loss, sizeof *slot);
+}
+
+bool header_rank_read(const uint32_t *header, int tensors, int lanes, int rank, struct header_rank *out)
+{
+    const uint32_t *slot = header + header_rank_at(tensors, lanes, rank);
+    if (!(slot[SAID] & rank_present))
+        return false;
+    *out = (struct header_rank){.flags = slot[SAID] & LANES_FLAGS,
+                                .lane_us = slot[LANE_US],
+                                .state_sum = get(slot + STATE_SUM),
+                                .audited = (int)slot[AUDITED] - 1,
+                                .audited_proof = get(slot + AUDITED_PROOF)};
+    memcpy(out->lineage, slot + LINEAGE, sizeof out->lineage);
+    memcpy(&out->audited_loss, slot + AUDITED_LOSS, sizeof out->audited_loss);
+    return true;
+}
+
+bool header_ranks_agree(const uint32_t *header, int tensors, int lanes, int a, int b)
+{
+    const uint32_t *x = header + header_rank_at(tensors, lanes, a);
+    const uint32_t *y = header + header_rank_at(tensors, lanes, b);
+    return !((x[SAID] ^ y[SAID]) & ~(uint32_t)LANES_FLAGS) &&
+           !memcmp(x + LINEAGE, y + LINEAGE, 2 * sizeof *x);
+}

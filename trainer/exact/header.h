@@ -1,0 +1,58 @@
+/* The header words: what ranks say to each other in each pass, before any word of a gradient moves. Pure.
+ *
+ * Each slot is written by one rank and zero in the others, so the sum over all ranks is a gather:
+ *     per lane: loss (bits of fp32), max |g| per tensor (bits of fp32: NaN and Inf win), checksum of its
+ * words (64 bits, proof.h), tokens learned per rank: flags with the layout's version, 64 bits of its state's
+ * lineage, microseconds a lane, 64 bits of its state's sum, and of an audited lane number + 1, checksum and
+ * loss (room: 0, none yet) Ranks with another layout do not get as far: its change raises MSG_PROTOCOL. */
+#ifndef RM_TRAINER_HEADER_H
+#define RM_TRAINER_HEADER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/limits.h"
+
+enum {
+    HEADER_VERSION = 2,
+    LANES_STOP = 1,                        /* stop after this step */
+    LANES_SAVE = 2,                        /* snapshot after this step (timed checkpoints) */
+    LANES_HOLDS = 4,                       /* this rank holds the state whole */
+    LANES_READY = 8,                       /* this rank's second transport is ready */
+    LANES_ANY = LANES_STOP | LANES_SAVE,   /* true where some present rank says so */
+    LANES_ALL = LANES_HOLDS | LANES_READY, /* true where every present rank does */
+    LANES_FLAGS = LANES_ANY | LANES_ALL,
+};
+
+struct header_lane {
+    float loss;
+    uint64_t proof;
+    uint32_t tokens;
+};
+
+struct header_rank {
+    uint32_t flags; /* LANES_FLAGS */
+    uint8_t lineage[8];
+    uint32_t lane_us;
+    uint64_t state_sum;
+    int audited; /* -1: none */
+    uint64_t audited_proof;
+    float audited_loss;
+};
+
+/* Words of the header for that many tensors and lanes. */
+int64_t header_count(int tensors, int lanes);
+/* Index of a lane's loss; its maxima follow, one per tensor. */
+int64_t header_lane_at(int tensors, int lane);
+/* All of a lane but its maxima. */
+void header_lane_write(uint32_t *header, int tensors, int lane, const struct header_lane *said);
+struct header_lane header_lane_read(const uint32_t *header, int tensors, int lane);
+/* Index of a rank's words. */
+int64_t header_rank_at(int tensors, int lanes, int rank);
+void header_rank_write(uint32_t *header, int tensors, int lanes, int rank, const struct header_rank *said);
+/* False where no such rank has written. */
+bool header_rank_read(const uint32_t *header, int tensors, int lanes, int rank, struct header_rank *out);
+/* Are two ranks' states of one history, and their headers of one layout? Both have written. */
+bool header_ranks_agree(const uint32_t *header, int tensors, int lanes, int a, int b);
+
+#endif
