@@ -70,6 +70,59 @@ def test_a_pytest_run_is_counted_and_its_collapse_is_a_failure(tmp_path, capsys)
     assert "test_bad" in capsys.readouterr().out
 
 
+ONCE = """[ -e {0} ] || {{ touch {0}; exit 1; }}"""
+
+
+def test_a_program_that_passes_at_the_second_try_is_unsteady_and_its_first_words_are_kept(tmp_path):
+    count, text = check_all.unit_test("asan", program(tmp_path, "echo the first words\n" + ONCE.format(tmp_path / "seen")))
+    assert (count.line(), count.unsteady, text) == ("1 passed, 0 failed, 0 skipped", ["asan/a_test"], "the first words\n")
+    count, _ = check_all.unit_test("asan", program(tmp_path, "exit 1"))
+    assert (count.line(), count.unsteady, count.failures) == ("0 passed, 1 failed, 0 skipped", [], ["asan/a_test"])
+
+
+UNSTEADY_STORY = """import pathlib
+
+import pytest
+
+@pytest.mark.parametrize("which", ["a b", "c"])
+def test_unsteady(which):
+    seen = pathlib.Path(__file__).with_name(which)
+    if not seen.exists():
+        seen.touch()
+        assert 0
+
+def test_good():
+    pass
+"""
+
+
+def test_stories_that_pass_at_the_second_try_are_unsteady_unless_another_fails_again(tmp_path):
+    (tmp_path / "a_test.py").write_text(UNSTEADY_STORY)
+    count = check_all.pytest("label", [str(tmp_path)], workers=2, again=True)
+    assert count.line() == "3 passed, 0 failed, 0 skipped" and len(count.unsteady) == 2, count
+    assert check_all.pytest("label", [str(tmp_path)], workers=1, again=True).unsteady == []
+    for seen in ("a b", "c"):
+        (tmp_path / seen).unlink()
+    assert check_all.pytest("label", [str(tmp_path)], workers=1).line() == "1 passed, 2 failed, 0 skipped"
+    (tmp_path / "c").unlink()
+    (tmp_path / "b_test.py").write_text("def test_bad():\n    assert 0\n")
+    count = check_all.pytest("label", [str(tmp_path)], workers=1, again=True)
+    assert count.failed == 2 and not count.unsteady, count
+
+
+def test_of_many_that_fail_none_is_tried_again(tmp_path):
+    (tmp_path / "a_test.py").write_text(UNSTEADY_STORY.replace('["a b", "c"]', "list('abcd')"))
+    assert check_all.pytest("label", [str(tmp_path)], workers=1, again=True).line() == "1 passed, 4 failed, 0 skipped"
+
+
+@pytest.mark.parametrize("count, code", [(check_all.UNSTEADY_MOST, 0), (check_all.UNSTEADY_MOST + 1, 1)])
+def test_a_check_names_what_is_unsteady_and_takes_a_few_of_it(count, code, capsys):
+    total = check_all.Count(passed=9, unsteady=[f"story {i}" for i in range(count)])
+    assert check_all.conclude(total) == code
+    told = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("UNSTEADY story") for line in told) == count and told[-1] == total.line()
+
+
 @pytest.fixture(name="module_server")
 def fixture_module_server():
     """Something that answers, with no."""
