@@ -229,12 +229,31 @@ const char *lease_holder(const struct lease *lease)
     return lease->holder;
 }
 
+static void given_back(void *ctx, const struct kube_answer *answer);
+
+/* What is there now, after a write of another version than the one that we know: mostly our own last renewal,
+ * whose answer was not waited for. */
+static void seen_giving_back(void *ctx, const struct kube_answer *answer)
+{
+    struct lease *lease = ctx;
+    lease->call = NULL;
+    if (answer->outcome == KUBE_OK)
+        learn(lease, answer->object);
+    if (answer->outcome == KUBE_OK && is_ours(lease))
+        send(lease, KUBE_UPDATE, false, given_back);
+    else
+        released(lease);
+}
+
+/* Until release_within is over (timer_fired): then the others wait as long as it promises. */
 static void given_back(void *ctx, const struct kube_answer *answer)
 {
     struct lease *lease = ctx;
-    (void)answer; /* not released: the others wait as long as it promises */
     lease->call = NULL;
-    released(lease);
+    if (answer->outcome == KUBE_CONFLICT)
+        send(lease, KUBE_GET, false, seen_giving_back);
+    else
+        released(lease);
 }
 
 void lease_release(struct lease *lease, void (*callback)(void *ctx))
