@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "common/base/calendar.h"
+#include "common/base/date.h"
 
 static int print_seconds(int64_t seconds, char *out, size_t size)
 {
@@ -33,28 +34,7 @@ void stamp_print_micro(int64_t ms, char out[STAMP_MAX])
         snprintf(out + n, (size_t)(STAMP_MAX - n), ".%03d000Z", (int)(ms - seconds_of(ms) * 1000));
 }
 
-/* The decimals behind the seconds, as ms; 0 where there are none. *at moves behind them. */
-static int read_decimals(const char **at)
-{
-    int ms = 0, scale = 100, digits = 0;
-    if (**at != '.')
-        return 0;
-    for (++*at; **at >= '0' && **at <= '9'; ++*at, scale /= 10, digits++)
-        ms += (**at - '0') * scale;
-    return digits >= 1 && digits <= 9 ? ms : -1;
-}
-
 bool stamp_read(const char *text, int64_t *ret_ms)
 {
-    int year, month, day, hour, minute, second, end = 0;
-    if (sscanf(text, "%4d-%2d-%2dT%2d:%2d:%2d%n", &year, &month, &day, &hour, &minute, &second, &end) != 6 ||
-        end != 19 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 ||
-        second > 60)
-        return false;
-    const char *at = text + end;
-    int ms = read_decimals(&at);
-    if (ms < 0 || at[0] != 'Z' || at[1])
-        return false;
-    *ret_ms = ((calendar_days(year, month, day) * 24 + hour) * 60 + minute) * 60000 + second * 1000LL + ms;
-    return true;
+    return date_of_iso_ms(text, ret_ms);
 }

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/date.h"
 #include "common/base/str.h"
 #include "common/os/config.h"
 #include "common/os/secret.h"
 #include "common/storage/object/credentials.h"
-#include "common/storage/object/date.h"
 #include "common/storage/object/s3_answer.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/storage/object/date.h"
+#include "common/base/date.h"
 #include "common/storage/object/xml.h"
 
 /* The last part of a path below `parent`, or NULL: "Key" of "ListBucketResult/Contents/Key". */

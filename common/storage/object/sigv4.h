@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/date.h"
 #include "common/base/limits.h"
 #include "common/base/str.h"
-#include "common/storage/object/date.h"
 
 enum {
     SIGV4_QUERIES_MAX = 12,

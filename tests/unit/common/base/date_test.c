@@ -1,4 +1,4 @@
-#include "common/storage/object/date.h"
+#include "common/base/date.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
