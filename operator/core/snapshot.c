@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/notice/taint.h"
 #include "common/wire/json.h"
 #include "operator/core/read.h"
 
@@ -274,20 +275,22 @@ int pod_project(const struct js *object, struct pod_view *ret, struct error *err
     return 0;
 }
 
-/* The taints by which clouds and autoscalers announce that a node goes away. */
+/* By these clouds and autoscalers announce that a node goes away. */
 static bool is_leave_taint(const char *key)
 {
-    static const char *const exact[] = {
-        "karpenter.sh/disrupted",
-        "ToBeDeletedByClusterAutoscaler",
-        "cloud.google.com/impending-node-termination",
-        "remediator.kubernetes.azure.com/unschedulable",
-    };
-    static const char spot[] = "aws-node-termination-handler/";
-    for (size_t i = 0; i < sizeof exact / sizeof *exact; i++)
-        if (!strcmp(key, exact[i]))
-            return true;
-    return strncmp(key, spot, sizeof spot - 1) == 0;
+    switch (notice_of_taint(key)) {
+    case NOTICE_NTH_SPOT:
+    case NOTICE_NTH_REBALANCE:
+    case NOTICE_NTH_ASG:
+    case NOTICE_NTH_MAINTENANCE:
+    case NOTICE_KARPENTER:
+    case NOTICE_AUTOSCALER:
+    case NOTICE_GKE:
+    case NOTICE_AKS:
+        return true;
+    default:
+        return false;
+    }
 }
 
 int node_project(const struct js *object, struct node_view *ret, struct error *err)

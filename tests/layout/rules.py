@@ -77,6 +77,7 @@ PURE_UNITS = [  # (source path pattern, may it allocate while running)
     (re.compile(r"common/model/.*"), False),
     (re.compile(r"operator/core/.*"), True),
     (re.compile(r"common/base/.*"), True),
+    (re.compile(r"common/notice/.*"), True),
     (re.compile(r"common/wire/message.*"), True),
 ]
 

@@ -1,0 +1,56 @@
+/* What a machine's metadata server says of its end, for the three clouds that have one: bodies of answers
+ * with status 200 in, words out. Paths and headers are the caller's (docs name them). Pure.
+ *
+ * A body that is not what the vendor writes is ERR_PROTOCOL, with a sentence that names the source; nothing
+ * in *ret is to be used then. Bodies come from a link-local address that others could answer at: texts are
+ * bounded, and a word about another machine is no word. */
+#ifndef RM_NOTICE_METADATA_H
+#define RM_NOTICE_METADATA_H
+
+#include <stddef.h>
+
+#include "common/base/error.h"
+#include "common/notice/notice.h"
+
+enum { METADATA_BODY_MAX = 65536, METADATA_WORDS_MAX = 8 };
+
+/* A moment by the source's clock, where one is told: until_ms is milliseconds since the epoch. */
+struct metadata_word {
+    enum notice_certainty certainty;
+    enum notice_cause cause;
+    bool timed;
+    int64_t until_ms;
+    char id[NOTICE_ID_MAX];
+    bool alone; /* the event names no other machine: Azure's may be told to begin */
+};
+
+/* What stands there now. None: count 0. Of more than there is room for, the first ones. */
+struct metadata_words {
+    int count;
+    struct metadata_word word[METADATA_WORDS_MAX];
+};
+
+/* text (length): a copy is made, NUL bytes are refused. */
+
+/* .../spot/instance-action: {"action": "terminate", "time": "2017-09-18T08:22:00Z"}; hibernate begins at
+ * once. */
+int metadata_read_aws_spot(const char *text, size_t length, struct metadata_words *ret, struct error *err);
+/* .../events/recommendations/rebalance: {"noticeTime": "..."}: when it was told, which is no deadline. */
+int metadata_read_aws_rebalance(const char *text, size_t length, struct metadata_words *ret,
+                                struct error *err);
+/* .../events/maintenance/scheduled: a list; those that are over or cancelled are none. Within the hour before
+ * NotBefore it will come, until then it may. now_ms: the source's clock. */
+int metadata_read_aws_maintenance(const char *text, size_t length, int64_t now_ms, struct metadata_words *ret,
+                                  struct error *err);
+/* instance/preempted: TRUE or FALSE. */
+int metadata_read_gce_preempted(const char *text, size_t length, struct metadata_words *ret,
+                                struct error *err);
+/* instance/maintenance-event: NONE, TERMINATE_ON_HOST_MAINTENANCE; who is migrated stays. */
+int metadata_read_gce_maintenance(const char *text, size_t length, struct metadata_words *ret,
+                                  struct error *err);
+/* Scheduled Events 2020-07-01, of all machines of a group: what names `machine` counts. Freeze only pauses.
+ */
+int metadata_read_azure(const char *text, size_t length, const char *machine, struct metadata_words *ret,
+                        struct error *err);
+
+#endif

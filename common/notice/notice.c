@@ -1,0 +1,159 @@
+#include "common/notice/notice.h"
+
+#include <string.h>
+
+#include "common/base/assert.h"
+
+static const char *const cause_names[NOTICE_CAUSES] = {
+    [CAUSE_RECLAIM] = "reclaim",
+    [CAUSE_MAINTENANCE] = "maintenance",
+    [CAUSE_SCALE_DOWN] = "scale-down",
+    [CAUSE_DRAIN] = "drain",
+    [CAUSE_POD] = "pod",
+};
+
+/* Leads are the vendors': AWS spot-instance-termination-notices (2 minutes), GCE preemption (30 s) and
+ * maintenance events (60 s; an hour with GPUs), Azure Scheduled Events (Preempt 30 s, the others up to 15
+ * minutes); GKE's taint leaves up to an hour, the cluster autoscaler 10 minutes. */
+static const struct notice_kind kinds[NOTICE_SOURCES] = {
+    [NOTICE_AWS_SPOT] = {"aws-spot", CAUSE_RECLAIM, NOTICE_WILL, 120 * RM_S},
+    [NOTICE_AWS_REBALANCE] = {"aws-rebalance", CAUSE_RECLAIM, NOTICE_MAY, 0},
+    [NOTICE_AWS_MAINTENANCE] = {"aws-maintenance", CAUSE_MAINTENANCE, NOTICE_MAY, 0},
+    [NOTICE_GCE_PREEMPTED] = {"gce-preempted", CAUSE_RECLAIM, NOTICE_WILL, 30 * RM_S},
+    [NOTICE_GCE_MAINTENANCE] = {"gce-maintenance", CAUSE_MAINTENANCE, NOTICE_WILL, 3600 * RM_S},
+    [NOTICE_AZURE] = {"azure-scheduled-event", CAUSE_RECLAIM, NOTICE_WILL, 900 * RM_S},
+    [NOTICE_NTH_SPOT] = {"nth-spot-itn", CAUSE_RECLAIM, NOTICE_WILL, 120 * RM_S},
+    [NOTICE_NTH_REBALANCE] = {"nth-rebalance", CAUSE_RECLAIM, NOTICE_MAY, 0},
+    [NOTICE_NTH_ASG] = {"nth-asg-lifecycle", CAUSE_SCALE_DOWN, NOTICE_MAY, 0},
+    [NOTICE_NTH_MAINTENANCE] = {"nth-scheduled-maintenance", CAUSE_MAINTENANCE, NOTICE_MAY, 0},
+    [NOTICE_KARPENTER] = {"karpenter-disrupted", CAUSE_SCALE_DOWN, NOTICE_MAY, 0},
+    [NOTICE_AUTOSCALER] = {"autoscaler-to-be-deleted", CAUSE_SCALE_DOWN, NOTICE_WILL, 600 * RM_S},
+    [NOTICE_AUTOSCALER_CANDIDATE] = {"autoscaler-candidate", CAUSE_SCALE_DOWN, NOTICE_MAY, 0},
+    [NOTICE_GKE] = {"gke-impending-termination", CAUSE_RECLAIM, NOTICE_MAY, 3600 * RM_S},
+    [NOTICE_AKS] = {"aks-remediator", CAUSE_RECLAIM, NOTICE_WILL, 30 * RM_S},
+    [NOTICE_OUT_OF_SERVICE] = {"out-of-service", CAUSE_MAINTENANCE, NOTICE_WILL, 0},
+    [NOTICE_NODE_DELETED] = {"node-deleted", CAUSE_SCALE_DOWN, NOTICE_WILL, 0},
+    [NOTICE_CORDON] = {"cordon", CAUSE_DRAIN, NOTICE_MAY, 0},
+    [NOTICE_EVICTION] = {"eviction", CAUSE_POD, NOTICE_WILL, 0},
+    [NOTICE_SHUTDOWN] = {"kubelet-shutdown", CAUSE_RECLAIM, NOTICE_WILL, 0},
+    [NOTICE_SIGTERM] = {"sigterm", CAUSE_POD, NOTICE_WILL, 0},
+};
+
+static const rm_time lead_unpromised = 1800 * RM_S;
+
+const struct notice_kind *notice_kind(enum notice_source source)
+{
+    RM_ASSERT((unsigned)source < NOTICE_SOURCES, "no source of notices has the number %d", (int)source);
+    return &kinds[source];
+}
+
+enum notice_source notice_source_named(const char *name)
+{
+    int i = 0;
+    while (i < NOTICE_SOURCES && strcmp(kinds[i].name, name) != 0)
+        i++;
+    return (enum notice_source)i;
+}
+
+const char *notice_cause_name(enum notice_cause cause)
+{
+    RM_ASSERT((unsigned)cause < NOTICE_CAUSES, "no cause of notices has the number %d", (int)cause);
+    return cause_names[cause];
+}
+
+rm_time notice_until(enum notice_source source, int64_t at_ms, int64_t said_ms, rm_time now)
+{
+    rm_time lead = notice_kind(source)->lead;
+    int64_t most_ms = (lead ? lead : lead_unpromised) / RM_MS * 2;
+    int64_t left_ms = at_ms <= said_ms ? 0 : at_ms - said_ms;
+    return now + (left_ms < most_ms ? left_ms : most_ms) * RM_MS;
+}
+
+/* A `will` before a `may`, then the nearer one. */
+static bool is_more_urgent(const struct notice *a, const struct notice *b)
+{
+    return a->certainty != b->certainty ? a->certainty == NOTICE_WILL : a->until < b->until;
+}
+
+/* The most urgent word of a cause; of any for NOTICE_CAUSES. */
+static const struct notice *first_of(const struct notices *n, enum notice_cause cause)
+{
+    const struct notice *first = NULL;
+    for (int i = 0; i < n->count; i++)
+        if ((cause == NOTICE_CAUSES || n->at[i].cause == cause) &&
+            (!first || is_more_urgent(&n->at[i], first)))
+            first = &n->at[i];
+    return first;
+}
+
+const struct notice *notices_first(const struct notices *n)
+{
+    return first_of(n, NOTICE_CAUSES);
+}
+
+static struct notice *find(struct notices *n, enum notice_source source, const char *id)
+{
+    for (int i = 0; i < n->count; i++)
+        if (n->at[i].source == source && !strcmp(n->at[i].id, id))
+            return &n->at[i];
+    return NULL;
+}
+
+static void take_out(struct notices *n, struct notice *which)
+{
+    size_t at = (size_t)(which - n->at);
+    n->count--;
+    memmove(which, which + 1, ((size_t)n->count - at) * sizeof *which);
+}
+
+/* Who tells more than there is room for loses what matters least, which may be the new word itself. */
+static void put(struct notices *n, const struct notice *told)
+{
+    if (n->count == NOTICES_MAX) {
+        struct notice *least = n->at;
+        for (int i = 1; i < n->count; i++)
+            if (is_more_urgent(least, &n->at[i]))
+                least = &n->at[i];
+        if (!is_more_urgent(told, least))
+            return;
+        take_out(n, least);
+    }
+    n->at[n->count++] = *told;
+}
+
+static enum notice_news news(const struct notice *before, const struct notice *after)
+{
+    if (before->certainty != after->certainty)
+        return NOTICE_SURER;
+    return after->until < before->until ? NOTICE_SOONER : NOTICE_SAME;
+}
+
+enum notice_news notices_take(struct notices *n, const struct notice *told)
+{
+    const struct notice *known = first_of(n, told->cause);
+    struct notice before = known ? *known : *told;
+    struct notice *same = find(n, told->source, told->id);
+    bool first = !known;
+    if (!same) {
+        put(n, told);
+    } else {
+        same->certainty = told->certainty == NOTICE_WILL ? NOTICE_WILL : same->certainty;
+        same->until = rm_earlier(same->until, told->until);
+    }
+    const struct notice *after = first_of(n, told->cause);
+    if (!after)
+        return NOTICE_SAME;
+    return first ? NOTICE_NEW : news(&before, after);
+}
+
+bool notices_withdraw(struct notices *n, enum notice_source source, const char *id, struct notice *ret)
+{
+    struct notice *which = find(n, source, id);
+    if (!which)
+        return false;
+    struct notice gone = *which;
+    take_out(n, which);
+    if (ret)
+        *ret = gone;
+    return !first_of(n, gone.cause);
+}
