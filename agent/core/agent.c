@@ -1,6 +1,5 @@
-/* The agent's state machine: what one event changes, and which actions follow. It starts with the calls that
- * fill the list of actions, then goes from the coordinator (hello, terms, release) to the trainer (start,
- * stop, end) and to what time brings. */
+/* The agent's state machine: what one event changes, and which actions follow. It goes from the coordinator
+ * (hello, terms, release) to the trainer (start, stop, end) and to what time brings. */
 #include "agent/core/agent_state.h"
 
 #include <inttypes.h>
@@ -96,36 +95,6 @@ void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, 
     text_copy(st->settings.checkpoint_uri, sizeof st->settings.checkpoint_uri, checkpoint_uri);
     st->settings.heartbeat = beat;
     st->settings.awaits_job = false;
-}
-
-/* ---- actions ---- */
-
-struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kind)
-{
-    RM_ASSERT(out->count < AGENT_ACTIONS_MAX, "%d actions in one step", out->count);
-    struct agent_action *a = &out->action[out->count++];
-    *a = (struct agent_action){.kind = kind, .text = ""};
-    return a;
-}
-
-struct message *agent_say(struct agent_out *out, enum agent_action_kind kind, enum msg_type type)
-{
-    struct agent_action *a = agent_act(out, kind);
-    return a->message = message_place(&out->arena, type);
-}
-
-void agent_pass(struct agent_out *out, enum agent_action_kind kind, const struct message *m)
-{
-    agent_act(out, kind)->message = message_place_copy(&out->arena, m);
-}
-
-void agent_send_control(struct agent *st, struct agent_out *out, const struct message *m)
-{
-    if (st->connection != WELCOMED)
-        return;
-    struct message *copy = message_place_copy(&out->arena, m);
-    copy->term = st->term;
-    agent_act(out, AGENT_SEND_CONTROL)->message = copy;
 }
 
 static void send_link(struct agent *st, struct agent_out *out, const struct message *m)

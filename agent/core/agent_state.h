@@ -81,7 +81,7 @@ struct agent {
     int64_t saved;         /* newest checkpoint that is known to be published, -1 none */
 };
 
-/* agent.c: filling actions */
+/* agent_out.c: filling actions */
 struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kind);
 /* With a message of that type, to be filled in; with a copy. */
 struct message *agent_say(struct agent_out *out, enum agent_action_kind kind, enum msg_type type);

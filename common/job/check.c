@@ -53,11 +53,6 @@ int job_spec_choose(struct job_spec *spec, bool trainer, bool launch, const char
     return 0;
 }
 
-bool job_has_store(const struct job_spec *spec)
-{
-    return !spec->launched || *spec->checkpoint.uri;
-}
-
 rm_time job_join_window(const struct job_spec *spec, bool pods)
 {
     rm_time programs = 30 * RM_S,

@@ -446,6 +446,11 @@ static bool is_below(const struct job_field *field, const char *group)
     return !strncmp(field->path, group, length) && field->path[length] == '.';
 }
 
+bool job_has_store(const struct job_spec *spec)
+{
+    return !spec->launched || *spec->checkpoint.uri;
+}
+
 bool job_field_applies(const struct job_field *field, const struct job_spec *spec)
 {
     if (is_below(field, "trainer"))

@@ -208,22 +208,8 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
     }
 }
 
-static void on_message(const struct turn *turn, const struct rdzv_event *event)
+static void on_worker(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
-    struct rdzv *st = turn->st;
-    const struct message *m = event->message;
-    if (m->type == MSG_HELLO && m->term > st->settings.term) {
-        rdzv_step_down(turn, m->term);
-        return;
-    }
-    if (m->type == MSG_HELLO) {
-        rdzv_hello(turn, event->conn, &m->hello);
-        return;
-    }
-    struct rdzv_worker *w = by_conn(st, event->conn);
-    if (!w)
-        return; /* refused or replaced */
-    w->heard = turn->now;
     switch (m->type) {
     case MSG_HEARTBEAT:
         on_heartbeat(turn, w, &m->heartbeat);
@@ -261,13 +247,28 @@ static void on_message(const struct turn *turn, const struct rdzv_event *event)
         rdzv_save_waits(turn, w, &m->save_waits);
         break;
     case MSG_FINISHED:
-        rdzv_finished(st, w, m);
+        rdzv_finished(turn->st, w, m);
         break;
     case MSG_PROBED:
         rdzv_probed(turn, w, &m->probed);
         break;
     default:
         break;
+    }
+}
+
+static void on_message(const struct turn *turn, const struct rdzv_event *event)
+{
+    struct rdzv *st = turn->st;
+    const struct message *m = event->message;
+    struct rdzv_worker *w = by_conn(st, event->conn); /* NULL: refused or replaced */
+    if (m->type == MSG_HELLO && m->term > st->settings.term) {
+        rdzv_step_down(turn, m->term);
+    } else if (m->type == MSG_HELLO) {
+        rdzv_hello(turn, event->conn, &m->hello);
+    } else if (w) {
+        w->heard = turn->now;
+        on_worker(turn, w, m);
     }
 }
 

@@ -50,6 +50,10 @@ def test_no_object_calls_what_is_banned_or_has_another_place(build):
     show(rules.check_symbols(ROOT, build))
 
 
+def test_no_files_use_each_other_but_pairs_that_are_said_to_be_one(build):
+    show(rules.check_circles(ROOT, build, rules.read_pairs(Path(__file__).parent / "pairs.txt")))
+
+
 def test_pure_cores_touch_nothing_outside(build):
     show(rules.check_pure_cores(ROOT, build))
 

@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-FUNCTION_LINES_MAX = 70
+FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 800
 SOURCE_FOLDERS = ("common", "coordinator", "agent", "trainer", "cli", "operator")
 C_LIKE = (".c", ".h", ".cu")
@@ -358,6 +358,63 @@ def check_symbols(root, build):
             if not place.fullmatch(source):
                 wrong += [f"{source}: calls {name}: {why}" for name in sorted(used & names)]
     return wrong
+
+
+def who_uses_whom(root, build):
+    """{source: sources whose functions or variables it uses}, as the linker sees it; main.c is nobody's."""
+    objects = [(s, o) for s, o in object_files(build) if (Path(root) / s).exists() and Path(s).name != "main.c"]
+    offers = {}
+    for source, found in objects:
+        for name in symbols(found, False):
+            offers.setdefault(name, set()).add(source)
+    return {source: {other for name in symbols(found, True) for other in offers.get(name, ()) if other != source}
+            for source, found in objects}
+
+
+def circles(graph):
+    """Groups of two or more that all reach each other, each sorted."""
+    def reach(start, way):
+        seen, ahead = set(), [start]
+        while ahead:
+            for other in way.get(ahead.pop(), ()):
+                if other not in seen:
+                    seen.add(other)
+                    ahead.append(other)
+        return seen
+
+    back = {}
+    for source, used in graph.items():
+        for other in used:
+            back.setdefault(other, set()).add(source)
+    found, done = [], set()
+    for source in sorted(graph):
+        if source in done or not graph[source] or source not in back:
+            continue
+        group = reach(source, graph) & reach(source, back)
+        done |= group
+        if len(group) > 1:
+            found.append(sorted(group))
+    return found
+
+
+def read_pairs(path):
+    """The pairs that may use each other: 'folder/one.c two.c: why' a line, '#' comments."""
+    pairs = set()
+    for line in Path(path).read_text().splitlines():
+        words, _, why = line.split("#")[0].partition(":")
+        if words.strip():
+            one, two = words.split()
+            assert why.strip(), f"{path}: {one} and {two} are not said to be a pair for a reason"
+            pairs.add(tuple(sorted((one, str(Path(one).parent / two)))))
+    return pairs
+
+
+def check_circles(root, build, pairs):
+    """No circle of files but pairs that are said to be one."""
+    found = [tuple(group) for group in circles(who_uses_whom(root, build))]
+    return ([f"{', '.join(group)} use each other in a circle: cut it, or say why it is a pair (tests/layout/pairs.txt)"
+             for group in found if group not in pairs]
+            + [f"{' and '.join(pair)} are said to be a pair, and are none any more" for pair in sorted(pairs - set(found))])
 
 
 def allocates_while_running(root, source):

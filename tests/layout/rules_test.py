@@ -288,6 +288,20 @@ def test_unformatted_text_is_found(tree):
     only(rules.check_format(root), "agent/app.c:1")
 
 
+def test_files_that_use_each_other_are_found_and_pairs_have_to_be_said(tree, tmp_path):
+    for name, uses in (("one", "two"), ("two", "three"), ("three", "one"), ("four", "one")):
+        root = tree(f"agent/core/{name}.c", f"int {uses}(void);\nint {name}(void)\n{{\n    return {uses}();\n}}\n")
+        build = compile_into_build(root, f"agent/core/{name}.c")
+    only(rules.check_circles(root, build, set()), "agent/core/one.c, agent/core/three.c, agent/core/two.c use each other")
+    tree("agent/core/two.c", "int one(void);\nint two(void)\n{\n    return one();\n}\n")
+    compile_into_build(root, "agent/core/two.c")
+    said = tmp_path / "pairs.txt"
+    said.write_text("# pairs\nagent/core/one.c two.c: each asks the other\n")
+    assert rules.check_circles(root, build, rules.read_pairs(said)) == []
+    said.write_text(said.read_text() + "agent/core/one.c four.c: once\n")
+    only(rules.check_circles(root, build, rules.read_pairs(said)), "agent/core/four.c and agent/core/one.c", "none any more")
+
+
 def test_a_release_with_fault_points_is_found(tree):
     root = tree("agent/app.c", "void fault_point(const char *name)\n{\n}\nint main(void)\n{\n    return 0;\n}\n")
     build = compile_into_build(root, "agent/app.c")

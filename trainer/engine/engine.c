@@ -319,18 +319,6 @@ void engine_opened(struct engine *e, struct message *ret_up, struct elastic_even
     ret->tokens = batch_sequences(e->spec) * e->spec->model.shape.context;
 }
 
-void engine_failed(struct elastic_result *ret, const struct error *err, int peer_worker)
-{
-    ret->outcome = err->code == ERR_ABORTED                             ? OUTCOME_ABORTED
-                   : err->code == ERR_PEER || err->code == ERR_PROTOCOL ? OUTCOME_PEER
-                                                                        : OUTCOME_FAILED;
-    ret->peer = peer_worker;
-    ret->code = err->code;
-    ret->class = err->class;
-    ret->person = err->person;
-    text_copy(ret->text, sizeof ret->text, err->text);
-}
-
 static void carry_out(struct engine *e, const struct elastic_action *a, struct elastic_result *ret)
 {
     switch (a->command) {
@@ -348,6 +336,8 @@ static void carry_out(struct engine *e, const struct elastic_action *a, struct e
         break;
     case CMD_CONNECT:
         engine_connect(e, a->form, ret);
+        if (ret->outcome == OUTCOME_OK)
+            engine_read_ahead(e);
         break;
     case CMD_LANES:
         engine_lanes(e, a->again, ret);

@@ -63,7 +63,7 @@ struct engine {
     atomic_int waiting_for; /* worker before us in the ring, while we are inside a reduction; else -1 */
 };
 
-/* Fills ret's outcome, peer and text from a failure. */
+/* engine_failed.c: fills ret's outcome, peer and text from a failure */
 void engine_failed(struct elastic_result *ret, const struct error *err, int peer_worker);
 
 /* engine_state.c: what makes, moves and reads the state */

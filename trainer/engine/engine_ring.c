@@ -105,7 +105,6 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
         engine_failed(ret, &err, peer < 0 ? -1 : e->ring_worker[peer]);
     else {
         set_ring(e, ring);
-        engine_read_ahead(e);
         FAULT("ring-joined");
     }
 }

@@ -33,6 +33,23 @@ static inline struct object_file *object_file_of(struct object_store *store)
     return (struct object_file *)store;
 }
 
+static inline bool object_file_cancelled(const struct object_file *store)
+{
+    return store->cancel && atomic_load_explicit(store->cancel, memory_order_relaxed);
+}
+
+static inline int object_file_give_up(struct error *err)
+{
+    return err_set(err, ERR_ABORTED, "given up");
+}
+
+static inline void object_file_moved(struct object_file *store, int64_t bytes)
+{
+    int64_t before = atomic_fetch_add(&store->moved, bytes);
+    if (store->progress)
+        store->progress(store->ctx, before + bytes);
+}
+
 /* What an object's name comes to: its folder, opened, and its last part (inside `name`). */
 struct object_place {
     int folder_fd;

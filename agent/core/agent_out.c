@@ -1,0 +1,32 @@
+/* Filling the list of actions. */
+#include "agent/core/agent_state.h"
+
+#include "common/base/assert.h"
+
+struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kind)
+{
+    RM_ASSERT(out->count < AGENT_ACTIONS_MAX, "%d actions in one step", out->count);
+    struct agent_action *a = &out->action[out->count++];
+    *a = (struct agent_action){.kind = kind, .text = ""};
+    return a;
+}
+
+struct message *agent_say(struct agent_out *out, enum agent_action_kind kind, enum msg_type type)
+{
+    struct agent_action *a = agent_act(out, kind);
+    return a->message = message_place(&out->arena, type);
+}
+
+void agent_pass(struct agent_out *out, enum agent_action_kind kind, const struct message *m)
+{
+    agent_act(out, kind)->message = message_place_copy(&out->arena, m);
+}
+
+void agent_send_control(struct agent *st, struct agent_out *out, const struct message *m)
+{
+    if (st->connection != WELCOMED)
+        return;
+    struct message *copy = message_place_copy(&out->arena, m);
+    copy->term = st->term;
+    agent_act(out, AGENT_SEND_CONTROL)->message = copy;
+}
