@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "agent/core/agent_state.h"
+#include "common/base/assert.h"
 
 static const rm_time store_pause = RM_S, store_pause_most = 15 * RM_S;
 
@@ -40,6 +41,8 @@ static bool same_publish(const struct message *a, const struct message *b)
 
 static void start_publish(struct agent *st, struct agent_out *out)
 {
+    RM_ASSERT(!st->publishing, "step %lld is published beside another one",
+              (long long)st->publish->publish.step);
     st->publishing = true;
     st->publish_waits = false;
     st->publish_first = !st->writing;
@@ -75,11 +78,15 @@ static void keep_written(struct agent *st, const struct message *m)
 {
     if (st->written_count == WRITTEN_KEPT)
         message_keep(st->written[0], st->written[--st->written_count]);
+    RM_ASSERT(st->written_count < WRITTEN_KEPT, "%d slices are remembered, of %d", st->written_count,
+              WRITTEN_KEPT);
     message_keep(st->written[st->written_count++], m);
 }
 
 static void start_write(struct agent *st, struct agent_out *out)
 {
+    RM_ASSERT(!st->writing, "step %lld is written while the memory is read for another one",
+              (long long)st->write->snapshot.state.step);
     st->writing = true;
     st->write_waits = false;
     agent_call_made(st, &st->writes);

@@ -1,5 +1,7 @@
 #include "coordinator/core/clique.h"
 
+#include "common/base/assert.h"
+
 enum { LOOKS_MAX = 20000 };
 
 struct search {
@@ -71,5 +73,9 @@ struct worker_set clique_find(const struct clique_question *q)
 {
     struct search s = {.q = q};
     look(&s, q->among, (struct worker_set){0});
+    for (int w = set_first(s.best); w >= 0; w = set_next(s.best, w))
+        RM_ASSERT(set_has(q->among, w) && !set_meets(q->apart[w], s.best),
+                  "worker %d is taken, and %d of the others are apart from it", w,
+                  set_count(set_common(q->apart[w], s.best)));
     return s.best;
 }

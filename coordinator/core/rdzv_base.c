@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/base/assert.h"
+
 void rdzv_say(struct rdzv *st, const char *format, ...)
 {
     va_list args;
@@ -15,6 +17,7 @@ void rdzv_say(struct rdzv *st, const char *format, ...)
 /* The first reason to end counts. */
 void rdzv_give_up(struct rdzv *st, int exit_code, const char *format, ...)
 {
+    RM_ASSERT(exit_code != EXIT_DONE, "a run is given up with the code of one that is complete");
     if (st->ending.set)
         return;
     va_list args;
@@ -33,6 +36,8 @@ const char *rdzv_reason(const char *told)
 
 int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w)
 {
+    RM_ASSERT(w >= st->worker && w < st->worker + RM_WORKERS_MAX, "no worker of this job: place %lld",
+              (long long)(w - st->worker));
     return (int)(w - st->worker);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_goodput.h"
 #include "coordinator/core/rdzv_leave.h"
@@ -90,8 +91,11 @@ void rdzv_end(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     bool complete = st->final_saved && !(st->ending.set && st->ending.exit_code != EXIT_INTERRUPTED);
+    RM_ASSERT(complete || st->ending.set, "the run ends in state %d, and nobody knows why", (int)st->state);
     if (complete && !rdzv_all_told(turn))
         return;
+    RM_ASSERT(!complete || st->told == st->settings.steps, "complete at step %lld of %lld",
+              (long long)st->told, (long long)st->settings.steps);
     if (st->recovery.active && complete)
         rdzv_recovery_done(turn);
     rdzv_move(turn, complete ? RDZV_FINISHED : RDZV_FAILED);

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_stop.h"
@@ -29,6 +30,9 @@ static int add_failure(const struct turn *turn, int worker)
     if (st->failures < FAILURES_KEPT)
         st->failure[st->failures++] = (struct rdzv_failure){turn->now, worker};
     st->failures_total++;
+    RM_ASSERT(own <= st->failures_total && st->failures <= st->failures_total,
+              "%d failures of worker %d, %d that count, %lld of all", own, worker, st->failures,
+              (long long)st->failures_total);
     return own;
 }
 

@@ -1,6 +1,7 @@
 /* Where the time goes. */
 #include "coordinator/core/rdzv_goodput.h"
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_state.h"
 
 static rm_time *class_of(struct rdzv *st)
@@ -19,6 +20,8 @@ static rm_time *class_of(struct rdzv *st)
 void rdzv_account(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(turn->now >= st->accounted, "time goes back by %lld ns",
+              (long long)(st->accounted - turn->now));
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED)
         *class_of(st) += turn->now - st->accounted;
     st->accounted = turn->now;
@@ -34,6 +37,8 @@ struct rdzv_goodput rdzv_goodput(const struct rdzv *st, rm_time now)
 
 double rdzv_productive_share(struct rdzv_goodput g)
 {
+    RM_ASSERT(g.productive >= 0 && g.checkpoint >= 0 && g.recovery >= 0 && g.waiting >= 0 && g.rework >= 0,
+              "productive %lld ns, rework %lld ns", (long long)g.productive, (long long)g.rework);
     rm_time all = g.productive + g.checkpoint + g.recovery + g.waiting + g.rework;
     return all > 0 ? (double)g.productive / (double)all : 0;
 }

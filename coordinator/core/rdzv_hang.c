@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_out.h"
@@ -179,6 +180,7 @@ static struct rdzv_worker *culprit(const struct turn *turn, struct rdzv_worker *
 static void accuse(const struct turn *turn, struct rdzv_worker *w, const char *why)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(w->presence == PRESENT, "worker %d is accused, and is not here", rdzv_index(st, w));
     struct message *m = rdzv_send_one(turn, w, MSG_FAULT);
     m->fault.kind = FAULT_HANG;
     m->fault.peer = rdzv_index(st, w);

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_out.h"
@@ -96,6 +97,7 @@ rm_time rdzv_leave_due_at(const struct rdzv *st)
 void rdzv_leave_begin(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(a_leaver(st), "a ring of %d stops for a leave, and nobody leaves", st->world);
     st->left = turn->now;
     rdzv_recovery_begin(turn, CAUSE_WORKER_LEFT, a_leaver(st));
     rdzv_quiesce(turn, STOP_BOUNDARY);
@@ -233,6 +235,8 @@ void rdzv_release_leavers(const struct turn *turn)
         struct rdzv_worker *w = &st->worker[i];
         if (!w->leaving || w->released || w->presence != PRESENT || needed_to_the_end(st, w))
             continue;
+        RM_ASSERT(w->rank < 0 || st->state == RDZV_GATHERING, "worker %d is let go as rank %d, in state %d",
+                  i, w->rank, (int)st->state);
         w->released = true;
         rdzv_send_one(turn, w, MSG_RELEASE);
         if (w->old_rank != INT_MAX)

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_failures.h"
@@ -189,6 +190,8 @@ static void member_again(const struct turn *turn, struct rdzv_worker *w, const s
 void rdzv_hello(const struct turn *turn, int conn, const struct msg_hello *h)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(conn >= 0 && h->worker >= 0 && h->worker < RM_WORKERS_MAX,
+              "a hello of worker %d by connection %d", h->worker, conn);
     struct rdzv_worker *w = &st->worker[h->worker];
     struct msg_abandon no = {0};
     bool outdated = is_outdated(st, w, h, no.why, sizeof no.why);

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_ending.h"
 #include "coordinator/core/rdzv_out.h"
@@ -72,6 +73,8 @@ rm_time rdzv_outage_over(const struct turn *turn, int64_t step)
     struct rdzv *st = turn->st;
     if (!st->outage.on || step < st->outage.step)
         return 0;
+    RM_ASSERT(st->outage.since <= turn->now, "an outage begins %lld ns from now",
+              (long long)(st->outage.since - turn->now));
     st->outage.on = false;
     return turn->now - st->outage.since;
 }

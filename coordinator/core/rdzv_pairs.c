@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/clique.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_boundary.h"
@@ -98,6 +99,8 @@ void rdzv_pairs_in_vain(struct rdzv *st)
 
 static void name_pair(struct rdzv *st, int by, int peer, const char *why)
 {
+    RM_ASSERT(by != peer && by >= 0 && by < RM_WORKERS_MAX && peer >= 0 && peer < RM_WORKERS_MAX,
+              "worker %d names worker %d", by, peer);
     struct rdzv_named *n = &st->pairs.newest;
     *n = (struct rdzv_named){.set = true, .by = by, .peer = peer};
     n->by_pid = st->worker[by].trainer_pid;

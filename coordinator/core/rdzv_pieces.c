@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_out.h"
@@ -46,6 +47,8 @@ static struct rdzv_collection *make_room(struct rdzv *st)
 
 struct rdzv_collection *rdzv_collection_of(struct rdzv *st, const struct msg_checkpointed *m)
 {
+    RM_ASSERT(m->part >= 0 && m->part < m->parts && m->parts <= RM_WORKERS_MAX, "part %d of %d of step %lld",
+              m->part, m->parts, (long long)m->step);
     for (int i = 0; i < COLLECTIONS; i++) {
         if (belongs(&st->collection[i], m))
             return &st->collection[i];
@@ -90,6 +93,7 @@ int64_t rdzv_step_to_publish(const struct rdzv *st)
 
 bool rdzv_part_is_in(const struct rdzv *st, int part)
 {
+    RM_ASSERT(part >= 0 && part < st->save.count, "part %d of %d that are saved", part, st->save.count);
     for (int i = 0; i < COLLECTIONS; i++) {
         const struct rdzv_collection *c = &st->collection[i];
         if (c->used && c->publish.step == st->save.step && c->publish.final == st->save.final &&
@@ -179,6 +183,8 @@ struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
 static void send_publish(const struct turn *turn, struct rdzv_collection *c, struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(is_whole(c) && c->publisher < 0, "step %lld is published with %d of %d parts, by worker %d too",
+              (long long)c->publish.step, c->have, c->parts, c->publisher);
     struct msg_publish *p = &rdzv_send_one(turn, w, MSG_PUBLISH)->publish;
     *p = c->publish;
     p->count = 0;

@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
@@ -96,6 +97,9 @@ static void begin(const struct turn *turn, int worker)
 {
     struct rdzv *st = turn->st;
     struct rdzv_probe *p = &st->probe;
+    RM_ASSERT(st->world > 0 && st->worker[worker].rank < 0,
+              "worker %d is tried beside a ring of %d, as rank %d", worker, st->world,
+              st->worker[worker].rank);
     p->on = true;
     p->worker = worker;
     p->id++;

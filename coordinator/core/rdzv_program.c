@@ -1,5 +1,6 @@
 #include "coordinator/core/rdzv_program.h"
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_failures.h"
 #include "coordinator/core/rdzv_out.h"
@@ -47,6 +48,8 @@ void rdzv_program_stopped(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     struct rdzv_program *p = &st->program;
+    RM_ASSERT(p->lost <= st->lost, "%lld were lost, and %lld when the program failed", (long long)st->lost,
+              (long long)p->lost);
     bool counts = p->failed && st->lost == p->lost, ends = st->ending.set;
     p->failed = false;
     if (!counts)

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_hang.h"
 #include "coordinator/core/rdzv_out.h"
@@ -16,6 +17,8 @@ enum { LEFT_FOR_OTHERS = 5 * RM_WORKERS_MAX };
 static void tell_step(const struct turn *turn, int64_t step, double loss, double rate)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(step == st->told + 1, "step %lld is told behind step %lld", (long long)step,
+              (long long)st->told);
     struct rdzv_tell *t = rdzv_tell(turn, TELL_STEP);
     t->step = step;
     t->loss = loss;

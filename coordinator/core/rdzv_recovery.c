@@ -1,6 +1,7 @@
 /* What a recovery cost: from the moment that something was lost to the first step after it. */
 #include "coordinator/core/rdzv_recovery.h"
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_goodput.h"
 #include "coordinator/core/rdzv_out.h"
 
@@ -79,6 +80,10 @@ void rdzv_recovery_done(const struct turn *turn)
     rm_time forming = r->went - r->agreed, transfer = longest_transfer(st);
     struct rdzv_recovery *t = &r->times;
     rdzv_account(turn);
+    RM_ASSERT(r->start <= r->began && r->began <= r->agreed && r->agreed <= r->went && r->went <= turn->now,
+              "a recovery from %lld, noticed %lld, agreed %lld, formed %lld, over %lld ns",
+              (long long)r->start, (long long)r->began, (long long)r->agreed, (long long)r->went,
+              (long long)turn->now);
     t->detect = r->began - r->start;
     t->agree = r->agreed - r->began;
     t->state = transfer < forming ? transfer : forming;

@@ -3,10 +3,12 @@
 
 #include <limits.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_out.h"
 
 void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker)
 {
+    RM_ASSERT(worker >= 0 && worker < RM_WORKERS_MAX, "a member by the number %d", worker);
     const struct rdzv_worker *w = &st->worker[worker];
     m->worker = worker;
     m->attempt = w->attempt;
@@ -17,6 +19,7 @@ void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker)
 void rdzv_tell_formed(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->world > 0, "a ring of nobody is formed, in state %d", (int)st->state);
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
         if (w->old_rank == INT_MAX && st->trained)

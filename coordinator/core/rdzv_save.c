@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_ending.h"
@@ -72,6 +73,8 @@ static void tell_published(const struct turn *turn, const struct msg_published *
     t->took = p->took;
     t->waited = rdzv_outage_over(turn, p->step);
     rdzv_measure_publishing(st, p);
+    RM_ASSERT(p->final || p->step > st->saved, "step %" PRId64 " is published behind step %" PRId64, p->step,
+              st->saved);
     st->saved = p->step;
     st->final_saved = st->final_saved || p->final;
     rdzv_load_forgive(st, p->step);
@@ -121,6 +124,8 @@ static bool may_save(const struct rdzv *st, const struct rdzv_worker *w, const s
 static void send_save(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->save.count > 0 && st->save.count <= RM_WORKERS_MAX, "step %" PRId64 " is saved in %d parts",
+              st->save.step, st->save.count);
     rdzv_send(turn, MSG_SAVE)->save = st->save;
     for (int i = 0; i < st->save.count; i++)
         rdzv_send_to(turn, &st->worker[st->save.worker[i]]);

@@ -1,6 +1,7 @@
 /* The table of states: names, meanings and legal exits, and the one function that moves between them. */
 #include "coordinator/core/rdzv_states.h"
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_goodput.h"
 #include "coordinator/core/rdzv_state.h"
@@ -86,6 +87,7 @@ void rdzv_print_states(struct str *out)
 void rdzv_move(const struct turn *turn, enum rdzv_state to)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(to < RDZV_STATES, "a move to state %d", (int)to);
     rdzv_account(turn);
     if (!rdzv_may_move(st->state, to)) {
         rdzv_give_up(st, EXIT_TRAINING, "internal error: %s can't follow %s", rdzv_state_name(to),

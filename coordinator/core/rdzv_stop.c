@@ -2,6 +2,7 @@
  * lost stops the ring, and the stop of a ring is the end of those whose connection is gone. */
 #include "coordinator/core/rdzv_stop.h"
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_out.h"
@@ -100,6 +101,8 @@ void rdzv_stop_sooner(const struct turn *turn)
 static void quiesce(const struct turn *turn, enum msg_stop_at at, bool sudden)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "a ring is stopped in state %d",
+              (int)st->state);
     st->round++;
     st->stop_at = at;
     st->stop_sudden = sudden;
@@ -192,4 +195,6 @@ void rdzv_lose(const struct turn *turn, struct rdzv_worker *w, const char *why)
         rdzv_say(st, "worker %d is lost: %s", rdzv_index(st, w), why);
     rdzv_ring_without(turn, w, CAUSE_WORKER_LOST);
     w->rank = -1;
+    RM_ASSERT(!w->must_stop && w->conn < 0, "worker %d is lost, and its answer is waited for (connection %d)",
+              rdzv_index(st, w), w->conn);
 }

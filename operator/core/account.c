@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
+
 enum {
     BACKOFF_FIRST_MS = 1000,
     BACKOFF_MOST_MS = 5 * 60 * 1000,
@@ -228,6 +230,7 @@ void account_unfit(struct op_names *names, const char *name)
         memcpy(names->name[at], names->name[at + 1], sizeof names->name[at]);
     text_copy(names->name[at], sizeof names->name[at], name);
     names->count = at + 1;
+    RM_ASSERT(names->count <= OP_AVOIDED_MAX, "%d names are avoided", names->count);
 }
 
 static int64_t after(int64_t last_ms, int times, int64_t most_ms)

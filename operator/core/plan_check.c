@@ -19,6 +19,7 @@ static void check_counts(const struct job_status *stored, const struct job_statu
 {
     RM_ASSERT(next->restarts.preemption >= stored->restarts.preemption &&
                   next->restarts.failure >= stored->restarts.failure &&
+                  next->restarts.misfit >= stored->restarts.misfit &&
                   next->restarts.infrastructure >= stored->restarts.infrastructure,
               "%d preemptions, %d failures and %d endings of machines became %d, %d and %d",
               stored->restarts.preemption, stored->restarts.failure, stored->restarts.infrastructure,

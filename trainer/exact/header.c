@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "common/base/assert.h"
+
 enum {
     LANE_MORE = 4, /* words of a lane beside its maxima */
     RANK_WORDS = 10,
@@ -48,6 +50,7 @@ int64_t header_count(int tensors, int lanes)
 
 void header_lane_write(uint32_t *header, int tensors, int lane, const struct header_lane *said)
 {
+    RM_ASSERT(lane >= 0 && lane < RM_LANES_MAX, "lane %d of a header", lane);
     uint32_t *slot = header + header_lane_at(tensors, lane);
     memcpy(slot, &said->loss, sizeof *slot);
     put(slot + 1 + tensors, said->proof);
@@ -64,6 +67,7 @@ struct header_lane header_lane_read(const uint32_t *header, int tensors, int lan
 
 void header_rank_write(uint32_t *header, int tensors, int lanes, int rank, const struct header_rank *said)
 {
+    RM_ASSERT(rank >= 0 && rank < RM_WORKERS_MAX, "rank %d of a header of %d lanes", rank, lanes);
     uint32_t *slot = header + header_rank_at(tensors, lanes, rank);
     slot[SAID] = (said->flags & LANES_FLAGS) | HEADER_VERSION << VERSION_AT | rank_present;
     memcpy(slot + LINEAGE, said->lineage, sizeof said->lineage);

@@ -555,6 +555,8 @@ void state_seal(struct state *s, int b)
 {
     struct state_record_update *u = &s->header->update[b];
     bool away = s->aim_spare && s->place[STATE_SPARE].params && !state_in_spare(s);
+    RM_ASSERT(state_current(s) && !atomic_load_explicit(&u->valid, memory_order_relaxed),
+              "the update in buffer %d is sealed, and leads to step %lld already", b, (long long)u->step);
     FAULT("words-complete");
     u->step = state_current(s)->step + 1;
     u->to = away ? STATE_SPARE : STATE_HOME;
@@ -570,6 +572,8 @@ void state_commit(struct state *s, const struct state_point *next, enum state_pl
     FAULT("before-commit");
     uint32_t now = atomic_load_explicit(&s->header->current, memory_order_relaxed);
     uint32_t spare = now == 1 ? 2 : 1;
+    RM_ASSERT(now && next->step == s->header->point[now - 1].step + 1,
+              "step %lld is committed, and record %u counts", (long long)next->step, now);
     s->header->point[spare - 1] = *next;
     s->header->place[spare - 1] = (uint32_t)place;
     FAULT("record-written");
