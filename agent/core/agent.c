@@ -154,6 +154,7 @@ static void say_hello(struct agent *st, struct agent_out *out)
     h->state = st->state;
     text_copy(h->address, sizeof h->address, st->up.address);
     text_copy(h->fingerprint, sizeof h->fingerprint, st->up.fingerprint);
+    text_copy(h->probe, sizeof h->probe, st->up.probe);
     text_copy(h->data_sha256, sizeof h->data_sha256, st->up.data_sha256);
     h->data_files = st->up.data_files;
     h->data_bytes = st->up.data_bytes;

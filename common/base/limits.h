@@ -18,6 +18,7 @@ enum {
     RM_WHY_MAX = 192,           /* a reason's sentence, with its NUL */
     RM_FRAME_MAX = 1 << 20,     /* bytes of one message between programs */
     RM_FINGERPRINT_MAX = 256,   /* text of a numerics fingerprint, with its NUL */
+    RM_PROBE_MAX = 17,          /* text of a probe: 16 hex digits, with its NUL */
     RM_CHECKPOINTS_LISTED = 16, /* newest checkpoints that an agent names at most */
     RM_HASH_BYTES = 32,         /* SHA-256 */
     RM_HASH_HEX = 2 * RM_HASH_BYTES + 1,

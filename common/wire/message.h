@@ -30,7 +30,7 @@
 enum {
     /* version that hello and setup carry; another one is refused by name. A ring's header has room for each
      * worker, so that programs built for another most of them speak another one. */
-    MSG_PROTOCOL = 5 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
+    MSG_PROTOCOL = 6 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_FILE_MAX = 56,       /* a checkpoint's file name inside its folder, with its NUL */
@@ -223,7 +223,8 @@ struct msg_hello {
     uint8_t proof[RM_HASH_BYTES];
     int64_t agent_pid, trainer_pid; /* trainer_pid 0: no trainer is up; address and the rest are empty */
     char address[RM_ADDRESS_MAX];   /* of the trainer's data port */
-    char fingerprint[RM_FINGERPRINT_MAX]; /* numerics */
+    char fingerprint[RM_FINGERPRINT_MAX]; /* numerics: what the machine is */
+    char probe[RM_PROBE_MAX];             /* what it computes; "": nobody measured it */
     char data_sha256[RM_HASH_HEX];        /* content of the training data */
     int64_t data_files, data_bytes;       /* its size */
     struct msg_generation ring;           /* newest generation that it was asked to form; {0,0} none */
@@ -399,6 +400,7 @@ struct msg_loaded {
 struct msg_up {
     int64_t pid;
     char fingerprint[RM_FINGERPRINT_MAX];
+    char probe[RM_PROBE_MAX];
     char address[RM_ADDRESS_MAX];
     struct msg_state state;
     char data_sha256[RM_HASH_HEX];

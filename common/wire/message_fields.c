@@ -126,6 +126,7 @@ static const struct message_field hello_fields[] = {
     {"trainerPid", MSG_FIELD_INT64, BODY(hello.trainer_pid), 0, MOST},
     {"address", MSG_FIELD_TEXT, BODY(hello.address)},
     {"fingerprint", MSG_FIELD_TEXT, BODY(hello.fingerprint)},
+    {"probe", MSG_FIELD_TEXT, BODY(hello.probe)},
     {"dataSha256", MSG_FIELD_TEXT, BODY(hello.data_sha256)},
     {"dataFiles", MSG_FIELD_INT64, BODY(hello.data_files), 0, MOST},
     {"dataBytes", MSG_FIELD_INT64, BODY(hello.data_bytes), 0, MOST},
@@ -291,6 +292,7 @@ static const struct message_field loaded_fields[] = {
 static const struct message_field up_fields[] = {
     {"pid", MSG_FIELD_INT64, BODY(up.pid), 0, MOST},
     {"fingerprint", MSG_FIELD_TEXT, BODY(up.fingerprint)},
+    {"probe", MSG_FIELD_TEXT, BODY(up.probe)},
     {"address", MSG_FIELD_TEXT, BODY(up.address)},
     {"state", MSG_FIELD_STATE, BODY(up.state)},
     {"dataSha256", MSG_FIELD_TEXT, BODY(up.data_sha256)},

@@ -1,12 +1,17 @@
 /* Who fits the job: its protocol and name, its data, and the arithmetic in which its bits are made. The job's
  * own are those of who holds its state, else of the checkpoint that it goes on from, else of the first
- * trainer that comes. */
+ * trainer that comes.
+ *
+ * Arithmetic is compared by name (fingerprint) and by what it computes (probe). Two of one name that compute
+ * otherwise are not both sound, and a probe does not say which: whose bits the job has stays, and where it
+ * has none yet the majority. */
 #include "coordinator/core/rdzv_fit.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_stop.h"
 
@@ -55,14 +60,28 @@ static bool is_other_software(const struct rdzv *st, int worker, const char *fin
     return true;
 }
 
+/* "": not measured, which nothing follows from. */
+static bool other_probe(const struct rdzv *st, const char *probe)
+{
+    return *probe && st->job_probe[0] && strcmp(probe, st->job_probe) != 0;
+}
+
 /* Whether bits computed there may not be mixed with the job's. */
-static bool computes_other_bits(const struct rdzv *st, int worker, const char *fingerprint,
+static bool computes_other_bits(const struct rdzv *st, int worker, const char *fingerprint, const char *probe,
                                 struct msg_abandon *ret)
 {
-    if (!other_bits_matter(st, fingerprint))
+    bool other_kind = other_bits_matter(st, fingerprint);
+    if (!other_kind && !(must_fit(st) && other_probe(st, probe)))
         return false;
     ret->exit_code = EXIT_DATA;
     ret->elsewhere = true;
+    if (!other_kind) {
+        snprintf(ret->why, sizeof ret->why,
+                 "worker %d computes other bits although its machine is of the job's kind: its probe is %s, "
+                 "the job's is %s; one of the machines is faulty (ringmaster-trainer fingerprint --probe)",
+                 worker, probe, st->job_probe);
+        return true;
+    }
     if (is_other_software(st, worker, fingerprint, ret))
         return true;
     snprintf(ret->why, sizeof ret->why,
@@ -81,7 +100,7 @@ static bool send_misfits_away(const struct turn *turn)
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         bool may_take_part = w->presence == PRESENT && w->trainer_pid && !w->state.held;
-        if (!may_take_part || !computes_other_bits(st, i, w->fingerprint, &no))
+        if (!may_take_part || !computes_other_bits(st, i, w->fingerprint, w->probe, &no))
             continue;
         rdzv_tell_worker(turn, TELL_WORKER_REFUSED, i, no.why);
         rdzv_send_one(turn, w, MSG_ABANDON)->abandon = no;
@@ -115,11 +134,48 @@ static void learn(const struct turn *turn, const struct msg_hello *h)
     if (h->state.held || !st->fits_checkpoint) {
         st->fits_checkpoint = false;
         text_copy(st->fingerprint, sizeof st->fingerprint, h->fingerprint);
+        text_copy(st->job_probe, sizeof st->job_probe, h->probe);
         send_misfits_away(turn);
-    }
+    } else
+        st->job_probe[0] = 0; /* its machine is none of them any more */
     text_copy(st->data_sha256, sizeof st->data_sha256, h->data_sha256);
     st->data_files = h->data_files;
     st->data_bytes = h->data_bytes;
+}
+
+static int who_compute_as(const struct rdzv *st, const char *probe)
+{
+    int count = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        count += w->presence == PRESENT && w->trainer_pid && !strcmp(w->probe, probe);
+    }
+    return count;
+}
+
+/* The first who comes may be the faulty one. As long as nobody holds a state nothing rests on its bits, and
+ * who was refused for it is remembered: once more machines say the same the job's probe is theirs. */
+static void weigh(const struct turn *turn, const struct msg_hello *h)
+{
+    struct rdzv *st = turn->st;
+    if (!must_fit(st) || other_bits_matter(st, h->fingerprint) || !h->probe[0])
+        return;
+    if (!st->job_probe[0])
+        text_copy(st->job_probe, sizeof st->job_probe, h->probe);
+    if (strcmp(h->probe, st->doubt.probe) != 0)
+        set_remove(&st->doubt.by, h->worker);
+    if (!other_probe(st, h->probe) || somebody_counts(st, -1, true))
+        return;
+    if (strcmp(h->probe, st->doubt.probe) != 0)
+        st->doubt.by = (struct worker_set){0};
+    RM_ASSERT(strcmp(h->probe, st->job_probe) != 0, "the job's own probe %s is doubted", h->probe);
+    text_copy(st->doubt.probe, sizeof st->doubt.probe, h->probe);
+    set_add(&st->doubt.by, h->worker);
+    if (set_count(st->doubt.by) <= who_compute_as(st, st->job_probe))
+        return;
+    text_copy(st->job_probe, sizeof st->job_probe, h->probe);
+    st->doubt.by = (struct worker_set){0};
+    send_misfits_away(turn);
 }
 
 bool rdzv_fit_checkpoint(const struct turn *turn, const char *made)
@@ -174,9 +230,12 @@ bool rdzv_is_unfit(const struct turn *turn, const struct msg_hello *h, struct ms
     learn(turn, h);
     if (!h->trainer_pid)
         return false;
-    if (sees_other_data(st, h, ret) || computes_other_bits(st, h->worker, h->fingerprint, ret))
+    if (sees_other_data(st, h, ret))
         return true;
-    st->exact = st->exact && !strcmp(h->fingerprint, st->fingerprint);
+    weigh(turn, h);
+    if (computes_other_bits(st, h->worker, h->fingerprint, h->probe, ret))
+        return true;
+    st->exact = st->exact && !strcmp(h->fingerprint, st->fingerprint) && !other_probe(st, h->probe);
     return false;
 }
 

@@ -166,6 +166,7 @@ static void take_over(struct rdzv_worker *w, const struct msg_hello *h)
     if (h->trainer_pid) {
         text_copy(w->address, sizeof w->address, h->address);
         text_copy(w->fingerprint, sizeof w->fingerprint, h->fingerprint);
+        text_copy(w->probe, sizeof w->probe, h->probe);
     }
 }
 

@@ -48,7 +48,7 @@ struct rdzv_worker {
     rm_time heard, away_since, joined;
     int64_t agent_pid, trainer_pid; /* trainer_pid 0: no trainer is up */
     char address[RM_ADDRESS_MAX];
-    char fingerprint[RM_FINGERPRINT_MAX];
+    char fingerprint[RM_FINGERPRINT_MAX], probe[RM_PROBE_MAX];
     struct msg_state state; /* newest that it reported */
     int64_t update_step;
     bool discarded;
@@ -231,6 +231,11 @@ struct rdzv {
     int64_t tokens;
     bool exact;
     char fingerprint[RM_FINGERPRINT_MAX], data_sha256[RM_HASH_HEX]; /* rdzv_fit.c says whose */
+    char job_probe[RM_PROBE_MAX]; /* what the job's machines compute; "": nobody said */
+    struct {                      /* another probe of the job's own fingerprint, and who said so */
+        char probe[RM_PROBE_MAX];
+        struct worker_set by;
+    } doubt;
     bool fits_checkpoint; /* the fingerprint is that of who made the checkpoint to go on from */
     int64_t data_files, data_bytes;
     int forming_failures;                       /* in a row, without a step */

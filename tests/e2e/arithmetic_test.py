@@ -51,6 +51,14 @@ def test_a_worker_of_other_arithmetic_is_refused_with_both_named(tmp_path, finis
     assert not run.left_over()
 
 
+def test_a_machine_of_the_same_name_that_computes_otherwise_is_refused_by_its_probe(tmp_path, finish):
+    run = finish(rig.make_job(tmp_path, workers__target=2), env={"RINGMASTER_FAULT": "probe@1/fails"})
+    assert run.code == 3, run.tail()
+    reason = run.the("failed")["reason"]
+    assert "although its machine is of the job's kind: its probe is " in reason and "one of the machines is faulty" in reason, reason
+    assert not run.left_over()
+
+
 def test_where_it_is_allowed_the_result_is_not_called_exact_also_after_a_resume(tmp_path, launch, finish):
     fields = {"workers__target": 2, "trainer__allowMixedHardware": True, "trainer__steps": 300}
     stopped_run(launch, rig.make_job(tmp_path, **fields), env=odd_one_out(tmp_path))

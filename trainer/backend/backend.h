@@ -105,7 +105,8 @@ struct backend_ops {
     struct backend_plan (*plan)(const struct backend *b);
     /* The fingerprint's named half: everything that decides bits, as text; RM_FINGERPRINT_MAX bytes. */
     void (*fingerprint)(const struct backend *b, char *out);
-    /* Its measured half: hash of what is computed from fixed weights and tokens, RM_HASH_BYTES. */
+    /* Its measured half: hash of what is computed from fixed weights and tokens, RM_HASH_BYTES. Two of one
+     * name with other probes are not both sound. NULL: nothing can be measured. */
     int (*probe)(struct backend *b, uint8_t *out, struct error *err);
 
     /* Far memory for the state's arrays and words: what was in it is lost. NULL: they lie in the memfd. */

@@ -26,6 +26,7 @@ struct engine {
     struct model_layout layout;
     struct cursor cursor;
     uint8_t data_sha256[RM_HASH_BYTES];
+    char probe[RM_PROBE_MAX]; /* "": who computes has none */
 
     struct feed *feed; /* NULL: the data is in a folder */
     struct corpus *corpus;

@@ -1,5 +1,6 @@
 /* Machines of two kinds, cpu-a and cpu-b, on which the same sums have other bits. Nobody says who is
  * expected, as in a cluster. */
+#include "coordinator/core/rdzv_fit.h"
 #include "tests/unit/coordinator/core/story.h"
 
 static void begin(struct story *s, bool mixed)
@@ -101,6 +102,77 @@ Test(fit, who_runs_other_software_than_made_the_checkpoint_hears_what_can_be_don
              "not 'numerics 1f00aa11bb22cc33, oneDNN 3.1.5'; use its image, or set "
              "trainer.allowMixedHardware"),
         "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+static void come_measured(struct story *s, int w, const char *probe, int64_t step)
+{
+    s->probe[w] = probe;
+    hello(s, w, step);
+}
+
+Test(fit, a_machine_of_the_jobs_kind_that_computes_otherwise_is_refused_by_its_probe)
+{
+    struct story s;
+    begin(&s, false);
+    s.probe[0] = "00112233aabbccdd";
+    train_alone(&s);
+    come_measured(&s, 1, "00112233aabbccde", -1);
+    cr_assert(said(&s,
+                   "elsewhere why=\"worker 1 computes other bits although its machine is of the job's kind: "
+                   "its probe is 00112233aabbccde, the job's is 00112233aabbccdd; one of the machines is "
+                   "faulty"),
+              "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    forget(&s);
+    come_measured(&s, 2, "00112233aabbccdd", -1);
+    come_measured(&s, 3, NULL, -1);
+    cr_assert_not(said(&s, "abandon"), "the same, and who was not measured: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(fit, where_other_bits_are_allowed_another_probe_is_no_reason_but_the_run_is_not_exact)
+{
+    struct story s;
+    begin(&s, true);
+    s.probe[0] = "00112233aabbccdd";
+    train_alone(&s);
+    cr_assert_not(rdzv_is_mixed(s.st));
+    come_measured(&s, 1, "00112233aabbccde", -1);
+    cr_assert_not(said(&s, "abandon"), "%s", str_text(&s.log));
+    cr_assert(rdzv_is_mixed(s.st));
+    story_end(&s);
+}
+
+/* The first one is the faulty one: what holds against it is that two agree. */
+Test(fit, before_there_is_a_state_the_majority_of_three_probes_decides)
+{
+    struct story s;
+    begin(&s, false);
+    come_measured(&s, 0, "bad", -1);
+    come_measured(&s, 1, "good", -1);
+    cr_assert(said(&s, "why=\"worker 1 computes other bits although"), "%s", str_text(&s.log));
+    forget(&s);
+    come_measured(&s, 1, "good", -1);
+    cr_assert(said(&s, "why=\"worker 1 computes other bits although"), "once more is no other machine: %s",
+              str_text(&s.log));
+    forget(&s);
+    come_measured(&s, 2, "good", -1);
+    cr_assert(said(&s, "why=\"worker 0 computes other bits although"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "why=\"worker 2"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(fit, who_holds_the_jobs_bits_is_not_outvoted)
+{
+    struct story s;
+    begin(&s, false);
+    s.probe[0] = "first";
+    train_alone(&s);
+    for (int w = 1; w <= 3; w++)
+        come_measured(&s, w, "others", -1);
+    cr_assert(said(&s, "why=\"worker 3 computes other bits although"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "why=\"worker 0"), "%s", str_text(&s.log));
     story_end(&s);
 }
 

@@ -23,6 +23,7 @@ struct story {
     int attempt[RM_WORKERS_MAX];
     int64_t trainer[RM_WORKERS_MAX];
     const char *machine[RM_WORKERS_MAX]; /* the fingerprint of its arithmetic */
+    const char *probe[RM_WORKERS_MAX];   /* what its machine computes; NULL: not measured */
     const char *made_by;                 /* that of checkpoints; NULL: cpu-a */
     int64_t round, generation;
     struct message form, publish;
@@ -212,6 +213,7 @@ PLAYED void hello_message(const struct story *s, int w, int64_t step, struct mes
     m->hello.state = state_of(step);
     text_copy(m->hello.address, sizeof m->hello.address, "127.0.0.1:9");
     text_copy(m->hello.fingerprint, sizeof m->hello.fingerprint, s->machine[w]);
+    text_copy(m->hello.probe, sizeof m->hello.probe, s->probe[w] ? s->probe[w] : "");
     text_copy(m->hello.data_sha256, sizeof m->hello.data_sha256, "d");
     m->hello.data_files = 2;
     m->hello.data_bytes = 999;
