@@ -73,7 +73,7 @@ static bool is_success(const struct work *work, const struct op_action *action,
 {
     enum kube_outcome outcome = answer->outcome;
     switch (action->kind) {
-    case OP_CREATE: /* what can't be read (Secrets, ConfigMaps) is nobody's word for its being ours */
+    case OP_CREATE: /* what can't be read (Secrets) is nobody's word for its being ours */
         return outcome == KUBE_OK ||
                (outcome == KUBE_EXISTS && action->resource == OP_PODS && is_own(work, answer));
     case OP_DRY_RUN:
@@ -197,7 +197,7 @@ static struct kube_request request_of(const struct op_action *action, const char
         .subresource = action->kind == OP_STATUS ? "status" : NULL,
         .body = action->kind == OP_DELETE ? NULL : str_text(&action->body),
         .dry_run = action->kind == OP_DRY_RUN,
-        /* Whose it is; Secrets and ConfigMaps are not to be read. */
+        /* Whose it is; Secrets are not to be read. */
         .read_existing = (action->kind == OP_CREATE && action->resource == OP_PODS) || post,
         .uid = action->kind == OP_DELETE ? action->uid : NULL, /* never of another one of that name */
     };

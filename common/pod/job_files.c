@@ -40,8 +40,8 @@ static int spec_check(const struct job_files *files, const struct job_paths *pat
     return err_set(
         err, ERR_USAGE,
         "%s is not the job's spec: its SHA-256 is %.12s..., that of what the operator wrote %.12s...; "
-        "somebody else has put another ConfigMap in its place: see who may delete and create "
-        "ConfigMaps in this namespace, then make the job anew",
+        "somebody has changed it on its way: see who may change pods (or, of an operator of before, "
+        "ConfigMaps) in this namespace, then make the job anew",
         paths->spec, hex, paths->spec_sha256);
 }
 

@@ -50,9 +50,9 @@ struct job_view {
 int job_project(const struct js *object, struct job_view *ret, struct error *err);
 void job_clear(struct job_view *job); /* fine on zeros */
 
-/* The effective spec that programs get (spec.json of the ConfigMap), from the API's object: the same text as
- * `ringmaster run` makes of the same file. ERR_USAGE with a sentence for status.message, such as a file://
- * place without a volume in the template. */
+/* The effective spec that programs get (an annotation of the coordinator's pod), from the API's object: the
+ * same text as `ringmaster run` makes of the same file. ERR_USAGE with a sentence for status.message, such as
+ * a file:// place without a volume in the template. */
 int job_effective_spec(const struct job_view *job, struct str *out, struct error *err);
 
 /* Would what is fetched from a store lie on a volume? A root that is read-only keeps nothing, and one that is

@@ -60,13 +60,6 @@ bool op_memo_forget(struct op_memo *memo, const struct op_plan *plan)
     return was;
 }
 
-static bool is_coordinator(const struct job_view *job, const struct op_action *action)
-{
-    char name[OP_NAME_MAX];
-    name_coordinator(job->name, job->uid, job->status.ring.coordinator.attempt, name);
-    return action->resource == OP_PODS && !strcmp(action->name, name);
-}
-
 bool op_memo_done(struct op_memo *memo, const struct job_view *job, const struct op_action *action)
 {
     bool over = is_refused(memo, action);
@@ -76,14 +69,8 @@ bool op_memo_done(struct op_memo *memo, const struct job_view *job, const struct
         memo->dry_generation = job->generation;
     else if (action->kind == OP_APPLY)
         memo->applied[applied_of(job, action)] = op_body_hash(&action->body);
-    else if (action->kind == OP_CREATE && action->resource == OP_CONFIG_MAPS) {
-        memo->config_generation = job->generation;
-        memo->config_term = job->status.ring.coordinator.attempt;
-        text_copy(memo->config, sizeof memo->config, action->name);
-    } else if (action->kind == OP_CREATE && action->resource == OP_SECRETS)
+    else if (action->kind == OP_CREATE && action->resource == OP_SECRETS)
         text_copy(memo->key, sizeof memo->key, action->name);
-    else if (action->kind == OP_CREATE && is_coordinator(job, action))
-        memo->config_generation = 0; /* it has it, and may be gone before a watch shows it */
     return over;
 }
 

@@ -46,11 +46,6 @@ void name_coordinator(const char *job, const char *uid, int term, char out[OP_NA
     snprintf(out, OP_NAME_MAX, "%s-coordinator-%s", job, hash);
 }
 
-void name_config(const char *job, const char *chance, char out[OP_NAME_MAX])
-{
-    snprintf(out, OP_NAME_MAX, "%s-%s", job, chance);
-}
-
 void name_key(const char *job, const char *chance, char out[OP_NAME_MAX])
 {
     snprintf(out, OP_NAME_MAX, "%s-key-%s", job, chance);

@@ -1,8 +1,8 @@
 /* Names, labels and hashes of what the operator makes. Those of pods are functions of the job's uid and a
  * count, so that an operator that starts again makes the same names, and a second POST of one pod is a 409,
- * whose pod can be looked at. ConfigMaps and Secrets the operator may create and not read: what stood under a
- * name that somebody can foresee could have been put there by anybody who may create such things. So their
- * names have a part that is drawn when they are made, and a 409 is a failure. Pure. */
+ * whose pod can be looked at. Secrets the operator may create and not read: what stood under a name that
+ * somebody can foresee could have been put there by anybody who may create such things. So their names have a
+ * part that is drawn when they are made, and a 409 is a failure. Pure. */
 #ifndef RM_OPERATOR_CORE_NAMES_H
 #define RM_OPERATOR_CORE_NAMES_H
 
@@ -33,6 +33,8 @@ enum {
 #define OP_LABEL_ATTEMPT "ringmaster.dev/attempt" /* from 1 */
 #define OP_LABEL_TERM    "ringmaster.dev/term"    /* of a coordinator, from 1 */
 
+#define OP_NOTE_SPEC "ringmaster.dev/spec" /* annotation of a coordinator's pod: the job's effective spec */
+
 /* Characters that spell no words, from random bytes. */
 void name_chance(const uint8_t random[OP_CHANCE_TEXT - 1], char out[OP_CHANCE_TEXT]);
 
@@ -42,7 +44,6 @@ void name_hash(const char *uid, const char *what, int64_t a, int64_t b, char out
 void name_worker(const char *job, const char *uid, int index, int attempt, char out[OP_NAME_MAX]);
 void name_coordinator(const char *job, const char *uid, int term, char out[OP_NAME_MAX]);
 /* chance: of name_chance, for this object alone. */
-void name_config(const char *job, const char *chance, char out[OP_NAME_MAX]);
 void name_key(const char *job, const char *chance, char out[OP_NAME_MAX]);
 /* The key's Secret of jobs that began under an operator that drew no names. */
 void name_key_of_old(const char *job, const char *uid, char out[OP_NAME_MAX]);

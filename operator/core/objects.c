@@ -61,15 +61,6 @@ static struct js *list_of(struct js *child)
     return list;
 }
 
-void object_config(const struct job_view *job, const char *name, const char *spec, struct str *out)
-{
-    struct js *o = begin(job, "v1", "ConfigMap", name), *data = js_object();
-    js_set_string(data, "spec.json", spec);
-    js_set(o, "data", data);
-    js_set_bool(o, "immutable", true);
-    finish(o, out);
-}
-
 void object_key(const struct job_view *job, const char *name, struct str *out)
 {
     struct js *o = begin(job, "v1", "Secret", name), *data = js_object();

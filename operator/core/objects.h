@@ -1,4 +1,4 @@
-/* The objects around the pods, as JSON: ConfigMap, key Secret, Service, PodDisruptionBudget, NetworkPolicies.
+/* The objects around the pods, as JSON: key Secret, Service, PodDisruptionBudget, NetworkPolicies.
  * All have the job as their owner (blockOwnerDeletion false), so that the garbage collector takes them. Pure.
  */
 #ifndef RM_OPERATOR_CORE_OBJECTS_H
@@ -10,8 +10,6 @@
 /* metadata with name, namespace, the job's labels and the owner reference, for every object made here. */
 struct js *object_metadata(const struct job_view *job, const char *name);
 
-/* The effective spec, as job_effective_spec gives it, under spec.json; immutable. */
-void object_config(const struct job_view *job, const char *name, const char *spec, struct str *out);
 /* Holds OP_KEY_PLACE (plan.h) where the key belongs. */
 void object_key(const struct job_view *job, const char *name, struct str *out);
 /* Its selector holds the term: it moves to a successor. */

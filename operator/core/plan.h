@@ -25,16 +25,7 @@ enum op_kind {
     OP_STATUS, /* PUT .../status of the job with the snapshot's resourceVersion; 409: reconcile again */
 };
 
-enum op_resource {
-    OP_PODS,
-    OP_CONFIG_MAPS,
-    OP_SECRETS,
-    OP_SERVICES,
-    OP_BUDGETS,
-    OP_POLICIES,
-    OP_JOBS,
-    OP_RESOURCES
-};
+enum op_resource { OP_PODS, OP_SECRETS, OP_SERVICES, OP_BUDGETS, OP_POLICIES, OP_JOBS, OP_RESOURCES };
 
 struct op_action {
     enum op_kind kind;

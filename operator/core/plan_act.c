@@ -99,28 +99,14 @@ static void create_key(struct planner *p)
     object_key(p->job, name, &action->body);
 }
 
-/* The ConfigMap for a coordinator that is about to be made: one for each, for nobody tells us whether that of
- * its predecessor still is there, and a pod without it would wait for ever. Where the pod itself was refused,
- * the one that was made for its term will do. */
-static void create_config(struct planner *p, struct op_config *ret)
+/* What the coordinator that is about to be made is to do. */
+static void effective_spec(const struct planner *p, struct str *text, struct op_spec *ret)
 {
     uint8_t sha256[RM_HASH_BYTES];
-    struct str spec = str_init(OP_SPEC_TEXT_MAX);
-    const struct op_memo *memo = p->s->memo;
-    job_effective_spec(p->job, &spec, NULL); /* is_admitted has made the same text before */
-    p->s->sha256(str_text(&spec), spec.length, sha256);
+    job_effective_spec(p->job, text, NULL); /* is_admitted has made the same text before */
+    p->s->sha256(str_text(text), text->length, sha256);
     hex_encode(sha256, sizeof sha256, ret->sha256);
-    name_config(p->job->name, p->s->chance, ret->name);
-    if (memo->config_generation == p->job->generation &&
-        memo->config_term == p->stored->ring.coordinator.attempt)
-        text_copy(ret->name, sizeof ret->name, memo->config);
-    else {
-        struct op_action *action = plan_add(p, OP_CREATE, OP_CONFIG_MAPS, ret->name,
-                                            "the spec of generation %lld", (long long)p->job->generation);
-        if (action)
-            object_config(p->job, ret->name, str_text(&spec), &action->body);
-    }
-    str_clear(&spec);
+    ret->text = str_text(text);
 }
 
 /* Nothing of this job was made yet, as far as its status tells. */
@@ -194,16 +180,19 @@ static bool has_other_pod(const struct planner *p, enum pod_role role, int index
 static void create_coordinator(struct planner *p)
 {
     char name[OP_NAME_MAX];
-    struct op_config config;
     const struct op_slot *stored = &p->stored->ring.coordinator;
     if (stored->state != OP_SLOT_WANTED || p->next.ring.coordinator.state != OP_SLOT_WANTED ||
         look_coordinator(p, stored->attempt) || has_other_pod(p, OP_COORDINATOR, -1))
         return;
-    create_config(p, &config);
     name_coordinator(p->job->name, p->job->uid, stored->attempt, name);
     struct op_action *action = plan_add(p, OP_CREATE, OP_PODS, name, "term %d is wanted", stored->attempt);
-    if (action)
-        pod_coordinator(p->job, &p->s->settings, &config, stored->attempt, &action->body, NULL);
+    if (!action)
+        return;
+    struct op_spec spec;
+    struct str text = str_init(OP_SPEC_TEXT_MAX);
+    effective_spec(p, &text, &spec);
+    pod_coordinator(p->job, &p->s->settings, &spec, stored->attempt, &action->body, NULL);
+    str_clear(&text);
 }
 
 static void create_worker(struct planner *p, int index)

@@ -296,7 +296,7 @@ static int check_texts(const struct planner *p, struct error *err)
         status = pod_worker(p->job, &p->s->settings, NULL, 0, 1, &text, err);
     str_reset(&text);
     if (status == 0)
-        status = pod_coordinator(p->job, &p->s->settings, &(struct op_config){0}, 1, &text, err);
+        status = pod_coordinator(p->job, &p->s->settings, &(struct op_spec){0}, 1, &text, err);
     str_clear(&text);
     return status;
 }

@@ -66,8 +66,11 @@ const char *op_kind_name(enum op_kind kind)
 const char *op_resource_name(enum op_resource resource)
 {
     static const char *const names[OP_RESOURCES] = {
-        [OP_PODS] = "pods",         [OP_CONFIG_MAPS] = "configmaps",       [OP_SECRETS] = "secrets",
-        [OP_SERVICES] = "services", [OP_BUDGETS] = "poddisruptionbudgets", [OP_POLICIES] = "networkpolicies",
+        [OP_PODS] = "pods",
+        [OP_SECRETS] = "secrets",
+        [OP_SERVICES] = "services",
+        [OP_BUDGETS] = "poddisruptionbudgets",
+        [OP_POLICIES] = "networkpolicies",
         [OP_JOBS] = "trainingjobs",
     };
     return names[resource];

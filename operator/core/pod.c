@@ -358,13 +358,13 @@ static void set_worker_command(const struct making *m, struct js *container, int
 }
 
 /* In its environment and not on its command line: a job's image may be older than this operator. */
-static void set_what_job(const struct making *m, struct js *container, const struct op_config *config)
+static void set_what_job(const struct making *m, struct js *container, const struct op_spec *spec)
 {
     char identity[OP_NAME_MAX], port[16];
     snprintf(port, sizeof port, "%d", OP_COORDINATOR_METRICS_PORT);
     name_identity(m->job->name, m->job->uid, identity);
     part_variable(container, "RINGMASTER_POD_JOB", identity);
-    part_variable(container, "RINGMASTER_POD_SPEC_SHA256", config->sha256);
+    part_variable(container, "RINGMASTER_POD_SPEC_SHA256", spec->sha256);
     part_variable(container, "RINGMASTER_POD_METRICS_PORT", port);
     if (m->job->launched && m->job->status.ring.begun) {
         char begun[24];
@@ -427,7 +427,7 @@ static int make_worker(const struct making *m, int index, int attempt)
     return 0;
 }
 
-static int make_coordinator(const struct making *m, const struct op_config *config, int term)
+static int make_coordinator(const struct making *m, const struct op_spec *spec, int term)
 {
     struct js *container;
     pod_inherit(m->pod_spec, find_container(m), read_at(m->job_spec, "workers.template.spec"),
@@ -439,8 +439,8 @@ static int make_coordinator(const struct making *m, const struct op_config *conf
     part_port(container, "metrics", OP_COORDINATOR_METRICS_PORT);
     part_small_resources(container);
     part_prefer_on_demand(m->pod_spec);
-    part_config(m->pod_spec, container, "ringmaster-job", config->name, "/etc/ringmaster/job");
-    set_what_job(m, container, config);
+    part_note(m->pod_spec, container, "ringmaster-job", OP_NOTE_SPEC, "/etc/ringmaster/job", "spec.json");
+    set_what_job(m, container, spec);
     set_coordinator_command(m, container, term);
     return 0;
 }
@@ -478,6 +478,15 @@ static void label(struct js *pod, const char *key, int value)
     js_set_string(mutable(read_at(pod, "metadata.labels")), key, text);
 }
 
+/* Over the template's, if it has one of that name. */
+static void note(struct js *pod, const char *key, const char *text)
+{
+    struct js *metadata = mutable(read_at(pod, "metadata"));
+    if (!js_get(metadata, "annotations"))
+        js_set(metadata, "annotations", js_object());
+    js_set_string(mutable(js_get(metadata, "annotations")), key, text);
+}
+
 static int finish(struct js *pod, struct js *job_spec, int status, struct str *out)
 {
     if (status == 0)
@@ -511,7 +520,7 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings, c
 }
 
 int pod_coordinator(const struct job_view *job, const struct op_settings *settings,
-                    const struct op_config *config, int term, struct str *out, struct error *err)
+                    const struct op_spec *given, int term, struct str *out, struct error *err)
 {
     char name[OP_NAME_MAX];
     struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", err);
@@ -527,5 +536,6 @@ int pod_coordinator(const struct job_view *job, const struct op_settings *settin
     struct js *pod = begin(&m, read_at(spec, "coordinator.template"), name);
     js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "coordinator");
     label(pod, OP_LABEL_TERM, term);
-    return finish(pod, spec, make_coordinator(&m, config, term), out);
+    note(pod, OP_NOTE_SPEC, given->text ? given->text : "");
+    return finish(pod, spec, make_coordinator(&m, given, term), out);
 }

@@ -20,10 +20,11 @@ enum {
     OP_POD_TEXT_MAX = 256 * 1024,
 };
 
-/* The ConfigMap with the effective spec, and what it holds: the coordinator takes no other. */
-struct op_config {
-    char name[OP_NAME_MAX];
-    char sha256[RM_HASH_HEX];
+/* The effective spec (job.h), which a coordinator's pod brings along as an annotation and finds as a file.
+ * Zero: of a pod that is made to be looked at only. */
+struct op_spec {
+    const char *text;         /* the caller's */
+    char sha256[RM_HASH_HEX]; /* of it: the coordinator takes no other */
 };
 
 /* ERR_USAGE with a sentence that names the field of the template at fault. unfit: machines that it should
@@ -31,7 +32,7 @@ struct op_config {
 int pod_worker(const struct job_view *job, const struct op_settings *settings, const struct op_unfit *unfit,
                int index, int attempt, struct str *out, struct error *err);
 int pod_coordinator(const struct job_view *job, const struct op_settings *settings,
-                    const struct op_config *config, int term, struct str *out, struct error *err);
+                    const struct op_spec *spec, int term, struct str *out, struct error *err);
 
 /* Does the worker template mount a volume at this absolute path or above it? A volume that lives and dies
  * with its pod (emptyDir) counts where scratch is true: an init container may have filled it. */

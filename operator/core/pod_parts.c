@@ -168,10 +168,15 @@ void part_secret(struct js *pod_spec, struct js *container, const struct part_se
         js_set_bool(source, "optional", true);
 }
 
-void part_config(struct js *pod_spec, struct js *container, const char *volume, const char *config,
-                 const char *path)
+void part_note(struct js *pod_spec, struct js *container, const char *volume, const char *annotation,
+               const char *path, const char *file)
 {
-    js_set_string(object_at(mount(pod_spec, container, volume, path, true), "configMap"), "name", config);
+    char field[128];
+    struct js *item = js_object(), *made = mount(pod_spec, container, volume, path, true);
+    snprintf(field, sizeof field, "metadata.annotations['%s']", annotation);
+    js_set_string(item, "path", file);
+    js_set_string(object_at(item, "fieldRef"), "fieldPath", field);
+    js_push(array_at(object_at(made, "downwardAPI"), "items"), item);
 }
 
 void part_variable(struct js *container, const char *name, const char *value)

@@ -27,8 +27,10 @@ struct part_secret {
     bool any_user; /* readable for who is not in the pod's fsGroup, too: it may have none */
 };
 void part_secret(struct js *pod_spec, struct js *container, const struct part_secret *part);
-void part_config(struct js *pod_spec, struct js *container, const char *volume, const char *config,
-                 const char *path);
+/* An annotation of the pod as a file of the folder `path`: it comes and goes with the pod, and needs no
+ * object that somebody could lay there before, or take away. */
+void part_note(struct js *pod_spec, struct js *container, const char *volume, const char *annotation,
+               const char *path, const char *file);
 
 void part_variable(struct js *container, const char *name, const char *value);
 /* RINGMASTER_POD_IP, RINGMASTER_POD_NAME, RINGMASTER_NODE_NAME by the downward API. */

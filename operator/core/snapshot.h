@@ -83,11 +83,6 @@ enum op_applied {
 /* What the operator's process remembers of a job between reconciles; lost with the process, and then found
  * out again. Zero at first. The shell owns it and tells it what came of the plan's actions (plan.h). */
 struct op_memo {
-    /* A ConfigMap of this generation waits, under this name, for the coordinator's pod of this term; 0: none
-     * does. */
-    int64_t config_generation;
-    int config_term;
-    char config[OP_NAME_MAX];
     char key[OP_NAME_MAX];  /* the Secret that was made and stands in no status yet; "": none */
     int64_t dry_generation; /* the API server took this generation's pod on trial */
     /* Hash of what was applied last: Service, budget, workers' policy, coordinator's policy. The shell zeroes

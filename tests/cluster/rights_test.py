@@ -253,7 +253,6 @@ STORIES = {
     "list pods": (unlisted, nothing_is_done_before_all_is_known),
     "watch pods": (unlisted, pods_are_followed),
     "create secrets": (in_the_status, a_new_job),
-    "create configmaps": (in_the_status, a_new_job),
     "create events": (in_the_log("an event is lost"), a_job_has_something_to_tell),
     "patch events": (in_the_log("an event is lost"), a_job_tells_the_same_again),
     "list nodes": (unlisted, nodes_are_seen),

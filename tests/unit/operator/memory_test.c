@@ -102,11 +102,11 @@ static void put(enum op_resource resource, const struct js *object)
 static void put_pod(const struct job_view *job, int index)
 {
     static const struct op_settings settings = {.worker_image = "image", .operator_namespace = "system"};
-    static const struct op_config config = {.name = "config"};
+    static const struct op_spec spec = {.text = "{}"};
     struct error err = {0};
     struct str text = str_init(OP_POD_TEXT_MAX);
     char uid[64];
-    int made = index < 0 ? pod_coordinator(job, &settings, &config, 1, &text, &err)
+    int made = index < 0 ? pod_coordinator(job, &settings, &spec, 1, &text, &err)
                          : pod_worker(job, &settings, NULL, index, 1, &text, &err);
     cr_assert_eq(made, 0, "%s", err.text);
     struct js *pod = js_parse(str_text(&text), text.length, "pod", &err), *status = js_object();

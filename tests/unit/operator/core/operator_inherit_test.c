@@ -22,7 +22,7 @@ static struct js *coordinator(const char *template, const char *own)
     str_addf(&changes, "{\"workers\":{\"template\":{\"spec\":%s}}%s%s%s}", template,
              *own ? ",\"coordinator\":{\"template\":{\"spec\":" : "", own, *own ? "}}" : "");
     struct cast *c = cast_open(str_text(&changes));
-    cr_assert_eq(pod_coordinator(&c->job, &settings, &(struct op_config){0}, 1, &text, &err), 0, "%s",
+    cr_assert_eq(pod_coordinator(&c->job, &settings, &(struct op_spec){0}, 1, &text, &err), 0, "%s",
                  err.text);
     struct js *pod = js_parse(str_text(&text), text.length, "pod", &err);
     cr_assert(pod, "%s", err.text);

@@ -548,56 +548,6 @@ Test(operator_plan, a_dead_coordinator_is_succeeded_term_first_and_the_service_m
     cast_free(c);
 }
 
-/* The plan does what there is to do of `resource`, and nothing else of it is done. */
-static void settle_only(struct cast *c, enum op_resource resource)
-{
-    struct op_plan *plan = cast_plan(c);
-    for (int i = 0; i < plan->actions_count; i++)
-        if (plan->action[i].resource == resource)
-            op_memo_done(&c->memo, &c->job, &plan->action[i]);
-    plan_free(plan);
-}
-
-static void first_coordinator_comes_and_dies(struct cast *c)
-{
-    struct pod_view *pod = cast_pod(c, OP_COORDINATOR, -1, 1);
-    cast_settle(c);
-    pod->phase = OP_POD_FAILED;
-    pod->terminated = true;
-    pod->exit_code = 137;
-    cast_settle(c);
-    c->now_ms += 1000;
-    cast_settle(c);
-}
-
-/* Nobody tells the operator that one was deleted: it has no right to read it. */
-Test(operator_plan, each_coordinator_gets_a_config_map_of_its_own)
-{
-    struct cast *c = cast_open("{}");
-    for (int i = 0; i < 3; i++)
-        cast_settle(c);
-    expect(c, "create configmaps\ncreate pods tiny-coordinator-");
-    settle_only(c, OP_CONFIG_MAPS);
-    expect_without(c, "create configmaps"); /* a pod that is refused for an hour leaves no heap of them */
-    expect(c, "create pods tiny-coordinator-");
-    cast_settle(c);
-    first_coordinator_comes_and_dies(c);
-    expect(c, "create configmaps\nterm 2 is wanted");
-    cast_free(c);
-}
-
-/* A watch shows the pod whose making nobody confirmed. */
-Test(operator_plan, a_config_map_is_not_handed_on_where_the_answer_about_its_pod_was_lost)
-{
-    struct cast *c = cast_open("{}");
-    for (int i = 0; i < 3; i++)
-        cast_settle(c);
-    settle_only(c, OP_CONFIG_MAPS);
-    first_coordinator_comes_and_dies(c);
-    expect(c, "create configmaps\nterm 2 is wanted");
-    cast_free(c);
-}
-
 Test(operator_plan,
      a_coordinator_that_does_not_answer_from_a_silent_node_is_succeeded_before_the_node_is_given_up)
 {

@@ -72,13 +72,29 @@ Test(operator_pod, a_template_that_is_privileged_gets_nothing_that_contradicts_i
     cast_free(c);
 }
 
+Test(operator_pod, a_template_that_notes_a_spec_of_its_own_is_written_over)
+{
+    struct cast *c =
+        cast_open("{\"coordinator\":{\"template\":{\"metadata\":{\"annotations\":{\"mine\":\"stays\","
+                  "\"ringmaster.dev/spec\":\"theirs\"}}}}}");
+    struct str text = str_init(OP_POD_TEXT_MAX);
+    struct error err = {0};
+    struct op_spec spec = {.text = "ours", .sha256 = "5bec"};
+    cr_assert_eq(pod_coordinator(&c->job, &settings, &spec, 1, &text, &err), 0, "%s", err.text);
+    cr_assert(strstr(str_text(&text), "\"ringmaster.dev/spec\":\"ours\""), "%s", str_text(&text));
+    cr_assert(strstr(str_text(&text), "\"mine\":\"stays\""), "%s", str_text(&text));
+    cr_assert_not(strstr(str_text(&text), "theirs"), "%s", str_text(&text));
+    str_clear(&text);
+    cast_free(c);
+}
+
 Test(operator_pod, the_coordinator_runs_the_workers_image_with_the_spec_of_its_generation)
 {
     struct cast *c = cast_open("{}");
     struct str text = str_init(1 << 20);
     struct error err = {0};
-    struct op_config config = {.name = "the-config", .sha256 = "5bec"};
-    cr_assert_eq(pod_coordinator(&c->job, &settings, &config, 4, &text, &err), 0, "%s", err.text);
+    struct op_spec spec = {.text = "{\"metadata\":{\"name\":\"tiny\"}}", .sha256 = "5bec"};
+    cr_assert_eq(pod_coordinator(&c->job, &settings, &spec, 4, &text, &err), 0, "%s", err.text);
     compare("coordinator.json", &text);
     str_clear(&text);
     cast_free(c);
@@ -173,7 +189,7 @@ Test(operator_pod, a_pod_as_it_was_made_is_found_again_by_its_labels_and_owner)
 Test(operator_pod, the_objects_around_the_pods_are_the_jobs_own)
 {
     struct cast *c = cast_open("{}");
-    struct str text = str_init(1 << 20), spec = text;
+    struct str text = str_init(1 << 20);
     struct error err = {0};
     static void (*const policies[])(const struct job_view *, const struct op_settings *,
                                     struct str *) = {object_policy_worker, object_policy_coordinator};
@@ -187,15 +203,13 @@ Test(operator_pod, the_objects_around_the_pods_are_the_jobs_own)
     object_key(&c->job, "the-key", &text);
     compare("key.json", &text);
     str_reset(&text);
-    cr_assert_eq(job_effective_spec(&c->job, &spec, &err), 0, "%s", err.text);
-    object_config(&c->job, "the-config", str_text(&spec), &text);
-    compare("config.json", &text);
+    cr_assert_eq(job_effective_spec(&c->job, &text, &err), 0, "%s", err.text);
+    compare("effective-spec.json", &text);
     for (int i = 0; i < 2; i++) {
         str_reset(&text);
         policies[i](&c->job, &settings, &text);
         compare(names[i], &text);
     }
-    str_clear(&spec);
     str_clear(&text);
     cast_free(c);
 }
@@ -205,11 +219,11 @@ static void both_have(const struct op_settings *with, const char *changes, const
                       const char *wanted)
 {
     struct cast *c = cast_open(changes);
-    struct op_config config = {.name = "the-config", .sha256 = "5bec"};
+    struct op_spec spec = {.text = "{\"metadata\":{\"name\":\"tiny\"}}", .sha256 = "5bec"};
     for (int i = 0; i < 2; i++) {
         struct str text = str_init(OP_POD_TEXT_MAX), part = text;
         struct error err = {0};
-        int made = i ? pod_coordinator(&c->job, with, &config, 1, &text, &err)
+        int made = i ? pod_coordinator(&c->job, with, &spec, 1, &text, &err)
                      : pod_worker(&c->job, with, NULL, 0, 1, &text, &err);
         cr_assert_eq(made, 0, "%s", err.text);
         struct js *pod = js_parse(str_text(&text), text.length, "pod", NULL);
