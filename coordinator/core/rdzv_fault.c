@@ -116,6 +116,13 @@ static bool is_due(const struct fault_facts *f, enum bound bound)
     }
 }
 
+/* One alone keeps all from saving, and is needed to go on. In pods another one may come elsewhere; until it
+ * does, those who stay save what they hold, which is the first checkpoint since. */
+static bool gives_up_its_place(const struct fault_facts *f)
+{
+    return f->where == FAULT_IN_SLICE && f->scarce && f->unsupervised && f->lasted >= f->patience;
+}
+
 static enum fault_remedy remedy_of(const struct fault_facts *f)
 {
     const struct rule *r = &rules[f->where][f->class];
@@ -130,6 +137,8 @@ static enum fault_remedy remedy_of(const struct fault_facts *f)
         return FAULT_ENDS;
     if (f->where == FAULT_IN_LOAD && f->class == CLASS_OBJECT && f->times == 1)
         return FAULT_ANOTHER;
+    if (gives_up_its_place(f))
+        return FAULT_LEAVES_OUT;
     if (f->others_can)
         return is_due(f, r->others_bound) ? r->others_can : FAULT_WAITS;
     return is_due(f, r->nobody_bound) ? r->nobody_can : FAULT_WAITS;

@@ -36,11 +36,12 @@ struct fault_facts {
     bool first;        /* of a `run` that has not made a step yet */
     bool unsupervised; /* pods */
     bool others_can;   /* enough are left without those who can't either */
+    bool scarce;       /* others can, but without this one fewer than min are left */
     bool all_say_so;   /* the same sentence from all, or from min workers with no step between */
     bool proven;       /* CLASS_OBJECT: two workers saw it, or there is only one that can see it */
     int times;         /* in a row, this one included */
     rm_time lasted;    /* since the first of them */
-    rm_time patience;  /* of a run in which nobody can */
+    rm_time patience;  /* of a run in which nobody can; in pods with one that is scarce */
     int exit_code;     /* as told; 0 unknown */
 };
 

@@ -129,15 +129,22 @@ static void note(const struct turn *turn, struct rdzv_worker *w, enum fault_wher
     text_copy(t->why, sizeof t->why, f->detail);
 }
 
+/* Its own part of each checkpoint does not get written while others write theirs, and they are too few to go
+ * on without it. */
+static bool is_scarce(const struct rdzv *st, const struct rdzv_worker *w, enum fault_where where)
+{
+    return where == FAULT_IN_SLICE && others_write(st, w) && !others_can(st, w, where, false);
+}
+
 /* How long it has been in trouble; while others can, how long it alone has: an outage of all is over for each
  * in its own time. */
 static rm_time lasted(const struct rdzv *st, struct rdzv_worker *w, bool able, rm_time now)
 {
     struct rdzv_trouble *t = &w->trouble;
-    bool alone = able && others_can(st, w, t->where, true);
+    bool scarce = is_scarce(st, w, t->where), alone = scarce || (able && others_can(st, w, t->where, true));
     rm_time from = t->stuck ? t->since : now; /* the call that has not returned since is the same one */
     t->alone = !alone ? RM_NEVER : t->alone < from ? t->alone : from;
-    if (!able || t->where == FAULT_IN_WORK || t->where == FAULT_IN_SAVE)
+    if ((!able && !scarce) || t->where == FAULT_IN_WORK || t->where == FAULT_IN_SAVE)
         return now - t->since;
     return alone ? now - t->alone : 0;
 }
@@ -156,6 +163,7 @@ struct fault_decision rdzv_trouble(const struct turn *turn, struct rdzv_worker *
                                          !st->steps_seen,
                                 .unsupervised = st->settings.unsupervised,
                                 .others_can = able,
+                                .scarce = is_scarce(st, w, where),
                                 .all_say_so = all_say_so(st, &w->trouble),
                                 .proven = proven,
                                 .times = w->trouble.times,

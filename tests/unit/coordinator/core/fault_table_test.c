@@ -18,6 +18,24 @@ Test(fault_table, who_waits_is_asked_again_after_1_2_4_and_at_most_30_seconds)
     cr_expect_eq(fault_pause(100000), 30 * RM_S);
 }
 
+/* In a run nobody would come in its place. */
+Test(fault_table,
+     one_that_the_job_needs_and_that_keeps_all_from_saving_goes_after_the_patience_where_another_may_come)
+{
+    struct fault_facts f = calm;
+    f.where = FAULT_IN_SLICE;
+    f.scarce = f.unsupervised = true;
+    f.lasted = 599 * RM_S;
+    cr_expect_eq(remedy(f), FAULT_WAITS);
+    f.lasted = 600 * RM_S;
+    cr_expect_eq(remedy(f), FAULT_LEAVES_OUT);
+    f.scarce = false;
+    cr_expect_eq(remedy(f), FAULT_WAITS);
+    f.scarce = true;
+    f.unsupervised = false;
+    cr_expect_eq(remedy(f), FAULT_WAITS);
+}
+
 struct row {
     enum fault_where where;
     enum fault_class class;

@@ -510,6 +510,29 @@ static void try_on(struct story *s, int second, int64_t step)
     save_waits(s, second % 2, step, 0);
 }
 
+/* Another one may come elsewhere; and those who stay save what they hold as soon as it is gone. */
+Test(outage, of_one_pod_that_the_job_needs_costs_it_its_place_after_end_timeout)
+{
+    struct story s;
+    struct rdzv_settings settings = remote();
+    settings.workers_min = settings.workers_target = 3;
+    settings.unsupervised = true;
+    settings.steps = 1000;
+    settings.end_timeout = 120 * RM_S;
+    story_begin(&s, settings);
+    train_with(&s, 3);
+    two_writes_nothing(&s, 1, 60, false);
+    two_writes_nothing(&s, 61, 189, true);
+    cr_assert_not(said(&s, "is left out"), "it is alone since step 70: %s", str_text(&s.log));
+    two_writes_nothing(&s, 190, 195, true);
+    cr_assert(said(&s, "worker 2 is left out: the store does not answer"), "%s", str_text(&s.log));
+    stopped(&s, 0, 195, -1);
+    stopped(&s, 1, 195, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
+    cr_assert_eq(s.ended, -1);
+    story_end(&s);
+}
+
 Test(outage, the_end_waits_for_as_long_as_the_job_says_and_then_names_the_reason)
 {
     struct story s;
