@@ -39,7 +39,7 @@ static void save_picture(struct console *console, const struct prepared *p, cons
     struct str out = str_init(2 * RM_URI_MAX);
     if (!report->last_step_at)
         return;
-    if (run_picture_write(p->store, p->spec.name, report, &err) < 0)
+    if (run_picture_write(p->store, p->spec.name, p->parameters, report, &err) < 0)
         console_say(console, "ringmaster: the picture of the run was not saved: %s", err.text);
     else if (!console->json)
         screen_picture(p->spec.checkpoint.uri, console->style, &out);

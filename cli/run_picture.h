@@ -6,8 +6,8 @@
 #include "common/storage/object/object.h"
 
 /* Replaces it, whole or not at all. A run without a step leaves the one before. */
-int run_picture_write(struct object_store *store, const char *job, const struct report *report,
-                      struct error *err);
+int run_picture_write(struct object_store *store, const char *job, int64_t parameters,
+                      const struct report *report, struct error *err);
 /* Absent is fine. */
 void run_picture_remove(struct object_store *store);
 

@@ -52,6 +52,12 @@ static void take_evaluated(struct picture *p, const struct event *e)
     b->held_out = e->loss;
 }
 
+static void take_saved(struct picture *p, const struct event *e)
+{
+    if (e->step > p->first)
+        bin_at(p, e->step)->saved = e->step;
+}
+
 /* The one that lasted shortest counts as part of the one before it. */
 static void merge_rings(struct picture *p)
 {
@@ -91,6 +97,9 @@ void picture_take(struct picture *p, const struct event *e, int64_t step, rm_tim
         break;
     case EVENT_EVALUATED:
         take_evaluated(p, e);
+        break;
+    case EVENT_CHECKPOINT_SAVED:
+        take_saved(p, e);
         break;
     case EVENT_RING_FORMED:
         take_ring(p, e);

@@ -20,6 +20,7 @@ struct picture_bin {
     double sum, low, high; /* of them */
     bool evaluated;        /* held_out is set: the last one in it */
     double held_out;
+    int64_t saved; /* step of the newest checkpoint in it; 0: none */
 };
 
 struct picture_ring {

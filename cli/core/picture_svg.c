@@ -7,7 +7,7 @@
 /* All lengths in SVG's units, which are pixels where nobody scales. */
 enum {
     WIDTH = 960,
-    LEFT = 84,
+    LEFT = 100,
     RIGHT = 936,
     LOSS_TOP = 92,
     LOSS_BOTTOM = 312,
@@ -22,11 +22,19 @@ enum {
 
 static const char *const ink = "#1f2933", *const pale = "#6b7785", *const grid = "#e6eaef",
                          *const blue = "#2463c5", *const orange = "#d9730d", *const red = "#cf2e2e",
-                         *const amber = "#b7791f", *const green = "#1f8a4c", *const bar = "#9db8d9";
+                         *const amber = "#b7791f", *const green = "#1f8a4c", *const bar = "#9db8d9",
+                         *const paper = "#fff";
+
+/* Rules of a style sheet go before attributes: where pages are dark, each colour has another one. */
+static const char *const dark[][2] = {{"#fff", "#0d1117"},    {"#1f2933", "#e3e8ee"}, {"#6b7785", "#98a4b3"},
+                                      {"#e6eaef", "#27303b"}, {"#2463c5", "#6ea8fe"}, {"#d9730d", "#f0a35e"},
+                                      {"#cf2e2e", "#ff7b72"}, {"#b7791f", "#e3b341"}, {"#1f8a4c", "#56d364"},
+                                      {"#9db8d9", "#3f5f8a"}};
 
 struct drawing {
     const struct report *report;
     const struct picture *picture;
+    const struct picture_facts *facts;
     int64_t first, last;       /* steps */
     double low, high, tick;    /* of the loss axis */
     int row, rows_bottom;      /* row: height of a worker's */
@@ -141,12 +149,28 @@ static void span(const struct drawing *d)
     str_adds(d->out, r->first_step ? " in " : r->steps == 1 ? " step in " : " steps in ");
 }
 
-static void title(const struct drawing *d, const char *name)
+/* Who computed what, when, and which bits came out. */
+static void origin(const struct drawing *d)
+{
+    const struct report *r = d->report;
+    text_open(d, RIGHT, 36, "end", pale);
+    if (d->facts->parameters) {
+        show_count(d->facts->parameters, d->out);
+        str_adds(d->out, " parameters");
+    }
+    if (*d->facts->date)
+        str_addf(d->out, "%s%s", d->facts->parameters ? " · " : "", d->facts->date);
+    if (r->ended && *r->end.weights_sha256)
+        str_addf(d->out, " · weights %.12s", r->end.weights_sha256);
+    text_close(d);
+}
+
+static void title(const struct drawing *d)
 {
     const struct report *r = d->report;
     struct str *out = d->out;
     str_addf(out, "<text x=\"24\" y=\"36\" font-size=\"20\" font-weight=\"600\" fill=\"%s\">", ink);
-    escaped(name, out);
+    escaped(d->facts->name, out);
     if (r->first_step)
         str_addf(out, ", from step %lld", (long long)r->first_step);
     text_close(d);
@@ -164,6 +188,7 @@ static void title(const struct drawing *d, const char *name)
     if (r->ended && r->end.kind == EVENT_FAILED)
         str_adds(out, " · ended early");
     text_close(d);
+    origin(d);
 }
 
 /* --- the loss --- */
@@ -343,6 +368,38 @@ static void clock_label(const struct drawing *d, int64_t step)
         show_time(at, d->out);
 }
 
+static void step_label(const struct drawing *d, int64_t step)
+{
+    double x = at_step(d, (double)step), y = d->rows_bottom + 28;
+    const char *anchor = x > RIGHT - 24 ? "end" : x < LEFT + 24 ? "start" : "middle";
+    text_open(d, x, y + 18, anchor, ink);
+    show_count(step, d->out);
+    text_close(d);
+    text_open(d, x, y + 35, anchor, pale);
+    clock_label(d, step);
+    text_close(d);
+}
+
+/* A square on the axis each. */
+static void checkpoints(const struct drawing *d)
+{
+    bool any = false;
+    for (int i = 0; i < d->picture->bins; i++)
+        any |= d->picture->bin[i].saved > 0;
+    if (!any)
+        return;
+    str_addf(d->out, "<path fill=\"%s\" d=\"", ink);
+    for (int i = 0; i < d->picture->bins; i++)
+        if (d->picture->bin[i].saved)
+            str_addf(d->out, "M%.1f %dh6v6h-6z", at_step(d, (double)d->picture->bin[i].saved) - 3,
+                     d->rows_bottom + 25);
+    str_adds(d->out, "\"><title>checkpoint saved</title></path>\n");
+    text_open(d, RIGHT, LOSS_TOP - 12, "end", ink);
+    str_adds(d->out, "■ checkpoint saved");
+    text_close(d);
+}
+
+/* The last step always has its label; those that would touch it have none. */
 static void step_axis(const struct drawing *d)
 {
     double tick = fmax(1, round_tick((double)(d->last - d->first)));
@@ -357,17 +414,12 @@ static void step_axis(const struct drawing *d)
     for (double s = ceil((double)d->first / tick) * tick; s <= (double)d->last; s += tick) {
         double x = at_step(d, s);
         line(d, x, y, x, y + 4, style);
-        if (x < free_from)
+        if (x < free_from || x > RIGHT - LABEL_APART)
             continue;
-        const char *anchor = x > RIGHT - 24 ? "end" : x < LEFT + 24 ? "start" : "middle";
-        text_open(d, x, y + 18, anchor, ink);
-        show_count((int64_t)s, d->out);
-        text_close(d);
-        text_open(d, x, y + 35, anchor, pale);
-        clock_label(d, (int64_t)s);
-        text_close(d);
+        step_label(d, (int64_t)s);
         free_from = x + LABEL_APART;
     }
+    step_label(d, d->last);
 }
 
 /* --- recoveries --- */
@@ -459,20 +511,37 @@ static int height(const struct drawing *d)
     return list_top(d) + 22 + 18 * list_rows(d) + (d->report->recoveries > LISTED ? 24 : 6);
 }
 
-void picture_svg(const struct report *r, const char *name, struct str *out)
+/* What a reader that sees no picture is told, and the colours. */
+static void head(const struct drawing *d)
 {
-    struct drawing d = {
-        .report = r, .picture = &r->picture, .first = r->first_step, .last = r->step, .out = out};
+    str_addf(d->out,
+             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
+             "width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" font-family=\"Inter, 'Segoe UI', "
+             "'Helvetica Neue', 'DejaVu Sans', sans-serif\" font-size=\"12\">\n<title>",
+             WIDTH, height(d), WIDTH, height(d));
+    escaped(d->facts->name, d->out);
+    str_addf(d->out, ": loss and workers of a training run, %d recover%s</title>\n", d->report->recoveries,
+             d->report->recoveries == 1 ? "y" : "ies");
+    str_adds(d->out, "<style>@media (prefers-color-scheme:dark){");
+    for (size_t i = 0; i < sizeof dark / sizeof *dark; i++)
+        str_addf(d->out, "[fill=\"%s\"]{fill:%s}[stroke=\"%s\"]{stroke:%s}", dark[i][0], dark[i][1],
+                 dark[i][0], dark[i][1]);
+    str_addf(d->out, "}</style>\n<rect width=\"%d\" height=\"%d\" fill=\"%s\"/>\n", WIDTH, height(d), paper);
+}
+
+void picture_svg(const struct report *r, const struct picture_facts *facts, struct str *out)
+{
+    struct drawing d = {.report = r,
+                        .picture = &r->picture,
+                        .facts = facts,
+                        .first = r->first_step,
+                        .last = r->step,
+                        .out = out};
     if (r->step <= r->first_step)
         return;
     measure(&d);
-    str_addf(out,
-             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
-             "width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" font-family=\"Inter, 'Segoe UI', "
-             "'Helvetica Neue', 'DejaVu Sans', sans-serif\" font-size=\"12\">\n",
-             WIDTH, height(&d), WIDTH, height(&d));
-    str_addf(out, "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", WIDTH, height(&d));
-    title(&d, name);
+    head(&d);
+    title(&d);
     loss_axis(&d);
     recovery_lines(&d);
     loss_band(&d);
@@ -481,6 +550,7 @@ void picture_svg(const struct report *r, const char *name, struct str *out)
     workers(&d);
     generations(&d);
     step_axis(&d);
+    checkpoints(&d);
     recovery_list(&d);
     str_adds(out, "</svg>\n");
 }

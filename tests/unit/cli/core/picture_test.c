@@ -2,6 +2,8 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- a run made of events --- */
@@ -97,7 +99,7 @@ static struct str drawn(const struct report *r, struct screen_style style)
 static struct str svg_of(const struct report *r, const char *name)
 {
     struct str out = str_init(1 << 20);
-    picture_svg(r, name, &out);
+    picture_svg(r, &(struct picture_facts){.name = name, .date = "2026-11-23", .parameters = 842496}, &out);
     return out;
 }
 
@@ -331,6 +333,80 @@ Test(picture_svg, tells_each_recovery_and_what_it_cost)
         strstr(str_text(&out), "step 30: worker 1 lost, <tspan font-weight=\"600\">57 ms</tspan>, 1 step"));
     cr_assert(strstr(str_text(&out), "step 60: worker 3 joined, <tspan font-weight=\"600\">80 ms</tspan><"));
     cr_assert_null(strstr(str_text(&out), "<script"));
+    str_clear(&out);
+}
+
+/* Where the text stands; its anchor is the end. */
+static double place_of(const char *svg, const char *text)
+{
+    const char *at = strstr(svg, text);
+    cr_assert_not_null(at, "%s", text);
+    while (strncmp(at, "<text x=\"", 9) != 0)
+        at--;
+    return strtod(at + 9, NULL);
+}
+
+Test(picture_svg, what_stands_left_of_the_rows_is_within_the_margin)
+{
+    static struct report r;
+    lively_run(&r);
+    struct str out = svg_of(&r, "tiny");
+    const double margin = 24, width = 6.6 * 10; /* ten letters of 12 pixels, of the widest font named */
+    cr_assert_geq(place_of(str_text(&out), ">generation<"), margin + width);
+    str_clear(&out);
+}
+
+Test(picture_svg, the_axis_ends_with_the_last_step_and_has_each_checkpoint)
+{
+    static struct report r;
+    lively_run(&r);
+    struct event saved = event_of(EVENT_CHECKPOINT_SAVED);
+    struct str before = svg_of(&r, "tiny");
+    cr_assert_null(strstr(str_text(&before), "checkpoint"));
+    r.step = 87; /* no round number: no tick stands there */
+    saved.step = 40;
+    take(&r, saved, 91 * RM_S);
+    struct str out = svg_of(&r, "tiny");
+    well_formed(str_text(&out));
+    cr_assert(strstr(str_text(&out), ">87</text>"));
+    cr_assert(strstr(str_text(&out), "<title>checkpoint saved</title>"));
+    str_clear(&before);
+    str_clear(&out);
+}
+
+Test(picture_svg, says_which_run_it_is_to_who_sees_it_and_who_does_not)
+{
+    static struct report r;
+    lively_run(&r);
+    struct event end = event_of(EVENT_COMPLETE);
+    end.step = 90;
+    text_copy(end.weights_sha256, sizeof end.weights_sha256, "0123456789abcdef");
+    take(&r, end, 91 * RM_S);
+    struct str out = svg_of(&r, "a < b");
+    well_formed(str_text(&out));
+    cr_assert(strstr(str_text(&out), " role=\"img\" "));
+    cr_assert(
+        strstr(str_text(&out), "<title>a &lt; b: loss and workers of a training run, 3 recoveries</title>"));
+    cr_assert(strstr(str_text(&out), ">842,496 parameters · 2026-11-23 · weights 0123456789ab<"));
+    str_clear(&out);
+}
+
+/* Each colour that is drawn with has one for dark pages, and the two are not the same. */
+Test(picture_svg, every_colour_has_another_one_where_pages_are_dark)
+{
+    static struct report r;
+    lively_run(&r);
+    struct str out = svg_of(&r, "tiny");
+    const char *sheet = strstr(str_text(&out), "<style>"), *end = strstr(str_text(&out), "</style>");
+    cr_assert(sheet && end && strstr(sheet, "prefers-color-scheme:dark"));
+    for (const char *c = end; (c = strchr(c, '#')); c++) {
+        char rule[40];
+        int length = (int)strspn(c + 1, "0123456789abcdef") + 1;
+        snprintf(rule, sizeof rule, "[fill=\"%.*s\"]{fill:#", length, c);
+        const char *found = strstr(sheet, rule);
+        cr_assert(found && found < end, "%s", rule);
+        cr_assert_neq(strncmp(found + strlen(rule) - 1, c, (size_t)length), 0, "%s", rule);
+    }
     str_clear(&out);
 }
 
