@@ -29,7 +29,7 @@ OPERATOR_NEXT = "localhost/ringmaster/operator:next"
 WORKER_NEXT = "localhost/ringmaster/worker:next"
 
 SOURCES = ("CMakeLists.txt", "CMakePresets.json", "cmake", "agent", "cli", "common", "coordinator", "operator", "trainer", "deploy/Dockerfile",
-           ".dockerignore", "docs")
+           ".dockerignore", "deploy/examples/text")
 KEPT = 4  # archives and stores of a kind that stay in the cache
 
 ARCHIVES = CACHE / "images"

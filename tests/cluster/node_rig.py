@@ -10,7 +10,7 @@ from cluster import ROOT
 SYSTEM = "ringmaster-system"
 CHART = ROOT / "charts/ringmaster"
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
-DATA = "file:///usr/share/ringmaster/quickstart/docs"  # in the worker image
+DATA = "file:///usr/share/ringmaster/quickstart/text"  # in the worker image
 DEADLINE_S = 600
 POLL_S = 0.2
 STORE_KEYS = {"access": "AKIATEST", "secret": "only-for-tests"}

@@ -1,8 +1,11 @@
 """What stands in the tree for people to try is tried."""
 
+import hashlib
 import re
-import shutil
+import shlex
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,14 +16,51 @@ sys.path.append(str(rig.ROOT / "tests"))
 import examples  # noqa: E402  (its folder is on the path only now)
 
 
+TEXT_SHA256 = "bf1384a45646665035b4deb76156ee86a6a7ff89883c934ad3c03d1e7a0d5b36"
+EXAMPLE = rig.ROOT / "deploy/examples/quickstart.yaml"
+
+
 def test_the_example_trains(tmp_path, finish):
-    shutil.copytree(rig.ROOT / "common", tmp_path / "text")
-    run = finish(rig.ROOT / "deploy/examples/quickstart.yaml", "--set", f"spec.trainer.data.uri={tmp_path / 'text'}",
-                 "--set", f"spec.checkpoint.uri={tmp_path / 'out'}", "--set", "spec.trainer.steps=6",
+    run = finish(EXAMPLE, "--set", f"spec.checkpoint.uri={tmp_path / 'out'}", "--set", "spec.trainer.steps=6",
                  "--set", "spec.trainer.optimizer.warmupSteps=2", "--drill", "kill:1@2")
     assert run.code == 0, run.tail()
     assert run.the("complete")["step"] == 6 and len(run.of("recovered")) == 1
     assert (tmp_path / "out" / "final" / "manifest.json").exists()
+
+
+def blank(text):
+    return sum(character.isspace() for character in text) / len(text)
+
+
+def test_what_the_quick_start_shows_at_its_end_is_words_and_not_white_space(tmp_path, finish):
+    """With a fifth of its steps; prompt, seed and temperature are those of tools/quickstart."""
+    command = next(line for line in (rig.ROOT / "tools/quickstart").read_text(encoding="utf-8").splitlines() if " generate " in line)
+    words = shlex.split(command)
+    run = finish(EXAMPLE, "--set", f"spec.checkpoint.uri={tmp_path / 'out'}", "--set", "spec.trainer.steps=150",
+                 "--set", "spec.trainer.evaluation.everySteps=0")
+    assert run.code == 0, run.tail()
+    written = subprocess.run([rig.BIN / "ringmaster", "generate", tmp_path / "out/final", *words[words.index("generate") + 2:]],
+                             capture_output=True, text=True, check=True, timeout=rig.DEADLINE_S).stdout
+    assert len(written) > 300 and blank(written) < 1 / 3, written
+    letters = sum(character.isalpha() for character in written)
+    assert letters > len(written) / 2, written
+
+
+def test_both_quick_starts_train_on_the_one_text_that_the_worker_image_brings():
+    here, there = (Path(rig.ROOT / "deploy/examples" / name).read_text(encoding="utf-8")
+                   for name in ("quickstart.yaml", "quickstart-cluster.yaml"))
+    (place,) = re.findall(r"uri: file://(/usr/share/\S+)}", there)
+    assert "      uri: text " in here
+    assert f"COPY deploy/examples/text {place}\n" in (rig.ROOT / "deploy/Dockerfile").read_text(encoding="utf-8")
+    assert "!deploy/examples/text" in (rig.ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+
+
+def test_the_text_of_the_quick_starts_never_changes():
+    """The README's hash is that of training on it; a model of another text would be another one."""
+    files = sorted((rig.ROOT / "deploy/examples/text").iterdir())
+    assert [file.name for file in files] == ["pages.txt"]
+    assert hashlib.sha256(files[0].read_bytes()).hexdigest() == TEXT_SHA256
+    assert blank(files[0].read_text(encoding="ascii")) < 0.2
 
 
 @pytest.mark.parametrize("name", examples.names())
