@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/check.h"
 #include "cli/checkpoint.h"
 #include "cli/options.h"
 #include "cli/programs.h"
@@ -54,7 +55,8 @@ static int take_option(void *ctx, int key, const char *value, struct error *err)
     }
 }
 
-static int run(const struct manual_command *command, int argc, char **argv, struct error *err)
+static int on_job(const struct manual_command *command, int argc, char **argv,
+                  int (*work)(struct run_options *options, struct error *err), struct error *err)
 {
     static struct run_options options;
     const struct options_reader reader = {.take = take_option, .ctx = &options};
@@ -62,7 +64,17 @@ static int run(const struct manual_command *command, int argc, char **argv, stru
     if (!operands)
         return -1;
     options.file = operands[0];
-    return run_command(&options, err);
+    return work(&options, err);
+}
+
+static int run(const struct manual_command *command, int argc, char **argv, struct error *err)
+{
+    return on_job(command, argc, argv, run_command, err);
+}
+
+static int check(const struct manual_command *command, int argc, char **argv, struct error *err)
+{
+    return on_job(command, argc, argv, check_command, err);
 }
 
 static int take_any(void *ctx, int key, const char *value, struct error *err)
@@ -133,7 +145,11 @@ static int start(const struct manual_command *command, int argc, char **argv, st
     static const struct {
         const char *name;
         int (*work)(const struct manual_command *command, int argc, char **argv, struct error *err);
-    } works[] = {{"run", run}, {"generate", generate}, {"completion", complete}, {"manual", print_page}};
+    } works[] = {{"run", run},
+                 {"check", check},
+                 {"generate", generate},
+                 {"completion", complete},
+                 {"manual", print_page}};
     if (options_ask_help(argc, argv))
         return show_help(command);
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)

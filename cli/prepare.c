@@ -163,6 +163,8 @@ static int open_data(struct prepared *p, struct corpus **ret, struct error *err)
     }
     p->data_files = corpus_files(corpus);
     p->data_bytes = corpus_bytes(corpus);
+    p->data_tokens = corpus_tokens(corpus);
+    p->data_samples = corpus_training(corpus);
     p->spec.data.format = (enum job_data_format)corpus_format(corpus); /* what Auto means here */
     *ret = corpus;
     return 0;
@@ -227,13 +229,14 @@ static int check_resume(const struct prepared *p, struct corpus *corpus, struct 
     return p->complete ? 0 : check_fingerprint(p, err);
 }
 
+/* Of a job that is complete they come to nothing, and are read as they would be with --overwrite. */
 static int check_drills(struct drill_plan *drills, const struct prepared *p, struct error *err)
 {
     struct drill_terms terms = {.workers_min = p->spec.workers.min,
                                 .workers_max = p->spec.workers.max,
                                 .workers_target = p->spec.workers.target,
                                 .steps = p->spec.launched ? 0 : p->spec.steps,
-                                .resume_step = p->resume.found ? p->resume.entry.step : 0};
+                                .resume_step = p->resume.found && !p->complete ? p->resume.entry.step : 0};
     return drill_plan_check(drills, &terms, err);
 }
 
@@ -243,7 +246,7 @@ static void say_waiting(void *ctx, const char *text)
     fprintf(stderr, "ringmaster: %s\n", text);
 }
 
-static int own_checkpoints(struct prepared *p, struct error *err)
+static int own_checkpoints(struct prepared *p, bool look, struct error *err)
 {
     char run[OWNER_RUN_MAX];
     struct object_options place = {.uri = p->spec.checkpoint.uri,
@@ -253,6 +256,8 @@ static int own_checkpoints(struct prepared *p, struct error *err)
     struct owner_options owner = {.place = &place, .run = run, .waiting = say_waiting};
     if (place_open_checkpoints(&p->store, &p->spec, NULL, err) < 0)
         return err_wrap(err, "spec.checkpoint");
+    if (look)
+        return 0;
     if (owner_open(&p->owner, &owner, err) < 0)
         return -1;
     if (!owner_is_fenced(p->owner)) {
@@ -289,7 +294,7 @@ static int take_kept_listing(struct prepared *p, bool *ret_found, struct error *
 }
 
 /* Which files of a store the job's data are, for all its life. */
-static int settle_remote(struct prepared *p, struct corpus **ret, struct error *err)
+static int settle_remote(struct prepared *p, struct corpus **ret, bool look, struct error *err)
 {
     uint8_t sha256[RM_HASH_BYTES];
     bool found;
@@ -304,6 +309,8 @@ static int settle_remote(struct prepared *p, struct corpus **ret, struct error *
     if (p->resume.found && check_data(p, *ret, err) < 0)
         return -1;
     p->data_checked = true;
+    if (look)
+        return 0;
     if (remote_data_keep(p->remote, p->store, *ret, sha256, err) < 0)
         return -1;
     hex_encode(sha256, sizeof sha256, p->spec.data.listing);
@@ -314,23 +321,24 @@ static int find_resume(struct prepared *p, struct corpus **corpus, struct run_op
                        struct error *err)
 {
     p->resume = (struct checkpoint_resume){0};
-    if (own_checkpoints(p, err) < 0)
+    if (own_checkpoints(p, options->look, err) < 0)
         return -1;
     FAULT("folder-locked");
     if (options->overwrite) {
-        if (check_drills(&options->drills, p, err) < 0 || settle_remote(p, corpus, err) < 0 ||
+        if (check_drills(&options->drills, p, err) < 0 || settle_remote(p, corpus, false, err) < 0 ||
             checkpoint_delete_all(p->store, err) < 0 ||
             remote_data_keep_only(p->store, p->remote ? p->spec.data.listing : "", err) < 0)
             return -1;
         run_picture_remove(p->store);
         return 0;
     }
-    if (checkpoint_newest(p->store, p->spec.steps, &p->resume, err) < 0 || settle_remote(p, corpus, err) < 0)
+    if (checkpoint_newest(p->store, p->spec.steps, &p->resume, err) < 0 ||
+        settle_remote(p, corpus, options->look, err) < 0)
         return -1;
     p->complete = p->resume.found && p->resume.entry.final && p->resume.entry.step == p->spec.steps;
     if (p->resume.found && check_resume(p, *corpus, err) < 0)
         return -1;
-    return p->complete ? 0 : check_drills(&options->drills, p, err);
+    return check_drills(&options->drills, p, err);
 }
 
 static int64_t count_parameters(const struct model_shape *shape)
@@ -362,7 +370,7 @@ static int prepare_program(struct prepared *p, struct run_options *options, stru
             "spec.launch.command: there is no program %.200s to run, here or in PATH; its first word is "
             "the program alone, its arguments are words of their own",
             program);
-    if (job_has_store(&p->spec) && own_checkpoints(p, err) < 0)
+    if (job_has_store(&p->spec) && own_checkpoints(p, options->look, err) < 0)
         return -1;
     return check_drills(&options->drills, p, err);
 }

@@ -13,13 +13,14 @@ enum { PREPARED_KEY_BYTES = 32 };
 struct prepared {
     struct job_spec spec;
     int64_t parameters, data_files, data_bytes;
-    uint8_t key[PREPARED_KEY_BYTES]; /* of the job, by chance: whoever has it belongs to this run */
-    struct object_store *store;      /* of the checkpoints */
-    struct owner *owner;             /* of them, while the run lasts */
-    struct remote_data *remote;      /* NULL: the data is in a folder */
-    bool data_checked;               /* the data is what the checkpoint found was trained on */
-    bool complete;                   /* nothing is left to train: resume.entry is the last step's */
-    struct checkpoint_resume resume; /* found false and nothing skipped: training starts anew */
+    int64_t data_tokens, data_samples; /* of all files; that are trained on */
+    uint8_t key[PREPARED_KEY_BYTES];   /* of the job, by chance: whoever has it belongs to this run */
+    struct object_store *store;        /* of the checkpoints */
+    struct owner *owner;               /* of them, while the run lasts; NULL: options.look */
+    struct remote_data *remote;        /* NULL: the data is in a folder */
+    bool data_checked;                 /* the data is what the checkpoint found was trained on */
+    bool complete;                     /* nothing is left to train: resume.entry is the last step's */
+    struct checkpoint_resume resume;   /* found false and nothing skipped: training starts anew */
 };
 
 /* ERR_USAGE, ERR_DATA or ERR_MACHINE with a sentence. Notes about the job file go to stderr. Deletes old

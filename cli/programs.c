@@ -106,6 +106,47 @@ int trainer_fingerprint(const struct job_spec *spec, char *out, size_t size, str
     return result;
 }
 
+int trainer_memory(const struct job_spec *spec, int64_t *ret_lane, int64_t *ret_state, struct error *err)
+{
+    enum { NUMBERS = 8, NUMBER_MAX = 16 };
+    const struct model_shape *m = &spec->model.shape;
+    const struct {
+        const char *name;
+        int value;
+    } number[NUMBERS] = {
+        {"--layers", m->layers},
+        {"--heads", m->heads},
+        {"--width", m->width},
+        {"--context", m->context},
+        {"--vocabulary", m->vocabulary},
+        {"--sequences", spec->batch.lane_sequences},
+        {"--bf16", spec->precision == JOB_BF16},
+        {"--recompute", spec->recompute},
+    };
+    char path[RM_URI_MAX], text[NUMBERS][NUMBER_MAX];
+    char *args[2 * NUMBERS + 3] = {"ringmaster-trainer", "memory"};
+    struct str said = str_init(512);
+    long long lane, state;
+    int status = 0;
+    for (int i = 0; i < NUMBERS; i++) {
+        snprintf(text[i], sizeof text[i], "%d", number[i].value);
+        args[2 + 2 * i] = (char *)(uintptr_t)number[i].name;
+        args[3 + 2 * i] = text[i];
+    }
+    if (program_trainer(path, sizeof path, err) < 0)
+        return -1;
+    int result = capture(path, args, &said, &status, err);
+    if (result == 0 && (!WIFEXITED(status) || WEXITSTATUS(status) ||
+                        sscanf(str_text(&said), "lane %lld state %lld", &lane, &state) != 2))
+        result = err_set(err, ERR_MACHINE, "%s memory failed; its own words are above", path);
+    str_clear(&said);
+    if (result < 0)
+        return -1;
+    *ret_lane = lane;
+    *ret_state = state;
+    return 0;
+}
+
 int trainer_generate(char **arguments, struct error *err)
 {
     char path[RM_URI_MAX];

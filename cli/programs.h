@@ -1,4 +1,4 @@
-/* The other programs: where they are, and the two things that are asked of the trainer by itself. */
+/* The other programs: where they are, and the three things that are asked of the trainer by itself. */
 #ifndef RM_CLI_PROGRAMS_H
 #define RM_CLI_PROGRAMS_H
 
@@ -14,6 +14,10 @@ int program_agent(char *out, size_t size, struct error *err); /* beside the runn
 
 /* The fingerprint line that the trainer of this job has, without its newline. Blocks. */
 int trainer_fingerprint(const struct job_spec *spec, char *out, size_t size, struct error *err);
+
+/* Memory of one worker of this job on this machine, in bytes: what comes and goes with its trainer, and its
+ * training state. Blocks. */
+int trainer_memory(const struct job_spec *spec, int64_t *ret_lane, int64_t *ret_state, struct error *err);
 
 /* Becomes `ringmaster-trainer generate arguments...`; returns only on failure. arguments: NULL-terminated,
  * arguments[0] is "generate". */

@@ -15,7 +15,8 @@ struct run_options {
     int sets_count;
     struct drill_plan drills;
     bool json, overwrite;
-    int port; /* of the coordinator; 0: any free one */
+    bool look; /* check alone: nothing is made, locked or deleted */
+    int port;  /* of the coordinator; 0: any free one */
 };
 
 /* The documented exit code; -1 with *err where nothing was started. Where the run itself failed, its sentence

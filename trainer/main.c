@@ -16,6 +16,7 @@
 #include "trainer/backend/cpu/probe_cpu.h"
 #include "trainer/bench_step.h"
 #include "trainer/generate.h"
+#include "trainer/memory.h"
 #include "trainer/train_loop.h"
 
 static const char usage[] =
@@ -23,6 +24,9 @@ static const char usage[] =
     "           [--alone 0|1]\n"
     "       ringmaster-trainer generate FOLDER --prompt TEXT --tokens N [--seed N] [--temperature X]\n"
     "       ringmaster-trainer fingerprint [--isa NAME] [--precision fp32|bf16] [--probe]\n"
+    "       ringmaster-trainer memory --layers N --heads N --width N --context N --vocabulary N --sequences "
+    "N\n"
+    "           [--bf16 0|1] [--recompute 0|1]\n"
     "       ringmaster-trainer bench-step ...\n"
     "`work` is started by ringmaster-agent; people use `ringmaster`.\n";
 
@@ -123,6 +127,7 @@ int main(int argc, char **argv)
     } commands[] = {{"work", work_main},
                     {"generate", generate_main},
                     {"fingerprint", fingerprint_main},
+                    {"memory", memory_main},
                     {"bench-step", bench_step_main}};
     secret_guard();
     descriptors_raise();

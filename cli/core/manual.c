@@ -17,6 +17,8 @@ static const struct manual_option drill = {"drill", "D",
                                            'd'};
 static const struct manual_option output = {"output", "text|json",
                                             "for people (default), or one event a line", 'o'};
+static const struct manual_option plain_output = {"output", "text|json",
+                                                  "for people (default), or one object", 'o'};
 static const struct manual_option overwrite = {"overwrite", NULL,
                                                "start anew: deletes the checkpoints that are there", 'w'};
 static const struct manual_option port = {"port", "N", "of the coordinator (default: any free one)", 'p'};
@@ -42,6 +44,13 @@ const struct manual_command manual[] = {
      "trains the TrainingJob in FILE, or runs its program, here.",
      {&set, &drill, &output, &overwrite, &port},
      "ringmaster run job.yaml --set spec.workers.target=4 --drill kill:1@100"},
+    {"check",
+     "FILE",
+     1,
+     "one job file",
+     "tells what a job comes to, and starts nothing.",
+     {&set, &plain_output},
+     "ringmaster check job.yaml --set spec.trainer.steps=2000"},
     {"generate",
      "FOLDER",
      1,

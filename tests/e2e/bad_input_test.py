@@ -1,6 +1,8 @@
 """Wrong files, flags and folders: an exit code, a sentence that says what, where and what to do, and nothing lost."""
 
+import json
 import os
+import shutil
 import socket
 import subprocess
 
@@ -127,7 +129,7 @@ def test_settings_and_drills_that_do_not_fit_the_job_are_refused(tmp_path, argum
     refused(call("run", make_job(tmp_path), *arguments), 2, part)
 
 
-COMMANDS = ["run", "generate", "checkpoint list", "checkpoint verify", "checkpoint export", "checkpoint delete", "completion",
+COMMANDS = ["run", "check", "generate", "checkpoint list", "checkpoint verify", "checkpoint export", "checkpoint delete", "completion",
             "manual"]
 
 
@@ -252,6 +254,46 @@ def test_never_resuming_wants_an_empty_folder(tmp_path, finish):
     rig.check_complete(finish(make_job(tmp_path, trainer__steps=4)), last=4)
     done = call("run", make_job(tmp_path, trainer__steps=4, checkpoint__resume="Never"))
     refused(done, 2, "spec.checkpoint.resume", "final")
+
+
+def test_drills_of_a_finished_job_are_checked_and_the_sentence_says_how_to_train_anew(tmp_path, finish):
+    job = make_job(tmp_path, trainer__steps=4)
+    rig.check_complete(finish(job), last=4)
+    refused(call("run", job, "--drill", "trainer:0@50"), 2, "1 to 3")
+    again = subprocess.run([PROGRAM, "run", str(job), "--drill", "trainer:0@2"], capture_output=True, text=True, check=True,
+                           timeout=rig.DEADLINE_S)
+    assert "Complete already: 4 steps; --overwrite trains anew" in again.stdout, again.stdout
+
+
+def everything_in(folder):
+    return sorted((str(path.relative_to(folder)), path.stat().st_mtime_ns) for path in folder.rglob("*"))
+
+
+def test_check_tells_what_a_job_comes_to_and_starts_nothing(tmp_path, finish):
+    job = make_job(tmp_path, trainer__steps=8, checkpoint__everySteps=4)
+    before = everything_in(tmp_path)
+    done = call("check", job, "--output", "json")
+    assert done.returncode == 0 and not done.stderr, done
+    told = json.loads(done.stdout)
+    assert everything_in(tmp_path) == before, "a check makes nothing"
+    assert told["steps"] == 8 and told["resume"] is None
+    samples = 8 * told["tokensPerStep"] / told["passes"]
+    assert 0.9 < samples / told["dataTokens"] <= 1, told
+    assert told["checkpointBytes"] == 12 * told["parameters"] < told["workerBytes"] < told["workerBytesMost"]
+    for part in (f"{told['parameters']:,} parameters", "passes over the data", "begin at step 0", "nothing was started"):
+        assert part in call("check", job).stdout
+    complete = rig.check_complete(finish(job), last=8)
+    saved = sum(path.stat().st_size for path in rig.folder_of(complete["uri"]).glob("*.safetensors"))
+    assert abs(saved - told["checkpointBytes"]) < 0.05 * saved
+    assert json.loads(call("check", job, "--output", "json").stdout)["resume"] == {"checkpoint": "final", "step": 8, "complete": True}
+
+
+def test_check_refuses_what_run_refuses(tmp_path):
+    job = make_job(tmp_path)
+    refused(call("check", job, "--set", "spec.trainer.stepz=1"), 2, "did you mean steps?")
+    shutil.rmtree(tmp_path / "data")
+    refused(call("check", job), 3, str(tmp_path / "data"))
+    assert not (tmp_path / "checkpoints").exists()
 
 
 def test_notes_name_what_means_nothing_here_and_the_run_goes_on(tmp_path, finish):

@@ -1,0 +1,66 @@
+#include "cli/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/console.h"
+#include "cli/core/outlook.h"
+#include "cli/prepare.h"
+#include "cli/programs.h"
+
+enum { OUTLOOK_MAX = 16384 };
+
+static int look(const struct prepared *p, struct outlook *o, struct error *err)
+{
+    *o = (struct outlook){.spec = &p->spec,
+                          .parameters = p->parameters,
+                          .data_files = p->data_files,
+                          .data_bytes = p->data_bytes,
+                          .data_tokens = p->data_tokens,
+                          .data_samples = p->data_samples,
+                          .checkpoint = p->resume.found ? p->resume.entry.name : NULL,
+                          .resume_step = p->resume.found ? p->resume.entry.step : 0,
+                          .complete = p->complete};
+    return p->spec.launched ? 0 : trainer_memory(&p->spec, &o->memory_lane, &o->memory_state, err);
+}
+
+static void show(struct console *console, const struct outlook *o)
+{
+    struct str out = str_init(OUTLOOK_MAX);
+    struct screen_facts facts = {.spec = o->spec,
+                                 .parameters = o->parameters,
+                                 .data_files = o->data_files,
+                                 .data_bytes = o->data_bytes,
+                                 .resume_step = o->resume_step};
+    if (console->json) {
+        struct js *all = outlook_json(o);
+        js_print(all, &out);
+        str_adds(&out, "\n");
+        js_free(all);
+    } else {
+        screen_head(&facts, console->style, &out);
+        outlook_text(o, console->style, &out);
+    }
+    console_print(console, &out);
+    str_clear(&out);
+}
+
+int check_command(struct run_options *options, struct error *err)
+{
+    struct prepared *p = calloc(1, sizeof *p);
+    struct console console;
+    struct outlook outlook;
+    if (!p)
+        return err_set(err, ERR_MACHINE, "no memory for a job");
+    options->look = true;
+    int status = prepare(p, options, err);
+    if (status == 0)
+        status = look(p, &outlook, err);
+    if (status == 0) {
+        console_init(&console, options->json);
+        show(&console, &outlook);
+    }
+    prepared_clear(p);
+    free(p);
+    return status;
+}

@@ -1,0 +1,113 @@
+#include "cli/core/outlook.h"
+
+#include <stdio.h>
+
+int64_t outlook_step_tokens(const struct outlook *o)
+{
+    const struct job_spec *s = o->spec;
+    return (int64_t)s->batch.lanes * s->batch.lane_sequences * s->model.shape.context;
+}
+
+double outlook_passes(const struct outlook *o)
+{
+    const struct job_spec *s = o->spec;
+    double samples = (double)s->steps * s->batch.lanes * s->batch.lane_sequences;
+    return o->data_samples ? samples / (double)o->data_samples : 0;
+}
+
+int64_t outlook_checkpoint_bytes(const struct outlook *o)
+{
+    return 3 * (int64_t)sizeof(float) * o->parameters;
+}
+
+int64_t outlook_memory(const struct outlook *o)
+{
+    return o->memory_lane + o->memory_state;
+}
+
+int64_t outlook_memory_most(const struct outlook *o)
+{
+    return outlook_memory(o) + outlook_checkpoint_bytes(o);
+}
+
+static void label(const char *name, struct screen_style style, struct str *out)
+{
+    str_addf(out, style.colour ? "\033[2m  %-10s \033[0m" : "  %-10s ", name);
+}
+
+static void memory(const struct outlook *o, struct screen_style style, struct str *out)
+{
+    int target = o->spec->workers.target;
+    label("memory", style, out);
+    show_bytes(outlook_memory(o), out);
+    str_adds(out, " each worker, ");
+    show_bytes(outlook_memory_most(o), out);
+    str_adds(out, " while a checkpoint is written; ");
+    show_bytes(target * outlook_memory_most(o), out);
+    str_addf(out, " with %d\n", target);
+}
+
+static void resume(const struct outlook *o, struct screen_style style, struct str *out)
+{
+    label("it would", style, out);
+    if (o->complete)
+        str_addf(out, "train nothing: %s is of the last step; run --overwrite trains anew\n", o->checkpoint);
+    else if (o->checkpoint)
+        str_addf(out, "go on from %s, step %lld\n", o->checkpoint, (long long)o->resume_step);
+    else
+        str_adds(out, "begin at step 0\n");
+}
+
+void outlook_text(const struct outlook *o, struct screen_style style, struct str *out)
+{
+    const struct job_spec *s = o->spec;
+    if (!s->launched) {
+        label("step", style, out);
+        show_count(outlook_step_tokens(o), out);
+        str_adds(out, " tokens, ");
+        show_count(outlook_step_tokens(o) * s->steps, out);
+        str_addf(out, " in all: %.2f passes over the data's ", outlook_passes(o));
+        show_count(o->data_samples * s->model.shape.context, out);
+        str_adds(out, " that are trained on\n");
+        memory(o, style, out);
+        label("checkpoint", style, out);
+        show_bytes(outlook_checkpoint_bytes(o), out);
+        str_addf(out, "; %d and the final one stay\n", s->checkpoint.keep);
+        resume(o, style, out);
+    }
+    str_adds(out, "\nNothing is wrong with it as far as can be seen from here; nothing was started.\n");
+}
+
+static struct js *resume_json(const struct outlook *o)
+{
+    struct js *from = js_object();
+    if (!o->checkpoint) {
+        js_free(from);
+        return js_new_null();
+    }
+    js_set_string(from, "checkpoint", o->checkpoint);
+    js_set_int(from, "step", o->resume_step);
+    js_set_bool(from, "complete", o->complete);
+    return from;
+}
+
+struct js *outlook_json(const struct outlook *o)
+{
+    struct js *all = js_object();
+    js_set_string(all, "job", o->spec->name);
+    js_set_int(all, "workers", o->spec->workers.target);
+    if (o->spec->launched)
+        return all;
+    js_set_int(all, "parameters", o->parameters);
+    js_set_int(all, "dataFiles", o->data_files);
+    js_set_int(all, "dataBytes", o->data_bytes);
+    js_set_int(all, "dataTokens", o->data_tokens);
+    js_set_int(all, "steps", o->spec->steps);
+    js_set_int(all, "tokensPerStep", outlook_step_tokens(o));
+    js_set_real(all, "passes", outlook_passes(o));
+    js_set_int(all, "workerBytes", outlook_memory(o));
+    js_set_int(all, "workerBytesMost", outlook_memory_most(o));
+    js_set_int(all, "checkpointBytes", outlook_checkpoint_bytes(o));
+    js_set(all, "resume", resume_json(o));
+    return all;
+}

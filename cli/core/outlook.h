@@ -1,0 +1,35 @@
+/* What a job comes to, told before anything of it is started (`ringmaster check`). Pure. */
+#ifndef RM_CLI_OUTLOOK_H
+#define RM_CLI_OUTLOOK_H
+
+#include "cli/core/screen.h"
+#include "common/wire/json.h"
+
+struct outlook {
+    const struct job_spec *spec;
+    int64_t parameters, data_files, data_bytes;
+    int64_t data_tokens;    /* of all files */
+    int64_t data_samples;   /* of context tokens each, that are trained on */
+    int64_t memory_lane;    /* bytes of a worker that come and go with its trainer */
+    int64_t memory_state;   /* and of its training state */
+    const char *checkpoint; /* that a run would go on from; NULL: it would begin at step 0 */
+    int64_t resume_step;    /* of it */
+    bool complete;          /* it is of the last step: nothing is left to train */
+};
+
+/* Tokens of a step, and of all steps. */
+int64_t outlook_step_tokens(const struct outlook *o);
+/* How often each sample is trained on. */
+double outlook_passes(const struct outlook *o);
+/* Parameters and both moments; what goes to the store, but for a few hundred bytes. */
+int64_t outlook_checkpoint_bytes(const struct outlook *o);
+/* Of one worker: what it holds always, and while a checkpoint of it is written or read. */
+int64_t outlook_memory(const struct outlook *o);
+int64_t outlook_memory_most(const struct outlook *o);
+
+/* What stands below screen_head, whole lines. Of a program: where it would run is all that is known. */
+void outlook_text(const struct outlook *o, struct screen_style style, struct str *out);
+/* The same for programs: an object, the caller's. */
+struct js *outlook_json(const struct outlook *o);
+
+#endif
