@@ -6,8 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/app.h"
+#include "agent/bundle/install.h"
 #include "agent/launch/exec.h"
 #include "agent/launch/launcher.h"
 #include "common/base/time.h"
@@ -29,7 +31,11 @@ static const char usage[] =
     "In a pod both take --pod [--grace SECONDS] [--termination-log FILE], `coordinate`\n"
     "[--coordinator HOST:PORT], and `work` no --job: its standard input means nothing then, and SIGTERM\n"
     "is all it is told. RINGMASTER_POD_JOB, RINGMASTER_POD_SPEC_SHA256, RINGMASTER_POD_GENERATION and\n"
-    "RINGMASTER_POD_METRICS_PORT are for `coordinate` in a pod.\n";
+    "RINGMASTER_POD_METRICS_PORT are for `coordinate` in a pod.\n"
+    "       ringmaster-agent install DIR [--termination-log FILE]\n"
+    "copies the bundle that it is started from to that folder, as an init container does.\n";
+
+#define TERMINATION_LOG "/dev/termination-log"
 
 enum {
     AGENT_PORT = 7071, /* of a worker's pages in a pod */
@@ -158,7 +164,7 @@ static int arguments_read(struct arguments *out, int argc, char **argv, struct e
         {NULL, 0, NULL, 0},
     };
     *out = (struct arguments){.listen = "127.0.0.1",
-                              .termination_log = "/dev/termination-log",
+                              .termination_log = TERMINATION_LOG,
                               .worker = -1,
                               .attempt = -1,
                               .term = -1,
@@ -297,10 +303,36 @@ static int launch(int argc, char **argv, struct error *err)
     return launcher_run((int)link_fd, shared == 1);
 }
 
+/* install DIR [--termination-log FILE]: in an init container, where why it failed is left behind as a worker
+ * would. A disk that is full is that machine's affair alone. */
+static int install(int argc, char **argv, struct error *err)
+{
+    struct pod pod = {.termination_log = TERMINATION_LOG};
+    const char *bundle = config_get(CONFIG_BUNDLE);
+    bool named = argc == 5 && !strcmp(argv[3], "--termination-log");
+    if (argc != 3 && !named)
+        return err_set(err, ERR_USAGE, "%s", usage);
+    if (named)
+        pod.termination_log = argv[4];
+    if (bundle && bundle_install(bundle, argv[2], err) == 0)
+        return EXIT_DONE;
+    if (!bundle)
+        err_set(err, ERR_USAGE, "this one is of no bundle; start bin/ringmaster-agent of one");
+    if (!named && access(TERMINATION_LOG, F_OK) < 0) /* by hand */
+        return -1;
+    if (err->class == CLASS_MACHINE)
+        pod_say_elsewhere(&pod, error_exit_code(err->code), err->text, NULL);
+    else
+        pod_say_why(&pod, error_exit_code(err->code), err->text, NULL);
+    return -1;
+}
+
 static int run(int argc, char **argv, struct error *err)
 {
     struct arguments arguments;
     bool coordinates = argc > 1 && !strcmp(argv[1], "coordinate");
+    if (argc > 1 && !strcmp(argv[1], "install"))
+        return install(argc, argv, err);
     if (argc > 1 && !strcmp(argv[1], "launch"))
         return launch(argc, argv, err);
     if (!coordinates && (argc < 2 || strcmp(argv[1], "work") != 0))
