@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/launch/build.h"
 #include "agent/launch/core/environment.h"
 #include "agent/launch/core/launch.h"
 #include "agent/launch/port.h"
@@ -152,6 +153,8 @@ static int begin(struct launcher *l, const struct msg_setup *setup, struct error
         return -1;
     if (!l->spec.launched)
         return err_set(err, ERR_PROTOCOL, "the job has no program to launch");
+    if (launch_build(settings.build, err) < 0)
+        return -1;
     fault_worker(setup->worker);
     if (setup->restarts > 0 || setup->attempt > 0)
         fault_disarm();

@@ -66,6 +66,21 @@ static bool other_probe(const struct rdzv *st, const char *probe)
     return *probe && st->job_probe[0] && strcmp(probe, st->job_probe) != 0;
 }
 
+/* Of a user's program nobody knows what it computes, but what runs it is of one build (agent/launch/build.h).
+ */
+static bool is_other_bundle(const struct rdzv *st, int worker, const char *fingerprint,
+                            struct msg_abandon *ret)
+{
+    static const char program[] = "launch";
+    if (strncmp(fingerprint, program, sizeof program - 1) != 0)
+        return false;
+    snprintf(ret->why, sizeof ret->why,
+             "worker %d runs other software than the job: it is '%.60s', the job's is '%.60s'; give all of a "
+             "job's workers one bundle",
+             worker, fingerprint, st->fingerprint);
+    return true;
+}
+
 /* Whether bits computed there may not be mixed with the job's. */
 static bool computes_other_bits(const struct rdzv *st, int worker, const char *fingerprint, const char *probe,
                                 struct msg_abandon *ret)
@@ -82,7 +97,7 @@ static bool computes_other_bits(const struct rdzv *st, int worker, const char *f
                  worker, probe, st->job_probe);
         return true;
     }
-    if (is_other_software(st, worker, fingerprint, ret))
+    if (is_other_bundle(st, worker, fingerprint, ret) || is_other_software(st, worker, fingerprint, ret))
         return true;
     snprintf(ret->why, sizeof ret->why,
              "worker %d computes other bits: its fingerprint is '%.110s', the job's is '%.110s'; set "

@@ -98,9 +98,9 @@ def test_an_image_of_musl_runs_its_own_program_with_its_own_preload(pods, bundle
     assert (image.out / "said").read_text() == "preloaded\n"
 
 
-def run_in(image, program, *words):
-    """A program that reads no key and no job, in the image's mounts."""
-    script = " && ".join([*image.mounts([]), 'exec "$@"'])
+def run_in(image, program, *words, mounts=()):
+    """A program that reads no key and no job, in the image's mounts and these."""
+    script = " && ".join([*image.mounts([]), *mounts, 'exec "$@"'])
     return subprocess.run(["unshare", *pod_rig.namespace_flags(), "sh", "-c", script, "sh", *image.enter(program), *words],
                           capture_output=True, text=True, check=False)
 
@@ -140,6 +140,62 @@ def test_the_built_in_trainer_reads_a_bucket_by_the_bundles_certificates_to_the_
         assert coordinator.last_word()["weightsSha256"] == sha256
     finally:
         group.clean_up()
+
+
+INSTALL = stranger_rig.BUNDLE / "bin/ringmaster-agent", "install"
+
+
+def files_of(folder):
+    return {str(path.relative_to(folder)): path.is_file() and (path.read_bytes(), path.stat().st_mode & 0o777) for path in folder.rglob("*")}
+
+
+def test_it_copies_itself_as_often_as_it_is_told_to(bundle, tmp_path):
+    image = stranger_rig.Image(tmp_path / "image", bundle, stranger_rig.NOBODY if os.geteuid() == 0 else 0, read_only=True)
+    copy = image.out / "copy"
+    copy.mkdir()
+    copy.chmod(0o777)
+    for left in (None, b"half of it"):
+        if left:
+            (copy / "libexec/ringmaster-agent").unlink()
+            (copy / "libexec/ringmaster-agent").write_bytes(left)
+            (copy / "libexec").chmod(0o777)  # as a kubelet may find it after a power cut: nobody's folder, somebody's file
+        done = run_in(image, *INSTALL, "/out/copy")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert files_of(copy) == files_of(bundle)
+
+
+def test_where_there_is_no_room_for_it_that_is_said_and_the_machine_is_blamed(bundle, tmp_path):
+    image = stranger_rig.Image(tmp_path / "image", bundle)
+    (image.root / "room").mkdir()
+    done = run_in(image, *INSTALL, "/room", "--termination-log", "/out/word", mounts=[f"mount -t tmpfs -o size=2m tmpfs {image.root}/room"])
+    assert done.returncode == 4 and "no room for the bundle, which takes " in done.stderr, done.stderr
+    word = json.loads((image.out / "word").read_text())
+    assert word["elsewhere"] is True and word["exitCode"] == 4
+    assert done.stderr == f"ringmaster-agent: {word['reason']}\n" and word["reason"].endswith("No space left on device")
+
+
+def test_a_program_that_is_of_no_bundle_has_nothing_to_copy(tmp_path):
+    done = subprocess.run([rig.BIN / "ringmaster-agent", "install", tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr == "ringmaster-agent: this one is of no bundle; start bin/ringmaster-agent of one\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_bundle_of_another_build_is_refused(pods, bundle, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(bundle, other, copy_function=os.link)
+    (other / "libexec/ringmaster-agent").unlink()
+    (other / "libexec/ringmaster-agent").write_bytes((bundle / "libexec/ringmaster-agent").read_bytes() + b"0")
+    (other / "libexec/ringmaster-agent").chmod(0o755)
+    image, strange = stranger_rig.Image(tmp_path / "image", bundle), stranger_rig.Image(tmp_path / "strange", other)
+    group = pods(PROGRAM)
+    worker = worker_in(group, image)
+    rig.until(lambda: (image.out / "environ").exists() or worker.process.poll() is not None, "the program's start")
+    stranger = group.worker(1, key="/key", over=[(group.key, "/key")], image=strange)
+    assert stranger.wait() == 3, stranger.text()
+    word = stranger.last_word()
+    assert word["elsewhere"] and "worker 1 runs other software than the job: it is 'launch, bundle " in word["reason"], word
+    (image.out / "go").touch()
+    assert worker.wait() == 0, worker.text()
 
 
 def test_each_file_of_the_bundle_needs_the_bundle_alone(bundle):

@@ -4,6 +4,7 @@
 #include "agent/launch/core/launch.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,7 +95,8 @@ static void say_up(struct launch *st, struct launch_out *out)
     m->generation = (struct msg_generation){0};
     m->up.pid = st->settings.pid;
     m->up.state = beginning(st);
-    text_copy(m->up.fingerprint, sizeof m->up.fingerprint, "launch");
+    snprintf(m->up.fingerprint, sizeof m->up.fingerprint, "launch%s%s",
+             *st->settings.build ? ", bundle " : "", st->settings.build);
     text_copy(m->up.address, sizeof m->up.address, st->address);
 }
 

@@ -16,11 +16,14 @@
 /* A program stuck in a collective never runs its handler of SIGTERM, so a failure waits no longer. */
 #define LAUNCH_SUDDEN_GRACE RM_S
 
+enum { LAUNCH_BUILD_MAX = 24 };
+
 struct launch_settings {
     int worker, processes;
     int64_t pid;
     rm_time grace, heartbeat;       /* ns */
     uint8_t lineage[RM_HASH_BYTES]; /* of what every worker of this job "holds": its command's hash */
+    char build[LAUNCH_BUILD_MAX];   /* of the bundle that it is of; "": of none. A job takes one alone */
 };
 
 /* What the processes of one generation are told of it: the environment is made of this (environment.h). */

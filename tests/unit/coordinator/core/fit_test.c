@@ -88,6 +88,21 @@ Test(fit, one_that_runs_other_software_is_told_so_and_its_machine_is_not_blamed)
     story_end(&s);
 }
 
+Test(fit, what_runs_a_program_is_of_one_build_in_the_whole_job)
+{
+    struct story s;
+    begin(&s, false);
+    s.machine[0] = "launch, bundle 1f00aa11bb22cc33";
+    train_alone(&s);
+    come_on(&s, 1, "launch, bundle 1f00aa11bb22cc33", -1);
+    cr_assert_not(said(&s, "abandon"), "%s", str_text(&s.log));
+    come_on(&s, 2, "launch, bundle 2e00aa11bb22cc33", -1);
+    cr_assert(said(&s, "elsewhere why=\"worker 2 runs other software than the job: it is 'launch, bundle "
+                       "2e00aa11bb22cc33', the job's is 'launch, bundle 1f00aa11bb22cc33'; give all"),
+              "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(fit, who_runs_other_software_than_made_the_checkpoint_hears_what_can_be_done)
 {
     struct story s;

@@ -43,7 +43,8 @@ static void arrange(void)
                                        .pid = 77,
                                        .grace = 30 * RM_S,
                                        .heartbeat = RM_S,
-                                       .lineage = {1, 2, 3}};
+                                       .lineage = {1, 2, 3},
+                                       .build = "1f00aa11bb22cc33"};
     now = 100 * RM_S;
     core = launch_open(&settings, now);
     out = calloc(1, sizeof *out);
@@ -168,6 +169,7 @@ Test(launch, a_port_that_was_told_is_not_used_again)
     a_port_is_found("10.0.0.4:23000");
     cr_assert_eq(said(MSG_STOPPED)->stopped.round, 5);
     cr_assert_str_eq(said(MSG_UP)->up.address, "10.0.0.4:23000");
+    cr_assert_str_eq(said(MSG_UP)->up.fingerprint, "launch, bundle 1f00aa11bb22cc33");
 }
 
 Test(launch, it_is_finished_when_all_have_ended_with_0)
