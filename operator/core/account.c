@@ -72,20 +72,32 @@ static void brief(const char *image, char out[OP_IMAGE_MAX])
     snprintf(out, OP_IMAGE_MAX, "%.*s", length, image);
 }
 
-/* Refused by its coordinator. Where it runs another image than the job began with, that is why. */
+static bool differ(const char *pinned, const char *image)
+{
+    return *pinned && *image && strcmp(pinned, image) != 0;
+}
+
+/* Refused by its coordinator. Where it runs another image, or another bundle, than the job began with, that
+ * is why. */
 static void misfit(const struct job_view *job, const struct pod_view *pod, const char *name,
                    struct op_ending *ret)
 {
-    const char *pinned = job->status.images.trainer;
+    const struct op_images *pinned = &job->status.images;
     char own[OP_IMAGE_MAX], jobs[OP_IMAGE_MAX];
-    if (!*pinned || !*pod->image || !strcmp(pinned, pod->image)) {
+    bool bundle = differ(pinned->bundle, pod->bundle);
+    if (!bundle && !differ(pinned->trainer, pod->image)) {
         ending(ret, OP_COUNT_MISFIT, "Misfit", "%s is refused: %s", name, pod->unfit);
         return;
     }
-    brief(pod->image, own);
-    brief(pinned, jobs);
-    ending(ret, OP_COUNT_MISFIT, "OtherSoftware",
-           "%s is refused: worker image %.56s computes other bits than %.56s, the job's", name, own, jobs);
+    brief(bundle ? pod->bundle : pod->image, own);
+    brief(bundle ? pinned->bundle : pinned->trainer, jobs);
+    if (bundle)
+        ending(ret, OP_COUNT_MISFIT, "OtherSoftware",
+               "%s is refused: its bundle is of %.56s, the job's of %.56s", name, own, jobs);
+    else
+        ending(ret, OP_COUNT_MISFIT, "OtherSoftware",
+               "%s is refused: worker image %.56s computes other bits than %.56s, the job's", name, own,
+               jobs);
 }
 
 /* Codes by which a program of ours says that another attempt would end the same. What a worker of a user's
@@ -103,6 +115,11 @@ static void failure(const struct job_view *job, const struct pod_view *pod, cons
 {
     bool memory = strcmp(pod->terminated_reason, "OOMKilled") == 0;
     const struct op_rule *rule = job->launched ? NULL : rule_for(job, pod->exit_code);
+    if (*pod->failed_init && !pod->terminated) {
+        ending(ret, pod->elsewhere ? OP_COUNT_MISFIT : OP_COUNT_FAILURE, "InitContainerFailed", "%s: %s",
+               name, pod->failed_init);
+        return;
+    }
     if (pod->elsewhere) { /* the machine's or the image's fault, whatever a rule says of such a code */
         misfit(job, pod, name, ret);
         return;

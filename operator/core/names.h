@@ -35,6 +35,9 @@ enum {
 
 #define OP_NOTE_SPEC "ringmaster.dev/spec" /* annotation of a coordinator's pod: the job's effective spec */
 
+/* The init container of a program's worker, which brings the bundle. */
+#define OP_INSTALLER "ringmaster-install"
+
 /* Characters that spell no words, from random bytes. */
 void name_chance(const uint8_t random[OP_CHANCE_TEXT - 1], char out[OP_CHANCE_TEXT]);
 

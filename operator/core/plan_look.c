@@ -63,11 +63,16 @@ const struct coordinator_view *look_coordinator_view(const struct planner *p)
     return view;
 }
 
+static bool differ(const char *pinned, const char *image)
+{
+    return *pinned && *image && strcmp(pinned, image) != 0;
+}
+
 bool look_is_other_image(const struct planner *p, const struct pod_view *pod)
 {
     const struct op_images *images = &p->next.images;
-    const char *pinned = pod->role == OP_WORKER ? images->trainer : images->coordinator;
-    return *pinned && *pod->image && strcmp(pinned, pod->image) != 0;
+    return differ(pod->role == OP_WORKER ? images->trainer : images->coordinator, pod->image) ||
+           differ(images->bundle, pod->bundle);
 }
 
 int64_t look_silence(const struct planner *p)

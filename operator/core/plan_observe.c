@@ -155,7 +155,9 @@ static void note_unfit(struct planner *p, const struct pod_view *pod)
     const struct node_view *node = look_node(p, pod);
     if (look_is_other_image(p, pod))
         return;
-    if (node && *node->type && !some_train_on(p, node->type))
+    if (*pod->failed_init) /* its disk is full; others of its kind are none the worse */
+        account_unfit(&unfit->nodes, pod->node);
+    else if (node && *node->type && !some_train_on(p, node->type))
         account_unfit(&unfit->types, node->type);
     else
         account_unfit(&unfit->nodes, pod->node);
@@ -287,10 +289,10 @@ static void observe_coordinator(struct planner *p)
     count(p, &ending);
 }
 
-static void pin(char image[OP_IMAGE_MAX], const struct op_slot *slot, const struct pod_view *pod)
+static void pin(char pinned[OP_IMAGE_MAX], const char *image)
 {
-    if (slot_is_live(slot) && pod && !*image)
-        text_copy(image, OP_IMAGE_MAX, pod->image);
+    if (!*pinned)
+        text_copy(pinned, OP_IMAGE_MAX, image);
 }
 
 /* The first of each that runs says what the job is made with. What goes on after a pause may be another
@@ -303,9 +305,16 @@ static void pin_images(struct planner *p)
         *images = (struct op_images){0};
         return;
     }
-    pin(images->coordinator, own, look_coordinator(p, own->attempt));
-    for (int i = 0; i < RM_WORKERS_MAX; i++)
-        pin(images->trainer, &slot[i], look_worker(p, i, slot[i].attempt));
+    const struct pod_view *pod = slot_is_live(own) ? look_coordinator(p, own->attempt) : NULL;
+    if (pod)
+        pin(images->coordinator, pod->image);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        pod = slot_is_live(&slot[i]) ? look_worker(p, i, slot[i].attempt) : NULL;
+        if (!pod)
+            continue;
+        pin(images->trainer, pod->image);
+        pin(images->bundle, pod->bundle);
+    }
 }
 
 void plan_observe(struct planner *p)

@@ -9,6 +9,7 @@
 #include "operator/core/objects.h"
 #include "operator/core/pod_inherit.h"
 #include "operator/core/pod_parts.h"
+#include "operator/core/pod_program.h"
 #include "operator/core/read.h"
 
 #define AGENT       "/usr/bin/ringmaster-agent"
@@ -27,6 +28,11 @@ struct making {
     const char *field;         /* "spec.workers.template" */
     const char *ours;          /* the container's name */
     struct error *err;
+};
+
+/* Of an image: where it comes from. */
+struct image {
+    const char *name, *policy; /* imagePullPolicy; NULL: as the API server would */
 };
 
 /* A tree that this file made is its to change; getters give it back as const. */
@@ -138,21 +144,33 @@ static int check_container(const struct making *m, const struct js *container)
     return 0;
 }
 
-static int check_spec(const struct making *m)
+static bool is_ours(const struct js *named_one)
+{
+    const char *name = js_as_string(js_get(named_one, "name"));
+    return name && !strncmp(name, "ringmaster-", 11);
+}
+
+static int check_names(const struct making *m, const char *key, const char *what)
 {
     char text[RM_WHY_MAX];
-    const struct js *volumes = js_get(m->pod_spec, "volumes");
+    const struct js *list = js_get(m->pod_spec, key);
+    for (size_t i = 0; i < js_size(list); i++)
+        if (is_ours(js_at(list, i))) {
+            snprintf(text, sizeof text, "%s %.60s has a name of the operator's; choose another", what,
+                     js_as_string(js_get(js_at(list, i), "name")));
+            return refuse(m, text);
+        }
+    return 0;
+}
+
+static int check_spec(const struct making *m)
+{
     const char *policy = js_as_string(js_get(m->pod_spec, "restartPolicy"));
     if (policy && strcmp(policy, "Never") != 0)
         return refuse(m, "restartPolicy must be Never: an ended worker is replaced by a new pod; remove it");
-    for (size_t i = 0; i < js_size(volumes); i++) {
-        const char *name = js_as_string(js_get(js_at(volumes, i), "name"));
-        if (name && !strncmp(name, "ringmaster-", 11)) {
-            snprintf(text, sizeof text, "volume %.60s has a name of the operator's; choose another", name);
-            return refuse(m, text);
-        }
-    }
-    return 0;
+    if (check_names(m, "volumes", "volume") < 0)
+        return -1;
+    return check_names(m, "initContainers", "init container");
 }
 
 /* Containers of the template stay; ours is made where a coordinator's template has none. */
@@ -173,35 +191,102 @@ static const struct js *worker_container(const struct making *m)
     return named(read_at(m->job_spec, "workers.template.spec.containers"), "trainer");
 }
 
-static const char *pinned_image(const struct making *m)
+/* The worker's pod of a user's program, in an image of theirs. */
+static bool runs_program(const struct making *m)
 {
-    const struct op_images *images = &m->job->status.images;
-    return strcmp(m->ours, "trainer") == 0 ? images->trainer : images->coordinator;
+    return m->job->launched && strcmp(m->ours, "trainer") == 0;
 }
 
-/* A coordinator runs the workers' image unless it is told another. What the job began with it goes on with.
- * The image of the operator's holds nobody's program. */
+static void read_image(const struct js *container, struct image *ret)
+{
+    const char *name = js_as_string(js_get(container, "image"));
+    const char *policy = js_as_string(js_get(container, "imagePullPolicy"));
+    if (name)
+        *ret = (struct image){name, policy};
+}
+
+/* What a program's job has of Ringmaster's own, the coordinator and the bundle, is of one build, and so of
+ * one image: the one that the coordinator's template names, else the operator's. `first`: whose pin counts.
+ */
+static struct image image_of_ours(const struct making *m, const char *first, const char *second)
+{
+    struct image image = {0};
+    if (*m->settings->worker_image)
+        image.name = m->settings->worker_image;
+    read_image(named(read_at(m->job_spec, "coordinator.template.spec.containers"), "coordinator"), &image);
+    if (*first)
+        image.name = first;
+    else if (*second)
+        image.name = second;
+    return image;
+}
+
+/* A trainer's coordinator runs the workers' image unless it is told another. */
+static struct image image_of(const struct making *m, const struct js *container)
+{
+    const struct op_images *pinned = &m->job->status.images;
+    bool worker = strcmp(m->ours, "trainer") == 0;
+    struct image image = {0};
+    if (m->job->launched && !worker)
+        return image_of_ours(m, pinned->coordinator, pinned->bundle);
+    if (*m->settings->worker_image && !m->job->launched)
+        image.name = m->settings->worker_image;
+    read_image(worker_container(m), &image);
+    read_image(container, &image);
+    if (*(worker ? pinned->trainer : pinned->coordinator))
+        image.name = worker ? pinned->trainer : pinned->coordinator;
+    return image;
+}
+
+/* What the job began with it goes on with. The image of the operator's holds nobody's program. */
 static int set_image(const struct making *m, struct js *container)
 {
-    const char *image = js_as_string(js_get(container, "image")), *pinned = pinned_image(m);
-    const struct js *worker = worker_container(m), *policy = js_get(worker, "imagePullPolicy");
-    if (!image && worker && worker != container) {
-        image = js_as_string(js_get(worker, "image"));
-        if (image && policy && !js_get(container, "imagePullPolicy"))
-            js_set(container, "imagePullPolicy", js_copy(policy));
-    }
-    if (!image && m->job->launched)
+    char kept[RM_URI_MAX], policy[OP_REASON_MAX] = "";
+    struct image image = image_of(m, container);
+    if (!image.name && runs_program(m))
         return refuse(m, "the container has no image; a program of spec.launch runs in one of yours, set it");
-    if (!image && *m->settings->worker_image)
-        image = m->settings->worker_image;
-    if (*pinned)
-        image = pinned;
-    if (!image)
+    if (!image.name)
         return refuse(m,
                       "the container has no image, and the operator was given none to fall back on; set it");
-    char kept[RM_URI_MAX];
-    text_copy(kept, sizeof kept, image);
+    text_copy(kept, sizeof kept, image.name);
+    if (image.policy)
+        text_copy(policy, sizeof policy, image.policy);
     js_set_string(container, "image", kept);
+    if (*policy && !js_get(container, "imagePullPolicy"))
+        js_set_string(container, "imagePullPolicy", policy);
+    return 0;
+}
+
+static int check_no_mount(const struct making *m, const struct js *container)
+{
+    char text[RM_WHY_MAX];
+    const struct js *mounts = js_get(container, "volumeMounts");
+    for (size_t i = 0; i < js_size(mounts); i++) {
+        const char *path = js_as_string(js_get(js_at(mounts, i), "mountPath"));
+        if (!path || !covers(POD_BUNDLE, path))
+            continue;
+        snprintf(text, sizeof text,
+                 "container %s mounts a volume at %.100s, where Ringmaster's own programs lie; mount it "
+                 "elsewhere",
+                 m->ours, path);
+        return refuse(m, text);
+    }
+    return 0;
+}
+
+/* Ringmaster's programs and a home, in a container that need have neither. */
+static int set_program(const struct making *m, struct js *container)
+{
+    const struct op_images *pinned = &m->job->status.images;
+    struct image image = image_of_ours(m, pinned->bundle, pinned->coordinator);
+    if (check_no_mount(m, container) < 0)
+        return -1;
+    if (!image.name)
+        return refuse(m,
+                      "the operator was given no worker image, out of which Ringmaster's programs come into "
+                      "the containers of spec.launch; name one in spec.coordinator.template");
+    pod_program_bundle(m->pod_spec, container, image.name, image.policy, m->settings->leave_uid);
+    pod_program_home(m->pod_spec, container);
     return 0;
 }
 
@@ -290,12 +375,14 @@ static int complete(const struct making *m, struct js **ret_container)
     js_set_string(m->pod_spec, "restartPolicy", "Never");
     part_default_bool(m->pod_spec, "automountServiceAccountToken", false);
     part_default_bool(m->pod_spec, "enableServiceLinks", false);
-    part_security(m->pod_spec, container, m->settings->leave_uid);
+    part_security(m->pod_spec, m->settings->leave_uid);
+    if (!runs_program(m)) /* which writes where it likes, unless the template says otherwise */
+        part_read_only_root(container);
     part_tolerations(m->pod_spec);
     set_credentials(m, container);
     set_volumes(m, container);
     *ret_container = container;
-    return 0;
+    return runs_program(m) ? set_program(m, container) : 0;
 }
 
 /* Of a worker whose template says nothing: a program has its own grace whole, and the agent some to spare. */
@@ -337,7 +424,7 @@ static void set_worker_command(const struct making *m, struct js *container, int
     snprintf(number, sizeof number, "%d", index);
     snprintf(tries, sizeof tries, "%d", attempt);
     snprintf(grace, sizeof grace, "%lld", (long long)grace_of(m, usual_grace(m)));
-    const char *const words[] = {AGENT,
+    const char *const words[] = {runs_program(m) ? POD_BUNDLE_AGENT : AGENT,
                                  "work",
                                  "--pod",
                                  "--worker",

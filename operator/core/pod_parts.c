@@ -8,14 +8,7 @@
 #include "operator/core/read.h"
 #include "operator/core/status.h"
 
-enum {
-    USER = 65532,
-    KEY_MODE = 0440,
-    KEY_MODE_ANY_USER = 0444,
-    POOL_WEIGHT = 50,
-    MISFIT_WEIGHT = 100,
-    NODE_LOSS_S = 30
-};
+enum { KEY_MODE = 0440, KEY_MODE_ANY_USER = 0444, POOL_WEIGHT = 50, MISFIT_WEIGHT = 100, NODE_LOSS_S = 30 };
 
 static struct js *mutable(const struct js *value)
 {
@@ -54,10 +47,19 @@ void part_default_bool(struct js *object, const char *key, bool value)
         js_set_bool(object, key, value);
 }
 
+/* A context that names root itself. */
+static bool is_root(const struct js *context)
+{
+    int64_t user = -1;
+    return js_as_int(js_get(context, "runAsUser"), &user) && user == 0;
+}
+
 static void secure_container(struct js *container)
 {
     struct js *context = object_at(container, "securityContext"), *capabilities;
     bool privileged = false;
+    if (is_root(context)) /* what the pod says by default would keep it from starting */
+        part_default_bool(context, "runAsNonRoot", false);
     read_flag(context, "privileged", &privileged);
     if (!privileged) /* the API server refuses the two together */
         part_default_bool(context, "allowPrivilegeEscalation", false);
@@ -74,19 +76,31 @@ static void secure_all(struct js *pod_spec, const char *key)
         secure_container(mutable(js_at(list, i)));
 }
 
-void part_security(struct js *pod_spec, struct js *ours, bool leave_uid)
+static void secure_user(struct js *context, bool leave_uid)
+{
+    bool root = is_root(context);
+    if (!root)
+        part_default_bool(context, "runAsNonRoot", true);
+    if (leave_uid)
+        return;
+    default_int(context, "runAsUser", OP_POD_USER);
+    if (!root)
+        default_int(context, "runAsGroup", OP_POD_USER);
+    default_int(context, "fsGroup", OP_POD_USER);
+}
+
+void part_security(struct js *pod_spec, bool leave_uid)
 {
     struct js *context = object_at(pod_spec, "securityContext");
-    part_default_bool(context, "runAsNonRoot", true);
-    if (!leave_uid) {
-        default_int(context, "runAsUser", USER);
-        default_int(context, "runAsGroup", USER);
-        default_int(context, "fsGroup", USER);
-    }
+    secure_user(context, leave_uid);
     default_text(object_at(context, "seccompProfile"), "type", "RuntimeDefault");
     secure_all(pod_spec, "containers");
     secure_all(pod_spec, "initContainers");
-    part_default_bool(object_at(ours, "securityContext"), "readOnlyRootFilesystem", true);
+}
+
+void part_read_only_root(struct js *container)
+{
+    part_default_bool(object_at(container, "securityContext"), "readOnlyRootFilesystem", true);
 }
 
 static bool tolerates(const struct js *list, const char *key)
@@ -132,18 +146,29 @@ static bool is_mounted(const struct js *container, const char *path)
     return false;
 }
 
+static struct js *add_volume(struct js *pod_spec, const char *volume)
+{
+    struct js *made = js_object();
+    js_set_string(made, "name", volume);
+    js_push(array_at(pod_spec, "volumes"), made);
+    return made;
+}
+
 static struct js *mount(struct js *pod_spec, struct js *container, const char *volume, const char *path,
                         bool read_only)
 {
-    struct js *at = js_object(), *made = js_object();
+    struct js *at = js_object();
     js_set_string(at, "name", volume);
     js_set_string(at, "mountPath", path);
     if (read_only)
         js_set_bool(at, "readOnly", true);
     js_push(array_at(container, "volumeMounts"), at);
-    js_set_string(made, "name", volume);
-    js_push(array_at(pod_spec, "volumes"), made);
-    return made;
+    return add_volume(pod_spec, volume);
+}
+
+void part_volume(struct js *pod_spec, const char *volume, const char *limit)
+{
+    js_set_string(object_at(add_volume(pod_spec, volume), "emptyDir"), "sizeLimit", limit);
 }
 
 void part_scratch(struct js *pod_spec, struct js *container, const char *volume, const char *path,

@@ -9,11 +9,14 @@
 struct js;
 struct op_unfit;
 
+enum { OP_POD_USER = 65532 }; /* and its group, where the template says nothing */
+
 void part_default_bool(struct js *object, const char *key, bool value);
 
-/* The restricted Pod Security Standard: of the pod and of every container; a read-only root for ours. With
- * leave_uid user, group and fsGroup are somebody else's to say. */
-void part_security(struct js *pod_spec, struct js *ours, bool leave_uid);
+/* The restricted Pod Security Standard: of the pod and of every container. With leave_uid user, group and
+ * fsGroup are somebody else's to say. Who names the user 0 has it, if the namespace takes that. */
+void part_security(struct js *pod_spec, bool leave_uid);
+void part_read_only_root(struct js *container);
 
 /* 30 s instead of the cluster's default of 300 s for a node that is not ready or unreachable. */
 void part_tolerations(struct js *pod_spec);
@@ -21,6 +24,8 @@ void part_tolerations(struct js *pod_spec);
 /* An emptyDir, unless the template mounts something at that path. limit, medium: NULL for none. */
 void part_scratch(struct js *pod_spec, struct js *container, const char *volume, const char *path,
                   const char *limit, const char *medium);
+/* An emptyDir that is mounted nowhere yet. */
+void part_volume(struct js *pod_spec, const char *volume, const char *limit);
 struct part_secret {
     const char *volume, *secret, *path;
     bool optional; /* the pod starts without it */

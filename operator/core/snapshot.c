@@ -195,19 +195,18 @@ static bool is_same_repository(const char *image, const char *told)
 
 /* What ran under that name: the digest that the kubelet told where it can be asked for by that. (Of an image
  * that was put on a node by hand it tells a name that no registry has, or no name.) */
-static void read_image(const char *image, const char *told, struct pod_view *pod)
+static void read_image(const char *image, const char *told, char out[OP_IMAGE_MAX])
 {
     static const char scheme[] = "docker-pullable://";
     if (!strncmp(told, scheme, sizeof scheme - 1))
         told += sizeof scheme - 1;
     bool usable = strstr(told, "@sha256:") && strlen(told) < OP_IMAGE_MAX && is_same_repository(image, told);
     const char *chosen = usable ? told : image;
-    text_copy(pod->image, sizeof pod->image, strlen(chosen) < OP_IMAGE_MAX ? chosen : "");
+    text_copy(out, OP_IMAGE_MAX, strlen(chosen) < OP_IMAGE_MAX ? chosen : "");
 }
 
-static const char *image_asked_for(const struct js *object, const char *container)
+static const char *image_asked_for(const struct js *list, const char *container)
 {
-    const struct js *list = read_at(object, "spec.containers");
     for (size_t i = 0; i < js_size(list); i++) {
         const char *name = js_as_string(js_get(js_at(list, i), "name"));
         const char *image = js_as_string(js_get(js_at(list, i), "image"));
@@ -217,17 +216,51 @@ static const char *image_asked_for(const struct js *object, const char *containe
     return NULL;
 }
 
-/* Of our container, where it runs or ran. */
-static void read_what_ran(const struct js *object, struct pod_view *pod)
+/* Of the container of that name, where it runs or ran. */
+static void read_what_ran(const struct js *asked, const struct js *list, const char *container,
+                          char out[OP_IMAGE_MAX])
 {
-    const struct js *list = read_at(object, "status.containerStatuses");
-    const char *image = image_asked_for(object, ours_of(pod));
+    const char *image = image_asked_for(asked, container);
     for (size_t i = 0; image && i < js_size(list); i++) {
         const struct js *from = js_at(list, i);
         const char *name = js_as_string(js_get(from, "name")), *told = js_as_string(js_get(from, "imageID"));
         bool ran = read_at(from, "state.running") || read_at(from, "state.terminated");
-        if (ran && name && !strcmp(name, ours_of(pod)))
-            read_image(image, told ? told : "", pod);
+        if (ran && name && !strcmp(name, container))
+            read_image(image, told ? told : "", out);
+    }
+}
+
+/* Of one that ended with something else than 0. Ours has left a last word (ringmaster-agent install). */
+static void read_failed_init(const char *name, const struct js *ended, struct pod_view *pod)
+{
+    char text[RM_WHY_MAX], reason[OP_REASON_MAX] = "";
+    const char *message = js_as_string(js_get(ended, "message"));
+    int code = 0;
+    read_small(ended, "exitCode", INT32_MIN, INT32_MAX, &code);
+    if (!code || *pod->failed_init)
+        return;
+    read_text(ended, "reason", reason, sizeof reason);
+    struct js *word =
+        message && !strcmp(name, OP_INSTALLER) ? js_parse(message, strlen(message), "its word", NULL) : NULL;
+    const char *why = js_as_string(js_get(word, "reason"));
+    read_flag(word, "elsewhere", &pod->elsewhere);
+    if (why)
+        snprintf(text, sizeof text, "init container %.40s: %s", name, why);
+    else
+        snprintf(text, sizeof text, "init container %.63s ended with exit code %d (%.40s)", name, code,
+                 *reason ? reason : "Error");
+    text_tame(text, pod->failed_init, sizeof pod->failed_init);
+    js_free(word);
+}
+
+static void read_init(const struct js *list, struct pod_view *pod)
+{
+    for (size_t i = 0; i < js_size(list); i++) {
+        char name[OP_NODE_MAX] = "";
+        const struct js *ended = read_at(js_at(list, i), "state.terminated");
+        read_text(js_at(list, i), "name", name, sizeof name);
+        if (ended)
+            read_failed_init(name, ended, pod);
     }
 }
 
@@ -270,7 +303,11 @@ int pod_project(const struct js *object, struct pod_view *ret, struct error *err
     read_gates(read_at(object, "spec.schedulingGates"), &pod);
     read_containers(read_at(object, "status.initContainerStatuses"), &pod);
     read_containers(read_at(object, "status.containerStatuses"), &pod);
-    read_what_ran(object, &pod);
+    read_init(read_at(object, "status.initContainerStatuses"), &pod);
+    read_what_ran(read_at(object, "spec.containers"), read_at(object, "status.containerStatuses"),
+                  ours_of(&pod), pod.image);
+    read_what_ran(read_at(object, "spec.initContainers"), read_at(object, "status.initContainerStatuses"),
+                  OP_INSTALLER, pod.bundle);
     *ret = pod;
     return 0;
 }

@@ -36,7 +36,9 @@ struct pod_view {
     char waiting_message[RM_WHY_MAX];
     char image[OP_IMAGE_MAX]; /* what the container runs or ran, by digest where that is told; "": nothing ran
                                */
-    bool terminated;          /* the container `trainer` or `coordinator` has ended: */
+    char bundle[OP_IMAGE_MAX];    /* likewise of the init container that brings the bundle; "": it has none */
+    char failed_init[RM_WHY_MAX]; /* which init container failed, and why, as a sentence; "": none did */
+    bool terminated;              /* the container `trainer` or `coordinator` has ended: */
     int exit_code;
     char terminated_reason[OP_REASON_MAX]; /* OOMKilled, Error, Completed, ContainerStatusUnknown */
     int64_t ended_ms;                      /* when it ended; 0 where nobody says */

@@ -126,9 +126,10 @@ struct op_unfit {
 
 /* What the job's containers run, from the first of them that ran until the job is suspended: by digest where
  * the kubelet told it. "": not known yet. Pods that come later run the same, whatever image the template's
- * tag, or the operator, stands for by then. */
+ * tag, or the operator, stands for by then. bundle: out of which Ringmaster's programs came into the workers'
+ * containers; "" where they are in the image. */
 struct op_images {
-    char trainer[OP_IMAGE_MAX], coordinator[OP_IMAGE_MAX];
+    char trainer[OP_IMAGE_MAX], coordinator[OP_IMAGE_MAX], bundle[OP_IMAGE_MAX];
 };
 
 struct job_status {

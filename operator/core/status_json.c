@@ -150,6 +150,7 @@ void status_read(const struct js *object, struct job_status *ret)
     read_ring(js_get(object, "ring"), ret);
     read_text(object, "images.trainer", ret->images.trainer, sizeof ret->images.trainer);
     read_text(object, "images.coordinator", ret->images.coordinator, sizeof ret->images.coordinator);
+    read_text(object, "images.bundle", ret->images.bundle, sizeof ret->images.bundle);
     read_page(object, ret);
 }
 
@@ -291,6 +292,7 @@ static struct js *images_json(const struct op_images *images)
     struct js *o = js_object();
     put_text(o, "trainer", images->trainer);
     put_text(o, "coordinator", images->coordinator);
+    put_text(o, "bundle", images->bundle);
     return o;
 }
 
@@ -405,7 +407,8 @@ static void write(const struct job_status *status, const char *job_name, bool ti
     js_set(o, "workers", workers_json(status, job_name, ticking));
     js_set(o, "ring", ring_json(status, ticking));
     js_set(o, "restarts", restarts_json(status));
-    if (ticking && (*status->images.trainer || *status->images.coordinator)) /* the pods tell it till then */
+    if (ticking && (*status->images.trainer || *status->images.coordinator ||
+                    *status->images.bundle)) /* the pods tell it till then */
         js_set(o, "images", images_json(&status->images));
     if (ticking && status->progress.known)
         js_set(o, "progress", progress_json(&status->progress));

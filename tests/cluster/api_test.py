@@ -50,10 +50,14 @@ def begin_program(stage, **spec):
 
 
 def test_a_program_gets_its_pods_and_ends_with_what_it_ended_with(stage):
-    stage.operator("--no-lease", "--worker-image", "theirs:1")
+    """In a namespace that enforces the restricted standard; workers run the template's image with the bundle of the operator's."""
+    stage.kubectl("label", "namespace", stage.kubectl.namespace, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
+    stage.operator("--no-lease", "--worker-image", "ours:1")
     *workers, coordinator = begin_program(stage)
     pods = stage.pods()
-    assert {pod["spec"]["containers"][0]["image"] for pod in pods.values()} == {"worker:1"}
+    assert {pods[name]["spec"]["containers"][0]["image"] for name in workers} == {"worker:1"}
+    assert {container["image"] for name in workers for container in pods[name]["spec"]["initContainers"]} == {"ours:1"}
+    assert pods[coordinator]["spec"]["containers"][0]["image"] == "ours:1" and "initContainers" not in pods[coordinator]["spec"]
     assert not {volume["name"] for name in workers for volume in pods[name]["spec"]["volumes"]} & {"ringmaster-cache", "ringmaster-credentials"}
     assert kinds(stage.around()) == AROUND
     stage.end_program("gpt", {"exitCode": 0, "reason": "", "interrupted": False, "goodput": 0.9})
@@ -65,7 +69,7 @@ def test_a_program_gets_its_pods_and_ends_with_what_it_ended_with(stage):
 
 def test_a_programs_own_codes_mean_nothing_of_ours_and_what_it_failed_with_is_told(stage):
     """A pod that ends with 2 or with a rule's code is replaced; the coordinator has asked the rules about the program's 3."""
-    stage.operator("--no-lease")
+    stage.operator("--no-lease", "--worker-image", "ours:1")
     rules = [{"onExitCodes": [42], "action": "FailJob"}]
     victims = [name for name in begin_program(stage, failurePolicy={"rules": rules}) if "-w0-" in name or "-w1-" in name]
     for name, code in zip(victims, (2, 42)):
@@ -390,6 +394,35 @@ def test_an_upgrade_changes_no_job_that_runs(stage):
     assert "images" not in stage.job("gpt")["status"]
     stage.kubectl("patch", "trainingjob", "gpt", "--type=merge", "-p", '{"spec":{"suspend":false}}')
     processes.until(lambda: len(stage.pods("worker")) == 3 and images(stage) == {"worker:2"}, "all pods have the new image", 120)
+
+
+def test_an_upgrade_changes_no_program_that_runs(stage):
+    """Ringmaster's own programs come out of the operator's image: of the coordinator's and the bundle's one build, whichever ran first."""
+    first = stage.operator("--no-lease", "--worker-image", "ours:1")
+    stage.kubectl.apply(stage_rig.program_job("gpt"))
+    for name in {**stage.until_pods("worker", 3), **stage.until_pods("coordinator", 1)}:
+        stage.run_pod(name, digest="ab" * 32)
+    theirs, ours = (f"{name}@sha256:{'ab' * 32}" for name in ("worker", "ours"))
+    processes.until(lambda: stage.job("gpt")["status"].get("images") == {"trainer": theirs, "coordinator": ours, "bundle": ours}, "all are pinned", 120)
+    assert first.stop() == 0
+    stage.operator("--no-lease", "--worker-image", "ours:2")
+    gone = [name for name in stage.pods() if "-w1-" in name or "-coordinator-" in name]
+    stage.kubectl("delete", "pod", *gone, "--grace-period=0", "--force")
+    processes.until(lambda: len(stage.pods()) == 4 and not set(gone) & set(stage.pods()), "both come again", 120)
+    (worker,) = [pod for name, pod in stage.pods("worker").items() if "-w1-" in name]
+    (coordinator,) = stage.pods("coordinator").values()
+    assert [container["image"] for container in (*worker["spec"]["containers"], *worker["spec"]["initContainers"])] == [theirs, ours]
+    assert coordinator["spec"]["containers"][0]["image"] == ours
+
+
+def test_an_init_container_without_room_is_told_and_costs_the_job_nothing(stage):
+    stage.operator("--no-lease", "--worker-image", "ours:1")
+    victim = begin_program(stage, failurePolicy={"maxRestarts": 0})[0]
+    stage.fail_init(victim, 4, {"exitCode": 4, "reason": "/ringmaster-bundle/lib/a: no room for the bundle", "elsewhere": True})
+    processes.until(lambda: stage.job("gpt")["status"]["restarts"].get("misfit") == 1, "it is counted", 120)
+    assert stage.condition("gpt", "Interrupted") is None
+    told = processes.until(lambda: [event["note"] for event in stage.kubectl.get("events.events.k8s.io") if event["reason"] == "WorkerRefused"], "the event", 120)
+    assert told[0].endswith("init container ringmaster-install: /ringmaster-bundle/lib/a: no room for the bundle"), told
 
 
 def test_a_job_whose_key_somebody_deleted_goes_on_with_another_one_after_a_suspension(stage):

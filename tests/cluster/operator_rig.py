@@ -171,13 +171,25 @@ class Stage:
         return found
 
     def run_pod(self, name, digest=None):
-        """The pod runs and is ready; digest: of its image, as the kubelet tells it."""
-        (ours, *_) = self.kubectl.get("pod", name)["spec"]["containers"]
-        image = f"{ours['image'].partition('@')[0].partition(':')[0]}@sha256:{digest}" if digest else ""
+        """The pod runs and is ready; digest: of its images, as the kubelet tells it."""
+        def image(made):
+            return f"{made['image'].partition('@')[0].partition(':')[0]}@sha256:{digest}" if digest else ""
+        spec = self.kubectl.get("pod", name)["spec"]
+        (ours, *_) = spec["containers"]
+        ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": now(), "finishedAt": now()}}
         self.kubectl.create_status("pod", name, {
             "phase": "Running", "podIP": "127.0.0.1", "podIPs": [{"ip": "127.0.0.1"}],
             "conditions": [{"type": kind, "status": "True", "lastTransitionTime": now()} for kind in ("PodScheduled", "Ready", "ContainersReady")],
-            "containerStatuses": [container(ours["name"], {"running": {"startedAt": now()}}, image)]})
+            "initContainerStatuses": [container(init["name"], ended, image(init)) for init in spec.get("initContainers", [])],
+            "containerStatuses": [container(ours["name"], {"running": {"startedAt": now()}}, image(ours))]})
+
+    def fail_init(self, name, code, word):
+        """Its first init container has failed with that last word, and nothing else of it ran."""
+        spec = self.kubectl.get("pod", name)["spec"]
+        ended = {"terminated": {"exitCode": code, "reason": "Error", "message": json.dumps(word), "startedAt": now(), "finishedAt": now()}}
+        self.kubectl.create_status("pod", name, {
+            "phase": "Failed", "initContainerStatuses": [container(spec["initContainers"][0]["name"], ended)],
+            "containerStatuses": [container(self.container_of(name), {"waiting": {"reason": "PodInitializing"}})]})
 
     def container_of(self, name):
         return self.kubectl.get("pod", name)["spec"]["containers"][0]["name"]

@@ -154,7 +154,7 @@ struct op_plan *cast_plan(struct cast *c)
                              .now_ms = c->now_ms,
                              .chance = "chancechancechan",
                              .sha256 = sha256_once,
-                             .settings = {.worker_image = "",
+                             .settings = {.worker_image = "ours:1",
                                           .operator_namespace = "ringmaster-system",
                                           .network_policies = true}};
     s.coordinator = c->coordinator_answers ? &c->coordinator : NULL;

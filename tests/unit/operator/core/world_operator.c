@@ -254,7 +254,7 @@ static struct op_plan *make_plan(struct world *w, struct process *o, const struc
                              .now_ms = w->now_ms,
                              .chance = chance,
                              .sha256 = hash,
-                             .settings = {.worker_image = "", .operator_namespace = "rm"}};
+                             .settings = {.worker_image = "ours:1", .operator_namespace = "rm"}};
     for (int i = 0; i < o->cache.pods_count; i++)
         if (o->cache.pod[i].exists)
             pods[s.pods_count++] = &o->cache.pod[i].view;
