@@ -27,6 +27,9 @@ PAUSE = "localhost/ringmaster/pause:test"
 # What a chart may be upgraded to: the same operator under another tag, and a worker whose trainer says that it computes other bits.
 OPERATOR_NEXT = "localhost/ringmaster/operator:next"
 WORKER_NEXT = "localhost/ringmaster/worker:next"
+# Images of somebody else's, with a program and nothing of ours.
+STRANGER = "localhost/stranger/python:test"
+STRANGER_MUSL = "localhost/stranger/musl:test"
 
 SOURCES = ("CMakeLists.txt", "CMakePresets.json", "cmake", "agent", "cli", "common", "coordinator", "operator", "trainer", "deploy/Dockerfile",
            ".dockerignore", "deploy/examples/text")
@@ -44,6 +47,29 @@ RUN id=$(ringmaster-trainer fingerprint | sed -n 's/^numerics \([0-9a-f]\{16\}\)
     && sed -i "s/$id/0123456789abcdef/" /usr/bin/ringmaster-trainer && ringmaster-trainer fingerprint | grep '^numerics 0123456789abcdef,'
 USER 65532:65532
 """
+
+# Debian's Python as root, without certificates, and what leads loaders astray: a library that ends our own programs, and files that are none under the names
+# of those that they need.
+STRANGER_DOCKERFILE = r"""FROM debian:trixie-slim
+RUN apt-get update && apt-get install -y --no-install-recommends python3 \
+    && rm -rf /var/lib/apt/lists/* /etc/ssl /etc/ca-certificates* /usr/share/ca-certificates
+COPY trap.so /astray/trap.so
+RUN for name in libuv.so.1 libjansson.so.4 libwebsockets.so.19 libcurl.so.4 libyaml-0.so.2 libwebsockets-evlib_uv.so; do echo none >/astray/$name; done
+COPY lines.py /program/lines.py
+ENV LD_PRELOAD=/astray/trap.so LD_LIBRARY_PATH=/astray
+"""
+MUSL_DOCKERFILE = "FROM scratch\nCOPY ld-musl-x86_64.so.1 /lib/\nCOPY lines /bin/lines\n"
+TRAP = """#include <string.h>
+#include <unistd.h>
+__attribute__((constructor)) static void start(void)
+{
+    char own[256] = "";
+    if (readlink("/proc/self/exe", own, sizeof own - 1) > 0 && !strncmp(own, "/opt/ringmaster", 15))
+        __builtin_trap();
+}
+"""
+PROGRAMS = ROOT / "tests/programs"
+MUSL = Path("/lib/ld-musl-x86_64.so.1")  # Debian's musl, and musl-tools to compile for it
 
 CONTAINERD = """version = 3
 root = "{root}"
@@ -167,11 +193,35 @@ def next_archive(worker):
         return archive("next", digest(worker.name, NEXT_DOCKERFILE), WORKER_NEXT, ["--build-arg", f"BASE=oci-archive:{worker}", context])
 
 
+def compiled(compiler, source, to, *how):
+    subprocess.run([compiler, "-O1", *how, "-o", str(to), str(source)], check=True)
+
+
+def stranger_archives():
+    """Those of programs of somebody else's."""
+    python, c = PROGRAMS / "lines.py", PROGRAMS / "lines.c"
+    with tempfile.TemporaryDirectory() as folder:
+        context = Path(folder)
+        (context / "trap.c").write_text(TRAP, encoding="ascii")
+        compiled("gcc", context / "trap.c", context / "trap.so", "-shared", "-fPIC")
+        shutil.copy(python, context)
+        (context / "Dockerfile").write_text(STRANGER_DOCKERFILE, encoding="ascii")
+        made = [archive("stranger", digest(STRANGER_DOCKERFILE, TRAP, python.read_text(encoding="utf-8")), STRANGER, [folder])]
+    with tempfile.TemporaryDirectory() as folder:
+        context = Path(folder)
+        compiled("musl-gcc", c, context / "lines")
+        shutil.copy(MUSL, context)
+        (context / "Dockerfile").write_text(MUSL_DOCKERFILE, encoding="ascii")
+        made.append(archive("musl", digest(MUSL_DOCKERFILE, c.read_text(encoding="utf-8")), STRANGER_MUSL, [folder]))
+    return made
+
+
 def archives():
     """All that the nodes have, in a list; made where sources are newer."""
     made = [single_file_archive("pause", PAUSE, BIN / "pause", PAUSE_DOCKERFILE),
             single_file_archive("versitygw", STORE, BIN / "versitygw", STORE_DOCKERFILE)]
     make_base()
+    made += stranger_archives()
     key = tree_digest()
     for target, name in (("worker", WORKER), ("operator", OPERATOR)):
         if target == "worker" or (ROOT / "operator/main.c").exists():
