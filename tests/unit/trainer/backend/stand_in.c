@@ -242,7 +242,7 @@ static int open_as(bool is_far, bool lanes_only, struct backend **ret, const str
                                   .copy_in = copy_in,
                                   .memory = is_far ? memory : NULL};
     if (lanes_only)
-        s->ops.losses = NULL, s->ops.logits = NULL;
+        s->ops.losses = NULL, s->ops.logits = NULL, s->ops.probe = NULL;
     s->base = (struct backend){.ops = &s->ops, .aims = !is_far};
     s->asked = str_init(1 << 16);
     if (backend_cpu_open(&s->cpu, options, err) < 0) {

@@ -232,10 +232,41 @@ Test(seam, a_program_that_knows_lanes_alone_is_not_asked_for_more, .timeout = 60
 {
     struct rig *rig = rig_open();
     begin_alone(rig, program_open);
+    cr_assert_str_eq(rig->e[0].up.probe, "", "and nothing can be measured");
     rig_step(rig, 1);
     cr_assert_not(rig_run(rig, 0, CMD_EVALUATE));
     cr_assert_eq(rig->e[0].result.outcome, OUTCOME_FAILED);
     cr_assert_str_eq(rig->e[0].result.text, "who computes here knows no loss but that of a lane");
     rig_step(rig, 1);
+    rig_close(rig);
+}
+
+Test(seam, two_trainers_of_one_machine_say_one_probe, .timeout = 60)
+{
+    struct rig *rig = rig_open();
+    rig_start(rig, 0, stand_in_open);
+    rig_start(rig, 1, device_open);
+    cr_assert_eq(strlen(rig->e[0].up.probe), RM_PROBE_MAX - 1);
+    cr_assert_str_eq(rig->e[0].up.probe, rig->e[1].up.probe);
+    rig_close(rig);
+}
+
+/* Each thread has its own: what was given up there is not taken up again because something begins here. */
+Test(seam, an_abort_of_what_exchanges_stands_while_lanes_begin, .timeout = 60)
+{
+    struct rig *rig = rig_open();
+    rig_start(rig, 0, stand_in_open);
+    rig_start(rig, 1, stand_in_open);
+    rig_all(rig, 2, CMD_INIT);
+    rig_connect(rig, 2);
+    engine_abort(rig->e[0].engine, ELASTIC_TALKS);
+    engine_clear_abort(rig->e[0].engine, ELASTIC_COMPUTES);
+    cr_assert(rig_run(rig, 0, CMD_LANES), "%s", rig->e[0].result.text);
+    rig->form.generation.n++;
+    cr_assert_not(rig_run(rig, 0, CMD_CONNECT)); /* to one that does not come */
+    cr_assert_eq(rig->e[0].result.outcome, OUTCOME_ABORTED, "%s", rig->e[0].result.text);
+    engine_clear_abort(rig->e[0].engine, ELASTIC_TALKS);
+    rig_connect(rig, 2);
+    rig_step(rig, 2);
     rig_close(rig);
 }
