@@ -31,7 +31,7 @@ function(rm_first_program)
 endfunction()
 
 # No bundle of instrumented programs, nor of another processor's: its libraries are those of the machine that builds it.
-if(NOT RM_ASAN AND NOT RM_FUZZ AND NOT CMAKE_CROSSCOMPILING)
+if(NOT RM_ASAN AND NOT RM_TSAN AND NOT RM_FUZZ AND NOT CMAKE_CROSSCOMPILING)
   if(RM_X86)
     set(RM_LOADER ld-linux-x86-64.so.2)
   else()

@@ -12,6 +12,7 @@ find_library(DNNL_LIBRARY dnnl REQUIRED)
 add_library(dnnl INTERFACE)
 
 option(RM_ASAN "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+option(RM_TSAN "ThreadSanitizer: the trainer's threads" OFF)
 option(RM_FAULTS "compile the named fault points in (test builds only)" OFF)
 option(RM_FUZZ "the fuzz targets alone, under the sanitizers (needs clang)" OFF)
 
@@ -34,6 +35,10 @@ target_include_directories(rm_flags INTERFACE ${CMAKE_SOURCE_DIR})
 if(RM_ASAN)
   target_compile_options(rm_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all)
   target_link_options(rm_flags INTERFACE -fsanitize=address,undefined)
+endif()
+if(RM_TSAN)
+  target_compile_options(rm_flags INTERFACE -fsanitize=thread)
+  target_link_options(rm_flags INTERFACE -fsanitize=thread)
 endif()
 if(RM_FUZZ)
   target_compile_options(rm_flags INTERFACE

@@ -470,6 +470,8 @@ def check(total, fast, explore, cluster, turn):
         total.add(cuda_ground())
         for preset in presets:
             total.add(build(preset))
+        if turn is None and not fast:
+            total.add(build("tsan"))
         total.add(in_the_foreground(fast, presets, turn))
         others = [beside.submit(cluster_stories, ground, turn)] if ground else []
         others += [] if fast else [beside.submit(patient_tools, explore, turn)]

@@ -12,6 +12,10 @@ if(NOT RM_X86)
   set(numerics_kind ${CMAKE_SYSTEM_PROCESSOR})
   target_compile_definitions(trainer_backend_cpu_model PRIVATE VEC_CLONED=) # one instruction set, nothing to choose
 endif()
+# What chooses among clones runs before ThreadSanitizer is there.
+if(RM_TSAN AND RM_X86)
+  target_compile_definitions(trainer_backend_cpu_model PRIVATE VEC_CLONED=)
+endif()
 set(numerics_files ${numerics_cpu})
 list(TRANSFORM numerics_files PREPEND ${CMAKE_SOURCE_DIR}/)
 list(JOIN numerics_cpu "," numerics_list)
