@@ -555,8 +555,7 @@ void state_seal(struct state *s, int b)
 {
     struct state_record_update *u = &s->header->update[b];
     bool away = s->aim_spare && s->place[STATE_SPARE].params && !state_in_spare(s);
-    RM_ASSERT(state_current(s) && !atomic_load_explicit(&u->valid, memory_order_relaxed),
-              "the update in buffer %d is sealed, and leads to step %lld already", b, (long long)u->step);
+    RM_ASSERT(state_current(s), "an update is sealed in buffer %d, and nothing is held", b);
     FAULT("words-complete");
     u->step = state_current(s)->step + 1;
     u->to = away ? STATE_SPARE : STATE_HOME;
