@@ -13,6 +13,7 @@ import rig
 from node_rig import SPREAD, a_worker, coordinator_on, name_of, next_ring
 
 STEPS = 1200
+LEAVES = "karpenter.sh/disrupted=soon:NoSchedule"  # says that a node will go; Kubernetes itself ends no pod for it, so that it is the operator that does
 ZONE, KIND = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
 
 
@@ -70,12 +71,12 @@ def test_workers_that_are_deleted_evicted_or_tainted_leave_and_are_replaced(star
     place("delete", "pod", name_of(a_worker(training)), "--wait=false")
     said = next_ring(training, 4, said)
     number = training.node_of(name_of(a_worker(training, away_from=[1])))
-    place("taint", "node", f"node-{number}", "maintenance=yes:NoExecute")
+    place("taint", "node", f"node-{number}", LEAVES)
     try:
         said = next_ring(training, 4, said)
         assert f"node-{number}" not in {pod["spec"].get("nodeName") for pod in training.workers()}
     finally:
-        place("taint", "node", f"node-{number}", "maintenance-")
+        place("taint", "node", f"node-{number}", f"{LEAVES.partition('=')[0]}-")
     status = training.finish()
     assert status["result"]["weightsSha256"] == weights
     assert status["restarts"]["preemption"] >= 3 and status["restarts"]["failure"] == 0, status["restarts"]
