@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/core/screen.h"
@@ -12,6 +13,7 @@
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/data_listing.h"
 #include "common/storage/checkpoint/owner.h"
+#include "common/wire/json.h"
 
 /* What stands on the last line of a terminal while bytes move. */
 struct progress {
@@ -25,7 +27,7 @@ struct command {
     const char *verb, *uri, *target;
     const char *name; /* of one checkpoint; NULL: the newest, or all */
     const char *endpoint, *region;
-    bool all, yes;
+    bool all, yes, json, wide;
     struct object_store *store;
     struct checkpoint_list *found;
     struct progress progress;
@@ -61,15 +63,72 @@ static void progress_end(struct progress *p)
 
 /* --- what is there --- */
 
-static void print_entry(const struct checkpoint_entry *e, const char *word)
+enum { SHORT_HASH = 12, LIST_TEXT_MAX = 1 << 20 };
+
+/* When its manifest was written, by the store's clock, in seconds since the epoch; -1: the store doesn't say.
+ */
+static int64_t written_at(const struct command *c, const struct checkpoint_entry *e)
+{
+    char name[CHECKPOINT_NAME_MAX + sizeof "/manifest.json"];
+    struct object_info info;
+    snprintf(name, sizeof name, "%s/manifest.json", e->name);
+    return object_head(c->store, name, &info, NULL) == 0 ? info.modified_s : -1;
+}
+
+/* "2026-11-23T12:45:51Z"; "" where it is not known. */
+static void utc_text(int64_t at, char out[32])
+{
+    struct tm day;
+    const time_t seconds = (time_t)at;
+    if (at < 0 || !gmtime_r(&seconds, &day) || !strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &day))
+        *out = 0;
+}
+
+static void age_text(const struct command *c, int64_t at, struct str *out)
+{
+    char date[32];
+    utc_text(at, date);
+    if (c->wide)
+        str_adds(out, date);
+    else if (at >= 0)
+        show_age((clock_wall_ms() / 1000 - at) * RM_S, out);
+    if (!out->length)
+        str_adds(out, "?");
+}
+
+static void print_header(const struct command *c)
+{
+    printf("%-16s %10s %10s  %-*s  %-5s  %s\n", "NAME", "STEP", "SIZE", c->wide ? 20 : 6,
+           c->wide ? "WRITTEN" : "AGE", "EXACT", "WEIGHTS");
+}
+
+static void print_entry(const struct command *c, const struct checkpoint_entry *e, const char *word)
 {
     char sha256[RM_HASH_HEX];
-    struct str bytes = str_init(64);
+    struct str bytes = str_init(64), age = str_init(64);
     hex_encode(e->weights_sha256, RM_HASH_BYTES, sha256);
     show_bytes(e->bytes, &bytes);
-    printf("%-16s step %-10lld %10s  %s%s%s\n", e->name, (long long)e->step, str_text(&bytes), sha256,
-           e->exact ? "" : "  (not exact)", word);
+    age_text(c, written_at(c, e), &age);
+    printf("%-16s %10lld %10s  %-*s  %-5s  %.*s%s\n", e->name, (long long)e->step, str_text(&bytes),
+           c->wide ? 20 : 6, str_text(&age), e->exact ? "yes" : "no", c->wide ? RM_HASH_HEX : SHORT_HASH,
+           sha256, word);
     str_clear(&bytes);
+    str_clear(&age);
+}
+
+static struct js *entry_json(const struct command *c, const struct checkpoint_entry *e)
+{
+    char sha256[RM_HASH_HEX], written[32];
+    struct js *one = js_object();
+    hex_encode(e->weights_sha256, RM_HASH_BYTES, sha256);
+    utc_text(written_at(c, e), written);
+    js_set_string(one, "name", e->name);
+    js_set_int(one, "step", e->step);
+    js_set_int(one, "bytes", e->bytes);
+    js_set(one, "written", *written ? js_new_string(written) : js_new_null());
+    js_set_bool(one, "exact", e->exact);
+    js_set_string(one, "weightsSha256", sha256);
+    return one;
 }
 
 static void print_skipped(const struct checkpoint_list *found)
@@ -83,12 +142,30 @@ static bool is_meant(const struct command *c, const struct checkpoint_entry *ent
     return !c->name || !strcmp(c->name, entry->name);
 }
 
+static int list_json(const struct command *c)
+{
+    struct str text = str_init(LIST_TEXT_MAX);
+    struct js *all = js_array();
+    for (int i = 0; i < c->found->count; i++)
+        if (is_meant(c, &c->found->entry[i]))
+            js_push(all, entry_json(c, &c->found->entry[i]));
+    js_print(all, &text);
+    js_free(all);
+    puts(str_text(&text));
+    str_clear(&text);
+    print_skipped(c->found);
+    return 0;
+}
+
 static int list(struct command *c, struct error *err)
 {
     (void)err;
+    if (c->json)
+        return list_json(c);
+    print_header(c);
     for (int i = 0; i < c->found->count; i++)
         if (is_meant(c, &c->found->entry[i]))
-            print_entry(&c->found->entry[i], "");
+            print_entry(c, &c->found->entry[i], "");
     print_skipped(c->found);
     return 0;
 }
@@ -96,6 +173,7 @@ static int list(struct command *c, struct error *err)
 static int verify(struct command *c, struct error *err)
 {
     int damaged = c->name ? 0 : c->found->skipped;
+    print_header(c);
     print_skipped(c->found);
     for (int i = 0; i < c->found->count; i++) {
         const struct checkpoint_entry *entry = &c->found->entry[i];
@@ -106,7 +184,7 @@ static int verify(struct command *c, struct error *err)
         int result = checkpoint_verify(c->store, entry->name, NULL, &why);
         progress_end(&c->progress);
         if (result == 0) {
-            print_entry(entry, "  verified");
+            print_entry(c, entry, "  verified");
             continue;
         }
         if (why.code != ERR_DATA && why.code != ERR_NOT_FOUND)
@@ -139,7 +217,7 @@ static int export_to(struct command *c, struct object_store *target, struct erro
     progress_end(&c->progress);
     if (result < 0)
         return err_set(err, why.code == ERR_EXISTS ? ERR_USAGE : why.code, "export: %s", why.text);
-    print_entry(entry, "");
+    print_entry(c, entry, "");
     printf("%s\n", object_uri(target));
     return 0;
 }
@@ -207,7 +285,6 @@ static int delete (struct command *c, struct error *err)
 static int take_option(void *ctx, int key, const char *value, struct error *err)
 {
     struct command *c = ctx;
-    (void)err;
     switch (key) {
     case 'n':
         c->name = value;
@@ -221,6 +298,11 @@ static int take_option(void *ctx, int key, const char *value, struct error *err)
     case 'a':
         c->all = true;
         break;
+    case 'W':
+        c->wide = true;
+        break;
+    case 'o':
+        return options_output(value, &c->json, err);
     default:
         c->yes = true;
     }

@@ -26,14 +26,6 @@ static int read_port(const char *text, int *ret, struct error *err)
     return 0;
 }
 
-static int read_output(const char *text, bool *json, struct error *err)
-{
-    *json = !strcmp(text, "json");
-    if (!*json && strcmp(text, "text") != 0)
-        return err_set(err, ERR_USAGE, "--output %.40s: write text or json", text);
-    return 0;
-}
-
 static int take_option(void *ctx, int key, const char *value, struct error *err)
 {
     struct run_options *options = ctx;
@@ -46,7 +38,7 @@ static int take_option(void *ctx, int key, const char *value, struct error *err)
     case 'd':
         return drill_add(&options->drills, value, err);
     case 'o':
-        return read_output(value, &options->json, err);
+        return options_output(value, &options->json, err);
     case 'w':
         options->overwrite = true;
         return 0;

@@ -11,6 +11,14 @@ bool options_ask_help(int argc, char *const *argv)
     return false;
 }
 
+int options_output(const char *text, bool *ret_json, struct error *err)
+{
+    *ret_json = !strcmp(text, "json");
+    if (!*ret_json && strcmp(text, "text") != 0)
+        return err_set(err, ERR_USAGE, "--output %.40s: write text or json", text);
+    return 0;
+}
+
 static void known_options(const struct manual_command *command, struct option out[MANUAL_OPTIONS_MAX + 1])
 {
     int n = 0;

@@ -14,6 +14,9 @@ struct options_reader {
 char **options_read(const struct manual_command *command, int argc, char **argv,
                     const struct options_reader *reader, struct error *err);
 
+/* The value of --output. */
+int options_output(const char *text, bool *ret_json, struct error *err);
+
 /* --help or -h is among them. */
 bool options_ask_help(int argc, char *const *argv);
 

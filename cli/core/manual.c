@@ -30,6 +30,9 @@ static const struct manual_option temperature = {"temperature", "X",
 static const struct manual_option name = {"name", "NAME", "this one alone: final, or step-00000200", 'n'};
 static const struct manual_option all = {"all", NULL, "every one", 'a'};
 static const struct manual_option yes = {"yes", NULL, "do it; without it only what would go is told", 'y'};
+static const struct manual_option wide = {"wide", NULL, "whole hashes, and when it was", 'W'};
+static const struct manual_option listing = {"output", "text|json",
+                                             "for people (default), or one list of objects", 'o'};
 static const struct manual_option endpoint = {"endpoint", "URL",
                                               "where s3:// is, if the environment does not say so", 'e'};
 static const struct manual_option region = {"region", "NAME", "of the bucket, likewise", 'r'};
@@ -63,14 +66,14 @@ const struct manual_command manual[] = {
      1,
      one_place,
      "lists what a run has saved in a folder or bucket.",
-     {&name, &endpoint, &region},
+     {&name, &wide, &listing, &endpoint, &region},
      "ringmaster checkpoint list checkpoints"},
     {"checkpoint verify",
      "URI",
      1,
      one_place,
      "lists it with every byte checked.",
-     {&name, &endpoint, &region},
+     {&name, &wide, &endpoint, &region},
      "ringmaster checkpoint verify s3://bucket/run-7"},
     {"checkpoint export",
      "URI TARGET",

@@ -38,10 +38,11 @@ void screen_end(const struct report *report, struct screen_style style, rm_time 
 /* Where the picture of the run lies, a line in the manner of the report. uri: the checkpoint folder. */
 void screen_picture(const char *uri, struct screen_style style, struct str *out);
 
-/* "81,234", "1.4 MB", "3 min 05 s", "57 ms" */
+/* "81,234", "1.4 MB", "3 min 05 s", "57 ms"; show_age: "5s", "3m", "7h", "12d", as kubectl has it */
 void show_count(int64_t n, struct str *out);
 void show_bytes(int64_t n, struct str *out);
 void show_time(rm_time t, struct str *out);
+void show_age(rm_time t, struct str *out);
 void show_ms(double ms, struct str *out);
 
 #endif

@@ -39,6 +39,19 @@ void show_time(rm_time t, struct str *out)
         str_addf(out, "%lld h %02lld min", s / 3600, s / 60 % 60);
 }
 
+void show_age(rm_time t, struct str *out)
+{
+    long long s = t > 0 ? t / RM_S : 0;
+    if (s < 120)
+        str_addf(out, "%llds", s);
+    else if (s < 2 * 3600)
+        str_addf(out, "%lldm", s / 60);
+    else if (s < 48 * 3600)
+        str_addf(out, "%lldh", s / 3600);
+    else
+        str_addf(out, "%lldd", s / (24 * 3600));
+}
+
 void show_ms(double ms, struct str *out)
 {
     if (ms < 9.95)

@@ -1,10 +1,12 @@
 """Wrong files, flags and folders: an exit code, a sentence that says what, where and what to do, and nothing lost."""
 
+import datetime
 import json
 import os
 import shutil
 import socket
 import subprocess
+import time
 
 import pytest
 
@@ -309,6 +311,14 @@ def test_checkpoints_are_listed_and_verified_and_damage_is_named(tmp_path, finis
     folder = tmp_path / "checkpoints"
     listed = call("checkpoint", "list", folder)
     assert listed.returncode == 0 and "final" in listed.stdout and "step-00000004" in listed.stdout, listed
+    head, *rows = [line.split() for line in listed.stdout.splitlines()]
+    assert head == ["NAME", "STEP", "SIZE", "AGE", "EXACT", "WEIGHTS"] and [row[0] for row in rows] == ["final", "step-00000004"]
+    told = json.loads(call("checkpoint", "list", folder, "--output", "json").stdout)
+    assert [one["step"] for one in told] == [8, 4] and all(one["exact"] is True and one["bytes"] > 0 for one in told)
+    assert [row[-1] for row in rows] == [one["weightsSha256"][:12] for one in told]
+    wide = call("checkpoint", "list", folder, "--wide").stdout
+    assert all(one["weightsSha256"] in wide and one["written"] in wide for one in told)
+    assert abs(datetime.datetime.fromisoformat(told[0]["written"]).timestamp() - time.time()) < 3600
     good = call("checkpoint", "verify", folder)
     assert good.returncode == 0 and good.stdout.count("verified") == 2, good
     weights = folder / "step-00000004" / "model.safetensors"
