@@ -2,7 +2,7 @@
  *
  *     struct exposition page = exposition_begin(body, "ringmaster_worker_", get->accept);
  *     exposition_counter(&page, "steps", "Steps that this worker committed.", steps);
- *     exposition_family(&page, EXPOSITION_COUNTER, "interruptions", "Rings formed again, by cause.");
+ *     exposition_family(&page, EXPOSITION_COUNTER, "ring_changes", "Rings formed again, by cause.");
  *     exposition_sample(&page, "cause", "WorkerLost", 3);
  *     exposition_end(&page);
  *     *type = exposition_type(&page);

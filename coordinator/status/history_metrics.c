@@ -28,7 +28,7 @@ static void print_goodput(const struct rdzv *st, rm_time now, struct exposition 
 
 static void print_recoveries(const struct history *c, const struct rdzv *st, struct exposition *page)
 {
-    exposition_family(page, EXPOSITION_COUNTER, "interruptions", "Rings that were formed again, by cause.");
+    exposition_family(page, EXPOSITION_COUNTER, "ring_changes", "Rings that were formed again, by cause.");
     for (int cause = CAUSE_NONE + 1; cause < CAUSES; cause++)
         exposition_sample(page, "cause", cause_name((enum cause)cause), (double)c->recoveries[cause]);
     exposition_family(page, EXPOSITION_COUNTER, "recovery_seconds",

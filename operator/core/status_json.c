@@ -378,6 +378,7 @@ static struct js *columns_json(const struct job_status *status)
     snprintf(text, sizeof text, "%d/%d", status->workers.ready, status->workers.target);
     js_set_string(o, "workers", text);
     js_set_int(o, "interruptions", (int64_t)status->restarts.preemption + status->restarts.infrastructure);
+    js_set_int(o, "restarts", (int64_t)status->restarts.failure + status->restarts.misfit);
     if (!status->progress.known)
         return o;
     snprintf(text, sizeof text, "%d%%", percent_of(&status->progress));

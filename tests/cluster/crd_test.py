@@ -363,15 +363,16 @@ def test_columns_of_what_a_program_does_not_tell_are_empty(jobs, made):
 
 def test_kubectl_get_shows_the_columns(jobs, made):
     name = made()
-    status = {"state": "Training", "columns": {"workers": "3/3", "progress": "40%", "eta": "1h25m", "interruptions": 4},
+    status = {"state": "Training", "columns": {"workers": "3/3", "progress": "40%", "eta": "1h25m", "interruptions": 4, "restarts": 2},
               "progress": {"step": 812, "loss": "2.1043", "tokensPerSecond": 81234}, "goodput": {"ratio": "0.962"},
-              "ring": {"generation": 7}}
+              "ring": {"generation": 7}, "message": "worker 3 has been Pending for 42 s"}
     jobs("patch", "tj", name, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
     lines = jobs("get", "tj", name).splitlines()
-    assert lines[0].split() == ["NAME", "STATE", "WORKERS", "PROGRESS", "STEP", "LOSS", "ETA", "INTERRUPTIONS", "GOODPUT", "AGE"]
-    assert lines[1].split()[:-1] == [name, "Training", "3/3", "40%", "812", "2.1043", "1h25m", "4", "0.962"]
+    assert lines[0].split() == ["NAME", "STATE", "WORKERS", "PROGRESS", "STEP", "LOSS", "ETA", "INTERRUPTIONS", "RESTARTS", "GOODPUT", "AGE"]
+    assert lines[1].split()[:-1] == [name, "Training", "3/3", "40%", "812", "2.1043", "1h25m", "4", "2", "0.962"]
     wide = jobs("get", "tj", name, "-o", "wide").splitlines()
-    assert wide[0].split()[-4:] == ["CHECKPOINT", "HEARD", "GENERATION", "TOKENS/S"]
+    assert wide[0].split()[-5:] == ["CHECKPOINT", "HEARD", "GENERATION", "TOKENS/S", "MESSAGE"]
+    assert wide[1].endswith(status["message"])
 
 
 STATUS_JSON = CRD.parents[1] / "operator" / "core" / "status_json.c"

@@ -241,8 +241,8 @@ def test_prometheus_finds_the_pods_of_a_job_and_the_operator_by_the_charts_monit
         before = training.coordinator_says()
         told = [event["cause"] for event in before["events"] if event["event"] == "recovered"]
         assert "WorkerLeft" in told, before
-        server.until_one(f"sum(ringmaster_interruptions_total{of_job})", lambda count: count >= len(told))
-        causes = {labels["cause"]: count for labels, count in server.query(f"sum by (cause) (ringmaster_interruptions_total{of_job}) > 0")}
+        server.until_one(f"sum(ringmaster_ring_changes_total{of_job})", lambda count: count >= len(told))
+        causes = {labels["cause"]: count for labels, count in server.query(f"sum by (cause) (ringmaster_ring_changes_total{of_job}) > 0")}
         spent = 'ringmaster_goodput_seconds{class="productive",ringmaster_dev_role="coordinator"}'
         productive = server.until_one(spent, lambda seconds: seconds >= before["goodput"]["productiveSeconds"])
         step = server.until_one(f"ringmaster_step{of_job}", lambda number: number >= before["progress"]["step"])

@@ -128,7 +128,7 @@ def check_interruptions(pods):
     assert told.get("WorkerLost", 0) >= 1, status["events"]
     count = sum(told.values())
     assert count == status["recoveries"]
-    pods.server.until_one("sum(ringmaster_interruptions_total)", lambda value: value == count)
+    pods.server.until_one("sum(ringmaster_ring_changes_total)", lambda value: value == count)
     assert {labels["cause"]: value for labels, value in pods.server.query(causes)} == told
     assert pods.server.until_one(mean) == pytest.approx(spent_ms / 1000 / count, rel=1e-3, abs=1e-3)
 

@@ -192,7 +192,17 @@ Test(operator_program, of_steps_nothing_is_told_and_never_a_zero)
     cr_assert(condition_is(&c->job.status, OP_TRAINING));
     cr_assert_not(stands_in_status(c, "progress"));
     cr_assert_not(stands_in_status(c, "\"eta\""));
-    cr_assert(stands_in_status(c, "\"columns\":{\"workers\":\"3/3\",\"interruptions\":0}"));
+    cr_assert(stands_in_status(c, "\"columns\":{\"workers\":\"3/3\",\"interruptions\":0,\"restarts\":0}"));
+    cast_free(c);
+}
+
+Test(operator_program, what_was_killed_for_its_memory_shows_in_a_column_of_its_own)
+{
+    struct cast *c = running("{" ALONE "}");
+    c->job.status.restarts.failure = 4;
+    c->job.status.restarts.misfit = 1;
+    c->job.status.restarts.preemption = 2;
+    cr_assert(stands_in_status(c, "\"interruptions\":2,\"restarts\":5}"));
     cast_free(c);
 }
 
