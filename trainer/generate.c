@@ -10,8 +10,10 @@
 #include "common/base/prng.h"
 #include "common/os/config.h"
 #include "common/os/fault.h"
+#include "common/storage/checkpoint/manifest.h"
 #include "common/storage/checkpoint/model_folder.h"
 #include "common/storage/checkpoint/place.h"
+#include "common/wire/json.h"
 #include "trainer/backend/cpu/backend_cpu.h"
 #include "trainer/backend/cpu/model/sample.h"
 #include "trainer/text_out.h"
@@ -132,14 +134,33 @@ static int open_backend(struct writer *w, struct error *err)
     return w->backend->ops->weights(w->backend, far_here(w->params), err);
 }
 
+/* Its manifest, where it has one, says that it was trained on text, though it knows more tokens than bytes.
+ */
+static bool was_text(struct object_store *store)
+{
+    struct str text = str_init(MANIFEST_TEXT_MAX);
+    bool is = object_get(store, "manifest.json", MANIFEST_TEXT_MAX, &text, NULL) == 0;
+    struct js *manifest = is ? js_parse(str_text(&text), text.length, "manifest.json", NULL) : NULL;
+    const struct js *compared = manifest ? js_get(manifest, "compared") : NULL;
+    const char *format = compared ? js_as_string(js_get(compared, "trainer.data.format")) : NULL;
+    is = format && !strcmp(format, "Text");
+    js_free(manifest);
+    str_clear(&text);
+    return is;
+}
+
 static int load(struct writer *w, const struct wish *wish, struct error *err)
 {
     struct model_shape shape;
     if (find_folder(w, wish->folder, err) < 0 || model_folder_shape(w->store, &shape, err) < 0)
         return -1;
-    if (shape.vocabulary < BYTES)
-        return err_set(err, ERR_DATA, "%s: its vocabulary of %d is no vocabulary of bytes", w->folder,
-                       shape.vocabulary);
+    if (shape.vocabulary != BYTES && !(shape.vocabulary > BYTES && was_text(w->store)))
+        return err_set(
+            err, ERR_DATA,
+            "%s: its vocabulary of %d is not one of bytes, and generate knows no other: its tokens mean "
+            "something to the tokenizer that made them; open the folder with transformers, and that "
+            "tokenizer",
+            w->folder, shape.vocabulary);
     model_layout_init(&w->layout, &shape);
     w->params = malloc((size_t)w->layout.parameters * sizeof *w->params);
     w->logits = malloc((size_t)shape.vocabulary * sizeof *w->logits);
@@ -211,7 +232,7 @@ int generate_main(int argc, char **argv)
     if (read_arguments(&wish, argc, argv, &err) == 0 && load(&w, &wish, &err) == 0)
         write_text(&w, &wish, &err);
     if (err.code)
-        fprintf(stderr, "ringmaster-trainer: %s\n", err.text);
+        fprintf(stderr, "ringmaster: %s\n", err.text);
     writer_clear(&w);
     return err.code ? error_exit_code(err.code) : 0;
 }

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import struct
+import subprocess
 import urllib.request
 
 import pytest
@@ -54,6 +55,23 @@ def test_shards_give_one_hash_for_any_number_of_workers_and_any_cut(tmp_path, fi
         run = finish(make_job(tmp_path / name, shards, trainer__model__vocabulary=300, **fields), *drill)
         hashes[name] = the_hash(run)
     assert len(set(hashes.values())) == 1, hashes
+
+
+def test_a_model_of_tokens_that_are_no_bytes_does_not_write_them_as_if_they_were(tmp_path, finish):
+    job = make_job(tmp_path, {"a.bin": shard(some_tokens(300), 2)}, trainer__data__format="Tokens16", trainer__model__vocabulary=300,
+                   trainer__steps=4)
+    rig.check_complete(finish(job), last=4)
+    asked = subprocess.run([str(rig.BIN / "ringmaster"), "generate", str(tmp_path / "checkpoints/final"), "--tokens", "5"], capture_output=True,
+                           text=True, check=False, timeout=rig.DEADLINE_S)
+    assert asked.returncode == 3 and not asked.stdout, asked
+    assert "its vocabulary of 300 is not one of bytes" in asked.stderr and "tokenizer" in asked.stderr, asked
+
+
+def test_a_model_of_text_writes_whatever_room_its_vocabulary_has(tmp_path, finish):
+    rig.check_complete(finish(rig.make_job(tmp_path, trainer__steps=4, trainer__model__vocabulary=300)), last=4)
+    asked = subprocess.run([str(rig.BIN / "ringmaster"), "generate", str(tmp_path / "checkpoints/final"), "--tokens", "5"], capture_output=True,
+                           text=True, check=False, timeout=rig.DEADLINE_S)
+    assert asked.returncode == 0, asked
 
 
 def test_byte_shards_of_a_text_train_as_the_text_does(tmp_path, finish):
