@@ -116,6 +116,8 @@ void tell_resumed(struct fleet *fleet, const struct event *event)
 
 void tell_drill(struct fleet *fleet, const struct drill *drill, int64_t step)
 {
+    if (drill->kind == DRILL_KILL)
+        report_drill(fleet->options->report, drill->worker);
     if (!fleet->console->json) {
         struct str line = str_init(256);
         screen_drill(fleet->options->report, drill->spec, step, fleet->console->style, &line);

@@ -1,4 +1,4 @@
-/* Drills: harm on order, so that a person or a test sees what it costs.
+/* Drills: faults made on purpose, so that a person or a test sees what they cost.
  *
  *     kill:W@S     SIGKILL to worker W's agent and trainer once step S is committed
  *     trainer:W@S  SIGKILL to its trainer alone

@@ -11,7 +11,7 @@ enum { NAME_TEXT = 64, COLUMN = 28 };
 static const struct manual_option set = {"set", "spec.x.y=VALUE",
                                          "a field over the file's; as often as wanted", 's'};
 static const struct manual_option drill = {"drill", "D",
-                                           "does harm, to see what it costs: kill:W@S, trainer:W@S,\n"
+                                           "makes a fault, to see what it costs: kill:W@S, trainer:W@S,\n"
                                            "term:W@S, stop:W@S, hang:W@S, join@S, coordinator@S\n"
                                            "(W: a worker; S: a step, or a time as 20s), random:SEED",
                                            'd'};

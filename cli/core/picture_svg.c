@@ -462,8 +462,7 @@ static void recovery_text(const struct drawing *d, int i, double x, double y)
     show_ms(v->total, d->out);
     str_adds(d->out, "</tspan>");
     if (v->steps_redone)
-        str_addf(d->out, ", %lld step%s done again", (long long)v->steps_redone,
-                 v->steps_redone == 1 ? "" : "s");
+        str_addf(d->out, ", %lld step%s redone", (long long)v->steps_redone, v->steps_redone == 1 ? "" : "s");
     text_close(d);
 }
 

@@ -103,6 +103,7 @@ void report_take(struct report *r, const struct event *e, rm_time now)
         take_change(r, e, "left");
         break;
     case EVENT_WORKER_JOINED:
+        set_remove(&r->drilled, e->worker);
         take_change(r, e, "joined");
         break;
     case EVENT_RECOVERED:
@@ -128,6 +129,11 @@ void report_take(struct report *r, const struct event *e, rm_time now)
     default:
         break;
     }
+}
+
+void report_drill(struct report *report, int worker)
+{
+    set_add(&report->drilled, worker);
 }
 
 rm_time report_left(const struct report *r)

@@ -153,7 +153,9 @@ static void worker_line(const struct report *r, const struct event *e, struct sc
     at_step(r, r->step, style, out);
     toned(style, t, text, out);
     bool new_to_people = *e->text && strncmp(e->text, "Worker", 6) != 0; /* "WorkerJoined" was just said */
-    if (new_to_people)
+    if (e->kind == EVENT_WORKER_LOST && set_has(r->drilled, e->worker))
+        str_adds(out, " (killed by the drill)");
+    else if (new_to_people)
         str_addf(out, " (%s)", e->text);
     str_adds(out, "\n");
 }
@@ -167,7 +169,7 @@ static void takeover_line(const struct report *r, const struct event *e, struct 
     show_ms(e->recovered.total, out);
     tone(style, PLAIN, out);
     tone(style, DIM, out);
-    str_addf(out, ": noticed %.0f, agreed %.0f ms; workers train meanwhile", e->recovered.detect,
+    str_addf(out, " (detect %.0f, agree %.0f); workers train meanwhile", e->recovered.detect,
              e->recovered.agree);
     tone(style, PLAIN, out);
     str_adds(out, "\n");
@@ -181,7 +183,7 @@ static void restarted_line(const struct event *e, struct screen_style style, str
     show_ms(e->recovered.total, out);
     tone(style, PLAIN, out);
     tone(style, DIM, out);
-    str_addf(out, ": noticed %.0f, stopped %.0f, started %.0f ms", e->recovered.detect, e->recovered.agree,
+    str_addf(out, " (detect %.0f, stop %.0f, start %.0f)", e->recovered.detect, e->recovered.agree,
              e->recovered.ring + e->recovered.state);
     tone(style, PLAIN, out);
     str_adds(out, "\n");
@@ -192,18 +194,17 @@ static void recovered_line(const struct report *r, const struct event *e, struct
 {
     at_step(r, r->step, style, out);
     tone(style, GREEN, out);
-    str_adds(out, "training again after ");
+    str_adds(out, "recovered in ");
     show_ms(e->recovered.total, out);
     tone(style, PLAIN, out);
     tone(style, DIM, out);
-    str_addf(out, ": noticed %.0f, agreed %.0f, ring %.0f, state %.0f, first step %.0f ms; ",
-             e->recovered.detect, e->recovered.agree, e->recovered.ring, e->recovered.state,
-             e->recovered.first_step);
+    str_addf(out, " (detect %.0f, agree %.0f, ring %.0f, state %.0f, first step %.0f), ", e->recovered.detect,
+             e->recovered.agree, e->recovered.ring, e->recovered.state, e->recovered.first_step);
     if (e->recovered.steps_redone)
-        str_addf(out, "%lld step%s done again", (long long)e->recovered.steps_redone,
+        str_addf(out, "%lld step%s redone", (long long)e->recovered.steps_redone,
                  plural(e->recovered.steps_redone));
     else
-        str_adds(out, "no step done again");
+        str_adds(out, "no step redone");
     tone(style, PLAIN, out);
     str_adds(out, "\n");
 }
@@ -307,7 +308,7 @@ static void recovery_table(const struct report *r, struct screen_style style, st
         return;
     str_adds(out, "\n");
     tone(style, DIM, out);
-    str_addf(out, "  %-34s %9s %8s %8s %8s %10s %9s %7s\n", "what happened, times in ms", "noticed", "agreed",
+    str_addf(out, "  %-34s %9s %8s %8s %8s %10s %9s %7s\n", "what happened, times in ms", "detect", "agree",
              "ring", "state", "first step", "total", "redone");
     tone(style, PLAIN, out);
     int digits = snprintf(NULL, 0, "%lld", (long long)r->step);
@@ -354,7 +355,7 @@ static void restart_table(const struct report *r, struct screen_style style, str
         return;
     str_adds(out, "\n");
     tone(style, DIM, out);
-    str_addf(out, "  %-34s %9s %8s %8s %9s\n", "what happened, times in ms", "noticed", "stopped", "started",
+    str_addf(out, "  %-34s %9s %8s %8s %9s\n", "what happened, times in ms", "detect", "stop", "start",
              "total");
     tone(style, PLAIN, out);
     for (int i = 0; i < kept; i++) {

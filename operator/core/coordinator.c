@@ -102,7 +102,7 @@ static void note(enum event_kind kind, const struct told *t, char *out, size_t s
         snprintf(out, size, "step %lld in %s", step, t->uri);
         break;
     case EVENT_RECOVERED:
-        snprintf(out, size, "%s: training again after %lld ms, %lld steps redone", t->cause, (long long)t->ms,
+        snprintf(out, size, "%s: recovered in %lld ms, %lld steps redone", t->cause, (long long)t->ms,
                  (long long)t->redone);
         break;
     case EVENT_CHECKPOINT_WAITING:

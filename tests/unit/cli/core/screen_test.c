@@ -77,10 +77,28 @@ Test(screen, a_loss_and_what_it_cost_are_two_lines)
     report_init(&r, 300, 0, 0);
     step(&r, 100, 2.5, RM_S);
     lose_worker(&r, &out);
-    shows(&out,
-          "  step 100    worker 1 lost (its connection closed)\n"
-          "  step 100    training again after 57 ms: noticed 2, agreed 0, ring 0, state 0, first step 0 ms; "
-          "1 step done again\n");
+    shows(&out, "  step 100    worker 1 lost (its connection closed)\n"
+                "  step 100    recovered in 57 ms (detect 2, agree 0, ring 0, state 0, first step 0), "
+                "1 step redone\n");
+}
+
+Test(screen, a_loss_by_a_drill_is_told_as_one_until_the_worker_is_back)
+{
+    static struct report r;
+    struct str out = str_init(4096);
+    struct event lost = event_of(EVENT_WORKER_LOST), back = event_of(EVENT_WORKER_JOINED);
+    report_init(&r, 300, 0, 0);
+    step(&r, 100, 2.5, RM_S);
+    report_drill(&r, 1);
+    text_copy(lost.text, sizeof lost.text, "a ring neighbour lost it too");
+    for (int i = 0; i < 2; i++) {
+        lost.worker = back.worker = 1;
+        report_take(&r, &lost, 0);
+        screen_event(&r, &lost, plain, &out);
+        report_take(&r, &back, 0);
+    }
+    shows(&out, "  step 100    worker 1 lost (killed by the drill)\n"
+                "  step 100    worker 1 lost (a ring neighbour lost it too)\n");
 }
 
 Test(screen, the_end_names_each_recovery_and_where_the_weights_are)
@@ -188,9 +206,8 @@ Test(screen, a_coordinator_that_was_replaced_is_told_as_that_and_takes_no_worker
     back.recovered.total = 76;
     report_take(&r, &back, 0);
     screen_event(&r, &back, plain, &out);
-    shows(
-        &out,
-        "  step 80     another coordinator after 76 ms: noticed 29, agreed 47 ms; workers train meanwhile\n");
+    shows(&out,
+          "  step 80     another coordinator after 76 ms (detect 29, agree 47); workers train meanwhile\n");
     text_copy(back.text, sizeof back.text, "WorkerLost");
     report_take(&r, &back, 0);
     cr_assert_str_eq(r.recovery[0].label, "coordinator lost");
