@@ -150,6 +150,25 @@ static int start(const struct manual_command *command, int argc, char **argv, st
     return checkpoint_command(command, argc, argv, err);
 }
 
+/* The arithmetic is the trainer's, which is another program, and may not be there. */
+static int print_version(void)
+{
+    struct error err = {0};
+    struct job_spec *spec = calloc(1, sizeof *spec);
+    char arithmetic[RM_FINGERPRINT_MAX];
+    puts("ringmaster " RM_VERSION "\n  commit      " RM_COMMIT);
+    if (!spec)
+        return EXIT_MACHINE;
+    text_copy(spec->isa, sizeof spec->isa, "Auto");
+    if (trainer_fingerprint(spec, arithmetic, sizeof arithmetic, &err) == 0)
+        printf("  arithmetic  %s\n", arithmetic);
+    else
+        printf("  arithmetic  not known: %s\n", err.text);
+    puts("  built with  " RM_BUILT_WITH);
+    free(spec);
+    return 0;
+}
+
 static bool is(const char *word, const char *a, const char *b)
 {
     return !strcmp(word, a) || !strcmp(word, b);
@@ -161,10 +180,8 @@ static int dispatch(int argc, char **argv, struct error *err)
     int words;
     if (is(first, "--help", "-h") || !strcmp(first, "help"))
         return show(manual_overview);
-    if (is(first, "--version", "version")) {
-        puts("ringmaster " RM_VERSION);
-        return 0;
-    }
+    if (is(first, "--version", "version"))
+        return print_version();
     if (!strcmp(first, "checkpoint") && is(second, "--help", "-h"))
         return show(make_checkpoint_help);
     const struct manual_command *command = manual_find(argc - 1, argv + 1, &words, err);

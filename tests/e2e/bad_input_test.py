@@ -3,6 +3,7 @@
 import datetime
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -148,7 +149,19 @@ def test_help_is_no_failure_wherever_it_is_asked_for(words, ask):
 
 
 def test_the_version_is_told():
-    assert call("--version").stdout.startswith("ringmaster ")
+    told = call("--version")
+    first, *more = told.stdout.splitlines()
+    facts = dict(line.strip().split("  ", 1) for line in more)
+    arithmetic = subprocess.run([rig.BIN / "ringmaster-trainer", "fingerprint"], capture_output=True, text=True, check=True).stdout.strip()
+    assert told.returncode == 0 and re.fullmatch(r"ringmaster \d+\.\d+\.\d+", first), told
+    assert re.fullmatch(r"[0-9a-f]{12}|unknown", facts["commit"].strip()), facts
+    assert facts["arithmetic"].strip() == arithmetic and "numerics " in arithmetic and "oneDNN" in arithmetic
+    assert all(re.search(rf"{name} \d", facts["built with"]) for name in ("libuv", "jansson", "libwebsockets", "curl", "OpenSSL", "expat", "libyaml"))
+
+
+def test_the_version_is_told_without_a_trainer_too(tmp_path):
+    told = call("--version", env={"RINGMASTER_TRAINER": str(tmp_path / "nowhere")})
+    assert told.returncode == 0 and "not known" in told.stdout and "nowhere" in told.stdout, told
 
 
 @pytest.mark.parametrize("words, guess", [(["runn", "x"], "run"), (["checkpoint", "exprot", "x"], "export"),
