@@ -18,7 +18,7 @@ static void read_lines(const char *path)
     if (!file)
         return;
     while (fgets(line, sizeof line, file)) {
-        int number = atoi(line);
+        long number = strtol(line, NULL, 10);
         if (number >= 0 && number < COUNT_MAX)
             there[number] = 1;
     }
@@ -30,14 +30,15 @@ int main(int argc, char **argv)
     char path[256], line[64];
     if (argc != 3 || !getenv("RANK") || !getenv("WORLD_SIZE"))
         return 2;
-    int rank = atoi(getenv("RANK")), world = atoi(getenv("WORLD_SIZE")), count = atoi(argv[2]);
+    long rank = strtol(getenv("RANK"), NULL, 10), world = strtol(getenv("WORLD_SIZE"), NULL, 10);
+    long count = strtol(argv[2], NULL, 10);
     snprintf(path, sizeof path, "%s/lines", argv[1]);
     read_lines(path);
     int out = open(path, O_WRONLY | O_APPEND | O_CREAT, 0666);
     if (out < 0 || world < 1 || count > COUNT_MAX)
         return 3;
-    for (int number = rank; number < count; number += world) {
-        int length = snprintf(line, sizeof line, "%d %d %d\n", number, world, rank);
+    for (long number = rank; number < count; number += world) {
+        int length = snprintf(line, sizeof line, "%ld %ld %ld\n", number, world, rank);
         if (!there[number] && write(out, line, (size_t)length) != length)
             return 4;
     }
