@@ -36,6 +36,8 @@ enum {
 };
 
 static const rm_time calls_return_within = 15 * RM_S; /* those that can be given up have, by then */
+/* What a launcher that was killed left behind ends in a moment, unless a call holds it. */
+static const rm_time left_ends_within = 50 * RM_MS, left_again = 250 * RM_MS;
 static const rm_time goodbye_within = RM_S; /* for the last messages to leave, and the trainer to end */
 /* For a handshake of whose job nothing is known yet: its lostAfter, which may be long, is in the welcome. */
 static const rm_time first_handshake_within = 10 * RM_S;
@@ -71,6 +73,12 @@ struct app {
     struct worker_load *load;
     struct data_feed *feed; /* NULL: the data is in a folder */
     bool job_known;         /* trainer and store are there */
+    struct {
+        struct loop_timer *timer; /* NULL: no launcher */
+        bool lives;               /* what the newest launcher left behind, or some of it */
+        int code;                 /* how that one ended: not told yet */
+        char how[RM_WHY_MAX];
+    } left;
     struct worker_pages pages;
     int state_fd, snapshot_fd;
     bool ending;
@@ -293,9 +301,10 @@ static void conn_opened(void *ctx, struct ws_conn *conn)
         ws_close(conn, "there are only pages here");
 }
 
+/* Or what it started. */
 static bool trainer_up(const struct app *app)
 {
-    return app->trainer && worker_trainer_up(app->trainer);
+    return app->left.lives || (app->trainer && worker_trainer_up(app->trainer));
 }
 
 static void conn_closed(void *ctx, struct ws_conn *conn, const char *why)
@@ -325,25 +334,41 @@ static void trainer_message(void *ctx, const struct message *message)
     step(app, &(struct agent_event){.kind = AGENT_LINK, .message = message});
 }
 
-/* Not so long that the coordinator takes this agent for lost. */
-static void end_what_is_left(const struct app *app)
+static void trainer_is_over(struct app *app, int code, const char *text)
 {
-    descendants_end(app->options->files->spec.elasticity.lost_after / 2);
-    if (!descendants_none())
-        log_warn("processes of the program do not end", "worker=%d", app->options->worker);
-}
-
-static void trainer_ended(void *ctx, int code, const char *text)
-{
-    struct app *app = ctx;
-    if (app->options->files->spec.launched)
-        end_what_is_left(app); /* of a launcher that was killed: nothing of its program runs on */
     if (app->options->pod)
         pod_reap(0);
     if (app->ending && !app->conn)
         loop_stop(app->loop);
     if (!app->ending)
         step_text(app, AGENT_TRAINER_EXIT, code, text);
+}
+
+/* Of a launcher that was killed nothing may run on when its end is told: the next generation begins then. The
+ * loop goes on meanwhile, or the coordinator would take this agent for lost. */
+static void end_what_is_left(void *ctx)
+{
+    struct app *app = ctx;
+    descendants_end(left_ends_within);
+    app->left.lives = !descendants_none();
+    if (app->left.lives)
+        loop_timer_set(app->left.timer, loop_now(app->loop) + left_again);
+    else
+        trainer_is_over(app, app->left.code, app->left.how);
+}
+
+static void trainer_ended(void *ctx, int code, const char *text)
+{
+    struct app *app = ctx;
+    if (!app->left.timer) {
+        trainer_is_over(app, code, text);
+        return;
+    }
+    app->left.code = code;
+    text_copy(app->left.how, sizeof app->left.how, text);
+    end_what_is_left(app);
+    if (app->left.lives)
+        log_warn("processes of the program do not end yet", "worker=%d", app->options->worker);
 }
 
 static int data_socket(void *ctx, int *ret_fd, struct error *err)
@@ -571,7 +596,9 @@ static int open_launch(struct app *app, struct error *err)
                                               .message = trainer_message,
                                               .ended = trainer_ended,
                                               .ctx = app};
-    if (descendants_take_in(err) < 0 || worker_trainer_open(&app->trainer, app->loop, &launcher, err) < 0)
+    if (descendants_take_in(err) < 0 ||
+        loop_timer_open(&app->left.timer, app->loop, end_what_is_left, app, err) < 0 ||
+        worker_trainer_open(&app->trainer, app->loop, &launcher, err) < 0)
         return -1;
     app->job_known = true;
     return 0;
@@ -713,6 +740,7 @@ static void app_close(struct app *app)
     loop_signal_free(app->term_signal);
     loop_signal_free(app->child_signal);
     loop_timer_free(app->timer);
+    loop_timer_free(app->left.timer);
     agent_free(app->agent);
     free(app->out);
     free(app->message);

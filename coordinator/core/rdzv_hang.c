@@ -8,6 +8,7 @@
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
+#include "coordinator/core/rdzv_program.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_remedy.h"
 #include "coordinator/core/rdzv_stop.h"
@@ -189,6 +190,7 @@ static void accuse(const struct turn *turn, struct rdzv_worker *w, const char *w
     rdzv_say(st, "worker %d: %s", rdzv_index(st, w), why);
     if (w->rank >= 0)
         rdzv_tell_worker(turn, TELL_WORKER_LOST, rdzv_index(st, w), why);
+    rdzv_program_accused(st, w);
     w->trainer_pid = 0;
     w->stopped_round = -1;
     w->asked = RM_NEVER;
@@ -252,13 +254,12 @@ static bool owes_answer(const struct rdzv_worker *w)
     return w->presence == PRESENT && w->trainer_pid && !w->released && w->asked != RM_NEVER;
 }
 
-/* It may fill or load a memory first, and then it counts. Who was late while the ring formed stood still for
- * formTimeout already, by the same counter. */
+/* It may fill or load a memory first, and then it counts; and so does a launcher for as long as its program
+ * needs to end, which nobody can make shorter: it is not its launcher's fault. Who was late while the ring
+ * formed stood still for formTimeout already, by the same counter. */
 static rm_time answer_at(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    bool turns =
-        w->turned > w->asked && !st->settings.program; /* a launcher that waits for the dead turns, too */
-    rm_time since = turns ? w->turned : w->asked;
+    rm_time since = rm_later(w->turned, w->asked);
     bool was_late = w->slowness > 0 && since == w->asked;
     return since + (ANSWER_FORMINGS - was_late) * st->settings.form_timeout;
 }

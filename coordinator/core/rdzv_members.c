@@ -27,7 +27,8 @@ void rdzv_closed(const struct turn *turn, int conn)
         if (w->presence != PRESENT || w->conn != conn)
             continue;
         w->conn = -1;
-        if (w->rank >= 0 && w->trainer_pid && !w->released && rdzv_ring_runs(st)) {
+        bool inside = w->rank >= 0 && w->trainer_pid && !w->released && rdzv_ring_runs(st);
+        if (inside || rdzv_program_may_live(st, w)) {
             w->presence = AWAY;
             w->away_since = turn->now;
             rdzv_say(st, "worker %d's connection ended; it has %.1f s to come back", i,

@@ -67,7 +67,19 @@ void rdzv_program_stopped(const struct turn *turn)
 
 bool rdzv_program_lives_on(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return st->settings.program && w->presence == PRESENT && w->rank < 0 && w->runs;
+    return st->settings.program && w->presence != ABSENT && w->rank < 0 && w->runs;
+}
+
+bool rdzv_program_may_live(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    bool stopping = st->state == RDZV_QUIESCING && w->must_stop;
+    bool in_ring = w->rank >= 0 && (st->state == RDZV_TRAINING || stopping);
+    return st->settings.program && !w->released && (w->runs || in_ring);
+}
+
+void rdzv_program_accused(const struct rdzv *st, struct rdzv_worker *w)
+{
+    w->runs = rdzv_program_may_live(st, w);
 }
 
 bool rdzv_program_lives_on_anywhere(const struct rdzv *st)
@@ -97,7 +109,7 @@ void rdzv_program_adopted(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     for (int i = 0; i < RM_WORKERS_MAX; i++)
-        if (rdzv_program_lives_on(st, &st->worker[i]))
+        if (st->worker[i].presence == PRESENT && rdzv_program_lives_on(st, &st->worker[i]))
             rdzv_stop_one(turn, &st->worker[i]);
 }
 

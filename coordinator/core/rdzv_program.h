@@ -12,8 +12,15 @@ void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const st
  * by that, and nobody is to blame. */
 void rdzv_program_stopped(const struct turn *turn);
 /* Whether processes of a generation may live there that is not the one at work: the worker was cut off with
- * them. Nobody may start beside it. */
+ * them, or its launcher was given up. Nobody may start beside it, until it says that nothing lives there or
+ * is lost itself. */
 bool rdzv_program_lives_on(const struct rdzv *st, const struct rdzv_worker *w);
+/* Whether processes of any generation may live there: who has such may be reached again, and is no more lost
+ * than one whose ring runs. */
+bool rdzv_program_may_live(const struct rdzv *st, const struct rdzv_worker *w);
+/* Its launcher is killed. What it started is its agent's to end, which says so by the launcher's end. Before
+ * the worker loses its place in the ring. */
+void rdzv_program_accused(const struct rdzv *st, struct rdzv_worker *w);
 bool rdzv_program_lives_on_anywhere(const struct rdzv *st);
 /* A worker says hello: what lives on there is ended. With it goes a ring that forms, and one of a predecessor
  * that is older than what lives there: it was taken for the newest, as nobody had told otherwise. */

@@ -186,7 +186,7 @@ static void form_anew(const struct turn *turn)
     take_ranks(st);
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
-        if (w->presence == PRESENT)
+        if (w->presence != ABSENT)
             continue;
         w->rank = -1;
         st->lost++;

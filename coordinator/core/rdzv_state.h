@@ -10,7 +10,8 @@
 enum presence {
     ABSENT,
     PRESENT, /* connected */
-    AWAY,    /* its connection ended while a ring runs with it: it may come back until lost_after */
+    AWAY, /* its connection ended while a ring runs with it, or processes of a program may live there: it may
+             come back until lost_after */
 };
 
 /* What a worker fails at. */

@@ -114,7 +114,7 @@ static void quiesce(const struct turn *turn, enum msg_stop_at at, bool sudden)
     }
     send_stops(turn, true, at);
     send_stops(turn, false, STOP_NOW);
-    for (int i = 0; at == STOP_NOW && i < RM_WORKERS_MAX; i++) {
+    for (int i = 0; at == STOP_NOW && !st->settings.program && i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (w->presence == AWAY)
             rdzv_lose(turn, w, "its connection ended, and the ring with it");

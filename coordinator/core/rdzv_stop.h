@@ -5,7 +5,8 @@
 #include "coordinator/core/rdzv_state.h"
 
 /* Begins a round of stops: of the members at a common boundary, or at once, and of everybody else at once.
- * Who is away when all stop at once is lost. */
+ * Who is away when all stop at once is lost, but with a program, whose processes may live there: it is waited
+ * for until lostAfter. */
 void rdzv_quiesce(const struct turn *turn, enum msg_stop_at at);
 /* The same at once for a ring that a predecessor was about to stop, as it seems: nobody is lost, so that a
  * program's processes have the time that they were given. */

@@ -4,13 +4,12 @@
  * launchers in virtual time, as in pods. Around them are models: a network that delays, keeps the order
  * within a connection and cuts machines off; machines that die and are replaced; processes that end well,
  * fail, ignore SIGTERM, and take a while to die. What must hold is seen from outside: when a generation
- * starts, no process of another one lives on any machine that could be told (what was cut off while it ran is
- * excused until its agent says hello), and none at all on this one; who says complete has all processes of
- * its last generation ended with 0; a job's first generation is number 0, and no other; and whatever happens,
- * once harm is over the job ends. One seed decides all chance. Exit 0: none failed (with
+ * starts, no process of another one lives on any machine that could be told (who was not heard of for
+ * lostAfter when all were told to start is excused), and none at all on this one; who says complete has all
+ * processes of its last generation ended with 0; a job's first generation is number 0, and no other; and
+ * whatever happens, once harm is over the job ends. One seed decides all chance. Exit 0: none failed (with
  * --expect-found: at least one did). */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +17,10 @@
 #include "common/base/prng.h"
 #include "tests/sim/programs/programs.h"
 
-static const rm_time heartbeat = 200 * RM_MS, lost_after = RM_S, grace = 400 * RM_MS;
+static const rm_time heartbeat = 200 * RM_MS, lost_after = SIM_LOST_AFTER, form_timeout = 2 * RM_S;
+static const rm_time stuck_most = 12 * RM_S; /* longer than anybody is given to answer a stop */
 static const rm_time harm_until = 20 * RM_S, all_over = 300 * RM_S;
-static const char *const plants[PLANTS] = {"", "gone-early", "count-anew"};
+static const char *const plants[PLANTS] = {"", "gone-early", "count-anew", "left-behind"};
 
 static struct rdzv_out *coordinator_out;
 static struct agent_out *agent_out;
@@ -41,16 +41,6 @@ static bool one_in(struct sim *sim, uint64_t n)
 static bool harm_is_over(const struct sim *sim)
 {
     return sim->now >= harm_until;
-}
-
-__attribute__((format(printf, 2, 3))) static void violate(struct sim *sim, const char *format, ...)
-{
-    va_list args;
-    if (sim->violation[0])
-        return;
-    va_start(args, format);
-    vsnprintf(sim->violation, sizeof sim->violation, format, args);
-    va_end(args);
 }
 
 static void trace(const struct sim *sim, const char *who, int node, const struct message *m)
@@ -90,51 +80,6 @@ static rm_time in_order(struct sim *sim, rm_time *last, rm_time most)
     return *last = at > *last ? at : *last + 1;
 }
 
-/* ---- what must hold ---- */
-
-/* It was cut off, and nobody knew of it when this generation was told to start. */
-static bool is_excused(const struct sim *sim, const struct node *n, const struct process *p)
-{
-    return p->excused && n->known_at >= sim->sent_at;
-}
-
-static void check_start(struct sim *sim, int node, const struct launch_ring *ring)
-{
-    for (int k = 0; k < sim->nodes; k++) {
-        for (int i = 0; i < PROCESSES; i++) {
-            const struct process *p = &sim->node[k].process[i];
-            bool other = generation_compare(p->generation, ring->generation) != 0;
-            if (p->alive && (k == node || (other && !is_excused(sim, &sim->node[k], p))))
-                violate(sim,
-                        "generation %" PRId64 ".%" PRId64 " starts while one of %" PRId64 ".%" PRId64
-                        " lives on node %d",
-                        ring->generation.term, ring->generation.n, p->generation.term, p->generation.n, k);
-        }
-    }
-    if (!sim->first.n)
-        sim->first = ring->generation;
-    bool is_first = generation_compare(ring->generation, sim->first) == 0;
-    if (ring->begun == 0 && !is_first)
-        violate(sim, "a generation after the first one is number 0");
-    if (ring->begun != 0 && is_first && sim->term == 1) /* a successor can't know */
-        violate(sim, "the first generation is number %" PRId64, ring->begun);
-    if (generation_compare(ring->generation, sim->newest) > 0) {
-        sim->newest = ring->generation;
-        sim->world = ring->world;
-        sim->generations++;
-    }
-}
-
-static void check_end(struct sim *sim)
-{
-    const struct msg_generation g = sim->newest;
-    int done = sim->done[g.term % TERMS_MAX][g.n % 256];
-    if (sim->exit_code == 0 && done != sim->world * PROCESSES)
-        violate(sim, "complete, and %d of %d processes ended well", done, sim->world * PROCESSES);
-    if (sim->exit_code != 0 && sim->exit_code != 5)
-        violate(sim, "it ends with %d: %s", sim->exit_code, sim->end_why);
-}
-
 /* ---- launcher ---- */
 
 static void end_after(struct sim *sim, int node, int which, rm_time after, int code)
@@ -163,8 +108,11 @@ static void start_processes(struct sim *sim, int node)
         ring.begun = 0;
     check_start(sim, node, &ring);
     for (int i = 0; i < PROCESSES; i++) {
-        n->process[i] = (struct process){
-            .alive = true, .excused = n->cut, .generation = ring.generation, .number = ++sim->started};
+        n->process[i] = (struct process){.alive = true,
+                                         .stuck = sim->stuck && one_in(sim, 4),
+                                         .launcher = n->launcher,
+                                         .generation = ring.generation,
+                                         .number = ++sim->started};
         plan_end(sim, node, i);
     }
 }
@@ -173,19 +121,36 @@ static void term_processes(struct sim *sim, int node)
 {
     struct node *n = &sim->node[node];
     for (int i = 0; i < PROCESSES; i++)
-        if (n->process[i].alive && !one_in(sim, 3))
-            end_after(sim, node, i, between(sim, RM_MS, grace), one_in(sim, 2) ? 0 : 143);
+        if (n->process[i].alive && !n->process[i].stuck && !one_in(sim, 3))
+            end_after(sim, node, i, between(sim, RM_MS, sim->grace), one_in(sim, 2) ? 0 : 143);
 }
 
-/* All die within 30 ms, and what they left behind; then that is told. */
+/* When the last of them is dead: all die within 30 ms, but for those that are stuck. */
+static rm_time all_die_at(struct sim *sim, int node)
+{
+    rm_time last = sim->now;
+    for (int i = 0; i < PROCESSES; i++) {
+        struct process *p = &sim->node[node].process[i];
+        if (!p->alive)
+            continue;
+        if (!p->dies_at) {
+            p->dies_at = sim->now + between(sim, RM_MS, p->stuck ? stuck_most : 30 * RM_MS);
+            end_after(sim, node, i, p->dies_at - sim->now, 137);
+        }
+        last = rm_later(last, p->dies_at);
+    }
+    return last;
+}
+
+/* All die, and what they left behind; then that is told. */
 static void kill_processes(struct sim *sim, int node)
 {
     struct node *n = &sim->node[node];
     bool early = sim->plant == PLANT_GONE_EARLY && one_in(sim, 20);
-    for (int i = 0; i < PROCESSES; i++)
-        if (n->process[i].alive)
-            end_after(sim, node, i, between(sim, RM_MS, 30 * RM_MS) * (early ? 20 : 1), 137);
-    add(sim, sim->now + 31 * RM_MS, PROCESSES_GONE, node, n->launcher)->c = early;
+    for (int i = 0; early && i < PROCESSES; i++)
+        n->process[i].stuck = true;
+    rm_time last = all_die_at(sim, node);
+    add(sim, (early ? sim->now : last) + RM_MS, PROCESSES_GONE, node, n->launcher)->c = early;
 }
 
 static void link_to_agent(struct sim *sim, int node, const struct message *m)
@@ -199,6 +164,7 @@ static void launcher_acts(struct sim *sim, int node, const struct launch_action 
     struct node *n = &sim->node[node];
     switch (a->kind) {
     case LAUNCH_SEND:
+        note_failure(sim, node, &a->message);
         link_to_agent(sim, node, &a->message);
         break;
     case LAUNCH_CHOOSE_PORT:
@@ -243,7 +209,7 @@ static void launcher_hears(struct sim *sim, int node, const struct message *m)
         struct launch_settings settings = {.worker = n->worker,
                                            .processes = PROCESSES,
                                            .pid = 1000 * (node + 1) + n->launcher,
-                                           .grace = grace,
+                                           .grace = sim->grace,
                                            .heartbeat = heartbeat,
                                            .lineage = {7}};
         n->launch = launch_open(&settings, sim->now);
@@ -258,7 +224,7 @@ static void launcher_dies(struct sim *sim, int node)
     struct node *n = &sim->node[node];
     launch_free(n->launch);
     n->launch = NULL;
-    n->launcher_alive = false;
+    n->launcher_alive = n->frozen = false;
 }
 
 static void process_ends(struct sim *sim, int node, int number, int which, int code)
@@ -270,7 +236,7 @@ static void process_ends(struct sim *sim, int node, int number, int which, int c
     p->alive = false;
     if (code == 0)
         sim->done[p->generation.term % TERMS_MAX][p->generation.n % 256]++;
-    if (!n->launch)
+    if (!n->launch || n->launcher != p->launcher || n->frozen)
         return;
     struct launch_event e = {.kind = LAUNCH_ENDED, .local = which, .code = code};
     snprintf(e.text, sizeof e.text, "exit code %d", code);
@@ -376,13 +342,22 @@ static void agent_event(struct sim *sim, int node, const struct agent_event *eve
         add(sim, n->ticks_at = at, AGENT_TICKS, node, 0);
 }
 
+/* Its agent takes in what it leaves behind, ends that, and goes on when nothing of it lives. */
 static void launcher_exits(struct sim *sim, int node)
 {
-    struct agent_event e = {.kind = AGENT_TRAINER_EXIT, .code = -1};
-    struct node *n = &sim->node[node];
     launcher_dies(sim, node);
-    for (int i = 0; i < PROCESSES; i++) /* its agent takes them in, and ends them before it goes on */
-        n->process[i].alive = false;
+    rm_time last = all_die_at(sim, node);
+    if (sim->plant == PLANT_LEFT_BEHIND)
+        last = rm_earlier(last, sim->now + lost_after / 2);
+    add(sim, last + 1, LEFT_GONE, node, sim->node[node].launcher);
+}
+
+static void left_gone(struct sim *sim, int node, int launcher)
+{
+    struct agent_event e = {.kind = AGENT_TRAINER_EXIT, .code = -1};
+    const struct node *n = &sim->node[node];
+    if (!n->alive || n->launcher != launcher)
+        return;
     text_copy(e.text, sizeof e.text, "killed by signal 9");
     agent_event(sim, node, &e);
 }
@@ -402,12 +377,7 @@ static void node_starts(struct sim *sim, int worker, int attempt)
                                       .lost_after = RM_NEVER,
                                       .retry_first = 20 * RM_MS,
                                       .retry_most = 300 * RM_MS};
-    *n = (struct node){.alive = true,
-                       .worker = worker,
-                       .attempt = attempt,
-                       .conn = -1,
-                       .ticks_at = RM_NEVER,
-                       .known_at = RM_NEVER};
+    *n = (struct node){.alive = true, .worker = worker, .attempt = attempt, .conn = -1, .ticks_at = RM_NEVER};
     n->agent = agent_open(&settings);
     agent_event(sim, node, &(struct agent_event){.kind = AGENT_START});
 }
@@ -435,24 +405,14 @@ static void coordinator_dies(struct sim *sim)
     rdzv_free(sim->rdzv);
     sim->rdzv = NULL;
     for (int k = 0; k < sim->nodes; k++) {
-        sim->node[k].known_at = RM_NEVER;
         if (sim->node[k].alive)
             disconnect(sim, k);
     }
 }
 
-static void note_go(struct sim *sim, const struct message *m)
-{
-    if (m->type != MSG_GO || generation_compare(m->generation, sim->sent) <= 0)
-        return;
-    sim->sent = m->generation;
-    sim->sent_at = sim->now;
-}
-
 static void coordinator_acts(struct sim *sim, const struct rdzv_action *a)
 {
-    if (a->kind == RDZV_SEND)
-        note_go(sim, a->send.message);
+    check_action(sim, a);
     for (int i = 0; a->kind == RDZV_SEND && i < a->send.count; i++) {
         int node = node_of(sim, a->send.conn[i]);
         if (node < 0 || sim->node[node].cut)
@@ -490,6 +450,7 @@ static void coordinator_starts(struct sim *sim)
     sim->settings.predecessor = (struct rdzv_predecessor){
         .given = sim->term > 1, .told = -1, .evaluated = -1, .saved = -1, .begun = sim->term > 1};
     sim->tick_at = RM_NEVER;
+    memset(sim->failures, 0, sizeof sim->failures); /* what its predecessor was told nobody knows */
     sim->rdzv = rdzv_open(&sim->settings, sim->now);
     coordinator_event(sim, &(struct rdzv_event){.kind = RDZV_TICK});
 }
@@ -502,10 +463,26 @@ static void cut(struct sim *sim, int node)
     if (n->cut)
         return;
     n->cut = true;
-    n->known_at = RM_NEVER;
-    for (int i = 0; i < PROCESSES; i++)
-        n->process[i].excused = true;
     add(sim, sim->now + between(sim, 100 * RM_MS, 3 * RM_S), UNCUT, node, 0);
+}
+
+static void break_connection(struct sim *sim, int node)
+{
+    struct node *n = &sim->node[node];
+    if (n->conn < 0)
+        return;
+    disconnect(sim, node);
+    add(sim, in_order(sim, &n->to_coordinator_at, 2 * RM_MS), CLOSED_AT_COORDINATOR, node, n->conn);
+}
+
+/* Both ends see its connection break, and it can be reached again before anybody may count it as lost. */
+static void blip(struct sim *sim, int node)
+{
+    if (sim->node[node].cut)
+        return;
+    break_connection(sim, node);
+    sim->node[node].cut = true;
+    add(sim, sim->now + between(sim, RM_MS, lost_after / 2), UNCUT, node, 0);
 }
 
 static void harm(struct sim *sim)
@@ -515,7 +492,7 @@ static void harm(struct sim *sim)
     struct agent_event leave = {.kind = AGENT_TERM, .deadline = between(sim, 2 * RM_S, 10 * RM_S)};
     if (!harm_is_over(sim))
         add(sim, sim->now + between(sim, 50 * RM_MS, 4 * RM_S), HARM, 0, 0);
-    uint64_t what = prng_below(&sim->chance, 5);
+    uint64_t what = prng_below(&sim->chance, 7);
     if (what == 4 && sim->rdzv && sim->term < TERMS_MAX - 1) {
         coordinator_dies(sim);
         add(sim, sim->now + between(sim, 50 * RM_MS, 2 * RM_S), COORDINATOR_STARTS, 0, 0);
@@ -531,26 +508,35 @@ static void harm(struct sim *sim)
         agent_event(sim, node, &leave);
     else if (what == 3)
         cut(sim, node);
+    else if (what == 5)
+        n->frozen = n->frozen || (n->launcher_alive && one_in(sim, 3));
+    else if (what == 6)
+        blip(sim, node);
 }
 
 static void uncut(struct sim *sim, int node)
 {
     struct node *n = &sim->node[node];
     n->cut = false;
-    if (!n->alive || n->conn < 0)
-        return;
-    disconnect(sim, node); /* what was lost meanwhile breaks the connection */
-    add(sim, in_order(sim, &n->to_coordinator_at, 2 * RM_MS), CLOSED_AT_COORDINATOR, node, n->conn);
+    if (n->alive)
+        break_connection(sim, node); /* what was lost meanwhile breaks the connection */
 }
 
 /* ---- the run ---- */
+
+/* Who was not heard of for so long is lost, and counts again from its next hello on. */
+static void note_heard(struct sim *sim, struct node *n, const struct ev *e)
+{
+    bool hello = e->message && e->message->type == MSG_HELLO;
+    if (hello || sim->now < n->heard_at + lost_after)
+        n->heard_at = sim->now;
+}
 
 static void to_coordinator(struct sim *sim, const struct ev *e)
 {
     if (!sim->rdzv)
         return;
-    if (e->message && e->message->type == MSG_HELLO && !sim->node[e->a].cut)
-        sim->node[e->a].known_at = sim->now;
+    note_heard(sim, &sim->node[e->a], e);
     if (e->kind == CLOSED_AT_COORDINATOR)
         coordinator_event(sim, &(struct rdzv_event){.kind = RDZV_CLOSED, .conn = e->b});
     else
@@ -575,7 +561,7 @@ static void to_agent(struct sim *sim, const struct ev *e)
 static void to_launcher(struct sim *sim, const struct ev *e)
 {
     struct node *n = &sim->node[e->a];
-    if (!n->alive || n->launcher != e->b || !n->launcher_alive)
+    if (!n->alive || n->launcher != e->b || !n->launcher_alive || (n->frozen && e->kind != LAUNCHER_EXIT))
         return;
     if (e->kind == LINK_TO_AGENT)
         agent_event(sim, e->a, &(struct agent_event){.kind = AGENT_LINK, .message = e->message});
@@ -606,6 +592,9 @@ static void dispatch(struct sim *sim, const struct ev *e)
         break;
     case PROCESS_ENDS:
         process_ends(sim, e->a, e->b, e->c / 256, e->c % 256);
+        break;
+    case LEFT_GONE:
+        left_gone(sim, e->a, e->b);
         break;
     case COORDINATOR_TICK:
         if (sim->rdzv && sim->term == e->a && e->at >= sim->tick_at) {
@@ -660,7 +649,7 @@ static void settle_scenario(struct sim *sim)
                                 .join_window = 300 * RM_MS,
                                 .heartbeat = heartbeat,
                                 .lost_after = lost_after,
-                                .form_timeout = 2 * RM_S,
+                                .form_timeout = form_timeout,
                                 .start_timeout = 60 * RM_S,
                                 .max_restarts = one_in(sim, 4) ? 0 : 50,
                                 .within = 3600 * RM_S,
@@ -669,6 +658,8 @@ static void settle_scenario(struct sim *sim)
                                 .unsupervised = true};
     text_copy(s->job, sizeof s->job, "p");
     s->rule[SPARED] = RULE_SPARES;
+    sim->stuck = one_in(sim, 3);
+    sim->grace = one_in(sim, 3) ? between(sim, 3 * form_timeout, 8 * form_timeout) : 400 * RM_MS;
 }
 
 static void clean_up(struct sim *sim)

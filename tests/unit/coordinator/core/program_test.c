@@ -47,16 +47,20 @@ static void stops_for_a_leave(struct story *s, struct rdzv_settings settings)
     cr_assert_eq(rdzv_state(s->st), RDZV_QUIESCING, "%s", str_text(&s->log));
 }
 
+static void beats_of(struct story *s, int w, int64_t counter, enum msg_phase phase)
+{
+    struct message m;
+    message_init(&m, MSG_HEARTBEAT);
+    m.heartbeat.counter = counter;
+    m.heartbeat.phase = phase;
+    m.heartbeat.waiting_for = -1;
+    hear(s, w, &m);
+}
+
 static void beats(struct story *s, int workers, int64_t counter, enum msg_phase phase)
 {
-    for (int w = 0; w < workers; w++) {
-        struct message m;
-        message_init(&m, MSG_HEARTBEAT);
-        m.heartbeat.counter = counter;
-        m.heartbeat.phase = phase;
-        m.heartbeat.waiting_for = -1;
-        hear(s, w, &m);
-    }
+    for (int w = 0; w < workers; w++)
+        beats_of(s, w, counter, phase);
 }
 
 static void fails(struct story *s, int w)
@@ -531,6 +535,14 @@ static void a_while(struct story *s)
     }
 }
 
+/* For lostAfter nobody hears of who is away, and that may be why the others wait. */
+static void lost_after(struct story *s)
+{
+    a_while(s);
+    cr_assert_neq(rdzv_state(s->st), RDZV_FORMING, "%s", str_text(&s->log));
+    a_while(s);
+}
+
 /* Worker 2 is cut off while all three run, and the others' processes are told to stop. */
 static void one_is_cut_off(struct story *s)
 {
@@ -577,6 +589,7 @@ Test(program, nobody_starts_beside_processes_of_one_that_comes_back_while_others
     closed(&s, 2);
     fails(&s, 0);
     answers(&s, 0);
+    lost_after(&s);
     cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", str_text(&s.log));
     comes_back(&s, 2, (struct msg_generation){1, 1}, 7);
     hello(&s, 1, 0);
@@ -591,7 +604,7 @@ Test(program, nobody_starts_beside_processes_of_one_that_comes_back_while_the_ne
     one_is_cut_off(&s);
     answers(&s, 0);
     answers(&s, 1);
-    after(&s, RM_S);
+    lost_after(&s);
     cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
     ready(&s, 0, 0);
     comes_back(&s, 2, (struct msg_generation){1, 1}, 7);
@@ -608,7 +621,7 @@ Test(program, what_lives_on_where_one_was_cut_off_is_ended_when_it_comes_back)
     one_is_cut_off(&s);
     answers(&s, 0);
     answers(&s, 1);
-    after(&s, RM_S);
+    lost_after(&s);
     all_run(&s, 2);
     finished(&s, 0); /* so nobody is taken in any more */
     forget(&s);
@@ -678,21 +691,159 @@ Test(program, a_successor_lets_no_ring_go_beside_processes_of_another_generation
     story_end(&s);
 }
 
-Test(program, what_ended_with_its_launcher_or_is_cut_off_again_holds_nobody_up)
+Test(program, what_ended_with_its_launcher_holds_nobody_up)
 {
-    for (int again = 0; again < 2; again++) {
+    struct story s;
+    one_is_cut_off(&s);
+    comes_back(&s, 2, (struct msg_generation){1, 1}, 7);
+    fault_of(&s, 2, FAULT_TRAINER_EXIT, -1, -1);
+    answers(&s, 0);
+    answers(&s, 1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Its machine may be reached again, with the processes on it: when its connection ended, a ring ran, or
+ * stopped, or it had just come back to be stopped. */
+Test(program, who_is_cut_off_as_the_others_stop_is_waited_for_until_it_is_lost)
+{
+    for (int when = 0; when < 3; when++) {
         struct story s;
-        one_is_cut_off(&s);
-        comes_back(&s, 2, (struct msg_generation){1, 1}, 7);
-        if (again)
+        begin(&s, program(2), 3);
+        if (when == 1)
+            fails(&s, 0);
+        closed(&s, 2);
+        if (when != 1)
+            fails(&s, 0);
+        if (when == 2) {
+            comes_back(&s, 2, (struct msg_generation){1, 1}, 7);
             closed(&s, 2);
-        else
-            fault_of(&s, 2, FAULT_TRAINER_EXIT, -1, -1);
+        }
         answers(&s, 0);
         answers(&s, 1);
-        cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+        lost_after(&s);
+        cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "case %d: %s", when, str_text(&s.log));
+        cr_assert(said(&s, "did not come back"), "%s", str_text(&s.log));
         story_end(&s);
     }
+}
+
+Test(program, who_is_cut_off_as_the_others_stop_and_comes_back_in_time_stops_with_them)
+{
+    struct story s;
+    one_is_cut_off(&s);
+    answers(&s, 0);
+    answers(&s, 1);
+    after(&s, 4 * RM_S);
+    cr_assert_not(said(&s, " form "), "%s", str_text(&s.log));
+    comes_back(&s, 2, (struct msg_generation){1, 1}, 7);
+    waits_for_worker_2(&s);
+    cr_assert_not(said(&s, "workerLost"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* It was out of its ring already, and its processes of an older one were about to be stopped. */
+Test(program, who_was_given_up_and_is_cut_off_while_its_processes_are_stopped_is_waited_for)
+{
+    struct story s;
+    one_is_cut_off(&s);
+    answers(&s, 0);
+    answers(&s, 1);
+    lost_after(&s);
+    comes_back(&s, 2, (struct msg_generation){1, 1}, 7);
+    closed(&s, 2);
+    answers(&s, 0);
+    answers(&s, 1);
+    lost_after(&s);
+    cr_assert(said(&s, "form g=1.3"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, a_successor_waits_for_one_that_is_cut_off_as_it_takes_over)
+{
+    struct story s;
+    succeed(&s);
+    comes_back(&s, 0, (struct msg_generation){1, 4}, 7);
+    comes_back(&s, 2, (struct msg_generation){1, 4}, 7);
+    for (int i = 0; i < 4 * 3; i++) { /* as long as survivors are waited for, less a second */
+        beats(&s, 1, i + 1, PHASE_TRAINING);
+        beats_of(&s, 2, i + 1, PHASE_TRAINING);
+        after(&s, RM_S / 3);
+    }
+    closed(&s, 2);
+    beats(&s, 1, 100, PHASE_TRAINING);
+    after(&s, 2 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    answers(&s, 0);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    a_while(&s);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    cr_assert(said(&s, "did not come back"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* A process in a call that holds it, or a gracePeriod that is longer than anybody is given to answer. */
+Test(program, a_launcher_that_beats_is_given_the_time_its_program_needs)
+{
+    struct story s;
+    begin(&s, program(2), 3);
+    fails(&s, 0);
+    answers(&s, 0);
+    answers(&s, 2);
+    for (int64_t counter = 1; counter < 200; counter++) {
+        beats(&s, 3, counter, PHASE_STOPPED);
+        after(&s, RM_S);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "hang") || said(&s, "workerLost"), "%s", str_text(&s.log));
+    answers(&s, 1);
+    cr_assert(said(&s, "send 0,1,2 form"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Its agent beats in its place, and the counter stands. */
+static void stands_still(struct story *s, int w, rm_time t)
+{
+    for (rm_time end = s->now + t; s->now < end; after(s, RM_S)) {
+        beats_of(s, w, 1, PHASE_TRAINING);
+        for (int other = 0; other < 3; other++)
+            if (other != w)
+                beats_of(s, other, 100 + s->now / RM_S, PHASE_STOPPED);
+    }
+}
+
+Test(program, a_launcher_that_stands_still_when_it_is_to_stop_is_killed_and_what_it_left_is_awaited)
+{
+    struct story s;
+    begin(&s, program(2), 3);
+    fails(&s, 0);
+    answers(&s, 0);
+    answers(&s, 2);
+    stands_still(&s, 1, 29 * RM_S);
+    cr_assert_not(said(&s, "hang"), "%s", str_text(&s.log));
+    stands_still(&s, 1, 3 * RM_S);
+    cr_assert(said(&s, "send 1 fault") && said(&s, "kind=hang"), "%s", str_text(&s.log));
+    stands_still(&s, 1, 100 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    cr_assert(said(&s, "worker 1: the processes of its program have not ended yet"), "%s", str_text(&s.log));
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, what_a_launcher_left_that_hung_in_its_ring_is_awaited)
+{
+    struct story s;
+    begin(&s, program(2), 3);
+    stands_still(&s, 1, 40 * RM_S);
+    cr_assert(said(&s, "kind=hang"), "%s", str_text(&s.log));
+    answers(&s, 0);
+    answers(&s, 2);
+    stands_still(&s, 1, 60 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
 }
 
 Test(program, a_member_that_comes_back_to_its_ring_runs_on)
