@@ -182,6 +182,16 @@ static void send_kept(struct agent *st, struct agent_out *out, enum msg_type typ
     agent_send_control(st, out, &m);
 }
 
+/* Whether a program failed by itself or after others did only its time tells. */
+static void say_fault_again(struct agent *st, rm_time now, struct agent_out *out)
+{
+    struct message m;
+    message_copy(&m, st->fault);
+    if (m.fault.kind == FAULT_PROGRAM)
+        m.fault.lasted = now > st->fault_at ? now - st->fault_at : 0;
+    agent_send_control(st, out, &m);
+}
+
 /* Everything that may have been under way when the old connection ended, in the order of its happening: steps
  * come before the answers that build on them. */
 static void say_again(struct agent *st, rm_time now, struct agent_out *out)
@@ -200,7 +210,7 @@ static void say_again(struct agent *st, rm_time now, struct agent_out *out)
         agent_send_control(st, out, st->published);
     agent_say_what_waits(st, now, out);
     if (st->fault_set)
-        agent_send_control(st, out, st->fault);
+        say_fault_again(st, now, out);
     if (st->ready_set)
         agent_send_control(st, out, st->ready);
     if (st->finished_set)
@@ -437,6 +447,7 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
     case MSG_FAULT:
         message_keep(st->fault, m);
         st->fault_set = true;
+        st->fault_at = now;
         agent_send_control(st, out, m);
         break;
     case MSG_STOPPED:

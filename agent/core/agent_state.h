@@ -71,6 +71,7 @@ struct agent {
     int64_t progress_known, evaluated_known; /* acknowledged in this term, -1 none */
     /* said again after a reconnect, harmless if known */
     struct message *written[WRITTEN_KEPT], *published, *fault, *ready, *finished;
+    rm_time fault_at; /* when the trainer said it */
     int written_count;
     uint8_t published_lineage[RM_HASH_BYTES];
     bool published_set, fault_set, ready_set, finished_set;

@@ -273,9 +273,11 @@ struct msg_fault {
     int exit_code; /* of what it would end; 0 unknown */
     int peer;      /* worker that is blamed, -1 none */
     int64_t step; /* of the checkpoint (FAULT_STORAGE; -1: they can't be listed) or of the step that failed */
-    rm_time lasted; /* FAULT_STORAGE: a call has not returned for so long; 0: it failed */
-    bool reading;   /* FAULT_STORAGE: that call reads */
-    bool memory;    /* FAULT_PROGRAM: it was killed as memory was short */
+    /* FAULT_STORAGE: a call has not returned for so long; 0: it failed. FAULT_PROGRAM: it was so long ago,
+     * where it is said again on another connection */
+    rm_time lasted;
+    bool reading; /* FAULT_STORAGE: that call reads */
+    bool memory;  /* FAULT_PROGRAM: it was killed as memory was short */
     char detail[MSG_DETAIL_MAX];
 };
 

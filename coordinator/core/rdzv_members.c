@@ -185,7 +185,11 @@ static void member_again(const struct turn *turn, struct rdzv_worker *w, const s
         rdzv_send_one(turn, w, MSG_GO);
     } else if (!inside && (rdzv_ring_runs(st) || st->state == RDZV_FORMING) &&
                !(st->state == RDZV_QUIESCING && same_trainer)) {
-        rdzv_ring_without(turn, w, CAUSE_TRAINER_EXIT);
+        bool over = st->settings.program && same_trainer && st->state == RDZV_TRAINING;
+        if (over && generation_compare(h->ring, st->ring) == 0)
+            rdzv_program_over(turn, w);
+        else
+            rdzv_ring_without(turn, w, CAUSE_TRAINER_EXIT);
     }
 }
 

@@ -9,30 +9,48 @@
 #include "coordinator/core/rdzv_who.h"
 
 /* In RECOVERING a predecessor may have been told, and its counts are gone with it. Where all were told to go
- * it is no failure, whatever the code. */
-static bool is_failure(const struct rdzv *st, const struct rdzv_worker *w, const struct message *m)
+ * before it is no failure, whatever the code. */
+static bool is_failure(const struct rdzv *st, const struct rdzv_worker *w, const struct message *m,
+                       rm_time at)
 {
     if (st->state == RDZV_RECOVERING)
         return generation_compare(m->generation, w->ring) == 0;
-    return st->state == RDZV_TRAINING && w->rank >= 0 && generation_compare(m->generation, st->ring) == 0;
+    bool before = st->state == RDZV_QUIESCING && at < st->program.told_to_stop;
+    return (st->state == RDZV_TRAINING || before) && w->rank >= 0 &&
+           generation_compare(m->generation, st->ring) == 0;
+}
+
+/* Of several the first one speaks, whichever is heard first: the others may fail by it. */
+static bool is_first(const struct rdzv *st, const struct rdzv_worker *w, rm_time at)
+{
+    const struct rdzv_program *p = &st->program;
+    return !p->failed || (p->worker != rdzv_index(st, w) && at < p->at);
 }
 
 void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
     struct rdzv *st = turn->st;
     struct rdzv_program *p = &st->program;
-    if (p->failed || !is_failure(st, w, m))
+    rm_time at = turn->now - m->fault.lasted;
+    if (!is_failure(st, w, m, at) || !is_first(st, w, at))
         return;
     rdzv_say(st, "worker %d's program failed: %s", rdzv_index(st, w), m->fault.detail);
     rdzv_tell_worker(turn, TELL_PROGRAM_FAILED, rdzv_index(st, w), m->fault.detail);
+    p->lost = p->failed ? p->lost : st->lost;
     p->failed = true;
+    p->at = at;
     p->worker = rdzv_index(st, w);
     p->exit_code = m->fault.exit_code;
     p->memory = m->fault.memory;
-    p->lost = st->lost;
     text_copy(p->why, sizeof p->why, m->fault.detail);
-    if (st->state == RDZV_RECOVERING)
+    if (st->state != RDZV_TRAINING)
         return;
+    rdzv_recovery_begin(turn, CAUSE_TRAINER_EXIT, w);
+    rdzv_quiesce(turn, STOP_NOW);
+}
+
+void rdzv_program_over(const struct turn *turn, struct rdzv_worker *w)
+{
     rdzv_recovery_begin(turn, CAUSE_TRAINER_EXIT, w);
     rdzv_quiesce(turn, STOP_NOW);
 }

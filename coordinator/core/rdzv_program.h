@@ -6,8 +6,13 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-/* A process failed. The first of a generation is kept, until it is known whether a machine went with it. */
+/* A process failed. The first of a generation is kept, until it is known whether a machine went with it. One
+ * that a connection kept back counts like one that is told at once, where it was before its ring was told to
+ * stop. */
 void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const struct message *m);
+/* A member says hello, and its generation is over there, for a reason that it is about to tell: all stop,
+ * this one too, as its answer comes after its reason. */
+void rdzv_program_over(const struct turn *turn, struct rdzv_worker *w);
 /* All have stopped: what is kept counts, unless a worker was lost meanwhile. Its processes' neighbours fail
  * by that, and nobody is to blame. */
 void rdzv_program_stopped(const struct turn *turn);

@@ -158,11 +158,13 @@ struct rdzv_collection {
 /* rdzv_program.c: the failure that stopped the newest generation */
 struct rdzv_program {
     bool failed; /* and it is not known yet whether it counts */
+    rm_time at;  /* when it did */
     int worker, exit_code;
     bool memory;
-    int64_t lost; /* rdzv.lost at that time */
+    int64_t lost; /* rdzv.lost when it was told */
     char why[RM_WHY_MAX];
-    bool ended; /* the run ends by it */
+    bool ended;           /* the run ends by it */
+    rm_time told_to_stop; /* when the newest ring was, for the first time */
 };
 
 enum { RDZV_LEAVES_TOGETHER_MS = 500 };

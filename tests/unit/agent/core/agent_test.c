@@ -564,3 +564,35 @@ Test(agent, a_probe_goes_to_the_trainer_and_what_it_found_to_the_coordinator)
     cr_assert_eq(sent(&p, AGENT_SEND_CONTROL, MSG_PROBED)->probed.peer, 3);
     end(&p);
 }
+
+static void program_fails(struct play *p, int64_t n)
+{
+    struct message m;
+    message_init(&m, MSG_FAULT);
+    m.generation = (struct msg_generation){2, n};
+    m.fault.kind = FAULT_PROGRAM;
+    m.fault.exit_code = 42;
+    from_trainer(p, &m);
+}
+
+/* Said again as long as no newer ring was formed; whoever hears it knows what it has heard before. */
+Test(agent, a_programs_failure_is_said_again_on_the_next_connection_with_its_age)
+{
+    struct play p;
+    start(&p);
+    form(&p, 3, ROLE_KEEP);
+    step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    program_fails(&p, 3);
+    cr_assert_null(sent(&p, AGENT_SEND_CONTROL, MSG_FAULT));
+    p.now += 2 * RM_S;
+    up(&p, 100); /* the launcher has ended the rest, and is ready for the next one */
+    connect_to_coordinator(&p);
+    const struct message *fault = sent(&p, AGENT_SEND_CONTROL, MSG_FAULT);
+    cr_assert(fault && fault->fault.kind == FAULT_PROGRAM && fault->fault.exit_code == 42);
+    cr_assert(fault->generation.n == 3 && fault->fault.lasted == 2 * RM_S);
+    form(&p, 4, ROLE_KEEP);
+    step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    connect_to_coordinator(&p);
+    cr_assert_null(sent(&p, AGENT_SEND_CONTROL, MSG_FAULT));
+    end(&p);
+}

@@ -846,6 +846,100 @@ Test(program, what_a_launcher_left_that_hung_in_its_ring_is_awaited)
     story_end(&s);
 }
 
+/* It was cut off, its processes are gone, and its agent says after `hello` how they went, so long ago. */
+static void says_late(struct story *s, int w, int code, rm_time ago)
+{
+    struct msg_fault f = {.kind = FAULT_PROGRAM, .exit_code = code, .lasted = ago};
+    snprintf(f.detail, sizeof f.detail, "exit code %d", code);
+    hello_of_ring(s, w, PHASE_IDLE, (struct msg_generation){1, 1}, 7);
+    fault_says(s, w, &f);
+}
+
+Test(program, a_failure_that_a_cut_connection_kept_back_counts)
+{
+    struct story s;
+    struct rdzv_settings settings = program(50);
+    settings.rule[42] = RULE_FAILS_JOB;
+    begin(&s, settings, 3);
+    closed(&s, 1);
+    after(&s, 2 * RM_S);
+    says_late(&s, 1, 42, RM_S);
+    cr_assert(said(&s, "programFailed") && said(&s, "at=now within=1.0s"), "%s", str_text(&s.log));
+    for (int w = 0; w < 3; w++)
+        answers(&s, w);
+    cr_assert_eq(s.ended, 5, "%s", str_text(&s.log));
+    cr_assert(said(&s, "worker 1: exit code 42; failurePolicy.rules end the job"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, a_failure_of_a_worker_alone_that_a_cut_connection_kept_back_counts)
+{
+    struct story s;
+    begin(&s, program(0), 1);
+    closed(&s, 0);
+    after(&s, 2 * RM_S);
+    says_late(&s, 0, 3, RM_S);
+    answers(&s, 0);
+    cr_assert_eq(s.ended, 5, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Its connection broke before its agent knew that the word had arrived. */
+Test(program, a_failure_that_is_said_again_counts_once)
+{
+    struct story s;
+    begin(&s, program(1), 3);
+    fails(&s, 1);
+    closed(&s, 1);
+    after(&s, RM_S);
+    says_late(&s, 1, 3, RM_S + RM_MS);
+    for (int w = 0; w < 3; w++)
+        answers(&s, w);
+    says_late(&s, 1, 3, RM_S + RM_MS);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    const char *first = strstr(str_text(&s.log), "programFailed");
+    cr_assert(first && !strstr(first + 1, "programFailed"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, of_two_failures_the_first_speaks_though_it_is_heard_last)
+{
+    struct story s;
+    struct rdzv_settings settings = program(50);
+    settings.rule[42] = RULE_FAILS_JOB;
+    begin(&s, settings, 3);
+    closed(&s, 1);
+    after(&s, 2 * RM_S);
+    fails(&s, 0); /* as its neighbour was gone */
+    answers(&s, 0);
+    answers(&s, 2);
+    after(&s, RM_S);
+    says_late(&s, 1, 42, 2 * RM_S);
+    answers(&s, 1);
+    cr_assert_eq(s.ended, 5, "%s", str_text(&s.log));
+    cr_assert(said(&s, "\"programExitCode\":42"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, what_failed_after_the_others_were_told_to_go_does_not_count_however_late_it_is_heard)
+{
+    for (int before = 0; before < 2; before++) {
+        struct story s;
+        begin(&s, program(0), 3);
+        closed(&s, 1);
+        after(&s, 2 * RM_S);
+        leaving(&s, 2);
+        after(&s, RM_S);
+        cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+        after(&s, RM_S);
+        says_late(&s, 1, 3, before ? 3 * RM_S : RM_S);
+        for (int w = 0; w < 3; w++)
+            answers(&s, w);
+        cr_assert_eq(s.ended, before ? 5 : -1, "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
 Test(program, a_member_that_comes_back_to_its_ring_runs_on)
 {
     struct story s;
