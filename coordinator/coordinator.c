@@ -211,11 +211,15 @@ static void end(struct coordinator *c, int exit_code, const char *why)
     bool last = c->options->pod && c->history->over;
     c->ending_until = loop_now(c->loop) + (last ? pod_goodbye_within : goodbye_within);
     bool alone = true;
-    for (int i = 0; i < CONNECTIONS_MAX; i++)
-        if (c->peer[i]) {
+    for (int i = 0; i < CONNECTIONS_MAX; i++) {
+        if (!c->peer[i])
+            continue;
+        /* Who was released closes it, having read that. Closed from here it would be reset where more is on
+         * its way to us, and that last word lost, which nobody says again. */
+        if (!c->peer[i]->known || !c->history->over)
             ws_close(c->peer[i]->conn, "the job has ended");
-            alone = false;
-        }
+        alone = false;
+    }
     if (alone)
         loop_stop(c->loop);
 }
