@@ -3,6 +3,7 @@
 The program writes a line at its start, when it is told to go and at its end, so that the file tells how often
 each of that happened."""
 
+import ctypes
 import json
 import os
 import re
@@ -210,6 +211,40 @@ def test_a_rule_ends_the_job_at_once(pods, tmp_path):
     assert word["programExitCode"] == 42 and "failurePolicy.rules end the job at that exit code" in word["reason"], word
     assert [worker.wait() for worker in workers] == [0, 0, 0], group.tail()
     assert len(generations(tmp_path)) == 1
+
+
+class Held:
+    """A process that does not die: killed, it stays for as long as who traces it has not looked, as one would that a call holds."""
+
+    PTRACE_SEIZE = 0x4206
+
+    def __init__(self, pid):
+        self.pid = pid
+        if ctypes.CDLL(None, use_errno=True).ptrace(self.PTRACE_SEIZE, pid, None, None) < 0:
+            pytest.skip(f"nobody may be traced here: {os.strerror(ctypes.get_errno())}")
+
+    def let_go(self):
+        os.waitpid(self.pid, 0)
+
+
+def parent_of(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[1])
+
+
+def test_nobody_starts_beside_what_a_killed_launcher_left_behind(pods, tmp_path):
+    group = pods(3600, elasticity__formTimeout="1s")
+    _, coordinator = begin(group, tmp_path)
+    pids = {line["rank"]: line["pid"] for line in generations(tmp_path)[0]}
+    held = Held(pids[1])
+    os.kill(parent_of(pids[1]), signal.SIGKILL)
+    os.kill(pids[0], signal.SIGKILL)
+    group.until(lambda s: "the processes of its program have not ended yet" in json.dumps(s), "it says for whom it waits")
+    assert len(generations(tmp_path)) == 1
+    held.let_go()
+    group.ring(*ALL)
+    until_started(tmp_path, 2, 3)
+    assert nobody_met_an_older_one(tmp_path)
+    coordinator.signal(signal.SIGKILL)
 
 
 @pytest.fixture(name="little_memory")
