@@ -61,7 +61,8 @@ void console_say(struct console *console, const char *format, ...)
 void console_progress(struct console *console, const struct report *report, rm_time now)
 {
     struct str line = str_init(1024);
-    bool last = report->step == report->steps, first = !console->last_progress;
+    const struct report_told *told = &report->told;
+    bool last = told->known ? told->step == told->steps : report->step == report->steps, first = !console->last_progress;
     rm_time pause = console->terminal ? redraw_every : line_every;
     if (console->json || (!first && !last && now - console->last_progress < pause))
         return;

@@ -360,7 +360,7 @@ static void show(struct fleet *fleet, const struct event *event, const char *tex
     } else if (!console->json && !(event->kind == EVENT_WAITING && starting(fleet)))
         screen_event(fleet->options->report, event, console->style, &out);
     console_print(console, &out);
-    if (event->kind == EVENT_STEP)
+    if (event->kind == EVENT_STEP || event->kind == EVENT_PROGRESS)
         console_progress(console, fleet->options->report, loop_now(fleet->loop));
     str_clear(&out);
 }

@@ -114,7 +114,7 @@ static void tell(struct coordinator *c, const struct rdzv_tell *what)
 {
     int64_t wall_ms = clock_wall_ms();
     history_note(c->history, what, wall_ms, loop_now(c->loop));
-    if (c->options->pod && what->kind == TELL_STEP)
+    if (c->options->pod && (what->kind == TELL_STEP || what->kind == TELL_PROGRESS))
         return; /* a log for people */
     struct str line = str_init(RM_FRAME_MAX);
     rdzv_tell_print(what, wall_ms, c->files->spec.checkpoint.uri, &line);

@@ -469,6 +469,7 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
         agent_send_control(st, out, m);
         break;
     case MSG_PROBED:
+    case MSG_REPORTED: /* not kept: it is said again */
         agent_send_control(st, out, m);
         break;
     case MSG_LOAD:

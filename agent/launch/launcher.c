@@ -132,6 +132,11 @@ static void processes_gone(void *ctx)
         step(l, &(struct launch_event){.kind = LAUNCH_GONE});
 }
 
+static void process_told(void *ctx, const struct launch_progress *progress)
+{
+    step(ctx, &(struct launch_event){.kind = LAUNCH_TOLD, .progress = *progress});
+}
+
 /* Who comes to a job that runs holds nobody up with its imports: it says that it is here when they are done.
  */
 static void processes_warm(void *ctx)
@@ -167,6 +172,7 @@ static int begin(struct launcher *l, const struct msg_setup *setup, struct error
                                         .agent = "/proc/self/exe",
                                         .shared = l->shared,
                                         .ended = process_ended,
+                                        .told = process_told,
                                         .warm = processes_warm,
                                         .gone = processes_gone,
                                         .ctx = l};

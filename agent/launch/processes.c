@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "agent/launch/descendants.h"
 #include "agent/launch/error_file.h"
 #include "agent/launch/output.h"
+#include "agent/launch/reports.h"
 #include "agent/launch/standbys.h"
 #include "common/os/file.h"
 #include "common/os/log.h"
@@ -40,7 +42,9 @@ struct processes {
     struct standbys *standbys;              /* NULL: nothing is imported ahead */
     struct launch_environment standby_said; /* what standby_environment points into */
     char **standby_environment;
-    char folder[ERROR_FOLDER_MAX]; /* of the error files, 0700 */
+    char folder[ERROR_FOLDER_MAX]; /* of the error files and the reports' socket, 0700 */
+    char python[PATH_MAX];         /* the Python package's folder; "": there is none */
+    struct reports *reports;       /* NULL: none can be taken */
     bool killing;
     rm_time look_again;             /* grows while something does not die */
     bool stopping;                  /* its processes were told to go, or killed */
@@ -131,6 +135,7 @@ static void child_ended(void *ctx, int code, int signo)
         start_or_tell(p, local);
         return;
     }
+    reports_hear(p->reports);
     struct processes_end end = {.code = signo ? BY_SIGNAL + signo : code, .signo = signo, .why = why};
     end.memory = was_short_of_memory(p, end.code);
     last_word(p, local, &end, why, sizeof why);
@@ -201,7 +206,8 @@ static int open_standbys(struct processes *p, struct error *err)
     const struct job_spec *spec = p->options.spec;
     if (!spec->launch.preload.count)
         return 0;
-    struct launch_process process = {.job = spec->name, .processes = spec->launch.processes};
+    struct launch_process process = {
+        .job = spec->name, .processes = spec->launch.processes, .python = p->python};
     p->standby_environment = launch_environment_make(&process, environ, &p->standby_said);
     if (!p->standby_environment)
         return err_set(err, ERR_MACHINE, "no memory for a program's environment");
@@ -215,6 +221,34 @@ static int open_standbys(struct processes *p, struct error *err)
         return -1;
     standbys_make(p->standbys, 0);
     return 0;
+}
+
+/* Beside the program's own place, as it is built and as it is installed: ../share/ringmaster/python. */
+static void find_python(char *ret, size_t size)
+{
+    struct error err;
+    char *end = file_sibling("", ret, size, &err) == 0 ? strrchr(ret, '/') : NULL;
+    if (end)
+        *end = 0;
+    end = end ? strrchr(ret, '/') : NULL;
+    if (!end || (size_t)(end - ret) + sizeof "/share/ringmaster/python" > size) {
+        *ret = 0;
+        return;
+    }
+    memcpy(end, "/share/ringmaster/python", sizeof "/share/ringmaster/python");
+    if (access(ret, R_OK | X_OK) < 0) {
+        log_debug("there is no Python package beside this program", "folder=%s", ret);
+        *ret = 0;
+    }
+}
+
+/* Without it the program runs as well: it tells nothing. */
+static void open_reports(struct processes *p)
+{
+    struct error err;
+    struct reports_options options = {.folder = p->folder, .told = p->options.told, .ctx = p->options.ctx};
+    if (reports_open(&p->reports, p->loop, &options, &err) < 0)
+        log_warn("the program can't report its progress", "why=\"%s\"", err.text);
 }
 
 int processes_open(struct processes **ret, struct loop *loop, const struct processes_options *options,
@@ -236,8 +270,11 @@ int processes_open(struct processes **ret, struct loop *loop, const struct proce
         result = loop_signal_open(&p->child_signal, loop, SIGCHLD, child_signalled, p, err);
     if (result == 0)
         result = output_open(&p->output, err);
-    if (result == 0)
+    if (result == 0) {
+        find_python(p->python, sizeof p->python);
+        open_reports(p);
         result = open_standbys(p, err);
+    }
     if (result < 0) {
         processes_free(p);
         return -1;
@@ -303,6 +340,8 @@ static int start_one(struct processes *p, const struct launch_ring *ring, int lo
                                      .local = local,
                                      .processes = p->options.spec->launch.processes,
                                      .torchrun = torchrun,
+                                     .socket = reports_path(p->reports),
+                                     .python = p->python,
                                      .error_file = error_path};
     error_file_fresh(p->folder, local, error_path, sizeof error_path);
     output_forget(p->output, local);
@@ -337,6 +376,7 @@ void processes_start(struct processes *p, const struct launch_ring *ring)
     p->ring = ring;
     p->stopping = p->worded = false;
     p->kills = memory_kills_now();
+    reports_forget(p->reports);
     for (int i = 0; i < launch_processes(p->options.spec); i++)
         start_or_tell(p, i);
     standbys_make(p->standbys, next_one_after);
@@ -380,6 +420,7 @@ void processes_free(struct processes *p)
     loop_signal_free(p->child_signal);
     loop_timer_free(p->timer);
     output_free(p->output);
+    reports_free(p->reports);
     error_file_remove(p->folder);
     free(p);
 }

@@ -25,6 +25,7 @@ struct processes_options {
     const char *agent;           /* the program whose `exec` becomes the user's (exec.h); outlives it */
     bool shared;                 /* others write to the same stdout: each line gets its rank */
     void (*ended)(void *ctx, int local, const struct processes_end *end); /* once for each that was started */
+    void (*told)(void *ctx, const struct launch_progress *progress); /* how far a process says that it is */
     /* Once, where the job has a preload: nothing needs to be waited for before the first generation. */
     void (*warm)(void *ctx);
     void (*gone)(void *ctx); /* once after each processes_kill, after the last `ended` */

@@ -74,6 +74,7 @@ static void read_recovered(struct event *e, const struct js *o)
 static void read_fields(struct event *e, const struct js *o)
 {
     e->step = whole(o, event_key(EVENT_KEY_STEP), -1);
+    e->steps = whole(o, event_key(EVENT_KEY_STEPS), 0);
     e->worker = worker_index(o);
     e->attempt = (int)whole(o, event_key(EVENT_KEY_ATTEMPT), -1);
     e->world = (int)whole(o, event_key(EVENT_KEY_WORLD), 0);

@@ -20,8 +20,9 @@ struct event_member {
 struct event {
     enum event_kind kind;
     int64_t step;             /* -1 where the event has none */
+    int64_t steps;            /* of PROGRESS; 0 where it is not known */
     int worker, attempt;      /* -1 where it has none */
-    int world;                /* of STEP and RING_FORMED */
+    int world;                /* of STEP, PROGRESS and RING_FORMED */
     int64_t term, generation; /* of RING_FORMED, 0 elsewhere */
     int exit_code;            /* of FAILED */
     double loss;              /* NaN where it is not known */

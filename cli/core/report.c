@@ -20,11 +20,16 @@ void report_init(struct report *report, int64_t steps, int64_t first_step, rm_ti
     picture_init(&report->picture, steps, first_step);
 }
 
+static rm_time smoothed(rm_time before, rm_time each)
+{
+    return before ? before + (rm_time)(smooth * (double)(each - before)) : each;
+}
+
 static void take_step(struct report *r, const struct event *e, rm_time now)
 {
     if (r->last_step_at && e->step > r->step) {
         rm_time each = (now - r->last_step_at) / (e->step - r->step);
-        r->step_time = r->step_time ? r->step_time + (rm_time)(smooth * (double)(each - r->step_time)) : each;
+        r->step_time = smoothed(r->step_time, each);
     }
     r->tokens_per_second = r->tokens_per_second > 0
                                ? r->tokens_per_second + smooth * (e->tokens_per_second - r->tokens_per_second)
@@ -35,6 +40,18 @@ static void take_step(struct report *r, const struct event *e, rm_time now)
     r->loss = e->loss;
     if (isnan(r->first_loss))
         r->first_loss = e->loss;
+}
+
+static void take_told(struct report_told *t, const struct event *e, rm_time now)
+{
+    if (t->known && e->step > t->step)
+        t->step_time = smoothed(t->step_time, (now - t->at) / (e->step - t->step));
+    if (!t->known || e->step != t->step)
+        t->at = now;
+    t->known = true;
+    t->step = e->step;
+    t->steps = e->steps;
+    t->loss = e->loss;
 }
 
 /* Adds "worker 1 lost" to what the next recovery is named after. */
@@ -48,8 +65,13 @@ static void take_change(struct report *r, const struct event *e, const char *wha
 }
 
 /* A cause in words, for a recovery that no worker's coming or going announced. */
-static const char *cause_words(const char *cause)
+static const char *cause_words(const char *cause, bool program)
 {
+    static const char *const of_program[CAUSES] = {
+        [CAUSE_TRAINER_EXIT] = "the program failed",
+        [CAUSE_HANG] = "the program hung",
+        [CAUSE_RING_ERROR] = "an older program was left",
+    };
     static const char *const words[CAUSES] = {
         [CAUSE_TRAINER_EXIT] = "a trainer ended",      [CAUSE_WORKER_LOST] = "a worker lost",
         [CAUSE_WORKER_LEFT] = "a worker left",         [CAUSE_RING_ERROR] = "a ring error",
@@ -57,6 +79,8 @@ static const char *cause_words(const char *cause)
         [CAUSE_COORDINATOR_LOST] = "coordinator lost",
     };
     enum cause known = cause_of_name(cause);
+    if (program && known < CAUSES && of_program[known])
+        return of_program[known];
     return known < CAUSES && words[known] ? words[known] : cause;
 }
 
@@ -81,7 +105,7 @@ static void take_recovery(struct report *r, const struct event *e)
                                    .first_step = e->recovered.first_step,
                                    .total = e->recovered.total,
                                    .steps_redone = e->recovered.steps_redone};
-    text_copy(to->label, sizeof to->label, named ? r->pending : cause_words(e->text));
+    text_copy(to->label, sizeof to->label, named ? r->pending : cause_words(e->text, !r->steps));
     if (named)
         *r->pending = 0;
 }
@@ -92,6 +116,9 @@ void report_take(struct report *r, const struct event *e, rm_time now)
     switch (e->kind) {
     case EVENT_STEP:
         take_step(r, e, now);
+        break;
+    case EVENT_PROGRESS:
+        take_told(&r->told, e, now);
         break;
     case EVENT_RING_FORMED:
         r->world = e->members;
@@ -138,5 +165,8 @@ void report_drill(struct report *report, int worker)
 
 rm_time report_left(const struct report *r)
 {
+    const struct report_told *t = &r->told;
+    if (t->known)
+        return t->step_time && t->steps > t->step ? t->step_time * (t->steps - t->step) : -1;
     return r->step_time ? r->step_time * (r->steps - r->step) : -1;
 }

@@ -18,6 +18,15 @@ struct report_recovery {
     int64_t steps_redone;
 };
 
+/* What a user's program says of its progress. */
+struct report_told {
+    bool known;
+    int64_t step, steps; /* steps 0: not known */
+    double loss;         /* NaN: not known */
+    rm_time step_time;   /* smoothed; 0: not known */
+    rm_time at;          /* when the newest came */
+};
+
 struct report {
     int64_t steps, first_step; /* steps: 0 of a program, whose steps nobody knows; first_step: where this run
                                   began, 0 or the resume step */
@@ -28,6 +37,7 @@ struct report {
     double tokens_per_second;       /* smoothed; 0 before the first step */
     rm_time step_time;              /* smoothed time from one step to the next; 0: not known */
     rm_time begun, last_step_at;    /* last_step_at 0: none yet */
+    struct report_told told;        /* of a program */
     char pending[REPORT_LABEL_MAX]; /* what happened since the last recovery */
     int64_t pending_step;
     int recoveries; /* all of them; the array holds the first REPORT_RECOVERIES_MAX */

@@ -106,9 +106,22 @@ static void bar(const struct report *r, struct screen_style style, struct str *o
     str_adds(out, "  ");
 }
 
-void screen_progress(const struct report *r, struct screen_style style, struct str *out)
+/* A program's: whatever it did not say is not there. */
+static void told_progress(const struct report_told *t, struct str *out)
 {
-    enum { WIDE = 104 }; /* columns that the line takes with its bar */
+    str_addf(out, "  step %lld", (long long)t->step);
+    if (t->steps)
+        str_addf(out, "/%lld", (long long)t->steps);
+    if (!isnan(t->loss))
+        str_addf(out, "  loss %.4g", t->loss);
+    if (t->step_time > 0)
+        str_addf(out, "  %.3g steps/s", (double)RM_S / (double)t->step_time);
+}
+
+enum { WIDE = 104 /* columns that the line takes with its bar */ };
+
+static void trainer_progress(const struct report *r, struct screen_style style, struct str *out)
+{
     char step[48];
     snprintf(step, sizeof step, "%lld/%lld", (long long)r->step, (long long)r->steps);
     str_addf(out, "  step %-13s ", step);
@@ -123,6 +136,14 @@ void screen_progress(const struct report *r, struct screen_style style, struct s
         show_count((int64_t)r->tokens_per_second, out);
         str_adds(out, " tokens/s");
     }
+}
+
+void screen_progress(const struct report *r, struct screen_style style, struct str *out)
+{
+    if (r->told.known)
+        told_progress(&r->told, out);
+    else
+        trainer_progress(r, style, out);
     if (r->world)
         str_addf(out, "  %d worker%s", r->world, plural(r->world));
     if (report_left(r) >= 0) {
@@ -131,7 +152,8 @@ void screen_progress(const struct report *r, struct screen_style style, struct s
         str_adds(out, " left");
     }
     /* Without the bar it is plain ASCII, so bytes are columns. A line that wraps could not be drawn over. */
-    if (style.columns < WIDE && out->length >= (size_t)style.columns) {
+    bool bar_is_drawn = style.columns >= WIDE && !r->told.known;
+    if (!bar_is_drawn && out->length >= (size_t)style.columns) {
         out->length = (size_t)style.columns - 1;
         out->data[out->length] = 0;
     }

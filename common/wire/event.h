@@ -25,6 +25,7 @@ enum event_kind {
     EVENT_WORKER_QUARANTINED,
     EVENT_WORKER_LEFT_OUT, /* it and another one can't reach each other: the ring is formed without it */
     EVENT_PROGRAM_FAILED,  /* a process of the user's program failed here: all are started anew */
+    EVENT_PROGRESS,        /* how far the user's program says that it is */
     EVENT_JOIN_SKIPPED,
     EVENT_EVALUATED,
     EVENT_CHECKPOINT_SAVED,
@@ -66,6 +67,7 @@ enum event_key {
     EVENT_KEY_GENERATION,
     EVENT_KEY_WORLD,
     EVENT_KEY_STEP,
+    EVENT_KEY_STEPS,
     EVENT_KEY_WORKER,
     EVENT_KEY_MEMBERS,
     EVENT_KEY_AGENT_PID,

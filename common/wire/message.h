@@ -69,6 +69,7 @@ enum msg_type {
     MSG_SAVE_WAITS,
     MSG_FINISHED, /* also trainer -> agent */
     MSG_PROBED,   /* also trainer -> agent */
+    MSG_REPORTED, /* also trainer -> agent, which is a launcher */
     /* agent -> trainer */
     MSG_SETUP,
     MSG_LOADED,
@@ -354,6 +355,14 @@ struct msg_probed {
     char why[MSG_DETAIL_MAX];
 };
 
+/* How far a user's program says that it is. Said again and again while its generation runs. */
+struct msg_reported {
+    int64_t step, steps; /* done; of the whole training, 0: not said */
+    double loss;
+    bool loss_known;
+    rm_time still; /* since when the step is the same, ns */
+};
+
 struct msg_setup {
     int protocol;
     int worker, attempt;
@@ -453,6 +462,7 @@ struct message {
         struct msg_finished finished;
         struct msg_probe probe;
         struct msg_probed probed;
+        struct msg_reported reported;
         struct msg_setup setup;
         struct msg_load load;
         struct msg_loaded loaded;

@@ -123,6 +123,10 @@ static void body_text(const struct message *m, struct str *out)
     case MSG_PROBED:
         str_addf(out, " id=%" PRId64 " peer=%d", m->probed.id, m->probed.peer);
         break;
+    case MSG_REPORTED:
+        str_addf(out, " step=%" PRId64 "/%" PRId64 " still=%.1fs", m->reported.step, m->reported.steps,
+                 (double)m->reported.still / RM_S);
+        break;
     case MSG_UP:
         str_addf(out, " holds=%s", state_text(&m->up.state, state));
         break;

@@ -329,6 +329,15 @@ static const struct message_field probed_fields[] = {
     {0},
 };
 
+static const struct message_field reported_fields[] = {
+    {"step", MSG_FIELD_INT64, BODY(reported.step), 0, MOST},
+    {"steps", MSG_FIELD_INT64, BODY(reported.steps), 0, MOST},
+    {"loss", MSG_FIELD_REAL, BODY(reported.loss)},
+    {"lossKnown", MSG_FIELD_BOOL, BODY(reported.loss_known)},
+    {"stillNs", MSG_FIELD_INT64, BODY(reported.still), 0, MOST},
+    {0},
+};
+
 const struct message_kind message_kinds[MSG_TYPES] = {
     [MSG_CHALLENGE] = {"challenge", false, challenge_fields, SIZE(message, challenge)},
     [MSG_WELCOME] = {"welcome", false, welcome_fields, SIZE(message, welcome)},
@@ -356,6 +365,7 @@ const struct message_kind message_kinds[MSG_TYPES] = {
     [MSG_FINISHED] = {"finished", true, finished_fields, SIZE(message, finished)},
     [MSG_PROBE] = {"probe", false, probe_fields, SIZE(message, probe)},
     [MSG_PROBED] = {"probed", false, probed_fields, SIZE(message, probed)},
+    [MSG_REPORTED] = {"reported", true, reported_fields, SIZE(message, reported)},
     [MSG_SETUP] = {"setup", false, setup_fields, SIZE(message, setup)},
     [MSG_LOAD] = {"load", true, load_fields, SIZE(message, load)},
     [MSG_LOADED] = {"loaded", true, loaded_fields, SIZE(message, loaded)},

@@ -139,6 +139,7 @@ static const struct row progress_rows[] = {
     {"steps", LONG, .at = PROGRESS(steps)},
     {"loss", REAL, .at = PROGRESS(loss)},
     {"tokensPerSecond", REAL, .at = PROGRESS(tokens_per_second)},
+    {"stepsPerSecond", REAL, .at = PROGRESS(steps_per_second)},
     {"etaSeconds", REAL, .at = PROGRESS(eta_seconds)},
     {0},
 };
@@ -215,6 +216,7 @@ static const struct row page_rows[] = {
     {"state", TEXT, .at = PAGE(state)},
     {"message", TEXT, .at = PAGE(message)},
     {"mixedHardware", FLAG, .at = PAGE(mixed_hardware)},
+    {"program", FLAG, .at = PAGE(program)},
     {"ring", OBJECT, .at = PAGE(ring), .rows = ring_rows},
     {"workers", WORKERS, .at = PAGE(workers), .rows = worker_rows},
     {"lost", WORKERS, .at = PAGE(lost), .rows = lost_rows},

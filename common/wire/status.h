@@ -84,7 +84,7 @@ struct status_ring {
 struct status_progress {
     bool known;
     int64_t step, steps;
-    double loss, tokens_per_second, eta_seconds; /* NaN: not known */
+    double loss, tokens_per_second, steps_per_second, eta_seconds; /* NaN: not known; steps 0: likewise */
 };
 
 struct status_checkpoint {
@@ -152,6 +152,7 @@ struct status_page {
     const char *state; /* status_state_name */
     const char *message;
     bool mixed_hardware;
+    bool program; /* the workers run a user's, whose progress is not known before it reports any */
     struct status_ring ring;
     struct status_workers workers, lost, left, quarantined;
     struct status_progress progress;

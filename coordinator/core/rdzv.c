@@ -28,6 +28,7 @@
 #include "coordinator/core/rdzv_recover.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_remedy.h"
+#include "coordinator/core/rdzv_report.h"
 #include "coordinator/core/rdzv_save.h"
 #include "coordinator/core/rdzv_state.h"
 #include "coordinator/core/rdzv_stop.h"
@@ -216,6 +217,9 @@ static void on_worker(const struct turn *turn, struct rdzv_worker *w, const stru
         break;
     case MSG_PROGRESS:
         rdzv_progress(turn, w, m);
+        break;
+    case MSG_REPORTED:
+        rdzv_reported(turn, w, m);
         break;
     case MSG_EVALUATED:
         rdzv_evaluated(turn, w, &m->evaluated);

@@ -63,7 +63,7 @@ static void tell_failed(const struct turn *turn)
     struct rdzv_tell *t = rdzv_tell(turn, interrupted ? TELL_INTERRUPTED : TELL_FAILED);
     t->step = st->saved > 0 ? st->saved : 0;
     t->exit_code = st->ending.exit_code;
-    t->program = st->program.ended;
+    t->program = st->program.ended && !st->program.hangs;
     t->program_code = st->program.exit_code;
     text_copy(t->text, sizeof t->text, st->ending.text);
 }

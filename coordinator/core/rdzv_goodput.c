@@ -43,6 +43,18 @@ double rdzv_productive_share(struct rdzv_goodput g)
     return all > 0 ? (double)g.productive / (double)all : 0;
 }
 
+/* Of a user's program nobody knows which step it goes on from: what it did since its last report, or where it
+ * says none since the generation began, is taken for lost. */
+static void count_rework(struct rdzv *st, rm_time now)
+{
+    const struct rdzv_report *r = &st->report;
+    bool said = r->known && generation_compare(r->generation, st->ring) == 0;
+    rm_time since = said ? rm_later(r->moved, st->state_since) : st->state_since;
+    rm_time lost = rm_earlier(now - since, st->goodput.productive);
+    st->goodput.productive -= lost;
+    st->goodput.rework += lost;
+}
+
 /* The ring has stood still for longer than a step takes: for one that only now is known to be lost. */
 void rdzv_count_stall(const struct turn *turn)
 {
@@ -50,6 +62,10 @@ void rdzv_count_stall(const struct turn *turn)
     if (class_of(st) != &st->goodput.productive)
         return;
     rdzv_account(turn);
+    if (st->settings.program) {
+        count_rework(st, turn->now);
+        return;
+    }
     rm_time still = turn->now - st->turned - (rm_time)st->step_time;
     if (still > st->goodput.productive)
         still = st->goodput.productive;

@@ -8,7 +8,8 @@
 /* Adds the time since the last call to the class of the state that it was spent in; to be called before that
  * changes. */
 void rdzv_account(const struct turn *turn);
-/* Takes what a ring that broke has stood still from productive time, and counts it as recovery. */
+/* Takes what a ring that broke has stood still from productive time, and counts it as recovery. Of a user's
+ * program it takes all since its last report, and counts it as rework. */
 void rdzv_count_stall(const struct turn *turn);
 /* The sums, up to now. */
 struct rdzv_goodput rdzv_goodput(const struct rdzv *st, rm_time now);

@@ -27,6 +27,24 @@ static bool is_first(const struct rdzv *st, const struct rdzv_worker *w, rm_time
     return !p->failed || (p->worker != rdzv_index(st, w) && at < p->at);
 }
 
+static void fail(const struct turn *turn, struct rdzv_worker *w, enum cause cause, rm_time at,
+                 const char *why)
+{
+    struct rdzv *st = turn->st;
+    struct rdzv_program *p = &st->program;
+    rdzv_say(st, "worker %d's program failed: %s", rdzv_index(st, w), why);
+    rdzv_tell_worker(turn, TELL_PROGRAM_FAILED, rdzv_index(st, w), why);
+    p->lost = p->failed ? p->lost : st->lost;
+    p->failed = true;
+    p->at = at;
+    p->worker = rdzv_index(st, w);
+    text_copy(p->why, sizeof p->why, why);
+    if (st->state != RDZV_TRAINING)
+        return;
+    rdzv_recovery_begin(turn, cause, w);
+    rdzv_quiesce(turn, STOP_NOW);
+}
+
 void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
     struct rdzv *st = turn->st;
@@ -34,19 +52,19 @@ void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const st
     rm_time at = turn->now - m->fault.lasted;
     if (!is_failure(st, w, m, at) || !is_first(st, w, at))
         return;
-    rdzv_say(st, "worker %d's program failed: %s", rdzv_index(st, w), m->fault.detail);
-    rdzv_tell_worker(turn, TELL_PROGRAM_FAILED, rdzv_index(st, w), m->fault.detail);
-    p->lost = p->failed ? p->lost : st->lost;
-    p->failed = true;
-    p->at = at;
-    p->worker = rdzv_index(st, w);
     p->exit_code = m->fault.exit_code;
     p->memory = m->fault.memory;
-    text_copy(p->why, sizeof p->why, m->fault.detail);
-    if (st->state != RDZV_TRAINING)
-        return;
-    rdzv_recovery_begin(turn, CAUSE_TRAINER_EXIT, w);
-    rdzv_quiesce(turn, STOP_NOW);
+    p->hangs = false;
+    fail(turn, w, CAUSE_TRAINER_EXIT, at, m->fault.detail);
+}
+
+void rdzv_program_hangs(const struct turn *turn, struct rdzv_worker *w, const char *why)
+{
+    struct rdzv_program *p = &turn->st->program;
+    p->exit_code = 0;
+    p->memory = false;
+    p->hangs = true;
+    fail(turn, w, CAUSE_HANG, turn->now, why);
 }
 
 void rdzv_program_over(const struct turn *turn, struct rdzv_worker *w)
@@ -58,6 +76,8 @@ void rdzv_program_over(const struct turn *turn, struct rdzv_worker *w)
 static enum rdzv_rule rule_of(const struct rdzv *st)
 {
     const struct rdzv_program *p = &st->program;
+    if (p->hangs)
+        return RULE_COUNTS;
     enum rdzv_rule rule = (enum rdzv_rule)st->settings.rule[p->exit_code % PROGRAM_CODES];
     return rule == RULE_SPARES && p->memory ? RULE_COUNTS : rule;
 }

@@ -13,6 +13,9 @@ void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const st
 /* A member says hello, and its generation is over there, for a reason that it is about to tell: all stop,
  * this one too, as its answer comes after its reason. */
 void rdzv_program_over(const struct turn *turn, struct rdzv_worker *w);
+/* The same for one that stands still, as its own reports say: it has no exit code, so that it counts whatever
+ * the rules are. */
+void rdzv_program_hangs(const struct turn *turn, struct rdzv_worker *w, const char *why);
 /* All have stopped: what is kept counts, unless a worker was lost meanwhile. Its processes' neighbours fail
  * by that, and nobody is to blame. */
 void rdzv_program_stopped(const struct turn *turn);

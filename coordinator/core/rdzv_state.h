@@ -161,10 +161,21 @@ struct rdzv_program {
     rm_time at;  /* when it did */
     int worker, exit_code;
     bool memory;
+    bool hangs;   /* it has no exit code, and no rule is about it */
     int64_t lost; /* rdzv.lost when it was told */
     char why[RM_WHY_MAX];
     bool ended;           /* the run ends by it */
     rm_time told_to_stop; /* when the newest ring was, for the first time */
+};
+
+/* rdzv_report.c: the newest that a user's program said of its progress */
+struct rdzv_report {
+    bool known; /* any, in whatever generation */
+    struct msg_generation generation;
+    int rank;            /* the worker's that speaks for it */
+    int64_t step, steps; /* steps 0: not said */
+    double loss;         /* NaN: not known */
+    rm_time moved;       /* when its step was another one last */
 };
 
 enum { RDZV_LEAVES_TOGETHER_MS = 500 };
@@ -246,6 +257,7 @@ struct rdzv {
     int failures;
     int64_t failures_total;
     struct rdzv_program program;
+    struct rdzv_report report;
     int64_t lost;  /* workers and trainers that were lost, counted */
     int64_t begun; /* generations that began to train, in all terms */
     struct msg_checkpoint refused[REFUSED_KEPT];

@@ -99,6 +99,7 @@ enum rdzv_tell_kind {
     TELL_WORKER_QUARANTINED = EVENT_WORKER_QUARANTINED,
     TELL_WORKER_LEFT_OUT = EVENT_WORKER_LEFT_OUT,
     TELL_PROGRAM_FAILED = EVENT_PROGRAM_FAILED,
+    TELL_PROGRESS = EVENT_PROGRESS,
     TELL_JOIN_SKIPPED = EVENT_JOIN_SKIPPED,
     TELL_EVALUATED = EVENT_EVALUATED,
     TELL_CHECKPOINT_SAVED = EVENT_CHECKPOINT_SAVED,
@@ -129,11 +130,11 @@ struct rdzv_told_member {
 
 struct rdzv_tell {
     enum rdzv_tell_kind kind;
-    int64_t step;
+    int64_t step, steps; /* steps: PROGRESS; 0 not known */
     int worker, attempt;
     int exit_code; /* TELL_FAILED */
-    int world;     /* STEP, RING_FORMED */
-    double loss;   /* STEP, EVALUATED, COMPLETE; NaN where unknown (printed as null) */
+    int world;     /* STEP, PROGRESS, RING_FORMED */
+    double loss;   /* STEP, PROGRESS, EVALUATED, COMPLETE; NaN where unknown (printed as null) */
     double tokens_per_second;
     struct msg_generation generation;
     bool final, exact;

@@ -78,7 +78,7 @@ static void learn(struct history *c, const struct rdzv_tell *tell, int64_t wall_
 void history_note(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms, rm_time now)
 {
     learn(c, tell, wall_ms);
-    if (tell->kind != TELL_STEP) {
+    if (tell->kind != TELL_STEP && tell->kind != TELL_PROGRESS) {
         keep_event(c, tell, wall_ms);
         c->revision++;
     } else if (now >= c->step_noted + step_news) {

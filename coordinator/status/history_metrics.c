@@ -88,18 +88,41 @@ static int present(const struct rdzv *st)
     return n;
 }
 
-void history_print_metrics(const struct history *c, const struct rdzv *st, rm_time now,
-                           struct exposition *page)
+static void print_progress(const struct rdzv *st, struct exposition *page)
 {
     double step = st->told > 0 ? (double)st->told : 0;
-    print_info(st, page);
-    print_states(st, page);
     exposition_gauge(page, "step", "Newest committed step.", step);
     exposition_gauge(page, "steps", "Steps that the job is to have.", (double)st->settings.steps);
     if (st->told > 0 && isfinite(st->loss))
         exposition_gauge(page, "loss", "Loss of the newest step.", st->loss);
     exposition_gauge(page, "step_seconds", "Time of a step, smoothed.", st->step_time / RM_S);
     exposition_gauge(page, "step_tokens", "Tokens of a step, all workers together.", (double)st->tokens);
+}
+
+/* A user's program: what it does not say is not there. */
+static void print_reported(const struct rdzv *st, struct exposition *page)
+{
+    const struct rdzv_report *r = &st->report;
+    if (!r->known)
+        return;
+    exposition_gauge(page, "step", "Newest committed step.", (double)r->step);
+    if (r->steps)
+        exposition_gauge(page, "steps", "Steps that the job is to have.", (double)r->steps);
+    if (isfinite(r->loss))
+        exposition_gauge(page, "loss", "Loss of the newest step.", r->loss);
+    if (st->step_time > 0)
+        exposition_gauge(page, "step_seconds", "Time of a step, smoothed.", st->step_time / RM_S);
+}
+
+void history_print_metrics(const struct history *c, const struct rdzv *st, rm_time now,
+                           struct exposition *page)
+{
+    print_info(st, page);
+    print_states(st, page);
+    if (st->settings.program)
+        print_reported(st, page);
+    else
+        print_progress(st, page);
     exposition_gauge(page, "ring_size", "Members of the ring at work.",
                      st->state == RDZV_TRAINING ? st->world : 0);
     exposition_gauge(page, "ring_generation", "Newest member list.", (double)st->ring.n);

@@ -110,8 +110,28 @@ static void fill_quarantined(struct status_workers *list, const struct rdzv *st)
             add(list, (struct status_worker){.worker = i, .cause = st->worker[i].quarantine});
 }
 
+/* Not known where it says nothing: never a 0. */
+static struct status_progress program_progress_of(const struct rdzv *st)
+{
+    const struct rdzv_report *r = &st->report;
+    double seconds = st->step_time / RM_S;
+    bool timed = r->known && seconds > 0;
+    int64_t left = r->steps > r->step ? r->steps - r->step : 0;
+    return (struct status_progress){
+        .known = r->known,
+        .step = r->step,
+        .steps = r->steps,
+        .loss = r->loss,
+        .tokens_per_second = NAN,
+        .steps_per_second = timed ? 1 / seconds : NAN,
+        .eta_seconds = timed && r->steps ? (double)left * seconds : NAN,
+    };
+}
+
 static struct status_progress progress_of(const struct rdzv *st)
 {
+    if (st->settings.program)
+        return program_progress_of(st);
     int64_t step = st->told > 0 ? st->told : 0;
     double seconds = st->step_time / RM_S;
     return (struct status_progress){
@@ -120,6 +140,7 @@ static struct status_progress progress_of(const struct rdzv *st)
         .steps = st->settings.steps,
         .loss = st->told > 0 ? st->loss : NAN,
         .tokens_per_second = seconds > 0 ? (double)st->tokens / seconds : 0,
+        .steps_per_second = seconds > 0 ? 1 / seconds : NAN,
         .eta_seconds = seconds > 0 ? (double)(st->settings.steps - step) * seconds : NAN,
     };
 }
@@ -246,7 +267,8 @@ static void print_status(const struct history *c, const struct rdzv *st, const s
         .state = status_state_name(said[st->state]),
         .message = terms->waits_for ? terms->waits_for : st->why,
         .mixed_hardware = rdzv_is_mixed(st),
-        .progress = st->settings.program ? (struct status_progress){0} : progress_of(st),
+        .program = st->settings.program,
+        .progress = progress_of(st),
         .checkpoint = checkpoint_of(c, st, terms->checkpoint_uri, uri),
         .store = store_of(terms->store_waits),
         .fenced = !terms->unfenced,

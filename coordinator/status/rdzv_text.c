@@ -126,6 +126,16 @@ static void set_step(struct js *o, const struct rdzv_tell *t)
     js_set_int(o, event_key(EVENT_KEY_WORLD), t->world);
 }
 
+/* What the program does not say is not there, or null: a loss may be no number. */
+static void set_progress(struct js *o, const struct rdzv_tell *t)
+{
+    js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
+    if (t->steps)
+        js_set_int(o, event_key(EVENT_KEY_STEPS), t->steps);
+    js_set_real(o, event_key(EVENT_KEY_LOSS), t->loss);
+    js_set_int(o, event_key(EVENT_KEY_WORLD), t->world);
+}
+
 static void set_saved(struct js *o, const struct rdzv_tell *t, const char *uri)
 {
     js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
@@ -153,6 +163,9 @@ static void set_body(struct js *o, const struct rdzv_tell *t, const char *uri)
     case TELL_STEP:
     case TELL_EVALUATED:
         set_step(o, t);
+        break;
+    case TELL_PROGRESS:
+        set_progress(o, t);
         break;
     case TELL_CHECKPOINT_SAVED:
         set_saved(o, t, uri);

@@ -142,7 +142,7 @@ static void take_lists(const struct status_page *page, struct coordinator_view *
     for (int i = 0; i < page->quarantined.count; i++)
         ret->quarantined[i] = page->quarantined.worker[i].worker;
     take_lost(&page->lost, ret);
-    read_events(page->events, !page->progress.known, ret); /* the page of a program has no progress */
+    read_events(page->events, page->program || !page->progress.known, ret);
 }
 
 static void take_page(const struct status_page *page, struct coordinator_view *ret)

@@ -51,8 +51,11 @@ void plan_take_checkpoint(struct planner *p, const struct op_checkpoint *newest)
 static void take_progress(struct planner *p, const struct coordinator_view *view)
 {
     const struct op_progress *now = &view->progress;
-    if (p->job->launched)
-        return; /* a program tells no steps: nothing is shown, and never a 0 */
+    if (p->job->launched) { /* what a program does not tell is not shown, and never a 0 */
+        if (now->known)
+            p->next.progress = *now;
+        return;
+    }
     bool begun = view->state == STATUS_TRAINING || now->step > 0 || *now->loss;
     if (!now->known || !begun)
         return;
@@ -204,7 +207,9 @@ static void tell_work(struct planner *p, bool works)
 {
     if (p->job->launched)
         set(p, OP_TRAINING, works, works ? "Running" : "NotRunning",
-            works ? "the program runs" : "the program does not run at the moment");
+            !works                   ? "the program does not run at the moment"
+            : p->next.progress.known ? "the program runs, and reports its progress"
+                                     : "the program runs; it reports no steps, so that a hang can't be seen");
     else
         set(p, OP_TRAINING, works, works ? "Training" : "NotTraining",
             works ? "steps are committed" : "no steps are committed at the moment");
@@ -353,6 +358,15 @@ static const struct pod_view *find_refused(const struct planner *p)
 }
 
 /* "3 of 4 workers at step 812", and what stands in the way of more. */
+static void say_program(struct planner *p, const struct coordinator_view *view, const char *more)
+{
+    char at[48] = "";
+    if (p->next.progress.known)
+        snprintf(at, sizeof at, ", at step %lld", (long long)p->next.progress.step);
+    say(p, "Running", "%d of %d workers run the program%s%.300s", view->ring_size, p->next.workers.target, at,
+        more);
+}
+
 static void tell_training(struct planner *p, const struct coordinator_view *view,
                           const struct laggard *laggard)
 {
@@ -369,8 +383,7 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
         snprintf(more, sizeof more, "; worker %d on %.60s is refused: %s", refused->index, refused->node,
                  refused->unfit);
     if (p->job->launched)
-        say(p, "Running", "%d of %d workers run the program%.300s", view->ring_size, p->next.workers.target,
-            more);
+        say_program(p, view, more);
     else
         say(p, "Training", "%d of %d workers at step %lld%.300s", view->ring_size, p->next.workers.target,
             (long long)view->progress.step, more);
@@ -465,6 +478,8 @@ static void tell_end(struct planner *p)
     bool just_now = !condition_is(p->stored, OP_FINISHED);
     if (just_now)
         no_ring(p, "Finished", "the job is over");
+    if (complete && just_now && p->job->launched)
+        p->next.progress.eta_seconds = 0;
     if (complete && just_now && p->next.result.known && !p->next.result.program) {
         p->next.progress.known = true;
         p->next.progress.step = p->next.progress.steps = p->next.result.step;

@@ -72,9 +72,10 @@ struct op_slot {
 
 struct op_progress {
     bool known;
-    int64_t step, steps, tokens_per_second;
-    int64_t eta_seconds;      /* negative: not known */
-    char loss[OP_NUMBER_MAX]; /* "" before the first step */
+    int64_t step, steps;                    /* steps 0: a program does not say how many */
+    int64_t tokens_per_second, eta_seconds; /* negative: not known */
+    char steps_per_second[OP_NUMBER_MAX];   /* "": not known */
+    char loss[OP_NUMBER_MAX];               /* "" before the first step */
 };
 
 struct op_checkpoint {

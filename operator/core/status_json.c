@@ -298,17 +298,21 @@ static struct js *images_json(const struct op_images *images)
 
 static int percent_of(const struct op_progress *p)
 {
-    return p->steps > 0 ? (int)((double)p->step / (double)p->steps * 100) : 0;
+    return p->step < p->steps ? (int)((double)p->step / (double)p->steps * 100) : 100;
 }
 
 static struct js *progress_json(const struct op_progress *p)
 {
     struct js *o = js_object();
     js_set_int(o, "step", p->step);
-    js_set_int(o, "steps", p->steps);
-    js_set_int(o, "percent", percent_of(p));
+    if (p->steps) {
+        js_set_int(o, "steps", p->steps);
+        js_set_int(o, "percent", percent_of(p));
+    }
     put_text(o, "loss", p->loss);
-    js_set_int(o, "tokensPerSecond", p->tokens_per_second);
+    if (p->tokens_per_second >= 0)
+        js_set_int(o, "tokensPerSecond", p->tokens_per_second);
+    put_text(o, "stepsPerSecond", p->steps_per_second);
     if (p->eta_seconds >= 0)
         js_set_int(o, "etaSeconds", p->eta_seconds);
     return o;
@@ -379,7 +383,7 @@ static struct js *columns_json(const struct job_status *status)
     js_set_string(o, "workers", text);
     js_set_int(o, "interruptions", (int64_t)status->restarts.preemption + status->restarts.infrastructure);
     js_set_int(o, "restarts", (int64_t)status->restarts.failure + status->restarts.misfit);
-    if (!status->progress.known)
+    if (!status->progress.known || !status->progress.steps)
         return o;
     snprintf(text, sizeof text, "%d%%", percent_of(&status->progress));
     js_set_string(o, "progress", text);

@@ -26,8 +26,9 @@ void take_progress(const struct status_progress *from, struct op_progress *ret)
     ret->known = true;
     ret->step = from->step;
     ret->steps = from->steps;
-    ret->tokens_per_second = whole(from->tokens_per_second, 0);
+    ret->tokens_per_second = whole(from->tokens_per_second, -1);
     ret->eta_seconds = whole(from->eta_seconds, -1);
+    number_text(from->steps_per_second, ret->steps_per_second);
     number_text(from->loss, ret->loss);
 }
 

@@ -22,6 +22,36 @@ int launch_processes(const struct job_spec *spec)
     return launch_is_torchrun(&spec->launch.command) ? 1 : spec->launch.processes;
 }
 
+/* ---- what is there ---- */
+
+/* What of the container's own environment decides about what is said. */
+struct found {
+    bool threads;         /* OMP_NUM_THREADS is set */
+    const char *python;   /* PYTHONPATH's value, aside or not; NULL: unset */
+    bool python_is_aside; /* exec.h gives it its name back */
+};
+
+static bool same_name(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "=");
+    return n == strcspn(b, "=") && !strncmp(a, b, n);
+}
+
+static struct found look(char *const *base)
+{
+    struct found found = {0};
+    for (; *base; base++) {
+        const char *entry = *base, *value = strchr(entry, '=');
+        found.threads = found.threads || same_name(entry, "OMP_NUM_THREADS");
+        bool aside = same_name(entry, ASIDE_PREFIX "PYTHONPATH");
+        if (!value || !(aside || same_name(entry, "PYTHONPATH")))
+            continue;
+        found.python = value + 1;
+        found.python_is_aside = aside;
+    }
+    return found;
+}
+
 /* ---- what is said ---- */
 
 static void set(struct launch_environment *e, const char *name, const char *value)
@@ -91,12 +121,26 @@ static void add_hosts(struct launch_environment *e, const struct launch_ring *r)
     str_clear(&hosts);
 }
 
-static void fill(struct launch_environment *e, const struct launch_process *p, bool threads_are_set)
+/* An empty part of PYTHONPATH means the folder that the program was started in. */
+static void add_python(struct launch_environment *e, const char *folder, const struct found *base)
+{
+    const char *name = base->python_is_aside ? ASIDE_PREFIX "PYTHONPATH" : "PYTHONPATH";
+    bool any = base->python && *base->python;
+    struct str path = str_init(ENVIRONMENT_MAX);
+    str_addf(&path, "%s%s%s", any ? base->python : "", any ? ":" : "", folder);
+    if (!path.truncated)
+        set(e, name, str_text(&path));
+    str_clear(&path);
+}
+
+static void fill(struct launch_environment *e, const struct launch_process *p, const struct found *base)
 {
     char host[HOST_TEXT] = "", generation[48];
     int port = 0;
     const struct launch_ring *r = p->ring;
-    if (p->processes > 1 && !threads_are_set)
+    if (p->python && *p->python)
+        add_python(e, p->python, base);
+    if (p->processes > 1 && !base->threads)
         set(e, "OMP_NUM_THREADS", "1"); /* or each process takes all cores */
     if (!r)
         return;
@@ -111,15 +155,11 @@ static void fill(struct launch_environment *e, const struct launch_process *p, b
     add_hosts(e, r);
     snprintf(generation, sizeof generation, "%" PRId64 ".%" PRId64, r->generation.term, r->generation.n);
     set(e, "RINGMASTER_GENERATION", generation);
+    if (p->socket)
+        set(e, "RINGMASTER_SOCKET", p->socket);
 }
 
 /* ---- what stays ---- */
-
-static bool same_name(const char *a, const char *b)
-{
-    size_t n = strcspn(a, "=");
-    return n == strcspn(b, "=") && !strncmp(a, b, n);
-}
 
 static bool is_kept(const struct launch_environment *e, const char *entry)
 {
@@ -129,20 +169,13 @@ static bool is_kept(const struct launch_environment *e, const char *entry)
     return strncmp(entry, "RINGMASTER_", 11) != 0 || aside_is_put(entry);
 }
 
-static bool names_threads(char *const *base)
-{
-    for (; *base; base++)
-        if (same_name(*base, "OMP_NUM_THREADS"))
-            return true;
-    return false;
-}
-
 char **launch_environment_make(const struct launch_process *p, char *const *base,
                                struct launch_environment *out)
 {
     size_t given = 0, n = 0;
     *out = (struct launch_environment){.text = str_init(ENVIRONMENT_MAX)};
-    fill(out, p, names_threads(base));
+    struct found found = look(base);
+    fill(out, p, &found);
     const char *at = str_text(&out->text);
     for (int i = 0; i < out->count; i++, at += strlen(at) + 1)
         out->entry[i] = at;

@@ -4,6 +4,7 @@
 #include "agent/launch/core/launch.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,13 @@ enum state {
     DONE,     /* all ended with 0, and the agent was told */
 };
 
+/* What this generation's processes have said of their progress. */
+struct told {
+    bool set, unheard;               /* unheard: the agent was not told of the newest */
+    struct launch_progress progress; /* of the process with the lowest rank that said any */
+    rm_time moved;                   /* when its step was another one last */
+};
+
 struct launch {
     struct launch_settings settings;
     enum state state;
@@ -30,6 +38,7 @@ struct launch {
     bool released;                /* ends when all are gone */
     rm_time kill_at, beat_at;
     int64_t counter; /* of the heartbeats */
+    struct told told;
 };
 
 struct launch *launch_open(const struct launch_settings *settings, rm_time now)
@@ -157,6 +166,7 @@ static void on_go(struct launch *st, const struct message *m, struct launch_out 
         return;
     st->state = RUNNING;
     st->left = st->settings.processes;
+    st->told = (struct told){0};
     add(out, LAUNCH_START);
 }
 
@@ -207,6 +217,39 @@ static void on_link(struct launch *st, const struct message *m, rm_time now, str
     }
 }
 
+/* ---- what the processes say ---- */
+
+/* The lowest rank's word is the program's: in a training of which all ranks make each step together it stands
+ * for all, mostly it is the one that says anything at all, and a rank that speaks once and never again, as
+ * some do before they leave the telling to rank 0, would look like a hang if the slowest counted. A rank that
+ * is not said is any of this worker's: as good as the lowest. */
+static void on_told(struct launch *st, const struct launch_progress *p, rm_time now)
+{
+    struct told *t = &st->told;
+    if (st->state != RUNNING || (t->set && p->rank > t->progress.rank))
+        return;
+    if (!t->set || p->rank < t->progress.rank || p->step != t->progress.step)
+        t->moved = now;
+    t->progress = *p;
+    t->set = t->unheard = true;
+}
+
+/* A process that has ended well tells no more, and what the others do is not known. */
+static void say_told(struct launch *st, rm_time now, struct launch_out *out)
+{
+    const struct launch_progress *p = &st->told.progress;
+    bool all_run = st->left == st->settings.processes;
+    if (st->state != RUNNING || !st->told.set || (!all_run && !st->told.unheard))
+        return;
+    struct message *m = say(st, out, MSG_REPORTED);
+    m->reported.step = p->step;
+    m->reported.steps = p->steps;
+    m->reported.loss_known = !isnan(p->loss);
+    m->reported.loss = m->reported.loss_known ? p->loss : 0;
+    m->reported.still = now - st->told.moved;
+    st->told.unheard = false;
+}
+
 /* ---- what becomes of the processes ---- */
 
 static void say_finished(struct launch *st, struct launch_out *out)
@@ -231,6 +274,8 @@ static void say_failed(struct launch *st, const struct launch_event *e, struct l
 static void on_ended(struct launch *st, const struct launch_event *e, rm_time now, struct launch_out *out)
 {
     RM_ASSERT(st->left > 0, "process %d ended, and %d were left", e->local, st->left);
+    if (st->told.unheard)
+        say_told(st, now, out); /* before it is said what became of the generation */
     st->left--;
     if (st->state == RUNNING && e->code) {
         say_failed(st, e, out);
@@ -269,9 +314,13 @@ static enum msg_phase phase(const struct launch *st)
     return of[st->state];
 }
 
-/* A program can't be seen to hang: the counter says that this launcher lives. */
+/* The counter says that this launcher lives; what the program says of itself goes with it. Where this process
+ * was held up itself, the program's may have been, too: that time is not held against it. */
 static void beat(struct launch *st, rm_time now, struct launch_out *out)
 {
+    rm_time late = now - st->beat_at;
+    if (late > st->settings.heartbeat && st->told.set)
+        st->told.moved = rm_earlier(now, st->told.moved + late);
     struct message *m = say(st, out, MSG_HEARTBEAT);
     st->counter++;
     m->heartbeat.step = 0;
@@ -279,6 +328,7 @@ static void beat(struct launch *st, rm_time now, struct launch_out *out)
     m->heartbeat.phase = phase(st);
     m->heartbeat.waiting_for = -1;
     st->beat_at = now + st->settings.heartbeat;
+    say_told(st, now, out);
 }
 
 void launch_step(struct launch *st, const struct launch_event *event, rm_time now, struct launch_out *out)
@@ -296,6 +346,9 @@ void launch_step(struct launch *st, const struct launch_event *event, rm_time no
         break;
     case LAUNCH_GONE:
         on_gone(st, out);
+        break;
+    case LAUNCH_TOLD:
+        on_told(st, &event->progress, now);
         break;
     case LAUNCH_CLOSED:
         st->released = true;

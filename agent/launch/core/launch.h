@@ -11,6 +11,7 @@
 #ifndef RM_LAUNCH_CORE_H
 #define RM_LAUNCH_CORE_H
 
+#include "agent/launch/core/progress.h"
 #include "common/wire/message.h"
 
 /* A program stuck in a collective never runs its handler of SIGTERM, so a failure waits no longer. */
@@ -41,6 +42,7 @@ enum launch_event_kind {
     LAUNCH_ENDED,  /* a process has ended: local, code (128 + signal by a signal), memory: it was killed as
                       that was short, text: its last word */
     LAUNCH_GONE,   /* after LAUNCH_KILL: nothing that was started lives any more, grandchildren included */
+    LAUNCH_TOLD,   /* progress: of a process */
     LAUNCH_CLOSED, /* the agent is gone */
     LAUNCH_TICK,
 };
@@ -50,6 +52,7 @@ struct launch_event {
     const struct message *message; /* borrowed for the call */
     int local, code;
     bool memory;
+    struct launch_progress progress;
     char text[MSG_DETAIL_MAX];
 };
 

@@ -134,3 +134,47 @@ Test(environment, an_address_of_ipv6_has_its_brackets_only_where_a_port_follows)
     free(e);
     launch_environment_clear(&said);
 }
+
+/* What PYTHONPATH becomes, of a base that has this entry; name: under which it stands then. */
+static void check_python(const char *entry, const char *name, const char *wanted)
+{
+    struct launch_ring r = ring(1, 0);
+    struct launch_process p = {.ring = &r, .job = "j", .processes = 1, .python = "/b/python"};
+    struct launch_environment said;
+    char text[64], *base[] = {text, NULL};
+    snprintf(text, sizeof text, "%s", entry);
+    char **e = launch_environment_make(&p, base, &said);
+    const char *found = value(e, name);
+    cr_assert(found && !strcmp(found, wanted), "%s: %s", entry, found ? found : "not there");
+    int any = 0;
+    for (char **at = e; *at; at++)
+        any += strstr(*at, "PYTHONPATH=") != NULL;
+    cr_assert_eq(any, 1, "%s", entry);
+    free(e);
+    launch_environment_clear(&said);
+}
+
+Test(environment, the_python_package_comes_behind_the_images_own_path)
+{
+    check_python("HOME=/", "PYTHONPATH", "/b/python");
+    check_python("PYTHONPATH=/a:/c", "PYTHONPATH", "/a:/c:/b/python");
+    check_python("PYTHONPATH=", "PYTHONPATH", "/b/python"); /* ":/b" would add the working folder */
+    check_python("RINGMASTER_ASIDE_PYTHONPATH=/a", "RINGMASTER_ASIDE_PYTHONPATH", "/a:/b/python");
+}
+
+Test(environment, the_socket_for_reports_is_told_with_a_place_and_no_other_is_handed_on)
+{
+    struct launch_ring r = ring(1, 0);
+    struct launch_process p = {.ring = &r, .job = "j", .processes = 1, .socket = "/t/report"};
+    struct launch_environment said;
+    char *base[] = {"RINGMASTER_SOCKET=/of/an/outer/job", NULL};
+    char **e = launch_environment_make(&p, base, &said);
+    cr_assert_str_eq(value(e, "RINGMASTER_SOCKET"), "/t/report");
+    free(e);
+    launch_environment_clear(&said);
+    p.ring = NULL;
+    e = launch_environment_make(&p, base, &said);
+    cr_assert_null(value(e, "RINGMASTER_SOCKET"));
+    free(e);
+    launch_environment_clear(&said);
+}

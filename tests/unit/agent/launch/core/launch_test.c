@@ -348,6 +348,110 @@ Test(launch, each_heartbeat_says_that_the_launcher_lives)
     }
 }
 
+/* ---- what a program says of its progress ---- */
+
+static void tells(int64_t rank, int64_t step)
+{
+    happen((struct launch_event){
+        .kind = LAUNCH_TOLD, .progress = {.rank = rank, .step = step, .steps = 100, .loss = 2.5}});
+}
+
+static void a_beat_passes(void)
+{
+    now += RM_S;
+    happen((struct launch_event){.kind = LAUNCH_TICK});
+}
+
+static const struct msg_reported *reported(void)
+{
+    const struct message *m = said(MSG_REPORTED);
+    return m ? &m->reported : NULL;
+}
+
+Test(launch, a_program_that_reports_nothing_has_no_progress)
+{
+    runs();
+    a_beat_passes();
+    cr_assert(said(MSG_HEARTBEAT) && !reported());
+}
+
+Test(launch, progress_goes_with_each_heartbeat_and_says_how_long_the_step_is_the_same)
+{
+    runs();
+    now += RM_S / 2;
+    tells(0, 7);
+    cr_assert_not(reported(), "not with each of a million");
+    a_beat_passes();
+    cr_assert(reported() && reported()->step == 7 && reported()->steps == 100 && reported()->loss_known);
+    cr_assert_eq(reported()->still, RM_S);
+    tells(0, 7);
+    a_beat_passes();
+    cr_assert_eq(reported()->still, 2 * RM_S, "the same step is no step");
+    tells(0, 5);
+    a_beat_passes();
+    cr_assert(reported()->step == 5 && reported()->still == RM_S, "a step back moves, too");
+}
+
+Test(launch, the_lowest_rank_speaks_for_the_program_and_one_without_a_rank_is_any)
+{
+    runs();
+    tells(9, 3);
+    tells(8, 2);
+    tells(9, 4);
+    a_beat_passes();
+    cr_assert_eq(reported()->step, 2);
+    tells(-1, 6);
+    a_beat_passes();
+    cr_assert_eq(reported()->step, 6);
+}
+
+Test(launch, a_loss_that_is_no_number_is_not_known)
+{
+    runs();
+    happen((struct launch_event){
+        .kind = LAUNCH_TOLD, .progress = {.rank = 0, .step = 1, .loss = strtod("nan", NULL)}});
+    a_beat_passes();
+    cr_assert(reported() && !reported()->loss_known && reported()->loss == 0);
+}
+
+Test(launch, the_newest_report_goes_before_the_end_and_none_is_of_another_generation)
+{
+    runs();
+    tells(0, 99);
+    ends(0, 3);
+    cr_assert(reported() && reported()->step == 99);
+    cr_assert_eq(out->action[0].message.type, MSG_REPORTED, "it is of before the failure");
+    tells(0, 100);
+    a_beat_passes();
+    cr_assert_not(reported(), "it is stopping");
+    ends(1, 137);
+    all_are_gone();
+    a_port_is_found("10.0.0.4:23000");
+    is_formed(2);
+    goes(2);
+    a_beat_passes();
+    cr_assert_not(reported());
+}
+
+Test(launch, nobody_is_said_to_stand_still_once_a_process_has_ended_well)
+{
+    runs();
+    tells(0, 99);
+    a_beat_passes();
+    ends(0, 0);
+    a_beat_passes();
+    cr_assert_not(reported(), "the one that told may be the one that has ended");
+}
+
+Test(launch, time_in_which_the_launcher_was_held_up_is_not_held_against_the_program)
+{
+    runs();
+    tells(0, 7);
+    now += 600 * RM_S;
+    happen((struct launch_event){.kind = LAUNCH_TICK});
+    cr_assert_leq(reported()->still, 2 * RM_S, "still for %lld ns", (long long)reported()->still);
+}
+
 /* ---- any order of events ---- */
 
 struct world {

@@ -1,0 +1,86 @@
+#include "coordinator/core/rdzv_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_hang.h"
+#include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_program.h"
+
+enum { MOVES_OF_PATIENCE = 10, MOVES_TO_KNOW = 3 };
+
+/* Where the job leaves it to us. A program evaluates and saves without a word, and who is stopped in the
+ * middle of that loses more than who waits. */
+static const rm_time least_patience = 300 * RM_S;
+
+static rm_time patience(const struct rdzv *st)
+{
+    if (st->settings.step_timeout > 0)
+        return st->settings.step_timeout;
+    if (st->steps_timed < MOVES_TO_KNOW)
+        return RM_NEVER; /* one report in an hour may be its way */
+    return rm_later(least_patience, MOVES_OF_PATIENCE * st->median_step);
+}
+
+/* From one report to the next as far as they are seen here, however many steps lie between. */
+static void count_move(struct rdzv *st, int64_t steps, rm_time took)
+{
+    if (took <= 0)
+        return;
+    rdzv_hang_step_took(st, took);
+    double each = (double)took / (double)steps;
+    if (steps > 0) /* it may go on from an older one without being started anew */
+        st->step_time = st->step_time > 0 ? 0.9 * st->step_time + 0.1 * each : each;
+}
+
+static void tell(const struct turn *turn, const struct rdzv_report *r)
+{
+    struct rdzv_tell *t = rdzv_tell(turn, TELL_PROGRESS);
+    t->step = r->step;
+    t->steps = r->steps;
+    t->loss = r->loss;
+    t->world = turn->st->world;
+}
+
+static void check_hang(const struct turn *turn, struct rdzv_worker *w, rm_time still)
+{
+    struct rdzv *st = turn->st;
+    const struct rdzv_report *r = &st->report;
+    char why[RM_WHY_MAX], of[32] = "";
+    if (st->state != RDZV_TRAINING || still < patience(st))
+        return;
+    if (r->steps)
+        snprintf(of, sizeof of, " of %" PRId64, r->steps);
+    snprintf(why, sizeof why, "it hangs: it reported step %" PRId64 "%s %.1f s ago, and no other since (stepTimeout %s%.1f s)",
+             r->step, of, (double)still / RM_S, st->settings.step_timeout > 0 ? "" : "Auto, now ",
+             (double)patience(st) / RM_S);
+    rdzv_program_hangs(turn, w, why);
+}
+
+void rdzv_reported(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
+{
+    struct rdzv *st = turn->st;
+    struct rdzv_report *r = &st->report;
+    const struct msg_reported *said = &m->reported;
+    bool of_ring = w->rank >= 0 && generation_compare(m->generation, st->ring) == 0;
+    bool first = generation_compare(r->generation, st->ring) != 0;
+    if (!st->settings.program || !of_ring || (!first && w->rank > r->rank))
+        return;
+    rm_time moved = turn->now - said->still;
+    bool same = !first && w->rank == r->rank;
+    bool news = !same || said->step != r->step || said->steps != r->steps;
+    if (same && said->step != r->step)
+        count_move(st, said->step - r->step, moved - r->moved);
+    *r = (struct rdzv_report){.generation = st->ring,
+                              .known = true,
+                              .rank = w->rank,
+                              .step = said->step,
+                              .steps = said->steps,
+                              .loss = said->loss_known ? said->loss : NAN,
+                              .moved = moved};
+    if (news)
+        tell(turn, r);
+    check_hang(turn, w, said->still);
+}
