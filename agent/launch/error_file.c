@@ -40,9 +40,17 @@ void error_file_fresh(const char *folder, int local, char *ret, size_t size)
     unlink(ret);
 }
 
+/* What matters of a traceback is its end. */
+static void add_end(const char *text, struct str *out)
+{
+    size_t length = strlen(text), skip = length > out->ceiling ? length - out->ceiling : 0;
+    const char *line = skip ? strchr(text + skip, '\n') : NULL;
+    str_adds(out, line && line[1] ? line + 1 : text + skip);
+}
+
 /* {"message": {"message": "...", "extraInfo": {"py_callstack": "...", "timestamp": "..."}}}, or "message" as
  * a text: as torch.distributed.elastic writes it. */
-bool error_file_read(const char *folder, int local, struct str *out)
+bool error_file_read(const char *folder, int local, struct str *message, struct str *traceback)
 {
     char path[ERROR_PATH_MAX];
     struct error err;
@@ -52,12 +60,16 @@ bool error_file_read(const char *folder, int local, struct str *out)
     if (*folder && file_read(path, &text, &err) == 0)
         root = js_parse(str_text(&text), text.length, "the error file", &err);
     const struct js *outer = js_get(root, "message"), *inner = js_get(outer, "message");
-    const char *message = js_as_string(inner ? inner : outer);
-    if (message)
-        str_adds(out, message);
+    const char *said = js_as_string(inner ? inner : outer);
+    const char *stack = js_as_string(js_get(js_get(outer, "extraInfo"), "py_callstack"));
+    if (said) {
+        str_adds(message, said);
+        add_end(stack && *stack ? stack : said, traceback);
+    }
+    bool said_any = said != NULL;
     js_free(root);
     str_clear(&text);
-    return message != NULL;
+    return said_any;
 }
 
 void error_file_remove(const char *folder)

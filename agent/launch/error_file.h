@@ -13,8 +13,9 @@ enum { ERROR_FOLDER_MAX = 1024, ERROR_PATH_MAX = ERROR_FOLDER_MAX + 32 };
 int error_file_folder(char *ret, size_t size, struct error *err); /* makes it, 0700 */
 /* The path for that process, at which nothing lies. */
 void error_file_fresh(const char *folder, int local, char *ret, size_t size);
-/* The message and its last lines, in one; false where there is no such file, or none of torch's. */
-bool error_file_read(const char *folder, int local, struct str *out);
+/* The message, and the traceback where there is one, else the message once more; false where there is no such
+ * file, or none of torch's. */
+bool error_file_read(const char *folder, int local, struct str *message, struct str *traceback);
 void error_file_remove(const char *folder);
 
 #endif

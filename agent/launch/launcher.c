@@ -118,7 +118,7 @@ static void timer_fired(void *ctx)
 static void process_ended(void *ctx, int local, const struct processes_end *end)
 {
     struct launch_event event = {
-        .kind = LAUNCH_ENDED, .local = local, .code = end->code, .memory = end->memory};
+        .kind = LAUNCH_ENDED, .local = local, .code = end->code, .memory = end->memory, .output = end->output};
     text_copy(event.text, sizeof event.text, end->why);
     log_info("a process has ended", "local=%d code=%d", local, end->code);
     step(ctx, &event);
@@ -164,6 +164,7 @@ static int begin(struct launcher *l, const struct msg_setup *setup, struct error
     if (setup->restarts > 0 || setup->attempt > 0)
         fault_disarm();
     settings.processes = launch_processes(&l->spec);
+    settings.torchrun = launch_is_torchrun(&l->spec.launch.command);
     settings.grace = l->spec.launch.grace_period;
     settings.heartbeat = l->spec.elasticity.heartbeat;
     sha256_once(l->spec.launch.command.text, sizeof l->spec.launch.command.text, settings.lineage);

@@ -19,7 +19,7 @@
 #include "common/os/log.h"
 #include "common/os/memory_kills.h"
 
-enum { PROCESSES_MAX = 64, NOT_STARTED = 126, BY_SIGNAL = 128, LAST_LINES_BYTES = 4096 };
+enum { PROCESSES_MAX = 64, NOT_STARTED = 126, BY_SIGNAL = 128 };
 
 static const rm_time look_at_most = RM_S;       /* between looks for what is still to die */
 static const rm_time next_one_after = 5 * RM_S; /* not while a generation comes up itself */
@@ -85,11 +85,23 @@ static void add_last_line(const char *lines, struct str *out)
         str_add(out, (unsigned char)lines[i] < ' ' ? " " : &lines[i], 1);
 }
 
+/* Torch's own account of how a process ended, else the last of what it wrote: its end into `output`, and what
+ * its last word is looked for in into `lines`. */
+static void hear_out(struct processes *p, int local, struct str *lines, struct str *output)
+{
+    if (error_file_read(p->folder, local, lines, output))
+        return;
+    output_drain(p->output, local, last_lines);
+    output_tail(p->output, local, lines);
+    str_adds(output, str_text(lines));
+}
+
 /* What a person reads of a failure: how it ended, and the last line of torch's own account of it, else of
  * what the process wrote. */
-static void last_word(struct processes *p, int local, const struct processes_end *e, char *out, size_t size)
+static void last_word(struct processes *p, int local, const struct processes_end *e, char *out, size_t size,
+                      struct str *output)
 {
-    struct str text = str_init(size - 1), lines = str_init(LAST_LINES_BYTES);
+    struct str text = str_init(size - 1), lines = str_init(MSG_OUTPUT_MAX - 1);
     bool first = e->code && !p->worded && !p->stopping; /* nobody asks the others: it takes time */
     p->worded = p->worded || first;
     if (e->signo)
@@ -98,10 +110,8 @@ static void last_word(struct processes *p, int local, const struct processes_end
         str_addf(&text, "exit code %d", e->code);
     if (e->memory)
         str_adds(&text, MEMORY_KILLS_WORDS);
-    if (first && p->options.spec->launch.tell_output && !error_file_read(p->folder, local, &lines)) {
-        output_drain(p->output, local, last_lines);
-        output_tail(p->output, local, &lines);
-    }
+    if (first && p->options.spec->launch.tell_output)
+        hear_out(p, local, &lines, output);
     if (lines.length) {
         str_adds(&text, ": ");
         add_last_line(str_text(&lines), &text);
@@ -138,8 +148,11 @@ static void child_ended(void *ctx, int code, int signo)
     reports_hear(p->reports);
     struct processes_end end = {.code = signo ? BY_SIGNAL + signo : code, .signo = signo, .why = why};
     end.memory = was_short_of_memory(p, end.code);
-    last_word(p, local, &end, why, sizeof why);
+    struct str output = str_init(MSG_OUTPUT_MAX - 1);
+    last_word(p, local, &end, why, sizeof why, &output);
+    end.output = str_text(&output);
     p->options.ended(p->options.ctx, local, &end);
+    str_clear(&output);
 }
 
 static void tell_not_started(struct processes *p)
@@ -149,7 +162,7 @@ static void tell_not_started(struct processes *p)
             continue;
         p->process[i].unheard = false;
         p->options.ended(p->options.ctx, i,
-                         &(struct processes_end){.code = NOT_STARTED, .why = "it could not be started"});
+                         &(struct processes_end){.code = NOT_STARTED, .why = "it could not be started", .output = ""});
     }
 }
 

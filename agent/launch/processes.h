@@ -17,7 +17,8 @@ struct processes_end {
     int code;        /* 128 + signal by a signal */
     int signo;       /* 0: none */
     bool memory;     /* it was killed as memory was short */
-    const char *why; /* its last word; borrowed for the call */
+    const char *why; /* its last word; borrowed for the call, and so is */
+    const char *output; /* its traceback, or its last lines; "": nothing, or not to be told */
 };
 
 struct processes_options {

@@ -33,6 +33,7 @@ enum {
     MSG_PROTOCOL = 6 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
+    MSG_OUTPUT_MAX = 4096,   /* what a program that failed said last, with its NUL */
     MSG_FILE_MAX = 56,       /* a checkpoint's file name inside its folder, with its NUL */
     MSG_FOLDER_MAX = 40,     /* which folder of checkpoints it is, with its NUL */
     MSG_PIECES_PER_PART = 4, /* byte ranges that one worker writes for a checkpoint at most */
@@ -279,7 +280,9 @@ struct msg_fault {
     rm_time lasted;
     bool reading; /* FAULT_STORAGE: that call reads */
     bool memory;  /* FAULT_PROGRAM: it was killed as memory was short */
+    int rank;     /* FAULT_PROGRAM: of the process, as RANK said it; -1: not known */
     char detail[MSG_DETAIL_MAX];
+    char output[MSG_OUTPUT_MAX]; /* FAULT_PROGRAM: its traceback, or its last lines; "": not to be told */
 };
 
 struct msg_stopped {

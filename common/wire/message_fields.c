@@ -184,7 +184,9 @@ static const struct message_field fault_fields[] = {
     {"lasted", MSG_FIELD_INT64, BODY(fault.lasted), 0, MOST},
     {"reading", MSG_FIELD_BOOL, BODY(fault.reading)},
     {"memory", MSG_FIELD_BOOL, BODY(fault.memory)},
+    {"rank", MSG_FIELD_INT, BODY(fault.rank), -1, INT32_MAX},
     {"detail", MSG_FIELD_TEXT, BODY(fault.detail)},
+    {"output", MSG_FIELD_TEXT, BODY(fault.output)},
     {0},
 };
 

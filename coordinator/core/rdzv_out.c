@@ -83,7 +83,7 @@ struct rdzv_tell *rdzv_tell(const struct turn *turn, enum rdzv_tell_kind kind)
     return a->tell;
 }
 
-void rdzv_tell_worker(const struct turn *turn, enum rdzv_tell_kind kind, int worker, const char *text)
+struct rdzv_tell *rdzv_tell_worker(const struct turn *turn, enum rdzv_tell_kind kind, int worker, const char *text)
 {
     struct rdzv *st = turn->st;
     struct rdzv_tell *t = rdzv_tell(turn, kind);
@@ -91,4 +91,5 @@ void rdzv_tell_worker(const struct turn *turn, enum rdzv_tell_kind kind, int wor
     t->attempt = st->worker[worker].attempt;
     t->step = st->told < 0 ? 0 : st->told;
     text_copy(t->text, sizeof t->text, text);
+    return t;
 }

@@ -27,21 +27,26 @@ static bool is_first(const struct rdzv *st, const struct rdzv_worker *w, rm_time
     return !p->failed || (p->worker != rdzv_index(st, w) && at < p->at);
 }
 
-static void fail(const struct turn *turn, struct rdzv_worker *w, enum cause cause, rm_time at,
-                 const char *why)
+/* fault: NULL where it hangs. */
+static void fail(const struct turn *turn, struct rdzv_worker *w, rm_time at, const char *why,
+                 const struct msg_fault *fault)
 {
     struct rdzv *st = turn->st;
     struct rdzv_program *p = &st->program;
     rdzv_say(st, "worker %d's program failed: %s", rdzv_index(st, w), why);
-    rdzv_tell_worker(turn, TELL_PROGRAM_FAILED, rdzv_index(st, w), why);
+    struct rdzv_tell *t = rdzv_tell_worker(turn, TELL_PROGRAM_FAILED, rdzv_index(st, w), why);
+    t->rank = fault ? fault->rank : -1;
+    t->program_code = fault ? fault->exit_code : -1;
+    t->output = fault && fault->output[0] ? arena_text(&turn->out->arena, fault->output) : NULL;
     p->lost = p->failed ? p->lost : st->lost;
     p->failed = true;
+    p->hangs = !fault;
     p->at = at;
     p->worker = rdzv_index(st, w);
     text_copy(p->why, sizeof p->why, why);
     if (st->state != RDZV_TRAINING)
         return;
-    rdzv_recovery_begin(turn, cause, w);
+    rdzv_recovery_begin(turn, fault ? CAUSE_TRAINER_EXIT : CAUSE_HANG, w);
     rdzv_quiesce(turn, STOP_NOW);
 }
 
@@ -54,17 +59,13 @@ void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const st
         return;
     p->exit_code = m->fault.exit_code;
     p->memory = m->fault.memory;
-    p->hangs = false;
-    fail(turn, w, CAUSE_TRAINER_EXIT, at, m->fault.detail);
+    fail(turn, w, at, m->fault.detail, &m->fault);
 }
 
 void rdzv_program_hangs(const struct turn *turn, struct rdzv_worker *w, const char *why)
 {
-    struct rdzv_program *p = &turn->st->program;
-    p->exit_code = 0;
-    p->memory = false;
-    p->hangs = true;
-    fail(turn, w, CAUSE_HANG, turn->now, why);
+    turn->st->program.memory = false;
+    fail(turn, w, turn->now, why, NULL);
 }
 
 void rdzv_program_over(const struct turn *turn, struct rdzv_worker *w)

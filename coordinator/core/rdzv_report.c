@@ -70,7 +70,7 @@ void rdzv_reported(const struct turn *turn, struct rdzv_worker *w, const struct 
         return;
     rm_time moved = turn->now - said->still;
     bool same = !first && w->rank == r->rank;
-    bool news = !same || said->step != r->step || said->steps != r->steps;
+    bool news = first || said->step != r->step || said->steps != r->steps;
     if (same && said->step != r->step)
         count_move(st, said->step - r->step, moved - r->moved);
     *r = (struct rdzv_report){.generation = st->ring,

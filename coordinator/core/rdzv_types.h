@@ -139,7 +139,9 @@ struct rdzv_tell {
     struct msg_generation generation;
     bool final, exact;
     bool program;     /* COMPLETE, FAILED: by a user's program, which has no weights here */
-    int program_code; /* program: what it ended with */
+    int program_code; /* program, PROGRAM_FAILED: what it ended with; -1: with nothing, it hangs */
+    int rank;         /* PROGRAM_FAILED: of its process, -1 not known */
+    const char *output; /* PROGRAM_FAILED: what it said last; NULL: nothing. It goes with the turn */
     int64_t bytes;    /* CHECKPOINT_SAVED; COMPLETE: of the final one where its saving was not told; 0 */
     rm_time took;     /* CHECKPOINT_WAITING: since it was to be written */
     rm_time waited;   /* CHECKPOINT_SAVED: how long the store was away before, 0 it was not */

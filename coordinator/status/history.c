@@ -14,6 +14,7 @@ static void keep_event(struct history *c, const struct rdzv_tell *tell, int64_t 
     e->tell = *tell;
     e->tell.members = 0;
     e->tell.member = NULL;
+    e->tell.output = NULL; /* for who follows the events: a page has no room for it */
 }
 
 static void keep_going(struct history_going *list, const struct rdzv_tell *tell, int64_t wall_ms)

@@ -102,7 +102,13 @@ static void set_worker(struct js *o, const struct rdzv_tell *t)
         js_set_string(o, event_key(EVENT_KEY_DETAIL), t->text);
         break;
     case TELL_PROGRAM_FAILED:
+        if (t->rank >= 0)
+            js_set_int(o, event_key(EVENT_KEY_RANK), t->rank);
+        if (t->program_code >= 0)
+            js_set_int(o, event_key(EVENT_KEY_PROGRAM_EXIT_CODE), t->program_code);
         js_set_string(o, event_key(EVENT_KEY_REASON), t->text);
+        if (t->output)
+            js_set_string(o, event_key(EVENT_KEY_OUTPUT), t->output);
         break;
     case TELL_JOIN_SKIPPED:
         js_set_string(o, event_key(EVENT_KEY_REASON), t->text);

@@ -268,7 +268,13 @@ static void say_failed(struct launch *st, const struct launch_event *e, struct l
     m->fault.peer = m->fault.step = -1;
     m->fault.exit_code = e->code;
     m->fault.memory = e->memory;
-    text_copy(m->fault.detail, sizeof m->fault.detail, e->text);
+    m->fault.rank = st->settings.torchrun ? -1 : st->ring.rank * st->settings.processes + e->local;
+    if (m->fault.rank < 0)
+        text_copy(m->fault.detail, sizeof m->fault.detail, e->text);
+    else
+        snprintf(m->fault.detail, sizeof m->fault.detail, "rank %d: %.*s", m->fault.rank, MSG_DETAIL_MAX - 24,
+                 e->text);
+    text_copy(m->fault.output, sizeof m->fault.output, e->output ? e->output : "");
 }
 
 static void on_ended(struct launch *st, const struct launch_event *e, rm_time now, struct launch_out *out)

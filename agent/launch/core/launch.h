@@ -21,6 +21,7 @@ enum { LAUNCH_BUILD_MAX = 24 };
 
 struct launch_settings {
     int worker, processes;
+    bool torchrun; /* which starts the ranks itself: whose end is told is nobody's rank */
     int64_t pid;
     rm_time grace, heartbeat;       /* ns */
     uint8_t lineage[RM_HASH_BYTES]; /* of what every worker of this job "holds": its command's hash */
@@ -40,7 +41,7 @@ enum launch_event_kind {
     LAUNCH_LINK,   /* message from the agent */
     LAUNCH_PORT,   /* text: HOST:PORT, free a moment ago */
     LAUNCH_ENDED,  /* a process has ended: local, code (128 + signal by a signal), memory: it was killed as
-                      that was short, text: its last word */
+                      that was short, text: its last word, output: what that was taken from */
     LAUNCH_GONE,   /* after LAUNCH_KILL: nothing that was started lives any more, grandchildren included */
     LAUNCH_TOLD,   /* progress: of a process */
     LAUNCH_CLOSED, /* the agent is gone */
@@ -54,6 +55,7 @@ struct launch_event {
     bool memory;
     struct launch_progress progress;
     char text[MSG_DETAIL_MAX];
+    const char *output; /* borrowed for the call; NULL: nothing */
 };
 
 enum launch_action_kind {

@@ -82,7 +82,7 @@ static int after_a_failure(enum rdzv_rule rule, int code, bool memory, const cha
     ends_with(&s, 1, code, memory);
     int ended = s.ended;
     cr_assert(said(&s, sentence), "%s", str_text(&s.log));
-    cr_assert_eq(ended >= 0, said(&s, "\"programExitCode\":"), "%s", str_text(&s.log));
+    cr_assert_eq(ended >= 0, said(&s, "\"exitCode\":5,\"programExitCode\":"), "%s", str_text(&s.log));
     story_end(&s);
     return ended;
 }
@@ -438,5 +438,184 @@ Test(program, who_can_not_be_ended_is_named)
         after(&s, RM_S);
     }
     cr_assert(said(&s, "worker 1: the processes of its program have not ended yet"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* ---- what the program says of its progress ---- */
+
+static void reports_with(struct story *s, int w, struct msg_reported said)
+{
+    struct message m;
+    message_init(&m, MSG_REPORTED);
+    m.generation = s->form.generation;
+    m.reported = said;
+    hear(s, w, &m);
+}
+
+static void reports(struct story *s, int w, int64_t step, rm_time still)
+{
+    reports_with(
+        s, w,
+        (struct msg_reported){.step = step, .steps = 100, .loss = 2.5, .loss_known = true, .still = still});
+}
+
+Test(program, its_progress_is_told_once_for_each_step_and_is_that_of_the_lowest_rank)
+{
+    struct story s;
+    begin(&s, program(2), 3);
+    reports(&s, 1, 3, 0);
+    cr_assert(said(&s, "\"event\":\"progress\"") && said(&s, "\"step\":3,\"steps\":100,\"loss\":2.5"), "%s",
+              str_text(&s.log));
+    forget(&s);
+    reports(&s, 1, 3, RM_S);
+    reports(&s, 2, 9, 0);
+    cr_assert_not(said(&s, "progress"), "%s", str_text(&s.log));
+    reports(&s, 0, 2, 0);
+    reports(&s, 1, 4, 0);
+    cr_assert(said(&s, "\"step\":2") && !said(&s, "\"step\":4"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, a_loss_that_is_not_known_and_steps_that_are_not_said_are_not_there)
+{
+    struct story s;
+    begin(&s, program(2), 3);
+    reports_with(&s, 0, (struct msg_reported){.step = 3});
+    cr_assert(said(&s, "\"step\":3,\"loss\":null") && !said(&s, "\"steps\""), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+static struct rdzv_settings impatient(rm_time step_timeout)
+{
+    struct rdzv_settings s = program(1);
+    s.step_timeout = step_timeout;
+    s.rule[0] = RULE_SPARES;
+    return s;
+}
+
+Test(program, whose_report_stands_still_hangs_and_that_is_one_failure_that_no_rule_spares)
+{
+    struct story s;
+    begin(&s, impatient(10 * RM_S), 3);
+    for (int round = 0; round < 2; round++) {
+        cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+        reports(&s, 0, 40, 9 * RM_S);
+        cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+        reports(&s, 0, 40, 10 * RM_S);
+        cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+        cr_assert(said(&s, "at=now within=1.0s"), "%s", str_text(&s.log));
+        cr_assert(said(&s, "it hangs: it reported step 40 of 100 10.0 s ago, and no other since"), "%s",
+                  str_text(&s.log));
+        reports(&s, 0, 40, 11 * RM_S); /* it is on its way out */
+        for (int w = 0; w < 3; w++)
+            answers(&s, w);
+        if (round == 0)
+            all_run(&s, 3);
+    }
+    cr_assert_eq(s.ended, 5, "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "programExitCode"), "it has none: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program, a_hang_is_none_where_nothing_was_reported_in_this_generation)
+{
+    struct story s;
+    begin(&s, impatient(10 * RM_S), 3);
+    reports(&s, 0, 40, 0);
+    fails(&s, 1);
+    for (int w = 0; w < 3; w++)
+        answers(&s, w);
+    struct msg_generation older = s.form.generation;
+    older.n--;
+    all_run(&s, 3);
+    struct message m;
+    message_init(&m, MSG_REPORTED);
+    m.generation = older;
+    m.reported = (struct msg_reported){.step = 40, .still = 3600 * RM_S};
+    hear(&s, 0, &m);
+    for (int64_t counter = 1; counter < 600; counter++) {
+        beats(&s, 3, counter, PHASE_TRAINING);
+        after(&s, RM_S);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    reports(&s, 0, 12, 0);
+    cr_assert(said(&s, "\"step\":12"), "it goes on from an older checkpoint");
+    story_end(&s);
+}
+
+/* Auto: whether it hangs after so long, with reports that came each so often before. */
+static bool hangs_by_itself(int moves, rm_time each, rm_time still)
+{
+    struct story s;
+    begin(&s, impatient(0), 3);
+    for (int i = 0; i <= moves; i++) {
+        reports(&s, 0, i, 0);
+        beats(&s, 3, i + 1, PHASE_TRAINING);
+        s.now += each;
+    }
+    reports(&s, 0, moves, still);
+    bool hangs = rdzv_state(s.st) == RDZV_QUIESCING;
+    story_end(&s);
+    return hangs;
+}
+
+Test(program, of_itself_it_hangs_after_ten_times_what_lies_between_its_reports_and_five_minutes_at_least)
+{
+    cr_assert_not(hangs_by_itself(2, RM_S, 3600 * RM_S), "nobody knows its pace yet");
+    cr_assert_not(hangs_by_itself(3, RM_S, 299 * RM_S), "it may evaluate");
+    cr_assert(hangs_by_itself(3, RM_S, 300 * RM_S));
+    cr_assert_not(hangs_by_itself(5, 60 * RM_S, 599 * RM_S), "it reports once a minute");
+    cr_assert(hangs_by_itself(5, 60 * RM_S, 600 * RM_S));
+}
+
+static rm_time age(const struct story *s)
+{
+    struct rdzv_goodput g = rdzv_goodput(s->st, s->now);
+    return g.productive + g.checkpoint + g.recovery + g.waiting + g.rework;
+}
+
+/* Time that came to nothing with a sudden loss, of a generation that ran for 30 s. */
+static rm_time rework_of(bool announced, rm_time reported_ago)
+{
+    struct story s;
+    begin(&s, program(2), 3);
+    rm_time before = age(&s);
+    for (int64_t counter = 1; counter <= 30; counter++) {
+        after(&s, RM_S);
+        beats(&s, 3, counter, PHASE_TRAINING);
+    }
+    if (reported_ago >= 0)
+        reports(&s, 0, 40, reported_ago);
+    if (announced)
+        leaving(&s, 2);
+    else
+        fails(&s, 1);
+    rm_time rework = rdzv_goodput(s.st, s.now).rework;
+    cr_assert_eq(age(&s) - before, 30 * RM_S, "%s", str_text(&s.log));
+    story_end(&s);
+    return rework;
+}
+
+Test(program, what_it_did_since_its_last_report_is_rework_where_the_loss_is_sudden)
+{
+    cr_assert_eq(rework_of(false, 12 * RM_S), 12 * RM_S);
+    cr_assert_eq(rework_of(false, -1), 30 * RM_S, "it reported nothing: all of it");
+    cr_assert_eq(rework_of(false, 3600 * RM_S), 30 * RM_S, "no more than it ran");
+    cr_assert_eq(rework_of(true, 12 * RM_S), 0);
+}
+
+Test(program, a_failure_says_whose_it_is_and_what_was_said_last)
+{
+    struct story s;
+    begin(&s, program(2), 3);
+    fault_says(&s, 1,
+               &(struct msg_fault){.kind = FAULT_PROGRAM,
+                                   .exit_code = 3,
+                                   .rank = 5,
+                                   .detail = "rank 5: exit code 3: it broke",
+                                   .output = "Traceback:\n it broke\x1b[31m"});
+    cr_assert(said(&s, "\"rank\":5,\"programExitCode\":3,\"reason\":\"rank 5: exit code 3: it broke\""), "%s",
+              str_text(&s.log));
+    cr_assert(said(&s, "\"output\":\"Traceback:\\n it broke\\u001b[31m\""), "%s", str_text(&s.log));
     story_end(&s);
 }

@@ -276,7 +276,7 @@ Test(launch, the_first_process_that_fails_speaks_for_all)
     ends(1, 3);
     const struct message *m = said(MSG_FAULT);
     cr_assert(m && m->fault.kind == FAULT_PROGRAM && m->fault.exit_code == 3);
-    cr_assert_str_eq(m->fault.detail, "exit code 3: no such thing");
+    cr_assert_str_eq(m->fault.detail, "rank 3: exit code 3: no such thing");
     cr_assert_eq(count(LAUNCH_TERM), 1);
     ends(0, 143);
     cr_assert_null(said(MSG_FAULT));
