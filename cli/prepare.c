@@ -364,7 +364,13 @@ static int find_data(struct prepared *p, struct corpus **ret, struct error *err)
 static int prepare_program(struct prepared *p, struct run_options *options, struct error *err)
 {
     const char *program = job_list_next(&p->spec.launch.command, NULL);
-    if (!program_is_there(program))
+    enum program_found found = program_find(program);
+    if (found == PROGRAM_NOT_EXECUTABLE)
+        return err_set(err, ERR_USAGE,
+                       "spec.launch.command: %.200s is not executable; chmod +x it, or put what runs it in front, "
+                       "as [python3, train.py]",
+                       program);
+    if (found == PROGRAM_MISSING)
         return err_set(
             err, ERR_USAGE,
             "spec.launch.command: there is no program %.200s to run, here or in PATH; its first word is "

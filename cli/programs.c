@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,19 +65,31 @@ static int capture(const char *path, char *const *args, struct str *out, int *re
     return 0;
 }
 
-bool program_is_there(const char *name)
+/* A folder may be entered, and is no program. */
+static enum program_found look_at(const char *path)
+{
+    struct stat found;
+    if (stat(path, &found) < 0 || S_ISDIR(found.st_mode))
+        return PROGRAM_MISSING;
+    return access(path, X_OK) == 0 ? PROGRAM_FOUND : PROGRAM_NOT_EXECUTABLE;
+}
+
+enum program_found program_find(const char *name)
 {
     char path[RM_URI_MAX];
     const char *folders = config_get(CONFIG_PATH);
+    enum program_found found = PROGRAM_MISSING;
     if (strchr(name, '/'))
-        return access(name, X_OK) == 0;
+        return look_at(name);
     for (size_t n; folders && *folders; folders += n + (folders[n] == ':')) {
         n = strcspn(folders, ":");
         snprintf(path, sizeof path, "%.*s/%s", (int)n, folders, name);
-        if (access(path, X_OK) == 0)
-            return true;
+        enum program_found here = look_at(path);
+        if (here == PROGRAM_FOUND)
+            return here;
+        found = here == PROGRAM_NOT_EXECUTABLE ? here : found;
     }
-    return false;
+    return found;
 }
 
 int trainer_fingerprint(const struct job_spec *spec, char *out, size_t size, struct error *err)

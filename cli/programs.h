@@ -8,8 +8,14 @@
 #include "common/base/error.h"
 #include "common/job/spec.h"
 
+enum program_found {
+    PROGRAM_MISSING,
+    PROGRAM_NOT_EXECUTABLE, /* a file of that name is there, and may not be run */
+    PROGRAM_FOUND
+};
+
 /* Can a shell find it? A name with a '/' is looked for as it stands, any other in PATH. */
-bool program_is_there(const char *name);
+enum program_found program_find(const char *name);
 int program_agent(char *out, size_t size, struct error *err); /* beside the running program */
 
 /* The fingerprint line that the trainer of this job has, without its newline. Blocks. */

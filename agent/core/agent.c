@@ -486,6 +486,12 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
     }
 }
 
+/* As it called itself when it came up. */
+static const char *own_word(const struct agent *st)
+{
+    return strcmp(st->up.fingerprint, "launch") == 0 ? "launcher" : "trainer";
+}
+
 static void on_trainer_exit(struct agent *st, const struct agent_event *e, struct agent_out *out)
 {
     bool was_up = st->trainer == TRAINER_UP;
@@ -497,7 +503,7 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
         return;
     if (!was_up && (e->code > 0 || ++st->tries >= START_TRIES)) {
         char text[MSG_DETAIL_MAX];
-        snprintf(text, sizeof text, "the trainer does not start: %.300s", e->text);
+        snprintf(text, sizeof text, "the %s does not start: %.300s", own_word(st), e->text);
         quit(st, out, e->code > 0 ? e->code : EXIT_MACHINE, text);
         return;
     }
@@ -506,7 +512,7 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
     m.generation = st->ring;
     m.fault.kind = FAULT_TRAINER_EXIT;
     m.fault.peer = m.fault.step = -1;
-    snprintf(m.fault.detail, sizeof m.fault.detail, "the trainer was %.300s", e->text);
+    snprintf(m.fault.detail, sizeof m.fault.detail, "the %s was %.300s", own_word(st), e->text);
     agent_send_control(st, out, &m);
     spawn(st, out);
 }

@@ -1,37 +1,128 @@
 #include "agent/launch/error_file.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/os/config.h"
 #include "common/os/file.h"
+#include "common/os/log.h"
 #include "common/wire/json.h"
 
-enum { FILE_MAX_BYTES = 256 * 1024 };
+#define FOLDER_PREFIX "ringmaster-"
+#define ERROR_NAME    "error-%d.json"
+#define LOCK_NAME     "lock"
 
-int error_file_folder(char *ret, size_t size, struct error *err)
+enum { FILE_MAX_BYTES = 256 * 1024, ERROR_FILES = 64, ERROR_NAME_MAX = 32 };
+
+/* ---- the folder ---- */
+
+/* Files of ours alone, so that a folder with anything else in it stays. */
+static void empty(int folder)
+{
+    char name[ERROR_NAME_MAX];
+    for (int i = 0; i < ERROR_FILES; i++) {
+        snprintf(name, sizeof name, ERROR_NAME, i);
+        unlinkat(folder, name, 0);
+    }
+    unlinkat(folder, "report", 0);
+    unlinkat(folder, LOCK_NAME, 0); /* the last: whoever holds it is the only one that does this */
+}
+
+/* Anybody may put anything at such a name in /tmp: neither a link nor another user's folder is followed. */
+static int open_own(int base, const char *name)
+{
+    struct stat found;
+    int folder = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder >= 0 && fstat(folder, &found) == 0 && found.st_uid == geteuid() && (found.st_mode & 0777) == 0700)
+        return folder;
+    if (folder >= 0)
+        close(folder);
+    return -1;
+}
+
+/* A launcher that lives holds the lock, however still it stands; the kernel lets go of a dead one's. */
+static void remove_if_dead(int base, const char *name)
+{
+    int folder = open_own(base, name);
+    int lock = folder < 0 ? -1 : openat(folder, LOCK_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0) {
+        empty(folder);
+        if (unlinkat(base, name, AT_REMOVEDIR) == 0)
+            log_info("what a launcher that was killed has left is removed", "folder=%s", name);
+    }
+    if (lock >= 0)
+        close(lock);
+    if (folder >= 0)
+        close(folder);
+}
+
+static void remove_dead(const char *base)
+{
+    DIR *entries = opendir(base);
+    if (!entries)
+        return;
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (!strncmp(entry->d_name, FOLDER_PREFIX, sizeof FOLDER_PREFIX - 1) &&
+            strlen(entry->d_name) == sizeof FOLDER_PREFIX - 1 + 6)
+            remove_if_dead(dirfd(entries), entry->d_name);
+    closedir(entries);
+}
+
+/* -1: somebody has taken it for a dead one's before it was held. */
+static int hold(const char *folder)
+{
+    char path[ERROR_PATH_MAX];
+    struct stat held, there;
+    snprintf(path, sizeof path, "%s/" LOCK_NAME, folder);
+    int lock = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool ours = lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 && fstat(lock, &held) == 0 &&
+                stat(path, &there) == 0 && held.st_ino == there.st_ino;
+    if (ours)
+        return lock;
+    if (lock >= 0)
+        close(lock);
+    return -1;
+}
+
+int error_file_folder(char *ret, size_t size, int *ret_lock, struct error *err)
 {
     const char *base = config_get(CONFIG_TMPDIR);
-    int length = snprintf(ret, size, "%s/ringmaster-XXXXXX", base ? base : "/tmp");
-    if (length >= (int)size) {
-        *ret = 0;
-        return err_set(err, ERR_USAGE, "%s is longer than %zu characters; set it to a shorter path",
-                       config_name(CONFIG_TMPDIR), size - sizeof "/ringmaster-XXXXXX");
+    base = base ? base : "/tmp";
+    *ret_lock = -1;
+    remove_dead(base);
+    for (int tries = 0; *ret_lock < 0 && tries < 10; tries++) {
+        int length = snprintf(ret, size, "%s/" FOLDER_PREFIX "XXXXXX", base);
+        if (length >= (int)size) {
+            *ret = 0;
+            return err_set(err, ERR_USAGE, "%s is longer than %zu characters; set it to a shorter path",
+                           config_name(CONFIG_TMPDIR), size - sizeof "/ringmaster-XXXXXX");
+        }
+        if (!mkdtemp(ret)) {
+            int failed = err_errno(err, ERR_MACHINE, "%s: no folder for the program's error files", ret);
+            *ret = 0;
+            return failed;
+        }
+        *ret_lock = hold(ret);
     }
-    if (!mkdtemp(ret)) {
-        int failed = err_errno(err, ERR_MACHINE, "%s: no folder for the program's error files", ret);
-        *ret = 0;
-        return failed;
-    }
-    return 0;
+    if (*ret_lock >= 0)
+        return 0;
+    rmdir(ret);
+    int failed = err_errno(err, ERR_MACHINE, "%s: no lock in that folder", ret);
+    *ret = 0;
+    return failed;
 }
+
+/* ---- its files ---- */
 
 static void path_of(const char *folder, int local, char *ret, size_t size)
 {
-    snprintf(ret, size, "%s/error-%d.json", folder, local);
+    snprintf(ret, size, "%s/" ERROR_NAME, folder, local);
 }
 
 void error_file_fresh(const char *folder, int local, char *ret, size_t size)
@@ -72,13 +163,14 @@ bool error_file_read(const char *folder, int local, struct str *message, struct 
     return said_any;
 }
 
-void error_file_remove(const char *folder)
+void error_file_remove(const char *folder, int lock)
 {
-    char path[ERROR_PATH_MAX];
-    for (int i = 0; *folder && i < 64; i++) {
-        path_of(folder, i, path, sizeof path);
-        unlink(path);
-    }
-    if (*folder)
+    int opened = *folder ? open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    if (opened >= 0) {
+        empty(opened);
+        close(opened);
         rmdir(folder);
+    }
+    if (lock >= 0)
+        close(lock);
 }

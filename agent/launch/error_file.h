@@ -10,12 +10,14 @@
 
 enum { ERROR_FOLDER_MAX = 1024, ERROR_PATH_MAX = ERROR_FOLDER_MAX + 32 };
 
-int error_file_folder(char *ret, size_t size, struct error *err); /* makes it, 0700 */
+/* Makes it, 0700, and holds it by a lock until error_file_remove, *ret_lock. What a launcher that was killed
+ * has left beside it goes before: a folder of ours whose lock nobody holds. */
+int error_file_folder(char *ret, size_t size, int *ret_lock, struct error *err);
 /* The path for that process, at which nothing lies. */
 void error_file_fresh(const char *folder, int local, char *ret, size_t size);
 /* The message, and the traceback where there is one, else the message once more; false where there is no such
  * file, or none of torch's. */
 bool error_file_read(const char *folder, int local, struct str *message, struct str *traceback);
-void error_file_remove(const char *folder);
+void error_file_remove(const char *folder, int lock); /* "": there is none */
 
 #endif

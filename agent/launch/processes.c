@@ -42,6 +42,7 @@ struct processes {
     struct standbys *standbys;              /* NULL: nothing is imported ahead */
     struct launch_environment standby_said; /* what standby_environment points into */
     char **standby_environment;
+    int lock;                      /* of the folder */
     char folder[ERROR_FOLDER_MAX]; /* of the error files and the reports' socket, 0700 */
     char python[PATH_MAX];         /* the Python package's folder; "": there is none */
     struct reports *reports;       /* NULL: none can be taken */
@@ -272,11 +273,12 @@ int processes_open(struct processes **ret, struct loop *loop, const struct proce
         return err_set(err, ERR_MACHINE, "no memory for a program's processes");
     p->options = *options;
     p->loop = loop;
+    p->lock = -1;
     for (int i = 0; i < PROCESSES_MAX; i++)
         p->process[i].all = p;
     int result = descendants_take_in(err);
     if (result == 0)
-        result = error_file_folder(p->folder, sizeof p->folder, err);
+        result = error_file_folder(p->folder, sizeof p->folder, &p->lock, err);
     if (result == 0)
         result = loop_timer_open(&p->timer, loop, time_to_look, p, err);
     if (result == 0)
@@ -434,6 +436,6 @@ void processes_free(struct processes *p)
     loop_timer_free(p->timer);
     output_free(p->output);
     reports_free(p->reports);
-    error_file_remove(p->folder);
+    error_file_remove(p->folder, p->lock);
     free(p);
 }

@@ -56,7 +56,7 @@ static int refuse_form(const char *text, struct error *err)
 {
     return err_set(err, ERR_USAGE,
                    "--drill %.60s: write kill:W@S, trainer:W@S, term:W@S, stop:W@S, hang:W@S, join@S, "
-                   "coordinator@S or random:SEED (worker W, step S or a time as 20s)",
+                   "coordinator@S or random:SEED (worker W, step S or a time as 20s or 1.5s)",
                    text);
 }
 
@@ -71,6 +71,22 @@ static int add_random(struct drill_plan *plan, const char *text, struct error *e
     return 0;
 }
 
+/* "1.5s": seconds with up to nine digits behind the point. */
+static bool read_fraction(const char *at, rm_time *ret)
+{
+    int64_t whole, rest;
+    const int64_t most = INT64_MAX / RM_S - 1;
+    if (!read_number(&at, most, &whole) || *at++ != '.')
+        return false;
+    const char *behind = at;
+    if (!read_number(&at, RM_S - 1, &rest) || at - behind > 9 || strcmp(at, "s") != 0)
+        return false;
+    for (ptrdiff_t digits = at - behind; digits < 9; digits++)
+        rest *= 10;
+    *ret = whole * RM_S + rest;
+    return true;
+}
+
 /* "20" is a step, "20s" a time. */
 static bool read_moment(const char *at, struct drill *ret)
 {
@@ -78,7 +94,7 @@ static bool read_moment(const char *at, struct drill *ret)
     if (read_number(&rest, INT64_MAX, &ret->step) && !*rest)
         return true;
     ret->step = 0;
-    return duration_parse(at, &ret->after) && ret->after > 0;
+    return (read_fraction(at, &ret->after) || duration_parse(at, &ret->after)) && ret->after > 0;
 }
 
 int drill_add(struct drill_plan *plan, const char *text, struct error *err)

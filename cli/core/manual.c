@@ -13,7 +13,7 @@ static const struct manual_option set = {"set", "spec.x.y=VALUE",
 static const struct manual_option drill = {"drill", "D",
                                            "makes a fault, to see what it costs: kill:W@S, trainer:W@S,\n"
                                            "term:W@S, stop:W@S, hang:W@S, join@S, coordinator@S\n"
-                                           "(W: a worker; S: a step, or a time as 20s), random:SEED",
+                                           "(W: a worker; S: a step, or a time as 1.5s), random:SEED",
                                            'd'};
 static const struct manual_option output = {"output", "text|json",
                                             "for people (default), or one event a line", 'o'};

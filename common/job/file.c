@@ -144,6 +144,19 @@ static struct job_value value_of(const struct job_field *field, const struct yml
     return typed && plain.kind != VALUE_NULL ? text : plain;
 }
 
+/* What is about the trainer's own checkpoints, where a program keeps its own: uri, endpoint and region say
+ * whose the job is, and nothing is written there. */
+static bool does_nothing(const struct job_field *field, const struct job_spec *spec)
+{
+    static const char *const works[] = {"checkpoint.uri", "checkpoint.endpoint", "checkpoint.region"};
+    if (!spec->launched || strncmp(field->path, "checkpoint.", 11) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++)
+        if (!strcmp(field->path, works[i]))
+            return false;
+    return true;
+}
+
 static int take_field(const struct walk *w, const struct job_field *field, const struct yml *node,
                       const char *path)
 {
@@ -154,6 +167,9 @@ static int take_field(const struct walk *w, const struct job_field *field, const
     value.json = json;
     int status = field_assign(field, w->spec, &value, &why);
     js_free(json);
+    if (status == 0 && does_nothing(field, w->spec) && value.kind != VALUE_NULL)
+        status = err_set(&why, ERR_USAGE,
+                         "does nothing in mode Restart, where the program keeps its own checkpoints; remove it");
     if (status == 0 && field->kind == JOB_FIELD_URI && value.kind == VALUE_TEXT) {
         const char *base = node->line ? w->source->folder : w->source->cwd;
         status = job_uri_resolve(value.text, base, (char *)w->spec + field->offset, &why);
@@ -295,6 +311,26 @@ static int check_whole(const struct walk *w, const struct yml *root)
     return refuse_at(w, yml_line(root, full), full, sentence);
 }
 
+/* A list is set as YAML has it, or JSON: ["python", "train.py"]. */
+static int set_list(struct yml *root, const char *path, const char *value, struct error *err)
+{
+    struct yml *list = NULL;
+    struct error why = {0};
+    bool read = yml_parse(&list, value, strlen(value), "--set", &why) == 0 && list->kind == YML_LIST;
+    if (!read) {
+        yml_free(list);
+        return err_set(err, ERR_USAGE, "--set %.80s is a list: write --set '%.80s=[\"a\", \"b\"]', in quotes for the shell",
+                       path, path);
+    }
+    return yml_set_node(root, path, list, err);
+}
+
+static bool is_list(const char *path)
+{
+    const struct job_field *field = strncmp(path, "spec.", 5) ? NULL : job_field_find(path + 5);
+    return field && (field->kind == JOB_FIELD_LIST || field->kind == JOB_FIELD_RULES);
+}
+
 static int apply_sets(struct yml *root, const struct job_file_source *source, struct error *err)
 {
     for (int i = 0; i < source->sets_count; i++) {
@@ -303,7 +339,9 @@ static int apply_sets(struct yml *root, const struct job_file_source *source, st
         if (!equals || equals == set || equals - set >= PATH_TEXT)
             return err_set(err, ERR_USAGE, "--set %.100s: write --set spec.trainer.steps=100, say", set);
         snprintf(path, sizeof path, "%.*s", (int)(equals - set), set);
-        if (yml_set(root, path, equals + 1, err) < 0)
+        if (is_list(path) && set_list(root, path, equals + 1, err) < 0)
+            return -1;
+        if (!is_list(path) && yml_set(root, path, equals + 1, err) < 0)
             return err_wrap(err, "--set");
     }
     return 0;

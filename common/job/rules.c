@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/base/near.h"
 #include "common/wire/json.h"
 
 enum { CODE_MAX = 255 };
@@ -16,6 +17,33 @@ enum job_rule_action job_rule_of(const struct job_rules *rules, int exit_code)
             if (rules->rule[i].code[k] == exit_code)
                 return rules->rule[i].action;
     return JOB_RULE_NONE;
+}
+
+/* The member that is none, as a person may have meant it. */
+static int refuse_member(const struct js *from, int number, struct error *err)
+{
+    static const char *const known[] = {"onExitCodes", "action"};
+    for (void *it = js_first(from); it; it = js_next(from, it)) {
+        const char *key = js_key(it);
+        int a = near_distance(key, known[0]), b = near_distance(key, known[1]);
+        if (!a || !b)
+            continue;
+        if ((a < b ? a : b) <= near_enough(key))
+            return err_set(err, ERR_USAGE, "has %.40s in rule %d; did you mean %s?", key, number, known[b < a]);
+        return err_set(err, ERR_USAGE, "has %.40s in rule %d; a rule has onExitCodes and action alone", key,
+                       number);
+    }
+    return err_set(err, ERR_USAGE, "has a rule %d without %s", number, known[js_get(from, known[0]) != NULL]);
+}
+
+static int refuse_action(const char *action, int number, struct error *err)
+{
+    for (int i = JOB_RULE_FAIL_JOB; action && i <= JOB_RULE_RESTART; i++)
+        if (near_distance(action, actions[i]) <= near_enough(action))
+            return err_set(err, ERR_USAGE, "has a rule %d whose action is %.40s; did you mean %s?", number,
+                           action, actions[i]);
+    return err_set(err, ERR_USAGE, "has a rule %d whose action is %.40s; write FailJob or Restart", number,
+                   action ? action : "no word");
 }
 
 static int read_codes(struct job_rule *rule, const struct js *list, int number, struct error *err)
@@ -38,15 +66,16 @@ static int read_rule(struct job_rule *rule, const struct js *from, int number, s
     *rule = (struct job_rule){0};
     const struct js *codes = js_get(from, "onExitCodes"), *word = js_get(from, "action");
     const char *action = word ? js_as_string(word) : NULL;
-    if (!from || js_kind(from) != JS_OBJECT || js_size(from) != 2 || !codes || !word)
+    if (from && js_kind(from) == JS_OBJECT && (js_size(from) != 2 || !codes || !word))
+        return refuse_member(from, number, err);
+    if (!from || js_kind(from) != JS_OBJECT)
         return err_set(err, ERR_USAGE, "has a rule %d that is no group of onExitCodes and action", number);
     if (action && !strcmp(action, actions[JOB_RULE_FAIL_JOB]))
         rule->action = JOB_RULE_FAIL_JOB;
     else if (action && !strcmp(action, actions[JOB_RULE_RESTART]))
         rule->action = JOB_RULE_RESTART;
     else
-        return err_set(err, ERR_USAGE, "has a rule %d whose action is %.40s; write FailJob or Restart",
-                       number, action ? action : "no word");
+        return refuse_action(action, number, err);
     return read_codes(rule, codes, number, err);
 }
 

@@ -256,17 +256,19 @@ static struct yml *entry_make(struct yml *map, const char *key, size_t length, e
     return *tail;
 }
 
-int yml_set(struct yml *root, const char *path, const char *value, struct error *err)
+/* The entry at a dotted path, with nothing in it; NULL with a sentence where there can be none. */
+static struct yml *make_room(struct yml *root, const char *path, struct error *err)
 {
     char part[128];
     struct yml *at = root;
     for (const char *rest = path;;) {
         size_t length = strcspn(rest, ".");
         if (!length || length >= sizeof part)
-            return err_set(err, ERR_USAGE,
-                           "\"%.100s\" is not a field's path; write spec.trainer.steps=100, say", path);
-        if (at->kind != YML_MAP)
-            return err_set(err, ERR_USAGE, "%.100s: %.80s is not a group of fields", path, at->key);
+            err_set(err, ERR_USAGE, "\"%.100s\" is not a field's path; write spec.trainer.steps=100, say", path);
+        else if (at->kind != YML_MAP)
+            err_set(err, ERR_USAGE, "%.100s: %.80s is not a group of fields", path, at->key);
+        if (!length || length >= sizeof part || at->kind != YML_MAP)
+            return NULL;
         memcpy(part, rest, length);
         part[length] = 0;
         bool last = !rest[length];
@@ -279,9 +281,33 @@ int yml_set(struct yml *root, const char *path, const char *value, struct error 
     yml_free(at->child);
     free(at->text);
     at->child = NULL;
+    at->text = NULL;
+    at->line = 0;
+    return at;
+}
+
+int yml_set(struct yml *root, const char *path, const char *value, struct error *err)
+{
+    struct yml *at = make_room(root, path, err);
+    if (!at)
+        return -1;
     at->kind = YML_SCALAR;
     at->text = text_new(value, strlen(value));
     at->plain = true;
-    at->line = 0;
     return 0;
+}
+
+int yml_set_node(struct yml *root, const char *path, struct yml *node, struct error *err)
+{
+    struct yml *at = make_room(root, path, err);
+    if (at) {
+        at->kind = node->kind;
+        at->plain = node->plain;
+        at->text = node->text;
+        at->child = node->child;
+        node->text = NULL;
+        node->child = NULL;
+    }
+    yml_free(node);
+    return at ? 0 : -1;
 }

@@ -40,5 +40,7 @@ int yml_line(const struct yml *root, const char *path);
 /* Puts a plain scalar at a dotted path, over what is there; makes the maps between. ERR_USAGE where the path
  * is empty or runs through a scalar. */
 int yml_set(struct yml *root, const char *path, const char *value, struct error *err);
+/* The same with a whole node, which is taken over in any case. */
+int yml_set_node(struct yml *root, const char *path, struct yml *node, struct error *err);
 
 #endif

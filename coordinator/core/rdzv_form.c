@@ -199,8 +199,11 @@ void rdzv_form(const struct turn *turn)
     }
     count_from(turn);
     rdzv_recovery_formed(turn);
-    rdzv_say(st, "forming generation %" PRId64 " with %d workers from step %" PRId64, st->ring.n, st->world,
-             st->resume.held ? st->resume.step : 0);
+    if (st->settings.program)
+        rdzv_say(st, "starting generation %" PRId64 " with %d workers", st->ring.n, st->world);
+    else
+        rdzv_say(st, "forming generation %" PRId64 " with %d workers from step %" PRId64, st->ring.n, st->world,
+                 st->resume.held ? st->resume.step : 0);
     rdzv_ring_moved(turn);
     rdzv_move(turn, RDZV_FORMING);
 }
@@ -284,7 +287,7 @@ static void begin_training(const struct turn *turn)
         rdzv_pairs_stepped(st);
         rdzv_recovery_done(turn);
     }
-    rdzv_say(st, "training with %d workers", st->world);
+    rdzv_say(st, "%s with %d workers", st->settings.program ? "the program runs" : "training", st->world);
     rdzv_move(turn, RDZV_TRAINING);
 }
 

@@ -616,6 +616,6 @@ Test(program, a_failure_says_whose_it_is_and_what_was_said_last)
                                    .output = "Traceback:\n it broke\x1b[31m"});
     cr_assert(said(&s, "\"rank\":5,\"programExitCode\":3,\"reason\":\"rank 5: exit code 3: it broke\""), "%s",
               str_text(&s.log));
-    cr_assert(said(&s, "\"output\":\"Traceback:\\n it broke\\u001b[31m\""), "%s", str_text(&s.log));
+    cr_assert(said(&s, "\"output\":\"Traceback:\\n it broke\\u001B[31m\""), "%s", str_text(&s.log));
     story_end(&s);
 }
