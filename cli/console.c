@@ -62,7 +62,8 @@ void console_progress(struct console *console, const struct report *report, rm_t
 {
     struct str line = str_init(1024);
     const struct report_told *told = &report->told;
-    bool last = told->known ? told->step == told->steps : report->step == report->steps, first = !console->last_progress;
+    bool last = told->known ? told->step == told->steps : report->step == report->steps,
+         first = !console->last_progress;
     rm_time pause = console->terminal ? redraw_every : line_every;
     if (console->json || (!first && !last && now - console->last_progress < pause))
         return;

@@ -366,10 +366,11 @@ static int prepare_program(struct prepared *p, struct run_options *options, stru
     const char *program = job_list_next(&p->spec.launch.command, NULL);
     enum program_found found = program_find(program);
     if (found == PROGRAM_NOT_EXECUTABLE)
-        return err_set(err, ERR_USAGE,
-                       "spec.launch.command: %.200s is not executable; chmod +x it, or put what runs it in front, "
-                       "as [python3, train.py]",
-                       program);
+        return err_set(
+            err, ERR_USAGE,
+            "spec.launch.command: %.200s is not executable; chmod +x it, or put what runs it in front, "
+            "as [python3, train.py]",
+            program);
     if (found == PROGRAM_MISSING)
         return err_set(
             err, ERR_USAGE,

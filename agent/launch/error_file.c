@@ -39,7 +39,8 @@ static int open_own(int base, const char *name)
 {
     struct stat found;
     int folder = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder >= 0 && fstat(folder, &found) == 0 && found.st_uid == geteuid() && (found.st_mode & 0777) == 0700)
+    if (folder >= 0 && fstat(folder, &found) == 0 && found.st_uid == geteuid() &&
+        (found.st_mode & 0777) == 0700)
         return folder;
     if (folder >= 0)
         close(folder);

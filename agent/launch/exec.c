@@ -52,6 +52,7 @@ int launch_exec(int argc, char **argv)
     aside_give_back(environ); /* not before: this program's own loader has read its environment by now */
     execvp(argv[4], argv + 4);
     int why = errno;
-    fprintf(stderr, "%s: %s: %s\n", argv[4], why == EACCES ? "is not executable" : "can't be run", strerror(why));
+    fprintf(stderr, "%s: %s: %s\n", argv[4], why == EACCES ? "is not executable" : "can't be run",
+            strerror(why));
     return why == ENOENT ? NOT_THERE : NOT_RUN;
 }

@@ -117,8 +117,11 @@ static void timer_fired(void *ctx)
 
 static void process_ended(void *ctx, int local, const struct processes_end *end)
 {
-    struct launch_event event = {
-        .kind = LAUNCH_ENDED, .local = local, .code = end->code, .memory = end->memory, .output = end->output};
+    struct launch_event event = {.kind = LAUNCH_ENDED,
+                                 .local = local,
+                                 .code = end->code,
+                                 .memory = end->memory,
+                                 .output = end->output};
     text_copy(event.text, sizeof event.text, end->why);
     log_info("a process has ended", "local=%d code=%d", local, end->code);
     step(ctx, &event);

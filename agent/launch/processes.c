@@ -162,8 +162,9 @@ static void tell_not_started(struct processes *p)
         if (!p->process[i].unheard)
             continue;
         p->process[i].unheard = false;
-        p->options.ended(p->options.ctx, i,
-                         &(struct processes_end){.code = NOT_STARTED, .why = "it could not be started", .output = ""});
+        p->options.ended(
+            p->options.ctx, i,
+            &(struct processes_end){.code = NOT_STARTED, .why = "it could not be started", .output = ""});
     }
 }
 

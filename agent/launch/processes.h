@@ -14,10 +14,10 @@ struct processes;
 
 /* How a process ended. */
 struct processes_end {
-    int code;        /* 128 + signal by a signal */
-    int signo;       /* 0: none */
-    bool memory;     /* it was killed as memory was short */
-    const char *why; /* its last word; borrowed for the call, and so is */
+    int code;           /* 128 + signal by a signal */
+    int signo;          /* 0: none */
+    bool memory;        /* it was killed as memory was short */
+    const char *why;    /* its last word; borrowed for the call, and so is */
     const char *output; /* its traceback, or its last lines; "": nothing, or not to be told */
 };
 

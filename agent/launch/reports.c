@@ -96,8 +96,9 @@ static int make(struct reports *r, struct error *err)
     r->address.sun_family = AF_UNIX;
     int length = snprintf(r->address.sun_path, most, "%s/report", r->options.folder);
     if (length >= (int)most)
-        return err_set(err, ERR_USAGE, "%s/report is longer than the %zu characters that a socket may have; set a "
-                                       "shorter TMPDIR",
+        return err_set(err, ERR_USAGE,
+                       "%s/report is longer than the %zu characters that a socket may have; set a "
+                       "shorter TMPDIR",
                        r->options.folder, most - 1);
     r->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (r->fd < 0 || bind(r->fd, (struct sockaddr *)&r->address, sizeof r->address) < 0)

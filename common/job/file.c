@@ -168,8 +168,9 @@ static int take_field(const struct walk *w, const struct job_field *field, const
     int status = field_assign(field, w->spec, &value, &why);
     js_free(json);
     if (status == 0 && does_nothing(field, w->spec) && value.kind != VALUE_NULL)
-        status = err_set(&why, ERR_USAGE,
-                         "does nothing in mode Restart, where the program keeps its own checkpoints; remove it");
+        status =
+            err_set(&why, ERR_USAGE,
+                    "does nothing in mode Restart, where the program keeps its own checkpoints; remove it");
     if (status == 0 && field->kind == JOB_FIELD_URI && value.kind == VALUE_TEXT) {
         const char *base = node->line ? w->source->folder : w->source->cwd;
         status = job_uri_resolve(value.text, base, (char *)w->spec + field->offset, &why);
@@ -319,7 +320,8 @@ static int set_list(struct yml *root, const char *path, const char *value, struc
     bool read = yml_parse(&list, value, strlen(value), "--set", &why) == 0 && list->kind == YML_LIST;
     if (!read) {
         yml_free(list);
-        return err_set(err, ERR_USAGE, "--set %.80s is a list: write --set '%.80s=[\"a\", \"b\"]', in quotes for the shell",
+        return err_set(err, ERR_USAGE,
+                       "--set %.80s is a list: write --set '%.80s=[\"a\", \"b\"]', in quotes for the shell",
                        path, path);
     }
     return yml_set_node(root, path, list, err);

@@ -29,7 +29,8 @@ static int refuse_member(const struct js *from, int number, struct error *err)
         if (!a || !b)
             continue;
         if ((a < b ? a : b) <= near_enough(key))
-            return err_set(err, ERR_USAGE, "has %.40s in rule %d; did you mean %s?", key, number, known[b < a]);
+            return err_set(err, ERR_USAGE, "has %.40s in rule %d; did you mean %s?", key, number,
+                           known[b < a]);
         return err_set(err, ERR_USAGE, "has %.40s in rule %d; a rule has onExitCodes and action alone", key,
                        number);
     }

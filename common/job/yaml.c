@@ -264,7 +264,8 @@ static struct yml *make_room(struct yml *root, const char *path, struct error *e
     for (const char *rest = path;;) {
         size_t length = strcspn(rest, ".");
         if (!length || length >= sizeof part)
-            err_set(err, ERR_USAGE, "\"%.100s\" is not a field's path; write spec.trainer.steps=100, say", path);
+            err_set(err, ERR_USAGE, "\"%.100s\" is not a field's path; write spec.trainer.steps=100, say",
+                    path);
         else if (at->kind != YML_MAP)
             err_set(err, ERR_USAGE, "%.100s: %.80s is not a group of fields", path, at->key);
         if (!length || length >= sizeof part || at->kind != YML_MAP)

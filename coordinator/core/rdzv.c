@@ -174,8 +174,8 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
         st->lost++; /* a launcher, say: the programs of others fail by it */
         w->stopped_round = -1;
         w->asked = RM_NEVER;
-        rdzv_say(st, "worker %d's %s ended: %s", rdzv_index(st, w), st->settings.program ? "launcher" : "trainer",
-                 rdzv_reason(f->detail));
+        rdzv_say(st, "worker %d's %s ended: %s", rdzv_index(st, w),
+                 st->settings.program ? "launcher" : "trainer", rdzv_reason(f->detail));
         if (w->rank >= 0)
             rdzv_tell_worker(turn, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
         rdzv_ring_without(turn, w, CAUSE_TRAINER_EXIT);

@@ -202,8 +202,8 @@ void rdzv_form(const struct turn *turn)
     if (st->settings.program)
         rdzv_say(st, "starting generation %" PRId64 " with %d workers", st->ring.n, st->world);
     else
-        rdzv_say(st, "forming generation %" PRId64 " with %d workers from step %" PRId64, st->ring.n, st->world,
-                 st->resume.held ? st->resume.step : 0);
+        rdzv_say(st, "forming generation %" PRId64 " with %d workers from step %" PRId64, st->ring.n,
+                 st->world, st->resume.held ? st->resume.step : 0);
     rdzv_ring_moved(turn);
     rdzv_move(turn, RDZV_FORMING);
 }

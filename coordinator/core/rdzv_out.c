@@ -83,7 +83,8 @@ struct rdzv_tell *rdzv_tell(const struct turn *turn, enum rdzv_tell_kind kind)
     return a->tell;
 }
 
-struct rdzv_tell *rdzv_tell_worker(const struct turn *turn, enum rdzv_tell_kind kind, int worker, const char *text)
+struct rdzv_tell *rdzv_tell_worker(const struct turn *turn, enum rdzv_tell_kind kind, int worker,
+                                   const char *text)
 {
     struct rdzv *st = turn->st;
     struct rdzv_tell *t = rdzv_tell(turn, kind);

@@ -22,6 +22,7 @@ void rdzv_tell_end(const struct turn *turn, int exit_code, const char *why);
 /* Begins an event, empty but for its kind. */
 struct rdzv_tell *rdzv_tell(const struct turn *turn, enum rdzv_tell_kind kind);
 /* Tells an event about one worker, of the newest step that was told. */
-struct rdzv_tell *rdzv_tell_worker(const struct turn *turn, enum rdzv_tell_kind kind, int worker, const char *text);
+struct rdzv_tell *rdzv_tell_worker(const struct turn *turn, enum rdzv_tell_kind kind, int worker,
+                                   const char *text);
 
 #endif

@@ -53,7 +53,8 @@ static void check_hang(const struct turn *turn, struct rdzv_worker *w, rm_time s
         return;
     if (r->steps)
         snprintf(of, sizeof of, " of %" PRId64, r->steps);
-    snprintf(why, sizeof why, "it hangs: it reported step %" PRId64 "%s %.1f s ago, and no other since (stepTimeout %s%.1f s)",
+    snprintf(why, sizeof why,
+             "it hangs: it reported step %" PRId64 "%s %.1f s ago, and no other since (stepTimeout %s%.1f s)",
              r->step, of, (double)still / RM_S, st->settings.step_timeout > 0 ? "" : "Auto, now ",
              (double)patience(st) / RM_S);
     rdzv_program_hangs(turn, w, why);

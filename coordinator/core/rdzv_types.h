@@ -138,14 +138,14 @@ struct rdzv_tell {
     double tokens_per_second;
     struct msg_generation generation;
     bool final, exact;
-    bool program;     /* COMPLETE, FAILED: by a user's program, which has no weights here */
-    int program_code; /* program, PROGRAM_FAILED: what it ended with; -1: with nothing, it hangs */
-    int rank;         /* PROGRAM_FAILED: of its process, -1 not known */
+    bool program;       /* COMPLETE, FAILED: by a user's program, which has no weights here */
+    int program_code;   /* program, PROGRAM_FAILED: what it ended with; -1: with nothing, it hangs */
+    int rank;           /* PROGRAM_FAILED: of its process, -1 not known */
     const char *output; /* PROGRAM_FAILED: what it said last; NULL: nothing. It goes with the turn */
-    int64_t bytes;    /* CHECKPOINT_SAVED; COMPLETE: of the final one where its saving was not told; 0 */
-    rm_time took;     /* CHECKPOINT_WAITING: since it was to be written */
-    rm_time waited;   /* CHECKPOINT_SAVED: how long the store was away before, 0 it was not */
-    double goodput;   /* COMPLETE: 0..1 */
+    int64_t bytes;      /* CHECKPOINT_SAVED; COMPLETE: of the final one where its saving was not told; 0 */
+    rm_time took;       /* CHECKPOINT_WAITING: since it was to be written */
+    rm_time waited;     /* CHECKPOINT_SAVED: how long the store was away before, 0 it was not */
+    double goodput;     /* COMPLETE: 0..1 */
     uint8_t digest[RM_HASH_BYTES];
     struct rdzv_recovery recovery;
     int members;                     /* RING_FORMED */
@@ -176,8 +176,8 @@ struct rdzv_action {
  * room is for an event with each action, and for messages to and about all. */
 enum {
     RDZV_ACTIONS_MAX = 8 * RM_WORKERS_MAX,
-    RDZV_BODIES_MAX =
-        RDZV_ACTIONS_MAX * (int)(sizeof(struct rdzv_tell) + 64) + 4 * (int)sizeof(struct message),
+    RDZV_BODIES_MAX = RDZV_ACTIONS_MAX * (int)(sizeof(struct rdzv_tell) + 64) +
+                      RM_WORKERS_MAX * (int)sizeof(struct msg_fault) + 4 * (int)sizeof(struct message),
 };
 
 /* The actions of one step, in order. What they point to lies in `bodies` and is void when the next step

@@ -78,7 +78,7 @@ def test_a_worker_runs_its_program_which_finds_its_image_as_it_was_made(pods, bu
     seen = dict(entry.split("=", 1) for entry in (image.out / "environ").read_text().split("\0") if entry)
     assert {name: seen.get(name) for name in image.variables} == image.variables
     own = {name for name in seen if name.startswith("RINGMASTER_")}
-    assert own == {"RINGMASTER_HOSTS", "RINGMASTER_GENERATION"}
+    assert own == {"RINGMASTER_HOSTS", "RINGMASTER_GENERATION", "RINGMASTER_SOCKET"}
     if os.geteuid() == 0:  # ours tell nobody else what they are made of
         [launcher] = children(worker.pid)
         for pid in (worker.pid, launcher):

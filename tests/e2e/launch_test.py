@@ -83,7 +83,7 @@ def test_every_process_finds_torchruns_names_with_torchruns_values(finish, tmp_p
                     "MY_OWN": "kept"}
         assert {name: seen.get(name) for name in expected} == {k: str(v) for k, v in expected.items()}
         assert seen["JAX_COORDINATOR_ADDRESS"] == f"127.0.0.1:{seen['MASTER_PORT']}"
-        assert {name for name in seen if name.startswith("RINGMASTER_")} == {"RINGMASTER_HOSTS",
+        assert {name for name in seen if name.startswith("RINGMASTER_")} == {"RINGMASTER_HOSTS", "RINGMASTER_SOCKET",
                                                                              "RINGMASTER_GENERATION"}
     assert len({seen["MASTER_PORT"] for seen in starts.values()}) == 1
     assert len({seen["TORCHELASTIC_ERROR_FILE"] for seen in starts.values()}) == 6
@@ -145,10 +145,12 @@ def test_a_failure_starts_all_anew_and_one_too_many_ends_the_job_with_its_reason
     assert run.code == 5
     [failed] = [event for event in run.events if event["event"] == "failed"]
     how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-    assert f"worker 1: {how}: the reason why" in failed["reason"], failed
+    assert f"worker 1: rank 1: {how}: the reason why" in failed["reason"], failed
     seen = generations(tmp_path)  # others may be told to go before they have said a word
     assert [1 in [line["rank"] for line in starts] for starts in seen] == [True, True]
-    assert [event["worker"] for event in run.events if event["event"] == "programFailed"] == [1, 1]
+    told = [event for event in run.events if event["event"] == "programFailed"]
+    assert [(event["worker"], event["rank"], event["programExitCode"]) for event in told] == 2 * [(1, 1, 128 - code if code < 0 else code)]
+    assert all("the reason why" in event["output"] for event in told)
     check_ended(tmp_path)
 
 
@@ -159,7 +161,7 @@ def test_a_rule_ends_the_job_at_the_first_failure(finish, tmp_path):
     run = finish(ledger_job(tmp_path, 30, "fail", 1, 42, failurePolicy__rules=RULES))
     assert run.code == 5
     [failed] = [event for event in run.events if event["event"] == "failed"]
-    assert "worker 1: exit code 42: the reason why; failurePolicy.rules end the job at that exit code" in failed["reason"]
+    assert "worker 1: rank 1: exit code 42: the reason why; failurePolicy.rules end the job at that exit code" in failed["reason"]
     assert failed["programExitCode"] == 42 and failed["exitCode"] == 5
     assert len(generations(tmp_path)) == 1
     check_ended(tmp_path)
@@ -187,6 +189,7 @@ def test_nothing_of_what_a_program_says_is_told_where_the_job_does_not_want_it(f
                             launch__tellOutput=False))
     [failed] = [event for event in run.events if event["event"] == "failed"]
     assert failed["reason"].endswith("exit code 3") and run.code == 5
+    assert not any("output" in event for event in run.events)
 
 
 def test_a_program_that_ignores_everything_and_floods_its_output_is_ended_with_its_grandchildren(finish, tmp_path):

@@ -1,5 +1,6 @@
 """What a user's program says of its progress: through real processes, from ringmaster.report to what the run tells."""
 
+import fcntl
 import json
 import os
 import socket
@@ -111,3 +112,44 @@ def test_the_socket_goes_with_its_launcher(launch, tmp_path):
     run.interrupt()
     run.wait()
     rig.until(lambda: not os.path.exists(folder), "the end of the launcher's folder")
+
+
+def leave_behind(folder, mode=0o700, lock=True, stranger=False):
+    folder.mkdir(mode=mode)
+    folder.chmod(mode)
+    (folder / "error-0.json").write_text("{}")
+    if lock:
+        (folder / "lock").touch()
+    if stranger:
+        (folder / "mine").touch()
+
+
+def test_what_a_killed_launcher_left_goes_with_the_next_and_nothing_else_does(finish, tmp_path):
+    place = tmp_path / "t"
+    place.mkdir()
+    for name, how in {"dead00": {}, "lives0": {}, "older0": {"lock": False}, "public": {"mode": 0o755},
+                      "others": {"stranger": True}}.items():
+        leave_behind(place / f"ringmaster-{name}", **how)
+    leave_behind(place / "elsewhere")
+    (place / "ringmaster-linked").symlink_to(place / "elsewhere")
+    with open(place / "ringmaster-lives0/lock", "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert finish(program_job(tmp_path / "job", ["true"], workers=1), env={"TMPDIR": str(place)}).code == 0
+    assert sorted(entry.name for entry in place.iterdir()) == [
+        "elsewhere", "ringmaster-linked", "ringmaster-lives0", "ringmaster-older0", "ringmaster-others", "ringmaster-public"]
+    assert (place / "ringmaster-lives0/error-0.json").exists() and (place / "elsewhere/error-0.json").exists()
+    assert (place / "ringmaster-others/mine").exists()
+
+
+def test_a_place_whose_path_is_too_long_for_a_socket_takes_no_reports_and_the_program_runs(finish, tmp_path):
+    place = tmp_path / ("x" * 110)
+    place.mkdir()
+    run = finish(reporter_job(tmp_path, 2, 0.2, workers=1), env={"TMPDIR": str(place), "RINGMASTER_LOG": "warn"})
+    assert run.code == 0 and not told(run, "progress")
+    assert "the program can't report its progress" in run.stderr and "set a shorter TMPDIR" in run.stderr
+
+
+def test_a_file_that_may_not_be_run_is_told_as_that(finish, tmp_path):
+    (tmp_path / "train.sh").write_text("#!/bin/sh\n")
+    run = finish(program_job(tmp_path, [tmp_path / "train.sh"], workers=1))
+    assert run.code == 2 and f"{tmp_path}/train.sh is not executable; chmod +x it, or put what runs it in front" in run.stderr

@@ -14,8 +14,8 @@ struct launch_process {
     const char *job;
     int local, processes;   /* this one, of how many on each worker */
     bool torchrun;          /* it is started once, and starts the processes itself */
-    const char *socket; /* where it may say how far it is; NULL: nowhere */
-    const char *python; /* the folder of the Python package, behind all in PYTHONPATH; "" or NULL: none */
+    const char *socket;     /* where it may say how far it is; NULL: nowhere */
+    const char *python;     /* the folder of the Python package, behind all in PYTHONPATH; "" or NULL: none */
     const char *error_file; /* where a Python program of torch's leaves its traceback; NULL: nowhere */
 };
 

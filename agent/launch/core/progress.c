@@ -15,7 +15,8 @@ static int read_whole(const char *name, const char *value, int64_t *ret, struct 
     for (size_t i = 0; i < digits && number <= most; i++)
         number = number * 10 + (value[i] - '0');
     if (!digits || value[digits] || number > most)
-        return err_set(err, ERR_USAGE, "%s=%.40s: %s wants a whole number from 0 to 2^53 - 1", name, value, name);
+        return err_set(err, ERR_USAGE, "%s=%.40s: %s wants a whole number from 0 to 2^53 - 1", name, value,
+                       name);
     *ret = number;
     return 0;
 }

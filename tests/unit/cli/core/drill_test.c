@@ -73,6 +73,11 @@ Test(drill, a_history_has_steps_or_times_and_a_programs_has_times)
     refused("kill:1@3s join@3", "steps or times, not both");
     refused("kill:1@3s kill:1@4s", "no worker 1 at 4s");
     refused("kill:1@0s", "kill:W@S");
+    static const char *const none[] = {"kill:1@1.s",           "kill:1@.5s",           "kill:1@1.5",
+                                       "kill:1@1.5m",          "kill:1@0.0s",          "kill:1@1.5s3",
+                                       "kill:1@1.0000000001s", "kill:1@99999999999.5s"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        refused(none[i], "kill:W@S");
     cr_assert_lt(plan(&p, &program, &err, "kill:1@3"), 0);
     cr_assert(strstr(err.text, "write a time, as kill:1@20s"), "%s", err.text);
     cr_assert_lt(plan(&p, &program, &err, "random:3"), 0);
@@ -151,4 +156,15 @@ Test(drill, a_random_history_is_the_seeds_alone_and_never_goes_below_min)
         }
     }
     refused("random:1 kill:1@3", "stands alone");
+}
+
+Test(drill, a_second_has_fractions)
+{
+    static struct drill_plan p;
+    struct error err = {0};
+    cr_assert_eq(plan(&p, &terms, &err, "kill:1@1.5s join@2.25s trainer:0@3.000000001s"), 0, "%s", err.text);
+    cr_assert_null(drill_due_after(&p, 1499999999));
+    cr_assert_str_eq(drill_due_after(&p, 1500 * RM_MS)->spec, "kill:1@1.5s");
+    cr_assert_str_eq(drill_due_after(&p, 2250 * RM_MS)->spec, "join@2.25s");
+    cr_assert_eq(drill_next_after(&p), 3 * RM_S + 1);
 }

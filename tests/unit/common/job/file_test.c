@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/prng.h"
@@ -241,9 +242,12 @@ Test(file, a_program_that_does_not_fit_is_refused_by_its_field)
     refused(program_with("    numProcPerNode: gpu"), "job.yaml:9: spec.launch.numProcPerNode is gpu, which "
                                                      "differs from machine to machine, and the number "
                                                      "of ranks must not; write a whole number from 1 to 64");
-    refused(program_with("  checkpoint: {keep: 2}"), "job.yaml:9: spec.checkpoint.uri is missing; set it "
-                                                     "(folder, or s3://bucket/prefix, that checkpoints and "
-                                                     "the final weights go to)");
+    refused(program_with("  checkpoint: {keep: 2}"), "job.yaml:9: spec.checkpoint.keep does nothing in mode "
+                                                     "Restart, where the program keeps its own checkpoints; "
+                                                     "remove it");
+    refused(program_with("  checkpoint: {region: r}"), "job.yaml:9: spec.checkpoint.uri is missing; set it "
+                                                       "(folder, or s3://bucket/prefix, that checkpoints and "
+                                                       "the final weights go to)");
     refused(read_with("apiVersion: ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: prog}\n"
                       "spec:\n  workers: {target: 3}\n  launch: {command: python train.py, mode: Restart}\n",
                       NULL, 0),
@@ -453,4 +457,51 @@ Test(file, a_mangled_file_is_read_or_refused_but_does_no_harm)
             cr_assert_eq(job_spec_check(&out.spec, &at, &out.err), 0);
         str_clear(&out.notes);
     }
+}
+
+static struct outcome program_with_set(const char *set)
+{
+    return read_with(program, &set, 1);
+}
+
+Test(file, a_list_is_set_as_json_or_yaml_has_it)
+{
+    static const char *const sets[] = {"spec.launch.command=[\"python\", \"x.py\", \"two words\"]",
+                                       "spec.launch.command=[python, x.py, two words]"};
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        struct outcome out = program_with_set(sets[i]);
+        cr_assert_eq(out.status, 0, "%s", out.err.text);
+        const struct job_list *command = &out.spec.launch.command;
+        cr_assert_eq(command->count, 3);
+        cr_assert_str_eq(job_list_next(command, job_list_next(command, job_list_next(command, NULL))),
+                         "two words");
+        str_clear(&out.notes);
+    }
+    static const char wanted[] = "--set spec.launch.command is a list: write --set "
+                                 "'spec.launch.command=[\"a\", \"b\"]', in quotes for the shell";
+    refused(program_with_set("spec.launch.command=python x.py"), wanted);
+    refused(program_with_set("spec.launch.command=[python"), wanted);
+    refused(program_with_set("spec.launch.command="), wanted);
+    refused(program_with_set("spec.launch.command=[]"),
+            "--set spec.launch.command has 0 entries; write 1 to 64");
+}
+
+Test(file, what_does_nothing_for_a_program_is_refused)
+{
+    static const char *const fields[] = {"everySteps=3", "keep=2",        "resume=Never",
+                                         "every=1m",     "endTimeout=1m", "onPreemption=false"};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        char set[64], wanted[200];
+        const char *const sets[] = {"spec.checkpoint.uri=checkpoints", set};
+        snprintf(set, sizeof set, "spec.checkpoint.%s", fields[i]);
+        snprintf(wanted, sizeof wanted,
+                 "--set spec.checkpoint.%.*s does nothing in mode Restart, where the program keeps its own "
+                 "checkpoints; remove it",
+                 (int)strcspn(fields[i], "="), fields[i]);
+        refused(read_with(program, sets, 2), wanted);
+    }
+    const char *const place[] = {"spec.checkpoint.uri=checkpoints"};
+    struct outcome out = read_with(program, place, 1);
+    cr_assert_eq(out.status, 0, "%s", out.err.text);
+    str_clear(&out.notes);
 }

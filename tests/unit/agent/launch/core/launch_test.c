@@ -352,8 +352,8 @@ Test(launch, each_heartbeat_says_that_the_launcher_lives)
 
 static void tells(int64_t rank, int64_t step)
 {
-    happen((struct launch_event){
-        .kind = LAUNCH_TOLD, .progress = {.rank = rank, .step = step, .steps = 100, .loss = 2.5}});
+    happen((struct launch_event){.kind = LAUNCH_TOLD,
+                                 .progress = {.rank = rank, .step = step, .steps = 100, .loss = 2.5}});
 }
 
 static void a_beat_passes(void)
@@ -408,8 +408,8 @@ Test(launch, the_lowest_rank_speaks_for_the_program_and_one_without_a_rank_is_an
 Test(launch, a_loss_that_is_no_number_is_not_known)
 {
     runs();
-    happen((struct launch_event){
-        .kind = LAUNCH_TOLD, .progress = {.rank = 0, .step = 1, .loss = strtod("nan", NULL)}});
+    happen((struct launch_event){.kind = LAUNCH_TOLD,
+                                 .progress = {.rank = 0, .step = 1, .loss = strtod("nan", NULL)}});
     a_beat_passes();
     cr_assert(reported() && !reported()->loss_known && reported()->loss == 0);
 }
