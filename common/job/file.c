@@ -12,7 +12,7 @@
 #include "common/job/yaml.h"
 #include "common/wire/json.h"
 
-enum { PATH_TEXT = 192 };
+enum { SET_LIST_MAX = 64 * 1024, PATH_TEXT = 192 };
 
 static const char *const not_local[] = {
     "suspend",
@@ -315,15 +315,21 @@ static int check_whole(const struct walk *w, const struct yml *root)
 /* A list is set as YAML has it, or JSON: ["python", "train.py"]. */
 static int set_list(struct yml *root, const char *path, const char *value, struct error *err)
 {
-    struct yml *list = NULL;
+    struct yml *whole = NULL, *list = NULL;
     struct error why = {0};
-    bool read = yml_parse(&list, value, strlen(value), "--set", &why) == 0 && list->kind == YML_LIST;
-    if (!read) {
-        yml_free(list);
+    struct str text = str_init(SET_LIST_MAX);
+    str_addf(&text, "list: %s", value);
+    if (!text.truncated && yml_parse(&whole, str_text(&text), text.length, "--set", &why) == 0)
+        list = whole->child;
+    str_clear(&text);
+    if (!list || list->kind != YML_LIST || list->next) {
+        yml_free(whole);
         return err_set(err, ERR_USAGE,
                        "--set %.80s is a list: write --set '%.80s=[\"a\", \"b\"]', in quotes for the shell",
                        path, path);
     }
+    whole->child = NULL;
+    yml_free(whole);
     return yml_set_node(root, path, list, err);
 }
 

@@ -1,8 +1,8 @@
 #include "common/job/file.h"
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/prng.h"

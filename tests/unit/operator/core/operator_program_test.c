@@ -206,6 +206,35 @@ Test(operator_program, what_was_killed_for_its_memory_shows_in_a_column_of_its_o
     cast_free(c);
 }
 
+static void reports(struct cast *c, struct op_progress progress)
+{
+    c->coordinator.progress = progress;
+    cast_settle(c);
+}
+
+Test(operator_program, what_it_reports_is_told_and_the_rest_stays_empty)
+{
+    struct cast *c = running("{" ALONE "}");
+    cr_assert(strstr(c->job.status.condition[OP_TRAINING].message, "a hang can't be seen"), "%s",
+              c->job.status.condition[OP_TRAINING].message);
+    reports(c, (struct op_progress){.known = true, .step = 40, .tokens_per_second = -1, .eta_seconds = -1});
+    cr_assert(stands_in_status(c, "\"progress\":{\"step\":40}"));
+    cr_assert(stands_in_status(c, "\"columns\":{\"workers\":\"3/3\",\"interruptions\":0}"));
+    cr_assert_str_eq(c->job.status.message, "3 of 3 workers run the program, at step 40");
+    cr_assert(strstr(c->job.status.condition[OP_TRAINING].message, "reports its progress"));
+    reports(c, (struct op_progress){.known = true,
+                                    .step = 50,
+                                    .steps = 200,
+                                    .tokens_per_second = -1,
+                                    .eta_seconds = 75,
+                                    .steps_per_second = "2",
+                                    .loss = "1.5"});
+    cr_assert(stands_in_status(c, "\"progress\":{\"step\":50,\"steps\":200,\"percent\":25,\"loss\":\"1.5\","
+                                  "\"stepsPerSecond\":\"2\",\"etaSeconds\":75}"));
+    cr_assert(stands_in_status(c, "\"progress\":\"25%\""));
+    cast_free(c);
+}
+
 Test(operator_program, only_of_a_job_with_a_store_is_it_said_how_the_store_does)
 {
     struct cast *without = running("{" ALONE "}"), *with = running("{" LAUNCH "}");
