@@ -196,11 +196,7 @@ def test_a_failure_starts_all_anew_and_one_too_many_is_the_last_word(pods, tmp_p
     assert coordinator.wait() == 5, group.tail()
     word = coordinator.last_word()
     assert word["exitCode"] == 5 and word["programExitCode"] == 3, word
-<<<<<<< HEAD
-    assert re.search(r"2 failures within.*worker \d: exit code 3: the reason why", word["reason"]), word  # ranks go by who came first
-=======
-    assert "2 failures within" in word["reason"] and "worker 1: rank 1: exit code 3: the reason why" in word["reason"], word
->>>>>>> 84d7066 (tests, docs: reports of a program)
+    assert re.search(r"2 failures within.*worker \d: rank 1: exit code 3: the reason why", word["reason"]), word  # ranks go by who came first
     assert [worker.wait() for worker in workers] == [0, 0, 0], group.tail()
     assert [1 in [line["rank"] for line in starts] for starts in generations(tmp_path)] == [True, True]
     check_lines(tmp_path)
