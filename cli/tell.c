@@ -32,8 +32,13 @@ static void set_uri(struct js *event, const char *key, const char *uri, const ch
 
 void tell_started(struct fleet *fleet)
 {
-    if (!fleet->console->json)
+    if (!fleet->console->json) {
+        struct str line = str_init(256);
+        screen_page(fleet->address, fleet->console->style, &line);
+        console_print(fleet->console, &line);
+        str_clear(&line);
         return;
+    }
     struct js *event = event_new(EVENT_STARTED);
     js_set_int(event, event_key(EVENT_KEY_COORDINATOR_PID), loop_child_pid(fleet->coordinator));
     js_set_string(event, event_key(EVENT_KEY_ADDRESS), fleet->address);

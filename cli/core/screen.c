@@ -91,6 +91,12 @@ void screen_head(const struct screen_facts *f, struct screen_style style, struct
     workers(s, out);
 }
 
+void screen_page(const char *address, struct screen_style style, struct str *out)
+{
+    label(style, "page", out);
+    str_addf(out, "http://%s/v1/status, and /metrics\n\n", address);
+}
+
 static void bar(const struct report *r, struct screen_style style, struct str *out)
 {
     enum { CELLS = 24 };

@@ -23,6 +23,9 @@ struct screen_facts {
 /* What is about to be trained, three lines. */
 void screen_head(const struct screen_facts *facts, struct screen_style style, struct str *out);
 
+/* Where the coordinator that listens at `address` tells how the run does. */
+void screen_page(const char *address, struct screen_style style, struct str *out);
+
 /* One line without a newline, at most style.columns wide. */
 void screen_progress(const struct report *report, struct screen_style style, struct str *out);
 
