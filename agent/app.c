@@ -390,7 +390,7 @@ static void spawn(struct app *app)
 static void send_link(struct app *app, struct message *message)
 {
     if (message->type == MSG_SETUP) {
-        if (!app->options->files->spec.launched) /* a launcher makes no ring */
+        if (!job_restarts(&app->options->files->spec)) /* such a launcher makes no ring */
             hex_encode(app->options->files->key, JOB_KEY_BYTES, message->setup.key);
         text_copy(message->setup.spec, sizeof message->setup.spec, str_text(&app->options->files->spec_text));
         text_copy(message->setup.listen, sizeof message->setup.listen, app->options->listen);
@@ -427,6 +427,9 @@ static void end(struct app *app, int exit_code, const char *why)
     app->exit_code = exit_code;
     app->ending = true;
     app->ending_until = loop_now(app->loop) + goodbye_within;
+    if (!exit_code &&
+        job_is_elastic(&app->options->files->spec)) /* what the program does after its last step */
+        app->ending_until += app->options->files->spec.launch.grace_period;
     if (app->options->pod)
         last_word(app, exit_code, why);
     if (exit_code && app->trainer)
@@ -607,16 +610,18 @@ static int open_launch(struct app *app, struct error *err)
 /* What needs to know the job. */
 static int open_job(struct app *app, struct error *err)
 {
-    if (app->options->files->spec.launched)
+    bool elastic = job_is_elastic(&app->options->files->spec);
+    if (job_restarts(&app->options->files->spec))
         return open_launch(app, err);
-    if (open_memory(app, err) < 0)
+    if (open_memory(app, err) < 0 || (elastic && descendants_take_in(err) < 0))
         return -1;
     struct worker_trainer_options trainer = {.state_fd = app->state_fd,
                                              .snapshot_fd = app->snapshot_fd,
+                                             .launches = elastic,
                                              .alone = app->options->pod != NULL,
                                              .message = trainer_message,
                                              .ended = trainer_ended,
-                                             .data_socket = data_socket,
+                                             .data_socket = elastic ? NULL : data_socket,
                                              .ctx = app};
     struct worker_store_options store = {.spec = &app->options->files->spec,
                                          .key = app->options->files->key,

@@ -12,6 +12,7 @@
 #include "agent/bundle/install.h"
 #include "agent/launch/exec.h"
 #include "agent/launch/launcher.h"
+#include "agent/launch/pair.h"
 #include "common/base/time.h"
 #include "common/loop/loop.h"
 #include "common/os/config.h"
@@ -291,16 +292,26 @@ static int start_in_pod(const struct arguments *arguments, bool coordinates, str
     return result;
 }
 
-/* Started by `work` alone: launch --link-fd N --shared 0|1. */
+/* Started by `work` alone: launch --link-fd N --shared 0|1 [--state-fd N --snapshot-fd N], those two for a
+ * program that computes for a trainer. */
 static int launch(int argc, char **argv, struct error *err)
 {
-    long link_fd = -1, shared = 0;
-    bool given = argc == 6 && !strcmp(argv[2], "--link-fd") && !strcmp(argv[4], "--shared");
-    if (!given || number("link-fd", argv[3], INT_MAX, &link_fd, err) < 0 ||
+    long link_fd = -1, shared = 0, state_fd = -1, snapshot_fd = -1;
+    bool given = argc >= 6 && !strcmp(argv[2], "--link-fd") && !strcmp(argv[4], "--shared");
+    bool pair = given && argc == 10 && !strcmp(argv[6], "--state-fd") && !strcmp(argv[8], "--snapshot-fd");
+    if (!given || (argc != 6 && !pair) || number("link-fd", argv[3], INT_MAX, &link_fd, err) < 0 ||
         number("shared", argv[5], 1, &shared, err) < 0)
         return err_set(err, ERR_USAGE, "%s", usage);
     log_name("launcher");
-    return launcher_run((int)link_fd, shared == 1);
+    if (!pair)
+        return launcher_run((int)link_fd, shared == 1);
+    if (number("state-fd", argv[7], INT_MAX, &state_fd, err) < 0 ||
+        number("snapshot-fd", argv[9], INT_MAX, &snapshot_fd, err) < 0)
+        return err_set(err, ERR_USAGE, "%s", usage);
+    return pair_run(&(struct pair_options){.link_fd = (int)link_fd,
+                                           .state_fd = (int)state_fd,
+                                           .snapshot_fd = (int)snapshot_fd,
+                                           .shared = shared == 1});
 }
 
 /* install DIR [--termination-log FILE]: in an init container, where why it failed is left behind as a worker

@@ -123,7 +123,7 @@ static void drill_harm(struct fleet *fleet, const struct drill *drill)
     }
     if (drill->kind != DRILL_TERM && w->trainer_pid > 1) {
         kill((pid_t)w->trainer_pid, stops ? SIGSTOP : SIGKILL);
-        w->stopped_launcher = stops && whole && fleet->spec->launched ? w->trainer_pid : 0;
+        w->stopped_launcher = stops && whole && job_restarts(fleet->spec) ? w->trainer_pid : 0;
         w->trainer_pid = 0;
     }
 }
@@ -425,7 +425,7 @@ static void coordinator_lost(struct fleet *fleet, const char *how)
                  how, newest, fleet->spec->checkpoint.uri);
     else
         snprintf(why, sizeof why, "the coordinator ended (%s)%s", how,
-                 fleet->spec->launched ? "" : "; there is no checkpoint yet");
+                 job_restarts(fleet->spec) ? "" : "; there is no checkpoint yet");
     give_up(fleet, EXIT_MACHINE, why);
 }
 
@@ -556,7 +556,7 @@ static void interrupt(struct fleet *fleet)
     }
     if (!fleet->options->report->ended && !fleet->console->broken)
         console_say(fleet->console, "ringmaster: %s; Ctrl-C again ends at once",
-                    fleet->spec->launched ? "the program is told to end" : "saving a checkpoint");
+                    job_restarts(fleet->spec) ? "the program is told to end" : "saving a checkpoint");
     fleet_tell(fleet, &(struct command){.kind = COMMAND_INTERRUPT});
 }
 
@@ -598,11 +598,11 @@ static int verdict(struct fleet *fleet)
     }
     if (!report->ended) {
         console_say(fleet->console, "ringmaster: ended at once%s",
-                    fleet->spec->launched ? "" : "; nothing was saved since the last checkpoint");
+                    job_restarts(fleet->spec) ? "" : "; nothing was saved since the last checkpoint");
         return EXIT_INTERRUPTED;
     }
     if (report->end.kind == EVENT_INTERRUPTED) {
-        if (fleet->spec->launched)
+        if (job_restarts(fleet->spec))
             console_say(fleet->console, "ringmaster: interrupted; the program was told to end");
         else if (report->end.step > 0)
             console_say(fleet->console,

@@ -235,7 +235,7 @@ static int check_drills(struct drill_plan *drills, const struct prepared *p, str
     struct drill_terms terms = {.workers_min = p->spec.workers.min,
                                 .workers_max = p->spec.workers.max,
                                 .workers_target = p->spec.workers.target,
-                                .steps = p->spec.launched ? 0 : p->spec.steps,
+                                .steps = job_restarts(&p->spec) ? 0 : p->spec.steps,
                                 .resume_step = p->resume.found && !p->complete ? p->resume.entry.step : 0};
     return drill_plan_check(drills, &terms, err);
 }

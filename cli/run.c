@@ -80,8 +80,8 @@ static int run_prepared(struct run_options *options, const struct prepared *p, s
                                   .port = options->port};
     int code;
     console_init(&console, options->json);
-    report_init(report, p->spec.launched ? 0 : p->spec.steps, p->resume.found ? p->resume.entry.step : 0,
-                clock_now());
+    report_init(report, job_restarts(&p->spec) ? 0 : p->spec.steps,
+                p->resume.found ? p->resume.entry.step : 0, clock_now());
     if (p->complete)
         code = complete_again(&console, p, report);
     else {

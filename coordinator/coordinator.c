@@ -553,9 +553,9 @@ static struct rdzv_settings settings_of(const struct coordinator_options *option
         .workers_max = spec->workers.max,
         .workers_target = spec->workers.target,
         /* a program has no lanes to share out, and is done or not */
-        .lanes = spec->launched ? spec->workers.max : spec->batch.lanes,
-        .steps = spec->launched ? 1 : spec->steps,
-        .program = spec->launched,
+        .lanes = job_restarts(spec) ? spec->workers.max : spec->batch.lanes,
+        .steps = job_restarts(spec) ? 1 : spec->steps,
+        .program = job_restarts(spec),
         .exact = spec->reduction == JOB_EXACT,
         .allow_mixed_hardware = spec->allow_mixed_hardware,
         /* what there is after the first coordinator of a pod is the job's own */

@@ -21,7 +21,7 @@
 
 static const char usage[] =
     "usage: ringmaster-trainer work --link-fd N --state-fd N --snapshot-fd N [--data-fd N] [--parent PID]\n"
-    "           [--alone 0|1]\n"
+    "           [--program-fd N] [--alone 0|1]\n"
     "       ringmaster-trainer generate FOLDER --prompt TEXT --tokens N [--seed N] [--temperature X]\n"
     "       ringmaster-trainer fingerprint [--isa NAME] [--precision fp32|bf16] [--probe]\n"
     "       ringmaster-trainer memory --layers N --heads N --width N --context N --vocabulary N --sequences "
@@ -46,15 +46,13 @@ static int number(const char *text)
 static int work_main(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"link-fd", required_argument, NULL, 'l'},
-        {"state-fd", required_argument, NULL, 's'},
-        {"snapshot-fd", required_argument, NULL, 'm'},
-        {"data-fd", required_argument, NULL, 'd'},
-        {"parent", required_argument, NULL, 'p'},
-        {"alone", required_argument, NULL, 'a'},
-        {0},
+        {"link-fd", required_argument, NULL, 'l'},     {"state-fd", required_argument, NULL, 's'},
+        {"snapshot-fd", required_argument, NULL, 'm'}, {"data-fd", required_argument, NULL, 'd'},
+        {"program-fd", required_argument, NULL, 'u'},  {"parent", required_argument, NULL, 'p'},
+        {"alone", required_argument, NULL, 'a'},       {0},
     };
-    struct train_loop_options options = {-1, -1, -1, -1, 0};
+    struct train_loop_options options = {
+        .link_fd = -1, .state_fd = -1, .snapshot_fd = -1, .data_fd = -1, .program_fd = -1};
     int parent = 0, option;
     struct error err;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
@@ -62,6 +60,7 @@ static int work_main(int argc, char **argv)
                      : option == 's' ? &options.state_fd
                      : option == 'm' ? &options.snapshot_fd
                      : option == 'd' ? &options.data_fd
+                     : option == 'u' ? &options.program_fd
                      : option == 'p' ? &parent
                      : option == 'a' ? &options.alone
                                      : NULL;

@@ -305,6 +305,7 @@ static int set_up(struct train_loop *t, const struct msg_setup *setup, struct er
                    .state_fd = t->options->state_fd,
                    .snapshot_fd = t->options->snapshot_fd,
                    .data_fd = t->options->data_fd,
+                   .program_fd = t->options->program_fd,
                    .alone = t->options->alone == 1,
                    .refused = stranger},
         .opened = engine_is_open,

@@ -9,6 +9,7 @@ struct train_loop_options {
     int state_fd;    /* memfd that outlives this process */
     int snapshot_fd; /* memfd: common/model/snapshot.h */
     int data_fd;     /* socket to the agent for data of an object store (trainer/io/feed.h); -1: none */
+    int program_fd;  /* listens for the user's program (mode Elastic); -1: none */
     int alone;       /* 1: in a pod, whose CPUs are this worker's */
 };
 

@@ -61,6 +61,8 @@ static enum descendant who_is(const void *ctx, long pid)
     for (int i = 0; i < PROCESSES_MAX; i++)
         if (p->process[i].child && loop_child_pid(p->process[i].child) == pid)
             return DESCENDANT_OURS;
+    if (p->options.spared && p->options.spared(p->options.ctx) == pid)
+        return DESCENDANT_SPARED;
     return standbys_have(p->standbys, pid) ? DESCENDANT_SPARED : DESCENDANT_STRANGER;
 }
 
@@ -348,7 +350,7 @@ static int start_one(struct processes *p, const struct launch_ring *ring, int lo
                      struct error *err)
 {
     int out[OUTPUT_STREAMS] = {-1, -1}, result = 0, each = launch_processes(p->options.spec);
-    int rank = p->options.shared || each > 1 ? ring->rank * each + local : -1;
+    int rank = p->options.shared || each > 1 ? (ring ? ring->rank * each : p->options.worker) + local : -1;
     char error_path[ERROR_PATH_MAX];
     struct launch_environment said;
     struct launch_process process = {.ring = ring,
@@ -356,7 +358,8 @@ static int start_one(struct processes *p, const struct launch_ring *ring, int lo
                                      .local = local,
                                      .processes = p->options.spec->launch.processes,
                                      .torchrun = torchrun,
-                                     .socket = reports_path(p->reports),
+                                     .socket =
+                                         p->options.socket ? p->options.socket : reports_path(p->reports),
                                      .python = p->python,
                                      .error_file = error_path};
     error_file_fresh(p->folder, local, error_path, sizeof error_path);

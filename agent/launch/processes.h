@@ -25,6 +25,9 @@ struct processes_options {
     const struct job_spec *spec; /* outlives it */
     const char *agent;           /* the program whose `exec` becomes the user's (exec.h); outlives it */
     bool shared;                 /* others write to the same stdout: each line gets its rank */
+    int worker;                  /* in front of its lines where it has no rank, that is without a ring */
+    const char *socket;          /* RINGMASTER_SOCKET; NULL: none. Read at each start */
+    long (*spared)(void *ctx);   /* NULL, or: another child of this process, which lives on; 0: none */
     void (*ended)(void *ctx, int local, const struct processes_end *end); /* once for each that was started */
     void (*told)(void *ctx, const struct launch_progress *progress); /* how far a process says that it is */
     /* Once, where the job has a preload: nothing needs to be waited for before the first generation. */
@@ -36,7 +39,7 @@ struct processes_options {
 int processes_open(struct processes **ret, struct loop *loop, const struct processes_options *options,
                    struct error *err);
 /* Those that can't be started end with code 126 in the next turn. ring: stays as it is until they are
- * stopped. */
+ * stopped; NULL: they have no place in one. */
 void processes_start(struct processes *p, const struct launch_ring *ring);
 void processes_terminate(struct processes *p); /* SIGTERM to each and its process group */
 /* SIGKILL to each, its group, and to every child and grandchild until none is left. */

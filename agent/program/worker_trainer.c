@@ -24,10 +24,17 @@ struct worker_trainer {
     bool up;                  /* from start until `ended` */
     int code;
     char how[96];
-    struct memory_kills kills; /* when it was started */
-    struct message *message;   /* the one being read */
-    struct str text;           /* the one being written */
+    char program[MSG_DETAIL_MAX]; /* how the program ended that it was ended with; "": it was not */
+    struct memory_kills kills;    /* when it was started */
+    struct message *message;      /* the one being read */
+    struct str text;              /* the one being written */
 };
+
+/* A trainer and a program, which end together. */
+static bool is_pair(const struct worker_trainer *t)
+{
+    return t->options.launches && t->options.state_fd >= 0;
+}
 
 /* What it said last may still lie in the link when its exit is known, so both have to be through. */
 static void end_if_over(struct worker_trainer *t)
@@ -35,7 +42,10 @@ static void end_if_over(struct worker_trainer *t)
     if (!t->up || t->child || t->link)
         return;
     t->up = false;
-    t->options.ended(t->options.ctx, t->code, t->how);
+    if (*t->program)
+        t->options.ended(t->options.ctx, -1, t->program);
+    else
+        t->options.ended(t->options.ctx, t->code, t->how);
 }
 
 static const char *of_memory(const struct worker_trainer *t, int signo)
@@ -85,6 +95,10 @@ static void link_message(void *ctx, const char *text, size_t length)
     }
     if (t->message->type == MSG_FAULT && t->message->fault.memory)
         t->kills = memory_kills_now(); /* that was one of the program's */
+    if (is_pair(t) && t->message->type == MSG_FAULT && t->message->fault.kind == FAULT_PROGRAM) {
+        text_copy(t->program, sizeof t->program, t->message->fault.detail);
+        return;
+    }
     t->options.message(t->options.ctx, t->message);
 }
 
@@ -156,11 +170,17 @@ static int spawn_trainer(struct worker_trainer *t, int link_fd, int data_fd, str
  * What it starts has the whole environment, as the user's own code reads its own data. */
 static int spawn_launcher(struct worker_trainer *t, int link_fd, struct error *err)
 {
-    const char *const args[] = {"ringmaster-agent",           "launch", "--link-fd", "3", "--shared",
-                                t->options.alone ? "0" : "1", NULL};
-    int fds[] = {-1, STDOUT_FILENO, STDERR_FILENO, link_fd};
-    struct loop_child_options child = {
-        .path = t->path, .args = args, .fds = fds, .fd_count = 4, .exited = trainer_exited, .ctx = t};
+    bool pair = is_pair(t);
+    const char *const args[] = {
+        "ringmaster-agent",         "launch", "--link-fd",     "3", "--shared", t->options.alone ? "0" : "1",
+        pair ? "--state-fd" : NULL, "4",      "--snapshot-fd", "5", NULL};
+    int fds[] = {-1, STDOUT_FILENO, STDERR_FILENO, link_fd, t->options.state_fd, t->options.snapshot_fd};
+    struct loop_child_options child = {.path = t->path,
+                                       .args = args,
+                                       .fds = fds,
+                                       .fd_count = pair ? 6 : 4,
+                                       .exited = trainer_exited,
+                                       .ctx = t};
     return loop_child_open(&t->child, t->loop, &child, err);
 }
 
@@ -196,6 +216,7 @@ int worker_trainer_start(struct worker_trainer *t, struct error *err)
         return -1;
     }
     t->up = true;
+    *t->program = 0;
     t->kills = memory_kills_now();
     return 0;
 }

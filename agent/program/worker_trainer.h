@@ -10,9 +10,10 @@
 struct worker_trainer;
 
 struct worker_trainer_options {
-    int state_fd, snapshot_fd; /* memory files, the caller's; -1 where it launches */
-    bool launches;             /* a launcher of the user's program in the trainer's place (agent/launch) */
-    bool alone;                /* no other worker has a share in what this one may use, as in a pod */
+    int state_fd, snapshot_fd; /* memory files, the caller's; -1 where a launcher alone is up */
+    bool launches; /* a launcher of the user's program in the trainer's place (agent/launch), or, with memory
+                      files, of both */
+    bool alone;    /* no other worker has a share in what this one may use, as in a pod */
     void (*message)(void *ctx, const struct message *message); /* borrowed for the call */
     /* Once per start, after everything that it said was handed over: code is its exit code or -1, text says
      * how it ended ("killed by signal 9"). */

@@ -71,8 +71,9 @@ static int open_target(const struct task *task, struct target *t, struct error *
     int64_t parameters = load->layout.parameters;
     if (task->request.load.in_state)
         return map_target(t, load->options.state_fd, task->params_at, task->array_step, parameters, err);
-    return map_target(t, load->options.snapshot_fd, snapshot_area_at(&load->layout, SNAPSHOT_LOADED),
-                      4 * parameters, parameters, err);
+    return map_target(t, load->options.snapshot_fd,
+                      snapshot_area_at(snapshot_area_bytes(&load->layout), SNAPSHOT_LOADED), 4 * parameters,
+                      parameters, err);
 }
 
 static int list(struct task *task)

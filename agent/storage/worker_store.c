@@ -53,7 +53,7 @@ int64_t worker_store_snapshot_bytes(const struct job_spec *spec)
 {
     struct model_layout layout;
     model_layout_init(&layout, &spec->model.shape);
-    return snapshot_file_bytes(&layout);
+    return snapshot_file_bytes(snapshot_area_bytes(&layout));
 }
 
 /* Mapped only while it is worked on: Linux takes a process's memory apart before it closes its sockets, and
@@ -61,7 +61,7 @@ int64_t worker_store_snapshot_bytes(const struct job_spec *spec)
 static float *snapshot_map(const struct worker_store *store, struct error *err)
 {
     size_t bytes = (size_t)snapshot_area_bytes(&store->layout);
-    off_t offset = (off_t)snapshot_area_at(&store->layout, SNAPSHOT_TAKEN);
+    off_t offset = (off_t)snapshot_area_at((int64_t)bytes, SNAPSHOT_TAKEN);
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, store->options.snapshot_fd, offset);
     if (at != MAP_FAILED)
         return at;

@@ -61,12 +61,12 @@ rm_time job_join_window(const struct job_spec *spec, bool pods)
         return spec->elasticity.join_window;
     if (!pods)
         return 500 * RM_MS;
-    return spec->launched ? programs : trainers;
+    return job_restarts(spec) ? programs : trainers;
 }
 
 rm_time job_first_window(const struct job_spec *spec)
 {
-    return spec->launched && spec->launch.preload.count ? 30 * RM_S : 0;
+    return job_restarts(spec) && spec->launch.preload.count ? 30 * RM_S : 0;
 }
 
 static int check_workers(const struct job_spec *spec, const char **ret_path, struct error *err)
@@ -76,9 +76,9 @@ static int check_workers(const struct job_spec *spec, const char **ret_path, str
          min, target);
     RULE(max < target, "workers.max", "is %d, less than workers.target (%d); raise it or lower the target",
          max, target);
-    RULE(max > spec->batch.lanes && !spec->launched, "workers.max",
-         "is %d, but there are only %d lanes to share out; set trainer.batch.lanes to %d or more", max,
-         spec->batch.lanes, max);
+    RULE(max > spec->batch.lanes && !job_restarts(spec), "workers.max",
+         "is %d, but there are only %d lanes to share out; set %s.batch.lanes to %d or more", max,
+         spec->batch.lanes, spec->launched ? "launch" : "trainer", max);
     return 0;
 }
 
@@ -198,9 +198,25 @@ static int check_preload(const struct job_spec *spec, const char **ret_path, str
     return 0;
 }
 
+/* One process a worker, which stays: a trainer beside it sums for it. */
+static int check_elastic(const struct job_spec *spec, const char **ret_path, struct error *err)
+{
+    RULE(spec->launch.processes > 1, "launch.numProcPerNode",
+         "is %d, but in mode Elastic a worker is one process; give each process a pod, or use Restart",
+         spec->launch.processes);
+    RULE(python_starts_ranks(&spec->launch.command), "launch.command",
+         "is a launcher of ranks, but in mode Elastic a worker is one process; write the program itself, or "
+         "use Restart");
+    RULE(spec->launch.preload.count, "launch.preload",
+         "means nothing in mode Elastic, whose processes stay; leave it out");
+    return 0;
+}
+
 static int check_launch(const struct job_spec *spec, const char **ret_path, struct error *err)
 {
     const struct job_list *command = &spec->launch.command;
+    if (job_is_elastic(spec))
+        return check_elastic(spec, ret_path, err);
     const char *own = python_starts_ranks(command) ? python_own_meeting(command) : NULL;
     RULE(own, "launch.command",
          "has %.80s, but how many torchruns there are and where they meet changes with the workers, and is "

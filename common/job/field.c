@@ -446,15 +446,33 @@ static bool is_below(const struct job_field *field, const char *group)
     return !strncmp(field->path, group, length) && field->path[length] == '.';
 }
 
+bool job_restarts(const struct job_spec *spec)
+{
+    return spec->launched && spec->launch.mode == JOB_RESTART;
+}
+
+bool job_is_elastic(const struct job_spec *spec)
+{
+    return spec->launched && spec->launch.mode == JOB_ELASTIC;
+}
+
 bool job_has_store(const struct job_spec *spec)
 {
-    return !spec->launched || *spec->checkpoint.uri;
+    return !job_restarts(spec) || *spec->checkpoint.uri;
+}
+
+bool job_field_is_of_elastic(const struct job_field *field)
+{
+    return is_below(field, "launch.batch") || !strcmp(field->path, "launch.steps") ||
+           !strcmp(field->path, "launch.seed");
 }
 
 bool job_field_applies(const struct job_field *field, const struct job_spec *spec)
 {
     if (is_below(field, "trainer"))
         return !spec->launched;
+    if (job_field_is_of_elastic(field))
+        return job_is_elastic(spec);
     if (is_below(field, "launch") || field->kind == JOB_FIELD_RULES)
         return spec->launched;
     return !is_below(field, "checkpoint") || job_has_store(spec);

@@ -69,6 +69,11 @@ struct job_value {
 /* A plain YAML 1.2 scalar (core schema: null, true, 12, 0x1f, 6e-4, text), text is kept by reference. */
 struct job_value value_of_plain(const char *text);
 
+/* A row of `launch` that only mode Elastic has. */
+bool job_field_is_of_elastic(const struct job_field *field);
+#define JOB_FIELD_ELASTIC_ALONE                                                                              \
+    "belongs to mode Elastic; a program in mode Restart knows best itself, so leave it out"
+
 /* Does the row mean anything for this job? Of `trainer` and `launch` a job has one; `checkpoint` means
  * nothing to a program that has no store. */
 bool job_field_applies(const struct job_field *field, const struct job_spec *spec);

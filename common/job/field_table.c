@@ -101,10 +101,9 @@ const struct job_field job_fields[] = {
 
     {"launch.command", JOB_FIELD_LIST, AT(launch.command), 1, JOB_LIST_MAX, .required = true,
      .help = "the program and its words, as a list; nothing in them is expanded"},
-    {"launch.mode", JOB_FIELD_CHOICE, AT(launch.mode), .words = {"Restart"}, .later = "Elastic",
-     .required = true,
+    {"launch.mode", JOB_FIELD_CHOICE, AT(launch.mode), .words = {"Restart", "Elastic"}, .required = true,
      .help = "Restart: the program knows nothing of Ringmaster; its processes are started anew whenever the "
-             "members change"},
+             "members change. Elastic: they stay, and call ringmaster.connect()"},
     {"launch.numProcPerNode", JOB_FIELD_INT, AT(launch.processes), 1, 64, "1", .depends = "auto cpu gpu",
      .help = "processes that each worker starts"},
     {"launch.gracePeriod", JOB_FIELD_TIME, AT(launch.grace_period), 0, 3.6e12, "30s",
@@ -113,6 +112,14 @@ const struct job_field job_fields[] = {
      .help = "a failure's last word may quote the program's output; false: its exit code alone"},
     {"launch.preload", JOB_FIELD_LIST, AT(launch.preload), 0, 16,
      .help = "modules of Python that the next process has imported before it is needed, as [torch]"},
+    {"launch.steps", JOB_FIELD_LONG, AT(steps), 1, 1e12, .required = true, .compared = true,
+     .help = "Elastic: steps of the whole training"},
+    {"launch.seed", JOB_FIELD_SEED, AT(seed), 0, 9223372036854774784.0, "1", .compared = true,
+     .help = "Elastic: the order of the data and each lane's random numbers are functions of it"},
+    {"launch.batch.lanes", JOB_FIELD_INT, AT(batch.lanes), 1, RM_LANES_MAX, "64", .compared = true,
+     .help = "Elastic: independent parts of a step's batch; workers share them out, workers.max at least"},
+    {"launch.batch.laneSequences", JOB_FIELD_INT, AT(batch.lane_sequences), 1, 4096, "1", .compared = true,
+     .help = "Elastic: samples in a lane"},
 
     {"checkpoint.uri", JOB_FIELD_URI, AT(checkpoint.uri), .required = true,
      .help = "folder, or s3://bucket/prefix, that checkpoints and the final weights go to"},

@@ -296,9 +296,11 @@ static int check_whole(const struct walk *w, const struct yml *root)
     char full[PATH_TEXT], sentence[sizeof w->err->text];
     for (int i = 0; i < job_fields_count; i++) {
         const struct job_field *field = &job_fields[i];
+        snprintf(full, sizeof full, "spec.%s", field->path);
+        if (job_restarts(w->spec) && job_field_is_of_elastic(field) && present(root, field->path))
+            return refuse_at(w, yml_line(root, full), full, JOB_FIELD_ELASTIC_ALONE);
         if (!is_asked_for(w, root, field) || present(root, field->path))
             continue;
-        snprintf(full, sizeof full, "spec.%s", field->path);
         snprintf(sentence, sizeof sentence, "is missing; set it (%s)", field->help);
         return refuse_at(w, yml_line(root, full), full, sentence);
     }

@@ -263,9 +263,11 @@ int job_spec_from_object(struct job_spec *ret, const struct js *object, struct e
     if (choose(&spec, object, err) < 0)
         return -1;
     for (int i = 0; i < job_fields_count; i++) {
+        full_path(&job_fields[i], path, sizeof path);
+        if (job_restarts(&spec) && job_field_is_of_elastic(&job_fields[i]) && look(object, path))
+            return err_set(err, ERR_USAGE, "%s " JOB_FIELD_ELASTIC_ALONE, path);
         if (!is_asked_for(&job_fields[i], &spec, object))
             continue;
-        full_path(&job_fields[i], path, sizeof path);
         if (take_field(&spec, &job_fields[i], look(object, path), err) < 0)
             return err_place(err, path);
     }

@@ -23,8 +23,8 @@ enum job_reduction { JOB_EXACT, JOB_FAST };
 enum job_schedule { JOB_COSINE, JOB_CONSTANT };
 
 /* What becomes of the user's program when the members change: its processes are stopped and started anew in
- * the new generation, or they stay and take part in the exact sums themselves (not built yet). */
-enum job_launch_mode { JOB_RESTART };
+ * the new generation, or they stay, and a trainer beside each sums for it. */
+enum job_launch_mode { JOB_RESTART, JOB_ELASTIC };
 
 enum { JOB_ENDPOINT_MAX = 256, JOB_REGION_MAX = 64, JOB_LIST_MAX = 64, JOB_LIST_BYTES = 4096 };
 
@@ -89,11 +89,12 @@ struct job_spec {
     struct {
         int lanes, lane_sequences;
     } batch;
-    bool launched; /* the job runs the program of `launch`; what belongs to `trainer` means nothing */
+    bool launched; /* the job runs the program of `launch`; of `trainer` only what launch has as well (batch,
+                      steps, seed) means anything, and that in mode Elastic alone */
     struct {
         struct job_list command; /* 1 to 64 words; nothing in them is expanded */
         enum job_launch_mode mode;
-        int processes; /* numProcPerNode: that each worker starts */
+        int processes; /* numProcPerNode: that each worker starts; 1 in mode Elastic */
         rm_time grace_period;
         bool tell_output;        /* the last word of a failure may hold lines of the program's output */
         struct job_list preload; /* modules of Python that the next process imports while this one runs */
@@ -133,6 +134,11 @@ struct job_spec {
 };
 
 bool job_uri_is_bucket(const char *uri); /* s3://bucket/prefix; else a folder */
+
+/* Is it a program that knows nothing of steps, states and sums: `launch` in mode Restart? */
+bool job_restarts(const struct job_spec *spec);
+/* Is it a program with a trainer beside it: `launch` in mode Elastic? */
+bool job_is_elastic(const struct job_spec *spec);
 
 /* Has the job a place for checkpoints? Always but for a program in mode Restart that names none. */
 bool job_has_store(const struct job_spec *spec);

@@ -7,13 +7,13 @@ int64_t snapshot_area_bytes(const struct model_layout *layout)
     return 3 * layout->parameters * (int64_t)sizeof(float);
 }
 
-int64_t snapshot_area_at(const struct model_layout *layout, enum snapshot_area area)
+int64_t snapshot_area_at(int64_t area_bytes, enum snapshot_area area)
 {
-    int64_t pages = (snapshot_area_bytes(layout) + PAGE - 1) / PAGE;
+    int64_t pages = (area_bytes + PAGE - 1) / PAGE;
     return (int64_t)area * pages * PAGE;
 }
 
-int64_t snapshot_file_bytes(const struct model_layout *layout)
+int64_t snapshot_file_bytes(int64_t area_bytes)
 {
-    return snapshot_area_at(layout, SNAPSHOT_AREAS);
+    return snapshot_area_at(area_bytes, SNAPSHOT_AREAS);
 }

@@ -5,10 +5,11 @@
  *
  * It is drawn so that three fit:
  *
- *     the C model on a CPU   cpu/backend_cpu.h, today the only one. The state lies in the memfd.
+ *     the C model on a CPU   cpu/backend_cpu.h. The state lies in the memfd.
  *     the C model on a GPU   the arrays lie far away (`memory`); lanes may be queued (`lane`, `end`).
- *     a user's program       computes lanes and applies updates itself: `init` asks it for its first weights
- *                            and `commit` hands it the sum; it has neither `losses` nor `logits`.
+ *     a user's program       program/backend_program.h: it computes lanes and applies updates itself. The
+ *                            state is the image that it makes of it: `first` asks for the one that it begins
+ *                            with, and `commit` hands it the sum; it has neither `losses` nor `logits`.
  *
  * What two workers must do alike is not up to a backend: header words, verdict, lineage and learning rate are
  * trainer/exact's, and words are integers, whose sums are exact. Bits depend on shape, weights, tokens and
@@ -116,17 +117,24 @@ struct backend_ops {
      * need none. */
     int (*attach)(struct backend *b, struct state *state, struct error *err);
 
-    /* The first weights (parameters), here: of a seed, or what a program begins with. */
+    /* The first weights (parameters), here, of a seed. NULL: see first. */
     int (*init)(struct backend *b, uint64_t seed, float *params, struct error *err);
+    /* The state is what a program begins with; out (RM_HASH_BYTES): its image's hash. ERR_MACHINE where it
+     * has moved on since. NULL: see init. */
+    int (*first)(struct backend *b, uint8_t *out, struct error *err);
+    /* weightsSha256 (RM_HASH_BYTES). NULL: state_digest says it. */
+    int (*digest)(struct backend *b, uint8_t *out, struct error *err);
     /* These (parameters) are the weights: in the state's memory, or where there is no state in this
      * process's. Again whenever their values changed. */
     int (*weights)(struct backend *b, struct far params, struct error *err);
+    /* Now and then, from any thread, whatever is under way. NULL: nothing needs it. */
+    void (*idle)(struct backend *b);
     /* Does a lane for nothing, with any weights, so that the first one that counts is no slower. */
     void (*warm_up)(struct backend *b, struct far params);
 
     /* The state holds a step. Its kept update stays, the elder buffer of words is taken. */
     int (*begin)(struct backend *b, const struct backend_pass *pass, struct error *err);
-    /* tokens (sequences, context + 1): forward, backward, and the gradient of the lane's mean loss added to
+    /* tokens (sequences, context + 1; NULL where who computes finds its samples itself): forward, backward, and the gradient of the lane's mean loss added to
      * this rank's words, each element rounded once. Each lane once a pass, in any order. It may return before
      * it is done: tokens may be forgotten all the same, and what fails is told by a later call of the pass. A
      * token outside the vocabulary is ERR_DATA. */
@@ -164,6 +172,7 @@ struct backend_ops {
 struct backend {
     const struct backend_ops *ops;
     bool aims; /* an update may leave the state in memory that is shared with others (state_add_spare) */
+    int64_t image_bytes; /* the state is one array, an image of so many bytes; 0: params, m and v */
 };
 
 #endif

@@ -83,6 +83,8 @@ static int identify_data(struct engine *e, const struct msg_setup *setup, struct
 static int open_data(struct engine *e, const struct msg_setup *setup, struct error *err)
 {
     const struct job_spec *spec = e->spec;
+    if (job_is_elastic(spec))
+        return 0;
     struct corpus_source source = e->feed ? feed_source(e->feed) : (struct corpus_source){0};
     int sequences = spec->evaluation.every_steps ? spec->evaluation.sequences : 0;
     struct corpus_options options = {.uri = spec->data.uri,
@@ -125,10 +127,16 @@ static int check_memory(struct engine *e, const struct engine_options *options, 
     size_t lane = plan.lane, state = plan.state, available = pages_available();
     if (fstat(options->state_fd, &st) == 0 && (size_t)st.st_blocks * 512 >= state)
         state = 0;
-    else if (saves_on_the_way(e->spec))
+    else if (saves_on_the_way(e->spec) && e->backend->aims)
         state += (size_t)e->layout.parameters * SPARE_BYTES;
     if (!available || lane + state <= available)
         return 0;
+    if (job_is_elastic(e->spec))
+        return err_set(
+            err, ERR_MACHINE,
+            "this machine has %zu MiB of memory left, and this worker needs %zu beside the program: "
+            "%zu for the sums of %lld elements, %zu for gradients and state as they are handed over",
+            available >> 20, (lane + state) >> 20, state >> 20, (long long)e->layout.parameters, lane >> 20);
     return err_set(
         err, ERR_MACHINE,
         "this machine has %zu MiB of memory left, and this worker needs %zu: %zu for the training state of "
@@ -140,7 +148,7 @@ static int check_memory(struct engine *e, const struct engine_options *options, 
 
 static int size_snapshot(struct engine *e, int fd, struct error *err)
 {
-    int64_t size = snapshot_file_bytes(&e->layout);
+    int64_t size = snapshot_file_bytes(e->area_bytes);
     struct stat st;
     if (fstat(fd, &st) < 0 || (st.st_size < size && ftruncate(fd, (off_t)size) < 0))
         return err_errno(err, ERR_MACHINE, "size the snapshot's memory");
@@ -150,9 +158,9 @@ static int size_snapshot(struct engine *e, int fd, struct error *err)
 /* Only the pages that are touched take memory. */
 static int map_areas(struct engine *e, int fd, struct error *err)
 {
-    size_t size = (size_t)snapshot_area_bytes(&e->layout);
+    size_t size = (size_t)e->area_bytes;
     for (int i = 0; i < SNAPSHOT_AREAS; i++) {
-        off_t offset = (off_t)snapshot_area_at(&e->layout, (enum snapshot_area)i);
+        off_t offset = (off_t)snapshot_area_at(e->area_bytes, (enum snapshot_area)i);
         void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
         if (map == MAP_FAILED)
             return err_errno(err, ERR_MACHINE, "map the snapshot's memory");
@@ -166,14 +174,17 @@ static int add_spare(struct engine *e, int fd, struct error *err)
 {
     if (!saves_on_the_way(e->spec) || !e->backend->aims)
         return 0;
-    return state_add_spare(e->state, fd, snapshot_area_at(&e->layout, SNAPSHOT_TAKEN), err);
+    return state_add_spare(e->state, fd, snapshot_area_at(e->area_bytes, SNAPSHOT_TAKEN), err);
 }
 
 static int open_state(struct engine *e, const struct engine_options *options, struct error *err)
 {
     const struct backend_ops *ops = e->backend->ops;
-    struct state_shape shape = {
-        .layout = &e->layout, .lanes = e->spec->batch.lanes, .fast = e->spec->reduction == JOB_FAST};
+    struct state_shape shape = {.layout = &e->layout,
+                                .lanes = e->spec->batch.lanes,
+                                .fast = e->spec->reduction == JOB_FAST,
+                                .image = e->backend->image_bytes};
+    e->area_bytes = shape.image ? shape.image : snapshot_area_bytes(&e->layout);
     if (ops->memory && ops->memory(e->backend, state_bulk_bytes(&shape), &shape.in, &shape.at, err) < 0)
         return -1;
     if (state_open(&e->state, options->state_fd, &shape, err) < 0 ||
@@ -259,7 +270,7 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
     e->exact = e->spec->reduction == JOB_EXACT;
     pthread_mutex_init(&e->ring_lock, NULL);
     if (open_aborts(e, err) < 0 || open_feed(e, options->data_fd, err) < 0 ||
-        open_data(e, options->setup, err) < 0 || engine_backend_open(e, options->backend, err) < 0 ||
+        open_data(e, options->setup, err) < 0 || engine_backend_open(e, options, err) < 0 ||
         take_buffers(e, err) < 0 || check_memory(e, options, err) < 0 || open_state(e, options, err) < 0 ||
         open_port(e, options->setup, err) < 0 || measure(e, err) < 0) {
         engine_free(e);
@@ -286,7 +297,7 @@ void engine_free(struct engine *e)
     feed_free(e->feed);
     for (int i = 0; i < SNAPSHOT_AREAS; i++)
         if (e->area[i])
-            munmap(e->area[i], (size_t)snapshot_area_bytes(&e->layout));
+            munmap(e->area[i], (size_t)e->area_bytes);
     free(e->tokens);
     free(e->losses);
     for (int i = 0; i < ELASTIC_THREADS; i++)
@@ -329,13 +340,19 @@ void engine_opened(struct engine *e, struct message *ret_up, struct elastic_even
     text_copy(up->probe, sizeof up->probe, e->probe);
     text_copy(up->address, sizeof up->address, data_port_address(e->port));
     hex_encode(e->data_sha256, RM_HASH_BYTES, up->data_sha256);
-    up->data_files = corpus_files(e->corpus);
-    up->data_bytes = corpus_bytes(e->corpus);
+    up->data_files = e->corpus ? corpus_files(e->corpus) : 0;
+    up->data_bytes = e->corpus ? corpus_bytes(e->corpus) : 0;
     up->parameters = e->layout.parameters;
     state_home(e->state, &up->params_at, &up->array_step);
     fill_state(e, &up->state, &ret->update_step);
     ret->loss_known = held_loss(e, &ret->loss);
-    ret->tokens = batch_sequences(e->spec) * e->spec->model.shape.context;
+    ret->tokens = e->spec->batch.lanes * engine_lane_tokens(e);
+}
+
+int64_t engine_lane_tokens(const struct engine *e)
+{
+    int64_t each = e->reader ? e->spec->model.shape.context : 1;
+    return e->spec->batch.lane_sequences * each;
 }
 
 static void carry_out(struct engine *e, const struct elastic_action *a, struct elastic_result *ret)
@@ -443,6 +460,8 @@ struct engine_pulse engine_pulse(struct engine *e)
 {
     if (atomic_load(&e->in_memory))
         atomic_fetch_add(&e->counter, 1);
+    if (e->backend->ops->idle)
+        e->backend->ops->idle(e->backend);
     int64_t received = atomic_load(&e->received);
     bool reduces = atomic_load(&e->exchanging);
     return (struct engine_pulse){.counter = atomic_load(&e->counter) + received,

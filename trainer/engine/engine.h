@@ -27,6 +27,7 @@ struct engine_options {
     int state_fd, snapshot_fd;     /* memfds, the caller's; sized here where they are empty; the second one
                                       is common/model/snapshot.h's */
     int data_fd;                   /* socket for data of an object store; unused for folders */
+    int program_fd;                /* listens for the user's program, taken over; unused without one */
     bool alone; /* no other worker of the job has a share in the CPUs that this one may use */
     void (*refused)(const char *why); /* a stranger at the data port; on another thread */
     engine_open_backend *backend;     /* NULL: what the job asks for */

@@ -2,6 +2,7 @@
 #include "common/os/config.h"
 #include "common/os/cores.h"
 #include "trainer/backend/cpu/backend_cpu.h"
+#include "trainer/backend/program/backend_program.h"
 #include "trainer/engine/engine_parts.h"
 
 /* Workers of one machine share its cores; what a pod may use is one worker's. */
@@ -32,9 +33,38 @@ static struct backend_rule rule_of(const struct job_spec *spec)
     };
 }
 
-int engine_backend_open(struct engine *e, engine_open_backend *open, struct error *err)
+/* Before the coordinator gives the worker up: the sentence here says more. */
+static rm_time program_patience(const struct job_spec *spec)
+{
+    return spec->elasticity.start_timeout / 10 * 9;
+}
+
+/* What there is to sum the program says. */
+static int open_program(struct engine *e, int fd, struct error *err)
 {
     const struct job_spec *spec = e->spec;
+    const struct backend_program_options options = {.fd = fd,
+                                                    .lanes = spec->batch.lanes,
+                                                    .sequences = spec->batch.lane_sequences,
+                                                    .steps = spec->steps,
+                                                    .seed = spec->seed,
+                                                    .threads = thread_count(e),
+                                                    .patience = program_patience(spec),
+                                                    .stop = &e->abort[ELASTIC_COMPUTES].word,
+                                                    .pulse = &e->counter,
+                                                    .layout = &e->layout};
+    if (backend_program_open(&e->backend, &options, err) < 0)
+        return -1;
+    backend_program_data(e->backend, e->data_sha256);
+    return 0;
+}
+
+int engine_backend_open(struct engine *e, const struct engine_options *given, struct error *err)
+{
+    engine_open_backend *open = given->backend;
+    const struct job_spec *spec = e->spec;
+    if (job_is_elastic(spec) && !open)
+        return open_program(e, given->program_fd, err);
     const char *forced = config_get(CONFIG_TRAINER_ISA);
     text_copy(e->isa, sizeof e->isa, forced ? forced : spec->isa);
     model_layout_init(&e->layout, &spec->model.shape);

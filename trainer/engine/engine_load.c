@@ -85,7 +85,7 @@ static int hold(struct engine *e, const struct msg_loaded *loaded, struct error 
         if (engine_copy_in(e, &from, &to, err) < 0)
             return -1;
         transfer_share_move(e->source, &to);
-        madvise(e->area[SNAPSHOT_LOADED], (size_t)snapshot_area_bytes(&e->layout), MADV_REMOVE);
+        madvise(e->area[SNAPSHOT_LOADED], (size_t)e->area_bytes, MADV_REMOVE);
     }
     FAULT("state-loaded");
     if (state_receive_end(e->state, &point, err) < 0)

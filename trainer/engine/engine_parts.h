@@ -30,12 +30,13 @@ struct engine {
 
     struct feed *feed; /* NULL: the data is in a folder */
     struct corpus *corpus;
-    struct prefetch *reader; /* of the corpus, from its opening on */
+    struct prefetch *reader; /* of the corpus, from its opening on; NULL: a program reads its data itself */
     struct backend *backend; /* who computes */
     struct state *state;
-    float *area[SNAPSHOT_AREAS]; // (3, parameters) each: the memory shared with the agent
-    int32_t *tokens;             // (context + 1) of evaluation
-    uint32_t *losses;            // (2, evaluation sequences) bits of fp32: the own ones, and everybody's
+    char *area[SNAPSHOT_AREAS]; // (area_bytes) each: the memory shared with the agent, arrays without gaps
+    int64_t area_bytes;
+    int32_t *tokens;    // (context + 1) of evaluation
+    uint32_t *losses;   // (2, evaluation sequences) bits of fp32: the own ones, and everybody's
     rm_time saved_at;   /* of the newest snapshot or checkpoint that is known of, for checkpoint.every */
     bool snapshot_free; /* of the step being made: the agent does not read the snapshot area */
     bool packed;        /* who computes knows the state's weights as they are */
@@ -68,9 +69,11 @@ struct engine {
 void engine_failed(struct elastic_result *ret, const struct error *err, int peer_worker);
 
 /* engine_state.c: what makes, moves and reads the state */
-/* The state's arrays as they lie in an area, and where its parameters lie. */
+/* The state's arrays as they lie in an area, and where the first of them lies: its parameters. */
 struct state_arrays engine_area(struct engine *e, enum snapshot_area area);
 struct far engine_params(struct engine *e);
+/* What a lane learns from, in tokens, or in samples where there are none. */
+int64_t engine_lane_tokens(const struct engine *e);
 /* One array after the other from an area to the state. */
 int engine_copy_in(struct engine *e, const struct state_arrays *from, const struct state_arrays *to,
                    struct error *err);
@@ -88,7 +91,7 @@ void engine_want(struct engine *e, enum elastic_command command, const struct me
                  struct transfer_peer *peers);
 
 /* engine_backend.c: the one file here that knows who can compute */
-int engine_backend_open(struct engine *e, engine_open_backend *open, struct error *err);
+int engine_backend_open(struct engine *e, const struct engine_options *options, struct error *err);
 
 /* engine_load.c: a checkpoint, of which each member of the ring reads a share */
 void engine_load(struct engine *e, const struct elastic_action *action, struct elastic_result *ret);

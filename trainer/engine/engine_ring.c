@@ -65,7 +65,7 @@ static void count_from_save(struct engine *e, const struct msg_form *form)
 /* Words that this process can't touch go round by way of windows that it can. */
 static bool is_far(struct engine *e)
 {
-    return !memory_near(state_arrays(e->state).in, engine_params(e));
+    return !state_words_are_near(e->state);
 }
 
 void engine_connect(struct engine *e, const struct message *message, struct elastic_result *ret)

@@ -24,17 +24,19 @@ static int load_init(struct engine *e, float *params, struct error *err)
 
 struct far engine_params(struct engine *e)
 {
-    struct state_arrays a = state_arrays(e->state);
-    return state_array_named(&a, "params")->at;
+    return state_arrays(e->state).array[0].at;
 }
 
 struct state_arrays engine_area(struct engine *e, enum snapshot_area area)
 {
     struct state_arrays a = state_arrays(e->state);
-    const float *at = e->area[area];
+    const char *at = e->area[area];
     a.in = memory_here();
-    for (int i = 0; i < a.arrays; i++, at += a.count)
-        a.array[i].at = far_here(at + a.array[i].first);
+    for (int i = 0; i < a.arrays; i++) {
+        int64_t each = (int64_t)state_type_bytes(a.array[i].type);
+        a.array[i].at = far_here(at + a.array[i].first * each);
+        at += a.count * each;
+    }
     return a;
 }
 
@@ -51,10 +53,18 @@ int engine_copy_in(struct engine *e, const struct state_arrays *from, const stru
     return 0;
 }
 
+/* What a state is called that begins with these values. */
+static void name_first(const struct engine *e, const float *values, int64_t count, struct state_point *point)
+{
+    struct str compared = str_init(RM_FRAME_MAX);
+    job_spec_write_compared(e->spec, &compared);
+    lineage_first(str_text(&compared), compared.length, e->data_sha256, values, count, point->lineage);
+    str_clear(&compared);
+}
+
 /* params (parameters): the first weights; point: what they are called. */
 static int first_weights(struct engine *e, float *params, struct state_point *point, struct error *err)
 {
-    struct str compared = str_init(RM_FRAME_MAX);
     bool named = e->spec->model.init[0];
     atomic_store(&e->in_memory, !named);
     if (named && load_init(e, params, err) < 0)
@@ -62,19 +72,28 @@ static int first_weights(struct engine *e, float *params, struct state_point *po
     if (!named && e->backend->ops->init(e->backend, e->spec->seed, params, err) < 0)
         return -1;
     atomic_store(&e->in_memory, true);
-    job_spec_write_compared(e->spec, &compared);
-    lineage_first(str_text(&compared), compared.length, e->data_sha256, params, e->layout.parameters,
-                  point->lineage);
-    str_clear(&compared);
+    name_first(e, params, e->layout.parameters, point);
+    return 0;
+}
+
+/* A program has them; what counts as values is its image's hash. */
+static int ask_first(struct engine *e, struct state_point *point, struct error *err)
+{
+    float hash[RM_HASH_BYTES / sizeof(float)];
+    if (e->backend->ops->first(e->backend, (uint8_t *)hash, err) < 0)
+        return -1;
+    name_first(e, hash, (int64_t)(sizeof hash / sizeof *hash), point);
     return 0;
 }
 
 /* Made where they belong if that is near, else in the area for what is loaded. */
 static int make_state(struct engine *e, struct state_point *point, struct error *err)
 {
+    if (e->backend->ops->first)
+        return ask_first(e, point, err);
     struct state_arrays a = state_arrays(e->state);
     struct far params = engine_params(e);
-    float *near = memory_near(a.in, params), *made = near ? near : e->area[SNAPSHOT_LOADED];
+    float *near = memory_near(a.in, params), *made = near ? near : (float *)(void *)e->area[SNAPSHOT_LOADED];
     size_t bytes = (size_t)a.count * sizeof *made;
     if (first_weights(e, made, point, err) < 0 || state_zero_moments(e->state, err) < 0 ||
         (!near && e->backend->ops->copy_in(e->backend, params, made, bytes, err) < 0))
@@ -233,7 +252,9 @@ void engine_digest(struct engine *e, struct elastic_result *ret)
 {
     struct error err;
     atomic_store(&e->in_memory, true);
-    int made = state_digest(e->state, ret->digest, &err);
+    const struct backend_ops *ops = e->backend->ops;
+    int made =
+        ops->digest ? ops->digest(e->backend, ret->digest, &err) : state_digest(e->state, ret->digest, &err);
     atomic_store(&e->in_memory, false);
     if (made < 0)
         engine_failed(ret, &err, -1);

@@ -23,7 +23,8 @@ static int pack_weights(struct engine *e, struct error *err)
 static void aim(struct engine *e, int64_t step)
 {
     struct model_range own = own_lanes(e);
-    prefetch_aim(e->reader, step, (int)own.first, (int)own.count);
+    if (e->reader)
+        prefetch_aim(e->reader, step, (int)own.first, (int)own.count);
 }
 
 void engine_read_ahead(struct engine *e)
@@ -41,8 +42,8 @@ static int run_lanes(struct engine *e, int64_t step, struct error *err)
     rm_time begun = clock_now();
     aim(e, step);
     for (int64_t lane = own.first; lane < own.first + own.count; lane++) {
-        const int32_t *tokens = prefetch_lane(e->reader, (int)lane, err);
-        if (!tokens || ops->lane(e->backend, (int)lane, tokens, stop, err) < 0)
+        const int32_t *tokens = e->reader ? prefetch_lane(e->reader, (int)lane, err) : NULL;
+        if ((e->reader && !tokens) || ops->lane(e->backend, (int)lane, tokens, stop, err) < 0)
             return -1;
         atomic_fetch_add(&e->counter, 1);
         FAULT("lane-done");
@@ -81,16 +82,15 @@ void engine_lanes(struct engine *e, bool again, struct elastic_result *ret)
     struct backend_pass pass = {.rank = e->ring->rank,
                                 .world = e->ring->world,
                                 .flags = flags_of(e),
-                                .tokens =
-                                    (uint32_t)(e->spec->batch.lane_sequences * e->spec->model.shape.context),
+                                .tokens = (uint32_t)engine_lane_tokens(e),
                                 .k = again ? e->pass.k : NULL};
-    rm_time waited = prefetch_waited(e->reader);
+    rm_time waited = e->reader ? prefetch_waited(e->reader) : 0;
     e->pass.number = again ? e->pass.number + 1 : 0;
     atomic_store(&e->exchanging, false);
     if (pack_weights(e, &err) < 0 || e->backend->ops->begin(e->backend, &pass, &err) < 0 ||
         run_lanes(e, point.step, &err) < 0)
         engine_failed(ret, &err, -1);
-    ret->data_wait = prefetch_waited(e->reader) - waited;
+    ret->data_wait = e->reader ? prefetch_waited(e->reader) - waited : 0;
 }
 
 /* All ranks are in this step then, and know of each other what was said. */

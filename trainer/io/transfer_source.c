@@ -125,9 +125,10 @@ static void make_offer(struct service *s, const struct transfer_request *r, int3
     *o = (struct offer){.reply.status = TRANSFER_NOT_HELD};
     pthread_rwlock_rdlock(&source->gate);
     o->arrays = source->arrays;
-    bool same = source->open && source->point.step == r->step &&
-                !memcmp(source->point.lineage, r->lineage, RM_HASH_BYTES) && range_inside(r, o->arrays.count);
     bool update = r->kind == TRANSFER_UPDATE;
+    int64_t total = update ? source->update.words_count : source->arrays.count;
+    bool same = source->open && source->point.step == r->step &&
+                !memcmp(source->point.lineage, r->lineage, RM_HASH_BYTES) && range_inside(r, total);
     bool has = update ? source->kept && source->update.step == r->step : r->kind == TRANSFER_STATE;
     if (same && has) {
         int tensors = source->tensors;

@@ -46,20 +46,28 @@ static size_t pieces_of(const struct model_layout *layout)
     return n;
 }
 
-/* Arrays, words and what goes with them, from a place on; `behind`: words of the header behind each buffer.
- */
-static void place_bulk(const struct model_layout *layout, size_t at, size_t behind, struct parts *p)
+/* The words, and arrays that are not an image, lie in another memory than the memfd. */
+static bool is_away(const struct state_shape *shape)
 {
+    return shape->in && !shape->image;
+}
+
+/* Arrays, words and what goes with them, from a place on; `behind`: words of the header behind each buffer.
+ * An image has a place of its own, and nothing of it is ever changed in part. */
+static void place_bulk(const struct state_shape *shape, size_t at, size_t behind, struct parts *p)
+{
+    const struct model_layout *layout = shape->layout;
     size_t count = (size_t)layout->parameters, pieces = pieces_of(layout);
+    size_t array = shape->image ? 0 : page_up(count * sizeof(float));
     p->stamp = at;
     p->proof = p->stamp + page_up(pieces * sizeof(int64_t));
     at = p->proof + page_up(pieces * sizeof(uint64_t));
-    for (int i = 0; i < ARRAYS; i++, at += page_up(count * sizeof(float)))
+    for (int i = 0; i < ARRAYS; i++, at += array)
         p->array[i] = at;
     for (int b = 0; b < 2; b++, at += page_up((count + behind) * sizeof(uint32_t)))
         p->words[b] = at;
     p->slot = at;
-    p->bulk_end = p->slot + page_up(STATE_THREADS_MAX * sizeof(struct state_slot));
+    p->bulk_end = p->slot + (shape->image ? 0 : page_up(STATE_THREADS_MAX * sizeof(struct state_slot)));
 }
 
 static struct parts place_parts(const struct state *s)
@@ -67,17 +75,20 @@ static struct parts place_parts(const struct state *s)
     struct parts p;
     size_t count = (size_t)s->shape.layout->parameters, header = (size_t)s->header_words;
     size_t begin = page_up(sizeof(struct state_header)), said = page_up(header * sizeof(uint32_t));
-    place_bulk(s->shape.layout, s->shape.in ? 0 : begin, s->shape.in ? 0 : header, &p);
+    bool away = is_away(&s->shape);
+    place_bulk(&s->shape, away ? 0 : begin, away ? 0 : header, &p);
     for (int b = 0; b < 2; b++)
-        p.said[b] = s->shape.in ? begin + (size_t)b * said : p.words[b] + count * sizeof(uint32_t);
-    p.size = s->shape.in ? begin + 2 * said : p.bulk_end;
+        p.said[b] = away ? begin + (size_t)b * said : p.words[b] + count * sizeof(uint32_t);
+    p.size = away ? begin + 2 * said : p.bulk_end;
     return p;
 }
 
 size_t state_bulk_bytes(const struct state_shape *shape)
 {
     struct parts p;
-    place_bulk(shape->layout, 0, 0, &p);
+    if (shape->image)
+        return (size_t)shape->image;
+    place_bulk(shape, 0, 0, &p);
     return p.bulk_end;
 }
 
@@ -90,6 +101,8 @@ static void make_identity(const struct state *s, uint8_t out[RM_HASH_BYTES])
     sha256_add(h, numbers, sizeof numbers);
     if (s->shape.in)
         sha256_add(h, "far", 4);
+    if (s->shape.image)
+        sha256_add(h, &s->shape.image, sizeof s->shape.image);
     for (int t = 0; t < layout->tensors; t++) {
         const struct model_tensor *tensor = &layout->tensor[t];
         sha256_add(h, tensor->name, strlen(tensor->name) + 1);
@@ -130,13 +143,16 @@ static int take_scratch(struct state *s, struct error *err)
 static void set_pointers(struct state *s, const struct parts *p)
 {
     char *map = s->map;
-    uintptr_t bulk = s->shape.in ? (uintptr_t)s->shape.at.at : (uintptr_t)map;
-    s->in = s->shape.in ? s->shape.in : memory_here();
+    bool away = is_away(&s->shape);
+    uintptr_t bulk = away ? (uintptr_t)s->shape.at.at : (uintptr_t)map;
+    s->in = away ? s->shape.in : memory_here();
     s->header = (struct state_header *)map;
     s->stamp = (_Atomic int64_t *)(bulk + p->stamp);
     s->proof = (uint64_t *)(bulk + p->proof);
     s->place[STATE_HOME] = (struct state_place){(float *)(bulk + p->array[0]), (float *)(bulk + p->array[1]),
                                                 (float *)(bulk + p->array[2])};
+    if (s->shape.image)
+        s->place[STATE_HOME] = (struct state_place){.params = (float *)(uintptr_t)s->shape.at.at};
     for (int b = 0; b < 2; b++) {
         s->words[b] = (uint32_t *)(bulk + p->words[b]);
         s->said[b] = (uint32_t *)(map + p->said[b]);
@@ -159,7 +175,7 @@ static int map_all(struct state *s, int fd, const struct parts *p, struct error 
  * left out: only those of threads that exist are ever touched. */
 static int lay_out(struct state *s, int fd, const struct parts *p, struct error *err)
 {
-    size_t taken = s->shape.in ? p->size : p->slot;
+    size_t taken = is_away(&s->shape) ? p->size : p->slot;
     if (ftruncate(fd, 0) < 0 || ftruncate(fd, (off_t)p->size) < 0)
         return err_errno(err, ERR_MACHINE, "size the training state (%zu MiB)", p->size >> 20);
     int code;
@@ -234,6 +250,8 @@ static void restore_pieces(struct state *s)
 static int forget_all(struct state *s, struct error *err)
 {
     state_receive_begin(s);
+    if (s->shape.image)
+        return 0;
     return memory_zero(s->in, far_here(s->slot), STATE_THREADS_MAX * sizeof *s->slot, err);
 }
 
@@ -342,6 +360,12 @@ struct state_arrays state_arrays(struct state *s)
 {
     const struct state_place *p = &s->place[state_placed(s)];
     const float *const at[ARRAYS] = {p->params, p->m, p->v};
+    int64_t image = s->shape.image;
+    if (image)
+        return (struct state_arrays){.in = s->shape.in,
+                                     .count = image,
+                                     .arrays = 1,
+                                     .array = {{"image", STATE_BYTE, 0, image, s->shape.at}}};
     struct state_arrays a = {.in = s->in, .count = s->shape.layout->parameters, .arrays = ARRAYS};
     for (int i = 0; i < ARRAYS; i++)
         a.array[i] = (struct state_array){array_names[i], STATE_F32, 0, a.count, far_here(at[i])};
@@ -350,7 +374,7 @@ struct state_arrays state_arrays(struct state *s)
 
 size_t state_type_bytes(enum state_type type)
 {
-    static const size_t bytes[] = {[STATE_F32] = sizeof(float)};
+    static const size_t bytes[] = {[STATE_F32] = sizeof(float), [STATE_BYTE] = 1};
     return bytes[type];
 }
 
@@ -386,8 +410,16 @@ int state_digest(struct state *s, uint8_t out[RM_HASH_BYTES], struct error *err)
     return result;
 }
 
+bool state_words_are_near(struct state *s)
+{
+    return memory_near(s->in, far_here(s->words[0]));
+}
+
+/* Who has an image keeps no sums of its bits. */
 bool state_proven(const struct state *s)
 {
+    if (s->shape.image)
+        return true;
     return atomic_load_explicit(&s->header->proven, memory_order_acquire);
 }
 
@@ -440,7 +472,7 @@ static int stamp_far(struct state *s, int64_t step, struct error *err)
 
 int state_receive_end(struct state *s, const struct state_point *point, struct error *err)
 {
-    if (s->shape.in && stamp_far(s, point->step, err) < 0)
+    if (is_away(&s->shape) && stamp_far(s, point->step, err) < 0)
         return -1;
     for (int i = 0; i < s->pieces && !s->shape.in; i++)
         atomic_store_explicit(&s->stamp[i], point->step, memory_order_relaxed);

@@ -21,7 +21,11 @@
  * One thread at a time calls these functions; reading the arrays meanwhile is fine while nobody changes
  * them. Memory: 20 bytes a parameter in the memfd (4 each for parameters, m, v and two buffers). Where who
  * computes has a memory of its own (state_shape.in), arrays and words lie there, and records and header words
- * in the memfd. What fails in these functions is that memory (ERR_MACHINE). */
+ * in the memfd. What fails in these functions is that memory (ERR_MACHINE).
+ *
+ * Where a user's program has the state (state_shape.image), it is one array of bytes, the image that the
+ * program makes of it, in a memory that asks the program for it; the words lie in the memfd, and k, step and
+ * lineage are kept as ever. What was held is gone with the process that opened it. */
 #ifndef RM_TRAINER_STATE_H
 #define RM_TRAINER_STATE_H
 
@@ -40,7 +44,8 @@ struct state_shape {
     int lanes;                         /* of a step */
     bool fast;                         /* words are fp32 sums instead of integers */
     struct memory *in;                 /* of arrays and words, from `at` on; NULL: the memfd */
-    struct far at;
+    struct far at;                     /* not 0 */
+    int64_t image; /* > 0: bytes of the one array, and `in` is of that alone; the words lie in the memfd */
 };
 
 /* How much of another memory than the memfd a state of that shape takes. */
@@ -68,8 +73,8 @@ bool state_holds(const struct state *s, struct state_point *out);
 bool state_pending(const struct state *s);
 
 /* What a state is made of: arrays in one flat order of elements (layout.h), by name. AdamW's are "params",
- * "m" and "v". */
-enum state_type { STATE_F32 };
+ * "m" and "v"; a program's is "image", whose elements are bytes. */
+enum state_type { STATE_F32, STATE_BYTE };
 struct state_array {
     const char *name;
     enum state_type type;
@@ -101,7 +106,10 @@ void state_receive_begin(struct state *s);
 int state_receive_end(struct state *s, const struct state_point *point, struct error *err);
 int state_zero_moments(struct state *s, struct error *err);
 
-/* SHA-256 of the parameters in flat order (weightsSha256). */
+/* Whether this process may touch the words themselves. */
+bool state_words_are_near(struct state *s);
+
+/* SHA-256 of the parameters in flat order (weightsSha256); not of an image. */
 int state_digest(struct state *s, uint8_t out[RM_HASH_BYTES], struct error *err);
 
 /* ---- the spare: a snapshot that costs no copy ----

@@ -142,6 +142,10 @@ static void fill(struct launch_environment *e, const struct launch_process *p, c
         add_python(e, p->python, base);
     if (p->processes > 1 && !base->threads)
         set(e, "OMP_NUM_THREADS", "1"); /* or each process takes all cores */
+    if (p->socket)
+        set(e, "RINGMASTER_SOCKET", p->socket);
+    if (!r && p->error_file)
+        set(e, "TORCHELASTIC_ERROR_FILE", p->error_file);
     if (!r)
         return;
     address_split(r->address[0], host, sizeof host, &port);

@@ -12,9 +12,10 @@
 struct launch_process {
     const struct launch_ring *ring; /* NULL: it has no place yet, and finds what all find everywhere */
     const char *job;
-    int local, processes;   /* this one, of how many on each worker */
-    bool torchrun;          /* it is started once, and starts the processes itself */
-    const char *socket;     /* where it may say how far it is; NULL: nowhere */
+    int local, processes; /* this one, of how many on each worker */
+    bool torchrun;        /* it is started once, and starts the processes itself */
+    /* Restart: where it may say how far it is; Elastic: of the trainer that it computes for. NULL: none */
+    const char *socket;
     const char *python;     /* the folder of the Python package, behind all in PYTHONPATH; "" or NULL: none */
     const char *error_file; /* where a Python program of torch's leaves its traceback; NULL: nowhere */
 };

@@ -330,7 +330,7 @@ float *rig_map_area(struct rig *rig, int w, enum snapshot_area area, size_t *ret
     model_layout_init(&layout, &rig->spec.model.shape);
     *ret_bytes = (size_t)snapshot_area_bytes(&layout);
     float *map = mmap(NULL, *ret_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, rig->t[w].snapshot_fd,
-                      (off_t)snapshot_area_at(&layout, area));
+                      (off_t)snapshot_area_at((int64_t)*ret_bytes, area));
     cr_assert_neq(map, MAP_FAILED);
     return map;
 }

@@ -67,7 +67,7 @@ static struct desk *desk_open(void)
     char *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, d->snapshot_fd, 0);
     cr_assert_neq(map, MAP_FAILED);
     d->snapshot = (float *)map;
-    d->loaded = (float *)(map + snapshot_area_at(&layout, SNAPSHOT_LOADED));
+    d->loaded = (float *)(map + snapshot_area_at(snapshot_area_bytes(&layout), SNAPSHOT_LOADED));
     cr_assert_eq(loop_open(&d->loop, &err), 0);
     struct worker_store_options options = {
         .spec = &d->spec, .key = d->key, .snapshot_fd = d->snapshot_fd, .done = done, .ctx = d};

@@ -1,0 +1,547 @@
+#include "trainer/backend/program/backend_program.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/base/assert.h"
+#include "common/base/prng.h"
+#include "common/base/str.h"
+#include "common/os/crypto.h"
+#include "common/os/log.h"
+#include "common/os/pool.h"
+#include "trainer/backend/cpu/sums/lanes.h"
+#include "trainer/backend/program/apply.h"
+#include "trainer/backend/program/image.h"
+#include "trainer/backend/program/talk.h"
+#include "trainer/core/cursor.h"
+#include "trainer/state/state_file.h"
+
+enum {
+    WORDS_BYTES = 8, /* of the state, for each element of a gradient: two buffers */
+    PAGE = 4096,
+};
+
+/* What lies in the image's place. */
+enum image {
+    IMAGE_OLD,  /* nothing of use: the program has moved on since */
+    IMAGE_HERE, /* the state that the program has */
+    IMAGE_NEW,  /* the state that the program is still to be given */
+};
+
+struct backend_program {
+    struct backend base;
+    struct memory memory; /* the image's */
+    struct backend_program_options options;
+    struct talk_program program;
+    struct cursor cursor;
+    struct program_welcome at; /* where what lies in the memory */
+    char *map;
+    int fd;
+    struct pool *pool;
+    struct state *state; /* NULL until attached; likewise: */
+    struct lanes *lanes;
+
+    pthread_mutex_t lock; /* over the conversation, and: */
+    struct talk *talk;
+    enum image image;
+    bool untouched; /* the program is as it began */
+
+    int pending; /* lane that the program is at, or has done, and that is not yet added; -1 none */
+    int area;    /* for the next one */
+    uint32_t passes;
+};
+
+static struct backend_program *program_of(struct backend *b)
+{
+    return (struct backend_program *)(void *)b;
+}
+
+static const struct backend_program *program_seen(const struct backend *b)
+{
+    return (const struct backend_program *)(const void *)b;
+}
+
+static struct backend_program *owner_of(struct memory *m)
+{
+    return (struct backend_program *)(void *)((char *)m - offsetof(struct backend_program, memory));
+}
+
+static float *area_at(const struct backend_program *p, int area)
+{
+    return (float *)(void *)(p->map + p->at.area_at[area]);
+}
+
+static int64_t *samples_at(const struct backend_program *p, int area)
+{
+    return (int64_t *)(void *)(p->map + p->at.samples_at[area]);
+}
+
+static void *image_at(const struct backend_program *p)
+{
+    return p->map + p->at.image_at;
+}
+
+/* ---- the image ---- */
+
+static int64_t step_held(const struct backend_program *p)
+{
+    const struct state_point *now = p->state ? state_current(p->state) : NULL;
+    return now ? now->step : 0;
+}
+
+/* The program's word is awaited; the lock is held. */
+static int do_task(struct backend_program *p, const struct program_task_packet *task, const atomic_int *stop,
+                   struct error *err)
+{
+    return talk_task(p->talk, task, stop, err) < 0 ? -1 : talk_settle(p->talk, stop, NULL, err);
+}
+
+static int save(struct backend_program *p, struct error *err)
+{
+    if (p->image != IMAGE_OLD)
+        return 0;
+    if (do_task(p, &(struct program_task_packet){.kind = PROGRAM_SAVE, .step = step_held(p)}, NULL, err) < 0)
+        return -1;
+    p->image = IMAGE_HERE;
+    return 0;
+}
+
+static int give(struct backend_program *p, const atomic_int *stop, struct error *err)
+{
+    if (p->image != IMAGE_NEW)
+        return 0;
+    if (do_task(p, &(struct program_task_packet){.kind = PROGRAM_LOAD, .step = step_held(p)}, stop, err) < 0)
+        return -1;
+    p->image = IMAGE_HERE;
+    return 0;
+}
+
+/* What is read stands still meanwhile (trainer/io/transfer.h), so the copy needs no lock. */
+static int image_read(struct memory *m, void *to, struct far from, size_t bytes, struct error *err)
+{
+    struct backend_program *p = owner_of(m);
+    struct error ignored;
+    pthread_mutex_lock(&p->lock);
+    int result = save(p, err ? err : &ignored);
+    pthread_mutex_unlock(&p->lock);
+    if (result == 0)
+        memcpy(to, (const void *)(uintptr_t)from.at, bytes);
+    return result;
+}
+
+static int image_write(struct memory *m, struct far to, const void *from, size_t bytes, struct error *err)
+{
+    struct backend_program *p = owner_of(m);
+    (void)err;
+    pthread_mutex_lock(&p->lock);
+    p->image = IMAGE_NEW;
+    p->untouched = false;
+    pthread_mutex_unlock(&p->lock);
+    memcpy((void *)(uintptr_t)to.at, from, bytes);
+    return 0;
+}
+
+static void *image_near(struct memory *m, struct far at)
+{
+    (void)m, (void)at;
+    return NULL; /* not without asking the program */
+}
+
+static const struct memory_ops image_ops = {image_read, image_write, image_near};
+
+static int program_memory(struct backend *b, size_t bytes, struct memory **ret, struct far *ret_base,
+                          struct error *err)
+{
+    struct backend_program *p = program_of(b);
+    (void)err;
+    RM_ASSERT(bytes == (size_t)b->image_bytes, "an image of %zu bytes, not %lld", bytes,
+              (long long)b->image_bytes);
+    *ret = &p->memory;
+    *ret_base = far_here(image_at(p));
+    return 0;
+}
+
+static int program_copy_out(struct backend *b, void *to, struct far from, size_t bytes, struct error *err)
+{
+    return image_read(&program_of(b)->memory, to, from, bytes, err);
+}
+
+static int program_copy_in(struct backend *b, struct far to, const void *from, size_t bytes,
+                           struct error *err)
+{
+    return image_write(&program_of(b)->memory, to, from, bytes, err);
+}
+
+static int program_first(struct backend *b, uint8_t out[RM_HASH_BYTES], struct error *err)
+{
+    struct backend_program *p = program_of(b);
+    pthread_mutex_lock(&p->lock);
+    int result = p->untouched
+                     ? save(p, err)
+                     : err_set(err, ERR_MACHINE,
+                               "the program has moved on from its first weights; it is started anew");
+    pthread_mutex_unlock(&p->lock);
+    if (result == 0)
+        sha256_once(image_at(p), (size_t)b->image_bytes, out);
+    return result;
+}
+
+static int program_digest(struct backend *b, uint8_t out[RM_HASH_BYTES], struct error *err)
+{
+    struct backend_program *p = program_of(b);
+    pthread_mutex_lock(&p->lock);
+    int result = save(p, err);
+    pthread_mutex_unlock(&p->lock);
+    return result < 0 ? -1 : image_digest(image_at(p), b->image_bytes, out, err);
+}
+
+/* ---- what it is ---- */
+
+static void program_free(struct backend *b)
+{
+    struct backend_program *p = program_of(b);
+    if (!p)
+        return;
+    bool complete = p->state && step_held(p) == p->options.steps;
+    talk_free(p->talk, complete ? "" : "this worker's part is over before the job's last step");
+    lanes_free(p->lanes);
+    pool_free(p->pool);
+    if (p->map)
+        munmap(p->map, (size_t)p->at.bytes);
+    if (p->fd >= 0)
+        close(p->fd);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+static struct backend_plan program_plan(const struct backend *b)
+{
+    const struct backend_program *p = program_seen(b);
+    return (struct backend_plan){.lane = (size_t)p->at.bytes,
+                                 .state = (size_t)p->options.layout->parameters * WORDS_BYTES};
+}
+
+/* Gradients by their hash, arithmetic in the program's own words as far as they fit. */
+static void program_fingerprint(const struct backend *b, char *out)
+{
+    const struct backend_program *p = program_seen(b);
+    const struct program_hello *hello = &p->program.hello;
+    uint8_t both[RM_HASH_BYTES];
+    char hex[RM_HASH_HEX];
+    struct sha256 *h = sha256_open();
+    sha256_add(h, p->program.gradients_sha256, RM_HASH_BYTES);
+    sha256_add(h, hello->arithmetic, strlen(hello->arithmetic));
+    sha256_add(h, &b->image_bytes, sizeof b->image_bytes);
+    sha256_finish(h, both);
+    hex_encode(both, RM_HASH_BYTES, hex);
+    snprintf(out, RM_FINGERPRINT_MAX, "program %.16s %.200s", hex, hello->arithmetic);
+}
+
+void backend_program_data(const struct backend *b, uint8_t out[RM_HASH_BYTES])
+{
+    char text[64];
+    int length =
+        snprintf(text, sizeof text, "%lld samples", (long long)program_seen(b)->program.hello.samples);
+    sha256_once(text, (size_t)length, out);
+}
+
+static int program_attach(struct backend *b, struct state *state, struct error *err)
+{
+    struct backend_program *p = program_of(b);
+    RM_ASSERT(!p->state, "a second state for %p", (void *)p);
+    p->state = state;
+    return lanes_open(&p->lanes, state, p->pool, err);
+}
+
+static int program_weights(struct backend *b, struct far params, struct error *err)
+{
+    struct backend_program *p = program_of(b);
+    (void)params;
+    pthread_mutex_lock(&p->lock);
+    int result = give(p, p->options.stop, err);
+    pthread_mutex_unlock(&p->lock);
+    return result;
+}
+
+static void program_warm_up(struct backend *b, struct far params)
+{
+    (void)b, (void)params; /* the program has done that itself, or has not */
+}
+
+static void program_idle(struct backend *b)
+{
+    struct backend_program *p = program_of(b);
+    if (pthread_mutex_trylock(&p->lock))
+        return;
+    talk_idle(p->talk);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- a pass ---- */
+
+static int program_begin(struct backend *b, const struct backend_pass *pass, struct error *err)
+{
+    struct backend_program *p = program_of(b);
+    const struct lanes_pass said = {
+        .rank = pass->rank, .world = pass->world, .flags = pass->flags, .tokens = pass->tokens, .k = pass->k};
+    (void)err;
+    p->pending = -1;
+    p->passes = pass->k ? p->passes + 1 : 0;
+    lanes_begin(p->lanes, &said);
+    return 0;
+}
+
+/* For the random numbers of a lane, whoever computes it, and however often. */
+static uint64_t lane_seed(uint64_t seed, int64_t step, int lane)
+{
+    uint64_t state = seed ^ 0x6c616e6500000000u; /* "lane": apart from the order of the samples */
+    struct philox_block block = philox4x32(splitmix64(&state), (uint64_t)step, (uint64_t)lane);
+    return block.word[0] | (uint64_t)block.word[1] << 32;
+}
+
+static void name_samples(const struct backend_program *p, int64_t step, int lane, int area)
+{
+    int64_t *at = samples_at(p, area);
+    for (int i = 0; i < p->options.sequences; i++)
+        at[i] = cursor_sample(&p->cursor, step, lane, i);
+}
+
+/* The lane that the program has done; the lock is held. */
+static int add_pending(struct backend_program *p, struct error *err)
+{
+    double loss;
+    if (p->pending < 0)
+        return 0;
+    if (talk_settle(p->talk, p->options.stop, &loss, err) < 0)
+        return -1;
+    lanes_add(p->lanes, p->pending, area_at(p, !p->area), (float)loss);
+    if (p->options.pulse)
+        atomic_fetch_add(p->options.pulse, 1);
+    p->pending = -1;
+    return 0;
+}
+
+/* While the program computes this one, the one before is added to the sums. */
+static int hand_out(struct backend_program *p, int lane, struct error *err)
+{
+    double loss = 0;
+    int64_t step = step_held(p);
+    int before = p->pending, area = p->area;
+    struct program_task_packet task = {.kind = PROGRAM_LANE,
+                                       .step = step + 1,
+                                       .lane = (uint32_t)lane,
+                                       .pass = p->passes,
+                                       .area = (uint32_t)area,
+                                       .seed = lane_seed(p->options.seed, step + 1, lane)};
+    if (talk_settle(p->talk, p->options.stop, &loss, err) < 0)
+        return -1;
+    name_samples(p, step, lane, area);
+    if (talk_task(p->talk, &task, p->options.stop, err) < 0)
+        return -1;
+    p->pending = lane;
+    p->area = !area;
+    if (before >= 0)
+        lanes_add(p->lanes, before, area_at(p, !area), (float)loss);
+    return 0;
+}
+
+static int program_lane(struct backend *b, int lane, const int32_t *tokens, const atomic_int *stop,
+                        struct error *err)
+{
+    struct backend_program *p = program_of(b);
+    (void)tokens, (void)stop; /* the same as the options' */
+    pthread_mutex_lock(&p->lock);
+    int result = hand_out(p, lane, err);
+    pthread_mutex_unlock(&p->lock);
+    return result;
+}
+
+static int program_end(struct backend *b, uint32_t lane_us, struct backend_sums *ret, struct error *err)
+{
+    struct backend_program *p = program_of(b);
+    struct lanes_sums sums;
+    pthread_mutex_lock(&p->lock);
+    int result = add_pending(p, err);
+    pthread_mutex_unlock(&p->lock);
+    if (result < 0)
+        return -1;
+    if (lane_us)
+        lanes_took(p->lanes, lane_us);
+    lanes_end(p->lanes, &sums);
+    *ret = (struct backend_sums){.words = far_here(sums.words),
+                                 .header = sums.header,
+                                 .header_to = sums.header_to,
+                                 .words_count = sums.words_count,
+                                 .header_count = sums.header_count,
+                                 .floats = sums.floats};
+    return 0;
+}
+
+static void program_decide(struct backend *b, struct verdict *ret)
+{
+    lanes_decide(program_of(b)->lanes, ret);
+}
+
+static bool program_words_to(struct backend *b, struct far *ret)
+{
+    const uint32_t *to = lanes_words_to(program_of(b)->lanes);
+    *ret = far_here(to);
+    return to != NULL;
+}
+
+/* ---- updates ---- */
+
+/* The sealed update, by the program; the lock is held. */
+static int update(struct backend_program *p, const struct apply *a, struct error *err)
+{
+    struct program_task_packet task = {.kind = PROGRAM_UPDATE, .step = a->next.step, .loss = a->next.loss};
+    if (give(p, NULL, err) < 0 || talk_settle(p->talk, NULL, NULL, err) < 0)
+        return -1;
+    apply_mean(a, area_at(p, 0));
+    if (do_task(p, &task, NULL, err) < 0)
+        return -1;
+    p->image = IMAGE_OLD;
+    p->untouched = false;
+    apply_done(a);
+    return 0;
+}
+
+static int carry_out(struct backend_program *p, const struct apply *a, struct error *err)
+{
+    pthread_mutex_lock(&p->lock);
+    int result = update(p, a, err);
+    pthread_mutex_unlock(&p->lock);
+    return result;
+}
+
+static int program_commit(struct backend *b, struct backend_info *ret, struct error *err)
+{
+    struct backend_program *p = program_of(b);
+    struct apply a;
+    apply_begin_own(&a, p->lanes);
+    apply_seal(&a);
+    if (carry_out(p, &a, err) < 0)
+        return -1;
+    *ret = (struct backend_info){a.next.step, a.next.loss, a.norm};
+    return 0;
+}
+
+static int program_check(struct backend *b, const struct state_point *wanted, struct error *err)
+{
+    struct backend_program *p = program_of(b);
+    return apply_check(p->state, p->pool, wanted, err);
+}
+
+static int program_finish(struct backend *b, struct error *err)
+{
+    struct backend_program *p = program_of(b);
+    struct apply a;
+    apply_begin_pending(&a, p->state, p->pool);
+    return carry_out(p, &a, err);
+}
+
+static const struct backend_ops program_ops = {
+    .free = program_free,
+    .plan = program_plan,
+    .fingerprint = program_fingerprint,
+    .memory = program_memory,
+    .attach = program_attach,
+    .first = program_first,
+    .digest = program_digest,
+    .weights = program_weights,
+    .warm_up = program_warm_up,
+    .idle = program_idle,
+    .begin = program_begin,
+    .lane = program_lane,
+    .end = program_end,
+    .decide = program_decide,
+    .words_to = program_words_to,
+    .commit = program_commit,
+    .check = program_check,
+    .finish = program_finish,
+    .copy_out = program_copy_out,
+    .copy_in = program_copy_in,
+};
+
+/* ---- beginning ---- */
+
+static int64_t page_up(int64_t bytes)
+{
+    return (bytes + PAGE - 1) & ~(int64_t)(PAGE - 1);
+}
+
+static void place(struct backend_program *p)
+{
+    struct program_welcome *w = &p->at;
+    int64_t at = 0;
+    *w = (struct program_welcome){.lanes = (uint32_t)p->options.lanes,
+                                  .sequences = (uint32_t)p->options.sequences,
+                                  .steps = p->options.steps,
+                                  .seed = p->options.seed};
+    for (int i = 0; i < PROGRAM_AREAS; i++) {
+        w->area_at[i] = at;
+        at += page_up(p->options.layout->parameters * (int64_t)sizeof(float));
+        w->samples_at[i] = at;
+        at += page_up(p->options.sequences * (int64_t)sizeof(int64_t));
+    }
+    w->image_at = at;
+    w->bytes = at + page_up(p->program.image_bytes);
+}
+
+/* Its size is sealed: a program that made it smaller would end this process with a signal. */
+static int take_memory(struct backend_program *p, struct error *err)
+{
+    place(p);
+    p->fd = memfd_create("ringmaster-program", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (p->fd < 0 || ftruncate(p->fd, (off_t)p->at.bytes) < 0 ||
+        fcntl(p->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return err_errno(err, ERR_MACHINE, "the memory shared with the program (%lld MiB)",
+                         (long long)(p->at.bytes >> 20));
+    void *map = mmap(NULL, (size_t)p->at.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, p->fd, 0);
+    if (map == MAP_FAILED)
+        return err_errno(err, ERR_MACHINE, "map the memory shared with the program");
+    p->map = map;
+    return 0;
+}
+
+static int meet(struct backend_program *p, struct error *err)
+{
+    const struct backend_program_options *o = &p->options;
+    struct talk_options talk = {.fd = o->fd, .patience = o->patience, .stop = o->stop};
+    if (talk_open(&p->talk, &talk, o->layout, &p->program, err) < 0 || take_memory(p, err) < 0 ||
+        talk_welcome(p->talk, &p->at, p->fd, err) < 0 || pool_open(&p->pool, o->threads, err) < 0)
+        return -1;
+    if (o->pulse)
+        pool_pulse(p->pool, o->pulse);
+    p->base.image_bytes = p->program.image_bytes;
+    p->cursor = (struct cursor){o->seed, p->program.hello.samples, o->lanes, o->sequences};
+    log_info("the program is here", "pid=%u gradients=%d elements=%lld image_mebibytes=%lld",
+             p->program.hello.pid, o->layout->tensors, (long long)o->layout->parameters,
+             (long long)(p->program.image_bytes >> 20));
+    return 0;
+}
+
+int backend_program_open(struct backend **ret, const struct backend_program_options *options,
+                         struct error *err)
+{
+    struct backend_program *p = calloc(1, sizeof *p);
+    if (!p)
+        return err_set(err, ERR_MACHINE, "no memory for who computes");
+    p->base.ops = &program_ops;
+    p->memory.ops = &image_ops;
+    p->options = *options;
+    p->fd = p->pending = -1;
+    p->untouched = true;
+    pthread_mutex_init(&p->lock, NULL);
+    if (meet(p, err) < 0) {
+        program_free(&p->base);
+        return -1;
+    }
+    *ret = &p->base;
+    return 0;
+}
