@@ -47,13 +47,14 @@ struct target {
     float *params, *m, *v;
 };
 
+/* step: from array to array; 0: there is one alone. */
 static int map_target(struct target *t, int fd, int64_t at, int64_t step, int64_t parameters,
                       struct error *err)
 {
     off_t page = (off_t)at & ~(off_t)4095;
     struct stat st;
     int64_t size = 4 * parameters, end = at + 2 * step + size;
-    if (fstat(fd, &st) < 0 || at % 4 || step % 4 || step < size || end > st.st_size)
+    if (fstat(fd, &st) < 0 || at % 4 || step % 4 || (step && step < size) || end > st.st_size)
         return err_set(err, ERR_PROTOCOL, "the trainer's state does not lie where it says");
     t->bytes = (size_t)(end - page);
     t->map = mmap(NULL, t->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, page);
@@ -72,8 +73,8 @@ static int open_target(const struct task *task, struct target *t, struct error *
     if (task->request.load.in_state)
         return map_target(t, load->options.state_fd, task->params_at, task->array_step, parameters, err);
     return map_target(t, load->options.snapshot_fd,
-                      snapshot_area_at(snapshot_area_bytes(&load->layout), SNAPSHOT_LOADED), 4 * parameters,
-                      parameters, err);
+                      snapshot_area_at(snapshot_area_bytes(&load->layout), SNAPSHOT_LOADED),
+                      load->layout.shape.image ? 0 : 4 * parameters, parameters, err);
 }
 
 static int list(struct task *task)
@@ -257,7 +258,8 @@ int worker_load_open(struct worker_load **ret, struct loop *loop, const struct w
         free(load);
         return -1;
     }
-    model_layout_init(&load->layout, &options->spec->model.shape);
+    if (!job_is_elastic(options->spec)) /* else `up` says it */
+        model_layout_init(&load->layout, &options->spec->model.shape);
     *ret = load;
     return 0;
 }
@@ -294,6 +296,8 @@ void worker_load_know(struct worker_load *load, const struct msg_up *up)
     text_copy(load->fingerprint, sizeof load->fingerprint, up->fingerprint);
     load->params_at = up->params_at;
     load->array_step = up->array_step;
+    if (up->image_bytes)
+        model_layout_init(&load->layout, &(struct model_shape){.image = up->image_bytes});
 }
 
 void worker_load_stop(struct worker_load *load)

@@ -52,6 +52,8 @@ struct worker_store {
 int64_t worker_store_snapshot_bytes(const struct job_spec *spec)
 {
     struct model_layout layout;
+    if (job_is_elastic(spec))
+        return 0; /* the trainer hears it of the program */
     model_layout_init(&layout, &spec->model.shape);
     return snapshot_file_bytes(snapshot_area_bytes(&layout));
 }
@@ -317,7 +319,8 @@ int worker_store_open(struct worker_store **ret, struct loop *loop,
         return -1;
     }
     owner_run(options->key, JOB_KEY_BYTES, store->run);
-    model_layout_init(&store->layout, &options->spec->model.shape);
+    if (!job_is_elastic(options->spec)) /* else `up` says it */
+        model_layout_init(&store->layout, &options->spec->model.shape);
     job_spec_write_compared(options->spec, &compared);
     text_copy(store->compared, sizeof store->compared, str_text(&compared));
     str_clear(&compared);
@@ -358,6 +361,8 @@ void worker_store_know(struct worker_store *store, const struct msg_up *up)
     text_copy(store->fingerprint, sizeof store->fingerprint, up->fingerprint);
     store->data = (struct manifest_data){.files = up->data_files, .bytes = up->data_bytes};
     hex_decode(up->data_sha256, store->data.sha256, sizeof store->data.sha256);
+    if (up->image_bytes)
+        model_layout_init(&store->layout, &(struct model_shape){.image = up->image_bytes});
 }
 
 void worker_store_yield(struct worker_store *store)

@@ -4,7 +4,8 @@ enum { PAGE = 4096 };
 
 int64_t snapshot_area_bytes(const struct model_layout *layout)
 {
-    return 3 * layout->parameters * (int64_t)sizeof(float);
+    int arrays = layout->shape.image ? 1 : 3;
+    return arrays * layout->parameters * (int64_t)sizeof(float);
 }
 
 int64_t snapshot_area_at(int64_t area_bytes, enum snapshot_area area)

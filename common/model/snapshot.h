@@ -14,7 +14,7 @@
 
 enum snapshot_area { SNAPSHOT_TAKEN, SNAPSHOT_LOADED, SNAPSHOT_AREAS };
 
-int64_t snapshot_area_bytes(const struct model_layout *layout); /* of params | m | v */
+int64_t snapshot_area_bytes(const struct model_layout *layout); /* of params | m | v, or an image */
 /* Where an area of so many bytes begins in the file; each begins at a page of its own. */
 int64_t snapshot_area_at(int64_t area_bytes, enum snapshot_area area);
 int64_t snapshot_file_bytes(int64_t area_bytes);

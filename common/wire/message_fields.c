@@ -303,6 +303,7 @@ static const struct message_field up_fields[] = {
     {"parameters", MSG_FIELD_INT64, BODY(up.parameters), 0, MOST},
     {"paramsAt", MSG_FIELD_INT64, BODY(up.params_at), -1, MOST},
     {"arrayStep", MSG_FIELD_INT64, BODY(up.array_step), 0, MOST},
+    {"imageBytes", MSG_FIELD_INT64, BODY(up.image_bytes), 0, MOST},
     {0},
 };
 

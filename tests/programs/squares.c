@@ -166,7 +166,7 @@ static void update(const struct program_task_packet *task)
         die("an update that does not lead on");
     for (int i = 0; i <= INPUTS; i++) {
         state.momentum[i] = 0.9f * state.momentum[i] + mean[i];
-        state.weight[i] -= 1e-4f * state.momentum[i];
+        state.weight[i] -= 1e-5f * state.momentum[i];
     }
     state.step = task->step;
     updates++;

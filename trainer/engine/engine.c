@@ -343,6 +343,7 @@ void engine_opened(struct engine *e, struct message *ret_up, struct elastic_even
     up->data_files = e->corpus ? corpus_files(e->corpus) : 0;
     up->data_bytes = e->corpus ? corpus_bytes(e->corpus) : 0;
     up->parameters = e->layout.parameters;
+    up->image_bytes = e->backend->image_bytes;
     state_home(e->state, &up->params_at, &up->array_step);
     fill_state(e, &up->state, &ret->update_step);
     ret->loss_known = held_loss(e, &ret->loss);

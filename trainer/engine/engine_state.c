@@ -217,7 +217,7 @@ static int fill_snapshot(struct engine *e, struct model_range range, struct mode
         return 0;
     for (int i = 0; i < from.arrays; i++) {
         const struct state_array *a = &from.array[i];
-        struct model_range part = strcmp(a->name, "params") != 0 ? range : weights;
+        struct model_range part = i ? range : weights; /* the first are the weights */
         void *there = memory_near(to.in, state_range_at(&to.array[i], part.first, part.count));
         if (e->backend->ops->copy_out(e->backend, there, state_range_at(a, part.first, part.count),
                                       (size_t)part.count * state_type_bytes(a->type), err) < 0)
@@ -229,14 +229,15 @@ static int fill_snapshot(struct engine *e, struct model_range range, struct mode
 void engine_snapshot(struct engine *e, int part, int parts, struct elastic_result *ret)
 {
     struct state_point point;
-    struct model_range range = model_part(e->layout.parameters, part, parts);
+    int64_t elements = state_arrays(e->state).count;
+    struct model_range range = model_part(elements, part, parts);
     struct error err;
     if (!state_holds(e->state, &point)) {
         err_set(&err, ERR_MACHINE, "asked for a snapshot, but nothing is held");
         engine_failed(ret, &err, -1);
         return;
     }
-    if (fill_snapshot(e, range, model_weights_part(e->layout.parameters, part, parts), &err) < 0) {
+    if (fill_snapshot(e, range, model_weights_part(elements, part, parts), &err) < 0) {
         engine_failed(ret, &err, -1);
         return;
     }

@@ -12,7 +12,7 @@
 #include "common/model/layout.h"
 #include "trainer/io/transfer.h"
 
-enum { TRANSFER_ARRAYS = 3 }; /* of a checkpoint: params, m, v */
+enum { TRANSFER_ARRAYS = 3 }; /* of a checkpoint: params, m, v; of an image the first alone */
 
 struct transfer_share {
     struct ring_generation generation;

@@ -68,7 +68,7 @@ static bool inside(const struct model_range *r, int64_t total)
 
 static bool ranges_fit(const struct take *t)
 {
-    for (int i = 0; i < TRANSFER_ARRAYS; i++)
+    for (int i = 0; i < t->gather->to.arrays; i++)
         if (!inside(&t->range[i], t->gather->to.count))
             return false;
     return true;
@@ -114,7 +114,7 @@ static int take_share(struct take *t, struct error *err)
     int result = wait_for_answer(t, fd, err);
     if (result == 0)
         result = read_head(t, fd, err);
-    for (int i = 0; i < TRANSFER_ARRAYS && result == 0; i++)
+    for (int i = 0; i < t->gather->to.arrays && result == 0; i++)
         result = take_range(t, fd, i, err);
     close(fd);
     return result;
@@ -179,7 +179,7 @@ static struct worker_set missing_of(const struct transfer_gather *g, const struc
     for (int i = 0; i < g->want->sources; i++)
         if (take[i].wanted && !take[i].came)
             set_add(&missing, i);
-    for (int i = 0; i < TRANSFER_ARRAYS && whole; i++)
+    for (int i = 0; i < g->to.arrays && whole; i++)
         whole = tiles(g, take, i, set_is_empty(missing));
     return whole ? missing : g->wanted;
 }
@@ -188,7 +188,7 @@ int transfer_share_gather(const struct transfer_gather *gather, struct worker_se
                           struct error *err)
 {
     int n = gather->want->sources, result = 0;
-    RM_ASSERT(gather->to.arrays == TRANSFER_ARRAYS, "a checkpoint of %d arrays", gather->to.arrays);
+    RM_ASSERT(gather->to.arrays <= TRANSFER_ARRAYS, "a checkpoint of %d arrays", gather->to.arrays);
     struct take *take = calloc((size_t)n, sizeof *take);
     if (!take)
         return err_set(err, ERR_MACHINE, "no memory to gather a checkpoint");

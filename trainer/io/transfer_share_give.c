@@ -103,7 +103,7 @@ static void give(struct service *s, const struct transfer_share *share)
         service_send_checked(s, share->point.k, (size_t)tensors * 4) < 0 ||
         service_send_checked(s, share->range, sizeof share->range) < 0)
         return;
-    for (int i = 0; i < TRANSFER_ARRAYS; i++)
+    for (int i = 0; i < share->arrays.arrays; i++)
         if (give_range(s, i, share->range[i]) < 0)
             return;
 }

@@ -360,12 +360,12 @@ struct state_arrays state_arrays(struct state *s)
 {
     const struct state_place *p = &s->place[state_placed(s)];
     const float *const at[ARRAYS] = {p->params, p->m, p->v};
-    int64_t image = s->shape.image;
+    int64_t image = s->shape.image / (int64_t)sizeof(float);
     if (image)
         return (struct state_arrays){.in = s->shape.in,
                                      .count = image,
                                      .arrays = 1,
-                                     .array = {{"image", STATE_BYTE, 0, image, s->shape.at}}};
+                                     .array = {{"image", STATE_F32, 0, image, s->shape.at}}};
     struct state_arrays a = {.in = s->in, .count = s->shape.layout->parameters, .arrays = ARRAYS};
     for (int i = 0; i < ARRAYS; i++)
         a.array[i] = (struct state_array){array_names[i], STATE_F32, 0, a.count, far_here(at[i])};
@@ -374,7 +374,7 @@ struct state_arrays state_arrays(struct state *s)
 
 size_t state_type_bytes(enum state_type type)
 {
-    static const size_t bytes[] = {[STATE_F32] = sizeof(float), [STATE_BYTE] = 1};
+    static const size_t bytes[] = {[STATE_F32] = sizeof(float)};
     return bytes[type];
 }
 

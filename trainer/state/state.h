@@ -45,7 +45,8 @@ struct state_shape {
     bool fast;                         /* words are fp32 sums instead of integers */
     struct memory *in;                 /* of arrays and words, from `at` on; NULL: the memfd */
     struct far at;                     /* not 0 */
-    int64_t image; /* > 0: bytes of the one array, and `in` is of that alone; the words lie in the memfd */
+    int64_t image; /* > 0: bytes of the one array, a multiple of 4, and `in` is of that alone; the words lie
+                      in the memfd */
 };
 
 /* How much of another memory than the memfd a state of that shape takes. */
@@ -73,8 +74,8 @@ bool state_holds(const struct state *s, struct state_point *out);
 bool state_pending(const struct state *s);
 
 /* What a state is made of: arrays in one flat order of elements (layout.h), by name. AdamW's are "params",
- * "m" and "v"; a program's is "image", whose elements are bytes. */
-enum state_type { STATE_F32, STATE_BYTE };
+ * "m" and "v"; a program's is "image", as elements of 4 bytes. */
+enum state_type { STATE_F32 };
 struct state_array {
     const char *name;
     enum state_type type;

@@ -159,8 +159,6 @@ static void fill(struct launch_environment *e, const struct launch_process *p, c
     add_hosts(e, r);
     snprintf(generation, sizeof generation, "%" PRId64 ".%" PRId64, r->generation.term, r->generation.n);
     set(e, "RINGMASTER_GENERATION", generation);
-    if (p->socket)
-        set(e, "RINGMASTER_SOCKET", p->socket);
 }
 
 /* ---- what stays ---- */

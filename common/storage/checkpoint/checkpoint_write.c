@@ -65,7 +65,7 @@ static int write_model(const struct writer *w, struct checkpoint_pieces *ret, st
     safetensors_model_header(s->layout, &header);
     if (s->part)
         content.offset = (int64_t)header.length + 4 * range.first;
-    else
+    else if (header.length)
         add_run(&content, header.data, (int64_t)header.length);
     add_run(&content, s->state + range.first, 4 * range.count);
     content.number = 1 + s->part * (OBJECT_PARTS_MAX / s->parts);
@@ -113,7 +113,7 @@ static int write_optimizer(const struct writer *w, struct checkpoint_pieces *ret
 {
     const struct checkpoint_slice *s = w->slice;
     int64_t parameters = s->layout->parameters;
-    struct safetensors_slice part = {model_part(parameters, s->part, s->parts), s->part, s->parts};
+    struct safetensors_slice part = {model_moments_part(s->layout, s->part, s->parts), s->part, s->parts};
     char file[MANIFEST_FILE_MAX];
     uint8_t sha256[RM_HASH_BYTES];
     manifest_optimizer_name(file, s->part, s->parts, s->lineage);

@@ -31,6 +31,10 @@ static void set_hash(struct js *object, const char *key, const uint8_t *hash)
 static struct js *shape_json(const struct model_shape *shape)
 {
     struct js *object = js_object();
+    if (shape->image) {
+        js_set_int(object, "image", shape->image);
+        return object;
+    }
     js_set_int(object, "layers", shape->layers);
     js_set_int(object, "heads", shape->heads);
     js_set_int(object, "width", shape->width);
@@ -162,11 +166,25 @@ static int need_small(const struct js *object, const char *key, int highest, int
     return 0;
 }
 
+/* Of a user's program. */
+static int read_image(struct model_shape *shape, const struct js *object, struct error *err)
+{
+    if (js_need_int(object, "image", 8, most, &shape->image, err) < 0)
+        return -1;
+    if (shape->image % 4 || js_size(object) != 1)
+        return err_set(err, ERR_DATA, "shape: an image of %lld bytes, %zu fields", (long long)shape->image,
+                       js_size(object));
+    return 0;
+}
+
 static int read_shape(struct model_shape *shape, const struct js *top, struct error *err)
 {
     const struct js *object;
-    if (js_need(top, "shape", JS_OBJECT, &object, err) < 0 ||
-        need_small(object, "layers", RM_LAYERS_MAX, &shape->layers, err) < 0 ||
+    if (js_need(top, "shape", JS_OBJECT, &object, err) < 0)
+        return -1;
+    if (js_get(object, "image"))
+        return read_image(shape, object, err);
+    if (need_small(object, "layers", RM_LAYERS_MAX, &shape->layers, err) < 0 ||
         need_small(object, "heads", 1 << 16, &shape->heads, err) < 0 ||
         need_small(object, "width", 1 << 20, &shape->width, err) < 0 ||
         need_small(object, "context", 1 << 24, &shape->context, err) < 0 ||
@@ -194,7 +212,9 @@ static int read_k(struct manifest *m, const struct js *top, struct error *err)
     if (js_need(top, "k", JS_ARRAY, &list, err) < 0)
         return -1;
     m->tensors = (int)js_size(list);
-    if (js_size(list) != (size_t)(12 * m->shape.layers + 4))
+    if (m->shape.image && (!js_size(list) || js_size(list) > RM_TENSORS_MAX))
+        return err_set(err, ERR_DATA, "k has %zu exponents, and not 1 to %d", js_size(list), RM_TENSORS_MAX);
+    if (!m->shape.image && js_size(list) != (size_t)(12 * m->shape.layers + 4))
         return err_set(err, ERR_DATA, "k has %zu exponents, but the model %d tensors", js_size(list),
                        12 * m->shape.layers + 4);
     for (int i = 0; i < m->tensors; i++) {

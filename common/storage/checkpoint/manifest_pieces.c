@@ -50,7 +50,7 @@ static int64_t model_bytes(const struct model_layout *layout)
 
 static int64_t optimizer_bytes(const struct model_layout *layout, int part, int parts)
 {
-    struct safetensors_slice slice = {model_part(layout->parameters, part, parts), part, parts};
+    struct safetensors_slice slice = {model_moments_part(layout, part, parts), part, parts};
     struct str header = str_init(SAFETENSORS_HEADER_MAX);
     safetensors_optimizer_header(&slice, &header);
     int64_t bytes = (int64_t)header.length + 8 * slice.range.count;

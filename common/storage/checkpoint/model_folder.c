@@ -15,6 +15,14 @@ static const char prefix[] = "transformer.";
 void model_config_write(const struct model_shape *shape, struct str *out)
 {
     struct js *config = js_object(), *architectures = js_array();
+    if (shape->image) { /* what it is of, the program alone knows */
+        js_set_string(config, "model_type", "ringmaster-program");
+        js_print_pretty(config, out);
+        str_adds(out, "\n");
+        js_free(config);
+        js_free(architectures);
+        return;
+    }
     js_push_string(architectures, "GPT2LMHeadModel");
     js_set(config, "architectures", architectures);
     js_set_string(config, "model_type", "gpt2");

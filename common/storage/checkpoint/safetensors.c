@@ -306,6 +306,8 @@ static void add_tensor(struct js *header, const char *name, const int64_t *size,
 
 void safetensors_model_header(const struct model_layout *layout, struct str *out)
 {
+    if (layout->shape.image)
+        return;
     struct js *header = js_object(), *metadata = js_object();
     js_set_string(metadata, "format", "pt");
     js_set(header, "__metadata__", metadata);

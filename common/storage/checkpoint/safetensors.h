@@ -59,7 +59,8 @@ int safetensors_read(const struct safetensors *file, const struct safetensors_te
                      struct error *err);
 
 /* The bytes that stand before the data section of a model.safetensors: a pure function of the layout, so that
- * several writers can each write a part of one file. The data section is the flat parameters. */
+ * several writers can each write a part of one file. The data section is the flat parameters. An image is a
+ * whole file itself: nothing stands before it. */
 void safetensors_model_header(const struct model_layout *layout, struct str *out);
 
 /* The same for the optimizer's state of a flat range: tensors exp_avg and exp_avg_sq of `count` elements,

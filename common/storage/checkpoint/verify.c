@@ -112,11 +112,11 @@ static int next_bytes(struct stream *s, void *out, int64_t count, struct error *
 
 static int expect_header(struct stream *s, const struct str *header, struct error *err)
 {
-    char *found = malloc(header->length);
+    char *found = malloc(header->length + 1);
     if (!found)
         return err_set(err, ERR_MACHINE, "out of memory");
     int result = next_bytes(s, found, (int64_t)header->length, err);
-    if (result == 0 && memcmp(found, header->data, header->length) != 0)
+    if (result == 0 && header->length && memcmp(found, header->data, header->length) != 0)
         result = err_set(err, ERR_DATA, "its header is not that of this model and part");
     free(found);
     return result;
@@ -143,7 +143,7 @@ static int read_model(struct stream *s, uint8_t *weights_sha256, struct error *e
 static int read_optimizer(struct stream *s, int part, int parts, struct error *err)
 {
     const struct model_layout *layout = s->file->layout;
-    struct safetensors_slice slice = {model_part(layout->parameters, part, parts), part, parts};
+    struct safetensors_slice slice = {model_moments_part(layout, part, parts), part, parts};
     struct str header = str_init(SAFETENSORS_HEADER_MAX);
     safetensors_optimizer_header(&slice, &header);
     int result = expect_header(s, &header, err);

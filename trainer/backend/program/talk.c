@@ -197,8 +197,9 @@ static int check_ready(const struct program_ready *ready, const struct model_lay
     if (!layout->tensors || ready->gradients != (uint32_t)layout->tensors)
         return err_set(err, ERR_USAGE, "the program told %d of its %u gradients; there must be one at least",
                        layout->tensors, ready->gradients);
-    if (ready->image_bytes < 8)
-        return err_set(err, ERR_USAGE, "the program's state takes %lld bytes, which is no image of it",
+    if (ready->image_bytes < 8 || ready->image_bytes % 4)
+        return err_set(err, ERR_USAGE,
+                       "the program's state takes %lld bytes, which is no image of it (a multiple of 4)",
                        (long long)ready->image_bytes);
     return 0;
 }
