@@ -28,6 +28,12 @@ static bool ending(const struct fleet *fleet)
     return fleet->options->report->ended || fleet->killing || fleet->own_exit_code;
 }
 
+/* A program may go on for a while after its last step. */
+static rm_time for_programs(const struct fleet *fleet, rm_time patience)
+{
+    return patience + (job_is_elastic(fleet->spec) ? fleet->spec->launch.grace_period : 0);
+}
+
 static void arm(struct fleet *fleet, rm_time patience)
 {
     loop_timer_set(fleet->patience, loop_now(fleet->loop) + patience);
@@ -252,7 +258,7 @@ static void take_end(struct fleet *fleet, const struct event *event)
     fleet_no_more_children(fleet);
     FAULT("run-ending");
     kill_stopped(fleet);
-    arm(fleet, release_patience);
+    arm(fleet, for_programs(fleet, release_patience));
     if (event->kind == EVENT_FAILED && !fleet->own_exit_code)
         console_say(fleet->console, "ringmaster: %s", event->text);
     bool same = event->kind == EVENT_FAILED && event->exit_code == fleet->own_exit_code;
@@ -468,7 +474,7 @@ static void judge_coordinator(struct fleet *fleet)
     text_copy(how, sizeof how, fleet->coordinator_how);
     *fleet->coordinator_how = 0;
     if (fleet->options->report->ended)
-        arm(fleet, farewell_patience);
+        arm(fleet, for_programs(fleet, farewell_patience));
     if (fleet->interrupted && ending(fleet))
         end_who_never_arrived(fleet);
     if (ending(fleet))

@@ -556,6 +556,7 @@ static struct rdzv_settings settings_of(const struct coordinator_options *option
         .lanes = job_restarts(spec) ? spec->workers.max : spec->batch.lanes,
         .steps = job_restarts(spec) ? 1 : spec->steps,
         .program = job_restarts(spec),
+        .brought = job_is_elastic(spec),
         .exact = spec->reduction == JOB_EXACT,
         .allow_mixed_hardware = spec->allow_mixed_hardware,
         /* what there is after the first coordinator of a pod is the job's own */

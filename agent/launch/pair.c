@@ -22,6 +22,8 @@
 
 /* For a trainer whose link is closed to end: it frees a large memory. */
 static const rm_time leaving_patience = 2 * RM_S;
+/* For a trainer that refuses its program to say so: the program knows, and may be quicker to end. */
+static const rm_time refusing_patience = RM_S;
 
 struct pair {
     const struct pair_options *options;
@@ -37,6 +39,8 @@ struct pair {
     struct memory_kills kills;                           /* when the trainer was started */
     bool released;
     bool program_up, clearing;  /* clearing: all that is left of the program is being ended */
+    bool up;                    /* the trainer has said so: it has accepted the program */
+    bool undecided;             /* the program has ended before that, and the trainer is still to */
     bool trainer_first, failed; /* what came first: the trainer's end, or a failure of the program */
     struct processes_end end;   /* of the program */
     char why[MSG_DETAIL_MAX];
@@ -98,6 +102,7 @@ static void trainer_ended(void *ctx, int code, int signo)
     struct pair *p = ctx;
     loop_child_free(p->trainer);
     p->trainer = NULL;
+    p->undecided = false;
     if (!p->failed) {
         p->trainer_first = true;
         p->exit_code = code;
@@ -112,6 +117,13 @@ static void trainer_ended(void *ctx, int code, int signo)
     end_if_over(p);
 }
 
+static void blame_program(struct pair *p)
+{
+    p->failed = true;
+    p->undecided = false;
+    end_trainer(p);
+}
+
 /* Also with code 0: without its program a worker is none. */
 static void program_ended(void *ctx, int local, const struct processes_end *end)
 {
@@ -120,10 +132,13 @@ static void program_ended(void *ctx, int local, const struct processes_end *end)
     p->program_up = false;
     log_info("the program has ended", "code=%d", end->code);
     if (!p->released && !p->trainer_first) {
-        p->failed = true;
         p->end = *end;
         snprintf(p->why, sizeof p->why, "%s%s", end->why, end->code ? "" : ", before the job's last step");
-        end_trainer(p);
+        p->undecided = !p->up && p->trainer;
+        if (p->undecided)
+            loop_timer_set(p->timer, loop_now(p->loop) + refusing_patience);
+        else
+            blame_program(p);
     }
     clear_program(p);
 }
@@ -139,7 +154,9 @@ static void program_gone(void *ctx)
 static void time_is_over(void *ctx)
 {
     struct pair *p = ctx;
-    if (p->trainer)
+    if (p->undecided)
+        blame_program(p);
+    else if (p->trainer)
         end_trainer(p);
     else
         clear_program(p);
@@ -160,6 +177,8 @@ static void from_trainer(void *ctx, const char *text, size_t length)
     struct error err;
     if (p->failed || !p->agent)
         return;
+    if (!p->up)
+        p->up = message_read(p->message, text, length, &err) == 0 && p->message->type == MSG_UP;
     if (link_send(p->agent, text, length, &err) < 0) {
         log_warn("the agent can't be told", "why=\"%s\"", err.text);
         end_trainer(p);

@@ -325,8 +325,9 @@ void rdzv_settle_forming(const struct turn *turn)
     } else if (all_ready(st) && states_agree(st)) {
         begin_training(turn);
     } else if (all_ready(st) && !st->resume.held) {
-        rdzv_give_up(st, EXIT_DATA,
-                     "the workers begin with different weights: model.init or the data differ");
+        rdzv_give_up(st, EXIT_DATA, "the workers begin with different weights: %s",
+                     st->settings.brought ? "seed before building the model"
+                                          : "model.init or the data differ");
         rdzv_quiesce(turn, STOP_NOW);
     } else if (all_ready(st)) {
         rdzv_recovery_begin(turn, CAUSE_RING_ERROR, NULL);

@@ -54,6 +54,7 @@ struct rdzv_settings {
     bool resume;               /* false: never load a checkpoint, start from the seed */
     int64_t evaluation_every;  /* steps; 0 never */
     int64_t checkpoint_every;  /* steps; 0 never */
+    bool brought;              /* the first weights are what each worker's program begins with */
     rm_time join_window, heartbeat, lost_after, form_timeout, start_timeout; /* ns, all above 0 */
     /* in join_window's place before a job's first ring, where workers take long to come up; 0: not another */
     rm_time first_window;

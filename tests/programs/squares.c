@@ -251,5 +251,6 @@ int main(int argc, char **argv)
     join(argc, argv);
     run(argc, argv);
     usleep((useconds_t)atoi(option(argc, argv, "--after", "0")) * 1000);
+    fprintf(stderr, "squares: over\n");
     return 0;
 }

@@ -36,7 +36,8 @@ static struct backend_rule rule_of(const struct job_spec *spec)
 /* Before the coordinator gives the worker up: the sentence here says more. */
 static rm_time program_patience(const struct job_spec *spec)
 {
-    return spec->elasticity.start_timeout / 10 * 9;
+    rm_time within = spec->elasticity.start_timeout;
+    return within - rm_earlier(within / 2, 10 * RM_S);
 }
 
 /* What there is to sum the program says. */

@@ -17,6 +17,9 @@ enum { POLL_MS = 50 }; /* between two looks at the wish to give up */
 
 /* For the launcher to end this process, as its program has ended. */
 static const rm_time launcher_acts_within = 5 * RM_S;
+/* For a program that is at work to hear that its part is over: in a lane that takes longer it hears of it by
+ * the connection's end. */
+static const rm_time last_question_within = RM_S;
 
 struct talk {
     int fd;                           /* -1: nobody there */
@@ -204,6 +207,19 @@ static int check_ready(const struct program_ready *ready, const struct model_lay
     return 0;
 }
 
+/* Who is refused says all that it has to say first: an answer that comes while it still sends would be lost.
+ */
+static int hear_the_rest(struct talk *t, const struct talk_options *o, rm_time until)
+{
+    union packet p;
+    struct error ignored;
+    do
+        if (hear(t, &p, o, until, &ignored) < 0)
+            return -1;
+    while (p.word != PROGRAM_READY);
+    return -1;
+}
+
 /* From HELLO to READY. */
 static int hear_out(struct talk *t, const struct talk_options *o, rm_time until, struct model_layout *layout,
                     struct talk_program *program, struct error *err)
@@ -216,7 +232,7 @@ static int hear_out(struct talk *t, const struct talk_options *o, rm_time until,
         return over(t, err, "the program does not begin with hello");
     program->hello = p.hello;
     if (check_hello(&p.hello, err) < 0)
-        return -1;
+        return hear_the_rest(t, o, until);
     hash = sha256_open();
     int result;
     while ((result = hear(t, &p, o, until, err)) == 0 && p.word == PROGRAM_GRADIENT &&
@@ -226,11 +242,20 @@ static int hear_out(struct talk *t, const struct talk_options *o, rm_time until,
     }
     sha256_finish(hash, program->gradients_sha256);
     if (result < 0)
-        return -1;
+        return hear_the_rest(t, o, until);
     if (p.word != PROGRAM_READY)
         return over(t, err, "the program asks before it has said what it has");
     program->image_bytes = p.ready.image_bytes;
     return check_ready(&p.ready, layout, err);
+}
+
+/* It has ended, or is about to: its launcher says more of it than could be said here. */
+static int wait_for_launcher(struct talk *t, const atomic_int *stop, struct error *err)
+{
+    rm_time until = clock_now() + launcher_acts_within;
+    while (clock_now() < until && !told_to_stop(stop))
+        poll(NULL, 0, POLL_MS);
+    return told_to_stop(stop) ? given_up(err) : err_set(err, ERR_MACHINE, "%s", t->gone);
 }
 
 int talk_open(struct talk **ret, const struct talk_options *o, struct model_layout *layout,
@@ -244,6 +269,9 @@ int talk_open(struct talk **ret, const struct talk_options *o, struct model_layo
     memset(layout, 0, sizeof *layout);
     *program = (struct talk_program){0};
     if (take_caller(t, o, until, err) < 0 || hear_out(t, o, until, layout, program, err) < 0) {
+        if (*t->gone)
+            wait_for_launcher(t, o->stop, err);
+        t->asks = true; /* it waits for an answer to READY */
         talk_free(t, err->text);
         return -1;
     }
@@ -280,32 +308,6 @@ int talk_welcome(struct talk *t, const struct program_welcome *welcome, int memo
     return send_packet(t, &said, sizeof said, memory, err);
 }
 
-void talk_free(struct talk *t, const char *why)
-{
-    if (!t)
-        return;
-    if (t->fd >= 0 && !*t->gone) {
-        struct program_task_packet end = {.word = PROGRAM_TASK, .kind = PROGRAM_END};
-        struct error ignored;
-        text_copy(end.why, sizeof end.why, why);
-        send_packet(t, &end, sizeof end, -1, &ignored);
-    }
-    if (t->fd >= 0)
-        close(t->fd);
-    free(t);
-}
-
-/* ---- tasks ---- */
-
-/* It has ended, or is about to: its launcher says more of it than could be said here. */
-static int wait_for_launcher(struct talk *t, const atomic_int *stop, struct error *err)
-{
-    rm_time until = clock_now() + launcher_acts_within;
-    while (clock_now() < until && !told_to_stop(stop))
-        poll(NULL, 0, POLL_MS);
-    return told_to_stop(stop) ? given_up(err) : err_set(err, ERR_MACHINE, "%s", t->gone);
-}
-
 /* 1: it asks; 0: nothing came that matters. */
 static int hear_more(struct talk *t, struct error *err)
 {
@@ -323,6 +325,35 @@ static int hear_more(struct talk *t, struct error *err)
     snprintf(why, sizeof why, "the program failed: %s", p.next.why);
     return over(t, err, why);
 }
+
+/* It is not to find the connection closed when it asks, or it would look for no answer. */
+static void let_it_ask(struct talk *t)
+{
+    struct pollfd p = {.fd = t->fd, .events = POLLIN};
+    struct error ignored;
+    for (rm_time until = clock_now() + last_question_within; !t->asks && !*t->gone && clock_now() < until;)
+        if (hear_more(t, &ignored) == 0)
+            poll(&p, 1, POLL_MS);
+}
+
+void talk_free(struct talk *t, const char *why)
+{
+    if (!t)
+        return;
+    if (t->fd >= 0 && !*t->gone)
+        let_it_ask(t);
+    if (t->fd >= 0 && !*t->gone) {
+        struct program_task_packet end = {.word = PROGRAM_TASK, .kind = PROGRAM_END};
+        struct error ignored;
+        text_copy(end.why, sizeof end.why, why);
+        send_packet(t, &end, sizeof end, -1, &ignored);
+    }
+    if (t->fd >= 0)
+        close(t->fd);
+    free(t);
+}
+
+/* ---- tasks ---- */
 
 int talk_settle(struct talk *t, const atomic_int *stop, double *ret_loss, struct error *err)
 {

@@ -1,0 +1,222 @@
+"""A user's own program whose processes stay (launch.mode: Elastic): one result whatever happened, and survivors that
+keep their pids."""
+
+import hashlib
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+import rig
+from launch_test import alive, program_job
+
+STEPS = 24
+
+
+@pytest.fixture(name="squares", scope="session")
+def squares_program(tmp_path_factory):
+    """The program of tests/programs/squares.c, which speaks with its trainer itself."""
+    program = tmp_path_factory.mktemp("programs") / "squares"
+    subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", "-ffp-contract=off", "-I", str(rig.ROOT), "-o",
+                    str(program), str(rig.ROOT / "tests/programs/squares.c"), "-lm"], check=True)
+    return program
+
+
+def squares_job(folder, squares, *words, steps=STEPS, **fields):
+    settings = {"launch__mode": "Elastic", "launch__steps": steps, "launch__batch__lanes": 8,
+                "launch__batch__laneSequences": 2, "checkpoint__uri": "out", "elasticity__joinWindow": "200ms"}
+    settings.update(fields)
+    return program_job(folder, [squares, *words], **settings)
+
+
+def slow(pause_us=10000):
+    """Lanes that take so long that something can happen in them."""
+    return "--pause-us", str(pause_us)
+
+
+def said(run, what):
+    """What the program said of that kind: its worker, and numbers by name."""
+    found = []
+    for line in "".join(run._errors).splitlines():
+        match = re.match(r"\[(\d+)\] squares: " + what + r" (.*)", line)
+        if match:
+            found.append({"worker": int(match[1]), **{k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", match[2])}})
+    return found
+
+
+@pytest.fixture(name="hash_of", scope="module")
+def hash_of_an_undisturbed_run(squares, tmp_path_factory):
+    """hash_of(steps): of the weights that one worker alone ends with."""
+    known = {}
+
+    def hash_of(steps=STEPS):
+        if steps not in known:
+            run = rig.Run(squares_job(tmp_path_factory.mktemp("alone"), squares, steps=steps, workers=1))
+            try:
+                assert run.wait() == 0, run.tail()
+                known[steps] = run.the("complete")["weightsSha256"]
+            finally:
+                run.clean_up()
+        return known[steps]
+
+    return hash_of
+
+
+def check_ended_with(run, expected):
+    assert run.code == 0, run.tail()
+    end = run.the("complete")
+    assert end["weightsSha256"] == expected and end["exact"], run.tail()
+
+
+def check_survivors(run, workers):
+    """Trainers and programs of these were started once, and came to the end."""
+    rings = run.of("ringFormed")
+    first, last = ({m["worker"]: m for m in ring["members"]} for ring in (rings[0], rings[-1]))
+    begun, ended = said(run, "begin"), said(run, "end")
+    for worker in workers:
+        assert first[worker] == last[worker]
+        pids = [line["pid"] for line in begun if line["worker"] == worker]
+        assert len(pids) == 1
+        assert [line["pid"] for line in ended if line["worker"] == worker] == pids, run.tail()
+        assert [line["loads"] for line in ended if line["worker"] == worker] == [0]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5])
+def test_the_weights_do_not_depend_on_how_many_workers_there_are(finish, tmp_path, squares, hash_of, workers):
+    run = finish(squares_job(tmp_path, squares, workers=workers))
+    check_ended_with(run, hash_of())
+    check_survivors(run, range(workers))
+    assert all(line["updates"] == STEPS for line in said(run, "end"))
+
+
+def test_the_weights_that_are_named_are_those_that_lie_in_final(finish, tmp_path, squares):
+    run = finish(squares_job(tmp_path, squares, workers=2))
+    tensors = rig.read_safetensors(tmp_path / "out/final/model.safetensors")
+    assert {"model.weight", "optimizer.momentum", "step"} <= set(tensors)
+    weights = tensors["model.weight"]
+    assert run.code == 0 and len(weights) == 4 * 1001
+    assert hashlib.sha256(weights).hexdigest() == run.the("complete")["weightsSha256"]
+
+
+@pytest.mark.parametrize("drill", ["kill:2@9", "kill:0@9"])
+def test_a_sudden_loss_leaves_the_others_as_they_are(finish, tmp_path, squares, hash_of, drill):
+    run = finish(squares_job(tmp_path, squares, *slow(), workers=4), "--drill", drill)
+    check_ended_with(run, hash_of())
+    lost = int(drill[5])
+    assert run.the("workerLost")["worker"] == lost
+    assert run.the("recovered")["stepsRedone"] <= 1
+    check_survivors(run, {0, 1, 2, 3} - {lost})
+    rig.until(lambda: not any(alive(line["pid"]) for line in said(run, "begin")), "the end of the lost worker's program")
+
+
+def test_an_announced_leave_redoes_no_step(finish, tmp_path, squares, hash_of):
+    run = finish(squares_job(tmp_path, squares, *slow(), workers=4), "--drill", "term:1@9")
+    check_ended_with(run, hash_of())
+    assert run.the("recovered")["stepsRedone"] == 0
+    check_survivors(run, {0, 2, 3})
+    left = [line for line in said(run, "end") if line["worker"] == 1]
+    assert len(left) == 1 and left[0]["step"] >= 9
+
+
+@pytest.mark.parametrize("drill", ["stop:3@9", "coordinator@9"])
+def test_what_else_may_happen_changes_nothing(finish, tmp_path, squares, hash_of, drill):
+    run = finish(squares_job(tmp_path, squares, *slow(), workers=4), "--drill", drill)
+    check_ended_with(run, hash_of())
+    check_survivors(run, {0, 1, 2, 3} if drill.startswith("coordinator") else {0, 1, 2})
+
+
+def test_a_newcomer_gets_the_state_from_the_members_memory(finish, tmp_path, squares, hash_of):
+    run = finish(squares_job(tmp_path, squares, *slow(), steps=60, workers=2), "--drill", "join@9")
+    check_ended_with(run, hash_of(60))
+    check_survivors(run, {0, 1})
+    came = [line for line in said(run, "end") if line["worker"] == 2]
+    assert len(came) == 1 and came[0]["loads"] == 1 and 0 < came[0]["updates"] < 60, run.tail()
+    assert not run.of("resumed")
+
+
+def kill_program(run, worker, step):
+    run.read_until("step", step=step)
+    pid = next(line["pid"] for line in said(run, "begin") if line["worker"] == worker)
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_program_that_is_killed_is_started_anew_with_its_trainer(launch, tmp_path, squares, hash_of):
+    run = launch(squares_job(tmp_path, squares, *slow(), steps=80, workers=3))
+    kill_program(run, 1, 9)
+    run.wait()
+    check_ended_with(run, hash_of(80))
+    assert "killed by signal 9" in run.of("workerLost")[0]["reason"], run.tail()
+    check_survivors(run, {0, 2})
+    assert len([line for line in said(run, "begin") if line["worker"] == 1]) == 2
+
+
+def test_a_trainer_that_is_killed_takes_its_program_along(finish, tmp_path, squares, hash_of):
+    run = finish(squares_job(tmp_path, squares, *slow(), steps=80, workers=3), "--drill", "trainer:1@9")
+    check_ended_with(run, hash_of(80))
+    check_survivors(run, {0, 2})
+    pids = [line["pid"] for line in said(run, "begin") if line["worker"] == 1]
+    assert len(pids) == 2
+    assert [line["pid"] for line in said(run, "end") if line["worker"] == 1] == [pids[1]]
+
+
+def test_a_program_that_fails_is_named_with_its_last_word(finish, tmp_path, squares, hash_of):
+    once = tmp_path / "once"
+    run = finish(squares_job(tmp_path, squares, *slow(), "--fail-at", "9", "--once", str(once), steps=80, workers=3))
+    check_ended_with(run, hash_of(80))
+    lost = run.of("workerLost")
+    assert len(lost) == 1 and "exit code 3: squares: the numbers ran out" in lost[0]["reason"]
+    check_survivors(run, {0, 1, 2} - {lost[0]["worker"]})
+
+
+def test_one_that_always_fails_ends_the_job(finish, tmp_path, squares):
+    run = finish(squares_job(tmp_path, squares, "--fail-at", "9", workers=2, failurePolicy__maxRestarts=1))
+    assert run.code == 5, run.tail()
+    assert "exit code 3: squares: the numbers ran out" in run.the("failed")["reason"]
+
+
+@pytest.mark.parametrize("words, fields, code, sentence", [
+    (["--sleepy"], {"elasticity__startTimeout": "4s"}, 2,
+     "mode is Elastic, but the program did not call ringmaster.connect(); call it, or write mode: Restart"),
+    (["--tensors", "1200"], {}, 2, "the program has more than 1156 tensors with gradients"),
+    (["--samples", "0"], {}, 2, "the program has 0 samples; there must be one at least"),
+], ids=["never connects", "too many tensors", "no samples"])
+def test_what_can_not_be_is_refused_with_a_sentence(finish, tmp_path, squares, words, fields, code, sentence):
+    run = finish(squares_job(tmp_path, squares, *words, workers=2, **fields))
+    assert sentence in run.the("failed")["reason"], run.tail()
+    assert run.code == code
+
+
+def test_different_first_weights_are_refused(finish, tmp_path, squares):
+    words = ["-c", f'exec {squares} --weights $$']
+    run = finish(squares_job(tmp_path, "sh", *words, workers=2))
+    assert run.code == 3, run.tail()
+    assert "the workers begin with different weights: seed before building the model" in run.the("failed")["reason"]
+
+
+@pytest.mark.parametrize("before, after", [(3, 2), (1, 4)])
+def test_a_run_goes_on_from_a_checkpoint_with_other_workers(launch, finish, tmp_path, squares, hash_of, before, after):
+    job = squares_job(tmp_path, squares, *slow(), steps=60, workers=before)
+    first = launch(job)
+    first.read_until("step", step=12)
+    first.interrupt()
+    assert first.wait() == 130
+    saved = first.the("interrupted")["step"]
+    assert 12 <= saved < 60
+    run = finish(squares_job(tmp_path, squares, *slow(), steps=60, workers=after))
+    check_ended_with(run, hash_of(60))
+    ended = said(run, "end")
+    assert len(ended) == after and all(line["updates"] == 60 - saved and line["loads"] == 1 for line in ended), run.tail()
+
+
+def test_checkpoints_on_the_way_change_nothing(finish, tmp_path, squares, hash_of):
+    run = finish(squares_job(tmp_path, squares, workers=3, checkpoint__everySteps=5))
+    check_ended_with(run, hash_of())
+    assert (tmp_path / "out/step-00000020/model.safetensors").exists()
+
+
+def test_what_a_program_does_after_its_last_step_is_waited_for(finish, tmp_path, squares):
+    run = finish(squares_job(tmp_path, squares, "--after", "1500", workers=2))
+    assert run.code == 0
+    assert len([line for line in "".join(run._errors).splitlines() if "squares: over" in line]) == 2, run.tail()
