@@ -73,7 +73,8 @@ def check_ended_with(run, expected):
 def check_survivors(run, workers):
     """Trainers and programs of these were started once, and came to the end."""
     rings = run.of("ringFormed")
-    first, last = ({m["worker"]: m for m in ring["members"]} for ring in (rings[0], rings[-1]))
+    first = {m["worker"]: m for ring in reversed(rings) for m in ring["members"]}
+    last = {m["worker"]: m for m in rings[-1]["members"]}
     begun, ended = said(run, "begin"), said(run, "end")
     for worker in workers:
         assert first[worker] == last[worker]
@@ -147,7 +148,7 @@ def test_a_program_that_is_killed_is_started_anew_with_its_trainer(launch, tmp_p
     kill_program(run, 1, 9)
     run.wait()
     check_ended_with(run, hash_of(80))
-    assert "killed by signal 9" in run.of("workerLost")[0]["reason"], run.tail()
+    assert "killed by signal 9" in run.of("workerLost")[0]["detail"], run.tail()
     check_survivors(run, {0, 2})
     assert len([line for line in said(run, "begin") if line["worker"] == 1]) == 2
 
@@ -166,7 +167,7 @@ def test_a_program_that_fails_is_named_with_its_last_word(finish, tmp_path, squa
     run = finish(squares_job(tmp_path, squares, *slow(), "--fail-at", "9", "--once", str(once), steps=80, workers=3))
     check_ended_with(run, hash_of(80))
     lost = run.of("workerLost")
-    assert len(lost) == 1 and "exit code 3: squares: the numbers ran out" in lost[0]["reason"]
+    assert len(lost) == 1 and "exit code 3: squares: the numbers ran out" in lost[0]["detail"]
     check_survivors(run, {0, 1, 2} - {lost[0]["worker"]})
 
 

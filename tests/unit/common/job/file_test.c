@@ -257,10 +257,70 @@ Test(file, a_program_that_does_not_fit_is_refused_by_its_field)
                       "spec:\n  workers: {target: 3}\n  launch: {command: [], mode: Restart}\n",
                       NULL, 0),
             "job.yaml:6: spec.launch.command has 0 entries; write 1 to 64");
+}
+
+static const char elastic[] =
+    "apiVersion: ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: prog}\n"
+    "spec:\n  workers: {target: 3}\n  checkpoint: {uri: out}\n  launch: ";
+
+static struct outcome read_elastic(const char *launch)
+{
+    char text[1024];
+    snprintf(text, sizeof text, "%s%s\n", elastic, launch);
+    return read_with(text, NULL, 0);
+}
+
+Test(file, a_program_that_stays_has_steps_a_seed_and_a_batch)
+{
+    struct outcome out =
+        read_elastic("{command: [a], mode: Elastic, steps: 7, seed: 5, batch: {lanes: 4, laneSequences: 3}}");
+    cr_assert_eq(out.status, 0, "%s", out.err.text);
+    cr_assert(job_is_elastic(&out.spec) && !job_restarts(&out.spec) && job_has_store(&out.spec));
+    cr_assert_eq(out.spec.steps, 7);
+    cr_assert_eq(out.spec.seed, 5);
+    cr_assert_eq(out.spec.batch.lanes, 4);
+    cr_assert_eq(out.spec.batch.lane_sequences, 3);
+    str_clear(&out.notes);
+    out = read_elastic("{command: [a], steps: 7, mode: Elastic}");
+    cr_assert_eq(out.status, 0, "in any order: %s", out.err.text);
+    cr_assert_eq(out.spec.batch.lanes, 64);
+    cr_assert_eq(out.spec.seed, 1);
+    str_clear(&out.notes);
+}
+
+Test(file, what_a_program_that_stays_can_not_have_is_refused)
+{
+    refused(read_elastic("{command: [a], mode: Elastic}"),
+            "job.yaml:7: spec.launch.steps is missing; set it (Elastic: steps of the whole training)");
+    refused(
+        read_elastic("{command: [a], mode: Elastic, steps: 7, numProcPerNode: 2}"),
+        "job.yaml:7: spec.launch.numProcPerNode is 2, but in mode Elastic a worker is one process; give each "
+        "process a pod, or use Restart");
+    refused(
+        read_elastic("{command: [python, a.py], mode: Elastic, steps: 7, preload: [torch]}"),
+        "job.yaml:7: spec.launch.preload means nothing in mode Elastic, whose processes stay; leave it out");
+    refused(read_elastic("{command: [torchrun, a.py], mode: Elastic, steps: 7}"),
+            "job.yaml:7: spec.launch.command is a launcher of ranks, but in mode Elastic a worker is one "
+            "process; "
+            "write the program itself, or use Restart");
+    refused(read_elastic("{command: [a], mode: Elastic, steps: 7, batch: {lanes: 2}}"),
+            "job.yaml:5: spec.workers.max is 3, but there are only 2 lanes to share out; set "
+            "launch.batch.lanes to 3 "
+            "or more");
+    refused(read_elastic("{command: [a], mode: Restart, steps: 7}"),
+            "job.yaml:7: spec.launch.steps belongs to mode Elastic; a program in mode Restart knows best "
+            "itself, so "
+            "leave it out");
+    refused(read_elastic("{command: [a], mode: Restart, batch: {lanes: 7}}"),
+            "job.yaml:7: spec.launch.batch.lanes belongs to mode Elastic; a program in mode Restart knows "
+            "best itself, "
+            "so leave it out");
     refused(read_with("apiVersion: ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: prog}\n"
-                      "spec:\n  workers: {target: 3}\n  launch: {command: [a], mode: Elastic}\n",
+                      "spec:\n  workers: {target: 3}\n  launch: {command: [a], mode: Elastic, steps: 7}\n",
                       NULL, 0),
-            "job.yaml:6: spec.launch.mode is Elastic, which is not built yet; write Restart");
+            "job.yaml:4: spec.checkpoint.uri is missing; set it (folder, or s3://bucket/prefix, that "
+            "checkpoints and "
+            "the final weights go to)");
 }
 
 Test(file, precision_and_recomputing_are_chosen_by_word)
