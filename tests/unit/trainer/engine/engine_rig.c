@@ -199,7 +199,7 @@ float *rig_area(struct rig *rig, int i, enum snapshot_area area, size_t *ret_byt
     struct model_layout *layout = calloc(1, sizeof *layout);
     model_layout_init(layout, &rig->spec.model.shape);
     *ret_bytes = (size_t)snapshot_area_bytes(layout);
-    off_t at = (off_t)snapshot_area_at(layout, area);
+    off_t at = (off_t)snapshot_area_at((int64_t)*ret_bytes, area);
     free(layout);
     float *map = mmap(NULL, *ret_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, rig->e[i].snapshot_fd, at);
     cr_assert_neq(map, MAP_FAILED);
