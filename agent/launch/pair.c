@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/launch/error_file.h"
@@ -124,6 +125,14 @@ static void blame_program(struct pair *p)
     end_trainer(p);
 }
 
+/* A program that finds its trainer gone may be reaped before it. */
+static bool trainer_is_dead(const struct pair *p)
+{
+    siginfo_t info = {0};
+    int pid = p->trainer ? loop_child_pid(p->trainer) : 0;
+    return pid && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
 /* Also with code 0: without its program a worker is none. */
 static void program_ended(void *ctx, int local, const struct processes_end *end)
 {
@@ -131,7 +140,7 @@ static void program_ended(void *ctx, int local, const struct processes_end *end)
     (void)local;
     p->program_up = false;
     log_info("the program has ended", "code=%d", end->code);
-    if (!p->released && !p->trainer_first) {
+    if (!p->released && !p->trainer_first && !trainer_is_dead(p)) {
         p->end = *end;
         snprintf(p->why, sizeof p->why, "%s%s", end->why, end->code ? "" : ", before the job's last step");
         p->undecided = !p->up && p->trainer;
