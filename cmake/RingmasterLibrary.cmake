@@ -1,0 +1,29 @@
+# libringmaster.so, for programs of users (trainer/library/ringmaster.h), and the Python package that uses it: parts of the
+# bundle, and a component of their own:
+#   cmake --install build/release --component library --prefix DIR
+# The library is loaded into processes that are not ours, whatever their image has: it needs libc alone, of 2.17 or later
+# (tests/unit/trainer/library holds it to that), and shows no name but its header's.
+if(NOT RM_ASAN AND NOT RM_FUZZ)
+  file(GLOB library_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/trainer/library/*.c)
+  add_library(libringmaster SHARED ${library_sources})
+  target_link_libraries(libringmaster PRIVATE rm_flags)
+  target_link_options(libringmaster PRIVATE -Wl,-z,defs -Wl,-z,relro,-z,now -Wl,--as-needed)
+  set_target_properties(libringmaster PROPERTIES
+    OUTPUT_NAME ringmaster SOVERSION 1 C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+  foreach(component library bundle)
+    install(TARGETS libringmaster LIBRARY DESTINATION lib COMPONENT ${component} EXCLUDE_FROM_ALL)
+    install(FILES ${CMAKE_SOURCE_DIR}/trainer/library/ringmaster.h DESTINATION include COMPONENT ${component} EXCLUDE_FROM_ALL)
+  endforeach()
+endif()
+
+# The Python package finds the library by its own place: share/ringmaster/python/ringmaster and lib lie in one folder, in the
+# build tree as where they are installed.
+file(GLOB modules CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/python/ringmaster ${CMAKE_SOURCE_DIR}/python/ringmaster/*.py)
+foreach(module ${modules})
+  configure_file(${CMAKE_SOURCE_DIR}/python/ringmaster/${module} ${CMAKE_BINARY_DIR}/share/ringmaster/python/ringmaster/${module} COPYONLY)
+endforeach()
+foreach(component library bundle)
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/ringmaster DESTINATION share/ringmaster/python COMPONENT ${component} EXCLUDE_FROM_ALL
+    FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
+endforeach()
