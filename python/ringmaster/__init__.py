@@ -1,8 +1,9 @@
-"""What a training of one's own may say to the Ringmaster job that runs it; outside of a job all of it does nothing."""
+"""What a training of one's own may say to the Ringmaster job that runs it; outside of a job report() does nothing."""
 
-__all__ = ["report"]
+__all__ = ["connect", "report"]
 
-_PLACES = {"report": "progress"}  # each name's module, imported when it is used first
+# Each name's module, imported when it is used first.
+_PLACES = {"connect": "elastic", "Error": "library", "report": "progress"}
 
 
 def __getattr__(name):  # of Python 3.7; 3.6 finds them below

@@ -46,21 +46,32 @@ int job_check(struct rm_job *job)
     return job->over ? -1 : 0;
 }
 
-int job_lost(struct rm_job *job, const char *doing)
+bool job_ended(struct rm_job *job)
 {
-    int reason = errno;
     union {
         struct program_task_packet task;
         struct program_welcome welcome;
     } packet;
-    job->over = true;
     ssize_t got;
-    while ((got = socket_receive(job->fd, &packet, sizeof packet, NULL, 1)) > 0)
-        if (got == sizeof packet.task && packet.task.word == PROGRAM_TASK &&
-            packet.task.kind == PROGRAM_END) {
-            packet.task.why[PROGRAM_TEXT_MAX - 1] = 0;
-            return job_refuse(job, "%s", packet.task.why);
-        }
+    while (!job->ended && (got = socket_receive(job->fd, &packet, sizeof packet, NULL, 1)) > 0)
+        if (got == sizeof packet.task && packet.task.word == PROGRAM_TASK && packet.task.kind == PROGRAM_END)
+            job_keep_end(job, &packet.task);
+    return job->ended;
+}
+
+void job_keep_end(struct rm_job *job, const struct program_task_packet *task)
+{
+    job->task = *task;
+    job->task.why[PROGRAM_TEXT_MAX - 1] = 0;
+    job->over = job->ended = true;
+}
+
+int job_lost(struct rm_job *job, const char *doing)
+{
+    int reason = errno;
+    job->over = true;
+    if (job_ended(job) && job->task.why[0])
+        return job_refuse(job, "%s", job->task.why);
     return job_refuse(job, "the trainer beside this program is gone (%s: %s)", doing,
                       reason ? strerror(reason) : "it has closed the connection");
 }

@@ -30,6 +30,13 @@ int job_refuse(struct rm_job *job, const char *format, ...) __attribute__((forma
 /* Whether the job can be used at all by who calls; says why not. */
 int job_check(struct rm_job *job);
 
+/* That END came, and with which sentence. */
+void job_keep_end(struct rm_job *job, const struct program_task_packet *task);
+
+/* Whether END is among what lies there unread: an END may come unasked, and then nobody hears what is sent.
+ */
+bool job_ended(struct rm_job *job);
+
 /* The trainer is gone: the sentence is its own last one, if it left any. -1. */
 int job_lost(struct rm_job *job, const char *doing);
 

@@ -75,13 +75,6 @@ static int map_memory(struct rm_job *job, const struct program_welcome *welcome,
     return CAME;
 }
 
-static void keep_end(struct rm_job *job, const struct program_task_packet *task)
-{
-    job->task = *task;
-    job->task.why[PROGRAM_TEXT_MAX - 1] = 0;
-    job->over = job->ended = true;
-}
-
 /* READY and its answer: the memory, or the end. */
 static int begin(struct rm_job *job)
 {
@@ -96,7 +89,7 @@ static int begin(struct rm_job *job)
         struct program_ready ready = {
             .word = PROGRAM_READY, .gradients = job->gradients, .image_bytes = job->image.bytes};
         if (socket_send(job->fd, &ready, sizeof ready) < 0)
-            return job_lost(job, "saying that it is ready");
+            return job_ended(job) ? CAME : job_lost(job, "saying that it is ready");
         job->told = true;
     }
     union answer answer;
@@ -108,7 +101,7 @@ static int begin(struct rm_job *job)
     if (passed >= 0)
         close(passed);
     if (answer.task.kind == PROGRAM_END) {
-        keep_end(job, &answer.task);
+        job_keep_end(job, &answer.task);
         return CAME;
     }
     job->over = true;
@@ -163,7 +156,7 @@ static void describe(const struct rm_job *job, struct rm_task *task)
 static int take_task(struct rm_job *job, const struct program_task_packet *task)
 {
     if (task->kind == PROGRAM_END) {
-        keep_end(job, task);
+        job_keep_end(job, task);
         return 0;
     }
     if (task->kind < PROGRAM_LANE || task->kind > PROGRAM_AGAIN || task->area >= PROGRAM_AREAS ||
@@ -218,7 +211,7 @@ int rm_next(struct rm_job *job, struct rm_task *task)
         if (finish_task(job) < 0)
             return -1;
         if (socket_send(job->fd, &next, sizeof next) < 0)
-            return job_lost(job, "asking what is next");
+            return job_ended(job) ? rm_next(job, task) : job_lost(job, "asking what is next");
         job->asked = true;
         job->task.kind = 0;
     }
