@@ -24,7 +24,8 @@ So: a worker that lost others in a step is asked for lanes of theirs, or for one
 rounds. A worker that is behind finds an update at once: the inner loop has no round, and the outer one is run as ever. A worker
 that is new, or that came out of step, is given another's state, in the midst of the inner loop if need be: the rounds that follow
 are those of `step.number`, which then changes. A worker without a lane in a step waits in the inner loop for the update. Nothing
-of this is raised, and nothing has to be undone: a state changes by an update or by being loaded, both of them whole.
+of this is raised, and nothing has to be undone: a state changes by an update or by being loaded, both of them whole. A worker that
+comes when all is done has no round of either loop: what follows them can't rely on names that they set.
 
 What decides what the loop does next belongs into the state (`state=`): counters, averages of weights. Plain variables that follow
 from the number of rounds go wrong with the first repetition.

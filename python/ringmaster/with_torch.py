@@ -119,6 +119,16 @@ class OptimizerState:
         state = found["state"] if found["made"] else {}
         self.optimizer.state.clear()
         self.optimizer.load_state_dict({"state": state, "param_groups": found["param_groups"]})
+        parameters = [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+        for index, values in state.items():
+            self.keep_types(self.optimizer.state[parameters[index]], values)
+
+    @staticmethod
+    def keep_types(loaded, values):
+        """torch gives each of a parameter's averages the parameter's own type, though they may have had another."""
+        for key, value in values.items():
+            if isinstance(value, torch.Tensor) and value.dtype != loaded[key].dtype:
+                loaded[key] = value.to(loaded[key].device)
 
 
 class ModuleState:

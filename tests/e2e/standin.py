@@ -69,6 +69,7 @@ class StandIn:
         self.found = {}  # lane -> (gradient, loss) of the step under way
         self.passes = {}  # (step, lane) -> how often it was asked for
         self.bits = {}  # (step, lane) -> gradient's bytes
+        self.heard = time.monotonic()
         self.asked_for = {LANE: 0, UPDATE: 0, SAVE: 0, LOAD: 0, AGAIN: 0, "again": 0, "kill": 0, "late": 0}
 
     def start(self):
@@ -249,6 +250,8 @@ class StandIn:
             else:
                 self.give(program, SAVE, step=0)
             return
+        if not self.means and sum(p.held is not None for p in self.programs) < self.workers:
+            return  # all begin together
         if program.late and len(self.means) < min(program.late, self.steps) and self.somebody_else(program):
             return
         program.late = 0
@@ -296,12 +299,11 @@ class StandIn:
     def run(self):
         """The final image, when all programs have ended with 0; an AssertionError with their output else."""
         self.finished, self.broken = [], []
-        end = time.monotonic() + PATIENCE_S
         try:
             for _ in range(self.workers):
                 self.start()
             while self.programs and not self.broken:
-                self.turn(end)
+                self.turn()
             said = "".join(program.said for program in self.broken)
             assert not self.broken, f"a program ended with {self.broken[0].process.returncode}:\n{said}"
             for program in self.finished:
@@ -310,10 +312,11 @@ class StandIn:
         finally:
             self.clean()
 
-    def turn(self, end):
+    def turn(self):
         connected = [p for p in self.programs if p.connection]
         ready, _, _ = select.select([self.door] + [p.connection for p in connected], [], [], 1)
-        assert time.monotonic() < end, "nothing more comes"
+        self.heard = time.monotonic() if ready else self.heard
+        assert time.monotonic() < self.heard + PATIENCE_S, "nothing more comes"
         if self.door in ready:
             self.accept()
         for program in connected:
