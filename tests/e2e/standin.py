@@ -123,7 +123,7 @@ class StandIn:
             program.gradients.append((name, fields[1]))
             return
         assert word == READY, f"packet {word} before the welcome"
-        assert fields[0] == len(program.gradients) > 0 and fields[1] > 8
+        assert fields[0] == len(program.gradients) > 0 and fields[1] > 8 and fields[1] % 8 == 0
         program.image_bytes = fields[1]
         first = next((p for p in self.programs if p.memory is not None), program)
         assert (program.gradients, program.image_bytes) == (first.gradients, first.image_bytes), "programs differ"

@@ -98,7 +98,7 @@ static int by_place(const void *a, const void *b)
 {
     const struct image_tensor *x = a, *y = b;
     int wide_x = dtypes[x->is.dtype].bytes, wide_y = dtypes[y->is.dtype].bytes;
-    return wide_x != wide_y ? wide_y - wide_x : strcmp(x->name, y->name);
+    return wide_x != wide_y ? wide_x - wide_y : strcmp(x->name, y->name);
 }
 
 static int by_name(const void *a, const void *b)
@@ -159,14 +159,18 @@ int image_seal(struct image *image, struct image_why *why)
             return wrong(why, "the state has two tensors that are called %s", image->by_name[t]->name);
     struct text text = {0};
     write_header(image, &text);
-    image->header_bytes = ((int64_t)(8 + text.used) + 7) / 8 * 8;
-    int64_t at = image->header_bytes;
-    for (int t = 0; t < image->count; t++) {
-        image->tensors[t].at = at;
-        if (__builtin_add_overflow(at, image->tensors[t].is.bytes, &at))
+    int64_t data = 0;
+    for (int t = 0; t < image->count; t++)
+        if (__builtin_add_overflow(data, image->tensors[t].is.bytes, &data) || data > INT64_MAX / 2)
             return wrong(why, "the state is larger than any memory");
-    }
-    image->bytes = at;
+    /* What comes last has the widest elements: where the end is a multiple of 8, all begin at a multiple of
+     * theirs. */
+    image->header_bytes = 8 + (int64_t)text.used;
+    image->header_bytes += 7 - (image->header_bytes + data + 7) % 8;
+    image->bytes = image->header_bytes + data;
+    int64_t at = image->header_bytes;
+    for (int t = 0; t < image->count; at += image->tensors[t++].is.bytes)
+        image->tensors[t].at = at;
     return 0;
 }
 

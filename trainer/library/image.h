@@ -1,9 +1,10 @@
 /* The state's image: a safetensors file (github.com/huggingface/safetensors, "Format") whose size never
  * changes.
  *
- * Which tensors there are is told once; image_seal fixes their places: widest elements first, then by name,
- * as safetensors' own writer does, so that all are aligned. The header is padded with blanks to a multiple
- * of 8. The same tensors give the same bytes, whoever writes them. A number (no dimension, 8 bytes) may
+ * Which tensors there are is told once; image_seal fixes their places: narrowest elements first, then by
+ * name. The header is padded with blanks so that all are aligned and the whole is a multiple of 8 bytes,
+ * which the trainer handles by words (safetensors' own writer puts the widest first, and may end with an odd
+ * number). The same tensors give the same bytes, whoever writes them. A number (no dimension, 8 bytes) may
  * change between I64 and F64: both have three letters in the header. No I/O. */
 #ifndef RM_LIBRARY_IMAGE_H
 #define RM_LIBRARY_IMAGE_H
