@@ -1,6 +1,11 @@
-"""A regression in numpy alone, by hand, with momentum: elastic by connect(parameters=...)."""
+"""A regression in numpy alone, by hand, with momentum: elastic by connect(parameters=...).
 
+    elastic_numpy.py [SECONDS]    that a lane takes at least, so that there is something to interrupt
+"""
+
+import os
 import sys
+import time
 
 import numpy
 
@@ -12,6 +17,8 @@ y = numpy.tanh(x @ numpy.array([1, -2, 3, 0.5], numpy.float32))
 w, b = numpy.zeros(4, numpy.float32), numpy.zeros((), numpy.float32)
 state = {"momentum": {"w": numpy.zeros_like(w), "b": numpy.zeros_like(b)}, "rate": 0.1, "updates": 0, "name": "sgd"}
 
+print("begin", os.getpid())
+pause = float(sys.argv[1]) if sys.argv[1:] else 0
 job = ringmaster.connect(parameters={"w": w, "b": b}, state=state, samples=len(x), deterministic=True)
 for step in job.steps():
     for inputs, wanted in step.lanes((x, y)):
@@ -19,6 +26,7 @@ for step in job.steps():
         off = inputs @ w + b - wanted
         step.gradients["w"] += 2 * off @ inputs / len(off)
         step.gradients["b"] += 2 * off.mean()
+        time.sleep(pause)
         step.add((off**2).mean())
     for name, parameter in (("w", w), ("b", b)):
         state["momentum"][name] *= 0.9
@@ -28,4 +36,4 @@ for step in job.steps():
     state["updates"] += 1
     assert state["updates"] == step.number
     job.report("loss", step.loss)
-print("done", state["updates"], *sys.argv[1:])
+print("done", state["updates"])

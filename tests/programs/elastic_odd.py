@@ -1,8 +1,13 @@
 """What a torch program may bring along: zero_grad() within the lanes, parameters in float64 and bfloat16, frozen, shared and unused
-ones, buffers that no state_dict has or that hold infinities, numbers that become other numbers, further state."""
+ones, buffers that no state_dict has or that hold infinities, numbers that become other numbers, further state.
 
+    elastic_odd.py OPTIMIZER [SECONDS]    that a lane takes at least
+"""
+
+import os
 import random
 import sys
+import time
 
 import ringmaster
 import torch
@@ -58,6 +63,8 @@ data = [(torch.randn(6), torch.randn(6)) for _ in range(40)]
 optimizer = kind(model.parameters(), **more)
 scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, [2, 4], gamma=0.3)
 average = Average(model)
+print("begin", os.getpid(), flush=True)
+pause = float(sys.argv[2]) if sys.argv[2:] else 0
 before = [p.detach().clone() for p in model.parameters()]
 job = ringmaster.connect(model=model, optimizer=optimizer, scheduler=scheduler, state={"average": average}, samples=len(data))
 assert all(torch.equal(p, old) for p, old in zip(model.parameters(), before)) and not optimizer.state
@@ -66,6 +73,7 @@ for step in job.steps():
         optimizer.zero_grad(set_to_none=True)
         loss = ((model(x) - y) ** 2).mean()
         loss.backward()
+        time.sleep(pause)
         step.add(loss)
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
