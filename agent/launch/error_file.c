@@ -31,6 +31,7 @@ static void empty(int folder)
         unlinkat(folder, name, 0);
     }
     unlinkat(folder, "report", 0);
+    unlinkat(folder, "program", 0);
     unlinkat(folder, LOCK_NAME, 0); /* the last: whoever holds it is the only one that does this */
 }
 

@@ -37,6 +37,7 @@ struct pair {
     struct message *message;
     struct str text;
     char folder[ERROR_FOLDER_MAX], path[ERROR_PATH_MAX]; /* of the socket; "" none */
+    int lock;                                            /* of the folder */
     struct memory_kills kills;                           /* when the trainer was started */
     bool released;
     bool program_up, clearing;  /* clearing: all that is left of the program is being ended */
@@ -208,7 +209,7 @@ static void trainer_link_closed(void *ctx, const char *why)
 static int listen_for_program(struct pair *p, int *ret_fd, struct error *err)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    if (error_file_folder(p->folder, sizeof p->folder, err) < 0)
+    if (error_file_folder(p->folder, sizeof p->folder, &p->lock, err) < 0)
         return -1;
     int length = snprintf(p->path, sizeof p->path, "%s/program", p->folder);
     if (length >= (int)sizeof at.sun_path)
@@ -374,10 +375,7 @@ static void close_all(struct pair *p)
     loop_child_free(p->trainer);
     processes_free(p->processes);
     loop_timer_free(p->timer);
-    if (*p->path)
-        unlink(p->path);
-    if (*p->folder)
-        rmdir(p->folder);
+    error_file_remove(p->folder, p->lock);
     str_clear(&p->text);
     free(p->message);
     loop_free(p->loop);
@@ -400,6 +398,7 @@ int pair_run(const struct pair_options *options)
         return EXIT_MACHINE;
     p->options = options;
     p->exit_code = EXIT_MACHINE;
+    p->lock = -1;
     p->text = str_init(RM_FRAME_MAX);
     signal(SIGINT, SIG_IGN); /* Ctrl-C reaches everybody in the terminal; what it means others decide */
     const int fds[] = {options->link_fd, options->state_fd, options->snapshot_fd};

@@ -25,7 +25,7 @@ static struct js *made_with(const struct op_settings *settings, const struct job
 {
     struct str text = str_init(1 << 20);
     struct error err = {0};
-    int status = coordinator ? pod_coordinator(job, settings, &(struct op_config){0}, 2, &text, &err)
+    int status = coordinator ? pod_coordinator(job, settings, &(struct op_spec){0}, 2, &text, &err)
                              : pod_worker(job, settings, NULL, 3, 2, &text, &err);
     cr_assert_eq(status, 0, "%s", err.text);
     struct js *pod = js_parse(str_text(&text), text.length, "pod", &err);

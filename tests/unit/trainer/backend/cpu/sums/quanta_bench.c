@@ -157,7 +157,8 @@ static double plain_step(struct bench *b, int step)
 static void open_all(struct bench *b)
 {
     struct error err = {0};
-    const struct model_shape shape = {b->layers, 4, b->width, CONTEXT, b->vocabulary};
+    const struct model_shape shape = {
+        .layers = b->layers, .heads = 4, .width = b->width, .context = CONTEXT, .vocabulary = b->vocabulary};
     const struct state_point point = {.step = 0};
     const struct gpt_options options = {.sequences = 1, .isa = "Auto", .precision = GPT_FP32};
     model_layout_init(&b->layout, &shape);
