@@ -422,7 +422,7 @@ struct msg_up {
     int64_t parameters;
     int64_t params_at, array_step; /* in the state's memory: where the parameters begin; bytes from there to
                                       m, and from m to v. -1: they lie where the agent can't write */
-    int64_t image_bytes; /* the state is a program's image (common/model/layout.h); 0: it is not */
+    int64_t image_bytes;           /* the state is a program's image (common/model/layout.h); 0: it is not */
 };
 
 /* The snapshot memory holds flat range [first, first + count) of m and v, and of params what part of parts

@@ -10,13 +10,14 @@
  * --sleepy: never connects. --tensors: so many gradients of one element beside. --after: goes on for a while
  * when the job is done. */
 #include <fcntl.h>
-#include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/program/packets.h"
@@ -47,6 +48,17 @@ static const char *option(int argc, char **argv, const char *name, const char *f
         if (!strcmp(argv[i], name))
             return i + 1 < argc ? argv[i + 1] : "";
     return fallback;
+}
+
+static long long number(int argc, char **argv, const char *name, const char *fallback)
+{
+    return strtoll(option(argc, argv, name, fallback), NULL, 10);
+}
+
+static void wait_us(long us)
+{
+    struct timespec time = {us / 1000000, us % 1000000 * 1000};
+    ppoll(NULL, 0, &time, NULL);
 }
 
 static void say(const void *packet, size_t size)
@@ -104,14 +116,14 @@ static void join(int argc, char **argv)
         die("nobody listens");
     struct program_hello hello = {.word = PROGRAM_HELLO,
                                   .abi = PROGRAM_ABI,
-                                  .samples = atoll(option(argc, argv, "--samples", "1000")),
+                                  .samples = number(argc, argv, "--samples", "1000"),
                                   .determinate = 1,
                                   .pid = (uint32_t)getpid(),
                                   .arithmetic = "squares in C"};
     say(&hello, sizeof hello);
     tell_gradient("weight", INPUTS);
     tell_gradient("bias", 1);
-    int more = atoi(option(argc, argv, "--tensors", "0"));
+    int more = (int)number(argc, argv, "--tensors", "0");
     for (int i = 0; i < more; i++) {
         char name[32];
         snprintf(name, sizeof name, "more.%d", i);
@@ -203,7 +215,7 @@ static void load(const struct program_task_packet *task)
 static void maybe_fail(int argc, char **argv, int64_t step)
 {
     const char *fail_at = option(argc, argv, "--fail-at", NULL), *once = option(argc, argv, "--once", NULL);
-    if (!fail_at || atoll(fail_at) != step)
+    if (!fail_at || strtoll(fail_at, NULL, 10) != step)
         return;
     if (once && open(once, O_CREAT | O_EXCL | O_WRONLY, 0600) < 0)
         return;
@@ -213,7 +225,7 @@ static void maybe_fail(int argc, char **argv, int64_t step)
 
 static void run(int argc, char **argv)
 {
-    useconds_t pause = (useconds_t)atoi(option(argc, argv, "--pause-us", "0"));
+    long pause = (long)number(argc, argv, "--pause-us", "0");
     struct program_next next = {.word = PROGRAM_NEXT};
     struct program_task_packet task;
     for (;;) {
@@ -223,7 +235,7 @@ static void run(int argc, char **argv)
         next.loss = 0;
         if (task.kind == PROGRAM_LANE) {
             maybe_fail(argc, argv, task.step);
-            usleep(pause);
+            wait_us(pause);
             next.loss = lane(&task);
         } else if (task.kind == PROGRAM_UPDATE) {
             update(&task);
@@ -244,13 +256,13 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[argc - 1], "--sleepy"))
         for (;;)
             pause();
-    uint64_t seed = (uint64_t)atoll(option(argc, argv, "--weights", "1"));
+    uint64_t seed = (uint64_t)number(argc, argv, "--weights", "1");
     for (int i = 0; i <= INPUTS; i++)
         state.weight[i] = 0.1f * noise(seed, (uint64_t)i);
     fprintf(stderr, "squares: begin pid=%d\n", (int)getpid());
     join(argc, argv);
     run(argc, argv);
-    usleep((useconds_t)atoi(option(argc, argv, "--after", "0")) * 1000);
+    wait_us(1000 * number(argc, argv, "--after", "0"));
     fprintf(stderr, "squares: over\n");
     return 0;
 }

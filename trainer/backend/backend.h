@@ -134,10 +134,10 @@ struct backend_ops {
 
     /* The state holds a step. Its kept update stays, the elder buffer of words is taken. */
     int (*begin)(struct backend *b, const struct backend_pass *pass, struct error *err);
-    /* tokens (sequences, context + 1; NULL where who computes finds its samples itself): forward, backward, and the gradient of the lane's mean loss added to
-     * this rank's words, each element rounded once. Each lane once a pass, in any order. It may return before
-     * it is done: tokens may be forgotten all the same, and what fails is told by a later call of the pass. A
-     * token outside the vocabulary is ERR_DATA. */
+    /* tokens (sequences, context + 1; NULL where who computes finds its samples itself): forward, backward,
+     * and the gradient of the lane's mean loss added to this rank's words, each element rounded once. Each
+     * lane once a pass, in any order. It may return before it is done: tokens may be forgotten all the same,
+     * and what fails is told by a later call of the pass. A token outside the vocabulary is ERR_DATA. */
     int (*lane)(struct backend *b, int lane, const int32_t *tokens, const atomic_int *stop,
                 struct error *err);
     /* All lanes are done. lane_us: how long each took; 0: nobody knows, as the pass before. */
