@@ -2,6 +2,7 @@
 keep their pids."""
 
 import hashlib
+import json
 import os
 import re
 import signal
@@ -101,6 +102,10 @@ def test_the_weights_that_are_named_are_those_that_lie_in_final(finish, tmp_path
     weights = tensors["model.weight"]
     assert run.code == 0 and len(weights) == 4 * 1001
     assert hashlib.sha256(weights).hexdigest() == run.the("complete")["weightsSha256"]
+    manifest = json.loads((tmp_path / "out/final/manifest.json").read_text())
+    assert manifest["weightsSha256"] == run.the("complete")["weightsSha256"]
+    again = finish(squares_job(tmp_path, squares, workers=2))
+    assert again.code == 0 and again.the("complete")["weightsSha256"] == manifest["weightsSha256"]
 
 
 @pytest.mark.parametrize("drill", ["kill:2@9", "kill:0@9"])

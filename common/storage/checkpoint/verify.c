@@ -7,6 +7,7 @@
 #include "common/os/fault.h"
 #include "common/os/pages.h"
 #include "common/storage/checkpoint/files.h"
+#include "common/storage/checkpoint/image.h"
 #include "common/storage/checkpoint/piece_hash.h"
 #include "common/storage/checkpoint/safetensors.h"
 
@@ -122,9 +123,78 @@ static int expect_header(struct stream *s, const struct str *header, struct erro
     return result;
 }
 
+/* Up to that byte of the file; counted as weights or not. */
+static int go_to(struct stream *s, int64_t end, bool weights, struct error *err)
+{
+    struct sha256 *h = s->weights;
+    char *to = s->file->state ? (char *)s->file->state + s->at : NULL;
+    s->weights = weights ? h : NULL;
+    int result = next_bytes(s, to, end - s->at, err);
+    s->weights = h;
+    return result;
+}
+
+/* The parts of an image that are its weights, from the file's start on; where it can't be read as one, all of
+ * it. *ret: for free(). What was read of it for that lies in `head`. */
+static int find_weights(struct stream *s, struct str *head, struct image_part **ret, int *ret_parts,
+                        struct error *err)
+{
+    int64_t bytes = s->file->layout->shape.image, length;
+    char *header = malloc(IMAGE_LENGTH + IMAGE_HEADER_MAX);
+    if (!header || !(*ret = calloc(1, sizeof **ret))) {
+        free(header);
+        return err_set(err, ERR_MACHINE, "out of memory");
+    }
+    **ret = (struct image_part){0, bytes};
+    *ret_parts = 1;
+    int result = next_bytes(s, header, IMAGE_LENGTH, err);
+    length = image_header_length(header, bytes);
+    if (result == 0 && length > 0)
+        result = next_bytes(s, header + IMAGE_LENGTH, length, err);
+    str_add(head, header, (size_t)s->at);
+    struct image_part *part;
+    if (result == 0 && length > 0 &&
+        image_weights(header + IMAGE_LENGTH, (size_t)length, bytes - s->at, &part, ret_parts, NULL) == 0) {
+        for (int i = 0; i < *ret_parts; i++)
+            part[i] = (struct image_part){part[i].begin + s->at, part[i].end + s->at};
+        free(*ret);
+        *ret = part;
+    }
+    free(header);
+    return result;
+}
+
+/* Its weightsSha256 is that of its weights alone. */
+static int read_image(struct stream *s, uint8_t *weights_sha256, struct error *err)
+{
+    struct str head = str_init(IMAGE_LENGTH + IMAGE_HEADER_MAX);
+    struct image_part *part = NULL;
+    int parts = 0, result = find_weights(s, &head, &part, &parts, err);
+    if (result == 0 && s->file->state)
+        memcpy(s->file->state, head.data, head.length);
+    s->weights = weights_sha256 ? sha256_open() : NULL;
+    if (result == 0 && s->weights && parts && !part[0].begin)
+        sha256_add(s->weights, head.data, head.length);
+    for (int i = 0; result == 0 && i < parts; i++)
+        if ((part[i].begin > s->at && go_to(s, part[i].begin, false, err) < 0) ||
+            go_to(s, part[i].end, true, err) < 0)
+            result = -1;
+    if (result == 0)
+        result = go_to(s, s->file->layout->shape.image, false, err);
+    if (result == 0 && s->weights) {
+        sha256_finish(s->weights, weights_sha256);
+        s->weights = NULL;
+    }
+    free(part);
+    str_clear(&head);
+    return result;
+}
+
 static int read_model(struct stream *s, uint8_t *weights_sha256, struct error *err)
 {
     const struct model_layout *layout = s->file->layout;
+    if (layout->shape.image)
+        return read_image(s, weights_sha256, err);
     struct str header = str_init(SAFETENSORS_HEADER_MAX);
     safetensors_model_header(layout, &header);
     int result = expect_header(s, &header, err);

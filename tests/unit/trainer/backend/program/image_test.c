@@ -64,7 +64,10 @@ Test(image, what_is_no_image_is_refused)
         cr_assert(strstr(err.text, table[i].why), "%s", err.text);
         free(image);
     }
-    int64_t bytes = make("{}", "", &image);
+    int64_t bytes = make("{" TENSOR("model.a", 0, 2) "," TENSOR("model.b", 1, 3) "}", "abc", &image);
+    cr_assert_lt(image_digest(image, bytes, found, &err), 0, "one lies over the other");
+    free(image);
+    bytes = make("{}", "", &image);
     cr_assert_lt(image_digest(image, bytes - 1, found, &err), 0);
     cr_assert_lt(image_digest(image, 3, found, &err), 0);
     cr_assert_eq(err.code, ERR_DATA);
