@@ -229,3 +229,13 @@ def test_what_a_program_does_after_its_last_step_is_waited_for(finish, tmp_path,
     run = finish(squares_job(tmp_path, squares, "--after", "1500", workers=2))
     assert run.code == 0
     assert len([line for line in "".join(run._errors).splitlines() if "squares: over" in line]) == 2, run.tail()
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_random_histories_come_to_the_same_bits(finish, tmp_path, squares, hash_of, seed):
+    """All kinds of drills that a run draws from a seed."""
+    run = finish(squares_job(tmp_path, squares, *slow(), steps=80, workers=4, checkpoint__everySteps=10,
+                             failurePolicy__maxRestarts=100, elasticity__lostAfter="3s", **SOON), "--drill", f"random:{seed}")
+    check_ended_with(run, hash_of(80))
+    assert run.of("drill"), run.tail()
+    rig.until(lambda: not any(alive(line["pid"]) for line in said(run, "begin")), "the end of every program")
