@@ -1,6 +1,8 @@
 """A regression in numpy alone, by hand, with momentum: elastic by connect(parameters=...).
 
-    elastic_numpy.py [SECONDS]    that a lane takes at least, so that there is something to interrupt
+    elastic_numpy.py [SECONDS [FILE]]
+
+SECONDS: that a lane takes at least, so that there is something to interrupt; until there is FILE, which a newcomer makes.
 """
 
 import os
@@ -18,7 +20,7 @@ w, b = numpy.zeros(4, numpy.float32), numpy.zeros((), numpy.float32)
 state = {"momentum": {"w": numpy.zeros_like(w), "b": numpy.zeros_like(b)}, "rate": 0.1, "updates": 0, "name": "sgd"}
 
 print("begin", os.getpid())
-pause = float(sys.argv[1]) if sys.argv[1:] else 0
+pause, until, first = (float(sys.argv[1]) if sys.argv[1:] else 0), (sys.argv[2:] or [""])[0], None
 job = ringmaster.connect(parameters={"w": w, "b": b}, state=state, samples=len(x), deterministic=True)
 for step in job.steps():
     for inputs, wanted in step.lanes((x, y)):
@@ -26,7 +28,11 @@ for step in job.steps():
         off = inputs @ w + b - wanted
         step.gradients["w"] += 2 * off @ inputs / len(off)
         step.gradients["b"] += 2 * off.mean()
-        time.sleep(pause)
+        first = first or step.number
+        if until and first > 1:
+            open(until, "w", encoding="utf-8").close()
+        if pause and not os.path.exists(until):
+            time.sleep(pause)
         step.add((off**2).mean())
     for name, parameter in (("w", w), ("b", b)):
         state["momentum"][name] *= 0.9

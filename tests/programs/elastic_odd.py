@@ -1,7 +1,9 @@
 """What a torch program may bring along: zero_grad() within the lanes, parameters in float64 and bfloat16, frozen, shared and unused
 ones, buffers that no state_dict has or that hold infinities, numbers that become other numbers, further state.
 
-    elastic_odd.py OPTIMIZER [SECONDS]    that a lane takes at least
+    elastic_odd.py OPTIMIZER [SECONDS [FILE]]
+
+SECONDS: that a lane takes at least; until there is FILE, which a newcomer makes.
 """
 
 import os
@@ -64,7 +66,7 @@ optimizer = kind(model.parameters(), **more)
 scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, [2, 4], gamma=0.3)
 average = Average(model)
 print("begin", os.getpid(), flush=True)
-pause = float(sys.argv[2]) if sys.argv[2:] else 0
+pause, until, first = (float(sys.argv[2]) if sys.argv[2:] else 0), (sys.argv[3:] or [""])[0], None
 before = [p.detach().clone() for p in model.parameters()]
 job = ringmaster.connect(model=model, optimizer=optimizer, scheduler=scheduler, state={"average": average}, samples=len(data))
 assert all(torch.equal(p, old) for p, old in zip(model.parameters(), before)) and not optimizer.state
@@ -73,7 +75,11 @@ for step in job.steps():
         optimizer.zero_grad(set_to_none=True)
         loss = ((model(x) - y) ** 2).mean()
         loss.backward()
-        time.sleep(pause)
+        first = first or step.number
+        if until and first > 1:
+            open(until, "w", encoding="utf-8").close()
+        if pause and not os.path.exists(until):
+            time.sleep(pause)
         step.add(loss)
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
