@@ -1,0 +1,116 @@
+"""Loops of users under `ringmaster run`, mode Elastic, by libringmaster.so and the package ringmaster: one result whatever happened."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import rig
+from launch_test import program_job
+
+PROGRAMS = rig.ROOT / "tests/programs"
+BUILD = rig.BIN.parent
+ENV = {"PYTHONPATH": str(BUILD / "share/ringmaster/python"), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+STEPS = 12
+
+
+@pytest.fixture(name="program", scope="session")
+def the_programs(tmp_path_factory, reference_python):
+    """program(kind): its words."""
+    built = tmp_path_factory.mktemp("programs") / "elastic"
+    subprocess.run(["gcc", "-std=c11", "-O1", "-ffp-contract=off", "-I", rig.ROOT / "trainer/library", PROGRAMS / "elastic.c", "-o", built,
+                    BUILD / "lib/libringmaster.so.1", f"-Wl,-rpath,{BUILD / 'lib'}"], check=True)
+    kinds = {"c": [built], "loop": [reference_python, PROGRAMS / "loop_elastic.py"]}
+    for pace, pause in (("quick", 0), ("slow", 0.1)):
+        kinds[f"numpy {pace}"] = [sys.executable, PROGRAMS / "elastic_numpy.py", pause]
+        kinds[f"torch {pace}"] = [reference_python, PROGRAMS / "elastic_odd.py", "sgd", pause]
+    return kinds.__getitem__
+
+
+def elastic_job(folder, words, steps=STEPS, **fields):
+    settings = {"launch__mode": "Elastic", "launch__steps": steps, "launch__batch__lanes": 8, "launch__batch__laneSequences": 3,
+                "checkpoint__uri": "out", "elasticity__joinWindow": "200ms"}
+    settings.update(fields)
+    return program_job(folder, words, **settings)
+
+
+@pytest.fixture(name="alone", scope="module")
+def hash_of_an_undisturbed_run(program, tmp_path_factory):
+    """alone(kind): of the weights that one worker ends with."""
+    known = {}
+
+    def alone(kind):
+        if kind not in known:
+            run = rig.Run(elastic_job(tmp_path_factory.mktemp("alone"), program(kind), workers=1), env=ENV)
+            try:
+                assert run.wait() == 0, run.tail()
+                known[kind] = run.the("complete")["weightsSha256"]
+            finally:
+                run.clean_up()
+        return known[kind]
+
+    return alone
+
+
+def check_ended_with(run, expected):
+    assert run.code == 0, run.tail()
+    assert run.the("complete")["weightsSha256"] == expected and run.the("complete")["exact"], run.tail()
+
+
+@pytest.mark.parametrize("kind, workers", [("c", 3), ("c", 5), ("numpy quick", 2), ("numpy quick", 3), ("loop", 2)])
+def test_a_loop_ends_with_the_same_weights_for_any_number_of_workers(finish, tmp_path, program, alone, kind, workers):
+    run = finish(elastic_job(tmp_path, program(kind), workers=workers), env=ENV)
+    check_ended_with(run, alone(kind))
+
+
+def begun(run):
+    """[(worker, pid)] of the programs that began."""
+    return [(int(worker), int(pid)) for worker, pid in re.findall(r"^\[(\d+)\] begin (\d+)$", "".join(run._errors), re.MULTILINE)]
+
+
+def check_survivors(run, workers):
+    """Their programs began once and came to the end."""
+    for worker in workers:
+        assert [who for who, _ in begun(run)].count(worker) == 1, run.tail()
+        assert f"[{worker}] done {STEPS}\n" in "".join(run._errors), run.tail()
+
+
+@pytest.mark.parametrize("kind", ["numpy slow", "torch slow"])
+def test_a_killed_worker_changes_nothing(finish, tmp_path, program, alone, kind):
+    run = finish(elastic_job(tmp_path, program(kind), workers=3), "--drill", "kill:2@4", env=ENV)
+    check_ended_with(run, alone(kind.replace("slow", "quick")))
+    assert run.the("workerLost")["worker"] == 2
+    assert [event["stepsRedone"] <= 1 for event in run.of("recovered") if event["cause"] == "WorkerLost"] == [True]
+    check_survivors(run, {0, 1})
+
+
+@pytest.mark.parametrize("kind", ["numpy slow", "torch slow"])
+def test_a_worker_that_leaves_changes_nothing_and_no_step_is_redone(finish, tmp_path, program, alone, kind):
+    run = finish(elastic_job(tmp_path, program(kind), workers=3), "--drill", "term:1@4", env=ENV)
+    check_ended_with(run, alone(kind.replace("slow", "quick")))
+    assert [event["stepsRedone"] for event in run.of("recovered") if event["cause"] == "WorkerLeft"] == [0], run.of("recovered")
+    check_survivors(run, {0, 2})
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_a_newcomer_loads_what_the_others_hold(finish, tmp_path, program, alone, kind):
+    words = [*program(f"{kind} slow")[:-1], 0.5, tmp_path / "came"]
+    run = finish(elastic_job(tmp_path, words, workers=2), "--drill", "join@1", env=ENV)
+    check_ended_with(run, alone(f"{kind} quick"))
+    check_survivors(run, {0, 1})
+    assert (tmp_path / "came").exists() and len(begun(run)) == 3 and len(run.of("ringFormed")[-1]["members"]) == 3
+    assert not run.of("resumed")
+
+
+@pytest.mark.parametrize("kind", ["numpy slow", "torch slow"])
+def test_a_run_goes_on_from_a_checkpoint_with_other_workers(launch, finish, tmp_path, program, alone, kind):
+    job = elastic_job(tmp_path, program(kind), workers=1)
+    first = launch(job, env=ENV)
+    first.read_until("step", step=3)
+    first.interrupt()
+    assert first.wait() == 130, first.tail()
+    assert 3 <= first.the("interrupted")["step"] < STEPS
+    run = finish(elastic_job(tmp_path, program(kind), workers=2), env=ENV)
+    check_ended_with(run, alone(kind.replace("slow", "quick")))
+    check_survivors(run, {0, 1})
