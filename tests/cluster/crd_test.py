@@ -156,7 +156,7 @@ INVALID_PROGRAMS = [
     ({"launch__command": ["a" * 4096]}, "may not be more than 4095"),
     ({"launch__mode": ...}, "spec.launch.mode: Required value"),
     ({"launch__mode": "Command"}, 'supported values: "Restart", "Elastic"'),
-    ({"launch__mode": "Elastic"}, "Elastic is not built yet; write Restart"),
+    ({"launch__mode": "Elastic"}, "Elastic runs under `ringmaster run` alone so far; write Restart"),
     ({"launch__numProcPerNode": 0}, MACHINES_DIFFER),
     ({"launch__numProcPerNode": 65}, MACHINES_DIFFER),
     ({"launch__numProcPerNode": "gpu"}, MACHINES_DIFFER),

@@ -219,7 +219,7 @@ Test(operator_program, what_it_reports_is_told_and_the_rest_stays_empty)
               c->job.status.condition[OP_TRAINING].message);
     reports(c, (struct op_progress){.known = true, .step = 40, .tokens_per_second = -1, .eta_seconds = -1});
     cr_assert(stands_in_status(c, "\"progress\":{\"step\":40}"));
-    cr_assert(stands_in_status(c, "\"columns\":{\"workers\":\"3/3\",\"interruptions\":0}"));
+    cr_assert(stands_in_status(c, "\"columns\":{\"workers\":\"3/3\",\"interruptions\":0,\"restarts\":0}"));
     cr_assert_str_eq(c->job.status.message, "3 of 3 workers run the program, at step 40");
     cr_assert(strstr(c->job.status.condition[OP_TRAINING].message, "reports its progress"));
     reports(c, (struct op_progress){.known = true,

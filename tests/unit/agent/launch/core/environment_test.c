@@ -172,7 +172,12 @@ Test(environment, the_socket_for_reports_is_told_with_a_place_and_no_other_is_ha
     cr_assert_str_eq(value(e, "RINGMASTER_SOCKET"), "/t/report");
     free(e);
     launch_environment_clear(&said);
-    p.ring = NULL;
+    p.ring = NULL; /* of a program that computes for a trainer */
+    e = launch_environment_make(&p, base, &said);
+    cr_assert_str_eq(value(e, "RINGMASTER_SOCKET"), "/t/report");
+    free(e);
+    launch_environment_clear(&said);
+    p.socket = NULL;
     e = launch_environment_make(&p, base, &said);
     cr_assert_null(value(e, "RINGMASTER_SOCKET"));
     free(e);
