@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "common/model/image.h"
 #include "common/model/snapshot.h"
 #include "common/os/fault.h"
 #include "common/os/log.h"
@@ -74,7 +75,7 @@ static int open_target(const struct task *task, struct target *t, struct error *
         return map_target(t, load->options.state_fd, task->params_at, task->array_step, parameters, err);
     return map_target(t, load->options.snapshot_fd,
                       snapshot_area_at(snapshot_area_bytes(&load->layout), SNAPSHOT_LOADED),
-                      load->layout.shape.image ? 0 : 4 * parameters, parameters, err);
+                      image_bytes(&load->layout.shape) ? 0 : 4 * parameters, parameters, err);
 }
 
 static int list(struct task *task)
@@ -297,7 +298,7 @@ void worker_load_know(struct worker_load *load, const struct msg_up *up)
     load->params_at = up->params_at;
     load->array_step = up->array_step;
     if (up->image_bytes)
-        model_layout_init(&load->layout, &(struct model_shape){.image = up->image_bytes});
+        image_or_model_layout(&load->layout, (struct model_shape[]){image_shape(up->image_bytes)});
 }
 
 void worker_load_stop(struct worker_load *load)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "common/model/image.h"
 #include "common/model/snapshot.h"
 #include "common/net/session.h"
 #include "common/os/clock.h"
@@ -362,7 +363,7 @@ void worker_store_know(struct worker_store *store, const struct msg_up *up)
     store->data = (struct manifest_data){.files = up->data_files, .bytes = up->data_bytes};
     hex_decode(up->data_sha256, store->data.sha256, sizeof store->data.sha256);
     if (up->image_bytes)
-        model_layout_init(&store->layout, &(struct model_shape){.image = up->image_bytes});
+        image_or_model_layout(&store->layout, (struct model_shape[]){image_shape(up->image_bytes)});
 }
 
 void worker_store_yield(struct worker_store *store)

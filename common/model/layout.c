@@ -54,11 +54,6 @@ void model_layout_init(struct model_layout *out, const struct model_shape *shape
 {
     memset(out, 0, sizeof *out);
     out->shape = *shape;
-    if (shape->image) {
-        add(out, shape->image / 4, 0, "image");
-        out->parameters = shape->image / 4;
-        return;
-    }
     add(out, shape->vocabulary, shape->width, "wte.weight");
     add(out, shape->context, shape->width, "wpe.weight");
     add(out, shape->width, 0, "ln_f.weight");
@@ -126,11 +121,6 @@ void model_index_init(struct model_index *out, const struct model_layout *layout
         b->mlp_proj_weight = find_in_block(layout, layer, "mlp.c_proj.weight");
         b->mlp_proj_bias = find_in_block(layout, layer, "mlp.c_proj.bias");
     }
-}
-
-struct model_range model_moments_part(const struct model_layout *layout, int64_t i, int64_t n)
-{
-    return model_part(layout->shape.image ? 0 : layout->parameters, i, n);
 }
 
 struct model_range model_part(int64_t total, int64_t i, int64_t n)

@@ -1,5 +1,4 @@
-/* The one flat order of a GPT-2's parameters, and the names, shapes and places of its tensors; or the image
- * of a user's program, as a single tensor without moments (model_shape.image).
+/* The one flat order of a GPT-2's parameters, and the names, shapes and places of its tensors.
  *
  * All tensors stand in strcmp order of their Hugging Face names, one behind the other without gaps. A "flat
  * index" counts fp32 elements in that order: parameters, gradients, moments and reduced words all use it, a
@@ -17,7 +16,6 @@
 
 struct model_shape {
     int layers, heads, width, context, vocabulary; /* width % heads == 0 */
-    int64_t image; /* > 0: not these, but the bytes of a program's image, a multiple of 4 */
 };
 
 struct model_tensor {
@@ -32,7 +30,7 @@ struct model_tensor {
 struct model_layout {
     struct model_shape shape;
     int tensors;
-    int64_t parameters;                         /* all elements; of an image 4 bytes each */
+    int64_t parameters;                         /* all elements */
     struct model_tensor tensor[RM_TENSORS_MAX]; /* in strcmp order of name, and so in order of first */
 };
 
@@ -65,8 +63,5 @@ struct model_range model_part(int64_t total, int64_t i, int64_t n);
 /* The parameters that part i of n of a checkpoint holds: as model_part, but of a small model the first parts
  * hold all (6 MiB each at least, the later ones nothing), because object stores refuse smaller pieces. */
 struct model_range model_weights_part(int64_t parameters, int64_t i, int64_t n);
-
-/* What part i of n of a checkpoint has of each moment: as model_part, and of an image nothing. */
-struct model_range model_moments_part(const struct model_layout *layout, int64_t i, int64_t n);
 
 #endif

@@ -1,10 +1,11 @@
 #include "common/model/snapshot.h"
+#include "common/model/image.h"
 
 enum { PAGE = 4096 };
 
 int64_t snapshot_area_bytes(const struct model_layout *layout)
 {
-    int arrays = layout->shape.image ? 1 : 3;
+    int arrays = image_bytes(&layout->shape) ? 1 : 3;
     return arrays * layout->parameters * (int64_t)sizeof(float);
 }
 

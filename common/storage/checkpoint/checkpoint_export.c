@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/model/image.h"
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/files.h"
 #include "common/storage/checkpoint/verify.h"
@@ -132,7 +133,7 @@ int checkpoint_export(struct object_store *store, const char *name, struct objec
     int result = m && layout ? checkpoint_manifest(store, name, m, err)
                              : err_set(err, ERR_MACHINE, "checkpoint: out of memory");
     if (result == 0) {
-        model_layout_init(layout, &m->shape);
+        image_or_model_layout(layout, &m->shape);
         struct verify_file file = {.store = store, .checkpoint = name, .manifest = m, .layout = layout};
         result = export_all(&file, target, err);
     }

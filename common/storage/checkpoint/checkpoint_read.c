@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/model/image.h"
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/files.h"
 #include "common/storage/checkpoint/share.h"
@@ -21,13 +22,14 @@ static int check_shape(const struct manifest *m, const struct model_shape *shape
 {
     const struct model_shape *is = &m->shape;
     if (is->layers == shape->layers && is->heads == shape->heads && is->width == shape->width &&
-        is->context == shape->context && is->vocabulary == shape->vocabulary && is->image == shape->image)
+        is->context == shape->context && is->vocabulary == shape->vocabulary &&
+        image_bytes(is) == image_bytes(shape))
         return 0;
-    if (is->image || shape->image)
+    if (image_bytes(is) || image_bytes(shape))
         return err_set(err, ERR_USAGE,
                        "the state is an image of %lld bytes here, and of %lld in the checkpoint (0: that of "
                        "another kind of job): the program's model or optimizer is another one",
-                       (long long)shape->image, (long long)is->image);
+                       (long long)image_bytes(shape), (long long)image_bytes(is));
     return err_set(
         err, ERR_USAGE,
         "the model has %d layers, %d heads, width %d, context %d, vocabulary %d here, but %d, %d, %d, "

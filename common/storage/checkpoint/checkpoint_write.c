@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/model/image.h"
 #include "common/os/fault.h"
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/files.h"
@@ -113,7 +114,7 @@ static int write_optimizer(const struct writer *w, struct checkpoint_pieces *ret
 {
     const struct checkpoint_slice *s = w->slice;
     int64_t parameters = s->layout->parameters;
-    struct safetensors_slice part = {model_moments_part(s->layout, s->part, s->parts), s->part, s->parts};
+    struct safetensors_slice part = {image_moments_part(s->layout, s->part, s->parts), s->part, s->parts};
     char file[MANIFEST_FILE_MAX];
     uint8_t sha256[RM_HASH_BYTES];
     manifest_optimizer_name(file, s->part, s->parts, s->lineage);

@@ -1,4 +1,5 @@
 #include "common/storage/checkpoint/manifest.h"
+#include "common/model/image.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,8 +32,8 @@ static void set_hash(struct js *object, const char *key, const uint8_t *hash)
 static struct js *shape_json(const struct model_shape *shape)
 {
     struct js *object = js_object();
-    if (shape->image) {
-        js_set_int(object, "image", shape->image);
+    if (image_bytes(shape)) {
+        js_set_int(object, "image", image_bytes(shape));
         return object;
     }
     js_set_int(object, "layers", shape->layers);
@@ -169,11 +170,13 @@ static int need_small(const struct js *object, const char *key, int highest, int
 /* Of a user's program. */
 static int read_image(struct model_shape *shape, const struct js *object, struct error *err)
 {
-    if (js_need_int(object, "image", 8, most, &shape->image, err) < 0)
+    int64_t bytes;
+    if (js_need_int(object, "image", 8, most, &bytes, err) < 0)
         return -1;
-    if (shape->image % 4 || js_size(object) != 1)
-        return err_set(err, ERR_DATA, "shape: an image of %lld bytes, %zu fields", (long long)shape->image,
+    if (bytes % 4 || bytes >> 60 || js_size(object) != 1)
+        return err_set(err, ERR_DATA, "shape: an image of %lld bytes, %zu fields", (long long)bytes,
                        js_size(object));
+    *shape = image_shape(bytes);
     return 0;
 }
 
@@ -212,9 +215,9 @@ static int read_k(struct manifest *m, const struct js *top, struct error *err)
     if (js_need(top, "k", JS_ARRAY, &list, err) < 0)
         return -1;
     m->tensors = (int)js_size(list);
-    if (m->shape.image && (!js_size(list) || js_size(list) > RM_TENSORS_MAX))
+    if (image_bytes(&m->shape) && (!js_size(list) || js_size(list) > RM_TENSORS_MAX))
         return err_set(err, ERR_DATA, "k has %zu exponents, and not 1 to %d", js_size(list), RM_TENSORS_MAX);
-    if (!m->shape.image && js_size(list) != (size_t)(12 * m->shape.layers + 4))
+    if (!image_bytes(&m->shape) && js_size(list) != (size_t)(12 * m->shape.layers + 4))
         return err_set(err, ERR_DATA, "k has %zu exponents, but the model %d tensors", js_size(list),
                        12 * m->shape.layers + 4);
     for (int i = 0; i < m->tensors; i++) {

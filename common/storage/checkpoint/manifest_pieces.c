@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/model/image.h"
 #include "common/storage/checkpoint/manifest.h"
 #include "common/storage/checkpoint/safetensors.h"
 
@@ -50,7 +51,7 @@ static int64_t model_bytes(const struct model_layout *layout)
 
 static int64_t optimizer_bytes(const struct model_layout *layout, int part, int parts)
 {
-    struct safetensors_slice slice = {model_moments_part(layout, part, parts), part, parts};
+    struct safetensors_slice slice = {image_moments_part(layout, part, parts), part, parts};
     struct str header = str_init(SAFETENSORS_HEADER_MAX);
     safetensors_optimizer_header(&slice, &header);
     int64_t bytes = (int64_t)header.length + 8 * slice.range.count;
@@ -120,7 +121,7 @@ int manifest_check_pieces(struct manifest *m, struct error *err)
     struct model_layout *layout = malloc(sizeof *layout);
     if (!layout)
         return err_set(err, ERR_MACHINE, "out of memory");
-    model_layout_init(layout, &m->shape);
+    image_or_model_layout(layout, &m->shape);
     qsort(m->piece, (size_t)m->pieces, sizeof *m->piece, by_place);
     int result = check_files(m, layout, err);
     free(layout);

@@ -1,4 +1,5 @@
 #include "common/storage/checkpoint/model_folder.h"
+#include "common/model/image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static const char prefix[] = "transformer.";
 void model_config_write(const struct model_shape *shape, struct str *out)
 {
     struct js *config = js_object(), *architectures = js_array();
-    if (shape->image) { /* what it is of, the program alone knows */
+    if (image_bytes(shape)) { /* what it is of, the program alone knows */
         js_set_string(config, "model_type", "ringmaster-program");
         js_print_pretty(config, out);
         str_adds(out, "\n");

@@ -1,4 +1,5 @@
 #include "common/storage/checkpoint/safetensors.h"
+#include "common/model/image.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -306,7 +307,7 @@ static void add_tensor(struct js *header, const char *name, const int64_t *size,
 
 void safetensors_model_header(const struct model_layout *layout, struct str *out)
 {
-    if (layout->shape.image)
+    if (image_bytes(&layout->shape))
         return;
     struct js *header = js_object(), *metadata = js_object();
     js_set_string(metadata, "format", "pt");

@@ -1,4 +1,5 @@
 #include "common/storage/checkpoint/share.h"
+#include "common/model/image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static struct safetensors_slice slice_of(const struct manifest *m, const struct 
                                          const struct manifest_piece *piece)
 {
     int part = (int)strtol(piece->file + 10, NULL, 10) - 1, parts = manifest_parts(m);
-    return (struct safetensors_slice){model_moments_part(layout, part, parts), part, parts};
+    return (struct safetensors_slice){image_moments_part(layout, part, parts), part, parts};
 }
 
 void share_header(const struct manifest *m, const struct model_layout *layout, int i, struct str *out)

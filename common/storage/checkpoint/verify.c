@@ -1,4 +1,5 @@
 #include "common/storage/checkpoint/verify.h"
+#include "common/model/image.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +140,7 @@ static int go_to(struct stream *s, int64_t end, bool weights, struct error *err)
 static int find_weights(struct stream *s, struct str *head, struct image_part **ret, int *ret_parts,
                         struct error *err)
 {
-    int64_t bytes = s->file->layout->shape.image, length;
+    int64_t bytes = image_bytes(&s->file->layout->shape), length;
     char *header = malloc(IMAGE_LENGTH + IMAGE_HEADER_MAX);
     if (!header || !(*ret = calloc(1, sizeof **ret))) {
         free(header);
@@ -180,7 +181,7 @@ static int read_image(struct stream *s, uint8_t *weights_sha256, struct error *e
             go_to(s, part[i].end, true, err) < 0)
             result = -1;
     if (result == 0)
-        result = go_to(s, s->file->layout->shape.image, false, err);
+        result = go_to(s, image_bytes(&s->file->layout->shape), false, err);
     if (result == 0 && s->weights) {
         sha256_finish(s->weights, weights_sha256);
         s->weights = NULL;
@@ -193,7 +194,7 @@ static int read_image(struct stream *s, uint8_t *weights_sha256, struct error *e
 static int read_model(struct stream *s, uint8_t *weights_sha256, struct error *err)
 {
     const struct model_layout *layout = s->file->layout;
-    if (layout->shape.image)
+    if (image_bytes(&layout->shape))
         return read_image(s, weights_sha256, err);
     struct str header = str_init(SAFETENSORS_HEADER_MAX);
     safetensors_model_header(layout, &header);
@@ -213,7 +214,7 @@ static int read_model(struct stream *s, uint8_t *weights_sha256, struct error *e
 static int read_optimizer(struct stream *s, int part, int parts, struct error *err)
 {
     const struct model_layout *layout = s->file->layout;
-    struct safetensors_slice slice = {model_moments_part(layout, part, parts), part, parts};
+    struct safetensors_slice slice = {image_moments_part(layout, part, parts), part, parts};
     struct str header = str_init(SAFETENSORS_HEADER_MAX);
     safetensors_optimizer_header(&slice, &header);
     int result = expect_header(s, &header, err);
@@ -304,7 +305,7 @@ int verify_all(struct object_store *store, const char *checkpoint, const struct 
     struct model_layout *layout = malloc(sizeof *layout);
     if (!layout)
         return err_set(err, ERR_MACHINE, "out of memory");
-    model_layout_init(layout, &manifest->shape);
+    image_or_model_layout(layout, &manifest->shape);
     struct verify_file common = {
         .store = store, .checkpoint = checkpoint, .manifest = manifest, .layout = layout, .state = state};
     int result = verify_each(&common, err);

@@ -7,7 +7,7 @@ static struct model_layout layout;
 
 static void make(int layers, int heads, int width, int context, int vocabulary)
 {
-    struct model_shape shape = {layers, heads, width, context, vocabulary, 0};
+    struct model_shape shape = {layers, heads, width, context, vocabulary};
     model_layout_init(&layout, &shape);
 }
 

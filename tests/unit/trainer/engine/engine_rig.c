@@ -38,7 +38,7 @@ struct rig *rig_open(void)
     text_copy(s->name, sizeof s->name, "seam");
     s->workers.min = 1;
     s->workers.max = s->workers.target = RIG_ENGINES;
-    s->model.shape = (struct model_shape){2, 2, 24, 12, 256, 0};
+    s->model.shape = (struct model_shape){2, 2, 24, 12, 256};
     snprintf(s->data.uri, sizeof s->data.uri, "file://%s", rig->folder);
     snprintf(s->checkpoint.uri, sizeof s->checkpoint.uri, "file:///nowhere/%s", rig->folder + 5);
     s->batch.lanes = RIG_LANES;

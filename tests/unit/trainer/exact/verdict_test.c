@@ -117,7 +117,7 @@ Test(verdict, nan_and_infinity_are_named_by_lane_and_tensor)
     const float bad[] = {NAN, INFINITY};
     struct model_layout layout;
     struct verdict v;
-    const struct model_shape shape = {1, 1, 8, 4, 16, 0};
+    const struct model_shape shape = {1, 1, 8, 4, 16};
     const int32_t k[TENSORS] = {20, 20, 20};
     char why[RM_WHY_MAX];
     model_layout_init(&layout, &shape);

@@ -31,7 +31,7 @@ struct member {
 
 static void begin(void)
 {
-    struct model_shape shape = {2, 4, 256, 64, 256, 0};
+    struct model_shape shape = {2, 4, 256, 64, 256};
     model_layout_init(&layout, &shape);
 }
 

@@ -87,7 +87,7 @@ static void holder_close(struct holder *h)
 /* 1.3 million parameters: several chunks for each source. */
 static void begin(void)
 {
-    struct model_shape shape = {2, 4, 256, 64, 256, 0};
+    struct model_shape shape = {2, 4, 256, 64, 256};
     model_layout_init(&layout, &shape);
 }
 

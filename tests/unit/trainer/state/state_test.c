@@ -428,7 +428,7 @@ Test(state, ranks_that_hold_other_bits_at_the_same_step_are_found_before_anythin
 Test(state, memory_per_parameter_is_twenty_bytes)
 {
     struct model_layout layout;
-    const struct model_shape shape = {2, 4, 256, 256, 8192, 0};
+    const struct model_shape shape = {2, 4, 256, 256, 8192};
     struct state *s = NULL;
     struct error err = {0};
     int fd = case_memfd();

@@ -90,7 +90,7 @@ static void small_disk(const char *options)
 
 Test(crash, a_full_disk_is_said_and_takes_nothing_away)
 {
-    struct model_layout *layout = fixture_layout(&(struct model_shape){2, 2, 32, 16, 256, 0});
+    struct model_layout *layout = fixture_layout(&(struct model_shape){2, 2, 32, 16, 256});
     struct error err = {0};
     small_disk("size=700k"); /* one checkpoint of these takes about 410 kB */
     struct fixture_save first = {.layout = layout, .step = 1, .seed = 1, .parts = 3, .keep = 3};
@@ -112,7 +112,7 @@ Test(crash, a_full_disk_is_said_and_takes_nothing_away)
 
 Test(crash, a_disk_full_of_unfinished_checkpoints_is_cleared_for_the_next)
 {
-    struct model_layout *layout = fixture_layout(&(struct model_shape){2, 2, 32, 16, 256, 0});
+    struct model_layout *layout = fixture_layout(&(struct model_shape){2, 2, 32, 16, 256});
     float *state = fixture_state(layout, 1);
     struct error err = {0};
     small_disk("size=700k");

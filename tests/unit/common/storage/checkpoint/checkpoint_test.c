@@ -12,9 +12,9 @@ static struct manifest m; /* large; what the last save left in the folder */
 
 Test(checkpoint, a_state_comes_back_bit_for_bit_for_any_shape_and_number_of_parts)
 {
-    static const struct model_shape shapes[] = {{1, 1, 1, 1, 1, 0},     {2, 2, 8, 5, 11, 0},
-                                                {1, 5, 80, 37, 257, 0}, {3, 4, 32, 16, 256, 0},
-                                                {.image = 40},          {.image = 30 << 20}};
+    static const struct model_shape shapes[] = {{1, 1, 1, 1, 1},     {2, 2, 8, 5, 11},
+                                                {1, 5, 80, 37, 257}, {3, 4, 32, 16, 256},
+                                                {-1, 0, 0, 0, 40},   {-1, 0, 0, 0, 30 << 20}};
     static const int parts[] = {1, 2, 3, 5, 8, RM_WORKERS_MAX};
     int64_t step = 0;
     for (size_t s = 0; s < 6; s++) {
@@ -36,7 +36,7 @@ Test(checkpoint, a_state_comes_back_bit_for_bit_for_any_shape_and_number_of_part
 
 Test(checkpoint, a_programs_image_is_model_safetensors_byte_for_byte)
 {
-    struct model_layout *layout = fixture_layout(&(struct model_shape){.image = 20 << 20});
+    struct model_layout *layout = fixture_layout(&(struct model_shape){-1, 0, 0, 0, 20 << 20});
     struct fixture_save save = {.layout = layout, .step = 4, .seed = 9, .parts = 3};
     float *image = fixture_state(layout, 9), *found = malloc(20 << 20);
     char path[600];
@@ -48,7 +48,7 @@ Test(checkpoint, a_programs_image_is_model_safetensors_byte_for_byte)
     cr_assert_eq(memcmp(found, image, 20 << 20), 0);
     sha256_once(image, 20 << 20, hash);
     cr_assert_arr_eq(m.weights_sha256, hash, RM_HASH_BYTES);
-    cr_assert_eq(m.shape.image, 20 << 20);
+    cr_assert_eq(image_bytes(&m.shape), 20 << 20);
     fclose(file);
     free(found);
     free(image);
@@ -57,8 +57,8 @@ Test(checkpoint, a_programs_image_is_model_safetensors_byte_for_byte)
 
 Test(checkpoint, an_image_of_another_size_is_refused)
 {
-    struct model_layout *layout = fixture_layout(&(struct model_shape){.image = 400});
-    struct model_layout *other = fixture_layout(&(struct model_shape){.image = 404});
+    struct model_layout *layout = fixture_layout(&(struct model_shape){-1, 0, 0, 0, 400});
+    struct model_layout *other = fixture_layout(&(struct model_shape){-1, 0, 0, 0, 404});
     struct fixture_save save = {.layout = layout, .step = 4, .seed = 9, .parts = 1};
     float *state = fixture_state(other, 1);
     struct error err = {0};
@@ -169,7 +169,7 @@ Test(checkpoint, an_absent_folder_holds_none)
 
 Test(checkpoint, only_the_newest_sixteen_are_listed)
 {
-    struct model_layout *layout = fixture_layout(&(struct model_shape){1, 1, 1, 1, 1, 0});
+    struct model_layout *layout = fixture_layout(&(struct model_shape){1, 1, 1, 1, 1});
     static struct checkpoint_list list;
     for (int i = 1; i <= 20; i++) {
         struct fixture_save save = {.layout = layout, .step = i, .seed = 1, .parts = 1};
@@ -188,7 +188,7 @@ Test(checkpoint, only_the_newest_sixteen_are_listed)
 Test(checkpoint, another_model_is_refused_without_harm_to_the_checkpoint)
 {
     struct model_layout *layout = fixture_layout(&fixture_shape);
-    struct model_layout *other = fixture_layout(&(struct model_shape){2, 4, 8, 5, 11, 0});
+    struct model_layout *other = fixture_layout(&(struct model_shape){2, 4, 8, 5, 11});
     float *state = fixture_state(layout, 1);
     struct error err = {0};
     struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 2};

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/base/prng.h"
+#include "common/model/image.h"
 #include "common/storage/checkpoint/checkpoint.h"
 
 static char fixture_uri[128];
@@ -61,7 +62,7 @@ static inline struct model_layout *fixture_layout(const struct model_shape *shap
 {
     struct model_layout *layout = malloc(sizeof *layout);
     cr_assert(layout);
-    model_layout_init(layout, shape);
+    image_or_model_layout(layout, shape);
     return layout;
 }
 
@@ -164,7 +165,7 @@ static inline void fixture_holds(const char *name, const struct model_layout *la
     float *expected = fixture_state(layout, seed), *found = fixture_state(layout, seed + 1);
     struct error err = {0};
     cr_assert_eq(checkpoint_load(fixture_store, name, layout, found, NULL, &err), 0, "%s", err.text);
-    size_t arrays = layout->shape.image ? 1 : 3;
+    size_t arrays = image_bytes(&layout->shape) ? 1 : 3;
     cr_assert_eq(memcmp(expected, found, 4 * arrays * (size_t)layout->parameters), 0, "%s holds other values",
                  name);
     free(expected);

@@ -40,11 +40,8 @@ static void refuses(const char *header, size_t data_bytes, const char *part)
 
 Test(safetensors, a_model_header_reads_back_as_the_layout_for_many_shapes)
 {
-    static const struct model_shape shapes[] = {{1, 1, 1, 1, 1, 0},
-                                                {2, 2, 8, 5, 11, 0},
-                                                {3, 5, 80, 37, 257, 0},
-                                                {12, 4, 16, 128, 256, 0},
-                                                {96, 1, 4, 2, 3, 0}};
+    static const struct model_shape shapes[] = {
+        {1, 1, 1, 1, 1}, {2, 2, 8, 5, 11}, {3, 5, 80, 37, 257}, {12, 4, 16, 128, 256}, {96, 1, 4, 2, 3}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         struct model_layout *layout = fixture_layout(&shapes[s]);
         struct str header = str_init(SAFETENSORS_HEADER_MAX);

@@ -37,7 +37,7 @@ static const struct backend_rule rule = {.schedule = {.rate = 1e-2, .steps = 10}
 
 static void begin(void)
 {
-    const struct model_shape shape = {2, 2, 24, CONTEXT, VOCABULARY, 0};
+    const struct model_shape shape = {2, 2, 24, CONTEXT, VOCABULARY};
     model_layout_init(&layout, &shape);
 }
 
@@ -357,7 +357,7 @@ Test(backend, a_probe_is_the_machines_and_the_precisions_and_of_nothing_else, .i
     cr_assert(same(probe, probe_of(backend_cpu_open, 3, false)), "threads change no bit");
     cr_assert(same(probe, probe_of(device_open, 1, false)));
     cr_assert(!same(probe, probe_of(backend_cpu_open, 1, true)), "precision does");
-    const struct model_shape other = {1, 1, 16, CONTEXT, VOCABULARY, 0};
+    const struct model_shape other = {1, 1, 16, CONTEXT, VOCABULARY};
     model_layout_init(&layout, &other);
     cr_assert(same(probe, probe_of(backend_cpu_open, 1, false)), "the job's model has no say");
 }
@@ -375,7 +375,7 @@ Test(backend, a_plan_is_no_less_than_what_is_taken, .init = begin)
 
 Test(backend, large_parts_are_copied_out_and_in_to_the_last_byte, .init = begin)
 {
-    const struct model_shape large = {2, 2, 256, CONTEXT, 1000, 0}; /* several pieces of a copy */
+    const struct model_shape large = {2, 2, 256, CONTEXT, 1000}; /* several pieces of a copy */
     model_layout_init(&layout, &large);
     for (int which = 0; which < BACKENDS; which++) {
         struct one o = one_open(backends[which], 2);

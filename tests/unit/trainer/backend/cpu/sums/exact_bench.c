@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 {
     long millions = argc > 1 ? strtol(argv[1], NULL, 10) : 32;
     int threads = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 1;
-    const struct model_shape shape = {4, 4, 512, 256, (int)((millions * 1000000 - 12800000) / 512), 0};
+    const struct model_shape shape = {4, 4, 512, 256, (int)((millions * 1000000 - 12800000) / 512)};
     static struct model_layout layout;
     struct pool *pool = NULL;
     struct error err = {0};

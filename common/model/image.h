@@ -1,0 +1,18 @@
+/* The image of a user's program in the place of a model: a shape that says its bytes, and a layout of one
+ * tensor of 4-byte elements, without moments. (Beside layout.h, whose text is part of the numerics id.) Pure.
+ */
+#ifndef RM_MODEL_IMAGE_H
+#define RM_MODEL_IMAGE_H
+
+#include "common/model/layout.h"
+
+/* bytes: above 0, a multiple of 4. No model has such a shape. */
+struct model_shape image_shape(int64_t bytes);
+/* 0: it is a model's. */
+int64_t image_bytes(const struct model_shape *shape);
+/* Of either: model_layout_init for a model. */
+void image_or_model_layout(struct model_layout *out, const struct model_shape *shape);
+/* What part i of n of a checkpoint has of each moment: as model_part, and of an image nothing. */
+struct model_range image_moments_part(const struct model_layout *layout, int64_t i, int64_t n);
+
+#endif
