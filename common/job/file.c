@@ -149,7 +149,7 @@ static struct job_value value_of(const struct job_field *field, const struct yml
 static bool does_nothing(const struct job_field *field, const struct job_spec *spec)
 {
     static const char *const works[] = {"checkpoint.uri", "checkpoint.endpoint", "checkpoint.region"};
-    if (!spec->launched || strncmp(field->path, "checkpoint.", 11) != 0)
+    if (!job_restarts(spec) || strncmp(field->path, "checkpoint.", 11) != 0)
         return false;
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         if (!strcmp(field->path, works[i]))
