@@ -46,10 +46,3 @@ if(NOT RM_ASAN AND NOT RM_TSAN AND NOT RM_FUZZ AND NOT CMAKE_CROSSCOMPILING)
     message(FATAL_ERROR \"the bundle was not made\")
   endif()" COMPONENT bundle EXCLUDE_FROM_ALL)
 endif()
-
-# The Python package: beside the programs in the build tree as where they are installed (agent/launch/processes.c).
-foreach(module __init__ progress)
-  configure_file(${CMAKE_SOURCE_DIR}/python/ringmaster/${module}.py ${CMAKE_BINARY_DIR}/share/ringmaster/python/ringmaster/${module}.py COPYONLY)
-endforeach()
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/python/ringmaster DESTINATION share/ringmaster/python COMPONENT bundle FILES_MATCHING PATTERN "*.py"
-  PATTERN __pycache__ EXCLUDE)

@@ -31,8 +31,8 @@ WORKER_NEXT = "localhost/ringmaster/worker:next"
 STRANGER = "localhost/stranger/python:test"
 STRANGER_MUSL = "localhost/stranger/musl:test"
 
-SOURCES = ("CMakeLists.txt", "CMakePresets.json", "cmake", "agent", "cli", "common", "coordinator", "operator", "trainer", "deploy/Dockerfile",
-           ".dockerignore", "deploy/examples/text")
+SOURCES = ("CMakeLists.txt", "CMakePresets.json", "cmake", "agent", "cli", "common", "coordinator", "operator", "python", "trainer",
+           "deploy/Dockerfile", ".dockerignore", "deploy/examples/text")
 KEPT = 4  # archives and stores of a kind that stay in the cache
 
 ARCHIVES = CACHE / "images"

@@ -41,5 +41,7 @@ def test_the_images_are_built_of_every_folder_that_a_program_is():
     """What .dockerignore does not let through is missing where the images are built, and there alone."""
     layers = re.findall(r"^rm_(?:library|program)\((?:[\w-]+ )?(\w+)[/ ]", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"), re.M)
     through = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
-    assert {"common", "trainer"} <= set(layers), layers
+    layers += [name for path in (ROOT / "cmake").glob("*.cmake")
+               for name in re.findall(r"\$\{CMAKE_SOURCE_DIR\}/(\w+)", path.read_text(encoding="utf-8")) if name not in ("tests", "docs")]
+    assert {"common", "trainer", "python"} <= set(layers), layers
     assert not [f for f in sorted(set(layers)) if f"!{f}" not in through]
