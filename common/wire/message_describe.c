@@ -71,6 +71,21 @@ static void checkpoint_text(const struct message *m, struct str *out)
     }
 }
 
+static void stop_text(const struct msg_stop *stop, struct str *out)
+{
+    str_addf(out, " round=%" PRId64 " at=%s", stop->round, stop->at == STOP_NOW ? "now" : "boundary");
+    if (stop->within)
+        str_addf(out, " within=%.1fs", (double)stop->within / RM_S);
+}
+
+static void probe_text(const struct msg_probe *probe, struct str *out)
+{
+    str_addf(out, " id=%" PRId64 " members=[", probe->id);
+    for (int i = 0; i < probe->count; i++)
+        str_addf(out, "%s%d", i ? " " : "", probe->member[i].worker);
+    str_adds(out, "]");
+}
+
 static void body_text(const struct message *m, struct str *out)
 {
     char state[40];
@@ -79,9 +94,7 @@ static void body_text(const struct message *m, struct str *out)
         str_addf(out, " step=%" PRId64, m->ack.step);
         break;
     case MSG_STOP:
-        str_addf(out, " round=%" PRId64 " at=%s", m->stop.round, m->stop.at == STOP_NOW ? "now" : "boundary");
-        if (m->stop.within)
-            str_addf(out, " within=%.1fs", (double)m->stop.within / RM_S);
+        stop_text(&m->stop, out);
         break;
     case MSG_FORM:
         form_text(&m->form, out);
@@ -115,10 +128,7 @@ static void body_text(const struct message *m, struct str *out)
         str_addf(out, " step=%" PRId64, m->finished.step);
         break;
     case MSG_PROBE:
-        str_addf(out, " id=%" PRId64 " members=[", m->probe.id);
-        for (int i = 0; i < m->probe.count; i++)
-            str_addf(out, "%s%d", i ? " " : "", m->probe.member[i].worker);
-        str_adds(out, "]");
+        probe_text(&m->probe, out);
         break;
     case MSG_PROBED:
         str_addf(out, " id=%" PRId64 " peer=%d", m->probed.id, m->probed.peer);

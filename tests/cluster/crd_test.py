@@ -371,7 +371,7 @@ def test_kubectl_get_shows_the_columns(jobs, made):
     assert lines[0].split() == ["NAME", "STATE", "WORKERS", "PROGRESS", "STEP", "LOSS", "ETA", "INTERRUPTIONS", "RESTARTS", "GOODPUT", "AGE"]
     assert lines[1].split()[:-1] == [name, "Training", "3/3", "40%", "812", "2.1043", "1h25m", "4", "2", "0.962"]
     wide = jobs("get", "tj", name, "-o", "wide").splitlines()
-    assert wide[0].split()[-5:] == ["CHECKPOINT", "HEARD", "GENERATION", "TOKENS/S", "MESSAGE"]
+    assert wide[0].split()[-6:] == ["CHECKPOINT", "HEARD", "GENERATION", "TOKENS/S", "STEPS/S", "MESSAGE"]
     assert wide[1].endswith(status["message"])
 
 

@@ -350,12 +350,6 @@ void engine_opened(struct engine *e, struct message *ret_up, struct elastic_even
     ret->tokens = e->spec->batch.lanes * engine_lane_tokens(e);
 }
 
-int64_t engine_lane_tokens(const struct engine *e)
-{
-    int64_t each = e->reader ? e->spec->model.shape.context : 1;
-    return e->spec->batch.lane_sequences * each;
-}
-
 static void carry_out(struct engine *e, const struct elastic_action *a, struct elastic_result *ret)
 {
     switch (a->command) {

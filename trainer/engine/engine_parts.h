@@ -72,8 +72,6 @@ void engine_failed(struct elastic_result *ret, const struct error *err, int peer
 /* The state's arrays as they lie in an area, and where the first of them lies: its parameters. */
 struct state_arrays engine_area(struct engine *e, enum snapshot_area area);
 struct far engine_params(struct engine *e);
-/* What a lane learns from, in tokens, or in samples where there are none. */
-int64_t engine_lane_tokens(const struct engine *e);
 /* One array after the other from an area to the state. */
 int engine_copy_in(struct engine *e, const struct state_arrays *from, const struct state_arrays *to,
                    struct error *err);
@@ -108,6 +106,8 @@ int engine_reduce(struct engine *e, const struct collective_segment *segments, i
 /* engine_step.c */
 /* Lets the next step's lanes be read already: the ring is there. */
 void engine_read_ahead(struct engine *e);
+/* What a lane learns from, in tokens, or in samples where there are none. */
+int64_t engine_lane_tokens(const struct engine *e);
 void engine_lanes(struct engine *e, bool again, struct elastic_result *ret);
 void engine_exchange(struct engine *e, struct elastic_result *ret);
 void engine_commit(struct engine *e, struct elastic_result *ret);

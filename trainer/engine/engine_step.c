@@ -70,6 +70,12 @@ static bool can_train(const struct engine *e, struct state_point *point, struct 
     return false;
 }
 
+int64_t engine_lane_tokens(const struct engine *e)
+{
+    int64_t each = e->reader ? e->spec->model.shape.context : 1;
+    return e->spec->batch.lane_sequences * each;
+}
+
 void engine_lanes(struct engine *e, bool again, struct elastic_result *ret)
 {
     struct state_point point;

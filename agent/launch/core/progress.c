@@ -51,7 +51,8 @@ static int read_word(struct launch_progress *ret, char *word, struct error *err)
 
 int launch_progress_read(struct launch_progress *ret, const char *bytes, size_t length, struct error *err)
 {
-    char text[LAUNCH_PROGRESS_MAX + 1], *rest = text;
+    static const char between[] = " \r\n";
+    char text[LAUNCH_PROGRESS_MAX + 1], *word = text;
     *ret = (struct launch_progress){.rank = -1, .step = -1, .loss = NAN};
     if (length > LAUNCH_PROGRESS_MAX)
         return err_set(err, ERR_USAGE, "it is longer than %d bytes", LAUNCH_PROGRESS_MAX);
@@ -62,9 +63,13 @@ int launch_progress_read(struct launch_progress *ret, const char *bytes, size_t 
     }
     memcpy(text, bytes, length);
     text[length] = 0;
-    for (char *word; (word = strtok_r(rest, " \r\n", &rest));)
+    while (*(word += strspn(word, between))) {
+        char *end = word + strcspn(word, between), *next = end + (*end != 0);
+        *end = 0;
         if (read_word(ret, word, err) < 0)
             return -1;
+        word = next;
+    }
     if (ret->step < 0)
         return err_set(err, ERR_USAGE, "it says no step");
     return 0;

@@ -89,7 +89,7 @@ static const char *type_of(const struct job_field *field)
 static bool is_absent_by_design(const struct job_field *field)
 {
     bool later = field->kind == JOB_FIELD_FIXED && field->later; /* nothing but what can't be done yet */
-    bool local = job_field_is_of_elastic(field); /* under `ringmaster run` alone so far */
+    bool local = job_field_is_of_elastic(field);                 /* under `ringmaster run` alone so far */
     return !strncmp(field->path, "metadata.", 9) || later || local;
 }
 
