@@ -162,6 +162,7 @@ static void adopt(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     take_ranks(st);
+    st->program.failed = false; /* what was told meanwhile is of an older ring: this one runs */
     st->found = true;
     st->resume = st->worker[st->member[0]].state;
     rdzv_send(turn, MSG_GO);
@@ -196,7 +197,9 @@ static void form_anew(const struct turn *turn)
     if (had_ring)
         rdzv_recovery_begin(turn, CAUSE_RING_ERROR, NULL);
     tell_recovered(turn);
-    if (st->lost == lost && !st->program.failed)
+    struct rdzv_program *p = &st->program;
+    p->failed = p->failed && generation_compare(st->worker[p->worker].ring, st->ring) == 0;
+    if (st->lost == lost && !p->failed)
         rdzv_quiesce_on(turn);
     else
         rdzv_quiesce(turn, STOP_NOW);

@@ -131,14 +131,18 @@ Test(program_away, what_lives_on_where_one_was_cut_off_is_ended_when_it_comes_ba
     story_end(&s);
 }
 
-static void succeed(struct story *s)
+static void succeed_with(struct story *s, struct rdzv_settings settings)
 {
-    struct rdzv_settings settings = program(2);
     settings.term = 2;
     settings.unsupervised = true;
     settings.predecessor =
         (struct rdzv_predecessor){.given = true, .told = -1, .evaluated = -1, .saved = -1, .begun = 1};
     story_begin(s, settings);
+}
+
+static void succeed(struct story *s)
+{
+    succeed_with(s, program(2));
 }
 
 Test(program_away, an_older_ring_that_a_successor_went_on_with_stops_when_a_newer_one_comes_back)
@@ -457,5 +461,53 @@ Test(program_away, a_ring_of_which_one_waits_to_be_told_to_go_goes_on_under_a_su
     hello_of_ring(&s, 1, PHASE_READY, (struct msg_generation){1, 4}, 3);
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
     cr_assert(said(&s, "send 0,1 go g=1.4"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+static void fails_in(struct story *s, int w, int64_t n, int code)
+{
+    struct message m;
+    message_init(&m, MSG_FAULT);
+    m.generation = (struct msg_generation){1, n};
+    m.fault = (struct msg_fault){
+        .kind = FAULT_PROGRAM, .exit_code = code, .peer = -1, .step = -1, .rank = -1, .detail = "it broke"};
+    hear(s, w, &m);
+}
+
+/* Worker 2, which was cut off in an older ring, comes to a successor first, and its program fails there. */
+static void an_older_ring_fails_first(struct story *s, int code)
+{
+    comes_back(s, 2, (struct msg_generation){1, 2}, 7);
+    cr_assert_eq(rdzv_state(s->st), RDZV_RECOVERING, "%s", str_text(&s->log));
+    fails_in(s, 2, 2, code);
+    after(s, RM_S);
+    comes_back(s, 0, (struct msg_generation){1, 4}, 3);
+    comes_back(s, 1, (struct msg_generation){1, 4}, 3);
+    cr_assert_eq(rdzv_state(s->st), RDZV_TRAINING, "%s", str_text(&s->log));
+}
+
+Test(program_away, a_failure_of_an_older_ring_hides_none_of_the_ring_that_a_successor_goes_on_with)
+{
+    struct story s;
+    succeed(&s);
+    an_older_ring_fails_first(&s, 42);
+    after(&s, RM_S);
+    fails_in(&s, 0, 4, 3);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(program_away, a_failure_of_an_older_ring_ends_no_job_that_a_successor_goes_on_with)
+{
+    struct story s;
+    struct rdzv_settings settings = program(50);
+    settings.rule[42] = RULE_FAILS_JOB;
+    succeed_with(&s, settings);
+    an_older_ring_fails_first(&s, 42);
+    leaving(&s, 1);
+    after(&s, RM_S);
+    for (int w = 0; w < 3; w++)
+        answers(&s, w);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
     story_end(&s);
 }
