@@ -489,7 +489,7 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
 /* As it called itself when it came up. */
 static const char *own_word(const struct agent *st)
 {
-    return strcmp(st->up.fingerprint, "launch") == 0 ? "launcher" : "trainer";
+    return strncmp(st->up.fingerprint, "launch", 6) == 0 ? "launcher" : "trainer";
 }
 
 static void on_trainer_exit(struct agent *st, const struct agent_event *e, struct agent_out *out)

@@ -99,6 +99,15 @@ static bool computes_other_bits(const struct rdzv *st, int worker, const char *f
     }
     if (is_other_bundle(st, worker, fingerprint, ret) || is_other_software(st, worker, fingerprint, ret))
         return true;
+    if (st->settings.brought) {
+        snprintf(
+            ret->why, sizeof ret->why,
+            "worker %d's program computes otherwise than the job's: it is '%.110s', the job's is '%.110s'; "
+            "give all workers one image, with the same libraries and threads, or train anew with another "
+            "checkpoint.uri",
+            worker, fingerprint, st->fingerprint);
+        return true;
+    }
     snprintf(ret->why, sizeof ret->why,
              "worker %d computes other bits: its fingerprint is '%.110s', the job's is '%.110s'; set "
              "trainer.allowMixedHardware to train without exactness",

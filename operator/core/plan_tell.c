@@ -381,7 +381,7 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
         snprintf(more, sizeof more, "; worker %d Pending: %s", laggard->index, laggard->why);
     else if (refused)
         snprintf(more, sizeof more, "; worker %d on %.60s is refused: %s", refused->index, refused->node,
-                 refused->unfit);
+                 *refused->unfit ? refused->unfit : refused->failed_init);
     if (p->job->launched)
         say_program(p, view, more);
     else
