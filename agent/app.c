@@ -83,6 +83,7 @@ struct app {
     int state_fd, snapshot_fd;
     bool ending;
     rm_time ending_until;
+    bool came; /* the trainer has said that it is up */
     int exit_code;
 };
 
@@ -327,6 +328,7 @@ static void trainer_message(void *ctx, const struct message *message)
 {
     struct app *app = ctx;
     worker_pages_hear(&app->pages, message);
+    app->came = app->came || message->type == MSG_UP;
     if (message->type == MSG_UP && app->store) {
         worker_store_know(app->store, &message->up);
         worker_load_know(app->load, &message->up);
@@ -380,6 +382,7 @@ static int data_socket(void *ctx, int *ret_fd, struct error *err)
 static void spawn(struct app *app)
 {
     struct error err;
+    app->came = false;
     if (worker_trainer_start(app->trainer, &err) < 0)
         step_text(app, AGENT_TRAINER_EXIT, -1, err.text);
     else
@@ -427,12 +430,12 @@ static void end(struct app *app, int exit_code, const char *why)
     app->exit_code = exit_code;
     app->ending = true;
     app->ending_until = loop_now(app->loop) + goodbye_within;
-    if (!exit_code &&
-        job_is_elastic(&app->options->files->spec)) /* what the program does after its last step */
+    bool elastic = job_is_elastic(&app->options->files->spec);
+    if (!exit_code && elastic && app->came) /* what the program does after its last step */
         app->ending_until += app->options->files->spec.launch.grace_period;
     if (app->options->pod)
         last_word(app, exit_code, why);
-    if (exit_code && app->trainer)
+    if (app->trainer && (exit_code || (elastic && !app->came))) /* one that never came was in no step */
         worker_trainer_kill(app->trainer);
     if (app->conn)
         ws_close(app->conn, "the agent ends");
@@ -589,6 +592,14 @@ static int open_memory(struct app *app, struct error *err)
     return file_memory(&app->snapshot_fd, "ringmaster-snapshot", bytes, err);
 }
 
+/* Whatever a launcher that is killed leaves behind becomes this process's, and is ended by it. */
+static int open_leftovers(struct app *app, struct error *err)
+{
+    if (descendants_take_in(err) < 0)
+        return -1;
+    return loop_timer_open(&app->left.timer, app->loop, end_what_is_left, app, err);
+}
+
 /* A program keeps its state itself. */
 static int open_launch(struct app *app, struct error *err)
 {
@@ -599,9 +610,7 @@ static int open_launch(struct app *app, struct error *err)
                                               .message = trainer_message,
                                               .ended = trainer_ended,
                                               .ctx = app};
-    if (descendants_take_in(err) < 0 ||
-        loop_timer_open(&app->left.timer, app->loop, end_what_is_left, app, err) < 0 ||
-        worker_trainer_open(&app->trainer, app->loop, &launcher, err) < 0)
+    if (open_leftovers(app, err) < 0 || worker_trainer_open(&app->trainer, app->loop, &launcher, err) < 0)
         return -1;
     app->job_known = true;
     return 0;
@@ -613,7 +622,7 @@ static int open_job(struct app *app, struct error *err)
     bool elastic = job_is_elastic(&app->options->files->spec);
     if (job_restarts(&app->options->files->spec))
         return open_launch(app, err);
-    if (open_memory(app, err) < 0 || (elastic && descendants_take_in(err) < 0))
+    if (open_memory(app, err) < 0 || (elastic && open_leftovers(app, err) < 0))
         return -1;
     struct worker_trainer_options trainer = {.state_fd = app->state_fd,
                                              .snapshot_fd = app->snapshot_fd,

@@ -435,12 +435,14 @@ static void coordinator_lost(struct fleet *fleet, const char *how)
     give_up(fleet, EXIT_MACHINE, why);
 }
 
-/* Those that were still on their way to the coordinator when it ended look for it in vain. */
+/* Those that were still on their way to the coordinator when it ended look for it in vain. A program that has
+ * not come to its trainer yet has no state, and nothing to do after a last step that it was not in. */
 static void end_who_never_arrived(struct fleet *fleet)
 {
+    bool elastic = job_is_elastic(fleet->spec);
     for (int w = 0; w < RM_WORKERS_MAX; w++)
         if (fleet->worker[w].child && !fleet->supervisor.member[w].released &&
-            !fleet->supervisor.member[w].seen)
+            (elastic || !fleet->supervisor.member[w].seen))
             loop_child_kill(fleet->worker[w].child, SIGKILL);
 }
 
@@ -475,7 +477,7 @@ static void judge_coordinator(struct fleet *fleet)
     *fleet->coordinator_how = 0;
     if (fleet->options->report->ended)
         arm(fleet, for_programs(fleet, farewell_patience));
-    if (fleet->interrupted && ending(fleet))
+    if ((fleet->interrupted || job_is_elastic(fleet->spec)) && ending(fleet))
         end_who_never_arrived(fleet);
     if (ending(fleet))
         return;

@@ -126,12 +126,33 @@ static void blame_program(struct pair *p)
     end_trainer(p);
 }
 
+/* Has it begun to end? Its descriptors are closed then, before anybody may reap it (proc(5): flags, of which
+ * PF_EXITING is 4 in Linux' sched.h). */
+static bool is_exiting(int pid)
+{
+    static const unsigned long exiting = 4;
+    char path[64];
+    struct str text = str_init(4096);
+    unsigned long flags = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    const char *at = file_read(path, &text, NULL) == 0 ? strrchr(str_text(&text), ')') : NULL;
+    for (int field = 2; at && field < 9; field++) /* the name, which ends here, is the second */
+        at = strchr(at + 1, ' ');
+    if (at)
+        flags = strtoul(at, NULL, 10);
+    str_clear(&text);
+    return (flags & exiting) != 0;
+}
+
 /* A program that finds its trainer gone may be reaped before it. */
 static bool trainer_is_dead(const struct pair *p)
 {
     siginfo_t info = {0};
     int pid = p->trainer ? loop_child_pid(p->trainer) : 0;
-    return pid && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+    if (!pid)
+        return false;
+    bool reapable = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+    return reapable || is_exiting(pid);
 }
 
 /* Also with code 0: without its program a worker is none. */
@@ -143,7 +164,12 @@ static void program_ended(void *ctx, int local, const struct processes_end *end)
     log_info("the program has ended", "code=%d", end->code);
     if (!p->released && !p->trainer_first && !trainer_is_dead(p)) {
         p->end = *end;
-        snprintf(p->why, sizeof p->why, "%s%s", end->why, end->code ? "" : ", before the job's last step");
+        if (!p->up && !end->code)
+            text_copy(p->why, sizeof p->why,
+                      "it ended without a call of ringmaster.connect(): call it, or write mode: Restart");
+        else
+            snprintf(p->why, sizeof p->why, "%s%s", end->why,
+                     end->code ? "" : ", before the job's last step");
         p->undecided = !p->up && p->trainer;
         if (p->undecided)
             loop_timer_set(p->timer, loop_now(p->loop) + refusing_patience);

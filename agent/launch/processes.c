@@ -290,7 +290,8 @@ int processes_open(struct processes **ret, struct loop *loop, const struct proce
         result = output_open(&p->output, err);
     if (result == 0) {
         find_python(p->python, sizeof p->python);
-        open_reports(p);
+        if (options->told)
+            open_reports(p);
         result = open_standbys(p, err);
     }
     if (result < 0) {

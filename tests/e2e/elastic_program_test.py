@@ -239,3 +239,39 @@ def test_random_histories_come_to_the_same_bits(finish, tmp_path, squares, hash_
     check_ended_with(run, hash_of(80))
     assert run.of("drill"), run.tail()
     rig.until(lambda: not any(alive(line["pid"]) for line in said(run, "begin")), "the end of every program")
+
+
+def test_who_never_came_to_the_last_step_is_not_waited_for(finish, tmp_path, squares, hash_of):
+    """A newcomer that is still starting when the job ends; its grace would be an hour."""
+    late = tmp_path / "late.sh"
+    late.write_text(f"#!/bin/sh\n[ -e {tmp_path}/begun ] && sleep 600\ntouch {tmp_path}/begun\nexec {squares} \"$@\"\n")
+    late.chmod(0o755)
+    run = finish(squares_job(tmp_path, late, *slow(), workers=1, launch__gracePeriod="1h"), "--drill", f"join@{STEPS // 2}")
+    check_ended_with(run, hash_of())
+
+
+def test_a_program_that_ends_before_it_connects_is_told_what_to_call(finish, tmp_path):
+    run = finish(squares_job(tmp_path, "true", workers=1, failurePolicy__maxRestarts=0))
+    assert run.code == 5, run.tail()
+    assert "it ended without a call of ringmaster.connect(): call it, or write" in run.the("failed")["reason"]
+
+
+def test_what_a_killed_launcher_leaves_is_ended_before_the_next_begins(launch, tmp_path, squares, hash_of):
+    """A child in a session of its own says when it begins; nobody else ends it."""
+    script = tmp_path / "with_child.sh"
+    script.write_text(f"#!/bin/sh\nsetsid sh -c 'echo $$ >>{tmp_path}/children; exec sleep 600' &\nexec {squares} \"$@\"\n")
+    script.chmod(0o755)
+    run = launch(squares_job(tmp_path, script, *slow(), steps=80, workers=2, **SOON))
+    run.read_until("step", step=9)
+    first = said(run, "begin")[0]
+    launcher = int(open(f"/proc/{first['pid']}/stat", encoding="utf-8").read().rsplit(")", 1)[1].split()[1])
+    os.kill(launcher, signal.SIGKILL)
+    run.wait()
+    check_ended_with(run, hash_of(80))
+    children = [int(line) for line in (tmp_path / "children").read_text(encoding="utf-8").split()]
+    assert len(children) == 3 and not [pid for pid in children if alive(pid)], run.tail()
+
+
+def test_rules_for_exit_codes_are_refused_while_nobody_asks_them(finish, tmp_path, squares):
+    run = finish(squares_job(tmp_path, squares, failurePolicy__rules=[{"onExitCodes": [7], "action": "FailJob"}]))
+    assert run.code == 2 and "spec.failurePolicy.rules are not asked in mode Elastic yet" in run.stderr, run.tail()

@@ -168,7 +168,8 @@ static bool is_kept(const struct launch_environment *e, const char *entry)
     for (int i = 0; i < e->count; i++)
         if (same_name(e->entry[i], entry))
             return false;
-    return strncmp(entry, "RINGMASTER_", 11) != 0 || aside_is_put(entry);
+    return strncmp(entry, "RINGMASTER_", 11) != 0 || same_name("RINGMASTER_LIBRARY", entry) ||
+           aside_is_put(entry);
 }
 
 char **launch_environment_make(const struct launch_process *p, char *const *base,
