@@ -65,7 +65,10 @@ class Step:
     @property
     def gradients(self):
         """{name: array} for connect(parameters=...): zeros at a lane's begin; behind the inner loop the mean."""
-        return self._job._side.gradients
+        found = getattr(self._job._side, "gradients", None)
+        if found is None:
+            raise Error("step.gradients is there with connect(parameters=...), within `for ... in step.lanes():` and behind it in that step")
+        return found
 
     def lanes(self, data=None, collate=None):
         """The samples of each lane, as a DataLoader's batches are; without data their indices.
@@ -86,6 +89,7 @@ class Step:
             if task.kind == library.UPDATE:
                 self.lane, self.loss = None, task.loss
                 job._side.apply(job._connection.gradients())
+                job._first = False
                 seed_everything(task.seed)
                 self._lanes = True
                 return
@@ -116,6 +120,7 @@ class Job:
         self._connection = library.Connection(samples, side.arithmetic(), deterministic)
         self._task = None
         self._begun = False
+        self._first = True  # the state is still the one that the program began with
         for name, count in side.shapes():
             self._connection.gradient(name, count)
         side.put(self._connection)
@@ -134,7 +139,7 @@ class Job:
             self._side.settle()
             task = self._advance()
             if task.kind == library.END:
-                if task.why:
+                if task.why or self._first:  # what follows the loops would be done with first weights, where the job was over before
                     self._leave(task)
                 return
             step = Step(self)
@@ -164,6 +169,7 @@ class Job:
         except Exception as why:
             self._connection.fail("the state can't be loaded: %s" % why)
             raise
+        self._first = False
         self._side.settle()
 
     @staticmethod

@@ -53,6 +53,16 @@ def batch_of(samples):
     return numpy.stack([numpy.asarray(sample) for sample in samples])
 
 
+class Gradients(dict):
+    """{parameter's name: array}. Also what is assigned goes into these arrays, for they are what the trainer reads."""
+
+    def __setitem__(self, name, value):
+        if name not in self:
+            raise Error("step.gradients[%r]: there is no parameter of that name; there are %s" % (name, ", ".join(map(repr, self))))
+        if value is not self[name]:
+            self[name][...] = value
+
+
 class Side:
     def __init__(self, parameters, state):
         for name, array in parameters.items():
@@ -102,7 +112,7 @@ class Side:
             for name, array in self.parameters.items():
                 views[name] = array_at(at, 4 * array.size, numpy.float32).reshape(array.shape)
                 at += 4 * array.size
-            self.views[address] = views
+            self.views[address] = Gradients(views)
         self.gradients = self.views[address]
 
     apply = begin

@@ -218,6 +218,15 @@ def test_loops_that_are_wrong_are_told_so(tmp_path):
                         step.add(0)
                         step.add(0)
              """),
+            ("step.gradients is there with connect(parameters=...)", """
+                for step in job.steps():
+                    step.gradients["w"] += 1
+             """),
+            ("step.gradients['v']: there is no parameter of that name; there are 'w'", """
+                for step in job.steps():
+                    for batch in step.lanes(x):
+                        step.gradients["v"] = 1
+             """),
             ("state.t is new in the state", """
                 for step in job.steps():
                     for batch in step.lanes(x):
