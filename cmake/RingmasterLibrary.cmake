@@ -11,8 +11,10 @@ if(NOT RM_ASAN AND NOT RM_FUZZ)
   set_target_properties(libringmaster PROPERTIES
     OUTPUT_NAME ringmaster SOVERSION 1 C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+  install(TARGETS libringmaster LIBRARY DESTINATION lib COMPONENT library EXCLUDE_FROM_ALL)
+  # The name that compilers look for is a link, and a bundle has files alone (agent/bundle/install.h).
+  install(TARGETS libringmaster LIBRARY DESTINATION lib COMPONENT bundle EXCLUDE_FROM_ALL NAMELINK_SKIP)
   foreach(component library bundle)
-    install(TARGETS libringmaster LIBRARY DESTINATION lib COMPONENT ${component} EXCLUDE_FROM_ALL)
     install(FILES ${CMAKE_SOURCE_DIR}/trainer/library/ringmaster.h DESTINATION include COMPONENT ${component} EXCLUDE_FROM_ALL)
   endforeach()
 endif()
