@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[1] / "deploy/examples"
-STEPS = 24  # as many as the longest warm-up, and some
+STEPS, WARM_UP = 24, 20  # at most
 SMALL = [(r"^( +)model: \{.*\}$", r"\1model: {layers: 1, heads: 2, width: 16, context: 16, vocabulary: 256}"),
          (r"^( +)steps: \d+$", rf"\1steps: {STEPS}")]
 
@@ -49,4 +49,4 @@ def job(name, *more):
     for pattern, small in [*SMALL, *more]:
         text, count = re.subn(pattern, small, text, flags=re.MULTILINE)
         assert count == 1, f"{name}: {pattern} stands there {count} times"
-    return text + "\n"
+    return re.sub(r"\bwarmupSteps: (\d+)", lambda found: f"warmupSteps: {min(int(found[1]), WARM_UP)}", text) + "\n"
