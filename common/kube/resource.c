@@ -5,7 +5,6 @@
 
 const struct kube_resource kube_pods = {"", "v1", "pods", "Pod", true};
 const struct kube_resource kube_services = {"", "v1", "services", "Service", true};
-const struct kube_resource kube_config_maps = {"", "v1", "configmaps", "ConfigMap", true};
 const struct kube_resource kube_secrets = {"", "v1", "secrets", "Secret", true};
 const struct kube_resource kube_nodes = {"", "v1", "nodes", "Node", false};
 const struct kube_resource kube_pod_disruption_budgets = {"policy", "v1", "poddisruptionbudgets",
@@ -21,7 +20,6 @@ const struct kube_resource *kube_resource_find(const char *plural)
 {
     static const struct kube_resource *const all[] = {&kube_pods,
                                                       &kube_services,
-                                                      &kube_config_maps,
                                                       &kube_secrets,
                                                       &kube_nodes,
                                                       &kube_pod_disruption_budgets,

@@ -14,7 +14,7 @@ struct kube_resource {
     bool namespaced;
 };
 
-extern const struct kube_resource kube_pods, kube_services, kube_config_maps, kube_secrets, kube_nodes,
+extern const struct kube_resource kube_pods, kube_services, kube_secrets, kube_nodes,
     kube_pod_disruption_budgets, kube_network_policies, kube_leases, kube_events, kube_training_jobs;
 
 /* The one with this plural name, NULL where none has it. */
