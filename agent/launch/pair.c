@@ -12,6 +12,7 @@
 
 #include "agent/launch/error_file.h"
 #include "agent/launch/processes.h"
+#include "agent/program/trainer_process.h"
 #include "common/job/spec.h"
 #include "common/loop/loop.h"
 #include "common/net/link.h"
@@ -250,44 +251,20 @@ static int listen_for_program(struct pair *p, int *ret_fd, struct error *err)
 
 static int spawn_trainer(struct pair *p, int link_fd, int program_fd, struct error *err)
 {
-    char path[RM_URI_MAX], parent[16];
-    const char *given = config_get(CONFIG_TRAINER);
-    if (given)
-        text_copy(path, sizeof path, given);
-    else if (file_sibling("ringmaster-trainer", path, sizeof path, err) < 0)
+    char path[RM_URI_MAX];
+    const struct trainer_process process = {.path = path,
+                                            .link_fd = link_fd,
+                                            .state_fd = p->options->state_fd,
+                                            .snapshot_fd = p->options->snapshot_fd,
+                                            .alone = !p->options->shared,
+                                            .more = "--program-fd",
+                                            .more_fd = program_fd,
+                                            .exited = trainer_ended,
+                                            .ctx = p};
+    if (trainer_process_find(path, sizeof path, err) < 0)
         return -1;
-    snprintf(parent, sizeof parent, "%d", (int)getpid());
-    const char *const args[] = {"ringmaster-trainer",
-                                "work",
-                                "--link-fd",
-                                "3",
-                                "--state-fd",
-                                "4",
-                                "--snapshot-fd",
-                                "5",
-                                "--parent",
-                                parent,
-                                "--program-fd",
-                                "6",
-                                "--alone",
-                                p->options->shared ? "0" : "1",
-                                NULL};
-    const int fds[] = {
-        -1, STDERR_FILENO, STDERR_FILENO, link_fd, p->options->state_fd, p->options->snapshot_fd, program_fd};
-    char **environment = config_without_secrets();
-    if (!environment)
-        return err_set(err, ERR_MACHINE, "no memory for a trainer");
-    struct loop_child_options child = {.path = path,
-                                       .args = args,
-                                       .environment = environment,
-                                       .fds = fds,
-                                       .fd_count = (int)(sizeof fds / sizeof *fds),
-                                       .exited = trainer_ended,
-                                       .ctx = p};
     p->kills = memory_kills_now();
-    int result = loop_child_open(&p->trainer, p->loop, &child, err);
-    free(environment);
-    return result;
+    return trainer_process_start(&p->trainer, p->loop, &process, err);
 }
 
 static int start_trainer(struct pair *p, struct error *err)

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "agent/program/trainer_process.h"
 #include "common/net/link.h"
-#include "common/os/config.h"
-#include "common/os/file.h"
 #include "common/os/log.h"
 #include "common/os/memory_kills.h"
 
@@ -114,10 +113,8 @@ int worker_trainer_open(struct worker_trainer **ret, struct loop *loop,
     }
     *t = (struct worker_trainer){
         .loop = loop, .options = *options, .message = message, .text = str_init(RM_FRAME_MAX)};
-    const char *given = config_get(CONFIG_TRAINER);
     int found = options->launches ? (text_copy(t->path, sizeof t->path, "/proc/self/exe") ? 0 : -1)
-                : given           ? (text_copy(t->path, sizeof t->path, given) ? 0 : -1)
-                                  : file_sibling("ringmaster-trainer", t->path, sizeof t->path, err);
+                                  : trainer_process_find(t->path, sizeof t->path, err);
     if (found == 0 && access(t->path, X_OK) < 0)
         found = err_errno(err, ERR_MACHINE, "the trainer program %s", t->path);
     if (found == 0)
@@ -132,38 +129,16 @@ int worker_trainer_open(struct worker_trainer **ret, struct loop *loop,
 
 static int spawn_trainer(struct worker_trainer *t, int link_fd, int data_fd, struct error *err)
 {
-    char parent[16];
-    snprintf(parent, sizeof parent, "%d", (int)getpid());
-    const char *const args[] = {"ringmaster-trainer",
-                                "work",
-                                "--link-fd",
-                                "3",
-                                "--state-fd",
-                                "4",
-                                "--snapshot-fd",
-                                "5",
-                                "--parent",
-                                parent,
-                                "--alone",
-                                t->options.alone ? "1" : "0",
-                                data_fd < 0 ? NULL : "--data-fd",
-                                "6",
-                                NULL};
-    int fds[] = {-1,     STDERR_FILENO, STDERR_FILENO, link_fd, t->options.state_fd, t->options.snapshot_fd,
-                 data_fd};
-    char **environment = config_without_secrets(); /* its agent alone speaks with stores */
-    if (!environment)
-        return err_set(err, ERR_MACHINE, "no memory for a trainer");
-    struct loop_child_options child = {.path = t->path,
-                                       .args = args,
-                                       .environment = environment,
-                                       .fds = fds,
-                                       .fd_count = (int)(sizeof fds / sizeof *fds) - (data_fd < 0),
-                                       .exited = trainer_exited,
-                                       .ctx = t};
-    int result = loop_child_open(&t->child, t->loop, &child, err);
-    free(environment);
-    return result;
+    const struct trainer_process process = {.path = t->path,
+                                            .link_fd = link_fd,
+                                            .state_fd = t->options.state_fd,
+                                            .snapshot_fd = t->options.snapshot_fd,
+                                            .alone = t->options.alone,
+                                            .more = data_fd < 0 ? NULL : "--data-fd",
+                                            .more_fd = data_fd,
+                                            .exited = trainer_exited,
+                                            .ctx = t};
+    return trainer_process_start(&t->child, t->loop, &process, err);
 }
 
 /* It is not tied to this process's life by the kernel: where its link ends it has a program to end first.
