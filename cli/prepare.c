@@ -338,7 +338,7 @@ static int find_resume(struct prepared *p, struct corpus **corpus, struct run_op
         settle_remote(p, corpus, options->look, err) < 0)
         return -1;
     p->complete = p->resume.found && p->resume.entry.final && p->resume.entry.step == p->spec.steps;
-    if (p->resume.found && check_resume(p, corpus ? *corpus : NULL, err) < 0)
+    if (p->resume.found && check_resume(p, *corpus, err) < 0)
         return -1;
     return check_drills(&options->drills, p, err);
 }
@@ -379,8 +379,9 @@ static int prepare_program(struct prepared *p, struct run_options *options, stru
             "spec.launch.command: there is no program %.200s to run, here or in PATH; its first word is "
             "the program alone, its arguments are words of their own",
             program);
+    struct corpus *none = NULL; /* its data the program alone knows */
     if (job_is_elastic(&p->spec))
-        return find_resume(p, NULL, options, err);
+        return find_resume(p, &none, options, err);
     if (job_has_store(&p->spec) && own_checkpoints(p, options->look, err) < 0)
         return -1;
     return check_drills(&options->drills, p, err);

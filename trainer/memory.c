@@ -52,27 +52,30 @@ static int read_arguments(struct wanted *w, int argc, char **argv, struct error 
     return 0;
 }
 
+static int say_error(const struct error *err)
+{
+    fprintf(stderr, "ringmaster-trainer: %s\n", err->text);
+    return error_exit_code(err->code);
+}
+
 int memory_main(int argc, char **argv)
 {
     struct wanted w = {0};
     struct model_layout layout;
-    struct backend *backend = NULL;
+    struct backend *backend;
     struct error err = {0};
     const char *isa = config_get(CONFIG_TRAINER_ISA);
-    if (read_arguments(&w, argc, argv, &err) == 0) {
-        model_layout_init(&layout, &w.shape);
-        const struct backend_options options = {.layout = &layout,
-                                                .sequences = w.sequences,
-                                                .threads = 1,
-                                                .isa = isa ? isa : "Auto",
-                                                .bf16 = w.bf16,
-                                                .recompute = w.recompute};
-        backend_cpu_open(&backend, &options, &err);
-    }
-    if (err.code) {
-        fprintf(stderr, "ringmaster-trainer: %s\n", err.text);
-        return error_exit_code(err.code);
-    }
+    if (read_arguments(&w, argc, argv, &err) < 0)
+        return say_error(&err);
+    model_layout_init(&layout, &w.shape);
+    const struct backend_options options = {.layout = &layout,
+                                            .sequences = w.sequences,
+                                            .threads = 1,
+                                            .isa = isa ? isa : "Auto",
+                                            .bf16 = w.bf16,
+                                            .recompute = w.recompute};
+    if (backend_cpu_open(&backend, &options, &err) < 0)
+        return say_error(&err);
     struct backend_plan plan = backend->ops->plan(backend);
     printf("lane %zu\nstate %zu\n", plan.lane, plan.state);
     backend->ops->free(backend);
