@@ -282,6 +282,9 @@ void screen_event(const struct report *r, const struct event *e, struct screen_s
     case EVENT_WORKER_LEFT_OUT:
         worker_line(r, e, style, YELLOW, "left out", out);
         break;
+    case EVENT_WORKER_DIFFERS:
+        worker_line(r, e, style, RED, "differs", out);
+        break;
     case EVENT_WORKER_JOINED:
         worker_line(r, e, style, GREEN, "joined", out);
         break;

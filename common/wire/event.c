@@ -21,6 +21,7 @@ static const struct event_row rows[EVENT_KINDS] = {
     [EVENT_WORKER_QUARANTINED] = {"workerQuarantined", .has = WORKER, .reason = "Quarantined",
                                   .warning = true},
     [EVENT_WORKER_LEFT_OUT] = {"workerLeftOut", .has = WORKER, .reason = "WorkerLeftOut", .warning = true},
+    [EVENT_WORKER_DIFFERS] = {"workerDiffers", .has = WORKER, .reason = "WorkerDiffers", .warning = true},
     [EVENT_PROGRAM_FAILED] = {"programFailed", .has = WORKER, .reason = "ProgramFailed", .warning = true},
     [EVENT_PROGRESS] = {"progress", .has = STEP},
     [EVENT_JOIN_SKIPPED] = {.name = "joinSkipped"},

@@ -24,6 +24,7 @@ enum event_kind {
     EVENT_WORKER_JOINED,
     EVENT_WORKER_QUARANTINED,
     EVENT_WORKER_LEFT_OUT, /* it and another one can't reach each other: the ring is formed without it */
+    EVENT_WORKER_DIFFERS,  /* its state is not that of the others: it gets theirs */
     EVENT_PROGRAM_FAILED,  /* a process of the user's program failed here: all are started anew */
     EVENT_PROGRESS,        /* how far the user's program says that it is */
     EVENT_JOIN_SKIPPED,

@@ -160,6 +160,19 @@ static void blame_pair_or_source(const struct turn *turn, const struct rdzv_work
     rdzv_source_fault(turn, &st->worker[f->peer], f);
 }
 
+/* It is alone with its state, and drops it. What made it so may do so again. */
+static void state_differs(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
+{
+    struct rdzv *st = turn->st;
+    if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW) {
+        rdzv_recovery_begin(turn, CAUSE_RING_ERROR, w);
+        rdzv_quiesce(turn, STOP_NOW);
+    }
+    rdzv_say(st, "worker %d: %s", rdzv_index(st, w), rdzv_reason(f->detail));
+    rdzv_tell_worker(turn, TELL_WORKER_DIFFERS, rdzv_index(st, w), f->detail);
+    rdzv_count_failure(turn, w, f->detail);
+}
+
 static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
     struct rdzv *st = turn->st;
@@ -196,6 +209,8 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
         rdzv_give_up(st, EXIT_TRAINING, "%s", f->detail);
     } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
         rdzv_work_fault(turn, w, f);
+    } else if (mine && f->kind == FAULT_LINEAGE && f->class == CLASS_MACHINE) {
+        state_differs(turn, w, f);
     } else if (mine && st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW) {
         blame_pair_or_source(turn, w, f);
     } else if (at_work) {

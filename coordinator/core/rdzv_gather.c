@@ -60,7 +60,7 @@ static void too_few(const struct turn *turn, const char *how)
 static void settle_ending(const struct turn *turn)
 {
     struct msg_state best = rdzv_best_state(turn->st);
-    if (!rdzv_save_begin(turn, &best, false))
+    if (turn->st->ending.differ || !rdzv_save_begin(turn, &best, false))
         rdzv_end(turn);
 }
 

@@ -196,6 +196,7 @@ struct rdzv_ending {
     bool set;
     bool interrupted;
     bool not_finite; /* what would come out the same if it were tried again */
+    bool differ;     /* what is held is not one state: nothing is saved of it */
     int exit_code;
     char text[MSG_DETAIL_MAX];
 };

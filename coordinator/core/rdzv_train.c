@@ -28,9 +28,11 @@ void rdzv_finished(struct rdzv *st, struct rdzv_worker *w, const struct message 
 {
     if (generation_compare(m->generation, st->ring) != 0 || (w->rank < 0 && st->state != RDZV_RECOVERING))
         return;
-    if (any_finished(st) && memcmp(st->digest, m->finished.digest, RM_HASH_BYTES) != 0 && st->exact)
+    if (any_finished(st) && memcmp(st->digest, m->finished.digest, RM_HASH_BYTES) != 0 && st->exact) {
+        st->ending.differ |= !st->ending.set;
         rdzv_give_up(st, EXIT_TRAINING, "workers end with different weights: worker %d disagrees",
                      rdzv_index(st, w));
+    }
     st->digest_known = true;
     memcpy(st->digest, m->finished.digest, RM_HASH_BYTES);
     w->digest_known = true;

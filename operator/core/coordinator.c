@@ -93,6 +93,7 @@ static void note(enum event_kind kind, const struct told *t, char *out, size_t s
     case EVENT_WORKER_JOINED:
     case EVENT_WORKER_QUARANTINED:
     case EVENT_WORKER_LEFT_OUT:
+    case EVENT_WORKER_DIFFERS:
         snprintf(out, size, "worker %d at step %lld: %s", t->worker, step, t->cause);
         break;
     case EVENT_PROGRAM_FAILED:

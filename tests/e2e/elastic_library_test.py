@@ -103,6 +103,15 @@ def test_a_newcomer_loads_what_the_others_hold(finish, tmp_path, program, alone,
     assert not run.of("resumed")
 
 
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_what_a_newcomer_loaded_it_writes_out_byte_for_byte(finish, tmp_path, program, kind):
+    """States are compared after 50 steps: another byte would look like another state."""
+    words = [*program(f"{kind} slow")[:-1], 0.5, tmp_path / "came"]
+    run = finish(elastic_job(tmp_path, words, workers=2, steps=55), "--drill", "join@1", env=ENV)
+    assert run.the("complete")["exact"] and not run.of("workerDiffers"), run.tail()
+    assert len(run.of("ringFormed")[-1]["members"]) == 3
+
+
 @pytest.mark.parametrize("kind", ["numpy slow", "torch slow"])
 def test_a_run_goes_on_from_a_checkpoint_with_other_workers(launch, finish, tmp_path, program, alone, kind):
     job = elastic_job(tmp_path, program(kind), workers=1)

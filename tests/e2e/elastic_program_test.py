@@ -275,3 +275,22 @@ def test_what_a_killed_launcher_leaves_is_ended_before_the_next_begins(launch, t
 def test_rules_for_exit_codes_are_refused_while_nobody_asks_them(finish, tmp_path, squares):
     run = finish(squares_job(tmp_path, squares, failurePolicy__rules=[{"onExitCodes": [7], "action": "FailJob"}]))
     assert run.code == 2 and "spec.failurePolicy.rules are not asked in mode Elastic yet" in run.stderr, run.tail()
+
+
+def test_weights_that_differ_at_the_end_are_no_result_in_the_next_run_either(finish, tmp_path, squares, hash_of):
+    job = squares_job(tmp_path, squares, "--differ-at", "20", "--once", str(tmp_path / "once"), workers=2)
+    run = finish(job)
+    assert run.code == 5 and "workers end with different weights" in run.the("failed")["reason"], run.tail()
+    assert not list((tmp_path / "out").glob("step-*")), "what is made of two states is of nobody's"
+    check_ended_with(finish(job), hash_of())
+
+
+def test_a_worker_whose_state_has_come_to_differ_is_named_and_gets_that_of_the_others(finish, tmp_path, squares):
+    run = finish(squares_job(tmp_path, squares, *slow(2000), "--differ-at", "20", "--once", str(tmp_path / "once"), steps=80, workers=3))
+    [other] = said(run, "differ")
+    loads = {line["worker"]: line["loads"] for line in said(run, "end")}
+    assert run.code == 0, run.tail()
+    assert loads == {worker: int(worker == other["worker"]) for worker in range(3)}, run.tail()
+    differs = run.the("workerDiffers")
+    assert differs["worker"] == other["worker"] and "its state of step 51 is not that of the others; it gets theirs" in differs["cause"]
+    assert not run.the("complete")["exact"], "gradients of other weights were in the sums for a while"

@@ -5,12 +5,15 @@
  *             [--weights N]       what the first weights are made of; the same in all workers
  *             [--fail-at STEP]    ends with 3 in that step's first lane, and says why; with --once FILE only
  *                                 where that file is not there, which it makes
+ *             [--differ-at STEP]  its weights change by one bit behind that step: with --once FILE only where
+ *                                 that file is not there, which it makes
  *             [--samples N] [--sleepy] [--tensors N] [--after MS]
  *
  * --sleepy: never connects. --tensors: so many gradients of one element beside. --after: goes on for a while
  * when the job is done. */
 #include <fcntl.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,15 +215,33 @@ static void load(const struct program_task_packet *task)
     loads++;
 }
 
+/* Is this the step, and where only one worker is asked for: the one? */
+static bool is_due(int argc, char **argv, const char *what, int64_t step)
+{
+    const char *at_step = option(argc, argv, what, NULL), *once = option(argc, argv, "--once", NULL);
+    if (!at_step || strtoll(at_step, NULL, 10) != step)
+        return false;
+    return !once || open(once, O_CREAT | O_EXCL | O_WRONLY, 0600) >= 0;
+}
+
 static void maybe_fail(int argc, char **argv, int64_t step)
 {
-    const char *fail_at = option(argc, argv, "--fail-at", NULL), *once = option(argc, argv, "--once", NULL);
-    if (!fail_at || strtoll(fail_at, NULL, 10) != step)
-        return;
-    if (once && open(once, O_CREAT | O_EXCL | O_WRONLY, 0600) < 0)
+    if (!is_due(argc, argv, "--fail-at", step))
         return;
     fprintf(stderr, "squares: the numbers ran out\n");
     exit(3);
+}
+
+/* As a processor would that rounds otherwise. */
+static void maybe_differ(int argc, char **argv, int64_t step)
+{
+    uint32_t bits;
+    if (!is_due(argc, argv, "--differ-at", step))
+        return;
+    memcpy(&bits, state.weight, sizeof bits);
+    bits ^= 1;
+    memcpy(state.weight, &bits, sizeof bits);
+    fprintf(stderr, "squares: differ pid=%d\n", (int)getpid());
 }
 
 static void run(int argc, char **argv)
@@ -239,6 +260,7 @@ static void run(int argc, char **argv)
             next.loss = lane(&task);
         } else if (task.kind == PROGRAM_UPDATE) {
             update(&task);
+            maybe_differ(argc, argv, task.step);
         } else if (task.kind == PROGRAM_SAVE) {
             save();
         } else if (task.kind == PROGRAM_LOAD) {

@@ -441,7 +441,8 @@ static void after_exchange(struct elastic *st, const struct elastic_result *r, s
     if (r->outcome == OUTCOME_NOT_FINITE)
         fault(st, out, FAULT_NOT_FINITE, -1, r->text);
     if (r->outcome == OUTCOME_LINEAGE) {
-        fault(st, out, FAULT_LINEAGE, -1, "workers train on different states");
+        struct message *m = fault(st, out, FAULT_LINEAGE, -1, r->text);
+        m->fault.class = r->minority ? CLASS_MACHINE : CLASS_UNKNOWN;
         if (r->minority)
             run(st, out, CMD_DROP);
     }

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/assert.h"
@@ -156,7 +157,13 @@ static void refuse_verdict(struct engine *e, const struct verdict *verdict, int6
     }
     ret->outcome = OUTCOME_LINEAGE;
     ret->minority = set_has(verdict->minority, e->ring->rank);
-    text_copy(ret->text, sizeof ret->text, "the workers' states differ");
+    if (e->backend->image_bytes)
+        e->exact = false; /* for some steps gradients of other weights were in the sums */
+    if (ret->minority)
+        snprintf(ret->text, sizeof ret->text,
+                 "its state of step %lld is not that of the others; it gets theirs", (long long)step);
+    else
+        text_copy(ret->text, sizeof ret->text, "workers train on different states");
 }
 
 /* Its lanes are done once more, with what they need to fit. */

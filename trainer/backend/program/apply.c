@@ -6,6 +6,7 @@
 #include "common/base/assert.h"
 #include "trainer/backend/cpu/sums/kernels.h"
 #include "trainer/backend/cpu/sums/pieces.h"
+#include "trainer/backend/program/watch.h"
 #include "trainer/exact/lineage.h"
 #include "trainer/state/state_file.h"
 
@@ -66,28 +67,32 @@ static void find_next(struct apply *a)
                                      .norm = a->norm,
                                      .clip = 1};
     lineage_next(state_current(s)->lineage, &add, a->next.lineage);
+    if (a->held)
+        watch_mix(a->next.lineage, a->held);
 }
 
-static void begin(struct apply *a, struct state *state, struct pool *pool, int buffer)
+static void begin(struct apply *a, struct state *state, struct pool *pool, int buffer, const uint8_t *held)
 {
-    *a = (struct apply){.state = state, .pool = pool, .buffer = buffer};
+    RM_ASSERT(!held == !watch_is_due(state_current(state)->step), "the state of step %lld is%s told",
+              (long long)state_current(state)->step, held ? "" : " not");
+    *a = (struct apply){.state = state, .pool = pool, .held = held, .buffer = buffer};
     find_next(a);
 }
 
 /* What is wrong with the words must show before they are kept: others would get them. */
-void apply_begin_own(struct apply *a, const struct lanes *lanes)
+void apply_begin_own(struct apply *a, const struct lanes *lanes, const uint8_t *held)
 {
     uint64_t wanted;
-    begin(a, lanes_state(lanes), lanes_pool(lanes), lanes_update_buffer(lanes));
+    begin(a, lanes_state(lanes), lanes_pool(lanes), lanes_update_buffer(lanes), held);
     RM_ASSERT(lanes_prove(lanes, a->proof, &wanted),
               "the words of step %lld add up to %016llx, their lanes' checksums to %016llx: this machine's "
               "memory or processor changed some",
               (long long)a->next.step, (unsigned long long)a->proof, (unsigned long long)wanted);
 }
 
-void apply_begin_pending(struct apply *a, struct state *state, struct pool *pool)
+void apply_begin_pending(struct apply *a, struct state *state, struct pool *pool, const uint8_t *held)
 {
-    begin(a, state, pool, state_pending_buffer(state));
+    begin(a, state, pool, state_pending_buffer(state), held);
 }
 
 void apply_seal(const struct apply *a)
@@ -123,12 +128,13 @@ void apply_done(const struct apply *a)
     state_commit(a->state, &a->next, STATE_HOME);
 }
 
-int apply_check(struct state *s, struct pool *pool, const struct state_point *wanted, struct error *err)
+int apply_check(struct state *s, struct pool *pool, const uint8_t *held, const struct state_point *wanted,
+                struct error *err)
 {
     struct apply a;
     if (state_update_fits(s, wanted->step, err) < 0)
         return -1;
-    begin(&a, s, pool, state_received_buffer(s));
+    begin(&a, s, pool, state_received_buffer(s), held);
     if (!memcmp(a.next.lineage, wanted->lineage, RM_HASH_BYTES))
         return 0;
     return err_set(err, ERR_PROTOCOL,

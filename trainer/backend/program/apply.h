@@ -11,16 +11,18 @@
 struct apply {
     struct state *state;
     struct pool *pool;
+    const uint8_t *held;
     int buffer;              /* of the words */
     struct state_point next; /* that they lead to */
     double norm;             /* of the mean gradient */
     uint64_t proof;          /* of the words (trainer/exact/proof.h) */
 };
 
-/* Of a pass that fits and whose words are summed. */
-void apply_begin_own(struct apply *a, const struct lanes *lanes);
-/* Of the update that waits (state_pending). */
-void apply_begin_pending(struct apply *a, struct state *state, struct pool *pool);
+/* held: sum over the image of the state that the update is for, where watch_is_due; else NULL, in all three.
+ * Of a pass that fits and whose words are summed: */
+void apply_begin_own(struct apply *a, const struct lanes *lanes, const uint8_t *held);
+/* Of the update that waits (state_pending): */
+void apply_begin_pending(struct apply *a, struct state *state, struct pool *pool, const uint8_t *held);
 /* Keeps it: from now on it is the update to the next step. */
 void apply_seal(const struct apply *a);
 /* The mean of all lanes, each element rounded once; mean (parameters). */
@@ -29,6 +31,7 @@ void apply_mean(const struct apply *a, float *mean);
 void apply_done(const struct apply *a);
 
 /* Would the update that was received lead from the state held to this one? ERR_PROTOCOL where not. */
-int apply_check(struct state *state, struct pool *pool, const struct state_point *wanted, struct error *err);
+int apply_check(struct state *state, struct pool *pool, const uint8_t *held, const struct state_point *wanted,
+                struct error *err);
 
 #endif

@@ -18,6 +18,7 @@
 #include "trainer/backend/program/apply.h"
 #include "trainer/backend/program/image.h"
 #include "trainer/backend/program/talk.h"
+#include "trainer/backend/program/watch.h"
 #include "trainer/core/cursor.h"
 #include "trainer/state/state_file.h"
 
@@ -396,6 +397,22 @@ static bool program_words_to(struct backend *b, struct far *ret)
 
 /* ---- updates ---- */
 
+/* *ret: the state's sum, in `sum`, where the next lineage wants it; else NULL. */
+static int watch(struct backend_program *p, uint8_t sum[RM_HASH_BYTES], const uint8_t **ret,
+                 struct error *err)
+{
+    *ret = NULL;
+    if (!watch_is_due(step_held(p)))
+        return 0;
+    pthread_mutex_lock(&p->lock);
+    int result = save(p, err);
+    if (result == 0)
+        watch_sum(image_at(p), (size_t)p->base.image_bytes, sum);
+    pthread_mutex_unlock(&p->lock);
+    *ret = sum;
+    return result;
+}
+
 /* The sealed update, by the program; the lock is held. */
 static int update(struct backend_program *p, const struct apply *a, struct error *err)
 {
@@ -423,7 +440,11 @@ static int program_commit(struct backend *b, struct backend_info *ret, struct er
 {
     struct backend_program *p = program_of(b);
     struct apply a;
-    apply_begin_own(&a, p->lanes);
+    uint8_t sum[RM_HASH_BYTES];
+    const uint8_t *held;
+    if (watch(p, sum, &held, err) < 0)
+        return -1;
+    apply_begin_own(&a, p->lanes, held);
     apply_seal(&a);
     if (carry_out(p, &a, err) < 0)
         return -1;
@@ -434,14 +455,22 @@ static int program_commit(struct backend *b, struct backend_info *ret, struct er
 static int program_check(struct backend *b, const struct state_point *wanted, struct error *err)
 {
     struct backend_program *p = program_of(b);
-    return apply_check(p->state, p->pool, wanted, err);
+    uint8_t sum[RM_HASH_BYTES];
+    const uint8_t *held;
+    if (watch(p, sum, &held, err) < 0)
+        return -1;
+    return apply_check(p->state, p->pool, held, wanted, err);
 }
 
 static int program_finish(struct backend *b, struct error *err)
 {
     struct backend_program *p = program_of(b);
     struct apply a;
-    apply_begin_pending(&a, p->state, p->pool);
+    uint8_t sum[RM_HASH_BYTES];
+    const uint8_t *held;
+    if (watch(p, sum, &held, err) < 0)
+        return -1;
+    apply_begin_pending(&a, p->state, p->pool, held);
     return carry_out(p, &a, err);
 }
 

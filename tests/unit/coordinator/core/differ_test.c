@@ -1,0 +1,93 @@
+/* Workers that hold different states, though they have made the same steps. */
+#include "tests/unit/coordinator/core/story.h"
+
+static void differs(struct story *s, int w)
+{
+    fault_says(s, w,
+               &(struct msg_fault){.kind = FAULT_LINEAGE,
+                                   .class = CLASS_MACHINE,
+                                   .peer = -1,
+                                   .step = 51,
+                                   .detail = "its state of step 51 is not that of the others"});
+}
+
+static void others_say_so(struct story *s, int w)
+{
+    fault_says(s, w, &(struct msg_fault){.kind = FAULT_LINEAGE, .peer = -1, .detail = "different states"});
+}
+
+static void three_train(struct story *s, int max_restarts)
+{
+    struct rdzv_settings settings = story_settings(1);
+    settings.max_restarts = max_restarts;
+    story_begin(s, settings);
+    train_with(s, 3);
+}
+
+static void form_again(struct story *s, int64_t step)
+{
+    stopped(s, 0, step, step);
+    stopped(s, 1, -1, -1);
+    stopped(s, 2, step, step);
+    cr_assert(said(s, "receive"), "%s", str_text(&s->log));
+    for (int w = 0; w < 3; w++)
+        ready(s, w, step);
+    cr_assert_eq(rdzv_state(s->st), RDZV_TRAINING, "%s", rdzv_why(s->st));
+}
+
+/* Whoever speaks first. */
+Test(differ, the_one_whose_state_is_not_the_others_is_named_once_and_receives)
+{
+    for (int first = 0; first < 3; first++) {
+        struct story s;
+        three_train(&s, 3);
+        for (int i = 0; i < 3; i++) {
+            int w = (first + i) % 3;
+            if (w == 1)
+                differs(&s, w);
+            else
+                others_say_so(&s, w);
+        }
+        cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
+        cr_assert(said(&s, "workerDiffers"), "%s", str_text(&s.log));
+        cr_assert(said(&s, "its state of step 51"), "%s", str_text(&s.log));
+        form_again(&s, 51);
+        cr_assert_not(said(&s, "workerLost"), "%s", str_text(&s.log));
+        story_end(&s);
+    }
+}
+
+Test(differ, who_differs_again_and_again_is_put_into_quarantine)
+{
+    struct story s;
+    three_train(&s, 1);
+    differs(&s, 1);
+    form_again(&s, 51);
+    cr_assert_not(said(&s, "workerQuarantined"), "%s", str_text(&s.log));
+    differs(&s, 1);
+    cr_assert(said(&s, "workerQuarantined"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Pieces from both would make weights that nobody had, and the next run would take them. */
+Test(differ, of_weights_that_differ_at_the_end_nothing_is_saved)
+{
+    struct story s;
+    three_train(&s, 3);
+    for (int i = 1; i <= 100; i++)
+        for (int w = 0; w < 3; w++)
+            progress(&s, w, i);
+    finished(&s, 0);
+    struct message m;
+    message_init(&m, MSG_FINISHED);
+    m.finished.step = 100;
+    m.finished.digest[0] = 9;
+    m.finished.exact = true;
+    hear(&s, 1, &m);
+    for (int w = 0; w < 3; w++)
+        stopped(&s, w, 100, 100);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FAILED, "%s", rdzv_why(s.st));
+    cr_assert(said(&s, "workers end with different weights"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "snapshot"), "%s", str_text(&s.log));
+    story_end(&s);
+}
