@@ -96,7 +96,7 @@ def test_a_worker_that_leaves_changes_nothing_and_no_step_is_redone(finish, tmp_
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
 def test_a_newcomer_loads_what_the_others_hold(finish, tmp_path, program, alone, kind):
     words = [*program(f"{kind} slow")[:-1], 0.5, tmp_path / "came"]
-    run = finish(elastic_job(tmp_path, words, workers=2), "--drill", "join@1", env=ENV)
+    run = finish(elastic_job(tmp_path, words, workers=2, workers__min=2), "--drill", "join@1", env=ENV)
     check_ended_with(run, alone(f"{kind} quick"))
     check_survivors(run, {0, 1})
     assert (tmp_path / "came").exists() and len(begun(run)) == 3 and len(run.of("ringFormed")[-1]["members"]) == 3
@@ -107,9 +107,9 @@ def test_a_newcomer_loads_what_the_others_hold(finish, tmp_path, program, alone,
 def test_what_a_newcomer_loaded_it_writes_out_byte_for_byte(finish, tmp_path, program, kind):
     """States are compared after 50 steps: another byte would look like another state."""
     words = [*program(f"{kind} slow")[:-1], 0.5, tmp_path / "came"]
-    run = finish(elastic_job(tmp_path, words, workers=2, steps=55), "--drill", "join@1", env=ENV)
+    run = finish(elastic_job(tmp_path, words, workers=2, workers__min=2, steps=55), "--drill", "join@1", env=ENV)
     assert run.the("complete")["exact"] and not run.of("workerDiffers"), run.tail()
-    assert len(run.of("ringFormed")[-1]["members"]) == 3
+    assert len(run.of("ringFormed")[-1]["members"]) == 3, run.tail()
 
 
 @pytest.mark.parametrize("kind", ["numpy slow", "torch slow"])
