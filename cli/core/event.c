@@ -82,7 +82,11 @@ static void read_fields(struct event *e, const struct js *o)
     e->generation = whole(o, event_key(EVENT_KEY_GENERATION), 0);
     e->exit_code = (int)whole(o, event_key(EVENT_KEY_EXIT_CODE), 0);
     e->loss = real(o, event_key(EVENT_KEY_LOSS), NAN);
+    e->norm = real(o, event_key(EVENT_KEY_GRADIENT_NORM), NAN);
+    e->clip = real(o, event_key(EVENT_KEY_CLIP_FACTOR), NAN);
+    e->rate = real(o, event_key(EVENT_KEY_LEARNING_RATE), NAN);
     e->tokens_per_second = real(o, event_key(EVENT_KEY_TOKENS_PER_SECOND), 0);
+    e->samples_per_second = real(o, event_key(EVENT_KEY_SAMPLES_PER_SECOND), 0);
     e->goodput = real(o, event_key(EVENT_KEY_GOODPUT), NAN);
     js_as_bool(js_get(o, event_key(EVENT_KEY_EXACT)), &e->exact);
     text(o, event_key(EVENT_KEY_CAUSE), e->text, sizeof e->text);

@@ -19,15 +19,16 @@ struct event_member {
 
 struct event {
     enum event_kind kind;
-    int64_t step;             /* -1 where the event has none */
-    int64_t steps;            /* of PROGRESS; 0 where it is not known */
-    int worker, attempt;      /* -1 where it has none */
-    int world;                /* of STEP, PROGRESS and RING_FORMED */
-    int64_t term, generation; /* of RING_FORMED, 0 elsewhere */
-    int exit_code;            /* of FAILED */
-    double loss;              /* NaN where it is not known */
-    double tokens_per_second;
-    double goodput; /* 0..1; NaN where it is not known */
+    int64_t step;                                 /* -1 where the event has none */
+    int64_t steps;                                /* of PROGRESS; 0 where it is not known */
+    int worker, attempt;                          /* -1 where it has none */
+    int world;                                    /* of STEP, PROGRESS and RING_FORMED */
+    int64_t term, generation;                     /* of RING_FORMED, 0 elsewhere */
+    int exit_code;                                /* of FAILED */
+    double loss;                                  /* NaN where it is not known */
+    double norm, clip, rate;                      /* of STEP; NaN where it is not known */
+    double tokens_per_second, samples_per_second; /* of STEP, which has one of them; 0: not known */
+    double goodput;                               /* 0..1; NaN where it is not known */
     bool exact;
     char text[EVENT_TEXT_MAX]; /* cause, reason or detail */
     char uri[RM_URI_MAX];

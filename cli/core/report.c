@@ -15,6 +15,8 @@ void report_init(struct report *report, int64_t steps, int64_t first_step, rm_ti
                               .step = first_step,
                               .loss = NAN,
                               .first_loss = NAN,
+                              .norm = NAN,
+                              .rate = NAN,
                               .evaluated = NAN,
                               .begun = now};
     picture_init(&report->picture, steps, first_step);
@@ -31,13 +33,15 @@ static void take_step(struct report *r, const struct event *e, rm_time now)
         rm_time each = (now - r->last_step_at) / (e->step - r->step);
         r->step_time = smoothed(r->step_time, each);
     }
-    r->tokens_per_second = r->tokens_per_second > 0
-                               ? r->tokens_per_second + smooth * (e->tokens_per_second - r->tokens_per_second)
-                               : e->tokens_per_second;
+    r->samples = r->samples || e->samples_per_second > 0;
+    double pace = r->samples ? e->samples_per_second : e->tokens_per_second;
+    r->pace = r->pace > 0 ? r->pace + smooth * (pace - r->pace) : pace;
     r->last_step_at = now;
     r->step = e->step;
     r->world = e->world;
     r->loss = e->loss;
+    r->norm = e->norm;
+    r->rate = e->rate;
     if (isnan(r->first_loss))
         r->first_loss = e->loss;
 }

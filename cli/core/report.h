@@ -33,8 +33,10 @@ struct report {
     int64_t step;              /* newest one committed */
     int world;
     double loss, first_loss;        /* NaN before the first step */
+    double norm, rate;              /* of the newest step; NaN: not known */
     double evaluated;               /* NaN: never */
-    double tokens_per_second;       /* smoothed; 0 before the first step */
+    double pace;                    /* tokens, or samples, a second, smoothed; 0 before the first step */
+    bool samples;                   /* steps are made of samples, not of tokens */
     rm_time step_time;              /* smoothed time from one step to the next; 0: not known */
     rm_time begun, last_step_at;    /* last_step_at 0: none yet */
     struct report_told told;        /* of a program */

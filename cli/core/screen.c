@@ -124,7 +124,16 @@ static void told_progress(const struct report_told *t, struct str *out)
         str_addf(out, "  %.3g steps/s", (double)RM_S / (double)t->step_time);
 }
 
-enum { WIDE = 104 /* columns that the line takes with its bar */ };
+/* columns that the line takes with its bar; and with the numbers of the update as well */
+enum { WIDE = 104, WIDER = 132 };
+
+static void update_numbers(const struct report *r, struct str *out)
+{
+    if (!isnan(r->norm))
+        str_addf(out, "  norm %.3g", r->norm);
+    if (!isnan(r->rate))
+        str_addf(out, "  rate %.3g", r->rate);
+}
 
 static void trainer_progress(const struct report *r, struct screen_style style, struct str *out)
 {
@@ -137,10 +146,12 @@ static void trainer_progress(const struct report *r, struct screen_style style, 
         str_adds(out, "starting");
     else
         str_addf(out, "loss %.4f", r->loss);
-    if (r->tokens_per_second > 0) {
+    if (style.columns >= WIDER)
+        update_numbers(r, out);
+    if (r->pace > 0) {
         str_adds(out, "  ");
-        show_count((int64_t)r->tokens_per_second, out);
-        str_adds(out, " tokens/s");
+        show_count((int64_t)r->pace, out);
+        str_adds(out, r->samples ? " samples/s" : " tokens/s");
     }
 }
 

@@ -15,6 +15,7 @@
 #ifndef RM_WIRE_MESSAGE_H
 #define RM_WIRE_MESSAGE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,7 +31,7 @@
 enum {
     /* version that hello and setup carry; another one is refused by name. A ring's header has room for each
      * worker, so that programs built for another most of them speak another one. */
-    MSG_PROTOCOL = 6 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
+    MSG_PROTOCOL = 7 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_OUTPUT_MAX = 4096,   /* what a program that failed said last, with its NUL */
@@ -245,10 +246,24 @@ struct msg_heartbeat {
     int64_t bytes;   /* received while forming; in a ring how far its incoming stream has come */
 };
 
+/* What a step's update was made with, each NaN where nobody knows it: of a state that was taken over, and
+ * clip and rate where a program has an optimizer of its own. Never 0 for "unknown". */
+struct msg_numbers {
+    double norm; /* of the mean gradient, before clipping */
+    double clip; /* factor in (0, 1] that clipping took it by */
+    double rate; /* learning rate */
+};
+
+static inline struct msg_numbers msg_numbers_unknown(void)
+{
+    return (struct msg_numbers){NAN, NAN, NAN};
+}
+
 struct msg_progress {
     int64_t step; /* committed just now */
     double loss;
-    bool loss_known;   /* false: taken over from a state whose loss is not known */
+    bool loss_known; /* false: taken over from a state whose loss is not known */
+    struct msg_numbers numbers;
     int64_t tokens;    /* of the whole step, all workers */
     rm_time step_time; /* wall time of the step here, ns */
     int64_t rescaled;  /* passes run again for scale, counted since the trainer's start */

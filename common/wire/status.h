@@ -84,7 +84,9 @@ struct status_ring {
 struct status_progress {
     bool known;
     int64_t step, steps;
-    double loss, tokens_per_second, steps_per_second, eta_seconds; /* NaN: not known; steps 0: likewise */
+    /* steps 0 and NaN: not known */
+    double loss, held_out, norm, clip, rate;
+    double tokens_per_second, samples_per_second, steps_per_second, eta_seconds;
 };
 
 struct status_checkpoint {

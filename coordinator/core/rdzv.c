@@ -52,7 +52,8 @@ struct rdzv *rdzv_open(const struct rdzv_settings *settings, rm_time now)
     st->told = st->evaluated = st->saved = st->known_step = st->given_up = -1;
     st->due = st->circled = st->pairs.stuck_since = RM_NEVER;
     st->exact = settings->exact;
-    st->loss = NAN;
+    st->loss = st->held_out = NAN;
+    st->numbers = msg_numbers_unknown();
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         w->expected = w->attempt = w->conn = w->rank = w->waiting_for = -1;

@@ -14,18 +14,29 @@
 /* Actions that the rest of a step may make: the end tells up to three things of each worker. */
 enum { LEFT_FOR_OTHERS = 5 * RM_WORKERS_MAX };
 
-static void tell_step(const struct turn *turn, int64_t step, double loss, double rate)
+static double pace_of(const struct msg_progress *p)
+{
+    double seconds = (double)p->step_time / RM_S;
+    return seconds > 0 ? (double)p->tokens / seconds : 0;
+}
+
+/* p NULL: nobody who is alive knows anything of it. */
+static void tell_step(const struct turn *turn, int64_t step, const struct msg_progress *p)
 {
     struct rdzv *st = turn->st;
     RM_ASSERT(step == st->told + 1, "step %lld is told behind step %lld", (long long)step,
               (long long)st->told);
     struct rdzv_tell *t = rdzv_tell(turn, TELL_STEP);
     t->step = step;
-    t->loss = loss;
-    t->tokens_per_second = rate;
+    t->loss = p && p->loss_known ? p->loss : NAN;
+    t->numbers = p ? p->numbers : msg_numbers_unknown();
+    t->pace = p ? pace_of(p) : 0;
+    t->samples = st->settings.brought;
     t->world = st->world;
     st->told = step;
-    st->loss = loss;
+    st->loss = t->loss;
+    st->numbers = t->numbers;
+    st->tokens_told += st->tokens; /* all steps have as many */
 }
 
 /* Steps whose losses nobody alive can tell still appear, in their place. So that one call never fills the
@@ -34,7 +45,7 @@ void rdzv_told_up_to(const struct turn *turn, int64_t step)
 {
     struct rdzv *st = turn->st;
     while (st->told < step && turn->out->count < RDZV_ACTIONS_MAX - LEFT_FOR_OTHERS)
-        tell_step(turn, st->told + 1, NAN, 0);
+        tell_step(turn, st->told + 1, NULL);
 }
 
 /* Before anything is told to be complete every step is. False: not yet; the next call goes on. */
@@ -71,6 +82,17 @@ static void count_data_wait(struct rdzv *st, struct rdzv_worker *w, const struct
     st->data_wait += p->data_wait;
 }
 
+/* A predecessor told it, or one told it who had it from a state. */
+static void learn_of_told(struct rdzv *st, const struct msg_progress *p)
+{
+    if (p->step != st->told)
+        return;
+    if (p->loss_known)
+        st->loss = p->loss;
+    if (!isnan(p->numbers.norm))
+        st->numbers = p->numbers;
+}
+
 void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
     struct rdzv *st = turn->st;
@@ -81,20 +103,17 @@ void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct 
     if (of_ring && p->step > st->known_step) /* what came to nothing before was counted then */
         st->known_step = p->step;
     if (st->told >= 0 && p->step > st->told) {
-        double seconds = (double)p->step_time / RM_S;
+        st->tokens = p->tokens;
         rdzv_told_up_to(turn, p->step - 1);
         if (st->told == p->step - 1)
-            tell_step(turn, p->step, p->loss_known ? p->loss : NAN,
-                      seconds > 0 ? (double)p->tokens / seconds : 0);
-        st->tokens = p->tokens;
+            tell_step(turn, p->step, p);
         if (p->step_time > 0)
             rdzv_hang_step_took(st, p->step_time);
         if (p->step_time > 0)
             st->step_time =
                 st->step_time > 0 ? 0.9 * st->step_time + 0.1 * (double)p->step_time : (double)p->step_time;
     }
-    if (p->step == st->told && p->loss_known)
-        st->loss = p->loss; /* a predecessor told it */
+    learn_of_told(st, p);
     if (w->rank >= 0 && (!w->state.held || p->step > w->state.step))
         w->state.step = p->step; /* its lineage comes with `stopped` */
     count_data_wait(st, w, p);
@@ -113,6 +132,8 @@ void rdzv_evaluated(const struct turn *turn, struct rdzv_worker *w, const struct
         t->loss = e->loss;
         st->evaluated = e->step;
     }
+    if (e->step == st->evaluated) /* it may be a predecessor that told it */
+        st->held_out = e->loss;
     struct message *ack = rdzv_send_one(turn, w, MSG_ACK);
     ack->ack.step = st->told;
     ack->ack.evaluated = st->evaluated;

@@ -243,7 +243,10 @@ struct rdzv {
     int64_t told, evaluated, saved;
     int64_t known_step;     /* highest committed step anybody reported */
     double loss, step_time; /* of the newest step told; smoothed ns */
-    int64_t tokens;
+    struct msg_numbers numbers;
+    double held_out;     /* loss of the newest evaluation; NaN: none is known */
+    int64_t tokens;      /* of a step, samples where it has none (settings.brought); 0: not known yet */
+    int64_t tokens_told; /* of all that this coordinator told */
     bool exact;
     char fingerprint[RM_FINGERPRINT_MAX], data_sha256[RM_HASH_HEX]; /* rdzv_fit.c says whose */
     char job_probe[RM_PROBE_MAX]; /* what the job's machines compute; "": nobody said */

@@ -134,10 +134,12 @@ struct rdzv_tell {
     enum rdzv_tell_kind kind;
     int64_t step, steps; /* steps: PROGRESS; 0 not known */
     int worker, attempt;
-    int exit_code; /* TELL_FAILED */
-    int world;     /* STEP, PROGRESS, RING_FORMED */
-    double loss;   /* STEP, PROGRESS, EVALUATED, COMPLETE; NaN where unknown (printed as null) */
-    double tokens_per_second;
+    int exit_code;              /* TELL_FAILED */
+    int world;                  /* STEP, PROGRESS, RING_FORMED */
+    double loss;                /* STEP, PROGRESS, EVALUATED, COMPLETE; NaN where unknown (printed as null) */
+    double pace;                /* STEP: tokens, or samples, a second */
+    bool samples;               /* STEP: it has no tokens (settings.brought) */
+    struct msg_numbers numbers; /* STEP */
     struct msg_generation generation;
     bool final, exact;
     bool program;       /* COMPLETE, FAILED: by a user's program, which has no weights here */

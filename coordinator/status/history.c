@@ -5,6 +5,9 @@
 /* A step is news for who waits, but not each of hundreds in a second. */
 static const rm_time step_news = 5 * RM_S;
 
+const double history_recovery_bounds[HISTORY_RECOVERY_BOUNDS] = {0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1,
+                                                                 2.5,  5,     10,   30,  60,   300};
+
 static void keep_event(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms)
 {
     c->events++;
@@ -45,6 +48,11 @@ static void keep_recovery(struct history *c, const struct rdzv_recovery *r)
     c->ring += r->ring;
     c->state_time += r->state;
     c->first_step += r->first_step;
+    c->total += r->total;
+    int i = 0;
+    while (i < HISTORY_RECOVERY_BOUNDS && (double)r->total / RM_S > history_recovery_bounds[i])
+        i++;
+    c->took[i]++;
 }
 
 static void learn(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms)

@@ -10,7 +10,12 @@
 #include "common/wire/exposition.h"
 #include "coordinator/core/rdzv.h"
 
-enum { HISTORY_EVENTS = 64, STATUS_BYTES_MAX = 64 * 1024, RESULT_BYTES_MAX = 4096 };
+enum {
+    HISTORY_RECOVERY_BOUNDS = 13,
+    HISTORY_EVENTS = 64,
+    STATUS_BYTES_MAX = 64 * 1024,
+    RESULT_BYTES_MAX = 4096
+};
 
 struct history_event {
     int64_t sequence; /* from 1 */
@@ -41,10 +46,14 @@ struct history {
         rm_time took_all;
     } checkpoint;
     int64_t recoveries[CAUSES], redone_announced, redone_sudden;
-    rm_time detect, agree, ring, state_time, first_step; /* of all recoveries together */
+    rm_time detect, agree, ring, state_time, first_step, total; /* of all recoveries together */
+    int64_t took[HISTORY_RECOVERY_BOUNDS + 1]; /* how many took how long (history_recovery_bounds) */
     bool over;
     struct rdzv_tell end; /* complete, failed or interrupted */
 };
+
+/* Seconds: a recovery of took[i] took that long at most, and longer than the bound before. */
+extern const double history_recovery_bounds[HISTORY_RECOVERY_BOUNDS];
 
 /* Who is asked about. Strings are borrowed. */
 struct history_terms {

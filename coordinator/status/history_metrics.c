@@ -38,6 +38,11 @@ static void print_recoveries(const struct history *c, const struct rdzv *st, str
     exposition_sample(page, "phase", "ring", seconds(c->ring));
     exposition_sample(page, "phase", "state", seconds(c->state_time));
     exposition_sample(page, "phase", "first_step", seconds(c->first_step));
+    const struct exposition_histogram durations = {history_recovery_bounds, c->took, HISTORY_RECOVERY_BOUNDS,
+                                                   seconds(c->total)};
+    exposition_family(page, EXPOSITION_HISTOGRAM, "recovery_duration_seconds",
+                      "Time of each of them, from the sign to the next step.");
+    exposition_buckets(page, &durations);
     exposition_gauge(page, "last_recovery_seconds", "The newest of them, from the sign to the next step.",
                      seconds(st->last_recovery.total));
     exposition_family(page, EXPOSITION_COUNTER, "steps_redone",
@@ -88,15 +93,36 @@ static int present(const struct rdzv *st)
     return n;
 }
 
+/* What nobody knows is not there: a 0 would be a value. */
+static void gauge_if_known(struct exposition *page, const char *name, const char *help, double value)
+{
+    if (isfinite(value))
+        exposition_gauge(page, name, help, value);
+}
+
 static void print_progress(const struct rdzv *st, struct exposition *page)
 {
     double step = st->told > 0 ? (double)st->told : 0;
     exposition_gauge(page, "step", "Newest committed step.", step);
     exposition_gauge(page, "steps", "Steps that the job is to have.", (double)st->settings.steps);
-    if (st->told > 0 && isfinite(st->loss))
-        exposition_gauge(page, "loss", "Loss of the newest step.", st->loss);
+    if (st->told > 0) {
+        gauge_if_known(page, "loss", "Loss of the newest step.", st->loss);
+        gauge_if_known(page, "gradient_norm", "Norm of its mean gradient, before clipping.",
+                       st->numbers.norm);
+        gauge_if_known(page, "clip_factor", "Factor that clipping took that by.", st->numbers.clip);
+        gauge_if_known(page, "learning_rate", "Learning rate of that step.", st->numbers.rate);
+    }
+    gauge_if_known(page, "held_out_loss", "Loss of the newest evaluation.", st->held_out);
     exposition_gauge(page, "step_seconds", "Time of a step, smoothed.", st->step_time / RM_S);
+    if (st->settings.brought) {
+        exposition_gauge(page, "step_samples", "Samples of a step, all workers together.",
+                         (double)st->tokens);
+        exposition_counter(page, "samples", "Samples of the steps that were committed.",
+                           (double)st->tokens_told);
+        return;
+    }
     exposition_gauge(page, "step_tokens", "Tokens of a step, all workers together.", (double)st->tokens);
+    exposition_counter(page, "tokens", "Tokens of the steps that were committed.", (double)st->tokens_told);
 }
 
 /* A user's program: what it does not say is not there. */
@@ -108,8 +134,7 @@ static void print_reported(const struct rdzv *st, struct exposition *page)
     exposition_gauge(page, "step", "Newest committed step.", (double)r->step);
     if (r->steps)
         exposition_gauge(page, "steps", "Steps that the job is to have.", (double)r->steps);
-    if (isfinite(r->loss))
-        exposition_gauge(page, "loss", "Loss of the newest step.", r->loss);
+    gauge_if_known(page, "loss", "Loss of the newest step.", r->loss);
     if (st->step_time > 0)
         exposition_gauge(page, "step_seconds", "Time of a step, smoothed.", st->step_time / RM_S);
 }

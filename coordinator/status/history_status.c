@@ -122,7 +122,12 @@ static struct status_progress program_progress_of(const struct rdzv *st)
         .step = r->step,
         .steps = r->steps,
         .loss = r->loss,
+        .held_out = NAN,
+        .norm = NAN,
+        .clip = NAN,
+        .rate = NAN,
         .tokens_per_second = NAN,
+        .samples_per_second = NAN,
         .steps_per_second = timed ? 1 / seconds : NAN,
         .eta_seconds = timed && r->steps ? (double)left * seconds : NAN,
     };
@@ -133,13 +138,18 @@ static struct status_progress progress_of(const struct rdzv *st)
     if (st->settings.program)
         return program_progress_of(st);
     int64_t step = st->told > 0 ? st->told : 0;
-    double seconds = st->step_time / RM_S;
+    double seconds = st->step_time / RM_S, pace = seconds > 0 ? (double)st->tokens / seconds : 0;
     return (struct status_progress){
         .known = true,
         .step = step,
         .steps = st->settings.steps,
         .loss = st->told > 0 ? st->loss : NAN,
-        .tokens_per_second = seconds > 0 ? (double)st->tokens / seconds : 0,
+        .held_out = st->held_out,
+        .norm = st->told > 0 ? st->numbers.norm : NAN,
+        .clip = st->told > 0 ? st->numbers.clip : NAN,
+        .rate = st->told > 0 ? st->numbers.rate : NAN,
+        .tokens_per_second = st->settings.brought ? NAN : pace,
+        .samples_per_second = st->settings.brought ? pace : NAN,
         .steps_per_second = seconds > 0 ? 1 / seconds : NAN,
         .eta_seconds = seconds > 0 ? (double)(st->settings.steps - step) * seconds : NAN,
     };

@@ -2,6 +2,7 @@
 #include "coordinator/status/rdzv_text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -123,14 +124,24 @@ static void set_worker(struct js *o, const struct rdzv_tell *t)
     }
 }
 
+static void set_known(struct js *o, enum event_key key, double value)
+{
+    if (!isnan(value))
+        js_set_real(o, event_key(key), value);
+}
+
 static void set_step(struct js *o, const struct rdzv_tell *t)
 {
     js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
     js_set_real(o, event_key(EVENT_KEY_LOSS), t->loss);
     if (t->kind == TELL_EVALUATED)
         return;
-    js_set_real(o, event_key(EVENT_KEY_TOKENS_PER_SECOND), t->tokens_per_second);
+    js_set_real(o, event_key(t->samples ? EVENT_KEY_SAMPLES_PER_SECOND : EVENT_KEY_TOKENS_PER_SECOND),
+                t->pace);
     js_set_int(o, event_key(EVENT_KEY_WORLD), t->world);
+    set_known(o, EVENT_KEY_GRADIENT_NORM, t->numbers.norm);
+    set_known(o, EVENT_KEY_CLIP_FACTOR, t->numbers.clip);
+    set_known(o, EVENT_KEY_LEARNING_RATE, t->numbers.rate);
 }
 
 /* What the program does not say is not there, or null: a loss may be no number. */

@@ -72,10 +72,12 @@ struct op_slot {
 
 struct op_progress {
     bool known;
-    int64_t step, steps;                    /* steps 0: a program does not say how many */
-    int64_t tokens_per_second, eta_seconds; /* negative: not known */
-    char steps_per_second[OP_NUMBER_MAX];   /* "": not known */
-    char loss[OP_NUMBER_MAX];               /* "" before the first step */
+    int64_t step, steps;                                        /* steps 0: a program does not say how many */
+    int64_t tokens_per_second, samples_per_second, eta_seconds; /* negative: not known */
+    char steps_per_second[OP_NUMBER_MAX];                       /* "": not known */
+    char loss[OP_NUMBER_MAX];                                   /* "" before the first step */
+    char held_out[OP_NUMBER_MAX], norm[OP_NUMBER_MAX], clip[OP_NUMBER_MAX],
+        rate[OP_NUMBER_MAX]; /* likewise, and where nobody says them */
 };
 
 struct op_checkpoint {

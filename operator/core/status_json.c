@@ -310,8 +310,14 @@ static struct js *progress_json(const struct op_progress *p)
         js_set_int(o, "percent", percent_of(p));
     }
     put_text(o, "loss", p->loss);
+    put_text(o, "heldOutLoss", p->held_out);
+    put_text(o, "gradientNorm", p->norm);
+    put_text(o, "clipFactor", p->clip);
+    put_text(o, "learningRate", p->rate);
     if (p->tokens_per_second >= 0)
         js_set_int(o, "tokensPerSecond", p->tokens_per_second);
+    if (p->samples_per_second >= 0)
+        js_set_int(o, "samplesPerSecond", p->samples_per_second);
     put_text(o, "stepsPerSecond", p->steps_per_second);
     if (p->eta_seconds >= 0)
         js_set_int(o, "etaSeconds", p->eta_seconds);

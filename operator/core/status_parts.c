@@ -27,9 +27,14 @@ void take_progress(const struct status_progress *from, struct op_progress *ret)
     ret->step = from->step;
     ret->steps = from->steps;
     ret->tokens_per_second = whole(from->tokens_per_second, -1);
+    ret->samples_per_second = whole(from->samples_per_second, -1);
     ret->eta_seconds = whole(from->eta_seconds, -1);
     number_text(from->steps_per_second, ret->steps_per_second);
     number_text(from->loss, ret->loss);
+    number_text(from->held_out, ret->held_out);
+    number_text(from->norm, ret->norm);
+    number_text(from->clip, ret->clip);
+    number_text(from->rate, ret->rate);
 }
 
 void take_checkpoint(const struct status_checkpoint *from, struct op_checkpoint *ret)

@@ -364,7 +364,8 @@ def test_columns_of_what_a_program_does_not_tell_are_empty(jobs, made):
 def test_kubectl_get_shows_the_columns(jobs, made):
     name = made()
     status = {"state": "Training", "columns": {"workers": "3/3", "progress": "40%", "eta": "1h25m", "interruptions": 4, "restarts": 2},
-              "progress": {"step": 812, "loss": "2.1043", "tokensPerSecond": 81234}, "goodput": {"ratio": "0.962"},
+              "progress": {"step": 812, "loss": "2.1043", "heldOutLoss": "2.25", "gradientNorm": "0.842", "clipFactor": "1",
+                           "learningRate": "0.0006", "tokensPerSecond": 81234, "samplesPerSecond": 12}, "goodput": {"ratio": "0.962"},
               "ring": {"generation": 7}, "message": "worker 3 has been Pending for 42 s"}
     jobs("patch", "tj", name, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
     lines = jobs("get", "tj", name).splitlines()
@@ -373,6 +374,8 @@ def test_kubectl_get_shows_the_columns(jobs, made):
     wide = jobs("get", "tj", name, "-o", "wide").splitlines()
     assert wide[0].split()[-6:] == ["CHECKPOINT", "HEARD", "GENERATION", "TOKENS/S", "STEPS/S", "MESSAGE"]
     assert wide[1].endswith(status["message"])
+    kept = json.loads(jobs("get", "tj", name, "-o", "json"))["status"]["progress"]
+    assert kept == status["progress"], "what the schema does not name is dropped"
 
 
 STATUS_JSON = CRD.parents[1] / "operator" / "core" / "status_json.c"

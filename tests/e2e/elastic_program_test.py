@@ -99,6 +99,9 @@ def test_the_weights_that_are_named_are_those_that_lie_in_final(finish, tmp_path
     run = finish(squares_job(tmp_path, squares, workers=2))
     tensors = rig.read_safetensors(tmp_path / "out/final/model.safetensors")
     assert {"model.weight", "optimizer.momentum", "step"} <= set(tensors)
+    for step in run.of("step"):
+        assert step["samplesPerSecond"] > 0 and step["gradientNorm"] > 0, step
+        assert not {"tokensPerSecond", "clipFactor", "learningRate"} & set(step), "it has no tokens, and an optimizer of its own"
     weights = tensors["model.weight"]
     assert run.code == 0 and len(weights) == 4 * 1001
     assert hashlib.sha256(weights).hexdigest() == run.the("complete")["weightsSha256"]

@@ -28,6 +28,7 @@ def fixture_pods(launch, tmp_path):
     except prometheus.Offline as why:
         pytest.skip(str(why))
     job = rig.make_job(tmp_path, workers__min=2, workers__max=4, workers__target=WORKERS, trainer__steps=40, checkpoint__everySteps=500,
+                       trainer__evaluation__everySteps=10, trainer__evaluation__sequences=2, trainer__evaluation__holdOut=0.1,
                        elasticity__joinWindow="2s", elasticity__lostAfter="5s")
     text, _ = pod_rig.spec_of(launch, job)
     spec = text.replace('"steps":40', '"steps":1000000000').replace(f"file://{tmp_path}/checkpoints", f"file://{tmp_path}/others")
@@ -118,7 +119,7 @@ def check_goodput(pods):
 
 
 def check_interruptions(pods):
-    causes, mean = prometheus.questions()[2:4]
+    causes, mean, tail = prometheus.questions()[2:5]
     status = pods.status()
     told, spent_ms = {}, 0
     for event in status["events"]:
@@ -131,14 +132,19 @@ def check_interruptions(pods):
     pods.server.until_one("sum(ringmaster_ring_changes_total)", lambda value: value == count)
     assert {labels["cause"]: value for labels, value in pods.server.query(causes)} == told
     assert pods.server.until_one(mean) == pytest.approx(spent_ms / 1000 / count, rel=1e-3, abs=1e-3)
+    assert pods.server.until_one("ringmaster_recovery_duration_seconds_count") == count
+    assert 0 < pods.server.until_one(tail) <= 300
 
 
 def check_speed(pods):
-    tokens, ring_share = prometheus.questions()[4:6]
+    tokens, ring_share, held_out, norm = prometheus.questions()[5:9]
     before = pods.status()["progress"]["step"]
     step = pods.server.until_one("ringmaster_step", lambda value: value > before)
     assert step <= pods.status()["progress"]["step"]
     pods.server.until_one(tokens, lambda value: value > 0)
+    assert pods.server.until_one(held_out) > 0 and pods.server.until_one(norm) > 0
+    assert 0 < pods.server.until_one("ringmaster_clip_factor") <= 1 and pods.server.until_one("ringmaster_learning_rate") > 0
+    assert pods.server.until_one("ringmaster_tokens_total / ringmaster_step_tokens >= 20") >= 20
 
     def shares():
         found = pods.server.query(ring_share)

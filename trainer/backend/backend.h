@@ -95,6 +95,8 @@ struct backend_info {
     int64_t step; /* now held */
     double loss;  /* mean over lanes */
     double norm;  /* of the mean gradient, before clipping */
+    double clip;  /* factor in (0, 1] that clipping took it by; NaN: who computes does not say */
+    double rate;  /* learning rate; likewise */
 };
 
 struct backend;

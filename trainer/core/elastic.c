@@ -201,6 +201,7 @@ static void report_progress(struct elastic *st, struct elastic_out *out, int64_t
     m->progress.step = st->state.step;
     m->progress.loss = st->loss_known ? st->last_loss : NAN;
     m->progress.loss_known = st->loss_known;
+    m->progress.numbers = done ? done->numbers : msg_numbers_unknown();
     m->progress.tokens = tokens;
     if (!done)
         return;

@@ -142,6 +142,7 @@ void engine_commit(struct engine *e, struct elastic_result *ret)
         return;
     }
     ret->loss = info.loss;
+    ret->numbers = (struct msg_numbers){.norm = info.norm, .clip = info.clip, .rate = info.rate};
     if (flags & LANES_SAVE)
         e->saved_at = clock_now();
     ret->tokens = e->pass.verdict.tokens;

@@ -177,7 +177,7 @@ static int cpu_commit(struct backend *b, struct backend_info *ret, struct error 
     struct update_info info;
     (void)err;
     update_commit(c->lanes, &c->rule, &info);
-    *ret = (struct backend_info){info.step, info.loss, info.norm};
+    *ret = (struct backend_info){info.step, info.loss, info.norm, info.clip, info.rate};
     return 0;
 }
 

@@ -1,6 +1,7 @@
 #include "trainer/backend/program/backend_program.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -448,7 +449,7 @@ static int program_commit(struct backend *b, struct backend_info *ret, struct er
     apply_seal(&a);
     if (carry_out(p, &a, err) < 0)
         return -1;
-    *ret = (struct backend_info){a.next.step, a.next.loss, a.norm};
+    *ret = (struct backend_info){a.next.step, a.next.loss, a.norm, NAN, NAN}; /* its optimizer is its own */
     return 0;
 }
 

@@ -19,6 +19,12 @@ Test(event, the_documented_fields_are_read)
         0);
     cr_assert(e.kind == EVENT_STEP && e.step == 7 && e.loss == 2.5 && e.tokens_per_second == 812 &&
               e.world == 3);
+    cr_assert(isnan(e.norm) && isnan(e.clip) && isnan(e.rate), "not known, and no 0");
+    cr_assert_eq(take(&e, &err,
+                      "{\"event\":\"step\",\"step\":7,\"loss\":2.5,\"samplesPerSecond\":9,"
+                      "\"gradientNorm\":1.5,\"clipFactor\":0.5,\"learningRate\":6e-4}"),
+                 0);
+    cr_assert(e.norm == 1.5 && e.clip == 0.5 && e.rate == 6e-4 && e.samples_per_second == 9);
     cr_assert_eq(take(&e, &err,
                       "{\"event\":\"ringFormed\",\"term\":1,\"generation\":2,\"world\":1,\"step\":0,"
                       "\"members\":[{\"worker\":2,\"agentPid\":10,\"trainerPid\":11}]}"),

@@ -88,6 +88,20 @@ Test(message, an_unknown_loss_is_null_and_stays_unknown)
     cr_assert(isnan(back.progress.loss));
 }
 
+Test(message, what_an_update_was_made_with_comes_back_and_what_nobody_knows_is_no_0)
+{
+    struct message m, back;
+    message_init(&m, MSG_PROGRESS);
+    m.progress.numbers = (struct msg_numbers){.norm = 0.1, .clip = 0.25, .rate = 6e-4};
+    round_trip(&m, &back);
+    cr_assert(back.progress.numbers.norm == 0.1 && back.progress.numbers.clip == 0.25 &&
+              back.progress.numbers.rate == 6e-4);
+    m.progress.numbers = msg_numbers_unknown();
+    round_trip(&m, &back);
+    cr_assert(isnan(back.progress.numbers.norm) && isnan(back.progress.numbers.clip) &&
+              isnan(back.progress.numbers.rate));
+}
+
 Test(message, a_fault_says_whose_it_is)
 {
     struct message m, back;

@@ -382,7 +382,7 @@ static void fill(struct status_page *page, struct js *events)
         .lost = list,
         .left = list,
         .quarantined = list,
-        .progress = {true, 6, 7, 8.5, 9.5, 10.5},
+        .progress = {true, 6, 7, 8.5, 9.5, 10.5, 0.5, 0.125, 11.5, 12.5, 13.5, 14.5},
         .checkpoint = {.known = true, .step = 11, .uri = "s3://a", .seen = true, .saved = 12, .bytes = 13},
         .store = {true, "denied", true},
         .fenced = true,

@@ -35,6 +35,7 @@ static void step_of_ring(struct story *s, int w, int64_t step)
     m.progress.step = step;
     m.progress.loss = 2.5;
     m.progress.loss_known = true;
+    m.progress.numbers = msg_numbers_unknown();
     hear(s, w, &m);
 }
 

@@ -271,6 +271,7 @@ PLAYED void progress_in(struct story *s, int w, int64_t step, rm_time took)
     m.progress.step = step;
     m.progress.loss = 2.5;
     m.progress.loss_known = true;
+    m.progress.numbers = msg_numbers_unknown();
     m.progress.tokens = 10;
     m.progress.step_time = took;
     hear(s, w, &m);

@@ -1,6 +1,7 @@
 /* What the pages say of a story. */
 #include "coordinator/status/history.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "coordinator/core/rdzv_state.h"
@@ -243,6 +244,149 @@ Test(history, of_many_events_the_newest_are_kept_in_order)
     dismiss(&w);
 }
 
+static void metrics_of(const struct watch *w, struct str *out)
+{
+    struct exposition metrics = exposition_begin(out, "ringmaster_", NULL);
+    str_reset(out);
+    history_print_metrics(w->c, w->s.st, w->s.now, &metrics);
+    exposition_end(&metrics);
+}
+
+/* A step of 10 tokens, or samples, as worker `w` tells it. */
+static void step_with(struct watch *w, int worker, int64_t step, struct msg_numbers numbers)
+{
+    struct message m;
+    message_init(&m, MSG_PROGRESS);
+    m.progress.step = step;
+    m.progress.loss = 2.5;
+    m.progress.loss_known = true;
+    m.progress.numbers = numbers;
+    m.progress.tokens = 10;
+    m.progress.step_time = RM_S / 2;
+    hear(&w->s, worker, &m);
+    take_note(w);
+}
+
+static double real_of(const struct js *o, const char *key)
+{
+    double value = NAN;
+    cr_assert_not_null(js_get(o, key), "%s", key);
+    js_as_real(js_get(o, key), &value);
+    return value;
+}
+
+static void shows_metric(const struct watch *w, const char *line, bool shown)
+{
+    struct str out = str_init(1 << 20);
+    metrics_of(w, &out);
+    cr_assert_eq(strstr(str_text(&out), line) != NULL, shown, "%s: %s", line, str_text(&out));
+    str_clear(&out);
+}
+
+Test(history, what_an_update_was_made_with_is_told_with_its_step_and_stands_on_both_pages)
+{
+    struct watch w;
+    arrange(&w);
+    train_three(&w);
+    step_with(&w, 0, 1, (struct msg_numbers){.norm = 1.5, .clip = 0.5, .rate = 0.125});
+    cr_assert(said(&w.s, "\"tokensPerSecond\":20.0,\"world\":3,\"gradientNorm\":1.5,\"clipFactor\":0.5,"
+                         "\"learningRate\":0.125}"),
+              "%s", str_text(&w.s.log));
+    const struct js *progress = js_get(page(&w), "progress");
+    cr_assert(real_of(progress, "gradientNorm") == 1.5 && real_of(progress, "clipFactor") == 0.5 &&
+              real_of(progress, "learningRate") == 0.125);
+    cr_assert(isnan(real_of(progress, "heldOutLoss")) && isnan(real_of(progress, "samplesPerSecond")));
+    shows_metric(&w, "\nringmaster_gradient_norm 1.5\n", true);
+    shows_metric(&w, "\nringmaster_clip_factor 0.5\n", true);
+    shows_metric(&w, "\nringmaster_learning_rate 0.125\n", true);
+    shows_metric(&w, "ringmaster_held_out_loss", false);
+    struct message m;
+    message_init(&m, MSG_EVALUATED);
+    m.evaluated.step = 1;
+    m.evaluated.loss = 3.25;
+    hear(&w.s, 0, &m);
+    shows_metric(&w, "\nringmaster_held_out_loss 3.25\n", true);
+    cr_assert_eq(real_of(js_get(page(&w), "progress"), "heldOutLoss"), 3.25);
+    dismiss(&w);
+}
+
+/* A trainer that died and came back tells the step that it holds, without the numbers; another one has them.
+ */
+Test(history, numbers_that_nobody_knows_are_absent_until_somebody_does)
+{
+    static const char *const names[] = {"gradient_norm", "clip_factor", "learning_rate"};
+    struct watch w;
+    arrange(&w);
+    train_three(&w);
+    step_with(&w, 0, 1, msg_numbers_unknown());
+    cr_assert(said(&w.s, "\"tokensPerSecond\":20.0,\"world\":3}"), "%s", str_text(&w.s.log));
+    cr_assert(isnan(real_of(js_get(page(&w), "progress"), "gradientNorm")), "null, and not 0");
+    for (int i = 0; i < 3; i++)
+        shows_metric(&w, names[i], false);
+    step_with(&w, 1, 1, (struct msg_numbers){.norm = 0, .clip = 1, .rate = 0.125});
+    cr_assert_eq(real_of(js_get(page(&w), "progress"), "gradientNorm"), 0, "a norm may be 0");
+    for (int i = 0; i < 3; i++)
+        shows_metric(&w, names[i], true);
+    /* a program's: its optimizer is its own */
+    step_with(&w, 0, 2, (struct msg_numbers){.norm = 0.75, .clip = NAN, .rate = NAN});
+    cr_assert(said(&w.s, "\"gradientNorm\":0.75}"), "%s", str_text(&w.s.log));
+    shows_metric(&w, "learning_rate", false);
+    dismiss(&w);
+}
+
+Test(history, tokens_are_counted_once_a_step_also_where_a_step_was_told_by_nobody)
+{
+    struct watch w;
+    arrange(&w);
+    train_three(&w);
+    shows_metric(&w, "\nringmaster_tokens_total 0\n", true);
+    step_with(&w, 0, 1, msg_numbers_unknown());
+    step_with(&w, 1, 1, msg_numbers_unknown());
+    shows_metric(&w, "\nringmaster_tokens_total 10\n", true);
+    step_with(&w, 1, 4, msg_numbers_unknown()); /* nobody knows of 2 and 3 any more */
+    shows_metric(&w, "\nringmaster_tokens_total 40\n", true);
+    shows_metric(&w, "samples", false);
+    dismiss(&w);
+}
+
+Test(history, a_program_whose_steps_are_made_of_samples_has_no_tokens)
+{
+    struct watch w;
+    arrange(&w);
+    w.s.st->settings.brought = true;
+    train_three(&w);
+    step_with(&w, 0, 1, msg_numbers_unknown());
+    cr_assert(said(&w.s, "\"samplesPerSecond\":20.0,\"world\":3}"), "%s", str_text(&w.s.log));
+    const struct js *progress = js_get(page(&w), "progress");
+    cr_assert_eq(real_of(progress, "samplesPerSecond"), 20);
+    cr_assert(isnan(real_of(progress, "tokensPerSecond")));
+    shows_metric(&w, "\nringmaster_samples_total 10\n", true);
+    shows_metric(&w, "\nringmaster_step_samples 10\n", true);
+    shows_metric(&w, "tokens", false);
+    dismiss(&w);
+}
+
+Test(history, how_long_recoveries_took_is_a_histogram)
+{
+    static const rm_time took[] = {9 * RM_MS, 10 * RM_MS, 57 * RM_MS, 20 * 60 * RM_S};
+    struct watch w;
+    arrange(&w);
+    for (int i = 0; i < 4; i++) {
+        struct rdzv_tell tell = {.kind = TELL_RECOVERED,
+                                 .recovery = {.cause = CAUSE_WORKER_LOST, .total = took[i]}};
+        history_note(w.c, &tell, i, i);
+    }
+    shows_metric(&w, "\n# TYPE ringmaster_recovery_duration_seconds histogram\n", true);
+    shows_metric(&w, "duration_seconds_bucket{le=\"0.01\"} 2\n", true);
+    shows_metric(&w, "duration_seconds_bucket{le=\"0.05\"} 2\n", true);
+    shows_metric(&w, "duration_seconds_bucket{le=\"0.1\"} 3\n", true);
+    shows_metric(&w, "duration_seconds_bucket{le=\"300.0\"} 3\n", true);
+    shows_metric(&w, "duration_seconds_bucket{le=\"+Inf\"} 4\n", true);
+    shows_metric(&w, "duration_seconds_sum 1200.076\n", true);
+    shows_metric(&w, "duration_seconds_count 4\n", true);
+    dismiss(&w);
+}
+
 /* The value of each sample of a counter of the page, in the page's order; returns how many. */
 static int counters(const struct watch *w, double value[], int most)
 {
@@ -400,6 +544,8 @@ static void let_all_happen(struct watch *w)
     w->s.now = 100 * RM_S;
     st->told = 12;
     st->loss = 2.0611;
+    st->numbers = (struct msg_numbers){.norm = 0.75, .clip = 1, .rate = 0.125};
+    st->held_out = 2.25;
     st->step_time = 0.25 * RM_S;
     st->tokens = 4096;
     st->saved = 10;

@@ -217,7 +217,10 @@ Test(operator_program, what_it_reports_is_told_and_the_rest_stays_empty)
     struct cast *c = running("{" ALONE "}");
     cr_assert(strstr(c->job.status.condition[OP_TRAINING].message, "a hang can't be seen"), "%s",
               c->job.status.condition[OP_TRAINING].message);
-    reports(c, (struct op_progress){.known = true, .step = 40, .tokens_per_second = -1, .eta_seconds = -1});
+    reports(
+        c,
+        (struct op_progress){
+            .known = true, .step = 40, .tokens_per_second = -1, .samples_per_second = -1, .eta_seconds = -1});
     cr_assert(stands_in_status(c, "\"progress\":{\"step\":40}"));
     cr_assert(stands_in_status(c, "\"columns\":{\"workers\":\"3/3\",\"interruptions\":0,\"restarts\":0}"));
     cr_assert_str_eq(c->job.status.message, "3 of 3 workers run the program, at step 40");
@@ -226,12 +229,43 @@ Test(operator_program, what_it_reports_is_told_and_the_rest_stays_empty)
                                     .step = 50,
                                     .steps = 200,
                                     .tokens_per_second = -1,
+                                    .samples_per_second = -1,
                                     .eta_seconds = 75,
                                     .steps_per_second = "2",
                                     .loss = "1.5"});
     cr_assert(stands_in_status(c, "\"progress\":{\"step\":50,\"steps\":200,\"percent\":25,\"loss\":\"1.5\","
                                   "\"stepsPerSecond\":\"2\",\"etaSeconds\":75}"));
     cr_assert(stands_in_status(c, "\"progress\":\"25%\""));
+    cast_free(c);
+}
+
+Test(operator_program, what_a_step_was_made_with_stands_in_the_status_as_far_as_it_is_known)
+{
+    struct cast *c = running("{" ALONE "}");
+    reports(c, (struct op_progress){.known = true,
+                                    .step = 50,
+                                    .steps = 200,
+                                    .tokens_per_second = -1,
+                                    .samples_per_second = 4321,
+                                    .eta_seconds = -1,
+                                    .loss = "1.5",
+                                    .norm = "0.25"});
+    cr_assert(stands_in_status(c, "\"progress\":{\"step\":50,\"steps\":200,\"percent\":25,\"loss\":\"1.5\","
+                                  "\"gradientNorm\":\"0.25\",\"samplesPerSecond\":4321}"));
+    reports(c, (struct op_progress){.known = true,
+                                    .step = 51,
+                                    .steps = 200,
+                                    .tokens_per_second = 8123,
+                                    .samples_per_second = -1,
+                                    .eta_seconds = -1,
+                                    .loss = "1.5",
+                                    .held_out = "1.75",
+                                    .norm = "0.25",
+                                    .clip = "1",
+                                    .rate = "0.0006"});
+    cr_assert(stands_in_status(c,
+                               "\"loss\":\"1.5\",\"heldOutLoss\":\"1.75\",\"gradientNorm\":\"0.25\","
+                               "\"clipFactor\":\"1\",\"learningRate\":\"0.0006\",\"tokensPerSecond\":8123}"));
     cast_free(c);
 }
 

@@ -190,7 +190,8 @@ Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
         "\"worker\":1,"
         "\"attempt\":1,\"cause\":\"WorkerLost\",\"time\":5}],\"quarantined\":[{\"worker\":7}],\"progress\":{"
         "\"step\":"
-        "812,\"steps\":2000,\"loss\":2.10434,\"tokensPerSecond\":81234,\"etaSeconds\":null},\"checkpoint\":"
+        "812,\"steps\":2000,\"loss\":2.10434,\"gradientNorm\":0.84211,\"learningRate\":5.9876e-05,"
+        "\"clipFactor\":null,\"tokensPerSecond\":81234,\"etaSeconds\":null},\"checkpoint\":"
         "null,"
         "\"lastRecovery\":{\"cause\":\"WorkerLeft\",\"totalMs\":410,\"stepsRedone\":0},\"goodput\":{"
         "\"ratio\":0.962,"
@@ -206,6 +207,11 @@ Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
     cr_assert_eq(view.lost_count, 1);
     cr_assert_eq(view.quarantined[0], 7);
     cr_assert_str_eq(view.progress.loss, "2.1043");
+    cr_assert_str_eq(view.progress.norm, "0.84211");
+    cr_assert_str_eq(view.progress.rate, "5.9876e-05");
+    cr_assert(!*view.progress.clip && !*view.progress.held_out, "not known");
+    cr_assert_eq(view.progress.tokens_per_second, 81234);
+    cr_assert_lt(view.progress.samples_per_second, 0, "not known");
     cr_assert_lt(view.progress.eta_seconds, 0, "not known");
     cr_assert_not(view.checkpoint.known);
     cr_assert_eq(view.last_recovery.ms[RECOVERY_TOTAL], 410);

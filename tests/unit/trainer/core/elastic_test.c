@@ -1,5 +1,6 @@
 /* The trainer's rules, one story each. */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -531,6 +532,8 @@ Test(elastic, a_restarted_trainer_tells_again_the_step_that_it_holds)
                  .kind = ELASTIC_OPENED, .message = &up, .update_step = 7, .loss_known = true, .loss = 2.25});
     cr_assert_eq(sent(&p, MSG_PROGRESS)->progress.step, 7);
     cr_assert_eq(sent(&p, MSG_PROGRESS)->progress.loss, 2.25);
+    const struct msg_numbers *numbers = &sent(&p, MSG_PROGRESS)->progress.numbers;
+    cr_assert(isnan(numbers->norm) && isnan(numbers->clip) && isnan(numbers->rate), "no state keeps them");
     end(&p);
 }
 
@@ -545,7 +548,8 @@ Test(elastic, a_step_tells_how_long_it_took_and_waited_for_data)
     struct elastic_result lanes = {.took = 20 * RM_MS, .data_wait = 7 * RM_MS};
     struct elastic_result unfit = {.outcome = OUTCOME_RESCALE, .took = RM_MS, .reduce_time = RM_MS};
     struct elastic_result exchange = {.took = 6 * RM_MS, .reduce_time = 5 * RM_MS, .reduce_bytes = 4096};
-    struct elastic_result commit = {.took = 3 * RM_MS, .tokens = 64, .rescaled = 2};
+    struct elastic_result commit = {
+        .took = 3 * RM_MS, .tokens = 64, .rescaled = 2, .numbers = {.norm = 1.5, .clip = 0.5, .rate = 6e-4}};
     done_with(&p, &lanes);
     done_with(&p, &unfit);
     done_with(&p, &lanes);
@@ -559,6 +563,8 @@ Test(elastic, a_step_tells_how_long_it_took_and_waited_for_data)
     cr_assert_eq(m->progress.reduce_time, 6 * RM_MS);
     cr_assert_eq(m->progress.reduce_bytes, 4096);
     cr_assert_eq(m->progress.rescaled, 2);
+    cr_assert(m->progress.numbers.norm == 1.5 && m->progress.numbers.clip == 0.5 &&
+              m->progress.numbers.rate == 6e-4);
     end(&p);
 }
 

@@ -180,7 +180,7 @@ static bool same(struct bits a, struct bits b)
 }
 
 /* The step by the functions behind the table. */
-static struct bits by_hand(int steps, double *ret_loss)
+static struct bits by_hand(int steps, struct update_info *ret)
 {
     struct one o = one_open(backend_cpu_open, 1);
     struct lanes *l;
@@ -197,7 +197,6 @@ static struct bits by_hand(int steps, double *ret_loss)
         const float *params = memory_near(memory_here(), params_of(&o));
         struct verdict v = {.kind = VERDICT_FITS};
         struct lanes_sums sums;
-        struct update_info info;
         gpt_weights_changed(gpt, params);
         do {
             const struct verdict last = v;
@@ -212,8 +211,7 @@ static struct bits by_hand(int steps, double *ret_loss)
             lanes_decide(l, &v);
         } while (v.kind == VERDICT_RESCALE);
         lanes_words_to(l);
-        update_commit(l, &r, &info);
-        *ret_loss = info.loss;
+        update_commit(l, &r, ret);
     }
     struct bits out = bits_of(o.state);
     lanes_free(l);
@@ -226,16 +224,20 @@ static struct bits by_hand(int steps, double *ret_loss)
 
 Test(backend, a_step_by_the_table_is_a_step_by_hand, .init = begin)
 {
-    double loss;
-    struct bits expected = by_hand(2, &loss);
+    struct update_info wanted;
+    struct bits expected = by_hand(2, &wanted);
     for (int which = 0; which < BACKENDS; which++)
         for (int threads = 1; threads <= 3; threads += 2) {
             struct one o = one_open(backends[which], threads);
             cr_assert_eq(step(&o, in_order).step, 1);
             struct backend_info info = step(&o, threads > 1 ? backwards : in_order);
             cr_assert_eq(info.step, 2);
-            cr_assert_eq(info.loss, loss);
+            cr_assert_eq(info.loss, wanted.loss);
             cr_assert_gt(info.norm, 0);
+            cr_assert_eq(info.norm, wanted.norm);
+            cr_assert_eq(info.clip, wanted.clip);
+            cr_assert_eq(info.rate, wanted.rate);
+            cr_assert(info.clip > 0 && info.clip <= 1 && info.rate > 0);
             cr_assert(same(bits_of(o.state), expected), "backend %d with %d threads", which, threads);
             one_close(&o);
         }
@@ -243,8 +245,8 @@ Test(backend, a_step_by_the_table_is_a_step_by_hand, .init = begin)
 
 Test(backend, a_pass_that_is_given_up_leaves_the_next_one_as_it_would_be, .init = begin)
 {
-    double loss;
-    struct bits expected = by_hand(1, &loss);
+    struct update_info ignored;
+    struct bits expected = by_hand(1, &ignored);
     for (int which = 0; which < BACKENDS; which++) {
         struct one o = one_open(backends[which], 1);
         struct error err = {0};

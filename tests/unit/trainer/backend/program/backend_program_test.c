@@ -1,6 +1,7 @@
 /* Who computes is a program: here a thread at the other end of the socket, which notes what it is asked for.
  */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -281,7 +282,7 @@ static enum verdict_kind pass(struct rig *r, const int32_t *k, struct verdict *v
     return verdict->kind;
 }
 
-static void step(struct rig *r)
+static struct backend_info step(struct rig *r)
 {
     struct verdict verdict;
     struct backend_info info;
@@ -293,6 +294,7 @@ static void step(struct rig *r)
     }
     cr_assert_not(ops_of(r)->words_to(r->b, &to));
     cr_assert_eq(ops_of(r)->commit(r->b, &info, &r->err), 0, "%s", r->err.text);
+    return info;
 }
 
 Test(backend_program, a_step_is_the_lanes_and_their_mean, .timeout = 60)
@@ -301,13 +303,15 @@ Test(backend_program, a_step_is_the_lanes_and_their_mean, .timeout = 60)
     struct script script = usual();
     struct state_point point;
     struct cursor cursor = {5, SAMPLES, LANES, SEQUENCES};
+    double squares = 0;
     cr_assert_eq(rig_open(&r, &script), 0, "%s", r.err.text);
     rig_attach(&r);
     cr_assert_eq(r.layout.tensors, 2);
     cr_assert_eq(r.layout.parameters, ELEMENTS);
     cr_assert_str_eq(r.layout.tensor[1].name, "...is.longer.than.a.layout.has.room.for");
     rig_hold(&r, 0);
-    step(&r);
+    struct backend_info info = step(&r);
+    cr_assert(isnan(info.clip) && isnan(info.rate), "its optimizer is its own");
     cr_assert(state_holds(r.state, &point));
     cr_assert_eq(point.step, 1);
     cr_assert(point.loss_known);
@@ -318,7 +322,9 @@ Test(backend_program, a_step_is_the_lanes_and_their_mean, .timeout = 60)
         for (int lane = 0; lane < LANES; lane++)
             mean += (double)gradient(1, lane, i) / LANES;
         cr_assert_float_eq((double)r.program.mean[i], mean, 1e-6 * mean + 1e-13, "%d", i);
+        squares += mean * mean;
     }
+    cr_assert_float_eq(info.norm, sqrt(squares), 1e-5 * sqrt(squares));
     for (int lane = 0; lane < LANES; lane++) {
         for (int s = 0; s < SEQUENCES; s++)
             cr_assert_eq(r.program.sample[lane][s], cursor_sample(&cursor, 0, lane, s));
