@@ -29,11 +29,21 @@ static struct picture_bin *bin_at(struct picture *p, int64_t step)
     return &p->bin[i];
 }
 
+static void take_curve(struct picture_bin *b, enum picture_curve curve, double value)
+{
+    if (!isfinite(value))
+        return;
+    b->curve[curve].count++;
+    b->curve[curve].sum += value;
+}
+
 static void take_step(struct picture *p, const struct event *e, rm_time at)
 {
     struct picture_bin *b = bin_at(p, e->step);
     b->step = e->step;
     b->at = at;
+    take_curve(b, PICTURE_NORM, e->norm);
+    take_curve(b, PICTURE_RATE, e->rate);
     if (!isfinite(e->loss))
         return;
     b->low = b->count ? fmin(b->low, e->loss) : e->loss;
@@ -162,6 +172,38 @@ rm_time picture_time(const struct picture *p, int64_t step)
         return 0;
     int i = bin_of(p, step);
     return p->bin[i < p->bins ? i : p->bins - 1].at;
+}
+
+static int bins_of_point(const struct picture *p)
+{
+    return p->bins > PICTURE_BINS / 2 ? 2 : 1;
+}
+
+int picture_curve_points(const struct picture *p)
+{
+    return (p->bins + bins_of_point(p) - 1) / bins_of_point(p);
+}
+
+double picture_curve(const struct picture *p, enum picture_curve curve, int point, int64_t *ret_step)
+{
+    int each = bins_of_point(p), count = 0;
+    double sum = 0;
+    *ret_step = p->first;
+    for (int i = point * each; i < (point + 1) * each && i < p->bins; i++) {
+        *ret_step = p->bin[i].step;
+        count += p->bin[i].curve[curve].count;
+        sum += p->bin[i].curve[curve].sum;
+    }
+    return count ? sum / count : NAN;
+}
+
+double picture_curve_high(const struct picture *p, enum picture_curve curve)
+{
+    double high = 0;
+    int64_t step;
+    for (int i = 0; i < picture_curve_points(p); i++)
+        high = fmax(high, picture_curve(p, curve, i, &step)); /* fmax passes a NaN over */
+    return high;
 }
 
 bool picture_range(const struct picture *p, double *ret_low, double *ret_high)

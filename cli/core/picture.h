@@ -13,6 +13,9 @@
 
 enum { PICTURE_BINS = 1024, PICTURE_RINGS = 192, PICTURE_MARKS = 256 };
 
+/* What an update is made with, each a thin line on a scale of its own. */
+enum picture_curve { PICTURE_NORM, PICTURE_RATE, PICTURE_CURVES };
+
 struct picture_bin {
     int64_t step;          /* the last one in it */
     rm_time at;            /* of that step, since the run began */
@@ -21,6 +24,10 @@ struct picture_bin {
     bool evaluated;        /* held_out is set: the last one in it */
     double held_out;
     int64_t saved; /* step of the newest checkpoint in it; 0: none */
+    struct {
+        int count; /* steps in it of which it is known */
+        double sum;
+    } curve[PICTURE_CURVES];
 };
 
 struct picture_ring {
@@ -65,6 +72,12 @@ struct worker_set picture_members(const struct picture *picture, int64_t step);
 struct worker_set picture_everybody(const struct picture *picture);
 /* When step `step` was committed, roughly where bins hold more than one; 0 at the beginning. */
 rm_time picture_time(const struct picture *picture, int64_t step);
+/* A curve has a point for every one or two bins: half as many as bins where there are many. */
+int picture_curve_points(const struct picture *picture);
+/* Mean over the point, and the step of its end; NaN: not known. */
+double picture_curve(const struct picture *picture, enum picture_curve curve, int point, int64_t *ret_step);
+/* The highest point; 0: none is known, or none is above 0. */
+double picture_curve_high(const struct picture *picture, enum picture_curve curve);
 /* The lowest and highest loss, of bins or of held-out data. False: there is none. */
 bool picture_range(const struct picture *picture, double *ret_low, double *ret_high);
 

@@ -23,13 +23,18 @@ enum {
 static const char *const ink = "#1f2933", *const pale = "#6b7785", *const grid = "#e6eaef",
                          *const blue = "#2463c5", *const orange = "#d9730d", *const red = "#cf2e2e",
                          *const amber = "#b7791f", *const green = "#1f8a4c", *const bar = "#9db8d9",
-                         *const paper = "#fff";
+                         *const paper = "#fff", *const violet = "#8a5cc9", *const teal = "#14867e";
 
 /* Rules of a style sheet go before attributes: where pages are dark, each colour has another one. */
 static const char *const dark[][2] = {{"#fff", "#0d1117"},    {"#1f2933", "#e3e8ee"}, {"#6b7785", "#98a4b3"},
                                       {"#e6eaef", "#27303b"}, {"#2463c5", "#6ea8fe"}, {"#d9730d", "#f0a35e"},
                                       {"#cf2e2e", "#ff7b72"}, {"#b7791f", "#e3b341"}, {"#1f8a4c", "#56d364"},
-                                      {"#9db8d9", "#3f5f8a"}};
+                                      {"#9db8d9", "#3f5f8a"}, {"#8a5cc9", "#bc9df0"}, {"#14867e", "#4fd1c5"}};
+
+static const struct {
+    const char *name, *colour;
+} curves[PICTURE_CURVES] = {
+    [PICTURE_NORM] = {"gradient norm", violet}, [PICTURE_RATE] = {"learning rate", teal}};
 
 struct drawing {
     const struct report *report;
@@ -40,6 +45,7 @@ struct drawing {
     int row, rows_bottom;      /* row: height of a worker's */
     int place[RM_WORKERS_MAX]; /* row of each worker, -1: none */
     bool held_out;
+    double curve_high[PICTURE_CURVES]; /* at the chart's top; 0: it is not drawn */
     struct str *out;
 };
 
@@ -123,6 +129,8 @@ static void measure(struct drawing *d)
     d->high = ceil(high / d->tick) * d->tick;
     for (int i = 0; i < d->picture->bins; i++)
         d->held_out |= d->picture->bin[i].evaluated;
+    for (int c = 0; c < PICTURE_CURVES; c++)
+        d->curve_high[c] = picture_curve_high(d->picture, (enum picture_curve)c);
     for (int w = 0; w < RM_WORKERS_MAX; w++)
         d->place[w] = set_has(all, w) ? rows++ : -1;
     d->row = count && ROWS_HEIGHT / count < 22 ? ROWS_HEIGHT / count : 22;
@@ -208,7 +216,33 @@ static void loss_axis(const struct drawing *d)
     str_adds(d->out, "training loss");
     if (d->held_out)
         str_addf(d->out, "<tspan dx=\"16\" fill=\"%s\">● held-out loss</tspan>", orange);
+    for (int c = 0; c < PICTURE_CURVES; c++)
+        if (d->curve_high[c] > 0)
+            str_addf(d->out, "<tspan dx=\"16\" fill=\"%s\">%s, 0 to %.3g</tspan>", curves[c].colour,
+                     curves[c].name, d->curve_high[c]);
     text_close(d);
+}
+
+/* Over the chart of the loss, from 0 at its bottom to the highest value at its top: what counts is the shape.
+ */
+static void thin_curve(const struct drawing *d, enum picture_curve curve)
+{
+    bool pen = false; /* the point just before is known */
+    if (!(d->curve_high[curve] > 0))
+        return;
+    str_addf(d->out,
+             "<path fill=\"none\" stroke=\"%s\" stroke-width=\"1\" stroke-opacity=\"0.75\" "
+             "stroke-linecap=\"round\" d=\"M0 0",
+             curves[curve].colour);
+    for (int i = 0; i < picture_curve_points(d->picture); i++) {
+        int64_t step;
+        double value = picture_curve(d->picture, curve, i, &step), share = value / d->curve_high[curve];
+        if (!isnan(value))
+            str_addf(d->out, "%s%.1f %.1f%s", pen ? "L" : "M", at_step(d, (double)step),
+                     LOSS_BOTTOM - (LOSS_BOTTOM - LOSS_TOP) * share, pen ? "" : "h0");
+        pen = !isnan(value);
+    }
+    str_addf(d->out, "\"><title>%s</title></path>\n", curves[curve].name);
 }
 
 /* Where bins hold more than one step: from their lowest to their highest loss. */
@@ -543,6 +577,8 @@ void picture_svg(const struct report *r, const struct picture_facts *facts, stru
     title(&d);
     loss_axis(&d);
     recovery_lines(&d);
+    for (int c = 0; c < PICTURE_CURVES; c++)
+        thin_curve(&d, (enum picture_curve)c);
     loss_band(&d);
     loss_line(&d);
     held_out(&d);

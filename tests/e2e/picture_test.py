@@ -15,12 +15,27 @@ def words_of(folder):
     return " ".join("".join(text.itertext()) for text in root.iter(SVG + "text"))
 
 
+def check_numbers(steps):
+    """Each step says what its update was made with, but for one that was found done after a death; clipNorm is 1."""
+    keys = ("gradientNorm", "clipFactor", "learningRate")
+    known = [step for step in steps if keys[0] in step]
+    assert len(known) >= len(steps) - 2, len(known)
+    for step in known:
+        norm, clip, rate = (step[key] for key in keys)
+        assert norm > 0 and rate >= 0, step  # at the end the schedule has come to 0
+        assert clip == 1 if norm <= 0.999 else abs(clip - min(1, 1 / norm)) < 1e-5, step
+    assert len({step["gradientNorm"] for step in known}) > len(known) / 2
+    assert not [step for step in steps if keys[0] not in step and any(key in step for key in keys)]
+
+
 def test_a_run_leaves_a_picture_of_what_happened_to_it(tmp_path, finish):
     job = rig.make_job(tmp_path, workers__target=3, trainer__steps=800, trainer__evaluation__everySteps=200,
                        trainer__evaluation__sequences=8, trainer__evaluation__holdOut=0.1)
-    rig.check_complete(finish(job, "--drill", "kill:1@20", "--drill", "join@30"), last=800)
+    run = finish(job, "--drill", "kill:1@20", "--drill", "join@30")
+    rig.check_complete(run, last=800)
+    check_numbers(run.of("step"))
     words = words_of(tmp_path)
-    for word in ("tiny", "800 steps", "held-out loss", "worker 1 lost", "worker 1 joined", "worker 2"):
+    for word in ("tiny", "gradient norm, 0 to ", "learning rate, 0 to ", "800 steps", "held-out loss", "worker 1 lost", "worker 1 joined", "worker 2"):
         assert word in words, words
 
 

@@ -10,7 +10,14 @@
 
 static struct event event_of(enum event_kind kind)
 {
-    return (struct event){.kind = kind, .step = -1, .worker = -1, .loss = NAN, .goodput = NAN};
+    return (struct event){.kind = kind,
+                          .step = -1,
+                          .worker = -1,
+                          .loss = NAN,
+                          .norm = NAN,
+                          .clip = NAN,
+                          .rate = NAN,
+                          .goodput = NAN};
 }
 
 static void take(struct report *r, struct event e, rm_time now)
@@ -29,6 +36,8 @@ static void ring(struct report *r, int64_t step, int64_t generation, uint64_t me
     take(r, e, step * RM_S + 1);
 }
 
+static bool numbers; /* steps say what their update was made with */
+
 /* A second each; the loss falls from near `high` to 2. */
 static void steps(struct report *r, int64_t from, int64_t to, double high)
 {
@@ -36,6 +45,8 @@ static void steps(struct report *r, int64_t from, int64_t to, double high)
     for (int64_t s = from + 1; s <= to; s++) {
         e.step = s;
         e.world = 3;
+        e.norm = numbers ? 0.5 + 1 / (double)s : NAN;
+        e.rate = numbers ? 6e-4 * (double)s / (double)to : NAN;
         e.loss = 2 + (high - 2) * exp(-4 * (double)s / (double)r->steps);
         take(r, e, s * RM_S);
     }
@@ -395,6 +406,7 @@ Test(picture_svg, says_which_run_it_is_to_who_sees_it_and_who_does_not)
 Test(picture_svg, every_colour_has_another_one_where_pages_are_dark)
 {
     static struct report r;
+    numbers = true;
     lively_run(&r);
     struct str out = svg_of(&r, "tiny");
     const char *sheet = strstr(str_text(&out), "<style>"), *end = strstr(str_text(&out), "</style>");
@@ -407,6 +419,47 @@ Test(picture_svg, every_colour_has_another_one_where_pages_are_dark)
         cr_assert(found && found < end, "%s", rule);
         cr_assert_neq(strncmp(found + strlen(rule) - 1, c, (size_t)length), 0, "%s", rule);
     }
+    str_clear(&out);
+}
+
+Test(picture_svg, norm_and_rate_are_thin_lines_with_a_legend_where_they_are_known)
+{
+    static struct report r;
+    lively_run(&r);
+    struct str without = svg_of(&r, "tiny");
+    cr_assert_null(strstr(str_text(&without), "gradient norm"));
+    cr_assert_null(strstr(str_text(&without), "learning rate"));
+    numbers = true;
+    lively_run(&r);
+    struct str out = svg_of(&r, "tiny");
+    well_formed(str_text(&out));
+    cr_assert(strstr(str_text(&out), ">gradient norm, 0 to 1.5</tspan>"));
+    cr_assert(strstr(str_text(&out), ">learning rate, 0 to 0.0006</tspan>"));
+    /* Step 1 is the highest norm: it touches the chart's top, 92, and half of it would be in the middle. */
+    const char *line = strstr(str_text(&out), "stroke=\"#8a5cc9\"");
+    cr_assert(line && strstr(line, "M109.3 92.0h0L118.6 165.3L"), "%.200s", line ? line : "no line");
+    cr_assert(strstr(str_text(&out), "<title>learning rate</title>"));
+    str_clear(&without);
+    str_clear(&out);
+}
+
+/* A step of which nobody knows them leaves a gap, and no line to 0. */
+Test(picture_svg, what_is_not_known_is_a_gap_in_the_thin_lines)
+{
+    static struct report r;
+    report_init(&r, 4, 0, 0);
+    ring(&r, 0, 1, 1);
+    for (int64_t s = 1; s <= 4; s++) {
+        struct event e = event_of(EVENT_STEP);
+        e.step = s;
+        e.loss = 3;
+        e.norm = s == 3 ? NAN : 2;
+        take(&r, e, s * RM_S);
+    }
+    struct str out = svg_of(&r, "tiny");
+    const char *line = strstr(str_text(&out), "stroke=\"#8a5cc9\"");
+    cr_assert(line && strstr(line, "M309.0 92.0h0L518.0 92.0M936.0 92.0h0\""), "%.300s",
+              line ? line : "no line");
     str_clear(&out);
 }
 
@@ -423,6 +476,7 @@ Test(picture_svg, a_name_can_not_break_the_file)
 Test(picture_svg, the_longest_and_wildest_run_stays_below_its_ceiling)
 {
     static struct report r;
+    numbers = true;
     report_init(&r, 100000, 0, 0);
     ring(&r, 0, 1, UINT64_MAX);
     for (int64_t i = 1; i < 200; i++) {
