@@ -149,7 +149,7 @@ class Job:
                             % step.number)
 
     def report(self, key, value):
-        """A number that the job shows under this name."""
+        """Tells the trainer a number under this name. Nothing shows it as yet, so it is a no-op; the loss needs no report."""
         self._connection.report(key, float(value))
 
     def _advance(self):

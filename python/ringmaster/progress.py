@@ -47,7 +47,7 @@ def report(step, steps=None, loss=None):
     is known; loss: of this step, a number. A CUDA tensor is one, too, but waiting for it takes its time.
 
     It never waits, never raises, and where the agent has too much to read the report is dropped: the next one says more.
-    Outside of a job it does nothing.
+    Outside of a job, and in mode Elastic, whose trainer knows step and loss by itself, it does nothing.
     """
     global _door
     path = os.environ.get("RINGMASTER_SOCKET")
