@@ -349,9 +349,10 @@ def test_weights_are_exported_checked_and_never_over_another_model(tmp_path, fin
     store, target = tmp_path / "checkpoints", tmp_path / "exported"
     done = command("export", store, target)
     assert done.returncode == 0, done.stderr
-    for name in ("model.safetensors", "config.json"):
+    names = ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+    for name in names:
         assert (target / name).read_bytes() == (store / "final" / name).read_bytes()
-    assert sorted(p.name for p in target.iterdir()) == ["config.json", "model.safetensors"]
+    assert sorted(p.name for p in target.iterdir()) == names
 
     again = command("export", store, target, "--name", "step-00000060")
     assert again.returncode == 2 and "holds a model already" in again.stderr, again.stderr

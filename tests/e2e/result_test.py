@@ -93,6 +93,19 @@ def test_transformers_opens_what_was_exported_and_finds_the_loss_that_was_told(t
     assert told == pytest.approx(float(done.stdout.split()[-1]), abs=1e-5)
 
 
+def test_transformers_writes_what_generate_writes_from_the_folder_as_it_lies(tmp_path, finish, reference_python):
+    """Weights, tokenizer and settings, with nothing put beside them; and `tokenizers` gives every text back."""
+    rig.check_complete(finish(rig.make_job(tmp_path, trainer__model__context=96)))
+    folder = tmp_path / "checkpoints/final"
+    prompt, tokens = "the ring ", 80
+    ours = generate(folder, "--prompt", prompt, "--tokens", tokens, "--temperature", 0)
+    theirs = subprocess.run([reference_python, str(rig.ROOT / "tests/reference/write_with_transformers.py"), str(folder), prompt, str(tokens)],
+                            capture_output=True, timeout=rig.DEADLINE_S, check=False)
+    assert theirs.returncode == 0, theirs.stderr.decode()
+    assert ours.stdout.decode() == theirs.stdout.decode() + "\n"
+    assert len(set(ours.stdout.split())) > 2, "words, and not one of them again and again"
+
+
 def test_training_can_start_from_a_finished_folder(tmp_path, finish):
     first = rig.check_complete(finish(rig.make_job(tmp_path / "a")))
     run = finish(rig.make_job(tmp_path / "b", trainer__model__init=rig.folder_of(first["uri"])))

@@ -77,15 +77,16 @@ struct checkpoint_publication {
     bool final;
     int keep; /* step-* checkpoints that stay, >= 1; final/ is not counted and never deleted */
     const struct model_layout *layout;
-    /* All but weights_sha256 and the piece of config.json, which are made here. */
+    /* All but weights_sha256 and the pieces of the small files (folder_texts.h), which are made here. */
     const struct manifest *manifest;
+    const struct str *tokenizer; /* of the job's tokenizer.json, for final/; NULL: it names none */
 };
 
-/* Checks that all pieces are there, puts the parts of model.safetensors together, writes config.json, reads
- * everything back against the hashes, and only then writes the manifest (which never replaces another). Then
- * deletes what `keep` doesn't cover, and what unfinished checkpoints left behind that are older than the last
- * one before this, or than final/ itself. There already with the same step and lineage: success. ret: the
- * manifest as it stands in the store. Trouble with deleting is not an error. */
+/* Checks that all pieces are there, puts the parts of model.safetensors together, writes config.json and its
+ * like, reads everything back against the hashes, and only then writes the manifest (which never replaces
+ * another). Then deletes what `keep` doesn't cover, and what unfinished checkpoints left behind that are
+ * older than the last one before this, or than final/ itself. There already with the same step and lineage:
+ * success. ret: the manifest as it stands in the store. Trouble with deleting is not an error. */
 int checkpoint_publish(const struct checkpoint_publication *publication, struct manifest *ret,
                        struct error *err);
 
@@ -174,8 +175,8 @@ int checkpoint_newest(struct object_store *store, int64_t last, struct checkpoin
 int checkpoint_all_damaged(struct object_store *store, const struct checkpoint_skipped *list, int count,
                            struct error *err);
 
-/* Copies the weights and config.json of one to a place of their own, as transformers reads them; every byte
- * is checked before the copy can be seen. ERR_EXISTS where a model is there already. */
+/* Copies the weights, config.json and tokenizer of one to a place of their own, as transformers reads them;
+ * every byte is checked before the copy can be seen. ERR_EXISTS where a model is there already. */
 int checkpoint_export(struct object_store *store, const char *name, struct object_store *target,
                       struct error *err);
 

@@ -4,6 +4,7 @@
 #include "common/model/image.h"
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/files.h"
+#include "common/storage/checkpoint/folder_texts.h"
 #include "common/storage/checkpoint/verify.h"
 
 /* Of 16 MiB each, 10000 parts hold 156 GiB; a larger file gets larger ones. */
@@ -94,24 +95,35 @@ static int copy_model(struct verify_file *file, struct object_store *target, str
     return result;
 }
 
-static int take_config(void *ctx, const void *bytes, int64_t count, struct error *err)
+static int take_text(void *ctx, const void *bytes, int64_t count, struct error *err)
 {
     (void)err;
     str_add(ctx, bytes, (size_t)count);
     return 0;
 }
 
-static int copy_config(struct verify_file *file, struct object_store *target, struct error *err)
+static int copy_text(struct verify_file *file, int first, struct object_store *target, struct error *err)
 {
-    struct str text = str_init(MANIFEST_TEXT_MAX);
-    file->first = first_of(file->manifest, "config.json");
-    file->copy = take_config;
+    struct str text = str_init(MANIFEST_TOKENIZER_MAX);
+    file->first = first;
+    file->copy = take_text;
     file->ctx = &text;
     int result = verify_file(file, NULL, err);
     if (result == 0)
-        result = files_put(target, "config.json", &text, OBJECT_REPLACE, err);
+        result = files_put(target, file->manifest->piece[first].file, &text, OBJECT_REPLACE, err);
     str_clear(&text);
     return result;
+}
+
+/* All that is small and no state: config.json, and what says what tokens mean. */
+static int copy_texts(struct verify_file *file, struct object_store *target, struct error *err)
+{
+    const struct manifest *m = file->manifest;
+    for (int i = 0; i < m->pieces; i = verify_next_file(m, i))
+        if ((!strcmp(m->piece[i].file, "config.json") || folder_text_is_optional(m->piece[i].file)) &&
+            copy_text(file, i, target, err) < 0)
+            return -1;
+    return 0;
 }
 
 static int export_all(struct verify_file *file, struct object_store *target, struct error *err)
@@ -122,7 +134,7 @@ static int export_all(struct verify_file *file, struct object_store *target, str
         return err_set(err, ERR_EXISTS, "%s holds a model already; name another place", object_uri(target));
     if (why.code != ERR_NOT_FOUND)
         return err_from(err, &why, "%s", why.text);
-    return copy_config(file, target, err) < 0 ? -1 : copy_model(file, target, err);
+    return copy_texts(file, target, err) < 0 ? -1 : copy_model(file, target, err);
 }
 
 int checkpoint_export(struct object_store *store, const char *name, struct object_store *target,

@@ -7,19 +7,19 @@
 #include "common/os/fault.h"
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/files.h"
-#include "common/storage/checkpoint/model_folder.h"
+#include "common/storage/checkpoint/folder_texts.h"
 #include "common/storage/checkpoint/owner.h"
 #include "common/storage/checkpoint/piece_hash.h"
 #include "common/storage/checkpoint/upload.h"
 #include "common/storage/checkpoint/verify.h"
 
 static const char model_name[] = "model.safetensors";
-static const char config_name[] = "config.json";
 
 struct publisher {
     const struct checkpoint_publication *publication;
     struct object_store *store;
     char name[CHECKPOINT_NAME_MAX];
+    struct folder_texts texts;
     struct manifest manifest;               /* being completed; in the end what stands in the store */
     uint8_t (*chunk_sha256)[RM_HASH_BYTES]; /* of all pieces, as they were read back */
 };
@@ -31,14 +31,20 @@ static int still_ours(const struct publisher *p, struct error *err)
     return p->publication->run ? owner_check(p->store, p->publication->run, err) : 0;
 }
 
-/* Its piece at the end of the list, which has room for it; text: its content. */
-static void add_config(struct manifest *m, struct str *text)
+/* The pieces of the small files at the end of the list, where it has room for them; each is one chunk. */
+static int add_texts(struct manifest *m, const struct folder_texts *texts, struct error *err)
 {
-    struct manifest_piece *piece = &m->piece[m->pieces++];
-    model_config_write(&m->shape, text);
-    *piece = (struct manifest_piece){.bytes = (int64_t)text->length};
-    text_copy(piece->file, sizeof piece->file, config_name);
-    sha256_once(text->data, text->length, piece->sha256);
+    _Static_assert((int)MANIFEST_TOKENIZER_MAX < 2 * (int)PIECE_CHUNK, "a text is one chunk");
+    if (m->pieces + texts->count > MANIFEST_PIECES_MAX)
+        return err_set(err, ERR_DATA, "%d pieces are too many", m->pieces);
+    for (int i = 0; i < texts->count; i++) {
+        const struct folder_text *text = &texts->text[i];
+        struct manifest_piece *piece = &m->piece[m->pieces++];
+        *piece = (struct manifest_piece){.bytes = (int64_t)text->text.length};
+        text_copy(piece->file, sizeof piece->file, text->name);
+        sha256_once(text->text.data, text->text.length, piece->sha256);
+    }
+    return 0;
 }
 
 /* A manifest is never replaced, so one that stands in the way of a sound one of its step gets another name.
@@ -65,18 +71,15 @@ static int put_aside(const struct publisher *p, struct error *err)
     return err_from(err, &why, "its damaged manifest can't be renamed: %s", why.text);
 }
 
-/* What is to be published lacks nothing but config.json: only then may what is damaged make way for it. */
-static bool has_all_pieces(const struct manifest *mine)
+/* What is to be published lacks nothing but the small files: only then may what is damaged make way for it.
+ */
+static bool has_all_pieces(const struct publisher *p)
 {
     struct manifest *m = malloc(sizeof *m);
-    struct str text = str_init(1 << 16);
-    bool all = false;
-    if (m && mine->pieces < MANIFEST_PIECES_MAX) {
-        *m = *mine;
-        add_config(m, &text);
-        all = manifest_check_pieces(m, NULL) == 0;
-    }
-    str_clear(&text);
+    if (!m)
+        return false;
+    *m = *p->publication->manifest;
+    bool all = add_texts(m, &p->texts, NULL) == 0 && manifest_check_pieces(m, NULL) == 0;
     free(m);
     return all;
 }
@@ -84,7 +87,7 @@ static bool has_all_pieces(const struct manifest *mine)
 /* What stands there is proven to be damaged (why). 0: it has made way. */
 static int make_way(const struct publisher *p, const struct error *why, struct error *err)
 {
-    if (has_all_pieces(p->publication->manifest))
+    if (has_all_pieces(p))
         return put_aside(p, err);
     return err_from(err, why, "what is there is damaged, and not all of it is here to be saved anew: %.300s",
                     why->text);
@@ -116,38 +119,27 @@ static int published(struct publisher *p, bool sound, struct error *err)
     return why.code == ERR_DATA ? make_way(p, &why, err) : err_from(err, &why, "%s", why.text);
 }
 
-static int put_config(struct publisher *p, const struct str *text, enum object_mode mode, struct error *err)
+static int put_text(struct publisher *p, const char *file, const struct str *text, enum object_mode mode,
+                    struct error *err)
 {
     char name[FILES_NAME_MAX];
     struct error why = {0};
-    files_object(name, p->name, config_name);
+    files_object(name, p->name, file);
     if (files_put(p->store, name, text, mode, &why) == 0 || (mode == OBJECT_CREATE && why.code == ERR_EXISTS))
         return 0;
     return err_from(err, &why, "%s", why.text);
 }
 
 /* What is there stays for now: another publisher of this state may be reading it, and it is the same then. */
-static int write_config(struct publisher *p, struct error *err)
+static int write_texts(struct publisher *p, struct error *err)
 {
-    struct manifest *m = &p->manifest;
-    struct str text = str_init(1 << 16);
-    if (m->pieces >= MANIFEST_PIECES_MAX)
-        return err_set(err, ERR_DATA, "%d pieces are too many", m->pieces);
-    add_config(m, &text);
-    int result = put_config(p, &text, OBJECT_CREATE, err);
+    if (add_texts(&p->manifest, &p->texts, err) < 0)
+        return -1;
+    for (int i = 0; i < p->texts.count; i++)
+        if (put_text(p, p->texts.text[i].name, &p->texts.text[i].text, OBJECT_CREATE, err) < 0)
+            return -1;
     FAULT("config-written");
-    str_clear(&text);
-    return result;
-}
-
-/* In the place of what was no config.json of this model. */
-static int rewrite_config(struct publisher *p, struct error *err)
-{
-    struct str text = str_init(1 << 16);
-    model_config_write(&p->manifest.shape, &text);
-    int result = put_config(p, &text, OBJECT_REPLACE, err);
-    str_clear(&text);
-    return result;
+    return 0;
 }
 
 /* --- the model's file, whose parts came from all writers --- */
@@ -223,8 +215,9 @@ static int settle(struct publisher *p, int first, struct error *err)
         return stands < 0 ? -1 : err_from(err, &why, "%s", why.text);
     if (still_ours(p, err) < 0)
         return -1;
-    if (!strcmp(file, config_name))
-        return rewrite_config(p, err) < 0 ? -1 : check_file(p, first, err);
+    const struct str *text = folder_texts_find(&p->texts, file);
+    if (text) /* in the place of what was no such file of this model */
+        return put_text(p, file, text, OBJECT_REPLACE, err) < 0 ? -1 : check_file(p, first, err);
     discard(p, file);
     if (strcmp(file, model_name) != 0)
         return err_from(err, &why, "%s", why.text);
@@ -274,7 +267,7 @@ static int write_manifest(struct publisher *p, struct error *err)
 
 static int complete(struct publisher *p, struct error *err)
 {
-    if (still_ours(p, err) < 0 || write_config(p, err) < 0 || manifest_check_pieces(&p->manifest, err) < 0 ||
+    if (still_ours(p, err) < 0 || write_texts(p, err) < 0 || manifest_check_pieces(&p->manifest, err) < 0 ||
         join_model(p, err) < 0 || settle_all(p, err) < 0 || write_manifest(p, err) < 0)
         return -1;
     FAULT("after-manifest");
@@ -354,6 +347,7 @@ static int publish(struct publisher *p, struct error *err)
     if (!p->manifest.fingerprint[0])
         return err_set(err, ERR_PROTOCOL, "a manifest without a fingerprint is not written");
     checkpoint_name(p->name, p->manifest.step, publication->final);
+    folder_texts_init(&p->texts, publication->manifest, publication->final, publication->tokenizer);
     if (publish_once(p, err) < 0)
         return err_wrap(err, "checkpoint %s of %s", p->name, object_uri(p->store));
     files_remove(p->store, p->name, &p->manifest, NULL, NULL);
@@ -376,6 +370,7 @@ int checkpoint_publish(const struct checkpoint_publication *publication, struct 
         files_collect(p->store, before);
         *ret = p->manifest;
     }
+    folder_texts_clear(&p->texts);
     free(p->chunk_sha256);
     free(p);
     return result;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/os/crypto.h"
+#include "common/storage/checkpoint/folder_texts.h"
 
 void files_object(char out[FILES_NAME_MAX], const char *checkpoint, const char *file)
 {
@@ -267,7 +268,7 @@ static bool ends(const char *text, const char *with)
 static bool is_ours(const char *name)
 {
     if (!strcmp(name, MANIFEST_NAME) || !strcmp(name, DAMAGED_NAME) || !strcmp(name, "config.json") ||
-        !strcmp(name, "model.safetensors"))
+        !strcmp(name, "model.safetensors") || folder_text_is_optional(name))
         return true;
     if (starts(name, "optimizer-"))
         return ends(name, ".safetensors") || ends(name, ".upload") || ends(name, ".part");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/os/crypto.h"
+#include "common/storage/checkpoint/folder_texts.h"
 #include "common/wire/json.h"
 
 #define CREATED_BY "ringmaster 0.1"
@@ -117,12 +118,21 @@ static struct js *compared_json(const struct manifest *m)
     return compared ? compared : js_new_null();
 }
 
+/* A program that knows no such files is told that it is too old, and not that the checkpoint is damaged. */
+static int version_of(const struct manifest *m)
+{
+    for (int i = 0; i < m->pieces && !m->whole_pieces; i++)
+        if (folder_text_is_optional(m->piece[i].file))
+            return MANIFEST_VERSION;
+    return m->whole_pieces ? 1 : 2;
+}
+
 void manifest_write(const struct manifest *m, struct str *out)
 {
     struct js *top = js_object();
     struct str body = str_init(MANIFEST_TEXT_MAX);
     char tail[TAIL + 1];
-    js_set_int(top, "version", m->whole_pieces ? 1 : MANIFEST_VERSION);
+    js_set_int(top, "version", version_of(m));
     js_set_string(top, "createdBy", CREATED_BY);
     js_set_string(top, "job", m->job);
     js_set_int(top, "step", m->step);

@@ -12,11 +12,13 @@
 #include "common/model/layout.h"
 
 enum {
-    MANIFEST_VERSION = 2,
-    MANIFEST_FILE_MAX = 56,                           /* a file's name, with its NUL */
-    MANIFEST_COMPARED_MAX = 8192,                     /* the compared fields as JSON, with its NUL */
-    MANIFEST_PIECES_WRITTEN = 2 * RM_WORKERS_MAX + 1, /* a slice of both kinds each, and config.json */
-    MANIFEST_PIECES_CUT = 512,                        /* about so many they are cut into (manifest_cut) */
+    MANIFEST_VERSION = 3,         /* 2 is written where no file says what its tokens mean */
+    MANIFEST_FILE_MAX = 56,       /* a file's name, with its NUL */
+    MANIFEST_COMPARED_MAX = 8192, /* the compared fields as JSON, with its NUL */
+    MANIFEST_TEXTS = 4,           /* config.json and what says what tokens mean */
+    MANIFEST_PIECES_WRITTEN = 2 * RM_WORKERS_MAX + MANIFEST_TEXTS, /* and a slice of both kinds each */
+    MANIFEST_TOKENIZER_MAX = 24 << 20,                             /* bytes of a tokenizer.json */
+    MANIFEST_PIECES_CUT = 512, /* about so many they are cut into (manifest_cut) */
     MANIFEST_PIECES_MAX = MANIFEST_PIECES_WRITTEN + MANIFEST_PIECES_CUT,
     MANIFEST_TEXT_MAX = 1 << 20,
 };
@@ -61,7 +63,8 @@ void manifest_write(const struct manifest *manifest, struct str *out);
 int manifest_read(struct manifest *ret, const char *text, size_t length, const char *what, struct error *err);
 
 /* Sorts the pieces, and checks that they are all there: model.safetensors, config.json and one set of
- * optimizer files, each covered without gaps or overlaps, with the sizes that the shape gives. */
+ * optimizer files, each covered without gaps or overlaps, with the sizes that the shape gives; and beside
+ * them no file but those of folder_texts.h. */
 int manifest_check_pieces(struct manifest *manifest, struct error *err);
 
 /* Cuts large pieces into smaller ones, at the borders of chunks (piece_hash.h), so that any number of readers

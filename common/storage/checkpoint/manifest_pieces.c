@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/model/image.h"
+#include "common/storage/checkpoint/folder_texts.h"
 #include "common/storage/checkpoint/manifest.h"
 #include "common/storage/checkpoint/safetensors.h"
 
@@ -80,6 +81,8 @@ static int check_file(struct files *seen, const struct manifest *m, const char *
     if (!strcmp(name, "config.json")) {
         seen->config = true;
         size = bytes <= CONFIG_BYTES_MAX ? bytes : CONFIG_BYTES_MAX;
+    } else if (folder_text_is_optional(name)) {
+        size = bytes <= MANIFEST_TOKENIZER_MAX ? bytes : MANIFEST_TOKENIZER_MAX;
     } else if (!strcmp(name, "model.safetensors")) {
         seen->model = true;
         size = model_bytes(layout);

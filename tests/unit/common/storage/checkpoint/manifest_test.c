@@ -115,7 +115,7 @@ static void forged_is_refused(const char *from, const char *to, enum error_code 
 
 Test(manifest, a_newer_version_is_named_and_is_no_damage)
 {
-    forged_is_refused("\"version\": 2", "\"version\": 3", ERR_USAGE, "version 3 is newer than version 2");
+    forged_is_refused("\"version\": 2", "\"version\": 4", ERR_USAGE, "version 4 is newer than version 3");
 }
 
 Test(manifest, one_of_version_1_is_read_and_stays_what_it_is)
