@@ -10,6 +10,7 @@
 #include "common/base/prng.h"
 #include "common/os/config.h"
 #include "common/os/fault.h"
+#include "common/os/pages.h"
 #include "common/storage/checkpoint/manifest.h"
 #include "common/storage/checkpoint/model_folder.h"
 #include "common/storage/checkpoint/place.h"
@@ -39,6 +40,7 @@ struct writer {
     float *params, *logits;
     int32_t *tokens; /* prompt and text so far */
     int64_t count;
+    int known; /* of the first so many of them the backend was asked last; 0: of others */
     struct object_store *store;
     char folder[RM_URI_MAX];
 };
@@ -162,7 +164,7 @@ static int load(struct writer *w, const struct wish *wish, struct error *err)
             "tokenizer",
             w->folder, shape.vocabulary);
     model_layout_init(&w->layout, &shape);
-    w->params = malloc((size_t)w->layout.parameters * sizeof *w->params);
+    w->params = pages_alloc((size_t)w->layout.parameters * sizeof *w->params);
     w->logits = malloc((size_t)shape.vocabulary * sizeof *w->logits);
     w->tokens = calloc(strlen(wish->prompt) + 1 + (size_t)wish->tokens, sizeof *w->tokens);
     if (!w->params || !w->logits || !w->tokens)
@@ -184,12 +186,23 @@ static void writer_clear(struct writer *w)
     object_free(w->store);
 }
 
-static int next_token(struct writer *w, const struct wish *wish, int32_t *ret, struct error *err)
+/* A text that is longer than the context begins anew with each token: all that is looked at moves by one
+ * place, and what was known of it is of no use. */
+static int next_logits(struct writer *w, struct error *err)
 {
     int64_t context = w->layout.shape.context;
-    int64_t length = w->count < context ? w->count : context;
+    int length = (int)(w->count < context ? w->count : context);
     const int32_t *last = w->tokens + w->count - length;
-    if (w->backend->ops->logits(w->backend, last, (int)length, w->logits, err) < 0)
+    int known = last == w->tokens ? w->known : 0;
+    if (w->backend->ops->logits(w->backend, last, length, known, w->logits, err) < 0)
+        return -1;
+    w->known = last == w->tokens ? length : 0;
+    return 0;
+}
+
+static int next_token(struct writer *w, const struct wish *wish, int32_t *ret, struct error *err)
+{
+    if (next_logits(w, err) < 0)
         return -1;
     struct philox_block random = philox4x32(wish->seed, (uint64_t)w->count, stream);
     *ret = sample_token(w->logits, BYTES, (float)wish->temperature, random.word[0] * 0x1p-32);

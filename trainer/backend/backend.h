@@ -163,8 +163,11 @@ struct backend_ops {
      * it has none. */
     int (*losses)(struct backend *b, const int32_t *tokens, int n, float *losses, const atomic_int *stop,
                   struct error *err);
-    /* Logits (vocabulary) that follow the first `length` (<= context) tokens of one sequence. NULL: none. */
-    int (*logits)(struct backend *b, const int32_t *tokens, int length, float *logits, struct error *err);
+    /* Logits (vocabulary) that follow the first `length` (<= context) tokens of one sequence. known: the last
+     * call on b was this one with the first `known` of the same tokens, so that it may go on from there; the
+     * logits are the same within rounding. 0: it was not. NULL: none. */
+    int (*logits)(struct backend *b, const int32_t *tokens, int length, int known, float *logits,
+                  struct error *err);
 
     /* Large parts of the state's memory to this process's (a snapshot, a slice) and back (a checkpoint). */
     int (*copy_out)(struct backend *b, void *to, struct far from, size_t bytes, struct error *err);

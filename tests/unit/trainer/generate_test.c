@@ -10,6 +10,8 @@
 #include "common/storage/checkpoint/model_folder.h"
 #include "common/storage/checkpoint/safetensors.h"
 #include "trainer/backend/cpu/model/gpt.h"
+#include "trainer/backend/cpu/model/sample.h"
+#include "trainer/text_out.h"
 
 enum { TEXT = 4096 };
 
@@ -29,15 +31,21 @@ static void write_file(const char *folder, const char *name, const struct str *h
     fclose(file);
 }
 
+static float *make_params(const struct model_layout *layout)
+{
+    float *params = calloc((size_t)layout->parameters, sizeof *params);
+    gpt_init_weights(layout, 5, params);
+    for (int64_t i = 0; i < layout->parameters; i++)
+        params[i] *= 20; /* not all bytes alike */
+    return params;
+}
+
 static void make_model(const char *folder)
 {
     struct model_layout layout;
     struct str config = str_init(1 << 16), header = str_init(1 << 16);
     model_layout_init(&layout, &tiny);
-    float *params = calloc((size_t)layout.parameters, sizeof *params);
-    gpt_init_weights(&layout, 5, params);
-    for (int64_t i = 0; i < layout.parameters; i++)
-        params[i] *= 20; /* not all bytes alike */
+    float *params = make_params(&layout);
     model_config_write(&tiny, &config);
     safetensors_model_header(&layout, &header);
     write_file(folder, "config.json", &config, NULL, 0);
@@ -102,6 +110,52 @@ Test(generate, the_same_seed_writes_the_same_text_and_another_seed_another)
     cr_assert(strlen(first) > 10);
     cr_assert_str_eq(first, second);
     cr_assert_str_neq(first, other);
+}
+
+/* What the likeliest tokens are where each costs a whole pass over all that is looked at. */
+static void write_slowly(char *text, const char *prompt, int tokens)
+{
+    struct model_layout layout;
+    struct gpt *gpt;
+    struct pool *pool;
+    const struct gpt_options options = {.sequences = 1, .isa = "Auto"};
+    int32_t all[TEXT];
+    int count = (int)strlen(prompt);
+    model_layout_init(&layout, &tiny);
+    float *params = make_params(&layout), logits[256];
+    cr_assert_eq(pool_open(&pool, 1, NULL), 0);
+    cr_assert_eq(gpt_open(&gpt, &layout, &options, pool, NULL), 0);
+    struct str out = str_init(TEXT);
+    struct text_out characters = {0};
+    str_adds(&out, prompt);
+    for (int i = 0; i < count; i++)
+        all[i] = (unsigned char)prompt[i];
+    for (int i = 0; i < tokens; i++, count++) {
+        int length = count < tiny.context ? count : tiny.context;
+        gpt_next_logits(gpt, params, all + count - length, length, logits);
+        all[count] = sample_token(logits, 256, 0, 0);
+        text_out_add(&characters, (unsigned char)all[count], &out);
+    }
+    text_out_end(&characters, &out);
+    snprintf(text, TEXT, "%s\n", str_text(&out));
+    str_clear(&out);
+    gpt_free(gpt);
+    pool_free(pool);
+    free(params);
+}
+
+Test(generate, the_likeliest_text_is_the_one_that_whole_passes_write)
+{
+    static const char *const prompts[] = {"H", "Hello", "twelve bytes", "longer than twelve bytes"};
+    char wanted[TEXT], text[TEXT];
+    make_model(folder);
+    for (size_t i = 0; i < sizeof prompts / sizeof *prompts; i++) {
+        write_slowly(wanted, prompts[i], 30);
+        cr_assert_eq(run(text, (char *[]){folder, "--prompt", (char *)prompts[i], "--tokens", "30",
+                                          "--temperature", "0", NULL}),
+                     0);
+        cr_assert_str_eq(text, wanted);
+    }
 }
 
 Test(generate, a_prompt_longer_than_the_context_and_an_empty_one_are_fine)

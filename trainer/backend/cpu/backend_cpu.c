@@ -7,6 +7,7 @@
 #include "common/os/pages.h"
 #include "common/os/pool.h"
 #include "trainer/backend/cpu/model/gpt.h"
+#include "trainer/backend/cpu/model/gpt_step.h"
 #include "trainer/backend/cpu/probe_cpu.h"
 #include "trainer/backend/cpu/sums/lanes.h"
 #include "trainer/backend/cpu/sums/update.h"
@@ -206,11 +207,15 @@ static int cpu_losses(struct backend *b, const int32_t *tokens, int n, float *lo
     return gpt_losses(c->gpt, c->params, tokens, n, losses, stop, err);
 }
 
-static int cpu_logits(struct backend *b, const int32_t *tokens, int length, float *logits, struct error *err)
+static int cpu_logits(struct backend *b, const int32_t *tokens, int length, int known, float *logits,
+                      struct error *err)
 {
     struct backend_cpu *c = cpu_of(b);
     (void)err;
-    gpt_next_logits(c->gpt, c->params, tokens, length, logits);
+    if (known > 0 && known == length - 1 && gpt_can_step(c->gpt))
+        gpt_step_logits(c->gpt, c->params, tokens, length, logits);
+    else
+        gpt_next_logits(c->gpt, c->params, tokens, length, logits);
     return 0;
 }
 

@@ -200,9 +200,10 @@ static int losses(struct backend *b, const int32_t *tokens, int n, float *out, c
     HAND_ON(b, losses, err, cpu, tokens, n, out, stop, err);
 }
 
-static int logits(struct backend *b, const int32_t *tokens, int length, float *out, struct error *err)
+static int logits(struct backend *b, const int32_t *tokens, int length, int known, float *out,
+                  struct error *err)
 {
-    HAND_ON(b, logits, err, cpu, tokens, length, out, err);
+    HAND_ON(b, logits, err, cpu, tokens, length, known, out, err);
 }
 
 static int copy_out(struct backend *b, void *to, struct far from, size_t bytes, struct error *err)

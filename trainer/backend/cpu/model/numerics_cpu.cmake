@@ -38,6 +38,7 @@ set(numerics_cpu_not
   trainer/backend/cpu/backend_cpu.c trainer/backend/cpu/backend_cpu.h trainer/backend/cpu/probe_cpu.c trainer/backend/cpu/probe_cpu.h
   trainer/backend/cpu/model/crew.c trainer/backend/cpu/model/crew.h
   trainer/backend/cpu/model/cpu_name.c trainer/backend/cpu/model/cpu_name.h
+  trainer/backend/cpu/model/gpt_step.c trainer/backend/cpu/model/gpt_step.h
   trainer/backend/cpu/model/gpt_fingerprint.c trainer/backend/cpu/model/isa.h trainer/backend/cpu/model/numerics_id.h
   trainer/backend/cpu/model/sample.c trainer/backend/cpu/model/sample.h)
 

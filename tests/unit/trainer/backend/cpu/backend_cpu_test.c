@@ -326,8 +326,13 @@ Test(backend, what_runs_forward_only_says_what_the_model_says, .init = begin)
         cr_assert_eq(o.ops->weights(o.b, params_of(&o), NULL), 0);
         cr_assert_eq(o.ops->losses(o.b, tokens_of(0), SEQUENCES, losses, NULL, NULL), 0);
         cr_assert_eq(memcmp(losses, expected, sizeof losses), 0);
-        cr_assert_eq(o.ops->logits(o.b, tokens_of(0), 5, logits[1], NULL), 0);
+        cr_assert_eq(o.ops->logits(o.b, tokens_of(0), 5, 0, logits[1], NULL), 0);
         cr_assert_eq(memcmp(logits[0], logits[1], sizeof logits[0]), 0);
+        cr_assert_eq(o.ops->logits(o.b, tokens_of(0), 4, 0, logits[1], NULL), 0);
+        cr_assert_eq(o.ops->logits(o.b, tokens_of(0), 5, 4, logits[1], NULL), 0);
+        for (int v = 0; v < VOCABULARY; v++)
+            cr_assert_float_eq(logits[1][v], logits[0][v], 1e-4,
+                               "one more token, behind those that are known");
         o.ops->fingerprint(o.b, fingerprint[1]);
         cr_assert_str_eq(fingerprint[1], fingerprint[0]);
         cr_assert_eq(o.ops->init(o.b, SEED, own, NULL), 0);
