@@ -1,5 +1,5 @@
 # `cmake --install build/release`: the programs, their manual page and what completes their words in a shell, where a
-# system keeps them; `cpack --config build/release/CPackConfig.cmake -G DEB`: the same as a package. The bundle is another
+# system keeps them, with the library and the Python package of users' programs (RingmasterLibrary.cmake); `cpack --config build/release/CPackConfig.cmake -G DEB`: the same as a package. The bundle is another
 # component (RingmasterBundle.cmake), which neither takes along.
 include(GNUInstallDirs)
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON) # what is installed has been built; the tests need not be
@@ -28,4 +28,8 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_STRIP_FILES ON)
+# The loader's cache learns of the library by dpkg's trigger: no script of ours runs when it is installed.
+file(WRITE ${CMAKE_BINARY_DIR}/triggers "activate-noawait ldconfig\n")
+# CPack would write scripts for that, unless it is told of others; those named here do not exist, so there are none.
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/triggers ${CMAKE_BINARY_DIR}/none/postinst ${CMAKE_BINARY_DIR}/none/postrm)
 include(CPack)

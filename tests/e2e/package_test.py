@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 
@@ -12,6 +13,15 @@ BUILD = rig.BIN.parent
 HAS = ["bin/ringmaster", "bin/ringmaster-agent", "bin/ringmaster-operator", "bin/ringmaster-trainer",
        "share/bash-completion/completions/ringmaster", "share/fish/vendor_completions.d/ringmaster.fish", "share/man/man1/ringmaster.1",
        "share/zsh/vendor-completions/_ringmaster"]
+LIBRARY = ["include/ringmaster.h", "lib/libringmaster.so", "lib/libringmaster.so.1"]
+PYTHON = [f"share/ringmaster/python/ringmaster/{path.name}" for path in (rig.ROOT / "python/ringmaster").glob("*.py")]
+# What a program of one's own does first: the library is found, and it is the installed one.
+LOADS = """
+import ringmaster
+from ringmaster import library
+loaded = library.load()
+print(ringmaster.__file__, [line.split()[-1] for line in open("/proc/self/maps") if "libringmaster" in line][0])
+"""
 
 pytestmark = pytest.mark.skipif(rig.SANITIZED, reason="nobody installs instrumented programs")
 
@@ -24,13 +34,23 @@ def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
+def check_library(prefix, tmp_path):
+    """In Python, from its package, and in C, by its header and the name that compilers look for."""
+    python = prefix / "share/ringmaster/python"
+    told = done(sys.executable, "-B", "-c", LOADS, env={**os.environ, "PYTHONPATH": str(python)}).split()
+    assert told == [str(python / "ringmaster/__init__.py"), str(prefix / "lib/libringmaster.so.1")]
+    done("gcc", "-std=c11", f"-I{prefix}/include", rig.ROOT / "tests/programs/elastic.c", "-o", tmp_path / "elastic", f"-L{prefix}/lib", "-lringmaster")
+    assert "libringmaster.so.1" in done("ldd", tmp_path / "elastic")
+
+
 def check_installed(prefix, finish, tmp_path):
     """Its words are those of the program itself, and it trains."""
-    assert files(prefix) == HAS
+    assert files(prefix) == sorted(HAS + LIBRARY + PYTHON)
     program = prefix / "bin/ringmaster"
     assert (prefix / "share/man/man1/ringmaster.1").read_text(encoding="utf-8") == done(program, "manual")
     for shell, place in (("bash", HAS[4]), ("fish", HAS[5]), ("zsh", HAS[7])):
         assert (prefix / place).read_text(encoding="utf-8") == done(program, "completion", shell)
+    check_library(prefix, tmp_path)
     rig.check_complete(finish(rig.make_job(tmp_path, trainer__steps=4)), last=4)
 
 
@@ -48,6 +68,7 @@ def test_a_package_is_built_installed_and_leaves_nothing_when_it_is_removed(tmp_
     done("cpack", "--config", BUILD / "CPackConfig.cmake", "-G", "DEB", "-B", tmp_path / "made", cwd=tmp_path)
     (package,) = (tmp_path / "made").glob("*.deb")
     about = done("dpkg-deb", "--field", package)
+    assert done("dpkg-deb", "--info", package, "triggers") == "activate-noawait ldconfig\n"
     needs = re.search("^Depends: (.*)$", about, re.MULTILINE).group(1)
     assert "Package: ringmaster\n" in about and all(name in needs for name in ("libuv1", "libjansson4", "libwebsockets", "libcurl", "libyaml-0-2")), about
     dpkg = ["dpkg", f"--root={root}", "--force-not-root", "--force-depends", f"--log={tmp_path}/log"]
