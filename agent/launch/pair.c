@@ -18,6 +18,7 @@
 #include "common/net/link.h"
 #include "common/os/clock.h"
 #include "common/os/config.h"
+#include "common/os/cores.h"
 #include "common/os/file.h"
 #include "common/os/log.h"
 #include "common/os/memory_kills.h"
@@ -297,6 +298,7 @@ static int begin(struct pair *p, const struct msg_setup *setup, struct error *er
                                         .agent = "/proc/self/exe",
                                         .shared = p->options->shared,
                                         .worker = setup->worker,
+                                        .threads = p->options->shared ? 0 : cores_usable(),
                                         .socket = p->path,
                                         .spared = spared,
                                         .ended = program_ended,

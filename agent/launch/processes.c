@@ -358,6 +358,7 @@ static int start_one(struct processes *p, const struct launch_ring *ring, int lo
                                      .job = p->options.spec->name,
                                      .local = local,
                                      .processes = p->options.spec->launch.processes,
+                                     .threads = p->options.threads,
                                      .torchrun = torchrun,
                                      .socket =
                                          p->options.socket ? p->options.socket : reports_path(p->reports),

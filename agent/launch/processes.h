@@ -26,8 +26,9 @@ struct processes_options {
     const char *agent;           /* the program whose `exec` becomes the user's (exec.h); outlives it */
     bool shared;                 /* others write to the same stdout: each line gets its rank */
     int worker;                  /* in front of its lines where it has no rank, that is without a ring */
-    const char *socket;          /* RINGMASTER_SOCKET; NULL: none. Read at each start */
-    long (*spared)(void *ctx);   /* NULL, or: another child of this process, which lives on; 0: none */
+    int threads;        /* OMP_NUM_THREADS where nobody set it; 0: not said, but for several processes */
+    const char *socket; /* RINGMASTER_SOCKET; NULL: none. Read at each start */
+    long (*spared)(void *ctx); /* NULL, or: another child of this process, which lives on; 0: none */
     void (*ended)(void *ctx, int local, const struct processes_end *end); /* once for each that was started */
     void (*told)(void *ctx, const struct launch_progress *progress); /* how far a process says that it is */
     /* Once, where the job has a preload: nothing needs to be waited for before the first generation. */

@@ -142,6 +142,8 @@ static void fill(struct launch_environment *e, const struct launch_process *p, c
         add_python(e, p->python, base);
     if (p->processes > 1 && !base->threads)
         set(e, "OMP_NUM_THREADS", "1"); /* or each process takes all cores */
+    else if (p->threads && !base->threads)
+        set_number(e, "OMP_NUM_THREADS", p->threads);
     if (p->socket)
         set(e, "RINGMASTER_SOCKET", p->socket);
     if (!r && p->error_file)

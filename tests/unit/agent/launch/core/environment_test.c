@@ -82,6 +82,28 @@ Test(environment, a_number_of_threads_that_somebody_chose_stays)
     launch_environment_clear(&said);
 }
 
+/* One that stays and has a machine, or a container, to itself. */
+Test(environment, it_has_the_threads_that_there_are_for_it_and_no_rank)
+{
+    struct launch_process p = {.job = "j", .processes = 1, .threads = 3, .socket = "/x/s"};
+    struct launch_environment said;
+    char *base[] = {"HOME=/root", NULL}, *chosen[] = {"OMP_NUM_THREADS=6", NULL};
+    char **e = launch_environment_make(&p, base, &said);
+    cr_assert_str_eq(value(e, "OMP_NUM_THREADS"), "3");
+    cr_assert_null(value(e, "RANK"));
+    free(e);
+    launch_environment_clear(&said);
+    e = launch_environment_make(&p, chosen, &said);
+    cr_assert_str_eq(value(e, "OMP_NUM_THREADS"), "6");
+    free(e);
+    launch_environment_clear(&said);
+    p.threads = 0;
+    e = launch_environment_make(&p, base, &said);
+    cr_assert_null(value(e, "OMP_NUM_THREADS"));
+    free(e);
+    launch_environment_clear(&said);
+}
+
 Test(environment, torchrun_hears_of_nodes_and_makes_the_ranks_itself)
 {
     struct launch_ring r = ring(2, 1);
