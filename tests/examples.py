@@ -12,12 +12,12 @@ SMALL = [(r"^( +)model: \{.*\}$", r"\1model: {layers: 1, heads: 2, width: 16, co
 
 def names():
     """Those files that have a job of the built-in trainer in them."""
-    return [name for name in with_jobs() if name not in programs()]
+    return [name for name in with_jobs() if name not in programs("Restart") + programs("Elastic")]
 
 
-def programs():
-    """Those with a job that runs a program."""
-    return [name for name in with_jobs() if any(re.search("^  launch:", text, re.MULTILINE) for _, text in documents(name))]
+def programs(mode):
+    """Those with a job that runs a program in that mode."""
+    return [name for name in with_jobs() if any(re.search(f"^    mode: {mode}$", text, re.MULTILINE) for _, text in documents(name))]
 
 
 def with_jobs():

@@ -100,11 +100,18 @@ static void misfit(const struct job_view *job, const struct pod_view *pod, const
                jobs);
 }
 
+/* It has left behind why it ended so: whatever else may end a container, that is the agent's own word. */
+static bool has_said_why(const struct pod_view *pod)
+{
+    return pod->last_word.known && pod->last_word.exit_code == pod->exit_code && *pod->last_word.reason;
+}
+
 /* Codes by which a program of ours says that another attempt would end the same. What a worker of a user's
- * program ends with may be anybody's word. */
+ * program ends with may be anybody's word, where no trainer of ours refuses that program. */
 static bool is_final(const struct job_view *job, const struct pod_view *pod)
 {
-    bool ours = !job->launched || pod->role == OP_COORDINATOR;
+    bool refuses = !job->stepless && has_said_why(pod);
+    bool ours = !job->launched || pod->role == OP_COORDINATOR || refuses;
     return ours && (pod->exit_code == EXIT_USAGE || pod->exit_code == EXIT_DATA);
 }
 
@@ -128,6 +135,9 @@ static void failure(const struct job_view *job, const struct pod_view *pod, cons
         ending(ret, OP_COUNT_FAILURE, "OOMKilled", "%s: killed by signal 9, out of memory", name);
     else if (memory)
         ending(ret, OP_COUNT_FAILURE, "OOMKilled", "%s used more memory than its limit", name);
+    else if (is_final(job, pod) && has_said_why(pod))
+        ending(ret, OP_COUNT_FAILURE, "ExitCode", "%s ended with exit code %d: %s", name, pod->exit_code,
+               pod->last_word.reason);
     else
         ending(ret, OP_COUNT_FAILURE, "ExitCode", "%s ended with exit code %d", name, pod->exit_code);
     if (rule) {

@@ -65,12 +65,19 @@ static void read_policy(const struct js *spec, struct job_view *job)
     read_int(spec, "ttlSecondsAfterFinished", 0, INT32_MAX, &job->ttl_s);
 }
 
-/* Without a workers.max a job may grow to a worker for each lane; programs have no lanes. */
+/* Without a workers.max a job may grow to a worker for each lane; programs in mode Restart have no lanes. */
 static int most_workers(const struct js *spec)
 {
     int most = RM_WORKERS_MAX;
     read_small(spec, "trainer.batch.lanes", 1, RM_WORKERS_MAX, &most);
+    read_small(spec, "launch.batch.lanes", 1, RM_WORKERS_MAX, &most);
     return most;
+}
+
+static bool is_elastic(const struct js *launch)
+{
+    const char *mode = js_as_string(js_get(launch, "mode"));
+    return mode && strcmp(mode, "Elastic") == 0;
 }
 
 static void read_spec(const struct js *spec, struct job_view *job)
@@ -85,7 +92,8 @@ static void read_spec(const struct js *spec, struct job_view *job)
     read_flag(spec, "suspend", &job->suspend);
     const struct js *launch = js_get(spec, "launch");
     job->launched = launch && js_kind(launch) == JS_OBJECT;
-    job->has_store = !job->launched || read_at(spec, "checkpoint.uri");
+    job->stepless = job->launched && !is_elastic(launch);
+    job->has_store = !job->stepless || read_at(spec, "checkpoint.uri");
     read_small(spec, "workers.target", 1, RM_WORKERS_MAX, &job->workers_target);
     job->workers_max = most_workers(spec);
     read_small(spec, "workers.min", 1, RM_WORKERS_MAX, &job->workers_min);

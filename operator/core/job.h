@@ -30,6 +30,7 @@ struct job_view {
     bool managed;  /* spec.managedBy is ours (or absent): else hands off */
     bool suspend;
     bool launched;  /* its workers run a program of the user's (spec.launch) */
+    bool stepless;  /* that program is in mode Restart: it knows nothing of steps, states and weights */
     bool has_store; /* a place for checkpoints: all but programs that name none */
     int workers_min, workers_max, workers_target;
     int64_t start_timeout_ms, scale_up_cooldown_ms;

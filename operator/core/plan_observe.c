@@ -241,7 +241,7 @@ static bool take_last_word(struct planner *p, const struct op_last_word *last_wo
     char text[OP_MESSAGE_MAX];
     if (!last_word->known || last_word->interrupted)
         return false;
-    if (code == EXIT_DONE && p->job->launched) {
+    if (code == EXIT_DONE && p->job->stepless) {
         take_program(p, 0);
         plan_finish(p, true, "ProgramEnded", "all processes of the program ended with 0");
         return true;

@@ -51,7 +51,7 @@ void plan_take_checkpoint(struct planner *p, const struct op_checkpoint *newest)
 static void take_progress(struct planner *p, const struct coordinator_view *view)
 {
     const struct op_progress *now = &view->progress;
-    if (p->job->launched) { /* what a program does not tell is not shown, and never a 0 */
+    if (p->job->stepless) { /* what a program does not tell is not shown, and never a 0 */
         if (now->known)
             p->next.progress = *now;
         return;
@@ -70,7 +70,7 @@ static void take_view(struct planner *p, const struct coordinator_view *view)
     p->next.ring.generation = view->ring_generation;
     p->next.ring.size = view->ring_size;
     p->next.ring.formed_ms = view->formed_ms / 1000 * 1000;
-    if (p->job->launched && view->begun > p->next.ring.begun)
+    if (p->job->stepless && view->begun > p->next.ring.begun)
         p->next.ring.begun = view->begun;
     memcpy(p->next.ring.member, view->member, sizeof view->member);
     take_progress(p, view);
@@ -205,7 +205,7 @@ static void tell_pods(struct planner *p, bool held_up, const struct laggard *lag
 
 static void tell_work(struct planner *p, bool works)
 {
-    if (p->job->launched)
+    if (p->job->stepless)
         set(p, OP_TRAINING, works, works ? "Running" : "NotRunning",
             !works                   ? "the program does not run at the moment"
             : p->next.progress.known ? "the program runs, and reports its progress"
@@ -336,9 +336,9 @@ static void tell_silence(struct planner *p)
  * program are told to end nothing is saved: they begin anew. */
 static const char *state_word(const struct planner *p, enum status_state state)
 {
-    bool begun = p->job->launched ? p->next.ring.begun > 0 : p->next.progress.known;
+    bool begun = p->job->stepless ? p->next.ring.begun > 0 : p->next.progress.known;
     bool stops = state == STATUS_QUIESCING || state == STATUS_SAVING;
-    if (stops && !p->job->launched)
+    if (stops && !p->job->stepless)
         return "Saving";
     if (stops || state == STATUS_FORMING || state == STATUS_RECOVERING)
         return begun ? "Recovering" : "Starting"; /* nothing was lost before the first ring */
@@ -382,7 +382,7 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
     else if (refused)
         snprintf(more, sizeof more, "; worker %d on %.60s is refused: %s", refused->index, refused->node,
                  *refused->unfit ? refused->unfit : refused->failed_init);
-    if (p->job->launched)
+    if (p->job->stepless)
         say_program(p, view, more);
     else
         say(p, "Training", "%d of %d workers at step %lld%.300s", view->ring_size, p->next.workers.target,
@@ -440,7 +440,7 @@ static bool all_gone(const struct planner *p)
 
 static const char *how_it_ends(const struct planner *p)
 {
-    return p->job->launched ? "the program's processes are told to end, and the workers with them"
+    return p->job->stepless ? "the program's processes are told to end, and the workers with them"
                             : "the workers save a checkpoint and end";
 }
 
@@ -478,7 +478,7 @@ static void tell_end(struct planner *p)
     bool just_now = !condition_is(p->stored, OP_FINISHED);
     if (just_now)
         no_ring(p, "Finished", "the job is over");
-    if (complete && just_now && p->job->launched)
+    if (complete && just_now && p->job->stepless)
         p->next.progress.eta_seconds = 0;
     if (complete && just_now && p->next.result.known && !p->next.result.program) {
         p->next.progress.known = true;

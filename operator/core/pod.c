@@ -453,7 +453,7 @@ static void set_what_job(const struct making *m, struct js *container, const str
     part_variable(container, "RINGMASTER_POD_JOB", identity);
     part_variable(container, "RINGMASTER_POD_SPEC_SHA256", spec->sha256);
     part_variable(container, "RINGMASTER_POD_METRICS_PORT", port);
-    if (m->job->launched && m->job->status.ring.begun) {
+    if (m->job->stepless && m->job->status.ring.begun) {
         char begun[24];
         snprintf(begun, sizeof begun, "%lld", (long long)m->job->status.ring.begun);
         part_variable(container, "RINGMASTER_POD_GENERATION", begun);

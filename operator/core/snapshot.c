@@ -151,8 +151,7 @@ static void read_last_word(const char *message, struct pod_view *pod)
 {
     if (!message)
         return;
-    if (pod->role == OP_COORDINATOR)
-        last_word_read(message, &pod->last_word);
+    last_word_read(message, &pod->last_word);
     struct js *root = js_parse(message, strlen(message), "termination message", NULL);
     read_flag(root, "left", &pod->left);
     read_flag(root, "elsewhere", &pod->elsewhere);

@@ -45,8 +45,9 @@ struct pod_view {
     bool left;                             /* its last word was {"left": true}: it was told to go, and went */
     bool elsewhere;                        /* it says that its machine does not fit the job: */
     char unfit[RM_WHY_MAX * 2 / 3];
-    struct op_last_word last_word; /* a coordinator's last word */
-    int64_t deletion_cost;         /* controller.kubernetes.io/pod-deletion-cost; 0 */
+    struct op_last_word
+        last_word;         /* a coordinator's; of a worker's its exit code and reason mean something */
+    int64_t deletion_cost; /* controller.kubernetes.io/pod-deletion-cost; 0 */
 };
 
 /* ERR_NOT_FOUND where it is no pod of the operator (labels, a TrainingJob that controls it). Whose it is,

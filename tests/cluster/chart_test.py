@@ -332,7 +332,7 @@ def test_every_example_is_taken_by_the_api_server(home, api):
     everywhere("apply", "-f", str(stage_rig.CRD))
     everywhere.until_served()
     everywhere("label", "namespace", api.namespace, "pod-security.kubernetes.io/enforce=restricted", "--overwrite")
-    examples = [ROOT / "deploy" / "examples" / f"{name}.yaml" for name in ("s3", "spot", "hpa", "irsa", "launch")]
+    examples = [ROOT / "deploy" / "examples" / f"{name}.yaml" for name in ("s3", "spot", "hpa", "irsa", "launch", "elastic")]
     for example in examples:
         said = api("create", "--dry-run=server", "--validate=strict", "-f", str(example))
         assert "trainingjob.ringmaster.dev" in said, example.name

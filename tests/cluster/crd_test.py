@@ -46,6 +46,12 @@ def program(name="tiny", **changes):
     return job(name, **{"trainer": ..., "checkpoint": ..., "launch": {"command": ["sh", "-c", "train"], "mode": "Restart"}, **changes})
 
 
+def elastic(name="tiny", **changes):
+    """The same of a program that stays."""
+    return program(name, **{"launch": {"command": ["sh", "-c", "train"], "mode": "Elastic", "steps": 100},
+                            "checkpoint": {"uri": "s3://data/runs/tiny", "secretRef": {"name": "s3"}}, **changes})
+
+
 def create(kubectl, made, dry=True):
     return kubectl("create", "-f", "-", *(["--dry-run=server"] if dry else []), "-o", "json", stdin=json.dumps(made))
 
@@ -70,7 +76,7 @@ INVALID = [
     ({"trainer__data__uri": ...}, "spec.trainer.data.uri: Required value"),
     ({"trainer__steps": ...}, "spec.trainer.steps: Required value"),
     ({"checkpoint__uri": ...}, "spec.checkpoint.uri: Required value"),
-    ({"checkpoint": ...}, "set checkpoint.uri, where the training's state is kept; only a program of launch can do without"),
+    ({"checkpoint": ...}, "set checkpoint.uri, where the training's state is kept; only a program in mode Restart can do without"),
     ({"trainer": ...}, "set one of trainer (the built-in trainer) and launch (a program of yours), and not both"),
     ({"launch": {"command": ["a"], "mode": "Restart"}}, "set one of trainer (the built-in trainer) and launch"),
     ({"checkpoint__secretRef": {}}, "spec.checkpoint.secretRef.name: Required value"),
@@ -156,7 +162,6 @@ INVALID_PROGRAMS = [
     ({"launch__command": ["a" * 4096]}, "may not be more than 4095"),
     ({"launch__mode": ...}, "spec.launch.mode: Required value"),
     ({"launch__mode": "Command"}, 'supported values: "Restart", "Elastic"'),
-    ({"launch__mode": "Elastic"}, "Elastic runs under `ringmaster run` alone so far; write Restart"),
     ({"launch__numProcPerNode": 0}, MACHINES_DIFFER),
     ({"launch__numProcPerNode": 65}, MACHINES_DIFFER),
     ({"launch__numProcPerNode": "gpu"}, MACHINES_DIFFER),
@@ -177,6 +182,31 @@ INVALID_PROGRAMS = [
 @pytest.mark.parametrize("changes, sentence", INVALID_PROGRAMS, ids=lambda value: json.dumps(value, default=lambda _: "-")[:60] if isinstance(value, dict) else "")
 def test_an_invalid_job_of_a_program_is_refused_with_what_to_do(jobs, changes, sentence):
     assert sentence in complaint(lambda: create(jobs, program(**changes)))
+
+
+OF_ELASTIC = "steps, seed and batch belong to mode Elastic; a program in mode Restart knows best itself, so leave them out"
+
+INVALID_ELASTIC = [
+    ({"launch__steps": ...}, "set steps, of the whole training; mode Elastic has them"),
+    ({"launch__steps": 0}, "should be greater than or equal to 1"),
+    ({"launch__seed": -1}, "should be greater than or equal to 0"),
+    ({"launch__batch": {"lanes": 1025}}, "should be less than or equal to 1024"),
+    ({"launch__batch": {"laneSequences": 0}}, "should be greater than or equal to 1"),
+    ({"launch__batch": {"lanes": 4}}, "workers.target or workers.max is more than launch.batch.lanes"),
+    ({"launch__batch": {"lanes": 2}, "workers__max": ...}, "workers.target or workers.max is more than launch.batch.lanes"),
+    ({"launch__numProcPerNode": 2}, "numProcPerNode is 1 in mode Elastic, where a worker is one process; give each process a pod, or use Restart"),
+    ({"launch__preload": ["torch"]}, "preload means nothing in mode Elastic, whose processes stay; leave it out"),
+    ({"checkpoint": ...}, "set checkpoint.uri, where the training's state is kept; only a program in mode Restart can do without"),
+    ({"launch__mode": "Restart"}, OF_ELASTIC),
+    ({"launch__mode": "Restart", "launch__steps": ..., "launch__seed": 3}, OF_ELASTIC),
+    ({"launch__mode": "Restart", "launch__steps": ..., "launch__batch": {"lanes": 8}}, OF_ELASTIC),
+    ({"trainer": job()["spec"]["trainer"]}, "set one of trainer (the built-in trainer) and launch"),
+]
+
+
+@pytest.mark.parametrize("changes, sentence", INVALID_ELASTIC, ids=lambda value: json.dumps(value, default=lambda _: "-")[:60] if isinstance(value, dict) else "")
+def test_an_invalid_job_of_a_program_that_stays_is_refused_with_what_to_do(jobs, changes, sentence):
+    assert sentence in complaint(lambda: create(jobs, elastic(**changes)))
 
 
 @pytest.mark.parametrize("field, made", [("queueName", job(queueName={})), ("sizes", job(sizes={}))],
@@ -217,6 +247,14 @@ def test_of_a_program_what_is_left_out_is_filled_in_and_no_trainer_comes_with_it
     filled = {key: value for key, value in FILLED_IN.items() if key not in ("trainer", "checkpoint")}
     filled["launch"] = {"numProcPerNode": 1, "gracePeriod": "30s", "tellOutput": True}
     assert json.loads(create(jobs, least))["spec"] == merged(least["spec"], filled)
+
+
+@pytest.mark.parametrize("batch, filled", [(None, None), ({}, {"lanes": 64, "laneSequences": 1}), ({"lanes": 8}, {"lanes": 8, "laneSequences": 1})])
+def test_of_a_program_that_stays_the_batch_is_filled_in_where_there_is_one(jobs, batch, filled):
+    made = json.loads(create(jobs, elastic(**({} if batch is None else {"launch__batch": batch}))))["spec"]
+    assert made["launch"] == {"command": ["sh", "-c", "train"], "mode": "Elastic", "steps": 100, "numProcPerNode": 1, "gracePeriod": "30s",
+                              "tellOutput": True, **({} if batch is None else {"batch": filled})}
+    assert made["checkpoint"] == {"uri": "s3://data/runs/tiny", "secretRef": {"name": "s3"}, **FILLED_IN["checkpoint"]}
 
 
 def test_a_template_keeps_what_the_crd_does_not_know(jobs):
@@ -305,14 +343,34 @@ def test_a_job_of_a_program_refuses_what_makes_it_another(jobs, made, change, se
     assert sentence in complaint(lambda: patch(jobs, name, change))
 
 
+NEVER_OF_ONE_THAT_STAYS = [
+    ({"launch": {"steps": 200}}, "spec.launch can't change, all processes of a job run one program; make a new job"),
+    ({"launch": {"seed": 2}}, "spec.launch can't change"),
+    ({"launch": {"batch": {"lanes": 16}}}, "spec.launch can't change"),
+    ({"launch": {"batch": None}}, "spec.launch can't change"),
+    ({"launch": {"mode": "Restart", "steps": None, "batch": None}}, "spec.launch can't change"),
+    ({"checkpoint": {"uri": "s3://other/runs"}}, "spec.checkpoint.uri can't change"),
+    ({"checkpoint": None}, "spec.checkpoint.uri can't change"),
+]
+
+
+@pytest.mark.parametrize("suspended", [False, True], ids=["running", "suspended"])
+@pytest.mark.parametrize("change, sentence", NEVER_OF_ONE_THAT_STAYS, ids=lambda value: json.dumps(value)[:60] if isinstance(value, dict) else "")
+def test_a_job_of_a_program_that_stays_refuses_what_makes_it_another(jobs, made, change, sentence, suspended):
+    name = made(elastic, suspend=suspended, launch__batch={"lanes": 8})
+    assert sentence in complaint(lambda: patch(jobs, name, change))
+
+
 def test_the_modules_that_a_program_has_imported_ahead_are_taken(jobs, made):
     assert made(program, launch__preload=["torch", "torch.utils.data"])
 
 
 def test_a_job_of_a_program_takes_what_any_job_takes(jobs, made):
     running, suspended, with_a_store = made(program), made(program, suspend=True), made(program, suspend=True, checkpoint={"uri": "s3://data/runs"})
+    stays = made(elastic)
     for change in ALWAYS:
         assert "patched" in patch(jobs, running, change)
+        assert "patched" in patch(jobs, stays, change)
     for change in ({"workers": {"min": 1}}, {"elasticity": {"joinWindow": "1m"}}, {"workers": TEMPLATE}, {"suspend": False}):
         assert "patched" in patch(jobs, suspended, change)
     assert "patched" in patch(jobs, with_a_store, {"checkpoint": {"everySteps": 7}})

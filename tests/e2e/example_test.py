@@ -84,7 +84,23 @@ def test_each_example_trains_to_its_end_with_as_many_workers_as_it_has_and_to_th
     assert told[0] == told[1]
 
 
-@pytest.mark.parametrize("name", examples.programs())
+@pytest.mark.parametrize("name", examples.programs("Elastic"))
+def test_each_example_of_a_program_that_stays_trains_another_one_to_the_weights_of_one_worker(tmp_path, finish, s3, name):
+    loop = rig.ROOT / "tests/programs/elastic_numpy.py"
+    (tmp_path / "job.yaml").write_text(examples.program(name, [sys.executable, str(loop)]), encoding="utf-8")
+    target = int(re.search(r"target: (\d+)", examples.program(name, [])).group(1))
+    told = []
+    for folder, workers in (("one", 1), ("all", target)):
+        places = {"checkpoint.uri": f"{s3.uri}/{folder}", "checkpoint.endpoint": s3.env["AWS_ENDPOINT_URL_S3"], "launch.steps": examples.STEPS,
+                  "workers.target": workers, "elasticity.joinWindow": "60s"}
+        run = finish(tmp_path / "job.yaml", *(word for key, value in places.items() for word in ("--set", f"spec.{key}={value}")),
+                     env={**s3.env, "OMP_NUM_THREADS": "1"})
+        assert run.code == 0 and run.of("ringFormed")[-1]["world"] == workers, run.tail()
+        told.append(run.the("complete")["weightsSha256"])
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("name", examples.programs("Restart"))
 def test_each_example_of_a_program_runs_another_one_as_well(tmp_path, finish, name):
     """What it starts is in nobody's image here; how many processes there are, and how they are told, is the example's own."""
     command = ["sh", "-c", f"echo $RANK of $WORLD_SIZE >>{tmp_path}/seen"]

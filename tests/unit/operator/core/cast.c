@@ -118,7 +118,7 @@ void cast_train(struct cast *c)
     view->ring_size = view->workers_count = c->job.workers_target;
     view->term = 1;
     view->state = STATUS_TRAINING;
-    view->progress = (struct op_progress){.known = !c->job.launched, .step = 812, .steps = 2000};
+    view->progress = (struct op_progress){.known = !c->job.stepless, .step = 812, .steps = 2000};
     name_identity(c->job.name, c->job.uid, view->job);
     c->coordinator_answers = true;
     cast_settle(c);
