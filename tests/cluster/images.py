@@ -48,14 +48,14 @@ RUN id=$(ringmaster-trainer fingerprint | sed -n 's/^numerics \([0-9a-f]\{16\}\)
 USER 65532:65532
 """
 
-# Debian's Python as root, without certificates, and what leads loaders astray: a library that ends our own programs, and files that are none under the names
+# Debian's Python, and numpy, as root, without certificates, and what leads loaders astray: a library that ends our own programs, and files that are none under the names
 # of those that they need.
 STRANGER_DOCKERFILE = r"""FROM debian:trixie-slim
-RUN apt-get update && apt-get install -y --no-install-recommends python3 \
+RUN apt-get update && apt-get install -y --no-install-recommends python3 python3-numpy \
     && rm -rf /var/lib/apt/lists/* /etc/ssl /etc/ca-certificates* /usr/share/ca-certificates
 COPY trap.so /astray/trap.so
 RUN for name in libuv.so.1 libjansson.so.4 libwebsockets.so.19 libcurl.so.4 libyaml-0.so.2 libwebsockets-evlib_uv.so; do echo none >/astray/$name; done
-COPY lines.py /program/lines.py
+COPY lines.py elastic_numpy.py /program/
 ENV LD_PRELOAD=/astray/trap.so LD_LIBRARY_PATH=/astray
 """
 MUSL_DOCKERFILE = "FROM scratch\nCOPY ld-musl-x86_64.so.1 /lib/\nCOPY lines /bin/lines\n"
@@ -199,14 +199,15 @@ def compiled(compiler, source, to, *how):
 
 def stranger_archives():
     """Those of programs of somebody else's."""
-    python, c = PROGRAMS / "lines.py", PROGRAMS / "lines.c"
+    pythons, c = [PROGRAMS / "lines.py", PROGRAMS / "elastic_numpy.py"], PROGRAMS / "lines.c"
     with tempfile.TemporaryDirectory() as folder:
         context = Path(folder)
         (context / "trap.c").write_text(TRAP, encoding="ascii")
         compiled("gcc", context / "trap.c", context / "trap.so", "-shared", "-fPIC")
-        shutil.copy(python, context)
+        for python in pythons:
+            shutil.copy(python, context)
         (context / "Dockerfile").write_text(STRANGER_DOCKERFILE, encoding="ascii")
-        made = [archive("stranger", digest(STRANGER_DOCKERFILE, TRAP, python.read_text(encoding="utf-8")), STRANGER, [folder])]
+        made = [archive("stranger", digest(STRANGER_DOCKERFILE, TRAP, *[python.read_text(encoding="utf-8") for python in pythons]), STRANGER, [folder])]
     with tempfile.TemporaryDirectory() as folder:
         context = Path(folder)
         compiled("musl-gcc", c, context / "lines")

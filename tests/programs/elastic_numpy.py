@@ -1,8 +1,8 @@
 """A regression in numpy alone, by hand, with momentum: elastic by connect(parameters=...).
 
-    elastic_numpy.py [SECONDS [FILE]]
+    elastic_numpy.py [SECONDS [FILE [wait]]]
 
-SECONDS: that a lane takes at least, so that there is something to interrupt; until there is FILE, which a newcomer makes.
+SECONDS: that a lane takes at least, so that there is something to interrupt; until there is FILE, which a newcomer makes, but with `wait`.
 """
 
 import os
@@ -29,7 +29,7 @@ for step in job.steps():
         step.gradients["w"] += 2 * off @ inputs / len(off)
         step.gradients["b"] = 2 * off.mean()
         first = first or step.number
-        if until and first > 1:
+        if until and first > 1 and not sys.argv[3:]:
             open(until, "w", encoding="utf-8").close()
         if pause and not os.path.exists(until):
             time.sleep(pause)

@@ -1,0 +1,89 @@
+"""A program of somebody else's that stays while others come and go (launch.mode: Elastic), in an image of theirs, on nodes."""
+
+import json
+
+import images
+import node_rig
+import pytest
+from node_rig import SPREAD, name_of, prefer_node
+from stranger_test import SHARED, evict, fixture_volume  # noqa: F401  (volume is a fixture)
+
+STEPS = 3000
+STORE = {"endpoint": "http://store:7070"}
+PROGRAM = ["python3", "/program/elastic_numpy.py"]
+# In front of a command that is started in the image of theirs: the programs of the worker image, and all that those load.
+LOCAL = 'LD_PRELOAD= LD_LIBRARY_PATH=/cli/lib PATH=/cli/bin:$PATH exec ringmaster run /job/job.yaml --output json'
+
+
+def elastic_job(name, command, checkpoint, **workers):
+    return {"apiVersion": "ringmaster.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name}, "spec": {
+        "workers": {"min": 1, "max": 5, "target": 3, **workers}, "checkpoint": {"uri": f"s3://jobs/{name}", **STORE, **checkpoint},
+        "launch": {"command": command, "mode": "Elastic", "steps": STEPS, "batch": {"lanes": 8, "laneSequences": 3}}}}
+
+
+@pytest.fixture(name="training")
+def fixture_training(place, volume):
+    """A job of the numpy loop whose lanes take a while until there is the volume's file `hurry`; the template says what a user would."""
+    container = {"name": "trainer", "image": images.STRANGER, "imagePullPolicy": "Never", "resources": node_rig.SMALL,
+                 "volumeMounts": [{"name": "shared", "mountPath": SHARED}]}
+    template = {"spec": {"containers": [container], "volumes": [{"name": "shared", "persistentVolumeClaim": {"claimName": volume.name}}], **SPREAD}}
+    job = elastic_job("numpy", [*PROGRAM, "0.05", f"{SHARED}/hurry", "wait"], {"secretRef": {"name": "store"}}, template=template)
+    job["spec"].update(coordinator={"template": {"spec": prefer_node(1)}}, elasticity={"lostAfter": "10s", "joinWindow": "5s"})
+    yield node_rig.Training(place, job)
+    place("delete", "trainingjob", "numpy", "--wait=true", "--ignore-not-found", timeout=300)
+
+
+def begin_locally(kubectl):
+    """`ringmaster run` of the same loop, unhurried by nothing, in a pod of the same image: Ringmaster's programs come out of the worker image."""
+    job = elastic_job("numpy-alone", PROGRAM, {}, target=2)
+    cli, scratch = {"name": "cli", "mountPath": "/cli"}, {"name": "tmp", "mountPath": "/tmp"}
+    copy = "mkdir /cli/bin && cp /usr/bin/ringmaster /usr/bin/ringmaster-agent /usr/bin/ringmaster-trainer /cli/bin && cp -r /opt/ringmaster/lib /opt/ringmaster/share /cli && cp /usr/lib/*/libyaml-0.so.2 /cli/lib"
+    kubectl.apply(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "numpy-alone"}, "data": {"job.yaml": json.dumps(job)}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "numpy-alone"},
+         "spec": {"nodeName": "node-1", "restartPolicy": "Never", "securityContext": node_rig.POD_SECURITY, "terminationGracePeriodSeconds": 1,
+                  "automountServiceAccountToken": False,
+                  "volumes": [{"name": "job", "configMap": {"name": "numpy-alone"}}, {"name": "cli", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}],
+                  "initContainers": [node_rig.container("cli", images.WORKER, command=["sh", "-c", copy], volumeMounts=[cli])],
+                  "containers": [node_rig.container("run", images.STRANGER, command=["sh", "-c", LOCAL], envFrom=[{"secretRef": {"name": "store"}}],
+                                                    volumeMounts=[cli, scratch, {"name": "job", "mountPath": "/job"}])]}})
+
+
+def end_locally(kubectl):
+    """The last event of that run."""
+    ended = kubectl.until(lambda pod: pod["status"].get("phase") in ("Succeeded", "Failed") and pod, "the end of `ringmaster run`", "pod", "numpy-alone")
+    said = kubectl("logs", "numpy-alone")
+    assert ended["status"]["phase"] == "Succeeded", said[-3000:]
+    return json.loads([line for line in said.splitlines() if line.startswith("{")][-1])
+
+
+def check_stayed(training, before):
+    """The programs of pods that were there all along began once."""
+    stayed = [pod for pod in training.workers() if pod["metadata"]["uid"] in {pod["metadata"]["uid"] for pod in before}]
+    assert stayed, training.story()
+    for pod in stayed:
+        said = training.kubectl("logs", name_of(pod), "-c", "trainer")
+        assert said.count("the program is here") == 1, said[-3000:]
+
+
+@pytest.mark.turns(1)
+def test_a_numpy_loop_in_an_image_of_debians_python_ends_with_the_weights_of_a_local_run(training, volume, place):
+    begin_locally(place)
+    said = training.until_ring_of(3)
+    pinned, first = training.status()["images"], training.workers()
+    assert pinned["trainer"].startswith("localhost/stranger/python") and pinned["bundle"] == pinned["coordinator"], pinned
+    evict(training)
+    said = node_rig.next_ring(training, 3, said)
+    columns = training.status()["columns"]
+    assert columns["progress"].endswith("%") and columns["eta"], columns
+    place("scale", f"trainingjob/{training.name}", "--replicas=5")
+    said = node_rig.next_ring(training, 5, said)
+    place("scale", f"trainingjob/{training.name}", "--replicas=2")
+    said = node_rig.next_ring(training, 2, said)
+    assert said["stepsRedone"] == {"announced": 0, "sudden": 0}, said["stepsRedone"]
+    check_stayed(training, first)
+    (volume.folder / "hurry").touch()
+    status = training.finish()
+    alone = end_locally(place)
+    assert alone["event"] == "complete" and status["result"]["weightsSha256"] == alone["weightsSha256"], (status["result"], alone)
+    assert status["result"]["exact"] and status["restarts"]["failure"] == 0, status
