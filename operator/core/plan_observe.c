@@ -134,7 +134,7 @@ static bool some_train_on(const struct planner *p, const char *type)
     for (int i = 0; view && i < view->ring_size; i++) {
         const struct op_member *m = &view->member[i];
         const struct node_view *node = look_node(p, look_worker(p, m->worker, m->attempt));
-        if (node && !strcmp(node->type, type))
+        if (node && !strcmp(node->machine.type, type))
             return true;
     }
     return !view;
@@ -157,8 +157,8 @@ static void note_unfit(struct planner *p, const struct pod_view *pod)
         return;
     if (*pod->failed_init) /* its disk is full; others of its kind are none the worse */
         account_unfit(&unfit->nodes, pod->node);
-    else if (node && *node->type && !some_train_on(p, node->type))
-        account_unfit(&unfit->types, node->type);
+    else if (node && *node->machine.type && !some_train_on(p, node->machine.type))
+        account_unfit(&unfit->types, node->machine.type);
     else
         account_unfit(&unfit->nodes, pod->node);
 }

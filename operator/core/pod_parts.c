@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/wire/json.h"
+#include "operator/core/machine.h"
 #include "operator/core/read.h"
 #include "operator/core/status.h"
 
@@ -269,16 +270,6 @@ bool part_has_volume(const struct js *pod_spec, const char *volume)
     return false;
 }
 
-/* How the known clouds mark their spot nodes. */
-static const struct {
-    const char *label, *spot, *on_demand; /* on_demand NULL: the label is only on spot nodes */
-} pools[] = {
-    {"eks.amazonaws.com/capacityType", "SPOT", "ON_DEMAND"},
-    {"karpenter.sh/capacity-type", "spot", "on-demand"},
-    {"cloud.google.com/gke-spot", "true", NULL},
-    {"kubernetes.azure.com/scalesetpriority", "spot", NULL},
-};
-
 /* Returns the expression, for its values. */
 static struct js *prefer(struct js *pod_spec, int weight, const char *label, const char *operator)
 {
@@ -319,14 +310,14 @@ void part_avoid(struct js *pod_spec, const struct op_unfit *unfit)
 void part_prefer_spot(struct js *pod_spec)
 {
     struct js *tolerations = array_at(pod_spec, "tolerations");
-    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
-        prefer_pool(pod_spec, pools[i].label, pools[i].spot);
+    for (size_t i = 0; i < MACHINE_POOLS; i++)
+        prefer_pool(pod_spec, machine_pools[i].label, machine_pools[i].spot);
     tolerate(tolerations, "cloud.google.com/gke-spot", "true", "NoSchedule", 0);
     tolerate(tolerations, "kubernetes.azure.com/scalesetpriority", "spot", "NoSchedule", 0);
 }
 
 void part_prefer_on_demand(struct js *pod_spec)
 {
-    for (size_t i = 0; i < sizeof pools / sizeof *pools; i++)
-        prefer_pool(pod_spec, pools[i].label, pools[i].on_demand);
+    for (size_t i = 0; i < MACHINE_POOLS; i++)
+        prefer_pool(pod_spec, machine_pools[i].label, machine_pools[i].on_demand);
 }

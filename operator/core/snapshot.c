@@ -6,6 +6,7 @@
 
 #include "common/notice/taint.h"
 #include "common/wire/json.h"
+#include "operator/core/machine.h"
 #include "operator/core/read.h"
 
 bool pod_is_spent(const struct pod_view *pod)
@@ -142,7 +143,9 @@ static void read_conditions(const struct js *pod_status, struct pod_view *pod)
             pod->unprepared = !yes;
         else if (!strcmp(type, "DisruptionTarget") && yes)
             text_copy(pod->disruption, sizeof pod->disruption, *reason ? reason : "DisruptionTarget");
-        else if (!strcmp(type, "PodScheduled") && !yes && !strcmp(reason, "Unschedulable"))
+        else if (!strcmp(type, "PodScheduled") && yes)
+            read_instant(from, "lastTransitionTime", &pod->bound_ms);
+        else if (!strcmp(type, "PodScheduled") && !strcmp(reason, "Unschedulable"))
             read_text(from, "message", pod->unschedulable, sizeof pod->unschedulable);
     }
 }
@@ -266,11 +269,14 @@ static void read_init(const struct js *list, struct pod_view *pod)
 static void read_containers(const struct js *list, struct pod_view *pod)
 {
     for (size_t i = 0; i < js_size(list); i++) {
+        int64_t finished_ms = 0;
         char name[OP_NODE_MAX] = "";
         const struct js *from = js_at(list, i), *ended = read_at(from, "state.terminated");
         read_text(from, "name", name, sizeof name);
         if (!*pod->waiting)
             read_waiting(read_at(from, "state.waiting"), pod);
+        read_instant(ended, "finishedAt", &finished_ms);
+        pod->finished_ms = finished_ms > pod->finished_ms ? finished_ms : pod->finished_ms;
         if (!ended || strcmp(name, ours_of(pod)) != 0)
             continue;
         pod->terminated = true;
@@ -307,6 +313,9 @@ int pod_project(const struct js *object, struct pod_view *ret, struct error *err
                   ours_of(&pod), pod.image);
     read_what_ran(read_at(object, "spec.initContainers"), read_at(object, "status.initContainerStatuses"),
                   OP_INSTALLER, pod.bundle);
+    resources_of_pod(js_get(object, "spec"), &pod.asked);
+    if (*pod.node && !pod.bound_ms) /* told to go there by somebody else than a scheduler */
+        pod.bound_ms = pod.taken_ms;
     *ret = pod;
     return 0;
 }
@@ -333,10 +342,9 @@ int node_project(const struct js *object, struct node_view *ret, struct error *e
 {
     struct node_view node = {0};
     const struct js *taints = read_at(object, "spec.taints"), *list = read_at(object, "status.conditions");
-    const char *kind =
-        js_as_string(js_get(read_at(object, "metadata.labels"), "node.kubernetes.io/instance-type"));
     read_text(object, "metadata.name", node.name, sizeof node.name);
-    text_copy(node.type, sizeof node.type, kind ? kind : "");
+    machine_read(object, &node.machine);
+    resources_read(read_at(object, "status.allocatable"), &node.allocatable);
     if (!*node.name)
         return err_set(err, ERR_PROTOCOL, "a node without a name");
     for (size_t i = 0; i < js_size(taints); i++) {

@@ -8,6 +8,8 @@
 #include "operator/core/coordinator.h"
 #include "operator/core/job.h"
 #include "operator/core/labels.h"
+#include "operator/core/prices.h"
+#include "operator/core/resources.h"
 
 enum pod_role { OP_WORKER, OP_COORDINATOR };
 enum pod_phase { OP_PENDING, OP_RUNNING, OP_SUCCEEDED, OP_POD_FAILED, OP_PHASE_UNKNOWN };
@@ -46,8 +48,11 @@ struct pod_view {
     bool elsewhere;                        /* it says that its machine does not fit the job: */
     char unfit[RM_WHY_MAX * 2 / 3];
     struct op_last_word
-        last_word;         /* a coordinator's; of a worker's its exit code and reason mean something */
-    int64_t deletion_cost; /* controller.kubernetes.io/pod-deletion-cost; 0 */
+        last_word;          /* a coordinator's; of a worker's its exit code and reason mean something */
+    int64_t deletion_cost;  /* controller.kubernetes.io/pod-deletion-cost; 0 */
+    struct resources asked; /* by all of it together */
+    int64_t bound_ms;       /* when it got its node; 0: it has none */
+    int64_t finished_ms;    /* when the last of its containers that have ended did; 0: none has */
 };
 
 /* ERR_NOT_FOUND where it is no pod of the operator (labels, a TrainingJob that controls it). Whose it is,
@@ -67,8 +72,9 @@ bool pod_is_spent(const struct pod_view *pod); /* nothing of it runs: phase Succ
 struct node_view {
     char name[OP_NODE_MAX];
     bool ready;
-    char leave[OP_REASON_MAX]; /* the taint that says this node will go; "" where there is none */
-    char type[OP_REASON_MAX];  /* node.kubernetes.io/instance-type; "" where it is not told */
+    char leave[OP_REASON_MAX];    /* the taint that says this node will go; "" where there is none */
+    struct price_machine machine; /* by its labels */
+    struct resources allocatable;
 };
 
 int node_project(const struct js *object, struct node_view *ret, struct error *err);

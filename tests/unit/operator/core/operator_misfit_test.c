@@ -134,7 +134,8 @@ Test(operator_misfit, kinds_on_which_nobody_trains_are_avoided_as_kinds)
 {
     struct cast *c = cast_training("{}");
     for (int i = 0; i < 3; i++)
-        text_copy(c->node[i].type, sizeof c->node[i].type, i == 1 ? "old.large" : "new.large");
+        text_copy(c->node[i].machine.type, sizeof c->node[i].machine.type,
+                  i == 1 ? "old.large" : "new.large");
     c->coordinator.ring_size = 2; /* worker 1 has never been in it */
     c->coordinator.member[1] = c->coordinator.member[2];
     refuse(cast_worker(c, 1));
@@ -153,7 +154,7 @@ Test(operator_misfit, one_machine_that_differs_from_others_of_its_kind_is_avoide
 {
     struct cast *c = cast_training("{}");
     for (int i = 0; i < 3; i++)
-        text_copy(c->node[i].type, sizeof c->node[i].type, "new.large");
+        text_copy(c->node[i].machine.type, sizeof c->node[i].machine.type, "new.large");
     refuse(cast_worker(c, 1));
     cast_settle(c);
     cr_assert_eq(c->job.status.workers.unfit.types.count, 0);

@@ -385,7 +385,7 @@ Test(operator_stranger, a_machine_without_room_is_avoided_and_others_of_its_kind
     struct cast *c = running();
     struct pod_view *pod = cast_worker(c, 1);
     for (int i = 0; i < 3; i++)
-        text_copy(c->node[i].type, sizeof c->node[i].type, i == 1 ? "small" : "large");
+        text_copy(c->node[i].machine.type, sizeof c->node[i].machine.type, i == 1 ? "small" : "large");
     c->coordinator.ring_size = 2; /* nobody runs on such a one */
     c->coordinator.member[1] = c->coordinator.member[2];
     pod->phase = OP_POD_FAILED;
