@@ -70,7 +70,7 @@ struct agent *agent_open(const struct agent_settings *settings)
     st->saved = st->save_step = st->progress_known = st->evaluated_known = -1;
     st->beat.step = st->beat.waiting_for = -1;
     st->beat_at = RM_NEVER;
-    st->retry_at = st->leave_until = RM_NEVER;
+    st->retry_at = st->leave_until = st->ends_at = RM_NEVER;
     return st;
 }
 
@@ -164,7 +164,7 @@ static void say_leaving(struct agent *st, rm_time now, struct agent_out *out)
 {
     struct message m;
     message_init(&m, MSG_LEAVING);
-    text_copy(m.leaving.reason, sizeof m.leaving.reason, "SIGTERM");
+    text_copy(m.leaving.reason, sizeof m.leaving.reason, st->leave_why);
     if (st->leave_until != RM_NEVER)
         m.leaving.deadline = st->leave_until > now ? st->leave_until - now : 1;
     agent_send_control(st, out, &m);
@@ -519,15 +519,30 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
 
 /* ---- time ---- */
 
-static void on_term(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
+/* Told again with no nearer time it says nothing: everybody knows. */
+static void leave(struct agent *st, const char *why, rm_time until, rm_time now, struct agent_out *out)
 {
+    if (st->leaving && until >= st->leave_until)
+        return;
     st->leaving = true;
-    if (st->leave_until == RM_NEVER && e->deadline > 0)
-        st->leave_until = now + e->deadline;
+    st->leave_until = rm_earlier(st->leave_until, until);
+    text_copy(st->leave_why, sizeof st->leave_why, why);
     if (st->term == 0)
         quit(st, out, EXIT_DONE, ""); /* nobody knows of it yet */
     else
         say_leaving(st, now, out);
+}
+
+static void on_term(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
+{
+    rm_time until = e->deadline > 0 ? now + e->deadline : RM_NEVER;
+    st->ends_at = rm_earlier(st->ends_at, until);
+    leave(st, "SIGTERM", until, now, out);
+}
+
+static void on_notice(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
+{
+    leave(st, e->text, e->deadline > 0 ? now + e->deadline : RM_NEVER, now, out);
 }
 
 static void heartbeat(struct agent *st, rm_time now, struct agent_out *out)
@@ -572,7 +587,7 @@ static void on_time(struct agent *st, rm_time now, struct agent_out *out)
         give_up_on_coordinator(st, now, out);
         return;
     }
-    if (!st->released && now >= st->leave_until) {
+    if (!st->released && now >= st->ends_at) {
         leave_at_last(st, out);
         return;
     }
@@ -625,6 +640,9 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         break;
     case AGENT_TERM:
         on_term(st, e, now, out);
+        break;
+    case AGENT_NOTICE:
+        on_notice(st, e, now, out);
         break;
     case AGENT_LISTED:
         agent_on_listed(st, e, out);
@@ -688,5 +706,5 @@ rm_time agent_deadline(const struct agent *st)
     rm_time at = rm_earlier(rm_earlier(st->beat_at, st->retry_at), agent_calls_at(st));
     if (agent_asks_store_again(st))
         at = rm_earlier(at, st->store_at);
-    return rm_earlier(at, rm_earlier(lost_by(st), st->leave_until));
+    return rm_earlier(at, rm_earlier(lost_by(st), st->ends_at));
 }

@@ -17,6 +17,9 @@
  * shows none) is told as a fault of this machine, again every 10 s; nobody vouches for the trainer that waits
  * for it any more, and a released agent does not wait for it. Nor does it wait for any where the run is over.
  *
+ * Told to leave more than once, by SIGTERM and by notices of its machine's end, it names the nearest
+ * deadline. Only that of SIGTERM, behind which comes SIGKILL, ends it by itself.
+ *
  * What the shell adds: nonce and proof of `hello`, key and spec of `setup`, pids. It hands in coordinator
  * messages only after `welcome` was verified (AGENT_CONNECTED is delivered when `challenge` has come: the
  * core answers with hello; the shell verifies welcome and hands it in like any other message; a wrong proof
@@ -48,6 +51,7 @@ enum agent_event_kind {
     AGENT_LINK,         /* message from the trainer */
     AGENT_TRAINER_EXIT, /* text: "killed by signal 9"; code: its exit code, or -1 by a signal */
     AGENT_TERM,         /* SIGTERM: leave; deadline (ns from now, 0 unknown): not released by then, it ends */
+    AGENT_NOTICE,       /* its machine will go: leave; text: who says so, deadline (ns from now, 0 unknown) */
     AGENT_LISTED,       /* ok, message->checkpoints (borrowed), or text */
     AGENT_LOADED,       /* ok, message->loaded (borrowed): it lies there; else step and text, or given_up */
     AGENT_WRITTEN,      /* ok, message->checkpointed (borrowed); else step and text */
@@ -67,7 +71,7 @@ struct agent_event {
     bool person;                     /* of store work that failed */
     int exit_code;                   /* of store work that failed: error_exit_code of it, 0 unknown */
     int code;                        /* AGENT_TRAINER_EXIT */
-    rm_time deadline;                /* AGENT_TERM */
+    rm_time deadline;                /* AGENT_TERM, AGENT_NOTICE */
     int64_t read_signs, write_signs; /* another number than before: that store work gets on */
     char text[MSG_DETAIL_MAX];
 };

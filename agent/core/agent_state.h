@@ -63,7 +63,9 @@ struct agent {
     bool leaving, released, over;
     bool unneeded;       /* released, as the run is over: nothing that is being written is of use */
     bool elsewhere;      /* over, and the same worker may take part on another machine */
-    rm_time leave_until; /* then it ends, released or not; RM_NEVER: not known */
+    char leave_why[64];  /* who said so last that it is to leave */
+    rm_time leave_until; /* the nearest time that anybody named; RM_NEVER: nobody did */
+    rm_time ends_at;     /* then it ends, released or not; RM_NEVER: not known */
     /* the newest, oldest first; those that are acknowledged stay for a successor: an acknowledgement of a
      * coordinator that died says nothing about what it could still tell */
     struct kept_step progress[PROGRESS_KEPT], evaluated[EVALUATED_KEPT];

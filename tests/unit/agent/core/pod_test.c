@@ -91,3 +91,70 @@ Test(pod, a_leave_that_nobody_grants_ends_with_its_grace, .init = arrange, .fini
     cr_assert_not_null(did(AGENT_EXIT));
     cr_assert_eq(did(AGENT_EXIT)->exit_code, 4);
 }
+
+/* What the agent says of its leave in this step; NULL: nothing. */
+static const struct msg_leaving *said(void)
+{
+    for (int i = 0; i < out->count; i++)
+        if (out->action[i].kind == AGENT_SEND_CONTROL && out->action[i].message->type == MSG_LEAVING)
+            return &out->action[i].message->leaving;
+    return NULL;
+}
+
+static void be_told(const char *who, rm_time deadline)
+{
+    struct agent_event event = {.kind = AGENT_NOTICE, .deadline = deadline};
+    text_copy(event.text, sizeof event.text, who);
+    agent_step(st, &event, now, out);
+}
+
+Test(pod, of_two_deadlines_the_nearer_one_counts_whatever_came_first, .init = arrange, .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    be_welcome();
+    be_told("aws-spot", 100 * RM_S);
+    cr_assert_str_eq(said()->reason, "aws-spot");
+    cr_assert_eq(said()->deadline, 100 * RM_S);
+    now += RM_S;
+    happen(AGENT_TERM, NULL, 10 * RM_S);
+    cr_assert_eq(said()->deadline, 10 * RM_S);
+    now += RM_S;
+    be_told("gce-preempted", 30 * RM_S);
+    cr_assert_null(said(), "nothing is nearer than it was");
+    happen(AGENT_DISCONNECTED, NULL, 0);
+    be_welcome();
+    cr_assert_eq(said()->deadline, 9 * RM_S, "a coordinator that is told again hears the nearest");
+}
+
+Test(pod, a_notice_without_a_time_leaves_the_deadline_to_who_knows_one, .init = arrange, .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    be_welcome();
+    be_told("aws-rebalance", 0);
+    cr_assert_eq(said()->deadline, 0);
+    cr_assert(agent_is_leaving(st));
+    happen(AGENT_TERM, NULL, 10 * RM_S);
+    cr_assert_eq(said()->deadline, 10 * RM_S);
+}
+
+/* A machine may outlive what its cloud said; the kubelet's grace is kept to. */
+Test(pod, who_was_given_notice_waits_for_its_release_past_that_time, .init = arrange, .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    be_welcome();
+    be_told("aws-spot", 2 * RM_S);
+    now += 3 * RM_S;
+    happen(AGENT_TICK, NULL, 0);
+    cr_assert_null(did(AGENT_EXIT));
+    happen(AGENT_TERM, NULL, 10 * RM_S);
+    now += 10 * RM_S;
+    happen(AGENT_TICK, NULL, 0);
+    cr_assert_eq(did(AGENT_EXIT)->exit_code, 4);
+}
+
+Test(pod, who_is_given_notice_before_anybody_knows_it_goes_at_once, .init = arrange, .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    be_told("azure-scheduled-event", 10 * RM_S);
+    cr_assert_eq(did(AGENT_EXIT)->exit_code, 0);
+}
