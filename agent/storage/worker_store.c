@@ -169,7 +169,10 @@ static int publish(struct task *task)
         return err_set(&task->err, ERR_MACHINE, "no memory to publish a checkpoint");
     rm_time begin = clock_now();
     manifest_of(manifest, task);
-    struct checkpoint_publication publication = {.store = store->place,
+    const struct msg_publish *told = &task->request.publish;
+    const struct model_card_losses losses = {told->loss, told->held_out, told->evaluated};
+    struct checkpoint_publication publication = {.losses = &losses,
+                                                 .store = store->place,
                                                  .run = store->run,
                                                  .final = task->request.publish.final,
                                                  .keep = store->options.spec->checkpoint.keep,

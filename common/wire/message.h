@@ -203,6 +203,8 @@ struct msg_publish {
     char fingerprint[RM_FINGERPRINT_MAX];
     char data_sha256[RM_HASH_HEX];
     int64_t data_files, data_bytes;
+    double loss, held_out; /* of that step, and of step `evaluated`; NaN: not known */
+    int64_t evaluated;     /* the newest that was; -1: none */
     int count;
     struct msg_piece piece[MSG_PIECES_MAX];
 };

@@ -98,6 +98,9 @@ static const struct message_field publish_fields[] = {
     {"dataSha256", MSG_FIELD_TEXT, BODY(publish.data_sha256)},
     {"dataFiles", MSG_FIELD_INT64, BODY(publish.data_files), 0, MOST},
     {"dataBytes", MSG_FIELD_INT64, BODY(publish.data_bytes), 0, MOST},
+    {"loss", MSG_FIELD_REAL, BODY(publish.loss)},
+    {"heldOutLoss", MSG_FIELD_REAL, BODY(publish.held_out)},
+    {"evaluated", MSG_FIELD_INT64, BODY(publish.evaluated), -1, MOST},
     {"pieces", MSG_FIELD_ROWS, LIST(message, publish.piece, publish.count), .fields = piece_fields},
     {0},
 };

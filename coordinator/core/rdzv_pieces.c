@@ -1,6 +1,7 @@
 /* What is being saved: who holds it, the pieces that came in, and who is to publish them. */
 #include "coordinator/core/rdzv_pieces.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "common/base/assert.h"
@@ -192,6 +193,9 @@ static void send_publish(const struct turn *turn, struct rdzv_collection *c, str
     text_copy(p->data_sha256, sizeof p->data_sha256, st->data_sha256);
     p->data_files = st->data_files;
     p->data_bytes = st->data_bytes;
+    p->loss = p->step == st->told ? st->loss : NAN;
+    p->held_out = st->held_out;
+    p->evaluated = st->evaluated;
     for (int part = 0; part < c->parts; part++) {
         for (int i = 0; i < c->pieces[part] && i < MSG_PIECES_PER_PART; i++)
             p->piece[p->count++] = c->piece[part][i];

@@ -30,6 +30,20 @@ def test_a_finished_model_writes_text(tmp_path, finish):
     assert other.stdout != first.stdout, "another seed, another text"
 
 
+def test_the_card_beside_the_weights_has_the_job_that_makes_them_again(tmp_path, finish):
+    run = finish(rig.make_job(tmp_path, workers__target=3, **EVALUATION), "--drill", "kill:1@20")
+    first = rig.check_complete(run)
+    card = (rig.folder_of(first["uri"]) / "README.md").read_text()
+    for words in ("# tiny\n", first["weightsSha256"], f"loss of the last step | {first['loss']:.4f}", "| exact | yes",
+                  f"held-out loss, after step 120 | {run.of('evaluated')[-1]['loss']:.4f}"):
+        assert words in card, card
+    (tmp_path / "again").mkdir()
+    (tmp_path / "again" / "data").symlink_to(tmp_path / "data")
+    job = tmp_path / "again" / "job.yaml"
+    job.write_text(card.partition("```yaml\n")[2].partition("```")[0])
+    assert rig.check_complete(finish(job))["weightsSha256"] == first["weightsSha256"]
+
+
 def test_generating_from_nothing_is_a_sentence(tmp_path):
     done = generate(tmp_path, "--prompt", "x", "--tokens", 5)
     assert done.returncode == 3 and str(tmp_path) in done.stderr.decode()

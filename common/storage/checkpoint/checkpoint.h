@@ -37,6 +37,7 @@
 #include "common/base/set.h"
 #include "common/model/layout.h"
 #include "common/storage/checkpoint/manifest.h"
+#include "common/storage/checkpoint/model_card.h"
 #include "common/storage/object/object.h"
 
 enum {
@@ -80,6 +81,8 @@ struct checkpoint_publication {
     /* All but weights_sha256 and the pieces of the small files (folder_texts.h), which are made here. */
     const struct manifest *manifest;
     const struct str *tokenizer; /* of the job's tokenizer.json, for final/; NULL: it names none */
+    const struct model_card_losses
+        *losses; /* for final/'s model card (model_card.h); NULL: none is written */
 };
 
 /* Checks that all pieces are there, puts the parts of model.safetensors together, writes config.json and its

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/model/image.h"
 #include "common/os/crypto.h"
 #include "common/os/fault.h"
 #include "common/storage/checkpoint/checkpoint.h"
@@ -265,10 +266,27 @@ static int write_manifest(struct publisher *p, struct error *err)
     return result;
 }
 
+/* Before the manifest, so that no final/ is without it. It says nothing that somebody checks, so whatever
+ * stood there is written over. */
+static int write_card(struct publisher *p, struct error *err)
+{
+    const struct checkpoint_publication *publication = p->publication;
+    if (!publication->final || !publication->losses || image_bytes(&p->manifest.shape))
+        return 0;
+    struct str text = str_init(1 << 16);
+    model_card_write(&p->manifest, publication->losses, &text);
+    int result = still_ours(p, err);
+    if (result == 0)
+        result = put_text(p, MODEL_CARD_NAME, &text, OBJECT_REPLACE, err);
+    str_clear(&text);
+    return result;
+}
+
 static int complete(struct publisher *p, struct error *err)
 {
     if (still_ours(p, err) < 0 || write_texts(p, err) < 0 || manifest_check_pieces(&p->manifest, err) < 0 ||
-        join_model(p, err) < 0 || settle_all(p, err) < 0 || write_manifest(p, err) < 0)
+        join_model(p, err) < 0 || settle_all(p, err) < 0 || write_card(p, err) < 0 ||
+        write_manifest(p, err) < 0)
         return -1;
     FAULT("after-manifest");
     return 0;

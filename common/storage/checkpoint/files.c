@@ -6,6 +6,7 @@
 
 #include "common/os/crypto.h"
 #include "common/storage/checkpoint/folder_texts.h"
+#include "common/storage/checkpoint/model_card.h"
 
 void files_object(char out[FILES_NAME_MAX], const char *checkpoint, const char *file)
 {
@@ -268,7 +269,7 @@ static bool ends(const char *text, const char *with)
 static bool is_ours(const char *name)
 {
     if (!strcmp(name, MANIFEST_NAME) || !strcmp(name, DAMAGED_NAME) || !strcmp(name, "config.json") ||
-        !strcmp(name, "model.safetensors") || folder_text_is_optional(name))
+        !strcmp(name, "model.safetensors") || !strcmp(name, MODEL_CARD_NAME) || folder_text_is_optional(name))
         return true;
     if (starts(name, "optimizer-"))
         return ends(name, ".safetensors") || ends(name, ".upload") || ends(name, ".part");
@@ -282,7 +283,7 @@ static bool is_named(const struct manifest *manifest, const char *name)
     for (int i = 0; i < manifest->pieces; i++)
         if (!strcmp(manifest->piece[i].file, name))
             return true;
-    return !strcmp(name, MANIFEST_NAME);
+    return !strcmp(name, MANIFEST_NAME) || !strcmp(name, MODEL_CARD_NAME);
 }
 
 struct removal {

@@ -1,0 +1,165 @@
+#include "common/storage/checkpoint/model_card.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/limits.h"
+#include "common/model/layout.h"
+#include "common/wire/json.h"
+
+/* Where somebody puts the data that has this hash. */
+static const char data_path[] = "trainer.data.uri", data_folder[] = "data";
+
+static void grouped(int64_t n, struct str *out)
+{
+    char digits[32];
+    int length = snprintf(digits, sizeof digits, "%" PRId64, n);
+    for (int i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0)
+            str_adds(out, ",");
+        str_add(out, &digits[i], 1);
+    }
+}
+
+static void row_hash(const char *name, const uint8_t hash[RM_HASH_BYTES], struct str *out)
+{
+    char hex[RM_HASH_HEX];
+    hex_encode(hash, RM_HASH_BYTES, hex);
+    str_addf(out, "| %s | `%s` |\n", name, hex);
+}
+
+/* Unless all of its bytes are harmless to a table's cell. */
+static void plain(const char *text, struct str *out)
+{
+    for (; *text; text++)
+        str_addf(out, "%c", *text == '|' || *text == '`' || (unsigned char)*text < ' ' ? ' ' : *text);
+}
+
+static void size_rows(const struct manifest *m, struct str *out)
+{
+    const struct model_shape *s = &m->shape;
+    struct model_layout *layout = malloc(sizeof *layout); /* large */
+    str_adds(out, "| | |\n|---|---|\n");
+    if (layout) {
+        model_layout_init(layout, s);
+        str_adds(out, "| parameters | ");
+        grouped(layout->parameters, out);
+        str_adds(out, " |\n");
+    }
+    free(layout);
+    str_addf(out, "| layers, heads, width | %d, %d, %d |\n| context, vocabulary | %d, %d |\n", s->layers,
+             s->heads, s->width, s->context, s->vocabulary);
+}
+
+static void training_rows(const struct manifest *m, const struct model_card_losses *losses, struct str *out)
+{
+    str_adds(out, "| steps | ");
+    grouped(m->step, out);
+    str_adds(out, " |\n");
+    if (isfinite(losses->last))
+        str_addf(out, "| loss of the last step | %.4f |\n", losses->last);
+    if (isfinite(losses->held_out))
+        str_addf(out, "| held-out loss, after step %" PRId64 " | %.4f |\n", losses->evaluated,
+                 losses->held_out);
+    if (m->data.files >= 0 && m->data.bytes >= 0) {
+        str_adds(out, "| data | ");
+        grouped(m->data.files, out);
+        str_adds(out, m->data.files == 1 ? " file, " : " files, ");
+        grouped(m->data.bytes, out);
+        str_adds(out, " bytes |\n");
+    }
+    row_hash("SHA-256 of the data", m->data.sha256, out);
+    row_hash("SHA-256 of the weights", m->weights_sha256, out);
+    str_adds(out, "| computed by | `");
+    plain(m->fingerprint, out);
+    str_addf(out, "` |\n| exact | %s |\n",
+             m->exact
+                 ? "yes: these bits do not depend on how many workers there were or what happened to them"
+                 : "no: another number or history of workers gives other bits");
+}
+
+/* --- the job --- */
+
+/* The fields that decide bits, by path in order, and where the data is. To be freed; NULL: they can't be
+ * read. */
+static struct js *fields_of(const struct manifest *m)
+{
+    struct str sorted = str_init(2 * MANIFEST_COMPARED_MAX);
+    struct js *fields = js_parse(m->compared, strlen(m->compared), "compared", NULL);
+    if (fields && js_kind(fields) == JS_OBJECT) {
+        js_set_string(fields, data_path, data_folder);
+        js_print_canonical(fields, &sorted);
+    }
+    js_free(fields);
+    fields = sorted.length ? js_parse(str_text(&sorted), sorted.length, "compared", NULL) : NULL;
+    str_clear(&sorted);
+    return fields;
+}
+
+/* How many characters of a path are parents that the one before has, too. */
+static size_t common_parents(const char *a, const char *b)
+{
+    size_t common = 0;
+    for (size_t i = 0; a[i] && a[i] == b[i]; i++)
+        if (a[i] == '.')
+            common = i + 1;
+    return common;
+}
+
+/* "trainer.model.layers" below "trainer.model.heads": one line; each parent that is new has a line before. */
+static void field_line(const char *path, const char *before, const struct js *value, struct str *out)
+{
+    size_t done = common_parents(path, before);
+    int depth = 1;
+    for (size_t i = 0; i < done; i++)
+        depth += path[i] == '.';
+    for (const char *part = path + done, *dot; (dot = strchr(part, '.')); part = dot + 1, depth++)
+        str_addf(out, "%*s%.*s:\n", 2 * depth, "", (int)(dot - part), part);
+    const char *leaf = strrchr(path, '.');
+    str_addf(out, "%*s%s: ", 2 * depth, "", leaf ? leaf + 1 : path);
+    js_print(value, out);
+    str_adds(out, "\n");
+}
+
+static void job(const struct manifest *m, const struct js *fields, struct str *out)
+{
+    const char *before = "";
+    str_addf(
+        out,
+        "## The same bits again\n\nWith the data of that hash in the folder `%s`, this as `job.yaml`:\n\n"
+        "```yaml\napiVersion: ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata:\n  name: %s\nspec:\n"
+        "  workers:\n    target: 1\n  checkpoint:\n    uri: again\n",
+        data_folder, m->job);
+    for (void *it = js_first(fields); it; it = js_next(fields, it)) {
+        if (js_kind(js_value(it)) == JS_NULL)
+            continue;
+        field_line(js_key(it), before, js_value(it), out);
+        before = js_key(it);
+    }
+    str_addf(out,
+             "```\n\n    ringmaster run job.yaml\n\nends with that hash of the weights, with %s, "
+             "wherever Ringmaster computes as *computed by* says.\n",
+             m->exact ? "any number of workers" : "as many workers, if nothing happens to them");
+}
+
+void model_card_write(const struct manifest *m, const struct model_card_losses *losses, struct str *out)
+{
+    struct js *fields = fields_of(m);
+    str_addf(
+        out,
+        "---\nlibrary_name: transformers\npipeline_tag: text-generation\ntags: [gpt2, ringmaster]\n---\n\n"
+        "# %s\n\nA GPT-2, trained by Ringmaster.\n\n",
+        m->job);
+    size_rows(m, out);
+    training_rows(m, losses, out);
+    str_adds(out,
+             "\n    import transformers\n    model = transformers.AutoModelForCausalLM.from_pretrained(\".\")"
+             "\n\n");
+    if (fields)
+        job(m, fields, out);
+    js_free(fields);
+}

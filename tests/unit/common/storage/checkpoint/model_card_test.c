@@ -1,0 +1,126 @@
+/* README.md of final/: what it says, when it is written, and what becomes of it. */
+#include "common/storage/checkpoint/model_card.h"
+
+#include <math.h>
+
+#include "common/storage/checkpoint/files.h"
+#include "common/storage/checkpoint/verify.h"
+#include "fixture.h"
+
+TestSuite(model_card, .init = fixture_make, .fini = fixture_remove);
+
+static const struct model_card_losses known = {2.06111, 2.25, 4}, unknown = {NAN, NAN, -1};
+
+static struct manifest m; /* large */
+
+static const char of_job[] = "{\"trainer.batch.lanes\":8,\"trainer.batch.laneSequences\":2,"
+                             "\"trainer.data.format\":\"Text\",\"trainer.model.init\":null,"
+                             "\"trainer.model.layers\":2,\"trainer.optimizer.learningRate\":0.003,"
+                             "\"trainer.steps\":5}";
+
+static void describe(bool exact, const struct model_card_losses *losses, struct str *out)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 12345, .seed = 3, .parts = 1, .final = true};
+    fixture_manifest(&save, &m);
+    m.exact = exact;
+    m.weights_sha256[0] = 0xcd;
+    text_copy(m.compared, sizeof m.compared, of_job);
+    text_copy(m.fingerprint, sizeof m.fingerprint, "cpu | `0123`");
+    str_reset(out);
+    model_card_write(&m, losses, out);
+    free(layout);
+}
+
+static void says(const struct str *out, const char *text, bool does)
+{
+    cr_assert_eq(strstr(str_text(out), text) != NULL, does, "%s: %s", text, str_text(out));
+}
+
+Test(model_card, it_says_what_the_weights_are_and_what_makes_them_again)
+{
+    struct str out = str_init(1 << 16);
+    describe(true, &known, &out);
+    says(&out, "# tiny\n", true);
+    says(&out, "| steps | 12,345 |\n", true);
+    says(&out, "| loss of the last step | 2.0611 |\n| held-out loss, after step 4 | 2.2500 |\n", true);
+    says(&out, "| data | 12 files, 3,456 bytes |\n| SHA-256 of the data | `abab", true);
+    says(&out, "| SHA-256 of the weights | `cd00", true);
+    says(&out, "| computed by | `cpu    0123 ` |\n", true);
+    says(&out, "| exact | yes: ", true);
+    says(&out,
+         "  checkpoint:\n    uri: again\n  trainer:\n    batch:\n      laneSequences: 2\n      lanes: 8\n    "
+         "data:\n"
+         "      format: \"Text\"\n      uri: \"data\"\n    model:\n      layers: 2\n    optimizer:\n"
+         "      learningRate: 0.0030000000000000001\n    steps: 5\n```\n\n    ringmaster run job.yaml\n",
+         true);
+    says(&out, "with any number of workers, ", true);
+    says(&out, "init", false);
+    str_clear(&out);
+}
+
+Test(model_card, what_nobody_knows_is_not_said_and_no_0)
+{
+    struct str out = str_init(1 << 16);
+    describe(false, &unknown, &out);
+    says(&out, "loss", false);
+    says(&out, "| exact | no: ", true);
+    says(&out, "with as many workers, if nothing happens to them, ", true);
+    m.data.files = m.data.bytes = -1;
+    text_copy(m.compared, sizeof m.compared, "[");
+    str_reset(&out);
+    model_card_write(&m, &unknown, &out);
+    says(&out, "| data |", false);
+    says(&out, "ringmaster run", false);
+    str_clear(&out);
+}
+
+static void save_one(bool final, const struct model_card_losses *losses)
+{
+    struct model_layout *layout = fixture_layout(&fixture_shape);
+    struct fixture_save save = {.layout = layout, .step = 5, .seed = 3, .parts = 2, .final = final};
+    float *state = fixture_state(layout, 3);
+    struct error err = {0};
+    fixture_manifest(&save, &m);
+    for (int part = 0; part < 2; part++)
+        cr_assert_eq(fixture_write(&save, state, part, &m, NULL), 0);
+    const struct checkpoint_publication publication = {.store = fixture_store,
+                                                       .final = final,
+                                                       .keep = 2,
+                                                       .layout = layout,
+                                                       .manifest = &m,
+                                                       .losses = losses};
+    cr_assert_eq(checkpoint_publish(&publication, &m, &err), 0, "%s", err.text);
+    free(state);
+    free(layout);
+}
+
+Test(model_card, it_lies_beside_the_last_weights_and_nothing_rests_on_it)
+{
+    char path[512];
+    struct error err = {0};
+    save_one(false, &known);
+    cr_assert_not(fixture_has("step-00000005/README.md"), "of the last weights alone");
+    save_one(true, &known);
+    cr_assert(fixture_has("final/README.md"), "it outlives the tidying after the manifest");
+    for (int i = 0; i < m.pieces; i++)
+        cr_assert_str_neq(m.piece[i].file, MODEL_CARD_NAME);
+    fixture_path(path, "final/README.md");
+    cr_assert_eq(unlink(path), 0);
+    cr_assert_eq(verify_all(fixture_store, "final", &m, NULL, &err), 0, "%s", err.text);
+    save_one(true, &known); /* once more: it is there already, and stays as it is */
+    cr_assert_not(fixture_has("final/README.md"));
+}
+
+Test(model_card, it_goes_with_its_folder)
+{
+    save_one(true, &known);
+    cr_assert_eq(files_remove(fixture_store, "final", NULL, NULL, NULL), 0);
+    cr_assert_not(fixture_has("final/README.md"));
+}
+
+Test(model_card, who_knows_no_losses_writes_none)
+{
+    save_one(true, NULL);
+    cr_assert_not(fixture_has("final/README.md"));
+}
