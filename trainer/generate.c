@@ -11,18 +11,20 @@
 #include "common/os/config.h"
 #include "common/os/fault.h"
 #include "common/os/pages.h"
+#include "common/storage/checkpoint/folder_texts.h"
 #include "common/storage/checkpoint/manifest.h"
 #include "common/storage/checkpoint/model_folder.h"
 #include "common/storage/checkpoint/place.h"
 #include "common/wire/json.h"
 #include "trainer/backend/cpu/backend_cpu.h"
 #include "trainer/backend/cpu/model/sample.h"
+#include "trainer/bpe.h"
 #include "trainer/text_out.h"
 
 enum {
-    BYTES = 256, /* tokens that are bytes */
     TOKENS_MAX = 1 << 20,
-    TEXT_MAX = 64, /* bytes that one token can add to the text */
+    BYTES = 256,        /* tokens of a model of text */
+    TEXT_MAX = 1 << 16, /* bytes that one token can add to the text */
 };
 
 static const uint64_t stream = 0x67656E6572617465; /* "generate": apart from all other uses of a seed */
@@ -37,6 +39,7 @@ struct wish {
 struct writer {
     struct model_layout layout;
     struct backend *backend;
+    struct bpe *tokenizer;
     float *params, *logits;
     int32_t *tokens; /* prompt and text so far */
     int64_t count;
@@ -151,22 +154,49 @@ static bool was_text(struct object_store *store)
     return is;
 }
 
+/* Of a folder without tokenizer.json: a checkpoint on the way, one of old, or a model from elsewhere. */
+static int bytes_tokenizer(struct writer *w, const struct model_shape *shape, struct str *text,
+                           struct error *err)
+{
+    if (shape->vocabulary != BYTES && !(shape->vocabulary > BYTES && was_text(w->store)))
+        return err_set(err, ERR_DATA,
+                       "%s: its vocabulary of %d is not one of bytes, and no tokenizer.json says what its "
+                       "tokens mean; put the one "
+                       "that made them beside its weights",
+                       w->folder, shape->vocabulary);
+    folder_bytes_tokenizer(text);
+    return 0;
+}
+
+static int open_tokenizer(struct writer *w, const struct model_shape *shape, struct error *err)
+{
+    struct str text = str_init(MANIFEST_TOKENIZER_MAX + 1);
+    struct error why = {0};
+    int result = object_get(w->store, "tokenizer.json", MANIFEST_TOKENIZER_MAX, &text, &why);
+    if (result < 0)
+        result = why.code == ERR_NOT_FOUND ? bytes_tokenizer(w, shape, &text, err)
+                                           : err_from(err, &why, "%s", why.text);
+    if (result == 0 && bpe_open(&w->tokenizer, str_text(&text), text.length, err) < 0)
+        result = err_wrap(err, "%s", w->folder);
+    str_clear(&text);
+    if (result == 0 && bpe_size(w->tokenizer) > shape->vocabulary)
+        return err_set(
+            err, ERR_DATA,
+            "%s: tokenizer.json knows token %d, but the model a vocabulary of %d: they are not of one job",
+            w->folder, bpe_size(w->tokenizer) - 1, shape->vocabulary);
+    return result;
+}
+
 static int load(struct writer *w, const struct wish *wish, struct error *err)
 {
     struct model_shape shape;
-    if (find_folder(w, wish->folder, err) < 0 || model_folder_shape(w->store, &shape, err) < 0)
+    if (find_folder(w, wish->folder, err) < 0 || model_folder_shape(w->store, &shape, err) < 0 ||
+        open_tokenizer(w, &shape, err) < 0)
         return -1;
-    if (shape.vocabulary != BYTES && !(shape.vocabulary > BYTES && was_text(w->store)))
-        return err_set(
-            err, ERR_DATA,
-            "%s: its vocabulary of %d is not one of bytes, and generate knows no other: its tokens mean "
-            "something to the tokenizer that made them; open the folder with transformers, and that "
-            "tokenizer",
-            w->folder, shape.vocabulary);
     model_layout_init(&w->layout, &shape);
     w->params = pages_alloc((size_t)w->layout.parameters * sizeof *w->params);
     w->logits = malloc((size_t)shape.vocabulary * sizeof *w->logits);
-    w->tokens = calloc(strlen(wish->prompt) + 1 + (size_t)wish->tokens, sizeof *w->tokens);
+    w->tokens = calloc(2 * strlen(wish->prompt) + 4 + (size_t)wish->tokens, sizeof *w->tokens);
     if (!w->params || !w->logits || !w->tokens)
         return err_set(err, ERR_MACHINE, "%s: no memory for its %lld parameters", w->folder,
                        (long long)w->layout.parameters);
@@ -180,6 +210,7 @@ static void writer_clear(struct writer *w)
 {
     if (w->backend)
         w->backend->ops->free(w->backend);
+    bpe_free(w->tokenizer);
     free(w->params);
     free(w->logits);
     free(w->tokens);
@@ -205,7 +236,8 @@ static int next_token(struct writer *w, const struct wish *wish, int32_t *ret, s
     if (next_logits(w, err) < 0)
         return -1;
     struct philox_block random = philox4x32(wish->seed, (uint64_t)w->count, stream);
-    *ret = sample_token(w->logits, BYTES, (float)wish->temperature, random.word[0] * 0x1p-32);
+    *ret =
+        sample_token(w->logits, bpe_size(w->tokenizer), (float)wish->temperature, random.word[0] * 0x1p-32);
     return 0;
 }
 
@@ -221,13 +253,17 @@ static void write_text(struct writer *w, const struct wish *wish, struct error *
     struct str text = str_init(TEXT_MAX);
     struct text_out characters = {0};
     const char *start = *wish->prompt ? wish->prompt : "\n"; /* something must come before the first token */
-    for (const char *p = start; *p; p++)
-        w->tokens[w->count++] = (unsigned char)*p;
-    fputs(wish->prompt, stdout);
     int32_t token;
+    w->count = bpe_encode(w->tokenizer, start, strlen(start), w->tokens, err);
+    if (w->count < 0)
+        return;
+    fputs(wish->prompt, stdout);
     for (long i = 0; i < wish->tokens && next_token(w, wish, &token, err) == 0; i++) {
         w->tokens[w->count++] = token;
-        text_out_add(&characters, (unsigned char)token, &text);
+        size_t length;
+        const char *bytes = bpe_bytes(w->tokenizer, token, &length);
+        for (size_t at = 0; at < length; at++)
+            text_out_add(&characters, (unsigned char)bytes[at], &text);
         say(&text);
         FAULT("token-said");
     }

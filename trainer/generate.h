@@ -1,6 +1,7 @@
 /* `ringmaster-trainer generate FOLDER --prompt TEXT --tokens N [--seed N] [--temperature X]`: the prompt and
- * what the model makes of it, on stdout. Tokens are bytes; of a larger vocabulary only the first 256 are
- * drawn. FOLDER holds config.json and model.safetensors, or has such a folder as its `final`. */
+ * what the model makes of it, on stdout. FOLDER holds config.json and model.safetensors, or has such a folder
+ * as its `final`. What a token means tokenizer.json beside them says (bpe.h), of a vocabulary that goes
+ * beyond it only its tokens are drawn; without one the tokens of a model of text are bytes. */
 #ifndef RM_TRAINER_GENERATE_H
 #define RM_TRAINER_GENERATE_H
 
