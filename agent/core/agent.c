@@ -495,6 +495,8 @@ static const char *own_word(const struct agent *st)
 static void on_trainer_exit(struct agent *st, const struct agent_event *e, struct agent_out *out)
 {
     bool was_up = st->trainer == TRAINER_UP;
+    bool told =
+        st->fault_set && (st->fault->fault.kind == FAULT_MACHINE || st->fault->fault.kind == FAULT_DATA);
     st->trainer = TRAINER_NONE;
     st->phase = PHASE_IDLE;
     st->fault_set = st->ready_set = st->finished_set = st->wanted = false;
@@ -503,7 +505,8 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
         return;
     if (!was_up && (e->code > 0 || ++st->tries >= START_TRIES)) {
         char text[MSG_DETAIL_MAX];
-        snprintf(text, sizeof text, "the %s does not start: %.300s", own_word(st), e->text);
+        snprintf(text, sizeof text, "the %s does not start: %.300s", own_word(st),
+                 told ? st->fault->fault.detail : e->text);
         quit(st, out, e->code > 0 ? e->code : EXIT_MACHINE, text);
         return;
     }

@@ -142,8 +142,9 @@ static void add_end(const char *text, struct str *out)
 }
 
 /* {"message": {"message": "...", "extraInfo": {"py_callstack": "...", "timestamp": "..."}}}, or "message" as
- * a text: as torch.distributed.elastic writes it. */
-bool error_file_read(const char *folder, int local, struct str *message, struct str *traceback)
+ * a text: as torch.distributed.elastic writes it. Ours has "ringmaster": "refused" in extraInfo. */
+bool error_file_read(const char *folder, int local, struct str *message, struct str *traceback,
+                     bool *ret_refused)
 {
     char path[ERROR_PATH_MAX];
     struct error err;
@@ -154,7 +155,10 @@ bool error_file_read(const char *folder, int local, struct str *message, struct 
         root = js_parse(str_text(&text), text.length, "the error file", &err);
     const struct js *outer = js_get(root, "message"), *inner = js_get(outer, "message");
     const char *said = js_as_string(inner ? inner : outer);
-    const char *stack = js_as_string(js_get(js_get(outer, "extraInfo"), "py_callstack"));
+    const struct js *more = js_get(outer, "extraInfo");
+    const char *stack = js_as_string(js_get(more, "py_callstack")),
+               *ours = js_as_string(js_get(more, "ringmaster"));
+    *ret_refused = said && ours && !strcmp(ours, "refused");
     if (said) {
         str_adds(message, said);
         add_end(stack && *stack ? stack : said, traceback);

@@ -16,8 +16,10 @@ int error_file_folder(char *ret, size_t size, int *ret_lock, struct error *err);
 /* The path for that process, at which nothing lies. */
 void error_file_fresh(const char *folder, int local, char *ret, size_t size);
 /* The message, and the traceback where there is one, else the message once more; false where there is no such
- * file, or none of torch's. */
-bool error_file_read(const char *folder, int local, struct str *message, struct str *traceback);
+ * file, or none of torch's. *ret_refused: it is of our own Python package, which refused what the program
+ * does (python/ringmaster/library.py): started anew it would do the same. */
+bool error_file_read(const char *folder, int local, struct str *message, struct str *traceback,
+                     bool *ret_refused);
 void error_file_remove(const char *folder, int lock); /* "": there is none */
 
 #endif

@@ -42,12 +42,12 @@ struct pair {
     int lock;                                            /* of the folder */
     struct memory_kills kills;                           /* when the trainer was started */
     bool released;
-    bool program_up, clearing;  /* clearing: all that is left of the program is being ended */
-    bool up;                    /* the trainer has said so: it has accepted the program */
-    bool undecided;             /* the program has ended before that, and the trainer is still to */
+    bool program_up, clearing; /* clearing: all that is left of the program is being ended */
+    bool up;                   /* the trainer has said so: it has accepted the program */
+    bool undecided; /* the program has ended before that, or was refused, and the trainer may be to end */
     bool trainer_first, failed; /* what came first: the trainer's end, or a failure of the program */
-    struct processes_end end;   /* of the program */
-    char why[MSG_DETAIL_MAX];
+    struct processes_end end;   /* of the program; its texts are these: */
+    char why[MSG_DETAIL_MAX], output[MSG_OUTPUT_MAX];
     int exit_code, by_signal; /* as the trainer ended */
 };
 
@@ -69,9 +69,22 @@ static void tell_failed(struct pair *p)
     struct message *m = p->message;
     message_init(m, MSG_FAULT);
     m->fault.kind = FAULT_PROGRAM;
-    m->fault.peer = m->fault.step = -1;
+    m->fault.peer = m->fault.step = m->fault.rank = -1;
     m->fault.exit_code = p->end.code;
     m->fault.memory = p->end.memory;
+    text_copy(m->fault.detail, sizeof m->fault.detail, p->why);
+    text_copy(m->fault.output, sizeof m->fault.output, p->output);
+    send_message(p, m);
+}
+
+/* As a trainer says it that refuses its program. */
+static void tell_refused(struct pair *p)
+{
+    struct message *m = p->message;
+    message_init(m, MSG_FAULT);
+    m->fault.kind = FAULT_MACHINE;
+    m->fault.peer = m->fault.step = -1;
+    m->fault.exit_code = EXIT_USAGE;
     text_copy(m->fault.detail, sizeof m->fault.detail, p->why);
     send_message(p, m);
 }
@@ -81,7 +94,9 @@ static void end_if_over(struct pair *p)
 {
     if (p->trainer || p->trainer_link || p->program_up || p->clearing)
         return;
-    if (p->failed)
+    if (p->failed && p->end.refused)
+        tell_refused(p);
+    else if (p->failed)
         tell_failed(p);
     loop_stop(p->loop);
 }
@@ -166,13 +181,14 @@ static void program_ended(void *ctx, int local, const struct processes_end *end)
     log_info("the program has ended", "code=%d", end->code);
     if (!p->released && !p->trainer_first && !trainer_is_dead(p)) {
         p->end = *end;
+        text_copy(p->output, sizeof p->output, end->output);
         if (!p->up && !end->code)
             text_copy(p->why, sizeof p->why,
                       "it ended without a call of ringmaster.connect(): call it, or write mode: Restart");
         else
             snprintf(p->why, sizeof p->why, "%s%s", end->why,
                      end->code ? "" : ", before the job's last step");
-        p->undecided = !p->up && p->trainer;
+        p->undecided = (!p->up || end->refused) && p->trainer;
         if (p->undecided)
             loop_timer_set(p->timer, loop_now(p->loop) + refusing_patience);
         else
@@ -413,7 +429,10 @@ int pair_run(const struct pair_options *options)
         log_warn("the launcher ends", "why=\"%s\"", err.text);
     else
         loop_run(p->loop);
-    int exit_code = p->exit_code, signo = p->failed ? SIGKILL : p->by_signal;
+    bool refused = p->failed && p->end.refused;
+    int exit_code = refused ? EXIT_USAGE : p->exit_code, signo = refused     ? 0
+                                                                 : p->failed ? SIGKILL
+                                                                             : p->by_signal;
     close_all(p);
     free(p);
     end_as(signo);

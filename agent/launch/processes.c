@@ -90,9 +90,16 @@ static void add_last_line(const char *lines, struct str *out)
 
 /* Torch's own account of how a process ended, else the last of what it wrote: its end into `output`, and what
  * its last word is looked for in into `lines`. */
-static void hear_out(struct processes *p, int local, struct str *lines, struct str *output)
+static void hear_out(struct processes *p, int local, struct processes_end *e, struct str *lines,
+                     struct str *output)
 {
-    if (error_file_read(p->folder, local, lines, output))
+    bool there = error_file_read(p->folder, local, lines, output, &e->refused);
+    if (!p->options.spec->launch.tell_output) {
+        str_reset(lines);
+        str_reset(output);
+        return;
+    }
+    if (there)
         return;
     output_drain(p->output, local, last_lines);
     output_tail(p->output, local, lines);
@@ -101,7 +108,7 @@ static void hear_out(struct processes *p, int local, struct str *lines, struct s
 
 /* What a person reads of a failure: how it ended, and the last line of torch's own account of it, else of
  * what the process wrote. */
-static void last_word(struct processes *p, int local, const struct processes_end *e, char *out, size_t size,
+static void last_word(struct processes *p, int local, struct processes_end *e, char *out, size_t size,
                       struct str *output)
 {
     struct str text = str_init(size - 1), lines = str_init(MSG_OUTPUT_MAX - 1);
@@ -113,8 +120,8 @@ static void last_word(struct processes *p, int local, const struct processes_end
         str_addf(&text, "exit code %d", e->code);
     if (e->memory)
         str_adds(&text, MEMORY_KILLS_WORDS);
-    if (first && p->options.spec->launch.tell_output)
-        hear_out(p, local, &lines, output);
+    if (first)
+        hear_out(p, local, e, &lines, output);
     if (lines.length) {
         str_adds(&text, ": ");
         add_last_line(str_text(&lines), &text);

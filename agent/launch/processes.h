@@ -17,6 +17,7 @@ struct processes_end {
     int code;           /* 128 + signal by a signal */
     int signo;          /* 0: none */
     bool memory;        /* it was killed as memory was short */
+    bool refused;       /* by our own package for Python: started anew it would end so again */
     const char *why;    /* its last word; borrowed for the call, and so is */
     const char *output; /* its traceback, or its last lines; "": nothing, or not to be told */
 };

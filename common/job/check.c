@@ -209,8 +209,6 @@ static int check_elastic(const struct job_spec *spec, const char **ret_path, str
          "use Restart");
     RULE(spec->launch.preload.count, "launch.preload",
          "means nothing in mode Elastic, whose processes stay; leave it out");
-    RULE(spec->failure_policy.rules.count, "failurePolicy.rules",
-         "are not asked in mode Elastic yet; leave them out, or write mode: Restart");
     return 0;
 }
 

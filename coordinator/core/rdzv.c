@@ -198,9 +198,11 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
             w->act = CAUSE_WORKER_JOINED; /* its way back is never skipped for cost */
             w->act_at = RM_NEVER;
         } else if (!w->trouble.exit_told) {
-            rdzv_count_failure(turn, w, f->detail);
+            rdzv_beside_over(turn, w, f->detail);
         }
         w->trouble.exit_told = false;
+    } else if (f->kind == FAULT_PROGRAM && st->settings.brought) {
+        rdzv_beside_failed(turn, w, f);
     } else if (f->kind == FAULT_PROGRAM) {
         rdzv_program_fault(turn, w, m);
     } else if (f->kind == FAULT_STORAGE) {

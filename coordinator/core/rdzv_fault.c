@@ -135,6 +135,8 @@ static enum fault_remedy remedy_of(const struct fault_facts *f)
         return FAULT_ENDS;
     if (f->all_say_so && r->all_end_it)
         return FAULT_ENDS;
+    if (f->refused && !f->others_can)
+        return FAULT_ENDS;
     if (f->where == FAULT_IN_LOAD && f->class == CLASS_OBJECT && f->times == 1)
         return FAULT_ANOTHER;
     if (gives_up_its_place(f))

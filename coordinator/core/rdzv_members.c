@@ -220,6 +220,7 @@ void rdzv_hello(const struct turn *turn, int conn, const struct msg_hello *h)
         st->begun = h->begun > st->begun ? h->begun : st->begun;
     take_over(w, h);
     if (newcomer) {
+        w->beside = (struct rdzv_beside){0};
         w->joined = st->arrived = turn->now;
         rdzv_probe_newcomer(turn, h->worker);
     }

@@ -62,6 +62,47 @@ void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const st
     fail(turn, w, at, m->fault.detail, &m->fault);
 }
 
+static enum rdzv_rule rule_of_code(const struct rdzv *st, int code, bool memory)
+{
+    enum rdzv_rule rule = (enum rdzv_rule)st->settings.rule[code % PROGRAM_CODES];
+    return rule == RULE_SPARES && memory ? RULE_COUNTS : rule;
+}
+
+/* What was said on a connection that broke is said again. */
+void rdzv_beside_failed(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
+{
+    struct rdzv *st = turn->st;
+    if (w->beside.failed)
+        return;
+    w->beside = (struct rdzv_beside){.failed = true, .exit_code = f->exit_code, .memory = f->memory};
+    rdzv_say(st, "worker %d's program failed: %s", rdzv_index(st, w), f->detail);
+    struct rdzv_tell *t = rdzv_tell_worker(turn, TELL_PROGRAM_FAILED, rdzv_index(st, w), f->detail);
+    t->rank = -1;
+    t->program_code = f->exit_code;
+    t->output = f->output[0] ? arena_text(&turn->out->arena, f->output) : NULL;
+}
+
+void rdzv_beside_over(const struct turn *turn, struct rdzv_worker *w, const char *why)
+{
+    struct rdzv *st = turn->st;
+    struct rdzv_beside was = w->beside;
+    bool ends = st->ending.set;
+    enum rdzv_rule rule = was.failed ? rule_of_code(st, was.exit_code, was.memory) : RULE_COUNTS;
+    w->beside = (struct rdzv_beside){0};
+    if (rule == RULE_SPARES) {
+        rdzv_say(st, "worker %d: %s; failurePolicy.rules spare that exit code", rdzv_index(st, w), why);
+        return;
+    }
+    if (rule == RULE_FAILS_JOB)
+        rdzv_give_up(st, EXIT_TRAINING, "worker %d: %s; failurePolicy.rules end the job at that exit code",
+                     rdzv_index(st, w), why);
+    rdzv_count_failure(turn, w, why);
+    if (!was.failed || ends || !st->ending.set)
+        return;
+    st->program.ended = true;
+    st->program.exit_code = was.exit_code;
+}
+
 void rdzv_program_hangs(const struct turn *turn, struct rdzv_worker *w, const char *why)
 {
     turn->st->program.memory = false;
@@ -77,10 +118,7 @@ void rdzv_program_over(const struct turn *turn, struct rdzv_worker *w)
 static enum rdzv_rule rule_of(const struct rdzv *st)
 {
     const struct rdzv_program *p = &st->program;
-    if (p->hangs)
-        return RULE_COUNTS;
-    enum rdzv_rule rule = (enum rdzv_rule)st->settings.rule[p->exit_code % PROGRAM_CODES];
-    return rule == RULE_SPARES && p->memory ? RULE_COUNTS : rule;
+    return p->hangs ? RULE_COUNTS : rule_of_code(st, p->exit_code, p->memory);
 }
 
 void rdzv_program_stopped(const struct turn *turn)

@@ -10,6 +10,11 @@
  * that a connection kept back counts like one that is told at once, where it was before its ring was told to
  * stop. */
 void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const struct message *m);
+/* Mode Elastic: the program beside a trainer has failed. The trainer is ended with it, and that is told next:
+ * then it counts, or ends the job, as the rules say, or is let pass. */
+void rdzv_beside_failed(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f);
+/* A trainer has ended by itself, or with its program: why says how. */
+void rdzv_beside_over(const struct turn *turn, struct rdzv_worker *w, const char *why);
 /* A member says hello, and its generation is over there, for a reason that it is about to tell: all stop,
  * this one too, as its answer comes after its reason. */
 void rdzv_program_over(const struct turn *turn, struct rdzv_worker *w);

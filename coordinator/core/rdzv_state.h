@@ -14,6 +14,13 @@ enum presence {
              come back until lost_after */
 };
 
+/* Mode Elastic: the newest failure of the program beside a trainer, until the trainer's end is told. */
+struct rdzv_beside {
+    bool failed;
+    int exit_code;
+    bool memory; /* it was killed as memory was short */
+};
+
 /* What a worker fails at. */
 struct rdzv_trouble {
     int times; /* in a row; 0: nothing is known against it */
@@ -86,6 +93,7 @@ struct rdzv_worker {
     int64_t slowness;            /* times in a row that it was not ready in time */
     int64_t waited;              /* newest step whose waiting for data is counted */
     struct rdzv_trouble trouble;
+    struct rdzv_beside beside;
     rm_time sliced_at; /* when it said last that a slice of its is written, and of which step */
     int64_t sliced;
     char left_out[MSG_DETAIL_MAX]; /* why the ring was formed without it; "": it was not */

@@ -156,22 +156,23 @@ struct fault_decision rdzv_trouble(const struct turn *turn, struct rdzv_worker *
     note(turn, w, where, f);
     bool data = f->kind == FAULT_DATA && f->class == CLASS_UNKNOWN;
     bool store = where == FAULT_IN_SAVE, able = others_can(st, w, where, false);
-    struct fault_facts facts = {.where = where,
-                                .class = f->class,
-                                .person = f->person || data,
-                                .first = !st->settings.unsupervised && !st->settings.predecessor.given &&
-                                         !st->steps_seen,
-                                .unsupervised = st->settings.unsupervised,
-                                .others_can = able,
-                                .scarce = is_scarce(st, w, where),
-                                .all_say_so = all_say_so(st, &w->trouble),
-                                .proven = proven,
-                                .times = w->trouble.times,
-                                .lasted = lasted(st, w, able, turn->now),
-                                .patience = store ? st->settings.save_patience : st->settings.end_timeout,
-                                .exit_code = f->exit_code            ? f->exit_code
-                                             : f->kind == FAULT_DATA ? EXIT_DATA
-                                                                     : 0};
+    struct fault_facts facts = {
+        .where = where,
+        .class = f->class,
+        .person = f->person || data,
+        .first = !st->settings.unsupervised && !st->settings.predecessor.given && !st->steps_seen,
+        .unsupervised = st->settings.unsupervised,
+        .others_can = able,
+        .scarce = is_scarce(st, w, where),
+        .all_say_so = all_say_so(st, &w->trouble),
+        .proven = proven,
+        .refused = st->settings.brought && where == FAULT_IN_WORK && f->exit_code == EXIT_USAGE,
+        .times = w->trouble.times,
+        .lasted = lasted(st, w, able, turn->now),
+        .patience = store ? st->settings.save_patience : st->settings.end_timeout,
+        .exit_code = f->exit_code            ? f->exit_code
+                     : f->kind == FAULT_DATA ? EXIT_DATA
+                                             : 0};
     struct fault_decision d = fault_decide(&facts);
     bool waits = (d.remedy == FAULT_WAITS && where != FAULT_IN_SLICE) ||
                  (d.remedy == FAULT_ANOTHER && where != FAULT_IN_LOAD);

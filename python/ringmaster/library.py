@@ -1,8 +1,12 @@
 """libringmaster.so by ctypes: its structs and functions as ringmaster.h has them, and where it is found."""
 
 import ctypes
+import json
 import os
+import sys
 import sysconfig
+import time
+import traceback
 
 ABI = 1
 DIMS_MAX = 8
@@ -14,6 +18,36 @@ FILE = "libringmaster.so.1"
 
 class Error(RuntimeError):
     """What can't be, in a sentence that says what to do."""
+
+
+def is_refusal(error):
+    return isinstance(error, Error) or (isinstance(error, ImportError) and str(error).startswith("ringmaster.connect: "))
+
+
+def tell_refusal(error, trace):
+    """Nobody has caught it: the launcher finds in torch's error file that this program would end the same if it was started anew."""
+    path = os.environ.get("TORCHELASTIC_ERROR_FILE")
+    if not path:
+        return
+    stack = "".join(traceback.format_exception(type(error), error, trace))
+    more = {"py_callstack": stack, "timestamp": str(int(time.time())), "ringmaster": "refused"}
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"message": {"message": "ringmaster refuses it: %s" % error, "extraInfo": more}}, file)
+    except OSError:
+        pass  # then it is a failure like any other
+
+
+_hook_before = sys.excepthook
+
+
+def _hook(kind, error, trace):
+    if is_refusal(error):
+        tell_refusal(error, trace)
+    _hook_before(kind, error, trace)
+
+
+sys.excepthook = _hook
 
 
 class Options(ctypes.Structure):

@@ -123,3 +123,23 @@ def test_a_run_goes_on_from_a_checkpoint_with_other_workers(launch, finish, tmp_
     run = finish(elastic_job(tmp_path, program(kind), workers=2), env=ENV)
     check_ended_with(run, alone(kind.replace("slow", "quick")))
     check_survivors(run, {0, 1})
+
+
+REFUSED = {
+    "a state that can't be sent": ("connect(parameters={'w': w}, state={'f': print}, samples=4)", "state.f is a builtin_function_or_method"),
+    "in the loop": ("connect(parameters={'w': w}, samples=4)\nfor step in job.steps():\n    step.lanes()\n    step.lanes()", "step.lanes() was called twice in step 1"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_the_package_refuses_ends_the_job_at_once_with_its_sentence(finish, tmp_path, kind):
+    """Started anew it would be refused once more; maxRestarts is 5."""
+    text, sentence = REFUSED[kind]
+    script = tmp_path / "refused.py"
+    script.write_text(f"import os\nimport numpy\nimport ringmaster\nprint('begin', os.getpid())\nw = numpy.zeros(3, numpy.float32)\njob = ringmaster.{text}\n",
+                      encoding="utf-8")
+    run = finish(elastic_job(tmp_path, [sys.executable, script], workers=2), env=ENV)
+    assert run.code == 2, run.tail()
+    assert f"ringmaster refuses it: {sentence}" in run.the("failed")["reason"], run.tail()
+    workers = [worker for worker, _ in begun(run)]
+    assert workers and len(workers) == len(set(workers)), run.tail()

@@ -179,6 +179,9 @@ def test_a_program_that_fails_is_named_with_its_last_word(finish, tmp_path, squa
     check_ended_with(run, hash_of(80))
     lost = run.of("workerLost")
     assert len(lost) == 1 and "exit code 3: squares: the numbers ran out" in lost[0]["cause"]
+    failed = run.the("programFailed")
+    assert (failed["worker"], failed["programExitCode"]) == (lost[0]["worker"], 3) and "rank" not in failed, failed
+    assert failed["reason"] == "exit code 3: squares: the numbers ran out" and "squares: the numbers ran out" in failed["output"], failed
     check_survivors(run, {0, 1, 2} - {lost[0]["worker"]})
 
 
@@ -275,9 +278,25 @@ def test_what_a_killed_launcher_leaves_is_ended_before_the_next_begins(launch, t
     assert len(children) == 3 and not [pid for pid in children if alive(pid)], run.tail()
 
 
-def test_rules_for_exit_codes_are_refused_while_nobody_asks_them(finish, tmp_path, squares):
-    run = finish(squares_job(tmp_path, squares, failurePolicy__rules=[{"onExitCodes": [7], "action": "FailJob"}]))
-    assert run.code == 2 and "spec.failurePolicy.rules are not asked in mode Elastic yet" in run.stderr, run.tail()
+def rules(*pairs):
+    return json.dumps([{"onExitCodes": [code], "action": action} for code, action in pairs])
+
+
+def test_a_rule_ends_the_job_at_the_programs_exit_code(finish, tmp_path, squares):
+    run = finish(squares_job(tmp_path, squares, "--fail-at", "9", workers=2, failurePolicy__rules=rules((3, "FailJob"))))
+    assert run.code == 5, run.tail()
+    failed = run.the("failed")
+    assert "exit code 3: squares: the numbers ran out; failurePolicy.rules end the job at that exit code" in failed["reason"], failed
+    assert failed["programExitCode"] == 3 and len(run.of("ringFormed")) == 1, run.tail()
+
+
+def test_a_rule_spares_the_programs_exit_code(finish, tmp_path, squares, hash_of):
+    """Where none may fail. The trainer that is killed for it is none of its own."""
+    once = tmp_path / "once"
+    run = finish(squares_job(tmp_path, squares, *slow(), "--fail-at", "9", "--once", str(once), steps=80, workers=3,
+                             failurePolicy__maxRestarts=0, failurePolicy__rules=rules((3, "Restart")), **SOON))
+    check_ended_with(run, hash_of(80))
+    assert run.the("programFailed")["programExitCode"] == 3 and not run.of("workerFailed"), run.tail()
 
 
 def test_weights_that_differ_at_the_end_are_no_result_in_the_next_run_either(finish, tmp_path, squares, hash_of):

@@ -177,11 +177,21 @@ def test_all_pods_gone_the_next_ones_go_on_from_what_the_last_saved(pods):
      "mode is Elastic, but the program did not call ringmaster.connect(); call it, or write mode: Restart"),
     (["--tensors", "1200"], {}, "the program has more than 1156 tensors with gradients"),
 ], ids=["never connects", "too many tensors"])
-def test_a_program_that_is_refused_is_its_pods_last_word(pods, words, fields, sentence):
-    """By which the operator ends the job: another attempt would be refused as well."""
+def test_a_program_that_is_refused_ends_the_job_at_once_with_the_refusal(pods, words, fields, sentence):
+    """Nobody else is there that could do it: another attempt would be refused as well."""
     group = pods(*words, **fields)
-    group.coordinator()
-    worker = group.worker(0)
-    assert worker.wait() == 2, group.tail()
-    word = worker.last_word()
-    assert word["exitCode"] == 2 and sentence in word["reason"], word
+    coordinator = group.coordinator()
+    group.worker(0)
+    assert coordinator.wait() == 2, group.tail()
+    word = coordinator.last_word()
+    assert word["exitCode"] == 2 and sentence in word["reason"] and "programExitCode" not in word, word
+
+
+def test_a_rule_ends_the_job_and_the_last_word_has_the_programs_code(pods):
+    group = pods("--fail-at", "9", failurePolicy__rules=[{"onExitCodes": [3], "action": "FailJob"}])
+    for i in range(2):
+        group.worker(i)
+    coordinator = group.coordinator()
+    assert coordinator.wait() == 5, group.tail()
+    word = coordinator.last_word()
+    assert word["programExitCode"] == 3 and "squares: the numbers ran out; failurePolicy.rules end the job" in word["reason"], word

@@ -171,6 +171,23 @@ Test(agent, a_trainer_that_can_not_start_ends_the_agent_with_its_code)
     end(&p);
 }
 
+/* In a pod that is all that anybody reads of it. */
+Test(agent, a_trainer_that_said_why_it_does_not_start_is_quoted)
+{
+    struct play p;
+    struct message m;
+    begin(&p);
+    step(&p, (struct agent_event){.kind = AGENT_START});
+    message_init(&m, MSG_FAULT);
+    m.fault.kind = FAULT_MACHINE;
+    text_copy(m.fault.detail, sizeof m.fault.detail, "the program is refused");
+    step(&p, (struct agent_event){.kind = AGENT_LINK, .message = &m});
+    step(&p, (struct agent_event){.kind = AGENT_TRAINER_EXIT, .code = 2, .text = "exited with code 2"});
+    cr_assert_eq(did(&p, AGENT_EXIT)->exit_code, 2);
+    cr_assert(strstr(did(&p, AGENT_EXIT)->text, "the program is refused"), "%s", did(&p, AGENT_EXIT)->text);
+    end(&p);
+}
+
 Test(agent, a_lower_term_is_ignored_after_a_higher_one)
 {
     struct play p;

@@ -1,0 +1,135 @@
+/* Mode Elastic: programs beside trainers that fail, one story each. maxRestarts is 2; 42 ends the job, 7 and
+ * 137 do not count. */
+#include "common/base/exit_code.h"
+#include "tests/unit/coordinator/core/story.h"
+
+static struct rdzv_settings settings_of(int max_restarts)
+{
+    struct rdzv_settings s = story_settings(1);
+    s.brought = true;
+    s.max_restarts = max_restarts;
+    s.rule[42] = RULE_FAILS_JOB;
+    s.rule[7] = s.rule[137] = RULE_SPARES;
+    return s;
+}
+
+/* Its program has ended, and its trainer with it; another pair comes up. */
+static void program_fails(struct story *s, int w, int code, bool memory)
+{
+    struct message m;
+    struct msg_fault failed = {
+        .kind = FAULT_PROGRAM, .exit_code = code, .memory = memory, .output = "a\nb\n"};
+    fault_says(s, w, &failed);
+    fault_of(s, w, FAULT_TRAINER_EXIT, -1, -1);
+    if (s->ended >= 0)
+        return;
+    s->trainer[w] += 1000;
+    hello_message(s, w, -1, &m);
+    hear(s, w, &m);
+}
+
+Test(beside, a_failure_is_told_once_with_code_and_output_and_counts)
+{
+    struct story s;
+    struct msg_fault failed = {.kind = FAULT_PROGRAM, .exit_code = 3};
+    story_begin(&s, settings_of(0));
+    train_with(&s, 3);
+    fault_says(&s, 1, &failed);
+    cr_assert(said(&s, "\"event\":\"programFailed\",\"time\":0,\"worker\":1,\"programExitCode\":3"), "%s",
+              str_text(&s.log));
+    forget(&s);
+    fault_says(&s, 1, &failed); /* on another connection */
+    cr_assert(!said(&s, "programFailed"));
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "the trainer's end is what stops the ring");
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    cr_assert(said(&s, "workerFailed") && said(&s, "workerQuarantined"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(beside, what_a_rule_spares_does_not_count)
+{
+    struct story s;
+    story_begin(&s, settings_of(0));
+    train_with(&s, 3);
+    for (int i = 0; i < 3; i++)
+        program_fails(&s, 1, 7, false);
+    cr_assert(!said(&s, "workerFailed") && !said(&s, "uarantine"), "%s", str_text(&s.log));
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    cr_assert(said(&s, "workerFailed"), "a trainer that ends by itself has no code of the program's: %s",
+              str_text(&s.log));
+    story_end(&s);
+}
+
+Test(beside, who_is_killed_for_memory_counts_whatever_the_rules_say)
+{
+    struct story s;
+    story_begin(&s, settings_of(0));
+    train_with(&s, 3);
+    program_fails(&s, 1, 137, false);
+    cr_assert(!said(&s, "workerFailed"), "%s", str_text(&s.log));
+    program_fails(&s, 2, 137, true);
+    cr_assert(said(&s, "workerFailed"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(beside, a_rule_ends_the_job_with_the_programs_code)
+{
+    struct story s;
+    story_begin(&s, settings_of(2));
+    train_with(&s, 3);
+    program_fails(&s, 1, 42, false);
+    stopped(&s, 0, 0, 0);
+    stopped(&s, 2, 0, 0);
+    cr_assert_eq(s.ended, EXIT_TRAINING, "%s", str_text(&s.log));
+    cr_assert(said(&s, "failurePolicy.rules end the job at that exit code"), "%s", str_text(&s.log));
+    cr_assert(said(&s, "\"programExitCode\":42"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(beside, a_trainer_that_came_up_since_ends_for_a_reason_of_its_own)
+{
+    struct story s;
+    struct message m;
+    struct msg_fault failed = {.kind = FAULT_PROGRAM, .exit_code = 7};
+    story_begin(&s, settings_of(0));
+    train_with(&s, 3);
+    fault_says(&s, 1, &failed); /* and the word of the trainer's end was lost */
+    s.trainer[1] += 1000;
+    hello_message(&s, 1, -1, &m);
+    hear(&s, 1, &m);
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    cr_assert(said(&s, "workerFailed"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+static const struct msg_fault refusal = {
+    .kind = FAULT_MACHINE, .exit_code = EXIT_USAGE, .detail = "ringmaster refuses it: a function"};
+
+Test(beside, a_refused_program_ends_a_job_of_pods_that_nobody_else_can_do_at_once)
+{
+    struct story s;
+    struct rdzv_settings settings = settings_of(2);
+    settings.unsupervised = true;
+    settings.workers_min = 2;
+    story_begin(&s, settings);
+    hello(&s, 0, -1);
+    fault_says(&s, 0, &refusal);
+    cr_assert_eq(s.ended, EXIT_USAGE, "%s", str_text(&s.log));
+    cr_assert(said(&s, "end 2 worker 0: ringmaster refuses it: a function"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(beside, a_refused_newcomer_is_left_out_where_others_train)
+{
+    struct story s;
+    struct rdzv_settings settings = settings_of(2);
+    settings.unsupervised = true;
+    story_begin(&s, settings);
+    train_with(&s, 3);
+    expect_workers(&s, 15);
+    hello(&s, 3, -1);
+    fault_says(&s, 3, &refusal);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    cr_assert(said(&s, "workerRefused"), "%s", str_text(&s.log));
+    story_end(&s);
+}
