@@ -13,6 +13,7 @@ import rig
 from elastic_library_test import ENV, elastic_job
 from elastic_program_test import squares_program, squares_job  # noqa: F401  (a fixture)
 from launch_test import alive
+from pod_launch_test import fixture_little_memory  # noqa: F401  (a fixture)
 
 pytestmark = pytest.mark.skipif(not pod_rig.can_be(), reason="no mount namespaces to be had here")
 
@@ -195,3 +196,15 @@ def test_a_rule_ends_the_job_and_the_last_word_has_the_programs_code(pods):
     assert coordinator.wait() == 5, group.tail()
     word = coordinator.last_word()
     assert word["programExitCode"] == 3 and "squares: the numbers ran out; failurePolicy.rules end the job" in word["reason"], word
+
+
+def test_who_is_killed_for_memory_says_so_and_no_rule_spares_it(pods, tmp_path, little_memory):
+    group = pods(failurePolicy__maxRestarts=0, failurePolicy__rules=[{"onExitCodes": [137], "action": "Restart"}], workers__min=1,
+                 launch__command=[sys.executable, "-c", f"x = bytearray(1 << 30); open({str(tmp_path / 'survived')!r}, 'w')"])
+    worker = group.worker(0)
+    little_memory(worker.pid)
+    coordinator = group.coordinator()
+    assert coordinator.wait() == 5, group.tail()
+    word = coordinator.last_word()
+    assert word["programExitCode"] == 137 and "killed by signal 9, out of memory" in word["reason"], word
+    assert not (tmp_path / "survived").exists()

@@ -21,6 +21,7 @@ static struct run begin(uint64_t seed)
 {
     struct run r = {.w = world_open(seed, 3, 2), .o = calloc(1, sizeof(struct process)), .seed = seed};
     r.w->launched = seed % 5 == 2;
+    r.w->elastic = seed % 5 == 4;
     r.w->mixed = seed % 3 == 0 && !r.w->launched;
     r.w->sidecars = seed % 4 == 3;
     process_start(r.w, r.o);

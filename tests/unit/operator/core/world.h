@@ -62,7 +62,8 @@ struct world {
     int step;      /* committed; survives everything: it stands for the checkpoints */
     bool released; /* training is done */
     bool mixed;    /* on node-3 all workers are refused: it computes other bits */
-    bool launched; /* its workers run a program of the user's */
+    bool launched; /* its workers run a program of the user's, in mode Restart */
+    bool elastic;  /* they do in mode Elastic, with steps and weights */
     bool sidecars; /* half of all pods have one */
     int refused, hung;
     struct op_gone lost[RM_WORKERS_MAX];

@@ -187,6 +187,8 @@ static const char trainer[] =
     "\"trainer\":{\"model\":{\"layers\":1,\"heads\":1,\"width\":8,\"context\":8},\"data\":{\"uri\":"
     "\"s3://a/b\"},\"steps\":9},\"checkpoint\":{\"uri\":\"s3://a/c\"}";
 static const char launch[] = "\"launch\":{\"command\":[\"train\"],\"mode\":\"Restart\"}";
+static const char elastic[] = "\"launch\":{\"command\":[\"train\"],\"mode\":\"Elastic\",\"steps\":9},"
+                              "\"checkpoint\":{\"uri\":\"s3://a/c\"}";
 
 static void project(const struct world *w, const struct world_job *job, struct job_view *ret)
 {
@@ -198,7 +200,11 @@ static void project(const struct world *w, const struct world_job *job, struct j
              "\"max\":%d,\"template\":{\"spec\":{\"containers\":[{\"name\":\"trainer\",\"image\":\"a\"}]}}},"
              "%s,\"failurePolicy\":{\"maxRestarts\":1000}},\"status\":%s}",
              (long long)job->generation, job->revision, job->suspend ? "true" : "false", job->target,
-             job->min, job->max, w->launched ? launch : trainer, job->status);
+             job->min, job->max,
+             w->launched  ? launch
+             : w->elastic ? elastic
+                          : trainer,
+             job->status);
     struct js *object = js_parse(str_text(&text), text.length, "job", &err);
     if (!object || job_project(object, ret, &err) < 0)
         abort();
