@@ -14,11 +14,13 @@
 #include "common/os/log.h"
 #include "operator/core/claims.h"
 #include "operator/core/plan.h"
+#include "operator/metrics_cost.h"
+#include "operator/price_file.h"
 #include "operator/reconcile.h"
 #include "operator/rivals.h"
 #include "operator/work.h"
 
-enum { STRANGERS_MAX = 32, WATCHERS_MAX = 32, PAGE_MAX = 256 << 10, SOURCES = 6 };
+enum { STRANGERS_MAX = 32, WATCHERS_MAX = 32, PAGE_MAX = 2 << 20, SOURCES = 6 };
 
 static const rm_time stop_within = 5 * RM_S; /* for writes under way, at the end */
 
@@ -50,6 +52,7 @@ struct app {
     struct cache cache;
     bool watch_tells; /* a change of the cache that is under way comes from a watch, not from an answer */
     struct metrics metrics;
+    struct price_file *prices; /* NULL: there are none */
     struct source source[SOURCES];
     char identity[128], instance[64];
     bool leading; /* the lease is ours, or there is none */
@@ -380,6 +383,8 @@ static void count_now(struct app *app)
     m->in_work = reconciler_in_work(app->reconciler);
     m->requests_waiting = kube_waiting(app->kube);
     m->events_lost = recorder_lost(app->recorder);
+    m->prices = app->prices ? price_file_prices(app->prices)->count : 0;
+    m->prices_refused = price_file_refused(app->prices);
 }
 
 /* Ready is who can take its part: a leader with complete caches, or one that has seen who leads. */
@@ -409,6 +414,7 @@ static int answer_get(void *ctx, const struct ws_get *get, struct str *body, con
         count_now(app);
         struct exposition page = exposition_begin(body, metrics_prefix, get->accept);
         metrics_print(&app->metrics, &page);
+        metrics_print_costs(&app->cache, &page);
         exposition_end(&page);
         *type = exposition_type(&page);
         return 200;
@@ -448,6 +454,22 @@ static void job_changed(void *ctx, struct job_entry *job)
 static void job_removed(void *ctx, struct job_entry *job)
 {
     reconciler_removed(((struct app *)ctx)->reconciler, job);
+}
+
+/* What waits for a price has one now, or costs another one. */
+static void prices_changed(void *ctx)
+{
+    struct app *app = ctx;
+    if (app->ready)
+        reconciler_look_at_all(app->reconciler);
+}
+
+static int open_prices(struct app *app, struct error *err)
+{
+    if (app->options->prices)
+        return price_file_open(&app->prices, app->loop, app->options->prices, prices_changed, app, err);
+    log_info("there are no prices", "why=\"no --prices; status.cost has the hours of machines instead\"");
+    return 0;
 }
 
 static void request_answered(void *ctx, const struct kube_request *request, const struct kube_answer *answer,
@@ -501,7 +523,8 @@ static int open_all(struct app *app, struct error *err)
     if (loop_open(&app->loop, err) < 0 || open_client(app, err) < 0 ||
         loop_timer_open(&app->stopping, app->loop, stopping, app, err) < 0 ||
         loop_signal_open(&app->term, app->loop, SIGTERM, told_to_stop, app, err) < 0 ||
-        loop_signal_open(&app->interrupt, app->loop, SIGINT, told_to_stop, app, err) < 0)
+        loop_signal_open(&app->interrupt, app->loop, SIGINT, told_to_stop, app, err) < 0 ||
+        open_prices(app, err) < 0)
         return -1;
     struct reconciler_options options = {.loop = app->loop,
                                          .kube = app->kube,
@@ -509,6 +532,7 @@ static int open_all(struct app *app, struct error *err)
                                          .cache = &app->cache,
                                          .recorder = app->recorder,
                                          .metrics = &app->metrics,
+                                         .prices = app->prices,
                                          .settings = app->options->settings,
                                          .coordinator_port = app->options->coordinator_port,
                                          .may_write = may_write,
@@ -534,6 +558,7 @@ static void close_all(struct app *app)
     reconciler_free(app->reconciler);
     recorder_free(app->recorder);
     cache_clear(&app->cache);
+    price_file_free(app->prices);
     http_free(app->http);
     ws_free(app->ws);
     loop_timer_free(app->stopping);

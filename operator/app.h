@@ -24,6 +24,7 @@ struct app_options {
     int port;             /* 0: any free one, told in the log */
     int coordinator_port; /* 0: the pods' own */
     double per_second, burst;
+    const char *prices;            /* path of prices.csv; NULL: there is none */
     struct op_labels metrics_from; /* what settings.metrics_from may point to */
     struct op_settings settings;
 };

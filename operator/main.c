@@ -23,6 +23,7 @@ static const char usage[] =
     "  --no-network-policies    make none\n"
     "  --open-metrics           let NetworkPolicies admit scrapes from everywhere\n"
     "  --metrics-from K=V,...   let them admit scrapes from the namespaces that have these labels\n"
+    "  --prices FILE            what machines cost an hour, as lines of CSV; read again when it changes\n"
     "  --lease NAME             of the leader's lease (default ringmaster-operator)\n"
     "  --lease-namespace NAME   default: our own; with --namespace the same, so that other releases see it\n"
     "  --no-lease               the only replica: act at once\n"
@@ -91,6 +92,9 @@ static int read_option(struct app_options *out, int option, struct error *err)
         out->settings.metrics_open = true;
         out->settings.metrics_from = &out->metrics_from;
         return labels_read(&out->metrics_from, optarg, err) < 0 ? err_wrap(err, "--metrics-from") : 0;
+    case 'C':
+        out->prices = optarg;
+        return 0;
     case 'l':
         out->lease_name = optarg;
         return 0;
@@ -124,6 +128,7 @@ static int read_arguments(struct app_options *out, const char **ret_show, int ar
         {"no-network-policies", no_argument, NULL, 'N'},
         {"open-metrics", no_argument, NULL, 'm'},
         {"metrics-from", required_argument, NULL, 'M'},
+        {"prices", required_argument, NULL, 'C'},
         {"lease", required_argument, NULL, 'l'},
         {"lease-namespace", required_argument, NULL, 's'},
         {"no-lease", no_argument, NULL, 'L'},

@@ -76,6 +76,9 @@ void metrics_print(const struct metrics *m, struct exposition *page)
     exposition_gauge(page, "jobs_in_work", "Jobs whose writes are under way.", m->in_work);
     exposition_gauge(page, "api_requests_waiting", "Requests that wait for the client's rate limit.",
                      m->requests_waiting);
+    exposition_gauge(page, "prices", "Prices that count, by lines of prices.csv.", m->prices);
+    exposition_gauge(page, "prices_refused", "1 where prices.csv as it is now is refused, or gone.",
+                     m->prices_refused);
     print_timings(page, "reconcile_seconds", "From looking at a job to the answer to the last write.",
                   &m->reconciles);
     print_timings(page, "change_to_request_seconds",

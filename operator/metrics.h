@@ -23,7 +23,8 @@ struct metrics {
     int64_t pods_created, pods_deleted;
     int jobs, pods, nodes, queued, in_work, requests_waiting;
     int namespaces_left;
-    bool leading, refused;
+    int prices; /* lines */
+    bool leading, refused, prices_refused;
     int calls_count;
     struct metrics_call {
         const char *verb, *resource;

@@ -10,6 +10,7 @@
 #include "common/os/crypto.h"
 #include "common/os/log.h"
 #include "operator/poller.h"
+#include "operator/price_file.h"
 #include "operator/turn.h"
 #include "operator/work.h"
 
@@ -370,6 +371,7 @@ static void begin(struct reconciler *r, struct job_entry *job)
                                     .deaf = is_deaf(r),
                                     .memo = &job->memo,
                                     .trials = &r->trials,
+                                    .prices = price_file_prices(r->options.prices),
                                     .now_ms = clock_wall_ms(),
                                     .chance = chance,
                                     .sha256 = sha256_once,
@@ -380,6 +382,7 @@ static void begin(struct reconciler *r, struct job_entry *job)
     desk->heard_at = 0;
     desk->status_due = 0;
     struct op_plan *plan = plan_of(&snapshot, &job->memo);
+    op_memo_metered(&job->memo, &job->view, plan);
     log_plan(job, plan);
     ask_coordinator(desk, plan);
     bool waits = !turn_comes(&r->turns, &desk->turn, plan->change, now, &desk->status_due);

@@ -13,6 +13,8 @@
 #include "operator/cache.h"
 #include "operator/metrics.h"
 
+struct price_file;
+
 struct reconciler_options {
     struct loop *loop;
     struct kube *kube;
@@ -20,9 +22,10 @@ struct reconciler_options {
     struct cache *cache;
     struct recorder *recorder;
     struct metrics *metrics;
-    struct op_settings settings;  /* its strings stay */
-    int coordinator_port;         /* 0: the one in the pods we make; another in tests */
-    bool (*may_write)(void *ctx); /* do we lead, at this instant? */
+    const struct price_file *prices; /* NULL: there are none */
+    struct op_settings settings;     /* its strings stay */
+    int coordinator_port;            /* 0: the one in the pods we make; another in tests */
+    bool (*may_write)(void *ctx);    /* do we lead, at this instant? */
     /* Is this namespace another operator's? Its jobs are in the cache and nothing is done for them. Call
      * reconciler_look_at_all when that has changed. */
     bool (*leaves_out)(void *ctx, const char *namespace);

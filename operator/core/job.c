@@ -80,6 +80,40 @@ static bool is_elastic(const struct js *launch)
     return mode && strcmp(mode, "Elastic") == 0;
 }
 
+/* A number of the file is a double here: exact to a millionth up to a billion. */
+static int64_t read_micros(const struct js *spec, const char *path)
+{
+    double real;
+    if (!js_as_real(read_at(spec, path), &real) || !(real >= 0 && real <= (double)PRICE_MOST / PRICE_UNIT))
+        return -1;
+    return (int64_t)(real * PRICE_UNIT + 0.5);
+}
+
+static void read_prices(const struct js *spec, struct job_view *job)
+{
+    char currency[PRICE_CURRENCY_MAX + 1] = "";
+    read_text(spec, "spot.price.currency", currency, sizeof currency);
+    bool known = price_is_currency(currency);
+    job->price[PRICE_ANY] = -1;
+    job->price[PRICE_SPOT] = known ? read_micros(spec, "spot.price.spot") : -1;
+    job->price[PRICE_ON_DEMAND] = known ? read_micros(spec, "spot.price.onDemand") : -1;
+    text_copy(job->currency, sizeof job->currency, known ? currency : "");
+}
+
+static void read_tokens(const struct js *spec, struct job_view *job)
+{
+    struct model_shape preset = {0};
+    char name[OP_REASON_MAX] = "";
+    int lanes = 64, sequences = 1, context = 0;
+    read_text(spec, "trainer.model.preset", name, sizeof name);
+    if (preset_shape(name, &preset))
+        context = preset.context;
+    read_small(spec, "trainer.model.context", 1, 65536, &context);
+    read_small(spec, "trainer.batch.lanes", 1, RM_LANES_MAX, &lanes);
+    read_small(spec, "trainer.batch.laneSequences", 1, 4096, &sequences);
+    job->step_tokens = job->launched ? 0 : (int64_t)lanes * sequences * context;
+}
+
 static void read_spec(const struct js *spec, struct job_view *job)
 {
     char manager[RM_WHY_MAX] = OP_MANAGER;
@@ -104,6 +138,8 @@ static void read_spec(const struct js *spec, struct job_view *job)
     read_duration(spec, "failurePolicy.within", &job->restarts_within_ms);
     read_rules(read_at(spec, "failurePolicy.rules"), job);
     read_policy(spec, job);
+    read_prices(spec, job);
+    read_tokens(spec, job);
 }
 
 int job_project(const struct js *object, struct job_view *ret, struct error *err)

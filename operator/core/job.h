@@ -42,7 +42,11 @@ struct job_view {
     int64_t active_deadline_s; /* 0: none */
     int64_t ttl_s;             /* -1: none */
     enum op_clean clean;
-    char *spec; /* compact JSON of `spec` */
+    /* spec.spot.price, an hour of a machine in millionths, by enum price_capacity; -1: not given */
+    int64_t price[PRICE_SPOT + 1];
+    char currency[PRICE_CURRENCY_MAX];
+    int64_t step_tokens; /* of the built-in trainer; 0: nobody knows */
+    char *spec;          /* compact JSON of `spec` */
     struct job_status status;
 };
 

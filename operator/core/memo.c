@@ -121,3 +121,10 @@ void op_memo_told(struct op_memo *memo, const struct op_plan *plan)
     memo->told_sequence = plan->told_sequence;
     memo->told_term = plan->told_term;
 }
+
+void op_memo_metered(struct op_memo *memo, const struct job_view *job, const struct op_plan *plan)
+{
+    memo->cost = plan->cost;
+    memo->cost_from_ms = job->status.cost.accounted_ms;
+    memo->cost_from = job->status.cost.hours;
+}

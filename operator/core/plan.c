@@ -30,7 +30,9 @@ struct op_plan *job_plan(const struct job_snapshot *snapshot)
     p->plan = plan;
     plan->told_sequence = snapshot->memo->told_sequence;
     plan->told_term = snapshot->memo->told_term;
+    plan->cost = job->status.cost;
     if (job->managed && !job->deleting) {
+        plan_meter(p);
         plan_observe(p);
         plan_decide(p);
         plan_tell(p);

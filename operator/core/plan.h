@@ -66,6 +66,7 @@ struct op_plan {
     int poll_term;
     int64_t told_sequence; /* the memo's next value, once the events are out */
     int told_term;
+    struct op_cost cost; /* the memo's next reading, at once */
 };
 
 /* Allocates bodies; plan_free frees them and the plan. */
@@ -103,6 +104,8 @@ bool op_status_refusal(const struct op_action *action, int code, const char *mes
 uint64_t op_body_hash(const struct str *body);
 
 void op_memo_told(struct op_memo *memo, const struct op_plan *plan);
+/* Of each plan, whatever comes of its writes. */
+void op_memo_metered(struct op_memo *memo, const struct job_view *job, const struct op_plan *plan);
 
 /* The same for all jobs: a pod was taken on trial; was one like it taken less than a minute ago? */
 void op_trials_note(struct op_trials *trials, uint64_t trial, int64_t now_ms);

@@ -270,6 +270,9 @@ static void write_status(struct planner *p)
     struct str before = str_init(OP_STATUS_TEXT_MAX), after = before, urgent_before = before,
                urgent_after = before;
     int64_t heard_ms = p->next.ring.heard_ms, stored_ms = p->stored->ring.heard_ms;
+    struct op_cost cost = p->next.cost;
+    if (!plan_is_due(p))
+        p->next.cost = p->stored->cost;
     status_write(p->stored, p->job->name, &before);
     p->next.ring.heard_ms = heard_ms < stored_ms + OP_HEARD_EACH_MS ? stored_ms : heard_ms;
     status_write(&p->next, p->job->name, &after);
@@ -281,6 +284,7 @@ static void write_status(struct planner *p)
         p->plan->change = OP_TICKING;
     if (p->plan->change != OP_SAME) {
         p->next.ring.heard_ms = heard_ms;
+        p->next.cost = cost;
         str_reset(&after);
         status_write(&p->next, p->job->name, &after);
     }

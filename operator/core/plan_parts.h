@@ -18,9 +18,11 @@ enum {
     OP_DEAD_PATIENCE_MS = 30 * 1000,    /* after the end of a pod's grace, until its node counts as dead */
     OP_RETRY_FIRST_MS = 30 * 1000,      /* after startTimeout, plus up to this much again */
     OP_HEARD_EACH_MS = 60 * 1000,       /* that it was heard again is written with other news, or so often */
-    OP_PREPARE_MS = 60 * 1000, /* that a kubelet may take to prepare a pod before it is told as trouble */
-    OP_TICK_MS = 15 * 1000,    /* how often a waiting job's sentence is looked at */
-    OP_ROUGH_S = 30,           /* what its seconds are rounded to: each change of them is a write */
+    OP_PREPARE_MS = 60 * 1000,    /* that a kubelet may take to prepare a pod before it is told as trouble */
+    OP_TICK_MS = 15 * 1000,       /* how often a waiting job's sentence is looked at */
+    OP_METER_EACH_MS = 60 * 1000, /* that time costs is written with other news, or so often... */
+    OP_PRICE_PATIENCE_MS = 60 * 1000, /* ...and a machine's price is waited for so long */
+    OP_ROUGH_S = 30,                  /* what its seconds are rounded to: each change of them is a write */
 };
 
 enum op_mode { OP_RUN, OP_HOLD, OP_STOP, OP_SUSPEND, OP_DONE };
@@ -50,6 +52,12 @@ const struct coordinator_view *look_coordinator_view(const struct planner *p); /
 bool look_is_other_image(const struct planner *p, const struct pod_view *pod); /* than the job's pinned one */
 int64_t look_silence(const struct planner *p); /* how long the coordinator has given no answer; 0 */
 bool look_any_alive(const struct planner *p, enum pod_role role);
+
+/* plan_meter.c: what the pods cost */
+void plan_meter(struct planner *p);
+void plan_price_tokens(struct planner *p);
+bool plan_is_due(const struct planner *p);     /* is the new reading news by itself? */
+bool plan_has_prices(const struct planner *p); /* any at all */
 
 /* plan_observe.c: slots against pods; counts endings, finds the last word */
 void plan_observe(struct planner *p);

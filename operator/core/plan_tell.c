@@ -542,4 +542,5 @@ void plan_tell(struct planner *p)
     if (p->mode == OP_STOP || p->mode == OP_SUSPEND || p->mode == OP_DONE)
         add_trouble(p);
     tell_trouble(p);
+    plan_price_tokens(p);
 }

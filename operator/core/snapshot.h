@@ -99,6 +99,11 @@ struct op_memo {
     uint64_t applied[OP_APPLIED];
     int64_t told_sequence; /* coordinator's events up to here were handed on... */
     int told_term;         /* ...of this term */
+    /* The meter as of the last plan, and the reading in the status that it went on from: exact where a pod
+     * went and a status was not written yet. */
+    struct op_cost cost;
+    int64_t cost_from_ms;
+    struct op_sum cost_from;
     struct {
         int64_t at_ms, generation; /* at_ms 0: nothing was refused since the last success */
         int code;                  /* HTTP status; 0: no answer */
@@ -133,6 +138,7 @@ struct job_snapshot {
     bool deaf; /* others are asked as well, and none of all coordinators answers: it is our own network */
     const struct op_memo *memo;
     const struct op_trials *trials; /* NULL: none */
+    const struct prices *prices;    /* NULL: there are none */
     int64_t now_ms;
     const char *chance; /* of name_chance: another one for each snapshot */
     void (*sha256)(const void *bytes, size_t length, uint8_t out[RM_HASH_BYTES]);

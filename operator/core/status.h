@@ -15,6 +15,7 @@
 #include "common/base/str.h"
 #include "common/wire/status.h"
 #include "operator/core/names.h"
+#include "operator/core/prices.h"
 
 struct js;
 
@@ -135,6 +136,40 @@ struct op_images {
     char trainer[OP_IMAGE_MAX], coordinator[OP_IMAGE_MAX], bundle[OP_IMAGE_MAX];
 };
 
+enum { OP_METERS_MAX = 160 };
+
+/* A pod that has a node, while the API server has the pod. */
+struct op_meter {
+    int index;               /* of a worker; -1: a coordinator */
+    int attempt;             /* the term of a coordinator */
+    int64_t rate, on_demand; /* of its share of its machine an hour, in millionths; -1: not known */
+    int share;               /* of the machine, in millionths */
+    bool over;               /* all of it has ended, and is accounted for */
+    bool away;               /* its node is gone: nobody pays for it */
+};
+
+/* Millionths, and what is left of them: 3600ths of one. */
+struct op_sum {
+    int64_t micros;
+    int rest;
+};
+
+/* What the job's pods have cost up to a moment, each from the second that it got its node. hours: of whole
+ * machines. */
+struct op_cost {
+    int64_t accounted_ms; /* a whole second; 0: no pod ever had a node */
+    char currency[PRICE_CURRENCY_MAX];
+    char per_million[PRICE_TEXT_MAX];                /* tokens; "": not known */
+    struct op_sum spent, on_demand, hours, unpriced; /* unpriced: those hours for which no price is known */
+    int meters_count;
+    struct op_meter meter[OP_METERS_MAX];
+};
+
+/* What was said of the cost, so that it is said once. */
+struct op_cost_told {
+    bool unknown, whole;
+};
+
 struct job_status {
     int64_t observed_generation;
     char state[OP_REASON_MAX];
@@ -173,6 +208,8 @@ struct job_status {
     struct op_checkpoint checkpoint;
     struct op_recovery last_recovery;
     struct op_goodput goodput;
+    struct op_cost cost;
+    struct op_cost_told cost_told;
     struct op_result result;
 };
 
@@ -197,5 +234,11 @@ const char *condition_name(enum op_condition_type type); /* "PodsReady" */
 
 const char *slot_state_name(enum op_slot_state state); /* "Wanted" */
 bool slot_is_live(const struct op_slot *slot);         /* WANTED or PRESENT */
+
+/* status_cost.c: `status.cost`, of an object and into one; NULL where there is nothing to say. */
+void status_read_cost(const struct js *object, struct job_status *ret);
+struct js *status_cost_json(const struct job_status *status);
+/* "12.34 USD", or "1.50 h" where no price is known; "" before the first pod. */
+void status_cost_column(const struct op_cost *cost, char out[OP_REASON_MAX]);
 
 #endif

@@ -152,6 +152,7 @@ void status_read(const struct js *object, struct job_status *ret)
     read_text(object, "images.coordinator", ret->images.coordinator, sizeof ret->images.coordinator);
     read_text(object, "images.bundle", ret->images.bundle, sizeof ret->images.bundle);
     read_page(object, ret);
+    status_read_cost(js_get(object, "cost"), ret);
 }
 
 static void put_instant(struct js *object, const char *key, int64_t ms)
@@ -389,6 +390,8 @@ static struct js *columns_json(const struct job_status *status)
     js_set_string(o, "workers", text);
     js_set_int(o, "interruptions", (int64_t)status->restarts.preemption + status->restarts.infrastructure);
     js_set_int(o, "restarts", (int64_t)status->restarts.failure + status->restarts.misfit);
+    status_cost_column(&status->cost, text);
+    put_text(o, "cost", text);
     if (!status->progress.known || !status->progress.steps)
         return o;
     snprintf(text, sizeof text, "%d%%", percent_of(&status->progress));
@@ -431,6 +434,8 @@ static void write(const struct job_status *status, const char *job_name, bool ti
         js_set(o, "lastRecovery", recovery_json(&status->last_recovery));
     if (ticking && status->goodput.known)
         js_set(o, "goodput", goodput_json(&status->goodput));
+    if (ticking && status->cost.accounted_ms)
+        js_set(o, "cost", status_cost_json(status));
     if (status->result.known)
         js_set(o, "result", result_json(&status->result));
     if (ticking)

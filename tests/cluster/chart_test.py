@@ -32,7 +32,7 @@ VARIANTS = [
     "metrics.podMonitor=true,metrics.serviceMonitor=true,metrics.interval=30s,metrics.labels.release=prometheus",
     "arch=,openshift=true,rbac.aggregate=false,logLevel=debug,podLabels.team=ml,serviceAccount.annotations.role=arn",
     "extraEnv[0].name=HTTPS_PROXY,extraEnv[0].value=http://proxy:3128,extraArgs={--coordinator-port=7070,--qps=9}",
-    "metrics.open=true,metrics.namespaceSelector.team=ops,openshift=true", AFFINITY]
+    "metrics.open=true,metrics.namespaceSelector.team=ops,openshift=true", "prices.configMap=machine-prices", AFFINITY]
 
 
 @pytest.fixture(name="helm", scope="module")
@@ -68,7 +68,7 @@ def test_helm_has_nothing_against_the_chart(helm):
     ("requests.perSecond=fast", "perSecond"), ("metrics.open=perhaps", "open"), ("image.operatorDigest=latest", "operatorDigest"),
     ("image.registry=example.invalid/", "registry"), ("metrics.interval=often", "interval"), ("logLevel=loud", "logLevel"),
     ("extraArgs={qps=9}", "extraArgs"), ("openshift=4", "openshift"), ("metrics.namespaceSelector.team=-ops", "team"),
-    ("metrics.namespaceSelector.-team=ops", "team")])
+    ("metrics.namespaceSelector.-team=ops", "team"), ("prices.configMap=A_b", "configMap")])
 def test_a_value_that_is_none_is_refused_by_name(helm, setting, sentence):
     with pytest.raises(RuntimeError) as why:
         render(helm, "--set", setting)

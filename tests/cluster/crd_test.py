@@ -311,6 +311,7 @@ SUSPENDED = [
 ]
 ALWAYS = [
     {"suspend": True}, {"workers": {"target": 4}}, {"failurePolicy": {"maxRestarts": 9}}, {"spot": {"prefer": True}},
+    {"spot": {"price": {"spot": 1.5, "onDemand": 4, "currency": "USD"}}},
     {"activeDeadlineSeconds": 60}, {"ttlSecondsAfterFinished": 1}, {"cleanPodPolicy": "All"}, {"scheduling": {"disruptionBudget": "None"}},
 ]
 
@@ -421,14 +422,14 @@ def test_columns_of_what_a_program_does_not_tell_are_empty(jobs, made):
 
 def test_kubectl_get_shows_the_columns(jobs, made):
     name = made()
-    status = {"state": "Training", "columns": {"workers": "3/3", "progress": "40%", "eta": "1h25m", "interruptions": 4, "restarts": 2},
+    status = {"state": "Training", "columns": {"workers": "3/3", "progress": "40%", "eta": "1h25m", "interruptions": 4, "restarts": 2, "cost": "12.34"},
               "progress": {"step": 812, "loss": "2.1043", "heldOutLoss": "2.25", "gradientNorm": "0.842", "clipFactor": "1",
                            "learningRate": "0.0006", "tokensPerSecond": 81234, "samplesPerSecond": 12}, "goodput": {"ratio": "0.962"},
               "ring": {"generation": 7}, "message": "worker 3 has been Pending for 42 s"}
     jobs("patch", "tj", name, "--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
     lines = jobs("get", "tj", name).splitlines()
-    assert lines[0].split() == ["NAME", "STATE", "WORKERS", "PROGRESS", "STEP", "LOSS", "ETA", "INTERRUPTIONS", "RESTARTS", "GOODPUT", "AGE"]
-    assert lines[1].split()[:-1] == [name, "Training", "3/3", "40%", "812", "2.1043", "1h25m", "4", "2", "0.962"]
+    assert lines[0].split() == ["NAME", "STATE", "WORKERS", "PROGRESS", "STEP", "LOSS", "ETA", "INTERRUPTIONS", "RESTARTS", "GOODPUT", "COST", "AGE"]
+    assert lines[1].split()[:-1] == [name, "Training", "3/3", "40%", "812", "2.1043", "1h25m", "4", "2", "0.962", "12.34"]
     wide = jobs("get", "tj", name, "-o", "wide").splitlines()
     assert wide[0].split()[-6:] == ["CHECKPOINT", "HEARD", "GENERATION", "TOKENS/S", "STEPS/S", "MESSAGE"]
     assert wide[1].endswith(status["message"])
@@ -437,6 +438,7 @@ def test_kubectl_get_shows_the_columns(jobs, made):
 
 
 STATUS_JSON = CRD.parents[1] / "operator" / "core" / "status_json.c"
+STATUS_COST = STATUS_JSON.with_name("status_cost.c")
 STATUS_KEYS = CRD.parents[1] / "common" / "wire" / "status.c"
 
 
@@ -445,7 +447,7 @@ def status_source():
     tables = {name: re.findall(r'\] = "(\w+)"', body)
               for name, body in re.findall(r"\*const (\w+_key)s\[\w+\] = \{(.*?)\n\};", STATUS_KEYS.read_text(), re.S)}
     return re.sub(r"js_set_int\((\w+), (\w+_key)\(\w+\), .*;",
-                  lambda walk: "\n".join(f'js_set_int({walk[1]}, "{key}", 0);' for key in tables[walk[2]]), STATUS_JSON.read_text())
+                  lambda walk: "\n".join(f'js_set_int({walk[1]}, "{key}", 0);' for key in tables[walk[2]]), STATUS_JSON.read_text() + STATUS_COST.read_text())
 
 
 def written_paths(source):
@@ -501,7 +503,7 @@ def test_a_status_of_the_operator_survives_the_schema(jobs):
     ('js_set_int(s, "index"', 'js_set_int(s, "number"', "workers.slots.[].number"),
     ('js_set(o, "goodput", goodput_json', 'js_set(o, "lastGoodput", goodput_json', "lastGoodput.ratio")])
 def test_a_field_that_is_written_at_another_place_is_found(right, wrong, lost):
-    source = STATUS_JSON.read_text()
+    source = STATUS_JSON.read_text() + STATUS_COST.read_text()
     assert right in source
     assert lost in written_paths(source.replace(right, wrong)) - written_paths(source)
 

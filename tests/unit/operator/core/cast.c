@@ -67,6 +67,7 @@ struct cast *cast_open(const char *changes)
 void cast_free(struct cast *c)
 {
     job_clear(&c->job);
+    prices_clear(&c->prices);
     free(c);
 }
 
@@ -151,6 +152,7 @@ struct op_plan *cast_plan(struct cast *c)
                              .nodes_known = c->nodes_known,
                              .memo = &c->memo,
                              .trials = &c->trials,
+                             .prices = &c->prices,
                              .now_ms = c->now_ms,
                              .chance = "chancechancechan",
                              .sha256 = sha256_once,
@@ -168,6 +170,7 @@ static void settle(struct cast *c, bool all)
 {
     struct error err = {0};
     struct op_plan *plan = cast_plan(c);
+    op_memo_metered(&c->memo, &c->job, plan);
     for (int i = 0; i < plan->actions_count; i++) {
         const struct op_action *action = &plan->action[i];
         if (all)

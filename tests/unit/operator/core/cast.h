@@ -21,6 +21,7 @@ struct cast {
     bool deaf;
     struct op_memo memo;
     struct op_trials trials;
+    struct prices prices;
     int64_t now_ms;
     bool nodes_known;
 };

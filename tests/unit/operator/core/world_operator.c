@@ -281,6 +281,7 @@ void process_reconcile(struct world *w, struct process *o, int die_before, bool 
         return;
     project(w, &o->cache.job, &job);
     struct op_plan *plan = make_plan(w, o, &job);
+    op_memo_metered(&o->memo, &job, plan);
     int done = 0, code = 0;
     for (; done < plan->actions_count && done != die_before && (code == 0 || code == 409 || code == 404);
          done++) {

@@ -1,0 +1,282 @@
+/* What the job's pods cost: each from the second that it got its node to that in which the last of it ended,
+ * at its machine's price times its share of the machine. The reading goes on from the one in the status, so
+ * that whoever leads next counts no second twice; a pod has its line there while the API server has the pod.
+ */
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "operator/core/machine.h"
+#include "operator/core/plan_parts.h"
+
+enum { HOUR_S = 3600, MS_S = 1000 };
+
+static const int64_t sum_most = (int64_t)4 * 1000 * 1000 * 1000 * 1000 * 1000 * 1000,
+                     span_most_s = 1000 * 1000 * 1000;
+
+struct meter {
+    struct planner *p;
+    struct op_cost *cost;
+    int64_t from_s, now_s; /* since the last reading */
+    bool went_on;          /* that reading was this process's own, so it saw all that happened since */
+    int64_t share;
+    const struct node_view *node; /* of the pod that is read; NULL */
+};
+
+static void add(struct op_sum *sum, int64_t rate, int64_t seconds)
+{
+    if (seconds <= 0 || rate <= 0)
+        return;
+    seconds = seconds < span_most_s ? seconds : span_most_s;
+    int64_t rest = rate % HOUR_S * seconds + sum->rest;
+    sum->micros += rate / HOUR_S * seconds + rest / HOUR_S;
+    sum->micros = sum->micros < sum_most ? sum->micros : sum_most;
+    sum->rest = (int)(rest % HOUR_S);
+}
+
+static bool is_usable(const struct op_cost *cost, const char *currency)
+{
+    return *currency && (!*cost->currency || !strcmp(cost->currency, currency));
+}
+
+bool plan_has_prices(const struct planner *p)
+{
+    return *p->job->currency || (p->s->prices && p->s->prices->count);
+}
+
+/* An hour of this machine; -1: nobody knows. The job's own word comes first; and there is one currency, that
+ * of what was counted first. */
+static int64_t price_of(const struct meter *m, enum price_capacity capacity, int64_t at_s,
+                        int64_t *ret_until_s, const char **ret_currency)
+{
+    const struct job_view *job = m->p->job;
+    const struct prices *prices = m->p->s->prices;
+    struct price_machine machine = m->node->machine;
+    int64_t until_ms = INT64_MAX, found = -1;
+    machine.capacity = capacity;
+    *ret_until_s = INT64_MAX;
+    if (job->price[capacity] >= 0 && is_usable(m->cost, job->currency)) {
+        *ret_currency = job->currency;
+        return job->price[capacity];
+    }
+    if (!prices || !is_usable(m->cost, prices->currency))
+        return -1;
+    found = prices_find(prices, &machine, at_s * MS_S, &until_ms);
+    *ret_currency = prices->currency;
+    *ret_until_s = until_ms == INT64_MAX ? INT64_MAX : (until_ms + MS_S - 1) / MS_S;
+    return found;
+}
+
+/* What its share of its machine costs from then on; until when. */
+static int64_t rate_at(struct meter *m, struct op_meter *meter, int64_t at_s)
+{
+    const char *currency = "";
+    int64_t until_s, spot_until_s;
+    int64_t own = price_of(m, m->node->machine.capacity, at_s, &spot_until_s, &currency);
+    if (own >= 0)
+        text_copy(m->cost->currency, sizeof m->cost->currency, currency);
+    int64_t full = price_of(m, PRICE_ON_DEMAND, at_s, &until_s, &currency);
+    if (own >= 0 && full < 0)
+        full = own; /* nothing counts as saved where nobody knows how much */
+    meter->rate = own < 0 ? -1 : (own * m->share + RESOURCE_WHOLE / 2) / RESOURCE_WHOLE;
+    meter->on_demand = own < 0 ? -1 : (full * m->share + RESOURCE_WHOLE / 2) / RESOURCE_WHOLE;
+    return until_s < spot_until_s ? until_s : spot_until_s;
+}
+
+static void charge_span(struct op_cost *cost, const struct op_meter *meter, int64_t share, int64_t seconds)
+{
+    add(&cost->hours, share, seconds);
+    if (meter->rate < 0)
+        add(&cost->unpriced, share, seconds);
+    add(&cost->spent, meter->rate, seconds);
+    add(&cost->on_demand, meter->on_demand, seconds);
+}
+
+/* At the machine's prices where it is seen, else at the last ones known. */
+static void charge(struct meter *m, struct op_meter *meter, int64_t from_s, int64_t to_s)
+{
+    while (from_s < to_s) {
+        int64_t until_s = m->node ? rate_at(m, meter, from_s) : INT64_MAX;
+        until_s = until_s < to_s ? until_s : to_s;
+        RM_ASSERT(until_s > from_s, "a price holds from %lld to %lld", (long long)from_s, (long long)until_s);
+        charge_span(m->cost, meter, m->share, until_s - from_s);
+        from_s = until_s;
+    }
+    if (m->node && !meter->over)
+        rate_at(m, meter, to_s);
+}
+
+static struct op_meter *find(struct op_cost *cost, int index, int attempt)
+{
+    for (int i = 0; i < cost->meters_count; i++)
+        if (cost->meter[i].index == index && cost->meter[i].attempt == attempt)
+            return &cost->meter[i];
+    return NULL;
+}
+
+/* A machine that has just come is not known at once, nor are its labels. */
+static bool is_early(struct meter *m, const struct pod_view *pod)
+{
+    struct op_meter trial = {0};
+    int64_t until_ms = pod->bound_ms + OP_PRICE_PATIENCE_MS;
+    if (!m->p->s->nodes_known || m->p->s->now_ms >= until_ms || pod_is_spent(pod))
+        return false;
+    if (m->node && plan_has_prices(m->p))
+        rate_at(m, &trial, m->now_s);
+    if (m->node && (trial.rate >= 0 || !plan_has_prices(m->p)))
+        return false;
+    plan_wake(m->p, until_ms);
+    return true;
+}
+
+/* Room is made by what is over, and counted. */
+static struct op_meter *begin(struct op_cost *cost, const struct pod_view *pod)
+{
+    if (cost->meters_count == OP_METERS_MAX)
+        return NULL;
+    struct op_meter *meter = &cost->meter[cost->meters_count++];
+    *meter = (struct op_meter){.index = pod->index, .attempt = pod->attempt, .rate = -1, .on_demand = -1};
+    return meter;
+}
+
+/* A node that is gone costs nothing any more. When it went only who was there knows. */
+static bool is_away(struct meter *m, struct op_meter *meter, const struct pod_view *pod)
+{
+    bool gone = m->p->s->nodes_known && !m->node && !pod_is_spent(pod), was = meter->away;
+    meter->away = gone;
+    return gone ? was || !m->went_on : was;
+}
+
+static void tell_once(struct meter *m, const struct pod_view *pod, const struct op_meter *meter)
+{
+    char kind[MACHINE_TEXT_MAX];
+    struct op_cost_told *told = &m->p->next.cost_told;
+    if (!plan_has_prices(m->p))
+        return;
+    if (!told->whole && m->node && !resources_are_asked(&pod->asked)) {
+        told->whole = true;
+        plan_event(m->p, false, "WholeNodeCounted", "Account",
+                   "pod %s requests neither cpu nor memory nor a device: its cost is that of its whole node",
+                   pod->name);
+    }
+    if (told->unknown || meter->rate >= 0 || meter->over)
+        return;
+    told->unknown = true;
+    if (m->node)
+        machine_text(&m->node->machine, kind);
+    plan_event(m->p, true, "CostUnknown", "Account",
+               "no price for %.100s (pod %s): its hours are counted, and no budget ends them",
+               m->node ? kind : "a node that is not to be seen", pod->name);
+}
+
+static void read_pod(struct meter *m, const struct pod_view *pod)
+{
+    if (!pod->bound_ms)
+        return;
+    struct op_meter *meter = find(m->cost, pod->index, pod->attempt);
+    m->node = look_node(m->p, pod);
+    m->share = m->node ? resources_share(&pod->asked, &m->node->allocatable)
+               : meter ? meter->share
+                       : RESOURCE_WHOLE;
+    bool is_new = !meter;
+    if (is_new && !is_early(m, pod))
+        meter = begin(m->cost, pod);
+    if (!meter || meter->over)
+        return;
+    bool away = is_away(m, meter, pod);
+    meter->share = (int)m->share;
+    int64_t from_s = is_new ? pod->bound_ms / MS_S : m->from_s, to_s = m->now_s;
+    if (pod_is_spent(pod) && pod->finished_ms && pod->finished_ms / MS_S < to_s)
+        to_s = pod->finished_ms / MS_S;
+    meter->over = pod_is_spent(pod);
+    if (is_new || !away)
+        charge(m, meter, from_s, to_s);
+    tell_once(m, pod, meter);
+}
+
+static bool is_there(const struct planner *p, const struct op_meter *meter)
+{
+    for (int i = 0; i < p->s->pods_count; i++)
+        if (p->s->pods[i]->index == meter->index && p->s->pods[i]->attempt == meter->attempt)
+            return true;
+    return false;
+}
+
+/* A pod that went while nobody looked had gone, for all we know, when it was last seen. */
+static void drop_gone(struct meter *m)
+{
+    int kept = 0;
+    for (int i = 0; i < m->cost->meters_count; i++) {
+        struct op_meter *meter = &m->cost->meter[i];
+        if (is_there(m->p, meter)) {
+            m->cost->meter[kept++] = *meter;
+            continue;
+        }
+        m->node = NULL;
+        m->share = meter->share;
+        if (!meter->over && !meter->away && m->went_on)
+            charge(m, meter, m->from_s, m->now_s);
+    }
+    m->cost->meters_count = kept;
+}
+
+static int running(const struct op_cost *cost)
+{
+    int count = 0;
+    for (int i = 0; i < cost->meters_count; i++)
+        count += !cost->meter[i].over;
+    return count;
+}
+
+static bool is_same(const struct op_cost *stored, int64_t at_ms, const struct op_sum *hours)
+{
+    return stored->accounted_ms == at_ms && stored->hours.micros == hours->micros &&
+           stored->hours.rest == hours->rest;
+}
+
+/* The last plan's reading, if the status is that which it went on from, or holds that very reading: else
+ * somebody else has led meanwhile. */
+static bool goes_on(const struct planner *p)
+{
+    const struct op_memo *memo = p->s->memo;
+    const struct op_cost *stored = &p->stored->cost;
+    return memo->cost.accounted_ms && (is_same(stored, memo->cost_from_ms, &memo->cost_from) ||
+                                       is_same(stored, memo->cost.accounted_ms, &memo->cost.hours));
+}
+
+void plan_meter(struct planner *p)
+{
+    struct op_cost *cost = &p->next.cost;
+    struct meter m = {.p = p, .cost = cost, .now_s = p->s->now_ms / MS_S, .went_on = goes_on(p)};
+    if (m.went_on)
+        *cost = p->s->memo->cost;
+    m.from_s = cost->accounted_ms / MS_S;
+    m.now_s = m.now_s > m.from_s ? m.now_s : m.from_s;
+    bool ran = running(cost) > 0;
+    drop_gone(&m);
+    for (int i = 0; i < p->s->pods_count; i++)
+        read_pod(&m, p->s->pods[i]);
+    if (ran || running(cost) || (!cost->accounted_ms && cost->meters_count))
+        cost->accounted_ms = m.now_s * MS_S;
+    p->plan->cost = *cost;
+    if (running(cost))
+        plan_wake(p, p->stored->cost.accounted_ms + OP_METER_EACH_MS > p->s->now_ms
+                         ? p->stored->cost.accounted_ms + OP_METER_EACH_MS
+                         : p->s->now_ms + OP_METER_EACH_MS);
+}
+
+bool plan_is_due(const struct planner *p)
+{
+    const struct op_cost *next = &p->next.cost, *stored = &p->stored->cost;
+    bool ended = !running(next) && !is_same(stored, next->accounted_ms, &next->hours);
+    return ended || (running(next) && next->accounted_ms - stored->accounted_ms >= OP_METER_EACH_MS);
+}
+
+/* Of tokens that count: what was lost and done again costs, and brings none. */
+void plan_price_tokens(struct planner *p)
+{
+    double tokens = (double)p->next.progress.step * (double)p->job->step_tokens;
+    double micros = tokens > 0 ? (double)p->next.cost.spent.micros * 1e6 / tokens : 0;
+    *p->next.cost.per_million = 0;
+    if (p->next.progress.known && tokens > 0 && *p->next.cost.currency && micros < 9e15)
+        price_text((int64_t)micros, p->next.cost.per_million);
+}
