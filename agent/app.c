@@ -11,6 +11,7 @@
 
 #include "agent/core/agent.h"
 #include "agent/launch/descendants.h"
+#include "agent/notice/listener.h"
 #include "agent/program/worker_trainer.h"
 #include "agent/storage/data_feed.h"
 #include "agent/storage/worker_load.h"
@@ -61,6 +62,7 @@ struct app {
     struct session session;
     struct loop_timer *timer;
     struct loop_signal *term_signal, *child_signal;
+    struct listener *listener; /* NULL: nobody tells of the machine's end */
     struct lines *parent;
     struct agent *agent;
     struct agent_out *out;
@@ -405,7 +407,7 @@ static void send_link(struct app *app, struct message *message)
 
 /* --- the core --- */
 
-static void store_done(void *ctx, const struct agent_event *event)
+static void happened(void *ctx, const struct agent_event *event)
 {
     step(ctx, event);
 }
@@ -635,12 +637,12 @@ static int open_job(struct app *app, struct error *err)
     struct worker_store_options store = {.spec = &app->options->files->spec,
                                          .key = app->options->files->key,
                                          .snapshot_fd = app->snapshot_fd,
-                                         .done = store_done,
+                                         .done = happened,
                                          .ctx = app};
     struct worker_load_options load = {.spec = &app->options->files->spec,
                                        .state_fd = app->state_fd,
                                        .snapshot_fd = app->snapshot_fd,
-                                       .done = store_done,
+                                       .done = happened,
                                        .ctx = app};
     if (data_feed_open(&app->feed, &app->options->files->spec, err) < 0 ||
         worker_trainer_open(&app->trainer, app->loop, &trainer, err) < 0 ||
@@ -679,6 +681,9 @@ static int open_parts(struct app *app, struct error *err)
     if (loop_timer_open(&app->timer, app->loop, timer_fired, app, err) < 0 ||
         loop_signal_open(&app->term_signal, app->loop, SIGTERM, asked_to_leave, app, err) < 0 ||
         ws_open(&app->ws, app->loop, &ws, err) < 0)
+        return -1;
+    struct listener_options listener = {.leave = happened, .ctx = app};
+    if (app->options->pod && listener_open(&app->listener, app->loop, &listener, err) < 0)
         return -1;
     if (app->options->pod)
         return loop_signal_open(&app->child_signal, app->loop, SIGCHLD, child_ended, app, err);
@@ -744,6 +749,7 @@ static void leave_calls_behind(struct app *app, int exit_code)
 
 static void app_close(struct app *app)
 {
+    listener_free(app->listener);
     ws_free(app->ws);
     resolve_free(app->resolve);
     worker_trainer_free(app->trainer);

@@ -13,8 +13,10 @@
 #include "agent/launch/exec.h"
 #include "agent/launch/launcher.h"
 #include "agent/launch/pair.h"
+#include "agent/notice/node.h"
 #include "common/base/time.h"
 #include "common/loop/loop.h"
+#include "common/notice/metadata.h"
 #include "common/os/config.h"
 #include "common/os/descriptors.h"
 #include "common/os/log.h"
@@ -34,7 +36,13 @@ static const char usage[] =
     "is all it is told. RINGMASTER_POD_JOB, RINGMASTER_POD_SPEC_SHA256, RINGMASTER_POD_GENERATION and\n"
     "RINGMASTER_POD_METRICS_PORT are for `coordinate` in a pod.\n"
     "       ringmaster-agent install DIR [--termination-log FILE]\n"
-    "copies the bundle that it is started from to that folder, as an init container does.\n";
+    "copies the bundle that it is started from to that folder, as an init container does.\n"
+    "       ringmaster-agent node --listen IP [--port N] [--metadata URL]\n"
+    "tells the pods of this machine what its cloud's metadata says of its end, at "
+    "http://IP:7072/v1/notices.\n"
+    "IP is this machine's own, as pods know it; the metadata's address is http://169.254.169.254, or what\n"
+    "RINGMASTER_METADATA says.\n"
+    "Exit codes: 0 done, or told to go; 2 the command line; 4 the port is taken, or the machine fails.\n";
 
 #define TERMINATION_LOG "/dev/termination-log"
 
@@ -338,6 +346,35 @@ static int install(int argc, char **argv, struct error *err)
     return -1;
 }
 
+/* node --listen IP [--port N] [--metadata URL] */
+static int node(int argc, char **argv, struct error *err)
+{
+    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
+                                            {"port", required_argument, NULL, 'p'},
+                                            {"metadata", required_argument, NULL, 'm'},
+                                            {NULL, 0, NULL, 0}};
+    const char *given = config_get(CONFIG_METADATA);
+    struct node_options node = {.metadata = given ? given : METADATA_BASE};
+    long port = NODE_PORT;
+    int c;
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c == 'l')
+            node.listen = optarg;
+        else if (c == 'm')
+            node.metadata = optarg;
+        else if (c != 'p')
+            return err_set(err, ERR_USAGE, "%s", usage);
+        else if (number("port", optarg, 65535, &port, err) < 0)
+            return -1;
+    }
+    if (optind != argc || !node.listen)
+        return err_set(err, ERR_USAGE,
+                       "node wants --listen IP: the address of this machine that its pods know\n%s", usage);
+    node.port = (int)port;
+    log_name("node");
+    return node_run(&node, err);
+}
+
 static int run(int argc, char **argv, struct error *err)
 {
     struct arguments arguments;
@@ -346,6 +383,8 @@ static int run(int argc, char **argv, struct error *err)
         return install(argc, argv, err);
     if (argc > 1 && !strcmp(argv[1], "launch"))
         return launch(argc, argv, err);
+    if (argc > 1 && !strcmp(argv[1], "node"))
+        return node(argc - 1, argv + 1, err);
     if (!coordinates && (argc < 2 || strcmp(argv[1], "work") != 0))
         return err_set(err, ERR_USAGE, "%s", usage);
     if (arguments_read(&arguments, argc - 1, argv + 1, err) < 0)
@@ -354,9 +393,18 @@ static int run(int argc, char **argv, struct error *err)
                          : start(&arguments, NULL, coordinates, err);
 }
 
+static bool asks_for_help(int argc, char **argv)
+{
+    return (argc == 2 || argc == 3) && !strcmp(argv[argc - 1], "--help");
+}
+
 int main(int argc, char **argv)
 {
     struct error err = {0};
+    if (asks_for_help(argc, argv)) {
+        fputs(usage, stdout);
+        return EXIT_DONE;
+    }
     if (argc > 1 && !strcmp(argv[1], "exec"))
         return launch_exec(argc - 1, argv + 1);
     loop_signal_hold(SIGTERM);

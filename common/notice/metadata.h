@@ -14,6 +14,12 @@
 
 enum { METADATA_BODY_MAX = 65536, METADATA_WORDS_MAX = 8 };
 
+/* Where all three answer, and how IMDSv2 is asked for a token and then with it. */
+#define METADATA_BASE             "http://169.254.169.254"
+#define METADATA_AWS_TOKEN_PATH   "/latest/api/token"
+#define METADATA_AWS_TOKEN_TTL    "X-aws-ec2-metadata-token-ttl-seconds: 21600"
+#define METADATA_AWS_TOKEN_HEADER "X-aws-ec2-metadata-token: "
+
 /* A moment by the source's clock, where one is told: until_ms is milliseconds since the epoch. */
 struct metadata_word {
     enum notice_certainty certainty;

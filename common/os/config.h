@@ -15,6 +15,8 @@ enum config_key {
 
     CONFIG_CUDA_LIBRARY,     /* RINGMASTER_CUDA_LIBRARY: path of libcuda.so.1, looked for nowhere else */
     CONFIG_CUBLASLT_LIBRARY, /* RINGMASTER_CUBLASLT_LIBRARY: path of libcublasLt.so.13, likewise */
+    CONFIG_METADATA, /* RINGMASTER_METADATA: where the machine's metadata is asked for notices; in a pod
+                        nothing where it is not set */
 
     /* By the operator, which may be newer than a job's image: what an image does not know it passes over,
      * where an option that it does not know would end it. */
@@ -24,6 +26,8 @@ enum config_key {
     CONFIG_POD_GENERATION,   /* RINGMASTER_POD_GENERATION: generations of the job before this coordinator */
     CONFIG_POD_METRICS_PORT, /* RINGMASTER_POD_METRICS_PORT: the coordinator's second port, for /metrics alone
                               */
+    CONFIG_POD_HOST_IP,      /* RINGMASTER_POD_HOST_IP: the pod's machine, by the downward API */
+    CONFIG_POD_NODE_PORT,    /* RINGMASTER_POD_NODE_PORT: where `ringmaster-agent node` answers there */
 
     /* What the AWS tools read, with their meaning; see docs/object-store.md. */
     CONFIG_AWS_ACCESS_KEY_ID,

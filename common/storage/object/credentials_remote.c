@@ -5,6 +5,7 @@
 
 #include "common/base/date.h"
 #include "common/base/str.h"
+#include "common/notice/metadata.h"
 #include "common/os/config.h"
 #include "common/os/secret.h"
 #include "common/storage/object/credentials.h"
@@ -293,11 +294,11 @@ static int ask_machine_path(const struct credentials_options *options, struct de
     char url[URL_MAX];
     const char *header = desk->header;
     struct fetch_request request = local_request;
-    bool token = !strcmp(path, "/latest/api/token");
+    bool token = !strcmp(path, METADATA_AWS_TOKEN_PATH);
     if (token)
-        text_copy(desk->header, sizeof desk->header, "X-aws-ec2-metadata-token-ttl-seconds: 21600");
+        text_copy(desk->header, sizeof desk->header, METADATA_AWS_TOKEN_TTL);
     else
-        snprintf(desk->header, sizeof desk->header, "X-aws-ec2-metadata-token: %s", desk->token);
+        snprintf(desk->header, sizeof desk->header, METADATA_AWS_TOKEN_HEADER "%s", desk->token);
     snprintf(url, sizeof url, "%.500s%s", base, path);
     request.method = token ? "PUT" : "GET";
     request.url = url;
@@ -314,11 +315,11 @@ static int ask_machine(const struct credentials_options *options, struct desk *d
     char path[512];
     const char *given = config_get(CONFIG_AWS_METADATA_ENDPOINT);
     char base[512];
-    text_copy(base, sizeof base, given ? given : "http://169.254.169.254");
+    text_copy(base, sizeof base, given ? given : METADATA_BASE);
     for (size_t n = strlen(base); n && base[n - 1] == '/'; n--)
         base[n - 1] = 0;
     struct error away = {0};
-    if (ask_machine_path(options, desk, base, "/latest/api/token", &away) < 0)
+    if (ask_machine_path(options, desk, base, METADATA_AWS_TOKEN_PATH, &away) < 0)
         return err_set(err, away.code == ERR_ABORTED ? ERR_ABORTED : ERR_NOT_FOUND, "%s", away.text);
     if (desk->answer.status != 200)
         return err_set(err, ERR_NOT_FOUND, "the machine's metadata gives no token");

@@ -1,0 +1,25 @@
+/* What a worker in a pod hears of its machine's end: from the agent of its machine (RINGMASTER_POD_HOST_IP
+ * and RINGMASTER_POD_NODE_PORT name it), asked again and again by long polls, or, where it shares its
+ * machine's network and is told where (RINGMASTER_METADATA), from the metadata itself. Neither is needed:
+ * whatever answers badly, or not at all, is one sentence in the log and asked again after 1 to 30 s. */
+#ifndef RM_AGENT_LISTENER_H
+#define RM_AGENT_LISTENER_H
+
+#include "agent/core/agent.h"
+#include "common/base/error.h"
+#include "common/loop/loop.h"
+
+struct listener;
+
+struct listener_options {
+    /* AGENT_NOTICE: the machine will go, and this worker with it; again where it is sooner. */
+    void (*leave)(void *ctx, const struct agent_event *event);
+    void *ctx;
+};
+
+/* *ret is NULL where the environment names nobody to ask. A port or an address that is none: ERR_USAGE. */
+int listener_open(struct listener **ret, struct loop *loop, const struct listener_options *options,
+                  struct error *err);
+void listener_free(struct listener *listener); /* NULL is fine */
+
+#endif

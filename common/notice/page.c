@@ -1,0 +1,117 @@
+#include "common/notice/page.h"
+
+#include <string.h>
+
+#include "common/wire/json.h"
+
+static const char what[] = "/v1/notices";
+static const char *const certainty[] = {[NOTICE_MAY] = "may", [NOTICE_WILL] = "will"};
+
+static struct js *entry_of(const struct notice *n, rm_time now)
+{
+    struct js *entry = js_object();
+    js_set_string(entry, "source", notice_kind(n->source)->name);
+    js_set_string(entry, "cause", notice_cause_name(n->cause));
+    js_set_string(entry, "certainty", certainty[n->certainty]);
+    if (n->until != RM_NEVER)
+        js_set_int(entry, "leftMs", n->until > now ? (n->until - now) / RM_MS : 0);
+    js_set_string(entry, "id", n->id);
+    return entry;
+}
+
+void notice_page_write(const struct watch *watch, rm_time now, struct str *out)
+{
+    struct js *page = js_object(), *list = js_array();
+    js_set_int(page, "revision", watch->revision);
+    js_set_string(page, "cloud", watch_cloud_name(watch->cloud));
+    js_set_bool(page, "complete", watch->complete);
+    for (int i = 0; i < watch->notices.count; i++)
+        js_push(list, entry_of(&watch->notices.at[i], now));
+    js_set(page, "notices", list);
+    js_print(page, out);
+    js_free(page);
+}
+
+/* The index of a word; -1: it is none of these. */
+static int index_of(const char *word, const char *(*name)(int), int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!strcmp(word, name(i)))
+            return i;
+    return -1;
+}
+
+static const char *name_of_cause(int i)
+{
+    return notice_cause_name((enum notice_cause)i);
+}
+
+static const char *name_of_certainty(int i)
+{
+    return certainty[i];
+}
+
+static bool is_plain(const char *text)
+{
+    for (; *text; text++)
+        if (*text <= ' ' || *text > '~' || *text == '"')
+            return false;
+    return true;
+}
+
+static int read_entry(const struct js *entry, rm_time now, struct notices *ret, struct error *err)
+{
+    char source[64], cause[64], sure[16], id[NOTICE_ID_MAX];
+    int64_t left = 0;
+    if (!entry || js_kind(entry) != JS_OBJECT)
+        return err_set(err, ERR_PROTOCOL, "a notice is %s", js_kind_name(js_kind(entry)));
+    bool timed = js_get(entry, "leftMs") != NULL;
+    if (js_need_string(entry, "source", source, sizeof source, err) < 0 ||
+        js_need_string(entry, "cause", cause, sizeof cause, err) < 0 ||
+        js_need_string(entry, "certainty", sure, sizeof sure, err) < 0 ||
+        js_need_string(entry, "id", id, sizeof id, err) < 0 ||
+        (timed && js_need_int(entry, "leftMs", 0, INT64_MAX, &left, err) < 0))
+        return -1;
+    int cause_at = index_of(cause, name_of_cause, NOTICE_CAUSES);
+    int sure_at = index_of(sure, name_of_certainty, 2);
+    enum notice_source source_at = notice_source_named(source);
+    if (cause_at < 0 || sure_at < 0 || !is_plain(id))
+        return err_set(err, ERR_PROTOCOL, "a notice has the cause, the certainty or the id of no notice");
+    if (source_at == NOTICE_SOURCES)
+        return 0;
+    struct notice told = {.source = source_at,
+                          .cause = (enum notice_cause)cause_at,
+                          .certainty = (enum notice_certainty)sure_at,
+                          .until = timed ? notice_until(source_at, left, 0, now) : RM_NEVER};
+    text_copy(told.id, sizeof told.id, id);
+    notices_take(ret, &told);
+    return 0;
+}
+
+static int read_page(const struct js *page, rm_time now, struct notice_page *ret, struct error *err)
+{
+    const struct js *list;
+    if (js_kind(page) != JS_OBJECT)
+        return err_set(err, ERR_PROTOCOL, "it is %s", js_kind_name(js_kind(page)));
+    if (js_need_int(page, "revision", 0, INT64_MAX, &ret->revision, err) < 0 ||
+        js_need_bool(page, "complete", &ret->complete, err) < 0 ||
+        js_need(page, "notices", JS_ARRAY, &list, err) < 0)
+        return -1;
+    for (size_t i = 0; i < js_size(list); i++)
+        if (read_entry(js_at(list, i), now, &ret->notices, err) < 0)
+            return -1;
+    return 0;
+}
+
+int notice_page_read(const char *text, size_t length, rm_time now, struct notice_page *ret, struct error *err)
+{
+    struct js *page = js_parse(text, length, what, err);
+    *ret = (struct notice_page){.revision = 0};
+    int read = page ? read_page(page, now, ret, err) : -1;
+    js_free(page);
+    if (read < 0) {
+        err->code = ERR_PROTOCOL;
+        err_wrap(err, "no agent of a machine answers there: %s", what);
+    }
+    return read;
+}

@@ -1,0 +1,31 @@
+/* What an agent of a machine tells the pods on it: GET /v1/notices. Times are told as what is left of them,
+ * so that no two clocks have to agree. Pure.
+ *
+ *     {"revision": 7, "cloud": "aws", "complete": true, "notices": [{"source": "aws-spot", "cause":
+ * "reclaim", "certainty": "will", "leftMs": 118000, "id": ""}]}
+ *
+ * leftMs is missing where no time is known; complete: see watch.h. */
+#ifndef RM_NOTICE_PAGE_H
+#define RM_NOTICE_PAGE_H
+
+#include "common/base/error.h"
+#include "common/base/str.h"
+#include "common/notice/watch.h"
+
+enum { NOTICE_PAGE_MAX = 65536 };
+
+struct notice_page {
+    int64_t revision;
+    bool complete;
+    struct notices notices;
+};
+
+void notice_page_write(const struct watch *watch, rm_time now, struct str *out);
+
+/* Of whoever answers at that port: ERR_PROTOCOL with a sentence where it is no such page. A source that is
+ * not known (of a newer release) is passed over; of times that are told no more than twice what the vendor
+ * promises is believed. */
+int notice_page_read(const char *text, size_t length, rm_time now, struct notice_page *ret,
+                     struct error *err);
+
+#endif

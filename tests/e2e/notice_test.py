@@ -1,0 +1,210 @@
+"""A machine's end that is told before it comes: by the metadata of three clouds, through `ringmaster-agent node` or straight."""
+
+import contextlib
+import http.client
+import json
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import pod_rig
+import rig
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from metadata_rig.server import Metadata, event, somebody_answers  # noqa: E402  (its folder is on the path only now)
+
+STEPS = 2500
+ENDLESS = 10 ** 9
+NODE_PORT = 7072
+WORD = '{"action": "terminate", "time": "2037-01-01T00:00:00Z"}'
+
+pytestmark = pytest.mark.skipif(not pod_rig.can_be(), reason="no mount namespaces to be had here")
+
+
+@pytest.fixture(name="pods")
+def pods_of_a_job(launch, tmp_path, tmp_path_factory):
+    with pod_rig.made_pods(launch, tmp_path, tmp_path_factory, STEPS) as make:
+        yield make
+
+
+@pytest.fixture(name="node")
+def nodes():
+    """node(address, url): `ringmaster-agent node` there, which asks that metadata; it listens."""
+    started = []
+
+    def node(address, url, port=NODE_PORT):
+        process = subprocess.Popen([str(rig.BIN / "ringmaster-agent"), "node", "--listen", address, "--port", str(port), "--metadata", url],
+                                   env={"RINGMASTER_LOG": "info"}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        process.said, process.port = [], port
+        threading.Thread(target=lambda: process.said.extend(process.stderr), daemon=True).start()
+        rig.until(lambda: any("listening" in line for line in process.said), "it listens", rig.DEADLINE_S)
+        listening = next(line for line in process.said if "listening" in line)
+        process.port = int(re.search(r"at=\S+:(\d+) ", listening).group(1))
+        return process
+
+    yield node
+    for process in started:
+        process.terminate()
+        assert process.wait(timeout=30) == 0
+        assert "Sanitizer" not in "".join(process.said)
+
+
+def notices(address, after=None, port=NODE_PORT):
+    connection = http.client.HTTPConnection(address, port, timeout=90)
+    try:
+        connection.request("GET", "/v1/notices" + ("" if after is None else f"?after={after}"))
+        answer = connection.getresponse()
+        text = answer.read()
+        assert answer.status == 200 and len(text) <= 65536
+        return json.loads(text)
+    finally:
+        connection.close()
+
+
+def by_node(address):
+    return {"RINGMASTER_POD_HOST_IP": address, "RINGMASTER_POD_NODE_PORT": str(NODE_PORT)}
+
+
+def heard(worker):
+    rig.until(lambda: "notices are heard" in worker.text(), "it knows what its machine is told", rig.DEADLINE_S)
+
+
+@pytest.mark.turns
+def test_on_each_cloud_who_is_given_notice_leaves_in_time_and_nothing_is_done_again(pods, node):
+    """Nobody sends a signal. AWS and GCE through the agent of the machine, Azure by a worker that has its machine's network."""
+    group = pods()
+    with Metadata("aws") as aws, Metadata("gce") as gce, Metadata("azure") as azure:
+        places = [group.new_ip(), group.new_ip()]
+        for place, metadata in zip(places, (aws, gce)):
+            node(place, metadata.url)
+            rig.until(lambda at=place: notices(at)["complete"], "it has asked", rig.DEADLINE_S)
+        workers = [group.worker(0, env=by_node(places[0])), group.worker(1, env=by_node(places[1])),
+                   group.worker(2, env={"RINGMASTER_METADATA": azure.url}), group.worker(3)]
+        coordinator = group.coordinator()
+        ring = {0: 1, 1: 1, 2: 1, 3: 1}
+        group.ring(*ring.items())
+        for worker in workers[:3]:
+            heard(worker)
+        for index, (metadata, who) in enumerate([(aws, "aws-spot"), (gce, "gce-preempted"), (azure, "azure-scheduled-event")]):
+            metadata.reclaim(100)
+            assert workers[index].wait() == 0, group.tail()
+            assert workers[index].last_word() == {"left": True} and f'"notice":"{who}"' in workers[index].text(), group.tail()
+            del ring[index]
+            status = group.ring(*ring.items())
+            assert status["lost"] == [] and status["stepsRedone"] == {"announced": 0, "sudden": 0}, status
+            if index == 1:
+                ring[0] = 2
+                group.worker(0, attempt=2)  # on another machine
+                group.ring(*ring.items())
+        assert coordinator.wait() == 0, group.tail()
+        assert coordinator.last_word()["weightsSha256"] == group.sha256
+
+
+def silent(handler):
+    handler.close_connection = True
+
+
+FAULTS = {
+    "5xx": lambda h: h.say(503, WORD),
+    "a redirect": lambda h: h.say(302, "", Location="/latest/meta-data/spot/instance-action"),
+    "a mebibyte": lambda h: h.say(200, b" " * (1 << 20)),
+    "no JSON": lambda h: h.say(200, "<html>terminate</html>"),
+    "a token refused": lambda h: h.say(401),
+    "nothing": silent,
+    "long past": lambda h: h.say(200, json.dumps({"action": "terminate", "time": "2017-09-18T08:22:00Z"})),
+}
+SAID = {"5xx": "status 503", "a redirect": "redirect", "a mebibyte": "more than 65536 bytes", "no JSON": "instance-action",
+        "a token refused": "status 401", "nothing": "instance-action: ", "long past": "long past"}
+
+
+def test_what_is_no_notice_is_one_sentence_and_the_next_true_one_is_heard(node):
+    with contextlib.ExitStack() as stack:
+        places = {name: stack.enter_context(Metadata("aws")) for name in FAULTS}
+        for name, metadata in places.items():
+            metadata.faults.append(("spot/instance-action", FAULTS[name]))
+        nodes = {name: node("127.0.0.1", metadata.url, port=0) for name, metadata in places.items()}
+        for name, process in nodes.items():
+            rig.until(lambda: any(SAID[name] in line for line in process.said), f"it says {name}", rig.DEADLINE_S)  # noqa: B023
+            places[name].until_asked("instance-action")
+            assert sum(SAID[name] in line for line in process.said) == 1, process.said
+        for name, metadata in places.items():
+            page = notices("127.0.0.1", port=nodes[name].port)
+            assert page["notices"] == [] and page["cloud"] == "aws", page
+            metadata.faults.clear()
+            metadata.reclaim(100)
+        for name, process in nodes.items():
+            rig.until(lambda: notices("127.0.0.1", port=process.port)["notices"], f"a notice after {name}", rig.DEADLINE_S)  # noqa: B023
+            told = notices("127.0.0.1", port=process.port)["notices"]
+            assert [(n["source"], n["certainty"]) for n in told] == [("aws-spot", "will")]
+
+
+@pytest.mark.parametrize("off", [-600, 600])
+def test_a_clock_that_is_ten_minutes_off_moves_no_deadline(node, off):
+    with Metadata("azure", clock=lambda: time.time() + off) as metadata:
+        port = node("127.0.0.1", metadata.url, port=0).port
+        rig.until(lambda: notices("127.0.0.1", port=port)["complete"], "it has asked", rig.DEADLINE_S)
+        page = notices("127.0.0.1", port=port)
+        metadata.tell(event(metadata.clock() + 30, ["gpu_4"], ident="E-0"))  # another machine's: nothing
+        metadata.until_asked("scheduledevents", times=2)
+        assert notices("127.0.0.1", port=port) == page
+        metadata.reclaim(100)
+        told = notices("127.0.0.1", after=page["revision"], port=port)["notices"]
+        assert len(told) == 1 and 0 < told[0]["leftMs"] <= 101000, told
+
+
+def test_a_stranger_where_the_nodes_agent_should_be_moves_nobody(pods):
+    group = pods(ENDLESS)
+    address = group.new_ip()
+    said = [b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+            b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/v1/notices\r\nContent-Length: 0\r\n\r\n"]
+    asked = threading.Event()
+    with socket.create_server((address, NODE_PORT)) as server:
+        def stranger():
+            for word in said:
+                try:
+                    with server.accept()[0] as caller:
+                        caller.recv(4096)
+                        caller.sendall(word)
+                except OSError:
+                    return
+            asked.set()
+        threading.Thread(target=stranger, daemon=True).start()
+        workers = [group.worker(0, env=by_node(address)), group.worker(1)]
+        group.coordinator()
+        group.ring((0, 1), (1, 1))
+        assert asked.wait(rig.DEADLINE_S)
+        rig.until(lambda: workers[0].text().count("no notices are heard") >= 3, "it says so", rig.DEADLINE_S)
+        at = group.status()["progress"]["step"]
+        group.until_step(at + 20)
+        text = workers[0].text()
+    assert "leaving" not in text, text
+
+
+def test_a_node_listens_at_no_address_that_stands_for_all_and_says_why():
+    def refused(*words):
+        done = subprocess.run([str(rig.BIN / "ringmaster-agent"), "node", *words], capture_output=True, text=True, timeout=30, check=False)
+        return done.returncode, done.stderr
+    for address in ("0.0.0.0", "::", "::ffff:0.0.0.0"):
+        code, text = refused("--listen", address)
+        assert code == 2 and "stands for all addresses" in text, text
+    assert refused()[0] == 2
+    code, text = refused("--listen", "here")
+    assert code == 2 and 'not "here"' in text
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, text = refused("--listen", "127.0.0.1", "--port", str(taken.getsockname()[1]), "--metadata", "http://127.0.0.1:9")
+    assert code == 4 and "127.0.0.1" in text, text
+    done = subprocess.run([str(rig.BIN / "ringmaster-agent"), "node", "--help"], capture_output=True, text=True, timeout=30, check=True)
+    assert "ringmaster-agent node --listen IP" in done.stdout
+
+
+def test_the_rig_stands_in_nobodys_way():
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        assert somebody_answers("127.0.0.1", there.getsockname()[1])

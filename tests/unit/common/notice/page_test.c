@@ -1,0 +1,84 @@
+#include "common/notice/page.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static struct notice_page page;
+static struct error err;
+
+static int read_text(const char *text)
+{
+    return notice_page_read(text, strlen(text), 500 * RM_S, &page, &err);
+}
+
+Test(page, what_one_writes_the_other_reads_with_the_time_that_is_left)
+{
+    struct watch watch;
+    struct str text = str_init(NOTICE_PAGE_MAX);
+    watch_init(&watch, 7, 0);
+    notices_take(&watch.notices, &(struct notice){.source = NOTICE_AWS_SPOT,
+                                                  .cause = CAUSE_RECLAIM,
+                                                  .certainty = NOTICE_WILL,
+                                                  .until = 110 * RM_S});
+    notices_take(&watch.notices, &(struct notice){.source = NOTICE_AWS_REBALANCE,
+                                                  .cause = CAUSE_RECLAIM,
+                                                  .certainty = NOTICE_MAY,
+                                                  .until = RM_NEVER,
+                                                  .id = "r-1"});
+    notice_page_write(&watch, 10 * RM_S, &text);
+    cr_assert_eq(read_text(str_text(&text)), 0, "%s", err.text);
+    cr_assert_eq(page.revision, 7);
+    cr_assert_not(page.complete);
+    cr_assert_eq(page.notices.count, 2);
+    cr_assert_eq(notices_first(&page.notices)->source, NOTICE_AWS_SPOT);
+    cr_assert_eq(notices_first(&page.notices)->until, 600 * RM_S);
+    cr_assert_eq(page.notices.at[1].until, RM_NEVER);
+    cr_assert_str_eq(page.notices.at[1].id, "r-1");
+    str_clear(&text);
+}
+
+Test(page, of_a_year_no_more_is_believed_than_twice_what_the_vendor_promises)
+{
+    cr_assert_eq(
+        read_text(
+            "{\"revision\":1,\"complete\":true,\"notices\":[{\"source\":\"aws-spot\",\"cause\":\"reclaim\","
+            "\"certainty\":\"will\",\"leftMs\":31536000000,\"id\":\"\"}]}"),
+        0);
+    cr_assert_eq(page.notices.at[0].until, 740 * RM_S);
+}
+
+Test(page, a_source_of_a_newer_release_is_passed_over)
+{
+    cr_assert_eq(
+        read_text("{\"revision\":1,\"complete\":true,\"notices\":[{\"source\":\"moon\",\"cause\":\"reclaim\","
+                  "\"certainty\":\"will\",\"leftMs\":1,\"id\":\"\"}]}"),
+        0);
+    cr_assert_eq(page.notices.count, 0);
+}
+
+Test(page, what_a_stranger_says_is_refused_with_a_sentence)
+{
+    static const char *const bad[] = {
+        "",
+        "hello",
+        "[]",
+        "{}",
+        "{\"revision\":-1,\"complete\":true,\"notices\":[]}",
+        "{\"revision\":1,\"notices\":[]}",
+        "{\"revision\":1,\"complete\":true,\"notices\":[7]}",
+        "{\"revision\":1,\"complete\":true,\"notices\":[{\"source\":\"aws-spot\"}]}",
+        "{\"revision\":1,\"complete\":true,\"notices\":[{\"source\":\"aws-spot\",\"cause\":\"reclaim\","
+        "\"certainty\":\"sure\","
+        "\"id\":\"\"}]}",
+        "{\"revision\":1,\"complete\":true,\"notices\":[{\"source\":\"aws-spot\",\"cause\":\"reclaim\","
+        "\"certainty\":\"will\","
+        "\"id\":\"a\\nb\"}]}",
+        "{\"revision\":1,\"complete\":true,\"notices\":[{\"source\":\"aws-spot\",\"cause\":\"reclaim\","
+        "\"certainty\":\"will\","
+        "\"leftMs\":-5,\"id\":\"\"}]}"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        cr_assert_lt(read_text(bad[i]), 0, "%s", bad[i]);
+        cr_assert(strstr(err.text, "no agent of a machine answers there"), "%s", err.text);
+        cr_assert_eq(err.code, ERR_PROTOCOL);
+    }
+}
