@@ -6,7 +6,7 @@
 #include "common/base/assert.h"
 #include "trainer/backend/cpu/sums/kernels.h"
 #include "trainer/backend/cpu/sums/pieces.h"
-#include "trainer/backend/program/watch.h"
+#include "trainer/backend/program/state_watch.h"
 #include "trainer/exact/lineage.h"
 #include "trainer/state/state_file.h"
 

@@ -18,8 +18,8 @@
 #include "trainer/backend/cpu/sums/lanes.h"
 #include "trainer/backend/program/apply.h"
 #include "trainer/backend/program/image.h"
+#include "trainer/backend/program/state_watch.h"
 #include "trainer/backend/program/talk.h"
-#include "trainer/backend/program/watch.h"
 #include "trainer/core/cursor.h"
 #include "trainer/state/state_file.h"
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/backend/program/watch.h"
+#include "trainer/backend/program/state_watch.h"
 
-Test(watch, the_first_state_and_those_between_are_not_asked_for)
+Test(state_watch, the_first_state_and_those_between_are_not_asked_for)
 {
     cr_assert_not(watch_is_due(0));
     cr_assert_not(watch_is_due(WATCH_EVERY - 1));
@@ -15,7 +15,7 @@ Test(watch, the_first_state_and_those_between_are_not_asked_for)
 }
 
 /* Also in the last byte of a block, in the first of the next and in the image's last. */
-Test(watch, one_bit_anywhere_changes_the_sum)
+Test(state_watch, one_bit_anywhere_changes_the_sum)
 {
     const size_t bytes = (size_t)(3 << 20) - 5, places[] = {0, (1 << 20) - 1, 1 << 20, bytes - 1};
     uint8_t before[RM_HASH_BYTES], after[RM_HASH_BYTES];
@@ -34,7 +34,7 @@ Test(watch, one_bit_anywhere_changes_the_sum)
     free(image);
 }
 
-Test(watch, a_lineage_leads_on_by_both)
+Test(state_watch, a_lineage_leads_on_by_both)
 {
     uint8_t a[RM_HASH_BYTES] = {1}, b[RM_HASH_BYTES] = {1}, c[RM_HASH_BYTES] = {2};
     const uint8_t sum[RM_HASH_BYTES] = {3}, other[RM_HASH_BYTES] = {4};

@@ -1,4 +1,4 @@
-#include "trainer/backend/program/watch.h"
+#include "trainer/backend/program/state_watch.h"
 
 #include "common/os/crypto.h"
 #include "trainer/io/crc32c.h"

@@ -5,8 +5,8 @@
  * Before the update to step s + 1, where s is a multiple of WATCH_EVERY (0 apart: first states are compared
  * anyway), the lineage that it leads to is mixed with a sum over the image of state s. All that is a function
  * of s, so that every rank, also one that catches up, comes to the same lineage. Pure. */
-#ifndef RM_BACKEND_PROGRAM_WATCH_H
-#define RM_BACKEND_PROGRAM_WATCH_H
+#ifndef RM_BACKEND_PROGRAM_STATE_WATCH_H
+#define RM_BACKEND_PROGRAM_STATE_WATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
