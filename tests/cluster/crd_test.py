@@ -431,7 +431,7 @@ def test_kubectl_get_shows_the_columns(jobs, made):
     assert lines[0].split() == ["NAME", "STATE", "WORKERS", "PROGRESS", "STEP", "LOSS", "ETA", "INTERRUPTIONS", "RESTARTS", "GOODPUT", "COST", "AGE"]
     assert lines[1].split()[:-1] == [name, "Training", "3/3", "40%", "812", "2.1043", "1h25m", "4", "2", "0.962", "12.34"]
     wide = jobs("get", "tj", name, "-o", "wide").splitlines()
-    assert wide[0].split()[-6:] == ["CHECKPOINT", "HEARD", "GENERATION", "TOKENS/S", "STEPS/S", "MESSAGE"]
+    assert wide[0].split()[-7:] == ["CHECKPOINT", "HEARD", "GENERATION", "TOKENS/S", "SAMPLES/S", "STEPS/S", "MESSAGE"]
     assert wide[1].endswith(status["message"])
     kept = json.loads(jobs("get", "tj", name, "-o", "json"))["status"]["progress"]
     assert kept == status["progress"], "what the schema does not name is dropped"
