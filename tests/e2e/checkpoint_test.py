@@ -349,7 +349,7 @@ def test_weights_are_exported_checked_and_never_over_another_model(tmp_path, fin
     store, target = tmp_path / "checkpoints", tmp_path / "exported"
     done = command("export", store, target)
     assert done.returncode == 0, done.stderr
-    names = ["config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
+    names = ["README.md", "config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
     for name in names:
         assert (target / name).read_bytes() == (store / "final" / name).read_bytes()
     assert sorted(p.name for p in target.iterdir()) == names

@@ -178,8 +178,9 @@ int checkpoint_newest(struct object_store *store, int64_t last, struct checkpoin
 int checkpoint_all_damaged(struct object_store *store, const struct checkpoint_skipped *list, int count,
                            struct error *err);
 
-/* Copies the weights, config.json and tokenizer of one to a place of their own, as transformers reads them;
- * every byte is checked before the copy can be seen. ERR_EXISTS where a model is there already. */
+/* Copies the weights, config.json, tokenizer and card of one to a place of their own, as transformers reads
+ * them; every byte but the card's is checked before the copy can be seen. ERR_EXISTS where a model is there
+ * already. */
 int checkpoint_export(struct object_store *store, const char *name, struct object_store *target,
                       struct error *err);
 

@@ -126,6 +126,21 @@ static int copy_texts(struct verify_file *file, struct object_store *target, str
     return 0;
 }
 
+/* As it lies there, if it does: no hash is known of it. What somebody wrote in that place himself stays. */
+static int copy_card(const struct verify_file *file, struct object_store *target, struct error *err)
+{
+    char name[FILES_NAME_MAX];
+    struct str text = str_init(MODEL_CARD_MAX);
+    struct error why = {0};
+    int result = 0;
+    files_object(name, file->checkpoint, MODEL_CARD_NAME);
+    if (object_get(file->store, name, MODEL_CARD_MAX, &text, NULL) == 0 &&
+        files_put(target, MODEL_CARD_NAME, &text, OBJECT_CREATE, &why) < 0 && why.code != ERR_EXISTS)
+        result = err_from(err, &why, "%s", why.text);
+    str_clear(&text);
+    return result;
+}
+
 static int export_all(struct verify_file *file, struct object_store *target, struct error *err)
 {
     struct object_info info;
@@ -134,7 +149,9 @@ static int export_all(struct verify_file *file, struct object_store *target, str
         return err_set(err, ERR_EXISTS, "%s holds a model already; name another place", object_uri(target));
     if (why.code != ERR_NOT_FOUND)
         return err_from(err, &why, "%s", why.text);
-    return copy_texts(file, target, err) < 0 ? -1 : copy_model(file, target, err);
+    if (copy_texts(file, target, err) < 0 || copy_card(file, target, err) < 0)
+        return -1;
+    return copy_model(file, target, err);
 }
 
 int checkpoint_export(struct object_store *store, const char *name, struct object_store *target,

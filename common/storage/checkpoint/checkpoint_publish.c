@@ -273,7 +273,7 @@ static int write_card(struct publisher *p, struct error *err)
     const struct checkpoint_publication *publication = p->publication;
     if (!publication->final || !publication->losses || image_bytes(&p->manifest.shape))
         return 0;
-    struct str text = str_init(1 << 16);
+    struct str text = str_init(MODEL_CARD_MAX);
     model_card_write(&p->manifest, publication->losses, &text);
     int result = still_ours(p, err);
     if (result == 0)

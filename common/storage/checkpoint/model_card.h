@@ -11,6 +11,8 @@
 
 #define MODEL_CARD_NAME "README.md"
 
+enum { MODEL_CARD_MAX = 1 << 16 }; /* bytes */
+
 struct model_card_losses {
     double last;       /* of the last step; NaN: not known, and left out */
     double held_out;   /* of the newest evaluation; likewise */

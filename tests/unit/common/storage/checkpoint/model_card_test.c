@@ -124,3 +124,41 @@ Test(model_card, who_knows_no_losses_writes_none)
     save_one(true, NULL);
     cr_assert_not(fixture_has("final/README.md"));
 }
+
+/* Opens a place below the fixture's folder. */
+static struct object_store *place(const char *name)
+{
+    char uri[RM_URI_MAX];
+    struct error err = {0};
+    struct object_store *store;
+    snprintf(uri, sizeof uri, "%s/%s", fixture_uri, name);
+    cr_assert_eq(object_open(&store, &(struct object_options){.uri = uri}, &err), 0, "%s", err.text);
+    return store;
+}
+
+static void card_is(const char *exported, const char *text)
+{
+    struct str found = str_init(1 << 16);
+    char name[64];
+    snprintf(name, sizeof name, "%s/README.md", exported);
+    cr_assert_eq(object_get(fixture_store, name, 1 << 16, &found, NULL), 0);
+    cr_assert_eq(strncmp(str_text(&found), text, strlen(text)), 0, "%s", str_text(&found));
+    str_clear(&found);
+}
+
+Test(model_card, an_export_takes_it_along_and_writes_over_nobodys)
+{
+    struct str own = str_init(100);
+    struct error err = {0};
+    struct object_store *bare = place("bare"), *kept = place("kept");
+    save_one(true, &known);
+    cr_assert_eq(checkpoint_export(fixture_store, "final", bare, &err), 0, "%s", err.text);
+    card_is("bare", "---\nlibrary_name: transformers\n");
+    str_adds(&own, "mine");
+    cr_assert_eq(files_put(kept, "README.md", &own, OBJECT_CREATE, NULL), 0);
+    cr_assert_eq(checkpoint_export(fixture_store, "final", kept, &err), 0, "%s", err.text);
+    card_is("kept", "mine");
+    str_clear(&own);
+    object_free(bare);
+    object_free(kept);
+}
