@@ -17,6 +17,7 @@
 #include "common/storage/checkpoint/model_folder.h"
 #include "common/storage/checkpoint/place.h"
 #include "common/storage/checkpoint/remote_data.h"
+#include "common/storage/checkpoint/tokenizer_file.h"
 #include "common/storage/data/corpus.h"
 
 static int read_job(struct job_spec *spec, const struct run_options *options, struct error *err)
@@ -400,7 +401,8 @@ int prepare(struct prepared *p, struct run_options *options, struct error *err)
         return -1;
     if (p->spec.launched)
         return prepare_program(p, options, err);
-    if (check_folders(&p->spec, err) < 0 || check_init(&p->spec, err) < 0 || find_data(p, &corpus, err) < 0)
+    if (check_folders(&p->spec, err) < 0 || check_init(&p->spec, err) < 0 ||
+        tokenizer_file_check(&p->spec, err) < 0 || find_data(p, &corpus, err) < 0)
         return -1;
     p->parameters = count_parameters(&p->spec.model.shape);
     int status = check_file_limit(p->parameters, err);

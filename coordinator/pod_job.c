@@ -10,6 +10,7 @@
 #include "common/storage/checkpoint/owner.h"
 #include "common/storage/checkpoint/place.h"
 #include "common/storage/checkpoint/remote_data.h"
+#include "common/storage/checkpoint/tokenizer_file.h"
 #include "common/storage/data/corpus.h"
 
 static const rm_time pause_least = RM_S, pause_most = 30 * RM_S;
@@ -154,6 +155,9 @@ static int settle_listing(struct pod_job *j, struct remote_data *data, struct er
 static int settle_data(struct pod_job *j, struct error *err)
 {
     struct remote_data *data = NULL;
+    /* a file is one of the workers' volumes; they look */
+    if (job_uri_is_bucket(j->spec.data.tokenizer) && tokenizer_file_check(&j->spec, err) < 0)
+        return -1;
     if (!job_data_is_remote(&j->spec))
         return 0;
     if (!j->checkpoints)

@@ -14,6 +14,7 @@
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/owner.h"
 #include "common/storage/checkpoint/place.h"
+#include "common/storage/checkpoint/tokenizer_file.h"
 
 enum { RETRIES_TELL = 3 };
 
@@ -171,20 +172,27 @@ static int publish(struct task *task)
     manifest_of(manifest, task);
     const struct msg_publish *told = &task->request.publish;
     const struct model_card_losses losses = {told->loss, told->held_out, told->evaluated};
+    struct str tokenizer = str_init(MANIFEST_TOKENIZER_MAX + 1);
     struct checkpoint_publication publication = {.losses = &losses,
                                                  .store = store->place,
                                                  .run = store->run,
                                                  .final = task->request.publish.final,
                                                  .keep = store->options.spec->checkpoint.keep,
                                                  .layout = &store->layout,
-                                                 .manifest = manifest};
-    int result = checkpoint_publish(&publication, manifest + 1, &task->err);
+                                                 .manifest = manifest,
+                                                 .tokenizer = &tokenizer};
+    int result = 0;
+    if (publication.final)
+        result = tokenizer_file_read(store->options.spec, &tokenizer, &store->cancel, &task->err);
+    if (result == 0)
+        result = checkpoint_publish(&publication, manifest + 1, &task->err);
     task->reply.type = MSG_PUBLISHED;
     task->reply.generation = task->request.generation;
     task->reply.published = (struct msg_published){.step = task->request.publish.step,
                                                    .final = task->request.publish.final,
                                                    .bytes = result ? 0 : manifest_bytes(manifest + 1),
                                                    .took = clock_now() - begin};
+    str_clear(&tokenizer);
     free(manifest);
     return result;
 }
@@ -311,6 +319,13 @@ int worker_store_open(struct worker_store **ret, struct loop *loop,
     struct worker_store *store = calloc(1, sizeof *store);
     if (!store)
         return err_set(err, ERR_MACHINE, "no memory for checkpoints");
+    /* The end of a training is late to hear of it; what lies in a bucket the coordinator, or `run`, has
+     * looked at. */
+    bool is_file = !job_uri_is_bucket(options->spec->data.tokenizer);
+    if (is_file && tokenizer_file_check(options->spec, err) < 0) {
+        free(store);
+        return -1;
+    }
     struct str compared = str_init(MANIFEST_COMPARED_MAX - 1);
     *store = (struct worker_store){.loop = loop, .options = *options, .data = {.files = -1, .bytes = -1}};
     struct object_options place = {.cancel = &store->cancel,

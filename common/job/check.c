@@ -125,6 +125,8 @@ static int check_data(const struct job_spec *spec, const char **ret_path, struct
          spec->data.endpoint);
     RULE(*spec->data.cache && strncmp(spec->data.cache, "file://", 7) != 0, "trainer.data.cache",
          "is %.200s; write a folder of this machine", spec->data.cache);
+    RULE(*spec->data.tokenizer && spec->data.format == JOB_DATA_TEXT, "trainer.data.tokenizer",
+         "is %.200s, but text has bytes for tokens, which need none; leave it out", spec->data.tokenizer);
     RULE(*spec->data.listing && !hex_decode(spec->data.listing, hash, sizeof hash), "trainer.data.listing",
          "is %.80s; it is a SHA-256 of %d hex digits", spec->data.listing, 2 * RM_HASH_BYTES);
     return 0;

@@ -84,7 +84,8 @@ struct job_spec {
         char endpoint[JOB_ENDPOINT_MAX], region[JOB_REGION_MAX]; /* "": as AWS's tools find them */
         char cache[RM_URI_MAX]; /* file:///absolute/folder for what comes from s3://; "": Auto */
         int64_t cache_bytes;
-        char listing[RM_HASH_HEX]; /* hash of the listing of an s3:// URI; "": `run` makes it */
+        char tokenizer[RM_URI_MAX]; /* the file that says what tokens mean; "": none */
+        char listing[RM_HASH_HEX];  /* hash of the listing of an s3:// URI; "": `run` makes it */
     } data;
     struct {
         int lanes, lane_sequences;

@@ -191,6 +191,7 @@ static int check_place(const struct job_view *job, const char *field, const char
 static int complete(const struct job_view *job, struct job_spec *spec, struct error *err)
 {
     if (check_place(job, "trainer.data.uri", spec->data.uri, true, err) < 0 ||
+        check_place(job, "trainer.data.tokenizer", spec->data.tokenizer, true, err) < 0 ||
         check_place(job, "trainer.model.init", spec->model.init, true, err) < 0 ||
         check_place(job, "checkpoint.uri", spec->checkpoint.uri, false, err) < 0)
         return -1;

@@ -103,6 +103,7 @@ INVALID = [
     ({"trainer__data__endpoint": "minio:9000"}, "write http(s)://host[:port]"),
     ({"trainer__data__cache": "s3://cache"}, "write file:///path, a folder of the pod"),
     ({"trainer__data__cacheBytes": 1}, "should be greater than or equal to 1048576"),
+    ({"trainer__data__tokenizer": "gpt2/tokenizer.json"}, "write s3://bucket/prefix/tokenizer.json, or file:///path with a volume"),
     ({"trainer__data__listing": "abc"}, "should match"),
     ({"trainer__batch__lanes": 1025}, "should be less than or equal to 1024"),
     # numbers of the training

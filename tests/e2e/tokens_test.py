@@ -64,7 +64,57 @@ def test_a_model_of_tokens_that_are_no_bytes_does_not_write_them_as_if_they_were
     asked = subprocess.run([str(rig.BIN / "ringmaster"), "generate", str(tmp_path / "checkpoints/final"), "--tokens", "5"], capture_output=True,
                            text=True, check=False, timeout=rig.DEADLINE_S)
     assert asked.returncode == 3 and not asked.stdout, asked
-    assert "its vocabulary of 300 is not one of bytes" in asked.stderr and "tokenizer" in asked.stderr, asked
+    assert "its vocabulary of 300 is not one of bytes" in asked.stderr and "no tokenizer.json" in asked.stderr, asked
+
+
+def script(python, name, *arguments):
+    return subprocess.run([python, rig.ROOT / name, *map(str, arguments)], capture_output=True, check=True, timeout=rig.DEADLINE_S).stdout.decode()
+
+
+@pytest.fixture(name="tokenized")
+def job_of_bpe_tokens(tmp_path, reference_python):
+    """A job of shards that a small tokenizer of GPT-2's kind made; it names the tokenizer."""
+    text = tmp_path / "text.txt"
+    text.write_text(rig.make_text(40000) + " Zürich, 東京 it's 1234.\n")
+    vocabulary = int(script(reference_python, "tests/reference/make_tokenizer.py", tmp_path / "tokenizer.json", 330, text))
+    script(reference_python, "tools/text_to_shards.py", "--tokenizer", tmp_path / "tokenizer.json", "--header", "llm.c", "--output", tmp_path / "data", text)
+    return rig.make_job(tmp_path, data=False, trainer__model__vocabulary=vocabulary, trainer__model__context=64, trainer__data__tokenizer="tokenizer.json",
+                        trainer__steps=STEPS)
+
+
+def test_a_model_of_tokens_takes_its_tokenizer_along_and_writes_what_transformers_writes(tmp_path, tokenized, finish, reference_python):
+    rig.check_complete(finish(tokenized), last=STEPS)
+    final = tmp_path / "checkpoints/final"
+    assert (final / "tokenizer.json").read_bytes() == (tmp_path / "tokenizer.json").read_bytes()
+    named = [entry["name"] for entry in json.loads((final / "manifest.json").read_text())["files"]]
+    assert {"tokenizer.json", "tokenizer_config.json", "generation_config.json"} <= set(named)
+    prompt = "the ring isn't  Zürich, 東京 1234 "
+    ours = subprocess.run([rig.BIN / "ringmaster", "generate", final, "--prompt", prompt, "--tokens", "20", "--temperature", "0"], capture_output=True,
+                          timeout=rig.DEADLINE_S, check=True).stdout.decode()
+    theirs = script(reference_python, "tests/reference/write_with_transformers.py", final, prompt, 20)
+    assert ours == theirs + "\n" and len(ours) > len(prompt) + 20, "more than a letter a token"
+
+    tokenizer = json.loads((final / "tokenizer.json").read_text())
+    tokenizer["model"]["type"] = "Unigram"
+    (final / "tokenizer.json").write_text(json.dumps(tokenizer))
+    other = subprocess.run([rig.BIN / "ringmaster", "generate", final], capture_output=True, text=True, timeout=rig.DEADLINE_S, check=False)
+    assert other.returncode == 3 and "its model is Unigram, and generate knows BPE alone" in other.stderr and not other.stdout
+
+
+@pytest.mark.parametrize("content, fields, code, part", [
+    (None, {}, 3, "spec.trainer.data.tokenizer: there is no file file://"),
+    ("[1", {}, 3, "spec.trainer.data.tokenizer (file://"),
+    ("{}", {}, 3, "it has no model.vocab; write the tokenizer.json"),
+    (json.dumps({"model": {"vocab": {str(i): i for i in range(301)}}}), {}, 3, "it has 301 tokens, but spec.trainer.model.vocabulary is 300"),
+    ("{}", {"trainer__data__format": "Text"}, 2, "text has bytes for tokens, which need none; leave it out"),
+])
+def test_a_tokenizer_that_can_not_be_right_is_refused_before_anything_is_trained(tmp_path, finish, content, fields, code, part):
+    if content:
+        (tmp_path / "own.json").write_text(content)
+    fields = {"trainer__data__format": "Tokens16", "trainer__data__tokenizer": "own.json", "trainer__model__vocabulary": 300, **fields}
+    run = finish(make_job(tmp_path, {"a.bin": shard(some_tokens(300), 2)}, **fields))
+    assert run.code == code and part in run.stderr, run.tail()
+    assert not run.of("step")
 
 
 def test_a_model_of_text_writes_whatever_room_its_vocabulary_has(tmp_path, finish):

@@ -109,8 +109,8 @@ void folder_texts_init(struct folder_texts *ret, const struct manifest *m, bool 
 {
     *ret = (struct folder_texts){0};
     model_config_write(&m->shape, add(ret, "config.json", SMALL_MAX));
-    bool given = tokenizer && tokenizer->length;
-    if (!final || image_bytes(&m->shape) || (!given && !is_of_text(m)))
+    bool text = is_of_text(m), given = !text && tokenizer && tokenizer->length;
+    if (!final || image_bytes(&m->shape) || (!given && !text))
         return;
     struct str *own = add(ret, "tokenizer.json", MANIFEST_TOKENIZER_MAX);
     if (given)
