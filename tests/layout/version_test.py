@@ -31,6 +31,14 @@ def test_the_chart_and_its_images_have_the_version_of_the_project(version):
     assert re.findall(r"^  (?:operator|worker): (\S+)", values, re.MULTILINE) == [f"{image}:{version}" for image in IMAGES]
 
 
+def test_the_images_say_in_their_labels_what_they_are(version):
+    text = (ROOT / "deploy/Dockerfile").read_text()
+    for name in ("title", "version", "revision", "description"):
+        assert len(re.findall(rf'org\.opencontainers\.image\.{name}="[^"]+"', text)) == len(IMAGES), name
+    assert re.findall(r'image\.title="([^"]+)"', text) == sorted(IMAGES, reverse=True)
+    assert set(re.findall(r'image\.version="([^"]+)"', text)) == {version}
+
+
 def test_the_plain_manifest_has_it_too(version):
     text = (ROOT / "deploy/install.yaml").read_text()
     assert set(re.findall(r"app\.kubernetes\.io/version: (.*)", text)) == {f'"{version}"'}
