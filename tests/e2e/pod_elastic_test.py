@@ -188,14 +188,16 @@ def test_a_program_that_is_refused_ends_the_job_at_once_with_the_refusal(pods, w
     assert word["exitCode"] == 2 and sentence in word["reason"] and "programExitCode" not in word, word
 
 
-def test_a_rule_ends_the_job_and_the_last_word_has_the_programs_code(pods):
-    group = pods("--fail-at", "9", failurePolicy__rules=[{"onExitCodes": [3], "action": "FailJob"}])
-    for i in range(2):
-        group.worker(i)
+def test_a_rule_ends_the_job_and_the_last_word_has_the_programs_code(pods, squares):
+    """And the program has as many threads as there are for it here."""
+    command = ["sh", "-c", f'echo "$OMP_NUM_THREADS threads"; exec {squares} --fail-at 9']
+    group = pods(launch__command=command, failurePolicy__rules=[{"onExitCodes": [3], "action": "FailJob"}])
+    workers = [group.worker(i) for i in range(2)]
     coordinator = group.coordinator()
     assert coordinator.wait() == 5, group.tail()
     word = coordinator.last_word()
     assert word["programExitCode"] == 3 and "squares: the numbers ran out; failurePolicy.rules end the job" in word["reason"], word
+    assert all(re.search(r"^[1-9]\d* threads$", worker.text(), re.MULTILINE) for worker in workers), group.tail()
 
 
 def test_who_is_killed_for_memory_says_so_and_no_rule_spares_it(pods, tmp_path, little_memory):
