@@ -30,6 +30,8 @@ static const char usage[] =
     "  --listen ADDRESS         of /metrics, /healthz and /readyz (default 127.0.0.1)\n"
     "  --port N                 default 8080; 0: any free one\n"
     "  --coordinator-port N     where coordinators listen (default 7070)\n"
+    "  --node-agent-port N      where `ringmaster-agent node` answers on each machine: workers ask it for\n"
+    "                           notices of their machine's end (default: it runs nowhere)\n"
     "  --qps N --burst N        requests to the API server a second, and at once (default 50, 100)\n"
     "  --version                say which one this is\n"
     "Exit codes: 0 told to stop, 2 usage, 4 anything else (the lease was lost, say).\n";
@@ -52,6 +54,8 @@ static int read_number(struct app_options *out, int option, struct error *err)
         out->port = (int)value;
     else if (option == 'P' && number("coordinator-port", optarg, 1, 65535, &value, err) == 0)
         out->coordinator_port = (int)value;
+    else if (option == 'A' && number("node-agent-port", optarg, 1, 65535, &value, err) == 0)
+        out->settings.node_port = (int)value;
     else if (option == 'q' && number("qps", optarg, 1, 100000, &value, err) == 0)
         out->per_second = (double)value;
     else if (option == 'b' && number("burst", optarg, 1, 100000, &value, err) == 0)
@@ -135,6 +139,7 @@ static int read_arguments(struct app_options *out, const char **ret_show, int ar
         {"listen", required_argument, NULL, 'a'},
         {"port", required_argument, NULL, 'p'},
         {"coordinator-port", required_argument, NULL, 'P'},
+        {"node-agent-port", required_argument, NULL, 'A'},
         {"qps", required_argument, NULL, 'q'},
         {"burst", required_argument, NULL, 'b'},
         {"help", no_argument, NULL, 'h'},

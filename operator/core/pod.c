@@ -506,6 +506,8 @@ static int make_worker(const struct making *m, int index, int attempt)
     if (complete(m, &container) < 0)
         return -1;
     part_pod_environment(container);
+    if (m->settings->node_port)
+        part_node_agent(container, m->settings->node_port);
     request_cache(m, container);
     part_port(container, "metrics", OP_WORKER_METRICS_PORT);
     if (prefers_spot(m))

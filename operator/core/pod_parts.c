@@ -229,6 +229,14 @@ void part_pod_environment(struct js *container)
     from_field(env, "RINGMASTER_NODE_NAME", "spec.nodeName");
 }
 
+void part_node_agent(struct js *container, int port)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", port);
+    from_field(array_at(container, "env"), "RINGMASTER_POD_HOST_IP", "status.hostIP");
+    part_variable(container, "RINGMASTER_POD_NODE_PORT", text);
+}
+
 void part_port(struct js *container, const char *name, int port)
 {
     struct js *o = js_object();

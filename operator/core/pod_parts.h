@@ -40,6 +40,9 @@ void part_note(struct js *pod_spec, struct js *container, const char *volume, co
 void part_variable(struct js *container, const char *name, const char *value);
 /* RINGMASTER_POD_IP, RINGMASTER_POD_NAME, RINGMASTER_NODE_NAME by the downward API. */
 void part_pod_environment(struct js *container);
+/* RINGMASTER_POD_HOST_IP by the downward API, and RINGMASTER_POD_NODE_PORT: where the machine's agent
+ * answers. */
+void part_node_agent(struct js *container, int port);
 void part_port(struct js *container, const char *name, int port);
 void part_small_resources(struct js *container); /* of a coordinator, where none are given */
 /* A request for disk, where the container says nothing of it. */

@@ -146,6 +146,7 @@ struct job_snapshot {
         const char *worker_image;       /* for templates that name none; "" */
         const char *operator_namespace; /* for the NetworkPolicy; "" : no rule for the operator */
         bool leave_uid; /* the namespace says as which user and groups pods run, as on OpenShift */
+        int node_port;  /* where `ringmaster-agent node` answers on each machine; 0: it runs nowhere */
         bool network_policies;
         bool metrics_open; /* the NetworkPolicies admit scrapes: the ports for metrics, and no other one */
         const struct op_labels *metrics_from; /* from pods of namespaces with these; NULL: from everywhere */

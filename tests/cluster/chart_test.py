@@ -32,7 +32,8 @@ VARIANTS = [
     "metrics.podMonitor=true,metrics.serviceMonitor=true,metrics.interval=30s,metrics.labels.release=prometheus",
     "arch=,openshift=true,rbac.aggregate=false,logLevel=debug,podLabels.team=ml,serviceAccount.annotations.role=arn",
     "extraEnv[0].name=HTTPS_PROXY,extraEnv[0].value=http://proxy:3128,extraArgs={--coordinator-port=7070,--qps=9}",
-    "metrics.open=true,metrics.namespaceSelector.team=ops,openshift=true", "prices.configMap=machine-prices", AFFINITY]
+    "metrics.open=true,metrics.namespaceSelector.team=ops,openshift=true", "prices.configMap=machine-prices", AFFINITY,
+    "nodeAgent.enabled=true,image.pullSecrets={a},nodeAgent.nodeSelector.pool=spot", "nodeAgent.enabled=true,nodeAgent.createNamespace=false,openshift=true"]
 
 
 @pytest.fixture(name="helm", scope="module")
@@ -68,7 +69,8 @@ def test_helm_has_nothing_against_the_chart(helm):
     ("requests.perSecond=fast", "perSecond"), ("metrics.open=perhaps", "open"), ("image.operatorDigest=latest", "operatorDigest"),
     ("image.registry=example.invalid/", "registry"), ("metrics.interval=often", "interval"), ("logLevel=loud", "logLevel"),
     ("extraArgs={qps=9}", "extraArgs"), ("openshift=4", "openshift"), ("metrics.namespaceSelector.team=-ops", "team"),
-    ("metrics.namespaceSelector.-team=ops", "team"), ("prices.configMap=A_b", "configMap")])
+    ("metrics.namespaceSelector.-team=ops", "team"), ("prices.configMap=A_b", "configMap"),
+     ("nodeAgent.port=0", "port"), ("nodeAgent.namespace=A", "namespace")])
 def test_a_value_that_is_none_is_refused_by_name(helm, setting, sentence):
     with pytest.raises(RuntimeError) as why:
         render(helm, "--set", setting)
@@ -139,6 +141,23 @@ def test_on_openshift_no_pod_is_told_as_whom_to_run(helm):
     for word in ("runAsUser", "runAsGroup", "fsGroup"):
         assert word not in text
     assert "--leave-uid" not in render(helm)
+
+
+def test_a_nodes_agent_has_its_machines_network_and_nothing_else(helm, api_cluster):
+    assert "ringmaster-node" not in render(helm) and "--node-agent-port" not in render(helm)
+    with pytest.raises(RuntimeError, match="nodeAgent.namespace is the release's own"):
+        render(helm, "--set", f"nodeAgent.enabled=true,nodeAgent.namespace={HOME}")
+    text = render(helm, "--set", "nodeAgent.enabled=true,nodeAgent.port=7999,nodeAgent.nodeSelector.pool=spot", "--show-only", "templates/nodeagent.yaml")
+    made = json.loads(rig.Kubectl(api_cluster, "ringmaster-node")("apply", "--dry-run=client", "-f", "-", "-o", "json", stdin=text))["items"]
+    space = next(o for o in made if o["kind"] == "Namespace")
+    assert space["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
+    pod = next(o for o in made if o["kind"] == "DaemonSet")["spec"]["template"]["spec"]
+    assert pod["hostNetwork"] and not pod["automountServiceAccountToken"] and "volumes" not in pod and "serviceAccountName" not in pod
+    assert pod["securityContext"] == {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
+    container, = pod["containers"]
+    assert container["securityContext"] == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    assert pod["nodeSelector"] == {"pool": "spot", "kubernetes.io/arch": "amd64"}
+    assert container["command"] == ["ringmaster-agent", "node", "--listen", "$(HOST_IP)", "--port", "7999"]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -61,3 +61,15 @@ seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 {{- with $wanted }}{{ toYaml . }}{{ end }}
 {{- end -}}
+
+{{- define "ringmaster.nodeLabels" -}}
+app.kubernetes.io/name: ringmaster-node
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- define "ringmaster.nodeSelectorLabels" -}}
+app.kubernetes.io/name: ringmaster-node
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}

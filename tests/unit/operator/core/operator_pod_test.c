@@ -236,6 +236,36 @@ static void both_have(const struct op_settings *with, const char *changes, const
     cast_free(c);
 }
 
+/* The environment of a worker's container, as text. */
+static void environment(const struct op_settings *with, struct str *out)
+{
+    struct cast *c = cast_open("{}");
+    struct str text = str_init(OP_POD_TEXT_MAX);
+    struct error err = {0};
+    cr_assert_eq(pod_worker(&c->job, with, NULL, 0, 1, &text, &err), 0, "%s", err.text);
+    struct js *pod = js_parse(str_text(&text), text.length, "pod", NULL);
+    js_print(js_get(js_at(read_at(pod, "spec.containers"), 0), "env"), out);
+    js_free(pod);
+    str_clear(&text);
+    cast_free(c);
+}
+
+Test(operator_pod, a_worker_is_told_of_its_machines_agent_only_where_there_is_one)
+{
+    struct str env = str_init(65536);
+    struct op_settings with = settings;
+    environment(&with, &env);
+    cr_assert_null(strstr(str_text(&env), "HOST_IP"));
+    str_reset(&env);
+    with.node_port = 7999;
+    environment(&with, &env);
+    cr_assert(strstr(str_text(&env), "{\"name\":\"RINGMASTER_POD_HOST_IP\",\"valueFrom\":{\"fieldRef\":{"
+                                     "\"fieldPath\":\"status.hostIP\"}}},{\"name\":"
+                                     "\"RINGMASTER_POD_NODE_PORT\",\"value\":\"7999\"}"),
+              "%s", str_text(&env));
+    str_clear(&env);
+}
+
 Test(operator_pod, where_the_namespace_says_who_a_pod_is_the_operator_leaves_that_to_it_and_nothing_else)
 {
     struct op_settings leave = settings;
