@@ -76,6 +76,10 @@ void plan_tell_store(struct planner *p, const struct coordinator_view *view);
 void plan_take_checkpoint(struct planner *p, const struct op_checkpoint *newest);
 void plan_finish(struct planner *p, bool complete, const char *reason, const char *message);
 
+/* plan_goodput.c: where the time of the whole job went */
+void plan_take_goodput(struct planner *p, const struct coordinator_view *view);
+void plan_end_goodput(struct planner *p); /* the job is over */
+
 /* plan_act.c: the writes */
 void plan_act(struct planner *p);
 

@@ -79,8 +79,8 @@ static void take_view(struct planner *p, const struct coordinator_view *view)
     if (view->last_recovery.known)
         p->next.last_recovery = view->last_recovery;
     bool stands_still = view->state <= STATUS_GATHERING && view->progress.step == p->stored->progress.step;
-    if (view->goodput.known && !stands_still) /* else every second of waiting would be a write */
-        p->next.goodput = view->goodput;
+    if (!stands_still) /* else every second of waiting would be a write */
+        plan_take_goodput(p, view);
 }
 
 /* As kubectl describe shows it. */
@@ -478,6 +478,8 @@ static void tell_end(struct planner *p)
     bool just_now = !condition_is(p->stored, OP_FINISHED);
     if (just_now)
         no_ring(p, "Finished", "the job is over");
+    if (just_now)
+        plan_end_goodput(p);
     if (complete && just_now && p->job->stepless)
         p->next.progress.eta_seconds = 0;
     if (complete && just_now && p->next.result.known && !p->next.result.program) {

@@ -98,6 +98,8 @@ struct op_goodput {
     bool known;
     char ratio[OP_NUMBER_MAX];
     int64_t seconds[GOODPUT_CLASSES];
+    int term;                         /* whose answer is in it; 0: of before that was noted */
+    int64_t earlier[GOODPUT_CLASSES]; /* of the terms before that one */
 };
 
 struct op_result {

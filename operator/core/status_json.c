@@ -130,6 +130,10 @@ static void read_page(const struct js *object, struct job_status *ret)
     read_instant(object, "checkpoint.savedTime", &ret->checkpoint.saved_ms);
     take_recovery(&page.last_recovery, &ret->last_recovery);
     take_goodput(&page.goodput, &ret->goodput);
+    read_small(object, "goodput.term", 0, OP_COUNT_MAX, &ret->goodput.term);
+    for (int which = 0; which < GOODPUT_CLASSES; which++)
+        read_int(read_at(object, "goodput.earlier"), goodput_key(which), 0, OP_COUNT_MAX,
+                 &ret->goodput.earlier[which]);
     take_result(&page.result, &ret->result);
     read_exit_code(object, &ret->result);
 }
@@ -346,12 +350,24 @@ static struct js *recovery_json(const struct op_recovery *r)
     return o;
 }
 
+static struct js *earlier_json(const struct op_goodput *g)
+{
+    struct js *o = js_object();
+    for (int which = 0; which < GOODPUT_CLASSES; which++)
+        js_set_int(o, goodput_key(which), g->earlier[which]);
+    return o;
+}
+
 static struct js *goodput_json(const struct op_goodput *g)
 {
     struct js *o = js_object();
     put_text(o, "ratio", g->ratio);
     for (int which = 0; which < GOODPUT_CLASSES; which++)
         js_set_int(o, goodput_key(which), g->seconds[which]);
+    if (g->term)
+        js_set_int(o, "term", g->term);
+    if (g->term > 1)
+        js_set(o, "earlier", earlier_json(g));
     return o;
 }
 
