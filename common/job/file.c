@@ -24,6 +24,7 @@ static const char *const not_local[] = {
     "trainer.data.secretRef",
     "checkpoint.secretRef",
     "elasticity.scaleUpCooldown",
+    "cost",
     "spot",
     "failurePolicy.rules", /* of the built-in trainer: its program's exit codes have meanings of their own */
     "scheduling",

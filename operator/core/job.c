@@ -100,6 +100,18 @@ static void read_prices(const struct js *spec, struct job_view *job)
     text_copy(job->currency, sizeof job->currency, known ? currency : "");
 }
 
+/* A limit of nothing is none that anybody could keep to: the API server takes more than 0 alone. */
+static void read_budget(const struct js *spec, struct job_view *job)
+{
+    double at = 0.8;
+    int64_t limit = read_micros(spec, "cost.budget.limit");
+    if (limit <= 0)
+        return;
+    js_as_real(read_at(spec, "cost.budget.warnAt"), &at);
+    job->budget_micros = limit;
+    job->warn_micros = at > 0 && at <= 1 ? (int64_t)((double)limit * at) : limit;
+}
+
 static void read_tokens(const struct js *spec, struct job_view *job)
 {
     struct model_shape preset = {0};
@@ -139,6 +151,7 @@ static void read_spec(const struct js *spec, struct job_view *job)
     read_rules(read_at(spec, "failurePolicy.rules"), job);
     read_policy(spec, job);
     read_prices(spec, job);
+    read_budget(spec, job);
     read_tokens(spec, job);
 }
 

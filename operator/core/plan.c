@@ -33,6 +33,7 @@ struct op_plan *job_plan(const struct job_snapshot *snapshot)
     plan->cost = job->status.cost;
     if (job->managed && !job->deleting) {
         plan_meter(p);
+        plan_budget(p);
         plan_observe(p);
         plan_decide(p);
         plan_tell(p);

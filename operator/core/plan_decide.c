@@ -347,6 +347,14 @@ static bool is_admitted(struct planner *p)
         text_copy(p->trouble, sizeof p->trouble, err.text);
         return false;
     }
+    if (plan_lacks_prices(p)) {
+        text_copy(p->trouble_reason, sizeof p->trouble_reason, "Invalid");
+        text_copy(p->trouble, sizeof p->trouble,
+                  "spec.cost.budget: there is no price to hold it against; set spec.spot.price, or mount "
+                  "prices.csv "
+                  "into the operator (prices.configMap of the chart)");
+        return false;
+    }
     if (p->s->memo->dry_generation == p->job->generation)
         return true;
     p->trial = trial_of(p);
@@ -386,13 +394,13 @@ static void stop_all(struct planner *p)
 
 static void note_activity(struct planner *p)
 {
-    if (p->job->suspend && p->next.active_ms) {
+    if (p->pauses && p->next.active_ms) {
         p->next.active_seconds += (p->s->now_ms - p->next.active_ms) / 1000;
         p->next.active_ms = 0;
     }
-    if (!p->job->suspend && !p->next.active_ms)
+    if (!p->pauses && !p->next.active_ms)
         p->next.active_ms = p->s->now_ms;
-    if (!p->next.start_ms && !p->job->suspend)
+    if (!p->next.start_ms && !p->pauses)
         p->next.start_ms = p->s->now_ms;
 }
 
@@ -409,7 +417,7 @@ void plan_decide(struct planner *p)
     bool admitted = is_admitted(p);
     if (condition_is(&p->next, OP_INTERRUPTED))
         p->mode = OP_STOP;
-    else if (p->job->suspend)
+    else if (p->pauses)
         p->mode = OP_SUSPEND;
     else
         p->mode = admitted && has_key(p) ? OP_RUN : OP_HOLD;

@@ -264,6 +264,15 @@ void plan_meter(struct planner *p)
                          : p->s->now_ms + OP_METER_EACH_MS);
 }
 
+int64_t plan_rate(const struct op_cost *cost)
+{
+    int64_t rate = 0;
+    for (int i = 0; i < cost->meters_count; i++)
+        if (!cost->meter[i].over && !cost->meter[i].away && cost->meter[i].rate > 0)
+            rate += cost->meter[i].rate;
+    return rate;
+}
+
 bool plan_is_due(const struct planner *p)
 {
     const struct op_cost *next = &p->next.cost, *stored = &p->stored->cost;

@@ -33,6 +33,7 @@ struct planner {
     const struct job_status *stored; /* what actions may rely on */
     struct job_status next;
     struct op_plan *plan;
+    bool pauses;                  /* no pod is to run: spec.suspend, or the budget is spent */
     enum op_mode mode;            /* HOLD: nothing new is made (not admitted); STOP: on the way to Failed */
     bool lost[RM_WORKERS_MAX];    /* given up in this plan, though their pods may still run somewhere */
     bool finishing;               /* workers were released: the coordinator is about to end */
@@ -58,6 +59,13 @@ void plan_meter(struct planner *p);
 void plan_price_tokens(struct planner *p);
 bool plan_is_due(const struct planner *p);     /* is the new reading news by itself? */
 bool plan_has_prices(const struct planner *p); /* any at all */
+int64_t plan_rate(const struct op_cost *cost); /* an hour, of all that runs now */
+
+/* plan_budget.c: what the job may cost */
+void plan_budget(struct planner *p); /* decides whether it pauses */
+void plan_say_budget(const struct planner *p, char *out,
+                     size_t size);               /* "spent 9.97 of the budget of 10.00 USD" */
+bool plan_lacks_prices(const struct planner *p); /* a budget that nobody could keep to */
 
 /* plan_observe.c: slots against pods; counts endings, finds the last word */
 void plan_observe(struct planner *p);

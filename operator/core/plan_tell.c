@@ -446,15 +446,22 @@ static const char *how_it_ends(const struct planner *p)
 
 static void tell_suspend(struct planner *p)
 {
+    char budget[RM_WHY_MAX];
     if (!all_gone(p)) {
         set(p, OP_SUSPENDED, false, "Suspending", how_it_ends(p));
         say(p, "Suspending", "%s", how_it_ends(p));
         return;
     }
-    if (!condition_is(p->stored, OP_SUSPENDED))
+    if (!condition_is(p->stored, OP_SUSPENDED) && p->job->suspend)
         plan_event(p, false, "Suspended", "Suspend", "no pods are left; spec.suspend: false goes on");
-    set(p, OP_SUSPENDED, true, "Suspended", "spec.suspend is true");
+    plan_say_budget(p, budget, sizeof budget);
+    set(p, OP_SUSPENDED, true, p->job->suspend ? "Suspended" : "BudgetSpent",
+        p->job->suspend ? "spec.suspend is true" : budget);
     no_ring(p, "Suspended", "the job is suspended");
+    if (!p->job->suspend) {
+        say(p, "Suspended", "%s; a higher spec.cost.budget.limit goes on", budget);
+        return;
+    }
     if (p->next.checkpoint.known)
         say(p, "Suspended", "suspended; the last checkpoint is of step %lld",
             (long long)p->next.checkpoint.step);

@@ -58,6 +58,9 @@ void status_read_cost(const struct js *object, struct job_status *ret)
         read_meter(js_at(pods, i), &cost->meter[cost->meters_count++]);
     read_flag(object, "unknownTold", &ret->cost_told.unknown);
     read_flag(object, "wholeTold", &ret->cost_told.whole);
+    read_int(object, "warnedMicros", 0, PRICE_MOST, &ret->cost_told.warned_micros);
+    read_int(object, "stoppedMicros", 0, PRICE_MOST, &ret->cost_told.stopped_micros);
+    read_int(object, "reserveMicros", 0, PRICE_MOST, &ret->cost_told.reserve_micros);
 }
 
 static void put_flag(struct js *o, const char *key, bool value)
@@ -69,6 +72,12 @@ static void put_flag(struct js *o, const char *key, bool value)
 static void put_known(struct js *o, const char *key, int64_t micros)
 {
     if (micros >= 0)
+        js_set_int(o, key, micros);
+}
+
+static void put_some(struct js *o, const char *key, int64_t micros)
+{
+    if (micros)
         js_set_int(o, key, micros);
 }
 
@@ -121,6 +130,9 @@ struct js *status_cost_json(const struct job_status *status)
     js_set(o, "pods", meters_json(cost));
     put_flag(o, "unknownTold", status->cost_told.unknown);
     put_flag(o, "wholeTold", status->cost_told.whole);
+    put_some(o, "warnedMicros", status->cost_told.warned_micros);
+    put_some(o, "stoppedMicros", status->cost_told.stopped_micros);
+    put_some(o, "reserveMicros", status->cost_told.reserve_micros);
     return o;
 }
 

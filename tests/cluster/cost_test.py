@@ -98,3 +98,23 @@ def test_without_prices_there_are_hours(stage, nodes):
     begin(stage)
     cost = processes.until(lambda: (cost := stage.job("gpt").get("status", {}).get("cost")) and cost["pods"] and cost, "its hours are counted", 120)
     assert "hours" in cost and not {"spent", "currency"} & cost.keys()
+
+
+def test_a_spent_budget_suspends_and_a_higher_one_goes_on(stage, nodes, tmp_path):
+    """50 a second for each worker and 100 for the coordinator: of 15,000 some seconds are left, less the last minute of all of them."""
+    path = tmp_path / "prices.csv"
+    path.write_text(PRICES)
+    operator = stage.operator("--no-lease", "--prices", str(path))
+    stage.kubectl.apply(priced_job("gpt", cost={"budget": {"limit": 12600}}, ttlSecondsAfterFinished=1))
+    since = begin(stage)
+    processes.until(lambda: not stage.pods("worker"), "its workers are told to go", 120)
+    for name in since:  # as a kubelet ends them
+        if stage.kubectl.exists("pod", name):
+            stage.kubectl("delete", "pod", name, "--grace-period=0", "--force", "--wait=false")
+    stage.until_message("gpt", "a higher spec.cost.budget.limit goes on")
+    (suspended,) = [each for each in stage.job("gpt")["status"]["conditions"] if each["type"] == "Suspended"]
+    assert (suspended["status"], suspended["reason"]) == ("True", "BudgetSpent") and not stage.job("gpt")["spec"].get("suspend")
+    assert float(stage.job("gpt")["status"]["cost"]["spent"]) < 12600 and operator.metric("status_conflicts") == 0
+    stage.kubectl("patch", "tj", "gpt", "--type=merge", "-p", json.dumps({"spec": {"cost": {"budget": {"limit": 90000}}}}))
+    assert len(stage.until_pods("worker", 2)) == 2
+    assert "BudgetSpent" in {event["reason"] for event in stage.kubectl.get("events.events.k8s.io")}

@@ -312,7 +312,7 @@ SUSPENDED = [
 ]
 ALWAYS = [
     {"suspend": True}, {"workers": {"target": 4}}, {"failurePolicy": {"maxRestarts": 9}}, {"spot": {"prefer": True}},
-    {"spot": {"price": {"spot": 1.5, "onDemand": 4, "currency": "USD"}}},
+    {"spot": {"price": {"spot": 1.5, "onDemand": 4, "currency": "USD"}}}, {"cost": {"budget": {"limit": 12.5, "warnAt": 0.9}}},
     {"activeDeadlineSeconds": 60}, {"ttlSecondsAfterFinished": 1}, {"cleanPodPolicy": "All"}, {"scheduling": {"disruptionBudget": "None"}},
 ]
 

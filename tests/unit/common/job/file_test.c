@@ -336,12 +336,13 @@ Test(file, precision_and_recomputing_are_chosen_by_word)
 
 Test(file, what_means_nothing_without_a_cluster_is_a_note)
 {
-    struct outcome out =
-        read_changed(0, "  spot: {prefer: true, price: {currency: USD}}\n  cleanPodPolicy: Running");
+    struct outcome out = read_changed(0, "  spot: {prefer: true, price: {currency: USD}}\n  cleanPodPolicy: "
+                                         "Running\n  cost: {budget: {limit: 20}}");
     cr_assert_eq(out.status, 0, "%s", out.err.text);
     cr_assert_str_eq(str_text(&out.notes),
                      "job.yaml:11: spec.spot means nothing without a cluster and is left out\n"
-                     "job.yaml:12: spec.cleanPodPolicy means nothing without a cluster and is left out\n");
+                     "job.yaml:12: spec.cleanPodPolicy means nothing without a cluster and is left out\n"
+                     "job.yaml:13: spec.cost means nothing without a cluster and is left out\n");
     str_clear(&out.notes);
 }
 

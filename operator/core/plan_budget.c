@@ -1,0 +1,92 @@
+/* What the job may cost. Where that is reached, less what a last save costs, the job pauses as by
+ * spec.suspend; and goes on when the budget is higher. */
+#include <stdio.h>
+#include <string.h>
+
+#include "operator/core/plan_parts.h"
+
+enum {
+    END_S = 60,                       /* that workers may take to save and end... */
+    SAVE_BYTES_S = 100 * 1000 * 1000, /* ...and as much more as the newest checkpoint takes at this pace... */
+    END_MOST_S = 600,                 /* ...but no longer than that */
+    HOUR_S = 3600,
+};
+
+bool plan_lacks_prices(const struct planner *p)
+{
+    bool begun = p->stored->ring.coordinator.attempt > 0;
+    return p->job->budget_micros && !begun && !plan_has_prices(p);
+}
+
+/* What the end of all that runs now will cost. */
+static int64_t end_price(const struct planner *p)
+{
+    int64_t seconds = END_S + p->stored->checkpoint.bytes / SAVE_BYTES_S;
+    seconds = seconds < END_MOST_S ? seconds : END_MOST_S;
+    return plan_rate(&p->next.cost) / HOUR_S * seconds + plan_rate(&p->next.cost) % HOUR_S * seconds / HOUR_S;
+}
+
+void plan_say_budget(const struct planner *p, char *out, size_t size)
+{
+    char spent[PRICE_TEXT_MAX], limit[PRICE_TEXT_MAX];
+    price_text(p->next.cost.spent.micros / 10000 * 10000, spent);
+    price_text(p->job->budget_micros, limit);
+    snprintf(out, size, "%s of the budget of %s %s are spent", spent, limit, p->next.cost.currency);
+}
+
+/* When it will be, if all goes on as now. */
+static void wake_then(struct planner *p, int64_t left_micros)
+{
+    int64_t rate = plan_rate(&p->next.cost);
+    if (rate > 0 && left_micros > 0)
+        plan_wake(p, p->s->now_ms + (int64_t)((double)left_micros / (double)rate * HOUR_S * 1000) + 1);
+}
+
+static void warn(struct planner *p)
+{
+    char said[RM_WHY_MAX];
+    struct op_cost_told *told = &p->next.cost_told;
+    int64_t left = p->job->warn_micros - p->next.cost.spent.micros;
+    if (told->warned_micros >= p->job->budget_micros)
+        return;
+    wake_then(p, left);
+    if (left > 0)
+        return;
+    told->warned_micros = p->job->budget_micros;
+    plan_say_budget(p, said, sizeof said);
+    plan_event(p, true, "BudgetWarning", "Account", "%s", said);
+}
+
+/* One that was stopped goes on only where there is more than it was stopped at: what it kept for its end is
+ * no money to begin with. */
+static bool is_spent(const struct planner *p, int64_t reserve)
+{
+    const struct op_cost_told *stored = &p->stored->cost_told;
+    if (stored->stopped_micros && p->job->budget_micros <= stored->stopped_micros)
+        return true;
+    reserve = stored->stopped_micros && stored->reserve_micros > reserve ? stored->reserve_micros : reserve;
+    return p->next.cost.spent.micros + reserve >= p->job->budget_micros;
+}
+
+void plan_budget(struct planner *p)
+{
+    char said[RM_WHY_MAX];
+    struct op_cost_told *told = &p->next.cost_told;
+    int64_t reserve = end_price(p);
+    p->pauses = p->job->suspend;
+    bool over = condition_is(p->stored, OP_FINISHED);
+    if (!p->job->budget_micros || over || !p->next.cost.accounted_ms || !is_spent(p, reserve)) {
+        told->stopped_micros = told->reserve_micros = 0;
+        if (p->job->budget_micros && !over)
+            warn(p);
+        wake_then(p, p->job->budget_micros - reserve - p->next.cost.spent.micros);
+        return;
+    }
+    p->pauses = true;
+    if (!told->stopped_micros) {
+        told->reserve_micros = reserve;
+        plan_say_budget(p, said, sizeof said);
+        plan_event(p, true, "BudgetSpent", "Suspend", "%s, but for the price of a last save", said);
+    }
+    told->stopped_micros = p->job->budget_micros;
+}

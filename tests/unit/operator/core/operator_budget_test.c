@@ -1,0 +1,180 @@
+/* A job stops where its budget is spent, and goes on by itself when it is higher. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cast.h"
+
+#define HEAD  "provider,region,zone,instance_type,capacity_type,price_per_hour,currency,valid_from\n"
+#define LIMIT "{\"cost\":{\"budget\":{\"limit\":10,\"warnAt\":0.5}}}"
+
+enum { MINUTE_MS = 60 * 1000 };
+
+/* Three workers and a coordinator that train on machines at 2 an hour: 8 an hour together. */
+static struct cast *spending(const char *changes)
+{
+    static const char prices[] = HEAD ",,,,,2,USD,\n";
+    struct error err = {0};
+    struct cast *c = cast_open(changes);
+    cr_assert_eq(prices_parse(&c->prices, prices, sizeof prices - 1, &err), 0, "%s", err.text);
+    cast_train(c);
+    for (int i = 0; i < c->pods_count; i++) {
+        c->pod[i].bound_ms = c->now_ms;
+        c->pod[i].asked = (struct resources){.count = 1, .of = {{"cpu", 1000}}};
+    }
+    cast_settle(c);
+    return c;
+}
+
+static void pass(struct cast *c, int minutes)
+{
+    c->now_ms += (int64_t)minutes * MINUTE_MS;
+    cast_settle(c);
+    cast_settle(c);
+}
+
+static void all_end(struct cast *c)
+{
+    c->pods_count = 0;
+    c->coordinator_answers = false;
+    for (int i = 0; i < 4; i++)
+        cast_settle(c);
+}
+
+static int told(struct cast *c, const char *reason)
+{
+    int count = 0;
+    struct op_plan *plan = cast_plan(c);
+    for (int i = 0; i < plan->events_count; i++)
+        count += strcmp(plan->event[i].reason, reason) == 0;
+    plan_free(plan);
+    return count;
+}
+
+static void set_limit(struct cast *c, int64_t units)
+{
+    c->job.budget_micros = units * PRICE_UNIT;
+    c->job.warn_micros = c->job.budget_micros / 2;
+    c->job.generation++;
+}
+
+static const struct op_condition *suspended(const struct cast *c)
+{
+    return &c->job.status.condition[OP_SUSPENDED];
+}
+
+Test(operator_budget, it_is_warned_of_once_and_where_it_is_spent_all_end_and_their_end_is_paid_from_it)
+{
+    struct cast *c = spending(LIMIT);
+    pass(c, 37);
+    cr_assert_eq(told(c, "BudgetWarning"), 0);
+    c->now_ms += MINUTE_MS;
+    cr_assert_eq(told(c, "BudgetWarning"), 1, "5.07 of 10, and 5 were to be told");
+    pass(c, 0);
+    cr_assert_eq(told(c, "BudgetWarning"), 0, "once");
+    pass(c, 35);
+    cr_assert(slot_is_live(&c->job.status.workers.slot[0]), "9.73 are spent");
+    c->now_ms += MINUTE_MS + 1000;
+    cr_assert_eq(told(c, "BudgetSpent"), 1, "9.87 are, and the last minute of all of them costs 0.13");
+    cr_assert(cast_says(c, "BudgetSpent  9.86 of the budget of 10.00 USD are spent"));
+    pass(c, 0);
+    cr_assert_not(slot_is_live(&c->job.status.workers.slot[0]));
+    cr_assert_str_eq(c->job.status.state, "Suspending");
+    cr_assert(slot_is_live(&c->job.status.ring.coordinator), "it serves them until they have ended");
+    all_end(c);
+    cr_assert_eq(suspended(c)->status, OP_TRUE);
+    cr_assert_str_eq(suspended(c)->reason, "BudgetSpent");
+    cr_assert_str_eq(c->job.status.state, "Suspended");
+    cr_assert(strstr(c->job.status.message, "a higher spec.cost.budget.limit goes on"), "%s",
+              c->job.status.message);
+    cr_assert_eq(c->job.status.active_ms, 0, "the deadline's clock stands");
+    cr_assert_eq(c->job.status.restarts.preemption + c->job.status.restarts.failure, 0);
+    cr_assert_not(condition_is(&c->job.status, OP_FINISHED), "no TTL begins");
+    cast_free(c);
+}
+
+Test(operator_budget, it_wakes_itself_when_the_money_will_be_gone)
+{
+    struct cast *c = spending(LIMIT);
+    pass(c, 73);
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_leq(plan->wake_ms, c->now_ms + MINUTE_MS, "in %lld ms", (long long)(plan->wake_ms - c->now_ms));
+    plan_free(plan);
+    cast_free(c);
+}
+
+Test(operator_budget, what_was_kept_for_the_end_is_no_money_to_go_on_with)
+{
+    struct cast *c = spending(LIMIT);
+    pass(c, 75);
+    all_end(c);
+    pass(c, 60);
+    cr_assert_eq(suspended(c)->status, OP_TRUE, "9.87 are less than 10, and it stays");
+    set_limit(c, 9);
+    pass(c, 0);
+    cr_assert_eq(suspended(c)->status, OP_TRUE, "a lower one");
+    set_limit(c, 10);
+    pass(c, 0);
+    cr_assert_eq(suspended(c)->status, OP_TRUE, "the same again");
+    set_limit(c, 20);
+    for (int i = 0; i < 6; i++) /* on trial, a new key, and its slots */
+        cast_settle(c);
+    cr_assert_eq(suspended(c)->status, OP_FALSE);
+    cr_assert(slot_is_live(&c->job.status.workers.slot[0]), "it goes on by itself");
+    cr_assert_gt(c->job.status.active_ms, 0);
+    cast_free(c);
+}
+
+Test(operator_budget, a_suspension_by_hand_shows_its_own_reason)
+{
+    struct cast *c = spending(LIMIT);
+    pass(c, 75);
+    c->job.suspend = true;
+    all_end(c);
+    cr_assert_str_eq(suspended(c)->reason, "Suspended");
+    c->job.suspend = false;
+    pass(c, 0);
+    cr_assert_str_eq(suspended(c)->reason, "BudgetSpent");
+    cast_free(c);
+}
+
+Test(operator_budget, another_operator_keeps_to_it)
+{
+    struct cast *c = spending(LIMIT);
+    pass(c, 75);
+    c->memo = (struct op_memo){.dry_generation = c->job.generation};
+    all_end(c);
+    c->memo = (struct op_memo){.dry_generation = c->job.generation};
+    pass(c, 60);
+    cr_assert_str_eq(suspended(c)->reason, "BudgetSpent");
+    cast_free(c);
+}
+
+Test(operator_budget, without_any_price_it_is_refused_before_the_first_pod)
+{
+    struct cast *c = cast_open(LIMIT);
+    for (int i = 0; i < 4; i++)
+        cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.attempt, 0);
+    cr_assert(strstr(c->job.status.message, "spec.cost.budget: there is no price to hold it against"), "%s",
+              c->job.status.message);
+    cr_assert_eq(c->job.status.condition[OP_ADMITTED].status, OP_FALSE);
+    struct error err = {0};
+    static const char prices[] = HEAD ",,,,,2,USD,\n";
+    cr_assert_eq(prices_parse(&c->prices, prices, sizeof prices - 1, &err), 0);
+    for (int i = 0; i < 4; i++)
+        cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.attempt, 1, "prices came");
+    cast_free(c);
+}
+
+Test(operator_budget, a_job_with_a_price_of_its_own_needs_no_table)
+{
+    struct cast *c = cast_open(
+        "{\"cost\":{\"budget\":{\"limit\":10}},\"spot\":{\"price\":{\"spot\":1,\"currency\":\"USD\"}}}");
+    for (int i = 0; i < 4; i++)
+        cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.attempt, 1);
+    cr_assert_eq(c->job.warn_micros, 8 * PRICE_UNIT, "four fifths are the default");
+    cast_free(c);
+}
