@@ -62,8 +62,6 @@ static void warn(struct planner *p)
 static bool is_spent(const struct planner *p, int64_t reserve)
 {
     const struct op_cost_told *stored = &p->stored->cost_told;
-    if (stored->stopped_micros && p->job->budget_micros <= stored->stopped_micros)
-        return true;
     reserve = stored->stopped_micros && stored->reserve_micros > reserve ? stored->reserve_micros : reserve;
     return p->next.cost.spent.micros + reserve >= p->job->budget_micros;
 }
