@@ -177,7 +177,8 @@ static double limit_of_the_chart(void)
 {
     struct error err = {0};
     struct str text = str_init(1 << 20);
-    static const char key[] = "limits: {memory: ";
+    static const char key[] =
+        "\n  limits: {memory: "; /* of the operator's own resources, which stand outermost */
     cr_assert_eq(file_read(RM_SOURCE "/charts/ringmaster/values.yaml", &text, &err), 0, "%s", err.text);
     const char *found = strstr(str_text(&text), key);
     cr_assert(found);
