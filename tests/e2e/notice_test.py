@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from metadata_rig.server import Metadata, event, somebody_answers  # noqa: E402  (its folder is on the path only now)
 
-STEPS = 2500
+STEPS = 4000  # so many that the last notice comes before them on a quick machine, too
 ENDLESS = 10 ** 9
 NODE_PORT = 7072
 WORD = '{"action": "terminate", "time": "2037-01-01T00:00:00Z"}'
