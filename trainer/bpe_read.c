@@ -7,7 +7,7 @@
 #include "common/base/byte_letters.h"
 #include "common/base/str.h"
 
-enum { TOKENS_MAX = 1 << 24 };
+enum { TOKENS_MAX = 1 << 20 }; /* of a file: the largest vocabularies have a quarter of it */
 
 static bool absent(const struct js *value)
 {
