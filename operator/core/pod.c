@@ -402,6 +402,17 @@ static int64_t grace_of(const struct making *m, int64_t fallback)
     return grace;
 }
 
+/* From SIGTERM on a machine that may be taken away there is no more time than its cloud gives, whatever the
+ * pod says. */
+static int64_t grace_believed(const struct making *m)
+{
+    rm_time lead;
+    int64_t grace = grace_of(m, usual_grace(m));
+    const char *text = js_as_string(read_at(m->job_spec, "spot.leadTime"));
+    bool less = text && duration_parse(text, &lead) && lead / RM_S < grace;
+    return less ? lead / RM_S : grace;
+}
+
 static void add_words(struct js *command, const char *const *words)
 {
     for (; *words; words++)
@@ -423,7 +434,7 @@ static void set_worker_command(const struct making *m, struct js *container, int
     name_of_coordinators(m, address);
     snprintf(number, sizeof number, "%d", index);
     snprintf(tries, sizeof tries, "%d", attempt);
-    snprintf(grace, sizeof grace, "%lld", (long long)grace_of(m, usual_grace(m)));
+    snprintf(grace, sizeof grace, "%lld", (long long)grace_believed(m));
     const char *const words[] = {runs_program(m) ? POD_BUNDLE_AGENT : AGENT,
                                  "work",
                                  "--pod",

@@ -167,6 +167,7 @@ INVALID_PROGRAMS = [
     ({"launch__numProcPerNode": 65}, MACHINES_DIFFER),
     ({"launch__numProcPerNode": "gpu"}, MACHINES_DIFFER),
     ({"launch__numProcPerNode": "4"}, MACHINES_DIFFER),
+    ({"spot__leadTime": "2h"}, "write a time from 1s to 1h"),
     ({"launch__gracePeriod": "2h"}, "write a time from 0s to 1h"),
     ({"launch__gracePeriod": "soon"}, "should match"),
     ({"launch__preload": ["torch", "a b"]}, "should match"),
@@ -312,6 +313,7 @@ SUSPENDED = [
 ]
 ALWAYS = [
     {"suspend": True}, {"workers": {"target": 4}}, {"failurePolicy": {"maxRestarts": 9}}, {"spot": {"prefer": True}},
+    {"spot": {"leadTime": "15s"}},
     {"spot": {"price": {"spot": 1.5, "onDemand": 4, "currency": "USD"}}}, {"cost": {"budget": {"limit": 12.5, "warnAt": 0.9}}},
     {"activeDeadlineSeconds": 60}, {"ttlSecondsAfterFinished": 1}, {"cleanPodPolicy": "All"}, {"scheduling": {"disruptionBudget": "None"}},
 ]

@@ -1,4 +1,5 @@
 #include <criterion/criterion.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cast.h"
@@ -43,6 +44,32 @@ Test(operator_pod, a_worker_of_a_silent_template_is_restricted_and_knows_who_it_
 Test(operator_pod, a_worker_that_prefers_spot_tolerates_and_prefers_the_pools_of_the_known_clouds)
 {
     worker_is("worker-spot.json", "{\"spot\":{\"prefer\":true}}");
+}
+
+/* What follows --grace in its command. */
+static int grace_told(const char *changes)
+{
+    struct cast *c = cast_open(changes);
+    struct str text = str_init(1 << 20);
+    struct error err = {0};
+    static const char word[] = "\"--grace\",\"";
+    cr_assert_eq(pod_worker(&c->job, &settings, NULL, 3, 2, &text, &err), 0, "%s", err.text);
+    const char *at = strstr(str_text(&text), word);
+    cr_assert(at, "%s", str_text(&text));
+    int seconds = (int)strtol(at + strlen(word), NULL, 10);
+    str_clear(&text);
+    cast_free(c);
+    return seconds;
+}
+
+Test(operator_pod, a_worker_believes_the_less_of_its_pods_grace_and_its_clouds_lead)
+{
+    cr_assert_eq(grace_told("{}"), 120);
+    cr_assert_eq(grace_told("{\"spot\":{\"leadTime\":\"15s\"}}"), 15);
+    cr_assert_eq(grace_told("{\"spot\":{\"leadTime\":\"1h\"}}"), 120);
+    cr_assert_eq(grace_told("{\"spot\":{\"leadTime\":\"30s\"},\"workers\":{\"template\":{\"spec\":{"
+                            "\"terminationGracePeriodSeconds\":25}}}}"),
+                 25);
 }
 
 Test(operator_pod, what_the_template_says_stays)
