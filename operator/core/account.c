@@ -200,8 +200,7 @@ void account_pod(const struct job_view *job, const struct pod_view *pod, const s
     else if (pod_is_over(pod))
         over(job, pod, name, ret);
     else if (node && *node->leave)
-        ending(ret, OP_COUNT_PREEMPTION, "NodeLeaves", "%s has to go: its node has the taint %s", name,
-               node->leave);
+        ending(ret, OP_COUNT_PREEMPTION, "NodeLeaves", "%s has to go: its node %s", name, node->leave);
     else if (pod->deletion_ms)
         ending(ret, OP_COUNT_PREEMPTION, "Deleted", "%s was deleted by somebody else", name);
     else

@@ -320,7 +320,9 @@ int pod_project(const struct js *object, struct pod_view *ret, struct error *err
     return 0;
 }
 
-/* By these clouds and autoscalers announce that a node goes away. */
+/* By these clouds and autoscalers announce that a node goes away. Not Karpenter's: it taints before it has a
+ * replacement, waits for that up to an hour, and takes the taint back where none comes (its disruption queue,
+ * v1.13). That the node goes is certain once it is deleted, and then its drain begins. */
 static bool is_leave_taint(const char *key)
 {
     switch (notice_of_taint(key)) {
@@ -328,7 +330,6 @@ static bool is_leave_taint(const char *key)
     case NOTICE_NTH_REBALANCE:
     case NOTICE_NTH_ASG:
     case NOTICE_NTH_MAINTENANCE:
-    case NOTICE_KARPENTER:
     case NOTICE_AUTOSCALER:
     case NOTICE_GKE:
     case NOTICE_AKS:
@@ -351,8 +352,10 @@ int node_project(const struct js *object, struct node_view *ret, struct error *e
         char key[OP_NODE_MAX] = "";
         read_text(js_at(taints, i), "key", key, sizeof key);
         if (is_leave_taint(key))
-            text_copy(node.leave, sizeof node.leave, key);
+            snprintf(node.leave, sizeof node.leave, "has the taint %.100s", key);
     }
+    if (js_as_string(read_at(object, "metadata.deletionTimestamp")))
+        text_copy(node.leave, sizeof node.leave, "is being deleted");
     for (size_t i = 0; i < js_size(list); i++) {
         char type[OP_REASON_MAX] = "", status[OP_REASON_MAX] = "";
         read_text(js_at(list, i), "type", type, sizeof type);

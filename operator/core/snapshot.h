@@ -72,8 +72,9 @@ bool pod_is_spent(const struct pod_view *pod); /* nothing of it runs: phase Succ
 struct node_view {
     char name[OP_NODE_MAX];
     bool ready;
-    char leave[OP_REASON_MAX];    /* the taint that says this node will go; "" where there is none */
-    struct price_machine machine; /* by its labels */
+    char leave[2 * OP_REASON_MAX]; /* "has the taint T", "is being deleted": it will go; "" where nobody says
+                                      so */
+    struct price_machine machine;  /* by its labels */
     struct resources allocatable;
 };
 

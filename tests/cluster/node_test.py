@@ -13,7 +13,7 @@ import rig
 from node_rig import SPREAD, a_worker, coordinator_on, name_of, next_ring
 
 STEPS = 1200
-LEAVES = "karpenter.sh/disrupted=soon:NoSchedule"  # says that a node will go; Kubernetes itself ends no pod for it, so that it is the operator that does
+LEAVES = "aws-node-termination-handler/spot-itn=soon:NoSchedule"  # says that a node will go; Kubernetes itself ends no pod for it, so that it is the operator that does
 ZONE, KIND = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
 
 

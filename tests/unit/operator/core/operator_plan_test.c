@@ -330,7 +330,7 @@ Test(operator_plan, an_evicted_worker_is_replaced_at_once_under_another_index)
 Test(operator_plan, a_worker_on_a_node_that_will_go_is_told_to_leave_once_that_is_written)
 {
     struct cast *c = cast_training("{}");
-    text_copy(c->node[2].leave, OP_REASON_MAX, "karpenter.sh/disrupted");
+    text_copy(c->node[2].leave, OP_REASON_MAX, "has the taint ToBeDeletedByClusterAutoscaler");
     expect_without(c, "delete pods");
     cast_settle(c);
     expect(c, "delete pods tiny-w2-\nthis worker has to go\nworker 3 is wanted");
@@ -341,7 +341,7 @@ Test(operator_plan, a_worker_on_a_node_that_will_go_is_told_to_leave_once_that_i
 Test(operator_plan, a_pod_is_not_made_while_another_of_its_index_lives)
 {
     struct cast *c = cast_training("{}");
-    text_copy(c->node[2].leave, OP_REASON_MAX, "karpenter.sh/disrupted");
+    text_copy(c->node[2].leave, OP_REASON_MAX, "has the taint ToBeDeletedByClusterAutoscaler");
     cast_settle(c);
     *slot(c, 2) = (struct op_slot){.state = OP_SLOT_WANTED, .attempt = 2};
     expect(c, "delete pods tiny-w2-");

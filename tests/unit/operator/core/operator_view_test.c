@@ -144,13 +144,25 @@ Test(operator_view, a_pod_that_is_nobodys_is_not_taken)
     }
 }
 
+/* Karpenter's taint alone may be taken back; the deletion of its node is not. */
+Test(operator_view, a_node_that_is_being_deleted_will_go)
+{
+    struct node_view node;
+    struct js *object = json("{\"metadata\":{\"name\":\"n\",\"deletionTimestamp\":\"2026-01-02T03:04:05Z\"},"
+                             "\"spec\":{\"taints\":[{\"key\":\"karpenter.sh/disrupted\","
+                             "\"effect\":\"NoSchedule\"}]}}");
+    cr_assert_eq(node_project(object, &node, NULL), 0);
+    cr_assert_str_eq(node.leave, "is being deleted");
+    js_free(object);
+}
+
 Test(operator_view, taints_that_announce_the_end_are_leave_signals_and_hiccups_are_not)
 {
     static const struct {
         const char *key;
         bool leaves;
     } taints[] = {{"aws-node-termination-handler/spot-itn", true},
-                  {"karpenter.sh/disrupted", true},
+                  {"karpenter.sh/disrupted", false},
                   {"ToBeDeletedByClusterAutoscaler", true},
                   {"cloud.google.com/impending-node-termination", true},
                   {"remediator.kubernetes.azure.com/unschedulable", true},

@@ -340,7 +340,7 @@ static void node_fault(struct world *w, int i)
         node->exists = false;
         break;
     case 2:
-        text_copy(node->view.leave, sizeof node->view.leave, "karpenter.sh/disrupted");
+        text_copy(node->view.leave, sizeof node->view.leave, "is being deleted");
         break;
     default:
         node->exists = node->view.ready = true;
