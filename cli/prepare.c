@@ -167,6 +167,13 @@ static int open_data(struct prepared *p, struct corpus **ret, struct error *err)
     p->data_tokens = corpus_tokens(corpus);
     p->data_samples = corpus_training(corpus);
     p->spec.data.format = (enum job_data_format)corpus_format(corpus); /* what Auto means here */
+    if (p->spec.data.format == JOB_DATA_TEXT && *p->spec.data.tokenizer) {
+        corpus_free(corpus);
+        return err_set(err, ERR_USAGE,
+                       "spec.trainer.data.tokenizer is %.200s, but the data are text, which has bytes for "
+                       "tokens and needs none; leave it out",
+                       p->spec.data.tokenizer);
+    }
     *ret = corpus;
     return 0;
 }

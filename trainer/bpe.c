@@ -47,18 +47,42 @@ struct encoding {
     int64_t count;
 };
 
-/* The earliest merge of neighbours among n tokens, the first of its kind; -1: there is none. */
-static int64_t best_pair(const struct bpe_table *t, const int32_t *ids, int64_t n, struct bpe_merge *ret)
+/* The earliest merge of neighbours among n tokens; false: there is none. */
+static bool best_pair(const struct bpe_table *t, const int32_t *ids, int64_t n, struct bpe_merge *ret)
 {
-    int64_t best = -1;
+    bool found = false;
     for (int64_t i = 0; i + 1 < n; i++) {
         const struct bpe_merge *merge = bpe_table_merge(t, ids[i], ids[i + 1]);
-        if (merge && (best < 0 || merge->rank < ret->rank)) {
-            best = i;
+        if (merge && (!found || merge->rank < ret->rank)) {
+            found = true;
             *ret = *merge;
         }
     }
-    return best;
+    return found;
+}
+
+static bool comes_before(const struct bpe_table *t, int32_t left, int32_t right, int32_t rank)
+{
+    const struct bpe_merge *merge = bpe_table_merge(t, left, right);
+    return merge && merge->rank < rank;
+}
+
+/* Joins all such neighbours, from the left on, and returns how many tokens are left. So a long word costs a
+ * pass a merge, and not a pass a place. It stops where a new neighbour has an earlier merge: that is next. */
+static int64_t join_all(const struct bpe_table *t, int32_t *ids, int64_t n, const struct bpe_merge *merge)
+{
+    int64_t to = 0;
+    for (int64_t i = 0; i < n;) {
+        bool joins = i + 1 < n && ids[i] == merge->left && ids[i + 1] == merge->right;
+        ids[to++] = joins ? merge->merged : ids[i];
+        i += joins ? 2 : 1;
+        if (joins && ((to > 1 && comes_before(t, ids[to - 2], merge->merged, merge->rank)) ||
+                      (i < n && comes_before(t, merge->merged, ids[i], merge->rank)))) {
+            memmove(ids + to, ids + i, (size_t)(n - i) * sizeof *ids);
+            return to + n - i;
+        }
+    }
+    return to;
 }
 
 static int add_word(struct encoding *e, const char *text, size_t length, struct error *err)
@@ -76,13 +100,9 @@ static int add_word(struct encoding *e, const char *text, size_t length, struct 
             return err_set(err, ERR_DATA, "tokenizer.json: no token stands for the byte 0x%02X",
                            (unsigned char)text[i]);
     }
-    struct bpe_merge merge;
-    int64_t at;
-    while ((at = best_pair(t, ids, n, &merge)) >= 0) {
-        ids[at] = merge.merged;
-        n--;
-        memmove(ids + at + 1, ids + at + 2, (size_t)(n - at - 1) * sizeof *ids);
-    }
+    struct bpe_merge merge = {0};
+    while (best_pair(t, ids, n, &merge))
+        n = join_all(t, ids, n, &merge);
     e->count += n;
     return 0;
 }

@@ -115,7 +115,9 @@ static int take_vocabulary(struct bpe *b, const struct js *vocabulary, struct er
         int64_t id = 0;
         js_as_int(js_value(it), &id);
         bytes_of(js_key(it), &bytes);
-        if (!bpe_table_put(&b->table, (int32_t)id, str_text(&bytes), bytes.length))
+        if (!bytes.length) /* it would be found at every place of a text, and lead nowhere */
+            result = err_set(err, ERR_DATA, "model.vocab: token %lld stands for no bytes", (long long)id);
+        else if (!bpe_table_put(&b->table, (int32_t)id, str_text(&bytes), bytes.length))
             result =
                 err_set(err, ERR_DATA, "model.vocab: %.60s has a number that another token has", js_key(it));
     }

@@ -162,6 +162,16 @@ static void manifest_of(struct manifest *out, const struct task *task)
     }
 }
 
+/* It was there when the job began. Weights do not hang on a text that can be put beside them later. */
+static void add_tokenizer(struct worker_store *store, struct str *out)
+{
+    struct error why = {0};
+    if (tokenizer_file_read(store->options.spec, out, &store->cancel, &why) == 0)
+        return;
+    str_reset(out);
+    log_warn("the last weights have no tokenizer beside them", "why=\"%s\"", why.text);
+}
+
 static int publish(struct task *task)
 {
     struct worker_store *store = task->store;
@@ -181,11 +191,10 @@ static int publish(struct task *task)
                                                  .layout = &store->layout,
                                                  .manifest = manifest,
                                                  .tokenizer = &tokenizer};
-    int result = 0;
+    int result;
     if (publication.final)
-        result = tokenizer_file_read(store->options.spec, &tokenizer, &store->cancel, &task->err);
-    if (result == 0)
-        result = checkpoint_publish(&publication, manifest + 1, &task->err);
+        add_tokenizer(store, &tokenizer);
+    result = checkpoint_publish(&publication, manifest + 1, &task->err);
     task->reply.type = MSG_PUBLISHED;
     task->reply.generation = task->request.generation;
     task->reply.published = (struct msg_published){.step = task->request.publish.step,

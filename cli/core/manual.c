@@ -24,7 +24,7 @@ static const struct manual_option overwrite = {"overwrite", NULL,
 static const struct manual_option port = {"port", "N", "of the coordinator (default: any free one)", 'p'};
 static const struct manual_option prompt = {"prompt", "TEXT", "what the text begins with", 'P'};
 static const struct manual_option tokens = {"tokens", "N", "how many to write", 't'};
-static const struct manual_option seed = {"seed", "N", "another text for each (default 0)", 'S'};
+static const struct manual_option seed = {"seed", "N", "another text for each (default 1)", 'S'};
 static const struct manual_option temperature = {"temperature", "X",
                                                  "0: always the likeliest token; 1: as the model says", 'T'};
 static const struct manual_option name = {"name", "NAME", "this one alone: final, or step-00000200", 'n'};

@@ -106,6 +106,7 @@ def test_a_model_of_tokens_takes_its_tokenizer_along_and_writes_what_transformer
     ("[1", {}, 3, "spec.trainer.data.tokenizer (file://"),
     ("{}", {}, 3, "it has no model.vocab; write the tokenizer.json"),
     (json.dumps({"model": {"vocab": {str(i): i for i in range(301)}}}), {}, 3, "it has 301 tokens, but spec.trainer.model.vocabulary is 300"),
+    (json.dumps({"model": {"vocab": {"a": 0}}, "added_tokens": [{"id": 300, "content": "<pad>"}]}), {}, 3, "it has 301 tokens, but"),
     ("{}", {"trainer__data__format": "Text"}, 2, "text has bytes for tokens, which need none; leave it out"),
 ])
 def test_a_tokenizer_that_can_not_be_right_is_refused_before_anything_is_trained(tmp_path, finish, content, fields, code, part):
@@ -115,6 +116,24 @@ def test_a_tokenizer_that_can_not_be_right_is_refused_before_anything_is_trained
     run = finish(make_job(tmp_path, {"a.bin": shard(some_tokens(300), 2)}, **fields))
     assert run.code == code and part in run.stderr, run.tail()
     assert not run.of("step")
+
+
+def test_a_tokenizer_beside_text_that_is_found_out_to_be_text_is_refused(tmp_path, finish):
+    (tmp_path / "own.json").write_text(json.dumps({"model": {"vocab": {"a": 0}}}))
+    run = finish(rig.make_job(tmp_path, trainer__data__tokenizer="own.json"))
+    assert run.code == 2 and "but the data are text, which has bytes for tokens and needs none; leave it out" in run.stderr, run.tail()
+
+
+def test_weights_are_there_though_their_tokenizer_has_gone(tmp_path, launch):
+    own = tmp_path / "own.json"
+    own.write_text(json.dumps({"model": {"vocab": {"a": 0}}}))
+    run = launch(make_job(tmp_path, {"a.bin": shard(some_tokens(300), 2)}, trainer__data__format="Tokens16", trainer__data__tokenizer="own.json",
+                          trainer__model__vocabulary=300))
+    run.read_until("step", step=1)
+    own.unlink()
+    assert run.wait() == 0, run.tail()
+    assert (tmp_path / "checkpoints/final/model.safetensors").exists() and not (tmp_path / "checkpoints/final/tokenizer.json").exists()
+    assert "the last weights have no tokenizer beside them" in run.stderr
 
 
 def test_a_model_of_text_writes_whatever_room_its_vocabulary_has(tmp_path, finish):

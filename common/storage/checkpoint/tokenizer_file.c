@@ -8,22 +8,36 @@
 
 static const char field[] = "spec.trainer.data.tokenizer";
 
-/* Of BPE and WordPiece a map, of Unigram a list. */
+/* One more than the highest number of a token; 0: it has none. The vocabulary of BPE and WordPiece is a map,
+ * that of Unigram a list. */
+static int64_t count_tokens(const struct js *vocabulary, const struct js *added)
+{
+    if (!vocabulary)
+        return 0;
+    int64_t id, tokens = js_kind(vocabulary) == JS_ARRAY ? (int64_t)js_size(vocabulary) : 0;
+    for (void *it = js_first(vocabulary); it; it = js_next(vocabulary, it))
+        if (js_as_int(js_value(it), &id) && id >= tokens && id < INT32_MAX)
+            tokens = id + 1;
+    for (size_t i = 0; i < js_size(added); i++)
+        if (js_as_int(js_get(js_at(added, i), "id"), &id) && id >= tokens && id < INT32_MAX)
+            tokens = id + 1;
+    return tokens;
+}
+
 static int check_text(const struct job_spec *spec, const struct str *text, struct error *err)
 {
     struct error why = {0};
     struct js *top = js_parse(str_text(text), text->length, "it", &why);
     if (!top)
         return err_set(err, ERR_DATA, "%s", why.text);
-    const struct js *vocabulary = js_get(js_get(top, "model"), "vocab");
-    size_t tokens = js_size(vocabulary);
+    int64_t tokens = count_tokens(js_get(js_get(top, "model"), "vocab"), js_get(top, "added_tokens"));
     js_free(top);
     if (!tokens)
         return err_set(err, ERR_DATA,
                        "it has no model.vocab; write the tokenizer.json of Hugging Face's tokenizers");
-    if (tokens > (size_t)spec->model.shape.vocabulary)
-        return err_set(err, ERR_DATA, "it has %zu tokens, but spec.trainer.model.vocabulary is %d", tokens,
-                       spec->model.shape.vocabulary);
+    if (tokens > spec->model.shape.vocabulary)
+        return err_set(err, ERR_DATA, "it has %lld tokens, but spec.trainer.model.vocabulary is %d",
+                       (long long)tokens, spec->model.shape.vocabulary);
     return 0;
 }
 

@@ -191,3 +191,106 @@ Test(bpe, a_byte_that_no_token_stands_for_is_named)
     cr_assert(strstr(err.text, "no token stands for the byte 0x61"), "%s", err.text);
     bpe_free(b);
 }
+
+Test(bpe, a_token_without_bytes_is_refused)
+{
+    struct bpe *b = NULL;
+    struct error err = {0};
+    cr_assert_lt(open_changed(&b, "},\"merges\":[]", ",\"\":256},\"merges\":[]", &err), 0);
+    cr_assert(strstr(err.text, "token 256 stands for no bytes"), "%s", err.text);
+}
+
+/* ---- long words, against the rule as it is written ---- */
+
+enum { MERGES = 24, LETTERS = 300 };
+
+struct made {
+    char left[16], right[16];
+};
+
+/* Some of them join what others make, also what comes later in the list. */
+static int make_merges(uint32_t seed, struct made *merge)
+{
+    char part[3 + MERGES][16] = {"a", "b", "c"};
+    int parts = 3, n = 0;
+    for (int tries = 0; tries < 200 && n < MERGES; tries++) {
+        seed = seed * 1664525 + 1013904223;
+        const char *left = part[(seed >> 8) % (uint32_t)parts], *right = part[(seed >> 20) % (uint32_t)parts];
+        bool known = strlen(left) + strlen(right) > 12;
+        char both[32];
+        snprintf(both, sizeof both, "%s%s", left, right);
+        for (int i = 0; i < parts; i++)
+            known = known || !strcmp(part[i], both);
+        if (known)
+            continue;
+        snprintf(merge[n].left, sizeof merge[n].left, "%s", left);
+        snprintf(merge[n++].right, sizeof merge->right, "%s", right);
+        snprintf(part[parts++], sizeof *part, "%s", both);
+    }
+    return n;
+}
+
+/* The list is told backwards for odd seeds: what is made of others comes before them. */
+static struct bpe *open_made(const struct made *merge, int n, bool backwards)
+{
+    struct bpe *b = NULL;
+    struct error err = {0};
+    struct str now = str_init(1 << 16);
+    for (int i = 0; i < n; i++)
+        str_addf(&now, ",\"%s%s\":%d", merge[i].left, merge[i].right, 256 + i);
+    str_adds(&now, "},\"merges\":[");
+    for (int i = 0; i < n; i++) {
+        const struct made *m = &merge[backwards ? n - 1 - i : i];
+        str_addf(&now, "%s\"%s %s\"", i ? "," : "", m->left, m->right);
+    }
+    str_adds(&now, "]");
+    cr_assert_eq(open_changed(&b, "},\"merges\":[]", str_text(&now), &err), 0, "%s", err.text);
+    str_clear(&now);
+    return b;
+}
+
+/* One join after the other: of the earliest merge that fits anywhere the first place. */
+static int join_slowly(const struct made *merge, int n, bool backwards, char (*token)[16], int count)
+{
+    for (;;) {
+        int at = -1;
+        for (int rank = 0; rank < n && at < 0; rank++)
+            for (int i = 0; i + 1 < count && at < 0; i++) {
+                const struct made *m = &merge[backwards ? n - 1 - rank : rank];
+                if (!strcmp(token[i], m->left) && !strcmp(token[i + 1], m->right))
+                    at = i;
+            }
+        if (at < 0)
+            return count;
+        size_t used = strlen(token[at]), more = strlen(token[at + 1]) + 1;
+        cr_assert_leq(used + more, sizeof *token);
+        memcpy(token[at] + used, token[at + 1], more);
+        memmove(token[at + 1], token[at + 2], (size_t)(count - at - 2) * sizeof *token);
+        count--;
+    }
+}
+
+Test(bpe, long_words_are_joined_as_one_join_after_the_other_would)
+{
+    for (uint32_t seed = 0; seed < 40; seed++) {
+        struct made merge[MERGES];
+        static char token[LETTERS][16];
+        char text[LETTERS + 1] = "";
+        int32_t ids[2 * LETTERS + 1];
+        struct error err = {0};
+        int n = make_merges(seed, merge);
+        uint32_t draw = seed + 77;
+        for (int i = 0; i < LETTERS; i++) {
+            draw = draw * 1664525 + 1013904223;
+            text[i] = (char)('a' + (draw >> 16) % 3);
+            snprintf(token[i], sizeof token[i], "%c", text[i]);
+        }
+        struct bpe *b = open_made(merge, n, seed % 2);
+        int wanted = join_slowly(merge, n, seed % 2, token, LETTERS);
+        int64_t found = bpe_encode(b, text, LETTERS, ids, &err);
+        cr_assert_eq(found, wanted, "seed %u: %lld tokens, and not %d", seed, (long long)found, wanted);
+        for (int i = 0; i < wanted; i++)
+            says(b, ids[i], token[i]);
+        bpe_free(b);
+    }
+}
