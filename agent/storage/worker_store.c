@@ -111,6 +111,7 @@ static int write_slice(struct task *task)
     *reply = (struct msg_checkpointed){.step = snapshot->state.step,
                                        .final = snapshot->final,
                                        .exact = snapshot->exact,
+                                       .image = snapshot->image,
                                        .tensors = snapshot->tensors,
                                        .part = snapshot->part,
                                        .parts = snapshot->parts,

@@ -333,6 +333,7 @@ struct msg_checkpointed {
     int64_t step;
     bool final, exact;
     uint8_t lineage[RM_HASH_BYTES];
+    uint64_t image; /* the snapshot's: parts of one checkpoint have the same */
     int tensors;
     int8_t k[RM_TENSORS_MAX];
     int part, parts;
@@ -448,6 +449,7 @@ struct msg_snapshot {
     struct msg_state state;
     bool final, exact;
     int64_t first, count;
+    uint64_t image; /* of a program: sum over all of its state, of which this is a part; else 0 */
     int part, parts;
     int tensors;
     int8_t k[RM_TENSORS_MAX];

@@ -161,17 +161,23 @@ static void blame_pair_or_source(const struct turn *turn, const struct rdzv_work
     rdzv_source_fault(turn, &st->worker[f->peer], f);
 }
 
-/* It is alone with its state, and drops it. What made it so may do so again. */
+/* Its state is not that of most, and it drops it: what made it so may do so again. CLASS_PAIR: there is no
+ * majority that could be right, and nobody is to blame. It may be told twice, as a connection breaks. */
 static void state_differs(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
+    st->exact = false;
+    if (w->differed == st->ring.n)
+        return;
+    w->differed = st->ring.n;
     if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW) {
         rdzv_recovery_begin(turn, CAUSE_RING_ERROR, w);
         rdzv_quiesce(turn, STOP_NOW);
     }
     rdzv_say(st, "worker %d: %s", rdzv_index(st, w), rdzv_reason(f->detail));
     rdzv_tell_worker(turn, TELL_WORKER_DIFFERS, rdzv_index(st, w), f->detail);
-    rdzv_count_failure(turn, w, f->detail);
+    if (f->class == CLASS_MACHINE)
+        rdzv_count_failure(turn, w, f->detail);
 }
 
 static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
@@ -212,7 +218,7 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
         rdzv_give_up(st, EXIT_TRAINING, "%s", f->detail);
     } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
         rdzv_work_fault(turn, w, f);
-    } else if (mine && f->kind == FAULT_LINEAGE && f->class == CLASS_MACHINE) {
+    } else if (mine && f->kind == FAULT_LINEAGE && (f->class == CLASS_MACHINE || f->class == CLASS_PAIR)) {
         state_differs(turn, w, f);
     } else if (mine && st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW) {
         blame_pair_or_source(turn, w, f);

@@ -15,7 +15,19 @@
 static bool belongs(const struct rdzv_collection *c, const struct msg_checkpointed *m)
 {
     return c->used && c->publish.step == m->step && c->publish.final == m->final && c->parts == m->parts &&
-           !memcmp(c->publish.lineage, m->lineage, RM_HASH_BYTES);
+           !memcmp(c->publish.lineage, m->lineage, RM_HASH_BYTES) && c->image == m->image;
+}
+
+/* Pieces of one step and one history, and yet of states that differ. */
+bool rdzv_pieces_differ(const struct rdzv *st, const struct msg_checkpointed *m)
+{
+    for (int i = 0; i < COLLECTIONS; i++) {
+        const struct rdzv_collection *c = &st->collection[i];
+        if (c->used && c->publish.step == m->step && c->publish.final == m->final &&
+            !memcmp(c->publish.lineage, m->lineage, RM_HASH_BYTES) && c->image != m->image)
+            return true;
+    }
+    return false;
 }
 
 /* What is being saved now, as it is cut now. */
@@ -63,6 +75,7 @@ struct rdzv_collection *rdzv_collection_of(struct rdzv *st, const struct msg_che
     c->publish.final = m->final;
     c->publish.exact = m->exact && st->exact;
     c->publish.tensors = m->tensors;
+    c->image = m->image;
     memcpy(c->publish.lineage, m->lineage, RM_HASH_BYTES);
     memcpy(c->publish.k, m->k, sizeof m->k);
     return c;

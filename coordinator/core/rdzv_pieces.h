@@ -8,6 +8,8 @@
 /* The collection that these pieces belong to. Where there is none, one is begun; an older one may make room
  * for it. */
 struct rdzv_collection *rdzv_collection_of(struct rdzv *st, const struct msg_checkpointed *m);
+/* Are these pieces of that step and history, but of another state than those that came before? */
+bool rdzv_pieces_differ(const struct rdzv *st, const struct msg_checkpointed *m);
 /* Drops the collections of that step. */
 void rdzv_forget_pieces(struct rdzv *st, int64_t step);
 /* The newest step of which all pieces are in and the manifest is not; -1: there is none. */

@@ -42,12 +42,36 @@ static void keep_digest(const struct rdzv *st, struct rdzv_collection *c, const 
     memcpy(c->digest, w->digest_known ? w->digest : st->digest, RM_HASH_BYTES);
 }
 
+/* Two programs' states came to differ since they were compared. Pieces of both would make one that nobody
+ * had; which of them is right nobody here knows. Where all stand still for it, there is nothing to wait for.
+ */
+static void refuse_pieces(const struct turn *turn, const struct msg_checkpointed *m)
+{
+    struct rdzv *st = turn->st;
+    bool waited_for = st->state == RDZV_SAVING && st->save.step == m->step;
+    rdzv_forget_pieces(st, m->step);
+    struct rdzv_tell *t = rdzv_tell(turn, TELL_CHECKPOINT_SKIPPED);
+    t->step = m->step;
+    text_copy(t->text, sizeof t->text,
+              "the workers' states of this step differ, so pieces of them make no checkpoint");
+    if (!waited_for)
+        return;
+    st->ending.differ = true;
+    rdzv_give_up(st, EXIT_TRAINING,
+                 "the workers' states of step %" PRId64 " differ, so nothing is saved of them", m->step);
+    rdzv_end(turn);
+}
+
 void rdzv_checkpointed(const struct turn *turn, struct rdzv_worker *w, const struct msg_checkpointed *m)
 {
     struct rdzv *st = turn->st;
     rdzv_write_is_over(w, m->step);
     if (m->part >= m->parts || (!m->final && m->step <= st->saved))
         return;
+    if (rdzv_pieces_differ(st, m)) {
+        refuse_pieces(turn, m);
+        return;
+    }
     struct rdzv_collection *c = rdzv_collection_of(st, m);
     keep_digest(st, c, w);
     keep_fingerprint(st, c, w);

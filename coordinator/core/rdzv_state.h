@@ -59,6 +59,7 @@ struct rdzv_worker {
     char fingerprint[RM_FINGERPRINT_MAX], probe[RM_PROBE_MAX];
     struct msg_state state; /* newest that it reported */
     int64_t update_step;
+    int64_t differed; /* ring in which its state was not the others', 0 none */
     bool discarded;
     int64_t stopped_round; /* newest round that it answered */
     bool must_stop;        /* this round waits for it */
@@ -157,8 +158,9 @@ struct rdzv_collection {
     bool in[RM_WORKERS_MAX]; /* by part */
     int pieces[RM_WORKERS_MAX];
     struct msg_piece piece[RM_WORKERS_MAX][MSG_PIECES_PER_PART];
-    int publisher; /* worker that was told to, -1 none */
-    bool held_up;  /* by the store, which did not take it from its publisher */
+    int publisher;  /* worker that was told to, -1 none */
+    bool held_up;   /* by the store, which did not take it from its publisher */
+    uint64_t image; /* of a program's whole state, the same for all pieces; else 0 */
     bool digest_known;
     uint8_t digest[RM_HASH_BYTES]; /* of a final one's weights */
 };

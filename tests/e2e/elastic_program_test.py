@@ -314,5 +314,21 @@ def test_a_worker_whose_state_has_come_to_differ_is_named_and_gets_that_of_the_o
     assert run.code == 0, run.tail()
     assert loads == {worker: int(worker == other["worker"]) for worker in range(3)}, run.tail()
     differs = run.the("workerDiffers")
-    assert differs["worker"] == other["worker"] and "its state of step 51 is not that of the others; it gets theirs" in differs["cause"]
+    assert differs["worker"] == other["worker"] and "its state of step 51 is not that of most workers; it gets theirs" in differs["cause"]
     assert not run.the("complete")["exact"], "gradients of other weights were in the sums for a while"
+
+
+def test_of_two_states_nobody_knows_whose_is_right_and_nobody_is_blamed(finish, tmp_path, squares):
+    run = finish(squares_job(tmp_path, squares, *slow(2000), "--differ-at", "20", "--once", str(tmp_path / "once"), steps=80, workers=2,
+                             workers__min=2, failurePolicy__maxRestarts=0))
+    assert run.code == 0 and not run.the("complete")["exact"], run.tail()
+    assert "no majority says whose is right" in run.the("workerDiffers")["cause"]
+
+
+def test_no_checkpoint_is_made_of_pieces_of_two_states(finish, tmp_path, squares):
+    """One of step 25 would be of both; the next is of one again."""
+    run = finish(squares_job(tmp_path, squares, *slow(2000), "--differ-at", "20", "--once", str(tmp_path / "once"), steps=80, workers=3,
+                             checkpoint__everySteps=25, checkpoint__keep=9))
+    assert run.code == 0, run.tail()
+    assert {event["step"] for event in run.of("checkpointSkipped")} == {25, 50}, run.tail()
+    assert [event["step"] for event in run.of("checkpointSaved")] == [75, 80], run.tail()

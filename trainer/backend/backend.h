@@ -169,6 +169,10 @@ struct backend_ops {
     int (*logits)(struct backend *b, const int32_t *tokens, int length, int known, float *logits,
                   struct error *err);
 
+    /* Of a state that is an image: a sum over all of it, so that workers can see whether theirs are the same.
+     * NULL: there is none. */
+    int (*image_sum)(struct backend *b, uint64_t *ret, struct error *err);
+
     /* Large parts of the state's memory to this process's (a snapshot, a slice) and back (a checkpoint). */
     int (*copy_out)(struct backend *b, void *to, struct far from, size_t bytes, struct error *err);
     int (*copy_in)(struct backend *b, struct far to, const void *from, size_t bytes, struct error *err);

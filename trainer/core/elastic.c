@@ -443,7 +443,7 @@ static void after_exchange(struct elastic *st, const struct elastic_result *r, s
         fault(st, out, FAULT_NOT_FINITE, -1, r->text);
     if (r->outcome == OUTCOME_LINEAGE) {
         struct message *m = fault(st, out, FAULT_LINEAGE, -1, r->text);
-        m->fault.class = r->minority ? CLASS_MACHINE : CLASS_UNKNOWN;
+        m->fault.class = !r->minority ? CLASS_UNKNOWN : r->outvoted ? CLASS_MACHINE : CLASS_PAIR;
         if (r->minority)
             run(st, out, CMD_DROP);
     }

@@ -65,6 +65,7 @@ struct elastic_result {
     int64_t update_step; /* step whose kept update it can serve, -1 none */
     int peer;
     bool minority;
+    bool outvoted;             /* of the minority, and most hold another state: theirs counts as right */
     struct worker_set missing; /* shares */
     enum error_code code;      /* OUTCOME_FAILED; class and person as in struct error */
     enum fault_class class;

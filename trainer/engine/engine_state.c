@@ -241,6 +241,11 @@ void engine_snapshot(struct engine *e, int part, int parts, struct elastic_resul
         engine_failed(ret, &err, -1);
         return;
     }
+    if (e->backend->ops->image_sum &&
+        e->backend->ops->image_sum(e->backend, &ret->snapshot.image, &err) < 0) {
+        engine_failed(ret, &err, -1);
+        return;
+    }
     FAULT("snapshot-taken");
     ret->snapshot.first = range.first;
     ret->snapshot.count = range.count;

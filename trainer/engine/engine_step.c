@@ -6,6 +6,9 @@
 #include "common/os/fault.h"
 #include "trainer/engine/engine_parts.h"
 
+/* A process number or a clock in a program's state differs everywhere. */
+#define OWN_STATE " (what is each worker's own does not belong into a state)"
+
 enum { PASSES_MAX = 3 }; /* one rescaled pass is always enough (exactness.md); more is a bug */
 
 static struct model_range own_lanes(const struct engine *e)
@@ -160,9 +163,17 @@ static void refuse_verdict(struct engine *e, const struct verdict *verdict, int6
     ret->minority = set_has(verdict->minority, e->ring->rank);
     if (e->backend->image_bytes)
         e->exact = false; /* for some steps gradients of other weights were in the sums */
-    if (ret->minority)
+    ret->outvoted = ret->minority && 2 * set_count(verdict->minority) < e->ring->world;
+    if (ret->outvoted)
         snprintf(ret->text, sizeof ret->text,
-                 "its state of step %lld is not that of the others; it gets theirs", (long long)step);
+                 "its state of step %lld is not that of most workers; it gets theirs" OWN_STATE,
+                 (long long)step);
+    else if (ret->minority)
+        snprintf(
+            ret->text, sizeof ret->text,
+            "its state of step %lld is not that of other workers, and no majority says whose is right; it "
+            "gets that of the first" OWN_STATE,
+            (long long)step);
     else
         text_copy(ret->text, sizeof ret->text, "workers train on different states");
 }

@@ -202,6 +202,20 @@ static int program_digest(struct backend *b, uint8_t out[RM_HASH_BYTES], struct 
     return result < 0 ? -1 : image_digest(image_at(p), b->image_bytes, out, err);
 }
 
+static int program_image_sum(struct backend *b, uint64_t *ret, struct error *err)
+{
+    struct backend_program *p = program_of(b);
+    uint8_t sum[RM_HASH_BYTES];
+    pthread_mutex_lock(&p->lock);
+    int result = save(p, err);
+    if (result == 0)
+        watch_sum(image_at(p), (size_t)b->image_bytes, sum);
+    pthread_mutex_unlock(&p->lock);
+    if (result == 0)
+        memcpy(ret, sum, sizeof *ret);
+    return result;
+}
+
 /* ---- what it is ---- */
 
 static void program_free(struct backend *b)
@@ -494,6 +508,7 @@ static const struct backend_ops program_ops = {
     .commit = program_commit,
     .check = program_check,
     .finish = program_finish,
+    .image_sum = program_image_sum,
     .copy_out = program_copy_out,
     .copy_in = program_copy_in,
 };

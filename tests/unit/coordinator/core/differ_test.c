@@ -19,6 +19,7 @@ static void others_say_so(struct story *s, int w)
 static void three_train(struct story *s, int max_restarts)
 {
     struct rdzv_settings settings = story_settings(1);
+    settings.brought = true;
     settings.max_restarts = max_restarts;
     story_begin(s, settings);
     train_with(s, 3);
@@ -66,6 +67,87 @@ Test(differ, who_differs_again_and_again_is_put_into_quarantine)
     cr_assert_not(said(&s, "workerQuarantined"), "%s", str_text(&s.log));
     differs(&s, 1);
     cr_assert(said(&s, "workerQuarantined"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(differ, who_differs_where_no_majority_is_right_is_named_and_not_counted)
+{
+    struct story s;
+    three_train(&s, 0);
+    fault_says(&s, 1,
+               &(struct msg_fault){.kind = FAULT_LINEAGE,
+                                   .class = CLASS_PAIR,
+                                   .peer = -1,
+                                   .detail = "no majority says whose is right"});
+    cr_assert(said(&s, "workerDiffers"), "%s", str_text(&s.log));
+    form_again(&s, 51);
+    cr_assert_not(said(&s, "workerFailed"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(differ, who_says_so_twice_is_counted_once)
+{
+    struct story s;
+    three_train(&s, 1);
+    differs(&s, 1);
+    differs(&s, 1);
+    cr_assert_not(said(&s, "workerQuarantined"), "%s", str_text(&s.log));
+    form_again(&s, 51);
+    story_end(&s);
+}
+
+static void finish_with(struct story *s, int w, uint8_t digest, bool exact)
+{
+    struct message m;
+    message_init(&m, MSG_FINISHED);
+    m.finished.step = 100;
+    m.finished.digest[0] = digest;
+    m.finished.exact = exact;
+    hear(s, w, &m);
+}
+
+/* That they were mixed once is no reason to take any weights for the result. */
+Test(differ, weights_that_differ_at_the_end_are_refused_also_after_some_differed)
+{
+    struct story s;
+    three_train(&s, 3);
+    differs(&s, 1);
+    form_again(&s, 51);
+    for (int i = 52; i <= 100; i++)
+        for (int w = 0; w < 3; w++)
+            progress(&s, w, i);
+    finish_with(&s, 0, 7, false);
+    finish_with(&s, 1, 9, false);
+    for (int w = 0; w < 3; w++)
+        stopped(&s, w, 100, 100);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FAILED, "%s", rdzv_why(s.st));
+    cr_assert(said(&s, "workers end with different weights"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+static void piece_of(struct story *s, int w, int64_t step, uint64_t image)
+{
+    struct message m;
+    message_init(&m, MSG_CHECKPOINTED);
+    m.checkpointed.step = step;
+    m.checkpointed.part = w;
+    m.checkpointed.parts = 3;
+    m.checkpointed.exact = true;
+    m.checkpointed.image = image;
+    hear(s, w, &m);
+}
+
+Test(differ, pieces_of_two_states_are_no_checkpoint)
+{
+    struct story s;
+    three_train(&s, 3);
+    for (int w = 0; w < 3; w++)
+        piece_of(&s, w, 25, w == 1 ? 5 : 4);
+    cr_assert(said(&s, "checkpointSkipped"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "publish"), "%s", str_text(&s.log));
+    for (int w = 0; w < 3; w++)
+        piece_of(&s, w, 50, 6);
+    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
     story_end(&s);
 }
 
