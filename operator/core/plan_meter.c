@@ -168,6 +168,18 @@ static void tell_once(struct meter *m, const struct pod_view *pod, const struct 
                m->node ? kind : "a node that is not to be seen", pod->name);
 }
 
+/* Up to when a pod is charged now. One that is new costs nothing beyond this clock's moment, though a leader
+ * whose clock was ahead has accounted for more. */
+static int64_t charged_until(const struct meter *m, const struct pod_view *pod, bool is_new)
+{
+    int64_t to_s = m->now_s, clock_s = m->p->s->now_ms / MS_S;
+    if (is_new && clock_s < to_s)
+        to_s = clock_s;
+    if (pod_is_spent(pod) && pod->finished_ms && pod->finished_ms / MS_S < to_s)
+        to_s = pod->finished_ms / MS_S;
+    return to_s;
+}
+
 static void read_pod(struct meter *m, const struct pod_view *pod)
 {
     if (!pod->bound_ms)
@@ -184,12 +196,9 @@ static void read_pod(struct meter *m, const struct pod_view *pod)
         return;
     bool away = is_away(m, meter, pod);
     meter->share = (int)m->share;
-    int64_t from_s = is_new ? pod->bound_ms / MS_S : m->from_s, to_s = m->now_s;
-    if (pod_is_spent(pod) && pod->finished_ms && pod->finished_ms / MS_S < to_s)
-        to_s = pod->finished_ms / MS_S;
     meter->over = pod_is_spent(pod);
     if (is_new || !away)
-        charge(m, meter, from_s, to_s);
+        charge(m, meter, is_new ? pod->bound_ms / MS_S : m->from_s, charged_until(m, pod, is_new));
     tell_once(m, pod, meter);
 }
 

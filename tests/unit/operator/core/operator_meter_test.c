@@ -227,6 +227,24 @@ Test(operator_meter, a_node_that_is_gone_costs_nothing_until_it_is_back)
     cast_free(c);
 }
 
+Test(operator_meter, after_a_clock_that_was_a_day_ahead_a_new_pod_costs_what_it_ran)
+{
+    struct cast *c = metered("{}");
+    struct pod_view *first = bind(c, OP_WORKER, 0, 1, 0);
+    c->now_ms += 24 * HOUR_MS; /* as that leader took it to be */
+    cast_settle(c);
+    expect_spent(c, 24 * 1000000, 24 * 3000000);
+    c->now_ms -= 24 * HOUR_MS;
+    end_pod(c, first);
+    c->memo = (struct op_memo){.dry_generation = c->job.generation};
+    bind(c, OP_WORKER, 1, 1, 5);
+    pass(c, HOUR_MS);
+    expect_spent(c, 24 * 1000000 + 5000000, 24 * 3000000 + 5000000);
+    pass(c, 24 * HOUR_MS); /* an hour beyond the moment up to which all is accounted for */
+    expect_spent(c, 24 * 1000000 + 2 * 5000000, 24 * 3000000 + 2 * 5000000);
+    cast_free(c);
+}
+
 Test(operator_meter, time_alone_is_written_once_a_minute)
 {
     struct cast *c = metered("{}");
