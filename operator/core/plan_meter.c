@@ -38,9 +38,15 @@ static bool is_usable(const struct op_cost *cost, const char *currency)
     return *currency && (!*cost->currency || !strcmp(cost->currency, currency));
 }
 
+/* A currency alone is none. */
+static bool has_own_price(const struct job_view *job)
+{
+    return job->price[PRICE_SPOT] >= 0 || job->price[PRICE_ON_DEMAND] >= 0;
+}
+
 bool plan_has_prices(const struct planner *p)
 {
-    return *p->job->currency || (p->s->prices && p->s->prices->count);
+    return has_own_price(p->job) || (p->s->prices && p->s->prices->count);
 }
 
 /* An hour of this machine; -1: nobody knows. The job's own word comes first; and there is one currency, that

@@ -178,3 +178,15 @@ Test(operator_budget, a_job_with_a_price_of_its_own_needs_no_table)
     cr_assert_eq(c->job.warn_micros, 8 * PRICE_UNIT, "four fifths are the default");
     cast_free(c);
 }
+
+Test(operator_budget, a_currency_alone_is_no_price)
+{
+    struct cast *c =
+        cast_open("{\"cost\":{\"budget\":{\"limit\":10}},\"spot\":{\"price\":{\"currency\":\"USD\"}}}");
+    for (int i = 0; i < 4; i++)
+        cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.attempt, 0);
+    cr_assert(strstr(c->job.status.message, "there is no price to hold it against"), "%s",
+              c->job.status.message);
+    cast_free(c);
+}

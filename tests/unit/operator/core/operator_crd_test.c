@@ -317,3 +317,10 @@ Test(operator_crd, what_of_the_trainer_can_change_while_suspended_is_what_no_che
         cr_assert_not(changes && field->compared, "%s is compared with the checkpoint", field->path);
     }
 }
+
+Test(operator_crd, a_price_of_a_job_is_more_than_a_currency)
+{
+    const struct yml *rules = yml_get(schema_of("spot.price", NULL), "x-kubernetes-validations");
+    cr_assert(rules && !strcmp(word(rules->child, "rule"), "has(self.spot) || has(self.onDemand)"));
+    cr_assert(strstr(word(rules->child, "message"), "spot, onDemand or both"));
+}
