@@ -12,10 +12,16 @@ enum {
     HOUR_S = 3600,
 };
 
-bool plan_lacks_prices(const struct planner *p)
+const char *plan_lacks_prices(const struct planner *p)
 {
     bool begun = p->stored->ring.coordinator.attempt > 0;
-    return p->job->budget_micros && !begun && !plan_has_prices(p);
+    if (!p->job->budget_micros || begun || plan_can_price(p))
+        return NULL;
+    if (plan_has_prices(p))
+        return "spec.cost.budget: the operator may not see nodes, so its table of prices can't tell what the "
+               "job's machines cost; set spec.spot.price, or let it see them (nodes of the chart)";
+    return "spec.cost.budget: there is no price to hold it against; set spec.spot.price, or mount prices.csv "
+           "into the operator (prices.configMap of the chart)";
 }
 
 /* What the end of all that runs now will cost. */

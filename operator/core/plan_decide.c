@@ -349,10 +349,7 @@ static bool is_admitted(struct planner *p)
     }
     if (plan_lacks_prices(p)) {
         text_copy(p->trouble_reason, sizeof p->trouble_reason, "Invalid");
-        text_copy(p->trouble, sizeof p->trouble,
-                  "spec.cost.budget: there is no price to hold it against; set spec.spot.price, or mount "
-                  "prices.csv "
-                  "into the operator (prices.configMap of the chart)");
+        text_copy(p->trouble, sizeof p->trouble, plan_lacks_prices(p));
         return false;
     }
     if (p->s->memo->dry_generation == p->job->generation)

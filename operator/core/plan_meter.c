@@ -49,6 +49,11 @@ bool plan_has_prices(const struct planner *p)
     return has_own_price(p->job) || (p->s->prices && p->s->prices->count);
 }
 
+bool plan_can_price(const struct planner *p)
+{
+    return has_own_price(p->job) || (p->s->nodes_known && plan_has_prices(p));
+}
+
 /* An hour of this machine; -1: nobody knows. The job's own word comes first; and there is one currency, that
  * of what was counted first. */
 static int64_t price_of(const struct meter *m, enum price_capacity capacity, int64_t at_s,
@@ -56,20 +61,35 @@ static int64_t price_of(const struct meter *m, enum price_capacity capacity, int
 {
     const struct job_view *job = m->p->job;
     const struct prices *prices = m->p->s->prices;
-    struct price_machine machine = m->node->machine;
     int64_t until_ms = INT64_MAX, found = -1;
-    machine.capacity = capacity;
     *ret_until_s = INT64_MAX;
     if (job->price[capacity] >= 0 && is_usable(m->cost, job->currency)) {
         *ret_currency = job->currency;
         return job->price[capacity];
     }
-    if (!prices || !is_usable(m->cost, prices->currency))
+    if (!m->node || !prices || !is_usable(m->cost, prices->currency))
         return -1;
+    struct price_machine machine = m->node->machine;
+    machine.capacity = capacity;
     found = prices_find(prices, &machine, at_s * MS_S, &until_ms);
     *ret_currency = prices->currency;
     *ret_until_s = until_ms == INT64_MAX ? INT64_MAX : (until_ms + MS_S - 1) / MS_S;
     return found;
+}
+
+/* Of a machine that is not to be seen the dearer one is taken, where the job says it. */
+static enum price_capacity capacity_of(const struct meter *m)
+{
+    if (m->node)
+        return m->node->machine.capacity;
+    return m->p->job->price[PRICE_ON_DEMAND] >= 0 ? PRICE_ON_DEMAND : PRICE_SPOT;
+}
+
+/* Where the operator may see no node at all, the job's own price is the only one that can be held to. */
+static bool is_rated(const struct meter *m)
+{
+    return m->node ||
+           (!m->p->s->nodes_known && has_own_price(m->p->job) && is_usable(m->cost, m->p->job->currency));
 }
 
 /* What its share of its machine costs from then on; until when. */
@@ -77,7 +97,7 @@ static int64_t rate_at(struct meter *m, struct op_meter *meter, int64_t at_s)
 {
     const char *currency = "";
     int64_t until_s, spot_until_s;
-    int64_t own = price_of(m, m->node->machine.capacity, at_s, &spot_until_s, &currency);
+    int64_t own = price_of(m, capacity_of(m), at_s, &spot_until_s, &currency);
     if (own >= 0)
         text_copy(m->cost->currency, sizeof m->cost->currency, currency);
     int64_t full = price_of(m, PRICE_ON_DEMAND, at_s, &until_s, &currency);
@@ -97,17 +117,17 @@ static void charge_span(struct op_cost *cost, const struct op_meter *meter, int6
     add(&cost->on_demand, meter->on_demand, seconds);
 }
 
-/* At the machine's prices where it is seen, else at the last ones known. */
+/* At the machine's prices where they can be told, else at the last ones known. */
 static void charge(struct meter *m, struct op_meter *meter, int64_t from_s, int64_t to_s)
 {
     while (from_s < to_s) {
-        int64_t until_s = m->node ? rate_at(m, meter, from_s) : INT64_MAX;
+        int64_t until_s = is_rated(m) ? rate_at(m, meter, from_s) : INT64_MAX;
         until_s = until_s < to_s ? until_s : to_s;
         RM_ASSERT(until_s > from_s, "a price holds from %lld to %lld", (long long)from_s, (long long)until_s);
         charge_span(m->cost, meter, m->share, until_s - from_s);
         from_s = until_s;
     }
-    if (m->node && !meter->over)
+    if (is_rated(m) && !meter->over)
         rate_at(m, meter, to_s);
 }
 

@@ -59,13 +59,15 @@ void plan_meter(struct planner *p);
 void plan_price_tokens(struct planner *p);
 bool plan_is_due(const struct planner *p);     /* is the new reading news by itself? */
 bool plan_has_prices(const struct planner *p); /* any at all */
+bool plan_can_price(const struct planner *p);  /* and it may see which one is a machine's */
 int64_t plan_rate(const struct op_cost *cost); /* an hour, of all that runs now */
 
 /* plan_budget.c: what the job may cost */
 void plan_budget(struct planner *p); /* decides whether it pauses */
 void plan_say_budget(const struct planner *p, char *out,
                      size_t size);               /* "spent 9.97 of the budget of 10.00 USD" */
-bool plan_lacks_prices(const struct planner *p); /* a budget that nobody could keep to */
+/* Of a budget that nobody could keep to: why, and what to do; NULL: it can be kept to. */
+const char *plan_lacks_prices(const struct planner *p);
 
 /* plan_observe.c: slots against pods; counts endings, finds the last word */
 void plan_observe(struct planner *p);

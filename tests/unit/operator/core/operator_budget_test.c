@@ -190,3 +190,41 @@ Test(operator_budget, a_currency_alone_is_no_price)
               c->job.status.message);
     cast_free(c);
 }
+
+Test(operator_budget, where_no_node_may_be_seen_a_price_of_the_jobs_own_ends_it)
+{
+    struct cast *c = cast_open("{\"cost\":{\"budget\":{\"limit\":10}},"
+                               "\"spot\":{\"price\":{\"spot\":0.5,\"onDemand\":2,\"currency\":\"USD\"}}}");
+    c->nodes_known = false;
+    cast_train(c);
+    for (int i = 0; i < c->pods_count; i++)
+        c->pod[i].bound_ms = c->now_ms;
+    cast_settle(c);
+    pass(c, 60);
+    cr_assert_eq(c->job.status.cost.spent.micros, 8 * PRICE_UNIT, "four whole machines on demand: %lld",
+                 (long long)c->job.status.cost.spent.micros);
+    cr_assert_not(c->job.status.cost_told.unknown);
+    pass(c, 15);
+    all_end(c);
+    cr_assert_str_eq(suspended(c)->reason, "BudgetSpent");
+    cast_free(c);
+}
+
+Test(operator_budget, where_no_node_may_be_seen_a_table_is_no_price)
+{
+    struct error err = {0};
+    static const char prices[] = HEAD ",,,,,2,USD,\n";
+    struct cast *c = cast_open(LIMIT);
+    c->nodes_known = false;
+    cr_assert_eq(prices_parse(&c->prices, prices, sizeof prices - 1, &err), 0);
+    for (int i = 0; i < 4; i++)
+        cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.attempt, 0);
+    cr_assert(strstr(c->job.status.message, "spec.cost.budget: the operator may not see nodes"), "%s",
+              c->job.status.message);
+    c->nodes_known = true;
+    for (int i = 0; i < 4; i++)
+        cast_settle(c);
+    cr_assert_eq(c->job.status.ring.coordinator.attempt, 1);
+    cast_free(c);
+}

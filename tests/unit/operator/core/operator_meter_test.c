@@ -245,6 +245,27 @@ Test(operator_meter, after_a_clock_that_was_a_day_ahead_a_new_pod_costs_what_it_
     cast_free(c);
 }
 
+Test(operator_meter, where_no_node_may_be_seen_any_more_the_last_known_price_stays)
+{
+    struct cast *c = metered("{}");
+    bind(c, OP_WORKER, 0, 1, 0);
+    pass(c, HOUR_MS);
+    c->nodes_known = false;
+    pass(c, HOUR_MS);
+    expect_spent(c, 2000000, 6000000);
+    cast_free(c);
+}
+
+Test(operator_meter, where_no_node_may_be_seen_the_jobs_price_on_spot_counts_if_there_is_no_other)
+{
+    struct cast *c = metered("{\"spot\":{\"price\":{\"spot\":1.5,\"currency\":\"USD\"}}}");
+    c->nodes_known = false;
+    bind(c, OP_WORKER, 0, 1, 0);
+    pass(c, HOUR_MS);
+    expect_spent(c, 1500000, 1500000);
+    cast_free(c);
+}
+
 Test(operator_meter, time_alone_is_written_once_a_minute)
 {
     struct cast *c = metered("{}");
