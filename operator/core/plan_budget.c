@@ -10,6 +10,7 @@ enum {
     SAVE_BYTES_S = 100 * 1000 * 1000, /* ...and as much more as the newest checkpoint takes at this pace... */
     END_MOST_S = 600,                 /* ...but no longer than that */
     HOUR_S = 3600,
+    CENT = PRICE_UNIT / 100,
 };
 
 const char *plan_lacks_prices(const struct planner *p)
@@ -35,9 +36,39 @@ static int64_t end_price(const struct planner *p)
 void plan_say_budget(const struct planner *p, char *out, size_t size)
 {
     char spent[PRICE_TEXT_MAX], limit[PRICE_TEXT_MAX];
-    price_text(p->next.cost.spent.micros / 10000 * 10000, spent);
+    price_text(p->next.cost.spent.micros / CENT * CENT, spent);
     price_text(p->job->budget_micros, limit);
     snprintf(out, size, "%s of the budget of %s %s are spent", spent, limit, p->next.cost.currency);
+}
+
+/* To two places, and never less than it is. */
+static void text_up(int64_t micros, char out[PRICE_TEXT_MAX])
+{
+    price_text((micros + CENT - 1) / CENT * CENT, out);
+}
+
+void plan_say_resumption(const struct planner *p, char *out, size_t size)
+{
+    char wanted[PRICE_TEXT_MAX], kept[PRICE_TEXT_MAX];
+    int64_t reserve = p->next.cost_told.reserve_micros;
+    text_up(p->next.cost.spent.micros + reserve, wanted);
+    text_up(reserve, kept);
+    snprintf(out, size, "it goes on with a limit above %s (%s are kept for a last save%s)", wanted, kept,
+             reserve >= p->job->budget_micros ? ", which is more than the whole limit" : "");
+}
+
+/* Where what an end takes is more than all there is, no step is ever trained on it. */
+static void tell_stop(struct planner *p, int64_t reserve)
+{
+    char said[RM_WHY_MAX], kept[PRICE_TEXT_MAX];
+    plan_say_budget(p, said, sizeof said);
+    text_up(reserve, kept);
+    if (reserve >= p->job->budget_micros)
+        plan_event(p, true, "BudgetSpent", "Suspend",
+                   "%s: a last save alone takes %s, so that nothing can be trained for this limit", said,
+                   kept);
+    else
+        plan_event(p, true, "BudgetSpent", "Suspend", "%s: what is left is kept for a last save", said);
 }
 
 /* When it will be, if all goes on as now. */
@@ -74,7 +105,6 @@ static bool is_spent(const struct planner *p, int64_t reserve)
 
 void plan_budget(struct planner *p)
 {
-    char said[RM_WHY_MAX];
     struct op_cost_told *told = &p->next.cost_told;
     int64_t reserve = end_price(p);
     p->pauses = p->job->suspend;
@@ -89,8 +119,7 @@ void plan_budget(struct planner *p)
     p->pauses = true;
     if (!told->stopped_micros) {
         told->reserve_micros = reserve;
-        plan_say_budget(p, said, sizeof said);
-        plan_event(p, true, "BudgetSpent", "Suspend", "%s, but for the price of a last save", said);
+        tell_stop(p, reserve);
     }
     told->stopped_micros = p->job->budget_micros;
 }

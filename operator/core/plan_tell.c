@@ -446,7 +446,7 @@ static const char *how_it_ends(const struct planner *p)
 
 static void tell_suspend(struct planner *p)
 {
-    char budget[RM_WHY_MAX];
+    char budget[RM_WHY_MAX], more[RM_WHY_MAX];
     if (!all_gone(p)) {
         set(p, OP_SUSPENDED, false, "Suspending", how_it_ends(p));
         say(p, "Suspending", "%s", how_it_ends(p));
@@ -459,7 +459,8 @@ static void tell_suspend(struct planner *p)
         p->job->suspend ? "spec.suspend is true" : budget);
     no_ring(p, "Suspended", "the job is suspended");
     if (!p->job->suspend) {
-        say(p, "Suspended", "%s; a higher spec.cost.budget.limit goes on", budget);
+        plan_say_resumption(p, more, sizeof more);
+        say(p, "Suspended", "%s; %s", budget, more);
         return;
     }
     if (p->next.checkpoint.known)

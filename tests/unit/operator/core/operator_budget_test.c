@@ -76,7 +76,8 @@ Test(operator_budget, it_is_warned_of_once_and_where_it_is_spent_all_end_and_the
     cr_assert(slot_is_live(&c->job.status.workers.slot[0]), "9.73 are spent");
     c->now_ms += MINUTE_MS + 1000;
     cr_assert_eq(told(c, "BudgetSpent"), 1, "9.87 are, and the last minute of all of them costs 0.13");
-    cr_assert(cast_says(c, "BudgetSpent  9.86 of the budget of 10.00 USD are spent"));
+    cr_assert(cast_says(
+        c, "BudgetSpent  9.86 of the budget of 10.00 USD are spent: what is left is kept for a last save"));
     pass(c, 0);
     cr_assert_not(slot_is_live(&c->job.status.workers.slot[0]));
     cr_assert_str_eq(c->job.status.state, "Suspending");
@@ -85,8 +86,9 @@ Test(operator_budget, it_is_warned_of_once_and_where_it_is_spent_all_end_and_the
     cr_assert_eq(suspended(c)->status, OP_TRUE);
     cr_assert_str_eq(suspended(c)->reason, "BudgetSpent");
     cr_assert_str_eq(c->job.status.state, "Suspended");
-    cr_assert(strstr(c->job.status.message, "a higher spec.cost.budget.limit goes on"), "%s",
-              c->job.status.message);
+    cr_assert(strstr(c->job.status.message,
+                     "; it goes on with a limit above 10.01 (0.14 are kept for a last save)"),
+              "%s", c->job.status.message);
     cr_assert_eq(c->job.status.active_ms, 0, "the deadline's clock stands");
     cr_assert_eq(c->job.status.restarts.preemption + c->job.status.restarts.failure, 0);
     cr_assert_not(condition_is(&c->job.status, OP_FINISHED), "no TTL begins");
@@ -226,5 +228,38 @@ Test(operator_budget, where_no_node_may_be_seen_a_table_is_no_price)
     for (int i = 0; i < 4; i++)
         cast_settle(c);
     cr_assert_eq(c->job.status.ring.coordinator.attempt, 1);
+    cast_free(c);
+}
+
+/* Each of the four machines costs 1000 an hour: the minute of their end 66.67, and a limit of 1 is spent by
+ * their first second. */
+Test(operator_budget, it_names_the_limit_that_goes_on_and_one_that_is_less_than_an_end)
+{
+    struct error err = {0};
+    static const char prices[] = HEAD ",,,,,1000,USD,\n";
+    struct cast *c = spending("{\"cost\":{\"budget\":{\"limit\":1}}}");
+    prices_clear(&c->prices);
+    cr_assert_eq(prices_parse(&c->prices, prices, sizeof prices - 1, &err), 0, "%s", err.text);
+    c->now_ms += 1000;
+    cr_assert(cast_says(c, "1.11 of the budget of 1.00 USD are spent: a last save alone takes 66.67"));
+    cast_settle(c);
+    all_end(c);
+    const char *message = c->job.status.message;
+    cr_assert(strstr(message, "it goes on with a limit above 67.78 (66.67 are kept for a last save, which is "
+                              "more than the whole limit)"),
+              "%s", message);
+    set_limit(c, 10);
+    pass(c, 0);
+    cr_assert_eq(suspended(c)->status, OP_TRUE);
+    cr_assert(strstr(message, "of the budget of 10.00 USD are spent; it goes on with a limit above 67.78"),
+              "%s", message);
+    set_limit(c, 67);
+    pass(c, 0);
+    cr_assert_eq(suspended(c)->status, OP_TRUE);
+    cr_assert(strstr(message, "above 67.78 (66.67 are kept for a last save)"), "%s", message);
+    set_limit(c, 68);
+    for (int i = 0; i < 6; i++)
+        cast_settle(c);
+    cr_assert_eq(suspended(c)->status, OP_FALSE, "%s", message);
     cast_free(c);
 }
