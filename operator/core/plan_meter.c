@@ -2,6 +2,7 @@
  * at its machine's price times its share of the machine. The reading goes on from the one in the status, so
  * that whoever leads next counts no second twice; a pod has its line there while the API server has the pod.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/assert.h"
@@ -55,7 +56,7 @@ bool plan_can_price(const struct planner *p)
 }
 
 /* An hour of this machine; -1: nobody knows. The job's own word comes first; and there is one currency, that
- * of what was counted first. */
+ * of the job's own price, else that of what was counted first. */
 static int64_t price_of(const struct meter *m, enum price_capacity capacity, int64_t at_s,
                         int64_t *ret_until_s, const char **ret_currency)
 {
@@ -172,9 +173,32 @@ static bool is_away(struct meter *m, struct op_meter *meter, const struct pod_vi
     return gone ? was || !m->went_on : was;
 }
 
+/* It is said once a job, and once more where the table is in another currency. */
+static void tell_unknown(struct meter *m, const struct pod_view *pod)
+{
+    char kind[MACHINE_TEXT_MAX] = "a node that is not to be seen";
+    struct op_cost_told *told = &m->p->next.cost_told;
+    const struct prices *prices = m->p->s->prices;
+    bool differs = prices && prices->count && !is_usable(m->cost, prices->currency);
+    bool *said = differs ? &told->currency : &told->unknown;
+    if (*said)
+        return;
+    *said = true;
+    if (m->node)
+        machine_text(&m->node->machine, kind);
+    if (differs)
+        plan_event(m->p, true, "CostUnknown", "Account",
+                   "prices.csv is in %s, this job's cost is in %s: the hours of pod %s (%.60s) don't count "
+                   "towards the budget",
+                   prices->currency, m->cost->currency, pod->name, kind);
+    else
+        plan_event(m->p, true, "CostUnknown", "Account",
+                   "no price for %.60s (pod %s): its hours are counted, but not towards the budget", kind,
+                   pod->name);
+}
+
 static void tell_once(struct meter *m, const struct pod_view *pod, const struct op_meter *meter)
 {
-    char kind[MACHINE_TEXT_MAX];
     struct op_cost_told *told = &m->p->next.cost_told;
     if (!plan_has_prices(m->p))
         return;
@@ -184,14 +208,8 @@ static void tell_once(struct meter *m, const struct pod_view *pod, const struct 
                    "pod %s requests neither cpu nor memory nor a device: its cost is that of its whole node",
                    pod->name);
     }
-    if (told->unknown || meter->rate >= 0 || meter->over)
-        return;
-    told->unknown = true;
-    if (m->node)
-        machine_text(&m->node->machine, kind);
-    plan_event(m->p, true, "CostUnknown", "Account",
-               "no price for %.100s (pod %s): its hours are counted, and no budget ends them",
-               m->node ? kind : "a node that is not to be seen", pod->name);
+    if (meter->rate < 0 && !meter->over)
+        tell_unknown(m, pod);
 }
 
 /* Up to when a pod is charged now. One that is new costs nothing beyond this clock's moment, though a leader
@@ -286,6 +304,8 @@ void plan_meter(struct planner *p)
         *cost = p->s->memo->cost;
     m.from_s = cost->accounted_ms / MS_S;
     m.now_s = m.now_s > m.from_s ? m.now_s : m.from_s;
+    if (!*cost->currency && has_own_price(p->job))
+        text_copy(cost->currency, sizeof cost->currency, p->job->currency);
     bool ran = running(cost) > 0;
     drop_gone(&m);
     for (int i = 0; i < p->s->pods_count; i++)

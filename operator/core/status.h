@@ -170,6 +170,7 @@ struct op_cost {
 /* What was said of the cost, so that it is said once; and what the budget stopped at. */
 struct op_cost_told {
     bool unknown, whole;
+    bool currency;          /* that the table of prices is in another one */
     int64_t warned_micros;  /* the budget of which a warning was given; 0: none */
     int64_t stopped_micros; /* the budget that is spent: nothing runs until it is higher; 0: none */
     int64_t reserve_micros; /* what was kept of it for the end: as much is wanted to go on */

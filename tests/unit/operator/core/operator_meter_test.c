@@ -209,6 +209,41 @@ Test(operator_meter, a_second_currency_is_not_added_to_the_first)
     cast_free(c);
 }
 
+Test(operator_meter, the_jobs_own_currency_is_the_costs_from_the_start)
+{
+    struct cast *c = metered("{\"spot\":{\"price\":{\"spot\":1.5,\"currency\":\"EUR\"}}}");
+    bind(c, OP_COORDINATOR, -1, 1, 4); /* on demand: the table alone has a price of that */
+    bind(c, OP_WORKER, 0, 1, 0);
+    c->now_ms += HOUR_MS;
+    cr_assert(cast_says(c, "CostUnknown  prices.csv is in USD, this job's cost is in EUR: "));
+    cast_settle(c);
+    expect_spent(c, 750000, 750000);
+    cr_assert_str_eq(cost_of(c)->currency, "EUR");
+    cr_assert_eq(cost_of(c)->unpriced.micros, 500000);
+    cast_free(c);
+}
+
+Test(operator_meter, that_the_tables_currency_became_another_one_is_said_once_whatever_was_said_before)
+{
+    struct cast *c = metered("{}");
+    text_copy(c->node[2].machine.type, sizeof c->node[2].machine.type, "odd");
+    bind(c, OP_WORKER, 0, 1, 0);
+    bind(c, OP_WORKER, 1, 1, 2);
+    c->now_ms += HOUR_MS;
+    cr_assert(cast_says(c, "CostUnknown  no price for odd, spot (pod "));
+    cast_settle(c);
+    set_prices(c, HEAD ",,,,,2,EUR,\n");
+    c->now_ms += HOUR_MS;
+    cr_assert_eq(told(c, "CostUnknown"), 1);
+    cr_assert(cast_says(c, "CostUnknown  prices.csv is in EUR, this job's cost is in USD: "));
+    cast_settle(c);
+    c->now_ms += HOUR_MS;
+    cr_assert_eq(told(c, "CostUnknown"), 0, "once");
+    cast_settle(c);
+    cr_assert(c->job.status.cost_told.currency);
+    cast_free(c);
+}
+
 Test(operator_meter, a_node_that_is_gone_costs_nothing_until_it_is_back)
 {
     struct cast *c = metered("{}");
