@@ -2,7 +2,6 @@
  * at its machine's price times its share of the machine. The reading goes on from the one in the status, so
  * that whoever leads next counts no second twice; a pod has its line there while the API server has the pod.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "common/base/assert.h"
