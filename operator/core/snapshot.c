@@ -287,6 +287,35 @@ static void read_containers(const struct js *list, struct pod_view *pod)
     }
 }
 
+/* An evicted pod may have no word of any container left. Its conditions changed when it ended, the later of
+ * these two at the latest. */
+static int64_t ended_by_conditions(const struct js *list)
+{
+    int64_t last_ms = 0;
+    for (size_t i = 0; i < js_size(list); i++) {
+        int64_t at_ms = 0;
+        char type[OP_REASON_MAX] = "", status[OP_REASON_MAX] = "";
+        read_text(js_at(list, i), "type", type, sizeof type);
+        read_text(js_at(list, i), "status", status, sizeof status);
+        read_instant(js_at(list, i), "lastTransitionTime", &at_ms);
+        bool says = (!strcmp(type, "DisruptionTarget") && !strcmp(status, "True")) ||
+                    (!strcmp(type, "Ready") && !strcmp(status, "False"));
+        if (says && at_ms > last_ms)
+            last_ms = at_ms;
+    }
+    return last_ms;
+}
+
+/* Of the containers that run, not of those that prepared them. */
+static void read_end(const struct js *pod_status, struct pod_view *pod)
+{
+    int64_t begun_ms = pod->finished_ms;
+    read_containers(js_get(pod_status, "containerStatuses"), pod);
+    int64_t told_ms = ended_by_conditions(js_get(pod_status, "conditions"));
+    if (pod_is_spent(pod) && pod->finished_ms == begun_ms && told_ms > begun_ms)
+        pod->finished_ms = told_ms;
+}
+
 int pod_project(const struct js *object, struct pod_view *ret, struct error *err)
 {
     struct pod_view pod = {0};
@@ -307,7 +336,7 @@ int pod_project(const struct js *object, struct pod_view *ret, struct error *err
     read_conditions(js_get(object, "status"), &pod);
     read_gates(read_at(object, "spec.schedulingGates"), &pod);
     read_containers(read_at(object, "status.initContainerStatuses"), &pod);
-    read_containers(read_at(object, "status.containerStatuses"), &pod);
+    read_end(js_get(object, "status"), &pod);
     read_init(read_at(object, "status.initContainerStatuses"), &pod);
     read_what_ran(read_at(object, "spec.containers"), read_at(object, "status.containerStatuses"),
                   ours_of(&pod), pod.image);

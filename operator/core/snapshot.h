@@ -52,7 +52,8 @@ struct pod_view {
     int64_t deletion_cost;  /* controller.kubernetes.io/pod-deletion-cost; 0 */
     struct resources asked; /* by all of it together */
     int64_t bound_ms;       /* when it got its node; 0: it has none */
-    int64_t finished_ms;    /* when the last of its containers that have ended did; 0: none has */
+    int64_t finished_ms;    /* when the last of its containers that have ended did; where it is spent and none
+                             * says so, when its conditions told of that; 0: nobody says */
 };
 
 /* ERR_NOT_FOUND where it is no pod of the operator (labels, a TrainingJob that controls it). Whose it is,

@@ -155,3 +155,45 @@ Test(operator_machine, a_pod_tells_since_when_it_has_its_node_and_when_all_of_it
     cr_assert_eq(pod.finished_ms - pod.ended_ms, 60 * 1000, "another container ran on");
     cr_assert_eq(pod.asked.count, 1);
 }
+
+#define FAILED_POD(conditions, statuses)                                                                     \
+    CAST_POD_BEGINS                                                                                          \
+        "},\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":\"trainer\"}]},"                           \
+        "\"status\":{\"phase\":\"Failed\",\"reason\":\"Evicted\",\"conditions\":[{\"type\":"                 \
+        "\"PodScheduled\",\"status\":\"True\",\"lastTransitionTime\":\"2026-03-01T00:00:00Z\"}" conditions   \
+        "]" statuses "}}"
+#define SAYS(type, status, minute)                                                                           \
+    ",{\"type\":\"" type "\",\"status\":\"" status "\",\"lastTransitionTime\":\"2026-03-01T00:" minute       \
+    ":00Z\"}"
+#define ENDED(list, minute)                                                                                  \
+    ",\"" list "\":[{\"name\":\"trainer\",\"state\":{\"terminated\":{\"exitCode\":0,\"finishedAt\":"         \
+    "\"2026-03-01T00:" minute ":00Z\"}}}]"
+
+Test(operator_machine, where_no_container_says_when_it_ended_the_pods_conditions_do)
+{
+    static const struct {
+        const char *pod, *why;
+        int minutes;
+    } pods[] = {
+        {FAILED_POD(SAYS("DisruptionTarget", "True", "20"), ""), "it was evicted", 20},
+        {FAILED_POD(SAYS("Ready", "False", "21"), ""), "it is not ready", 21},
+        {FAILED_POD(SAYS("Ready", "False", "01") SAYS("DisruptionTarget", "True", "22"), ""),
+         "it never was ready, and ran until it was evicted", 22},
+        {FAILED_POD(SAYS("Ready", "False", "30"), ENDED("containerStatuses", "10")), "a container says it",
+         10},
+        {FAILED_POD(SAYS("Ready", "False", "23"), ENDED("initContainerStatuses", "02")),
+         "what prepared it says nothing of its end", 23},
+        {FAILED_POD(SAYS("Ready", "True", "01") SAYS("DisruptionTarget", "False", "02"), ""),
+         "conditions that say the opposite", 0},
+    };
+    for (size_t i = 0; i < sizeof pods / sizeof *pods; i++) {
+        struct pod_view pod;
+        struct error err = {0};
+        struct js *object = json(pods[i].pod);
+        cr_assert_eq(pod_project(object, &pod, &err), 0, "%s", err.text);
+        js_free(object);
+        int64_t span_ms = pod.finished_ms ? pod.finished_ms - pod.bound_ms : 0;
+        cr_assert_eq(span_ms, (int64_t)pods[i].minutes * 60 * 1000, "%s: %lld ms", pods[i].why,
+                     (long long)span_ms);
+    }
+}
