@@ -154,11 +154,22 @@ static bool is_early(struct meter *m, const struct pod_view *pod)
     return true;
 }
 
-/* Room is made by what is over, and counted. */
-static struct op_meter *begin(struct op_cost *cost, const struct pod_view *pod)
+/* A pod keeps its line, over or not, while the API server has it: without, it would be counted anew. So room
+ * is made by those that are gone (drop_gone) alone; one that finds none is counted from its binding on once
+ * there is some, if it is still there. */
+static struct op_meter *begin(struct meter *m, const struct pod_view *pod)
 {
-    if (cost->meters_count == OP_METERS_MAX)
+    struct op_cost *cost = m->cost;
+    struct op_cost_told *told = &m->p->next.cost_told;
+    if (cost->meters_count == OP_METERS_MAX) {
+        if (!told->full)
+            plan_event(m->p, true, "CostUnknown", "Account",
+                       "the cost of %d pods at a time is counted: pod %s and further ones are not, until "
+                       "others are deleted",
+                       OP_METERS_MAX, pod->name);
+        told->full = true;
         return NULL;
+    }
     struct op_meter *meter = &cost->meter[cost->meters_count++];
     *meter = (struct op_meter){.index = pod->index, .attempt = pod->attempt, .rate = -1, .on_demand = -1};
     return meter;
@@ -234,7 +245,7 @@ static void read_pod(struct meter *m, const struct pod_view *pod)
                        : RESOURCE_WHOLE;
     bool is_new = !meter;
     if (is_new && !is_early(m, pod))
-        meter = begin(m->cost, pod);
+        meter = begin(m, pod);
     if (!meter || meter->over)
         return;
     bool away = is_away(m, meter, pod);

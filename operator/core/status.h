@@ -171,6 +171,7 @@ struct op_cost {
 struct op_cost_told {
     bool unknown, whole;
     bool currency;          /* that the table of prices is in another one */
+    bool full;              /* that there are more pods than are counted */
     int64_t warned_micros;  /* the budget of which a warning was given; 0: none */
     int64_t stopped_micros; /* the budget that is spent: nothing runs until it is higher; 0: none */
     int64_t reserve_micros; /* what was kept of it for the end: as much is wanted to go on */

@@ -59,6 +59,7 @@ void status_read_cost(const struct js *object, struct job_status *ret)
     read_flag(object, "unknownTold", &ret->cost_told.unknown);
     read_flag(object, "wholeTold", &ret->cost_told.whole);
     read_flag(object, "currencyTold", &ret->cost_told.currency);
+    read_flag(object, "fullTold", &ret->cost_told.full);
     read_int(object, "warnedMicros", 0, PRICE_MOST, &ret->cost_told.warned_micros);
     read_int(object, "stoppedMicros", 0, PRICE_MOST, &ret->cost_told.stopped_micros);
     read_int(object, "reserveMicros", 0, PRICE_MOST, &ret->cost_told.reserve_micros);
@@ -132,6 +133,7 @@ struct js *status_cost_json(const struct job_status *status)
     put_flag(o, "unknownTold", status->cost_told.unknown);
     put_flag(o, "wholeTold", status->cost_told.whole);
     put_flag(o, "currencyTold", status->cost_told.currency);
+    put_flag(o, "fullTold", status->cost_told.full);
     put_some(o, "warnedMicros", status->cost_told.warned_micros);
     put_some(o, "stoppedMicros", status->cost_told.stopped_micros);
     put_some(o, "reserveMicros", status->cost_told.reserve_micros);

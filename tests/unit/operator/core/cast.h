@@ -4,7 +4,7 @@
 
 #include "operator/core/plan.h"
 
-enum { CAST_PODS = 80, CAST_NODES = 8 };
+enum { CAST_PODS = 176, CAST_NODES = 8 };
 
 #define CAST_NOW ((int64_t)1790000000000)
 

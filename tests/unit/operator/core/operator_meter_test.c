@@ -244,6 +244,31 @@ Test(operator_meter, that_the_tables_currency_became_another_one_is_said_once_wh
     cast_free(c);
 }
 
+Test(operator_meter, pods_beyond_its_room_are_not_counted_until_others_are_gone_and_that_is_said_once)
+{
+    struct cast *c = metered("{\"suspend\":true}");
+    struct pod_view *first = bind(c, OP_WORKER, 0, 1000, 4);
+    for (int i = 1; i < OP_METERS_MAX; i++) /* ended, and not collected yet */
+        end_pod(c, bind(c, OP_WORKER, 0, 1000 + i, 4));
+    pass(c, 0);
+    cr_assert_eq(told(c, "CostUnknown"), 0);
+    bind(c, OP_WORKER, 1, 2000, 5);
+    c->now_ms += HOUR_MS;
+    cr_assert(cast_says(c, "CostUnknown  the cost of 160 pods at a time is counted: pod "));
+    cast_settle(c);
+    expect_spent(c, 3000000, 3000000);
+    struct pod_view *further = bind(c, OP_WORKER, 2, 2000, 5);
+    cr_assert_eq(told(c, "CostUnknown"), 0, "once");
+    take_away(c, further);
+    end_pod(c, first);
+    pass(c, 0);
+    take_away(c, first);
+    pass(c, HOUR_MS);
+    cr_assert_eq(cost_of(c)->meters_count, OP_METERS_MAX, "its room is taken by another one");
+    expect_spent(c, 3000000 + 2 * 5000000, 3000000 + 2 * 5000000);
+    cast_free(c);
+}
+
 Test(operator_meter, a_node_that_is_gone_costs_nothing_until_it_is_back)
 {
     struct cast *c = metered("{}");
