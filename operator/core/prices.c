@@ -170,6 +170,8 @@ static int read_row(struct prices *prices, char *text, int line, struct error *e
         read_price(field[5], &row.micros, line, err) < 0 || read_currency(prices, field[6], line, err) < 0 ||
         read_from(field[7], &row.from_ms, line, err) < 0)
         return -1;
+    if (!strcmp(row.of.provider, "gcp")) /* which is gce in the providerID of its nodes */
+        text_copy(row.of.provider, sizeof row.of.provider, "gce");
     prices->row[prices->count++] = row;
     return 0;
 }
@@ -260,6 +262,9 @@ int prices_parse(struct prices *ret, const char *text, size_t length, struct err
     size_t lines = 1;
     if (length > PRICES_BYTES_MAX)
         return err_set(err, ERR_USAGE, "line 1: the file is longer than %d bytes", PRICES_BYTES_MAX);
+    size_t mark = length >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0; /* as spreadsheets write UTF-8 */
+    text += mark;
+    length -= mark;
     for (size_t i = 0; i < length; i++)
         lines += text[i] == '\n';
     struct prices prices = {.row = calloc(lines, sizeof *prices.row)};

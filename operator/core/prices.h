@@ -8,7 +8,8 @@
  * machine has there; of the lines that fit a machine the one that says most of it counts (its type weighs
  * most, then zone, region, capacity, provider), and of several such lines the one that became valid last.
  * Prices are whole millionths of the currency's unit, so sums are exact. Empty lines and such that begin with
- * # are passed over. Ownership: prices_parse fills memory that prices_clear frees. Pure. */
+ * # are passed over, as is a byte order mark in front of all. Ownership: prices_parse fills memory that
+ * prices_clear frees. Pure. */
 #ifndef RM_OPERATOR_CORE_PRICES_H
 #define RM_OPERATOR_CORE_PRICES_H
 
@@ -21,7 +22,7 @@
 enum {
     PRICES_BYTES_MAX = 1 << 20, /* of the file; no ConfigMap is larger */
     PRICE_PLACE_MAX = 64,       /* a label's value with its NUL */
-    PRICE_PROVIDER_MAX = 16,    /* "aws", "gce", "azure": how a node's spec.providerID begins */
+    PRICE_PROVIDER_MAX = 16,    /* "aws", "gce" (or "gcp"), "azure": as a node's spec.providerID begins */
     PRICE_CURRENCY_MAX = 4,     /* "USD" */
     PRICE_TEXT_MAX = 32,        /* a sum as text, "12.345678" */
     PRICE_UNIT = 1000 * 1000,   /* millionths in one of the currency */

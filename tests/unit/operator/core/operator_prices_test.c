@@ -61,6 +61,31 @@ Test(operator_prices, the_line_that_says_most_of_a_machine_counts)
     prices_clear(&prices);
 }
 
+Test(operator_prices, a_mark_of_utf8_in_front_is_passed_over)
+{
+    struct error err = {0};
+    struct prices prices = parsed("\xef\xbb\xbf" HEAD ",,,,,1,USD,\n");
+    cr_assert_eq(prices.count, 1);
+    prices_clear(&prices);
+    static const char twice[] = "\xef\xbb\xbf\xef\xbb\xbf" HEAD, only[] = "\xef\xbb\xbf";
+    cr_assert_lt(prices_parse(&prices, twice, sizeof twice - 1, &err), 0);
+    cr_assert_lt(prices_parse(&prices, only, sizeof only - 1, &err), 0);
+    cr_assert(strstr(err.text, "line 1: the file is empty"), "%s", err.text);
+}
+
+Test(operator_prices, googles_machines_are_known_by_either_of_its_names)
+{
+    struct error err = {0};
+    struct prices prices = parsed(HEAD "gcp,,,a2,,7,USD,\n");
+    struct price_machine of = machine("", "a2", PRICE_SPOT);
+    text_copy(of.provider, sizeof of.provider, "gce"); /* as a node's providerID begins */
+    cr_assert_eq(price_at(&prices, of, "2026-03-01T00:00:00Z", NULL), 7 * PRICE_UNIT);
+    prices_clear(&prices);
+    static const char both[] = HEAD "gcp,,,a2,,7,USD,\ngce,,,a2,,8,USD,\n";
+    cr_assert_lt(prices_parse(&prices, both, sizeof both - 1, &err), 0);
+    cr_assert(strstr(err.text, "line 3: it is of the same machines"), "%s", err.text);
+}
+
 Test(operator_prices, a_price_holds_from_its_moment_until_the_next)
 {
     struct prices prices = parsed(HEAD "aws,,,p4d,spot,3,USD,2026-03-02\n"
