@@ -4,10 +4,11 @@
 
 static const rm_time apart = 60 * RM_S; /* one leave a machine and minute */
 static const rm_time jitter = 2 * RM_S; /* moments that are told again differ by that much */
+static const rm_time least = 5 * RM_S;  /* in which a worker can leave */
 
-void heed_init(struct heed *heed, rm_time now)
+void heed_init(struct heed *heed)
 {
-    *heed = (struct heed){.came = now};
+    *heed = (struct heed){.heard = false};
 }
 
 static const struct notice *will_of(const struct notices *notices)
@@ -16,24 +17,38 @@ static const struct notice *will_of(const struct notices *notices)
     return first && first->certainty == NOTICE_WILL ? first : NULL;
 }
 
+/* When a worker that came to a machine which goes is to leave; RM_NEVER: it is not to. */
+static rm_time doomed_at(const struct heed *heed, const struct notice *will)
+{
+    if (will->until == RM_NEVER)
+        return RM_NEVER;
+    rm_time at = rm_later(heed->since + apart, will->until - apart);
+    return will->until - at < least ? RM_NEVER : at;
+}
+
 bool heed_notices(struct heed *heed, const struct notices *notices, bool complete, rm_time now,
                   struct notice *ret)
 {
     const struct notice *will = will_of(notices);
-    if (!heed->heard)
-        heed->doomed = will != NULL;
-    heed->heard = heed->heard || complete || will;
-    if (!will || (heed->doomed && now < heed->came + apart))
+    if (!heed->heard && (complete || will))
+        *heed = (struct heed){.heard = true, .doomed = will, .since = now};
+    if (!will)
         return false;
-    if (heed->told && (will->until == RM_NEVER || will->until > heed->leaves.until - jitter))
+    if (heed->doomed && !heed->told && (now < doomed_at(heed, will) || will->until - now < least))
+        return false;
+    rm_time until = rm_later(will->until, now + least);
+    if (heed->told && (until == RM_NEVER || until > heed->leaves.until - jitter))
         return false;
     heed->told = true;
-    heed->leaves = *ret = *will;
+    heed->leaves = *will;
+    heed->leaves.until = until;
+    *ret = heed->leaves;
     return true;
 }
 
-rm_time heed_deadline(const struct heed *heed, const struct notices *notices)
+rm_time heed_deadline(const struct heed *heed, const struct notices *notices, rm_time now)
 {
-    bool waits = heed->heard && heed->doomed && !heed->told && will_of(notices);
-    return waits ? heed->came + apart : RM_NEVER;
+    const struct notice *will = will_of(notices);
+    rm_time at = heed->doomed && !heed->told && will ? doomed_at(heed, will) : RM_NEVER;
+    return at > now ? at : RM_NEVER;
 }

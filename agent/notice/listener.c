@@ -44,12 +44,11 @@ static void heed(void *ctx)
     struct notice will;
     rm_time now = loop_now(l->loop);
     bool leave = heed_notices(&l->heed, &l->notices, l->complete, now, &will);
-    loop_timer_set(l->heed_timer, heed_deadline(&l->heed, &l->notices));
+    loop_timer_set(l->heed_timer, heed_deadline(&l->heed, &l->notices, now));
     if (!leave)
         return;
     struct agent_event event = {.kind = AGENT_NOTICE};
-    rm_time left = will.until > now ? will.until - now : 1;
-    event.deadline = will.until == RM_NEVER ? 0 : left;
+    event.deadline = will.until == RM_NEVER ? 0 : will.until - now;
     text_copy(event.text, sizeof event.text, notice_kind(will.source)->name);
     log_warn("leaving", "notice=%s cause=%s seconds=%" PRId64, event.text, notice_cause_name(will.cause),
              event.deadline / RM_S);
@@ -208,7 +207,7 @@ int listener_open(struct listener **ret, struct loop *loop, const struct listene
     l->options = *options;
     l->revision = -1;
     l->body = str_init(NOTICE_PAGE_MAX);
-    heed_init(&l->heed, loop_now(loop));
+    heed_init(&l->heed);
     if (open_parts(l, err) < 0) {
         listener_free(l);
         return -1;
