@@ -6,8 +6,6 @@
 #include "common/base/str.h"
 #include "common/wire/json.h"
 
-static const int64_t hour_ms = 3600 * 1000;
-
 /* --- texts --- */
 
 /* Without white space at either end. */
@@ -76,8 +74,9 @@ static int read_spot(const struct js *body, struct metadata_words *ret, struct e
         return refuse(what, "action", action, err);
     if (!hibernates && !date_of_iso_ms(time, &until))
         return refuse(what, "time", time, err);
-    add_word(ret, &(struct metadata_word){
-                      .certainty = NOTICE_WILL, .cause = CAUSE_RECLAIM, .timed = true, .until_ms = until});
+    add_word(ret,
+             &(struct metadata_word){
+                 .certainty = NOTICE_WILL, .cause = CAUSE_RECLAIM, .timed = !hibernates, .until_ms = until});
     return 0;
 }
 
@@ -106,7 +105,7 @@ int metadata_read_aws_rebalance(const char *text, size_t length, struct metadata
     return read;
 }
 
-static int read_event(const struct js *event, int64_t now_ms, struct metadata_words *ret, struct error *err)
+static int read_event(const struct js *event, struct metadata_words *ret, struct error *err)
 {
     static const char what[] = "maintenance/scheduled";
     const char *state = text_of(event, "State"), *before = text_of(event, "NotBefore");
@@ -117,24 +116,20 @@ static int read_event(const struct js *event, int64_t now_ms, struct metadata_wo
         return refuse(what, "State", state, err);
     if (!date_of_http(before, &at))
         return refuse(what, "NotBefore", before, err);
-    bool near = at * 1000 - now_ms <= hour_ms;
-    struct metadata_word word = {.certainty = near ? NOTICE_WILL : NOTICE_MAY,
-                                 .cause = CAUSE_MAINTENANCE,
-                                 .timed = near,
-                                 .until_ms = near ? at * 1000 : 0};
+    struct metadata_word word = {.certainty = NOTICE_MAY, .cause = CAUSE_MAINTENANCE};
     text_copy(word.id, sizeof word.id, text_of(event, "EventId"));
     add_word(ret, &word);
     return 0;
 }
 
-int metadata_read_aws_maintenance(const char *text, size_t length, int64_t now_ms, struct metadata_words *ret,
+int metadata_read_aws_maintenance(const char *text, size_t length, struct metadata_words *ret,
                                   struct error *err)
 {
     struct js *body = read_json("maintenance/scheduled", text, length, JS_ARRAY, err);
     ret->count = 0;
     int read = body ? 0 : -1;
     for (size_t i = 0; read == 0 && i < js_size(body); i++)
-        read = read_event(js_at(body, i), now_ms, ret, err);
+        read = read_event(js_at(body, i), ret, err);
     js_free(body);
     return read;
 }
@@ -204,8 +199,8 @@ static const enum notice_cause *cause_of(const char *type)
     return NULL;
 }
 
-static int read_azure_event(const struct js *event, const char *machine, struct metadata_words *ret,
-                            struct error *err)
+static int read_azure_event(const struct js *event, const char *machine, int64_t now_ms,
+                            struct metadata_words *ret, struct error *err)
 {
     static const char what[] = "scheduledevents";
     const char *status = text_of(event, "EventStatus"), *before = text_of(event, "NotBefore");
@@ -218,21 +213,22 @@ static int read_azure_event(const struct js *event, const char *machine, struct 
         return 0;
     if (!started && strcmp(status, "Scheduled") != 0)
         return refuse(what, "EventStatus", status, err);
-    /* What has begun has no time left; it comes empty then. */
+    /* Of what has begun it comes empty. */
     if (!(started && !*before) && !date_of_http(before, &at))
         return refuse(what, "NotBefore", before, err);
-    struct metadata_word word = {.certainty = NOTICE_WILL,
+    bool ahead = !started && at * 1000 > now_ms;
+    struct metadata_word word = {.certainty = started || ahead ? NOTICE_WILL : NOTICE_MAY,
                                  .cause = *cause,
-                                 .timed = true,
-                                 .until_ms = started ? 0 : at * 1000,
+                                 .timed = ahead,
+                                 .until_ms = ahead ? at * 1000 : 0,
                                  .alone = alone};
     text_copy(word.id, sizeof word.id, text_of(event, "EventId"));
     add_word(ret, &word);
     return 0;
 }
 
-int metadata_read_azure(const char *text, size_t length, const char *machine, struct metadata_words *ret,
-                        struct error *err)
+int metadata_read_azure(const char *text, size_t length, const char *machine, int64_t now_ms,
+                        struct metadata_words *ret, struct error *err)
 {
     struct js *body = read_json("scheduledevents", text, length, JS_OBJECT, err);
     const struct js *events = js_get(body, "Events");
@@ -241,7 +237,7 @@ int metadata_read_azure(const char *text, size_t length, const char *machine, st
     if (body && (!events || js_kind(events) != JS_ARRAY))
         read = err_set(err, ERR_PROTOCOL, "scheduledevents: the answer has no list of Events");
     for (size_t i = 0; read == 0 && i < js_size(events); i++)
-        read = read_azure_event(js_at(events, i), machine, ret, err);
+        read = read_azure_event(js_at(events, i), machine, now_ms, ret, err);
     js_free(body);
     return read;
 }

@@ -20,7 +20,8 @@ enum { METADATA_BODY_MAX = 65536, METADATA_WORDS_MAX = 8 };
 #define METADATA_AWS_TOKEN_TTL    "X-aws-ec2-metadata-token-ttl-seconds: 21600"
 #define METADATA_AWS_TOKEN_HEADER "X-aws-ec2-metadata-token: "
 
-/* A moment by the source's clock, where one is told: until_ms is milliseconds since the epoch. */
+/* A moment by the source's clock, where one is told: until_ms is milliseconds since the epoch. A `will`
+ * without one is under way. */
 struct metadata_word {
     enum notice_certainty certainty;
     enum notice_cause cause;
@@ -38,15 +39,15 @@ struct metadata_words {
 
 /* text (length): a copy is made, NUL bytes are refused. */
 
-/* .../spot/instance-action: {"action": "terminate", "time": "2017-09-18T08:22:00Z"}; hibernate begins at
- * once. */
+/* .../spot/instance-action: {"action": "terminate", "time": "2017-09-18T08:22:00Z"}; hibernate is
+ * under way as soon as it is told. */
 int metadata_read_aws_spot(const char *text, size_t length, struct metadata_words *ret, struct error *err);
 /* .../events/recommendations/rebalance: {"noticeTime": "..."}: when it was told, which is no deadline. */
 int metadata_read_aws_rebalance(const char *text, size_t length, struct metadata_words *ret,
                                 struct error *err);
-/* .../events/maintenance/scheduled: a list; those that are over or cancelled are none. Within the hour before
- * NotBefore it will come, until then it may. now_ms: the source's clock. */
-int metadata_read_aws_maintenance(const char *text, size_t length, int64_t now_ms, struct metadata_words *ret,
+/* .../events/maintenance/scheduled: a list; those that are over or cancelled are none. They may come:
+ * NotBefore is the earliest time alone, up to hours before NotAfter, and nothing is told when one begins. */
+int metadata_read_aws_maintenance(const char *text, size_t length, struct metadata_words *ret,
                                   struct error *err);
 /* instance/preempted: TRUE or FALSE. */
 int metadata_read_gce_preempted(const char *text, size_t length, struct metadata_words *ret,
@@ -55,8 +56,9 @@ int metadata_read_gce_preempted(const char *text, size_t length, struct metadata
 int metadata_read_gce_maintenance(const char *text, size_t length, struct metadata_words *ret,
                                   struct error *err);
 /* Scheduled Events 2020-07-01, of all machines of a group: what names `machine` counts. Freeze only pauses.
- */
-int metadata_read_azure(const char *text, size_t length, const char *machine, struct metadata_words *ret,
-                        struct error *err);
+ * What is scheduled begins at NotBefore or later: until then it will come, with that time, and after it may,
+ * until it has started, which is under way. now_ms: the source's clock. */
+int metadata_read_azure(const char *text, size_t length, const char *machine, int64_t now_ms,
+                        struct metadata_words *ret, struct error *err);
 
 #endif

@@ -37,13 +37,14 @@ struct topic_row {
     enum notice_source source; /* NOTICE_SOURCES: its answer holds no notices */
     bool waits;                /* by a hanging GET */
     rm_time every, within;
-    rm_time lead; /* of a `will` without a time; RM_NEVER: it has one */
+    rm_time lead; /* of a `will` without a time: the least that its vendor gives; RM_NEVER: it has one */
 };
 
 #define GCE_HEADER   "Metadata-Flavor: Google"
 #define AZURE_HEADER "Metadata: true"
 
-/* Azure's first answer comes up to two minutes late, as its service is switched on by it. */
+/* Azure's first answer comes up to two minutes late, as its service is switched on by it. To a machine that
+ * hibernates AWS promises no time: what is there is what it takes to leave. */
 static const struct topic_row topics[TOPICS] = {
     [TOPIC_AWS_TOKEN] = {WATCH_AWS, METADATA_AWS_TOKEN_PATH, METADATA_AWS_TOKEN_TTL, NOTICE_SOURCES, false, 0,
                          2 * RM_S, RM_NEVER},
@@ -52,7 +53,7 @@ static const struct topic_row topics[TOPICS] = {
     [TOPIC_AZURE_NAME] = {WATCH_AZURE, "/metadata/instance/compute/name?api-version=2021-02-01&format=text",
                           AZURE_HEADER, NOTICE_SOURCES, false, 0, 2 * RM_S, RM_NEVER},
     [TOPIC_AWS_SPOT] = {WATCH_AWS, "/latest/meta-data/spot/instance-action", NULL, NOTICE_AWS_SPOT, false,
-                        5 * RM_S, 5 * RM_S, RM_NEVER},
+                        5 * RM_S, 5 * RM_S, 5 * RM_S},
     [TOPIC_AWS_REBALANCE] = {WATCH_AWS, "/latest/meta-data/events/recommendations/rebalance", NULL,
                              NOTICE_AWS_REBALANCE, false, 5 * RM_S, 5 * RM_S, RM_NEVER},
     [TOPIC_AWS_MAINTENANCE] = {WATCH_AWS, "/latest/meta-data/events/maintenance/scheduled", NULL,
@@ -62,7 +63,7 @@ static const struct topic_row topics[TOPICS] = {
     [TOPIC_GCE_MAINTENANCE] = {WATCH_GCE, "/computeMetadata/v1/instance/maintenance-event", GCE_HEADER,
                                NOTICE_GCE_MAINTENANCE, true, 0, (HANG_S + 15) * RM_S, 60 * RM_S},
     [TOPIC_AZURE_EVENTS] = {WATCH_AZURE, "/metadata/scheduledevents?api-version=2020-07-01", AZURE_HEADER,
-                            NOTICE_AZURE, false, RM_S, 130 * RM_S, RM_NEVER},
+                            NOTICE_AZURE, false, RM_S, 130 * RM_S, 30 * RM_S},
 };
 
 static const char *const cloud_names[] = {"", "aws", "gce", "azure"};
@@ -234,31 +235,47 @@ static int read_words(const struct watch *w, enum topic topic, const struct watc
     case TOPIC_AWS_REBALANCE:
         return metadata_read_aws_rebalance(a->body, a->length, ret, err);
     case TOPIC_AWS_MAINTENANCE:
-        return metadata_read_aws_maintenance(a->body, a->length, said_ms, ret, err);
+        return metadata_read_aws_maintenance(a->body, a->length, ret, err);
     case TOPIC_GCE_PREEMPTED:
         return metadata_read_gce_preempted(a->body, a->length, ret, err);
     case TOPIC_GCE_MAINTENANCE:
         return metadata_read_gce_maintenance(a->body, a->length, ret, err);
     default:
-        return metadata_read_azure(a->body, a->length, w->machine, ret, err);
+        return metadata_read_azure(a->body, a->length, w->machine, said_ms, ret, err);
     }
 }
 
 /* ---- what is known ---- */
 
-static rm_time until_of(const struct watch *w, enum notice_source source, const char *id)
+static const struct notice *find(const struct watch *w, enum notice_source source, const char *id)
 {
     for (int i = 0; i < w->notices.count; i++)
         if (w->notices.at[i].source == source && !strcmp(w->notices.at[i].id, id))
-            return w->notices.at[i].until;
-    return RM_NEVER;
+            return &w->notices.at[i];
+    return NULL;
+}
+
+static rm_time until_of(const struct watch *w, enum notice_source source, const char *id)
+{
+    const struct notice *known = find(w, source, id);
+    return known ? known->until : RM_NEVER;
+}
+
+/* Its moment is over and it has not come: what is known of it is of no use to those who hear of it now. */
+static void doubt(struct watch *w, enum notice_source source, const struct metadata_word *word)
+{
+    const struct notice *known = find(w, source, word->id);
+    if (!known || known->certainty != NOTICE_WILL || word->certainty != NOTICE_MAY)
+        return;
+    notices_withdraw(&w->notices, source, word->id, NULL);
+    w->revision++;
 }
 
 /* A machine that was to be gone long ago, and answers, is not about to go. */
 static bool is_stale(enum notice_source source, const struct metadata_word *word, int64_t said_ms)
 {
     rm_time lead = notice_kind(source)->lead ? notice_kind(source)->lead : 3600 * RM_S;
-    return word->timed && word->until_ms && said_ms - word->until_ms > 2 * lead / RM_MS;
+    return word->timed && said_ms - word->until_ms > 2 * lead / RM_MS;
 }
 
 static void take(struct watch *w, const struct topic_row *row, const struct metadata_word *word,
@@ -267,6 +284,7 @@ static void take(struct watch *w, const struct topic_row *row, const struct meta
     struct notice told = {
         .source = row->source, .cause = word->cause, .certainty = word->certainty, .until = RM_NEVER};
     text_copy(told.id, sizeof told.id, word->id);
+    doubt(w, row->source, word);
     if (word->timed)
         told.until = notice_until(row->source, word->until_ms, said_ms, now);
     else if (word->certainty == NOTICE_WILL && row->lead != RM_NEVER)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,25 @@ def test_a_clock_that_is_ten_minutes_off_moves_no_deadline(node, off):
         metadata.reclaim(100)
         told = notices("127.0.0.1", after=page["revision"], port=port)["notices"]
         assert len(told) == 1 and 0 < told[0]["leftMs"] <= 101000, told
+
+
+def test_planned_maintenance_whose_earliest_moment_is_over_moves_nobody_and_a_spot_machine_has_some_seconds(pods):
+    """NotBefore is the earliest time alone, and an event of AWS stays active for hours after it."""
+    group = pods(ENDLESS)
+    with Metadata("aws") as metadata:
+        workers = [group.worker(0, env={"RINGMASTER_METADATA": metadata.url}), group.worker(1)]
+        group.coordinator()
+        group.ring((0, 1), (1, 1))
+        heard(workers[0])
+        metadata.put("events/maintenance/scheduled", json.dumps([{
+            "Code": "system-reboot", "State": "active", "EventId": "instance-event-1", "Description": "scheduled reboot",
+            "NotBefore": formatdate(time.time() - 300, usegmt=True)[5:], "NotAfter": formatdate(time.time() + 6900, usegmt=True)[5:]}]))
+        rig.until(lambda: "aws-maintenance" in workers[0].text(), "it is told", rig.DEADLINE_S)
+        metadata.until_asked("maintenance/scheduled")
+        assert "this machine may go (maintenance)" in workers[0].text() and "leaving" not in workers[0].text(), workers[0].text()
+        metadata.reclaim(-10)
+        assert workers[0].wait() == 0, group.tail()
+        assert re.search(r'"notice":"aws-spot"[^\n]*"seconds":"?5\b', workers[0].text()), workers[0].text()
 
 
 def test_a_stranger_where_the_nodes_agent_should_be_moves_nobody(pods):

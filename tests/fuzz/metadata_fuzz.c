@@ -33,9 +33,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct error err = {0};
     check_words(metadata_read_aws_spot(text, size, &words, &err), &words, &err);
     check_words(metadata_read_aws_rebalance(text, size, &words, &err), &words, &err);
-    check_words(metadata_read_aws_maintenance(text, size, 1800000000000, &words, &err), &words, &err);
+    check_words(metadata_read_aws_maintenance(text, size, &words, &err), &words, &err);
     check_words(metadata_read_gce_preempted(text, size, &words, &err), &words, &err);
     check_words(metadata_read_gce_maintenance(text, size, &words, &err), &words, &err);
-    check_words(metadata_read_azure(text, size, "gpu_3", &words, &err), &words, &err);
+    check_words(metadata_read_azure(text, size, "gpu_3", 1800000000000, &words, &err), &words, &err);
     return 0;
 }

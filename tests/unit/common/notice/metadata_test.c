@@ -1,6 +1,7 @@
 #include "common/notice/metadata.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct metadata_words words;
@@ -20,7 +21,7 @@ static int rebalance(const char *text)
 
 static int scheduled(const char *text)
 {
-    return metadata_read_aws_maintenance(text, strlen(text), noon, &words, &err);
+    return metadata_read_aws_maintenance(text, strlen(text), &words, &err);
 }
 
 static int preempted(const char *text)
@@ -35,7 +36,7 @@ static int maintenance(const char *text)
 
 static int azure(const char *text)
 {
-    return metadata_read_azure(text, strlen(text), "gpu_3", &words, &err);
+    return metadata_read_azure(text, strlen(text), "gpu_3", noon, &words, &err);
 }
 
 Test(metadata, a_spot_machine_that_is_taken_back_is_there_until_its_time)
@@ -52,8 +53,8 @@ Test(metadata, a_spot_machine_that_is_taken_back_is_there_until_its_time)
 Test(metadata, one_that_hibernates_does_so_at_once)
 {
     cr_assert_eq(spot("{\"action\": \"hibernate\", \"time\": \"2027-01-15T12:02:00Z\"}"), 0);
-    cr_assert(words.word[0].timed);
-    cr_assert_eq(words.word[0].until_ms, 0);
+    cr_assert_eq(words.word[0].certainty, NOTICE_WILL);
+    cr_assert_not(words.word[0].timed);
 }
 
 Test(metadata, a_rebalance_recommendation_is_a_may_whose_time_is_no_deadline)
@@ -64,22 +65,25 @@ Test(metadata, a_rebalance_recommendation_is_a_may_whose_time_is_no_deadline)
     cr_assert_lt(rebalance("{\"noticeTime\": \"soon\"}"), 0);
 }
 
-Test(metadata, maintenance_in_days_may_come_and_within_the_hour_will)
+Test(metadata, maintenance_may_come_in_days_within_the_hour_and_after_its_earliest_moment)
 {
     cr_assert_eq(scheduled("[{\"Code\": \"system-reboot\", \"State\": \"active\", \"EventId\": \"e-1\","
                            " \"NotBefore\": \"17 Jan 2027 12:00:00 GMT\"},"
                            "{\"Code\": \"instance-retirement\", \"State\": \"active\", \"EventId\": \"e-2\","
                            " \"NotBefore\": \"15 Jan 2027 12:59:59 GMT\"},"
+                           "{\"Code\": \"system-reboot\", \"State\": \"active\", \"EventId\": \"e-3\","
+                           " \"NotBefore\": \"15 Jan 2027 11:55:00 GMT\","
+                           " \"NotAfter\": \"15 Jan 2027 13:55:00 GMT\"},"
                            "{\"Code\": \"instance-stop\", \"State\": \"canceled\"},"
                            "{\"Code\": \"instance-stop\", \"State\": \"completed\"}]"),
                  0, "%s", err.text);
-    cr_assert_eq(words.count, 2);
-    cr_assert_eq(words.word[0].certainty, NOTICE_MAY);
-    cr_assert_not(words.word[0].timed);
+    cr_assert_eq(words.count, 3);
+    for (int i = 0; i < words.count; i++) {
+        cr_assert_eq(words.word[i].certainty, NOTICE_MAY, "%d", i);
+        cr_assert_not(words.word[i].timed);
+        cr_assert_eq(words.word[i].cause, CAUSE_MAINTENANCE);
+    }
     cr_assert_str_eq(words.word[0].id, "e-1");
-    cr_assert_eq(words.word[1].certainty, NOTICE_WILL);
-    cr_assert_eq(words.word[1].until_ms, noon + 3599000);
-    cr_assert_eq(words.word[1].cause, CAUSE_MAINTENANCE);
     cr_assert_eq(scheduled("[]"), 0);
     cr_assert_eq(words.count, 0);
 }
@@ -122,14 +126,30 @@ Test(metadata, of_azures_events_those_that_name_this_machine_count)
     cr_assert_eq(words.count, 0, "cancelled: it is not there any more");
 }
 
-Test(metadata, an_event_that_has_started_is_now_and_one_that_only_pauses_is_none)
+Test(metadata, an_event_that_has_started_is_under_way_and_one_that_only_pauses_is_none)
 {
     cr_assert_eq(azure(EVENTS(EVENT("Reboot", "Started", "\"gpu_3\"", ""))), 0, "%s", err.text);
-    cr_assert(words.word[0].timed);
-    cr_assert_eq(words.word[0].until_ms, 0);
+    cr_assert_eq(words.word[0].certainty, NOTICE_WILL);
+    cr_assert_not(words.word[0].timed);
     cr_assert_eq(azure(EVENTS(EVENT("Freeze", "Scheduled", "\"gpu_3\"", SOON))), 0);
     cr_assert_eq(words.count, 0);
     cr_assert_eq(azure(EVENTS(EVENT("Preempt", "Scheduled", "\"gpu_3\"", ""))), -1, "no time, and not begun");
+}
+
+/* NotBefore is no more than its earliest time. */
+Test(metadata, an_event_that_could_have_begun_and_has_not_may_come)
+{
+    static const char *const before[] = {"Fri, 15 Jan 2027 12:00:00 GMT", "Fri, 15 Jan 2027 10:00:00 GMT"};
+    static char text[512];
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(text, sizeof text, EVENTS(EVENT("Reboot", "Scheduled", "\"gpu_3\"", "%s")), before[i]);
+        cr_assert_eq(azure(text), 0, "%s", err.text);
+        cr_assert_eq(words.word[0].certainty, NOTICE_MAY, "%s", before[i]);
+        cr_assert_not(words.word[0].timed);
+    }
+    cr_assert_eq(azure(EVENTS(EVENT("Reboot", "Scheduled", "\"gpu_3\"", SOON))), 0);
+    cr_assert_eq(words.word[0].certainty, NOTICE_WILL);
+    cr_assert_eq(words.word[0].until_ms, noon + 30000);
 }
 
 Test(metadata, what_no_vendor_writes_is_refused_by_name)

@@ -273,10 +273,58 @@ Test(watch, azure_is_asked_every_second_and_its_own_name_counts, .init = arrange
     hears(0, 200,
           "{\"DocumentIncarnation\":3,\"Events\":[{\"EventId\":\"E-2\",\"EventType\":\"Preempt\","
           "\"Resources\":[\"gpu_3\"],\"EventStatus\":\"Started\",\"NotBefore\":\"\"}]}");
-    cr_assert_eq(known()->until, now, "what has begun is now");
+    cr_assert_eq(known()->until, now + 29 * RM_S, "the second that has gone by is not given back");
     asks();
     hears(0, 200, "{\"DocumentIncarnation\":4,\"Events\":[]}");
     cr_assert_null(known());
+}
+
+#define REBOOT(status, before)                                                                               \
+    "{\"DocumentIncarnation\":1,\"Events\":[{\"EventId\":\"E-1\",\"EventType\":\"Reboot\","                  \
+    "\"Resources\":[\"gpu_3\"],\"EventStatus\":\"" status "\",\"NotBefore\":\"" before "\"}]}"
+
+Test(watch, what_could_have_begun_and_has_not_may_come_and_has_its_time_once_it_begins, .init = arrange)
+{
+    be_azure();
+    hears(0, 200, REBOOT("Scheduled", "Fri, 15 Jan 2027 12:10:00 GMT"));
+    cr_assert_eq(known()->until, now + 600 * RM_S);
+    now += 700 * RM_S;
+    asks();
+    hears(0, 200, REBOOT("Scheduled", "Fri, 15 Jan 2027 11:58:20 GMT"));
+    cr_assert_eq(known()->certainty, NOTICE_MAY);
+    cr_assert_eq(known()->until, RM_NEVER);
+    cr_assert(strstr(say, "may go"), "%s", say);
+    int64_t revision = w.revision;
+    asks();
+    hears(0, 200, REBOOT("Scheduled", "Fri, 15 Jan 2027 11:58:20 GMT"));
+    cr_assert_eq(w.revision, revision);
+    cr_assert_str_eq(say, "");
+    asks();
+    hears(0, 200, REBOOT("Started", ""));
+    cr_assert_eq(known()->certainty, NOTICE_WILL);
+    cr_assert_eq(known()->until, now + 30 * RM_S);
+}
+
+Test(watch, who_hibernates_has_a_few_seconds_from_the_first_word_on, .init = arrange)
+{
+    be_aws();
+    hears(0, 200, "{\"action\":\"hibernate\"}");
+    rm_time until = now + 5 * RM_S;
+    cr_assert_eq(known()->until, until);
+    while (asks(), q.slot != 0)
+        ;
+    hears(0, 200, "{\"action\":\"hibernate\"}");
+    cr_assert_eq(known()->until, until);
+}
+
+Test(watch, maintenance_of_aws_whose_earliest_moment_is_over_may_come, .init = arrange)
+{
+    be_aws();
+    hears(2, 200,
+          "[{\"Code\":\"system-reboot\",\"State\":\"active\",\"EventId\":\"e-1\","
+          "\"NotBefore\":\"15 Jan 2027 11:55:00 GMT\"}]");
+    cr_assert_eq(known()->certainty, NOTICE_MAY);
+    cr_assert_eq(known()->until, RM_NEVER);
 }
 
 Test(watch, where_there_is_no_metadata_it_is_said_once_and_looked_for_ever_more_rarely, .init = arrange)
