@@ -39,7 +39,7 @@ struct fault_facts {
     bool scarce;       /* others can, but without this one fewer than min are left */
     bool all_say_so;   /* the same sentence from all, or from min workers with no step between */
     bool proven;       /* CLASS_OBJECT: two workers saw it, or there is only one that can see it */
-    bool refused;      /* FAULT_IN_WORK: by a trainer whose program it refuses, the same one for all */
+    bool refused;      /* FAULT_IN_WORK: by a trainer of a program that nobody has trained with yet */
     int times;         /* in a row, this one included */
     rm_time lasted;    /* since the first of them */
     rm_time patience;  /* of a run in which nobody can; in pods with one that is scarce */

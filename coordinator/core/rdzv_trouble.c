@@ -149,30 +149,43 @@ static rm_time lasted(const struct rdzv *st, struct rdzv_worker *w, bool able, r
     return alone ? now - t->alone : 0;
 }
 
+/* Under this coordinator or one before it: its program has been accepted then, and one that is refused now,
+ * as for a start that took long, says nothing of the next. */
+static bool has_trained(const struct rdzv *st)
+{
+    bool held = false;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        held = held || (w->presence != ABSENT && w->state.held && w->state.step > 0);
+    }
+    return st->steps_seen || st->told > 0 || held;
+}
+
 struct fault_decision rdzv_trouble(const struct turn *turn, struct rdzv_worker *w, enum fault_where where,
                                    const struct msg_fault *f, bool proven)
 {
     struct rdzv *st = turn->st;
     note(turn, w, where, f);
     bool data = f->kind == FAULT_DATA && f->class == CLASS_UNKNOWN;
+    bool refused = st->settings.brought && where == FAULT_IN_WORK && f->exit_code == EXIT_USAGE;
     bool store = where == FAULT_IN_SAVE, able = others_can(st, w, where, false);
-    struct fault_facts facts = {
-        .where = where,
-        .class = f->class,
-        .person = f->person || data,
-        .first = !st->settings.unsupervised && !st->settings.predecessor.given && !st->steps_seen,
-        .unsupervised = st->settings.unsupervised,
-        .others_can = able,
-        .scarce = is_scarce(st, w, where),
-        .all_say_so = all_say_so(st, &w->trouble),
-        .proven = proven,
-        .refused = st->settings.brought && where == FAULT_IN_WORK && f->exit_code == EXIT_USAGE,
-        .times = w->trouble.times,
-        .lasted = lasted(st, w, able, turn->now),
-        .patience = store ? st->settings.save_patience : st->settings.end_timeout,
-        .exit_code = f->exit_code            ? f->exit_code
-                     : f->kind == FAULT_DATA ? EXIT_DATA
-                                             : 0};
+    struct fault_facts facts = {.where = where,
+                                .class = f->class,
+                                .person = f->person || data,
+                                .first = !st->settings.unsupervised && !st->settings.predecessor.given &&
+                                         !st->steps_seen,
+                                .unsupervised = st->settings.unsupervised,
+                                .others_can = able,
+                                .scarce = is_scarce(st, w, where),
+                                .all_say_so = all_say_so(st, &w->trouble),
+                                .proven = proven,
+                                .refused = refused && !has_trained(st),
+                                .times = w->trouble.times,
+                                .lasted = lasted(st, w, able, turn->now),
+                                .patience = store ? st->settings.save_patience : st->settings.end_timeout,
+                                .exit_code = f->exit_code            ? f->exit_code
+                                             : f->kind == FAULT_DATA ? EXIT_DATA
+                                                                     : 0};
     struct fault_decision d = fault_decide(&facts);
     bool waits = (d.remedy == FAULT_WAITS && where != FAULT_IN_SLICE) ||
                  (d.remedy == FAULT_ANOTHER && where != FAULT_IN_LOAD);

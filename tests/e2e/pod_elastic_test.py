@@ -188,6 +188,23 @@ def test_a_program_that_is_refused_ends_the_job_at_once_with_the_refusal(pods, w
     assert word["exitCode"] == 2 and sentence in word["reason"] and "programExitCode" not in word, word
 
 
+def test_a_newcomer_that_is_too_slow_to_connect_makes_room_for_another_and_the_job_goes_on(pods, squares, tmp_path):
+    """Fewer than `min` are left meanwhile; who made steps with this program knows that it is none to be refused."""
+    slow = tmp_path / "slow"
+    group = pods(launch__command=["sh", "-c", f"test -f {slow} && exec {squares} --sleepy; exec {squares} {' '.join(SLOW)}"],
+                 elasticity__startTimeout="4s")
+    workers, coordinator = begin(group, count=2)
+    slow.touch()
+    workers[1].signal(signal.SIGKILL)
+    workers[1].wait()
+    late = group.worker(1, attempt=2)
+    assert late.wait() == 2 and late.last_word()["elsewhere"], late.text()[-3000:]
+    slow.unlink()
+    newcomer = group.worker(1, attempt=3)
+    check_complete(group, coordinator)
+    check_stayed([workers[0], newcomer])
+
+
 def test_a_rule_ends_the_job_and_the_last_word_has_the_programs_code(pods, squares):
     """And the program has as many threads as there are for it here."""
     command = ["sh", "-c", f'echo "$OMP_NUM_THREADS threads"; exec {squares} --fail-at 9']

@@ -133,3 +133,45 @@ Test(beside, a_refused_newcomer_is_left_out_where_others_train)
     cr_assert(said(&s, "workerRefused"), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+static struct rdzv_settings two_in_pods(void)
+{
+    struct rdzv_settings settings = settings_of(2);
+    settings.unsupervised = true;
+    settings.workers_min = settings.workers_target = 2;
+    return settings;
+}
+
+/* Its machine, or its image's disk, was slow: its program was not there in time, as others' were. */
+Test(beside, a_newcomer_that_is_refused_after_steps_ends_no_job_of_pods_that_waits_for_it)
+{
+    struct story s;
+    story_begin(&s, two_in_pods());
+    train_with(&s, 2);
+    progress(&s, 0, 3);
+    progress(&s, 1, 3);
+    s.attempt[1]++;
+    hello(&s, 1, -1);
+    fault_says(&s, 1, &refusal);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    cr_assert(said(&s, "workerRefused"), "%s", str_text(&s.log));
+    s.attempt[0]++;
+    hello(&s, 0, -1);
+    fault_says(&s, 0, &refusal);
+    cr_assert_eq(s.ended, EXIT_USAGE, "all say so: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(beside, a_coordinator_that_follows_knows_by_who_holds_a_state_that_others_have_trained)
+{
+    struct story s;
+    struct rdzv_settings settings = two_in_pods();
+    settings.term = 2;
+    story_begin(&s, settings);
+    hello(&s, 0, 3);
+    hello(&s, 1, -1);
+    fault_says(&s, 1, &refusal);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    cr_assert(said(&s, "workerRefused"), "%s", str_text(&s.log));
+    story_end(&s);
+}
