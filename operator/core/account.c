@@ -106,13 +106,20 @@ static bool has_said_why(const struct pod_view *pod)
     return pod->last_word.known && pod->last_word.exit_code == pod->exit_code && *pod->last_word.reason;
 }
 
-/* Codes by which a program of ours says that another attempt would end the same. What a worker of a user's
- * program ends with may be anybody's word, where no trainer of ours refuses that program. */
+/* What a worker of a user's program ends with may be anybody's word, where no trainer of ours refuses that
+ * program. */
+static bool is_refused(const struct job_view *job, const struct pod_view *pod)
+{
+    bool program = job->launched && !job->stepless && pod->role == OP_WORKER && has_said_why(pod);
+    return program && (pod->exit_code == EXIT_USAGE || pod->exit_code == EXIT_DATA);
+}
+
+/* Codes by which a program of ours says that another attempt would end the same. */
 static bool is_final(const struct job_view *job, const struct pod_view *pod)
 {
-    bool refuses = !job->stepless && has_said_why(pod);
-    bool ours = !job->launched || pod->role == OP_COORDINATOR || refuses;
-    return ours && (pod->exit_code == EXIT_USAGE || pod->exit_code == EXIT_DATA);
+    bool ours = !job->launched || pod->role == OP_COORDINATOR;
+    bool final = pod->exit_code == EXIT_USAGE || pod->exit_code == EXIT_DATA;
+    return (ours && final) || is_refused(job, pod);
 }
 
 /* Of a user's program the coordinator learns the exit code, and asks the rules about it: the pod's own code
@@ -143,8 +150,19 @@ static void failure(const struct job_view *job, const struct pod_view *pod, cons
     if (rule) {
         ret->fails_job = rule->action == OP_RULE_FAIL_JOB;
         ret->spares_budget = rule->action == OP_RULE_RESTART && !memory; /* it would never be enough */
-    } else
+    } else {
         ret->fails_job = is_final(job, pod);
+        ret->refused = is_refused(job, pod) && !memory;
+    }
+}
+
+/* Its program may have been slow to come up, or its image's disk is broken. Where it is the program after all
+ * the coordinator, who hears of each, says so. */
+void account_refused_alone(struct op_ending *ending)
+{
+    ending->counted = OP_COUNT_MISFIT;
+    text_copy(ending->reason, sizeof ending->reason, "Refused");
+    ending->fails_job = ending->refused = false;
 }
 
 bool account_is_done(const struct pod_view *pod)

@@ -10,12 +10,13 @@ enum op_class {
     OP_COUNT_PREEMPTION,
     OP_COUNT_INFRASTRUCTURE,
     OP_COUNT_FAILURE,
-    OP_COUNT_MISFIT /* the coordinator refused it for its machine: another one is wanted elsewhere */
+    OP_COUNT_MISFIT /* refused here, by the coordinator or where others train: another is wanted elsewhere */
 };
 
 struct op_ending {
     enum op_class counted;
     bool fails_job;     /* a rule or an exit code (2, 3) says that another attempt would end the same */
+    bool refused;       /* so it says of a user's program, whose trainer in this worker refuses it */
     bool spares_budget; /* a failure that a rule lets pass without spending maxRestarts; never OOMKilled */
     char reason[OP_REASON_MAX]; /* Evicted, NodeGone, OOMKilled, ExitCode ... */
     char message[RM_WHY_MAX];   /* "worker 3 was evicted from node-2 (TerminationByKubelet)" */
@@ -25,6 +26,9 @@ struct op_ending {
  * pod NULL: it vanished from the cache without a word. */
 void account_pod(const struct job_view *job, const struct pod_view *pod, const struct node_view *node,
                  int index, struct op_ending *ret);
+
+/* One that is `refused` while others train with that program, or have: no failure, and not the job's end. */
+void account_refused_alone(struct op_ending *ending);
 
 /* Our container ended with 0, of itself: its work is done. */
 bool account_is_done(const struct pod_view *pod);

@@ -66,6 +66,13 @@ static bool is_mute(struct planner *p, const struct pod_view *pod)
     return pod->role == OP_COORDINATOR && look_silence(p) >= patience && !p->s->deaf;
 }
 
+/* Somebody does, or did: the program was accepted. */
+static bool has_trained(const struct planner *p)
+{
+    const struct coordinator_view *view = look_coordinator_view(p);
+    return p->stored->progress.known || (view && (view->ring_size > 0 || view->progress.known));
+}
+
 /* true where this pod is over, or has to go; *ret says why. pod NULL: it is no more. */
 static bool has_ended(struct planner *p, const struct pod_view *pod, int index, struct op_ending *ret)
 {
@@ -83,6 +90,8 @@ static bool has_ended(struct planner *p, const struct pod_view *pod, int index, 
     if (pod && !pod_is_over(pod) && !pod->deletion_ms && !*pod->disruption && !(node && *node->leave))
         return false;
     account_pod(p->job, pod, node, index, ret);
+    if (ret->refused && has_trained(p))
+        account_refused_alone(ret);
     return true;
 }
 

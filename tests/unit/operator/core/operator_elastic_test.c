@@ -206,3 +206,56 @@ Test(operator_elastic, a_program_that_is_refused_ends_the_job_with_the_refusal)
     cr_assert_not(ending_of(2, "{\"exitCode\":4,\"reason\":\"x\"}").fails_job, "it says something else");
     cr_assert_not(ending_of(4, "{\"exitCode\":4,\"reason\":\"x\"}").fails_job, "a machine's");
 }
+
+/* It has gone by itself, before its coordinator sent it elsewhere. */
+static void refuse_worker(struct cast *c)
+{
+    struct pod_view *pod = cast_worker(c, 1);
+    pod->phase = OP_POD_FAILED;
+    pod->terminated = true;
+    pod->exit_code = 2;
+    text_copy(pod->terminated_reason, sizeof pod->terminated_reason, "Error");
+    last_word_read("{\"exitCode\":2,\"reason\":\"the program did not call it\"}", &pod->last_word);
+    cast_settle(c);
+}
+
+static void check_made_anew(struct cast *c)
+{
+    const struct job_status *status = &c->job.status;
+    cr_assert_not(condition_is(status, OP_INTERRUPTED), "%s", status->message);
+    cr_assert_eq(status->restarts.misfit, 1);
+    cr_assert_eq(status->restarts.failure, 0);
+    cr_assert_str_eq(status->workers.unfit.nodes.name[0], "node-1");
+    c->now_ms += 1000;
+    cast_settle(c);
+    cr_assert_eq(status->workers.slot[1].attempt, 2);
+}
+
+Test(operator_elastic, one_that_is_refused_while_others_train_is_made_anew_elsewhere)
+{
+    struct cast *c = cast_training(JOB);
+    refuse_worker(c);
+    check_made_anew(c);
+    cast_free(c);
+}
+
+Test(operator_elastic,
+     one_that_is_refused_while_its_coordinator_is_away_is_made_anew_where_others_have_trained)
+{
+    struct cast *c = cast_training(JOB);
+    cast_settle(c);
+    c->coordinator_answers = false;
+    refuse_worker(c);
+    check_made_anew(c);
+    cast_free(c);
+}
+
+Test(operator_elastic, one_that_is_refused_before_anybody_trains_is_the_jobs_end)
+{
+    struct cast *c = cast_training(JOB);
+    c->coordinator.ring_size = 0;
+    c->coordinator.progress.known = c->job.status.progress.known = false;
+    refuse_worker(c);
+    cr_assert(condition_is(&c->job.status, OP_INTERRUPTED), "%s", c->job.status.message);
+    cast_free(c);
+}
