@@ -81,10 +81,10 @@ static bool is_elastic(const struct js *launch)
 }
 
 /* A number of the file is a double here: exact to a millionth up to a billion. */
-static int64_t read_micros(const struct js *spec, const char *path)
+static int64_t read_micros(const struct js *spec, const char *path, int64_t most)
 {
     double real;
-    if (!js_as_real(read_at(spec, path), &real) || !(real >= 0 && real <= (double)PRICE_MOST / PRICE_UNIT))
+    if (!js_as_real(read_at(spec, path), &real) || !(real >= 0 && real <= (double)most / PRICE_UNIT))
         return -1;
     return (int64_t)(real * PRICE_UNIT + 0.5);
 }
@@ -95,8 +95,8 @@ static void read_prices(const struct js *spec, struct job_view *job)
     read_text(spec, "spot.price.currency", currency, sizeof currency);
     bool known = price_is_currency(currency);
     job->price[PRICE_ANY] = -1;
-    job->price[PRICE_SPOT] = known ? read_micros(spec, "spot.price.spot") : -1;
-    job->price[PRICE_ON_DEMAND] = known ? read_micros(spec, "spot.price.onDemand") : -1;
+    job->price[PRICE_SPOT] = known ? read_micros(spec, "spot.price.spot", PRICE_MOST) : -1;
+    job->price[PRICE_ON_DEMAND] = known ? read_micros(spec, "spot.price.onDemand", PRICE_MOST) : -1;
     text_copy(job->currency, sizeof job->currency, known ? currency : "");
 }
 
@@ -104,7 +104,7 @@ static void read_prices(const struct js *spec, struct job_view *job)
 static void read_budget(const struct js *spec, struct job_view *job)
 {
     double at = 0.8;
-    int64_t limit = read_micros(spec, "cost.budget.limit");
+    int64_t limit = read_micros(spec, "cost.budget.limit", BUDGET_MOST);
     if (limit <= 0)
         return;
     js_as_real(read_at(spec, "cost.budget.warnAt"), &at);

@@ -71,12 +71,13 @@ static void tell_stop(struct planner *p, int64_t reserve)
         plan_event(p, true, "BudgetSpent", "Suspend", "%s: what is left is kept for a last save", said);
 }
 
-/* When it will be, if all goes on as now. */
+/* When it will be, if all goes on as now; in centuries is never. */
 static void wake_then(struct planner *p, int64_t left_micros)
 {
     int64_t rate = plan_rate(&p->next.cost);
-    if (rate > 0 && left_micros > 0)
-        plan_wake(p, p->s->now_ms + (int64_t)((double)left_micros / (double)rate * HOUR_S * 1000) + 1);
+    double left_ms = rate > 0 ? (double)left_micros / (double)rate * HOUR_S * 1000 : 0;
+    if (left_ms > 0 && left_ms < 1e13)
+        plan_wake(p, p->s->now_ms + (int64_t)left_ms + 1);
 }
 
 static void warn(struct planner *p)

@@ -28,7 +28,8 @@ enum {
     PRICE_UNIT = 1000 * 1000,   /* millionths in one of the currency */
 };
 
-#define PRICE_MOST ((int64_t)1000 * 1000 * PRICE_UNIT) /* an hour, or a budget of a million hours of one */
+#define PRICE_MOST  ((int64_t)1000 * 1000 * PRICE_UNIT) /* an hour */
+#define BUDGET_MOST (1000 * PRICE_MOST)                 /* of a job: a double holds it to a millionth */
 
 enum price_capacity { PRICE_ANY, PRICE_ON_DEMAND, PRICE_SPOT };
 

@@ -60,9 +60,9 @@ void status_read_cost(const struct js *object, struct job_status *ret)
     read_flag(object, "wholeTold", &ret->cost_told.whole);
     read_flag(object, "currencyTold", &ret->cost_told.currency);
     read_flag(object, "fullTold", &ret->cost_told.full);
-    read_int(object, "warnedMicros", 0, PRICE_MOST, &ret->cost_told.warned_micros);
-    read_int(object, "stoppedMicros", 0, PRICE_MOST, &ret->cost_told.stopped_micros);
-    read_int(object, "reserveMicros", 0, PRICE_MOST, &ret->cost_told.reserve_micros);
+    read_int(object, "warnedMicros", 0, BUDGET_MOST, &ret->cost_told.warned_micros);
+    read_int(object, "stoppedMicros", 0, BUDGET_MOST, &ret->cost_told.stopped_micros);
+    read_int(object, "reserveMicros", 0, BUDGET_MOST, &ret->cost_told.reserve_micros);
 }
 
 static void put_flag(struct js *o, const char *key, bool value)

@@ -140,6 +140,7 @@ INVALID = [
     ({"failurePolicy__rules": [{"onExitCodes": [0], "action": "FailJob"}]}, "should be greater than or equal to 1"),
     ({"failurePolicy__rules": [{"onExitCodes": [3], "action": "Ignore"}]}, "Unsupported value"),
     ({"scheduling__disruptionBudget": "Never"}, "Unsupported value"),
+    ({"cost": {"budget": {"limit": 1000000001}}}, "should be less than or equal to"),
     ({"spot": {"price": {"currency": "USD"}}}, "spot.price needs spot, onDemand or both"),
     ({"activeDeadlineSeconds": 0}, "should be greater than or equal to 1"),
     ({"ttlSecondsAfterFinished": -1}, "should be greater than or equal to 0"),

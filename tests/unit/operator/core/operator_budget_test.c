@@ -263,3 +263,50 @@ Test(operator_budget, it_names_the_limit_that_goes_on_and_one_that_is_less_than_
     cr_assert_eq(suspended(c)->status, OP_FALSE, "%s", message);
     cast_free(c);
 }
+
+Test(operator_budget, it_may_be_a_billion_and_is_exact_to_a_millionth)
+{
+    struct cast *c = cast_open("{\"cost\":{\"budget\":{\"limit\":999999999.999999}}}");
+    cr_assert_eq(c->job.budget_micros, 999999999999999, "%lld", (long long)c->job.budget_micros);
+    cast_free(c);
+    c = cast_open("{\"cost\":{\"budget\":{\"limit\":1000000000}}}");
+    cr_assert_eq(c->job.budget_micros, BUDGET_MOST);
+    cast_free(c);
+    c = cast_open("{\"cost\":{\"budget\":{\"limit\":1000000001}}}");
+    cr_assert_eq(c->job.budget_micros, 0);
+    cast_free(c);
+}
+
+Test(operator_budget, one_of_millions_is_warned_of_once_and_stays_spent)
+{
+    struct error err = {0};
+    static const char prices[] = HEAD ",,,,,1000000,USD,\n"; /* 4 million an hour */
+    struct cast *c = spending("{\"cost\":{\"budget\":{\"limit\":8000000,\"warnAt\":0.5}}}");
+    prices_clear(&c->prices);
+    cr_assert_eq(prices_parse(&c->prices, prices, sizeof prices - 1, &err), 0, "%s", err.text);
+    c->now_ms += 61 * MINUTE_MS;
+    cr_assert_eq(told(c, "BudgetWarning"), 1);
+    pass(c, 0);
+    cr_assert_eq(told(c, "BudgetWarning"), 0, "once");
+    pass(c, 59);
+    all_end(c);
+    cr_assert_str_eq(suspended(c)->reason, "BudgetSpent");
+    cr_assert_eq(c->job.status.cost_told.stopped_micros, 8000000 * (int64_t)PRICE_UNIT);
+    cr_assert_eq(told(c, "BudgetSpent"), 0, "once");
+    cast_free(c);
+}
+
+Test(operator_budget, one_that_lasts_longer_than_any_clock_wakes_nobody)
+{
+    struct error err = {0};
+    static const char prices[] = HEAD ",,,,,0.000001,USD,\n";
+    struct cast *c = spending("{\"cost\":{\"budget\":{\"limit\":1000000}}}");
+    prices_clear(&c->prices);
+    cr_assert_eq(prices_parse(&c->prices, prices, sizeof prices - 1, &err), 0, "%s", err.text);
+    set_limit(c, 1000000000);
+    pass(c, 1);
+    struct op_plan *plan = cast_plan(c);
+    cr_assert_gt(plan->wake_ms, c->now_ms, "%lld", (long long)plan->wake_ms);
+    plan_free(plan);
+    cast_free(c);
+}
