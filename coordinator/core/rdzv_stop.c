@@ -46,8 +46,10 @@ rm_time rdzv_stop_within(const struct rdzv *st, rm_time now)
     if (at == RM_NEVER)
         return 0;
     rm_time left = at - now;
+    if (left <= 0) /* and yet it is there: what was told was not its end */
+        return sudden_grace;
     left -= rm_earlier(spare, left / 2);
-    return left > 1 ? left : 1;
+    return left;
 }
 
 static struct message *begin_stop(const struct turn *turn, enum msg_stop_at at)

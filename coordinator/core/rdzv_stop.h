@@ -13,7 +13,8 @@ void rdzv_quiesce(const struct turn *turn, enum msg_stop_at at);
 void rdzv_quiesce_on(const struct turn *turn);
 /* The same to one worker alone, of the round under way: to a member as to all, to anybody else at once. */
 void rdzv_stop_one(const struct turn *turn, struct rdzv_worker *w);
-/* How long a program's processes have to end, as in msg_stop. */
+/* How long a program's processes have to end, as in msg_stop: a second where the time that was told is over.
+ */
 rm_time rdzv_stop_within(const struct rdzv *st, rm_time now);
 /* Somebody has less time than was told with the stop under way: those who have not answered are told again.
  */

@@ -148,6 +148,18 @@ Test(program, an_announced_stop_says_what_time_is_left_less_what_is_needed_to_sa
     story_end(&s);
 }
 
+Test(program, a_time_that_is_over_when_the_stop_is_told_kills_nobody_at_once)
+{
+    struct story s;
+    begin(&s, program(0), 3);
+    leaves_within(&s, 2, RM_S);
+    after(&s, 3 * RM_S);
+    forget(&s);
+    leaves_within(&s, 0, 25 * RM_S);
+    cr_assert(said(&s, "at=boundary within=1.0s"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(program, who_does_not_know_its_time_has_the_jobs)
 {
     struct story s;
