@@ -55,15 +55,15 @@ static void heed(void *ctx)
     l->options.leave(l->options.ctx, &event);
 }
 
-/* What may come is told once for each word; nothing follows from it here. */
-static void hear(struct listener *l, const struct notices *heard, bool complete)
+/* What may come is told once for each word; nothing follows from it here. whole: see notices_hear. */
+static void hear(struct listener *l, const struct notices *heard, bool whole, bool complete)
 {
     struct notices before = l->notices;
-    const struct notice *was = notices_first(&before), *is = notices_first(heard);
+    notices_hear(&l->notices, heard, whole);
+    const struct notice *was = notices_first(&before), *is = notices_first(&l->notices);
     if (complete && !l->complete)
         log_info("notices are heard", "at=%s", l->at);
     l->complete = l->complete || complete;
-    l->notices = *heard;
     if (is && is->certainty == NOTICE_MAY && (!was || was->source != is->source))
         log_info("notice", "source=%s cause=%s certainty=may", notice_kind(is->source)->name,
                  notice_cause_name(is->cause));
@@ -76,7 +76,8 @@ static void metadata_changed(void *ctx)
 {
     struct listener *l = ctx;
     const struct watch *watch = metadata_watch_see(l->watch);
-    hear(l, &watch->notices, watch->complete);
+    hear(l, &watch->notices, true,
+         watch->complete); /* the watch is this worker's own: it knows what it told */
 }
 
 /* ---- the machine's agent ---- */
@@ -113,7 +114,7 @@ static void read_page(struct listener *l)
     l->failures = 0;
     l->trouble[0] = 0;
     loop_timer_set(l->ask_timer, loop_now(l->loop) + apart);
-    hear(l, &page.notices, page.complete);
+    hear(l, &page.notices, page.complete, page.complete);
 }
 
 static void done(void *ctx, const struct http_answer *answer)

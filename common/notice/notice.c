@@ -146,6 +146,16 @@ enum notice_news notices_take(struct notices *n, const struct notice *told)
     return first ? NOTICE_NEW : news(&before, after);
 }
 
+void notices_hear(struct notices *n, const struct notices *told, bool whole)
+{
+    if (whole) {
+        *n = *told;
+        return;
+    }
+    for (int i = 0; i < told->count; i++)
+        notices_take(n, &told->at[i]);
+}
+
 bool notices_withdraw(struct notices *n, enum notice_source source, const char *id, struct notice *ret)
 {
     struct notice *which = find(n, source, id);

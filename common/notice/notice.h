@@ -105,6 +105,10 @@ enum notice_news notices_take(struct notices *n, const struct notice *told);
  * known of its cause, of which *ret (NULL: nobody asks) was the word that is gone. */
 bool notices_withdraw(struct notices *n, enum notice_source source, const char *id, struct notice *ret);
 
+/* All that a source of words now tells. whole: what is not among them is not so; else it only adds to what is
+ * known, as of one that has just begun and has not asked everybody yet. */
+void notices_hear(struct notices *n, const struct notices *told, bool whole);
+
 /* What all of them come to: a `will` before a `may`, then the nearest time. NULL: there is none. */
 const struct notice *notices_first(const struct notices *n);
 

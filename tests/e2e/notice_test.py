@@ -208,6 +208,28 @@ def test_a_stranger_where_the_nodes_agent_should_be_moves_nobody(pods):
     assert "leaving" not in text, text
 
 
+def test_a_nodes_agent_that_starts_again_withdraws_nothing_before_it_has_asked(pods):
+    """What the new one says first has no notices, and is not complete."""
+    group = pods(ENDLESS)
+    address = group.new_ip()
+    may = {"source": "aws-rebalance", "cause": "reclaim", "certainty": "may", "id": ""}
+    pages, answered = [(7, True, [may]), (8, False, []), (9, True, [may]), (10, True, [])], threading.Event()
+    with socket.create_server((address, NODE_PORT)) as server:
+        def machine():
+            for revision, complete, told in pages:
+                body = json.dumps({"revision": revision, "cloud": "aws", "complete": complete, "notices": told}).encode()
+                with server.accept()[0] as caller:
+                    caller.recv(4096)
+                    caller.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            answered.set()
+        threading.Thread(target=machine, daemon=True).start()
+        worker = group.worker(0, env=by_node(address))
+        assert answered.wait(rig.DEADLINE_S), worker.text()
+        rig.until(lambda: "notice withdrawn" in worker.text(), "it hears that it is withdrawn", rig.DEADLINE_S)
+        text = worker.text()
+    assert text.count("notice withdrawn") == 1 and text.count('"certainty":"may"') == 1, text
+
+
 def test_a_node_listens_at_no_address_that_stands_for_all_and_says_why():
     def refused(*words):
         done = subprocess.run([str(rig.BIN / "ringmaster-agent"), "node", *words], capture_output=True, text=True, timeout=30, check=False)

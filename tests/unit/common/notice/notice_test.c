@@ -110,6 +110,21 @@ Test(notice, karpenters_taint_that_is_taken_back_leaves_nothing_behind)
     cr_assert_null(notices_first(&n));
 }
 
+Test(notice, who_has_not_asked_everybody_yet_ends_nothing_and_who_has_ends_what_it_does_not_tell)
+{
+    struct notices n = {0}, told = {0};
+    take(&n, NOTICE_AWS_SPOT, 120 * RM_S);
+    notices_hear(&n, &told, false);
+    cr_assert_eq(n.count, 1);
+    take(&told, NOTICE_AWS_REBALANCE, RM_NEVER);
+    notices_hear(&n, &told, false);
+    cr_assert_eq(n.count, 2);
+    cr_assert_eq(notices_first(&n)->source, NOTICE_AWS_SPOT);
+    notices_hear(&n, &told, true);
+    cr_assert_eq(n.count, 1);
+    cr_assert_eq(notices_first(&n)->source, NOTICE_AWS_REBALANCE);
+}
+
 Test(notice, what_another_source_still_tells_of_is_not_over)
 {
     struct notices n = {0};
