@@ -416,6 +416,28 @@ static void refused(struct watch *w, struct watch_slot *s, const struct watch_an
     }
 }
 
+static bool is_known(const struct watch *w, enum notice_source source)
+{
+    for (int i = 0; i < w->notices.count; i++)
+        if (w->notices.at[i].source == source)
+            return true;
+    return false;
+}
+
+/* A 404 that would withdraw a notice may be that of another server than the one that told it, which has no
+ * such path. AWS's own gives a token: it is asked for one, and then again. */
+static bool is_in_doubt(struct watch *w, struct watch_slot *s, const struct watch_answer *a, rm_time now)
+{
+    bool denies = w->cloud == WATCH_AWS && a->status == 404 && is_known(w, topics[s->topic].source);
+    bool doubt = denies && !s->denied;
+    s->denied = a->status == 404 ? doubt : s->denied && (!a->status || a->status == 401);
+    if (!doubt)
+        return false;
+    w->token[0] = 0;
+    w->slot[0].at = s->at = now;
+    return true;
+}
+
 static void answer_topic(struct watch *w, struct watch_slot *s, const struct watch_answer *a, rm_time now,
                          char say[WATCH_SAY_MAX])
 {
@@ -423,6 +445,8 @@ static void answer_topic(struct watch *w, struct watch_slot *s, const struct wat
     int64_t said_ms = a->said_ms ? a->said_ms : a->wall_ms;
     struct metadata_words words, fresh = {.count = 0};
     struct error err = {0};
+    if (is_in_doubt(w, s, a, now))
+        return;
     if (read_words(w, (enum topic)s->topic, a, said_ms, &words, &err) < 0) {
         refused(w, s, a, err.text, now, say);
         return;

@@ -1,9 +1,11 @@
 /* What to ask a machine's metadata next and when, and what its answers come to: which cloud it is, then that
  * cloud's questions, over and over. Pure: the shell (agent/notice/metadata_watch.h) asks and tells the time.
  *
- * AWS: a token by PUT (IMDSv2; a 401 asks for another one), then spot/instance-action, rebalance and
- * maintenance every 5 s. GCE: preempted and maintenance-event, each by a GET that waits for a change. Azure:
- * its own name, then Scheduled Events every second. Paths are the vendors' (docs/kubernetes.md names them).
+ * AWS: a token by PUT (IMDSv2; a 401 asks for another one, and so does a 404 that would withdraw
+ * a notice: it counts where the server has given a new one, as others have no such path at all), then
+ * spot/instance-action, rebalance and maintenance every 5 s. GCE: preempted and maintenance-event, each by a
+ * GET that waits for a change. Azure: its own name, then Scheduled Events every second. Paths are the
+ * vendors' (docs/kubernetes.md names them).
  *
  * Only a whole answer of the vendor's form changes what is known: whatever else comes (nobody there, a token
  * refused, a redirect, an error, silence, too much, no JSON) is one sentence, until it is over or another
@@ -57,7 +59,8 @@ struct watch_slot {
     char etag[WATCH_ETAG_MAX];
     char trouble[WATCH_SAY_MAX]; /* said, and not over */
     rm_time asked_at;
-    bool heard; /* an answer to rely on */
+    bool heard;  /* an answer to rely on */
+    bool denied; /* by a 404 that would withdraw a notice: the next one has a newer token */
 };
 
 struct watch {

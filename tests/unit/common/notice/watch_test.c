@@ -206,17 +206,49 @@ Test(watch, a_notice_outlives_bad_answers_and_ends_with_a_good_one, .init = arra
     hears(1, 200, "{\"noticeTime\":\"2027-01-15T12:00:00Z\"}");
     cr_assert_eq(known()->certainty, NOTICE_MAY);
     cr_assert_eq(known()->until, RM_NEVER);
-    now += 5 * RM_S;
+    hears(0, 404, "");
+    hears(2, 404, "");
     while (asks(), q.slot != 1)
-        ;
+        hears(q.slot, 404, "");
     hears(1, 500, "");
     cr_assert_not_null(known());
     int64_t revision = w.revision;
-    asks();
+    while (asks(), q.slot != 1)
+        hears(q.slot, 404, "");
+    hears(1, 404, "");
+    while (asks(), q.slot != 1)
+        hears(q.slot, strcmp(q.path, "/latest/api/token") != 0 ? 404 : 200, "SECOND");
     hears(1, 404, "");
     cr_assert_null(known());
     cr_assert_eq(w.revision, revision + 1);
     cr_assert(strstr(say, "withdrawn"), "%s", say);
+}
+
+/* Whoever has none of AWS's paths answers so: a token is what only its server gives. */
+Test(watch, a_404_withdraws_nothing_before_the_server_has_given_another_token, .init = arrange)
+{
+    be_aws();
+    hears(0, 200, "{\"action\":\"terminate\",\"time\":\"2027-01-15T12:02:00Z\"}");
+    hears(1, 404, "");
+    hears(2, 404, "");
+    int64_t revision = w.revision;
+    cr_assert(strstr(asks(), "spot/instance-action"));
+    hears(0, 404, "");
+    for (int i = 0; i < 5; i++) {
+        cr_assert_str_eq(asks(), "/latest/api/token");
+        hears(0, 404, "");
+        cr_assert_not_null(known());
+        cr_assert_eq(strstr(say, "status 404") != NULL, i == 0, "%s", say);
+    }
+    cr_assert_str_eq(asks(), "/latest/api/token");
+    hears(0, 200, "SECOND");
+    cr_assert_not_null(known());
+    while (asks(), q.slot != 0)
+        hears(q.slot, 404, "");
+    cr_assert_str_eq(q.header, "X-aws-ec2-metadata-token: SECOND");
+    hears(0, 404, "");
+    cr_assert_null(known());
+    cr_assert_eq(w.revision, revision + 1);
 }
 
 Test(watch, google_is_asked_to_wait_for_a_change, .init = arrange)
