@@ -323,19 +323,24 @@ static void task_start(struct worker_store *store)
         task_done(task);
 }
 
+/* The end of a training is late to hear of it; what lies in a bucket the coordinator, or `run`, has looked
+ * at. No reason to end here: of one volume that lacks it nothing follows for the others, nor for the
+ * training. */
+static void warn_of_tokenizer(const struct job_spec *spec)
+{
+    struct error why = {0};
+    if (!job_uri_is_bucket(spec->data.tokenizer) && tokenizer_file_check(spec, &why) < 0)
+        log_warn("the last weights would have no tokenizer beside them if this worker published them",
+                 "why=\"%s\"", why.text);
+}
+
 int worker_store_open(struct worker_store **ret, struct loop *loop,
                       const struct worker_store_options *options, struct error *err)
 {
     struct worker_store *store = calloc(1, sizeof *store);
     if (!store)
         return err_set(err, ERR_MACHINE, "no memory for checkpoints");
-    /* The end of a training is late to hear of it; what lies in a bucket the coordinator, or `run`, has
-     * looked at. */
-    bool is_file = !job_uri_is_bucket(options->spec->data.tokenizer);
-    if (is_file && tokenizer_file_check(options->spec, err) < 0) {
-        free(store);
-        return -1;
-    }
+    warn_of_tokenizer(options->spec);
     struct str compared = str_init(MANIFEST_COMPARED_MAX - 1);
     *store = (struct worker_store){.loop = loop, .options = *options, .data = {.files = -1, .bytes = -1}};
     struct object_options place = {.cancel = &store->cancel,

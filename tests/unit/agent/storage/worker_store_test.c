@@ -290,6 +290,20 @@ Test(worker_store, an_empty_folder_lists_nothing)
     desk_close(d);
 }
 
+/* Others train meanwhile; and it is read again when the last weights are published. */
+Test(worker_store, a_tokenizer_that_is_not_there_keeps_no_worker_from_its_work)
+{
+    struct error err = {0};
+    struct desk *d = desk_open();
+    struct worker_store *other = NULL;
+    struct worker_store_options options = {
+        .spec = &d->spec, .key = d->key, .snapshot_fd = d->snapshot_fd, .done = done, .ctx = d};
+    snprintf(d->spec.data.tokenizer, sizeof d->spec.data.tokenizer, "file://%s/none.json", d->folder);
+    cr_assert_eq(worker_store_open(&other, d->loop, &options, &err), 0, "%s", err.text);
+    worker_store_free(other);
+    desk_close(d);
+}
+
 Test(worker_store, ending_waits_for_what_is_under_way_and_drops_the_rest)
 {
     struct desk *d = desk_open();
