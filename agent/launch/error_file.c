@@ -141,9 +141,16 @@ static void add_end(const char *text, struct str *out)
     str_adds(out, line && line[1] ? line + 1 : text + skip);
 }
 
+static bool is_of(int pid, const struct js *more)
+{
+    int64_t own;
+    return js_as_int(js_get(more, "pid"), &own) && own == pid;
+}
+
 /* {"message": {"message": "...", "extraInfo": {"py_callstack": "...", "timestamp": "..."}}}, or "message" as
- * a text: as torch.distributed.elastic writes it. Ours has "ringmaster": "refused" in extraInfo. */
-bool error_file_read(const char *folder, int local, struct str *message, struct str *traceback,
+ * a text: as torch.distributed.elastic writes it. Ours has "ringmaster": "refused" and its "pid" in
+ * extraInfo. */
+bool error_file_read(const char *folder, int local, int pid, struct str *message, struct str *traceback,
                      bool *ret_refused)
 {
     char path[ERROR_PATH_MAX];
@@ -158,7 +165,10 @@ bool error_file_read(const char *folder, int local, struct str *message, struct 
     const struct js *more = js_get(outer, "extraInfo");
     const char *stack = js_as_string(js_get(more, "py_callstack")),
                *ours = js_as_string(js_get(more, "ringmaster"));
-    *ret_refused = said && ours && !strcmp(ours, "refused");
+    bool refusal = said && ours && !strcmp(ours, "refused");
+    *ret_refused = refusal && pid && is_of(pid, more);
+    if (refusal && !*ret_refused)
+        said = NULL;
     if (said) {
         str_adds(message, said);
         add_end(stack && *stack ? stack : said, traceback);

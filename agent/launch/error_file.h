@@ -17,8 +17,10 @@ int error_file_folder(char *ret, size_t size, int *ret_lock, struct error *err);
 void error_file_fresh(const char *folder, int local, char *ret, size_t size);
 /* The message, and the traceback where there is one, else the message once more; false where there is no such
  * file, or none of torch's. *ret_refused: it is of our own Python package, which refused what the program
- * does (python/ringmaster/library.py): started anew it would do the same. */
-bool error_file_read(const char *folder, int local, struct str *message, struct str *traceback,
+ * does (python/ringmaster/library.py): started anew it would do the same. Such a one counts only from `pid`,
+ * the process that has ended, 0 where it did not end by itself: a child of its own may have written it, or it
+ * outlived its refusal. */
+bool error_file_read(const char *folder, int local, int pid, struct str *message, struct str *traceback,
                      bool *ret_refused);
 void error_file_remove(const char *folder, int lock); /* "": there is none */
 

@@ -90,10 +90,10 @@ static void add_last_line(const char *lines, struct str *out)
 
 /* Torch's own account of how a process ended, else the last of what it wrote: its end into `output`, and what
  * its last word is looked for in into `lines`. */
-static void hear_out(struct processes *p, int local, struct processes_end *e, struct str *lines,
+static void hear_out(struct processes *p, int local, int pid, struct processes_end *e, struct str *lines,
                      struct str *output)
 {
-    bool there = error_file_read(p->folder, local, lines, output, &e->refused);
+    bool there = error_file_read(p->folder, local, e->signo ? 0 : pid, lines, output, &e->refused);
     if (!p->options.spec->launch.tell_output) {
         str_reset(lines);
         str_reset(output);
@@ -108,8 +108,8 @@ static void hear_out(struct processes *p, int local, struct processes_end *e, st
 
 /* What a person reads of a failure: how it ended, and the last line of torch's own account of it, else of
  * what the process wrote. */
-static void last_word(struct processes *p, int local, struct processes_end *e, char *out, size_t size,
-                      struct str *output)
+static void last_word(struct processes *p, int local, int pid, struct processes_end *e, char *out,
+                      size_t size, struct str *output)
 {
     struct str text = str_init(size - 1), lines = str_init(MSG_OUTPUT_MAX - 1);
     bool first = e->code && !p->worded && !p->stopping; /* nobody asks the others: it takes time */
@@ -121,7 +121,7 @@ static void last_word(struct processes *p, int local, struct processes_end *e, c
     if (e->memory)
         str_adds(&text, MEMORY_KILLS_WORDS);
     if (first)
-        hear_out(p, local, e, &lines, output);
+        hear_out(p, local, pid, e, &lines, output);
     if (lines.length) {
         str_adds(&text, ": ");
         add_last_line(str_text(&lines), &text);
@@ -144,7 +144,7 @@ static void child_ended(void *ctx, int code, int signo)
 {
     struct process *one = ctx;
     struct processes *p = one->all;
-    int local = (int)(one - p->process);
+    int local = (int)(one - p->process), pid = loop_child_pid(one->child);
     char why[MSG_DETAIL_MAX];
     loop_child_free(one->child);
     one->child = NULL;
@@ -159,7 +159,7 @@ static void child_ended(void *ctx, int code, int signo)
     struct processes_end end = {.code = signo ? BY_SIGNAL + signo : code, .signo = signo, .why = why};
     end.memory = was_short_of_memory(p, end.code);
     struct str output = str_init(MSG_OUTPUT_MAX - 1);
-    last_word(p, local, &end, why, sizeof why, &output);
+    last_word(p, local, pid, &end, why, sizeof why, &output);
     end.output = str_text(&output);
     p->options.ended(p->options.ctx, local, &end);
     str_clear(&output);

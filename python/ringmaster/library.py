@@ -30,7 +30,7 @@ def tell_refusal(error, trace):
     if not path:
         return
     stack = "".join(traceback.format_exception(type(error), error, trace))
-    more = {"py_callstack": stack, "timestamp": str(int(time.time())), "ringmaster": "refused"}
+    more = {"py_callstack": stack, "timestamp": str(int(time.time())), "ringmaster": "refused", "pid": os.getpid()}  # a fork has this file too
     try:
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"message": {"message": "ringmaster refuses it: %s" % error, "extraInfo": more}}, file)

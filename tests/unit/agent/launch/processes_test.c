@@ -17,6 +17,7 @@ static struct processes *processes;
 static struct job_spec spec;
 static int code[RANKS], ended;
 static char why[RANKS][MSG_DETAIL_MAX];
+static int refused;
 static bool gone;
 
 static void process_ended(void *ctx, int local, const struct processes_end *end)
@@ -25,6 +26,7 @@ static void process_ended(void *ctx, int local, const struct processes_end *end)
     cr_assert(local >= 0 && local < RANKS && code[local] < 0, "process %d ended twice", local);
     code[local] = end->code;
     cr_assert_not(end->memory);
+    refused += end->refused;
     text_copy(why[local], sizeof why[local], end->why);
     ended++;
 }
@@ -132,6 +134,43 @@ Test(processes, torchs_own_account_goes_before_the_last_line)
     while (ended < RANKS)
         loop_turn(loop, true);
     cr_assert_eq(words("exit code 1: ValueError: from torch"), 1);
+    finish();
+}
+
+/* As python/ringmaster/library.py writes it: by the process itself, by a child, and by one that is killed. */
+#define REFUSAL(pid)                                                                                         \
+    "echo '{\"message\": {\"message\": \"ringmaster refuses it: x\", \"extraInfo\": {\"py_callstack\": "     \
+    "\"secret\", "                                                                                           \
+    "\"ringmaster\": \"refused\", \"pid\": '" pid "'}}}' > $TORCHELASTIC_ERROR_FILE; "
+
+static void run(const char *script)
+{
+    start(script);
+    while (ended < RANKS)
+        loop_turn(loop, true);
+}
+
+Test(processes, what_the_package_refuses_is_the_words_of_the_process_that_ended)
+{
+    run(REFUSAL("$$") "exit 1");
+    cr_assert_eq(words("exit code 1: ringmaster refuses it: x"), 1);
+    cr_assert_eq(refused, 1);
+    finish();
+}
+
+Test(processes, what_another_process_was_refused_is_not_the_programs_end)
+{
+    run(REFUSAL("$PPID") "echo of its own; exit 3");
+    cr_assert_eq(refused, 0);
+    cr_assert_eq(words("exit code 3: of its own"), 1, "%s", why[0]);
+    finish();
+}
+
+Test(processes, who_is_killed_after_a_refusal_was_killed)
+{
+    run(REFUSAL("$$") "echo of its own; kill -9 $$");
+    cr_assert_eq(refused, 0);
+    cr_assert_eq(words("killed by signal 9: of its own"), 1);
     finish();
 }
 
