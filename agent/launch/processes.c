@@ -95,7 +95,8 @@ static void hear_out(struct processes *p, int local, int pid, struct processes_e
 {
     bool there = error_file_read(p->folder, local, e->signo ? 0 : pid, lines, output, &e->refused);
     if (!p->options.spec->launch.tell_output) {
-        str_reset(lines);
+        if (!e->refused) /* else it is a sentence of ours */
+            str_reset(lines);
         str_reset(output);
         return;
     }

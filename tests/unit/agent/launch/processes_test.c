@@ -18,7 +18,7 @@ static struct job_spec spec;
 static int code[RANKS], ended;
 static char why[RANKS][MSG_DETAIL_MAX];
 static int refused;
-static bool gone;
+static bool gone, tells = true;
 
 static void process_ended(void *ctx, int local, const struct processes_end *end)
 {
@@ -27,6 +27,7 @@ static void process_ended(void *ctx, int local, const struct processes_end *end)
     code[local] = end->code;
     cr_assert_not(end->memory);
     refused += end->refused;
+    cr_assert(spec.launch.tell_output || !*end->output, "%s", end->output);
     text_copy(why[local], sizeof why[local], end->why);
     ended++;
 }
@@ -60,6 +61,7 @@ static void start(const char *script)
     text_copy(spec.name, sizeof spec.name, "j");
     spec.launched = true;
     spec.launch.processes = RANKS;
+    spec.launch.tell_output = tells;
     spec.launch.command = (struct job_list){0};
     cr_assert(job_list_add(&spec.launch.command, "sh") && job_list_add(&spec.launch.command, "-c") &&
               job_list_add(&spec.launch.command, script));
@@ -171,6 +173,15 @@ Test(processes, who_is_killed_after_a_refusal_was_killed)
     run(REFUSAL("$$") "echo of its own; kill -9 $$");
     cr_assert_eq(refused, 0);
     cr_assert_eq(words("killed by signal 9: of its own"), 1);
+    finish();
+}
+
+Test(processes, a_refusal_is_no_output_that_is_not_to_be_told)
+{
+    tells = false;
+    run(REFUSAL("$$") "exit 1");
+    cr_assert_eq(refused, 1);
+    cr_assert_eq(words("exit code 1: ringmaster refuses it: x"), 1, "%s", why[0]);
     finish();
 }
 
