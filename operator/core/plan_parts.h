@@ -65,7 +65,7 @@ int64_t plan_rate(const struct op_cost *cost); /* an hour, of all that runs now 
 /* plan_budget.c: what the job may cost */
 void plan_budget(struct planner *p); /* decides whether it pauses */
 void plan_say_budget(const struct planner *p, char *out,
-                     size_t size);               /* "spent 9.97 of the budget of 10.00 USD" */
+                     size_t size); /* "spent 9.97 of the budget of 10.00 USD" */
 /* "it goes on with a limit above 67.78 (66.67 are kept for a last save)", of a job that it stopped */
 void plan_say_resumption(const struct planner *p, char *out, size_t size);
 /* Of a budget that nobody could keep to: why, and what to do; NULL: it can be kept to. */

@@ -158,10 +158,10 @@ Test(operator_machine, a_pod_tells_since_when_it_has_its_node_and_when_all_of_it
 
 #define FAILED_POD(conditions, statuses)                                                                     \
     CAST_POD_BEGINS                                                                                          \
-        "},\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":\"trainer\"}]},"                           \
-        "\"status\":{\"phase\":\"Failed\",\"reason\":\"Evicted\",\"conditions\":[{\"type\":"                 \
-        "\"PodScheduled\",\"status\":\"True\",\"lastTransitionTime\":\"2026-03-01T00:00:00Z\"}" conditions   \
-        "]" statuses "}}"
+    "},\"spec\":{\"nodeName\":\"n\",\"containers\":[{\"name\":\"trainer\"}]},"                               \
+    "\"status\":{\"phase\":\"Failed\",\"reason\":\"Evicted\",\"conditions\":[{\"type\":"                     \
+    "\"PodScheduled\",\"status\":\"True\",\"lastTransitionTime\":\"2026-03-01T00:00:00Z\"}" conditions       \
+    "]" statuses "}}"
 #define SAYS(type, status, minute)                                                                           \
     ",{\"type\":\"" type "\",\"status\":\"" status "\",\"lastTransitionTime\":\"2026-03-01T00:" minute       \
     ":00Z\"}"
