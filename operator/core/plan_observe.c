@@ -162,7 +162,7 @@ static void note_unfit(struct planner *p, const struct pod_view *pod)
 {
     struct op_unfit *unfit = &p->next.workers.unfit;
     const struct node_view *node = look_node(p, pod);
-    if (look_is_other_image(p, pod))
+    if (!pod || look_is_other_image(p, pod)) /* of a pod that is gone nobody knows the machine */
         return;
     if (*pod->failed_init) /* its disk is full; others of its kind are none the worse */
         account_unfit(&unfit->nodes, pod->node);
