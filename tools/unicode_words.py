@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Prints trainer/unicode_words.c: the ranges of Unicode's letters (L*) and numbers (N*), as Python's unicodedata has them."""
+"""Prints trainer/tokens/unicode_words.c: the ranges of Unicode's letters (L*) and numbers (N*), as Python's unicodedata has them."""
 
 import sys
 import unicodedata
@@ -29,7 +29,7 @@ def table(name, kind):
 
 
 print(f"""/* Unicode {unicodedata.unidata_version}'s letters and numbers, from its character database; written by tools/unicode_words.py. */
-#include "trainer/unicode_words.h"
+#include "trainer/tokens/unicode_words.h"
 
 struct range {{
     uint32_t first, last;

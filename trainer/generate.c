@@ -18,8 +18,8 @@
 #include "common/wire/json.h"
 #include "trainer/backend/cpu/backend_cpu.h"
 #include "trainer/backend/cpu/model/sample.h"
-#include "trainer/bpe.h"
-#include "trainer/text_out.h"
+#include "trainer/tokens/bpe.h"
+#include "trainer/tokens/text_out.h"
 
 enum {
     TOKENS_MAX = 1 << 20,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "trainer/bpe.h"
+#include "trainer/tokens/bpe.h"
 
 enum { GUARD = 0x5a5a5a5a };
 

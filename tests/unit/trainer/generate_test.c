@@ -11,7 +11,7 @@
 #include "common/storage/checkpoint/safetensors.h"
 #include "trainer/backend/cpu/model/gpt.h"
 #include "trainer/backend/cpu/model/sample.h"
-#include "trainer/text_out.h"
+#include "trainer/tokens/text_out.h"
 
 enum { TEXT = 4096 };
 

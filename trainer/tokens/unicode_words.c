@@ -1,5 +1,5 @@
 /* Unicode 14.0.0's letters and numbers, from its character database; written by tools/unicode_words.py. */
-#include "trainer/unicode_words.h"
+#include "trainer/tokens/unicode_words.h"
 
 struct range {
     uint32_t first, last;

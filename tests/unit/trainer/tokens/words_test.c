@@ -1,4 +1,4 @@
-#include "trainer/words.h"
+#include "trainer/tokens/words.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
-#include "trainer/words.h"
+#include "trainer/tokens/words.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "trainer/unicode_words.h"
+#include "trainer/tokens/unicode_words.h"
 
 enum kind { BLANK, LETTER, NUMBER, OTHER };
 

@@ -1,10 +1,10 @@
-#include "trainer/bpe.h"
+#include "trainer/tokens/bpe.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/bpe_read.h"
-#include "trainer/words.h"
+#include "trainer/tokens/bpe_read.h"
+#include "trainer/tokens/words.h"
 
 int bpe_open(struct bpe **ret, const char *json, size_t length, struct error *err)
 {

@@ -1,4 +1,4 @@
-#include "trainer/bpe_parts.h"
+#include "trainer/tokens/bpe_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

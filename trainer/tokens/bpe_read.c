@@ -1,5 +1,5 @@
 /* tokenizer.json -> struct bpe. What is not byte-level BPE is refused by the name that the file gives it. */
-#include "trainer/bpe_read.h"
+#include "trainer/tokens/bpe_read.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "common/base/error.h"
 #include "common/wire/json.h"
-#include "trainer/bpe_parts.h"
+#include "trainer/tokens/bpe_parts.h"
 
 struct bpe {
     struct bpe_table table;

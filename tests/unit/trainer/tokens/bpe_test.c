@@ -1,4 +1,4 @@
-#include "trainer/bpe.h"
+#include "trainer/tokens/bpe.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>

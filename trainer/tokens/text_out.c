@@ -1,4 +1,4 @@
-#include "trainer/text_out.h"
+#include "trainer/tokens/text_out.h"
 
 #include <stdbool.h>
 
