@@ -682,7 +682,7 @@ static int open_parts(struct app *app, struct error *err)
         loop_signal_open(&app->term_signal, app->loop, SIGTERM, asked_to_leave, app, err) < 0 ||
         ws_open(&app->ws, app->loop, &ws, err) < 0)
         return -1;
-    struct listener_options listener = {.leave = happened, .ctx = app};
+    struct listener_options listener = {.happened = happened, .ctx = app};
     if (app->options->pod && listener_open(&app->listener, app->loop, &listener, err) < 0)
         return -1;
     if (app->options->pod)

@@ -170,6 +170,22 @@ static void say_leaving(struct agent *st, rm_time now, struct agent_out *out)
     agent_send_control(st, out, &m);
 }
 
+static void say_noticed(struct agent *st, rm_time now, struct agent_out *out)
+{
+    const struct notice *n = &st->notice;
+    struct message m;
+    message_init(&m, MSG_NOTICED);
+    m.noticed.left = -1;
+    if (st->notice_stands) {
+        m.noticed.word = n->certainty == NOTICE_WILL ? NOTICED_WILL : NOTICED_MAY;
+        text_copy(m.noticed.source, sizeof m.noticed.source, notice_kind(n->source)->name);
+        text_copy(m.noticed.cause, sizeof m.noticed.cause, notice_cause_name(n->cause));
+        if (n->until != RM_NEVER)
+            m.noticed.left = n->until > now ? n->until - now : 0;
+    }
+    agent_send_control(st, out, &m);
+}
+
 static void send_kept(struct agent *st, struct agent_out *out, enum msg_type type, const struct kept_step *k)
 {
     struct message m;
@@ -196,6 +212,8 @@ static void say_fault_again(struct agent *st, rm_time now, struct agent_out *out
  * come before the answers that build on them. */
 static void say_again(struct agent *st, rm_time now, struct agent_out *out)
 {
+    if (st->noticed)
+        say_noticed(st, now, out);
     if (st->leaving)
         say_leaving(st, now, out);
     for (int i = 0; i < st->progress_count; i++)
@@ -548,6 +566,15 @@ static void on_notice(struct agent *st, const struct agent_event *e, rm_time now
     leave(st, e->text, e->deadline > 0 ? now + e->deadline : RM_NEVER, now, out);
 }
 
+static void on_noticed(struct agent *st, const struct notice *notice, rm_time now, struct agent_out *out)
+{
+    st->noticed = true;
+    st->notice_stands = notice != NULL;
+    if (notice)
+        st->notice = *notice;
+    say_noticed(st, now, out);
+}
+
 static void heartbeat(struct agent *st, rm_time now, struct agent_out *out)
 {
     struct message m;
@@ -646,6 +673,9 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         break;
     case AGENT_NOTICE:
         on_notice(st, e, now, out);
+        break;
+    case AGENT_NOTICED:
+        on_noticed(st, e->notice, now, out);
         break;
     case AGENT_LISTED:
         agent_on_listed(st, e, out);

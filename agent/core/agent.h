@@ -27,6 +27,7 @@
 #ifndef RM_AGENT_CORE_H
 #define RM_AGENT_CORE_H
 
+#include "common/notice/notice.h"
 #include "common/wire/message.h"
 
 struct agent_settings {
@@ -52,6 +53,7 @@ enum agent_event_kind {
     AGENT_TRAINER_EXIT, /* text: "killed by signal 9"; code: its exit code, or -1 by a signal */
     AGENT_TERM,         /* SIGTERM: leave; deadline (ns from now, 0 unknown): not released by then, it ends */
     AGENT_NOTICE,       /* its machine will go: leave; text: who says so, deadline (ns from now, 0 unknown) */
+    AGENT_NOTICED,      /* what all notices of its machine's end come to now is `notice`: to be told */
     AGENT_LISTED,       /* ok, message->checkpoints (borrowed), or text */
     AGENT_LOADED,       /* ok, message->loaded (borrowed): it lies there; else step and text, or given_up */
     AGENT_WRITTEN,      /* ok, message->checkpointed (borrowed); else step and text */
@@ -71,6 +73,7 @@ struct agent_event {
     bool person;                     /* of store work that failed */
     int exit_code;                   /* of store work that failed: error_exit_code of it, 0 unknown */
     int code;                        /* AGENT_TRAINER_EXIT */
+    const struct notice *notice;     /* AGENT_NOTICED: borrowed for the call; NULL: nothing stands any more */
     rm_time deadline;                /* AGENT_TERM, AGENT_NOTICE */
     int64_t read_signs, write_signs; /* another number than before: that store work gets on */
     char text[MSG_DETAIL_MAX];

@@ -33,7 +33,9 @@ struct listener {
     char trouble[RM_WHY_MAX]; /* said, and not over */
     struct heed heed;
     struct notices notices;
-    bool complete; /* see watch.h */
+    bool complete;      /* see watch.h */
+    bool tells;         /* the newest AGENT_NOTICED had a notice: */
+    struct notice told; /* this one */
 };
 
 /* ---- what is heard ---- */
@@ -52,10 +54,22 @@ static void heed(void *ctx)
     text_copy(event.text, sizeof event.text, notice_kind(will.source)->name);
     log_warn("leaving", "notice=%s cause=%s seconds=%" PRId64, event.text, notice_cause_name(will.cause),
              event.deadline / RM_S);
-    l->options.leave(l->options.ctx, &event);
+    l->options.happened(l->options.ctx, &event);
 }
 
-/* What may come is told once for each word; nothing follows from it here. whole: see notices_hear. */
+static void tell(struct listener *l)
+{
+    const struct notice *is = notices_first(&l->notices);
+    if (notice_change(l->tells ? &l->told : NULL, is) == NOTICE_SAME)
+        return;
+    struct agent_event event = {.kind = AGENT_NOTICED, .notice = is};
+    l->tells = is != NULL;
+    if (is)
+        l->told = *is;
+    l->options.happened(l->options.ctx, &event);
+}
+
+/* What may come is logged once for each word; nothing follows from it here. whole: see notices_hear. */
 static void hear(struct listener *l, const struct notices *heard, bool whole, bool complete)
 {
     struct notices before = l->notices;
@@ -69,6 +83,7 @@ static void hear(struct listener *l, const struct notices *heard, bool whole, bo
                  notice_cause_name(is->cause));
     if (was && !is)
         log_info("notice withdrawn", "source=%s", notice_kind(was->source)->name);
+    tell(l);
     heed(l);
 }
 

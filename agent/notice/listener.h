@@ -12,8 +12,9 @@
 struct listener;
 
 struct listener_options {
-    /* AGENT_NOTICE: the machine will go, and this worker with it; again where it is sooner. */
-    void (*leave)(void *ctx, const struct agent_event *event);
+    /* AGENT_NOTICED: what all that was heard comes to, whenever it is another word than before. AGENT_NOTICE:
+     * the machine will go, and this worker with it; again where it is sooner. */
+    void (*happened)(void *ctx, const struct agent_event *event);
     void *ctx;
 };
 

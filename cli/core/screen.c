@@ -275,30 +275,29 @@ static void reason_line(const struct report *r, struct screen_style style, const
     str_addf(out, ": %s\n", reason);
 }
 
+/* What is a line about one worker. */
+static const struct {
+    enum event_kind kind;
+    enum tone tone;
+    const char *what;
+} worker_rows[] = {
+    {EVENT_WORKER_LOST, RED, "lost"},
+    {EVENT_PROGRAM_FAILED, RED, "failed"},
+    {EVENT_WORKER_LEFT, YELLOW, "left"},
+    {EVENT_WORKER_QUARANTINED, RED, "in quarantine"},
+    {EVENT_WORKER_LEFT_OUT, YELLOW, "left out"},
+    {EVENT_WORKER_DIFFERS, RED, "differs"},
+    {EVENT_NOTICE_RECEIVED, YELLOW, "was given notice"},
+    {EVENT_NOTICE_WITHDRAWN, GREEN, "is no longer under notice"},
+    {EVENT_WORKER_JOINED, GREEN, "joined"},
+};
+
 void screen_event(const struct report *r, const struct event *e, struct screen_style style, struct str *out)
 {
+    for (size_t i = 0; i < sizeof worker_rows / sizeof *worker_rows; i++)
+        if (worker_rows[i].kind == e->kind)
+            worker_line(r, e, style, worker_rows[i].tone, worker_rows[i].what, out);
     switch (e->kind) {
-    case EVENT_WORKER_LOST:
-        worker_line(r, e, style, RED, "lost", out);
-        break;
-    case EVENT_PROGRAM_FAILED:
-        worker_line(r, e, style, RED, "failed", out);
-        break;
-    case EVENT_WORKER_LEFT:
-        worker_line(r, e, style, YELLOW, "left", out);
-        break;
-    case EVENT_WORKER_QUARANTINED:
-        worker_line(r, e, style, RED, "in quarantine", out);
-        break;
-    case EVENT_WORKER_LEFT_OUT:
-        worker_line(r, e, style, YELLOW, "left out", out);
-        break;
-    case EVENT_WORKER_DIFFERS:
-        worker_line(r, e, style, RED, "differs", out);
-        break;
-    case EVENT_WORKER_JOINED:
-        worker_line(r, e, style, GREEN, "joined", out);
-        break;
     case EVENT_RECOVERED:
         if (report_is_takeover(e))
             takeover_line(r, e, style, out);

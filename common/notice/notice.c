@@ -12,6 +12,8 @@ static const char *const cause_names[NOTICE_CAUSES] = {
     [CAUSE_POD] = "pod",
 };
 
+static const char *const certainty_names[] = {[NOTICE_MAY] = "may", [NOTICE_WILL] = "will"};
+
 /* Leads are the vendors': AWS spot-instance-termination-notices (2 minutes), GCE preemption (30 s) and
  * maintenance events (60 s; an hour with GPUs), Azure Scheduled Events (Preempt 30 s, the others up to 15
  * minutes); GKE's taint leaves up to an hour, the cluster autoscaler 10 minutes. */
@@ -40,6 +42,7 @@ static const struct notice_kind kinds[NOTICE_SOURCES] = {
 };
 
 static const rm_time lead_unpromised = 1800 * RM_S;
+static const rm_time jitter = 2 * RM_S; /* of one moment, told twice */
 
 const struct notice_kind *notice_kind(enum notice_source source)
 {
@@ -59,6 +62,19 @@ const char *notice_cause_name(enum notice_cause cause)
 {
     RM_ASSERT((unsigned)cause < NOTICE_CAUSES, "no cause of notices has the number %d", (int)cause);
     return cause_names[cause];
+}
+
+enum notice_cause notice_cause_named(const char *name)
+{
+    int i = 0;
+    while (i < NOTICE_CAUSES && strcmp(cause_names[i], name) != 0)
+        i++;
+    return (enum notice_cause)i;
+}
+
+const char *notice_certainty_name(enum notice_certainty certainty)
+{
+    return certainty_names[certainty];
 }
 
 rm_time notice_until(enum notice_source source, int64_t at_ms, int64_t said_ms, rm_time now)
@@ -166,4 +182,26 @@ bool notices_withdraw(struct notices *n, enum notice_source source, const char *
     if (ret)
         *ret = gone;
     return !first_of(n, gone.cause);
+}
+
+static enum notice_news time_change(rm_time was, rm_time is)
+{
+    if (was == is)
+        return NOTICE_SAME;
+    if (was == RM_NEVER || (is != RM_NEVER && is < was - jitter))
+        return NOTICE_SOONER;
+    return is == RM_NEVER || is > was + jitter ? NOTICE_LATER : NOTICE_SAME;
+}
+
+enum notice_news notice_change(const struct notice *was, const struct notice *is)
+{
+    if (!is)
+        return was ? NOTICE_GONE : NOTICE_SAME;
+    if (!was)
+        return NOTICE_NEW;
+    if (was->certainty != is->certainty)
+        return is->certainty == NOTICE_WILL ? NOTICE_SURER : NOTICE_MILDER;
+    if (was->source != is->source || was->cause != is->cause)
+        return NOTICE_NEW;
+    return time_change(was->until, is->until);
 }

@@ -65,6 +65,9 @@ const struct notice_kind *notice_kind(enum notice_source source);
 /* NOTICE_SOURCES where there is none of that name. */
 enum notice_source notice_source_named(const char *name);
 const char *notice_cause_name(enum notice_cause cause);
+/* NOTICE_CAUSES where there is none of that name. */
+enum notice_cause notice_cause_named(const char *name);
+const char *notice_certainty_name(enum notice_certainty certainty); /* "may", "will" */
 
 enum { NOTICE_ID_MAX = 64 };
 
@@ -94,6 +97,10 @@ enum notice_news {
     NOTICE_NEW,    /* nobody has told of this cause */
     NOTICE_SURER,  /* what may come will come */
     NOTICE_SOONER, /* the time is nearer than it was */
+    /* of notice_change alone */
+    NOTICE_LATER,
+    NOTICE_MILDER, /* what would come only may: the surer word is withdrawn */
+    NOTICE_GONE,   /* nothing is told any more */
 };
 
 /* Takes a word in, and says what it changes for its cause. One of a source and id that is known is merged
@@ -108,6 +115,11 @@ bool notices_withdraw(struct notices *n, enum notice_source source, const char *
 /* All that a source of words now tells. whole: what is not among them is not so; else it only adds to what is
  * known, as of one that has just begun and has not asked everybody yet. */
 void notices_hear(struct notices *n, const struct notices *told, bool whole);
+
+/* What is new for who knew *was as all that was told (notices_first) and now hears *is; NULL: nothing.
+ * Another source or cause is NOTICE_NEW. Moments that are told again differ by a second or two, which is no
+ * news. */
+enum notice_news notice_change(const struct notice *was, const struct notice *is);
 
 /* What all of them come to: a `will` before a `may`, then the nearest time. NULL: there is none. */
 const struct notice *notices_first(const struct notices *n);

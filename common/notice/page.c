@@ -5,14 +5,13 @@
 #include "common/wire/json.h"
 
 static const char what[] = "/v1/notices";
-static const char *const certainty[] = {[NOTICE_MAY] = "may", [NOTICE_WILL] = "will"};
 
 static struct js *entry_of(const struct notice *n, rm_time now)
 {
     struct js *entry = js_object();
     js_set_string(entry, "source", notice_kind(n->source)->name);
     js_set_string(entry, "cause", notice_cause_name(n->cause));
-    js_set_string(entry, "certainty", certainty[n->certainty]);
+    js_set_string(entry, "certainty", notice_certainty_name(n->certainty));
     if (n->until != RM_NEVER)
         js_set_int(entry, "leftMs", n->until > now ? (n->until - now) / RM_MS : 0);
     js_set_string(entry, "id", n->id);
@@ -41,14 +40,9 @@ static int index_of(const char *word, const char *(*name)(int), int count)
     return -1;
 }
 
-static const char *name_of_cause(int i)
-{
-    return notice_cause_name((enum notice_cause)i);
-}
-
 static const char *name_of_certainty(int i)
 {
-    return certainty[i];
+    return notice_certainty_name((enum notice_certainty)i);
 }
 
 static bool is_plain(const char *text)
@@ -72,15 +66,15 @@ static int read_entry(const struct js *entry, rm_time now, struct notices *ret, 
         js_need_string(entry, "id", id, sizeof id, err) < 0 ||
         (timed && js_need_int(entry, "leftMs", 0, INT64_MAX, &left, err) < 0))
         return -1;
-    int cause_at = index_of(cause, name_of_cause, NOTICE_CAUSES);
+    enum notice_cause cause_at = notice_cause_named(cause);
     int sure_at = index_of(sure, name_of_certainty, 2);
     enum notice_source source_at = notice_source_named(source);
-    if (cause_at < 0 || sure_at < 0 || !is_plain(id))
+    if (cause_at == NOTICE_CAUSES || sure_at < 0 || !is_plain(id))
         return err_set(err, ERR_PROTOCOL, "a notice has the cause, the certainty or the id of no notice");
     if (source_at == NOTICE_SOURCES)
         return 0;
     struct notice told = {.source = source_at,
-                          .cause = (enum notice_cause)cause_at,
+                          .cause = cause_at,
                           .certainty = (enum notice_certainty)sure_at,
                           .until = timed ? notice_until(source_at, left, 0, now) : RM_NEVER};
     text_copy(told.id, sizeof told.id, id);

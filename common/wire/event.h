@@ -25,8 +25,10 @@ enum event_kind {
     EVENT_WORKER_QUARANTINED,
     EVENT_WORKER_LEFT_OUT, /* it and another one can't reach each other: the ring is formed without it */
     EVENT_WORKER_DIFFERS,  /* its state is not that of the others: it gets theirs */
-    EVENT_PROGRAM_FAILED,  /* a process of the user's program failed here: all are started anew */
-    EVENT_PROGRESS,        /* how far the user's program says that it is */
+    EVENT_NOTICE_RECEIVED, /* this worker's machine will go, or may */
+    EVENT_NOTICE_WITHDRAWN,
+    EVENT_PROGRAM_FAILED, /* a process of the user's program failed here: all are started anew */
+    EVENT_PROGRESS,       /* how far the user's program says that it is */
     EVENT_JOIN_SKIPPED,
     EVENT_EVALUATED,
     EVENT_CHECKPOINT_SAVED,
@@ -82,6 +84,9 @@ enum event_key {
     EVENT_KEY_CLIP_FACTOR,
     EVENT_KEY_LEARNING_RATE,
     EVENT_KEY_CAUSE,
+    EVENT_KEY_SOURCE,
+    EVENT_KEY_CERTAINTY,
+    EVENT_KEY_LEFT_SECONDS,
     EVENT_KEY_REASON,
     EVENT_KEY_DETAIL,
     EVENT_KEY_ATTEMPT,

@@ -31,7 +31,7 @@
 enum {
     /* version that hello and setup carry; another one is refused by name. A ring's header has room for each
      * worker, so that programs built for another most of them speak another one. */
-    MSG_PROTOCOL = 7 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
+    MSG_PROTOCOL = 8 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_OUTPUT_MAX = 4096,   /* what a program that failed said last, with its NUL */
@@ -61,6 +61,7 @@ enum msg_type {
     MSG_HEARTBEAT, /* also trainer -> agent */
     MSG_PROGRESS,  /* also trainer -> agent */
     MSG_EVALUATED, /* also trainer -> agent */
+    MSG_NOTICED,
     MSG_LEAVING,
     MSG_FAULT,   /* also trainer -> agent */
     MSG_STOPPED, /* also trainer -> agent */
@@ -280,6 +281,22 @@ struct msg_evaluated {
     double loss;
 };
 
+enum msg_notice_word {
+    NOTICED_GONE, /* what was said is withdrawn: nothing else stands */
+    NOTICED_MAY,
+    NOTICED_WILL,
+};
+
+enum { MSG_NOTICE_NAME_MAX = 32 }; /* with its NUL */
+
+/* What all notices of the end of a worker's machine come to (common/notice/notice.h): it replaces what this
+ * worker said of them before. */
+struct msg_noticed {
+    enum msg_notice_word word;
+    char source[MSG_NOTICE_NAME_MAX], cause[MSG_NOTICE_NAME_MAX]; /* their names; "" for NOTICED_GONE */
+    rm_time left; /* the machine is there for so long at least, ns; -1: no time was told */
+};
+
 struct msg_leaving {
     char reason[64];  /* "SIGTERM" */
     rm_time deadline; /* how long it can still wait, ns; 0 unknown */
@@ -474,6 +491,7 @@ struct message {
         struct msg_heartbeat heartbeat;
         struct msg_progress progress;
         struct msg_evaluated evaluated;
+        struct msg_noticed noticed;
         struct msg_leaving leaving;
         struct msg_fault fault;
         struct msg_stopped stopped;

@@ -86,6 +86,17 @@ static void probe_text(const struct msg_probe *probe, struct str *out)
     str_adds(out, "]");
 }
 
+static void noticed_text(const struct msg_noticed *said, struct str *out)
+{
+    str_addf(out, " source=%s cause=%s left=%.1fs", said->source, said->cause, (double)said->left / RM_S);
+}
+
+static void reported_text(const struct msg_reported *said, struct str *out)
+{
+    str_addf(out, " step=%" PRId64 "/%" PRId64 " still=%.1fs", said->step, said->steps,
+             (double)said->still / RM_S);
+}
+
 static void body_text(const struct message *m, struct str *out)
 {
     char state[40];
@@ -133,9 +144,11 @@ static void body_text(const struct message *m, struct str *out)
     case MSG_PROBED:
         str_addf(out, " id=%" PRId64 " peer=%d", m->probed.id, m->probed.peer);
         break;
+    case MSG_NOTICED:
+        noticed_text(&m->noticed, out);
+        break;
     case MSG_REPORTED:
-        str_addf(out, " step=%" PRId64 "/%" PRId64 " still=%.1fs", m->reported.step, m->reported.steps,
-                 (double)m->reported.still / RM_S);
+        reported_text(&m->reported, out);
         break;
     case MSG_UP:
         str_addf(out, " holds=%s", state_text(&m->up.state, state));

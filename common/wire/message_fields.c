@@ -19,6 +19,7 @@ const char *const message_phase_names[] = {"idle", "stopped", "forming", "ready"
 const char *const message_fault_names[] = {"trainer-exit", "ring-error", "storage", "not-finite", "lineage",
                                            "data",         "hang",       "machine", "program"};
 static const char *const stop_names[] = {"now", "boundary"};
+static const char *const notice_words[] = {"gone", "may", "will"};
 
 static const struct message_field member_fields[] = {
     {"worker", MSG_FIELD_INT, OF(msg_member, worker), 0, RM_WORKERS_MAX - 1},
@@ -171,6 +172,14 @@ static const struct message_field progress_fields[] = {
 static const struct message_field evaluated_fields[] = {
     {"step", MSG_FIELD_INT64, BODY(evaluated.step), 0, MOST},
     {"loss", MSG_FIELD_REAL, BODY(evaluated.loss)},
+    {0},
+};
+
+static const struct message_field noticed_fields[] = {
+    {"word", MSG_FIELD_ENUM, BODY(noticed.word), 0, NOTICED_WILL, .names = notice_words},
+    {"source", MSG_FIELD_TEXT, BODY(noticed.source)},
+    {"cause", MSG_FIELD_TEXT, BODY(noticed.cause)},
+    {"leftNs", MSG_FIELD_INT64, BODY(noticed.left), -1, MOST},
     {0},
 };
 
@@ -365,6 +374,7 @@ const struct message_kind message_kinds[MSG_TYPES] = {
     [MSG_HEARTBEAT] = {"heartbeat", true, heartbeat_fields, SIZE(message, heartbeat)},
     [MSG_PROGRESS] = {"progress", true, progress_fields, SIZE(message, progress)},
     [MSG_EVALUATED] = {"evaluated", true, evaluated_fields, SIZE(message, evaluated)},
+    [MSG_NOTICED] = {"noticed", false, noticed_fields, SIZE(message, noticed)},
     [MSG_LEAVING] = {"leaving", false, leaving_fields, SIZE(message, leaving)},
     [MSG_FAULT] = {"fault", true, fault_fields, SIZE(message, fault)},
     [MSG_STOPPED] = {"stopped", true, stopped_fields, SIZE(message, stopped)},

@@ -91,11 +91,22 @@ static const struct row member_rows[] = {
     {0},
 };
 
+#define NOTICE(member) offsetof(struct status_notice, member)
+
+static const struct row notice_rows[] = {
+    {"source", TEXT, .at = NOTICE(source)},
+    {"cause", TEXT, .at = NOTICE(cause)},
+    {"certainty", TEXT, .at = NOTICE(certainty)},
+    {"leftSeconds", REAL, .at = NOTICE(left_seconds)},
+    {0},
+};
+
 static const struct row worker_rows[] = {
     {"worker", INT, .at = WORKER(worker), .lowest = -1, .highest = RM_WORKERS_MAX},
     {"attempt", INT, .at = WORKER(attempt)},
     {"phase", TEXT, .at = WORKER(phase)},
     {"rank", INT, .at = WORKER(rank), .lowest = -1, .highest = RM_WORKERS_MAX},
+    {"notice", PART, .at = WORKER(notice), .only_if = WORKER(notice.known), .rows = notice_rows},
     {0},
 };
 
@@ -428,7 +439,7 @@ static bool read_row(void *at, const struct row *r, const struct js *o)
     case PART:
         *(bool *)at = is_object;
         read_rows(at, r->rows, is_object ? from : NULL);
-        break;
+        return is_object;
     case OBJECT:
         read_rows(at, r->rows, is_object ? from : NULL);
         break;

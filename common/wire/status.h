@@ -59,13 +59,21 @@ enum status_state status_state_of_name(const char *name); /* STATUS_UNKNOWN: nob
 /* Texts are borrowed: of whoever fills the page, or of the value that it was read from. `known`: the part is
  * an object, not null. Times are ms since the epoch, 0: not known. */
 
+/* What a worker says of its machine's end. */
+struct status_notice {
+    bool known;
+    const char *source, *cause, *certainty;
+    double left_seconds; /* NaN: no time is known */
+};
+
 struct status_worker {
     int worker; /* -1: none of the job's */
     int attempt;
-    const char *phase; /* of `workers` */
-    int rank;          /* of `workers`; -1: not in the ring */
-    const char *cause; /* of `lost` and `quarantined` */
-    int64_t time;      /* of `lost` and `left` */
+    const char *phase;           /* of `workers` */
+    int rank;                    /* of `workers`; -1: not in the ring */
+    const char *cause;           /* of `lost` and `quarantined` */
+    int64_t time;                /* of `lost` and `left` */
+    struct status_notice notice; /* of `workers` */
 };
 
 struct status_workers {

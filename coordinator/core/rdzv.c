@@ -18,6 +18,7 @@
 #include "coordinator/core/rdzv_lists.h"
 #include "coordinator/core/rdzv_load.h"
 #include "coordinator/core/rdzv_members.h"
+#include "coordinator/core/rdzv_notice.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_outage.h"
 #include "coordinator/core/rdzv_pairs.h"
@@ -249,6 +250,9 @@ static void on_worker(const struct turn *turn, struct rdzv_worker *w, const stru
     case MSG_EVALUATED:
         rdzv_evaluated(turn, w, &m->evaluated);
         rdzv_ring_moved(turn);
+        break;
+    case MSG_NOTICED:
+        rdzv_noticed(turn, w, &m->noticed);
         break;
     case MSG_LEAVING:
         rdzv_leaving(turn, w, &m->leaving);

@@ -138,6 +138,7 @@ static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int 
         rdzv_close_conn(turn, w->conn);
     if (!same) {
         w->released = w->leaving = w->finished = w->digest_known = w->ready = w->serving = false;
+        w->noticed = false;
         w->listed = w->list_asked = w->asked_idly = w->list_is_old = false;
         w->listed_at = w->loads = 0;
         w->list.folder[0] = 0;

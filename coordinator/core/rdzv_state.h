@@ -82,7 +82,9 @@ struct rdzv_worker {
     bool followed;       /* another process comes under this index once this one, which leaves, has ended */
     rm_time leave_until; /* then it is killed; RM_NEVER: not known */
     char leaving_reason[64];
-    enum cause act; /* a drill on it was announced */
+    bool noticed;         /* it said that its machine goes, or may, and has not withdrawn it: */
+    struct notice notice; /* this word */
+    enum cause act;       /* a drill on it was announced */
     rm_time act_at;
     bool list_asked, listed;
     bool asked_idly;   /* the newest list asked for is needed by nobody, and has not come */

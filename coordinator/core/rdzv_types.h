@@ -3,6 +3,7 @@
 #ifndef RM_COORDINATOR_RDZV_TYPES_H
 #define RM_COORDINATOR_RDZV_TYPES_H
 
+#include "common/notice/notice.h"
 #include "common/wire/command.h"
 #include "common/wire/event.h"
 #include "common/wire/message.h"
@@ -100,6 +101,8 @@ enum rdzv_tell_kind {
     TELL_WORKER_QUARANTINED = EVENT_WORKER_QUARANTINED,
     TELL_WORKER_LEFT_OUT = EVENT_WORKER_LEFT_OUT,
     TELL_WORKER_DIFFERS = EVENT_WORKER_DIFFERS,
+    TELL_NOTICE_RECEIVED = EVENT_NOTICE_RECEIVED,
+    TELL_NOTICE_WITHDRAWN = EVENT_NOTICE_WITHDRAWN,
     TELL_PROGRAM_FAILED = EVENT_PROGRAM_FAILED,
     TELL_PROGRESS = EVENT_PROGRESS,
     TELL_JOIN_SKIPPED = EVENT_JOIN_SKIPPED,
@@ -142,14 +145,16 @@ struct rdzv_tell {
     struct msg_numbers numbers; /* STEP */
     struct msg_generation generation;
     bool final, exact;
-    bool program;       /* COMPLETE, FAILED: by a user's program, which has no weights here */
-    int program_code;   /* program, PROGRAM_FAILED: what it ended with; -1: with nothing, it hangs */
-    int rank;           /* PROGRAM_FAILED: of its process, -1 not known */
-    const char *output; /* PROGRAM_FAILED: what it said last; NULL: nothing. It goes with the turn */
-    int64_t bytes;      /* CHECKPOINT_SAVED; COMPLETE: of the final one where its saving was not told; 0 */
-    rm_time took;       /* CHECKPOINT_WAITING: since it was to be written */
-    rm_time waited;     /* CHECKPOINT_SAVED: how long the store was away before, 0 it was not */
-    double goodput;     /* COMPLETE: 0..1 */
+    bool program;         /* COMPLETE, FAILED: by a user's program, which has no weights here */
+    int program_code;     /* program, PROGRAM_FAILED: what it ended with; -1: with nothing, it hangs */
+    int rank;             /* PROGRAM_FAILED: of its process, -1 not known */
+    struct notice notice; /* NOTICE_RECEIVED, NOTICE_WITHDRAWN */
+    rm_time left;         /* NOTICE_RECEIVED: until its moment; -1: none is known */
+    const char *output;   /* PROGRAM_FAILED: what it said last; NULL: nothing. It goes with the turn */
+    int64_t bytes;        /* CHECKPOINT_SAVED; COMPLETE: of the final one where its saving was not told; 0 */
+    rm_time took;         /* CHECKPOINT_WAITING: since it was to be written */
+    rm_time waited;       /* CHECKPOINT_SAVED: how long the store was away before, 0 it was not */
+    double goodput;       /* COMPLETE: 0..1 */
     uint8_t digest[RM_HASH_BYTES];
     struct rdzv_recovery recovery;
     int members;                     /* RING_FORMED */

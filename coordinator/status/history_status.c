@@ -77,7 +77,20 @@ static const char *phase_of(const struct rdzv *st, const struct rdzv_worker *w)
     return w->rank >= 0 ? member_phase(st, w) : "waiting";
 }
 
-static void fill_workers(struct status_workers *list, const struct rdzv *st)
+static struct status_notice notice_of(const struct rdzv_worker *w, rm_time now)
+{
+    const struct notice *n = &w->notice;
+    if (!w->noticed || w->presence == ABSENT)
+        return (struct status_notice){.known = false};
+    return (struct status_notice){
+        .known = true,
+        .source = notice_kind(n->source)->name,
+        .cause = notice_cause_name(n->cause),
+        .certainty = notice_certainty_name(n->certainty),
+        .left_seconds = n->until == RM_NEVER ? NAN : (double)rm_later(n->until - now, 0) / RM_S};
+}
+
+static void fill_workers(struct status_workers *list, const struct rdzv *st, rm_time now)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
@@ -86,7 +99,8 @@ static void fill_workers(struct status_workers *list, const struct rdzv *st)
         add(list, (struct status_worker){.worker = i,
                                          .attempt = w->attempt > w->expected ? w->attempt : w->expected,
                                          .phase = phase_of(st, w),
-                                         .rank = w->rank});
+                                         .rank = w->rank,
+                                         .notice = notice_of(w, now)});
     }
 }
 
@@ -253,10 +267,10 @@ static struct status_result result_of(const struct history *c, const char *check
     };
 }
 
-static void fill_lists(struct status_page *page, const struct history *c, const struct rdzv *st)
+static void fill_lists(struct status_page *page, const struct history *c, const struct rdzv *st, rm_time now)
 {
     fill_ring(&page->ring, c, st);
-    fill_workers(&page->workers, st);
+    fill_workers(&page->workers, st, now);
     fill_gone(&page->lost, st, c->lost);
     fill_gone(&page->left, st, c->left);
     fill_quarantined(&page->quarantined, st);
@@ -291,7 +305,7 @@ static void print_status(const struct history *c, const struct rdzv *st, const s
         .result = result_of(c, terms->checkpoint_uri, &texts),
         .events = told,
     };
-    fill_lists(&page, c, st);
+    fill_lists(&page, c, st, now);
     status_set_page(o, &page);
     js_print(o, out);
     js_free(o);

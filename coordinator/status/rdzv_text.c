@@ -85,6 +85,17 @@ static void set_complete(struct js *o, const struct rdzv_tell *t, const char *ur
     set_uri(o, uri, t->step, true);
 }
 
+static void set_notice(struct js *o, const struct rdzv_tell *t)
+{
+    const struct notice *n = &t->notice;
+    js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
+    js_set_string(o, event_key(EVENT_KEY_SOURCE), notice_kind(n->source)->name);
+    js_set_string(o, event_key(EVENT_KEY_CAUSE), notice_cause_name(n->cause));
+    js_set_string(o, event_key(EVENT_KEY_CERTAINTY), notice_certainty_name(n->certainty));
+    if (t->kind == TELL_NOTICE_RECEIVED && t->left >= 0)
+        js_set_real(o, event_key(EVENT_KEY_LEFT_SECONDS), (double)t->left / RM_S);
+}
+
 static void set_worker(struct js *o, const struct rdzv_tell *t)
 {
     js_set_int(o, event_key(EVENT_KEY_WORKER), t->worker);
@@ -97,6 +108,10 @@ static void set_worker(struct js *o, const struct rdzv_tell *t)
     case TELL_WORKER_DIFFERS:
         js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
         js_set_string(o, event_key(EVENT_KEY_CAUSE), t->text);
+        break;
+    case TELL_NOTICE_RECEIVED:
+    case TELL_NOTICE_WITHDRAWN:
+        set_notice(o, t);
         break;
     case TELL_WORKER_FAILED:
     case TELL_WORKER_REFUSED:

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/notice/notice.h"
 #include "common/wire/json.h"
 #include "operator/core/read.h"
 #include "operator/core/status_parts.h"
@@ -38,6 +39,8 @@ static void take_last_word(const struct status_result *from, struct op_last_word
 /* The fields that the notes of several events show. */
 struct told {
     char cause[OP_REASON_MAX], reason[RM_WHY_MAX], uri[RM_WHY_MAX];
+    char source[OP_REASON_MAX], certainty[OP_REASON_MAX];
+    int64_t left; /* seconds; -1: not told */
     int worker, world, generation;
     int64_t step, ms, redone;
     bool no_steps; /* a user's program: it tells none */
@@ -45,7 +48,10 @@ struct told {
 
 static void read_told(const struct js *from, struct told *t)
 {
-    *t = (struct told){.worker = -1};
+    *t = (struct told){.worker = -1, .left = -1};
+    read_text(from, event_key(EVENT_KEY_SOURCE), t->source, sizeof t->source);
+    read_text(from, event_key(EVENT_KEY_CERTAINTY), t->certainty, sizeof t->certainty);
+    read_int(from, event_key(EVENT_KEY_LEFT_SECONDS), 0, INT64_MAX, &t->left);
     read_text(from, event_key(EVENT_KEY_CAUSE), t->cause, sizeof t->cause);
     read_text(from, event_key(EVENT_KEY_REASON), t->reason, sizeof t->reason);
     read_text(from, event_key(EVENT_KEY_URI), t->uri, sizeof t->uri);
@@ -78,6 +84,17 @@ static bool note_program(enum event_kind kind, const struct told *t, char *out, 
     }
 }
 
+/* The node's own name is not the coordinator's to know: the worker's pod tells it. */
+static void note_notice(const struct told *t, char *out, size_t size)
+{
+    bool will = !strcmp(t->certainty, notice_certainty_name(NOTICE_WILL));
+    char within[40] = "";
+    if (t->left >= 0)
+        snprintf(within, sizeof within, " in %lld s", (long long)t->left);
+    snprintf(out, size, "worker %d: its machine %s go%s (%s), says %s", t->worker, will ? "will" : "may",
+             within, t->cause, t->source);
+}
+
 /* One sentence of an event; empty for those that people don't need. */
 static void note(enum event_kind kind, const struct told *t, char *out, size_t size)
 {
@@ -95,6 +112,12 @@ static void note(enum event_kind kind, const struct told *t, char *out, size_t s
     case EVENT_WORKER_LEFT_OUT:
     case EVENT_WORKER_DIFFERS:
         snprintf(out, size, "worker %d at step %lld: %s", t->worker, step, t->cause);
+        break;
+    case EVENT_NOTICE_RECEIVED:
+        note_notice(t, out, size);
+        break;
+    case EVENT_NOTICE_WITHDRAWN:
+        snprintf(out, size, "worker %d: %s has withdrawn its notice (%s)", t->worker, t->source, t->cause);
         break;
     case EVENT_PROGRAM_FAILED:
         snprintf(out, size, "worker %d: %s", t->worker, t->reason);

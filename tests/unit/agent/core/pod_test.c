@@ -158,3 +158,55 @@ Test(pod, who_is_given_notice_before_anybody_knows_it_goes_at_once, .init = arra
     be_told("azure-scheduled-event", 10 * RM_S);
     cr_assert_eq(did(AGENT_EXIT)->exit_code, 0);
 }
+
+/* What the agent says of its notices in this step; NULL: nothing. */
+static const struct msg_noticed *noticed(void)
+{
+    for (int i = 0; i < out->count; i++)
+        if (out->action[i].kind == AGENT_SEND_CONTROL && out->action[i].message->type == MSG_NOTICED)
+            return &out->action[i].message->noticed;
+    return NULL;
+}
+
+static void notice(enum notice_source source, enum notice_certainty certainty, rm_time until)
+{
+    struct notice n = {.source = source, .cause = CAUSE_RECLAIM, .certainty = certainty, .until = until};
+    agent_step(st, &(struct agent_event){.kind = AGENT_NOTICED, .notice = &n}, now, out);
+}
+
+Test(pod, what_is_told_of_the_machines_end_is_said_to_the_coordinator, .init = arrange, .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    be_welcome();
+    cr_assert_null(noticed(), "nothing was told");
+    notice(NOTICE_AWS_REBALANCE, NOTICE_MAY, RM_NEVER);
+    cr_assert_eq(noticed()->word, NOTICED_MAY);
+    cr_assert_str_eq(noticed()->source, "aws-rebalance");
+    cr_assert_str_eq(noticed()->cause, "reclaim");
+    cr_assert_eq(noticed()->left, -1);
+    cr_assert_not(agent_is_leaving(st));
+    notice(NOTICE_AWS_SPOT, NOTICE_WILL, now + 100 * RM_S);
+    cr_assert(noticed()->word == NOTICED_WILL && noticed()->left == 100 * RM_S);
+    agent_step(st, &(struct agent_event){.kind = AGENT_NOTICED}, now, out);
+    cr_assert(noticed()->word == NOTICED_GONE && !*noticed()->source);
+}
+
+/* A coordinator may hear of it from nobody else, also of a word that its predecessor was told. */
+Test(pod, each_coordinator_is_told_what_stands_and_what_does_not_any_more, .init = arrange, .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    notice(NOTICE_AWS_SPOT, NOTICE_WILL, now + 100 * RM_S);
+    cr_assert_null(noticed(), "nobody is there");
+    now += 10 * RM_S;
+    be_welcome();
+    cr_assert(noticed()->word == NOTICED_WILL && noticed()->left == 90 * RM_S);
+    happen(AGENT_DISCONNECTED, NULL, 0);
+    agent_step(st, &(struct agent_event){.kind = AGENT_NOTICED}, now, out);
+    be_welcome();
+    cr_assert_eq(noticed()->word, NOTICED_GONE);
+    notice(NOTICE_AWS_SPOT, NOTICE_WILL, now + RM_S);
+    happen(AGENT_DISCONNECTED, NULL, 0);
+    now += 5 * RM_S;
+    be_welcome();
+    cr_assert_eq(noticed()->left, 0, "its moment is over, and the machine is there");
+}

@@ -292,3 +292,19 @@ Test(screen, a_store_that_was_away_is_told_when_it_happens_and_in_the_report)
     screen_end(&r, plain, 41 * RM_S, &out);
     shows(&out, "\n  store     did not take checkpoints 2 times, 34 s in all; it still doesn't\n");
 }
+
+Test(screen, a_notice_and_its_end_are_a_line_each)
+{
+    static struct report r;
+    struct str out = str_init(4096);
+    struct event e = event_of(EVENT_NOTICE_RECEIVED);
+    report_init(&r, 300, 0, 0);
+    e.worker = 2;
+    text_copy(e.text, sizeof e.text, "reclaim");
+    screen_event(&r, &e, plain, &out);
+    e.kind = EVENT_NOTICE_WITHDRAWN;
+    screen_event(&r, &e, plain, &out);
+    cr_assert(strstr(str_text(&out), "worker 2 was given notice (reclaim)\n"), "%s", str_text(&out));
+    cr_assert(strstr(str_text(&out), "worker 2 is no longer under notice (reclaim)\n"), "%s", str_text(&out));
+    str_clear(&out);
+}

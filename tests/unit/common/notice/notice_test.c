@@ -179,3 +179,41 @@ Test(notice, taints_say_what_may_and_what_will_come)
     cr_assert_eq(notice_of_taint("nvidia.com/gpu"), NOTICE_SOURCES);
     cr_assert_eq(notice_of_taint("aws-node-termination-handler/"), NOTICE_SOURCES);
 }
+
+static struct notice may(enum notice_source source, rm_time until)
+{
+    struct notice n = word(source, until);
+    n.certainty = NOTICE_MAY;
+    return n;
+}
+
+Test(notice, what_changed_for_who_knew_the_word_before)
+{
+    const struct notice soon = word(NOTICE_AWS_SPOT, 100 * RM_S), sooner = word(NOTICE_AWS_SPOT, 90 * RM_S),
+                        again = word(NOTICE_AWS_SPOT, 101 * RM_S), untimed = word(NOTICE_AWS_SPOT, RM_NEVER),
+                        other = word(NOTICE_NTH_SPOT, 100 * RM_S),
+                        perhaps = may(NOTICE_AWS_REBALANCE, RM_NEVER);
+    const struct {
+        const struct notice *was, *is;
+        enum notice_news news;
+    } table[] = {
+        {NULL, NULL, NOTICE_SAME},         {NULL, &perhaps, NOTICE_NEW},
+        {&perhaps, &perhaps, NOTICE_SAME}, {&perhaps, &soon, NOTICE_SURER},
+        {&soon, &perhaps, NOTICE_MILDER},  {&soon, &other, NOTICE_NEW},
+        {&soon, &sooner, NOTICE_SOONER},   {&soon, &again, NOTICE_SAME},
+        {&again, &soon, NOTICE_SAME},      {&sooner, &soon, NOTICE_LATER},
+        {&untimed, &soon, NOTICE_SOONER},  {&soon, &untimed, NOTICE_LATER},
+        {&untimed, &untimed, NOTICE_SAME}, {&soon, NULL, NOTICE_GONE},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        cr_assert_eq(notice_change(table[i].was, table[i].is), table[i].news, "row %zu", i);
+}
+
+Test(notice, each_cause_and_each_certainty_has_a_name_of_its_own)
+{
+    for (int i = 0; i < NOTICE_CAUSES; i++)
+        cr_assert_eq(notice_cause_named(notice_cause_name((enum notice_cause)i)), i);
+    cr_assert_eq(notice_cause_named("a whim"), NOTICE_CAUSES);
+    cr_assert_str_eq(notice_certainty_name(NOTICE_MAY), "may");
+    cr_assert_str_eq(notice_certainty_name(NOTICE_WILL), "will");
+}

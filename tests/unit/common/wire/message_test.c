@@ -166,6 +166,12 @@ Test(message, malformed_frames_are_refused_with_a_sentence)
          "workers[0] is not a number from 0 to 63"},
         {"{\"type\":\"save\",\"step\":1,\"final\":1,\"workers\":[]}", "final"},
         {"{\"type\":\"checkpoints\",\"folder\":\"\",\"checkpoints\":[3]}", "checkpoints[0] is"},
+        {"{\"type\":\"noticed\",\"word\":\"perhaps\",\"source\":\"\",\"cause\":\"\",\"leftNs\":1}",
+         "word is none of the known names"},
+        {"{\"type\":\"noticed\",\"word\":\"will\",\"source\":\"a-source-of-more-than-31-characters\","
+         "\"cause\":\"\",\"leftNs\":1}",
+         "source"},
+        {"{\"type\":\"noticed\",\"word\":\"will\",\"source\":\"\",\"cause\":\"\",\"leftNs\":-2}", "leftNs"},
         {"{\"type\":\"ack\",\"step\":1e3,\"evaluated\":1}", "step"},
         {"{\"type\":\"ack\",\"step\":1,\"step\":2,\"evaluated\":1}", "not valid JSON"},
     };

@@ -628,3 +628,53 @@ Test(history, what_the_pages_say_is_byte_for_byte_as_golden)
     str_clear(&text);
     dismiss(&w);
 }
+
+static void given_notice(struct watch *w, int worker, rm_time left)
+{
+    struct message m;
+    message_init(&m, MSG_NOTICED);
+    m.noticed.word = NOTICED_WILL;
+    m.noticed.left = left;
+    text_copy(m.noticed.source, sizeof m.noticed.source, "aws-spot");
+    text_copy(m.noticed.cause, sizeof m.noticed.cause, "reclaim");
+    hear(&w->s, worker, &m);
+    take_note(w);
+}
+
+Test(history, who_was_given_notice_is_shown_with_it_and_others_without)
+{
+    struct watch w;
+    struct status_page read = {.fenced = true};
+    arrange(&w);
+    train_three(&w);
+    given_notice(&w, 1, 100 * RM_S);
+    given_notice(&w, 2, -1);
+    w.s.now += 40 * RM_S;
+    status_read_page(&read, page(&w));
+    const struct status_notice *one = &read.workers.worker[1].notice;
+    cr_assert_not(read.workers.worker[0].notice.known);
+    cr_assert_null(js_get(js_at(js_get(w.page, "workers"), 0), "notice"));
+    cr_assert(one->known && !strcmp(one->source, "aws-spot") && !strcmp(one->cause, "reclaim") &&
+              !strcmp(one->certainty, "will"));
+    cr_assert_float_eq(one->left_seconds, 60, 1e-9);
+    cr_assert(isnan(read.workers.worker[2].notice.left_seconds), "no time was told");
+    w.s.now += 100 * RM_S;
+    status_read_page(&read, page(&w));
+    cr_assert_eq(read.workers.worker[1].notice.left_seconds, 0);
+    dismiss(&w);
+}
+
+Test(history, a_notice_that_is_no_object_is_none)
+{
+    static const char *const bad[] = {"null", "7", "\"will\"", "[]"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct error err;
+        struct status_page read = {.fenced = true};
+        char text[200];
+        snprintf(text, sizeof text, "{\"workers\":[{\"worker\":1,\"attempt\":0,\"notice\":%s}]}", bad[i]);
+        struct js *o = js_parse(text, strlen(text), "status", &err);
+        status_read_page(&read, o);
+        cr_assert(read.workers.count == 1 && !read.workers.worker[0].notice.known, "%s", bad[i]);
+        js_free(o);
+    }
+}

@@ -299,3 +299,26 @@ Test(operator_view, what_is_counted_on_from_a_status_leaves_room_for_more)
     cr_assert_eq(status.restarts.failure, OP_COUNT_MAX);
     js_free(object);
 }
+
+static void tells(const char *event, const char *sentence)
+{
+    static struct coordinator_view view;
+    struct error err;
+    char text[600];
+    snprintf(text, sizeof text, "{\"events\":[{\"sequence\":1,%s}]}", event);
+    cr_assert_eq(coordinator_read(text, strlen(text), &view, &err), 0, "%s", err.text);
+    cr_assert_str_eq(view.event[0].note, sentence);
+}
+
+Test(operator_view, a_notice_is_a_sentence_with_what_is_left_where_that_is_known)
+{
+    tells("\"event\":\"noticeReceived\",\"worker\":3,\"step\":9,\"source\":\"aws-rebalance\","
+          "\"cause\":\"reclaim\",\"certainty\":\"may\"",
+          "worker 3: its machine may go (reclaim), says aws-rebalance");
+    tells("\"event\":\"noticeReceived\",\"worker\":3,\"step\":9,\"source\":\"aws-spot\",\"cause\":"
+          "\"reclaim\",\"certainty\":\"will\",\"leftSeconds\":117.9",
+          "worker 3: its machine will go in 117 s (reclaim), says aws-spot");
+    tells("\"event\":\"noticeWithdrawn\",\"worker\":3,\"step\":9,\"source\":\"azure-scheduled-event\","
+          "\"cause\":\"maintenance\",\"certainty\":\"will\"",
+          "worker 3: azure-scheduled-event has withdrawn its notice (maintenance)");
+}

@@ -1,0 +1,48 @@
+#include "coordinator/core/rdzv_notice.h"
+
+#include "common/notice/notice.h"
+#include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_out.h"
+
+/* False: it is none that anybody knows. */
+static bool take_word(const struct msg_noticed *said, rm_time now, struct notice *ret)
+{
+    enum notice_source source = notice_source_named(said->source);
+    enum notice_cause cause = notice_cause_named(said->cause);
+    if (source == NOTICE_SOURCES || cause == NOTICE_CAUSES)
+        return false;
+    *ret = (struct notice){.source = source,
+                           .cause = cause,
+                           .certainty = said->word == NOTICED_WILL ? NOTICE_WILL : NOTICE_MAY,
+                           .until = RM_NEVER};
+    if (said->left >= 0)
+        ret->until = notice_until(source, said->left / RM_MS, 0, now);
+    return true;
+}
+
+static void tell(const struct turn *turn, const struct rdzv_worker *w, enum rdzv_tell_kind kind,
+                 const struct notice *notice)
+{
+    struct rdzv_tell *t =
+        rdzv_tell_worker(turn, kind, rdzv_index(turn->st, w), notice_cause_name(notice->cause));
+    t->notice = *notice;
+    t->left = notice->until == RM_NEVER ? -1 : rm_later(notice->until - turn->now, 0);
+}
+
+void rdzv_noticed(const struct turn *turn, struct rdzv_worker *w, const struct msg_noticed *said)
+{
+    struct notice is;
+    bool gone = said->word == NOTICED_GONE;
+    if (w->released || (!gone && !take_word(said, turn->now, &is)))
+        return;
+    enum notice_news news = notice_change(w->noticed ? &w->notice : NULL, gone ? NULL : &is);
+    if (news == NOTICE_SAME)
+        return;
+    if (news == NOTICE_GONE || news == NOTICE_MILDER)
+        tell(turn, w, TELL_NOTICE_WITHDRAWN, &w->notice);
+    if (news == NOTICE_NEW || news == NOTICE_SURER || news == NOTICE_MILDER)
+        tell(turn, w, TELL_NOTICE_RECEIVED, &is);
+    w->noticed = !gone;
+    if (!gone)
+        w->notice = is;
+}
