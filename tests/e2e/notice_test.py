@@ -19,7 +19,7 @@ import rig
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from metadata_rig.server import Metadata, event, somebody_answers  # noqa: E402  (its folder is on the path only now)
+from metadata_rig.server import Metadata, event, iso, somebody_answers  # noqa: E402  (its folder is on the path only now)
 
 STEPS = 4000  # so many that the last notice comes before them on a quick machine, too
 ENDLESS = 10 ** 9
@@ -178,6 +178,43 @@ def test_planned_maintenance_whose_earliest_moment_is_over_moves_nobody_and_a_sp
         metadata.reclaim(-10)
         assert workers[0].wait() == 0, group.tail()
         assert re.search(r'"notice":"aws-spot"[^\n]*"seconds":"?5\b', workers[0].text()), workers[0].text()
+
+
+def told_of(status, worker):
+    return [(e["event"], e["source"], e["certainty"]) for e in status["events"] if e["event"].startswith("notice") and e["worker"] == worker]
+
+
+def notice_of(status, worker):
+    return next(w for w in status["workers"] if w["worker"] == worker).get("notice")
+
+
+def test_the_coordinator_shows_and_tells_once_what_may_come_what_will_and_what_is_withdrawn(pods):
+    """AWS advises another place and then takes the machine; Azure's event is late, so that it only may come, and is cancelled."""
+    group = pods(ENDLESS)
+    with Metadata("aws") as aws, Metadata("azure") as azure:
+        workers = [group.worker(0, env={"RINGMASTER_METADATA": aws.url}), group.worker(1, env={"RINGMASTER_METADATA": azure.url})]
+        group.coordinator()
+        group.ring((0, 1), (1, 1))
+        for worker in workers:
+            heard(worker)
+        aws.put("events/recommendations/rebalance", json.dumps({"noticeTime": iso(time.time())}))
+        status = group.until(lambda s: notice_of(s, 0), "worker 0 is under notice")
+        assert notice_of(status, 0) == {"source": "aws-rebalance", "cause": "reclaim", "certainty": "may", "leftSeconds": None}, status
+        azure.tell(event(azure.clock() - 10, [azure.name]))
+        status = group.until(lambda s: notice_of(s, 1), "worker 1 is under notice")
+        assert (notice_of(status, 1)["source"], notice_of(status, 1)["certainty"]) == ("azure-scheduled-event", "may"), status
+        azure.tell()
+        status = group.until(lambda s: not notice_of(s, 1), "its notice is withdrawn")
+        assert [m["worker"] for m in status["ring"]["members"]] == [0, 1], "nobody left by what may come"
+        azure_said = [("noticeReceived", "azure-scheduled-event", "may"), ("noticeWithdrawn", "azure-scheduled-event", "may")]
+        assert told_of(status, 1) == azure_said, status
+        aws.reclaim(100)
+        assert workers[0].wait() == 0, group.tail()
+        status = group.status()
+        assert told_of(status, 0) == [("noticeReceived", "aws-rebalance", "may"), ("noticeReceived", "aws-spot", "will")], status
+        will = next(e for e in status["events"] if e.get("source") == "aws-spot")
+        assert 0 < will["leftSeconds"] <= 101 and will["cause"] == "reclaim", will
+        assert told_of(status, 1) == azure_said and status["lost"] == [], status
 
 
 def test_a_stranger_where_the_nodes_agent_should_be_moves_nobody(pods):
