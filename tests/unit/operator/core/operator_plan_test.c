@@ -732,6 +732,25 @@ Test(operator_plan, the_coordinators_events_are_told_once)
     cast_free(c);
 }
 
+/* It is the coordinator's own worker that goes, and by its own word: the operator only tells. */
+Test(operator_plan, a_notice_and_its_end_are_told_once_each_and_move_nobody)
+{
+    struct cast *c = cast_training("{}");
+    int workers = plan_live_workers(c);
+    c->coordinator.event[c->coordinator.events_count++] = (struct op_coordinator_event){
+        .sequence = 7, .kind = EVENT_NOTICE_RECEIVED, .note = "worker 1: its machine may go"};
+    expect(c, "event NoticeReceived  worker 1: its machine may go");
+    cast_settle(c);
+    expect_without(c, "NoticeReceived");
+    c->coordinator.event[c->coordinator.events_count++] = (struct op_coordinator_event){
+        .sequence = 8, .kind = EVENT_NOTICE_WITHDRAWN, .note = "worker 1: it was withdrawn"};
+    expect(c, "event NoticeWithdrawn  worker 1: it was withdrawn");
+    cast_settle(c);
+    expect_without(c, "Notice");
+    cr_assert_eq(plan_live_workers(c), workers);
+    cast_free(c);
+}
+
 Test(operator_plan, a_quarantined_worker_is_not_replaced)
 {
     struct cast *c = cast_training("{}");
