@@ -6,13 +6,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/base/limits.h"
 #include "common/model/layout.h"
 #include "common/wire/json.h"
 
-/* Where somebody puts the data that has this hash. */
+/* Where somebody puts the data that has this hash, and the weights that the run began with: where they lay is
+ * nothing to tell to whoever gets the weights. */
 static const char data_path[] = "trainer.data.uri", data_folder[] = "data";
+static const char init_path[] = "trainer.model.init", init_folder[] = "init";
+static const char tokenizer_path[] = "trainer.data.tokenizer", tokenizer_file[] = "tokenizer.json";
+
+/* What trainer.isa takes. Others that a fingerprint can have are those of Auto alone. */
+static const char *const instruction_sets[] = {
+    "SSE41", "AVX", "AVX2", "AVX512_CORE", "AVX512_CORE_BF16", "AVX512_CORE_AMX"};
 
 static void grouped(int64_t n, struct str *out)
 {
@@ -84,14 +92,53 @@ static void training_rows(const struct manifest *m, const struct model_card_loss
 
 /* --- the job --- */
 
-/* The fields that decide bits, by path in order, and where the data is. To be freed; NULL: they can't be
- * read. */
+/* "numerics ID, fp32, avx2, ...": the third part, as a job takes it; NULL: it takes none of that name. */
+static const char *instruction_set(const char *fingerprint)
+{
+    char name[32];
+    if (sscanf(fingerprint, "numerics %*[^,], %*[^,], %31[^,],", name) != 1)
+        return NULL;
+    for (size_t i = 0; i < sizeof instruction_sets / sizeof *instruction_sets; i++)
+        if (!strcasecmp(instruction_sets[i], name))
+            return instruction_sets[i];
+    return NULL;
+}
+
+/* Tokens of text are bytes, and their tokenizer.json is made by whoever publishes: such a job names none. */
+static bool was_given_tokenizer(const struct manifest *m, const struct js *fields)
+{
+    const char *format = js_as_string(js_get(fields, "trainer.data.format"));
+    bool lies_there = false;
+    for (int i = 0; i < m->pieces; i++)
+        lies_there = lies_there || !strcmp(m->piece[i].file, tokenizer_file);
+    return lies_there && !(format && !strcmp(format, "Text"));
+}
+
+static bool began_with_weights(const struct js *fields)
+{
+    return js_as_string(js_get(fields, init_path)) != NULL;
+}
+
+/* What the fields that decide bits leave open, or tell of places that others have not. */
+static void settle(const struct manifest *m, struct js *fields)
+{
+    const char *isa = instruction_set(m->fingerprint);
+    js_set_string(fields, data_path, data_folder);
+    if (began_with_weights(fields))
+        js_set_string(fields, init_path, init_folder);
+    if (was_given_tokenizer(m, fields))
+        js_set_string(fields, tokenizer_path, tokenizer_file);
+    if (isa)
+        js_set_string(fields, "trainer.isa", isa);
+}
+
+/* The fields of the job to follow, by path in order. To be freed; NULL: they can't be read. */
 static struct js *fields_of(const struct manifest *m)
 {
     struct str sorted = str_init(2 * MANIFEST_COMPARED_MAX);
     struct js *fields = js_parse(m->compared, strlen(m->compared), "compared", NULL);
     if (fields && js_kind(fields) == JS_OBJECT) {
-        js_set_string(fields, data_path, data_folder);
+        settle(m, fields);
         js_print_canonical(fields, &sorted);
     }
     js_free(fields);
@@ -125,25 +172,41 @@ static void field_line(const char *path, const char *before, const struct js *va
     str_adds(out, "\n");
 }
 
+/* In quotes: "true" and "null" are names, too. */
+static void job_name(const struct manifest *m, struct str *out)
+{
+    struct js *name = js_new_string(m->job);
+    js_print(name, out);
+    js_free(name);
+}
+
+static void what_it_takes(const struct js *fields, struct str *out)
+{
+    str_addf(out, "With the data of that hash in the folder `%s`", data_folder);
+    if (began_with_weights(fields))
+        str_addf(out, ", the weights that the run began with in the folder `%s`", init_folder);
+    if (js_get(fields, tokenizer_path))
+        str_addf(out, ", the `%s` that lies here beside it", tokenizer_file);
+    str_adds(out, ", this as `job.yaml`:\n\n");
+}
+
 static void job(const struct manifest *m, const struct js *fields, struct str *out)
 {
     const char *before = "";
-    str_addf(
-        out,
-        "## The same bits again\n\nWith the data of that hash in the folder `%s`, this as `job.yaml`:\n\n"
-        "```yaml\napiVersion: ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata:\n  name: %s\nspec:\n"
-        "  workers:\n    target: 1\n  checkpoint:\n    uri: again\n",
-        data_folder, m->job);
+    str_adds(out, "## The same bits again\n\n");
+    what_it_takes(fields, out);
+    str_adds(out, "```yaml\napiVersion: ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata:\n  name: ");
+    job_name(m, out);
+    str_adds(out, "\nspec:\n  workers:\n    target: 1\n  checkpoint:\n    uri: again\n");
     for (void *it = js_first(fields); it; it = js_next(fields, it)) {
         if (js_kind(js_value(it)) == JS_NULL)
             continue;
         field_line(js_key(it), before, js_value(it), out);
         before = js_key(it);
     }
-    str_addf(out,
-             "```\n\n    ringmaster run job.yaml\n\nends with that hash of the weights, with %s, "
-             "wherever Ringmaster computes as *computed by* says.\n",
-             m->exact ? "any number of workers" : "as many workers, if nothing happens to them");
+    str_adds(out,
+             "```\n\n    ringmaster run job.yaml\n\nends with that hash of the weights, with any number of "
+             "workers, wherever Ringmaster computes as *computed by* says.\n");
 }
 
 void model_card_write(const struct manifest *m, const struct model_card_losses *losses, struct str *out)
@@ -159,7 +222,12 @@ void model_card_write(const struct manifest *m, const struct model_card_losses *
     str_adds(out,
              "\n    import transformers\n    model = transformers.AutoModelForCausalLM.from_pretrained(\".\")"
              "\n\n");
-    if (fields)
+    if (!m->exact)
+        str_adds(
+            out,
+            "These bits can't be promised to anybody again: the run was not exact, and its sums depend on "
+            "which workers there were at each step.\n");
+    else if (fields)
         job(m, fields, out);
     js_free(fields);
 }

@@ -1,8 +1,9 @@
 /* README.md of final/: what the weights beside it are, for who finds them without the job: sizes, data,
- * losses, hashes, and the job file and command that make the same bits again. It is no piece of the
- * checkpoint: nothing reads it, and whatever becomes of it the weights are what the manifest says. Of a model
- * alone; the state that a program makes has no card. A function of its arguments: whoever publishes writes
- * the same bytes. Pure but for the memory of text. */
+ * losses, hashes, and of an exact run the job file and command that make the same bits again. No place of
+ * whoever trained it stands there: data, first weights and tokenizer are named by what they are. It is no
+ * piece of the checkpoint: nothing reads it, and whatever becomes of it the weights are what the manifest
+ * says. Of a model alone; the state that a program makes has no card. A function of its arguments: whoever
+ * publishes writes the same bytes. Pure but for the memory of text. */
 #ifndef RM_STORE_MODEL_CARD_H
 #define RM_STORE_MODEL_CARD_H
 

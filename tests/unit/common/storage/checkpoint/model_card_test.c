@@ -65,13 +65,88 @@ Test(model_card, what_nobody_knows_is_not_said_and_no_0)
     describe(false, &unknown, &out);
     says(&out, "loss", false);
     says(&out, "| exact | no: ", true);
-    says(&out, "with as many workers, if nothing happens to them, ", true);
+    m.exact = true;
     m.data.files = m.data.bytes = -1;
     text_copy(m.compared, sizeof m.compared, "[");
     str_reset(&out);
     model_card_write(&m, &unknown, &out);
     says(&out, "| data |", false);
     says(&out, "ringmaster run", false);
+    str_clear(&out);
+}
+
+Test(model_card, a_run_that_was_not_exact_promises_no_bits)
+{
+    struct str out = str_init(1 << 16);
+    describe(false, &known, &out);
+    says(&out, "These bits can't be promised to anybody again: the run was not exact", true);
+    says(&out, "The same bits again", false);
+    says(&out, "ringmaster run", false);
+    str_clear(&out);
+}
+
+Test(model_card, the_instruction_set_is_the_one_that_computed)
+{
+    static const struct {
+        const char *fingerprint, *line;
+    } rows[] = {
+        {"numerics 0123, fp32, avx2, a CPU, caches 32K 1024K 16384K, oneDNN 2.6.3", "    isa: \"AVX2\"\n"},
+        {"numerics 0123, bf16, avx512_core_bf16, a CPU", "    isa: \"AVX512_CORE_BF16\"\n"},
+        {"numerics 0123, fp32, avx2_vnni, a CPU", NULL}, /* no word for it but Auto */
+        {"cuda, avx2, avx2, a CPU", NULL},
+    };
+    struct str out = str_init(1 << 16);
+    describe(true, &known, &out);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        text_copy(m.fingerprint, sizeof m.fingerprint, rows[i].fingerprint);
+        str_reset(&out);
+        model_card_write(&m, &known, &out);
+        says(&out, rows[i].line ? rows[i].line : "isa:", rows[i].line != NULL);
+    }
+    str_clear(&out);
+}
+
+Test(model_card, it_tells_no_place_of_whoever_trained_it)
+{
+    struct str out = str_init(1 << 16);
+    describe(true, &known, &out);
+    text_copy(m.compared, sizeof m.compared,
+              "{\"trainer.model.init\":\"file:///home/somebody/first\",\"trainer.steps\":5}");
+    str_reset(&out);
+    model_card_write(&m, &known, &out);
+    says(&out, "somebody", false);
+    says(&out, "    model:\n      init: \"init\"\n", true);
+    says(&out, "the weights that the run began with in the folder `init`", true);
+    str_clear(&out);
+}
+
+Test(model_card, a_name_that_yaml_has_another_meaning_for_stays_a_name)
+{
+    struct str out = str_init(1 << 16);
+    describe(true, &known, &out);
+    text_copy(m.job, sizeof m.job, "null");
+    str_reset(&out);
+    model_card_write(&m, &known, &out);
+    says(&out, "  name: \"null\"\n", true);
+    str_clear(&out);
+}
+
+Test(model_card, a_tokenizer_that_was_given_is_given_again_and_none_to_text)
+{
+    struct str out = str_init(1 << 16);
+    describe(true, &known, &out);
+    text_copy(m.piece[m.pieces++].file, MANIFEST_FILE_MAX, "tokenizer.json");
+    str_reset(&out);
+    model_card_write(&m, &known, &out);
+    says(&out, "tokenizer:", false);
+    text_copy(m.compared, sizeof m.compared, "{\"trainer.data.format\":\"Tokens16\",\"trainer.steps\":5}");
+    str_reset(&out);
+    model_card_write(&m, &known, &out);
+    says(&out, "      tokenizer: \"tokenizer.json\"\n", true);
+    m.pieces--;
+    str_reset(&out);
+    model_card_write(&m, &known, &out);
+    says(&out, "tokenizer:", false);
     str_clear(&out);
 }
 
