@@ -180,7 +180,8 @@ int checkpoint_all_damaged(struct object_store *store, const struct checkpoint_s
 
 /* Copies the weights, config.json, tokenizer and card of one to a place of their own, as transformers reads
  * them; every byte but the card's is checked before the copy can be seen. ERR_EXISTS where a model is there
- * already. */
+ * already, or a file of such a name with another content: nothing is written then. A card that is there
+ * stays. */
 int checkpoint_export(struct object_store *store, const char *name, struct object_store *target,
                       struct error *err);
 

@@ -102,26 +102,52 @@ static int take_text(void *ctx, const void *bytes, int64_t count, struct error *
     return 0;
 }
 
-static int copy_text(struct verify_file *file, int first, struct object_store *target, struct error *err)
+static bool is_text(const char *name)
 {
+    return !strcmp(name, "config.json") || folder_text_is_optional(name);
+}
+
+/* 1: it is there with this very content; 0: it is not there. */
+static int lies_there(struct object_store *target, const char *name, const struct str *text,
+                      struct error *err)
+{
+    struct str found = str_init(MANIFEST_TOKENIZER_MAX);
+    struct error why = {0};
+    int result = object_get(target, name, MANIFEST_TOKENIZER_MAX, &found, &why);
+    bool same = result == 0 && found.length == text->length &&
+                !memcmp(str_text(&found), str_text(text), text->length);
+    str_clear(&found);
+    if (same)
+        return 1;
+    if (result == 0 || why.code == ERR_DATA) /* too long to be this one */
+        return err_set(err, ERR_EXISTS, "%s holds another %s already; move it away, or name another place",
+                       object_uri(target), name);
+    return why.code == ERR_NOT_FOUND ? 0 : err_from(err, &why, "%s", why.text);
+}
+
+/* write: else it is only looked whether it may be. What is read is checked each time. */
+static int copy_text(struct verify_file *file, int first, struct object_store *target, bool write,
+                     struct error *err)
+{
+    const char *name = file->manifest->piece[first].file;
     struct str text = str_init(MANIFEST_TOKENIZER_MAX);
     file->first = first;
     file->copy = take_text;
     file->ctx = &text;
     int result = verify_file(file, NULL, err);
-    if (result == 0)
-        result = files_put(target, file->manifest->piece[first].file, &text, OBJECT_REPLACE, err);
+    int there = result == 0 ? lies_there(target, name, &text, err) : -1;
+    if (there == 0 && write)
+        there = files_put(target, name, &text, OBJECT_CREATE, err);
     str_clear(&text);
-    return result;
+    return there < 0 ? -1 : 0;
 }
 
 /* All that is small and no state: config.json, and what says what tokens mean. */
-static int copy_texts(struct verify_file *file, struct object_store *target, struct error *err)
+static int copy_texts(struct verify_file *file, struct object_store *target, bool write, struct error *err)
 {
     const struct manifest *m = file->manifest;
     for (int i = 0; i < m->pieces; i = verify_next_file(m, i))
-        if ((!strcmp(m->piece[i].file, "config.json") || folder_text_is_optional(m->piece[i].file)) &&
-            copy_text(file, i, target, err) < 0)
+        if (is_text(m->piece[i].file) && copy_text(file, i, target, write, err) < 0)
             return -1;
     return 0;
 }
@@ -149,7 +175,9 @@ static int export_all(struct verify_file *file, struct object_store *target, str
         return err_set(err, ERR_EXISTS, "%s holds a model already; name another place", object_uri(target));
     if (why.code != ERR_NOT_FOUND)
         return err_from(err, &why, "%s", why.text);
-    if (copy_texts(file, target, err) < 0 || copy_card(file, target, err) < 0)
+    /* all are looked at before one is written */
+    if (copy_texts(file, target, false, err) < 0 || copy_texts(file, target, true, err) < 0 ||
+        copy_card(file, target, err) < 0)
         return -1;
     return copy_model(file, target, err);
 }

@@ -157,6 +157,7 @@ static void save_one(bool final, const struct model_card_losses *losses)
     float *state = fixture_state(layout, 3);
     struct error err = {0};
     fixture_manifest(&save, &m);
+    text_copy(m.compared, sizeof m.compared, of_job);
     for (int part = 0; part < 2; part++)
         cr_assert_eq(fixture_write(&save, state, part, &m, NULL), 0);
     const struct checkpoint_publication publication = {.store = fixture_store,
@@ -236,4 +237,36 @@ Test(model_card, an_export_takes_it_along_and_writes_over_nobodys)
     str_clear(&own);
     object_free(bare);
     object_free(kept);
+}
+
+static void put(struct object_store *target, const char *name, const struct str *text)
+{
+    struct error err = {0};
+    cr_assert_eq(files_put(target, name, text, OBJECT_REPLACE, &err), 0, "%s", err.text);
+}
+
+Test(model_card, an_export_refuses_a_place_with_another_file_of_such_a_name_and_writes_nothing)
+{
+    struct str mine = str_init(100), config = str_init(1 << 16);
+    struct error err = {0};
+    struct object_info info;
+    struct object_store *target = place("target");
+    save_one(true, &known);
+    cr_assert(fixture_has("final/generation_config.json"));
+    str_adds(&mine, "mine");
+    put(target, "generation_config.json", &mine);
+    cr_assert_eq(checkpoint_export(fixture_store, "final", target, &err), -1);
+    cr_assert_eq(err.code, ERR_EXISTS);
+    cr_assert(strstr(err.text, "holds another generation_config.json already"), "%s", err.text);
+    cr_assert_eq(object_head(target, "config.json", &info, NULL), -1, "before anything is written");
+    str_reset(&mine);
+    cr_assert_eq(object_get(target, "generation_config.json", 100, &mine, NULL), 0);
+    cr_assert_str_eq(str_text(&mine), "mine");
+    cr_assert_eq(object_get(fixture_store, "final/generation_config.json", 1 << 16, &config, NULL), 0);
+    put(target, "generation_config.json", &config);
+    cr_assert_eq(checkpoint_export(fixture_store, "final", target, &err), 0, "the same content: %s",
+                 err.text);
+    str_clear(&config);
+    str_clear(&mine);
+    object_free(target);
 }
