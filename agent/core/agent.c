@@ -30,6 +30,7 @@ static const struct {
     {MSG_CHECKPOINTED, offsetof(struct agent, written[1])},
     {MSG_PUBLISHED, offsetof(struct agent, published)},
     {MSG_FAULT, offsetof(struct agent, fault)},
+    {MSG_FAULT, offsetof(struct agent, failure)},
     {MSG_READY, offsetof(struct agent, ready)},
     {MSG_FINISHED, offsetof(struct agent, finished)},
 };
@@ -199,12 +200,13 @@ static void send_kept(struct agent *st, struct agent_out *out, enum msg_type typ
 }
 
 /* Whether a program failed by itself or after others did only its time tells. */
-static void say_fault_again(struct agent *st, rm_time now, struct agent_out *out)
+static void say_fault_again(struct agent *st, const struct message *fault, rm_time at, rm_time now,
+                            struct agent_out *out)
 {
     struct message m;
-    message_copy(&m, st->fault);
+    message_copy(&m, fault);
     if (m.fault.kind == FAULT_PROGRAM)
-        m.fault.lasted = now > st->fault_at ? now - st->fault_at : 0;
+        m.fault.lasted = now > at ? now - at : 0;
     agent_send_control(st, out, &m);
 }
 
@@ -227,8 +229,10 @@ static void say_again(struct agent *st, rm_time now, struct agent_out *out)
     if (st->published_set)
         agent_send_control(st, out, st->published);
     agent_say_what_waits(st, now, out);
+    if (st->failure_set)
+        say_fault_again(st, st->failure, st->failure_at, now, out);
     if (st->fault_set)
-        say_fault_again(st, now, out);
+        say_fault_again(st, st->fault, st->fault_at, now, out);
     if (st->ready_set)
         agent_send_control(st, out, st->ready);
     if (st->finished_set)
@@ -375,6 +379,7 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
         if (generation_compare(m->generation, st->ring) == 0 && st->phase == PHASE_READY) {
             st->phase = PHASE_TRAINING;
             st->ready_set = false;
+            st->failure_set = false; /* who heard that this trainer is ready has heard of those before it */
             send_link(st, out, m);
         }
         break;
@@ -431,6 +436,24 @@ static void on_up(struct agent *st, const struct msg_up *up, struct agent_out *o
         say_hello(st, out);
 }
 
+/* As it called itself when it came up. */
+static bool is_launcher(const struct agent *st)
+{
+    return strncmp(st->up.fingerprint, "launch", 6) == 0;
+}
+
+/* A launcher says more than one failure, each of a generation; a trainer ends by that of its program. */
+static void on_trainer_fault(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
+{
+    bool beside = m->fault.kind == FAULT_PROGRAM && !is_launcher(st);
+    struct message *keep = beside ? st->failure : st->fault;
+    message_keep(keep, m);
+    keep->fault.trainer = st->spawned;
+    *(beside ? &st->failure_set : &st->fault_set) = true;
+    *(beside ? &st->failure_at : &st->fault_at) = now;
+    agent_send_control(st, out, keep);
+}
+
 static void on_stopped(struct agent *st, const struct message *m, struct agent_out *out)
 {
     struct message answer;
@@ -463,10 +486,7 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
         agent_send_control(st, out, m);
         break;
     case MSG_FAULT:
-        message_keep(st->fault, m);
-        st->fault_set = true;
-        st->fault_at = now;
-        agent_send_control(st, out, m);
+        on_trainer_fault(st, m, now, out);
         break;
     case MSG_STOPPED:
         on_stopped(st, m, out);
@@ -504,10 +524,9 @@ static void on_link(struct agent *st, const struct message *m, rm_time now, stru
     }
 }
 
-/* As it called itself when it came up. */
 static const char *own_word(const struct agent *st)
 {
-    return strncmp(st->up.fingerprint, "launch", 6) == 0 ? "launcher" : "trainer";
+    return is_launcher(st) ? "launcher" : "trainer";
 }
 
 static void on_trainer_exit(struct agent *st, const struct agent_event *e, struct agent_out *out)
@@ -518,6 +537,7 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
     st->trainer = TRAINER_NONE;
     st->phase = PHASE_IDLE;
     st->fault_set = st->ready_set = st->finished_set = st->wanted = false;
+    st->failure->fault.over = true;
     agent_drop_load(st, out);
     if (st->released)
         return;
@@ -533,6 +553,7 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
     m.generation = st->ring;
     m.fault.kind = FAULT_TRAINER_EXIT;
     m.fault.peer = m.fault.step = -1;
+    m.fault.trainer = st->spawned;
     snprintf(m.fault.detail, sizeof m.fault.detail, "the %s was %.300s", own_word(st), e->text);
     agent_send_control(st, out, &m);
     spawn(st, out);

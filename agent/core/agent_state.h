@@ -77,6 +77,11 @@ struct agent {
     /* said again after a reconnect, harmless if known */
     struct message *written[WRITTEN_KEPT], *published, *fault, *ready, *finished;
     rm_time fault_at; /* when the trainer said it */
+    /* The newest failure of a program beside its trainer. It outlives both: a coordinator that was away has
+     * heard of neither end. */
+    struct message *failure;
+    rm_time failure_at;
+    bool failure_set;
     int written_count;
     uint8_t published_lineage[RM_HASH_BYTES];
     bool published_set, fault_set, ready_set, finished_set;

@@ -315,6 +315,10 @@ struct msg_fault {
     bool reading; /* FAULT_STORAGE: that call reads */
     bool memory;  /* FAULT_PROGRAM: it was killed as memory was short */
     int rank;     /* FAULT_PROGRAM: of the process, as RANK said it; -1: not known */
+    /* FAULT_PROGRAM, FAULT_TRAINER_EXIT: which of its agent's trainers, counted from 1; filled by the agent;
+     * 0: not said */
+    int64_t trainer;
+    bool over; /* FAULT_PROGRAM: the trainer beside it has ended since, and nothing else may tell so */
     char detail[MSG_DETAIL_MAX];
     char output[MSG_OUTPUT_MAX]; /* FAULT_PROGRAM: its traceback, or its last lines; "": not to be told */
 };

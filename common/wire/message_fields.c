@@ -200,6 +200,8 @@ static const struct message_field fault_fields[] = {
     {"reading", MSG_FIELD_BOOL, BODY(fault.reading)},
     {"memory", MSG_FIELD_BOOL, BODY(fault.memory)},
     {"rank", MSG_FIELD_INT, BODY(fault.rank), -1, INT32_MAX},
+    {"trainer", MSG_FIELD_INT64, BODY(fault.trainer), 0, MOST},
+    {"over", MSG_FIELD_BOOL, BODY(fault.over)},
     {"detail", MSG_FIELD_TEXT, BODY(fault.detail)},
     {"output", MSG_FIELD_TEXT, BODY(fault.output)},
     {0},

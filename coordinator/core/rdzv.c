@@ -181,33 +181,41 @@ static void state_differs(const struct turn *turn, struct rdzv_worker *w, const 
         rdzv_count_failure(turn, w, f->detail);
 }
 
+/* Its agent starts another one. */
+static void trainer_ended(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
+{
+    struct rdzv *st = turn->st;
+    w->trainer_pid = 0;
+    w->runs = false;
+    st->lost++; /* a launcher, say: the programs of others fail by it */
+    w->stopped_round = -1;
+    w->asked = RM_NEVER;
+    rdzv_say(st, "worker %d's %s ended: %s", rdzv_index(st, w), st->settings.program ? "launcher" : "trainer",
+             rdzv_reason(f->detail));
+    if (w->rank >= 0)
+        rdzv_tell_worker(turn, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
+    rdzv_ring_without(turn, w, CAUSE_TRAINER_EXIT);
+    w->rank = -1;
+    rdzv_beside_ended(w, f);
+    if (w->act == CAUSE_TRAINER_EXIT) {
+        w->act = CAUSE_WORKER_JOINED; /* its way back is never skipped for cost */
+        w->act_at = RM_NEVER;
+    } else if (!w->trouble.exit_told) {
+        rdzv_beside_over(turn, w, f->detail);
+    }
+    w->trouble.exit_told = false;
+}
+
 static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struct message *m)
 {
     struct rdzv *st = turn->st;
     const struct msg_fault *f = &m->fault;
     bool mine = w->rank >= 0 && generation_compare(m->generation, st->ring) == 0;
     bool at_work = mine && (st->state == RDZV_TRAINING || st->state == RDZV_FORMING || rdzv_ring_runs(st));
-    if (st->state == RDZV_RECOVERING && f->kind != FAULT_STORAGE)
+    if (st->state == RDZV_RECOVERING && f->kind != FAULT_STORAGE && !f->over)
         w->phase = PHASE_IDLE; /* whatever ring it was in does not go on */
     if (f->kind == FAULT_TRAINER_EXIT) {
-        w->trainer_pid = 0;
-        w->runs = false;
-        st->lost++; /* a launcher, say: the programs of others fail by it */
-        w->stopped_round = -1;
-        w->asked = RM_NEVER;
-        rdzv_say(st, "worker %d's %s ended: %s", rdzv_index(st, w),
-                 st->settings.program ? "launcher" : "trainer", rdzv_reason(f->detail));
-        if (w->rank >= 0)
-            rdzv_tell_worker(turn, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
-        rdzv_ring_without(turn, w, CAUSE_TRAINER_EXIT);
-        w->rank = -1;
-        if (w->act == CAUSE_TRAINER_EXIT) {
-            w->act = CAUSE_WORKER_JOINED; /* its way back is never skipped for cost */
-            w->act_at = RM_NEVER;
-        } else if (!w->trouble.exit_told) {
-            rdzv_beside_over(turn, w, f->detail);
-        }
-        w->trouble.exit_told = false;
+        trainer_ended(turn, w, f);
     } else if (f->kind == FAULT_PROGRAM && st->settings.brought) {
         rdzv_beside_failed(turn, w, f);
     } else if (f->kind == FAULT_PROGRAM) {

@@ -142,6 +142,7 @@ static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int 
         w->listed = w->list_asked = w->asked_idly = w->list_is_old = false;
         w->listed_at = w->loads = 0;
         w->list.folder[0] = 0;
+        w->beside = (struct rdzv_beside){0};
         w->rank = -1;
         w->old_rank = INT_MAX;
         w->slowness = 0;
@@ -221,7 +222,7 @@ void rdzv_hello(const struct turn *turn, int conn, const struct msg_hello *h)
         st->begun = h->begun > st->begun ? h->begun : st->begun;
     take_over(w, h);
     if (newcomer) {
-        w->beside = (struct rdzv_beside){0};
+        w->beside.failed = false;
         w->joined = st->arrived = turn->now;
         rdzv_probe_newcomer(turn, h->worker);
     }

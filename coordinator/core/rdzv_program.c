@@ -1,5 +1,7 @@
 #include "coordinator/core/rdzv_program.h"
 
+#include <stdio.h>
+
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_failures.h"
@@ -68,18 +70,44 @@ static enum rdzv_rule rule_of_code(const struct rdzv *st, int code, bool memory)
     return rule == RULE_SPARES && memory ? RULE_COUNTS : rule;
 }
 
-/* What was said on a connection that broke is said again. */
-void rdzv_beside_failed(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
+static void tell_beside(const struct turn *turn, const struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
-    if (w->beside.failed)
-        return;
-    w->beside = (struct rdzv_beside){.failed = true, .exit_code = f->exit_code, .memory = f->memory};
     rdzv_say(st, "worker %d's program failed: %s", rdzv_index(st, w), f->detail);
     struct rdzv_tell *t = rdzv_tell_worker(turn, TELL_PROGRAM_FAILED, rdzv_index(st, w), f->detail);
     t->rank = -1;
     t->program_code = f->exit_code;
     t->output = f->output[0] ? arena_text(&turn->out->arena, f->output) : NULL;
+}
+
+void rdzv_beside_ended(struct rdzv_worker *w, const struct msg_fault *f)
+{
+    w->beside.over = f->trainer > w->beside.over ? f->trainer : w->beside.over;
+}
+
+/* What was said on a connection that broke is said again. */
+void rdzv_beside_failed(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
+{
+    struct rdzv_beside *b = &w->beside;
+    char why[MSG_DETAIL_MAX];
+    if (f->trainer && f->trainer <= b->over)
+        return;
+    if (!b->failed && (!f->trainer || f->trainer > b->told))
+        tell_beside(turn, w, f);
+    b->failed = true;
+    b->exit_code = f->exit_code;
+    b->memory = f->memory;
+    b->told = f->trainer;
+    if (!f->over)
+        return;
+    rdzv_beside_ended(w, f);
+    bool fails_job = rule_of_code(turn->st, b->exit_code, b->memory) == RULE_FAILS_JOB;
+    if (f->lasted >= turn->st->settings.within && !fails_job) {
+        b->failed = false; /* it would not count any more if it had been heard */
+        return;
+    }
+    snprintf(why, sizeof why, "the trainer was ended with its program: %.400s", f->detail);
+    rdzv_beside_over(turn, w, why);
 }
 
 void rdzv_beside_over(const struct turn *turn, struct rdzv_worker *w, const char *why)
@@ -88,7 +116,7 @@ void rdzv_beside_over(const struct turn *turn, struct rdzv_worker *w, const char
     struct rdzv_beside was = w->beside;
     bool ends = st->ending.set;
     enum rdzv_rule rule = was.failed ? rule_of_code(st, was.exit_code, was.memory) : RULE_COUNTS;
-    w->beside = (struct rdzv_beside){0};
+    w->beside.failed = false;
     if (rule == RULE_SPARES) {
         rdzv_say(st, "worker %d: %s; failurePolicy.rules spare that exit code", rdzv_index(st, w), why);
         return;

@@ -11,10 +11,13 @@
  * stop. */
 void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const struct message *m);
 /* Mode Elastic: the program beside a trainer has failed. The trainer is ended with it, and that is told next:
- * then it counts, or ends the job, as the rules say, or is let pass. */
+ * then it counts, or ends the job, as the rules say, or is let pass. Where both happened while nobody heard
+ * of it one word tells both; what is said of one trainer again is passed over. */
 void rdzv_beside_failed(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f);
 /* A trainer has ended by itself, or with its program: why says how. */
 void rdzv_beside_over(const struct turn *turn, struct rdzv_worker *w, const char *why);
+/* Its end is known, whatever it counts as. */
+void rdzv_beside_ended(struct rdzv_worker *w, const struct msg_fault *f);
 /* A member says hello, and its generation is over there, for a reason that it is about to tell: all stop,
  * this one too, as its answer comes after its reason. */
 void rdzv_program_over(const struct turn *turn, struct rdzv_worker *w);

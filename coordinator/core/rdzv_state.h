@@ -19,6 +19,9 @@ struct rdzv_beside {
     bool failed;
     int exit_code;
     bool memory; /* it was killed as memory was short */
+    /* Of this process's trainers, as it counts them: up to which one a program's failure was told, and the
+     * trainer's end is known. Nothing that is said of them again counts. */
+    int64_t told, over;
 };
 
 /* What a worker fails at. */

@@ -299,6 +299,52 @@ def test_a_rule_spares_the_programs_exit_code(finish, tmp_path, squares, hash_of
     assert run.the("programFailed")["programExitCode"] == 3 and not run.of("workerFailed"), run.tail()
 
 
+def fails_while_the_coordinator_is_away(run, tmp_path):
+    """The coordinator stands still, and what is said to it is lost with it. Another pair is up before that."""
+    started = run.read_until("started")
+    run.read_until("step", step=5)
+    os.kill(started["coordinatorPid"], signal.SIGSTOP)
+    (tmp_path / "fail").touch()
+    rig.until(lambda: len((tmp_path / "begun").read_text(encoding="utf-8").split()) == 4, "another program in the failed one's place")
+    os.kill(started["coordinatorPid"], signal.SIGKILL)
+
+
+def failing_program(tmp_path, squares):
+    """squares, and in one of the workers its end with 3 once the file `fail` is there."""
+    script = tmp_path / "failing.sh"
+    script.write_text(f"""#!/bin/sh
+echo $$ >>{tmp_path}/begun
+{squares} "$@" & program=$!
+if mkdir {tmp_path}/chosen 2>/dev/null; then
+    until [ -e {tmp_path}/fail ]; do kill -0 $program 2>/dev/null || break; sleep 0.02; done
+    if [ -e {tmp_path}/fail ]; then kill -9 $program; echo "out of numbers" >&2; exit 3; fi
+fi
+wait $program
+""")
+    script.chmod(0o755)
+    return script
+
+
+def test_a_failure_that_no_coordinator_hears_is_told_to_the_next_one_once(launch, tmp_path, squares, hash_of):
+    run = launch(squares_job(tmp_path, failing_program(tmp_path, squares), *slow(20000), steps=80, workers=3,
+                             failurePolicy__maxRestarts=1, **SOON))
+    fails_while_the_coordinator_is_away(run, tmp_path)
+    run.wait()
+    check_ended_with(run, hash_of(80))
+    failed = run.the("programFailed")
+    assert failed["programExitCode"] == 3 and "out of numbers" in failed["reason"], failed
+    assert not run.of("workerQuarantined"), "it counted twice: " + run.tail()
+
+
+def test_a_rule_ends_the_job_by_a_failure_that_no_coordinator_heard(launch, tmp_path, squares):
+    run = launch(squares_job(tmp_path, failing_program(tmp_path, squares), *slow(20000), steps=1000, workers=3,
+                             failurePolicy__rules=rules((3, "FailJob")), **SOON))
+    fails_while_the_coordinator_is_away(run, tmp_path)
+    assert run.wait() == 5, run.tail()
+    assert run.the("failed")["programExitCode"] == 3, run.tail()
+    assert "failurePolicy.rules end the job at that exit code" in run.the("failed")["reason"], run.tail()
+
+
 def test_weights_that_differ_at_the_end_are_no_result_in_the_next_run_either(finish, tmp_path, squares, hash_of):
     job = squares_job(tmp_path, squares, "--differ-at", "20", "--once", str(tmp_path / "once"), workers=2)
     run = finish(job)

@@ -74,14 +74,20 @@ static const struct message *sent(const struct play *p, enum agent_action_kind t
     return NULL;
 }
 
-static void up(struct play *p, int64_t pid)
+static void up_as(struct play *p, int64_t pid, const char *fingerprint)
 {
     struct message m;
     message_init(&m, MSG_UP);
     m.up.pid = pid;
+    text_copy(m.up.fingerprint, sizeof m.up.fingerprint, fingerprint);
     text_copy(m.up.address, sizeof m.up.address, "127.0.0.1:9");
     text_copy(m.up.data_sha256, sizeof m.up.data_sha256, "abc");
     from_trainer(p, &m);
+}
+
+static void up(struct play *p, int64_t pid)
+{
+    up_as(p, pid, "exact");
 }
 
 static void connect_to_coordinator(struct play *p)
@@ -597,12 +603,13 @@ Test(agent, a_programs_failure_is_said_again_on_the_next_connection_with_its_age
 {
     struct play p;
     start(&p);
+    up_as(&p, 100, "launch");
     form(&p, 3, ROLE_KEEP);
     step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
     program_fails(&p, 3);
     cr_assert_null(sent(&p, AGENT_SEND_CONTROL, MSG_FAULT));
     p.now += 2 * RM_S;
-    up(&p, 100); /* the launcher has ended the rest, and is ready for the next one */
+    up_as(&p, 100, "launch"); /* the launcher has ended the rest, and is ready for the next one */
     connect_to_coordinator(&p);
     const struct message *fault = sent(&p, AGENT_SEND_CONTROL, MSG_FAULT);
     cr_assert(fault && fault->fault.kind == FAULT_PROGRAM && fault->fault.exit_code == 42);
@@ -611,5 +618,70 @@ Test(agent, a_programs_failure_is_said_again_on_the_next_connection_with_its_age
     step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
     connect_to_coordinator(&p);
     cr_assert_null(sent(&p, AGENT_SEND_CONTROL, MSG_FAULT));
+    end(&p);
+}
+
+/* Trainer and program end together, and nobody hears of either. */
+static void pair_fails(struct play *p, int64_t n)
+{
+    program_fails(p, n);
+    step(p, (struct agent_event){.kind = AGENT_TRAINER_EXIT, .code = -1, .text = "ended with its program"});
+    cr_assert(did(p, AGENT_SPAWN));
+}
+
+static const struct message *connects_again(struct play *p)
+{
+    step(p, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    connect_to_coordinator(p);
+    return sent(p, AGENT_SEND_CONTROL, MSG_FAULT);
+}
+
+static void goes(struct play *p, int64_t n)
+{
+    struct message m;
+    form(p, n, ROLE_KEEP);
+    message_init(&m, MSG_READY);
+    m.generation = (struct msg_generation){2, n};
+    from_trainer(p, &m);
+    message_init(&m, MSG_GO);
+    m.generation = (struct msg_generation){2, n};
+    control(p, &m);
+}
+
+Test(agent, a_failure_beside_a_trainer_outlives_both_until_another_trainer_trains)
+{
+    struct play p;
+    start(&p);
+    goes(&p, 3);
+    step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    pair_fails(&p, 3);
+    cr_assert_null(sent(&p, AGENT_SEND_CONTROL, MSG_FAULT));
+    p.now += 3 * RM_S;
+    up(&p, 200);
+    connect_to_coordinator(&p);
+    const struct message *fault = sent(&p, AGENT_SEND_CONTROL, MSG_FAULT);
+    cr_assert(fault && fault->fault.kind == FAULT_PROGRAM && fault->fault.exit_code == 42);
+    cr_assert(fault->fault.over && fault->fault.trainer == 1 && fault->fault.lasted == 3 * RM_S);
+    form(&p, 4, ROLE_KEEP);
+    cr_assert(connects_again(&p), "nobody has said yet that it was heard");
+    goes(&p, 5);
+    cr_assert_null(connects_again(&p));
+    end(&p);
+}
+
+Test(agent, a_failure_and_the_trainers_end_that_were_said_name_the_trainer_that_they_are_about)
+{
+    struct play p;
+    start(&p);
+    goes(&p, 3);
+    pair_fails(&p, 3);
+    const struct message *ended = sent(&p, AGENT_SEND_CONTROL, MSG_FAULT);
+    cr_assert(ended && ended->fault.kind == FAULT_TRAINER_EXIT && ended->fault.trainer == 1);
+    up(&p, 200);
+    program_fails(&p, 4);
+    const struct message *failed = sent(&p, AGENT_SEND_CONTROL, MSG_FAULT);
+    cr_assert(failed && failed->fault.trainer == 2 && !failed->fault.over);
+    const struct message *again = connects_again(&p);
+    cr_assert(again && again->fault.trainer == 2 && !again->fault.over, "its trainer's end is told yet");
     end(&p);
 }

@@ -1,5 +1,7 @@
 /* Mode Elastic: programs beside trainers that fail, one story each. maxRestarts is 2; 42 ends the job, 7 and
  * 137 do not count. */
+#include <stdio.h>
+
 #include "common/base/exit_code.h"
 #include "tests/unit/coordinator/core/story.h"
 
@@ -99,6 +101,166 @@ Test(beside, a_trainer_that_came_up_since_ends_for_a_reason_of_its_own)
     hear(&s, 1, &m);
     fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
     cr_assert(said(&s, "workerFailed"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* As its agent says it after `hello`: program and trainer have ended, so long ago, and another pair is up. */
+static void failed_unheard(struct story *s, int w, int code, rm_time ago)
+{
+    struct msg_fault f = {
+        .kind = FAULT_PROGRAM, .exit_code = code, .trainer = 1, .over = true, .lasted = ago, .output = "a\n"};
+    snprintf(f.detail, sizeof f.detail, "exit code %d", code);
+    fault_says(s, w, &f);
+}
+
+static void comes_back_with_another_pair(struct story *s, int w)
+{
+    closed(s, w);
+    s->trainer[w] += 1000;
+    hello(s, w, -1);
+}
+
+static struct rdzv_settings successor(int max_restarts)
+{
+    struct rdzv_settings settings = settings_of(max_restarts);
+    settings.term = 2;
+    settings.predecessor = (struct rdzv_predecessor){
+        .given = true, .told = 7, .evaluated = -1, .saved = -1, .lost_at = RM_S / 2};
+    return settings;
+}
+
+/* Of ring 1.5 with three members; of worker 1 a pair that came up since says hello last. */
+static void three_follow(struct story *s, struct rdzv_settings settings)
+{
+    struct message m;
+    story_begin(s, settings);
+    expect_workers(s, 7);
+    for (int i = 0; i < 3; i++) {
+        int w = 2 * i % 3;
+        hello_message(s, w, w == 1 ? -1 : 7, &m);
+        m.hello.ring = (struct msg_generation){1, 5};
+        m.hello.phase = w == 1 ? PHASE_IDLE : PHASE_TRAINING;
+        m.hello.members_count = 3;
+        for (int k = 0; k < 3; k++)
+            m.hello.member[k] = k;
+        s->conn[w] = s->conns++;
+        hear(s, w, &m);
+    }
+}
+
+static int times_said(const struct story *s, const char *text)
+{
+    int n = 0;
+    for (const char *at = str_text(&s->log); (at = strstr(at, text)); at++)
+        n++;
+    return n;
+}
+
+Test(beside, a_failure_that_no_coordinator_heard_counts_with_the_next_one_and_once)
+{
+    struct story s;
+    three_follow(&s, successor(2));
+    cr_assert(!said(&s, "programFailed"), "%s", str_text(&s.log));
+    failed_unheard(&s, 1, 3, RM_S);
+    cr_assert(said(&s, "\"worker\":1,\"programExitCode\":3"), "%s", str_text(&s.log));
+    comes_back_with_another_pair(&s, 1);
+    failed_unheard(&s, 1, 3, 2 * RM_S);
+    cr_assert_eq(times_said(&s, "programFailed"), 1, "%s", str_text(&s.log));
+    cr_assert_eq(times_said(&s, "workerFailed"), 1, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(beside, a_rule_ends_the_job_also_by_a_failure_that_no_coordinator_heard)
+{
+    struct story s;
+    story_begin(&s, settings_of(2));
+    train_with(&s, 3);
+    comes_back_with_another_pair(&s, 1);
+    failed_unheard(&s, 1, 42, RM_S);
+    for (int w = 0; w < 3; w++)
+        stopped(&s, w, w == 1 ? -1 : 0, 0);
+    cr_assert_eq(s.ended, EXIT_TRAINING, "%s", str_text(&s.log));
+    cr_assert(said(&s, "ended with its program: exit code 42; failurePolicy.rules end the job"), "%s",
+              str_text(&s.log));
+    story_end(&s);
+}
+
+Test(beside, a_rule_spares_also_a_failure_that_no_coordinator_heard)
+{
+    struct story s;
+    three_follow(&s, successor(0));
+    failed_unheard(&s, 1, 7, RM_S);
+    cr_assert(said(&s, "programFailed") && !said(&s, "workerFailed"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* A failure on a connection that had broken: the same coordinator hears of it when the worker is back. */
+Test(beside, a_failure_that_a_cut_connection_kept_back_counts_once)
+{
+    struct story s;
+    story_begin(&s, settings_of(0));
+    train_with(&s, 3);
+    comes_back_with_another_pair(&s, 1);
+    cr_assert(!said(&s, "workerFailed"), "%s", str_text(&s.log));
+    failed_unheard(&s, 1, 3, RM_S);
+    cr_assert(said(&s, "programFailed") && said(&s, "workerFailed") && said(&s, "workerQuarantined"), "%s",
+              str_text(&s.log));
+    story_end(&s);
+}
+
+Test(beside, a_failure_whose_trainers_end_alone_was_not_heard_is_told_once_and_counts)
+{
+    struct story s;
+    struct msg_fault failed = {.kind = FAULT_PROGRAM, .exit_code = 3, .trainer = 1};
+    story_begin(&s, settings_of(2));
+    train_with(&s, 3);
+    fault_says(&s, 1, &failed);
+    comes_back_with_another_pair(&s, 1);
+    failed_unheard(&s, 1, 3, RM_S);
+    cr_assert_eq(times_said(&s, "programFailed"), 1, "%s", str_text(&s.log));
+    cr_assert_eq(times_said(&s, "workerFailed"), 1, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* The word is repeated until another trainer trains. */
+Test(beside, a_failure_whose_trainers_end_has_counted_does_not_count_again)
+{
+    struct story s;
+    struct msg_fault failed = {.kind = FAULT_PROGRAM, .exit_code = 3, .trainer = 1};
+    struct msg_fault ended = {.kind = FAULT_TRAINER_EXIT, .trainer = 1};
+    story_begin(&s, settings_of(2));
+    train_with(&s, 3);
+    fault_says(&s, 1, &failed);
+    fault_says(&s, 1, &ended);
+    comes_back_with_another_pair(&s, 1);
+    failed_unheard(&s, 1, 3, RM_S);
+    cr_assert_eq(times_said(&s, "programFailed"), 1, "%s", str_text(&s.log));
+    cr_assert_eq(times_said(&s, "workerFailed"), 1, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Its agent counts its trainers anew. */
+Test(beside, the_first_trainer_of_another_process_is_another_one)
+{
+    struct story s;
+    struct msg_fault ended = {.kind = FAULT_TRAINER_EXIT, .trainer = 1};
+    story_begin(&s, settings_of(2));
+    train_with(&s, 3);
+    fault_says(&s, 1, &ended);
+    cr_assert_eq(times_said(&s, "workerFailed"), 1, "%s", str_text(&s.log));
+    s.attempt[1]++;
+    comes_back_with_another_pair(&s, 1);
+    failed_unheard(&s, 1, 3, RM_S);
+    cr_assert_eq(times_said(&s, "workerFailed"), 2, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(beside, a_failure_that_is_older_than_the_window_counts_no_more)
+{
+    struct story s;
+    three_follow(&s, successor(0));
+    failed_unheard(&s, 1, 3, 3600 * RM_S);
+    cr_assert(said(&s, "programFailed") && !said(&s, "workerFailed"), "%s", str_text(&s.log));
     story_end(&s);
 }
 
