@@ -334,6 +334,11 @@ static int find_resume(struct prepared *p, struct corpus **corpus, struct run_op
     if (own_checkpoints(p, options->look, err) < 0)
         return -1;
     FAULT("folder-locked");
+    if (!options->overwrite && checkpoint_newest(p->store, p->spec.steps, &p->resume, err) < 0)
+        return -1;
+    /* weights that exist do not hang on a text */
+    if (!p->resume.found && tokenizer_file_check(&p->spec, NULL, err) < 0)
+        return -1;
     if (options->overwrite) {
         if (check_drills(&options->drills, p, err) < 0 || settle_remote(p, corpus, false, err) < 0 ||
             checkpoint_delete_all(p->store, err) < 0 ||
@@ -342,8 +347,7 @@ static int find_resume(struct prepared *p, struct corpus **corpus, struct run_op
         run_picture_remove(p->store);
         return 0;
     }
-    if (checkpoint_newest(p->store, p->spec.steps, &p->resume, err) < 0 ||
-        settle_remote(p, corpus, options->look, err) < 0)
+    if (settle_remote(p, corpus, options->look, err) < 0)
         return -1;
     p->complete = p->resume.found && p->resume.entry.final && p->resume.entry.step == p->spec.steps;
     if (p->resume.found && check_resume(p, *corpus, err) < 0)
@@ -408,8 +412,7 @@ int prepare(struct prepared *p, struct run_options *options, struct error *err)
         return -1;
     if (p->spec.launched)
         return prepare_program(p, options, err);
-    if (check_folders(&p->spec, err) < 0 || check_init(&p->spec, err) < 0 ||
-        tokenizer_file_check(&p->spec, err) < 0 || find_data(p, &corpus, err) < 0)
+    if (check_folders(&p->spec, err) < 0 || check_init(&p->spec, err) < 0 || find_data(p, &corpus, err) < 0)
         return -1;
     p->parameters = count_parameters(&p->spec.model.shape);
     int status = check_file_limit(p->parameters, err);

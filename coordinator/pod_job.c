@@ -152,11 +152,20 @@ static int settle_listing(struct pod_job *j, struct remote_data *data, struct er
     return status;
 }
 
+/* Only before anything is trained: weights that exist do not hang on a text. A file is one of the workers'
+ * volumes; they look. */
+static int check_tokenizer(struct pod_job *j, struct error *err)
+{
+    bool begins = !j->found && !j->options.successor;
+    return begins && job_uri_is_bucket(j->spec.data.tokenizer)
+               ? tokenizer_file_check(&j->spec, &j->cancel, err)
+               : 0;
+}
+
 static int settle_data(struct pod_job *j, struct error *err)
 {
     struct remote_data *data = NULL;
-    /* a file is one of the workers' volumes; they look */
-    if (job_uri_is_bucket(j->spec.data.tokenizer) && tokenizer_file_check(&j->spec, err) < 0)
+    if (check_tokenizer(j, err) < 0)
         return -1;
     if (!job_data_is_remote(&j->spec))
         return 0;

@@ -23,11 +23,10 @@ struct poller {
 
 static void fail(struct poller *poller, const char *why)
 {
-    rm_time delay = again_least << (poller->failures < 4 ? poller->failures : 4);
-    poller->failures++;
+    rm_time delay = rm_backoff(again_least, again_most, poller->failures++);
     if (poller->options.failed)
         poller->options.failed(poller->options.ctx, poller->asked_at, why);
-    loop_timer_set(poller->timer, loop_now(poller->loop) + (delay < again_most ? delay : again_most));
+    loop_timer_set(poller->timer, loop_now(poller->loop) + delay);
 }
 
 static int body_came(void *ctx, int status, const void *bytes, size_t count)

@@ -275,7 +275,7 @@ static void write_text(struct writer *w, const struct wish *wish, struct error *
 
 int generate_main(int argc, char **argv)
 {
-    struct wish wish = {.prompt = "", .tokens = 200, .seed = 1, .temperature = 0.8};
+    struct wish wish = {.prompt = "", .tokens = 200, .seed = 1, .temperature = FOLDER_TEMPERATURE};
     struct writer w = {0};
     struct error err = {0};
     if (read_arguments(&wish, argc, argv, &err) == 0 && load(&w, &wish, &err) == 0)

@@ -99,10 +99,9 @@ static void metadata_changed(void *ctx)
 
 static void trouble(struct listener *l, const char *why)
 {
-    rm_time pause = again_first << (l->failures < 5 ? l->failures : 5);
-    l->failures++;
+    rm_time pause = rm_backoff(again_first, again_most, l->failures++);
     l->revision = -1;
-    loop_timer_set(l->ask_timer, loop_now(l->loop) + (pause < again_most ? pause : again_most));
+    loop_timer_set(l->ask_timer, loop_now(l->loop) + pause);
     if (!strcmp(l->trouble, why))
         return;
     text_copy(l->trouble, sizeof l->trouble, why);

@@ -192,10 +192,9 @@ static int publish(struct task *task)
                                                  .layout = &store->layout,
                                                  .manifest = manifest,
                                                  .tokenizer = &tokenizer};
-    int result;
     if (publication.final)
         add_tokenizer(store, &tokenizer);
-    result = checkpoint_publish(&publication, manifest + 1, &task->err);
+    int result = checkpoint_publish(&publication, manifest + 1, &task->err);
     task->reply.type = MSG_PUBLISHED;
     task->reply.generation = task->request.generation;
     task->reply.published = (struct msg_published){.step = task->request.publish.step,
@@ -329,7 +328,7 @@ static void task_start(struct worker_store *store)
 static void warn_of_tokenizer(const struct job_spec *spec)
 {
     struct error why = {0};
-    if (!job_uri_is_bucket(spec->data.tokenizer) && tokenizer_file_check(spec, &why) < 0)
+    if (!job_uri_is_bucket(spec->data.tokenizer) && tokenizer_file_check(spec, NULL, &why) < 0)
         log_warn("the last weights would have no tokenizer beside them if this worker published them",
                  "why=\"%s\"", why.text);
 }

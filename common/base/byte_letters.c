@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-enum { BYTES = 256, FIRST_FREE = 0x100, LETTERS_END = 0x144 };
+enum { BYTES = 256, FIRST_FREE = 0x100 };
 
 static bool prints(int byte)
 {
@@ -43,10 +43,10 @@ int byte_of_letter(const char *text, size_t *ret_length)
         letter = (letter & 0x1F) << 6 | (at[1] & 0x3F);
         *ret_length = 2;
     }
-    if (letter >= LETTERS_END)
-        return -1;
-    for (int byte = 0; byte < BYTES; byte++)
-        if (letter_of(byte) == letter)
+    if (letter < FIRST_FREE)
+        return prints(letter) ? letter : -1;
+    for (int byte = 0, free_letter = FIRST_FREE; byte < BYTES; byte++)
+        if (!prints(byte) && free_letter++ == letter)
             return byte;
     return -1;
 }

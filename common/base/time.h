@@ -26,4 +26,14 @@ static inline rm_time rm_later(rm_time a, rm_time b)
     return a > b ? a : b;
 }
 
+/* How long to wait after one more failure, `before` (>= 0) having come in a row before it: first, then twice
+ * as long each time, never longer than most. */
+static inline rm_time rm_backoff(rm_time first, rm_time most, int before)
+{
+    rm_time pause = first;
+    for (int i = 0; i < before && pause < most; i++)
+        pause *= 2;
+    return rm_earlier(pause, most);
+}
+
 #endif

@@ -30,11 +30,9 @@ static void go_on(struct reflector *r);
 
 static void wait_and_go(struct reflector *r, const struct kube_answer *why)
 {
-    rm_time delay = delay_least << (r->failures < 8 ? r->failures : 8);
-    delay = delay < delay_most ? delay : delay_most;
+    rm_time delay = rm_backoff(delay_least, delay_most, r->failures++);
     delay -= (rm_time)(prng_unit(&r->options.seed) * (double)delay / 2);
     delay = why->retry_after > delay ? why->retry_after : delay;
-    r->failures++;
     if (r->options.trouble)
         r->options.trouble(r->options.ctx, why, delay);
     loop_timer_set(r->timer, loop_now(r->loop) + delay);

@@ -98,10 +98,7 @@ static const struct rule rules[FAULT_PLACES][FAULT_CLASSES] = {
 
 rm_time fault_pause(int times)
 {
-    rm_time pause = RM_S;
-    for (int i = 1; i < times && pause < PAUSE_MOST_S * RM_S; i++)
-        pause *= 2;
-    return pause < PAUSE_MOST_S * RM_S ? pause : PAUSE_MOST_S * RM_S;
+    return rm_backoff(RM_S, PAUSE_MOST_S * RM_S, times - 1);
 }
 
 static bool is_due(const struct fault_facts *f, enum bound bound)

@@ -192,12 +192,9 @@ static bool count_pair(const struct turn *turn)
 
 static rm_time pause_after(int formings)
 {
-    rm_time pause = first_pause;
     if (formings < RINGS_RUNNING)
         return 0; /* the first repetition is at once: most of what breaks a ring is over by then */
-    for (int i = RINGS_RUNNING; i < formings && pause < longest_pause; i++)
-        pause *= 2;
-    return pause < longest_pause ? pause : longest_pause;
+    return rm_backoff(first_pause, longest_pause, formings - RINGS_RUNNING);
 }
 
 bool rdzv_pairs_stopped(const struct turn *turn)

@@ -134,6 +134,8 @@ def test_weights_are_there_though_their_tokenizer_has_gone(tmp_path, launch):
     assert run.wait() == 0, run.tail()
     assert (tmp_path / "checkpoints/final/model.safetensors").exists() and not (tmp_path / "checkpoints/final/tokenizer.json").exists()
     assert "the last weights have no tokenizer beside them" in run.stderr
+    again = launch(tmp_path / "job.yaml")
+    assert again.wait() == 0 and "there is no file" not in again.stderr, again.tail()
 
 
 def test_a_model_of_text_writes_whatever_room_its_vocabulary_has(tmp_path, finish):

@@ -81,7 +81,7 @@ static void generation_config(struct str *out)
 {
     struct js *top = js_object();
     js_set_bool(top, "do_sample", true);
-    js_set_real(top, "temperature", 0.8);
+    js_set_real(top, "temperature", FOLDER_TEMPERATURE);
     js_set_int(top, "top_k", 0);
     js_set(top, "bos_token_id", js_new_null());
     js_set(top, "eos_token_id", js_new_null());

@@ -11,6 +11,10 @@
 #include "common/base/str.h"
 #include "common/storage/checkpoint/manifest.h"
 
+/* How random a text is made where nobody says: by `ringmaster generate`, and by other programs as
+ * generation_config.json tells them. */
+#define FOLDER_TEMPERATURE 0.8
+
 struct folder_text {
     const char *name; /* literal */
     struct str text;

@@ -80,10 +80,10 @@ int tokenizer_file_read(const struct job_spec *spec, struct str *out, const atom
     return err_from(err, &why, "%s (%.200s): %s", field, spec->data.tokenizer, why.text);
 }
 
-int tokenizer_file_check(const struct job_spec *spec, struct error *err)
+int tokenizer_file_check(const struct job_spec *spec, const atomic_int *cancel, struct error *err)
 {
     struct str text = str_init(MANIFEST_TOKENIZER_MAX + 1);
-    int result = tokenizer_file_read(spec, &text, NULL, err);
+    int result = tokenizer_file_read(spec, &text, cancel, err);
     str_clear(&text);
     return result;
 }

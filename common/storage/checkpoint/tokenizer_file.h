@@ -1,6 +1,6 @@
 /* The tokenizer that made a job's tokens (spec.trainer.data.tokenizer): a file, or an object at the data's
- * endpoint. It is looked at before training begins, and copied into final/ when the last weights are
- * published. */
+ * endpoint. It is looked at before the first step is trained, and copied into final/ when the last weights
+ * are published. */
 #ifndef RM_STORE_TOKENIZER_FILE_H
 #define RM_STORE_TOKENIZER_FILE_H
 
@@ -17,6 +17,6 @@ int tokenizer_file_read(const struct job_spec *spec, struct str *out, const atom
                         struct error *err);
 
 /* The same, for whoever wants to know whether it would. */
-int tokenizer_file_check(const struct job_spec *spec, struct error *err);
+int tokenizer_file_check(const struct job_spec *spec, const atomic_int *cancel, struct error *err);
 
 #endif
