@@ -9,7 +9,6 @@ enum {
     END_S = 60,                       /* that workers may take to save and end... */
     SAVE_BYTES_S = 100 * 1000 * 1000, /* ...and as much more as the newest checkpoint takes at this pace... */
     END_MOST_S = 600,                 /* ...but no longer than that */
-    HOUR_S = 3600,
     CENT = PRICE_UNIT / 100,
 };
 
@@ -30,7 +29,8 @@ static int64_t end_price(const struct planner *p)
 {
     int64_t seconds = END_S + p->stored->checkpoint.bytes / SAVE_BYTES_S;
     seconds = seconds < END_MOST_S ? seconds : END_MOST_S;
-    return plan_rate(&p->next.cost) / HOUR_S * seconds + plan_rate(&p->next.cost) % HOUR_S * seconds / HOUR_S;
+    return plan_rate(&p->next.cost) / OP_HOUR_S * seconds +
+           plan_rate(&p->next.cost) % OP_HOUR_S * seconds / OP_HOUR_S;
 }
 
 void plan_say_budget(const struct planner *p, char *out, size_t size)
@@ -75,7 +75,7 @@ static void tell_stop(struct planner *p, int64_t reserve)
 static void wake_then(struct planner *p, int64_t left_micros)
 {
     int64_t rate = plan_rate(&p->next.cost);
-    double left_ms = rate > 0 ? (double)left_micros / (double)rate * HOUR_S * 1000 : 0;
+    double left_ms = rate > 0 ? (double)left_micros / (double)rate * OP_HOUR_S * 1000 : 0;
     if (left_ms > 0 && left_ms < 1e13)
         plan_wake(p, p->s->now_ms + (int64_t)left_ms + 1);
 }

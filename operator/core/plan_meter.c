@@ -8,10 +8,9 @@
 #include "operator/core/machine.h"
 #include "operator/core/plan_parts.h"
 
-enum { HOUR_S = 3600, MS_S = 1000 };
+enum { MS_S = 1000 };
 
-static const int64_t sum_most = (int64_t)4 * 1000 * 1000 * 1000 * 1000 * 1000 * 1000,
-                     span_most_s = 1000 * 1000 * 1000;
+static const int64_t span_most_s = 1000 * 1000 * 1000;
 
 struct meter {
     struct planner *p;
@@ -27,10 +26,10 @@ static void add(struct op_sum *sum, int64_t rate, int64_t seconds)
     if (seconds <= 0 || rate <= 0)
         return;
     seconds = seconds < span_most_s ? seconds : span_most_s;
-    int64_t rest = rate % HOUR_S * seconds + sum->rest;
-    sum->micros += rate / HOUR_S * seconds + rest / HOUR_S;
-    sum->micros = sum->micros < sum_most ? sum->micros : sum_most;
-    sum->rest = (int)(rest % HOUR_S);
+    int64_t rest = rate % OP_HOUR_S * seconds + sum->rest;
+    sum->micros += rate / OP_HOUR_S * seconds + rest / OP_HOUR_S;
+    sum->micros = sum->micros < OP_SUM_MOST ? sum->micros : OP_SUM_MOST;
+    sum->rest = (int)(rest % OP_HOUR_S);
 }
 
 static bool is_usable(const struct op_cost *cost, const char *currency)

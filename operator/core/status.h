@@ -150,6 +150,10 @@ struct op_meter {
     bool away;               /* its node is gone: nobody pays for it */
 };
 
+/* Where a sum stands still, rather than overflow. */
+#define OP_SUM_MOST ((int64_t)4 * 1000 * 1000 * 1000 * 1000 * 1000 * 1000)
+enum { OP_HOUR_S = 3600 };
+
 /* Millionths, and what is left of them: 3600ths of one. */
 struct op_sum {
     int64_t micros;

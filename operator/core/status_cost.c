@@ -8,20 +8,22 @@
 #include "operator/core/resources.h"
 #include "operator/core/status.h"
 
-enum { HOUR_S = 3600 };
-
-static const int64_t sum_most = (int64_t)4 * 1000 * 1000 * 1000 * 1000 * 1000 * 1000;
-
 static void read_sum(const struct js *object, const char *micros, const char *rest, struct op_sum *ret)
 {
-    read_int(object, micros, 0, sum_most, &ret->micros);
-    read_small(object, rest, 0, HOUR_S - 1, &ret->rest);
+    read_int(object, micros, 0, OP_SUM_MOST, &ret->micros);
+    read_small(object, rest, 0, OP_HOUR_S - 1, &ret->rest);
 }
 
-static void put_rest(struct js *o, const char *key, const struct op_sum *sum)
+static void put_some(struct js *o, const char *key, int64_t number)
 {
-    if (sum->rest)
-        js_set_int(o, key, sum->rest);
+    if (number)
+        js_set_int(o, key, number);
+}
+
+static void put_sum(struct js *o, const char *micros, const char *rest, const struct op_sum *sum)
+{
+    js_set_int(o, micros, sum->micros);
+    put_some(o, rest, sum->rest);
 }
 
 static void put_money(struct js *o, const char *key, int64_t micros)
@@ -77,12 +79,6 @@ static void put_known(struct js *o, const char *key, int64_t micros)
         js_set_int(o, key, micros);
 }
 
-static void put_some(struct js *o, const char *key, int64_t micros)
-{
-    if (micros)
-        js_set_int(o, key, micros);
-}
-
 static struct js *meters_json(const struct op_cost *cost)
 {
     struct js *pods = js_array();
@@ -121,14 +117,10 @@ struct js *status_cost_json(const struct job_status *status)
         put_money(o, "unpricedHours", cost->unpriced.micros);
     instant_text(cost->accounted_ms, text);
     js_set_string(o, "accountedTime", text);
-    js_set_int(o, "spentMicros", cost->spent.micros);
-    put_rest(o, "spentRest", &cost->spent);
-    js_set_int(o, "onDemandMicros", cost->on_demand.micros);
-    put_rest(o, "onDemandRest", &cost->on_demand);
-    js_set_int(o, "hoursMicros", cost->hours.micros);
-    put_rest(o, "hoursRest", &cost->hours);
-    js_set_int(o, "unpricedMicros", cost->unpriced.micros);
-    put_rest(o, "unpricedRest", &cost->unpriced);
+    put_sum(o, "spentMicros", "spentRest", &cost->spent);
+    put_sum(o, "onDemandMicros", "onDemandRest", &cost->on_demand);
+    put_sum(o, "hoursMicros", "hoursRest", &cost->hours);
+    put_sum(o, "unpricedMicros", "unpricedRest", &cost->unpriced);
     js_set(o, "pods", meters_json(cost));
     put_flag(o, "unknownTold", status->cost_told.unknown);
     put_flag(o, "wholeTold", status->cost_told.whole);
