@@ -42,14 +42,27 @@ static void keep_digest(const struct rdzv *st, struct rdzv_collection *c, const 
     memcpy(c->digest, w->digest_known ? w->digest : st->digest, RM_HASH_BYTES);
 }
 
+static bool is_waited_for(const struct rdzv *st, int64_t step)
+{
+    return st->state == RDZV_SAVING && st->save.step == step;
+}
+
+/* A late piece of what that ring's states kept from being a checkpoint. */
+static bool is_skipped(const struct rdzv *st, int64_t step)
+{
+    return st->skipped.step > 0 && st->skipped.step == step &&
+           generation_compare(st->skipped.ring, st->ring) == 0 && !is_waited_for(st, step);
+}
+
 /* Two programs' states came to differ since they were compared. Pieces of both would make one that nobody
  * had; which of them is right nobody here knows. Where all stand still for it, there is nothing to wait for.
  */
 static void refuse_pieces(const struct turn *turn, const struct msg_checkpointed *m)
 {
     struct rdzv *st = turn->st;
-    bool waited_for = st->state == RDZV_SAVING && st->save.step == m->step;
+    bool waited_for = is_waited_for(st, m->step);
     rdzv_forget_pieces(st, m->step);
+    st->skipped = (struct rdzv_skipped){.step = m->step, .ring = st->ring};
     struct rdzv_tell *t = rdzv_tell(turn, TELL_CHECKPOINT_SKIPPED);
     t->step = m->step;
     text_copy(t->text, sizeof t->text,
@@ -66,7 +79,7 @@ void rdzv_checkpointed(const struct turn *turn, struct rdzv_worker *w, const str
 {
     struct rdzv *st = turn->st;
     rdzv_write_is_over(w, m->step);
-    if (m->part >= m->parts || (!m->final && m->step <= st->saved))
+    if (m->part >= m->parts || (!m->final && m->step <= st->saved) || is_skipped(st, m->step))
         return;
     if (rdzv_pieces_differ(st, m)) {
         refuse_pieces(turn, m);

@@ -170,6 +170,13 @@ struct rdzv_collection {
     uint8_t digest[RM_HASH_BYTES]; /* of a final one's weights */
 };
 
+/* The newest step that was no checkpoint because a ring's states of it differed: its other pieces come late.
+ */
+struct rdzv_skipped {
+    int64_t step; /* 0: none */
+    struct msg_generation ring;
+};
+
 /* rdzv_program.c: the failure that stopped the newest generation */
 struct rdzv_program {
     bool failed; /* and it is not known yet whether it counts */
@@ -313,6 +320,7 @@ struct rdzv {
     bool digest_known;
     uint8_t digest[RM_HASH_BYTES]; /* weightsSha256 of the last step */
     struct rdzv_collection collection[COLLECTIONS];
+    struct rdzv_skipped skipped;
     struct rdzv_goodput goodput;
     rm_time accounted; /* the newest step's time */
     rm_time due;       /* when the next one was asked for */

@@ -148,14 +148,6 @@ static void three_follow(struct story *s, struct rdzv_settings settings)
     }
 }
 
-static int times_said(const struct story *s, const char *text)
-{
-    int n = 0;
-    for (const char *at = str_text(&s->log); (at = strstr(at, text)); at++)
-        n++;
-    return n;
-}
-
 Test(beside, a_failure_that_no_coordinator_heard_counts_with_the_next_one_and_once)
 {
     struct story s;

@@ -125,16 +125,21 @@ Test(differ, weights_that_differ_at_the_end_are_refused_also_after_some_differed
     story_end(&s);
 }
 
-static void piece_of(struct story *s, int w, int64_t step, uint64_t image)
+static void piece_of_parts(struct story *s, int w, int64_t step, uint64_t image, int parts)
 {
     struct message m;
     message_init(&m, MSG_CHECKPOINTED);
     m.checkpointed.step = step;
     m.checkpointed.part = w;
-    m.checkpointed.parts = 3;
+    m.checkpointed.parts = parts;
     m.checkpointed.exact = true;
     m.checkpointed.image = image;
     hear(s, w, &m);
+}
+
+static void piece_of(struct story *s, int w, int64_t step, uint64_t image)
+{
+    piece_of_parts(s, w, step, image, 3);
 }
 
 Test(differ, pieces_of_two_states_are_no_checkpoint)
@@ -147,6 +152,22 @@ Test(differ, pieces_of_two_states_are_no_checkpoint)
     cr_assert_not(said(&s, "publish"), "%s", str_text(&s.log));
     for (int w = 0; w < 3; w++)
         piece_of(&s, w, 50, 6);
+    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* However many pieces of both come after the first two; a later ring's are another matter. */
+Test(differ, a_step_that_is_no_checkpoint_is_told_once)
+{
+    struct story s;
+    three_train(&s, 3);
+    for (int part = 0; part < 6; part++)
+        piece_of_parts(&s, part % 3, 25, part % 2 ? 5 : 4, 6);
+    cr_assert_eq(times_said(&s, "checkpointSkipped"), 1, "%s", str_text(&s.log));
+    differs(&s, 1);
+    form_again(&s, 24);
+    for (int w = 0; w < 3; w++)
+        piece_of(&s, w, 25, 6);
     cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
     story_end(&s);
 }

@@ -14,14 +14,6 @@ static void save_waits(struct story *s, int w, int64_t number, rm_time age)
     hear(s, w, &m);
 }
 
-static int times(const struct story *s, const char *text)
-{
-    int n = 0;
-    for (const char *at = str_text(&s->log); (at = strstr(at, text)); at++)
-        n++;
-    return n;
-}
-
 static struct rdzv_settings remote(void)
 {
     struct rdzv_settings settings = story_settings(1);
@@ -72,7 +64,7 @@ Test(outage, is_told_once_and_training_goes_on)
     train_on(&s, 21, 30);
     save_waits(&s, 0, 30, 0);
     save_waits(&s, 1, 30, 0);
-    cr_assert_eq(times(&s, "checkpointWaiting"), 1);
+    cr_assert_eq(times_said(&s, "checkpointWaiting"), 1);
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
     cr_assert_eq(s.ended, -1);
     story_end(&s);
@@ -239,14 +231,6 @@ Test(outage, of_all_whose_writes_do_not_return_costs_nobody_a_place)
         hangs_in_a_write(&s, w, 10);
     cr_assert_not(said(&s, "is left out"), "%s", str_text(&s.log));
     story_end(&s);
-}
-
-static int times_said(const struct story *s, const char *words)
-{
-    int times = 0;
-    for (const char *at = str_text(&s->log); (at = strstr(at, words)); at++)
-        times++;
-    return times;
 }
 
 /* Each says so again and again, for how long as well. */

@@ -144,6 +144,14 @@ PLAYED bool said(const struct story *s, const char *text)
     return strstr(str_text(&s->log), text) != NULL;
 }
 
+PLAYED int times_said(const struct story *s, const char *text)
+{
+    int times = 0;
+    for (const char *at = str_text(&s->log); (at = strstr(at, text)); at++)
+        times++;
+    return times;
+}
+
 PLAYED void forget(struct story *s)
 {
     str_reset(&s->log);
