@@ -51,9 +51,22 @@ static const char *text_of(const struct js *object, const char *key)
     return text ? text : "";
 }
 
+/* For a log, or a page: no control character, no quote, nothing below lowest. */
+static void take_plain(const char *text, char lowest, char *out, size_t size)
+{
+    size_t length = 0;
+    for (; text[length] && length + 1 < size; length++) {
+        char c = text[length];
+        out[length] = c >= lowest && c <= '~' && c != '"' && c != '\\' ? c : '_';
+    }
+    out[length] = '\0';
+}
+
 static int refuse(const char *what, const char *key, const char *text, struct error *err)
 {
-    return err_set(err, ERR_PROTOCOL, "%s: %s is \"%.40s\"", what, key, text);
+    char plain[41];
+    take_plain(text, ' ', plain, sizeof plain);
+    return err_set(err, ERR_PROTOCOL, "%s: %s is \"%s\"", what, key, plain);
 }
 
 static void add_word(struct metadata_words *ret, const struct metadata_word *word)
@@ -117,7 +130,7 @@ static int read_event(const struct js *event, struct metadata_words *ret, struct
     if (!date_of_http(before, &at))
         return refuse(what, "NotBefore", before, err);
     struct metadata_word word = {.certainty = NOTICE_MAY, .cause = CAUSE_MAINTENANCE};
-    text_copy(word.id, sizeof word.id, text_of(event, "EventId"));
+    take_plain(text_of(event, "EventId"), '!', word.id, sizeof word.id);
     add_word(ret, &word);
     return 0;
 }
@@ -222,7 +235,7 @@ static int read_azure_event(const struct js *event, const char *machine, int64_t
                                  .timed = ahead,
                                  .until_ms = ahead ? at * 1000 : 0,
                                  .alone = alone};
-    text_copy(word.id, sizeof word.id, text_of(event, "EventId"));
+    take_plain(text_of(event, "EventId"), '!', word.id, sizeof word.id);
     add_word(ret, &word);
     return 0;
 }

@@ -40,11 +40,13 @@ struct topic_row {
     rm_time lead; /* of a `will` without a time: the least that its vendor gives; RM_NEVER: it has one */
 };
 
+/* Azure's first answer comes up to two minutes late, as its service is switched on by it. */
+static const rm_time azures_first = 130 * RM_S;
+
 #define GCE_HEADER   "Metadata-Flavor: Google"
 #define AZURE_HEADER "Metadata: true"
 
-/* Azure's first answer comes up to two minutes late, as its service is switched on by it. To a machine that
- * hibernates AWS promises no time: what is there is what it takes to leave. */
+/* To a machine that hibernates AWS promises no time: what is there is what it takes to leave. */
 static const struct topic_row topics[TOPICS] = {
     [TOPIC_AWS_TOKEN] = {WATCH_AWS, METADATA_AWS_TOKEN_PATH, METADATA_AWS_TOKEN_TTL, NOTICE_SOURCES, false, 0,
                          2 * RM_S, RM_NEVER},
@@ -63,7 +65,7 @@ static const struct topic_row topics[TOPICS] = {
     [TOPIC_GCE_MAINTENANCE] = {WATCH_GCE, "/computeMetadata/v1/instance/maintenance-event", GCE_HEADER,
                                NOTICE_GCE_MAINTENANCE, true, 0, (HANG_S + 15) * RM_S, 60 * RM_S},
     [TOPIC_AZURE_EVENTS] = {WATCH_AZURE, "/metadata/scheduledevents?api-version=2020-07-01", AZURE_HEADER,
-                            NOTICE_AZURE, false, RM_S, 130 * RM_S, 30 * RM_S},
+                            NOTICE_AZURE, false, RM_S, 5 * RM_S, 30 * RM_S},
 };
 
 static const char *const cloud_names[] = {"", "aws", "gce", "azure"};
@@ -74,12 +76,6 @@ const char *watch_cloud_name(enum watch_cloud cloud)
 }
 
 /* ---- which cloud ---- */
-
-static rm_time pause_after(int failures)
-{
-    rm_time pause = pause_first << (failures < 6 ? failures : 6);
-    return pause < pause_most ? pause : pause_most;
-}
 
 static void put_topic(struct watch_slot *slot, enum topic topic, rm_time at)
 {
@@ -146,6 +142,8 @@ static void fill(const struct watch *w, int slot, struct watch_question *ret)
         (struct watch_question){.slot = slot,
                                 .method = row == &topics[TOPIC_AWS_TOKEN] ? "PUT" : "GET",
                                 .within = waits || !row->waits ? row->within : topics[TOPIC_GCE_ID].within};
+    if (row == &topics[TOPIC_AZURE_EVENTS] && !s->heard)
+        ret->within = azures_first;
     text_copy(ret->path, sizeof ret->path, row->path);
     if (waits)
         snprintf(ret->path, sizeof ret->path, "%s?wait_for_change=true&timeout_sec=%d&last_etag=%s",
@@ -344,7 +342,7 @@ static bool all_heard(const struct watch *w)
 /* Asked again after a pause; what is known stays. */
 static void fail(struct watch *w, struct watch_slot *s, const char *why, rm_time now, char say[WATCH_SAY_MAX])
 {
-    s->at = now + pause_after(s->failures++);
+    s->at = now + rm_backoff(pause_first, pause_most, s->failures++);
     s->etag[0] = 0;
     if (strcmp(s->trouble, why) != 0) {
         text_copy(s->trouble, sizeof s->trouble, why);
@@ -396,7 +394,7 @@ static void answer_look(struct watch *w, const struct watch_answer *a, rm_time n
         snprintf(say, WATCH_SAY_MAX,
                  "no cloud's metadata answers here (the last of three: %s): it is looked for again", //
                  a->status ? "not as it should" : a->why);
-    look(w, now + pause_after(w->looked));
+    look(w, now + rm_backoff(pause_first, pause_most, w->looked));
 }
 
 /* A token that has become too old is no trouble: another one is asked for. */

@@ -126,6 +126,24 @@ Test(metadata, of_azures_events_those_that_name_this_machine_count)
     cr_assert_eq(words.count, 0, "cancelled: it is not there any more");
 }
 
+/* Workers refuse a page with such an id, and with it a true notice beside it. */
+Test(metadata, an_id_is_made_one_that_a_page_can_hold)
+{
+    static const char odd[] = "{\"EventId\": \"A \\\"1\\n\", \"EventType\": \"Preempt\", \"ResourceType\": "
+                              "\"VirtualMachine\", \"Resources\": [\"gpu_3\"], \"EventStatus\": "
+                              "\"Scheduled\", \"NotBefore\": \"" SOON "\"}";
+    char body[512];
+    snprintf(body, sizeof body, "{\"DocumentIncarnation\": 1, \"Events\": [%s]}", odd);
+    cr_assert_eq(azure(body), 0, "%s", err.text);
+    cr_assert_str_eq(words.word[0].id, "A__1_");
+}
+
+Test(metadata, what_is_refused_is_told_in_one_line)
+{
+    cr_assert_lt(azure(EVENTS(EVENT("Preempt", "Sched\\nuled", "\"gpu_3\"", SOON))), 0);
+    cr_assert(strstr(err.text, "Sched_uled"), "%s", err.text);
+}
+
 Test(metadata, an_event_that_has_started_is_under_way_and_one_that_only_pauses_is_none)
 {
     cr_assert_eq(azure(EVENTS(EVENT("Reboot", "Started", "\"gpu_3\"", ""))), 0, "%s", err.text);
