@@ -139,30 +139,36 @@ static int open_backend(struct writer *w, struct error *err)
     return w->backend->ops->weights(w->backend, far_here(w->params), err);
 }
 
-/* Its manifest, where it has one, says that it was trained on text, though it knows more tokens than bytes.
- */
-static bool was_text(struct object_store *store)
+/* 1: its manifest says that it was trained on text, though it knows more tokens than bytes; 0: it says
+ * something else, or there is none. -1: nobody knows. */
+static int was_text(const struct writer *w, struct error *err)
 {
     struct str text = str_init(MANIFEST_TEXT_MAX);
-    bool is = object_get(store, "manifest.json", MANIFEST_TEXT_MAX, &text, NULL) == 0;
-    struct js *manifest = is ? js_parse(str_text(&text), text.length, "manifest.json", NULL) : NULL;
-    const struct js *compared = manifest ? js_get(manifest, "compared") : NULL;
-    const char *format = compared ? js_as_string(js_get(compared, "trainer.data.format")) : NULL;
-    is = format && !strcmp(format, "Text");
+    struct error why = {0};
+    struct js *manifest = NULL;
+    int result = object_get(w->store, "manifest.json", MANIFEST_TEXT_MAX, &text, &why);
+    if (result == 0) {
+        manifest = js_parse(str_text(&text), text.length, "manifest.json", &why);
+        result = manifest ? folder_is_of_text(js_get(manifest, "compared")) : -1;
+    } else if (why.code == ERR_NOT_FOUND) {
+        result = 0;
+    }
     js_free(manifest);
     str_clear(&text);
-    return is;
+    return result < 0 ? err_from(err, &why, "%s: %s", w->folder, why.text) : result;
 }
 
 /* Of a folder without tokenizer.json: a checkpoint on the way, one of old, or a model from elsewhere. */
 static int bytes_tokenizer(struct writer *w, const struct model_shape *shape, struct str *text,
                            struct error *err)
 {
-    if (shape->vocabulary != BYTES && !(shape->vocabulary > BYTES && was_text(w->store)))
+    int bytes = shape->vocabulary == BYTES ? 1 : shape->vocabulary < BYTES ? 0 : was_text(w, err);
+    if (bytes < 0)
+        return -1;
+    if (!bytes)
         return err_set(err, ERR_DATA,
                        "%s: its vocabulary of %d is not one of bytes, and no tokenizer.json says what its "
-                       "tokens mean; put the one "
-                       "that made them beside its weights",
+                       "tokens mean; put the one that made them beside its weights",
                        w->folder, shape->vocabulary);
     folder_bytes_tokenizer(text);
     return 0;

@@ -88,11 +88,16 @@ static void generation_config(struct str *out)
     end_text(top, out);
 }
 
+bool folder_is_of_text(const struct js *compared)
+{
+    const char *format = compared ? js_as_string(js_get(compared, "trainer.data.format")) : NULL;
+    return format && !strcmp(format, "Text");
+}
+
 static bool is_of_text(const struct manifest *m)
 {
     struct js *compared = js_parse(m->compared, strlen(m->compared), "compared", NULL);
-    const char *format = compared ? js_as_string(js_get(compared, "trainer.data.format")) : NULL;
-    bool is = format && !strcmp(format, "Text");
+    bool is = folder_is_of_text(compared);
     js_free(compared);
     return is;
 }

@@ -15,6 +15,8 @@
  * generation_config.json tells them. */
 #define FOLDER_TEMPERATURE 0.8
 
+struct js;
+
 struct folder_text {
     const char *name; /* literal */
     struct str text;
@@ -36,6 +38,9 @@ const struct str *folder_texts_find(const struct folder_texts *texts, const char
 
 /* A file that a checkpoint may have or not: one of those that say what its tokens mean. */
 bool folder_text_is_optional(const char *name);
+
+/* By the fields that its manifest says a resume compares (NULL: none are known): each byte was a token. */
+bool folder_is_of_text(const struct js *compared);
 
 /* tokenizer.json of a model whose tokens are bytes: id = byte. */
 void folder_bytes_tokenizer(struct str *out);

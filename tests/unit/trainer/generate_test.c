@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/storage/checkpoint/manifest.h"
 #include "common/storage/checkpoint/model_folder.h"
 #include "common/storage/checkpoint/safetensors.h"
 #include "trainer/backend/cpu/model/gpt.h"
@@ -185,4 +186,41 @@ Test(generate, a_folder_without_a_model_is_exit_3_and_a_wrong_word_exit_2)
     cr_assert_eq(run(text, (char *[]){"--frobnicate", "1", NULL}), 2);
     cr_assert_eq(run(text, (char *[]){NULL}), 2);
     cr_assert_str_eq(text, "");
+}
+
+/* What it says on stderr with this folder; the code is *code. */
+static void complaint(char *text, int *code)
+{
+    char path[128], none[TEXT];
+    snprintf(path, sizeof path, "%s/err", folder);
+    cr_assert_not_null(freopen(path, "w", stderr));
+    *code = run(none, (char *[]){folder, "--tokens", "3", NULL});
+    fflush(stderr);
+    FILE *file = fopen(path, "r");
+    size_t length = fread(text, 1, TEXT - 1, file);
+    text[length] = '\0';
+    fclose(file);
+}
+
+Test(generate, a_manifest_that_can_not_be_read_is_named_and_no_word_is_said_of_tokens)
+{
+    char text[TEXT];
+    int code;
+    struct model_shape wide = tiny;
+    struct str config = str_init(1 << 16), manifest = str_init(2 * MANIFEST_TEXT_MAX);
+    wide.vocabulary = 300;
+    model_config_write(&wide, &config);
+    write_file(folder, "config.json", &config, NULL, 0);
+    complaint(text, &code);
+    cr_assert_eq(code, 3);
+    cr_assert(strstr(text, "its vocabulary of 300 is not one of bytes"), "there is none: %s", text);
+    for (int i = 0; i <= MANIFEST_TEXT_MAX; i++) /* longer than any: no content, and not "there is none" */
+        str_adds(&manifest, " ");
+    write_file(folder, "manifest.json", &manifest, NULL, 0);
+    complaint(text, &code);
+    cr_assert_neq(code, 0);
+    cr_assert(strstr(text, "manifest.json"), "%s", text);
+    cr_assert_null(strstr(text, "vocabulary"), "%s", text);
+    str_clear(&manifest);
+    str_clear(&config);
 }
