@@ -247,11 +247,26 @@ static int next_token(struct writer *w, const struct wish *wish, int32_t *ret, s
     return 0;
 }
 
-static void say(struct str *text)
+/* A text that nobody got is no success. */
+static int say(struct str *text, struct error *err)
 {
-    fwrite(str_text(text), 1, text->length, stdout);
-    fflush(stdout);
+    bool said = fwrite(str_text(text), 1, text->length, stdout) == text->length && fflush(stdout) == 0;
     str_reset(text);
+    return said ? 0 : err_errno(err, ERR_MACHINE, "generate: the text can't be written to standard output");
+}
+
+static int say_token(struct writer *w, const struct wish *wish, struct text_out *characters, struct str *text,
+                     struct error *err)
+{
+    int32_t token;
+    size_t length;
+    if (next_token(w, wish, &token, err) < 0)
+        return -1;
+    w->tokens[w->count++] = token;
+    const char *bytes = bpe_bytes(w->tokenizer, token, &length);
+    for (size_t at = 0; at < length; at++)
+        text_out_add(characters, (unsigned char)bytes[at], text);
+    return say(text, err);
 }
 
 static void write_text(struct writer *w, const struct wish *wish, struct error *err)
@@ -259,23 +274,18 @@ static void write_text(struct writer *w, const struct wish *wish, struct error *
     struct str text = str_init(TEXT_MAX);
     struct text_out characters = {0};
     const char *start = *wish->prompt ? wish->prompt : "\n"; /* something must come before the first token */
-    int32_t token;
     w->count = bpe_encode(w->tokenizer, start, strlen(start), w->tokens, err);
     if (w->count < 0)
         return;
-    fputs(wish->prompt, stdout);
-    for (long i = 0; i < wish->tokens && next_token(w, wish, &token, err) == 0; i++) {
-        w->tokens[w->count++] = token;
-        size_t length;
-        const char *bytes = bpe_bytes(w->tokenizer, token, &length);
-        for (size_t at = 0; at < length; at++)
-            text_out_add(&characters, (unsigned char)bytes[at], &text);
-        say(&text);
+    fputs(wish->prompt, stdout); /* if that fails, so does what comes behind it */
+    int result = 0;
+    for (long i = 0; i < wish->tokens && result == 0; i++) {
+        result = say_token(w, wish, &characters, &text, err);
         FAULT("token-said");
     }
     text_out_end(&characters, &text);
     str_adds(&text, "\n");
-    say(&text);
+    say(&text, result == 0 ? err : NULL);
     str_clear(&text);
 }
 

@@ -224,3 +224,11 @@ Test(generate, a_manifest_that_can_not_be_read_is_named_and_no_word_is_said_of_t
     str_clear(&manifest);
     str_clear(&config);
 }
+
+Test(generate, text_that_can_not_be_written_is_exit_4)
+{
+    char *argv[] = {"generate", folder, "--prompt", "Hello", "--tokens", "3", NULL};
+    make_model(folder);
+    cr_assert_not_null(freopen("/dev/full", "w", stdout));
+    cr_assert_eq(generate_main(6, argv), 4);
+}
