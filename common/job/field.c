@@ -266,9 +266,11 @@ static int assign_text(const struct job_field *field, struct job_spec *spec, con
                        struct error *err)
 {
     if (value->kind != VALUE_TEXT || !*value->text)
-        return refuse(
-            value, field->kind == JOB_FIELD_URI ? "a folder, as a path or file:// URI" : "text (in quotes)",
-            err);
+        return refuse(value,
+                      field->kind != JOB_FIELD_URI ? "text (in quotes)"
+                      : field->file                ? "a file, as a path or file:// URI"
+                                                   : "a folder, as a path or file:// URI",
+                      err);
     if (strlen(value->text) >= field->size)
         return err_set(err, ERR_USAGE, "is longer than %zu characters; shorten it", field->size - 1);
     for (const unsigned char *p = (const unsigned char *)value->text; *p; p++)

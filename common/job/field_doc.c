@@ -20,7 +20,7 @@ static void add_values(const struct job_field *f, struct str *out)
         str_adds(out, "text");
         break;
     case JOB_FIELD_URI:
-        str_adds(out, "folder or URI");
+        str_adds(out, f->file ? "file or URI" : "folder or URI");
         break;
     case JOB_FIELD_RULES:
         str_addf(out, "list of at most %d rules", JOB_RULES_MAX);

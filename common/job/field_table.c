@@ -39,6 +39,7 @@ const struct job_field job_fields[] = {
      .words = {"Text", "Tokens16", "Tokens32", "Auto"}, .compared = true,
      .help = "Text: each byte is a token. Tokens16, Tokens32: .bin files of such numbers. Auto: see below"},
     {"trainer.data.tokenizer", JOB_FIELD_URI, AT(data.tokenizer), .fallback = "null", .zero = "null",
+     .file = true,
      .help = "tokenizer.json that made the tokens, a file or s3:// object; is put beside the final weights"},
     {"trainer.data.endpoint", JOB_FIELD_TEXT, AT(data.endpoint), .fallback = "null", .zero = "null",
      .help = "where s3:// is, if not at AWS: http(s)://host[:port]; else AWS_ENDPOINT_URL_S3 says it"},
