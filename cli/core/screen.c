@@ -125,14 +125,14 @@ static void told_progress(const struct report_told *t, struct str *out)
 }
 
 /* columns that the line takes with its bar; and with the numbers of the update as well */
-enum { WIDE = 104, WIDER = 132 };
+enum { WIDE = 104, WIDER = 144 };
 
 static void update_numbers(const struct report *r, struct str *out)
 {
     if (!isnan(r->norm))
         str_addf(out, "  norm %.3g", r->norm);
     if (!isnan(r->rate))
-        str_addf(out, "  rate %.3g", r->rate);
+        str_addf(out, "  lr %.3g", r->rate);
 }
 
 static void trainer_progress(const struct report *r, struct screen_style style, struct str *out)
