@@ -470,7 +470,8 @@ static void answer_topic(struct watch *w, struct watch_slot *s, const struct wat
     }
     /* a server that does not wait, or names no state to wait for a change of, is not asked in a circle */
     bool quick = row->waits && (!s->etag[0] || (s->hangs && now - s->asked_at < at_once));
-    s->at = now + (quick ? at_once : row->every);
+    bool renews = !has_token(w) && s == &w->slot[0]; /* the others wait for it to ask for another token */
+    s->at = now + (renews ? 0 : quick ? at_once : row->every);
 }
 
 void watch_answer(struct watch *w, int slot, const struct watch_answer *answer, rm_time now,

@@ -158,6 +158,16 @@ Test(watch, a_token_that_is_too_old_is_renewed_without_a_word, .init = arrange)
     cr_assert_str_eq(q.header, "X-aws-ec2-metadata-token: SECOND");
 }
 
+/* Which of the questions finds out is chance: one of them alone asks for tokens. */
+Test(watch, a_token_that_another_question_lost_is_renewed_at_once, .init = arrange)
+{
+    be_aws();
+    hears(1, 401, "");
+    hears(0, 404, "");
+    cr_assert_eq(watch_deadline(&w), now);
+    cr_assert_str_eq(asks(), "/latest/api/token");
+}
+
 Test(watch, a_token_that_is_refused_for_ever_is_one_sentence_and_no_notice, .init = arrange)
 {
     int said = 0, rounds = 0;
