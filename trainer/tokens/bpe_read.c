@@ -1,6 +1,7 @@
 /* tokenizer.json -> struct bpe. What is not byte-level BPE is refused by the name that the file gives it. */
 #include "trainer/tokens/bpe_read.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,8 +47,8 @@ static int need_byte_level(const struct js *top, const char *key, bool may_lack,
 
 static int check_kind(const struct js *top, const struct js *model, struct error *err)
 {
-    static const char *const none[] = {"unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-                                       "dropout"};
+    /* unk_token is none of these: of bytes each is known, so that it stands for nothing (GPT-2 has one) */
+    static const char *const none[] = {"continuing_subword_prefix", "end_of_word_suffix", "dropout"};
     const char *type = js_as_string(js_get(model, "type"));
     bool has_merges = js_get(model, "merges") != NULL;
     if (type ? strcmp(type, "BPE") != 0 : !has_merges) /* files of old don't name it */
@@ -60,11 +61,13 @@ static int check_kind(const struct js *top, const struct js *model, struct error
         return -1;
     if (flag(model, "byte_fallback", false))
         return refuse(err, "model", "BPE with byte_fallback", "BPE of bytes");
-    for (size_t i = 1; i < sizeof none / sizeof *none; i++) {
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         const struct js *value = js_get(model, none[i]);
         const char *text = js_as_string(value);
+        char with[64];
+        snprintf(with, sizeof with, "BPE with %s", none[i]);
         if (!absent(value) && !(text && !*text))
-            return refuse(err, "model", none[i], "BPE without it");
+            return refuse(err, "model", with, "BPE without it");
     }
     return 0;
 }

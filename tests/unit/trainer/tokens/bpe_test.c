@@ -156,8 +156,10 @@ Test(bpe, what_is_no_byte_level_bpe_is_refused_by_its_name)
         {"\"post_processor\":null", "\"post_processor\":{\"type\":\"TemplateProcessing\"}",
          "its post_processor is TemplateProcessing"},
         {"\"byte_fallback\":false", "\"byte_fallback\":true", "BPE with byte_fallback"},
-        {"\"dropout\":null", "\"dropout\":0.1", "its model is dropout"},
-        {"\"end_of_word_suffix\":null", "\"end_of_word_suffix\":\"</w>\"", "its model is end_of_word_suffix"},
+        {"\"dropout\":null", "\"dropout\":0.1",
+         "its model is BPE with dropout, and generate knows BPE without it alone"},
+        {"\"end_of_word_suffix\":null", "\"end_of_word_suffix\":\"</w>\"",
+         "its model is BPE with end_of_word_suffix"},
         {"\"merges\":[]", "\"merges\":[\"t h\"]",
          "model.merges: number 0 has or makes a token that model.vocab lacks"},
         {"\"merges\":[]", "\"merges\":[7]", "model.merges: number 0 is no pair"},
@@ -179,6 +181,16 @@ Test(bpe, what_is_no_byte_level_bpe_is_refused_by_its_name)
         cr_assert(!strncmp(err.text, "tokenizer.json: ", 16) && strstr(err.text, table[i].part), "%s: %s",
                   table[i].now, err.text);
     }
+}
+
+/* GPT-2's own file has one. */
+Test(bpe, a_token_for_what_is_unknown_is_never_needed)
+{
+    struct bpe *b = NULL;
+    struct error err = {0};
+    cr_assert_eq(open_changed(&b, "\"unk_token\":null", "\"unk_token\":\"a\"", &err), 0, "%s", err.text);
+    gives(b, "b", (const int32_t[]){98}, 1);
+    bpe_free(b);
 }
 
 Test(bpe, a_byte_that_no_token_stands_for_is_named)
