@@ -101,7 +101,7 @@ def test_without_prices_there_are_hours(stage, nodes):
 
 
 def test_a_spent_budget_suspends_and_a_higher_one_goes_on(stage, nodes, tmp_path):
-    """50 a second for each worker and 100 for the coordinator: of 15,000 some seconds are left, less the last minute of all of them."""
+    """50 a second for each worker and 100 for the coordinator: of 12,600 some seconds are left, less the last minute of all of them."""
     path = tmp_path / "prices.csv"
     path.write_text(PRICES)
     operator = stage.operator("--no-lease", "--prices", str(path))

@@ -19,7 +19,7 @@ import rig
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from metadata_rig.server import Metadata, event, iso, somebody_answers  # noqa: E402  (its folder is on the path only now)
+from metadata_rig.server import Metadata, event, iso  # noqa: E402  (its folder is on the path only now)
 
 STEPS = 4000  # so many that the last notice comes before them on a quick machine, too
 ENDLESS = 10 ** 9
@@ -286,4 +286,8 @@ def test_a_node_listens_at_no_address_that_stands_for_all_and_says_why():
 
 def test_the_rig_stands_in_nobodys_way():
     with socket.create_server(("127.0.0.1", 0)) as there:
-        assert somebody_answers("127.0.0.1", there.getsockname()[1])
+        port = there.getsockname()[1]
+        with pytest.raises(RuntimeError, match="answers on 127.0.0.1 already"):
+            Metadata("aws", port=port)
+    with Metadata("aws", port=port) as free:
+        assert free.url.endswith(f":{port}")

@@ -27,9 +27,8 @@ class Metadata:
     go before all else while they are there. `asked` are the (method, path) that came."""
 
     def __init__(self, cloud, address="127.0.0.1", port=0, clock=time.time):
-        if address == LINK_LOCAL and somebody_answers(address, port):
-            raise RuntimeError(f"somebody answers on {address} already: this machine has metadata of its own, "
-                               "and no test may stand in its way")
+        if port and somebody_answers(address, port):
+            raise RuntimeError(f"somebody answers on {address} already, perhaps as this machine has metadata of its own: no test may stand in its way")
         self.cloud, self.clock = cloud, clock
         self.tokens, self.asked, self.faults = set(), [], []
         self.news = threading.Condition()
