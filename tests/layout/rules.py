@@ -478,6 +478,19 @@ def check_folders_are_told(root):
 SKIPS = re.compile(r"pytest\.skip\(|\bskipif\(|\bimportorskip\(|\bcr_skip(_test)?\(")
 
 
+def check_tables(root):
+    """Each row of a table of Markdown has as many cells as its head: what is too much is not shown, by no word."""
+    wrong = []
+    for page in [*sorted((Path(root) / "docs").glob("*.md")), *sorted(Path(root).glob("*.md"))]:
+        wide = 0
+        for number, line in enumerate(page.read_text().splitlines(), 1):
+            cells = len(re.findall(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", line))) - 1 if line.startswith("|") else 0
+            if wide and cells and cells != wide:
+                wrong.append(f"{page.relative_to(root)}:{number}: {cells} cells in a table of {wide}")
+            wide = (wide or cells) if cells else 0
+    return wrong
+
+
 def check_skips_are_told(root):
     """What can be skipped stands in docs/testing.md with what it lacks, and nothing else does."""
     section = (Path(root) / "docs/testing.md").read_text().partition("\n## What is skipped where\n")[2].partition("\n## ")[0]

@@ -365,3 +365,11 @@ def test_a_skip_that_nobody_tells_of_is_found(tree):
     tree("tests/e2e/other_test.py", "")
     tree("tests/unit/b_test.c", "")
     only(rules.check_skips_are_told(root), "b_test.c can't be skipped")
+
+
+def test_a_row_with_more_or_fewer_cells_than_its_head_is_told(tree):
+    head = "| fault | told by |\n|---|---|\n"
+    root = tree("docs/faults.md", head + "| a `a || b` in code | a \\| written out |\n\n" + "| one |\n|---|\n| alone |\n")
+    assert rules.check_tables(root) == []
+    tree("docs/faults.md", head + "| lost | nobody | late |\n")
+    only(rules.check_tables(root), "docs/faults.md:3: 3 cells in a table of 2")
