@@ -2,7 +2,6 @@
 
 import copy
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -439,77 +438,6 @@ def test_kubectl_get_shows_the_columns(jobs, made):
     assert wide[1].endswith(status["message"])
     kept = json.loads(jobs("get", "tj", name, "-o", "json"))["status"]["progress"]
     assert kept == status["progress"], "what the schema does not name is dropped"
-
-
-STATUS_JSON = CRD.parents[1] / "operator" / "core" / "status_json.c"
-STATUS_COST = STATUS_JSON.with_name("status_cost.c")
-STATUS_KEYS = CRD.parents[1] / "common" / "wire" / "status.c"
-
-
-def status_source():
-    """The operator's code, with each line that walks a table of keys written out for every key of it."""
-    tables = {name: re.findall(r'\] = "(\w+)"', body)
-              for name, body in re.findall(r"\*const (\w+_key)s\[\w+\] = \{(.*?)\n\};", STATUS_KEYS.read_text(), re.S)}
-    return re.sub(r"js_set_int\((\w+), (\w+_key)\(\w+\), .*;",
-                  lambda walk: "\n".join(f'js_set_int({walk[1]}, "{key}", 0);' for key in tables[walk[2]]), STATUS_JSON.read_text() + STATUS_COST.read_text())
-
-
-def written_paths(source):
-    """Each path below the status that the operator's code writes, read from that: which function puts which key into which
-    object, and which object or function's result that key holds."""
-    holds = {}  # (function, variable) -> [(key, the (function, variable) below it, or None for a plain value)]
-    given = {"write": "o"}  # function -> the variable that it returns
-    function = None
-    for line in source.splitlines():
-        begun = re.match(r"(?:static )?(?:struct js \*|void )(\w+)\(", line)
-        function = begun.group(1) if begun else function
-        for variable, key, value in re.findall(r'(?:js_set\w*|put_\w+)\((\w+), "(\w+)"(?:, (\w+\(?))?', line):
-            is_object = re.search(rf'js_set\({variable}, "{key}"', line)
-            below = (value[:-1], None) if value.endswith("(") else (function, value)
-            below = below if is_object else None
-            holds.setdefault((function, variable), []).append((key, below))
-        for variable, value in re.findall(r"js_push\((\w+), (\w+)\)", line):
-            holds.setdefault((function, variable), []).append(("[]", (function, value)))
-        given |= dict.fromkeys([function], "".join(re.findall(r"return (\w+);", line)) or given.get(function))
-
-    def walk(place, path):
-        place = (place[0], place[1] or given[place[0]]) if place else None
-        if place not in holds:
-            yield path
-        for key, below in holds.get(place, ()):
-            yield from walk(below, f"{path}.{key}" if path else key)
-
-    paths = set(walk(("write", "o"), ""))
-    return {path for path in paths if not any(other.startswith(f"{path}.") for other in paths)}
-
-
-def known_paths(schema, path=""):
-    below = schema.get("properties", {})
-    if "items" in schema and "properties" in schema["items"]:
-        below = {"[]": schema["items"]}
-    if not below:
-        yield path
-    for key, child in below.items():
-        yield from known_paths(child, f"{path}.{key}" if path else key)
-
-
-def test_a_status_of_the_operator_survives_the_schema(jobs):
-    """Every field that operator/core writes has its place in the CRD: pruning would lose it silently. And no field is there for nothing."""
-    schema = jobs.get("crd", "trainingjobs.ringmaster.dev")["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    known = set(known_paths(schema["properties"]["status"]))
-    written = written_paths(status_source())
-    assert written == known
-
-
-@pytest.mark.parametrize("right, wrong, lost", [
-    ('js_set_int(o, "term"', 'js_set_int(o, "misfit"', "ring.misfit"),  # a name that stands elsewhere
-    ('js_set_int(m, "worker"', 'js_set_int(o, "worker"', "ring.worker"),
-    ('js_set_int(s, "index"', 'js_set_int(s, "number"', "workers.slots.[].number"),
-    ('js_set(o, "goodput", goodput_json', 'js_set(o, "lastGoodput", goodput_json', "lastGoodput.ratio")])
-def test_a_field_that_is_written_at_another_place_is_found(right, wrong, lost):
-    source = STATUS_JSON.read_text() + STATUS_COST.read_text()
-    assert right in source
-    assert lost in written_paths(source.replace(right, wrong)) - written_paths(source)
 
 
 def test_kubectl_apply_can_keep_the_crd_in_its_annotation(jobs):
