@@ -50,8 +50,7 @@ int job_uri_resolve(const char *uri, const char *folder, char *out, struct error
     else if (!strncmp(uri, "s3://", 5))
         return resolve_bucket(uri, out, err);
     else if (scheme)
-        return err_set(err, ERR_USAGE,
-                       "is %.200s; write a folder (a path or file:///path) or s3://bucket/prefix", uri);
+        return err_set(err, ERR_USAGE, "is %.200s; write a path, file:///path or s3://bucket/path", uri);
     if (path != uri && *path != '/')
         return err_set(err, ERR_USAGE, "is %.200s; after file:// comes an absolute path: file:///data/books",
                        uri);
