@@ -1,8 +1,10 @@
 /* README.md of final/: what it says, when it is written, and what becomes of it. */
 #include "common/storage/checkpoint/model_card.h"
 
+#include <ctype.h>
 #include <math.h>
 
+#include "common/job/spec.h"
 #include "common/storage/checkpoint/files.h"
 #include "common/storage/checkpoint/verify.h"
 #include "fixture.h"
@@ -103,6 +105,31 @@ Test(model_card, the_instruction_set_is_the_one_that_computed)
         model_card_write(&m, &known, &out);
         says(&out, rows[i].line ? rows[i].line : "isa:", rows[i].line != NULL);
     }
+    str_clear(&out);
+}
+
+Test(model_card, each_instruction_set_that_a_job_can_name_is_named)
+{
+    char words[] = JOB_ISA_WORDS;
+    int named = 0;
+    struct str out = str_init(1 << 16);
+    describe(true, &known, &out);
+    char *rest = NULL;
+    for (char *word = strtok_r(words, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest)) {
+        if (!strcmp(word, "or") || !strcmp(word, "Auto"))
+            continue;
+        char lower[32], line[64];
+        size_t length = strlen(word);
+        for (size_t i = 0; i <= length; i++)
+            lower[i] = (char)tolower((unsigned char)word[i]);
+        snprintf(m.fingerprint, sizeof m.fingerprint, "numerics 0123, fp32, %s, a CPU", lower);
+        snprintf(line, sizeof line, "    isa: \"%s\"\n", word);
+        str_reset(&out);
+        model_card_write(&m, &known, &out);
+        says(&out, line, true);
+        named++;
+    }
+    cr_assert_eq(named, 6);
     str_clear(&out);
 }
 
