@@ -3,7 +3,6 @@
 #include <stddef.h>
 
 static const rm_time apart = 60 * RM_S; /* one leave a machine and minute */
-static const rm_time jitter = 2 * RM_S; /* moments that are told again differ by that much */
 static const rm_time least = 5 * RM_S;  /* in which a worker can leave */
 
 void heed_init(struct heed *heed)
@@ -37,7 +36,7 @@ bool heed_notices(struct heed *heed, const struct notices *notices, bool complet
     if (heed->doomed && !heed->told && (now < doomed_at(heed, will) || will->until - now < least))
         return false;
     rm_time until = rm_later(will->until, now + least);
-    if (heed->told && (until == RM_NEVER || until > heed->leaves.until - jitter))
+    if (heed->told && (until == RM_NEVER || until > heed->leaves.until - NOTICE_SAME_MOMENT))
         return false;
     heed->told = true;
     heed->leaves = *will;

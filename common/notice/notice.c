@@ -42,7 +42,6 @@ static const struct notice_kind kinds[NOTICE_SOURCES] = {
 };
 
 static const rm_time lead_unpromised = 1800 * RM_S;
-static const rm_time jitter = 2 * RM_S; /* of one moment, told twice */
 
 const struct notice_kind *notice_kind(enum notice_source source)
 {
@@ -188,9 +187,9 @@ static enum notice_news time_change(rm_time was, rm_time is)
 {
     if (was == is)
         return NOTICE_SAME;
-    if (was == RM_NEVER || (is != RM_NEVER && is < was - jitter))
+    if (was == RM_NEVER || (is != RM_NEVER && is < was - NOTICE_SAME_MOMENT))
         return NOTICE_SOONER;
-    return is == RM_NEVER || is > was + jitter ? NOTICE_LATER : NOTICE_SAME;
+    return is == RM_NEVER || is > was + NOTICE_SAME_MOMENT ? NOTICE_LATER : NOTICE_SAME;
 }
 
 enum notice_news notice_change(const struct notice *was, const struct notice *is)

@@ -14,6 +14,9 @@
 
 #include "common/base/time.h"
 
+/* By how much one moment that is told twice may differ: sources have whole seconds, clocks are read anew. */
+#define NOTICE_SAME_MOMENT (2 * RM_S)
+
 enum notice_certainty { NOTICE_MAY, NOTICE_WILL };
 
 /* What happens to the machine. Several sources tell of one cause. */

@@ -13,7 +13,7 @@ enum {
     HANG_S = 60,
 };
 
-static const rm_time pause_first = RM_S, pause_most = 30 * RM_S, jitter = 2 * RM_S, at_once = RM_S;
+static const rm_time pause_first = RM_S, pause_most = 30 * RM_S, at_once = RM_S;
 
 /* ---- the questions ---- */
 
@@ -290,8 +290,8 @@ static void take(struct watch *w, const struct topic_row *row, const struct meta
     rm_time before = until_of(w, row->source, told.id);
     enum notice_news news = notices_take(&w->notices, &told);
     rm_time after = until_of(w, row->source, told.id);
-    /* a Date has whole seconds: by them alone the same moment seems to move */
-    if (news == NOTICE_SAME || (news == NOTICE_SOONER && before != RM_NEVER && before - after < jitter))
+    if (news == NOTICE_SAME ||
+        (news == NOTICE_SOONER && before != RM_NEVER && before - after < NOTICE_SAME_MOMENT))
         return;
     w->revision++;
     int n = snprintf(say, WATCH_SAY_MAX, "%s: this machine %s go (%s)", notice_kind(row->source)->name,
