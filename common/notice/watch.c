@@ -46,7 +46,9 @@ static const rm_time azures_first = 130 * RM_S;
 #define GCE_HEADER   "Metadata-Flavor: Google"
 #define AZURE_HEADER "Metadata: true"
 
-/* To a machine that hibernates AWS promises no time: what is there is what it takes to leave. */
+/* AWS advises to ask each 5 s. Of the two minutes that it gives those would be lost, and an instance may send
+ * 1,024 packets a second to such addresses (its user guide, "query throttling").
+ * To a machine that hibernates AWS promises no time: what is there is what it takes to leave. */
 static const struct topic_row topics[TOPICS] = {
     [TOPIC_AWS_TOKEN] = {WATCH_AWS, METADATA_AWS_TOKEN_PATH, METADATA_AWS_TOKEN_TTL, NOTICE_SOURCES, false, 0,
                          2 * RM_S, RM_NEVER},
@@ -55,7 +57,7 @@ static const struct topic_row topics[TOPICS] = {
     [TOPIC_AZURE_NAME] = {WATCH_AZURE, "/metadata/instance/compute/name?api-version=2021-02-01&format=text",
                           AZURE_HEADER, NOTICE_SOURCES, false, 0, 2 * RM_S, RM_NEVER},
     [TOPIC_AWS_SPOT] = {WATCH_AWS, "/latest/meta-data/spot/instance-action", NULL, NOTICE_AWS_SPOT, false,
-                        5 * RM_S, 5 * RM_S, 5 * RM_S},
+                        RM_S, 5 * RM_S, 5 * RM_S},
     [TOPIC_AWS_REBALANCE] = {WATCH_AWS, "/latest/meta-data/events/recommendations/rebalance", NULL,
                              NOTICE_AWS_REBALANCE, false, 5 * RM_S, 5 * RM_S, RM_NEVER},
     [TOPIC_AWS_MAINTENANCE] = {WATCH_AWS, "/latest/meta-data/events/maintenance/scheduled", NULL,

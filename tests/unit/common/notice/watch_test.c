@@ -90,14 +90,26 @@ static const struct notice *known(void)
     return notices_first(&w.notices);
 }
 
-Test(watch, aws_is_asked_every_five_seconds_and_a_404_is_no_notice, .init = arrange)
+Test(watch, aws_is_asked_each_second_for_what_has_two_minutes_and_a_404_is_no_notice, .init = arrange)
 {
     be_aws();
     rm_time asked = now;
     for (int i = 0; i < 3; i++)
         hears(i, 404, "");
     cr_assert_null(known());
-    cr_assert_eq(watch_deadline(&w), asked + 5 * RM_S);
+    cr_assert_eq(watch_deadline(&w), asked + RM_S);
+    for (int second = 1; second < 5; second++) {
+        cr_assert_str_eq(asks(), "/latest/meta-data/spot/instance-action");
+        cr_assert_eq(now, asked + second * RM_S);
+        hears(q.slot, 404, "");
+    }
+    bool due[3] = {false};
+    for (int i = 0; i < 3; i++) { /* what may take hours is asked for every five seconds */
+        asks();
+        due[q.slot] = true;
+        cr_assert_eq(now, asked + 5 * RM_S);
+    }
+    cr_assert(due[0] && due[1] && due[2]);
     cr_assert(w.complete);
     cr_assert_eq(w.revision, 2, "who waits for a word hears that it is complete");
 }
