@@ -32,9 +32,9 @@ def written_paths(source):
     for line in source.splitlines():
         begun = re.match(r"(?:static )?(?:struct js \*|void )(\w+)\(", line)
         function = begun.group(1) if begun else function
-        for variable, first, second in re.findall(r'put_sum\((\w+), "(\w+)", "(\w+)"', line):
-            holds.setdefault((function, variable), []).extend([(first, None), (second, None)])
-        for variable, key, value in re.findall(r'(?:js_set\w*|put_(?!sum)\w+)\((\w+), "(\w+)"(?:, (\w+\(?))?', line):
+        for variable, keys in re.findall(r'put_\w+\((\w+)((?:, "\w+")+)', line):
+            holds.setdefault((function, variable), []).extend((key, None) for key in re.findall(r"\w+", keys))
+        for variable, key, value in re.findall(r'js_set\w*\((\w+), "(\w+)"(?:, (\w+\(?))?', line):
             is_object = re.search(rf'js_set\({variable}, "{key}"', line)
             below = (value[:-1], None) if value.endswith("(") else (function, value)
             below = below if is_object else None
