@@ -46,9 +46,8 @@ static const rm_time azures_first = 130 * RM_S;
 #define GCE_HEADER   "Metadata-Flavor: Google"
 #define AZURE_HEADER "Metadata: true"
 
-/* AWS advises to ask each 5 s. Of the two minutes that it gives those would be lost, and an instance may send
- * 1,024 packets a second to such addresses (its user guide, "query throttling").
- * To a machine that hibernates AWS promises no time: what is there is what it takes to leave. */
+/* AWS advises to ask each 5 s: of the two minutes that it gives those would be lost. Azure advises each
+ * second. To a machine that hibernates AWS promises no time: what is there is what it takes to leave. */
 static const struct topic_row topics[TOPICS] = {
     [TOPIC_AWS_TOKEN] = {WATCH_AWS, METADATA_AWS_TOKEN_PATH, METADATA_AWS_TOKEN_TTL, NOTICE_SOURCES, false, 0,
                          2 * RM_S, RM_NEVER},
