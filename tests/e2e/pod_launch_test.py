@@ -31,6 +31,7 @@ def pods_of_a_program(launch, tmp_path):
     made = []
 
     def make(seconds, *words, command=None, **fields):
+        # the stories count rings from one of all workers: in a window of half a second one could come late, and make a ring more
         settings = {"workers__min": 2, "workers__max": 4, "elasticity__joinWindow": "2s", "elasticity__lostAfter": "2s", **fields}
         command = command or [sys.executable, launch_test.PROGRAMS / "ledger.py", tmp_path / "ledger", seconds, *words]
         job = launch_test.program_job(tmp_path / "alone", ["true"], **settings)
