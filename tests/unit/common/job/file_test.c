@@ -135,6 +135,9 @@ Test(file, a_field_of_the_wrong_type_or_size_is_told_where_and_what_to_write)
             "job.yaml:5: spec.workers should be a group of fields, indented below it");
     refused(read_changed(8, "    data: {uri: }"),
             "job.yaml:8: spec.trainer.data.uri is empty; write a folder, as a path or file:// URI");
+    refused(read_changed(8, "    data: {uri: gs://bucket/books}"),
+            "job.yaml:8: spec.trainer.data.uri is gs://bucket/books; write a path, file:///path or "
+            "s3://bucket/path");
     refused(read_changed(8, "    data: {uri: /x, tokenizer: \"http://x/tokenizer.json\"}"),
             "job.yaml:8: spec.trainer.data.tokenizer is http://x/tokenizer.json; write a path, "
             "file:///path or s3://bucket/path");
