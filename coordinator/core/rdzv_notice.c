@@ -29,20 +29,33 @@ static void tell(const struct turn *turn, const struct rdzv_worker *w, enum rdzv
     t->left = notice->until == RM_NEVER ? -1 : rm_later(notice->until - turn->now, 0);
 }
 
+static void withdraw(const struct turn *turn, struct rdzv_worker *w)
+{
+    if (w->noticed)
+        tell(turn, w, TELL_NOTICE_WITHDRAWN, &w->notice);
+    w->noticed = false;
+}
+
+static void hear(const struct turn *turn, struct rdzv_worker *w, const struct notice *is)
+{
+    enum notice_news news = notice_change(w->noticed ? &w->notice : NULL, is);
+    if (news == NOTICE_SAME)
+        return;
+    if (news == NOTICE_MILDER)
+        tell(turn, w, TELL_NOTICE_WITHDRAWN, &w->notice);
+    if (news != NOTICE_SOONER && news != NOTICE_LATER)
+        tell(turn, w, TELL_NOTICE_RECEIVED, is);
+    w->noticed = true;
+    w->notice = *is;
+}
+
 void rdzv_noticed(const struct turn *turn, struct rdzv_worker *w, const struct msg_noticed *said)
 {
     struct notice is;
-    bool gone = said->word == NOTICED_GONE;
-    if (w->released || (!gone && !take_word(said, turn->now, &is)))
+    if (w->released)
         return;
-    enum notice_news news = notice_change(w->noticed ? &w->notice : NULL, gone ? NULL : &is);
-    if (news == NOTICE_SAME)
-        return;
-    if (news == NOTICE_GONE || news == NOTICE_MILDER)
-        tell(turn, w, TELL_NOTICE_WITHDRAWN, &w->notice);
-    if (news == NOTICE_NEW || news == NOTICE_SURER || news == NOTICE_MILDER)
-        tell(turn, w, TELL_NOTICE_RECEIVED, &is);
-    w->noticed = !gone;
-    if (!gone)
-        w->notice = is;
+    if (said->word == NOTICED_GONE)
+        withdraw(turn, w);
+    else if (take_word(said, turn->now, &is))
+        hear(turn, w, &is);
 }
