@@ -2,12 +2,11 @@
 
 import copy
 import json
-from pathlib import Path
 
 import pytest
 import rig
+from operator_rig import CRD
 
-CRD = Path(__file__).resolve().parents[2] / "crds" / "trainingjob.yaml"
 ANNOTATION_BYTES_MAX = 256 * 1024
 
 
