@@ -249,7 +249,8 @@ void cache_node(struct cache *cache, enum kube_change change, const struct js *o
             abort();
         table_put(&cache->nodes, view.name, node);
     }
-    bool same = node->view.ready == view.ready && !strcmp(node->view.leave, view.leave) && *node->view.name;
+    bool same = node->view.ready == view.ready && !strcmp(node->view.leave, view.leave) &&
+                !strcmp(node->view.may_leave, view.may_leave) && *node->view.name;
     node->view = view;
     node->mark = cache->marks[OP_RESOURCES];
     if (!same)

@@ -349,42 +349,48 @@ int pod_project(const struct js *object, struct pod_view *ret, struct error *err
     return 0;
 }
 
-/* By these clouds and autoscalers announce that a node goes away. Not Karpenter's: it taints before it has a
- * replacement, waits for that up to an hour, and takes the taint back where none comes (its disruption queue,
- * v1.13). That the node goes is certain once it is deleted, and then its drain begins. */
-static bool is_leave_taint(const char *key)
+/* By taints clouds and autoscalers announce that a node will go, or may. Karpenter's is a *may*: it taints
+ * before it has a replacement, waits for that up to an hour, and takes the taint back where none comes (its
+ * disruption queue, v1.13); that the node goes is certain once it is deleted, and then its drain begins. The
+ * autoscaler's candidates are nodes that it looks at, most of which stay, and workers on one say themselves
+ * that it is in use. What is out of service is gone already: pods there are seen to be lost. */
+static void read_taint(const char *key, struct node_view *node)
 {
-    switch (notice_of_taint(key)) {
-    case NOTICE_NTH_SPOT:
-    case NOTICE_NTH_REBALANCE:
-    case NOTICE_NTH_ASG:
-    case NOTICE_NTH_MAINTENANCE:
-    case NOTICE_AUTOSCALER:
-    case NOTICE_GKE:
-    case NOTICE_AKS:
-        return true;
-    default:
-        return false;
+    enum notice_source source = notice_of_taint(key);
+    if (source == NOTICE_SOURCES || source == NOTICE_AUTOSCALER_CANDIDATE || source == NOTICE_OUT_OF_SERVICE)
+        return;
+    if (notice_kind(source)->certainty == NOTICE_WILL)
+        snprintf(node->leave, sizeof node->leave, "has the taint %.100s", key);
+    else if (source != NOTICE_CORDON) /* which spec.unschedulable says as well, and in better words */
+        snprintf(node->may_leave, sizeof node->may_leave, "has the taint %.100s", key);
+}
+
+static void read_leaving(const struct js *object, struct node_view *node)
+{
+    bool cordoned = false;
+    const struct js *taints = read_at(object, "spec.taints");
+    read_flag(object, "spec.unschedulable", &cordoned);
+    if (cordoned)
+        text_copy(node->may_leave, sizeof node->may_leave, "is cordoned");
+    for (size_t i = 0; i < js_size(taints); i++) {
+        char key[OP_NODE_MAX] = "";
+        read_text(js_at(taints, i), "key", key, sizeof key);
+        read_taint(key, node);
     }
+    if (js_as_string(read_at(object, "metadata.deletionTimestamp")))
+        text_copy(node->leave, sizeof node->leave, "is being deleted");
 }
 
 int node_project(const struct js *object, struct node_view *ret, struct error *err)
 {
     struct node_view node = {0};
-    const struct js *taints = read_at(object, "spec.taints"), *list = read_at(object, "status.conditions");
+    const struct js *list = read_at(object, "status.conditions");
     read_text(object, "metadata.name", node.name, sizeof node.name);
     machine_read(object, &node.machine);
     resources_read(read_at(object, "status.allocatable"), &node.allocatable);
     if (!*node.name)
         return err_set(err, ERR_PROTOCOL, "a node without a name");
-    for (size_t i = 0; i < js_size(taints); i++) {
-        char key[OP_NODE_MAX] = "";
-        read_text(js_at(taints, i), "key", key, sizeof key);
-        if (is_leave_taint(key))
-            snprintf(node.leave, sizeof node.leave, "has the taint %.100s", key);
-    }
-    if (js_as_string(read_at(object, "metadata.deletionTimestamp")))
-        text_copy(node.leave, sizeof node.leave, "is being deleted");
+    read_leaving(object, &node);
     for (size_t i = 0; i < js_size(list); i++) {
         char type[OP_REASON_MAX] = "", status[OP_REASON_MAX] = "";
         read_text(js_at(list, i), "type", type, sizeof type);

@@ -75,7 +75,9 @@ struct node_view {
     bool ready;
     char leave[2 * OP_REASON_MAX]; /* "has the taint T", "is being deleted": it will go; "" where nobody says
                                       so */
-    struct price_machine machine;  /* by its labels */
+    char may_leave[2 * OP_REASON_MAX]; /* "has the taint T", "is cordoned": it may go; "" where nobody says
+                                          so */
+    struct price_machine machine;      /* by its labels */
     struct resources allocatable;
 };
 

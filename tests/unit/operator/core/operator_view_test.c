@@ -156,21 +156,36 @@ Test(operator_view, a_node_that_is_being_deleted_will_go)
     js_free(object);
 }
 
+/* kubectl cordon sets both. */
+Test(operator_view, a_node_that_is_cordoned_may_go)
+{
+    struct node_view node;
+    struct js *object = json("{\"metadata\":{\"name\":\"n\"},\"spec\":{\"unschedulable\":true,\"taints\":[{"
+                             "\"key\":\"node.kubernetes.io/unschedulable\",\"effect\":\"NoSchedule\"}]}}");
+    cr_assert_eq(node_project(object, &node, NULL), 0);
+    cr_assert_str_eq(node.may_leave, "is cordoned");
+    cr_assert_str_eq(node.leave, "");
+    js_free(object);
+}
+
 Test(operator_view, taints_that_announce_the_end_are_leave_signals_and_hiccups_are_not)
 {
     static const struct {
         const char *key;
-        bool leaves;
-    } taints[] = {{"aws-node-termination-handler/spot-itn", true},
-                  {"karpenter.sh/disrupted", false},
-                  {"ToBeDeletedByClusterAutoscaler", true},
-                  {"cloud.google.com/impending-node-termination", true},
-                  {"remediator.kubernetes.azure.com/unschedulable", true},
-                  {"DeletionCandidateOfClusterAutoscaler", false},
-                  {"node.kubernetes.io/not-ready", false},
-                  {"node.kubernetes.io/unreachable", false},
-                  {"node.kubernetes.io/out-of-service", false},
-                  {"nvidia.com/gpu", false}};
+        bool leaves, may_leave;
+    } taints[] = {{"aws-node-termination-handler/spot-itn", .leaves = true},
+                  {"aws-node-termination-handler/rebalance-recommendation", .may_leave = true},
+                  {"aws-node-termination-handler/asg-lifecycle-termination", .may_leave = true},
+                  {"aws-node-termination-handler/scheduled-maintenance", .may_leave = true},
+                  {"karpenter.sh/disrupted", .may_leave = true},
+                  {"ToBeDeletedByClusterAutoscaler", .leaves = true},
+                  {"cloud.google.com/impending-node-termination", .may_leave = true},
+                  {"remediator.kubernetes.azure.com/unschedulable", .leaves = true},
+                  {"DeletionCandidateOfClusterAutoscaler", .leaves = false},
+                  {"node.kubernetes.io/not-ready", .leaves = false},
+                  {"node.kubernetes.io/unreachable", .leaves = false},
+                  {"node.kubernetes.io/out-of-service", .leaves = false},
+                  {"nvidia.com/gpu", .leaves = false}};
     for (size_t i = 0; i < sizeof taints / sizeof *taints; i++) {
         struct node_view node;
         struct str text = str_init(1024);
@@ -183,6 +198,7 @@ Test(operator_view, taints_that_announce_the_end_are_leave_signals_and_hiccups_a
         struct js *object = json(str_text(&text));
         cr_assert_eq(node_project(object, &node, NULL), 0);
         cr_assert_eq(*node.leave != 0, taints[i].leaves, "%s", taints[i].key);
+        cr_assert_eq(*node.may_leave != 0, taints[i].may_leave, "%s", taints[i].key);
         cr_assert(node.ready);
         cr_assert_str_eq(node.machine.type, "m5.large");
         js_free(object);
