@@ -20,6 +20,20 @@ static void take_lost(const struct status_workers *from, struct coordinator_view
     }
 }
 
+static int take_present(const struct status_workers *from, struct op_present *ret)
+{
+    for (int i = 0; i < from->count; i++) {
+        const struct status_worker *one = &from->worker[i];
+        bool may = one->notice.known && !strcmp(one->notice.certainty, notice_certainty_name(NOTICE_MAY));
+        ret[i] = (struct op_present){.worker = one->worker,
+                                     .attempt = one->attempt,
+                                     .in_ring = one->rank >= 0 && strcmp(one->phase, "leaving") != 0,
+                                     .waits = one->rank < 0 && !strcmp(one->phase, "waiting"),
+                                     .may_go = may};
+    }
+    return from->count;
+}
+
 static void take_last_word(const struct status_result *from, struct op_last_word *ret)
 {
     ret->program_code = -1;
@@ -161,7 +175,7 @@ static void read_events(const struct js *list, bool no_steps, struct coordinator
 static void take_lists(const struct status_page *page, struct coordinator_view *ret)
 {
     ret->ring_size = take_members(&page->ring.members, ret->member);
-    ret->workers_count = take_members(&page->workers, ret->worker);
+    ret->workers_count = take_present(&page->workers, ret->worker);
     ret->quarantined_count = page->quarantined.count;
     for (int i = 0; i < page->quarantined.count; i++)
         ret->quarantined[i] = page->quarantined.worker[i].worker;

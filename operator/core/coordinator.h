@@ -21,6 +21,14 @@ struct op_gone {
     char cause[OP_CAUSE_MAX];
 };
 
+/* Who is connected to a coordinator. */
+struct op_present {
+    int worker, attempt;
+    bool in_ring; /* and does not leave it */
+    bool waits;   /* beside the ring, for a place in it */
+    bool may_go;  /* it was told that its machine may go */
+};
+
 struct op_coordinator_event {
     int64_t sequence, at_ms;
     enum event_kind kind;  /* EVENT_KINDS: one that is not known */
@@ -50,7 +58,7 @@ struct coordinator_view {
     int64_t formed_ms;
     struct op_member member[RM_WORKERS_MAX]; /* ring_size of them */
     int workers_count, lost_count, quarantined_count;
-    struct op_member worker[RM_WORKERS_MAX]; /* who is connected */
+    struct op_present worker[RM_WORKERS_MAX];
     struct op_gone lost[RM_WORKERS_MAX];
     int quarantined[RM_WORKERS_MAX]; /* worker indices */
     struct op_progress progress;

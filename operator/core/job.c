@@ -54,6 +54,8 @@ static void read_policy(const struct js *spec, struct job_view *job)
     char word[OP_REASON_MAX] = "";
     read_text(spec, "scheduling.disruptionBudget", word, sizeof word);
     job->disruption_budget = strcmp(word, "None") != 0;
+    job->surge = 1;
+    read_small(spec, "scheduling.surge", 0, OP_SURGE_MAX, &job->surge);
     *word = 0;
     read_text(spec, "cleanPodPolicy", word, sizeof word);
     if (!strcmp(word, "All"))

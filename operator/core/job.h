@@ -12,7 +12,7 @@
 enum op_clean { OP_CLEAN_RUNNING, OP_CLEAN_ALL, OP_CLEAN_NONE };
 enum op_rule_action { OP_RULE_FAIL_JOB, OP_RULE_RESTART };
 
-enum { OP_RULES_MAX = 16, OP_RULE_CODES_MAX = 32, OP_SPEC_TEXT_MAX = 256 * 1024 };
+enum { OP_RULES_MAX = 16, OP_RULE_CODES_MAX = 32, OP_SPEC_TEXT_MAX = 256 * 1024, OP_SURGE_MAX = 8 };
 
 struct op_rule {
     enum op_rule_action action;
@@ -38,7 +38,8 @@ struct job_view {
     int64_t restarts_within_ms;
     int rules_count;
     struct op_rule rule[OP_RULES_MAX];
-    bool disruption_budget;    /* scheduling.disruptionBudget: Auto; false: None */
+    bool disruption_budget; /* scheduling.disruptionBudget: Auto; false: None */
+    int surge;              /* how many more workers than the target may run for replacements to come first */
     int64_t active_deadline_s; /* 0: none */
     int64_t ttl_s;             /* -1: none */
     enum op_clean clean;

@@ -205,9 +205,12 @@ static void create_worker(struct planner *p, int index)
     name_worker(p->job->name, p->job->uid, index, stored->attempt, name);
     struct op_action *action =
         plan_add(p, OP_CREATE, OP_PODS, name, "worker %d is wanted (attempt %d)", index, stored->attempt);
-    if (action)
-        pod_worker(p->job, &p->s->settings, &p->stored->workers.unfit, index, stored->attempt, &action->body,
-                   NULL);
+    if (!action)
+        return;
+    struct op_elsewhere elsewhere = {.unfit = &p->stored->workers.unfit};
+    if (surge_is_more(p, index))
+        surge_bar(p, &elsewhere);
+    pod_worker(p->job, &p->s->settings, &elsewhere, index, stored->attempt, &action->body, NULL);
 }
 
 static void create_pods(struct planner *p)

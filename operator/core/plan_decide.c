@@ -96,12 +96,6 @@ static int free_index(const struct planner *p)
     return -1;
 }
 
-static int quarantined_count(const struct planner *p)
-{
-    const struct coordinator_view *view = look_coordinator_view(p);
-    return view ? view->quarantined_count : 0;
-}
-
 /* The number of workers that the job should have now; follows spec.workers.target, growing not before the
  * cool-down is over. */
 static void update_target(struct planner *p)
@@ -135,7 +129,7 @@ static bool in_ring(const struct planner *p, int index)
 
 /* Who goes first when there are too many: lower goes first, the most significant difference in front. */
 struct worth {
-    int64_t rank[5];
+    int64_t rank[6];
 };
 
 static struct worth worth_of(const struct planner *p, int index)
@@ -143,7 +137,7 @@ static struct worth worth_of(const struct planner *p, int index)
     const struct pod_view *pod = look_worker(p, index, p->next.workers.slot[index].attempt);
     const struct node_view *node = look_node(p, pod);
     return (struct worth){{pod && *pod->node, !(node && *node->leave), in_ring(p, index),
-                           pod ? pod->deletion_cost : 0, -index}};
+                           !surge_is_uneasy(p, index), pod ? pod->deletion_cost : 0, -index}};
 }
 
 static bool goes_before(const struct worth *a, const struct worth *b)
@@ -154,12 +148,13 @@ static bool goes_before(const struct worth *a, const struct worth *b)
     return false;
 }
 
-static void shrink_by_one(struct planner *p)
+/* Of the live ones, or of those alone who may be relieved; -1: there is none. */
+static int least_worth(const struct planner *p, bool relieved)
 {
     int victim = -1;
     struct worth least = {0};
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        if (!slot_is_live(&p->next.workers.slot[i]))
+        if (!slot_is_live(&p->next.workers.slot[i]) || (relieved && !surge_relieves(p, i)))
             continue;
         struct worth own = worth_of(p, i);
         if (victim >= 0 && !goes_before(&own, &least))
@@ -167,8 +162,23 @@ static void shrink_by_one(struct planner *p)
         victim = i;
         least = own;
     }
+    return victim;
+}
+
+static void shrink_by_one(struct planner *p)
+{
+    int victim = least_worth(p, false);
     if (victim >= 0)
         withdraw(&p->next.workers.slot[victim]);
+}
+
+/* Who is on a machine that may go leaves it as soon as the others are as many as are wanted. */
+static void relieve(struct planner *p)
+{
+    for (int victim; (victim = least_worth(p, true)) >= 0;) {
+        surge_tell(p, victim);
+        withdraw(&p->next.workers.slot[victim]);
+    }
 }
 
 /* Places of workers that failed by themselves, or ended soon after their start: they come back after a while,
@@ -194,7 +204,10 @@ static void grow_by(struct planner *p, int missing)
 
 static void decide_workers(struct planner *p)
 {
-    int desired = p->next.workers.target - quarantined_count(p);
+    if (p->mode == OP_RUN && !p->finishing)
+        relieve(p);
+    p->next.workers.surge = surge_decide(p);
+    int desired = look_places(p) + p->next.workers.surge;
     for (int live = plan_live(&p->next); live > desired; live--)
         shrink_by_one(p);
     if (p->mode != OP_RUN || p->finishing)
@@ -403,6 +416,7 @@ static void note_activity(struct planner *p)
 
 void plan_decide(struct planner *p)
 {
+    p->next.workers.surge = 0;
     if (p->mode == OP_DONE) {
         note_refusal(p);
         withdraw_workers(p);

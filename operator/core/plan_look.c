@@ -82,6 +82,12 @@ int64_t look_silence(const struct planner *p)
     return pod && !pod_is_over(pod) && !pod->deletion_ms ? silence_ms(p->s->silence) : 0;
 }
 
+int look_places(const struct planner *p)
+{
+    const struct coordinator_view *view = look_coordinator_view(p);
+    return p->next.workers.target - (view ? view->quarantined_count : 0);
+}
+
 bool look_any_alive(const struct planner *p, enum pod_role role)
 {
     for (int i = 0; i < p->s->pods_count; i++)

@@ -27,6 +27,8 @@ enum {
 
 enum op_mode { OP_RUN, OP_HOLD, OP_STOP, OP_SUSPEND, OP_DONE };
 
+struct op_elsewhere;
+
 struct planner {
     const struct job_snapshot *s;
     const struct job_view *job;
@@ -52,6 +54,7 @@ bool look_is_failed(const struct pod_view *pod);                            /* o
 const struct coordinator_view *look_coordinator_view(const struct planner *p); /* the current term's; NULL */
 bool look_is_other_image(const struct planner *p, const struct pod_view *pod); /* than the job's pinned one */
 int64_t look_silence(const struct planner *p); /* how long the coordinator has given no answer; 0 */
+int look_places(const struct planner *p);      /* the target, but for those whom nobody takes */
 bool look_any_alive(const struct planner *p, enum pod_role role);
 
 /* plan_meter.c: what the pods cost */
@@ -81,6 +84,14 @@ int plan_live(const struct job_status *status);                             /* l
 
 /* Until when the next attempt of a slot that has ended waits; 0: it need not. pod: its last one; NULL. */
 int64_t plan_rests_until(const struct planner *p, const struct op_slot *slot, const struct pod_view *pod);
+
+/* plan_surge.c: first the replacement, then the leave */
+bool surge_is_uneasy(const struct planner *p, int index); /* it is on a machine that may go */
+int surge_decide(const struct planner *p);                /* how many more than the target are wanted */
+bool surge_relieves(const struct planner *p, int index);  /* it is uneasy, and all places are taken without */
+void surge_tell(struct planner *p, int index);            /* that it goes */
+bool surge_is_more(const struct planner *p, int index); /* its pod, to be made, is for more than the places */
+void surge_bar(const struct planner *p, struct op_elsewhere *ret); /* those machines, to a pod of those */
 
 /* plan_tell.c: conditions, state, message */
 void plan_tell(struct planner *p);

@@ -596,8 +596,9 @@ static int finish(struct js *pod, struct js *job_spec, int status, struct str *o
     return status;
 }
 
-int pod_worker(const struct job_view *job, const struct op_settings *settings, const struct op_unfit *unfit,
-               int index, int attempt, struct str *out, struct error *err)
+int pod_worker(const struct job_view *job, const struct op_settings *settings,
+               const struct op_elsewhere *elsewhere, int index, int attempt, struct str *out,
+               struct error *err)
 {
     char name[OP_NAME_MAX];
     struct js *spec = js_parse(job->spec, strlen(job->spec), "spec", err);
@@ -615,7 +616,10 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings, c
     label(pod, OP_LABEL_WORKER, index);
     label(pod, OP_LABEL_ATTEMPT, attempt);
     int status = make_worker(&m, index, attempt);
-    part_avoid(m.pod_spec, unfit);
+    if (elsewhere) {
+        part_avoid(m.pod_spec, elsewhere->unfit);
+        part_bar(m.pod_spec, elsewhere->barred, elsewhere->barred_count);
+    }
     return finish(pod, spec, status, out);
 }
 

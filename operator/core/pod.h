@@ -27,10 +27,17 @@ struct op_spec {
     char sha256[RM_HASH_HEX]; /* of it: the coordinator takes no other */
 };
 
-/* ERR_USAGE with a sentence that names the field of the template at fault. unfit: machines that it should
- * rather not be put on; NULL: none are known. */
-int pod_worker(const struct job_view *job, const struct op_settings *settings, const struct op_unfit *unfit,
-               int index, int attempt, struct str *out, struct error *err);
+/* Where a worker's pod should rather not be put, and on which nodes not at all. Borrowed. */
+struct op_elsewhere {
+    const struct op_unfit *unfit; /* NULL: none are known */
+    int barred_count;
+    const char *barred[RM_WORKERS_MAX]; /* names of nodes */
+};
+
+/* ERR_USAGE with a sentence that names the field of the template at fault. elsewhere NULL: anywhere. */
+int pod_worker(const struct job_view *job, const struct op_settings *settings,
+               const struct op_elsewhere *elsewhere, int index, int attempt, struct str *out,
+               struct error *err);
 int pod_coordinator(const struct job_view *job, const struct op_settings *settings,
                     const struct op_spec *spec, int term, struct str *out, struct error *err);
 

@@ -315,6 +315,30 @@ void part_avoid(struct js *pod_spec, const struct op_unfit *unfit)
     avoid(pod_spec, "kubernetes.io/hostname", &unfit->nodes);
 }
 
+/* A field of the node takes one value a requirement. */
+static void bar(struct js *term, const char *node)
+{
+    struct js *field = js_object();
+    js_set_string(field, "key", "metadata.name");
+    js_set_string(field, "operator", "NotIn");
+    js_push_string(array_at(field, "values"), node);
+    js_push(array_at(term, "matchFields"), field);
+}
+
+void part_bar(struct js *pod_spec, const char *const *names, int count)
+{
+    if (!count)
+        return;
+    struct js *affinity = object_at(object_at(pod_spec, "affinity"), "nodeAffinity");
+    struct js *required = object_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+    struct js *terms = array_at(required, "nodeSelectorTerms");
+    if (!js_size(terms))
+        js_push(terms, js_object());
+    for (size_t i = 0; i < js_size(terms); i++) /* one of them is enough for the scheduler */
+        for (int k = 0; k < count; k++)
+            bar(mutable(js_at(terms, i)), names[k]);
+}
+
 void part_prefer_spot(struct js *pod_spec)
 {
     struct js *tolerations = array_at(pod_spec, "tolerations");

@@ -56,5 +56,7 @@ void part_prefer_on_demand(struct js *pod_spec);
 /* Rather elsewhere than on these, stronger than the preferences above. A wish and no rule: where there is no
  * other machine, autoscalers see a pod that they can make room for. */
 void part_avoid(struct js *pod_spec, const struct op_unfit *unfit);
+/* Not on the nodes of these names, whatever else the template requires of its node. */
+void part_bar(struct js *pod_spec, const char *const *names, int count);
 
 #endif

@@ -191,6 +191,7 @@ struct job_status {
     int64_t active_seconds; /* spent unsuspended before that */
     struct {
         int ready, current, target;
+        int surge; /* how many more than the target are wanted, until others can leave machines that may go */
         int64_t resize_ms; /* when target last changed */
         int64_t short_ms;  /* since when fewer than min have a node, and others wait for one; 0 */
         int64_t retry_ms;  /* too few were scheduled in time: none is made before this; 0 */

@@ -89,6 +89,7 @@ static void read_counts(const struct js *object, struct job_status *ret)
     read_small(object, "workers.ready", 0, most, &ret->workers.ready);
     read_small(object, "workers.current", 0, most, &ret->workers.current);
     read_small(object, "workers.target", 0, most, &ret->workers.target);
+    read_small(object, "workers.surge", 0, most, &ret->workers.surge);
     read_instant(object, "workers.resizeTime", &ret->workers.resize_ms);
     read_instant(object, "workers.retryTime", &ret->workers.retry_ms);
     read_instant(object, "workers.shortTime", &ret->workers.short_ms);
@@ -227,6 +228,7 @@ static struct js *workers_json(const struct job_status *status, const char *job_
         js_set_int(o, "ready", status->workers.ready);
     js_set_int(o, "current", status->workers.current);
     js_set_int(o, "target", status->workers.target);
+    put_count(o, "surge", status->workers.surge);
     js_set_string(o, "selector", selector);
     put_instant(o, "resizeTime", status->workers.resize_ms);
     put_instant(o, "retryTime", status->workers.retry_ms);

@@ -138,6 +138,7 @@ INVALID = [
     ({"failurePolicy__rules": [{"onExitCodes": [0], "action": "FailJob"}]}, "should be greater than or equal to 1"),
     ({"failurePolicy__rules": [{"onExitCodes": [3], "action": "Ignore"}]}, "Unsupported value"),
     ({"scheduling__disruptionBudget": "Never"}, "Unsupported value"),
+    ({"scheduling__surge": 9}, "should be less than or equal to 8"),
     ({"cost": {"budget": {"limit": 1000000001}}}, "should be less than or equal to"),
     ({"spot": {"price": {"currency": "USD"}}}, "spot.price needs spot, onDemand or both"),
     ({"activeDeadlineSeconds": 0}, "should be greater than or equal to 1"),
@@ -316,6 +317,7 @@ ALWAYS = [
     {"spot": {"leadTime": "15s"}},
     {"spot": {"price": {"spot": 1.5, "onDemand": 4, "currency": "USD"}}}, {"cost": {"budget": {"limit": 12.5, "warnAt": 0.9}}},
     {"activeDeadlineSeconds": 60}, {"ttlSecondsAfterFinished": 1}, {"cleanPodPolicy": "All"}, {"scheduling": {"disruptionBudget": "None"}},
+    {"scheduling": {"surge": 0}},
 ]
 
 

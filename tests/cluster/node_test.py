@@ -14,6 +14,7 @@ from node_rig import SPREAD, a_worker, coordinator_on, name_of, next_ring
 
 STEPS = 1200
 LEAVES = "aws-node-termination-handler/spot-itn=soon:NoSchedule"  # says that a node will go; Kubernetes itself ends no pod for it, so that it is the operator that does
+MAY_LEAVE = "aws-node-termination-handler/rebalance-recommendation=soon:NoSchedule"
 ZONE, KIND = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
 
 
@@ -80,6 +81,26 @@ def test_workers_that_are_deleted_evicted_or_tainted_leave_and_are_replaced(star
     status = training.finish()
     assert status["result"]["weightsSha256"] == weights
     assert status["restarts"]["preemption"] >= 3 and status["restarts"]["failure"] == 0, status["restarts"]
+
+
+@pytest.mark.turns(2)
+def test_who_is_on_a_machine_that_may_go_leaves_once_its_replacement_is_in_the_ring(start, weights, place):
+    training = start(workers={"min": 3}, pod=SPREAD, coordinator=coordinator_on(1))
+    said = training.until_ring_of(3)
+    leaver = a_worker(training, away_from=[1])
+    number = training.node_of(name_of(leaver))
+    place("taint", "node", f"node-{number}", MAY_LEAVE)
+    try:
+        said = training.until_ring_of(4, beyond=said["ring"]["generation"])
+        said = training.until_ring_of(3, beyond=said["ring"]["generation"])
+        assert f"node-{number}" not in {pod["spec"].get("nodeName") for pod in training.workers()}
+        assert said["stepsRedone"] == {"announced": 0, "sudden": 0}, said
+    finally:
+        place("taint", "node", f"node-{number}", f"{MAY_LEAVE.partition('=')[0]}-")
+    status = training.finish()
+    assert status["result"]["weightsSha256"] == weights
+    assert status["restarts"] == {**status["restarts"], "failure": 0, "preemption": 0, "infrastructure": 0}
+    assert "Relieved" in training.events() and "Interruption" not in training.events(), training.story()
 
 
 @pytest.mark.turns(0)

@@ -114,7 +114,8 @@ void cast_train(struct cast *c)
     for (int i = 0; i < c->job.workers_target; i++) {
         cast_pod(c, OP_WORKER, i, 1);
         c->job.status.workers.slot[i] = (struct op_slot){.state = OP_SLOT_PRESENT, .attempt = 1};
-        view->member[i] = view->worker[i] = (struct op_member){.worker = i, .attempt = 1};
+        view->member[i] = (struct op_member){.worker = i, .attempt = 1};
+        view->worker[i] = (struct op_present){.worker = i, .attempt = 1, .in_ring = true};
     }
     view->ring_size = view->workers_count = c->job.workers_target;
     view->term = 1;

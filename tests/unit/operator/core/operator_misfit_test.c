@@ -242,7 +242,8 @@ Test(operator_misfit, a_template_keeps_its_own_affinities_beside)
     account_unfit(&unfit.types, "m5.large");
     account_unfit(&unfit.nodes, "node-1");
     account_unfit(&unfit.nodes, "node-2");
-    cr_assert_eq(pod_worker(&c->job, &settings, &unfit, 0, 1, &text, NULL), 0);
+    cr_assert_eq(pod_worker(&c->job, &settings, &(struct op_elsewhere){.unfit = &unfit}, 0, 1, &text, NULL),
+                 0);
     cr_assert(strstr(str_text(&text), "{\"key\":\"node.kubernetes.io/instance-type\",\"operator\":\"NotIn\","
                                       "\"values\":[\"m5.large\"]}"),
               "%s", str_text(&text));

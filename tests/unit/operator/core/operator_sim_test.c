@@ -172,6 +172,50 @@ ParameterizedTest(int *part, operator_sim, whatever_happens_there_is_one_pod_an_
     play_part(*part);
 }
 
+/* How many workers are on machines that may go. */
+static int uneasy(const struct world *w)
+{
+    int count = 0;
+    for (int i = 0; i < w->truth.pods_count; i++)
+        for (int node = 0; node < WORLD_NODES && w->truth.pod[i].exists; node++)
+            count += w->truth.pod[i].view.role == OP_WORKER && *w->truth.node[node].view.may_leave &&
+                     !strcmp(w->truth.pod[i].view.node, w->truth.node[node].view.name);
+    return count;
+}
+
+/* Any number of machines may go, and may not after all, while the operator is killed and deposed: once all
+ * three train there are never fewer, and who trains on such a machine has been replaced in the end. */
+Test(operator_sim, warnings_alone_never_cost_a_place, .timeout = 300)
+{
+    int moved = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct run r = begin(seed);
+        r.w->mixed = r.w->sidecars = false;
+        for (int i = 0; i < ROUNDS && world_training(r.w) < 3; i++)
+            turn(&r, false);
+        int creates = r.w->creates;
+        for (int i = 0; i < ROUNDS && !r.w->released; i++) {
+            r.w->step = 0;
+            if (i < ROUNDS / 2 && chance(&r, 10))
+                world_cordon(r.w, (int)world_draw(r.w, 4), chance(&r, 70));
+            if (i == ROUNDS / 2)
+                world_cordon(r.w, 0, false);
+            int die = chance(&r, 10) ? (int)world_draw(r.w, 6) : -1;
+            turn(&r, false);
+            if (die >= 0 && expectations_met(&r)) {
+                process_reconcile(r.w, r.o, die, chance(&r, 50));
+                process_start(r.w, r.o);
+            }
+            cr_assert_geq(world_training(r.w), 3, "seed %llu, round %d: %s", (unsigned long long)seed, i,
+                          r.w->truth.job.status);
+        }
+        cr_assert_eq(uneasy(r.w), 0, "seed %llu: %s", (unsigned long long)seed, r.w->truth.job.status);
+        moved += r.w->creates > creates;
+        end(&r);
+    }
+    cr_assert_gt(moved, SEEDS / 2, "machines with workers are among those that may go");
+}
+
 Test(operator_sim, a_job_deleted_in_the_middle_leaves_nothing, .timeout = 300)
 {
     for (uint64_t seed = 1000; seed < 1000 + DELETED; seed++) {

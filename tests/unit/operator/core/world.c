@@ -113,7 +113,7 @@ static void schedule(struct world *w, int i)
 {
     int pick = (int)world_draw(w, WORLD_NODES);
     const struct world_node *node = &w->truth.node[pick];
-    if (!node->exists || !node->view.ready || *node->view.leave)
+    if (!node->exists || !node->view.ready || *node->view.leave || *node->view.may_leave)
         return;
     text_copy(w->truth.pod[i].view.node, OP_NODE_MAX, node->view.name);
     world_note(w, CHANGE_POD, i);
@@ -249,10 +249,12 @@ bool world_view(const struct world *w, int term, struct coordinator_view *ret)
         return false;
     name_identity("tiny", "job-uid", ret->job);
     for (int i = 0; i < w->truth.pods_count; i++)
-        if (trains((struct world *)(uintptr_t)w, &w->truth.pod[i]))
-            ret->member[ret->ring_size++] = (struct op_member){.worker = w->truth.pod[i].view.index,
-                                                               .attempt = w->truth.pod[i].view.attempt};
-    memcpy(ret->worker, ret->member, sizeof ret->worker);
+        if (trains((struct world *)(uintptr_t)w, &w->truth.pod[i])) {
+            int index = w->truth.pod[i].view.index, attempt = w->truth.pod[i].view.attempt;
+            ret->worker[ret->ring_size] =
+                (struct op_present){.worker = index, .attempt = attempt, .in_ring = true};
+            ret->member[ret->ring_size++] = (struct op_member){.worker = index, .attempt = attempt};
+        }
     ret->workers_count = ret->ring_size;
     memcpy(ret->lost, w->lost, sizeof ret->lost);
     ret->lost_count = w->lost_count;
@@ -329,10 +331,21 @@ static void pod_fault(struct world *w, int i)
     }
 }
 
+void world_cordon(struct world *w, int i, bool on)
+{
+    text_copy(w->truth.node[i].view.may_leave, OP_REASON_MAX, on ? "is cordoned" : "");
+    world_note(w, CHANGE_NODE, i);
+}
+
+int world_training(struct world *w)
+{
+    return training(w);
+}
+
 static void node_fault(struct world *w, int i)
 {
     struct world_node *node = &w->truth.node[i];
-    switch (world_draw(w, 4)) {
+    switch (world_draw(w, 5)) {
     case 0:
         node->view.ready = false;
         break;
@@ -342,9 +355,12 @@ static void node_fault(struct world *w, int i)
     case 2:
         text_copy(node->view.leave, sizeof node->view.leave, "is being deleted");
         break;
+    case 3:
+        world_cordon(w, i, true);
+        return;
     default:
         node->exists = node->view.ready = true;
-        *node->view.leave = 0;
+        *node->view.leave = *node->view.may_leave = 0;
         snprintf(node->view.name, OP_NODE_MAX, "node-%d", i);
     }
     world_note(w, CHANGE_NODE, i);
@@ -364,7 +380,7 @@ void world_repair_nodes(struct world *w)
     for (int i = 0; i < WORLD_NODES; i++) {
         struct world_node *node = &w->truth.node[i];
         node->exists = node->view.ready = true;
-        *node->view.leave = 0;
+        *node->view.leave = *node->view.may_leave = 0;
         snprintf(node->view.name, OP_NODE_MAX, "node-%d", i);
         world_note(w, CHANGE_NODE, i);
     }

@@ -97,7 +97,9 @@ void world_kubelets(struct world *w);
 /* Something bad happens. */
 void world_fault(struct world *w);
 void world_repair_nodes(struct world *w);
-void world_user(struct world *w); /* scales, suspends or resumes */
+void world_cordon(struct world *w, int node, bool on);
+int world_training(struct world *w); /* how many workers do */
+void world_user(struct world *w);    /* scales, suspends or resumes */
 void world_delete_job(struct world *w);
 void world_collect(struct world *w); /* the garbage collector */
 

@@ -1,0 +1,112 @@
+/* First the replacement, then the leave.
+ *
+ * Of a machine that *may* go nobody knows whether it does: a cordon, a proposal of Karpenter's, a warning of
+ * a cloud. It is no reason to train with fewer. So one more worker is made than the target says, elsewhere;
+ * when it is in the ring who is on that machine goes. Where there is no place for another one nothing
+ * changes, and where the warning is withdrawn who came last goes. How many at a time: scheduling.surge. */
+#include <string.h>
+
+#include "operator/core/plan_parts.h"
+#include "operator/core/pod.h"
+
+static const struct pod_view *live_pod(const struct planner *p, int index)
+{
+    const struct op_slot *slot = &p->next.workers.slot[index];
+    return slot_is_live(slot) ? look_worker(p, index, slot->attempt) : NULL;
+}
+
+/* NULL: it is not connected under its attempt. */
+static const struct op_present *present(const struct planner *p, int index)
+{
+    const struct coordinator_view *view = look_coordinator_view(p);
+    for (int i = 0; view && i < view->workers_count; i++)
+        if (view->worker[i].worker == index && view->worker[i].attempt == p->next.workers.slot[index].attempt)
+            return &view->worker[i];
+    return NULL;
+}
+
+bool surge_is_uneasy(const struct planner *p, int index)
+{
+    const struct pod_view *pod = live_pod(p, index);
+    if (!pod || !*pod->node || pod_is_over(pod))
+        return false;
+    const struct node_view *node = look_node(p, pod);
+    const struct op_present *there = present(p, index);
+    return (node && *node->may_leave) || (there && there->may_go);
+}
+
+int surge_decide(const struct planner *p)
+{
+    int uneasy = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        uneasy += surge_is_uneasy(p, i);
+    return uneasy < p->job->surge ? uneasy : p->job->surge;
+}
+
+/* Would who waits have a place as soon as somebody leaves, and not before? A program that a change of members
+ * restarts takes the two in one. */
+static bool waits_for_a_leave(const struct planner *p, const struct coordinator_view *view)
+{
+    return p->job->stepless || view->ring_size >= p->job->workers_max;
+}
+
+/* That train, or do so as soon as another one leaves. */
+static int in_their_places(const struct planner *p, const struct coordinator_view *view)
+{
+    int count = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct op_present *there = live_pod(p, i) ? present(p, i) : NULL;
+        if (there)
+            count += there->in_ring || (there->waits && waits_for_a_leave(p, view) && !surge_is_uneasy(p, i));
+    }
+    return count;
+}
+
+bool surge_relieves(const struct planner *p, int index)
+{
+    const struct coordinator_view *view = look_coordinator_view(p);
+    if (!view || view->state != STATUS_TRAINING || !surge_is_uneasy(p, index))
+        return false;
+    const struct op_present *there = present(p, index);
+    int places = look_places(p), least = p->job->workers_min;
+    int stay = in_their_places(p, view) - (there && there->in_ring);
+    return stay >= places && stay >= least;
+}
+
+void surge_tell(struct planner *p, int index)
+{
+    const struct pod_view *pod = live_pod(p, index);
+    const struct node_view *node = look_node(p, pod);
+    bool known = node && *node->may_leave;
+    plan_event(p, false, "Relieved", "Replace",
+               "worker %d leaves %s, which %s; another one has taken its place", index, pod->node,
+               known ? node->may_leave : "may go, as it was told");
+}
+
+/* Of those to be made the last ones: the others are in places that nobody else has. */
+bool surge_is_more(const struct planner *p, int index)
+{
+    int before = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        enum op_slot_state state = p->next.workers.slot[i].state;
+        before += state == OP_SLOT_PRESENT || (state == OP_SLOT_WANTED && i < index);
+    }
+    return before >= look_places(p);
+}
+
+static bool is_barred(const struct op_elsewhere *all, const char *node)
+{
+    for (int i = 0; i < all->barred_count; i++)
+        if (!strcmp(all->barred[i], node))
+            return true;
+    return false;
+}
+
+void surge_bar(const struct planner *p, struct op_elsewhere *ret)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct pod_view *pod = surge_is_uneasy(p, i) ? live_pod(p, i) : NULL;
+        if (pod && !is_barred(ret, pod->node))
+            ret->barred[ret->barred_count++] = pod->node;
+    }
+}

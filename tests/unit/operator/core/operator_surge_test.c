@@ -1,0 +1,265 @@
+/* Machines that may go: first the replacement, then the leave. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cast.h"
+#include "common/wire/json.h"
+#include "operator/core/pod.h"
+
+static struct op_slot *slot(struct cast *c, int index)
+{
+    return &c->job.status.workers.slot[index];
+}
+
+static void cordon(struct cast *c, int node)
+{
+    text_copy(c->node[node].may_leave, sizeof c->node[node].may_leave, "is cordoned");
+}
+
+/* It says hello to its coordinator. */
+static void arrives(struct cast *c, int index, bool in_ring)
+{
+    struct coordinator_view *view = &c->coordinator;
+    int attempt = slot(c, index)->attempt;
+    view->worker[view->workers_count++] =
+        (struct op_present){.worker = index, .attempt = attempt, .in_ring = in_ring, .waits = !in_ring};
+    if (in_ring)
+        view->member[view->ring_size++] = (struct op_member){.worker = index, .attempt = attempt};
+}
+
+/* The pod that was asked for is there, and its worker with it. */
+static void comes(struct cast *c, int index, bool in_ring)
+{
+    cast_pod(c, OP_WORKER, index, slot(c, index)->attempt);
+    arrives(c, index, in_ring);
+}
+
+/* Three train; worker 2, on a machine that may go now, has a replacement on its way. */
+static struct cast *with_one_more(const char *changes)
+{
+    struct cast *c = cast_training(changes);
+    cordon(c, 2);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_WANTED, "one more is wanted");
+    return c;
+}
+
+static void all_stay(struct cast *c)
+{
+    cast_settle(c);
+    cast_settle(c);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(slot(c, i)->state, OP_SLOT_PRESENT, "worker %d stays", i);
+}
+
+/* As if the API server had never had it. */
+static void vanishes(struct cast *c, const struct pod_view *pod)
+{
+    for (int i = 0; i < c->pods_count; i++)
+        if (c->pods[i] == pod)
+            c->pods[i] = c->pods[--c->pods_count];
+}
+
+static bool body_says(struct cast *c, const char *wanted)
+{
+    struct str text = str_init(1 << 20);
+    struct op_plan *plan = cast_plan(c);
+    plan_print(plan, true, &text);
+    bool there = strstr(str_text(&text), wanted) != NULL;
+    plan_free(plan);
+    str_clear(&text);
+    return there;
+}
+
+Test(operator_surge, of_a_machine_that_may_go_nobody_leaves_before_another_one_is_in_the_ring)
+{
+    struct cast *c = with_one_more("{}");
+    cr_assert_eq(c->job.status.workers.surge, 1, "the status says why there are more than the target");
+    cr_assert(cast_says(c, "worker 3 is wanted"));
+    all_stay(c);
+    cast_pod(c, OP_WORKER, 3, 1)->phase = OP_PENDING;
+    all_stay(c);
+    cast_worker(c, 3)->phase = OP_RUNNING;
+    arrives(c, 3, false);
+    all_stay(c);
+    c->coordinator.worker[3].in_ring = true;
+    c->coordinator.ring_size++;
+    cr_assert(cast_says(c, "event Relieved  worker 2 leaves node-2, which is cordoned; another one has taken "
+                           "its place"));
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+    cr_assert(cast_says(c, "delete pods tiny-w2-"));
+    cr_assert_eq(c->job.status.workers.current, 3);
+    cr_assert_eq(c->job.status.workers.surge, 0);
+    cr_assert_eq(c->job.status.restarts.preemption, 0, "nobody was interrupted");
+    cast_free(c);
+}
+
+Test(operator_surge, what_its_coordinator_was_told_counts_like_a_word_of_the_node)
+{
+    struct cast *c = cast_training("{}");
+    c->coordinator.worker[1].may_go = true;
+    cast_settle(c);
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_WANTED);
+    cr_assert(body_says(c, "\"nodeSelectorTerms\":[{\"matchFields\":[{\"key\":\"metadata.name\",\"operator\":"
+                           "\"NotIn\",\"values\":[\"node-1\"]}]}]"),
+              "no taint keeps the replacement from that machine");
+    comes(c, 3, true);
+    cr_assert(cast_says(c, "event Relieved  worker 1 leaves node-1, which may go, as it was told; another "));
+    cast_free(c);
+}
+
+Test(operator_surge, where_the_word_is_withdrawn_who_came_last_goes)
+{
+    struct cast *c = with_one_more("{}");
+    cast_pod(c, OP_WORKER, 3, 1);
+    *cast_worker(c, 3)->node = 0;
+    cast_settle(c);
+    *c->node[2].may_leave = 0;
+    cast_settle(c);
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_ENDED);
+    cr_assert_eq(c->job.status.workers.current, 3);
+    for (int i = 0; i < 3; i++)
+        cr_assert_eq(slot(c, i)->state, OP_SLOT_PRESENT, "worker %d stays", i);
+    cast_free(c);
+}
+
+Test(operator_surge, with_none_more_allowed_a_warning_moves_nobody)
+{
+    struct cast *c = cast_training("{\"scheduling\":{\"surge\":0}}");
+    cordon(c, 2);
+    all_stay(c);
+    cr_assert_eq(c->job.status.workers.current, 3);
+    cast_free(c);
+}
+
+Test(operator_surge, several_are_replaced_as_many_at_a_time_as_the_job_says)
+{
+    static const char *const jobs[] = {"{}", "{\"scheduling\":{\"surge\":2}}"};
+    for (int more = 1; more <= 2; more++) {
+        struct cast *c = cast_training(jobs[more - 1]);
+        for (int i = 0; i < 3; i++)
+            cordon(c, i);
+        cast_settle(c);
+        cr_assert_eq(c->job.status.workers.surge, more);
+        for (int i = 3; i < 3 + more; i++)
+            comes(c, i, true);
+        cast_settle(c);
+        int left = 0;
+        for (int i = 0; i < 3; i++)
+            left += slot(c, i)->state == OP_SLOT_ENDED;
+        cr_assert_eq(left, more, "%d leave for %d who came", left, more);
+        cr_assert_eq(c->job.status.workers.current, 4, "and the next one comes at once");
+        cast_free(c);
+    }
+}
+
+Test(operator_surge, who_comes_for_a_lost_one_relieves_nobody)
+{
+    struct cast *c = with_one_more("{}");
+    comes(c, 3, true);
+    c->coordinator.worker[0].in_ring = false;
+    c->coordinator.ring_size = 3;
+    all_stay(c);
+    cast_free(c);
+}
+
+Test(operator_surge, while_the_ring_stands_still_nobody_leaves)
+{
+    struct cast *c = with_one_more("{}");
+    comes(c, 3, true);
+    c->coordinator.state = STATUS_RECOVERING;
+    all_stay(c);
+    cast_free(c);
+}
+
+Test(operator_surge, in_a_ring_that_takes_no_more_a_place_is_made_for_who_waits)
+{
+    struct cast *c = with_one_more("{\"workers\":{\"target\":3,\"max\":3}}");
+    comes(c, 3, false);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+    cast_free(c);
+}
+
+Test(operator_surge, a_program_that_changes_restart_takes_join_and_leave_in_one)
+{
+    struct cast *c = with_one_more(
+        "{\"trainer\":null,\"launch\":{\"command\":[\"sh\",\"-c\",\"train\"],\"mode\":\"Restart\"}}");
+    comes(c, 3, false);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+    cast_free(c);
+}
+
+/* Who waits for a place may itself be on such a machine. */
+Test(operator_surge, who_waits_on_another_machine_that_may_go_takes_nobodys_place)
+{
+    struct cast *c = with_one_more("{\"workers\":{\"target\":3,\"max\":3}}");
+    comes(c, 3, false);
+    cordon(c, 3);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 3)->state, OP_SLOT_ENDED, "it was of no use");
+    cr_assert_eq(slot(c, 4)->state, OP_SLOT_WANTED, "the next one is put elsewhere");
+    all_stay(c);
+    cast_free(c);
+}
+
+/* Where there is no other machine a lost worker is better off on one that may go than nowhere. */
+Test(operator_surge, the_one_more_is_barred_from_that_machine_and_who_follows_a_lost_one_is_not)
+{
+    struct cast *c = with_one_more("{}");
+    int barred = 0, free = 0;
+    vanishes(c, cast_worker(c, 0));
+    *slot(c, 0) = (struct op_slot){.state = OP_SLOT_WANTED, .attempt = 2};
+    struct op_plan *plan = cast_plan(c);
+    for (int i = 0; i < plan->actions_count; i++) {
+        const struct op_action *a = &plan->action[i];
+        if (a->kind != OP_CREATE || a->resource != OP_PODS)
+            continue;
+        bool bars = strstr(str_text(&a->body), "\"values\":[\"node-2\"]") != NULL;
+        barred += bars;
+        free += !bars;
+    }
+    plan_free(plan);
+    cr_assert_eq(barred, 1);
+    cr_assert_eq(free, 1);
+    cast_free(c);
+}
+
+Test(operator_surge, each_of_a_templates_own_terms_is_barred_from_it)
+{
+    static const struct op_settings settings = {.worker_image = "w", .operator_namespace = ""};
+    static const char terms[] =
+        "{\"workers\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"trainer\",\"image\":\"i\"}],"
+        "\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{"
+        "\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Exists\"}]},"
+        "{\"matchFields\":[{\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"n\"]}]}]}}}}}}}";
+    struct op_elsewhere elsewhere = {.barred_count = 2, .barred = {"node-1", "node-2"}};
+    struct cast *c = cast_open(terms);
+    struct str text = str_init(OP_POD_TEXT_MAX);
+    struct error err = {0};
+    cr_assert_eq(pod_worker(&c->job, &settings, &elsewhere, 0, 1, &text, &err), 0, "%s", err.text);
+#define BARRED                                                                                               \
+    "{\"key\":\"metadata.name\",\"operator\":\"NotIn\",\"values\":[\"node-1\"]},"                            \
+    "{\"key\":\"metadata.name\",\"operator\":\"NotIn\",\"values\":[\"node-2\"]}]}"
+    cr_assert(strstr(str_text(&text), "\"operator\":\"Exists\"}],\"matchFields\":[" BARRED), "%s",
+              str_text(&text));
+    cr_assert(strstr(str_text(&text), "\"values\":[\"n\"]}," BARRED), "%s", str_text(&text));
+    str_clear(&text);
+    cast_free(c);
+}
+
+/* Both are more than the target, and one of the two has to go anyway. */
+Test(operator_surge, who_is_on_such_a_machine_goes_first_when_there_are_fewer_places)
+{
+    struct cast *c = with_one_more("{}");
+    comes(c, 3, true);
+    c->job.workers_target = 2;
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+    cast_settle(c);
+    cr_assert_eq(c->job.status.workers.current, 2);
+    cast_free(c);
+}
