@@ -58,6 +58,21 @@ static bool is_worth_it(const struct rdzv *st, const struct rdzv_worker *w)
     return st->settings.program || w->act == CAUSE_WORKER_JOINED || left > (double)st->reform_cost;
 }
 
+/* Who comes while a member's machine may go is there to take its place, and whoever decides that asks the
+ * member to leave as soon as it is seen here. A program that each change of members restarts has one restart
+ * of the two. */
+static const rm_time relief = 30 * RM_S;
+
+static bool awaits_a_leave(const struct rdzv *st)
+{
+    bool may = false;
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        may |= w->noticed && w->notice.certainty == NOTICE_MAY;
+    }
+    return may && st->settings.program && st->settings.unsupervised;
+}
+
 /* When the join of those who wait may begin; *ret_first is one of them. RM_NEVER: there is none. */
 static rm_time join_at(const struct rdzv *st, int *ret_first)
 {
@@ -80,7 +95,8 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
         return RM_NEVER;
     if (st->settings.unsupervised)
         more_coming = !rdzv_at_target(st, here_now);
-    return more_coming ? first + st->settings.join_window : first;
+    rm_time at = more_coming ? first + st->settings.join_window : first;
+    return awaits_a_leave(st) ? rm_later(at, first + relief) : at;
 }
 
 /* ---- what it waits for ---- */
