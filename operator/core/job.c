@@ -152,6 +152,7 @@ static void read_spec(const struct js *spec, struct job_view *job)
     read_duration(spec, "failurePolicy.within", &job->restarts_within_ms);
     read_rules(read_at(spec, "failurePolicy.rules"), job);
     read_policy(spec, job);
+    read_small(spec, "spot.onDemandBase", 0, RM_WORKERS_MAX, &job->on_demand_base);
     read_prices(spec, job);
     read_budget(spec, job);
     read_tokens(spec, job);

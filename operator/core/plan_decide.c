@@ -129,7 +129,7 @@ static bool in_ring(const struct planner *p, int index)
 
 /* Who goes first when there are too many: lower goes first, the most significant difference in front. */
 struct worth {
-    int64_t rank[6];
+    int64_t rank[7];
 };
 
 static struct worth worth_of(const struct planner *p, int index)
@@ -137,7 +137,8 @@ static struct worth worth_of(const struct planner *p, int index)
     const struct pod_view *pod = look_worker(p, index, p->next.workers.slot[index].attempt);
     const struct node_view *node = look_node(p, pod);
     return (struct worth){{pod && *pod->node, !(node && *node->leave), in_ring(p, index),
-                           !surge_is_uneasy(p, index), pod ? pod->deletion_cost : 0, -index}};
+                           !surge_is_uneasy(p, index), pod && pod->base, pod ? pod->deletion_cost : 0,
+                           -index}};
 }
 
 static bool goes_before(const struct worth *a, const struct worth *b)

@@ -93,6 +93,9 @@ void surge_tell(struct planner *p, int index);            /* that it goes */
 bool surge_is_more(const struct planner *p, int index); /* its pod, to be made, is for more than the places */
 void surge_bar(const struct planner *p, struct op_elsewhere *ret); /* those machines, to a pod of those */
 
+/* plan_base.c: is a pod that is to be made under this index one of spot.onDemandBase? */
+bool plan_wants_base(const struct planner *p, int index);
+
 /* plan_tell.c: conditions, state, message */
 void plan_tell(struct planner *p);
 void plan_tell_store(struct planner *p, const struct coordinator_view *view);

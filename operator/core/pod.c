@@ -508,20 +508,36 @@ static bool prefers_spot(const struct making *m)
     return prefer;
 }
 
-static int make_worker(const struct making *m, int index, int attempt)
+/* No machine is both, and the pods of the base would wait for one for ever. */
+static int check_base(const struct making *m)
+{
+    char text[RM_WHY_MAX];
+    const char *label = part_asks_for_spot(m->pod_spec);
+    if (!label || !m->job->on_demand_base)
+        return 0;
+    snprintf(text, sizeof text,
+             "its nodeSelector asks for spot machines (%s) and spec.spot.onDemandBase is %d; take one of the "
+             "two out",
+             label, m->job->on_demand_base);
+    return refuse(m, text);
+}
+
+static int make_worker(const struct making *m, int index, int attempt, bool base)
 {
     struct js *container;
     if (!worker_container(m))
         return refuse(m,
                       "spec.containers has no container named trainer; name yours so, it runs the training");
-    if (complete(m, &container) < 0)
+    if (check_base(m) < 0 || complete(m, &container) < 0)
         return -1;
     part_pod_environment(container);
     if (m->settings->node_port)
         part_node_agent(container, m->settings->node_port);
     request_cache(m, container);
     part_port(container, "metrics", OP_WORKER_METRICS_PORT);
-    if (prefers_spot(m))
+    if (base)
+        part_require_on_demand(m->pod_spec);
+    else if (prefers_spot(m))
         part_prefer_spot(m->pod_spec);
     set_worker_command(m, container, index, attempt);
     return 0;
@@ -552,7 +568,7 @@ static struct js *metadata_of(const struct job_view *job, const char *name, cons
     const struct js *theirs = read_at(template, "metadata.labels");
     const struct js *notes = read_at(template, "metadata.annotations");
     for (void *it = js_first(theirs); it; it = js_next(theirs, it))
-        if (!js_get(labels, js_key(it)))
+        if (!js_get(labels, js_key(it)) && strcmp(js_key(it), OP_LABEL_CAPACITY) != 0)
             js_set(labels, js_key(it), js_copy(js_value(it)));
     if (notes)
         js_set(metadata, "annotations", js_copy(notes));
@@ -615,7 +631,9 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings,
     js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "worker");
     label(pod, OP_LABEL_WORKER, index);
     label(pod, OP_LABEL_ATTEMPT, attempt);
-    int status = make_worker(&m, index, attempt);
+    if (elsewhere && elsewhere->base)
+        js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_CAPACITY, OP_CAPACITY_BASE);
+    int status = make_worker(&m, index, attempt, elsewhere && elsewhere->base);
     if (elsewhere) {
         part_avoid(m.pod_spec, elsewhere->unfit);
         part_bar(m.pod_spec, elsewhere->barred, elsewhere->barred_count);

@@ -32,6 +32,7 @@ struct op_elsewhere {
     const struct op_unfit *unfit; /* NULL: none are known */
     int barred_count;
     const char *barred[RM_WORKERS_MAX]; /* names of nodes */
+    bool base;                          /* on no spot machine */
 };
 
 /* ERR_USAGE with a sentence that names the field of the template at fault. elsewhere NULL: anywhere. */

@@ -315,28 +315,53 @@ void part_avoid(struct js *pod_spec, const struct op_unfit *unfit)
     avoid(pod_spec, "kubernetes.io/hostname", &unfit->nodes);
 }
 
-/* A field of the node takes one value a requirement. */
-static void bar(struct js *term, const char *node)
+/* The template's own, or a first one: whatever is required goes into each, for one of them is enough for the
+ * scheduler. */
+static struct js *required_terms(struct js *pod_spec)
 {
-    struct js *field = js_object();
-    js_set_string(field, "key", "metadata.name");
-    js_set_string(field, "operator", "NotIn");
-    js_push_string(array_at(field, "values"), node);
-    js_push(array_at(term, "matchFields"), field);
-}
-
-void part_bar(struct js *pod_spec, const char *const *names, int count)
-{
-    if (!count)
-        return;
     struct js *affinity = object_at(object_at(pod_spec, "affinity"), "nodeAffinity");
     struct js *required = object_at(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
     struct js *terms = array_at(required, "nodeSelectorTerms");
     if (!js_size(terms))
         js_push(terms, js_object());
-    for (size_t i = 0; i < js_size(terms); i++) /* one of them is enough for the scheduler */
+    return terms;
+}
+
+/* where: "matchFields", "matchExpressions". A field of the node takes one value a requirement. */
+static void require_not(struct js *term, const char *where, const char *key, const char *value)
+{
+    struct js *one = js_object();
+    js_set_string(one, "key", key);
+    js_set_string(one, "operator", "NotIn"); /* true of a node without that label, too */
+    js_push_string(array_at(one, "values"), value);
+    js_push(array_at(term, where), one);
+}
+
+void part_bar(struct js *pod_spec, const char *const *names, int count)
+{
+    struct js *terms = count ? required_terms(pod_spec) : NULL;
+    for (size_t i = 0; i < js_size(terms); i++)
         for (int k = 0; k < count; k++)
-            bar(mutable(js_at(terms, i)), names[k]);
+            require_not(mutable(js_at(terms, i)), "matchFields", "metadata.name", names[k]);
+}
+
+void part_require_on_demand(struct js *pod_spec)
+{
+    struct js *terms = required_terms(pod_spec);
+    for (size_t i = 0; i < js_size(terms); i++)
+        for (size_t k = 0; k < MACHINE_POOLS; k++)
+            require_not(mutable(js_at(terms, i)), "matchExpressions", machine_pools[k].label,
+                        machine_pools[k].spot);
+}
+
+const char *part_asks_for_spot(const struct js *pod_spec)
+{
+    for (size_t k = 0; k < MACHINE_POOLS; k++) {
+        const char *value = js_as_string(js_get(js_get(pod_spec, "nodeSelector"), machine_pools[k].label));
+        if (value && !strcmp(value, machine_pools[k].spot))
+            return machine_pools[k].label;
+    }
+    return NULL;
 }
 
 void part_prefer_spot(struct js *pod_spec)

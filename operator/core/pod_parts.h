@@ -53,6 +53,10 @@ bool part_has_volume(const struct js *pod_spec, const char *volume);
  */
 void part_prefer_spot(struct js *pod_spec);
 void part_prefer_on_demand(struct js *pod_spec);
+/* On no node that one of those clouds marks as spot, whatever else the template requires of its node. */
+void part_require_on_demand(struct js *pod_spec);
+/* The label by which pod_spec itself asks for a spot node; NULL: it does not. */
+const char *part_asks_for_spot(const struct js *pod_spec);
 /* Rather elsewhere than on these, stronger than the preferences above. A wish and no rule: where there is no
  * other machine, autoscalers see a pod that they can make room for. */
 void part_avoid(struct js *pod_spec, const struct op_unfit *unfit);

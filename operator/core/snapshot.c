@@ -69,6 +69,8 @@ static bool read_identity(const struct js *metadata, struct pod_view *pod)
         pod->role = OP_WORKER;
         pod->index = number_of(label(metadata, OP_LABEL_WORKER), RM_WORKERS_MAX - 1);
         pod->attempt = number_of(label(metadata, OP_LABEL_ATTEMPT), INT32_MAX);
+        const char *capacity = label(metadata, OP_LABEL_CAPACITY);
+        pod->base = capacity && !strcmp(capacity, OP_CAPACITY_BASE);
         return pod->index >= 0 && pod->attempt > 0;
     }
     pod->role = OP_COORDINATOR;

@@ -24,6 +24,7 @@ struct pod_view {
     enum pod_role role;
     int index;   /* of a worker; -1 for a coordinator */
     int attempt; /* of a worker; the term of a coordinator */
+    bool base;   /* made to go to no spot machine */
     enum pod_phase phase;
     bool ready; /* our container is, whatever the others do */
     int64_t created_ms;

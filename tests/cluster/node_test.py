@@ -15,6 +15,7 @@ from node_rig import SPREAD, a_worker, coordinator_on, name_of, next_ring
 STEPS = 1200
 LEAVES = "aws-node-termination-handler/spot-itn=soon:NoSchedule"  # says that a node will go; Kubernetes itself ends no pod for it, so that it is the operator that does
 MAY_LEAVE = "aws-node-termination-handler/rebalance-recommendation=soon:NoSchedule"
+CAPACITY = "karpenter.sh/capacity-type"
 ZONE, KIND = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
 
 
@@ -101,6 +102,35 @@ def test_who_is_on_a_machine_that_may_go_leaves_once_its_replacement_is_in_the_r
     assert status["result"]["weightsSha256"] == weights
     assert status["restarts"] == {**status["restarts"], "failure": 0, "preemption": 0, "infrastructure": 0}
     assert "Relieved" in training.events() and "Interruption" not in training.events(), training.story()
+
+
+@pytest.fixture(name="spot_nodes")
+def fixture_spot_nodes(place):
+    """Nodes 2 and 3 are spot machines, as Karpenter marks them."""
+    for node in ("node-2", "node-3"):
+        place("label", "node", node, f"{CAPACITY}=spot")
+    yield
+    for node in ("node-2", "node-3"):
+        place("label", "node", node, f"{CAPACITY}-")
+
+
+@pytest.mark.turns(2)
+def test_one_worker_stays_on_a_machine_that_nobody_takes_away(start, weights, place, spot_nodes):
+    training = start(spot={"prefer": True, "onDemandBase": 1}, coordinator=coordinator_on(1))
+
+    def base():
+        """The name of its pod, and on which nodes it and the others are."""
+        one = [pod for pod in training.workers() if pod["metadata"]["labels"].get("ringmaster.dev/capacity") == "on-demand"]
+        others = [pod for pod in training.workers() if pod not in one]
+        assert [training.node_of(name_of(pod)) for pod in one] == [1], one
+        assert {training.node_of(name_of(pod)) for pod in others} <= {2, 3}, "who is not of the base prefers spot machines"
+        return name_of(one[0])
+    said = training.until_ring_of(3)
+    first = base()
+    place("delete", "pod", first, "--wait=true", timeout=300)
+    next_ring(training, 3, said)
+    assert base() != first
+    assert training.finish()["result"]["weightsSha256"] == weights
 
 
 @pytest.mark.turns(0)
