@@ -15,6 +15,7 @@ from node_rig import SPREAD, a_worker, coordinator_on, name_of, next_ring
 STEPS = 1200
 LEAVES = "aws-node-termination-handler/spot-itn=soon:NoSchedule"  # says that a node will go; Kubernetes itself ends no pod for it, so that it is the operator that does
 MAY_LEAVE = "aws-node-termination-handler/rebalance-recommendation=soon:NoSchedule"
+FULL, FULL_GONE = "full=yes:NoSchedule", "full-"  # takes no pods; that is no word of the node's end, as a cordon is
 CAPACITY = "karpenter.sh/capacity-type"
 ZONE, KIND = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
 
@@ -211,19 +212,20 @@ def fixture_kinds(place):
     yield node_rig.container("trainer", images.WORKER, resources=node_rig.SLOW, env=[{"name": "RINGMASTER_TRAINER_ISA", "valueFrom": source}])
     for node in every:
         place("label", "node", node, f"{ZONE}-", f"{KIND}-")
-        place("uncordon", node)
+        place("taint", "node", node, FULL, "--overwrite")
+        place("taint", "node", node, FULL_GONE)
 
 
 @pytest.mark.turns(3)
 def test_on_a_machine_of_another_kind_a_worker_is_refused_and_made_anew_elsewhere(start, weights, place, kinds):
-    place("cordon", "node-3")
+    place("taint", "node", "node-3", FULL)
     training = start(pod={"containers": [kinds]}, coordinator=coordinator_on(1))
     said = training.until_ring_of(3)
-    place("uncordon", "node-3")
-    place("cordon", "node-1", "node-2")
+    place("taint", "node", "node-3", FULL_GONE)
+    place("taint", "node", "node-1", "node-2", FULL)
     place("delete", "pod", name_of(training.workers()[-1]), "--wait=false")
     processes.until(lambda: training.status()["workers"].get("unfitInstanceTypes") == ["old"], "it was tried there", node_rig.DEADLINE_S)
-    place("uncordon", "node-1", "node-2")
+    place("taint", "node", "node-1", "node-2", FULL_GONE)
     said = training.until_ring_of(3, beyond=said["ring"]["generation"] + 1)
     assert not said["mixedHardware"]
     assert "node-3" not in {pod["spec"].get("nodeName") for pod in training.workers()}
