@@ -24,10 +24,11 @@ static int take_present(const struct status_workers *from, struct op_present *re
 {
     for (int i = 0; i < from->count; i++) {
         const struct status_worker *one = &from->worker[i];
+        bool going = !strcmp(one->phase, "leaving") || !strcmp(one->phase, "away");
         bool may = one->notice.known && !strcmp(one->notice.certainty, notice_certainty_name(NOTICE_MAY));
         ret[i] = (struct op_present){.worker = one->worker,
                                      .attempt = one->attempt,
-                                     .in_ring = one->rank >= 0 && strcmp(one->phase, "leaving") != 0,
+                                     .in_ring = one->rank >= 0 && !going,
                                      .waits = one->rank < 0 && !strcmp(one->phase, "waiting"),
                                      .may_go = may};
     }

@@ -24,7 +24,7 @@ struct op_gone {
 /* Who is connected to a coordinator. */
 struct op_present {
     int worker, attempt;
-    bool in_ring; /* and does not leave it */
+    bool in_ring; /* and neither leaves it nor is cut off */
     bool waits;   /* beside the ring, for a place in it */
     bool may_go;  /* it was told that its machine may go */
 };

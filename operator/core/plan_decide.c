@@ -177,7 +177,7 @@ static void shrink_by_one(struct planner *p)
 static void relieve(struct planner *p)
 {
     for (int victim; (victim = least_worth(p, true)) >= 0;) {
-        surge_tell(p, victim);
+        surge_relieve(p, victim);
         withdraw(&p->next.workers.slot[victim]);
     }
 }

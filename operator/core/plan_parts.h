@@ -89,7 +89,7 @@ int64_t plan_rests_until(const struct planner *p, const struct op_slot *slot, co
 bool surge_is_uneasy(const struct planner *p, int index); /* it is on a machine that may go */
 int surge_decide(const struct planner *p);                /* how many more than the target are wanted */
 bool surge_relieves(const struct planner *p, int index);  /* it is uneasy, and all places are taken without */
-void surge_tell(struct planner *p, int index);            /* that it goes */
+void surge_relieve(struct planner *p, int index);         /* tells that it goes, and from where */
 bool surge_is_more(const struct planner *p, int index); /* its pod, to be made, is for more than the places */
 void surge_bar(const struct planner *p, struct op_elsewhere *ret); /* those machines, to a pod of those */
 

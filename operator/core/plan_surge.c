@@ -65,7 +65,8 @@ static int in_their_places(const struct planner *p, const struct coordinator_vie
 bool surge_relieves(const struct planner *p, int index)
 {
     const struct coordinator_view *view = look_coordinator_view(p);
-    if (!view || view->state != STATUS_TRAINING || !surge_is_uneasy(p, index))
+    bool heard = view && look_silence(p) < OP_SILENCE_MS;
+    if (!heard || view->state != STATUS_TRAINING || !surge_is_uneasy(p, index))
         return false;
     const struct op_present *there = present(p, index);
     int places = look_places(p), least = p->job->workers_min;
@@ -73,11 +74,15 @@ bool surge_relieves(const struct planner *p, int index)
     return stay >= places && stay >= least;
 }
 
-void surge_tell(struct planner *p, int index)
+/* What its Node says keeps the next ones away by itself. Of what the machine alone was told nobody knows any
+ * more when no worker is there: it is remembered, or the next replacement would be put there and be told. */
+void surge_relieve(struct planner *p, int index)
 {
     const struct pod_view *pod = live_pod(p, index);
     const struct node_view *node = look_node(p, pod);
     bool known = node && *node->may_leave;
+    if (!known)
+        account_unfit(&p->next.workers.left, pod->node);
     plan_event(p, false, "Relieved", "Replace",
                "worker %d leaves %s, which %s; another one has taken its place", index, pod->node,
                known ? node->may_leave : "may go, as it was told");
@@ -92,6 +97,11 @@ bool surge_is_more(const struct planner *p, int index)
         before += state == OP_SLOT_PRESENT || (state == OP_SLOT_WANTED && i < index);
     }
     return before >= look_places(p);
+}
+
+static bool is_there(const struct planner *p, const char *node)
+{
+    return !p->s->nodes_known || p->s->node(p->s->nodes, node);
 }
 
 static bool is_barred(const struct op_elsewhere *all, const char *node)
@@ -109,4 +119,8 @@ void surge_bar(const struct planner *p, struct op_elsewhere *ret)
         if (pod && !is_barred(ret, pod->node))
             ret->barred[ret->barred_count++] = pod->node;
     }
+    const struct op_names *left = &p->stored->workers.left;
+    for (int i = 0; i < left->count && ret->barred_count < RM_WORKERS_MAX; i++)
+        if (!is_barred(ret, left->name[i]) && is_there(p, left->name[i]))
+            ret->barred[ret->barred_count++] = left->name[i];
 }

@@ -196,6 +196,7 @@ struct job_status {
         int64_t short_ms;  /* since when fewer than min have a node, and others wait for one; 0 */
         int64_t retry_ms;  /* too few were scheduled in time: none is made before this; 0 */
         struct op_unfit unfit;
+        struct op_names left; /* machines that workers left because these were told that they may go */
         struct op_slot slot[RM_WORKERS_MAX];
     } workers;
     struct {

@@ -95,6 +95,7 @@ static void read_counts(const struct js *object, struct job_status *ret)
     read_instant(object, "workers.shortTime", &ret->workers.short_ms);
     read_names(read_at(object, "workers.unfitInstanceTypes"), &ret->workers.unfit.types);
     read_names(read_at(object, "workers.unfitNodes"), &ret->workers.unfit.nodes);
+    read_names(read_at(object, "workers.leftNodes"), &ret->workers.left);
     read_small(object, "restarts.preemption", 0, most, &ret->restarts.preemption);
     read_small(object, "restarts.failure", 0, most, &ret->restarts.failure);
     read_small(object, "restarts.infrastructure", 0, most, &ret->restarts.infrastructure);
@@ -249,6 +250,7 @@ static struct js *workers_json(const struct job_status *status, const char *job_
     js_set(o, "slots", slots);
     put_names(o, "unfitInstanceTypes", &status->workers.unfit.types);
     put_names(o, "unfitNodes", &status->workers.unfit.nodes);
+    put_names(o, "leftNodes", &status->workers.left);
     return o;
 }
 

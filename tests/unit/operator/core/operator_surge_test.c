@@ -110,6 +110,37 @@ Test(operator_surge, what_its_coordinator_was_told_counts_like_a_word_of_the_nod
     cast_free(c);
 }
 
+/* Else two such machines would pass one worker to and fro: the next replacement would be put on the one that
+ * the first has left, and be told the same there. */
+Test(operator_surge, a_machine_that_was_left_for_its_own_word_gets_no_replacement)
+{
+    struct cast *c = cast_training("{}");
+    c->coordinator.worker[1].may_go = c->coordinator.worker[2].may_go = true;
+    cast_settle(c);
+    comes(c, 3, true);
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+    cr_assert_eq(slot(c, 4)->state, OP_SLOT_WANTED);
+    vanishes(c, cast_worker(c, 2));
+    cr_assert(body_says(c, "\"values\":[\"node-1\"]},{\"key\":\"metadata.name\",\"operator\":\"NotIn\","
+                           "\"values\":[\"node-2\"]}]}]"));
+    text_copy(c->node[2].name, sizeof c->node[2].name, "another");
+    cr_assert_not(body_says(c, "node-2"), "that one is gone");
+    cast_free(c);
+}
+
+Test(operator_surge, a_coordinator_that_gives_no_answer_is_not_believed_for_ever)
+{
+    struct cast *c = with_one_more("{}");
+    comes(c, 3, true);
+    c->silence = (struct op_silence){.since_ms = CAST_NOW - 40000, .last_ms = CAST_NOW};
+    all_stay(c);
+    c->silence = (struct op_silence){0};
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+    cast_free(c);
+}
+
 Test(operator_surge, where_the_word_is_withdrawn_who_came_last_goes)
 {
     struct cast *c = with_one_more("{}");

@@ -206,6 +206,38 @@ Test(operator_view, taints_that_announce_the_end_are_leave_signals_and_hiccups_a
     }
 }
 
+/* Who is in the ring and stays there, who waits for a place, and whose machine may go. */
+Test(operator_view, of_those_who_are_connected_it_is_known_where_they_stand)
+{
+    static const struct {
+        const char *worker;
+        bool in_ring, waits, may_go;
+    } rows[] = {
+        {"\"phase\":\"training\",\"rank\":0", true, false, false},
+        {"\"phase\":\"leaving\",\"rank\":0", false, false, false},
+        {"\"phase\":\"away\",\"rank\":0", false, false, false},
+        {"\"phase\":\"waiting\",\"rank\":-1", false, true, false},
+        {"\"phase\":\"starting\",\"rank\":-1", false, false, false},
+        {"\"phase\":\"training\",\"rank\":1,\"notice\":{\"source\":\"aws-rebalance\",\"certainty\":\"may\"}",
+         true, false, true},
+        {"\"phase\":\"training\",\"rank\":1,\"notice\":{\"source\":\"aws-spot\",\"certainty\":\"will\"}",
+         true, false, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct coordinator_view view;
+        struct error err = {0};
+        struct str text = str_init(1024);
+        str_addf(&text, "{\"workers\":[{\"worker\":3,\"attempt\":2,%s}]}", rows[i].worker);
+        cr_assert_eq(coordinator_read(str_text(&text), text.length, &view, &err), 0, "%s", err.text);
+        cr_assert_eq(view.workers_count, 1);
+        cr_assert(view.worker[0].worker == 3 && view.worker[0].attempt == 2);
+        cr_assert_eq(view.worker[0].in_ring, rows[i].in_ring, "%s", rows[i].worker);
+        cr_assert_eq(view.worker[0].waits, rows[i].waits, "%s", rows[i].worker);
+        cr_assert_eq(view.worker[0].may_go, rows[i].may_go, "%s", rows[i].worker);
+        str_clear(&text);
+    }
+}
+
 Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
 {
     struct coordinator_view view;
