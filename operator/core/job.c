@@ -91,6 +91,18 @@ static int64_t read_micros(const struct js *spec, const char *path, int64_t most
     return (int64_t)(real * PRICE_UNIT + 0.5);
 }
 
+static void read_spot(const struct js *spec, struct job_view *job)
+{
+    job->fallback.after = 5;
+    job->fallback.within_ms = 30 * 60 * 1000;
+    job->fallback.until_ms = 60 * 60 * 1000;
+    read_flag(spec, "spot.prefer", &job->prefers_spot);
+    read_small(spec, "spot.onDemandBase", 0, RM_WORKERS_MAX, &job->on_demand_base);
+    read_small(spec, "spot.onDemandFallback.afterInterruptions", 0, 1000, &job->fallback.after);
+    read_duration(spec, "spot.onDemandFallback.within", &job->fallback.within_ms);
+    read_duration(spec, "spot.onDemandFallback.until", &job->fallback.until_ms);
+}
+
 static void read_prices(const struct js *spec, struct job_view *job)
 {
     char currency[PRICE_CURRENCY_MAX + 1] = "";
@@ -152,7 +164,7 @@ static void read_spec(const struct js *spec, struct job_view *job)
     read_duration(spec, "failurePolicy.within", &job->restarts_within_ms);
     read_rules(read_at(spec, "failurePolicy.rules"), job);
     read_policy(spec, job);
-    read_small(spec, "spot.onDemandBase", 0, RM_WORKERS_MAX, &job->on_demand_base);
+    read_spot(spec, job);
     read_prices(spec, job);
     read_budget(spec, job);
     read_tokens(spec, job);

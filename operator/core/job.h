@@ -39,8 +39,13 @@ struct job_view {
     int rules_count;
     struct op_rule rule[OP_RULES_MAX];
     bool disruption_budget; /* scheduling.disruptionBudget: Auto; false: None */
-    int on_demand_base;     /* so many workers are on no spot machine */
-    int surge;              /* how many more workers than the target may run for replacements to come first */
+    bool prefers_spot;
+    struct {
+        int after;                   /* interruptions of workers on spot machines; 0: never... */
+        int64_t within_ms, until_ms; /* ...in so long, until none was for so long */
+    } fallback;                      /* of who prefers spot: how it rather takes other machines for a while */
+    int on_demand_base;              /* so many workers are on no spot machine */
+    int surge; /* how many more workers than the target may run for replacements to come first */
     int64_t active_deadline_s; /* 0: none */
     int64_t ttl_s;             /* -1: none */
     enum op_clean clean;

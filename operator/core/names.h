@@ -31,10 +31,12 @@ enum {
 #define OP_LABEL_ROLE    "ringmaster.dev/role"    /* worker, coordinator */
 #define OP_LABEL_WORKER  "ringmaster.dev/worker"  /* the index, from 0 */
 #define OP_LABEL_ATTEMPT "ringmaster.dev/attempt" /* from 1 */
-/* On workers that go to no spot machine: spec.spot.onDemandBase of them. */
-#define OP_LABEL_CAPACITY "ringmaster.dev/capacity"
-#define OP_CAPACITY_BASE  "on-demand"
-#define OP_LABEL_TERM     "ringmaster.dev/term" /* of a coordinator, from 1 */
+/* On workers that go to no spot machine (spec.spot.onDemandBase of them), and on those that rather don't
+ * while spot machines go again and again (spec.spot.onDemandFallback). */
+#define OP_LABEL_CAPACITY    "ringmaster.dev/capacity"
+#define OP_CAPACITY_BASE     "on-demand"
+#define OP_CAPACITY_FALLBACK "fallback"
+#define OP_LABEL_TERM        "ringmaster.dev/term" /* of a coordinator, from 1 */
 
 #define OP_NOTE_SPEC "ringmaster.dev/spec" /* annotation of a coordinator's pod: the job's effective spec */
 

@@ -207,7 +207,9 @@ static void create_worker(struct planner *p, int index)
         plan_add(p, OP_CREATE, OP_PODS, name, "worker %d is wanted (attempt %d)", index, stored->attempt);
     if (!action)
         return;
-    struct op_elsewhere elsewhere = {.unfit = &p->stored->workers.unfit, .base = plan_wants_base(p, index)};
+    struct op_elsewhere elsewhere = {.unfit = &p->stored->workers.unfit,
+                                     .base = plan_wants_base(p, index),
+                                     .fallback = p->stored->spot.fell_ms > 0};
     if (surge_is_more(p, index))
         surge_bar(p, &elsewhere);
     pod_worker(p->job, &p->s->settings, &elsewhere, index, stored->attempt, &action->body, NULL);

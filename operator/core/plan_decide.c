@@ -439,6 +439,7 @@ void plan_decide(struct planner *p)
         return;
     }
     update_target(p);
+    plan_fallback(p);
     decide_coordinator(p);
     decide_workers(p);
     decide_start(p);

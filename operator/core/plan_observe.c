@@ -188,6 +188,8 @@ static void observe_worker(struct planner *p, int index)
     note_end(p, slot, pod, p->lost[index]);
     if (ending.counted == OP_COUNT_MISFIT)
         note_unfit(p, pod);
+    if (!is_stopping(p))
+        plan_note_interruption(p, pod, &ending);
     count(p, &ending);
 }
 

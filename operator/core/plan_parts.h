@@ -93,6 +93,12 @@ void surge_relieve(struct planner *p, int index);         /* tells that it goes,
 bool surge_is_more(const struct planner *p, int index); /* its pod, to be made, is for more than the places */
 void surge_bar(const struct planner *p, struct op_elsewhere *ret); /* those machines, to a pod of those */
 
+/* plan_fallback.c: spot machines that go again and again */
+void plan_note_interruption(struct planner *p, const struct pod_view *pod, const struct op_ending *ending);
+void plan_fallback(struct planner *p); /* decides which machines new workers prefer */
+/* It was put on another machine while spot machines went, and they stay again. */
+bool plan_may_return(const struct planner *p, const struct pod_view *pod);
+
 /* plan_base.c: is a pod that is to be made under this index one of spot.onDemandBase? */
 bool plan_wants_base(const struct planner *p, int index);
 

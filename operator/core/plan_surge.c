@@ -32,7 +32,7 @@ bool surge_is_uneasy(const struct planner *p, int index)
         return false;
     const struct node_view *node = look_node(p, pod);
     const struct op_present *there = present(p, index);
-    return (node && *node->may_leave) || (there && there->may_go);
+    return (node && *node->may_leave) || (there && there->may_go) || plan_may_return(p, pod);
 }
 
 int surge_decide(const struct planner *p)
@@ -78,14 +78,18 @@ bool surge_relieves(const struct planner *p, int index)
  * more when no worker is there: it is remembered, or the next replacement would be put there and be told. */
 void surge_relieve(struct planner *p, int index)
 {
+    const char *why = "is no spot machine";
     const struct pod_view *pod = live_pod(p, index);
     const struct node_view *node = look_node(p, pod);
-    bool known = node && *node->may_leave;
-    if (!known)
+    const struct op_present *there = present(p, index);
+    if (node && *node->may_leave)
+        why = node->may_leave;
+    else if (there && there->may_go) {
+        why = "may go, as it was told";
         account_unfit(&p->next.workers.left, pod->node);
+    }
     plan_event(p, false, "Relieved", "Replace",
-               "worker %d leaves %s, which %s; another one has taken its place", index, pod->node,
-               known ? node->may_leave : "may go, as it was told");
+               "worker %d leaves %s, which %s; another one has taken its place", index, pod->node, why);
 }
 
 /* Of those to be made the last ones: the others are in places that nobody else has. */

@@ -501,11 +501,16 @@ static void set_coordinator_command(const struct making *m, struct js *container
     js_set(container, "command", command);
 }
 
-static bool prefers_spot(const struct making *m)
+/* Where there is no other machine a spot machine is still better than none. */
+static void set_capacity(const struct making *m, const struct op_elsewhere *elsewhere)
 {
-    bool prefer = false;
-    read_flag(m->job_spec, "spot.prefer", &prefer);
-    return prefer;
+    if (elsewhere && elsewhere->base)
+        part_require_on_demand(m->pod_spec);
+    else if (elsewhere && elsewhere->fallback) {
+        part_prefer_on_demand(m->pod_spec);
+        part_tolerate_spot(m->pod_spec);
+    } else if (m->job->prefers_spot)
+        part_prefer_spot(m->pod_spec);
 }
 
 /* No machine is both, and the pods of the base would wait for one for ever. */
@@ -522,7 +527,7 @@ static int check_base(const struct making *m)
     return refuse(m, text);
 }
 
-static int make_worker(const struct making *m, int index, int attempt, bool base)
+static int make_worker(const struct making *m, int index, int attempt, const struct op_elsewhere *elsewhere)
 {
     struct js *container;
     if (!worker_container(m))
@@ -535,10 +540,7 @@ static int make_worker(const struct making *m, int index, int attempt, bool base
         part_node_agent(container, m->settings->node_port);
     request_cache(m, container);
     part_port(container, "metrics", OP_WORKER_METRICS_PORT);
-    if (base)
-        part_require_on_demand(m->pod_spec);
-    else if (prefers_spot(m))
-        part_prefer_spot(m->pod_spec);
+    set_capacity(m, elsewhere);
     set_worker_command(m, container, index, attempt);
     return 0;
 }
@@ -631,9 +633,10 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings,
     js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "worker");
     label(pod, OP_LABEL_WORKER, index);
     label(pod, OP_LABEL_ATTEMPT, attempt);
-    if (elsewhere && elsewhere->base)
-        js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_CAPACITY, OP_CAPACITY_BASE);
-    int status = make_worker(&m, index, attempt, elsewhere && elsewhere->base);
+    if (elsewhere && (elsewhere->base || elsewhere->fallback))
+        js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_CAPACITY,
+                      elsewhere->base ? OP_CAPACITY_BASE : OP_CAPACITY_FALLBACK);
+    int status = make_worker(&m, index, attempt, elsewhere);
     if (elsewhere) {
         part_avoid(m.pod_spec, elsewhere->unfit);
         part_bar(m.pod_spec, elsewhere->barred, elsewhere->barred_count);

@@ -33,6 +33,7 @@ struct op_elsewhere {
     int barred_count;
     const char *barred[RM_WORKERS_MAX]; /* names of nodes */
     bool base;                          /* on no spot machine */
+    bool fallback; /* on one where there is no other alone, though the job prefers them */
 };
 
 /* ERR_USAGE with a sentence that names the field of the template at fault. elsewhere NULL: anywhere. */

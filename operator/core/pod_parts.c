@@ -366,9 +366,14 @@ const char *part_asks_for_spot(const struct js *pod_spec)
 
 void part_prefer_spot(struct js *pod_spec)
 {
-    struct js *tolerations = array_at(pod_spec, "tolerations");
     for (size_t i = 0; i < MACHINE_POOLS; i++)
         prefer_pool(pod_spec, machine_pools[i].label, machine_pools[i].spot);
+    part_tolerate_spot(pod_spec);
+}
+
+void part_tolerate_spot(struct js *pod_spec)
+{
+    struct js *tolerations = array_at(pod_spec, "tolerations");
     tolerate(tolerations, "cloud.google.com/gke-spot", "true", "NoSchedule", 0);
     tolerate(tolerations, "kubernetes.azure.com/scalesetpriority", "spot", "NoSchedule", 0);
 }

@@ -52,6 +52,7 @@ bool part_has_volume(const struct js *pod_spec, const char *volume);
 /* The spot pools of EKS, GKE, AKS and Karpenter: tolerated and preferred; or avoided where others are free.
  */
 void part_prefer_spot(struct js *pod_spec);
+void part_tolerate_spot(struct js *pod_spec);
 void part_prefer_on_demand(struct js *pod_spec);
 /* On no node that one of those clouds marks as spot, whatever else the template requires of its node. */
 void part_require_on_demand(struct js *pod_spec);

@@ -71,6 +71,7 @@ static bool read_identity(const struct js *metadata, struct pod_view *pod)
         pod->attempt = number_of(label(metadata, OP_LABEL_ATTEMPT), INT32_MAX);
         const char *capacity = label(metadata, OP_LABEL_CAPACITY);
         pod->base = capacity && !strcmp(capacity, OP_CAPACITY_BASE);
+        pod->fallback = capacity && !strcmp(capacity, OP_CAPACITY_FALLBACK);
         return pod->index >= 0 && pod->attempt > 0;
     }
     pod->role = OP_COORDINATOR;

@@ -22,9 +22,10 @@ struct pod_view {
     char node[OP_NODE_MAX];     /* "" while not scheduled */
     char ip[RM_ADDRESS_MAX];
     enum pod_role role;
-    int index;   /* of a worker; -1 for a coordinator */
-    int attempt; /* of a worker; the term of a coordinator */
-    bool base;   /* made to go to no spot machine */
+    int index;     /* of a worker; -1 for a coordinator */
+    int attempt;   /* of a worker; the term of a coordinator */
+    bool base;     /* made to go to no spot machine */
+    bool fallback; /* made to go to a spot machine where there is no other alone */
     enum pod_phase phase;
     bool ready; /* our container is, whatever the others do */
     int64_t created_ms;

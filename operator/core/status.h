@@ -215,6 +215,12 @@ struct job_status {
         int64_t window_ms;   /* begin of the window that failures are counted in */
         int window_failures; /* in it, those that spend maxRestarts */
     } restarts;
+    struct {
+        int interruptions; /* of workers on spot machines, in the window... */
+        int64_t window_ms; /* ...that began then */
+        int64_t last_ms;   /* the last one */
+        int64_t fell_ms;   /* since when other machines are preferred; 0: they are not */
+    } spot;
     bool unfenced; /* its store does not make sure that the checkpoints have one owner */
     struct op_images images;
     struct op_progress progress;

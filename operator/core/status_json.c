@@ -104,6 +104,10 @@ static void read_counts(const struct js *object, struct job_status *ret)
     read_small(object, "restarts.windowFailures", 0, most, &ret->restarts.window_failures);
     read_instant(object, "restarts.failureTime", &ret->restarts.failure_ms);
     read_instant(object, "restarts.windowTime", &ret->restarts.window_ms);
+    read_small(object, "spot.interruptions", 0, most, &ret->spot.interruptions);
+    read_instant(object, "spot.windowTime", &ret->spot.window_ms);
+    read_instant(object, "spot.lastTime", &ret->spot.last_ms);
+    read_instant(object, "spot.fallbackTime", &ret->spot.fell_ms);
 }
 
 /* Of a user's program a TrainingJob keeps the program's own code, and else none. */
@@ -280,6 +284,16 @@ static struct js *ring_json(const struct job_status *status, bool ticking)
     return o;
 }
 
+static struct js *spot_json(const struct job_status *status)
+{
+    struct js *o = js_object();
+    put_count(o, "interruptions", status->spot.interruptions);
+    put_instant(o, "windowTime", status->spot.window_ms);
+    put_instant(o, "lastTime", status->spot.last_ms);
+    put_instant(o, "fallbackTime", status->spot.fell_ms);
+    return o;
+}
+
 static struct js *restarts_json(const struct job_status *status)
 {
     struct js *o = js_object();
@@ -441,6 +455,8 @@ static void write(const struct job_status *status, const char *job_name, bool ti
     js_set(o, "workers", workers_json(status, job_name, ticking));
     js_set(o, "ring", ring_json(status, ticking));
     js_set(o, "restarts", restarts_json(status));
+    if (status->spot.last_ms)
+        js_set(o, "spot", spot_json(status));
     if (ticking && (*status->images.trainer || *status->images.coordinator ||
                     *status->images.bundle)) /* the pods tell it till then */
         js_set(o, "images", images_json(&status->images));

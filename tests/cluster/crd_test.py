@@ -138,6 +138,9 @@ INVALID = [
     ({"failurePolicy__rules": [{"onExitCodes": [0], "action": "FailJob"}]}, "should be greater than or equal to 1"),
     ({"failurePolicy__rules": [{"onExitCodes": [3], "action": "Ignore"}]}, "Unsupported value"),
     ({"scheduling__disruptionBudget": "Never"}, "Unsupported value"),
+    ({"spot": {"onDemandFallback": {"afterInterruptions": 1001}}}, "should be less than or equal to 1000"),
+    ({"spot": {"onDemandFallback": {"within": "1s"}}}, "write a time from 1m to 24h"),
+    ({"spot": {"onDemandFallback": {"until": "25h"}}}, "write a time from 1m to 24h"),
     ({"spot__onDemandBase": 65}, "should be less than or equal to 64"),
     ({"scheduling__surge": 9}, "should be less than or equal to 8"),
     ({"cost": {"budget": {"limit": 1000000001}}}, "should be less than or equal to"),
@@ -316,6 +319,7 @@ SUSPENDED = [
 ALWAYS = [
     {"suspend": True}, {"workers": {"target": 4}}, {"failurePolicy": {"maxRestarts": 9}}, {"spot": {"prefer": True}},
     {"spot": {"leadTime": "15s"}}, {"spot": {"onDemandBase": 1}},
+    {"spot": {"onDemandFallback": {"afterInterruptions": 3, "within": "10m", "until": "2h"}}},
     {"spot": {"price": {"spot": 1.5, "onDemand": 4, "currency": "USD"}}}, {"cost": {"budget": {"limit": 12.5, "warnAt": 0.9}}},
     {"activeDeadlineSeconds": 60}, {"ttlSecondsAfterFinished": 1}, {"cleanPodPolicy": "All"}, {"scheduling": {"disruptionBudget": "None"}},
     {"scheduling": {"surge": 0}},
