@@ -24,6 +24,7 @@ static struct run begin(uint64_t seed)
     r.w->elastic = seed % 5 == 4;
     r.w->mixed = seed % 3 == 0 && !r.w->launched;
     r.w->sidecars = seed % 4 == 3;
+    r.w->spot = seed % 2 == 1;
     process_start(r.w, r.o);
     return r;
 }
@@ -144,7 +145,7 @@ Test(operator_sim, a_calm_run_makes_each_pod_once_and_is_over)
 
 static void play_part(int part)
 {
-    int refused = 0, hung = 0;
+    int refused = 0, hung = 0, fell = 0;
     for (uint64_t seed = 1 + (uint64_t)part * SEEDS; seed <= (uint64_t)(part + 1) * SEEDS; seed++) {
         struct run r = begin(seed);
         for (int i = 0; i < ROUNDS && !is_finished(r.w); i++)
@@ -154,10 +155,12 @@ static void play_part(int part)
         expect_nothing_left(&r);
         refused += r.w->refused;
         hung += r.w->hung;
+        fell += r.w->fell;
         end(&r);
     }
     cr_assert_gt(refused, SEEDS / 10, "machines that don't fit are among what happens");
     cr_assert_gt(hung, SEEDS / 10, "coordinators that hang are among what happens");
+    cr_assert_gt(fell, SEEDS / 10, "spot machines that go again and again are among what happens");
 }
 
 ParameterizedTestParameters(operator_sim, whatever_happens_there_is_one_pod_an_index_and_the_same_end)

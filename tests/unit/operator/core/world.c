@@ -36,6 +36,12 @@ void world_note(struct world *w, int kind, int index)
     w->log[w->log_count++] = change;
 }
 
+static void set_up(struct node_view *node, int i)
+{
+    node->machine.capacity = i < 6 ? PRICE_SPOT : PRICE_ON_DEMAND;
+    snprintf(node->name, OP_NODE_MAX, "node-%d", i);
+}
+
 struct world *world_open(uint64_t seed, int workers, int min)
 {
     struct world *w = calloc(1, sizeof *w);
@@ -48,7 +54,7 @@ struct world *world_open(uint64_t seed, int workers, int min)
     for (int i = 0; i < 4; i++) {
         w->truth.node[i].exists = true;
         w->truth.node[i].view.ready = true;
-        snprintf(w->truth.node[i].view.name, OP_NODE_MAX, "node-%d", i);
+        set_up(&w->truth.node[i].view, i);
         world_note(w, CHANGE_NODE, i);
     }
     return w;
@@ -361,7 +367,7 @@ static void node_fault(struct world *w, int i)
     default:
         node->exists = node->view.ready = true;
         *node->view.leave = *node->view.may_leave = 0;
-        snprintf(node->view.name, OP_NODE_MAX, "node-%d", i);
+        set_up(&node->view, i);
     }
     world_note(w, CHANGE_NODE, i);
 }
@@ -381,7 +387,7 @@ void world_repair_nodes(struct world *w)
         struct world_node *node = &w->truth.node[i];
         node->exists = node->view.ready = true;
         *node->view.leave = *node->view.may_leave = 0;
-        snprintf(node->view.name, OP_NODE_MAX, "node-%d", i);
+        set_up(&node->view, i);
         world_note(w, CHANGE_NODE, i);
     }
 }

@@ -64,8 +64,9 @@ struct world {
     bool mixed;    /* on node-3 all workers are refused: it computes other bits */
     bool launched; /* its workers run a program of the user's, in mode Restart */
     bool elastic;  /* they do in mode Elastic, with steps and weights */
+    bool spot;     /* it prefers spot machines (nodes 0 to 5), but for one worker, and falls back */
     bool sidecars; /* half of all pods have one */
-    int refused, hung;
+    int refused, hung, fell;
     struct op_gone lost[RM_WORKERS_MAX];
     int lost_count;
     int creates, deletes, status_writes, conflicts;

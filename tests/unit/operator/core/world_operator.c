@@ -186,6 +186,8 @@ void process_late_writes(struct world *w, struct process *o)
 static const char trainer[] =
     "\"trainer\":{\"model\":{\"layers\":1,\"heads\":1,\"width\":8,\"context\":8},\"data\":{\"uri\":"
     "\"s3://a/b\"},\"steps\":9},\"checkpoint\":{\"uri\":\"s3://a/c\"}";
+static const char spot[] = "\"spot\":{\"prefer\":true,\"onDemandBase\":1,\"onDemandFallback\":{"
+                           "\"afterInterruptions\":2,\"within\":\"5m\",\"until\":\"5m\"}},";
 static const char launch[] = "\"launch\":{\"command\":[\"train\"],\"mode\":\"Restart\"}";
 static const char elastic[] = "\"launch\":{\"command\":[\"train\"],\"mode\":\"Elastic\",\"steps\":9},"
                               "\"checkpoint\":{\"uri\":\"s3://a/c\"}";
@@ -196,11 +198,11 @@ static void project(const struct world *w, const struct world_job *job, struct j
     struct error err = {0};
     str_addf(&text,
              "{\"metadata\":{\"name\":\"tiny\",\"namespace\":\"ml\",\"uid\":\"job-uid\",\"generation\":%lld,"
-             "\"resourceVersion\":\"%d\"},\"spec\":{\"suspend\":%s,\"workers\":{\"target\":%d,\"min\":%d,"
+             "\"resourceVersion\":\"%d\"},\"spec\":{%s\"suspend\":%s,\"workers\":{\"target\":%d,\"min\":%d,"
              "\"max\":%d,\"template\":{\"spec\":{\"containers\":[{\"name\":\"trainer\",\"image\":\"a\"}]}}},"
              "%s,\"failurePolicy\":{\"maxRestarts\":1000}},\"status\":%s}",
-             (long long)job->generation, job->revision, job->suspend ? "true" : "false", job->target,
-             job->min, job->max,
+             (long long)job->generation, job->revision, w->spot ? spot : "", job->suspend ? "true" : "false",
+             job->target, job->min, job->max,
              w->launched  ? launch
              : w->elastic ? elastic
                           : trainer,
@@ -291,6 +293,8 @@ void process_reconcile(struct world *w, struct process *o, int die_before, bool 
         if (code == 0 || (code == 409 && plan->action[done].kind == OP_CREATE))
             op_memo_done(&o->memo, &job, &plan->action[done]);
     }
+    for (int i = 0; i < plan->events_count; i++)
+        w->fell += !strcmp(plan->event[i].reason, "FellBack");
     op_memo_told(&o->memo, plan);
     o->expect_log = w->log_count;
     o->expect_until_ms = w->now_ms + 30000;
