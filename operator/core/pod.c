@@ -507,7 +507,7 @@ static void set_capacity(const struct making *m, const struct op_elsewhere *else
     if (elsewhere && elsewhere->base)
         part_require_on_demand(m->pod_spec);
     else if (elsewhere && elsewhere->fallback) {
-        part_prefer_on_demand(m->pod_spec);
+        part_avoid_spot(m->pod_spec);
         part_tolerate_spot(m->pod_spec);
     } else if (m->job->prefers_spot)
         part_prefer_spot(m->pod_spec);

@@ -278,17 +278,24 @@ bool part_has_volume(const struct js *pod_spec, const char *volume)
     return false;
 }
 
-/* Returns the expression, for its values. */
-static struct js *prefer(struct js *pod_spec, int weight, const char *label, const char *operator)
+/* A new term, still without expressions. */
+static struct js *preferred(struct js *pod_spec, int weight)
 {
     struct js *affinity = object_at(object_at(pod_spec, "affinity"), "nodeAffinity");
     struct js *list = array_at(affinity, "preferredDuringSchedulingIgnoredDuringExecution");
-    struct js *term = js_object(), *expression = js_object();
+    struct js *term = js_object();
+    js_set_int(term, "weight", weight);
+    js_push(list, term);
+    return object_at(term, "preference");
+}
+
+/* Returns the expression, for its values. */
+static struct js *prefer(struct js *pod_spec, int weight, const char *label, const char *operator)
+{
+    struct js *term = preferred(pod_spec, weight), *expression = js_object();
     js_set_string(expression, "key", label);
     js_set_string(expression, "operator", operator);
-    js_set_int(term, "weight", weight);
-    js_push(array_at(object_at(term, "preference"), "matchExpressions"), expression);
-    js_push(list, term);
+    js_push(array_at(term, "matchExpressions"), expression);
     return expression;
 }
 
@@ -345,13 +352,22 @@ void part_bar(struct js *pod_spec, const char *const *names, int count)
             require_not(mutable(js_at(terms, i)), "matchFields", "metadata.name", names[k]);
 }
 
+static void require_no_spot(struct js *term)
+{
+    for (size_t k = 0; k < MACHINE_POOLS; k++)
+        require_not(term, "matchExpressions", machine_pools[k].label, machine_pools[k].spot);
+}
+
 void part_require_on_demand(struct js *pod_spec)
 {
     struct js *terms = required_terms(pod_spec);
     for (size_t i = 0; i < js_size(terms); i++)
-        for (size_t k = 0; k < MACHINE_POOLS; k++)
-            require_not(mutable(js_at(terms, i)), "matchExpressions", machine_pools[k].label,
-                        machine_pools[k].spot);
+        require_no_spot(mutable(js_at(terms, i)));
+}
+
+void part_avoid_spot(struct js *pod_spec)
+{
+    require_no_spot(preferred(pod_spec, POOL_WEIGHT));
 }
 
 const char *part_asks_for_spot(const struct js *pod_spec)

@@ -53,6 +53,8 @@ bool part_has_volume(const struct js *pod_spec, const char *volume);
  */
 void part_prefer_spot(struct js *pod_spec);
 void part_tolerate_spot(struct js *pod_spec);
+/* Rather on a node that none of those clouds marks as spot. */
+void part_avoid_spot(struct js *pod_spec);
 void part_prefer_on_demand(struct js *pod_spec);
 /* On no node that one of those clouds marks as spot, whatever else the template requires of its node. */
 void part_require_on_demand(struct js *pod_spec);

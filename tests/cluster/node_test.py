@@ -134,6 +134,29 @@ def test_one_worker_stays_on_a_machine_that_nobody_takes_away(start, weights, pl
     assert training.finish()["result"]["weightsSha256"] == weights
 
 
+@pytest.mark.turns(3)
+def test_where_spot_machines_go_again_and_again_others_are_taken_until_they_stay(place, spot_nodes):
+    fields = {"spot": {"prefer": True, "onDemandFallback": {"afterInterruptions": 2, "until": "1m"}}}
+    training = node_rig.Training(place, node_rig.training_job("fickle", 10**6, **fields, workers={"min": 1}, coordinator=coordinator_on(1)))
+
+    def nodes_of_workers():
+        return {training.node_of(name_of(pod)) for pod in training.workers() if pod["spec"].get("nodeName")}
+    try:
+        said = training.until_ring_of(3)
+        assert nodes_of_workers() <= {2, 3}
+        for _ in range(2):
+            evict(place, name_of(a_worker(training, away_from=[1])))
+            said = next_ring(training, 3, said)
+        processes.until(lambda: "FellBack" in training.events(), "the event that says so", 120)
+        assert 1 in nodes_of_workers(), "the last one is on a machine on demand"
+        said = training.until_ring_of(4, beyond=said["ring"]["generation"])  # first the replacement
+        said = next_ring(training, 3, said)
+        assert nodes_of_workers() <= {2, 3}
+        assert {"BackOnSpot", "Relieved"} <= set(training.events()), training.story()
+    finally:
+        place("delete", "trainingjob", training.name, "--wait=true", "--ignore-not-found", timeout=300)
+
+
 @pytest.mark.turns(0)
 def test_machines_that_vanish_with_a_worker_or_with_the_coordinator_cost_nothing_but_time(start, weights, machines, node_cluster):
     training = start(pod=SPREAD, coordinator=coordinator_on(2))

@@ -81,7 +81,9 @@ Test(operator_fallback, after_five_within_half_an_hour_new_workers_rather_go_to_
     cr_assert(fell_back(c));
     struct str body = made(c);
     cr_assert(strstr(str_text(&body), "\"ringmaster.dev/capacity\":\"fallback\""), "%s", str_text(&body));
-    cr_assert(strstr(str_text(&body), "\"operator\":\"DoesNotExist\""), "%s", str_text(&body));
+    cr_assert(strstr(str_text(&body), "\"weight\":50,\"preference\":{\"matchExpressions\":[{\"key\":"
+                                      "\"eks.amazonaws.com/capacityType\",\"operator\":\"NotIn\""),
+              "also to those that say nothing of it: %s", str_text(&body));
     cr_assert(strstr(str_text(&body), "\"key\":\"cloud.google.com/gke-spot\",\"operator\":\"Equal\""),
               "where there is no other one is better than none: %s", str_text(&body));
     str_clear(&body);
