@@ -35,10 +35,15 @@ static void fall_back(struct planner *p)
                (long long)(p->job->fallback.until_ms / 60000));
 }
 
-static void go_back(struct planner *p)
+static void forget(struct planner *p)
 {
     p->next.spot.fell_ms = p->next.spot.window_ms = 0;
     p->next.spot.interruptions = 0;
+}
+
+static void go_back(struct planner *p)
+{
+    forget(p);
     plan_event(p, false, "BackOnSpot", "Replace",
                "no worker was interrupted on a spot machine for %lld min: new ones go there again, and who "
                "is elsewhere for it follows one after the other",
@@ -53,7 +58,9 @@ void plan_fallback(struct planner *p)
         if (after && p->next.spot.interruptions >= after &&
             now - p->next.spot.window_ms < p->job->fallback.within_ms)
             fall_back(p);
-    } else if (!after || now >= until)
+    } else if (!after) /* somebody has changed the job */
+        forget(p);
+    else if (now >= until)
         go_back(p);
     if (p->next.spot.fell_ms)
         plan_wake(p, until);

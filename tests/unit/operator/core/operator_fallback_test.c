@@ -176,6 +176,19 @@ Test(operator_fallback, when_spot_machines_stay_who_is_elsewhere_for_them_is_rep
     cast_free(c);
 }
 
+Test(operator_fallback, whoever_takes_it_out_of_the_job_ends_it_without_a_word_of_peace)
+{
+    struct cast *c = on_spot(SPOT);
+    c->job.status.spot.last_ms = c->job.status.spot.fell_ms = CAST_NOW - MINUTE;
+    c->job.fallback.after = 0;
+    struct str text = cast_text(c);
+    cr_assert_not(strstr(str_text(&text), "BackOnSpot"), "%s", str_text(&text));
+    str_clear(&text);
+    cast_settle(c);
+    cr_assert_not(fell_back(c));
+    cast_free(c);
+}
+
 Test(operator_fallback, who_got_a_spot_machine_all_the_same_stays_there)
 {
     struct cast *c = on_spot(SPOT);
