@@ -14,13 +14,15 @@ from cluster import HERE
 from node_rig import hurry, name_of
 
 STEPS = 400
+# For a job that is to train for over a minute on a fast machine, too, until it is told to hurry.
+MANY_STEPS = 1500
 
 
-@pytest.fixture(name="weights", scope="module")
-def fixture_weights(place):
-    """What the undisturbed run in the same image gives, some time: a job may begin meanwhile."""
+@pytest.fixture(name="weights_after", scope="module")
+def fixture_weights_after(place):
+    """weights_after(steps) is what the undisturbed run in the same image gives, some time: a job may begin meanwhile."""
     with concurrent.futures.ThreadPoolExecutor() as side:
-        yield side.submit(lambda: node_rig.run_locally(place, STEPS, "alone-in-the-field")["weightsSha256"])
+        yield lambda steps: side.submit(lambda: node_rig.run_locally(place, steps, f"alone-in-the-field-{steps}")["weightsSha256"])
 
 
 @pytest.fixture(name="start")
@@ -71,7 +73,8 @@ def run_images(training):
 
 
 @pytest.mark.turns(0)
-def test_an_upgrade_of_the_chart_moves_no_job_that_runs_whoever_dies_then(start, weights, upgrade, place):
+def test_an_upgrade_of_the_chart_moves_no_job_that_runs_whoever_dies_then(start, weights_after, upgrade, place):
+    weights = weights_after(STEPS)
     training = start("upgraded", **unnamed(node_rig.SLOW))
     said = training.until_ring_of(3)
     assert training.status()["images"] == {"trainer": images.WORKER, "coordinator": images.WORKER}
@@ -142,11 +145,12 @@ def its_checkpoints(name):
 
 
 @pytest.mark.turns(1)
-def test_workers_and_coordinator_open_their_store_by_the_token_of_their_service_account(start, weights, role_store, place):
+def test_workers_and_coordinator_open_their_store_by_the_token_of_their_service_account(start, weights_after, role_store, place):
+    weights = weights_after(MANY_STEPS)
     for account in ("trainer", "stranger"):
         place.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}})
     stranger = start("stranger", pod=by_role("stranger"), checkpoint=its_checkpoints("stranger"))
-    training = start("by-role", pod=by_role("trainer"), checkpoint=its_checkpoints("by-role"))
+    training = start("by-role", MANY_STEPS, pod=by_role("trainer"), checkpoint=its_checkpoints("by-role"))
     said = training.until_ring_of(3)
     pods = {name_of(pod) for pod in training.workers() + training.pods("coordinator")}
     assert said["fenced"], "the door is no worse than the store behind it"
