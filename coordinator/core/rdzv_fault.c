@@ -9,6 +9,7 @@ enum bound {
     AT_ONCE,
     AFTER_30_S,
     AFTER_PATIENCE, /* checkpoint.endTimeout in a run; never in pods */
+    AT_ONCE_IN_RUN, /* in pods it is left out instead: others, of which none has come yet, may be able to */
 };
 
 struct rule {
@@ -24,7 +25,8 @@ struct rule {
     }
 #define MISFIT                                                                                               \
     {                                                                                                        \
-        .others_can = FAULT_LEAVES_OUT, .nobody_can = FAULT_ENDS, .all_end_it = true                         \
+        .others_can = FAULT_LEAVES_OUT, .nobody_can = FAULT_ENDS, .nobody_bound = AT_ONCE_IN_RUN,            \
+        .all_end_it = true                                                                                   \
     }
 #define SAID_BY_ALL                                                                                          \
     {                                                                                                        \
@@ -105,6 +107,7 @@ static bool is_due(const struct fault_facts *f, enum bound bound)
 {
     switch (bound) {
     case AT_ONCE:
+    case AT_ONCE_IN_RUN:
         return true;
     case AFTER_30_S:
         return f->lasted >= FAULT_PATIENCE;
@@ -140,6 +143,8 @@ static enum fault_remedy remedy_of(const struct fault_facts *f)
         return FAULT_LEAVES_OUT;
     if (f->others_can)
         return is_due(f, r->others_bound) ? r->others_can : FAULT_WAITS;
+    if (r->nobody_bound == AT_ONCE_IN_RUN && f->unsupervised)
+        return FAULT_LEAVES_OUT;
     return is_due(f, r->nobody_bound) ? r->nobody_can : FAULT_WAITS;
 }
 
@@ -165,7 +170,8 @@ static const char *done(enum fault_remedy remedy)
 static const char *after(enum bound bound)
 {
     static const char *const words[] = {"at once", "after 30 s",
-                                        "after `checkpoint.endTimeout` of a run; never in pods"};
+                                        "after `checkpoint.endTimeout` of a run; never in pods",
+                                        "at once in a run; in pods this worker is left out"};
     return words[bound];
 }
 

@@ -610,6 +610,34 @@ Test(trouble, in_pods_another_machine_may_come_in_the_place_of_one_that_will_not
     story_end(&s);
 }
 
+/* Its node has an older image; the others are still being scheduled. */
+Test(trouble, the_first_pod_that_comes_with_other_software_does_not_end_what_others_could_do)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.unsupervised = true;
+    settings.workers_target = 3;
+    struct msg_fault old = {.kind = FAULT_STORAGE,
+                            .class = CLASS_SOFTWARE,
+                            .step = -1,
+                            .exit_code = 3,
+                            .detail = "step-00000231 has a manifest of a newer version"};
+    story_begin(&s, settings);
+    hello(&s, 0, -1);
+    stopped(&s, 0, -1, -1);
+    fault_says(&s, 0, &old);
+    cr_assert(said(&s, "send 0 abandon") && said(&s, "elsewhere why="), "%s", str_text(&s.log));
+    cr_assert_eq(s.ended, -1, "%s", rdzv_why(s.st));
+    closed(&s, 0);
+    hello(&s, 1, -1);
+    stopped(&s, 1, -1, -1);
+    listed(&s, 1, 231, -1);
+    after(&s, RM_S);
+    ready(&s, 1, 231);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(trouble, data_that_a_trainer_can_not_read_for_a_moment_cost_a_pause_and_no_failure)
 {
     struct story s;
