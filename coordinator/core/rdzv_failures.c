@@ -52,9 +52,9 @@ static void quarantine(const struct turn *turn, struct rdzv_worker *w, int own, 
     rdzv_lose(turn, w, "it is in quarantine");
     bool any_will_do = st->known_step >= st->settings.steps && rdzv_left(st) > 0; /* all steps are made */
     if (rdzv_left(st) < st->settings.workers_min && !any_will_do)
-        rdzv_give_up(st, EXIT_TRAINING, "worker %d is in quarantine (%s), and of min %d workers %d %s left",
-                     index, w->quarantine, st->settings.workers_min, rdzv_left(st),
-                     rdzv_left(st) == 1 ? "is" : "are");
+        rdzv_give_up(
+            st, EXIT_TRAINING, "worker %d is in quarantine (%s), and %d %s left of the %d that are needed",
+            index, w->quarantine, rdzv_left(st), rdzv_left(st) == 1 ? "is" : "are", st->settings.workers_min);
 }
 
 static void too_many(struct rdzv *st, int index, const char *why)

@@ -165,7 +165,7 @@ void rdzv_settle_gathering(const struct turn *turn)
     } else if (st->settings.unsupervised)
         rdzv_tell_waiting(turn);
     else if (!coming && turn->now >= follows_until(st))
-        too_few(turn, " and none is on its way");
+        too_few(turn, ", and none is on its way");
     else if (turn->now >= st->state_since + st->settings.start_timeout)
         too_few(turn, ", and no more came in time");
     else if (st->expect_known)

@@ -12,7 +12,7 @@
 void rdzv_describe_missing(const struct rdzv *st, char *out, size_t size)
 {
     int n =
-        snprintf(out, size, "%d of min %d workers present", rdzv_candidates(st), st->settings.workers_min);
+        snprintf(out, size, "workers here: %d, needed: %d", rdzv_candidates(st), st->settings.workers_min);
     for (int i = 0; i < RM_WORKERS_MAX && n < (int)size - 32; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         bool going = w->leaving || w->released;

@@ -16,8 +16,8 @@ int plan_live(const struct job_status *status)
 
 void plan_fail(struct planner *p, const char *reason, const char *message)
 {
-    if (!condition_is(&p->next, OP_INTERRUPTED))
-        condition_set(&p->next, OP_INTERRUPTED, true, reason, message, p->job->generation, p->s->now_ms);
+    if (!condition_is(&p->next, OP_STOPPING))
+        condition_set(&p->next, OP_STOPPING, true, reason, message, p->job->generation, p->s->now_ms);
 }
 
 /* A slot that is wanted no more. One whose pod was never seen keeps its attempt: the pod's name then guards
@@ -277,7 +277,7 @@ static void decide_start(struct planner *p)
     withdraw_workers(p);
     p->next.workers.retry_ms = p->s->now_ms + OP_RETRY_FIRST_MS + jitter;
     plan_event(p, true, "Waiting", "Delete",
-               "%d of min %d workers found a node within elasticity.startTimeout; trying again later",
+               "%d workers found a node within elasticity.startTimeout, %d are needed; trying again later",
                scheduled, p->job->workers_min);
 }
 
@@ -285,7 +285,7 @@ static void check_deadline(struct planner *p)
 {
     int64_t left_s = p->job->active_deadline_s - p->next.active_seconds;
     int64_t end = p->next.active_ms + left_s * 1000;
-    if (!p->job->active_deadline_s || !p->next.active_ms || condition_is(&p->next, OP_INTERRUPTED))
+    if (!p->job->active_deadline_s || !p->next.active_ms || condition_is(&p->next, OP_STOPPING))
         return;
     if (p->s->now_ms < end) {
         plan_wake(p, end);
@@ -427,7 +427,7 @@ void plan_decide(struct planner *p)
     note_activity(p);
     check_deadline(p);
     bool admitted = is_admitted(p);
-    if (condition_is(&p->next, OP_INTERRUPTED))
+    if (condition_is(&p->next, OP_STOPPING))
         p->mode = OP_STOP;
     else if (p->pauses)
         p->mode = OP_SUSPEND;

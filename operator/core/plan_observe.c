@@ -97,7 +97,7 @@ static bool has_ended(struct planner *p, const struct pod_view *pod, int index, 
 
 static bool is_stopping(const struct planner *p)
 {
-    return p->pauses || condition_is(p->stored, OP_INTERRUPTED);
+    return p->pauses || condition_is(p->stored, OP_STOPPING);
 }
 
 static void tell_ending(struct planner *p, const struct op_ending *ending)

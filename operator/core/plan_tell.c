@@ -228,9 +228,9 @@ static void tell_ring(struct planner *p, const struct coordinator_view *view)
             "machines of several kinds trained this, as trainer.allowMixedHardware lets them: other machines "
             "would end with other bits");
     else if (ring && view->ring_size < p->next.workers.target)
-        set(p, OP_DEGRADED, true, "FewerWorkers", "fewer workers than workers.target are at work");
+        set(p, OP_DEGRADED, true, "FewerWorkers", "fewer workers are training than workers.target asks for");
     else
-        set(p, OP_DEGRADED, false, "Whole", "as many workers are at work as workers.target says");
+        set(p, OP_DEGRADED, false, "Whole", "all wanted workers are training");
 }
 
 /* " 60 s", " 7 min", " 3 h", and nothing at first: a sentence whose every second were told would be a write
@@ -270,11 +270,30 @@ static void tell_resting(const struct planner *p, char *out, size_t size)
                  resting, p->next.workers.slot[resting].quick);
 }
 
+static void pending_for(int64_t ms, char *out, size_t size)
+{
+    char since[24];
+    rough_span(ms, since, sizeof since);
+    if (*since)
+        snprintf(out, size, "has been Pending for%s", since);
+    else
+        snprintf(out, size, "is Pending");
+}
+
+static void describe_ready(const struct planner *p, char *out, size_t size)
+{
+    int ready = p->next.workers.ready, needed = p->job->workers_min;
+    if (ready < needed)
+        snprintf(out, size, "waiting for workers: %d ready, %d needed", ready, needed);
+    else
+        snprintf(out, size, "%d worker%s ready", ready, ready == 1 ? "" : "s");
+}
+
 static void tell_waiting(struct planner *p, const struct coordinator_view *view, bool held_up,
                          const struct laggard *laggard)
 {
-    char who[OP_REASON_MAX], since[24], more[RM_WHY_MAX];
-    int ready = p->next.workers.ready, min = p->job->workers_min;
+    char who[OP_REASON_MAX], since[32], more[RM_WHY_MAX], workers[64];
+    describe_ready(p, workers, sizeof workers);
     plan_wake(p, p->s->now_ms + OP_TICK_MS);
     if (*p->trouble)
         say(p, "Waiting", "%s", p->trouble);
@@ -288,15 +307,15 @@ static void tell_waiting(struct planner *p, const struct coordinator_view *view,
             snprintf(who, sizeof who, "the coordinator");
         else
             snprintf(who, sizeof who, "worker %d", laggard->index);
-        rough_span(p->s->now_ms - laggard->since_ms, since, sizeof since);
-        say(p, "Waiting", "%d of min %d ready; %s Pending%s: %s", ready, min, who, since, laggard->why);
+        pending_for(p->s->now_ms - laggard->since_ms, since, sizeof since);
+        say(p, "Waiting", "%s; %s %s: %s", workers, who, since, laggard->why);
     } else if (find_resting(p) >= 0) {
         tell_resting(p, more, sizeof more);
-        say(p, "Waiting", "%d of min %d ready%s", ready, min, more);
+        say(p, "Waiting", "%s%s", workers, more);
     } else if (view && *view->message)
-        say(p, "Starting", "%d of min %d ready; %s", ready, min, view->message);
+        say(p, "Starting", "%s; %s", workers, view->message);
     else
-        say(p, "Starting", "%d of min %d ready", ready, min);
+        say(p, "Starting", "%s", workers);
 }
 
 /* Whether its coordinator can be asked at all; what it said last is of no use where it can't. */
@@ -378,7 +397,7 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
     else if (*p->trouble)
         snprintf(more, sizeof more, "; %s", p->trouble);
     else if (laggard && laggard->index >= 0)
-        snprintf(more, sizeof more, "; worker %d Pending: %s", laggard->index, laggard->why);
+        snprintf(more, sizeof more, "; worker %d is Pending: %s", laggard->index, laggard->why);
     else if (refused)
         snprintf(more, sizeof more, "; worker %d on %.60s is refused: %s", refused->index, refused->node,
                  *refused->unfit ? refused->unfit : refused->failed_init);
@@ -472,7 +491,7 @@ static void tell_suspend(struct planner *p)
 
 static void tell_stop(struct planner *p)
 {
-    struct op_condition why = p->next.condition[OP_INTERRUPTED];
+    struct op_condition why = p->next.condition[OP_STOPPING];
     if (all_gone(p))
         plan_finish(p, false, why.reason, why.message);
     else
@@ -514,7 +533,7 @@ static void add_trouble(struct planner *p)
 static void tell_admission(struct planner *p)
 {
     if (p->mode == OP_RUN)
-        set(p, OP_ADMITTED, true, "Accepted", "the API server takes the pods of this spec");
+        set(p, OP_ADMITTED, true, "Accepted", "the cluster accepts this job's pods");
     else if (p->mode == OP_HOLD && *p->trouble)
         set(p, OP_ADMITTED, false, p->trouble_reason, p->trouble);
 }

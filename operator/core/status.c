@@ -4,7 +4,7 @@
 
 static const char *const condition_names[OP_CONDITIONS] = {
     [OP_ADMITTED] = "Admitted",   [OP_PODS_READY] = "PodsReady",   [OP_RING_FORMED] = "RingFormed",
-    [OP_TRAINING] = "Training",   [OP_DEGRADED] = "Degraded",      [OP_INTERRUPTED] = "Interrupted",
+    [OP_TRAINING] = "Training",   [OP_DEGRADED] = "Degraded",      [OP_STOPPING] = "Stopping",
     [OP_SUSPENDED] = "Suspended", [OP_COMPLETE] = "Complete",      [OP_FAILED] = "Failed",
     [OP_FINISHED] = "Finished",   [OP_STORE_READY] = "StoreReady", [OP_REACHABLE] = "CoordinatorReachable",
 };

@@ -37,7 +37,7 @@ enum op_condition_type {
     OP_TRAINING,
     OP_STORE_READY,
     OP_DEGRADED,
-    OP_INTERRUPTED,
+    OP_STOPPING,
     OP_SUSPENDED,
     OP_COMPLETE,
     OP_FAILED,

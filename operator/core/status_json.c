@@ -14,11 +14,18 @@ static enum op_truth truth_of(const char *text)
     return strcmp(text, "False") == 0 ? OP_FALSE : OP_UNKNOWN;
 }
 
+/* A job that was being stopped for good as its operator was upgraded has the condition's name from before. */
+static const char *name_of_now(const char *type)
+{
+    return strcmp(type, "Interrupted") != 0 ? type : condition_name(OP_STOPPING);
+}
+
 static void read_condition(const struct js *from, struct job_status *ret)
 {
-    char type[OP_REASON_MAX] = "", truth[OP_REASON_MAX] = "";
-    read_text(from, "type", type, sizeof type);
+    char text[OP_REASON_MAX] = "", truth[OP_REASON_MAX] = "";
+    read_text(from, "type", text, sizeof text);
     read_text(from, "status", truth, sizeof truth);
+    const char *type = name_of_now(text);
     for (int i = 0; i < OP_CONDITIONS; i++) {
         struct op_condition *c = &ret->condition[i];
         if (strcmp(type, condition_name(i)) != 0)

@@ -77,7 +77,7 @@ def test_a_programs_own_codes_mean_nothing_of_ours_and_what_it_failed_with_is_to
     processes.until(lambda: len(found := stage.pods("worker")) >= 3 and stage.indices().keys() == {0, 1, 2} and
                     sum(pod["status"].get("phase") == "Pending" for pod in found.values()) == 2, "both are replaced", 120)
     status = stage.job("gpt")["status"]
-    assert status["restarts"]["failure"] == 2 and stage.condition("gpt", "Interrupted") is None
+    assert status["restarts"]["failure"] == 2 and stage.condition("gpt", "Stopping") is None
     stage.end_program("gpt", {"exitCode": 5, "programExitCode": 3, "reason": "worker 1: exit code 3: no such table", "interrupted": False})
     status = stage.job("gpt")["status"]
     (failed,) = [each for each in status["conditions"] if each["type"] == "Failed"]
@@ -420,7 +420,7 @@ def test_an_init_container_without_room_is_told_and_costs_the_job_nothing(stage)
     victim = begin_program(stage, failurePolicy={"maxRestarts": 0})[0]
     stage.fail_init(victim, 4, {"exitCode": 4, "reason": "/ringmaster-bundle/lib/a: no room for the bundle", "elsewhere": True})
     processes.until(lambda: stage.job("gpt")["status"]["restarts"].get("misfit") == 1, "it is counted", 120)
-    assert stage.condition("gpt", "Interrupted") is None
+    assert stage.condition("gpt", "Stopping") is None
     told = processes.until(lambda: [event["note"] for event in stage.kubectl.get("events.events.k8s.io") if event["reason"] == "WorkerRefused"], "the event", 120)
     assert told[0].endswith("init container ringmaster-install: /ringmaster-bundle/lib/a: no room for the bundle"), told
 

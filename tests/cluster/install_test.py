@@ -63,8 +63,8 @@ SENTENCES = {
     "image": ["Pending", "ImagePullBackOff", "localhost:1/absent:1"],
     "secret": ["Pending", "CreateContainerConfigError", 'secret "absent" not found'],
     "store": ["another-store"],
-    "room": ["worker 0 Pending", "Insufficient cpu"],
-    "node": ["the coordinator Pending", "node affinity/selector"],
+    "room": ["worker 0 ", "Pending", "Insufficient cpu"],
+    "node": ["the coordinator ", "Pending", "node affinity/selector"],
     "command": ["spec.workers.template", "container trainer", "command"],
     "folder": ["spec.checkpoint.uri is file:///checkpoints", "mounts no shared volume", "write s3://bucket/prefix"],
     "volume": ["the API server refused to create pods", "volumeMounts[0].name", '"data"'],
@@ -210,7 +210,7 @@ def test_the_other_examples_get_their_pods_in_a_restricted_namespace(place, name
     training = node_rig.Training(place, f"gpt-{name}")
     try:
         processes.until(lambda: len(training.workers()) == workers and training.pods("coordinator"), f"the pods of {name}.yaml", 120)
-        until_said(training, ["of min 2 ready"])
+        until_said(training, ["ready, 2 needed"])
         if name == "hpa":
             place.until_condition("AbleToScale", "hpa", "gpt-hpa")
     finally:

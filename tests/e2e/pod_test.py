@@ -262,7 +262,7 @@ def test_below_min_it_saves_and_waits_instead_of_ending(pods):
     for worker in workers[1:]:
         worker.signal(signal.SIGKILL)
         worker.wait()
-    status = group.until(lambda s: "1 of min 2" in s["message"], "it says what it waits for")
+    status = group.until(lambda s: "workers here: 1, needed: 2" in s["message"], "it says what it waits for")
     assert status["checkpoint"]["step"] == status["progress"]["step"] >= 20
     assert status["state"] == "Gathering" and coordinator.process.poll() is None
     group.worker(2, attempt=2)

@@ -55,7 +55,7 @@ def test_with_too_few_left_the_state_is_saved_and_the_job_ends_with_5(tmp_path, 
     kill_again_and_again(run, 1, 2)
     assert run.wait() == 5, run.tail()
     failed = run.the("failed")
-    assert "worker 1 is in quarantine" in failed["reason"] and "of min 2 workers 1 is left" in failed["reason"], failed
+    assert "worker 1 is in quarantine" in failed["reason"] and "1 is left of the 2 that are needed" in failed["reason"], failed
     last = run.of("step")[-1]["step"]
     assert run.of("checkpointSaved")[-1]["step"] == last, run.tail()
 

@@ -142,7 +142,7 @@ Test(ending, one_that_leaves_and_is_followed_by_another_does_not_end_the_job)
     published(&s, 0, 3, false);
     cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", rdzv_why(s.st));
     cr_assert(said(&s, "send 1 release"), "%s", str_text(&s.log));
-    cr_assert(said(&s, "1 of min 2 workers present; worker 1 is on its way"), "%s", str_text(&s.log));
+    cr_assert(said(&s, "workers here: 1, needed: 2; worker 1 is on its way"), "%s", str_text(&s.log));
     closed(&s, 1);
     s.attempt[1]++;
     expect_workers(&s, 3);

@@ -303,7 +303,7 @@ Test(rdzv, below_min_with_nothing_on_its_way_saves_and_ends_with_6)
     published(&s, 0, 9, false);
     cr_assert_eq(s.ended, 6);
     cr_assert(
-        said(&s, "1 of min 2 workers present and none is on its way; the newest checkpoint is of step 9"));
+        said(&s, "workers here: 1, needed: 2, and none is on its way; the newest checkpoint is of step 9"));
     story_end(&s);
 }
 

@@ -61,7 +61,7 @@ Test(unsupervised, below_min_it_waits_for_ever_and_says_so)
     struct story s;
     begin(&s, 2);
     come(&s, 0, -1);
-    cr_assert(said(&s, "1 of min 2 workers present"), "%s", str_text(&s.log));
+    cr_assert(said(&s, "workers here: 1, needed: 2"), "%s", str_text(&s.log));
     after(&s, 3600 * RM_S);
     cr_assert_lt(s.ended, 0, "%s", str_text(&s.log));
     story_end(&s);

@@ -222,7 +222,7 @@ static void refuse_worker(struct cast *c)
 static void check_made_anew(struct cast *c)
 {
     const struct job_status *status = &c->job.status;
-    cr_assert_not(condition_is(status, OP_INTERRUPTED), "%s", status->message);
+    cr_assert_not(condition_is(status, OP_STOPPING), "%s", status->message);
     cr_assert_eq(status->restarts.misfit, 1);
     cr_assert_eq(status->restarts.failure, 0);
     cr_assert_str_eq(status->workers.unfit.nodes.name[0], "node-1");
@@ -256,6 +256,6 @@ Test(operator_elastic, one_that_is_refused_before_anybody_trains_is_the_jobs_end
     c->coordinator.ring_size = 0;
     c->coordinator.progress.known = c->job.status.progress.known = false;
     refuse_worker(c);
-    cr_assert(condition_is(&c->job.status, OP_INTERRUPTED), "%s", c->job.status.message);
+    cr_assert(condition_is(&c->job.status, OP_STOPPING), "%s", c->job.status.message);
     cast_free(c);
 }

@@ -42,7 +42,7 @@ Test(operator_misfit, one_that_is_refused_costs_the_job_nothing_and_is_made_anew
         cast_says(c, "warn WorkerRefused  worker 1 on node-1 is refused: worker 1 computes other bits"));
     cast_settle(c);
     const struct job_status *status = &c->job.status;
-    cr_assert_not(condition_is(status, OP_INTERRUPTED));
+    cr_assert_not(condition_is(status, OP_STOPPING));
     cr_assert_eq(status->restarts.misfit, 1);
     cr_assert_eq(status->restarts.failure, 0);
     cast_settle(c);
@@ -168,7 +168,7 @@ Test(operator_misfit, no_rule_about_that_exit_code_makes_one_machine_the_end_of_
         cast_training("{\"failurePolicy\":{\"rules\":[{\"onExitCodes\":[3],\"action\":\"FailJob\"}]}}");
     refuse(cast_worker(c, 1));
     cast_settle(c);
-    cr_assert_not(condition_is(&c->job.status, OP_INTERRUPTED));
+    cr_assert_not(condition_is(&c->job.status, OP_STOPPING));
     cr_assert_eq(c->job.status.restarts.failure, 0);
     cast_free(c);
 }

@@ -425,7 +425,7 @@ Test(operator_plan, too_many_failures_stop_the_job_with_a_checkpoint_and_then_fa
     pod->terminated = true;
     pod->exit_code = 1;
     cast_settle(c);
-    cr_assert(condition_is(&c->job.status, OP_INTERRUPTED));
+    cr_assert(condition_is(&c->job.status, OP_STOPPING));
     cr_assert_str_eq(c->job.status.state, "Stopping");
     expect(c, "delete pods tiny-w1-\ndelete pods tiny-w2-");
     expect_without(c, "delete pods tiny-coordinator");
@@ -673,7 +673,7 @@ Test(operator_plan, the_deadline_stops_and_fails_a_job_without_counting_suspende
     plan_free(plan);
     c->now_ms += 1000;
     cast_settle(c);
-    cr_assert_str_eq(c->job.status.condition[OP_INTERRUPTED].reason, "DeadlineExceeded");
+    cr_assert_str_eq(c->job.status.condition[OP_STOPPING].reason, "DeadlineExceeded");
     expect(c, "delete pods tiny-w0-");
     c->pods_count = 0;
     cast_settle(c);
@@ -694,8 +694,8 @@ Test(operator_plan, half_a_start_gives_its_places_back_after_start_timeout)
         text_copy(cast_worker(c, i)->unschedulable, RM_WHY_MAX, "Insufficient nvidia.com/gpu");
     }
     cast_settle(c);
-    cr_assert_str_eq(c->job.status.message,
-                     "1 of min 2 ready; worker 0 Pending 60 s: Insufficient nvidia.com/gpu");
+    cr_assert_str_eq(c->job.status.message, "waiting for workers: 1 ready, 2 needed; worker 0 has been "
+                                            "Pending for 60 s: Insufficient nvidia.com/gpu");
     c->now_ms += 300 * 1000;
     cast_settle(c);
     cr_assert_eq(plan_live_workers(c), 0);

@@ -61,7 +61,9 @@ Test(operator_sentence, a_pod_that_no_node_takes_is_two_writes_a_minute_at_first
     cr_assert_eq(writes[1], 2);
     cr_assert_eq(writes[2], 1);
     cr_assert_eq(writes[3], 1);
-    cr_assert_str_eq(c->job.status.message, "0 of min 2 ready; worker 0 Pending 3 min: Insufficient cpu");
+    cr_assert_str_eq(
+        c->job.status.message,
+        "waiting for workers: 0 ready, 2 needed; worker 0 has been Pending for 3 min: Insufficient cpu");
     cast_free(c);
 }
 

@@ -370,3 +370,19 @@ Test(operator_view, a_notice_is_a_sentence_with_what_is_left_where_that_is_known
           "\"cause\":\"maintenance\",\"certainty\":\"will\"",
           "worker 3: azure-scheduled-event has withdrawn its notice (maintenance)");
 }
+
+/* Its operator was upgraded as it was being stopped for good. */
+Test(operator_view, the_former_name_of_the_condition_stopping_is_still_read)
+{
+    static struct job_status status;
+    struct str out = str_init(OP_STATUS_TEXT_MAX);
+    struct js *object = json("{\"conditions\":[{\"type\":\"Interrupted\",\"status\":\"True\","
+                             "\"reason\":\"TooManyFailures\",\"message\":\"m\"}]}");
+    status_read(object, &status);
+    js_free(object);
+    cr_assert(condition_is(&status, OP_STOPPING));
+    status_write(&status, "gpt", &out);
+    cr_assert(strstr(str_text(&out), "\"type\":\"Stopping\""), "%s", str_text(&out));
+    cr_assert_not(strstr(str_text(&out), "Interrupted"), "%s", str_text(&out));
+    str_clear(&out);
+}
