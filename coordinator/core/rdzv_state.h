@@ -39,6 +39,7 @@ struct rdzv_trouble {
     bool exit_told;  /* its trainer ends by it */
     bool stuck;      /* it does not fail: a call does not return */
     bool differs;    /* it lists, and not what others do: over when they agree */
+    bool person;     /* somebody has to set it right */
     char why[RM_WHY_MAX];
 };
 

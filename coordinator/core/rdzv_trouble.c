@@ -124,6 +124,7 @@ static void note(const struct turn *turn, struct rdzv_worker *w, enum fault_wher
     t->differs = false;
     t->stuck = f->lasted > 0;
     t->class = f->class;
+    t->person = f->person;
     t->step = st->steps_seen;
     t->at_step = f->step;
     text_copy(t->why, sizeof t->why, f->detail);
@@ -235,6 +236,28 @@ rm_time rdzv_trouble_at(const struct rdzv *st)
             at = w->trouble.until;
     }
     return at;
+}
+
+/* A damaged checkpoint, or one of other software, is no matter of the store. */
+static bool is_of_the_store(const struct rdzv_trouble *t)
+{
+    bool reads = t->where == FAULT_IN_LIST || t->where == FAULT_IN_LOAD;
+    return t->times > 0 && reads && !t->differs && t->class != CLASS_OBJECT && t->class != CLASS_SOFTWARE;
+}
+
+const struct rdzv_trouble *rdzv_store_trouble(const struct rdzv *st, rm_time now)
+{
+    const struct rdzv_trouble *newest = NULL;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        const struct rdzv_trouble *t = &w->trouble;
+        if (!is_there(w) || !is_of_the_store(t) || now - t->since < FAULT_PATIENCE ||
+            others_can(st, w, t->where, false))
+            continue;
+        if (!newest || t->newest > newest->newest)
+            newest = t;
+    }
+    return newest;
 }
 
 int rdzv_describe_trouble(const struct rdzv *st, int worker, char *out, size_t size)

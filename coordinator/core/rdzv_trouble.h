@@ -20,6 +20,9 @@ void rdzv_write_is_over(struct rdzv_worker *w, int64_t step);
 bool rdzv_waits_for_trouble(const struct rdzv *st);
 /* When the next worker is held back no longer. */
 rm_time rdzv_trouble_at(const struct rdzv *st);
+/* Of those who have been failing at listing or reading checkpoints for FAULT_PATIENCE, while nobody else can,
+ * the one heard last; NULL: it is not so. Borrowed from st. */
+const struct rdzv_trouble *rdzv_store_trouble(const struct rdzv *st, rm_time now);
 /* Writes a part of a sentence; returns its length, 0 where the worker is in no trouble. */
 int rdzv_describe_trouble(const struct rdzv *st, int worker, char *out, size_t size);
 

@@ -9,6 +9,7 @@
 #include "coordinator/core/rdzv_fit.h"
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_state.h"
+#include "coordinator/core/rdzv_trouble.h"
 #include "coordinator/status/history.h"
 #include "coordinator/status/rdzv_text.h"
 
@@ -186,12 +187,14 @@ static struct status_checkpoint checkpoint_of(const struct history *c, const str
     };
 }
 
-/* What the store does not take. */
-static struct status_store store_of(const struct error *waits)
+/* Why a store keeps the job from beginning, or its workers from going on. */
+static struct status_store store_of(const struct error *waits, const struct rdzv_trouble *trouble)
 {
-    if (!waits)
-        return (struct status_store){0};
-    return (struct status_store){.known = true, .reason = waits->text, .person = waits->person};
+    if (waits)
+        return (struct status_store){.known = true, .reason = waits->text, .person = waits->person};
+    if (trouble)
+        return (struct status_store){.known = true, .reason = trouble->why, .person = trouble->person};
+    return (struct status_store){0};
 }
 
 static struct status_outage outage_of(const struct rdzv *st, rm_time now)
@@ -294,7 +297,7 @@ static void print_status(const struct history *c, const struct rdzv *st, const s
         .program = st->settings.program,
         .progress = progress_of(st),
         .checkpoint = checkpoint_of(c, st, terms->checkpoint_uri, uri),
-        .store = store_of(terms->store_waits),
+        .store = store_of(terms->store_waits, rdzv_store_trouble(st, now)),
         .fenced = !terms->unfenced,
         .outage = outage_of(st, now),
         .failures = st->failures_total,

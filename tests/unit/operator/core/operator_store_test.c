@@ -90,6 +90,19 @@ Test(operator_store, a_store_that_takes_no_checkpoint_is_not_ready)
     cast_free(c);
 }
 
+/* The coordinator began, and then a right to read was taken away. */
+Test(operator_store, a_store_that_no_worker_can_read_any_more_is_not_ready)
+{
+    struct cast *c = cast_training("{}");
+    cast_settle(c);
+    text_copy(c->coordinator.store.why, RM_WHY_MAX, "s3://b: access denied");
+    c->coordinator.store.person = true;
+    cr_assert_eq(tells(c, "StoreNotReady"), 1);
+    cr_assert_eq(store_ready(c)->status, OP_FALSE);
+    cr_assert_str_eq(store_ready(c)->reason, "StoreRefuses");
+    cast_free(c);
+}
+
 Test(operator_store, of_a_job_that_is_suspended_nobody_knows_whether_its_store_or_its_coordinator_answers)
 {
     struct cast *c = cast_open("{}");
