@@ -44,18 +44,31 @@ static void refuse(const struct turn *turn, struct rdzv_worker *w, const struct 
     text_copy(t->text, sizeof t->text, f->detail);
 }
 
-/* Two workers saw the damage; or there is nobody else who could look, and for a while nobody has come. */
-static bool is_proven(const struct turn *turn, const struct rdzv_worker *w)
+/* Keeps what this worker saw. True: another one saw the same. */
+static bool is_seen_by_two(struct rdzv_suspect *s, int worker, const char *what)
+{
+    int kept = s->sightings < SIGHTINGS_KEPT ? s->sightings : SIGHTINGS_KEPT;
+    for (int i = 0; i < kept; i++)
+        if (!strcmp(s->sighting[i].what, what))
+            return s->sighting[i].worker != worker;
+    int at = s->sightings++ % SIGHTINGS_KEPT;
+    s->sighting[at].worker = worker;
+    text_copy(s->sighting[at].what, sizeof s->sighting[at].what, what);
+    return false;
+}
+
+/* Two workers saw the same damage, for each of two machines may read something wrong of its own; or there is
+ * nobody else who could look, and for a while nobody has come. */
+static bool is_proven(const struct turn *turn, const struct rdzv_worker *w, const char *what)
 {
     struct rdzv *st = turn->st;
     struct rdzv_suspect *s = &st->suspect;
-    if (set_is_empty(s->seen_by) || !rdzv_is_of(&s->checkpoint, &st->resume)) {
+    if (!s->sightings || !rdzv_is_of(&s->checkpoint, &st->resume)) {
         *s = (struct rdzv_suspect){.since = turn->now};
         s->checkpoint.step = st->resume.step;
         memcpy(s->checkpoint.lineage, st->resume.lineage, RM_HASH_BYTES);
     }
-    set_add(&s->seen_by, rdzv_index(st, w));
-    if (set_count(s->seen_by) > 1)
+    if (is_seen_by_two(s, rdzv_index(st, w), what))
         return true;
     bool more =
         st->settings.unsupervised ? st->settings.workers_target > 1 : rdzv_others_load(st, w, false) > 0;
@@ -72,7 +85,7 @@ static void load_fault(const struct turn *turn, struct rdzv_worker *w, const str
 {
     struct rdzv *st = turn->st;
     bool object = f->class == CLASS_OBJECT;
-    bool proven = object && is_proven(turn, w);
+    bool proven = object && is_proven(turn, w, f->detail);
     w->loads = 0;
     struct fault_decision d = rdzv_trouble(turn, w, FAULT_IN_LOAD, f, proven);
     st->forming_failures = 0; /* it has bounds of its own */

@@ -43,10 +43,16 @@ struct rdzv_trouble {
     char why[RM_WHY_MAX];
 };
 
+enum { SIGHTINGS_KEPT = 16 };
+
 /* A checkpoint that somebody found damaged. */
 struct rdzv_suspect {
     struct msg_checkpoint checkpoint;
-    struct worker_set seen_by; /* empty: there is none */
+    int sightings; /* kept, the newest SIGHTINGS_KEPT; 0: there is none */
+    struct {
+        int worker;
+        char what[MSG_DETAIL_MAX]; /* which file, what was expected, what was found */
+    } sighting[SIGHTINGS_KEPT];
     rm_time since;
     int turn; /* moves the shares on by so many members */
 };

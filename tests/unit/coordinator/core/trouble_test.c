@@ -1,6 +1,7 @@
 /* Faults of one worker, of all, and of a checkpoint: what the coordinator makes of them. */
 #include <stdio.h>
 
+#include "coordinator/core/rdzv_trouble.h"
 #include "tests/unit/coordinator/core/story.h"
 
 static struct rdzv_settings patient(int min)
@@ -194,6 +195,50 @@ Test(trouble, in_pods_a_store_that_nobody_can_read_is_waited_for_without_end)
     story_end(&s);
 }
 
+static void list_fails(struct story *s, int w, struct msg_fault f)
+{
+    f.kind = FAULT_STORAGE;
+    f.step = -1;
+    fault_says(s, w, &f);
+}
+
+/* A role's right to read was taken away after the coordinator began. */
+Test(trouble, a_store_that_nobody_can_read_is_told_after_half_a_minute_until_somebody_can)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(2);
+    settings.unsupervised = true;
+    settings.workers_target = 2;
+    story_begin(&s, settings);
+    first_come(&s, 2);
+    for (int i = 0; i < 31; i++) {
+        for (int w = 0; w < 2; w++)
+            list_fails(&s, w,
+                       (struct msg_fault){.class = CLASS_PASSING, .person = true, .detail = "access denied"});
+        cr_assert_eq(!rdzv_store_trouble(s.st, s.now), i < 30, "after %d s", i);
+        live_on(&s, 2, 1);
+    }
+    const struct rdzv_trouble *told = rdzv_store_trouble(s.st, s.now);
+    cr_assert(told->person, "access denied is for somebody to mend");
+    cr_assert_str_eq(told->why, "access denied");
+    for (int w = 0; w < 2; w++)
+        listed(&s, w, 231, -1);
+    cr_assert_null(rdzv_store_trouble(s.st, s.now));
+    story_end(&s);
+}
+
+Test(trouble, what_one_worker_can_not_read_while_others_can_is_no_matter_of_the_store)
+{
+    struct story s;
+    struct rdzv_settings settings = patient(1);
+    settings.unsupervised = true;
+    settings.workers_target = 3;
+    begin(&s, settings, 3, 231, -1);
+    load_fails(&s, 2, 231, CLASS_PASSING);
+    cr_assert_null(rdzv_store_trouble(s.st, s.now + 60 * RM_S));
+    story_end(&s);
+}
+
 Test(trouble, damage_that_one_worker_sees_is_looked_at_by_another_before_anything_is_refused)
 {
     struct story s;
@@ -208,6 +253,31 @@ Test(trouble, damage_that_one_worker_sees_is_looked_at_by_another_before_anythin
     cr_assert(said(&s, "checkpointRefused"), "%s", str_text(&s.log));
     all_stop(&s, 2);
     cr_assert_eq(s.form.form.resume.step, 200);
+    story_end(&s);
+}
+
+static void sees_damage(struct story *s, int w, const char *what)
+{
+    struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_OBJECT, .step = 231};
+    text_copy(f.detail, sizeof f.detail, what);
+    fault_says(s, w, &f);
+}
+
+/* Two machines with bad memory each, say. */
+Test(trouble, two_workers_that_see_different_damage_prove_none)
+{
+    struct story s;
+    begin(&s, patient(2), 2, 231, 200);
+    sees_damage(&s, 0, "part 1: found 0a, expected 1b");
+    all_stop(&s, 2);
+    sees_damage(&s, 1, "part 1: found 3c, expected 1b");
+    all_stop(&s, 2);
+    cr_assert_not(said(&s, "checkpointRefused"), "%s", str_text(&s.log));
+    for (int i = 0; i < 40 && rdzv_state(s.st) != RDZV_FORMING; i++)
+        list_again(&s, 2);
+    cr_assert_eq(s.form.form.resume.step, 231);
+    sees_damage(&s, 1, "part 1: found 0a, expected 1b");
+    cr_assert(said(&s, "checkpointRefused"), "that is what 0 saw: %s", str_text(&s.log));
     story_end(&s);
 }
 
@@ -318,13 +388,6 @@ Test(trouble, a_list_made_before_a_checkpoint_and_told_after_it_is_made_again)
     cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
     cr_assert_eq(s.form.form.resume.step, 240, "%s", str_text(&s.log));
     story_end(&s);
-}
-
-static void list_fails(struct story *s, int w, struct msg_fault f)
-{
-    f.kind = FAULT_STORAGE;
-    f.step = -1;
-    fault_says(s, w, &f);
 }
 
 Test(trouble, a_list_that_one_agent_can_not_have_ends_nothing)
