@@ -557,6 +557,7 @@ static struct rdzv_settings settings_of(const struct coordinator_options *option
         .steps = job_restarts(spec) ? 1 : spec->steps,
         .program = job_restarts(spec),
         .brought = job_is_elastic(spec),
+        .reads_files = !job_restarts(spec) && !job_is_elastic(spec) && !job_data_is_remote(spec),
         .exact = spec->reduction == JOB_EXACT,
         .allow_mixed_hardware = spec->allow_mixed_hardware,
         /* what there is after the first coordinator of a pod is the job's own */

@@ -98,6 +98,7 @@ static int list(struct task *task)
         to->final = found->entry[i].final;
         memcpy(to->lineage, found->entry[i].lineage, sizeof to->lineage);
         text_copy(to->fingerprint, sizeof to->fingerprint, found->entry[i].fingerprint);
+        hex_encode(found->entry[i].data_sha256, RM_HASH_BYTES, to->data_sha256);
     }
     free(found);
     return result;

@@ -31,7 +31,7 @@
 enum {
     /* version that hello and setup carry; another one is refused by name. A ring's header has room for each
      * worker, so that programs built for another most of them speak another one. */
-    MSG_PROTOCOL = 8 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
+    MSG_PROTOCOL = 9 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_OUTPUT_MAX = 4096,   /* what a program that failed said last, with its NUL */
@@ -342,6 +342,7 @@ struct msg_checkpoint {
     bool final;
     uint8_t lineage[RM_HASH_BYTES];
     char fingerprint[RM_FINGERPRINT_MAX];
+    char data_sha256[RM_HASH_HEX]; /* identity of the data that it was trained on */
 };
 
 struct msg_checkpoints {

@@ -43,6 +43,7 @@ static const struct message_field checkpoint_fields[] = {
     {"final", MSG_FIELD_BOOL, OF(msg_checkpoint, final)},
     {"lineage", MSG_FIELD_HEX, OF(msg_checkpoint, lineage)},
     {"fingerprint", MSG_FIELD_TEXT, OF(msg_checkpoint, fingerprint)},
+    {"dataSha256", MSG_FIELD_TEXT, OF(msg_checkpoint, data_sha256)},
     {0},
 };
 

@@ -4,7 +4,8 @@
  *
  * Arithmetic is compared by name (fingerprint) and by what it computes (probe). Two of one name that compute
  * otherwise are not both sound, and a probe does not say which: whose bits the job has stays, and where it
- * has none yet the majority. */
+ * has none yet the majority. So it is with two that see other data; but what a checkpoint was trained on is
+ * known, and where many see something else it is the data that have changed. */
 #include "coordinator/core/rdzv_fit.h"
 
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_stop.h"
 
@@ -115,6 +117,19 @@ static bool computes_other_bits(const struct rdzv *st, int worker, const char *f
     return true;
 }
 
+/* One machine may have last week's copy: another may see the job's. */
+static bool sees_other_data(const struct rdzv *st, int worker, const char *sha256, struct msg_abandon *ret)
+{
+    if (!strcmp(sha256, st->data_sha256))
+        return false;
+    ret->exit_code = EXIT_DATA;
+    ret->elsewhere = true;
+    snprintf(ret->why, sizeof ret->why,
+             "worker %d sees other training data (sha256 %.12s) than the %s (%.12s)", worker, sha256,
+             st->data_of_checkpoint ? "checkpoint was trained on" : "job's", st->data_sha256);
+    return true;
+}
+
 /* Newcomers who were heard before anybody who knew better. True: there were some. */
 static bool send_misfits_away(const struct turn *turn)
 {
@@ -124,7 +139,8 @@ static bool send_misfits_away(const struct turn *turn)
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         bool may_take_part = w->presence == PRESENT && w->trainer_pid && !w->state.held;
-        if (!may_take_part || !computes_other_bits(st, i, w->fingerprint, w->probe, &no))
+        if (!may_take_part || !(sees_other_data(st, i, w->data_sha256, &no) ||
+                                computes_other_bits(st, i, w->fingerprint, w->probe, &no)))
             continue;
         rdzv_tell_worker(turn, TELL_WORKER_REFUSED, i, no.why);
         rdzv_send_one(turn, w, MSG_ABANDON)->abandon = no;
@@ -147,6 +163,14 @@ static bool somebody_counts(const struct rdzv *st, int but, bool holders)
     return false;
 }
 
+static void take_data(struct rdzv *st, const struct msg_hello *h)
+{
+    st->data_of_checkpoint = false;
+    text_copy(st->data_sha256, sizeof st->data_sha256, h->data_sha256);
+    st->data_files = h->data_files;
+    st->data_bytes = h->data_bytes;
+}
+
 /* A successor may hear a newcomer on another kind of machine first: the first who holds the state knows
  * better. Of a machine that went away before anything was trained nothing is left that others would have to
  * fit. What a checkpoint was made by stands whoever comes and goes: only a held state is more than that. */
@@ -155,6 +179,8 @@ static void learn(const struct turn *turn, const struct msg_hello *h)
     struct rdzv *st = turn->st;
     if (!h->trainer_pid || (st->fingerprint[0] && somebody_counts(st, h->worker, h->state.held)))
         return;
+    if (h->state.held || !st->data_of_checkpoint)
+        take_data(st, h);
     if (h->state.held || !st->fits_checkpoint) {
         st->fits_checkpoint = false;
         text_copy(st->fingerprint, sizeof st->fingerprint, h->fingerprint);
@@ -162,9 +188,6 @@ static void learn(const struct turn *turn, const struct msg_hello *h)
         send_misfits_away(turn);
     } else
         st->job_probe[0] = 0; /* its machine is none of them any more */
-    text_copy(st->data_sha256, sizeof st->data_sha256, h->data_sha256);
-    st->data_files = h->data_files;
-    st->data_bytes = h->data_bytes;
 }
 
 static int who_compute_as(const struct rdzv *st, const char *probe)
@@ -177,6 +200,25 @@ static int who_compute_as(const struct rdzv *st, const char *probe)
     return count;
 }
 
+/* Of workers that were refused for saying something else, each counts by its newest word. */
+static void agrees(struct rdzv_doubt *doubt, int worker)
+{
+    set_remove(&doubt->by, worker);
+}
+
+/* True: more than so many say this. */
+static bool outvotes(struct rdzv_doubt *doubt, int worker, const char *says, int more_than)
+{
+    if (strcmp(says, doubt->says) != 0)
+        doubt->by = (struct worker_set){0};
+    text_copy(doubt->says, sizeof doubt->says, says);
+    set_add(&doubt->by, worker);
+    bool won = set_count(doubt->by) > more_than;
+    if (won)
+        doubt->by = (struct worker_set){0};
+    return won;
+}
+
 /* The first who comes may be the faulty one. As long as nobody holds a state nothing rests on its bits, and
  * who was refused for it is remembered: once more machines say the same the job's probe is theirs. */
 static void weigh(const struct turn *turn, const struct msg_hello *h)
@@ -186,31 +228,84 @@ static void weigh(const struct turn *turn, const struct msg_hello *h)
         return;
     if (!st->job_probe[0])
         text_copy(st->job_probe, sizeof st->job_probe, h->probe);
-    if (strcmp(h->probe, st->doubt.probe) != 0)
-        set_remove(&st->doubt.by, h->worker);
-    if (!other_probe(st, h->probe) || somebody_counts(st, -1, true))
+    if (!other_probe(st, h->probe)) {
+        agrees(&st->other_probe, h->worker);
         return;
-    if (strcmp(h->probe, st->doubt.probe) != 0)
-        st->doubt.by = (struct worker_set){0};
+    }
+    if (somebody_counts(st, -1, true))
+        return;
     RM_ASSERT(strcmp(h->probe, st->job_probe) != 0, "the job's own probe %s is doubted", h->probe);
-    text_copy(st->doubt.probe, sizeof st->doubt.probe, h->probe);
-    set_add(&st->doubt.by, h->worker);
-    if (set_count(st->doubt.by) <= who_compute_as(st, st->job_probe))
+    if (!outvotes(&st->other_probe, h->worker, h->probe, who_compute_as(st, st->job_probe)))
         return;
     text_copy(st->job_probe, sizeof st->job_probe, h->probe);
-    st->doubt.by = (struct worker_set){0};
     send_misfits_away(turn);
 }
 
-bool rdzv_fit_checkpoint(const struct turn *turn, const char *made)
+static int who_see(const struct rdzv *st, const char *sha256)
+{
+    int count = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        count += w->presence == PRESENT && w->trainer_pid && !strcmp(w->data_sha256, sha256);
+    }
+    return count;
+}
+
+/* One worker may have a machine with something else on it, `min` of them have not. */
+static int who_are_believed(const struct rdzv *st)
+{
+    const struct rdzv_settings *s = &st->settings;
+    int least = s->workers_min > 2 ? s->workers_min : 2;
+    return least < s->workers_max ? least : s->workers_max;
+}
+
+static void weigh_data(const struct turn *turn, const struct msg_hello *h)
 {
     struct rdzv *st = turn->st;
+    if (!strcmp(h->data_sha256, st->data_sha256)) {
+        agrees(&st->other_data, h->worker);
+        st->data_files = h->data_files;
+        st->data_bytes = h->data_bytes;
+        return;
+    }
+    if (somebody_counts(st, -1, true))
+        return;
+    int more_than = st->data_of_checkpoint ? who_are_believed(st) - 1 : who_see(st, st->data_sha256);
+    if (!outvotes(&st->other_data, h->worker, h->data_sha256, more_than))
+        return;
+    if (st->data_of_checkpoint) {
+        rdzv_give_up(st, EXIT_DATA,
+                     "the training data (sha256 %.12s) is not what the checkpoint was trained on (%.12s); "
+                     "bring it back, or train anew with another checkpoint.uri",
+                     h->data_sha256, st->data_sha256);
+        return;
+    }
+    take_data(st, h);
+    send_misfits_away(turn);
+}
+
+static void fit_data(struct rdzv *st, const char *trained_on)
+{
+    if (!*trained_on || !st->settings.reads_files)
+        return;
+    text_copy(st->data_sha256, sizeof st->data_sha256, trained_on);
+    st->data_of_checkpoint = true;
+}
+
+static void fit_arithmetic(struct rdzv *st, const char *made)
+{
     if (!*made || !must_fit(st))
-        return true;
-    st->fits_checkpoint = true;
-    if (!other_bits_matter(st, made))
-        return true;
+        return;
     text_copy(st->fingerprint, sizeof st->fingerprint, made);
+    st->fits_checkpoint = true;
+}
+
+bool rdzv_fit_checkpoint(const struct turn *turn, const struct msg_checkpoint *newest)
+{
+    if (!newest)
+        return true;
+    fit_data(turn->st, newest->data_sha256);
+    fit_arithmetic(turn->st, newest->fingerprint);
     return !send_misfits_away(turn);
 }
 
@@ -234,17 +329,6 @@ static bool is_foreign(const struct rdzv *st, const struct msg_hello *h, struct 
     return true;
 }
 
-static bool sees_other_data(const struct rdzv *st, const struct msg_hello *h, struct msg_abandon *ret)
-{
-    if (!strcmp(h->data_sha256, st->data_sha256))
-        return false;
-    ret->exit_code = EXIT_DATA;
-    snprintf(ret->why, sizeof ret->why,
-             "worker %d sees other training data (sha256 %.12s) than the job's (%.12s)", h->worker,
-             h->data_sha256, st->data_sha256);
-    return true;
-}
-
 /* In this order: what a stranger computes with is nothing to learn from. */
 bool rdzv_is_unfit(const struct turn *turn, const struct msg_hello *h, struct msg_abandon *ret)
 {
@@ -254,7 +338,8 @@ bool rdzv_is_unfit(const struct turn *turn, const struct msg_hello *h, struct ms
     learn(turn, h);
     if (!h->trainer_pid)
         return false;
-    if (sees_other_data(st, h, ret))
+    weigh_data(turn, h);
+    if (sees_other_data(st, h->worker, h->data_sha256, ret))
         return true;
     weigh(turn, h);
     if (computes_other_bits(st, h->worker, h->fingerprint, h->probe, ret))

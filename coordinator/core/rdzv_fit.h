@@ -7,9 +7,10 @@
 /* True where this worker can't take part; *ret then says why. What the job is gets learnt from who comes. */
 bool rdzv_is_unfit(const struct turn *turn, const struct msg_hello *h, struct msg_abandon *ret);
 
-/* The checkpoint to go on from was made in the arithmetic `made` ("" where it is not known): whoever computes
- * in another one is sent away. False: somebody was. */
-bool rdzv_fit_checkpoint(const struct turn *turn, const char *made);
+/* The job goes on from this checkpoint (NULL: from none that is known): whoever computes in another
+ * arithmetic than it was made in, or sees other data than it was trained on, is sent away. False: somebody
+ * was. */
+bool rdzv_fit_checkpoint(const struct turn *turn, const struct msg_checkpoint *newest);
 /* Bits of several kinds of machines came together, as the job allows. */
 bool rdzv_is_mixed(const struct rdzv *st);
 

@@ -189,24 +189,24 @@ static bool lists_agree(const struct turn *turn)
     return false;
 }
 
-static const char *made_by(const struct rdzv *st, const struct msg_state *checkpoint)
+static const struct msg_checkpoint *listed(const struct rdzv *st, const struct msg_state *checkpoint)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct msg_checkpoints *list = &st->worker[i].list;
         for (int j = 0; rdzv_candidate(st, &st->worker[i]) && j < list->count; j++) {
             const struct msg_checkpoint *c = &list->checkpoint[j];
             if (rdzv_is_of(c, checkpoint))
-                return c->fingerprint;
+                return c;
         }
     }
-    return "";
+    return NULL;
 }
 
-/* What the checkpoint to go on from was made in; "": there is none, or it is not known. */
-static const char *newest_made_by(const struct rdzv *st)
+/* The checkpoint to go on from; NULL: there is none, or it is in nobody's list. */
+static const struct msg_checkpoint *newest_listed(const struct rdzv *st)
 {
     struct msg_state newest = rdzv_newest_checkpoint(st);
-    return newest.held ? made_by(st, &newest) : "";
+    return newest.held ? listed(st, &newest) : NULL;
 }
 
 /* Of one worker's list nothing is learnt: its folder may be another one. What they agree on may have been
@@ -216,7 +216,7 @@ static bool lists_will_do(const struct turn *turn)
     struct rdzv *st = turn->st;
     if (!rdzv_lists_are_in(st))
         return false;
-    return !rdzv_needs_lists(st) || (lists_agree(turn) && rdzv_fit_checkpoint(turn, newest_made_by(st)));
+    return !rdzv_needs_lists(st) || (lists_agree(turn) && rdzv_fit_checkpoint(turn, newest_listed(st)));
 }
 
 /* One that comes while nobody needs a list is asked all the same, once. Who sees another folder is asked

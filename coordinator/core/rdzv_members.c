@@ -170,6 +170,7 @@ static void take_over(struct rdzv_worker *w, const struct msg_hello *h)
         text_copy(w->address, sizeof w->address, h->address);
         text_copy(w->fingerprint, sizeof w->fingerprint, h->fingerprint);
         text_copy(w->probe, sizeof w->probe, h->probe);
+        text_copy(w->data_sha256, sizeof w->data_sha256, h->data_sha256);
     }
 }
 

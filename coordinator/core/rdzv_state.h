@@ -67,6 +67,7 @@ struct rdzv_worker {
     int64_t agent_pid, trainer_pid; /* trainer_pid 0: no trainer is up */
     char address[RM_ADDRESS_MAX];
     char fingerprint[RM_FINGERPRINT_MAX], probe[RM_PROBE_MAX];
+    char data_sha256[RM_HASH_HEX];
     struct msg_state state; /* newest that it reported */
     int64_t update_step;
     int64_t differed; /* ring in which its state was not the others', 0 none */
@@ -151,6 +152,12 @@ struct rdzv_pairs {
     bool save_first;     /* the newest state, as it may have to come from the store */
     bool too_few;        /* reach each other: members is a try */
     rm_time stuck_since; /* since when that is so, RM_NEVER: it is not */
+};
+
+/* rdzv_fit.c: something else than the job's, and who said so, newest word of each */
+struct rdzv_doubt {
+    char says[RM_HASH_HEX];
+    struct worker_set by;
 };
 
 /* rdzv_probe.c: one under way */
@@ -278,12 +285,11 @@ struct rdzv {
     int64_t tokens_told; /* of all that this coordinator told */
     bool exact;
     char fingerprint[RM_FINGERPRINT_MAX], data_sha256[RM_HASH_HEX]; /* rdzv_fit.c says whose */
-    char job_probe[RM_PROBE_MAX]; /* what the job's machines compute; "": nobody said */
-    struct {                      /* another probe of the job's own fingerprint, and who said so */
-        char probe[RM_PROBE_MAX];
-        struct worker_set by;
-    } doubt;
-    bool fits_checkpoint; /* the fingerprint is that of who made the checkpoint to go on from */
+    char job_probe[RM_PROBE_MAX];  /* what the job's machines compute; "": nobody said */
+    struct rdzv_doubt other_probe; /* ...of the job's own fingerprint */
+    struct rdzv_doubt other_data;
+    bool fits_checkpoint;    /* the fingerprint is that of who made the checkpoint to go on from */
+    bool data_of_checkpoint; /* data_sha256 is what that was trained on */
     int64_t data_files, data_bytes;
     int forming_failures;                       /* in a row, without a step */
     struct rdzv_failure failure[FAILURES_KEPT]; /* that may still count */

@@ -56,6 +56,7 @@ struct rdzv_settings {
     int64_t evaluation_every;  /* steps; 0 never */
     int64_t checkpoint_every;  /* steps; 0 never */
     bool brought;              /* the first weights are what each worker's program begins with */
+    bool reads_files;          /* each trainer reads the data by itself, from a folder that it sees */
     rm_time join_window, heartbeat, lost_after, form_timeout, start_timeout; /* ns, all above 0 */
     /* in join_window's place before a job's first ring, where workers take long to come up; 0: not another */
     rm_time first_window;

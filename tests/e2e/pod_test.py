@@ -4,7 +4,9 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import signal
+import urllib.parse
 from pathlib import Path
 
 import pytest
@@ -289,6 +291,72 @@ def test_a_machine_that_computes_other_bits_is_refused_and_another_one_takes_its
     group.ring((0, 1), (1, 1), (2, 2))
     assert coordinator.wait() == 0, group.tail()
     assert coordinator.last_word()["weightsSha256"] == group.sha256
+
+
+def stale_copy(group, tmp_path):
+    """What binds last week's training data over today's, for one worker."""
+    today = Path(urllib.parse.urlparse(json.loads(group.spec.read_text(encoding="utf-8"))["spec"]["trainer"]["data"]["uri"]).path)
+    stale = shutil.copytree(today, tmp_path / "last-week")
+    victim = next(path for path in sorted(stale.rglob("*")) if path.is_file())
+    victim.write_bytes(victim.read_bytes().swapcase())
+    return [(stale, today)]
+
+
+def sent_for_its_data(worker, group):
+    assert worker.wait() == 3, group.tail()
+    word = worker.last_word()
+    return word["elsewhere"] is True and "sees other training data" in word["reason"], word
+
+
+def test_a_machine_with_another_copy_of_the_data_is_refused_and_another_one_takes_its_place(pods, tmp_path):
+    group = pods()
+    stale = stale_copy(group, tmp_path)
+    group.worker(0)
+    group.worker(1)
+    coordinator = group.coordinator()
+    group.ring((0, 1), (1, 1))
+    refused, word = sent_for_its_data(group.worker(2, over=stale), group)
+    assert refused, word
+    group.worker(2, attempt=2)
+    group.ring((0, 1), (1, 1), (2, 2))
+    assert coordinator.wait() == 0, group.tail()
+    assert coordinator.last_word()["weightsSha256"] == group.sha256
+
+
+def test_the_first_that_comes_may_be_the_machine_with_another_copy_of_the_data(pods, tmp_path):
+    group = pods()
+    coordinator = group.coordinator()
+    first = group.worker(0, over=stale_copy(group, tmp_path))
+    group.until(lambda s: [w for w in s["workers"] if w["phase"] not in ("expected", "starting")], "the first has its trainer")
+    refused, word = sent_for_its_data(group.worker(1), group)
+    assert refused, word
+    group.worker(2)
+    refused, word = sent_for_its_data(first, group)
+    assert refused, word
+    group.worker(0, attempt=2)
+    group.worker(1, attempt=2)
+    group.ring((0, 2), (1, 2), (2, 1))
+    assert coordinator.wait() == 0, group.tail()
+    assert coordinator.last_word()["weightsSha256"] == group.sha256
+
+
+def test_data_that_changed_for_all_while_nothing_ran_end_the_job_with_a_sentence(pods, tmp_path):
+    group = pods()
+    workers, first = begin(group, 3)
+    for worker in workers:
+        worker.signal(signal.SIGTERM)
+    assert [worker.wait() for worker in workers] == [0, 0, 0], group.tail()
+    first.signal(signal.SIGKILL)
+    first.wait()
+    stale = stale_copy(group, tmp_path)
+    second = group.coordinator(term=2)
+    for attempt in (2, 3):
+        refused = [group.worker(i, attempt=attempt, over=stale) for i in range(2)]
+        assert [worker.wait() for worker in refused] == [3, 3], group.tail()
+        if second.process.poll() is not None:
+            break
+    assert second.wait() == 3, group.tail()
+    assert "is not what the checkpoint was trained on" in second.last_word()["reason"], second.last_word()
 
 
 def test_when_all_machines_went_only_those_of_the_same_kind_go_on(pods):

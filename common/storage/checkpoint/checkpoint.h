@@ -102,6 +102,7 @@ struct checkpoint_entry {
     bool exact;
     uint8_t lineage[RM_HASH_BYTES];
     uint8_t weights_sha256[RM_HASH_BYTES];
+    uint8_t data_sha256[RM_HASH_BYTES]; /* identity of the data that it was trained on */
     char fingerprint[RM_FINGERPRINT_MAX];
     int64_t bytes;
 };

@@ -1,6 +1,9 @@
 /* Machines of two kinds, cpu-a and cpu-b, on which the same sums have other bits. Nobody says who is
  * expected, as in a cluster. */
 #include "coordinator/core/rdzv_fit.h"
+
+#include <stdio.h>
+
 #include "tests/unit/coordinator/core/story.h"
 
 static void begin(struct story *s, bool mixed)
@@ -42,7 +45,7 @@ Test(fit, who_computes_other_bits_may_take_part_on_another_machine)
     story_end(&s);
 }
 
-Test(fit, who_is_of_another_job_or_sees_other_data_fits_nowhere)
+Test(fit, who_is_of_another_job_fits_nowhere_and_who_sees_other_data_may_on_another_machine)
 {
     struct story s;
     struct message m;
@@ -55,7 +58,7 @@ Test(fit, who_is_of_another_job_or_sees_other_data_fits_nowhere)
         hear(&s, w, &m);
     }
     cr_assert(said(&s, "1.1 why=\"worker 1 belongs to job other"), "%s", str_text(&s.log));
-    cr_assert(said(&s, "1.1 why=\"worker 2 sees other training data"), "%s", str_text(&s.log));
+    cr_assert(said(&s, "elsewhere why=\"worker 2 sees other training data"), "%s", str_text(&s.log));
     story_end(&s);
 }
 
@@ -300,5 +303,138 @@ Test(fit, a_checkpoint_names_the_machine_that_made_it_whoever_publishes_it)
     come_on(&s, 0, "cpu-b", -1); /* the first attempt's machine is gone, and this one is told to publish */
     cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
     cr_assert_str_eq(s.publish.publish.fingerprint, "cpu-a");
+    story_end(&s);
+}
+
+/* ---- what machines see of the training data ---- */
+
+static void begin_with_files(struct story *s, int min, int max)
+{
+    struct rdzv_settings settings = story_settings(min);
+    settings.unsupervised = settings.reads_files = true;
+    settings.workers_max = settings.workers_target = max;
+    settings.allow_mixed_hardware = false;
+    story_begin(s, settings);
+}
+
+static void come_seeing(struct story *s, int w, const char *data)
+{
+    s->data[w] = data;
+    s->attempt[w]++;
+    hello(s, w, -1);
+}
+
+static bool is_sent_away(const struct story *s, int w)
+{
+    char text[64];
+    snprintf(text, sizeof text, "elsewhere why=\"worker %d sees other training data", w);
+    return said(s, text);
+}
+
+/* On its node lies last week's copy. */
+Test(fit, the_first_that_comes_may_be_the_one_that_sees_other_data)
+{
+    struct story s;
+    begin_with_files(&s, 1, 3);
+    come_seeing(&s, 0, "last week");
+    come_seeing(&s, 1, "today");
+    cr_assert(is_sent_away(&s, 1), "one against one: %s", str_text(&s.log));
+    closed(&s, 1);
+    forget(&s);
+    come_seeing(&s, 2, "today");
+    cr_assert(is_sent_away(&s, 0) && !is_sent_away(&s, 2), "%s", str_text(&s.log));
+    closed(&s, 0);
+    forget(&s);
+    come_seeing(&s, 1, "today");
+    cr_assert(said(&s, "send 1 welcome"), "%s", str_text(&s.log));
+    cr_assert_eq(s.ended, -1, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+Test(fit, one_and_the_same_worker_outvotes_nobody_however_often_it_comes)
+{
+    struct story s;
+    begin_with_files(&s, 1, 3);
+    come_seeing(&s, 0, "today");
+    for (int i = 0; i < 5; i++) {
+        forget(&s);
+        come_seeing(&s, 1, "last week");
+        cr_assert(is_sent_away(&s, 1) && !is_sent_away(&s, 0), "%s", str_text(&s.log));
+        closed(&s, 1);
+    }
+    story_end(&s);
+}
+
+Test(fit, whoever_holds_a_state_is_outvoted_by_nobody)
+{
+    struct story s;
+    begin_with_files(&s, 1, 4);
+    train_alone(&s);
+    for (int w = 1; w < 4; w++) {
+        come_seeing(&s, w, "last week");
+        cr_assert(is_sent_away(&s, w), "%s", str_text(&s.log));
+        closed(&s, w);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+/* After a suspension one comes first that sees other data, alone: its word is not the job's. */
+Test(fit, what_a_checkpoint_was_trained_on_is_the_jobs_whoever_comes_first)
+{
+    struct story s;
+    begin_with_files(&s, 1, 3);
+    s.trained_on = "today";
+    come_seeing(&s, 0, "last week");
+    stopped(&s, 0, -1, -1);
+    listed(&s, 0, 7, -1);
+    cr_assert(said(&s, "worker 0 sees other training data (sha256 last week) than the checkpoint was trained "
+                       "on (today)"),
+              "%s", str_text(&s.log));
+    closed(&s, 0);
+    forget(&s);
+    come_seeing(&s, 1, "today");
+    stopped(&s, 1, -1, -1);
+    listed(&s, 1, 7, -1);
+    after(&s, RM_S);
+    ready(&s, 1, 7);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    checkpointed(&s, 1, 8, 0, 1, false);
+    story_end(&s);
+}
+
+Test(fit, data_that_have_changed_for_all_end_the_job_and_nothing_is_trained_on_them)
+{
+    struct story s;
+    begin_with_files(&s, 2, 3);
+    s.trained_on = "then";
+    for (int w = 0; w < 2; w++) {
+        come_seeing(&s, w, "now");
+        stopped(&s, w, -1, -1);
+    }
+    for (int w = 0; w < 2; w++)
+        listed(&s, w, 7, -1);
+    cr_assert(is_sent_away(&s, 0) && is_sent_away(&s, 1), "%s", str_text(&s.log));
+    for (int w = 0; w < 2; w++) {
+        closed(&s, w);
+        cr_assert_eq(s.ended, -1, "one may be wrong: %s", rdzv_why(s.st));
+        come_seeing(&s, w, "now");
+    }
+    after(&s, RM_S);
+    cr_assert_eq(s.ended, EXIT_DATA, "%s", rdzv_why(s.st));
+    cr_assert(strstr(rdzv_why(s.st), "is not what the checkpoint was trained on"), "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+/* Of a store all have one listing, and where a folder has become a store since, another name for the same. */
+Test(fit, of_data_in_a_store_the_checkpoints_name_for_them_says_nothing)
+{
+    struct story s;
+    begin(&s, false);
+    s.trained_on = "as a folder";
+    come_seeing(&s, 0, "as a listing");
+    stopped(&s, 0, -1, -1);
+    listed(&s, 0, 7, -1);
+    cr_assert_not(is_sent_away(&s, 0), "%s", str_text(&s.log));
     story_end(&s);
 }

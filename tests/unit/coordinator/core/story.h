@@ -25,6 +25,8 @@ struct story {
     const char *machine[RM_WORKERS_MAX]; /* the fingerprint of its arithmetic */
     const char *probe[RM_WORKERS_MAX];   /* what its machine computes; NULL: not measured */
     const char *made_by;                 /* that of checkpoints; NULL: cpu-a */
+    const char *trained_on;              /* checkpoints, identity of the data; NULL: "" */
+    const char *data[RM_WORKERS_MAX];    /* that a worker sees; NULL: what all see */
     int64_t round, generation;
     struct message form, publish;
     struct rdzv_recovery recovery;
@@ -222,7 +224,7 @@ PLAYED void hello_message(const struct story *s, int w, int64_t step, struct mes
     text_copy(m->hello.address, sizeof m->hello.address, "127.0.0.1:9");
     text_copy(m->hello.fingerprint, sizeof m->hello.fingerprint, s->machine[w]);
     text_copy(m->hello.probe, sizeof m->hello.probe, s->probe[w] ? s->probe[w] : "");
-    text_copy(m->hello.data_sha256, sizeof m->hello.data_sha256, "d");
+    text_copy(m->hello.data_sha256, sizeof m->hello.data_sha256, s->data[w] ? s->data[w] : "d");
     m->hello.data_files = 2;
     m->hello.data_bytes = 999;
 }
@@ -338,6 +340,7 @@ PLAYED void listed(struct story *s, int w, int64_t newest, int64_t older)
         c->step = steps[i];
         memcpy(c->lineage, state_of(steps[i]).lineage, RM_HASH_BYTES);
         text_copy(c->fingerprint, sizeof c->fingerprint, s->made_by ? s->made_by : "cpu-a");
+        text_copy(c->data_sha256, sizeof c->data_sha256, s->trained_on ? s->trained_on : "");
     }
     hear(s, w, &m);
 }
