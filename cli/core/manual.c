@@ -349,57 +349,125 @@ static void add_options(const struct manual_command *c, struct str *out)
     str_adds(out, "--help");
 }
 
-/* zsh reads the same by its bashcompinit. */
+/* Where one of several words is wanted they stand as "text|json". */
+static bool is_choice(const char *value)
+{
+    return strchr(value, '|');
+}
+
+static void add_choices(const char *value, struct str *out)
+{
+    for (; *value; value++)
+        str_add(out, *value == '|' ? " " : value, 1);
+}
+
+/* The options with a value: what may stand behind each, where that is known. */
+static void add_bash_values(const struct manual_command *c, struct str *out)
+{
+    for (int i = 0; c->option[i]; i++) {
+        const struct manual_option *o = c->option[i];
+        if (!o->value)
+            continue;
+        str_addf(out, "        --%s) known='", o->name);
+        if (is_choice(o->value))
+            add_choices(o->value, out);
+        str_adds(out, "' ;;\n");
+    }
+}
+
+static void add_bash_command(const struct manual_command *c, struct str *out)
+{
+    str_addf(out, "    '%s'|'%s '*)\n        case \"$last\" in\n", c->name, c->name);
+    add_bash_values(c, out);
+    str_adds(out, "        *) known='");
+    if (is_choice(c->operands)) {
+        add_choices(c->operands, out);
+        str_adds(out, " ");
+    }
+    add_options(c, out);
+    str_adds(out, "' ;;\n        esac ;;\n");
+}
+
+/* What begins with no dash, and is none of the words known, may be a file: the shell completes it. Bash
+ * takes `words` for a sum in a slice, zsh only within $(( )). */
 static void add_bash(struct str *out)
 {
     str_adds(out, "_ringmaster() {\n"
-                  "    local word=${COMP_WORDS[COMP_CWORD]} said=${COMP_WORDS[*]:1:COMP_CWORD-1}\n"
-                  "    local known=\n"
+                  "    local word=\"${COMP_WORDS[COMP_CWORD]}\" last=\"${COMP_WORDS[COMP_CWORD-1]}\" known=\n"
+                  "    local said=\"${COMP_WORDS[*]:1:$((COMP_CWORD-1))}\"\n"
+                  "    COMPREPLY=()\n"
                   "    case \"$said\" in\n"
                   "    '') known='");
     add_words("", " ", out);
     str_adds(out, " --help --version' ;;\n    checkpoint) known='");
     add_words("checkpoint", " ", out);
     str_adds(out, " --help' ;;\n");
-    for (const struct manual_command *c = manual; c->name; c++) {
-        str_addf(out, "    '%s'|'%s '*) known='", c->name, c->name);
-        add_options(c, out);
-        str_adds(out, "' ;;\n");
+    for (const struct manual_command *c = manual; c->name; c++)
+        add_bash_command(c, out);
+    str_adds(out, "    esac\n"
+                  "    [[ -z $word && $known == --* ]] || COMPREPLY=($(compgen -W \"$known\" -- \"$word\"))\n"
+                  "}\n"
+                  "complete -o default -F _ringmaster ringmaster\n");
+}
+
+/* zsh reads the same by its bashcompinit: sourced, or as the file _ringmaster of its fpath, whose first line
+ * compinit looks for and whose text is the function, the first time that it is called. */
+static void add_zsh(struct str *out)
+{
+    str_adds(out, "#compdef ringmaster\nautoload -U +X bashcompinit && bashcompinit\n");
+    add_bash(out);
+    str_adds(out, "[[ ${funcstack[1]} != _ringmaster ]] || _bash_complete -o default -F _ringmaster\n");
+}
+
+static void add_fish_option(const char *verb, const struct manual_option *o, struct str *out)
+{
+    str_addf(out, "complete -c ringmaster -n '__fish_seen_subcommand_from %s' -l %s%s", verb, o->name,
+             o->value ? " -x" : "");
+    if (o->value && is_choice(o->value)) {
+        str_adds(out, " -a '");
+        add_choices(o->value, out);
+        str_adds(out, "'");
     }
-    str_adds(out,
-             "    esac\n"
-             "    COMPREPLY=($(compgen -W \"$known\" -- \"$word\"))\n"
-             "    [[ $word == -* || ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$word\"))\n"
-             "}\n"
-             "complete -o filenames -F _ringmaster ringmaster\n");
+    str_adds(out, "\n");
+}
+
+static void add_fish_command(const struct manual_command *c, struct str *out)
+{
+    const char *space = strchr(c->name, ' '), *verb = space ? space + 1 : c->name;
+    for (int i = 0; c->option[i]; i++)
+        add_fish_option(verb, c->option[i], out);
+    if (!is_choice(c->operands))
+        return;
+    str_addf(out, "complete -c ringmaster -n '__fish_seen_subcommand_from %s' -f -a '", verb);
+    add_choices(c->operands, out);
+    str_adds(out, "'\n");
 }
 
 static void add_fish(struct str *out)
 {
-    str_adds(out, "complete -c ringmaster -n __fish_use_subcommand -f -a '");
+    str_adds(out, "complete -c ringmaster -l help\n"
+                  "complete -c ringmaster -n __fish_use_subcommand -l version\n"
+                  "complete -c ringmaster -n __fish_use_subcommand -f -a '");
     add_words("", " ", out);
-    str_adds(out, "'\ncomplete -c ringmaster -n '__fish_seen_subcommand_from checkpoint' -a '");
+    str_adds(out, "'\ncomplete -c ringmaster -n '__fish_seen_subcommand_from checkpoint; and not "
+                  "__fish_seen_subcommand_from ");
+    add_words("checkpoint", " ", out);
+    str_adds(out, "' -f -a '");
     add_words("checkpoint", " ", out);
     str_adds(out, "'\n");
-    for (const struct manual_command *c = manual; c->name; c++) {
-        const char *verb = strchr(c->name, ' ');
-        for (int i = 0; c->option[i]; i++)
-            str_addf(out, "complete -c ringmaster -n '__fish_seen_subcommand_from %s' -l %s%s\n",
-                     verb ? verb + 1 : c->name, c->option[i]->name, c->option[i]->value ? " -r" : "");
-    }
+    for (const struct manual_command *c = manual; c->name; c++)
+        add_fish_command(c, out);
 }
 
 int manual_completion(const char *shell, struct str *out, struct error *err)
 {
-    if (!strcmp(shell, "bash")) {
+    if (!strcmp(shell, "bash"))
         add_bash(out);
-    } else if (!strcmp(shell, "zsh")) {
-        str_adds(out, "autoload -U +X bashcompinit && bashcompinit\n");
-        add_bash(out);
-    } else if (!strcmp(shell, "fish")) {
+    else if (!strcmp(shell, "zsh"))
+        add_zsh(out);
+    else if (!strcmp(shell, "fish"))
         add_fish(out);
-    } else {
+    else
         return err_set(err, ERR_USAGE, "completion %.40s: there are bash, zsh and fish", shell);
-    }
     return 0;
 }

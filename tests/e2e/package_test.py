@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import rig
+import shell_rig
 
 BUILD = rig.BIN.parent
 HAS = ["bin/ringmaster", "bin/ringmaster-agent", "bin/ringmaster-operator", "bin/ringmaster-trainer",
@@ -43,6 +44,18 @@ def check_library(prefix, tmp_path):
     assert "libringmaster.so.1" in done("ldd", tmp_path / "elastic")
 
 
+def check_completions(prefix, tmp_path):
+    """Each shell finds its own where it looks; zsh takes another way the first time, so that line comes again."""
+    (tmp_path / "home").mkdir()
+    lines = ["comp", "run --outp", "checkpoint li", "comp"]
+    wanted = [["completion"], ["run", "--output"], ["checkpoint", "list"], ["completion"]]
+    zsh = [f"fpath=('{prefix}/share/zsh/vendor-completions' $fpath)", *shell_rig.ZSH]
+    bash = [f"source '{prefix}/share/bash-completion/completions/ringmaster'"]
+    for shell, setup in (("zsh", zsh), ("bash", bash)):
+        assert shell_rig.on_terminal(shell, tmp_path / "home", tmp_path / "home", setup, lines) == wanted, shell
+    assert shell_rig.in_fish(tmp_path / "home", tmp_path / "home", [], lines, prefix) == wanted
+
+
 def check_installed(prefix, finish, tmp_path):
     """Its words are those of the program itself, and it trains."""
     assert files(prefix) == sorted(HAS + LIBRARY + PYTHON)
@@ -50,6 +63,7 @@ def check_installed(prefix, finish, tmp_path):
     assert (prefix / "share/man/man1/ringmaster.1").read_text(encoding="utf-8") == done(program, "manual")
     for shell, place in (("bash", HAS[4]), ("fish", HAS[5]), ("zsh", HAS[7])):
         assert (prefix / place).read_text(encoding="utf-8") == done(program, "completion", shell)
+    check_completions(prefix, tmp_path)
     check_library(prefix, tmp_path)
     rig.check_complete(finish(rig.make_job(tmp_path, trainer__steps=4)), last=4)
 
