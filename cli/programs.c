@@ -12,6 +12,7 @@
 #include "common/base/limits.h"
 #include "common/base/str.h"
 #include "common/os/config.h"
+#include "common/os/cores.h"
 #include "common/os/file.h"
 
 extern char **environ;
@@ -119,9 +120,16 @@ int trainer_fingerprint(const struct job_spec *spec, char *out, size_t size, str
     return result;
 }
 
+/* As the trainers of a run share this machine. */
+static int threads_of(const struct job_spec *spec)
+{
+    int share = cores_usable() / (spec->workers.target > 0 ? spec->workers.target : 1);
+    return spec->threads > 0 ? spec->threads : share > 0 ? share : 1;
+}
+
 int trainer_memory(const struct job_spec *spec, int64_t *ret_lane, int64_t *ret_state, struct error *err)
 {
-    enum { NUMBERS = 8, NUMBER_MAX = 16 };
+    enum { NUMBERS = 9, NUMBER_MAX = 16 };
     const struct model_shape *m = &spec->model.shape;
     const struct {
         const char *name;
@@ -135,6 +143,7 @@ int trainer_memory(const struct job_spec *spec, int64_t *ret_lane, int64_t *ret_
         {"--sequences", spec->batch.lane_sequences},
         {"--bf16", spec->precision == JOB_BF16},
         {"--recompute", spec->recompute},
+        {"--threads", threads_of(spec)},
     };
     char path[RM_URI_MAX], text[NUMBERS][NUMBER_MAX];
     char *args[2 * NUMBERS + 3] = {"ringmaster-trainer", "memory"};

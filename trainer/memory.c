@@ -9,7 +9,7 @@
 
 struct wanted {
     struct model_shape shape;
-    int sequences;
+    int sequences, threads;
     int bf16, recompute; /* 0 or 1 */
 };
 
@@ -24,6 +24,7 @@ static int *number_of(struct wanted *w, const char *name)
                    {"--context", &w->shape.context},
                    {"--vocabulary", &w->shape.vocabulary},
                    {"--sequences", &w->sequences},
+                   {"--threads", &w->threads},
                    {"--bf16", &w->bf16},
                    {"--recompute", &w->recompute}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
@@ -44,7 +45,7 @@ static int read_arguments(struct wanted *w, int argc, char **argv, struct error 
     }
     const struct model_shape *s = &w->shape;
     if (s->layers < 1 || s->layers > RM_LAYERS_MAX || s->heads < 1 || s->width < 1 || s->width % s->heads ||
-        s->context < 1 || s->vocabulary < 1 || w->sequences < 1)
+        s->context < 1 || s->vocabulary < 1 || w->sequences < 1 || w->threads < 1)
         return err_set(
             err, ERR_USAGE,
             "memory: --layers, --heads, --width, --context, --vocabulary and --sequences, as a job "
@@ -60,7 +61,7 @@ static int say_error(const struct error *err)
 
 int memory_main(int argc, char **argv)
 {
-    struct wanted w = {0};
+    struct wanted w = {.threads = 1};
     struct model_layout layout;
     struct backend *backend;
     struct error err = {0};
@@ -70,7 +71,7 @@ int memory_main(int argc, char **argv)
     model_layout_init(&layout, &w.shape);
     const struct backend_options options = {.layout = &layout,
                                             .sequences = w.sequences,
-                                            .threads = 1,
+                                            .threads = w.threads,
                                             .isa = isa ? isa : "Auto",
                                             .bf16 = w.bf16,
                                             .recompute = w.recompute};

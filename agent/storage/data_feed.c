@@ -25,7 +25,6 @@
 enum {
     CHUNK_LARGE = 4 << 20,   /* where all data has room in the cache */
     CHUNK_SMALL = 256 << 10, /* where it hasn't: a sample brings less along that is thrown away unread */
-    BATCH_BYTES = 32 << 20,  /* fetched at a time */
     NAP_MS = 10,             /* while another program fetches a chunk */
     AWAY_MS = 1000,          /* between two tries at a store that is away */
     LOOKS_MOST = 8,          /* at a file that comes with other bytes each time */
@@ -57,7 +56,7 @@ struct data_feed {
     int64_t *first;     /* (files + 1): number of each file's first chunk */
     uint8_t *verified;  /* a bit for each chunk: taken up by us before */
     rm_time away_since; /* 0: the store answers */
-    uint8_t *room;      /* (BATCH_BYTES) */
+    uint8_t *room;      /* (FEED_BATCH_BYTES) */
     struct feed_want waiting[FEED_ASKED_MAX];
     int waiting_count;
     struct fetch fetch[FEED_ASKED_MAX];
@@ -168,7 +167,7 @@ static int number_chunks(struct data_feed *f, struct error *err)
     int64_t count = 0, files = f->listing.count;
     f->chunk_bytes = listing_bytes(&f->listing) <= f->spec->data.cache_bytes ? CHUNK_LARGE : CHUNK_SMALL;
     f->first = calloc((size_t)files + 1, sizeof *f->first);
-    f->room = malloc(BATCH_BYTES);
+    f->room = malloc(FEED_BATCH_BYTES);
     for (int64_t i = 0; f->first && i < files; i++) {
         f->first[i] = count;
         count += (f->listing.file[i].bytes + f->chunk_bytes - 1) / f->chunk_bytes;
@@ -444,7 +443,7 @@ static int serve(struct data_feed *f)
     int64_t used = 0;
     f->fetch_count = 0;
     for (int i = 0; i < f->waiting_count; i++) {
-        int done = used + f->chunk_bytes > BATCH_BYTES ? 0 : take_up(f, f->waiting[i], &used);
+        int done = used + f->chunk_bytes > FEED_BATCH_BYTES ? 0 : take_up(f, f->waiting[i], &used);
         if (done < 0)
             return -1;
         if (!done)

@@ -20,14 +20,26 @@ int64_t outlook_checkpoint_bytes(const struct outlook *o)
     return 3 * (int64_t)sizeof(float) * o->parameters;
 }
 
-int64_t outlook_memory(const struct outlook *o)
+/* What agent and trainer take whatever the model is: measured, 16 MB of both. */
+enum { PROCESSES_BYTES = 20 * 1000 * 1000 };
+
+static int64_t memory_without_snapshots(const struct outlook *o)
 {
-    return o->memory_lane + o->memory_state;
+    return PROCESSES_BYTES + o->memory_lane + o->memory_state + o->memory_data;
 }
 
+/* Where checkpoints are written on the way the memory for them is taken at the start, and kept. */
+int64_t outlook_memory(const struct outlook *o)
+{
+    bool on_the_way = o->spec->checkpoint.every_steps || o->spec->checkpoint.every;
+    return memory_without_snapshots(o) + (on_the_way ? outlook_checkpoint_bytes(o) : 0);
+}
+
+/* Beside it lies one that is loaded where another state is held, or what one that was written is read through
+ * to verify it, which is less. */
 int64_t outlook_memory_most(const struct outlook *o)
 {
-    return outlook_memory(o) + outlook_checkpoint_bytes(o);
+    return memory_without_snapshots(o) + 2 * outlook_checkpoint_bytes(o);
 }
 
 static void label(const char *name, struct screen_style style, struct str *out)
@@ -40,9 +52,9 @@ static void memory(const struct outlook *o, struct screen_style style, struct st
     int target = o->spec->workers.target;
     label("memory", style, out);
     show_bytes(outlook_memory(o), out);
-    str_adds(out, " each worker, ");
+    str_adds(out, " each worker with its agent, ");
     show_bytes(outlook_memory_most(o), out);
-    str_adds(out, " while a checkpoint is written; ");
+    str_adds(out, " at most, for checkpoints; ");
     show_bytes(target * outlook_memory_most(o), out);
     str_addf(out, " with %d\n", target);
 }

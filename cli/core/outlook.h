@@ -12,6 +12,7 @@ struct outlook {
     int64_t data_samples;   /* of context tokens each, that are trained on */
     int64_t memory_lane;    /* bytes of a worker that come and go with its trainer */
     int64_t memory_state;   /* and of its training state */
+    int64_t memory_data;    /* and of data on its way from a store */
     const char *checkpoint; /* that a run would go on from; NULL: it would begin at step 0 */
     int64_t resume_step;    /* of it */
     bool complete;          /* it is of the last step: nothing is left to train */
@@ -23,7 +24,8 @@ int64_t outlook_step_tokens(const struct outlook *o);
 double outlook_passes(const struct outlook *o);
 /* Parameters and both moments; what goes to the store, but for a few hundred bytes. */
 int64_t outlook_checkpoint_bytes(const struct outlook *o);
-/* Of one worker: what it holds always, and while a checkpoint of it is written or read. */
+/* Of one worker, its agent and its trainer: what they hold always, and at most, for a moment, while a
+ * checkpoint is verified or loaded. What a limit of a pod has to leave room for; not the kernel's cache. */
 int64_t outlook_memory(const struct outlook *o);
 int64_t outlook_memory_most(const struct outlook *o);
 

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -302,6 +303,43 @@ def test_check_tells_what_a_job_comes_to_and_starts_nothing(tmp_path, finish):
     saved = sum(path.stat().st_size for path in rig.folder_of(complete["uri"]).glob("*.safetensors"))
     assert abs(saved - told["checkpointBytes"]) < 0.05 * saved
     assert json.loads(call("check", job, "--output", "json").stdout)["resume"] == {"checkpoint": "final", "step": 8, "complete": True}
+
+
+def memory_of(pid):
+    """Pages of its own, and its files of memory: (bytes, {inode: bytes})."""
+    (own,) = re.findall(r"^RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    files = [os.stat(path) for path in Path(f"/proc/{pid}/fd").iterdir() if os.readlink(path).startswith("/memfd:")]
+    return 1024 * int(own), {found.st_ino: 512 * found.st_blocks for found in files}
+
+
+def worker_memory(run):
+    """What the kernel counts of a run's only worker, agent and trainer; 0 where one of them is not there (any more)."""
+    own, files, there = 0, {}, 0
+    for pid in rig.marked_processes(run.mark):
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+            if "work" in words[:2]:
+                mine, shared = memory_of(pid)
+                own, files, there = own + mine, {**files, **shared}, there + 1
+        except OSError:  # it has just ended
+            pass
+    return own + sum(files.values()) if there == 2 else 0
+
+
+@pytest.mark.parametrize("every", [0, 2])
+def test_the_memory_that_is_told_is_enough_and_not_much_more(tmp_path, launch, every):
+    """Without checkpoints on the way the memory for one is taken at the end."""
+    job = make_job(tmp_path, trainer__steps=8, trainer__model__width=256, trainer__model__layers=4, trainer__model__context=64,
+                   trainer__batch__lanes=2, workers__max=1, checkpoint__everySteps=every)
+    told = json.loads(call("check", job, "--output", "json").stdout)
+    run, seen = launch(job), []
+    while (event := run.next_event()) is not None:
+        seen.append((worker_memory(run), event["event"]))
+    assert run.wait() == 0, run.tail()
+    most, steps = max(seen)[0], max(bytes_ for bytes_, event in seen if event == "step")
+    assert 0.7 * told["workerBytesMost"] < most <= told["workerBytesMost"], (seen, told)
+    assert 0.8 * told["workerBytes"] < steps, (seen, told)
+    assert every or steps <= told["workerBytes"], (seen, told)
 
 
 def test_check_refuses_what_run_refuses(tmp_path):

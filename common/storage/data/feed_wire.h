@@ -13,8 +13,9 @@
 enum {
     FEED_LISTING = -1,
     FEED_PLACES_LEAST = 4,
-    FEED_PLACES_MAX = 256, /* chunks that a trainer has mapped or asked for */
-    FEED_ASKED_MAX = 64,   /* chunks asked for and not answered, and no more than half of its places */
+    FEED_PLACES_MAX = 256,       /* chunks that a trainer has mapped or asked for */
+    FEED_ASKED_MAX = 64,         /* chunks asked for and not answered, and no more than half of its places */
+    FEED_BATCH_BYTES = 32 << 20, /* that an agent fetches at a time: it has that much memory for them */
 };
 
 struct feed_want {
