@@ -42,6 +42,10 @@ static const char usage[] =
     "http://IP:7072/v1/notices.\n"
     "IP is this machine's own, as pods know it; the metadata's address is http://169.254.169.254, or what\n"
     "RINGMASTER_METADATA says.\n"
+    "       ringmaster-agent --version\n"
+    "For example:\n"
+    "  ringmaster-agent node --listen 10.0.0.7\n"
+    "  ringmaster-agent install /ringmaster\n"
     "Exit codes: 0 done, or told to go; 2 the command line; 4 the port is taken, or the machine fails.\n";
 
 #define TERMINATION_LOG "/dev/termination-log"
@@ -393,20 +397,34 @@ static int run(int argc, char **argv, struct error *err)
                          : start(&arguments, NULL, coordinates, err);
 }
 
-static bool asks_for_help(int argc, char **argv)
+static bool is_among(int argc, char **argv, const char *word, const char *brief)
 {
-    return (argc == 2 || argc == 3) && !strcmp(argv[argc - 1], "--help");
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], word) || !strcmp(argv[i], brief))
+            return true;
+    return false;
+}
+
+/* What is asked about the program itself. NULL: nothing. */
+static const char *answer(int argc, char **argv)
+{
+    if (is_among(argc, argv, "--help", "-h"))
+        return usage;
+    if (argc > 1 && !strcmp(argv[1], "--version"))
+        return "ringmaster-agent " RM_VERSION "\n  commit      " RM_COMMIT "\n";
+    return NULL;
 }
 
 int main(int argc, char **argv)
 {
     struct error err = {0};
-    if (asks_for_help(argc, argv)) {
-        fputs(usage, stdout);
+    if (argc > 1 && !strcmp(argv[1], "exec")) /* the words behind it are a user's */
+        return launch_exec(argc - 1, argv + 1);
+    const char *told = answer(argc, argv);
+    if (told) {
+        fputs(told, stdout);
         return EXIT_DONE;
     }
-    if (argc > 1 && !strcmp(argv[1], "exec"))
-        return launch_exec(argc - 1, argv + 1);
     loop_signal_hold(SIGTERM);
     secret_guard();
     descriptors_raise();

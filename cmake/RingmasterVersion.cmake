@@ -1,4 +1,4 @@
-# What `ringmaster --version` tells beside the version: the commit that is checked out, and what it is built with.
+# What the programs' `--version` tells beside the version: the commit that is checked out, and what they are built with.
 # RINGMASTER_COMMIT gives the commit where there is no repository, as in the images.
 set(RINGMASTER_COMMIT "" CACHE STRING "the commit of these sources; empty: git is asked")
 set(commit "${RINGMASTER_COMMIT}")

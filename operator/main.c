@@ -34,6 +34,9 @@ static const char usage[] =
     "                           notices of their machine's end (default: it runs nowhere)\n"
     "  --qps N --burst N        requests to the API server a second, and at once (default 50, 100)\n"
     "  --version                say which one this is\n"
+    "  --help                   this text\n"
+    "For example:\n"
+    "  ringmaster-operator --kubeconfig ~/.kube/config --namespace training --no-lease\n"
     "Exit codes: 0 told to stop, 2 usage, 4 anything else (the lease was lost, say).\n";
 
 static int number(const char *name, const char *text, long least, long most, long *ret, struct error *err)
@@ -147,11 +150,11 @@ static int read_arguments(struct app_options *out, const char **ret_show, int ar
         {NULL, 0, NULL, 0},
     };
     int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
         if (option == 'h')
             *ret_show = usage;
         else if (option == 'v')
-            *ret_show = "ringmaster-operator " RM_VERSION "\n";
+            *ret_show = "ringmaster-operator " RM_VERSION "\n  commit      " RM_COMMIT "\n";
         else if (read_option(out, option, err) < 0)
             return -1;
     }

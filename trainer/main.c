@@ -28,7 +28,11 @@ static const char usage[] =
     "N\n"
     "           [--threads N] [--bf16 0|1] [--recompute 0|1]\n"
     "       ringmaster-trainer bench-step ...\n"
-    "`work` is started by ringmaster-agent; people use `ringmaster`.\n";
+    "       ringmaster-trainer --version\n"
+    "`work` is started by ringmaster-agent; people use `ringmaster`.\n"
+    "For example:\n"
+    "  ringmaster-trainer fingerprint --precision bf16 --probe\n"
+    "  ringmaster-trainer generate checkpoints/final --prompt 'static int ' --tokens 200\n";
 
 static int usage_error(void)
 {
@@ -118,6 +122,23 @@ static int fingerprint_main(int argc, char **argv)
     return probe ? print_probe(forced ? forced : isa, precision) : 0;
 }
 
+static int print_version(void)
+{
+    const char *forced = config_get(CONFIG_TRAINER_ISA);
+    char text[RM_FINGERPRINT_MAX];
+    gpt_fingerprint(forced ? forced : "Auto", GPT_FP32, text);
+    printf("ringmaster-trainer " RM_VERSION "\n  commit      " RM_COMMIT "\n  arithmetic  %s\n", text);
+    return 0;
+}
+
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return true;
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -131,10 +152,12 @@ int main(int argc, char **argv)
     secret_guard();
     descriptors_raise();
     log_name("trainer");
-    if (argc > 1 && !strcmp(argv[1], "--help")) {
+    if (asks_for_help(argc, argv)) {
         fputs(usage, stdout);
         return 0;
     }
+    if (argc > 1 && !strcmp(argv[1], "--version"))
+        return print_version();
     for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
         if (!strcmp(argv[1], commands[i].name))
             return commands[i].run(argc - 1, argv + 1);

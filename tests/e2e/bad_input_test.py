@@ -150,6 +150,21 @@ def test_help_is_no_failure_wherever_it_is_asked_for(words, ask):
         assert call(*words.split(), "job.yaml", "--overwrite", ask).stdout == shown.stdout
 
 
+OTHERS = ["agent", "agent work", "agent coordinate", "agent install", "agent node", "agent node --listen 10.0.0.7", "trainer", "trainer work",
+          "trainer generate", "trainer generate checkpoints/final", "trainer memory", "trainer fingerprint", "trainer bench-step", "operator",
+          "operator --no-lease"]
+
+
+@pytest.mark.parametrize("words", OTHERS)
+@pytest.mark.parametrize("ask", ["--help", "-h"])
+def test_help_is_no_failure_of_the_other_programs_either(words, ask):
+    name, *more = f"ringmaster-{words}".split()
+    shown = subprocess.run([rig.BIN / name, *more, ask], capture_output=True, text=True, timeout=rig.DEADLINE_S, check=False, stdin=subprocess.DEVNULL)
+    assert shown.returncode == 0 and not shown.stderr, shown
+    assert shown.stdout.startswith(f"usage: {name} ") and f"For example:\n  {name} " in shown.stdout, shown.stdout
+    assert all(len(line) <= 110 for line in shown.stdout.splitlines()), shown.stdout
+
+
 def test_the_version_is_told():
     told = call("--version")
     first, *more = told.stdout.splitlines()

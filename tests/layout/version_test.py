@@ -19,10 +19,13 @@ def fixture_version():
     return found
 
 
-@pytest.mark.parametrize("program", ["ringmaster", "ringmaster-operator"])
-def test_a_program_says_the_version_of_the_project(version, program):
-    done = subprocess.run([BIN / program, "--version"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stdout.splitlines()[0] == f"{program} {version}", done
+@pytest.mark.parametrize("program", ["ringmaster", "ringmaster-agent", "ringmaster-operator", "ringmaster-trainer"])
+def test_a_program_says_the_version_of_the_project_its_commit_and_its_arithmetic(version, program):
+    done = subprocess.run([BIN / program, "--version"], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0 and not done.stderr and done.stdout.startswith(f"{program} {version}\n"), done
+    assert re.search(r"^  commit      ([0-9a-f]{12}|unknown)$", done.stdout, re.MULTILINE), done
+    computes = program in ("ringmaster", "ringmaster-trainer")
+    assert bool(re.search(r"^  arithmetic  .*numerics \d+", done.stdout, re.MULTILINE)) == computes, done
 
 
 def test_the_chart_and_its_images_have_the_version_of_the_project(version):
