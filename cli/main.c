@@ -178,7 +178,7 @@ static int dispatch(int argc, char **argv, struct error *err)
 {
     const char *first = argc > 1 ? argv[1] : "", *second = argc > 2 ? argv[2] : "";
     int words;
-    if (is(first, "--help", "-h") || !strcmp(first, "help"))
+    if (argc < 2 || is(first, "--help", "-h") || !strcmp(first, "help"))
         return show(manual_overview);
     if (is(first, "--version", "version"))
         return print_version();

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/near.h"
 
 enum { NAME_TEXT = 64, COLUMN = 28 };
@@ -113,7 +114,7 @@ static int words_of(const struct manual_command *c, int count, char *const *word
 {
     const char *second = strchr(c->name, ' ');
     size_t first = second ? (size_t)(second - c->name) : strlen(c->name);
-    if (count < 1 || strlen(words[0]) != first || strncmp(words[0], c->name, first) != 0)
+    if (strlen(words[0]) != first || strncmp(words[0], c->name, first) != 0)
         return 0;
     if (!second)
         return 1;
@@ -166,9 +167,7 @@ static void list_verbs(const char *group, char *out, size_t size)
 static int nothing_found(int count, char *const *words, struct error *err)
 {
     char best[NAME_TEXT], verbs[NAME_TEXT];
-    bool group = count > 0 && is_group(words[0]);
-    if (!count)
-        return err_set(err, ERR_USAGE, "what to do? ringmaster run FILE trains; ringmaster --help shows all");
+    bool group = is_group(words[0]);
     list_verbs(words[0], verbs, sizeof verbs);
     if (group && count == 1)
         return err_set(err, ERR_USAGE, "%s wants one of %s; ringmaster %s --help shows them", words[0], verbs,
@@ -185,6 +184,7 @@ static int nothing_found(int count, char *const *words, struct error *err)
 
 const struct manual_command *manual_find(int count, char *const *words, int *ret_words, struct error *err)
 {
+    RM_ASSERT(count > 0, "%d words are no command", count);
     for (const struct manual_command *c = manual; c->name; c++)
         if ((*ret_words = words_of(c, count, words)))
             return c;

@@ -29,8 +29,8 @@ struct manual_command {
 /* The table; a NULL name behind the last. */
 extern const struct manual_command manual[];
 
-/* The command that these words begin with; *ret_words: how many of them are its name. NULL: none, and err
- * (ERR_USAGE) says what there is, or what was nearly written. "checkpoint" alone is none. */
+/* The command that these words, one at least, begin with; *ret_words: how many of them are its name. NULL:
+ * none, and err (ERR_USAGE) says what there is, or what was nearly written. "checkpoint" alone is none. */
 const struct manual_command *manual_find(int count, char *const *words, int *ret_words, struct error *err);
 
 /* ERR_USAGE: this is no option of that command; what it may have been, and where all are shown. */

@@ -99,7 +99,6 @@ def test_an_absent_job_file_a_folder_and_a_huge_one_are_refused(tmp_path):
 
 
 FLAGS = {
-    "nothing": ([], "--help"),
     "no command": (["walk"], "walk"),
     "no file": (["run"], "job file"),
     "two files": (["run", "a", "b"], "one job file"),
@@ -148,6 +147,11 @@ def test_help_is_no_failure_wherever_it_is_asked_for(words, ask):
     if words in COMMANDS:
         assert "For example:" in shown.stdout
         assert call(*words.split(), "job.yaml", "--overwrite", ask).stdout == shown.stdout
+
+
+def test_who_says_nothing_is_shown_what_there_is():
+    shown = call()
+    assert shown.returncode == 0 and not shown.stderr and shown.stdout == call("--help").stdout, shown
 
 
 OTHERS = ["agent", "agent work", "agent coordinate", "agent install", "agent node", "agent node --listen 10.0.0.7", "trainer", "trainer work",
