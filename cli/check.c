@@ -34,7 +34,7 @@ static void show(struct console *console, const struct outlook *o)
                                  .parameters = o->parameters,
                                  .data_files = o->data_files,
                                  .data_bytes = o->data_bytes,
-                                 .resume_step = o->resume_step};
+                                 .resume_step = o->complete ? 0 : o->resume_step};
     if (console->json) {
         struct js *all = outlook_json(o);
         js_print(all, &out);

@@ -61,33 +61,40 @@ static void memory(const struct outlook *o, struct screen_style style, struct st
 
 static void resume(const struct outlook *o, struct screen_style style, struct str *out)
 {
-    label("it would", style, out);
+    label("resume", style, out);
     if (o->complete)
-        str_addf(out, "train nothing: %s is of the last step; run --overwrite trains anew\n", o->checkpoint);
+        str_addf(out,
+                 "nothing left to train: %s is the last step; ringmaster run FILE --overwrite trains anew\n",
+                 o->checkpoint);
     else if (o->checkpoint)
-        str_addf(out, "go on from %s, step %lld\n", o->checkpoint, (long long)o->resume_step);
+        str_addf(out, "it would go on from %s, step %lld\n", o->checkpoint, (long long)o->resume_step);
     else
-        str_adds(out, "begin at step 0\n");
+        str_adds(out, "no checkpoint here: it would begin at step 0\n");
+}
+
+static void numbers(const struct outlook *o, struct screen_style style, struct str *out)
+{
+    const struct job_spec *s = o->spec;
+    label("step", style, out);
+    show_count(outlook_step_tokens(o), out);
+    str_adds(out, " tokens, ");
+    show_count(outlook_step_tokens(o) * s->steps, out);
+    str_addf(out, " in all: %.2f passes over the data's ", outlook_passes(o));
+    show_count(o->data_samples * s->model.shape.context, out);
+    str_adds(out, " that are trained on\n");
+    memory(o, style, out);
+    label("checkpoint", style, out);
+    show_bytes(outlook_checkpoint_bytes(o), out);
+    str_addf(out, "; %d and the final one stay\n", s->checkpoint.keep);
 }
 
 void outlook_text(const struct outlook *o, struct screen_style style, struct str *out)
 {
-    const struct job_spec *s = o->spec;
-    if (!s->launched) {
-        label("step", style, out);
-        show_count(outlook_step_tokens(o), out);
-        str_adds(out, " tokens, ");
-        show_count(outlook_step_tokens(o) * s->steps, out);
-        str_addf(out, " in all: %.2f passes over the data's ", outlook_passes(o));
-        show_count(o->data_samples * s->model.shape.context, out);
-        str_adds(out, " that are trained on\n");
-        memory(o, style, out);
-        label("checkpoint", style, out);
-        show_bytes(outlook_checkpoint_bytes(o), out);
-        str_addf(out, "; %d and the final one stay\n", s->checkpoint.keep);
+    if (!o->spec->launched)
+        numbers(o, style, out);
+    if (!job_restarts(o->spec))
         resume(o, style, out);
-    }
-    str_adds(out, "\nNothing is wrong with it as far as can be seen from here; nothing was started.\n");
+    str_addf(out, "%sNo problem found; nothing was started.\n", job_restarts(o->spec) ? "" : "\n");
 }
 
 static struct js *resume_json(const struct outlook *o)
@@ -103,23 +110,29 @@ static struct js *resume_json(const struct outlook *o)
     return from;
 }
 
-struct js *outlook_json(const struct outlook *o)
+static void numbers_json(const struct outlook *o, struct js *all)
 {
-    struct js *all = js_object();
-    js_set_string(all, "job", o->spec->name);
-    js_set_int(all, "workers", o->spec->workers.target);
-    if (o->spec->launched)
-        return all;
     js_set_int(all, "parameters", o->parameters);
     js_set_int(all, "dataFiles", o->data_files);
     js_set_int(all, "dataBytes", o->data_bytes);
     js_set_int(all, "dataTokens", o->data_tokens);
-    js_set_int(all, "steps", o->spec->steps);
     js_set_int(all, "tokensPerStep", outlook_step_tokens(o));
     js_set_real(all, "passes", outlook_passes(o));
     js_set_int(all, "workerBytes", outlook_memory(o));
     js_set_int(all, "workerBytesMost", outlook_memory_most(o));
     js_set_int(all, "checkpointBytes", outlook_checkpoint_bytes(o));
+}
+
+struct js *outlook_json(const struct outlook *o)
+{
+    struct js *all = js_object();
+    js_set_string(all, "job", o->spec->name);
+    js_set_int(all, "workers", o->spec->workers.target);
+    if (!o->spec->launched)
+        numbers_json(o, all);
+    if (job_restarts(o->spec))
+        return all;
+    js_set_int(all, "steps", o->spec->steps);
     js_set(all, "resume", resume_json(o));
     return all;
 }

@@ -29,7 +29,8 @@ int64_t outlook_checkpoint_bytes(const struct outlook *o);
 int64_t outlook_memory(const struct outlook *o);
 int64_t outlook_memory_most(const struct outlook *o);
 
-/* What stands below screen_head, whole lines. Of a program: where it would run is all that is known. */
+/* What stands below screen_head, whole lines. Of a program: what it would go on from, where its steps are
+ * known (mode Elastic). */
 void outlook_text(const struct outlook *o, struct screen_style style, struct str *out);
 /* The same for programs: an object, the caller's. */
 struct js *outlook_json(const struct outlook *o);

@@ -322,6 +322,9 @@ def test_check_tells_what_a_job_comes_to_and_starts_nothing(tmp_path, finish):
     saved = sum(path.stat().st_size for path in rig.folder_of(complete["uri"]).glob("*.safetensors"))
     assert abs(saved - told["checkpointBytes"]) < 0.05 * saved
     assert json.loads(call("check", job, "--output", "json").stdout)["resume"] == {"checkpoint": "final", "step": 8, "complete": True}
+    text = call("check", job).stdout
+    assert "nothing left to train: final is the last step; ringmaster run FILE --overwrite trains anew" in text and "going on" not in text, text
+    assert "\n\n\n" not in text
 
 
 def memory_of(pid):

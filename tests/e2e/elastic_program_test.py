@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 
@@ -223,6 +224,26 @@ def test_a_run_goes_on_from_a_checkpoint_with_other_workers(launch, finish, tmp_
     check_ended_with(run, hash_of(60))
     ended = said(run, "end")
     assert len(ended) == after and all(line["updates"] == 60 - saved and line["loads"] == 1 for line in ended), run.tail()
+
+
+def checked(job):
+    words = [str(rig.BIN / "ringmaster"), "check", str(job)]
+    text, told = (subprocess.run([*words, *more], capture_output=True, text=True, check=True, timeout=rig.DEADLINE_S).stdout for more in ([], ["--output", "json"]))
+    assert "\n\n\n" not in text, text
+    return text, json.loads(told)
+
+
+def test_a_check_tells_what_a_program_would_go_on_from(finish, tmp_path, squares):
+    job = squares_job(tmp_path, squares, workers=2, checkpoint__everySteps=5)
+    text, told = checked(job)
+    assert "it would begin at step 0" in text and told == {"job": "prog", "workers": 2, "steps": STEPS, "resume": None}
+    assert not (tmp_path / "out").exists()
+    rig.check_complete(finish(job), last=STEPS)
+    text, told = checked(job)
+    assert "nothing left to train" in text and told["resume"] == {"checkpoint": "final", "step": STEPS, "complete": True}
+    shutil.rmtree(tmp_path / "out/final")
+    text, told = checked(job)
+    assert "go on from step-00000020, step 20" in text and told["resume"] == {"checkpoint": "step-00000020", "step": 20, "complete": False}
 
 
 def test_checkpoints_on_the_way_change_nothing(finish, tmp_path, squares, hash_of):
