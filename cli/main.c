@@ -14,7 +14,7 @@
 #include "common/os/log.h"
 #include "common/os/secret.h"
 
-enum { TEXT_MAX = 1 << 16, GENERATE_WORDS_MAX = 32 };
+enum { TEXT_MAX = 1 << 16, GENERATE_OPTIONS_MAX = 16, OPTION_NAME_MAX = 32 };
 
 static int read_port(const char *text, int *ret, struct error *err)
 {
@@ -75,15 +75,38 @@ static int take_any(void *ctx, int key, const char *value, struct error *err)
     return 0;
 }
 
-/* The trainer reads the words itself; that there are such options is seen here. */
+/* What the trainer is told: an option's whole name, then its value. */
+struct handed_over {
+    const struct manual_command *command;
+    char name[GENERATE_OPTIONS_MAX][OPTION_NAME_MAX];
+    char *word[2 * GENERATE_OPTIONS_MAX + 3]; /* "generate", the folder, the options, NULL */
+    int count;
+};
+
+static int hand_over(void *ctx, int key, const char *value, struct error *err)
+{
+    struct handed_over *h = ctx;
+    const struct manual_option *const *option = h->command->option;
+    if (h->count == GENERATE_OPTIONS_MAX)
+        return err_set(err, ERR_USAGE, "generate: more than %d options", GENERATE_OPTIONS_MAX);
+    while ((*option)->key != key)
+        option++;
+    snprintf(h->name[h->count], OPTION_NAME_MAX, "--%s", (*option)->name);
+    h->word[2 + 2 * h->count] = h->name[h->count];
+    h->word[3 + 2 * h->count++] = (char *)(uintptr_t)value;
+    return 0;
+}
+
+/* What may stand where is seen here; values are the trainer's affair, which knows what they are for. */
 static int generate(const struct manual_command *command, int argc, char **argv, struct error *err)
 {
-    char *words[GENERATE_WORDS_MAX + 1] = {NULL};
-    if (argc > GENERATE_WORDS_MAX)
-        return err_set(err, ERR_USAGE, "generate: too many arguments");
-    memcpy(words, argv, (size_t)argc * sizeof *words);
-    const struct options_reader any = {.take = take_any};
-    return options_read(command, argc, words, &any, err) ? trainer_generate(argv, err) : -1;
+    struct handed_over handed = {.command = command, .word = {argv[0]}};
+    const struct options_reader reader = {.take = hand_over, .ctx = &handed};
+    char **operands = options_read(command, argc, argv, &reader, err);
+    if (!operands)
+        return -1;
+    handed.word[1] = operands[0];
+    return trainer_generate(handed.word, err);
 }
 
 static int show(void (*make)(struct str *out))

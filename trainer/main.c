@@ -22,7 +22,7 @@
 static const char usage[] =
     "usage: ringmaster-trainer work --link-fd N --state-fd N --snapshot-fd N [--data-fd N] [--parent PID]\n"
     "           [--program-fd N] [--alone 0|1]\n"
-    "       ringmaster-trainer generate FOLDER --prompt TEXT --tokens N [--seed N] [--temperature X]\n"
+    "       ringmaster-trainer generate FOLDER [--prompt TEXT] [--tokens N] [--seed N] [--temperature X]\n"
     "       ringmaster-trainer fingerprint [--isa NAME] [--precision fp32|bf16] [--probe]\n"
     "       ringmaster-trainer memory --layers N --heads N --width N --context N --vocabulary N --sequences "
     "N\n"

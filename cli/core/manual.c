@@ -23,11 +23,12 @@ static const struct manual_option plain_output = {"output", "text|json",
 static const struct manual_option overwrite = {"overwrite", NULL,
                                                "start anew: deletes the checkpoints that are there", 'w'};
 static const struct manual_option port = {"port", "N", "of the coordinator (default: any free one)", 'p'};
-static const struct manual_option prompt = {"prompt", "TEXT", "what the text begins with", 'P'};
-static const struct manual_option tokens = {"tokens", "N", "how many to write", 't'};
+static const struct manual_option prompt = {"prompt", "TEXT",
+                                            "what the text begins with (without it: a new line)", 'P'};
+static const struct manual_option tokens = {"tokens", "N", "how many to write (default 200)", 't'};
 static const struct manual_option seed = {"seed", "N", "another text for each (default 1)", 'S'};
-static const struct manual_option temperature = {"temperature", "X",
-                                                 "0: always the likeliest token; 1: as the model says", 'T'};
+static const struct manual_option temperature = {
+    "temperature", "X", "0: always the likeliest token; 1: as the model says (default 0.8)", 'T'};
 static const struct manual_option name = {"name", "NAME", "this one alone: final, or step-00000200", 'n'};
 static const struct manual_option all = {"all", NULL, "every one", 'a'};
 static const struct manual_option yes = {"yes", NULL, "do it; without it only what would go is told", 'y'};
@@ -316,7 +317,10 @@ void manual_page(const char *version, struct str *out)
              ".TH RINGMASTER 1 \"\" \"ringmaster %s\"\n.SH NAME\nringmaster \\- elastic training on machines "
              "that come and go\n",
              version);
-    str_adds(out, ".SH SYNOPSIS\n.B ringmaster\n.I COMMAND\n[options]\n.SH COMMANDS\n");
+    str_adds(out, ".SH SYNOPSIS\n.B ringmaster\n.I COMMAND\n[options]\n.SH OPTIONS\n"
+                  ".TP\n.B \\-\\-help, \\-h\n"
+                  "what there is; behind a command: its options, and an example\n"
+                  ".TP\n.B \\-\\-version\nwhich one this is\n.SH COMMANDS\n");
     for (const struct manual_command *c = manual; c->name; c++)
         add_command_page(c, out);
     str_adds(out, ".SH EXIT STATUS\n");

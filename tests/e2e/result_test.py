@@ -1,6 +1,7 @@
 """What comes out at the end: text, a loss that others can work out, and files that others open."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -42,6 +43,33 @@ def test_the_card_beside_the_weights_has_the_job_that_makes_them_again(tmp_path,
     job = tmp_path / "again" / "job.yaml"
     job.write_text(card.partition("```yaml\n")[2].partition("```")[0])
     assert rig.check_complete(finish(job))["weightsSha256"] == first["weightsSha256"]
+
+
+def options_of_generate():
+    """Each option of the help, with the default that it names."""
+    told = subprocess.run([str(rig.BIN / "ringmaster"), "generate", "--help"], capture_output=True, text=True, check=True).stdout
+    found = dict(re.findall(r"^  --(\w+) \S+ +.*?(?:\(default (\S+)\))?$", told, re.MULTILINE))
+    assert len(found) == 4, told
+    return found
+
+
+def test_a_default_is_what_the_help_says(tmp_path, finish):
+    folder = rig.folder_of(rig.check_complete(finish(rig.make_job(tmp_path, trainer__steps=20)), last=20)["uri"])
+    defaults = {name: default for name, default in options_of_generate().items() if default}
+    assert set(defaults) == {"tokens", "seed", "temperature"}
+    plain = generate(folder, "--prompt", "the ring ")
+    given = generate(folder, "--prompt", "the ring ", *(word for name, default in defaults.items() for word in (f"--{name}", default)))
+    assert plain.returncode == 0 and plain.stdout == given.stdout, (plain, given)
+
+
+@pytest.mark.parametrize("spelled", [lambda name, value: [f"--{name}", value], lambda name, value: [f"--{name}={value}"],
+                                     lambda name, value: [f"--{name[:-1]}", value]], ids=["apart", "with a sign", "short"])
+def test_each_option_of_the_help_is_taken_however_it_is_written(tmp_path, spelled):
+    """There is no model here (3), which is looked for once all words are understood (2)."""
+    for name in options_of_generate():
+        good, bad = generate(tmp_path, *spelled(name, "1")), generate(tmp_path, *spelled(name, "-x"))
+        assert good.returncode == 3 and str(tmp_path) in good.stderr.decode(), good
+        assert name == "prompt" or (bad.returncode == 2 and f"--{name} is -x" in bad.stderr.decode()), bad
 
 
 def test_generating_from_nothing_is_a_sentence(tmp_path):

@@ -69,6 +69,8 @@ Test(manual, overview_page_and_completions_name_every_command_and_option)
         texts[i] = str_init(1 << 15);
     manual_overview(&texts[0]);
     manual_page("1.2", &texts[1]);
+    cr_assert(strstr(str_text(&texts[1]), "\n.B \\-\\-help, \\-h\n"));
+    cr_assert(strstr(str_text(&texts[1]), "\n.B \\-\\-version\n"));
     for (int i = 0; i < 3; i++)
         cr_assert_eq(manual_completion(shells[i], &texts[2 + i], NULL), 0);
     for (const struct manual_command *c = manual; c->name; c++)
