@@ -142,17 +142,23 @@ static bool is_meant(const struct command *c, const struct checkpoint_entry *ent
     return !c->name || !strcmp(c->name, entry->name);
 }
 
-static int list_json(const struct command *c)
+/* Takes the list over. */
+static void print_json(struct js *all)
 {
     struct str text = str_init(LIST_TEXT_MAX);
-    struct js *all = js_array();
-    for (int i = 0; i < c->found->count; i++)
-        if (is_meant(c, &c->found->entry[i]))
-            js_push(all, entry_json(c, &c->found->entry[i]));
     js_print(all, &text);
     js_free(all);
     puts(str_text(&text));
     str_clear(&text);
+}
+
+static int list_json(const struct command *c)
+{
+    struct js *all = js_array();
+    for (int i = 0; i < c->found->count; i++)
+        if (is_meant(c, &c->found->entry[i]))
+            js_push(all, entry_json(c, &c->found->entry[i]));
+    print_json(all);
     print_skipped(c->found);
     return 0;
 }
@@ -170,28 +176,73 @@ static int list(struct command *c, struct error *err)
     return 0;
 }
 
-static int verify(struct command *c, struct error *err)
+/* Takes the object over. why: "" where every byte is right. */
+static void add_verified(struct js *all, struct js *one, const char *why)
 {
-    int damaged = c->name ? 0 : c->found->skipped;
-    print_header(c);
-    print_skipped(c->found);
+    js_set_bool(one, "verified", !*why);
+    if (*why)
+        js_set_string(one, "why", why);
+    js_push(all, one);
+}
+
+static void add_skipped(struct js *all, const struct checkpoint_list *found)
+{
+    for (int i = 0; i < found->skipped; i++) {
+        struct js *one = js_object();
+        js_set_string(one, "name", found->skip[i].name);
+        add_verified(all, one, found->skip[i].why);
+    }
+}
+
+/* 1: damaged, which is told; 0; -1: nobody knows. all: where it is told to programs; NULL: to people. */
+static int verify_entry(struct command *c, const struct checkpoint_entry *entry, struct js *all,
+                        struct error *err)
+{
+    struct error why = {0};
+    progress_begin(&c->progress, entry->name, entry->bytes);
+    int result = checkpoint_verify(c->store, entry->name, NULL, &why);
+    progress_end(&c->progress);
+    if (result < 0 && why.code != ERR_DATA && why.code != ERR_NOT_FOUND)
+        return err_set(err, why.code, "%s", why.text);
+    if (all)
+        add_verified(all, entry_json(c, entry), result < 0 ? why.text : "");
+    else if (result == 0)
+        print_entry(c, entry, "  verified");
+    if (result < 0)
+        fprintf(stderr, "ringmaster: %s: %s\n", entry->name, why.text);
+    return result < 0;
+}
+
+/* How many are damaged, or -1. */
+static int verify_all(struct command *c, struct js *all, struct error *err)
+{
+    int damaged = 0;
     for (int i = 0; i < c->found->count; i++) {
         const struct checkpoint_entry *entry = &c->found->entry[i];
-        struct error why = {0};
-        if (!is_meant(c, entry))
-            continue;
-        progress_begin(&c->progress, entry->name, entry->bytes);
-        int result = checkpoint_verify(c->store, entry->name, NULL, &why);
-        progress_end(&c->progress);
-        if (result == 0) {
-            print_entry(c, entry, "  verified");
-            continue;
-        }
-        if (why.code != ERR_DATA && why.code != ERR_NOT_FOUND)
-            return err_set(err, why.code, "%s", why.text);
-        damaged++;
-        fprintf(stderr, "ringmaster: %s: %s\n", entry->name, why.text);
+        int bad = is_meant(c, entry) ? verify_entry(c, entry, all, err) : 0;
+        if (bad < 0)
+            return -1;
+        damaged += bad;
     }
+    return damaged;
+}
+
+static int verify(struct command *c, struct error *err)
+{
+    struct js *all = c->json ? js_array() : NULL;
+    if (!all)
+        print_header(c);
+    print_skipped(c->found);
+    int damaged = verify_all(c, all, err);
+    if (all && !c->name)
+        add_skipped(all, c->found);
+    if (all && damaged >= 0)
+        print_json(all);
+    else
+        js_free(all);
+    if (damaged < 0)
+        return -1;
+    damaged += c->name ? 0 : c->found->skipped;
     if (damaged)
         return err_set(err, ERR_DATA, "%d of the checkpoints in %.200s can't be used", damaged,
                        object_uri(c->store));
@@ -217,6 +268,7 @@ static int export_to(struct command *c, struct object_store *target, struct erro
     progress_end(&c->progress);
     if (result < 0)
         return err_set(err, why.code == ERR_EXISTS ? ERR_USAGE : why.code, "export: %s", why.text);
+    print_header(c);
     print_entry(c, entry, "");
     printf("%s\n", object_uri(target));
     return 0;

@@ -75,7 +75,7 @@ const struct manual_command manual[] = {
      1,
      one_place,
      "lists it with every byte checked.",
-     {&name, &wide, &endpoint, &region},
+     {&name, &wide, &listing, &endpoint, &region},
      "ringmaster checkpoint verify s3://bucket/run-7"},
     {"checkpoint export",
      "URI TARGET",

@@ -395,15 +395,33 @@ def test_checkpoints_are_listed_and_verified_and_damage_is_named(tmp_path, finis
     assert abs(datetime.datetime.fromisoformat(told[0]["written"]).timestamp() - time.time()) < 3600
     good = call("checkpoint", "verify", folder)
     assert good.returncode == 0 and good.stdout.count("verified") == 2, good
+    checked = call("checkpoint", "verify", folder, "--output", "json")
+    assert checked.returncode == 0 and json.loads(checked.stdout) == [{**one, "verified": True} for one in told], checked
     weights = folder / "step-00000004" / "model.safetensors"
     raw = bytearray(weights.read_bytes())
     raw[-1] ^= 1
     weights.write_bytes(raw)
     bad = call("checkpoint", "verify", folder)
     assert bad.returncode == 3 and "step-00000004" in bad.stderr and "final" in bad.stdout, bad
+    checked = call("checkpoint", "verify", folder, "--output", "json")
+    whole, damaged = json.loads(checked.stdout)
+    assert checked.returncode == 3 and whole == {**told[0], "verified": True}, checked
+    assert damaged == {**told[1], "verified": False, "why": damaged["why"]} and "its content is damaged" in damaged["why"], damaged
+    (folder / "step-00000004" / "manifest.json").write_text("{}")
+    _, unreadable = json.loads(call("checkpoint", "verify", folder, "--output", "json").stdout)
+    assert unreadable == {"name": "step-00000004", "verified": False, "why": unreadable["why"]} and unreadable["why"], unreadable
     for verb in ("list", "verify"):
         for place in ("nowhere", "checkpoints/final"):
             refused(call("checkpoint", verb, tmp_path / place), 3, place, "step-*")
+
+
+def test_a_list_tells_how_old_each_checkpoint_is(tmp_path, finish):
+    rig.check_complete(finish(make_job(tmp_path, trainer__steps=4)), last=4)
+    for seconds, age in ((3.5 * 3600, "3h"), (72.5 * 3600, "3d"), (12.5 * 60, "12m")):
+        then = time.time() - seconds
+        os.utime(tmp_path / "checkpoints/final/manifest.json", (then, then))
+        _, row = call("checkpoint", "list", tmp_path / "checkpoints").stdout.splitlines()
+        assert row.split()[-3] == age, row
 
 
 def test_a_trainer_that_is_not_there_ends_the_run_with_a_sentence(tmp_path, finish):

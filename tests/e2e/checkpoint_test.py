@@ -353,6 +353,8 @@ def test_weights_are_exported_checked_and_never_over_another_model(tmp_path, fin
     for name in names:
         assert (target / name).read_bytes() == (store / "final" / name).read_bytes()
     assert sorted(p.name for p in target.iterdir()) == names
+    head, row, place = done.stdout.splitlines()
+    assert head.split()[0] == "NAME" and row.split()[:2] == ["final", "120"] and place == str(target)
 
     again = command("export", store, target, "--name", "step-00000060")
     assert again.returncode == 2 and "holds a model already" in again.stderr, again.stderr
