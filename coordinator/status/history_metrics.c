@@ -46,7 +46,7 @@ static void print_recoveries(const struct history *c, const struct rdzv *st, str
     exposition_gauge(page, "last_recovery_seconds", "The newest of them, from the sign to the next step.",
                      seconds(st->last_recovery.total));
     exposition_family(page, EXPOSITION_COUNTER, "steps_redone",
-                      "Steps trained again, by whether the change was announced.");
+                      "Steps redone, by whether the change was announced.");
     exposition_sample(page, "change", "announced", (double)c->redone_announced);
     exposition_sample(page, "change", "sudden", (double)c->redone_sudden);
     exposition_counter(page, "failures", "Workers and trainers that failed.", (double)st->failures_total);
