@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 # What is not said any more, and the word for it.
-OTHERS = {r"(done|trained) again": "redone"}
+OTHERS = {r"(done|trained) again": "redone", r"harm on order": "a fault that you ask for"}
 READ = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "crds/trainingjob.yaml", ROOT / "deploy/install.yaml",
         *(ROOT / "cli/core").glob("*.c"), *(ROOT / "coordinator/status").glob("*.c"), *(ROOT / "common/wire").glob("*.c")]
 HISTORY = {"bugs.md", "benchmarks.md"}  # what was said once, and other programs' doings
