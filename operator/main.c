@@ -114,8 +114,6 @@ static int read_option(struct app_options *out, int option, struct error *err)
     case 'a':
         out->listen = optarg;
         return 0;
-    case '?':
-        return err_set(err, ERR_USAGE, "%s", "an option that there is not; --help tells which there are");
     default:
         return read_number(out, option, err);
     }
@@ -150,7 +148,12 @@ static int read_arguments(struct app_options *out, const char **ret_show, int ar
         {NULL, 0, NULL, 0},
     };
     int option;
-    while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    opterr = 0; /* one sentence, ours */
+    while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+        if (option == '?')
+            return err_set(err, ERR_USAGE, "%.60s is not an option; --help lists all", argv[optind - 1]);
+        if (option == ':')
+            return err_set(err, ERR_USAGE, "%.60s wants a value; --help says which", argv[optind - 1]);
         if (option == 'h')
             *ret_show = usage;
         else if (option == 'v')
@@ -188,6 +191,6 @@ int main(int argc, char **argv)
     log_as_json();
     if (app_run(&options, &err) == 0)
         return 0;
-    log_warn("the end", "why=\"%s\"", err.text);
+    log_warn("stopped", "why=\"%s\"", err.text);
     return error_exit_code(err.code);
 }

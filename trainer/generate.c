@@ -91,9 +91,10 @@ static int read_arguments(struct wish *wish, int argc, char **argv, struct error
             wish->folder = argv[i];
             continue;
         }
+        if (strncmp(argv[i], "--", 2) != 0)
+            return err_set(err, ERR_USAGE, "generate: %.200s is a second folder; name one", argv[i]);
         if (i + 1 == argc)
-            return err_set(err, ERR_USAGE, "generate: %s: a value is missing, or there are two folders",
-                           argv[i]);
+            return err_set(err, ERR_USAGE, "generate: %.60s wants a value", argv[i]);
         if (take_option(wish, argv[i], argv[i + 1], err) < 0)
             return -1;
         i++;

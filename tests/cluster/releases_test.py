@@ -71,7 +71,7 @@ def test_the_older_release_that_comes_back_acts_again_and_the_younger_makes_way(
     third = stage.operator("--lease", "one-operator")
     until_ready(third)
     assert second.wait() == 4
-    assert "by the Lease" in second.until_logged("the end")["why"]
+    assert "by the Lease" in second.until_logged("stopped")["why"]
     done = len(writes(second, stage))
     resize(stage, 4)
     assert len(writes(second, stage)) == done and writes(third, stage)

@@ -154,6 +154,20 @@ def test_who_says_nothing_is_shown_what_there_is():
     assert shown.returncode == 0 and not shown.stderr and shown.stdout == call("--help").stdout, shown
 
 
+@pytest.mark.parametrize("program, words, sentence", [
+    ("operator", ["--qqs", "5"], "--qqs is not an option; --help lists all"),
+    ("operator", ["--no-lease", "--qps"], "--qps wants a value; --help says which"),
+    ("operator", ["-x"], "-x is not an option; --help lists all"),
+    ("trainer", ["generate", "a", "b"], "generate: b is a second folder; name one"),
+    ("trainer", ["generate", "a", "b", "--seed", "1"], "generate: b is a second folder; name one"),
+    ("trainer", ["generate", "a", "--tokens"], "generate: --tokens wants a value"),
+])
+def test_a_wrong_word_is_named_with_what_is_wrong(program, words, sentence):
+    done = subprocess.run([rig.BIN / f"ringmaster-{program}", *words], capture_output=True, text=True, timeout=rig.DEADLINE_S, check=False)
+    said = done.stderr.splitlines()
+    assert done.returncode == 2 and len(said) == 1 and said[0].partition(": ")[2] == sentence, done
+
+
 OTHERS = ["agent", "agent work", "agent coordinate", "agent install", "agent node", "agent node --listen 10.0.0.7", "trainer", "trainer work",
           "trainer generate", "trainer generate checkpoints/final", "trainer memory", "trainer fingerprint", "trainer bench-step", "operator",
           "operator --no-lease"]
