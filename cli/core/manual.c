@@ -11,11 +11,14 @@ enum { NAME_TEXT = 64, COLUMN = 28 };
 
 static const struct manual_option set = {"set", "spec.x.y=VALUE",
                                          "a field over the file's; as often as wanted", 's'};
-static const struct manual_option drill = {"drill", "D",
-                                           "makes a fault, to see what it costs: kill:W@S, trainer:W@S,\n"
-                                           "term:W@S, stop:W@S, hang:W@S, join@S, coordinator@S\n"
-                                           "(W: a worker; S: a step, or a time as 1.5s), random:SEED",
-                                           'd'};
+static const struct manual_option drill = {
+    "drill", "D",
+    "causes a fault, to see what it costs. W is a worker, S a step, or a\n"
+    "time as 1.5s: kill:W@S (it dies), trainer:W@S (its trainer dies),\n"
+    "term:W@S (it is asked to leave), stop:W@S (it freezes),\n"
+    "hang:W@S (its trainer freezes), join@S (one more comes),\n"
+    "coordinator@S (that dies), random:SEED (several, by chance)",
+    'd'};
 static const struct manual_option output = {"output", "text|json",
                                             "for people (default), or one event a line", 'o'};
 static const struct manual_option plain_output = {"output", "text|json",
@@ -31,7 +34,8 @@ static const struct manual_option temperature = {
     "temperature", "X", "0: always the likeliest token; 1: as the model says (default 0.8)", 'T'};
 static const struct manual_option name = {"name", "NAME", "this one alone: final, or step-00000200", 'n'};
 static const struct manual_option all = {"all", NULL, "every one", 'a'};
-static const struct manual_option yes = {"yes", NULL, "do it; without it only what would go is told", 'y'};
+static const struct manual_option yes = {"yes", NULL,
+                                         "really delete; without it only list what would be deleted", 'y'};
 static const struct manual_option wide = {"wide", NULL, "whole hashes, and when it was", 'W'};
 static const struct manual_option listing = {"output", "text|json",
                                              "for people (default), or one list of objects", 'o'};
@@ -74,7 +78,7 @@ const struct manual_command manual[] = {
      "URI",
      1,
      one_place,
-     "lists it with every byte checked.",
+     "reads every byte of each and says whether it is whole.",
      {&name, &wide, &listing, &endpoint, &region},
      "ringmaster checkpoint verify s3://bucket/run-7"},
     {"checkpoint export",

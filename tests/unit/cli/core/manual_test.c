@@ -88,3 +88,26 @@ Test(manual, overview_page_and_completions_name_every_command_and_option)
     cr_assert_lt(manual_completion("tcsh", &none, &err), 0);
     cr_assert(strstr(err.text, "bash, zsh and fish"));
 }
+
+static void has_parts(const char *first, const char *second, const char *const *part)
+{
+    struct error err;
+    struct str help = str_init(1 << 14);
+    manual_help(find(first, second, &err), &help);
+    for (; *part; part++)
+        cr_assert(strstr(str_text(&help), *part), "%s: %s", *part, str_text(&help));
+    str_clear(&help);
+}
+
+Test(manual, help_says_what_will_happen_in_plain_words)
+{
+    has_parts("run", NULL,
+              (const char *[]){"kill:W@S (it dies)", "trainer:W@S (its trainer dies)",
+                               "term:W@S (it is asked to leave)", "stop:W@S (it freezes)",
+                               "hang:W@S (its trainer freezes)", "join@S (one more comes)",
+                               "coordinator@S (that dies)", NULL});
+    has_parts("checkpoint", "verify",
+              (const char *[]){"reads every byte of each and says whether it is whole.", NULL});
+    has_parts("checkpoint", "delete",
+              (const char *[]){"really delete; without it only list what would be deleted", NULL});
+}
