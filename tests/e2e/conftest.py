@@ -8,7 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import rig  # noqa: E402  (its folder is on the path only now)
-from reference_rig import python_with_transformers  # noqa: E402,F401  (a fixture)
+from reference_rig import python_with_tokenizers, python_with_transformers  # noqa: E402,F401  (fixtures)
 from s3_rig import (moto_under_way, prefix_of_the_test, proxy_in_front, versitygw_over_tls,  # noqa: E402,F401  (fixtures)
                     versitygw_under_way)
 

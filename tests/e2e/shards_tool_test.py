@@ -101,9 +101,9 @@ def test_without_a_library_there_is_a_sentence_and_a_code(tmp_path):
 
 
 @pytest.fixture(name="tokenizers")
-def library_of_the_reference(reference_python, monkeypatch):
+def library_of_that_python(tokenizers_python, monkeypatch):
     """The library that the tool finds in that Python, here."""
-    site, = Path(reference_python).parent.glob("venv/lib/python3*/site-packages")
+    site, = Path(tokenizers_python).parents[1].glob("lib/python3*/site-packages")
     monkeypatch.setattr(sys, "path", [*sys.path, str(site)])
     return importlib.import_module("tokenizers")
 
@@ -121,13 +121,13 @@ def trained_tokenizer(tmp_path, tokenizers):
     return tmp_path / "tokenizer.json", made_here
 
 
-def test_a_tokenizer_s_numbers_are_written_and_decode_to_the_text(tmp_path, trained, reference_python):
+def test_a_tokenizer_s_numbers_are_written_and_decode_to_the_text(tmp_path, trained, tokenizers_python):
     path, tokenizer = trained
     texts = [rig.make_text(3000, seed=5), "Größe, naïve 数字\n" + rig.make_text(500, seed=6)]
     for i, text in enumerate(texts):
         (tmp_path / f"{i}.txt").write_text(text)
     said = made("--tokenizer", path, "--between", "<|endoftext|>", "--output", tmp_path / "out", tmp_path / "0.txt",
-                tmp_path / "1.txt", python=reference_python)
+                tmp_path / "1.txt", python=tokenizers_python)
     tokens = tokens_in(tmp_path / "out/000000.bin", 2, True)
     border = tokens.index(tokenizer.token_to_id("<|endoftext|>"))
     assert tokens[:border] == tokenizer.encode(texts[0], add_special_tokens=False).ids
@@ -135,22 +135,22 @@ def test_a_tokenizer_s_numbers_are_written_and_decode_to_the_text(tmp_path, trai
     assert f"model.vocabulary {tokenizer.get_vocab_size()}" in said
 
 
-def test_text_that_is_none_and_tokens_that_are_unknown_are_named(tmp_path, trained, reference_python):
+def test_text_that_is_none_and_tokens_that_are_unknown_are_named(tmp_path, trained, tokenizers_python):
     (tmp_path / "text").write_bytes(b"good \xff bad")
-    done = tool("--tokenizer", trained[0], "--output", tmp_path / "out", tmp_path / "text", python=reference_python)
+    done = tool("--tokenizer", trained[0], "--output", tmp_path / "out", tmp_path / "text", python=tokenizers_python)
     assert done.returncode == 3 and "byte 5 is not UTF-8" in done.stderr, done.stderr
-    done = tool("--tokenizer", trained[0], "--between", "<nope>", "--output", tmp_path / "two", tmp_path / "text", python=reference_python)
+    done = tool("--tokenizer", trained[0], "--between", "<nope>", "--output", tmp_path / "two", tmp_path / "text", python=tokenizers_python)
     assert done.returncode == 2 and "no such token" in done.stderr, done.stderr
 
 
-def test_a_vocabulary_that_does_not_fit_is_refused_and_wide_by_default(tmp_path, reference_python):
+def test_a_vocabulary_that_does_not_fit_is_refused_and_wide_by_default(tmp_path, tokenizers_python):
     words = {f"w{i}": i for i in range(70000)}
     (tmp_path / "tokenizer.json").write_text(json.dumps({
         "version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
         "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None,
         "model": {"type": "WordLevel", "vocab": words, "unk_token": "w0"}}))
     (tmp_path / "text").write_text("w69999 w1 w65536")
-    done = tool("--tokenizer", tmp_path, "--dtype", "uint16", "--output", tmp_path / "out", tmp_path / "text", python=reference_python)
+    done = tool("--tokenizer", tmp_path, "--dtype", "uint16", "--output", tmp_path / "out", tmp_path / "text", python=tokenizers_python)
     assert done.returncode == 2 and "do not fit" in done.stderr, done.stderr
-    made("--tokenizer", tmp_path, "--output", tmp_path / "wide", tmp_path / "text", python=reference_python)
+    made("--tokenizer", tmp_path, "--output", tmp_path / "wide", tmp_path / "text", python=tokenizers_python)
     assert tokens_in(tmp_path / "wide/000000.bin", 4, True) == [69999, 1, 65536]

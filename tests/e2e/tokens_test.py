@@ -72,14 +72,22 @@ def script(python, name, *arguments):
 
 
 @pytest.fixture(name="tokenized")
-def job_of_bpe_tokens(tmp_path, reference_python):
+def job_of_bpe_tokens(tmp_path, tokenizers_python):
     """A job of shards that a small tokenizer of GPT-2's kind made; it names the tokenizer."""
     text = tmp_path / "text.txt"
     text.write_text(rig.make_text(40000) + " Zürich, 東京 it's 1234.\n")
-    vocabulary = int(script(reference_python, "tests/reference/make_tokenizer.py", tmp_path / "tokenizer.json", 330, text))
-    script(reference_python, "tools/text_to_shards.py", "--tokenizer", tmp_path / "tokenizer.json", "--header", "llm.c", "--output", tmp_path / "data", text)
+    vocabulary = int(script(tokenizers_python, "tests/reference/make_tokenizer.py", tmp_path / "tokenizer.json", 330, text))
+    script(tokenizers_python, "tools/text_to_shards.py", "--tokenizer", tmp_path / "tokenizer.json", "--header", "llm.c", "--output", tmp_path / "data", text)
     return rig.make_job(tmp_path, data=False, trainer__model__vocabulary=vocabulary, trainer__model__context=64, trainer__data__tokenizer="tokenizer.json",
                         trainer__steps=STEPS)
+
+
+def test_what_a_job_leaves_to_read_its_tokens_by_is_what_tokenizers_reads(tmp_path, tokenized, finish, tokenizers_python):
+    """Of tokens its tokenizer, as it was named; of text one of bytes."""
+    rig.check_complete(finish(tokenized), last=STEPS)
+    assert int(script(tokenizers_python, "tests/reference/check_tokenizer.py", tmp_path / "checkpoints/final")) > 256
+    rig.check_complete(finish(rig.make_job(tmp_path / "text", trainer__steps=4)), last=4)
+    assert int(script(tokenizers_python, "tests/reference/check_tokenizer.py", tmp_path / "text/checkpoints/final")) == 256
 
 
 def test_a_model_of_tokens_takes_its_tokenizer_along_and_writes_what_transformers_writes(tmp_path, tokenized, finish, reference_python):
