@@ -42,11 +42,18 @@ static const char usage[] =
     "http://IP:7072/v1/notices.\n"
     "IP is this machine's own, as pods know it; the metadata's address is http://169.254.169.254, or what\n"
     "RINGMASTER_METADATA says.\n"
+    "`launch` and `exec` are started by `work` alone.\n"
     "       ringmaster-agent --version\n"
     "For example:\n"
     "  ringmaster-agent node --listen 10.0.0.7\n"
     "  ringmaster-agent install /ringmaster\n"
     "Exit codes: 0 done, or told to go; 2 the command line; 4 the port is taken, or the machine fails.\n";
+
+/* The usage is longer than an error may be: a command line that is none gets one whole sentence. */
+static int refuse(const char *verb, struct error *err)
+{
+    return err_set(err, ERR_USAGE, "%s wants other words; see `ringmaster-agent --help`", verb);
+}
 
 #define TERMINATION_LOG "/dev/termination-log"
 
@@ -102,7 +109,7 @@ static int predecessor_read(struct arguments *out, int option, struct error *err
     case 'P':
         return spent_read(out, optarg, err);
     default:
-        return err_set(err, ERR_USAGE, "%s", usage);
+        return refuse("this one", err);
     }
 }
 
@@ -191,7 +198,7 @@ static int arguments_read(struct arguments *out, int argc, char **argv, struct e
     while (result == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1)
         result = option_read(out, c, err);
     if (result == 0 && (optind != argc || !out->key_file))
-        result = err_set(err, ERR_USAGE, "%s", usage);
+        result = refuse(argv[0], err);
     return result;
 }
 
@@ -225,7 +232,7 @@ static int coordinate(const struct arguments *arguments, const struct pod *pod, 
     log_name("coordinator");
     log_term(arguments->term);
     if (arguments->term < 1)
-        return err_set(err, ERR_USAGE, "%s", usage);
+        return refuse("coordinate", err);
     struct coordinator_options options = {.files = files,
                                           .term = arguments->term,
                                           .listen = arguments->listen,
@@ -259,7 +266,7 @@ static int work(const struct arguments *arguments, const struct pod *pod, struct
 {
     char name[32];
     if (arguments->worker < 0 || arguments->attempt < 0 || !arguments->coordinator)
-        return err_set(err, ERR_USAGE, "%s", usage);
+        return refuse("work", err);
     int port = arguments->port < 0 && pod ? AGENT_PORT : (int)arguments->port;
     snprintf(name, sizeof name, "agent %ld", arguments->worker);
     log_name(name);
@@ -284,7 +291,7 @@ static int start(const struct arguments *arguments, const struct pod *pod, bool 
                               .spec_sha256 = arguments->pod ? config_get(CONFIG_POD_SPEC_SHA256) : NULL,
                               .key = arguments->key_file};
     if (needs_job && !arguments->job)
-        return err_set(err, ERR_USAGE, "%s", usage);
+        return refuse(coordinates ? "coordinate" : "work", err);
     if (orphan_guard((int)arguments->parent, err) < 0 || job_files_read(&files, &paths, err) < 0)
         return -1;
     int result = coordinates ? coordinate(arguments, pod, &files, err) : work(arguments, pod, &files, err);
@@ -313,13 +320,13 @@ static int launch(int argc, char **argv, struct error *err)
     bool pair = given && argc == 10 && !strcmp(argv[6], "--state-fd") && !strcmp(argv[8], "--snapshot-fd");
     if (!given || (argc != 6 && !pair) || number("link-fd", argv[3], INT_MAX, &link_fd, err) < 0 ||
         number("shared", argv[5], 1, &shared, err) < 0)
-        return err_set(err, ERR_USAGE, "%s", usage);
+        return refuse("launch", err);
     log_name("launcher");
     if (!pair)
         return launcher_run((int)link_fd, shared == 1);
     if (number("state-fd", argv[7], INT_MAX, &state_fd, err) < 0 ||
         number("snapshot-fd", argv[9], INT_MAX, &snapshot_fd, err) < 0)
-        return err_set(err, ERR_USAGE, "%s", usage);
+        return refuse("launch", err);
     return pair_run(&(struct pair_options){.link_fd = (int)link_fd,
                                            .state_fd = (int)state_fd,
                                            .snapshot_fd = (int)snapshot_fd,
@@ -334,7 +341,7 @@ static int install(int argc, char **argv, struct error *err)
     const char *bundle = config_get(CONFIG_BUNDLE);
     bool named = argc == 5 && !strcmp(argv[3], "--termination-log");
     if (argc != 3 && !named)
-        return err_set(err, ERR_USAGE, "%s", usage);
+        return refuse("install", err);
     if (named)
         pod.termination_log = argv[4];
     if (bundle && bundle_install(bundle, argv[2], err) == 0)
@@ -367,13 +374,13 @@ static int node(int argc, char **argv, struct error *err)
         else if (c == 'm')
             node.metadata = optarg;
         else if (c != 'p')
-            return err_set(err, ERR_USAGE, "%s", usage);
+            return refuse("node", err);
         else if (number("port", optarg, 65535, &port, err) < 0)
             return -1;
     }
     if (optind != argc || !node.listen)
         return err_set(err, ERR_USAGE,
-                       "node wants --listen IP: the address of this machine that its pods know\n%s", usage);
+                       "node wants --listen IP: the address of this machine that its pods know");
     node.port = (int)port;
     log_name("node");
     return node_run(&node, err);
@@ -390,7 +397,8 @@ static int run(int argc, char **argv, struct error *err)
     if (argc > 1 && !strcmp(argv[1], "node"))
         return node(argc - 1, argv + 1, err);
     if (!coordinates && (argc < 2 || strcmp(argv[1], "work") != 0))
-        return err_set(err, ERR_USAGE, "%s", usage);
+        return err_set(err, ERR_USAGE,
+                       "which of coordinate, work, install, node? See `ringmaster-agent --help`");
     if (arguments_read(&arguments, argc - 1, argv + 1, err) < 0)
         return -1;
     return arguments.pod ? start_in_pod(&arguments, coordinates, err)

@@ -491,3 +491,14 @@ def test_the_exit_code_of_a_trainer_that_takes_its_time_to_end_is_not_lost(tmp_p
     run = finish(rig.make_job(tmp_path, workers__target=2), env={"RINGMASTER_TRAINER": str(trainer)})
     assert run.code == 3, run.tail()
     assert "signal 9" not in run.stderr, run.stderr
+
+
+@pytest.mark.parametrize("words, part", [
+    ([], "which of coordinate, work, install, node?"), (["wrok"], "which of coordinate, work, install, node?"), (["work"], "work wants other words"),
+    (["coordinate", "--nonsense"], "unrecognized option '--nonsense'"), (["node", "--nonsense"], "node wants other words"),
+    (["install"], "install wants other words"), (["launch"], "launch wants other words")])
+def test_a_wrong_command_line_of_the_agent_is_told_whole_and_where_the_right_ones_are(words, part):
+    """Its usage is longer than a sentence of an error may be, and was cut off in the middle."""
+    done = subprocess.run([rig.BIN / "ringmaster-agent", *words], capture_output=True, text=True, timeout=rig.DEADLINE_S, check=False)
+    assert done.returncode == 2 and part in done.stderr, done.stderr
+    assert done.stderr.endswith("ee `ringmaster-agent --help`\n"), done.stderr
