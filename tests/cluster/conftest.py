@@ -51,6 +51,12 @@ def fixture_api_cluster():
     yield from _bring_up("api", 0)
 
 
+@pytest.fixture(name="fresh_api_cluster", scope="module")
+def fixture_fresh_api_cluster():
+    """An API tier of its own, for a test that installs what others install, too, under the names that the pages have."""
+    yield from _bring_up("docs", 0)
+
+
 @pytest.fixture(name="node_cluster", scope="session")
 def fixture_node_cluster():
     yield from _bring_up("node", 3)
