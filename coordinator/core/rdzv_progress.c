@@ -9,6 +9,7 @@
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_recovery.h"
+#include "coordinator/core/rdzv_ring.h"
 #include "coordinator/core/rdzv_trouble.h"
 
 /* Actions that the rest of a step may make: the end tells up to three things of each worker. */
@@ -109,9 +110,8 @@ void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct 
             tell_step(turn, p->step, p);
         if (p->step_time > 0)
             rdzv_hang_step_took(st, p->step_time);
-        if (p->step_time > 0)
-            st->step_time =
-                st->step_time > 0 ? 0.9 * st->step_time + 0.1 * (double)p->step_time : (double)p->step_time;
+        if (of_ring && p->step_time > 0)
+            rdzv_ring_paced(st, (double)p->step_time);
     }
     learn_of_told(st, p);
     if (w->rank >= 0 && (!w->state.held || p->step > w->state.step))

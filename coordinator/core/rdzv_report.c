@@ -8,6 +8,7 @@
 #include "coordinator/core/rdzv_hang.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_program.h"
+#include "coordinator/core/rdzv_ring.h"
 
 enum { MOVES_OF_PATIENCE = 10, MOVES_TO_KNOW = 3 };
 
@@ -30,9 +31,8 @@ static void count_move(struct rdzv *st, int64_t steps, rm_time took)
     if (took <= 0)
         return;
     rdzv_hang_step_took(st, took);
-    double each = (double)took / (double)steps;
     if (steps > 0) /* it may go on from an older one without being started anew */
-        st->step_time = st->step_time > 0 ? 0.9 * st->step_time + 0.1 * each : each;
+        rdzv_ring_paced(st, (double)took / (double)steps);
 }
 
 static void tell(const struct turn *turn, const struct rdzv_report *r)

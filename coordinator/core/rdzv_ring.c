@@ -1,4 +1,4 @@
-/* A ring in messages and events: its members, and that it is formed. */
+/* A ring in messages and events: its members, that it is formed, and how fast it is. */
 #include "coordinator/core/rdzv_ring.h"
 
 #include <limits.h>
@@ -36,4 +36,23 @@ void rdzv_tell_formed(const struct turn *turn)
         const struct rdzv_worker *w = &st->worker[st->member[r]];
         t->member[r] = (struct rdzv_told_member){st->member[r], w->agent_pid, w->trainer_pid};
     }
+}
+
+/* The mean begins anew with another size, or the time left would for dozens of steps be that of the ring
+ * before. A step says little, ten say enough. */
+void rdzv_ring_paced(struct rdzv *st, double took)
+{
+    enum { ENOUGH = 10 };
+    RM_ASSERT(took >= 0, "a step of %g ns", took);
+    if (st->paced.world != st->world) {
+        st->paced.world = st->world;
+        st->paced.steps = 0;
+    }
+    st->paced.steps += st->paced.steps < ENOUGH;
+    st->step_time += (took - st->step_time) / st->paced.steps;
+}
+
+bool rdzv_ring_has_pace(const struct rdzv *st)
+{
+    return st->paced.steps > 0 && st->paced.world == st->world;
 }

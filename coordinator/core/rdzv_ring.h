@@ -9,4 +9,9 @@ void rdzv_fill_member(const struct rdzv *st, struct msg_member *m, int worker);
 /* Tells that the ring is formed, and who joined it. */
 void rdzv_tell_formed(const struct turn *turn);
 
+/* A step of this ring took that long, in ns. */
+void rdzv_ring_paced(struct rdzv *st, double took);
+/* Whether step_time is that of a ring of this size: until its first step it is another one's. */
+bool rdzv_ring_has_pace(const struct rdzv *st);
+
 #endif

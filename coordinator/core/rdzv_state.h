@@ -279,6 +279,10 @@ struct rdzv {
     int64_t told, evaluated, saved;
     int64_t known_step;     /* highest committed step anybody reported */
     double loss, step_time; /* of the newest step told; smoothed ns */
+    struct {
+        int world; /* whose steps step_time is the mean of: a ring's of so many... */
+        int steps; /* ...so many of them, as far as it matters */
+    } paced;
     struct msg_numbers numbers;
     double held_out;     /* loss of the newest evaluation; NaN: none is known */
     int64_t tokens;      /* of a step, samples where it has none (settings.brought); 0: not known yet */

@@ -8,6 +8,7 @@
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_fit.h"
 #include "coordinator/core/rdzv_pairs.h"
+#include "coordinator/core/rdzv_ring.h"
 #include "coordinator/core/rdzv_state.h"
 #include "coordinator/core/rdzv_trouble.h"
 #include "coordinator/status/history.h"
@@ -144,7 +145,7 @@ static struct status_progress program_progress_of(const struct rdzv *st)
         .tokens_per_second = NAN,
         .samples_per_second = NAN,
         .steps_per_second = timed ? 1 / seconds : NAN,
-        .eta_seconds = timed && r->steps ? (double)left * seconds : NAN,
+        .eta_seconds = timed && r->steps && rdzv_ring_has_pace(st) ? (double)left * seconds : NAN,
     };
 }
 
@@ -166,7 +167,7 @@ static struct status_progress progress_of(const struct rdzv *st)
         .tokens_per_second = st->settings.brought ? NAN : pace,
         .samples_per_second = st->settings.brought ? pace : NAN,
         .steps_per_second = seconds > 0 ? 1 / seconds : NAN,
-        .eta_seconds = seconds > 0 ? (double)(st->settings.steps - step) * seconds : NAN,
+        .eta_seconds = rdzv_ring_has_pace(st) ? (double)(st->settings.steps - step) * seconds : NAN,
     };
 }
 

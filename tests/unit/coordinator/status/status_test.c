@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "coordinator/core/rdzv_ring.h"
 #include "coordinator/core/rdzv_state.h"
 
 #include "common/wire/json.h"
@@ -267,6 +268,12 @@ static void step_with(struct watch *w, int worker, int64_t step, struct msg_numb
     take_note(w);
 }
 
+static void step_in(struct watch *w, int64_t step, rm_time took)
+{
+    progress_in(&w->s, 0, step, took);
+    take_note(w);
+}
+
 static double real_of(const struct js *o, const char *key)
 {
     double value = NAN;
@@ -275,12 +282,51 @@ static double real_of(const struct js *o, const char *key)
     return value;
 }
 
+static double time_left(struct watch *w)
+{
+    return real_of(js_get(page(w), "progress"), "etaSeconds");
+}
+
+/* The other two go on from that step. */
+static void lose_worker_one(struct watch *w, int64_t step)
+{
+    fault_of(&w->s, 0, FAULT_RING, 1, -1);
+    closed(&w->s, 1);
+    stopped(&w->s, 0, step, step);
+    stopped(&w->s, 2, step, step);
+    ready(&w->s, 0, step);
+    ready(&w->s, 2, step);
+    take_note(w);
+    cr_assert_eq(rdzv_state(w->s.st), RDZV_TRAINING, "%s", str_text(&w->s.log));
+    cr_assert_eq(w->s.st->world, 2);
+}
+
 static void shows_metric(const struct watch *w, const char *line, bool shown)
 {
     struct str out = str_init(1 << 20);
     metrics_of(w, &out);
     cr_assert_eq(strstr(str_text(&out), line) != NULL, shown, "%s: %s", line, str_text(&out));
     str_clear(&out);
+}
+
+/* By it an autoscaler chooses a size: what the one before could do says nothing of this one. */
+Test(history, the_time_left_is_that_of_a_ring_of_this_size)
+{
+    struct watch w;
+    arrange(&w);
+    train_three(&w);
+    cr_assert(isnan(time_left(&w)), "null, and not 0");
+    for (int64_t step = 1; step <= 20; step++)
+        step_in(&w, step, RM_S);
+    cr_assert_eq(time_left(&w), 80);
+    lose_worker_one(&w, 20);
+    cr_assert(isnan(time_left(&w)), "%g s", time_left(&w));
+    shows_metric(&w, "\nringmaster_step_seconds 1\n", true);
+    step_in(&w, 21, 2 * RM_S);
+    cr_assert_eq(time_left(&w), 2 * 79);
+    step_in(&w, 22, 4 * RM_S);
+    cr_assert_eq(time_left(&w), 3 * 78, "the first steps are a mean");
+    dismiss(&w);
 }
 
 Test(history, what_an_update_was_made_with_is_told_with_its_step_and_stands_on_both_pages)
@@ -546,7 +592,7 @@ static void let_all_happen(struct watch *w)
     st->loss = 2.0611;
     st->numbers = (struct msg_numbers){.norm = 0.75, .clip = 1, .rate = 0.125};
     st->held_out = 2.25;
-    st->step_time = 0.25 * RM_S;
+    rdzv_ring_paced(st, 0.25 * RM_S);
     st->tokens = 4096;
     st->saved = 10;
     st->failures_total = 3;
