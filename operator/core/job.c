@@ -67,6 +67,14 @@ static void read_policy(const struct js *spec, struct job_view *job)
     read_int(spec, "ttlSecondsAfterFinished", 0, INT32_MAX, &job->ttl_s);
 }
 
+static int lanes_of(const struct js *spec)
+{
+    int lanes = 64;
+    read_small(spec, "trainer.batch.lanes", 1, RM_LANES_MAX, &lanes);
+    read_small(spec, "launch.batch.lanes", 1, RM_LANES_MAX, &lanes);
+    return lanes;
+}
+
 /* Without a workers.max a job may grow to a worker for each lane; programs in mode Restart have no lanes. */
 static int most_workers(const struct js *spec)
 {
@@ -130,14 +138,13 @@ static void read_tokens(const struct js *spec, struct job_view *job)
 {
     struct model_shape preset = {0};
     char name[OP_REASON_MAX] = "";
-    int lanes = 64, sequences = 1, context = 0;
+    int sequences = 1, context = 0;
     read_text(spec, "trainer.model.preset", name, sizeof name);
     if (preset_shape(name, &preset))
         context = preset.context;
     read_small(spec, "trainer.model.context", 1, 65536, &context);
-    read_small(spec, "trainer.batch.lanes", 1, RM_LANES_MAX, &lanes);
     read_small(spec, "trainer.batch.laneSequences", 1, 4096, &sequences);
-    job->step_tokens = job->launched ? 0 : (int64_t)lanes * sequences * context;
+    job->step_tokens = job->launched ? 0 : (int64_t)job->lanes * sequences * context;
 }
 
 static void read_spec(const struct js *spec, struct job_view *job)
@@ -155,6 +162,7 @@ static void read_spec(const struct js *spec, struct job_view *job)
     job->stepless = job->launched && !is_elastic(launch);
     job->has_store = !job->stepless || read_at(spec, "checkpoint.uri");
     read_small(spec, "workers.target", 1, RM_WORKERS_MAX, &job->workers_target);
+    job->lanes = job->stepless ? 0 : lanes_of(spec);
     job->workers_max = most_workers(spec);
     read_small(spec, "workers.min", 1, RM_WORKERS_MAX, &job->workers_min);
     read_small(spec, "workers.max", 1, RM_WORKERS_MAX, &job->workers_max);

@@ -33,6 +33,7 @@ struct job_view {
     bool stepless;  /* that program is in mode Restart: it knows nothing of steps, states and weights */
     bool has_store; /* a place for checkpoints: all but programs that name none */
     int workers_min, workers_max, workers_target;
+    int lanes; /* of a step; 0: it has none (mode Restart) */
     int64_t start_timeout_ms, scale_up_cooldown_ms;
     int max_restarts;
     int64_t restarts_within_ms;
