@@ -1,7 +1,7 @@
 """The control plane of a test cluster as processes beside its nodes: etcd, API server, controllers, scheduler, DNS.
 
 Two tiers. The API tier is etcd, the API server and a few controllers (garbage collection, namespaces,
-ServiceAccounts, quotas, roles made of others): whoever tests there plays the kubelet. The node tier has all controllers, the scheduler and DNS.
+ServiceAccounts, quotas, roles made of others, autoscalers): whoever tests there plays the kubelet. The node tier has all controllers, the scheduler and DNS.
 """
 
 import json
@@ -13,7 +13,8 @@ import processes
 from cluster import API, API_PORT, BIN, DNS, KUBERNETES_SERVICE, PODS, SERVER, SERVICES
 
 API_TIER_CONTROLLERS = ("garbage-collector-controller,namespace-controller,serviceaccount-controller,resourcequota-controller,"
-                        "root-ca-certificate-publisher-controller,clusterrole-aggregation-controller")
+                        "root-ca-certificate-publisher-controller,clusterrole-aggregation-controller,"
+                        "horizontal-pod-autoscaler-controller")
 
 # Who wrote what, for tests that count an operator's writes: the system's own are left out.
 AUDIT_POLICY = """apiVersion: audit.k8s.io/v1
@@ -145,7 +146,8 @@ class ControlPlane:
             f"--cluster-signing-key-file={self.key('ca.key')}", "--allocate-node-cidrs=false", f"--cluster-cidr={PODS}.0.0/16",
             f"--service-cluster-ip-range={SERVICES}", "--kube-api-qps=500", "--kube-api-burst=1000",
             "--concurrent-gc-syncs=20", "--node-monitor-period=1s", f"--node-monitor-grace-period={self.grace_s}s",
-            "--terminated-pod-gc-threshold=200", *own])
+            "--terminated-pod-gc-threshold=200", "--horizontal-pod-autoscaler-sync-period=1s",
+            "--horizontal-pod-autoscaler-downscale-stabilization=1s", *own])
 
     def start_scheduler(self):
         config = self.key("scheduler.kubeconfig")
