@@ -238,19 +238,21 @@ static void decide_coordinator(struct planner *p)
 
 /* Do too few workers have a node, while others wait for the scheduler to find them one? Whoever holds pods
  * back by gates, such as a queue, says itself when they may come, and gives others the places meanwhile. */
-static bool is_short(const struct planner *p, int *ret_scheduled)
+static bool is_short(const struct planner *p, const struct op_found *found)
 {
-    int scheduled = 0, waiting = 0, gated = 0;
     const struct coordinator_view *view = look_coordinator_view(p);
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct op_slot *slot = &p->next.workers.slot[i];
-        const struct pod_view *pod = slot->state == OP_SLOT_PRESENT ? look_worker(p, i, slot->attempt) : NULL;
-        scheduled += pod && *pod->node;
-        waiting += pod && !*pod->node;
-        gated += pod && !*pod->node && *pod->gates;
-    }
-    *ret_scheduled = scheduled;
-    return waiting && !gated && scheduled < p->job->workers_min && !(view && view->state == STATUS_TRAINING);
+    return found->waiting && !found->gated && found->scheduled < p->job->workers_min &&
+           !(view && view->state == STATUS_TRAINING);
+}
+
+static void note_short(struct planner *p)
+{
+    struct op_found found = look_found(p);
+    int64_t *since = &p->next.workers.short_ms;
+    if (!is_short(p, &found))
+        *since = 0;
+    else if (!*since)
+        *since = p->s->now_ms;
 }
 
 /* Fewer than min had a node for too long: all give their places back, so that two jobs that started half
@@ -258,14 +260,10 @@ static bool is_short(const struct planner *p, int *ret_scheduled)
  * nothing: one beyond min may wait for days beside those that train. */
 static void decide_start(struct planner *p)
 {
-    int scheduled;
+    struct op_found found = look_found(p);
     int64_t *since = &p->next.workers.short_ms;
-    if (!is_short(p, &scheduled)) {
-        *since = 0;
-        return;
-    }
     if (!*since)
-        *since = p->s->now_ms;
+        return;
     if (p->s->now_ms < *since + p->job->start_timeout_ms) {
         plan_wake(p, *since + p->job->start_timeout_ms);
         return;
@@ -278,7 +276,7 @@ static void decide_start(struct planner *p)
     p->next.workers.retry_ms = p->s->now_ms + OP_RETRY_FIRST_MS + jitter;
     plan_event(p, true, "Waiting", "Delete",
                "%d workers found a node within elasticity.startTimeout, %d are needed; trying again later",
-               scheduled, p->job->workers_min);
+               found.scheduled, p->job->workers_min);
 }
 
 static void check_deadline(struct planner *p)
@@ -442,5 +440,6 @@ void plan_decide(struct planner *p)
     plan_fallback(p);
     decide_coordinator(p);
     decide_workers(p);
+    note_short(p);
     decide_start(p);
 }

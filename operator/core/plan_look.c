@@ -95,3 +95,16 @@ bool look_any_alive(const struct planner *p, enum pod_role role)
             return true;
     return false;
 }
+
+struct op_found look_found(const struct planner *p)
+{
+    struct op_found found = {0};
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct op_slot *slot = &p->next.workers.slot[i];
+        const struct pod_view *pod = slot->state == OP_SLOT_PRESENT ? look_worker(p, i, slot->attempt) : NULL;
+        found.scheduled += pod && *pod->node;
+        found.waiting += pod && !*pod->node;
+        found.gated += pod && !*pod->node && *pod->gates;
+    }
+    return found;
+}

@@ -57,6 +57,13 @@ int64_t look_silence(const struct planner *p); /* how long the coordinator has g
 int look_places(const struct planner *p);      /* the target, but for those whom nobody takes */
 bool look_any_alive(const struct planner *p, enum pod_role role);
 
+/* Of the workers whose pods are there: how many have a node, how many wait for one, and how many of these are
+ * held back by gates. */
+struct op_found {
+    int scheduled, waiting, gated;
+};
+struct op_found look_found(const struct planner *p);
+
 /* plan_meter.c: what the pods cost */
 void plan_meter(struct planner *p);
 void plan_price_tokens(struct planner *p);
