@@ -174,6 +174,7 @@ static void read_spec(const struct js *spec, struct job_view *job)
     read_policy(spec, job);
     read_spot(spec, job);
     read_prices(spec, job);
+    read_duration(spec, "cost.idleAfter", &job->idle_after_ms);
     read_budget(spec, job);
     read_tokens(spec, job);
 }

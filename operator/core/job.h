@@ -55,6 +55,7 @@ struct job_view {
     char currency[PRICE_CURRENCY_MAX];
     int64_t budget_micros; /* spec.cost.budget.limit; 0: none */
     int64_t warn_micros;   /* where to warn */
+    int64_t idle_after_ms; /* so long with too few nodes, and no pods wait but one; 0: they all do */
     int64_t step_tokens;   /* of the built-in trainer; 0: nobody knows */
     char *spec;            /* compact JSON of `spec` */
     struct job_status status;

@@ -210,14 +210,16 @@ static void create_worker(struct planner *p, int index)
     struct op_elsewhere elsewhere = {.unfit = &p->stored->workers.unfit,
                                      .base = plan_wants_base(p, index),
                                      .fallback = p->stored->spot.fell_ms > 0};
-    if (surge_is_more(p, index))
+    if (p->mode == OP_IDLING)
+        idle_choose(p, &elsewhere);
+    else if (surge_is_more(p, index))
         surge_bar(p, &elsewhere);
     pod_worker(p->job, &p->s->settings, &elsewhere, index, stored->attempt, &action->body, NULL);
 }
 
 static void create_pods(struct planner *p)
 {
-    if (!slot_is_live(&p->stored->ring.coordinator))
+    if (p->mode == OP_RUN && !slot_is_live(&p->stored->ring.coordinator))
         return;
     apply_around(p);
     create_coordinator(p);
@@ -339,7 +341,7 @@ void plan_act(struct planner *p)
     delete_job(p);
     try_pod(p);
     create_key(p);
-    if (p->mode == OP_RUN)
+    if (p->mode == OP_RUN || p->mode == OP_IDLING)
         create_pods(p);
     poll(p);
     write_status(p);

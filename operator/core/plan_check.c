@@ -39,8 +39,8 @@ static void check_action(const struct planner *p, int n)
     RM_ASSERT(a->kind != OP_DELETE || *a->uid, "%s %s is deleted whoever bears the name",
               op_resource_name(a->resource), a->name);
     bool makes_pod = a->kind == OP_CREATE && a->resource == OP_PODS;
-    RM_ASSERT(!makes_pod || p->mode == OP_RUN, "pod %s is made of a job that does not run (mode %d)", a->name,
-              (int)p->mode);
+    RM_ASSERT(!makes_pod || p->mode == OP_RUN || p->mode == OP_IDLING,
+              "pod %s is made of a job that does not run (mode %d)", a->name, (int)p->mode);
 }
 
 void plan_check(const struct planner *p)
@@ -49,6 +49,8 @@ void plan_check(const struct planner *p)
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         check_slot(&p->stored->workers.slot[i], &p->next.workers.slot[i], i);
     check_counts(p->stored, &p->next);
+    RM_ASSERT(p->mode != OP_IDLING || plan_live(&p->next) <= 1, "%d workers of an idle job are wanted",
+              plan_live(&p->next));
     for (int i = 0; i < p->plan->actions_count; i++)
         check_action(p, i);
 }

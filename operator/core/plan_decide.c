@@ -272,6 +272,8 @@ static void decide_start(struct planner *p)
     name_hash(p->job->uid, "retry", *since, 0, hash);
     int64_t jitter = (hash[0] * 31 + hash[1]) % 1000 * OP_RETRY_FIRST_MS / 1000;
     *since = 0;
+    if (p->next.idle.short_ms)
+        idle_note(p);
     withdraw_workers(p);
     p->next.workers.retry_ms = p->s->now_ms + OP_RETRY_FIRST_MS + jitter;
     plan_event(p, true, "Waiting", "Delete",
@@ -401,6 +403,35 @@ static void stop_all(struct planner *p)
         withdraw(&p->next.ring.coordinator);
 }
 
+/* The probe comes when all others have ended: until then it would be given one of their places. */
+static bool decide_idle(struct planner *p)
+{
+    if (!idle_goes_on(p))
+        return false;
+    if (p->mode != OP_RUN)
+        return true;
+    p->mode = OP_IDLING;
+    if (slot_is_live(&p->next.ring.coordinator))
+        stop_all(p);
+    for (int live = plan_live(&p->next); live > 1; live--) /* somebody has written in the status */
+        shrink_by_one(p);
+    if (!slot_is_live(&p->next.ring.coordinator) && !look_any_unwanted(p))
+        grow_by(p, 1 - plan_live(&p->next));
+    return true;
+}
+
+static void decide_run(struct planner *p)
+{
+    decide_coordinator(p);
+    decide_workers(p);
+    note_short(p);
+    if (p->mode == OP_RUN && idle_begins(p)) {
+        p->mode = OP_IDLING;
+        stop_all(p);
+    } else
+        decide_start(p);
+}
+
 static void note_activity(struct planner *p)
 {
     if (p->pauses && p->next.active_ms) {
@@ -433,13 +464,12 @@ void plan_decide(struct planner *p)
         p->mode = admitted && has_key(p) ? OP_RUN : OP_HOLD;
     p->wants_key = p->mode == OP_HOLD && admitted;
     if (p->mode == OP_STOP || p->mode == OP_SUSPEND) {
+        memset(&p->next.idle, 0, sizeof p->next.idle);
         stop_all(p);
         return;
     }
     update_target(p);
     plan_fallback(p);
-    decide_coordinator(p);
-    decide_workers(p);
-    note_short(p);
-    decide_start(p);
+    if (!decide_idle(p))
+        decide_run(p);
 }

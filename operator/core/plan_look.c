@@ -96,6 +96,18 @@ bool look_any_alive(const struct planner *p, enum pod_role role)
     return false;
 }
 
+bool look_any_unwanted(const struct planner *p)
+{
+    for (int i = 0; i < p->s->pods_count; i++) {
+        const struct pod_view *pod = p->s->pods[i];
+        const struct op_slot *slot =
+            pod->role == OP_COORDINATOR ? &p->next.ring.coordinator : &p->next.workers.slot[pod->index];
+        if (is_alive(p, pod) && !(slot_is_live(slot) && slot->attempt == pod->attempt))
+            return true;
+    }
+    return false;
+}
+
 struct op_found look_found(const struct planner *p)
 {
     struct op_found found = {0};

@@ -95,9 +95,11 @@ static bool has_ended(struct planner *p, const struct pod_view *pod, int index, 
     return true;
 }
 
+/* All were told to go, or are about to be: of an idle job, until its coordinator has ended as well. */
 static bool is_stopping(const struct planner *p)
 {
-    return p->pauses || condition_is(p->stored, OP_STOPPING);
+    bool idles = p->stored->idle.since_ms && slot_is_live(&p->stored->ring.coordinator);
+    return p->pauses || idles || condition_is(p->stored, OP_STOPPING);
 }
 
 static void tell_ending(struct planner *p, const struct op_ending *ending)

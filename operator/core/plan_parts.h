@@ -25,7 +25,7 @@ enum {
     OP_ROUGH_S = 30,                  /* what its seconds are rounded to: each change of them is a write */
 };
 
-enum op_mode { OP_RUN, OP_HOLD, OP_STOP, OP_SUSPEND, OP_DONE };
+enum op_mode { OP_RUN, OP_HOLD, OP_IDLING, OP_STOP, OP_SUSPEND, OP_DONE };
 
 struct op_elsewhere;
 
@@ -35,11 +35,12 @@ struct planner {
     const struct job_status *stored; /* what actions may rely on */
     struct job_status next;
     struct op_plan *plan;
-    bool pauses;                  /* no pod is to run: spec.suspend, or the budget is spent */
-    enum op_mode mode;            /* HOLD: nothing new is made (not admitted); STOP: on the way to Failed */
-    bool lost[RM_WORKERS_MAX];    /* given up in this plan, though their pods may still run somewhere */
-    bool finishing;               /* workers were released: the coordinator is about to end */
-    bool wants_key;               /* HOLD: all there is to wait for is the Secret with the job's key */
+    bool pauses;               /* no pod is to run: spec.suspend, or the budget is spent */
+    enum op_mode mode;         /* HOLD: nothing new is made (not admitted); IDLING: one pod is, at most, that
+                                * waits for a node; STOP: on the way to Failed */
+    bool lost[RM_WORKERS_MAX]; /* given up in this plan, though their pods may still run somewhere */
+    bool finishing;            /* workers were released: the coordinator is about to end */
+    bool wants_key;            /* HOLD: all there is to wait for is the Secret with the job's key */
     char trouble[OP_MESSAGE_MAX]; /* why nothing can be made; "" */
     char trouble_reason[OP_REASON_MAX];
     uint64_t trial; /* of a pod of this job, for op_trials_know; 0: not asked */
@@ -56,6 +57,7 @@ bool look_is_other_image(const struct planner *p, const struct pod_view *pod); /
 int64_t look_silence(const struct planner *p); /* how long the coordinator has given no answer; 0 */
 int look_places(const struct planner *p);      /* the target, but for those whom nobody takes */
 bool look_any_alive(const struct planner *p, enum pod_role role);
+bool look_any_unwanted(const struct planner *p); /* a pod is alive that no slot stands for */
 
 /* Of the workers whose pods are there: how many have a node, how many wait for one, and how many of these are
  * held back by gates. */
@@ -105,6 +107,13 @@ void plan_note_interruption(struct planner *p, const struct pod_view *pod, const
 void plan_fallback(struct planner *p); /* decides which machines new workers prefer */
 /* It was put on another machine while spot machines went, and they stay again. */
 bool plan_may_return(const struct planner *p, const struct pod_view *pod);
+
+/* plan_idle.c: too few nodes for too long */
+bool idle_begins(struct planner *p);
+bool idle_goes_on(struct planner *p); /* false: it is not idle, or not any more */
+void idle_note(struct planner *p);    /* which machines the workers have, and which workers have none */
+void idle_choose(const struct planner *p, struct op_elsewhere *ret); /* what the probe asks for */
+void idle_say(const struct planner *p, char *out, size_t size); /* "idle since ...; worker 0 waits for" */
 
 /* plan_base.c: is a pod that is to be made under this index one of spot.onDemandBase? */
 bool plan_wants_base(const struct planner *p, int index);

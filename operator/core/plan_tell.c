@@ -489,6 +489,29 @@ static void tell_suspend(struct planner *p)
         say(p, "Suspended", "suspended");
 }
 
+/* The coordinator is the last one to end. */
+static void tell_idle(struct planner *p)
+{
+    char said[OP_MESSAGE_MAX];
+    struct laggard laggard = {0};
+    idle_say(p, said, sizeof said);
+    set(p, OP_IDLE, true, "TooFewNodes", said);
+    if (slot_is_live(&p->next.ring.coordinator) || look_any_alive(p, OP_COORDINATOR)) {
+        say(p, "Idling", "%s; one then waits for a node, as fewer than min %d have had one", how_it_ends(p),
+            p->job->workers_min);
+        return;
+    }
+    no_ring(p, "Idle", "the job is idle; status.message says what it waits for");
+    bool held_up = find_laggard(p, &laggard);
+    say(p, "Idle", "%s%s%.150s", said, held_up ? ": " : "", laggard.why);
+}
+
+static void tell_not_idle(struct planner *p)
+{
+    if (p->next.condition[OP_IDLE].status == OP_TRUE)
+        set(p, OP_IDLE, false, "NotIdle", "the job is not idle");
+}
+
 static void tell_stop(struct planner *p)
 {
     struct op_condition why = p->next.condition[OP_STOPPING];
@@ -532,7 +555,7 @@ static void add_trouble(struct planner *p)
 
 static void tell_admission(struct planner *p)
 {
-    if (p->mode == OP_RUN)
+    if (p->mode == OP_RUN || p->mode == OP_IDLING)
         set(p, OP_ADMITTED, true, "Accepted", "the cluster accepts this job's pods");
     else if (p->mode == OP_HOLD && *p->trouble)
         set(p, OP_ADMITTED, false, p->trouble_reason, p->trouble);
@@ -543,9 +566,10 @@ static void tell_trouble(struct planner *p)
     const struct op_condition *before = &p->stored->condition[OP_PODS_READY],
                               *now = &p->next.condition[OP_PODS_READY];
     if (p->mode != OP_DONE && now->status == OP_FALSE && strcmp(before->reason, now->reason) != 0 &&
-        strcmp(now->reason, "Starting") != 0 && strcmp(now->reason, "Suspended") != 0)
+        strcmp(now->reason, "Starting") != 0 && strcmp(now->reason, "Suspended") != 0 &&
+        strcmp(now->reason, "Idle") != 0)
         plan_event(p, true, "Waiting", "Wait", "%.180s", p->next.message);
-    if (plan_live(p->stored) == 0 && plan_live(&p->next) > 0)
+    if (plan_live(p->stored) == 0 && plan_live(&p->next) > 0 && p->mode != OP_IDLING)
         plan_event(p, false, "WorkersCreated", "Create", "%d workers", plan_live(&p->next));
 }
 
@@ -564,11 +588,15 @@ void plan_tell(struct planner *p)
         tell_stop(p);
     if (p->mode == OP_SUSPEND)
         tell_suspend(p);
+    if (p->mode == OP_IDLING)
+        tell_idle(p);
+    else if (!p->next.idle.since_ms)
+        tell_not_idle(p);
     if (p->mode == OP_RUN || p->mode == OP_HOLD)
         tell_running(p);
     if (p->mode == OP_DONE)
         tell_end(p);
-    if (p->mode == OP_STOP || p->mode == OP_SUSPEND || p->mode == OP_DONE)
+    if (p->mode == OP_IDLING || p->mode == OP_STOP || p->mode == OP_SUSPEND || p->mode == OP_DONE)
         add_trouble(p);
     tell_trouble(p);
     plan_price_tokens(p);

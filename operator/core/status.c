@@ -7,6 +7,7 @@ static const char *const condition_names[OP_CONDITIONS] = {
     [OP_TRAINING] = "Training",   [OP_DEGRADED] = "Degraded",      [OP_STOPPING] = "Stopping",
     [OP_SUSPENDED] = "Suspended", [OP_COMPLETE] = "Complete",      [OP_FAILED] = "Failed",
     [OP_FINISHED] = "Finished",   [OP_STORE_READY] = "StoreReady", [OP_REACHABLE] = "CoordinatorReachable",
+    [OP_IDLE] = "Idle",
 };
 
 const char *condition_name(enum op_condition_type type)

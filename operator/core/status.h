@@ -43,6 +43,7 @@ enum op_condition_type {
     OP_FAILED,
     OP_FINISHED,
     OP_REACHABLE, /* of the coordinator */
+    OP_IDLE,
     OP_CONDITIONS
 };
 
@@ -221,7 +222,13 @@ struct job_status {
         int64_t last_ms;   /* the last one */
         int64_t fell_ms;   /* since when other machines are preferred; 0: they are not */
     } spot;
-    bool unfenced; /* its store does not make sure that the checkpoints have one owner */
+    struct {
+        int64_t short_ms;     /* since when fewer than min have had a node, over all attempts to start; 0 */
+        int64_t since_ms;     /* since when no pods are wanted but one that waits for a node; 0: all are */
+        bool base;            /* those that waited were of spot.onDemandBase: so is that one */
+        struct op_names left; /* machines that workers had when they were too few */
+    } idle;                   /* of jobs with cost.idleAfter */
+    bool unfenced;            /* its store does not make sure that the checkpoints have one owner */
     struct op_images images;
     struct op_progress progress;
     struct op_checkpoint checkpoint;

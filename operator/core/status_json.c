@@ -117,6 +117,14 @@ static void read_counts(const struct js *object, struct job_status *ret)
     read_instant(object, "spot.fallbackTime", &ret->spot.fell_ms);
 }
 
+static void read_idle(const struct js *object, struct job_status *ret)
+{
+    read_instant(object, "idle.shortTime", &ret->idle.short_ms);
+    read_instant(object, "idle.sinceTime", &ret->idle.since_ms);
+    read_flag(object, "idle.onDemandBase", &ret->idle.base);
+    read_names(read_at(object, "idle.leftNodes"), &ret->idle.left);
+}
+
 /* Of a user's program a TrainingJob keeps the program's own code, and else none. */
 static void read_exit_code(const struct js *object, struct op_result *ret)
 {
@@ -163,6 +171,7 @@ void status_read(const struct js *object, struct job_status *ret)
     read_instant(object, "activeTime", &ret->active_ms);
     read_int(object, "activeSeconds", 0, INT64_MAX, &ret->active_seconds);
     read_counts(object, ret);
+    read_idle(object, ret);
     read_slots(read_at(object, "workers.slots"), ret);
     read_ring(js_get(object, "ring"), ret);
     read_text(object, "images.trainer", ret->images.trainer, sizeof ret->images.trainer);
@@ -298,6 +307,17 @@ static struct js *spot_json(const struct job_status *status)
     put_instant(o, "windowTime", status->spot.window_ms);
     put_instant(o, "lastTime", status->spot.last_ms);
     put_instant(o, "fallbackTime", status->spot.fell_ms);
+    return o;
+}
+
+static struct js *idle_json(const struct job_status *status)
+{
+    struct js *o = js_object();
+    put_instant(o, "shortTime", status->idle.short_ms);
+    put_instant(o, "sinceTime", status->idle.since_ms);
+    if (status->idle.base)
+        js_set_bool(o, "onDemandBase", true);
+    put_names(o, "leftNodes", &status->idle.left);
     return o;
 }
 
@@ -464,6 +484,8 @@ static void write(const struct job_status *status, const char *job_name, bool ti
     js_set(o, "restarts", restarts_json(status));
     if (status->spot.last_ms)
         js_set(o, "spot", spot_json(status));
+    if (status->idle.since_ms || (ticking && status->idle.short_ms)) /* each start begins short */
+        js_set(o, "idle", idle_json(status));
     if (ticking && (*status->images.trainer || *status->images.coordinator ||
                     *status->images.bundle)) /* the pods tell it till then */
         js_set(o, "images", images_json(&status->images));

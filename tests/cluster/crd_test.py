@@ -144,6 +144,8 @@ INVALID = [
     ({"spot__onDemandBase": 65}, "should be less than or equal to 64"),
     ({"scheduling__surge": 9}, "should be less than or equal to 8"),
     ({"cost": {"budget": {"limit": 1000000001}}}, "should be less than or equal to"),
+    ({"cost": {"idleAfter": "0s"}}, "write a time from 1s to 720h"),
+    ({"cost": {"idleAfter": "soon"}}, "should match"),
     ({"spot": {"price": {"currency": "USD"}}}, "spot.price needs spot, onDemand or both"),
     ({"activeDeadlineSeconds": 0}, "should be greater than or equal to 1"),
     ({"ttlSecondsAfterFinished": -1}, "should be greater than or equal to 0"),
@@ -320,7 +322,7 @@ ALWAYS = [
     {"suspend": True}, {"workers": {"target": 4}}, {"failurePolicy": {"maxRestarts": 9}}, {"spot": {"prefer": True}},
     {"spot": {"leadTime": "15s"}}, {"spot": {"onDemandBase": 1}},
     {"spot": {"onDemandFallback": {"afterInterruptions": 3, "within": "10m", "until": "2h"}}},
-    {"spot": {"price": {"spot": 1.5, "onDemand": 4, "currency": "USD"}}}, {"cost": {"budget": {"limit": 12.5, "warnAt": 0.9}}},
+    {"spot": {"price": {"spot": 1.5, "onDemand": 4, "currency": "USD"}}}, {"cost": {"budget": {"limit": 12.5, "warnAt": 0.9}}}, {"cost": {"idleAfter": "30m"}},
     {"activeDeadlineSeconds": 60}, {"ttlSecondsAfterFinished": 1}, {"cleanPodPolicy": "All"}, {"scheduling": {"disruptionBudget": "None"}},
     {"scheduling": {"surge": 0}},
 ]
