@@ -25,6 +25,8 @@ static struct run begin(uint64_t seed)
     r.w->mixed = seed % 3 == 0 && !r.w->launched;
     r.w->sidecars = seed % 4 == 3;
     r.w->spot = seed % 2 == 1;
+    r.w->idles = seed % 7 < 4;
+    r.w->single = seed % 7 == 0;
     process_start(r.w, r.o);
     return r;
 }
@@ -145,7 +147,7 @@ Test(operator_sim, a_calm_run_makes_each_pod_once_and_is_over)
 
 static void play_part(int part)
 {
-    int refused = 0, hung = 0, fell = 0;
+    int refused = 0, hung = 0, fell = 0, idled = 0;
     for (uint64_t seed = 1 + (uint64_t)part * SEEDS; seed <= (uint64_t)(part + 1) * SEEDS; seed++) {
         struct run r = begin(seed);
         for (int i = 0; i < ROUNDS && !is_finished(r.w); i++)
@@ -156,11 +158,14 @@ static void play_part(int part)
         refused += r.w->refused;
         hung += r.w->hung;
         fell += r.w->fell;
+        idled += r.w->idled;
+        cr_assert(r.w->idles || !r.w->idled, "seed %llu: nobody wants that", (unsigned long long)seed);
         end(&r);
     }
     cr_assert_gt(refused, SEEDS / 10, "machines that don't fit are among what happens");
     cr_assert_gt(hung, SEEDS / 10, "coordinators that hang are among what happens");
     cr_assert_gt(fell, SEEDS / 10, "spot machines that go again and again are among what happens");
+    cr_assert_gt(idled, SEEDS / 10, "too few machines for long are among what happens: %d", idled);
 }
 
 ParameterizedTestParameters(operator_sim, whatever_happens_there_is_one_pod_an_index_and_the_same_end)
@@ -193,7 +198,7 @@ Test(operator_sim, warnings_alone_never_cost_a_place, .timeout = 300)
     int moved = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct run r = begin(seed);
-        r.w->mixed = r.w->sidecars = false;
+        r.w->mixed = r.w->sidecars = r.w->single = false;
         for (int i = 0; i < ROUNDS && world_training(r.w) < 3; i++)
             turn(&r, false);
         int creates = r.w->creates;
@@ -217,6 +222,60 @@ Test(operator_sim, warnings_alone_never_cost_a_place, .timeout = 300)
         end(&r);
     }
     cr_assert_gt(moved, SEEDS / 2, "machines with workers are among those that may go");
+}
+
+/* Machines go, and what they take along; the operator is killed and deposed, and pods that wait are deleted.
+ * What a deposed leader had begun may still make a pod, until the next one sees it. */
+static int be_idle(struct run *r)
+{
+    enum { SEEN = 30 };
+    int idle = 0, too_many = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        int die = chance(r, 10) ? (int)world_draw(r->w, 6) : -1;
+        turn(r, false);
+        if (die >= 0 && expectations_met(r)) {
+            process_reconcile(r->w, r->o, die, chance(r, 50));
+            process_start(r->w, r->o);
+        }
+        if (chance(r, 2))
+            world_delete_pending(r->w);
+        bool now = world_is(r->w, "Idle");
+        bool more = world_wanted(r->w, OP_WORKER) > 1 || world_wanted(r->w, OP_COORDINATOR) > 0;
+        idle += now;
+        too_many = now && more ? too_many + 1 : 0;
+        cr_assert_lt(too_many, SEEN, "seed %llu, round %d: %s", (unsigned long long)r->seed, i,
+                     r->w->truth.job.status);
+    }
+    return idle;
+}
+
+Test(operator_sim, an_idle_job_has_one_pod_that_waits_and_all_of_them_when_machines_come, .timeout = 300)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct run r = begin(seed);
+        bool some_left = seed % 2;
+        r.w->mixed = false;
+        r.w->idles = r.w->single = true;
+        for (int i = 0; i < ROUNDS && world_training(r.w) < 3; i++)
+            turn(&r, false);
+        r.w->step = 0;
+        for (int i = some_left; i < WORLD_NODES; i++)
+            world_take_node(r.w, i);
+        int idle = be_idle(&r);
+        cr_assert_gt(idle, ROUNDS / 8, "seed %llu, in %d rounds: %s", (unsigned long long)seed, idle,
+                     r.w->truth.job.status);
+        cr_assert(some_left ? r.w->idled > 1 : world_is(r.w, "Idle"), "seed %llu: %s",
+                  (unsigned long long)seed, r.w->truth.job.status);
+        world_repair_nodes(r.w);
+        for (int i = 0; i < ROUNDS && world_training(r.w) < 3; i++) {
+            r.w->step = 0;
+            turn(&r, false);
+        }
+        cr_assert_eq(world_training(r.w), 3, "seed %llu: %s", (unsigned long long)seed,
+                     r.w->truth.job.status);
+        run_to_end(&r);
+        end(&r);
+    }
 }
 
 Test(operator_sim, a_job_deleted_in_the_middle_leaves_nothing, .timeout = 300)

@@ -115,11 +115,23 @@ static void remove_pod(struct world *w, int i)
     world_note(w, CHANGE_POD, i);
 }
 
+static bool is_full(const struct world *w, const struct world_node *node)
+{
+    for (int i = 0; i < w->truth.pods_count && w->single; i++) {
+        const struct world_pod *pod = &w->truth.pod[i];
+        if (is_live(pod) && pod->view.role == OP_WORKER && !strcmp(pod->view.node, node->view.name))
+            return true;
+    }
+    return false;
+}
+
 static void schedule(struct world *w, int i)
 {
     int pick = (int)world_draw(w, WORLD_NODES);
     const struct world_node *node = &w->truth.node[pick];
-    if (!node->exists || !node->view.ready || *node->view.leave || *node->view.may_leave)
+    const struct world_pod *pod = &w->truth.pod[i];
+    if (!node->exists || !node->view.ready || *node->view.leave || *node->view.may_leave ||
+        pod->barred[pick] || (pod->view.role == OP_WORKER && is_full(w, node)))
         return;
     text_copy(w->truth.pod[i].view.node, OP_NODE_MAX, node->view.name);
     world_note(w, CHANGE_POD, i);
@@ -343,9 +355,43 @@ void world_cordon(struct world *w, int i, bool on)
     world_note(w, CHANGE_NODE, i);
 }
 
+void world_take_node(struct world *w, int i)
+{
+    w->truth.node[i].exists = false;
+    world_note(w, CHANGE_NODE, i);
+}
+
+void world_delete_pending(struct world *w)
+{
+    for (int i = 0; i < w->truth.pods_count; i++) {
+        const struct world_pod *pod = &w->truth.pod[i];
+        if (is_live(pod) && pod->view.role == OP_WORKER && !*pod->view.node) {
+            remove_pod(w, i);
+            return;
+        }
+    }
+}
+
 int world_training(struct world *w)
 {
     return training(w);
+}
+
+int world_wanted(const struct world *w, enum pod_role role)
+{
+    int count = 0;
+    for (int i = 0; i < w->truth.pods_count; i++) {
+        const struct world_pod *pod = &w->truth.pod[i];
+        count += is_live(pod) && pod->view.role == role && !pod->view.deletion_ms;
+    }
+    return count;
+}
+
+bool world_is(const struct world *w, const char *state)
+{
+    char wanted[OP_REASON_MAX];
+    snprintf(wanted, sizeof wanted, "\"state\":\"%s\"", state);
+    return strstr(w->truth.job.status, wanted) != NULL;
 }
 
 static void node_fault(struct world *w, int i)

@@ -11,9 +11,10 @@ enum { WORLD_PODS = 1024, WORLD_NODES = 8, WORLD_SECRETS = 64, WORLD_LOG = 60000
 struct world_pod {
     bool exists;
     struct pod_view view;
-    bool is_told; /* its process had SIGTERM */
-    bool hung;    /* a coordinator that does nothing any more, and does not end */
-    bool sidecar; /* another container runs on when ours has ended, until the pod is deleted */
+    bool is_told;             /* its process had SIGTERM */
+    bool hung;                /* a coordinator that does nothing any more, and does not end */
+    bool sidecar;             /* another container runs on when ours has ended, until the pod is deleted */
+    bool barred[WORLD_NODES]; /* nodes that it is not to be put on */
 };
 
 struct world_node {
@@ -66,7 +67,9 @@ struct world {
     bool elastic;  /* they do in mode Elastic, with steps and weights */
     bool spot;     /* it prefers spot machines (nodes 0 to 5), but for one worker, and falls back */
     bool sidecars; /* half of all pods have one */
-    int refused, hung, fell;
+    bool idles;    /* it has cost.idleAfter */
+    bool single;   /* no node takes more than one worker, or one that is not to be put on it */
+    int refused, hung, fell, idled;
     struct op_gone lost[RM_WORKERS_MAX];
     int lost_count;
     int creates, deletes, status_writes, conflicts;
@@ -99,8 +102,12 @@ void world_kubelets(struct world *w);
 void world_fault(struct world *w);
 void world_repair_nodes(struct world *w);
 void world_cordon(struct world *w, int node, bool on);
-int world_training(struct world *w); /* how many workers do */
-void world_user(struct world *w);    /* scales, suspends or resumes */
+void world_take_node(struct world *w, int node);
+void world_delete_pending(struct world *w); /* somebody deletes a worker that waits for a node */
+int world_training(struct world *w);        /* how many workers do */
+int world_wanted(const struct world *w, enum pod_role role); /* how many pods are there and not to end */
+bool world_is(const struct world *w, const char *state);     /* as status.state has it */
+void world_user(struct world *w);                            /* scales, suspends or resumes */
 void world_delete_job(struct world *w);
 void world_collect(struct world *w); /* the garbage collector */
 

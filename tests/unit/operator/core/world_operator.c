@@ -43,6 +43,22 @@ static void check_key(struct world *w, const struct js *body)
                  made ? "there" : "not there");
 }
 
+/* What it requires of a node says by name which ones it is not to be put on. */
+static void note_barred(const struct js *body, struct world_pod *pod)
+{
+    char name[OP_NODE_MAX];
+    struct str text = str_init(1 << 16);
+    const struct js *required =
+        read_at(body, "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution");
+    if (required)
+        js_print(required, &text);
+    for (int i = 0; i < WORLD_NODES; i++) {
+        snprintf(name, sizeof name, "\"node-%d\"", i);
+        pod->barred[i] = strstr(str_text(&text), name) != NULL;
+    }
+    str_clear(&text);
+}
+
 static int create_pod(struct world *w, const struct op_action *action)
 {
     struct error err = {0};
@@ -60,6 +76,8 @@ static int create_pod(struct world *w, const struct op_action *action)
         strcmp(pod->view.owner_uid, "job-uid") != 0)
         snprintf(w->wrong, sizeof w->wrong, "a pod that nobody would find: %.200s", err.text);
     check_key(w, body);
+    if (w->single)
+        note_barred(body, pod);
     js_free(body);
     pod->exists = true;
     pod->view.created_ms = w->now_ms;
@@ -188,6 +206,7 @@ static const char trainer[] =
     "\"s3://a/b\"},\"steps\":9},\"checkpoint\":{\"uri\":\"s3://a/c\"}";
 static const char spot[] = "\"spot\":{\"prefer\":true,\"onDemandBase\":1,\"onDemandFallback\":{"
                            "\"afterInterruptions\":2,\"within\":\"5m\",\"until\":\"5m\"}},";
+static const char cost[] = "\"cost\":{\"idleAfter\":\"30s\"},";
 static const char launch[] = "\"launch\":{\"command\":[\"train\"],\"mode\":\"Restart\"}";
 static const char elastic[] = "\"launch\":{\"command\":[\"train\"],\"mode\":\"Elastic\",\"steps\":9},"
                               "\"checkpoint\":{\"uri\":\"s3://a/c\"}";
@@ -198,11 +217,11 @@ static void project(const struct world *w, const struct world_job *job, struct j
     struct error err = {0};
     str_addf(&text,
              "{\"metadata\":{\"name\":\"tiny\",\"namespace\":\"ml\",\"uid\":\"job-uid\",\"generation\":%lld,"
-             "\"resourceVersion\":\"%d\"},\"spec\":{%s\"suspend\":%s,\"workers\":{\"target\":%d,\"min\":%d,"
+             "\"resourceVersion\":\"%d\"},\"spec\":{%s%s\"suspend\":%s,\"workers\":{\"target\":%d,\"min\":%d,"
              "\"max\":%d,\"template\":{\"spec\":{\"containers\":[{\"name\":\"trainer\",\"image\":\"a\"}]}}},"
              "%s,\"failurePolicy\":{\"maxRestarts\":1000}},\"status\":%s}",
-             (long long)job->generation, job->revision, w->spot ? spot : "", job->suspend ? "true" : "false",
-             job->target, job->min, job->max,
+             (long long)job->generation, job->revision, w->spot ? spot : "", w->idles ? cost : "",
+             job->suspend ? "true" : "false", job->target, job->min, job->max,
              w->launched  ? launch
              : w->elastic ? elastic
                           : trainer,
@@ -293,8 +312,10 @@ void process_reconcile(struct world *w, struct process *o, int die_before, bool 
         if (code == 0 || (code == 409 && plan->action[done].kind == OP_CREATE))
             op_memo_done(&o->memo, &job, &plan->action[done]);
     }
-    for (int i = 0; i < plan->events_count; i++)
+    for (int i = 0; i < plan->events_count; i++) {
         w->fell += !strcmp(plan->event[i].reason, "FellBack");
+        w->idled += !strcmp(plan->event[i].reason, "Idle");
+    }
     op_memo_told(&o->memo, plan);
     o->expect_log = w->log_count;
     o->expect_until_ms = w->now_ms + 30000;
