@@ -118,3 +118,27 @@ def test_a_spent_budget_suspends_and_a_higher_one_goes_on(stage, nodes, tmp_path
     stage.kubectl("patch", "tj", "gpt", "--type=merge", "-p", json.dumps({"spec": {"cost": {"budget": {"limit": 90000}}}}))
     assert len(stage.until_pods("worker", 2)) == 2
     assert "BudgetSpent" in {event["reason"] for event in stage.kubectl.get("events.events.k8s.io")}
+
+
+def test_with_too_few_machines_for_long_one_pod_waits_and_when_it_has_one_the_others_follow(stage, nodes):
+    """No scheduler is there, so that nobody finds a node; another operator goes on with what the first one wrote."""
+    first = stage.operator("--no-lease")
+    stage.kubectl.apply(priced_job("gpt", cost={"idleAfter": "2s"}))
+    (coordinator,) = stage.until_pods("coordinator", 1)
+    bind(stage, coordinator, PAID)
+    stage.until_pods("worker", 2)
+    processes.until(lambda: not stage.pods("coordinator"), "its coordinator is told to go", 120)
+    stage.kubectl("delete", "pod", coordinator, "--grace-period=0", "--force", "--wait=false")  # as a kubelet ends it
+    said = stage.until_message("gpt", "waits for one, and the others follow it")
+    assert said.startswith("idle since "), said
+    (waiting,) = stage.until_pods("worker", 1)
+    status = stage.job("gpt")["status"]
+    assert (status["state"], stage.condition("gpt", "Idle")) == ("Idle", "True") and {"shortTime", "sinceTime"} <= status["idle"].keys()
+    first.kill()
+    stage.operator("--no-lease")
+    bind(stage, waiting, SPOT)
+    assert waiting in stage.until_pods("worker", 2)
+    assert coordinator not in stage.until_pods("coordinator", 1)
+    status = processes.until(lambda: (now := stage.job("gpt")["status"])["ring"]["term"] == 2 and now, "the next term", 120)
+    assert stage.condition("gpt", "Idle") == "False" and "sinceTime" not in status.get("idle", {})
+    assert "Idle" in {event["reason"] for event in stage.kubectl.get("events.events.k8s.io")}

@@ -15,6 +15,7 @@ from node_rig import SPREAD, a_worker, coordinator_on, name_of, next_ring
 STEPS = 1200
 LEAVES = "aws-node-termination-handler/spot-itn=soon:NoSchedule"  # says that a node will go; Kubernetes itself ends no pod for it, so that it is the operator that does
 MAY_LEAVE = "aws-node-termination-handler/rebalance-recommendation=soon:NoSchedule"
+NODES = ("node-1", "node-2", "node-3")
 FULL, FULL_GONE = "full=yes:NoSchedule", "full-"  # takes no pods; that is no word of the node's end, as a cordon is
 CAPACITY = "karpenter.sh/capacity-type"
 ZONE, KIND = "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type"
@@ -155,6 +156,27 @@ def test_where_spot_machines_go_again_and_again_others_are_taken_until_they_stay
         assert {"BackOnSpot", "Relieved"} <= set(training.events()), training.story()
     finally:
         place("delete", "trainingjob", training.name, "--wait=true", "--ignore-not-found", timeout=300)
+
+
+@pytest.mark.turns(1)
+def test_with_too_few_machines_for_long_all_end_with_a_checkpoint_but_one_pod_that_waits(start, weights, place):
+    training = start(workers={"target": 2, "min": 2}, pod=SPREAD, coordinator=coordinator_on(1), cost={"idleAfter": "15s"})
+    said = training.until_step(training.until_ring_of(2)["progress"]["step"] + 5)
+    place("taint", "node", *NODES, FULL)
+    try:
+        place("delete", "pod", name_of(a_worker(training)), "--wait=false")  # the other one holds the state, and trains nothing alone
+        status = processes.until(lambda: (now := training.status()).get("state") == "Idle" and "untolerated taint" in now["message"] and now,
+                                 "one pod waits, and the scheduler says why", 300)
+        (waiting,) = training.workers()
+        assert "nodeName" not in waiting["spec"] and not training.pods("coordinator"), training.story()
+        assert status["checkpoint"]["step"] >= said["progress"]["step"], "what the last one held is saved"
+    finally:
+        place("taint", "node", *NODES, FULL_GONE)
+    again = training.until_ring_of(2)
+    assert again["term"] == said["term"] + 1 and again["progress"]["step"] >= status["checkpoint"]["step"], again
+    assert name_of(waiting) in {name_of(pod) for pod in training.workers()}
+    assert training.finish()["result"]["weightsSha256"] == weights
+    assert "Idle" in training.events() and training.condition("Idle") == "False"
 
 
 @pytest.mark.turns(0)
