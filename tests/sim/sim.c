@@ -32,7 +32,11 @@ const char *const shot_names[SHOTS] = {"kill",
                                        "stranger",
                                        "all leave",
                                        "store away",
-                                       "store full"};
+                                       "store full",
+                                       "machine may go",
+                                       "machine goes",
+                                       "all machines go",
+                                       "notice taken back"};
 const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "told to kill a trainer that hangs",
                                           "stopped workers given up",
@@ -65,7 +69,11 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "ended not finite, or with too many failures",
                                           "ended without storage",
                                           "of those: too few reach each other",
-                                          "wait as too few pods reach each other"};
+                                          "wait as too few pods reach each other",
+                                          "workers told that their machines go",
+                                          "of them out in time",
+                                          "of them taken along by their machines",
+                                          "steps between such a notice and the worker's end"};
 const char *const plant_names[PLANTS] = {
     "none",           "lower-step",    "torn-receive",  "publish-early", "stop-unseen",
     "replay-stopped", "lose-progress", "skip-catch-up", "still-waiting", "memory-free",
@@ -202,6 +210,7 @@ static void draw_scenario(struct sim *sim)
     s->mixed = s->unsupervised && sim_hash(sim->seed, 1, 0) % 100 < 20;
     trouble_draw(sim);
     pairs_draw(sim);
+    notice_draw(sim);
 }
 
 static void begin(struct sim *sim)
@@ -494,6 +503,9 @@ static void for_agent(struct sim *sim, struct ev *e)
     case EV_TERM:
         on_term(sim, e);
         break;
+    case EV_NOTICE:
+        notice_heard(sim, e);
+        break;
     default:
         break;
     }
@@ -546,6 +558,8 @@ static void for_the_world(struct sim *sim, struct ev *e)
             coord_die(sim);
         break;
     case EV_DEADLINE:
+        if (sim->node[e->a].alive)
+            notice_ends(sim, e->a, false);
         node_die(sim, e->a, 137);
         break;
     case EV_RESUME:

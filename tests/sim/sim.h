@@ -108,6 +108,7 @@ enum ev_kind {
     EV_DEADLINE,       /* a: node; its time to leave is over */
     EV_RESUME,         /* a: node, or -1: the coordinator; b: which stop */
     EV_WALL,           /* a: which one rises, or falls (b) */
+    EV_NOTICE,         /* a: node, which is told of its machine's end; b: enum msg_notice_word */
     EV_KINDS
 };
 
@@ -178,7 +179,9 @@ struct node {
     bool stranger;       /* run knows nothing of it */
     bool odd;            /* its machine computes other bits than most */
     struct inbox inbox;
-    int stops[2];      /* of agent and trainer, counted: a resume is for one */
+    int stops[2];                  /* of agent and trainer, counted: a resume is for one */
+    rm_time noticed_at, doomed_at; /* told that its machine goes, and when that does; 0: nobody told it */
+    int64_t told_then;             /* newest step, as it was told */
     rm_time disturbed; /* when it was last stopped, stuck or cut off in any way; RM_NEVER: it still is */
     int64_t heard;     /* highest term that spoke to it, 0 none */
     int worker, attempt, exit_code;
@@ -259,6 +262,10 @@ enum shot_kind {
     SHOT_ALL_LEAVE,  /* all are told to go at once, and are killed when their time is over */
     SHOT_STORE_AWAY, /* the store takes nothing for a while */
     SHOT_STORE_FULL, /* for good: it takes no manifest, and all, half or none of the slices */
+    SHOT_MAY,        /* a pod's machine may go, and does not */
+    SHOT_WILL,       /* it will, at a moment that is told */
+    SHOT_WILL_ALL,   /* all will at once, in 15 s */
+    SHOT_TAKEN_BACK, /* it will, and then it will not */
     SHOTS
 };
 extern const char *const shot_names[SHOTS];
@@ -296,8 +303,12 @@ enum tally {
     TALLY_TOO_FEW,
     TALLY_NOT_FINITE, /* or with too many failures */
     TALLY_STORAGE,
-    TALLY_UNREACHABLE, /* of those: too few reach each other */
-    TALLY_FOR_EVER,    /* did not end, as too few pods reach each other */
+    TALLY_UNREACHABLE,  /* of those: too few reach each other */
+    TALLY_FOR_EVER,     /* did not end, as too few pods reach each other */
+    TALLY_NOTICES,      /* workers told that their machines go */
+    TALLY_OUT_IN_TIME,  /* of them, that were out before */
+    TALLY_TAKEN_ALONG,  /* of them, that were not */
+    TALLY_NOTICE_STEPS, /* steps told between a notice and the end of who was told */
     TALLIES
 };
 extern const char *const tally_names[TALLIES];
@@ -330,6 +341,7 @@ struct scenario {
     bool slow_transfers, strict; /* strict: failures count */
     bool fills;                  /* the store has a quota */
     bool mixed;                  /* pods come on machines of two kinds */
+    bool notices;                /* pods are told of their machines' ends */
     bool unsupervised; /* pods: nobody tells who is expected or what is about to happen; who dies is replaced
                         */
     enum trouble_kind trouble;
@@ -390,7 +402,8 @@ struct sim {
     int node_of[RM_WORKERS_MAX];  /* newest node of a worker, -1 none */
     bool drilled[RM_WORKERS_MAX];
     bool quarantined[RM_WORKERS_MAX];
-    bool stands[RM_WORKERS_MAX]; /* a drill stopped it: given up when it is lost */
+    bool replaced[RM_WORKERS_MAX]; /* another one was made in its place before it ended */
+    bool stands[RM_WORKERS_MAX];   /* a drill stopped it: given up when it is lost */
     /* checks */
     char violation[480];
     int64_t told, completes;
@@ -461,6 +474,7 @@ void run_worker_quarantined(struct sim *sim, int worker);
 void run_worker_lost(struct sim *sim, int worker);
 void run_ended(struct sim *sim);
 void run_shot(struct sim *sim, int shot);
+bool run_makes_another(struct sim *sim, rm_time delay); /* false: the job takes no more */
 
 /* sim_pause.c: processes that stand still */
 enum pause_part { PAUSE_AGENT = 1, PAUSE_TRAINER = 2, PAUSE_BOTH = 3 };
@@ -534,6 +548,13 @@ bool pairs_wait_for_ever(const struct sim *sim); /* and rightly so, with the rea
 void store_earlier(struct sim *sim, int64_t step); /* a checkpoint that an earlier run left */
 bool store_is_away(const struct sim *sim);
 void store_action(struct sim *sim, int node, const struct agent_action *a);
+
+/* sim_notice.c */
+void notice_draw(struct sim *sim);
+bool notice_shoot(struct sim *sim, enum shot_kind kind, int w);
+void notice_heard(struct sim *sim, const struct ev *e);
+void notice_ends(struct sim *sim, int node, bool by_itself);
+void notice_check_skipped(struct sim *sim);
 
 /* sim_trouble.c */
 void trouble_draw(struct sim *sim);

@@ -322,6 +322,8 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
     sim->vanished_told =
         sim->vanished_told || (t->kind == TELL_WAITING && strstr(t->text, "a piece is missing"));
     sim->skipped_since = sim->skipped_since || t->kind == TELL_CHECKPOINT_SKIPPED;
+    if (t->kind == TELL_CHECKPOINT_SKIPPED)
+        notice_check_skipped(sim);
     if (t->kind == TELL_CHECKPOINT_REFUSED)
         trouble_check_refused(sim, t);
     if (t->kind == TELL_STEP)

@@ -261,6 +261,7 @@ static void agent_do(struct sim *sim, int node, const struct agent_action *a)
         break;
     case AGENT_EXIT:
         sim_trace(sim, "worker %d's agent exits %d: %s", sim->node[node].worker, a->exit_code, a->text);
+        notice_ends(sim, node, true);
         node_die(sim, node, a->exit_code);
         break;
     default:

@@ -66,6 +66,7 @@ static struct inbox *inbox_of(struct sim *sim, const struct ev *e)
     case EV_STORED:
     case EV_AGENT_TICK:
     case EV_TERM:
+    case EV_NOTICE:
         return inbox_of_agent(sim, e->a);
     case EV_LINK_TO_TRAINER:
     case EV_OPENED:

@@ -66,7 +66,7 @@ void run_forgets_quarantine(struct sim *sim)
 static bool is_replaced(const struct sim *sim, const struct node *n)
 {
     int w = n->worker;
-    if (sim->quarantined[w] || sim->ended)
+    if (sim->quarantined[w] || sim->ended || sim->replaced[w])
         return false;
     return sim->scenario.unsupervised || (!sim->drilled[w] && n->exit_code != 0 && !sim->interrupted);
 }
@@ -86,7 +86,7 @@ void run_reaps(struct sim *sim, int node)
     if (sim->node_of[w] != node)
         return;
     bool replace = is_replaced(sim, n);
-    sim->drilled[w] = sim->stands[w] = false;
+    sim->drilled[w] = sim->stands[w] = sim->replaced[w] = false;
     if (!replace) {
         sim->expected[w] = -1;
         sim->node_of[w] = -1;
@@ -150,20 +150,41 @@ static int victim(struct sim *sim, bool anybody)
     return n ? list[sim_below(sim, (uint64_t)n)] : -1;
 }
 
-static bool join_one(struct sim *sim)
+static int free_index(const struct sim *sim)
 {
-    int w = 0, most = sim->crowd ? RM_WORKERS_MAX : 12;
+    int w = 0;
     while (w < RM_WORKERS_MAX && (sim->quarantined[w] || sim->expected[w] >= 0 || sim->node_of[w] >= 0))
         w++;
-    if (staying(sim) >= most || w >= sim->settings.workers_max)
-        return false;
+    return w;
+}
+
+static int expect_another(struct sim *sim, int w)
+{
     int attempt = newest_attempt(sim, w) + 1;
     sim->expected[w] = attempt;
-    sim->drilled[w] = false;
+    sim->drilled[w] = sim->replaced[w] = false;
+    return attempt;
+}
+
+static bool join_one(struct sim *sim)
+{
+    int w = free_index(sim), most = sim->crowd ? RM_WORKERS_MAX : 12;
+    if (staying(sim) >= most || w >= sim->settings.workers_max)
+        return false;
+    int attempt = expect_another(sim, w);
     if (sim_chance(sim, 50))
         run_act(sim, CAUSE_WORKER_JOINED, w);
     run_send_expect(sim);
     sim_at(sim, sim->now + sim_time(sim, RM_MS, 60 * RM_MS), EV_SPAWN, w, attempt, 0);
+    return true;
+}
+
+bool run_makes_another(struct sim *sim, rm_time delay)
+{
+    int w = free_index(sim);
+    if (w >= sim->settings.workers_max)
+        return false;
+    sim_at(sim, sim->now + delay, EV_SPAWN, w, expect_another(sim, w), 0);
     return true;
 }
 
@@ -400,6 +421,11 @@ static bool shoot(struct sim *sim, enum shot_kind kind, int w)
         return shoot_store(sim);
     case SHOT_STORE_FULL:
         return shoot_quota(sim);
+    case SHOT_MAY:
+    case SHOT_WILL:
+    case SHOT_WILL_ALL:
+    case SHOT_TAKEN_BACK:
+        return notice_shoot(sim, kind, w);
     default:
         return shoot_at(sim, kind, w);
     }
