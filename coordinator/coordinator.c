@@ -576,6 +576,7 @@ static struct rdzv_settings settings_of(const struct coordinator_options *option
         /* a folder's disk that is full or broken does not mend itself while one waits */
         .save_patience = job_uri_is_bucket(spec->checkpoint.uri) ? spec->checkpoint.end_timeout : 0,
         .end_timeout = spec->checkpoint.end_timeout,
+        .stop_takes = job_restarts(spec) ? spec->launch.grace_period : 0,
         .leave_unsaved = !spec->checkpoint.on_preemption,
         .unsupervised = options->pod != NULL,
         .predecessor = options->predecessor,

@@ -168,6 +168,7 @@ static void say_leaving(struct agent *st, rm_time now, struct agent_out *out)
     text_copy(m.leaving.reason, sizeof m.leaving.reason, st->leave_why);
     if (st->leave_until != RM_NEVER)
         m.leaving.deadline = st->leave_until > now ? st->leave_until - now : 1;
+    m.leaving.trains_on = st->trains_on;
     agent_send_control(st, out, &m);
 }
 
@@ -344,6 +345,7 @@ static void on_release(struct agent *st, const struct message *m, struct agent_o
     if (!st->released)
         send_link(st, out, m);
     st->released = true;
+    st->leaving = st->leaving || !m->release.over; /* what was withdrawn may have come too late */
     st->unneeded = st->unneeded || m->release.over;
     st->write_waits = st->publish_waits = false;
 }
@@ -562,10 +564,13 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
 /* ---- time ---- */
 
 /* Told again with no nearer time it says nothing: everybody knows. */
-static void leave(struct agent *st, const char *why, rm_time until, rm_time now, struct agent_out *out)
+static void leave(struct agent *st, const char *why, rm_time until, bool trains_on, rm_time now,
+                  struct agent_out *out)
 {
-    if (st->leaving && until >= st->leave_until)
+    bool sooner = !st->leaving || until < st->leave_until || (st->trains_on && !trains_on);
+    if (!sooner)
         return;
+    st->trains_on = trains_on && (st->trains_on || !st->leaving);
     st->leaving = true;
     st->leave_until = rm_earlier(st->leave_until, until);
     text_copy(st->leave_why, sizeof st->leave_why, why);
@@ -579,12 +584,13 @@ static void on_term(struct agent *st, const struct agent_event *e, rm_time now, 
 {
     rm_time until = e->deadline > 0 ? now + e->deadline : RM_NEVER;
     st->ends_at = rm_earlier(st->ends_at, until);
-    leave(st, "SIGTERM", until, now, out);
+    leave(st, "SIGTERM", until, false, now, out);
 }
 
 static void on_notice(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
 {
-    leave(st, e->text, e->deadline > 0 ? now + e->deadline : RM_NEVER, now, out);
+    bool known = e->deadline > 0;
+    leave(st, e->text, known ? now + e->deadline : RM_NEVER, known, now, out);
 }
 
 static void on_noticed(struct agent *st, const struct notice *notice, rm_time now, struct agent_out *out)
@@ -593,6 +599,10 @@ static void on_noticed(struct agent *st, const struct notice *notice, rm_time no
     st->notice_stands = notice != NULL;
     if (notice)
         st->notice = *notice;
+    if (st->trains_on && !st->released && (!notice || notice->certainty != NOTICE_WILL)) {
+        st->leaving = st->trains_on = false;
+        st->leave_until = RM_NEVER;
+    }
     say_noticed(st, now, out);
 }
 
@@ -734,6 +744,8 @@ static void check_invariants(const struct agent *st)
               st->publish->publish.step);
     RM_ASSERT(!st->loading || st->reads.under_way > 0, "a state is loaded by no call");
     RM_ASSERT(st->connection != WELCOMED || st->term > 0, "it was welcomed in term %" PRId64, st->term);
+    RM_ASSERT(!st->trains_on || (st->leaving && st->leave_until != RM_NEVER),
+              "it trains on until an end that nobody named");
     RM_ASSERT(st->trainer != TRAINER_UP || st->up.pid > 0, "a trainer is up, with pid %" PRId64, st->up.pid);
 }
 

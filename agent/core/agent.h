@@ -18,7 +18,9 @@
  * for it any more, and a released agent does not wait for it. Nor does it wait for any where the run is over.
  *
  * Told to leave more than once, by SIGTERM and by notices of its machine's end, it names the nearest
- * deadline. Only that of SIGTERM, behind which comes SIGKILL, ends it by itself.
+ * deadline. Only that of SIGTERM, behind which comes SIGKILL, ends it by itself. Who is told by notices with
+ * their moments alone trains on: the coordinator says when it is time. That is over with SIGTERM, and a
+ * notice that is withdrawn before that time is no leave.
  *
  * What the shell adds: nonce and proof of `hello`, key and spec of `setup`, pids. It hands in coordinator
  * messages only after `welcome` was verified (AGENT_CONNECTED is delivered when `challenge` has come: the
@@ -53,7 +55,8 @@ enum agent_event_kind {
     AGENT_TRAINER_EXIT, /* text: "killed by signal 9"; code: its exit code, or -1 by a signal */
     AGENT_TERM,         /* SIGTERM: leave; deadline (ns from now, 0 unknown): not released by then, it ends */
     AGENT_NOTICE,       /* its machine will go: leave; text: who says so, deadline (ns from now, 0 unknown) */
-    AGENT_NOTICED,      /* what all notices of its machine's end come to now is `notice`: to be told */
+    AGENT_NOTICED,      /* what all notices of its machine's end come to now is `notice`: to be told; where
+                           that is no `will`, no notice is a reason to leave any more */
     AGENT_LISTED,       /* ok, message->checkpoints (borrowed), or text */
     AGENT_LOADED,       /* ok, message->loaded (borrowed): it lies there; else step and text, or given_up */
     AGENT_WRITTEN,      /* ok, message->checkpointed (borrowed); else step and text */

@@ -68,6 +68,7 @@ struct agent {
     bool elsewhere;       /* over, and the same worker may take part on another machine */
     char leave_why[64];   /* who said so last that it is to leave */
     rm_time leave_until;  /* the nearest time that anybody named; RM_NEVER: nobody did */
+    bool trains_on;       /* leaving, by notices with a time alone: not at once, and it may be withdrawn */
     rm_time ends_at;      /* then it ends, released or not; RM_NEVER: not known */
     /* the newest, oldest first; those that are acknowledged stay for a successor: an acknowledgement of a
      * coordinator that died says nothing about what it could still tell */

@@ -31,8 +31,10 @@ bool heed_notices(struct heed *heed, const struct notices *notices, bool complet
     const struct notice *will = will_of(notices);
     if (!heed->heard && (complete || will))
         *heed = (struct heed){.heard = true, .doomed = will, .since = now};
-    if (!will)
+    if (!will) {
+        heed->told = false; /* what was told is withdrawn, and another one is another leave */
         return false;
+    }
     if (heed->doomed && !heed->told && (now < doomed_at(heed, will) || will->until - now < least))
         return false;
     rm_time until = rm_later(will->until, now + least);

@@ -300,6 +300,9 @@ struct msg_noticed {
 struct msg_leaving {
     char reason[64];  /* "SIGTERM" */
     rm_time deadline; /* how long it can still wait, ns; 0 unknown */
+    /* By notices alone, of which that is the moment: it trains on until its place is taken, or that is near.
+     */
+    bool trains_on;
 };
 
 struct msg_fault {

@@ -187,6 +187,7 @@ static const struct message_field noticed_fields[] = {
 static const struct message_field leaving_fields[] = {
     {"reason", MSG_FIELD_TEXT, BODY(leaving.reason)},
     {"deadlineNs", MSG_FIELD_INT64, BODY(leaving.deadline), 0, MOST},
+    {"trainsOn", MSG_FIELD_BOOL, BODY(leaving.trains_on)},
     {0},
 };
 

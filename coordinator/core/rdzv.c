@@ -36,6 +36,7 @@
 #include "coordinator/core/rdzv_train.h"
 #include "coordinator/core/rdzv_trouble.h"
 #include "coordinator/core/rdzv_who.h"
+#include "coordinator/core/rdzv_will.h"
 
 enum { SETTLE_TURNS = 16 };
 
@@ -99,6 +100,7 @@ static void settle(const struct turn *turn)
     for (int i = 0; i < SETTLE_TURNS; i++) {
         enum rdzv_state before = st->state;
         int64_t round = st->round;
+        rdzv_will_settle(turn);
         if (st->state == RDZV_RECOVERING)
             rdzv_settle_recovering(turn);
         else if (st->final_saved && st->digest_known && st->state != RDZV_SAVING)
@@ -421,6 +423,7 @@ rm_time rdzv_deadline(const struct rdzv *st)
     if (more_to_tell)
         return st->accounted; /* at once */
     rm_time at = rm_earlier(rm_earlier(state_deadline(st), rdzv_hang_at(st)), rdzv_trouble_at(st));
+    at = rm_earlier(at, rdzv_will_at(st));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (w->presence != ABSENT)

@@ -20,6 +20,7 @@
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_trouble.h"
 #include "coordinator/core/rdzv_who.h"
+#include "coordinator/core/rdzv_will.h"
 
 static const rm_time saved_long_ago = 30 * 86400 * RM_S; /* more than any checkpoint.every */
 
@@ -43,7 +44,7 @@ static void move_shares_on(struct rdzv *st)
 /* Survivors in their relative order, then newcomers by index; as many as the job and its lanes take. */
 static void choose_members(struct rdzv *st)
 {
-    int most = rdzv_members_max(st);
+    int most = rdzv_members_max(st), before_it = st->world;
     st->world = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         st->worker[i].rank = -1;
@@ -56,6 +57,7 @@ static void choose_members(struct rdzv *st)
             st->member[at] = st->member[at - 1];
         st->member[at] = i;
     }
+    rdzv_will_make_room(st, before_it);
     if (st->world > most)
         st->world = most;
     if (rdzv_needs_lists(st))
@@ -93,7 +95,7 @@ static void choose_sources(struct rdzv *st, struct msg_form *f, const struct msg
         return;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        if (!rdzv_usable(st, w) || rdzv_candidate(st, w) || !holds(w, resume))
+        if (!rdzv_usable(st, w) || (rdzv_candidate(st, w) && !w->goes) || !holds(w, resume))
             continue;
         if (!set_is_empty(rdzv_pairs_in_ring(st, i)) && !st->pairs.too_few)
             continue;
@@ -265,8 +267,11 @@ static void begin_training(const struct turn *turn)
     for (int r = 0; r < st->world; r++)
         rdzv_send_to(turn, &st->worker[st->member[r]]);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        st->worker[i].old_rank = st->worker[i].rank >= 0 ? st->worker[i].rank : INT_MAX;
-        st->worker[i].serving = false;
+        struct rdzv_worker *w = &st->worker[i];
+        bool let_go_now = w->rank < 0 && (w->goes || w->leaving); /* of the ring before, as will be told */
+        if (!let_go_now)
+            w->old_rank = w->rank >= 0 ? w->rank : INT_MAX;
+        w->serving = false;
     }
     rm_time cost = turn->now - st->recovery.began;
     if (!st->trained)

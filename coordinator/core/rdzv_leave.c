@@ -26,18 +26,33 @@ static struct rdzv_worker *a_leaver(struct rdzv *st)
     return NULL;
 }
 
-void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct msg_leaving *l)
+void rdzv_leave_announced(const struct turn *turn, struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
     if (!a_leaver(st))
         st->leave_asked = turn->now;
     st->leave_said = turn->now;
     w->leaving = true;
-    w->leave_until = l->deadline > 0 ? turn->now + l->deadline : RM_NEVER;
-    text_copy(w->leaving_reason, sizeof w->leaving_reason, l->reason);
-    rdzv_say(st, "worker %d leaves: %s", rdzv_index(st, w), l->reason);
+    w->goes = false;
+    rdzv_say(st, "worker %d leaves: %s", rdzv_index(st, w), w->leaving_reason);
     if (w->leave_until != RM_NEVER && w->rank >= 0)
         rdzv_stop_sooner(turn);
+}
+
+void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct msg_leaving *l)
+{
+    struct rdzv *st = turn->st;
+    w->leave_until = l->deadline > 0 ? turn->now + l->deadline : RM_NEVER;
+    text_copy(w->leaving_reason, sizeof w->leaving_reason, l->reason);
+    if (!l->trains_on || w->leaving || w->leave_until == RM_NEVER) {
+        rdzv_leave_announced(turn, w);
+        return;
+    }
+    if (!w->goes)
+        w->goes_since = turn->now;
+    w->goes = true;
+    rdzv_say(st, "worker %d's machine goes in %.1f s: %s", rdzv_index(st, w), (double)l->deadline / RM_S,
+             l->reason);
 }
 
 /* ---- the moment ---- */
@@ -99,14 +114,23 @@ void rdzv_leave_begin(const struct turn *turn)
     struct rdzv *st = turn->st;
     RM_ASSERT(a_leaver(st), "a ring of %d stops for a leave, and nobody leaves", st->world);
     st->left = turn->now;
+    for (int r = 0; r < st->world; r++) {
+        struct rdzv_worker *w = &st->worker[st->member[r]];
+        w->leave_began = w->leaving ? turn->now : 0;
+    }
     rdzv_recovery_begin(turn, CAUSE_WORKER_LEFT, a_leaver(st));
     rdzv_quiesce(turn, STOP_BOUNDARY);
 }
 
 /* ---- a state that is saved nowhere, and all who hold it leave ---- */
 
-/* A store is not always as fast as it was, and what is not whole in time is of no use. */
+/* What is not whole in time is of no use. */
 static const double margin = 1.25;
+
+rm_time leave_with_margin(rm_time takes)
+{
+    return (rm_time)(margin * (double)takes);
+}
 
 rm_time leave_takes(const struct leave_facts *f)
 {
@@ -124,7 +148,7 @@ enum leave_choice leave_decide(const struct leave_facts *f)
         return LEAVE_HAND_OVER;
     if (!f->wanted)
         return LEAVE_OFF;
-    bool late = f->left != RM_NEVER && margin * (double)leave_takes(f) > (double)f->left;
+    bool late = f->left != RM_NEVER && leave_with_margin(leave_takes(f)) > f->left;
     return late ? LEAVE_TOO_LATE : LEAVE_SAVE;
 }
 
@@ -175,9 +199,10 @@ void rdzv_measure_publishing(struct rdzv *st, const struct msg_published *p)
 static void count_holder(const struct rdzv_worker *w, rm_time now, struct leave_facts *f)
 {
     rm_time left = w->leave_until == RM_NEVER ? RM_NEVER : w->leave_until > now ? w->leave_until - now : 0;
-    f->staying += !w->leaving;
-    f->going += w->leaving;
-    if (w->leaving && left < f->left)
+    bool going = w->leaving || w->goes;
+    f->staying += !going;
+    f->going += going;
+    if (going && left < f->left)
         f->left = left;
 }
 
@@ -228,6 +253,15 @@ static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w
     return unsaved && (w->state.step != st->given_up || awaited);
 }
 
+/* One that waited for a save says nothing about leaves. */
+static void measure_leave(const struct turn *turn, struct rdzv_worker *w)
+{
+    struct rdzv *st = turn->st;
+    if (w->leave_began && st->saved_at <= w->leave_began)
+        leave_times_add(&st->leave_times, turn->now - w->leave_began);
+    w->leave_began = 0;
+}
+
 void rdzv_release_leavers(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -238,6 +272,7 @@ void rdzv_release_leavers(const struct turn *turn)
         RM_ASSERT(w->rank < 0 || st->state == RDZV_GATHERING, "worker %d is let go as rank %d, in state %d",
                   i, w->rank, (int)st->state);
         w->released = true;
+        measure_leave(turn, w);
         rdzv_send_one(turn, w, MSG_RELEASE);
         if (w->old_rank != INT_MAX)
             rdzv_tell_worker(turn, TELL_WORKER_LEFT, i, w->leaving_reason);

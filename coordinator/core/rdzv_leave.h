@@ -4,8 +4,10 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-/* A worker asks to leave. */
+/* A worker asks to leave, or says that it will have to. */
 void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct msg_leaving *l);
+/* Who said that it will have to leaves now. */
+void rdzv_leave_announced(const struct turn *turn, struct rdzv_worker *w);
 /* In TRAINING: the ring has to stop now for those who asked. */
 bool rdzv_leave_is_due(const struct turn *turn);
 /* When it has to; RM_NEVER: no member leaves. */
@@ -50,6 +52,8 @@ enum leave_choice {
 
 /* How long saving takes by what was measured; 0: not known. */
 rm_time leave_takes(const struct leave_facts *f);
+/* What is kept for that: a store is not always as fast as it was. */
+rm_time leave_with_margin(rm_time takes);
 enum leave_choice leave_decide(const struct leave_facts *f);
 /* Why nothing is saved, in one sentence; for LEAVE_TOO_LATE and LEAVE_OFF. */
 void leave_sentence(const struct leave_facts *f, enum leave_choice choice, char *out, size_t size);

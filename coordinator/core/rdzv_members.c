@@ -86,7 +86,7 @@ void rdzv_expect(const struct turn *turn, const struct command_expect *expect)
         if (before >= 0 && w->attempt <= before)
             rdzv_lose(turn, w, "its process ended");
         if (w->expected > w->attempt)
-            w->released = w->leaving = false; /* that was its predecessor's */
+            w->released = w->leaving = w->goes = false; /* that was its predecessor's */
         if (before < 0)
             continue;
         if (w->expected > before && w->act != CAUSE_WORKER_LOST && w->act != CAUSE_WORKER_LEFT)
@@ -138,7 +138,8 @@ static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int 
         rdzv_close_conn(turn, w->conn);
     if (!same) {
         w->released = w->leaving = w->finished = w->digest_known = w->ready = w->serving = false;
-        w->noticed = false;
+        w->noticed = w->goes = false;
+        w->leave_began = 0;
         w->listed = w->list_asked = w->asked_idly = w->list_is_old = false;
         w->listed_at = w->loads = 0;
         w->list.folder[0] = 0;

@@ -33,7 +33,7 @@ static void withdraw(const struct turn *turn, struct rdzv_worker *w)
 {
     if (w->noticed)
         tell(turn, w, TELL_NOTICE_WITHDRAWN, &w->notice);
-    w->noticed = false;
+    w->noticed = w->goes = false;
 }
 
 static void hear(const struct turn *turn, struct rdzv_worker *w, const struct notice *is)
@@ -47,6 +47,7 @@ static void hear(const struct turn *turn, struct rdzv_worker *w, const struct no
         tell(turn, w, TELL_NOTICE_RECEIVED, is);
     w->noticed = true;
     w->notice = *is;
+    w->goes = w->goes && is->certainty == NOTICE_WILL;
 }
 
 void rdzv_noticed(const struct turn *turn, struct rdzv_worker *w, const struct msg_noticed *said)

@@ -1,5 +1,6 @@
 /* What workers are told of their machines' end, kept for who watches. Nothing is done about it here: a worker
- * whose machine will go says by itself that it leaves (rdzv_leave.h). */
+ * whose machine will go says by itself that it will leave (rdzv_leave.h). Where no `will` stands any more it
+ * need not, unless its leave has begun. */
 #ifndef RM_COORDINATOR_RDZV_NOTICE_H
 #define RM_COORDINATOR_RDZV_NOTICE_H
 

@@ -3,6 +3,7 @@
 #ifndef RM_COORDINATOR_RDZV_STATE_H
 #define RM_COORDINATOR_RDZV_STATE_H
 
+#include "coordinator/core/leave_times.h"
 #include "coordinator/core/rdzv_fault.h"
 #include "coordinator/core/rdzv_turn.h"
 #include "coordinator/core/rdzv_types.h"
@@ -90,6 +91,9 @@ struct rdzv_worker {
     enum msg_phase phase;
     bool runs; /* it said so, and has not stopped since: of a program, that processes of it may live */
     bool leaving, released;
+    bool goes; /* it will leave, by its machine's end, and trains on: rdzv_will.h; then not leaving */
+    rm_time goes_since;  /* when that was heard */
+    rm_time leave_began; /* when its ring was told to stop for it; 0: it was not */
     bool followed;       /* another process comes under this index once this one, which leaves, has ended */
     rm_time leave_until; /* then it is killed; RM_NEVER: not known */
     char leaving_reason[64];
@@ -312,6 +316,7 @@ struct rdzv {
     rm_time leave_said;          /* the newest */
     rm_time arrived, left;       /* newest arrival; newest quiescing that a leave began */
     rm_time leave_asked;         /* the first leave since then */
+    struct leave_times leave_times;
     rm_time reform_cost;
     rm_time turned, hang_look_at; /* newest sign that the ring, or its forming, moves on; no look before */
     rm_time step_times[STEP_TIMES_KEPT], median_step; /* of the newest steps; 0: none yet */

@@ -14,6 +14,7 @@
 #include "coordinator/core/rdzv_save.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_who.h"
+#include "coordinator/core/rdzv_will.h"
 
 static bool any_finished(const struct rdzv *st)
 {
@@ -47,8 +48,8 @@ void rdzv_finished(struct rdzv *st, struct rdzv_worker *w, const struct message 
 static bool wants_to_join(const struct rdzv *st, const struct rdzv_worker *w)
 {
     bool held = rdzv_held_back(st, w) || rdzv_pairs_bar(st, rdzv_index(st, w));
-    return w->presence == PRESENT && w->trainer_pid && w->rank < 0 && !w->leaving && !w->released && !held &&
-           w->asked == RM_NEVER; /* it answers */
+    return w->presence == PRESENT && w->trainer_pid && w->rank < 0 && !w->leaving && !w->goes &&
+           !w->released && !held && w->asked == RM_NEVER; /* it answers */
 }
 
 /* Whether what is left to do takes longer than making room for a newcomer. */
@@ -76,18 +77,18 @@ static bool awaits_a_leave(const struct rdzv *st)
 /* When the join of those who wait may begin; *ret_first is one of them. RM_NEVER: there is none. */
 static rm_time join_at(const struct rdzv *st, int *ret_first)
 {
-    int most = rdzv_members_max(st);
+    int most = rdzv_members_max(st), stay = st->world - rdzv_will_members(st);
     rm_time first = RM_NEVER;
     bool more_coming = false;
     int here_now = 0;
-    for (int i = 0; i < RM_WORKERS_MAX && st->world < most; i++) {
+    for (int i = 0; i < RM_WORKERS_MAX && stay < most; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (wants_to_join(st, w) && is_worth_it(st, w) && w->joined < first) {
             first = w->joined;
             *ret_first = i;
         }
-        bool here = w->rank >= 0 || wants_to_join(st, w);
-        bool coming = !here && !rdzv_pairs_bar(st, i);
+        bool here = (w->rank >= 0 && !w->goes) || wants_to_join(st, w);
+        bool coming = !here && w->rank < 0 && !rdzv_pairs_bar(st, i);
         here_now += here;
         more_coming = more_coming || (w->expected >= 0 && coming && !w->leaving && !w->released);
     }

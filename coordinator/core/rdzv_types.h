@@ -66,6 +66,7 @@ struct rdzv_settings {
     rm_time
         save_patience;   /* with a store that is away, where a checkpoint ends the run; 0: it fails at once */
     rm_time end_timeout; /* how long a run waits where nobody can read what it goes on from */
+    rm_time stop_takes;  /* that processes of a program may take to end, beside all else; 0: there are none */
     bool leave_unsaved;  /* checkpoint.onPreemption: false */
     /* pauses between tries to take back who was left out; 0: 10 s at first, 5 min at most */
     rm_time probe_first, probe_most;

@@ -59,6 +59,8 @@ enum plant {
     PLANT_EARLY_K,        /* a pass writes its exponents into the record of the kept update */
     PLANT_EARLY_SEAL,     /* an update counts as complete before its words are there */
     PLANT_READY_FOR_ALL,  /* where one is ready for another transport all take it */
+    PLANT_NOTICE_LATE,    /* who tells of a machine's end tells of a later moment */
+    PLANT_NO_TIME,        /* whose machine goes later says that it leaves now */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -182,6 +184,7 @@ struct node {
     int stops[2];                  /* of agent and trainer, counted: a resume is for one */
     rm_time noticed_at, doomed_at; /* told that its machine goes, and when that does; 0: nobody told it */
     int64_t told_then;             /* newest step, as it was told */
+    int nodes_then;    /* processes ever started, as it was told and trained; 0: it did not train */
     rm_time disturbed; /* when it was last stopped, stuck or cut off in any way; RM_NEVER: it still is */
     int64_t heard;     /* highest term that spoke to it, 0 none */
     int worker, attempt, exit_code;

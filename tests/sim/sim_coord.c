@@ -234,6 +234,10 @@ static void plant_in_message(struct sim *sim, struct message *m)
     }
     if (m->type == MSG_FAULT)
         plant_in_fault(sim, &m->fault);
+    if (sim->plant == PLANT_NO_TIME && m->type == MSG_LEAVING && m->leaving.trains_on) {
+        m->leaving.trains_on = false;
+        sim->planted++;
+    }
     if (sim->plant == PLANT_ANOTHER_FACE && m->type == MSG_STOPPED && m->stopped.trainer_pid)
         m->stopped.trainer_pid += 1000000 * ++sim->planted;
     if (sim->plant == PLANT_PUBLISH_EARLY && m->type == MSG_CHECKPOINTED && m->checkpointed.parts > 1) {

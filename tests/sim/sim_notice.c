@@ -55,8 +55,17 @@ void notice_heard(struct sim *sim, const struct ev *e)
     const struct node *n = &sim->node[e->a];
     if (!n->alive)
         return;
-    rm_time left = e->b == NOTICED_WILL ? rm_later(n->doomed_at - sim->now, 0) : -1;
-    tell(sim, e->a, (enum msg_notice_word)e->b, left);
+    rm_time until = n->doomed_at;
+    bool planted = sim->plant == PLANT_NOTICE_LATE && e->b == NOTICED_WILL;
+    sim->planted += planted;
+    until += planted ? 30 * RM_S : 0;
+    tell(sim, e->a, (enum msg_notice_word)e->b,
+         e->b == NOTICED_WILL ? (until > sim->now ? until - sim->now : 0) : -1);
+}
+
+static bool trains(const struct sim *sim, const struct node *n)
+{
+    return sim->rdzv && rdzv_state(sim->rdzv) == RDZV_TRAINING && n->trainer.alive && n->trainer.ring >= 0;
 }
 
 static bool will_go(struct sim *sim, int w, rm_time lead)
@@ -68,6 +77,7 @@ static bool will_go(struct sim *sim, int w, rm_time lead)
     n->noticed_at = sim->now;
     n->doomed_at = sim->now + lead;
     n->told_then = sim->told;
+    n->nodes_then = trains(sim, n) ? sim->nodes : 0;
     sim->drilled[w] = true;
     sim->tallies.of[TALLY_NOTICES]++;
     sim_at(sim, sim->now + sim_time(sim, 0, 5 * RM_MS), EV_NOTICE, node, NOTICED_WILL, 0);
@@ -118,6 +128,7 @@ static bool shoot_taken_back(struct sim *sim, int w)
     if (!will_go(sim, w, lead))
         return false;
     int node = sim->node_of[w];
+    sim->node[node].nodes_then = 0;
     sim_at(sim, sim->now + sim_time(sim, 10 * RM_MS, lead), EV_NOTICE, node, NOTICED_GONE, 0);
     return true;
 }
@@ -136,13 +147,24 @@ bool notice_shoot(struct sim *sim, enum shot_kind kind, int w)
     return true;
 }
 
+/* Who holds the state longer than all others needs time to save it. */
+static bool is_outlived(const struct sim *sim, int node)
+{
+    for (int i = 0; i < sim->nodes; i++) {
+        const struct node *n = &sim->node[i];
+        if (i != node && n->alive && n->trainer.opened && n->memory.whole && !n->doomed_at)
+            return true;
+    }
+    return false;
+}
+
 /* Its machine is about to take it along, or it has gone by itself. */
 void notice_ends(struct sim *sim, int node, bool by_itself)
 {
     const struct node *n = &sim->node[node];
     if (!n->doomed_at || n->stranger)
         return;
-    rm_time lead = n->doomed_at - n->noticed_at;
+    rm_time lead = n->doomed_at - n->noticed_at, used = sim->now - n->noticed_at;
     sim->tallies.of[by_itself ? TALLY_OUT_IN_TIME : TALLY_TAKEN_ALONG]++;
     sim->tallies.of[TALLY_NOTICE_STEPS] += sim->told - n->told_then;
     if (!is_calm(sim))
@@ -150,6 +172,10 @@ void notice_ends(struct sim *sim, int node, bool by_itself)
     if (!by_itself && lead >= enough)
         sim_fail(sim, "worker %d is still there when its machine ends, which it was told %.1f s before",
                  n->worker, (double)lead / RM_S);
+    bool alone = n->nodes_then == sim->nodes && sim->told < sim->scenario.steps;
+    if (by_itself && alone && is_outlived(sim, node) && lead >= worth && used < lead / 4)
+        sim_fail(sim, "worker %d leaves %.1f s before its machine does, and nobody has come in its place",
+                 n->worker, (double)(lead - used) / RM_S);
 }
 
 /* What nobody has to lose where a survivor, or the time for a save, was there. */

@@ -147,6 +147,18 @@ Test(heed, a_notice_that_is_withdrawn_within_that_minute_is_none, .init = arrang
     cr_assert_not(leaves(63 * RM_S));
 }
 
+Test(heed, what_was_withdrawn_and_is_told_again_is_a_leave_with_its_own_time, .init = arrange)
+{
+    cr_assert_not(leaves(RM_S));
+    told(NOTICE_AZURE, NOTICE_WILL, 122 * RM_S);
+    cr_assert(leaves(2 * RM_S));
+    notices_withdraw(&notices, NOTICE_AZURE, "", NULL);
+    cr_assert_not(leaves(3 * RM_S));
+    told(NOTICE_AZURE, NOTICE_WILL, 300 * RM_S);
+    cr_assert(leaves(4 * RM_S));
+    cr_assert_eq(will.until, 300 * RM_S);
+}
+
 Test(heed, who_has_heard_nothing_complete_does_not_know_whether_it_came_to_such_a_machine, .init = arrange)
 {
     cr_assert_not(heed_notices(&heed, &notices, false, RM_S, &will));

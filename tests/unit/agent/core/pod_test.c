@@ -159,6 +159,32 @@ Test(pod, who_is_given_notice_before_anybody_knows_it_goes_at_once, .init = arra
     cr_assert_eq(did(AGENT_EXIT)->exit_code, 0);
 }
 
+Test(pod, by_notices_with_a_time_alone_it_trains_on_and_no_longer_once_a_signal_comes, .init = arrange,
+     .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    be_welcome();
+    be_told("aws-spot", 100 * RM_S);
+    cr_assert(said()->trains_on);
+    be_told("gce-preempted", 30 * RM_S);
+    cr_assert(said()->trains_on && said()->deadline == 30 * RM_S);
+    happen(AGENT_TERM, NULL, 120 * RM_S);
+    cr_assert(said() && !said()->trains_on, "although it names no nearer time");
+    cr_assert_eq(said()->deadline, 30 * RM_S);
+    be_told("aws-spot", 20 * RM_S);
+    cr_assert(said()->deadline == 20 * RM_S && !said()->trains_on);
+}
+
+Test(pod, without_a_time_a_notice_is_a_leave_at_once, .init = arrange, .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    be_welcome();
+    be_told("aws-spot", 0);
+    cr_assert(said() && !said()->trains_on);
+    be_told("aws-spot", 100 * RM_S);
+    cr_assert(said()->deadline == 100 * RM_S && !said()->trains_on, "it is leaving");
+}
+
 /* What the agent says of its notices in this step; NULL: nothing. */
 static const struct msg_noticed *noticed(void)
 {
@@ -209,4 +235,36 @@ Test(pod, each_coordinator_is_told_what_stands_and_what_does_not_any_more, .init
     now += 5 * RM_S;
     be_welcome();
     cr_assert_eq(noticed()->left, 0, "its moment is over, and the machine is there");
+}
+
+Test(pod, a_notice_that_is_withdrawn_is_no_leave_any_more_unless_a_signal_came, .init = arrange,
+     .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    be_welcome();
+    notice(NOTICE_AZURE, NOTICE_WILL, now + 100 * RM_S);
+    be_told("azure-scheduled-event", 100 * RM_S);
+    cr_assert(agent_is_leaving(st));
+    notice(NOTICE_AZURE, NOTICE_MAY, RM_NEVER);
+    cr_assert_not(agent_is_leaving(st));
+    be_told("azure-scheduled-event", 200 * RM_S);
+    cr_assert(said()->trains_on && said()->deadline == 200 * RM_S, "it is another one");
+    happen(AGENT_TERM, NULL, 10 * RM_S);
+    agent_step(st, &(struct agent_event){.kind = AGENT_NOTICED}, now, out);
+    cr_assert(agent_is_leaving(st));
+}
+
+Test(pod, who_is_let_go_as_it_withdraws_has_left, .init = arrange, .fini = dismiss)
+{
+    happen(AGENT_START, NULL, 0);
+    be_welcome();
+    notice(NOTICE_AZURE, NOTICE_WILL, now + 100 * RM_S);
+    be_told("azure-scheduled-event", 100 * RM_S);
+    agent_step(st, &(struct agent_event){.kind = AGENT_NOTICED}, now, out);
+    struct message m;
+    message_init(&m, MSG_RELEASE);
+    m.term = 1;
+    happen(AGENT_CONTROL, &m, 0);
+    cr_assert_eq(did(AGENT_EXIT)->exit_code, 0);
+    cr_assert(agent_is_leaving(st));
 }

@@ -1,0 +1,22 @@
+#include "coordinator/core/leave_times.h"
+
+#include "common/base/assert.h"
+#include "common/notice/notice.h"
+
+static const rm_time unmeasured = 2 * RM_S, most = 30 * RM_S;
+
+void leave_times_add(struct leave_times *times, rm_time took)
+{
+    RM_ASSERT(took >= 0 && times->next < LEAVES_KEPT, "leave %d took %lld ns", times->next, (long long)took);
+    times->took[times->next] = rm_earlier(took, most);
+    times->next = (times->next + 1) % LEAVES_KEPT;
+    times->count += times->count < LEAVES_KEPT;
+}
+
+rm_time leave_times_margin(const struct leave_times *times, rm_time step)
+{
+    rm_time longest = times->count ? 0 : unmeasured;
+    for (int i = 0; i < times->count; i++)
+        longest = rm_later(longest, times->took[i]);
+    return 2 * rm_later(longest, step) + NOTICE_SAME_MOMENT;
+}

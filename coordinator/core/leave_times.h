@@ -1,0 +1,23 @@
+/* How long leaves take, as measured, and how much time one is given. Pure. */
+#ifndef RM_COORDINATOR_LEAVE_TIMES_H
+#define RM_COORDINATOR_LEAVE_TIMES_H
+
+#include "common/base/time.h"
+
+enum { LEAVES_KEPT = 8 };
+
+/* All zero: none was measured. */
+struct leave_times {
+    rm_time took[LEAVES_KEPT]; /* the newest, in no order */
+    int count, next;
+};
+
+/* From the order to stop to the word that the worker may go. Longer than half a minute is no leave's own. */
+void leave_times_add(struct leave_times *times, rm_time took);
+
+/* What is kept of a machine's time for a leave: twice the longest of the newest eight (there are too few for
+ * a 99th percentile), or twice two seconds where none was measured; twice a step of the ring at least, as the
+ * one under way is made first; and what a moment may be off that a cloud tells. */
+rm_time leave_times_margin(const struct leave_times *times, rm_time step);
+
+#endif

@@ -1,0 +1,123 @@
+#include "coordinator/core/rdzv_will.h"
+
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "coordinator/core/rdzv_leave.h"
+#include "coordinator/core/rdzv_who.h"
+
+/* ---- when ---- */
+
+static rm_time margin(const struct rdzv *st)
+{
+    return leave_times_margin(&st->leave_times, st->median_step);
+}
+
+/* Whether somebody who trains with it is there long enough after it to hand on what both hold, or to save it.
+ */
+static bool is_outlived(const struct rdzv *st, const struct rdzv_worker *w, rm_time takes)
+{
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *m = &st->worker[st->member[r]];
+        bool going = m->goes || m->leaving || m->released;
+        bool later = m->leave_until > w->leave_until + margin(st) + takes;
+        if (m != w && m->presence == PRESENT && m->rank >= 0 && (!going || (m->goes && later)))
+            return true;
+    }
+    return false;
+}
+
+/* What the last holders of a state keep to save it. Where no save was measured it is half of their time. */
+static rm_time to_save(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    struct leave_facts f = {.going = st->world > 0 ? st->world : 1,
+                            .bytes = st->save_speed.bytes,
+                            .writer = st->save_speed.writer,
+                            .publisher = st->save_speed.publisher};
+    if (st->settings.program || st->settings.leave_unsaved)
+        return 0;
+    rm_time takes = leave_takes(&f);
+    takes = takes ? leave_with_margin(takes) : (w->leave_until - w->goes_since) / 2;
+    return is_outlived(st, w, takes) ? 0 : takes;
+}
+
+/* Who trains no more has nothing to do here. */
+static rm_time due_at(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    if (st->state == RDZV_TRAINING && w->rank < 0)
+        return st->accounted;
+    return w->leave_until - margin(st) - st->settings.stop_takes - to_save(st, w);
+}
+
+static bool goes(const struct rdzv_worker *w)
+{
+    return w->goes && w->presence != ABSENT;
+}
+
+/* A successor does not know yet who is there. */
+rm_time rdzv_will_at(const struct rdzv *st)
+{
+    rm_time at = RM_NEVER;
+    for (int i = 0; i < RM_WORKERS_MAX && st->state != RDZV_RECOVERING; i++) {
+        if (goes(&st->worker[i]))
+            at = rm_earlier(at, due_at(st, &st->worker[i]));
+    }
+    return at;
+}
+
+static const rm_time together = RM_S;
+
+void rdzv_will_settle(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    bool due[RM_WORKERS_MAX];
+    if (turn->now < rdzv_will_at(st) || st->state == RDZV_RECOVERING)
+        return;
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        due[i] = goes(&st->worker[i]) && turn->now + together >= due_at(st, &st->worker[i]);
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        if (due[i])
+            rdzv_leave_announced(turn, &st->worker[i]);
+    }
+}
+
+/* ---- whose place is taken ---- */
+
+int rdzv_will_members(const struct rdzv *st)
+{
+    int n = 0;
+    for (int r = 0; r < st->world; r++)
+        n += st->worker[st->member[r]].goes;
+    return n;
+}
+
+static int places(const struct rdzv *st, int before)
+{
+    const struct rdzv_settings *s = &st->settings;
+    int wanted = before > s->workers_target ? before : s->workers_target;
+    wanted = wanted > s->workers_min ? wanted : s->workers_min;
+    int most = rdzv_members_max(st);
+    return wanted < most ? wanted : most;
+}
+
+/* The rank of whoever goes first; -1: nobody does. */
+static int first_to_go(const struct rdzv *st)
+{
+    int first = -1;
+    for (int r = 0; r < st->world; r++) {
+        const struct rdzv_worker *w = &st->worker[st->member[r]];
+        if (w->goes && (first < 0 || w->leave_until < st->worker[st->member[first]].leave_until))
+            first = r;
+    }
+    return first;
+}
+
+void rdzv_will_make_room(struct rdzv *st, int before)
+{
+    int most = places(st, before), r;
+    while (st->world > most && (r = first_to_go(st)) >= 0) {
+        st->world--;
+        memmove(st->member + r, st->member + r + 1, sizeof *st->member * (size_t)(st->world - r));
+    }
+    RM_ASSERT(st->world >= 0, "a ring of %d", st->world);
+}

@@ -1,0 +1,331 @@
+/* Workers whose machines will go, and who train on: until their places are taken, or until the time of a
+ * leave remains. */
+#include "coordinator/core/rdzv_state.h"
+#include "tests/unit/coordinator/core/story.h"
+
+Test(leave_times, twice_the_longest_of_the_newest_eight_is_kept_and_what_a_moment_may_be_off)
+{
+    static const struct {
+        int count;
+        rm_time took[10], step, margin;
+    } cases[] = {
+        {.margin = 6 * RM_S},
+        {.step = 5 * RM_S, .margin = 12 * RM_S},
+        {1, {RM_S}, .margin = 4 * RM_S},
+        {1, {RM_S}, .step = 3 * RM_S, .margin = 8 * RM_S},
+        {3, {RM_S, 3 * RM_S, 2 * RM_S}, .margin = 8 * RM_S},
+        {9, {9 * RM_S, RM_S, RM_S, RM_S, RM_S, RM_S, RM_S, RM_S, RM_S}, .margin = 4 * RM_S},
+        {8, {9 * RM_S, RM_S, RM_S, RM_S, RM_S, RM_S, RM_S, RM_S}, .margin = 20 * RM_S},
+        {1, {3600 * RM_S}, .margin = 62 * RM_S},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct leave_times times = {.count = 0};
+        for (int j = 0; j < cases[i].count; j++)
+            leave_times_add(&times, cases[i].took[j]);
+        cr_assert_eq(leave_times_margin(&times, cases[i].step), cases[i].margin, "case %zu", i);
+    }
+}
+
+static void word(struct story *s, int w, enum msg_notice_word word, rm_time left)
+{
+    struct message m;
+    message_init(&m, MSG_NOTICED);
+    m.noticed.word = word;
+    m.noticed.left = left;
+    text_copy(m.noticed.source, sizeof m.noticed.source, word == NOTICED_WILL ? "aws-spot" : "");
+    text_copy(m.noticed.cause, sizeof m.noticed.cause, word == NOTICED_WILL ? "reclaim" : "");
+    hear(s, w, &m);
+}
+
+static void leaves_later(struct story *s, int w, rm_time left)
+{
+    struct message m;
+    message_init(&m, MSG_LEAVING);
+    text_copy(m.leaving.reason, sizeof m.leaving.reason, "aws-spot");
+    m.leaving.deadline = left;
+    m.leaving.trains_on = true;
+    hear(s, w, &m);
+}
+
+static void goes_in(struct story *s, int w, rm_time left)
+{
+    word(s, w, NOTICED_WILL, left);
+    leaves_later(s, w, left);
+}
+
+static struct rdzv_settings pods(void)
+{
+    struct rdzv_settings settings = story_settings(1);
+    settings.unsupervised = true;
+    settings.workers_target = 3;
+    settings.leave_unsaved = true;
+    return settings;
+}
+
+static void beats(struct story *s)
+{
+    for (int w = 0; w < RM_WORKERS_MAX; w++) {
+        struct message m;
+        message_init(&m, MSG_HEARTBEAT);
+        m.heartbeat.counter = s->now / RM_MS;
+        m.heartbeat.waiting_for = -1;
+        if (s->conn[w] >= 0)
+            hear(s, w, &m);
+    }
+}
+
+/* All who are connected say so, and steps are made. */
+static void passes(struct story *s, rm_time time)
+{
+    for (rm_time end = s->now + time; s->now < end && rdzv_state(s->st) == RDZV_TRAINING;) {
+        beats(s);
+        progress(s, s->st->member[0], s->st->told + 1);
+        after(s, rm_earlier(500 * RM_MS, end - s->now));
+    }
+}
+
+/* Workers 0 to 2 train, at step 9. */
+static void three_train(struct story *s, struct rdzv_settings settings)
+{
+    story_begin(s, settings);
+    first_come(s, 3);
+    for (int w = 0; w < 3; w++)
+        listed(s, w, -1, -1);
+    after(s, settings.join_window);
+    for (int w = 0; w < 3; w++)
+        ready(s, w, 0);
+    cr_assert_eq(rdzv_state(s->st), RDZV_TRAINING, "%s", str_text(&s->log));
+    progress(s, 0, 9);
+    forget(s);
+}
+
+static void answer(struct story *s, int w)
+{
+    bool holds = s->st->worker[w].old_rank != INT32_MAX;
+    stopped(s, w, holds ? s->st->told : -1, holds ? s->st->told : -1);
+}
+
+static bool is_member(const struct story *s, int w)
+{
+    return s->st->worker[w].rank >= 0;
+}
+
+static void three_answer(struct story *s, int a, int b, int c)
+{
+    answer(s, a);
+    answer(s, b);
+    answer(s, c);
+}
+
+Test(will, who_goes_trains_on_until_only_the_time_of_a_leave_remains)
+{
+    struct story s;
+    three_train(&s, pods());
+    goes_in(&s, 1, 100 * RM_S);
+    passes(&s, 93 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    cr_assert_not(said(&s, "send 0,1,2 stop"), "%s", str_text(&s.log));
+    passes(&s, 2 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", rdzv_why(s.st));
+    three_answer(&s, 0, 1, 2);
+    cr_assert(said(&s, "send 1 release") && said(&s, "\"cause\":\"aws-spot\""), "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.count, 2);
+    story_end(&s);
+}
+
+Test(will, who_comes_takes_the_place_and_join_and_leave_are_one_change)
+{
+    struct story s;
+    three_train(&s, pods());
+    goes_in(&s, 1, 100 * RM_S);
+    passes(&s, 10 * RM_S);
+    hello(&s, 3, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "at once, as all places are taken: %s", rdzv_why(s.st));
+    three_answer(&s, 0, 1, 2);
+    cr_assert_not(said(&s, "send 1 release"), "it is there as long as the ring is not");
+    answer(&s, 3);
+    cr_assert_eq(s.form.form.count, 3, "%s", str_text(&s.log));
+    cr_assert_not(is_member(&s, 1));
+    ready(&s, 0, s.st->told);
+    ready(&s, 2, s.st->told);
+    cr_assert_not(said(&s, "send 1 release"));
+    ready(&s, 3, s.st->told);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 1 release") && said(&s, "workerLeft"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(will, where_that_ring_comes_to_nothing_who_goes_trains_on)
+{
+    struct story s;
+    three_train(&s, pods());
+    goes_in(&s, 1, 100 * RM_S);
+    hello(&s, 3, -1);
+    three_answer(&s, 0, 1, 2);
+    answer(&s, 3);
+    closed(&s, 3);
+    three_answer(&s, 0, 1, 2);
+    after(&s, RM_S);
+    cr_assert_eq(s.form.form.count, 3, "%s", str_text(&s.log));
+    cr_assert(is_member(&s, 1));
+    cr_assert_not(said(&s, "send 1 release"));
+    story_end(&s);
+}
+
+Test(will, in_a_ring_that_takes_no_more_who_comes_has_the_place_of_who_goes)
+{
+    struct story s;
+    struct rdzv_settings settings = pods();
+    settings.workers_max = 3;
+    three_train(&s, settings);
+    hello(&s, 3, -1);
+    passes(&s, RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "there is no place: %s", rdzv_why(s.st));
+    answer(&s, 3);
+    goes_in(&s, 1, 100 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", rdzv_why(s.st));
+    three_answer(&s, 0, 1, 2);
+    answer(&s, 3);
+    cr_assert(s.form.form.count == 3 && is_member(&s, 3) && !is_member(&s, 1), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(will, who_goes_first_makes_room_first)
+{
+    struct story s;
+    three_train(&s, pods());
+    goes_in(&s, 1, 100 * RM_S);
+    goes_in(&s, 2, 60 * RM_S);
+    hello(&s, 3, -1);
+    after(&s, 200 * RM_MS);
+    answer(&s, 3);
+    three_answer(&s, 0, 1, 2);
+    cr_assert_eq(s.form.form.count, 3, "%s", str_text(&s.log));
+    cr_assert(is_member(&s, 1) && !is_member(&s, 2), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(will, who_goes_fills_the_place_of_one_that_is_lost)
+{
+    struct story s;
+    three_train(&s, pods());
+    goes_in(&s, 1, 100 * RM_S);
+    closed(&s, 2);
+    fault_of(&s, 0, FAULT_RING, 2, 9);
+    answer(&s, 0);
+    answer(&s, 1);
+    after(&s, RM_S);
+    cr_assert_eq(s.form.form.count, 2, "%s", str_text(&s.log));
+    cr_assert(is_member(&s, 1));
+    story_end(&s);
+}
+
+Test(will, those_whose_times_are_a_second_apart_leave_together)
+{
+    struct story s;
+    three_train(&s, pods());
+    goes_in(&s, 1, 30 * RM_S);
+    goes_in(&s, 2, 30 * RM_S + 800 * RM_MS);
+    passes(&s, 26 * RM_S);
+    three_answer(&s, 0, 1, 2);
+    cr_assert_eq(s.form.form.count, 1, "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 1 release") && said(&s, "send 2 release"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(will, what_is_withdrawn_before_that_costs_nothing)
+{
+    struct story s;
+    three_train(&s, pods());
+    goes_in(&s, 1, 20 * RM_S);
+    passes(&s, 5 * RM_S);
+    word(&s, 1, NOTICED_GONE, -1);
+    passes(&s, 20 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    cr_assert_not(said(&s, "stop"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(will, a_signal_is_a_leave_at_once)
+{
+    struct story s;
+    three_train(&s, pods());
+    goes_in(&s, 1, 100 * RM_S);
+    passes(&s, 5 * RM_S);
+    leaving(&s, 1);
+    after(&s, RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+Test(will, who_waits_beside_the_ring_on_such_a_machine_goes_at_once)
+{
+    struct story s;
+    struct rdzv_settings settings = pods();
+    settings.workers_max = 3;
+    three_train(&s, settings);
+    hello(&s, 3, -1);
+    answer(&s, 3);
+    goes_in(&s, 3, 100 * RM_S);
+    cr_assert(said(&s, "send 3 release"), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    story_end(&s);
+}
+
+Test(will, a_leave_that_was_measured_is_what_the_next_one_is_given_twice)
+{
+    struct story s;
+    three_train(&s, pods());
+    leaving(&s, 2);
+    after(&s, RM_S);
+    after(&s, RM_S);
+    three_answer(&s, 0, 1, 2);
+    ready(&s, 0, 9);
+    ready(&s, 1, 9);
+    cr_assert_eq(s.st->leave_times.count, 1);
+    rm_time margin = leave_times_margin(&s.st->leave_times, 0);
+    cr_assert(margin > 4 * RM_S && margin < 6 * RM_S, "%.1f s", (double)margin / RM_S);
+    closed(&s, 2);
+    goes_in(&s, 1, 30 * RM_S);
+    cr_assert_eq(rdzv_deadline(s.st) <= s.now + 30 * RM_S, true);
+    passes(&s, 30 * RM_S - margin - RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+    passes(&s, 2 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
+/* Whose end none of them outlives. */
+static rm_time stops_after(struct rdzv_settings settings, const struct rdzv_save_speed *speed)
+{
+    struct story s;
+    three_train(&s, settings);
+    s.st->save_speed = *speed;
+    for (int w = 0; w < 3; w++)
+        goes_in(&s, w, 100 * RM_S);
+    rm_time from = s.now;
+    passes(&s, 100 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", rdzv_why(s.st));
+    rm_time took = (s.now - from) / RM_S;
+    story_end(&s);
+    return took;
+}
+
+Test(will, the_last_who_hold_a_state_keep_the_time_to_save_it)
+{
+    struct rdzv_save_speed measured = {.bytes = 3000, .writer = 100, .publisher = 300}, none = {0};
+    struct rdzv_settings settings = pods();
+    cr_assert_eq(stops_after(settings, &measured), 94, "the job does not want it saved");
+    settings.leave_unsaved = false;
+    cr_assert_eq(stops_after(settings, &measured), 94 - 25,
+                 "10 s to write, 10 s to read it back, and a quarter");
+    cr_assert_eq(stops_after(settings, &none), 94 - 50, "nobody knows");
+}
+
+Test(will, a_programs_processes_have_their_time_to_end_beside_that)
+{
+    struct rdzv_save_speed none = {0};
+    struct rdzv_settings settings = pods();
+    settings.stop_takes = 20 * RM_S;
+    cr_assert_eq(stops_after(settings, &none), 94 - 20);
+}
