@@ -184,7 +184,7 @@ struct node {
     int stops[2];                  /* of agent and trainer, counted: a resume is for one */
     rm_time noticed_at, doomed_at; /* told that its machine goes, and when that does; 0: nobody told it */
     int64_t told_then;             /* newest step, as it was told */
-    int nodes_then;    /* processes ever started, as it was told and trained; 0: it did not train */
+    int nodes_then;    /* processes ever started, as it was told and all trained; 0: not all did */
     rm_time disturbed; /* when it was last stopped, stuck or cut off in any way; RM_NEVER: it still is */
     int64_t heard;     /* highest term that spoke to it, 0 none */
     int worker, attempt, exit_code;

@@ -63,9 +63,14 @@ void notice_heard(struct sim *sim, const struct ev *e)
          e->b == NOTICED_WILL ? (until > sim->now ? until - sim->now : 0) : -1);
 }
 
-static bool trains(const struct sim *sim, const struct node *n)
+/* And nobody waits beside the ring for a place in it. */
+static bool all_train(const struct sim *sim)
 {
-    return sim->rdzv && rdzv_state(sim->rdzv) == RDZV_TRAINING && n->trainer.alive && n->trainer.ring >= 0;
+    for (int i = 0; i < sim->nodes; i++) {
+        if (sim->node[i].alive && sim->node[i].trainer.ring < 0)
+            return false;
+    }
+    return sim->rdzv && rdzv_state(sim->rdzv) == RDZV_TRAINING;
 }
 
 static bool will_go(struct sim *sim, int w, rm_time lead)
@@ -77,7 +82,7 @@ static bool will_go(struct sim *sim, int w, rm_time lead)
     n->noticed_at = sim->now;
     n->doomed_at = sim->now + lead;
     n->told_then = sim->told;
-    n->nodes_then = trains(sim, n) ? sim->nodes : 0;
+    n->nodes_then = all_train(sim) ? sim->nodes : 0;
     sim->drilled[w] = true;
     sim->tallies.of[TALLY_NOTICES]++;
     sim_at(sim, sim->now + sim_time(sim, 0, 5 * RM_MS), EV_NOTICE, node, NOTICED_WILL, 0);
