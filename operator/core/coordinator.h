@@ -27,6 +27,7 @@ struct op_present {
     bool in_ring; /* and neither leaves it nor is cut off */
     bool waits;   /* beside the ring, for a place in it */
     bool may_go;  /* it was told that its machine may go */
+    bool will_go; /* that it will, at a moment that has not come: it leaves by itself when it is time */
 };
 
 struct op_coordinator_event {

@@ -87,7 +87,9 @@ static bool has_ended(struct planner *p, const struct pod_view *pod, int index, 
     }
     if (pod && pod_is_over(pod) && awaits_kubelet(p, pod))
         return false;
-    if (pod && !pod_is_over(pod) && !pod->deletion_ms && !*pod->disruption && !(node && *node->leave))
+    bool by_itself = pod && pod->role == OP_WORKER && surge_leaves_by_itself(p, index);
+    bool leaves = node && *node->leave && !by_itself;
+    if (pod && !pod_is_over(pod) && !pod->deletion_ms && !*pod->disruption && !leaves)
         return false;
     account_pod(p->job, pod, node, index, ret);
     if (ret->refused && has_trained(p))

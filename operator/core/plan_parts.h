@@ -95,10 +95,11 @@ int plan_live(const struct job_status *status);                             /* l
 int64_t plan_rests_until(const struct planner *p, const struct op_slot *slot, const struct pod_view *pod);
 
 /* plan_surge.c: first the replacement, then the leave */
-bool surge_is_uneasy(const struct planner *p, int index); /* it is on a machine that may go */
-int surge_decide(const struct planner *p);                /* how many more than the target are wanted */
-bool surge_relieves(const struct planner *p, int index);  /* it is uneasy, and all places are taken without */
-void surge_relieve(struct planner *p, int index);         /* tells that it goes, and from where */
+bool surge_is_uneasy(const struct planner *p, int index);        /* it is on a machine that may go, or will */
+bool surge_leaves_by_itself(const struct planner *p, int index); /* that will, when it is time */
+int surge_decide(const struct planner *p);               /* how many more than the target are wanted */
+bool surge_relieves(const struct planner *p, int index); /* it is uneasy, and all places are taken without */
+void surge_relieve(struct planner *p, int index);        /* tells that it goes, and from where */
 bool surge_is_more(const struct planner *p, int index); /* its pod, to be made, is for more than the places */
 void surge_bar(const struct planner *p, struct op_elsewhere *ret); /* those machines, to a pod of those */
 

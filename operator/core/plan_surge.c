@@ -3,7 +3,11 @@
  * Of a machine that *may* go nobody knows whether it does: a cordon, a proposal of Karpenter's, a warning of
  * a cloud. It is no reason to train with fewer. So one more worker is made than the target says, elsewhere;
  * when it is in the ring who is on that machine goes. Where there is no place for another one nothing
- * changes, and where the warning is withdrawn who came last goes. How many at a time: scheduling.surge. */
+ * changes, and where the warning is withdrawn who came last goes. How many at a time: scheduling.surge.
+ *
+ * Whose machine *will* go at a moment that is known trains on, and its coordinator lets it go when another
+ * one has its place, or when it is time. So for each of those another one is made at once, and nobody is told
+ * to leave by us. */
 #include <string.h>
 
 #include "operator/core/plan_parts.h"
@@ -25,22 +29,54 @@ static const struct op_present *present(const struct planner *p, int index)
     return NULL;
 }
 
-bool surge_is_uneasy(const struct planner *p, int index)
+/* On a machine; NULL: on none, or over. */
+static const struct pod_view *placed_pod(const struct planner *p, int index)
 {
     const struct pod_view *pod = live_pod(p, index);
-    if (!pod || !*pod->node || pod_is_over(pod))
+    return pod && *pod->node && !pod_is_over(pod) ? pod : NULL;
+}
+
+static bool is_heard(const struct planner *p)
+{
+    return look_coordinator_view(p) && look_silence(p) < OP_SILENCE_MS;
+}
+
+static bool will_go(const struct planner *p, int index)
+{
+    const struct op_present *there = placed_pod(p, index) ? present(p, index) : NULL;
+    return there && there->will_go;
+}
+
+/* A coordinator that says nothing lets nobody go. */
+bool surge_leaves_by_itself(const struct planner *p, int index)
+{
+    return is_heard(p) && will_go(p, index);
+}
+
+static bool may_have_to_go(const struct planner *p, int index)
+{
+    const struct pod_view *pod = placed_pod(p, index);
+    if (!pod || will_go(p, index))
         return false;
     const struct node_view *node = look_node(p, pod);
     const struct op_present *there = present(p, index);
     return (node && *node->may_leave) || (there && there->may_go) || plan_may_return(p, pod);
 }
 
+bool surge_is_uneasy(const struct planner *p, int index)
+{
+    return may_have_to_go(p, index) || will_go(p, index);
+}
+
+/* Of those who leave by themselves the job is told how many more it is to have, not asked. */
 int surge_decide(const struct planner *p)
 {
-    int uneasy = 0;
-    for (int i = 0; i < RM_WORKERS_MAX; i++)
-        uneasy += surge_is_uneasy(p, i);
-    return uneasy < p->job->surge ? uneasy : p->job->surge;
+    int may = 0, will = 0;
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        may += may_have_to_go(p, i);
+        will += will_go(p, i);
+    }
+    return (may < p->job->surge ? may : p->job->surge) + will;
 }
 
 /* Would who waits have a place as soon as somebody leaves, and not before? A program that a change of members
@@ -57,7 +93,8 @@ static int in_their_places(const struct planner *p, const struct coordinator_vie
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_present *there = live_pod(p, i) ? present(p, i) : NULL;
         if (there)
-            count += there->in_ring || (there->waits && waits_for_a_leave(p, view) && !surge_is_uneasy(p, i));
+            count += (there->in_ring && !there->will_go) ||
+                     (there->waits && waits_for_a_leave(p, view) && !surge_is_uneasy(p, i));
     }
     return count;
 }
@@ -65,8 +102,7 @@ static int in_their_places(const struct planner *p, const struct coordinator_vie
 bool surge_relieves(const struct planner *p, int index)
 {
     const struct coordinator_view *view = look_coordinator_view(p);
-    bool heard = view && look_silence(p) < OP_SILENCE_MS;
-    if (!heard || view->state != STATUS_TRAINING || !surge_is_uneasy(p, index))
+    if (!is_heard(p) || view->state != STATUS_TRAINING || !may_have_to_go(p, index))
         return false;
     const struct op_present *there = present(p, index);
     int places = look_places(p), least = p->job->workers_min;

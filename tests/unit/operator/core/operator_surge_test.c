@@ -110,6 +110,63 @@ Test(operator_surge, what_its_coordinator_was_told_counts_like_a_word_of_the_nod
     cast_free(c);
 }
 
+static void will_go(struct cast *c, int worker)
+{
+    c->coordinator.worker[worker].will_go = true;
+}
+
+Test(operator_surge,
+     for_a_machine_that_will_go_another_one_is_made_at_once_and_its_coordinator_says_when_it_leaves)
+{
+    static const char *const jobs[] = {"{}", "{\"scheduling\":{\"surge\":0}}"};
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        struct cast *c = cast_training(jobs[i]);
+        will_go(c, 1);
+        cast_settle(c);
+        cr_assert_eq(slot(c, 3)->state, OP_SLOT_WANTED);
+        cr_assert(body_says(c, "\"values\":[\"node-1\"]"), "it is put elsewhere");
+        comes(c, 3, true);
+        cr_assert_not(cast_says(c, "event Relieved"));
+        all_stay(c);
+        c->coordinator.worker[1].in_ring = false;
+        all_stay(c);
+        cast_worker(c, 1)->phase = OP_SUCCEEDED;
+        cast_settle(c);
+        cr_assert_eq(slot(c, 1)->state, OP_SLOT_ENDED);
+        cr_assert_eq(c->job.status.workers.surge, 0);
+        cr_assert_neq(slot(c, 4)->state, OP_SLOT_WANTED);
+        cast_free(c);
+    }
+}
+
+Test(operator_surge, where_all_machines_will_go_as_many_are_made)
+{
+    struct cast *c = cast_training("{}");
+    for (int w = 0; w < 3; w++)
+        will_go(c, w);
+    cast_settle(c);
+    cr_assert_eq(c->job.status.workers.surge, 3);
+    for (int w = 3; w < 6; w++)
+        cr_assert_eq(slot(c, w)->state, OP_SLOT_WANTED);
+    all_stay(c);
+    cast_free(c);
+}
+
+/* The taint says that it will go, and not when: the worker knows. */
+Test(operator_surge, a_taint_ends_nobody_who_knows_its_moment_while_the_coordinator_is_heard)
+{
+    struct cast *c = cast_training("{}");
+    will_go(c, 2);
+    text_copy(c->node[2].leave, sizeof c->node[2].leave,
+              "has the taint aws-node-termination-handler/spot-itn");
+    cast_settle(c);
+    all_stay(c);
+    c->silence = (struct op_silence){.since_ms = CAST_NOW - 40000, .last_ms = CAST_NOW};
+    cast_settle(c);
+    cr_assert_eq(slot(c, 2)->state, OP_SLOT_ENDED);
+    cast_free(c);
+}
+
 /* Else two such machines would pass one worker to and fro: the next replacement would be put on the one that
  * the first has left, and be told the same there. */
 Test(operator_surge, a_machine_that_was_left_for_its_own_word_gets_no_replacement)

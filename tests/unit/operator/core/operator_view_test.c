@@ -211,17 +211,26 @@ Test(operator_view, of_those_who_are_connected_it_is_known_where_they_stand)
 {
     static const struct {
         const char *worker;
-        bool in_ring, waits, may_go;
+        bool in_ring, waits, may_go, will_go;
     } rows[] = {
-        {"\"phase\":\"training\",\"rank\":0", true, false, false},
-        {"\"phase\":\"leaving\",\"rank\":0", false, false, false},
-        {"\"phase\":\"away\",\"rank\":0", false, false, false},
-        {"\"phase\":\"waiting\",\"rank\":-1", false, true, false},
-        {"\"phase\":\"starting\",\"rank\":-1", false, false, false},
+        {"\"phase\":\"training\",\"rank\":0", true, false, false, false},
+        {"\"phase\":\"leaving\",\"rank\":0", false, false, false, false},
+        {"\"phase\":\"away\",\"rank\":0", false, false, false, false},
+        {"\"phase\":\"waiting\",\"rank\":-1", false, true, false, false},
+        {"\"phase\":\"starting\",\"rank\":-1", false, false, false, false},
         {"\"phase\":\"training\",\"rank\":1,\"notice\":{\"source\":\"aws-rebalance\",\"certainty\":\"may\"}",
-         true, false, true},
+         true, false, true, false},
         {"\"phase\":\"training\",\"rank\":1,\"notice\":{\"source\":\"aws-spot\",\"certainty\":\"will\"}",
-         true, false, false},
+         true, false, false, false},
+        {"\"phase\":\"training\",\"rank\":1,\"notice\":{\"source\":\"aws-spot\",\"certainty\":\"will\","
+         "\"leftSeconds\":null}",
+         true, false, false, false},
+        {"\"phase\":\"training\",\"rank\":1,\"notice\":{\"source\":\"aws-spot\",\"certainty\":\"will\","
+         "\"leftSeconds\":90.5}",
+         true, false, false, true},
+        {"\"phase\":\"training\",\"rank\":1,\"notice\":{\"source\":\"aws-spot\",\"certainty\":\"will\","
+         "\"leftSeconds\":0.0}",
+         true, false, false, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct coordinator_view view;
@@ -234,6 +243,7 @@ Test(operator_view, of_those_who_are_connected_it_is_known_where_they_stand)
         cr_assert_eq(view.worker[0].in_ring, rows[i].in_ring, "%s", rows[i].worker);
         cr_assert_eq(view.worker[0].waits, rows[i].waits, "%s", rows[i].worker);
         cr_assert_eq(view.worker[0].may_go, rows[i].may_go, "%s", rows[i].worker);
+        cr_assert_eq(view.worker[0].will_go, rows[i].will_go, "%s", rows[i].worker);
         str_clear(&text);
     }
 }
