@@ -132,12 +132,54 @@ rm_time leave_with_margin(rm_time takes)
     return (rm_time)(margin * (double)takes);
 }
 
-rm_time leave_takes(const struct leave_facts *f)
+static bool is_measured(const struct leave_facts *f)
 {
-    if (!f->bytes || !f->going || f->writer <= 0 || f->publisher <= 0)
-        return 0;
-    double bytes = (double)f->bytes;
-    return (rm_time)((bytes / (f->writer * f->going) + bytes / f->publisher) * RM_S);
+    return f->bytes > 0 && f->writer > 0 && f->publisher > 0;
+}
+
+static rm_time to_write(const struct leave_facts *f, int writers)
+{
+    return (rm_time)((double)f->bytes / (f->writer * writers) * RM_S);
+}
+
+static rm_time to_publish(const struct leave_facts *f)
+{
+    return (rm_time)((double)f->bytes / f->publisher * RM_S);
+}
+
+rm_time leave_takes(const struct leave_facts *f, int writers)
+{
+    return writers > 0 && is_measured(f) ? to_write(f, writers) + to_publish(f) : 0;
+}
+
+/* How many of those who go have that time. */
+static int have(const struct leave_facts *f, rm_time time)
+{
+    int n = 0;
+    for (int i = 0; i < f->going; i++)
+        n += f->left[i] == RM_NEVER || f->left[i] >= time;
+    return n;
+}
+
+/* The fewer write, the longer each part takes: of the numbers that do it in time the largest. */
+int leave_writers(const struct leave_facts *f)
+{
+    if (!is_measured(f))
+        return f->going;
+    for (int n = f->going; n > 0; n--) {
+        bool all_write = have(f, leave_with_margin(to_write(f, f->staying + n))) >= n;
+        bool one_publishes = f->staying > 0 || have(f, leave_with_margin(leave_takes(f, n))) > 0;
+        if (all_write && one_publishes)
+            return n;
+    }
+    return f->staying > 0 ? 0 : -1;
+}
+
+/* Those who write it have no more to do than the last of it. */
+static bool is_finished_in_time(const struct leave_facts *f)
+{
+    bool newer = f->under_way > f->saved && f->under_way <= f->step;
+    return newer && (!is_measured(f) || have(f, leave_with_margin(to_publish(f))) > 0);
 }
 
 enum leave_choice leave_decide(const struct leave_facts *f)
@@ -145,11 +187,12 @@ enum leave_choice leave_decide(const struct leave_facts *f)
     if (f->step <= f->saved)
         return LEAVE_IS_SAVED;
     if (f->staying > 0)
-        return LEAVE_HAND_OVER;
+        return f->enough ? LEAVE_HAND_OVER : LEAVE_SAVE;
     if (!f->wanted)
         return LEAVE_OFF;
-    bool late = f->left != RM_NEVER && leave_with_margin(leave_takes(f)) > f->left;
-    return late ? LEAVE_TOO_LATE : LEAVE_SAVE;
+    if (leave_writers(f) >= 0)
+        return LEAVE_SAVE;
+    return is_finished_in_time(f) ? LEAVE_FINISH : LEAVE_TOO_LATE;
 }
 
 static int what_stands(const struct leave_facts *f, char *out, size_t size)
@@ -161,15 +204,22 @@ static int what_stands(const struct leave_facts *f, char *out, size_t size)
 
 void leave_sentence(const struct leave_facts *f, enum leave_choice choice, char *out, size_t size)
 {
-    char stands[64];
-    what_stands(f, stands, sizeof stands);
+    char stands[120];
+    rm_time most = 0;
+    for (int i = 0; i < f->going; i++)
+        most = rm_later(most, f->left[i]);
+    if (choice == LEAVE_FINISH)
+        snprintf(stands, sizeof stands, "the save of step %" PRId64 " that is under way goes on",
+                 f->under_way);
+    else
+        what_stands(f, stands, sizeof stands);
     if (choice == LEAVE_OFF)
         snprintf(out, size, "all who hold step %" PRId64 " leave, and checkpoint.onPreemption is false; %s",
                  f->step, stands);
     else
         snprintf(out, size,
                  "all who hold step %" PRId64 " leave within %.1f s, and saving it takes about %.1f s; %s",
-                 f->step, (double)f->left / RM_S, (double)leave_takes(f) / RM_S, stands);
+                 f->step, (double)most / RM_S, (double)leave_takes(f, f->going) / RM_S, stands);
 }
 
 static const double newest = 0.5; /* its weight beside what was measured before */
@@ -200,32 +250,69 @@ static void count_holder(const struct rdzv_worker *w, rm_time now, struct leave_
 {
     rm_time left = w->leave_until == RM_NEVER ? RM_NEVER : w->leave_until > now ? w->leave_until - now : 0;
     bool going = w->leaving || w->goes;
-    f->staying += !going;
-    f->going += going;
-    if (going && left < f->left)
-        f->left = left;
+    if (going)
+        f->left[f->going++] = left;
+    else
+        f->staying++;
+}
+
+static int64_t newest_under_way(const struct rdzv *st)
+{
+    int64_t step = -1;
+    for (int i = 0; i < COLLECTIONS; i++) {
+        const struct rdzv_collection *c = &st->collection[i];
+        if (c->used && c->publish.step > step)
+            step = c->publish.step;
+    }
+    return step;
+}
+
+static struct leave_facts facts_of(const struct turn *turn, const struct msg_state *state)
+{
+    const struct rdzv *st = turn->st;
+    struct leave_facts f = {.wanted = !st->settings.leave_unsaved,
+                            .step = state->step,
+                            .saved = st->saved,
+                            .enough = rdzv_candidates(st) >= st->settings.workers_min,
+                            .under_way = newest_under_way(st),
+                            .bytes = st->save_speed.bytes,
+                            .writer = st->save_speed.writer,
+                            .publisher = st->save_speed.publisher};
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (rdzv_usable(st, w) && msg_state_equal(&w->state, state))
+            count_holder(w, turn->now, &f);
+    }
+    return f;
+}
+
+struct worker_set rdzv_leave_no_writers(const struct turn *turn, const struct msg_state *state)
+{
+    const struct rdzv *st = turn->st;
+    struct leave_facts f = facts_of(turn, state);
+    struct worker_set out = {0};
+    int n = leave_writers(&f);
+    if (!state->held || n < 0 || n >= f.going)
+        return out; /* all of them, also in vain: who asks has decided */
+    rm_time least = leave_with_margin(to_write(&f, f.staying + (n > 0 ? n : 1)));
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        bool going = w->leaving || w->goes;
+        if (going && w->leave_until != RM_NEVER && w->leave_until - turn->now < least)
+            set_add(&out, i);
+    }
+    return out;
 }
 
 /* True: it is not saved, those who hold it are let go, and the person knows why. */
 bool rdzv_leaves_unsaved(const struct turn *turn, const struct msg_state *state)
 {
     struct rdzv *st = turn->st;
-    struct leave_facts f = {.wanted = !st->settings.leave_unsaved,
-                            .step = state->step,
-                            .saved = st->saved,
-                            .left = RM_NEVER,
-                            .bytes = st->save_speed.bytes,
-                            .writer = st->save_speed.writer,
-                            .publisher = st->save_speed.publisher};
     if (st->given_up == state->step)
         return true;
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct rdzv_worker *w = &st->worker[i];
-        if (rdzv_usable(st, w) && msg_state_equal(&w->state, state))
-            count_holder(w, turn->now, &f);
-    }
+    struct leave_facts f = facts_of(turn, state);
     enum leave_choice choice = leave_decide(&f);
-    if (choice != LEAVE_TOO_LATE && choice != LEAVE_OFF)
+    if (choice == LEAVE_IS_SAVED || choice == LEAVE_HAND_OVER || choice == LEAVE_SAVE)
         return false;
     struct rdzv_tell *t = rdzv_tell(turn, TELL_CHECKPOINT_SKIPPED);
     t->step = state->step;
@@ -236,6 +323,37 @@ bool rdzv_leaves_unsaved(const struct turn *turn, const struct msg_state *state)
 }
 
 /* ---- let go ---- */
+
+static const rm_time spare = 2 * RM_S; /* to be let go before it is killed */
+
+static bool has_time(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return w->leave_until == RM_NEVER || st->accounted + spare < w->leave_until;
+}
+
+/* Its pieces are in, or come; somebody has to be there to publish them. */
+static bool finishes_a_save(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return newest_under_way(st) > st->saved && has_time(st, w) && w->leave_until != RM_NEVER;
+}
+
+/* In a pod nobody says who is expected; who has come is seen. */
+static bool somebody_comes(const struct rdzv *st)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++) {
+        const struct rdzv_worker *w = &st->worker[i];
+        if (w->presence == PRESENT && !w->leaving && !w->goes && !w->released)
+            return true;
+    }
+    return false;
+}
+
+static bool is_awaited(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    if (!st->settings.unsupervised)
+        return rdzv_on_its_way(st);
+    return somebody_comes(st) && has_time(st, w) && w->leave_until != RM_NEVER;
+}
 
 static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w)
 {
@@ -249,8 +367,8 @@ static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w
     /* what there is before the first step the seed gives anybody */
     bool unsaved = best.step > 0 && msg_state_equal(&best, &w->state) && w->state.step > st->saved;
     /* what can't be saved any more may still be handed to somebody who is known to come */
-    bool awaited = !st->settings.unsupervised && rdzv_on_its_way(st);
-    return unsaved && (w->state.step != st->given_up || awaited);
+    bool given_up = w->state.step == st->given_up;
+    return unsaved && (!given_up || is_awaited(st, w) || finishes_a_save(st, w));
 }
 
 /* One that waited for a save says nothing about leaves. */

@@ -18,6 +18,8 @@ void rdzv_leave_begin(const struct turn *turn);
 /* Whether a state that nobody stays to hold is not worth saving. True: it is not, its holders are let go, and
  * the person was told why. */
 bool rdzv_leaves_unsaved(const struct turn *turn, const struct msg_state *state);
+/* Who goes so soon that its part of a save of this state would not be there in time. */
+struct worker_set rdzv_leave_no_writers(const struct turn *turn, const struct msg_state *state);
 /* How fast one worker writes. */
 void rdzv_measure_slice(struct rdzv *st, const struct msg_checkpointed *c);
 /* How fast a checkpoint is read back. */
@@ -31,11 +33,13 @@ void rdzv_tell_left(const struct turn *turn);
 /* ---- what becomes of a state that is saved nowhere when those who hold it were told to go: pure ---- */
 
 struct leave_facts {
-    bool wanted;         /* checkpoint.onPreemption */
-    int64_t step, saved; /* held; of the newest checkpoint, -1 none */
-    int staying;         /* workers that hold it and stay */
-    int going;           /* workers that hold it and go: they would write it */
-    rm_time left;        /* until the first of them is killed; RM_NEVER: not known */
+    bool wanted;                  /* checkpoint.onPreemption */
+    int64_t step, saved;          /* held; of the newest checkpoint, -1 none */
+    int staying;                  /* workers that hold it and stay */
+    bool enough;                  /* with those who stay a ring goes on */
+    int going;                    /* workers that hold it and go: they would write it, with who stays */
+    rm_time left[RM_WORKERS_MAX]; // (going) until each is killed; RM_NEVER: not known
+    int64_t under_way;            /* newest step that is being saved, -1 none */
     /* of a whole checkpoint; bytes a second that one worker writes, and that whoever publishes reads back; 0:
      * not measured yet */
     int64_t bytes;
@@ -43,19 +47,23 @@ struct leave_facts {
 };
 
 enum leave_choice {
-    LEAVE_HAND_OVER, /* who stays holds it */
+    LEAVE_HAND_OVER, /* who stays holds it, and goes on */
     LEAVE_IS_SAVED,
-    LEAVE_SAVE,
-    LEAVE_TOO_LATE, /* it would not be whole in time: the checkpoint before it stands */
+    LEAVE_SAVE,   /* also where too few stay to go on: they may go too */
+    LEAVE_FINISH, /* it would not be whole in time, but one before it, of which a save is under way, may be */
+    LEAVE_TOO_LATE, /* nor that: the checkpoint before it stands */
     LEAVE_OFF,      /* the job does not want it saved */
 };
 
-/* How long saving takes by what was measured; 0: not known. */
-rm_time leave_takes(const struct leave_facts *f);
+/* How long saving takes by what was measured, where so many write; 0: not known. */
+rm_time leave_takes(const struct leave_facts *f, int writers);
+/* How many of those who go write it, those with most time first: as many as have the time for their parts, if
+ * then one has the time to publish it. -1: it would not be whole in time. */
+int leave_writers(const struct leave_facts *f);
 /* What is kept for that: a store is not always as fast as it was. */
 rm_time leave_with_margin(rm_time takes);
 enum leave_choice leave_decide(const struct leave_facts *f);
-/* Why nothing is saved, in one sentence; for LEAVE_TOO_LATE and LEAVE_OFF. */
+/* Why it is not saved, in one sentence; for LEAVE_FINISH, LEAVE_TOO_LATE and LEAVE_OFF. */
 void leave_sentence(const struct leave_facts *f, enum leave_choice choice, char *out, size_t size);
 
 #endif

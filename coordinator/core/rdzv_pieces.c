@@ -178,7 +178,7 @@ void rdzv_save_resend(const struct turn *turn, struct rdzv_worker *w)
  * before it has; and one of the ring is named rather than another. */
 static int fitness_to_publish(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return (rdzv_is_stuck(st, w) ? 0 : 4) + (w->leaving ? 0 : 2) + (w->rank >= 0);
+    return (rdzv_is_stuck(st, w) ? 0 : 4) + (w->leaving || w->goes ? 0 : 2) + (w->rank >= 0);
 }
 
 struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
@@ -188,7 +188,9 @@ struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
         struct rdzv_worker *w = &st->worker[i];
         if (w->presence != PRESENT || w->released || rdzv_held_back(st, w))
             continue;
-        if (!best || fitness_to_publish(st, w) > fitness_to_publish(st, best))
+        int better = best ? fitness_to_publish(st, w) - fitness_to_publish(st, best) : 1;
+        bool longer = best && (w->leaving || w->goes) && w->leave_until > best->leave_until;
+        if (better > 0 || (better == 0 && longer))
             best = w;
     }
     return best;

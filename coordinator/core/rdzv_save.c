@@ -179,8 +179,9 @@ bool rdzv_save_begin(const struct turn *turn, const struct msg_state *state, boo
     struct msg_state wanted = rdzv_what_to_save(st, state, final);
     if (wanted.held && wanted.step != state->step)
         return false;
+    struct worker_set no_time = rdzv_leave_no_writers(turn, &wanted);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        if (may_save(st, &st->worker[i], &wanted))
+        if (may_save(st, &st->worker[i], &wanted) && !set_has(no_time, i))
             save.worker[save.count++] = i;
     }
     if (save.count == 0)

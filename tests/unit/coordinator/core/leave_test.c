@@ -6,7 +6,8 @@ static const struct leave_facts all_go = {.wanted = true,
                                           .step = 57,
                                           .saved = 50,
                                           .going = 2,
-                                          .left = 10 * RM_S,
+                                          .left = {10 * RM_S, 10 * RM_S},
+                                          .under_way = -1,
                                           .bytes = 1000,
                                           .writer = 100,
                                           .publisher = 1000};
@@ -18,13 +19,54 @@ static struct leave_facts with(void (*change)(struct leave_facts *f))
     return f;
 }
 
-static void somebody_stays(struct leave_facts *f)
+static void all_have(struct leave_facts *f, rm_time left)
+{
+    for (int i = 0; i < f->going; i++)
+        f->left[i] = left;
+}
+static void enough_stay(struct leave_facts *f)
+{
+    f->staying = 1, f->enough = true;
+}
+static void enough_stay_and_time_is_short(struct leave_facts *f)
+{
+    enough_stay(f), all_have(f, RM_MS);
+}
+static void too_few_stay(struct leave_facts *f)
 {
     f->staying = 1;
 }
-static void somebody_stays_and_time_is_short(struct leave_facts *f)
+static void too_few_stay_and_time_is_short(struct leave_facts *f)
 {
-    f->staying = 1, f->left = RM_MS;
+    f->staying = 1, all_have(f, RM_MS);
+}
+static void one_has_no_time(struct leave_facts *f)
+{
+    f->left[0] = RM_MS, f->left[1] = 14 * RM_S;
+}
+static void one_has_no_time_and_the_other_too_little(struct leave_facts *f)
+{
+    f->left[0] = RM_MS, f->left[1] = 13 * RM_S;
+}
+static void both_write_and_one_publishes(struct leave_facts *f)
+{
+    f->left[0] = 7 * RM_S, f->left[1] = 8 * RM_S;
+}
+static void a_save_is_under_way(struct leave_facts *f)
+{
+    all_have(f, 5 * RM_S), f->under_way = 55;
+}
+static void a_save_is_under_way_and_nobody_can_end_it(struct leave_facts *f)
+{
+    all_have(f, RM_S), f->under_way = 55;
+}
+static void what_is_under_way_is_older_than_what_stands(struct leave_facts *f)
+{
+    all_have(f, 5 * RM_S), f->under_way = 49;
+}
+static void a_save_is_under_way_and_there_is_time_for_more(struct leave_facts *f)
+{
+    f->under_way = 55;
 }
 static void it_is_saved(struct leave_facts *f)
 {
@@ -36,15 +78,15 @@ static void it_is_not_wanted(struct leave_facts *f)
 }
 static void time_is_short(struct leave_facts *f)
 {
-    f->left = 5 * RM_S;
+    all_have(f, 5 * RM_S);
 }
 static void time_is_just_not_enough(struct leave_facts *f)
 {
-    f->left = 7 * RM_S;
+    all_have(f, 7 * RM_S);
 }
 static void time_is_just_enough(struct leave_facts *f)
 {
-    f->left = 8 * RM_S;
+    all_have(f, 8 * RM_S);
 }
 static void one_writes_alone(struct leave_facts *f)
 {
@@ -52,15 +94,15 @@ static void one_writes_alone(struct leave_facts *f)
 }
 static void nobody_said_how_long(struct leave_facts *f)
 {
-    f->left = RM_NEVER, f->writer = 1;
+    all_have(f, RM_NEVER), f->writer = 1;
 }
 static void nothing_was_measured(struct leave_facts *f)
 {
-    f->left = RM_MS, f->writer = 0;
+    all_have(f, RM_MS), f->writer = 0;
 }
 static void the_size_is_not_known(struct leave_facts *f)
 {
-    f->left = RM_MS, f->bytes = 0;
+    all_have(f, RM_MS), f->bytes = 0;
 }
 static void nothing_changes(struct leave_facts *f)
 {
@@ -74,8 +116,17 @@ Test(leave, what_is_done_follows_from_who_holds_it_and_from_the_time_that_is_lef
         enum leave_choice choice;
     } cases[] = {
         {nothing_changes, LEAVE_SAVE},
-        {somebody_stays, LEAVE_HAND_OVER},
-        {somebody_stays_and_time_is_short, LEAVE_HAND_OVER},
+        {enough_stay, LEAVE_HAND_OVER},
+        {enough_stay_and_time_is_short, LEAVE_HAND_OVER},
+        {too_few_stay, LEAVE_SAVE},
+        {too_few_stay_and_time_is_short, LEAVE_SAVE},
+        {one_has_no_time, LEAVE_SAVE},
+        {one_has_no_time_and_the_other_too_little, LEAVE_TOO_LATE},
+        {both_write_and_one_publishes, LEAVE_SAVE},
+        {a_save_is_under_way, LEAVE_FINISH},
+        {a_save_is_under_way_and_nobody_can_end_it, LEAVE_TOO_LATE},
+        {what_is_under_way_is_older_than_what_stands, LEAVE_TOO_LATE},
+        {a_save_is_under_way_and_there_is_time_for_more, LEAVE_SAVE},
         {it_is_saved, LEAVE_IS_SAVED},
         {it_is_not_wanted, LEAVE_OFF},
         {time_is_short, LEAVE_TOO_LATE},
@@ -90,7 +141,30 @@ Test(leave, what_is_done_follows_from_who_holds_it_and_from_the_time_that_is_lef
         struct leave_facts f = with(cases[i].change);
         cr_assert_eq(leave_decide(&f), cases[i].choice, "case %zu", i);
     }
-    cr_assert_eq(leave_takes(&all_go), 6 * RM_S, "two write 500 each, one reads all of it back");
+    cr_assert_eq(leave_takes(&all_go, 2), 6 * RM_S, "two write 500 each, one reads all of it back");
+}
+
+Test(leave, who_has_the_time_for_its_part_writes_it)
+{
+    static const struct {
+        int staying, going, writers;
+        rm_time left[3];
+    } cases[] = {
+        {0, 3, 3, {20 * RM_S, 20 * RM_S, 20 * RM_S}},
+        {0, 3, 2, {RM_S, 20 * RM_S, 20 * RM_S}},
+        {0, 3, 1, {RM_S, 2 * RM_S, 20 * RM_S}},
+        {0, 3, 3, {5 * RM_S, 5 * RM_S, 20 * RM_S}}, /* each has 3.3 s to write */
+        {0, 3, -1, {RM_S, 2 * RM_S, 3 * RM_S}},
+        {1, 2, 2, {5 * RM_S, 5 * RM_S}},
+        {1, 2, 0, {RM_S, RM_S}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct leave_facts f = all_go;
+        f.staying = cases[i].staying;
+        f.going = cases[i].going;
+        memcpy(f.left, cases[i].left, sizeof cases[i].left);
+        cr_assert_eq(leave_writers(&f), cases[i].writers, "case %zu", i);
+    }
 }
 
 Test(leave, a_state_that_is_left_behind_is_told_with_the_times_and_with_what_stands)
@@ -100,6 +174,10 @@ Test(leave, a_state_that_is_left_behind_is_told_with_the_times_and_with_what_sta
     leave_sentence(&f, LEAVE_TOO_LATE, text, sizeof text);
     cr_assert_str_eq(text, "all who hold step 57 leave within 5.0 s, and saving it takes about 6.0 s; the "
                            "checkpoint of step 50 stands");
+    f.under_way = 55;
+    leave_sentence(&f, LEAVE_FINISH, text, sizeof text);
+    cr_assert_str_eq(text, "all who hold step 57 leave within 5.0 s, and saving it takes about 6.0 s; the "
+                           "save of step 55 that is under way goes on");
     f.saved = -1;
     leave_sentence(&f, LEAVE_OFF, text, sizeof text);
     cr_assert_str_eq(
@@ -229,5 +307,59 @@ Test(leave, pods_that_can_not_save_in_time_are_let_go_and_the_coordinator_waits_
     cr_assert(said(&s, "the checkpoint of step 8 stands"), "%s", str_text(&s.log));
     cr_assert(said(&s, "send 0 release") && said(&s, "send 1 release"), "%s", str_text(&s.log));
     cr_assert_eq(s.ended, -1);
+    story_end(&s);
+}
+
+/* Else nobody would be there to publish what all have written, and be told it. */
+Test(leave, where_a_save_is_under_way_and_more_would_be_too_late_that_one_is_finished)
+{
+    struct story s;
+    struct rdzv_settings settings = story_settings(1);
+    settings.unsupervised = true;
+    settings.workers_target = 2;
+    story_begin(&s, settings);
+    first_come(&s, 2);
+    for (int w = 0; w < 2; w++)
+        listed(&s, w, -1, -1);
+    after(&s, settings.join_window);
+    for (int w = 0; w < 2; w++)
+        ready(&s, w, 0);
+    progress(&s, 0, 8);
+    save_slowly(&s, 8);
+    progress(&s, 0, 10);
+    s.st->save_speed.bytes = 4000000; /* 2 s to write, 4 to read back */
+    checkpointed(&s, 0, 9, 0, 2, false);
+    leaving_within(&s, 0, 6 * RM_S);
+    leaving_within(&s, 1, 6 * RM_S);
+    after(&s, 100 * RM_MS);
+    forget(&s);
+    stopped(&s, 0, 10, 10);
+    stopped(&s, 1, 10, 10);
+    cr_assert(said(&s, "the save of step 9 that is under way goes on"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "release"), "%s", str_text(&s.log));
+    checkpointed(&s, 1, 9, 1, 2, false);
+    cr_assert(said(&s, "publish"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "release"), "%s", str_text(&s.log));
+    published(&s, s.st->collection[0].publisher >= 0 ? s.st->collection[0].publisher : 0, 9, false);
+    cr_assert(said(&s, "send 0 release") && said(&s, "send 1 release"), "%s", str_text(&s.log));
+    cr_assert_eq(s.st->saved, 9);
+    story_end(&s);
+}
+
+Test(leave, who_goes_before_its_part_would_be_written_writes_none)
+{
+    struct story s;
+    story_begin(&s, story_settings(1));
+    train_with(&s, 2);
+    progress(&s, 0, 8);
+    save_slowly(&s, 8);
+    progress(&s, 0, 9);
+    leaving_within(&s, 0, 650 * RM_MS);
+    leaving_within(&s, 1, 30 * RM_S);
+    after(&s, 600 * RM_MS);
+    stopped(&s, 0, 9, 9);
+    stopped(&s, 1, 9, 9);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
+    cr_assert(s.st->save.count == 1 && s.st->save.worker[0] == 1, "%d write", s.st->save.count);
     story_end(&s);
 }
