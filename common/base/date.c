@@ -16,6 +16,14 @@ void date_amz(int64_t seconds, char out[DATE_AMZ])
              (unsigned)(of_day % 60));
 }
 
+void date_iso(int64_t seconds, char out[DATE_ISO])
+{
+    char amz[DATE_AMZ];
+    date_amz(seconds, amz);
+    snprintf(out, DATE_ISO, "%.4s-%.2s-%.2sT%.2s:%.2s:%.2sZ", amz, amz + 4, amz + 6, amz + 9, amz + 11,
+             amz + 13);
+}
+
 struct moment {
     int year, month, day, hour, minute, second;
 };

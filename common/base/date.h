@@ -5,10 +5,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { DATE_AMZ = 17 };
+enum { DATE_AMZ = 17, DATE_ISO = 21 };
 
-/* Seconds since the epoch. */
-void date_amz(int64_t seconds, char out[DATE_AMZ]); /* "20150830T123600Z"; years 1 to 9999 */
+/* Seconds since the epoch; years 1 to 9999. */
+void date_amz(int64_t seconds, char out[DATE_AMZ]); /* "20150830T123600Z" */
+void date_iso(int64_t seconds, char out[DATE_ISO]); /* "2015-08-30T12:36:00Z" */
 /* "Sun, 06 Nov 1994 08:49:37 GMT" (RFC 9110, 5.6.7); the day of the week may be missing, and is not compared.
  */
 bool date_of_http(const char *text, int64_t *ret);
