@@ -295,7 +295,8 @@ static int own(const struct command *c, struct owner **ret, struct error *err)
     struct object_options place = {.uri = c->uri, .endpoint = c->endpoint, .region = c->region};
     crypto_random(key, sizeof key);
     owner_run(key, sizeof key, run);
-    return owner_open(ret, &(struct owner_options){.place = &place, .run = run}, err);
+    return owner_open(ret, &(struct owner_options){.place = &place, .run = run, .title = "checkpoint delete"},
+                      err);
 }
 
 static int delete_owned(struct command *c, struct error *err)

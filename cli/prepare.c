@@ -263,7 +263,7 @@ static int own_checkpoints(struct prepared *p, bool look, struct error *err)
                                    .endpoint = p->spec.checkpoint.endpoint,
                                    .region = p->spec.checkpoint.region};
     owner_run(p->key, sizeof p->key, run);
-    struct owner_options owner = {.place = &place, .run = run, .waiting = say_waiting};
+    struct owner_options owner = {.place = &place, .run = run, .title = p->spec.name, .waiting = say_waiting};
     if (place_open_checkpoints(&p->store, &p->spec, NULL, err) < 0)
         return err_wrap(err, "spec.checkpoint");
     if (look)

@@ -80,7 +80,7 @@ struct coordinator {
     struct pod_job *preparation; /* NULL: under `ringmaster run`, which did it */
     bool preparing;              /* what the job is is not known yet: agents are not heard */
     char waits_for[MSG_DETAIL_MAX];
-    struct error store_waits; /* why a store keeps it preparing; code 0: none does */
+    struct error store_waits; /* why a store keeps it preparing, or is another's; code 0: none */
     bool ending;
     rm_time ending_until;
     int exit_code;
@@ -253,15 +253,11 @@ static void arm(struct coordinator *c)
 }
 
 /* Who waits for news is asked for anew: there may be some, or it has waited long enough. */
-static void answer_watchers(struct coordinator *c)
+static void answer_watchers(void *ctx)
 {
+    struct coordinator *c = ctx;
     bool some = ws_gets_waiting(c->ws) && ws_get_again(c->ws);
     loop_timer_set(c->patience, some ? loop_now(c->loop) + news_look : RM_NEVER);
-}
-
-static void patience_over(void *ctx)
-{
-    answer_watchers(ctx);
 }
 
 static int agents(const struct coordinator *c)
@@ -688,17 +684,21 @@ static void complete_already(void *ctx, const struct checkpoint_entry *final)
     end(c, 0, "complete already");
 }
 
-static void preparation_waits(void *ctx, const struct error *why)
+/* NULL: a store is waited for no more. */
+static void store_waits(void *ctx, const struct error *why)
 {
     struct coordinator *c = ctx;
-    if (strncmp(why->text, c->waits_for, sizeof c->waits_for - 1) == 0)
-        return;
-    log_warn("the job can't begin yet", "why=\"%s\"", why->text);
-    c->store_waits = *why;
-    text_copy(c->waits_for, sizeof c->waits_for, why->text);
     struct rdzv_tell waiting = {.kind = TELL_WAITING, .loss = NAN, .goodput = NAN};
-    text_copy(waiting.text, sizeof waiting.text, why->text);
-    tell(c, &waiting);
+    text_copy(waiting.text, sizeof waiting.text, why ? why->text : "");
+    if (c->ending || !strcmp(waiting.text, c->waits_for))
+        return;
+    text_copy(c->waits_for, sizeof c->waits_for, waiting.text);
+    c->store_waits = why ? *why : (struct error){0};
+    if (why) {
+        log_warn("a store is waited for", "why=\"%s\"", why->text);
+        tell(c, &waiting);
+    } else
+        c->history->revision++;
     answer_watchers(c);
 }
 
@@ -714,7 +714,7 @@ static int start_preparation(struct coordinator *c, struct error *err)
                                       .successor = c->options->term > 1,
                                       .ready = prepared,
                                       .complete = complete_already,
-                                      .waits = preparation_waits,
+                                      .waits = store_waits,
                                       .refused = preparation_refused,
                                       .ctx = c};
     if (!c->options->pod)
@@ -747,7 +747,7 @@ static int coordinator_open(struct coordinator *c, const struct coordinator_opti
         return err_set(err, ERR_MACHINE, "no memory for the coordinator");
     if (loop_timer_open(&c->timer, c->loop, timer_fired, c, err) < 0 ||
         loop_timer_open(&c->pulse, c->loop, pulse_fired, c, err) < 0 ||
-        loop_timer_open(&c->patience, c->loop, patience_over, c, err) < 0 ||
+        loop_timer_open(&c->patience, c->loop, answer_watchers, c, err) < 0 ||
         loop_signal_open(&c->term_signal, c->loop, SIGTERM, asked_to_end, c, err) < 0 ||
         open_sockets(c, err) < 0 || open_pipes(c, err) < 0)
         return -1;

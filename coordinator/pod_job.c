@@ -19,8 +19,9 @@ struct pod_job {
     struct loop *loop;
     struct pod_job_options options;
     struct loop_timer *timer;
-    rm_time pause; /* before the last look; 0: there was none */
-    bool running;
+    struct loop_bell *place; /* rung by the owner's thread */
+    rm_time pause;           /* before the last look; 0: there was none */
+    bool running, begun, away;
     atomic_int cancel;
     /* the background work's own while it runs */
     struct job_spec spec;
@@ -40,6 +41,12 @@ static void owner_waits(void *ctx, const char *text)
     log_info("the checkpoints have an owner", "why=\"%s\"", text);
 }
 
+static void place_changed(void *ctx)
+{
+    struct pod_job *j = ctx;
+    loop_wake(j->place);
+}
+
 static int own(struct pod_job *j, struct error *err)
 {
     char run[OWNER_RUN_MAX];
@@ -49,7 +56,12 @@ static int own(struct pod_job *j, struct error *err)
     if (j->owner)
         return 0;
     owner_run(j->options.files->key, JOB_KEY_BYTES, run);
-    struct owner_options options = {.place = &place, .run = run, .waiting = owner_waits};
+    struct owner_options options = {.place = &place,
+                                    .run = run,
+                                    .title = j->spec.name,
+                                    .waiting = owner_waits,
+                                    .changed = place_changed,
+                                    .ctx = j};
     if (owner_open(&j->owner, &options, err) < 0)
         return -1;
     if (!owner_is_fenced(j->owner)) {
@@ -239,6 +251,19 @@ static void look_later(struct pod_job *j)
     loop_timer_set(j->timer, loop_now(j->loop) + j->pause);
 }
 
+/* What is taken again before anybody was told is no news. */
+static void tell_place(void *ctx)
+{
+    struct pod_job *j = ctx;
+    struct error why;
+    if (!j->begun || !j->owner)
+        return;
+    bool away = owner_is_away(j->owner, &why);
+    if (away || j->away)
+        j->options.waits(j->options.ctx, away ? &why : NULL);
+    j->away = away;
+}
+
 static void worked(void *ctx)
 {
     struct pod_job *j = ctx;
@@ -249,8 +274,11 @@ static void worked(void *ctx)
         put_in(j);
         if (j->complete)
             j->options.complete(j->options.ctx, &j->newest);
-        else
+        else {
+            j->begun = true;
             j->options.ready(j->options.ctx);
+            tell_place(j);
+        }
     } else if (may_heal(&j->err)) {
         look_later(j);
         j->options.waits(j->options.ctx, &j->err);
@@ -274,7 +302,9 @@ int pod_job_open(struct pod_job **ret, struct loop *loop, const struct pod_job_o
     if (!j)
         return err_set(err, ERR_MACHINE, "no memory to look at the job");
     *j = (struct pod_job){.loop = loop, .options = *options};
-    if (loop_timer_open(&j->timer, loop, look, j, err) < 0) {
+    if (loop_timer_open(&j->timer, loop, look, j, err) < 0 ||
+        loop_bell_open(&j->place, loop, tell_place, j, err) < 0) {
+        loop_timer_free(j->timer);
         free(j);
         return -1;
     }
@@ -296,6 +326,7 @@ void pod_job_free(struct pod_job *j)
     while (j->running)
         loop_turn(j->loop, true);
     owner_free(j->owner);
+    loop_bell_free(j->place);
     loop_timer_free(j->timer);
     free(j);
 }

@@ -5,7 +5,9 @@
  * It is done on a thread of its own, and again after a pause (1, 2, 4 .. 30 s) while a store is away, busy,
  * or refuses what a person can set right: a key, a bucket, its region. Pods are not made anew for that, so it
  * has no end but the job's. Only what would be refused again whatever anybody does to the store ends the job
- * at once: a place that can't be one, a job that differs from its checkpoints, data that are none. */
+ * at once: a place that can't be one, a job that differs from its checkpoints, data that are none.
+ *
+ * From then on it keeps the place of the checkpoints in its bucket, and says so when another run has it. */
 #ifndef RM_COORDINATOR_POD_JOB_H
 #define RM_COORDINATOR_POD_JOB_H
 
@@ -21,12 +23,14 @@ struct pod_job_options {
     void (*ready)(void *ctx);
     /* Instead of `ready`: the job has been trained to its end, and its final checkpoint is whole. */
     void (*complete)(void *ctx, const struct checkpoint_entry *final);
-    void (*waits)(void *ctx, const struct error *why); /* it is asked again */
+    /* A store is waited for: before the others, as it is asked again, or after `ready`, as another run has
+     * the place of the checkpoints. NULL: no longer, after `ready` alone. */
+    void (*waits)(void *ctx, const struct error *why);
     void (*refused)(void *ctx, const struct error *why);
     void *ctx;
 };
 
-/* One of the callbacks comes in a later turn; `waits` any number of times before one of the others. */
+/* One of the callbacks comes in a later turn; `waits` any number of times. */
 int pod_job_open(struct pod_job **ret, struct loop *loop, const struct pod_job_options *options,
                  struct error *err);
 /* Once `ready`: does the store of the checkpoints make sure that they have one owner? True of a folder. */

@@ -37,7 +37,7 @@ struct rule {
     {                                                                                                        \
         .others_can = FAULT_ANOTHER, .nobody_can = FAULT_ENDS, .nobody_bound = AFTER_PATIENCE                \
     }
-/* What another run has taken comes back to nobody here. */
+/* A place that can be none, say, becomes one for nobody. */
 #define HANDED_ON_BUT_BY_ALL                                                                                 \
     {                                                                                                        \
         .others_can = FAULT_ANOTHER, .nobody_can = FAULT_ENDS, .nobody_bound = AFTER_PATIENCE,               \

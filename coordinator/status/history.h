@@ -61,7 +61,8 @@ struct history_terms {
     const char *checkpoint_uri; /* of the job */
     const char *waits_for;      /* said instead of the core's sentence, which has not begun; NULL: it has */
     bool unfenced;              /* the store does not make sure that there is one owner of the checkpoints */
-    const struct error *store_waits; /* why a store keeps it from beginning; NULL: none does */
+    const struct error *store_waits; /* why a store keeps it from beginning, or does not take its checkpoints
+                                        as it is another's; NULL: none */
 };
 
 void history_note(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms, rm_time now);

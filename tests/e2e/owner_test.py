@@ -3,7 +3,7 @@
 import pytest
 
 import rig
-from s3_rig import Place, faults, proxy
+from s3_rig import Place, Stranger, faults, proxy
 
 FIELDS = {"checkpoint__everySteps": 10, "checkpoint__keep": 2}
 UNFENCED = "overwrites what is to be created only where nothing is"
@@ -58,6 +58,17 @@ def test_who_asks_a_living_owner_is_answered_and_goes(tmp_path, launch, finish, 
     rig.until(lambda: ".owner-00000001-asks" not in s3.names(), "the question is taken away again")
     first.interrupt()
     assert first.wait() == 130, first.tail()
+
+
+def test_a_run_whose_place_another_one_keeps_waits_at_its_end_as_for_a_store_that_is_away(tmp_path, launch, s3, s3_proxy):
+    run = run_on(launch, tmp_path, s3_proxy, s3.uri, trainer__steps=400, checkpoint__endTimeout="2s")
+    run.read_until("checkpointSaved")
+    s3_proxy.script = stranger = Stranger(s3)
+    stranger.take()
+    assert run.wait() == 4, run.tail()
+    reason = run.the("failed")["reason"]
+    assert "given up after checkpoint.endTimeout" in reason and "belongs to another run now: job stranger" in reason, reason
+    assert stranger.newest() == stranger.name and "final" not in s3.checkpoints()
 
 
 def stderr_of_one_that_begins(launch, folder, between):

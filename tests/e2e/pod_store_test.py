@@ -8,7 +8,7 @@ import pytest
 
 import pod_rig
 import rig
-from s3_rig import Place, client, faults, sts
+from s3_rig import Place, Stranger, client, faults, sts
 
 STEPS = 1500
 
@@ -210,3 +210,29 @@ def test_all_who_leave_in_less_time_than_saving_takes_say_so_and_the_checkpoint_
         group.worker(i, attempt=2)
     status = group.ring((0, 2), (1, 2))
     assert [e["step"] for e in status["events"] if e["event"] == "checkpointLoaded"] == [stands]
+
+
+def test_a_coordinator_that_lost_its_place_takes_it_again_and_what_was_trained_meanwhile_is_saved(pods, bucket, s3_proxy):
+    steps = 500
+    group = pods(endpoint=s3_proxy.endpoint, every_steps=20, steps=steps)
+    workers = [group.worker(i) for i in range(2)]
+    coordinator = group.coordinator()
+    group.until(lambda s: s["checkpoint"], "a checkpoint stands")
+    place = Place(bucket.server, f"{bucket.prefix}/checkpoints")
+    s3_proxy.script = stranger = Stranger(place)
+    stranger.take()
+    status = group.until(lambda s: s["storeWaiting"] and s["storeWaiting"]["person"], "the other one lives, and it stays out")
+    assert "job stranger" in status["storeWaiting"]["reason"] and "since 2026-" in status["storeWaiting"]["reason"], status["storeWaiting"]
+    assert "end one of two runs" in status["storeWaiting"]["reason"] and not status["preparing"]
+    assert status["storeWaiting"]["reason"] in [e["reason"] for e in status["events"] if e["event"] == "waiting"]
+    group.until(lambda s: s["state"] == "Saving", "all is trained")
+    rig.until(lambda: group.status()["checkpointWaiting"]["step"] == steps, "the last state waits", rig.DEADLINE_S)
+    assert stranger.asked and stranger.newest() == stranger.name, "it is asked, and left in peace"
+    stranger.say(released=True)
+    s3_proxy.script = faults.Quiet()
+    status = group.until(lambda s: not s["storeWaiting"], "the place is taken again")
+    assert [worker.wait() for worker in workers] == [0, 0], group.tail()
+    assert coordinator.wait() == 0, group.tail()
+    assert coordinator.last_word()["step"] == steps and "final" in place.checkpoints()
+    assert status["stepsRedone"] == {"announced": 0, "sudden": 0} and status["recoveries"] == 0
+    assert stranger.newest() > stranger.name

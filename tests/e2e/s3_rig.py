@@ -1,5 +1,7 @@
 """Object stores for the end-to-end tests: one real server per test process, a prefix of its own for each test."""
 
+import json
+import re
 import sys
 import uuid
 from pathlib import Path
@@ -19,9 +21,9 @@ import sts  # noqa: E402,F401
 class Place:
     """A prefix of a bucket that one test has for itself."""
 
-    def __init__(self, server):
+    def __init__(self, server, prefix=None):
         self.server = server
-        self.prefix = f"t{uuid.uuid4().hex[:12]}"
+        self.prefix = prefix or f"t{uuid.uuid4().hex[:12]}"
         self.uri = f"s3://{servers.BUCKET}/{self.prefix}"
         self.env = dict(server.environment)
 
@@ -50,6 +52,34 @@ class Place:
     def checkpoints(self):
         """Folders that have a manifest, in order."""
         return sorted(name.rsplit("/", 1)[0] for name in self.names() if name.endswith("/manifest.json"))
+
+
+class Stranger(faults.Quiet):
+    """A script for the proxy: the owner's own looks at `place` are refused, and another run takes the place, lives and answers who asks."""
+
+    def __init__(self, place):
+        self.place, self.name, self.beat, self.asked = place, None, 0, 0
+
+    def say(self, **more):
+        self.beat += 1
+        self.place.put(self.name, json.dumps({"run": "f" * 16, "job": "stranger", "since": 1790000000000, "beat": self.beat, **more}).encode())
+
+    def newest(self):
+        return max(name for name in self.place.names() if re.fullmatch(r"\.owner-\d+", name))
+
+    def take(self):
+        self.name = f".owner-{int(self.newest().removeprefix('.owner-')) + 1:08d}"
+        self.say()
+
+    def fault(self, request):
+        if not request.key.endswith("-asks"):
+            return None
+        if request.method == "HEAD":
+            return faults.Says(403, "AccessDenied")
+        if request.method == "PUT" and self.name and request.key.endswith(f"{self.name}-asks"):
+            self.asked += 1
+            self.say()
+        return None
 
 
 def started(kind, **how):

@@ -13,10 +13,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/date.h"
 #include "common/job/spec.h"
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
 #include "common/os/uri.h"
+#include "common/storage/checkpoint/owner_rule.h"
 #include "common/wire/json.h"
 
 enum {
@@ -24,25 +26,35 @@ enum {
     NAME_CHARS = 32,
     TEXT_MAX = 4096,
     HOST_MAX = 128,
+    TITLE_MAX = 64, /* as much of another's name as is told */
+    HOLDER_MAX = TITLE_MAX + 64,
+    PROCESS_MAX = 17, /* hex, with its NUL */
     TAKE_TRIES = 8,
+    LOOKS_FASTER = 3, /* while another's answer is waited for */
 };
 
-static const rm_time look_every = RM_S; /* at another's object */
 static const char stem[] = ".owner-", asks[] = "-asks";
 
 struct owner {
     int lock_fd; /* of a folder; -1 in a bucket */
     struct object_options place;
-    struct object_store *store; /* the thread's, once it runs */
-    char run[OWNER_RUN_MAX];
-    int number;
-    int64_t beats;
-    bool fenced;
+    char run[OWNER_RUN_MAX], process[PROCESS_MAX], title[TITLE_MAX];
+    rm_time look; /* how often */
+    void (*changed)(void *ctx);
+    void *ctx;
+    atomic_bool fenced;
     bool threaded;
     pthread_t thread;
-    pthread_mutex_t mutex;
+    /* the thread's, once it runs */
+    struct object_store *store;
+    struct owner_rule rule;
+    int64_t beats, since_ms;
+    bool holds;
+    rm_time looked_at;     /* when it was last seen whose the place is */
+    pthread_mutex_t mutex; /* for what follows */
     pthread_cond_t ending_now;
-    bool ending;
+    bool ending, away;
+    struct error why;
     atomic_int cancel;
 };
 
@@ -103,8 +115,8 @@ static int lock_folder(const char *uri, int *ret_fd, struct error *err)
 /* What an owner says of itself. */
 struct said {
     int number; /* 0: nobody has ever owned it */
-    char run[OWNER_RUN_MAX], host[HOST_MAX];
-    int64_t pid;
+    char run[OWNER_RUN_MAX], process[PROCESS_MAX], title[TITLE_MAX], host[HOST_MAX];
+    int64_t pid, since_ms; /* 0: not said */
     bool released;
     char tag[OBJECT_TAG_MAX];
 };
@@ -148,15 +160,28 @@ static int note_highest(void *ctx, const struct object_entry *entry, struct erro
     return 0;
 }
 
+static void take_text(char *out, size_t size, const struct js *top, const char *key)
+{
+    const char *text = top ? js_as_string(js_get(top, key)) : NULL;
+    text_copy(out, size, text ? text : "");
+}
+
+static int64_t take_number(const struct js *top, const char *key)
+{
+    int64_t number = 0;
+    const struct js *member = top ? js_get(top, key) : NULL;
+    return member && js_as_int(member, &number) ? number : 0;
+}
+
 static void read_said(struct said *said, const char *text, size_t length)
 {
     struct js *top = js_parse(text, length, "owner", NULL);
-    const char *run = top ? js_as_string(js_get(top, "run")) : NULL;
-    const char *host = top ? js_as_string(js_get(top, "host")) : NULL;
-    text_copy(said->run, sizeof said->run, run ? run : "");
-    text_copy(said->host, sizeof said->host, host ? host : "");
-    if (!top || !js_get(top, "pid") || !js_as_int(js_get(top, "pid"), &said->pid))
-        said->pid = 0;
+    take_text(said->run, sizeof said->run, top, "run");
+    take_text(said->process, sizeof said->process, top, "process");
+    take_text(said->title, sizeof said->title, top, "job");
+    take_text(said->host, sizeof said->host, top, "host");
+    said->pid = take_number(top, "pid");
+    said->since_ms = take_number(top, "since");
     said->released = top && js_get(top, "released");
     js_free(top);
 }
@@ -182,13 +207,16 @@ static int look(struct object_store *store, struct said *ret, struct error *err)
     return err_from(err, &why, "%s", why.text);
 }
 
-static int say(struct owner *o, bool released, enum object_mode mode, struct error *err)
+static int say(struct owner *o, int number, bool released, enum object_mode mode, struct error *err)
 {
     char name[NAME_CHARS], host[HOST_MAX];
     struct js *top = js_object();
     struct str text = str_init(TEXT_MAX);
     this_host(host);
     js_set_string(top, "run", o->run);
+    js_set_string(top, "process", o->process);
+    js_set_string(top, "job", o->title);
+    js_set_int(top, "since", o->since_ms);
     js_set_string(top, "host", host);
     js_set_int(top, "pid", getpid());
     js_set_int(top, "beat", ++o->beats);
@@ -196,7 +224,7 @@ static int say(struct owner *o, bool released, enum object_mode mode, struct err
         js_set_bool(top, "released", true);
     js_print(top, &text);
     js_free(top);
-    owner_name(name, o->number);
+    owner_name(name, number);
     struct object_body body = {.runs = 1, .run = {{str_text(&text), text.length}}};
     int result = object_put(o->store, name, &body, mode, err);
     str_clear(&text);
@@ -210,6 +238,31 @@ static bool is_dead(const struct said *said)
     if (!said->pid || strcmp(host, said->host) != 0)
         return false;
     return kill((pid_t)said->pid, 0) < 0 && errno == ESRCH;
+}
+
+static struct owner_claim claim_of(const struct owner *o, const struct said *said)
+{
+    struct owner_claim claim = {.number = said->number,
+                                .own = said->number && !strcmp(said->process, o->process),
+                                .of_run = said->number && !strcmp(said->run, o->run),
+                                .released = said->released,
+                                .dead = is_dead(said)};
+    text_copy(claim.tag, sizeof claim.tag, said->tag);
+    return claim;
+}
+
+/* Another's words: "job gpt-2, there since 2026-11-25T10:15:00Z (.owner-00000003)". */
+static void name_holder(const struct said *said, char out[HOLDER_MAX])
+{
+    char since[DATE_ISO] = "", title[TITLE_MAX];
+    size_t n = 0;
+    for (; said->title[n]; n++)
+        title[n] = (unsigned char)said->title[n] < ' ' ? ' ' : said->title[n];
+    title[n] = 0;
+    if (said->since_ms > 0)
+        date_iso(said->since_ms / 1000, since);
+    snprintf(out, HOLDER_MAX, "%s%s%s%s (%s%08d)", *title ? "job " : "another run", title,
+             *since ? ", there since " : "", since, stem, said->number);
 }
 
 /* false: the end has come. */
@@ -226,49 +279,30 @@ static bool pause_for(struct owner *o, rm_time length)
 }
 
 /* Asks the owner of that number whether it lives. */
-static int ask(struct owner *o, int number, struct error *err)
+static int ask(struct owner *o, const struct owner_claim *claim, struct error *err)
 {
     char name[NAME_CHARS];
     struct object_body body = {.runs = 1, .run = {{o->run, strlen(o->run)}}};
-    question_name(name, number);
-    return object_put(o->store, name, &body, OBJECT_REPLACE, err);
-}
-
-static int refuse(const struct owner *o, struct error *err)
-{
-    return err_set(err, ERR_MACHINE,
-                   "checkpoints %.200s: another run uses this place; wait for its end, or use another one",
-                   o->place.uri);
-}
-
-/* 0: the owner has died (or gone, or has been followed by another: look again); -1: it lives. */
-static int wait_for_end(struct owner *o, const struct owner_options *options, const struct said *seen,
-                        struct error *err)
-{
-    rm_time since = clock_now();
-    char text[RM_URI_MAX + 128];
-    snprintf(text, sizeof text, "%.512s has an owner; looking for %d s whether it lives", o->place.uri,
-             (int)(OWNER_LEASE / RM_S));
-    if (options->waiting)
-        options->waiting(options->ctx, text);
-    if (ask(o, seen->number, err) < 0)
+    question_name(name, claim->number);
+    if (object_put(o->store, name, &body, OBJECT_REPLACE, err) < 0)
         return -1;
-    while (clock_now() - since < OWNER_LEASE) {
-        struct said now;
-        pause_for(o, look_every);
-        if (look(o->store, &now, err) < 0)
-            return -1;
-        if (now.number != seen->number || now.released)
-            return 0;
-        if (strcmp(now.tag, seen->tag) != 0)
-            return refuse(o, err);
-    }
+    owner_rule_asked(&o->rule, claim, clock_now());
     return 0;
 }
 
-static void remove_older(struct owner *o)
+static int refuse(const struct owner *o, const struct said *seen, struct error *err)
 {
-    for (int number = o->number - 1; number > 0 && number >= o->number - 2; number--) {
+    char holder[HOLDER_MAX];
+    name_holder(seen, holder);
+    return err_set(
+        err, ERR_MACHINE,
+        "checkpoints %.200s: another run uses this place: %s; wait for its end, or use another one",
+        o->place.uri, holder);
+}
+
+static void remove_older(struct owner *o, int than)
+{
+    for (int number = than - 1; number > 0 && number >= than - 2; number--) {
         char name[NAME_CHARS], question[NAME_CHARS];
         owner_name(name, number);
         question_name(question, number);
@@ -278,13 +312,19 @@ static void remove_older(struct owner *o)
 
 /* Does the store refuse to create what is there? Another beat makes it other bytes: the same ones would count
  * as an earlier try of ours. */
-static int probe(struct owner *o, struct error *err)
+static int probe(struct owner *o, int number, struct error *err)
 {
     struct error why = {0};
-    o->fenced = say(o, false, OBJECT_CREATE, &why) < 0;
-    if (!o->fenced || why.code == ERR_EXISTS)
+    bool fenced = say(o, number, false, OBJECT_CREATE, &why) < 0;
+    atomic_store(&o->fenced, fenced);
+    if (!fenced || why.code == ERR_EXISTS)
         return 0;
     return err_from(err, &why, "%s", why.text);
+}
+
+static bool is_own(const struct owner *o, const struct said *said)
+{
+    return said->number && !strcmp(said->process, o->process);
 }
 
 /* Where a creation may have been overwritten by another one of the same moment: who wrote last? */
@@ -292,56 +332,112 @@ static int is_still_ours(struct owner *o, bool *ret_ours, struct error *err)
 {
     struct said now;
     *ret_ours = true;
-    if (o->fenced)
+    if (atomic_load(&o->fenced))
         return 0;
-    pause_for(o, look_every);
+    pause_for(o, o->look / LOOKS_FASTER);
     if (look(o->store, &now, err) < 0)
         return -1;
-    *ret_ours = now.number == o->number && !strcmp(now.run, o->run);
+    *ret_ours = is_own(o, &now);
     return 0;
 }
 
 /* 1: the number is this owner's; 0: another one's. */
-static int take_number(struct owner *o, int number, struct error *err)
+static int take(struct owner *o, int number, struct error *err)
 {
     struct error why = {0};
     bool ours;
-    o->number = number;
-    if (say(o, false, OBJECT_CREATE, &why) < 0)
+    o->since_ms = clock_wall_ms();
+    if (say(o, number, false, OBJECT_CREATE, &why) < 0)
         return why.code == ERR_EXISTS ? 0 : err_from(err, &why, "%s", why.text);
-    if (probe(o, err) < 0 || is_still_ours(o, &ours, err) < 0)
+    if (probe(o, number, err) < 0 || is_still_ours(o, &ours, err) < 0)
         return -1;
-    if (ours)
-        remove_older(o);
-    return ours;
+    if (!ours)
+        return 0;
+    owner_rule_taken(&o->rule, number);
+    o->holds = true;
+    remove_older(o, number);
+    return 1;
+}
+
+static void say_waiting(const struct owner *o, const struct owner_options *options)
+{
+    char text[RM_URI_MAX + 128];
+    snprintf(text, sizeof text, "%.512s has an owner; looking for %d s whether it lives", o->place.uri,
+             (int)(o->rule.lease / RM_S));
+    if (options->waiting)
+        options->waiting(options->ctx, text);
 }
 
 /* Two that looked away at the same time both reach for the next number; only one gets it. */
 static int take_bucket(struct owner *o, const struct owner_options *options, struct error *err)
 {
-    for (int i = 0; i < TAKE_TRIES; i++) {
-        struct said seen, again;
+    struct said seen;
+    for (int tries = 0, taken = 0; tries < TAKE_TRIES;) {
+        rm_time now = clock_now();
         if (look(o->store, &seen, err) < 0)
             return -1;
-        bool mine = !strcmp(seen.run, o->run); /* of a process of this run before this one */
-        if (seen.number && !seen.released && !mine && !is_dead(&seen)) {
-            if (wait_for_end(o, options, &seen, err) < 0 || look(o->store, &again, err) < 0)
+        struct owner_claim claim = claim_of(o, &seen);
+        switch (owner_rule_step(&o->rule, &claim, now)) {
+        case OWNER_TAKES:
+            tries++;
+            taken = take(o, owner_rule_next(&o->rule, &claim), err);
+            if (taken)
+                return taken < 0 ? -1 : 0;
+            break;
+        case OWNER_ASKS:
+            tries++;
+            say_waiting(o, options);
+            if (ask(o, &claim, err) < 0)
                 return -1;
-            if (again.number != seen.number || (!again.released && strcmp(again.tag, seen.tag) != 0))
-                continue;
+            break;
+        case OWNER_WAITS:
+            pause_for(o, o->look / LOOKS_FASTER);
+            break;
+        default:
+            return refuse(o, &seen, err);
         }
-        int taken = take_number(o, seen.number + 1, err);
-        if (taken)
-            return taken < 0 ? -1 : 0;
     }
-    return refuse(o, err);
+    return refuse(o, &seen, err);
 }
 
-/* While it is still ours: nobody took over, nobody removed it. */
-static bool is_ours(struct owner *o)
+/* --- while it lives --- */
+
+/* NULL: the place is this owner's. Told only where it is another word than before. */
+static void tell(struct owner *o, const struct error *why)
 {
-    struct said now;
-    return look(o->store, &now, NULL) == 0 && now.number == o->number && !strcmp(now.run, o->run);
+    pthread_mutex_lock(&o->mutex);
+    bool news = o->away != (why != NULL) || (why && strcmp(why->text, o->why.text) != 0);
+    o->away = why != NULL;
+    o->why = why ? *why : (struct error){0};
+    pthread_mutex_unlock(&o->mutex);
+    if (news && o->changed)
+        o->changed(o->ctx);
+}
+
+/* A store that heals by itself, or by who ends one of two that live. */
+static void tell_lost(struct owner *o, const struct said *seen)
+{
+    char holder[HOLDER_MAX];
+    struct error why = {0};
+    bool lives = seen->number == o->rule.asked && o->rule.lives && !seen->released;
+    name_holder(seen, holder);
+    /* where it is shown there may be room for its beginning alone */
+    if (lives)
+        err_set(
+            &why, ERR_MACHINE,
+            "end one of two runs: %s took %.120s while this one was cut off from it, and lives; nothing is "
+            "saved from here until then",
+            holder, o->place.uri);
+    else
+        err_set(
+            &why, ERR_MACHINE,
+            "%s took %.120s while this run was cut off from it; taken again if that one has ended, or does "
+            "not answer for %d s",
+            holder, o->place.uri, (int)(o->rule.lease / RM_S));
+    err_class(&why, CLASS_PASSING);
+    if (lives)
+        err_person(&why);
+    tell(o, &why);
 }
 
 /* Whoever asked sees another content, and goes. A question that can't be removed is answered once more. */
@@ -349,19 +445,63 @@ static void answer(struct owner *o)
 {
     char question[NAME_CHARS];
     const char *names = question;
-    struct object_info info;
-    question_name(question, o->number);
-    if (object_head(o->store, question, &info, NULL) < 0 || !is_ours(o))
-        return;
-    if (say(o, false, OBJECT_REPLACE, NULL) == 0)
+    question_name(question, o->rule.number);
+    if (say(o, o->rule.number, false, OBJECT_REPLACE, NULL) == 0)
         object_delete(o->store, &names, 1, NULL);
 }
 
-static void *answer_questions(void *ctx)
+/* Does somebody ask? Who is asked here in time has the place still: nobody takes it sooner than a lease.
+ * False where that can't be said: the store is away, or this process stood still. */
+static bool is_safe(struct owner *o, bool *ret_asked)
+{
+    char question[NAME_CHARS];
+    struct object_info info;
+    struct error why = {0};
+    rm_time begin = clock_now();
+    question_name(question, o->rule.number);
+    *ret_asked = object_head(o->store, question, &info, &why) == 0;
+    bool answered = *ret_asked || why.code == ERR_NOT_FOUND;
+    rm_time now = clock_now();
+    return answered && now - begin < o->look && now - o->looked_at < o->rule.lease;
+}
+
+/* What the newest claim says about this one. */
+static void settle(struct owner *o, const struct said *seen, rm_time now, bool asked)
+{
+    struct owner_claim claim = claim_of(o, seen);
+    enum owner_step step = owner_rule_step(&o->rule, &claim, now);
+    o->holds = step == OWNER_HOLDS || step == OWNER_FOLLOWED;
+    if (step == OWNER_HOLDS && asked)
+        answer(o);
+    if (step == OWNER_ASKS)
+        ask(o, &claim, NULL);
+    if (step == OWNER_TAKES)
+        take(o, owner_rule_next(&o->rule, &claim), NULL);
+    if (o->holds)
+        tell(o, NULL);
+    else
+        tell_lost(o, seen);
+}
+
+/* A store that does not say whose the place is changes nothing: it is looked at again. */
+static void watch(struct owner *o)
+{
+    struct said seen;
+    bool asked = false;
+    if (o->holds && is_safe(o, &asked) && !asked)
+        return;
+    rm_time now = clock_now();
+    if (look(o->store, &seen, NULL) < 0)
+        return;
+    o->looked_at = now;
+    settle(o, &seen, now, asked);
+}
+
+static void *keep(void *ctx)
 {
     struct owner *o = ctx;
-    while (pause_for(o, OWNER_LOOK))
-        answer(o);
+    while (pause_for(o, o->rule.waits ? o->look / LOOKS_FASTER : o->look))
+        watch(o);
     return NULL;
 }
 
@@ -371,10 +511,18 @@ static int own_bucket(struct owner *o, const struct owner_options *options, stru
     o->place.cancel = &o->cancel;
     if (object_open(&o->store, &o->place, err) < 0 || take_bucket(o, options, err) < 0)
         return -1;
-    if (pthread_create(&o->thread, NULL, answer_questions, o) != 0)
+    o->looked_at = clock_now();
+    if (pthread_create(&o->thread, NULL, keep, o) != 0)
         return err_set(err, ERR_MACHINE, "a thread can't be started");
     o->threaded = true;
     return 0;
+}
+
+static void name_process(char out[PROCESS_MAX])
+{
+    uint8_t chance[(PROCESS_MAX - 1) / 2];
+    crypto_random(chance, sizeof chance);
+    hex_encode(chance, sizeof chance, out);
 }
 
 int owner_open(struct owner **ret, const struct owner_options *options, struct error *err)
@@ -383,7 +531,12 @@ int owner_open(struct owner **ret, const struct owner_options *options, struct e
     if (!o)
         return err_set(err, ERR_MACHINE, "checkpoints: out of memory");
     o->lock_fd = -1;
-    o->fenced = true;
+    atomic_store(&o->fenced, true);
+    o->look = options->look ? options->look : OWNER_LOOK;
+    o->rule.lease = options->lease ? options->lease : OWNER_LEASE;
+    o->changed = options->changed;
+    o->ctx = options->ctx;
+    name_process(o->process);
     pthread_mutex_init(&o->mutex, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -391,6 +544,7 @@ int owner_open(struct owner **ret, const struct owner_options *options, struct e
     pthread_cond_init(&o->ending_now, &monotonic);
     pthread_condattr_destroy(&monotonic);
     text_copy(o->run, sizeof o->run, options->run);
+    text_copy(o->title, sizeof o->title, options->title ? options->title : "");
     int result = job_uri_is_bucket(options->place->uri) ? own_bucket(o, options, err)
                                                         : lock_folder(options->place->uri, &o->lock_fd, err);
     if (result < 0) {
@@ -405,13 +559,14 @@ int owner_open(struct owner **ret, const struct owner_options *options, struct e
  */
 static void release_bucket(struct owner *o)
 {
+    struct said now;
     pthread_mutex_lock(&o->mutex);
     o->ending = true;
     pthread_cond_signal(&o->ending_now);
     pthread_mutex_unlock(&o->mutex);
     pthread_join(o->thread, NULL);
-    if (is_ours(o))
-        say(o, true, OBJECT_REPLACE, NULL);
+    if (look(o->store, &now, NULL) == 0 && is_own(o, &now))
+        say(o, now.number, true, OBJECT_REPLACE, NULL);
 }
 
 void owner_free(struct owner *owner)
@@ -430,7 +585,17 @@ void owner_free(struct owner *owner)
 
 bool owner_is_fenced(const struct owner *owner)
 {
-    return owner->fenced;
+    return atomic_load(&owner->fenced);
+}
+
+bool owner_is_away(struct owner *owner, struct error *ret_why)
+{
+    pthread_mutex_lock(&owner->mutex);
+    bool away = owner->away;
+    if (away)
+        *ret_why = owner->why;
+    pthread_mutex_unlock(&owner->mutex);
+    return away;
 }
 
 void owner_unfenced_sentence(const struct owner *owner, char *out, size_t size)
@@ -452,7 +617,11 @@ int owner_check(struct object_store *store, const char *run, struct error *err)
         return -1;
     if (!now.number || !strcmp(now.run, run))
         return 0;
-    err_set(err, ERR_EXISTS, "%.200s belongs to another run now; nothing is saved from this one",
-            object_uri(store));
-    return err_class(err, CLASS_JOB);
+    char holder[HOLDER_MAX];
+    name_holder(&now, holder);
+    err_set(err, ERR_EXISTS,
+            "%.120s belongs to another run now: %s%s; nothing is saved from this one until %s",
+            object_uri(store), holder, now.released ? ", which has ended" : "",
+            now.released ? "it has the place again" : "that one ends");
+    return err_class(err, CLASS_PASSING);
 }

@@ -13,8 +13,17 @@
  * where nothing is (owner_is_fenced) makes it a matter of moments. Then the last one to write has it, and the
  * other finds that out a moment later.
  *
+ * An owner who was cut off from the store may have been followed meanwhile. It looks at that after each
+ * question of its own that went wrong or took long, and once in OWNER_LEASE, and takes the place again by the
+ * rule by which anybody takes it (owner_rule.h): at once where the other one has released it or is known to
+ * be dead, else once that one has not answered for OWNER_LEASE. One that answers keeps the place; it is asked
+ * again later, each time after twice as long, up to 16 leases. So of two runs that live one has it, and it
+ * does not go to and fro between them: who lost it stays out and says so (owner_is_away), with the other's
+ * name, since when that one has it, and what to do. A later process of the same run that has it is no loss.
+ *
  * `run` names the run, as owner_run makes it from the job's key. Agents ask owner_check with it before they
- * publish, so that an owner who was taken over while it was cut off (or its workers) publishes nothing. */
+ * publish, so that an owner who was taken over while it was cut off (or its workers) publishes nothing. They
+ * compare runs, not numbers, so that a place that was taken again is theirs again with their next look. */
 #ifndef RM_STORE_OWNER_H
 #define RM_STORE_OWNER_H
 
@@ -33,11 +42,15 @@ void owner_run(const void *key, size_t length, char out[OWNER_RUN_MAX]);
 struct owner;
 
 /* Makes the folder where needed. Held by someone else who lives: ERR_MACHINE with a sentence. Waits for up to
- * OWNER_LEASE where somebody's end has to be found out; `waiting` (may be NULL) is told so once. */
+ * OWNER_LEASE where somebody's end has to be found out; `waiting` (may be NULL) is told so. */
 struct owner_options {
     const struct object_options *place; /* its strings live longer than the owner */
     const char *run;
+    const char *title;   /* what others are told that it is called; NULL: nothing */
+    rm_time look, lease; /* 0: OWNER_LOOK, OWNER_LEASE */
     void (*waiting)(void *ctx, const char *text);
+    void (*changed)(
+        void *ctx); /* owner_is_away says something else; on a thread of the owner's. May be NULL */
     void *ctx;
 };
 int owner_open(struct owner **ret, const struct owner_options *options, struct error *err);
@@ -49,8 +62,12 @@ bool owner_is_fenced(const struct owner *owner);
 /* What to say where it does not: one sentence. */
 void owner_unfenced_sentence(const struct owner *owner, char *out, size_t size);
 
-/* Is the store still that run's, or nobody's? ERR_EXISTS with a sentence where it is another's: that does not
- * change by waiting (CLASS_JOB). A folder needs no asking: success. */
+/* The place is another's at the moment: why, of CLASS_PASSING; for a person where two live. Never of a
+ * folder. From any thread. */
+bool owner_is_away(struct owner *owner, struct error *ret_why);
+
+/* Is the store still that run's, or nobody's? ERR_EXISTS with a sentence where it is another's, be it
+ * released: its owner takes it again when it can (CLASS_PASSING). A folder needs no asking: success. */
 int owner_check(struct object_store *store, const char *run, struct error *err);
 
 #endif

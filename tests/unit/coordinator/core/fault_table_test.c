@@ -130,7 +130,7 @@ Test(fault_table, the_same_from_all_is_the_jobs_unless_time_may_heal_it)
     f.where = FAULT_IN_SAVE;
     cr_expect_eq(remedy(f), FAULT_WAITS);
     f.class = CLASS_JOB;
-    cr_expect_eq(remedy(f), FAULT_ENDS, "what another run has taken comes back to nobody");
+    cr_expect_eq(remedy(f), FAULT_ENDS, "a place that can be none is none for all");
 }
 
 Test(fault_table, a_checkpoint_is_refused_only_when_its_damage_is_proven)

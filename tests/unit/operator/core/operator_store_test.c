@@ -103,6 +103,28 @@ Test(operator_store, a_store_that_no_worker_can_read_any_more_is_not_ready)
     cast_free(c);
 }
 
+Test(operator_store, a_store_whose_place_another_job_has_is_not_ready_while_the_job_trains)
+{
+    struct cast *c = cast_training("{}");
+    cast_settle(c);
+    text_copy(c->coordinator.store.why, RM_WHY_MAX, "end one of two runs: job other took s3://b");
+    c->coordinator.store.person = true;
+    text_copy(c->coordinator.outage, RM_WHY_MAX, "s3://b belongs to another run now");
+    cr_assert_eq(tells(c, "StoreNotReady"), 1);
+    cr_assert_eq(store_ready(c)->status, OP_FALSE);
+    cr_assert_str_eq(store_ready(c)->reason, "StoreRefuses");
+    cr_assert_str_eq(store_ready(c)->message, "end one of two runs: job other took s3://b");
+    cr_assert_str_eq(c->job.status.state, "Training");
+    c->coordinator.store.why[0] = 0;
+    cast_settle(c);
+    cr_assert_str_eq(store_ready(c)->reason, "CheckpointWaiting",
+                     "what was trained meanwhile is not saved yet");
+    c->coordinator.outage[0] = 0;
+    cr_assert_eq(tells(c, "StoreReady"), 1);
+    cr_assert_eq(store_ready(c)->status, OP_TRUE);
+    cast_free(c);
+}
+
 Test(operator_store, of_a_job_that_is_suspended_nobody_knows_whether_its_store_or_its_coordinator_answers)
 {
     struct cast *c = cast_open("{}");
