@@ -116,6 +116,7 @@ static int write_slice(struct task *task)
                                        .part = snapshot->part,
                                        .parts = snapshot->parts,
                                        .took = clock_now() - begin,
+                                       .damaged = pieces.damaged,
                                        .count = pieces.count};
     memcpy(reply->lineage, snapshot->state.lineage, sizeof reply->lineage);
     memcpy(reply->k, snapshot->k, sizeof reply->k);
@@ -191,7 +192,8 @@ static int publish(struct task *task)
                                                  .keep = store->options.spec->checkpoint.keep,
                                                  .layout = &store->layout,
                                                  .manifest = manifest,
-                                                 .tokenizer = &tokenizer};
+                                                 .tokenizer = &tokenizer,
+                                                 .replaces = told->replaces};
     if (publication.final)
         add_tokenizer(store, &tokenizer);
     int result = checkpoint_publish(&publication, manifest + 1, &task->err);

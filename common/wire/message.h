@@ -197,6 +197,7 @@ struct msg_save {
 struct msg_publish {
     int64_t step;
     bool final, exact;
+    bool replaces; /* a damaged one of that name: the publisher is not the only one who found it so */
     uint8_t lineage[RM_HASH_BYTES];
     int tensors;
     int8_t k[RM_TENSORS_MAX]; /* exponents per tensor */
@@ -357,6 +358,7 @@ struct msg_checkpoints {
 struct msg_checkpointed {
     int64_t step;
     bool final, exact;
+    bool damaged; /* one of that name stood there, and was damaged as this worker read it */
     uint8_t lineage[RM_HASH_BYTES];
     uint64_t image; /* the snapshot's: parts of one checkpoint have the same */
     int tensors;

@@ -39,8 +39,8 @@ static void checkpoint_text(const struct message *m, struct str *out)
                  m->save.count);
         break;
     case MSG_PUBLISH:
-        str_addf(out, " step=%" PRId64 "%s pieces=%d", m->publish.step, m->publish.final ? " final" : "",
-                 m->publish.count);
+        str_addf(out, " step=%" PRId64 "%s pieces=%d%s", m->publish.step, m->publish.final ? " final" : "",
+                 m->publish.count, m->publish.replaces ? " replaces" : "");
         break;
     case MSG_CHECKPOINTS:
         str_addf(out, " count=%d newest=%" PRId64, m->checkpoints.count,

@@ -8,6 +8,7 @@
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_resume.h"
 #include "coordinator/core/rdzv_who.h"
 
 /* ---- collections ---- */
@@ -174,11 +175,12 @@ void rdzv_save_resend(const struct turn *turn, struct rdzv_worker *w)
 
 /* ---- publishing ---- */
 
-/* Whose thread that writes is in a call which does not return publishes nothing; who leaves may be gone
- * before it has; and one of the ring is named rather than another. */
+/* Whose thread that writes is in a call which does not return publishes nothing; who found fault with what
+ * others had written may be the one at fault; who leaves may be gone before it has; and one of the ring is
+ * named rather than another. */
 static int fitness_to_publish(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return (rdzv_is_stuck(st, w) ? 0 : 4) + (w->leaving || w->goes ? 0 : 2) + (w->rank >= 0);
+    return (rdzv_is_stuck(st, w) ? 0 : 8) + (w->doubts ? 0 : 4) + (w->leaving || w->goes ? 0 : 2) + (w->rank >= 0);
 }
 
 struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
@@ -196,6 +198,24 @@ struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
     return best;
 }
 
+static bool is_alone(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (&st->worker[i] != w && st->worker[i].presence == PRESENT)
+            return false;
+    return true;
+}
+
+/* One machine that reads wrongly must not move a sound checkpoint: another one has found the same, in writing
+ * or in loading, or there is none. */
+static bool may_replace(const struct rdzv *st, const struct rdzv_collection *c, const struct rdzv_worker *w)
+{
+    struct msg_checkpoint stands = {.step = c->publish.step};
+    struct worker_set others = set_minus(c->damage, set_of(rdzv_index(st, w)));
+    memcpy(stands.lineage, c->publish.lineage, RM_HASH_BYTES);
+    return !set_is_empty(others) || rdzv_is_refused(st, &stands) || is_alone(st, w);
+}
+
 static void send_publish(const struct turn *turn, struct rdzv_collection *c, struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
@@ -204,6 +224,7 @@ static void send_publish(const struct turn *turn, struct rdzv_collection *c, str
     struct msg_publish *p = &rdzv_send_one(turn, w, MSG_PUBLISH)->publish;
     *p = c->publish;
     p->count = 0;
+    p->replaces = may_replace(st, c, w);
     /* who publishes may be new, and not know them */
     text_copy(p->data_sha256, sizeof p->data_sha256, st->data_sha256);
     p->data_files = st->data_files;

@@ -92,6 +92,8 @@ void rdzv_checkpointed(const struct turn *turn, struct rdzv_worker *w, const str
     if (!c->in[m->part])
         c->have++;
     c->in[m->part] = true;
+    if (m->damaged)
+        set_add(&c->damage, rdzv_index(st, w));
     rdzv_measure_slice(st, m);
     st->exact = st->exact && m->exact; /* also what was mixed before this coordinator came */
     c->publish.exact = c->publish.exact && m->exact;
@@ -142,6 +144,8 @@ void rdzv_published(const struct turn *turn, const struct msg_published *p)
             memcpy(st->digest, whole->digest, RM_HASH_BYTES);
     } else if (st->settings.predecessor.given && !p->final && p->step > st->saved)
         tell_published(turn, p); /* at a predecessor's word, and nobody was told */
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        st->worker[i].doubts = false;
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
         bool over = c->publish.final ? st->final_saved : c->publish.step <= st->saved;
@@ -297,11 +301,13 @@ static void write_anew(const struct turn *turn, const struct msg_fault *f)
     rdzv_tell_waiting_for(turn, f->detail);
 }
 
-/* What its writers said is written is not there, or is not what they said. Which of them it was can't be
- * told, and who found it was not. */
+/* What its writers said is written is not there, or is not what they said, or a checkpoint of that name that
+ * stands there is damaged and nobody else has said so. Which of them it was can't be told, and who found it
+ * was not; but the next one to publish is another, who may find that all is well. */
 static void pieces_vanished(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
+    w->doubts = true;
     rdzv_forget_pieces(st, f->step);
     rdzv_forget_publisher(st, w);
     if (st->state == RDZV_SAVING && f->step == st->save.step)

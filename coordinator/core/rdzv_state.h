@@ -114,6 +114,8 @@ struct rdzv_worker {
     struct rdzv_beside beside;
     rm_time sliced_at; /* when it said last that a slice of its is written, and of which step */
     int64_t sliced;
+    bool doubts; /* it was to publish, and found fault with what others had written; nobody has published
+                    since */
     char left_out[MSG_DETAIL_MAX]; /* why the ring was formed without it; "": it was not */
     rm_time probe_at, probe_pause; /* when it is next seen whether it may come back */
 };
@@ -181,9 +183,10 @@ struct rdzv_collection {
     bool in[RM_WORKERS_MAX]; /* by part */
     int pieces[RM_WORKERS_MAX];
     struct msg_piece piece[RM_WORKERS_MAX][MSG_PIECES_PER_PART];
-    int publisher;  /* worker that was told to, -1 none */
-    bool held_up;   /* by the store, which did not take it from its publisher */
-    uint64_t image; /* of a program's whole state, the same for all pieces; else 0 */
+    int publisher;            /* worker that was told to, -1 none */
+    bool held_up;             /* by the store, which did not take it from its publisher */
+    struct worker_set damage; /* who wrote a piece, and found what stood there damaged */
+    uint64_t image;           /* of a program's whole state, the same for all pieces; else 0 */
     bool digest_known;
     uint8_t digest[RM_HASH_BYTES]; /* of a final one's weights */
 };

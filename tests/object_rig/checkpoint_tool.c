@@ -129,7 +129,7 @@ static int save(const char *uri, uint64_t seed, int64_t step, int writers, int w
         result = place_open(&store, uri, err);
     if (result == 0) {
         struct checkpoint_publication publication = {
-            .store = store, .keep = KEEP, .layout = &state.layout, .manifest = manifest};
+            .replaces = true, .store = store, .keep = KEEP, .layout = &state.layout, .manifest = manifest};
         result = checkpoint_publish(&publication, &manifest[1], err);
     }
     object_free(store);

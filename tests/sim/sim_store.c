@@ -72,6 +72,21 @@ static bool is_piece_gone(const struct sim *sim, const struct msg_publish *p)
     return any;
 }
 
+/* One of that name that does not verify, and none that does. */
+static bool damage_stands(const struct sim *sim, int64_t step, bool final, uint64_t hash)
+{
+    bool damaged = false;
+    for (int i = 0; i < sim->published_count; i++) {
+        const struct published *q = &sim->published[i];
+        if (q->step != step || q->final != final || q->hash != hash || q->pending)
+            continue;
+        if (!q->damaged)
+            return false;
+        damaged = true;
+    }
+    return damaged;
+}
+
 static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
 {
     struct agent_event *e = stored(sim, node, AGENT_WRITTEN, MSG_CHECKPOINTED, -1);
@@ -104,6 +119,7 @@ static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
     c->step = s->state.step;
     c->final = s->final;
     c->exact = s->exact;
+    c->damaged = damage_stands(sim, s->state.step, s->final, sim_lineage_hash(s->state.lineage));
     memcpy(c->lineage, s->state.lineage, RM_HASH_BYTES);
     c->part = s->part;
     c->parts = s->parts;
@@ -127,6 +143,14 @@ static int place_for(const struct sim *sim, const struct msg_publish *p)
     return sim->published_count;
 }
 
+/* It reads damage: what is there, or with its own machine's memory in what is sound. */
+static bool reads_damage(struct sim *sim, const struct msg_publish *p, bool sound)
+{
+    if (sound)
+        return sim->scenario.damage && sim_chance(sim, 5);
+    return damage_stands(sim, p->step, p->final, sim_lineage_hash(p->lineage));
+}
+
 static void store_publish(struct sim *sim, int node, const struct msg_publish *p)
 {
     bool pending = sim_chance(sim, 50), damaged = sim->scenario.damage && sim_chance(sim, 30);
@@ -135,6 +159,11 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
     if (is_piece_gone(sim, p) && i == sim->published_count) {
         fail(stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, -1), p->step, CLASS_OBJECT,
              "a piece is missing");
+        return;
+    }
+    if (reads_damage(sim, p, i < sim->published_count) && !p->replaces) {
+        fail(stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, -1), p->step, CLASS_OBJECT,
+             "what is there is damaged, and nobody else has said so");
         return;
     }
     bool lost = store_is_away(sim); /* the answer alone, or the request with it */

@@ -24,7 +24,8 @@
  * before-delete, damage-marked, and those of common/storage/object.
  *
  * Nobody who reads changes anything. Only a publisher puts a manifest aside (manifest.damaged.json): one that
- * is proven to be damaged, of the step that it has all pieces of. */
+ * is proven to be damaged, of the step that it has all pieces of, where it is not the only one who says so.
+ */
 #ifndef RM_STORE_CHECKPOINT_H
 #define RM_STORE_CHECKPOINT_H
 
@@ -62,7 +63,8 @@ struct checkpoint_slice {
 };
 
 struct checkpoint_pieces {
-    int count; /* 0: the checkpoint is there already (same step, same lineage) */
+    int count;    /* 0: the checkpoint is there already (same step, same lineage) */
+    bool damaged; /* one with this name stood there, and what this machine read of it was damaged */
     struct manifest_piece piece[CHECKPOINT_SLICE_PIECES];
 };
 
@@ -83,13 +85,18 @@ struct checkpoint_publication {
     const struct str *tokenizer; /* of the job's tokenizer.json, for final/; NULL: it names none */
     const struct model_card_losses
         *losses; /* for final/'s model card (model_card.h); NULL: none is written */
+    /* Somebody else has seen, too, that what stands there is damaged, or there is nobody else: then it makes
+     * way. */
+    bool replaces;
 };
 
 /* Checks that all pieces are there, puts the parts of model.safetensors together, writes config.json and its
  * like, reads everything back against the hashes, and only then writes the manifest (which never replaces
  * another). Then deletes what `keep` doesn't cover, and what unfinished checkpoints left behind that are
  * older than the last one before this, or than final/ itself. There already with the same step and lineage:
- * success. ret: the manifest as it stands in the store. Trouble with deleting is not an error. */
+ * success. There and damaged, as this machine reads it, it makes way where `replaces` says so and all pieces
+ * are there; else it stays, and that is ERR_DATA of CLASS_OBJECT. ret: the manifest as it stands in the
+ * store. Trouble with deleting is not an error. */
 int checkpoint_publish(const struct checkpoint_publication *publication, struct manifest *ret,
                        struct error *err);
 

@@ -85,13 +85,20 @@ static bool has_all_pieces(const struct publisher *p)
     return all;
 }
 
-/* What stands there is proven to be damaged (why). 0: it has made way. */
+/* What stands there is proven to be damaged, as this machine reads it (why). One that reads wrongly each time
+ * must cost no sound checkpoint: alone it moves nothing. 0: it has made way. */
 static int make_way(const struct publisher *p, const struct error *why, struct error *err)
 {
-    if (has_all_pieces(p))
-        return put_aside(p, err);
-    return err_from(err, why, "what is there is damaged, and not all of it is here to be saved anew: %.300s",
-                    why->text);
+    if (!has_all_pieces(p))
+        return err_from(err, why,
+                        "what is there is damaged, and not all of it is here to be saved anew: %.300s",
+                        why->text);
+    if (!p->publication->replaces)
+        return err_from(
+            err, why,
+            "what is there is damaged as this machine reads it, and nobody else has said so: %.300s",
+            why->text);
+    return still_ours(p, err) < 0 ? -1 : put_aside(p, err);
 }
 
 /* 1: published already with this step and lineage (then manifest is what is there), and sound where that is

@@ -174,6 +174,7 @@ static int write_slice(const struct checkpoint_slice *s, struct checkpoint_piece
     if (s->run && owner_check(s->store, s->run, err) < 0)
         return -1;
     int result = finished_already(&w, err);
+    ret->damaged = w.anew;
     if (result == 0)
         result = write_model(&w, ret, err);
     if (result == 0) {

@@ -652,6 +652,12 @@ Test(outage, a_folder_that_takes_nothing_ends_the_run_at_once)
 
 /* ---- pieces that vanish ---- */
 
+/* Who was told to publish. */
+static int publisher(struct story *s)
+{
+    return said(s, "send 2 publish") ? 2 : said(s, "send 1 publish") ? 1 : 0;
+}
+
 static void finds_a_piece_missing(struct story *s, int w, int64_t step)
 {
     fault_says(
@@ -744,13 +750,13 @@ Test(outage, of_pieces_that_vanished_long_ago_costs_the_last_checkpoint_nothing)
         finished(&s, w);
     forget(&s);
     write_the_last(&s);
-    finds_a_piece_missing(&s, said(&s, "send 1 publish") ? 1 : 0, 100);
+    finds_a_piece_missing(&s, publisher(&s), 100);
     cr_assert_lt(s.ended, 0, "%s", rdzv_why(s.st));
     forget(&s);
     after(&s, RM_S);
     cr_assert(said(&s, "send 0,1,2 save"), "%s", str_text(&s.log));
     write_the_last(&s);
-    published(&s, said(&s, "send 1 publish") ? 1 : 0, 100, true);
+    published(&s, publisher(&s), 100, true);
     cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
     story_end(&s);
 }
@@ -765,7 +771,7 @@ Test(outage, of_pieces_that_vanish_each_time_ends_a_run_with_4_after_its_patienc
     while (s.ended < 0 && s.now < began + 1000 * RM_S) {
         write_the_last(&s);
         if (said(&s, "publish"))
-            finds_a_piece_missing(&s, 0, 100);
+            finds_a_piece_missing(&s, publisher(&s), 100);
         forget(&s);
         all_beat(&s, 3);
         after(&s, RM_S);

@@ -233,6 +233,28 @@ Test(damage, with_every_checkpoint_damaged_a_run_does_not_begin_anew_by_itself)
     free(layout);
 }
 
+Test(damage, who_writes_a_piece_says_that_what_stood_there_was_damaged)
+{
+    struct model_layout *layout = two_damaged_of_three();
+    static struct checkpoint_pieces pieces;
+    for (int64_t step = 1; step <= 4; step++) {
+        uint8_t lineage[RM_HASH_BYTES];
+        float *state = fixture_state(layout, (uint64_t)step);
+        fixture_lineage(lineage, step, (uint64_t)step);
+        struct checkpoint_slice slice = {.store = fixture_store,
+                                         .step = step,
+                                         .lineage = lineage,
+                                         .layout = layout,
+                                         .state = state,
+                                         .parts = 2};
+        cr_assert_eq(checkpoint_write_slice(&slice, &pieces, NULL), 0);
+        cr_assert_eq(pieces.damaged, step == 2 || step == 3, "step %d", (int)step);
+        cr_assert_eq(pieces.count > 0, step > 1, "step %d", (int)step);
+        free(state);
+    }
+    free(layout);
+}
+
 /* A publisher that has not all of it at hand would leave nothing. */
 Test(damage, what_is_damaged_makes_way_only_for_a_checkpoint_that_is_whole)
 {

@@ -21,6 +21,7 @@ static struct {
     bool memory;       /* a page in memory is wrong: whoever reads past it gets the right bytes */
     bool any;          /* other bytes each time */
     bool unseen;       /* a file is not found by its name, though it is listed */
+    bool always;       /* the same byte of a file is wrong each time, wherever it is read from */
     const char *once;  /* one read inside of a file of such a name is wrong, and no other */
     atomic_int fails;  /* reads that fail with EIO from now on */
     atomic_int past;   /* reads that passed the memory */
@@ -32,6 +33,8 @@ static void tell(const struct object_store *store, const struct object_range *ra
     uint8_t *bytes = range->into;
     atomic_fetch_add(&lie.past, store->past_caches);
     if (range->bytes && lie.memory && !store->past_caches)
+        bytes[range->bytes / 2] ^= 1;
+    if (range->bytes && lie.always)
         bytes[range->bytes / 2] ^= 1;
     if (range->bytes && lie.any)
         bytes[range->bytes / 2] ^= (uint8_t)(1 + atomic_fetch_add(&lie.number, 1) % 250);
@@ -202,6 +205,30 @@ static void same_bytes(const char *one, const char *other)
     cr_assert_eq(text[0].length, text[1].length);
     cr_assert_eq(memcmp(text[0].data, text[1].data, text[0].length), 0);
     str_clear(&text[0]), str_clear(&text[1]);
+}
+
+/* All pieces are at hand, as where the first publisher died behind its manifest. */
+Test(doubt, a_publisher_that_alone_finds_damage_moves_and_removes_nothing)
+{
+    struct fixture_save save = {.layout = layout, .step = STEPS + 1, .seed = 7, .parts = 2, .alone = true};
+    static struct manifest whole, again;
+    struct error err = {0};
+    float *state = fixture_state(layout, save.seed);
+    fixture_manifest(&save, &whole);
+    for (int part = 0; part < save.parts; part++)
+        cr_assert_eq(fixture_write(&save, state, part, &whole, &err), 0, "%s", err.text);
+    again = whole;
+    cr_assert_eq(fixture_publish(&save, &whole, &err), 0, "%s", err.text);
+    whole = again;
+    lie.always = true;
+    cr_assert_eq(fixture_publish(&save, &whole, &err), -1);
+    cr_assert_eq(err.class, CLASS_OBJECT, "%s", err.text);
+    cr_assert(strstr(err.text, "nobody else has said so"), "%s", err.text);
+    lie.always = false;
+    cr_assert_not(fixture_has("step-00000003/manifest.damaged.json"));
+    fixture_holds("step-00000003", layout, save.seed);
+    cr_assert_eq(fixture_publish(&save, &again, &err), 0, "another machine finds it sound: %s", err.text);
+    free(state), free(layout);
 }
 
 /* What has been handed on can't be taken back: who reads it again hands it on twice. */

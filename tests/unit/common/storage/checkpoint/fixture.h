@@ -90,6 +90,7 @@ struct fixture_save {
     uint64_t seed; /* of the state and its lineage */
     int parts, keep;
     bool final;
+    bool alone; /* nobody but the publisher finds damaged what stands there */
 };
 
 static inline void fixture_manifest(const struct fixture_save *save, struct manifest *m)
@@ -137,7 +138,8 @@ static inline int fixture_publish(const struct fixture_save *save, struct manife
                                                  .final = save->final,
                                                  .keep = save->keep ? save->keep : 100,
                                                  .layout = save->layout,
-                                                 .manifest = m};
+                                                 .manifest = m,
+                                                 .replaces = !save->alone};
     return checkpoint_publish(&publication, m, err);
 }
 
