@@ -180,7 +180,8 @@ void rdzv_save_resend(const struct turn *turn, struct rdzv_worker *w)
  * named rather than another. */
 static int fitness_to_publish(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return (rdzv_is_stuck(st, w) ? 0 : 8) + (w->doubts ? 0 : 4) + (w->leaving || w->goes ? 0 : 2) + (w->rank >= 0);
+    return (rdzv_is_stuck(st, w) ? 0 : 8) + (w->doubts ? 0 : 4) + (w->leaving || w->goes ? 0 : 2) +
+           (w->rank >= 0);
 }
 
 struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
