@@ -165,6 +165,27 @@ void account_refused_alone(struct op_ending *ending)
     ending->fails_job = ending->refused = false;
 }
 
+bool account_blames_node(struct job_status *status, const struct pod_view *pod, bool others_train,
+                         struct op_ending *ending)
+{
+    bool quick = pod && *pod->node && pod->ended_ms && pod->ended_ms - pod->created_ms < QUICK_MS;
+    bool memory = pod && strcmp(pod->terminated_reason, "OOMKilled") == 0;
+    if (!quick || memory || ending->counted != OP_COUNT_FAILURE || ending->fails_job)
+        return false;
+    bool again = !strcmp(status->restarts.node, pod->node);
+    int times = again ? status->restarts.node_failures : 0;
+    status->restarts.node_failures = times < OP_COUNT_MAX ? times + 1 : times;
+    text_copy(status->restarts.node, sizeof status->restarts.node, pod->node);
+    if (!times || !others_train)
+        return false;
+    ending->counted = OP_COUNT_MISFIT;
+    text_copy(ending->reason, sizeof ending->reason, "NodeFails");
+    size_t said = strlen(ending->message);
+    snprintf(ending->message + said, sizeof ending->message - said,
+             "; so did the last one on %.100s, which is avoided from now on", pod->node);
+    return true;
+}
+
 bool account_is_done(const struct pod_view *pod)
 {
     bool good = pod->terminated ? pod->exit_code == EXIT_DONE : pod->phase == OP_SUCCEEDED;

@@ -30,6 +30,12 @@ void account_pod(const struct job_view *job, const struct pod_view *pod, const s
 /* One that is `refused` while others train with that program, or have: no failure, and not the job's end. */
 void account_refused_alone(struct op_ending *ending);
 
+/* Notes on which node a worker failed soon after its start. true: it is that machine's, for there the last
+ * worker that did so failed, too, and others train on other machines: no failure then, and another is wanted
+ * elsewhere. Not what used too much memory, which would be too little on the next machine as well. */
+bool account_blames_node(struct job_status *status, const struct pod_view *pod, bool others_train,
+                         struct op_ending *ending);
+
 /* Our container ended with 0, of itself: its work is done. */
 bool account_is_done(const struct pod_view *pod);
 

@@ -115,7 +115,8 @@ static void tell_ending(struct planner *p, const struct op_ending *ending)
     else if (ending->counted == OP_COUNT_FAILURE)
         plan_event(p, true, "PodFailed", "Replace", "%s", ending->message);
     else if (ending->counted == OP_COUNT_MISFIT)
-        plan_event(p, true, "WorkerRefused", "Replace", "%s", ending->message);
+        plan_event(p, true, strcmp(ending->reason, "NodeFails") == 0 ? "PodFailed" : "WorkerRefused",
+                   "Replace", "%s", ending->message);
 }
 
 /* Counts an ending, and finds out whether it ends the job. */
@@ -151,6 +152,18 @@ static bool some_train_on(const struct planner *p, const char *type)
             return true;
     }
     return !view;
+}
+
+/* Whether the ring has a member on another machine. */
+static bool others_train(const struct planner *p, const char *node)
+{
+    const struct coordinator_view *view = look_coordinator_view(p);
+    for (int i = 0; view && view->state == STATUS_TRAINING && i < view->ring_size; i++) {
+        const struct pod_view *pod = look_worker(p, view->member[i].worker, view->member[i].attempt);
+        if (pod && strcmp(pod->node, node) != 0)
+            return true;
+    }
+    return false;
 }
 
 /* One that was lost is made anew at once: it took a while to find out, and its successor is what keeps it out
@@ -190,7 +203,11 @@ static void observe_worker(struct planner *p, int index)
     slot->state = OP_SLOT_ENDED;
     p->lost[index] = pod && !pod_is_over(pod) && ending.counted == OP_COUNT_INFRASTRUCTURE;
     note_end(p, slot, pod, p->lost[index]);
-    if (ending.counted == OP_COUNT_MISFIT)
+    bool blamed =
+        !is_stopping(p) && account_blames_node(&p->next, pod, pod && others_train(p, pod->node), &ending);
+    if (blamed)
+        account_unfit(&p->next.workers.unfit.nodes, pod->node);
+    else if (ending.counted == OP_COUNT_MISFIT)
         note_unfit(p, pod);
     if (!is_stopping(p))
         plan_note_interruption(p, pod, &ending);

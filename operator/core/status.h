@@ -211,10 +211,12 @@ struct job_status {
     } ring;
     struct {
         int preemption, failure, infrastructure, misfit;
-        int64_t misfit_ms;   /* the last misfit */
-        int64_t failure_ms;  /* the last failure */
-        int64_t window_ms;   /* begin of the window that failures are counted in */
-        int window_failures; /* in it, those that spend maxRestarts */
+        int64_t misfit_ms;      /* the last misfit */
+        int64_t failure_ms;     /* the last failure */
+        int64_t window_ms;      /* begin of the window that failures are counted in */
+        int window_failures;    /* in it, those that spend maxRestarts */
+        char node[OP_NODE_MAX]; /* where workers failed soon after their start, the newest of them... */
+        int node_failures;      /* ...and how often in a row there */
     } restarts;
     struct {
         int interruptions; /* of workers on spot machines, in the window... */

@@ -111,6 +111,8 @@ static void read_counts(const struct js *object, struct job_status *ret)
     read_small(object, "restarts.windowFailures", 0, most, &ret->restarts.window_failures);
     read_instant(object, "restarts.failureTime", &ret->restarts.failure_ms);
     read_instant(object, "restarts.windowTime", &ret->restarts.window_ms);
+    read_text(object, "restarts.quickNode", ret->restarts.node, sizeof ret->restarts.node);
+    read_small(object, "restarts.quickNodeFailures", 0, most, &ret->restarts.node_failures);
     read_small(object, "spot.interruptions", 0, most, &ret->spot.interruptions);
     read_instant(object, "spot.windowTime", &ret->spot.window_ms);
     read_instant(object, "spot.lastTime", &ret->spot.last_ms);
@@ -334,6 +336,9 @@ static struct js *restarts_json(const struct job_status *status)
     put_instant(o, "windowTime", status->restarts.window_ms);
     if (status->restarts.window_failures)
         js_set_int(o, "windowFailures", status->restarts.window_failures);
+    put_text(o, "quickNode", status->restarts.node);
+    if (status->restarts.node_failures)
+        js_set_int(o, "quickNodeFailures", status->restarts.node_failures);
     return o;
 }
 

@@ -292,3 +292,65 @@ Test(operator_misfit, where_kinds_may_mix_the_job_is_degraded_and_says_what_that
     cr_assert(strstr(degraded->message, "allowMixedHardware"), "%s", degraded->message);
     cast_free(c);
 }
+
+/* ---- a machine on which each container ends at once ---- */
+
+/* The newest attempt of worker 2 came to that node and crashed; the next one is made when its pause is over.
+ */
+static void crash_on(struct cast *c, const char *node, const char *how)
+{
+    struct pod_view *pod = cast_worker(c, 2);
+    text_copy(pod->node, sizeof pod->node, node);
+    pod->phase = OP_POD_FAILED;
+    pod->terminated = true;
+    pod->exit_code = 139;
+    text_copy(pod->terminated_reason, sizeof pod->terminated_reason, how);
+    pod->created_ms = c->now_ms - 3000;
+    pod->ended_ms = c->now_ms;
+    cast_settle(c);
+    for (int second = 0; second < 600 && !slot_is_live(&c->job.status.workers.slot[2]); second++) {
+        c->now_ms += 1000;
+        cast_settle(c);
+    }
+    cast_pod(c, OP_WORKER, 2, c->job.status.workers.slot[2].attempt);
+}
+
+Test(operator_misfit, a_machine_on_which_workers_crash_again_and_again_ends_no_job_that_trains_on_others)
+{
+    struct cast *c = cast_training("{\"failurePolicy\":{\"maxRestarts\":1}}");
+    crash_on(c, "node-2", "Error");
+    cr_assert_eq(c->job.status.restarts.failure, 1);
+    cr_assert_eq(c->job.status.workers.unfit.nodes.count, 0, "once says nothing");
+    for (int i = 0; i < 6; i++)
+        crash_on(c, "node-2", "Error");
+    const struct job_status *status = &c->job.status;
+    cr_assert_not(condition_is(status, OP_STOPPING), "%s", status->message);
+    cr_assert_eq(status->restarts.failure, 1);
+    cr_assert_eq(status->restarts.misfit, 6);
+    cr_assert_eq(status->workers.unfit.nodes.count, 1);
+    cr_assert_str_eq(status->workers.unfit.nodes.name[0], "node-2");
+    cast_free(c);
+}
+
+Test(operator_misfit, what_fails_on_one_machine_and_then_on_another_is_the_programs)
+{
+    struct cast *c = cast_training("{\"failurePolicy\":{\"maxRestarts\":1}}");
+    crash_on(c, "node-2", "Error");
+    crash_on(c, "node-1", "Error");
+    cr_assert(condition_is(&c->job.status, OP_STOPPING), "%s", c->job.status.message);
+    cast_free(c);
+}
+
+Test(operator_misfit, where_nobody_trains_elsewhere_or_memory_was_short_the_machine_is_not_blamed)
+{
+    for (int memory = 0; memory < 2; memory++) {
+        struct cast *c = cast_training("{\"failurePolicy\":{\"maxRestarts\":1}}");
+        if (!memory)
+            c->coordinator.state = STATUS_GATHERING;
+        for (int i = 0; i < 2; i++)
+            crash_on(c, "node-2", memory ? "OOMKilled" : "Error");
+        cr_assert(condition_is(&c->job.status, OP_STOPPING), "memory %d: %s", memory, c->job.status.message);
+        cr_assert_eq(c->job.status.workers.unfit.nodes.count, 0);
+        cast_free(c);
+    }
+}
