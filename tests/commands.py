@@ -28,10 +28,10 @@ RUN = {
     "command line": [
         "ringmaster check FILE [--set spec.x.y=VALUE]... [--output text|json]",
         "ringmaster run FILE [--set spec.x.y=VALUE]... [--drill D]... [--output text|json] [--overwrite] [--port N]",
-        "ringmaster generate FOLDER --prompt TEXT --tokens N [--seed N] [--temperature X]",
-        "ringmaster checkpoint list URI [--wide] [--output text|json] [--endpoint URL] [--region NAME]",
-        "ringmaster checkpoint verify URI [--endpoint URL] [--region NAME]",
-        "ringmaster checkpoint export URI TARGET [--name NAME] [--endpoint URL] [--region NAME]",
+        "ringmaster generate FOLDER [--prompt TEXT] [--tokens N] [--seed N] [--temperature X]",
+        "ringmaster checkpoint list URI [--wide] [--output text|json]",
+        "ringmaster checkpoint verify URI",
+        "ringmaster checkpoint export URI TARGET [--name NAME]",
         "ringmaster checkpoint delete URI --name NAME|--all [--endpoint URL] [--region NAME] [--yes]",
         "ringmaster completion bash|zsh|fish",
         "source <(ringmaster completion bash)",
@@ -185,6 +185,12 @@ ELSEWHERE = {  # the test, or the part of the check, and behind it what it calls
     "tests/cluster/build": ["tools/check_all.py::cluster_ground"],
     "tests/arm64/install": ["tools/check_all.py::arm64_ground"],
     "tests/reference/install": ["tools/check_all.py::fetch_references"],
+    "tests/reference/install-tokenizers": ["tests/e2e/shards_tool_test.py::test_a_tokenizer_s_numbers_are_written_and_decode_to_the_text",
+                                           "tests/e2e/reference_rig.py::python_with_tokenizers"],
+    "kubectl get --raw '/apis/external.metrics.k8s.io/v1beta1/namespaces/NAMESPACE/ringmaster_operator_job_workers_needed?"
+    "labelSelector=training_job%3Dgpt-hpa'": [
+        "tests/cluster/autoscaler_test.py::test_the_hpa_of_the_examples_gives_a_job_as_many_workers_as_its_deadline_needs",
+        "tests/cluster/autoscaler_test.py::values"],
     "tests/offline": ["tools/check_all.py::cluster_ground"],
     "tools/install-packages --cluster": ["tools/check_all.py::cluster_ground"],
     "tools/install-packages --cuda": ["tools/check_all.py::cuda_ground"],

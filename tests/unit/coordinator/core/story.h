@@ -410,4 +410,33 @@ PLAYED void let_one_join(struct story *s, struct rdzv_settings settings, int64_t
     forget(s);
 }
 
+/* Every worker tells that it lives, so that only what the story is about is waited for. */
+PLAYED void they_live_on(struct story *s, int n, int seconds)
+{
+    for (int i = 0; i < seconds * 2; i++) {
+        for (int w = 0; w < n; w++) {
+            struct message m;
+            message_init(&m, MSG_HEARTBEAT);
+            m.heartbeat.waiting_for = -1;
+            m.heartbeat.counter = s->now;
+            if (s->conn[w] >= 0)
+                hear(s, w, &m);
+        }
+        after(s, 500 * RM_MS);
+    }
+}
+
+PLAYED void list_fails(struct story *s, int w, struct msg_fault f)
+{
+    f.kind = FAULT_STORAGE;
+    f.step = -1;
+    fault_says(s, w, &f);
+}
+
+PLAYED void all_stop(struct story *s, int n)
+{
+    for (int w = 0; w < n; w++)
+        stopped(s, w, -1, -1);
+}
+
 #endif

@@ -23,34 +23,12 @@ static void begin(struct story *s, struct rdzv_settings settings, int n, int64_t
         listed(s, w, newest, older);
 }
 
-/* Every worker tells that it lives, so that only what the story is about is waited for. */
-static void live_on(struct story *s, int n, int seconds)
-{
-    for (int i = 0; i < seconds * 2; i++) {
-        for (int w = 0; w < n; w++) {
-            struct message m;
-            message_init(&m, MSG_HEARTBEAT);
-            m.heartbeat.waiting_for = -1;
-            m.heartbeat.counter = s->now;
-            if (s->conn[w] >= 0)
-                hear(s, w, &m);
-        }
-        after(s, 500 * RM_MS);
-    }
-}
-
 /* Whoever is asked lists the same as before. */
 static void list_again(struct story *s, int n)
 {
-    live_on(s, n, 2);
+    they_live_on(s, n, 2);
     for (int w = 0; w < n; w++)
         listed(s, w, 231, 200);
-}
-
-static void all_stop(struct story *s, int n)
-{
-    for (int w = 0; w < n; w++)
-        stopped(s, w, -1, -1);
 }
 
 /* ---- who gives another one the state ---- */
@@ -140,7 +118,7 @@ Test(trouble, others_go_on_from_the_same_checkpoint_without_the_one_that_can_not
     load_fails(&s, 1, 231, CLASS_MACHINE);
     all_stop(&s, 2);
     listed(&s, 0, 231, 200);
-    live_on(&s, 2, 1);
+    they_live_on(&s, 2, 1);
     cr_assert_eq(s.form.form.resume.step, 231);
     cr_assert_eq(s.form.form.count, 1, "%s", str_text(&s.log));
     ready(&s, 0, 231);
@@ -195,13 +173,6 @@ Test(trouble, in_pods_a_store_that_nobody_can_read_is_waited_for_without_end)
     story_end(&s);
 }
 
-static void list_fails(struct story *s, int w, struct msg_fault f)
-{
-    f.kind = FAULT_STORAGE;
-    f.step = -1;
-    fault_says(s, w, &f);
-}
-
 /* A role's right to read was taken away after the coordinator began. */
 Test(trouble, a_store_that_nobody_can_read_is_told_after_half_a_minute_until_somebody_can)
 {
@@ -216,7 +187,7 @@ Test(trouble, a_store_that_nobody_can_read_is_told_after_half_a_minute_until_som
             list_fails(&s, w,
                        (struct msg_fault){.class = CLASS_PASSING, .person = true, .detail = "access denied"});
         cr_assert_eq(!rdzv_store_trouble(s.st, s.now), i < 30, "after %d s", i);
-        live_on(&s, 2, 1);
+        they_live_on(&s, 2, 1);
     }
     const struct rdzv_trouble *told = rdzv_store_trouble(s.st, s.now);
     cr_assert(told->person, "access denied is for somebody to mend");
@@ -356,7 +327,7 @@ Test(trouble, a_checkpoint_that_lacks_its_manifest_alone_is_waited_for_where_all
         load_fails(&s, 0, 231, CLASS_OBJECT);
         all_stop(&s, 1);
         cr_assert(said(&s, "that of step 240 waits for its manifest"), "%s", str_text(&s.log));
-        live_on(&s, 1, 50);
+        they_live_on(&s, 1, 50);
         cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
         if (comes) {
             published(&s, 0, 240, false);
@@ -364,7 +335,7 @@ Test(trouble, a_checkpoint_that_lacks_its_manifest_alone_is_waited_for_where_all
             cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
             cr_assert_eq(s.form.form.resume.step, 240, "%s", str_text(&s.log));
         } else {
-            live_on(&s, 1, 15);
+            they_live_on(&s, 1, 15);
             cr_assert_eq(s.ended, 3, "not longer than startTimeout: %s", str_text(&s.log));
         }
         story_end(&s);
@@ -380,11 +351,11 @@ Test(trouble, a_list_made_before_a_checkpoint_and_told_after_it_is_made_again)
     published(&s, 0, 240, false);
     for (int w = 0; w < 2; w++)
         listed(&s, w, 231, -1);
-    live_on(&s, 2, 1);
+    they_live_on(&s, 2, 1);
     cr_assert_neq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
     for (int w = 0; w < 2; w++)
         listed(&s, w, 240, 231);
-    live_on(&s, 2, 1);
+    they_live_on(&s, 2, 1);
     cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
     cr_assert_eq(s.form.form.resume.step, 240, "%s", str_text(&s.log));
     story_end(&s);
@@ -398,12 +369,12 @@ Test(trouble, a_list_that_one_agent_can_not_have_ends_nothing)
     first_come(&s, 2);
     list_fails(&s, 1, (struct msg_fault){.class = CLASS_MACHINE});
     listed(&s, 0, 40, -1);
-    live_on(&s, 2, 1);
+    they_live_on(&s, 2, 1);
     cr_assert_eq(s.form.form.count, 1, "%s", str_text(&s.log));
     cr_assert_eq(s.form.form.resume.step, 40);
     ready(&s, 0, 40);
     progress_in(&s, 0, 41, RM_S);
-    live_on(&s, 2, 5);
+    they_live_on(&s, 2, 5);
     cr_assert(said(&s, "at=boundary"), "it joins, and needs no list for that: %s", str_text(&s.log));
     cr_assert_eq(s.ended, -1);
     story_end(&s);
@@ -434,7 +405,7 @@ Test(trouble, who_does_not_see_the_newest_checkpoint_is_asked_again_and_rolls_no
         listed(&s, 1, -1, -1); /* another folder is mounted there */
     }
     listed(&s, 0, 40, 20);
-    live_on(&s, 2, 1);
+    they_live_on(&s, 2, 1);
     cr_assert_eq(s.form.form.resume.step, 40, "%s", str_text(&s.log));
     cr_assert_eq(s.form.form.count, 1);
     story_end(&s);
@@ -446,7 +417,7 @@ static void list_apart(struct story *s, int seconds)
     for (int i = 0; i < seconds && s->ended < 0 && !said(s, "left out"); i++) {
         listed(s, 0, 40, 20);
         listed(s, 1, -1, -1);
-        live_on(s, 2, 1);
+        they_live_on(s, 2, 1);
     }
 }
 
@@ -496,12 +467,12 @@ Test(trouble, who_hangs_in_a_list_is_left_out_as_soon_as_others_show_that_they_c
     expect_workers(&s, 7);
     first_come(&s, 2);
     listed(&s, 0, 40, -1);
-    live_on(&s, 2, 30);
+    they_live_on(&s, 2, 30);
     says_that_it_hangs(&s, -1, 30 * RM_S);
     cr_assert_not(said(&s, "left out"), "%s", str_text(&s.log));
-    live_on(&s, 2, 1);
+    they_live_on(&s, 2, 1);
     listed(&s, 0, 40, -1);
-    live_on(&s, 2, 1);
+    they_live_on(&s, 2, 1);
     says_that_it_hangs(&s, -1, 32 * RM_S);
     cr_assert(said(&s, "worker 1 is left out: it has not returned"), "%s", str_text(&s.log));
     story_end(&s);
@@ -512,11 +483,11 @@ Test(trouble, who_hangs_in_a_load_holds_up_a_ring_once_and_is_left_out_when_that
     struct story s;
     begin(&s, patient(1), 2, 40, -1);
     cr_assert_eq(s.form.form.count, 2);
-    live_on(&s, 2, 5);
+    they_live_on(&s, 2, 5);
     says_that_it_hangs(&s, 40, 30 * RM_S);
     all_stop(&s, 2);
     listed(&s, 0, 40, -1);
-    live_on(&s, 2, 1);
+    they_live_on(&s, 2, 1);
     cr_assert_eq(s.form.form.count, 1, "%s", str_text(&s.log));
     ready(&s, 0, 40);
     says_that_it_hangs(&s, 40, 40 * RM_S);
@@ -553,7 +524,7 @@ Test(trouble, a_list_that_fails_while_nobody_has_shown_that_it_can_costs_nobody_
         }
         if (said(&s, "send 0 list"))
             list_fails(&s, 0, (struct msg_fault){.class = CLASS_PASSING});
-        live_on(&s, i < 20 ? 1 : 2, 1);
+        they_live_on(&s, i < 20 ? 1 : 2, 1);
     }
     cr_assert_not(said(&s, "left out"), "%s", str_text(&s.log));
     cr_assert_eq(s.ended, -1);
@@ -569,7 +540,7 @@ Test(trouble, a_load_that_failed_once_does_not_make_a_list_that_fails_the_proof_
     begin(&s, settings, 1, 40, -1);
     load_fails(&s, 0, 40, CLASS_PASSING);
     all_stop(&s, 1);
-    live_on(&s, 1, 40);
+    they_live_on(&s, 1, 40);
     list_fails(&s, 0, (struct msg_fault){.class = CLASS_OBJECT, .exit_code = 3});
     cr_assert_eq(s.ended, -1, "the first list that finds nothing sound: %s", rdzv_why(s.st));
     story_end(&s);
@@ -778,7 +749,7 @@ Test(trouble, a_final_slice_that_nobody_can_write_is_tried_again_until_the_patie
             for (int w = 0; w < 2; w++)
                 load_fails(&s, w, 100, CLASS_MACHINE);
         }
-        live_on(&s, 2, 1);
+        they_live_on(&s, 2, 1);
         if (s.now == began + 10 * RM_S)
             cr_assert_eq(s.ended, -1);
     }
@@ -792,11 +763,11 @@ Test(trouble, a_ring_that_is_formed_anew_knows_when_the_newest_checkpoint_was_pu
     struct story s;
     story_begin(&s, patient(2));
     train_with(&s, 2);
-    live_on(&s, 2, 40);
+    they_live_on(&s, 2, 40);
     for (int w = 0; w < 2; w++)
         checkpointed(&s, w, 8, w, 2, false);
     published(&s, 0, 8, false);
-    live_on(&s, 2, 25);
+    they_live_on(&s, 2, 25);
     fault_of(&s, 0, FAULT_RING, 1, 9);
     for (int w = 0; w < 2; w++)
         stopped(&s, w, 9, 9);
