@@ -28,13 +28,14 @@ static const char usage[] =
     "usage: ringmaster-agent coordinate --job SPEC.json --key-file FILE --term N [--listen IP] [--port N]\n"
     "                             [--parent PID] [--told STEP] [--evaluated STEP] [--saved STEP]\n"
     "                             [--lost-at NS] [--spent-at NS --spent NS,NS,NS,NS,NS]\n"
+    "                             [--saves LOSSES,STEP,NS,NS,NS]\n"
     "       ringmaster-agent work --worker W --attempt A --coordinator HOST:PORT --job SPEC.json\n"
     "                             --key-file FILE [--listen IP] [--port N] [--parent PID]\n"
     "Both are started by `ringmaster run` and end when their standard input does.\n"
     "In a pod both take --pod [--grace SECONDS] [--termination-log FILE], `coordinate`\n"
     "[--coordinator HOST:PORT], and `work` no --job: its standard input means nothing then, and SIGTERM\n"
-    "is all it is told. RINGMASTER_POD_JOB, RINGMASTER_POD_SPEC_SHA256, RINGMASTER_POD_GENERATION and\n"
-    "RINGMASTER_POD_METRICS_PORT are for `coordinate` in a pod.\n"
+    "is all it is told. RINGMASTER_POD_JOB, RINGMASTER_POD_SPEC_SHA256, RINGMASTER_POD_GENERATION,\n"
+    "RINGMASTER_POD_SAVES and RINGMASTER_POD_METRICS_PORT are for `coordinate` in a pod.\n"
     "       ringmaster-agent install DIR [--termination-log FILE]\n"
     "copies the bundle that it is started from to that folder, as an init container does.\n"
     "       ringmaster-agent node --listen IP [--port N] [--metadata URL]\n"
@@ -70,6 +71,7 @@ struct arguments {
     long worker, attempt, term, port, parent, grace; /* -1: not given */
     long told, evaluated, saved, lost_at;            /* of the predecessor; -1: nothing */
     long spent_at, spent[5];                         /* in the order of struct rdzv_goodput */
+    long saves[5];                                   /* in the order of struct rdzv_saves */
 };
 
 static int number(const char *name, const char *text, long most, long *ret, struct error *err)
@@ -82,15 +84,29 @@ static int number(const char *name, const char *text, long most, long *ret, stru
     return 0;
 }
 
+/* Five whole numbers from 0 on, with commas between. */
+static bool five_read(const char *text, long ret[5])
+{
+    int end = 0;
+    bool good = sscanf(text, "%ld,%ld,%ld,%ld,%ld%n", &ret[0], &ret[1], &ret[2], &ret[3], &ret[4], &end) == 5;
+    for (int i = 0; i < 5 && good; i++)
+        good = ret[i] >= 0;
+    return good && !text[end];
+}
+
 static int spent_read(struct arguments *out, const char *text, struct error *err)
 {
-    long *s = out->spent;
-    int end = 0;
-    int count = sscanf(text, "%ld,%ld,%ld,%ld,%ld%n", &s[0], &s[1], &s[2], &s[3], &s[4], &end);
-    for (int i = 0; i < 5; i++)
-        if (count != 5 || text[end] || s[i] < 0)
-            return err_set(err, ERR_USAGE, "--spent wants five times in ns, not \"%s\"", text);
-    return 0;
+    return five_read(text, out->spent)
+               ? 0
+               : err_set(err, ERR_USAGE, "--spent wants five times in ns, not \"%s\"", text);
+}
+
+static int saves_read(struct arguments *out, const char *name, const char *text, struct error *err)
+{
+    return five_read(text, out->saves)
+               ? 0
+               : err_set(err, ERR_USAGE, "%s wants losses, a step and three times in ns, not \"%.100s\"",
+                         name, text);
 }
 
 static int predecessor_read(struct arguments *out, int option, struct error *err)
@@ -108,6 +124,8 @@ static int predecessor_read(struct arguments *out, int option, struct error *err
         return number("spent-at", optarg, LONG_MAX, &out->spent_at, err);
     case 'P':
         return spent_read(out, optarg, err);
+    case 'V':
+        return saves_read(out, "--saves", optarg, err);
     default:
         return refuse("this one", err);
     }
@@ -163,25 +181,16 @@ static int option_read(struct arguments *out, int option, struct error *err)
 static int arguments_read(struct arguments *out, int argc, char **argv, struct error *err)
 {
     static const struct option options[] = {
-        {"job", required_argument, NULL, 'j'},
-        {"key-file", required_argument, NULL, 'k'},
-        {"coordinator", required_argument, NULL, 'c'},
-        {"worker", required_argument, NULL, 'w'},
-        {"attempt", required_argument, NULL, 'a'},
-        {"term", required_argument, NULL, 't'},
-        {"listen", required_argument, NULL, 'l'},
-        {"port", required_argument, NULL, 'p'},
-        {"parent", required_argument, NULL, 'o'},
-        {"pod", no_argument, NULL, 'd'},
-        {"grace", required_argument, NULL, 'g'},
-        {"termination-log", required_argument, NULL, 'm'},
-        {"told", required_argument, NULL, 'T'},
-        {"evaluated", required_argument, NULL, 'E'},
-        {"saved", required_argument, NULL, 'S'},
-        {"lost-at", required_argument, NULL, 'L'},
-        {"spent-at", required_argument, NULL, 'A'},
-        {"spent", required_argument, NULL, 'P'},
-        {NULL, 0, NULL, 0},
+        {"job", required_argument, NULL, 'j'},         {"key-file", required_argument, NULL, 'k'},
+        {"coordinator", required_argument, NULL, 'c'}, {"worker", required_argument, NULL, 'w'},
+        {"attempt", required_argument, NULL, 'a'},     {"term", required_argument, NULL, 't'},
+        {"listen", required_argument, NULL, 'l'},      {"port", required_argument, NULL, 'p'},
+        {"parent", required_argument, NULL, 'o'},      {"pod", no_argument, NULL, 'd'},
+        {"grace", required_argument, NULL, 'g'},       {"termination-log", required_argument, NULL, 'm'},
+        {"told", required_argument, NULL, 'T'},        {"evaluated", required_argument, NULL, 'E'},
+        {"saved", required_argument, NULL, 'S'},       {"lost-at", required_argument, NULL, 'L'},
+        {"spent-at", required_argument, NULL, 'A'},    {"spent", required_argument, NULL, 'P'},
+        {"saves", required_argument, NULL, 'V'},       {NULL, 0, NULL, 0},
     };
     *out = (struct arguments){.listen = "127.0.0.1",
                               .termination_log = TERMINATION_LOG,
@@ -226,6 +235,19 @@ static int begun_read(const struct arguments *arguments, int64_t *ret, struct er
     return 0;
 }
 
+/* From whoever started it: `run` on the command line, the operator in the environment. */
+static int known_saves(const struct arguments *arguments, struct rdzv_saves *ret, struct error *err)
+{
+    const char *text = arguments->pod ? config_get(CONFIG_POD_SAVES) : NULL;
+    struct arguments known = *arguments;
+    if (text && saves_read(&known, config_name(CONFIG_POD_SAVES), text, err) < 0)
+        return -1;
+    const long *s = known.saves;
+    *ret =
+        (struct rdzv_saves){.losses = s[0], .reached = s[1], .observed = s[2], .stall = s[3], .safe = s[4]};
+    return 0;
+}
+
 static int coordinate(const struct arguments *arguments, const struct pod *pod, struct job_files *files,
                       struct error *err)
 {
@@ -242,8 +264,9 @@ static int coordinate(const struct arguments *arguments, const struct pod *pod, 
                                           .identity = arguments->pod ? config_get(CONFIG_POD_JOB) : NULL,
                                           .name = arguments->coordinator};
     int64_t begun = 0;
+    struct rdzv_saves saves;
     if (metrics_port_read(arguments->pod, &options.metrics_port, err) < 0 ||
-        begun_read(arguments, &begun, err) < 0)
+        begun_read(arguments, &begun, err) < 0 || known_saves(arguments, &saves, err) < 0)
         return -1;
     const long *spent = arguments->spent;
     options.predecessor = (struct rdzv_predecessor){.given = arguments->term > 1,
@@ -253,6 +276,7 @@ static int coordinate(const struct arguments *arguments, const struct pod *pod, 
                                                     .lost_at = arguments->lost_at,
                                                     .spent_at = arguments->spent_at,
                                                     .begun = begun,
+                                                    .saves = saves,
                                                     .spent = {.productive = spent[0],
                                                               .checkpoint = spent[1],
                                                               .recovery = spent[2],

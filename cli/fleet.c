@@ -321,6 +321,7 @@ static void remember_told(struct fleet *fleet, const struct event *event)
     if (event->kind == EVENT_ALIVE && event->at > 0) {
         t->spent_at = event->at;
         memcpy(t->spent, event->spent, sizeof t->spent);
+        memcpy(t->saves, event->saves, sizeof t->saves);
     }
     if (report_is_takeover(event))
         t->lost_at = 0;
@@ -633,7 +634,7 @@ int fleet_run(const struct fleet_options *options, struct error *err)
     fleet->options = options;
     fleet->spec = spec;
     fleet->console = options->console;
-    fleet->told = (struct fleet_told){.step = -1, .evaluated = -1, .saved = -1};
+    fleet->told = (struct fleet_told){.step = -1, .evaluated = -1, .saved = -1, .saves = {-1}};
     fleet->acts = str_init(1 << 16);
     for (int w = 0; w < RM_WORKERS_MAX; w++)
         fleet->worker[w] = (struct fleet_worker){.fleet = fleet, .worker = w};

@@ -170,7 +170,7 @@ static int port_of(const struct fleet *fleet)
 }
 
 struct predecessor_text {
-    char number[5][NUMBER_TEXT], spent[EVENT_SPENT * NUMBER_TEXT];
+    char number[5][NUMBER_TEXT], spent[EVENT_SPENT * NUMBER_TEXT], saves[EVENT_SAVES * NUMBER_TEXT];
 };
 
 /* Adds what a successor has to know to its arguments; the rest the workers tell it. */
@@ -192,6 +192,13 @@ static void tell_of_predecessor(const struct fleet *fleet, struct predecessor_te
                  (long long)s[1], (long long)s[2], (long long)s[3], (long long)s[4]);
         *args++ = "--spent";
         *args++ = text->spent;
+    }
+    if (fleet->term > 1 && t->saves[0] >= 0) {
+        const int64_t *s = t->saves;
+        snprintf(text->saves, sizeof text->saves, "%lld,%lld,%lld,%lld,%lld", (long long)s[0],
+                 (long long)s[1], (long long)s[2], (long long)s[3], (long long)s[4]);
+        *args++ = "--saves";
+        *args++ = text->saves;
     }
     *args = NULL;
 }

@@ -16,6 +16,7 @@ struct fleet_told {
     int64_t step, evaluated, saved;
     rm_time lost_at;
     int64_t spent_at, spent[EVENT_SPENT]; /* 0: not told yet */
+    int64_t saves[EVENT_SAVES];           /* saves[0] -1: not told */
 };
 
 struct fleet_worker {

@@ -395,6 +395,7 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
         on_release(st, m, out);
         break;
     case MSG_PROBE:
+    case MSG_SAVE_EVERY:
         send_link(st, out, m);
         break;
     case MSG_FAULT:

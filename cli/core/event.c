@@ -58,6 +58,17 @@ static void read_spent(struct event *e, const struct js *o)
         e->at = whole(o, event_key(EVENT_KEY_AT), 0);
 }
 
+/* Likewise: saves[0] stays -1. */
+static void read_saves(struct event *e, const struct js *o)
+{
+    const struct js *list = js_get(o, event_key(EVENT_KEY_SAVES));
+    bool whole_list = list && js_kind(list) == JS_ARRAY && js_size(list) == EVENT_SAVES;
+    for (size_t i = 0; whole_list && i < EVENT_SAVES; i++)
+        whole_list = js_as_int(js_at(list, i), &e->saves[i]) && e->saves[i] >= 0;
+    if (!whole_list)
+        e->saves[0] = -1;
+}
+
 static void read_recovered(struct event *e, const struct js *o)
 {
     double *const took[RECOVERY_PARTS] = {[RECOVERY_DETECT] = &e->recovered.detect,
@@ -102,6 +113,7 @@ static void read_fields(struct event *e, const struct js *o)
     e->waited = real(o, event_key(EVENT_KEY_WAITED_SECONDS), 0);
     read_members(e, js_get(o, event_key(EVENT_KEY_MEMBERS)));
     read_spent(e, o);
+    read_saves(e, o);
 }
 
 /* What each kind can't do without. */

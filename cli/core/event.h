@@ -10,7 +10,7 @@
 #include "common/base/limits.h"
 #include "common/wire/event.h"
 
-enum { EVENT_TEXT_MAX = 512, EVENT_SPENT = 5 };
+enum { EVENT_TEXT_MAX = 512, EVENT_SPENT = 5, EVENT_SAVES = 5 };
 
 struct event_member {
     int worker;
@@ -40,7 +40,8 @@ struct event {
     } recovered; /* ms */
     int64_t bytes;
     double ms;
-    double age, waited; /* seconds; of CHECKPOINT_WAITING and CHECKPOINT_SAVED, 0 where it has none */
+    double age, waited;         /* seconds; of CHECKPOINT_WAITING and CHECKPOINT_SAVED, 0 where it has none */
+    int64_t saves[EVENT_SAVES]; /* of ALIVE, as a successor takes them; saves[0] -1: it has none */
     int64_t at,
         spent[EVENT_SPENT]; /* of ALIVE, ns: where the time went until then, as a successor takes it */
     int members;

@@ -318,6 +318,10 @@ void screen_event(const struct report *r, const struct event *e, struct screen_s
         toned(style, YELLOW, "checkpoint waits", out);
         str_addf(out, ": the newest state is kept and tried again: %s\n", e->text);
         break;
+    case EVENT_CHECKPOINT_INTERVAL:
+        at_step(r, r->step, style, out);
+        str_addf(out, "checkpoints %s\n", e->text);
+        break;
     case EVENT_CHECKPOINT_SKIPPED:
         reason_line(r, style, "not saved", e->text, out);
         break;

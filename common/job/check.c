@@ -232,6 +232,10 @@ static int check_rest(const struct job_spec *spec, const char **ret_path, struct
 {
     RULE(!is_endpoint(spec->checkpoint.endpoint), "checkpoint.endpoint",
          "is %.200s; write http(s)://host[:port]", spec->checkpoint.endpoint);
+    RULE(spec->checkpoint.every == JOB_AUTO && spec->checkpoint.every_steps, "checkpoint.everySteps",
+         "is %lld beside checkpoint.every: Auto, which chooses the time by what a save costs; leave it out, "
+         "or write a time for every",
+         (long long)spec->checkpoint.every_steps);
     RULE(spec->elasticity.lost_after < 2 * spec->elasticity.heartbeat, "elasticity.lostAfter",
          "must be twice elasticity.heartbeat or more, or one late heartbeat loses a worker");
     return 0;

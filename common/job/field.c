@@ -173,6 +173,8 @@ static int refuse_bounds(const struct job_field *field, const struct job_value *
     bound_show(field, field->lowest, &wanted);
     str_adds(&wanted, " to ");
     bound_show(field, field->highest, &wanted);
+    if (field->own_time)
+        str_addf(&wanted, ", %s", field->own_time);
     if (field->zero)
         str_addf(&wanted, ", or %s", field->zero);
     refuse(value, str_text(&wanted), err);
@@ -230,8 +232,15 @@ static int assign_time(const struct job_field *field, struct job_spec *spec, con
                        struct error *err)
 {
     rm_time t;
+    if (value->kind == VALUE_TEXT && field->own_time && !strcmp(value->text, field->own_time)) {
+        *(rm_time *)member(field, spec) = JOB_AUTO;
+        return 0;
+    }
     if (value->kind != VALUE_TEXT || !duration_parse(value->text, &t))
-        return refuse(value, "a duration such as 500ms, 10s, 5m or 1h", err);
+        return refuse(value,
+                      field->own_time ? "Auto, or a duration such as 500ms, 10s, 5m or 1h"
+                                      : "a duration such as 500ms, 10s, 5m or 1h",
+                      err);
     if ((double)t < field->lowest || (double)t > field->highest)
         return refuse_bounds(field, value, err);
     *(rm_time *)member(field, spec) = t;
@@ -376,6 +385,16 @@ static void show_whole(const struct job_field *field, long long whole, struct st
         str_addf(out, "%lld", whole);
 }
 
+static void show_time(const struct job_field *field, rm_time t, struct str *out)
+{
+    if (!t && field->zero)
+        str_adds(out, field->zero);
+    else if (t == JOB_AUTO && field->own_time)
+        str_adds(out, field->own_time);
+    else
+        duration_show(t, out);
+}
+
 void field_show(const struct job_field *field, const struct job_spec *spec, struct str *out)
 {
     const void *at = member(field, spec);
@@ -407,10 +426,7 @@ void field_show(const struct job_field *field, const struct job_spec *spec, stru
         str_adds(out, *(const char *)at || !field->zero ? (const char *)at : field->zero);
         break;
     case JOB_FIELD_TIME:
-        if (!*(const rm_time *)at && field->zero)
-            str_adds(out, field->zero);
-        else
-            duration_show(*(const rm_time *)at, out);
+        show_time(field, *(const rm_time *)at, out);
         break;
     case JOB_FIELD_LIST:
         show_list(at, out);

@@ -41,6 +41,7 @@ struct job_field {
     double lowest, highest; /* INT, LONG, SEED, REAL; TIME in ns */
     const char *fallback;   /* the default as one would write it; NULL: see `required` and job_spec_fill */
     const char *zero;       /* the word that stands for 0: "Auto", "null", "Never"; NULL: none */
+    const char *own_time;   /* TIME: the word beside that one that stands for JOB_AUTO; NULL: none */
     const char *words[JOB_FIELD_WORDS_MAX]; /* CHOICE, SWITCH, FIXED: in the order of their values */
     const char *depends; /* INT: words separated by spaces that others take for a number of the machine's */
     const char *later;   /* words separated by spaces that the API knows and this program can't do yet */

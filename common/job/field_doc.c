@@ -41,6 +41,7 @@ static void add_values(const struct job_field *f, struct str *out)
         add_whole_bound(f, f->lowest, out);
         str_adds(out, " to ");
         add_whole_bound(f, f->highest, out);
+        str_addf(out, "%s%s", f->own_time ? ", " : "", f->own_time ? f->own_time : "");
     }
 }
 

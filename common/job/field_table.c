@@ -135,7 +135,11 @@ const struct job_field job_fields[] = {
     {"checkpoint.everySteps", JOB_FIELD_LONG, AT(checkpoint.every_steps), 0, 1e12, "0",
      .help = "save at these steps; 0: only at the end and when training must stop"},
     {"checkpoint.every", JOB_FIELD_TIME, AT(checkpoint.every), 1e9, 3.1536e16, "null", "null",
-     .help = "save when this much time has passed since the last time, after the step under way"},
+     .own_time = "Auto",
+     .help = "save when this much time has passed since the last time, after the step under way; Auto: as "
+             "often as it pays, see below"},
+    {"checkpoint.maxLoss", JOB_FIELD_TIME, AT(checkpoint.max_loss), 6e10, 3.1536e16, "30m",
+     .help = "with every: Auto the longest time between two checkpoints, and so what can be lost at once"},
     {"checkpoint.endTimeout", JOB_FIELD_TIME, AT(checkpoint.end_timeout), 1e9, 8.64e13, "10m",
      .help = "how long a run waits for a store that nobody can read, or that doesn't take its last "
              "checkpoint"},

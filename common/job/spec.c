@@ -87,12 +87,24 @@ static const struct js *look(const struct js *object, const char *path)
     return object ? js_get(object, path) : NULL;
 }
 
-/* Rules that are not there are not written, and not missed: the spec of a job without them is the same as
- * before there were any. */
+/* Came later than the other fields. Where they say nothing they are not written, and not missed: the spec of
+ * a job without them is the same as before there were any. */
+static bool is_of_loss(const struct job_field *field)
+{
+    return field->offset == offsetof(struct job_spec, checkpoint.max_loss);
+}
+
+static bool may_be_absent(const struct job_field *field)
+{
+    return field->kind == JOB_FIELD_RULES || is_of_loss(field);
+}
+
 static bool is_written(const struct job_field *field, const struct job_spec *spec)
 {
-    return job_field_applies(field, spec) &&
-           (field->kind != JOB_FIELD_RULES || spec->failure_policy.rules.count);
+    bool says = is_of_loss(field)                ? spec->checkpoint.every == JOB_AUTO
+                : field->kind == JOB_FIELD_RULES ? spec->failure_policy.rules.count > 0
+                                                 : true;
+    return job_field_applies(field, spec) && says;
 }
 
 void job_spec_write(const struct job_spec *spec, struct str *out)
@@ -195,7 +207,7 @@ static int read_fields(struct job_spec *spec, const struct js *root, struct erro
             continue;
         full_path(&job_fields[i], path, sizeof path);
         const struct js *found = look(root, path);
-        if (!found && job_fields[i].kind == JOB_FIELD_RULES)
+        if (!found && may_be_absent(&job_fields[i]))
             continue;
         if (!found)
             return err_set(err, ERR_PROTOCOL, "%s is missing", path);

@@ -56,6 +56,9 @@ struct job_rules {
 /* The first that fits counts; JOB_RULE_NONE: none does. */
 enum job_rule_action job_rule_of(const struct job_rules *rules, int exit_code);
 
+/* checkpoint.every: Auto. Whoever knows what a save costs and how often it was needed chooses the time. */
+#define JOB_AUTO ((rm_time)-1)
+
 struct job_optimizer {
     double learning_rate, min_learning_rate, weight_decay, clip_norm; /* clip_norm 0: no clipping */
     double beta1, beta2, epsilon;
@@ -119,7 +122,8 @@ struct job_spec {
         char endpoint[JOB_ENDPOINT_MAX], region[JOB_REGION_MAX]; /* "": as AWS's tools find them */
         bool resume;                                             /* Auto; false: Never */
         int64_t every_steps;                                     /* 0: only final and forced ones */
-        rm_time every;                                           /* 0: no timed checkpoint */
+        rm_time every;       /* 0: no timed checkpoint; JOB_AUTO: see coordinator/core/interval.h */
+        rm_time max_loss;    /* with JOB_AUTO: no longer than this */
         rm_time end_timeout; /* for a store that is away when the run ends */
         bool on_preemption;  /* save what only those hold who were told to go */
         int keep;

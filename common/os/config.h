@@ -20,10 +20,12 @@ enum config_key {
 
     /* By the operator, which may be newer than a job's image: what an image does not know it passes over,
      * where an option that it does not know would end it. */
-    CONFIG_POD_CREDENTIALS,  /* RINGMASTER_POD_CREDENTIALS: a Secret's keys as files */
-    CONFIG_POD_JOB,          /* RINGMASTER_POD_JOB: what the coordinator's status calls the job */
-    CONFIG_POD_SPEC_SHA256,  /* RINGMASTER_POD_SPEC_SHA256: of the spec, any other is refused */
-    CONFIG_POD_GENERATION,   /* RINGMASTER_POD_GENERATION: generations of the job before this coordinator */
+    CONFIG_POD_CREDENTIALS, /* RINGMASTER_POD_CREDENTIALS: a Secret's keys as files */
+    CONFIG_POD_JOB,         /* RINGMASTER_POD_JOB: what the coordinator's status calls the job */
+    CONFIG_POD_SPEC_SHA256, /* RINGMASTER_POD_SPEC_SHA256: of the spec, any other is refused */
+    CONFIG_POD_GENERATION,  /* RINGMASTER_POD_GENERATION: generations of the job before this coordinator */
+    CONFIG_POD_SAVES, /* RINGMASTER_POD_SAVES: what the coordinators before this one knew of saves and losses
+                       */
     CONFIG_POD_METRICS_PORT, /* RINGMASTER_POD_METRICS_PORT: the coordinator's second port, for /metrics alone
                               */
     CONFIG_POD_HOST_IP,      /* RINGMASTER_POD_HOST_IP: the pod's machine, by the downward API */

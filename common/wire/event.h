@@ -32,8 +32,9 @@ enum event_kind {
     EVENT_JOIN_SKIPPED,
     EVENT_EVALUATED,
     EVENT_CHECKPOINT_SAVED,
-    EVENT_CHECKPOINT_WAITING, /* once per outage of the store */
-    EVENT_CHECKPOINT_SKIPPED, /* those who hold it go, and there is no time (or wish) to save it */
+    EVENT_CHECKPOINT_WAITING,  /* once per outage of the store */
+    EVENT_CHECKPOINT_INTERVAL, /* how long to train between two, where the coordinator chooses it */
+    EVENT_CHECKPOINT_SKIPPED,  /* those who hold it go, and there is no time (or wish) to save it */
     EVENT_RECOVERED,
     EVENT_WAITING,
     EVENT_FAILED,
@@ -94,6 +95,7 @@ enum event_key {
     EVENT_KEY_BYTES,
     EVENT_KEY_MS,
     EVENT_KEY_WAITED_SECONDS,
+    EVENT_KEY_EVERY_SECONDS,
     EVENT_KEY_AGE_SECONDS,
     EVENT_KEY_EXIT_CODE,
     EVENT_KEY_PROGRAM_EXIT_CODE,
@@ -102,6 +104,7 @@ enum event_key {
     EVENT_KEY_GOODPUT,
     EVENT_KEY_AT,
     EVENT_KEY_SPENT,
+    EVENT_KEY_SAVES,
     EVENT_KEY_ADDRESS,
     EVENT_KEY_STEPS_REDONE,
     EVENT_KEY_COORDINATOR_PID,

@@ -55,7 +55,8 @@ enum msg_type {
     MSG_PUBLISH,
     MSG_RELEASE, /* also agent -> trainer: exit 0 */
     MSG_ABANDON,
-    MSG_PROBE, /* also agent -> trainer */
+    MSG_PROBE,      /* also agent -> trainer */
+    MSG_SAVE_EVERY, /* also agent -> trainer */
     /* agent -> coordinator */
     MSG_HELLO,
     MSG_HEARTBEAT, /* also trainer -> agent */
@@ -194,6 +195,11 @@ struct msg_save {
     int worker[RM_WORKERS_MAX];
 };
 
+/* How long to train between two checkpoints from now on (checkpoint.every: Auto). */
+struct msg_save_every {
+    rm_time every; /* ns */
+};
+
 struct msg_publish {
     int64_t step;
     bool final, exact;
@@ -265,6 +271,7 @@ static inline struct msg_numbers msg_numbers_unknown(void)
 
 struct msg_progress {
     int64_t step; /* committed just now */
+    bool saves;   /* a snapshot of it is taken before training goes on */
     double loss;
     bool loss_known; /* false: taken over from a state whose loss is not known */
     struct msg_numbers numbers;
@@ -495,6 +502,7 @@ struct message {
         struct msg_form form;
         struct msg_save save;
         struct msg_publish publish;
+        struct msg_save_every save_every;
         struct msg_release release;
         struct msg_abandon abandon;
         struct msg_hello hello;

@@ -60,6 +60,9 @@ static void checkpoint_text(const struct message *m, struct str *out)
         str_addf(out, " step=%" PRId64 " part=%d/%d%s", m->snapshot.state.step, m->snapshot.part,
                  m->snapshot.parts, m->snapshot.final ? " final" : "");
         break;
+    case MSG_SAVE_EVERY:
+        str_addf(out, " every=%.1fs", (double)m->save_every.every / RM_S);
+        break;
     case MSG_LOAD:
         shares_text(m->load.state.step, m->load.shares, m->load.parts, out);
         break;

@@ -90,6 +90,11 @@ static const struct message_field save_fields[] = {
     {0},
 };
 
+static const struct message_field save_every_fields[] = {
+    {"everyNs", MSG_FIELD_INT64, BODY(save_every.every), 1, MOST},
+    {0},
+};
+
 static const struct message_field publish_fields[] = {
     {"step", MSG_FIELD_INT64, BODY(publish.step), 0, MOST},
     {"final", MSG_FIELD_BOOL, BODY(publish.final)},
@@ -157,6 +162,7 @@ static const struct message_field heartbeat_fields[] = {
 
 static const struct message_field progress_fields[] = {
     {"step", MSG_FIELD_INT64, BODY(progress.step), 0, MOST},
+    {"saves", MSG_FIELD_BOOL, BODY(progress.saves)},
     {"loss", MSG_FIELD_REAL, BODY(progress.loss)},
     {"lossKnown", MSG_FIELD_BOOL, BODY(progress.loss_known)},
     {"gradientNorm", MSG_FIELD_REAL, BODY(progress.numbers.norm)},
@@ -391,6 +397,7 @@ const struct message_kind message_kinds[MSG_TYPES] = {
     [MSG_SAVE_WAITS] = {"saveWaits", false, save_waits_fields, SIZE(message, save_waits)},
     [MSG_FINISHED] = {"finished", true, finished_fields, SIZE(message, finished)},
     [MSG_PROBE] = {"probe", false, probe_fields, SIZE(message, probe)},
+    [MSG_SAVE_EVERY] = {"saveEvery", false, save_every_fields, SIZE(message, save_every)},
     [MSG_PROBED] = {"probed", false, probed_fields, SIZE(message, probed)},
     [MSG_REPORTED] = {"reported", true, reported_fields, SIZE(message, reported)},
     [MSG_SETUP] = {"setup", false, setup_fields, SIZE(message, setup)},

@@ -170,6 +170,18 @@ static const struct row checkpoint_rows[] = {
     {0},
 };
 
+#define INTERVAL(member) offsetof(struct status_interval, member)
+
+static const struct row interval_rows[] = {
+    {"everySeconds", REAL, .at = INTERVAL(every_seconds)},
+    {"reason", TEXT, .at = INTERVAL(reason)},
+    {"losses", LONG, .at = INTERVAL(losses)},
+    {"observedSeconds", REAL, .at = INTERVAL(observed_seconds)},
+    {"stallMs", REAL, .at = INTERVAL(stall_ms)},
+    {"safeMs", REAL, .at = INTERVAL(safe_ms)},
+    {0},
+};
+
 static const struct row store_rows[] = {
     {"reason", TEXT, .at = offsetof(struct status_store, reason)},
     {"person", FLAG, .at = offsetof(struct status_store, person)},
@@ -240,6 +252,7 @@ static const struct row page_rows[] = {
     {"quarantined", WORKERS, .at = PAGE(quarantined), .rows = quarantined_rows},
     {"progress", PART, .at = PAGE(progress), .rows = progress_rows},
     {"checkpoint", PART, .at = PAGE(checkpoint), .rows = checkpoint_rows},
+    {"checkpointInterval", PART, .at = PAGE(interval), .rows = interval_rows},
     {"storeWaiting", PART, .at = PAGE(store), .rows = store_rows},
     {"fenced", FLAG, .at = PAGE(fenced)},
     {"checkpointWaiting", PART, .at = PAGE(outage), .rows = outage_rows},

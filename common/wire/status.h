@@ -112,6 +112,16 @@ struct status_store {
     bool person; /* somebody has to set something right there */
 };
 
+/* How long is trained between two checkpoints, where the coordinator chooses it. */
+struct status_interval {
+    bool known;
+    double every_seconds;
+    const char *reason;
+    int64_t losses;           /* of all workers together, under all coordinators; */
+    double observed_seconds;  /* in this time in which somebody held the state */
+    double stall_ms, safe_ms; /* of a save; 0 and 0: none was measured */
+};
+
 /* A checkpoint that the store does not take. */
 struct status_outage {
     bool known;
@@ -167,6 +177,7 @@ struct status_page {
     struct status_workers workers, lost, left, quarantined;
     struct status_progress progress;
     struct status_checkpoint checkpoint;
+    struct status_interval interval;
     struct status_store store;
     bool fenced;
     struct status_outage outage;

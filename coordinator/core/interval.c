@@ -6,36 +6,34 @@
 
 #include "common/base/assert.h"
 
-static const rm_time least = 60 * RM_S;
-static const rm_time believed = 86400 * RM_S; /* one loss in it, before any was seen */
-
 static rm_time best(const struct interval_facts *f)
 {
     double stall = f->stall > 0 ? (double)f->stall : 0;
-    double rate = (1 + (double)f->losses) / ((double)believed + (double)f->observed);
+    double rate = (1 + (double)f->losses) / ((double)f->believed + (double)f->observed);
     return (rm_time)sqrt(2 * stall / rate);
 }
 
 rm_time interval_choose(const struct interval_facts *f, enum interval_limit *ret_limit)
 {
-    RM_ASSERT(f->most >= least && f->losses >= 0 && f->observed >= 0,
-              "%lld ns at most, %lld losses in %lld ns", (long long)f->most, (long long)f->losses,
+    RM_ASSERT(f->least > 0 && f->most >= f->least && f->believed > 0, "%lld to %lld ns, one loss in %lld",
+              (long long)f->least, (long long)f->most, (long long)f->believed);
+    RM_ASSERT(f->losses >= 0 && f->observed >= 0, "%lld losses in %lld ns", (long long)f->losses,
               (long long)f->observed);
-    rm_time every = f->measured ? best(f) : least;
+    rm_time every = f->measured ? best(f) : f->least;
     *ret_limit = f->measured ? INTERVAL_FREE : INTERVAL_FIRST;
     if (f->measured && every < f->safe) {
         every = f->safe;
         *ret_limit = INTERVAL_SAFE;
     }
-    if (every < least) {
-        every = least;
+    if (every < f->least) {
+        every = f->least;
         *ret_limit = INTERVAL_LEAST;
     }
     if (every > f->most) {
         every = f->most;
         *ret_limit = INTERVAL_MOST;
     }
-    return every / RM_S * RM_S;
+    return every > RM_S ? every / RM_S * RM_S : every;
 }
 
 /* "95 s", "7.5 min", "3.2 h" */

@@ -24,12 +24,13 @@
 #include "common/base/time.h"
 
 struct interval_facts {
-    rm_time most;     /* checkpoint.maxLoss; a minute at least */
-    bool measured;    /* the next two are known */
-    rm_time stall;    /* of training, by a save; below 0 where it is less than steps differ by */
-    rm_time safe;     /* from the state that is saved to its manifest */
-    int64_t losses;   /* of all at once who held the state */
-    rm_time observed; /* in which somebody held it */
+    rm_time least, most; /* a minute, and checkpoint.maxLoss */
+    rm_time believed;    /* a day: one loss in it, before any was seen */
+    bool measured;       /* the next two are known */
+    rm_time stall;       /* of training, by a save; below 0 where it is less than steps differ by */
+    rm_time safe;        /* from the state that is saved to its manifest */
+    int64_t losses;      /* of all at once who held the state */
+    rm_time observed;    /* in which somebody held it */
 };
 
 enum interval_limit {
@@ -40,7 +41,7 @@ enum interval_limit {
     INTERVAL_MOST,
 };
 
-/* Whole seconds, from a minute to f->most. */
+/* From f->least to f->most, in whole seconds. */
 rm_time interval_choose(const struct interval_facts *f, enum interval_limit *ret_limit);
 /* "every 312 s: a save stalls training for 0.84 s, and ..." */
 void interval_sentence(const struct interval_facts *f, char *out, size_t size);

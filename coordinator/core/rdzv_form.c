@@ -7,6 +7,7 @@
 
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
+#include "coordinator/core/rdzv_interval.h"
 #include "coordinator/core/rdzv_load.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
@@ -266,6 +267,7 @@ static void begin_training(const struct turn *turn)
     rdzv_send(turn, MSG_GO);
     for (int r = 0; r < st->world; r++)
         rdzv_send_to(turn, &st->worker[st->member[r]]);
+    rdzv_interval_begins(turn);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         bool let_go_now = w->rank < 0 && (w->goes || w->leaving); /* of the ring before, as will be told */

@@ -9,6 +9,7 @@
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_failures.h"
 #include "coordinator/core/rdzv_fit.h"
+#include "coordinator/core/rdzv_interval.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_probe.h"
@@ -185,8 +186,10 @@ static void member_again(const struct turn *turn, struct rdzv_worker *w, const s
     bool form_missed = same_trainer && generation_compare(h->ring, st->ring) < 0;
     if (st->state == RDZV_FORMING && form_missed) {
         rdzv_send_one(turn, w, MSG_FORM)->form = st->form;
-    } else if (inside && rdzv_ring_runs(st) && h->phase == PHASE_READY) {
-        rdzv_send_one(turn, w, MSG_GO);
+    } else if (inside && rdzv_ring_runs(st)) {
+        if (h->phase == PHASE_READY)
+            rdzv_send_one(turn, w, MSG_GO);
+        rdzv_interval_again(turn, w);
     } else if (!inside && (rdzv_ring_runs(st) || st->state == RDZV_FORMING) &&
                !(st->state == RDZV_QUIESCING && same_trainer)) {
         bool over = st->settings.program && same_trainer && st->state == RDZV_TRAINING;

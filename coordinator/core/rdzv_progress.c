@@ -6,6 +6,7 @@
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_hang.h"
+#include "coordinator/core/rdzv_interval.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_recovery.h"
@@ -101,6 +102,8 @@ void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct 
     bool of_ring = generation_compare(m->generation, st->ring) == 0;
     if (of_ring)
         rdzv_ring_moved(turn);
+    if (of_ring)
+        rdzv_interval_step(turn, p);
     if (of_ring && p->step > st->known_step) /* what came to nothing before was counted then */
         st->known_step = p->step;
     if (st->told >= 0 && p->step > st->told) {

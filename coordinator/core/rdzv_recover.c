@@ -6,6 +6,7 @@
 
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_goodput.h"
+#include "coordinator/core/rdzv_interval.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_program.h"
 #include "coordinator/core/rdzv_recovery.h"
@@ -51,6 +52,7 @@ void rdzv_restore(struct rdzv *st)
     st->evaluated = h->evaluated;
     st->saved = h->saved;
     st->begun = h->begun;
+    rdzv_interval_restore(st);
     if (h->spent_at > 0 && h->spent_at <= st->accounted) {
         st->goodput = h->spent;
         st->accounted = h->spent_at;
@@ -170,6 +172,7 @@ static void adopt(const struct turn *turn)
         rdzv_send_to(turn, &st->worker[st->member[r]]);
     rdzv_tell_formed(turn);
     tell_recovered(turn);
+    rdzv_interval_begins(turn);
     rdzv_account(turn);
     rm_time meanwhile = st->goodput.waiting - st->settings.predecessor.spent.waiting;
     st->goodput.waiting -= meanwhile;

@@ -10,6 +10,7 @@
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_ending.h"
 #include "coordinator/core/rdzv_fault.h"
+#include "coordinator/core/rdzv_interval.h"
 #include "coordinator/core/rdzv_leave.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_outage.h"
@@ -137,6 +138,7 @@ void rdzv_published(const struct turn *turn, const struct msg_published *p)
 {
     struct rdzv *st = turn->st;
     st->saved_at = turn->now;
+    rdzv_interval_published(turn, p->step);
     const struct rdzv_collection *whole = whole_one(st, p);
     if (whole) {
         tell_published(turn, p);

@@ -3,6 +3,7 @@
 #ifndef RM_COORDINATOR_RDZV_STATE_H
 #define RM_COORDINATOR_RDZV_STATE_H
 
+#include "coordinator/core/interval.h"
 #include "coordinator/core/leave_times.h"
 #include "coordinator/core/rdzv_fault.h"
 #include "coordinator/core/rdzv_turn.h"
@@ -258,6 +259,24 @@ struct rdzv_save_speed {
     double writer, publisher; /* bytes per second of one worker's part; of reading all of it back */
 };
 
+/* rdzv_interval.c: what a save costs, how often all who held the state were lost, and what comes of it */
+struct rdzv_interval {
+    rm_time every;                /* as told to the ring; 0: nothing yet */
+    struct interval_facts reason; /* of it */
+    struct rdzv_saves known;
+    bool at_risk;               /* a step was made since the state was last read from a checkpoint */
+    struct msg_generation ring; /* of the newest step, */
+    int64_t step;               /* this one, */
+    rm_time at;                 /* heard of at this time */
+    double pace,
+        evaluating; /* ns from step to step where nothing is saved; over an evaluation; 0: not known */
+    struct {
+        int64_t step;                 /* 0: nothing is being saved whose cost can be measured */
+        rm_time since, made, safe_at; /* the step before it; it; it was published, 0: it is not */
+        double usual;                 /* what the steps since then would have taken */
+    } saving;
+};
+
 struct rdzv_open_recovery {
     bool active, formed; /* formed: go was sent, the first step is awaited */
     struct rdzv_recovery times;
@@ -341,6 +360,7 @@ struct rdzv {
     struct rdzv_outage outage;
     struct rdzv_save_speed save_speed;
     int64_t given_up; /* step that those who hold it can't save any more before they go; -1 none */
+    struct rdzv_interval interval;
     rm_time saved_at; /* when the newest was published, or the coordinator began */
     bool digest_known;
     uint8_t digest[RM_HASH_BYTES]; /* weightsSha256 of the last step */

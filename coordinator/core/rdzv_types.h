@@ -26,6 +26,14 @@ struct rdzv_goodput {
     rm_time productive, checkpoint, recovery, waiting, rework;
 };
 
+/* What the time between two checkpoints follows from (interval.h), as far as a coordinator hands it on. */
+struct rdzv_saves {
+    int64_t losses;      /* of all at once who held the state, under all coordinators */
+    int64_t reached;     /* the newest step that somebody held; -1: not known */
+    rm_time observed;    /* under the coordinators before whose time is in nobody's `spent` */
+    rm_time stall, safe; /* 0 and 0: no save was measured */
+};
+
 /* What whoever starts a successor knows of its predecessor's work: it starts in RECOVERING. */
 struct rdzv_predecessor {
     bool given;
@@ -33,6 +41,7 @@ struct rdzv_predecessor {
     rm_time lost_at;                /* when the predecessor died, or was about to */
     rm_time spent_at;               /* when the predecessor last said `spent`; 0: never */
     struct rdzv_goodput spent;
+    struct rdzv_saves saves;
     int64_t begun; /* generations that began to train under all before this one, as far as is known */
 };
 
@@ -55,8 +64,11 @@ struct rdzv_settings {
     bool resume;               /* false: never load a checkpoint, start from the seed */
     int64_t evaluation_every;  /* steps; 0 never */
     int64_t checkpoint_every;  /* steps; 0 never */
-    bool brought;              /* the first weights are what each worker's program begins with */
-    bool reads_files;          /* each trainer reads the data by itself, from a folder that it sees */
+    rm_time
+        max_loss; /* checkpoint.maxLoss, where the time between checkpoints is chosen here; 0: it is not */
+    rm_time save_least, believed; /* interval.h's; 0: a minute, a day */
+    bool brought;                 /* the first weights are what each worker's program begins with */
+    bool reads_files;             /* each trainer reads the data by itself, from a folder that it sees */
     rm_time join_window, heartbeat, lost_after, form_timeout, start_timeout; /* ns, all above 0 */
     /* in join_window's place before a job's first ring, where workers take long to come up; 0: not another */
     rm_time first_window;
@@ -112,6 +124,7 @@ enum rdzv_tell_kind {
     TELL_CHECKPOINT_SAVED = EVENT_CHECKPOINT_SAVED,
     TELL_CHECKPOINT_WAITING = EVENT_CHECKPOINT_WAITING,
     TELL_CHECKPOINT_SKIPPED = EVENT_CHECKPOINT_SKIPPED,
+    TELL_CHECKPOINT_INTERVAL = EVENT_CHECKPOINT_INTERVAL,
     TELL_RECOVERED = EVENT_RECOVERED,
     TELL_WAITING = EVENT_WAITING,
     TELL_FAILED = EVENT_FAILED,
@@ -154,6 +167,7 @@ struct rdzv_tell {
     rm_time left;         /* NOTICE_RECEIVED: until its moment; -1: none is known */
     const char *output;   /* PROGRAM_FAILED: what it said last; NULL: nothing. It goes with the turn */
     int64_t bytes;        /* CHECKPOINT_SAVED; COMPLETE: of the final one where its saving was not told; 0 */
+    rm_time every;        /* CHECKPOINT_INTERVAL */
     rm_time took;         /* CHECKPOINT_WAITING: since it was to be written */
     rm_time waited;       /* CHECKPOINT_SAVED: how long the store was away before, 0 it was not */
     double goodput;       /* COMPLETE: 0..1 */

@@ -7,6 +7,7 @@
 #include "common/wire/status.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_fit.h"
+#include "coordinator/core/rdzv_interval.h"
 #include "coordinator/core/rdzv_pairs.h"
 #include "coordinator/core/rdzv_ring.h"
 #include "coordinator/core/rdzv_state.h"
@@ -188,6 +189,23 @@ static struct status_checkpoint checkpoint_of(const struct history *c, const str
     };
 }
 
+static struct status_interval interval_of(const struct rdzv *st, rm_time now, char *why, size_t size)
+{
+    const struct rdzv_interval *i = &st->interval;
+    if (!i->every)
+        return (struct status_interval){0};
+    interval_sentence(&i->reason, why, size);
+    return (struct status_interval){
+        .known = true,
+        .every_seconds = (double)i->every / RM_S,
+        .reason = why,
+        .losses = i->known.losses,
+        .observed_seconds = (double)rdzv_interval_facts(st, now).observed / RM_S,
+        .stall_ms = rm_ms(rm_later(i->known.stall, 0)),
+        .safe_ms = rm_ms(i->known.safe),
+    };
+}
+
 /* Why a store keeps the job from beginning, or its workers from going on. */
 static struct status_store store_of(const struct error *waits, const struct rdzv_trouble *trouble)
 {
@@ -283,7 +301,7 @@ static void fill_lists(struct status_page *page, const struct history *c, const 
 static void print_status(const struct history *c, const struct rdzv *st, const struct history_terms *terms,
                          rm_time now, int events, struct str *out)
 {
-    char uri[RDZV_URI_MAX];
+    char uri[RDZV_URI_MAX], why[MSG_DETAIL_MAX];
     struct result_texts texts;
     struct js *o = js_object(), *told = events_of(c, terms->checkpoint_uri, events);
     struct status_page page = {
@@ -298,6 +316,7 @@ static void print_status(const struct history *c, const struct rdzv *st, const s
         .program = st->settings.program,
         .progress = progress_of(st),
         .checkpoint = checkpoint_of(c, st, terms->checkpoint_uri, uri),
+        .interval = interval_of(st, now, why, sizeof why),
         .store = store_of(terms->store_waits, rdzv_store_trouble(st, now)),
         .fenced = !terms->unfenced,
         .outage = outage_of(st, now),

@@ -206,6 +206,10 @@ static void set_body(struct js *o, const struct rdzv_tell *t, const char *uri)
     case TELL_CHECKPOINT_WAITING:
         set_waiting(o, t, uri);
         break;
+    case TELL_CHECKPOINT_INTERVAL:
+        js_set_real(o, event_key(EVENT_KEY_EVERY_SECONDS), (double)t->every / RM_S);
+        js_set_string(o, event_key(EVENT_KEY_REASON), t->text);
+        break;
     case TELL_CHECKPOINT_SKIPPED:
         js_set_int(o, event_key(EVENT_KEY_STEP), t->step);
         js_set_string(o, event_key(EVENT_KEY_REASON), t->text);
@@ -265,6 +269,16 @@ int rdzv_command_read(struct rdzv_event *ret, const char *text, size_t length, s
 
 /* ---- for a successor ---- */
 
+static struct js *saves_of(const struct rdzv_saves *known)
+{
+    const int64_t values[] = {known->losses, rm_later(known->reached, 0), known->observed,
+                              rm_later(known->stall, 0), known->safe};
+    struct js *list = js_array();
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        js_push_int(list, values[i]);
+    return list;
+}
+
 void rdzv_alive_print(const struct rdzv *st, rm_time now, int64_t wall_ms, struct str *out)
 {
     struct rdzv_goodput g = rdzv_goodput(st, now);
@@ -276,6 +290,8 @@ void rdzv_alive_print(const struct rdzv *st, rm_time now, int64_t wall_ms, struc
     for (size_t i = 0; i < sizeof spent / sizeof *spent; i++)
         js_push_int(list, spent[i]);
     js_set(o, event_key(EVENT_KEY_SPENT), list);
+    if (st->interval.every)
+        js_set(o, event_key(EVENT_KEY_SAVES), saves_of(&st->interval.known));
     js_print(o, out);
     js_free(o);
 }

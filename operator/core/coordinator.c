@@ -150,6 +150,7 @@ static void note(enum event_kind kind, const struct told *t, char *out, size_t s
         snprintf(out, size, "the store does not take step %lld: %s", step, t->reason);
         break;
     case EVENT_WAITING:
+    case EVENT_CHECKPOINT_INTERVAL:
         snprintf(out, size, "%s", t->reason);
         break;
     default:

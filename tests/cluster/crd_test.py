@@ -124,7 +124,12 @@ INVALID = [
     # checkpoints and times
     ({"checkpoint__uri": "runs"}, "write s3://bucket/prefix, or file:///path"),
     ({"checkpoint__every": "10"}, "should match"),
-    ({"checkpoint__every": "100ms"}, "write a time from 1s to 8760h"),
+    ({"checkpoint__every": "100ms"}, "write Auto, or a time from 1s to 8760h"),
+    ({"checkpoint__every": "auto"}, "should match"),
+    ({"checkpoint__every": "Auto", "checkpoint__everySteps": 5}, "everySteps is set beside every: Auto"),
+    ({"checkpoint__every": "Auto", "checkpoint__maxLoss": "59s"}, "write a time from 1m to 8760h"),
+    ({"checkpoint__maxLoss": "0s"}, "write a time from 1m to 8760h"),
+    ({"checkpoint__maxLoss": "Auto"}, "should match"),
     ({"checkpoint__resume": "Maybe"}, "Unsupported value"),
     ({"checkpoint__keep": 0}, "should be greater than or equal to 1"),
     ({"elasticity__lostAfter": "1s"}, "elasticity.lostAfter must be twice elasticity.heartbeat or more"),

@@ -174,6 +174,8 @@ struct trainer {
     bool second;       /* uses it */
     rm_time since;     /* when it was up */
     rm_time slow;      /* its next step takes this much longer */
+    rm_time save_every,
+        saved_at; /* what it was told; of the newest snapshot or checkpoint that it knows of */
 };
 
 struct node {

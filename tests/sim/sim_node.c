@@ -147,6 +147,9 @@ void trainer_event(struct sim *sim, int node, const struct elastic_event *event)
         case ELASTIC_RAISE_STOP:
             t->stop_flag = true;
             break;
+        case ELASTIC_SAVE_EVERY:
+            t->save_every = a->every;
+            break;
         case ELASTIC_SEND:
             link_to_agent(sim, node, a->message);
             break;

@@ -199,6 +199,7 @@ static void report_progress(struct elastic *st, struct elastic_out *out, int64_t
 {
     struct message *m = tell(st, out, MSG_PROGRESS);
     m->progress.step = st->state.step;
+    m->progress.saves = done && st->snapshot_due;
     m->progress.loss = st->loss_known ? st->last_loss : NAN;
     m->progress.loss_known = st->loss_known;
     m->progress.numbers = done ? done->numbers : msg_numbers_unknown();
@@ -459,10 +460,10 @@ static void after_commit(struct elastic *st, const struct elastic_result *r, str
     st->last_loss = r->loss;
     st->loss_known = true;
     st->stop_seen = st->made.stop;
-    report_progress(st, out, r->tokens, r);
     if (st->mode == MODE_TRAIN)
         set_dues(st, -1, -1);
     st->snapshot_due = st->snapshot_due || (st->made.save && st->state.step < st->settings.steps);
+    report_progress(st, out, r->tokens, r);
 }
 
 static void after_evaluate(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
@@ -642,6 +643,9 @@ static void on_link(struct elastic *st, const struct message *m, struct elastic_
         break;
     case MSG_SNAPSHOT_FREE:
         snapshot_memory_is_free(st);
+        break;
+    case MSG_SAVE_EVERY:
+        act(out, ELASTIC_SAVE_EVERY)->every = m->save_every.every;
         break;
     case MSG_PROBE:
         act(out, ELASTIC_PROBE)->message = message_place_copy(&out->arena, m);

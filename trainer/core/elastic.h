@@ -109,6 +109,7 @@ enum elastic_action_kind {
     ELASTIC_RUN,        /* start `command` on its thread; both are idle */
     ELASTIC_ABORT,      /* give up `command`, the one in flight, or what follows it */
     ELASTIC_RAISE_STOP, /* the next reduction carries the stop flag */
+    ELASTIC_SAVE_EVERY, /* so long after the last snapshot the next one is due */
     ELASTIC_SEND,       /* message, to the agent */
     ELASTIC_PROBE,      /* call those that `message` names, beside whatever is under way; the shell answers
                            with `probed` */
@@ -128,6 +129,7 @@ struct elastic_action {
                          read the snapshot memory: the state may be left there */
     int part, parts;  /* SNAPSHOT */
     bool final;       /* SNAPSHOT */
+    rm_time every;    /* SAVE_EVERY */
     int exit_code;    /* EXIT */
     struct message *message; /* SEND, PROBE */
 };

@@ -264,6 +264,7 @@ int engine_open(struct engine **ret, const struct engine_options *options, struc
     e->refused = options->refused;
     e->alone = options->alone;
     e->saved_at = long_ago;
+    atomic_init(&e->save_every, e->spec->checkpoint.every == JOB_AUTO ? 0 : e->spec->checkpoint.every);
     for (int i = 0; i < ELASTIC_THREADS; i++)
         e->abort[i].event_fd = -1;
     atomic_init(&e->waiting_for, -1);
@@ -449,6 +450,12 @@ void engine_clear_abort(struct engine *e, enum elastic_thread thread)
 void engine_raise_stop(struct engine *e)
 {
     atomic_store(&e->stop, true);
+}
+
+void engine_save_every(struct engine *e, rm_time every)
+{
+    if (e->spec->checkpoint.every == JOB_AUTO)
+        atomic_store(&e->save_every, every);
 }
 
 struct engine_pulse engine_pulse(struct engine *e)

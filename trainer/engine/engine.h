@@ -57,6 +57,8 @@ void engine_abort(struct engine *e, enum elastic_thread thread);
 void engine_clear_abort(struct engine *e, enum elastic_thread thread);
 /* This and later steps carry the stop flag, until the next ring. */
 void engine_raise_stop(struct engine *e);
+/* In checkpoint.every's place, where that is Auto; else nothing happens. */
+void engine_save_every(struct engine *e, rm_time every);
 
 struct engine_pulse {
     int64_t counter; /* grows while anything moves, and while a reduction waits */

@@ -59,7 +59,8 @@ struct engine {
 
     struct abort_flag abort[ELASTIC_THREADS]; /* of the command under way there */
     atomic_bool stop, exchanging;
-    atomic_bool in_memory; /* at work on our own memory alone, for seconds: that can't wait, so it moves */
+    atomic_llong save_every; /* checkpoint.every, where that is Auto what was told; 0: no timed checkpoint */
+    atomic_bool in_memory;   /* at work on our own memory alone, for seconds: that can't wait, so it moves */
     atomic_llong counter, received;
     atomic_llong place;     /* in the ring's stream */
     atomic_int waiting_for; /* worker before us in the ring, while we are inside a reduction; else -1 */

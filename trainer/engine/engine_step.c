@@ -59,7 +59,7 @@ static int run_lanes(struct engine *e, int64_t step, struct error *err)
 /* Rank 0's clock says when the time for a checkpoint has come, and all hear of it in the same reduction. */
 static uint32_t flags_of(const struct engine *e)
 {
-    rm_time every = e->spec->checkpoint.every;
+    rm_time every = atomic_load(&e->save_every);
     bool due = every && e->ring->rank == 0 && clock_now() - e->saved_at >= every;
     return (atomic_load(&e->stop) ? LANES_STOP : 0) | (due ? LANES_SAVE : 0);
 }

@@ -259,3 +259,39 @@ Test(snapshot, the_time_for_a_checkpoint_counts_from_the_last_one_whoever_starte
     expect_digest(rig, all, 1);
     rig_close(rig);
 }
+
+static struct rig *auto_rig(void)
+{
+    struct rig *rig = rig_open();
+    rig->spec.checkpoint.every = JOB_AUTO;
+    rig->spec.checkpoint.max_loss = 60 * RM_S;
+    rig->saved_ago = 3600 * RM_S;
+    rig_spawn(rig, 0, NULL);
+    return rig;
+}
+
+/* Of checkpoint.every: Auto a trainer knows nothing but what it is told. */
+Test(snapshot, with_auto_the_time_for_a_checkpoint_comes_once_it_was_told)
+{
+    struct rig *rig = auto_rig();
+    rig_form(rig, all, 1);
+    for (int64_t step = 0; step < RIG_STEPS; step = rig->message.progress.step) {
+        cr_assert(rig_expect(rig, 0, MSG_PROGRESS));
+        cr_assert_not(rig->message.progress.saves, "step %d", (int)rig->message.progress.step);
+    }
+    expect_digest(rig, all, 1);
+    rig_close(rig);
+
+    struct message *m = calloc(1, sizeof *m);
+    rig = auto_rig();
+    m->type = MSG_SAVE_EVERY;
+    m->save_every.every = 1800 * RM_S;
+    rig_send(rig, 0, m);
+    free(m);
+    rig_form(rig, all, 1);
+    cr_assert(rig_expect(rig, 0, MSG_SNAPSHOT));
+    cr_assert_eq(rig->message.snapshot.state.step, 1, "it is overdue at the first step");
+    free_snapshot(rig, 0);
+    expect_digest(rig, all, 1);
+    rig_close(rig);
+}

@@ -588,6 +588,18 @@ Test(agent, a_probe_goes_to_the_trainer_and_what_it_found_to_the_coordinator)
     end(&p);
 }
 
+Test(agent, how_long_to_train_between_two_checkpoints_goes_to_the_trainer)
+{
+    struct play p;
+    start(&p);
+    struct message m;
+    message_init(&m, MSG_SAVE_EVERY);
+    m.save_every.every = 90 * RM_S;
+    control(&p, &m);
+    cr_assert_eq(sent(&p, AGENT_SEND_LINK, MSG_SAVE_EVERY)->save_every.every, 90 * RM_S);
+    end(&p);
+}
+
 static void program_fails(struct play *p, int64_t n)
 {
     struct message m;

@@ -265,6 +265,18 @@ Test(screen, a_coordinator_that_was_replaced_is_told_as_that_and_takes_no_worker
     cr_assert_eq(r.recovery[1].step, 80);
 }
 
+Test(screen, how_often_is_saved_is_told_with_its_reason)
+{
+    static struct report r;
+    struct str out = str_init(8192);
+    struct event chosen = event_of(EVENT_CHECKPOINT_INTERVAL);
+    report_init(&r, 300, 0, 0);
+    text_copy(chosen.text, sizeof chosen.text, "every 60 s: what a save costs is not known yet");
+    report_take(&r, &chosen, RM_S);
+    screen_event(&r, &chosen, plain, &out);
+    shows(&out, "  step 0      checkpoints every 60 s: what a save costs is not known yet\n");
+}
+
 Test(screen, a_store_that_was_away_is_told_when_it_happens_and_in_the_report)
 {
     static struct report r;

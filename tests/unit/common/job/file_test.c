@@ -194,6 +194,41 @@ Test(file, fields_that_contradict_each_other_are_refused)
             "job.yaml:10: spec.trainer.evaluation.holdOut is 0, so there is nothing to evaluate on; set it "
             "to 0.02, say, "
             "or everySteps to 0");
+    refused(read_changed(10, "  checkpoint: {uri: out, every: Auto, everySteps: 5}"),
+            "job.yaml:10: spec.checkpoint.everySteps is 5 beside checkpoint.every: Auto, which chooses the "
+            "time by what a save costs; leave it out, or write a time for every");
+}
+
+Test(file, the_time_between_checkpoints_may_be_auto_within_a_bound)
+{
+    struct outcome out = read_changed(10, "  checkpoint: {uri: out, every: Auto}");
+    cr_assert_eq(out.status, 0, "%s", out.err.text);
+    cr_assert_eq(out.spec.checkpoint.every, JOB_AUTO);
+    cr_assert_eq(out.spec.checkpoint.max_loss, 30 * 60 * RM_S);
+    str_clear(&out.notes);
+    out = read_changed(10, "  checkpoint: {uri: out, every: Auto, maxLoss: 90s}");
+    cr_assert_eq(out.status, 0, "%s", out.err.text);
+    cr_assert_eq(out.spec.checkpoint.max_loss, 90 * RM_S);
+    str_clear(&out.notes);
+    static const struct {
+        const char *said, *sentence;
+    } rows[] = {
+        {"every: auto", "every is \"auto\"; write Auto, or a duration such as 500ms, 10s, 5m or 1h"},
+        {"every: 100ms", "every is \"100ms\"; write a duration from 1s to 8760h, Auto, or null"},
+        {"every: 5", "every is 5; write Auto, or a duration such as 500ms, 10s, 5m or 1h"},
+        {"maxLoss: 59s", "maxLoss is \"59s\"; write a duration from 1m to 8760h"},
+        {"maxLoss: 0s", "maxLoss is \"0s\"; write a duration from 1m to 8760h"},
+        {"maxLoss: 0", "maxLoss is 0; write a duration such as 500ms, 10s, 5m or 1h"},
+        {"maxLoss: Auto", "maxLoss is \"Auto\"; write a duration such as 500ms, 10s, 5m or 1h"},
+        {"maxLoss: much", "maxLoss is \"much\"; write a duration such as 500ms, 10s, 5m or 1h"},
+        {"maxLoss: null", "maxLoss is empty; write a duration such as 500ms, 10s, 5m or 1h"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char line[80], wanted[200];
+        snprintf(line, sizeof line, "  checkpoint: {uri: out, %s}", rows[i].said);
+        snprintf(wanted, sizeof wanted, "job.yaml:10: spec.checkpoint.%s", rows[i].sentence);
+        refused(read_changed(10, line), wanted);
+    }
 }
 
 Test(file, what_would_change_the_training_and_is_not_built_is_refused)
@@ -555,8 +590,9 @@ Test(file, a_list_is_set_as_json_or_yaml_has_it)
 
 Test(file, what_does_nothing_for_a_program_is_refused)
 {
-    static const char *const fields[] = {"everySteps=3", "keep=2",        "resume=Never",
-                                         "every=1m",     "endTimeout=1m", "onPreemption=false"};
+    static const char *const fields[] = {
+        "everySteps=3", "keep=2",      "resume=Never",  "every=1m",
+        "every=Auto",   "maxLoss=10m", "endTimeout=1m", "onPreemption=false"};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         char set[64], wanted[200];
         const char *const sets[] = {"spec.checkpoint.uri=checkpoints", set};

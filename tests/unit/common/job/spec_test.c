@@ -54,6 +54,27 @@ Test(spec, canonical_json_comes_back_as_the_same_spec_and_the_same_text)
     str_clear(&second);
 }
 
+Test(spec, a_bound_that_bounds_nothing_is_not_written_and_one_that_is_not_there_is_not_missed)
+{
+    struct job_spec spec = example(), again;
+    struct error err = {0};
+    struct str text = str_init(1 << 16);
+    job_spec_write(&spec, &text);
+    cr_assert_null(strstr(str_text(&text), "maxLoss"));
+    cr_assert_eq(job_spec_read(&again, str_text(&text), text.length, &err), 0, "%s", err.text);
+    cr_assert_eq(again.checkpoint.max_loss, 30 * 60 * RM_S);
+    str_clear(&text);
+    text = str_init(1 << 16);
+    spec.checkpoint.every = JOB_AUTO;
+    spec.checkpoint.max_loss = 90 * RM_S;
+    job_spec_write(&spec, &text);
+    cr_assert(strstr(str_text(&text), "\"every\":\"Auto\""), "%s", str_text(&text));
+    cr_assert_eq(job_spec_read(&again, str_text(&text), text.length, &err), 0, "%s", err.text);
+    cr_assert_eq(again.checkpoint.every, JOB_AUTO);
+    cr_assert_eq(again.checkpoint.max_loss, 90 * RM_S);
+    str_clear(&text);
+}
+
 Test(spec, a_program_comes_back_from_its_json_without_a_trainer)
 {
     struct job_spec spec, again;

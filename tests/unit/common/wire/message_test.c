@@ -39,6 +39,8 @@ Test(message, every_type_comes_back_as_it_was)
             m.checkpointed.parts = 1;
         if (type == MSG_SNAPSHOT)
             m.snapshot.parts = 1;
+        if (type == MSG_SAVE_EVERY)
+            m.save_every.every = 60 * RM_S;
         round_trip(&m, &back);
         cr_assert_eq(back.type, type);
         cr_assert_eq(back.term, 3);

@@ -72,8 +72,8 @@ static int count_row(const char *row, bool seen[EVENT_KINDS])
 Test(events, each_member_has_a_name_of_its_own_and_stands_on_the_page)
 {
     /* of events between coordinator and run alone */
-    static const enum event_key inner[] = {EVENT_KEY_ATTEMPT, EVENT_KEY_DETAIL, EVENT_KEY_AT,
-                                           EVENT_KEY_SPENT};
+    static const enum event_key inner[] = {EVENT_KEY_ATTEMPT, EVENT_KEY_DETAIL, EVENT_KEY_AT, EVENT_KEY_SPENT,
+                                           EVENT_KEY_SAVES};
     struct str page;
     read_page(&page, RM_SOURCE "/docs/exit-codes-and-events.md");
     const char *section = section_of(&page, "## Events");
@@ -126,7 +126,7 @@ Test(events, the_page_about_kubernetes_names_each_that_the_operator_makes_of_one
         cr_assert(!reason || names(text, reason), "the page lacks %s", reason);
         count += reason != NULL;
     }
-    cr_assert_eq(count, 14);
+    cr_assert_eq(count, 15);
     str_clear(&page);
 }
 
@@ -384,6 +384,7 @@ static void fill(struct status_page *page, struct js *events)
         .quarantined = list,
         .progress = {true, 6, 7, 8.5, 9.5, 10.5, 0.5, 0.125, 11.5, 12.5, 13.5, 14.5},
         .checkpoint = {.known = true, .step = 11, .uri = "s3://a", .seen = true, .saved = 12, .bytes = 13},
+        .interval = {true, 60.5, "every minute", 2, 3600.5, 0.5, 2.5},
         .store = {true, "denied", true},
         .fenced = true,
         .outage = {true, 14, 15.5, "503"},

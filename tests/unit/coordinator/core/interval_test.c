@@ -8,7 +8,7 @@
 #define DAY    (86400 * RM_S)
 
 static const struct interval_facts usual = {
-    .most = 30 * MINUTE, .measured = true, .stall = RM_S, .safe = 3 * RM_S};
+    .least = MINUTE, .most = 30 * MINUTE, .believed = DAY, .measured = true, .stall = RM_S, .safe = 3 * RM_S};
 
 static rm_time chosen(struct interval_facts f)
 {
@@ -24,24 +24,26 @@ Test(interval, a_table_of_what_is_measured_and_what_comes_of_it)
         enum interval_limit limit;
     } rows[] = {
         /* sqrt(2 * 1 * 86400) = 415.7 */
-        {{30 * MINUTE, true, RM_S, RM_S, 0, 0}, 415, INTERVAL_FREE},
+        {{MINUTE, 30 * MINUTE, DAY, true, RM_S, RM_S, 0, 0}, 415, INTERVAL_FREE},
         /* a second day without a loss: sqrt(2 * 1 * 172800) */
-        {{30 * MINUTE, true, RM_S, RM_S, 0, DAY}, 587, INTERVAL_FREE},
+        {{MINUTE, 30 * MINUTE, DAY, true, RM_S, RM_S, 0, DAY}, 587, INTERVAL_FREE},
         /* two losses in an hour: sqrt(2 * 1 * 90000 / 3) */
-        {{30 * MINUTE, true, RM_S, RM_S, 2, 3600 * RM_S}, 244, INTERVAL_FREE},
-        {{30 * MINUTE, true, 16 * RM_S, RM_S, 0, 0}, 1662, INTERVAL_FREE},
-        {{30 * MINUTE, true, 19 * RM_S, RM_S, 0, 0}, 1800, INTERVAL_MOST},
-        {{2 * MINUTE, true, RM_S, RM_S, 0, 0}, 120, INTERVAL_MOST},
-        {{MINUTE, true, RM_S, RM_S, 0, 0}, 60, INTERVAL_MOST},
-        {{30 * MINUTE, true, 10 * RM_MS, RM_S, 0, 0}, 60, INTERVAL_LEAST},
-        {{30 * MINUTE, true, 0, 0, 0, 0}, 60, INTERVAL_LEAST},
-        {{30 * MINUTE, true, -RM_S, 0, 0, 0}, 60, INTERVAL_LEAST},
-        {{30 * MINUTE, true, RM_S, RM_S, 1000000, 0}, 60, INTERVAL_LEAST},
-        {{30 * MINUTE, true, RM_S, 500 * RM_S, 0, 0}, 500, INTERVAL_SAFE},
-        {{5 * MINUTE, true, RM_S, 500 * RM_S, 0, 0}, 300, INTERVAL_MOST},
-        {{30 * MINUTE, false, 0, 0, 0, 0}, 60, INTERVAL_FIRST},
-        {{30 * MINUTE, false, 0, 0, 7, 365 * DAY}, 60, INTERVAL_FIRST},
-        {{8760 * 3600 * RM_S, true, 3600 * RM_S, RM_S, 0, 10 * 365 * DAY}, 1507054, INTERVAL_FREE},
+        {{MINUTE, 30 * MINUTE, DAY, true, RM_S, RM_S, 2, 3600 * RM_S}, 244, INTERVAL_FREE},
+        {{MINUTE, 30 * MINUTE, DAY, true, 16 * RM_S, RM_S, 0, 0}, 1662, INTERVAL_FREE},
+        {{MINUTE, 30 * MINUTE, DAY, true, 19 * RM_S, RM_S, 0, 0}, 1800, INTERVAL_MOST},
+        {{MINUTE, 2 * MINUTE, DAY, true, RM_S, RM_S, 0, 0}, 120, INTERVAL_MOST},
+        {{MINUTE, MINUTE, DAY, true, RM_S, RM_S, 0, 0}, 60, INTERVAL_MOST},
+        {{MINUTE, 30 * MINUTE, DAY, true, 10 * RM_MS, RM_S, 0, 0}, 60, INTERVAL_LEAST},
+        {{MINUTE, 30 * MINUTE, DAY, true, 0, 0, 0, 0}, 60, INTERVAL_LEAST},
+        {{MINUTE, 30 * MINUTE, DAY, true, -RM_S, 0, 0, 0}, 60, INTERVAL_LEAST},
+        {{MINUTE, 30 * MINUTE, DAY, true, RM_S, RM_S, 1000000, 0}, 60, INTERVAL_LEAST},
+        {{MINUTE, 30 * MINUTE, DAY, true, RM_S, 500 * RM_S, 0, 0}, 500, INTERVAL_SAFE},
+        {{MINUTE, 5 * MINUTE, DAY, true, RM_S, 500 * RM_S, 0, 0}, 300, INTERVAL_MOST},
+        {{MINUTE, 30 * MINUTE, DAY, false, 0, 0, 0, 0}, 60, INTERVAL_FIRST},
+        {{MINUTE, 30 * MINUTE, DAY, false, 0, 0, 7, 365 * DAY}, 60, INTERVAL_FIRST},
+        {{MINUTE, 8760 * 3600 * RM_S, DAY, true, 3600 * RM_S, RM_S, 0, 10 * 365 * DAY},
+         1507054,
+         INTERVAL_FREE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         enum interval_limit limit;

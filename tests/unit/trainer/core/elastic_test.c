@@ -335,6 +335,33 @@ Test(elastic, a_step_whose_ring_wants_it_saved_is_followed_by_a_snapshot_but_nev
     end(&p);
 }
 
+Test(elastic, a_step_says_whether_a_snapshot_of_it_is_taken)
+{
+    struct play p;
+    train_from(&p, 2);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_SNAPSHOT);
+    cr_assert(sent(&p, MSG_PROGRESS)->progress.saves);
+    done(&p, OUTCOME_OK, false);
+    done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.state.step, 4);
+    cr_assert_not(sent(&p, MSG_PROGRESS)->progress.saves);
+    end(&p);
+}
+
+Test(elastic, how_long_to_train_between_two_checkpoints_is_for_who_has_the_clock)
+{
+    struct play p;
+    struct message m;
+    train_from(&p, 2);
+    message_init(&m, MSG_SAVE_EVERY);
+    m.save_every.every = 90 * RM_S;
+    link_message(&p, &m);
+    cr_assert_eq(did(&p, ELASTIC_SAVE_EVERY)->every, 90 * RM_S);
+    cr_assert_eq(p.running, CMD_LANES, "the step goes on");
+    end(&p);
+}
+
 Test(elastic, a_snapshot_waits_until_the_agent_is_done_with_the_last_one)
 {
     struct play p;
