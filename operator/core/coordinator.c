@@ -204,6 +204,7 @@ static void take_page(const struct status_page *page, struct coordinator_view *r
     text_tame(page->outage.reason, ret->outage, sizeof ret->outage);
     take_progress(&page->progress, &ret->progress);
     take_checkpoint(&page->checkpoint, &ret->checkpoint);
+    take_interval(&page->interval, &ret->interval);
     take_recovery(&page->last_recovery, &ret->last_recovery);
     take_goodput(&page->goodput, &ret->goodput);
     take_last_word(&page->result, &ret->last_word);

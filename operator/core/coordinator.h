@@ -64,6 +64,7 @@ struct coordinator_view {
     int quarantined[RM_WORKERS_MAX]; /* worker indices */
     struct op_progress progress;
     struct op_checkpoint checkpoint;
+    struct op_interval interval;
     bool preparing; /* it has not looked at all of the checkpoints and the data yet */
     struct {
         char why[RM_WHY_MAX]; /* why a store keeps it preparing; "": none does */

@@ -76,6 +76,8 @@ static void take_view(struct planner *p, const struct coordinator_view *view)
     take_progress(p, view);
     if (view->checkpoint.known)
         plan_take_checkpoint(p, &view->checkpoint);
+    if (view->interval.known || view->state == STATUS_TRAINING) /* else the job says itself when to save */
+        p->next.interval = view->interval;
     if (view->last_recovery.known)
         p->next.last_recovery = view->last_recovery;
     bool stands_still = view->state <= STATUS_GATHERING && view->progress.step == p->stored->progress.step;

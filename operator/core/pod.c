@@ -455,6 +455,21 @@ static void set_worker_command(const struct making *m, struct js *container, int
     js_set(container, "command", command);
 }
 
+/* What saves cost, and how often all workers were lost, nobody else tells a coordinator whose workers are all
+ * new. That they had been further than the newest checkpoint is one loss more. */
+static void set_saves(const struct job_status *status, struct js *container)
+{
+    char saves[128];
+    const struct op_interval *i = &status->interval;
+    const int64_t ms = 1000000;
+    if (!i->known)
+        return;
+    snprintf(saves, sizeof saves, "%lld,%lld,%lld,%lld,%lld", (long long)i->losses,
+             (long long)status->progress.step, (long long)(i->observed_seconds * 1000 * ms),
+             (long long)(i->stall_ms * ms), (long long)(i->safe_ms * ms));
+    part_variable(container, "RINGMASTER_POD_SAVES", saves);
+}
+
 /* In its environment and not on its command line: a job's image may be older than this operator. */
 static void set_what_job(const struct making *m, struct js *container, const struct op_spec *spec)
 {
@@ -469,6 +484,7 @@ static void set_what_job(const struct making *m, struct js *container, const str
         snprintf(begun, sizeof begun, "%lld", (long long)m->job->status.ring.begun);
         part_variable(container, "RINGMASTER_POD_GENERATION", begun);
     }
+    set_saves(&m->job->status, container);
 }
 
 static void set_coordinator_command(const struct making *m, struct js *container, int term)

@@ -95,6 +95,14 @@ struct op_recovery {
     int64_t ms[RECOVERY_PARTS], steps_redone;
 };
 
+/* How long is trained between two checkpoints, where the coordinator chooses it, and what that follows from.
+ */
+struct op_interval {
+    bool known;
+    char reason[RM_WHY_MAX];
+    int64_t every_seconds, losses, observed_seconds, stall_ms, safe_ms;
+};
+
 struct op_goodput {
     bool known;
     char ratio[OP_NUMBER_MAX];
@@ -234,6 +242,7 @@ struct job_status {
     struct op_images images;
     struct op_progress progress;
     struct op_checkpoint checkpoint;
+    struct op_interval interval;
     struct op_recovery last_recovery;
     struct op_goodput goodput;
     struct op_cost cost;

@@ -151,6 +151,7 @@ static void read_page(const struct js *object, struct job_status *ret)
     take_progress(&page.progress, &ret->progress);
     take_checkpoint(&page.checkpoint, &ret->checkpoint);
     read_instant(object, "checkpoint.savedTime", &ret->checkpoint.saved_ms);
+    take_interval(&page.interval, &ret->interval);
     take_recovery(&page.last_recovery, &ret->last_recovery);
     take_goodput(&page.goodput, &ret->goodput);
     read_small(object, "goodput.term", 0, OP_COUNT_MAX, &ret->goodput.term);
@@ -390,6 +391,18 @@ static struct js *checkpoint_json(const struct op_checkpoint *c)
     return o;
 }
 
+static struct js *interval_json(const struct op_interval *i)
+{
+    struct js *o = js_object();
+    js_set_int(o, "everySeconds", i->every_seconds);
+    put_text(o, "reason", i->reason);
+    js_set_int(o, "losses", i->losses);
+    js_set_int(o, "observedSeconds", i->observed_seconds);
+    js_set_int(o, "stallMs", i->stall_ms);
+    js_set_int(o, "safeMs", i->safe_ms);
+    return o;
+}
+
 static struct js *recovery_json(const struct op_recovery *r)
 {
     struct js *o = js_object();
@@ -500,6 +513,8 @@ static void write(const struct job_status *status, const char *job_name, bool ti
         js_set_bool(o, "progress", true); /* the first loss is news, all others are numbers that move */
     if (ticking && status->checkpoint.known)
         js_set(o, "checkpoint", checkpoint_json(&status->checkpoint));
+    if (ticking && status->interval.known)
+        js_set(o, "checkpointInterval", interval_json(&status->interval));
     if (status->last_recovery.known)
         js_set(o, "lastRecovery", recovery_json(&status->last_recovery));
     if (ticking && status->goodput.known)

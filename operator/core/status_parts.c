@@ -48,6 +48,19 @@ void take_checkpoint(const struct status_checkpoint *from, struct op_checkpoint 
     text_tame(from->uri, ret->uri, sizeof ret->uri);
 }
 
+void take_interval(const struct status_interval *from, struct op_interval *ret)
+{
+    if (!from->known)
+        return;
+    ret->known = true;
+    ret->every_seconds = whole(from->every_seconds, 0);
+    ret->losses = from->losses < OP_COUNT_MAX ? from->losses : OP_COUNT_MAX;
+    ret->observed_seconds = whole(from->observed_seconds, 0);
+    ret->stall_ms = whole(from->stall_ms, 0);
+    ret->safe_ms = whole(from->safe_ms, 0);
+    text_tame(from->reason, ret->reason, sizeof ret->reason);
+}
+
 void take_recovery(const struct status_recovery *from, struct op_recovery *ret)
 {
     if (!from->known)

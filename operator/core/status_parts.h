@@ -9,6 +9,7 @@
 /* *ret is zero before; what is not known leaves it so. */
 void take_progress(const struct status_progress *from, struct op_progress *ret);
 void take_checkpoint(const struct status_checkpoint *from, struct op_checkpoint *ret);
+void take_interval(const struct status_interval *from, struct op_interval *ret);
 void take_recovery(const struct status_recovery *from, struct op_recovery *ret);
 void take_goodput(const struct status_goodput *from, struct op_goodput *ret);
 void take_result(const struct status_result *from, struct op_result *ret);

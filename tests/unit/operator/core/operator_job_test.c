@@ -141,6 +141,13 @@ Test(operator_job, a_status_comes_back_from_its_text_as_it_was)
     s->workers.slot[63] = (struct op_slot){.state = OP_SLOT_SKIPPED, .attempt = 4};
     s->checkpoint =
         (struct op_checkpoint){.known = true, .step = 800, .uri = "s3://a/b", .saved_ms = 1790000001000};
+    s->interval = (struct op_interval){.known = true,
+                                       .reason = "every 5 min",
+                                       .every_seconds = 300,
+                                       .losses = 2,
+                                       .observed_seconds = 7200,
+                                       .stall_ms = 840,
+                                       .safe_ms = 3100};
     s->goodput = (struct op_goodput){.known = true, .ratio = "0.962", .seconds = {[GOODPUT_WAITING] = 3}};
     s->result = (struct op_result){.known = true, .exact = true, .step = 9, .weights_sha256 = "abc"};
     status_write(s, "tiny", &first);

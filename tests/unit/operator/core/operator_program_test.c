@@ -432,3 +432,33 @@ Test(operator_program, its_events_have_no_steps)
     cr_assert_eq(coordinator_read(page, strlen(page), &view, NULL), 0);
     cr_assert_eq(view.begun, 3);
 }
+
+/* What saves cost, and how often all were lost, no worker could tell it. */
+Test(operator_program, a_coordinator_is_told_what_the_one_before_it_knew_of_saves_and_losses)
+{
+    struct cast *c = running("{}");
+    struct js *pod = made(&c->job, true);
+    cr_assert_null(variable(pod, "RINGMASTER_POD_SAVES"), "the job says itself when to save");
+    js_free(pod);
+    c->coordinator.interval = (struct op_interval){.known = true,
+                                                   .every_seconds = 300,
+                                                   .reason = "every 5 min",
+                                                   .losses = 2,
+                                                   .observed_seconds = 7200,
+                                                   .stall_ms = 840,
+                                                   .safe_ms = 3100};
+    c->coordinator.progress.known = true;
+    c->coordinator.progress.step = 812;
+    cast_settle(c);
+    cr_assert_eq(c->job.status.interval.every_seconds, 300);
+    pod = made(&c->job, true);
+    cr_assert_str_eq(variable(pod, "RINGMASTER_POD_SAVES"), "2,812,7200000000000,840000000,3100000000");
+    js_free(pod);
+    pod = made(&c->job, false);
+    cr_assert_null(variable(pod, "RINGMASTER_POD_SAVES"), "it is the coordinator's");
+    js_free(pod);
+    c->coordinator.interval = (struct op_interval){0};
+    cast_settle(c);
+    cr_assert_not(c->job.status.interval.known, "it says itself when to save by now");
+    cast_free(c);
+}

@@ -262,7 +262,8 @@ Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
         "\"step\":"
         "812,\"steps\":2000,\"loss\":2.10434,\"gradientNorm\":0.84211,\"learningRate\":5.9876e-05,"
         "\"clipFactor\":null,\"tokensPerSecond\":81234,\"etaSeconds\":null},\"checkpoint\":"
-        "null,"
+        "null,\"checkpointInterval\":{\"everySeconds\":300.4,\"reason\":\"every 5 min\",\"losses\":2,"
+        "\"observedSeconds\":1e99,\"stallMs\":\"much\",\"safeMs\":3100.2},"
         "\"lastRecovery\":{\"cause\":\"WorkerLeft\",\"totalMs\":410,\"stepsRedone\":0},\"goodput\":{"
         "\"ratio\":0.962,"
         "\"waitingSeconds\":3.7},\"unknown\":[1,2],\"checkpointWaiting\":{\"step\":9,\"reason\":\"503\"},"
@@ -284,6 +285,12 @@ Test(operator_view, a_coordinators_answer_is_taken_field_by_field)
     cr_assert_lt(view.progress.samples_per_second, 0, "not known");
     cr_assert_lt(view.progress.eta_seconds, 0, "not known");
     cr_assert_not(view.checkpoint.known);
+    cr_assert_eq(view.interval.every_seconds, 300);
+    cr_assert_str_eq(view.interval.reason, "every 5 min");
+    cr_assert_eq(view.interval.losses, 2);
+    cr_assert_eq(view.interval.stall_ms, 0, "no number");
+    cr_assert_leq(view.interval.observed_seconds, OP_COUNT_MAX);
+    cr_assert_eq(view.interval.safe_ms, 3100);
     cr_assert_eq(view.last_recovery.ms[RECOVERY_TOTAL], 410);
     cr_assert_str_eq(view.goodput.ratio, "0.962");
     cr_assert_eq(view.goodput.seconds[GOODPUT_WAITING], 3);
