@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "common/job/field.h"
+
 int64_t outlook_step_tokens(const struct outlook *o)
 {
     const struct job_spec *s = o->spec;
@@ -88,10 +90,21 @@ static void numbers(const struct outlook *o, struct screen_style style, struct s
     str_addf(out, "; %d and the final one stay\n", s->checkpoint.keep);
 }
 
+static void saves(const struct job_spec *s, struct screen_style style, struct str *out)
+{
+    if (s->checkpoint.every != JOB_AUTO)
+        return;
+    label("saves", style, out);
+    str_adds(out, "after a minute, and then as often as it pays: ");
+    duration_show(s->checkpoint.max_loss, out);
+    str_adds(out, " apart at most, by what a save costs and how often all workers are lost at once\n");
+}
+
 void outlook_text(const struct outlook *o, struct screen_style style, struct str *out)
 {
     if (!o->spec->launched)
         numbers(o, style, out);
+    saves(o->spec, style, out);
     if (!job_restarts(o->spec))
         resume(o, style, out);
     str_addf(out, "%sNo problem found; nothing was started.\n", job_restarts(o->spec) ? "" : "\n");
@@ -128,6 +141,8 @@ struct js *outlook_json(const struct outlook *o)
     struct js *all = js_object();
     js_set_string(all, "job", o->spec->name);
     js_set_int(all, "workers", o->spec->workers.target);
+    if (o->spec->checkpoint.every == JOB_AUTO)
+        js_set_int(all, "maxLossSeconds", o->spec->checkpoint.max_loss / RM_S);
     if (!o->spec->launched)
         numbers_json(o, all);
     if (job_restarts(o->spec))

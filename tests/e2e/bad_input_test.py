@@ -378,6 +378,14 @@ def test_the_memory_that_is_told_is_enough_and_not_much_more(tmp_path, launch, e
     assert every or steps <= told["workerBytes"], (seen, told)
 
 
+def test_check_tells_how_far_apart_checkpoints_may_be_where_the_run_chooses_it(tmp_path):
+    job = make_job(tmp_path, checkpoint__every="Auto", checkpoint__maxLoss="90m")
+    assert json.loads(call("check", job, "--output", "json").stdout)["maxLossSeconds"] == 5400
+    assert "as often as it pays: 90m apart at most" in call("check", job).stdout
+    refused(call("check", job, "--set", "spec.checkpoint.everySteps=5"), 2, "everySteps is 5 beside checkpoint.every: Auto")
+    refused(call("run", job, "--set", "spec.checkpoint.maxLoss=59s"), 2, "write a duration from 1m to 8760h")
+
+
 def test_check_refuses_what_run_refuses(tmp_path):
     job = make_job(tmp_path)
     refused(call("check", job, "--set", "spec.trainer.stepz=1"), 2, "did you mean steps?")
