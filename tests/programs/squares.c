@@ -7,9 +7,9 @@
  *                                 where that file is not there, which it makes
  *             [--differ-at STEP]  its weights change by one bit behind that step: with --once FILE only where
  *                                 that file is not there, which it makes
- *             [--samples N] [--sleepy] [--tensors N] [--after MS]
+ *             [--samples N] [--sleepy] [--tensors N] [--after MS] [--save-ms N]
  *
- * --sleepy: never connects. --tensors: so many gradients of one element beside. --after: goes on for a while
+ * --save-ms: so long takes each image of its state. --sleepy: never connects. --tensors: so many gradients of one element beside. --after: goes on for a while
  * when the job is done. */
 #include <fcntl.h>
 #include <poll.h>
@@ -246,7 +246,7 @@ static void maybe_differ(int argc, char **argv, int64_t step)
 
 static void run(int argc, char **argv)
 {
-    long pause = (long)number(argc, argv, "--pause-us", "0");
+    long pause = (long)number(argc, argv, "--pause-us", "0"), dear = (long)number(argc, argv, "--save-ms", "0");
     struct program_next next = {.word = PROGRAM_NEXT};
     struct program_task_packet task;
     for (;;) {
@@ -262,6 +262,7 @@ static void run(int argc, char **argv)
             update(&task);
             maybe_differ(argc, argv, task.step);
         } else if (task.kind == PROGRAM_SAVE) {
+            wait_us(1000 * dear);
             save();
         } else if (task.kind == PROGRAM_LOAD) {
             load(&task);
