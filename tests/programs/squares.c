@@ -9,8 +9,8 @@
  *                                 that file is not there, which it makes
  *             [--samples N] [--sleepy] [--tensors N] [--after MS] [--save-ms N]
  *
- * --save-ms: so long takes each image of its state. --sleepy: never connects. --tensors: so many gradients of one element beside. --after: goes on for a while
- * when the job is done. */
+ * --save-ms: so long takes each image of its state. --sleepy: never connects. --tensors: so many gradients of
+ * one element beside. --after: goes on for a while when the job is done. */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -246,7 +246,8 @@ static void maybe_differ(int argc, char **argv, int64_t step)
 
 static void run(int argc, char **argv)
 {
-    long pause = (long)number(argc, argv, "--pause-us", "0"), dear = (long)number(argc, argv, "--save-ms", "0");
+    long pause = (long)number(argc, argv, "--pause-us", "0"),
+         dear = (long)number(argc, argv, "--save-ms", "0");
     struct program_next next = {.word = PROGRAM_NEXT};
     struct program_task_packet task;
     for (;;) {

@@ -59,6 +59,8 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "cut after it: no step, and no kept update",
                                           "updates that a successor finished",
                                           "states for who was one step behind, as nobody kept the update",
+                                          "snapshots by a clock of the coordinator's choice",
+                                          "of such jobs: rings that lost work",
                                           "steps redone",
                                           "recoveries",
                                           "rings",
@@ -79,7 +81,7 @@ const char *const plant_names[PLANTS] = {
     "lose-progress", "skip-catch-up", "still-waiting", "memory-free",   "read-is-damage", "list-is-empty",
     "one-for-all",   "unwritten",     "blame-nobody",  "blame-another", "impossible",     "stuck-unsaid",
     "another-face",  "least-is-most", "early-words",   "valid-stays",   "early-k",        "early-seal",
-    "ready-for-all", "notice-late",   "no-time"};
+    "ready-for-all", "notice-late",   "no-time",       "save-unsaid"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 
@@ -211,6 +213,7 @@ static void draw_scenario(struct sim *sim)
     trouble_draw(sim);
     pairs_draw(sim);
     notice_draw(sim);
+    saves_draw(sim);
 }
 
 static void begin(struct sim *sim)
@@ -227,6 +230,9 @@ static void begin(struct sim *sim)
                                            .unsupervised = s->unsupervised,
                                            .evaluation_every = s->evaluation_every,
                                            .checkpoint_every = s->checkpoint_every,
+                                           .max_loss = s->max_loss,
+                                           .save_least = s->max_loss / 4,
+                                           .believed = s->max_loss ? RM_S : 0,
                                            .join_window = sim_time(sim, RM_MS, 300 * RM_MS),
                                            .heartbeat = HEARTBEAT,
                                            .lost_after = LOST_AFTER,

@@ -61,6 +61,7 @@ enum plant {
     PLANT_READY_FOR_ALL,  /* where one is ready for another transport all take it */
     PLANT_NOTICE_LATE,    /* who tells of a machine's end tells of a later moment */
     PLANT_NO_TIME,        /* whose machine goes later says that it leaves now */
+    PLANT_SAVE_UNSAID,    /* how long to train between two checkpoints is not told to a trainer */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -222,7 +223,15 @@ struct ring {
     int worker[RM_WORKERS_MAX], node[RM_WORKERS_MAX], epoch[RM_WORKERS_MAX];
     bool connected[RM_WORKERS_MAX];
     bool broken;
-    struct header header; /* the newest that all took part in */
+    struct header header;    /* the newest that all took part in */
+    rm_time reduced, untold; /* its newest step; since when rank 0 does not know when to save; 0: neither */
+};
+
+/* Of a job that leaves it to the coordinator when to save. */
+struct work {
+    rm_time cost[STEPS_MAX + 1]; /* of each step, as made last */
+    int64_t newest, snapshot,
+        before; /* steps: made; of which a snapshot was taken, and the one before that */
 };
 
 struct slice {
@@ -299,6 +308,8 @@ enum tally {
     TALLY_CUT_LATE,      /* after it: without step and without kept update */
     TALLY_REPAIRED,      /* updates that a successor finished */
     TALLY_WHOLE,         /* states received by who was one step behind, as nobody keeps the update */
+    TALLY_BY_CLOCK,      /* snapshots whose time the coordinator chose */
+    TALLY_ALL_LOST,      /* then: rings from a checkpoint behind what had been made */
     TALLY_REDONE,        /* steps */
     TALLY_RECOVERIES,
     TALLY_RINGS, /* that went as far as `go` */
@@ -356,6 +367,7 @@ struct scenario {
     int64_t nan_step;                  /* the step that is not finite; 0 none */
     int rescales, saves; /* of a hundred steps, that fit no scale at first; after which a clock wants one */
     rm_time step_time, delay;
+    rm_time max_loss; /* the coordinator says when to save; 0: the job does */
     int shots;
     struct {
         rm_time at;
@@ -421,7 +433,8 @@ struct sim {
     bool stuck_told;    /* that a call does not return */
     bool refused_told;  /* that a machine won't do */
     bool skipped_since; /* a state was not saved, as told, since then */
-    int64_t planted;    /* times that the bug was used */
+    struct work work;
+    int64_t planted; /* times that the bug was used */
     int64_t forms, forms_at_recovery;
     enum msg_stop_at stopped_at; /* of the newest stop that was sent */
     int64_t step_ops;            /* steps that a ring reduced */
@@ -594,5 +607,13 @@ struct msg_state content_state(const struct content *c);
 struct content content_new(int64_t step, uint64_t hash); /* whole, from elsewhere: no update led to it here */
 
 extern const char *const sim_fingerprint[2]; /* by `odd` */
+
+/* ---- sim_saves.c ---- */
+void saves_draw(struct sim *sim);
+void saves_connect(struct trainer *t, rm_time now);
+bool saves_due(const struct sim *sim, const struct trainer *t);
+void saves_step(struct sim *sim, struct ring *ring, int64_t step, bool save);
+void saves_check_sent(struct sim *sim, rm_time every);
+void saves_check_form(struct sim *sim, const struct msg_form *f);
 
 #endif

@@ -104,6 +104,10 @@ static void do_send(struct sim *sim, const struct rdzv_action *a)
         sim_trace_message(sim, "C", sim->conn[a->send.conn[0]].node, m);
     if (m->type == MSG_FORM)
         check_form(sim, m);
+    if (m->type == MSG_FORM)
+        saves_check_form(sim, &m->form);
+    if (m->type == MSG_SAVE_EVERY)
+        saves_check_sent(sim, m->save_every.every);
     if (m->type == MSG_STOP)
         sim->round = m->stop.round;
     if (m->type == MSG_STOP && rdzv_state(sim->rdzv) == RDZV_QUIESCING && a->send.count)

@@ -95,7 +95,7 @@ static void decide(struct sim *sim, struct ring *ring)
     for (int r = 0; r < ring->count; r++) {
         const struct trainer *t = &sim->node[ring->node[r]].trainer;
         h.stop = h.stop || t->stop_flag;
-        h.save = h.save || (r == 0 && drawn(sim, 10, step, sim->scenario.saves));
+        h.save = h.save || (r == 0 && (drawn(sim, 10, step, sim->scenario.saves) || saves_due(sim, t)));
         h.second =
             sim->plant == PLANT_READY_FOR_ALL ? h.second || is_ready(sim, t) : h.second && is_ready(sim, t);
     }
@@ -107,6 +107,8 @@ static void decide(struct sim *sim, struct ring *ring)
         h.blind = (int)sim_below(sim, (uint64_t)ring->count);
     sim->planted += h.blind >= 0;
     ring->header = h;
+    if (h.verdict == PASS_FITS)
+        saves_step(sim, ring, step, h.save);
 }
 
 /* ---- a reduction ---- */
@@ -276,6 +278,7 @@ void exchange_words(struct sim *sim, int node)
     struct elastic_result *result = compute_result(t, OUTCOME_OK);
     result->stop = h->stop && t->rank != h->blind;
     result->save = h->save;
+    t->saved_at = h->save ? sim->now : t->saved_at;
     t->command_seq++;
     sim_at(sim, sim->now + 10 * RM_US, EV_DONE, node, t->epoch, t->command_seq)->result = result;
 }

@@ -148,7 +148,8 @@ void trainer_event(struct sim *sim, int node, const struct elastic_event *event)
             t->stop_flag = true;
             break;
         case ELASTIC_SAVE_EVERY:
-            t->save_every = a->every;
+            t->save_every = sim->plant == PLANT_SAVE_UNSAID ? 0 : a->every;
+            sim->planted += sim->plant == PLANT_SAVE_UNSAID;
             break;
         case ELASTIC_SEND:
             link_to_agent(sim, node, a->message);
@@ -195,7 +196,8 @@ static void trainer_spawn(struct sim *sim, int node)
     t->gives = (struct msg_generation){0};
     t->aborted = t->stop_flag = t->finishing = false;
     t->abort_missed = t->connect_missed = false;
-    t->slow = 0;
+    t->slow = t->save_every = 0;
+    t->saved_at = -3600 * RM_S;
     t->down_last = t->up_last = sim->now;
 }
 

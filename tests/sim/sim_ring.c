@@ -287,6 +287,7 @@ static void start_connect(struct sim *sim, int node)
     int index = ring_of(sim, t->form);
     struct ring *ring = &sim->ring[index];
     int dead = -1;
+    saves_connect(t, sim->now);
     t->ring = index;
     t->op = 0;
     t->stop_flag = t->second = false;
