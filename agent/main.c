@@ -2,6 +2,7 @@
  * They meet here alone. See usage below. */
 #include <getopt.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +63,8 @@ enum {
     AGENT_PORT = 7071, /* of a worker's pages in a pod */
     WORK_GRACE = 120,
     COORDINATE_GRACE = 135,
-    GRACE_MAX = 7 * 24 * 3600
+    GRACE_MAX = 7 * 24 * 3600,
+    MAPPED_FROM = 1 << 20 /* bytes that malloc takes from the kernel by themselves */
 };
 
 struct arguments {
@@ -457,6 +459,8 @@ int main(int argc, char **argv)
         fputs(told, stdout);
         return EXIT_DONE;
     }
+    /* Else malloc keeps buffers that were freed, some MB of each thread, once the first of them was. */
+    mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
     loop_signal_hold(SIGTERM);
     secret_guard();
     descriptors_raise();

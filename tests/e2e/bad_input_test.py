@@ -386,6 +386,20 @@ def test_check_tells_how_far_apart_checkpoints_may_be_where_the_run_chooses_it(t
     refused(call("run", job, "--set", "spec.checkpoint.maxLoss=59s"), 2, "write a duration from 1m to 8760h")
 
 
+def test_an_agent_gives_back_what_it_verifies_checkpoints_with(tmp_path, launch):
+    """Weights and moments are read through memory of their size, after each save; it is another save that shows what was kept."""
+    run = launch(make_job(tmp_path, trainer__steps=26, trainer__model__width=256, trainer__model__layers=4, trainer__model__context=64,
+                          trainer__batch__lanes=2, workers__max=2, checkpoint__everySteps=8))
+    held = []
+    for _ in range(3):
+        run.read_until("checkpointSaved")
+        agent, = [pid for pid in rig.marked_processes(run.mark) if Path(f"/proc/{pid}/cmdline").read_text().split("\0")[1] == "work"
+                  and "agent" in os.readlink(f"/proc/{pid}/exe")]
+        held.append(memory_of(agent)[0])
+    assert min(held[1:]) < 12e6, held
+    assert run.wait() == 0, run.tail()
+
+
 def test_check_refuses_what_run_refuses(tmp_path):
     job = make_job(tmp_path)
     refused(call("check", job, "--set", "spec.trainer.stepz=1"), 2, "did you mean steps?")
