@@ -295,3 +295,26 @@ def test_the_rig_stands_in_nobodys_way():
             Metadata("aws", port=port)
     with Metadata("aws", port=port) as free:
         assert free.url.endswith(f":{port}")
+
+
+IP_MINTTL = 21  # Linux: this socket takes no packet with less of its TTL left; a router in between takes one
+
+
+def dropped_for_their_ttl():
+    names, values = [line.split() for line in Path("/proc/net/netstat").read_text(encoding="ascii").splitlines() if line.startswith("TcpExt:")]
+    return int(dict(zip(names[1:], values[1:]))["TCPMinTTLDrop"])
+
+
+def test_a_token_of_aws_goes_no_further_than_the_machine_and_all_else_does():
+    token = b"PUT /latest/api/token HTTP/1.1\r\nHost: metadata\r\nX-aws-ec2-metadata-token-ttl-seconds: 21600\r\n\r\n"
+    with Metadata("aws") as metadata, socket.create_connection(metadata.server.server_address) as behind:
+        behind.setsockopt(socket.IPPROTO_IP, IP_MINTTL, 2)
+        behind.sendall(b"GET /latest/meta-data/spot/instance-action HTTP/1.1\r\nHost: metadata\r\n\r\n")
+        answer = http.client.HTTPResponse(behind)
+        answer.begin()
+        assert (answer.status, answer.read()) == (401, b"")
+        before = dropped_for_their_ttl()
+        behind.sendall(token)
+        rig.until(lambda: dropped_for_their_ttl() > before, "the token's answer has come no further", rig.DEADLINE_S)
+        with pytest.raises(BlockingIOError):
+            behind.recv(1, socket.MSG_DONTWAIT)

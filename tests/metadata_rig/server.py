@@ -11,6 +11,7 @@ from email.utils import formatdate
 from urllib.parse import parse_qs, urlsplit
 
 LINK_LOCAL = "169.254.169.254"
+TOKEN_HOPS = 1  # AWS's own: who is behind a router of the machine gets no token. All that follows on that connection goes no further either
 
 
 def somebody_answers(address=LINK_LOCAL, port=80, within=1.0):
@@ -145,6 +146,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             else:
                 token = secrets.token_urlsafe(40)
                 m.tokens.add(token)
+                self.connection.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, TOKEN_HOPS)
                 self.say(200, token)
             return
         if self.headers.get("X-aws-ec2-metadata-token") not in m.tokens:
