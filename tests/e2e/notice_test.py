@@ -19,7 +19,8 @@ import rig
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from metadata_rig.server import Metadata, event, iso  # noqa: E402  (its folder is on the path only now)
+from metadata_rig import stand_in  # noqa: E402  (its folder is on the path only now)
+from metadata_rig.server import Metadata, event, iso  # noqa: E402
 
 STEPS = 4000  # so many that the last notice comes before them on a quick machine, too
 ENDLESS = 10 ** 9
@@ -149,6 +150,32 @@ def test_what_is_no_notice_is_one_sentence_and_the_next_true_one_is_heard(node):
             rig.until(lambda: notices("127.0.0.1", port=process.port)["notices"], f"a notice after {name}", rig.DEADLINE_S)  # noqa: B023
             told = notices("127.0.0.1", port=process.port)["notices"]
             assert [(n["source"], n["certainty"]) for n in told] == [("aws-spot", "will")]
+
+
+@pytest.fixture(name="amazons", scope="module")
+def fixture_amazons():
+    """standing(home, *words): Amazon's own stand-in for its metadata."""
+    try:
+        stand_in.install()
+    except stand_in.Offline as why:
+        pytest.skip(str(why))
+    return stand_in.standing
+
+
+@pytest.mark.turns
+def test_what_amazons_own_stand_in_tells_is_heard_and_a_moment_that_it_puts_off_stays_where_it_was(node, amazons, tmp_path):
+    """Of a `spot` without a time it says at each question that there are two more minutes."""
+    with amazons(tmp_path, "spot") as url:
+        port = node("127.0.0.1", url, port=0).port
+
+        def told():
+            page = notices("127.0.0.1", port=port)
+            return page, {n["source"]: (n["certainty"], n.get("leftMs")) for n in page["notices"]}
+        rig.until(lambda: len(told()[1]) == 2 and told()[0]["complete"], "it tells both", rig.DEADLINE_S)
+        page, first = told()
+        assert first == {"aws-rebalance": ("may", None), "aws-spot": ("will", first["aws-spot"][1])} and first["aws-spot"][1] <= 121000, page
+        rig.until(lambda: told()[1]["aws-spot"][1] < first["aws-spot"][1] - 5000, "the time runs", rig.DEADLINE_S)
+        assert told()[0]["revision"] == page["revision"]
 
 
 @pytest.mark.parametrize("off", [-600, 600])
