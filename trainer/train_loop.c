@@ -161,6 +161,9 @@ static void act(struct train_loop *t, const struct elastic_action *action)
     case ELASTIC_SAVE_EVERY:
         engine_save_every(t->engine, action->every);
         break;
+    case ELASTIC_RAISE_SAVE:
+        engine_raise_save(t->engine);
+        break;
     case ELASTIC_SEND:
         send_message(t, action->message);
         break;

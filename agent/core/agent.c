@@ -350,6 +350,15 @@ static void on_release(struct agent *st, const struct message *m, struct agent_o
     st->write_waits = st->publish_waits = false;
 }
 
+/* Of one that is to come as it trains nobody waits. */
+static void on_save(struct agent *st, const struct msg_save *save)
+{
+    if (!save->count)
+        return;
+    st->save_step = save->step;
+    st->save_final = save->final;
+}
+
 static void on_control(struct agent *st, const struct message *m, rm_time now, struct agent_out *out)
 {
     if (m->term < st->term)
@@ -373,8 +382,7 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
         send_link(st, out, m);
         break;
     case MSG_SAVE:
-        st->save_step = m->save.step;
-        st->save_final = m->save.final;
+        on_save(st, &m->save);
         send_link(st, out, m);
         break;
     case MSG_GO:

@@ -191,7 +191,7 @@ struct msg_form {
 struct msg_save {
     int64_t step;
     bool final; /* into final/ */
-    int count;
+    int count;  /* 0: all take a snapshot after the next step that they make, whichever it is */
     int worker[RM_WORKERS_MAX];
 };
 

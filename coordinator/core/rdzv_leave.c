@@ -39,6 +39,35 @@ void rdzv_leave_announced(const struct turn *turn, struct rdzv_worker *w)
         rdzv_stop_sooner(turn);
 }
 
+static const rm_time apart = 60 * RM_S;
+
+/* The newest is older than another one takes. */
+static bool is_worth_a_save(const struct rdzv *st, rm_time now)
+{
+    struct leave_facts f = {.bytes = st->save_speed.bytes,
+                            .writer = st->save_speed.writer,
+                            .publisher = st->save_speed.publisher};
+    bool saves = st->state == RDZV_TRAINING && !st->settings.program && !st->settings.leave_unsaved;
+    bool lately = st->ahead_at && now < st->ahead_at + apart;
+    bool old = now - st->saved_at > leave_takes(&f, st->world);
+    return saves && !lately && st->told > st->saved && old;
+}
+
+/* One zone's machines often go together, and the first word of one is the time to save while all train. Which
+ * of them stand together nobody here knows: the first word of any is it, once in a while. One member is told,
+ * as all hear of it in the next reduction. */
+static void save_ahead(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    for (int r = 0; r < st->world && is_worth_a_save(st, turn->now); r++) {
+        struct rdzv_worker *m = &st->worker[st->member[r]];
+        if (m->presence != PRESENT || m->rank < 0)
+            continue;
+        st->ahead_at = turn->now;
+        rdzv_send_one(turn, m, MSG_SAVE)->save = (struct msg_save){.count = 0};
+    }
+}
+
 void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct msg_leaving *l)
 {
     struct rdzv *st = turn->st;
@@ -53,6 +82,7 @@ void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct m
     w->goes = true;
     rdzv_say(st, "worker %d's machine goes in %.1f s: %s", rdzv_index(st, w), (double)l->deadline / RM_S,
              l->reason);
+    save_ahead(turn);
 }
 
 /* ---- the moment ---- */

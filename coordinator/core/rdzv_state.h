@@ -339,6 +339,7 @@ struct rdzv {
     rm_time arrived, left;       /* newest arrival; newest quiescing that a leave began */
     rm_time leave_asked;         /* the first leave since then */
     struct leave_times leave_times;
+    rm_time ahead_at; /* when a save was last begun as a machine will go; 0: none was */
     rm_time reform_cost;
     rm_time turned, hang_look_at; /* newest sign that the ring, or its forming, moves on; no look before */
     rm_time step_times[STEP_TIMES_KEPT], median_step; /* of the newest steps; 0: none yet */

@@ -246,6 +246,7 @@ def test_the_coordinator_shows_and_tells_once_what_may_come_what_will_and_what_i
         will = next(e for e in status["events"] if e.get("source") == "aws-spot")
         assert 0 < will["leftSeconds"] <= 10 and will["cause"] == "reclaim", will
         assert told_of(status, 1) == azure_said and status["lost"] == [], status
+        assert [e["event"] for e in status["events"]].count("checkpointSaved") == 2, "at the first word, and as one alone is too few"
 
 
 def test_a_stranger_where_the_nodes_agent_should_be_moves_nobody(pods):

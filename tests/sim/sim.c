@@ -75,6 +75,7 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "workers told that their machines go",
                                           "of them out in time",
                                           "of them taken along by their machines",
+                                          "saves begun as a machine will go",
                                           "steps between such a notice and the worker's end"};
 const char *const plant_names[PLANTS] = {
     "none",          "lower-step",    "torn-receive",  "publish-early", "stop-unseen",    "replay-stopped",

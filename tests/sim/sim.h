@@ -162,7 +162,7 @@ struct trainer {
     struct worker_set shares;    /* of a checkpoint, that are there */
     struct msg_generation gives; /* the ring that it gives its share of a checkpoint to; {0, 0} none */
     int part, parts;
-    bool final, aborted, stop_flag;
+    bool final, aborted, stop_flag, save_flag;
     int ring, rank;    /* -1 none */
     int pass;          /* of the step; 1: rescaled */
     int64_t op;        /* reductions of this ring that are behind it */
@@ -324,6 +324,7 @@ enum tally {
     TALLY_NOTICES,      /* workers told that their machines go */
     TALLY_OUT_IN_TIME,  /* of them, that were out before */
     TALLY_TAKEN_ALONG,  /* of them, that were not */
+    TALLY_SAVED_AHEAD,  /* times that a save was begun while all trained, as a machine will go */
     TALLY_NOTICE_STEPS, /* steps told between a notice and the end of who was told */
     TALLIES
 };

@@ -112,6 +112,7 @@ static void do_send(struct sim *sim, const struct rdzv_action *a)
         sim->round = m->stop.round;
     if (m->type == MSG_STOP && rdzv_state(sim->rdzv) == RDZV_QUIESCING && a->send.count)
         sim->stopped_at = m->stop.at;
+    sim->tallies.of[TALLY_SAVED_AHEAD] += m->type == MSG_SAVE && !m->save.count;
     if (m->type == MSG_PUBLISH)
         check_publish(sim, &m->publish);
     if (m->type == MSG_FAULT && m->fault.kind == FAULT_HANG && a->send.count)

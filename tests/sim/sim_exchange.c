@@ -95,7 +95,8 @@ static void decide(struct sim *sim, struct ring *ring)
     for (int r = 0; r < ring->count; r++) {
         const struct trainer *t = &sim->node[ring->node[r]].trainer;
         h.stop = h.stop || t->stop_flag;
-        h.save = h.save || (r == 0 && (drawn(sim, 10, step, sim->scenario.saves) || saves_due(sim, t)));
+        h.save = h.save || t->save_flag ||
+                 (r == 0 && (drawn(sim, 10, step, sim->scenario.saves) || saves_due(sim, t)));
         h.second =
             sim->plant == PLANT_READY_FOR_ALL ? h.second || is_ready(sim, t) : h.second && is_ready(sim, t);
     }
@@ -106,6 +107,8 @@ static void decide(struct sim *sim, struct ring *ring)
     if (sim->plant == PLANT_STOP_UNSEEN && h.stop)
         h.blind = (int)sim_below(sim, (uint64_t)ring->count);
     sim->planted += h.blind >= 0;
+    for (int r = 0; r < ring->count && h.save && h.verdict == PASS_FITS; r++)
+        sim->node[ring->node[r]].trainer.save_flag = false;
     ring->header = h;
     if (h.verdict == PASS_FITS)
         saves_step(sim, ring, step, h.save);

@@ -151,6 +151,9 @@ void trainer_event(struct sim *sim, int node, const struct elastic_event *event)
             t->save_every = sim->plant == PLANT_SAVE_UNSAID ? 0 : a->every;
             sim->planted += sim->plant == PLANT_SAVE_UNSAID;
             break;
+        case ELASTIC_RAISE_SAVE:
+            t->save_flag = true;
+            break;
         case ELASTIC_SEND:
             link_to_agent(sim, node, a->message);
             break;
@@ -194,7 +197,7 @@ static void trainer_spawn(struct sim *sim, int node)
     t->command = CMD_NONE;
     t->ring = -1;
     t->gives = (struct msg_generation){0};
-    t->aborted = t->stop_flag = t->finishing = false;
+    t->aborted = t->stop_flag = t->save_flag = t->finishing = false;
     t->abort_missed = t->connect_missed = false;
     t->slow = t->save_every = 0;
     t->saved_at = -3600 * RM_S;

@@ -290,7 +290,7 @@ static void start_connect(struct sim *sim, int node)
     saves_connect(t, sim->now);
     t->ring = index;
     t->op = 0;
-    t->stop_flag = t->second = false;
+    t->stop_flag = t->save_flag = t->second = false;
     t->second_at = sim_chance(sim, 70) ? sim->now + sim_time(sim, 0, 20 * sim->scenario.step_time) : RM_NEVER;
     for (int r = 0; r < ring->count; r++) {
         if (ring->node[r] == node) {

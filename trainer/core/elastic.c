@@ -610,6 +610,11 @@ static void on_go(struct elastic *st, const struct message *m)
 
 static void on_save(struct elastic *st, const struct msg_save *save, struct elastic_out *out)
 {
+    if (!save->count) {
+        if (st->mode == MODE_TRAIN)
+            act(out, ELASTIC_RAISE_SAVE);
+        return;
+    }
     if (!st->state.held || st->state.step != save->step) {
         struct message *m = tell(st, out, MSG_FAULT);
         m->fault.kind = FAULT_STORAGE;

@@ -110,6 +110,7 @@ enum elastic_action_kind {
     ELASTIC_ABORT,      /* give up `command`, the one in flight, or what follows it */
     ELASTIC_RAISE_STOP, /* the next reduction carries the stop flag */
     ELASTIC_SAVE_EVERY, /* so long after the last snapshot the next one is due */
+    ELASTIC_RAISE_SAVE, /* it asks for a snapshot after its step, of all, as when the time for one has come */
     ELASTIC_SEND,       /* message, to the agent */
     ELASTIC_PROBE,      /* call those that `message` names, beside whatever is under way; the shell answers
                            with `probed` */

@@ -458,6 +458,11 @@ void engine_save_every(struct engine *e, rm_time every)
         atomic_store(&e->save_every, every);
 }
 
+void engine_raise_save(struct engine *e)
+{
+    atomic_store(&e->save, true);
+}
+
 struct engine_pulse engine_pulse(struct engine *e)
 {
     if (atomic_load(&e->in_memory))

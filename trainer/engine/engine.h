@@ -59,6 +59,8 @@ void engine_clear_abort(struct engine *e, enum elastic_thread thread);
 void engine_raise_stop(struct engine *e);
 /* In checkpoint.every's place, where that is Auto; else nothing happens. */
 void engine_save_every(struct engine *e, rm_time every);
+/* The next step asks all for a snapshot after it; steps do so until one was taken, or the next ring. */
+void engine_raise_save(struct engine *e);
 
 struct engine_pulse {
     int64_t counter; /* grows while anything moves, and while a reduction waits */

@@ -77,6 +77,7 @@ void engine_connect(struct engine *e, const struct message *message, struct elas
     int previous = (rank + form->count - 1) % form->count;
     engine_disconnect(e);
     atomic_store(&e->stop, false);
+    atomic_store(&e->save, false);
     atomic_store(&e->exchanging, false);
     count_from_save(e, form);
     for (int i = 0; i < form->count; i++)

@@ -56,12 +56,14 @@ static int run_lanes(struct engine *e, int64_t step, struct error *err)
     return ops->end(e->backend, took, &e->pass.sums, err);
 }
 
-/* Rank 0's clock says when the time for a checkpoint has come, and all hear of it in the same reduction. */
+/* Rank 0's clock says when the time for a checkpoint has come, or who was told so does, and all hear of it in
+ * the same reduction. */
 static uint32_t flags_of(const struct engine *e)
 {
     rm_time every = atomic_load(&e->save_every);
     bool due = every && e->ring->rank == 0 && clock_now() - e->saved_at >= every;
-    return (atomic_load(&e->stop) ? LANES_STOP : 0) | (due ? LANES_SAVE : 0);
+    bool save = due || atomic_load(&e->save);
+    return (atomic_load(&e->stop) ? LANES_STOP : 0) | (save ? LANES_SAVE : 0);
 }
 
 static bool can_train(const struct engine *e, struct state_point *point, struct elastic_result *ret)
@@ -146,8 +148,10 @@ void engine_commit(struct engine *e, struct elastic_result *ret)
     }
     ret->loss = info.loss;
     ret->numbers = (struct msg_numbers){.norm = info.norm, .clip = info.clip, .rate = info.rate};
-    if (flags & LANES_SAVE)
+    if (flags & LANES_SAVE) {
         e->saved_at = clock_now();
+        atomic_store(&e->save, false);
+    }
     ret->tokens = e->pass.verdict.tokens;
 }
 

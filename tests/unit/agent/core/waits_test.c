@@ -284,7 +284,25 @@ static void told_to_save(struct play *p, int64_t number)
     struct message m;
     message_init(&m, MSG_SAVE);
     m.save.step = number;
+    m.save.count = 1;
     control(p, &m);
+}
+
+/* All train on meanwhile, and the trainer knows of no such step. */
+Test(waits, a_save_that_is_begun_while_it_trains_is_passed_on_and_makes_nobody_wait)
+{
+    struct play p;
+    start(&p);
+    train(&p);
+    told_to_save(&p, 20);
+    struct message m;
+    message_init(&m, MSG_SAVE);
+    control(&p, &m);
+    cr_assert_eq(sent(&p, AGENT_SEND_LINK, MSG_SAVE)->save.count, 0);
+    snapshot(&p, 0);
+    int64_t counter = beat(&p);
+    cr_assert_eq(beat(&p), counter);
+    end(&p);
 }
 
 static bool counts_on(struct play *p)

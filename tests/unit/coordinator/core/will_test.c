@@ -329,3 +329,49 @@ Test(will, a_programs_processes_have_their_time_to_end_beside_that)
     settings.stop_takes = 20 * RM_S;
     cr_assert_eq(stops_after(settings, &none), 94 - 20);
 }
+
+static const char ahead[] = " save g=1.1 step=0 parts=0";
+
+Test(will, the_first_word_of_a_machine_begins_a_save_while_all_train_and_others_do_not_within_a_minute)
+{
+    struct story s;
+    struct rdzv_settings settings = pods();
+    settings.leave_unsaved = false;
+    three_train(&s, settings);
+    goes_in(&s, 1, 300 * RM_S);
+    cr_assert_eq(times_said(&s, ahead), 1, "%s", str_text(&s.log));
+    goes_in(&s, 1, 299 * RM_S);
+    goes_in(&s, 2, 300 * RM_S);
+    passes(&s, 50 * RM_S);
+    cr_assert_eq(times_said(&s, ahead), 1, "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    passes(&s, 11 * RM_S);
+    goes_in(&s, 0, 300 * RM_S);
+    cr_assert_eq(times_said(&s, ahead), 2, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(will, a_save_that_is_young_enough_or_that_nobody_wants_is_not_begun_by_it)
+{
+    static const struct {
+        bool unwanted, program;
+        rm_time age;
+        int saves;
+    } cases[] = {{.age = 30 * RM_S, .saves = 1},
+                 {.age = 3 * RM_S},
+                 {.unwanted = true, .age = 30 * RM_S},
+                 {.program = true, .age = 30 * RM_S}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct story s;
+        struct rdzv_settings settings = pods();
+        settings.leave_unsaved = cases[i].unwanted;
+        three_train(&s, settings);
+        s.st->settings.program = cases[i].program;
+        s.st->save_speed = (struct rdzv_save_speed){.bytes = 3000, .writer = 250, .publisher = 500};
+        s.st->saved_at = s.now - cases[i].age;
+        goes_in(&s, 1, 300 * RM_S);
+        cr_assert_eq(times_said(&s, ahead), cases[i].saves, "case %zu: %s", i, str_text(&s.log));
+        s.st->settings.program = false;
+        story_end(&s);
+    }
+}

@@ -411,6 +411,23 @@ Test(elastic, a_step_towards_a_snapshot_leads_into_its_memory_only_while_nobody_
     end(&p);
 }
 
+Test(elastic, a_save_without_writers_asks_all_for_one_after_the_next_step_and_nobody_who_does_not_train)
+{
+    struct play p;
+    struct message m;
+    train_from(&p, 0);
+    message_init(&m, MSG_SAVE);
+    link_message(&p, &m);
+    cr_assert(did(&p, ELASTIC_RAISE_SAVE));
+    cr_assert_not(sent(&p, MSG_FAULT));
+    stop(&p, 2, STOP_BOUNDARY);
+    done(&p, OUTCOME_OK, true);
+    link_message(&p, &m);
+    cr_assert_not(did(&p, ELASTIC_RAISE_SAVE));
+    cr_assert_not(sent(&p, MSG_FAULT));
+    end(&p);
+}
+
 Test(elastic, the_last_step_ends_with_the_digest_and_a_final_slice_when_asked)
 {
     struct play p;
