@@ -102,11 +102,7 @@ def fixture_kube(node_cluster):
 @pytest.fixture(name="place", scope="module")
 def fixture_place(node_cluster):
     """kubectl in a restricted namespace with an object store; the operator is installed."""
-    node_rig.install_operator(node_cluster)
-    kubectl = node_rig.restricted_namespace(node_cluster, "jobs")
-    node_rig.install_store(kubectl)
-    yield kubectl
-    rig.Kubectl(node_cluster)("delete", "namespace", "jobs", "--wait=true", timeout=300)
+    yield from node_rig.a_place(node_cluster)
 
 
 @pytest.fixture(name="machines")

@@ -28,10 +28,11 @@ def container(name, image, **more):
     return {"name": name, "image": image, "imagePullPolicy": "Never", "securityContext": CONTAINER_SECURITY, "resources": SMALL, **more}
 
 
-def install_operator(cluster, operator=images.OPERATOR, worker=images.WORKER):
-    """The chart, as `helm install` or an upgrade leaves it, in a namespace that enforces the restricted standard; returns when both replicas are ready."""
+def install_operator(cluster, operator=images.OPERATOR, worker=images.WORKER, more=None):
+    """The chart, as `helm install` or an upgrade leaves it, in a namespace that enforces the restricted standard; returns when all of it is ready.
+    more: further values."""
     restricted_namespace(cluster, SYSTEM)
-    values = {"image.operator": operator, "image.worker": worker, "image.pullPolicy": "Never"}
+    values = {"image.operator": operator, "image.worker": worker, "image.pullPolicy": "Never", **(more or {})}
     cluster.call("helm", "upgrade", "--install", "ringmaster", str(CHART), "--namespace", SYSTEM, "--wait", "--timeout", "300s",
                  *(word for name, value in values.items() for word in ("--set", f"{name}={value}")), timeout=320)
     rig.Kubectl(cluster).until_served()
@@ -61,6 +62,15 @@ def install_store(kubectl, node=1):
                                            env=[{"name": name, "value": value} for name, value in root.items()],
                                            readinessProbe={"tcpSocket": {"port": 7070}, "periodSeconds": 1})]}})
     kubectl.until_condition("Ready", "pod", "store")
+
+
+def a_place(cluster, values=None):
+    """For a fixture: kubectl in a restricted namespace with an object store, while the operator is there, installed with those values of the chart."""
+    install_operator(cluster, more=values)
+    kubectl = restricted_namespace(cluster, "jobs")
+    install_store(kubectl)
+    yield kubectl
+    rig.Kubectl(cluster)("delete", "namespace", "jobs", "--wait=true", timeout=300)
 
 
 def trainer(steps):

@@ -85,6 +85,15 @@ class Metadata:
         else:
             self.tell(event(at, [self.name]))
 
+    def spare(self):
+        """It takes back what reclaim() said."""
+        if self.cloud == "aws":
+            self.put("spot/instance-action", None)
+        elif self.cloud == "gce":
+            self.put("preempted", "FALSE")
+        else:
+            self.tell()
+
     def until_asked(self, part, times=1, within=30):
         """Waits until so many questions of which the path holds that part have come since now."""
         with self.news:
