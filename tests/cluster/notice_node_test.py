@@ -7,9 +7,11 @@ import contextlib
 import itertools
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
+import control_plane
 import images
 import machine_metadata
 import node as nodes
@@ -20,11 +22,13 @@ import rig
 from node_rig import SPREAD, coordinator_on, hurry, name_of
 
 STEPS = 400  # they hurry in the end
+MANY_STEPS = 1000  # of stories that take longer, also on a fast machine
 CLOUDS = {1: "aws", 2: "gce", 3: "azure"}  # by node
 SOURCES = {1: "aws-spot", 2: "gce-preempted", 3: "azure-scheduled-event"}
 AGENTS = "ringmaster-node"  # their namespace
 PORT = 7072
 FULL, FULL_GONE = "full=yes:NoSchedule", "full-"  # takes no pods; that is no word of the node's end
+SAVED_EACH = 20  # steps, where notices come during a save
 NUMBERS = itertools.count(1)
 NOTHING_REDONE = {"announced": 0, "sudden": 0}
 
@@ -43,11 +47,26 @@ def fixture_place(node_cluster, metadata):
     yield from node_rig.a_place(node_cluster, {"nodeAgent.enabled": "true"})
 
 
-@pytest.fixture(name="weights", scope="module")
-def fixture_weights(place):
-    """What the undisturbed run in the same image gives, some time: a job may begin meanwhile."""
+@pytest.fixture(name="weights_after", scope="module")
+def fixture_weights_after(place):
+    """weights_after(steps) is what the undisturbed run in the same image gives, some time: a job may begin meanwhile."""
+    runs = {}
     with concurrent.futures.ThreadPoolExecutor() as side:
-        yield side.submit(lambda: node_rig.run_locally(place, STEPS, "alone-unnoticed")["weightsSha256"])
+        def weights_after(steps):
+            if steps not in runs:
+                runs[steps] = side.submit(lambda: node_rig.run_locally(place, steps, f"alone-unnoticed-{steps}")["weightsSha256"])
+            return runs[steps]
+        yield weights_after
+
+
+@pytest.fixture(name="weights")
+def fixture_weights(weights_after):
+    return weights_after(STEPS)
+
+
+@pytest.fixture(name="weights_of_many")
+def fixture_weights_of_many(weights_after):
+    return weights_after(MANY_STEPS)
 
 
 @pytest.fixture(name="start")
@@ -56,10 +75,10 @@ def fixture_start(place, metadata):
     begun = []
     until_nothing_is_told(place)
 
-    def start(**fields):
+    def start(steps=STEPS, **fields):
         name = f"told-{next(NUMBERS)}"  # of its own: where its checkpoints are, none is of another job
         begun.append(name)
-        return node_rig.Training(place, node_rig.training_job(name, STEPS, pod=SPREAD, **fields))
+        return node_rig.Training(place, node_rig.training_job(name, steps, pod=SPREAD, **fields))
     yield start
     for name in begun:
         place("delete", "trainingjob", name, "--wait=true", "--ignore-not-found", timeout=300)
@@ -265,6 +284,18 @@ def test_who_is_on_a_machine_of_that_cloud_goes_elsewhere_in_time_and_nothing_is
     ends_well(training, weights)
 
 
+@pytest.mark.turns(0)
+def test_of_three_machines_of_four_that_go_at_once_all_workers_come_together_on_the_last(fourth, start, weights, metadata, place):
+    fourth()
+    training = start(workers={"target": 4}, coordinator=coordinator_on(4))
+    said = a_ring_that_listens(training, 4)
+    assert workers_on(training, [4]), training.story()
+    reclaim(place, metadata, CLOUDS)
+    said = until_moved(training, said, CLOUDS, 4)
+    nothing_was_lost(said)
+    ends_well(training, weights)
+
+
 @pytest.mark.turns(3)
 def test_what_all_machines_take_along_within_15_s_is_saved_before_and_goes_on_where_another_one_comes(fourth, start, weights, metadata):
     """Google's machines tell no time: it has its 30 s."""
@@ -282,3 +313,94 @@ def test_what_all_machines_take_along_within_15_s_is_saved_before_and_goes_on_wh
     assert all(event["step"] >= before["progress"]["step"] for event in said["events"] if event["event"] == "checkpointLoaded"), said
     assert said["progress"]["step"] >= before["progress"]["step"], said
     ends_well(training, weights)
+
+
+@contextlib.contextmanager
+def store_that_stands_still(cluster):
+    """So that whatever is on its way there stays on its way."""
+    store = next(pid for pid in processes.descendants(machine(cluster, 1).first()) if Path(f"/proc/{pid}/comm").read_text(encoding="ascii").strip() == "versitygw")
+    os.kill(store, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(store, signal.SIGCONT)
+
+
+def notice_while_a_checkpoint_is_being_saved(training, metadata, before, number):
+    """It is under way as long as its store stands still: the one of this step, or one before that."""
+    going = {index_of(pod) for pod in workers_on(training, [number])}
+    with store_that_stands_still(training.kubectl.cluster):
+        said = training.until_step((before["progress"]["step"] // SAVED_EACH + 1) * SAVED_EACH)
+        reclaim(training.kubectl, metadata, [number])
+        training.until(lambda now: all(told_of(now, worker) for worker in going), "the coordinator is told")
+    said = until_moved(training, said, [number])
+    nothing_was_lost(said)
+    return said
+
+
+def notice_while_somebody_joins(training, metadata, before, number):
+    training.kubectl("scale", f"trainingjob/{training.name}", "--replicas=4")
+    training.until(lambda now: len(now["workers"]) == 4, "a newcomer says hello")
+    reclaim(training.kubectl, metadata, [number])
+    said = until_moved(training, before, [number], 4)
+    nothing_was_lost(said)
+    return said
+
+
+def notice_while_the_coordinator_ends(training, metadata, before, number):
+    training.kubectl("delete", "pod", name_of(training.pods("coordinator")[0]), "--force", "--grace-period=0", "--wait=false")
+    reclaim(training.kubectl, metadata, [number])
+    said = training.until(lambda now: now["term"] > before["term"] and now["state"] == "Training" and now["ring"]["size"] == 4
+                          and not workers_on(training, [number]), "moved under the next coordinator")
+    nothing_was_lost(said)
+    return said
+
+
+@pytest.mark.turns(1)
+def test_a_notice_may_come_during_a_save_a_join_and_a_coordinators_end(fourth, start, weights_of_many, metadata, place):
+    fourth()
+    store = {**node_rig.local_job("x", 1)["spec"]["checkpoint"], "secretRef": {"name": "store"}}
+    training = start(MANY_STEPS, coordinator=coordinator_on(4), checkpoint={**store, "uri": "s3://jobs/in-the-midst", "everySteps": SAVED_EACH})
+    said = a_ring_that_listens(training)
+    number = next(number for number in CLOUDS if workers_on(training, [number]))
+    said = notice_while_a_checkpoint_is_being_saved(training, metadata, said, number)
+    spare(place, metadata, number)
+    number = next(each for each in CLOUDS if each != number and workers_on(training, [each]))
+    said = notice_while_somebody_joins(training, metadata, said, number)
+    spare(place, metadata, number)
+    until_all_listen(training)
+    number = next(each for each in CLOUDS if each != number and workers_on(training, [each]))
+    notice_while_the_coordinator_ends(training, metadata, said, number)
+    ends_well(training, weights_of_many)
+
+
+def ask(cluster, address):
+    """The coordinator's status, past the API server."""
+    return json.loads(cluster.call("curl", "-sf", "-m", "10", f"http://{address}:7070/v1/status"))
+
+
+@pytest.mark.turns(2)
+def test_a_notice_is_heard_and_a_leave_made_while_the_api_server_is_away(start, weights_of_many, metadata, place, node_cluster):
+    training = start(MANY_STEPS, coordinator=coordinator_on(1))
+    said = a_ring_that_listens(training)
+    address = training.pods("coordinator")[-1]["status"]["podIP"]
+    going = [index_of(pod) for pod in workers_on(training, [3])]
+    assert going, training.story()
+    place("taint", "node", "node-3", FULL)
+    plane = control_plane.ControlPlane(node_cluster)
+    plane.api_server_away()
+    try:
+        metadata[3].reclaim(20)
+
+        def went_on():
+            now = ask(node_cluster, address)
+            stayed = {member["worker"] for member in now["ring"]["members"]}
+            return now["state"] == "Training" and stayed and not stayed & set(going) and now["progress"]["step"] > said["progress"]["step"] and now
+        away = processes.until(went_on, "the others train on", 60)
+        assert [told_of(away, worker) for worker in going] == [[(SOURCES[3], "will")]] * len(going), away
+        nothing_was_lost(away)
+    finally:
+        plane.api_server_back()
+    said = until_moved(training, away, [3])
+    nothing_was_lost(said)
+    ends_well(training, weights_of_many)
