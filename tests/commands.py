@@ -216,7 +216,7 @@ OPTIONS = {
     "tools/check": ["--no-cluster"],
     "tools/campaign --seeds 0-0": ["--kind drills", "--kind chaos", "--kind crashes"],
     "ringmaster-agent coordinate": ["--job FILE", "--key-file FILE", "--grace 5", "--coordinator HOST:1", "--termination-log FILE", "--term 2", "--told 1",
-                                    "--evaluated 1", "--saved 1", "--lost-at 1", "--spent-at 1", "--spent 1,2,3,4,5"],
+                                    "--evaluated 1", "--saved 1", "--lost-at 1", "--spent-at 1", "--spent 1,2,3,4,5", "--saves 1,2,3,4,5"],
     "ringmaster-operator": [
         "--kubeconfig FILE", "--context NAME", "--worker-image IMAGE", "--operator-namespace NAME", "--no-network-policies", "--open-metrics",
         "--metrics-from KEY=VALUE", "--leave-uid", "--prices FILE", "--lease NAME", "--lease-namespace NAME", "--no-lease", "--coordinator-port 1",
