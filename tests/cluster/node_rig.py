@@ -1,5 +1,6 @@
 """Whole jobs on the node tier: the operator as its chart installs it, an object store as a pod, TrainingJobs that are watched and harmed."""
 
+import hashlib
 import json
 
 import images
@@ -71,6 +72,11 @@ def a_place(cluster, values=None):
     install_store(kubectl)
     yield kubectl
     rig.Kubectl(cluster)("delete", "namespace", "jobs", "--wait=true", timeout=300)
+
+
+def mark_of(request):
+    """Of the test, to name objects by that no other test's are called: a job goes on from the checkpoints of one of its name."""
+    return hashlib.sha256(request.node.name.encode()).hexdigest()[:8]
 
 
 def trainer(steps):

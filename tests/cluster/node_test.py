@@ -33,7 +33,7 @@ def fixture_start(place, request):
     begun = []
 
     def start(**fields):
-        name = f"job{len(request.node.name)}-{len(begun)}"
+        name = f"job-{node_rig.mark_of(request)}-{len(begun)}"
         begun.append(name)
         return node_rig.Training(place, node_rig.training_job(name, STEPS, **fields))
     yield start

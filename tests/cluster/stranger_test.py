@@ -46,7 +46,7 @@ class Volume:
 
 @pytest.fixture(name="volume")
 def fixture_volume(place, tmp_path, request):
-    made = Volume(place, tmp_path / "shared", f"lines-{len(request.node.name)}")
+    made = Volume(place, tmp_path / "shared", f"lines-{node_rig.mark_of(request)}")
     yield made
     made.forget()
 
