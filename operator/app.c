@@ -15,6 +15,7 @@
 #include "operator/core/claims.h"
 #include "operator/core/plan.h"
 #include "operator/metrics_cost.h"
+#include "operator/metrics_ends.h"
 #include "operator/metrics_need.h"
 #include "operator/price_file.h"
 #include "operator/reconcile.h"
@@ -416,6 +417,7 @@ static int answer_get(void *ctx, const struct ws_get *get, struct str *body, con
         struct exposition page = exposition_begin(body, metrics_prefix, get->accept);
         metrics_print(&app->metrics, &page);
         metrics_print_costs(&app->cache, &page);
+        metrics_print_ends(&app->cache, &page);
         metrics_print_needs(&app->cache, clock_wall_ms(), &page);
         exposition_end(&page);
         *type = exposition_type(&page);

@@ -282,6 +282,16 @@ bool account_add(struct job_status *status, const struct job_view *job, const st
     return status->restarts.window_failures > job->max_restarts;
 }
 
+int64_t account_interruptions(const struct job_status *status)
+{
+    return (int64_t)status->restarts.preemption + status->restarts.infrastructure;
+}
+
+int64_t account_restarts(const struct job_status *status)
+{
+    return (int64_t)status->restarts.failure + status->restarts.misfit;
+}
+
 void account_unfit(struct op_names *names, const char *name)
 {
     int at = 0;

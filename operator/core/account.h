@@ -49,6 +49,11 @@ void account_mute(const char *why, struct op_ending *ret);
 bool account_add(struct job_status *status, const struct job_view *job, const struct op_ending *ending,
                  int64_t now_ms);
 
+/* All that were taken away (preemptions, lost nodes), and all that ended by themselves (failures, misfits).
+ */
+int64_t account_interruptions(const struct job_status *status);
+int64_t account_restarts(const struct job_status *status);
+
 /* Remembers a machine or kind that does not fit; the oldest is forgotten where there are too many. */
 void account_unfit(struct op_names *names, const char *name);
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "common/wire/json.h"
+#include "operator/core/account.h"
 #include "operator/core/instant.h"
 #include "operator/core/read.h"
 #include "operator/core/status.h"
@@ -467,8 +468,8 @@ static struct js *columns_json(const struct job_status *status)
     struct js *o = js_object();
     snprintf(text, sizeof text, "%d/%d", status->workers.ready, status->workers.target);
     js_set_string(o, "workers", text);
-    js_set_int(o, "interruptions", (int64_t)status->restarts.preemption + status->restarts.infrastructure);
-    js_set_int(o, "restarts", (int64_t)status->restarts.failure + status->restarts.misfit);
+    js_set_int(o, "interruptions", account_interruptions(status));
+    js_set_int(o, "restarts", account_restarts(status));
     status_cost_column(&status->cost, text);
     put_text(o, "cost", text);
     if (!status->progress.known || !status->progress.steps)

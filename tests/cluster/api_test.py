@@ -69,7 +69,7 @@ def test_a_program_gets_its_pods_and_ends_with_what_it_ended_with(stage):
 
 def test_a_programs_own_codes_mean_nothing_of_ours_and_what_it_failed_with_is_told(stage):
     """A pod that ends with 2 or with a rule's code is replaced; the coordinator has asked the rules about the program's 3."""
-    stage.operator("--no-lease", "--worker-image", "ours:1")
+    operator = stage.operator("--no-lease", "--worker-image", "ours:1")
     rules = [{"onExitCodes": [42], "action": "FailJob"}]
     victims = [name for name in begin_program(stage, failurePolicy={"rules": rules}) if "-w0-" in name or "-w1-" in name]
     for name, code in zip(victims, (2, 42)):
@@ -78,6 +78,9 @@ def test_a_programs_own_codes_mean_nothing_of_ours_and_what_it_failed_with_is_to
                     sum(pod["status"].get("phase") == "Pending" for pod in found.values()) == 2, "both are replaced", 120)
     status = stage.job("gpt")["status"]
     assert status["restarts"]["failure"] == 2 and stage.condition("gpt", "Stopping") is None
+    of_job = f'{{training_job_namespace="{stage.kubectl.namespace}",training_job="gpt"}}'
+    processes.until(lambda: operator.metric(f"job_restarts_total{of_job}") == 2, "both in the operator's metrics", 60)
+    assert operator.metric(f"job_interruptions_total{of_job}") == 0 and f"job_interruptions_total{of_job}" in operator.get("/metrics")[1]
     stage.end_program("gpt", {"exitCode": 5, "programExitCode": 3, "reason": "worker 1: exit code 3: no such table", "interrupted": False})
     status = stage.job("gpt")["status"]
     (failed,) = [each for each in status["conditions"] if each["type"] == "Failed"]
