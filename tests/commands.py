@@ -61,7 +61,7 @@ RUN = {
     "simulator": [
         "ringmaster-sim --seeds 1..10000",
         "ringmaster-sim --seed 5290 --trace",
-        "ringmaster-sim --plant torn-receive --expect-found",
+        "ringmaster-sim --seeds 1..5000 --plant torn-receive --expect-found",
         "ringmaster-sim --seeds 1..100000 --counts",
         "ringmaster-sim --seed 93190 --trace",
         "ringmaster-sim --seed 93190 --without 0x200 --trace",
