@@ -268,8 +268,8 @@ static void weigh_data(const struct turn *turn, const struct msg_hello *h)
         st->data_bytes = h->data_bytes;
         return;
     }
-    if (somebody_counts(st, -1, true))
-        return;
+    if (somebody_counts(st, -1, true) || (st->data_of_checkpoint && who_see(st, st->data_sha256)))
+        return; /* as long as one is there who can go on, others may be on one machine that is wrong */
     int more_than = st->data_of_checkpoint ? who_are_believed(st) - 1 : who_see(st, st->data_sha256);
     if (!outvotes(&st->other_data, h->worker, h->data_sha256, more_than))
         return;

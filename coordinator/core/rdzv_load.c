@@ -57,8 +57,17 @@ static bool is_seen_by_two(struct rdzv_suspect *s, int worker, const char *what)
     return false;
 }
 
-/* Two workers saw the same damage, for each of two machines may read something wrong of its own; or there is
- * nobody else who could look, and for a while nobody has come. */
+/* Where every share is damaged each member finds its own first, and nobody sees what another one saw. */
+static bool is_seen_by_all(const struct rdzv *st)
+{
+    for (int r = 0; r < st->world; r++)
+        if (!set_has(st->suspect.seen_by, st->member[r]))
+            return false;
+    return st->world > 1;
+}
+
+/* Two workers saw the same damage, for each of two machines may read something wrong of its own; or all of
+ * the ring saw some; or there is nobody else who could look, and for a while nobody has come. */
 static bool is_proven(const struct turn *turn, const struct rdzv_worker *w, const char *what)
 {
     struct rdzv *st = turn->st;
@@ -68,7 +77,8 @@ static bool is_proven(const struct turn *turn, const struct rdzv_worker *w, cons
         s->checkpoint.step = st->resume.step;
         memcpy(s->checkpoint.lineage, st->resume.lineage, RM_HASH_BYTES);
     }
-    if (is_seen_by_two(s, rdzv_index(st, w), what))
+    set_add(&s->seen_by, rdzv_index(st, w));
+    if (is_seen_by_two(s, rdzv_index(st, w), what) || is_seen_by_all(st))
         return true;
     bool more =
         st->settings.unsupervised ? st->settings.workers_target > 1 : rdzv_others_load(st, w, false) > 0;

@@ -50,7 +50,8 @@ enum { SIGHTINGS_KEPT = 16 };
 /* A checkpoint that somebody found damaged. */
 struct rdzv_suspect {
     struct msg_checkpoint checkpoint;
-    int sightings; /* kept, the newest SIGHTINGS_KEPT; 0: there is none */
+    struct worker_set seen_by; /* who saw any damage in it */
+    int sightings;             /* kept, the newest SIGHTINGS_KEPT; 0: there is none */
     struct {
         int worker;
         char what[MSG_DETAIL_MAX]; /* which file, what was expected, what was found */

@@ -426,6 +426,28 @@ Test(fit, data_that_have_changed_for_all_end_the_job_and_nothing_is_trained_on_t
     story_end(&s);
 }
 
+/* While they still load, so that nobody holds a state yet. */
+Test(fit, machines_with_another_copy_end_no_job_that_others_are_about_to_go_on_with)
+{
+    struct story s;
+    begin_with_files(&s, 2, 4);
+    s.trained_on = "today";
+    for (int w = 0; w < 2; w++) {
+        come_seeing(&s, w, "today");
+        stopped(&s, w, -1, -1);
+    }
+    for (int w = 0; w < 2; w++)
+        listed(&s, w, 7, -1);
+    for (int w = 2; w < 4; w++) {
+        come_seeing(&s, w, "last week");
+        cr_assert(is_sent_away(&s, w), "%s", str_text(&s.log));
+        closed(&s, w);
+    }
+    after(&s, RM_S);
+    cr_assert_eq(s.ended, -1, "%s", rdzv_why(s.st));
+    story_end(&s);
+}
+
 /* Of a store all have one listing, and where a folder has become a store since, another name for the same. */
 Test(fit, of_data_in_a_store_the_checkpoints_name_for_them_says_nothing)
 {

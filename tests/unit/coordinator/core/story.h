@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -437,6 +438,25 @@ PLAYED void all_stop(struct story *s, int n)
 {
     for (int w = 0; w < n; w++)
         stopped(s, w, -1, -1);
+}
+
+PLAYED void sees_damage(struct story *s, int w, const char *what)
+{
+    struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_OBJECT, .step = 231};
+    text_copy(f.detail, sizeof f.detail, what);
+    fault_says(s, w, &f);
+}
+
+PLAYED void gives_something_else(struct story *s, int by, int source)
+{
+    struct message m;
+    message_init(&m, MSG_FAULT);
+    m.fault.kind = FAULT_LINEAGE;
+    m.fault.class = CLASS_SOURCE;
+    m.fault.peer = source;
+    m.fault.step = -1;
+    snprintf(m.fault.detail, sizeof m.fault.detail, "worker %d holds something else", source);
+    hear(s, by, &m);
 }
 
 #endif

@@ -33,18 +33,6 @@ static void list_again(struct story *s, int n)
 
 /* ---- who gives another one the state ---- */
 
-static void gives_something_else(struct story *s, int by, int source)
-{
-    struct message m;
-    message_init(&m, MSG_FAULT);
-    m.fault.kind = FAULT_LINEAGE;
-    m.fault.class = CLASS_SOURCE;
-    m.fault.peer = source;
-    m.fault.step = -1;
-    snprintf(m.fault.detail, sizeof m.fault.detail, "worker %d holds something else", source);
-    hear(s, by, &m);
-}
-
 /* Workers 0 and 1 hold step 5, and 2 is to get it. */
 static void let_receive(struct story *s, bool pods)
 {
@@ -227,28 +215,33 @@ Test(trouble, damage_that_one_worker_sees_is_looked_at_by_another_before_anythin
     story_end(&s);
 }
 
-static void sees_damage(struct story *s, int w, const char *what)
-{
-    struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_OBJECT, .step = 231};
-    text_copy(f.detail, sizeof f.detail, what);
-    fault_says(s, w, &f);
-}
-
 /* Two machines with bad memory each, say. */
-Test(trouble, two_workers_that_see_different_damage_prove_none)
+Test(trouble, two_of_three_workers_that_see_different_damage_prove_none)
 {
     struct story s;
-    begin(&s, patient(2), 2, 231, 200);
+    begin(&s, patient(3), 3, 231, 200);
     sees_damage(&s, 0, "part 1: found 0a, expected 1b");
-    all_stop(&s, 2);
+    all_stop(&s, 3);
     sees_damage(&s, 1, "part 1: found 3c, expected 1b");
-    all_stop(&s, 2);
+    all_stop(&s, 3);
     cr_assert_not(said(&s, "checkpointRefused"), "%s", str_text(&s.log));
     for (int i = 0; i < 40 && rdzv_state(s.st) != RDZV_FORMING; i++)
-        list_again(&s, 2);
+        list_again(&s, 3);
     cr_assert_eq(s.form.form.resume.step, 231);
     sees_damage(&s, 1, "part 1: found 0a, expected 1b");
     cr_assert(said(&s, "checkpointRefused"), "that is what 0 saw: %s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(trouble, where_each_share_is_damaged_and_each_worker_sees_its_own_an_older_checkpoint_is_taken)
+{
+    struct story s;
+    begin(&s, patient(2), 2, 231, 200);
+    sees_damage(&s, 0, "part 0 is 12 bytes long");
+    sees_damage(&s, 1, "part 1 is 12 bytes long");
+    cr_assert(said(&s, "checkpointRefused"), "%s", str_text(&s.log));
+    all_stop(&s, 2);
+    cr_assert_eq(s.form.form.resume.step, 200);
     story_end(&s);
 }
 
