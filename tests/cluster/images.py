@@ -232,6 +232,14 @@ def archives():
     return made
 
 
+def archive_of(kind):
+    """The archive of this tree's "worker" or "operator", which the nodes have."""
+    with only_one():
+        key = tree_digest()
+        found, = (path for path in archives() if path.name == f"{kind}-{key}.tar")
+        return found
+
+
 def store():
     """The folder with all images unpacked for containerd."""
     with only_one():

@@ -2,6 +2,8 @@
 
 import datetime
 import json
+import subprocess
+import tarfile
 
 import examples
 import images
@@ -257,3 +259,37 @@ def test_what_is_uninstalled_leaves_the_jobs_and_their_pods_and_nothing_of_its_o
     assert place.exists("trainingjob", "outlives") and everywhere.exists("crd", "trainingjobs.ringmaster.dev")
     training.until_step(step + 5)
     assert len(training.workers()) == 3
+
+
+# --- what the images are made of ---
+
+def labels_of(archive):
+    """Those of an OCI archive's image."""
+    with tarfile.open(archive) as tar:
+        def blob(digest):
+            return json.loads(tar.extractfile("blobs/" + digest.replace(":", "/")).read())
+        index = json.loads(tar.extractfile("index.json").read())
+        return blob(blob(index["manifests"][0]["digest"])["config"]["digest"])["config"]["Labels"]
+
+
+def packages_inside(place, kind, image):
+    """As dpkg tells them in a container of the image."""
+    pod = {"restartPolicy": "Never", "securityContext": node_rig.POD_SECURITY, "terminationGracePeriodSeconds": 1, "automountServiceAccountToken": False,
+           "containers": [node_rig.container("list", image, command=["dpkg-query", "-W", "-f", "${db:Status-Abbrev}|${Package}|${Version}\n"])]}
+    place.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"parts-of-{kind}"}, "spec": pod})
+    place.until(lambda found: found["status"].get("phase") == "Succeeded" and found, "dpkg's list", "pod", f"parts-of-{kind}")
+    lines = [line.split("|") for line in place("logs", f"parts-of-{kind}").splitlines()]
+    return {(name, version) for state, name, version in lines if state.strip() == "ii"}
+
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("kind, image", [("worker", images.WORKER), ("operator", images.OPERATOR)])
+def test_the_bill_of_materials_of_an_image_has_each_package_that_is_in_it_and_its_labels_say_what_it_is(place, kind, image):
+    archive = images.archive_of(kind)
+    bill = json.loads(subprocess.run([ROOT / "tools/sbom", archive], capture_output=True, text=True, check=True).stdout)
+    listed = {(one["name"], one["versionInfo"]) for one in bill["packages"] if one["SPDXID"].startswith("SPDXRef-deb-")}
+    assert listed == packages_inside(place, kind, image)
+    labels = labels_of(archive)
+    assert labels["org.opencontainers.image.title"] == f"ringmaster-{kind}"
+    ours, = (one["versionInfo"] for one in bill["packages"] if one["name"] == "ringmaster")
+    assert labels["org.opencontainers.image.version"] == ours
