@@ -153,7 +153,7 @@ void rdzv_storage_fault(const struct turn *turn, struct rdzv_worker *w, const st
     bool loads = st->state == RDZV_FORMING || st->state == RDZV_QUIESCING || st->state == RDZV_GATHERING;
     if (f->step < 0) {
         rdzv_list_fault(turn, w, f);
-    } else if (loads && st->loading && f->step == st->resume.step && (f->reading || !f->lasted)) {
+    } else if (loads && st->loading && f->step == st->resume.step && f->reading) {
         /* maybe for a ring that was given up meanwhile */
         if (!is_refused_state(st, &st->resume))
             load_fault(turn, w, f);

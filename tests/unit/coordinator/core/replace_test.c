@@ -74,3 +74,45 @@ Test(replace, where_there_is_nobody_else_what_is_damaged_makes_way)
     cr_assert(said(&s, "send 0 publish") && said(&s, "replaces"), "%s", str_text(&s.log));
     story_end(&s);
 }
+
+/* Both trainers died while worker 0 published step 240, which stands there already: they load it. */
+Test(replace, who_can_not_publish_what_it_loads_holds_up_no_ring_and_nothing_that_is_saved_later)
+{
+    struct story s;
+    struct rdzv_settings settings = story_settings(2);
+    settings.steps = 1000;
+    settings.max_restarts = 9;
+    story_begin(&s, settings);
+    train_with(&s, 2);
+    for (int w = 0; w < 2; w++)
+        progress(&s, w, 240);
+    for (int w = 0; w < 2; w++)
+        checkpointed(&s, w, 231, w, 2, false);
+    published(&s, 0, 231, false);
+    forget(&s);
+    for (int w = 0; w < 2; w++)
+        checkpointed(&s, w, 240, w, 2, false);
+    cr_assert(said(&s, "send 0 publish"), "%s", str_text(&s.log));
+    for (int w = 0; w < 2; w++) {
+        struct message m;
+        fault_of(&s, w, FAULT_TRAINER_EXIT, -1, -1);
+        s.trainer[w]++;
+        hello_message(&s, w, -1, &m);
+        hear(&s, w, &m);
+    }
+    all_stop(&s, 2);
+    for (int w = 0; w < 2; w++)
+        listed(&s, w, 240, 231);
+    cr_assert_eq(s.form.form.resume.step, 240, "%s", str_text(&s.log));
+    write_fails(&s, 0, 240, CLASS_OBJECT);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    for (int w = 0; w < 2; w++)
+        ready(&s, w, 240);
+    for (int w = 0; w < 2; w++)
+        progress(&s, w, 250);
+    forget(&s);
+    for (int w = 0; w < 2; w++)
+        checkpointed(&s, w, 250, w, 2, false);
+    cr_assert(said(&s, " publish"), "%s", str_text(&s.log));
+    story_end(&s);
+}

@@ -318,6 +318,12 @@ PLAYED void fault_says(struct story *s, int w, const struct msg_fault *f)
 
 PLAYED void load_fails(struct story *s, int w, int64_t step, enum fault_class class)
 {
+    fault_says(s, w,
+               &(struct msg_fault){.kind = FAULT_STORAGE, .class = class, .step = step, .reading = true});
+}
+
+PLAYED void write_fails(struct story *s, int w, int64_t step, enum fault_class class)
+{
     fault_says(s, w, &(struct msg_fault){.kind = FAULT_STORAGE, .class = class, .step = step});
 }
 
@@ -442,7 +448,7 @@ PLAYED void all_stop(struct story *s, int n)
 
 PLAYED void sees_damage(struct story *s, int w, const char *what)
 {
-    struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_OBJECT, .step = 231};
+    struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_OBJECT, .step = 231, .reading = true};
     text_copy(f.detail, sizeof f.detail, what);
     fault_says(s, w, &f);
 }

@@ -705,7 +705,7 @@ Test(trouble, a_final_slice_that_one_can_not_write_goes_to_another_holder)
     settings.save_patience = 0; /* a folder */
     finish_with(&s, settings, 2);
     forget(&s);
-    load_fails(&s, 1, 100, CLASS_MACHINE);
+    write_fails(&s, 1, 100, CLASS_MACHINE);
     cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
     cr_assert(said(&s, "send 0 save"), "%s", str_text(&s.log));
     checkpointed(&s, 0, 100, 0, 1, true);
@@ -719,7 +719,7 @@ Test(trouble, a_late_piece_of_an_old_cut_never_takes_the_room_of_the_newest)
     finish_with(&s, patient(2), 7);
     for (int parts = 7; parts > 3; parts--) {
         checkpointed(&s, 0, 100, 0, parts, true);
-        load_fails(&s, parts - 1, 100, CLASS_MACHINE);
+        write_fails(&s, parts - 1, 100, CLASS_MACHINE);
     }
     forget(&s);
     checkpointed(&s, 0, 100, 0, 3, true);
@@ -740,7 +740,7 @@ Test(trouble, a_final_slice_that_nobody_can_write_is_tried_again_until_the_patie
         if (said(&s, " save")) {
             forget(&s);
             for (int w = 0; w < 2; w++)
-                load_fails(&s, w, 100, CLASS_MACHINE);
+                write_fails(&s, w, 100, CLASS_MACHINE);
         }
         they_live_on(&s, 2, 1);
         if (s.now == began + 10 * RM_S)
@@ -784,7 +784,7 @@ Test(trouble, a_newcomer_that_holds_nothing_is_nobody_who_could_write_it_instead
     stopped(&s, 2, -1, -1);
     stopped(&s, 0, 46, 46);
     cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
-    load_fails(&s, 0, 46, CLASS_MACHINE);
+    write_fails(&s, 0, 46, CLASS_MACHINE);
     cr_assert_eq(s.ended, 4, "it does not wait for ever: %s", rdzv_why(s.st));
     story_end(&s);
 }
