@@ -181,7 +181,8 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
                                .final = p->final,
                                .damaged = damaged,
                                .pending = pending,
-                               .odd = !strcmp(p->fingerprint, sim_fingerprint[1]),
+                               .odd = p->fingerprint[0] ? !strcmp(p->fingerprint, sim_fingerprint[1])
+                                                        : sim->node[node].odd, /* as its agent knows it */
                                .hash = sim_lineage_hash(p->lineage)};
     struct agent_event *e = stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, i);
     struct msg_published *m = &((struct message *)(uintptr_t)e->message)->published;
