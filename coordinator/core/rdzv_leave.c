@@ -71,7 +71,10 @@ static void save_ahead(const struct turn *turn)
 void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct msg_leaving *l)
 {
     struct rdzv *st = turn->st;
-    w->leave_until = l->deadline > 0 ? turn->now + l->deadline : RM_NEVER;
+    rm_time until = l->deadline > 0 ? turn->now + l->deadline : RM_NEVER;
+    if ((!w->leaving && !w->goes) || until > w->leave_until)
+        st->given_up = -1; /* with that time it may be saved */
+    w->leave_until = until;
     text_copy(w->leaving_reason, sizeof w->leaving_reason, l->reason);
     if (!l->trains_on || w->leaving || w->leave_until == RM_NEVER) {
         rdzv_leave_announced(turn, w);

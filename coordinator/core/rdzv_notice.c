@@ -29,11 +29,20 @@ static void tell(const struct turn *turn, const struct rdzv_worker *w, enum rdzv
     t->left = notice->until == RM_NEVER ? -1 : rm_later(notice->until - turn->now, 0);
 }
 
+/* What was too late to be saved by who goes is in time by who stays. */
+static void need_not_go(struct rdzv *st, struct rdzv_worker *w)
+{
+    if (w->goes)
+        st->given_up = -1;
+    w->goes = false;
+}
+
 static void withdraw(const struct turn *turn, struct rdzv_worker *w)
 {
     if (w->noticed)
         tell(turn, w, TELL_NOTICE_WITHDRAWN, &w->notice);
-    w->noticed = w->goes = false;
+    w->noticed = false;
+    need_not_go(turn->st, w);
 }
 
 static void hear(const struct turn *turn, struct rdzv_worker *w, const struct notice *is)
@@ -47,7 +56,8 @@ static void hear(const struct turn *turn, struct rdzv_worker *w, const struct no
         tell(turn, w, TELL_NOTICE_RECEIVED, is);
     w->noticed = true;
     w->notice = *is;
-    w->goes = w->goes && is->certainty == NOTICE_WILL;
+    if (is->certainty != NOTICE_WILL)
+        need_not_go(turn->st, w);
 }
 
 void rdzv_noticed(const struct turn *turn, struct rdzv_worker *w, const struct msg_noticed *said)

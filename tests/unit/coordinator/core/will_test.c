@@ -375,3 +375,37 @@ Test(will, a_save_that_is_young_enough_or_that_nobody_wants_is_not_begun_by_it)
         story_end(&s);
     }
 }
+
+/* The other one that held it was lost, and a save by this one alone would have taken longer than it had. */
+Test(will, what_was_given_up_as_too_late_is_saved_after_all_where_its_holder_need_not_go)
+{
+    struct story s;
+    struct rdzv_settings settings = pods();
+    settings.workers_min = settings.workers_target = 2;
+    settings.steps = 100000;
+    settings.max_restarts = 9;
+    story_begin(&s, settings);
+    first_come(&s, 2);
+    for (int w = 0; w < 2; w++)
+        listed(&s, w, -1, -1);
+    for (int w = 0; w < 2; w++)
+        ready(&s, w, 0);
+    for (int w = 0; w < 2; w++)
+        progress(&s, w, 10);
+    s.st->saved = 5;
+    s.st->saved_at = s.now;
+    s.st->save_speed = (struct rdzv_save_speed){.bytes = 80000000000, .writer = 1e9, .publisher = 2e9};
+    goes_in(&s, 1, 130 * RM_S);
+    closed(&s, 0);
+    fault_of(&s, 1, FAULT_RING, 0, -1);
+    for (int second = 0; second < 20; second++) {
+        they_live_on(&s, 2, 1);
+        stopped(&s, 1, 10, 10);
+    }
+    cr_assert(said(&s, "checkpointSkipped"), "%s", str_text(&s.log));
+    forget(&s);
+    word(&s, 1, NOTICED_GONE, 0);
+    they_live_on(&s, 2, 1);
+    cr_assert(said(&s, "send 1 save"), "%s", str_text(&s.log));
+    story_end(&s);
+}
