@@ -308,6 +308,7 @@ Test(operator_sentence, a_job_that_runs_goes_on_with_a_new_spec_wherever_its_cac
             c->now_ms += 1000;
         }
         cr_assert_eq(admitted->status, OP_TRUE, "%s", admitted->message);
+        cr_assert_str_eq(admitted->message, "the cluster accepts this job's pods");
         cr_assert_eq(c->job.status.workers.slot[3].state, OP_SLOT_WANTED);
         cast_free(c);
     }
@@ -321,5 +322,13 @@ Test(operator_sentence, a_store_that_takes_no_checkpoint_stands_in_the_sentence_
     cr_assert_str_eq(
         c->job.status.message,
         "3 of 3 workers at step 812; the store does not take the newest checkpoint: connection refused");
+    cast_free(c);
+}
+
+Test(operator_sentence, a_job_with_all_its_workers_says_so_in_the_condition_of_fewer)
+{
+    struct cast *c = cast_training("{}");
+    cast_settle(c);
+    cr_assert_str_eq(c->job.status.condition[OP_DEGRADED].message, "all wanted workers are training");
     cast_free(c);
 }
