@@ -387,6 +387,7 @@ def test_a_notice_is_heard_and_a_leave_made_while_the_api_server_is_away(start, 
     going = [index_of(pod) for pod in workers_on(training, [3])]
     assert going, training.story()
     place("taint", "node", "node-3", FULL)
+    weights_of_many.result()  # its run is watched through the API server
     plane = control_plane.ControlPlane(node_cluster)
     plane.api_server_away()
     try:
