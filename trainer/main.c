@@ -131,12 +131,15 @@ static int print_version(void)
     return 0;
 }
 
+static bool is_help(const char *word)
+{
+    return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
+/* Alone, or last: behind an option it may be that option's value, as in `generate FOLDER --prompt -h`. */
 static bool asks_for_help(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-            return true;
-    return false;
+    return argc > 1 && (is_help(argv[1]) || (is_help(argv[argc - 1]) && strncmp(argv[argc - 2], "--", 2) != 0));
 }
 
 int main(int argc, char **argv)

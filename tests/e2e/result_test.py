@@ -29,6 +29,10 @@ def test_a_finished_model_writes_text(tmp_path, finish):
     assert again.stdout == first.stdout, "one seed, one text"
     other = generate(folder, "--prompt", "the ring ", "--tokens", 80, "--seed", 2)
     assert other.stdout != first.stdout, "another seed, another text"
+    for prompt in ("--prompt=-h", "--prompt=--help"):
+        asked = generate(folder, prompt, "--tokens", 80, "--seed", 1)
+        assert asked.returncode == 0 and not asked.stdout.startswith(b"usage"), "a prompt that reads like a question for help"
+        assert asked.stdout != first.stdout, "another prompt, another text"
 
 
 def test_the_card_beside_the_weights_has_the_job_that_makes_them_again(tmp_path, finish):
