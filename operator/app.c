@@ -14,9 +14,7 @@
 #include "common/os/log.h"
 #include "operator/core/claims.h"
 #include "operator/core/plan.h"
-#include "operator/metrics_cost.h"
-#include "operator/metrics_ends.h"
-#include "operator/metrics_need.h"
+#include "operator/metrics_jobs.h"
 #include "operator/price_file.h"
 #include "operator/reconcile.h"
 #include "operator/rivals.h"
@@ -416,9 +414,7 @@ static int answer_get(void *ctx, const struct ws_get *get, struct str *body, con
         count_now(app);
         struct exposition page = exposition_begin(body, metrics_prefix, get->accept);
         metrics_print(&app->metrics, &page);
-        metrics_print_costs(&app->cache, &page);
-        metrics_print_ends(&app->cache, &page);
-        metrics_print_needs(&app->cache, clock_wall_ms(), &page);
+        metrics_print_jobs(&app->cache, clock_wall_ms(), &page);
         exposition_end(&page);
         *type = exposition_type(&page);
         return 200;

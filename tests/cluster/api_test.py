@@ -130,11 +130,21 @@ CALM = {"around": sorted(set(AROUND)), "restarts": {"failure": 0, "infrastructur
 def test_an_operator_that_dies_between_any_two_writes_leads_to_the_same_end(stage, fault):
     """The first replica dies at its first write, the second at its second... until one comes through. (A write that is repeated
     in each life, such as the trial of a pod, would hold up those that always die at the first.)"""
-    end, lives, made = play_through(stage, lambda life: stage.operator("--no-lease", fault=fault and f"{fault}:{life}"))
+    started = []
+
+    def start(life):
+        started.append(stage.operator("--no-lease", fault=fault and f"{fault}:{life}"))
+        return started[-1]
+
+    end, lives, made = play_through(stage, start)
     assert {key: end[key] for key in CALM} == CALM
     assert end["result"]["weightsSha256"] == stage_rig.SHA
     assert sorted(made.values()) == [1] * 5, "no pod was made twice, and none for nothing"
     assert lives > 4 if fault else lives == 1
+    if not fault:
+        of_job = f'{{training_job_namespace="{stage.kubectl.namespace}",training_job="gpt"}}'
+        processes.until(lambda: started[0].metric(f"job_interruptions_total{of_job}") == 1, "the preempted pod in the operator's metrics", 60)
+        assert started[0].metric(f"job_restarts_total{of_job}") == 0
 
 
 def test_the_next_leader_goes_on_and_the_one_that_stood_still_ends(stage):
