@@ -103,9 +103,9 @@ static int spent_read(struct arguments *out, const char *text, struct error *err
                : err_set(err, ERR_USAGE, "--spent wants five times in ns, not \"%s\"", text);
 }
 
-static int saves_read(struct arguments *out, const char *name, const char *text, struct error *err)
+static int saves_read(const char *name, const char *text, long ret[5], struct error *err)
 {
-    return five_read(text, out->saves)
+    return five_read(text, ret)
                ? 0
                : err_set(err, ERR_USAGE, "%s wants losses, a step and three times in ns, not \"%.100s\"",
                          name, text);
@@ -127,7 +127,7 @@ static int predecessor_read(struct arguments *out, int option, struct error *err
     case 'P':
         return spent_read(out, optarg, err);
     case 'V':
-        return saves_read(out, "--saves", optarg, err);
+        return saves_read("--saves", optarg, out->saves, err);
     default:
         return refuse("this one", err);
     }
@@ -241,10 +241,10 @@ static int begun_read(const struct arguments *arguments, int64_t *ret, struct er
 static int known_saves(const struct arguments *arguments, struct rdzv_saves *ret, struct error *err)
 {
     const char *text = arguments->pod ? config_get(CONFIG_POD_SAVES) : NULL;
-    struct arguments known = *arguments;
-    if (text && saves_read(&known, config_name(CONFIG_POD_SAVES), text, err) < 0)
+    long of_pod[5];
+    if (text && saves_read(config_name(CONFIG_POD_SAVES), text, of_pod, err) < 0)
         return -1;
-    const long *s = known.saves;
+    const long *s = text ? of_pod : arguments->saves;
     *ret =
         (struct rdzv_saves){.losses = s[0], .reached = s[1], .observed = s[2], .stall = s[3], .safe = s[4]};
     return 0;

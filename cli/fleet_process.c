@@ -169,9 +169,19 @@ static int port_of(const struct fleet *fleet)
     return colon ? (int)strtol(colon + 1, NULL, 10) : fleet->options->port;
 }
 
+enum { FIVE_TEXT = 5 * NUMBER_TEXT };
+_Static_assert(EVENT_SPENT == 5 && EVENT_SAVES == 5, "both are five numbers");
+
 struct predecessor_text {
-    char number[5][NUMBER_TEXT], spent[EVENT_SPENT * NUMBER_TEXT], saves[EVENT_SAVES * NUMBER_TEXT];
+    char number[5][NUMBER_TEXT], spent[FIVE_TEXT], saves[FIVE_TEXT];
 };
+
+static const char *print_five(const int64_t number[5], char out[FIVE_TEXT])
+{
+    snprintf(out, FIVE_TEXT, "%lld,%lld,%lld,%lld,%lld", (long long)number[0], (long long)number[1],
+             (long long)number[2], (long long)number[3], (long long)number[4]);
+    return out;
+}
 
 /* Adds what a successor has to know to its arguments; the rest the workers tell it. */
 static void tell_of_predecessor(const struct fleet *fleet, struct predecessor_text *text, const char **args)
@@ -187,18 +197,12 @@ static void tell_of_predecessor(const struct fleet *fleet, struct predecessor_te
         *args++ = text->number[i];
     }
     if (fleet->term > 1) {
-        const int64_t *s = t->spent;
-        snprintf(text->spent, sizeof text->spent, "%lld,%lld,%lld,%lld,%lld", (long long)s[0],
-                 (long long)s[1], (long long)s[2], (long long)s[3], (long long)s[4]);
         *args++ = "--spent";
-        *args++ = text->spent;
+        *args++ = print_five(t->spent, text->spent);
     }
     if (fleet->term > 1 && t->saves[0] >= 0) {
-        const int64_t *s = t->saves;
-        snprintf(text->saves, sizeof text->saves, "%lld,%lld,%lld,%lld,%lld", (long long)s[0],
-                 (long long)s[1], (long long)s[2], (long long)s[3], (long long)s[4]);
         *args++ = "--saves";
-        *args++ = text->saves;
+        *args++ = print_five(t->saves, text->saves);
     }
     *args = NULL;
 }

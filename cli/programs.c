@@ -123,8 +123,7 @@ int trainer_fingerprint(const struct job_spec *spec, char *out, size_t size, str
 /* As the trainers of a run share this machine. */
 static int threads_of(const struct job_spec *spec)
 {
-    int share = cores_usable() / (spec->workers.target > 0 ? spec->workers.target : 1);
-    return spec->threads > 0 ? spec->threads : share > 0 ? share : 1;
+    return spec->threads > 0 ? spec->threads : cores_share(spec->workers.target);
 }
 
 int trainer_memory(const struct job_spec *spec, int64_t *ret_lane, int64_t *ret_state, struct error *err)

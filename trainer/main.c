@@ -139,7 +139,8 @@ static bool is_help(const char *word)
 /* Alone, or last: behind an option it may be that option's value, as in `generate FOLDER --prompt -h`. */
 static bool asks_for_help(int argc, char **argv)
 {
-    return argc > 1 && (is_help(argv[1]) || (is_help(argv[argc - 1]) && strncmp(argv[argc - 2], "--", 2) != 0));
+    return argc > 1 &&
+           (is_help(argv[1]) || (is_help(argv[argc - 1]) && strncmp(argv[argc - 2], "--", 2) != 0));
 }
 
 int main(int argc, char **argv)

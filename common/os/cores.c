@@ -115,3 +115,9 @@ int cores_usable(void)
     cores = least(cores, cores_quota("/sys/fs/cgroup", "/proc/self/cgroup"));
     return cores > 0 ? cores : 1;
 }
+
+int cores_share(int sharing)
+{
+    int share = cores_usable() / (sharing > 0 ? sharing : 1);
+    return share > 0 ? share : 1;
+}

@@ -182,7 +182,7 @@ bool account_blames_node(struct job_status *status, const struct pod_view *pod, 
     text_copy(ending->reason, sizeof ending->reason, "NodeFails");
     size_t said = strlen(ending->message);
     snprintf(ending->message + said, sizeof ending->message - said,
-             "; so did the last one on %.100s, which is avoided from now on", pod->node);
+             "; so did the last one on %.100s, which is rather avoided from now on", pod->node);
     return true;
 }
 

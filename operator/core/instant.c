@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/calendar.h"
+#include "common/base/date.h"
 
 enum { MS_S = 1000, DAY_S = 86400 };
 
@@ -74,10 +75,5 @@ bool instant_parse(const char *text, int64_t *ret_ms)
 
 void instant_text(int64_t ms, char out[OP_INSTANT_TEXT])
 {
-    int64_t year;
-    int month, day;
-    int64_t seconds = ms / MS_S, in_day = seconds % DAY_S;
-    calendar_date(seconds / DAY_S, &year, &month, &day);
-    snprintf(out, OP_INSTANT_TEXT, "%04d-%02d-%02dT%02d:%02d:%02dZ", (int)year, month, day,
-             (int)(in_day / 3600), (int)(in_day / 60 % 60), (int)(in_day % 60));
+    date_iso(ms / MS_S, out);
 }

@@ -15,18 +15,12 @@
 
 enum { SETTLE_MS = 10 * 1000 }; /* that a scheduler may take to find the nodes that there are */
 
-static const struct pod_view *live_pod(const struct planner *p, int index)
-{
-    const struct op_slot *slot = &p->next.workers.slot[index];
-    return slot_is_live(slot) ? look_worker(p, index, slot->attempt) : NULL;
-}
-
 void idle_note(struct planner *p)
 {
     int base = 0, waiting = 0;
     p->next.idle.left.count = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct pod_view *pod = live_pod(p, i);
+        const struct pod_view *pod = look_live(p, i);
         if (!pod)
             continue;
         account_unfit(&p->next.idle.left, pod->node);
@@ -112,14 +106,14 @@ static int find_probe(const struct planner *p)
 
 static bool has_node(const struct planner *p, int probe)
 {
-    const struct pod_view *pod = probe >= 0 ? live_pod(p, probe) : NULL;
+    const struct pod_view *pod = probe >= 0 ? look_live(p, probe) : NULL;
     return pod && *pod->node && !pod_is_over(pod);
 }
 
 /* Until when the probe is put on none of the machines that were left; 0: it may be put there. */
 static int64_t barred_until(const struct planner *p, int probe)
 {
-    const struct pod_view *pod = probe >= 0 ? live_pod(p, probe) : NULL;
+    const struct pod_view *pod = probe >= 0 ? look_live(p, probe) : NULL;
     return pod && p->next.idle.left.count ? pod->created_ms + p->job->idle_after_ms : 0;
 }
 
@@ -129,7 +123,7 @@ static void renew(struct planner *p, int probe)
 {
     int64_t until = barred_until(p, probe);
     bool over = until && p->s->now_ms >= until;
-    bool pinned = p->next.idle.base && !p->job->on_demand_base && probe >= 0 && live_pod(p, probe);
+    bool pinned = p->next.idle.base && !p->job->on_demand_base && probe >= 0 && look_live(p, probe);
     if (!over)
         plan_wake(p, until);
     if (!over && !pinned)

@@ -24,6 +24,12 @@ const struct pod_view *look_worker(const struct planner *p, int index, int attem
     return look(p, OP_WORKER, index, attempt);
 }
 
+const struct pod_view *look_live(const struct planner *p, int index)
+{
+    const struct op_slot *slot = &p->next.workers.slot[index];
+    return slot_is_live(slot) ? look_worker(p, index, slot->attempt) : NULL;
+}
+
 const struct pod_view *look_coordinator(const struct planner *p, int term)
 {
     return look(p, OP_COORDINATOR, -1, term);

@@ -332,7 +332,7 @@ static void pin(char pinned[OP_IMAGE_MAX], const char *image)
 static void pin_images(struct planner *p)
 {
     struct op_images *images = &p->next.images;
-    const struct op_slot *own = &p->next.ring.coordinator, *slot = p->next.workers.slot;
+    const struct op_slot *own = &p->next.ring.coordinator;
     if (p->job->suspend) {
         *images = (struct op_images){0};
         return;
@@ -341,7 +341,7 @@ static void pin_images(struct planner *p)
     if (pod)
         pin(images->coordinator, pod->image);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        pod = slot_is_live(&slot[i]) ? look_worker(p, i, slot[i].attempt) : NULL;
+        pod = look_live(p, i);
         if (!pod)
             continue;
         pin(images->trainer, pod->image);

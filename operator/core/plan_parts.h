@@ -49,6 +49,7 @@ struct planner {
 /* plan_look.c: questions about pods */
 const struct node_view *look_node(const struct planner *p, const struct pod_view *pod);
 const struct pod_view *look_worker(const struct planner *p, int index, int attempt);
+const struct pod_view *look_live(const struct planner *p, int index); /* of a slot in use; NULL: none yet */
 const struct pod_view *look_coordinator(const struct planner *p, int term);
 bool look_is_vanished(const struct planner *p, const struct pod_view *pod); /* nobody will end it properly */
 bool look_is_failed(const struct pod_view *pod);                            /* over, and by its own fault */

@@ -13,12 +13,6 @@
 #include "operator/core/plan_parts.h"
 #include "operator/core/pod.h"
 
-static const struct pod_view *live_pod(const struct planner *p, int index)
-{
-    const struct op_slot *slot = &p->next.workers.slot[index];
-    return slot_is_live(slot) ? look_worker(p, index, slot->attempt) : NULL;
-}
-
 /* NULL: it is not connected under its attempt. */
 static const struct op_present *present(const struct planner *p, int index)
 {
@@ -32,7 +26,7 @@ static const struct op_present *present(const struct planner *p, int index)
 /* On a machine; NULL: on none, or over. */
 static const struct pod_view *placed_pod(const struct planner *p, int index)
 {
-    const struct pod_view *pod = live_pod(p, index);
+    const struct pod_view *pod = look_live(p, index);
     return pod && *pod->node && !pod_is_over(pod) ? pod : NULL;
 }
 
@@ -91,7 +85,7 @@ static int in_their_places(const struct planner *p, const struct coordinator_vie
 {
     int count = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct op_present *there = live_pod(p, i) ? present(p, i) : NULL;
+        const struct op_present *there = look_live(p, i) ? present(p, i) : NULL;
         if (there)
             count += (there->in_ring && !there->will_go) ||
                      (there->waits && waits_for_a_leave(p, view) && !surge_is_uneasy(p, i));
@@ -115,7 +109,7 @@ bool surge_relieves(const struct planner *p, int index)
 void surge_relieve(struct planner *p, int index)
 {
     const char *why = "is no spot machine";
-    const struct pod_view *pod = live_pod(p, index);
+    const struct pod_view *pod = look_live(p, index);
     const struct node_view *node = look_node(p, pod);
     const struct op_present *there = present(p, index);
     if (node && *node->may_leave)
@@ -155,7 +149,7 @@ static bool is_barred(const struct op_elsewhere *all, const char *node)
 void surge_bar(const struct planner *p, struct op_elsewhere *ret)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct pod_view *pod = surge_is_uneasy(p, i) ? live_pod(p, i) : NULL;
+        const struct pod_view *pod = surge_is_uneasy(p, i) ? look_live(p, i) : NULL;
         if (pod && !is_barred(ret, pod->node))
             ret->barred[ret->barred_count++] = pod->node;
     }

@@ -170,8 +170,7 @@ static bool find_laggard(const struct planner *p, struct laggard *ret)
     if (pod && look_at(p, pod, ret))
         return true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct op_slot *slot = &p->next.workers.slot[i];
-        pod = slot_is_live(slot) ? look_worker(p, i, slot->attempt) : NULL;
+        pod = look_live(p, i);
         if (pod && look_at(p, pod, ret))
             return true;
     }
@@ -182,8 +181,7 @@ static void count_workers(struct planner *p)
 {
     p->next.workers.ready = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct op_slot *slot = &p->next.workers.slot[i];
-        const struct pod_view *pod = slot_is_live(slot) ? look_worker(p, i, slot->attempt) : NULL;
+        const struct pod_view *pod = look_live(p, i);
         p->next.workers.ready += pod && pod->ready && !pod->deletion_ms;
     }
     p->next.workers.current = plan_live(&p->next);

@@ -9,11 +9,7 @@
 static int thread_count(const struct engine *e)
 {
     const struct job_spec *spec = e->spec;
-    int sharing = e->alone || spec->workers.target < 1 ? 1 : spec->workers.target;
-    if (spec->threads > 0)
-        return spec->threads;
-    int share = cores_usable() / sharing;
-    return share > 0 ? share : 1;
+    return spec->threads > 0 ? spec->threads : cores_share(e->alone ? 1 : spec->workers.target);
 }
 
 static struct backend_rule rule_of(const struct job_spec *spec)

@@ -240,10 +240,15 @@ static bool is_dead(const struct said *said)
     return kill((pid_t)said->pid, 0) < 0 && errno == ESRCH;
 }
 
+static bool is_own(const struct owner *o, const struct said *said)
+{
+    return said->number && !strcmp(said->process, o->process);
+}
+
 static struct owner_claim claim_of(const struct owner *o, const struct said *said)
 {
     struct owner_claim claim = {.number = said->number,
-                                .own = said->number && !strcmp(said->process, o->process),
+                                .own = is_own(o, said),
                                 .of_run = said->number && !strcmp(said->run, o->run),
                                 .released = said->released,
                                 .dead = is_dead(said)};
@@ -320,11 +325,6 @@ static int probe(struct owner *o, int number, struct error *err)
     if (!fenced || why.code == ERR_EXISTS)
         return 0;
     return err_from(err, &why, "%s", why.text);
-}
-
-static bool is_own(const struct owner *o, const struct said *said)
-{
-    return said->number && !strcmp(said->process, o->process);
 }
 
 /* Where a creation may have been overwritten by another one of the same moment: who wrote last? */
