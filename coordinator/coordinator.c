@@ -254,11 +254,15 @@ static void arm(struct coordinator *c)
 }
 
 /* Who waits for news is asked for anew: there may be some, or it has waited long enough. */
-static void answer_watchers(void *ctx)
+static void answer_watchers(struct coordinator *c)
 {
-    struct coordinator *c = ctx;
     bool some = ws_gets_waiting(c->ws) && ws_get_again(c->ws);
     loop_timer_set(c->patience, some ? loop_now(c->loop) + news_look : RM_NEVER);
+}
+
+static void patience_over(void *ctx)
+{
+    answer_watchers(ctx);
 }
 
 static int agents(const struct coordinator *c)
@@ -648,7 +652,7 @@ static void store_waits(void *ctx, const struct error *why)
         log_warn("a store is waited for", "why=\"%s\"", why->text);
         tell(c, &waiting);
     } else
-        c->history->revision++;
+        history_news(c->history);
     answer_watchers(c);
 }
 
@@ -697,7 +701,7 @@ static int coordinator_open(struct coordinator *c, const struct coordinator_opti
         return err_set(err, ERR_MACHINE, "no memory for the coordinator");
     if (loop_timer_open(&c->timer, c->loop, timer_fired, c, err) < 0 ||
         loop_timer_open(&c->pulse, c->loop, pulse_fired, c, err) < 0 ||
-        loop_timer_open(&c->patience, c->loop, answer_watchers, c, err) < 0 ||
+        loop_timer_open(&c->patience, c->loop, patience_over, c, err) < 0 ||
         loop_signal_open(&c->term_signal, c->loop, SIGTERM, asked_to_end, c, err) < 0 ||
         open_sockets(c, err) < 0 || open_pipes(c, err) < 0)
         return -1;

@@ -190,23 +190,28 @@ static void learn(const struct turn *turn, const struct msg_hello *h)
         st->job_probe[0] = 0; /* its machine is none of them any more */
 }
 
-static int who_compute_as(const struct rdzv *st, const char *probe)
+static const char *probe_of(const struct rdzv_worker *w)
+{
+    return w->probe;
+}
+
+static const char *data_of(const struct rdzv_worker *w)
+{
+    return w->data_sha256;
+}
+
+static int how_many_say(const struct rdzv *st, const char *this,
+                        const char *(*says)(const struct rdzv_worker *w))
 {
     int count = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        count += w->presence == PRESENT && w->trainer_pid && !strcmp(w->probe, probe);
+        count += w->presence == PRESENT && w->trainer_pid && !strcmp(says(w), this);
     }
     return count;
 }
 
-/* Of workers that were refused for saying something else, each counts by its newest word. */
-static void agrees(struct rdzv_doubt *doubt, int worker)
-{
-    set_remove(&doubt->by, worker);
-}
-
-/* True: more than so many say this. */
+/* True: more than so many say this. Of workers that were refused each counts by its newest word. */
 static bool outvotes(struct rdzv_doubt *doubt, int worker, const char *says, int more_than)
 {
     if (strcmp(says, doubt->says) != 0)
@@ -229,26 +234,16 @@ static void weigh(const struct turn *turn, const struct msg_hello *h)
     if (!st->job_probe[0])
         text_copy(st->job_probe, sizeof st->job_probe, h->probe);
     if (!other_probe(st, h->probe)) {
-        agrees(&st->other_probe, h->worker);
+        set_remove(&st->other_probe.by, h->worker);
         return;
     }
     if (somebody_counts(st, -1, true))
         return;
     RM_ASSERT(strcmp(h->probe, st->job_probe) != 0, "the job's own probe %s is doubted", h->probe);
-    if (!outvotes(&st->other_probe, h->worker, h->probe, who_compute_as(st, st->job_probe)))
+    if (!outvotes(&st->other_probe, h->worker, h->probe, how_many_say(st, st->job_probe, probe_of)))
         return;
     text_copy(st->job_probe, sizeof st->job_probe, h->probe);
     send_misfits_away(turn);
-}
-
-static int who_see(const struct rdzv *st, const char *sha256)
-{
-    int count = 0;
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct rdzv_worker *w = &st->worker[i];
-        count += w->presence == PRESENT && w->trainer_pid && !strcmp(w->data_sha256, sha256);
-    }
-    return count;
 }
 
 /* One worker may have a machine with something else on it, `min` of them have not. */
@@ -263,14 +258,15 @@ static void weigh_data(const struct turn *turn, const struct msg_hello *h)
 {
     struct rdzv *st = turn->st;
     if (!strcmp(h->data_sha256, st->data_sha256)) {
-        agrees(&st->other_data, h->worker);
+        set_remove(&st->other_data.by, h->worker);
         st->data_files = h->data_files;
         st->data_bytes = h->data_bytes;
         return;
     }
-    if (somebody_counts(st, -1, true) || (st->data_of_checkpoint && who_see(st, st->data_sha256)))
+    int see_it = how_many_say(st, st->data_sha256, data_of);
+    if (somebody_counts(st, -1, true) || (st->data_of_checkpoint && see_it))
         return; /* as long as one is there who can go on, others may be on one machine that is wrong */
-    int more_than = st->data_of_checkpoint ? who_are_believed(st) - 1 : who_see(st, st->data_sha256);
+    int more_than = st->data_of_checkpoint ? who_are_believed(st) - 1 : see_it;
     if (!outvotes(&st->other_data, h->worker, h->data_sha256, more_than))
         return;
     if (st->data_of_checkpoint) {

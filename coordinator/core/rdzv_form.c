@@ -270,7 +270,7 @@ static void begin_training(const struct turn *turn)
     rdzv_interval_begins(turn);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
-        bool let_go_now = w->rank < 0 && (w->goes || w->leaving); /* of the ring before, as will be told */
+        bool let_go_now = w->rank < 0 && rdzv_is_going(w); /* of the ring before, as will be told */
         if (!let_go_now)
             w->old_rank = w->rank >= 0 ? w->rank : INT_MAX;
         w->serving = false;

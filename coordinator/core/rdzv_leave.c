@@ -44,12 +44,9 @@ static const rm_time apart = 60 * RM_S;
 /* The newest is older than another one takes. */
 static bool is_worth_a_save(const struct rdzv *st, rm_time now)
 {
-    struct leave_facts f = {.bytes = st->save_speed.bytes,
-                            .writer = st->save_speed.writer,
-                            .publisher = st->save_speed.publisher};
     bool saves = st->state == RDZV_TRAINING && !st->settings.program && !st->settings.leave_unsaved;
     bool lately = st->ahead_at && now < st->ahead_at + apart;
-    bool old = now - st->saved_at > leave_takes(&f, st->world);
+    bool old = now - st->saved_at > leave_takes(&st->save_speed, st->world);
     return saves && !lately && st->told > st->saved && old;
 }
 
@@ -59,20 +56,22 @@ static bool is_worth_a_save(const struct rdzv *st, rm_time now)
 static void save_ahead(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
-    for (int r = 0; r < st->world && is_worth_a_save(st, turn->now); r++) {
+    struct rdzv_worker *first = NULL;
+    for (int r = 0; r < st->world && !first; r++) {
         struct rdzv_worker *m = &st->worker[st->member[r]];
-        if (m->presence != PRESENT || m->rank < 0)
-            continue;
-        st->ahead_at = turn->now;
-        rdzv_send_one(turn, m, MSG_SAVE)->save = (struct msg_save){.count = 0};
+        first = m->presence == PRESENT && m->rank >= 0 ? m : NULL;
     }
+    if (!first || !is_worth_a_save(st, turn->now))
+        return;
+    st->ahead_at = turn->now;
+    rdzv_send_one(turn, first, MSG_SAVE)->save = (struct msg_save){.count = 0};
 }
 
 void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct msg_leaving *l)
 {
     struct rdzv *st = turn->st;
     rm_time until = l->deadline > 0 ? turn->now + l->deadline : RM_NEVER;
-    if ((!w->leaving && !w->goes) || until > w->leave_until)
+    if (!rdzv_is_going(w) || until > w->leave_until)
         st->given_up = -1; /* with that time it may be saved */
     w->leave_until = until;
     text_copy(w->leaving_reason, sizeof w->leaving_reason, l->reason);
@@ -165,24 +164,24 @@ rm_time leave_with_margin(rm_time takes)
     return (rm_time)(margin * (double)takes);
 }
 
-static bool is_measured(const struct leave_facts *f)
+static bool is_measured(const struct rdzv_save_speed *v)
 {
-    return f->bytes > 0 && f->writer > 0 && f->publisher > 0;
+    return v->bytes > 0 && v->writer > 0 && v->publisher > 0;
 }
 
-static rm_time to_write(const struct leave_facts *f, int writers)
+static rm_time to_write(const struct rdzv_save_speed *v, int writers)
 {
-    return (rm_time)((double)f->bytes / (f->writer * writers) * RM_S);
+    return (rm_time)((double)v->bytes / (v->writer * writers) * RM_S);
 }
 
-static rm_time to_publish(const struct leave_facts *f)
+static rm_time to_publish(const struct rdzv_save_speed *v)
 {
-    return (rm_time)((double)f->bytes / f->publisher * RM_S);
+    return (rm_time)((double)v->bytes / v->publisher * RM_S);
 }
 
-rm_time leave_takes(const struct leave_facts *f, int writers)
+rm_time leave_takes(const struct rdzv_save_speed *v, int writers)
 {
-    return writers > 0 && is_measured(f) ? to_write(f, writers) + to_publish(f) : 0;
+    return writers > 0 && is_measured(v) ? to_write(v, writers) + to_publish(v) : 0;
 }
 
 /* How many of those who go have that time. */
@@ -197,11 +196,11 @@ static int have(const struct leave_facts *f, rm_time time)
 /* The fewer write, the longer each part takes: of the numbers that do it in time the largest. */
 int leave_writers(const struct leave_facts *f)
 {
-    if (!is_measured(f))
+    if (!is_measured(&f->speed))
         return f->going;
     for (int n = f->going; n > 0; n--) {
-        bool all_write = have(f, leave_with_margin(to_write(f, f->staying + n))) >= n;
-        bool one_publishes = f->staying > 0 || have(f, leave_with_margin(leave_takes(f, n))) > 0;
+        bool all_write = have(f, leave_with_margin(to_write(&f->speed, f->staying + n))) >= n;
+        bool one_publishes = f->staying > 0 || have(f, leave_with_margin(leave_takes(&f->speed, n))) > 0;
         if (all_write && one_publishes)
             return n;
     }
@@ -212,7 +211,7 @@ int leave_writers(const struct leave_facts *f)
 static bool is_finished_in_time(const struct leave_facts *f)
 {
     bool newer = f->under_way > f->saved && f->under_way <= f->step;
-    return newer && (!is_measured(f) || have(f, leave_with_margin(to_publish(f))) > 0);
+    return newer && (!is_measured(&f->speed) || have(f, leave_with_margin(to_publish(&f->speed))) > 0);
 }
 
 enum leave_choice leave_decide(const struct leave_facts *f)
@@ -252,7 +251,7 @@ void leave_sentence(const struct leave_facts *f, enum leave_choice choice, char 
     else
         snprintf(out, size,
                  "all who hold step %" PRId64 " leave within %.1f s, and saving it takes about %.1f s; %s",
-                 f->step, (double)most / RM_S, (double)leave_takes(f, f->going) / RM_S, stands);
+                 f->step, (double)most / RM_S, (double)leave_takes(&f->speed, f->going) / RM_S, stands);
 }
 
 static const double newest = 0.5; /* its weight beside what was measured before */
@@ -282,22 +281,10 @@ void rdzv_measure_publishing(struct rdzv *st, const struct msg_published *p)
 static void count_holder(const struct rdzv_worker *w, rm_time now, struct leave_facts *f)
 {
     rm_time left = w->leave_until == RM_NEVER ? RM_NEVER : w->leave_until > now ? w->leave_until - now : 0;
-    bool going = w->leaving || w->goes;
-    if (going)
+    if (rdzv_is_going(w))
         f->left[f->going++] = left;
     else
         f->staying++;
-}
-
-static int64_t newest_under_way(const struct rdzv *st)
-{
-    int64_t step = -1;
-    for (int i = 0; i < COLLECTIONS; i++) {
-        const struct rdzv_collection *c = &st->collection[i];
-        if (c->used && c->publish.step > step)
-            step = c->publish.step;
-    }
-    return step;
 }
 
 static struct leave_facts facts_of(const struct turn *turn, const struct msg_state *state)
@@ -307,10 +294,8 @@ static struct leave_facts facts_of(const struct turn *turn, const struct msg_sta
                             .step = state->step,
                             .saved = st->saved,
                             .enough = rdzv_candidates(st) >= st->settings.workers_min,
-                            .under_way = newest_under_way(st),
-                            .bytes = st->save_speed.bytes,
-                            .writer = st->save_speed.writer,
-                            .publisher = st->save_speed.publisher};
+                            .under_way = rdzv_step_under_way(st),
+                            .speed = st->save_speed};
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
         if (rdzv_usable(st, w) && msg_state_equal(&w->state, state))
@@ -327,11 +312,10 @@ struct worker_set rdzv_leave_no_writers(const struct turn *turn, const struct ms
     int n = leave_writers(&f);
     if (!state->held || n < 0 || n >= f.going)
         return out; /* all of them, also in vain: who asks has decided */
-    rm_time least = leave_with_margin(to_write(&f, f.staying + (n > 0 ? n : 1)));
+    rm_time least = leave_with_margin(to_write(&f.speed, f.staying + (n > 0 ? n : 1)));
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        bool going = w->leaving || w->goes;
-        if (going && w->leave_until != RM_NEVER && w->leave_until - turn->now < least)
+        if (rdzv_is_going(w) && w->leave_until != RM_NEVER && w->leave_until - turn->now < least)
             set_add(&out, i);
     }
     return out;
@@ -367,7 +351,7 @@ static bool has_time(const struct rdzv *st, const struct rdzv_worker *w)
 /* Its pieces are in, or come; somebody has to be there to publish them. */
 static bool finishes_a_save(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return newest_under_way(st) > st->saved && has_time(st, w) && w->leave_until != RM_NEVER;
+    return rdzv_step_under_way(st) > st->saved && has_time(st, w) && w->leave_until != RM_NEVER;
 }
 
 /* In a pod nobody says who is expected; who has come is seen. */
@@ -375,7 +359,7 @@ static bool somebody_comes(const struct rdzv *st)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        if (w->presence == PRESENT && !w->leaving && !w->goes && !w->released)
+        if (w->presence == PRESENT && !rdzv_is_going(w) && !w->released)
             return true;
     }
     return false;

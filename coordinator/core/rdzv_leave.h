@@ -40,10 +40,7 @@ struct leave_facts {
     int going;                    /* workers that hold it and go: they would write it, with who stays */
     rm_time left[RM_WORKERS_MAX]; // (going) until each is killed; RM_NEVER: not known
     int64_t under_way;            /* newest step that is being saved, -1 none */
-    /* of a whole checkpoint; bytes a second that one worker writes, and that whoever publishes reads back; 0:
-     * not measured yet */
-    int64_t bytes;
-    double writer, publisher;
+    struct rdzv_save_speed speed;
 };
 
 enum leave_choice {
@@ -56,7 +53,7 @@ enum leave_choice {
 };
 
 /* How long saving takes by what was measured, where so many write; 0: not known. */
-rm_time leave_takes(const struct leave_facts *f, int writers);
+rm_time leave_takes(const struct rdzv_save_speed *speed, int writers);
 /* How many of those who go write it, those with most time first: as many as have the time for their parts, if
  * then one has the time to publish it. -1: it would not be whole in time. */
 int leave_writers(const struct leave_facts *f);

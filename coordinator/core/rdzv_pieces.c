@@ -95,15 +95,30 @@ static bool is_whole(const struct rdzv_collection *c)
     return c->used && c->have >= c->parts;
 }
 
-int64_t rdzv_step_to_publish(const struct rdzv *st)
+static int64_t newest_of(const struct rdzv *st, bool (*counts)(const struct rdzv_collection *c))
 {
     int64_t newest = -1;
     for (int i = 0; i < COLLECTIONS; i++) {
         const struct rdzv_collection *c = &st->collection[i];
-        if (is_whole(c) && c->publish.step > newest)
+        if (counts(c) && c->publish.step > newest)
             newest = c->publish.step;
     }
     return newest;
+}
+
+int64_t rdzv_step_to_publish(const struct rdzv *st)
+{
+    return newest_of(st, is_whole);
+}
+
+static bool is_used(const struct rdzv_collection *c)
+{
+    return c->used;
+}
+
+int64_t rdzv_step_under_way(const struct rdzv *st)
+{
+    return newest_of(st, is_used);
 }
 
 bool rdzv_part_is_in(const struct rdzv *st, int part)
@@ -180,8 +195,7 @@ void rdzv_save_resend(const struct turn *turn, struct rdzv_worker *w)
  * named rather than another. */
 static int fitness_to_publish(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return (rdzv_is_stuck(st, w) ? 0 : 8) + (w->doubts ? 0 : 4) + (w->leaving || w->goes ? 0 : 2) +
-           (w->rank >= 0);
+    return (rdzv_is_stuck(st, w) ? 0 : 8) + (w->doubts ? 0 : 4) + (rdzv_is_going(w) ? 0 : 2) + (w->rank >= 0);
 }
 
 struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
@@ -192,7 +206,7 @@ struct rdzv_worker *rdzv_choose_publisher(struct rdzv *st)
         if (w->presence != PRESENT || w->released || rdzv_held_back(st, w))
             continue;
         int better = best ? fitness_to_publish(st, w) - fitness_to_publish(st, best) : 1;
-        bool longer = best && (w->leaving || w->goes) && w->leave_until > best->leave_until;
+        bool longer = best && rdzv_is_going(w) && w->leave_until > best->leave_until;
         if (better > 0 || (better == 0 && longer))
             best = w;
     }

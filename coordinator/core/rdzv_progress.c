@@ -100,10 +100,10 @@ void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct 
     struct rdzv *st = turn->st;
     const struct msg_progress *p = &m->progress;
     bool of_ring = generation_compare(m->generation, st->ring) == 0;
-    if (of_ring)
+    if (of_ring) {
         rdzv_ring_moved(turn);
-    if (of_ring)
         rdzv_interval_step(turn, p);
+    }
     if (of_ring && p->step > st->known_step) /* what came to nothing before was counted then */
         st->known_step = p->step;
     if (st->told >= 0 && p->step > st->told) {

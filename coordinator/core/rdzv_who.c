@@ -36,6 +36,11 @@ bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w)
            w->stopped_round == st->round;
 }
 
+bool rdzv_is_going(const struct rdzv_worker *w)
+{
+    return w->leaving || w->goes;
+}
+
 bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w)
 {
     return rdzv_usable(st, w) && !w->leaving && !rdzv_held_back(st, w);

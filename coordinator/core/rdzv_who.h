@@ -4,16 +4,18 @@
 
 #include "coordinator/core/rdzv_state.h"
 
-/* The worker fails at something, and is asked nothing for a while (rdzv_trouble.h). */
 /* Its newest list is of another folder than the job's (rdzv_folders.h). */
 bool rdzv_sees_another_folder(const struct rdzv *st, const struct rdzv_worker *w);
 /* It failed at something a moment ago, and is asked again later. */
 bool rdzv_pauses(const struct rdzv *st, const struct rdzv_worker *w);
+/* One of the two: it takes part in nothing for now. */
 bool rdzv_held_back(const struct rdzv *st, const struct rdzv_worker *w);
 /* A write of this worker's does not return, as it said a moment ago. */
 bool rdzv_is_stuck(const struct rdzv *st, const struct rdzv_worker *w);
 /* The worker is at rest in this round: a ring may be formed from its state, or a checkpoint saved. */
 bool rdzv_usable(const struct rdzv *st, const struct rdzv_worker *w);
+/* It leaves, or will have to: who stays goes before it. */
+bool rdzv_is_going(const struct rdzv_worker *w);
 /* The worker is usable, and stays. */
 bool rdzv_candidate(const struct rdzv *st, const struct rdzv_worker *w);
 /* How many of those there are. */

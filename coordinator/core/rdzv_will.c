@@ -19,7 +19,7 @@ static bool is_outlived(const struct rdzv *st, const struct rdzv_worker *w, rm_t
 {
     for (int r = 0; r < st->world; r++) {
         const struct rdzv_worker *m = &st->worker[st->member[r]];
-        bool going = m->goes || m->leaving || m->released;
+        bool going = rdzv_is_going(m) || m->released;
         bool later = m->leave_until > w->leave_until + margin(st) + takes;
         if (m != w && m->presence == PRESENT && m->rank >= 0 && (!going || (m->goes && later)))
             return true;
@@ -30,12 +30,9 @@ static bool is_outlived(const struct rdzv *st, const struct rdzv_worker *w, rm_t
 /* What the last holders of a state keep to save it. Where no save was measured it is half of their time. */
 static rm_time to_save(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    struct leave_facts f = {.bytes = st->save_speed.bytes,
-                            .writer = st->save_speed.writer,
-                            .publisher = st->save_speed.publisher};
     if (st->settings.program || st->settings.leave_unsaved)
         return 0;
-    rm_time takes = leave_takes(&f, st->world > 0 ? st->world : 1);
+    rm_time takes = leave_takes(&st->save_speed, st->world > 0 ? st->world : 1);
     takes = takes ? leave_with_margin(takes) : (w->leave_until - w->goes_since) / 2;
     return is_outlived(st, w, takes) ? 0 : takes;
 }

@@ -84,15 +84,20 @@ static void learn(struct history *c, const struct rdzv_tell *tell, int64_t wall_
     }
 }
 
+void history_news(struct history *c)
+{
+    c->revision++;
+}
+
 void history_note(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms, rm_time now)
 {
     learn(c, tell, wall_ms);
     if (tell->kind != TELL_STEP && tell->kind != TELL_PROGRESS) {
         keep_event(c, tell, wall_ms);
-        c->revision++;
+        history_news(c);
     } else if (now >= c->step_noted + step_news) {
         c->step_noted = now;
-        c->revision++;
+        history_news(c);
     }
 }
 
@@ -102,5 +107,5 @@ void history_look(struct history *c, const struct rdzv *st)
         return;
     c->state = rdzv_state(st);
     text_copy(c->why, sizeof c->why, rdzv_why(st));
-    c->revision++;
+    history_news(c);
 }

@@ -66,6 +66,8 @@ struct history_terms {
 };
 
 void history_note(struct history *c, const struct rdzv_tell *tell, int64_t wall_ms, rm_time now);
+/* What the history doesn't keep has changed, as what is waited for before the core begins. */
+void history_news(struct history *c);
 /* After each step of the core. */
 void history_look(struct history *c, const struct rdzv *st);
 

@@ -8,9 +8,7 @@ static const struct leave_facts all_go = {.wanted = true,
                                           .going = 2,
                                           .left = {10 * RM_S, 10 * RM_S},
                                           .under_way = -1,
-                                          .bytes = 1000,
-                                          .writer = 100,
-                                          .publisher = 1000};
+                                          .speed = {.bytes = 1000, .writer = 100, .publisher = 1000}};
 
 static struct leave_facts with(void (*change)(struct leave_facts *f))
 {
@@ -94,15 +92,15 @@ static void one_writes_alone(struct leave_facts *f)
 }
 static void nobody_said_how_long(struct leave_facts *f)
 {
-    all_have(f, RM_NEVER), f->writer = 1;
+    all_have(f, RM_NEVER), f->speed.writer = 1;
 }
 static void nothing_was_measured(struct leave_facts *f)
 {
-    all_have(f, RM_MS), f->writer = 0;
+    all_have(f, RM_MS), f->speed.writer = 0;
 }
 static void the_size_is_not_known(struct leave_facts *f)
 {
-    all_have(f, RM_MS), f->bytes = 0;
+    all_have(f, RM_MS), f->speed.bytes = 0;
 }
 static void nothing_changes(struct leave_facts *f)
 {
@@ -141,7 +139,7 @@ Test(leave, what_is_done_follows_from_who_holds_it_and_from_the_time_that_is_lef
         struct leave_facts f = with(cases[i].change);
         cr_assert_eq(leave_decide(&f), cases[i].choice, "case %zu", i);
     }
-    cr_assert_eq(leave_takes(&all_go, 2), 6 * RM_S, "two write 500 each, one reads all of it back");
+    cr_assert_eq(leave_takes(&all_go.speed, 2), 6 * RM_S, "two write 500 each, one reads all of it back");
 }
 
 Test(leave, who_has_the_time_for_its_part_writes_it)
