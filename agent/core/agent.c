@@ -149,6 +149,7 @@ static void say_hello(struct agent *st, struct agent_out *out)
     for (int i = 0; i < h->members_count; i++)
         h->member[i] = st->form.member[i].worker;
     st->said_trainer = st->trainer == TRAINER_UP ? st->up.pid : 0;
+    st->said_phase = st->phase;
     if (st->trainer != TRAINER_UP)
         return;
     h->trainer_pid = st->up.pid;
@@ -253,8 +254,9 @@ static void on_welcome(struct agent *st, rm_time now, struct agent_out *out)
     st->beat_at = now + st->settings.heartbeat;
     if (!st->spawned)
         spawn(st, out);
-    /* A trainer that came up or died between our hello and this welcome has not been told of yet. */
-    if (st->said_trainer != (st->trainer == TRAINER_UP ? st->up.pid : 0))
+    /* A trainer that came up, died or stopped between our hello and this welcome has not been told of yet. */
+    bool stopped_since = st->phase == PHASE_STOPPED && st->said_phase != PHASE_STOPPED;
+    if (stopped_since || st->said_trainer != (st->trainer == TRAINER_UP ? st->up.pid : 0))
         say_hello(st, out);
     say_again(st, now, out);
 }

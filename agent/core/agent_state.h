@@ -37,7 +37,8 @@ struct agent {
     int64_t term;    /* highest that was obeyed */
     enum trainer trainer;
     int64_t said_trainer; /* pid that the newest hello named, 0 none */
-    int spawned, tries;   /* tries: trainers in a row that never came up */
+    enum msg_phase said_phase;
+    int spawned, tries; /* tries: trainers in a row that never came up */
     struct msg_up up;
     enum msg_phase phase;
     struct msg_state state;

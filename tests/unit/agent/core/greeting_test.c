@@ -62,6 +62,18 @@ static int64_t said(void)
     return pid;
 }
 
+/* -1 where no hello was said. */
+static int phase_said(void)
+{
+    int phase = -1;
+    for (int i = 0; i < out->count; i++) {
+        const struct agent_action *a = &out->action[i];
+        if (a->kind == AGENT_SEND_CONTROL && a->message->type == MSG_HELLO)
+            phase = a->message->hello.phase;
+    }
+    return phase;
+}
+
 Test(greeting, a_trainer_that_comes_up_before_the_welcome_is_told_after_it, .init = arrange, .fini = dismiss)
 {
     happen(AGENT_CONNECTED, NULL);
@@ -88,6 +100,19 @@ Test(greeting, a_trainer_that_was_told_is_not_told_twice, .init = arrange, .fini
     happen(AGENT_CONNECTED, NULL);
     coordinator_welcomes();
     cr_assert_eq(said(), -1);
+}
+
+/* Its predecessor had told it to, and is gone: the new one would wait for its next step. */
+Test(greeting, a_trainer_that_stops_before_the_welcome_is_told_after_it, .init = arrange, .fini = dismiss)
+{
+    static struct message stopped;
+    trainer_comes_up();
+    happen(AGENT_CONNECTED, NULL);
+    cr_assert_eq(phase_said(), PHASE_IDLE);
+    message_init(&stopped, MSG_STOPPED);
+    happen(AGENT_LINK, &stopped);
+    coordinator_welcomes();
+    cr_assert_eq(phase_said(), PHASE_STOPPED);
 }
 
 static void at(rm_time now, enum agent_event_kind kind)
