@@ -89,9 +89,10 @@ void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *h)
     memcpy(st->member, h->member, sizeof st->member);
 }
 
+/* Of one that has told of a fault the word is older than the fault, and is said again. */
 void rdzv_recover_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m)
 {
-    if (generation_compare(m->generation, w->ring) != 0)
+    if (generation_compare(m->generation, w->ring) != 0 || w->phase == PHASE_IDLE)
         return;
     w->phase = PHASE_READY;
     w->state = m->ready.state;

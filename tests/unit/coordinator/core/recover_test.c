@@ -55,6 +55,30 @@ Test(recover, a_whole_ring_trains_on_and_is_told_to_go_again)
     story_end(&s);
 }
 
+/* An agent says again what it does not know to have been heard: that its trainer is ready, which was before
+ * the ring broke. */
+Test(recover, a_ring_that_broke_meanwhile_is_formed_anew_whatever_is_said_again)
+{
+    struct story s;
+    struct message m;
+    succeed(&s, 2);
+    hello_of_ring(&s, 0, PHASE_READY, 2);
+    message_init(&m, MSG_FAULT);
+    m.generation = (struct msg_generation){1, 5};
+    m.fault.kind = FAULT_RING;
+    m.fault.peer = 1;
+    hear(&s, 0, &m);
+    message_init(&m, MSG_READY);
+    m.generation = (struct msg_generation){1, 5};
+    m.ready.state = state_of(3);
+    m.ready.trainer_pid = s.trainer[0];
+    hear(&s, 0, &m);
+    hello_of_ring(&s, 1, PHASE_READY, 2);
+    cr_assert_not(said(&s, " go "), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* A program's processes would be ended (program_test.c); a trainer waits for its turn. */
 Test(recover, a_trainer_of_an_older_ring_is_told_nothing_until_it_is_taken_in)
 {
