@@ -400,6 +400,15 @@ static bool has_newcomer(const struct rdzv *st)
     return false;
 }
 
+static struct worker_set crew(const struct rdzv *st)
+{
+    struct worker_set set = {0};
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (is_of_crew(&st->worker[i]))
+            set_add(&set, i);
+    return set;
+}
+
 /* Whether it is what came to nothing, once more. */
 static bool is_repetition(const struct rdzv *st)
 {
@@ -413,22 +422,25 @@ rm_time rdzv_pairs_give_up_at(const struct rdzv *st)
     return for_ever ? RM_NEVER : st->pairs.stuck_since + st->settings.start_timeout;
 }
 
-/* Whoever has come since may be what it lacked: then there is no pause. */
+/* Whoever has come since may be what it lacked: then there is no pause. Nor is there one between the last
+ * tries, unless somebody has yet to answer a stop who could be in one. */
 rm_time rdzv_pairs_form_at(const struct rdzv *st)
 {
-    rm_time last = st->pairs.too_few ? rdzv_pairs_give_up_at(st) : RM_NEVER;
+    bool all_can = set_equals(crew(st), candidates(st));
+    rm_time last = st->pairs.too_few && all_can ? rdzv_pairs_give_up_at(st) : RM_NEVER;
     rm_time at = is_repetition(st) ? st->pairs.again_at : 0;
     return at < last ? at : last;
 }
 
-/* Not before each pair was tried once more: its way may have been free since the time before. */
+/* Not before each pair was tried once more, those of who is late with an answer included: its way may have
+ * been free since the time before. */
 static bool is_over(const struct rdzv *st, rm_time now)
 {
     const struct rdzv_pairs *p = &st->pairs;
     rm_time over = rdzv_pairs_give_up_at(st);
     if (now < over || !p->last_tries || !p->too_few)
         return false;
-    struct worker_set all = candidates(st);
+    struct worker_set all = crew(st);
     bool any_left = false;
     for (int i = set_first(all); i >= 0; i = set_next(all, i))
         any_left = any_left || set_meets(p->apart[i], set_minus(all, p->tried_last[i]));

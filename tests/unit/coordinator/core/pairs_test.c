@@ -265,6 +265,31 @@ Test(pairs, at_the_end_a_pair_is_tried_once_also_where_another_one_fails_first)
     story_end(&s);
 }
 
+/* Of three pairs that are apart the last tries leave none out, whoever is late with its answer to a stop. */
+Test(pairs, at_the_end_those_are_tried_too_who_have_not_answered_the_last_stop_yet)
+{
+    struct story s;
+    gather(&s, patient(2), 3);
+    for (int i = 0; i < 60 && s.now < 61 * RM_S && s.ended < 0; i++) {
+        const struct msg_form *f = &s.form.form;
+        break_off(&s, f->member[0].worker, f->member[f->count - 1].worker, nothing);
+        for (int second = 0; second < 40 && rdzv_state(s.st) != RDZV_FORMING && s.ended < 0; second++)
+            after(&s, RM_S);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "startTimeout is over, and each pair is tried once more: %s",
+                 str_text(&s.log));
+    int a = s.form.form.member[0].worker, b = s.form.form.member[1].worker, late = 3 - a - b;
+    fault_of(&s, a, FAULT_RING, b, -1);
+    stopped(&s, a, -1, -1);
+    stopped(&s, b, -1, -1);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    stopped(&s, late, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    cr_assert(s.form.form.member[0].worker == late || s.form.form.member[1].worker == late, "%s",
+              str_text(&s.log));
+    story_end(&s);
+}
+
 /* ---- walls that let the handshake through ---- */
 
 /* The ring that forms goes, and breaks before its first step. */
