@@ -190,6 +190,7 @@ void rdzv_form(const struct turn *turn)
     st->found = false;
     choose_members(st);
     rdzv_pairs_formed(turn);
+    rdzv_load_begins(st);
     struct message *m = rdzv_send(turn, MSG_FORM);
     fill_form(st, m);
     st->form = m->form;
@@ -327,8 +328,10 @@ void rdzv_settle_forming(const struct turn *turn)
     bool leaving = false;
     for (int r = 0; r < st->world; r++)
         leaving = leaving || st->worker[st->member[r]].leaving;
-    if (st->ending.set || leaving) {
+    if (st->ending.set || leaving || turn->now >= rdzv_load_decides_at(st)) {
         rdzv_quiesce(turn, STOP_NOW);
+    } else if (rdzv_load_decides_at(st) != RM_NEVER) {
+        return; /* it comes to nothing, and whoever still reads is given the time */
     } else if (all_ready(st) && states_agree(st)) {
         begin_training(turn);
     } else if (all_ready(st) && !st->resume.held) {
@@ -347,6 +350,8 @@ void rdzv_settle_forming(const struct turn *turn)
 
 rm_time rdzv_forming_until(const struct rdzv *st)
 {
+    if (rdzv_load_decides_at(st) != RM_NEVER)
+        return rdzv_load_decides_at(st);
     rm_time at = st->turned + st->settings.form_timeout;
     for (int r = 0; r < st->world; r++) {
         const struct rdzv_worker *w = &st->worker[st->member[r]];

@@ -18,6 +18,8 @@
 #include "coordinator/core/rdzv_trouble.h"
 #include "coordinator/core/rdzv_waiting.h"
 
+static const rm_time reads_on = RM_S; /* beside the time that the first one took */
+
 static bool is_refused_state(const struct rdzv *st, const struct msg_state *s)
 {
     struct msg_checkpoint c = {.step = s->step};
@@ -91,6 +93,33 @@ int rdzv_load_turn(const struct rdzv *st)
     return st->suspect.turn;
 }
 
+void rdzv_load_begins(struct rdzv *st)
+{
+    st->suspect.decides_at = 0;
+    st->suspect.told = (struct worker_set){0};
+}
+
+rm_time rdzv_load_decides_at(const struct rdzv *st)
+{
+    return st->suspect.decides_at ? st->suspect.decides_at : RM_NEVER;
+}
+
+/* True: others of this ring are about to know as much of their own shares, which take as long to read. */
+static bool others_read_on(const struct turn *turn, const struct rdzv_worker *w)
+{
+    struct rdzv *st = turn->st;
+    struct rdzv_suspect *s = &st->suspect;
+    set_add(&s->told, rdzv_index(st, w));
+    for (int r = 0; r < st->world; r++) {
+        if (set_has(s->told, st->member[r]))
+            continue;
+        if (!s->decides_at)
+            s->decides_at = turn->now + (turn->now - st->state_since) + reads_on;
+        return true;
+    }
+    return false;
+}
+
 static void load_fault(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
@@ -105,7 +134,8 @@ static void load_fault(const struct turn *turn, struct rdzv_worker *w, const str
     else if (d.remedy == FAULT_WAITS)
         rdzv_lists_anew(st); /* one that was deleted meanwhile is not waited for */
     rdzv_act_on_trouble(turn, w, &d);
-    if (st->state == RDZV_FORMING)
+    bool open = object && d.remedy != FAULT_REFUSES && w->rank >= 0;
+    if (st->state == RDZV_FORMING && !(open && others_read_on(turn, w)))
         rdzv_quiesce(turn, STOP_NOW);
 }
 

@@ -12,6 +12,11 @@ bool rdzv_all_are_damaged(const struct turn *turn);
  * then. */
 bool rdzv_awaits_manifest(const struct turn *turn);
 rm_time rdzv_awaits_manifest_until(const struct rdzv *st);
+/* Whoever finds damage first would else keep the others from finding theirs, and nothing would ever be seen
+ * by two: the ring is stopped then, or once all have told. RM_NEVER: nobody is waited for. */
+rm_time rdzv_load_decides_at(const struct rdzv *st);
+/* A ring is formed: nobody has read for it yet. */
+void rdzv_load_begins(struct rdzv *st);
 /* By how many members the shares move on, so that another one reads what was found damaged. */
 int rdzv_load_turn(const struct rdzv *st);
 

@@ -103,6 +103,8 @@ void rdzv_load_forgive(struct rdzv *st, int64_t step)
             st->refused[kept++] = st->refused[i];
     }
     st->refused_count = kept;
+    if (st->suspect.checkpoint.step == step)
+        st->suspect.sightings = 0;
 }
 
 /* ---- which of both ---- */

@@ -57,7 +57,9 @@ struct rdzv_suspect {
         char what[MSG_DETAIL_MAX]; /* which file, what was expected, what was found */
     } sighting[SIGHTINGS_KEPT];
     rm_time since;
-    int turn; /* moves the shares on by so many members */
+    int turn;               /* moves the shares on by so many members */
+    rm_time decides_at;     /* until then the others of this ring go on reading; 0: nobody waits for them */
+    struct worker_set told; /* who of this ring has told of damage */
 };
 
 struct rdzv_worker {
