@@ -420,6 +420,23 @@ static bool decide_idle(struct planner *p)
     return true;
 }
 
+/* An index in quarantine gets no worker, and no wait brings one. Who trains is let finish. */
+static void check_places(struct planner *p)
+{
+    const struct coordinator_view *view = look_coordinator_view(p);
+    int places = look_places(p), least = p->job->workers_min;
+    bool waits = view && view->quarantined_count && view->state == STATUS_GATHERING && !view->preparing;
+    if (!waits || p->finishing || places >= least ||
+        p->job->workers_target - view->quarantined_count >= least)
+        return;
+    char text[OP_MESSAGE_MAX];
+    snprintf(text, sizeof text,
+             "%d of %d workers are in quarantine for their failures, and the %d that are left are fewer than "
+             "workers.min (%d): see `kubectl describe` and the workers' logs for what failed",
+             view->quarantined_count, p->next.workers.target, places, least);
+    plan_fail(p, "TooManyFailures", text);
+}
+
 static void decide_run(struct planner *p)
 {
     decide_coordinator(p);
@@ -455,6 +472,7 @@ void plan_decide(struct planner *p)
     }
     note_activity(p);
     check_deadline(p);
+    check_places(p);
     bool admitted = is_admitted(p);
     if (condition_is(&p->next, OP_STOPPING))
         p->mode = OP_STOP;

@@ -765,3 +765,25 @@ Test(operator_plan, a_quarantined_worker_is_not_replaced)
     cr_assert_eq(plan_live_workers(c), 2);
     cast_free(c);
 }
+
+/* Nobody else would ever come: a job that waited for them would wait for ever, at the price of who is left.
+ */
+Test(operator_plan, a_job_whose_quarantines_leave_too_few_ends)
+{
+    struct cast *c = cast_training("{\"workers\":{\"min\":3}}");
+    c->coordinator.quarantined[c->coordinator.quarantined_count++] = 1;
+    expect_without(c, "TooManyFailures"); /* those in the ring may finish */
+    c->coordinator.state = STATUS_GATHERING;
+    expect(c, "1 of 3 workers are in quarantine for their failures, and the 2 that are left are fewer than "
+              "workers.min (3)");
+    cast_free(c);
+}
+
+Test(operator_plan, a_job_that_may_have_more_workers_outlives_a_quarantine)
+{
+    struct cast *c = cast_training("{\"workers\":{\"min\":3,\"target\":4}}");
+    c->coordinator.quarantined[c->coordinator.quarantined_count++] = 1;
+    c->coordinator.state = STATUS_GATHERING;
+    expect_without(c, "TooManyFailures");
+    cast_free(c);
+}
