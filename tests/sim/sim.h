@@ -488,6 +488,7 @@ void coord_die(struct sim *sim);
 /* sim_shots.c: run, and what it or chance does to the others */
 void run_send_expect(struct sim *sim);
 void run_forgets_quarantine(struct sim *sim);
+bool run_has_too_few_places(const struct sim *sim);
 void run_reaps(struct sim *sim, int node);
 void run_worker_quarantined(struct sim *sim, int worker);
 void run_worker_lost(struct sim *sim, int worker);

@@ -325,6 +325,8 @@ void node_die(struct sim *sim, int node, int exit_code)
     if (!n->alive)
         return;
     sim_trace(sim, "worker %d's agent ends with %d", n->worker, exit_code);
+    if (n->stopped || n->trainer.stopped || n->trainer.stuck)
+        pause_disturb(sim, node, sim->now); /* word of the end travels */
     n->alive = n->stopped = false;
     n->exit_code = exit_code;
     pause_forget(&n->inbox);

@@ -194,6 +194,15 @@ void pairs_told(struct sim *sim, const struct rdzv_tell *t)
     sim->left_out_at[t->worker] = sim->now;
 }
 
+static int rank_of(const struct msg_form *f, int worker)
+{
+    int r = 0;
+    while (r < f->count && f->member[r].worker != worker)
+        r++;
+    return r;
+}
+
+/* From one that it would get for a neighbour: nobody has tried the others. */
 static bool cut_off_since_told(const struct sim *sim, int worker, const struct msg_form *f)
 {
     for (int i = 0; i < sim->scenario.walls; i++) {
@@ -201,7 +210,10 @@ static bool cut_off_since_told(const struct sim *sim, int worker, const struct m
         bool all_the_time =
             w->kind == WALL_CLOSED && w->at <= sim->left_out_at[worker] && w->until > sim->now;
         for (int r = 0; all_the_time && r < f->count; r++) {
-            int other = f->member[r].worker;
+            int other = f->member[r].worker, apart = rank_of(f, worker) - r;
+            bool neighbours = apart == 1 || apart == -1 || apart == f->count - 1 || apart == 1 - f->count;
+            if (!neighbours)
+                continue;
             if ((w->from == worker && w->to == other) || (w->from == other && w->to == worker))
                 return true;
         }

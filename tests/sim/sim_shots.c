@@ -62,6 +62,16 @@ void run_forgets_quarantine(struct sim *sim)
     }
 }
 
+/* Who runs pods ends a job whose quarantines leave too few. */
+bool run_has_too_few_places(const struct sim *sim)
+{
+    int places = sim->scenario.target;
+    for (int w = 0; w < RM_WORKERS_MAX; w++)
+        places -= sim->quarantined[w];
+    return sim->scenario.unsupervised && places < sim->scenario.min && sim->rdzv &&
+           rdzv_state(sim->rdzv) == RDZV_GATHERING;
+}
+
 /* Run replaces neither a drilled one nor one that was released; who runs pods does. */
 static bool is_replaced(const struct sim *sim, const struct node *n)
 {

@@ -154,7 +154,7 @@ void trouble_check_refused(struct sim *sim, const struct rdzv_tell *t)
         damaged = damaged || (sim->published[i].step == t->step && sim->published[i].damaged);
     if (!damaged)
         sim_fail(sim, "a sound checkpoint of step %" PRId64 " is refused: %s", t->step, t->text);
-    if (sim->now > sim->quiet_since)
+    if (sim->now > sim->quiet_since && !pairs_wait_for_ever(sim))
         sim->quiet_since = sim->now; /* who is alone takes its time with the next one, too */
 }
 
