@@ -225,8 +225,9 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
     } else if (f->kind == FAULT_STORAGE) {
         rdzv_storage_fault(turn, w, f);
     } else if (f->kind == FAULT_NOT_FINITE && mine) {
-        st->ending.not_finite |= !st->ending.set;
-        rdzv_give_up(st, EXIT_TRAINING, "%s", f->detail);
+        if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW)
+            rdzv_pairs_in_vain(st);
+        rdzv_not_finite(turn, w, f);
     } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
         rdzv_work_fault(turn, w, f);
     } else if (mine && f->kind == FAULT_LINEAGE && (f->class == CLASS_MACHINE || f->class == CLASS_PAIR)) {

@@ -7,6 +7,7 @@
 #include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_out.h"
+#include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_stop.h"
 #include "coordinator/core/rdzv_who.h"
 
@@ -85,4 +86,45 @@ void rdzv_count_failure(const struct turn *turn, struct rdzv_worker *w, const ch
         quarantine(turn, w, own, why);
     else if (st->failures > st->settings.max_restarts)
         too_many(st, index, why);
+}
+
+void rdzv_not_finite(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
+{
+    struct rdzv *st = turn->st;
+    struct rdzv_not_finite *n = &st->not_finite;
+    if (set_is_empty(n->by)) {
+        n->first = rdzv_index(st, w);
+        text_copy(n->why, sizeof n->why, f->detail);
+    }
+    set_add(&n->by, rdzv_index(st, w));
+    if (st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW)
+        return;
+    rdzv_recovery_begin(turn, CAUSE_RING_ERROR, w);
+    rdzv_quiesce(turn, STOP_NOW);
+}
+
+/* Another one was in the ring and does not say so; who is gone can't be asked. */
+static bool others_were_there(const struct rdzv *st, int but)
+{
+    bool others = false;
+    for (int r = 0; r < st->world; r++)
+        others = others || (st->worker[st->member[r]].presence == PRESENT && st->member[r] != but);
+    return others;
+}
+
+void rdzv_not_finite_stopped(const struct turn *turn)
+{
+    struct rdzv *st = turn->st;
+    struct rdzv_not_finite n = st->not_finite;
+    st->not_finite = (struct rdzv_not_finite){0};
+    if (set_is_empty(n.by))
+        return;
+    if (set_count(n.by) > 1 || st->world == 1) {
+        st->ending.not_finite |= !st->ending.set;
+        rdzv_give_up(st, EXIT_TRAINING, "%s", n.why);
+    } else if (others_were_there(st, n.first)) {
+        char why[MSG_DETAIL_MAX];
+        snprintf(why, sizeof why, "no other worker says so: %.300s", n.why);
+        rdzv_count_failure(turn, &st->worker[n.first], why);
+    }
 }

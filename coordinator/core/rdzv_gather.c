@@ -7,6 +7,7 @@
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_ending.h"
+#include "coordinator/core/rdzv_failures.h"
 #include "coordinator/core/rdzv_form.h"
 #include "coordinator/core/rdzv_hang.h"
 #include "coordinator/core/rdzv_leave.h"
@@ -230,6 +231,7 @@ void rdzv_settle_quiescing(const struct turn *turn)
         return;
     }
     rdzv_program_stopped(turn);
+    rdzv_not_finite_stopped(turn);
     count_forming(turn);
     forget_moot_interrupt(st);
     if (st->ending.set)

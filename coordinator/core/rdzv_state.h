@@ -239,6 +239,13 @@ struct rdzv_failure {
     int worker;
 };
 
+/* Members of the ring that say that a step's numbers are not finite, each by the header that all see. */
+struct rdzv_not_finite {
+    struct worker_set by;
+    int first;
+    char why[MSG_DETAIL_MAX];
+};
+
 struct rdzv_ending {
     bool set;
     bool interrupted;
@@ -350,6 +357,7 @@ struct rdzv {
     int64_t circle_came; /* bytes to all members, as looked at last */
     int64_t steps_timed;
     char waiting[MSG_DETAIL_MAX];
+    struct rdzv_not_finite not_finite;
     struct rdzv_ending ending;
     struct rdzv_open_recovery recovery;
     struct rdzv_recovery last_recovery;

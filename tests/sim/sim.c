@@ -69,6 +69,7 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "ended interrupted",
                                           "ended with too few workers",
                                           "ended not finite, or with too many failures",
+                                          "steps that one worker alone took for not finite",
                                           "ended without storage",
                                           "of those: too few reach each other",
                                           "wait as too few pods reach each other",
@@ -204,6 +205,10 @@ static void draw_scenario(struct sim *sim)
     s->slow_transfers = !s->calm && sim_chance(sim, 10);
     s->nan_step =
         sim_chance(sim, 4) ? s->resumes + 1 + (int64_t)sim_below(sim, (uint64_t)(s->steps - s->resumes)) : 0;
+    uint64_t left = (uint64_t)(s->steps - s->resumes);
+    bool alone = !s->calm && sim_hash(sim->seed, 12, 0) % 100 < 5;
+    s->nan_alone = alone ? s->resumes + 1 + (int64_t)(sim_hash(sim->seed, 12, 1) % left) : 0;
+    s->nan_worker = (int)(sim_hash(sim->seed, 12, 2) % (uint64_t)s->target);
     s->rescales = sim_hash(sim->seed, 9, 0) % 100 < 20 ? 30 : 0;
     s->saves = sim_hash(sim->seed, 10, 0) % 100 < 15 ? 10 : 0;
     s->step_time = sim_time(sim, 200 * RM_US, sim_chance(sim, 20) ? 200 * RM_MS : 10 * RM_MS);

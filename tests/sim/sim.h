@@ -318,6 +318,7 @@ enum tally {
     TALLY_INTERRUPTED,
     TALLY_TOO_FEW,
     TALLY_NOT_FINITE, /* or with too many failures */
+    TALLY_SAID_ALONE,
     TALLY_STORAGE,
     TALLY_UNREACHABLE,  /* of those: too few reach each other */
     TALLY_FOR_EVER,     /* did not end, as too few pods reach each other */
@@ -366,6 +367,8 @@ struct scenario {
     rm_time trouble_at, trouble_until; /* RM_NEVER: for good */
     int64_t resumes;                   /* the step of a checkpoint that an earlier run left, 0 none */
     int64_t nan_step;                  /* the step that is not finite; 0 none */
+    int64_t nan_alone;                 /* the step that one worker takes for one; 0 none */
+    int nan_worker;                    /* that one */
     int rescales, saves; /* of a hundred steps, that fit no scale at first; after which a clock wants one */
     rm_time step_time, delay;
     rm_time max_loss; /* the coordinator says when to save; 0: the job does */

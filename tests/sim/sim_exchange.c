@@ -248,6 +248,17 @@ void exchange_arrive(struct sim *sim, int node)
     enter(sim, node);
 }
 
+/* Its memory shows it another header than all others saw; now and then, as such a machine does. */
+static bool reads_wrongly(struct sim *sim, int node)
+{
+    const struct node *n = &sim->node[node];
+    const struct scenario *s = &sim->scenario;
+    bool may = s->nan_alone && n->memory.step + 1 == s->nan_alone && n->worker == s->nan_worker &&
+               ring_of_trainer(sim, node)->count > 1 && sim_chance(sim, 50);
+    sim->tallies.of[TALLY_SAID_ALONE] += may;
+    return may;
+}
+
 /* A pass that does not fit moves no words, and costs nobody the kept update. */
 void exchange_header(struct sim *sim, int node)
 {
@@ -255,7 +266,7 @@ void exchange_header(struct sim *sim, int node)
     const struct header *h = &ring_of_trainer(sim, node)->header;
     leave(t);
     t->second = t->second || h->second;
-    switch (h->verdict) {
+    switch (reads_wrongly(sim, node) ? PASS_NOT_FINITE : h->verdict) {
     case PASS_FITS:
         t->words = true;
         give_up_update(sim, node);

@@ -193,3 +193,60 @@ Test(failures, one_that_never_comes_up_is_put_into_quarantine_too)
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
     story_end(&s);
 }
+
+/* ---- numbers that are not finite ---- */
+
+/* Two train at step 3; worker 1's memory shows it another header than worker 0 sees. */
+Test(failures, what_one_worker_alone_takes_for_not_finite_is_its_own_failure_and_no_end)
+{
+    struct story s;
+    story_begin(&s, story_settings(1));
+    train_with(&s, 2);
+    for (int w = 0; w < 2; w++)
+        progress(&s, w, 3);
+    fault_of(&s, 1, FAULT_NOT_FINITE, -1, 4);
+    cr_assert(said(&s, "send 0,1 stop"), "%s", str_text(&s.log));
+    for (int w = 0; w < 2; w++)
+        stopped(&s, w, 3, 3);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    cr_assert(said(&s, "\"event\":\"workerFailed\",\"time\":0,\"worker\":1"), "%s", str_text(&s.log));
+    cr_assert(said(&s, "no other worker says so"), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(failures, what_two_see_to_be_not_finite_ends_the_job)
+{
+    struct story s;
+    story_begin(&s, story_settings(1));
+    train_with(&s, 2);
+    for (int w = 0; w < 2; w++)
+        progress(&s, w, 3);
+    for (int w = 0; w < 2; w++)
+        fault_of(&s, w, FAULT_NOT_FINITE, -1, 4);
+    for (int w = 0; w < 2; w++)
+        stopped(&s, w, 3, 3);
+    for (int w = 0; w < 2; w++)
+        checkpointed(&s, w, 3, w, 2, false);
+    published(&s, 0, 3, false);
+    cr_assert_eq(s.ended, 5, "%s", str_text(&s.log));
+    cr_assert(said(&s, "it would come out the same again"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Who is gone can't be asked, and who told it is not to blame for that. */
+Test(failures, what_one_saw_whose_neighbour_died_meanwhile_counts_for_nothing)
+{
+    struct story s;
+    story_begin(&s, story_settings(1));
+    train_with(&s, 2);
+    for (int w = 0; w < 2; w++)
+        progress(&s, w, 3);
+    fault_of(&s, 1, FAULT_NOT_FINITE, -1, 4);
+    expect_workers(&s, 2);
+    stopped(&s, 1, 3, 3);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "workerFailed"), "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+}
