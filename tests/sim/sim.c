@@ -70,6 +70,7 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "ended with too few workers",
                                           "ended not finite, or with too many failures",
                                           "steps that one worker alone took for not finite",
+                                          "checkpoints that made way for newer ones",
                                           "ended without storage",
                                           "of those: too few reach each other",
                                           "wait as too few pods reach each other",
@@ -83,7 +84,7 @@ const char *const plant_names[PLANTS] = {
     "lose-progress", "skip-catch-up", "still-waiting", "memory-free",   "read-is-damage", "list-is-empty",
     "one-for-all",   "unwritten",     "blame-nobody",  "blame-another", "impossible",     "stuck-unsaid",
     "another-face",  "least-is-most", "early-words",   "valid-stays",   "early-k",        "early-seal",
-    "ready-for-all", "notice-late",   "no-time",       "save-unsaid"};
+    "ready-for-all", "notice-late",   "no-time",       "save-unsaid",   "keep-newer"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 
@@ -209,6 +210,7 @@ static void draw_scenario(struct sim *sim)
     bool alone = !s->calm && sim_hash(sim->seed, 12, 0) % 100 < 5;
     s->nan_alone = alone ? s->resumes + 1 + (int64_t)(sim_hash(sim->seed, 12, 1) % left) : 0;
     s->nan_worker = (int)(sim_hash(sim->seed, 12, 2) % (uint64_t)s->target);
+    s->keep = 1 + (int)(sim_hash(sim->seed, 13, 0) % 3);
     s->rescales = sim_hash(sim->seed, 9, 0) % 100 < 20 ? 30 : 0;
     s->saves = sim_hash(sim->seed, 10, 0) % 100 < 15 ? 10 : 0;
     s->step_time = sim_time(sim, 200 * RM_US, sim_chance(sim, 20) ? 200 * RM_MS : 10 * RM_MS);
@@ -383,6 +385,7 @@ static void on_stored(struct sim *sim, struct ev *e)
     if (e->stored->kind == AGENT_PUBLISHED && e->b >= 0 && n->alive) {
         sim->published[e->b].pending = false;
         sim->published[e->b].stood = sim->now;
+        store_keep(sim, sim->published[e->b].step);
     }
     node_event(sim, e->a, e->stored);
 }

@@ -62,6 +62,7 @@ enum plant {
     PLANT_NOTICE_LATE,    /* who tells of a machine's end tells of a later moment */
     PLANT_NO_TIME,        /* whose machine goes later says that it leaves now */
     PLANT_SAVE_UNSAID,    /* how long to train between two checkpoints is not told to a trainer */
+    PLANT_KEEP_NEWER,     /* `keep` counts checkpoints that are newer than what is published */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -247,6 +248,7 @@ struct published {
     int64_t step;
     bool final, damaged;
     bool pending;  /* its manifest stands when the agent says so, unless that one ends before */
+    bool gone;     /* it made way for newer ones */
     bool odd;      /* as its manifest says */
     rm_time stood; /* since when */
     uint64_t hash;
@@ -319,6 +321,7 @@ enum tally {
     TALLY_TOO_FEW,
     TALLY_NOT_FINITE, /* or with too many failures */
     TALLY_SAID_ALONE,
+    TALLY_MADE_WAY,
     TALLY_STORAGE,
     TALLY_UNREACHABLE,  /* of those: too few reach each other */
     TALLY_FOR_EVER,     /* did not end, as too few pods reach each other */
@@ -366,6 +369,7 @@ struct scenario {
     int trouble_worker;
     rm_time trouble_at, trouble_until; /* RM_NEVER: for good */
     int64_t resumes;                   /* the step of a checkpoint that an earlier run left, 0 none */
+    int keep;                          /* checkpoints that stay */
     int64_t nan_step;                  /* the step that is not finite; 0 none */
     int64_t nan_alone;                 /* the step that one worker takes for one; 0 none */
     int nan_worker;                    /* that one */
@@ -568,7 +572,9 @@ void pairs_ended(struct sim *sim);
 bool pairs_wait_for_ever(const struct sim *sim); /* and rightly so, with the reason */
 
 /* sim_store.c */
-void store_earlier(struct sim *sim, int64_t step); /* a checkpoint that an earlier run left */
+bool published_stands(const struct published *p);
+void store_keep(struct sim *sim, int64_t published); /* what `keep` does not cover goes */
+void store_earlier(struct sim *sim, int64_t step);   /* a checkpoint that an earlier run left */
 bool store_is_away(const struct sim *sim);
 void store_action(struct sim *sim, int node, const struct agent_action *a);
 

@@ -296,7 +296,7 @@ static void check_complete(struct sim *sim, const struct rdzv_tell *t)
             sim_fail(sim, "the evaluation of step %" PRId64 " was never told", e);
     }
     for (int i = 0; i < sim->published_count; i++)
-        final = final || (sim->published[i].final && !sim->published[i].pending &&
+        final = final || (sim->published[i].final && published_stands(&sim->published[i]) &&
                           sim->published[i].hash == sim_lineage_hash(t->digest));
     if (!final)
         sim_fail(sim, "complete without the final checkpoint");

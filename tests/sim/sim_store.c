@@ -1,8 +1,10 @@
 /* A checkpoint folder that all workers share: slices, published manifests, damage. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/storage/checkpoint/keep_rule.h"
 #include "tests/sim/sim.h"
 
 static struct agent_event *stored(struct sim *sim, int node, enum agent_event_kind kind, enum msg_type type,
@@ -78,7 +80,7 @@ static bool damage_stands(const struct sim *sim, int64_t step, bool final, uint6
     bool damaged = false;
     for (int i = 0; i < sim->published_count; i++) {
         const struct published *q = &sim->published[i];
-        if (q->step != step || q->final != final || q->hash != hash || q->pending)
+        if (q->step != step || q->final != final || q->hash != hash || !published_stands(q))
             continue;
         if (!q->damaged)
             return false;
@@ -137,7 +139,7 @@ static int place_for(const struct sim *sim, const struct msg_publish *p)
     for (int i = 0; i < sim->published_count; i++) {
         const struct published *q = &sim->published[i];
         bool same = q->step == p->step && q->final == p->final && q->hash == sim_lineage_hash(p->lineage);
-        if (same && !q->pending && !q->damaged)
+        if (same && published_stands(q) && !q->damaged)
             return i;
     }
     return sim->published_count;
@@ -214,7 +216,7 @@ static void store_list(struct sim *sim, int node)
     for (int64_t step = sim->scenario.steps; step >= 0; step--) {
         for (int i = 0; i < sim->published_count && list->count < RM_CHECKPOINTS_LISTED; i++) {
             const struct published *p = &sim->published[i];
-            if (p->step != step || p->pending)
+            if (p->step != step || !published_stands(p))
                 continue;
             struct msg_checkpoint *c = &list->checkpoint[list->count++];
             c->step = step;
@@ -230,17 +232,68 @@ static struct published *find_published(struct sim *sim, const struct msg_state 
     struct published *found = NULL;
     for (int i = 0; i < sim->published_count; i++) {
         struct published *p = &sim->published[i];
-        if (!p->pending && p->step == want->step && p->hash == sim_lineage_hash(want->lineage))
+        if (published_stands(p) && p->step == want->step && p->hash == sim_lineage_hash(want->lineage))
             found = p;
     }
     return found;
 }
 
+bool published_stands(const struct published *p)
+{
+    return !p->pending && !p->gone;
+}
+
+/* Those that stand and are not the end of a run, newest first; which[i]: the place of entry[i]. */
+static int kept_ones(const struct sim *sim, struct keep_entry *entry, int *which)
+{
+    int count = 0;
+    for (int64_t step = sim->scenario.steps; step >= 0; step--) {
+        for (int i = 0; i < sim->published_count; i++) {
+            if (sim->published[i].step != step || sim->published[i].final ||
+                !published_stands(&sim->published[i]))
+                continue;
+            which[count] = i;
+            entry[count++] = (struct keep_entry){.step = step, .readable = true};
+        }
+    }
+    return count;
+}
+
+/* `keep` of those up to what was published stay, without this one. */
+static void check_may_go(struct sim *sim, const struct keep_entry *entry, int count, int at,
+                         int64_t published)
+{
+    int stay = 0;
+    for (int i = 0; i < count; i++)
+        stay += !entry[i].goes && entry[i].step <= published && i != at;
+    if (entry[at].step > published || stay < sim->scenario.keep)
+        sim_fail(sim,
+                 "the checkpoint of step %" PRId64 " makes way for that of step %" PRId64
+                 ", and %d of %d stay",
+                 entry[at].step, published, stay, sim->scenario.keep);
+}
+
+/* What a publisher does last. */
+void store_keep(struct sim *sim, int64_t published)
+{
+    static _Thread_local struct keep_entry entry[SLICES_MAX];
+    static _Thread_local int which[SLICES_MAX];
+    int count = kept_ones(sim, entry, which);
+    bool planted = sim->plant == PLANT_KEEP_NEWER && count && entry[0].step > published;
+    sim->planted += planted;
+    keep_rule(entry, count, planted ? entry[0].step : published, sim->scenario.keep);
+    for (int i = 0; i < count; i++) {
+        if (!entry[i].goes)
+            continue;
+        check_may_go(sim, entry, count, i, published);
+        sim->published[which[i]].gone = true;
+        sim->tallies.of[TALLY_MADE_WAY]++;
+    }
+}
+
 /* Shares are read one by one: that one of them is damaged is found by whoever reads that one. */
 static bool finds_damage(struct sim *sim, const struct published *p, const struct msg_load *l)
 {
-    if (!p)
-        return true;
     if (!p->damaged)
         return false;
     int bad = (int)(p->hash % (uint64_t)l->parts);
@@ -267,6 +320,10 @@ static void store_load(struct sim *sim, int node, const struct message *request)
         return;
     }
     struct published *found = find_published(sim, &l->state);
+    if (!found) {
+        fail(e, l->state.step, CLASS_PASSING, "it is not there any more");
+        return;
+    }
     if (finds_damage(sim, found, l)) {
         sim->tallies.of[TALLY_DAMAGED]++;
         fail(e, l->state.step, CLASS_OBJECT, "a hash does not match");

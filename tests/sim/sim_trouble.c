@@ -128,7 +128,7 @@ static const struct published *newest_sound(const struct sim *sim, rm_time stood
     const struct published *best = NULL;
     for (int i = 0; i < sim->published_count; i++) {
         const struct published *p = &sim->published[i];
-        bool sound = !p->damaged && !p->pending && p->stood <= stood;
+        bool sound = !p->damaged && published_stands(p) && p->stood <= stood;
         if (sound && (!best || p->step > best->step))
             best = p;
     }

@@ -9,6 +9,7 @@
 #include "common/storage/checkpoint/checkpoint.h"
 #include "common/storage/checkpoint/files.h"
 #include "common/storage/checkpoint/folder_texts.h"
+#include "common/storage/checkpoint/keep_rule.h"
 #include "common/storage/checkpoint/owner.h"
 #include "common/storage/checkpoint/piece_hash.h"
 #include "common/storage/checkpoint/upload.h"
@@ -324,26 +325,30 @@ static bool readable(struct object_store *store, const char *name)
     return is;
 }
 
-/* Only checkpoints with a readable manifest count and go; of those up to this one the newest `keep` stay.
- * Newer ones neither count nor go: whoever went back behind them may have been wrong about them. */
 static void keep_newest(const struct publisher *p)
 {
-    const struct checkpoint_publication *publication = p->publication;
-    int keep = publication->keep > 1 ? publication->keep : 1;
+    struct object_store *store = p->publication->store;
+    char name[CHECKPOINT_NAME_MAX];
     int64_t *steps;
-    int count, kept = 0;
-    if (files_steps(publication->store, &steps, &count, NULL) < 0)
+    int count;
+    if (files_steps(store, &steps, &count, NULL) < 0)
         return;
-    for (int i = 0; i < count; i++) {
-        char name[CHECKPOINT_NAME_MAX];
-        if (steps[i] > p->manifest.step)
+    struct keep_entry *entry = calloc((size_t)count + 1, sizeof *entry);
+    for (int i = 0; entry && i < count; i++) {
+        checkpoint_name(name, steps[i], false);
+        entry[i] = (struct keep_entry){.step = steps[i],
+                                       .readable = steps[i] <= p->manifest.step && readable(store, name)};
+    }
+    if (entry)
+        keep_rule(entry, count, p->manifest.step, p->publication->keep);
+    for (int i = 0; entry && i < count; i++) {
+        if (!entry[i].goes)
             continue;
         checkpoint_name(name, steps[i], false);
-        if (!readable(publication->store, name) || kept++ < keep)
-            continue;
         FAULT("before-delete");
-        files_remove(publication->store, name, NULL, NULL, NULL);
+        files_remove(store, name, NULL, NULL, NULL);
     }
+    free(entry);
     free(steps);
 }
 
