@@ -71,6 +71,7 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "ended not finite, or with too many failures",
                                           "steps that one worker alone took for not finite",
                                           "checkpoints that made way for newer ones",
+                                          "looks at who stands still",
                                           "ended without storage",
                                           "of those: too few reach each other",
                                           "wait as too few pods reach each other",
@@ -674,8 +675,10 @@ static void play(struct sim *sim)
     while (!sim->violation[0] && sim_next(sim, &e)) {
         sim->now = e.at;
         bool over = sim->now > limit(sim) || ++sim->events > EVENTS_MAX || (sim->ended && all_dead(sim));
-        if (!over)
+        if (!over) {
             sim_handle(sim, &e);
+            still_look(sim);
+        }
         ev_clear(&e);
         if (over)
             break;

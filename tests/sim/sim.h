@@ -322,6 +322,7 @@ enum tally {
     TALLY_NOT_FINITE, /* or with too many failures */
     TALLY_SAID_ALONE,
     TALLY_MADE_WAY,
+    TALLY_STILL,
     TALLY_STORAGE,
     TALLY_UNREACHABLE,  /* of those: too few reach each other */
     TALLY_FOR_EVER,     /* did not end, as too few pods reach each other */
@@ -407,6 +408,10 @@ struct sim {
     rm_time coord_disturbed;
     struct inbox coord_inbox;
     bool interrupted;
+    struct {
+        rm_time since, looks_at; /* since when no step was made, with nothing that excuses it */
+        int64_t step_ops, term;
+    } still;
     rm_time store_back; /* until then it takes nothing */
     bool store_full;
     int store_takes; /* slices in a hundred, when full */
@@ -569,7 +574,8 @@ void pairs_probe(struct sim *sim, int node, const struct msg_probe *probe);
 void pairs_told(struct sim *sim, const struct rdzv_tell *t);
 void pairs_check_form(struct sim *sim, const struct msg_form *f);
 void pairs_ended(struct sim *sim);
-bool pairs_wait_for_ever(const struct sim *sim); /* and rightly so, with the reason */
+int pairs_well_since(const struct sim *sim, rm_time since); /* how many, of those that reach each other */
+bool pairs_wait_for_ever(const struct sim *sim);            /* and rightly so, with the reason */
 
 /* sim_store.c */
 bool published_stands(const struct published *p);
@@ -626,5 +632,8 @@ bool saves_due(const struct sim *sim, const struct trainer *t);
 void saves_step(struct sim *sim, struct ring *ring, int64_t step, bool save);
 void saves_check_sent(struct sim *sim, rm_time every);
 void saves_check_form(struct sim *sim, const struct msg_form *f);
+
+/* sim_still.c */
+void still_look(struct sim *sim);
 
 #endif

@@ -129,8 +129,8 @@ void pairs_probe(struct sim *sim, int node, const struct msg_probe *probe)
 
 /* ---- judging ---- */
 
-/* The most workers who have been there for a while and reach each other. */
-static int largest_clique(const struct sim *sim, rm_time since)
+/* The most workers who have been there for a while and reach each other; at_rest: and were not disturbed. */
+static int largest_clique(const struct sim *sim, rm_time since, bool at_rest)
 {
     struct worker_set apart[RM_WORKERS_MAX] = {0}, among = {0};
     int blamed[RM_WORKERS_MAX] = {0};
@@ -139,6 +139,7 @@ static int largest_clique(const struct sim *sim, rm_time since)
         const struct trainer *t = n ? &n->trainer : NULL;
         bool there = n && n->alive && t->alive && t->opened && t->since <= since;
         bool well = there && !n->stopped && !t->stopped && !t->stuck && sim->expected[w] >= 0;
+        well = well && !(at_rest && (n->disturbed > since || n->doomed_at || sim->drilled[w]));
         if (well)
             set_add(&among, w);
         for (int v = 0; v < RM_WORKERS_MAX; v++)
@@ -160,9 +161,14 @@ static bool names_a_pair(const struct sim *sim, const char *text)
     return stood(sim, a, b, since) || stood(sim, b, a, since);
 }
 
+int pairs_well_since(const struct sim *sim, rm_time since)
+{
+    return largest_clique(sim, since, true);
+}
+
 static bool can_go_on(const struct sim *sim)
 {
-    return largest_clique(sim, sim->now - settles_in) >= sim->scenario.min;
+    return largest_clique(sim, sim->now - settles_in, false) >= sim->scenario.min;
 }
 
 void pairs_ended(struct sim *sim)

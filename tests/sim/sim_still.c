@@ -1,0 +1,36 @@
+/* No job stands still: where min workers have been well for a while, and have reached each other, a step was
+ * made meanwhile. What excuses a pause begins that while anew: a store that takes nothing, a coordinator that
+ * is not there, trouble that is drawn for the seed. */
+#include "tests/sim/sim.h"
+
+/* Longer than each patience that may come first: of startTimeout, and of a fault's table with its pauses. */
+static const rm_time bound = 40 * RM_S;
+static const rm_time looks_every = RM_S;
+
+static bool is_excused(const struct sim *sim)
+{
+    const struct scenario *s = &sim->scenario;
+    bool drawn = s->trouble != TROUBLE_NONE || s->damage || s->storage_fails || s->fills || s->nan_step ||
+                 s->nan_alone || sim->crowd;
+    bool store = sim->store_full || sim->now < sim->store_back;
+    bool coordinator = !sim->rdzv || sim->coord_stopped || sim->coord_disturbed > sim->still.since;
+    return drawn || store || coordinator || sim->ended || sim->interrupted || sim->told >= s->steps;
+}
+
+void still_look(struct sim *sim)
+{
+    if (sim->step_ops != sim->still.step_ops || sim->term != sim->still.term || is_excused(sim)) {
+        sim->still.step_ops = sim->step_ops;
+        sim->still.term = sim->term;
+        sim->still.since = sim->now;
+        return;
+    }
+    if (sim->now - sim->still.since < bound || sim->now < sim->still.looks_at)
+        return;
+    sim->still.looks_at = sim->now + looks_every;
+    int well = pairs_well_since(sim, sim->now - bound);
+    sim->tallies.of[TALLY_STILL]++;
+    if (well >= sim->scenario.min)
+        sim_fail(sim, "%d workers have been well for %d s, %d are needed, and no step was made: %s", well,
+                 (int)(bound / RM_S), sim->scenario.min, rdzv_why(sim->rdzv));
+}
