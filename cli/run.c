@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/fleet.h"
-#include "cli/fleet_state.h"
+#include "cli/local_run.h"
+#include "cli/local_run_state.h"
 #include "cli/run_picture.h"
 #include "common/os/clock.h"
 
@@ -73,11 +73,11 @@ static int run_prepared(struct run_options *options, const struct prepared *p, s
     struct report *report = malloc(sizeof *report);
     if (!report)
         return err_set(err, ERR_MACHINE, "no memory for a run");
-    struct fleet_options fleet = {.prepared = p,
-                                  .drills = &options->drills,
-                                  .console = &console,
-                                  .report = report,
-                                  .port = options->port};
+    struct local_run_options local = {.prepared = p,
+                                      .drills = &options->drills,
+                                      .console = &console,
+                                      .report = report,
+                                      .port = options->port};
     int code;
     console_init(&console, options->json);
     report_init(report, job_restarts(&p->spec) ? 0 : p->spec.steps,
@@ -86,7 +86,7 @@ static int run_prepared(struct run_options *options, const struct prepared *p, s
         code = complete_again(&console, p, report);
     else {
         show_head(&console, p);
-        code = fleet_run(&fleet, err);
+        code = local_run_to_its_end(&local, err);
         show_end(&console, report);
         save_picture(&console, p, report);
     }

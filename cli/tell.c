@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "cli/fleet_state.h"
+#include "cli/local_run_state.h"
 #include "common/os/clock.h"
 #include "common/wire/json.h"
 
@@ -30,44 +30,44 @@ static void set_uri(struct js *event, const char *key, const char *uri, const ch
     str_clear(&whole);
 }
 
-void tell_started(struct fleet *fleet)
+void tell_started(struct local_run *run)
 {
-    if (!fleet->console->json) {
+    if (!run->console->json) {
         struct str line = str_init(256);
-        screen_page(fleet->address, fleet->console->style, &line);
-        console_print(fleet->console, &line);
+        screen_page(run->address, run->console->style, &line);
+        console_print(run->console, &line);
         str_clear(&line);
         return;
     }
     struct js *event = event_new(EVENT_STARTED);
-    js_set_int(event, event_key(EVENT_KEY_COORDINATOR_PID), loop_child_pid(fleet->coordinator));
-    js_set_string(event, event_key(EVENT_KEY_ADDRESS), fleet->address);
-    if (job_has_store(fleet->spec))
-        js_set_string(event, event_key(EVENT_KEY_URI), fleet->spec->checkpoint.uri);
-    event_print(fleet->console, event);
+    js_set_int(event, event_key(EVENT_KEY_COORDINATOR_PID), loop_child_pid(run->coordinator));
+    js_set_string(event, event_key(EVENT_KEY_ADDRESS), run->address);
+    if (job_has_store(run->spec))
+        js_set_string(event, event_key(EVENT_KEY_URI), run->spec->checkpoint.uri);
+    event_print(run->console, event);
 }
 
-void say_skipped(struct fleet *fleet)
+void say_skipped(struct local_run *run)
 {
-    const struct checkpoint_resume *r = &fleet->options->prepared->resume;
+    const struct checkpoint_resume *r = &run->options->prepared->resume;
     for (int i = 0; i < r->skipped; i++)
-        console_say(fleet->console, "ringmaster: %s is damaged and was not used: %s", r->skip[i].name,
+        console_say(run->console, "ringmaster: %s is damaged and was not used: %s", r->skip[i].name,
                     r->skip[i].why);
 }
 
 /* Its folder, as far as can be told from its step: final/ only where that was the newest found. */
-static void name_of(const struct fleet *fleet, int64_t step, char name[CHECKPOINT_NAME_MAX])
+static void name_of(const struct local_run *run, int64_t step, char name[CHECKPOINT_NAME_MAX])
 {
-    const struct checkpoint_entry *newest = &fleet->options->prepared->resume.entry;
+    const struct checkpoint_entry *newest = &run->options->prepared->resume.entry;
     checkpoint_name(name, step, newest->final && newest->step == step);
 }
 
-static void note_refused(struct fleet *fleet, const struct event *event)
+static void note_refused(struct local_run *run, const struct event *event)
 {
-    if (fleet->refused == CHECKPOINT_SKIPPED_MAX)
+    if (run->refused == CHECKPOINT_SKIPPED_MAX)
         return;
-    struct checkpoint_skipped *skipped = &fleet->refuse[fleet->refused++];
-    name_of(fleet, event->step, skipped->name);
+    struct checkpoint_skipped *skipped = &run->refuse[run->refused++];
+    name_of(run, event->step, skipped->name);
     text_copy(skipped->why, sizeof skipped->why, event->text);
 }
 
@@ -79,71 +79,71 @@ static void push_skipped(struct js *list, const char *uri, const struct checkpoi
     js_push(list, one);
 }
 
-static void print_resumed(struct fleet *fleet, int64_t step)
+static void print_resumed(struct local_run *run, int64_t step)
 {
-    const struct checkpoint_resume *r = &fleet->options->prepared->resume;
-    const char *uri = fleet->spec->checkpoint.uri;
+    const struct checkpoint_resume *r = &run->options->prepared->resume;
+    const char *uri = run->spec->checkpoint.uri;
     char name[CHECKPOINT_NAME_MAX];
     struct js *event = event_new(EVENT_RESUMED), *skipped = js_array();
     js_set_int(event, event_key(EVENT_KEY_STEP), step);
-    name_of(fleet, step, name);
+    name_of(run, step, name);
     if (step)
         set_uri(event, event_key(EVENT_KEY_URI), uri, name);
     else
         js_set(event, event_key(EVENT_KEY_URI), js_new_null());
     for (int i = 0; i < r->skipped; i++)
         push_skipped(skipped, uri, &r->skip[i]);
-    for (int i = 0; i < fleet->refused; i++)
-        push_skipped(skipped, uri, &fleet->refuse[i]);
+    for (int i = 0; i < run->refused; i++)
+        push_skipped(skipped, uri, &run->refuse[i]);
     js_set(event, event_key(EVENT_KEY_SKIPPED), skipped);
-    event_print(fleet->console, event);
+    event_print(run->console, event);
 }
 
-void tell_resumed(struct fleet *fleet, const struct event *event)
+void tell_resumed(struct local_run *run, const struct event *event)
 {
-    const struct checkpoint_resume *r = &fleet->options->prepared->resume;
-    struct report *report = fleet->options->report;
-    if (fleet->resumed_told)
+    const struct checkpoint_resume *r = &run->options->prepared->resume;
+    struct report *report = run->options->report;
+    if (run->resumed_told)
         return;
     if (event->kind == EVENT_CHECKPOINT_REFUSED)
-        note_refused(fleet, event);
+        note_refused(run, event);
     if (event->kind != EVENT_RING_FORMED)
         return;
     int64_t step = r->found ? r->entry.step : 0; /* a ring that a successor found may be farther already */
-    if (fleet->refused)
+    if (run->refused)
         step = event->step;
-    fleet->resumed_told = true;
+    run->resumed_told = true;
     if (step != report->first_step)
         report_init(report, report->steps, step, report->begun);
-    if (fleet->console->json && (r->found || r->skipped))
-        print_resumed(fleet, step);
+    if (run->console->json && (r->found || r->skipped))
+        print_resumed(run, step);
 }
 
-void tell_drill(struct fleet *fleet, const struct drill *drill, int64_t step)
+void tell_drill(struct local_run *run, const struct drill *drill, int64_t step)
 {
     if (drill->kind == DRILL_KILL)
-        report_drill(fleet->options->report, drill->worker);
-    if (!fleet->console->json) {
+        report_drill(run->options->report, drill->worker);
+    if (!run->console->json) {
         struct str line = str_init(256);
-        screen_drill(fleet->options->report, drill->spec, step, fleet->console->style, &line);
-        console_print(fleet->console, &line);
+        screen_drill(run->options->report, drill->spec, step, run->console->style, &line);
+        console_print(run->console, &line);
         str_clear(&line);
         return;
     }
     struct js *event = event_new(EVENT_DRILL);
     js_set_string(event, event_key(EVENT_KEY_SPEC), drill->spec);
     js_set_int(event, event_key(EVENT_KEY_STEP), step);
-    event_print(fleet->console, event);
+    event_print(run->console, event);
 }
 
-void tell_failed(struct fleet *fleet, const char *reason, int exit_code)
+void tell_failed(struct local_run *run, const char *reason, int exit_code)
 {
-    if (!fleet->console->json)
+    if (!run->console->json)
         return;
     struct js *event = event_new(EVENT_FAILED);
     js_set_string(event, event_key(EVENT_KEY_REASON), reason);
     js_set_int(event, event_key(EVENT_KEY_EXIT_CODE), exit_code);
-    event_print(fleet->console, event);
+    event_print(run->console, event);
 }
 
 /* The loss and the goodput of a run long ago are not in its checkpoint: null. */

@@ -1,26 +1,26 @@
-/* Shared by fleet.c (the run's life), fleet_process.c (starting and ending processes) and tell.c (its own
- * events); nobody else includes this. */
-#ifndef RM_CLI_FLEET_STATE_H
-#define RM_CLI_FLEET_STATE_H
+/* Shared by local_run.c (the run's life), local_run_process.c (starting and ending processes) and tell.c (its
+ * own events); nobody else includes this. */
+#ifndef RM_CLI_LOCAL_RUN_STATE_H
+#define RM_CLI_LOCAL_RUN_STATE_H
 
 #include "cli/core/supervisor.h"
-#include "cli/fleet.h"
+#include "cli/local_run.h"
 #include "common/loop/loop.h"
 #include "common/loop/stream.h"
 #include "common/wire/command.h"
 
-struct fleet;
+struct local_run;
 
 /* The newest of each that a coordinator told, -1 none; lost_at: when it died, 0 while it lives. */
-struct fleet_told {
+struct local_run_told {
     int64_t step, evaluated, saved;
     rm_time lost_at;
     int64_t spent_at, spent[EVENT_SPENT]; /* 0: not told yet */
     int64_t saves[EVENT_SAVES];           /* saves[0] -1: not told */
 };
 
-struct fleet_worker {
-    struct fleet *fleet;
+struct local_run_worker {
+    struct local_run *run;
     int worker;
     struct loop_child *child;     /* NULL: not running */
     bool stopped;                 /* a drill stopped its agent */
@@ -29,8 +29,8 @@ struct fleet_worker {
     char refused[EVENT_TEXT_MAX]; /* why the coordinator sent it away; "": it did not */
 };
 
-struct fleet {
-    const struct fleet_options *options;
+struct local_run {
+    const struct local_run_options *options;
     const struct job_spec *spec;
     struct console *console;
     struct loop *loop;
@@ -40,13 +40,13 @@ struct fleet {
     rm_time first_ring_at; /* from when timed drills count; 0: no ring was formed yet */
     struct loop_signal *signals[3];
     struct supervisor supervisor;
-    struct fleet_worker worker[RM_WORKERS_MAX];
+    struct local_run_worker worker[RM_WORKERS_MAX];
 
     struct loop_child *coordinator; /* NULL: not running */
     int64_t term;                   /* of the newest coordinator */
     bool coordinator_drilled;       /* killed on order: no failure */
     int coordinator_failures;
-    struct fleet_told told; /* what its successor has to know */
+    struct local_run_told told; /* what its successor has to know */
     char saved_uri[RM_URI_MAX];
     int64_t ring_term, ring_generation;
     int silent;      /* heartbeats without a word from it; -1 until it listens */
@@ -77,35 +77,36 @@ struct fleet {
     bool own_is_vague; /* it says who ended and not of what: the coordinator may know more */
 };
 
-/* --- fleet_process.c --- */
-int fleet_open(struct fleet *fleet, struct error *err);
-void fleet_close(struct fleet *fleet);
-int fleet_start_coordinator(struct fleet *fleet, struct error *err);
-int fleet_start_worker(struct fleet *fleet, int worker,
-                       struct error *err);                 /* counted in the supervisor already */
-void fleet_command(struct fleet *fleet, const char *line); /* with its newline */
-void fleet_tell(struct fleet *fleet, const struct command *command);
-void fleet_act(struct fleet *fleet, const struct command *command); /* one that a successor must hear too */
-void fleet_expect(struct fleet *fleet);
-void fleet_kill_all(struct fleet *fleet);
-void fleet_no_more_children(struct fleet *fleet);
+/* --- local_run_process.c --- */
+int local_run_open(struct local_run *run, struct error *err);
+void local_run_close(struct local_run *run);
+int local_run_start_coordinator(struct local_run *run, struct error *err);
+int local_run_start_worker(struct local_run *run, int worker,
+                           struct error *err);                   /* counted in the supervisor already */
+void local_run_command(struct local_run *run, const char *line); /* with its newline */
+void local_run_tell(struct local_run *run, const struct command *command);
+void local_run_act(struct local_run *run,
+                   const struct command *command); /* one that a successor must hear too */
+void local_run_expect(struct local_run *run);
+void local_run_kill_all(struct local_run *run);
+void local_run_no_more_children(struct local_run *run);
 
-/* --- callbacks of fleet_process.c into fleet.c --- */
-void fleet_event_line(void *ctx, char *text, size_t length);
-void fleet_error_line(void *ctx, char *text, size_t length);
-void fleet_coordinator_exited(void *ctx, int code, int signal);
-void fleet_worker_exited(void *ctx, int code, int signal);
-void fleet_check_end(struct fleet *fleet);
+/* --- callbacks of local_run_process.c into local_run.c --- */
+void local_run_event_line(void *ctx, char *text, size_t length);
+void local_run_error_line(void *ctx, char *text, size_t length);
+void local_run_coordinator_exited(void *ctx, int code, int signal);
+void local_run_worker_exited(void *ctx, int code, int signal);
+void local_run_check_end(struct local_run *run);
 
 /* --- tell.c: the events that run itself tells --- */
-void tell_started(struct fleet *fleet);
+void tell_started(struct local_run *run);
 /* What run itself found damaged before it began, to a person. */
-void say_skipped(struct fleet *fleet);
+void say_skipped(struct local_run *run);
 /* Before each event of the coordinator's: what the run goes on from is known when its first ring trains, as a
  * checkpoint may turn out to be damaged while it is loaded. */
-void tell_resumed(struct fleet *fleet, const struct event *event);
-void tell_drill(struct fleet *fleet, const struct drill *drill, int64_t step);
-void tell_failed(struct fleet *fleet, const char *reason, int exit_code);
+void tell_resumed(struct local_run *run, const struct event *event);
+void tell_drill(struct local_run *run, const struct drill *drill, int64_t step);
+void tell_failed(struct local_run *run, const char *reason, int exit_code);
 void tell_complete_again(struct console *console, const struct prepared *prepared);
 
 #endif
