@@ -239,17 +239,17 @@ static bool is_allowed(const struct work *work, const struct op_action *action)
     return !work->options.quiet || op_memo_goes_on(&work->options.job->memo, action);
 }
 
-static bool lies_around(const struct op_action *action)
+static bool is_around_pods(const struct op_action *action)
 {
     return action->resource != OP_PODS && (action->kind == OP_CREATE || action->kind == OP_APPLY);
 }
 
 /* Creates of pods, deletes of pods, and what lies around pods have no order among themselves. */
-static bool goes_along(const struct op_action *first, const struct op_action *next)
+static bool has_no_order_with(const struct op_action *first, const struct op_action *next)
 {
     bool pods = first->resource == OP_PODS && next->resource == OP_PODS && first->kind == next->kind &&
                 (first->kind == OP_CREATE || first->kind == OP_DELETE);
-    return pods || (lies_around(first) && lies_around(next));
+    return pods || (is_around_pods(first) && is_around_pods(next));
 }
 
 /* An apply is by force and takes over whatever bears the name: so it is one only over what was seen to be the
@@ -270,7 +270,7 @@ static void send_batch(struct work *work)
             send(work, &plan->action[work->next], is_posted(work, &plan->action[work->next]));
         work->next++;
     } while (work->result.end == WORK_DONE && work->next < plan->actions_count &&
-             goes_along(first, &plan->action[work->next]));
+             has_no_order_with(first, &plan->action[work->next]));
     work->in_flight--;
 }
 

@@ -22,12 +22,12 @@ static const struct op_slot *slot_of(const struct job_status *status, const stru
  * something runs on, and holds what the job or others could use. */
 static bool is_kept(const struct planner *p, const struct pod_view *pod)
 {
-    if (!look_is_failed(pod) || !pod_is_spent(pod))
+    if (!pod_is_failed(pod) || !pod_is_spent(pod))
         return false;
     for (int i = 0; i < p->s->pods_count; i++) {
         const struct pod_view *other = p->s->pods[i];
         if (other->role == pod->role && other->index == pod->index && other->attempt > pod->attempt &&
-            look_is_failed(other))
+            pod_is_failed(other))
             return false;
     }
     return true;
@@ -135,7 +135,7 @@ static void apply_service(struct planner *p)
 {
     char name[OP_NAME_MAX], why[RM_WHY_MAX];
     int term = p->stored->ring.coordinator.attempt;
-    const struct pod_view *pod = look_coordinator(p, term);
+    const struct pod_view *pod = find_coordinator(p, term);
     if (!pod && term > 1)
         return; /* the one before answers until its successor is there */
     struct str body = str_init(OP_POD_TEXT_MAX);
@@ -182,7 +182,7 @@ static void create_coordinator(struct planner *p)
     char name[OP_NAME_MAX];
     const struct op_slot *stored = &p->stored->ring.coordinator;
     if (stored->state != OP_SLOT_WANTED || p->next.ring.coordinator.state != OP_SLOT_WANTED ||
-        look_coordinator(p, stored->attempt) || has_other_pod(p, OP_COORDINATOR, -1))
+        find_coordinator(p, stored->attempt) || has_other_pod(p, OP_COORDINATOR, -1))
         return;
     name_coordinator(p->job->name, p->job->uid, stored->attempt, name);
     struct op_action *action = plan_add(p, OP_CREATE, OP_PODS, name, "term %d is wanted", stored->attempt);
@@ -200,7 +200,7 @@ static void create_worker(struct planner *p, int index)
     char name[OP_NAME_MAX];
     const struct op_slot *stored = &p->stored->workers.slot[index];
     if (stored->state != OP_SLOT_WANTED || p->next.workers.slot[index].state != OP_SLOT_WANTED ||
-        look_worker(p, index, stored->attempt) || has_other_pod(p, OP_WORKER, index))
+        find_worker(p, index, stored->attempt) || has_other_pod(p, OP_WORKER, index))
         return;
     name_worker(p->job->name, p->job->uid, index, stored->attempt, name);
     struct op_action *action =
@@ -328,7 +328,7 @@ static void delete_job(struct planner *p)
 static void poll(struct planner *p)
 {
     const struct op_slot *slot = &p->stored->ring.coordinator;
-    const struct pod_view *pod = slot_is_live(slot) ? look_coordinator(p, slot->attempt) : NULL;
+    const struct pod_view *pod = slot_is_live(slot) ? find_coordinator(p, slot->attempt) : NULL;
     if (!pod || pod_is_over(pod) || pod->phase != OP_RUNNING || !*pod->ip)
         return;
     text_copy(p->plan->poll_ip, sizeof p->plan->poll_ip, pod->ip);

@@ -8,7 +8,7 @@ bool plan_wants_base(const struct planner *p, int index)
     int have = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_slot *slot = &p->next.workers.slot[i];
-        const struct pod_view *pod = look_live(p, i);
+        const struct pod_view *pod = find_live(p, i);
         if (pod)
             have += pod->base && !surge_is_uneasy(p, i);
         else

@@ -46,7 +46,7 @@ static void allocate(struct op_slot *slot)
 
 static bool is_quarantined(const struct planner *p, int index)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     for (int i = 0; view && i < view->quarantined_count; i++)
         if (view->quarantined[i] == index)
             return true;
@@ -61,7 +61,7 @@ static int held(const struct planner *p, enum pod_role role, int index)
         const struct pod_view *pod = p->s->pods[i];
         if (pod->role != role || pod->index != index || pod_is_over(pod))
             continue;
-        int holds = !pod->deletion_ms ? 2 : look_is_vanished(p, pod) ? 0 : 1;
+        int holds = !pod->deletion_ms ? 2 : pod_is_vanished(p, pod) ? 0 : 1;
         most = holds > most ? holds : most;
     }
     return most;
@@ -70,14 +70,14 @@ static int held(const struct planner *p, enum pod_role role, int index)
 int64_t plan_rests_until(const struct planner *p, const struct op_slot *slot, const struct pod_view *pod)
 {
     int64_t quick = account_quick_until(slot), failed = account_backoff_until(&p->next);
-    int64_t until = pod && look_is_failed(pod) && failed > quick ? failed : quick;
+    int64_t until = pod && pod_is_failed(pod) && failed > quick ? failed : quick;
     return slot->state == OP_SLOT_ENDED && until > p->s->now_ms ? until : 0;
 }
 
 static int64_t index_rests_until(const struct planner *p, int index)
 {
     const struct op_slot *slot = &p->next.workers.slot[index];
-    return plan_rests_until(p, slot, look_worker(p, index, slot->attempt));
+    return plan_rests_until(p, slot, find_worker(p, index, slot->attempt));
 }
 
 /* That of a lost worker: should it come back after all, its successor's higher attempt is why it is refused.
@@ -120,7 +120,7 @@ static void update_target(struct planner *p)
 
 static bool in_ring(const struct planner *p, int index)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     for (int i = 0; view && i < view->ring_size; i++)
         if (view->member[i].worker == index)
             return true;
@@ -134,8 +134,8 @@ struct worth {
 
 static struct worth worth_of(const struct planner *p, int index)
 {
-    const struct pod_view *pod = look_worker(p, index, p->next.workers.slot[index].attempt);
-    const struct node_view *node = look_node(p, pod);
+    const struct pod_view *pod = find_worker(p, index, p->next.workers.slot[index].attempt);
+    const struct node_view *node = find_node(p, pod);
     return (struct worth){{pod && *pod->node, !(node && *node->leave), in_ring(p, index),
                            !surge_is_uneasy(p, index), pod && pod->base, pod ? pod->deletion_cost : 0,
                            -index}};
@@ -208,7 +208,7 @@ static void decide_workers(struct planner *p)
     if (p->mode == OP_RUN && !p->finishing)
         relieve(p);
     p->next.workers.surge = surge_decide(p);
-    int desired = look_places(p) + p->next.workers.surge;
+    int desired = find_places(p) + p->next.workers.surge;
     for (int live = plan_live(&p->next); live > desired; live--)
         shrink_by_one(p);
     if (p->mode != OP_RUN || p->finishing)
@@ -226,7 +226,7 @@ static void decide_workers(struct planner *p)
 static void decide_coordinator(struct planner *p)
 {
     struct op_slot *slot = &p->next.ring.coordinator;
-    int64_t until = plan_rests_until(p, slot, look_coordinator(p, slot->attempt));
+    int64_t until = plan_rests_until(p, slot, find_coordinator(p, slot->attempt));
     if (p->mode != OP_RUN || slot_is_live(slot) || held(p, OP_COORDINATOR, -1) == 2)
         return;
     if (until) {
@@ -240,14 +240,14 @@ static void decide_coordinator(struct planner *p)
  * back by gates, such as a queue, says itself when they may come, and gives others the places meanwhile. */
 static bool is_short(const struct planner *p, const struct op_found *found)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     return found->waiting && !found->gated && found->scheduled < p->job->workers_min &&
            !(view && view->state == STATUS_TRAINING);
 }
 
 static void note_short(struct planner *p)
 {
-    struct op_found found = look_found(p);
+    struct op_found found = find_present(p);
     int64_t *since = &p->next.workers.short_ms;
     if (!is_short(p, &found))
         *since = 0;
@@ -260,7 +260,7 @@ static void note_short(struct planner *p)
  * nothing: one beyond min may wait for days beside those that train. */
 static void decide_start(struct planner *p)
 {
-    struct op_found found = look_found(p);
+    struct op_found found = find_present(p);
     int64_t *since = &p->next.workers.short_ms;
     if (!*since)
         return;
@@ -399,7 +399,7 @@ static bool has_key(struct planner *p)
 static void stop_all(struct planner *p)
 {
     withdraw_workers(p);
-    if (plan_live(p->stored) == 0 && !look_any_alive(p, OP_WORKER))
+    if (plan_live(p->stored) == 0 && !find_any_alive(p, OP_WORKER))
         withdraw(&p->next.ring.coordinator);
 }
 
@@ -415,7 +415,7 @@ static bool decide_idle(struct planner *p)
         stop_all(p);
     for (int live = plan_live(&p->next); live > 1; live--) /* somebody has written in the status */
         shrink_by_one(p);
-    if (!slot_is_live(&p->next.ring.coordinator) && !look_any_unwanted(p))
+    if (!slot_is_live(&p->next.ring.coordinator) && !find_any_unwanted(p))
         grow_by(p, 1 - plan_live(&p->next));
     return true;
 }

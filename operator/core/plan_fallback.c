@@ -7,7 +7,7 @@
  * one. */
 static bool was_on_spot(const struct planner *p, const struct pod_view *pod)
 {
-    const struct node_view *node = look_node(p, pod);
+    const struct node_view *node = find_node(p, pod);
     return node ? node->machine.capacity == PRICE_SPOT : !pod->base && !pod->fallback;
 }
 
@@ -68,7 +68,7 @@ void plan_fallback(struct planner *p)
 
 bool plan_may_return(const struct planner *p, const struct pod_view *pod)
 {
-    const struct node_view *node = look_node(p, pod);
+    const struct node_view *node = find_node(p, pod);
     return pod->fallback && !p->next.spot.fell_ms && p->job->prefers_spot && node &&
            node->machine.capacity != PRICE_SPOT;
 }

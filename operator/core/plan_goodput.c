@@ -47,7 +47,7 @@ void plan_take_goodput(struct planner *p, const struct coordinator_view *view)
 
 void plan_end_goodput(struct planner *p)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     if (view && view->goodput.known)
         add_term(p, view);
     if (p->next.goodput.known)

@@ -20,7 +20,7 @@ void idle_note(struct planner *p)
     int base = 0, waiting = 0;
     p->next.idle.left.count = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct pod_view *pod = look_live(p, i);
+        const struct pod_view *pod = find_live(p, i);
         if (!pod)
             continue;
         account_unfit(&p->next.idle.left, pod->node);
@@ -33,9 +33,9 @@ void idle_note(struct planner *p)
 /* Those who hold a state that nobody could save now keep it, and their nodes. */
 static bool may_lose(const struct planner *p, const struct op_found *found)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     bool holds = found->scheduled && p->job->has_store && p->stored->progress.known;
-    bool saves = view && look_silence(p) < OP_SILENCE_MS && !*view->outage && !*view->store.why &&
+    bool saves = view && find_silence(p) < OP_SILENCE_MS && !*view->outage && !*view->store.why &&
                  view->state != STATUS_SAVING;
     return holds && !saves;
 }
@@ -43,7 +43,7 @@ static bool may_lose(const struct planner *p, const struct op_found *found)
 /* Whoever holds pods back by gates says itself when they may come. */
 static bool is_below_min(const struct planner *p, const struct op_found *found)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     return !p->finishing && !found->gated && found->scheduled < p->job->workers_min &&
            !(view && view->state == STATUS_TRAINING);
 }
@@ -78,7 +78,7 @@ static void begin(struct planner *p, const struct op_found *found)
 
 bool idle_begins(struct planner *p)
 {
-    struct op_found found = look_found(p);
+    struct op_found found = find_present(p);
     int64_t *since = &p->next.idle.short_ms;
     if (!p->job->idle_after_ms || !is_below_min(p, &found)) {
         memset(&p->next.idle, 0, sizeof p->next.idle);
@@ -106,14 +106,14 @@ static int find_probe(const struct planner *p)
 
 static bool has_node(const struct planner *p, int probe)
 {
-    const struct pod_view *pod = probe >= 0 ? look_live(p, probe) : NULL;
+    const struct pod_view *pod = probe >= 0 ? find_live(p, probe) : NULL;
     return pod && *pod->node && !pod_is_over(pod);
 }
 
 /* Until when the probe is put on none of the machines that were left; 0: it may be put there. */
 static int64_t barred_until(const struct planner *p, int probe)
 {
-    const struct pod_view *pod = probe >= 0 ? look_live(p, probe) : NULL;
+    const struct pod_view *pod = probe >= 0 ? find_live(p, probe) : NULL;
     return pod && p->next.idle.left.count ? pod->created_ms + p->job->idle_after_ms : 0;
 }
 
@@ -123,7 +123,7 @@ static void renew(struct planner *p, int probe)
 {
     int64_t until = barred_until(p, probe);
     bool over = until && p->s->now_ms >= until;
-    bool pinned = p->next.idle.base && !p->job->on_demand_base && probe >= 0 && look_live(p, probe);
+    bool pinned = p->next.idle.base && !p->job->on_demand_base && probe >= 0 && find_live(p, probe);
     if (!over)
         plan_wake(p, until);
     if (!over && !pinned)

@@ -238,7 +238,7 @@ static void read_pod(struct meter *m, const struct pod_view *pod)
     if (!pod->bound_ms)
         return;
     struct op_meter *meter = find(m->cost, pod->index, pod->attempt);
-    m->node = look_node(m->p, pod);
+    m->node = find_node(m->p, pod);
     m->share = m->node ? resources_share(&pod->asked, &m->node->allocatable)
                : meter ? meter->share
                        : RESOURCE_WHOLE;

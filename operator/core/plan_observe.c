@@ -7,7 +7,7 @@
 /* The coordinator's report that it lost this very attempt; it is taken out of the list when it comes back. */
 static const struct op_gone *lost_report(const struct planner *p, int index, int attempt)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     const struct op_gone *found = NULL;
     for (int i = 0; view && i < view->lost_count; i++)
         if (view->lost[i].worker == index && view->lost[i].attempt == attempt)
@@ -20,7 +20,7 @@ static const struct op_gone *lost_report(const struct planner *p, int index, int
 static bool is_lost(struct planner *p, const struct pod_view *pod)
 {
     const struct op_gone *report = lost_report(p, pod->index, pod->attempt);
-    const struct node_view *node = look_node(p, pod);
+    const struct node_view *node = find_node(p, pod);
     if (!report)
         return false;
     if (p->s->nodes_known && (!node || !node->ready))
@@ -36,7 +36,7 @@ static bool is_lost(struct planner *p, const struct pod_view *pod)
  * it. */
 static bool is_silent(struct planner *p, const struct pod_view *pod)
 {
-    const struct node_view *node = look_node(p, pod);
+    const struct node_view *node = find_node(p, pod);
     int64_t until = p->s->answered_ms + OP_SILENT_PATIENCE_MS;
     if (pod->role != OP_COORDINATOR || !node || node->ready || !p->s->answered_ms)
         return false;
@@ -50,7 +50,7 @@ static bool is_silent(struct planner *p, const struct pod_view *pod)
 static bool awaits_kubelet(struct planner *p, const struct pod_view *pod)
 {
     int64_t until = pod->ended_ms + OP_PHASE_PATIENCE_MS;
-    if (pod_is_spent(pod) || !look_is_failed(pod) || p->s->now_ms >= until)
+    if (pod_is_spent(pod) || !pod_is_failed(pod) || p->s->now_ms >= until)
         return false;
     plan_wake(p, until);
     return true;
@@ -63,21 +63,21 @@ static bool is_mute(struct planner *p, const struct pod_view *pod)
 {
     int tries = p->stored->ring.coordinator.quick;
     int64_t patience = (int64_t)OP_SUCCESSION_MS << (tries < 4 ? tries : 4);
-    return pod->role == OP_COORDINATOR && look_silence(p) >= patience && !p->s->deaf;
+    return pod->role == OP_COORDINATOR && find_silence(p) >= patience && !p->s->deaf;
 }
 
 /* Somebody does, or did: the program was accepted. */
 static bool has_trained(const struct planner *p)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     return p->stored->progress.known || (view && (view->ring_size > 0 || view->progress.known));
 }
 
 /* true where this pod is over, or has to go; *ret says why. pod NULL: it is no more. */
 static bool has_ended(struct planner *p, const struct pod_view *pod, int index, struct op_ending *ret)
 {
-    const struct node_view *node = look_node(p, pod);
-    if (pod && !pod_is_over(pod) && (look_is_vanished(p, pod) || is_lost(p, pod) || is_silent(p, pod))) {
+    const struct node_view *node = find_node(p, pod);
+    if (pod && !pod_is_over(pod) && (pod_is_vanished(p, pod) || is_lost(p, pod) || is_silent(p, pod))) {
         account_lost(pod, index, ret);
         return true;
     }
@@ -144,10 +144,10 @@ static void count(struct planner *p, const struct op_ending *ending)
 /* Also where nobody says who trains. */
 static bool some_train_on(const struct planner *p, const char *type)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     for (int i = 0; view && i < view->ring_size; i++) {
         const struct op_member *m = &view->member[i];
-        const struct node_view *node = look_node(p, look_worker(p, m->worker, m->attempt));
+        const struct node_view *node = find_node(p, find_worker(p, m->worker, m->attempt));
         if (node && !strcmp(node->machine.type, type))
             return true;
     }
@@ -157,9 +157,9 @@ static bool some_train_on(const struct planner *p, const char *type)
 /* Whether the ring has a member on another machine. */
 static bool others_train(const struct planner *p, const char *node)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     for (int i = 0; view && view->state == STATUS_TRAINING && i < view->ring_size; i++) {
-        const struct pod_view *pod = look_worker(p, view->member[i].worker, view->member[i].attempt);
+        const struct pod_view *pod = find_worker(p, view->member[i].worker, view->member[i].attempt);
         if (pod && strcmp(pod->node, node) != 0)
             return true;
     }
@@ -178,8 +178,8 @@ static void note_end(struct planner *p, struct op_slot *slot, const struct pod_v
 static void note_unfit(struct planner *p, const struct pod_view *pod)
 {
     struct op_unfit *unfit = &p->next.workers.unfit;
-    const struct node_view *node = look_node(p, pod);
-    if (!pod || look_is_other_image(p, pod)) /* of a pod that is gone nobody knows the machine */
+    const struct node_view *node = find_node(p, pod);
+    if (!pod || pod_is_of_other_image(p, pod)) /* of a pod that is gone nobody knows the machine */
         return;
     if (*pod->failed_init) /* its disk is full; others of its kind are none the worse */
         account_unfit(&unfit->nodes, pod->node);
@@ -193,7 +193,7 @@ static void observe_worker(struct planner *p, int index)
 {
     struct op_ending ending;
     struct op_slot *slot = &p->next.workers.slot[index];
-    const struct pod_view *pod = look_worker(p, index, slot->attempt);
+    const struct pod_view *pod = find_worker(p, index, slot->attempt);
     if (slot->state == OP_SLOT_SKIPPED && pod)
         slot->state = OP_SLOT_ENDED;
     if (slot->state == OP_SLOT_WANTED && pod)
@@ -217,8 +217,8 @@ static void observe_worker(struct planner *p, int index)
 /* A worker that was released has finished, and its coordinator is about to say so. */
 static bool is_finishing(struct planner *p)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
-    const struct pod_view *own = look_coordinator(p, p->stored->ring.coordinator.attempt);
+    const struct coordinator_view *view = find_coordinator_view(p);
+    const struct pod_view *own = find_coordinator(p, p->stored->ring.coordinator.attempt);
     if (!own || pod_is_over(own))
         return false;
     if (view && (view->state == STATUS_FINISHED || view->last_word.known))
@@ -298,7 +298,7 @@ static void observe_coordinator(struct planner *p)
 {
     struct op_ending ending;
     struct op_slot *slot = &p->next.ring.coordinator;
-    const struct pod_view *pod = look_coordinator(p, slot->attempt);
+    const struct pod_view *pod = find_coordinator(p, slot->attempt);
     if (pod && pod_is_over(pod) && take_last_word(p, &pod->last_word)) {
         slot->state = OP_SLOT_ENDED;
         return;
@@ -337,11 +337,11 @@ static void pin_images(struct planner *p)
         *images = (struct op_images){0};
         return;
     }
-    const struct pod_view *pod = slot_is_live(own) ? look_coordinator(p, own->attempt) : NULL;
+    const struct pod_view *pod = slot_is_live(own) ? find_coordinator(p, own->attempt) : NULL;
     if (pod)
         pin(images->coordinator, pod->image);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        pod = look_live(p, i);
+        pod = find_live(p, i);
         if (!pod)
             continue;
         pin(images->trainer, pod->image);

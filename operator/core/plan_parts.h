@@ -46,26 +46,27 @@ struct planner {
     uint64_t trial; /* of a pod of this job, for op_trials_know; 0: not asked */
 };
 
-/* plan_look.c: questions about pods */
-const struct node_view *look_node(const struct planner *p, const struct pod_view *pod);
-const struct pod_view *look_worker(const struct planner *p, int index, int attempt);
-const struct pod_view *look_live(const struct planner *p, int index); /* of a slot in use; NULL: none yet */
-const struct pod_view *look_coordinator(const struct planner *p, int term);
-bool look_is_vanished(const struct planner *p, const struct pod_view *pod); /* nobody will end it properly */
-bool look_is_failed(const struct pod_view *pod);                            /* over, and by its own fault */
-const struct coordinator_view *look_coordinator_view(const struct planner *p); /* the current term's; NULL */
-bool look_is_other_image(const struct planner *p, const struct pod_view *pod); /* than the job's pinned one */
-int64_t look_silence(const struct planner *p); /* how long the coordinator has given no answer; 0 */
-int look_places(const struct planner *p);      /* the target, but for those whom nobody takes */
-bool look_any_alive(const struct planner *p, enum pod_role role);
-bool look_any_unwanted(const struct planner *p); /* a pod is alive that no slot stands for */
+/* plan_find.c: questions about pods */
+const struct node_view *find_node(const struct planner *p, const struct pod_view *pod);
+const struct pod_view *find_worker(const struct planner *p, int index, int attempt);
+const struct pod_view *find_live(const struct planner *p, int index); /* of a slot in use; NULL: none yet */
+const struct pod_view *find_coordinator(const struct planner *p, int term);
+bool pod_is_vanished(const struct planner *p, const struct pod_view *pod); /* nobody will end it properly */
+bool pod_is_failed(const struct pod_view *pod);                            /* over, and by its own fault */
+const struct coordinator_view *find_coordinator_view(const struct planner *p); /* the current term's; NULL */
+bool pod_is_of_other_image(const struct planner *p,
+                           const struct pod_view *pod); /* than the job's pinned one */
+int64_t find_silence(const struct planner *p);          /* how long the coordinator has given no answer; 0 */
+int find_places(const struct planner *p);               /* the target, but for those whom nobody takes */
+bool find_any_alive(const struct planner *p, enum pod_role role);
+bool find_any_unwanted(const struct planner *p); /* a pod is alive that no slot stands for */
 
 /* Of the workers whose pods are there: how many have a node, how many wait for one, and how many of these are
  * held back by gates. */
 struct op_found {
     int scheduled, waiting, gated;
 };
-struct op_found look_found(const struct planner *p);
+struct op_found find_present(const struct planner *p);
 
 /* plan_meter.c: what the pods cost */
 void plan_meter(struct planner *p);

@@ -16,7 +16,7 @@
 /* NULL: it is not connected under its attempt. */
 static const struct op_present *present(const struct planner *p, int index)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     for (int i = 0; view && i < view->workers_count; i++)
         if (view->worker[i].worker == index && view->worker[i].attempt == p->next.workers.slot[index].attempt)
             return &view->worker[i];
@@ -26,13 +26,13 @@ static const struct op_present *present(const struct planner *p, int index)
 /* On a machine; NULL: on none, or over. */
 static const struct pod_view *placed_pod(const struct planner *p, int index)
 {
-    const struct pod_view *pod = look_live(p, index);
+    const struct pod_view *pod = find_live(p, index);
     return pod && *pod->node && !pod_is_over(pod) ? pod : NULL;
 }
 
 static bool is_heard(const struct planner *p)
 {
-    return look_coordinator_view(p) && look_silence(p) < OP_SILENCE_MS;
+    return find_coordinator_view(p) && find_silence(p) < OP_SILENCE_MS;
 }
 
 static bool will_go(const struct planner *p, int index)
@@ -52,7 +52,7 @@ static bool may_have_to_go(const struct planner *p, int index)
     const struct pod_view *pod = placed_pod(p, index);
     if (!pod || will_go(p, index))
         return false;
-    const struct node_view *node = look_node(p, pod);
+    const struct node_view *node = find_node(p, pod);
     const struct op_present *there = present(p, index);
     return (node && *node->may_leave) || (there && there->may_go) || plan_may_return(p, pod);
 }
@@ -85,7 +85,7 @@ static int in_their_places(const struct planner *p, const struct coordinator_vie
 {
     int count = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct op_present *there = look_live(p, i) ? present(p, i) : NULL;
+        const struct op_present *there = find_live(p, i) ? present(p, i) : NULL;
         if (there)
             count += (there->in_ring && !there->will_go) ||
                      (there->waits && waits_for_a_leave(p, view) && !surge_is_uneasy(p, i));
@@ -95,11 +95,11 @@ static int in_their_places(const struct planner *p, const struct coordinator_vie
 
 bool surge_relieves(const struct planner *p, int index)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     if (!is_heard(p) || view->state != STATUS_TRAINING || !may_have_to_go(p, index))
         return false;
     const struct op_present *there = present(p, index);
-    int places = look_places(p), least = p->job->workers_min;
+    int places = find_places(p), least = p->job->workers_min;
     int stay = in_their_places(p, view) - (there && there->in_ring);
     return stay >= places && stay >= least;
 }
@@ -109,8 +109,8 @@ bool surge_relieves(const struct planner *p, int index)
 void surge_relieve(struct planner *p, int index)
 {
     const char *why = "is no spot machine";
-    const struct pod_view *pod = look_live(p, index);
-    const struct node_view *node = look_node(p, pod);
+    const struct pod_view *pod = find_live(p, index);
+    const struct node_view *node = find_node(p, pod);
     const struct op_present *there = present(p, index);
     if (node && *node->may_leave)
         why = node->may_leave;
@@ -130,7 +130,7 @@ bool surge_is_more(const struct planner *p, int index)
         enum op_slot_state state = p->next.workers.slot[i].state;
         before += state == OP_SLOT_PRESENT || (state == OP_SLOT_WANTED && i < index);
     }
-    return before >= look_places(p);
+    return before >= find_places(p);
 }
 
 static bool is_there(const struct planner *p, const char *node)
@@ -149,7 +149,7 @@ static bool is_barred(const struct op_elsewhere *all, const char *node)
 void surge_bar(const struct planner *p, struct op_elsewhere *ret)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct pod_view *pod = surge_is_uneasy(p, i) ? look_live(p, i) : NULL;
+        const struct pod_view *pod = surge_is_uneasy(p, i) ? find_live(p, i) : NULL;
         if (pod && !is_barred(ret, pod->node))
             ret->barred[ret->barred_count++] = pod->node;
     }

@@ -166,11 +166,11 @@ static bool look_at(const struct planner *p, const struct pod_view *pod, struct 
 static bool find_laggard(const struct planner *p, struct laggard *ret)
 {
     const struct op_slot *own = &p->next.ring.coordinator;
-    const struct pod_view *pod = slot_is_live(own) ? look_coordinator(p, own->attempt) : NULL;
+    const struct pod_view *pod = slot_is_live(own) ? find_coordinator(p, own->attempt) : NULL;
     if (pod && look_at(p, pod, ret))
         return true;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        pod = look_live(p, i);
+        pod = find_live(p, i);
         if (pod && look_at(p, pod, ret))
             return true;
     }
@@ -181,7 +181,7 @@ static void count_workers(struct planner *p)
 {
     p->next.workers.ready = 0;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct pod_view *pod = look_live(p, i);
+        const struct pod_view *pod = find_live(p, i);
         p->next.workers.ready += pod && pod->ready && !pod->deletion_ms;
     }
     p->next.workers.current = plan_live(&p->next);
@@ -254,7 +254,7 @@ static int find_resting(const struct planner *p)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_slot *slot = &p->next.workers.slot[i];
-        if (slot->quick >= QUICK_TOLD && plan_rests_until(p, slot, look_worker(p, i, slot->attempt)))
+        if (slot->quick >= QUICK_TOLD && plan_rests_until(p, slot, find_worker(p, i, slot->attempt)))
             return i;
     }
     return -1;
@@ -321,7 +321,7 @@ static void tell_waiting(struct planner *p, const struct coordinator_view *view,
 /* Whether its coordinator can be asked at all; what it said last is of no use where it can't. */
 static bool tell_reachable(struct planner *p, const struct coordinator_view *view)
 {
-    bool silent = look_silence(p) >= OP_SILENCE_MS;
+    bool silent = find_silence(p) >= OP_SILENCE_MS;
     const struct op_condition *before = &p->stored->condition[OP_REACHABLE];
     static const char lost[] = "the coordinator gives no answer; status.message says why";
     if (!silent && !view)
@@ -342,8 +342,8 @@ static bool tell_reachable(struct planner *p, const struct coordinator_view *vie
 static void tell_silence(struct planner *p)
 {
     char since[24];
-    const struct pod_view *pod = look_coordinator(p, p->stored->ring.coordinator.attempt);
-    rough_span(look_silence(p), since, sizeof since);
+    const struct pod_view *pod = find_coordinator(p, p->stored->ring.coordinator.attempt);
+    rough_span(find_silence(p), since, sizeof since);
     say(p, "Unreachable", "the coordinator at %s (pod %s) has given no answer for%s: %.150s%s", pod->ip,
         pod->name, since, p->s->silence->why,
         p->s->deaf ? "; nor has any other: look at the operator's own network" : "");
@@ -369,7 +369,7 @@ static const struct pod_view *find_refused(const struct planner *p)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_slot *slot = &p->next.workers.slot[i];
-        const struct pod_view *pod = slot->state == OP_SLOT_ENDED ? look_worker(p, i, slot->attempt) : NULL;
+        const struct pod_view *pod = slot->state == OP_SLOT_ENDED ? find_worker(p, i, slot->attempt) : NULL;
         if (pod && pod->elsewhere)
             return pod;
     }
@@ -412,7 +412,7 @@ static void tell_running(struct planner *p)
 {
     struct laggard laggard = {0};
     bool held_up = find_laggard(p, &laggard);
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     tell_pods(p, held_up, &laggard);
     tell_ring(p, view);
     plan_tell_store(p, view);
@@ -454,7 +454,7 @@ static bool all_gone(const struct planner *p)
 {
     return plan_live(p->stored) == 0 && !slot_is_live(&p->stored->ring.coordinator) &&
            plan_live(&p->next) == 0 && !slot_is_live(&p->next.ring.coordinator) &&
-           !look_any_alive(p, OP_WORKER) && !look_any_alive(p, OP_COORDINATOR);
+           !find_any_alive(p, OP_WORKER) && !find_any_alive(p, OP_COORDINATOR);
 }
 
 static const char *how_it_ends(const struct planner *p)
@@ -496,7 +496,7 @@ static void tell_idle(struct planner *p)
     struct laggard laggard = {0};
     idle_say(p, said, sizeof said);
     set(p, OP_IDLE, true, "TooFewNodes", said);
-    if (slot_is_live(&p->next.ring.coordinator) || look_any_alive(p, OP_COORDINATOR)) {
+    if (slot_is_live(&p->next.ring.coordinator) || find_any_alive(p, OP_COORDINATOR)) {
         say(p, "Idling", "%s; one then waits for a node, as fewer than min %d have had one", how_it_ends(p),
             p->job->workers_min);
         return;
@@ -575,7 +575,7 @@ static void tell_trouble(struct planner *p)
 
 void plan_tell(struct planner *p)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     p->next.observed_generation = p->job->generation;
     if (view && p->mode != OP_DONE) {
         take_view(p, view);

@@ -2,14 +2,14 @@
 
 #include "operator/core/plan_parts.h"
 
-const struct node_view *look_node(const struct planner *p, const struct pod_view *pod)
+const struct node_view *find_node(const struct planner *p, const struct pod_view *pod)
 {
     if (!p->s->nodes_known || !pod || !*pod->node)
         return NULL;
     return p->s->node(p->s->nodes, pod->node);
 }
 
-static const struct pod_view *look(const struct planner *p, enum pod_role role, int index, int attempt)
+static const struct pod_view *find(const struct planner *p, enum pod_role role, int index, int attempt)
 {
     for (int i = 0; i < p->s->pods_count; i++) {
         const struct pod_view *pod = p->s->pods[i];
@@ -19,28 +19,28 @@ static const struct pod_view *look(const struct planner *p, enum pod_role role, 
     return NULL;
 }
 
-const struct pod_view *look_worker(const struct planner *p, int index, int attempt)
+const struct pod_view *find_worker(const struct planner *p, int index, int attempt)
 {
-    return look(p, OP_WORKER, index, attempt);
+    return find(p, OP_WORKER, index, attempt);
 }
 
-const struct pod_view *look_live(const struct planner *p, int index)
+const struct pod_view *find_live(const struct planner *p, int index)
 {
     const struct op_slot *slot = &p->next.workers.slot[index];
-    return slot_is_live(slot) ? look_worker(p, index, slot->attempt) : NULL;
+    return slot_is_live(slot) ? find_worker(p, index, slot->attempt) : NULL;
 }
 
-const struct pod_view *look_coordinator(const struct planner *p, int term)
+const struct pod_view *find_coordinator(const struct planner *p, int term)
 {
-    return look(p, OP_COORDINATOR, -1, term);
+    return find(p, OP_COORDINATOR, -1, term);
 }
 
 /* A node that is gone, or a grace that is long over: the kubelet that should end this pod is no more. One
  * that is only not ready may come back, so this holds for pods that were told to end alone. */
-bool look_is_vanished(const struct planner *p, const struct pod_view *pod)
+bool pod_is_vanished(const struct planner *p, const struct pod_view *pod)
 {
     if (p->s->nodes_known && *pod->node) {
-        const struct node_view *node = look_node(p, pod);
+        const struct node_view *node = find_node(p, pod);
         if (!node || (!node->ready && pod->deletion_ms))
             return true;
     }
@@ -50,15 +50,15 @@ bool look_is_vanished(const struct planner *p, const struct pod_view *pod)
 /* Neither over nor vanished. */
 static bool is_alive(const struct planner *p, const struct pod_view *pod)
 {
-    return !pod_is_over(pod) && !look_is_vanished(p, pod);
+    return !pod_is_over(pod) && !pod_is_vanished(p, pod);
 }
 
-bool look_is_failed(const struct pod_view *pod)
+bool pod_is_failed(const struct pod_view *pod)
 {
     return pod->terminated && pod->exit_code && !*pod->disruption && !pod->left;
 }
 
-const struct coordinator_view *look_coordinator_view(const struct planner *p)
+const struct coordinator_view *find_coordinator_view(const struct planner *p)
 {
     char identity[OP_NAME_MAX];
     const struct coordinator_view *view = p->s->coordinator;
@@ -74,27 +74,27 @@ static bool differ(const char *pinned, const char *image)
     return *pinned && *image && strcmp(pinned, image) != 0;
 }
 
-bool look_is_other_image(const struct planner *p, const struct pod_view *pod)
+bool pod_is_of_other_image(const struct planner *p, const struct pod_view *pod)
 {
     const struct op_images *images = &p->next.images;
     return differ(pod->role == OP_WORKER ? images->trainer : images->coordinator, pod->image) ||
            differ(images->bundle, pod->bundle);
 }
 
-int64_t look_silence(const struct planner *p)
+int64_t find_silence(const struct planner *p)
 {
     const struct op_slot *slot = &p->stored->ring.coordinator;
-    const struct pod_view *pod = slot_is_live(slot) ? look_coordinator(p, slot->attempt) : NULL;
+    const struct pod_view *pod = slot_is_live(slot) ? find_coordinator(p, slot->attempt) : NULL;
     return pod && !pod_is_over(pod) && !pod->deletion_ms ? silence_ms(p->s->silence) : 0;
 }
 
-int look_places(const struct planner *p)
+int find_places(const struct planner *p)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
+    const struct coordinator_view *view = find_coordinator_view(p);
     return p->next.workers.target - (view ? view->quarantined_count : 0);
 }
 
-bool look_any_alive(const struct planner *p, enum pod_role role)
+bool find_any_alive(const struct planner *p, enum pod_role role)
 {
     for (int i = 0; i < p->s->pods_count; i++)
         if (p->s->pods[i]->role == role && is_alive(p, p->s->pods[i]))
@@ -102,7 +102,7 @@ bool look_any_alive(const struct planner *p, enum pod_role role)
     return false;
 }
 
-bool look_any_unwanted(const struct planner *p)
+bool find_any_unwanted(const struct planner *p)
 {
     for (int i = 0; i < p->s->pods_count; i++) {
         const struct pod_view *pod = p->s->pods[i];
@@ -114,12 +114,12 @@ bool look_any_unwanted(const struct planner *p)
     return false;
 }
 
-struct op_found look_found(const struct planner *p)
+struct op_found find_present(const struct planner *p)
 {
     struct op_found found = {0};
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct op_slot *slot = &p->next.workers.slot[i];
-        const struct pod_view *pod = slot->state == OP_SLOT_PRESENT ? look_worker(p, i, slot->attempt) : NULL;
+        const struct pod_view *pod = slot->state == OP_SLOT_PRESENT ? find_worker(p, i, slot->attempt) : NULL;
         found.scheduled += pod && *pod->node;
         found.waiting += pod && !*pod->node;
         found.gated += pod && !*pod->node && *pod->gates;
