@@ -46,22 +46,22 @@ static void drop_job(struct cache *cache, struct job_entry *job)
 {
     table_remove(&cache->jobs, job->key);
     job->gone = true;
-    job->family->job = NULL;
-    family_let_go(cache, job->family);
-    job->family = NULL;
+    job->owned->job = NULL;
+    owned_pods_let_go(cache, job->owned);
+    job->owned = NULL;
     cache->removed(cache->ctx, job);
 }
 
 static struct job_entry *new_job(struct cache *cache, const char *key, const struct job_view *view)
 {
-    char family[FAMILY_NAME_MAX];
+    char owned[OWNED_PODS_NAME_MAX];
     struct job_entry *job = calloc(1, sizeof *job);
     if (!job)
         abort();
     text_copy(job->key, sizeof job->key, key);
-    family_name(view->namespace_name, view->name, view->uid, family);
-    job->family = family_get(cache, family);
-    job->family->job = job;
+    owned_pods_name(view->namespace_name, view->name, view->uid, owned);
+    job->owned = owned_pods_get(cache, owned);
+    job->owned->job = job;
     table_put(&cache->jobs, key, job);
     return job;
 }

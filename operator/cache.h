@@ -16,7 +16,7 @@
 
 enum { CACHE_KEY_MAX = OP_NAMESPACE_MAX + OP_NODE_MAX };
 
-struct family;
+struct owned_pods;
 struct work;
 
 struct job_entry {
@@ -26,7 +26,7 @@ struct job_entry {
     struct op_memo memo;
     struct coordinator_view *coordinator; /* its last answer, NULL: none; owned */
     int64_t answered_ms;                  /* wall clock of that answer; 0: none */
-    struct family *family;
+    struct owned_pods *owned;
     bool gone;         /* out of the cache; kept only while it is in work */
     void *desk;        /* the reconciler's own */
     struct work *work; /* what is being done for it; NULL: nothing */
@@ -35,7 +35,7 @@ struct job_entry {
 
 struct cache {
     struct table jobs, pods, nodes; /* by "namespace/name", nodes by name */
-    struct table families;          /* by "namespace/job/uid" */
+    struct table owned;             /* by "namespace/job/uid" */
     struct table around[OP_RESOURCES];
     bool nodes_denied; /* we may not see nodes */
     uint64_t mark;     /* of the list under way; one counter for all kinds */
@@ -68,7 +68,7 @@ void cache_answer(struct cache *cache, enum op_resource resource, const struct j
 bool cache_has_own(const struct cache *cache, enum op_resource resource, const struct job_entry *job,
                    const char *name);
 
-/* The pods of a job, for a snapshot; valid until the cache changes. Forgets those that no watch has told. */
+/* The pods of a job, for a plan; valid until the cache changes. Forgets those that no watch has told. */
 const struct pod_view *const *cache_pods(struct cache *cache, struct job_entry *job, rm_time now,
                                          int *ret_count);
 const struct node_view *cache_find_node(void *cache, const char *name);

@@ -8,20 +8,20 @@ struct pod_entry {
     struct pod_view view;
     char key[CACHE_KEY_MAX];
     char version[OP_VERSION_MAX];
-    struct family *family;
+    struct owned_pods *owned;
     rm_time told_at; /* by an answer alone, then; 0: a watch has told of it */
     uint64_t mark;
 };
 
-enum { FAMILY_NAME_MAX = OP_NAMESPACE_MAX + OP_NAME_MAX + OP_UID_MAX };
+enum { OWNED_PODS_NAME_MAX = OP_NAMESPACE_MAX + OP_NAME_MAX + OP_UID_MAX };
 
-/* A job's pods, whether the job is there yet or not. A pod is in the family that its namespace and its
- * controller name together: nothing in another namespace, and no namesake's pod, ever gets in. */
-struct family {
-    char name[FAMILY_NAME_MAX]; /* "namespace/job/uid of the job" */
+/* A job's pods, whether the job is there yet or not. A pod belongs to those that its namespace and
+ * its controller name together: nothing in another namespace, and no namesake's pod, ever gets in. */
+struct owned_pods {
+    char name[OWNED_PODS_NAME_MAX]; /* "namespace/job/uid of the job" */
     struct job_entry *job;
     struct pod_entry **pod;
-    const struct pod_view **view; /* the same pods, for snapshots; as many places */
+    const struct pod_view **view; /* the same pods, for plans; as many places */
     int count, room;
 };
 
@@ -35,9 +35,9 @@ bool version_newer(const char *a, const char *b);
 const char *object_text(const struct js *object, const char *key); /* of metadata; "" */
 void object_key_of(const struct js *object, char out[CACHE_KEY_MAX]);
 
-void family_name(const char *namespace, const char *job, const char *uid, char out[FAMILY_NAME_MAX]);
-struct family *family_get(struct cache *cache, const char *name); /* made where there is none */
-void family_let_go(struct cache *cache, struct family *family);   /* freed where nobody is in it */
+void owned_pods_name(const char *namespace, const char *job, const char *uid, char out[OWNED_PODS_NAME_MAX]);
+struct owned_pods *owned_pods_get(struct cache *cache, const char *name); /* made where there is none */
+void owned_pods_let_go(struct cache *cache, struct owned_pods *owned);    /* freed where nobody is in it */
 
 /* told_at: when, of an answer; 0: a watch tells. */
 bool pods_put(struct cache *cache, const struct js *object, rm_time told_at, struct error *err);

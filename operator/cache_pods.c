@@ -7,95 +7,95 @@
 
 static const rm_time told_for = 30 * RM_S; /* an answer's word, without a watch's */
 
-/* --- families --- */
+/* --- the pods of a job --- */
 
-void family_name(const char *namespace, const char *job, const char *uid, char out[FAMILY_NAME_MAX])
+void owned_pods_name(const char *namespace, const char *job, const char *uid, char out[OWNED_PODS_NAME_MAX])
 {
-    snprintf(out, FAMILY_NAME_MAX, "%.*s/%.*s/%.*s", OP_NAMESPACE_MAX - 1, namespace, OP_NAME_MAX - 1, job,
-             OP_UID_MAX - 1, uid);
+    snprintf(out, OWNED_PODS_NAME_MAX, "%.*s/%.*s/%.*s", OP_NAMESPACE_MAX - 1, namespace, OP_NAME_MAX - 1,
+             job, OP_UID_MAX - 1, uid);
 }
 
-struct family *family_get(struct cache *cache, const char *name)
+struct owned_pods *owned_pods_get(struct cache *cache, const char *name)
 {
-    struct family *family = table_get(&cache->families, name);
-    if (family)
-        return family;
-    family = calloc(1, sizeof *family);
-    if (!family)
+    struct owned_pods *owned = table_get(&cache->owned, name);
+    if (owned)
+        return owned;
+    owned = calloc(1, sizeof *owned);
+    if (!owned)
         abort();
-    text_copy(family->name, sizeof family->name, name);
-    table_put(&cache->families, name, family);
-    return family;
+    text_copy(owned->name, sizeof owned->name, name);
+    table_put(&cache->owned, name, owned);
+    return owned;
 }
 
-void family_let_go(struct cache *cache, struct family *family)
+void owned_pods_let_go(struct cache *cache, struct owned_pods *owned)
 {
-    if (family->job || family->count)
+    if (owned->job || owned->count)
         return;
-    table_remove(&cache->families, family->name);
-    free(family->pod);
-    free(family->view);
-    free(family);
+    table_remove(&cache->owned, owned->name);
+    free(owned->pod);
+    free(owned->view);
+    free(owned);
 }
 
-static void family_join(struct family *family, struct pod_entry *pod)
+static void owned_pods_join(struct owned_pods *owned, struct pod_entry *pod)
 {
-    if (family->count == family->room) {
-        family->room = family->room ? 2 * family->room : 8;
-        family->pod = realloc(family->pod, (size_t)family->room * sizeof(struct pod_entry *));
-        family->view = realloc(family->view, (size_t)family->room * sizeof(struct pod_view *));
-        if (!family->pod || !family->view)
+    if (owned->count == owned->room) {
+        owned->room = owned->room ? 2 * owned->room : 8;
+        owned->pod = realloc(owned->pod, (size_t)owned->room * sizeof(struct pod_entry *));
+        owned->view = realloc(owned->view, (size_t)owned->room * sizeof(struct pod_view *));
+        if (!owned->pod || !owned->view)
             abort();
     }
-    family->view[family->count] = &pod->view;
-    family->pod[family->count++] = pod;
-    pod->family = family;
+    owned->view[owned->count] = &pod->view;
+    owned->pod[owned->count++] = pod;
+    pod->owned = owned;
 }
 
-static void family_leave(struct cache *cache, struct pod_entry *pod)
+static void owned_pods_leave(struct cache *cache, struct pod_entry *pod)
 {
-    struct family *family = pod->family;
-    for (int i = 0; i < family->count; i++)
-        if (family->pod[i] == pod) {
-            family->pod[i] = family->pod[--family->count];
-            family->view[i] = family->view[family->count];
+    struct owned_pods *owned = pod->owned;
+    for (int i = 0; i < owned->count; i++)
+        if (owned->pod[i] == pod) {
+            owned->pod[i] = owned->pod[--owned->count];
+            owned->view[i] = owned->view[owned->count];
             break;
         }
-    family_let_go(cache, family);
+    owned_pods_let_go(cache, owned);
 }
 
 /* --- pods --- */
 
-static void tell(struct cache *cache, const struct family *family)
+static void tell(struct cache *cache, const struct owned_pods *owned)
 {
-    if (family->job)
-        cache->changed(cache->ctx, family->job);
+    if (owned->job)
+        cache->changed(cache->ctx, owned->job);
 }
 
 static void drop_pod(struct cache *cache, struct pod_entry *pod)
 {
-    struct job_entry *job = pod->family->job;
+    struct job_entry *job = pod->owned->job;
     table_remove(&cache->pods, pod->key);
-    family_leave(cache, pod);
+    owned_pods_leave(cache, pod);
     free(pod);
     if (job)
         cache->changed(cache->ctx, job);
 }
 
-static struct pod_entry *new_pod(struct cache *cache, const char *key, const char *family)
+static struct pod_entry *new_pod(struct cache *cache, const char *key, const char *owned)
 {
     struct pod_entry *pod = calloc(1, sizeof *pod);
     if (!pod)
         abort();
     text_copy(pod->key, sizeof pod->key, key);
-    family_join(family_get(cache, family), pod);
+    owned_pods_join(owned_pods_get(cache, owned), pod);
     table_put(&cache->pods, key, pod);
     return pod;
 }
 
 bool pods_put(struct cache *cache, const struct js *object, rm_time told_at, struct error *err)
 {
-    char key[CACHE_KEY_MAX], family[FAMILY_NAME_MAX];
+    char key[CACHE_KEY_MAX], owned[OWNED_PODS_NAME_MAX];
     struct pod_view view;
     const char *version = object_text(object, "resourceVersion");
     object_key_of(object, key);
@@ -110,19 +110,19 @@ bool pods_put(struct cache *cache, const struct js *object, rm_time told_at, str
         return true; /* the watch has told of its end before the answer to its deletion came */
     if (pod_project(object, &view, err) < 0)
         return false;
-    family_name(object_text(object, "namespace"), view.owner, view.owner_uid, family);
-    if (pod && strcmp(pod->family->name, family) != 0) {
+    owned_pods_name(object_text(object, "namespace"), view.owner, view.owner_uid, owned);
+    if (pod && strcmp(pod->owned->name, owned) != 0) {
         drop_pod(cache, pod);
         pod = NULL;
     }
     if (!pod) {
-        pod = new_pod(cache, key, family);
+        pod = new_pod(cache, key, owned);
         pod->told_at = told_at;
     }
     pod->view = view;
     pod->mark = cache->marks[OP_PODS];
     text_copy(pod->version, sizeof pod->version, version);
-    tell(cache, pod->family);
+    tell(cache, pod->owned);
     return true;
 }
 
@@ -152,12 +152,12 @@ void pods_sweep(struct cache *cache)
 const struct pod_view *const *cache_pods(struct cache *cache, struct job_entry *job, rm_time now,
                                          int *ret_count)
 {
-    struct family *family = job->family;
-    for (int i = family->count - 1; i >= 0; i--)
-        if (family->pod[i]->told_at && now - family->pod[i]->told_at >= told_for)
-            drop_pod(cache, family->pod[i]); /* the job keeps the family */
-    *ret_count = family->count;
-    return family->view;
+    struct owned_pods *owned = job->owned;
+    for (int i = owned->count - 1; i >= 0; i--)
+        if (owned->pod[i]->told_at && now - owned->pod[i]->told_at >= told_for)
+            drop_pod(cache, owned->pod[i]); /* the job keeps its list */
+    *ret_count = owned->count;
+    return owned->view;
 }
 
 static void free_pod(void *ctx, const char *name, void *value)
@@ -166,21 +166,21 @@ static void free_pod(void *ctx, const char *name, void *value)
     free(value);
 }
 
-static void free_family(void *ctx, const char *name, void *value)
+static void free_owned_pods(void *ctx, const char *name, void *value)
 {
-    struct family *family = value;
+    struct owned_pods *owned = value;
     (void)ctx, (void)name;
-    free(family->pod);
-    free(family->view);
-    free(family);
+    free(owned->pod);
+    free(owned->view);
+    free(owned);
 }
 
 void pods_clear(struct cache *cache)
 {
     table_each(&cache->pods, free_pod, NULL);
     table_clear(&cache->pods);
-    table_each(&cache->families, free_family, NULL);
-    table_clear(&cache->families);
+    table_each(&cache->owned, free_owned_pods, NULL);
+    table_clear(&cache->owned);
 }
 
 /* --- nodes --- */
@@ -196,7 +196,7 @@ static void tell_of_node(void *ctx, const char *name, void *value)
     struct pod_entry *pod = value;
     (void)name;
     if (!strcmp(pod->view.node, on->name))
-        tell(on->cache, pod->family);
+        tell(on->cache, pod->owned);
 }
 
 static void node_changed(struct cache *cache, const char *name)
