@@ -27,10 +27,10 @@ struct job_entry {
     struct coordinator_view *coordinator; /* its last answer, NULL: none; owned */
     int64_t answered_ms;                  /* wall clock of that answer; 0: none */
     struct owned_pods *owned;
-    bool gone;         /* out of the cache; kept only while it is in work */
-    void *desk;        /* the reconciler's own */
-    struct work *work; /* what is being done for it; NULL: nothing */
-    uint64_t mark;     /* of the last list that named it */
+    bool gone;             /* out of the cache; kept only while it is in work */
+    void *reconcile_state; /* the reconciler's own */
+    struct work *work;     /* what is being done for it; NULL: nothing */
+    uint64_t mark;         /* of the last list that named it */
 };
 
 struct cache {

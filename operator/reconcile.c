@@ -34,7 +34,7 @@ struct reconciler {
 };
 
 /* What only this file keeps of a job. */
-struct desk {
+struct reconcile_state {
     struct reconciler *reconciler;
     struct job_entry *job;
     struct poller *poller;
@@ -68,26 +68,26 @@ static void want(struct reconciler *r, struct job_entry *job, rm_time when)
 
 static void coordinator_told(void *ctx, struct coordinator_view *view)
 {
-    struct desk *desk = ctx;
-    struct reconciler *r = desk->reconciler;
-    free(desk->job->coordinator);
-    desk->job->coordinator = view;
-    desk->job->answered_ms = r->answered_ms = clock_wall_ms();
-    desk->silence = (struct op_silence){0};
+    struct reconcile_state *state = ctx;
+    struct reconciler *r = state->reconciler;
+    free(state->job->coordinator);
+    state->job->coordinator = view;
+    state->job->answered_ms = r->answered_ms = clock_wall_ms();
+    state->silence = (struct op_silence){0};
     r->options.metrics->polls++;
-    want(r, desk->job, loop_now(r->options.loop));
+    want(r, state->job, loop_now(r->options.loop));
 }
 
 static void coordinator_failed(void *ctx, rm_time asked_at, const char *why)
 {
-    struct desk *desk = ctx;
-    struct reconciler *r = desk->reconciler;
+    struct reconcile_state *state = ctx;
+    struct reconciler *r = state->reconciler;
     int64_t now_ms = clock_wall_ms();
     r->options.metrics->polls_failed++;
-    log_debug("a coordinator gives no answer", "job=%s why=\"%s\"", desk->job->key, why);
-    silence_note(&desk->silence, now_ms - (loop_now(r->options.loop) - asked_at) / RM_MS, now_ms, why);
-    if (now_ms - desk->silence.since_ms >= tell_silence_after / RM_MS)
-        want(r, desk->job, loop_now(r->options.loop));
+    log_debug("a coordinator gives no answer", "job=%s why=\"%s\"", state->job->key, why);
+    silence_note(&state->silence, now_ms - (loop_now(r->options.loop) - asked_at) / RM_MS, now_ms, why);
+    if (now_ms - state->silence.since_ms >= tell_silence_after / RM_MS)
+        want(r, state->job, loop_now(r->options.loop));
 }
 
 /* Nobody can be said to be silent by somebody whom nobody at all answers. */
@@ -96,49 +96,49 @@ static bool is_deaf(const struct reconciler *r)
     return r->asked > 1 && clock_wall_ms() - r->answered_ms > deaf_after / RM_MS;
 }
 
-static void note_asked(struct desk *desk, const char *ip, int term)
+static void note_asked(struct reconcile_state *state, const char *ip, int term)
 {
-    if (!strcmp(desk->asked_ip, ip) && desk->asked_term == term)
+    if (!strcmp(state->asked_ip, ip) && state->asked_term == term)
         return;
-    desk->reconciler->asked += (*ip != 0) - (*desk->asked_ip != 0);
-    text_copy(desk->asked_ip, sizeof desk->asked_ip, ip);
-    desk->asked_term = term;
-    desk->silence = (struct op_silence){0};
+    state->reconciler->asked += (*ip != 0) - (*state->asked_ip != 0);
+    text_copy(state->asked_ip, sizeof state->asked_ip, ip);
+    state->asked_term = term;
+    state->silence = (struct op_silence){0};
 }
 
-static void ask_coordinator(struct desk *desk, const struct op_plan *plan)
+static void ask_coordinator(struct reconcile_state *state, const struct op_plan *plan)
 {
-    struct reconciler *r = desk->reconciler;
-    struct job_entry *job = desk->job;
+    struct reconciler *r = state->reconciler;
+    struct job_entry *job = state->job;
     char identity[OP_NAME_MAX];
     name_identity(job->view.name, job->view.uid, identity);
     struct poller_options options = {.http = r->options.http,
                                      .port = r->options.coordinator_port,
                                      .told = coordinator_told,
                                      .failed = coordinator_failed,
-                                     .ctx = desk};
+                                     .ctx = state};
     if (job->coordinator &&
         (job->coordinator->term != plan->poll_term || strcmp(job->coordinator->job, identity) != 0)) {
         free(job->coordinator); /* a successor's job now */
         job->coordinator = NULL;
         job->answered_ms = 0;
     }
-    note_asked(desk, plan->poll_ip, plan->poll_term);
-    if (!desk->poller && *plan->poll_ip)
-        poller_open(&desk->poller, r->options.loop, &options, NULL);
-    if (desk->poller)
-        poller_ask(desk->poller, identity, plan->poll_ip, plan->poll_term);
+    note_asked(state, plan->poll_ip, plan->poll_term);
+    if (!state->poller && *plan->poll_ip)
+        poller_open(&state->poller, r->options.loop, &options, NULL);
+    if (state->poller)
+        poller_ask(state->poller, identity, plan->poll_ip, plan->poll_term);
 }
 
 /* It is another operator's now: as if we had not been there. */
 static void leave_alone(struct job_entry *job)
 {
-    struct desk *desk = job->desk;
-    if (desk) {
-        note_asked(desk, "", 0);
-        poller_free(desk->poller);
-        desk->poller = NULL;
-        desk->heard_at = desk->held_until = desk->status_due = 0;
+    struct reconcile_state *state = job->reconcile_state;
+    if (state) {
+        note_asked(state, "", 0);
+        poller_free(state->poller);
+        state->poller = NULL;
+        state->heard_at = state->held_until = state->status_due = 0;
     }
     free(job->coordinator);
     job->coordinator = NULL;
@@ -146,28 +146,28 @@ static void leave_alone(struct job_entry *job)
     job->memo = (struct op_memo){0};
 }
 
-static struct desk *desk_of(struct reconciler *r, struct job_entry *job)
+static struct reconcile_state *state_of(struct reconciler *r, struct job_entry *job)
 {
-    struct desk *desk = job->desk;
-    if (desk)
-        return desk;
-    desk = calloc(1, sizeof *desk);
-    if (!desk)
+    struct reconcile_state *state = job->reconcile_state;
+    if (state)
+        return state;
+    state = calloc(1, sizeof *state);
+    if (!state)
         abort();
-    desk->reconciler = r;
-    desk->job = job;
-    job->desk = desk;
-    return desk;
+    state->reconciler = r;
+    state->job = job;
+    job->reconcile_state = state;
+    return state;
 }
 
 static void drop(struct job_entry *job)
 {
-    struct desk *desk = job->desk;
-    if (desk) {
-        note_asked(desk, "", 0);
-        poller_free(desk->poller);
+    struct reconcile_state *state = job->reconcile_state;
+    if (state) {
+        note_asked(state, "", 0);
+        poller_free(state->poller);
     }
-    free(desk);
+    free(state);
     cache_job_free(job);
 }
 
@@ -230,35 +230,36 @@ static rm_time moment_of(const struct reconciler *r, int64_t wall_ms)
     return loop_now(r->options.loop) + (in_ms > 0 ? in_ms * RM_MS : 0);
 }
 
-static void done_well(struct reconciler *r, struct desk *desk, const struct op_plan *plan,
+static void done_well(struct reconciler *r, struct reconcile_state *state, const struct op_plan *plan,
                       const struct work_result *result)
 {
-    struct job_entry *job = desk->job;
+    struct job_entry *job = state->job;
     rm_time now = loop_now(r->options.loop);
     if (plan->wake_ms)
         queue_add(&r->queue, &job->item, moment_of(r, plan->wake_ms));
-    if (desk->held_until > now)
-        queue_add(&r->queue, &job->item, desk->held_until);
+    if (state->held_until > now)
+        queue_add(&r->queue, &job->item, state->held_until);
     else
         queue_forget(&job->item);
     if (result->healed)
         queue_add(&r->queue, &job->item, now);
     if (result->writes)
-        desk->look_due = now + plan_looks_again_ms(plan) * RM_MS;
-    if (desk->look_due >= now)
-        queue_add(&r->queue, &job->item, desk->look_due);
-    if (desk->status_due) { /* events follow the status that they belong to */
-        queue_add(&r->queue, &job->item, desk->status_due);
+        state->look_due = now + plan_looks_again_ms(plan) * RM_MS;
+    if (state->look_due >= now)
+        queue_add(&r->queue, &job->item, state->look_due);
+    if (state->status_due) { /* events follow the status that they belong to */
+        queue_add(&r->queue, &job->item, state->status_due);
         return;
     }
     if (result->writes && plan->change != OP_SAME)
-        desk->turn.written = now;
+        state->turn.written = now;
     tell_events(r, job, plan);
 }
 
-static void done_refused(struct reconciler *r, struct desk *desk, const struct work_result *result)
+static void done_refused(struct reconciler *r, struct reconcile_state *state,
+                         const struct work_result *result)
 {
-    struct job_entry *job = desk->job;
+    struct job_entry *job = state->job;
     rm_time now = loop_now(r->options.loop);
     bool passing = result->outcome == KUBE_UNREACHABLE || result->outcome == KUBE_BUSY;
     rm_time delay = passing ? busy_least : refused_least, most = passing ? busy_most : refused_most;
@@ -270,12 +271,12 @@ static void done_refused(struct reconciler *r, struct desk *desk, const struct w
     delay = delay < most ? delay : most;
     delay -= (rm_time)(prng_unit(&r->queue.seed) * (double)delay / 2);
     delay = delay < result->retry_after ? result->retry_after : delay;
-    bool again = desk->held_until > now && desk->held_generation == job->view.generation;
+    bool again = state->held_until > now && state->held_generation == job->view.generation;
     job->item.failures++;
-    desk->held_until = now + delay;
-    desk->held_generation = job->view.generation;
+    state->held_until = now + delay;
+    state->held_generation = job->view.generation;
     /* At once, to tell the job's status why; unless it is that which was refused. */
-    queue_add(&r->queue, &job->item, again || passing ? desk->held_until : now);
+    queue_add(&r->queue, &job->item, again || passing ? state->held_until : now);
 }
 
 static void note_reaction(struct reconciler *r, const struct job_entry *job, rm_time took)
@@ -288,11 +289,11 @@ static void work_done(void *ctx, struct job_entry *job, const struct op_plan *pl
                       const struct work_result *result)
 {
     struct reconciler *r = ctx;
-    struct desk *desk = desk_of(r, job);
+    struct reconcile_state *state = state_of(r, job);
     rm_time now = loop_now(r->options.loop);
-    timings_add(&r->options.metrics->reconciles, clock_now() - desk->begun);
-    if (desk->acts_on && result->first_sent)
-        note_reaction(r, job, result->first_sent - desk->acts_on);
+    timings_add(&r->options.metrics->reconciles, clock_now() - state->begun);
+    if (state->acts_on && result->first_sent)
+        note_reaction(r, job, result->first_sent - state->acts_on);
     if (job->gone) {
         r->queue.in_work--;
         drop(job);
@@ -301,9 +302,9 @@ static void work_done(void *ctx, struct job_entry *job, const struct op_plan *pl
     }
     if (result->end == WORK_DONE) {
         count_writes(r->options.metrics, plan);
-        done_well(r, desk, plan, result);
+        done_well(r, state, plan, result);
     } else if (result->end == WORK_REFUSED) {
-        done_refused(r, desk, result);
+        done_refused(r, state, result);
     }
     r->options.metrics->conflicts += result->end == WORK_CONFLICT;
     if (result->end == WORK_CONFLICT)
@@ -315,9 +316,9 @@ static void work_done(void *ctx, struct job_entry *job, const struct op_plan *pl
 
 /* --- one job --- */
 
-static bool is_held(const struct desk *desk, rm_time now)
+static bool is_held(const struct reconcile_state *state, rm_time now)
 {
-    return desk->held_until > now && desk->held_generation == desk->job->view.generation;
+    return state->held_until > now && state->held_generation == state->job->view.generation;
 }
 
 static bool may_write(void *ctx)
@@ -358,7 +359,7 @@ static struct op_plan *plan_of(const struct job_snapshot *snapshot, struct op_me
 static void begin(struct reconciler *r, struct job_entry *job)
 {
     rm_time now = loop_now(r->options.loop);
-    struct desk *desk = desk_of(r, job);
+    struct reconcile_state *state = state_of(r, job);
     char chance[OP_CHANCE_TEXT];
     draw_name(chance);
     struct job_snapshot snapshot = {.job = &job->view,
@@ -367,7 +368,7 @@ static void begin(struct reconciler *r, struct job_entry *job)
                                     .nodes_known = !r->options.cache->nodes_denied,
                                     .coordinator = job->coordinator,
                                     .answered_ms = job->answered_ms,
-                                    .silence = &desk->silence,
+                                    .silence = &state->silence,
                                     .deaf = is_deaf(r),
                                     .memo = &job->memo,
                                     .trials = &r->trials,
@@ -377,24 +378,24 @@ static void begin(struct reconciler *r, struct job_entry *job)
                                     .sha256 = sha256_once,
                                     .settings = r->options.settings};
     snapshot.pods = cache_pods(r->options.cache, job, now, &snapshot.pods_count);
-    desk->begun = clock_now();
-    desk->acts_on = desk->heard_at;
-    desk->heard_at = 0;
-    desk->status_due = 0;
+    state->begun = clock_now();
+    state->acts_on = state->heard_at;
+    state->heard_at = 0;
+    state->status_due = 0;
     struct op_plan *plan = plan_of(&snapshot, &job->memo);
     op_memo_metered(&job->memo, &job->view, plan);
     log_plan(job, plan);
-    ask_coordinator(desk, plan);
-    bool waits = !turn_comes(&r->turns, &desk->turn, plan->change, now, &desk->status_due);
+    ask_coordinator(state, plan);
+    bool waits = !turn_comes(&r->turns, &state->turn, plan->change, now, &state->status_due);
     if (!waits)
-        desk->status_due = 0;
+        state->status_due = 0;
     struct work_options options = {.kube = r->options.kube,
                                    .cache = r->options.cache,
                                    .loop = r->options.loop,
                                    .job = job,
                                    .plan = plan,
                                    .trials = &r->trials,
-                                   .quiet = is_held(desk, now),
+                                   .quiet = is_held(state, now),
                                    .without_status = waits,
                                    .may_write = may_write,
                                    .done = work_done,
@@ -432,19 +433,19 @@ void reconciler_changed(struct reconciler *reconciler, struct job_entry *job)
 
 void reconciler_heard(struct reconciler *reconciler, struct job_entry *job)
 {
-    struct desk *desk = desk_of(reconciler, job);
-    if (!desk->heard_at)
-        desk->heard_at = loop_now(reconciler->options.loop);
+    struct reconcile_state *state = state_of(reconciler, job);
+    if (!state->heard_at)
+        state->heard_at = loop_now(reconciler->options.loop);
     reconciler_changed(reconciler, job);
 }
 
 void reconciler_removed(struct reconciler *reconciler, struct job_entry *job)
 {
-    struct desk *desk = job->desk;
-    if (desk) { /* in work or not: nobody is asked any more */
-        note_asked(desk, "", 0);
-        poller_free(desk->poller);
-        desk->poller = NULL;
+    struct reconcile_state *state = job->reconcile_state;
+    if (state) { /* in work or not: nobody is asked any more */
+        note_asked(state, "", 0);
+        poller_free(state->poller);
+        state->poller = NULL;
     }
     if (job->item.in_work)
         return;
@@ -502,16 +503,16 @@ int reconciler_open(struct reconciler **ret, const struct reconciler_options *op
     return 0;
 }
 
-static void free_desk(void *ctx, const char *name, void *value)
+static void free_state(void *ctx, const char *name, void *value)
 {
     struct job_entry *job = value;
-    struct desk *desk = job->desk;
+    struct reconcile_state *state = job->reconcile_state;
     (void)ctx, (void)name;
-    if (desk)
-        poller_free(desk->poller);
-    free(desk);
+    if (state)
+        poller_free(state->poller);
+    free(state);
     work_abandon(job->work);
-    job->desk = NULL;
+    job->reconcile_state = NULL;
     job->work = NULL;
 }
 
@@ -519,7 +520,7 @@ void reconciler_free(struct reconciler *reconciler)
 {
     if (!reconciler)
         return;
-    table_each(&reconciler->options.cache->jobs, free_desk, NULL);
+    table_each(&reconciler->options.cache->jobs, free_state, NULL);
     loop_timer_free(reconciler->timer);
     queue_clear(&reconciler->queue);
     free(reconciler);

@@ -247,29 +247,29 @@ static int container_header(char *out, size_t size, struct error *err)
     return 0;
 }
 
-struct desk {
+struct secrets {
     struct fetch_answer answer;
     char header[TOKEN_MAX + 64], token[TOKEN_MAX], body[BODY_MAX];
     struct s3_session session;
 };
 
-static int ask_container(const struct credentials_options *options, struct desk *desk,
+static int ask_container(const struct credentials_options *options, struct secrets *secrets,
                          struct credentials *ret, struct error *err)
 {
     char url[URL_MAX];
-    const char *header = desk->header;
+    const char *header = secrets->header;
     struct fetch_request request = local_request;
-    if (container_url(url, err) < 0 || container_header(desk->header, sizeof desk->header, err) < 0)
+    if (container_url(url, err) < 0 || container_header(secrets->header, sizeof secrets->header, err) < 0)
         return -1;
     request.url = url;
     request.header = &header;
     request.headers = header[0] ? 1 : 0;
     request.ca_file = options->ca_file;
-    if (ask(options, &request, &desk->answer, "the container's endpoint", err) < 0)
+    if (ask(options, &request, &secrets->answer, "the container's endpoint", err) < 0)
         return -1;
-    if (desk->answer.status != 200)
-        return container_refused(desk->answer.status, err);
-    if (credentials_of_json(desk->answer.bytes, desk->answer.length, ret, err) < 0)
+    if (secrets->answer.status != 200)
+        return container_refused(secrets->answer.status, err);
+    if (credentials_of_json(secrets->answer.bytes, secrets->answer.length, ret, err) < 0)
         return err_wrap(err, "credentials from the container's endpoint");
     ret->source = "the container's role";
     return 0;
@@ -278,38 +278,38 @@ static int ask_container(const struct credentials_options *options, struct desk 
 int credentials_container(const struct credentials_options *options, struct credentials *ret,
                           struct error *err)
 {
-    struct desk *desk = secret_open(sizeof *desk);
-    if (!desk)
+    struct secrets *secrets = secret_open(sizeof *secrets);
+    if (!secrets)
         return err_set(err, ERR_MACHINE, "no memory for credentials");
-    int result = ask_container(options, desk, ret, err);
-    secret_free(desk, sizeof *desk);
+    int result = ask_container(options, secrets, ret, err);
+    secret_free(secrets, sizeof *secrets);
     return result;
 }
 
 /* --- the machine's role: IMDSv2 --- */
 
-static int ask_machine_path(const struct credentials_options *options, struct desk *desk, const char *base,
-                            const char *path, struct error *err)
+static int ask_machine_path(const struct credentials_options *options, struct secrets *secrets,
+                            const char *base, const char *path, struct error *err)
 {
     char url[URL_MAX];
-    const char *header = desk->header;
+    const char *header = secrets->header;
     struct fetch_request request = local_request;
     bool token = !strcmp(path, METADATA_AWS_TOKEN_PATH);
     if (token)
-        text_copy(desk->header, sizeof desk->header, METADATA_AWS_TOKEN_TTL);
+        text_copy(secrets->header, sizeof secrets->header, METADATA_AWS_TOKEN_TTL);
     else
-        snprintf(desk->header, sizeof desk->header, METADATA_AWS_TOKEN_HEADER "%s", desk->token);
+        snprintf(secrets->header, sizeof secrets->header, METADATA_AWS_TOKEN_HEADER "%s", secrets->token);
     snprintf(url, sizeof url, "%.500s%s", base, path);
     request.method = token ? "PUT" : "GET";
     request.url = url;
     request.header = &header;
     request.headers = 1;
     request.tries = token ? 1 : 3; /* nobody there is the usual case off such machines */
-    return ask(options, &request, &desk->answer, "the machine's metadata", err);
+    return ask(options, &request, &secrets->answer, "the machine's metadata", err);
 }
 
-static int ask_machine(const struct credentials_options *options, struct desk *desk, struct credentials *ret,
-                       struct error *err)
+static int ask_machine(const struct credentials_options *options, struct secrets *secrets,
+                       struct credentials *ret, struct error *err)
 {
     static const char folder[] = "/latest/meta-data/iam/security-credentials/";
     char path[512];
@@ -319,21 +319,21 @@ static int ask_machine(const struct credentials_options *options, struct desk *d
     for (size_t n = strlen(base); n && base[n - 1] == '/'; n--)
         base[n - 1] = 0;
     struct error away = {0};
-    if (ask_machine_path(options, desk, base, METADATA_AWS_TOKEN_PATH, &away) < 0)
+    if (ask_machine_path(options, secrets, base, METADATA_AWS_TOKEN_PATH, &away) < 0)
         return err_set(err, away.code == ERR_ABORTED ? ERR_ABORTED : ERR_NOT_FOUND, "%s", away.text);
-    if (desk->answer.status != 200)
+    if (secrets->answer.status != 200)
         return err_set(err, ERR_NOT_FOUND, "the machine's metadata gives no token");
-    text_copy(desk->token, sizeof desk->token, desk->answer.bytes);
-    desk->token[strcspn(desk->token, "\r\n")] = 0;
-    if (ask_machine_path(options, desk, base, folder, err) < 0)
+    text_copy(secrets->token, sizeof secrets->token, secrets->answer.bytes);
+    secrets->token[strcspn(secrets->token, "\r\n")] = 0;
+    if (ask_machine_path(options, secrets, base, folder, err) < 0)
         return -1;
-    if (desk->answer.status != 200 || !desk->answer.length)
+    if (secrets->answer.status != 200 || !secrets->answer.length)
         return err_set(err, ERR_NOT_FOUND, "the machine has no role");
-    snprintf(path, sizeof path, "%s%.*s", folder, (int)strcspn(desk->answer.bytes, "\r\n"),
-             desk->answer.bytes);
-    if (ask_machine_path(options, desk, base, path, err) < 0)
+    snprintf(path, sizeof path, "%s%.*s", folder, (int)strcspn(secrets->answer.bytes, "\r\n"),
+             secrets->answer.bytes);
+    if (ask_machine_path(options, secrets, base, path, err) < 0)
         return -1;
-    if (credentials_of_json(desk->answer.bytes, desk->answer.length, ret, err) < 0)
+    if (credentials_of_json(secrets->answer.bytes, secrets->answer.length, ret, err) < 0)
         return err_wrap(err, "credentials from the machine's metadata");
     ret->source = "the machine's role";
     return 0;
@@ -344,11 +344,11 @@ int credentials_machine(const struct credentials_options *options, struct creden
     const char *off = config_get(CONFIG_AWS_METADATA_DISABLED);
     if (off && !strcasecmp(off, "true"))
         return err_set(err, ERR_NOT_FOUND, "not asked");
-    struct desk *desk = secret_open(sizeof *desk);
-    if (!desk)
+    struct secrets *secrets = secret_open(sizeof *secrets);
+    if (!secrets)
         return err_set(err, ERR_MACHINE, "no memory for credentials");
-    int result = ask_machine(options, desk, ret, err);
-    secret_free(desk, sizeof *desk);
+    int result = ask_machine(options, secrets, ret, err);
+    secret_free(secrets, sizeof *secrets);
     return result;
 }
 
@@ -399,16 +399,16 @@ static int refused(const struct fetch_answer *answer, const char *role, struct e
 }
 
 static int ask_sts(const struct credentials_options *options, const char *role, const char *session,
-                   struct desk *desk, struct error *err)
+                   struct secrets *secrets, struct error *err)
 {
     char url[URL_MAX];
     const char *given = config_get(CONFIG_AWS_ENDPOINT_URL_STS);
     static const char *const header[] = {"Content-Type: application/x-www-form-urlencoded"};
-    size_t n = add_encoded(desk->body, 0, BODY_MAX, "Action", "AssumeRoleWithWebIdentity");
-    n = add_encoded(desk->body, n, BODY_MAX, "RoleArn", role);
-    n = add_encoded(desk->body, n, BODY_MAX, "RoleSessionName", session ? session : "ringmaster");
-    n = add_encoded(desk->body, n, BODY_MAX, "Version", "2011-06-15");
-    n = add_encoded(desk->body, n, BODY_MAX, "WebIdentityToken", desk->token);
+    size_t n = add_encoded(secrets->body, 0, BODY_MAX, "Action", "AssumeRoleWithWebIdentity");
+    n = add_encoded(secrets->body, n, BODY_MAX, "RoleArn", role);
+    n = add_encoded(secrets->body, n, BODY_MAX, "RoleSessionName", session ? session : "ringmaster");
+    n = add_encoded(secrets->body, n, BODY_MAX, "Version", "2011-06-15");
+    n = add_encoded(secrets->body, n, BODY_MAX, "WebIdentityToken", secrets->token);
     if (given)
         text_copy(url, sizeof url, given);
     else
@@ -418,26 +418,26 @@ static int ask_sts(const struct credentials_options *options, const char *role, 
                                     .url = url,
                                     .header = header,
                                     .headers = 1,
-                                    .body = {desk->body, n},
+                                    .body = {secrets->body, n},
                                     .ca_file = options->ca_file,
                                     .connect_within = 5 * RM_S,
                                     .within = 20 * RM_S,
                                     .tries = 4,
                                     .proxy = !given,
                                     .busy = is_throttled};
-    return ask(options, &request, &desk->answer, "STS", err);
+    return ask(options, &request, &secrets->answer, "STS", err);
 }
 
 static int web_identity(const struct credentials_options *options, const char *role, const char *session,
-                        struct desk *desk, struct credentials *ret, struct error *err)
+                        struct secrets *secrets, struct credentials *ret, struct error *err)
 {
-    const struct fetch_answer *answer = &desk->answer;
-    const struct s3_session *given = &desk->session;
-    if (ask_sts(options, role, session, desk, err) < 0)
+    const struct fetch_answer *answer = &secrets->answer;
+    const struct s3_session *given = &secrets->session;
+    if (ask_sts(options, role, session, secrets, err) < 0)
         return -1;
     if (answer->status != 200)
         return refused(answer, role, err);
-    if (s3_answer_session(answer->bytes, answer->length, &desk->session, err) < 0)
+    if (s3_answer_session(answer->bytes, answer->length, &secrets->session, err) < 0)
         return err_wrap(err, "credentials from STS");
     text_copy(ret->access_key, sizeof ret->access_key, given->access_key);
     text_copy(ret->secret_key, sizeof ret->secret_key, given->secret_key);
@@ -450,12 +450,12 @@ static int web_identity(const struct credentials_options *options, const char *r
 int credentials_web_identity(const struct credentials_options *options, const char *role, const char *session,
                              const char *token_file, struct credentials *ret, struct error *err)
 {
-    struct desk *desk = secret_open(sizeof *desk);
+    struct secrets *secrets = secret_open(sizeof *secrets);
     int result = -1;
-    if (!desk)
+    if (!secrets)
         return err_set(err, ERR_MACHINE, "no memory for credentials");
-    if (credentials_read_file(token_file, desk->token, TOKEN_MAX, err) == 0)
-        result = web_identity(options, role, session, desk, ret, err);
-    secret_free(desk, sizeof *desk);
+    if (credentials_read_file(token_file, secrets->token, TOKEN_MAX, err) == 0)
+        result = web_identity(options, role, session, secrets, ret, err);
+    secret_free(secrets, sizeof *secrets);
     return result;
 }
