@@ -11,7 +11,7 @@
 
 #include "common/base/error.h"
 #include "common/base/time.h"
-#include "operator/core/snapshot.h"
+#include "operator/core/view.h"
 
 struct app_options {
     const char *kubeconfig, *context; /* NULL: the pod's ServiceAccount, or what KUBECONFIG names */

@@ -347,13 +347,13 @@ static void draw_name(char out[OP_CHANCE_TEXT])
 }
 
 /* Once more without a refusal that it tells of, if it does not want any more what was refused. */
-static struct op_plan *plan_of(const struct job_snapshot *snapshot, struct op_memo *memo)
+static struct op_plan *plan_of(const struct op_view *view, struct op_memo *memo)
 {
-    struct op_plan *plan = job_plan(snapshot);
+    struct op_plan *plan = job_plan(view);
     if (!op_memo_forget(memo, plan))
         return plan;
     plan_free(plan);
-    return job_plan(snapshot);
+    return job_plan(view);
 }
 
 static void begin(struct reconciler *r, struct job_entry *job)
@@ -362,27 +362,27 @@ static void begin(struct reconciler *r, struct job_entry *job)
     struct reconcile_state *state = state_of(r, job);
     char chance[OP_CHANCE_TEXT];
     draw_name(chance);
-    struct job_snapshot snapshot = {.job = &job->view,
-                                    .node = cache_find_node,
-                                    .nodes = r->options.cache,
-                                    .nodes_known = !r->options.cache->nodes_denied,
-                                    .coordinator = job->coordinator,
-                                    .answered_ms = job->answered_ms,
-                                    .silence = &state->silence,
-                                    .deaf = is_deaf(r),
-                                    .memo = &job->memo,
-                                    .trials = &r->trials,
-                                    .prices = price_file_prices(r->options.prices),
-                                    .now_ms = clock_wall_ms(),
-                                    .chance = chance,
-                                    .sha256 = sha256_once,
-                                    .settings = r->options.settings};
-    snapshot.pods = cache_pods(r->options.cache, job, now, &snapshot.pods_count);
+    struct op_view view = {.job = &job->view,
+                           .node = cache_find_node,
+                           .nodes = r->options.cache,
+                           .nodes_known = !r->options.cache->nodes_denied,
+                           .coordinator = job->coordinator,
+                           .answered_ms = job->answered_ms,
+                           .silence = &state->silence,
+                           .deaf = is_deaf(r),
+                           .memo = &job->memo,
+                           .trials = &r->trials,
+                           .prices = price_file_prices(r->options.prices),
+                           .now_ms = clock_wall_ms(),
+                           .chance = chance,
+                           .sha256 = sha256_once,
+                           .settings = r->options.settings};
+    view.pods = cache_pods(r->options.cache, job, now, &view.pods_count);
     state->begun = clock_now();
     state->acts_on = state->heard_at;
     state->heard_at = 0;
     state->status_due = 0;
-    struct op_plan *plan = plan_of(&snapshot, &job->memo);
+    struct op_plan *plan = plan_of(&view, &job->memo);
     op_memo_metered(&job->memo, &job->view, plan);
     log_plan(job, plan);
     ask_coordinator(state, plan);

@@ -3,7 +3,7 @@
 #ifndef RM_OPERATOR_CORE_ACCOUNT_H
 #define RM_OPERATOR_CORE_ACCOUNT_H
 
-#include "operator/core/snapshot.h"
+#include "operator/core/view.h"
 
 enum op_class {
     OP_COUNT_NOTHING,

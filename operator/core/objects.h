@@ -5,7 +5,7 @@
 #define RM_OPERATOR_CORE_OBJECTS_H
 
 #include "operator/core/job.h"
-#include "operator/core/snapshot.h"
+#include "operator/core/view.h"
 
 /* metadata with name, namespace, the job's labels and the owner reference, for every object made here. */
 struct js *object_metadata(const struct job_view *job, const char *name);

@@ -16,20 +16,20 @@ int64_t plan_looks_again_ms(const struct op_plan *plan)
     return TOLD_WITHIN_MS;
 }
 
-struct op_plan *job_plan(const struct job_snapshot *snapshot)
+struct op_plan *job_plan(const struct op_view *view)
 {
     struct op_plan *plan = calloc(1, sizeof *plan);
     struct planner *p = calloc(1, sizeof *p);
     if (!plan || !p)
         abort();
-    const struct job_view *job = snapshot->job;
-    p->s = snapshot;
+    const struct job_view *job = view->job;
+    p->s = view;
     p->job = job;
     p->stored = &job->status;
     p->next = job->status;
     p->plan = plan;
-    plan->told_sequence = snapshot->memo->told_sequence;
-    plan->told_term = snapshot->memo->told_term;
+    plan->told_sequence = view->memo->told_sequence;
+    plan->told_term = view->memo->told_term;
     plan->cost = job->status.cost;
     if (job->managed && !job->deleting) {
         plan_meter(p);

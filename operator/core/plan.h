@@ -1,6 +1,6 @@
 /* Decide, then act: what one job needs now, as a list of writes with their reasons.
  *
- * job_plan is a pure function of the snapshot. The shell does the actions in their order; where one fails it
+ * job_plan is a pure function of the view. The shell does the actions in their order; where one fails it
  * tells the memo, leaves out the rest and comes back later. The status action is always the last one, and
  * none of the others depends on it: what a decision needs in the status is written by one plan and acted on
  * by the next (status.h tells why). Events go out after the status was written. Doing a plan twice, or half
@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-#include "operator/core/snapshot.h"
+#include "operator/core/view.h"
 
 enum op_kind {
     /* POST. 409 AlreadyExists is success where it is a pod, and the one that is there is the job's own:
@@ -22,7 +22,7 @@ enum op_kind {
      */
     OP_APPLY,
     OP_DELETE, /* uid precondition, background propagation, the object's own grace; 404 and 409 are success */
-    OP_STATUS, /* PUT .../status of the job with the snapshot's resourceVersion; 409: reconcile again */
+    OP_STATUS, /* PUT .../status of the job with the resourceVersion of the view; 409: reconcile again */
 };
 
 enum op_resource { OP_PODS, OP_SECRETS, OP_SERVICES, OP_BUDGETS, OP_POLICIES, OP_JOBS, OP_RESOURCES };
@@ -70,7 +70,7 @@ struct op_plan {
 };
 
 /* Allocates bodies; plan_free frees them and the plan. */
-struct op_plan *job_plan(const struct job_snapshot *snapshot);
+struct op_plan *job_plan(const struct op_view *view);
 void plan_free(struct op_plan *plan);
 
 /* When a job is to be looked at again, though nobody tells of a change, after the writes of its plan

@@ -1,4 +1,4 @@
-/* What holds of each plan, whatever the snapshot says: checked before anybody acts on it, in every build.
+/* What holds of each plan, whatever the view says: checked before anybody acts on it, in every build.
  * What the operator must never do is act under an attempt that is not on record, or take one back: two pods
  * would bear one name, or a coordinator would be obeyed that has a successor. */
 #include "common/base/assert.h"

@@ -30,7 +30,7 @@ enum op_mode { OP_RUN, OP_HOLD, OP_IDLING, OP_STOP, OP_SUSPEND, OP_DONE };
 struct op_elsewhere;
 
 struct planner {
-    const struct job_snapshot *s;
+    const struct op_view *s;
     const struct job_view *job;
     const struct job_status *stored; /* what actions may rely on */
     struct job_status next;

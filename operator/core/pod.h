@@ -8,7 +8,7 @@
 #define RM_OPERATOR_CORE_POD_H
 
 #include "operator/core/job.h"
-#include "operator/core/snapshot.h"
+#include "operator/core/view.h"
 
 enum {
     OP_COORDINATOR_PORT = 7070,

@@ -62,7 +62,7 @@ static void add_answer(struct cluster *cluster, const struct fuzz_part *part)
 
 static struct op_plan *plan_of(struct cluster *cluster)
 {
-    struct job_snapshot snapshot = {
+    struct op_view view = {
         .job = &cluster->job,
         .pods = cluster->pods,
         .pods_count = cluster->pods_count,
@@ -75,7 +75,7 @@ static struct op_plan *plan_of(struct cluster *cluster)
         .now_ms = 1790000001000,
         .settings = {.worker_image = "worker", .operator_namespace = "system", .network_policies = true},
     };
-    return job_plan(&snapshot);
+    return job_plan(&view);
 }
 
 static void check_action(const struct op_action *action)
@@ -103,7 +103,7 @@ static void check_plan(struct cluster *cluster)
         check_action(&plan->action[i]);
     plan_print(plan, true, &first);
     plan_print(again, true, &second);
-    fuzz_same(&first, &second, "the same snapshot leads to the same plan");
+    fuzz_same(&first, &second, "the same view leads to the same plan");
     str_clear(&first);
     str_clear(&second);
     plan_free(plan);

@@ -145,21 +145,21 @@ static const struct node_view *find(void *nodes, const char *name)
 
 struct op_plan *cast_plan(struct cast *c)
 {
-    struct job_snapshot s = {.job = &c->job,
-                             .pods = c->pods,
-                             .pods_count = c->pods_count,
-                             .node = find,
-                             .nodes = c->node,
-                             .nodes_known = c->nodes_known,
-                             .memo = &c->memo,
-                             .trials = &c->trials,
-                             .prices = &c->prices,
-                             .now_ms = c->now_ms,
-                             .chance = "chancechancechan",
-                             .sha256 = sha256_once,
-                             .settings = {.worker_image = "ours:1",
-                                          .operator_namespace = "ringmaster-system",
-                                          .network_policies = true}};
+    struct op_view s = {.job = &c->job,
+                        .pods = c->pods,
+                        .pods_count = c->pods_count,
+                        .node = find,
+                        .nodes = c->node,
+                        .nodes_known = c->nodes_known,
+                        .memo = &c->memo,
+                        .trials = &c->trials,
+                        .prices = &c->prices,
+                        .now_ms = c->now_ms,
+                        .chance = "chancechancechan",
+                        .sha256 = sha256_once,
+                        .settings = {.worker_image = "ours:1",
+                                     .operator_namespace = "ringmaster-system",
+                                     .network_policies = true}};
     s.coordinator = c->coordinator_answers ? &c->coordinator : NULL;
     s.answered_ms = c->answered_ms;
     s.silence = &c->silence;

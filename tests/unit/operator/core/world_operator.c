@@ -272,16 +272,16 @@ static struct op_plan *make_plan(struct world *w, struct process *o, const struc
     char chance[OP_CHANCE_TEXT];
     draw_name(w, chance);
     struct coordinator_view *view = calloc(1, sizeof *view);
-    struct job_snapshot s = {.job = job,
-                             .pods = pods,
-                             .node = find_node,
-                             .nodes = o->cache.node,
-                             .nodes_known = true,
-                             .memo = &o->memo,
-                             .now_ms = w->now_ms,
-                             .chance = chance,
-                             .sha256 = hash,
-                             .settings = {.worker_image = "ours:1", .operator_namespace = "rm"}};
+    struct op_view s = {.job = job,
+                        .pods = pods,
+                        .node = find_node,
+                        .nodes = o->cache.node,
+                        .nodes_known = true,
+                        .memo = &o->memo,
+                        .now_ms = w->now_ms,
+                        .chance = chance,
+                        .sha256 = hash,
+                        .settings = {.worker_image = "ours:1", .operator_namespace = "rm"}};
     for (int i = 0; i < o->cache.pods_count; i++)
         if (o->cache.pod[i].exists)
             pods[s.pods_count++] = &o->cache.pod[i].view;

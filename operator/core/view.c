@@ -1,4 +1,4 @@
-#include "operator/core/snapshot.h"
+#include "operator/core/view.h"
 
 #include <stdio.h>
 #include <stdlib.h>

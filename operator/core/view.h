@@ -1,9 +1,9 @@
 /* What a plan looks at: one job and all that the caches hold of it, at one moment.
  *
- * pod_project and node_project turn an object of the API into a small struct without pointers. A snapshot
- * only borrows; whoever makes it keeps the views alive until the plan is made. Pure. */
-#ifndef RM_OPERATOR_CORE_SNAPSHOT_H
-#define RM_OPERATOR_CORE_SNAPSHOT_H
+ * pod_project and node_project turn an object of the API into a small struct without pointers. An
+ * op_view only borrows; whoever makes it keeps what it shows alive until the plan is made. Pure. */
+#ifndef RM_OPERATOR_CORE_VIEW_H
+#define RM_OPERATOR_CORE_VIEW_H
 
 #include "operator/core/coordinator.h"
 #include "operator/core/job.h"
@@ -129,7 +129,7 @@ struct op_trials {
     int next;
 };
 
-struct job_snapshot {
+struct op_view {
     const struct job_view *job;
     const struct pod_view *const *pods; /* those that the job controls, in its namespace; any order */
     int pods_count;
@@ -146,7 +146,7 @@ struct job_snapshot {
     const struct op_trials *trials; /* NULL: none */
     const struct prices *prices;    /* NULL: there are none */
     int64_t now_ms;
-    const char *chance; /* of name_chance: another one for each snapshot */
+    const char *chance; /* of name_chance: another one for each view */
     void (*sha256)(const void *bytes, size_t length, uint8_t out[RM_HASH_BYTES]);
     struct op_settings {
         const char *worker_image;       /* for templates that name none; "" */
