@@ -10,11 +10,11 @@
 
 enum { LAST_WORD_MAX = 4096 };
 
-static const rm_time spare = 5 * RM_S;
+static const rm_time reserve = 5 * RM_S;
 
 rm_time pod_leave_within(const struct pod *pod)
 {
-    return pod->grace > 2 * spare ? pod->grace - spare : pod->grace / 2;
+    return pod->grace > 2 * reserve ? pod->grace - reserve : pod->grace / 2;
 }
 
 int pod_last_word(const struct pod *pod, const char *text, struct error *err)

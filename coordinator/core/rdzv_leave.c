@@ -341,11 +341,11 @@ bool rdzv_leaves_unsaved(const struct turn *turn, const struct msg_state *state)
 
 /* ---- let go ---- */
 
-static const rm_time spare = 2 * RM_S; /* to be let go before it is killed */
+static const rm_time reserve = 2 * RM_S; /* to be let go before it is killed */
 
 static bool has_time(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return w->leave_until == RM_NEVER || st->accounted + spare < w->leave_until;
+    return w->leave_until == RM_NEVER || st->accounted + reserve < w->leave_until;
 }
 
 /* Its pieces are in, or come; somebody has to be there to publish them. */

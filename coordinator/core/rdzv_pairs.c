@@ -381,8 +381,8 @@ void rdzv_pairs_choose(const struct turn *turn)
     count_time_stuck(turn);
 }
 
-/* Whether it has answered a stop or not: who is late with that is no other crew. */
-static bool is_of_crew(const struct rdzv_worker *w)
+/* Whether it has answered a stop or not: who is late with that makes no other roster. */
+static bool is_on_roster(const struct rdzv_worker *w)
 {
     return w->presence == PRESENT && w->trainer_pid && !w->leaving && !w->released;
 }
@@ -393,8 +393,8 @@ static bool has_newcomer(const struct rdzv *st)
     const struct rdzv_pairs *p = &st->pairs;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        bool known = p->crew[i].pid == w->trainer_pid && p->crew[i].incarnation == w->incarnation;
-        if (is_of_crew(w) && !known)
+        bool known = p->roster[i].pid == w->trainer_pid && p->roster[i].incarnation == w->incarnation;
+        if (is_on_roster(w) && !known)
             return true;
     }
     return false;
@@ -506,10 +506,10 @@ void rdzv_pairs_formed(const struct turn *turn)
     p->in_vain = p->broke = p->newest.set = p->went = p->stepped = false;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         const struct rdzv_worker *w = &st->worker[i];
-        bool in = is_of_crew(w);
+        bool in = is_on_roster(w);
         p->words[i] = (struct worker_set){0};
-        p->crew[i].pid = in ? w->trainer_pid : 0;
-        p->crew[i].incarnation = in ? w->incarnation : 0;
+        p->roster[i].pid = in ? w->trainer_pid : 0;
+        p->roster[i].incarnation = in ? w->incarnation : 0;
     }
 }
 

@@ -147,11 +147,11 @@ struct rdzv_pairs {
     struct rdzv_named newest;                      /* whom to believe */
     int weight;                                    /* of what was said of those two */
     int formings;                                  /* in vain, of the same, in a row */
-    struct worker_set formed; /* members of the newest; crew: from whom they were chosen */
+    struct worker_set formed; /* members of the newest; roster: from whom they were chosen */
     struct {
         uint64_t incarnation;
         int64_t pid; /* 0: was not there */
-    } crew[RM_WORKERS_MAX];
+    } roster[RM_WORKERS_MAX];
     rm_time again_at;                             /* no sooner with the same */
     int last_tries;                               /* since startTimeout is over */
     struct worker_set tried_last[RM_WORKERS_MAX]; /* with whom it was in one of those */

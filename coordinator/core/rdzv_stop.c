@@ -29,7 +29,7 @@ void rdzv_stop_asked(struct rdzv_worker *w, rm_time now)
 /* Those who are left of a sudden loss wait in a collective, and never run their handler of SIGTERM. */
 static const rm_time sudden_grace = RM_S;
 /* To kill what has not ended, to say so and to be let go, before somebody else kills all of the pod. */
-static const rm_time spare = RM_S;
+static const rm_time reserve = RM_S;
 
 rm_time rdzv_stop_within(const struct rdzv *st, rm_time now)
 {
@@ -48,7 +48,7 @@ rm_time rdzv_stop_within(const struct rdzv *st, rm_time now)
     rm_time left = at - now;
     if (left <= 0) /* and yet it is there: what was told was not its end */
         return sudden_grace;
-    left -= rm_earlier(spare, left / 2);
+    left -= rm_earlier(reserve, left / 2);
     return left;
 }
 

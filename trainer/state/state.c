@@ -569,9 +569,9 @@ bool state_kept(const struct state *s, struct state_update *out)
 
 int state_take_spare(struct state *s)
 {
-    int spare = state_received_buffer(s);
-    forget_update(s, spare);
-    return spare;
+    int buffer = state_received_buffer(s);
+    forget_update(s, buffer);
+    return buffer;
 }
 
 void state_update_begin(struct state *s, int b, const uint32_t *header, const int32_t *k)
@@ -602,13 +602,13 @@ void state_commit(struct state *s, const struct state_point *next, enum state_pl
 {
     FAULT("before-commit");
     uint32_t now = atomic_load_explicit(&s->header->current, memory_order_relaxed);
-    uint32_t spare = now == 1 ? 2 : 1;
+    uint32_t other = now == 1 ? 2 : 1;
     RM_ASSERT(now && next->step == s->header->point[now - 1].step + 1,
               "step %lld is committed, and record %u counts", (long long)next->step, now);
-    s->header->point[spare - 1] = *next;
-    s->header->place[spare - 1] = (uint32_t)place;
+    s->header->point[other - 1] = *next;
+    s->header->place[other - 1] = (uint32_t)place;
     FAULT("record-written");
-    atomic_store_explicit(&s->header->current, spare, memory_order_release);
+    atomic_store_explicit(&s->header->current, other, memory_order_release);
     state_order();
     FAULT("after-commit");
 }
