@@ -165,12 +165,12 @@ static void do_drills(struct local_run *run, int64_t step)
 static void do_timed_drills(void *ctx)
 {
     struct local_run *run = ctx;
-    struct drill_plan *plan = run->options->drills;
+    struct drill_list *drills = run->options->drills;
     const struct drill *drill;
     rm_time elapsed = loop_now(run->loop) - run->first_ring_at;
-    while (!ending(run) && !run->interrupted && (drill = drill_due_after(plan, elapsed)))
+    while (!ending(run) && !run->interrupted && (drill = drill_due_after(drills, elapsed)))
         do_drill(run, drill, 0);
-    rm_time next = ending(run) || run->interrupted ? RM_NEVER : drill_next_after(plan);
+    rm_time next = ending(run) || run->interrupted ? RM_NEVER : drill_next_after(drills);
     loop_timer_set(run->drill_timer, next == RM_NEVER ? RM_NEVER : run->first_ring_at + next);
 }
 

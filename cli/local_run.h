@@ -12,7 +12,7 @@
 
 struct local_run_options {
     const struct prepared *prepared;
-    struct drill_plan *drills;
+    struct drill_list *drills;
     struct console *console;
     struct report *report; /* initialised */
     int port;

@@ -240,14 +240,14 @@ static int check_resume(const struct prepared *p, struct corpus *corpus, struct 
 }
 
 /* Of a job that is complete they come to nothing, and are read as they would be with --overwrite. */
-static int check_drills(struct drill_plan *drills, const struct prepared *p, struct error *err)
+static int check_drills(struct drill_list *drills, const struct prepared *p, struct error *err)
 {
     struct drill_terms terms = {.workers_min = p->spec.workers.min,
                                 .workers_max = p->spec.workers.max,
                                 .workers_target = p->spec.workers.target,
                                 .steps = job_restarts(&p->spec) ? 0 : p->spec.steps,
                                 .resume_step = p->resume.found && !p->complete ? p->resume.entry.step : 0};
-    return drill_plan_check(drills, &terms, err);
+    return drill_list_check(drills, &terms, err);
 }
 
 static void say_waiting(void *ctx, const char *text)

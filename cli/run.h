@@ -13,7 +13,7 @@ struct run_options {
     const char *file;
     const char *sets[RUN_SETS_MAX];
     int sets_count;
-    struct drill_plan drills;
+    struct drill_list drills;
     bool json, overwrite;
     bool look; /* check alone: nothing is made, locked or deleted */
     int port;  /* of the coordinator; 0: any free one */

@@ -77,8 +77,8 @@ int memory_main(int argc, char **argv)
                                             .recompute = w.recompute};
     if (backend_cpu_open(&backend, &options, &err) < 0)
         return say_error(&err);
-    struct backend_plan plan = backend->ops->plan(backend);
-    printf("lane %zu\nstate %zu\n", plan.lane, plan.state);
+    struct backend_needs needs = backend->ops->needs(backend);
+    printf("lane %zu\nstate %zu\n", needs.lane, needs.state);
     backend->ops->free(backend);
     return 0;
 }

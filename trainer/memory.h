@@ -2,7 +2,7 @@
 #ifndef RM_TRAINER_MEMORY_MAIN_H
 #define RM_TRAINER_MEMORY_MAIN_H
 
-/* Prints `lane BYTES` and `state BYTES` (struct backend_plan); the exit code. */
+/* Prints `lane BYTES` and `state BYTES` (struct backend_needs); the exit code. */
 int memory_main(int argc, char **argv);
 
 #endif

@@ -60,14 +60,14 @@ static int refuse_form(const char *text, struct error *err)
                    text);
 }
 
-static int add_random(struct drill_plan *plan, const char *text, struct error *err)
+static int add_random(struct drill_list *list, const char *text, struct error *err)
 {
     const char *at = text + strlen("random:");
     int64_t seed;
     if (!read_number(&at, INT64_MAX, &seed) || *at)
         return refuse_form(text, err);
-    plan->random = true;
-    plan->seed = (uint64_t)seed;
+    list->random = true;
+    list->seed = (uint64_t)seed;
     return 0;
 }
 
@@ -97,10 +97,10 @@ static bool read_moment(const char *at, struct drill *ret)
     return (read_fraction(at, &ret->after) || duration_parse(at, &ret->after)) && ret->after > 0;
 }
 
-int drill_add(struct drill_plan *plan, const char *text, struct error *err)
+int drill_add(struct drill_list *list, const char *text, struct error *err)
 {
     if (!strncmp(text, "random:", 7))
-        return add_random(plan, text, err);
+        return add_random(list, text, err);
     int kind = 0;
     size_t length = strcspn(text, ":@");
     while (kind < KINDS && (strlen(kinds[kind].name) != length || strncmp(kinds[kind].name, text, length)))
@@ -115,14 +115,14 @@ int drill_add(struct drill_plan *plan, const char *text, struct error *err)
         return refuse_form(text, err);
     if (*at++ != '@' || !read_moment(at, &drill) || strlen(text) >= DRILL_TEXT_MAX)
         return refuse_form(text, err);
-    if (plan->count && plan->timed != (drill.after > 0))
+    if (list->count && list->timed != (drill.after > 0))
         return err_set(err, ERR_USAGE, "--drill %s: a history has steps or times, not both", text);
-    if (plan->count == DRILLS_MAX)
+    if (list->count == DRILLS_MAX)
         return err_set(err, ERR_USAGE, "--drill %s: more than %d drills", text, DRILLS_MAX);
-    plan->timed = drill.after > 0;
+    list->timed = drill.after > 0;
     drill.worker = (int)worker;
     text_copy(drill.spec, sizeof drill.spec, text);
-    plan->drill[plan->count++] = drill;
+    list->drill[list->count++] = drill;
     return 0;
 }
 
@@ -230,17 +230,17 @@ static void draw_one(struct drill *drill, const struct drill_terms *terms, struc
 }
 
 /* Three to ten drills at random steps, as many as there are steps for. */
-static void draw(struct drill_plan *plan, const struct drill_terms *terms, struct living living)
+static void draw(struct drill_list *list, const struct drill_terms *terms, struct living living)
 {
-    uint64_t rng = plan->seed;
+    uint64_t rng = list->seed;
     int64_t first = terms->resume_step + 1, room = terms->steps - first;
     int count = (int)(3 + prng_below(&rng, 8));
-    plan->count = room < 1 ? 0 : count > room ? (int)room : count;
-    for (int i = 0; i < plan->count; i++) {
+    list->count = room < 1 ? 0 : count > room ? (int)room : count;
+    for (int i = 0; i < list->count; i++) {
         /* Part i of the way, so that steps come out in order and spread over the run. */
-        int64_t from = first + room * i / plan->count, to = first + room * (i + 1) / plan->count;
-        plan->drill[i].step = from + (int64_t)prng_below(&rng, (uint64_t)(to - from));
-        draw_one(&plan->drill[i], terms, &living, &rng);
+        int64_t from = first + room * i / list->count, to = first + room * (i + 1) / list->count;
+        list->drill[i].step = from + (int64_t)prng_below(&rng, (uint64_t)(to - from));
+        draw_one(&list->drill[i], terms, &living, &rng);
     }
 }
 
@@ -250,55 +250,55 @@ static bool later(const struct drill *a, const struct drill *b)
 }
 
 /* Insertion: few drills, and those of one step keep their order. */
-static void sort(struct drill_plan *plan)
+static void sort(struct drill_list *list)
 {
-    for (int i = 1; i < plan->count; i++) {
-        struct drill moved = plan->drill[i];
+    for (int i = 1; i < list->count; i++) {
+        struct drill moved = list->drill[i];
         int j = i;
-        for (; j > 0 && later(&plan->drill[j - 1], &moved); j--)
-            plan->drill[j] = plan->drill[j - 1];
-        plan->drill[j] = moved;
+        for (; j > 0 && later(&list->drill[j - 1], &moved); j--)
+            list->drill[j] = list->drill[j - 1];
+        list->drill[j] = moved;
     }
 }
 
-int drill_plan_check(struct drill_plan *plan, const struct drill_terms *terms, struct error *err)
+int drill_list_check(struct drill_list *list, const struct drill_terms *terms, struct error *err)
 {
     struct living living = {0};
     for (int w = 0; w < terms->workers_target; w++)
         living_set(&living, w, true);
-    if (plan->random && plan->count)
+    if (list->random && list->count)
         return err_set(err, ERR_USAGE,
                        "--drill random:%llu: a random history stands alone; leave out the other drills",
-                       (unsigned long long)plan->seed);
-    if (plan->random && !terms->steps)
+                       (unsigned long long)list->seed);
+    if (list->random && !terms->steps)
         return err_set(
             err, ERR_USAGE,
             "--drill random:%llu: a random history is made of steps, and nobody knows a program's; write "
             "drills with times, as kill:1@20s",
-            (unsigned long long)plan->seed);
-    if (plan->random)
-        draw(plan, terms, living);
-    sort(plan);
-    for (int i = 0; i < plan->count; i++)
-        if (play(&plan->drill[i], terms, &living, err) < 0)
+            (unsigned long long)list->seed);
+    if (list->random)
+        draw(list, terms, living);
+    sort(list);
+    for (int i = 0; i < list->count; i++)
+        if (play(&list->drill[i], terms, &living, err) < 0)
             return -1;
-    plan->next = 0;
+    list->next = 0;
     return 0;
 }
 
-const struct drill *drill_due(struct drill_plan *plan, int64_t step)
+const struct drill *drill_due(struct drill_list *list, int64_t step)
 {
-    if (plan->timed || plan->next == plan->count || plan->drill[plan->next].step > step)
+    if (list->timed || list->next == list->count || list->drill[list->next].step > step)
         return NULL;
-    return &plan->drill[plan->next++];
+    return &list->drill[list->next++];
 }
 
-const struct drill *drill_due_after(struct drill_plan *plan, rm_time elapsed)
+const struct drill *drill_due_after(struct drill_list *list, rm_time elapsed)
 {
-    return drill_next_after(plan) > elapsed ? NULL : &plan->drill[plan->next++];
+    return drill_next_after(list) > elapsed ? NULL : &list->drill[list->next++];
 }
 
-rm_time drill_next_after(const struct drill_plan *plan)
+rm_time drill_next_after(const struct drill_list *list)
 {
-    return plan->timed && plan->next < plan->count ? plan->drill[plan->next].after : RM_NEVER;
+    return list->timed && list->next < list->count ? list->drill[list->next].after : RM_NEVER;
 }

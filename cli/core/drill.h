@@ -10,9 +10,9 @@
  *     random:SEED  a history drawn from a seed that never goes below workers.min
  *
  * Instead of a step a time may stand, "kill:1@20s": so long after the first ring was formed. It is the only
- * way for a program, whose steps nobody knows. A plan has steps or times.
+ * way for a program, whose steps nobody knows. A list has steps or times.
  *
- * drill_add reads one, drill_plan_check puts them in order and plays them through against the workers that
+ * drill_add reads one, drill_list_check puts them in order and plays them through against the workers that
  * each leaves, drill_due hands them out as steps go by. Pure. */
 #ifndef RM_CLI_DRILL_H
 #define RM_CLI_DRILL_H
@@ -41,11 +41,11 @@ struct drill {
     enum drill_kind kind;
     int worker; /* -1 for join and coordinator */
     int64_t step;
-    rm_time after;             /* where the plan is timed, ns; step means nothing then */
+    rm_time after;             /* where the list is timed, ns; step means nothing then */
     char spec[DRILL_TEXT_MAX]; /* as it was written */
 };
 
-struct drill_plan {
+struct drill_list {
     int count, next;
     bool timed;
     bool random;
@@ -53,25 +53,25 @@ struct drill_plan {
     struct drill drill[DRILLS_MAX];
 };
 
-/* What a plan is checked against. */
+/* What a list is checked against. */
 struct drill_terms {
     int workers_min, workers_max, workers_target;
     int64_t steps, resume_step; /* resume_step: 0 where training starts anew; steps: 0 of a program */
 };
 
 /* Reads one drill as written on the command line; ERR_USAGE with the form that was meant. */
-int drill_add(struct drill_plan *plan, const char *text, struct error *err);
+int drill_add(struct drill_list *list, const char *text, struct error *err);
 
 /* Sorts by step (those at one step stay in order), draws a random history, and refuses what can't be:
  * a step outside [1, steps) or already behind the resume step, a worker that is not there at that moment,
  * more workers at once than max. ERR_USAGE. */
-int drill_plan_check(struct drill_plan *plan, const struct drill_terms *terms, struct error *err);
+int drill_list_check(struct drill_list *list, const struct drill_terms *terms, struct error *err);
 
 /* The next drill whose step has come, NULL where there is none (yet). */
-const struct drill *drill_due(struct drill_plan *plan, int64_t step);
-/* The same of a timed plan, and when its next one comes; RM_NEVER: there is none. */
-const struct drill *drill_due_after(struct drill_plan *plan, rm_time elapsed);
-rm_time drill_next_after(const struct drill_plan *plan);
+const struct drill *drill_due(struct drill_list *list, int64_t step);
+/* The same of a timed list, and when its next one comes; RM_NEVER: there is none. */
+const struct drill *drill_due_after(struct drill_list *list, rm_time elapsed);
+rm_time drill_next_after(const struct drill_list *list);
 
 /* How the drill shows in the coordinator's `act` line. */
 enum cause drill_cause(enum drill_kind kind);

@@ -11,7 +11,7 @@ static void check_drill(const struct drill *drill, const struct drill_terms *ter
         fuzz_broken("a drill is against a worker that there may be");
 }
 
-static int hand_out_by_steps(struct drill_plan *plan, const struct drill_terms *terms)
+static int hand_out_by_steps(struct drill_list *plan, const struct drill_terms *terms)
 {
     const struct drill *drill;
     int seen = 0;
@@ -24,7 +24,7 @@ static int hand_out_by_steps(struct drill_plan *plan, const struct drill_terms *
     return seen;
 }
 
-static int hand_out_by_times(struct drill_plan *plan, const struct drill_terms *terms)
+static int hand_out_by_times(struct drill_list *plan, const struct drill_terms *terms)
 {
     int seen = 0;
     for (rm_time next, last = 0; (next = drill_next_after(plan)) != RM_NEVER; last = next, seen++) {
@@ -38,10 +38,10 @@ static int hand_out_by_times(struct drill_plan *plan, const struct drill_terms *
     return seen;
 }
 
-static void check(struct drill_plan plan, const struct drill_terms *terms)
+static void check(struct drill_list plan, const struct drill_terms *terms)
 {
     struct error err = {0};
-    if (drill_plan_check(&plan, terms, &err) < 0) {
+    if (drill_list_check(&plan, terms, &err) < 0) {
         fuzz_refused(&err);
         return;
     }
@@ -54,14 +54,14 @@ static void check(struct drill_plan plan, const struct drill_terms *terms)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct drill_plan plan; /* large */
+    static struct drill_list plan; /* large */
     struct drill_terms model = {
         .workers_min = 1, .workers_max = 6, .workers_target = 3, .steps = 200, .resume_step = 0};
     struct drill_terms program = {.workers_min = 1, .workers_max = 6, .workers_target = 3};
     struct error err = {0};
     char *text = fuzz_text(data, size);
     char *rest = text;
-    plan = (struct drill_plan){0};
+    plan = (struct drill_list){0};
     while (rest)
         if (drill_add(&plan, strsep(&rest, "\n"), &err) < 0)
             fuzz_refused(&err);

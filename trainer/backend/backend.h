@@ -69,7 +69,7 @@ struct backend_options {
 };
 
 /* Memory of this process's machine, in bytes. */
-struct backend_plan {
+struct backend_needs {
     size_t lane;  /* for lanes, evaluation and all else that comes and goes with this process */
     size_t state; /* for the training state, where there is none yet */
 };
@@ -105,7 +105,7 @@ struct backend_ops {
     /* NULL is fine. */
     void (*free)(struct backend *b);
     /* Before much is taken. */
-    struct backend_plan (*plan)(const struct backend *b);
+    struct backend_needs (*needs)(const struct backend *b);
     /* The fingerprint's named half: everything that decides bits, as text; RM_FINGERPRINT_MAX bytes. */
     void (*fingerprint)(const struct backend *b, char *out);
     /* Its measured half: hash of what is computed from fixed weights and tokens, RM_HASH_BYTES. Two of one

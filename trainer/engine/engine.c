@@ -123,8 +123,8 @@ static int take_buffers(struct engine *e, struct error *err)
 static int check_memory(struct engine *e, const struct engine_options *options, struct error *err)
 {
     struct stat st;
-    struct backend_plan plan = e->backend->ops->plan(e->backend);
-    size_t lane = plan.lane, state = plan.state, available = pages_available();
+    struct backend_needs needs = e->backend->ops->needs(e->backend);
+    size_t lane = needs.lane, state = needs.state, available = pages_available();
     if (fstat(options->state_fd, &st) == 0 && (size_t)st.st_blocks * 512 >= state)
         state = 0;
     else if (saves_on_the_way(e->spec) && e->backend->aims)

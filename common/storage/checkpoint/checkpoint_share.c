@@ -116,7 +116,7 @@ static int add_piece(struct sharing *s, int piece, struct error *err)
     return 0;
 }
 
-static int plan(struct sharing *s, struct error *err)
+static int add_wanted(struct sharing *s, struct error *err)
 {
     const struct manifest *m = s->manifest;
     int opened = -1; /* first piece of the newest file */
@@ -338,7 +338,7 @@ static int read_share(struct sharing *s, struct error *err)
     s->range = calloc(chunks * SHARE_RUNS_MAX, sizeof *s->range);
     if (!s->chunk || !s->file || !s->range)
         return err_set(err, ERR_MACHINE, "out of memory");
-    if (plan(s, err) < 0)
+    if (add_wanted(s, err) < 0)
         return -1;
     FAULT("share-planned");
     return files_look(s->share->store, read_once, s, err);

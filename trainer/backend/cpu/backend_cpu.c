@@ -59,12 +59,12 @@ static void cpu_free(struct backend *b)
     free(c);
 }
 
-static struct backend_plan cpu_plan(const struct backend *b)
+static struct backend_needs cpu_needs(const struct backend *b)
 {
     const struct backend_cpu *c = cpu_seen(b);
     size_t parameters = (size_t)c->layout->parameters;
-    return (struct backend_plan){.lane = gpt_memory(c->gpt) + parameters * sizeof *c->grads,
-                                 .state = parameters * STATE_BYTES};
+    return (struct backend_needs){.lane = gpt_memory(c->gpt) + parameters * sizeof *c->grads,
+                                  .state = parameters * STATE_BYTES};
 }
 
 static void cpu_fingerprint(const struct backend *b, char *out)
@@ -257,7 +257,7 @@ static int cpu_copy_in(struct backend *b, struct far to, const void *from, size_
 
 static const struct backend_ops cpu_ops = {
     .free = cpu_free,
-    .plan = cpu_plan,
+    .needs = cpu_needs,
     .fingerprint = cpu_fingerprint,
     .probe = cpu_probe,
     .attach = cpu_attach,

@@ -235,11 +235,11 @@ static void program_free(struct backend *b)
     free(p);
 }
 
-static struct backend_plan program_plan(const struct backend *b)
+static struct backend_needs program_needs(const struct backend *b)
 {
     const struct backend_program *p = program_seen(b);
-    return (struct backend_plan){.lane = (size_t)p->at.bytes,
-                                 .state = (size_t)p->options.layout->parameters * WORDS_BYTES};
+    return (struct backend_needs){.lane = (size_t)p->at.bytes,
+                                  .state = (size_t)p->options.layout->parameters * WORDS_BYTES};
 }
 
 /* Gradients by their hash, arithmetic in the program's own words as far as they fit. */
@@ -491,7 +491,7 @@ static int program_finish(struct backend *b, struct error *err)
 
 static const struct backend_ops program_ops = {
     .free = program_free,
-    .plan = program_plan,
+    .needs = program_needs,
     .fingerprint = program_fingerprint,
     .memory = program_memory,
     .attach = program_attach,

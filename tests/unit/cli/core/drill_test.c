@@ -7,10 +7,10 @@
 static const struct drill_terms terms = {
     .workers_min = 1, .workers_max = 4, .workers_target = 3, .steps = 40, .resume_step = 0};
 
-static int plan(struct drill_plan *p, const struct drill_terms *t, struct error *err, const char *list)
+static int make_list(struct drill_list *p, const struct drill_terms *t, struct error *err, const char *list)
 {
     char one[64];
-    *p = (struct drill_plan){0};
+    *p = (struct drill_list){0};
     while (*list) {
         size_t n = strcspn(list, " ");
         memcpy(one, list, n);
@@ -19,23 +19,23 @@ static int plan(struct drill_plan *p, const struct drill_terms *t, struct error 
             return -1;
         list += n + (list[n] == ' ');
     }
-    return drill_plan_check(p, t, err);
+    return drill_list_check(p, t, err);
 }
 
 static void refused(const char *list, const char *part)
 {
-    static struct drill_plan p;
+    static struct drill_list p;
     struct error err = {0};
-    cr_assert_lt(plan(&p, &terms, &err, list), 0, "%s was taken", list);
+    cr_assert_lt(make_list(&p, &terms, &err, list), 0, "%s was taken", list);
     cr_assert_eq(err.code, ERR_USAGE);
     cr_assert(strstr(err.text, part), "%s: %s", list, err.text);
 }
 
 Test(drill, drills_come_when_their_step_has_come_and_in_the_order_given)
 {
-    static struct drill_plan p;
+    static struct drill_list p;
     struct error err = {0};
-    cr_assert_eq(plan(&p, &terms, &err, "join@20 kill:1@10 trainer:0@20 term:2@12"), 0, "%s", err.text);
+    cr_assert_eq(make_list(&p, &terms, &err, "join@20 kill:1@10 trainer:0@20 term:2@12"), 0, "%s", err.text);
     cr_assert_null(drill_due(&p, 9));
     cr_assert_str_eq(drill_due(&p, 11)->spec, "kill:1@10");
     cr_assert_null(drill_due(&p, 11));
@@ -47,9 +47,9 @@ Test(drill, drills_come_when_their_step_has_come_and_in_the_order_given)
 
 Test(drill, drills_with_times_come_when_their_time_has_come_whatever_the_step)
 {
-    static struct drill_plan p;
+    static struct drill_list p;
     struct error err = {0};
-    cr_assert_eq(plan(&p, &terms, &err, "join@1m kill:1@2500ms trainer:0@1m"), 0, "%s", err.text);
+    cr_assert_eq(make_list(&p, &terms, &err, "join@1m kill:1@2500ms trainer:0@1m"), 0, "%s", err.text);
     cr_assert_null(drill_due(&p, INT64_MAX), "no step makes a drill with a time due");
     cr_assert_eq(drill_next_after(&p), 2500 * RM_MS);
     cr_assert_null(drill_due_after(&p, 2499 * RM_MS));
@@ -59,13 +59,13 @@ Test(drill, drills_with_times_come_when_their_time_has_come_whatever_the_step)
     cr_assert_str_eq(drill_due_after(&p, 70 * RM_S)->spec, "trainer:0@1m");
     cr_assert_eq(drill_next_after(&p), RM_NEVER);
     cr_assert_null(drill_due_after(&p, RM_NEVER - 1));
-    cr_assert_eq(plan(&p, &terms, &err, "kill:1@2"), 0);
+    cr_assert_eq(make_list(&p, &terms, &err, "kill:1@2"), 0);
     cr_assert_eq(drill_next_after(&p), RM_NEVER, "a drill with a step has no time");
 }
 
 Test(drill, a_history_has_steps_or_times_and_a_programs_has_times)
 {
-    static struct drill_plan p;
+    static struct drill_list p;
     struct error err = {0};
     struct drill_terms program = terms;
     program.steps = 0;
@@ -78,11 +78,11 @@ Test(drill, a_history_has_steps_or_times_and_a_programs_has_times)
                                        "kill:1@1.0000000001s", "kill:1@99999999999.5s"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         refused(none[i], "kill:W@S");
-    cr_assert_lt(plan(&p, &program, &err, "kill:1@3"), 0);
+    cr_assert_lt(make_list(&p, &program, &err, "kill:1@3"), 0);
     cr_assert(strstr(err.text, "write a time, as kill:1@20s"), "%s", err.text);
-    cr_assert_lt(plan(&p, &program, &err, "random:3"), 0);
+    cr_assert_lt(make_list(&p, &program, &err, "random:3"), 0);
     cr_assert(strstr(err.text, "write drills with times"), "%s", err.text);
-    cr_assert_eq(plan(&p, &program, &err, "kill:1@3s"), 0, "%s", err.text);
+    cr_assert_eq(make_list(&p, &program, &err, "kill:1@3s"), 0, "%s", err.text);
 }
 
 Test(drill, what_is_no_drill_is_told_the_forms)
@@ -92,7 +92,7 @@ Test(drill, what_is_no_drill_is_told_the_forms)
         "kill:1@x", "kill:1@3x", "join:1@3",  "join@",    "kill:-1@3",
         "random:",  "random:x",  "kill:99@3", "boom:1@3", "kill:1@99999999999999999999"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        static struct drill_plan p;
+        static struct drill_list p;
         struct error err = {0};
         cr_assert_lt(drill_add(&p, wrong[i], &err), 0, "%s", wrong[i]);
         cr_assert(strstr(err.text, "kill:W@S"), "%s", err.text);
@@ -106,40 +106,40 @@ Test(drill, a_step_outside_the_run_is_refused)
     refused("kill:1@40", "from 1 to 39");
     struct drill_terms resumed = terms;
     resumed.resume_step = 20;
-    static struct drill_plan p;
+    static struct drill_list p;
     struct error err = {0};
-    cr_assert_lt(plan(&p, &resumed, &err, "kill:1@20"), 0);
+    cr_assert_lt(make_list(&p, &resumed, &err, "kill:1@20"), 0);
     cr_assert(strstr(err.text, "goes on from step 20"), "%s", err.text);
-    cr_assert_eq(plan(&p, &resumed, &err, "kill:1@21"), 0);
+    cr_assert_eq(make_list(&p, &resumed, &err, "kill:1@21"), 0);
 }
 
 Test(drill, workers_are_followed_through_the_history)
 {
-    static struct drill_plan p;
+    static struct drill_list p;
     struct error err = {0};
     refused("kill:3@5", "no worker 3 at step 5");
     refused("stop:1@5 hang:1@6", "no worker 1 at step 6");
     refused("kill:1@5 kill:1@6", "no worker 1 at step 6");
     refused("kill:1@5 trainer:1@6", "no worker 1 at step 6");
     refused("join@5 join@6", "more workers at once than spec.workers.max (4)");
-    cr_assert_eq(plan(&p, &terms, &err, "kill:1@5 join@6 kill:1@7"), 0,
+    cr_assert_eq(make_list(&p, &terms, &err, "kill:1@5 join@6 kill:1@7"), 0,
                  "the join takes the lowest free index: %s", err.text);
-    cr_assert_eq(plan(&p, &terms, &err, "trainer:1@5 kill:1@6"), 0);
-    cr_assert_eq(plan(&p, &terms, &err, "kill:0@5 kill:1@5 kill:2@5"), 0,
+    cr_assert_eq(make_list(&p, &terms, &err, "trainer:1@5 kill:1@6"), 0);
+    cr_assert_eq(make_list(&p, &terms, &err, "kill:0@5 kill:1@5 kill:2@5"), 0,
                  "below min is allowed: it is a test too");
 }
 
 Test(drill, a_random_history_is_the_seeds_alone_and_never_goes_below_min)
 {
     for (int seed = 0; seed < 500; seed++) {
-        static struct drill_plan a, b;
+        static struct drill_list a, b;
         struct error err = {0};
         char text[32];
         snprintf(text, sizeof text, "random:%d", seed);
         struct drill_terms t = {
             .workers_min = 1 + seed % 3, .workers_max = 3 + seed % 5, .workers_target = 3, .steps = 5 + seed};
-        cr_assert_eq(plan(&a, &t, &err, text), 0, "seed %d: %s", seed, err.text);
-        cr_assert_eq(plan(&b, &t, &err, text), 0);
+        cr_assert_eq(make_list(&a, &t, &err, text), 0, "seed %d: %s", seed, err.text);
+        cr_assert_eq(make_list(&b, &t, &err, text), 0);
         cr_assert_eq(memcmp(&a, &b, sizeof a), 0);
         cr_assert_geq(a.count, 3);
         int living = 3;
@@ -150,7 +150,7 @@ Test(drill, a_random_history_is_the_seeds_alone_and_never_goes_below_min)
             cr_assert_geq(living, t.workers_min, "seed %d", seed);
         }
         for (int i = 0; i < a.count; i++) {
-            struct drill_plan again = {0};
+            struct drill_list again = {0};
             cr_assert_eq(drill_add(&again, a.drill[i].spec, &err), 0);
             cr_assert_eq(again.drill[0].step, a.drill[i].step, "a drawn drill can be written by hand");
         }
@@ -160,9 +160,10 @@ Test(drill, a_random_history_is_the_seeds_alone_and_never_goes_below_min)
 
 Test(drill, a_second_has_fractions)
 {
-    static struct drill_plan p;
+    static struct drill_list p;
     struct error err = {0};
-    cr_assert_eq(plan(&p, &terms, &err, "kill:1@1.5s join@2.25s trainer:0@3.000000001s"), 0, "%s", err.text);
+    cr_assert_eq(make_list(&p, &terms, &err, "kill:1@1.5s join@2.25s trainer:0@3.000000001s"), 0, "%s",
+                 err.text);
     cr_assert_null(drill_due_after(&p, 1499999999));
     cr_assert_str_eq(drill_due_after(&p, 1500 * RM_MS)->spec, "kill:1@1.5s");
     cr_assert_str_eq(drill_due_after(&p, 2250 * RM_MS)->spec, "join@2.25s");

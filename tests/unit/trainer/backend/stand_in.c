@@ -78,10 +78,10 @@ static void stand_in_free(struct backend *b)
     free(s);
 }
 
-static struct backend_plan plan(const struct backend *b)
+static struct backend_needs needs(const struct backend *b)
 {
-    const struct backend *cpu = asked(b, "plan");
-    return cpu->ops->plan(cpu);
+    const struct backend *cpu = asked(b, "needs");
+    return cpu->ops->needs(cpu);
 }
 
 static void fingerprint(const struct backend *b, char *out)
@@ -222,7 +222,7 @@ static int open_as(bool is_far, bool lanes_only, struct backend **ret, const str
     struct stand_in *s = calloc(1, sizeof *s);
     RM_ASSERT(s, "no memory");
     s->ops = (struct backend_ops){.free = stand_in_free,
-                                  .plan = plan,
+                                  .needs = needs,
                                   .fingerprint = fingerprint,
                                   .probe = probe,
                                   .attach = attach,

@@ -27,7 +27,7 @@ Test(seam, each_command_asks_who_computes_for_what_it_needs, .timeout = 60)
 {
     struct rig *rig = rig_open();
     rig_start(rig, 0, stand_in_open);
-    expect_asked(rig, "plan attach probe warm_up fingerprint");
+    expect_asked(rig, "needs attach probe warm_up fingerprint");
     cr_assert(rig_run(rig, 0, CMD_INIT));
     expect_asked(rig, "init");
     rig_connect(rig, 1);

@@ -1,6 +1,6 @@
 /* Memory of a GPU, and memory of the host that a GPU reaches by itself.
  *
- * A GPU's memory is taken once, at start, in a few large pieces (plan.h), by the driver's virtual memory
+ * A GPU's memory is taken once, at start, in a few large pieces (needs.h), by the driver's virtual memory
  * calls: so a descriptor of it keeps its contents for as long as anybody holds that, or a mapping. Addresses
  * of it are numbers: only kernels and copies may follow them. */
 #ifndef RM_TRAINER_CUDA_MEMORY_H

@@ -373,9 +373,9 @@ Test(backend, a_plan_is_no_less_than_what_is_taken, .init = begin)
 {
     for (int which = 0; which < BACKENDS; which++) {
         struct one o = one_open(backends[which], 1);
-        struct backend_plan plan = o.ops->plan(o.b);
-        cr_assert_gt(plan.lane, bytes_of());
-        cr_assert_geq(plan.state, 5 * bytes_of());
+        struct backend_needs needs = o.ops->needs(o.b);
+        cr_assert_gt(needs.lane, bytes_of());
+        cr_assert_geq(needs.state, 5 * bytes_of());
         one_close(&o);
     }
 }

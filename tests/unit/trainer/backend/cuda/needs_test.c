@@ -1,5 +1,5 @@
 /* What is taken of a GPU's memory, and what is said where it is too little. */
-#include "trainer/backend/cuda/plan.h"
+#include "trainer/backend/cuda/needs.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -15,96 +15,97 @@ static const struct model_shape large = {
 
 static struct model_layout layout;
 
-static struct cuda_plan_shape shape_of(const struct model_shape *model, int lane_sequences)
+static struct cuda_needs_shape shape_of(const struct model_shape *model, int lane_sequences)
 {
     model_layout_init(&layout, model);
-    return (struct cuda_plan_shape){.layout = &layout, .lane_sequences = lane_sequences, .slots = 264};
+    return (struct cuda_needs_shape){.layout = &layout, .lane_sequences = lane_sequences, .slots = 264};
 }
 
-static struct cuda_plan plan_of(const struct cuda_plan_shape *shape)
+static struct cuda_needs needs_of(const struct cuda_needs_shape *shape)
 {
-    struct cuda_plan plan;
-    cuda_plan_make(&plan, shape);
-    return plan;
+    struct cuda_needs needs;
+    cuda_needs_make(&needs, shape);
+    return needs;
 }
 
 /* What does not depend on a lane: 20 bytes a parameter in fp32 and words, 2 in bf16, as docs/gpu.md says. */
-Test(plan, the_state_takes_22_bytes_a_parameter_and_little_more)
+Test(needs, the_state_takes_22_bytes_a_parameter_and_little_more)
 {
-    struct cuda_plan_shape shape = shape_of(&large, 1);
-    struct cuda_plan plan = plan_of(&shape);
-    int64_t state = plan.bytes[CUDA_PLAN_STATE] + plan.bytes[CUDA_PLAN_WORDS] + plan.bytes[CUDA_PLAN_HALF];
+    struct cuda_needs_shape shape = shape_of(&large, 1);
+    struct cuda_needs needs = needs_of(&shape);
+    int64_t state =
+        needs.bytes[CUDA_NEEDS_STATE] + needs.bytes[CUDA_NEEDS_WORDS] + needs.bytes[CUDA_NEEDS_HALF];
     cr_assert_geq(state, 22 * layout.parameters);
     cr_assert_leq(state, 22 * layout.parameters + layout.parameters / 100);
     shape.fp32 = true;
-    cr_assert_eq(plan_of(&shape).bytes[CUDA_PLAN_HALF], 0);
+    cr_assert_eq(needs_of(&shape).bytes[CUDA_NEEDS_HALF], 0);
 }
 
-Test(plan, its_sum_is_that_of_its_purposes)
+Test(needs, its_sum_is_that_of_its_purposes)
 {
-    struct cuda_plan_shape shape = shape_of(&small, 16);
-    struct cuda_plan plan = plan_of(&shape);
+    struct cuda_needs_shape shape = shape_of(&small, 16);
+    struct cuda_needs needs = needs_of(&shape);
     int64_t sum = 0;
     for (int i = 0; i < CUDA_PURPOSES; i++) {
-        cr_assert_gt(plan.bytes[i], 0, "%s", cuda_purpose_text((enum cuda_purpose)i));
-        sum += plan.bytes[i];
+        cr_assert_gt(needs.bytes[i], 0, "%s", cuda_purpose_text((enum cuda_purpose)i));
+        sum += needs.bytes[i];
     }
-    cr_assert_eq(plan.total, sum);
+    cr_assert_eq(needs.total, sum);
 }
 
 /* By hand: a token of gpt2-124m keeps 12 blocks of 14 widths in bf16 and two in fp32, with 16 numbers of its
  * rows; on its way back two more widths in fp32 and four in bf16. Logits: 50304 columns. */
-Test(plan, what_a_token_takes_is_what_it_takes_by_hand)
+Test(needs, what_a_token_takes_is_what_it_takes_by_hand)
 {
-    struct cuda_plan_shape shape = shape_of(&small, 16);
+    struct cuda_needs_shape shape = shape_of(&small, 16);
     const int64_t tokens = 16 * 1024, block = 14 * 768 * 2 + 2 * 768 * 4 + 16 * 4,
                   back = 2 * 768 * 4 + 4 * 768 * 2;
-    struct cuda_plan plan = plan_of(&shape);
-    cr_assert_eq(plan.bytes[CUDA_PLAN_ACTIVATIONS], tokens * (12 * block + back));
-    cr_assert_eq(plan.bytes[CUDA_PLAN_LOGITS], tokens * 50304 * 2);
-    cr_assert_eq(plan.bytes[CUDA_PLAN_GRADIENT], (int64_t)50257 * 768 * 4);
+    struct cuda_needs needs = needs_of(&shape);
+    cr_assert_eq(needs.bytes[CUDA_NEEDS_ACTIVATIONS], tokens * (12 * block + back));
+    cr_assert_eq(needs.bytes[CUDA_NEEDS_LOGITS], tokens * 50304 * 2);
+    cr_assert_eq(needs.bytes[CUDA_NEEDS_GRADIENT], (int64_t)50257 * 768 * 4);
     shape.recompute = true;
-    cr_assert_eq(plan_of(&shape).bytes[CUDA_PLAN_ACTIVATIONS], tokens * (12 * 768 * 4 + block + back));
+    cr_assert_eq(needs_of(&shape).bytes[CUDA_NEEDS_ACTIVATIONS], tokens * (12 * 768 * 4 + block + back));
 }
 
-Test(plan, twice_the_sequences_take_twice_what_a_lane_takes_and_nothing_else)
+Test(needs, twice_the_sequences_take_twice_what_a_lane_takes_and_nothing_else)
 {
-    struct cuda_plan_shape shape = shape_of(&small, 4);
-    struct cuda_plan one = plan_of(&shape);
+    struct cuda_needs_shape shape = shape_of(&small, 4);
+    struct cuda_needs one = needs_of(&shape);
     shape.lane_sequences = 8;
-    struct cuda_plan two = plan_of(&shape);
+    struct cuda_needs two = needs_of(&shape);
     for (int i = 0; i < CUDA_PURPOSES; i++)
-        cr_assert_eq(two.bytes[i],
-                     (i == CUDA_PLAN_ACTIVATIONS || i == CUDA_PLAN_LOGITS) ? 2 * one.bytes[i] : one.bytes[i]);
+        cr_assert_eq(two.bytes[i], (i == CUDA_NEEDS_ACTIVATIONS || i == CUDA_NEEDS_LOGITS) ? 2 * one.bytes[i]
+                                                                                           : one.bytes[i]);
 }
 
 /* ---- the sentence ---- */
 
-static const char *check(const struct cuda_plan_shape *shape, int64_t free, int64_t total)
+static const char *check(const struct cuda_needs_shape *shape, int64_t free, int64_t total)
 {
     static struct error err;
     const struct cuda_room room = {"NVIDIA H100", free, total};
-    struct cuda_plan plan = plan_of(shape);
+    struct cuda_needs needs = needs_of(shape);
     err = (struct error){0};
-    if (cuda_plan_check(&plan, shape, &room, &err) == 0)
+    if (cuda_needs_check(&needs, shape, &room, &err) == 0)
         return "fits";
     cr_assert_eq(error_exit_code(err.code), EXIT_MACHINE);
     cr_assert_eq(err.class, CLASS_MACHINE);
     return err.text;
 }
 
-Test(plan, fits_to_the_byte)
+Test(needs, fits_to_the_byte)
 {
-    struct cuda_plan_shape shape = shape_of(&small, 16);
-    int64_t total = plan_of(&shape).total;
+    struct cuda_needs_shape shape = shape_of(&small, 16);
+    int64_t total = needs_of(&shape).total;
     cr_assert_str_eq(check(&shape, total, 80 * GIB), "fits");
     cr_assert_str_neq(check(&shape, total - 1, 80 * GIB), "fits");
 }
 
 /* Each help in turn, as there is less and less. */
-Test(plan, what_would_help_is_tried_out_before_it_is_said)
+Test(needs, what_would_help_is_tried_out_before_it_is_said)
 {
-    struct cuda_plan_shape shape = shape_of(&large, 16);
+    struct cuda_needs_shape shape = shape_of(&large, 16);
     static const struct {
         int64_t free, total;
         const char *said;
@@ -128,12 +129,12 @@ Test(plan, what_would_help_is_tried_out_before_it_is_said)
     }
 }
 
-Test(plan, a_report_has_a_line_for_each_purpose)
+Test(needs, a_report_has_a_line_for_each_purpose)
 {
-    struct cuda_plan_shape shape = shape_of(&small, 4);
+    struct cuda_needs_shape shape = shape_of(&small, 4);
     struct str out = str_init(4096);
-    struct cuda_plan plan = plan_of(&shape);
-    cuda_plan_report(&plan, &out);
+    struct cuda_needs needs = needs_of(&shape);
+    cuda_needs_report(&needs, &out);
     cr_assert_str_eq(str_text(&out), "  1424.6 MiB  weights and moments (fp32)\n"
                                      "   949.4 MiB  gradients as whole numbers, twice\n"
                                      "    12.4 MiB  undo slots of the update\n"

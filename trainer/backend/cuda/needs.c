@@ -1,4 +1,4 @@
-#include "trainer/backend/cuda/plan.h"
+#include "trainer/backend/cuda/needs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,15 +24,15 @@ static const int64_t OTHERS_LEAST =
 static const struct {
     const char *text, *brief;
 } purposes[CUDA_PURPOSES] = {
-    [CUDA_PLAN_STATE] = {"weights and moments (fp32)", "weights and moments"},
-    [CUDA_PLAN_WORDS] = {"gradients as whole numbers, twice", "gradients"},
-    [CUDA_PLAN_UNDO] = {"undo slots of the update", "undo slots"},
-    [CUDA_PLAN_HALF] = {"weights in bf16", "weights in bf16"},
-    [CUDA_PLAN_GRADIENT] = {"gradient of one tensor", "one gradient"},
-    [CUDA_PLAN_ACTIVATIONS] = {"activations of a lane", "activations"},
-    [CUDA_PLAN_LOGITS] = {"logits of a lane", "logits"},
-    [CUDA_PLAN_WORKSPACE] = {"workspace of matrix products", "workspace"},
-    [CUDA_PLAN_RESERVE] = {"code, graphs and the driver's own", "code and driver"},
+    [CUDA_NEEDS_STATE] = {"weights and moments (fp32)", "weights and moments"},
+    [CUDA_NEEDS_WORDS] = {"gradients as whole numbers, twice", "gradients"},
+    [CUDA_NEEDS_UNDO] = {"undo slots of the update", "undo slots"},
+    [CUDA_NEEDS_HALF] = {"weights in bf16", "weights in bf16"},
+    [CUDA_NEEDS_GRADIENT] = {"gradient of one tensor", "one gradient"},
+    [CUDA_NEEDS_ACTIVATIONS] = {"activations of a lane", "activations"},
+    [CUDA_NEEDS_LOGITS] = {"logits of a lane", "logits"},
+    [CUDA_NEEDS_WORKSPACE] = {"workspace of matrix products", "workspace"},
+    [CUDA_NEEDS_RESERVE] = {"code, graphs and the driver's own", "code and driver"},
 };
 
 const char *cuda_purpose_text(enum cuda_purpose purpose)
@@ -68,7 +68,7 @@ static int64_t block_bytes(const struct model_shape *m, int64_t number)
 }
 
 /* Recomputed: of each block its input, and one block as a whole. */
-static int64_t activation_bytes(const struct cuda_plan_shape *s)
+static int64_t activation_bytes(const struct cuda_needs_shape *s)
 {
     const struct model_shape *m = &s->layout->shape;
     const int64_t number = s->fp32 ? FLOAT_BYTES : HALF_BYTES;
@@ -80,7 +80,7 @@ static int64_t activation_bytes(const struct cuda_plan_shape *s)
     return tokens * (kept + way_back);
 }
 
-static int64_t logit_bytes(const struct cuda_plan_shape *s)
+static int64_t logit_bytes(const struct cuda_needs_shape *s)
 {
     const struct model_shape *m = &s->layout->shape;
     const int64_t columns =
@@ -88,20 +88,20 @@ static int64_t logit_bytes(const struct cuda_plan_shape *s)
     return (int64_t)s->lane_sequences * m->context * columns * (s->fp32 ? FLOAT_BYTES : HALF_BYTES);
 }
 
-void cuda_plan_make(struct cuda_plan *out, const struct cuda_plan_shape *s)
+void cuda_needs_make(struct cuda_needs *out, const struct cuda_needs_shape *s)
 {
     const int64_t parameters = s->layout->parameters;
-    *out = (struct cuda_plan){0};
-    out->bytes[CUDA_PLAN_STATE] =
+    *out = (struct cuda_needs){0};
+    out->bytes[CUDA_NEEDS_STATE] =
         3 * parameters * FLOAT_BYTES + pieces_of(s->layout) * (STAMP_BYTES + PROOF_BYTES);
-    out->bytes[CUDA_PLAN_WORDS] = 2 * parameters * FLOAT_BYTES;
-    out->bytes[CUDA_PLAN_UNDO] = s->slots * (int64_t)sizeof(struct cuda_slot);
-    out->bytes[CUDA_PLAN_HALF] = s->fp32 ? 0 : parameters * HALF_BYTES;
-    out->bytes[CUDA_PLAN_GRADIENT] = largest_tensor(s->layout) * FLOAT_BYTES;
-    out->bytes[CUDA_PLAN_ACTIVATIONS] = activation_bytes(s);
-    out->bytes[CUDA_PLAN_LOGITS] = logit_bytes(s);
-    out->bytes[CUDA_PLAN_WORKSPACE] = STREAMS_COMPUTING * WORKSPACE;
-    out->bytes[CUDA_PLAN_RESERVE] = RESERVE;
+    out->bytes[CUDA_NEEDS_WORDS] = 2 * parameters * FLOAT_BYTES;
+    out->bytes[CUDA_NEEDS_UNDO] = s->slots * (int64_t)sizeof(struct cuda_slot);
+    out->bytes[CUDA_NEEDS_HALF] = s->fp32 ? 0 : parameters * HALF_BYTES;
+    out->bytes[CUDA_NEEDS_GRADIENT] = largest_tensor(s->layout) * FLOAT_BYTES;
+    out->bytes[CUDA_NEEDS_ACTIVATIONS] = activation_bytes(s);
+    out->bytes[CUDA_NEEDS_LOGITS] = logit_bytes(s);
+    out->bytes[CUDA_NEEDS_WORKSPACE] = STREAMS_COMPUTING * WORKSPACE;
+    out->bytes[CUDA_NEEDS_RESERVE] = RESERVE;
     for (int i = 0; i < CUDA_PURPOSES; i++)
         out->total += out->bytes[i];
 }
@@ -113,17 +113,17 @@ static double gib(int64_t bytes)
     return (double)bytes / (double)GIB;
 }
 
-static bool fits(struct cuda_plan_shape s, int lane_sequences, bool recompute, int64_t free)
+static bool fits(struct cuda_needs_shape s, int lane_sequences, bool recompute, int64_t free)
 {
-    struct cuda_plan plan;
+    struct cuda_needs needs;
     s.lane_sequences = lane_sequences;
     s.recompute = recompute;
-    cuda_plan_make(&plan, &s);
-    return plan.total <= free;
+    cuda_needs_make(&needs, &s);
+    return needs.total <= free;
 }
 
 /* The most sequences a lane that fit; 0: not even one does. */
-static int sequences_that_fit(const struct cuda_plan_shape *s, bool recompute, int64_t free)
+static int sequences_that_fit(const struct cuda_needs_shape *s, bool recompute, int64_t free)
 {
     int most = s->lane_sequences;
     while (most > 0 && !fits(*s, most, recompute, free))
@@ -131,7 +131,7 @@ static int sequences_that_fit(const struct cuda_plan_shape *s, bool recompute, i
     return most;
 }
 
-static void say_what_helps(const struct cuda_plan_shape *s, const struct cuda_room *room, char *out,
+static void say_what_helps(const struct cuda_needs_shape *s, const struct cuda_room *room, char *out,
                            size_t size)
 {
     const int64_t free = room->free;
@@ -150,40 +150,40 @@ static void say_what_helps(const struct cuda_plan_shape *s, const struct cuda_ro
 }
 
 /* The three largest purposes, largest first. */
-static void say_for_what(const struct cuda_plan *plan, char *out, size_t size)
+static void say_for_what(const struct cuda_needs *needs, char *out, size_t size)
 {
     bool told[CUDA_PURPOSES] = {false};
     size_t at = 0;
     for (int n = 0; n < 3; n++) {
         int largest = -1;
         for (int i = 0; i < CUDA_PURPOSES; i++)
-            if (!told[i] && (largest < 0 || plan->bytes[i] > plan->bytes[largest]))
+            if (!told[i] && (largest < 0 || needs->bytes[i] > needs->bytes[largest]))
                 largest = i;
         told[largest] = true;
         at += (size_t)snprintf(out + at, at < size ? size - at : 0, "%s%s %.1f", n ? ", " : "",
-                               purposes[largest].brief, gib(plan->bytes[largest]));
+                               purposes[largest].brief, gib(needs->bytes[largest]));
     }
 }
 
-int cuda_plan_check(const struct cuda_plan *plan, const struct cuda_plan_shape *shape,
-                    const struct cuda_room *room, struct error *err)
+int cuda_needs_check(const struct cuda_needs *needs, const struct cuda_needs_shape *shape,
+                     const struct cuda_room *room, struct error *err)
 {
     char help[120], what[120], others[80] = "";
-    if (plan->total <= room->free)
+    if (needs->total <= room->free)
         return 0;
     say_what_helps(shape, room, help, sizeof help);
-    say_for_what(plan, what, sizeof what);
+    say_for_what(needs, what, sizeof what);
     if (room->total - room->free >= OTHERS_LEAST)
         snprintf(others, sizeof others, ", others hold %.1f", gib(room->total - room->free));
     err_set(err, ERR_MACHINE, "%s: training needs %.1f GiB (%s GiB), and %.1f of %.1f are free%s; %s",
-            room->device, gib(plan->total), what, gib(room->free), gib(room->total), others, help);
+            room->device, gib(needs->total), what, gib(room->free), gib(room->total), others, help);
     return err_class(err, CLASS_MACHINE);
 }
 
-void cuda_plan_report(const struct cuda_plan *plan, struct str *out)
+void cuda_needs_report(const struct cuda_needs *needs, struct str *out)
 {
     for (int i = 0; i < CUDA_PURPOSES; i++)
-        if (plan->bytes[i])
-            str_addf(out, "%8.1f MiB  %s\n", (double)plan->bytes[i] / (double)MIB, purposes[i].text);
-    str_addf(out, "%8.1f MiB  in all\n", (double)plan->total / (double)MIB);
+        if (needs->bytes[i])
+            str_addf(out, "%8.1f MiB  %s\n", (double)needs->bytes[i] / (double)MIB, purposes[i].text);
+    str_addf(out, "%8.1f MiB  in all\n", (double)needs->total / (double)MIB);
 }

@@ -1,0 +1,66 @@
+/* What a trainer will take of a GPU's memory, purpose by purpose, before it takes any: a pure function of
+ * what is trained. All of it is taken at start, so whoever begins a step has the memory for it.
+ *
+ *     cuda_needs_make(&needs, &shape);
+ *     if (cuda_needs_check(&needs, &shape, &room, err) < 0) ...      "... needs 20.1 GiB ... would fit"
+ *     cuda_needs_report(&needs, &out);                               a line a purpose, for the log
+ *
+ * Activations are those of docs/model.md in bf16 with the residual stream in fp32 (or all in fp32), as the
+ * kernels of the model keep them; whoever adds a buffer there adds it here. */
+#ifndef RM_TRAINER_CUDA_NEEDS_H
+#define RM_TRAINER_CUDA_NEEDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/model/layout.h"
+
+struct str;
+
+enum cuda_purpose {
+    CUDA_NEEDS_STATE,       /* weights and two moments in fp32, stamps and sums of their pieces */
+    CUDA_NEEDS_WORDS,       /* two buffers of gradients in whole numbers */
+    CUDA_NEEDS_UNDO,        /* old values of pieces that an update is changing */
+    CUDA_NEEDS_HALF,        /* the weights once more in bf16, for products */
+    CUDA_NEEDS_GRADIENT,    /* of one tensor at a time, in fp32: it becomes words at once */
+    CUDA_NEEDS_ACTIVATIONS, /* what a lane keeps for its way back */
+    CUDA_NEEDS_LOGITS,      /* a lane's, over the whole vocabulary */
+    CUDA_NEEDS_WORKSPACE,   /* of matrix products: one for each stream that computes */
+    CUDA_NEEDS_RESERVE,     /* code, graphs, and what the driver takes for itself */
+    CUDA_PURPOSES
+};
+
+struct cuda_needs_shape {
+    const struct model_layout *layout;
+    int lane_sequences;
+    int slots; /* blocks of an update that are under way at the same time */
+    bool fp32; /* trainer.precision */
+    bool recompute;
+};
+
+struct cuda_needs {
+    int64_t bytes[CUDA_PURPOSES];
+    int64_t total;
+};
+
+void cuda_needs_make(struct cuda_needs *out, const struct cuda_needs_shape *shape);
+const char *cuda_purpose_text(enum cuda_purpose purpose);
+
+/* A GPU's memory as it is found at start. */
+struct cuda_room {
+    const char *device; /* "NVIDIA H200 GPU-8f2c.." */
+    int64_t free, total;
+};
+
+/* 0 where it fits. Else the sentence: how much is needed and for what most of it, how much is free and
+ * whether others hold the rest, and what would fit: recompute, fewer sequences a lane, or nothing that a
+ * setting changes. */
+int cuda_needs_check(const struct cuda_needs *needs, const struct cuda_needs_shape *shape,
+                     const struct cuda_room *room, struct error *err);
+
+/* A line for each purpose that takes anything, and the sum. */
+void cuda_needs_report(const struct cuda_needs *needs, struct str *out);
+
+#endif
