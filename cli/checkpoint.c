@@ -1,3 +1,5 @@
+/* Carries out `ringmaster checkpoint`: lists, verifies, exports and deletes what lies in a folder or a
+ * bucket. */
 #include "cli/checkpoint.h"
 
 #include <stdio.h>

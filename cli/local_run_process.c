@@ -1,3 +1,5 @@
+/* Starts and ends the processes of a local run: their pipes, what they are handed, their arguments, and the
+ * orders that they are sent. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,3 +1,5 @@
+/* Looks for all that can be found wrong before a process is started, and chooses what the run goes on
+ * from. */
 #include "cli/prepare.h"
 
 #include <limits.h>

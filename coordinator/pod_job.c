@@ -1,3 +1,4 @@
+/* Looks on a thread at what a job in pods begins with, again and again while its store is away. */
 #include "coordinator/pod_job.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,5 @@
+/* Puts the operator together: who leads, what is watched, what is told by HTTP, and what happens when the
+ * lease or the API server is lost. */
 #include "operator/app.h"
 
 #include <signal.h>

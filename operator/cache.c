@@ -1,3 +1,4 @@
+/* Keeps jobs and the objects around them; pods and nodes are kept by cache_pods.c. */
 #include "operator/cache.h"
 
 #include <stdio.h>

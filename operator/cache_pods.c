@@ -1,3 +1,5 @@
+/* The pods and nodes of the operator's cache: kept by the job that controls them, forgotten when nothing
+ * tells of them any more. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Sends the writes of one plan, hears the answers, and tells cache and memo of each. */
 #include "operator/work.h"
 
 #include <stdio.h>

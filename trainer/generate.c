@@ -1,3 +1,4 @@
+/* Reads a model and a prompt, and draws one token after the other. */
 #include "trainer/generate.h"
 
 #include <errno.h>

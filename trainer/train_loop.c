@@ -1,3 +1,5 @@
+/* Hands what agent, ring and threads tell to the elastic core, and has done what it decides; the trainer's
+ * only loop. */
 #include "trainer/train_loop.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Reads what processes write on a thread of its own, passes it on by lines, and keeps the last ones. */
 #include "agent/launch/output.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Keeps a trainer and the user's program that computes for it as one: starts both, hands on what trainer and
+ * agent say, and ends both when one of them has ended. */
 #include "agent/launch/pair.h"
 
 #include <fcntl.h>

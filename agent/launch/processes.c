@@ -1,3 +1,4 @@
+/* Starts a program's processes, tells them to go, kills what is left of them, and tells who ended how. */
 #include "agent/launch/processes.h"
 
 #include <ctype.h>

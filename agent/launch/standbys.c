@@ -1,3 +1,4 @@
+/* Keeps one process for each place that has its imports done, and hands it over when a generation begins. */
 #include "agent/launch/standbys.h"
 
 #include <signal.h>

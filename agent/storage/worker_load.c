@@ -1,3 +1,4 @@
+/* Lists and loads checkpoints on threads beside the loop, and comes back to it with what was found. */
 #include "agent/storage/worker_load.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* Writes slices and manifests on threads beside the loop, and comes back to it with how each went. */
 #include "agent/storage/worker_store.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,5 @@
+/* Reads drills, plays them through against the job before it runs, and hands out those whose step or time
+ * has come. */
 #include "cli/core/drill.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Draws the picture of a run as SVG: losses, the workers' bars, rings, checkpoints and recoveries, all in
+ * one file that needs no other. Pure. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

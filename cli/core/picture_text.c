@@ -1,3 +1,4 @@
+/* Draws the picture of a run as text for a terminal. Pure. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

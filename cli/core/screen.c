@@ -1,3 +1,4 @@
+/* Writes the lines that a person sees while a run goes on, and at its end. */
 #include "cli/core/screen.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* Checks a spec as a whole, once its fields are right one by one: what contradicts itself, what needs
+ * something else, what is chosen where nothing is said. Pure. */
 #include <ctype.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* Walks the rows of a job's fields: reads, writes, compares and prints whatever a row says is there. */
 #include "common/job/field.h"
 
 #include <ctype.h>

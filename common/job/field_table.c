@@ -1,3 +1,4 @@
+/* The rows themselves: every field of a job, its bounds, its default and its line of help. */
 #include "common/job/field.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Turns a job file into a spec, field by field, and says of what it refuses in which line it stands and what
+ * to write instead. */
 #include "common/job/file.h"
 
 #include <limits.h>

@@ -1,3 +1,4 @@
+/* Reads and writes the effective spec, and answers questions about it that several programs ask. */
 #include "common/job/spec.h"
 
 #include <stdio.h>

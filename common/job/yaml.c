@@ -1,3 +1,4 @@
+/* Wraps libyaml: makes a small tree with line numbers of one document, and refuses the rest of YAML. */
 #include "common/job/yaml.h"
 
 #include <stdlib.h>

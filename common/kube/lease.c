@@ -1,3 +1,4 @@
+/* Takes a Lease, renews it, and tells when it is ours, and when that is no longer sure. */
 #include "common/kube/lease.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Sends Events on behalf of a program: the same one again becomes a count, and too many are dropped. */
 #include "common/kube/recorder.h"
 
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Follows one kind of object: lists, watches, lists anew where that is no longer possible, and tries again
+ * after a pause. */
 #include "common/kube/reflector.h"
 
 #include <stdio.h>

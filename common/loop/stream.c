@@ -1,3 +1,4 @@
+/* Moves bytes of one descriptor in and out as it lets them, and cuts what came into lines. */
 #include "common/loop/stream.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Reads what the metadata of three clouds says of a machine's end. */
 #include "common/notice/metadata.h"
 
 #include <string.h>

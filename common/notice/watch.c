@@ -1,3 +1,5 @@
+/* Decides what a machine's metadata is asked next, one cloud's questions after the other, and makes notices
+ * of the answers. */
 #include "common/notice/watch.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* Wraps jansson: nothing else in the tree includes it. */
 #include "common/wire/json.h"
 
 #include <jansson.h>

@@ -1,3 +1,4 @@
+/* Holds the rows of a coordinator's status page, and walks them to read and to write it. */
 #include "common/wire/status.h"
 
 #include <math.h>

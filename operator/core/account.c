@@ -1,3 +1,5 @@
+/* Judges how a pod ended and whose fault that was, counts it in the status, and works out when the next one
+ * may be made. */
 #include "operator/core/account.h"
 
 #include <stdarg.h>

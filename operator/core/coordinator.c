@@ -1,3 +1,4 @@
+/* Reads a coordinator's status page and last word, and believes of both what is within bounds. */
 #include "operator/core/coordinator.h"
 
 #include <stddef.h>

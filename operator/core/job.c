@@ -1,3 +1,4 @@
+/* Projects a TrainingJob of the API into the members that plans look at. */
 #include "operator/core/job.h"
 
 #include <stdlib.h>

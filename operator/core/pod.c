@@ -1,3 +1,5 @@
+/* Makes the pods of a job: completes the template of a worker or a coordinator with all that is ours in it,
+ * and refuses one that sets what is ours. */
 #include "operator/core/pod.h"
 
 #include <stdio.h>

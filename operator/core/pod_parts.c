@@ -1,3 +1,5 @@
+/* Puts single parts into a pod's spec where its template is silent: tolerations, affinity, security
+ * contexts, volumes. */
 #include "operator/core/pod_parts.h"
 
 #include <stdint.h>

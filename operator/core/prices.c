@@ -1,3 +1,4 @@
+/* Reads prices.csv, and finds the row that says most about a machine at a moment. */
 #include "operator/core/prices.h"
 
 #include <ctype.h>

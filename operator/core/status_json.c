@@ -1,3 +1,5 @@
+/* Reads the status of a TrainingJob from JSON and writes it back; what it does not know, or what is out of
+ * bounds, is as if it were not there. Pure. */
 #include <stdio.h>
 #include <string.h>
 

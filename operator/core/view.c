@@ -1,3 +1,4 @@
+/* Projects pods and nodes of the API into plain structs, and answers questions about one of them. */
 #include "operator/core/view.h"
 
 #include <stdio.h>

@@ -16,6 +16,7 @@ from pathlib import Path
 
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 800
+OPENING_LINES = 250
 SOURCE_FOLDERS = ("common", "coordinator", "agent", "trainer", "cli", "operator")
 C_LIKE = (".c", ".h", ".cu")
 
@@ -603,6 +604,17 @@ def check_lengths(root, known):
         if over.get(name, 0) < lines:
             now = f"is {over[name]} now" if name in over else "is long no more"
             wrong.append(f"{name}: {now}; the ratchet file says {lines}, tighten it")
+    return wrong
+
+
+def check_openings(root):
+    """A .c file of weight opens with what it is for: whoever comes to it from a backtrace has not read its header."""
+    wrong = []
+    for path in sources(root, suffixes=(".c",)):
+        text = (Path(root) / path).read_text()
+        lines = len(text.splitlines())
+        if lines >= OPENING_LINES and not text.startswith("/* "):
+            wrong.append(f"{path}: has {lines} lines, and does not open with what it is for")
     return wrong
 
 

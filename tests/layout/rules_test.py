@@ -206,6 +206,14 @@ def test_exit_codes_with_their_names_are_let_be(tree):
     assert rules.check_exit_codes(root) == []
 
 
+def test_a_long_file_that_opens_with_code_is_found(tree):
+    body = '#include "common/base/text.h"\n' + "int x;\n" * (rules.OPENING_LINES - 1)
+    root = tree("agent/app.c", body)
+    only(rules.check_openings(root), f"agent/app.c: has {rules.OPENING_LINES} lines")
+    tree("agent/app.c", "/* Does this and that. */\n" + body)
+    assert rules.check_openings(root) == []
+
+
 def test_the_environment_has_one_reader(tree):
     root = tree("agent/app.c", 'void f(void)\n{\n    getenv("X");\n}\n')
     tree("common/os/config.c", 'void g(void)\n{\n    getenv("X");\n}\n')

@@ -1,3 +1,5 @@
+/* How a state comes to be and goes on: made, received, caught up, repaired, left for the agent, hashed and
+ * dropped. */
 #include <string.h>
 #include <sys/mman.h>
 

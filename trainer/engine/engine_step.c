@@ -1,3 +1,5 @@
+/* The two halves of a step, and the evaluation: own lanes on the one thread, header, words and commit on the
+ * other. What the ranks concluded decides what comes next. */
 #include <stdio.h>
 #include <string.h>
 

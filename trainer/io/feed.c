@@ -1,3 +1,4 @@
+/* Asks the agent for chunks of data that lie in a store, and maps what it hands over. */
 #include "trainer/io/feed.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Pulls a state, or the kept update, from those who hold it: several sources at once, each for a range,
+ * piece by piece. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Takes the shares of a checkpoint that the other members have read, range by range, until the own state is
+ * whole. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Lays out a program's state as one safetensors file of a size that never changes. */
 #include "trainer/library/image.h"
 
 #include <stdarg.h>

@@ -1,3 +1,5 @@
+/* A program's side of the conversation with its trainer (common/program/packets.h): takes the next task,
+ * maps the memory, and says what became of the one before. */
 #include "trainer/library/job.h"
 #include "trainer/library/socket.h"
 

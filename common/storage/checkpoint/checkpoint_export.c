@@ -1,3 +1,5 @@
+/* Copies a checkpoint's model to another place, checked against its hashes, with the card and the texts
+ * beside it. */
 #include <stdlib.h>
 #include <string.h>
 

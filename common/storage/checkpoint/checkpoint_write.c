@@ -1,3 +1,5 @@
+/* Writes one slice of a checkpoint: its part of the model and of the optimizer, in pieces that are hashed on
+ * the way. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Names the files of a checkpoint, finds and removes checkpoints by their names. */
 #include "common/storage/checkpoint/files.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Reads and writes manifest.json, and holds it to what a manifest must be. */
 #include "common/storage/checkpoint/manifest.h"
 #include "common/model/image.h"
 

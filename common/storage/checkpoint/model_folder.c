@@ -1,3 +1,4 @@
+/* Finds the tensors of a model that lies as Hugging Face puts it, in one file or in several with an index. */
 #include "common/storage/checkpoint/model_folder.h"
 #include "common/model/image.h"
 

@@ -1,3 +1,4 @@
+/* Reads and writes the header of a safetensors file, and checks each number of it against the others. */
 #include "common/storage/checkpoint/safetensors.h"
 #include "common/model/image.h"
 

@@ -1,3 +1,5 @@
+/* Opens an upload that several writers share without speaking to each other, and completes it once all parts
+ * are there. */
 #include "common/storage/checkpoint/upload.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Reads a checkpoint's files and holds each piece to its hash in the manifest. */
 #include "common/storage/checkpoint/verify.h"
 #include "common/model/image.h"
 

@@ -1,3 +1,4 @@
+/* Keeps pieces of content in a bounded folder that several programs share, each with its hash. */
 #include "common/storage/data/cache.h"
 
 #include <dirent.h>

@@ -1,3 +1,5 @@
+/* Asks others for the credentials of a store: the container's endpoint, the machine's metadata, and STS for
+ * a token of the web identity. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* Reads what S3 servers answer: errors, listings, uploads and their parts, sessions. */
 #include "common/storage/object/s3_answer.h"
 
 #include <errno.h>

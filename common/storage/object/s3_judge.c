@@ -1,3 +1,5 @@
+/* Judges the answer of an S3 server: good, to be tried again, or refused, and then why, in a sentence for
+ * people. Pure. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Uploads of several parts to a bucket: opened, written part by part, listed, completed, and given up where
+ * nobody goes on with them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Carries out the table of who computes with the C model on this machine's processors. */
 #include "trainer/backend/cpu/backend_cpu.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* Carries out the table of who computes (trainer/backend/backend.h) by asking a user's program, one task
+ * after the other, and keeps the sums and the update that such a program leaves to us. */
 #include "trainer/backend/program/backend_program.h"
 
 #include <fcntl.h>

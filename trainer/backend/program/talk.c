@@ -1,3 +1,5 @@
+/* Speaks with a user's program over its socket: one packet at a time, handed out and waited for by any
+ * thread. */
 #include "trainer/backend/program/talk.h"
 
 #include <errno.h>

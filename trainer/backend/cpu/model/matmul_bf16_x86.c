@@ -1,3 +1,5 @@
+/* Products of matrices in bf16 by AVX-512's dot products (vdpbf16ps): operands packed into panels that stay
+ * in the caches, sums in fp32 in one order for any number of threads. */
 #include "trainer/backend/cpu/model/matmul_bf16.h"
 
 #include <immintrin.h>

@@ -1,3 +1,5 @@
+/* The loops over all words on x86-64, in AVX2, AVX-512 and SSE2: a lane's gradient into whole numbers, sums
+ * of squares, checksums and AdamW. All variants give the same bits (kernels.h). */
 #include "trainer/backend/cpu/sums/kernels.h"
 
 #include <immintrin.h>

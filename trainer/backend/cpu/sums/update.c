@@ -1,3 +1,5 @@
+/* Works out a step's norm and constants, and changes the state piece by piece, so that whoever dies in
+ * between leaves what can be repaired. */
 #include "trainer/backend/cpu/sums/update.h"
 
 #include <math.h>
