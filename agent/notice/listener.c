@@ -1,3 +1,4 @@
+/* Asks for notices of this machine's end, again and again, and hands what it hears to the agent's core. */
 #include "agent/notice/listener.h"
 
 #include <inttypes.h>

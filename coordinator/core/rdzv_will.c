@@ -1,3 +1,4 @@
+/* When each worker whose machine will go has to leave, and whose places those take who come meanwhile. */
 #include "coordinator/core/rdzv_will.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* From one job's view to its plan, in four acts, each in files of its own: observe, decide, tell, act. */
 #include "operator/core/plan.h"
 
 #include <stdarg.h>

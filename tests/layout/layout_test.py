@@ -82,6 +82,10 @@ def test_the_docs_tell_of_each_folder_program_and_page():
     show(rules.check_folders_are_told(ROOT))
 
 
+def test_the_walks_through_the_tree_pass_what_is_there():
+    show(rules.check_walks(ROOT))
+
+
 def test_each_row_of_a_table_in_the_docs_has_the_cells_of_its_head():
     show(rules.check_tables(ROOT))
 

@@ -479,6 +479,23 @@ def check_folders_are_told(root):
 SKIPS = re.compile(r"pytest\.skip\(|\bskipif\(|\bimportorskip\(|\bcr_skip(_test)?\(")
 
 
+def check_walks(root):
+    """Files that the walks of docs/architecture.md pass open with what they are for, and have the functions named there."""
+    text = (Path(root) / "docs/architecture.md").read_text().partition("## Four walks\n")[2].partition("\n## ")[0]
+    paths = sources(root, suffixes=(".c",))
+    wrong = [] if "`" in text else ["docs/architecture.md: no walk is left"]
+    for match in re.finditer(r"`([\w/]+\.c)`(?:\*\*)?(?: \(`(\w+)`)?", text):
+        name, function = match.groups()
+        found = [path for path in paths if path == name or path.endswith("/" + name)]
+        if not found:
+            wrong.append(f"docs/architecture.md: a walk passes {name}, which is not there")
+        elif not all((Path(root) / path).read_text().startswith("/* ") for path in found):
+            wrong.append(f"docs/architecture.md: a walk passes {name}, which does not open with what it is for")
+        elif function and not any(re.search(rf"^\w[^;\n]*\b{function}\(", (Path(root) / path).read_text(), re.M) for path in found):
+            wrong.append(f"docs/architecture.md: a walk passes {function} in {name}, which has none")
+    return wrong
+
+
 def check_tables(root):
     """Each row of a table of Markdown has as many cells as its head: what is too much is not shown, by no word."""
     wrong = []

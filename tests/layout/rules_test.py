@@ -214,6 +214,22 @@ def test_a_long_file_that_opens_with_code_is_found(tree):
     assert rules.check_openings(root) == []
 
 
+def test_a_walk_that_passes_what_is_gone_is_found(tree):
+    root = tree("agent/app.c", "/* It leaves. */\nstatic void leave(int signo)\n{\n    go(signo);\n}\n")
+    page = "# A\n\n## Four walks\n\n* `agent/app.c` (`{}`) -> **`{}`**\n\n## Else\n\n`gone.c`\n"
+    tree("docs/architecture.md", page.format("leave", "app.c"))
+    assert rules.check_walks(root) == []
+    tree("docs/architecture.md", page.format("go", "app.c"))
+    only(rules.check_walks(root), "go in agent/app.c")
+    tree("docs/architecture.md", page.format("leave", "gone.c"))
+    only(rules.check_walks(root), "gone.c", "is not there")
+    tree("agent/core/state.c", '#include "common/base/text.h"\n')
+    tree("docs/architecture.md", page.format("leave", "core/state.c"))
+    only(rules.check_walks(root), "core/state.c", "does not open")
+    tree("docs/architecture.md", "# A\n")
+    only(rules.check_walks(root), "no walk is left")
+
+
 def test_the_environment_has_one_reader(tree):
     root = tree("agent/app.c", 'void f(void)\n{\n    getenv("X");\n}\n')
     tree("common/os/config.c", 'void g(void)\n{\n    getenv("X");\n}\n')

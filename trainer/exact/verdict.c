@@ -1,3 +1,5 @@
+/* Decides from the header's sum what all ranks do with a pass, with which exponents another one would fit,
+ * and says why a step is not made. */
 #include "trainer/exact/verdict.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* The model as its users see it: opened, a lane's gradient, losses, the next token's logits. The way forward
+ * is in gpt_forward.c, the way back in gpt_backward.c. */
 #include "trainer/backend/cpu/model/gpt.h"
 
 #include <stdlib.h>

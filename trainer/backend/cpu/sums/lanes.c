@@ -1,3 +1,4 @@
+/* Makes whole numbers of each lane's gradient, adds them up, and lays the header beside them. */
 #include "trainer/backend/cpu/sums/lanes.h"
 
 #include <math.h>
