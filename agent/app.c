@@ -98,7 +98,7 @@ static void step_text(struct app *app, enum agent_event_kind kind, int code, con
     step(app, &event);
 }
 
-static void arm(struct app *app)
+static void arm_timer(struct app *app)
 {
     rm_time deadline = app->ending ? app->ending_until : agent_deadline(app->agent);
     if (!app->ending && app->stage_until < deadline)
@@ -424,7 +424,7 @@ static void last_word(const struct app *app, int exit_code, const char *why)
         log_warn("no last word can be left behind", "why=\"%s\"", err.text);
 }
 
-static void end(struct app *app, int exit_code, const char *why)
+static void end_app(struct app *app, int exit_code, const char *why)
 {
     FAULT("agent-end");
     if (*why)
@@ -445,7 +445,7 @@ static void end(struct app *app, int exit_code, const char *why)
         loop_stop(app->loop);
 }
 
-static void act(struct app *app, struct agent_action *action)
+static void act_on(struct app *app, struct agent_action *action)
 {
     switch (action->kind) {
     case AGENT_CONNECT:
@@ -478,7 +478,7 @@ static void act(struct app *app, struct agent_action *action)
         worker_store_yield(app->store);
         return;
     case AGENT_EXIT:
-        end(app, action->exit_code, action->text);
+        end_app(app, action->exit_code, action->text);
         return;
     }
 }
@@ -490,7 +490,7 @@ static void step_once(struct app *app, const struct agent_event *event)
     heard.write_signs = app->store ? worker_store_signs(app->store) : 0;
     agent_step(app->agent, &heard, loop_now(app->loop), app->out);
     for (int i = 0; i < app->out->count && !app->ending; i++)
-        act(app, &app->out->action[i]);
+        act_on(app, &app->out->action[i]);
 }
 
 /* An action may fail at once; what it says then is heard after the other actions. */
@@ -512,7 +512,7 @@ static void step(struct app *app, const struct agent_event *event)
         step_once(app, &next);
     }
     app->stepping = false;
-    arm(app);
+    arm_timer(app);
 }
 
 static void timer_fired(void *ctx)

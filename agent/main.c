@@ -52,7 +52,7 @@ static const char usage[] =
     "Exit codes: 0 done, or told to go; 2 the command line; 4 the port is taken, or the machine fails.\n";
 
 /* The usage is longer than an error may be: a command line that is none gets one whole sentence. */
-static int refuse(const char *verb, struct error *err)
+static int refuse_words(const char *verb, struct error *err)
 {
     return err_set(err, ERR_USAGE, "%s wants other words; see `ringmaster-agent --help`", verb);
 }
@@ -129,7 +129,7 @@ static int predecessor_read(struct arguments *out, int option, struct error *err
     case 'V':
         return saves_read("--saves", optarg, out->saves, err);
     default:
-        return refuse("this one", err);
+        return refuse_words("this one", err);
     }
 }
 
@@ -209,7 +209,7 @@ static int arguments_read(struct arguments *out, int argc, char **argv, struct e
     while (result == 0 && (c = getopt_long(argc, argv, "", options, NULL)) != -1)
         result = option_read(out, c, err);
     if (result == 0 && (optind != argc || !out->key_file))
-        result = refuse(argv[0], err);
+        result = refuse_words(argv[0], err);
     return result;
 }
 
@@ -256,7 +256,7 @@ static int coordinate(const struct arguments *arguments, const struct pod *pod, 
     log_name("coordinator");
     log_term(arguments->term);
     if (arguments->term < 1)
-        return refuse("coordinate", err);
+        return refuse_words("coordinate", err);
     struct coordinator_options options = {.files = files,
                                           .term = arguments->term,
                                           .listen = arguments->listen,
@@ -292,7 +292,7 @@ static int work(const struct arguments *arguments, const struct pod *pod, struct
 {
     char name[32];
     if (arguments->worker < 0 || arguments->attempt < 0 || !arguments->coordinator)
-        return refuse("work", err);
+        return refuse_words("work", err);
     int port = arguments->port < 0 && pod ? AGENT_PORT : (int)arguments->port;
     snprintf(name, sizeof name, "agent %ld", arguments->worker);
     log_name(name);
@@ -317,7 +317,7 @@ static int start(const struct arguments *arguments, const struct pod *pod, bool 
                               .spec_sha256 = arguments->pod ? config_get(CONFIG_POD_SPEC_SHA256) : NULL,
                               .key = arguments->key_file};
     if (needs_job && !arguments->job)
-        return refuse(coordinates ? "coordinate" : "work", err);
+        return refuse_words(coordinates ? "coordinate" : "work", err);
     if (orphan_guard((int)arguments->parent, err) < 0 || job_files_read(&files, &paths, err) < 0)
         return -1;
     int result = coordinates ? coordinate(arguments, pod, &files, err) : work(arguments, pod, &files, err);
@@ -346,13 +346,13 @@ static int launch(int argc, char **argv, struct error *err)
     bool pair = given && argc == 10 && !strcmp(argv[6], "--state-fd") && !strcmp(argv[8], "--snapshot-fd");
     if (!given || (argc != 6 && !pair) || number("link-fd", argv[3], INT_MAX, &link_fd, err) < 0 ||
         number("shared", argv[5], 1, &shared, err) < 0)
-        return refuse("launch", err);
+        return refuse_words("launch", err);
     log_name("launcher");
     if (!pair)
         return launcher_run((int)link_fd, shared == 1);
     if (number("state-fd", argv[7], INT_MAX, &state_fd, err) < 0 ||
         number("snapshot-fd", argv[9], INT_MAX, &snapshot_fd, err) < 0)
-        return refuse("launch", err);
+        return refuse_words("launch", err);
     return pair_run(&(struct pair_options){.link_fd = (int)link_fd,
                                            .state_fd = (int)state_fd,
                                            .snapshot_fd = (int)snapshot_fd,
@@ -367,7 +367,7 @@ static int install(int argc, char **argv, struct error *err)
     const char *bundle = config_get(CONFIG_BUNDLE);
     bool named = argc == 5 && !strcmp(argv[3], "--termination-log");
     if (argc != 3 && !named)
-        return refuse("install", err);
+        return refuse_words("install", err);
     if (named)
         pod.termination_log = argv[4];
     if (bundle && bundle_install(bundle, argv[2], err) == 0)
@@ -400,7 +400,7 @@ static int node(int argc, char **argv, struct error *err)
         else if (c == 'm')
             node.metadata = optarg;
         else if (c != 'p')
-            return refuse("node", err);
+            return refuse_words("node", err);
         else if (number("port", optarg, 65535, &port, err) < 0)
             return -1;
     }

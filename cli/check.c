@@ -11,7 +11,7 @@
 
 enum { OUTLOOK_MAX = 16384 };
 
-static int look(const struct prepared *p, struct outlook *o, struct error *err)
+static int fill_outlook(const struct prepared *p, struct outlook *o, struct error *err)
 {
     *o = (struct outlook){.spec = &p->spec,
                           .parameters = p->parameters,
@@ -58,7 +58,7 @@ int check_command(struct run_options *options, struct error *err)
     options->look = true;
     int status = prepare(p, options, err);
     if (status == 0)
-        status = look(p, &outlook, err);
+        status = fill_outlook(p, &outlook, err);
     if (status == 0) {
         console_init(&console, options->json);
         show(&console, &outlook);

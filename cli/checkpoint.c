@@ -376,7 +376,7 @@ static int (*verb_of(const char *word))(struct command *c, struct error *err)
     return NULL;
 }
 
-static int look(struct command *c, struct error *err)
+static int look_at_store(struct command *c, struct error *err)
 {
     if (checkpoint_list(c->store, c->found, err) < 0)
         return -1;
@@ -393,7 +393,7 @@ static int work(struct command *c, struct error *err)
 {
     struct object_options options = {
         .uri = c->uri, .endpoint = c->endpoint, .region = c->region, .progress = moved, .ctx = &c->progress};
-    if (object_open(&c->store, &options, err) < 0 || look(c, err) < 0)
+    if (object_open(&c->store, &options, err) < 0 || look_at_store(c, err) < 0)
         return -1;
     return verb_of(c->verb)(c, err);
 }

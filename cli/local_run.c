@@ -34,7 +34,7 @@ static rm_time for_programs(const struct local_run *run, rm_time patience)
     return patience + (job_is_elastic(run->spec) ? run->spec->launch.grace_period : 0);
 }
 
-static void arm(struct local_run *run, rm_time patience)
+static void arm_patience(struct local_run *run, rm_time patience)
 {
     loop_timer_set(run->patience, loop_now(run->loop) + patience);
 }
@@ -46,7 +46,7 @@ static void patience_over(void *ctx)
     if (run->killing)
         loop_stop(run->loop);
     local_run_kill_all(run);
-    arm(run, release_patience);
+    arm_patience(run, release_patience);
 }
 
 /* The run can't go on, says this program: what can be saved is saved, then all ends. */
@@ -58,8 +58,8 @@ static void give_up(struct local_run *run, int exit_code, const char *why)
     text_copy(run->own_why, sizeof run->own_why, why);
     local_run_no_more_children(run);
     local_run_tell(run, &(struct command){.kind = COMMAND_INTERRUPT});
-    arm(run, run->coordinator ? save_patience + run->spec->checkpoint.end_timeout
-                              : run->spec->elasticity.lost_after + 3 * RM_S);
+    arm_patience(run, run->coordinator ? save_patience + run->spec->checkpoint.end_timeout
+                                       : run->spec->elasticity.lost_after + 3 * RM_S);
 }
 
 static void start_worker(struct local_run *run, int worker)
@@ -74,7 +74,7 @@ static void start_worker(struct local_run *run, int worker)
 
 /* --- drills --- */
 
-static void act(struct local_run *run, const struct drill *drill, int worker)
+static void act_on_drill(struct local_run *run, const struct drill *drill, int worker)
 {
     struct command command = {
         .kind = COMMAND_ACT, .act = {.cause = drill_cause(drill->kind), .worker = worker, .at = clock_now()}};
@@ -86,7 +86,7 @@ static void start_newcomer(struct local_run *run, int worker)
     const struct drill join = {.kind = DRILL_JOIN};
     supervisor_start(&run->supervisor, worker);
     local_run_expect(run);
-    act(run, &join, worker);
+    act_on_drill(run, &join, worker);
     FAULT("newcomer-expected");
     start_worker(run, worker);
 }
@@ -120,7 +120,7 @@ static void drill_harm(struct local_run *run, const struct drill *drill)
                     drill->spec, drill->worker);
         return;
     }
-    act(run, drill, drill->worker);
+    act_on_drill(run, drill, drill->worker);
     FAULT("drill-told");
     if (whole) {
         supervisor_drilled(&run->supervisor, drill->worker);
@@ -258,7 +258,7 @@ static void take_end(struct local_run *run, const struct event *event)
     local_run_no_more_children(run);
     FAULT("run-ending");
     kill_stopped(run);
-    arm(run, for_programs(run, release_patience));
+    arm_patience(run, for_programs(run, release_patience));
     if (event->kind == EVENT_FAILED && !run->own_exit_code)
         console_say(run->console, "ringmaster: %s", event->text);
     bool same = event->kind == EVENT_FAILED && event->exit_code == run->own_exit_code;
@@ -476,7 +476,7 @@ static void judge_coordinator(struct local_run *run)
     text_copy(how, sizeof how, run->coordinator_how);
     *run->coordinator_how = 0;
     if (run->options->report->ended)
-        arm(run, for_programs(run, farewell_patience));
+        arm_patience(run, for_programs(run, farewell_patience));
     if ((run->interrupted || job_is_elastic(run->spec)) && ending(run))
         end_who_never_arrived(run);
     if (ending(run))
@@ -544,7 +544,7 @@ void local_run_check_end(struct local_run *run)
     if (run->coordinator || supervisor_living(&run->supervisor))
         return;
     local_run_no_more_children(run);
-    arm(run, release_patience);
+    arm_patience(run, release_patience);
     if (!run->errors)
         loop_stop(run->loop);
 }

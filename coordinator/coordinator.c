@@ -111,7 +111,7 @@ static struct history_terms terms_of(const struct coordinator *c)
                                   .store_waits = c->store_waits.code ? &c->store_waits : NULL};
 }
 
-static void tell(struct coordinator *c, const struct rdzv_tell *what)
+static void tell_event(struct coordinator *c, const struct rdzv_tell *what)
 {
     int64_t wall_ms = clock_wall_ms();
     history_note(c->history, what, wall_ms, loop_now(c->loop));
@@ -201,7 +201,7 @@ static void last_word(struct coordinator *c, int exit_code, const char *why)
     str_clear(&text);
 }
 
-static void end(struct coordinator *c, int exit_code, const char *why)
+static void end_coordinator(struct coordinator *c, int exit_code, const char *why)
 {
     FAULT("coordinator-end");
     log_info("ending", "code=%d why=\"%s\"", exit_code, why);
@@ -225,7 +225,7 @@ static void end(struct coordinator *c, int exit_code, const char *why)
         loop_stop(c->loop);
 }
 
-static void act(struct coordinator *c, struct rdzv_action *action)
+static void act_on(struct coordinator *c, struct rdzv_action *action)
 {
     struct peer *peer;
     switch (action->kind) {
@@ -237,15 +237,15 @@ static void act(struct coordinator *c, struct rdzv_action *action)
             ws_close(peer->conn, "the coordinator is done with it");
         return;
     case RDZV_TELL:
-        tell(c, action->tell);
+        tell_event(c, action->tell);
         return;
     case RDZV_END:
-        end(c, action->end.exit_code, action->end.why);
+        end_coordinator(c, action->end.exit_code, action->end.why);
         return;
     }
 }
 
-static void arm(struct coordinator *c)
+static void arm_timer(struct coordinator *c)
 {
     rm_time deadline = c->ending ? c->ending_until : rdzv_deadline(c->rdzv);
     if (!c->ending && c->leave_at < deadline)
@@ -280,9 +280,9 @@ static void leave_if_free_to(struct coordinator *c)
     if (c->ending || c->leave_at == RM_NEVER)
         return;
     if (agents(c) == 0 || loop_now(c->loop) >= c->leave_at)
-        end(c, 0, "told to go");
+        end_coordinator(c, 0, "told to go");
     else if (c->successor_there && rdzv_may_hand_over(c->rdzv))
-        end(c, 0, "told to go, and the successor is there");
+        end_coordinator(c, 0, "told to go, and the successor is there");
 }
 
 static void step(struct coordinator *c, const struct rdzv_event *event)
@@ -291,7 +291,7 @@ static void step(struct coordinator *c, const struct rdzv_event *event)
         return;
     rdzv_step(c->rdzv, event, loop_now(c->loop), c->out);
     for (int i = 0; i < c->out->count; i++)
-        act(c, &c->out->action[i]);
+        act_on(c, &c->out->action[i]);
     if (rdzv_state(c->rdzv) != c->state_logged) {
         c->state_logged = rdzv_state(c->rdzv);
         log_info("state", "name=%s why=\"%s\"", rdzv_state_name(c->state_logged), rdzv_why(c->rdzv));
@@ -301,7 +301,7 @@ static void step(struct coordinator *c, const struct rdzv_event *event)
         answer_watchers(c);
     c->revision_shown = c->history->revision;
     leave_if_free_to(c);
-    arm(c);
+    arm_timer(c);
 }
 
 static void timer_fired(void *ctx)
@@ -634,8 +634,8 @@ static void complete_already(void *ctx, const struct checkpoint_entry *final)
                               .exact = final->exact,
                               .bytes = final->bytes};
     memcpy(again.digest, final->weights_sha256, sizeof again.digest);
-    tell(c, &again);
-    end(c, 0, "complete already");
+    tell_event(c, &again);
+    end_coordinator(c, 0, "complete already");
 }
 
 /* NULL: a store is waited for no more. */
@@ -650,7 +650,7 @@ static void store_waits(void *ctx, const struct error *why)
     c->store_waits = why ? *why : (struct error){0};
     if (why) {
         log_warn("a store is waited for", "why=\"%s\"", why->text);
-        tell(c, &waiting);
+        tell_event(c, &waiting);
     } else
         history_news(c->history);
     answer_watchers(c);
@@ -659,7 +659,7 @@ static void store_waits(void *ctx, const struct error *why)
 static void preparation_refused(void *ctx, const struct error *why)
 {
     struct coordinator *c = ctx;
-    end(c, error_exit_code(why->code), why->text);
+    end_coordinator(c, error_exit_code(why->code), why->text);
 }
 
 static int start_preparation(struct coordinator *c, struct error *err)
@@ -744,7 +744,7 @@ int coordinator_run(const struct coordinator_options *options, struct error *err
         history_look(c->history, c->rdzv);
         if (options->watched)
             pulse_fired(c);
-        arm(c);
+        arm_timer(c);
         loop_run(c->loop);
         result = c->exit_code;
     }

@@ -287,7 +287,7 @@ static void worked(void *ctx)
         j->options.refused(j->options.ctx, &j->err);
 }
 
-static void look(void *ctx)
+static void look_at_job(void *ctx)
 {
     struct pod_job *j = ctx;
     struct error err;
@@ -303,13 +303,13 @@ int pod_job_open(struct pod_job **ret, struct loop *loop, const struct pod_job_o
     if (!j)
         return err_set(err, ERR_MACHINE, "no memory to look at the job");
     *j = (struct pod_job){.loop = loop, .options = *options};
-    if (loop_timer_open(&j->timer, loop, look, j, err) < 0 ||
+    if (loop_timer_open(&j->timer, loop, look_at_job, j, err) < 0 ||
         loop_bell_open(&j->place, loop, tell_place, j, err) < 0) {
         loop_timer_free(j->timer);
         free(j);
         return -1;
     }
-    look(j);
+    look_at_job(j);
     *ret = j;
     return 0;
 }

@@ -50,7 +50,7 @@ static void answered(void *ctx, int status, const char *body, size_t length, con
 }
 
 /* A kept connection would lead to whoever answered last, which is this program. */
-static void look(void *ctx)
+static void look_at_page(void *ctx)
 {
     struct successor *s = ctx;
     struct error err;
@@ -78,11 +78,11 @@ int successor_watch(struct successor **ret, struct loop *loop, const struct succ
         successor_free(s);
         return err_set(err, ERR_USAGE, "a coordinator's name is not that long: %.100s", options->address);
     }
-    if (http_open(&s->http, loop, err) < 0 || loop_timer_open(&s->timer, loop, look, s, err) < 0) {
+    if (http_open(&s->http, loop, err) < 0 || loop_timer_open(&s->timer, loop, look_at_page, s, err) < 0) {
         successor_free(s);
         return -1;
     }
-    look(s);
+    look_at_page(s);
     *ret = s;
     return 0;
 }

@@ -223,7 +223,7 @@ static void give_up(struct app *app, const struct error *why)
     loop_stop(app->loop);
 }
 
-static void act(struct app *app, const char *why)
+static void act_as_leader(struct app *app, const char *why)
 {
     struct error err;
     log_info("leading", "identity=%s why=\"%s\"", app->identity, why);
@@ -255,7 +255,7 @@ static void rivals_changed(void *ctx, bool left)
     if (decision == RIVALS_WAIT && app->acting)
         make_way(app);
     else if (decision == RIVALS_ACT && !app->acting)
-        act(app, "the lease is ours, and no other release acts");
+        act_as_leader(app, "the lease is ours, and no other release acts");
     else if (left && app->ready)
         reconciler_look_at_all(app->reconciler);
 }
@@ -287,7 +287,7 @@ static void lead(struct app *app, const char *why)
                  "why=\"our lease is in the namespace %s and we look after %s "
                  "alone: give --lease-namespace=%s\"",
                  options.lease_namespace, options.namespace, options.namespace);
-        act(app, why);
+        act_as_leader(app, why);
     } else if (rivals_open(&app->rivals, app->loop, &options, &err) < 0) {
         give_up(app, &err);
     }
@@ -326,7 +326,7 @@ static int seek_lease(struct app *app, struct error *err)
                                     .trouble = lease_trouble,
                                     .ctx = app};
     if (!app->options->lease) {
-        act(app, "told to, without a lease");
+        act_as_leader(app, "told to, without a lease");
         return 0;
     }
     return lease_open(&app->lease, app->loop, &options, err);

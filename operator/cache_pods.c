@@ -68,7 +68,7 @@ static void owned_pods_leave(struct cache *cache, struct pod_entry *pod)
 
 /* --- pods --- */
 
-static void tell(struct cache *cache, const struct owned_pods *owned)
+static void tell_job(struct cache *cache, const struct owned_pods *owned)
 {
     if (owned->job)
         cache->changed(cache->ctx, owned->job);
@@ -124,7 +124,7 @@ bool pods_put(struct cache *cache, const struct js *object, rm_time told_at, str
     pod->view = view;
     pod->mark = cache->marks[OP_PODS];
     text_copy(pod->version, sizeof pod->version, version);
-    tell(cache, pod->owned);
+    tell_job(cache, pod->owned);
     return true;
 }
 
@@ -198,7 +198,7 @@ static void tell_of_node(void *ctx, const char *name, void *value)
     struct pod_entry *pod = value;
     (void)name;
     if (!strcmp(pod->view.node, on->name))
-        tell(on->cache, pod->owned);
+        tell_job(on->cache, pod->owned);
 }
 
 static void node_changed(struct cache *cache, const char *name)

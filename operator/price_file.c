@@ -23,7 +23,7 @@ struct price_file {
 };
 
 /* What is wrong with it is said when that changes. */
-static void refuse(struct price_file *file, const struct error *why)
+static void refuse_prices(struct price_file *file, const struct error *why)
 {
     bool said = file->why.code == why->code && !strcmp(file->why.text, why->text);
     file->why = *why;
@@ -38,7 +38,7 @@ static bool take(struct price_file *file)
     struct prices prices;
     struct error err = {0};
     if (prices_parse(&prices, str_text(&file->text), file->text.length, &err) < 0) {
-        refuse(file, &err);
+        refuse_prices(file, &err);
         return false;
     }
     prices_clear(&file->prices);
@@ -48,12 +48,12 @@ static bool take(struct price_file *file)
     return true;
 }
 
-static bool look(struct price_file *file)
+static bool look_at_file(struct price_file *file)
 {
     struct error err = {0};
     struct str text = str_init(PRICES_BYTES_MAX);
     if (file_read(file->path, &text, &err) < 0) {
-        refuse(file, &err);
+        refuse_prices(file, &err);
         str_clear(&text);
         return false;
     }
@@ -67,7 +67,7 @@ static bool look(struct price_file *file)
 static void look_again(void *ctx)
 {
     struct price_file *file = ctx;
-    if (look(file))
+    if (look_at_file(file))
         file->changed(file->ctx);
     loop_timer_set(file->timer, loop_now(file->loop) + look_every);
 }
@@ -86,7 +86,7 @@ int price_file_open(struct price_file **ret, struct loop *loop, const char *path
         price_file_free(file);
         return -1;
     }
-    look(file);
+    look_at_file(file);
     loop_timer_set(file->timer, loop_now(loop) + look_every);
     *ret = file;
     return 0;

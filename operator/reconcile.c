@@ -51,7 +51,7 @@ struct reconcile_state {
     rm_time look_due;   /* when the job is looked at after its newest write, whatever comes before */
 };
 
-static void arm(struct reconciler *r)
+static void arm_timer(struct reconciler *r)
 {
     bool full = r->queue.in_work >= IN_WORK_MAX;
     bool rests = !r->started || r->stopped || full;
@@ -61,7 +61,7 @@ static void arm(struct reconciler *r)
 static void want(struct reconciler *r, struct job_entry *job, rm_time when)
 {
     queue_add(&r->queue, &job->item, when);
-    arm(r);
+    arm_timer(r);
 }
 
 /* --- the coordinator --- */
@@ -297,7 +297,7 @@ static void work_done(void *ctx, struct job_entry *job, const struct op_plan *pl
     if (job->gone) {
         r->queue.in_work--;
         drop(job);
-        arm(r);
+        arm_timer(r);
         return;
     }
     if (result->end == WORK_DONE) {
@@ -311,7 +311,7 @@ static void work_done(void *ctx, struct job_entry *job, const struct op_plan *pl
         queue_retry(&r->queue, &job->item, now, conflict_least, conflict_most);
     else
         queue_done(&r->queue, &job->item);
-    arm(r);
+    arm_timer(r);
 }
 
 /* --- one job --- */
@@ -356,7 +356,7 @@ static struct op_plan *plan_of(const struct op_view *view, struct op_memo *memo)
     return job_plan(view);
 }
 
-static void begin(struct reconciler *r, struct job_entry *job)
+static void begin_job(struct reconciler *r, struct job_entry *job)
 {
     rm_time now = loop_now(r->options.loop);
     struct reconcile_state *state = state_of(r, job);
@@ -406,7 +406,7 @@ static void begin(struct reconciler *r, struct job_entry *job)
 static void take_up(struct reconciler *r, struct job_entry *job)
 {
     if (!r->options.leaves_out(r->options.ctx, job->view.namespace_name)) {
-        begin(r, job);
+        begin_job(r, job);
         return;
     }
     leave_alone(job);
@@ -421,7 +421,7 @@ static void timer_fired(void *ctx)
     while (r->started && !r->stopped && r->queue.in_work < IN_WORK_MAX &&
            (item = queue_take(&r->queue, loop_now(r->options.loop))))
         take_up(r, (struct job_entry *)item);
-    arm(r);
+    arm_timer(r);
 }
 
 /* --- from outside --- */
@@ -451,7 +451,7 @@ void reconciler_removed(struct reconciler *reconciler, struct job_entry *job)
         return;
     queue_remove(&reconciler->queue, &job->item);
     drop(job);
-    arm(reconciler);
+    arm_timer(reconciler);
 }
 
 static void look_at(void *ctx, const char *name, void *value)
@@ -468,13 +468,13 @@ void reconciler_look_at_all(struct reconciler *reconciler)
 void reconciler_start(struct reconciler *reconciler)
 {
     reconciler->started = true;
-    arm(reconciler);
+    arm_timer(reconciler);
 }
 
 void reconciler_stop(struct reconciler *reconciler)
 {
     reconciler->stopped = true;
-    arm(reconciler);
+    arm_timer(reconciler);
 }
 
 int reconciler_in_work(const struct reconciler *reconciler)

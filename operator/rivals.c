@@ -28,7 +28,7 @@ const char *rivals_label(const char *namespace, const char *lease_namespace)
 
 /* --- what is said --- */
 
-static void tell(struct rivals *rivals, bool warning, const char *reason, const char *text)
+static void tell_rivals(struct rivals *rivals, bool warning, const char *reason, const char *text)
 {
     struct kube_note note = {.resource = &kube_leases,
                              .namespace = rivals->options.lease_namespace,
@@ -54,7 +54,7 @@ static bool say_news(struct rivals *rivals)
             claims_say_left(&other, text);
             log_warn("a namespace is left out", "namespace=%s lease=%s/%s why=\"%s\"", other.namespace,
                      other.namespace, other.name, text);
-            tell(rivals, true, "NamespaceLeft", text);
+            tell_rivals(rivals, true, "NamespaceLeft", text);
         } else {
             log_info("a namespace is no longer left out", "namespace=%s lease=%s/%s", other.namespace,
                      other.namespace, other.name);
@@ -83,10 +83,10 @@ static void say_decision(struct rivals *rivals)
         return;
     }
     log_warn("another release acts", "lease=%s why=\"%s\"", place, rivals->why);
-    tell(rivals, true, "AnotherRelease", rivals->why);
+    tell_rivals(rivals, true, "AnotherRelease", rivals->why);
 }
 
-static void look(struct rivals *rivals)
+static void look_at_rivals(struct rivals *rivals)
 {
     if (!rivals->listed || rivals->denied)
         return;
@@ -111,7 +111,7 @@ static void listed(void *ctx)
     rivals->denied = false;
     rivals->troubles = 0;
     claims_listed(&rivals->claims, clock_boot());
-    look(rivals);
+    look_at_rivals(rivals);
 }
 
 static void lease_came(void *ctx, enum kube_change change, const struct js *lease)
@@ -127,7 +127,7 @@ static void lease_came(void *ctx, enum kube_change change, const struct js *leas
                  "looked at\"",
                  CLAIMS_IN_NAMESPACE, CLAIMS_MAX);
     }
-    look(rivals);
+    look_at_rivals(rivals);
 }
 
 /* As if nobody else were there: a role of an older chart is no reason to do nothing. What a list told stays
@@ -151,7 +151,7 @@ static void heard(void *ctx)
         return;
     rivals->denied = false;
     rivals->troubles = 0;
-    look(rivals);
+    look_at_rivals(rivals);
 }
 
 /* Said when it begins, and again each time that the number of failures doubles. */

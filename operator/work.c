@@ -95,7 +95,7 @@ static void show(struct work *work, const struct op_action *action, const struct
         cache_answer(work->options.cache, action->resource, answer->object, loop_now(work->options.loop));
 }
 
-static void refuse(struct work *work, const struct op_action *action, const struct kube_answer *answer)
+static void refuse_action(struct work *work, const struct op_action *action, const struct kube_answer *answer)
 {
     struct job_entry *job = work->options.job;
     if (action->kind == OP_STATUS &&
@@ -126,7 +126,7 @@ static void refuse_strangers(struct work *work, const struct op_action *action,
     snprintf(taken.message, sizeof taken.message,
              "%s \"%s\" is there and does not belong to this job; delete it, or give the job another name",
              op_resource_name(action->resource), action->name);
-    refuse(work, action, &taken);
+    refuse_action(work, action, &taken);
 }
 
 /* What was to be made is there, by an operator before this one. */
@@ -158,7 +158,7 @@ static void answered(void *ctx, const struct kube_answer *answer)
     } else if (answer->outcome == KUBE_EXISTS && answer->object) {
         refuse_strangers(work, action, answer);
     } else {
-        refuse(work, action, answer);
+        refuse_action(work, action, answer);
     }
     if (--work->in_flight == 0)
         go_on(work);
@@ -226,7 +226,7 @@ static void send(struct work *work, const struct op_action *action, bool post)
     if (kube_send(work->options.kube, NULL, &request, &err) < 0) {
         text_copy(failed.message, sizeof failed.message, err.text);
         work->in_flight--;
-        refuse(work, action, &failed);
+        refuse_action(work, action, &failed);
     }
     if (with_key.data)
         explicit_bzero(with_key.data, with_key.capacity);

@@ -52,7 +52,7 @@ struct train_loop {
     int exit_code;
 };
 
-static void end(struct train_loop *t, int code)
+static void end_loop(struct train_loop *t, int code)
 {
     t->exit_code = code;
     loop_stop(t->loop);
@@ -66,7 +66,7 @@ static void send_message(struct train_loop *t, const struct message *message)
     message_write(message, &t->text);
     if (link_send(t->link, str_text(&t->text), t->text.length, &err) < 0) {
         log_warn("the agent can't be told", "message=%s why=\"%s\"", msg_type_name(message->type), err.text);
-        end(t, EXIT_MACHINE);
+        end_loop(t, EXIT_MACHINE);
     }
 }
 
@@ -84,7 +84,7 @@ static void fail(struct train_loop *t, const struct error *err)
     m->fault.step = -1;
     text_copy(m->fault.detail, sizeof m->fault.detail, err->text);
     send_message(t, m);
-    end(t, error_exit_code(err->code));
+    end_loop(t, error_exit_code(err->code));
 }
 
 /* ---- watching the ring ---- */
@@ -148,7 +148,7 @@ static void run_command(struct train_loop *t, const struct elastic_action *actio
     compute_start(t->compute, action);
 }
 
-static void act(struct train_loop *t, const struct elastic_action *action)
+static void act_on(struct train_loop *t, const struct elastic_action *action)
 {
     switch (action->kind) {
     case ELASTIC_RUN:
@@ -173,7 +173,7 @@ static void act(struct train_loop *t, const struct elastic_action *action)
         prober_start(t->prober, &action->message->probe);
         break;
     case ELASTIC_EXIT:
-        end(t, action->exit_code);
+        end_loop(t, action->exit_code);
         break;
     }
 }
@@ -182,7 +182,7 @@ static void feed(struct train_loop *t, const struct elastic_event *event)
 {
     elastic_step(t->core, event, &t->out);
     for (int i = 0; i < t->out.count; i++)
-        act(t, &t->out.action[i]);
+        act_on(t, &t->out.action[i]);
 }
 
 /* ---- the threads ---- */
@@ -328,7 +328,7 @@ static int take_message(struct train_loop *t, const char *text, size_t length, s
     if (message_read(&t->message, text, length, err) < 0)
         return -1;
     if (t->message.type == MSG_RELEASE) {
-        end(t, 0);
+        end_loop(t, 0);
         return 0;
     }
     if (!t->set_up && t->message.type != MSG_SETUP)
@@ -357,7 +357,7 @@ static void link_closed(void *ctx, const char *why)
 {
     struct train_loop *t = ctx;
     log_debug("the link has ended", "why=\"%s\"", why);
-    end(t, EXIT_MACHINE);
+    end_loop(t, EXIT_MACHINE);
 }
 
 static void send_pulse(void *ctx)

@@ -38,7 +38,7 @@ struct launcher {
     int exit_code;
 };
 
-static void end(struct launcher *l, int exit_code)
+static void end_launcher(struct launcher *l, int exit_code)
 {
     l->exit_code = exit_code;
     loop_stop(l->loop);
@@ -63,10 +63,10 @@ static void choose_port(struct launcher *l)
     if (l->later_set)
         return;
     log_warn("the launcher ends", "why=\"%s\"", err.text);
-    end(l, EXIT_MACHINE);
+    end_launcher(l, EXIT_MACHINE);
 }
 
-static void act(struct launcher *l, const struct launch_action *action)
+static void act_on(struct launcher *l, const struct launch_action *action)
 {
     switch (action->kind) {
     case LAUNCH_SEND:
@@ -85,7 +85,7 @@ static void act(struct launcher *l, const struct launch_action *action)
         processes_kill(l->processes);
         break;
     case LAUNCH_EXIT:
-        end(l, EXIT_DONE);
+        end_launcher(l, EXIT_DONE);
         break;
     }
 }
@@ -94,7 +94,7 @@ static void step_once(struct launcher *l, const struct launch_event *event)
 {
     launch_step(l->core, event, loop_now(l->loop), l->out);
     for (int i = 0; i < l->out->count; i++)
-        act(l, &l->out->action[i]);
+        act_on(l, &l->out->action[i]);
 }
 
 static void step(struct launcher *l, const struct launch_event *event)
@@ -151,7 +151,7 @@ static void processes_warm(void *ctx)
 
 /* ---- the agent ---- */
 
-static int begin(struct launcher *l, const struct msg_setup *setup, struct error *err)
+static int begin_launch(struct launcher *l, const struct msg_setup *setup, struct error *err)
 {
     struct launch_settings settings = {.worker = setup->worker, .pid = getpid()};
     if (setup->protocol != MSG_PROTOCOL)
@@ -191,9 +191,9 @@ static void hear(struct launcher *l)
     struct error err;
     if (l->core) {
         step(l, &(struct launch_event){.kind = LAUNCH_LINK, .message = l->message});
-    } else if (l->message->type == MSG_SETUP && begin(l, &l->message->setup, &err) < 0) {
+    } else if (l->message->type == MSG_SETUP && begin_launch(l, &l->message->setup, &err) < 0) {
         log_warn("the launcher ends", "why=\"%s\"", err.text);
-        end(l, error_exit_code(err.code));
+        end_launcher(l, error_exit_code(err.code));
     } else if (l->core && !l->spec.launch.preload.count) {
         processes_gone(l); /* nothing was started yet */
     }
@@ -208,7 +208,7 @@ static void link_message(void *ctx, const char *text, size_t length)
         return;
     }
     log_warn("the agent's message is refused", "why=\"%s\"", err.text);
-    end(l, EXIT_MACHINE);
+    end_launcher(l, EXIT_MACHINE);
 }
 
 static void link_closed(void *ctx, const char *why)
@@ -220,7 +220,7 @@ static void link_closed(void *ctx, const char *why)
     if (l->core)
         step(l, &(struct launch_event){.kind = LAUNCH_CLOSED});
     else
-        end(l, EXIT_MACHINE);
+        end_launcher(l, EXIT_MACHINE);
 }
 
 static int open_parts(struct launcher *l, int link_fd, struct error *err)

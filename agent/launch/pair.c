@@ -306,7 +306,7 @@ static int start_trainer(struct pair *p, struct error *err)
     return result;
 }
 
-static int begin(struct pair *p, const struct msg_setup *setup, struct error *err)
+static int begin_pair(struct pair *p, const struct msg_setup *setup, struct error *err)
 {
     if (job_spec_read(&p->spec, setup->spec, strlen(setup->spec), err) < 0)
         return -1;
@@ -352,7 +352,7 @@ static void from_agent(void *ctx, const char *text, size_t length)
         return;
     }
     bool first = !p->processes && p->message->type == MSG_SETUP;
-    if (first && begin(p, &p->message->setup, &err) < 0) {
+    if (first && begin_pair(p, &p->message->setup, &err) < 0) {
         fail(p, err.text, error_exit_code(err.code));
         return;
     }

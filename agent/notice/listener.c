@@ -58,7 +58,7 @@ static void heed(void *ctx)
     l->options.happened(l->options.ctx, &event);
 }
 
-static void tell(struct listener *l)
+static void tell_agent(struct listener *l)
 {
     const struct notice *is = notices_first(&l->notices);
     if (notice_change(l->tells ? &l->told : NULL, is) == NOTICE_SAME)
@@ -84,7 +84,7 @@ static void hear(struct listener *l, const struct notices *heard, bool whole, bo
                  notice_cause_name(is->cause));
     if (was && !is)
         log_info("notice withdrawn", "source=%s", notice_kind(was->source)->name);
-    tell(l);
+    tell_agent(l);
     heed(l);
 }
 

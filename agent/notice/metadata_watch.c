@@ -32,7 +32,7 @@ struct metadata_watch {
 
 static void ask_what_is_due(struct metadata_watch *m);
 
-static void tell(struct metadata_watch *m, int slot, const struct watch_answer *answer)
+static void tell_watch(struct metadata_watch *m, int slot, const struct watch_answer *answer)
 {
     char say[WATCH_SAY_MAX];
     int64_t revision = m->watch.revision;
@@ -76,7 +76,7 @@ static void done(void *ctx, const struct http_answer *answer)
     asked->answer.body = str_text(&asked->body);
     asked->answer.length = asked->body.length;
     asked->answer.wall_ms = clock_wall_ms();
-    tell(m, (int)(asked - m->asked), &asked->answer);
+    tell_watch(m, (int)(asked - m->asked), &asked->answer);
     ask_what_is_due(m);
 }
 
@@ -102,7 +102,7 @@ static void ask(struct metadata_watch *m, const struct watch_question *question)
                                    .done = done,
                                    .ctx = asked};
     if (http_start(m->options.http, &asked->call, &request, &err) < 0)
-        tell(m, question->slot, &(struct watch_answer){.why = err.text});
+        tell_watch(m, question->slot, &(struct watch_answer){.why = err.text});
 }
 
 static void ask_what_is_due(struct metadata_watch *m)

@@ -146,7 +146,7 @@ static void *member(const struct job_field *field, const struct job_spec *spec)
     return (char *)(uintptr_t)spec + field->offset;
 }
 
-static int refuse(const struct job_value *value, const char *wanted, struct error *err)
+static int refuse_value(const struct job_value *value, const char *wanted, struct error *err)
 {
     char shown[80];
     value_show(value, shown, sizeof shown);
@@ -178,7 +178,7 @@ static int refuse_bounds(const struct job_field *field, const struct job_value *
         str_addf(&wanted, ", %s", field->own_time);
     if (field->zero)
         str_addf(&wanted, ", or %s", field->zero);
-    refuse(value, str_text(&wanted), err);
+    refuse_value(value, str_text(&wanted), err);
     str_clear(&wanted);
     return -1;
 }
@@ -238,10 +238,10 @@ static int assign_time(const struct job_field *field, struct job_spec *spec, con
         return 0;
     }
     if (value->kind != VALUE_TEXT || !duration_parse(value->text, &t))
-        return refuse(value,
-                      field->own_time ? "Auto, or a duration such as 500ms, 10s, 5m or 1h"
-                                      : "a duration such as 500ms, 10s, 5m or 1h",
-                      err);
+        return refuse_value(value,
+                            field->own_time ? "Auto, or a duration such as 500ms, 10s, 5m or 1h"
+                                            : "a duration such as 500ms, 10s, 5m or 1h",
+                            err);
     if ((double)t < field->lowest || (double)t > field->highest)
         return refuse_bounds(field, value, err);
     *(rm_time *)member(field, spec) = t;
@@ -261,7 +261,7 @@ static int assign_word(const struct job_field *field, struct job_spec *spec, con
     if (found < 0 && value->kind == VALUE_TEXT && listed(field->later, value->text))
         err_set(err, ERR_USAGE, "is %s, which is not built yet; write %s", value->text, str_text(&wanted));
     else if (found < 0)
-        refuse(value, str_text(&wanted), err);
+        refuse_value(value, str_text(&wanted), err);
     else if (field->kind == JOB_FIELD_CHOICE)
         *(int *)member(field, spec) = found;
     else if (field->kind == JOB_FIELD_SWITCH)
@@ -276,11 +276,11 @@ static int assign_text(const struct job_field *field, struct job_spec *spec, con
                        struct error *err)
 {
     if (value->kind != VALUE_TEXT || !*value->text)
-        return refuse(value,
-                      field->kind != JOB_FIELD_URI ? "text (in quotes)"
-                      : field->file                ? "a file, as a path or file:// URI"
-                                                   : "a folder, as a path or file:// URI",
-                      err);
+        return refuse_value(value,
+                            field->kind != JOB_FIELD_URI ? "text (in quotes)"
+                            : field->file                ? "a file, as a path or file:// URI"
+                                                         : "a folder, as a path or file:// URI",
+                            err);
     if (strlen(value->text) >= field->size)
         return err_set(err, ERR_USAGE, "is longer than %zu characters; shorten it", field->size - 1);
     for (const unsigned char *p = (const unsigned char *)value->text; *p; p++)
@@ -306,7 +306,7 @@ static int assign_list(const struct job_field *field, struct job_spec *spec, con
             "quotes",
             JOB_LIST_MAX, JOB_LIST_BYTES);
     if (value->kind != VALUE_LIST)
-        return refuse(value, "a list of words, as [python, train.py]", err);
+        return refuse_value(value, "a list of words, as [python, train.py]", err);
     if (list->count < field->lowest || list->count > field->highest)
         return err_set(err, ERR_USAGE, "has %d entries; write %d to %d", list->count, (int)field->lowest,
                        (int)field->highest);
@@ -345,7 +345,7 @@ int field_assign(const struct job_field *field, struct job_spec *spec, const str
         return assign_real(field, spec, value, err);
     case JOB_FIELD_BOOL:
         if (value->kind != VALUE_BOOL)
-            return refuse(value, "true or false", err);
+            return refuse_value(value, "true or false", err);
         *(bool *)member(field, spec) = value->flag;
         return 0;
     case JOB_FIELD_TIME:

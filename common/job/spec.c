@@ -78,7 +78,7 @@ static void put(struct js *root, const char *path, struct js *value)
     js_set(object, path, value);
 }
 
-static const struct js *look(const struct js *object, const char *path)
+static const struct js *look_up(const struct js *object, const char *path)
 {
     char part[PATH_MAX_TEXT];
     for (const char *dot; object && (dot = strchr(path, '.')); path = dot + 1) {
@@ -207,7 +207,7 @@ static int read_fields(struct job_spec *spec, const struct js *root, struct erro
         if (!is_asked_for(&job_fields[i], spec, root))
             continue;
         full_path(&job_fields[i], path, sizeof path);
-        const struct js *found = look(root, path);
+        const struct js *found = look_up(root, path);
         if (!found && may_be_absent(&job_fields[i]))
             continue;
         if (!found)
@@ -277,11 +277,11 @@ int job_spec_from_object(struct job_spec *ret, const struct js *object, struct e
         return -1;
     for (int i = 0; i < job_fields_count; i++) {
         full_path(&job_fields[i], path, sizeof path);
-        if (job_restarts(&spec) && job_field_is_of_elastic(&job_fields[i]) && look(object, path))
+        if (job_restarts(&spec) && job_field_is_of_elastic(&job_fields[i]) && look_up(object, path))
             return err_set(err, ERR_USAGE, "%s " JOB_FIELD_ELASTIC_ALONE, path);
         if (!is_asked_for(&job_fields[i], &spec, object))
             continue;
-        if (take_field(&spec, &job_fields[i], look(object, path), err) < 0)
+        if (take_field(&spec, &job_fields[i], look_up(object, path), err) < 0)
             return err_place(err, path);
     }
     const char *at = "";

@@ -64,7 +64,7 @@ struct yml *yml_get(const struct yml *node, const char *key)
     return NULL;
 }
 
-static int refuse(struct reader *r, size_t line, const char *sentence)
+static int refuse_line(struct reader *r, size_t line, const char *sentence)
 {
     return err_set(r->err, ERR_USAGE, "%s:%zu: %s", r->what, line + 1, sentence);
 }
@@ -91,7 +91,7 @@ static int syntax_error(struct reader *r)
         return err_set(r->err, ERR_USAGE, "%s: not text: %s at byte %zu", r->what, p->problem,
                        p->problem_offset);
     if (indented_by_tab(r, line))
-        return refuse(r, line, "a tab as indentation; use spaces");
+        return refuse_line(r, line, "a tab as indentation; use spaces");
     return err_set(r->err, ERR_USAGE, "%s:%zu: not valid YAML: %s%s%s", r->what, line + 1,
                    p->problem ? p->problem : "it can't be read", p->context ? " " : "",
                    p->context ? p->context : "");
@@ -111,10 +111,10 @@ static int check_decorations(struct reader *r, const yaml_event_t *event)
         tag = event->data.sequence_start.tag;
     }
     if (anchor || event->type == YAML_ALIAS_EVENT)
-        return refuse(r, event->start_mark.line,
-                      "anchors and aliases (&name, *name) are not read here; write the value out");
+        return refuse_line(r, event->start_mark.line,
+                           "anchors and aliases (&name, *name) are not read here; write the value out");
     if (tag)
-        return refuse(r, event->start_mark.line, "tags (!name) are not read here; leave it out");
+        return refuse_line(r, event->start_mark.line, "tags (!name) are not read here; leave it out");
     return 0;
 }
 
@@ -122,10 +122,10 @@ static int take_key(struct reader *r, struct level *at, const yaml_event_t *even
 {
     size_t line = event->start_mark.line;
     if (event->type != YAML_SCALAR_EVENT)
-        return refuse(r, line, "a field's name must be plain text");
+        return refuse_line(r, line, "a field's name must be plain text");
     const char *key = (const char *)event->data.scalar.value;
     if (!strcmp(key, "<<"))
-        return refuse(r, line, "merge keys (<<) are not read here; write the fields out");
+        return refuse_line(r, line, "merge keys (<<) are not read here; write the fields out");
     struct yml *before = yml_get(at->node, key);
     if (before)
         return err_set(r->err, ERR_USAGE, "%s:%zu: %.80s is here twice (first in line %d); remove one",
@@ -142,7 +142,7 @@ static int add_node(struct reader *r, struct level *at, const yaml_event_t *even
                          : event->type == YAML_MAPPING_START_EVENT ? YML_MAP
                                                                    : YML_LIST;
     if (++r->nodes > YML_NODES_MAX)
-        return refuse(r, event->start_mark.line, "too many entries for a job file");
+        return refuse_line(r, event->start_mark.line, "too many entries for a job file");
     struct yml *node = node_new(kind, at->key ? at->key_line : (int)event->start_mark.line + 1);
     node->key = at->key;
     at->key = NULL;
@@ -153,7 +153,7 @@ static int add_node(struct reader *r, struct level *at, const yaml_event_t *even
         return 0;
     const char *text = (const char *)event->data.scalar.value;
     if (strlen(text) != event->data.scalar.length)
-        return refuse(r, event->start_mark.line, "a NUL character in a text");
+        return refuse_line(r, event->start_mark.line, "a NUL character in a text");
     node->text = text_new(text, event->data.scalar.length);
     node->plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     return 0;
@@ -167,7 +167,7 @@ static int take_event(struct reader *r, struct level *levels, int *depth, const 
         return -1;
     if (event->type == YAML_MAPPING_END_EVENT || event->type == YAML_SEQUENCE_END_EVENT) {
         if (!*depth)
-            return refuse(r, event->start_mark.line, "an end without a beginning");
+            return refuse_line(r, event->start_mark.line, "an end without a beginning");
         (*depth)--;
         return 0;
     }
@@ -179,7 +179,7 @@ static int take_event(struct reader *r, struct level *levels, int *depth, const 
     if (node->kind == YML_SCALAR)
         return 0;
     if (*depth + 1 >= YML_DEPTH_MAX)
-        return refuse(r, event->start_mark.line, "groups nested too deeply for a job file");
+        return refuse_line(r, event->start_mark.line, "groups nested too deeply for a job file");
     levels[++*depth] = (struct level){.node = node, .tail = &node->child};
     return 0;
 }
@@ -196,7 +196,7 @@ static int take_documents(struct reader *r, struct yml **ret)
             break;
         }
         if (event.type == YAML_DOCUMENT_START_EVENT && ++documents > 1)
-            status = refuse(r, event.start_mark.line, "a second document (---); a job file holds one");
+            status = refuse_line(r, event.start_mark.line, "a second document (---); a job file holds one");
         else if (event.type == YAML_STREAM_END_EVENT)
             done = true;
         else if (event.type != YAML_STREAM_START_EVENT && event.type != YAML_DOCUMENT_START_EVENT &&

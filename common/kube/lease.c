@@ -31,7 +31,7 @@ struct lease {
     void (*released)(void *ctx);
 };
 
-static void look(struct lease *lease);
+static void look_at_lease(struct lease *lease);
 
 static void later(struct lease *lease)
 {
@@ -169,7 +169,7 @@ static void seen(void *ctx, const struct kube_answer *answer)
         later(lease);
 }
 
-static void end(struct lease *lease, const char *why)
+static void end_lease(struct lease *lease, const char *why)
 {
     lease->leading = false;
     lease->ended = true;
@@ -179,7 +179,7 @@ static void end(struct lease *lease, const char *why)
     lease->options.changed(lease->options.ctx, false, why);
 }
 
-static void look(struct lease *lease)
+static void look_at_lease(struct lease *lease)
 {
     if (lease->leading && lease->version[0])
         send(lease, KUBE_UPDATE, true, written);
@@ -206,18 +206,18 @@ static void timer_fired(void *ctx)
         return;
     }
     if (lease->leading && !lease_leading(lease)) {
-        end(lease, "the lease could not be renewed in time");
+        end_lease(lease, "the lease could not be renewed in time");
         return;
     }
     /* Seen in the hands of another while we thought it ours: a machine that slept, say. */
     if (lease->leading && !is_ours(lease)) {
-        end(lease, "another took the lease over");
+        end_lease(lease, "another took the lease over");
         return;
     }
     if (lease->call) /* one that hangs: its own limit ends it; only the time is watched here */
         later(lease);
     else
-        look(lease);
+        look_at_lease(lease);
 }
 
 bool lease_leading(const struct lease *lease)

@@ -228,7 +228,7 @@ static bool may_tell(struct recorder *recorder, const char *uid, bool warning, r
     return bucket_take(warning ? &found->warning : &found->normal, now, &when);
 }
 
-static void begin(struct recorder *recorder, struct series *series, const struct kube_note *note)
+static void begin_series(struct recorder *recorder, struct series *series, const struct kube_note *note)
 {
     uint8_t chance[8];
     char hex[2 * sizeof chance + 1];
@@ -263,7 +263,7 @@ void recorder_tell(struct recorder *recorder, const struct kube_note *note)
     series->last = now;
     series->last_ms = clock_wall_ms();
     if (fresh) {
-        begin(recorder, series, note);
+        begin_series(recorder, series, note);
         return;
     }
     series->count++;

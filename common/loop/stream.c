@@ -66,7 +66,7 @@ static void watch_wanted(struct stream *s)
                        (s->data ? LOOP_READABLE : LOOP_CLOSED) | (s->out.length ? LOOP_WRITABLE : 0));
 }
 
-static void end(struct stream *s, const char *why)
+static void end_stream(struct stream *s, const char *why)
 {
     if (s->ended)
         return;
@@ -106,21 +106,21 @@ static bool hand_over(struct stream *s)
     s->freed = NULL;
     if (s->ended || s->in.length < s->ceiling)
         return !s->ended;
-    end(s, "a message is over the limit");
+    end_stream(s, "a message is over the limit");
     return false;
 }
 
 static bool read_piece(struct stream *s)
 {
     if (bytes_room(&s->in, READ_PIECE) < 0) {
-        end(s, "out of memory");
+        end_stream(s, "out of memory");
         return false;
     }
     ssize_t n = read(s->fd, s->in.data + s->in.start + s->in.length, READ_PIECE);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
     if (n <= 0) {
-        end(s, n ? strerror(errno) : "closed by the other side");
+        end_stream(s, n ? strerror(errno) : "closed by the other side");
         return false;
     }
     s->in.length += (size_t)n;
@@ -135,14 +135,14 @@ static void stream_ready(void *ctx, int events)
         if (flush(s) < 0) {
             s->out.length = 0;
             if (!s->data) {
-                end(s, strerror(errno));
+                end_stream(s, strerror(errno));
                 return;
             }
         }
         watch_wanted(s);
     }
     if (!s->data && events & LOOP_CLOSED) {
-        end(s, "closed by the other side");
+        end_stream(s, "closed by the other side");
         return;
     }
     if (s->data && events & (LOOP_READABLE | LOOP_CLOSED))

@@ -28,7 +28,7 @@ static size_t frame_length(const char *bytes)
     return (size_t)b[0] | (size_t)b[1] << 8 | (size_t)b[2] << 16 | (size_t)b[3] << 24;
 }
 
-static void refuse(struct link *link)
+static void refuse_frame(struct link *link)
 {
     if (link->broken)
         return;
@@ -45,7 +45,7 @@ static size_t link_data(void *ctx, const char *bytes, size_t length)
         return 0;
     size_t size = frame_length(bytes);
     if (size > RM_FRAME_MAX) {
-        refuse(link);
+        refuse_frame(link);
         return length; /* read by nobody where the owner has freed the link */
     }
     if (length < HEADER + size)

@@ -63,7 +63,7 @@ static void take_plain(const char *text, char lowest, char *out, size_t size)
     out[length] = '\0';
 }
 
-static int refuse(const char *what, const char *key, const char *text, struct error *err)
+static int refuse_text(const char *what, const char *key, const char *text, struct error *err)
 {
     char plain[41];
     take_plain(text, ' ', plain, sizeof plain);
@@ -85,9 +85,9 @@ static int read_spot(const struct js *body, struct metadata_words *ret, struct e
     bool hibernates = !strcmp(action, "hibernate");
     int64_t until = 0;
     if (!hibernates && strcmp(action, "terminate") != 0 && strcmp(action, "stop") != 0)
-        return refuse(what, "action", action, err);
+        return refuse_text(what, "action", action, err);
     if (!hibernates && !date_of_iso_ms(time, &until))
-        return refuse(what, "time", time, err);
+        return refuse_text(what, "time", time, err);
     add_word(ret,
              &(struct metadata_word){
                  .certainty = NOTICE_WILL, .cause = CAUSE_RECLAIM, .timed = !hibernates, .until_ms = until});
@@ -112,7 +112,7 @@ int metadata_read_aws_rebalance(const char *text, size_t length, struct metadata
     ret->count = 0;
     int read = body ? 0 : -1;
     if (body && !date_of_iso_ms(text_of(body, "noticeTime"), &told))
-        read = refuse(what, "noticeTime", text_of(body, "noticeTime"), err);
+        read = refuse_text(what, "noticeTime", text_of(body, "noticeTime"), err);
     if (read == 0)
         add_word(ret, &(struct metadata_word){.certainty = NOTICE_MAY, .cause = CAUSE_RECLAIM});
     js_free(body);
@@ -127,9 +127,9 @@ static int read_event(const struct js *event, struct metadata_words *ret, struct
     if (!strcmp(state, "completed") || !strcmp(state, "canceled"))
         return 0;
     if (strcmp(state, "active") != 0)
-        return refuse(what, "State", state, err);
+        return refuse_text(what, "State", state, err);
     if (!date_of_http(before, &at))
-        return refuse(what, "NotBefore", before, err);
+        return refuse_text(what, "NotBefore", before, err);
     struct metadata_word word = {.certainty = NOTICE_MAY, .cause = CAUSE_MAINTENANCE};
     take_plain(text_of(event, "EventId"), '!', word.id, sizeof word.id);
     add_word(ret, &word);
@@ -160,7 +160,7 @@ int metadata_read_gce_preempted(const char *text, size_t length, struct metadata
     if (!strcmp(word, "FALSE"))
         return 0;
     if (strcmp(word, "TRUE") != 0)
-        return refuse("instance/preempted", "the answer", word, err);
+        return refuse_text("instance/preempted", "the answer", word, err);
     add_word(ret, &(struct metadata_word){.certainty = NOTICE_WILL, .cause = CAUSE_RECLAIM});
     return 0;
 }
@@ -177,7 +177,7 @@ int metadata_read_gce_maintenance(const char *text, size_t length, struct metada
     if (!strcmp(word, "NONE") || !strncmp(word, migrate, sizeof migrate - 1))
         return 0;
     if (strcmp(word, "TERMINATE_ON_HOST_MAINTENANCE") != 0)
-        return refuse(what, "the answer", word, err);
+        return refuse_text(what, "the answer", word, err);
     add_word(ret, &(struct metadata_word){.certainty = NOTICE_WILL, .cause = CAUSE_MAINTENANCE});
     return 0;
 }
@@ -226,10 +226,10 @@ static int read_azure_event(const struct js *event, const char *machine, int64_t
     if (!names(event, machine, &alone) || !cause || !strcmp(status, "Completed"))
         return 0;
     if (!started && strcmp(status, "Scheduled") != 0)
-        return refuse(what, "EventStatus", status, err);
+        return refuse_text(what, "EventStatus", status, err);
     /* Of what has begun it comes empty. */
     if (!(started && !*before) && !date_of_http(before, &at))
-        return refuse(what, "NotBefore", before, err);
+        return refuse_text(what, "NotBefore", before, err);
     bool ahead = !started && at * 1000 > now_ms;
     struct metadata_word word = {.certainty = started || ahead ? NOTICE_WILL : NOTICE_MAY,
                                  .cause = *cause,

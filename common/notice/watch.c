@@ -85,7 +85,7 @@ static void put_topic(struct watch_slot *slot, enum topic topic, rm_time at)
     *slot = (struct watch_slot){.topic = topic, .asked = slot->asked, .at = at};
 }
 
-static void look(struct watch *w, rm_time at)
+static void look_for_cloud(struct watch *w, rm_time at)
 {
     w->cloud = WATCH_UNKNOWN;
     w->token[0] = 0;
@@ -97,7 +97,7 @@ static void look(struct watch *w, rm_time at)
 void watch_init(struct watch *w, int64_t revision, rm_time now)
 {
     *w = (struct watch){.revision = revision};
-    look(w, now);
+    look_for_cloud(w, now);
 }
 
 static void found(struct watch *w, enum watch_cloud cloud, rm_time now, char say[WATCH_SAY_MAX])
@@ -209,7 +209,7 @@ static bool etag_is_plain(const char *etag)
 }
 
 /* An answer of that status that is no answer. */
-static int refuse(const struct watch_answer *a, const char *path, struct error *err)
+static int refuse_status(const struct watch_answer *a, const char *path, struct error *err)
 {
     if (!a->status)
         return err_set(err, ERR_MACHINE, "%.60s: %.200s", path, a->why);
@@ -226,7 +226,7 @@ static int read_words(const struct watch *w, enum topic topic, const struct watc
     if (topics[topic].cloud == WATCH_AWS && a->status == 404)
         return 0; /* nothing is planned */
     if (a->status != 200)
-        return refuse(a, topics[topic].path, err);
+        return refuse_status(a, topics[topic].path, err);
     if (topics[topic].cloud == WATCH_GCE && !a->google)
         return err_set(err, ERR_PROTOCOL, "%.60s: the answer is not of Google's metadata server",
                        topics[topic].path);
@@ -352,7 +352,7 @@ static void fail(struct watch *w, struct watch_slot *s, const char *why, rm_time
         snprintf(say, WATCH_SAY_MAX, "the machine's metadata tells nothing to rely on: %.300s", why);
     }
     if (all_fail(w))
-        look(w, s->at);
+        look_for_cloud(w, s->at);
 }
 
 static void answer_token(struct watch *w, struct watch_slot *s, const struct watch_answer *a, rm_time now,
@@ -367,7 +367,7 @@ static void answer_token(struct watch *w, struct watch_slot *s, const struct wat
     if (a->status == 200)
         err_set(&err, ERR_PROTOCOL, METADATA_AWS_TOKEN_PATH ": the answer is no token");
     else
-        refuse(a, METADATA_AWS_TOKEN_PATH, &err);
+        refuse_status(a, METADATA_AWS_TOKEN_PATH, &err);
     fail(w, s, err.text, now, say);
 }
 
@@ -397,7 +397,7 @@ static void answer_look(struct watch *w, const struct watch_answer *a, rm_time n
         snprintf(say, WATCH_SAY_MAX,
                  "no cloud's metadata answers here (the last of three: %s): it is looked for again", //
                  a->status ? "not as it should" : a->why);
-    look(w, now + rm_backoff(pause_first, pause_most, w->looked));
+    look_for_cloud(w, now + rm_backoff(pause_first, pause_most, w->looked));
 }
 
 /* A token that has become too old is no trouble: another one is asked for. */

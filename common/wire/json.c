@@ -264,7 +264,7 @@ const char *js_as_string(const struct js *value)
     return json_string_value(raw(value));
 }
 
-static int refuse(const struct js *found, const char *key, const char *wanted, struct error *err)
+static int refuse_member(const struct js *found, const char *key, const char *wanted, struct error *err)
 {
     if (!found)
         return err_set(err, ERR_PROTOCOL, "%s is missing", key);
@@ -277,7 +277,7 @@ int js_need_int(const struct js *object, const char *key, int64_t lowest, int64_
     const struct js *found = js_get(object, key);
     int64_t value;
     if (!js_as_int(found, &value))
-        return refuse(found, key, js_kind_name(JS_INT), err);
+        return refuse_member(found, key, js_kind_name(JS_INT), err);
     if (value < lowest || value > highest)
         return err_set(err, ERR_PROTOCOL, "%s is %lld, outside %lld to %lld", key, (long long)value,
                        (long long)lowest, (long long)highest);
@@ -288,13 +288,13 @@ int js_need_int(const struct js *object, const char *key, int64_t lowest, int64_
 int js_need_real(const struct js *object, const char *key, double *ret, struct error *err)
 {
     const struct js *found = js_get(object, key);
-    return js_as_real(found, ret) ? 0 : refuse(found, key, js_kind_name(JS_REAL), err);
+    return js_as_real(found, ret) ? 0 : refuse_member(found, key, js_kind_name(JS_REAL), err);
 }
 
 int js_need_bool(const struct js *object, const char *key, bool *ret, struct error *err)
 {
     const struct js *found = js_get(object, key);
-    return js_as_bool(found, ret) ? 0 : refuse(found, key, js_kind_name(JS_BOOL), err);
+    return js_as_bool(found, ret) ? 0 : refuse_member(found, key, js_kind_name(JS_BOOL), err);
 }
 
 int js_need_string(const struct js *object, const char *key, char *out, size_t size, struct error *err)
@@ -302,7 +302,7 @@ int js_need_string(const struct js *object, const char *key, char *out, size_t s
     const struct js *found = js_get(object, key);
     const char *text = js_as_string(found);
     if (!text)
-        return refuse(found, key, js_kind_name(JS_STRING), err);
+        return refuse_member(found, key, js_kind_name(JS_STRING), err);
     if (strlen(text) >= size)
         return err_set(err, ERR_PROTOCOL, "%s is longer than %zu bytes", key, size - 1);
     text_copy(out, size, text);
@@ -314,7 +314,7 @@ int js_need(const struct js *object, const char *key, enum js_kind kind, const s
 {
     const struct js *found = js_get(object, key);
     if (!found || js_kind(found) != kind)
-        return refuse(found, key, js_kind_name(kind), err);
+        return refuse_member(found, key, js_kind_name(kind), err);
     *ret = found;
     return 0;
 }

@@ -52,7 +52,7 @@ static int must_go(const struct search *s, struct worker_set open)
     return pairs;
 }
 
-static void look(struct search *s, struct worker_set open, struct worker_set in)
+static void look_for_clique(struct search *s, struct worker_set open, struct worker_set in)
 {
     struct worker_set all = set_union(in, open), with = in;
     int most = set_count(all) - must_go(s, open);
@@ -65,14 +65,14 @@ static void look(struct search *s, struct worker_set open, struct worker_set in)
     }
     set_remove(&open, w);
     set_add(&with, w);
-    look(s, open, in);
-    look(s, set_minus(open, s->q->apart[w]), with);
+    look_for_clique(s, open, in);
+    look_for_clique(s, set_minus(open, s->q->apart[w]), with);
 }
 
 struct worker_set clique_find(const struct clique_question *q)
 {
     struct search s = {.q = q};
-    look(&s, q->among, (struct worker_set){0});
+    look_for_clique(&s, q->among, (struct worker_set){0});
     for (int w = set_first(s.best); w >= 0; w = set_next(s.best, w))
         RM_ASSERT(set_has(q->among, w) && !set_meets(q->apart[w], s.best),
                   "worker %d is taken, and %d of the others are apart from it", w,

@@ -27,7 +27,7 @@ static bool is_refused_state(const struct rdzv *st, const struct msg_state *s)
     return rdzv_is_refused(st, &c);
 }
 
-static void refuse(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
+static void refuse_checkpoint(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
     struct msg_checkpoint *r = &st->refused[st->refused_count];
@@ -130,7 +130,7 @@ static void load_fault(const struct turn *turn, struct rdzv_worker *w, const str
     st->forming_failures = 0; /* it has bounds of its own */
     st->suspect.turn += object;
     if (d.remedy == FAULT_REFUSES)
-        refuse(turn, w, f);
+        refuse_checkpoint(turn, w, f);
     else if (d.remedy == FAULT_WAITS)
         rdzv_lists_anew(st); /* one that was deleted meanwhile is not waited for */
     rdzv_act_on_trouble(turn, w, &d);

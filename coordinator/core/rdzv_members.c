@@ -98,7 +98,7 @@ void rdzv_expect(const struct turn *turn, const struct command_expect *expect)
 
 /* ---- coming ---- */
 
-static void refuse(const struct turn *turn, int conn, const struct msg_abandon *why)
+static void refuse_worker(const struct turn *turn, int conn, const struct msg_abandon *why)
 {
     rdzv_send(turn, MSG_ABANDON)->abandon = *why;
     rdzv_send_to(turn, &(struct rdzv_worker){.conn = conn});
@@ -213,7 +213,7 @@ void rdzv_hello(const struct turn *turn, int conn, const struct msg_hello *h)
     if (outdated || rdzv_is_unfit(turn, h, &no)) {
         if (!outdated)
             rdzv_tell_worker(turn, TELL_WORKER_REFUSED, h->worker, no.why);
-        refuse(turn, conn, &no);
+        refuse_worker(turn, conn, &no);
         return;
     }
     accept_identity(turn, w, conn, h);

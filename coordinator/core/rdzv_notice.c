@@ -20,8 +20,8 @@ static bool take_word(const struct msg_noticed *said, rm_time now, struct notice
     return true;
 }
 
-static void tell(const struct turn *turn, const struct rdzv_worker *w, enum rdzv_tell_kind kind,
-                 const struct notice *notice)
+static void tell_notice(const struct turn *turn, const struct rdzv_worker *w, enum rdzv_tell_kind kind,
+                        const struct notice *notice)
 {
     struct rdzv_tell *t =
         rdzv_tell_worker(turn, kind, rdzv_index(turn->st, w), notice_cause_name(notice->cause));
@@ -40,7 +40,7 @@ static void need_not_go(struct rdzv *st, struct rdzv_worker *w)
 static void withdraw(const struct turn *turn, struct rdzv_worker *w)
 {
     if (w->noticed)
-        tell(turn, w, TELL_NOTICE_WITHDRAWN, &w->notice);
+        tell_notice(turn, w, TELL_NOTICE_WITHDRAWN, &w->notice);
     w->noticed = false;
     need_not_go(turn->st, w);
 }
@@ -51,9 +51,9 @@ static void hear(const struct turn *turn, struct rdzv_worker *w, const struct no
     if (news == NOTICE_SAME)
         return;
     if (news == NOTICE_MILDER)
-        tell(turn, w, TELL_NOTICE_WITHDRAWN, &w->notice);
+        tell_notice(turn, w, TELL_NOTICE_WITHDRAWN, &w->notice);
     if (news != NOTICE_SOONER && news != NOTICE_LATER)
-        tell(turn, w, TELL_NOTICE_RECEIVED, is);
+        tell_notice(turn, w, TELL_NOTICE_RECEIVED, is);
     w->noticed = true;
     w->notice = *is;
     if (is->certainty != NOTICE_WILL)

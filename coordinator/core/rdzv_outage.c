@@ -13,7 +13,7 @@
 #include "coordinator/core/rdzv_remedy.h"
 
 /* Once per outage: that it lasts is seen in the metric. */
-static void tell(const struct turn *turn, bool final)
+static void tell_outage(const struct turn *turn, bool final)
 {
     struct rdzv *st = turn->st;
     struct rdzv_tell *t = rdzv_tell(turn, TELL_CHECKPOINT_WAITING);
@@ -65,7 +65,7 @@ void rdzv_save_waits(const struct turn *turn, struct rdzv_worker *w, const struc
     o->on = true;
     o->since = o->taken;
     rdzv_say(st, "the checkpoint of step %" PRId64 " waits: %s", m->step, m->why);
-    tell(turn, is_under_way(st, m->step) && st->save.final);
+    tell_outage(turn, is_under_way(st, m->step) && st->save.final);
 }
 
 rm_time rdzv_outage_over(const struct turn *turn, int64_t step)

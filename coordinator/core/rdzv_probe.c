@@ -93,7 +93,7 @@ static void ask(const struct turn *turn, struct worker_set who, struct worker_se
     }
 }
 
-static void begin(const struct turn *turn, int worker)
+static void begin_probe(const struct turn *turn, int worker)
 {
     struct rdzv *st = turn->st;
     struct rdzv_probe *p = &st->probe;
@@ -153,7 +153,7 @@ void rdzv_settle_probes(const struct turn *turn)
         end_in_vain(turn, "not all who were to try it answered");
     for (int i = 0; i < RM_WORKERS_MAX && !st->probe.on; i++)
         if (is_waiting(st, i) && turn->now >= st->worker[i].probe_at)
-            begin(turn, i);
+            begin_probe(turn, i);
 }
 
 rm_time rdzv_probe_at(const struct rdzv *st)

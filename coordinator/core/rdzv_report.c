@@ -35,7 +35,7 @@ static void count_move(struct rdzv *st, int64_t steps, rm_time took)
         rdzv_ring_paced(st, (double)took / (double)steps);
 }
 
-static void tell(const struct turn *turn, const struct rdzv_report *r)
+static void tell_report(const struct turn *turn, const struct rdzv_report *r)
 {
     struct rdzv_tell *t = rdzv_tell(turn, TELL_PROGRESS);
     t->step = r->step;
@@ -82,6 +82,6 @@ void rdzv_reported(const struct turn *turn, struct rdzv_worker *w, const struct 
                               .loss = said->loss_known ? said->loss : NAN,
                               .moved = moved};
     if (news)
-        tell(turn, r);
+        tell_report(turn, r);
     check_hang(turn, w, said->still);
 }

@@ -32,7 +32,8 @@ struct js *object_metadata(const struct job_view *job, const char *name)
     return metadata;
 }
 
-static struct js *begin(const struct job_view *job, const char *version, const char *kind, const char *name)
+static struct js *begin_object(const struct job_view *job, const char *version, const char *kind,
+                               const char *name)
 {
     struct js *o = js_object();
     js_set_string(o, "apiVersion", version);
@@ -63,7 +64,7 @@ static struct js *list_of(struct js *child)
 
 void object_key(const struct job_view *job, const char *name, struct str *out)
 {
-    struct js *o = begin(job, "v1", "Secret", name), *data = js_object();
+    struct js *o = begin_object(job, "v1", "Secret", name), *data = js_object();
     js_set_string(data, "key", OP_KEY_PLACE);
     js_set_string(o, "type", "Opaque");
     js_set(o, "stringData", data);
@@ -96,7 +97,7 @@ void object_service(const struct job_view *job, int term, struct str *out)
     char name[OP_NAME_MAX], number[16];
     name_service(job->name, name);
     snprintf(number, sizeof number, "%d", term);
-    struct js *o = begin(job, "v1", "Service", name), *spec = js_object(),
+    struct js *o = begin_object(job, "v1", "Service", name), *spec = js_object(),
               *labels = selector(job, "coordinator");
     js_set_string(labels, OP_LABEL_TERM, number);
     js_set_string(spec, "type", "ClusterIP");
@@ -111,7 +112,7 @@ void object_budget(const struct job_view *job, struct str *out)
 {
     char name[OP_NAME_MAX];
     name_budget(job->name, name);
-    struct js *o = begin(job, "policy/v1", "PodDisruptionBudget", name), *spec = js_object();
+    struct js *o = begin_object(job, "policy/v1", "PodDisruptionBudget", name), *spec = js_object();
     js_set_int(spec, "minAvailable", job->workers_min);
     js_set_string(spec, "unhealthyPodEvictionPolicy", "AlwaysAllow");
     js_set(spec, "selector", one("matchLabels", selector(job, "worker")));
@@ -146,7 +147,7 @@ static struct js *policy_port(int port)
 
 static struct js *policy(const struct job_view *job, const char *name, const char *role, struct js *ingress)
 {
-    struct js *o = begin(job, "networking.k8s.io/v1", "NetworkPolicy", name), *spec = js_object();
+    struct js *o = begin_object(job, "networking.k8s.io/v1", "NetworkPolicy", name), *spec = js_object();
     js_set(spec, "podSelector", one("matchLabels", selector(job, role)));
     js_set(spec, "policyTypes", js_array());
     js_push_string((struct js *)(uintptr_t)js_get(spec, "policyTypes"), "Ingress");

@@ -60,7 +60,7 @@ static int64_t begins_at(const struct planner *p)
     return at > settled ? at : settled;
 }
 
-static void begin(struct planner *p, const struct op_found *found)
+static void begin_idle(struct planner *p, const struct op_found *found)
 {
     char since[OP_INSTANT_TEXT];
     if (found->scheduled + found->waiting)
@@ -91,7 +91,7 @@ bool idle_begins(struct planner *p)
         plan_wake(p, at);
     if (!at || at > p->s->now_ms || may_lose(p, &found))
         return false;
-    begin(p, &found);
+    begin_idle(p, &found);
     return true;
 }
 

@@ -156,7 +156,7 @@ static bool is_early(struct meter *m, const struct pod_view *pod)
 /* A pod keeps its line, over or not, while the API server has it: without, it would be counted anew. So room
  * is made by those that are gone (drop_gone) alone; one that finds none is counted from its binding on once
  * there is some, if it is still there. */
-static struct op_meter *begin(struct meter *m, const struct pod_view *pod)
+static struct op_meter *begin_meter(struct meter *m, const struct pod_view *pod)
 {
     struct op_cost *cost = m->cost;
     struct op_cost_told *told = &m->p->next.cost_told;
@@ -244,7 +244,7 @@ static void read_pod(struct meter *m, const struct pod_view *pod)
                        : RESOURCE_WHOLE;
     bool is_new = !meter;
     if (is_new && !is_early(m, pod))
-        meter = begin(m, pod);
+        meter = begin_meter(m, pod);
     if (!meter || meter->over)
         return;
     bool away = is_away(m, meter, pod);

@@ -117,7 +117,7 @@ bool pod_keeps(const struct job_view *job, const char *path)
     return keeps;
 }
 
-static int refuse(const struct making *m, const char *what)
+static int refuse_template(const struct making *m, const char *what)
 {
     return err_set(m->err, ERR_USAGE, "%s: %s", m->field, what);
 }
@@ -132,7 +132,7 @@ static int check_container(const struct making *m, const struct js *container)
         if (js_get(container, ours[i])) {
             snprintf(text, sizeof text, "container %s sets %s, which the operator does; remove it", m->ours,
                      ours[i]);
-            return refuse(m, text);
+            return refuse_template(m, text);
         }
     const struct js *env = js_get(container, "env");
     for (size_t i = 0; i < js_size(env); i++) {
@@ -140,7 +140,7 @@ static int check_container(const struct making *m, const struct js *container)
         if (name && !strncmp(name, "RINGMASTER_POD_", 15)) {
             snprintf(text, sizeof text, "container %s sets %.60s, which the operator does; remove it",
                      m->ours, name);
-            return refuse(m, text);
+            return refuse_template(m, text);
         }
     }
     return 0;
@@ -160,7 +160,7 @@ static int check_names(const struct making *m, const char *key, const char *what
         if (is_ours(js_at(list, i))) {
             snprintf(text, sizeof text, "%s %.60s has a name of the operator's; choose another", what,
                      js_as_string(js_get(js_at(list, i), "name")));
-            return refuse(m, text);
+            return refuse_template(m, text);
         }
     return 0;
 }
@@ -169,7 +169,8 @@ static int check_spec(const struct making *m)
 {
     const char *policy = js_as_string(js_get(m->pod_spec, "restartPolicy"));
     if (policy && strcmp(policy, "Never") != 0)
-        return refuse(m, "restartPolicy must be Never: an ended worker is replaced by a new pod; remove it");
+        return refuse_template(
+            m, "restartPolicy must be Never: an ended worker is replaced by a new pod; remove it");
     if (check_names(m, "volumes", "volume") < 0)
         return -1;
     return check_names(m, "initContainers", "init container");
@@ -246,10 +247,11 @@ static int set_image(const struct making *m, struct js *container)
     char kept[RM_URI_MAX], policy[OP_REASON_MAX] = "";
     struct image image = image_of(m, container);
     if (!image.name && runs_program(m))
-        return refuse(m, "the container has no image; a program of spec.launch runs in one of yours, set it");
+        return refuse_template(
+            m, "the container has no image; a program of spec.launch runs in one of yours, set it");
     if (!image.name)
-        return refuse(m,
-                      "the container has no image, and the operator was given none to fall back on; set it");
+        return refuse_template(
+            m, "the container has no image, and the operator was given none to fall back on; set it");
     text_copy(kept, sizeof kept, image.name);
     if (image.policy)
         text_copy(policy, sizeof policy, image.policy);
@@ -271,7 +273,7 @@ static int check_no_mount(const struct making *m, const struct js *container)
                  "container %s mounts a volume at %.100s, where Ringmaster's own programs lie; mount it "
                  "elsewhere",
                  m->ours, path);
-        return refuse(m, text);
+        return refuse_template(m, text);
     }
     return 0;
 }
@@ -284,9 +286,9 @@ static int set_program(const struct making *m, struct js *container)
     if (check_no_mount(m, container) < 0)
         return -1;
     if (!image.name)
-        return refuse(m,
-                      "the operator was given no worker image, out of which Ringmaster's programs come into "
-                      "the containers of spec.launch; name one in spec.coordinator.template");
+        return refuse_template(
+            m, "the operator was given no worker image, out of which Ringmaster's programs come into "
+               "the containers of spec.launch; name one in spec.coordinator.template");
     pod_program_bundle(m->pod_spec, container, image.name, image.policy, m->settings->leave_uid);
     pod_program_home(m->pod_spec, container);
     return 0;
@@ -542,15 +544,15 @@ static int check_base(const struct making *m)
              "its nodeSelector asks for spot machines (%s) and spec.spot.onDemandBase is %d; take one of the "
              "two out",
              label, m->job->on_demand_base);
-    return refuse(m, text);
+    return refuse_template(m, text);
 }
 
 static int make_worker(const struct making *m, int index, int attempt, const struct op_elsewhere *elsewhere)
 {
     struct js *container;
     if (!worker_container(m))
-        return refuse(m,
-                      "spec.containers has no container named trainer; name yours so, it runs the training");
+        return refuse_template(
+            m, "spec.containers has no container named trainer; name yours so, it runs the training");
     if (check_base(m) < 0 || complete(m, &container) < 0)
         return -1;
     part_pod_environment(container);
@@ -595,7 +597,7 @@ static struct js *metadata_of(const struct job_view *job, const char *name, cons
     return metadata;
 }
 
-static struct js *begin(struct making *m, const struct js *template, const char *name)
+static struct js *begin_pod(struct making *m, const struct js *template, const char *name)
 {
     const struct js *spec = js_get(template, "spec");
     struct js *pod = js_object();
@@ -647,7 +649,7 @@ int pod_worker(const struct job_view *job, const struct op_settings *settings,
                        .field = "spec.workers.template",
                        .err = err};
     name_worker(job->name, job->uid, index, attempt, name);
-    struct js *pod = begin(&m, read_at(spec, "workers.template"), name);
+    struct js *pod = begin_pod(&m, read_at(spec, "workers.template"), name);
     js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "worker");
     label(pod, OP_LABEL_WORKER, index);
     label(pod, OP_LABEL_ATTEMPT, attempt);
@@ -676,7 +678,7 @@ int pod_coordinator(const struct job_view *job, const struct op_settings *settin
                        .field = "spec.coordinator.template",
                        .err = err};
     name_coordinator(job->name, job->uid, term, name);
-    struct js *pod = begin(&m, read_at(spec, "coordinator.template"), name);
+    struct js *pod = begin_pod(&m, read_at(spec, "coordinator.template"), name);
     js_set_string(mutable(read_at(pod, "metadata.labels")), OP_LABEL_ROLE, "coordinator");
     label(pod, OP_LABEL_TERM, term);
     note(pod, OP_NOTE_SPEC, given->text ? given->text : "");

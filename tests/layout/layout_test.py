@@ -66,6 +66,10 @@ def test_each_file_of_weight_opens_with_what_it_is_for():
     show(rules.check_openings(ROOT))
 
 
+def test_a_verb_of_many_functions_has_its_noun():
+    show(rules.check_names(ROOT))
+
+
 def test_headers_compile_alone():
     show(rules.check_headers_alone(ROOT))
 

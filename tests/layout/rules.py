@@ -17,6 +17,7 @@ from pathlib import Path
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 800
 OPENING_LINES = 250
+BARE_VERBS = {"act", "arm", "begin", "end", "look", "refuse", "tell"}
 SOURCE_FOLDERS = ("common", "coordinator", "agent", "trainer", "cli", "operator")
 C_LIKE = (".c", ".h", ".cu")
 
@@ -621,6 +622,15 @@ def check_lengths(root, known):
         if over.get(name, 0) < lines:
             now = f"is {over[name]} now" if name in over else "is long no more"
             wrong.append(f"{name}: {now}; the ratchet file says {lines}, tighten it")
+    return wrong
+
+
+def check_names(root):
+    """A function that is called like half of the tree's has a noun behind the verb: a backtrace names no file's."""
+    wrong = []
+    for path, name, first, _ in function_spans(root, sources(root, suffixes=(".c",))):
+        if name in BARE_VERBS:
+            wrong.append(f"{path}:{first}: {name} says not what: a name of many needs its noun")
     return wrong
 
 

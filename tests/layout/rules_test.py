@@ -230,6 +230,11 @@ def test_a_walk_that_passes_what_is_gone_is_found(tree):
     only(rules.check_walks(root), "no walk is left")
 
 
+def test_a_function_that_is_a_bare_verb_is_found(tree):
+    root = tree("agent/app.c", "static void end_app(int code)\n{\n    look_at_it(code);\n}\n\nstatic void tell(int x)\n{\n    end_app(x);\n}\n")
+    only(rules.check_names(root), "agent/app.c:6: tell")
+
+
 def test_the_environment_has_one_reader(tree):
     root = tree("agent/app.c", 'void f(void)\n{\n    getenv("X");\n}\n')
     tree("common/os/config.c", 'void g(void)\n{\n    getenv("X");\n}\n')

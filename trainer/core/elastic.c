@@ -86,7 +86,7 @@ void elastic_free(struct elastic *st)
 
 /* ---- small things ---- */
 
-static struct elastic_action *act(struct elastic_out *out, enum elastic_action_kind kind)
+static struct elastic_action *add_action(struct elastic_out *out, enum elastic_action_kind kind)
 {
     RM_ASSERT(out->count < ELASTIC_ACTIONS_MAX, "%d actions in one step", out->count);
     struct elastic_action *a = &out->action[out->count++];
@@ -94,10 +94,10 @@ static struct elastic_action *act(struct elastic_out *out, enum elastic_action_k
     return a;
 }
 
-static struct message *tell(struct elastic *st, struct elastic_out *out, enum msg_type type)
+static struct message *add_message(struct elastic *st, struct elastic_out *out, enum msg_type type)
 {
     struct message *m = message_place(&out->arena, type);
-    act(out, ELASTIC_SEND)->message = m;
+    add_action(out, ELASTIC_SEND)->message = m;
     m->generation = st->generation;
     return m;
 }
@@ -115,7 +115,7 @@ static bool snapshot_due_at(const struct elastic *st, int64_t step, int64_t save
 
 static void run(struct elastic *st, struct elastic_out *out, enum elastic_command command)
 {
-    struct elastic_action *a = act(out, ELASTIC_RUN);
+    struct elastic_action *a = add_action(out, ELASTIC_RUN);
     a->command = command;
     a->form = &st->form;
     a->loaded = &st->loaded;
@@ -133,7 +133,7 @@ static void run(struct elastic *st, struct elastic_out *out, enum elastic_comman
 static struct message *fault(struct elastic *st, struct elastic_out *out, enum msg_fault_kind kind, int peer,
                              const char *detail)
 {
-    struct message *m = tell(st, out, MSG_FAULT);
+    struct message *m = add_message(st, out, MSG_FAULT);
     m->fault.kind = kind;
     m->fault.peer = peer;
     m->fault.step = st->state.held ? st->state.step : -1;
@@ -179,12 +179,12 @@ static bool waits_for_peers(enum elastic_command command)
 static void abort_running(struct elastic *st, struct elastic_out *out)
 {
     if (waits_for_peers(st->running))
-        act(out, ELASTIC_ABORT)->command = st->running;
+        add_action(out, ELASTIC_ABORT)->command = st->running;
 }
 
 static void report_stopped(struct elastic *st, struct elastic_out *out)
 {
-    struct message *m = tell(st, out, MSG_STOPPED);
+    struct message *m = add_message(st, out, MSG_STOPPED);
     m->stopped.round = st->stop.round;
     m->stopped.state = st->state;
     m->stopped.update_step = st->update_step;
@@ -197,7 +197,7 @@ static void report_stopped(struct elastic *st, struct elastic_out *out)
 static void report_progress(struct elastic *st, struct elastic_out *out, int64_t tokens,
                             const struct elastic_result *done)
 {
-    struct message *m = tell(st, out, MSG_PROGRESS);
+    struct message *m = add_message(st, out, MSG_PROGRESS);
     m->progress.step = st->state.step;
     m->progress.saves = done && st->snapshot_due;
     m->progress.loss = st->loss_known ? st->last_loss : NAN;
@@ -269,7 +269,7 @@ static void set_dues(struct elastic *st, int64_t evaluated, int64_t saved)
 static void want_snapshot_memory(struct elastic *st, struct elastic_out *out)
 {
     if (!st->snapshot_wanted)
-        tell(st, out, MSG_SNAPSHOT_WANTED);
+        add_message(st, out, MSG_SNAPSHOT_WANTED);
     st->snapshot_wanted = true;
 }
 
@@ -378,7 +378,7 @@ static void advance(struct elastic *st, struct elastic_out *out)
 /* What nobody gave, the agent reads, too. */
 static void ask_shares(struct elastic *st, struct worker_set missing, struct elastic_out *out)
 {
-    struct message *m = tell(st, out, MSG_LOAD);
+    struct message *m = add_message(st, out, MSG_LOAD);
     m->load.state = st->form.form.resume;
     m->load.parts = st->loaded.parts;
     m->load.shares = missing;
@@ -410,7 +410,7 @@ static void after_connect(struct elastic *st, const struct elastic_result *r, st
     st->mode = MODE_READY;
     if (st->stop_pending && st->stop.at == STOP_NOW)
         return;
-    struct message *m = tell(st, out, MSG_READY);
+    struct message *m = add_message(st, out, MSG_READY);
     m->ready.state = st->state;
     m->ready.ring_time = r->took;
     m->ready.state_time = st->state_time;
@@ -471,7 +471,7 @@ static void after_evaluate(struct elastic *st, const struct elastic_result *r, s
     if (r->outcome != OUTCOME_OK)
         return;
     st->evaluate_due = false;
-    struct message *m = tell(st, out, MSG_EVALUATED);
+    struct message *m = add_message(st, out, MSG_EVALUATED);
     m->evaluated.step = st->state.step;
     m->evaluated.loss = r->loss;
 }
@@ -483,7 +483,7 @@ static void after_snapshot(struct elastic *st, const struct elastic_result *r, s
         st->snapshot_busy = false;
         return;
     }
-    struct message *m = tell(st, out, MSG_SNAPSHOT);
+    struct message *m = add_message(st, out, MSG_SNAPSHOT);
     m->snapshot = r->snapshot;
     m->snapshot.part = st->snapshot_part;
     m->snapshot.parts = st->snapshot_parts;
@@ -495,7 +495,7 @@ static void after_digest(struct elastic *st, const struct elastic_result *r, str
     if (r->outcome != OUTCOME_OK)
         return;
     st->finished = true;
-    struct message *m = tell(st, out, MSG_FINISHED);
+    struct message *m = add_message(st, out, MSG_FINISHED);
     m->finished.step = st->state.step;
     memcpy(m->finished.digest, r->digest, RM_HASH_BYTES);
     m->finished.loss = st->loss_known ? st->last_loss : NAN;
@@ -567,7 +567,7 @@ static void on_stop(struct elastic *st, const struct msg_stop *stop, struct elas
         st->next_set = false;
         abort_running(st, out);
     } else if (planned_first && (st->mode == MODE_TRAIN || st->mode == MODE_READY)) {
-        act(out, ELASTIC_RAISE_STOP);
+        add_action(out, ELASTIC_RAISE_STOP);
     }
 }
 
@@ -612,11 +612,11 @@ static void on_save(struct elastic *st, const struct msg_save *save, struct elas
 {
     if (!save->count) {
         if (st->mode == MODE_TRAIN)
-            act(out, ELASTIC_RAISE_SAVE);
+            add_action(out, ELASTIC_RAISE_SAVE);
         return;
     }
     if (!st->state.held || st->state.step != save->step) {
-        struct message *m = tell(st, out, MSG_FAULT);
+        struct message *m = add_message(st, out, MSG_FAULT);
         m->fault.kind = FAULT_STORAGE;
         m->fault.peer = -1;
         m->fault.step = save->step;
@@ -650,13 +650,13 @@ static void on_link(struct elastic *st, const struct message *m, struct elastic_
         snapshot_memory_is_free(st);
         break;
     case MSG_SAVE_EVERY:
-        act(out, ELASTIC_SAVE_EVERY)->every = m->save_every.every;
+        add_action(out, ELASTIC_SAVE_EVERY)->every = m->save_every.every;
         break;
     case MSG_PROBE:
-        act(out, ELASTIC_PROBE)->message = message_place_copy(&out->arena, m);
+        add_action(out, ELASTIC_PROBE)->message = message_place_copy(&out->arena, m);
         break;
     case MSG_RELEASE:
-        act(out, ELASTIC_EXIT)->exit_code = EXIT_DONE;
+        add_action(out, ELASTIC_EXIT)->exit_code = EXIT_DONE;
         break;
     default:
         break;
@@ -669,7 +669,7 @@ static void on_opened(struct elastic *st, const struct elastic_event *event, str
     st->update_step = event->update_step;
     st->loss_known = event->loss_known;
     st->last_loss = event->loss;
-    act(out, ELASTIC_SEND)->message = message_place_copy(&out->arena, event->message);
+    add_action(out, ELASTIC_SEND)->message = message_place_copy(&out->arena, event->message);
     if (st->state.held && event->loss_known)
         report_progress(st, out, event->tokens, NULL);
 }

@@ -35,7 +35,7 @@ struct compute {
     struct error error;
 };
 
-static void begin(struct compute *c, enum elastic_command command)
+static void begin_command(struct compute *c, enum elastic_command command)
 {
     struct side *s = &c->side[elastic_thread(command)];
     s->command = command;
@@ -63,7 +63,7 @@ static void hand_on(struct side *s, struct elastic_result *result)
     result->followed = next == CMD_COMMIT || (next != CMD_NONE && !c->aborted);
     c->over = !result->followed;
     if (result->followed)
-        begin(c, next);
+        begin_command(c, next);
     pthread_mutex_unlock(&c->lock);
     if (!result->followed)
         loop_wake(c->bell);
@@ -207,7 +207,7 @@ void compute_start(struct compute *c, const struct elastic_action *action)
     c->action = *action;
     c->results = 0;
     c->aborted = false;
-    begin(c, action->command);
+    begin_command(c, action->command);
     pthread_mutex_unlock(&c->lock);
 }
 

@@ -56,7 +56,7 @@ struct serving {
     struct handshake_claim claim;
 };
 
-static void refuse(struct data_port *port, struct caller *c, const char *why)
+static void refuse_caller(struct data_port *port, struct caller *c, const char *why)
 {
     if (port->options.refused)
         port->options.refused(port->options.ctx, why);
@@ -140,10 +140,10 @@ static void proven(struct data_port *port, struct caller *c)
     }
     bool taken = c->claim.purpose == HANDSHAKE_RING ? park(port, c) : start_server(port, c);
     if (!taken)
-        refuse(port, c,
-               c->claim.purpose == HANDSHAKE_RING
-                   ? "a ring connection of an older generation, or one too many"
-                   : "more transfers at once than this trainer serves");
+        refuse_caller(port, c,
+                      c->claim.purpose == HANDSHAKE_RING
+                          ? "a ring connection of an older generation, or one too many"
+                          : "more transfers at once than this trainer serves");
 }
 
 static void hello_arrived(struct data_port *port, struct caller *c)
@@ -151,16 +151,16 @@ static void hello_arrived(struct data_port *port, struct caller *c)
     uint8_t answer[HANDSHAKE_ANSWER];
     struct error err = {0};
     if (handshake_answer(&c->called, &port->options.secret, c->bytes, &c->claim, answer, &err) < 0) {
-        refuse(port, c, err.text);
+        refuse_caller(port, c, err.text);
         return;
     }
     if (!same_end(&c->claim.to, &port->options.self)) {
-        refuse(port, c, "a caller wanted another worker, or an earlier process of this one");
+        refuse_caller(port, c, "a caller wanted another worker, or an earlier process of this one");
         return;
     }
     /* A fresh connection's buffer takes these few bytes at once, or the caller is no good. */
     if (send(c->fd, answer, sizeof answer, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof answer) {
-        refuse(port, c, "a caller went away before the answer");
+        refuse_caller(port, c, "a caller went away before the answer");
         return;
     }
     c->answered = true;
@@ -174,7 +174,7 @@ static void caller_readable(struct data_port *port, struct caller *c)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        refuse(port, c, "a caller went away in the middle of the handshake");
+        refuse_caller(port, c, "a caller went away in the middle of the handshake");
         return;
     }
     c->got += (size_t)n;
@@ -185,7 +185,7 @@ static void caller_readable(struct data_port *port, struct caller *c)
     else if (handshake_confirmed(&c->called, &port->options.secret, c->bytes))
         proven(port, c);
     else
-        refuse(port, c, "a caller does not hold this job's key");
+        refuse_caller(port, c, "a caller does not hold this job's key");
 }
 
 /* Whether a has to go before b where there is no room for both. */
@@ -203,7 +203,7 @@ static struct caller *free_place(struct data_port *port)
         if (goes_first(&port->caller[i], first))
             first = &port->caller[i];
     }
-    refuse(port, first, "too many callers without proof: the oldest is dropped");
+    refuse_caller(port, first, "too many callers without proof: the oldest is dropped");
     return first;
 }
 
@@ -228,7 +228,7 @@ static void drop_late(struct data_port *port, rm_time now)
 {
     for (int i = 0; i < DATA_PORT_CALLERS; i++)
         if (port->caller[i].fd >= 0 && port->caller[i].deadline <= now)
-            refuse(port, &port->caller[i], "a caller said nothing for too long");
+            refuse_caller(port, &port->caller[i], "a caller said nothing for too long");
 }
 
 static int next_timeout(const struct data_port *port, rm_time now)

@@ -39,8 +39,8 @@ static enum answer judge(const struct transfer_source *source, const struct tran
 
 /* Takes what is given under the gate. Whoever has to wait takes the sign down first: it goes up again, under
  * the same gate, with the next share. */
-static enum answer look(struct service *s, const struct transfer_request *r,
-                        struct ring_generation generation, struct transfer_share *ret)
+static enum answer look_at_share(struct service *s, const struct transfer_request *r,
+                                 struct ring_generation generation, struct transfer_share *ret)
 {
     struct transfer_source *source = s->source;
     pthread_rwlock_wrlock(&source->gate);
@@ -114,7 +114,7 @@ void service_give(struct service *s, const struct transfer_request *request,
     struct transfer_reply refusal = {.status = TRANSFER_NOT_HELD};
     struct transfer_share share;
     enum answer answer;
-    while ((answer = look(s, request, generation, &share)) == ANSWER_LATER)
+    while ((answer = look_at_share(s, request, generation, &share)) == ANSWER_LATER)
         if (!wait_for_share(s))
             return;
     if (answer == ANSWER_YES)

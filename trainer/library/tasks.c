@@ -78,7 +78,7 @@ static int map_memory(struct rm_job *job, const struct program_welcome *welcome,
 }
 
 /* READY and its answer: the memory, or the end. */
-static int begin(struct rm_job *job)
+static int begin_job(struct rm_job *job)
 {
     if (!job->told) {
         struct image_why why;
@@ -200,7 +200,7 @@ int rm_next(struct rm_job *job, struct rm_task *task)
     if (job_check(job) < 0)
         return -1;
     if (!job->memory) {
-        int result = begin(job);
+        int result = begin_job(job);
         if (result == INTERRUPTED)
             return interrupted(task);
         if (result < 0)

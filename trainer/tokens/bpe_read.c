@@ -28,7 +28,7 @@ static bool flag(const struct js *object, const char *key, bool otherwise)
     return value;
 }
 
-static int refuse(struct error *err, const char *what, const char *is, const char *known)
+static int refuse_part(struct error *err, const char *what, const char *is, const char *known)
 {
     return err_set(err, ERR_DATA,
                    "its %s is %.60s, and generate knows %s alone; open the folder with transformers, which "
@@ -41,8 +41,8 @@ static int need_byte_level(const struct js *top, const char *key, bool may_lack,
 {
     const struct js *part = js_get(top, key);
     if (absent(part))
-        return may_lack ? 0 : refuse(err, key, "absent", "ByteLevel");
-    return strcmp(type_of(part), "ByteLevel") ? refuse(err, key, type_of(part), "ByteLevel") : 0;
+        return may_lack ? 0 : refuse_part(err, key, "absent", "ByteLevel");
+    return strcmp(type_of(part), "ByteLevel") ? refuse_part(err, key, type_of(part), "ByteLevel") : 0;
 }
 
 static int check_kind(const struct js *top, const struct js *model, struct error *err)
@@ -52,22 +52,23 @@ static int check_kind(const struct js *top, const struct js *model, struct error
     const char *type = js_as_string(js_get(model, "type"));
     bool has_merges = js_get(model, "merges") != NULL;
     if (type ? strcmp(type, "BPE") != 0 : !has_merges) /* files of old don't name it */
-        return refuse(err, "model", type ? type : "without a type", "BPE");
+        return refuse_part(err, "model", type ? type : "without a type", "BPE");
     if (!absent(js_get(top, "normalizer")))
-        return refuse(err, "normalizer", type_of(js_get(top, "normalizer")), "a text that stays as it is");
+        return refuse_part(err, "normalizer", type_of(js_get(top, "normalizer")),
+                           "a text that stays as it is");
     if (need_byte_level(top, "pre_tokenizer", false, err) < 0 ||
         need_byte_level(top, "post_processor", true, err) < 0 ||
         need_byte_level(top, "decoder", false, err) < 0)
         return -1;
     if (flag(model, "byte_fallback", false))
-        return refuse(err, "model", "BPE with byte_fallback", "BPE of bytes");
+        return refuse_part(err, "model", "BPE with byte_fallback", "BPE of bytes");
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         const struct js *value = js_get(model, none[i]);
         const char *text = js_as_string(value);
         char with[64];
         snprintf(with, sizeof with, "BPE with %s", none[i]);
         if (!absent(value) && !(text && !*text))
-            return refuse(err, "model", with, "BPE without it");
+            return refuse_part(err, "model", with, "BPE without it");
     }
     return 0;
 }
@@ -184,8 +185,8 @@ static int take_added(struct bpe *b, const struct js *one, struct error *err)
     if (!content || !*content || js_need_int(one, "id", 0, TOKENS_MAX - 1, &id, err) < 0)
         return err_set(err, ERR_DATA, "added_tokens: one has no content, or no id");
     if (flag(one, "lstrip", false) || flag(one, "rstrip", false) || flag(one, "single_word", false))
-        return refuse(err, "added token", "one with lstrip, rstrip or single_word",
-                      "those that are found as they are");
+        return refuse_part(err, "added token", "one with lstrip, rstrip or single_word",
+                           "those that are found as they are");
     struct bpe_token *token = &b->table.token[id];
     if (!token->bytes && !bpe_table_put(&b->table, (int32_t)id, content, strlen(content)))
         return err_set(err, ERR_MACHINE, "no memory for its tokens");

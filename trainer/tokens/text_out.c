@@ -25,7 +25,7 @@ static bool can_follow(const struct text_out *t, unsigned char byte)
     return byte >= low && byte <= high;
 }
 
-static void begin(struct text_out *t, unsigned char byte, struct str *out)
+static void begin_letter(struct text_out *t, unsigned char byte, struct str *out)
 {
     int length = length_of(byte);
     if (length > 1) {
@@ -49,7 +49,7 @@ void text_out_add(struct text_out *t, unsigned char byte, struct str *out)
         return;
     }
     text_out_end(t, out);
-    begin(t, byte, out);
+    begin_letter(t, byte, out);
 }
 
 void text_out_end(struct text_out *t, struct str *out)

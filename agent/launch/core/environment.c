@@ -37,7 +37,7 @@ static bool same_name(const char *a, const char *b)
     return n == strcspn(b, "=") && !strncmp(a, b, n);
 }
 
-static struct found look(char *const *base)
+static struct found find_in_base(char *const *base)
 {
     struct found found = {0};
     for (; *base; base++) {
@@ -179,7 +179,7 @@ char **launch_environment_make(const struct launch_process *p, char *const *base
 {
     size_t given = 0, n = 0;
     *out = (struct launch_environment){.text = str_init(ENVIRONMENT_MAX)};
-    struct found found = look(base);
+    struct found found = find_in_base(base);
     fill(out, p, &found);
     const char *at = str_text(&out->text);
     for (int i = 0; i < out->count; i++, at += strlen(at) + 1)

@@ -187,7 +187,7 @@ static void read_said(struct said *said, const char *text, size_t length)
 }
 
 /* Who owns it now. */
-static int look(struct object_store *store, struct said *ret, struct error *err)
+static int look_at_owner(struct object_store *store, struct said *ret, struct error *err)
 {
     char name[NAME_CHARS];
     struct str text = str_init(TEXT_MAX);
@@ -295,7 +295,7 @@ static int ask(struct owner *o, const struct owner_claim *claim, struct error *e
     return 0;
 }
 
-static int refuse(const struct owner *o, const struct said *seen, struct error *err)
+static int refuse_owner(const struct owner *o, const struct said *seen, struct error *err)
 {
     char holder[HOLDER_MAX];
     name_holder(seen, holder);
@@ -335,7 +335,7 @@ static int is_still_ours(struct owner *o, bool *ret_ours, struct error *err)
     if (atomic_load(&o->fenced))
         return 0;
     pause_for(o, o->look / LOOKS_FASTER);
-    if (look(o->store, &now, err) < 0)
+    if (look_at_owner(o->store, &now, err) < 0)
         return -1;
     *ret_ours = is_own(o, &now);
     return 0;
@@ -374,7 +374,7 @@ static int take_bucket(struct owner *o, const struct owner_options *options, str
     struct said seen;
     for (int tries = 0, taken = 0; tries < TAKE_TRIES;) {
         rm_time now = clock_now();
-        if (look(o->store, &seen, err) < 0)
+        if (look_at_owner(o->store, &seen, err) < 0)
             return -1;
         struct owner_claim claim = claim_of(o, &seen);
         switch (owner_rule_step(&o->rule, &claim, now)) {
@@ -394,16 +394,16 @@ static int take_bucket(struct owner *o, const struct owner_options *options, str
             pause_for(o, o->look / LOOKS_FASTER);
             break;
         default:
-            return refuse(o, &seen, err);
+            return refuse_owner(o, &seen, err);
         }
     }
-    return refuse(o, &seen, err);
+    return refuse_owner(o, &seen, err);
 }
 
 /* --- while it lives --- */
 
 /* NULL: the place is this owner's. Told only where it is another word than before. */
-static void tell(struct owner *o, const struct error *why)
+static void tell_owner(struct owner *o, const struct error *why)
 {
     pthread_mutex_lock(&o->mutex);
     bool news = o->away != (why != NULL) || (why && strcmp(why->text, o->why.text) != 0);
@@ -437,7 +437,7 @@ static void tell_lost(struct owner *o, const struct said *seen)
     err_class(&why, CLASS_PASSING);
     if (lives)
         err_person(&why);
-    tell(o, &why);
+    tell_owner(o, &why);
 }
 
 /* Whoever asked sees another content, and goes. A question that can't be removed is answered once more. */
@@ -478,7 +478,7 @@ static void settle(struct owner *o, const struct said *seen, rm_time now, bool a
     if (step == OWNER_TAKES)
         take(o, owner_rule_next(&o->rule, &claim), NULL);
     if (o->holds)
-        tell(o, NULL);
+        tell_owner(o, NULL);
     else
         tell_lost(o, seen);
 }
@@ -491,7 +491,7 @@ static void watch(struct owner *o)
     if (o->holds && is_safe(o, &asked) && !asked)
         return;
     rm_time now = clock_now();
-    if (look(o->store, &seen, NULL) < 0)
+    if (look_at_owner(o->store, &seen, NULL) < 0)
         return;
     o->looked_at = now;
     settle(o, &seen, now, asked);
@@ -565,7 +565,7 @@ static void release_bucket(struct owner *o)
     pthread_cond_signal(&o->ending_now);
     pthread_mutex_unlock(&o->mutex);
     pthread_join(o->thread, NULL);
-    if (look(o->store, &now, NULL) == 0 && is_own(o, &now))
+    if (look_at_owner(o->store, &now, NULL) == 0 && is_own(o, &now))
         say(o, now.number, true, OBJECT_REPLACE, NULL);
 }
 
@@ -613,7 +613,7 @@ int owner_check(struct object_store *store, const char *run, struct error *err)
     struct said now;
     if (object_is_local(store))
         return 0;
-    if (look(store, &now, err) < 0)
+    if (look_at_owner(store, &now, err) < 0)
         return -1;
     if (!now.number || !strcmp(now.run, run))
         return 0;

@@ -96,8 +96,8 @@ static int read_id(struct object_store *store, const struct files_upload *upload
 }
 
 /* 1: begun by us; 0: somebody else was quicker. */
-static int begin(struct object_store *store, const struct files_upload *upload, char id[OBJECT_UPLOAD_MAX],
-                 struct error *err)
+static int begin_upload(struct object_store *store, const struct files_upload *upload,
+                        char id[OBJECT_UPLOAD_MAX], struct error *err)
 {
     char name[FILES_NAME_MAX], kept[FILES_NAME_MAX];
     struct error why = {0};
@@ -117,8 +117,8 @@ static int begin(struct object_store *store, const struct files_upload *upload, 
 }
 
 /* 1: `there` holds what the upload has; 0: it is over, or not begun; -1. */
-static int look(struct object_store *store, const struct files_upload *upload, char id[OBJECT_UPLOAD_MAX],
-                struct parts *there, bool *ret_begun, struct error *err)
+static int look_at_upload(struct object_store *store, const struct files_upload *upload,
+                          char id[OBJECT_UPLOAD_MAX], struct parts *there, bool *ret_begun, struct error *err)
 {
     struct error why = {0};
     *ret_begun = read_id(store, upload, id, &why) == 0;
@@ -135,14 +135,14 @@ static int agree(struct upload_content *content, char id[OBJECT_UPLOAD_MAX], str
     int lost = 0;
     for (upload->attempt = 0; upload->attempt < ATTEMPTS_MAX && lost < AGREE_TRIES;) {
         bool begun;
-        int found = look(content->store, upload, id, there, &begun, err);
+        int found = look_at_upload(content->store, upload, id, there, &begun, err);
         if (found)
             return found < 0 ? -1 : 0;
         if (begun) {
             upload->attempt++;
             continue;
         }
-        int ours = begin(content->store, upload, id, err);
+        int ours = begin_upload(content->store, upload, id, err);
         if (ours)
             return ours < 0 ? -1 : 0;
         lost++;
@@ -246,7 +246,7 @@ int upload_finish(struct object_store *store, const struct files_upload *asked, 
         char id[OBJECT_UPLOAD_MAX];
         struct parts there = {0};
         bool begun;
-        int result = look(store, &upload, id, &there, &begun, err);
+        int result = look_at_upload(store, &upload, id, &there, &begun, err);
         if (result > 0 && there.bytes != bytes)
             result = err_set(err, ERR_DATA, "%s: %lld bytes of %lld are there", upload.file,
                              (long long)there.bytes, (long long)bytes);

@@ -111,7 +111,7 @@ static void note_piece(struct pieces *all, const char *name, const struct stat *
     all->bytes += st->st_size;
 }
 
-static void look(const struct cache *c, struct pieces *all)
+static void look_at_pieces(const struct cache *c, struct pieces *all)
 {
     int fd = openat(c->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = fd < 0 ? NULL : fdopendir(fd);
@@ -137,7 +137,7 @@ static void look(const struct cache *c, struct pieces *all)
 static void trim(struct cache *c)
 {
     struct pieces all = {0};
-    look(c, &all);
+    look_at_pieces(c, &all);
     int64_t bytes = all.bytes, goal = c->bound - c->bound / 8;
     if (bytes > c->bound && all.count) {
         qsort(all.piece, all.count, sizeof *all.piece, by_use);

@@ -15,7 +15,8 @@ enum {
     TAG_AND_CRC = OBJECT_TAG_MAX + 16,
 };
 
-static int begin(struct s3_store *store, const char *key, char ret_id[OBJECT_UPLOAD_MAX], struct error *err)
+static int begin_upload(struct s3_store *store, const char *key, char ret_id[OBJECT_UPLOAD_MAX],
+                        struct error *err)
 {
     struct s3_task task = s3_task("POST", key);
     task.request.with_algorithm = true;
@@ -38,7 +39,7 @@ int s3_upload_open(struct object_store *base, const char *name, char ret_id[OBJE
     char key[S3_KEY_MAX];
     if (s3_key(store, name, key, err) < 0)
         return -1;
-    return begin(store, key, ret_id, err);
+    return begin_upload(store, key, ret_id, err);
 }
 
 /* --- parts --- */

@@ -71,7 +71,8 @@ static void find_next(struct apply *a)
         watch_mix(a->next.lineage, a->held);
 }
 
-static void begin(struct apply *a, struct state *state, struct pool *pool, int buffer, const uint8_t *held)
+static void begin_apply(struct apply *a, struct state *state, struct pool *pool, int buffer,
+                        const uint8_t *held)
 {
     RM_ASSERT(!held == !watch_is_due(state_current(state)->step), "the state of step %lld is%s told",
               (long long)state_current(state)->step, held ? "" : " not");
@@ -83,7 +84,7 @@ static void begin(struct apply *a, struct state *state, struct pool *pool, int b
 void apply_begin_own(struct apply *a, const struct lanes *lanes, const uint8_t *held)
 {
     uint64_t wanted;
-    begin(a, lanes_state(lanes), lanes_pool(lanes), lanes_update_buffer(lanes), held);
+    begin_apply(a, lanes_state(lanes), lanes_pool(lanes), lanes_update_buffer(lanes), held);
     RM_ASSERT(lanes_prove(lanes, a->proof, &wanted),
               "the words of step %lld add up to %016llx, their lanes' checksums to %016llx: this machine's "
               "memory or processor changed some",
@@ -92,7 +93,7 @@ void apply_begin_own(struct apply *a, const struct lanes *lanes, const uint8_t *
 
 void apply_begin_pending(struct apply *a, struct state *state, struct pool *pool, const uint8_t *held)
 {
-    begin(a, state, pool, state_pending_buffer(state), held);
+    begin_apply(a, state, pool, state_pending_buffer(state), held);
 }
 
 void apply_seal(const struct apply *a)
@@ -134,7 +135,7 @@ int apply_check(struct state *s, struct pool *pool, const uint8_t *held, const s
     struct apply a;
     if (state_update_fits(s, wanted->step, err) < 0)
         return -1;
-    begin(&a, s, pool, state_received_buffer(s), held);
+    begin_apply(&a, s, pool, state_received_buffer(s), held);
     if (!memcmp(a.next.lineage, wanted->lineage, RM_HASH_BYTES))
         return 0;
     return err_set(err, ERR_PROTOCOL,

@@ -108,7 +108,7 @@ static int ask(struct cuda_device *d, const struct asked *asked, size_t count, s
     return 0;
 }
 
-static int refuse(const struct cuda_device *d, struct error *err, const char *why)
+static int refuse_device(const struct cuda_device *d, struct error *err, const char *why)
 {
     err_set(err, ERR_MACHINE, "%s: %s", d->label, why);
     return err_class(err, CLASS_MACHINE);
@@ -123,13 +123,13 @@ static int fits(const struct cuda_device *d, int mode, int maps, int exports, st
                  "train with "
                  "trainer.device: cpu",
                  d->major, d->minor);
-        return refuse(d, err, why);
+        return refuse_device(d, err, why);
     }
     if (mode == CU_COMPUTEMODE_PROHIBITED)
-        return refuse(d, err,
-                      "this GPU is in compute mode Prohibited: nvidia-smi -c DEFAULT lets processes use it");
+        return refuse_device(
+            d, err, "this GPU is in compute mode Prohibited: nvidia-smi -c DEFAULT lets processes use it");
     if (!maps || !exports)
-        return refuse(
+        return refuse_device(
             d, err,
             "this GPU's driver lends no memory that can outlive a process (virtual memory management with "
             "file descriptors): a virtual GPU without it can't be used");

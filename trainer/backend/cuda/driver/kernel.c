@@ -29,7 +29,8 @@ void cuda_module_clear(struct cuda_module *m)
     memset(m, 0, sizeof *m);
 }
 
-static int refuse(const struct cuda_kernel *k, struct error *err, const char *what, long here, long there)
+static int refuse_kernel(const struct cuda_kernel *k, struct error *err, const char *what, long here,
+                         long there)
 {
     err_set(err, ERR_MACHINE,
             "%s: the kernel %s %s: %ld here and %ld in the image; image and program were not built together",
@@ -45,7 +46,7 @@ static int check_arguments(const struct cuda_kernel *k, struct error *err)
         return -1;
     return bytes == k->arguments
                ? 0
-               : refuse(k, err, "has arguments of another size", (long)k->arguments, (long)bytes);
+               : refuse_kernel(k, err, "has arguments of another size", (long)k->arguments, (long)bytes);
 }
 
 static int check_threads(const struct cuda_kernel *k, struct error *err)
@@ -56,7 +57,7 @@ static int check_threads(const struct cuda_kernel *k, struct error *err)
             calls(k->device)->cuFuncGetAttribute(&most, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, k->handle),
             "ask for a kernel's threads", err) < 0)
         return -1;
-    return k->threads <= most ? 0 : refuse(k, err, "takes fewer threads", k->threads, most);
+    return k->threads <= most ? 0 : refuse_kernel(k, err, "takes fewer threads", k->threads, most);
 }
 
 static int ask_for_shared(const struct cuda_kernel *k, struct error *err)
