@@ -537,7 +537,7 @@ static void asked_to_leave(void *ctx, int signo)
     step(app, &(struct agent_event){.kind = AGENT_TERM, .deadline = pod ? pod_leave_within(pod) : 0});
 }
 
-/* As a pod's first process: those whose parents have gone end here. */
+/* This is the pod's first process: children whose parents have gone end here. */
 static void child_ended(void *ctx, int signo)
 {
     const struct app *app = ctx;

@@ -574,7 +574,7 @@ static void signal_came(void *ctx, int signo)
     interrupt(ctx);
 }
 
-/* As nohup leaves it: then it shall stay so. */
+/* nohup leaves a signal ignored, and then it stays so. */
 static bool is_ignored(int signo)
 {
     struct sigaction now;

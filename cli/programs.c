@@ -120,7 +120,7 @@ int trainer_fingerprint(const struct job_spec *spec, char *out, size_t size, str
     return result;
 }
 
-/* As the trainers of a run share this machine. */
+/* Auto: the trainers of a run share this machine. */
 static int threads_of(const struct job_spec *spec)
 {
     return spec->threads > 0 ? spec->threads : cores_share(spec->workers.target);

@@ -143,7 +143,7 @@ static void tell_listening(struct coordinator *c)
     str_clear(&line);
 }
 
-/* So that who started us can tell a coordinator that has nothing to say from one that hangs. */
+/* Whoever started us can tell a coordinator that has nothing to say from one that hangs by this. */
 static void pulse_fired(void *ctx)
 {
     struct coordinator *c = ctx;

@@ -34,7 +34,7 @@ struct reconciler_options {
 
 struct reconciler;
 int reconciler_open(struct reconciler **ret, const struct reconciler_options *options, struct error *err);
-/* Behind the client, which gives the requests under way up, and before the cache. */
+/* It is freed behind the client, which gives the requests under way up, and before the cache. */
 void reconciler_free(struct reconciler *reconciler);
 
 /* Nothing is looked at before this: the caches are complete. */

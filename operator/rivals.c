@@ -130,8 +130,8 @@ static void lease_came(void *ctx, enum kube_change change, const struct js *leas
     look_at_rivals(rivals);
 }
 
-/* As if nobody else were there: a role of an older chart is no reason to do nothing. What a list told stays
- * known, for a watch that is let in later tells only what has changed since. */
+/* It acts as if nobody else were there: a role of an older chart is no reason to do nothing. What a list told
+ * stays known, for a watch that is let in later tells only what has changed since. */
 static void be_denied(struct rivals *rivals, const char *why)
 {
     rivals->denied = true;

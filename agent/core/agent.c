@@ -449,7 +449,7 @@ static void on_up(struct agent *st, const struct msg_up *up, struct agent_out *o
         say_hello(st, out);
 }
 
-/* As it called itself when it came up. */
+/* A launcher called itself one when it came up. */
 static bool is_launcher(const struct agent *st)
 {
     return strncmp(st->up.fingerprint, "launch", 6) == 0;

@@ -149,7 +149,7 @@ void agent_storage_fault(struct agent *st, const struct agent_event *e, struct a
     agent_send_control(st, out, &m);
 }
 
-/* Behind a call that does not return it would never begin. */
+/* Behind a call that does not return this one would never begin. */
 void agent_on_list(struct agent *st, struct agent_out *out)
 {
     if (agent_calls_are_stuck(st, &st->reads)) {

@@ -79,7 +79,7 @@ static void tell_failed(struct pair *p)
     send_message(p, m);
 }
 
-/* As a trainer says it that refuses its program. */
+/* A trainer that refuses its program says it in these words. */
 static void tell_refused(struct pair *p)
 {
     struct message *m = p->message;
@@ -404,7 +404,7 @@ static void close_all(struct pair *p)
     loop_free(p->loop);
 }
 
-/* As the trainer ended: who started this process tells of it so. */
+/* This process ends as its trainer did: so does whoever started it hear of it. */
 static void end_as(int signo)
 {
     if (signo) {

@@ -239,8 +239,8 @@ int standbys_open(struct standbys **ret, struct loop *loop, const struct standby
 
 /* ---- using them ---- */
 
-/* As exec would have done it: the image's own names are its own again. A copy, since whoever has none that
- * waits starts it by exec, whose own loader must not read them. */
+/* It finds what exec would have given it: the image's own names are its own again. A copy, since whoever has
+ * none that waits starts it by exec, whose own loader must not read them. */
 static char **given_back(char *const *environment)
 {
     size_t n = 0;

@@ -126,7 +126,7 @@ static int write_slice(struct task *task)
     return result;
 }
 
-/* As the coordinator says, who heard it from the ring; else as this worker's own trainer said. */
+/* The coordinator's word counts, who heard it from the ring; else that of this worker's own trainer. */
 static void name_origin(struct manifest *out, const struct task *task)
 {
     const struct msg_publish *publish = &task->request.publish;

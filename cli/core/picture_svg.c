@@ -73,7 +73,7 @@ static size_t utf8_length(const char *text)
     return n;
 }
 
-/* As XML wants it; what is no character, or can't stand in XML, becomes a question mark. */
+/* Writes text as XML wants it; what is no character, or can't stand in XML, becomes a question mark. */
 static void escaped(const char *text, struct str *out)
 {
     size_t n;

@@ -369,7 +369,7 @@ static void show_rules(const struct job_rules *rules, struct str *out)
     js_free(json);
 }
 
-/* As YAML and JSON have it: ["python", "train.py"]. */
+/* YAML and JSON have it so: ["python", "train.py"]. */
 static void show_list(const struct job_list *list, struct str *out)
 {
     str_adds(out, "[");

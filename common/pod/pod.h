@@ -11,7 +11,7 @@ struct pod {
     rm_time grace;               /* from SIGTERM to SIGKILL */
 };
 
-/* So much earlier than the grace ends this program does, to have time for the last word. */
+/* This program ends so much earlier than the grace does, to have time for the last word. */
 rm_time pod_leave_within(const struct pod *pod);
 
 /* Writes the last word, one JSON object of at most 4 KiB; a longer one is cut. ERR_MACHINE. */

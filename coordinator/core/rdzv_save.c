@@ -34,7 +34,8 @@ static void keep_fingerprint(const struct rdzv *st, struct rdzv_collection *c, c
                   w->fingerprint[0] ? w->fingerprint : st->fingerprint);
 }
 
-/* As its writer finished: since then a ring may have come to the last step by another history. */
+/* The digest is that which its writer reported: another ring may since have come to the last step by another
+ * history. */
 static void keep_digest(const struct rdzv *st, struct rdzv_collection *c, const struct rdzv_worker *w)
 {
     if (c->digest_known || !c->publish.final)

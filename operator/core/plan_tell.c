@@ -85,7 +85,7 @@ static void take_view(struct planner *p, const struct coordinator_view *view)
         plan_take_goodput(p, view);
 }
 
-/* As kubectl describe shows it. */
+/* kubectl describe shows it so. */
 static void tell_event(struct planner *p, const struct op_coordinator_event *event)
 {
     const struct event_row *row = event_row(event->kind);
@@ -542,7 +542,7 @@ static void tell_end(struct planner *p)
     say(p, complete ? "Complete" : "Failed", "%s", c->message);
 }
 
-/* Behind what is said of a job that comes to its end: what is to go, and may not. */
+/* What is to go, and may not, stands behind what is said of a job that comes to its end. */
 static void add_trouble(struct planner *p)
 {
     char said[OP_MESSAGE_MAX], trouble[OP_REFUSAL_MAX];

@@ -154,7 +154,8 @@ static int copy_texts(struct verify_file *file, struct object_store *target, boo
     return 0;
 }
 
-/* As it lies there, if it does: no hash is known of it. What somebody wrote in that place himself stays. */
+/* The card is copied as it lies there, if it does: no hash is known of it. What somebody wrote in that place
+ * himself stays. */
 static int copy_card(const struct verify_file *file, struct object_store *target, struct error *err)
 {
     char name[FILES_NAME_MAX];

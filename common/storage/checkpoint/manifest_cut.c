@@ -5,7 +5,7 @@
 #include "common/storage/checkpoint/manifest.h"
 #include "common/storage/checkpoint/piece_hash.h"
 
-/* So many chunks are a piece then. */
+/* A piece has so many chunks then. */
 static int64_t chunks_each(const struct manifest *m)
 {
     int64_t chunks = 0;
