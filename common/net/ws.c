@@ -32,7 +32,7 @@ enum {
     HOST_MAX = 256,
     BACKLOG = 1024,
     /* descriptors of libwebsockets besides the connections: its own, outgoing ones, those sent away */
-    WSI_SPARE = 64 + ACCEPTS_PER_TURN,
+    WSI_RESERVE = 64 + ACCEPTS_PER_TURN,
 };
 
 static const rm_time stranger_within = 5 * RM_S;
@@ -502,7 +502,7 @@ static int context_open(struct ws *ws, struct error *err)
         .options = LWS_SERVER_OPTION_LIBUV,
         .foreign_loops = loops,
         .pcontext = &ws->context,
-        .fd_limit_per_thread = connections_max(&ws->options) + WSI_SPARE,
+        .fd_limit_per_thread = connections_max(&ws->options) + WSI_RESERVE,
         .uid = (uid_t)-1,
         .gid = (gid_t)-1,
     };

@@ -394,7 +394,7 @@ static int64_t usual_grace(const struct making *m)
 {
     rm_time own;
     const char *text = js_as_string(read_at(m->job_spec, "launch.gracePeriod"));
-    int64_t wanted = text && duration_parse(text, &own) ? own / RM_S + OP_SPARE_S : 0;
+    int64_t wanted = text && duration_parse(text, &own) ? own / RM_S + OP_RESERVE_S : 0;
     return wanted > OP_WORKER_GRACE_S ? wanted : OP_WORKER_GRACE_S;
 }
 
@@ -496,7 +496,7 @@ static void set_coordinator_command(const struct making *m, struct js *container
     char address[ADDRESS_MAX], port[16], number[16], grace[24];
     struct js *command = js_array();
     name_of_coordinators(m, address);
-    snprintf(grace, sizeof grace, "%lld", (long long)grace_of(m, usual_grace(m) + OP_SPARE_S));
+    snprintf(grace, sizeof grace, "%lld", (long long)grace_of(m, usual_grace(m) + OP_RESERVE_S));
     snprintf(port, sizeof port, "%d", OP_COORDINATOR_PORT);
     snprintf(number, sizeof number, "%d", term);
     const char *const words[] = {AGENT,

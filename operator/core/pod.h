@@ -16,7 +16,7 @@ enum {
     /* Not that of a worker: with hostNetwork both may be on one node. */
     OP_COORDINATOR_METRICS_PORT = 7072,
     OP_WORKER_GRACE_S = 120, /* at least */
-    OP_SPARE_S = 15, /* more for the agent than for its program, and for the coordinator than for both */
+    OP_RESERVE_S = 15, /* more for the agent than for its program, and for the coordinator than for both */
     OP_POD_TEXT_MAX = 256 * 1024,
 };
 

@@ -70,6 +70,10 @@ def test_a_verb_of_many_functions_has_its_noun():
     show(rules.check_names(ROOT))
 
 
+def test_a_word_of_the_glossary_has_one_meaning_in_names():
+    show(rules.check_words(ROOT))
+
+
 def test_headers_compile_alone():
     show(rules.check_headers_alone(ROOT))
 

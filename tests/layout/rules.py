@@ -17,6 +17,15 @@ from pathlib import Path
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 800
 OPENING_LINES = 250
+
+# What one word means, and where it may mean that: a part of a name in C anywhere else is another meaning
+# (docs/glossary.md), or a word that was given up for one that the field has.
+WORDS = {
+    "crew": "trainer/backend/cpu/model/", "desk": "tests/", "memo": "operator/", "misfit": "operator/|coordinator/core/rdzv_fault.c|"
+    "coordinator/core/rdzv_fit.c", "plan": "operator/|trainer/backend/cpu/model/matmul.c", "snapshot": "agent/|trainer/|common/(model|wire)/",
+    "spare": "trainer/(state|engine|backend/cpu/sums)/", "verdict": "trainer/",
+    **dict.fromkeys(("chronicle", "fleet", "heritage", "portrait", "unattended"), "nowhere/"),
+}
 BARE_VERBS = {"act", "arm", "begin", "end", "look", "refuse", "tell"}
 SOURCE_FOLDERS = ("common", "coordinator", "agent", "trainer", "cli", "operator")
 C_LIKE = (".c", ".h", ".cu")
@@ -631,6 +640,19 @@ def check_names(root):
     for path, name, first, _ in function_spans(root, sources(root, suffixes=(".c",))):
         if name in BARE_VERBS:
             wrong.append(f"{path}:{first}: {name} says not what: a name of many needs its noun")
+    return wrong
+
+
+def check_words(root):
+    """A word of the glossary stands in names of C where it means that, and a word that was given up in none."""
+    wrong = []
+    for path in sources(root):
+        text = without_comments((Path(root) / path).read_text())
+        for match in re.finditer(r"[A-Za-z]\w*", text):
+            for word in set(match[0].lower().split("_")) & WORDS.keys():
+                if not re.match(WORDS[word], path):
+                    line = text.count("\n", 0, match.start()) + 1
+                    wrong.append(f"{path}:{line}: {match[0]}: \"{word}\" means something else (rules.py, docs/glossary.md)")
     return wrong
 
 

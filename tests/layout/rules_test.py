@@ -235,6 +235,15 @@ def test_a_function_that_is_a_bare_verb_is_found(tree):
     only(rules.check_names(root), "agent/app.c:6: tell")
 
 
+def test_a_word_that_means_something_else_is_found(tree):
+    root = tree("agent/app.c", "/* a plan */\nstruct snapshot *s;\nint drill_plan(void);\n")
+    tree("operator/core/view.c", "struct op_plan *plan;\n")
+    tree("trainer/core/plan.h", "int next(int step);\n")
+    only(rules.check_words(root), "agent/app.c:3: drill_plan", '"plan"')
+    tree("agent/app.c", "struct fleet *f;\n")
+    only(rules.check_words(root), "agent/app.c:1: fleet")
+
+
 def test_the_environment_has_one_reader(tree):
     root = tree("agent/app.c", 'void f(void)\n{\n    getenv("X");\n}\n')
     tree("common/os/config.c", 'void g(void)\n{\n    getenv("X");\n}\n')

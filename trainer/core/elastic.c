@@ -217,7 +217,7 @@ static void report_progress(struct elastic *st, struct elastic_out *out, int64_t
 
 /* Which command brings the state to what the role wants; false with a sentence where the role can't be ours.
  */
-static bool plan_transfer(struct elastic *st, char *why, size_t size)
+static bool choose_way(struct elastic *st, char *why, size_t size)
 {
     const struct msg_form *f = &st->form.form;
     enum msg_role role = f->member[rank_of(st, f)].role;
@@ -249,7 +249,7 @@ static void start_form(struct elastic *st, struct elastic_out *out)
     if (rank_of(st, &st->form.form) < 0)
         return; /* it leaves, and serves its state meanwhile */
     char why[MSG_DETAIL_MAX];
-    if (!plan_transfer(st, why, sizeof why)) {
+    if (!choose_way(st, why, sizeof why)) {
         fault(st, out, FAULT_LINEAGE, -1, why);
         return;
     }

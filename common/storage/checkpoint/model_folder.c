@@ -183,7 +183,7 @@ struct loading {
     int ranges; /* of the file under way */
 };
 
-static int plan_tensor(struct loading *l, const struct safetensors *file,
+static int place_tensor(struct loading *l, const struct safetensors *file,
                        const struct safetensors_tensor *found, struct error *err)
 {
     const struct model_layout *layout = l->layout;
@@ -207,7 +207,7 @@ static int load_tensors(struct loading *l, const struct safetensors *file, struc
 {
     l->ranges = 0;
     for (int i = 0; i < file->tensors; i++)
-        if (plan_tensor(l, file, &file->tensor[i], err) < 0)
+        if (place_tensor(l, file, &file->tensor[i], err) < 0)
             return -1;
     if (object_read(l->store, l->range, l->ranges, err) < 0)
         return -1;
