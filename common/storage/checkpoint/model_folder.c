@@ -184,7 +184,7 @@ struct loading {
 };
 
 static int place_tensor(struct loading *l, const struct safetensors *file,
-                       const struct safetensors_tensor *found, struct error *err)
+                        const struct safetensors_tensor *found, struct error *err)
 {
     const struct model_layout *layout = l->layout;
     if (is_passed_over(plain_name(found->name)))
