@@ -10,6 +10,7 @@
 
 #include "cli/core/screen.h"
 #include "cli/options.h"
+#include "common/base/near.h"
 #include "common/os/clock.h"
 #include "common/os/crypto.h"
 #include "common/storage/checkpoint/checkpoint.h"
@@ -376,12 +377,20 @@ static int (*verb_of(const char *word))(struct command *c, struct error *err)
     return NULL;
 }
 
+static int refuse_name(const struct command *c, struct error *err)
+{
+    struct near near = near_to(c->name);
+    for (int i = 0; i < c->found->count; i++)
+        near_try(&near, c->found->entry[i].name, strlen(c->found->entry[i].name));
+    return err_set(err, ERR_DATA, "no checkpoint %.60s in %.200s%s", c->name, c->uri, near.question);
+}
+
 static int look_at_store(struct command *c, struct error *err)
 {
     if (checkpoint_list(c->store, c->found, err) < 0)
         return -1;
     if (c->name && !chosen(c))
-        return err_set(err, ERR_DATA, "no checkpoint %.60s in %.200s", c->name, c->uri);
+        return refuse_name(c, err);
     bool nothing = !c->found->count && (!c->found->skipped || !strcmp(c->verb, "export"));
     if (nothing && !c->all)
         return err_set(err, ERR_DATA, "no checkpoint in %.200s; name the folder that holds final and step-*",

@@ -3,6 +3,8 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "common/base/near.h"
+
 bool options_ask_help(int argc, char *const *argv)
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -13,10 +15,13 @@ bool options_ask_help(int argc, char *const *argv)
 
 int options_output(const char *text, bool *ret_json, struct error *err)
 {
+    struct near near = near_to(text);
     *ret_json = !strcmp(text, "json");
-    if (!*ret_json && strcmp(text, "text") != 0)
-        return err_set(err, ERR_USAGE, "--output %.40s: write text or json", text);
-    return 0;
+    if (*ret_json || !strcmp(text, "text"))
+        return 0;
+    near_try(&near, "text", strlen("text"));
+    near_try(&near, "json", strlen("json"));
+    return err_set(err, ERR_USAGE, "--output %.40s: write text or json%s", text, near.question);
 }
 
 static void known_options(const struct manual_command *command, struct option out[MANUAL_OPTIONS_MAX + 1])

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/near.h"
 #include "common/loop/loop.h"
 #include "common/os/descriptors.h"
 #include "common/os/log.h"
@@ -119,6 +120,19 @@ static int read_option(struct app_options *out, int option, struct error *err)
     }
 }
 
+static int refuse_option(const struct option *known, const char *word, struct error *err)
+{
+    char bare[NEAR_LONGEST + 2]; /* a longer one stays too long */
+    const char *behind = word + strspn(word, "-");
+    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(behind, "="), behind);
+    struct near near = near_to(bare);
+    near.before = "--";
+    for (; known->name; known++)
+        near_try(&near, known->name, strlen(known->name));
+    return err_set(err, ERR_USAGE, "%.60s is not an option%s", word,
+                   *near.best ? near.question : "; --help lists all");
+}
+
 /* *ret_show: what to print instead of anything else; NULL: nothing. */
 static int read_arguments(struct app_options *out, const char **ret_show, int argc, char **argv,
                           struct error *err)
@@ -151,7 +165,7 @@ static int read_arguments(struct app_options *out, const char **ret_show, int ar
     opterr = 0; /* one sentence, ours */
     while ((option = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
         if (option == '?')
-            return err_set(err, ERR_USAGE, "%.60s is not an option; --help lists all", argv[optind - 1]);
+            return refuse_option(options, argv[optind - 1], err);
         if (option == ':')
             return err_set(err, ERR_USAGE, "%.60s wants a value; --help says which", argv[optind - 1]);
         if (option == 'h')

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/near.h"
 #include "common/base/prng.h"
 #include "common/base/str.h"
 #include "common/job/field.h"
@@ -62,6 +63,20 @@ static int refuse_form(const char *text, struct error *err)
                    text);
 }
 
+/* The first word of it is none of ours. */
+static int refuse_kind(const char *text, struct error *err)
+{
+    char word[DRILL_TEXT_MAX];
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(text, ":@"), text);
+    struct near near = near_to(word);
+    for (int i = 0; i < KINDS; i++)
+        near_try(&near, kinds[i].name, strlen(kinds[i].name));
+    near_try(&near, "random", strlen("random"));
+    if (!*near.best || !strcmp(near.best, word))
+        return refuse_form(text, err);
+    return err_set(err, ERR_USAGE, "--drill %.60s: %.40s is not a drill%s", text, word, near.question);
+}
+
 static int add_random(struct drill_list *list, const char *text, struct error *err)
 {
     const char *at = text + strlen("random:");
@@ -108,7 +123,7 @@ int drill_add(struct drill_list *list, const char *text, struct error *err)
     while (kind < KINDS && (strlen(kinds[kind].name) != length || strncmp(kinds[kind].name, text, length)))
         kind++;
     if (kind == KINDS)
-        return refuse_form(text, err);
+        return refuse_kind(text, err);
     int64_t worker = -1;
     struct drill drill = {.kind = (enum drill_kind)kind};
     const char *at = text + length;

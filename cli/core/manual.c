@@ -135,29 +135,17 @@ static bool is_group(const char *word)
     return false;
 }
 
-/* Takes a known word that is nearer to `word` than the best so far. */
-static void consider(const char *known, size_t length, const char *word, char best[NAME_TEXT], int *nearest)
-{
-    char text[NAME_TEXT];
-    snprintf(text, sizeof text, "%.*s", (int)length, known);
-    int d = near_distance(word, text);
-    if (d >= *nearest)
-        return;
-    *nearest = d;
-    text_copy(best, NAME_TEXT, text);
-}
-
 /* group: "" for first words, else for those that follow it. */
-static void nearest_word(const char *group, const char *word, char best[NAME_TEXT])
+static struct near nearest_word(const char *group, const char *word)
 {
-    int nearest = near_enough(word) + 1;
+    struct near near = near_to(word);
     size_t above = *group ? strlen(group) + 1 : 0;
-    *best = 0;
     for (const struct manual_command *c = manual; c->name; c++) {
         const char *known = c->name + above;
         if (!above || (!strncmp(c->name, group, above - 1) && c->name[above - 1] == ' '))
-            consider(known, strcspn(known, " "), word, best, &nearest);
+            near_try(&near, known, strcspn(known, " "));
     }
+    return near;
 }
 
 static void list_verbs(const char *group, char *out, size_t size)
@@ -171,17 +159,17 @@ static void list_verbs(const char *group, char *out, size_t size)
 
 static int nothing_found(int count, char *const *words, struct error *err)
 {
-    char best[NAME_TEXT], verbs[NAME_TEXT];
+    char verbs[NAME_TEXT];
     bool group = is_group(words[0]);
     list_verbs(words[0], verbs, sizeof verbs);
     if (group && count == 1)
         return err_set(err, ERR_USAGE, "%s wants one of %s; ringmaster %s --help shows them", words[0], verbs,
                        words[0]);
     const char *word = words[group];
-    nearest_word(group ? words[0] : "", word, best);
-    if (*best)
-        return err_set(err, ERR_USAGE, "%s%s%.60s is not a command; did you mean %s?", group ? words[0] : "",
-                       group ? " " : "", word, best);
+    struct near near = nearest_word(group ? words[0] : "", word);
+    if (*near.best)
+        return err_set(err, ERR_USAGE, "%s%s%.60s is not a command%s", group ? words[0] : "",
+                       group ? " " : "", word, near.question);
     if (group)
         return err_set(err, ERR_USAGE, "%s %.60s is not a command; write one of %s", words[0], word, verbs);
     return err_set(err, ERR_USAGE, "%.60s is not a command; ringmaster --help shows all", word);
@@ -199,14 +187,16 @@ const struct manual_command *manual_find(int count, char *const *words, int *ret
 
 int manual_no_option(const struct manual_command *command, const char *word, struct error *err)
 {
-    const char *bare = word + strspn(word, "-");
-    char best[NAME_TEXT] = "";
-    int nearest = near_enough(bare) + 1;
+    char bare[NAME_TEXT];
+    const char *behind = word + strspn(word, "-");
+    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(behind, "="), behind);
+    struct near near = near_to(bare);
+    near.before = "--";
     for (int i = 0; command->option[i]; i++)
-        consider(command->option[i]->name, strlen(command->option[i]->name), bare, best, &nearest);
-    if (*best)
-        return err_set(err, ERR_USAGE, "%.60s is not an option of %s; did you mean --%s?", word,
-                       command->name, best);
+        near_try(&near, command->option[i]->name, strlen(command->option[i]->name));
+    near_try(&near, "help", strlen("help"));
+    if (*near.best)
+        return err_set(err, ERR_USAGE, "%.60s is not an option of %s%s", word, command->name, near.question);
     return err_set(err, ERR_USAGE, "%.60s is not an option of %s; ringmaster %s --help shows all", word,
                    command->name, command->name);
 }
@@ -469,13 +459,17 @@ static void add_fish(struct str *out)
 
 int manual_completion(const char *shell, struct str *out, struct error *err)
 {
-    if (!strcmp(shell, "bash"))
-        add_bash(out);
-    else if (!strcmp(shell, "zsh"))
-        add_zsh(out);
-    else if (!strcmp(shell, "fish"))
-        add_fish(out);
-    else
-        return err_set(err, ERR_USAGE, "completion %.40s: there are bash, zsh and fish", shell);
-    return 0;
+    static const struct {
+        const char *name;
+        void (*add)(struct str *out);
+    } shells[] = {{"bash", add_bash}, {"zsh", add_zsh}, {"fish", add_fish}};
+    struct near near = near_to(shell);
+    for (size_t i = 0; i < sizeof shells / sizeof *shells; i++) {
+        near_try(&near, shells[i].name, strlen(shells[i].name));
+        if (strcmp(shells[i].name, shell) != 0)
+            continue;
+        shells[i].add(out);
+        return 0;
+    }
+    return err_set(err, ERR_USAGE, "completion %.40s: there are bash, zsh and fish%s", shell, near.question);
 }

@@ -1,31 +1,76 @@
 #include "common/base/near.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/str.h"
+
+enum { A_BEGINNING = 3 }; /* letters from which on a beginning is one */
+
+static bool same(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
 
 int near_distance(const char *a, const char *b)
 {
-    int row[NEAR_LONGEST + 1], n = (int)strlen(b);
-    if (n > NEAR_LONGEST || strlen(a) > NEAR_LONGEST)
+    /* row[i % 3][j]: from the first i letters of a to the first j of b */
+    int row[3][NEAR_LONGEST + 1], m = (int)strlen(a), n = (int)strlen(b);
+    if (n > NEAR_LONGEST || m > NEAR_LONGEST)
         return NEAR_LONGEST;
-    for (int j = 0; j <= n; j++)
-        row[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int corner = row[0];
-        row[0] = i;
-        for (int j = 1; j <= n; j++) {
-            int best = corner + (a[i - 1] != b[j - 1]);
-            corner = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
+    for (int i = 0; i <= m; i++) {
+        int *now = row[i % 3], *one = row[(i + 2) % 3], *two = row[(i + 1) % 3];
+        for (int j = 0; j <= n; j++) {
+            now[j] = i ? j ? one[j - 1] + !same(a[i - 1], b[j - 1]) : i : j;
+            if (!i || !j)
+                continue;
+            now[j] = least(now[j], least(one[j], now[j - 1]) + 1);
+            if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
+                now[j] = least(now[j], two[j - 2] + 1);
         }
     }
-    return row[n];
+    return row[m % 3][n];
 }
 
-int near_enough(const char *word)
+/* A third of a word may be wrong. */
+struct near near_to(const char *word)
 {
-    return (int)(strlen(word) + 1) / 2;
+    size_t length = strlen(word);
+    int distance = length > NEAR_LONGEST ? 0 : (int)(length + 1) / 3 + 1;
+    return (struct near){.word = word, .before = "", .distance = distance};
+}
+
+static int distance_of(const char *word, char known[NEAR_LONGEST + 1])
+{
+    size_t typed = strlen(word);
+    int distance = near_distance(word, known);
+    if (typed < A_BEGINNING || typed >= strlen(known))
+        return distance;
+    char next = known[typed];
+    known[typed] = 0;
+    bool begins = !near_distance(word, known);
+    known[typed] = next;
+    return begins ? 1 : distance;
+}
+
+void near_try(struct near *near, const char *known, size_t length)
+{
+    char text[NEAR_LONGEST + 1];
+    RM_ASSERT(strlen(near->before) <= 2, "%s is no sign before a word", near->before);
+    if (length > NEAR_LONGEST)
+        return;
+    snprintf(text, sizeof text, "%.*s", (int)length, known);
+    int distance = distance_of(near->word, text);
+    if (distance >= near->distance)
+        return;
+    near->distance = distance;
+    text_copy(near->best, sizeof near->best, text);
+    snprintf(near->question, sizeof near->question, "; did you mean %s%s?", near->before, text);
 }

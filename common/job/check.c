@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "common/base/near.h"
 #include "common/job/field.h"
 #include "common/job/python.h"
 
@@ -84,13 +85,25 @@ static int check_workers(const struct job_spec *spec, const char **ret_path, str
     return 0;
 }
 
+/* The names as one sentence has them, "gpt2-124m, gpt2-355m". */
+static struct near preset_near(const char *preset)
+{
+    struct near near = near_to(preset);
+    for (const char *name = preset_names(); *name; name += strspn(name, ", ")) {
+        size_t length = strcspn(name, ",");
+        near_try(&near, name, length);
+        name += length;
+    }
+    return near;
+}
+
 static int check_model(const struct job_spec *spec, const char **ret_path, struct error *err)
 {
     const struct model_shape *m = &spec->model.shape;
     struct model_shape known;
     const char *preset = spec->model.preset;
-    RULE(*preset && !preset_shape(preset, &known), "trainer.model.preset", "is \"%s\"; there are %s", preset,
-         preset_names());
+    RULE(*preset && !preset_shape(preset, &known), "trainer.model.preset", "is \"%s\"; there are %s%s",
+         preset, preset_names(), preset_near(preset).question);
     RULE(!m->layers, "trainer.model.layers", "is missing; set it, or trainer.model.preset");
     RULE(!m->heads, "trainer.model.heads", "is missing; set it, or trainer.model.preset");
     RULE(!m->width, "trainer.model.width", "is missing; set it, or trainer.model.preset");
@@ -134,20 +147,30 @@ static int check_data(const struct job_spec *spec, const char **ret_path, struct
     return 0;
 }
 
+static const char *const isas[] = {
+    "Auto", "SSE41", "AVX", "AVX2", "AVX512_CORE", "AVX512_CORE_BF16", "AVX512_CORE_AMX"};
+
 bool job_isa_is_known(const char *isa)
 {
-    static const char *const known[] = {
-        "Auto", "SSE41", "AVX", "AVX2", "AVX512_CORE", "AVX512_CORE_BF16", "AVX512_CORE_AMX"};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(isa, known[i]))
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
+        if (!strcmp(isa, isas[i]))
             return true;
     return false;
+}
+
+static struct near isa_near(const char *isa)
+{
+    struct near near = near_to(isa);
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
+        near_try(&near, isas[i], strlen(isas[i]));
+    return near;
 }
 
 static int check_training(const struct job_spec *spec, const char **ret_path, struct error *err)
 {
     const struct job_optimizer *o = &spec->optimizer;
-    RULE(!job_isa_is_known(spec->isa), "trainer.isa", "is \"%s\"; write " JOB_ISA_WORDS, spec->isa);
+    RULE(!job_isa_is_known(spec->isa), "trainer.isa", "is \"%s\"; write " JOB_ISA_WORDS "%s", spec->isa,
+         isa_near(spec->isa).question);
     RULE(o->warmup_steps > spec->steps, "trainer.optimizer.warmupSteps",
          "is %lld, more than trainer.steps (%lld); shorten the warm-up", (long long)o->warmup_steps,
          (long long)spec->steps);

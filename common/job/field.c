@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/near.h"
 #include "common/job/rules.h"
 #include "common/wire/json.h"
 
@@ -251,14 +252,18 @@ static int assign_time(const struct job_field *field, struct job_spec *spec, con
 static int assign_word(const struct job_field *field, struct job_spec *spec, const struct job_value *value,
                        struct error *err)
 {
-    struct str wanted = str_init(128);
+    struct str wanted = str_init(256);
+    struct near near = near_to(value->kind == VALUE_TEXT ? value->text : "");
     int found = -1;
     for (int i = 0; i < JOB_FIELD_WORDS_MAX && field->words[i]; i++) {
+        near_try(&near, field->words[i], strlen(field->words[i]));
         if (value->kind == VALUE_TEXT && !strcmp(field->words[i], value->text))
             found = i;
         str_addf(&wanted, "%s%s", i ? " or " : "", field->words[i]);
     }
-    if (found < 0 && value->kind == VALUE_TEXT && listed(field->later, value->text))
+    bool later = found < 0 && value->kind == VALUE_TEXT && listed(field->later, value->text);
+    str_adds(&wanted, later ? "" : near.question);
+    if (later)
         err_set(err, ERR_USAGE, "is %s, which is not built yet; write %s", value->text, str_text(&wanted));
     else if (found < 0)
         refuse_value(value, str_text(&wanted), err);

@@ -51,37 +51,28 @@ static int refuse_at(const struct walk *w, int line, const char *path, const cha
     return err_set(w->err, ERR_USAGE, "%s:%d: %s %s", w->source->path, line, path, sentence);
 }
 
-/* Takes the name that follows `group` in a known path, if it is nearer to key than the best so far. */
-static void consider(const char *known, const char *group, const char *key, char *best, size_t size,
-                     int *nearest)
+/* Tries the name that follows `group` in a known path. */
+static void try_below(const char *known, const char *group, struct near *near)
 {
-    char name[PATH_TEXT];
     size_t above = strlen(group);
     if (above && (strncmp(known, group, above) || known[above] != '.'))
         return;
     known += above ? above + 1 : 0;
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(known, "."), known);
-    int d = near_distance(key, name);
-    if (d < *nearest) {
-        *nearest = d;
-        text_copy(best, size, name);
-    }
+    near_try(near, known, strcspn(known, "."));
 }
 
 /* group: "" for spec itself, "trainer.batch" for what is below it. */
 static int unknown(const struct walk *w, const struct yml *node, const char *group, const char *path)
 {
-    char best[PATH_TEXT] = "", sentence[PATH_TEXT + 64];
-    int nearest = near_enough(node->key) + 1;
+    char sentence[PATH_TEXT + 64];
+    struct near near = near_to(node->key);
     for (int i = 0; i < job_fields_count; i++)
         if (strncmp(job_fields[i].path, "metadata.", 9) != 0)
-            consider(job_fields[i].path, group, node->key, best, sizeof best, &nearest);
+            try_below(job_fields[i].path, group, &near);
     for (int i = 0; not_local[i]; i++)
-        consider(not_local[i], group, node->key, best, sizeof best, &nearest);
-    if (*best)
-        snprintf(sentence, sizeof sentence, "is not a field of a TrainingJob; did you mean %s?", best);
-    else
-        snprintf(sentence, sizeof sentence, "is not a field of a TrainingJob; remove it");
+        try_below(not_local[i], group, &near);
+    snprintf(sentence, sizeof sentence, "is not a field of a TrainingJob%s",
+             *near.best ? near.question : "; remove it");
     return refuse_at(w, node->line, path, sentence);
 }
 

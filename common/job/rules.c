@@ -25,26 +25,24 @@ static int refuse_member(const struct js *from, int number, struct error *err)
     static const char *const known[] = {"onExitCodes", "action"};
     for (void *it = js_first(from); it; it = js_next(from, it)) {
         const char *key = js_key(it);
-        int a = near_distance(key, known[0]), b = near_distance(key, known[1]);
-        if (!a || !b)
+        if (!strcmp(key, known[0]) || !strcmp(key, known[1]))
             continue;
-        if ((a < b ? a : b) <= near_enough(key))
-            return err_set(err, ERR_USAGE, "has %.40s in rule %d; did you mean %s?", key, number,
-                           known[b < a]);
-        return err_set(err, ERR_USAGE, "has %.40s in rule %d; a rule has onExitCodes and action alone", key,
-                       number);
+        struct near near = near_to(key);
+        for (int i = 0; i < 2; i++)
+            near_try(&near, known[i], strlen(known[i]));
+        return err_set(err, ERR_USAGE, "has %.40s in rule %d%s", key, number,
+                       *near.best ? near.question : "; a rule has onExitCodes and action alone");
     }
     return err_set(err, ERR_USAGE, "has a rule %d without %s", number, known[js_get(from, known[0]) != NULL]);
 }
 
 static int refuse_action(const char *action, int number, struct error *err)
 {
+    struct near near = near_to(action ? action : "");
     for (int i = JOB_RULE_FAIL_JOB; action && i <= JOB_RULE_RESTART; i++)
-        if (near_distance(action, actions[i]) <= near_enough(action))
-            return err_set(err, ERR_USAGE, "has a rule %d whose action is %.40s; did you mean %s?", number,
-                           action, actions[i]);
-    return err_set(err, ERR_USAGE, "has a rule %d whose action is %.40s; write FailJob or Restart", number,
-                   action ? action : "no word");
+        near_try(&near, actions[i], strlen(actions[i]));
+    return err_set(err, ERR_USAGE, "has a rule %d whose action is %.40s%s", number,
+                   action ? action : "no word", *near.best ? near.question : "; write FailJob or Restart");
 }
 
 static int read_codes(struct job_rule *rule, const struct js *list, int number, struct error *err)

@@ -155,7 +155,9 @@ def test_who_says_nothing_is_shown_what_there_is():
 
 
 @pytest.mark.parametrize("program, words, sentence", [
-    ("operator", ["--qqs", "5"], "--qqs is not an option; --help lists all"),
+    ("operator", ["--qqs", "5"], "--qqs is not an option; did you mean --qps?"),
+    ("operator", ["--workerimage=x"], "--workerimage=x is not an option; did you mean --worker-image?"),
+    ("operator", ["--quickly"], "--quickly is not an option; --help lists all"),
     ("operator", ["--no-lease", "--qps"], "--qps wants a value; --help says which"),
     ("operator", ["-x"], "-x is not an option; --help lists all"),
     ("trainer", ["generate", "a", "b"], "generate: b is a second folder; name one"),
@@ -200,11 +202,30 @@ def test_the_version_is_told_without_a_trainer_too(tmp_path):
 
 
 @pytest.mark.parametrize("words, guess", [(["runn", "x"], "run"), (["checkpoint", "exprot", "x"], "export"),
-                                          (["run", "x", "--overwirte"], "--overwrite"),
+                                          (["run", "x", "--overwirte"], "--overwrite"), (["completion", "zhs"], "zsh"),
+                                          (["check", "x", "--outptu=json"], "--output"), (["check", "x", "--output", "jsno"], "json"),
+                                          (["checkpoint", "verify", "x", "--output", "jsn"], "json"),
                                           (["checkpoint", "delete", "x", "--alll"], "--all"),
                                           (["generate", "x", "--token", "3", "--promt", "y"], "--prompt")])
 def test_what_is_nearly_right_is_asked_about(words, guess):
-    refused(call(*words), 2, f"did you mean {guess}?")
+    refused(call(*words), 2, f"; did you mean {guess}?")
+
+
+@pytest.mark.parametrize("arguments, guess", [
+    (["--output", "JSON"], "json"), (["--output=txet"], "text"), (["--drill", "kil:0@5"], "kill"), (["--drill", "coordinate@5"], "coordinator"),
+    (["--drill", "rnadom:11"], "random"), (["--set", "spec.trainer.precision=bf61"], "bf16"), (["--set", "spec.trainer.reduction=Exact"], "exact"),
+    (["--set", "spec.trainer.isa=AVX512"], "AVX512_CORE"), (["--set", "spec.trainer.model.preset=gpt2-124"], "gpt2-124m"),
+    (["--set", "spec.checkpoint.resume=never"], "Never"), (["--set", "spec.trainer.optimizer.lerningrate=1"], "learningRate"),
+])
+def test_a_value_that_is_nearly_right_is_asked_about(tmp_path, arguments, guess):
+    refused(call("run", make_job(tmp_path), *arguments), 2, f"; did you mean {guess}?")
+
+
+def test_a_checkpoint_whose_name_is_nearly_right_is_asked_about(tmp_path, finish):
+    rig.check_complete(finish(make_job(tmp_path, trainer__steps=4, checkpoint__everySteps=2)), last=4)
+    for verb in ("list", "verify"):
+        done = call("checkpoint", verb, tmp_path / "checkpoints", "--name", "fianl")
+        refused(done, 3, f"no checkpoint fianl in {tmp_path}/checkpoints; did you mean final?")
 
 
 @pytest.mark.parametrize("typed, wanted", [

@@ -55,10 +55,33 @@ Test(manual, what_is_nearly_right_is_asked_about)
     cr_assert_str_eq(err.text, "walk is not a command; ringmaster --help shows all");
     manual_no_option(find("run", NULL, &err), "--overwirte", &err);
     cr_assert_str_eq(err.text, "--overwirte is not an option of run; did you mean --overwrite?");
+    cr_assert_null(find("Run", NULL, &err));
+    cr_assert_str_eq(err.text, "Run is not a command; did you mean run?");
+    manual_no_option(find("run", NULL, &err), "--ouptut=json", &err);
+    cr_assert_str_eq(err.text, "--ouptut=json is not an option of run; did you mean --output?");
+    manual_no_option(find("manual", NULL, &err), "--hlep", &err);
+    cr_assert_str_eq(err.text, "--hlep is not an option of manual; did you mean --help?");
     manual_no_option(find("checkpoint", "list", &err), "--quickly", &err);
     cr_assert_str_eq(
         err.text,
         "--quickly is not an option of checkpoint list; ringmaster checkpoint list --help shows all");
+}
+
+/* Each option of each verb, with two letters swapped. */
+Test(manual, every_option_is_guessed_where_two_of_its_letters_are_swapped)
+{
+    for (const struct manual_command *c = manual; c->name; c++)
+        for (int i = 0; c->option[i]; i++) {
+            struct error err = {0};
+            const char *name = c->option[i]->name;
+            char word[64], wanted[96];
+            snprintf(word, sizeof word, "--%s", name);
+            word[3] = name[0];
+            word[2] = name[1];
+            snprintf(wanted, sizeof wanted, "; did you mean --%s?", name);
+            manual_no_option(c, word, &err);
+            cr_assert(strstr(err.text, wanted), "%s", err.text);
+        }
 }
 
 Test(manual, overview_page_and_completions_name_every_command_and_option)
@@ -86,7 +109,9 @@ Test(manual, overview_page_and_completions_name_every_command_and_option)
     struct error err = {0};
     struct str none = str_init(64);
     cr_assert_lt(manual_completion("tcsh", &none, &err), 0);
-    cr_assert(strstr(err.text, "bash, zsh and fish"));
+    cr_assert_str_eq(err.text, "completion tcsh: there are bash, zsh and fish");
+    cr_assert_lt(manual_completion("zhs", &none, &err), 0);
+    cr_assert_str_eq(err.text, "completion zhs: there are bash, zsh and fish; did you mean zsh?");
 }
 
 static void has_parts(const char *first, const char *second, const char *const *part)

@@ -404,7 +404,8 @@ Test(file, the_format_of_the_data_is_one_of_four_words)
     }
     refused(
         read_changed(8, "    data: {uri: x, format: Tokens8}"),
-        "job.yaml:8: spec.trainer.data.format is \"Tokens8\"; write Text or Tokens16 or Tokens32 or Auto");
+        "job.yaml:8: spec.trainer.data.format is \"Tokens8\"; write Text or Tokens16 or Tokens32 or Auto; "
+        "did you mean Tokens16?");
 }
 
 Test(file, shards_need_a_vocabulary_that_is_said)
