@@ -2,6 +2,7 @@
 
 #include "operator/core/account.h"
 #include "operator/core/need.h"
+#include "operator/metrics.h"
 
 enum { JOBS_MAX = 2000 }; /* of more, some are left out: a page has an end */
 
@@ -13,6 +14,7 @@ struct printing {
 };
 
 struct family {
+    const char *prefix; /* metrics_prefix, or that of all of Ringmaster: what a job's users know of it */
     enum exposition_kind kind;
     const char *name, *help;
     /* False: nobody knows it of this job, and there is no sample. */
@@ -72,17 +74,20 @@ static bool needed(const struct job_entry *job, int64_t now_ms, double *ret)
     return *ret > 0;
 }
 
+static const char of_all[] = "ringmaster_";
+
 static const struct family families[] = {
-    {EXPOSITION_GAUGE, "job_spent", "What the pods of a job have cost.", spent, true},
-    {EXPOSITION_GAUGE, "job_saved", "What they would have cost more on demand.", saved, true},
-    {EXPOSITION_GAUGE, "job_node_hours", "Hours of whole machines that they took.", hours, false},
-    {EXPOSITION_GAUGE, "job_unpriced_node_hours", "Those of them for which no price is known.", unpriced,
+    {metrics_prefix, EXPOSITION_GAUGE, "job_spent", "What the pods of a job have cost.", spent, true},
+    {metrics_prefix, EXPOSITION_GAUGE, "job_saved", "What they would have cost more on demand.", saved, true},
+    {metrics_prefix, EXPOSITION_GAUGE, "job_node_hours", "Hours of whole machines that they took.", hours,
      false},
-    {EXPOSITION_COUNTER, "job_interruptions", "Pods of a job that were preempted, or lost with their nodes.",
-     interruptions, false},
-    {EXPOSITION_COUNTER, "job_restarts", "Pods of a job that failed, or did not fit.", restarts, false},
-    {EXPOSITION_GAUGE, "job_workers_needed", "Workers with which a job is done in time for its deadline.",
-     needed, false},
+    {metrics_prefix, EXPOSITION_GAUGE, "job_unpriced_node_hours",
+     "Those of them for which no price is known.", unpriced, false},
+    {of_all, EXPOSITION_COUNTER, "interruptions",
+     "Pods of a job that were preempted, or lost with their nodes.", interruptions, false},
+    {of_all, EXPOSITION_COUNTER, "restarts", "Pods of a job that failed, or did not fit.", restarts, false},
+    {metrics_prefix, EXPOSITION_GAUGE, "job_workers_needed",
+     "Workers with which a job is done in time for its deadline.", needed, false},
 };
 
 static void print_job(void *ctx, const char *name, void *value)
@@ -104,8 +109,10 @@ static void print_job(void *ctx, const char *name, void *value)
 void metrics_print_jobs(struct cache *cache, int64_t now_ms, struct exposition *page)
 {
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
-        struct printing p = {.page = page, .family = &families[i], .now_ms = now_ms};
-        exposition_family(page, families[i].kind, families[i].name, families[i].help);
+        struct exposition named = *page; /* the same text */
+        struct printing p = {.page = &named, .family = &families[i], .now_ms = now_ms};
+        named.prefix = families[i].prefix;
+        exposition_family(&named, families[i].kind, families[i].name, families[i].help);
         table_each(&cache->jobs, print_job, &p);
     }
 }

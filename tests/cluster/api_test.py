@@ -79,8 +79,8 @@ def test_a_programs_own_codes_mean_nothing_of_ours_and_what_it_failed_with_is_to
     status = stage.job("gpt")["status"]
     assert status["restarts"]["failure"] == 2 and stage.condition("gpt", "Stopping") is None
     of_job = f'{{training_job_namespace="{stage.kubectl.namespace}",training_job="gpt"}}'
-    processes.until(lambda: operator.metric(f"job_restarts_total{of_job}") == 2, "both in the operator's metrics", 60)
-    assert operator.metric(f"job_interruptions_total{of_job}") == 0 and f"job_interruptions_total{of_job}" in operator.get("/metrics")[1]
+    processes.until(lambda: operator.counted("ringmaster_restarts_total", of_job) == 2, "both in the operator's metrics", 60)
+    assert operator.counted("ringmaster_interruptions_total", of_job) == 0
     stage.end_program("gpt", {"exitCode": 5, "programExitCode": 3, "reason": "worker 1: exit code 3: no such table", "interrupted": False})
     status = stage.job("gpt")["status"]
     (failed,) = [each for each in status["conditions"] if each["type"] == "Failed"]
@@ -143,8 +143,8 @@ def test_an_operator_that_dies_between_any_two_writes_leads_to_the_same_end(stag
     assert lives > 4 if fault else lives == 1
     if not fault:
         of_job = f'{{training_job_namespace="{stage.kubectl.namespace}",training_job="gpt"}}'
-        processes.until(lambda: started[0].metric(f"job_interruptions_total{of_job}") == 1, "the preempted pod in the operator's metrics", 60)
-        assert started[0].metric(f"job_restarts_total{of_job}") == 0
+        processes.until(lambda: started[0].counted("ringmaster_interruptions_total", of_job) == 1, "the preempted pod in the operator's metrics", 60)
+        assert started[0].counted("ringmaster_restarts_total", of_job) == 0
 
 
 def test_the_next_leader_goes_on_and_the_one_that_stood_still_ends(stage):

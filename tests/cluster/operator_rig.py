@@ -75,6 +75,12 @@ class Operator:
     def metric(self, name):
         return sum(float(line.split()[-1]) for line in self.get("/metrics")[1].splitlines() if line.startswith(f"ringmaster_operator_{name}"))
 
+    def counted(self, name, labels):
+        """One sample, by its whole name and its labels; None where there is none."""
+        found = [line for line in self.get("/metrics")[1].splitlines() if line.startswith(f"{name}{labels} ")]
+        assert len(found) < 2, found
+        return float(found[0].split()[-1]) if found else None
+
     def send(self, signo):
         self.process.send_signal(signo)
 

@@ -34,11 +34,18 @@ def test_what_can_not_be_had_here_stands_in_the_docs_with_its_reason():
     assert told == {text.replace("|", "\\|"): why for text, why in commands.ABSENT.items()}
 
 
-def test_the_columns_that_the_readme_shows_are_those_that_kubectl_shows():
+def test_the_columns_that_a_page_shows_are_those_that_kubectl_shows():
     (version,) = yaml.safe_load((ROOT / "crds/trainingjob.yaml").read_text(encoding="utf-8"))["spec"]["versions"]
     columns = [column["name"].upper() for column in version["additionalPrinterColumns"] if not column.get("priority")]
     heads = [line.split() for page in pages.pages() for block in pages.read(page)[1] for line in block.lines if line.startswith("NAME ")]
     assert heads and all(head == ["NAME", *columns] for head in heads), heads
+
+
+def test_a_metric_has_one_name_and_one_program_that_tells_it():
+    """A name that two programs tell would be one series in a query."""
+    cells = [line.split("|")[1] for line in (ROOT / "docs/metrics.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `ringmaster_")]
+    names = [name for cell in cells for name in re.findall(r"`([a-z_]+)", cell)]
+    assert len(names) > 60 and sorted(names) == sorted(set(names)), [name for name in set(names) if names.count(name) > 1]
 
 
 PAGE = """# A page
