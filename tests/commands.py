@@ -175,7 +175,6 @@ ELSEWHERE = {  # the test, or the part of the check, and behind it what it calls
     "python -m torch.distributed.run ...": ["tests/e2e/preload_test.py::test_preload_is_refused_for_what_is_no_python"],
     "python -u -m torch.distributed.run": ["tests/unit/agent/launch/core/environment_test.c::torchrun_is_known_by_its_words"],
     "nohup ringmaster run": ["tests/e2e/launch_test.py::test_a_run_under_nohup_outlives_its_terminal"],
-    "diff -u": ["tests/e2e/library_test.py::test_a_loop_becomes_elastic_by_eight_lines_at_most", "tests/e2e/library_test.py::changed_lines"],
     "helm install --wait": ["tests/cluster/install_test.py::test_helm_test_trains_twenty_steps", "tests/cluster/node_rig.py::install_operator"],
     "helm test ringmaster --namespace ringmaster-system": ["tests/cluster/install_test.py::test_helm_test_trains_twenty_steps"],
     "kubectl logs POD": ["tests/cluster/install_test.py::test_the_quick_start_is_applied_is_watched_and_ends_with_the_weights_of_a_local_run",
