@@ -10,38 +10,40 @@
 enum { NAME_TEXT = 64, COLUMN = 28 };
 
 static const struct manual_option set = {"set", "spec.x.y=VALUE",
-                                         "a field over the file's; as often as wanted", 's'};
+                                         "sets a field, whatever the file says; may be repeated", 's'};
 static const struct manual_option drill = {
     "drill", "D",
-    "causes a fault, to see what it costs. W is a worker, S a step, or a\n"
-    "time as 1.5s: kill:W@S (it dies), trainer:W@S (its trainer dies),\n"
+    "causes a fault, to see what it costs. W is a worker, S a step or a\n"
+    "time like 1.5s: kill:W@S (it dies), trainer:W@S (its trainer dies),\n"
     "term:W@S (it is asked to leave), stop:W@S (it freezes),\n"
     "hang:W@S (its trainer freezes), join@S (one more comes),\n"
     "coordinator@S (that dies), random:SEED (several, by chance)",
     'd'};
 static const struct manual_option output = {"output", "text|json",
-                                            "for people (default), or one event a line", 'o'};
+                                            "for people (default), or one JSON event a line", 'o'};
 static const struct manual_option plain_output = {"output", "text|json",
-                                                  "for people (default), or one object", 'o'};
+                                                  "for people (default), or one JSON object", 'o'};
 static const struct manual_option overwrite = {"overwrite", NULL,
                                                "start anew: deletes the checkpoints that are there", 'w'};
-static const struct manual_option port = {"port", "N", "of the coordinator (default: any free one)", 'p'};
+static const struct manual_option port = {"port", "N", "the coordinator's (default: any free one)", 'p'};
 static const struct manual_option prompt = {"prompt", "TEXT",
-                                            "what the text begins with (without it: a new line)", 'P'};
-static const struct manual_option tokens = {"tokens", "N", "how many to write (default 200)", 't'};
-static const struct manual_option seed = {"seed", "N", "another text for each (default 1)", 'S'};
+                                            "what the text begins with (default: a new line)", 'P'};
+static const struct manual_option tokens = {"tokens", "N", "how many tokens to write (default 200)", 't'};
+static const struct manual_option seed = {"seed", "N", "another number gives another text (default 1)", 'S'};
 static const struct manual_option temperature = {
     "temperature", "X", "0: always the likeliest token; 1: as the model says (default 0.8)", 'T'};
-static const struct manual_option name = {"name", "NAME", "this one alone: final, or step-00000200", 'n'};
-static const struct manual_option all = {"all", NULL, "every one", 'a'};
+static const struct manual_option name = {"name", "NAME",
+                                          "only the checkpoint of this name: final, or step-00000200", 'n'};
+static const struct manual_option all = {"all", NULL, "all checkpoints", 'a'};
 static const struct manual_option yes = {"yes", NULL,
                                          "really delete; without it only list what would be deleted", 'y'};
-static const struct manual_option wide = {"wide", NULL, "whole hashes, and when it was", 'W'};
-static const struct manual_option listing = {"output", "text|json",
-                                             "for people (default), or one list of objects", 'o'};
+static const struct manual_option wide = {"wide", NULL, "whole hashes, and the time of each", 'W'};
+static const struct manual_option listing = {"output", "text|json", "for people (default), or one JSON list",
+                                             'o'};
 static const struct manual_option endpoint = {"endpoint", "URL",
-                                              "where s3:// is, if the environment does not say so", 'e'};
-static const struct manual_option region = {"region", "NAME", "of the bucket, likewise", 'r'};
+                                              "of the object store, where the environment names none", 'e'};
+static const struct manual_option region = {"region", "NAME",
+                                            "of the bucket, where the environment names none", 'r'};
 
 static const char one_place[] = "one place with checkpoints, a folder or s3://bucket/prefix";
 
@@ -50,28 +52,28 @@ const struct manual_command manual[] = {
      "FILE",
      1,
      "one job file",
-     "trains the TrainingJob in FILE, or runs its program, here.",
+     "trains what FILE describes, or runs its program, here.",
      {&set, &drill, &output, &overwrite, &port},
      "ringmaster run job.yaml --set spec.workers.target=4 --drill kill:1@100"},
     {"check",
      "FILE",
      1,
      "one job file",
-     "tells what a job comes to, and starts nothing.",
+     "says what a job needs and would do; starts nothing.",
      {&set, &plain_output},
      "ringmaster check job.yaml --set spec.trainer.steps=2000"},
     {"generate",
      "FOLDER",
      1,
      "one folder with a model",
-     "lets a trained model write.",
+     "writes text with a trained model.",
      {&prompt, &tokens, &seed, &temperature},
      "ringmaster generate checkpoints/final --prompt 'static int ' --tokens 200"},
     {"checkpoint list",
      "URI",
      1,
      one_place,
-     "lists what a run has saved in a folder or bucket.",
+     "lists the checkpoints in a folder or bucket.",
      {&name, &wide, &listing, &endpoint, &region},
      "ringmaster checkpoint list checkpoints"},
     {"checkpoint verify",
@@ -92,14 +94,14 @@ const struct manual_command manual[] = {
      "URI",
      1,
      one_place,
-     "deletes one, or all.",
+     "deletes one checkpoint, or all.",
      {&name, &all, &yes, &endpoint, &region},
      "ringmaster checkpoint delete checkpoints --name step-00000200 --yes"},
     {"completion",
      "bash|zsh|fish",
      1,
      "one shell",
-     "prints what makes a shell complete these words.",
+     "prints what makes this shell complete commands.",
      {NULL},
      "source <(ringmaster completion bash)"},
     {"manual",
@@ -263,11 +265,12 @@ static const char exit_codes[] =
 
 void manual_overview(struct str *out)
 {
-    str_adds(out,
-             "Ringmaster trains a model over workers that may come and go, and ends with the same bits.\n\n");
+    str_adds(
+        out,
+        "Ringmaster trains a model on workers that may come and go; the weights are always the same.\n\n");
     for (const struct manual_command *c = manual; c->name; c++)
         add_line(c, out);
-    str_addf(out, "  %-40s%s\n\n", "ringmaster --version", "says which one this is.");
+    str_addf(out, "  %-40s%s\n\n", "ringmaster --version", "says which version this is.");
     str_adds(out, "ringmaster COMMAND --help shows the options of each, and an example.\n\n");
     str_adds(out, exit_codes);
 }
@@ -300,7 +303,7 @@ static void add_command_page(const struct manual_command *c, struct str *out)
         add_roff(c->option[i]->help, out);
         str_adds(out, "\n");
     }
-    str_adds(out, ".PP\n.EX\n");
+    str_adds(out, ".PP\nFor example:\n.PP\n.EX\n");
     add_roff(c->example, out);
     str_adds(out, "\n.EE\n");
 }
@@ -313,8 +316,8 @@ void manual_page(const char *version, struct str *out)
              version);
     str_adds(out, ".SH SYNOPSIS\n.B ringmaster\n.I COMMAND\n[options]\n.SH OPTIONS\n"
                   ".TP\n.B \\-\\-help, \\-h\n"
-                  "what there is; behind a command: its options, and an example\n"
-                  ".TP\n.B \\-\\-version\nwhich one this is\n.SH COMMANDS\n");
+                  "lists the commands; after a command: its options, and an example\n"
+                  ".TP\n.B \\-\\-version\nversion, commit, arithmetic and libraries\n.SH COMMANDS\n");
     for (const struct manual_command *c = manual; c->name; c++)
         add_command_page(c, out);
     str_adds(out, ".SH EXIT STATUS\n");
