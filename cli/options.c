@@ -55,7 +55,7 @@ char **options_read(const struct manual_command *command, int argc, char **argv,
     }
     if (argc - optind == command->operands_count)
         return argv + optind;
-    err_set(err, ERR_USAGE, "%s wants %s: ringmaster %s%s%s [options]", command->name, command->wants,
-            command->name, *command->operands ? " " : "", command->operands);
+    err_set(err, ERR_USAGE, "%s wants %s: ringmaster %s%s%s%s", command->name, command->wants, command->name,
+            *command->operands ? " " : "", command->operands, command->option[0] ? " [options]" : "");
     return NULL;
 }

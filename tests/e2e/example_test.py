@@ -56,7 +56,7 @@ def test_both_quick_starts_train_on_the_one_text_that_the_worker_image_brings():
 
 
 def test_the_text_of_the_quick_starts_never_changes():
-    """The README's hash is that of training on it; a model of another text would be another one."""
+    """What the quick starts end with is of this text; a model of another one would be another one."""
     files = sorted((rig.ROOT / "deploy/examples/text").iterdir())
     assert [file.name for file in files] == ["pages.txt"]
     assert hashlib.sha256(files[0].read_bytes()).hexdigest() == TEXT_SHA256
