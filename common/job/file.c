@@ -249,12 +249,17 @@ static int take_top(const struct walk *w, const struct yml *root)
         take_word(w, root, "kind", "TrainingJob") < 0)
         return -1;
     for (const struct yml *node = root->child; node; node = node->next) {
+        char sentence[PATH_TEXT];
+        struct near near = near_to(node->key);
         int i = 0;
-        while (known[i] && strcmp(known[i], node->key) != 0)
-            i++;
-        if (!known[i])
-            return refuse_at(w, node->line, node->key,
-                             "does not belong here; a TrainingJob has apiVersion, kind, metadata and spec");
+        for (; known[i] && strcmp(known[i], node->key) != 0; i++)
+            near_try(&near, known[i], strlen(known[i]));
+        if (known[i])
+            continue;
+        snprintf(sentence, sizeof sentence,
+                 "does not belong here; a TrainingJob has apiVersion, kind, metadata and spec%s",
+                 near.question);
+        return refuse_at(w, node->line, node->key, sentence);
     }
     if (take_metadata(w, root) < 0)
         return -1;

@@ -153,8 +153,13 @@ Test(file, an_unknown_field_is_told_its_nearest_name)
             "job.yaml:11: spec.chekpoint is not a field of a TrainingJob; did you mean checkpoint?");
     refused(read_changed(0, "  entirelyElse: 1"),
             "job.yaml:11: spec.entirelyElse is not a field of a TrainingJob; remove it");
-    refused(read_changed(0, "spce: 1"),
-            "job.yaml:11: spce does not belong here; a TrainingJob has apiVersion, kind, metadata and spec");
+    refused(
+        read_changed(0, "spce: 1"),
+        "job.yaml:11: spce does not belong here; a TrainingJob has apiVersion, kind, metadata and spec; did "
+        "you mean spec?");
+    refused(
+        read_changed(0, "workers: 1"),
+        "job.yaml:11: workers does not belong here; a TrainingJob has apiVersion, kind, metadata and spec");
 }
 
 Test(file, what_is_missing_is_named_with_the_line_of_its_group)
