@@ -29,6 +29,8 @@ struct collective_segment {
     const void *from; // (count) what this rank adds; NULL: nothing
     void *to;         // (count) the sum over all ranks
     int64_t count;
+    uint64_t *proof; /* not NULL: gets the sum of the words in `to` (proof.h), formed as they become final */
+    int64_t at;      /* place of the first of them, for that */
     struct memory *in; /* NULL: this process's own; else from and to are its `far` addresses, for staged.h */
 };
 

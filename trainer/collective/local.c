@@ -46,6 +46,10 @@ static void sum_all(struct group *g, int n)
         for (int r = 1; r < g->world; r++)
             memcpy(g->member[r].segments[i].to, first.to, bytes);
     }
+    for (int r = 0; r < g->world; r++) {
+        const struct collective_segment *own = g->member[r].segments;
+        segments_prove(own, n, 0, 4 * segments_total(own, n));
+    }
 }
 
 /* With the lock held. */
@@ -79,6 +83,7 @@ static int local_reduce(struct collective *self, const struct collective_segment
         ret_peer = &nobody;
     *ret_peer = -1;
     segments_check(segments, n);
+    segments_unproven(segments, n);
     pthread_mutex_lock(&m->group->lock);
     m->segments = segments;
     int rc = wait_for_all(m, n, ret_peer, err);

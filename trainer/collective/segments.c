@@ -5,6 +5,7 @@
 
 #include "common/base/assert.h"
 #include "common/base/prng.h"
+#include "trainer/collective/prove_words.h"
 
 enum { LANES = 8 };
 typedef uint32_t u32_vector __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -66,6 +67,7 @@ struct segment_run segments_run(const struct collective_segment *segments, int n
     }
     int64_t left = segments[i].count * 4 - first;
     return (struct segment_run){
+        .segment = &segments[i],
         .type = segments[i].type,
         .from = segments[i].from ? (const uint8_t *)segments[i].from + first : NULL,
         .to = (uint8_t *)segments[i].to + first,
@@ -99,6 +101,26 @@ void segments_add(enum collective_type type, void *to, const void *a, const void
         add_u32(to, a, b, count);
     else
         add_f32(to, a, b, count);
+}
+
+void segments_unproven(const struct collective_segment *segments, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (segments[i].proof)
+            *segments[i].proof = 0;
+}
+
+void segments_prove(const struct collective_segment *segments, int n, int64_t first, int64_t bytes)
+{
+    for (int64_t done = 0; done < bytes;) {
+        struct segment_run run = segments_run(segments, n, first + done, bytes - done);
+        const struct collective_segment *s = run.segment;
+        const uint32_t *words = (const uint32_t *)(const void *)run.to;
+        if (s->proof)
+            *s->proof +=
+                prove_words((uint64_t)(s->at + (words - (const uint32_t *)s->to)), words, run.bytes / 4);
+        done += run.bytes;
+    }
 }
 
 void segments_copy(const struct collective_segment *segments, int n)

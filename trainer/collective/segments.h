@@ -8,6 +8,7 @@
 
 /* A contiguous piece of one segment. */
 struct segment_run {
+    const struct collective_segment *segment;
     enum collective_type type;
     const uint8_t *from; /* NULL: nothing */
     uint8_t *to;
@@ -26,6 +27,11 @@ uint64_t segments_shape(const struct collective_segment *segments, int n);
 /* The longest run from byte `first` of the flat view, `bytes` at most (> 0 and inside the view). */
 struct segment_run segments_run(const struct collective_segment *segments, int n, int64_t first,
                                 int64_t bytes);
+/* Before a reduce: nothing of `to` is final, so that all proofs are 0. */
+void segments_unproven(const struct collective_segment *segments, int n);
+/* Bytes [first, first + bytes) of the flat view's `to`, whole elements, are final: adds them to the proofs.
+ */
+void segments_prove(const struct collective_segment *segments, int n, int64_t first, int64_t bytes);
 /* to = from, the sum in a world of 1. */
 void segments_copy(const struct collective_segment *segments, int n);
 /* to = a + b, element by element; a NULL: to = b. to may be a or b; no alignment is asked for. */

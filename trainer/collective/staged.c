@@ -59,7 +59,8 @@ static int cut_window(const struct staged *s, const struct collective_segment *s
         p->here = (struct collective_segment){.type = whole->type,
                                               .from = !whole->from || from ? from : s->in + used,
                                               .to = to ? to : s->out + used,
-                                              .count = size};
+                                              .count = size,
+                                              .at = whole->at + first};
         first = 0;
         used += size;
         left -= size;
@@ -93,16 +94,21 @@ static int reduce_window(const struct staged *s, const struct part *parts, int n
                          struct error *err)
 {
     struct collective_segment here[STAGED_SEGMENTS];
+    uint64_t proof[STAGED_SEGMENTS];
     for (int i = 0; i < n; i++) {
         if (fetch(s, &parts[i], err) < 0)
             return -1;
         here[i] = parts[i].here;
+        here[i].proof = parts[i].whole->proof ? &proof[i] : NULL;
     }
     if (s->below->ops->reduce(s->below, here, n, ret_peer, err) < 0)
         return -1;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        if (here[i].proof)
+            *parts[i].whole->proof += proof[i];
         if (put_back(&parts[i], err) < 0)
             return -1;
+    }
     return 0;
 }
 
@@ -115,6 +121,7 @@ static int staged_reduce(struct collective *self, const struct collective_segmen
     int nobody, rc;
     RM_ASSERT(n <= STAGED_SEGMENTS, "%d segments in one sum, of %d at most", n, STAGED_SEGMENTS);
     segments_check_overlap(segments, n);
+    segments_unproven(segments, n);
     if (!ret_peer)
         ret_peer = &nobody;
     *ret_peer = -1;

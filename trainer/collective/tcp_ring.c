@@ -53,7 +53,8 @@ struct pass {
     int blocks;    /* of each stream */
     struct header own, got;
     struct cursor out, in;
-    int64_t carry; /* bytes of an element cut in two by recv, at the start of scratch */
+    int64_t proven; /* bytes of the incoming block that are final, and in the proof */
+    int64_t carry;  /* bytes of an element cut in two by recv, at the start of scratch */
     int64_t received;
     int *ret_peer;
     struct error *err;
@@ -105,7 +106,7 @@ static void settle(struct pass *p)
     int64_t first, size;
     while (!in_done(p) && (in_place(p, &first, &size), p->in.offset == size)) {
         p->in.block++;
-        p->in.offset = 0;
+        p->in.offset = p->proven = 0;
     }
     while (!out_done(p) && (out_place(p, &first, &size), p->out.offset == size)) {
         p->out.block++;
@@ -221,6 +222,17 @@ static void add_scratch(struct pass *p, int64_t first, int64_t have)
     memmove(p->ring->scratch, p->ring->scratch + whole, (size_t)p->carry);
 }
 
+/* The last block that is added to, and all that follow, are sums of all ranks: what came of them still lies
+ * in the cache. */
+static void prove(struct pass *p, int64_t first)
+{
+    int64_t whole = p->in.offset / 4 * 4;
+    if (p->in.block < p->ring->base.world - 2)
+        return;
+    segments_prove(p->segments, p->n, first + p->proven, whole - p->proven);
+    p->proven = whole;
+}
+
 static int pump_in(struct pass *p)
 {
     int64_t first, size, n;
@@ -232,14 +244,20 @@ static int pump_in(struct pass *p)
     if (p->in.block < p->ring->base.world - 1) {
         int64_t room = size - p->in.offset < SCRATCH ? size - p->in.offset : SCRATCH;
         n = receive_some(p, p->ring->scratch + p->carry, room - p->carry);
-        if (n > 0)
+        if (n > 0) {
+            FAULT_FLIP("block-received", p->ring->scratch + p->carry, (size_t)n);
             add_scratch(p, first, p->carry + n);
+        }
     } else {
         struct segment_run run = segments_run(p->segments, p->n, first + p->in.offset, size - p->in.offset);
         n = receive_some(p, run.to, run.bytes);
-        if (n > 0)
+        if (n > 0) {
+            FAULT_FLIP("sum-received", run.to, (size_t)n);
             p->in.offset += n;
+        }
     }
+    if (n > 0)
+        prove(p, first);
     settle(p);
     return n > 0 ? 1 : (int)n;
 }
@@ -319,6 +337,7 @@ static int ring_reduce(struct collective *self, const struct collective_segment 
     };
     *p.ret_peer = -1;
     segments_check(segments, n);
+    segments_unproven(segments, n);
     p.own = (struct header){++ring->round, segments_shape(segments, n), (uint64_t)p.total};
     if (abort_flag_is_set(ring->abort))
         return aborted_or(&p, -1);
@@ -326,6 +345,7 @@ static int ring_reduce(struct collective *self, const struct collective_segment 
         return err_set(err, ERR_PEER, "this ring is broken");
     if (self->world == 1) {
         segments_copy(segments, n);
+        segments_prove(segments, n, 0, 4 * p.total);
         return 0;
     }
     int rc = run_pass(&p);

@@ -16,18 +16,22 @@
 #include "common/base/prng.h"
 #include "trainer/backend/memory.h"
 #include "trainer/collective/local.h"
+#include "trainer/collective/prove_words.h"
 #include "trainer/collective/staged.h"
 #include "trainer/collective/tcp_ring.h"
+#include "trainer/exact/proof.h"
 
 enum { WORLD_MAX = 8 };
 enum { KIND_RING, KIND_LOCAL, KIND_STAGED_RING, KIND_STAGED_LOCAL, KINDS };
-enum { WINDOW = 4092 }; /* so that most sums need several, and none is even */
+enum { PLACE = 41, PROOF_WORDS = 4 }; /* of the first word, for the proofs; in words, what they take */
+enum { WINDOW = 4092 };               /* so that most sums need several, and none is even */
 
 struct member {
     pthread_t thread;
     struct collective *collective;
     struct abort_flag abort;
     uint32_t *words, *words_sum;
+    uint64_t *proof; // (2) of both halves of words_sum
     float *floats, *floats_sum;
     int64_t words_count, floats_count;
     bool listens; /* adds nothing */
@@ -127,6 +131,7 @@ static void fill(struct party *p, int64_t words, int64_t floats)
         m->words_sum = shared(words);
         m->floats = shared(floats);
         m->floats_sum = shared(floats);
+        m->proof = shared(PROOF_WORDS);
         for (int64_t i = 0; i < words; i++)
             m->words[i] = word_of(r, i);
         for (int64_t i = 0; i < floats; i++)
@@ -175,9 +180,16 @@ static int reduce_once(struct member *m)
     int64_t half = m->words_count / 2;
     const uint32_t *words = m->listens ? NULL : m->words;
     struct collective_segment segments[3] = {
-        {.from = words, .to = m->words_sum, .count = half},
-        {COLLECTIVE_F32, m->listens ? NULL : m->floats, m->floats_sum, m->floats_count, NULL},
-        {.from = words ? words + half : NULL, .to = m->words_sum + half, .count = m->words_count - half},
+        {.from = words, .to = m->words_sum, .count = half, .proof = &m->proof[0], .at = PLACE},
+        {.type = COLLECTIVE_F32,
+         .from = m->listens ? NULL : m->floats,
+         .to = m->floats_sum,
+         .count = m->floats_count},
+        {.from = words ? words + half : NULL,
+         .to = m->words_sum + half,
+         .count = m->words_count - half,
+         .proof = &m->proof[1],
+         .at = PLACE + half},
     };
     if (m->far) {
         put_far(&segments[0]);
@@ -261,12 +273,16 @@ static void expect_from(const struct party *p)
 static void expect_sums(const struct party *p, int rank)
 {
     const struct member *m = &p->member[rank];
+    uint64_t proof = 0;
     for (int64_t i = 0; i < m->words_count; i++) {
         uint32_t sum = 0;
         for (int r = 0; r < p->world; r++)
             sum += p->member[r].listens ? 0 : word_of(r, i);
         cr_assert_eq(m->words_sum[i], sum, "world %d rank %d word %ld", p->world, rank, (long)i);
+        proof += proof_word(PLACE + (uint64_t)i, sum);
     }
+    cr_assert_eq(m->proof[0] + m->proof[1], proof, "world %d rank %d: the proof of %ld words", p->world, rank,
+                 (long)m->words_count);
     for (int64_t i = 0; i < m->floats_count; i++) {
         double sum = 0;
         for (int r = 0; r < p->world; r++)
@@ -285,6 +301,7 @@ static void give_back(struct member *m)
     munmap(m->words_sum, (size_t)m->words_count * 4 + 4);
     munmap(m->floats, (size_t)m->floats_count * 4 + 4);
     munmap(m->floats_sum, (size_t)m->floats_count * 4 + 4);
+    munmap(m->proof, PROOF_WORDS * 4 + 4);
 }
 
 static void party_free(struct party *p)
@@ -308,6 +325,22 @@ static void try_sums(int kind, int world, int64_t words, int64_t floats)
         expect_sums(p, r);
     }
     party_free(p);
+}
+
+Test(collective, the_proof_of_neighbours_is_that_of_each_word)
+{
+    enum { COUNT = 100 };
+    uint32_t words[COUNT + 1];
+    for (int i = 0; i <= COUNT; i++)
+        words[i] = (uint32_t)i * 2654435769u ^ (i % 3 ? 0 : 0x80000000u);
+    for (int first = 0; first < 2; first++) {
+        for (int count = 0; count < COUNT; count++) {
+            uint64_t sum = 0, at = 0xfffffffbu;
+            for (int i = 0; i < count; i++)
+                sum += proof_word(at + (uint64_t)i, words[first + i]);
+            cr_assert_eq(prove_words(at, words + first, count), sum, "%d words", count);
+        }
+    }
 }
 
 Test(collective, sums_are_right_in_worlds_of_one_to_eight_for_odd_counts_of_mixed_types)
