@@ -14,13 +14,13 @@
 #include "common/base/str.h"
 #include "common/os/config.h"
 
-enum { HANGS = -1 };
+enum { HANGS = -1, FLIPS = -2 };
 
 static struct {
     pthread_mutex_t lock;
     pid_t reader; /* who read the setting: a forked child reads its own */
     bool armed, disarmed;
-    int signal; /* 0: calls fail; HANGS: the thread that gets there moves no more */
+    int signal; /* 0: calls fail; HANGS: the thread that gets there moves no more; FLIPS: a bit changes */
     char name[64];
     long times, fails;
     char who[32];
@@ -46,10 +46,12 @@ static int signal_of(const char *manner)
 {
     if (!strncmp(manner, "fails", 5))
         return 0;
+    if (!strcmp(manner, "flips"))
+        return FLIPS;
     return strcmp(manner, "hangs") != 0 ? SIGSTOP : HANGS;
 }
 
-/* NAME[:N][@WHO][/stop or /hangs or /fails[-TIMES]] */
+/* NAME[:N][@WHO][/stop or /hangs or /flips or /fails[-TIMES]] */
 static void read_setting(void)
 {
     const char *text = config_get(CONFIG_FAULT);
@@ -99,10 +101,21 @@ bool fault_fails(const char *name, int number)
     return true;
 }
 
+void fault_flip(const char *name, void *bytes, size_t count)
+{
+    pthread_mutex_lock(&fault.lock);
+    bool here = count && is_meant(name) && fault.signal == FLIPS && --fault.times == 0;
+    pthread_mutex_unlock(&fault.lock);
+    if (!here)
+        return;
+    dprintf(STDERR_FILENO, "fault point %s\n", name);
+    ((unsigned char *)bytes)[count / 2] ^= 0x10;
+}
+
 void fault_point(const char *name)
 {
     pthread_mutex_lock(&fault.lock);
-    bool here = is_meant(name) && fault.signal && --fault.times == 0;
+    bool here = is_meant(name) && fault.signal && fault.signal != FLIPS && --fault.times == 0;
     pthread_mutex_unlock(&fault.lock);
     if (!here)
         return;

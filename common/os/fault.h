@@ -3,6 +3,9 @@
  * FAULT_FAILS("file-read", EIO) is true, with errno set, where RINGMASTER_FAULT names it with "/fails" behind
  * it: a call that the system refuses from the N-th time on; "/fails-3": for three times.
  *
+ * FAULT_FLIP("words-added", words, bytes) changes a bit in their midst where RINGMASTER_FAULT names it with
+ * "/flips" behind it, as a memory does that is not sound.
+ *
  * FAULT("update-slot-valid") kills this process with SIGKILL when RINGMASTER_FAULT names it, after a line on
  * standard error that says so; with "/stop" behind it, it stands still there instead (SIGSTOP), until
  * somebody ends it or lets it go on; with "/hangs" only the thread that got there does, as one does in a call
@@ -15,6 +18,7 @@
 #define RM_OS_FAULT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #ifdef RM_FAULTS
 void fault_who(const char *who);
@@ -22,8 +26,10 @@ void fault_worker(int worker);
 void fault_disarm(void); /* this process keeps clear of all fault points */
 void fault_point(const char *name);
 bool fault_fails(const char *name, int number);
-#define FAULT(name)               fault_point(name)
-#define FAULT_FAILS(name, number) fault_fails(name, number)
+void fault_flip(const char *name, void *bytes, size_t count);
+#define FAULT(name)                    fault_point(name)
+#define FAULT_FLIP(name, bytes, count) fault_flip(name, bytes, count)
+#define FAULT_FAILS(name, number)      fault_fails(name, number)
 #else
 static inline void fault_who(const char *who)
 {
@@ -36,8 +42,9 @@ static inline void fault_worker(int worker)
 static inline void fault_disarm(void)
 {
 }
-#define FAULT(name)               ((void)0)
-#define FAULT_FAILS(name, number) false
+#define FAULT(name)                    ((void)0)
+#define FAULT_FLIP(name, bytes, count) ((void)0)
+#define FAULT_FAILS(name, number)      false
 #endif
 
 #endif

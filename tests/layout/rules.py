@@ -538,6 +538,7 @@ int caller(void)
     fault_worker(1);
     fault_disarm();
     FAULT("x");
+    FAULT_FLIP("x", 0, 0);
     return FAULT_FAILS("x", 5);
 }
 """
@@ -570,7 +571,7 @@ def check_fault_points_are_a_switch(root):
     wrong = []
     for path in sources(root):
         text = (Path(root) / path).read_text()
-        wrong += [f"{path}: {name} is a matter of common/os/fault alone" for name in ("RM_FAULTS", "fault_point", "fault_fails")
+        wrong += [f"{path}: {name} is a matter of common/os/fault alone" for name in ("RM_FAULTS", "fault_point", "fault_fails", "fault_flip")
                   if path not in FAULT_FILES and re.search(rf"\b{name}\b", text)]
     wrong += [f"{FAULT_FILES[0]}: {name} is there without RM_FAULTS" for name in sorted(fault_symbols(root))]
     presets = json.loads((Path(root) / "CMakePresets.json").read_text())["configurePresets"]

@@ -347,7 +347,7 @@ def test_a_release_with_fault_points_is_found(tree):
 
 
 HEADER = "#ifdef RM_FAULTS\nvoid fault_point(const char *name);\n#define FAULT(name) fault_point(name)\n#else\n#define FAULT(name) ((void)0)\n#endif\n" \
-         "#define FAULT_FAILS(name, number) 0\n" \
+         "#define FAULT_FAILS(name, number) 0\n#define FAULT_FLIP(name, bytes, count) ((void)0)\n" \
          "static inline void fault_who(const char *who)\n{\n}\nstatic inline void fault_worker(int worker)\n{\n}\nstatic inline void fault_disarm(void)\n{\n}\n"
 
 

@@ -35,6 +35,22 @@ Test(fault, strikes_at_the_nth_visit)
     cr_assert(killed("here:3", 0, 3));
 }
 
+Test(fault, flips_one_bit_once_and_kills_nobody)
+{
+    unsigned char bytes[5] = {0}, all = 0;
+    setenv("RINGMASTER_FAULT", "here:2/flips", 1);
+    for (int i = 0; i < 4; i++) {
+        FAULT("here");
+        cr_assert_not(FAULT_FAILS("here", EIO));
+        FAULT_FLIP("elsewhere", bytes, sizeof bytes);
+        FAULT_FLIP("here", bytes, sizeof bytes);
+        cr_assert_eq(bytes[2] != 0, i > 0, "after %d visits", i + 1);
+    }
+    for (size_t i = 0; i < sizeof bytes; i++)
+        all |= bytes[i];
+    cr_assert_eq(all & (all - 1), 0, "%x", all);
+}
+
 Test(fault, strikes_in_one_worker_only)
 {
     cr_assert(killed("here@2", 2, 1));
