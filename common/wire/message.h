@@ -31,7 +31,7 @@
 enum {
     /* version that hello and setup carry; another one is refused by name. A ring's header has room for each
      * worker, so that programs built for another most of them speak another one. */
-    MSG_PROTOCOL = 9 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
+    MSG_PROTOCOL = 10 + (RM_WORKERS_MAX == 64 ? 0 : 1000 + RM_WORKERS_MAX),
     MSG_NONCE_BYTES = 32,    /* of challenge and hello */
     MSG_DETAIL_MAX = 400,    /* a fault's sentence, with its NUL */
     MSG_OUTPUT_MAX = 4096,   /* what a program that failed said last, with its NUL */
@@ -137,6 +137,7 @@ enum msg_fault_kind {
     FAULT_HANG,         /* format only */
     FAULT_MACHINE,      /* memory, a system call: this worker can't go on */
     FAULT_PROGRAM,      /* a process of the user's program failed; exit_code is its own */
+    FAULT_PROOF,        /* a sum of a step is not what its checksums say: this rank commits nothing of it */
 };
 
 struct msg_member {

@@ -17,7 +17,7 @@
 const char *const message_role_names[] = {"keep", "catch-up", "receive", "load", "init"};
 const char *const message_phase_names[] = {"idle", "stopped", "forming", "ready", "training"};
 const char *const message_fault_names[] = {"trainer-exit", "ring-error", "storage", "not-finite", "lineage",
-                                           "data",         "hang",       "machine", "program"};
+                                           "data",         "hang",       "machine", "program",    "proof"};
 static const char *const stop_names[] = {"now", "boundary"};
 static const char *const notice_words[] = {"gone", "may", "will"};
 

@@ -44,10 +44,6 @@ extern const struct message_kind message_kinds[MSG_TYPES];
 extern const char *const message_role_names[];
 extern const char *const message_phase_names[];
 extern const char *const message_fault_names[];
-enum {
-    MESSAGE_ROLES = ROLE_INIT + 1,
-    MESSAGE_PHASES = PHASE_TRAINING + 1,
-    MESSAGE_FAULTS = FAULT_PROGRAM + 1
-};
+enum { MESSAGE_ROLES = ROLE_INIT + 1, MESSAGE_PHASES = PHASE_TRAINING + 1, MESSAGE_FAULTS = FAULT_PROOF + 1 };
 
 #endif

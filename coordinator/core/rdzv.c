@@ -164,22 +164,31 @@ static void blame_pair_or_source(const struct turn *turn, const struct rdzv_work
     rdzv_source_fault(turn, &st->worker[f->peer], f);
 }
 
-/* Its state is not that of most, and it drops it: what made it so may do so again. CLASS_PAIR: there is no
- * majority that could be right, and nobody is to blame. It may be told twice, as a connection breaks. */
-static void state_differs(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
+/* What this worker has is not what it should be: all stop, and that is told as `kind`. False where it was: it
+ * may be said twice, as a connection breaks. */
+static bool not_as_it_should(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f,
+                             enum rdzv_tell_kind kind)
 {
     struct rdzv *st = turn->st;
-    st->exact = false;
-    if (w->differed == st->ring.n)
-        return;
-    w->differed = st->ring.n;
+    if (!generation_compare(w->differed, st->ring))
+        return false;
+    w->differed = st->ring;
     if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW) {
         rdzv_recovery_begin(turn, CAUSE_RING_ERROR, w);
+        rdzv_pairs_in_vain(st);
         rdzv_quiesce(turn, STOP_NOW);
     }
     rdzv_say(st, "worker %d: %s", rdzv_index(st, w), rdzv_reason(f->detail));
-    rdzv_tell_worker(turn, TELL_WORKER_DIFFERS, rdzv_index(st, w), f->detail);
-    if (f->class == CLASS_MACHINE)
+    rdzv_tell_worker(turn, kind, rdzv_index(st, w), f->detail);
+    return true;
+}
+
+/* Its state is not that of most, and it drops it: what made it so may do so again. CLASS_PAIR: there is no
+ * majority that could be right, and nobody is to blame. */
+static void state_differs(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
+{
+    turn->st->exact = false;
+    if (not_as_it_should(turn, w, f, TELL_WORKER_DIFFERS) && f->class == CLASS_MACHINE)
         rdzv_count_failure(turn, w, f->detail);
 }
 
@@ -232,6 +241,8 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
         rdzv_work_fault(turn, w, f);
     } else if (mine && f->kind == FAULT_LINEAGE && (f->class == CLASS_MACHINE || f->class == CLASS_PAIR)) {
         state_differs(turn, w, f);
+    } else if (mine && f->kind == FAULT_PROOF) {
+        not_as_it_should(turn, w, f, TELL_PROOF_FAILED); /* who made it so can't be seen from there */
     } else if (mine && st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW) {
         blame_pair_or_source(turn, w, f);
     } else if (at_work) {

@@ -75,7 +75,8 @@ struct rdzv_worker {
     char data_sha256[RM_HASH_HEX];
     struct msg_state state; /* newest that it reported */
     int64_t update_step;
-    int64_t differed; /* ring in which its state was not the others', 0 none */
+    /* ring in which its state was not the others', or what it got as a sum was none */
+    struct msg_generation differed;
     bool discarded;
     int64_t stopped_round; /* newest round that it answered */
     bool must_stop;        /* this round waits for it */

@@ -129,6 +129,7 @@ static void note(enum event_kind kind, const struct told *t, char *out, size_t s
     case EVENT_WORKER_QUARANTINED:
     case EVENT_WORKER_LEFT_OUT:
     case EVENT_WORKER_DIFFERS:
+    case EVENT_PROOF_FAILED:
         snprintf(out, size, "worker %d at step %lld: %s", t->worker, step, t->cause);
         break;
     case EVENT_NOTICE_RECEIVED:

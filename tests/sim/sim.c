@@ -57,6 +57,7 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "passes of a rank that did not fit",
                                           "of a rank that were cut before the header",
                                           "cut after it: no step, and no kept update",
+                                          "sums that were not what their checksums said",
                                           "updates that a successor finished",
                                           "states for who was one step behind, as nobody kept the update",
                                           "snapshots by a clock of the coordinator's choice",
@@ -85,7 +86,7 @@ const char *const plant_names[PLANTS] = {
     "lose-progress", "skip-catch-up", "still-waiting", "memory-free",   "read-is-damage", "list-is-empty",
     "one-for-all",   "unwritten",     "blame-nobody",  "blame-another", "impossible",     "stuck-unsaid",
     "another-face",  "least-is-most", "early-words",   "valid-stays",   "early-k",        "early-seal",
-    "ready-for-all", "notice-late",   "no-time",       "save-unsaid",   "keep-newer"};
+    "ready-for-all", "notice-late",   "no-time",       "save-unsaid",   "keep-newer",    "words-unproven", "header-unproven"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 
@@ -214,6 +215,7 @@ static void draw_scenario(struct sim *sim)
     s->keep = 1 + (int)(sim_hash(sim->seed, 13, 0) % 3);
     s->rescales = sim_hash(sim->seed, 9, 0) % 100 < 20 ? 30 : 0;
     s->saves = sim_hash(sim->seed, 10, 0) % 100 < 15 ? 10 : 0;
+    s->flips = s->exact && !s->calm && sim_hash(sim->seed, 14, 0) % 100 < 20 ? 5 : 0;
     s->step_time = sim_time(sim, 200 * RM_US, sim_chance(sim, 20) ? 200 * RM_MS : 10 * RM_MS);
     s->delay = sim_time(sim, 20 * RM_US, sim_chance(sim, 30) ? 5 * RM_MS : 500 * RM_US);
     draw_shots(sim, s);

@@ -35,34 +35,36 @@ enum {
 
 enum plant {
     PLANT_NONE,
-    PLANT_LOWER_STEP,     /* stopped tells one step less than is held */
-    PLANT_TORN_RECEIVE,   /* a transfer that was cut short counts as held */
-    PLANT_PUBLISH_EARLY,  /* one worker's piece counts for another's too */
-    PLANT_STOP_UNSEEN,    /* one rank overlooks the stop flag */
-    PLANT_REPLAY_STOPPED, /* after a reconnect an old `stopped` counts for the current round */
-    PLANT_LOSE_PROGRESS,  /* progress is acknowledged although it was not told */
-    PLANT_SKIP_CATCH_UP,  /* who is one step behind claims to have caught up */
-    PLANT_STILL_WAITING,  /* a trainer that waits does not count */
-    PLANT_MEMORY_FREE,    /* a new trainer is told that the snapshot memory is free, whoever uses it */
-    PLANT_READ_IS_DAMAGE, /* an agent takes what it can't read for damaged */
-    PLANT_LIST_IS_EMPTY,  /* an agent that can't list names nothing */
-    PLANT_ONE_FOR_ALL,    /* one machine's trouble is told in everybody's name */
-    PLANT_UNWRITTEN,      /* a slice that can't be written is not told of */
-    PLANT_BLAME_NOBODY,   /* who can't be reached is not named */
-    PLANT_BLAME_ANOTHER,  /* somebody else is */
-    PLANT_IMPOSSIBLE,     /* a core finds its own state impossible */
-    PLANT_STUCK_UNSAID,   /* that a call does not return is told to nobody */
-    PLANT_ANOTHER_FACE,   /* a trainer says each time that it is another one */
-    PLANT_LEAST_IS_MOST,  /* who has received least in a ring says that it has received most */
-    PLANT_EARLY_WORDS,    /* words are written over the kept update before all are in this step */
-    PLANT_VALID_STAYS,    /* a kept update says that it is whole while words are written over it */
-    PLANT_EARLY_K,        /* a pass writes its exponents into the record of the kept update */
-    PLANT_EARLY_SEAL,     /* an update counts as complete before its words are there */
-    PLANT_READY_FOR_ALL,  /* where one is ready for another transport all take it */
-    PLANT_NOTICE_LATE,    /* who tells of a machine's end tells of a later moment */
-    PLANT_NO_TIME,        /* whose machine goes later says that it leaves now */
-    PLANT_SAVE_UNSAID,    /* how long to train between two checkpoints is not told to a trainer */
-    PLANT_KEEP_NEWER,     /* `keep` counts checkpoints that are newer than what is published */
+    PLANT_LOWER_STEP,      /* stopped tells one step less than is held */
+    PLANT_TORN_RECEIVE,    /* a transfer that was cut short counts as held */
+    PLANT_PUBLISH_EARLY,   /* one worker's piece counts for another's too */
+    PLANT_STOP_UNSEEN,     /* one rank overlooks the stop flag */
+    PLANT_REPLAY_STOPPED,  /* after a reconnect an old `stopped` counts for the current round */
+    PLANT_LOSE_PROGRESS,   /* progress is acknowledged although it was not told */
+    PLANT_SKIP_CATCH_UP,   /* who is one step behind claims to have caught up */
+    PLANT_STILL_WAITING,   /* a trainer that waits does not count */
+    PLANT_MEMORY_FREE,     /* a new trainer is told that the snapshot memory is free, whoever uses it */
+    PLANT_READ_IS_DAMAGE,  /* an agent takes what it can't read for damaged */
+    PLANT_LIST_IS_EMPTY,   /* an agent that can't list names nothing */
+    PLANT_ONE_FOR_ALL,     /* one machine's trouble is told in everybody's name */
+    PLANT_UNWRITTEN,       /* a slice that can't be written is not told of */
+    PLANT_BLAME_NOBODY,    /* who can't be reached is not named */
+    PLANT_BLAME_ANOTHER,   /* somebody else is */
+    PLANT_IMPOSSIBLE,      /* a core finds its own state impossible */
+    PLANT_STUCK_UNSAID,    /* that a call does not return is told to nobody */
+    PLANT_ANOTHER_FACE,    /* a trainer says each time that it is another one */
+    PLANT_LEAST_IS_MOST,   /* who has received least in a ring says that it has received most */
+    PLANT_EARLY_WORDS,     /* words are written over the kept update before all are in this step */
+    PLANT_VALID_STAYS,     /* a kept update says that it is whole while words are written over it */
+    PLANT_EARLY_K,         /* a pass writes its exponents into the record of the kept update */
+    PLANT_EARLY_SEAL,      /* an update counts as complete before its words are there */
+    PLANT_READY_FOR_ALL,   /* where one is ready for another transport all take it */
+    PLANT_NOTICE_LATE,     /* who tells of a machine's end tells of a later moment */
+    PLANT_NO_TIME,         /* whose machine goes later says that it leaves now */
+    PLANT_SAVE_UNSAID,     /* how long to train between two checkpoints is not told to a trainer */
+    PLANT_KEEP_NEWER,      /* `keep` counts checkpoints that are newer than what is published */
+    PLANT_WORDS_UNPROVEN,  /* nobody looks whether the words are what their checksums say */
+    PLANT_HEADER_UNPROVEN, /* nor whether the header is */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -171,6 +173,7 @@ struct trainer {
     bool completing;   /* of which the result is on its way to it */
     bool words;        /* it is that of the words: all are in this step, and the kept update is given up */
     bool sealed;       /* all words are there: whatever happens now, the step is made */
+    bool wrong;        /* what it is given as the result is not the sum */
     bool finishing;    /* the command's result is on its way */
     rm_time second_at; /* when it is ready for another transport than this ring's; RM_NEVER: never */
     bool second;       /* uses it */
@@ -187,6 +190,7 @@ struct node {
     struct inbox inbox;
     int stops[2];                  /* of agent and trainer, counted: a resume is for one */
     rm_time noticed_at, doomed_at; /* told that its machine goes, and when that does; 0: nobody told it */
+    int64_t given_wrong;           /* sums that were none, so often */
     int64_t told_then;             /* newest step, as it was told */
     int nodes_then;    /* processes ever started, as it was told and all trained; 0: not all did */
     rm_time disturbed; /* when it was last stopped, stuck or cut off in any way; RM_NEVER: it still is */
@@ -308,6 +312,7 @@ enum tally {
     TALLY_RESCALED,      /* passes that did not fit */
     TALLY_CUT_EARLY,     /* ranks whose pass came to nothing before the header */
     TALLY_CUT_LATE,      /* after it: without step and without kept update */
+    TALLY_UNPROVEN,      /* sums that were not what their checksums said */
     TALLY_REPAIRED,      /* updates that a successor finished */
     TALLY_WHOLE,         /* states received by who was one step behind, as nobody keeps the update */
     TALLY_BY_CLOCK,      /* snapshots whose time the coordinator chose */
@@ -375,6 +380,7 @@ struct scenario {
     int64_t nan_alone;                 /* the step that one worker takes for one; 0 none */
     int nan_worker;                    /* that one */
     int rescales, saves; /* of a hundred steps, that fit no scale at first; after which a clock wants one */
+    int flips;           /* of a hundred steps, whose sum comes out wrong somewhere */
     rm_time step_time, delay;
     rm_time max_loss; /* the coordinator says when to save; 0: the job does */
     int shots;
@@ -615,6 +621,7 @@ void check_form(struct sim *sim, const struct message *m);
 void check_tell(struct sim *sim, const struct rdzv_tell *t);
 void check_reduction(struct sim *sim, const struct ring *ring);
 void check_update_stands(struct sim *sim, const struct ring *ring);
+void check_proven(struct sim *sim, int node, const char *what);      /* what it takes for a result */
 void check_kept(struct sim *sim, int node, const struct message *m); /* what its trainer tells of it */
 void check_publish(struct sim *sim, const struct msg_publish *p);
 void check_link_term(struct sim *sim, int node, const struct message *m);

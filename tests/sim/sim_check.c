@@ -177,6 +177,25 @@ void check_update_stands(struct sim *sim, const struct ring *ring)
                  behind, ahead->step - 1);
 }
 
+/* R15: nobody takes a wrong sum for a result. */
+void check_proven(struct sim *sim, int node, const char *what)
+{
+    const struct node *n = &sim->node[node];
+    if (n->trainer.wrong)
+        sim_fail(sim, "R15: worker %d takes a wrong sum of the %s for step %" PRId64, n->worker, what,
+                 n->memory.step + 1);
+}
+
+/* R15: who says so was given one, and is not blamed for it. */
+static void check_proof_failed(struct sim *sim, const struct rdzv_tell *t)
+{
+    int64_t times = 0;
+    for (int i = 0; i < sim->nodes; i++)
+        times += sim->node[i].worker == t->worker ? sim->node[i].given_wrong : 0;
+    if (!times)
+        sim_fail(sim, "R15: worker %d is said to have been given a wrong sum, and was not", t->worker);
+}
+
 void check_kept(struct sim *sim, int node, const struct message *m)
 {
     const struct node *n = &sim->node[node];
@@ -334,6 +353,8 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
         check_recovered(sim, t);
     else if (t->kind == TELL_COMPLETE)
         check_complete(sim, t);
+    else if (t->kind == TELL_PROOF_FAILED)
+        check_proof_failed(sim, t);
 }
 
 static bool is_right_end(const struct sim *sim)

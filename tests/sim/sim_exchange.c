@@ -71,7 +71,7 @@ void exchange_died(struct sim *sim, int node)
         sim->tallies.of[TALLY_REPAIRED]++;
         exchange_commit(sim, n);
     }
-    t->arrived = t->completing = t->words = t->sealed = false;
+    t->arrived = t->completing = t->words = t->sealed = t->wrong = false;
 }
 
 /* ---- what all are told ---- */
@@ -114,6 +114,43 @@ static void decide(struct sim *sim, struct ring *ring)
         saves_step(sim, ring, step, h.save);
 }
 
+/* ---- sums that come out wrong ---- */
+
+/* A bit flips on its way to one rank, to all but one, or before it was added, and so to all. Each rank looks
+ * for itself whether its result is what the checksums say. */
+static void draw_wrong(struct sim *sim, const struct ring *ring, bool words)
+{
+    if (!sim->scenario.flips || !sim_chance(sim, sim->scenario.flips))
+        return;
+    int kind = (int)sim_below(sim, 3), one = (int)sim_below(sim, (uint64_t)ring->count);
+    for (int r = 0; r < ring->count; r++) {
+        struct node *n = &sim->node[ring->node[r]];
+        n->trainer.wrong = kind == 0 ? r == one : kind == 1 ? r != one : true;
+        n->given_wrong += n->trainer.wrong;
+    }
+    sim->quiet_since = sim->now > sim->quiet_since ? sim->now : sim->quiet_since;
+    sim_trace(sim, "a wrong sum of the %s for %s", words ? "words" : "header",
+              kind == 0   ? "one rank"
+              : kind == 1 ? "all but one rank"
+                          : "all ranks");
+}
+
+/* True: it has seen that its result is wrong, and gives the step up. */
+static bool finds_wrong(struct sim *sim, int node, enum plant blind)
+{
+    struct trainer *t = &sim->node[node].trainer;
+    if (!t->wrong)
+        return false;
+    if (sim->plant == blind) {
+        sim->planted++;
+        return false;
+    }
+    t->wrong = false;
+    sim->tallies.of[TALLY_UNPROVEN]++;
+    compute_finish(sim, node, OUTCOME_PROOF, -1, 10 * RM_US);
+    return true;
+}
+
 /* ---- a reduction ---- */
 
 /* Each hears of its result in its own time. */
@@ -149,7 +186,10 @@ static void complete(struct sim *sim, struct ring *ring)
     check_reduction(sim, ring);
     if (t->command == CMD_EVALUATE) {
         pass_on_losses(sim, ring);
-    } else if (t->words) {
+        return;
+    }
+    draw_wrong(sim, ring, t->words);
+    if (t->words) {
         sim->step_ops++;
         pass_on(sim, ring, EV_WORDS, large);
     } else {
@@ -265,6 +305,9 @@ void exchange_header(struct sim *sim, int node)
     struct trainer *t = &sim->node[node].trainer;
     const struct header *h = &ring_of_trainer(sim, node)->header;
     leave(t);
+    if (finds_wrong(sim, node, PLANT_HEADER_UNPROVEN))
+        return;
+    check_proven(sim, node, "header");
     t->second = t->second || h->second;
     switch (reads_wrongly(sim, node) ? PASS_NOT_FINITE : h->verdict) {
     case PASS_FITS:
@@ -282,12 +325,15 @@ void exchange_header(struct sim *sim, int node)
     }
 }
 
-/* A proof of the words that fails would be seen here, on this rank alone: it would not seal. */
+/* That the words are not their sum is seen here, on this rank alone: it does not seal. */
 void exchange_words(struct sim *sim, int node)
 {
     struct trainer *t = &sim->node[node].trainer;
     const struct header *h = &ring_of_trainer(sim, node)->header;
     leave(t);
+    if (finds_wrong(sim, node, PLANT_WORDS_UNPROVEN))
+        return;
+    check_proven(sim, node, "words");
     seal(sim, &sim->node[node]);
     struct elastic_result *result = compute_result(t, OUTCOME_OK);
     result->stop = h->stop && t->rank != h->blind;

@@ -635,6 +635,6 @@ void compute_done(struct sim *sim, int node, struct elastic_result *result)
     if (sim->plant == PLANT_SKIP_CATCH_UP && result->command == CMD_CATCH_UP && result->outcome == OUTCOME_OK)
         result->state = t->form->form.resume;
     result->update_step = t->sealed ? -1 : n->memory.update_step;
-    t->arrived = t->completing = t->finishing = t->words = false;
+    t->arrived = t->completing = t->finishing = t->words = t->wrong = false;
     hand_on(sim, node, result);
 }

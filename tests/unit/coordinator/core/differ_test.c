@@ -1,4 +1,5 @@
 /* Workers that hold different states, though they have made the same steps. */
+#include "coordinator/core/rdzv_state.h"
 #include "tests/unit/coordinator/core/story.h"
 
 static void differs(struct story *s, int w)
@@ -93,6 +94,78 @@ Test(differ, who_says_so_twice_is_counted_once)
     differs(&s, 1);
     cr_assert_not(said(&s, "workerQuarantined"), "%s", str_text(&s.log));
     form_again(&s, 51);
+    story_end(&s);
+}
+
+static void unproven(struct story *s, int w)
+{
+    struct message m;
+    message_init(&m, MSG_FAULT);
+    m.fault.kind = FAULT_PROOF;
+    m.fault.peer = -1;
+    m.fault.step = 51;
+    text_copy(m.fault.detail, sizeof m.fault.detail, "the words of step 52 are not the sum");
+    hear(s, w, &m);
+}
+
+/* It is told of whoever saw it, once a ring, and nobody is blamed: not who saw it either. */
+Test(differ, a_sum_that_is_none_is_told_of_who_saw_it_and_the_step_is_made_again)
+{
+    struct story s;
+    three_train(&s, 0);
+    for (int64_t n = 1; n < 4; n++) {
+        unproven(&s, 1);
+        unproven(&s, 2);
+        unproven(&s, 1);
+        cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "ring %d", (int)n);
+        cr_assert_eq(times_said(&s, "proofFailed"), 2 * n, "%s", str_text(&s.log));
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, 51, 51);
+        for (int w = 0; w < 3; w++)
+            ready(&s, w, 51);
+        cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", rdzv_why(s.st));
+        for (int w = 0; w < 3; w++)
+            progress(&s, w, 51 + n);
+    }
+    cr_assert(said(&s, "the words of step 52 are not the sum"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "workerFailed") || said(&s, "workerLost"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Some machine's adder is broken, and nobody can see whose: with pauses, as of any ring in vain, and not for
+ * ever.
+ */
+Test(differ, sums_that_are_none_without_a_step_between_end_the_job_by_their_sentence)
+{
+    struct story s;
+    three_train(&s, 0);
+    for (int ring = 0; ring < 40 && rdzv_state(s.st) != RDZV_SAVING; ring++) {
+        unproven(&s, 1);
+        for (int w = 0; w < 3; w++)
+            stopped(&s, w, 51, 51);
+        cr_assert(ring < 2 || rdzv_state(s.st) != RDZV_FORMING, "ring %d is formed at once", ring);
+        they_live_on(&s, 3, 31);
+        for (int w = 0; w < 3 && rdzv_state(s.st) == RDZV_FORMING; w++)
+            ready(&s, w, 51);
+    }
+    for (int w = 0; w < 3; w++)
+        checkpointed(&s, w, 51, w, 3, false);
+    published(&s, 0, 51, false);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FAILED, "%s", rdzv_why(s.st));
+    cr_assert(said(&s, "30 rings in a row came to nothing"), "%s", str_text(&s.log));
+    cr_assert(said(&s, "worker 1: the words of step 52 are not the sum"), "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "workerLost"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* As the generations of another term begin at 1 again. */
+Test(differ, who_says_so_in_a_ring_of_the_same_number_of_another_term_is_heard)
+{
+    struct story s;
+    three_train(&s, 0);
+    s.st->worker[1].differed = (struct msg_generation){7, 1};
+    unproven(&s, 1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING);
     story_end(&s);
 }
 

@@ -469,6 +469,25 @@ Test(elastic, a_nan_is_told_and_nothing_runs_after_it)
     end(&p);
 }
 
+/* The state stands: it is said, and a newer ring makes the step. */
+Test(elastic, a_sum_that_is_none_is_told_and_not_committed)
+{
+    struct play p;
+    train_from(&p, 2);
+    one_done(&p, OUTCOME_OK, false);
+    cr_assert_eq(p.running, CMD_EXCHANGE);
+    struct elastic_result r = {.outcome = OUTCOME_PROOF, .text = "the words of step 3 are not the sum"};
+    done_with(&p, &r);
+    const struct msg_fault *f = &sent(&p, MSG_FAULT)->fault;
+    cr_assert(f->kind == FAULT_PROOF && f->peer == -1 && f->step == 2, "%d", (int)f->kind);
+    cr_assert_str_eq(f->detail, r.text);
+    cr_assert_eq(p.running, CMD_NONE);
+    stop(&p, 2, STOP_NOW);
+    const struct msg_stopped *s = &sent(&p, MSG_STOPPED)->stopped;
+    cr_assert(s->state.held && s->state.step == 2 && s->discarded);
+    end(&p);
+}
+
 Test(elastic, the_minority_of_a_disagreement_drops_its_state)
 {
     struct play p;
