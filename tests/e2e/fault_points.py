@@ -116,6 +116,13 @@ POINTS = {
     "operator-answered": [],
 }
 
+# Where a bit may flip (FAULT_FLIP): what proof_test.py tries one by one, in a run of three workers.
+FLIPS = {
+    "words-added": (":9@1",),  # this worker's own sums, before they leave
+    "block-received": (":1@0", ":30@1", ":31@2"),  # on its way to be added: two of each reduction
+    "sum-received": (":1@0", ":30@1", ":31@2"),  # on its way to be taken as it is
+}
+
 UNIT = {
     "slot-restored": "tests/unit/trainer/state/torn_test.c",
     "slot-restamped": "tests/unit/trainer/state/torn_test.c",

@@ -12,11 +12,11 @@ sys.path.insert(0, str(ROOT / "tests/e2e"))
 import fault_points  # noqa: E402  (its folder is on the path only now)
 
 
-def points_in_sources(root):
+def points_in_sources(root, word="FAULT"):
     found = set()
     for path in rules.sources(root, suffixes=(".c",)):
         text = rules.without_comments((Path(root) / path).read_text(), keep_strings=True)
-        found |= set(re.findall(r'\bFAULT\("([^"]+)"\)', text))
+        found |= set(re.findall(rf'\b{word}\("([^"]+)"[,)]', text))
     return found
 
 
@@ -24,6 +24,10 @@ def test_each_fault_point_has_a_case_and_each_case_a_fault_point():
     there = points_in_sources(ROOT)
     assert there - set(fault_points.POINTS) == set(), "fault points without a case in tests/e2e/fault_points.py"
     assert set(fault_points.POINTS) - there == set(), "cases of fault points that are gone"
+
+
+def test_each_place_where_a_bit_may_flip_has_a_case_and_each_case_a_place():
+    assert points_in_sources(ROOT, "FAULT_FLIP") == set(fault_points.FLIPS)
 
 
 def test_what_a_whole_run_can_not_reach_is_tried_by_a_unit_test():

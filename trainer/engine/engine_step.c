@@ -104,6 +104,9 @@ void engine_lanes(struct engine *e, bool again, struct elastic_result *ret)
     if (pack_weights(e, &err) < 0 || e->backend->ops->begin(e->backend, &pass, &err) < 0 ||
         run_lanes(e, point.step, &err) < 0)
         engine_failed(ret, &err, -1);
+    else
+        FAULT_FLIP("words-added", (void *)(uintptr_t)e->pass.sums.words.at,
+                   e->pass.sums.in ? 0 : (size_t)e->pass.sums.words_count * 4);
     ret->data_wait = e->reader ? prefetch_waited(e->reader) - waited : 0;
 }
 
@@ -114,24 +117,49 @@ static int exchange_header(struct engine *e, int *ret_worker, struct error *err)
     struct collective_segment header = {
         .from = sums->header, .to = sums->header_to, .count = sums->header_count};
     FAULT("before-reduce");
-    if (engine_reduce(e, &header, 1, ret_worker, err) < 0)
-        return -1;
-    e->backend->ops->decide(e->backend, &e->pass.verdict);
-    return 0;
+    return engine_reduce(e, &header, 1, ret_worker, err);
 }
 
-/* The words of a pass that fits. Alone, this rank's are everybody's. */
-static int sum_words(struct engine *e, const struct backend_sums *sums, int *ret_worker, struct error *err)
+/* Nothing of it may be used. Whose fault it is can't be seen here: what each rank adds passes through all. */
+static void unproven(const char *what, int64_t step, struct elastic_result *ret)
 {
+    ret->outcome = OUTCOME_PROOF;
+    snprintf(ret->text, sizeof ret->text,
+             "the %s of step %lld %s not the sum of what the workers said: a bit changed in the memory or "
+             "the processor of one of them, or on the way; the step is made again",
+             what, (long long)step, *what == 'h' ? "is" : "are");
+}
+
+static bool header_stands(struct engine *e)
+{
+    return header_proven(e->pass.sums.header_to, e->layout.tensors, e->spec->batch.lanes);
+}
+
+/* Integers that fit have the sum that their lanes' checksums say; fp32 has none. */
+static bool words_stand(const struct engine *e, uint64_t proof)
+{
+    const struct backend_sums *sums = &e->pass.sums;
+    return sums->floats ||
+           proof == header_words_proof(sums->header_to, e->layout.tensors, e->spec->batch.lanes);
+}
+
+/* The words of a pass that fits. Alone, this rank's are everybody's, and who seals them looks at their proof.
+ */
+static int sum_words(struct engine *e, bool *ret_stand, int *ret_worker, struct error *err)
+{
+    const struct backend_sums *sums = &e->pass.sums;
     struct far to;
+    uint64_t proof;
     bool others = e->backend->ops->words_to(e->backend, &to);
     struct collective_segment words = {.type = sums->floats ? COLLECTIVE_F32 : COLLECTIVE_U32,
                                        .from = (const void *)(uintptr_t)sums->words.at,
                                        .to = (void *)(uintptr_t)to.at,
                                        .count = sums->words_count,
+                                       .proof = sums->floats ? NULL : &proof,
                                        .in = sums->in};
     if (others && engine_reduce(e, &words, 1, ret_worker, err) < 0)
         return -1;
+    *ret_stand = !others || words_stand(e, proof);
     FAULT("after-reduce");
     return 0;
 }
@@ -203,14 +231,17 @@ static void act_on(struct engine *e, int64_t step, struct elastic_result *ret)
     const struct verdict *verdict = &e->pass.verdict;
     struct error err;
     int worker = -1;
+    bool stand = true;
     ret->stop = verdict->flags & LANES_STOP;
     ret->save = verdict->flags & LANES_SAVE;
     if (verdict->kind == VERDICT_RESCALE)
         rescale(e, step, ret);
     else if (verdict->kind != VERDICT_FITS)
         refuse_verdict(e, verdict, step, ret);
-    else if (sum_words(e, &e->pass.sums, &worker, &err) < 0)
+    else if (sum_words(e, &stand, &worker, &err) < 0)
         engine_failed(ret, &err, worker);
+    else if (!stand)
+        unproven("words", step + 1, ret);
 }
 
 void engine_exchange(struct engine *e, struct elastic_result *ret)
@@ -222,10 +253,14 @@ void engine_exchange(struct engine *e, struct elastic_result *ret)
     int64_t sent = e->reduce_bytes;
     if (!can_train(e, &point, ret))
         return;
-    if (exchange_header(e, &worker, &err) < 0)
+    if (exchange_header(e, &worker, &err) < 0) {
         engine_failed(ret, &err, worker);
-    else
+    } else if (!header_stands(e)) {
+        unproven("header", point.step + 1, ret);
+    } else {
+        e->backend->ops->decide(e->backend, &e->pass.verdict);
         act_on(e, point.step, ret);
+    }
     ret->reduce_time = e->reduce_time - reduced;
     ret->reduce_bytes = e->reduce_bytes - sent;
 }

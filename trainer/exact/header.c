@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "common/base/assert.h"
+#include "trainer/exact/proof.h"
 
 enum {
     LANE_MORE = 4, /* words of a lane beside its maxima */
     RANK_WORDS = 10,
+    SUMS = 2,
     VERSION_AT = 16,
 };
 static const uint32_t rank_present = 1u << 31;
@@ -43,9 +45,43 @@ int64_t header_rank_at(int tensors, int lanes, int rank)
     return header_lane_at(tensors, lanes) + (int64_t)rank * RANK_WORDS;
 }
 
-int64_t header_count(int tensors, int lanes)
+static int64_t sums_at(int tensors, int lanes)
 {
     return header_rank_at(tensors, lanes, RM_WORKERS_MAX);
+}
+
+int64_t header_count(int tensors, int lanes)
+{
+    return sums_at(tensors, lanes) + SUMS;
+}
+
+/* Modulo 2^32, as the words are added: linear whatever overflows. Weights are odd, so that one wrong bit
+ * shows in both, and of another kind in the second. */
+static void sum_up(const uint32_t *header, int64_t count, uint32_t *ret)
+{
+    uint32_t sums[SUMS] = {0};
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t weight = proof_weight((uint64_t)i);
+        sums[0] += header[i] * weight;
+        sums[1] += header[i] * (weight * weight + 2 * (uint32_t)i);
+    }
+    memcpy(ret, sums, sizeof sums);
+}
+
+bool header_proven(const uint32_t *header, int tensors, int lanes)
+{
+    uint32_t sums[SUMS];
+    int64_t at = sums_at(tensors, lanes);
+    sum_up(header, at, sums);
+    return !memcmp(header + at, sums, sizeof sums);
+}
+
+uint64_t header_words_proof(const uint32_t *header, int tensors, int lanes)
+{
+    uint64_t sum = 0;
+    for (int lane = 0; lane < lanes; lane++)
+        sum += header_lane_read(header, tensors, lane).proof;
+    return sum;
 }
 
 void header_lane_write(uint32_t *header, int tensors, int lane, const struct header_lane *said)
@@ -76,6 +112,7 @@ void header_rank_write(uint32_t *header, int tensors, int lanes, int rank, const
     slot[AUDITED] = (uint32_t)(said->audited + 1);
     put(slot + AUDITED_PROOF, said->audited_proof);
     memcpy(slot + AUDITED_LOSS, &said->audited_loss, sizeof *slot);
+    sum_up(header, sums_at(tensors, lanes), header + sums_at(tensors, lanes));
 }
 
 bool header_rank_read(const uint32_t *header, int tensors, int lanes, int rank, struct header_rank *out)

@@ -4,7 +4,9 @@
  *     per lane: loss (bits of fp32), max |g| per tensor (bits of fp32: NaN and Inf win), checksum of its
  * words (64 bits, proof.h), tokens learned per rank: flags with the layout's version, 64 bits of its state's
  * lineage, microseconds a lane, 64 bits of its state's sum, and of an audited lane number + 1, checksum and
- * loss (room: 0, none yet) Ranks with another layout do not get as far: its change raises MSG_PROTOCOL. */
+ * loss (room: 0, none yet) Last come two sums over all of it, of each rank's own words: as they are linear,
+ * those of the sum of all, where no bit of it changed. Ranks with another layout do not get as far: its
+ * change raises MSG_PROTOCOL. */
 #ifndef RM_TRAINER_HEADER_H
 #define RM_TRAINER_HEADER_H
 
@@ -14,7 +16,7 @@
 #include "common/base/limits.h"
 
 enum {
-    HEADER_VERSION = 2,
+    HEADER_VERSION = 3,
     LANES_STOP = 1,                        /* stop after this step */
     LANES_SAVE = 2,                        /* snapshot after this step (timed checkpoints) */
     LANES_HOLDS = 4,                       /* this rank holds the state whole */
@@ -49,9 +51,14 @@ void header_lane_write(uint32_t *header, int tensors, int lane, const struct hea
 struct header_lane header_lane_read(const uint32_t *header, int tensors, int lane);
 /* Index of a rank's words. */
 int64_t header_rank_at(int tensors, int lanes, int rank);
+/* The last that a rank writes: it sums up all of it. */
 void header_rank_write(uint32_t *header, int tensors, int lanes, int rank, const struct header_rank *said);
 /* False where no such rank has written. */
 bool header_rank_read(const uint32_t *header, int tensors, int lanes, int rank, struct header_rank *out);
+/* Is the sum of all ranks' headers what they said? */
+bool header_proven(const uint32_t *header, int tensors, int lanes);
+/* The sum of all lanes' checksums: that of the words' sum (proof.h), where the pass fits. */
+uint64_t header_words_proof(const uint32_t *header, int tensors, int lanes);
 /* Are two ranks' states of one history, and their headers of one layout? Both have written. */
 bool header_ranks_agree(const uint32_t *header, int tensors, int lanes, int a, int b);
 

@@ -85,7 +85,7 @@ void apply_begin_own(struct apply *a, const struct lanes *lanes, const uint8_t *
 {
     uint64_t wanted;
     begin_apply(a, lanes_state(lanes), lanes_pool(lanes), lanes_update_buffer(lanes), held);
-    RM_ASSERT(lanes_prove(lanes, a->proof, &wanted),
+    RM_ASSERT(lanes_prove(lanes, a->proof, &wanted) && a->proof == wanted,
               "the words of step %lld add up to %016llx, their lanes' checksums to %016llx: this machine's "
               "memory or processor changed some",
               (long long)a->next.step, (unsigned long long)a->proof, (unsigned long long)wanted);

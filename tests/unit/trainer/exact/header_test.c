@@ -30,6 +30,9 @@ Test(header, what_each_rank_writes_is_in_the_sum_of_all)
         for (int i = 0; i < WORDS; i++)
             sum[i] += own[i];
     }
+    cr_assert(header_proven(sum, TENSORS, LANES));
+    cr_assert_eq(header_words_proof(sum, TENSORS, LANES),
+                 LANES * 0xfedcba9876543210u + LANES * (LANES - 1) / 2);
     for (int r = 0; r < LANES; r++) {
         struct header_rank rank;
         struct header_lane lane = header_lane_read(sum, TENSORS, r);
@@ -46,6 +49,26 @@ Test(header, what_each_rank_writes_is_in_the_sum_of_all)
         cr_assert_eq(header_rank_at(TENSORS, LANES, r + 1) - header_rank_at(TENSORS, LANES, r), 10);
     }
     cr_assert_not(header_rank_read(sum, TENSORS, LANES, LANES, &(struct header_rank){0}), "not there");
+}
+
+/* In what one rank says, in the sum that another one gets, or in the sums themselves. */
+Test(header, a_bit_that_changed_anywhere_shows)
+{
+    uint32_t sum[WORDS] = {0};
+    for (int r = 0; r < 2; r++) {
+        uint32_t own[WORDS] = {0};
+        const struct header_rank rank = {.audited = -1, .lane_us = 9, .state_sum = ~0u};
+        header_lane_write(own, TENSORS, r, &(struct header_lane){.loss = 1.5f, .proof = ~(uint64_t)r});
+        header_rank_write(own, TENSORS, LANES, r, &rank);
+        for (int i = 0; i < WORDS; i++)
+            sum[i] += own[i];
+    }
+    cr_assert(header_proven(sum, TENSORS, LANES));
+    for (int64_t bit = 0; bit < 32 * header_count(TENSORS, LANES); bit++) {
+        sum[bit / 32] ^= 1u << bit % 32;
+        cr_assert_not(header_proven(sum, TENSORS, LANES), "bit %ld", (long)bit);
+        sum[bit / 32] ^= 1u << bit % 32;
+    }
 }
 
 Test(header, ranks_with_another_layout_do_not_agree)
