@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/e2e")]
 
 import bench_checkpoint  # noqa: E402  (its folder is on the path only now)
+import bench_compare  # noqa: E402
 import bench_elastic  # noqa: E402
 import bench_store  # noqa: E402
 import rig  # noqa: E402
@@ -235,7 +236,7 @@ def table_of_all(found, python):
 
 def main():
     parser = argparse.ArgumentParser(prog="tools/bench")
-    parser.add_argument("what", nargs="?", default="all", choices=["recovery", "train", "checkpoint", "store", "elastic", "all"])
+    parser.add_argument("what", nargs="?", default="all", choices=["recovery", "train", "checkpoint", "store", "elastic", "compare", "all"])
     parser.add_argument("--write", action="store_true", help="put the result into docs/benchmarks.md")
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=2)
@@ -244,13 +245,21 @@ def main():
     parser.add_argument("--bytes", type=int, default=1_500_000_000, help="of the object that is moved")
     parser.add_argument("--times", type=int, default=3, help="of each change of a program's members")
     parser.add_argument("--at", type=int, default=30, help="seconds after which a program's members change")
+    parser.add_argument("--with", dest="other", help="compare: the folder of the other build's programs")
+    parser.add_argument("--only", nargs="*", choices=[*bench_compare.MEASURES], help="compare: these measurements")
+    parser.add_argument("--pairs", type=int, help="compare: so many of each")
     parser.add_argument("--python", default=sys.executable, help="a Python that has torch")
     arguments = parser.parse_args()
+    if arguments.what == "compare" and not arguments.other:
+        parser.error("compare needs --with FOLDER: the other build's build/release/bin")
     benches = {"recovery": lambda: bench_recovery(arguments.kills, arguments.python),
                "checkpoint": lambda: Found(*bench_checkpoint.bench(run_job, job_of, percentile, arguments.snapshots)),
                "train": lambda: bench_train(arguments.python, arguments.rounds, arguments.steps),
                "store": lambda: bench_store.bench(arguments.bytes, arguments.rounds),
                "elastic": lambda: Found(*bench_elastic.bench(peer, arguments.python, arguments.times, arguments.at))}
+    if arguments.what == "compare":
+        benches["compare"] = lambda: Found(bench_compare.bench(rig, run_job, job_of, arguments.other, arguments.only, arguments.pairs,
+                                                               lambda text: print(text, file=sys.stderr, flush=True)), [])
     found = []
     for name in benches if arguments.what == "all" else [arguments.what]:
         found.append(benches[name]())
