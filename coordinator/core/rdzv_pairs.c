@@ -400,11 +400,11 @@ static bool has_newcomer(const struct rdzv *st)
     return false;
 }
 
-static struct worker_set crew(const struct rdzv *st)
+static struct worker_set roster(const struct rdzv *st)
 {
     struct worker_set set = {0};
     for (int i = 0; i < RM_WORKERS_MAX; i++)
-        if (is_of_crew(&st->worker[i]))
+        if (is_on_roster(&st->worker[i]))
             set_add(&set, i);
     return set;
 }
@@ -426,7 +426,7 @@ rm_time rdzv_pairs_give_up_at(const struct rdzv *st)
  * tries, unless somebody has yet to answer a stop who could be in one. */
 rm_time rdzv_pairs_form_at(const struct rdzv *st)
 {
-    bool all_can = set_equals(crew(st), candidates(st));
+    bool all_can = set_equals(roster(st), candidates(st));
     rm_time last = st->pairs.too_few && all_can ? rdzv_pairs_give_up_at(st) : RM_NEVER;
     rm_time at = is_repetition(st) ? st->pairs.again_at : 0;
     return at < last ? at : last;
@@ -440,7 +440,7 @@ static bool is_over(const struct rdzv *st, rm_time now)
     rm_time over = rdzv_pairs_give_up_at(st);
     if (now < over || !p->last_tries || !p->too_few)
         return false;
-    struct worker_set all = crew(st);
+    struct worker_set all = roster(st);
     bool any_left = false;
     for (int i = set_first(all); i >= 0; i = set_next(all, i))
         any_left = any_left || set_meets(p->apart[i], set_minus(all, p->tried_last[i]));

@@ -423,8 +423,8 @@ static bool decide_idle(struct planner *p)
 /* An index in quarantine gets no worker, and no wait brings one. Who trains is let finish. */
 static void check_places(struct planner *p)
 {
-    const struct coordinator_view *view = look_coordinator_view(p);
-    int places = look_places(p), least = p->job->workers_min;
+    const struct coordinator_view *view = find_coordinator_view(p);
+    int places = find_places(p), least = p->job->workers_min;
     bool waits = view && view->quarantined_count && view->state == STATUS_GATHERING && !view->preparing;
     if (!waits || p->finishing || places >= least ||
         p->job->workers_target - view->quarantined_count >= least)
