@@ -1,5 +1,6 @@
 #include "tests/cuda_rig/emulator.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -23,6 +24,8 @@ struct thread {
 struct warp {
     int waiting;
     uint64_t value[WARP_THREADS][VALUES]; /* what its threads give each other */
+    bool read;                            /* a and b are those of the product under way */
+    float a[16][16], b[8][16];
 };
 
 struct block {
@@ -239,35 +242,67 @@ static void wait_for_warp(struct emulated_site at)
     end_here();
 }
 
-uint64_t emulated_down(const char *file, int line, uint64_t value, int n)
+/* The value of lane `from`, the own one where there is none. */
+static uint64_t exchange(struct emulated_site at, uint64_t value, int from)
 {
     int lane;
     struct warp *w = own_warp(&lane);
     w->value[lane][0] = value;
-    wait_for_warp((struct emulated_site){file, line});
-    uint64_t got = lane + n < WARP_THREADS ? w->value[lane + n][0] : value;
-    wait_for_warp((struct emulated_site){file, line}); /* until all have read */
+    wait_for_warp(at);
+    uint64_t got = from < WARP_THREADS ? w->value[from][0] : value;
+    wait_for_warp(at); /* until all have read */
     return got;
+}
+
+uint64_t emulated_down(const char *file, int line, uint64_t value, int n)
+{
+    return exchange((struct emulated_site){file, line}, value, emulated_self.thread % WARP_THREADS + n);
+}
+
+uint64_t emulated_xor(const char *file, int line, uint64_t value, int n)
+{
+    return exchange((struct emulated_site){file, line}, value, emulated_self.thread % WARP_THREADS ^ n);
+}
+
+/* ---- functions: rounded once, as nearly as the host's library knows them ---- */
+
+float emulated_two_to(float x)
+{
+    return (float)exp2((double)x);
+}
+
+float emulated_log_of(float x)
+{
+    return (float)log((double)x);
 }
 
 /* ---- the matrix unit: parts of A, B and C as the PTX manual lays them out for m16n8k16 ---- */
 
-static double bf16_part(uint32_t pair, int high)
+static float bf16_part(uint64_t pair, int high)
 {
-    return (double)float_of(high ? pair & 0xffff0000u : pair << 16);
+    return float_of(high ? (uint32_t)pair & 0xffff0000u : (uint32_t)pair << 16);
 }
 
-/* A, 16 x 16: register (row / 8) + 2 * (column / 8) of lane 4 * (row % 8) + column % 8 / 2. */
-static double mma_a(const struct warp *w, int row, int column)
+/* A, 16 x 16: register (row / 8) + 2 * (column / 8) of lane 4 * (row % 8) + column % 8 / 2. B, 16 x 8, here
+ * turned: register row / 8 of lane 4 * column + row % 8 / 2. */
+static void read_parts(struct warp *w)
 {
-    int lane = 4 * (row % 8) + column % 8 / 2, part = row / 8 + 2 * (column / 8);
-    return bf16_part((uint32_t)w->value[lane][part], column % 2);
+    for (int row = 0; row < 16; row++)
+        for (int k = 0; k < 16; k++)
+            w->a[row][k] = bf16_part(w->value[4 * (row % 8) + k % 8 / 2][row / 8 + 2 * (k / 8)], k % 2);
+    for (int column = 0; column < 8; column++)
+        for (int k = 0; k < 16; k++)
+            w->b[column][k] = bf16_part(w->value[4 * column + k % 8 / 2][4 + k / 8], k % 2);
+    w->read = true;
 }
 
-/* B, 16 x 8: register row / 8 of lane 4 * column + row % 8 / 2. */
-static double mma_b(const struct warp *w, int row, int column)
+/* Products of bf16 are exact in a float; their sum is rounded once. */
+static float row_by_column(const float *a, const float *b, float c)
 {
-    return bf16_part((uint32_t)w->value[4 * column + row % 8 / 2][4 + row / 8], row % 2);
+    double sum = (double)c;
+    for (int k = 0; k < 16; k++)
+        sum += (double)a[k] * (double)b[k];
+    return (float)sum;
 }
 
 void emulated_mma_bf16(const char *file, int line, float d[4], const uint32_t a[4], const uint32_t b[2],
@@ -279,14 +314,12 @@ void emulated_mma_bf16(const char *file, int line, float d[4], const uint32_t a[
         w->value[lane][i] = a[i];
     for (int i = 0; i < 2; i++)
         w->value[lane][4 + i] = b[i];
+    w->read = false;
     wait_for_warp((struct emulated_site){file, line});
-    for (int i = 0; i < 4; i++) { /* C and D, 16 x 8: this thread has two columns of two rows */
-        int row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
-        double sum = (double)c[i];
-        for (int k = 0; k < 16; k++)
-            sum += mma_a(w, row, k) * mma_b(w, k, column);
-        d[i] = (float)sum;
-    }
+    if (!w->read) /* who comes first does it for all */
+        read_parts(w);
+    for (int i = 0; i < 4; i++) /* C and D, 16 x 8: this thread has two columns of two rows */
+        d[i] = row_by_column(w->a[lane / 4 + 8 * (i / 2)], w->b[2 * (lane % 4) + i % 2], c[i]);
     wait_for_warp((struct emulated_site){file, line});
 }
 

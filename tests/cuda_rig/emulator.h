@@ -79,6 +79,10 @@ void emulated_fence(void);
 void *emulated_shared(int key, size_t bytes);
 /* value of lane (own + n), its own where there is none. */
 uint64_t emulated_down(const char *file, int line, uint64_t value, int n);
+/* value of lane (own ^ n) */
+uint64_t emulated_xor(const char *file, int line, uint64_t value, int n);
+float emulated_two_to(float x);
+float emulated_log_of(float x);
 /* One warp's m16n8k16 product of bf16 with sums in fp32, each thread with its own parts. */
 void emulated_mma_bf16(const char *file, int line, float d[4], const uint32_t a[4], const uint32_t b[2],
                        const float c[4]);
@@ -107,6 +111,7 @@ void emulated_mma_bf16(const char *file, int line, float d[4], const uint32_t a[
 #define POINT() emulated_point()
 
 #define warp_down(x, n)     ((uint32_t)emulated_down(__FILE__, __LINE__, (uint32_t)(x), (n)))
+#define warp_xor(x, n)      ((uint32_t)emulated_xor(__FILE__, __LINE__, (uint32_t)(x), (n)))
 #define warp_down_u64(x, n) emulated_down(__FILE__, __LINE__, (uint64_t)(x), (n))
 #define warp_down_double(x, n)                                                                               \
     emulated_double(emulated_down(__FILE__, __LINE__, emulated_double_bits(x), (n)))
@@ -167,5 +172,19 @@ static inline int32_t to_fixed(float x)
 }
 
 #define square_root(x) __builtin_sqrtf(x)
+#define two_to(x)      emulated_two_to(x)
+#define log_of(x)      emulated_log_of(x)
+
+/* As PTX has cvt.rn.bf16.f32: any NaN becomes one. */
+static inline uint16_t half_of(float x)
+{
+    const uint32_t bits = bits_of(x);
+    return x != x ? 0x7fff : (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+}
+
+static inline uint32_t half_pair(float low, float high)
+{
+    return (uint32_t)half_of(low) | (uint32_t)half_of(high) << 16;
+}
 
 #endif

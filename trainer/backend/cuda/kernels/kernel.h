@@ -2,7 +2,7 @@
  *
  * A kernel is C that two compilers take: nvcc for the GPU, and the host's own C compiler for the emulator of
  * the tests (tests/cuda_rig/emulator.h), which gives the same words. So: no C++, nothing of the CUDA runtime,
- * blocks and grids of one dimension, one plain struct as the argument (of a header of the kernel's name,
+ * blocks and grids of one dimension, one plain struct as the argument (of a header of the file's name,
  * which C includes, too), and what needs all threads of a block or a warp only by the words below.
  *
  *     KERNEL(name, threads)(struct name_args a)   for blocks of exactly that many threads
@@ -11,13 +11,18 @@
  *     BARRIER();                       all threads of the block, or none
  *     FENCE();                         earlier stores are visible on the device before later ones
  *     POINT();                         nothing: here the emulator may change threads, or end all
+ *     struct WIDE name { .. }          16 bytes that are read together, of memory of any other type
  *     UNROLL                           before a loop of few turns, whose arrays are to be registers
  *     warp_down(x, n), _u64, _double   the x of lane + n; all 32 lanes, or none
+ *     warp_xor(x, n)                   the x, of 32 bits, of lane ^ n; all 32 lanes, or none
  *     mma_bf16(d, a, b, c)             m16n8k16 with sums in fp32: all 32 lanes, each with its parts
  *     atomic_max(at, x)                unsigned, of 32 bits
  *     atomic_add_u64(at, x)            modulo 2^64
  *     to_fixed(x)                      int32, nearest even, saturated, 0 for NaN
  *     square_root(x)                   correctly rounded
+ *     two_to(x)                        2^x, to some 2 units in the last place: the one approximate word
+ *     log_of(x)                        natural, to 1 unit in the last place
+ *     half_of(x), half_pair(low, high) bf16, nearest even: its 16 bits, and those of two in 32
  *     bits_of(x), float_of(bits)       the same 32 bits */
 #ifndef RM_TRAINER_CUDA_KERNEL_H
 #define RM_TRAINER_CUDA_KERNEL_H
@@ -25,6 +30,8 @@
 #include <stdint.h>
 
 enum { WARP = 32 };
+
+#define WIDE __attribute__((aligned(16), may_alias))
 
 #ifdef __CUDACC__
 
@@ -41,6 +48,7 @@ enum { WARP = 32 };
 #define POINT()   ((void)0)
 
 #define warp_down(x, n)        __shfl_down_sync(0xffffffffu, (uint32_t)(x), (n))
+#define warp_xor(x, n)         __shfl_xor_sync(0xffffffffu, (uint32_t)(x), (n))
 #define warp_down_u64(x, n)    ((uint64_t)__shfl_down_sync(0xffffffffu, (unsigned long long)(x), (n)))
 #define warp_down_double(x, n) __shfl_down_sync(0xffffffffu, (double)(x), (n))
 
@@ -51,6 +59,28 @@ enum { WARP = 32 };
 #define bits_of(x)     __float_as_uint(x)
 #define float_of(bits) __uint_as_float(bits)
 #define square_root(x) __fsqrt_rn(x)
+#define log_of(x)      logf(x)
+
+DEVICE float two_to(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+DEVICE uint16_t half_of(float x)
+{
+    uint16_t h;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x));
+    return h;
+}
+
+DEVICE uint32_t half_pair(float low, float high)
+{
+    uint32_t pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
 
 DEVICE void mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const float c[4])
 {

@@ -135,3 +135,33 @@ Test(emulator, the_matrix_instruction_is_the_product_of_its_documented_parts)
             }
     }
 }
+
+Test(emulator, lanes_swap_with_those_whose_number_has_other_bits)
+{
+    uint32_t from[64], to[64];
+    for (uint32_t i = 0; i < 64; i++)
+        from[i] = 1000 + i;
+    for (int n = 0; n < 32; n = 2 * n + 1) {
+        const struct swap_args args = {from, to, n};
+        struct emulation e = {.blocks = 1, .seed = 5};
+        cr_assert(emulate(&e, &emulated_swap, &args), "%s", e.wrong);
+        for (uint32_t i = 0; i < 64; i++)
+            cr_assert_eq(to[i], 1000 + (i ^ (uint32_t)n));
+    }
+}
+
+/* Each bf16 number, the middle between it and the next, and what lies beside that; both signs. */
+Test(emulator, bf16_is_the_nearest_and_the_even_one_of_two)
+{
+    for (uint32_t sign = 0; sign < 2; sign++)
+        for (uint32_t h = 0; h < 0x7f80; h++) {
+            const uint32_t half = h | sign << 15, bits = half << 16;
+            cr_assert_eq(half_of(float_of(bits)), half);
+            cr_assert_eq(half_of(float_of(bits + 0x7fff)), half);
+            cr_assert_eq(half_of(float_of(bits + 0x8000)), half + (half & 1));
+            cr_assert_eq(half_of(float_of(bits + 0x8001)), half + 1);
+        }
+    cr_assert_eq(half_of(float_of(0xff800000)), 0xff80);
+    cr_assert_eq(half_of(float_of(0x7f800001)), 0x7fff, "NaN stays NaN");
+    cr_assert_eq(half_pair(1.0f, -2.0f), 0xc0003f80);
+}

@@ -36,6 +36,11 @@ KERNEL(mistake, 64)(const struct mistake_args a)
         *a.to = next;
 }
 
+KERNEL(swap, 64)(const struct swap_args a)
+{
+    a.to[THREAD] = warp_xor(a.from[THREAD], a.n);
+}
+
 static uint32_t pair(const uint16_t *at, int step)
 {
     return (uint32_t)at[0] | (uint32_t)at[step] << 16;

@@ -25,6 +25,13 @@ struct product_args {
     float *d;          // (16, 8)
 };
 
-extern const struct emulated_kernel emulated_halves, emulated_mistake, emulated_product;
+/* Each thread's number from lane ^ n. */
+struct swap_args {
+    const uint32_t *from; // (64)
+    uint32_t *to;         // (64)
+    int n;
+};
+
+extern const struct emulated_kernel emulated_halves, emulated_mistake, emulated_product, emulated_swap;
 
 #endif
