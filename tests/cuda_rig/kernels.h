@@ -1,4 +1,5 @@
-/* The emulated kernels (exact_emulated.c); their arguments are trainer/backend/cuda/kernels/NAME.h. */
+/* The emulated kernels (exact_emulated.c, model_emulated.c); their arguments are
+ * trainer/backend/cuda/kernels/NAME.h. */
 #ifndef RM_TESTS_CUDA_KERNELS_H
 #define RM_TESTS_CUDA_KERNELS_H
 
@@ -6,5 +7,7 @@
 
 extern const struct emulated_kernel emulated_fill, emulated_lanes_add, emulated_prove, emulated_restore,
     emulated_sums, emulated_update;
+
+extern const struct emulated_kernel emulated_embed, emulated_embed_places, emulated_embed_tokens;
 
 #endif
