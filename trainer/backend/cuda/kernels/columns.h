@@ -1,0 +1,20 @@
+/* Sums of columns, in order of rows: a bias's gradient, and the shares of a norm's. Any number of blocks of
+ * COLUMNS_THREADS.
+ *
+ * Of many rows in two turns: each `each` rows to a row of sums, then those, with `each` as their number. */
+#ifndef RM_TRAINER_CUDA_COLUMNS_H
+#define RM_TRAINER_CUDA_COLUMNS_H
+
+#include <stdint.h>
+
+enum { COLUMNS_THREADS = 256, COLUMNS_TOGETHER = 8 /* rows that are read before one is added */ };
+
+struct columns_args {
+    const void *from; // (rows, columns), rows `stride` apart
+    float *to;        // (rows / each, up; columns)
+    int64_t stride, columns;
+    int32_t rows, each;
+    int32_t half; /* from is bf16, else fp32 */
+};
+
+#endif
