@@ -9,6 +9,6 @@ extern const struct emulated_kernel emulated_fill, emulated_lanes_add, emulated_
     emulated_sums, emulated_update;
 
 extern const struct emulated_kernel emulated_columns, emulated_embed, emulated_embed_places,
-    emulated_embed_tokens, emulated_norm_back, emulated_norm_rows;
+    emulated_embed_tokens, emulated_gelu, emulated_gelu_back, emulated_norm_back, emulated_norm_rows;
 
 #endif

@@ -2,4 +2,5 @@
  * memory, and so the emulator's arithmetic is theirs, but for two_to and the matrix unit. */
 #include "trainer/backend/cuda/kernels/columns.cu"
 #include "trainer/backend/cuda/kernels/embed.cu"
+#include "trainer/backend/cuda/kernels/gelu.cu"
 #include "trainer/backend/cuda/kernels/norm.cu"
