@@ -8,7 +8,8 @@
 extern const struct emulated_kernel emulated_fill, emulated_lanes_add, emulated_prove, emulated_restore,
     emulated_sums, emulated_update;
 
-extern const struct emulated_kernel emulated_columns, emulated_embed, emulated_embed_places,
-    emulated_embed_tokens, emulated_gelu, emulated_gelu_back, emulated_norm_back, emulated_norm_rows;
+extern const struct emulated_kernel emulated_classify, emulated_columns, emulated_embed,
+    emulated_embed_places, emulated_embed_tokens, emulated_gelu, emulated_gelu_back, emulated_norm_back,
+    emulated_norm_rows;
 
 #endif
