@@ -15,8 +15,10 @@ struct embedded {
     extern const char cuda_image_##name[], cuda_image_##name##_end[]
 
 EMBED(exact);
+EMBED(model);
 
-static const struct embedded images[] = {{"exact", cuda_image_exact, cuda_image_exact_end}};
+static const struct embedded images[] = {{"exact", cuda_image_exact, cuda_image_exact_end},
+                                         {"model", cuda_image_model, cuda_image_model_end}};
 enum { IMAGES = sizeof images / sizeof *images };
 
 #else

@@ -32,5 +32,6 @@ endfunction()
 
 if(RM_NVCC_FOUND)
   rm_cuda_image(exact ${cuda_exact_flags})
+  rm_cuda_image(model ${cuda_exact_flags})
   set_property(SOURCE ${CMAKE_SOURCE_DIR}/trainer/backend/cuda/images.c APPEND PROPERTY COMPILE_DEFINITIONS "RM_CUDA_IMAGES=\"${cuda_folder}\"")
 endif()
