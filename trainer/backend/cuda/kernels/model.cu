@@ -6,4 +6,5 @@
 #include "trainer/backend/cuda/kernels/columns.cu"
 #include "trainer/backend/cuda/kernels/embed.cu"
 #include "trainer/backend/cuda/kernels/gelu.cu"
+#include "trainer/backend/cuda/kernels/halve.cu"
 #include "trainer/backend/cuda/kernels/norm.cu"

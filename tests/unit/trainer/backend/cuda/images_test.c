@@ -120,8 +120,8 @@ Test(images, the_exact_half_has_each_barrier_and_each_fence)
 static const char *const model_kernels[] = {
     "attend_64",         "attend_128",         "attend_drift", "attend_keys_64", "attend_keys_128",
     "attend_queries_64", "attend_queries_128", "classify",     "columns",        "embed",
-    "embed_places",      "embed_tokens",       "gelu",         "gelu_back",      "norm_back",
-    "norm_rows"};
+    "embed_places",      "embed_tokens",       "gelu",         "gelu_back",      "halve",
+    "norm_back",         "norm_rows"};
 enum { MODEL_KERNELS = sizeof model_kernels / sizeof *model_kernels };
 
 /* The exponential alone is approximate, and only the logarithm of a loss, which is the compiler's own
