@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/str.h"
+#include "trainer/backend/cuda/kernels/norm.h"
 #include "trainer/backend/cuda/kernels/pieces.h"
 
 enum {
@@ -28,7 +29,7 @@ static const struct {
     [CUDA_NEEDS_WORDS] = {"gradients as whole numbers, twice", "gradients"},
     [CUDA_NEEDS_UNDO] = {"undo slots of the update", "undo slots"},
     [CUDA_NEEDS_HALF] = {"weights in bf16", "weights in bf16"},
-    [CUDA_NEEDS_GRADIENT] = {"gradient of one tensor", "one gradient"},
+    [CUDA_NEEDS_GRADIENT] = {"gradients of two tensors at a time", "two gradients"},
     [CUDA_NEEDS_ACTIVATIONS] = {"activations of a lane", "activations"},
     [CUDA_NEEDS_LOGITS] = {"logits of a lane", "logits"},
     [CUDA_NEEDS_WORKSPACE] = {"workspace of matrix products", "workspace"},
@@ -50,14 +51,6 @@ static int64_t pieces_of(const struct model_layout *l)
     return pieces;
 }
 
-static int64_t largest_tensor(const struct model_layout *l)
-{
-    int64_t largest = 0;
-    for (int t = 0; t < l->tensors; t++)
-        largest = l->tensor[t].count > largest ? l->tensor[t].count : largest;
-    return largest;
-}
-
 /* Of one token in one block: both norms' results, queries, keys and values, attention's result, the middle's
  * four widths before and after GELU; the residual stream twice, in fp32; and what norms and attention keep of
  * each row. */
@@ -65,6 +58,17 @@ static int64_t block_bytes(const struct model_shape *m, int64_t number)
 {
     const int64_t widths = 1 + 3 + 1 + 1 + 4 + 4, rows = 2 * 2 + m->heads;
     return widths * m->width * number + 2 * (int64_t)m->width * FLOAT_BYTES + rows * FLOAT_BYTES;
+}
+
+/* Of one token beside its blocks, once: the stream behind them, its gradient, and that of a norm's result, in
+ * fp32; what a product adds to the stream or takes from it, and four widths of gradient, and the last norm's
+ * result; of each row what the last norm and attention's way back keep, its loss and its token; and its part
+ * of the shares that norms' gradients are added up from. */
+static int64_t between_bytes(const struct model_shape *m, int64_t number)
+{
+    const int64_t widths = 1 + 1 + 1 + 1 + 4, rows = 2 + m->heads + 1 + 4;
+    const int64_t shares = 2 * (int64_t)m->width * FLOAT_BYTES / NORM_ROWS;
+    return widths * m->width * number + 3 * (int64_t)m->width * FLOAT_BYTES + rows * FLOAT_BYTES + shares;
 }
 
 /* Recomputed: of each block its input, and one block as a whole. */
@@ -75,17 +79,25 @@ static int64_t activation_bytes(const struct cuda_needs_shape *s)
     const int64_t tokens = (int64_t)s->lane_sequences * m->context, block = block_bytes(m, number);
     const int64_t input = (int64_t)m->width * FLOAT_BYTES;
     const int64_t kept = s->recompute ? m->layers * input + block : m->layers * block;
-    const int64_t way_back =
-        2 * input + 4 * m->width * number; /* gradients of the stream and of the widest part */
-    return tokens * (kept + way_back);
+    return tokens * (kept + between_bytes(m, number));
+}
+
+static int64_t vocabulary_of(const struct model_shape *m)
+{
+    return (m->vocabulary + VOCABULARY_UNIT - 1) / VOCABULARY_UNIT * (int64_t)VOCABULARY_UNIT;
 }
 
 static int64_t logit_bytes(const struct cuda_needs_shape *s)
 {
     const struct model_shape *m = &s->layout->shape;
-    const int64_t columns =
-        (m->vocabulary + VOCABULARY_UNIT - 1) / VOCABULARY_UNIT * (int64_t)VOCABULARY_UNIT;
-    return (int64_t)s->lane_sequences * m->context * columns * (s->fp32 ? FLOAT_BYTES : HALF_BYTES);
+    return (int64_t)s->lane_sequences * m->context * vocabulary_of(m) * (s->fp32 ? FLOAT_BYTES : HALF_BYTES);
+}
+
+/* The word embedding's, to which the tokens' part comes last, and one other tensor's at a time. */
+static int64_t gradient_bytes(const struct model_shape *m)
+{
+    const int64_t width = m->width, of_block = 4 * width, of_places = m->context;
+    return (vocabulary_of(m) + (of_block > of_places ? of_block : of_places)) * width * FLOAT_BYTES;
 }
 
 void cuda_needs_make(struct cuda_needs *out, const struct cuda_needs_shape *s)
@@ -97,7 +109,7 @@ void cuda_needs_make(struct cuda_needs *out, const struct cuda_needs_shape *s)
     out->bytes[CUDA_NEEDS_WORDS] = 2 * parameters * FLOAT_BYTES;
     out->bytes[CUDA_NEEDS_UNDO] = s->slots * (int64_t)sizeof(struct cuda_slot);
     out->bytes[CUDA_NEEDS_HALF] = s->fp32 ? 0 : parameters * HALF_BYTES;
-    out->bytes[CUDA_NEEDS_GRADIENT] = largest_tensor(s->layout) * FLOAT_BYTES;
+    out->bytes[CUDA_NEEDS_GRADIENT] = gradient_bytes(&s->layout->shape);
     out->bytes[CUDA_NEEDS_ACTIVATIONS] = activation_bytes(s);
     out->bytes[CUDA_NEEDS_LOGITS] = logit_bytes(s);
     out->bytes[CUDA_NEEDS_WORKSPACE] = STREAMS_COMPUTING * WORKSPACE;

@@ -5,26 +5,12 @@
  *     if (cuda_needs_check(&needs, &shape, &room, err) < 0) ...      "... needs 20.1 GiB ... would fit"
  *     cuda_needs_report(&needs, &out);                               a line a purpose, for the log
  *
- * Activations are those of docs/model.md in bf16 with the residual stream in fp32 (or all in fp32), as the
- * kernels of the model keep them; whoever adds a buffer there adds it here. */
-#ifndef RM_TRAINER_CUDA_NEEDS_H
-#define RM_TRAINER_CUDA_NEEDS_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "common/base/error.h"
-#include "common/model/layout.h"
-
-struct str;
-
-enum cuda_purpose {
-    CUDA_NEEDS_STATE,       /* weights and two moments in fp32, stamps and sums of their pieces */
+ * Activations are those of docs/model.md in bf16 with the residual stream in fp32 (or all in fp32), as a lane
+ * keeps them (lane/lane_parts.h): whoever adds a buffer there adds it here, and a test compares both. */
     CUDA_NEEDS_WORDS,       /* two buffers of gradients in whole numbers */
     CUDA_NEEDS_UNDO,        /* old values of pieces that an update is changing */
     CUDA_NEEDS_HALF,        /* the weights once more in bf16, for products */
-    CUDA_NEEDS_GRADIENT,    /* of one tensor at a time, in fp32: it becomes words at once */
+    CUDA_NEEDS_GRADIENT,    /* of two tensors at a time, in fp32: they become words at once */
     CUDA_NEEDS_ACTIVATIONS, /* what a lane keeps for its way back */
     CUDA_NEEDS_LOGITS,      /* a lane's, over the whole vocabulary */
     CUDA_NEEDS_WORKSPACE,   /* of matrix products: one for each stream that computes */

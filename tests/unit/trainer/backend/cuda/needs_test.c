@@ -54,18 +54,18 @@ Test(needs, its_sum_is_that_of_its_purposes)
 }
 
 /* By hand: a token of gpt2-124m keeps 12 blocks of 14 widths in bf16 and two in fp32, with 16 numbers of its
- * rows; on its way back two more widths in fp32 and four in bf16. Logits: 50304 columns. */
+ * rows; beside them three widths in fp32, eight in bf16, 19 numbers and a share. Logits: 50304 columns. */
 Test(needs, what_a_token_takes_is_what_it_takes_by_hand)
 {
     struct cuda_needs_shape shape = shape_of(&small, 16);
     const int64_t tokens = 16 * 1024, block = 14 * 768 * 2 + 2 * 768 * 4 + 16 * 4,
-                  back = 2 * 768 * 4 + 4 * 768 * 2;
+                  beside = 3 * 768 * 4 + 8 * 768 * 2 + 19 * 4 + 2 * 768 * 4 / 32;
     struct cuda_needs needs = needs_of(&shape);
-    cr_assert_eq(needs.bytes[CUDA_NEEDS_ACTIVATIONS], tokens * (12 * block + back));
+    cr_assert_eq(needs.bytes[CUDA_NEEDS_ACTIVATIONS], tokens * (12 * block + beside));
     cr_assert_eq(needs.bytes[CUDA_NEEDS_LOGITS], tokens * 50304 * 2);
-    cr_assert_eq(needs.bytes[CUDA_NEEDS_GRADIENT], (int64_t)50257 * 768 * 4);
+    cr_assert_eq(needs.bytes[CUDA_NEEDS_GRADIENT], (int64_t)(50304 + 4 * 768) * 768 * 4);
     shape.recompute = true;
-    cr_assert_eq(needs_of(&shape).bytes[CUDA_NEEDS_ACTIVATIONS], tokens * (12 * 768 * 4 + block + back));
+    cr_assert_eq(needs_of(&shape).bytes[CUDA_NEEDS_ACTIVATIONS], tokens * (12 * 768 * 4 + block + beside));
 }
 
 Test(needs, twice_the_sequences_take_twice_what_a_lane_takes_and_nothing_else)
@@ -120,7 +120,7 @@ Test(needs, what_would_help_is_tried_out_before_it_is_said)
         {20, 21, "20.0 of 21.0 are free; this model needs a GPU with more memory"},
     };
     static const char begin[] =
-        "NVIDIA H100: training needs 77.0 GiB (activations 42.7, weights and moments 17.4, "
+        "NVIDIA H100: training needs 77.3 GiB (activations 43.0, weights and moments 17.4, "
         "gradients 11.6 GiB), and ";
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *said = check(&shape, cases[i].free * GIB, cases[i].total * GIB - MIB);
@@ -139,11 +139,11 @@ Test(needs, a_report_has_a_line_for_each_purpose)
                                      "   949.4 MiB  gradients as whole numbers, twice\n"
                                      "    12.4 MiB  undo slots of the update\n"
                                      "   237.4 MiB  weights in bf16\n"
-                                     "   147.2 MiB  gradient of one tensor\n"
-                                     "  1347.0 MiB  activations of a lane\n"
+                                     "   156.4 MiB  gradients of two tensors at a time\n"
+                                     "  1384.0 MiB  activations of a lane\n"
                                      "   393.0 MiB  logits of a lane\n"
                                      "    32.0 MiB  workspace of matrix products\n"
                                      "   512.0 MiB  code, graphs and the driver's own\n"
-                                     "  5054.9 MiB  in all\n");
+                                     "  5101.1 MiB  in all\n");
     str_clear(&out);
 }

@@ -1,0 +1,114 @@
+#include "trainer/backend/cuda/kernels/columns.h"
+#include "trainer/backend/cuda/kernels/norm.h"
+#include "trainer/backend/cuda/lane/lane_parts.h"
+
+enum { VOCABULARY_UNIT = 128 /* rows of the word embedding in memory: products like it */ };
+enum { ALIGNED = 256, FLOATS = sizeof(float), HALVES = sizeof(uint16_t) };
+
+void lane_measure(struct cuda_lane *l)
+{
+    const struct model_shape *s = &l->layout->shape;
+    l->head_size = s->width / s->heads;
+    l->rows = (int64_t)l->sequences * s->context;
+    l->width = s->width;
+    l->vocabulary = ((int64_t)s->vocabulary + VOCABULARY_UNIT - 1) / VOCABULARY_UNIT * VOCABULARY_UNIT;
+}
+
+struct region {
+    CUdeviceptr base;
+    size_t used;
+};
+
+static CUdeviceptr take(struct region *r, int64_t count, size_t size)
+{
+    const CUdeviceptr at = r->base + r->used;
+    r->used += ((size_t)count * size + ALIGNED - 1) / ALIGNED * ALIGNED;
+    return at;
+}
+
+static void place_block(const struct cuda_lane *l, struct lane_block *b, struct region *r)
+{
+    const int64_t n = l->rows, c = l->width;
+    b->attn = take(r, 3 * c * c, HALVES);
+    b->attn_bias = take(r, 3 * c, HALVES);
+    b->proj = take(r, c * c, HALVES);
+    b->fc = take(r, 4 * c * c, HALVES);
+    b->mlp = take(r, 4 * c * c, HALVES);
+    b->stream = take(r, n * c, FLOATS);
+    b->stats1 = take(r, n, sizeof(struct norm_stats));
+    b->norm1 = take(r, n * c, HALVES);
+    b->qkv = take(r, 3 * n * c, HALVES);
+    b->log_sums = take(r, n * l->layout->shape.heads, FLOATS);
+    b->mixed = take(r, n * c, HALVES);
+    b->middle = take(r, n * c, FLOATS);
+    b->stats2 = take(r, n, sizeof(struct norm_stats));
+    b->norm2 = take(r, n * c, HALVES);
+    b->wide = take(r, 4 * n * c, HALVES);
+    b->gelu = take(r, 4 * n * c, HALVES);
+}
+
+/* Shares of norms have both gradients, those of biases are up to four widths long. */
+static int64_t shares_count(const struct cuda_lane *l)
+{
+    const int64_t of_norms = (l->rows + NORM_ROWS - 1) / NORM_ROWS * 2;
+    const int64_t of_biases = (l->rows + LANE_COLUMNS_EACH - 1) / LANE_COLUMNS_EACH * 4;
+    return (of_norms > of_biases ? of_norms : of_biases) * l->width;
+}
+
+static int64_t gradient_count(const struct cuda_lane *l)
+{
+    const int64_t of_block = 4 * l->width * l->width, of_places = l->layout->shape.context * l->width;
+    return of_block > of_places ? of_block : of_places;
+}
+
+static void place_way_back(struct cuda_lane *l, struct region *r)
+{
+    struct lane_places *at = &l->at;
+    const int64_t n = l->rows, c = l->width;
+    at->dstream = take(r, n * c, FLOATS);
+    at->dstream_half = take(r, n * c, HALVES);
+    at->dnorm = take(r, n * c, FLOATS);
+    at->dmixed = take(r, n * c, HALVES);
+    at->drift = take(r, n * l->layout->shape.heads, FLOATS);
+    at->dwide = take(r, 4 * n * c, HALVES);
+    at->shares = take(r, shares_count(l), FLOATS);
+    at->sums = take(r, 4 * c, FLOATS);
+    at->gradient = take(r, gradient_count(l), FLOATS);
+    at->dwte = take(r, l->vocabulary * c, FLOATS);
+}
+
+void lane_place(struct cuda_lane *l, CUdeviceptr base)
+{
+    struct region r = {base, 0};
+    struct lane_places *at = &l->at;
+    const int64_t n = l->rows, c = l->width;
+    at->wte = take(&r, l->vocabulary * c, HALVES);
+    for (int i = 0; i < l->layout->shape.layers; i++)
+        place_block(l, &at->block[i], &r);
+    at->branch = take(&r, n * c, HALVES);
+    at->last = take(&r, n * c, FLOATS);
+    at->stats = take(&r, n, sizeof(struct norm_stats));
+    at->norm = take(&r, n * c, HALVES);
+    at->logits = take(&r, n * l->vocabulary, HALVES);
+    at->losses = take(&r, n, FLOATS);
+    place_way_back(l, &r);
+    at->tokens = take(&r, 4 * n + 2, sizeof(int32_t));
+    at->workspace = take(&r, LANE_WORKSPACE, 1);
+    at->bytes = r.used;
+}
+
+size_t lane_host_bytes(const struct cuda_lane *l)
+{
+    return (size_t)(4 * l->rows + 2) * sizeof(int32_t) + (size_t)l->rows * sizeof(float);
+}
+
+void lane_place_host(struct cuda_lane *l, void *base)
+{
+    int32_t *at = base;
+    l->host = (struct lane_rows){.tokens = at,
+                                 .targets = at + l->rows,
+                                 .order = at + 2 * l->rows,
+                                 .first = at + 3 * l->rows,
+                                 .groups = at + 4 * l->rows + 1};
+    l->losses = (float *)(void *)(at + 4 * l->rows + 2);
+}
