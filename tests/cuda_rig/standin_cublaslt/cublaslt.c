@@ -214,6 +214,27 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     return *found ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
+/* Whether it is one of ours; what it needs. */
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algorithm,
+                                       cublasLtMatmulHeuristicResult_t *result)
+{
+    (void)handle;
+    (void)desc;
+    (void)a;
+    (void)b;
+    (void)c;
+    if (algorithm->data[0] >= ALGORITHMS)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    *result = (cublasLtMatmulHeuristicResult_t){.algo = *algorithm,
+                                                .workspaceSize = workspace_of((int)algorithm->data[0], d),
+                                                .state = CUBLAS_STATUS_SUCCESS,
+                                                .wavesCount = 1};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algorithm,
                                                     cublasLtMatmulAlgoConfigAttributes_t which, void *to,
                                                     size_t bytes, size_t *written)

@@ -7,6 +7,20 @@
  *
  * Activations are those of docs/model.md in bf16 with the residual stream in fp32 (or all in fp32), as a lane
  * keeps them (lane/lane_parts.h): whoever adds a buffer there adds it here, and a test compares both. */
+#ifndef RM_TRAINER_CUDA_NEEDS_H
+#define RM_TRAINER_CUDA_NEEDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/error.h"
+#include "common/model/layout.h"
+
+struct str;
+
+enum cuda_purpose {
+    CUDA_NEEDS_STATE,       /* weights and two moments in fp32, stamps and sums of their pieces */
     CUDA_NEEDS_WORDS,       /* two buffers of gradients in whole numbers */
     CUDA_NEEDS_UNDO,        /* old values of pieces that an update is changing */
     CUDA_NEEDS_HALF,        /* the weights once more in bf16, for products */

@@ -7,6 +7,8 @@
 
 #include "common/base/str.h"
 #include "common/os/config.h"
+#include "common/os/crypto.h"
+#include "trainer/backend/cuda/driver/algorithms.h"
 
 #define LIBRARY "libcublasLt.so.13"
 
@@ -71,6 +73,7 @@ int cuda_blas_open(struct cuda_blas **ret, struct cuda_device *device, struct er
     if (!blas)
         return err_set(err, ERR_MACHINE, "no memory");
     blas->device = device;
+    blas->table = cuda_algorithms_built_in();
     if (load(blas, &library, err) < 0 || find_calls(blas, library, err) < 0 ||
         failed(blas, blas->calls.cublasLtCreate(&blas->handle), "start", err) < 0) {
         free(blas);
@@ -181,10 +184,30 @@ static bool is_allowed(const struct cuda_product *p, const cublasLtMatmulHeurist
            cuda_algorithm_is_exact(scheme);
 }
 
+/* The table's, where it has one that this library takes for this product. */
+static bool choose_from_table(struct cuda_product *p)
+{
+    const struct cuda_device *device = p->blas->device;
+    const struct cuda_algorithm_kind kind = {10 * device->major + device->minor, device->processors,
+                                             p->blas->version};
+    const cublasLtMatmulAlgo_t *known = cuda_algorithm_find(p->blas->table, &kind, &p->shape);
+    cublasLtMatmulHeuristicResult_t result = {.algo = {{0}}};
+    if (!known || p->blas->calls.cublasLtMatmulAlgoCheck(p->blas->handle, p->desc, p->b, p->a, p->d, p->d,
+                                                         known, &result) != CUBLAS_STATUS_SUCCESS)
+        return false;
+    result.algo = *known;
+    if (!is_allowed(p, &result))
+        return false;
+    p->algorithm = *known;
+    return true;
+}
+
 static int choose(struct cuda_product *p, struct error *err)
 {
     cublasLtMatmulHeuristicResult_t result[PROPOSED];
     const struct cuda_product_shape *s = &p->shape;
+    if (choose_from_table(p))
+        return 0;
     int found = proposals(p, result, err);
     if (found < 0)
         return -1;
@@ -221,6 +244,20 @@ void cuda_product_clear(struct cuda_product *p)
     if (p->desc)
         p->blas->calls.cublasLtMatmulDescDestroy(p->desc);
     memset(p, 0, sizeof *p);
+}
+
+void cuda_products_hash(const struct cuda_product *products, int count, uint8_t out[RM_HASH_BYTES])
+{
+    struct sha256 *h = sha256_open();
+    for (int i = 0; i < count; i++) {
+        const struct cuda_product *p = &products[i];
+        const struct cuda_product_shape *s = &p->shape;
+        const int32_t said[] = {p->blas->version, s->m,    s->n,      s->k,   s->a_turned,
+                                s->b_turned,      s->half, s->d_half, s->add, (int32_t)s->epilogue};
+        sha256_add(h, said, sizeof said);
+        sha256_add(h, &p->algorithm, sizeof p->algorithm);
+    }
+    sha256_finish(h, out);
 }
 
 int cuda_product_run(struct cuda_product *p, struct cuda_stream *s, const struct cuda_product_operands *at,

@@ -6,10 +6,10 @@
  * Matrices here are row-major, as all of the tree's are: d (m, n) = a (m, k) * b (k, n). For the library,
  * whose are column-major, the same bytes are d' (n, m) = b' * a', so a and b change places on the way.
  *
- * Which algorithm computes a product is settled when that is opened, without timing anything: the first of
- * what the library proposes that sums in one order. A sum split over K is allowed where its parts are kept
- * apart in the workspace and added up afterwards, never in place (the order would be chance) and never in the
- * output's type. */
+ * Which algorithm computes a product is settled when that is opened, without timing anything: by the table
+ * (algorithms.h), else it is the first of what the library proposes that sums in one order. A sum split over
+ * K is allowed where its parts are kept apart in the workspace and added up afterwards, never in place (the
+ * order would be chance) and never in the output's type. */
 #ifndef RM_TRAINER_CUDA_CUBLASLT_H
 #define RM_TRAINER_CUDA_CUBLASLT_H
 
@@ -20,8 +20,15 @@
 #include "trainer/backend/cuda/driver/cublaslt_calls.h"
 #include "trainer/backend/cuda/driver/stream.h"
 
+struct cuda_algorithm;
+struct cuda_algorithm_table {
+    const struct cuda_algorithm *at;
+    int count;
+};
+
 struct cuda_blas {
     struct cuda_device *device;
+    struct cuda_algorithm_table table; /* what is built in, but for tests */
     struct cublaslt_calls calls;
     cublasLtHandle_t handle;
     int version; /* 130002 is 13.0.2 */
@@ -56,7 +63,7 @@ struct cuda_product {
     struct cuda_product_shape shape;
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, d;
-    cublasLtMatmulAlgo_t algorithm; /* its 64 bytes are what a fingerprint has of it */
+    cublasLtMatmulAlgo_t algorithm;
 };
 
 /* Whether an algorithm of this reduction scheme gives the same bits each time. */
@@ -65,6 +72,9 @@ bool cuda_algorithm_is_exact(uint32_t scheme);
 int cuda_product_open(struct cuda_product *p, struct cuda_blas *blas, const struct cuda_product_shape *shape,
                       struct error *err);
 void cuda_product_clear(struct cuda_product *p);
+/* Of what was chosen for so many open products, in their order: the library's version, each one's shape and
+ * its algorithm's 64 bytes. Two that differ in it may differ in bits. */
+void cuda_products_hash(const struct cuda_product *products, int count, uint8_t out[RM_HASH_BYTES]);
 
 struct cuda_product_operands {
     CUdeviceptr a, b, d, bias, aux, workspace; /* bias, aux: 0 where the epilogue has none */

@@ -29,6 +29,10 @@
        cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,                         \
        cublasLtMatmulPreference_t preference, int asked, cublasLtMatmulHeuristicResult_t results[],          \
        int *found))                                                                                          \
+    C(cublasLtMatmulAlgoCheck,                                                                               \
+      (cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,                         \
+       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,                         \
+       const cublasLtMatmulAlgo_t *algorithm, cublasLtMatmulHeuristicResult_t *result))                      \
     C(cublasLtMatmulAlgoConfigGetAttribute,                                                                  \
       (const cublasLtMatmulAlgo_t *algorithm, cublasLtMatmulAlgoConfigAttributes_t which, void *to,          \
        size_t bytes, size_t *written))                                                                       \

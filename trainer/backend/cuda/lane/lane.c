@@ -82,6 +82,11 @@ size_t cuda_lane_memory(const struct cuda_lane *l)
     return l->memory.bytes;
 }
 
+void cuda_lane_choice(const struct cuda_lane *l, uint8_t out[RM_HASH_BYTES])
+{
+    cuda_products_hash(l->product, LANE_PRODUCTS, out);
+}
+
 static int halve(struct cuda_lane *l, int tensor, CUdeviceptr to, struct error *err)
 {
     const int64_t count = l->layout->tensor[tensor].count;

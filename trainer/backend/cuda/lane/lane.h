@@ -32,6 +32,9 @@ void cuda_lane_free(struct cuda_lane *l);
 /* Bytes that it took. */
 size_t cuda_lane_memory(const struct cuda_lane *l);
 
+/* What cuBLASLt's algorithms were chosen to be (cublaslt.h): a part of the fingerprint. */
+void cuda_lane_choice(const struct cuda_lane *l, uint8_t out[RM_HASH_BYTES]);
+
 /* params (parameters, fp32, on the GPU): the weights of all that follows, until the next call. To be called
  * whenever their values changed. */
 int cuda_lane_weights(struct cuda_lane *l, CUdeviceptr params, struct error *err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gpu_case.h"
+#include "trainer/backend/cuda/driver/algorithms.h"
 
 #define LABEL "Stand-in GPU GPU-5eed0000-0000-0000-0000-000000000000"
 
@@ -215,6 +216,98 @@ Test(blas, only_algorithms_with_one_order_are_chosen)
     GPU_OK(cuda_product_open(&p, r.blas, &shape, &gpu_err));
     cr_assert_eq(p.algorithm.data[0], 1, "the first that is allowed");
     cuda_product_clear(&p);
+    rig_close(&r);
+}
+
+/* The stand-in's GPU, by its number of processors, and the library's version. */
+static struct cuda_algorithm entry_of(const struct rig *r, const struct cuda_product_shape *shape,
+                                      uint64_t which)
+{
+    const struct cuda_device *d = r->g.device;
+    return (struct cuda_algorithm){
+        {10 * d->major + d->minor, d->processors, r->blas->version}, *shape, {{which}}};
+}
+
+/* Which of the stand-in's algorithms is chosen where the table has this entry. */
+static uint64_t chosen(struct rig *r, const struct cuda_algorithm *entry,
+                       const struct cuda_product_shape *shape)
+{
+    struct cuda_product p;
+    r->blas->table = (struct cuda_algorithm_table){entry, 1};
+    GPU_OK(cuda_product_open(&p, r->blas, shape, &gpu_err));
+    const uint64_t which = p.algorithm.data[0];
+    cuda_product_clear(&p);
+    return which;
+}
+
+enum { IN_PLACE, SPLIT, WHOLE, NO_ALGORITHM };
+
+Test(blas, the_tables_algorithm_is_taken_where_it_is_for_this_product_gpu_and_library)
+{
+    struct rig r;
+    rig_open(&r, "");
+    const struct cuda_product_shape shape = {M, N, K, .workspace = WORKSPACE};
+    struct cuda_algorithm entry = entry_of(&r, &shape, WHOLE);
+    cr_assert_eq(chosen(&r, &entry, &shape), WHOLE);
+    struct cuda_product_shape others[9];
+    for (int i = 0; i < 9; i++)
+        others[i] = shape;
+    others[0].m++, others[1].n++, others[2].k++;
+    others[3].a_turned = others[4].b_turned = others[5].half = others[6].d_half = others[7].add = true;
+    others[8].epilogue = CUDA_BIAS;
+    for (int i = 0; i < 9; i++)
+        cr_assert_eq(chosen(&r, &entry, &others[i]), SPLIT, "shape %d", i);
+    entry.kind.architecture++;
+    cr_assert_eq(chosen(&r, &entry, &shape), SPLIT);
+    entry = entry_of(&r, &shape, WHOLE), entry.kind.processors++;
+    cr_assert_eq(chosen(&r, &entry, &shape), SPLIT);
+    entry = entry_of(&r, &shape, WHOLE), entry.kind.version++;
+    cr_assert_eq(chosen(&r, &entry, &shape), SPLIT);
+    rig_close(&r);
+}
+
+/* One that sums in place, one that the library does not know, one whose workspace is too large. */
+Test(blas, a_table_can_not_choose_what_may_not_be_chosen)
+{
+    struct rig r;
+    rig_open(&r, "");
+    const struct cuda_product_shape shape = {M, N, K, .workspace = WORKSPACE},
+                                    none = {.m = M, .n = N, .k = K};
+    struct cuda_algorithm entry = entry_of(&r, &shape, IN_PLACE);
+    cr_assert_eq(chosen(&r, &entry, &shape), SPLIT);
+    entry = entry_of(&r, &shape, NO_ALGORITHM);
+    cr_assert_eq(chosen(&r, &entry, &shape), SPLIT);
+    entry = entry_of(&r, &shape, SPLIT);
+    cr_assert_eq(chosen(&r, &entry, &none), WHOLE);
+    rig_close(&r);
+}
+
+static void hash_of(struct rig *r, const struct cuda_product_shape *shape, uint8_t out[RM_HASH_BYTES])
+{
+    struct cuda_product p;
+    GPU_OK(cuda_product_open(&p, r->blas, shape, &gpu_err));
+    cuda_products_hash(&p, 1, out);
+    cuda_product_clear(&p);
+}
+
+Test(blas, the_hash_of_a_choice_is_the_same_each_time_and_another_for_another_choice)
+{
+    struct rig r;
+    rig_open(&r, "");
+    const struct cuda_product_shape split = {M, N, K, .workspace = WORKSPACE},
+                                    whole = {.m = M, .n = N, .k = K}, other = {.m = M, .n = N, .k = K + 1};
+    uint8_t first[RM_HASH_BYTES], again[RM_HASH_BYTES];
+    hash_of(&r, &split, first);
+    hash_of(&r, &split, again);
+    cr_assert(!memcmp(first, again, sizeof first));
+    hash_of(&r, &whole, again);
+    cr_assert(memcmp(first, again, sizeof first), "another algorithm");
+    memcpy(first, again, sizeof first);
+    hash_of(&r, &other, again);
+    cr_assert(memcmp(first, again, sizeof first), "another shape");
+    r.blas->version++;
+    hash_of(&r, &whole, again);
+    cr_assert(memcmp(first, again, sizeof first), "another version");
     rig_close(&r);
 }
 

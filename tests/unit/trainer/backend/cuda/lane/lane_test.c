@@ -202,6 +202,32 @@ Test(lane, words_are_the_gradient_rounded_once_and_lanes_add_up)
     world_close(&w);
 }
 
+/* ---- the choice of algorithms ---- */
+
+static void choice_of(const struct world *w, const char *script, uint8_t out[RM_HASH_BYTES])
+{
+    struct rig r;
+    setenv("RINGMASTER_STANDIN_CUBLASLT", script, 1);
+    rig_open(&r, w, "");
+    cuda_lane_choice(r.lane, out);
+    rig_close(&r);
+}
+
+Test(lane, what_was_chosen_for_its_products_has_a_hash)
+{
+    struct world w = weights_of(&tiny), other = weights_of(&small);
+    uint8_t first[RM_HASH_BYTES], again[RM_HASH_BYTES];
+    choice_of(&w, "", first);
+    choice_of(&w, "", again);
+    cr_assert(!memcmp(first, again, sizeof first));
+    choice_of(&w, "version=130100", again);
+    cr_assert(memcmp(first, again, sizeof first));
+    choice_of(&other, "", again);
+    cr_assert(memcmp(first, again, sizeof first));
+    world_close(&w);
+    world_close(&other);
+}
+
 /* ---- memory ---- */
 
 static void as_planned(const struct model_shape *shape, int sequences)
