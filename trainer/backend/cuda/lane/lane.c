@@ -48,6 +48,7 @@ int cuda_lane_open(struct cuda_lane **ret, struct cuda_blas *blas, const struct 
     l->blas = blas;
     l->layout = options->layout;
     l->sequences = options->sequences;
+    l->graphs = options->graphs;
     model_index_init(&l->index, l->layout);
     lane_measure(l);
     if (cuda_stream_open(&l->stream, l->device, false, err) < 0 || lane_open_kernels(l, options, err) < 0 ||
@@ -67,6 +68,8 @@ void cuda_lane_free(struct cuda_lane *l)
         return;
     if (l->stream.handle)
         cuda_stream_wait(&l->stream, &ignored);
+    for (int i = 0; i < LANE_GRAPHS; i++)
+        cuda_graph_clear(&l->graph[i].graph);
     for (int i = 0; i < LANE_PRODUCTS; i++)
         cuda_product_clear(&l->product[i]);
     if (l->pinned)
@@ -139,11 +142,7 @@ int cuda_lane_run(struct cuda_lane *l, const int32_t *tokens, const struct cuda_
 {
     l->sums = sums;
     read_tokens(l, tokens);
-    if (cuda_copy_in(&l->stream, l->at.tokens, l->host.tokens, (size_t)(4 * l->rows + 2) * sizeof(int32_t),
-                     err) < 0 ||
-        lane_forward(l, err) < 0 || lane_backward(l, err) < 0 ||
-        cuda_copy_out(&l->stream, l->losses, l->at.losses, (size_t)l->rows * sizeof(float), err) < 0 ||
-        cuda_stream_wait(&l->stream, err) < 0)
+    if ((l->graphs ? lane_replay(l, err) : lane_queue(l, err)) < 0 || cuda_stream_wait(&l->stream, err) < 0)
         return -1;
     *loss = mean_loss(l);
     return 0;

@@ -22,6 +22,7 @@ struct cuda_lane_options {
     const struct model_layout *layout; /* outlives it */
     int sequences;
     const struct cuda_module *exact, *model; /* the images of those names; outlive it */
+    bool graphs; /* its work is handed over in one call, where it is the same as before: same bits */
 };
 
 /* Refused: a shape whose heads are wider than ATTEND_WIDEST (kernels/attend.h), or not as wide all together

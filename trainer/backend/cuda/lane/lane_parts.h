@@ -77,6 +77,17 @@ struct lane_rows {
     int32_t *groups;                   /* one */
 };
 
+/* The work of a lane for two buffers of words, the first lane of a pass and others: more are not in use at a
+ * time, until exponents change. */
+enum { LANE_GRAPHS = 4 };
+
+struct lane_graph {
+    struct cuda_graph graph;
+    CUdeviceptr params;
+    struct cuda_lane_sums sums; /* its scale points nowhere: */
+    float scale[RM_TENSORS_MAX];
+};
+
 struct cuda_lane {
     struct cuda_device *device;
     struct cuda_blas *blas;
@@ -96,6 +107,9 @@ struct cuda_lane {
     float *losses; // (N), pinned
     int32_t *spare;
     const struct cuda_lane_sums *sums; /* of the lane under way */
+    bool graphs;
+    struct lane_graph graph[LANE_GRAPHS];
+    int noted; /* graphs made so far: the eldest makes room */
 };
 
 /* A workspace in which cuBLASLt may split sums (cublaslt.h). */
@@ -122,6 +136,11 @@ int lane_launch(struct cuda_lane *l, enum lane_kernel kernel, int64_t blocks, co
 struct attend_args;
 struct attend_args lane_attention(const struct cuda_lane *l, const struct lane_block *b);
 int64_t lane_attention_blocks(const struct cuda_lane *l);
+
+/* lane_queue.c: all of a lane's work, from its tokens to its losses. */
+int lane_queue(struct cuda_lane *l, struct error *err);
+/* lane_graph.c: the same as one piece of work, noted where it is not yet. */
+int lane_replay(struct cuda_lane *l, struct error *err);
 
 int lane_forward(struct cuda_lane *l, struct error *err);
 int lane_backward(struct cuda_lane *l, struct error *err);

@@ -60,10 +60,10 @@ static void rig_place(struct rig *r)
     r->bytes = r->proof + sizeof(uint64_t);
 }
 
-static void rig_open(struct rig *r, const struct world *w, const char *script)
+static void rig_open_with(struct rig *r, const struct world *w, const char *script, bool graphs)
 {
     struct error err = {0};
-    const struct cuda_lane_options options = {&w->layout, SEQUENCES, &r->exact, &r->model};
+    const struct cuda_lane_options options = {&w->layout, SEQUENCES, &r->exact, &r->model, graphs};
     *r = (struct rig){.w = w};
     rig_place(r);
     setenv("RINGMASTER_CUBLASLT_LIBRARY", STANDIN_CUBLASLT, 1);
@@ -80,6 +80,11 @@ static void rig_open(struct rig *r, const struct world *w, const char *script)
     GPU_OK(cuda_copy_in(&r->s, r->m.at, r->host, r->bytes, &gpu_err));
     GPU_OK(cuda_stream_wait(&r->s, &gpu_err));
     GPU_OK(cuda_lane_weights(r->lane, r->m.at, &gpu_err));
+}
+
+static void rig_open(struct rig *r, const struct world *w, const char *script)
+{
+    rig_open_with(r, w, script, false);
 }
 
 static void rig_close(struct rig *r)
@@ -202,6 +207,73 @@ Test(lane, words_are_the_gradient_rounded_once_and_lanes_add_up)
     world_close(&w);
 }
 
+/* ---- graphs ---- */
+
+/* A pass of two lanes with one scale and then another, twice: each lane of other tokens. */
+enum { LANES = 8 };
+
+static float scale_of(int lane)
+{
+    return lane / 2 % 2 ? 0x1p20f : 0x1p18f;
+}
+
+Test(lane, as_a_graph_it_has_the_same_bits_and_is_noted_once_for_each_scale_and_place_in_a_pass)
+{
+    struct world w = weights_of(&tiny);
+    struct rig graphs, plain;
+    rig_open_with(&graphs, &w, "seed=5", true);
+    rig_open_with(&plain, &w, "seed=6", false);
+    for (int lane = 0; lane < LANES; lane++) {
+        w.tokens[lane] = (w.tokens[lane] + 1) % tiny.vocabulary;
+        const double loss = run(&graphs, scale_of(lane), lane % 2 == 0, false);
+        same_bits(&plain, graphs.host, run(&plain, scale_of(lane), lane % 2 == 0, false), loss,
+                  "with graphs");
+    }
+    cr_assert_eq(graphs.lane->noted, 4);
+    cr_assert_eq(plain.lane->noted, 0);
+    rig_close(&graphs);
+    rig_close(&plain);
+    world_close(&w);
+}
+
+Test(lane, more_graphs_than_have_room_are_noted_again)
+{
+    struct world w = weights_of(&tiny);
+    struct rig r, plain;
+    rig_open_with(&r, &w, "", true);
+    rig_open_with(&plain, &w, "", false);
+    for (int turn = 0; turn < 2; turn++)
+        for (int i = 0; i <= LANE_GRAPHS; i++) {
+            const double loss = run(&r, ldexpf(1, 10 + i), true, false);
+            same_bits(&plain, r.host, run(&plain, ldexpf(1, 10 + i), true, false), loss, "of another scale");
+        }
+    cr_assert_eq(r.lane->noted, 2 * (LANE_GRAPHS + 1));
+    rig_close(&r);
+    rig_close(&plain);
+    world_close(&w);
+}
+
+/* Both lanes have launched six kernels for their weights, and this one three of its own. */
+Test(lane, a_graph_that_could_not_be_noted_leaves_nothing_behind)
+{
+    struct world w = weights_of(&tiny);
+    struct rig r, plain;
+    float scales[RM_TENSORS_MAX] = {0};
+    double loss;
+    rig_open_with(&r, &w, "fail:cuLaunchKernel@16=OUT_OF_MEMORY", true);
+    rig_open_with(&plain, &w, "", false);
+    const struct cuda_lane_sums sums = {r.m.at + r.words, r.m.at + r.max, r.m.at + r.proof,
+                                        scales,           true,           false};
+    struct error err = {0};
+    cr_assert_eq(cuda_lane_run(r.lane, w.tokens, &sums, &loss, &err), -1);
+    cr_assert_eq(r.lane->noted, 0);
+    const double after = run(&r, 0x1p20f, true, false);
+    same_bits(&plain, r.host, run(&plain, 0x1p20f, true, false), after, "after an error");
+    rig_close(&r);
+    rig_close(&plain);
+    world_close(&w);
+}
+
 /* ---- the choice of algorithms ---- */
 
 static void choice_of(const struct world *w, const char *script, uint8_t out[RM_HASH_BYTES])
@@ -271,7 +343,7 @@ Test(lane, a_shape_that_the_kernels_are_not_made_for_is_refused)
     struct cuda_lane *lane;
     struct error err = {0};
     model_layout_init(&layout, &shape);
-    const struct cuda_lane_options options = {&layout, SEQUENCES, NULL, NULL};
+    const struct cuda_lane_options options = {.layout = &layout, .sequences = SEQUENCES};
     setenv("RINGMASTER_CUBLASLT_LIBRARY", STANDIN_CUBLASLT, 1);
     gpu_open(&g, "");
     GPU_OK(cuda_blas_open(&blas, g.device, &gpu_err));

@@ -1,0 +1,11 @@
+#include "trainer/backend/cuda/lane/lane_parts.h"
+
+int lane_queue(struct cuda_lane *l, struct error *err)
+{
+    const size_t tokens = (size_t)(4 * l->rows + 2) * sizeof(int32_t),
+                 losses = (size_t)l->rows * sizeof(float);
+    if (cuda_copy_in(&l->stream, l->at.tokens, l->host.tokens, tokens, err) < 0 || lane_forward(l, err) < 0 ||
+        lane_backward(l, err) < 0)
+        return -1;
+    return cuda_copy_out(&l->stream, l->losses, l->at.losses, losses, err);
+}
