@@ -77,6 +77,16 @@ def test_numpy_has_the_same_state_for_any_number_of_workers(calm):
     check_numbers_of_workers(NUMPY, calm)
 
 
+def check_plain_sums_differ(command, calm, workers=3, **more):
+    """The control: the same program alone and as one of several, its lanes added up in plain fp32."""
+    standin, alone = run(command, workers=workers, plain=True, **more), calm(command, plain=True, **more)
+    assert standin.states[0] == alone.states[0] and standin.states[standin.steps] != alone.states[standin.steps]
+
+
+def test_numpy_would_have_another_state_by_plain_sums(calm):
+    check_plain_sums_differ(NUMPY, calm, lanes=10, steps=12)
+
+
 def test_numpy_has_the_same_state_whatever_is_asked_and_whoever_is_killed(calm):
     check_histories(NUMPY, calm, range(3), steps=8)
 
@@ -89,6 +99,10 @@ def test_what_a_program_reports_arrives(calm):
 
 def test_torch_has_the_same_state_for_any_number_of_workers(calm, reference_python):
     check_numbers_of_workers([reference_python, str(PROGRAMS / "loop_elastic.py")], calm, numbers=(3,))
+
+
+def test_torch_would_have_another_state_by_plain_sums(calm, reference_python):
+    check_plain_sums_differ([reference_python, str(PROGRAMS / "loop_elastic.py")], calm, workers=2, steps=2)
 
 
 def test_torch_has_the_same_state_whatever_is_asked_and_whoever_is_killed(calm, reference_python):
@@ -112,6 +126,10 @@ def program_in_c(tmp_path_factory):
 
 def test_c_has_the_same_state_for_any_number_of_workers(calm, elastic_c):
     check_numbers_of_workers(elastic_c, calm)
+
+
+def test_c_would_have_another_state_by_plain_sums(calm, elastic_c):
+    check_plain_sums_differ(elastic_c, calm, lanes=10, steps=12)
 
 
 def test_c_has_the_same_state_whatever_is_asked_and_whoever_is_killed(calm, elastic_c):

@@ -4,10 +4,13 @@ It has as many programs as it is told, deals lanes out, adds gradients up in flo
 a trainer may ask for: lanes once more, a state now, another state in the midst of a step, nothing for a while, updates of steps that
 a program had no lane of; it kills programs while they compute and starts others. With the same seed it asks for the same.
 
+With `plain` it adds up as workers do that have no exact sums: in fp32, each its own lanes, and then theirs one after the other.
+
 It is strict: a packet out of turn or of another length, a byte changed where nothing should be, or two programs whose states of one
 step differ, is an AssertionError.
 """
 
+import functools
 import hashlib
 import mmap
 import os
@@ -54,10 +57,10 @@ class Program:
 
 
 class StandIn:
-    def __init__(self, command, *, workers, steps=6, lanes=4, sequences=3, samples=48, seed=7, mischief=None, kills=0, env=None, cwd=None):
+    def __init__(self, command, *, workers, steps=6, lanes=4, sequences=3, samples=48, seed=7, mischief=None, kills=0, plain=False, env=None, cwd=None):
         self.command, self.env, self.cwd = command, {**os.environ, **(env or {})}, cwd
         self.workers, self.steps, self.lanes, self.sequences, self.samples, self.seed = workers, steps, lanes, sequences, samples, seed
-        self.chance, self.kills = random.Random(mischief) if mischief is not None else None, kills
+        self.chance, self.kills, self.plain = random.Random(mischief) if mischief is not None else None, kills, plain
         self.folder = tempfile.mkdtemp(prefix="standin-")
         self.path = os.path.join(self.folder, "socket")
         self.door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -199,10 +202,15 @@ class StandIn:
 
     def close_step(self):
         if len(self.found) == self.lanes:
-            total = sum(self.found[lane][0] for lane in range(self.lanes))
+            total = self.plain_sum() if self.plain else sum(self.found[lane][0] for lane in range(self.lanes))
             self.means[self.step] = ((total / self.lanes).astype(numpy.float32).tobytes(),
                                      sum(self.found[lane][1] for lane in range(self.lanes)) / self.lanes)
             self.found = {}
+
+    def plain_sum(self):
+        """Each worker has lanes that follow each other."""
+        parts = numpy.array_split([self.found[lane][0].astype(numpy.float32) for lane in range(self.lanes)], self.workers)
+        return functools.reduce(numpy.add, [functools.reduce(numpy.add, part) for part in parts])
 
     def lane_for(self, program, step, lane):
         program.area ^= 1
