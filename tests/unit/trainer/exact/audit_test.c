@@ -1,0 +1,177 @@
+#include "trainer/exact/audit.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "common/model/layout.h"
+#include "trainer/exact/header.h"
+
+enum { TENSORS = 2, LANES = 8, WORDS = 2048 };
+
+static struct audit_pass pass_of(int rank, int world)
+{
+    return (struct audit_pass){.step = 1, .lanes = LANES, .rank = rank, .world = world, .all = -1};
+}
+
+static bool is_own(const struct audit_pass *p, int lane)
+{
+    struct model_range own = model_part(p->lanes, p->rank, p->world);
+    return lane >= own.first && lane < own.first + own.count;
+}
+
+Test(audit, nobody_audits_alone_or_itself)
+{
+    struct audit_pass alone = pass_of(0, 1);
+    alone.fresh = true;
+    cr_assert_eq(audit_lane(&alone), -1);
+    for (int world = 2; world <= LANES; world++) {
+        for (int rank = 0; rank < world; rank++) {
+            struct audit_pass p = pass_of(rank, world);
+            p.fresh = true;
+            for (p.step = 1; p.step < 40; p.step++) {
+                int lane = audit_lane(&p);
+                cr_assert(lane >= 0 && lane < LANES && !is_own(&p, lane), "rank %d of %d: %d", rank, world,
+                          lane);
+            }
+        }
+    }
+}
+
+Test(audit, who_has_a_lane_less_than_others_always_does)
+{
+    for (int rank = 0; rank < 3; rank++) { /* 2, 3, 3 lanes */
+        struct audit_pass p = pass_of(rank, 3);
+        bool less = model_part(LANES, rank, 3).count == 2;
+        for (p.step = 1; p.step < 80; p.step++)
+            cr_assert_eq(audit_lane(&p) >= 0, less, "rank %d", rank);
+    }
+}
+
+Test(audit, else_the_ranks_take_turns_that_cost_less_than_half_a_percent)
+{
+    enum { STEPS = 100000 };
+    for (int world = 2; world <= LANES; world *= 2) {
+        bool audited[LANES] = {false};
+        int all = 0;
+        for (int rank = 0; rank < world; rank++) {
+            struct audit_pass p = pass_of(rank, world);
+            int own = 0;
+            for (p.step = 1; p.step <= STEPS; p.step++) {
+                int lane = audit_lane(&p);
+                own += lane >= 0;
+                if (lane >= 0)
+                    audited[lane] = true;
+            }
+            cr_assert_gt(own, 0, "rank %d of %d never does", rank, world);
+            all += own;
+        }
+        cr_assert_lt(all, STEPS / 200 * (LANES / world), "%d of %d", all, world); /* others wait meanwhile */
+        for (int lane = 0; lane < LANES; lane++)
+            cr_assert(audited[lane], "lane %d of %d workers", lane, world);
+    }
+}
+
+Test(audit, a_disputed_lane_is_everybodys)
+{
+    for (int rank = 0; rank < 4; rank++) {
+        struct audit_pass p = pass_of(rank, 4);
+        p.all = 5;
+        cr_assert_eq(audit_lane(&p), rank == 2 ? -1 : 5);
+    }
+}
+
+/* ---- what was found ---- */
+
+struct table {
+    uint32_t header[WORDS];
+};
+
+/* Each lane came out as itself; nobody has audited any. */
+static void begin(struct table *t, int world)
+{
+    memset(t, 0, sizeof *t);
+    cr_assert_leq(header_count(TENSORS, LANES), WORDS);
+    for (int lane = 0; lane < LANES; lane++)
+        header_lane_write(t->header, TENSORS, lane,
+                          &(struct header_lane){.loss = (float)lane, .proof = 100u + (unsigned)lane});
+    for (int r = 0; r < world; r++)
+        header_rank_write(t->header, TENSORS, LANES, r, &(struct header_rank){.audited = -1});
+}
+
+static void says(struct table *t, int rank, int lane, uint64_t proof)
+{
+    const struct header_rank said = {.audited = lane, .audited_proof = proof, .audited_loss = (float)lane};
+    uint32_t *slot = t->header + header_rank_at(TENSORS, LANES, rank);
+    memset(slot, 0, (size_t)(header_rank_at(TENSORS, LANES, 1) - header_rank_at(TENSORS, LANES, 0)) * 4);
+    header_rank_write(t->header, TENSORS, LANES, rank, &said);
+}
+
+Test(audit, those_who_agree_are_not_noticed)
+{
+    struct table t;
+    struct audit_found found;
+    begin(&t, 4);
+    cr_assert_not(audit_find(t.header, TENSORS, LANES, &found));
+    says(&t, 0, 7, 107);
+    says(&t, 3, 0, 100);
+    cr_assert_not(audit_find(t.header, TENSORS, LANES, &found));
+}
+
+Test(audit, of_two_nobody_can_say_who_is_right)
+{
+    struct table t;
+    struct audit_found found;
+    begin(&t, 4);
+    says(&t, 3, 1, 77);
+    cr_assert(audit_find(t.header, TENSORS, LANES, &found));
+    cr_assert_eq(found.lane, 1);
+    cr_assert(set_is_empty(found.differ));
+    cr_assert_eq(set_count(found.computed), 2);
+    cr_assert(set_has(found.computed, 0) && set_has(found.computed, 3), "its owner is rank 0");
+}
+
+Test(audit, another_loss_is_another_result)
+{
+    struct table t;
+    struct audit_found found;
+    begin(&t, 2);
+    header_lane_write(t.header, TENSORS, 1, &(struct header_lane){.loss = 1.5f, .proof = 101});
+    says(&t, 1, 1, 101);
+    cr_assert(audit_find(t.header, TENSORS, LANES, &found));
+}
+
+Test(audit, most_name_an_auditor_that_computes_otherwise)
+{
+    struct table t;
+    struct audit_found found;
+    begin(&t, 4);
+    says(&t, 1, 0, 100);
+    says(&t, 2, 0, 99);
+    says(&t, 3, 0, 100);
+    cr_assert(audit_find(t.header, TENSORS, LANES, &found));
+    cr_assert(set_equals(found.differ, set_of(2)));
+    cr_assert_eq(set_count(found.computed), 4);
+}
+
+Test(audit, most_name_an_owner_that_computes_otherwise)
+{
+    struct table t;
+    struct audit_found found;
+    begin(&t, 3);
+    says(&t, 1, 0, 99);
+    says(&t, 2, 0, 99);
+    cr_assert(audit_find(t.header, TENSORS, LANES, &found));
+    cr_assert(set_equals(found.differ, set_of(0)));
+}
+
+Test(audit, three_results_of_three_are_no_majority)
+{
+    struct table t;
+    struct audit_found found;
+    begin(&t, 3);
+    says(&t, 1, 0, 99);
+    says(&t, 2, 0, 98);
+    cr_assert(audit_find(t.header, TENSORS, LANES, &found));
+    cr_assert(set_is_empty(found.differ));
+    cr_assert_eq(set_count(found.computed), 3);
+}

@@ -1,0 +1,125 @@
+#include "trainer/exact/audit.h"
+
+#include <string.h>
+
+#include "common/base/assert.h"
+#include "common/base/prng.h"
+#include "common/model/layout.h"
+#include "trainer/exact/header.h"
+
+enum { LANES_A_TURN = 250 }; /* lanes of its own between two audits in a rank's turn: 0.4 % */
+
+static bool is_due(const struct audit_pass *p, int64_t own)
+{
+    int64_t most = (p->lanes + p->world - 1) / p->world, every = LANES_A_TURN / most;
+    if (p->fresh || own < most)
+        return true;
+    every = every > 0 ? every : 1;
+    return p->step % every == 0 && p->step / every % p->world == p->rank;
+}
+
+int audit_lane(const struct audit_pass *p)
+{
+    struct model_range own = model_part(p->lanes, p->rank, p->world);
+    int64_t others = p->lanes - own.count;
+    RM_ASSERT(p->rank >= 0 && p->rank < p->world, "rank %d of %d audits", p->rank, p->world);
+    if (p->all >= 0)
+        return p->all >= own.first && p->all < own.first + own.count ? -1 : p->all;
+    if (p->world < 2 || others < 1 || !is_due(p, own.count))
+        return -1;
+    uint64_t chance = (uint64_t)p->step * RM_WORKERS_MAX + (uint64_t)p->rank; /* the same for all who ask */
+    int64_t lane = (int64_t)prng_below(&chance, (uint64_t)others);
+    return (int)(lane < own.first ? lane : lane + own.count);
+}
+
+/* ---- what was found ---- */
+
+struct result {
+    uint64_t proof;
+    uint32_t loss; /* bits */
+};
+
+static struct result result_of(uint64_t proof, float loss)
+{
+    struct result r = {.proof = proof};
+    memcpy(&r.loss, &loss, sizeof r.loss);
+    return r;
+}
+
+static bool same(const struct result *a, const struct result *b)
+{
+    return a->proof == b->proof && a->loss == b->loss;
+}
+
+static int owner_of(int lane, int lanes, int world)
+{
+    for (int rank = 0; rank < world; rank++) {
+        struct model_range own = model_part(lanes, rank, world);
+        if (lane >= own.first && lane < own.first + own.count)
+            return rank;
+    }
+    return -1;
+}
+
+struct heard {
+    int world;
+    struct result result[RM_WORKERS_MAX];
+    int lane[RM_WORKERS_MAX]; /* that the rank audited, -1 none */
+};
+
+static void hear(struct heard *h, const uint32_t *header, int tensors, int lanes)
+{
+    struct header_rank rank;
+    *h = (struct heard){0};
+    while (h->world < RM_WORKERS_MAX && header_rank_read(header, tensors, lanes, h->world, &rank)) {
+        h->lane[h->world] = rank.audited < lanes ? rank.audited : -1;
+        h->result[h->world] = result_of(rank.audited_proof, rank.audited_loss);
+        h->world++;
+    }
+}
+
+/* Whose result of that lane is that rank's. */
+static struct worker_set agreeing(const struct heard *h, int lane, int with)
+{
+    struct worker_set found = {0};
+    for (int r = 0; r < h->world; r++)
+        if (h->lane[r] == lane && same(&h->result[r], &h->result[with]))
+            set_add(&found, r);
+    return found;
+}
+
+/* Its owner's word and its auditors' are worth the same. */
+static void judge(struct heard *h, int owner, const struct result *owners, struct audit_found *out)
+{
+    struct worker_set most = {0};
+    h->lane[owner] = out->lane;
+    h->result[owner] = *owners;
+    for (int r = 0; r < h->world; r++) {
+        struct worker_set with = agreeing(h, out->lane, r);
+        if (h->lane[r] == out->lane)
+            set_add(&out->computed, r);
+        if (set_count(with) > set_count(most))
+            most = with;
+    }
+    if (2 * set_count(most) > set_count(out->computed))
+        out->differ = set_minus(out->computed, most);
+}
+
+bool audit_find(const uint32_t *header, int tensors, int lanes, struct audit_found *out)
+{
+    struct heard heard;
+    hear(&heard, header, tensors, lanes);
+    for (int r = 0; r < heard.world; r++) {
+        if (heard.lane[r] < 0)
+            continue;
+        struct header_lane lane = header_lane_read(header, tensors, heard.lane[r]);
+        struct result owners = result_of(lane.proof, lane.loss);
+        int owner = owner_of(heard.lane[r], lanes, heard.world);
+        if (owner < 0 || same(&owners, &heard.result[r]))
+            continue;
+        *out = (struct audit_found){.lane = heard.lane[r]};
+        judge(&heard, owner, &owners, out);
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,43 @@
+/* Lanes that a second worker computes as well. Pure.
+ *
+ * Who computes lanes whose bits depend on nothing but state, samples and seed may be audited: a rank computes
+ * a lane of another one beside its own, adds it to nothing, and says in its header slot what came out. Every
+ * rank finds there, before a word is summed, whether that is what the lane's owner says.
+ *
+ * Where it is not, nothing is committed, and nobody is believed yet: all ranks compute that lane in the next
+ * pass (`all`), its owner anew like the rest of its share. If they agree then, something passing was wrong,
+ * and nothing of it is in any sum. Else a majority names who computes otherwise; two that both stand by what
+ * they have are not to be told apart.
+ *
+ * How often: whenever a rank has a lane less than others, which would wait; in the first step after it got
+ * its state; else every so often that the ranks' turns cost less than 0.5 % of the lanes' time. */
+#ifndef RM_TRAINER_AUDIT_H
+#define RM_TRAINER_AUDIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/limits.h"
+#include "common/base/set.h"
+
+struct audit_pass {
+    int64_t step; /* that the pass is to lead to */
+    int lanes, rank, world;
+    bool fresh; /* this rank is new in its state */
+    int all;    /* lane that all compute; -1: none */
+};
+
+/* The lane that this rank is to compute beside its own in this pass; -1: none. */
+int audit_lane(const struct audit_pass *pass);
+
+/* What a header says of a lane whose owner and auditors differ. */
+struct audit_found {
+    int lane;
+    struct worker_set differ;   /* ranks whose result is not that of most; empty: there is no majority */
+    struct worker_set computed; /* who computed it */
+};
+
+/* Of several such lanes that of the lowest auditor. False: no audit, or all agree. header: the sum of all. */
+bool audit_find(const uint32_t *header, int tensors, int lanes, struct audit_found *out);
+
+#endif
