@@ -239,6 +239,9 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
         rdzv_not_finite(turn, w, f);
     } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
         rdzv_work_fault(turn, w, f);
+    } else if (mine && f->kind == FAULT_LINEAGE && f->class == CLASS_JOB) {
+        st->ending.differ |= !st->ending.set;
+        rdzv_give_up(st, EXIT_TRAINING, "%s", f->detail);
     } else if (mine && f->kind == FAULT_LINEAGE && (f->class == CLASS_MACHINE || f->class == CLASS_PAIR)) {
         state_differs(turn, w, f);
     } else if (mine && f->kind == FAULT_PROOF) {

@@ -184,8 +184,8 @@ def connect(*, model=None, optimizer=None, scheduler=None, parameters=None, stat
     worker: seed before building the model. state: {name: whatever has state_dict() and load_state_dict()}, further state.
     With numpy: parameters, {name: array}, and state, a dict of arrays, numbers and strings, which is changed in place.
 
-    samples: how many the data set has. deterministic: the same lane computed twice has the same bits, so that workers may audit
-    each other.
+    samples: how many the data set has. deterministic: the same lane computed twice, here or on another worker, has the same bits, so
+    workers audit each other: they compute a lane of another's now and then, and who computes otherwise than most is named.
     """
     try:
         samples = operator.index(samples)

@@ -399,3 +399,42 @@ def test_no_checkpoint_is_made_of_pieces_of_two_states(finish, tmp_path, squares
     assert run.code == 0, run.tail()
     assert {event["step"] for event in run.of("checkpointSkipped")} == {25, 50}, run.tail()
     assert [event["step"] for event in run.of("checkpointSaved")] == [75, 80], run.tail()
+
+
+def test_a_lane_that_came_out_wrong_once_is_computed_again_by_all_and_changes_nothing(finish, tmp_path, squares, hash_of):
+    """Each of four audits a lane in its first step, so whoever is wrong there is seen."""
+    run = finish(squares_job(tmp_path, squares, *slow(2000), "--wrong-at", "1", "--once", str(tmp_path / "once"), workers=4))
+    assert len({line["worker"] for line in said(run, "wrong")}) == 1, run.tail()
+    check_ended_with(run, hash_of())
+    told = "".join(run._errors)
+    assert "workers computed a lane differently; all compute it once more" in told and "step=1 " in told, run.tail()
+    assert not run.of("workerDiffers") and len(run.of("ringFormed")) == 1, run.tail()
+    check_survivors(run, range(4))
+
+
+def test_a_worker_that_computes_otherwise_is_named_and_nothing_of_that_step_is_taken(finish, tmp_path, squares, hash_of):
+    """It is wrong again in its first step after it came back, and then it is left out."""
+    run = finish(squares_job(tmp_path, squares, *slow(2000), "--wrong-from", "1", "--once", str(tmp_path / "once"), workers=3,
+                             workers__min=2, failurePolicy__maxRestarts=0))
+    assert run.code == 0, run.tail()
+    culprit = said(run, "wrong")[0]["worker"]
+    differs = run.of("workerDiffers")
+    assert differs[0]["worker"] == culprit, run.tail()
+    assert "of step 1 otherwise than most workers; nothing of that step was taken" in differs[0]["cause"]
+    assert run.the("workerQuarantined")["worker"] == culprit
+    end = run.the("complete")
+    assert end["weightsSha256"] == hash_of() and not end["exact"], "who is wrong once seen may have been wrong before"
+
+
+def test_two_workers_that_both_stand_by_their_result_end_the_job_and_are_both_named(finish, tmp_path, squares):
+    run = finish(squares_job(tmp_path, squares, "--wrong-from", "1", "--once", str(tmp_path / "once"), workers=2, workers__min=2))
+    assert run.code == 5, run.tail()
+    reason = run.the("failed")["reason"]
+    assert re.search(r"workers 0, 1 compute lane \d of step 1 differently, also when all do it once more, and no majority says who is right",
+                     reason), reason
+
+
+def test_who_does_not_say_that_its_lanes_are_determined_is_not_audited(finish, tmp_path, squares, hash_of):
+    run = finish(squares_job(tmp_path, squares, "--undetermined", "--wrong-at", "1", "--once", str(tmp_path / "once"), workers=4))
+    assert run.code == 0 and said(run, "wrong") and not run.of("workerDiffers"), run.tail()
+    assert run.the("complete")["weightsSha256"] != hash_of()

@@ -7,6 +7,10 @@
  *                                 where that file is not there, which it makes
  *             [--differ-at STEP]  its weights change by one bit behind that step: with --once FILE only where
  *                                 that file is not there, which it makes
+ *             [--wrong-at STEP]   what it computes in the second pass of that step is wrong by one bit (of
+ * step 1 that is the first whose scale fits); --once FILE as above
+ *             [--wrong-from STEP] likewise, all from that step on
+ *             [--undetermined]    does not say that a lane computed twice has the same bits
  *             [--samples N] [--sleepy] [--tensors N] [--after MS] [--save-ms N]
  *
  * --save-ms: so long takes each image of its state. --sleepy: never connects. --tensors: so many gradients of
@@ -120,7 +124,7 @@ static void join(int argc, char **argv)
     struct program_hello hello = {.word = PROGRAM_HELLO,
                                   .abi = PROGRAM_ABI,
                                   .samples = number(argc, argv, "--samples", "1000"),
-                                  .determinate = 1,
+                                  .determinate = !option(argc, argv, "--undetermined", NULL),
                                   .pid = (uint32_t)getpid(),
                                   .arithmetic = "squares in C"};
     say(&hello, sizeof hello);
@@ -244,6 +248,21 @@ static void maybe_differ(int argc, char **argv, int64_t step)
     fprintf(stderr, "squares: differ pid=%d\n", (int)getpid());
 }
 
+/* As a processor would that is broken. */
+static void maybe_wrong(int argc, char **argv, const struct program_task_packet *task)
+{
+    static bool wrong, once;
+    uint32_t *gradient = (uint32_t *)(void *)(memory + at.area_at[task->area]);
+    bool second = task->pass == 1;
+    once = once || (second && is_due(argc, argv, "--wrong-at", task->step));
+    wrong = wrong || is_due(argc, argv, "--wrong-from", task->step);
+    if (!wrong && !(once && second && task->step == number(argc, argv, "--wrong-at", "0")))
+        return;
+    gradient[0] ^= 1u << 20;
+    fprintf(stderr, "squares: wrong pid=%d step=%lld lane=%u\n", (int)getpid(), (long long)task->step,
+            task->lane);
+}
+
 static void run(int argc, char **argv)
 {
     long pause = (long)number(argc, argv, "--pause-us", "0"),
@@ -259,6 +278,7 @@ static void run(int argc, char **argv)
             maybe_fail(argc, argv, task.step);
             wait_us(pause);
             next.loss = lane(&task);
+            maybe_wrong(argc, argv, &task);
         } else if (task.kind == PROGRAM_UPDATE) {
             update(&task);
             maybe_differ(argc, argv, task.step);

@@ -82,11 +82,12 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "saves begun as a machine will go",
                                           "steps between such a notice and the worker's end"};
 const char *const plant_names[PLANTS] = {
-    "none",          "lower-step",    "torn-receive",  "publish-early", "stop-unseen",    "replay-stopped",
-    "lose-progress", "skip-catch-up", "still-waiting", "memory-free",   "read-is-damage", "list-is-empty",
-    "one-for-all",   "unwritten",     "blame-nobody",  "blame-another", "impossible",     "stuck-unsaid",
-    "another-face",  "least-is-most", "early-words",   "valid-stays",   "early-k",        "early-seal",
-    "ready-for-all", "notice-late",   "no-time",       "save-unsaid",   "keep-newer",    "words-unproven", "header-unproven"};
+    "none",           "lower-step",    "torn-receive",  "publish-early", "stop-unseen",    "replay-stopped",
+    "lose-progress",  "skip-catch-up", "still-waiting", "memory-free",   "read-is-damage", "list-is-empty",
+    "one-for-all",    "unwritten",     "blame-nobody",  "blame-another", "impossible",     "stuck-unsaid",
+    "another-face",   "least-is-most", "early-words",   "valid-stays",   "early-k",        "early-seal",
+    "ready-for-all",  "notice-late",   "no-time",       "save-unsaid",   "keep-newer",     "words-unproven",
+    "header-unproven"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 

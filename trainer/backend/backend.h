@@ -28,10 +28,10 @@
  *     end(b, &sums)
  *     the collective sums sums.header to sums.header_to
  *     decide(b, &verdict)
- *       VERDICT_FITS: words_to(b, &to), and where true the sum of all sums.words goes there
- *                     commit(b, &info)
- *       VERDICT_RESCALE: begin with .k = verdict.k, and the same lanes once more
- *       others: nothing may be committed
+ *       audited(b, &found), and no LINEAGE: begin with the same .k and .disputed = found.lane + 1, and the
+ * same lanes once more; where that one differs, too: nothing may be committed VERDICT_FITS: words_to(b, &to),
+ * and where true the sum of all sums.words goes there commit(b, &info) VERDICT_RESCALE: begin with .k =
+ * verdict.k, and the same lanes once more others: nothing may be committed
  *
  * A pass may be given up at any point before commit: begin starts anew. */
 #ifndef RM_BACKEND_BACKEND_H
@@ -45,6 +45,7 @@
 #include "common/base/error.h"
 #include "common/model/layout.h"
 #include "trainer/backend/memory.h"
+#include "trainer/exact/audit.h"
 #include "trainer/exact/schedule.h"
 #include "trainer/exact/verdict.h"
 
@@ -79,6 +80,7 @@ struct backend_pass {
     uint32_t flags;   /* LANES_STOP | LANES_SAVE | LANES_READY (trainer/exact/header.h) */
     uint32_t tokens;  /* that a lane learns from */
     const int32_t *k; // (tensors) NULL: the state's own; else those of a VERDICT_RESCALE
+    int disputed;     /* lane + 1 that all are to compute, since two differed about it; 0: none */
 };
 
 /* What this rank adds in a pass; valid until the next one begins. */
@@ -146,6 +148,9 @@ struct backend_ops {
     int (*end)(struct backend *b, uint32_t lane_us, struct backend_sums *ret, struct error *err);
     /* The header's sum is there: all ranks are in this step. */
     void (*decide)(struct backend *b, struct verdict *ret);
+    /* After it: whether ranks say different things of a lane (trainer/exact/audit.h). NULL: it audits none.
+     */
+    bool (*audited)(const struct backend *b, struct audit_found *ret);
     /* The pass fits (asserted): the kept update is gone, and the sum of all ranks' words belongs there. False
      * in a world of 1, whose own words are that sum. */
     bool (*words_to)(struct backend *b, struct far *ret);

@@ -444,6 +444,8 @@ static void after_exchange(struct elastic *st, const struct elastic_result *r, s
         fault(st, out, FAULT_NOT_FINITE, -1, r->text);
     if (r->outcome == OUTCOME_PROOF)
         fault(st, out, FAULT_PROOF, -1, r->text)->fault.class = r->class;
+    if (r->outcome == OUTCOME_DISPUTED)
+        fault(st, out, FAULT_LINEAGE, -1, r->text)->fault.class = CLASS_JOB;
     if (r->outcome == OUTCOME_LINEAGE) {
         struct message *m = fault(st, out, FAULT_LINEAGE, -1, r->text);
         m->fault.class = !r->minority ? CLASS_UNKNOWN : r->outvoted ? CLASS_MACHINE : CLASS_PAIR;

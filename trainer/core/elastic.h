@@ -48,14 +48,16 @@ enum elastic_outcome {
     OUTCOME_OK,
     OUTCOME_ABORTED,
     OUTCOME_PEER,       /* a connection or a source broke; peer: worker or -1 */
-    OUTCOME_RESCALE,    /* CMD_EXCHANGE: the pass does not fit; the state stands, its kept update too */
+    OUTCOME_RESCALE,    /* CMD_EXCHANGE: the pass is done once more; the state stands, its kept update too */
     OUTCOME_NOT_FINITE, /* CMD_EXCHANGE; text names step, lane, tensor */
-    OUTCOME_LINEAGE,    /* CMD_EXCHANGE: ranks disagree; minority: this rank's state is not the majority's.
-                           CMD_CATCH_UP, CMD_RECEIVE: the result is not of the lineage asked for */
-    OUTCOME_PROOF,      /* CMD_EXCHANGE: header or words are not what their checksums say; text. The state
-                           stands; others may have committed */
-    OUTCOME_MISSING,    /* CMD_LOAD: not all members' shares came: missing */
-    OUTCOME_FAILED,     /* anything else (memory, data gone): text, code is an enum error_code */
+    OUTCOME_DISPUTED,   /* CMD_EXCHANGE: ranks compute differently, and nobody can say who is right; text */
+    OUTCOME_LINEAGE, /* CMD_EXCHANGE: ranks disagree; minority: this rank's state, or what it computes, is not
+                        the majority's.
+                        CMD_CATCH_UP, CMD_RECEIVE: the result is not of the lineage asked for */
+    OUTCOME_PROOF,   /* CMD_EXCHANGE: header or words are not what their checksums say; text. The state
+                        stands; others may have committed */
+    OUTCOME_MISSING, /* CMD_LOAD: not all members' shares came: missing */
+    OUTCOME_FAILED,  /* anything else (memory, data gone): text, code is an enum error_code */
 };
 
 /* The result of a command. `state` is always what the memory holds after it. */

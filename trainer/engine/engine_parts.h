@@ -46,6 +46,8 @@ struct engine {
         struct backend_sums sums;
         struct verdict verdict;    /* of the newest exchange */
         int32_t k[RM_TENSORS_MAX]; /* that the next pass needs where that was VERDICT_RESCALE */
+        bool scaled;               /* k is of this step: it had such a pass */
+        int disputed; /* lane + 1 that all computed in this pass, or are to in the next; 0: none */
     } pass;
     int64_t rescaled;
     rm_time reduce_time; /* of all reductions since the start */

@@ -6,12 +6,13 @@
 #include "common/base/assert.h"
 #include "common/os/clock.h"
 #include "common/os/fault.h"
+#include "common/os/log.h"
 #include "trainer/engine/engine_parts.h"
 
 /* A process number or a clock in a program's state differs everywhere. */
 #define OWN_STATE " (what is each worker's own does not belong into a state)"
 
-enum { PASSES_MAX = 3 }; /* one rescaled pass is always enough (exactness.md); more is a bug */
+enum { PASSES_MAX = 5 }; /* one rescaled pass is always enough (exactness.md), and one audit; more is a bug */
 
 static struct model_range own_lanes(const struct engine *e)
 {
@@ -90,14 +91,17 @@ void engine_lanes(struct engine *e, bool again, struct elastic_result *ret)
     struct error err;
     if (!can_train(e, &point, ret))
         return;
-    RM_ASSERT(!again || e->pass.verdict.kind == VERDICT_RESCALE,
+    RM_ASSERT(!again || e->pass.verdict.kind == VERDICT_RESCALE || e->pass.disputed,
               "lanes of step %lld again, and the pass is %d", (long long)point.step + 1,
               (int)e->pass.verdict.kind);
+    e->pass.disputed = again ? e->pass.disputed : 0;
+    e->pass.scaled = again && e->pass.scaled;
     struct backend_pass pass = {.rank = e->ring->rank,
                                 .world = e->ring->world,
                                 .flags = flags_of(e),
                                 .tokens = (uint32_t)engine_lane_tokens(e),
-                                .k = again ? e->pass.k : NULL};
+                                .k = e->pass.scaled ? e->pass.k : NULL,
+                                .disputed = e->pass.disputed};
     rm_time waited = e->reader ? prefetch_waited(e->reader) : 0;
     e->pass.number = again ? e->pass.number + 1 : 0;
     atomic_store(&e->exchanging, false);
@@ -185,19 +189,10 @@ void engine_commit(struct engine *e, struct elastic_result *ret)
     ret->tokens = e->pass.verdict.tokens;
 }
 
-static void refuse_verdict(struct engine *e, const struct verdict *verdict, int64_t step,
-                           struct elastic_result *ret)
+static void refuse_state(struct engine *e, int64_t step, struct elastic_result *ret)
 {
-    if (verdict->kind == VERDICT_NOT_FINITE) {
-        ret->outcome = OUTCOME_NOT_FINITE;
-        verdict_sentence(verdict, &e->layout, step + 1, ret->text);
-        return;
-    }
-    ret->outcome = OUTCOME_LINEAGE;
-    ret->minority = set_has(verdict->minority, e->ring->rank);
     if (e->backend->image_bytes)
         e->exact = false; /* for some steps gradients of other weights were in the sums */
-    ret->outvoted = ret->minority && 2 * set_count(verdict->minority) < e->ring->world;
     if (ret->outvoted)
         snprintf(ret->text, sizeof ret->text,
                  "its state of step %lld is not that of most workers; it gets theirs" OWN_STATE,
@@ -212,6 +207,81 @@ static void refuse_verdict(struct engine *e, const struct verdict *verdict, int6
         text_copy(ret->text, sizeof ret->text, "workers train on different states");
 }
 
+enum { WORKERS_TEXT = 5 * RM_WORKERS_MAX + 1 }; /* "123, " each, at most */
+
+/* Ranks are those of this ring, and people know workers: "0, 2, 5". */
+static void name_workers(const struct engine *e, struct worker_set ranks, char out[WORKERS_TEXT])
+{
+    int length = 0;
+    out[0] = 0;
+    for (int r = set_first(ranks); r >= 0; r = set_next(ranks, r))
+        length += snprintf(out + length, (size_t)(WORKERS_TEXT - length), "%s%d", length ? ", " : "",
+                           e->ring_worker[r]);
+}
+
+/* All have computed it, and these still differ. */
+static void refuse_lane(struct engine *e, const struct audit_found *found, int64_t step,
+                        struct elastic_result *ret)
+{
+    char workers[WORKERS_TEXT];
+    int rank = e->ring->rank;
+    if (set_is_empty(found->differ)) {
+        name_workers(e, found->computed, workers);
+        ret->outcome = OUTCOME_DISPUTED;
+        snprintf(ret->text, sizeof ret->text,
+                 "workers %s compute lane %d of step %lld differently, also when all do it once more, and no "
+                 "majority "
+                 "says who is right",
+                 workers, found->lane, (long long)step + 1);
+        return;
+    }
+    ret->outcome = OUTCOME_LINEAGE;
+    ret->minority = ret->outvoted = set_has(found->differ, rank);
+    e->exact = false; /* who computes otherwise may have done so before */
+    if (ret->minority)
+        snprintf(
+            ret->text, sizeof ret->text,
+            "it computes lane %d of step %lld otherwise than most workers; nothing of that step was taken",
+            found->lane, (long long)step + 1);
+    else
+        text_copy(ret->text, sizeof ret->text, "a worker computes otherwise than most");
+}
+
+/* All compute the lane about which two differ, and with it the step, once more. */
+static void audit_again(struct engine *e, const struct audit_found *found, int64_t step,
+                        struct elastic_result *ret)
+{
+    char workers[WORKERS_TEXT];
+    name_workers(e, found->computed, workers);
+    log_warn("workers computed a lane differently; all compute it once more",
+             "step=%lld lane=%d workers=\"%s\"", (long long)step + 1, found->lane, workers);
+    e->pass.disputed = found->lane + 1;
+    ret->outcome = OUTCOME_RESCALE;
+}
+
+static void refuse_audit(struct engine *e, const struct audit_found *found, int64_t step,
+                         struct elastic_result *ret)
+{
+    if (e->pass.disputed)
+        refuse_lane(e, found, step, ret);
+    else
+        audit_again(e, found, step, ret);
+}
+
+static void refuse_verdict(struct engine *e, const struct verdict *verdict, int64_t step,
+                           struct elastic_result *ret)
+{
+    if (verdict->kind == VERDICT_NOT_FINITE) {
+        ret->outcome = OUTCOME_NOT_FINITE;
+        verdict_sentence(verdict, &e->layout, step + 1, ret->text);
+        return;
+    }
+    ret->outcome = OUTCOME_LINEAGE;
+    ret->minority = set_has(verdict->minority, e->ring->rank);
+    ret->outvoted = ret->minority && 2 * set_count(verdict->minority) < e->ring->world;
+    refuse_state(e, step, ret);
+}
+
 /* Its lanes are done once more, with what they need to fit. */
 static void rescale(struct engine *e, int64_t step, struct elastic_result *ret)
 {
@@ -222,6 +292,8 @@ static void rescale(struct engine *e, int64_t step, struct elastic_result *ret)
         return;
     }
     memcpy(e->pass.k, e->pass.verdict.k, sizeof e->pass.k);
+    e->pass.scaled = true;
+    e->pass.disputed = 0;
     e->rescaled++;
     ret->outcome = OUTCOME_RESCALE;
 }
@@ -229,12 +301,16 @@ static void rescale(struct engine *e, int64_t step, struct elastic_result *ret)
 static void act_on(struct engine *e, int64_t step, struct elastic_result *ret)
 {
     const struct verdict *verdict = &e->pass.verdict;
+    const struct backend_ops *ops = e->backend->ops;
+    struct audit_found found;
     struct error err;
     int worker = -1;
     bool stand = true;
     ret->stop = verdict->flags & LANES_STOP;
     ret->save = verdict->flags & LANES_SAVE;
-    if (verdict->kind == VERDICT_RESCALE)
+    if (verdict->kind != VERDICT_LINEAGE && ops->audited && ops->audited(e->backend, &found))
+        refuse_audit(e, &found, step, ret);
+    else if (verdict->kind == VERDICT_RESCALE)
         rescale(e, step, ret);
     else if (verdict->kind != VERDICT_FITS)
         refuse_verdict(e, verdict, step, ret);

@@ -56,7 +56,7 @@ struct rm_job;
 
 struct rm_options {
     uint32_t abi;           /* RM_ABI */
-    uint32_t deterministic; /* 1: a lane that is computed twice has the same bits, so audits may be made */
+    uint32_t deterministic; /* 1: a lane that is computed twice has the same bits: workers audit each other */
     int64_t samples;        /* of the data set: tasks name samples from 0 to here */
     /* All that decides bits beside the program itself: libraries' versions, threads, kind of processor.
      * Workers whose text differs are not put into one company. Below 1024 bytes. */

@@ -19,10 +19,12 @@
 #include "common/os/pool.h"
 #include "trainer/backend/cpu/sums/lanes.h"
 #include "trainer/backend/program/apply.h"
+#include "trainer/backend/program/audit_prove.h"
 #include "trainer/backend/program/image.h"
 #include "trainer/backend/program/state_watch.h"
 #include "trainer/backend/program/talk.h"
 #include "trainer/core/cursor.h"
+#include "trainer/exact/header.h"
 #include "trainer/state/state_file.h"
 
 enum {
@@ -58,6 +60,11 @@ struct backend_program {
     int pending; /* lane that the program is at, or has done, and that is not yet added; -1 none */
     int area;    /* for the next one */
     uint32_t passes;
+    const int32_t *k; /* of the pass; NULL: the state's own */
+    struct audit_pass audit;
+    struct header_rank said; /* of this pass: the lane that it audited */
+    uint32_t *header, *sum;  // (header words) of this pass: with what it audited; everybody's
+    bool fresh;              /* since it got its state no step was made in which it audited a lane */
 };
 
 static struct backend_program *program_of(struct backend *b)
@@ -145,6 +152,7 @@ static int image_write(struct memory *m, struct far to, const void *from, size_t
     pthread_mutex_lock(&p->lock);
     p->image = IMAGE_NEW;
     p->untouched = false;
+    p->fresh = true;
     pthread_mutex_unlock(&p->lock);
     memcpy((void *)(uintptr_t)to.at, from, bytes);
     return 0;
@@ -228,6 +236,7 @@ static void program_free(struct backend *b)
     bool complete = p->state && step_held(p) == p->options.steps;
     talk_free(p->talk, complete ? "" : "this worker's part is over before the job's last step");
     lanes_free(p->lanes);
+    free(p->header);
     pool_free(p->pool);
     if (p->map)
         munmap(p->map, (size_t)p->at.bytes);
@@ -255,6 +264,7 @@ static void program_fingerprint(const struct backend *b, char *out)
     sha256_add(h, p->program.gradients_sha256, RM_HASH_BYTES);
     sha256_add(h, hello->arithmetic, strlen(hello->arithmetic));
     sha256_add(h, &b->image_bytes, sizeof b->image_bytes);
+    sha256_add(h, &hello->determinate, sizeof hello->determinate); /* all audit, or none */
     sha256_finish(h, both);
     hex_encode(both, RM_HASH_BYTES, hex);
     snprintf(out, RM_FINGERPRINT_MAX, "program %.16s %.200s", hex, hello->arithmetic);
@@ -273,6 +283,9 @@ static int program_attach(struct backend *b, struct state *state, struct error *
     struct backend_program *p = program_of(b);
     RM_ASSERT(!p->state, "a second state for %p", (void *)p);
     p->state = state;
+    p->header = calloc((size_t)state->header_words, sizeof *p->header);
+    if (!p->header)
+        return err_set(err, ERR_MACHINE, "no memory for the header words");
     return lanes_open(&p->lanes, state, p->pool, err);
 }
 
@@ -308,8 +321,16 @@ static int program_begin(struct backend *b, const struct backend_pass *pass, str
     const struct lanes_pass said = {
         .rank = pass->rank, .world = pass->world, .flags = pass->flags, .tokens = pass->tokens, .k = pass->k};
     (void)err;
+    p->audit = (struct audit_pass){.step = step_held(p) + 1,
+                                   .lanes = p->options.lanes,
+                                   .rank = pass->rank,
+                                   .world = pass->world > 0 ? pass->world : 1,
+                                   .fresh = p->fresh,
+                                   .all = pass->disputed - 1};
+    p->said.audited = -1;
+    p->k = pass->k;
     p->pending = -1;
-    p->passes = pass->k ? p->passes + 1 : 0;
+    p->passes = pass->k || pass->disputed ? p->passes + 1 : 0;
     lanes_begin(p->lanes, &said);
     return 0;
 }
@@ -379,20 +400,52 @@ static int program_lane(struct backend *b, int lane, const int32_t *tokens, cons
     return result;
 }
 
+/* A lane of another rank, where one is due; the lock is held. */
+static int audit(struct backend_program *p, struct error *err)
+{
+    double loss;
+    int lane = p->program.hello.determinate ? audit_lane(&p->audit) : -1;
+    if (lane < 0)
+        return 0;
+    if (hand_out(p, lane, err) < 0 || talk_settle(p->talk, p->options.stop, &loss, err) < 0)
+        return -1;
+    p->pending = -1;
+    p->said.audited = lane;
+    p->said.audited_loss = (float)loss;
+    p->said.audited_proof = audit_prove(p->state, p->pool, p->k, area_at(p, !p->area));
+    return 0;
+}
+
+/* What the lanes say of themselves, and of the audited one. */
+static void add_audit(struct backend_program *p, const struct lanes_sums *sums)
+{
+    int tensors = p->options.layout->tensors, lanes = p->options.lanes, rank = p->audit.rank;
+    struct header_rank all;
+    p->sum = sums->header_to;
+    memcpy(p->header, sums->header, (size_t)sums->header_count * sizeof *p->header);
+    bool there = header_rank_read(sums->header, tensors, lanes, rank, &all);
+    RM_ASSERT(there, "rank %d says nothing in its own header", rank);
+    all.audited = p->said.audited;
+    all.audited_loss = p->said.audited_loss;
+    all.audited_proof = p->said.audited_proof;
+    header_rank_write(p->header, tensors, lanes, rank, &all);
+}
+
 static int program_end(struct backend *b, uint32_t lane_us, struct backend_sums *ret, struct error *err)
 {
     struct backend_program *p = program_of(b);
     struct lanes_sums sums;
     pthread_mutex_lock(&p->lock);
-    int result = add_pending(p, err);
+    int result = add_pending(p, err) < 0 ? -1 : audit(p, err);
     pthread_mutex_unlock(&p->lock);
     if (result < 0)
         return -1;
     if (lane_us)
         lanes_took(p->lanes, lane_us);
     lanes_end(p->lanes, &sums);
+    add_audit(p, &sums);
     *ret = (struct backend_sums){.words = far_here(sums.words),
-                                 .header = sums.header,
+                                 .header = p->header,
                                  .header_to = sums.header_to,
                                  .words_count = sums.words_count,
                                  .header_count = sums.header_count,
@@ -402,7 +455,16 @@ static int program_end(struct backend *b, uint32_t lane_us, struct backend_sums 
 
 static void program_decide(struct backend *b, struct verdict *ret)
 {
-    lanes_decide(program_of(b)->lanes, ret);
+    struct backend_program *p = program_of(b);
+    lanes_decide(p->lanes, ret);
+    if (ret->kind == VERDICT_FITS && p->said.audited >= 0)
+        p->fresh = false;
+}
+
+static bool program_audited(const struct backend *b, struct audit_found *ret)
+{
+    const struct backend_program *p = program_seen(b);
+    return audit_find(p->sum, p->options.layout->tensors, p->options.lanes, ret);
 }
 
 static bool program_words_to(struct backend *b, struct far *ret)
@@ -506,6 +568,7 @@ static const struct backend_ops program_ops = {
     .lane = program_lane,
     .end = program_end,
     .decide = program_decide,
+    .audited = program_audited,
     .words_to = program_words_to,
     .commit = program_commit,
     .check = program_check,
@@ -583,7 +646,7 @@ int backend_program_open(struct backend **ret, const struct backend_program_opti
     p->memory.ops = &image_ops;
     p->options = *options;
     p->fd = p->pending = -1;
-    p->untouched = true;
+    p->untouched = p->fresh = true;
     pthread_mutex_init(&p->lock, NULL);
     if (meet(p, err) < 0) {
         program_free(&p->base);

@@ -59,6 +59,26 @@ Test(differ, the_one_whose_state_is_not_the_others_is_named_once_and_receives)
     }
 }
 
+Test(differ, workers_that_compute_differently_with_nobody_to_decide_end_the_job)
+{
+    struct story s;
+    three_train(&s, 3);
+    fault_says(&s, 1,
+               &(struct msg_fault){.kind = FAULT_LINEAGE,
+                                   .class = CLASS_JOB,
+                                   .peer = -1,
+                                   .step = 51,
+                                   .detail = "workers 0, 1 compute lane 3 of step 51 differently"});
+    cr_assert_not(said(&s, "workerDiffers"), "nobody is blamed: %s", str_text(&s.log));
+    for (int w = 0; w < 3; w++)
+        stopped(&s, w, 50, 50);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FAILED, "%s", rdzv_why(s.st));
+    cr_assert_eq(s.ended, EXIT_TRAINING);
+    cr_assert_not(said(&s, "snapshot"), "one of both made it: %s", str_text(&s.log));
+    cr_assert(said(&s, "workers 0, 1 compute lane 3 of step 51 differently"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(differ, who_differs_again_and_again_is_put_into_quarantine)
 {
     struct story s;

@@ -488,6 +488,18 @@ Test(elastic, a_sum_that_is_none_is_told_and_not_committed)
     end(&p);
 }
 
+Test(elastic, ranks_that_compute_differently_with_nobody_to_decide_end_the_job)
+{
+    struct play p;
+    train_from(&p, 2);
+    one_done(&p, OUTCOME_OK, false);
+    done(&p, OUTCOME_DISPUTED, false);
+    cr_assert_eq(sent(&p, MSG_FAULT)->fault.kind, FAULT_LINEAGE);
+    cr_assert_eq(sent(&p, MSG_FAULT)->fault.class, CLASS_JOB);
+    cr_assert_eq(p.running, CMD_NONE, "its state is as good as anybody's");
+    end(&p);
+}
+
 Test(elastic, the_minority_of_a_disagreement_drops_its_state)
 {
     struct play p;
