@@ -80,14 +80,18 @@ const char *const tally_names[TALLIES] = {"messages lost with connections",
                                           "of them out in time",
                                           "of them taken along by their machines",
                                           "saves begun as a machine will go",
-                                          "steps between such a notice and the worker's end"};
+                                          "steps between such a notice and the worker's end",
+                                          "programs that failed beside their trainers"};
 const char *const plant_names[PLANTS] = {
-    "none",           "lower-step",    "torn-receive",  "publish-early", "stop-unseen",    "replay-stopped",
-    "lose-progress",  "skip-catch-up", "still-waiting", "memory-free",   "read-is-damage", "list-is-empty",
-    "one-for-all",    "unwritten",     "blame-nobody",  "blame-another", "impossible",     "stuck-unsaid",
-    "another-face",   "least-is-most", "early-words",   "valid-stays",   "early-k",        "early-seal",
-    "ready-for-all",  "notice-late",   "no-time",       "save-unsaid",   "keep-newer",     "words-unproven",
-    "header-unproven"};
+    "none",          "lower-step",     "torn-receive",    "publish-early",
+    "stop-unseen",   "replay-stopped", "lose-progress",   "skip-catch-up",
+    "still-waiting", "memory-free",    "read-is-damage",  "list-is-empty",
+    "one-for-all",   "unwritten",      "blame-nobody",    "blame-another",
+    "impossible",    "stuck-unsaid",   "another-face",    "least-is-most",
+    "early-words",   "valid-stays",    "early-k",         "early-seal",
+    "ready-for-all", "notice-late",    "no-time",         "save-unsaid",
+    "keep-newer",    "words-unproven", "header-unproven", "failure-unsaid",
+    "failure-twice"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 
@@ -226,6 +230,7 @@ static void draw_scenario(struct sim *sim)
     pairs_draw(sim);
     notice_draw(sim);
     saves_draw(sim);
+    beside_draw(sim);
 }
 
 static void begin(struct sim *sim)
@@ -259,6 +264,7 @@ static void begin(struct sim *sim)
                                            .end_timeout = 40 * RM_S,
                                            .leave_unsaved = sim_chance(sim, 10)};
     text_copy(sim->settings.job, sizeof sim->settings.job, "sim");
+    beside_settle(sim, &sim->settings);
     sim->rdzv = rdzv_open(&sim->settings, 0);
     if (s->resumes)
         store_earlier(sim, s->resumes);

@@ -65,6 +65,8 @@ enum plant {
     PLANT_KEEP_NEWER,      /* `keep` counts checkpoints that are newer than what is published */
     PLANT_WORDS_UNPROVEN,  /* nobody looks whether the words are what their checksums say */
     PLANT_HEADER_UNPROVEN, /* nor whether the header is */
+    PLANT_FAILURE_UNSAID,  /* that a program failed is told to no agent */
+    PLANT_FAILURE_TWICE,   /* or by it as of two programs */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];
@@ -193,6 +195,7 @@ struct node {
     int64_t given_wrong;           /* sums that were none, so often */
     int64_t told_then;             /* newest step, as it was told */
     int nodes_then;    /* processes ever started, as it was told and all trained; 0: not all did */
+    rm_time ended_at;  /* of the agent; 0: it lives */
     rm_time disturbed; /* when it was last stopped, stuck or cut off in any way; RM_NEVER: it still is */
     int64_t heard;     /* highest term that spoke to it, 0 none */
     int worker, attempt, exit_code;
@@ -329,13 +332,14 @@ enum tally {
     TALLY_MADE_WAY,
     TALLY_STILL,
     TALLY_STORAGE,
-    TALLY_UNREACHABLE,  /* of those: too few reach each other */
-    TALLY_FOR_EVER,     /* did not end, as too few pods reach each other */
-    TALLY_NOTICES,      /* workers told that their machines go */
-    TALLY_OUT_IN_TIME,  /* of them, that were out before */
-    TALLY_TAKEN_ALONG,  /* of them, that were not */
-    TALLY_SAVED_AHEAD,  /* times that a save was begun while all trained, as a machine will go */
-    TALLY_NOTICE_STEPS, /* steps told between a notice and the end of who was told */
+    TALLY_UNREACHABLE,     /* of those: too few reach each other */
+    TALLY_FOR_EVER,        /* did not end, as too few pods reach each other */
+    TALLY_NOTICES,         /* workers told that their machines go */
+    TALLY_OUT_IN_TIME,     /* of them, that were out before */
+    TALLY_TAKEN_ALONG,     /* of them, that were not */
+    TALLY_SAVED_AHEAD,     /* times that a save was begun while all trained, as a machine will go */
+    TALLY_NOTICE_STEPS,    /* steps told between a notice and the end of who was told */
+    TALLY_PROGRAMS_FAILED, /* beside their trainers */
     TALLIES
 };
 extern const char *const tally_names[TALLIES];
@@ -369,6 +373,7 @@ struct scenario {
     bool fills;                  /* the store has a quota */
     bool mixed;                  /* pods come on machines of two kinds */
     bool notices;                /* pods are told of their machines' ends */
+    bool beside;                 /* a user's program runs beside each trainer */
     bool unsupervised; /* pods: nobody tells who is expected or what is about to happen; who dies is replaced
                         */
     enum trouble_kind trouble;
@@ -388,6 +393,14 @@ struct scenario {
         rm_time at;
         enum shot_kind kind;
     } shot[SHOTS_MAX];
+};
+
+/* Of a program beside a trainer. */
+struct beside_failure {
+    int node, exit_code;
+    rm_time at;
+    bool followed; /* by another one of the same agent */
+    int64_t term;  /* of the coordinator that told it last; 0: none has */
 };
 
 struct sim {
@@ -453,6 +466,8 @@ struct sim {
     bool refused_told;  /* that a machine won't do */
     bool skipped_since; /* a state was not saved, as told, since then */
     struct work work;
+    int failures;
+    struct beside_failure failure[SHOTS_MAX];
     int64_t planted; /* times that the bug was used */
     int64_t forms, forms_at_recovery;
     enum msg_stop_at stopped_at; /* of the newest stop that was sent */
@@ -642,5 +657,13 @@ void saves_check_form(struct sim *sim, const struct msg_form *f);
 
 /* sim_still.c */
 void still_look(struct sim *sim);
+
+/* sim_beside.c: programs beside trainers, and their failures */
+void beside_draw(struct sim *sim);
+void beside_settle(const struct sim *sim, struct rdzv_settings *s);
+bool beside_fails(struct sim *sim, int node); /* instead of its trainer; false: that one ends by itself */
+bool beside_says_twice(struct sim *sim, int node, const struct message *m, struct message *ret);
+void beside_check_told(struct sim *sim, const struct rdzv_tell *t);
+void beside_check_end(struct sim *sim);
 
 #endif

@@ -333,6 +333,7 @@ void check_tell(struct sim *sim, const struct rdzv_tell *t)
     }
     run_hears(sim, t);
     pairs_told(sim, t);
+    beside_check_told(sim, t);
     sim->tallies.of[TALLY_RINGS] += t->kind == TELL_RING_FORMED;
     sim->tallies.of[TALLY_WAITED] += t->kind == TELL_CHECKPOINT_WAITING;
     sim->stuck_told = sim->stuck_told || (t->kind == TELL_WAITING && strstr(t->text, "has not returned"));
@@ -417,5 +418,6 @@ void check_end(struct sim *sim)
         if (sim->node[i].alive)
             sim_fail(sim, "worker %d outlives the run", sim->node[i].worker);
     }
+    beside_check_end(sim);
     count_end(sim);
 }

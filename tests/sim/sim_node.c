@@ -250,12 +250,15 @@ static void agent_arm(struct sim *sim, int node)
 
 static void agent_do(struct sim *sim, int node, const struct agent_action *a)
 {
+    struct message again;
     switch (a->kind) {
     case AGENT_CONNECT:
         agent_connect(sim, node);
         break;
     case AGENT_SEND_CONTROL:
         agent_send(sim, node, a->message);
+        if (beside_says_twice(sim, node, a->message, &again))
+            agent_send(sim, node, &again);
         break;
     case AGENT_SEND_LINK:
         check_link_term(sim, node, a->message);
@@ -329,6 +332,7 @@ void node_die(struct sim *sim, int node, int exit_code)
         pause_disturb(sim, node, sim->now); /* word of the end travels */
     n->alive = n->stopped = false;
     n->exit_code = exit_code;
+    n->ended_at = sim->now;
     pause_forget(&n->inbox);
     if (n->trainer.alive) {
         ring_left(sim, node);

@@ -227,6 +227,8 @@ static void shoot_process(struct sim *sim, enum shot_kind kind, int w)
     } else if (sim->node[node].trainer.alive) {
         if (kind == SHOT_TRAINER)
             run_act(sim, CAUSE_TRAINER_EXIT, w);
+        else if (kind == SHOT_TRAINER_CRASH && beside_fails(sim, node))
+            return;
         trainer_die(sim, node, -1);
     }
 }
