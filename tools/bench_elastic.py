@@ -1,10 +1,14 @@
-"""What a loss, a leave and a join cost a program that knows nothing of it: ringmaster (mode Restart) beside torchrun.
+"""What a loss, a leave and a join cost a program: ringmaster, modes Restart and Elastic, beside torchrun and torchft.
 
-All run the same elastic_worker.py on this machine, one process a worker, 3 to 4 workers. Measured is the time from the harm to the
-first step of the new company, which holds the end of the old processes, the meeting, the start of Python with torch, loading what
-rank 0 saved, and one step. How long that start alone takes is printed beside it."""
+All train the same model on this machine, one process a worker, 3 to 4 workers. Restart and torchrun run the same elastic_worker.py, which
+knows of nothing and saves after each step; elastic_loop.py is that loop for mode Elastic, torch_ft.py for torchft. Measured is the
+time from the harm to the first step of the new company: where processes are started anew that holds the end of the old ones, the meeting,
+the start of Python with torch, loading what rank 0 saved, and one step. How long that start alone takes is printed beside it, and
+what a step takes when nothing happens.
+"""
 
 import json
+import os
 import statistics
 import subprocess
 import tempfile
@@ -12,42 +16,67 @@ import time
 from pathlib import Path
 
 import elastic_steps
+import elastic_worker
 import rig
 
 ROOT = Path(__file__).resolve().parent.parent
 EVENTS = {"kill": "SIGKILL of one of 4", "leave": "one of 4 is told to leave", "join": "a fourth joins 3"}
 DRILLS = {"kill": "kill:3", "leave": "term:3", "join": "join"}
 PATIENCE_S = 150
+RESTART, PRELOAD, ELASTIC = "`mode: Restart`", "the same, `preload: [torch]`", "`mode: Elastic`"
+PEERS = {"torchrun, quick timeouts": ["torch_elastic.py"], "torchrun, its defaults": ["torch_elastic.py", "--defaults"],
+         "torchft, tuned": ["torch_ft.py", "--tuned"], "torchft, as it comes": ["torch_ft.py"]}
 
 
-def job(folder, python, workers, preload):
-    tree = {"apiVersion": "ringmaster.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "bench"}, "spec": {
-        "workers": {"target": workers, "min": 3, "max": 4},
-        "launch": {"mode": "Restart", "gracePeriod": "5s", "preload": json.dumps(preload),
-                   "command": json.dumps([python, str(ROOT / "tools/elastic_worker.py"), str(folder)])}}}
+def job(folder, python, workers, mode):
+    launch = {"gracePeriod": "5s", "mode": "Elastic" if mode == ELASTIC else "Restart"}
+    script = "elastic_loop.py" if mode == ELASTIC else "elastic_worker.py"
+    spec = {"workers": {"target": workers, "min": 3, "max": 4}, "launch": launch}
+    launch["command"] = json.dumps([python, str(ROOT / "tools" / script), str(folder)])
+    if mode == ELASTIC:
+        launch.update(steps=1000000, batch={"lanes": elastic_worker.SEQUENCES, "laneSequences": 1})
+        spec["checkpoint"] = {"uri": str(folder / "out")}
+    else:
+        launch["preload"] = json.dumps(["torch"] if mode == PRELOAD else [])
+    tree = {"apiVersion": "ringmaster.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": "bench"}, "spec": spec}
     path = folder / "job.yaml"
     path.write_text("\n".join(rig.yaml_lines(tree)) + "\n")
     return path
 
 
-def ours(event, python, at_s, preload):
-    """(seconds until the next step, seconds without a step, steps redone) of one drill."""
+def first_step(run, steps, began, mode, after):
+    """Elastic: its processes stay and know no world, so the new ring has to be heard of first."""
+    if mode != ELASTIC:
+        first = steps.after(began, PATIENCE_S, after)
+        return first, steps.stood_still(first) if first else None
+    while len(run.read_until("ringFormed")["members"]) != after:
+        pass
+    formed = elastic_steps.now()
+    first = steps.wait(lambda s: s["time"] > formed, PATIENCE_S)
+    return first, steps.gap_before(first) if first else None
+
+
+def ours(event, python, at_s, mode):
+    """(seconds until the next step, seconds without a step, steps redone, milliseconds of a step before) of one drill."""
     before, after = (3, 4) if event == "join" else (4, 3)
+    package = Path(rig.BIN).parent / "share/ringmaster/python"
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         folder = Path(name)
-        run = rig.Run(job(folder, python, before, preload), "--drill", f"{DRILLS[event]}@{at_s}s",
-                      env={"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"})
+        run = rig.Run(job(folder, python, before, mode), "--drill", f"{DRILLS[event]}@{at_s}s",
+                      env={"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo",
+                           "PYTHONPATH": os.pathsep.join([str(package), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)})
         try:
             steps = elastic_steps.Steps(folder)
             run.read_until("drill")
             began = time.monotonic()
             steps.look()
-            if not steps.all:
-                raise RuntimeError(f"the program had made no step after {at_s} s; say a longer --at")
-            first = steps.after(began, PATIENCE_S, after)
+            if len(steps.all) < 2:
+                raise RuntimeError(f"the program had made no step after {at_s} s; say a longer --at: {run.tail()}")
+            step_ms = steps.pace_ms()
+            first, stood_still = first_step(run, steps, began, mode, after)
             if not first:
                 raise RuntimeError(f"the others did not go on: {run.tail()}")
-            return first["time"] - began, steps.stood_still(first), steps.redone(began, first)
+            return first["time"] - began, stood_still, steps.redone(began, first), step_ms
         finally:
             run.interrupt()
             run.wait()
@@ -64,33 +93,41 @@ def start_of_python(python):
 
 
 def row(event, what, found, least):
-    """found: (seconds, stood still, redone) of each time."""
-    seconds, stood, redone = zip(*found)
+    """found: (seconds, stood still, redone, milliseconds of a step) of each time. least: of mode Restart's."""
+    seconds, stood, redone, pace = zip(*found)
     ratio = statistics.median(stood) / least
     return (f"| {EVENTS[event]} | {what} | {statistics.median(seconds):.2f} | {statistics.median(stood):.2f} | {max(stood):.2f} "
-            f"| {ratio:.1f} | {max(redone)} |")
+            f"| {ratio:.2f} | {max(redone)} | {statistics.median(pace):.0f} |")
+
+
+def theirs(peer, python, event, name, times):
+    script, *options = PEERS[name]
+    other = peer(python, script, "--event", event, "--kills", str(max(1, times - len(options))), *options)
+    return other and {**other, "found": list(zip(other["seconds"], other["stoodStill"], other["stepsRedone"], other["stepMs"]))}
 
 
 def bench(peer, python, times, at_s):
-    lines = ["| what happens | launcher | seconds to the next step | of these without any step | worst | in Restart's | steps redone, at most |",
-             "|---|---|---|---|---|---|---|"]
+    lines = ["| what happens | launcher | seconds to the next step | of these without any step | worst | in Restart's | steps redone, at most "
+             "| ms a step before |", "|---|---|---|---|---|---|---|---|"]
     rows, version = [], None
     for event in EVENTS:
-        least = None
-        for name, preload in (("`mode: Restart`", []), ("the same, `preload: [torch]`", ["torch"])):
-            found = [ours(event, python, at_s, preload) for _ in range(times)]
-            least = least or statistics.median(stood for _, stood, _ in found)
-            lines.append(row(event, name, found, least))
-        for name, options in (("torchrun, quick timeouts", []), ("torchrun, its defaults", ["--defaults"])):
-            other = peer(python, "torch_elastic.py", "--event", event, "--kills", str(max(1, times - len(options))), *options)
+        least = {}
+        for mode in (RESTART, PRELOAD, ELASTIC):
+            found = [ours(event, python, at_s, mode) for _ in range(times)]
+            least[mode] = statistics.median(stood for _, stood, *_ in found)
+            lines.append(row(event, mode, found, least[RESTART]))
+        for name in PEERS:
+            other = theirs(peer, python, event, name, times)
             if not other:
-                lines.append(f"| {EVENTS[event]} | {name} | did not go on within {PATIENCE_S} s | | | | |")
+                why = f"did not go on within {PATIENCE_S} s" if other is not None else "not installed"
+                lines.append(f"| {EVENTS[event]} | {name} | {why} | | | | | |")
                 continue
             version = other["torch"]
-            lines.append(row(event, name, list(zip(other["seconds"], other["stoodStill"], other["stepsRedone"])), least))
-            theirs = statistics.median(other["stoodStill"])
-            rows.append((f"a program, {EVENTS[event]}, against {name}", f"{least:.1f} s", f"{theirs:.1f} s",
-                         f"{theirs / least:.1f} times faster"))
+            lines.append(row(event, name, other["found"], least[RESTART]))
+            mode = ELASTIC if name.startswith("torchft") else RESTART
+            peers = statistics.median(other["stoodStill"])
+            rows.append((f"a program, {EVENTS[event]}, {mode} against {name}", f"{least[mode]:.2f} s", f"{peers:.2f} s",
+                         f"{peers / least[mode]:.1f} times faster"))
     begin = statistics.median(start_of_python(python) for _ in range(3))
     lines += ["", f"PyTorch {version}; four Pythons that start at once have it imported after {begin:.1f} s. {times} times each."]
     return lines, rows

@@ -1,7 +1,15 @@
 """The steps that elastic_worker.py writes down, as they come."""
 
 import json
+import statistics
 import time
+
+PACE_STEPS = 20
+
+
+def now():
+    """By the clock of the steps."""
+    return time.monotonic()
 
 
 class Steps:
@@ -42,6 +50,19 @@ class Steps:
         before = [step["time"] for step in self.all if step["pid"] != first["pid"] and step["time"] < first["time"]
                   and step["world"] != first["world"]]
         return first["time"] - max(before)
+
+    def gap_before(self, first):
+        """Seconds without a step of anybody before that one, where processes stay."""
+        return first["time"] - max(step["time"] for step in self.all if step["step"] < first["step"])
+
+    def pace_ms(self):
+        """Milliseconds between two steps, the median of the newest."""
+        self.look()
+        done = {}
+        for step in self.all:
+            done.setdefault(step["step"], step["time"])
+        times = [done[number] for number in sorted(done)][-PACE_STEPS:]
+        return 1000 * statistics.median(later - sooner for sooner, later in zip(times, times[1:]))
 
     def redone(self, began, first):
         """How many steps that had been made before that moment were made again."""
