@@ -3,7 +3,7 @@
 A story's slot follows from its name, or is the argument of `turns` where a few long ones are to be spread evenly. The turn
 follows from the commit: how many led to it, along first parents. So of any four commits in a row each story has its turn
 in one, and two checks of one commit run the same. Without RINGMASTER_TURN all of them run: by hand, and in
-`tools/check --all`. RINGMASTER_TURN_REPORT names a file that gets what ran: {story: [how many ran, of how many]}.
+`tools/check --all`; those marked `turns("all")`, which need what is dear to make, run then alone. RINGMASTER_TURN_REPORT names a file that gets what ran: {story: [how many ran, of how many]}.
 """
 
 import hashlib
@@ -13,10 +13,13 @@ import subprocess
 from pathlib import Path
 
 TURNS = 4
+ALL = "all"  # in a slot's place
 
 
 def slot(name, given=None):
-    """The turn in which the story of that name runs."""
+    """The turn in which the story of that name runs; None where it never has one."""
+    if given == ALL:
+        return None
     return (hashlib.sha3_256(name.encode()).digest()[0] if given is None else given) % TURNS
 
 
@@ -50,7 +53,7 @@ def has_turn(item, turn):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "turns(slot): runs in the check of every fourth commit")
+    config.addinivalue_line("markers", "turns(slot): runs in the check of every fourth commit; of none with the slot \"all\"")
 
 
 def pytest_collection_modifyitems(config, items):

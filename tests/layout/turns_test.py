@@ -32,6 +32,10 @@ def test_placed():
 
 def test_short():
     pass
+
+@pytest.mark.turns("all")
+def test_dear():
+    pass
 """
 
 
@@ -78,18 +82,19 @@ def names_of(folder, turn):
     return {case.get("name") for case in check_all.ElementTree.parse(report).iter("testcase")}, told
 
 
-def test_each_story_has_one_turn_and_what_takes_no_turns_always_runs(tmp_path):
+def test_each_story_has_one_turn_or_waits_for_all_and_what_takes_no_turns_always_runs(tmp_path):
     (tmp_path / "a_test.py").write_text(STORIES)
     every, _ = names_of(tmp_path, None)
-    assert len(every) == 26
+    assert len(every) == 27 and "test_dear" in every
     ran, seen = [], 0
     for turn in range(turns.TURNS):
         names, told = names_of(tmp_path, turn)
         assert ("test_placed" in names) == (turn == 2) and "test_short" in names
         seen += told["a_test.py::test_long"][0]
         assert told["a_test.py::test_long"][1] == 24 and told["a_test.py::test_placed"] == [int(turn == 2), 1]
+        assert told["a_test.py::test_dear"] == [0, 1]
         ran += names - {"test_short"}
-    assert sorted(ran) == sorted(every - {"test_short"}) and seen == 24
+    assert sorted(ran) == sorted(every - {"test_short", "test_dear"}) and seen == 24
 
 
 @pytest.fixture(name="watch")
