@@ -13,7 +13,7 @@ from pathlib import Path
 import images
 import pki
 import processes
-from cluster import API, BIN, BRIDGE, DNS, HERE, NET, PODS, SERVER, remove_cgroup
+from cluster import API, BIN, BRIDGE, CACHE, DNS, HERE, NET, PODS, SERVER, remove_cgroup
 
 CGROUPS = Path("/sys/fs/cgroup")
 NODES_MAX = 8
@@ -21,6 +21,9 @@ NODES_MAX = 8
 # What kubelet would set on the whole machine. A node sees these values in files of its own over the machine's.
 SYSCTLS = {"vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1,
            "kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000}
+
+# Of a machine with logind: pods that are not critical have the difference.
+SHUTDOWN = {"shutdownGracePeriod": "30s", "shutdownGracePeriodCriticalPods": "10s"}
 
 CONTAINERD = """version = 3
 root = "{disk}/containerd"
@@ -61,15 +64,15 @@ class Node:
         self.address = f"{NET}.{10 + number}"
         self.disk = cluster.run / self.name
 
-    def up(self, taints=()):
-        """Starts it; returns when its services are on their way, before it is Ready."""
+    def up(self, taints=(), logind=False):
+        """Starts it; returns when its services are on their way, before it is Ready. logind: it has one, and a kubelet that delays a shutdown by it."""
         if self.first():
             raise RuntimeError(f"{self.name} is up already")
         self.disk.mkdir(exist_ok=True)
         for folder in ("cni", "log", "kubelet", "upper", "work"):
             (self.disk / folder).mkdir(exist_ok=True)
         self.make_cgroup()
-        self.write_settings(taints)
+        self.write_settings(taints, logind)
         images.link_store(self.cluster.run / "store", self.disk / "containerd")
         self.start_first()
         self.connect()
@@ -119,6 +122,10 @@ class Node:
             raise RuntimeError(f"{self.name} of cluster {self.cluster.name} is not up")
         return ["nsenter", "--target", str(self.first()), "--mount", "--net", "--pid", "--uts", "--ipc", "--"]
 
+    def logind(self, word):
+        """What logind.py prints for that word; the node has to have one."""
+        return self.cluster.call(*self.enter(), *logind_command(word))
+
     def make_cgroup(self):
         name = self.cluster.cgroup(self.number)
         if (CGROUPS / "cgroup.controllers").exists():
@@ -128,7 +135,7 @@ class Node:
             if (hierarchy / "cgroup.procs").exists() and not hierarchy.is_symlink():
                 make_divided_cgroup(hierarchy, name)
 
-    def write_settings(self, taints):
+    def write_settings(self, taints, logind):
         authority = pki.Authority(self.cluster.pki, SERVER)
         authority.user(f"kubelet-{self.name}", f"/O=system:nodes/CN=system:node:{self.name}")
         authority.sign(f"kubelet-serving-{self.name}", f"/O=system:nodes/CN=system:node:{self.name}", "serverAuth",
@@ -137,7 +144,7 @@ class Node:
         (self.disk / "containerd.toml").write_text(CONTAINERD.format(
             disk=self.disk, pause=images.PAUSE, runc=shutil.which("runc", path=self.cluster.environment()["PATH"])), encoding="ascii")
         (self.disk / "cni/10-bridge.conflist").write_text(json.dumps(self.cni()), encoding="ascii")
-        (self.disk / "kubelet.json").write_text(json.dumps(self.kubelet(taints), indent=1), encoding="ascii")
+        (self.disk / "kubelet.json").write_text(json.dumps({**self.kubelet(taints), **(SHUTDOWN if logind else {})}, indent=1), encoding="ascii")
         (self.disk / "proxy.json").write_text(json.dumps(self.proxy(), indent=1), encoding="ascii")
         (self.disk / "node.json").write_text(json.dumps({
             "name": self.name, "disk": str(self.disk), "address": self.address, "gateway": API,
@@ -147,7 +154,7 @@ class Node:
                         f"--root-dir={self.disk}/kubelet", f"--node-labels=ringmaster.test/node={self.number}", "--v=2"],
             "containerd": [str(BIN / "containerd"), "-c", f"{self.disk}/containerd.toml"],
             "proxy": [str(BIN / "kube-proxy"), f"--config={self.disk}/proxy.json"],
-            "sysctls": SYSCTLS}, indent=1), encoding="ascii")
+            "logind": logind_command("up") if logind else None, "sysctls": SYSCTLS}, indent=1), encoding="ascii")
 
     def cni(self):
         return {"cniVersion": "0.4.0", "name": "pods", "plugins": [
@@ -183,6 +190,11 @@ class Node:
             "hostnameOverride": self.name, "bindAddress": self.address, "healthzBindAddress": "127.0.0.1:10256",
             "metricsBindAddress": "127.0.0.1:10249",
             "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"}}
+
+
+def logind_command(word):
+    """logind.py inside of a node, by the system's Python and with what `build --logind` has unpacked."""
+    return ["env", f"PYTHONPATH={CACHE}/src/dbusmock/usr/lib/python3/dist-packages", "/usr/bin/python3", str(HERE / "logind.py"), word]
 
 
 def make_unified_cgroup(folder):

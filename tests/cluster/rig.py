@@ -29,9 +29,9 @@ def bring_up(cluster, node_count, tied=False):
         raise
 
 
-def bring_node(cluster, number):
+def bring_node(cluster, number, logind=False):
     """A node joins; returns when it is Ready."""
-    nodes.Node(cluster, number).up()
+    nodes.Node(cluster, number).up(logind=logind)
     control_plane.wait_for_nodes(cluster, [number])
 
 
