@@ -183,6 +183,7 @@ static void say_noticed(struct agent *st, rm_time now, struct agent_out *out)
         m.noticed.word = n->certainty == NOTICE_WILL ? NOTICED_WILL : NOTICED_MAY;
         text_copy(m.noticed.source, sizeof m.noticed.source, notice_kind(n->source)->name);
         text_copy(m.noticed.cause, sizeof m.noticed.cause, notice_cause_name(n->cause));
+        text_copy(m.noticed.pool, sizeof m.noticed.pool, st->pool);
         if (n->until != RM_NEVER)
             m.noticed.left = n->until > now ? n->until - now : 0;
     }
@@ -604,8 +605,10 @@ static void on_notice(struct agent *st, const struct agent_event *e, rm_time now
     leave(st, e->text, known ? now + e->deadline : RM_NEVER, known, now, out);
 }
 
-static void on_noticed(struct agent *st, const struct notice *notice, rm_time now, struct agent_out *out)
+static void on_noticed(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
 {
+    const struct notice *notice = e->notice;
+    text_copy(st->pool, sizeof st->pool, e->text);
     st->noticed = true;
     st->notice_stands = notice != NULL;
     if (notice)
@@ -717,7 +720,7 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
         on_notice(st, e, now, out);
         break;
     case AGENT_NOTICED:
-        on_noticed(st, e->notice, now, out);
+        on_noticed(st, e, now, out);
         break;
     case AGENT_LISTED:
         agent_on_listed(st, e, out);

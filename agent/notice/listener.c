@@ -34,9 +34,10 @@ struct listener {
     char trouble[RM_WHY_MAX]; /* said, and not over */
     struct heed heed;
     struct notices notices;
-    bool complete;      /* see watch.h */
-    bool tells;         /* the newest AGENT_NOTICED had a notice: */
-    struct notice told; /* this one */
+    bool complete;            /* see watch.h */
+    char pool[POOL_NAME_MAX]; /* see pool.h */
+    bool tells;               /* the newest AGENT_NOTICED had a notice: */
+    struct notice told;       /* this one */
 };
 
 /* ---- what is heard ---- */
@@ -64,6 +65,7 @@ static void tell_agent(struct listener *l)
     if (notice_change(l->tells ? &l->told : NULL, is) == NOTICE_SAME)
         return;
     struct agent_event event = {.kind = AGENT_NOTICED, .notice = is};
+    text_copy(event.text, sizeof event.text, l->pool);
     l->tells = is != NULL;
     if (is)
         l->told = *is;
@@ -92,6 +94,7 @@ static void metadata_changed(void *ctx)
 {
     struct listener *l = ctx;
     const struct watch *watch = metadata_watch_see(l->watch);
+    pool_name(&watch->pool, l->pool);
     hear(l, &watch->notices, true,
          watch->complete); /* the watch is this worker's own: it knows what it told */
 }
@@ -129,6 +132,7 @@ static void read_page(struct listener *l)
     l->failures = 0;
     l->trouble[0] = 0;
     loop_timer_set(l->ask_timer, loop_now(l->loop) + apart);
+    text_copy(l->pool, sizeof l->pool, page.pool);
     hear(l, &page.notices, page.complete, page.complete);
 }
 

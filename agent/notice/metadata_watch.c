@@ -11,7 +11,7 @@
 #include "common/os/clock.h"
 #include "common/os/log.h"
 
-enum { BASE_MAX = 128, BUFFER_BYTES = 4096 };
+enum { BASE_MAX = 128, BUFFER_BYTES = 4096, POOL = WATCH_SLOTS, ASKED = WATCH_SLOTS + 1 };
 
 /* A question under way. */
 struct asked {
@@ -27,7 +27,7 @@ struct metadata_watch {
     struct metadata_watch_options options;
     char base[BASE_MAX];
     struct watch watch;
-    struct asked asked[WATCH_SLOTS];
+    struct asked asked[ASKED]; /* the last one: of its pool */
 };
 
 static void ask_what_is_due(struct metadata_watch *m);
@@ -36,6 +36,10 @@ static void tell_watch(struct metadata_watch *m, int slot, const struct watch_an
 {
     char say[WATCH_SAY_MAX];
     int64_t revision = m->watch.revision;
+    if (slot == POOL) {
+        pool_answer(&m->watch, answer, loop_now(m->loop));
+        return;
+    }
     watch_answer(&m->watch, slot, answer, loop_now(m->loop), say);
     if (say[0])
         log_warn("metadata", "at=%s said=\"%s\"", m->base, say);
@@ -80,10 +84,10 @@ static void done(void *ctx, const struct http_answer *answer)
     ask_what_is_due(m);
 }
 
-static void ask(struct metadata_watch *m, const struct watch_question *question)
+static void ask(struct metadata_watch *m, int slot, const struct watch_question *question)
 {
     char url[BASE_MAX + WATCH_PATH_MAX];
-    struct asked *asked = &m->asked[question->slot];
+    struct asked *asked = &m->asked[slot];
     const char *header = question->header;
     struct error err;
     snprintf(url, sizeof url, "%s%s", m->base, question->path);
@@ -102,15 +106,17 @@ static void ask(struct metadata_watch *m, const struct watch_question *question)
                                    .done = done,
                                    .ctx = asked};
     if (http_start(m->options.http, &asked->call, &request, &err) < 0)
-        tell_watch(m, question->slot, &(struct watch_answer){.why = err.text});
+        tell_watch(m, slot, &(struct watch_answer){.why = err.text});
 }
 
 static void ask_what_is_due(struct metadata_watch *m)
 {
     struct watch_question question;
     while (watch_ask(&m->watch, loop_now(m->loop), &question))
-        ask(m, &question);
-    loop_timer_set(m->timer, watch_deadline(&m->watch));
+        ask(m, question.slot, &question);
+    while (pool_ask(&m->watch, loop_now(m->loop), &question))
+        ask(m, POOL, &question);
+    loop_timer_set(m->timer, rm_earlier(watch_deadline(&m->watch), pool_deadline(&m->watch)));
 }
 
 static void timer_fired(void *ctx)
@@ -138,7 +144,7 @@ int metadata_watch_open(struct metadata_watch **ret, struct loop *loop,
         return err_set(err, ERR_MACHINE, "no memory to watch the machine's metadata");
     m->loop = loop;
     m->options = *options;
-    for (int i = 0; i < WATCH_SLOTS; i++)
+    for (int i = 0; i < ASKED; i++)
         m->asked[i] = (struct asked){.watch = m, .body = str_init(METADATA_BODY_MAX)};
     watch_init(&m->watch, clock_wall_ms() / 1000, loop_now(loop));
     if (read_base(m, options->base, err) < 0 || loop_timer_open(&m->timer, loop, timer_fired, m, err) < 0) {
@@ -154,7 +160,7 @@ void metadata_watch_free(struct metadata_watch *m)
 {
     if (!m)
         return;
-    for (int i = 0; i < WATCH_SLOTS; i++) {
+    for (int i = 0; i < ASKED; i++) {
         http_cancel(m->asked[i].call);
         str_clear(&m->asked[i].body);
     }

@@ -21,9 +21,12 @@ static struct js *entry_of(const struct notice *n, rm_time now)
 void notice_page_write(const struct watch *watch, rm_time now, struct str *out)
 {
     struct js *page = js_object(), *list = js_array();
+    char pool[POOL_NAME_MAX];
     js_set_int(page, "revision", watch->revision);
     js_set_string(page, "cloud", watch_cloud_name(watch->cloud));
     js_set_bool(page, "complete", watch->complete);
+    pool_name(&watch->pool, pool);
+    js_set_string(page, "pool", pool);
     for (int i = 0; i < watch->notices.count; i++)
         js_push(list, entry_of(&watch->notices.at[i], now));
     js_set(page, "notices", list);
@@ -85,12 +88,16 @@ static int read_entry(const struct js *entry, rm_time now, struct notices *ret, 
 static int read_page(const struct js *page, rm_time now, struct notice_page *ret, struct error *err)
 {
     const struct js *list;
+    bool has_pool = js_get(page, "pool") != NULL; /* of an older release it has none */
     if (js_kind(page) != JS_OBJECT)
         return err_set(err, ERR_PROTOCOL, "it is %s", js_kind_name(js_kind(page)));
     if (js_need_int(page, "revision", 0, INT64_MAX, &ret->revision, err) < 0 ||
         js_need_bool(page, "complete", &ret->complete, err) < 0 ||
+        (has_pool && js_need_string(page, "pool", ret->pool, sizeof ret->pool, err) < 0) ||
         js_need(page, "notices", JS_ARRAY, &list, err) < 0)
         return -1;
+    if (!is_plain(ret->pool))
+        return err_set(err, ERR_PROTOCOL, "its pool has the name of no pool");
     for (size_t i = 0; i < js_size(list); i++)
         if (read_entry(js_at(list, i), now, &ret->notices, err) < 0)
             return -1;

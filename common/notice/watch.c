@@ -154,7 +154,15 @@ static void fill(const struct watch *w, int slot, struct watch_question *ret)
     if (row->header)
         text_copy(ret->header, sizeof ret->header, row->header);
     else
-        snprintf(ret->header, sizeof ret->header, METADATA_AWS_TOKEN_HEADER "%s", w->token);
+        watch_header(w, ret->header);
+}
+
+void watch_header(const struct watch *w, char ret[WATCH_HEADER_MAX])
+{
+    if (w->cloud == WATCH_AWS)
+        snprintf(ret, WATCH_HEADER_MAX, METADATA_AWS_TOKEN_HEADER "%s", w->token);
+    else
+        text_copy(ret, WATCH_HEADER_MAX, w->cloud == WATCH_GCE ? GCE_HEADER : AZURE_HEADER);
 }
 
 bool watch_ask(struct watch *w, rm_time now, struct watch_question *ret)

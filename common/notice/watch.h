@@ -18,6 +18,7 @@
 #include <stddef.h>
 
 #include "common/notice/notice.h"
+#include "common/notice/pool.h"
 
 enum watch_cloud { WATCH_UNKNOWN, WATCH_AWS, WATCH_GCE, WATCH_AZURE };
 const char *watch_cloud_name(enum watch_cloud cloud); /* "aws"; "" for WATCH_UNKNOWN */
@@ -68,7 +69,8 @@ struct watch {
     char token[WATCH_TOKEN_MAX]; /* of AWS; "" none */
     char machine[128];           /* its own name, of Azure */
     struct watch_slot slot[WATCH_SLOTS];
-    int looked; /* rounds of all clouds without an answer */
+    struct pool pool; /* asked for beside all this: pool.h */
+    int looked;       /* rounds of all clouds without an answer */
     struct notices notices;
     bool complete;    /* of each question there was an answer to rely on: what is not known is not so */
     int64_t revision; /* grows with each change of the notices, and with the first complete word */
@@ -79,6 +81,9 @@ void watch_init(struct watch *w, int64_t revision, rm_time now);
 
 /* The next question that is due; false: there is none. Each has to be answered. */
 bool watch_ask(struct watch *w, rm_time now, struct watch_question *ret);
+
+/* What its cloud wants to have with each question. */
+void watch_header(const struct watch *w, char ret[WATCH_HEADER_MAX]);
 
 /* say: a sentence for a person where something is new, else "". */
 void watch_answer(struct watch *w, int slot, const struct watch_answer *answer, rm_time now,

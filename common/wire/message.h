@@ -296,14 +296,15 @@ enum msg_notice_word {
     NOTICED_WILL,
 };
 
-enum { MSG_NOTICE_NAME_MAX = 32 }; /* with its NUL */
+enum { MSG_NOTICE_NAME_MAX = 32, MSG_POOL_MAX = 96 }; /* with their NUL */
 
 /* What all notices of the end of a worker's machine come to (common/notice/notice.h): it replaces what this
  * worker said of them before. */
 struct msg_noticed {
     enum msg_notice_word word;
     char source[MSG_NOTICE_NAME_MAX], cause[MSG_NOTICE_NAME_MAX]; /* their names; "" for NOTICED_GONE */
-    rm_time left; /* the machine is there for so long at least, ns; -1: no time was told */
+    char pool[MSG_POOL_MAX]; /* with which machines it goes (common/notice/pool.h); "" not known */
+    rm_time left;            /* the machine is there for so long at least, ns; -1: no time was told */
 };
 
 struct msg_leaving {

@@ -188,6 +188,7 @@ static const struct message_field noticed_fields[] = {
     {"source", MSG_FIELD_TEXT, BODY(noticed.source)},
     {"cause", MSG_FIELD_TEXT, BODY(noticed.cause)},
     {"leftNs", MSG_FIELD_INT64, BODY(noticed.left), -1, MOST},
+    {"pool", MSG_FIELD_TEXT, BODY(noticed.pool)},
     {0},
 };
 

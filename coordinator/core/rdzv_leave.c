@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "common/base/assert.h"
+#include "common/notice/pool.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_out.h"
@@ -41,19 +42,37 @@ void rdzv_leave_announced(const struct turn *turn, struct rdzv_worker *w)
 
 static const rm_time apart = 60 * RM_S;
 
+static bool is_first_of_its_pool(const struct rdzv *st, const char *pool, rm_time now)
+{
+    for (int i = 0; i < RDZV_AHEAD_MAX; i++) {
+        const struct rdzv_ahead *a = &st->ahead[i];
+        if (a->at && now < a->at + apart && pool_is_same(a->pool, pool))
+            return false;
+    }
+    return true;
+}
+
+static void note_ahead(struct rdzv *st, const char *pool, rm_time now)
+{
+    struct rdzv_ahead *oldest = st->ahead;
+    for (int i = 1; i < RDZV_AHEAD_MAX; i++)
+        oldest = st->ahead[i].at < oldest->at ? &st->ahead[i] : oldest;
+    oldest->at = now;
+    text_copy(oldest->pool, sizeof oldest->pool, pool);
+}
+
 /* The newest is older than another one takes. */
 static bool is_worth_a_save(const struct rdzv *st, rm_time now)
 {
     bool saves = st->state == RDZV_TRAINING && !st->settings.program && !st->settings.leave_unsaved;
-    bool lately = st->ahead_at && now < st->ahead_at + apart;
     bool old = now - st->saved_at > leave_takes(&st->save_speed, st->world);
-    return saves && !lately && st->told > st->saved && old;
+    return saves && st->told > st->saved && old;
 }
 
-/* One zone's machines often go together, and the first word of one is the time to save while all train. Which
- * of them stand together nobody here knows: the first word of any is it, once in a while. One member is told,
- * as all hear of it in the next reduction. */
-static void save_ahead(const struct turn *turn)
+/* Machines of one type in one zone often go together, and the first word of one is the time to save while all
+ * train. A machine of which that is not known may be of any. One member is told, as all hear of it in the
+ * next reduction. */
+static void save_ahead(const struct turn *turn, const char *pool)
 {
     struct rdzv *st = turn->st;
     struct rdzv_worker *first = NULL;
@@ -61,9 +80,9 @@ static void save_ahead(const struct turn *turn)
         struct rdzv_worker *m = &st->worker[st->member[r]];
         first = m->presence == PRESENT && m->rank >= 0 ? m : NULL;
     }
-    if (!first || !is_worth_a_save(st, turn->now))
+    if (!first || !is_worth_a_save(st, turn->now) || !is_first_of_its_pool(st, pool, turn->now))
         return;
-    st->ahead_at = turn->now;
+    note_ahead(st, pool, turn->now);
     rdzv_send_one(turn, first, MSG_SAVE)->save = (struct msg_save){.count = 0};
 }
 
@@ -84,7 +103,7 @@ void rdzv_leaving(const struct turn *turn, struct rdzv_worker *w, const struct m
     w->goes = true;
     rdzv_say(st, "worker %d's machine goes in %.1f s: %s", rdzv_index(st, w), (double)l->deadline / RM_S,
              l->reason);
-    save_ahead(turn);
+    save_ahead(turn, w->pool);
 }
 
 /* ---- the moment ---- */

@@ -67,6 +67,8 @@ void rdzv_noticed(const struct turn *turn, struct rdzv_worker *w, const struct m
         return;
     if (said->word == NOTICED_GONE)
         withdraw(turn, w);
-    else if (take_word(said, turn->now, &is))
+    else if (take_word(said, turn->now, &is)) {
+        text_copy(w->pool, sizeof w->pool, said->pool);
         hear(turn, w, &is);
+    }
 }

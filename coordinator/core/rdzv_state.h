@@ -102,9 +102,10 @@ struct rdzv_worker {
     bool followed;       /* another process comes under this index once this one, which leaves, has ended */
     rm_time leave_until; /* then it is killed; RM_NEVER: not known */
     char leaving_reason[64];
-    bool noticed;         /* it said that its machine goes, or may, and has not withdrawn it: */
-    struct notice notice; /* this word */
-    enum cause act;       /* a drill on it was announced */
+    bool noticed;            /* it said that its machine goes, or may, and has not withdrawn it: */
+    struct notice notice;    /* this word */
+    char pool[MSG_POOL_MAX]; /* of its machine, as it said with that (common/notice/pool.h); "" not known */
+    enum cause act;          /* a drill on it was announced */
     rm_time act_at;
     bool list_asked, listed;
     bool asked_idly;   /* the newest list asked for is needed by nobody, and has not come */
@@ -224,6 +225,14 @@ struct rdzv_report {
     int64_t step, steps; /* steps 0: not said */
     double loss;         /* NaN: not known */
     rm_time moved;       /* when its step was another one last */
+};
+
+enum { RDZV_AHEAD_MAX = 4 };
+
+/* When a save was begun as the first machine of its pool was to go; at 0: none was. */
+struct rdzv_ahead {
+    rm_time at;
+    char pool[MSG_POOL_MAX];
 };
 
 enum { RDZV_LEAVES_TOGETHER_MS = 500 };
@@ -350,7 +359,7 @@ struct rdzv {
     rm_time arrived, left;       /* newest arrival; newest quiescing that a leave began */
     rm_time leave_asked;         /* the first leave since then */
     struct leave_times leave_times;
-    rm_time ahead_at; /* when a save was last begun as a machine will go; 0: none was */
+    struct rdzv_ahead ahead[RDZV_AHEAD_MAX];
     rm_time reform_cost;
     rm_time turned, hang_look_at; /* newest sign that the ring, or its forming, moves on; no look before */
     rm_time step_times[STEP_TIMES_KEPT], median_step; /* of the newest steps; 0: none yet */

@@ -171,18 +171,25 @@ def test_what_amazons_own_stand_in_tells_is_heard_and_a_moment_that_it_puts_off_
         def told():
             page = notices("127.0.0.1", port=port)
             return page, {n["source"]: (n["certainty"], n.get("leftMs")) for n in page["notices"]}
-        rig.until(lambda: len(told()[1]) == 2 and told()[0]["complete"], "it tells both", rig.DEADLINE_S)
+        rig.until(lambda: len(told()[1]) == 2 and told()[0]["complete"] and told()[0]["pool"], "it tells both, and of which type it is", rig.DEADLINE_S)
         page, first = told()
         assert first == {"aws-rebalance": ("may", None), "aws-spot": ("will", first["aws-spot"][1])} and first["aws-spot"][1] <= 121000, page
         rig.until(lambda: told()[1]["aws-spot"][1] < first["aws-spot"][1] - 5000, "the time runs", rig.DEADLINE_S)
         assert told()[0]["revision"] == page["revision"]
 
 
+@pytest.mark.parametrize("cloud, pool", [("aws", "p3.2xlarge/us-east-1a"), ("gce", "n1-standard-8/us-central1-a"), ("azure", "Standard_NC6s_v3/1")])
+def test_each_cloud_says_of_which_type_a_machine_is_and_in_which_zone(node, cloud, pool):
+    with Metadata(cloud) as metadata:
+        port = node("127.0.0.1", metadata.url, port=0).port
+        rig.until(lambda: notices("127.0.0.1", port=port)["pool"] == pool, "type and zone are told", rig.DEADLINE_S)
+
+
 @pytest.mark.parametrize("off", [-600, 600])
 def test_a_clock_that_is_ten_minutes_off_moves_no_deadline(node, off):
     with Metadata("azure", clock=lambda: time.time() + off) as metadata:
         port = node("127.0.0.1", metadata.url, port=0).port
-        rig.until(lambda: notices("127.0.0.1", port=port)["complete"], "it has asked", rig.DEADLINE_S)
+        rig.until(lambda: (said := notices("127.0.0.1", port=port))["complete"] and said["pool"], "it has asked", rig.DEADLINE_S)
         page = notices("127.0.0.1", port=port)
         metadata.tell(event(metadata.clock() + 30, ["gpu_4"], ident="E-0"))  # another machine's: nothing
         metadata.until_asked("scheduledevents", times=2)

@@ -14,6 +14,12 @@ LINK_LOCAL = "169.254.169.254"
 TOKEN_HOPS = 1  # AWS's own: who is behind a router of the machine gets no token. All that follows on that connection goes no further either
 
 
+# What stands there from the beginning.
+PAGES = {"aws": {"instance-type": "p3.2xlarge", "placement/availability-zone": "us-east-1a"},
+         "gce": {"preempted": "FALSE", "maintenance-event": "NONE", "machine-type": "projects/4520/machineTypes/n1-standard-8", "zone": "projects/4520/zones/us-central1-a"},
+         "azure": {"vmSize": "Standard_NC6s_v3", "zone": "1"}}
+
+
 def somebody_answers(address=LINK_LOCAL, port=80, within=1.0):
     """Whether a server is there already: no rig is to be set up over it."""
     try:
@@ -24,7 +30,7 @@ def somebody_answers(address=LINK_LOCAL, port=80, within=1.0):
 
 
 class Metadata:
-    """cloud: "aws", "gce" or "azure". What stands there is in `pages`; `faults` are (path part, function of the handler) that
+    """cloud: "aws", "gce" or "azure". What stands there is in `pages` (of Azure: of its machine); `faults` are (path part, function of the handler) that
     go before all else while they are there. `asked` are the (method, path) that came."""
 
     def __init__(self, cloud, address="127.0.0.1", port=0, clock=time.time):
@@ -33,7 +39,7 @@ class Metadata:
         self.cloud, self.clock = cloud, clock
         self.tokens, self.asked, self.faults = set(), [], []
         self.news = threading.Condition()
-        self.pages = {"preempted": "FALSE", "maintenance-event": "NONE"} if cloud == "gce" else {}
+        self.pages = dict(PAGES[cloud])
         self.etags = {name: secrets.token_hex(8) for name in self.pages}
         self.incarnation, self.events, self.name = 1, [], "gpu_3"
         self.stopping = False
@@ -194,6 +200,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.say(405)
         elif url.path == "/metadata/instance/compute/name":
             self.say(200, m.name)
+        elif url.path.startswith("/metadata/instance/compute/") and url.path.rpartition("/")[2] in m.pages:
+            self.say(200, m.pages[url.path.rpartition("/")[2]])
         elif url.path == "/metadata/scheduledevents":
             self.say(200, json.dumps({"DocumentIncarnation": m.incarnation, "Events": m.events}))
         else:

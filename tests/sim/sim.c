@@ -214,13 +214,13 @@ static void draw_scenario(struct sim *sim)
     s->nan_step =
         sim_chance(sim, 4) ? s->resumes + 1 + (int64_t)sim_below(sim, (uint64_t)(s->steps - s->resumes)) : 0;
     uint64_t left = (uint64_t)(s->steps - s->resumes);
-    bool alone = !s->calm && sim_hash(sim->seed, 12, 0) % 100 < 5;
-    s->nan_alone = alone ? s->resumes + 1 + (int64_t)(sim_hash(sim->seed, 12, 1) % left) : 0;
-    s->nan_worker = (int)(sim_hash(sim->seed, 12, 2) % (uint64_t)s->target);
-    s->keep = 1 + (int)(sim_hash(sim->seed, 13, 0) % 3);
+    bool alone = !s->calm && sim_hash(sim->seed, 17, 0) % 100 < 5;
+    s->nan_alone = alone ? s->resumes + 1 + (int64_t)(sim_hash(sim->seed, 17, 1) % left) : 0;
+    s->nan_worker = (int)(sim_hash(sim->seed, 17, 2) % (uint64_t)s->target);
+    s->keep = 1 + (int)(sim_hash(sim->seed, 18, 0) % 3);
     s->rescales = sim_hash(sim->seed, 9, 0) % 100 < 20 ? 30 : 0;
     s->saves = sim_hash(sim->seed, 10, 0) % 100 < 15 ? 10 : 0;
-    s->flips = s->exact && !s->calm && sim_hash(sim->seed, 14, 0) % 100 < 20 ? 5 : 0;
+    s->flips = s->exact && !s->calm && sim_hash(sim->seed, 19, 0) % 100 < 20 ? 5 : 0;
     s->step_time = sim_time(sim, 200 * RM_US, sim_chance(sim, 20) ? 200 * RM_MS : 10 * RM_MS);
     s->delay = sim_time(sim, 20 * RM_US, sim_chance(sim, 30) ? 5 * RM_MS : 500 * RM_US);
     draw_shots(sim, s);

@@ -41,7 +41,9 @@ static void tell(struct sim *sim, int node, enum msg_notice_word word, rm_time l
                             .cause = CAUSE_RECLAIM,
                             .certainty = word == NOTICED_WILL ? NOTICE_WILL : NOTICE_MAY,
                             .until = left < 0 ? RM_NEVER : sim->now + left};
+    static const char *const pools[] = {"", "p3/a", "p3/b"};
     struct agent_event noticed = {.kind = AGENT_NOTICED, .notice = word == NOTICED_GONE ? NULL : &notice};
+    text_copy(noticed.text, sizeof noticed.text, pools[sim_hash(sim->seed, 13, (uint64_t)node) % 3]);
     node_event(sim, node, &noticed);
     if (word != NOTICED_WILL)
         return;

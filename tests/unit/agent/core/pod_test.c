@@ -212,9 +212,14 @@ Test(pod, what_is_told_of_the_machines_end_is_said_to_the_coordinator, .init = a
     cr_assert_eq(noticed()->left, -1);
     cr_assert_not(agent_is_leaving(st));
     notice(NOTICE_AWS_SPOT, NOTICE_WILL, now + 100 * RM_S);
-    cr_assert(noticed()->word == NOTICED_WILL && noticed()->left == 100 * RM_S);
+    cr_assert(noticed()->word == NOTICED_WILL && noticed()->left == 100 * RM_S && !*noticed()->pool);
+    struct notice n = {.source = NOTICE_AWS_SPOT, .certainty = NOTICE_WILL, .until = now + 90 * RM_S};
+    agent_step(st,
+               &(struct agent_event){.kind = AGENT_NOTICED, .notice = &n, .text = "p3.2xlarge/us-east-1a"},
+               now, out);
+    cr_assert_str_eq(noticed()->pool, "p3.2xlarge/us-east-1a");
     agent_step(st, &(struct agent_event){.kind = AGENT_NOTICED}, now, out);
-    cr_assert(noticed()->word == NOTICED_GONE && !*noticed()->source);
+    cr_assert(noticed()->word == NOTICED_GONE && !*noticed()->source && !*noticed()->pool);
 }
 
 /* A coordinator may hear of it from nobody else, also of a word that its predecessor was told. */

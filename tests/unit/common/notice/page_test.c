@@ -25,10 +25,12 @@ Test(page, what_one_writes_the_other_reads_with_the_time_that_is_left)
                                                   .certainty = NOTICE_MAY,
                                                   .until = RM_NEVER,
                                                   .id = "r-1"});
+    watch.pool = (struct pool){.heard = 2, .part = {"p3.2xlarge", "us-east-1a"}};
     notice_page_write(&watch, 10 * RM_S, &text);
     cr_assert_eq(read_text(str_text(&text)), 0, "%s", err.text);
     cr_assert_eq(page.revision, 7);
     cr_assert_not(page.complete);
+    cr_assert_str_eq(page.pool, "p3.2xlarge/us-east-1a");
     cr_assert_eq(page.notices.count, 2);
     cr_assert_eq(notices_first(&page.notices)->source, NOTICE_AWS_SPOT);
     cr_assert_eq(notices_first(&page.notices)->until, 600 * RM_S);
@@ -45,6 +47,7 @@ Test(page, of_a_year_no_more_is_believed_than_twice_what_the_vendor_promises)
             "\"certainty\":\"will\",\"leftMs\":31536000000,\"id\":\"\"}]}"),
         0);
     cr_assert_eq(page.notices.at[0].until, 740 * RM_S);
+    cr_assert_str_eq(page.pool, "", "an older release knows of none");
 }
 
 Test(page, a_source_of_a_newer_release_is_passed_over)

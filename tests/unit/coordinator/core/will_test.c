@@ -26,7 +26,7 @@ Test(leave_times, twice_the_longest_of_the_newest_eight_is_kept_and_what_a_momen
     }
 }
 
-static void word(struct story *s, int w, enum msg_notice_word word, rm_time left)
+static void word_of(struct story *s, int w, const char *pool, enum msg_notice_word word, rm_time left)
 {
     struct message m;
     message_init(&m, MSG_NOTICED);
@@ -34,7 +34,13 @@ static void word(struct story *s, int w, enum msg_notice_word word, rm_time left
     m.noticed.left = left;
     text_copy(m.noticed.source, sizeof m.noticed.source, word == NOTICED_WILL ? "aws-spot" : "");
     text_copy(m.noticed.cause, sizeof m.noticed.cause, word == NOTICED_WILL ? "reclaim" : "");
+    text_copy(m.noticed.pool, sizeof m.noticed.pool, pool);
     hear(s, w, &m);
+}
+
+static void word(struct story *s, int w, enum msg_notice_word word, rm_time left)
+{
+    word_of(s, w, "", word, left);
 }
 
 static void leaves_later(struct story *s, int w, rm_time left)
@@ -349,6 +355,32 @@ Test(will, the_first_word_of_a_machine_begins_a_save_while_all_train_and_others_
     goes_in(&s, 0, 300 * RM_S);
     cr_assert_eq(times_said(&s, ahead), 2, "%s", str_text(&s.log));
     story_end(&s);
+}
+
+Test(will, the_first_word_of_another_type_or_zone_begins_one_too_and_of_one_that_is_not_known_it_may_be_any)
+{
+    static const struct {
+        const char *first, *next;
+        int saves;
+    } cases[] = {{"p3/a", "p3/a", 1}, {"p3/a", "p3/b", 2}, {"p3/a", "g5/a", 2},
+                 {"", "p3/a", 1},     {"p3/a", "", 1},     {"", "", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct story s;
+        struct rdzv_settings settings = pods();
+        settings.leave_unsaved = false;
+        three_train(&s, settings);
+        word_of(&s, 1, cases[i].first, NOTICED_WILL, 300 * RM_S);
+        leaves_later(&s, 1, 300 * RM_S);
+        passes(&s, 10 * RM_S);
+        word_of(&s, 2, cases[i].next, NOTICED_WILL, 300 * RM_S);
+        leaves_later(&s, 2, 300 * RM_S);
+        cr_assert_eq(times_said(&s, ahead), cases[i].saves, "case %zu: %s", i, str_text(&s.log));
+        passes(&s, 10 * RM_S);
+        word_of(&s, 0, cases[i].first, NOTICED_WILL, 300 * RM_S);
+        leaves_later(&s, 0, 300 * RM_S);
+        cr_assert_eq(times_said(&s, ahead), cases[i].saves, "case %zu: %s", i, str_text(&s.log));
+        story_end(&s);
+    }
 }
 
 Test(will, a_save_that_is_young_enough_or_that_nobody_wants_is_not_begun_by_it)
