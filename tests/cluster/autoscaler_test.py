@@ -29,31 +29,6 @@ def rules():
     return yaml.safe_load(found)["externalRules"]
 
 
-class Coordinator:
-    """What a coordinator says, by a file that is served: a ring of so many workers, and how long the rest takes it."""
-
-    def __init__(self, stage, name, folder):
-        self.stage, self.name, self.page, self.revision = stage, name, folder / "v1/status", 0
-        self.page.parent.mkdir(parents=True)
-        stage.kubectl.cluster.start("coordinator", [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", str(folder),
-                                                    str(COORDINATOR_PORT)])
-
-    def says(self, workers, eta_s):
-        self.revision += 1
-        uid = self.stage.job(self.name)["metadata"]["uid"]
-        members = [{"worker": index, "attempt": attempts[-1]} for index, attempts in sorted(self.stage.indices().items())][:workers]
-        page = {"revision": self.revision, "job": f"{self.name}-{stage_rig.name_hash(uid, 'identity', '0/0')}", "term": 1, "state": "Training",
-                "ring": {"generation": 1, "size": workers, "members": members}, "fenced": True,
-                "workers": [{**member, "phase": "training", "rank": rank} for rank, member in enumerate(members)],
-                "progress": {"step": 10, "steps": 5000, "etaSeconds": eta_s}}
-        new = self.page.with_suffix(".new")
-        new.write_text(json.dumps(page), encoding="utf-8")
-        new.rename(self.page)
-
-    def stop(self):
-        self.stage.kubectl.cluster.stop("coordinator")
-
-
 class Adapter:
     """adapter.py in the cluster's network, behind a Service and an APIService, as an adapter's chart makes them."""
 
@@ -123,7 +98,7 @@ def fixture_adapter(stage, operator, tmp_path):
 
 @pytest.fixture(name="coordinator")
 def fixture_coordinator(stage, tmp_path):
-    coordinator = Coordinator(stage, "gpt-hpa", tmp_path / "coordinator")
+    coordinator = stage_rig.PlayedCoordinator(stage, "gpt-hpa", tmp_path / "coordinator", COORDINATOR_PORT)
     yield coordinator
     coordinator.stop()
 
@@ -143,13 +118,13 @@ def test_the_hpa_of_the_examples_gives_a_job_as_many_workers_as_its_deadline_nee
     stage.kubectl.apply(EXAMPLE.read_text(encoding="utf-8"))
     (name,) = stage.until_pods("coordinator", 1)
     stage.until_pods("worker", 2)
-    coordinator.says(2, None)
+    coordinator.says(range(2))
     stage.run_pod(name)
     until_workers(stage, 2)
     assert adapter.values(stage.kubectl.namespace, "gpt-hpa") == [], "no step was made yet"
-    coordinator.says(2, 250000)
+    coordinator.says(range(2), 250000)
     until_workers(stage, 4)
-    coordinator.says(4, 90000)
+    coordinator.says(range(4), 90000)
     until_workers(stage, 3)
     assert adapter.values(stage.kubectl.namespace, "gpt-hpa") == ["3"]
     assert adapter.values("default", "gpt-hpa") == adapter.values(stage.kubectl.namespace, "other") == [], "it is this job's of this namespace"

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -250,6 +251,36 @@ class Stage:
         kinds = "configmaps,secrets,services,poddisruptionbudgets,networkpolicies"
         return sorted(f"{item['kind']}/{item['metadata']['name']}" for item in self.kubectl.get(kinds)
                       if item["metadata"].get("labels", {}).get("ringmaster.dev/job"))
+
+
+class PlayedCoordinator:
+    """What a coordinator says, by a file that is served in the cluster's network: who is in the ring, and how long the rest takes."""
+
+    def __init__(self, stage, name, folder, port, address="127.0.0.1"):
+        self.stage, self.name, self.page = stage, name, folder / "v1/status"
+        self.revision, self.generation, self.members = 0, 0, None
+        self.page.parent.mkdir(parents=True)
+        stage.kubectl.cluster.start("coordinator", [sys.executable, "-m", "http.server", "--bind", address, "--directory", str(folder), str(port)])
+
+    def says(self, ring, eta_s=None):
+        """ring: indices of workers, each with the pod that it has now."""
+        attempts = self.stage.indices()
+        members = [{"worker": index, "attempt": attempts[index][-1]} for index in ring]
+        self.revision += 1
+        self.generation += members != self.members
+        self.members = members
+        uid = self.stage.job(self.name)["metadata"]["uid"]
+        page = {"revision": self.revision, "job": f"{self.name}-{name_hash(uid, 'identity', '0/0')}", "term": 1,
+                "state": "Training" if members else "Gathering",
+                "ring": {"generation": self.generation, "size": len(members), "members": members}, "fenced": True,
+                "workers": [{**member, "phase": "training", "rank": rank} for rank, member in enumerate(members)],
+                "progress": {"step": 10, "steps": 5000, "etaSeconds": eta_s}}
+        new = self.page.with_suffix(".new")
+        new.write_text(json.dumps(page), encoding="utf-8")
+        new.rename(self.page)
+
+    def stop(self):
+        self.stage.kubectl.cluster.stop("coordinator")
 
 
 def container(name, state, image=""):
