@@ -16,6 +16,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tests/e2e")]
 import bench_checkpoint  # noqa: E402  (its folder is on the path only now)
 import bench_compare  # noqa: E402
 import bench_elastic  # noqa: E402
+import bench_spot  # noqa: E402
 import bench_store  # noqa: E402
 import rig  # noqa: E402
 from bench_page import PHASES, PHASES_HEAD, machine, write_section  # noqa: E402
@@ -236,7 +237,7 @@ def table_of_all(found, python):
 
 def main():
     parser = argparse.ArgumentParser(prog="tools/bench")
-    parser.add_argument("what", nargs="?", default="all", choices=["recovery", "train", "checkpoint", "store", "elastic", "compare", "all"])
+    parser.add_argument("what", nargs="?", default="all", choices=["recovery", "train", "checkpoint", "store", "elastic", "spot", "compare", "all"])
     parser.add_argument("--write", action="store_true", help="put the result into docs/benchmarks.md")
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--rounds", type=int, default=2)
@@ -248,6 +249,11 @@ def main():
     parser.add_argument("--with", dest="other", help="compare: the folder of the other build's programs")
     parser.add_argument("--only", nargs="*", choices=[*bench_compare.MEASURES], help="compare: these measurements")
     parser.add_argument("--pairs", type=int, help="compare: so many of each")
+    parser.add_argument("--trace", help="of spot machines, a file (tools/spot_trace.py says of what form)")
+    parser.add_argument("--seed", type=int, default=1, help="of the traces that are made up, and of who goes")
+    parser.add_argument("--hours", type=float, default=72, help="of the trace of a zone")
+    parser.add_argument("--spot-price", type=float, default=0.3)
+    parser.add_argument("--on-demand-price", type=float, default=1.0)
     parser.add_argument("--python", default=sys.executable, help="a Python that has torch")
     arguments = parser.parse_args()
     if arguments.what == "compare" and not arguments.other:
@@ -256,6 +262,7 @@ def main():
                "checkpoint": lambda: Found(*bench_checkpoint.bench(run_job, job_of, percentile, arguments.snapshots)),
                "train": lambda: bench_train(arguments.python, arguments.rounds, arguments.steps),
                "store": lambda: bench_store.bench(arguments.bytes, arguments.rounds),
+               "spot": lambda: Found(*bench_spot.bench(rig, job_of, RECOVERY_MODEL, peer, arguments)),
                "elastic": lambda: Found(*bench_elastic.bench(peer, arguments.python, arguments.times, arguments.at))}
     if arguments.what == "compare":
         benches["compare"] = lambda: Found(bench_compare.bench(rig, run_job, job_of, arguments.other, arguments.only, arguments.pairs,

@@ -196,6 +196,10 @@ static void draw_shots(struct sim *sim, struct scenario *s)
 static void draw_scenario(struct sim *sim)
 {
     struct scenario *s = &sim->scenario;
+    if (sim->replay) {
+        replay_draw(sim);
+        return;
+    }
     s->target = (sim->crowd ? 20 : 1) + (int)sim_below(sim, 6);
     s->min = 1 + (int)sim_below(sim, (uint64_t)s->target);
     s->steps = 3 + (int64_t)sim_below(sim, 60);
@@ -265,12 +269,16 @@ static void begin(struct sim *sim)
                                            .leave_unsaved = sim_chance(sim, 10)};
     text_copy(sim->settings.job, sizeof sim->settings.job, "sim");
     beside_settle(sim, &sim->settings);
+    if (sim->replay)
+        replay_settings(sim);
     sim->rdzv = rdzv_open(&sim->settings, 0);
     if (s->resumes)
         store_earlier(sim, s->resumes);
     for (int w = 0; w < RM_WORKERS_MAX; w++)
         sim->expected[w] = sim->node_of[w] = -1;
-    for (int w = 0; w < s->target; w++) {
+    if (sim->replay)
+        replay_begin(sim);
+    for (int w = 0; w < s->target && !sim->replay; w++) {
         sim->expected[w] = 0;
         sim_at(sim, sim_time(sim, RM_MS, 80 * RM_MS), EV_SPAWN, w, 0, 0);
     }
@@ -587,6 +595,9 @@ static void for_the_world(struct sim *sim, struct ev *e)
             notice_ends(sim, e->a, false);
         node_die(sim, e->a, 137);
         break;
+    case EV_MACHINES:
+        replay_moment(sim, e->a, e->b);
+        break;
     case EV_RESUME:
         pause_resume(sim, e->a, (enum pause_part)e->c, e->b);
         break;
@@ -644,6 +655,7 @@ static void reset(struct sim *sim, uint64_t seed)
     enum plant plant = sim->plant;
     bool trace = sim->trace, crowd = sim->crowd;
     uint32_t without = sim->without;
+    struct replay *replay = sim->replay;
     memset(sim, 0, offsetof(struct sim, node));
     sim->rout = rout;
     sim->aout = aout;
@@ -653,6 +665,7 @@ static void reset(struct sim *sim, uint64_t seed)
     sim->trace = trace;
     sim->crowd = crowd;
     sim->without = without;
+    sim->replay = replay;
     sim->seed = sim->rng = seed;
     sim->coord_tick_at = -1;
     sim->term = TERM;
@@ -662,11 +675,13 @@ static void reset(struct sim *sim, uint64_t seed)
 /* The run must end this long after nothing disturbs it any more. */
 static rm_time limit(const struct sim *sim)
 {
+    if (sim->replay)
+        return sim->replay->until;
     return sim->quiet_since + long_after + sim->scenario.steps * 20 * sim->scenario.step_time;
 }
 
-/* True where every invariant held. Plant, crowd, trace, tail, the shots left out and the lists are the
- * caller's. */
+/* True where every invariant held. Plant, crowd, trace, tail, replay, the shots left out and the lists are
+ * the caller's. */
 static _Thread_local struct sim *playing;
 static _Thread_local jmp_buf out_of_it;
 
@@ -692,7 +707,9 @@ static void play(struct sim *sim)
         if (over)
             break;
     }
-    if (!sim->violation[0])
+    if (sim->replay)
+        replay_over(sim);
+    else if (!sim->violation[0])
         check_end(sim);
 }
 

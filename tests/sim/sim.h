@@ -9,27 +9,48 @@
  * contain, who was really stopped), not at what the cores believe.
  *
  * A stopped process (sim_pause.c) does nothing: what comes for it, its own timers too, waits until it goes
- * on, and then finds it at once. What a seed means changes with the simulator and with the cores. */
+ * on, and then finds it at once. What a seed means changes with the simulator and with the cores.
+ *
+ * Instead of what a seed draws it plays a trace of machines (replay.h), built with RM_SIM_LONG: hours and
+ * days, with the heartbeats that a job has by itself. */
 #ifndef RM_TESTS_SIM_H
 #define RM_TESTS_SIM_H
 
 #include "agent/core/agent.h"
 #include "coordinator/core/rdzv.h"
+#include "tests/sim/replay.h"
 #include "trainer/core/elastic.h"
 
+#ifdef RM_SIM_LONG
+enum {
+    NODES_MAX = 6000,
+    CONNS_MAX = 20000,
+    RINGS_MAX = 20000,
+    SLICES_MAX = 20000,
+    STEPS_MAX = 500000,
+    EVENTS_MAX = 1000000000
+};
+#define HEARTBEAT  RM_S
+#define LOST_AFTER (5 * RM_S)
+#else
 enum {
     NODES_MAX = 400,
     CONNS_MAX = 2000,
     RINGS_MAX = 600,
     SLICES_MAX = 2400,
+    STEPS_MAX = 400,
+    EVENTS_MAX = 2000000
+};
+#define HEARTBEAT  (200 * RM_MS)
+#define LOST_AFTER RM_S
+#endif
+
+enum {
     SHOTS_MAX = 32,
+    PARTS_BASE = 1000, /* a piece's offset is how many parts there are times this, and which one it is */
     WALLS_MAX = 3,
     TAIL_MAX = 60, /* lines of the trace that are kept for a failure */
     TAIL_WIDTH = 240,
-    STEPS_MAX = 400,
-    EVENTS_MAX = 2000000,
-    HEARTBEAT = 200 * RM_MS,
-    LOST_AFTER = RM_S,
     TERM = 2, /* of the first coordinator, so that messages of term 1 are a zombie's */
 };
 
@@ -117,6 +138,8 @@ enum ev_kind {
     EV_RESUME,         /* a: node, or -1: the coordinator; b: which stop */
     EV_WALL,           /* a: which one rises, or falls (b) */
     EV_NOTICE,         /* a: node, which is told of its machine's end; b: enum msg_notice_word */
+    EV_MACHINES, /* a: moment of the trace; b: its machines go or come now, else it is told of those that go
+                  */
     EV_KINDS
 };
 
@@ -193,6 +216,7 @@ struct node {
     int stops[2];                  /* of agent and trainer, counted: a resume is for one */
     rm_time noticed_at, doomed_at; /* told that its machine goes, and when that does; 0: nobody told it */
     int64_t given_wrong;           /* sums that were none, so often */
+    rm_time stepped_at;            /* when it made its newest step */
     int64_t told_then;             /* newest step, as it was told */
     int nodes_then;    /* processes ever started, as it was told and all trained; 0: not all did */
     rm_time ended_at;  /* of the agent; 0: it lives */
@@ -411,7 +435,8 @@ struct sim {
     char (*tail)[TAIL_WIDTH]; /* the newest lines of the trace; NULL: not kept */
     int64_t tail_lines;
     enum plant plant;
-    bool crowd; /* as many workers as a job may have, most of which join at once */
+    bool crowd;            /* as many workers as a job may have, most of which join at once */
+    struct replay *replay; /* NULL: the seed draws what happens */
     struct scenario scenario;
     struct ev *heap;
     int heap_count, heap_room;
@@ -607,6 +632,7 @@ void store_action(struct sim *sim, int node, const struct agent_action *a);
 
 /* sim_notice.c */
 void notice_draw(struct sim *sim);
+bool notice_will_go(struct sim *sim, int w, rm_time lead); /* false: nobody is there who has not been told */
 bool notice_shoot(struct sim *sim, enum shot_kind kind, int w);
 void notice_heard(struct sim *sim, const struct ev *e);
 void notice_ends(struct sim *sim, int node, bool by_itself);
@@ -646,6 +672,15 @@ struct msg_state content_state(const struct content *c);
 struct content content_new(int64_t step, uint64_t hash); /* whole, from elsewhere: no update led to it here */
 
 extern const char *const sim_fingerprint[2]; /* by `odd` */
+
+/* sim_replay.c, of a trace */
+void replay_draw(struct sim *sim);
+void replay_settings(struct sim *sim);
+void replay_begin(struct sim *sim);
+void replay_moment(struct sim *sim, int moment, bool now);
+void replay_ends(struct sim *sim, int node, bool by_itself); /* who was told */
+void replay_over(struct sim *sim);
+rm_time replay_lanes(const struct sim *sim, const struct trainer *t);
 
 /* ---- sim_saves.c ---- */
 void saves_draw(struct sim *sim);

@@ -34,13 +34,18 @@ void check_blame(struct sim *sim, int node)
                  sim->node[node].worker);
 }
 
-/* Each sample trained once. */
+/* Each sample trained once. Steps come one after the other: what the newest holds is kept. */
 uint64_t check_exact_hash(int64_t step)
 {
-    uint64_t h = sim_hash(7, 7, 7);
-    for (int64_t s = 0; s < step; s++)
-        h = sim_hash(h, (uint64_t)s + 1, 0);
-    return h;
+    static _Thread_local int64_t known = -1;
+    static _Thread_local uint64_t kept;
+    if (known < 0 || known > step) {
+        known = 0;
+        kept = sim_hash(7, 7, 7);
+    }
+    for (; known < step; known++)
+        kept = sim_hash(kept, (uint64_t)known + 1, 0);
+    return kept;
 }
 
 /* Whether anybody of the newest ring is still there to go on from its state. */
@@ -219,10 +224,10 @@ static bool slice_is_there(const struct sim *sim, const struct msg_publish *p, i
 void check_publish(struct sim *sim, const struct msg_publish *p)
 {
     bool in[RM_WORKERS_MAX] = {0};
-    int parts = p->count ? (int)p->piece[0].bytes : 0;
+    int parts = p->count ? (int)p->piece[0].offset / PARTS_BASE : 0;
     for (int i = 0; i < p->count; i++) {
-        int part = (int)p->piece[i].offset;
-        if (p->piece[i].bytes != parts || in[part] || !slice_is_there(sim, p, part, parts))
+        int part = (int)p->piece[i].offset % PARTS_BASE;
+        if (p->piece[i].offset / PARTS_BASE != parts || in[part] || !slice_is_there(sim, p, part, parts))
             sim_fail(sim, "R4: the checkpoint of step %" PRId64 " has a part that does not belong", p->step);
         in[part] = true;
     }
@@ -288,6 +293,8 @@ static void check_evaluated(struct sim *sim, const struct rdzv_tell *t)
 static void check_recovered(struct sim *sim, const struct rdzv_tell *t)
 {
     int64_t redone = t->recovery.steps_redone;
+    if (sim->replay)
+        sim->replay->ret.back += redone;
     sim_trace(sim, "recovered: %s in %.1f ms, redone %" PRId64, cause_name(t->recovery.cause),
               rm_ms(t->recovery.total), redone);
     sim->tallies.of[TALLY_RECOVERIES]++;

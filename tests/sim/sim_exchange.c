@@ -53,6 +53,7 @@ void exchange_commit(struct sim *sim, struct node *n)
     n->memory.hash = content_after(sim, n->memory.hash, n->memory.step, ring);
     n->memory.step++;
     n->memory.loss_known = true;
+    n->stepped_at = sim->now;
     n->trainer.sealed = false;
     check_update_stands(sim, ring);
 }

@@ -82,7 +82,7 @@ void trainer_setup(struct sim *sim, int node, const struct message *m)
                                         .load_busy = m->setup.load_busy && sim->plant != PLANT_MEMORY_FREE};
     elastic_free(t->elastic);
     t->elastic = elastic_open(&settings);
-    rm_time at = sim->now + sim_time(sim, RM_MS, 50 * RM_MS);
+    rm_time at = sim->now + (sim->replay ? sim->replay->start : sim_time(sim, RM_MS, 50 * RM_MS));
     t->down_last = at;
     sim_at(sim, at, EV_OPENED, node, t->epoch, 0);
 }

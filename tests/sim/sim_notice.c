@@ -75,7 +75,7 @@ static bool all_train(const struct sim *sim)
     return sim->rdzv && rdzv_state(sim->rdzv) == RDZV_TRAINING;
 }
 
-static bool will_go(struct sim *sim, int w, rm_time lead)
+bool notice_will_go(struct sim *sim, int w, rm_time lead)
 {
     int node = sim->node_of[w];
     if (node < 0 || !sim->node[node].alive || sim->drilled[w])
@@ -110,7 +110,7 @@ static void machine_goes(struct sim *sim, int w, rm_time lead)
 static bool shoot_will(struct sim *sim, int w)
 {
     rm_time lead = draw_lead(sim);
-    if (!will_go(sim, w, lead))
+    if (!notice_will_go(sim, w, lead))
         return false;
     machine_goes(sim, w, lead);
     return true;
@@ -121,7 +121,7 @@ static bool shoot_all(struct sim *sim)
     bool any = false;
     for (int w = 0; w < RM_WORKERS_MAX; w++) {
         rm_time lead = all_within + sim_time(sim, 0, 200 * RM_MS);
-        if (!will_go(sim, w, lead))
+        if (!notice_will_go(sim, w, lead))
             continue;
         machine_goes(sim, w, lead);
         any = true;
@@ -132,7 +132,7 @@ static bool shoot_all(struct sim *sim)
 static bool shoot_taken_back(struct sim *sim, int w)
 {
     rm_time lead = draw_lead(sim);
-    if (!will_go(sim, w, lead))
+    if (!notice_will_go(sim, w, lead))
         return false;
     int node = sim->node_of[w];
     sim->node[node].nodes_then = 0;
@@ -174,6 +174,7 @@ void notice_ends(struct sim *sim, int node, bool by_itself)
     rm_time lead = n->doomed_at - n->noticed_at, used = sim->now - n->noticed_at;
     sim->tallies.of[by_itself ? TALLY_OUT_IN_TIME : TALLY_TAKEN_ALONG]++;
     sim->tallies.of[TALLY_NOTICE_STEPS] += sim->told - n->told_then;
+    replay_ends(sim, node, by_itself);
     if (!is_calm(sim))
         return;
     if (!by_itself && lead >= enough)

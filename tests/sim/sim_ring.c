@@ -23,6 +23,7 @@ void compute_finish(struct sim *sim, int node, enum elastic_outcome outcome, int
     struct trainer *t = &sim->node[node].trainer;
     struct elastic_result *r = compute_result(t, outcome);
     r->peer = peer;
+    r->took = sim->replay ? delay : r->took;
     text_copy(r->text, sizeof r->text, outcome == OUTCOME_PEER ? "a peer broke the connection" : "");
     t->finishing = true;
     t->command_seq++;
@@ -338,6 +339,8 @@ static rm_time local_time(struct sim *sim, enum elastic_command command)
     bool state =
         command == CMD_RECEIVE || command == CMD_CATCH_UP || command == CMD_INIT || command == CMD_LOAD;
     bool slow = state && sim->scenario.slow_transfers && sim_chance(sim, 30);
+    if (state && sim->replay)
+        return sim->replay->transfer;
     return sim_time(sim, 100 * RM_US, slow ? 4 * RM_S : 20 * RM_MS);
 }
 
@@ -368,8 +371,8 @@ static void start_in_ring(struct sim *sim, int node)
     struct node *n = &sim->node[node];
     const struct trainer *t = &n->trainer;
     if (t->command == CMD_LANES || t->command == CMD_EVALUATE) {
-        exchange_lanes(sim, node, t->again,
-                       sim_time(sim, sim->scenario.step_time / 2, sim->scenario.step_time));
+        rm_time drawn = sim_time(sim, sim->scenario.step_time / 2, sim->scenario.step_time);
+        exchange_lanes(sim, node, t->again, sim->replay ? replay_lanes(sim, t) : drawn);
     } else if (t->command == CMD_EXCHANGE) {
         exchange_arrive(sim, node);
     } else {

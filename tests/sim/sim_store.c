@@ -7,8 +7,20 @@
 #include "common/storage/checkpoint/keep_rule.h"
 #include "tests/sim/sim.h"
 
-static struct agent_event *stored(struct sim *sim, int node, enum agent_event_kind kind, enum msg_type type,
-                                  int published)
+static const int64_t state_bytes = (int64_t)1 << 30; /* of a replay, where what is measured counts */
+
+/* Of one of so many parts. */
+static rm_time time_of(struct sim *sim, enum agent_event_kind kind, int parts)
+{
+    if (sim->replay && kind == AGENT_WRITTEN)
+        return sim->replay->save / parts;
+    if (sim->replay && kind == AGENT_LOADED)
+        return sim->replay->load / parts;
+    return sim_time(sim, RM_MS, 30 * RM_MS);
+}
+
+static struct agent_event *stored_part(struct sim *sim, int node, enum agent_event_kind kind,
+                                       enum msg_type type, int published, int parts)
 {
     struct agent_event *e = calloc(1, sizeof *e);
     struct message *m = malloc(sizeof *m);
@@ -19,12 +31,18 @@ static struct agent_event *stored(struct sim *sim, int node, enum agent_event_ki
     e->ok = true;
     e->message = m;
     bool reads = kind == AGENT_LISTED || kind == AGENT_LOADED;
-    rm_time takes = sim_time(sim, RM_MS, 30 * RM_MS), from = trouble_returns_at(sim, node, reads);
+    rm_time takes = time_of(sim, kind, parts), from = trouble_returns_at(sim, node, reads);
     sim->tallies.of[TALLY_STUCK] += from > sim->now;
     struct ev *ev = sim_at(sim, from == RM_NEVER ? RM_NEVER : from + takes, EV_STORED, node, published, 0);
     ev->stored = e;
     ev->message = m;
     return e;
+}
+
+static struct agent_event *stored(struct sim *sim, int node, enum agent_event_kind kind, enum msg_type type,
+                                  int published)
+{
+    return stored_part(sim, node, kind, type, published, 1);
 }
 
 static void fail(struct agent_event *e, int64_t step, enum fault_class class, const char *text)
@@ -91,7 +109,7 @@ static bool damage_stands(const struct sim *sim, int64_t step, bool final, uint6
 
 static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
 {
-    struct agent_event *e = stored(sim, node, AGENT_WRITTEN, MSG_CHECKPOINTED, -1);
+    struct agent_event *e = stored_part(sim, node, AGENT_WRITTEN, MSG_CHECKPOINTED, -1, s->parts);
     struct msg_checkpointed *c = &((struct message *)(uintptr_t)e->message)->checkpointed;
     struct node *n = &sim->node[node];
     if (n->store_users++)
@@ -126,10 +144,10 @@ static void store_write(struct sim *sim, int node, const struct msg_snapshot *s)
     c->part = s->part;
     c->parts = s->parts;
     c->count = 1;
-    c->took = RM_MS;
+    c->took = sim->replay ? sim->replay->save / s->parts : RM_MS;
     snprintf(c->piece[0].file, sizeof c->piece[0].file, "p-%d-of-%d", s->part, s->parts);
-    c->piece[0].offset = s->part;
-    c->piece[0].bytes = s->parts;
+    c->piece[0].offset = s->parts * PARTS_BASE + s->part;
+    c->piece[0].bytes = sim->replay ? state_bytes / s->parts : s->parts;
     memcpy(c->piece[0].sha256, s->state.lineage, RM_HASH_BYTES);
 }
 
@@ -190,7 +208,7 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
     struct msg_published *m = &((struct message *)(uintptr_t)e->message)->published;
     m->step = p->step;
     m->final = p->final;
-    m->bytes = 1;
+    m->bytes = sim->replay ? state_bytes : 1;
     m->took = RM_MS;
     if (lost)
         fail_for_now(e, p->step);
@@ -200,6 +218,17 @@ void store_earlier(struct sim *sim, int64_t step)
 {
     sim->published[sim->published_count++] = (struct published){
         .step = step, .damaged = sim->scenario.damage && sim_chance(sim, 50), .hash = check_exact_hash(step)};
+}
+
+/* -1: there is none. */
+static int64_t newest_below(const struct sim *sim, int64_t step)
+{
+    int64_t newest = -1;
+    for (int i = 0; i < sim->published_count; i++) {
+        int64_t s = sim->published[i].step;
+        newest = s < step && s > newest ? s : newest;
+    }
+    return newest;
 }
 
 static void store_list(struct sim *sim, int node)
@@ -213,7 +242,9 @@ static void store_list(struct sim *sim, int node)
             fail(e, -1, CLASS_PASSING, "the checkpoints can't be listed");
         return;
     }
-    for (int64_t step = sim->scenario.steps; step >= 0; step--) {
+    for (int64_t step = newest_below(sim, INT64_MAX); step >= 0; step = newest_below(sim, step)) {
+        if (list->count == RM_CHECKPOINTS_LISTED)
+            break;
         for (int i = 0; i < sim->published_count && list->count < RM_CHECKPOINTS_LISTED; i++) {
             const struct published *p = &sim->published[i];
             if (p->step != step || !published_stands(p))
@@ -302,7 +333,7 @@ static bool finds_damage(struct sim *sim, const struct published *p, const struc
 
 static void store_load(struct sim *sim, int node, const struct message *request)
 {
-    struct agent_event *e = stored(sim, node, AGENT_LOADED, MSG_LOADED, -1);
+    struct agent_event *e = stored_part(sim, node, AGENT_LOADED, MSG_LOADED, -1, request->load.parts);
     struct message *answer = (struct message *)(uintptr_t)e->message;
     struct msg_loaded *m = &answer->loaded;
     struct node *n = &sim->node[node];

@@ -1,0 +1,206 @@
+"""What a job makes of machines that come and go: traces on virtual time, and a stretch of one as real processes.
+
+On virtual time ringmaster-replay plays a whole trace on the shipped cores of coordinator, agents and trainers (tests/sim/replay.h).
+Beside it a torchrun that is made up of its measured times (docs/benchmarks.md), and a static job on machines that nobody takes
+away. As real processes `ringmaster run` plays the same machines, fewer and quicker, by drills."""
+
+import itertools
+import json
+import os
+import random
+import subprocess
+import tempfile
+from pathlib import Path
+
+import spot_trace
+
+ROOT = Path(__file__).resolve().parent.parent
+TOOLS = Path(os.environ.get("RINGMASTER_TOOLS", ROOT / "build/test/tests"))
+NOTICES = {"2 min": 120, "30 s": 30, "none": 0}
+LANES, LANE_S = 64, 1.0
+GOOD, TRAINED = 0.95, 0.8  # the goals: of what capacity allowed, and of a notice's time
+
+# Of docs/benchmarks.md: quick timeouts, from a loss to the next step. Of that a dead one is missed for 6 s; who joins is not.
+TORCHRUN_LOSS_S, TORCHRUN_JOIN_S = 11.7, 5.7
+REAL_MOST, REAL_LEAST = 4, 2
+
+
+def step_s(machines):
+    """A worker computes its lanes one after the other, and all wait for the one with most of them."""
+    return LANE_S * -(-LANES // machines)
+
+
+def held(moments):
+    """(seconds, machines now, machines before)"""
+    before = moments[0][1]
+    for (at, count), (after, _) in itertools.pairwise(moments):
+        yield after - at, count, before
+        before = count
+
+
+def allowed(moments):
+    return sum(length / step_s(count) for length, count, _ in held(moments) if count)
+
+
+def torchrun(moments, every):
+    """Steps that a job makes which starts all its processes anew at each change, from what it saved: each step where `every` is 0,
+    at no cost, else each so many seconds. Between changes it trains as the machines allow."""
+    steps = saved = since = 0.0
+    for length, count, before in held(moments):
+        if count != before:
+            steps, since = (steps, 0.0) if every == 0 else (saved, 0.0)
+            length -= TORCHRUN_LOSS_S if count < before else TORCHRUN_JOIN_S
+        if count == 0 or length <= 0:
+            continue
+        rate = 1 / step_s(count)
+        if every and since + length >= every:
+            behind = (since + length) % every
+            saved, since = steps + (length - behind) * rate, behind
+        else:
+            since += length
+        steps += length * rate
+        saved = steps if every == 0 else saved
+    return steps
+
+
+def machine_hours(moments):
+    return sum(length * count for length, count, _ in held(moments)) / 3600
+
+
+def replay(moments, lead, seed):
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write(spot_trace.text_of(moments))
+        file.flush()
+        done = subprocess.run([str(TOOLS / "ringmaster-replay"), "--trace", file.name, "--seed", str(seed), "--lead", str(lead)],
+                              capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"ringmaster-replay: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def verdict(is_met):
+    return "met" if is_met else "**missed**"
+
+
+HEAD = ["| trace | notice | goodput | >= 95 % | steps lost | 0 | of the notice trained in | >= 80 % | torchrun that saves each step | every 10 min |",
+        "|---|---|---|---|---|---|---|---|---|---|"]
+
+
+def row(name, moments, notice, found):
+    most = allowed(moments)
+    good = found["steps"] / most
+    share = found["trainedSeconds"] / found["noticeSeconds"] if found["noticeSeconds"] else None
+    told = notice != "none"
+    cells = [name, notice, f"{good:.1%}", verdict(good >= GOOD), str(found["back"]), verdict(found["back"] == 0) if told else "",
+             f"{share:.1%}" if share is not None else "", verdict(share >= TRAINED) if share is not None else "",
+             f"{torchrun(moments, 0) / most:.1%}", f"{torchrun(moments, 600) / most:.1%}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def cost_row(name, moments, found, spot, on_demand):
+    """Of a thousand steps, in units of an hour of a machine on demand."""
+    most, hours = max(count for _, count in moments), moments[-1][0] / 3600
+    static = most * hours * on_demand / (hours * 3600 / step_s(most)) * 1000
+    ours = machine_hours(moments) * spot / found["steps"] * 1000
+    peer = machine_hours(moments) * spot / max(1e-9, torchrun(moments, 0)) * 1000
+    return f"| {name} | {ours:.1f} | {peer:.1f} | {static:.1f} | {ours / static:.2f} |"
+
+
+def policy(traces, seed, spot, on_demand):
+    lines, costs, rows = list(HEAD), [], []
+    for name, moments in traces.items():
+        for notice, lead in NOTICES.items():
+            found = replay(moments, lead, seed)
+            lines.append(row(name, moments, notice, found))
+            if notice == "2 min":
+                costs.append(cost_row(name, moments, found, spot, on_demand))
+                most = allowed(moments)
+                ours, peer = found["steps"] / most, torchrun(moments, 600) / most
+                rows.append((f"spot trace {name}, notices of 2 min, virtual time", f"{ours:.1%} of what capacity allowed",
+                             f"{peer:.1%} for a modelled torchrun that saves every 10 min", f"{ours / peer:.2f} times as much"))
+    lines += ["", f"A thousand steps in hours of a machine on demand, where one on spot costs {spot / on_demand:.2f} of it, notices of 2 min:", "",
+              "| trace | Ringmaster on spot | torchrun on spot, saves each step | static job on demand | of its price |", "|---|---|---|---|---|",
+              *costs]
+    return lines, rows
+
+
+# ---- as real processes ----
+
+def drills(moments, kind, seed):
+    """Of a trace whose numbers are those of workers: who goes is the seed's chance, who comes takes the lowest free index."""
+    chance, there, plan = random.Random(seed), set(range(moments[0][1])), []
+    for (_, before), (at, count) in itertools.pairwise(moments[:-1]):
+        for _ in range(before - count):
+            worker = chance.choice(sorted(there))
+            there.remove(worker)
+            plan.append(f"{kind}:{worker}@{at:g}s")
+        for _ in range(count - before):
+            there.add(next(i for i in itertools.count() if i not in there))
+            plan.append(f"join@{at:g}s")
+    return plan
+
+
+def scaled(moments, quicker):
+    """A few workers instead of many machines, and a time that runs quicker."""
+    most = max(count for _, count in moments)
+    few = [(round(at / quicker, 1), max(REAL_LEAST, round(count * REAL_MOST / most))) for at, count in moments]
+    return spot_trace.tidy([*dict(few[:-1]).items(), few[-1]])
+
+
+def steps_of(run, seconds):
+    """(steps committed within so many seconds of the first, steps redone)"""
+    first, steps, redone = None, 0, 0
+    while True:
+        event = run.next_event(120)
+        if event is None:
+            raise RuntimeError(f"the run has ended: {run.tail()}")
+        if event["event"] == "recovered":
+            redone += event["stepsRedone"]
+        if event["event"] != "step":
+            continue
+        first = event["time"] if first is None else first
+        steps += 1
+        if event["time"] - first >= seconds * 1000:
+            return steps, redone
+
+
+def real_run(rig, job_of, model, moments, plan):
+    fields = {**model, "trainer__steps": 1000000, "workers__target": moments[0][1], "workers__min": 1, "workers__max": REAL_MOST}
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        words = list(itertools.chain.from_iterable(("--drill", drill) for drill in plan))
+        run = rig.Run(job_of(folder, fields), *words)
+        try:
+            return steps_of(run, moments[-1][0])
+        finally:
+            run.interrupt()
+            run.wait()
+            run.clean_up()
+
+
+def real(rig, job_of, model, moments, seed, peer, python):
+    moments = scaled(moments, 40)
+    still, _ = real_run(rig, job_of, model, [(0, REAL_MOST), moments[-1]], [])
+    lines = [f"{moments[-1][0]:g} s of p3 as real processes, {REAL_LEAST} to {REAL_MOST} workers, the time 40 times quicker. The workers share this "
+             f"machine's processors, so an undisturbed run ({still} steps) is what capacity allowed:", "",
+             "| who goes | how often | steps | of the undisturbed run | steps lost |", "|---|---|---|---|---|"]
+    for what, kind in (("is told (SIGTERM)", "term"), ("is killed (SIGKILL)", "kill")):
+        plan = drills(moments, kind, seed)
+        steps, redone = real_run(rig, job_of, model, moments, plan)
+        gone = sum(not drill.startswith("join") for drill in plan)
+        lines.append(f"| {what} | {gone}, and {len(plan) - gone} come | {steps} | {steps / still:.1%} | {redone} |")
+    found = peer(python, "torch_elastic.py", "--kills", "1")
+    lines += ["", f"torchrun: one such loss stood still for {found['seconds'][0]:.1f} s in this run." if found else
+              "torchrun beside it: not measured, as this Python has no torch (`--python P`)."]
+    return lines
+
+
+def bench(rig, job_of, model, peer, arguments):
+    if arguments.trace:
+        traces = {Path(arguments.trace).name: spot_trace.read(arguments.trace)}
+    else:
+        traces = {"p3": spot_trace.of_name("p3", arguments.seed),
+                  "zone": spot_trace.stretch(spot_trace.of_name("zone", arguments.seed), 0, arguments.hours * 3600),
+                  "kills": spot_trace.of_name("kills")}
+    lines, rows = policy(traces, arguments.seed, arguments.spot_price, arguments.on_demand_price)
+    stretch = spot_trace.stretch(traces.get("p3") or next(iter(traces.values())), 0, 3600)
+    return lines + [""] + real(rig, job_of, model, stretch, arguments.seed, peer, arguments.python), rows
