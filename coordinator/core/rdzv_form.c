@@ -258,6 +258,16 @@ static bool states_agree(const struct rdzv *st)
     return true;
 }
 
+/* Time in which training stood still for this ring, but not that in which nobody was there to form it of:
+ * without machines that may be hours. */
+static rm_time what_it_cost(const struct rdzv *st, rm_time now)
+{
+    const struct rdzv_open_recovery *r = &st->recovery;
+    if (!st->trained)
+        return now - st->state_since;
+    return now - rm_later(r->began, rm_earlier(st->arrived, r->agreed));
+}
+
 static void begin_training(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
@@ -276,9 +286,7 @@ static void begin_training(const struct turn *turn)
             w->old_rank = w->rank >= 0 ? w->rank : INT_MAX;
         w->serving = false;
     }
-    rm_time cost = turn->now - st->recovery.began;
-    if (!st->trained)
-        cost = turn->now - st->state_since;
+    rm_time cost = what_it_cost(st, turn->now);
     st->reform_cost = st->reform_cost ? (3 * st->reform_cost + cost) / 4 : cost;
     st->trained = true;
     st->begun++;

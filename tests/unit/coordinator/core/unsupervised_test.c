@@ -143,6 +143,31 @@ Test(unsupervised, who_makes_the_target_full_joins_at_once)
     story_end(&s);
 }
 
+/* What room for a newcomer costs was once counted with the hours in which nobody was there. */
+Test(unsupervised, after_an_outage_of_hours_newcomers_have_a_place)
+{
+    struct story s;
+    begin(&s, 1);
+    train_two(&s);
+    closed(&s, 0);
+    closed(&s, 1);
+    after(&s, 3 * 3600 * RM_S);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", str_text(&s.log));
+    for (int w = 0; w < 2; w++) {
+        s.attempt[w] = 1;
+        s.trainer[w] += 1000;
+    }
+    come(&s, 0, -1);
+    after(&s, 100 * RM_MS);
+    ready(&s, 0, 0);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    progress_in(&s, 0, 1, 10 * RM_S);
+    hello(&s, 1, -1);
+    after(&s, 100 * RM_MS);
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(unsupervised, above_the_target_those_who_come_together_join_together)
 {
     struct story s;
