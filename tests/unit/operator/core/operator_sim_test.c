@@ -224,6 +224,55 @@ Test(operator_sim, warnings_alone_never_cost_a_place, .timeout = 300)
     cr_assert_gt(moved, SEEDS / 2, "machines with workers are among those that may go");
 }
 
+static void crash_now_and_then(struct run *r)
+{
+    int die = chance(r, 10) ? (int)world_draw(r->w, 6) : -1;
+    turn(r, false);
+    if (die < 0 || !expectations_met(r))
+        return;
+    process_reconcile(r->w, r->o, die, false);
+    process_start(r->w, r->o);
+}
+
+/* What a machine is told: in half of the jobs that it may go, in the others that it will in ten minutes, and
+ * in all that it does not after all. (Where both are told at once two decide: who is relieved for the one may
+ * go in the moment in which its coordinator lets another one go for the other.) */
+static void tell_somebody(struct run *r)
+{
+    int word = r->seed % 2 ? TOLD_MAY : TOLD_WILL;
+    world_tell(r->w, chance(r, 70) ? word : TOLD_NOTHING, 600 * 1000);
+}
+
+/* In ten minutes there is time to make another one, whatever becomes of the operator meanwhile. A notice that
+ * is taken back leaves nothing behind. */
+Test(operator_sim, who_is_told_in_time_is_replaced_before_it_goes, .timeout = 300)
+{
+    int left = 0, surplus = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct run r = begin(seed);
+        r.w->mixed = r.w->sidecars = r.w->single = false;
+        for (int i = 0; i < ROUNDS && world_training(r.w) < 3; i++)
+            turn(&r, false);
+        for (int i = 0; i < 2 * ROUNDS; i++) {
+            r.w->step = 0;
+            if (i < ROUNDS && chance(&r, 10))
+                tell_somebody(&r);
+            crash_now_and_then(&r);
+            cr_assert_geq(world_training(r.w), 3, "seed %llu, round %d: %s", (unsigned long long)seed, i,
+                          r.w->truth.job.status);
+            surplus += world_wanted(r.w, OP_WORKER) > 3;
+        }
+        cr_assert_eq(r.w->late, 0, "seed %llu: nobody came in %d places", (unsigned long long)seed,
+                     r.w->late);
+        cr_assert_eq(world_wanted(r.w, OP_WORKER), 3, "seed %llu: %s", (unsigned long long)seed,
+                     r.w->truth.job.status);
+        left += r.w->left;
+        end(&r);
+    }
+    cr_assert_gt(left, SEEDS, "workers whose machines go are among what happens: %d", left);
+    cr_assert_gt(surplus, SEEDS, "for each of them another one is made first");
+}
+
 /* Machines go, and what they take along; the operator is killed and deposed, and pods that wait are deleted.
  * What a deposed leader had begun may still make a pod, until the next one sees it. */
 static int be_idle(struct run *r)

@@ -269,8 +269,11 @@ bool world_view(const struct world *w, int term, struct coordinator_view *ret)
     for (int i = 0; i < w->truth.pods_count; i++)
         if (trains((struct world *)(uintptr_t)w, &w->truth.pod[i])) {
             int index = w->truth.pod[i].view.index, attempt = w->truth.pod[i].view.attempt;
-            ret->worker[ret->ring_size] =
-                (struct op_present){.worker = index, .attempt = attempt, .in_ring = true};
+            ret->worker[ret->ring_size] = (struct op_present){.worker = index,
+                                                              .attempt = attempt,
+                                                              .in_ring = true,
+                                                              .may_go = w->truth.pod[i].told == TOLD_MAY,
+                                                              .will_go = w->truth.pod[i].told == TOLD_WILL};
             ret->member[ret->ring_size++] = (struct op_member){.worker = index, .attempt = attempt};
         }
     ret->workers_count = ret->ring_size;
@@ -287,6 +290,39 @@ bool world_view(const struct world *w, int term, struct coordinator_view *ret)
     return true;
 }
 
+static int training_untold(struct world *w)
+{
+    int count = 0;
+    for (int i = 0; i < w->truth.pods_count; i++)
+        count += trains(w, &w->truth.pod[i]) && w->truth.pod[i].told != TOLD_WILL;
+    return count;
+}
+
+/* As a coordinator has it: another one is in its place, or it is time. */
+static void let_go(struct world *w)
+{
+    for (int i = 0; i < w->truth.pods_count; i++) {
+        struct world_pod *pod = &w->truth.pod[i];
+        bool replaced = training_untold(w) >= w->truth.job.target;
+        if (pod->told != TOLD_WILL || !trains(w, pod) || (!replaced && w->now_ms < pod->goes_ms))
+            continue;
+        w->left++;
+        w->late += !replaced;
+        pod->view.left = true;
+        end_pod(w, i, OP_SUCCEEDED, 0, "Completed");
+        return;
+    }
+}
+
+void world_tell(struct world *w, int told, int64_t in_ms)
+{
+    int i = w->truth.pods_count ? (int)world_draw(w, (uint64_t)w->truth.pods_count) : 0;
+    if (w->truth.pods_count == 0 || !trains(w, &w->truth.pod[i]))
+        return;
+    w->truth.pod[i].told = told;
+    w->truth.pod[i].goes_ms = w->now_ms + in_ms;
+}
+
 void world_kubelets(struct world *w)
 {
     for (int i = 0; i < w->truth.pods_count; i++)
@@ -296,6 +332,7 @@ void world_kubelets(struct world *w)
     report_lost(w);
     if (!coordinator || !w->truth.job.exists)
         return;
+    let_go(w);
     if (w->step >= WORLD_STEPS && (w->released || training(w) > 0)) {
         w->released = true;
         release(w);

@@ -15,6 +15,8 @@ struct world_pod {
     bool hung;                /* a coordinator that does nothing any more, and does not end */
     bool sidecar;             /* another container runs on when ours has ended, until the pod is deleted */
     bool barred[WORLD_NODES]; /* nodes that it is not to be put on */
+    enum { TOLD_NOTHING, TOLD_MAY, TOLD_WILL } told; /* a worker's, by its machine's metadata... */
+    int64_t goes_ms;                                 /* ...for then */
 };
 
 struct world_node {
@@ -70,6 +72,7 @@ struct world {
     bool idles;    /* it has cost.idleAfter */
     bool single;   /* no node takes more than one worker, or one that is not to be put on it */
     int refused, hung, fell, idled;
+    int left, late; /* workers told that their machines will go, that went; of them without a replacement */
     struct op_gone lost[RM_WORKERS_MAX];
     int lost_count;
     int creates, deletes, status_writes, conflicts;
@@ -103,6 +106,8 @@ void world_fault(struct world *w);
 void world_repair_nodes(struct world *w);
 void world_cordon(struct world *w, int node, bool on);
 void world_take_node(struct world *w, int node);
+/* One worker that trains hears that its machine may go, will in so many ms, or does not after all. */
+void world_tell(struct world *w, int told, int64_t in_ms);
 void world_delete_pending(struct world *w); /* somebody deletes a worker that waits for a node */
 int world_training(struct world *w);        /* how many workers do */
 int world_wanted(const struct world *w, enum pod_role role); /* how many pods are there and not to end */

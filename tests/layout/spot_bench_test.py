@@ -1,0 +1,75 @@
+"""What tools/bench spot adds up: each sum beside the same by hand."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import bench_spot as bench  # noqa: E402  (its folder is on the path only now)
+import spot_trace  # noqa: E402
+
+# 32 machines make a step in 2 s, 16 in 4 s.
+MOMENTS = [(0, 32), (100, 16), (300, 0), (400, 32), (1000, 32)]
+
+
+def test_what_machines_allow_is_their_time_by_what_a_step_takes():
+    assert bench.allowed(MOMENTS) == 100 / 2 + 200 / 4 + 600 / 2
+    assert bench.machine_hours(MOMENTS) == (100 * 32 + 200 * 16 + 600 * 32) / 3600
+    assert [bench.step_s(n) for n in (64, 63, 33, 32, 1)] == [1, 2, 2, 2, 64], "lanes are whole"
+
+
+@pytest.mark.parametrize("every, steps", [
+    (0, 100 / 2 + (200 - 11.7) / 4 + (600 - 5.7) / 2),  # nothing is lost but time
+    (60, 60 / 2 + 180 / 4 + (600 - 5.7) / 2),  # 40 s of the first hundred are lost, and 8.3 of the 188.3
+    (500, (600 - 5.7) / 2),  # nothing was saved before the end
+])
+def test_a_torchrun_that_is_made_up_loses_what_it_has_not_saved(every, steps):
+    assert bench.torchrun(MOMENTS, every) == pytest.approx(steps)
+
+
+def test_without_changes_it_loses_nothing():
+    assert bench.torchrun([(0, 32), (1000, 32)], 60) == bench.allowed([(0, 32), (1000, 32)]) == 500
+
+
+def test_goals_are_met_or_missed_at_their_bounds():
+    most = bench.allowed(MOMENTS)
+
+    def cells(steps, back, trained, notice="2 min"):
+        found = {"steps": steps, "back": back, "noticeSeconds": 0 if notice == "none" else 100, "trainedSeconds": trained}
+        return [cell.strip() for cell in bench.row("t", MOMENTS, notice, found).split("|")][3:9]
+    assert cells(most * 0.95, 0, 80) == ["95.0%", "met", "0", "met", "80.0%", "met"]
+    assert cells(most * 0.949, 1, 79) == ["94.9%", "**missed**", "1", "**missed**", "79.0%", "**missed**"]
+    assert cells(most, 7, 0, "none") == ["100.0%", "met", "7", "", "", ""], "of who is told nothing nothing is asked"
+
+
+def test_costs_are_those_of_a_sum_by_hand():
+    hours = bench.machine_hours(MOMENTS)
+    cells = [cell.strip() for cell in bench.cost_row("t", MOMENTS, {"steps": 300}, 0.5, 2.0).split("|")]
+    static = 32 * 2.0 / 3600 * 2 * 1000
+    assert cells[2] == f"{hours * 0.5 / 300 * 1000:.1f}"
+    assert cells[4] == f"{static:.1f}"
+    assert cells[5] == f"{hours * 0.5 / 300 * 1000 / static:.2f}"
+
+
+def test_drills_take_who_is_there_and_fill_the_lowest_place():
+    moments = [(0, 4), (10, 2), (20, 4), (30, 3), (40, 3)]
+    plan = bench.drills(moments, "kill", 1)
+    there = {0, 1, 2, 3}
+    for drill in plan:
+        what, at = drill.split("@")
+        if what == "join":
+            there.add(min(set(range(5)) - there))
+        else:
+            there.remove(int(what.split(":")[1]))
+    assert len(there) == 3 and [drill.split("@")[1] for drill in plan] == ["10s", "10s", "20s", "20s", "30s"]
+    assert plan == bench.drills(moments, "kill", 1)
+
+
+def test_a_stretch_has_few_workers_and_never_too_few():
+    moments = bench.scaled(spot_trace.stretch(spot_trace.of_name("p3"), 0, 3600), 40)
+    counts = [count for _, count in moments]
+    assert min(counts) >= bench.REAL_LEAST and max(counts) == bench.REAL_MOST
+    assert moments[-1][0] == 90 and spot_trace.tidy(moments) == moments
