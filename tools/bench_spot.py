@@ -45,11 +45,13 @@ def allowed(moments):
 def torchrun(moments, every):
     """Steps that a job makes which starts all its processes anew at each change, from what it saved: each step where `every` is 0,
     at no cost, else each so many seconds. Between changes it trains as the machines allow."""
-    steps = saved = since = 0.0
+    steps = saved = since = at = back = 0.0  # back: when it trains again
     for length, count, before in held(moments):
         if count != before:
             steps, since = (steps, 0.0) if every == 0 else (saved, 0.0)
-            length -= TORCHRUN_LOSS_S if count < before else TORCHRUN_JOIN_S
+            back = max(back, at + (TORCHRUN_LOSS_S if count < before else TORCHRUN_JOIN_S))
+        at += length
+        length = min(length, at - back)
         if count == 0 or length <= 0:
             continue
         rate = 1 / step_s(count)

@@ -30,6 +30,11 @@ def test_a_torchrun_that_is_made_up_loses_what_it_has_not_saved(every, steps):
     assert bench.torchrun(MOMENTS, every) == pytest.approx(steps)
 
 
+def test_two_changes_at_once_stand_still_once():
+    kills = [(0, 32), (100, 31), (102, 32), (200, 32)]
+    assert bench.torchrun(kills, 0) == pytest.approx(100 / 2 + (100 - 11.7) / 2)
+
+
 def test_without_changes_it_loses_nothing():
     assert bench.torchrun([(0, 32), (1000, 32)], 60) == bench.allowed([(0, 32), (1000, 32)]) == 500
 
