@@ -9,6 +9,7 @@ import json
 import os
 import random
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -198,7 +199,10 @@ def real(rig, job_of, model, moments, seed, peer, python):
 
 def bench(rig, job_of, model, peer, arguments):
     if arguments.trace:
-        traces = {Path(arguments.trace).name: spot_trace.read(arguments.trace)}
+        try:
+            traces = {Path(arguments.trace).name: spot_trace.read(arguments.trace)}
+        except spot_trace.BadTrace as why:
+            sys.exit(f"tools/bench: {why}")
     else:
         traces = {"p3": spot_trace.of_name("p3", arguments.seed),
                   "zone": spot_trace.stretch(spot_trace.of_name("zone", arguments.seed), 0, arguments.hours * 3600),
