@@ -184,11 +184,14 @@ static bool not_as_it_should(const struct turn *turn, struct rdzv_worker *w, con
 }
 
 /* Its state is not that of most, and it drops it: what made it so may do so again. CLASS_PAIR: there is no
- * majority that could be right, and nobody is to blame. */
+ * majority that could be right, and nobody is to blame. Of states of one history that is seen before anything
+ * of them is used; who was given a sum that is none is not to blame either. */
 static void state_differs(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
-    turn->st->exact = false;
-    if (not_as_it_should(turn, w, f, TELL_WORKER_DIFFERS) && f->class == CLASS_MACHINE)
+    bool proof = f->kind == FAULT_PROOF;
+    turn->st->exact &= proof;
+    if (not_as_it_should(turn, w, f, proof ? TELL_PROOF_FAILED : TELL_WORKER_DIFFERS) &&
+        f->class == CLASS_MACHINE)
         rdzv_count_failure(turn, w, f->detail);
 }
 
@@ -245,7 +248,7 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
     } else if (mine && f->kind == FAULT_LINEAGE && (f->class == CLASS_MACHINE || f->class == CLASS_PAIR)) {
         state_differs(turn, w, f);
     } else if (mine && f->kind == FAULT_PROOF) {
-        not_as_it_should(turn, w, f, TELL_PROOF_FAILED); /* who made it so can't be seen from there */
+        state_differs(turn, w, f);
     } else if (mine && st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW) {
         blame_pair_or_source(turn, w, f);
     } else if (at_work) {

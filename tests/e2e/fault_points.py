@@ -120,6 +120,8 @@ POINTS = {
 FLIPS = {
     "words-added": (":9@1",),  # this worker's own sums, before they leave
     "block-received": (":1@0", ":30@1", ":31@2"),  # on its way to be added: two of each reduction
+    "array-received": (":1@3", ":5@3"),  # of a state, behind its checksums: the newcomer's
+    "chunk-received": (":1@1",),  # likewise, its exponents
     "sum-received": (":1@0", ":30@1", ":31@2"),  # on its way to be taken as it is
 }
 

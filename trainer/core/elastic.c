@@ -442,8 +442,11 @@ static void after_exchange(struct elastic *st, const struct elastic_result *r, s
     st->discarded = st->discarded || st->stage == STAGE_NONE;
     if (r->outcome == OUTCOME_NOT_FINITE)
         fault(st, out, FAULT_NOT_FINITE, -1, r->text);
-    if (r->outcome == OUTCOME_PROOF)
+    if (r->outcome == OUTCOME_PROOF) {
         fault(st, out, FAULT_PROOF, -1, r->text)->fault.class = r->class;
+        if (r->minority)
+            run(st, out, CMD_DROP);
+    }
     if (r->outcome == OUTCOME_DISPUTED)
         fault(st, out, FAULT_LINEAGE, -1, r->text)->fault.class = CLASS_JOB;
     if (r->outcome == OUTCOME_LINEAGE) {

@@ -139,6 +139,40 @@ static bool header_stands(struct engine *e)
     return header_proven(e->pass.sums.header_to, e->layout.tensors, e->spec->batch.lanes);
 }
 
+/* States of one history have the same bits, or one of those who made them is not sound; fp32 words are of no
+ * proof, and an image has no sum here. */
+static struct worker_set odd_states(const struct engine *e)
+{
+    if (e->pass.sums.floats || e->backend->image_bytes)
+        return (struct worker_set){0};
+    return header_odd_states(e->pass.sums.header_to, e->layout.tensors, e->spec->batch.lanes);
+}
+
+/* Nobody's lanes of them are added. Whose state is not that of most gets theirs; where there are no most, all
+ * give theirs up, and the newest checkpoint counts. */
+static void states_differ(const struct engine *e, struct worker_set odd, int64_t step,
+                          struct elastic_result *ret)
+{
+    ret->minority = set_has(odd, e->ring->rank);
+    ret->outvoted = ret->minority && set_count(odd) < e->ring->world;
+    ret->outcome = ret->minority ? OUTCOME_PROOF : OUTCOME_LINEAGE;
+    ret->class = ret->outvoted ? CLASS_MACHINE : CLASS_PAIR;
+    if (ret->outvoted)
+        snprintf(
+            ret->text, sizeof ret->text,
+            "its state of step %lld has other bits than that of most workers: its memory, its processor or "
+            "the way that the state came changed some; it gets theirs",
+            (long long)step);
+    else if (ret->minority)
+        snprintf(ret->text, sizeof ret->text,
+                 "its state of step %lld has other bits than that of others, and no majority says whose are "
+                 "right: "
+                 "all go back to the newest checkpoint",
+                 (long long)step);
+    else
+        text_copy(ret->text, sizeof ret->text, "workers hold states with different bits");
+}
+
 /* Integers that fit have the sum that their lanes' checksums say; fp32 has none. */
 static bool words_stand(const struct engine *e, uint64_t proof)
 {
@@ -323,6 +357,7 @@ static void act_on(struct engine *e, int64_t step, struct elastic_result *ret)
 void engine_exchange(struct engine *e, struct elastic_result *ret)
 {
     struct state_point point;
+    struct worker_set odd;
     struct error err;
     int worker = -1;
     rm_time reduced = e->reduce_time;
@@ -333,6 +368,8 @@ void engine_exchange(struct engine *e, struct elastic_result *ret)
         engine_failed(ret, &err, worker);
     } else if (!header_stands(e)) {
         unproven("header", point.step + 1, ret);
+    } else if (!set_is_empty(odd = odd_states(e))) {
+        states_differ(e, odd, point.step, ret);
     } else {
         e->backend->ops->decide(e->backend, &e->pass.verdict);
         act_on(e, point.step, ret);

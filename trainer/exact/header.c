@@ -137,3 +137,41 @@ bool header_ranks_agree(const uint32_t *header, int tensors, int lanes, int a, i
     return !((x[SAID] ^ y[SAID]) & ~(uint32_t)LANES_FLAGS) &&
            !memcmp(x + LINEAGE, y + LINEAGE, 2 * sizeof *x);
 }
+
+static bool same_bits(const uint32_t *header, int tensors, int lanes, int a, int b)
+{
+    const uint32_t *x = header + header_rank_at(tensors, lanes, a);
+    const uint32_t *y = header + header_rank_at(tensors, lanes, b);
+    return get(x + STATE_SUM) == get(y + STATE_SUM);
+}
+
+/* Present ranks with the bits of that one. */
+static struct worker_set group_of(const uint32_t *header, int tensors, int lanes, struct worker_set present,
+                                  int rank)
+{
+    struct worker_set group = {0};
+    for (int r = set_first(present); r >= 0; r = set_next(present, r))
+        if (same_bits(header, tensors, lanes, r, rank))
+            set_add(&group, r);
+    return group;
+}
+
+struct worker_set header_odd_states(const uint32_t *header, int tensors, int lanes)
+{
+    struct worker_set present = {0}, most = {0};
+    struct header_rank said;
+    for (int r = 0; r < RM_WORKERS_MAX; r++)
+        if (header_rank_read(header, tensors, lanes, r, &said))
+            set_add(&present, r);
+    bool tie = false;
+    for (int r = set_first(present); r >= 0; r = set_next(present, r)) {
+        struct worker_set group = group_of(header, tensors, lanes, present, r);
+        if (!header_ranks_agree(header, tensors, lanes, r, set_first(present)))
+            return (struct worker_set){0};
+        if (set_equals(group, most))
+            continue;
+        tie = set_count(group) == set_count(most) || (tie && set_count(group) < set_count(most));
+        most = set_count(group) > set_count(most) ? group : most;
+    }
+    return tie ? present : set_minus(present, most);
+}

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "common/base/limits.h"
+#include "common/base/set.h"
 
 enum {
     HEADER_VERSION = 3,
@@ -59,6 +60,10 @@ bool header_rank_read(const uint32_t *header, int tensors, int lanes, int rank, 
 bool header_proven(const uint32_t *header, int tensors, int lanes);
 /* The sum of all lanes' checksums: that of the words' sum (proof.h), where the pass fits. */
 uint64_t header_words_proof(const uint32_t *header, int tensors, int lanes);
+/* Of ranks whose states are of one history: those whose bits are not those of most. All, where no group is
+ * larger than each other one: then nobody can tell whose are right. Empty where all have the same, or the
+ * histories differ already. */
+struct worker_set header_odd_states(const uint32_t *header, int tensors, int lanes);
 /* Are two ranks' states of one history, and their headers of one layout? Both have written. */
 bool header_ranks_agree(const uint32_t *header, int tensors, int lanes, int a, int b);
 

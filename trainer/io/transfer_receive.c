@@ -52,6 +52,7 @@ static int receive_chunk(const struct transfer_want *want, int fd, uint8_t *at, 
         return -1;
     if (crc != chunk_crc32c(at, length))
         return err_set(err, ERR_PROTOCOL, "what arrived is not what was sent (checksum)");
+    FAULT_FLIP("chunk-received", at, length);
     if (want->received)
         atomic_fetch_add_explicit(want->received, (long long)length, memory_order_relaxed);
     return 0;
@@ -95,7 +96,10 @@ static int receive_array(struct pull *p, const struct state_array *a, struct err
 {
     struct far to = state_range_at(a, p->range.first, p->range.count);
     int64_t bytes = p->range.count * (int64_t)state_type_bytes(a->type);
-    return transfer_chunks(p->fetch->want, p->fd, p->fetch->arrays.in, to, bytes, err);
+    int rc = transfer_chunks(p->fetch->want, p->fd, p->fetch->arrays.in, to, bytes, err);
+    void *here = memory_near(p->fetch->arrays.in, to);
+    FAULT_FLIP("array-received", here, here ? (size_t)bytes : 0);
+    return rc;
 }
 
 static int call_source(struct pull *p, const struct patience *patience, struct error *err)

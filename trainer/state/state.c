@@ -431,8 +431,11 @@ void state_set_proven(struct state *s)
 uint64_t state_sum(const struct state *s)
 {
     uint64_t sum = 0;
+    const struct state_point *now = state_current(s);
     for (int i = 0; i < s->pieces; i++)
         sum += s->proof[i];
+    for (int t = 0; now && t < s->shape.layout->tensors; t++)
+        sum += (uint64_t)PROOF_FACTOR * proof_word((uint64_t)t, (uint32_t)now->k[t]);
     return sum;
 }
 

@@ -120,6 +120,7 @@ void state_seal(struct state *s, int b);
  */
 bool state_proven(const struct state *s);
 void state_set_proven(struct state *s);
+/* Of those, and of the exponents: what wrong ones add is a wrong sum that is proven. */
 uint64_t state_sum(const struct state *s);
 /* All pieces are stamped next->step, and lie at `place`: makes it the state. */
 void state_commit(struct state *s, const struct state_point *next, enum state_place_of place);

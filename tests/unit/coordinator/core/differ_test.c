@@ -152,6 +152,27 @@ Test(differ, a_sum_that_is_none_is_told_of_who_saw_it_and_the_step_is_made_again
     story_end(&s);
 }
 
+/* It is seen before anything of that state is used, so the run stays exact. */
+Test(differ, whose_state_has_other_bits_than_most_receives_and_counts_a_failure)
+{
+    struct story s;
+    three_train(&s, 1);
+    for (int times = 0; times < 2; times++) {
+        others_say_so(&s, 0);
+        fault_says(&s, 1,
+                   &(struct msg_fault){.kind = FAULT_PROOF,
+                                       .class = CLASS_MACHINE,
+                                       .step = 51,
+                                       .detail = "its state of step 51 has other bits"});
+        cr_assert(said(&s, "proofFailed"), "%s", str_text(&s.log));
+        cr_assert_eq(said(&s, "workerQuarantined"), times == 1, "%s", str_text(&s.log));
+        if (times == 0)
+            form_again(&s, 51);
+    }
+    cr_assert(s.st->exact);
+    story_end(&s);
+}
+
 /* Some machine's adder is broken, and nobody can see whose: with pauses, as of any ring in vain, and not for
  * ever.
  */

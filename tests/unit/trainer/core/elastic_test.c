@@ -500,6 +500,19 @@ Test(elastic, ranks_that_compute_differently_with_nobody_to_decide_end_the_job)
     end(&p);
 }
 
+Test(elastic, a_state_with_other_bits_than_most_is_dropped)
+{
+    struct play p;
+    train_from(&p, 2);
+    one_done(&p, OUTCOME_OK, false);
+    struct elastic_result r = {.outcome = OUTCOME_PROOF, .minority = true, .class = CLASS_MACHINE};
+    done_with(&p, &r);
+    const struct msg_fault *f = &sent(&p, MSG_FAULT)->fault;
+    cr_assert(f->kind == FAULT_PROOF && f->class == CLASS_MACHINE);
+    cr_assert_eq(p.running, CMD_DROP);
+    end(&p);
+}
+
 Test(elastic, the_minority_of_a_disagreement_drops_its_state)
 {
     struct play p;

@@ -71,6 +71,42 @@ Test(header, a_bit_that_changed_anywhere_shows)
     }
 }
 
+/* sums: of rank 0, 1, ..., a digit each; odd: the ranks that are not as most, likewise as bits. */
+static void expect_odd(const char *sums, uint64_t odd)
+{
+    uint32_t words[WORDS] = {0};
+    for (int r = 0; sums[r]; r++) {
+        const struct header_rank rank = {.audited = -1, .state_sum = (uint64_t)(sums[r] - '0') << 40};
+        header_rank_write(words, TENSORS, LANES, r, &rank);
+    }
+    cr_assert(header_odd_states(words, TENSORS, LANES).bits[0] == odd, "%s", sums);
+}
+
+Test(header, of_states_with_other_bits_those_are_odd_that_most_do_not_have)
+{
+    expect_odd("1", 0);
+    expect_odd("77", 0);
+    expect_odd("771", 4);
+    expect_odd("177", 1);
+    expect_odd("171", 2);
+    expect_odd("12", 3);
+    expect_odd("1122", 15);
+    expect_odd("1233", 3);
+    expect_odd("1223", 9);
+    expect_odd("123", 7);
+    expect_odd("11223", 31);
+    expect_odd("112233", 63);
+    expect_odd("1122333", 15);
+}
+
+Test(header, where_histories_differ_bits_say_nothing)
+{
+    uint32_t words[WORDS] = {0};
+    header_rank_write(words, TENSORS, LANES, 0, &(struct header_rank){.audited = -1, .lineage = {1}});
+    header_rank_write(words, TENSORS, LANES, 1, &(struct header_rank){.audited = -1, .state_sum = 5});
+    cr_assert(set_is_empty(header_odd_states(words, TENSORS, LANES)));
+}
+
 Test(header, ranks_with_another_layout_do_not_agree)
 {
     uint32_t words[WORDS] = {0};
