@@ -104,7 +104,7 @@ static int reduce_window(const struct staged *s, const struct part *parts, int n
     if (s->below->ops->reduce(s->below, here, n, ret_peer, err) < 0)
         return -1;
     for (int i = 0; i < n; i++) {
-        if (here[i].proof)
+        if (parts[i].whole->proof)
             *parts[i].whole->proof += proof[i];
         if (put_back(&parts[i], err) < 0)
             return -1;
