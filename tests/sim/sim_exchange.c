@@ -242,7 +242,9 @@ static void enter(struct sim *sim, int node)
 {
     struct trainer *t = &sim->node[node].trainer;
     t->arrived = true;
-    if (sim->ring[t->ring].broken)
+    if (t->aborted) /* too late for the reduction before, not for this one */
+        compute_abort(sim, node);
+    else if (sim->ring[t->ring].broken)
         compute_finish(sim, node, OUTCOME_PEER, -1, sim_time(sim, 10 * RM_US, RM_MS));
     else
         exchange_try(sim, t->ring);
