@@ -15,8 +15,8 @@ static const struct {
      "the machine: a port or folder in use, no disk or memory, a coordinator that died, or too few "
      "workers that can reach each other"},
     {EXIT_TRAINING,
-     "training failed: numbers that are not finite, more failures than "
-     "`failurePolicy.maxRestarts`, a program's exit code that "
+     "training failed: numbers that are not finite, workers that compute the same lane differently with "
+     "nobody to decide, more failures than `failurePolicy.maxRestarts`, a program's exit code that "
      "`failurePolicy.rules` end the job at, or fewer workers than `workers.min` because of one in "
      "quarantine; a checkpoint is saved"},
     {EXIT_TOO_FEW, "fewer workers than `workers.min`, and none on its way; a checkpoint is saved"},

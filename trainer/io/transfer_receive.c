@@ -97,8 +97,8 @@ static int receive_array(struct pull *p, const struct state_array *a, struct err
     struct far to = state_range_at(a, p->range.first, p->range.count);
     int64_t bytes = p->range.count * (int64_t)state_type_bytes(a->type);
     int rc = transfer_chunks(p->fetch->want, p->fd, p->fetch->arrays.in, to, bytes, err);
-    void *here = memory_near(p->fetch->arrays.in, to);
-    FAULT_FLIP("array-received", here, here ? (size_t)bytes : 0);
+    FAULT_FLIP("array-received", memory_near(p->fetch->arrays.in, to),
+               memory_near(p->fetch->arrays.in, to) ? (size_t)bytes : 0);
     return rc;
 }
 

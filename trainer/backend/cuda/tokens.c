@@ -17,13 +17,13 @@ static void sort_by_digit(int32_t *to, const int32_t *from, const int32_t *token
 }
 
 void cuda_tokens_group(struct cuda_token_groups *g, const int32_t *tokens, int32_t rows, int32_t vocabulary,
-                       int32_t *spare)
+                       int32_t *scratch)
 {
     for (int32_t i = 0; i < rows; i++)
         g->order[i] = i;
     for (int shift = 0; shift < 31 && (vocabulary - 1) >> shift; shift += DIGIT_BITS) {
-        sort_by_digit(spare, g->order, tokens, rows, shift);
-        memcpy(g->order, spare, (size_t)rows * sizeof *spare);
+        sort_by_digit(scratch, g->order, tokens, rows, shift);
+        memcpy(g->order, scratch, (size_t)rows * sizeof *scratch);
     }
     g->groups = 0;
     for (int32_t i = 0; i < rows; i++)

@@ -10,8 +10,9 @@ struct cuda_token_groups {
     int32_t groups;
 };
 
-/* tokens (rows), each in [0, vocabulary). spare (rows) is used on the way. In time that is linear in rows. */
+/* tokens (rows), each in [0, vocabulary). scratch (rows) is used on the way. In time that is linear in rows.
+ */
 void cuda_tokens_group(struct cuda_token_groups *g, const int32_t *tokens, int32_t rows, int32_t vocabulary,
-                       int32_t *spare);
+                       int32_t *scratch);
 
 #endif

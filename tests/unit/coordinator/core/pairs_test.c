@@ -1,39 +1,7 @@
 /* Workers that are well and can't reach each other, one story each. startTimeout is 60 s. */
 #include <stdio.h>
 
-#include "tests/unit/coordinator/core/story.h"
-
-static struct rdzv_settings patient(int min)
-{
-    struct rdzv_settings settings = story_settings(min);
-    settings.lost_after = 3600 * RM_S;
-    settings.max_restarts = 0;
-    settings.step_timeout = 3600 * RM_S;
-    return settings;
-}
-
-/* `workers` have come with nothing, and their first ring is being formed. */
-static void gather(struct story *s, struct rdzv_settings settings, int workers)
-{
-    story_begin(s, settings);
-    if (!settings.unsupervised)
-        expect_workers(s, (1u << workers) - 1);
-    first_come(s, workers);
-    for (int w = 0; w < workers; w++)
-        listed(s, w, -1, -1);
-    cr_assert_eq(rdzv_state(s->st), RDZV_FORMING, "%s", str_text(&s->log));
-}
-
-/* The ring being formed breaks: `by` can't reach `peer`, and all 3 stop with what they hold. */
-static void break_off(struct story *s, int by, int peer, const int64_t held[3])
-{
-    fault_of(s, by, FAULT_RING, peer, -1);
-    cr_assert_eq(rdzv_state(s->st), RDZV_QUIESCING, "%s", str_text(&s->log));
-    for (int w = 0; w < 3; w++)
-        stopped(s, w, held[w], -1);
-}
-
-static const int64_t nothing[3] = {-1, -1, -1};
+#include "tests/unit/coordinator/core/pairs_story.h"
 
 static bool forms_with(const struct story *s, int count, const int *workers)
 {
@@ -243,50 +211,6 @@ Test(pairs, that_two_of_several_pairs_reach_each_other_again_is_found_out)
     ready(&s, 0, 0);
     ready(&s, 1, 0);
     cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
-    story_end(&s);
-}
-
-/* Of all three, who are needed, only 0 and 1 are ever seen to fail since 1 and 2 did. */
-Test(pairs, at_the_end_a_pair_is_tried_once_also_where_another_one_fails_first)
-{
-    struct story s;
-    gather(&s, patient(3), 3);
-    for (int i = 0; i < 2; i++)
-        break_off(&s, 1, 2, nothing);
-    for (int i = 0; i < 60 && s.now < 62 * RM_S && s.ended < 0; i++) {
-        after(&s, RM_S);
-        if (rdzv_state(s.st) == RDZV_FORMING)
-            break_off(&s, 0, 1, nothing);
-    }
-    if (s.ended < 0)
-        after(&s, RM_S);
-    cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
-    cr_assert(said(&s, "workers 0 and 1, workers 1 and 2 can't reach each other"), "%s", str_text(&s.log));
-    story_end(&s);
-}
-
-/* Of three pairs that are apart the last tries leave none out, whoever is late with its answer to a stop. */
-Test(pairs, at_the_end_those_are_tried_too_who_have_not_answered_the_last_stop_yet)
-{
-    struct story s;
-    gather(&s, patient(2), 3);
-    for (int i = 0; i < 60 && s.now < 61 * RM_S && s.ended < 0; i++) {
-        const struct msg_form *f = &s.form.form;
-        break_off(&s, f->member[0].worker, f->member[f->count - 1].worker, nothing);
-        for (int second = 0; second < 40 && rdzv_state(s.st) != RDZV_FORMING && s.ended < 0; second++)
-            after(&s, RM_S);
-    }
-    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "startTimeout is over, and each pair is tried once more: %s",
-                 str_text(&s.log));
-    int a = s.form.form.member[0].worker, b = s.form.form.member[1].worker, late = 3 - a - b;
-    fault_of(&s, a, FAULT_RING, b, -1);
-    stopped(&s, a, -1, -1);
-    stopped(&s, b, -1, -1);
-    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
-    stopped(&s, late, -1, -1);
-    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
-    cr_assert(s.form.form.member[0].worker == late || s.form.form.member[1].worker == late, "%s",
-              str_text(&s.log));
     story_end(&s);
 }
 

@@ -470,31 +470,20 @@ Test(elastic, a_nan_is_told_and_nothing_runs_after_it)
 }
 
 /* The state stands, but where it is that which has other bits than most. */
-Test(elastic, what_does_not_prove_is_told_and_not_committed)
+Test(elastic, what_does_not_prove_or_is_disputed_is_told_and_not_committed)
 {
-    for (int minority = 0; minority < 2; minority++) {
+    static const enum elastic_outcome outcome[] = {OUTCOME_PROOF, OUTCOME_PROOF, OUTCOME_DISPUTED};
+    for (int i = 0; i < 3; i++) {
         struct play p;
         train_from(&p, 2);
         one_done(&p, OUTCOME_OK, false);
-        struct elastic_result r = {.outcome = OUTCOME_PROOF, .minority = minority, .text = "no sum"};
-        done_with(&p, &r);
+        done_with(&p, &(struct elastic_result){.outcome = outcome[i], .minority = i == 1});
         const struct msg_fault *f = &sent(&p, MSG_FAULT)->fault;
-        cr_assert(f->kind == FAULT_PROOF && f->peer == -1 && f->step == 2, "%s", f->detail);
-        cr_assert_eq(p.running, minority ? CMD_DROP : CMD_NONE);
+        cr_assert(f->kind == (i < 2 ? FAULT_PROOF : FAULT_LINEAGE) && f->peer == -1, "%s", f->detail);
+        cr_assert_eq(f->class, i < 2 ? CLASS_UNKNOWN : CLASS_JOB);
+        cr_assert_eq(p.running, i == 1 ? CMD_DROP : CMD_NONE);
         end(&p);
     }
-}
-
-Test(elastic, ranks_that_compute_differently_with_nobody_to_decide_end_the_job)
-{
-    struct play p;
-    train_from(&p, 2);
-    one_done(&p, OUTCOME_OK, false);
-    done(&p, OUTCOME_DISPUTED, false);
-    cr_assert_eq(sent(&p, MSG_FAULT)->fault.kind, FAULT_LINEAGE);
-    cr_assert_eq(sent(&p, MSG_FAULT)->fault.class, CLASS_JOB);
-    cr_assert_eq(p.running, CMD_NONE, "its state is as good as anybody's");
-    end(&p);
 }
 
 Test(elastic, the_minority_of_a_disagreement_drops_its_state)

@@ -1,3 +1,5 @@
+/* A library that may not be there: its calls by name, a product's description, and the choice of its
+ * algorithm. */
 #include "trainer/backend/cuda/driver/cublaslt.h"
 
 #include <dlfcn.h>

@@ -30,8 +30,8 @@ static int take_memory(struct cuda_lane *l, struct error *err)
         return -1;
     lane_place(l, l->memory.at);
     lane_place_host(l, l->pinned);
-    l->spare = calloc((size_t)l->rows, sizeof *l->spare);
-    return l->spare ? 0 : err_set(err, ERR_MACHINE, "no memory for a lane's tokens");
+    l->scratch = calloc((size_t)l->rows, sizeof *l->scratch);
+    return l->scratch ? 0 : err_set(err, ERR_MACHINE, "no memory for a lane's tokens");
 }
 
 int cuda_lane_open(struct cuda_lane **ret, struct cuda_blas *blas, const struct cuda_lane_options *options,
@@ -76,7 +76,7 @@ void cuda_lane_free(struct cuda_lane *l)
         cuda_pinned_free(l->device, l->pinned);
     cuda_memory_clear(&l->memory);
     cuda_stream_clear(&l->stream);
-    free(l->spare);
+    free(l->scratch);
     free(l);
 }
 
@@ -125,7 +125,7 @@ static void read_tokens(struct cuda_lane *l, const int32_t *tokens)
         l->host.tokens[n] = at[0];
         l->host.targets[n] = at[1];
     }
-    cuda_tokens_group(&g, l->host.tokens, (int32_t)l->rows, vocabulary, l->spare);
+    cuda_tokens_group(&g, l->host.tokens, (int32_t)l->rows, vocabulary, l->scratch);
     *l->host.groups = g.groups;
 }
 

@@ -105,7 +105,7 @@ struct cuda_lane {
     void *pinned;
     struct lane_rows host;
     float *losses; // (N), pinned
-    int32_t *spare;
+    int32_t *scratch;
     const struct cuda_lane_sums *sums; /* of the lane under way */
     bool graphs;
     struct lane_graph graph[LANE_GRAPHS];

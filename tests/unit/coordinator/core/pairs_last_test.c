@@ -1,0 +1,46 @@
+/* What is tried before a job ends because too few of its workers reach each other. */
+#include "tests/unit/coordinator/core/pairs_story.h"
+
+/* Of all three, who are needed, only 0 and 1 are ever seen to fail since 1 and 2 did. */
+Test(pairs_last, at_the_end_a_pair_is_tried_once_also_where_another_one_fails_first)
+{
+    struct story s;
+    gather(&s, patient(3), 3);
+    for (int i = 0; i < 2; i++)
+        break_off(&s, 1, 2, nothing);
+    for (int i = 0; i < 60 && s.now < 62 * RM_S && s.ended < 0; i++) {
+        after(&s, RM_S);
+        if (rdzv_state(s.st) == RDZV_FORMING)
+            break_off(&s, 0, 1, nothing);
+    }
+    if (s.ended < 0)
+        after(&s, RM_S);
+    cr_assert_eq(s.ended, 4, "%s", str_text(&s.log));
+    cr_assert(said(&s, "workers 0 and 1, workers 1 and 2 can't reach each other"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+/* Of three pairs that are apart the last tries leave none out, whoever is late with its answer to a stop. */
+Test(pairs_last, at_the_end_those_are_tried_too_who_have_not_answered_the_last_stop_yet)
+{
+    struct story s;
+    gather(&s, patient(2), 3);
+    for (int i = 0; i < 60 && s.now < 61 * RM_S && s.ended < 0; i++) {
+        const struct msg_form *f = &s.form.form;
+        break_off(&s, f->member[0].worker, f->member[f->count - 1].worker, nothing);
+        for (int second = 0; second < 40 && rdzv_state(s.st) != RDZV_FORMING && s.ended < 0; second++)
+            after(&s, RM_S);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "startTimeout is over, and each pair is tried once more: %s",
+                 str_text(&s.log));
+    int a = s.form.form.member[0].worker, b = s.form.form.member[1].worker, late = 3 - a - b;
+    fault_of(&s, a, FAULT_RING, b, -1);
+    stopped(&s, a, -1, -1);
+    stopped(&s, b, -1, -1);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    stopped(&s, late, -1, -1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    cr_assert(s.form.form.member[0].worker == late || s.form.form.member[1].worker == late, "%s",
+              str_text(&s.log));
+    story_end(&s);
+}
