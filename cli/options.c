@@ -32,6 +32,18 @@ static void known_options(const struct manual_command *command, struct option ou
     out[n] = (struct option){0};
 }
 
+/* What takes a value may be cut short, as everywhere. What takes none (--overwrite, --yes) does something that
+ * nobody should come to by less than its name. */
+static bool is_cut_short(const struct manual_command *command, int key, const char *word)
+{
+    for (int i = 0; command->option[i]; i++) {
+        const struct manual_option *o = command->option[i];
+        if (o->key == key && !o->value)
+            return !strncmp(word, "--", 2) && strcmp(word + 2, o->name) != 0;
+    }
+    return false;
+}
+
 char **options_read(const struct manual_command *command, int argc, char **argv,
                     const struct options_reader *reader, struct error *err)
 {
@@ -41,7 +53,7 @@ char **options_read(const struct manual_command *command, int argc, char **argv,
     opterr = 0;
     optind = 0; /* anew */
     while ((key = getopt_long(argc, argv, ":", known, NULL)) != -1) {
-        if (key == '?') {
+        if (key == '?' || is_cut_short(command, key, argv[optind - 1])) {
             manual_no_option(command, argv[optind - 1], err);
             return NULL;
         }

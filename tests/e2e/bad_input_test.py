@@ -206,6 +206,7 @@ def test_the_version_is_told_without_a_trainer_too(tmp_path):
                                           (["check", "x", "--outptu=json"], "--output"), (["check", "x", "--output", "jsno"], "json"),
                                           (["checkpoint", "verify", "x", "--output", "jsn"], "json"),
                                           (["checkpoint", "delete", "x", "--alll"], "--all"),
+                                          (["run", "x", "--overwrit"], "--overwrite"), (["checkpoint", "delete", "x", "--ye"], "--yes"),
                                           (["generate", "x", "--token", "3", "--promt", "y"], "--prompt")])
 def test_what_is_nearly_right_is_asked_about(words, guess):
     refused(call(*words), 2, f"; did you mean {guess}?")
