@@ -7,6 +7,7 @@
 #include "cli/core/outlook.h"
 #include "cli/prepare.h"
 #include "cli/programs.h"
+#include "common/os/pages.h"
 #include "common/storage/data/feed_wire.h"
 
 enum { OUTLOOK_MAX = 16384 };
@@ -22,6 +23,7 @@ static int fill_outlook(const struct prepared *p, struct outlook *o, struct erro
                           .checkpoint = p->resume.found ? p->resume.entry.name : NULL,
                           .resume_step = p->resume.found ? p->resume.entry.step : 0,
                           .complete = p->complete};
+    o->machine_free = (int64_t)pages_available();
     if (job_data_is_remote(&p->spec))
         o->memory_data = FEED_BATCH_BYTES;
     return p->spec.launched ? 0 : trainer_memory(&p->spec, &o->memory_lane, &o->memory_state, err);

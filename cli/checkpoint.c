@@ -209,8 +209,8 @@ static int verify_entry(struct command *c, const struct checkpoint_entry *entry,
         return err_set(err, why.code, "%s", why.text);
     if (all)
         add_verified(all, entry_json(c, entry), result < 0 ? why.text : "");
-    else if (result == 0)
-        print_entry(c, entry, "  verified");
+    else
+        print_entry(c, entry, result == 0 ? "  verified" : "  DAMAGED");
     if (result < 0)
         fprintf(stderr, "ringmaster: %s: %s\n", entry->name, why.text);
     return result < 0;
@@ -273,7 +273,7 @@ static int export_to(struct command *c, struct object_store *target, struct erro
         return err_set(err, why.code == ERR_EXISTS ? ERR_USAGE : why.code, "export: %s", why.text);
     print_header(c);
     print_entry(c, entry, "");
-    printf("%s\n", object_uri(target));
+    printf("written to %s\n", object_uri(target));
     return 0;
 }
 
@@ -326,8 +326,7 @@ static int delete (struct command *c, struct error *err)
     if (!c->yes) {
         list(c, err);
         return err_set(err, ERR_USAGE,
-                       "delete: this is what would be deleted from %.200s; nothing is, without --yes",
-                       c->uri);
+                       "delete: nothing is deleted yet; add --yes to delete these from %.200s", c->uri);
     }
     if (own(c, &owner, err) < 0)
         return -1;

@@ -32,8 +32,8 @@ static void known_options(const struct manual_command *command, struct option ou
     out[n] = (struct option){0};
 }
 
-/* What takes a value may be cut short, as everywhere. What takes none (--overwrite, --yes) does something that
- * nobody should come to by less than its name. */
+/* What takes a value may be cut short, as everywhere. What takes none (--overwrite, --yes) does something
+ * that nobody should come to by less than its name. */
 static bool is_cut_short(const struct manual_command *command, int key, const char *word)
 {
     for (int i = 0; command->option[i]; i++) {

@@ -57,8 +57,8 @@ class HuggingFace:
         try:
             self._load(path)
         except ImportError:
-            raise Trouble(77, "neither tokenizers nor transformers is installed; install one (pip install "
-                              "tokenizers), or make byte tokens with --bytes") from None
+            raise Trouble(77, "neither tokenizers nor transformers is installed for this Python; install one (in a "
+                              "venv: pip install tokenizers), or make byte tokens with --bytes") from None
         except Trouble:
             raise
         except Exception as error:  # each library has kinds of its own for a file that it can't take

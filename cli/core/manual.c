@@ -17,7 +17,7 @@ static const struct manual_option drill = {
     "time like 1.5s: kill:W@S (it dies), trainer:W@S (its trainer dies),\n"
     "term:W@S (it is asked to leave), stop:W@S (it freezes),\n"
     "hang:W@S (its trainer freezes), join@S (one more comes),\n"
-    "coordinator@S (that dies), random:SEED (several, by chance)",
+    "coordinator@S (the coordinator dies), random:SEED (several, by chance)",
     'd'};
 static const struct manual_option output = {"output", "text|json",
                                             "for people (default), or one JSON event a line", 'o'};

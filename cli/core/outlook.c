@@ -54,20 +54,27 @@ static void memory(const struct outlook *o, struct screen_style style, struct st
     int target = o->spec->workers.target;
     label("memory", style, out);
     show_bytes(outlook_memory(o), out);
-    str_adds(out, " each worker with its agent, ");
+    str_adds(out, " a worker with its agent; ");
     show_bytes(outlook_memory_most(o), out);
-    str_adds(out, " at most, for checkpoints; ");
+    str_adds(out, " for a moment, while a checkpoint is read or verified; ");
     show_bytes(target * outlook_memory_most(o), out);
     str_addf(out, " with %d\n", target);
+    if (!o->machine_free || target * outlook_memory_most(o) <= o->machine_free)
+        return;
+    label("", style, out);
+    str_adds(out, "this machine has ");
+    show_bytes(o->machine_free, out);
+    str_addf(out, " left: under `ringmaster run` %d of them don't fit\n", target);
 }
 
 static void resume(const struct outlook *o, struct screen_style style, struct str *out)
 {
     label("resume", style, out);
     if (o->complete)
-        str_addf(out,
-                 "nothing left to train: %s is the last step; ringmaster run FILE --overwrite trains anew\n",
-                 o->checkpoint);
+        str_addf(
+            out,
+            "nothing left to train: %s is of the last step; ringmaster run FILE --overwrite trains again\n",
+            o->checkpoint);
     else if (o->checkpoint)
         str_addf(out, "it would go on from %s, step %lld\n", o->checkpoint, (long long)o->resume_step);
     else
@@ -81,13 +88,13 @@ static void numbers(const struct outlook *o, struct screen_style style, struct s
     show_count(outlook_step_tokens(o), out);
     str_adds(out, " tokens, ");
     show_count(outlook_step_tokens(o) * s->steps, out);
-    str_addf(out, " in all: %.2f passes over the data's ", outlook_passes(o));
+    str_addf(out, " in all: %.2f passes over ", outlook_passes(o));
     show_count(o->data_samples * s->model.shape.context, out);
-    str_adds(out, " that are trained on\n");
+    str_adds(out, " tokens of training data\n");
     memory(o, style, out);
     label("checkpoint", style, out);
     show_bytes(outlook_checkpoint_bytes(o), out);
-    str_addf(out, "; %d and the final one stay\n", s->checkpoint.keep);
+    str_addf(out, "; the newest %d and the final one are kept\n", s->checkpoint.keep);
 }
 
 static void saves(const struct job_spec *s, struct screen_style style, struct str *out)
@@ -107,7 +114,8 @@ void outlook_text(const struct outlook *o, struct screen_style style, struct str
     saves(o->spec, style, out);
     if (!job_restarts(o->spec))
         resume(o, style, out);
-    str_addf(out, "%sNo problem found; nothing was started.\n", job_restarts(o->spec) ? "" : "\n");
+    str_addf(out, "%sNo problem found in what `ringmaster run` looks at; nothing was started.\n",
+             job_restarts(o->spec) ? "" : "\n");
 }
 
 static struct js *resume_json(const struct outlook *o)

@@ -13,6 +13,7 @@ struct outlook {
     int64_t memory_lane;    /* bytes of a worker that come and go with its trainer */
     int64_t memory_state;   /* and of its training state */
     int64_t memory_data;    /* and of data on its way from a store */
+    int64_t machine_free;   /* bytes that this machine has left; 0: not known */
     const char *checkpoint; /* that a run would go on from; NULL: it would begin at step 0 */
     int64_t resume_step;    /* of it */
     bool complete;          /* it is of the last step: nothing is left to train */

@@ -94,8 +94,10 @@ void screen_head(const struct screen_facts *f, struct screen_style style, struct
 
 void screen_page(const char *address, struct screen_style style, struct str *out)
 {
-    label(style, "page", out);
-    str_addf(out, "http://%s/v1/status, and /metrics\n\n", address);
+    label(style, "status", out);
+    str_addf(out, "http://%s/v1/status (JSON, while it runs)\n", address);
+    label(style, "metrics", out);
+    str_addf(out, "http://%s/metrics\n\n", address);
 }
 
 static void bar(const struct report *r, struct screen_style style, struct str *out)

@@ -45,13 +45,25 @@ static void add_values(const struct job_field *f, struct str *out)
     }
 }
 
+/* A job has one of trainer and launch; only of a program that is restarted is no checkpoint. */
+static const char *required_when(const struct job_field *f)
+{
+    if (!strcmp(f->path, "launch.steps"))
+        return "**required** in mode Elastic";
+    if (!strncmp(f->path, "launch.", strlen("launch.")))
+        return "**required** with launch";
+    if (!strcmp(f->path, "checkpoint.uri"))
+        return "**required**, but not in mode Restart";
+    return "**required**";
+}
+
 void job_fields_markdown(struct str *out)
 {
     str_adds(out, "| field | default | values | compared | meaning |\n|---|---|---|---|---|\n");
     for (int i = 0; i < job_fields_count; i++) {
         const struct job_field *f = &job_fields[i];
         const char *none = f->kind == JOB_FIELD_LIST ? "[]" : "see text";
-        const char *fallback = f->fallback ? f->fallback : f->required ? "**required**" : none;
+        const char *fallback = f->fallback ? f->fallback : f->required ? required_when(f) : none;
         str_addf(out, "| `%s` | %s | ", f->path, strcmp(fallback, "null") ? fallback : "none");
         add_values(f, out);
         str_addf(out, " | %s | %s |\n", f->compared ? "yes" : "", f->help);

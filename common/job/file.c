@@ -225,8 +225,12 @@ static int take_word(const struct walk *w, const struct yml *root, const char *k
     const struct yml *node = yml_get(root, key);
     if (node && node->kind == YML_SCALAR && !strcmp(node->text, wanted))
         return 0;
-    snprintf(sentence, sizeof sentence, "%s; write %s: %s", node ? "is something else" : "is missing", key,
-             wanted);
+    bool text = node && node->kind == YML_SCALAR;
+    snprintf(sentence, sizeof sentence, "is %.30s; write %s: %s",
+             text   ? node->text
+             : node ? "no word"
+                    : "missing",
+             key, wanted);
     return refuse_at(w, node ? node->line : root->line, key, sentence);
 }
 

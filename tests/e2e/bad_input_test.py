@@ -352,14 +352,14 @@ def test_check_tells_what_a_job_comes_to_and_starts_nothing(tmp_path, finish):
     samples = 8 * told["tokensPerStep"] / told["passes"]
     assert 0.9 < samples / told["dataTokens"] <= 1, told
     assert told["checkpointBytes"] == 12 * told["parameters"] < told["workerBytes"] < told["workerBytesMost"]
-    for part in (f"{told['parameters']:,} parameters", "passes over the data", "begin at step 0", "nothing was started"):
+    for part in (f"{told['parameters']:,} parameters", "passes over ", "begin at step 0", "nothing was started"):
         assert part in call("check", job).stdout
     complete = rig.check_complete(finish(job), last=8)
     saved = sum(path.stat().st_size for path in rig.folder_of(complete["uri"]).glob("*.safetensors"))
     assert abs(saved - told["checkpointBytes"]) < 0.05 * saved
     assert json.loads(call("check", job, "--output", "json").stdout)["resume"] == {"checkpoint": "final", "step": 8, "complete": True}
     text = call("check", job).stdout
-    assert "nothing left to train: final is the last step; ringmaster run FILE --overwrite trains anew" in text and "going on" not in text, text
+    assert "nothing left to train: final is of the last step; ringmaster run FILE --overwrite trains again" in text and "going on" not in text, text
     assert "\n\n\n" not in text
 
 

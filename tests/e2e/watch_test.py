@@ -20,7 +20,7 @@ def run_text(job, *arguments, env=None):
 
 def test_text_tells_the_story_and_ends_with_a_report(tmp_path, reference):
     done = run_text(rig.make_job(tmp_path, workers__target=3), "--drill", "kill:1@20", "--drill", "join@30")
-    assert re.search(r"^  page +http://127\.0\.0\.1:\d+/v1/status, and /metrics$", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^  status +http://127\.0\.0\.1:\d+/v1/status \(JSON, while it runs\)\n  metrics +http://127\.0\.0\.1:\d+/metrics$", done.stdout, re.MULTILINE), done.stdout
     assert "worker 1 lost (killed by the drill)" in done.stdout and "recovered in " in done.stdout
     assert done.returncode == 0, done.stdout + done.stderr
     assert "\x1b" not in done.stdout and "\r" not in done.stdout, "no terminal, no terminal codes"

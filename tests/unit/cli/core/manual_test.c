@@ -130,7 +130,7 @@ Test(manual, help_says_what_will_happen_in_plain_words)
               (const char *[]){"kill:W@S (it dies)", "trainer:W@S (its trainer dies)",
                                "term:W@S (it is asked to leave)", "stop:W@S (it freezes)",
                                "hang:W@S (its trainer freezes)", "join@S (one more comes)",
-                               "coordinator@S (that dies)", NULL});
+                               "coordinator@S (the coordinator dies)", NULL});
     has_parts("checkpoint", "verify",
               (const char *[]){"reads every byte of each and says whether it is whole.", NULL});
     has_parts("checkpoint", "delete",

@@ -172,7 +172,7 @@ Test(file, what_is_missing_is_named_with_the_line_of_its_group)
             "job.yaml:4: spec.checkpoint.uri is missing; set it (folder, or s3://bucket/prefix, that "
             "checkpoints and the final weights go to)");
     refused(read_changed(3, ""), "job.yaml:1: metadata.name is missing; give the job a name");
-    refused(read_changed(2, "kind: Job"), "job.yaml:2: kind is something else; write kind: TrainingJob");
+    refused(read_changed(2, "kind: Job"), "job.yaml:2: kind is Job; write kind: TrainingJob");
     refused(read_changed(1, ""),
             "job.yaml:2: apiVersion is missing; write apiVersion: ringmaster.dev/v1alpha1");
 }
