@@ -169,7 +169,7 @@ static void do_timed_drills(void *ctx)
     const struct drill *drill;
     rm_time elapsed = loop_now(run->loop) - run->first_ring_at;
     while (!ending(run) && !run->interrupted && (drill = drill_due_after(drills, elapsed)))
-        do_drill(run, drill, 0);
+        do_drill(run, drill, run->options->report->step);
     rm_time next = ending(run) || run->interrupted ? RM_NEVER : drill_next_after(drills);
     loop_timer_set(run->drill_timer, next == RM_NEVER ? RM_NEVER : run->first_ring_at + next);
 }

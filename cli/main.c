@@ -1,4 +1,5 @@
 /* ringmaster: the command that people use. cli/core/manual.c has all of its words. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,7 +166,7 @@ static int start(const struct manual_command *command, int argc, char **argv, st
                  {"generate", generate},
                  {"completion", complete},
                  {"manual", print_page}};
-    if (options_ask_help(argc, argv))
+    if (options_ask_help(command, argc, argv))
         return show_help(command);
     for (size_t i = 0; i < sizeof works / sizeof *works; i++)
         if (!strcmp(works[i].name, command->name))
@@ -222,6 +223,16 @@ static void fill_standard_files(void)
         close(fd);
 }
 
+/* Whoever reads no further (`| head`) has what it wanted. */
+static int end_output(struct error *err)
+{
+    errno = 0;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || errno == EPIPE)
+        return 0;
+    return err_set(err, ERR_MACHINE, "standard output can't be written%s%s", errno ? ": " : "",
+                   errno ? strerror(errno) : "");
+}
+
 int main(int argc, char **argv)
 {
     struct error err = {0};
@@ -229,6 +240,8 @@ int main(int argc, char **argv)
     secret_guard();
     descriptors_raise();
     int code = dispatch(argc, argv, &err);
+    if (code == 0)
+        code = end_output(&err);
     if (code >= 0)
         return code;
     fprintf(stderr, "ringmaster: %s\n", err.text);

@@ -1,16 +1,41 @@
 #include "cli/options.h"
 
 #include <getopt.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/near.h"
 
-bool options_ask_help(int argc, char *const *argv)
+enum { OPTION_WORD_MAX = 128 };
+
+/* It is an option's whole name, and its value comes next. */
+static bool wants_next(const struct manual_command *command, const char *word)
 {
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+    if (strncmp(word, "--", 2) != 0)
+        return false;
+    for (int i = 0; command->option[i]; i++)
+        if (command->option[i]->value && !strcmp(word + 2, command->option[i]->name))
             return true;
     return false;
+}
+
+bool options_ask_help(const struct manual_command *command, int argc, char *const *argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return true;
+        i += wants_next(command, argv[i]);
+    }
+    return false;
+}
+
+/* The word that getopt stopped at; of several letters behind one dash the letter. */
+static void stopped_at(char *const *argv, char out[OPTION_WORD_MAX])
+{
+    if (optopt)
+        snprintf(out, OPTION_WORD_MAX, "-%c", optopt);
+    else
+        snprintf(out, OPTION_WORD_MAX, "%s", argv[optind - 1]);
 }
 
 int options_output(const char *text, bool *ret_json, struct error *err)
@@ -48,13 +73,15 @@ char **options_read(const struct manual_command *command, int argc, char **argv,
                     const struct options_reader *reader, struct error *err)
 {
     struct option known[MANUAL_OPTIONS_MAX + 1];
+    char word[OPTION_WORD_MAX];
     int key;
     known_options(command, known);
     opterr = 0;
     optind = 0; /* anew */
     while ((key = getopt_long(argc, argv, ":", known, NULL)) != -1) {
         if (key == '?' || is_cut_short(command, key, argv[optind - 1])) {
-            manual_no_option(command, argv[optind - 1], err);
+            stopped_at(argv, word);
+            manual_no_option(command, word, err);
             return NULL;
         }
         if (key == ':') {

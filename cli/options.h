@@ -18,6 +18,6 @@ char **options_read(const struct manual_command *command, int argc, char **argv,
 int options_output(const char *text, bool *ret_json, struct error *err);
 
 /* --help or -h is among them. */
-bool options_ask_help(int argc, char *const *argv);
+bool options_ask_help(const struct manual_command *command, int argc, char *const *argv);
 
 #endif

@@ -269,7 +269,7 @@ static int own_checkpoints(struct prepared *p, bool look, struct error *err)
     if (place_open_checkpoints(&p->store, &p->spec, NULL, err) < 0)
         return err_wrap(err, "spec.checkpoint");
     if (look)
-        return 0;
+        return owner_look(p->spec.checkpoint.uri, err);
     if (owner_open(&p->owner, &owner, err) < 0)
         return -1;
     if (!owner_is_fenced(p->owner)) {

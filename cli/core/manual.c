@@ -159,6 +159,9 @@ static void list_verbs(const char *group, char *out, size_t size)
             used += (size_t)snprintf(out + used, size - used, "%s%s", used ? "|" : "", c->name + above);
 }
 
+/* Words that may stand in a command's place (cli/main.c). */
+static const char *const beside[] = {"--help", "--version", "help", "version"};
+
 static int nothing_found(int count, char *const *words, struct error *err)
 {
     char verbs[NAME_TEXT];
@@ -169,6 +172,8 @@ static int nothing_found(int count, char *const *words, struct error *err)
                        words[0]);
     const char *word = words[group];
     struct near near = nearest_word(group ? words[0] : "", word);
+    for (size_t i = 0; !group && i < sizeof beside / sizeof *beside; i++)
+        near_try(&near, beside[i], strlen(beside[i]));
     if (*near.best)
         return err_set(err, ERR_USAGE, "%s%s%.60s is not a command%s", group ? words[0] : "",
                        group ? " " : "", word, near.question);
@@ -257,6 +262,7 @@ void manual_group(const char *group, struct str *out)
         if (!strncmp(c->name, group, length) && c->name[length] == ' ')
             add_line(c, out);
     str_addf(out, "\nringmaster %s VERB --help shows the options of each, and an example.\n", group);
+    str_addf(out, "\nFor example:\n  ringmaster %s list checkpoints\n", group);
 }
 
 static const char exit_codes[] =
@@ -271,7 +277,8 @@ void manual_overview(struct str *out)
     for (const struct manual_command *c = manual; c->name; c++)
         add_line(c, out);
     str_addf(out, "  %-40s%s\n\n", "ringmaster --version", "says which version this is.");
-    str_adds(out, "ringmaster COMMAND --help shows the options of each, and an example.\n\n");
+    str_adds(out, "ringmaster COMMAND --help shows the options of each, and an example.\n\n"
+                  "For example:\n  ringmaster run job.yaml\n\n");
     str_adds(out, exit_codes);
 }
 

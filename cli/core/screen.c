@@ -106,11 +106,11 @@ static void bar(const struct report *r, struct screen_style style, struct str *o
     int full = r->steps ? (int)(CELLS * r->step / r->steps) : 0;
     tone(style, CYAN, out);
     for (int i = 0; i < full; i++)
-        str_adds(out, "━");
+        str_adds(out, style.unicode ? "━" : "=");
     tone(style, PLAIN, out);
     tone(style, DIM, out);
     for (int i = full; i < CELLS; i++)
-        str_adds(out, "─");
+        str_adds(out, style.unicode ? "─" : "-");
     tone(style, PLAIN, out);
     str_adds(out, "  ");
 }

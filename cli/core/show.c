@@ -41,8 +41,12 @@ void show_time(rm_time t, struct str *out)
 
 void show_age(rm_time t, struct str *out)
 {
-    long long s = t > 0 ? t / RM_S : 0;
-    if (s < 120)
+    long long s = t / RM_S;
+    if (s < -60)
+        str_adds(out, "?"); /* a clock that is ahead of this one */
+    else if (s < 0)
+        str_adds(out, "0s");
+    else if (s < 120)
         str_addf(out, "%llds", s);
     else if (s < 2 * 3600)
         str_addf(out, "%lldm", s / 60);

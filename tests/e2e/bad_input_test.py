@@ -202,7 +202,7 @@ def test_the_version_is_told_without_a_trainer_too(tmp_path):
 
 
 @pytest.mark.parametrize("words, guess", [(["runn", "x"], "run"), (["checkpoint", "exprot", "x"], "export"),
-                                          (["run", "x", "--overwirte"], "--overwrite"), (["completion", "zhs"], "zsh"),
+                                          (["run", "x", "--overwirte"], "--overwrite"), (["--versoin"], "--version"), (["-help"], "--help"), (["completion", "zhs"], "zsh"),
                                           (["check", "x", "--outptu=json"], "--output"), (["check", "x", "--output", "jsno"], "json"),
                                           (["checkpoint", "verify", "x", "--output", "jsn"], "json"),
                                           (["checkpoint", "delete", "x", "--alll"], "--all"),
@@ -290,8 +290,47 @@ def test_a_model_to_start_from_is_never_deleted_by_starting_anew_from_it(tmp_pat
 
 def test_a_checkpoint_folder_that_can_not_be_made_is_told_with_its_place(tmp_path):
     (tmp_path / "checkpoints").write_text("a file stands here")
-    done = call("run", make_job(tmp_path))
-    refused(done, 4, str(tmp_path / "checkpoints"))
+    for command in ("check", "run"):
+        refused(call(command, make_job(tmp_path)), 4, str(tmp_path / "checkpoints"))
+        refused(call(command, make_job(tmp_path, checkpoint__uri=tmp_path / "checkpoints" / "more")), 4, str(tmp_path / "checkpoints"))
+
+
+def test_a_check_sees_that_another_run_uses_the_folder_and_leaves_it_to_that_one(tmp_path, launch):
+    job = make_job(tmp_path, trainer__steps=100000)
+    run = launch(job)
+    run.read_until("step")
+    refused(call("check", job), 4, "another run uses this folder")
+    run.read_until("step")
+    run.interrupt()
+    assert run.wait() == 130, run.tail()
+    assert call("check", job).returncode == 0
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"], ["manual"], ["completion", "bash"], ["check"]])
+def test_an_output_that_can_not_be_written_is_no_success(tmp_path, words):
+    words = [*words, str(make_job(tmp_path))] if words == ["check"] else words
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([PROGRAM, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=rig.DEADLINE_S, check=False)
+    assert done.returncode == 4 and "standard output can't be written" in done.stderr, done
+
+
+@pytest.mark.parametrize("words", [["run", "job.yaml", "-vv"], ["run", "-vbc", "x"], ["generate", "x", "-vbc"]])
+def test_a_wrong_letter_is_named_and_not_the_word_before_it(words):
+    refused(call(*words), 2, f"-v is not an option of {words[0]}")
+
+
+def test_a_drill_by_time_is_told_with_the_step_of_its_moment(tmp_path, launch):
+    run = launch(make_job(tmp_path, trainer__steps=100000, workers__target=2), "--drill", "kill:1@1s")
+    while (event := run.next_event()) and event["event"] != "drill":
+        newest = event.get("step", 0)
+    assert event["step"] >= newest > 0, (event, newest)
+    run.interrupt()
+    assert run.wait() == 130, run.tail()
+
+
+def test_a_value_that_looks_like_an_option_is_a_value(tmp_path):
+    done = call("generate", tmp_path, "--prompt", "--help")
+    refused(done, 3, "config.json")
 
 
 def test_a_model_to_start_from_that_is_absent_or_of_another_shape_is_refused(tmp_path, finish):

@@ -354,7 +354,12 @@ def test_weights_are_exported_checked_and_never_over_another_model(tmp_path, fin
         assert (target / name).read_bytes() == (store / "final" / name).read_bytes()
     assert sorted(p.name for p in target.iterdir()) == names
     head, row, place = done.stdout.splitlines()
-    assert head.split()[0] == "NAME" and row.split()[:2] == ["final", "120"] and place == str(target)
+    assert head.split()[0] == "NAME" and row.split()[:2] == ["final", "120"] and place == f"written to {target}"
+
+    earlier = command("export", store, tmp_path / "earlier", "--name", "step-00000060")
+    assert earlier.returncode == 0, earlier.stderr
+    assert sorted(p.name for p in (tmp_path / "earlier").iterdir()) == [name for name in names if name != "README.md"]
+    assert all((tmp_path / "earlier" / name).read_bytes() == (target / name).read_bytes() for name in names if name.endswith("json"))
 
     again = command("export", store, target, "--name", "step-00000060")
     assert again.returncode == 2 and "holds a model already" in again.stderr, again.stderr

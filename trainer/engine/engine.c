@@ -137,13 +137,12 @@ static int check_memory(struct engine *e, const struct engine_options *options, 
             "this machine has %zu MiB of memory left, and this worker needs %zu beside the program: "
             "%zu for the sums of %lld elements, %zu for gradients and state as they are handed over",
             available >> 20, (lane + state) >> 20, state >> 20, (long long)e->layout.parameters, lane >> 20);
-    return err_set(
-        err, ERR_MACHINE,
-        "this machine has %zu MiB of memory left, and this worker needs %zu: %zu for the training state of "
-        "%lld parameters, %zu for a lane of %d sequences (less with trainer.recompute, or with more and "
-        "smaller lanes)",
-        available >> 20, (lane + state) >> 20, state >> 20, (long long)e->layout.parameters, lane >> 20,
-        e->spec->batch.lane_sequences);
+    return err_set(err, ERR_MACHINE,
+                   "%zu MiB of memory are left, %zu needed: set trainer.recompute, or smaller lanes (%zu for "
+                   "the state of "
+                   "%lld parameters, %zu for a lane)",
+                   available >> 20, (lane + state) >> 20, state >> 20, (long long)e->layout.parameters,
+                   lane >> 20);
 }
 
 static int size_snapshot(struct engine *e, int fd, struct error *err)

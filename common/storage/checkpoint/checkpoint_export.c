@@ -154,6 +154,28 @@ static int copy_texts(struct verify_file *file, struct object_store *target, boo
     return 0;
 }
 
+/* Only the last checkpoint has what says what tokens mean. Of a model of text it is the same for each. */
+static int make_texts(const struct verify_file *file, struct object_store *target, bool write,
+                      struct error *err)
+{
+    const struct manifest *m = file->manifest;
+    struct folder_texts texts;
+    int result = 0;
+    for (int i = 0; i < m->pieces; i = verify_next_file(m, i))
+        if (folder_text_is_optional(m->piece[i].file))
+            return 0;
+    folder_texts_init(&texts, m, true, NULL);
+    for (int i = 0; result == 0 && i < texts.count; i++) {
+        const struct folder_text *t = &texts.text[i];
+        int there = folder_text_is_optional(t->name) ? lies_there(target, t->name, &t->text, err) : 1;
+        if (there == 0 && write)
+            there = files_put(target, t->name, &t->text, OBJECT_CREATE, err);
+        result = there < 0 ? -1 : 0;
+    }
+    folder_texts_clear(&texts);
+    return result;
+}
+
 /* The card is copied as it lies there, if it does: no hash is known of it. What somebody wrote in that place
  * himself stays. */
 static int copy_card(const struct verify_file *file, struct object_store *target, struct error *err)
@@ -179,7 +201,8 @@ static int export_all(struct verify_file *file, struct object_store *target, str
     if (why.code != ERR_NOT_FOUND)
         return err_from(err, &why, "%s", why.text);
     /* all are looked at before one is written */
-    if (copy_texts(file, target, false, err) < 0 || copy_texts(file, target, true, err) < 0 ||
+    if (copy_texts(file, target, false, err) < 0 || make_texts(file, target, false, err) < 0 ||
+        copy_texts(file, target, true, err) < 0 || make_texts(file, target, true, err) < 0 ||
         copy_card(file, target, err) < 0)
         return -1;
     return copy_model(file, target, err);

@@ -85,6 +85,52 @@ static int make_folder(const char *path, struct error *err)
     }
 }
 
+static int refuse_held(const char *path, struct error *err)
+{
+    if (errno == EWOULDBLOCK)
+        return err_set(
+            err, ERR_MACHINE,
+            "checkpoints %s: another run uses this folder; wait for its end, or use another folder", path);
+    return err_errno(err, ERR_MACHINE, "checkpoints %s can't be locked", path);
+}
+
+/* The folder, or the nearest above it that is there, in which it would be made. */
+static int look_at_folder(const char *path, struct error *err)
+{
+    char above[RM_URI_MAX];
+    struct stat st;
+    text_copy(above, sizeof above, path);
+    while (stat(above, &st) < 0) {
+        char *slash = strrchr(above, '/');
+        if (errno != ENOENT || !slash)
+            return err_errno(err, ERR_MACHINE, "checkpoints %s: the folder can't be made", path);
+        slash[slash == above] = 0;
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        errno = ENOTDIR;
+        return err_errno(err, ERR_MACHINE, "checkpoints %s", above);
+    }
+    return access(above, W_OK | X_OK) == 0 ? 0 : err_errno(err, ERR_MACHINE, "checkpoints %s", above);
+}
+
+int owner_look(const char *uri, struct error *err)
+{
+    char path[RM_URI_MAX], file[RM_URI_MAX + 8];
+    if (job_uri_is_bucket(uri))
+        return 0;
+    if (uri_path(uri, path, sizeof path, err) < 0)
+        return err_wrap(err, "checkpoint");
+    if (look_at_folder(path, err) < 0)
+        return -1;
+    snprintf(file, sizeof file, "%s/.lock", path);
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    int result = flock(fd, LOCK_SH | LOCK_NB) == 0 ? 0 : refuse_held(path, err);
+    close(fd);
+    return result;
+}
+
 static int lock_folder(const char *uri, int *ret_fd, struct error *err)
 {
     char path[RM_URI_MAX], file[RM_URI_MAX + 8];
@@ -100,12 +146,7 @@ static int lock_folder(const char *uri, int *ret_fd, struct error *err)
         *ret_fd = fd;
         return 0;
     }
-    if (errno == EWOULDBLOCK)
-        err_set(err, ERR_MACHINE,
-                "checkpoints %s: another run uses this folder; wait for its end, or use another folder",
-                path);
-    else
-        err_errno(err, ERR_MACHINE, "checkpoints %s can't be locked", path);
+    refuse_held(path, err);
     close(fd);
     return -1;
 }

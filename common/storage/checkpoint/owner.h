@@ -54,6 +54,8 @@ struct owner_options {
     void *ctx;
 };
 int owner_open(struct owner **ret, const struct owner_options *options, struct error *err);
+/* Whether a folder could be held: makes and keeps nothing. Of a bucket it says nothing. */
+int owner_look(const char *uri, struct error *err);
 /* Gives it free for the next one. NULL is fine. */
 void owner_free(struct owner *owner);
 

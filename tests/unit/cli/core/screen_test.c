@@ -96,8 +96,11 @@ Test(screen, a_wide_terminal_gets_a_bar_and_colours_only_where_wanted)
     struct str out = str_init(4096);
     report_init(&r, 100, 0, 0);
     step(&r, 50, 2.5, RM_S);
-    screen_progress(&r, (struct screen_style){.columns = 120}, &out);
+    screen_progress(&r, (struct screen_style){.columns = 120, .unicode = true}, &out);
     cr_assert(strstr(str_text(&out), "━━━━━━━━━━━━────────────"), "%s", str_text(&out));
+    str_reset(&out);
+    screen_progress(&r, (struct screen_style){.columns = 120}, &out);
+    cr_assert(strstr(str_text(&out), "============------------"), "%s", str_text(&out));
     cr_assert_null(strchr(str_text(&out), '\033'));
     str_reset(&out);
     screen_progress(&r, (struct screen_style){.columns = 120, .colour = true}, &out);
