@@ -121,8 +121,12 @@ void tell_resumed(struct local_run *run, const struct event *event)
 
 void tell_drill(struct local_run *run, const struct drill *drill, int64_t step)
 {
-    if (drill->kind == DRILL_KILL)
-        report_drill(run->options->report, drill->worker);
+    static const char *const done[] = {[DRILL_KILL] = "killed",
+                                       [DRILL_TRAINER] = "its trainer was killed",
+                                       [DRILL_STOP] = "stopped",
+                                       [DRILL_HANG] = "its trainer was stopped"};
+    if (done[drill->kind])
+        report_drill(run->options->report, drill->worker, done[drill->kind]);
     if (!run->console->json) {
         struct str line = str_init(256);
         screen_drill(run->options->report, drill->spec, step, run->console->style, &line);

@@ -1,4 +1,5 @@
-"""Stories that take turns, as a plug-in of pytest (`-p turns`): of those marked `turns` or `slow` a check runs every fourth.
+"""Stories that take turns, as a plug-in of pytest (`-p turns`): of those marked `turns` or `slow`, or listed in turns.txt as having
+taken long, a check runs every fourth.
 
 A story's slot follows from its name, or is the argument of `turns` where a few long ones are to be spread evenly. The turn
 follows from the commit: how many led to it, along first parents. So of any four commits in a row each story has its turn
@@ -12,7 +13,10 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 TURNS = 4
+LIST = Path(__file__).resolve().parent / "turns.txt"
 ALL = "all"  # in a slot's place
 
 
@@ -38,8 +42,17 @@ def turn_of(root):
     return count % TURNS, f"commit {head[:12]} is number {count}"
 
 
+def listed(text):
+    """{file::story} of a list: a line each, of all its cases; what begins with # is a remark."""
+    return {line.split("#")[0].strip() for line in text.splitlines()} - {""}
+
+
+LONG = listed(LIST.read_text(encoding="utf-8")) if LIST.exists() else set()
+
+
 def mark_of(item):
-    return item.get_closest_marker("turns") or item.get_closest_marker("slow")
+    mark = item.get_closest_marker("turns") or item.get_closest_marker("slow")
+    return pytest.mark.turns.mark if mark is None and name_of(item).split("[")[0] in LONG else mark
 
 
 def name_of(item):

@@ -134,7 +134,8 @@ void report_take(struct report *r, const struct event *e, rm_time now)
         take_change(r, e, "left");
         break;
     case EVENT_WORKER_JOINED:
-        set_remove(&r->drilled, e->worker);
+        if (e->worker >= 0 && e->worker < RM_WORKERS_MAX)
+            r->drilled[e->worker] = NULL;
         take_change(r, e, "joined");
         break;
     case EVENT_RECOVERED:
@@ -162,9 +163,9 @@ void report_take(struct report *r, const struct event *e, rm_time now)
     }
 }
 
-void report_drill(struct report *report, int worker)
+void report_drill(struct report *report, int worker, const char *done)
 {
-    set_add(&report->drilled, worker);
+    report->drilled[worker] = done;
 }
 
 rm_time report_left(const struct report *r)

@@ -44,7 +44,8 @@ struct report {
     int64_t pending_step;
     int recoveries; /* all of them; the array holds the first REPORT_RECOVERIES_MAX */
     struct report_recovery recovery[REPORT_RECOVERIES_MAX];
-    struct worker_set drilled; /* killed by a drill, and not back yet */
+    const char
+        *drilled[RM_WORKERS_MAX]; /* what a drill did to who is not back yet; NULL: none did anything */
     struct picture picture;
     bool store_is_away; /* a checkpoint waits for it */
     int store_was_away; /* times, with the present one */
@@ -55,8 +56,8 @@ struct report {
 
 void report_init(struct report *report, int64_t steps, int64_t first_step, rm_time now);
 void report_take(struct report *report, const struct event *event, rm_time now);
-/* A drill kills worker `worker`: its loss is no riddle. */
-void report_drill(struct report *report, int worker);
+/* A drill does this to worker `worker`: its loss is no riddle. done: "killed", a literal. */
+void report_drill(struct report *report, int worker, const char *done);
 /* RECOVERED of a coordinator's loss: training went on meanwhile, as far as the workers were there. */
 bool report_is_takeover(const struct event *event);
 /* Time to go at the present pace; -1: not known yet. */

@@ -195,8 +195,9 @@ static void worker_line(const struct report *r, const struct event *e, struct sc
     at_step(r, r->step, style, out);
     toned(style, t, text, out);
     bool new_to_people = *e->text && strncmp(e->text, "Worker", 6) != 0; /* "WorkerJoined" was just said */
-    if (e->kind == EVENT_WORKER_LOST && set_has(r->drilled, e->worker))
-        str_adds(out, " (killed by the drill)");
+    const char *done = e->worker >= 0 && e->worker < RM_WORKERS_MAX ? r->drilled[e->worker] : NULL;
+    if (e->kind == EVENT_WORKER_LOST && done)
+        str_addf(out, " (%s by the drill)", done);
     else if (new_to_people)
         str_addf(out, " (%s)", e->text);
     str_adds(out, "\n");

@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -59,6 +60,20 @@ def test_four_commits_in_a_row_have_four_turns_and_a_commit_always_the_same(repo
         found.append(turns.turn_of(repository)[0])
         assert turns.turn_of(repository)[0] == found[-1]
     assert sorted(found[:4]) == [0, 1, 2, 3] and found[:4] == found[4:]
+
+
+def test_each_story_of_the_list_is_one_of_the_tree():
+    """A name that nobody has any more would let its successor run each time, and one of a marked story says nothing."""
+    wrong = []
+    for entry in sorted(turns.LONG):
+        file, _, story = entry.partition("::")
+        found = [path for path in ROOT.glob(f"tests/*/{file}") if re.search(rf"^def {story}\(", path.read_text(encoding="utf-8"), re.MULTILINE)]
+        wrong += [] if len(found) == 1 else [f"tests/turns.txt: {entry} is {'no story' if not found else 'more than one'}"]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_listed_story_takes_turns_with_all_its_cases():
+    assert turns.listed("# long\na_test.py::test_a # 12 s\n\nb_test.py::test_b\n") == {"a_test.py::test_a", "b_test.py::test_b"}
 
 
 def test_a_history_that_is_cut_off_is_said_and_has_a_turn_all_the_same(repository, tmp_path):

@@ -142,7 +142,7 @@ Test(screen, a_loss_by_a_drill_is_told_as_one_until_the_worker_is_back)
     struct event lost = event_of(EVENT_WORKER_LOST), back = event_of(EVENT_WORKER_JOINED);
     report_init(&r, 300, 0, 0);
     step(&r, 100, 2.5, RM_S);
-    report_drill(&r, 1);
+    report_drill(&r, 1, "killed");
     text_copy(lost.text, sizeof lost.text, "a ring neighbour lost it too");
     for (int i = 0; i < 2; i++) {
         lost.worker = back.worker = 1;
