@@ -113,6 +113,8 @@ def test_a_model_of_tokens_takes_its_tokenizer_along_and_writes_what_transformer
     (None, {}, 3, "spec.trainer.data.tokenizer: there is no file file://"),
     ("[1", {}, 3, "spec.trainer.data.tokenizer (file://"),
     ("{}", {}, 3, "it has no model.vocab; write the tokenizer.json"),
+    (json.dumps({"model": {"vocab": {"a": 0, "b": 1, "c": 1}}}), {}, 3, "two tokens have the number 1"),
+    (json.dumps({"model": {"vocab": {"a": 0, "b": -1}}}), {}, 3, "the token b has no number, or none that can be one"),
     (json.dumps({"model": {"vocab": {str(i): i for i in range(301)}}}), {}, 3, "it has 301 tokens, but spec.trainer.model.vocabulary is 300"),
     (json.dumps({"model": {"vocab": {"a": 0}}, "added_tokens": [{"id": 300, "content": "<pad>"}]}), {}, 3, "it has 301 tokens, but"),
     ("{}", {"trainer__data__format": "Text"}, 2, "text has bytes for tokens, which need none; leave it out"),

@@ -1,5 +1,6 @@
 #include "common/storage/checkpoint/tokenizer_file.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/storage/checkpoint/manifest.h"
@@ -24,21 +25,50 @@ static int64_t count_tokens(const struct js *vocabulary, const struct js *added)
     return tokens;
 }
 
-static int check_text(const struct job_spec *spec, const struct str *text, struct error *err)
+/* A map gives each token a number of its own: nothing could be read back else. */
+static int check_numbers(const struct js *vocabulary, int64_t tokens, struct error *err)
 {
-    struct error why = {0};
-    struct js *top = js_parse(str_text(text), text->length, "it", &why);
-    if (!top)
-        return err_set(err, ERR_DATA, "%s", why.text);
-    int64_t tokens = count_tokens(js_get(js_get(top, "model"), "vocab"), js_get(top, "added_tokens"));
-    js_free(top);
+    if (js_kind(vocabulary) == JS_ARRAY)
+        return 0;
+    bool *seen = calloc((size_t)tokens, sizeof *seen);
+    int result = seen ? 0 : err_set(err, ERR_MACHINE, "out of memory");
+    for (void *it = js_first(vocabulary); it && result == 0; it = js_next(vocabulary, it)) {
+        int64_t id;
+        if (!js_as_int(js_value(it), &id) || id < 0 || id >= tokens)
+            result =
+                err_set(err, ERR_DATA, "the token %.40s has no number, or none that can be one", js_key(it));
+        else if (seen[id])
+            result = err_set(err, ERR_DATA, "two tokens have the number %lld; the second is %.40s",
+                             (long long)id, js_key(it));
+        else
+            seen[id] = true;
+    }
+    free(seen);
+    return result;
+}
+
+static int check_tokens(const struct job_spec *spec, const struct js *top, struct error *err)
+{
+    const struct js *vocabulary = js_get(js_get(top, "model"), "vocab");
+    int64_t tokens = count_tokens(vocabulary, js_get(top, "added_tokens"));
     if (!tokens)
         return err_set(err, ERR_DATA,
                        "it has no model.vocab; write the tokenizer.json of Hugging Face's tokenizers");
     if (tokens > spec->model.shape.vocabulary)
         return err_set(err, ERR_DATA, "it has %lld tokens, but spec.trainer.model.vocabulary is %d",
                        (long long)tokens, spec->model.shape.vocabulary);
-    return 0;
+    return check_numbers(vocabulary, tokens, err);
+}
+
+static int check_text(const struct job_spec *spec, const struct str *text, struct error *err)
+{
+    struct error why = {0};
+    struct js *top = js_parse(str_text(text), text->length, "it", &why);
+    if (!top)
+        return err_set(err, ERR_DATA, "%s", why.text);
+    int result = check_tokens(spec, top, err);
+    js_free(top);
+    return result;
 }
 
 /* A place is a folder or a prefix; the file is what stands behind its last slash. */
