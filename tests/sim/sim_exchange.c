@@ -291,13 +291,16 @@ void exchange_arrive(struct sim *sim, int node)
     enter(sim, node);
 }
 
+enum { MISREADS_MOST = 4 }; /* more of them in a row, with their pauses, take longer than a job may */
+
 /* Its memory shows it another header than all others saw; now and then, as such a machine does. */
 static bool reads_wrongly(struct sim *sim, int node)
 {
     const struct node *n = &sim->node[node];
     const struct scenario *s = &sim->scenario;
     bool may = s->nan_alone && n->memory.step + 1 == s->nan_alone && n->worker == s->nan_worker &&
-               ring_of_trainer(sim, node)->count > 1 && sim_chance(sim, 50);
+               ring_of_trainer(sim, node)->count > 1 && sim->tallies.of[TALLY_SAID_ALONE] < MISREADS_MOST &&
+               sim_chance(sim, 50);
     sim->tallies.of[TALLY_SAID_ALONE] += may;
     return may;
 }
