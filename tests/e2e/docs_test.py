@@ -183,7 +183,7 @@ def pattern_of(line):
 
 def test_a_program_of_ones_own_is_told_of_as_the_page_has_it(clone):
     blocks = pages.read("README.md")[1]
-    fragment, = (block.text() for block in blocks if "command: [python, train.py]" in block.text())
+    fragment, = (block.text() for block in blocks if "command: [python3, train.py]" in block.text())
     told, = (block.lines for block in blocks if block.lines[0].startswith("worker 1 failed"))
     head = "apiVersion: ringmaster.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: own}\n"
     (clone.folder / "job.yaml").write_text(head + fragment, encoding="utf-8")
