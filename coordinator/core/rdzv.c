@@ -159,7 +159,7 @@ static void blame_pair_or_source(const struct turn *turn, const struct rdzv_work
         rdzv_pairs_fault(st, w, f);
         return;
     }
-    if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW)
+    if (!rdzv_stops_now(st))
         rdzv_pairs_in_vain(st);
     rdzv_source_fault(turn, &st->worker[f->peer], f);
 }
@@ -173,7 +173,7 @@ static bool not_as_it_should(const struct turn *turn, struct rdzv_worker *w, con
     if (!generation_compare(w->differed, st->ring))
         return false;
     w->differed = st->ring;
-    if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW) {
+    if (!rdzv_stops_now(st)) {
         rdzv_recovery_begin(turn, CAUSE_RING_ERROR, w);
         rdzv_pairs_in_vain(st);
         rdzv_quiesce(turn, STOP_NOW);
@@ -237,7 +237,7 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
     } else if (f->kind == FAULT_STORAGE) {
         rdzv_storage_fault(turn, w, f);
     } else if (f->kind == FAULT_NOT_FINITE && mine) {
-        if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW)
+        if (!rdzv_stops_now(st))
             rdzv_pairs_in_vain(st);
         rdzv_not_finite(turn, w, f);
     } else if (f->kind == FAULT_DATA || f->kind == FAULT_MACHINE) {
@@ -249,13 +249,13 @@ static void on_fault(const struct turn *turn, struct rdzv_worker *w, const struc
         state_differs(turn, w, f);
     } else if (mine && f->kind == FAULT_PROOF) {
         state_differs(turn, w, f);
-    } else if (mine && st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW) {
+    } else if (mine && rdzv_stops_now(st)) {
         blame_pair_or_source(turn, w, f);
     } else if (at_work) {
         if (f->peer >= 0 && st->worker[f->peer].presence == AWAY)
             rdzv_lose(turn, &st->worker[f->peer], "a ring neighbour lost it too");
         blame_pair_or_source(turn, w, f);
-        if (st->state != RDZV_QUIESCING || st->stop_at != STOP_NOW) {
+        if (!rdzv_stops_now(st)) {
             rdzv_say(st, "worker %d: %s", rdzv_index(st, w), rdzv_reason(f->detail));
             rdzv_recovery_begin(turn, CAUSE_RING_ERROR, f->peer >= 0 ? &st->worker[f->peer] : NULL);
             rdzv_quiesce(turn, STOP_NOW);

@@ -97,7 +97,7 @@ void rdzv_not_finite(const struct turn *turn, struct rdzv_worker *w, const struc
         text_copy(n->why, sizeof n->why, f->detail);
     }
     set_add(&n->by, rdzv_index(st, w));
-    if (st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW)
+    if (rdzv_stops_now(st))
         return;
     rdzv_recovery_begin(turn, CAUSE_RING_ERROR, w);
     rdzv_quiesce(turn, STOP_NOW);

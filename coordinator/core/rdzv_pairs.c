@@ -115,11 +115,6 @@ static bool is_named(const struct rdzv_named *n, int a, int b)
     return n->set && ((n->by == a && n->peer == b) || (n->by == b && n->peer == a));
 }
 
-static bool is_breaking(const struct rdzv *st)
-{
-    return st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW;
-}
-
 /* Of two that are known to be apart, and are tried together, it is what was to be expected. Where a
  * connection ends, both its ends say so, and each names the other: that shows it. */
 static int weight_of(const struct rdzv_pairs *p, int by, int peer)
@@ -135,9 +130,9 @@ void rdzv_pairs_fault(struct rdzv *st, const struct rdzv_worker *w, const struct
 {
     struct rdzv_pairs *p = &st->pairs;
     int by = rdzv_index(st, w), peer = f->peer;
-    if (is_breaking(st) && !p->broke)
+    if (rdzv_stops_now(st) && !p->broke)
         return; /* it was stopped for another reason, and ends by that */
-    if (!is_breaking(st))
+    if (!rdzv_stops_now(st))
         rdzv_pairs_in_vain(st);
     p->broke = true;
     if (peer < 0 || peer == by)

@@ -8,6 +8,7 @@
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_recovery.h"
 #include "coordinator/core/rdzv_states.h"
+#include "coordinator/core/rdzv_who.h"
 
 /* Who has to answer before the round is over: the members, and who gives them its state, as it may be named
  * as the one that is not reached; at a planned stop also those who want to join. */
@@ -172,9 +173,8 @@ void rdzv_ring_without(const struct turn *turn, struct rdzv_worker *w, enum caus
         return;
     w->rank = -1;
     rdzv_recovery_begin(turn, cause, w);
-    bool stopping = st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW;
     bool hangs = st->settings.program && !st->stop_sudden; /* those who are left, and were given time */
-    if (!stopping || hangs)
+    if (!rdzv_stops_now(st) || hangs)
         rdzv_quiesce(turn, STOP_NOW);
 }
 

@@ -76,6 +76,11 @@ bool rdzv_ring_runs(const struct rdzv *st)
     return st->state == RDZV_TRAINING || (st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY);
 }
 
+bool rdzv_stops_now(const struct rdzv *st)
+{
+    return st->state == RDZV_QUIESCING && st->stop_at == STOP_NOW;
+}
+
 bool rdzv_all_finished(const struct rdzv *st)
 {
     for (int r = 0; r < st->world; r++) {

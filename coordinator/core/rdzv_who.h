@@ -26,6 +26,8 @@ int rdzv_members_max(const struct rdzv *st);
 int rdzv_left(const struct rdzv *st);
 /* A ring trains, or trains on to the boundary at which it is to stop. */
 bool rdzv_ring_runs(const struct rdzv *st);
+/* It was told to stop wherever it is, and nothing more comes of it. */
+bool rdzv_stops_now(const struct rdzv *st);
 bool rdzv_all_finished(const struct rdzv *st); /* all members said so, and are here */
 
 /* With so many workers no more are worth waiting for. Where nobody says who is expected
