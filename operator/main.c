@@ -122,11 +122,7 @@ static int read_option(struct app_options *out, int option, struct error *err)
 
 static int refuse_option(const struct option *known, const char *word, struct error *err)
 {
-    char bare[NEAR_LONGEST + 2]; /* a longer one stays too long */
-    const char *behind = word + strspn(word, "-");
-    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(behind, "="), behind);
-    struct near near = near_to(bare);
-    near.before = "--";
+    struct near near = near_to_option(word);
     for (; known->name; known++)
         near_try(&near, known->name, strlen(known->name));
     return err_set(err, ERR_USAGE, "%.60s is not an option%s", word,

@@ -194,11 +194,7 @@ const struct manual_command *manual_find(int count, char *const *words, int *ret
 
 int manual_no_option(const struct manual_command *command, const char *word, struct error *err)
 {
-    char bare[NAME_TEXT];
-    const char *behind = word + strspn(word, "-");
-    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(behind, "="), behind);
-    struct near near = near_to(bare);
-    near.before = "--";
+    struct near near = near_to_option(word);
     for (int i = 0; command->option[i]; i++)
         near_try(&near, command->option[i]->name, strlen(command->option[i]->name));
     near_try(&near, "help", strlen("help"));

@@ -44,7 +44,19 @@ struct near near_to(const char *word)
 {
     size_t length = strlen(word);
     int distance = length > NEAR_LONGEST ? 0 : (int)(length + 1) / 3 + 1;
-    return (struct near){.word = word, .before = "", .distance = distance};
+    struct near near = {.before = "", .distance = distance};
+    text_copy(near.word, sizeof near.word, word);
+    return near;
+}
+
+struct near near_to_option(const char *word)
+{
+    char bare[NEAR_LONGEST + 2];
+    word += strspn(word, "-");
+    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(word, "="), word);
+    struct near near = near_to(bare);
+    near.before = "--";
+    return near;
 }
 
 static int distance_of(const char *word, char known[NEAR_LONGEST + 1])

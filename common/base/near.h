@@ -17,7 +17,7 @@ enum {
 }; /* bytes of a word; longer ones are near to nothing */
 
 struct near {
-    const char *word;             /* borrowed */
+    char word[NEAR_LONGEST + 2];  /* as typed; a longer one stays too long */
     const char *before;           /* what stands before each known word, as "--"; a constant, "" at first */
     int distance;                 /* of the best so far; what is farther is no guess */
     char best[NEAR_LONGEST + 1];  /* "": none is near enough */
@@ -25,6 +25,8 @@ struct near {
 };
 
 struct near near_to(const char *word);
+/* An option as it was typed, with its dashes and what stands behind =; a guess has two dashes. */
+struct near near_to_option(const char *word);
 
 /* Takes the known word, of which `length` bytes count, where it is nearer than the best so far. */
 void near_try(struct near *near, const char *known, size_t length);
