@@ -4,8 +4,5 @@
 
 uint64_t prove_words(uint64_t at, const uint32_t *words, int64_t count)
 {
-    uint64_t sum = 0;
-    for (int64_t i = 0; i < count; i++)
-        sum += proof_word(at + (uint64_t)i, words[i]);
-    return sum;
+    return proof_words(at, words, count);
 }

@@ -5,14 +5,6 @@
 
 #include "trainer/exact/proof.h"
 
-static uint64_t one_by_one(uint64_t at, const uint32_t *words, int64_t count)
-{
-    uint64_t sum = 0;
-    for (int64_t i = 0; i < count; i++)
-        sum += proof_word(at + (uint64_t)i, words[i]);
-    return sum;
-}
-
 __attribute__((target("avx2"))) static uint64_t by_eights(uint64_t at, const uint32_t *words, int64_t count)
 {
     const __m256i one = _mm256_set1_epi32(1), next = _mm256_set1_epi32((int)(8 * PROOF_FACTOR));
@@ -32,10 +24,10 @@ __attribute__((target("avx2"))) static uint64_t by_eights(uint64_t at, const uin
             _mm256_add_epi64(odd, _mm256_mul_epi32(_mm256_srli_epi64(q, 32), _mm256_srli_epi64(weight, 32)));
     }
     _mm256_storeu_si256((__m256i *)part, _mm256_add_epi64(even, odd));
-    return part[0] + part[1] + part[2] + part[3] + one_by_one(at + (uint64_t)i, words + i, count - i);
+    return part[0] + part[1] + part[2] + part[3] + proof_words(at + (uint64_t)i, words + i, count - i);
 }
 
 uint64_t prove_words(uint64_t at, const uint32_t *words, int64_t count)
 {
-    return __builtin_cpu_supports("avx2") ? by_eights(at, words, count) : one_by_one(at, words, count);
+    return __builtin_cpu_supports("avx2") ? by_eights(at, words, count) : proof_words(at, words, count);
 }

@@ -139,8 +139,7 @@ static int check_memory(struct engine *e, const struct engine_options *options, 
             available >> 20, (lane + state) >> 20, state >> 20, (long long)e->layout.parameters, lane >> 20);
     return err_set(err, ERR_MACHINE,
                    "%zu MiB of memory are left, %zu needed: set trainer.recompute, or smaller lanes (%zu for "
-                   "the state of "
-                   "%lld parameters, %zu for a lane)",
+                   "the state of %lld parameters, %zu for a lane)",
                    available >> 20, (lane + state) >> 20, state >> 20, (long long)e->layout.parameters,
                    lane >> 20);
 }

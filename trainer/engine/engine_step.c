@@ -12,7 +12,8 @@
 /* A process number or a clock in a program's state differs everywhere. */
 #define OWN_STATE " (what is each worker's own does not belong into a state)"
 
-enum { PASSES_MAX = 5 }; /* one rescaled pass is always enough (exactness.md), and one audit; more is a bug */
+/* One rescaled pass is always enough (exactness.md), and with audits one more of each kind; more is a bug. */
+enum { PASSES_MAX = 3, PASSES_AUDITED_MAX = 5 };
 
 static struct model_range own_lanes(const struct engine *e)
 {
@@ -165,9 +166,8 @@ static void states_differ(const struct engine *e, struct worker_set odd, int64_t
             (long long)step);
     else if (ret->minority)
         snprintf(ret->text, sizeof ret->text,
-                 "its state of step %lld has other bits than that of others, and no majority says whose are "
-                 "right: "
-                 "all go back to the newest checkpoint",
+                 "its state of step %lld has other bits than that of others, and no majority says whose "
+                 "are right: all go back to the newest checkpoint",
                  (long long)step);
     else
         text_copy(ret->text, sizeof ret->text, "workers hold states with different bits");
@@ -263,9 +263,8 @@ static void refuse_lane(struct engine *e, const struct audit_found *found, int64
         name_workers(e, found->computed, workers);
         ret->outcome = OUTCOME_DISPUTED;
         snprintf(ret->text, sizeof ret->text,
-                 "workers %s compute lane %d of step %lld differently, also when all do it once more, and no "
-                 "majority "
-                 "says who is right",
+                 "workers %s compute lane %d of step %lld differently, also when all do it once more, and "
+                 "no majority says who is right",
                  workers, found->lane, (long long)step + 1);
         return;
     }
@@ -320,7 +319,7 @@ static void refuse_verdict(struct engine *e, const struct verdict *verdict, int6
 static void rescale(struct engine *e, int64_t step, struct elastic_result *ret)
 {
     struct error err;
-    if (e->pass.number + 1 == PASSES_MAX) {
+    if (e->pass.number + 1 == (e->backend->ops->audited ? PASSES_AUDITED_MAX : PASSES_MAX)) {
         err_set(&err, ERR_TRAINING, "step %lld fits no scale", (long long)step + 1);
         engine_failed(ret, &err, -1);
         return;

@@ -24,6 +24,15 @@ static inline uint64_t proof_word(uint64_t at, uint32_t word)
     return (uint64_t)((int64_t)(int32_t)word * (int64_t)proof_weight(at));
 }
 
+/* Of neighbours, the first of them at that place. */
+static inline uint64_t proof_words(uint64_t at, const uint32_t *words, int64_t count)
+{
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        sum += proof_word(at + (uint64_t)i, words[i]);
+    return sum;
+}
+
 static inline __attribute__((always_inline)) uint64_t proof_array(const float *values, int count)
 {
     uint64_t sum = 0;
