@@ -28,10 +28,13 @@
  *     end(b, &sums)
  *     the collective sums sums.header to sums.header_to
  *     decide(b, &verdict)
- *       audited(b, &found), and no LINEAGE: begin with the same .k and .disputed = found.lane + 1, and the
- * same lanes once more; where that one differs, too: nothing may be committed VERDICT_FITS: words_to(b, &to),
- * and where true the sum of all sums.words goes there commit(b, &info) VERDICT_RESCALE: begin with .k =
- * verdict.k, and the same lanes once more others: nothing may be committed
+ *       audited(b, &found), and no VERDICT_LINEAGE: begin with the same .k and
+ *           .disputed = found.lane + 1, and the same lanes once more;
+ *           where that one differs, too: nothing may be committed
+ *       VERDICT_FITS: words_to(b, &to), and where true the sum of all sums.words goes there
+ *                     commit(b, &info)
+ *       VERDICT_RESCALE: begin with .k = verdict.k, and the same lanes once more
+ *       others: nothing may be committed
  *
  * A pass may be given up at any point before commit: begin starts anew. */
 #ifndef RM_BACKEND_BACKEND_H

@@ -1,12 +1,15 @@
 /* The header words: what ranks say to each other in each pass, before any word of a gradient moves. Pure.
  *
  * Each slot is written by one rank and zero in the others, so the sum over all ranks is a gather:
- *     per lane: loss (bits of fp32), max |g| per tensor (bits of fp32: NaN and Inf win), checksum of its
- * words (64 bits, proof.h), tokens learned per rank: flags with the layout's version, 64 bits of its state's
- * lineage, microseconds a lane, 64 bits of its state's sum, and of an audited lane (audit.h) number + 1,
- * checksum and loss. Last come two sums over all of it, of each rank's own words: as they are linear, those
- * of the sum of all, where no bit of it changed. Ranks with another layout do not get as far: its change
- * raises MSG_PROTOCOL. */
+ *
+ *     per lane: loss (bits of fp32), max |g| per tensor (bits of fp32: NaN and Inf win),
+ *               checksum of its words (64 bits, proof.h), tokens learned
+ *     per rank: flags with the layout's version, 64 bits of its state's lineage, microseconds a lane,
+ *               64 bits of its state's sum, and of an audited lane (audit.h) number + 1, checksum, loss
+ *     at last:  two sums over all of it, of each rank's own words: as they are linear, those of the sum
+ *               of all, where no bit of it changed
+ *
+ * Ranks with another layout do not get as far: its change raises MSG_PROTOCOL. */
 #ifndef RM_TRAINER_HEADER_H
 #define RM_TRAINER_HEADER_H
 
