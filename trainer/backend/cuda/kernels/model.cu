@@ -1,5 +1,5 @@
 /* The model's kernels in one compilation. Each operation is rounded by itself here, too: such loops wait for
- * memory, and so the emulator's arithmetic is theirs, but for two_to and the matrix unit. */
+ * memory, and so the emulator's arithmetic is theirs, but for two_to, log_of and the matrix unit. */
 #include "trainer/backend/cuda/kernels/attend.cu"
 #include "trainer/backend/cuda/kernels/attend_back.cu"
 #include "trainer/backend/cuda/kernels/classify.cu"
