@@ -111,6 +111,7 @@ Test(damage, a_worker_that_alone_sees_damage_again_and_again_is_left_out_and_not
         bool in = rdzv_state(s.st) == RDZV_FORMING && s.form.form.count == 2;
         if (in) {
             load_fails(&s, 0, 231, CLASS_OBJECT);
+            they_live_on(&s, 2, 4); /* the other one finds nothing meanwhile */
             all_stop(&s, 2);
         } else if (rdzv_state(s.st) == RDZV_FORMING) {
             fault_of(&s, 1, FAULT_RING, -1, -1); /* nothing comes of it while 0 is held back */
@@ -118,6 +119,7 @@ Test(damage, a_worker_that_alone_sees_damage_again_and_again_is_left_out_and_not
         }
         list_again(&s, 2);
     }
+    cr_assert(said(&s, "workerQuarantined"), "%s", str_text(&s.log));
     cr_assert_not(said(&s, "checkpointRefused"), "%s", str_text(&s.log));
     cr_assert_eq(s.form.form.resume.step, 231);
     story_end(&s);
