@@ -391,7 +391,7 @@ def test_check_tells_what_a_job_comes_to_and_starts_nothing(tmp_path, finish):
     samples = 8 * told["tokensPerStep"] / told["passes"]
     assert 0.9 < samples / told["dataTokens"] <= 1, told
     assert told["checkpointBytes"] == 12 * told["parameters"] < told["workerBytes"] < told["workerBytesMost"]
-    for part in (f"{told['parameters']:,} parameters", "passes over ", "begin at step 0", "nothing was started"):
+    for part in (f"{told['parameters']:,} parameters", "passes over ", "tokens of training data", "begin at step 0", "nothing was started"):
         assert part in call("check", job).stdout
     complete = rig.check_complete(finish(job), last=8)
     saved = sum(path.stat().st_size for path in rig.folder_of(complete["uri"]).glob("*.safetensors"))
