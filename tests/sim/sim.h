@@ -358,6 +358,7 @@ enum tally {
     TALLY_STORAGE,
     TALLY_UNREACHABLE,     /* of those: too few reach each other */
     TALLY_FOR_EVER,        /* did not end, as too few pods reach each other */
+    TALLY_NO_PLACES,       /* nor these, as quarantines leave too few */
     TALLY_NOTICES,         /* workers told that their machines go */
     TALLY_OUT_IN_TIME,     /* of them, that were out before */
     TALLY_TAKEN_ALONG,     /* of them, that were not */

@@ -404,8 +404,12 @@ static void count_end(struct sim *sim)
 /* R8: it comes to an end, and to the right one. */
 void check_end(struct sim *sim)
 {
-    if (!sim->ended && (trouble_may_wait(sim) || run_has_too_few_places(sim)))
+    if (!sim->ended && trouble_may_wait(sim))
         return;
+    if (!sim->ended && run_has_too_few_places(sim)) {
+        sim->tallies.of[TALLY_NO_PLACES]++;
+        return;
+    }
     if (!sim->ended && pairs_wait_for_ever(sim)) {
         sim->tallies.of[TALLY_FOR_EVER]++;
         return;
