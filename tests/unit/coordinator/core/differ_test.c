@@ -119,13 +119,9 @@ Test(differ, who_says_so_twice_is_counted_once)
 
 static void unproven(struct story *s, int w)
 {
-    struct message m;
-    message_init(&m, MSG_FAULT);
-    m.fault.kind = FAULT_PROOF;
-    m.fault.peer = -1;
-    m.fault.step = 51;
-    text_copy(m.fault.detail, sizeof m.fault.detail, "the words of step 52 are not the sum");
-    hear(s, w, &m);
+    fault_says(s, w,
+               &(struct msg_fault){
+                   .kind = FAULT_PROOF, .step = 51, .detail = "the words of step 52 are not the sum"});
 }
 
 /* It is told of whoever saw it, once a ring, and nobody is blamed: not who saw it either. */

@@ -196,14 +196,20 @@ Test(failures, one_that_never_comes_up_is_put_into_quarantine_too)
 
 /* ---- numbers that are not finite ---- */
 
+/* Two workers have made step 3. */
+static void two_train(struct story *s)
+{
+    story_begin(s, story_settings(1));
+    train_with(s, 2);
+    for (int w = 0; w < 2; w++)
+        progress(s, w, 3);
+}
+
 /* Two train at step 3; worker 1's memory shows it another header than worker 0 sees. */
 Test(failures, what_one_worker_alone_takes_for_not_finite_is_its_own_failure_and_no_end)
 {
     struct story s;
-    story_begin(&s, story_settings(1));
-    train_with(&s, 2);
-    for (int w = 0; w < 2; w++)
-        progress(&s, w, 3);
+    two_train(&s);
     fault_of(&s, 1, FAULT_NOT_FINITE, -1, 4);
     cr_assert(said(&s, "send 0,1 stop"), "%s", str_text(&s.log));
     for (int w = 0; w < 2; w++)
@@ -218,10 +224,7 @@ Test(failures, what_one_worker_alone_takes_for_not_finite_is_its_own_failure_and
 Test(failures, what_two_see_to_be_not_finite_ends_the_job)
 {
     struct story s;
-    story_begin(&s, story_settings(1));
-    train_with(&s, 2);
-    for (int w = 0; w < 2; w++)
-        progress(&s, w, 3);
+    two_train(&s);
     for (int w = 0; w < 2; w++)
         fault_of(&s, w, FAULT_NOT_FINITE, -1, 4);
     for (int w = 0; w < 2; w++)
@@ -238,10 +241,7 @@ Test(failures, what_two_see_to_be_not_finite_ends_the_job)
 Test(failures, what_one_saw_whose_neighbour_died_meanwhile_counts_for_nothing)
 {
     struct story s;
-    story_begin(&s, story_settings(1));
-    train_with(&s, 2);
-    for (int w = 0; w < 2; w++)
-        progress(&s, w, 3);
+    two_train(&s);
     fault_of(&s, 1, FAULT_NOT_FINITE, -1, 4);
     expect_workers(&s, 2);
     stopped(&s, 1, 3, 3);
