@@ -102,7 +102,7 @@ def row(event, what, found, least):
 
 def theirs(peer, python, event, name, times):
     script, *options = PEERS[name]
-    other = peer(python, script, "--event", event, "--kills", str(max(1, times - len(options))), *options)
+    other = peer(python, script, "--event", event, "--kills", str(times), *options)
     return other and {**other, "found": list(zip(other["seconds"], other["stoodStill"], other["stepsRedone"], other["stepMs"]))}
 
 

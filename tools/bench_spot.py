@@ -180,10 +180,10 @@ def real_run(rig, job_of, model, moments, plan):
             run.clean_up()
 
 
-def real(rig, job_of, model, moments, seed, peer, python):
+def real(rig, job_of, model, name, moments, seed, peer, python):
     moments = scaled(moments, 40)
     still, _ = real_run(rig, job_of, model, [(0, REAL_MOST), moments[-1]], [])
-    lines = [f"{moments[-1][0]:g} s of p3 as real processes, {REAL_LEAST} to {REAL_MOST} workers, the time 40 times quicker. The workers share this "
+    lines = [f"{moments[-1][0]:g} s of {name} as real processes, {REAL_LEAST} to {REAL_MOST} workers, the time 40 times quicker. The workers share this "
              f"machine's processors, so an undisturbed run ({still} steps) is what capacity allowed:", "",
              "| who goes | how often | steps | of the undisturbed run | steps lost |", "|---|---|---|---|---|"]
     for what, kind in (("is told (SIGTERM)", "term"), ("is killed (SIGKILL)", "kill")):
@@ -192,8 +192,9 @@ def real(rig, job_of, model, moments, seed, peer, python):
         gone = sum(not drill.startswith("join") for drill in plan)
         lines.append(f"| {what} | {gone}, and {len(plan) - gone} come | {steps} | {steps / still:.1%} | {redone} |")
     found = peer(python, "torch_elastic.py", "--kills", "1")
+    why = "this Python has no torch (`--python P`)" if found is None else "it did not go on in time"
     lines += ["", f"torchrun: one such loss stood still for {found['seconds'][0]:.1f} s in this run." if found else
-              "torchrun beside it: not measured, as this Python has no torch (`--python P`)."]
+              f"torchrun beside it: not measured, as {why}."]
     return lines
 
 
@@ -208,5 +209,6 @@ def bench(rig, job_of, model, peer, arguments):
                   "zone": spot_trace.stretch(spot_trace.of_name("zone", arguments.seed), 0, arguments.hours * 3600),
                   "kills": spot_trace.of_name("kills")}
     lines, rows = policy(traces, arguments.seed, arguments.spot_price, arguments.on_demand_price)
-    stretch = spot_trace.stretch(traces.get("p3") or next(iter(traces.values())), 0, 3600)
-    return lines + [""] + real(rig, job_of, model, stretch, arguments.seed, peer, arguments.python), rows
+    name = next(iter(traces))  # p3, where no other was given
+    stretch = spot_trace.stretch(traces[name], 0, 3600)
+    return lines + [""] + real(rig, job_of, model, name, stretch, arguments.seed, peer, arguments.python), rows
