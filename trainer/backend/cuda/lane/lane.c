@@ -80,11 +80,6 @@ void cuda_lane_free(struct cuda_lane *l)
     free(l);
 }
 
-size_t cuda_lane_memory(const struct cuda_lane *l)
-{
-    return l->memory.bytes;
-}
-
 void cuda_lane_choice(const struct cuda_lane *l, uint8_t out[RM_HASH_BYTES])
 {
     cuda_products_hash(l->product, LANE_PRODUCTS, out);

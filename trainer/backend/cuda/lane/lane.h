@@ -30,8 +30,6 @@ struct cuda_lane_options {
 int cuda_lane_open(struct cuda_lane **ret, struct cuda_blas *blas, const struct cuda_lane_options *options,
                    struct error *err);
 void cuda_lane_free(struct cuda_lane *l);
-/* Bytes that it took. */
-size_t cuda_lane_memory(const struct cuda_lane *l);
 
 /* What cuBLASLt's algorithms were chosen to be (cublaslt.h): a part of the fingerprint. */
 void cuda_lane_choice(const struct cuda_lane *l, uint8_t out[RM_HASH_BYTES]);
