@@ -308,7 +308,7 @@ static void tell_waiting(struct planner *p, const struct coordinator_view *view,
         else
             snprintf(who, sizeof who, "worker %d", laggard->index);
         pending_for(p->s->now_ms - laggard->since_ms, since, sizeof since);
-        say(p, "Waiting", "%s; %s %s: %s", workers, who, since, laggard->why);
+        say(p, "Waiting", "%s. %s %s: %s", workers, who, since, laggard->why);
     } else if (find_resting(p) >= 0) {
         tell_resting(p, more, sizeof more);
         say(p, "Waiting", "%s%s", workers, more);

@@ -694,7 +694,7 @@ Test(operator_plan, half_a_start_gives_its_places_back_after_start_timeout)
         text_copy(cast_worker(c, i)->unschedulable, RM_WHY_MAX, "Insufficient nvidia.com/gpu");
     }
     cast_settle(c);
-    cr_assert_str_eq(c->job.status.message, "waiting for workers: 1 ready, 2 needed; worker 0 has been "
+    cr_assert_str_eq(c->job.status.message, "waiting for workers: 1 ready, 2 needed. worker 0 has been "
                                             "Pending for 60 s: Insufficient nvidia.com/gpu");
     c->now_ms += 300 * 1000;
     cast_settle(c);

@@ -63,7 +63,7 @@ Test(operator_sentence, a_pod_that_no_node_takes_is_two_writes_a_minute_at_first
     cr_assert_eq(writes[3], 1);
     cr_assert_str_eq(
         c->job.status.message,
-        "waiting for workers: 0 ready, 2 needed; worker 0 has been Pending for 3 min: Insufficient cpu");
+        "waiting for workers: 0 ready, 2 needed. worker 0 has been Pending for 3 min: Insufficient cpu");
     cast_free(c);
 }
 

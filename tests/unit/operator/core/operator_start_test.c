@@ -88,7 +88,7 @@ Test(operator_start, pods_that_a_queue_holds_back_are_waited_for_and_told)
     }
     cr_assert_eq(live_workers(c), 3);
     cr_assert_eq(c->job.status.workers.short_ms, 0);
-    cr_assert_str_eq(c->job.status.message, "waiting for workers: 0 ready, 2 needed; worker 0 has been "
+    cr_assert_str_eq(c->job.status.message, "waiting for workers: 0 ready, 2 needed. worker 0 has been "
                                             "Pending for 5 h: waits until whoever gated it "
                                             "lifts kueue.x-k8s.io/admission");
     cr_assert_str_eq(c->job.status.condition[OP_PODS_READY].reason, "SchedulingGated");
