@@ -1,6 +1,8 @@
 """Stories that take turns, as a plug-in of pytest (`-p turns`): of those marked `turns` or `slow`, or listed in turns.txt as having
 taken long, a check runs every fourth.
 
+    /usr/bin/python3 tests/turns.py build/check-times.txt     writes turns.txt anew from what the last check measured; commit it
+
 A story's slot follows from its name, or is the argument of `turns` where a few long ones are to be spread evenly. The turn
 follows from the commit: how many led to it, along first parents. So of any four commits in a row each story has its turn
 in one, and two checks of one commit run the same. Without RINGMASTER_TURN all of them run: by hand, and in
@@ -10,7 +12,9 @@ in one, and two checks of one commit run the same. Without RINGMASTER_TURN all o
 import hashlib
 import json
 import os
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -92,3 +96,42 @@ def write_report(items, kept):
     new = Path(f"{path}.{os.getpid()}")
     new.write_text(json.dumps(told), encoding="utf-8")
     new.replace(path)
+
+
+LONG_S = 8  # all cases of a story together, while another story runs beside it
+HEAD = "# Stories that take turns because they take long: what all cases of each took together in a check of two cores, in seconds.\n"
+RAN = re.compile(r"(?:end to end|cluster): tests\.(?:e2e|cluster)\.(\w+)\.(\w+)")
+
+
+def seconds_of(times):
+    """{file::story: seconds of all its cases that ran}; times: lines of seconds, a tab, what took them."""
+    took = {}
+    for line in times.splitlines():
+        seconds, _, name = line.partition("\t")
+        found = RAN.match(name)
+        if found:
+            story = f"{found[1]}.py::{found[2]}"
+            took[story] = took.get(story, 0) + float(seconds)
+    return took
+
+
+def is_marked(story):
+    """Whether its own file says that it takes turns; a case's own mark counts for all of its cases."""
+    file, name = story.split("::")
+    for path in Path(__file__).resolve().parent.glob(f"*/{file}"):
+        text = path.read_text(encoding="utf-8")
+        head = re.search(rf"((?:^[@ \])].*\n)*)^def {name}\(", text, re.MULTILINE)
+        if "mark.slow" in text.split("\ndef ")[0].partition("pytestmark")[2] or (head and re.search(r"mark\.(slow|turns)|\bturn", head[1])):
+            return True
+    return False
+
+
+def list_of(times, before, marked=is_marked):
+    """The new list's text: who took long, and of those listed before (lines) who had no turn in that check."""
+    took = {story: seconds for story, seconds in seconds_of(times).items() if not marked(story)}
+    kept = [line for line in before.splitlines() if not line.startswith("#") and line.split("#")[0].strip() not in {*took, ""}]
+    return HEAD + "".join(f"{line}\n" for line in sorted(kept + [f"{story} # {seconds:.0f}" for story, seconds in took.items() if seconds >= LONG_S]))
+
+
+if __name__ == "__main__":
+    LIST.write_text(list_of(Path(sys.argv[1]).read_text(encoding="utf-8"), LIST.read_text(encoding="utf-8")), encoding="utf-8")

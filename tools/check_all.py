@@ -95,6 +95,7 @@ PATIENT = ["nice", "-n", "19"]
 BESIDE = ["nice", "-n", "5"]
 
 WATCH = check_run.Watch()
+TIMES = ROOT / "build" / "check-times.txt"  # of all that ran; `tests/turns.py` makes the list of those that take turns from it
 
 
 def run_logged(command, env=None, timeout=None):
@@ -483,6 +484,8 @@ def conclude(total):
     """What was slow, what failed, and the last line, whatever has happened before."""
     say("what took longest:")
     say("\n".join(WATCH.slowest()))
+    if TIMES.parent.is_dir():
+        TIMES.write_text(WATCH.table(), encoding="utf-8")
     if WATCH.stopped:
         total.add(one(f"{WATCH.stopped}; the ten slowest are above", False))
     for name in total.unsteady:

@@ -40,6 +40,10 @@ class Watch:
     def slowest(self, count=10):
         return [f"{seconds:6.0f} s  {name}" for seconds, name in sorted(self.took, reverse=True)[:count]]
 
+    def table(self):
+        """All that was noted, the slowest first, a line each: seconds, a tab, the name."""
+        return "".join(f"{seconds:.1f}\t{name}\n" for seconds, name in sorted(self.took, reverse=True))
+
     def stop(self, why):
         """Called from a signal's handler, too: nothing more starts, and what runs is interrupted within a moment."""
         self.stopped = self.stopped or why

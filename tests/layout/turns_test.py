@@ -76,6 +76,20 @@ def test_a_listed_story_takes_turns_with_all_its_cases():
     assert turns.listed("# long\na_test.py::test_a # 12 s\n\nb_test.py::test_b\n") == {"a_test.py::test_a", "b_test.py::test_b"}
 
 
+def test_the_list_is_made_from_what_a_check_measured_and_keeps_who_had_no_turn_in_it():
+    times = ("80.0\tbuild asan\n9.0\tend to end: tests.e2e.a_test.test_a[x]\n7.0\tend to end: tests.e2e.a_test.test_b[1]\n7.0\tend to end: tests.e2e.a_test.test_b[2]\n"
+             "300.0\tcluster: tests.cluster.b_test.test_marked\n1.0\tend to end: tests.e2e.a_test.test_short\n2.0\tcluster: tests.cluster.b_test.test_quick_now\n")
+    before = "# long\nb_test.py::test_quick_now # 20\nc_test.py::test_of_another_turn # 30\n"
+    made = turns.list_of(times, before, marked=lambda story: story.endswith("marked"))
+    assert made.splitlines()[1:] == ["a_test.py::test_a # 9", "a_test.py::test_b # 14", "c_test.py::test_of_another_turn # 30"]
+    assert turns.listed(made) == {"a_test.py::test_a", "a_test.py::test_b", "c_test.py::test_of_another_turn"}
+
+
+def test_who_is_marked_is_not_listed_as_well():
+    assert turns.is_marked("node_test.py::test_a_job_grows_onto_a_new_machine_and_shrinks")
+    assert not turns.is_marked("node_test.py::test_a_job_is_applied_shows_its_progress_and_ends_with_the_weights_of_a_local_run")
+
+
 def test_a_history_that_is_cut_off_is_said_and_has_a_turn_all_the_same(repository, tmp_path):
     for number in range(3):
         git(repository, "commit", "-q", "--allow-empty", "-m", str(number))
@@ -141,7 +155,8 @@ def test_what_the_stories_had_found_when_the_time_was_over_is_counted(watch, tmp
     assert count.passed >= 1 and count.failed >= 1, count
 
 
-def test_a_check_that_was_stopped_fails_and_names_the_ten_slowest_before_its_last_line(watch, capsys):
+def test_a_check_that_was_stopped_fails_and_names_the_ten_slowest_before_its_last_line(watch, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(check_all, "TIMES", tmp_path / "times.txt")
     for number in range(12):
         watch.note(f"story {number}", number)
     watch.stop("the check was stopped by SIGTERM")
@@ -150,13 +165,14 @@ def test_a_check_that_was_stopped_fails_and_names_the_ten_slowest_before_its_las
     assert lines[-1] == "3 passed, 1 failed, 0 skipped"
     assert [line.split("story ")[1] for line in lines if "story " in line] == [str(number) for number in range(11, 1, -1)]
     assert any("stopped by SIGTERM" in line for line in lines)
+    assert (tmp_path / "times.txt").read_text().splitlines() == [f"{number}.0\tstory {number}" for number in range(11, -1, -1)]
 
 
 def test_a_signal_ends_the_check_with_its_count(tmp_path):
     """What runs then is interrupted, whatever it is."""
     program = (f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r})\nimport check_all\n"
                "def check(total, *_):\n    total.add(check_all.one('first', True)); print('under way', flush=True)\n"
-               "    check_all.run_logged(['sleep', '1000'])\ncheck_all.check = check\nsys.exit(check_all.main())\n")
+               "    check_all.run_logged(['sleep', '1000'])\ncheck_all.check = check\ncheck_all.TIMES = check_all.Path('times.txt')\nsys.exit(check_all.main())\n")
     with subprocess.Popen([sys.executable, "-c", program, "--no-cluster"], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         for line in process.stdout:
             if line == "under way\n":
