@@ -57,6 +57,8 @@ void agent_on_publish(struct agent *st, const struct message *m, rm_time now, st
         message_keep(st->publish_next, m);
         return;
     }
+    if (m->publish.replaces) /* others have read since what stands there, and it is damaged */
+        st->published_set = false;
     if (st->published_set && st->published->published.step == m->publish.step &&
         st->published->published.final == m->publish.final &&
         !memcmp(st->published_lineage, m->publish.lineage, RM_HASH_BYTES)) {

@@ -504,3 +504,25 @@ Test(waits, a_checkpoint_that_a_ring_went_back_behind_is_published_once_more)
     cr_assert(did(&p, AGENT_PUBLISH), "the ring began anew: that one was damaged");
     end(&p);
 }
+
+/* Found by the simulator: who holds the state reached nobody, and was in no ring that loaded what it had
+ * published.
+ */
+Test(waits, what_is_to_replace_a_damaged_checkpoint_is_not_answered_from_memory)
+{
+    struct play p;
+    struct message m;
+    start(&p);
+    publish(&p, 20, 1);
+    published(&p, 20);
+    message_init(&m, MSG_PUBLISH);
+    m.publish.step = 20;
+    m.publish.lineage[0] = 1;
+    m.publish.replaces = true;
+    control(&p, &m);
+    cr_assert(did(&p, AGENT_PUBLISH), "others found what it had published to be damaged");
+    step(&p, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    connect_to_coordinator(&p);
+    cr_assert_not(sent(&p, AGENT_SEND_CONTROL, MSG_PUBLISHED), "nor said again of the damaged one");
+    end(&p);
+}
