@@ -163,6 +163,16 @@ static int place_for(const struct sim *sim, const struct msg_publish *p)
     return sim->published_count;
 }
 
+/* What is damaged there is put aside before the new one is written, and does not come back. */
+static void put_aside(struct sim *sim, const struct msg_publish *p)
+{
+    for (int i = 0; i < sim->published_count; i++) {
+        struct published *q = &sim->published[i];
+        bool same = q->step == p->step && q->final == p->final && q->hash == sim_lineage_hash(p->lineage);
+        q->gone = q->gone || (same && published_stands(q));
+    }
+}
+
 /* It reads damage: what is there, or with its own machine's memory in what is sound. */
 static bool reads_damage(struct sim *sim, const struct msg_publish *p, bool sound)
 {
@@ -195,7 +205,8 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
         sim_fail(sim, "more checkpoints than there is room for");
         return;
     }
-    if (i == sim->published_count)
+    if (i == sim->published_count) {
+        put_aside(sim, p);
         sim->published[sim->published_count++] =
             (struct published){.step = p->step,
                                .final = p->final,
@@ -204,6 +215,7 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
                                .odd = p->fingerprint[0] ? !strcmp(p->fingerprint, sim_fingerprint[1])
                                                         : sim->node[node].odd, /* as its agent knows it */
                                .hash = sim_lineage_hash(p->lineage)};
+    }
     struct agent_event *e = stored(sim, node, AGENT_PUBLISHED, MSG_PUBLISHED, i);
     struct msg_published *m = &((struct message *)(uintptr_t)e->message)->published;
     m->step = p->step;
