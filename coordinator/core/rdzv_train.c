@@ -47,9 +47,9 @@ void rdzv_finished(struct rdzv *st, struct rdzv_worker *w, const struct message 
 
 static bool wants_to_join(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    bool held = rdzv_held_back(st, w) || rdzv_pairs_bar(st, rdzv_index(st, w));
-    return w->presence == PRESENT && w->trainer_pid && w->rank < 0 && !w->leaving && !w->goes &&
-           !w->released && !held && w->asked == RM_NEVER; /* it answers */
+    bool there = w->presence == PRESENT && w->trainer_pid && w->rank < 0 && !w->leaving && !w->goes &&
+                 !w->released && w->asked == RM_NEVER; /* it answers */
+    return there && !rdzv_held_back(st, w) && !rdzv_pairs_bar(st, rdzv_index(st, w));
 }
 
 /* Whether what is left to do takes longer than making room for a newcomer. */
@@ -88,9 +88,9 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
             *ret_first = i;
         }
         bool here = (w->rank >= 0 && !w->goes) || wants_to_join(st, w);
-        bool coming = !here && w->rank < 0 && !rdzv_pairs_bar(st, i);
+        bool coming = !here && w->rank < 0 && w->expected >= 0 && !w->leaving && !w->released;
         here_now += here;
-        more_coming = more_coming || (w->expected >= 0 && coming && !w->leaving && !w->released);
+        more_coming = more_coming || (coming && !rdzv_pairs_bar(st, i));
     }
     if (first == RM_NEVER)
         return RM_NEVER;
