@@ -32,19 +32,11 @@ static bool enough(const struct rdzv *st)
     return n >= st->settings.workers_min || (n > 0 && best.held && best.step >= st->settings.steps);
 }
 
-/* A worker whose trainer is being started again, or has not answered yet, while its agent holds more in
- * memory than anybody here: forming without it would do several steps again. One step costs less than the
- * wait. */
 static bool holder_returns(const struct rdzv *st)
 {
-    struct msg_state best = rdzv_best_state(st);
-    int64_t here = best.held ? best.step : st->saved > 0 ? st->saved : 0;
-    for (int i = 0; i < RM_WORKERS_MAX; i++) {
-        const struct rdzv_worker *w = &st->worker[i];
-        bool coming = w->presence == PRESENT && !rdzv_usable(st, w) && !w->released && !w->leaving;
-        if (coming && w->state.held && w->state.step > here + 1)
+    for (int i = 0; i < RM_WORKERS_MAX; i++)
+        if (rdzv_brings_more(st, &st->worker[i]))
             return true;
-    }
     return false;
 }
 
@@ -163,7 +155,7 @@ void rdzv_settle_gathering(const struct turn *turn)
     if (rdzv_waits_for_trouble(st)) {
         st->state_since = turn->now;
         rdzv_tell_waiting(turn);
-    } else if (st->settings.unsupervised)
+    } else if (st->settings.unsupervised || patient)
         rdzv_tell_waiting(turn);
     else if (!coming && turn->now >= follows_until(st))
         too_few(turn, ", and none is on its way");

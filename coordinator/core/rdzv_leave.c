@@ -391,11 +391,27 @@ static bool is_awaited(const struct rdzv *st, const struct rdzv_worker *w)
     return somebody_comes(st) && has_time(st, w) && w->leave_until != RM_NEVER;
 }
 
+bool rdzv_brings_more(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    struct msg_state best = rdzv_best_state(st);
+    int64_t here = best.held ? best.step : st->saved > 0 ? st->saved : 0;
+    bool coming = w->presence == PRESENT && !rdzv_usable(st, w) && !w->released;
+    return coming && w->state.held && w->state.step > here + 1 && (!w->leaving || has_time(st, w));
+}
+
+/* One that leaves is asked for what it holds as any other. */
+static bool is_about_to_answer(const struct rdzv *st, const struct rdzv_worker *w)
+{
+    return rdzv_brings_more(st, w) && st->accounted < st->state_since + st->settings.start_timeout;
+}
+
 static bool needed_to_the_end(const struct rdzv *st, const struct rdzv_worker *w)
 {
     if (w->rank >= 0 && st->state != RDZV_GATHERING)
         return true;
     if (w->serving || st->state == RDZV_RECOVERING || st->state == RDZV_QUIESCING || st->state == RDZV_SAVING)
+        return true;
+    if (st->state == RDZV_GATHERING && is_about_to_answer(st, w))
         return true;
     if (st->state != RDZV_GATHERING || !w->state.held || !rdzv_usable(st, w))
         return false;

@@ -25,6 +25,10 @@ void rdzv_measure_slice(struct rdzv *st, const struct msg_checkpointed *c);
 /* How fast a checkpoint is read back. */
 void rdzv_measure_publishing(struct rdzv *st, const struct msg_published *p);
 
+/* Its trainer is being started again, or has not answered yet, while its agent holds more in memory than
+ * anybody here: forming without it would do several steps again. One step costs less than the wait. Also of
+ * one that leaves, as long as it has the time. */
+bool rdzv_brings_more(const struct rdzv *st, const struct rdzv_worker *w);
 /* Lets go whoever asked and is needed no more. */
 void rdzv_release_leavers(const struct turn *turn);
 /* The run ends: tells of those who asked and were not let go before. */

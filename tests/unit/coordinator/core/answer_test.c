@@ -275,6 +275,78 @@ Test(answer, steps_that_came_to_nothing_are_counted_as_redone_once)
     story_end(&s);
 }
 
+/* A newcomer with nothing and worker 1, whose trainer is another one and has not answered yet; its memory
+ * holds step 9. */
+static void newcomer_and_holder(struct story *s)
+{
+    struct message m;
+    story_begin(s, impatient(1));
+    train_with(s, 2);
+    for (int i = 1; i < 10; i++)
+        progress(s, 1, i);
+    fault_of(s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    s->trainer[1]++;
+    hello_message(s, 1, 9, &m);
+    hear(s, 1, &m);
+    closed(s, 0);
+    s->attempt[0]++;
+    hello(s, 0, -1);
+    stopped(s, 0, -1, -1);
+    listed(s, 0, -1, -1);
+    cr_assert_eq(rdzv_state(s->st), RDZV_GATHERING, "%s", str_text(&s->log));
+    forget(s);
+}
+
+Test(answer, who_leaves_hands_over_what_it_alone_holds_although_it_has_not_answered_yet)
+{
+    struct story s;
+    newcomer_and_holder(&s);
+    leaving(&s, 1);
+    cr_assert_eq(rdzv_state(s.st), RDZV_GATHERING, "%s", str_text(&s.log));
+    cr_assert_not(said(&s, "release"), "%s", str_text(&s.log));
+    stopped(&s, 1, 9, 9);
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    cr_assert_eq(s.form.form.resume.step, 9);
+    cr_assert_eq(s.form.form.count, 1, "who leaves is no member");
+    cr_assert_not(said(&s, "release"), "%s", str_text(&s.log));
+    ready(&s, 0, 9);
+    cr_assert(said(&s, "send 1 release"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(answer, who_leaves_and_has_not_answered_saves_what_it_alone_holds_where_too_few_stay)
+{
+    struct story s;
+    struct message m;
+    story_begin(&s, impatient(2));
+    train_with(&s, 2);
+    for (int i = 1; i < 10; i++)
+        progress(&s, 1, i);
+    fault_of(&s, 1, FAULT_TRAINER_EXIT, -1, -1);
+    s.trainer[1]++;
+    hello_message(&s, 1, 9, &m);
+    hear(&s, 1, &m);
+    closed(&s, 0);
+    expect_workers(&s, 2);
+    leaving(&s, 1);
+    live_on(&s, 2, 1);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    stopped(&s, 1, 9, 9);
+    cr_assert_eq(rdzv_state(s.st), RDZV_SAVING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
+Test(answer, who_leaves_and_never_answers_is_waited_for_no_longer_than_a_start_may_take)
+{
+    struct story s;
+    newcomer_and_holder(&s);
+    leaving(&s, 1);
+    live_on(&s, 3, 61);
+    cr_assert_eq(s.form.form.resume.step, 0, "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 1 release"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* With fast sums, whose histories differ: worker 0 has come to the end, with weights of 07... */
 static void finish_first(struct story *s)
 {
