@@ -157,7 +157,8 @@ void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct m
     w->discarded = s->discarded;
     if (s->trainer_pid)
         w->trainer_pid = s->trainer_pid;
-    if (s->state.held && s->state.step > st->known_step)
+    bool late = st->state == RDZV_FORMING || st->state == RDZV_TRAINING; /* what it loses was counted then */
+    if (!late && s->state.held && s->state.step > st->known_step)
         st->known_step = s->state.step;
 }
 

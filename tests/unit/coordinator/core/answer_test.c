@@ -347,6 +347,31 @@ Test(answer, who_leaves_and_never_answers_is_waited_for_no_longer_than_a_start_m
     story_end(&s);
 }
 
+/* The ring has begun without what it held: those steps were counted as lost then. */
+Test(answer, steps_of_one_that_answers_when_others_have_begun_without_it_are_counted_as_redone_once)
+{
+    struct story s;
+    newcomer_and_holder(&s);
+    live_on(&s, 3, 61);
+    cr_assert_eq(s.form.form.resume.step, 0, "%s", str_text(&s.log));
+    stopped(&s, 1, 9, 9);
+    ready(&s, 0, 0);
+    progress(&s, 0, 1);
+    cr_assert_eq(s.recovery.steps_redone, 9, "%s", str_text(&s.log));
+    fault_of(&s, 0, FAULT_TRAINER_EXIT, -1, -1);
+    s.trainer[0]++;
+    struct message m;
+    hello_message(&s, 0, 1, &m);
+    hear(&s, 0, &m);
+    stopped(&s, 0, 1, 1);
+    stopped(&s, 1, -1, -1);
+    ready(&s, 0, 1);
+    ready(&s, 1, 1);
+    progress(&s, 0, 2);
+    cr_assert_eq(s.recovery.steps_redone, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* With fast sums, whose histories differ: worker 0 has come to the end, with weights of 07... */
 static void finish_first(struct story *s)
 {
