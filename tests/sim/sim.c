@@ -646,6 +646,30 @@ static void clear(struct sim *sim)
     }
 }
 
+struct sim *sim_new(void)
+{
+    struct sim *sim = calloc(1, sizeof *sim);
+    if (!sim)
+        return NULL;
+    sim->rout = calloc(1, sizeof *sim->rout);
+    sim->aout = calloc(1, sizeof *sim->aout);
+    sim->eout = calloc(1, sizeof *sim->eout);
+    if (sim->rout && sim->aout && sim->eout)
+        return sim;
+    sim_free(sim);
+    return NULL;
+}
+
+void sim_free(struct sim *sim)
+{
+    if (!sim)
+        return;
+    free(sim->rout);
+    free(sim->aout);
+    free(sim->eout);
+    free(sim);
+}
+
 /* What belongs to the caller stays. */
 static void reset(struct sim *sim, uint64_t seed)
 {

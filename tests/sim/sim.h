@@ -518,6 +518,8 @@ struct sim {
 };
 
 /* sim.c */
+struct sim *sim_new(void); /* NULL: there is no memory for it */
+void sim_free(struct sim *sim);
 bool sim_run(struct sim *sim, uint64_t seed);
 void sim_handle(struct sim *sim, struct ev *e);
 void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -217,16 +217,8 @@ int main(int argc, char **argv)
     if (!read_options(argc, argv, &o))
         return usage();
     keep_memory();
-    struct sim *sim = calloc(1, sizeof *sim);
-    if (!sim)
-        return 1;
-    sim->rout = calloc(1, sizeof *sim->rout);
-    sim->aout = calloc(1, sizeof *sim->aout);
-    sim->eout = calloc(1, sizeof *sim->eout);
-    int rc = sim->rout && sim->aout && sim->eout ? run_all(sim, &o) : 1;
-    free(sim->rout);
-    free(sim->aout);
-    free(sim->eout);
-    free(sim);
+    struct sim *sim = sim_new();
+    int rc = sim ? run_all(sim, &o) : 1;
+    sim_free(sim);
     return rc;
 }

@@ -120,22 +120,16 @@ int main(int argc, char **argv)
 {
     struct options o;
     struct replay *replay = calloc(1, sizeof *replay);
-    struct sim *sim = calloc(1, sizeof *sim);
+    struct sim *sim = sim_new();
     if (!replay || !sim)
         return 1;
     int rc = read_options(argc, argv, &o, replay) ? 0 : usage();
     if (!rc && read_trace(o.trace, replay) < 0)
         rc = 2;
     sim->replay = replay;
-    sim->rout = calloc(1, sizeof *sim->rout);
-    sim->aout = calloc(1, sizeof *sim->aout);
-    sim->eout = calloc(1, sizeof *sim->eout);
     if (!rc)
-        rc = sim->rout && sim->aout && sim->eout ? play(sim, &o) : 1;
-    free(sim->rout);
-    free(sim->aout);
-    free(sim->eout);
-    free(sim);
+        rc = play(sim, &o);
+    sim_free(sim);
     free(replay);
     return rc;
 }

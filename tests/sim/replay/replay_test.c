@@ -73,7 +73,7 @@ static struct replay_result play(const char *trace, rm_time lead)
 {
     struct error err = {0};
     struct replay *r = read_text(trace, &err);
-    struct sim *sim = calloc(1, sizeof *sim);
+    struct sim *sim = sim_new();
     cr_assert(r && sim, "%s", err.text);
     r->least = 1;
     r->lanes = 16;
@@ -82,16 +82,9 @@ static struct replay_result play(const char *trace, rm_time lead)
     r->save = r->load = 40 * RM_S;
     r->lead = lead;
     sim->replay = r;
-    sim->rout = calloc(1, sizeof *sim->rout);
-    sim->aout = calloc(1, sizeof *sim->aout);
-    sim->eout = calloc(1, sizeof *sim->eout);
-    cr_assert(sim->rout && sim->aout && sim->eout);
     cr_assert(sim_run(sim, 1), "%s", sim->violation);
     struct replay_result ret = r->ret;
-    free(sim->rout);
-    free(sim->aout);
-    free(sim->eout);
-    free(sim);
+    sim_free(sim);
     free(r);
     return ret;
 }
