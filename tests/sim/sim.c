@@ -92,7 +92,7 @@ const char *const plant_names[PLANTS] = {
     "early-words",   "valid-stays",    "early-k",         "early-seal",
     "ready-for-all", "notice-late",    "no-time",         "save-unsaid",
     "keep-newer",    "words-unproven", "header-unproven", "failure-unsaid",
-    "failure-twice"};
+    "failure-twice", "late-ready"};
 
 static const rm_time long_after = 60 * RM_S; /* of virtual time, beside the steps' own */
 

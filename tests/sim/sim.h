@@ -88,6 +88,7 @@ enum plant {
     PLANT_HEADER_UNPROVEN, /* nor whether the header is */
     PLANT_FAILURE_UNSAID,  /* that a program failed is told to no agent */
     PLANT_FAILURE_TWICE,   /* or by it as of two programs */
+    PLANT_LATE_READY,      /* who has filled its memory says so much later, and counts on meanwhile */
     PLANTS
 };
 extern const char *const plant_names[PLANTS];

@@ -366,6 +366,16 @@ static void touch_state(struct sim *sim, struct node *n, const struct elastic_ac
         n->trainer.gives = a->form->generation;
 }
 
+/* Longer than a job may stand still, and too short to keep it from its end. What is told of machines would
+ * come too late. */
+static rm_time says_late(struct sim *sim, const struct node *n)
+{
+    bool first = n->trainer.command == CMD_INIT && sim->now < RM_S && !sim->scenario.notices;
+    bool planted = sim->plant == PLANT_LATE_READY && first;
+    sim->planted += planted;
+    return planted ? 50 * RM_S : 0;
+}
+
 static void start_in_ring(struct sim *sim, int node)
 {
     struct node *n = &sim->node[node];
@@ -410,7 +420,7 @@ void compute_start(struct sim *sim, int node, const struct elastic_action *a)
     } else {
         if (a->command == CMD_RECEIVE)
             n->memory = (struct content){.update_step = -1};
-        compute_finish(sim, node, OUTCOME_OK, -1, local_time(sim, a->command));
+        compute_finish(sim, node, OUTCOME_OK, -1, local_time(sim, a->command) + says_late(sim, n));
     }
 }
 
