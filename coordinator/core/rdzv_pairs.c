@@ -197,7 +197,7 @@ bool rdzv_pairs_stopped(const struct turn *turn)
     struct rdzv *st = turn->st;
     struct rdzv_pairs *p = &st->pairs;
     p->formings += p->in_vain;
-    if (p->in_vain && p->last_tries)
+    if (p->in_vain && p->broke && p->last_tries) /* what stopped it otherwise shows nothing of its pairs */
         for (int r = 0; r < st->world; r++)
             p->tried_last[st->member[r]] = set_union(p->tried_last[st->member[r]], members(st));
     bool learned = count_pair(turn);

@@ -20,6 +20,28 @@ Test(pairs_last, at_the_end_a_pair_is_tried_once_also_where_another_one_fails_fi
     story_end(&s);
 }
 
+/* By then 1 and 2 reach each other; in the ring that shows it a sum comes out wrong before the first step. */
+Test(pairs_last, at_the_end_a_ring_that_another_reason_breaks_is_no_try_of_its_pairs)
+{
+    struct story s;
+    gather(&s, patient(3), 3);
+    while (s.now < 60 * RM_S && s.ended < 0) {
+        break_off(&s, 1, 2, nothing);
+        for (int second = 0; second < 40 && rdzv_state(s.st) != RDZV_FORMING && s.ended < 0; second++)
+            after(&s, RM_S);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    for (int w = 0; w < 3; w++)
+        ready(&s, w, 0);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING, "%s", str_text(&s.log));
+    fault_of(&s, 0, FAULT_PROOF, -1, -1);
+    for (int w = 0; w < 3; w++)
+        stopped(&s, w, 0, -1);
+    cr_assert_eq(s.ended, -1, "%s", str_text(&s.log));
+    cr_assert_eq(rdzv_state(s.st), RDZV_FORMING, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* Of three pairs that are apart the last tries leave none out, whoever is late with its answer to a stop. */
 Test(pairs_last, at_the_end_those_are_tried_too_who_have_not_answered_the_last_stop_yet)
 {
