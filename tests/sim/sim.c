@@ -401,11 +401,8 @@ static void on_stored(struct sim *sim, struct ev *e)
         e->stored->given_up = n->load_stop;
         e->stored->ok = e->stored->ok && !n->load_stop;
     }
-    if (e->stored->kind == AGENT_PUBLISHED && e->b >= 0 && n->alive) {
-        sim->published[e->b].pending = false;
-        sim->published[e->b].stood = sim->now;
-        store_keep(sim, sim->published[e->b].step);
-    }
+    if (e->stored->kind == AGENT_PUBLISHED && e->b >= 0 && n->alive)
+        store_stands(sim, e->b);
     node_event(sim, e->a, e->stored);
 }
 

@@ -629,8 +629,8 @@ bool pairs_wait_for_ever(const struct sim *sim);            /* and rightly so, w
 
 /* sim_store.c */
 bool published_stands(const struct published *p);
-void store_keep(struct sim *sim, int64_t published); /* what `keep` does not cover goes */
-void store_earlier(struct sim *sim, int64_t step);   /* a checkpoint that an earlier run left */
+void store_stands(struct sim *sim, int published);
+void store_earlier(struct sim *sim, int64_t step); /* a checkpoint that an earlier run left */
 bool store_is_away(const struct sim *sim);
 void store_action(struct sim *sim, int node, const struct agent_action *a);
 

@@ -163,16 +163,6 @@ static int place_for(const struct sim *sim, const struct msg_publish *p)
     return sim->published_count;
 }
 
-/* What is damaged there is put aside before the new one is written, and does not come back. */
-static void put_aside(struct sim *sim, const struct msg_publish *p)
-{
-    for (int i = 0; i < sim->published_count; i++) {
-        struct published *q = &sim->published[i];
-        bool same = q->step == p->step && q->final == p->final && q->hash == sim_lineage_hash(p->lineage);
-        q->gone = q->gone || (same && published_stands(q));
-    }
-}
-
 /* It reads damage: what is there, or with its own machine's memory in what is sound. */
 static bool reads_damage(struct sim *sim, const struct msg_publish *p, bool sound)
 {
@@ -206,7 +196,6 @@ static void store_publish(struct sim *sim, int node, const struct msg_publish *p
         return;
     }
     if (i == sim->published_count) {
-        put_aside(sim, p);
         sim->published[sim->published_count++] =
             (struct published){.step = p->step,
                                .final = p->final,
@@ -317,7 +306,7 @@ static void check_may_go(struct sim *sim, const struct keep_entry *entry, int co
 }
 
 /* What a publisher does last. */
-void store_keep(struct sim *sim, int64_t published)
+static void store_keep(struct sim *sim, int64_t published)
 {
     static _Thread_local struct keep_entry entry[SLICES_MAX];
     static _Thread_local int which[SLICES_MAX];
@@ -332,6 +321,20 @@ void store_keep(struct sim *sim, int64_t published)
         sim->published[which[i]].gone = true;
         sim->tallies.of[TALLY_MADE_WAY]++;
     }
+}
+
+/* What was damaged there was put aside, and does not come back. */
+void store_stands(struct sim *sim, int published)
+{
+    struct published *p = &sim->published[published];
+    p->pending = false;
+    p->stood = sim->now;
+    for (int i = 0; i < published; i++) {
+        struct published *q = &sim->published[i];
+        bool same = q->step == p->step && q->final == p->final && q->hash == p->hash;
+        q->gone = q->gone || (same && published_stands(q));
+    }
+    store_keep(sim, p->step);
 }
 
 /* Shares are read one by one: that one of them is damaged is found by whoever reads that one. */
