@@ -240,6 +240,8 @@ struct conn {
     int node;
     bool handed, coord_open, agent_open, coord_told, agent_told;
     rm_time to_coord_last, to_agent_last, cut_coord, cut_agent; /* messages due after cut_* are lost */
+    int64_t brings; /* step that the coordinator was told is held there; -1: none */
+    rm_time brings_said;
 };
 
 /* What a reduction of header words has said to all. */

@@ -84,6 +84,36 @@ static void count_whole(struct sim *sim, const struct msg_form *f)
     }
 }
 
+static bool takes_part(const struct msg_form *f, int worker)
+{
+    bool any = false;
+    for (int r = 0; r < f->count; r++)
+        any = any || f->member[r].worker == worker;
+    for (int i = 0; i < f->sources_count; i++)
+        any = any || f->source[i].worker == worker;
+    return any;
+}
+
+/* R7: whoever is there and has said that it holds more is waited for until it has answered, also if it
+ * leaves. */
+static void check_passed_over(struct sim *sim, const struct msg_form *f)
+{
+    const struct scenario *s = &sim->scenario;
+    int64_t from = f->resume.held ? f->resume.step : 0;
+    for (int i = 0; i < sim->conns && !s->trouble && !s->mixed && !s->notices; i++) {
+        const struct conn *c = &sim->conn[i];
+        const struct node *n = &sim->node[c->node];
+        bool there = c->handed && c->coord_open && !c->coord_told && n->alive;
+        bool holds = n->memory.whole && n->memory.step == c->brings && c->brings > from + 1;
+        bool patient = sim->now < c->brings_said + sim->settings.start_timeout;
+        if (there && holds && patient && !takes_part(f, n->worker))
+            sim_fail(sim,
+                     "R7: worker %d has said that it holds step %" PRId64
+                     ", and the ring without it resumes from %" PRId64,
+                     n->worker, c->brings, from);
+    }
+}
+
 /* R1: one member list per generation; R7: nobody who holds more is rolled back by a ring it was part of. */
 void check_form(struct sim *sim, const struct message *m)
 {
@@ -92,6 +122,7 @@ void check_form(struct sim *sim, const struct message *m)
     trouble_check_form(sim, f);
     pairs_check_form(sim, f);
     count_whole(sim, f);
+    check_passed_over(sim, f);
     sim->tallies.of[TALLY_LOADED] += f->count && f->member[0].role == ROLE_LOAD;
     for (int i = 0; i < sim->rings; i++) {
         const struct ring *ring = &sim->ring[i];

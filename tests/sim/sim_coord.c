@@ -274,6 +274,16 @@ static void plant_replay(struct sim *sim, struct node *n, const struct rdzv_even
     coord_event(sim, e);
 }
 
+static void note_what_it_brings(struct sim *sim, struct conn *c, const struct message *m)
+{
+    if (m->type == MSG_HELLO) {
+        c->brings = m->hello.state.held ? m->hello.state.step : -1;
+        c->brings_said = sim->now;
+    } else if (m->type == MSG_STOPPED && m->stopped.round == sim->round) {
+        c->brings = -1;
+    }
+}
+
 void coord_message(struct sim *sim, int id, const struct message *m)
 {
     struct conn *c = &sim->conn[id];
@@ -283,6 +293,7 @@ void coord_message(struct sim *sim, int id, const struct message *m)
     }
     sim_trace_message(sim, "  C hears", c->node, m);
     c->handed = true;
+    note_what_it_brings(sim, c, m);
     if (sim->plant == PLANT_STUCK_UNSAID && m->type == MSG_FAULT && m->fault.lasted) {
         sim->planted++;
         return;
