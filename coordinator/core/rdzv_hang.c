@@ -62,9 +62,11 @@ void rdzv_hang_step_took(struct rdzv *st, rm_time took)
     st->median_step = sorted[count / 2];
 }
 
+/* Who says that it waits for itself waits for nobody here. */
 static bool waits_for_member(const struct rdzv *st, const struct rdzv_worker *w)
 {
-    return w->waiting_for >= 0 && w->waiting_for < RM_WORKERS_MAX && st->worker[w->waiting_for].rank >= 0;
+    int peer = w->waiting_for;
+    return peer >= 0 && peer < RM_WORKERS_MAX && st->worker[peer].rank >= 0 && &st->worker[peer] != w;
 }
 
 /* It has nothing more to do here. */

@@ -37,6 +37,21 @@ Test(ending, an_interrupt_after_the_last_step_ends_complete)
     story_end(&s);
 }
 
+Test(ending, a_worker_that_tells_of_a_step_behind_the_last_one_does_not_keep_the_run_from_its_end)
+{
+    struct story s;
+    story_begin(&s, story_settings(1));
+    train_to_the_end(&s);
+    progress(&s, 1, 101);
+    for (int w = 0; w < 2; w++)
+        finished(&s, w);
+    for (int w = 0; w < 2; w++)
+        checkpointed(&s, w, 100, w, 2, true);
+    published(&s, 0, 100, true);
+    cr_assert_eq(s.ended, 0, "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 Test(ending, an_interrupt_before_the_last_step_still_interrupts)
 {
     struct story s;

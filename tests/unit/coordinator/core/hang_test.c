@@ -112,6 +112,24 @@ Test(hang, of_those_who_wait_in_a_circle_nobody_is_killed_and_a_ring_without_the
     story_end(&s);
 }
 
+/* A trainer's word is no promise of ours: one that says that it waits for itself must not end the
+ * coordinator. */
+Test(hang, of_those_who_wait_who_says_that_it_waits_for_itself_is_to_blame)
+{
+    struct story s;
+    story_begin(&s, impatient());
+    train_with(&s, 3);
+    progress(&s, 0, 4);
+    for (int i = 0; i < 12 && rdzv_state(s.st) == RDZV_TRAINING; i++) {
+        for (int w = 0; w < 3; w++)
+            beat_at(&s, w, 5 + i, w == 2 ? 2 : (w + 2) % 3, 300 - 100 * w);
+        after(&s, RM_S);
+    }
+    cr_assert_eq(rdzv_state(s.st), RDZV_QUIESCING, "%s", str_text(&s.log));
+    cr_assert(said(&s, "send 2 fault"), "%s", str_text(&s.log));
+    story_end(&s);
+}
+
 /* So many seconds in which all wait for each other, and something comes in each. */
 static void reduce_slowly(struct story *s, int seconds)
 {
