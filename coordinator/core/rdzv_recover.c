@@ -56,6 +56,9 @@ void rdzv_restore(struct rdzv *st)
     if (h->spent_at > 0 && h->spent_at <= st->accounted) {
         st->goodput = h->spent;
         st->accounted = h->spent_at;
+    } else {
+        st->settings.predecessor.spent =
+            (struct rdzv_goodput){0}; /* it never said, or can't have said that */
     }
     rdzv_say(st, "the coordinator before this one is lost: waiting for the workers' hellos");
 }

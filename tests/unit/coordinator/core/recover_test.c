@@ -227,3 +227,24 @@ Test(recover, where_the_time_went_is_counted_on_and_what_was_trained_meanwhile_i
     cr_assert_eq(spent.waiting, 3 * RM_S);
     story_end(&s);
 }
+
+/* What a predecessor is said to have spent comes from outside, and is not taken where it can't be. */
+Test(recover, time_that_a_predecessor_spent_at_a_moment_to_come_is_not_counted_and_takes_nothing_away)
+{
+    struct story s;
+    struct rdzv_settings settings = story_settings(2);
+    settings.term = 2;
+    settings.predecessor = (struct rdzv_predecessor){
+        .given = true, .told = 7, .evaluated = -1, .saved = -1, .lost_at = RM_S / 2, .spent_at = 3600 * RM_S};
+    settings.predecessor.spent = (struct rdzv_goodput){.productive = 20 * RM_S, .waiting = 3 * RM_S};
+    story_begin(&s, settings);
+    expect_workers(&s, 3);
+    after(&s, RM_S);
+    hello_of_ring(&s, 0, PHASE_TRAINING, 2);
+    hello_of_ring(&s, 1, PHASE_TRAINING, 2);
+    cr_assert_eq(rdzv_state(s.st), RDZV_TRAINING);
+    struct rdzv_goodput spent = rdzv_goodput(s.st, s.now);
+    cr_assert_eq(spent.productive, RM_S);
+    cr_assert_eq(spent.waiting, 0);
+    story_end(&s);
+}
