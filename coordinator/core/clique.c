@@ -49,6 +49,7 @@ static int must_go(const struct search *s, struct worker_set open)
         set_remove(&open, other);
         pairs++;
     }
+    RM_ASSERT(2 * pairs <= RM_WORKERS_MAX, "%d pairs of workers", pairs);
     return pairs;
 }
 
@@ -56,6 +57,7 @@ static void look_for_clique(struct search *s, struct worker_set open, struct wor
 {
     struct worker_set all = set_union(in, open), with = in;
     int most = set_count(all) - must_go(s, open);
+    RM_ASSERT(!set_meets(open, in), "%d workers are taken, and looked at", set_count(set_common(open, in)));
     if (!set_is_empty(s->best) && (most <= set_count(s->best) || ++s->looks > LOOKS_MAX))
         return;
     int w = first_to_go(s, open);

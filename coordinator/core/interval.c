@@ -10,6 +10,7 @@ static rm_time best(const struct interval_facts *f)
 {
     double stall = f->stall > 0 ? (double)f->stall : 0;
     double rate = (1 + (double)f->losses) / ((double)f->believed + (double)f->observed);
+    RM_ASSERT(rate > 0, "%lld losses in %lld ns", (long long)f->losses, (long long)f->observed);
     return (rm_time)sqrt(2 * stall / rate);
 }
 
@@ -33,7 +34,10 @@ rm_time interval_choose(const struct interval_facts *f, enum interval_limit *ret
         every = f->most;
         *ret_limit = INTERVAL_MOST;
     }
-    return every > RM_S ? every / RM_S * RM_S : every;
+    every = every > RM_S ? every / RM_S * RM_S : every;
+    RM_ASSERT(every > 0 && every <= f->most, "%lld ns between two checkpoints, of %lld at most",
+              (long long)every, (long long)f->most);
+    return every;
 }
 
 /* "95 s", "7.5 min", "3.2 h" */

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_ending.h"
 #include "coordinator/core/rdzv_failures.h"
@@ -118,6 +119,8 @@ static void settle(const struct turn *turn)
         bool over = st->state == RDZV_FINISHED || st->state == RDZV_FAILED;
         if (over || (st->state == before && st->round == round))
             break;
+        RM_ASSERT(i < SETTLE_TURNS - 1, "no rest after %d turns, in state %d: %s", i + 1, (int)st->state,
+                  st->why);
     }
     if (st->state != RDZV_FINISHED && st->state != RDZV_FAILED) {
         rdzv_name_publishers(turn);
@@ -154,6 +157,7 @@ static void blame_pair_or_source(const struct turn *turn, const struct rdzv_work
                                  const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(f->peer < RM_WORKERS_MAX, "worker %d names worker %d", rdzv_index(st, w), f->peer);
     bool source = f->class == CLASS_SOURCE && f->peer >= 0 && st->worker[f->peer].presence == PRESENT;
     if (!source) {
         rdzv_pairs_fault(st, w, f);
@@ -170,6 +174,7 @@ static bool not_as_it_should(const struct turn *turn, struct rdzv_worker *w, con
                              enum rdzv_tell_kind kind)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(w->rank >= 0, "worker %d is in no ring that its state could differ from", rdzv_index(st, w));
     if (!generation_compare(w->differed, st->ring))
         return false;
     w->differed = st->ring;
@@ -210,6 +215,7 @@ static void trainer_ended(const struct turn *turn, struct rdzv_worker *w, const 
         rdzv_tell_worker(turn, TELL_WORKER_LOST, rdzv_index(st, w), f->detail);
     rdzv_ring_without(turn, w, CAUSE_TRAINER_EXIT);
     w->rank = -1;
+    RM_ASSERT(!w->must_stop, "worker %d's trainer ended, and its answer is waited for", rdzv_index(st, w));
     rdzv_beside_ended(w, f);
     if (w->act == CAUSE_TRAINER_EXIT) {
         w->act = CAUSE_WORKER_JOINED; /* its way back is never skipped for cost */
@@ -344,6 +350,7 @@ static void forgive_own_pause(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     rm_time pause = turn->now - st->accounted;
+    RM_ASSERT(pause >= 0, "time goes back by %lld ns", (long long)-pause);
     if (st->due == RM_NEVER || turn->now <= st->due + st->settings.heartbeat)
         return;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
@@ -363,6 +370,8 @@ static void forgive_own_pause(const struct turn *turn)
 static void on_act(struct rdzv *st, const struct rdzv_event *event)
 {
     struct rdzv_worker *w = &st->worker[event->act.worker];
+    RM_ASSERT(event->act.worker >= 0 && event->act.worker < RM_WORKERS_MAX, "a drill on worker %d",
+              event->act.worker);
     w->act = event->act.cause;
     w->act_at = event->act.at;
 }

@@ -43,5 +43,7 @@ int rdzv_index(const struct rdzv *st, const struct rdzv_worker *w)
 
 void rdzv_ring_moved(const struct turn *turn)
 {
+    RM_ASSERT(turn->st->turned <= turn->now, "the ring moved last %lld ns from now",
+              (long long)(turn->st->turned - turn->now));
     turn->st->turned = turn->now;
 }

@@ -47,6 +47,7 @@ static void tell_skipped(const struct turn *turn)
 static void tell_complete(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->final_saved, "complete, and step %lld is not saved", (long long)st->told);
     struct rdzv_tell *t = rdzv_tell(turn, TELL_COMPLETE);
     t->step = st->settings.steps;
     t->loss = st->loss;
@@ -59,6 +60,8 @@ static void tell_complete(const struct turn *turn)
 static void tell_failed(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->ending.set && st->ending.exit_code != EXIT_DONE, "failed with code %d",
+              st->ending.exit_code);
     bool interrupted = st->ending.interrupted && st->ending.exit_code == EXIT_INTERRUPTED;
     struct rdzv_tell *t = rdzv_tell(turn, interrupted ? TELL_INTERRUPTED : TELL_FAILED);
     t->step = st->saved > 0 ? st->saved : 0;
@@ -73,6 +76,7 @@ static void add_what_is_kept(struct rdzv *st)
 {
     char *text = st->ending.text;
     size_t length = strlen(text);
+    RM_ASSERT(length < sizeof st->ending.text, "a sentence of %zu bytes", length);
     if (st->settings.program)
         return;
     if (st->ending.not_finite)
@@ -100,6 +104,8 @@ void rdzv_end(const struct turn *turn)
     if (st->recovery.active && complete)
         rdzv_recovery_done(turn);
     rdzv_move(turn, complete ? RDZV_FINISHED : RDZV_FAILED);
+    RM_ASSERT(st->state == (complete ? RDZV_FINISHED : RDZV_FAILED), "the run ends, and stays in state %d",
+              (int)st->state);
     rdzv_tell_left(turn);
     if (complete) {
         tell_skipped(turn);
@@ -117,6 +123,8 @@ void rdzv_end(const struct turn *turn)
 void rdzv_save_failed(const struct turn *turn, int64_t step, const char *detail)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "step %" PRId64 " fails in state %d",
+              step, (int)st->state);
     bool told = st->ending.set;
     char why[MSG_DETAIL_MAX];
     snprintf(why, sizeof why, "%.150s%sthe checkpoint of step %" PRId64 " can't be written: %.180s",

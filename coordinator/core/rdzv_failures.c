@@ -13,6 +13,8 @@
 
 static bool counts(const struct rdzv *st, const struct rdzv_failure *f, rm_time now)
 {
+    RM_ASSERT(f->at <= now && f->worker >= 0 && f->worker < RM_WORKERS_MAX,
+              "worker %d failed %lld ns from now", f->worker, (long long)(f->at - now));
     return f->at + st->settings.within > now && !st->worker[f->worker].quarantine[0];
 }
 
@@ -42,6 +44,8 @@ static void quarantine(const struct turn *turn, struct rdzv_worker *w, int own, 
 {
     struct rdzv *st = turn->st;
     int index = rdzv_index(st, w);
+    RM_ASSERT(own > st->settings.max_restarts && !w->quarantine[0],
+              "worker %d goes into quarantine for %d failures of %d", index, own, st->settings.max_restarts);
     snprintf(w->quarantine, sizeof w->quarantine,
              "%d failures within %.0f s, failurePolicy.maxRestarts allows %d; the newest: %.150s", own,
              (double)st->settings.within / RM_S, st->settings.max_restarts, why);
@@ -60,6 +64,8 @@ static void quarantine(const struct turn *turn, struct rdzv_worker *w, int own, 
 
 static void too_many(struct rdzv *st, int index, const char *why)
 {
+    RM_ASSERT(st->failures > st->settings.max_restarts, "%d failures are too many, of %d", st->failures,
+              st->settings.max_restarts);
     rdzv_give_up(st, EXIT_TRAINING,
                  "%d failures within %.0f s, failurePolicy.maxRestarts allows %d; the newest: worker %d: %s",
                  st->failures, (double)st->settings.within / RM_S, st->settings.max_restarts, index, why);
@@ -92,6 +98,7 @@ void rdzv_not_finite(const struct turn *turn, struct rdzv_worker *w, const struc
 {
     struct rdzv *st = turn->st;
     struct rdzv_not_finite *n = &st->not_finite;
+    RM_ASSERT(w->rank >= 0, "worker %d is in no ring, and has a step's numbers", rdzv_index(st, w));
     if (set_is_empty(n->by)) {
         n->first = rdzv_index(st, w);
         text_copy(n->why, sizeof n->why, f->detail);
@@ -119,6 +126,7 @@ void rdzv_not_finite_stopped(const struct turn *turn)
     st->not_finite = (struct rdzv_not_finite){0};
     if (set_is_empty(n.by))
         return;
+    RM_ASSERT(set_has(n.by, n.first), "worker %d said it first, and not at all", n.first);
     if (set_count(n.by) > 1 || st->world == 1) {
         st->ending.not_finite |= !st->ending.set;
         rdzv_give_up(st, EXIT_TRAINING, "%s", n.why);

@@ -1,5 +1,6 @@
 #include "coordinator/core/rdzv_fault.h"
 
+#include "common/base/assert.h"
 #include "common/base/exit_code.h"
 
 enum { PAUSE_MOST_S = 30 };
@@ -100,6 +101,7 @@ static const struct rule rules[FAULT_PLACES][FAULT_CLASSES] = {
 
 rm_time fault_pause(int times)
 {
+    RM_ASSERT(times >= 1, "a pause after %d failures", times);
     return rm_backoff(RM_S, PAUSE_MOST_S * RM_S, times - 1);
 }
 
@@ -126,6 +128,9 @@ static bool gives_up_its_place(const struct fault_facts *f)
 static enum fault_remedy remedy_of(const struct fault_facts *f)
 {
     const struct rule *r = &rules[f->where][f->class];
+    RM_ASSERT((unsigned)f->where < FAULT_PLACES && (unsigned)f->class < FAULT_CLASSES && f->lasted >= 0,
+              "a fault of place %d, class %d, for %lld ns", (int)f->where, (int)f->class,
+              (long long)f->lasted);
     if (f->where == FAULT_IN_LOAD && f->class == CLASS_OBJECT && f->proven)
         return FAULT_REFUSES;
     if (f->where == FAULT_IN_LIST && f->class == CLASS_OBJECT && f->proven)

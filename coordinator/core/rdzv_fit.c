@@ -214,6 +214,7 @@ static int how_many_say(const struct rdzv *st, const char *this,
 /* True: more than so many say this. Of workers that were refused each counts by its newest word. */
 static bool outvotes(struct rdzv_doubt *doubt, int worker, const char *says, int more_than)
 {
+    RM_ASSERT(more_than >= 0, "worker %d outvotes %d others", worker, more_than);
     if (strcmp(says, doubt->says) != 0)
         doubt->by = (struct worker_set){0};
     text_copy(doubt->says, sizeof doubt->says, says);
@@ -251,7 +252,9 @@ static int who_are_believed(const struct rdzv *st)
 {
     const struct rdzv_settings *s = &st->settings;
     int least = s->workers_min > 2 ? s->workers_min : 2;
-    return least < s->workers_max ? least : s->workers_max;
+    least = least < s->workers_max ? least : s->workers_max;
+    RM_ASSERT(least >= 1 && least <= RM_WORKERS_MAX, "%d workers are believed", least);
+    return least;
 }
 
 static void weigh_data(const struct turn *turn, const struct msg_hello *h)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_resume.h"
 #include "coordinator/core/rdzv_who.h"
 
@@ -97,6 +98,7 @@ void rdzv_folders_describe(const struct rdzv *st, int worker, char *out, size_t 
 {
     int64_t newest = newest_of(st, &st->worker[worker]);
     int other = 0;
+    RM_ASSERT(rdzv_sees_another_folder(st, &st->worker[worker]), "worker %d sees the job's folder", worker);
     while (other < RM_WORKERS_MAX && !sees(&st->worker[other], st->folder))
         other++;
     int n = snprintf(out, size, "the folder of checkpoints on its machine is another one than the job's");

@@ -37,6 +37,7 @@ static int before(const struct rdzv *st, int a, int b)
 static void move_shares_on(struct rdzv *st)
 {
     int moved[RM_WORKERS_MAX], by = rdzv_load_turn(st);
+    RM_ASSERT(st->world > 0 && by >= 0, "the shares of %d are moved on by %d", st->world, by);
     for (int r = 0; r < st->world; r++)
         moved[(r + by) % st->world] = st->member[r];
     memcpy(st->member, moved, sizeof *moved * (size_t)st->world);
@@ -61,6 +62,7 @@ static void choose_members(struct rdzv *st)
     rdzv_will_make_room(st, before_it);
     if (st->world > most)
         st->world = most;
+    RM_ASSERT(st->world > 0 && st->world <= most, "a ring of %d, the job takes 1 to %d", st->world, most);
     if (rdzv_needs_lists(st))
         move_shares_on(st);
     for (int r = 0; r < st->world; r++)
@@ -79,6 +81,8 @@ static void add_source(const struct rdzv *st, struct msg_form *f, int worker, in
 {
     int at = f->sources_count++;
     bool update = st->worker[worker].update_step == step;
+    RM_ASSERT(at >= 0 && at < RM_WORKERS_MAX && f->resume.held, "worker %d is source %d of step %" PRId64,
+              worker, at, step);
     if (update && at > 0) {
         f->source[at] = f->source[0];
         at = 0;
@@ -88,6 +92,8 @@ static void add_source(const struct rdzv *st, struct msg_form *f, int worker, in
 
 static void choose_sources(struct rdzv *st, struct msg_form *f, const struct msg_state *resume)
 {
+    RM_ASSERT(resume->held && f->sources_count == 0, "%d sources of step %" PRId64 " before one is chosen",
+              f->sources_count, resume->step);
     for (int r = 0; r < st->world; r++) {
         if (holds(&st->worker[st->member[r]], resume))
             add_source(st, f, st->member[r], resume->step);
@@ -113,6 +119,8 @@ static enum msg_role role_of(const struct rdzv *st, const struct rdzv_worker *w,
         return ROLE_LOAD;
     if (holds(w, &f->resume))
         return ROLE_KEEP;
+    RM_ASSERT(f->sources_count > 0, "nobody gives worker %d step %" PRId64, rdzv_index(st, w),
+              f->resume.step);
     bool update = st->worker[f->source[0].worker].update_step == f->resume.step;
     bool one_behind = w->state.held && w->state.step == f->resume.step - 1 && w->old_rank != INT_MAX;
     return update && one_behind ? ROLE_CATCH_UP : ROLE_RECEIVE;
@@ -153,6 +161,8 @@ static void fill_form(struct rdzv *st, struct message *m)
     f->begun = st->begun;
     rm_time ago = st->accounted - st->saved_at;
     f->saved_ago = ago < saved_long_ago ? ago : saved_long_ago;
+    RM_ASSERT(f->sources_count <= RM_WORKERS_MAX && (!st->loading || !f->sources_count),
+              "step %" PRId64 " is loaded, and has %d sources", f->resume.step, f->sources_count);
 }
 
 /* What is known of progress must not lag behind the state that is gone on from. Where nothing was told yet,
@@ -160,6 +170,7 @@ static void fill_form(struct rdzv *st, struct message *m)
 static void count_from(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->world > 0, "nobody goes on from step %" PRId64, st->resume.step);
     int64_t step = st->resume.held ? st->resume.step : 0;
     if (st->told < 0)
         st->known_step = step;
@@ -173,6 +184,7 @@ static void tell_beginning(const struct turn *turn)
     if (st->told >= 0)
         return;
     st->told = st->resume.held ? st->resume.step : 0;
+    RM_ASSERT(st->told >= 0, "the run begins with step %" PRId64, st->told);
     if (!st->loading)
         return;
     if (st->evaluated < st->told)
@@ -183,6 +195,8 @@ static void tell_beginning(const struct turn *turn)
 void rdzv_form(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_GATHERING || st->state == RDZV_QUIESCING, "a ring is formed in state %d",
+              (int)st->state);
     if (rdzv_begins_anew(st) && rdzv_all_are_damaged(turn))
         return;
     int64_t n = st->ring.term == st->settings.term ? st->ring.n + 1 : 1;
@@ -251,6 +265,8 @@ static bool all_ready(const struct rdzv *st)
 static bool states_agree(const struct rdzv *st)
 {
     const struct msg_state *want = st->resume.held ? &st->resume : &st->worker[st->member[0]].state;
+    RM_ASSERT(st->world > 0 && st->state == RDZV_FORMING, "the states of %d are compared in state %d",
+              st->world, (int)st->state);
     for (int r = 0; r < st->world; r++) {
         if (!want->held || !msg_state_equal(&st->worker[st->member[r]].state, want))
             return false;
@@ -263,6 +279,8 @@ static bool states_agree(const struct rdzv *st)
 static rm_time what_it_cost(const struct rdzv *st, rm_time now)
 {
     const struct rdzv_open_recovery *r = &st->recovery;
+    RM_ASSERT(st->state_since <= now, "this state began %lld ns from now",
+              (long long)(st->state_since - now));
     if (!st->trained)
         return now - st->state_since;
     return now - rm_later(r->began, rm_earlier(st->arrived, r->agreed));
@@ -287,6 +305,7 @@ static void begin_training(const struct turn *turn)
         w->serving = false;
     }
     rm_time cost = what_it_cost(st, turn->now);
+    RM_ASSERT(cost >= 0, "a ring that cost %lld ns", (long long)cost);
     st->reform_cost = st->reform_cost ? (3 * st->reform_cost + cost) / 4 : cost;
     st->trained = true;
     st->begun++;
@@ -310,6 +329,7 @@ static void begin_training(const struct turn *turn)
 static void check_form_timeout(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_FORMING, "who is late with a ring is looked for in state %d", (int)st->state);
     bool late = turn->now >= st->turned + st->settings.form_timeout; /* all wait for each other */
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
@@ -334,6 +354,8 @@ void rdzv_settle_forming(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     bool leaving = false;
+    RM_ASSERT(st->state == RDZV_FORMING && st->world > 0, "a ring of %d forms in state %d", st->world,
+              (int)st->state);
     for (int r = 0; r < st->world; r++)
         leaving = leaving || st->worker[st->member[r]].leaving;
     if (st->ending.set || leaving || turn->now >= rdzv_load_decides_at(st)) {

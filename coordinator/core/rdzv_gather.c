@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_ending.h"
@@ -53,6 +54,7 @@ static void too_few(const struct turn *turn, const char *how)
 static void settle_ending(const struct turn *turn)
 {
     struct msg_state best = rdzv_best_state(turn->st);
+    RM_ASSERT(turn->st->ending.set, "an end that nobody decided, in state %d", (int)turn->st->state);
     if (turn->st->ending.differ || !rdzv_save_begin(turn, &best, false))
         rdzv_end(turn);
 }
@@ -78,6 +80,7 @@ static rm_time follows_until(const struct rdzv *st)
 static bool held_back(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_GATHERING, "a ring is held back in state %d", (int)st->state);
     struct msg_state best = rdzv_best_state(st);
     if (!rdzv_pairs_hold_back(st, turn->now))
         return false;
@@ -127,6 +130,7 @@ static void say_who_does_not_end(const struct turn *turn)
 void rdzv_settle_gathering(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_GATHERING, "workers are gathered in state %d", (int)st->state);
     rdzv_pairs_choose(turn);
     forget_moot_interrupt(st);
     if (st->ending.set) {
@@ -200,6 +204,8 @@ static bool still_stopping(const struct rdzv *st, rm_time now)
 static void count_forming(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->forming_failures >= 0 && st->forming_failures <= FORMINGS_IN_VAIN + 1,
+              "%d rings in a row came to nothing", st->forming_failures);
     bool tried = st->pairs.too_few, learned = rdzv_pairs_stopped(turn);
     rdzv_pairs_choose(turn);
     if (tried || learned || st->pairs.too_few)
@@ -212,6 +218,7 @@ static void count_forming(const struct turn *turn)
 void rdzv_settle_quiescing(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_QUIESCING, "a ring stops in state %d", (int)st->state);
     if (still_stopping(st, turn->now)) {
         say_who_does_not_end(turn);
         return;

@@ -7,6 +7,8 @@
 static rm_time *class_of(struct rdzv *st)
 {
     struct rdzv_goodput *g = &st->goodput;
+    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED,
+              "time of a run that is over, in state %d", (int)st->state);
     bool planned = st->state == RDZV_QUIESCING && st->stop_at == STOP_BOUNDARY;
     if (st->state == RDZV_GATHERING || st->state == RDZV_RECOVERING || (!st->trained && st->told < 0))
         return &g->waiting;
@@ -51,6 +53,7 @@ static void count_rework(struct rdzv *st, rm_time now)
     bool said = r->known && generation_compare(r->generation, st->ring) == 0;
     rm_time since = said ? rm_later(r->moved, st->state_since) : st->state_since;
     rm_time lost = rm_earlier(now - since, st->goodput.productive);
+    RM_ASSERT(lost >= 0, "%lld ns of work are lost", (long long)lost);
     st->goodput.productive -= lost;
     st->goodput.rework += lost;
 }
@@ -71,6 +74,8 @@ void rdzv_count_stall(const struct turn *turn)
         still = st->goodput.productive;
     if (still <= 0)
         return;
+    RM_ASSERT(still <= st->goodput.productive, "it stood still for %lld ns of %lld", (long long)still,
+              (long long)st->goodput.productive);
     st->goodput.productive -= still;
     st->goodput.recovery += still;
 }

@@ -50,6 +50,8 @@ void rdzv_hang_heartbeat(struct rdzv_worker *w, const struct msg_heartbeat *h, r
  * do, would draw a mean along; the median stays. */
 void rdzv_hang_step_took(struct rdzv *st, rm_time took)
 {
+    RM_ASSERT(took > 0 && st->steps_timed >= 0, "step %lld took %lld ns", (long long)st->steps_timed,
+              (long long)took);
     st->step_times[st->steps_timed++ % STEP_TIMES_KEPT] = took;
     int count = st->steps_timed < STEP_TIMES_KEPT ? (int)st->steps_timed : STEP_TIMES_KEPT;
     rm_time sorted[STEP_TIMES_KEPT];
@@ -84,6 +86,7 @@ static struct rdzv_worker *end_of_chain(struct rdzv *st, struct rdzv_worker *w)
             break;
         w = next;
     }
+    RM_ASSERT(w->rank >= 0, "worker %d holds up a ring that it is not in", rdzv_index(st, w));
     return w;
 }
 
@@ -98,7 +101,9 @@ enum sign {
 /* What it did, or did not do, before it was asked for anything here does not count. */
 static rm_time still_for(const struct rdzv *st, const struct rdzv_worker *w, rm_time now)
 {
-    return now - (w->turned > st->state_since ? w->turned : st->state_since);
+    rm_time still = now - rm_later(w->turned, st->state_since);
+    RM_ASSERT(still >= 0, "worker %d moves %lld ns from now", rdzv_index(st, w), (long long)-still);
+    return still;
 }
 
 static rm_time fresh(const struct rdzv *st)
@@ -219,6 +224,9 @@ static void break_circle(const struct turn *turn, const struct rdzv_worker *behi
     struct rdzv *st = turn->st;
     char why[RM_WHY_MAX];
     int by = rdzv_index(st, behind), peer = behind->waiting_for;
+    RM_ASSERT(behind->rank >= 0 && st->worker[peer].rank >= 0,
+              "workers %d and %d, of ranks %d and %d, hold up a ring", by, peer, behind->rank,
+              st->worker[peer].rank);
     snprintf(why, sizeof why, "no step for %.1f s, as nothing comes from worker %d to worker %d",
              (double)(turn->now - st->turned) / RM_S, peer, by);
     rdzv_say(st, "%s", why);
@@ -236,6 +244,7 @@ static void check_ring(const struct turn *turn)
         return;
     st->hang_look_at = turn->now + patience(st) / LOOKS_PER_TIMEOUT;
     struct rdzv_worker *w = culprit(turn, &behind);
+    RM_ASSERT(!w || !behind, "a worker hangs, and nobody does, in a ring of %d", st->world);
     if (behind)
         break_circle(turn, behind);
     if (!w)
@@ -275,6 +284,8 @@ bool rdzv_hang_answers(const struct rdzv *st, const struct rdzv_worker *w, rm_ti
 static void check_answers(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "answers are waited for in state %d",
+              (int)st->state);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (owes_answer(w) && turn->now >= answer_at(st, w))
@@ -288,6 +299,7 @@ static void check_answers(const struct turn *turn)
 static rm_time save_at(const struct rdzv *st, int part)
 {
     const struct rdzv_worker *w = &st->worker[st->save.worker[part]];
+    RM_ASSERT(part >= 0 && part < st->save.count, "part %d of %d that are saved", part, st->save.count);
     if (w->presence != PRESENT || !w->trainer_pid || !rdzv_save_lacks(st, part) || rdzv_is_stuck(st, w))
         return RM_NEVER;
     return (w->turned > st->state_since ? w->turned : st->state_since) + patience(st);

@@ -42,6 +42,8 @@ void rdzv_interval_restore(struct rdzv *st)
     if (i->known.reached < st->told)
         i->known.reached = st->told;
     i->at_risk = i->known.reached > 0;
+    RM_ASSERT(i->known.reached >= st->told, "step %lld was told, and %lld reached", (long long)st->told,
+              (long long)i->known.reached);
 }
 
 /* ---- what is told ---- */
@@ -49,6 +51,7 @@ void rdzv_interval_restore(struct rdzv *st)
 static void send(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->interval.every > 0, "%lld ns between two checkpoints", (long long)st->interval.every);
     rdzv_send(turn, MSG_SAVE_EVERY)->save_every.every = st->interval.every;
     for (int r = 0; r < st->world; r++)
         rdzv_send_to(turn, &st->worker[st->member[r]]);
@@ -95,6 +98,7 @@ static void count_loss(struct rdzv *st)
     if (!nobody_held || !i->at_risk)
         return;
     i->known.losses += i->known.reached > from;
+    RM_ASSERT(i->known.losses >= 0, "all were lost %lld times", (long long)i->known.losses);
     i->known.reached = from;
     i->at_risk = false;
 }
@@ -128,6 +132,9 @@ static double *usual_of(struct rdzv *st)
 static void save_is_over(struct rdzv_interval *i, rm_time now)
 {
     struct rdzv_saves *known = &i->known;
+    RM_ASSERT(i->saving.safe_at >= i->saving.made && now >= i->saving.since,
+              "step %lld, made at %lld, is safe at %lld", (long long)i->saving.step,
+              (long long)i->saving.made, (long long)i->saving.safe_at);
     bool first = known->safe == 0;
     double stall = (double)(now - i->saving.since) - i->saving.usual;
     double safe = (double)rm_later(i->saving.safe_at - i->saving.made, 1), old = first ? 0 : 1 - newest_save;
@@ -140,6 +147,8 @@ static void save_is_over(struct rdzv_interval *i, rm_time now)
 static bool followed(const struct turn *turn)
 {
     struct rdzv_interval *i = &turn->st->interval;
+    RM_ASSERT(i->at <= turn->now, "step %lld was made %lld ns from now", (long long)i->step,
+              (long long)(i->at - turn->now));
     double took = (double)(turn->now - i->at), *usual = usual_of(turn->st);
     if (!i->saving.step) {
         average(usual, *usual > 0 && took > slow * *usual ? slow * *usual : took, newest_step);
@@ -164,6 +173,8 @@ static void begin_save(struct rdzv *st, int64_t step, rm_time now)
     i->saving.made = now;
     i->saving.safe_at = 0;
     i->saving.usual = usual;
+    RM_ASSERT(i->saving.since <= now && i->saving.usual >= 0, "step %lld is saved from %lld on, at %lld",
+              (long long)step, (long long)i->saving.since, (long long)now);
 }
 
 void rdzv_interval_step(const struct turn *turn, const struct msg_progress *p)

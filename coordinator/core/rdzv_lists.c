@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_fit.h"
 #include "coordinator/core/rdzv_folders.h"
@@ -59,6 +60,8 @@ void rdzv_list_fault(const struct turn *turn, struct rdzv_worker *w, const struc
     struct fault_decision d = rdzv_trouble(turn, w, FAULT_IN_LIST, f, proven);
     rdzv_lists_anew(st); /* who lists what it can't shows whose trouble that is */
     w->listed = w->list_asked = false;
+    RM_ASSERT(w->trouble.times > 0 && w->trouble.where == FAULT_IN_LIST,
+              "worker %d can't list, and fails at %d", rdzv_index(st, w), (int)w->trouble.where);
     rdzv_act_on_trouble(turn, w, &d);
 }
 
@@ -77,6 +80,7 @@ static void blame_folder(const struct turn *turn, struct rdzv_worker *w)
     struct msg_fault f = {.kind = FAULT_STORAGE, .class = CLASS_MACHINE, .peer = -1, .step = -1};
     char told[MSG_DETAIL_MAX];
     int worker = rdzv_index(turn->st, w);
+    RM_ASSERT(w->presence == PRESENT, "worker %d sees another folder, and is not here", worker);
     rdzv_folders_describe(turn->st, worker, f.detail, sizeof f.detail);
     snprintf(told, sizeof told, "worker %d is not to take part: %.300s", worker, f.detail);
     rdzv_tell_waiting_for(turn, told);
@@ -129,12 +133,15 @@ static struct msg_state newest_of_any(const struct rdzv *st, int *ret_worker)
             *ret_worker = i;
         }
     }
+    RM_ASSERT(!best.held || (*ret_worker >= 0 && *ret_worker < RM_WORKERS_MAX),
+              "step %" PRId64 " is in the list of %d", best.step, *ret_worker);
     return best;
 }
 
 static void misses(const struct turn *turn, int worker, const char *what)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(what[0], "worker %d misses nothing", worker);
     struct msg_fault f = {.kind = FAULT_STORAGE, .peer = -1, .step = -1};
     text_copy(f.detail, sizeof f.detail, what);
     rdzv_list_fault(turn, &st->worker[worker], &f);
@@ -161,6 +168,8 @@ static bool lists_agree(const struct turn *turn)
     if (blame_folders(turn))
         return false;
     struct msg_state any = newest_of_any(st, &by), common = rdzv_newest_checkpoint(st);
+    RM_ASSERT(!common.held || (any.held && any.step >= common.step),
+              "all list step %" PRId64 ", and one lists %" PRId64, common.step, any.held ? any.step : -1);
     bool gone = !any.held && st->saved > 0 && !st->refused_count;
     if (!gone && (!any.held || (common.held && common.step >= any.step))) {
         agree(st);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_ending.h"
 #include "coordinator/core/rdzv_lists.h"
@@ -30,6 +31,8 @@ static bool is_refused_state(const struct rdzv *st, const struct msg_state *s)
 static void refuse_checkpoint(const struct turn *turn, struct rdzv_worker *w, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->loading && f->step == st->resume.step,
+              "step %" PRId64 " is refused, and %" PRId64 " is loaded", f->step, st->resume.step);
     struct msg_checkpoint *r = &st->refused[st->refused_count];
     if (st->refused_count < REFUSED_KEPT - 1)
         st->refused_count++;
@@ -38,6 +41,8 @@ static void refuse_checkpoint(const struct turn *turn, struct rdzv_worker *w, co
     st->final_saved = st->final_saved && f->step < st->settings.steps;
     struct msg_state next = rdzv_newest_checkpoint(st);
     st->saved = next.held ? next.step : -1; /* older ones count again, in memory too */
+    RM_ASSERT(st->refused_count > 0 && st->refused_count < REFUSED_KEPT, "%d checkpoints are refused",
+              st->refused_count);
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         rdzv_trouble_over(&st->worker[i], FAULT_IN_LOAD);
     struct rdzv_tell *t = rdzv_tell(turn, TELL_CHECKPOINT_REFUSED);
@@ -54,6 +59,7 @@ static bool is_seen_by_two(struct rdzv_suspect *s, int worker, const char *what)
         if (!strcmp(s->sighting[i].what, what))
             return s->sighting[i].worker != worker;
     int at = s->sightings++ % SIGHTINGS_KEPT;
+    RM_ASSERT(s->sightings > 0, "%d sightings", s->sightings);
     s->sighting[at].worker = worker;
     text_copy(s->sighting[at].what, sizeof s->sighting[at].what, what);
     return false;
@@ -109,6 +115,8 @@ static bool others_read_on(const struct turn *turn, const struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
     struct rdzv_suspect *s = &st->suspect;
+    RM_ASSERT(st->state == RDZV_FORMING && w->rank >= 0, "worker %d reads on as rank %d, in state %d",
+              rdzv_index(st, w), w->rank, (int)st->state);
     set_add(&s->told, rdzv_index(st, w));
     for (int r = 0; r < st->world; r++) {
         if (set_has(s->told, st->member[r]))
@@ -124,6 +132,7 @@ static void load_fault(const struct turn *turn, struct rdzv_worker *w, const str
 {
     struct rdzv *st = turn->st;
     bool object = f->class == CLASS_OBJECT;
+    RM_ASSERT(st->loading, "step %" PRId64 " is damaged, and nobody loads it", f->step);
     bool proven = object && is_proven(turn, w, f->detail);
     w->loads = 0;
     struct fault_decision d = rdzv_trouble(turn, w, FAULT_IN_LOAD, f, proven);

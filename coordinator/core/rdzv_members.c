@@ -23,6 +23,7 @@
 void rdzv_closed(const struct turn *turn, int conn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(conn >= 0, "connection %d ended", conn);
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
         struct rdzv_worker *w = &st->worker[i];
         if (w->presence != PRESENT || w->conn != conn)
@@ -74,6 +75,8 @@ static void take_expectation(struct rdzv_worker *w, const struct command_expect 
 void rdzv_expect(const struct turn *turn, const struct command_expect *expect)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(expect->count >= 0 && expect->count <= RM_WORKERS_MAX, "%d workers are expected",
+              expect->count);
     st->expect_known = true;
     st->arrived = turn->now;
     for (int i = 0; i < RM_WORKERS_MAX; i++) {
@@ -100,6 +103,7 @@ void rdzv_expect(const struct turn *turn, const struct command_expect *expect)
 
 static void refuse_worker(const struct turn *turn, int conn, const struct msg_abandon *why)
 {
+    RM_ASSERT(why->why[0], "connection %d is refused, and not told why", conn);
     rdzv_send(turn, MSG_ABANDON)->abandon = *why;
     rdzv_send_to(turn, &(struct rdzv_worker){.conn = conn});
     rdzv_close_conn(turn, conn);
@@ -157,6 +161,8 @@ static void accept_identity(const struct turn *turn, struct rdzv_worker *w, int 
     }
     w->attempt = h->attempt;
     w->incarnation = h->incarnation;
+    RM_ASSERT(same || (w->rank < 0 && w->presence == ABSENT),
+              "another process of worker %d takes over rank %d", h->worker, w->rank);
 }
 
 static void take_over(struct rdzv_worker *w, const struct msg_hello *h)
@@ -182,6 +188,8 @@ static void member_again(const struct turn *turn, struct rdzv_worker *w, const s
                          bool same_trainer)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(w->rank >= 0 && w->presence == PRESENT, "worker %d, of rank %d, says hello again", h->worker,
+              w->rank);
     bool inside = same_trainer && generation_compare(h->ring, st->ring) == 0 &&
                   (h->phase == PHASE_FORMING || h->phase == PHASE_READY || h->phase == PHASE_TRAINING);
     bool form_missed = same_trainer && generation_compare(h->ring, st->ring) < 0;

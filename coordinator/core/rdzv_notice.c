@@ -1,5 +1,6 @@
 #include "coordinator/core/rdzv_notice.h"
 
+#include "common/base/assert.h"
 #include "common/notice/notice.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_out.h"
@@ -27,6 +28,7 @@ static void tell_notice(const struct turn *turn, const struct rdzv_worker *w, en
         rdzv_tell_worker(turn, kind, rdzv_index(turn->st, w), notice_cause_name(notice->cause));
     t->notice = *notice;
     t->left = notice->until == RM_NEVER ? -1 : rm_later(notice->until - turn->now, 0);
+    RM_ASSERT(t->left >= -1, "%lld ns are left", (long long)t->left);
 }
 
 /* What was too late to be saved by who goes is in time by who stays. */
@@ -48,6 +50,7 @@ static void withdraw(const struct turn *turn, struct rdzv_worker *w)
 static void hear(const struct turn *turn, struct rdzv_worker *w, const struct notice *is)
 {
     enum notice_news news = notice_change(w->noticed ? &w->notice : NULL, is);
+    RM_ASSERT(!w->released, "worker %d is let go, and its notices are told", rdzv_index(turn->st, w));
     if (news == NOTICE_SAME)
         return;
     if (news == NOTICE_MILDER)

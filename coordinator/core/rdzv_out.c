@@ -22,6 +22,7 @@ void rdzv_out_begin(struct rdzv_out *out)
 static struct message *begin_send(const struct turn *turn, enum msg_type type, int most)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(most >= 1 && most <= RM_WORKERS_MAX, "a message for up to %d workers", most);
     struct rdzv_action *a = add(turn->out, RDZV_SEND);
     a->send.count = 0;
     a->send.most = most;
@@ -58,6 +59,7 @@ struct message *rdzv_send_one(const struct turn *turn, const struct rdzv_worker 
 void rdzv_send_away(const struct turn *turn, const struct rdzv_worker *w, int exit_code, const char *why)
 {
     struct message *m = rdzv_send_one(turn, w, MSG_ABANDON);
+    RM_ASSERT(exit_code != EXIT_DONE, "a worker is sent away with the code of one that is done: %s", why);
     m->abandon.exit_code = exit_code;
     text_copy(m->abandon.why, sizeof m->abandon.why, why);
 }
@@ -71,6 +73,7 @@ void rdzv_close_conn(const struct turn *turn, int conn)
 void rdzv_tell_end(const struct turn *turn, int exit_code, const char *why)
 {
     struct rdzv_action *a = add(turn->out, RDZV_END);
+    RM_ASSERT(exit_code != EXIT_DONE || !*why, "the run ends with %d, and why: '%s'", exit_code, why);
     a->end.exit_code = exit_code;
     a->end.why = arena_text(&turn->out->arena, why);
 }
@@ -78,6 +81,7 @@ void rdzv_tell_end(const struct turn *turn, int exit_code, const char *why)
 struct rdzv_tell *rdzv_tell(const struct turn *turn, enum rdzv_tell_kind kind)
 {
     struct rdzv_action *a = add(turn->out, RDZV_TELL);
+    RM_ASSERT((unsigned)kind < EVENT_KINDS, "event %d is told", (int)kind);
     a->tell = arena_take(&turn->out->arena, sizeof *a->tell);
     a->tell->kind = kind;
     return a->tell;
@@ -88,6 +92,7 @@ struct rdzv_tell *rdzv_tell_worker(const struct turn *turn, enum rdzv_tell_kind 
 {
     struct rdzv *st = turn->st;
     struct rdzv_tell *t = rdzv_tell(turn, kind);
+    RM_ASSERT(worker >= 0 && worker < RM_WORKERS_MAX, "event %d of worker %d", (int)kind, worker);
     t->worker = worker;
     t->attempt = st->worker[worker].attempt;
     t->step = st->told < 0 ? 0 : st->told;

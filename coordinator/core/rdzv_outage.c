@@ -16,6 +16,9 @@
 static void tell_outage(const struct turn *turn, bool final)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->outage.on && st->outage.taken <= turn->now,
+              "an outage of step %" PRId64 " since %lld, at %lld", st->outage.step,
+              (long long)st->outage.taken, (long long)turn->now);
     struct rdzv_tell *t = rdzv_tell(turn, TELL_CHECKPOINT_WAITING);
     t->step = st->outage.step;
     t->final = final;
@@ -64,6 +67,7 @@ void rdzv_save_waits(const struct turn *turn, struct rdzv_worker *w, const struc
         return;
     o->on = true;
     o->since = o->taken;
+    RM_ASSERT(o->since <= turn->now, "an outage begins %lld ns from now", (long long)(o->since - turn->now));
     rdzv_say(st, "the checkpoint of step %" PRId64 " waits: %s", m->step, m->why);
     tell_outage(turn, is_under_way(st, m->step) && st->save.final);
 }

@@ -28,6 +28,8 @@ static const rm_time first_pause = RM_S, longest_pause = 30 * RM_S;
 
 bool rdzv_pairs_are_apart(const struct rdzv *st, int a, int b)
 {
+    RM_ASSERT(set_has(st->pairs.apart[a], b) == set_has(st->pairs.apart[b], a),
+              "worker %d can't reach worker %d, which can reach it", a, b);
     return set_has(st->pairs.apart[a], b);
 }
 
@@ -41,7 +43,9 @@ static struct worker_set members(const struct rdzv *st)
 
 struct worker_set rdzv_pairs_in_ring(const struct rdzv *st, int worker)
 {
-    return set_common(st->pairs.apart[worker], members(st));
+    struct worker_set set = set_common(st->pairs.apart[worker], members(st));
+    RM_ASSERT(!set_has(set, worker), "worker %d can't reach itself", worker);
+    return set;
 }
 
 bool rdzv_pairs_bar(const struct rdzv *st, int worker)
@@ -52,6 +56,7 @@ bool rdzv_pairs_bar(const struct rdzv *st, int worker)
 /* Each is in the other's set, or is not. */
 static void mark_pair(struct worker_set *sets, int a, int b, bool on)
 {
+    RM_ASSERT(a != b || !on, "worker %d is a pair with itself", a);
     (on ? set_add : set_remove)(&sets[a], b);
     (on ? set_add : set_remove)(&sets[b], a);
 }
@@ -182,6 +187,7 @@ static bool count_pair(const struct turn *turn)
     p->named[n.by][n.peer] = p->named[n.peer][n.by] = RINGS_RUNNING;
     mark_pair(p->apart, n.by, n.peer, true);
     mark_pair(p->answer_only, n.by, n.peer, p->went || answers);
+    RM_ASSERT(rdzv_pairs_are_apart(st, n.by, n.peer), "workers %d and %d are not apart", n.by, n.peer);
     return !known;
 }
 
@@ -282,6 +288,9 @@ static struct worker_set divide(const struct rdzv *st, const struct worker_set *
         return set;
     struct worker_set served = largest_served(st, apart, q->all, q->holding);
     *ret_stranded = set_count(served) < q->fewest && set_count(set) >= q->fewest;
+    RM_ASSERT(set_is_empty(set_minus(set_union(served, set), q->all)),
+              "%d of %d are chosen that are not here", set_count(set_minus(set_union(served, set), q->all)),
+              set_count(q->all));
     return *ret_stranded ? set : served;
 }
 
@@ -308,6 +317,7 @@ static struct pair find_pair(const struct rdzv *st, const struct worker_set *apa
 /* It counts as apart no more. */
 static void forget_pair(struct worker_set *apart, struct pair pair)
 {
+    RM_ASSERT(pair.a >= 0 && pair.a != pair.b, "workers %d and %d are no pair", pair.a, pair.b);
     mark_pair(apart, pair.a, pair.b, false);
 }
 
@@ -373,6 +383,8 @@ void rdzv_pairs_choose(const struct turn *turn)
     }
     p->save_first = unsaved && (stranded || p->too_few);
     p->stranded = stranded && !unsaved ? q.holding : (struct worker_set){0};
+    RM_ASSERT(set_is_empty(set_minus(p->members, q.all)), "%d members of the next ring are no candidates",
+              set_count(set_minus(p->members, q.all)));
     count_time_stuck(turn);
 }
 
@@ -464,6 +476,7 @@ static void describe(const struct rdzv *st, char *out, size_t size)
     }
     if (pairs > PAIRS_NAMED)
         n += snprintf(out + n, size - (size_t)n, " and %d more pairs", pairs - PAIRS_NAMED);
+    RM_ASSERT(n >= 0 && (size_t)n < size, "%d pairs in %d of %zu bytes", pairs, n, size);
     snprintf(out + n, size - (size_t)n, " can't reach each other (%.150s)", st->pairs.why);
 }
 
@@ -493,6 +506,8 @@ void rdzv_pairs_formed(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     struct rdzv_pairs *p = &st->pairs;
+    RM_ASSERT(st->world > 0 && st->world <= set_count(p->members), "a ring of %d, chosen from %d", st->world,
+              set_count(p->members));
     p->formings = is_repetition(st) ? p->formings : 0;
     p->formed = p->members;
     if (!p->last_tries)

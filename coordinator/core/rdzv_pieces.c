@@ -79,6 +79,8 @@ struct rdzv_collection *rdzv_collection_of(struct rdzv *st, const struct msg_che
     c->image = m->image;
     memcpy(c->publish.lineage, m->lineage, RM_HASH_BYTES);
     memcpy(c->publish.k, m->k, sizeof m->k);
+    RM_ASSERT(belongs(c, m) && c->have == 0, "step %lld begins with %d of %d parts", (long long)m->step,
+              c->have, c->parts);
     return c;
 }
 
@@ -167,6 +169,7 @@ bool rdzv_holds_what_is_saved(const struct rdzv *st, const struct rdzv_worker *w
 
 bool rdzv_save_is_done(const struct rdzv *st)
 {
+    RM_ASSERT(st->save.count > 0, "step %lld is saved by nobody", (long long)st->save.step);
     if (st->save.final)
         return st->final_saved;
     /* A newer one, whose pieces were under way, will do as well; and so must another history of the step: its
@@ -182,6 +185,8 @@ bool rdzv_save_lacks(const struct rdzv *st, int part)
 void rdzv_save_resend(const struct turn *turn, struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_SAVING, "step %lld is asked for in state %d", (long long)st->save.step,
+              (int)st->state);
     for (int i = 0; i < st->save.count; i++) {
         if (st->save.worker[i] == rdzv_index(st, w) && !rdzv_part_is_in(st, i))
             rdzv_send_one(turn, w, MSG_SAVE)->save = st->save;
@@ -195,6 +200,7 @@ void rdzv_save_resend(const struct turn *turn, struct rdzv_worker *w)
  * named rather than another. */
 static int fitness_to_publish(const struct rdzv *st, const struct rdzv_worker *w)
 {
+    RM_ASSERT(w->presence == PRESENT, "worker %d could publish, and is not here", rdzv_index(st, w));
     return (rdzv_is_stuck(st, w) ? 0 : 8) + (w->doubts ? 0 : 4) + (rdzv_is_going(w) ? 0 : 2) + (w->rank >= 0);
 }
 
@@ -252,6 +258,7 @@ static void send_publish(const struct turn *turn, struct rdzv_collection *c, str
             p->piece[p->count++] = c->piece[part][i];
     }
     c->publisher = rdzv_index(st, w);
+    RM_ASSERT(p->count <= MSG_PIECES_MAX, "step %lld is of %d pieces", (long long)p->step, p->count);
     c->held_up = false;
 }
 
@@ -279,6 +286,8 @@ static struct rdzv_collection *oldest_whole(struct rdzv *st)
         if (is_whole(c) && (!oldest || is_older(c, oldest)))
             oldest = c;
     }
+    RM_ASSERT(!oldest || oldest->have == oldest->parts, "%d of %d parts are whole", oldest ? oldest->have : 0,
+              oldest ? oldest->parts : 0);
     return oldest;
 }
 
@@ -298,6 +307,8 @@ static bool is_worth_more(const struct rdzv *st, const struct rdzv_collection *a
 static struct rdzv_collection *best_instead_of(struct rdzv *st, struct rdzv_collection *held_up)
 {
     struct rdzv_collection *best = held_up;
+    RM_ASSERT(held_up->publisher >= 0, "step %lld is held up, and nobody publishes it",
+              (long long)held_up->publish.step);
     for (int i = 0; i < COLLECTIONS; i++) {
         struct rdzv_collection *c = &st->collection[i];
         if (is_whole(c) && is_worth_more(st, c, best))

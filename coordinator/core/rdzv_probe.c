@@ -32,6 +32,8 @@ static void later(const struct turn *turn, int worker)
     w->probe_pause = w->probe_pause ? 2 * w->probe_pause : first;
     w->probe_pause = w->probe_pause < most ? w->probe_pause : most;
     w->probe_at = turn->now + w->probe_pause;
+    RM_ASSERT(w->probe_pause > 0 && w->probe_pause <= most, "worker %d is tried again after %lld ns", worker,
+              (long long)w->probe_pause);
 }
 
 static void tell_left_out(const struct turn *turn, int worker)
@@ -39,6 +41,7 @@ static void tell_left_out(const struct turn *turn, int worker)
     struct rdzv *st = turn->st;
     struct rdzv_worker *w = &st->worker[worker];
     int other = set_first(rdzv_pairs_in_ring(st, worker));
+    RM_ASSERT(other >= 0 && w->rank < 0, "worker %d, of rank %d, is left out for nobody", worker, w->rank);
     snprintf(w->left_out, sizeof w->left_out,
              "it and worker %d can't reach each other (%.150s); the others go on without it, and it comes "
              "back once they do",
@@ -97,6 +100,7 @@ static void begin_probe(const struct turn *turn, int worker)
 {
     struct rdzv *st = turn->st;
     struct rdzv_probe *p = &st->probe;
+    RM_ASSERT(!p->on, "workers %d and %d are tried at once", p->worker, worker);
     RM_ASSERT(st->world > 0 && st->worker[worker].rank < 0,
               "worker %d is tried beside a ring of %d, as rank %d", worker, st->world,
               st->worker[worker].rank);
@@ -115,6 +119,7 @@ static void begin_probe(const struct turn *turn, int worker)
 static void end_in_vain(const struct turn *turn, const char *why)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->probe.on, "nobody is tried, and it is in vain: %s", why);
     st->probe.on = false;
     later(turn, st->probe.worker);
     rdzv_say(st, "worker %d stays left out: %s; tried again in %.0f s", st->probe.worker, why,
@@ -136,6 +141,8 @@ void rdzv_probed(const struct turn *turn, const struct rdzv_worker *w, const str
         return;
     }
     set_remove(&p->awaited, by);
+    RM_ASSERT(set_is_empty(set_minus(p->awaited, set_union(p->with, set_of(p->worker)))),
+              "worker %d is tried with %d, and others answer", p->worker, set_count(p->with));
     if (!set_is_empty(p->awaited))
         return;
     p->on = false;

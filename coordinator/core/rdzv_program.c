@@ -35,6 +35,7 @@ static void fail(const struct turn *turn, struct rdzv_worker *w, rm_time at, con
 {
     struct rdzv *st = turn->st;
     struct rdzv_program *p = &st->program;
+    RM_ASSERT(at <= turn->now, "a program fails %lld ns from now", (long long)(at - turn->now));
     rdzv_say(st, "worker %d's program failed: %s", rdzv_index(st, w), why);
     struct rdzv_tell *t = rdzv_tell_worker(turn, TELL_PROGRAM_FAILED, rdzv_index(st, w), why);
     t->rank = fault ? fault->rank : -1;
@@ -67,6 +68,7 @@ void rdzv_program_fault(const struct turn *turn, struct rdzv_worker *w, const st
 static enum rdzv_rule rule_of_code(const struct rdzv *st, int code, bool memory)
 {
     enum rdzv_rule rule = (enum rdzv_rule)st->settings.rule[code % PROGRAM_CODES];
+    RM_ASSERT(code >= 0, "a program's exit code is %d", code);
     return rule == RULE_SPARES && memory ? RULE_COUNTS : rule;
 }
 
@@ -139,6 +141,8 @@ void rdzv_program_hangs(const struct turn *turn, struct rdzv_worker *w, const ch
 
 void rdzv_program_over(const struct turn *turn, struct rdzv_worker *w)
 {
+    RM_ASSERT(turn->st->settings.program && w->rank >= 0, "worker %d has no program that could be over",
+              rdzv_index(turn->st, w));
     rdzv_recovery_begin(turn, CAUSE_TRAINER_EXIT, w);
     rdzv_quiesce(turn, STOP_NOW);
 }
@@ -220,6 +224,7 @@ void rdzv_program_adopted(const struct turn *turn)
 
 void rdzv_program_finished(struct rdzv *st)
 {
+    RM_ASSERT(st->settings.program && st->world > 0, "a program of %d finishes", st->world);
     st->told = st->known_step = st->settings.steps;
     st->final_saved = true;
 }

@@ -54,6 +54,7 @@ void rdzv_told_up_to(const struct turn *turn, int64_t step)
 bool rdzv_all_told(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->told >= -1, "step %lld was told", (long long)st->told);
     rdzv_told_up_to(turn, st->settings.steps);
     return st->told >= st->settings.steps;
 }
@@ -120,6 +121,8 @@ void rdzv_progress(const struct turn *turn, struct rdzv_worker *w, const struct 
     if (w->rank >= 0 && (!w->state.held || p->step > w->state.step))
         w->state.step = p->step; /* its lineage comes with `stopped` */
     count_data_wait(st, w, p);
+    RM_ASSERT(w->rank < 0 || w->state.step >= p->step, "worker %d is at step %lld, and told %lld",
+              rdzv_index(st, w), (long long)w->state.step, (long long)p->step);
     forming_worked(turn, m);
     struct message *ack = rdzv_send_one(turn, w, MSG_ACK);
     ack->ack.step = st->told;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_goodput.h"
 #include "coordinator/core/rdzv_interval.h"
@@ -39,12 +40,15 @@ static bool survivors_may_come(const struct rdzv *st)
 rm_time rdzv_recovering_until(const struct rdzv *st)
 {
     bool patient = st->settings.unsupervised && survivors_may_come(st);
+    RM_ASSERT(st->state == RDZV_RECOVERING, "hellos are waited for in state %d", (int)st->state);
     return st->state_since + (patient ? patience_for_survivors : 1) * st->settings.lost_after;
 }
 
 void rdzv_restore(struct rdzv *st)
 {
     const struct rdzv_predecessor *h = &st->settings.predecessor;
+    RM_ASSERT(h->given && st->world == 0, "a coordinator of term %" PRId64 " restores a ring of %d",
+              st->settings.term, st->world);
     st->state = RDZV_RECOVERING;
     st->round = st->settings.term * rounds_per_term;
     st->told = h->told;
@@ -83,6 +87,7 @@ static bool names_a_ring(const struct msg_hello *h)
 /* The newest member list that anybody names is the one that counts. */
 void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *h)
 {
+    RM_ASSERT(st->state == RDZV_RECOVERING, "worker %d names a ring in state %d", h->worker, (int)st->state);
     if (st->told < 0 && in_ring(h->phase) && h->state.held)
         st->told = st->known_step = h->state.step; /* the ring was formed, and nobody was told */
     if (generation_compare(h->ring, st->ring) <= 0 || !names_a_ring(h))
@@ -95,6 +100,7 @@ void rdzv_recover_hello(struct rdzv *st, const struct msg_hello *h)
 /* Of one that has told of a fault the word is older than the fault, and is said again. */
 void rdzv_recover_ready(struct rdzv *st, struct rdzv_worker *w, const struct message *m)
 {
+    RM_ASSERT(st->state == RDZV_RECOVERING, "a ring is found in state %d", (int)st->state);
     if (generation_compare(m->generation, w->ring) != 0 || w->phase == PHASE_IDLE)
         return;
     w->phase = PHASE_READY;
@@ -150,12 +156,16 @@ static void tell_recovered(const struct turn *turn)
                                                .detect = began - lost,
                                                .agree = turn->now - began,
                                                .total = turn->now - lost};
+    RM_ASSERT(st->last_recovery.detect >= 0 && st->last_recovery.agree >= 0,
+              "a successor began at %lld, and agreed at %lld", (long long)began, (long long)turn->now);
     rdzv_tell(turn, TELL_RECOVERED)->recovery = st->last_recovery;
     st->recoveries++;
 }
 
 static void take_ranks(struct rdzv *st)
 {
+    RM_ASSERT(st->state == RDZV_RECOVERING, "a ring of %d is taken over in state %d", st->world,
+              (int)st->state);
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
         w->rank = w->old_rank = r;
@@ -179,6 +189,7 @@ static void adopt(const struct turn *turn)
     rdzv_interval_begins(turn);
     rdzv_account(turn);
     rm_time meanwhile = st->goodput.waiting - st->settings.predecessor.spent.waiting;
+    RM_ASSERT(meanwhile >= 0, "%lld ns of training before this coordinator began", (long long)-meanwhile);
     st->goodput.waiting -= meanwhile;
     st->goodput.productive += meanwhile;
     rdzv_say(st, "training goes on with %d workers", st->world);
@@ -210,6 +221,7 @@ static void form_anew(const struct turn *turn)
         rdzv_quiesce_on(turn);
     else
         rdzv_quiesce(turn, STOP_NOW);
+    RM_ASSERT(st->state == RDZV_QUIESCING, "a successor forms anew in state %d", (int)st->state);
 }
 
 void rdzv_settle_recovering(const struct turn *turn)
@@ -226,6 +238,8 @@ void rdzv_settle_recovering(const struct turn *turn)
 void rdzv_step_down(const struct turn *turn, int64_t term)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(term > st->settings.term, "term %" PRId64 " takes over from term %" PRId64, term,
+              st->settings.term);
     st->ending.set = false;
     rdzv_give_up(st, EXIT_MACHINE,
                  "a coordinator of term %" PRId64 " has taken over from this one of term %" PRId64, term,

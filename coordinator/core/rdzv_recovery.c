@@ -13,6 +13,7 @@ static bool is_sharper(enum cause now, enum cause then)
 void rdzv_recovery_begin(const struct turn *turn, enum cause cause, struct rdzv_worker *w)
 {
     struct rdzv_open_recovery *r = &turn->st->recovery;
+    RM_ASSERT(cause != CAUSE_NONE, "a recovery from nothing, in state %d", (int)turn->st->state);
     if (cause != CAUSE_WORKER_LEFT && cause != CAUSE_WORKER_JOINED)
         rdzv_count_stall(turn);
     if (!r->active) {
@@ -23,6 +24,8 @@ void rdzv_recovery_begin(const struct turn *turn, enum cause cause, struct rdzv_
         r->times.cause = cause;
     if (w && w->act != CAUSE_NONE && w->act_at < r->start)
         r->start = w->act_at;
+    RM_ASSERT(r->start <= r->began && r->began <= turn->now, "a recovery from %lld, noticed %lld, at %lld ns",
+              (long long)r->start, (long long)r->began, (long long)turn->now);
 }
 
 static int64_t steps_redone(const struct rdzv *st)
@@ -41,6 +44,7 @@ void rdzv_recovery_formed(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
     struct rdzv_open_recovery *r = &st->recovery;
+    RM_ASSERT(st->world > 0, "nobody recovers, in state %d", (int)st->state);
     r->resume_step = st->resume.held ? st->resume.step : 0;
     if (!r->active) {
         *r = (struct rdzv_open_recovery){
@@ -90,6 +94,9 @@ void rdzv_recovery_done(const struct turn *turn)
     t->ring = forming - t->state;
     t->first_step = turn->now - r->went;
     t->total = turn->now - r->start;
+    RM_ASSERT(t->detect + t->agree + t->state + t->ring + t->first_step == t->total && t->ring >= 0,
+              "a recovery of %lld ns, of which %lld of the state and %lld of the ring", (long long)t->total,
+              (long long)t->state, (long long)t->ring);
     rdzv_tell(turn, TELL_RECOVERED)->recovery = *t;
     st->last_recovery = *t;
     st->recoveries++;

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_stop.h"
@@ -15,6 +16,7 @@ void rdzv_leave_out(const struct turn *turn, struct rdzv_worker *w, const char *
 {
     struct rdzv *st = turn->st;
     int index = rdzv_index(st, w);
+    RM_ASSERT(exit_code != EXIT_DONE, "worker %d is left out with the code of one that is done", index);
     char text[MSG_DETAIL_MAX];
     snprintf(text, sizeof text, "worker %d is left out: %.300s", index, why);
     rdzv_say(st, "%s", text);
@@ -33,6 +35,7 @@ void rdzv_leave_out(const struct turn *turn, struct rdzv_worker *w, const char *
     w->expected = -1;
     rdzv_tell_worker(turn, TELL_WORKER_QUARANTINED, index, w->quarantine);
     rdzv_lose(turn, w, text);
+    RM_ASSERT(w->presence == ABSENT && w->rank < 0, "worker %d is left out, and is rank %d", index, w->rank);
     bool any_will_do = st->known_step >= st->settings.steps && rdzv_left(st) > 0;
     if (rdzv_left(st) < st->settings.workers_min && !any_will_do)
         rdzv_give_up(st, exit_code, "worker %d: %s", index, why);
@@ -64,6 +67,8 @@ void rdzv_work_fault(const struct turn *turn, struct rdzv_worker *w, const struc
 void rdzv_source_fault(const struct turn *turn, struct rdzv_worker *source, const struct msg_fault *f)
 {
     struct fault_decision d = rdzv_trouble(turn, source, FAULT_IN_WORK, f, false);
+    RM_ASSERT(source->presence == PRESENT, "worker %d gave a wrong state, and is not here",
+              rdzv_index(turn->st, source));
     if (source->trouble.times == 1)
         source->trouble.until = turn->now;
     else
@@ -104,6 +109,7 @@ static void end_in_ring(const struct turn *turn, const struct rdzv_worker *w)
 void rdzv_stuck_in_ring(const struct turn *turn, struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(rdzv_is_stuck(st, w), "no call of worker %d stands still", rdzv_index(st, w));
     bool over = !st->settings.unsupervised && turn->now >= w->trouble.since + st->settings.end_timeout;
     bool alone = another_is_well(st, w);
     if (alone && (over || st->settings.unsupervised))

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_hang.h"
 #include "coordinator/core/rdzv_out.h"
@@ -30,6 +31,7 @@ static void count_move(struct rdzv *st, int64_t steps, rm_time took)
 {
     if (took <= 0)
         return;
+    RM_ASSERT(st->world > 0, "a ring of %d reports", st->world);
     rdzv_hang_step_took(st, took);
     if (steps > 0) /* it may go on from an older one without being started anew */
         rdzv_ring_paced(st, (double)took / (double)steps);
@@ -49,6 +51,8 @@ static void check_hang(const struct turn *turn, struct rdzv_worker *w, rm_time s
     struct rdzv *st = turn->st;
     const struct rdzv_report *r = &st->report;
     char why[RM_WHY_MAX], of[32] = "";
+    RM_ASSERT(still >= 0 && turn->st->settings.program, "a program stands still for %lld ns",
+              (long long)still);
     if (st->state != RDZV_TRAINING || still < patience(st))
         return;
     if (r->steps)
@@ -70,6 +74,8 @@ void rdzv_reported(const struct turn *turn, struct rdzv_worker *w, const struct 
     if (!st->settings.program || !of_ring || (!first && w->rank > r->rank))
         return;
     rm_time moved = turn->now - said->still;
+    RM_ASSERT(moved <= turn->now && st->world > 0, "a program of %d moved %" PRId64 " ns from now", st->world,
+              moved - turn->now);
     bool same = !first && w->rank == r->rank;
     bool news = first || said->step != r->step || said->steps != r->steps;
     if (same && said->step != r->step)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_who.h"
 
@@ -28,7 +29,10 @@ static struct msg_state best_from(const struct rdzv *st, int64_t lowest)
 /* Memory that is older than a checkpoint of ours is worth less than that. */
 struct msg_state rdzv_best_state(const struct rdzv *st)
 {
-    return best_from(st, st->saved);
+    struct msg_state best = best_from(st, st->saved);
+    RM_ASSERT(!best.held || best.step >= st->saved, "step %lld is best, and %lld is saved",
+              (long long)best.step, (long long)st->saved);
+    return best;
 }
 
 /* ---- checkpoints ---- */
@@ -98,6 +102,8 @@ struct msg_state rdzv_newest_checkpoint(const struct rdzv *st)
 void rdzv_load_forgive(struct rdzv *st, int64_t step)
 {
     int kept = 0;
+    RM_ASSERT(st->refused_count >= 0 && st->refused_count < REFUSED_KEPT, "%d checkpoints are refused",
+              st->refused_count);
     for (int i = 0; i < st->refused_count; i++) {
         if (st->refused[i].step != step)
             st->refused[kept++] = st->refused[i];

@@ -50,6 +50,8 @@ void rdzv_ring_paced(struct rdzv *st, double took)
     }
     st->paced.steps += st->paced.steps < ENOUGH;
     st->step_time += (took - st->step_time) / st->paced.steps;
+    RM_ASSERT(st->step_time >= 0 && st->paced.steps >= 1, "%d steps of %g ns", st->paced.steps,
+              st->step_time);
 }
 
 bool rdzv_ring_has_pace(const struct rdzv *st)

@@ -94,6 +94,7 @@ void rdzv_checkpointed(const struct turn *turn, struct rdzv_worker *w, const str
     if (!c->in[m->part])
         c->have++;
     c->in[m->part] = true;
+    RM_ASSERT(c->have <= c->parts, "%d of %d parts of step %" PRId64, c->have, c->parts, m->step);
     if (m->damaged)
         set_add(&c->damage, rdzv_index(st, w));
     rdzv_measure_slice(st, m);
@@ -179,6 +180,8 @@ static void send_save(const struct turn *turn)
 bool rdzv_save_begin(const struct turn *turn, const struct msg_state *state, bool final)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "step %" PRId64 " is saved in state %d",
+              state->step, (int)st->state);
     /* a checkpoint of that step stands, be it of another history: its place is taken */
     if (!state->held || (!final && (state->step == 0 || state->step <= st->saved)))
         return false;
@@ -209,6 +212,8 @@ bool rdzv_save_begin(const struct turn *turn, const struct msg_state *state, boo
 
 static bool a_writer_is_gone(const struct rdzv *st)
 {
+    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is saved in state %d", st->save.step,
+              (int)st->state);
     for (int i = 0; i < st->save.count; i++) {
         const struct rdzv_worker *w = &st->worker[st->save.worker[i]];
         bool gone = w->presence == ABSENT || !w->trainer_pid;
@@ -221,6 +226,8 @@ static bool a_writer_is_gone(const struct rdzv *st)
 void rdzv_settle_saving(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_SAVING, "step %" PRId64 " is saved in state %d", st->save.step,
+              (int)st->state);
     if (rdzv_save_is_done(st)) {
         if (st->save.final || st->ending.set)
             rdzv_end(turn);
@@ -294,6 +301,8 @@ static void tell_not_written(const struct turn *turn, const struct msg_fault *f)
 static void write_anew(const struct turn *turn, const struct msg_fault *f)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_SAVING && f->step == st->save.step,
+              "step %" PRId64 " is written anew, and %" PRId64 " is saved", f->step, st->save.step);
     if (st->vanished++ && !st->settings.unsupervised &&
         turn->now >= st->save_since + st->settings.save_patience) {
         rdzv_save_failed(turn, f->step, f->detail);

@@ -59,11 +59,14 @@ static const struct edge table[RDZV_STATES] = {
 
 const char *rdzv_state_name(enum rdzv_state state)
 {
+    RM_ASSERT((unsigned)state < RDZV_STATES, "state %d has no name", (int)state);
     return table[state].name;
 }
 
 bool rdzv_may_move(enum rdzv_state from, enum rdzv_state to)
 {
+    RM_ASSERT((unsigned)from < RDZV_STATES && (unsigned)to < RDZV_STATES, "a move from state %d to %d",
+              (int)from, (int)to);
     for (int i = 0; i < table[from].exits; i++) {
         if (table[from].to[i] == to)
             return true;

@@ -25,6 +25,7 @@ void rdzv_stop_asked(struct rdzv_worker *w, rm_time now)
 {
     if (w->asked == RM_NEVER)
         w->asked = now; /* asked again: it has owed the answer since then */
+    RM_ASSERT(w->asked <= now, "a stop is asked for %lld ns from now", (long long)(w->asked - now));
 }
 
 /* Those who are left of a sudden loss wait in a collective, and never run their handler of SIGTERM. */
@@ -50,12 +51,14 @@ rm_time rdzv_stop_within(const struct rdzv *st, rm_time now)
     if (left <= 0) /* and yet it is there: what was told was not its end */
         return sudden_grace;
     left -= rm_earlier(reserve, left / 2);
+    RM_ASSERT(left > 0, "%lld ns to stop within", (long long)left);
     return left;
 }
 
 static struct message *begin_stop(const struct turn *turn, enum msg_stop_at at)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->round >= 1, "a stop of round %lld", (long long)st->round);
     struct message *m = rdzv_send(turn, MSG_STOP);
     m->stop.round = st->round;
     m->stop.at = at;
@@ -80,6 +83,7 @@ static void send_stops(const struct turn *turn, bool members, enum msg_stop_at a
 void rdzv_stop_one(const struct turn *turn, struct rdzv_worker *w)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(w->presence == PRESENT, "worker %d is told to stop, and is not here", rdzv_index(st, w));
     struct message *m = rdzv_send_one(turn, w, MSG_STOP);
     m->stop.round = st->round;
     m->stop.at = w->rank >= 0 && st->state == RDZV_QUIESCING ? st->stop_at : STOP_NOW;
@@ -151,6 +155,7 @@ void rdzv_stopped(const struct turn *turn, struct rdzv_worker *w, const struct m
         return;
     }
     w->stopped_round = s->round;
+    RM_ASSERT(w->presence == PRESENT, "worker %d stopped, and is not here", rdzv_index(st, w));
     w->must_stop = false;
     w->state = s->state;
     w->update_step = s->update_step;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_ending.h"
 #include "coordinator/core/rdzv_leave.h"
@@ -41,6 +42,7 @@ void rdzv_finished(struct rdzv *st, struct rdzv_worker *w, const struct message 
     memcpy(w->digest, m->finished.digest, RM_HASH_BYTES);
     st->exact = st->exact && m->finished.exact;
     w->finished = true;
+    RM_ASSERT(st->digest_known && w->digest_known, "worker %d finished, with no weights", rdzv_index(st, w));
 }
 
 /* ---- joins ---- */
@@ -78,6 +80,7 @@ static bool awaits_a_leave(const struct rdzv *st)
 static rm_time join_at(const struct rdzv *st, int *ret_first)
 {
     int most = rdzv_members_max(st), stay = st->world - rdzv_will_members(st);
+    RM_ASSERT(stay >= 0 && stay <= st->world, "%d of a ring of %d stay", stay, st->world);
     rm_time first = RM_NEVER;
     bool more_coming = false;
     int here_now = 0;
@@ -105,6 +108,7 @@ static rm_time join_at(const struct rdzv *st, int *ret_first)
 static void settle_finish(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(rdzv_all_finished(st), "a ring of %d is done, and not all have finished", st->world);
     struct msg_state last = {.held = true, .step = st->settings.steps};
     if (st->settings.program)
         rdzv_program_finished(st);
@@ -121,6 +125,8 @@ static void settle_finish(const struct turn *turn)
 void rdzv_settle_training(const struct turn *turn)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state == RDZV_TRAINING && st->world > 0, "a ring of %d trains in state %d", st->world,
+              (int)st->state);
     int joiner = -1;
     rdzv_settle_probes(turn);
     if (st->ending.set) {
@@ -134,6 +140,7 @@ void rdzv_settle_training(const struct turn *turn)
     } else if (any_finished(st)) {
         return; /* a program's may take hours more, and takes nobody in */
     } else if (turn->now >= join_at(st, &joiner)) {
+        RM_ASSERT(joiner >= 0, "nobody joins, in a ring of %d", st->world);
         rdzv_recovery_begin(turn, CAUSE_WORKER_JOINED, &st->worker[joiner]);
         rdzv_quiesce(turn, STOP_BOUNDARY);
     }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_boundary.h"
 #include "coordinator/core/rdzv_fault.h"
 #include "coordinator/core/rdzv_who.h"
@@ -18,6 +19,8 @@ void rdzv_trouble_over(struct rdzv_worker *w, enum fault_where where)
  * from now on says it anew. */
 void rdzv_trouble_step(struct rdzv *st)
 {
+    RM_ASSERT(st->state == RDZV_TRAINING, "step %lld is made in state %d", (long long)st->known_step,
+              (int)st->state);
     st->steps_seen++;
     for (int r = 0; r < st->world; r++) {
         struct rdzv_worker *w = &st->worker[st->member[r]];
@@ -120,6 +123,9 @@ static void note(const struct turn *turn, struct rdzv_worker *w, enum fault_wher
     t->newest = turn->now;
     t->alone = first ? RM_NEVER : t->alone;
     t->times = first ? 1 : t->times + 1;
+    RM_ASSERT(t->since <= t->newest && t->before <= t->newest,
+              "worker %d fails since %lld, before at %lld, now at %lld", (int)(w - st->worker),
+              (long long)t->since, (long long)t->before, (long long)t->newest);
     t->where = where;
     t->differs = false;
     t->stuck = f->lasted > 0;
@@ -145,6 +151,8 @@ static rm_time lasted(const struct rdzv *st, struct rdzv_worker *w, bool able, r
     bool scarce = is_scarce(st, w, t->where), alone = scarce || (able && others_can(st, w, t->where, true));
     rm_time from = t->stuck ? t->since : now; /* the call that has not returned since is the same one */
     t->alone = !alone ? RM_NEVER : t->alone < from ? t->alone : from;
+    RM_ASSERT(t->since <= now && (!alone || t->alone <= now), "trouble since %lld, alone since %lld, at %lld",
+              (long long)t->since, (long long)t->alone, (long long)now);
     if ((!able && !scarce) || t->where == FAULT_IN_WORK || t->where == FAULT_IN_SAVE)
         return now - t->since;
     return alone ? now - t->alone : 0;
@@ -191,6 +199,9 @@ struct fault_decision rdzv_trouble(const struct turn *turn, struct rdzv_worker *
     bool waits = (d.remedy == FAULT_WAITS && where != FAULT_IN_SLICE) ||
                  (d.remedy == FAULT_ANOTHER && where != FAULT_IN_LOAD);
     w->trouble.until = waits ? turn->now + d.pause : turn->now;
+    RM_ASSERT(w->trouble.until >= turn->now && w->trouble.times > 0,
+              "%d failures, and a pause until %lld of %lld", w->trouble.times, (long long)w->trouble.until,
+              (long long)turn->now);
     return d;
 }
 
@@ -263,6 +274,8 @@ const struct rdzv_trouble *rdzv_store_trouble(const struct rdzv *st, rm_time now
 int rdzv_describe_trouble(const struct rdzv *st, int worker, char *out, size_t size)
 {
     const struct rdzv_worker *w = &st->worker[worker];
+    RM_ASSERT((unsigned)w->trouble.where < FAULT_PLACES, "worker %d fails at place %d", worker,
+              (int)w->trouble.where);
     static const char *const does[FAULT_PLACES] = {"list the checkpoints", "load the checkpoint",
                                                    "save its part", "save its part", "work"};
     if (w->presence == ABSENT || !w->trouble.times)

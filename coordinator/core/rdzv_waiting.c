@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "coordinator/core/rdzv_base.h"
 #include "coordinator/core/rdzv_out.h"
 #include "coordinator/core/rdzv_trouble.h"
@@ -30,6 +31,7 @@ void rdzv_describe_missing(const struct rdzv *st, char *out, size_t size)
 void rdzv_tell_waiting_for(const struct turn *turn, const char *reason)
 {
     struct rdzv *st = turn->st;
+    RM_ASSERT(st->state != RDZV_FINISHED && st->state != RDZV_FAILED, "a run that is over waits: %s", reason);
     rdzv_say(st, "%s", reason);
     if (!strcmp(reason, st->waiting))
         return;

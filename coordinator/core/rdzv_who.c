@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "common/base/assert.h"
+
 static const rm_time says_again_within = 30 * RM_S; /* of a call that stands still; an agent does each 10 s */
 
 /* ---- who is here ---- */
@@ -57,6 +59,8 @@ int rdzv_candidates(const struct rdzv *st)
 int rdzv_members_max(const struct rdzv *st)
 {
     const struct rdzv_settings *s = &st->settings;
+    RM_ASSERT(s->workers_max >= 1 && s->lanes >= 1, "a ring for %d workers and %d lanes", s->workers_max,
+              s->lanes);
     return s->workers_max < s->lanes ? s->workers_max : s->lanes;
 }
 
@@ -96,6 +100,7 @@ bool rdzv_all_finished(const struct rdzv *st)
 /* The target may have been moved since: another number of them than that says nothing. */
 bool rdzv_at_target(const struct rdzv *st, int workers)
 {
+    RM_ASSERT(workers >= 0 && workers <= RM_WORKERS_MAX, "%d workers are counted", workers);
     return workers == st->settings.workers_target || workers >= rdzv_members_max(st);
 }
 

@@ -41,6 +41,7 @@ static rm_time to_save(const struct rdzv *st, const struct rdzv_worker *w)
 /* Who trains no more has nothing to do here. */
 static rm_time due_at(const struct rdzv *st, const struct rdzv_worker *w)
 {
+    RM_ASSERT(w->goes && w->leave_until != RM_NEVER, "a worker goes at no time, in state %d", (int)st->state);
     if (st->state == RDZV_TRAINING && w->rank < 0)
         return st->accounted;
     return w->leave_until - margin(st) - st->settings.stop_takes - to_save(st, w);
@@ -94,6 +95,7 @@ static int places(const struct rdzv *st, int before)
     int wanted = before > s->workers_target ? before : s->workers_target;
     wanted = wanted > s->workers_min ? wanted : s->workers_min;
     int most = rdzv_members_max(st);
+    RM_ASSERT(before >= 0 && most >= 1, "%d of a ring of %d", before, most);
     return wanted < most ? wanted : most;
 }
 
