@@ -92,6 +92,8 @@ bool agent_fits_elsewhere(const struct agent *st)
 
 void agent_learn(struct agent *st, const char *job, const char *checkpoint_uri, rm_time beat)
 {
+    RM_ASSERT(beat > 0 && st->settings.awaits_job, "job %s is learnt, with a heartbeat of %" PRId64 " ns",
+              job, beat);
     text_copy(st->settings.job, sizeof st->settings.job, job);
     text_copy(st->settings.checkpoint_uri, sizeof st->settings.checkpoint_uri, checkpoint_uri);
     st->settings.heartbeat = beat;
@@ -107,6 +109,7 @@ static void send_link(struct agent *st, struct agent_out *out, const struct mess
 static void quit(struct agent *st, struct agent_out *out, int exit_code, const char *text)
 {
     struct agent_action *a = agent_act(out, AGENT_EXIT);
+    RM_ASSERT(!st->over, "it ends twice, now with %d: %s", exit_code, text);
     a->exit_code = exit_code;
     a->text = arena_text(&out->arena, text);
     st->over = true;
@@ -114,6 +117,8 @@ static void quit(struct agent *st, struct agent_out *out, int exit_code, const c
 
 static void spawn(struct agent *st, struct agent_out *out)
 {
+    RM_ASSERT(st->trainer == TRAINER_NONE && !st->over, "trainer %d is started beside another one",
+              st->spawned);
     agent_act(out, AGENT_SPAWN);
     struct message *m = agent_say(out, AGENT_SEND_LINK, MSG_SETUP);
     m->setup.protocol = MSG_PROTOCOL;
@@ -133,6 +138,8 @@ static void spawn(struct agent *st, struct agent_out *out)
 static void say_hello(struct agent *st, struct agent_out *out)
 {
     struct message *m = agent_say(out, AGENT_SEND_CONTROL, MSG_HELLO);
+    RM_ASSERT(st->connection == GREETED || st->connection == WELCOMED, "a hello by no connection (%d)",
+              (int)st->connection);
     m->term = st->term;
     struct msg_hello *h = &m->hello;
     h->protocol = MSG_PROTOCOL;
@@ -165,6 +172,7 @@ static void say_hello(struct agent *st, struct agent_out *out)
 static void say_leaving(struct agent *st, rm_time now, struct agent_out *out)
 {
     struct message m;
+    RM_ASSERT(st->leaving, "it says that it leaves, and does not");
     message_init(&m, MSG_LEAVING);
     text_copy(m.leaving.reason, sizeof m.leaving.reason, st->leave_why);
     if (st->leave_until != RM_NEVER)
@@ -177,6 +185,7 @@ static void say_noticed(struct agent *st, rm_time now, struct agent_out *out)
 {
     const struct notice *n = &st->notice;
     struct message m;
+    RM_ASSERT(st->noticed, "a notice is told, and nobody gave one");
     message_init(&m, MSG_NOTICED);
     m.noticed.left = -1;
     if (st->notice_stands) {
@@ -193,6 +202,7 @@ static void say_noticed(struct agent *st, rm_time now, struct agent_out *out)
 static void send_kept(struct agent *st, struct agent_out *out, enum msg_type type, const struct kept_step *k)
 {
     struct message m;
+    RM_ASSERT(type == MSG_PROGRESS || type == MSG_EVALUATED, "%s is kept as a step", msg_type_name(type));
     message_init(&m, type);
     m.generation = k->generation;
     if (type == MSG_PROGRESS)
@@ -217,6 +227,7 @@ static void say_fault_again(struct agent *st, const struct message *fault, rm_ti
  * come before the answers that build on them. */
 static void say_again(struct agent *st, rm_time now, struct agent_out *out)
 {
+    RM_ASSERT(st->connection == WELCOMED, "all is said again by no connection (%d)", (int)st->connection);
     if (st->noticed)
         say_noticed(st, now, out);
     if (st->leaving)
@@ -265,6 +276,7 @@ static void on_welcome(struct agent *st, rm_time now, struct agent_out *out)
 /* Agents that lost one coordinator do not knock at the next one in step. */
 static rm_time spread(struct agent *st, rm_time delay)
 {
+    RM_ASSERT(delay > 0, "a try in %" PRId64 " ns", delay);
     if (!st->settings.retry_first)
         return delay;
     return delay / 2 + (rm_time)prng_below(&st->chance, (uint64_t)(delay / 2) + 1);
@@ -282,12 +294,16 @@ static void on_disconnected(struct agent *st, const char *why, rm_time now)
     rm_time most = st->settings.retry_most > 0 ? st->settings.retry_most : RETRY_MAX_MS * RM_MS;
     st->retry_at = now + spread(st, st->retry_delay);
     st->retry_delay = st->retry_delay * 2 < most ? st->retry_delay * 2 : most;
+    RM_ASSERT(st->lost_at <= now && st->retry_at > now,
+              "lost at %" PRId64 ", tried again at %" PRId64 ", now %" PRId64, st->lost_at, st->retry_at,
+              now);
 }
 
 static void give_up_on_coordinator(struct agent *st, rm_time now, struct agent_out *out)
 {
     char text[MSG_DETAIL_MAX];
     double seconds = (double)(now - st->lost_at) / RM_S;
+    RM_ASSERT(st->lost_at <= now, "the coordinator is lost %" PRId64 " ns from now", st->lost_at - now);
     if (st->unwelcome && st->term == 0) {
         snprintf(text, sizeof text,
                  "the coordinator ends the connection after each hello, for %.1f s now: its key is another "
@@ -319,6 +335,7 @@ static void know(int64_t *known, int64_t step)
 /* A successor may not know what its predecessor was told and acknowledged. */
 static void obey_term(struct agent *st, int64_t term)
 {
+    RM_ASSERT(term >= st->term, "term %" PRId64 " is obeyed after %" PRId64, term, st->term);
     if (term > st->term)
         st->progress_known = st->evaluated_known = -1;
     st->term = term;
@@ -340,6 +357,8 @@ static void on_form(struct agent *st, const struct message *m, struct agent_out 
     st->form = m->form;
     st->begun = m->form.begun > st->begun ? m->form.begun : st->begun;
     send_link(st, out, m);
+    RM_ASSERT(st->begun >= 0 && st->form.count <= RM_WORKERS_MAX, "a ring of %d after %" PRId64 " others",
+              st->form.count, st->begun);
     agent_load_for(st, &m->form, out);
 }
 
@@ -427,6 +446,7 @@ static void on_control(struct agent *st, const struct message *m, rm_time now, s
 /* The oldest goes when there are too many; the coordinator then tells that step without its loss. */
 static void keep_step(struct kept_step *queue, int *count, int most, const struct message *m)
 {
+    RM_ASSERT(*count >= 0 && *count <= most, "%d of %d steps are kept", *count, most);
     if (*count == most) {
         memmove(queue, queue + 1, (size_t)(most - 1) * sizeof *queue);
         --*count;
@@ -461,6 +481,7 @@ static void on_trainer_fault(struct agent *st, const struct message *m, rm_time 
 {
     bool beside = m->fault.kind == FAULT_PROGRAM && !is_launcher(st);
     struct message *keep = beside ? st->failure : st->fault;
+    RM_ASSERT(st->spawned > 0, "a trainer fails that was never started: %s", m->fault.detail);
     message_keep(keep, m);
     keep->fault.trainer = st->spawned;
     *(beside ? &st->failure_set : &st->fault_set) = true;
@@ -548,6 +569,7 @@ static void on_trainer_exit(struct agent *st, const struct agent_event *e, struc
     bool was_up = st->trainer == TRAINER_UP;
     bool told =
         st->fault_set && (st->fault->fault.kind == FAULT_MACHINE || st->fault->fault.kind == FAULT_DATA);
+    RM_ASSERT(st->trainer != TRAINER_NONE, "trainer %d ended twice", st->spawned);
     st->trainer = TRAINER_NONE;
     st->phase = PHASE_IDLE;
     st->fault_set = st->ready_set = st->finished_set = st->wanted = false;
@@ -590,6 +612,8 @@ static void leave(struct agent *st, const char *why, rm_time until, bool trains_
         quit(st, out, EXIT_DONE, ""); /* nobody knows of it yet */
     else
         say_leaving(st, now, out);
+    RM_ASSERT(st->leaving && st->leave_until <= until, "it leaves %" PRId64 " ns later than it was told",
+              st->leave_until - until);
 }
 
 static void on_term(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
@@ -623,6 +647,7 @@ static void on_noticed(struct agent *st, const struct agent_event *e, rm_time no
 static void heartbeat(struct agent *st, rm_time now, struct agent_out *out)
 {
     struct message m;
+    RM_ASSERT(st->connection == WELCOMED, "a heartbeat by no connection (%d)", (int)st->connection);
     message_init(&m, MSG_HEARTBEAT);
     m.generation = st->ring;
     m.heartbeat = st->beat;
@@ -644,6 +669,7 @@ static rm_time lost_by(const struct agent *st)
 static void leave_at_last(struct agent *st, struct agent_out *out)
 {
     char text[MSG_DETAIL_MAX];
+    RM_ASSERT(st->ends_at != RM_NEVER && !st->released, "it ends late, and nobody told it to");
     snprintf(text, sizeof text, "told to leave, and not released in time%s",
              st->connection == WELCOMED ? "" : ": the coordinator is away");
     quit(st, out, EXIT_MACHINE, text);
@@ -680,6 +706,8 @@ static void on_time(struct agent *st, rm_time now, struct agent_out *out)
 
 static void start(struct agent *st, rm_time now, struct agent_out *out)
 {
+    RM_ASSERT(st->connection == DISCONNECTED && st->trainer == TRAINER_NONE,
+              "it starts twice (connection %d, trainer %d)", (int)st->connection, (int)st->trainer);
     st->lost_at = now;
     st->retry_at = now;
     st->retry_delay = first_delay(st);
@@ -739,30 +767,6 @@ static void handle(struct agent *st, const struct agent_event *e, rm_time now, s
     }
 }
 
-/* What holds between two steps, whatever was told. */
-static void check_invariants(const struct agent *st)
-{
-    RM_ASSERT(st->progress_count >= 0 && st->progress_count <= PROGRESS_KEPT && st->evaluated_count >= 0 &&
-                  st->evaluated_count <= EVALUATED_KEPT && st->written_count <= WRITTEN_KEPT,
-              "%d steps, %d evaluations, %d slices are kept", st->progress_count, st->evaluated_count,
-              st->written_count);
-    RM_ASSERT(!(st->writing && st->write_waits), "a slice of step %" PRId64 " is written, and waits",
-              st->write->snapshot.state.step);
-    RM_ASSERT(!(st->publishing && st->publish_waits), "step %" PRId64 " is published, and waits",
-              st->publish->publish.step);
-    RM_ASSERT(!st->publish_next_set || st->publishing, "step %" PRId64 " waits to be published after nothing",
-              st->publish_next->publish.step);
-    RM_ASSERT(!st->writing || st->writes.under_way > 0, "a slice of step %" PRId64 " is written by no call",
-              st->write->snapshot.state.step);
-    RM_ASSERT(!st->publishing || st->writes.under_way > 0, "step %" PRId64 " is published by no call",
-              st->publish->publish.step);
-    RM_ASSERT(!st->loading || st->reads.under_way > 0, "a state is loaded by no call");
-    RM_ASSERT(st->connection != WELCOMED || st->term > 0, "it was welcomed in term %" PRId64, st->term);
-    RM_ASSERT(!st->trains_on || (st->leaving && st->leave_until != RM_NEVER),
-              "it trains on until an end that nobody named");
-    RM_ASSERT(st->trainer != TRAINER_UP || st->up.pid > 0, "a trainer is up, with pid %" PRId64, st->up.pid);
-}
-
 void agent_step(struct agent *st, const struct agent_event *event, rm_time now, struct agent_out *out)
 {
     out->count = 0;
@@ -773,7 +777,7 @@ void agent_step(struct agent *st, const struct agent_event *event, rm_time now, 
     handle(st, event, now, out);
     if (!st->over)
         on_time(st, now, out);
-    check_invariants(st);
+    agent_check_invariants(st);
     st->due = agent_deadline(st);
 }
 

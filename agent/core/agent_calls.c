@@ -30,6 +30,7 @@ static void hear_signs(const struct agent *st, struct agent_calls *c, int64_t si
 {
     c->moved = signs != c->signs ? st->now : c->moved + pause;
     c->signs = signs;
+    RM_ASSERT(c->moved <= st->now, "a call moved %lld ns from now", (long long)(c->moved - st->now));
 }
 
 /* Where this program stood still itself, or its machine, the threads did, too. */
@@ -37,6 +38,7 @@ void agent_calls_hear(struct agent *st, const struct agent_event *e, rm_time now
 {
     bool late = st->due != RM_NEVER && now > st->due + st->settings.heartbeat;
     rm_time pause = late ? now - st->now : 0;
+    RM_ASSERT(now >= st->now, "time goes back by %lld ns", (long long)(st->now - now));
     st->now = now;
     hear_signs(st, &st->reads, e->read_signs, pause);
     hear_signs(st, &st->writes, e->write_signs, pause);
@@ -58,6 +60,8 @@ static void say_stuck(struct agent *st, const struct agent_calls *c, const char 
                       struct agent_out *out)
 {
     struct message m;
+    RM_ASSERT(agent_calls_are_stuck(st, c), "%s is told to stand still, and %d calls are under way", what,
+              c->under_way);
     message_init(&m, MSG_FAULT);
     m.generation = st->ring;
     m.fault.kind = FAULT_STORAGE;
@@ -86,6 +90,7 @@ void agent_say_reads_are_stuck(struct agent *st, struct agent_out *out)
 
 static void say_writes_are_stuck(struct agent *st, struct agent_out *out)
 {
+    RM_ASSERT(st->writing || st->publishing, "%d writes stand still, of nothing", st->writes.under_way);
     st->writes.told = true;
     st->writes.tell_at = st->now + tell_again;
     bool queues = st->writing && st->publish_first; /* behind the manifest */
@@ -115,6 +120,8 @@ static rm_time look_at(const struct agent *st, const struct agent_calls *c)
     rm_time stuck = c->moved + patience(st, c);
     if (!c->under_way || (st->now >= stuck && (st->connection != WELCOMED || st->released)))
         return RM_NEVER;
+    RM_ASSERT(stuck >= c->moved, "calls that moved at %lld are looked at from %lld on", (long long)c->moved,
+              (long long)stuck);
     return c->told && c->tell_at > stuck ? c->tell_at : stuck;
 }
 

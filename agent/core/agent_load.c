@@ -2,6 +2,8 @@
  * meanwhile. */
 #include "agent/core/agent_state.h"
 
+#include "common/base/assert.h"
+
 /* One at a time: the memory that it goes to is the same. */
 static void start(struct agent *st, struct agent_out *out)
 {
@@ -9,6 +11,8 @@ static void start(struct agent *st, struct agent_out *out)
         return;
     st->load_wanted = false;
     st->loading = true;
+    RM_ASSERT(generation_compare(st->load_generation, st->ring) == 0, "a load for ring %lld in ring %lld",
+              (long long)st->load_generation.n, (long long)st->ring.n);
     agent_call_made(st, &st->reads);
     struct message *m = agent_say(out, AGENT_LOAD, MSG_LOAD);
     m->generation = st->ring;
@@ -35,6 +39,8 @@ void agent_drop_load(struct agent *st, struct agent_out *out)
 
 void agent_load_for(struct agent *st, const struct msg_form *form, struct agent_out *out)
 {
+    RM_ASSERT(st->phase == PHASE_FORMING && form->count <= RM_WORKERS_MAX,
+              "a ring of %d is formed in phase %d", form->count, (int)st->phase);
     agent_drop_load(st, out);
     for (int rank = 0; rank < form->count; rank++) {
         const struct msg_member *m = &form->member[rank];
@@ -62,6 +68,8 @@ void agent_on_load(struct agent *st, const struct message *m, struct agent_out *
  * the same memory: until then it may not touch that. */
 void agent_on_loaded(struct agent *st, const struct agent_event *e, struct agent_out *out)
 {
+    RM_ASSERT(st->loading, "a state is loaded that nobody began, in ring %lld",
+              (long long)st->load_generation.n);
     st->loading = false;
     agent_call_returned(st, &st->reads);
     if (!e->ok && !e->given_up)

@@ -14,6 +14,7 @@ struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kin
 struct message *agent_say(struct agent_out *out, enum agent_action_kind kind, enum msg_type type)
 {
     struct agent_action *a = agent_act(out, kind);
+    RM_ASSERT((unsigned)type < MSG_TYPES, "a message of type %d", (int)type);
     return a->message = message_place(&out->arena, type);
 }
 
@@ -26,6 +27,7 @@ void agent_send_control(struct agent *st, struct agent_out *out, const struct me
 {
     if (st->connection != WELCOMED)
         return;
+    RM_ASSERT(!st->over, "a word after the last one: %s", msg_type_name(m->type));
     struct message *copy = message_place_copy(&out->arena, m);
     copy->term = st->term;
     agent_act(out, AGENT_SEND_CONTROL)->message = copy;

@@ -12,6 +12,7 @@ static void say_waits(struct agent *st, int64_t step, rm_time age, struct agent_
     struct message m;
     if (st->released)
         return;
+    RM_ASSERT(age >= 0, "step %lld waits for %lld ns", (long long)step, (long long)age);
     message_init(&m, MSG_SAVE_WAITS);
     m.save_waits.step = step;
     m.save_waits.age = age;
@@ -74,6 +75,8 @@ void agent_on_publish(struct agent *st, const struct message *m, rm_time now, st
         say_waits(st, m->publish.step, 0, out);
     else
         start_publish(st, out);
+    RM_ASSERT(st->publishing != st->publish_waits, "step %lld is published %d times, and waits %d times",
+              (long long)m->publish.step, st->publishing, st->publish_waits);
 }
 
 static void keep_written(struct agent *st, const struct message *m)
@@ -109,6 +112,8 @@ void agent_on_snapshot(struct agent *st, const struct message *m, rm_time now, s
 /* Also to a trainer that is only starting: its setup said that the memory is in use. */
 static void free_snapshot(struct agent *st, struct agent_out *out)
 {
+    RM_ASSERT(!st->writing && !st->write_waits, "the memory of step %lld is free, and needed",
+              (long long)st->write->snapshot.state.step);
     st->wanted = false;
     if (st->trainer != TRAINER_NONE)
         agent_say(out, AGENT_SEND_LINK, MSG_SNAPSHOT_FREE);
@@ -138,6 +143,7 @@ void agent_event_blame(struct agent_event *event, const struct error *err)
 void agent_storage_fault(struct agent *st, const struct agent_event *e, struct agent_out *out)
 {
     struct message m;
+    RM_ASSERT(!e->ok, "what is well is told as a fault: %s", e->text);
     message_init(&m, MSG_FAULT);
     m.generation = st->ring;
     m.fault.kind = FAULT_STORAGE;
@@ -176,11 +182,14 @@ static void store_failed(struct agent *st, const char *why, rm_time now)
     rm_time next = st->store_delay ? 2 * st->store_delay : store_pause;
     st->store_delay = next < store_pause_most ? next : store_pause_most;
     st->store_at = now + st->store_delay;
+    RM_ASSERT(st->store_delay >= store_pause && st->store_delay <= store_pause_most,
+              "the store is asked again in %lld ns", (long long)st->store_delay);
     text_copy(st->store_why, sizeof st->store_why, why);
 }
 
 void agent_on_written(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
 {
+    RM_ASSERT(st->writing, "a slice of step %lld is written that nobody began", (long long)e->step);
     st->writing = false;
     agent_call_returned(st, &st->writes);
     if (e->ok) {
@@ -200,6 +209,7 @@ void agent_on_written(struct agent *st, const struct agent_event *e, rm_time now
 
 void agent_on_published(struct agent *st, const struct agent_event *e, rm_time now, struct agent_out *out)
 {
+    RM_ASSERT(st->publishing, "step %lld is published that nobody began", (long long)e->step);
     st->publishing = st->publish_first = false;
     agent_call_returned(st, &st->writes);
     if (e->ok) {
@@ -242,6 +252,7 @@ bool agent_asks_store_again(const struct agent *st)
 
 void agent_ask_store_again(struct agent *st, struct agent_out *out)
 {
+    RM_ASSERT(agent_asks_store_again(st), "the store is asked again, and nothing waits for it");
     if (st->write_waits)
         start_write(st, out);
     if (st->publish_waits)

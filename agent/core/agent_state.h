@@ -96,6 +96,9 @@ struct agent {
     int64_t saved;         /* newest checkpoint that is known to be published, -1 none */
 };
 
+/* agent_check.c: what holds between two steps, asserted */
+void agent_check_invariants(const struct agent *st);
+
 /* agent_out.c: filling actions */
 struct agent_action *agent_act(struct agent_out *out, enum agent_action_kind kind);
 /* With a message of that type, to be filled in; with a copy. */

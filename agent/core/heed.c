@@ -2,6 +2,8 @@
 
 #include <stddef.h>
 
+#include "common/base/assert.h"
+
 static const rm_time apart = 60 * RM_S; /* one leave a machine and minute */
 static const rm_time least = 5 * RM_S;  /* in which a worker can leave */
 
@@ -22,6 +24,8 @@ static rm_time doomed_at(const struct heed *heed, const struct notice *will)
     if (will->until == RM_NEVER)
         return RM_NEVER;
     rm_time at = rm_later(heed->since + apart, will->until - apart);
+    RM_ASSERT(at >= heed->since + apart, "a machine that goes is left at %lld, known since %lld",
+              (long long)at, (long long)heed->since);
     return will->until - at < least ? RM_NEVER : at;
 }
 
@@ -38,6 +42,8 @@ bool heed_notices(struct heed *heed, const struct notices *notices, bool complet
     if (heed->doomed && !heed->told && (now < doomed_at(heed, will) || will->until - now < least))
         return false;
     rm_time until = rm_later(will->until, now + least);
+    RM_ASSERT(heed->heard && until >= now + least, "a leave until %lld, at %lld", (long long)until,
+              (long long)now);
     if (heed->told && (until == RM_NEVER || until > heed->leaves.until - NOTICE_SAME_MOMENT))
         return false;
     heed->told = true;
@@ -51,5 +57,6 @@ rm_time heed_deadline(const struct heed *heed, const struct notices *notices, rm
 {
     const struct notice *will = will_of(notices);
     rm_time at = heed->doomed && !heed->told && will ? doomed_at(heed, will) : RM_NEVER;
+    RM_ASSERT(!heed->told || heed->heard, "a notice was told, and none heard");
     return at > now ? at : RM_NEVER;
 }

@@ -112,6 +112,8 @@ static void say_up(struct launch *st, struct launch_out *out)
 static void say_stopped(struct launch *st, struct launch_out *out)
 {
     struct message *m = say(st, out, MSG_STOPPED);
+    RM_ASSERT(st->state == IDLE && st->owes_stop, "round %" PRId64 " is answered in state %d", st->round,
+              (int)st->state);
     m->stopped.round = st->round;
     m->stopped.state = beginning(st);
     m->stopped.update_step = -1;
@@ -129,6 +131,7 @@ static void kill_all(struct launch *st, struct launch_out *out)
 static void begin_stop(struct launch *st, rm_time grace, rm_time now, struct launch_out *out)
 {
     bool running = st->state == RUNNING;
+    RM_ASSERT(grace >= 0, "%" PRId64 " ns to stop within", (int64_t)grace);
     if (running && st->left) {
         st->state = STOPPING;
         st->kill_at = now + grace;
@@ -165,6 +168,7 @@ static void on_go(struct launch *st, const struct message *m, struct launch_out 
     if (st->state != READY || generation_compare(m->generation, st->ring.generation) != 0)
         return;
     st->state = RUNNING;
+    RM_ASSERT(st->left == 0, "a generation begins, and %d processes of another live", st->left);
     st->left = st->settings.processes;
     st->told = (struct told){0};
     add(out, LAUNCH_START);
@@ -241,6 +245,7 @@ static void say_told(struct launch *st, rm_time now, struct launch_out *out)
     bool all_run = st->left == st->settings.processes;
     if (st->state != RUNNING || !st->told.set || (!all_run && !st->told.unheard))
         return;
+    RM_ASSERT(st->told.moved <= now, "it moved %" PRId64 " ns from now", (int64_t)(st->told.moved - now));
     struct message *m = say(st, out, MSG_REPORTED);
     m->reported.step = p->step;
     m->reported.steps = p->steps;
@@ -255,6 +260,8 @@ static void say_told(struct launch *st, rm_time now, struct launch_out *out)
 static void say_finished(struct launch *st, struct launch_out *out)
 {
     struct message *m = say(st, out, MSG_FINISHED);
+    RM_ASSERT(st->state == RUNNING && st->left == 0, "finished in state %d, and %d are left", (int)st->state,
+              st->left);
     m->finished.step = 1;
     m->finished.exact = true;
     st->state = DONE;
@@ -264,6 +271,8 @@ static void say_finished(struct launch *st, struct launch_out *out)
 static void say_failed(struct launch *st, const struct launch_event *e, struct launch_out *out)
 {
     struct message *m = say(st, out, MSG_FAULT);
+    RM_ASSERT(st->state == RUNNING && e->code, "process %d failed with %d, in state %d", e->local, e->code,
+              (int)st->state);
     m->fault.kind = FAULT_PROGRAM;
     m->fault.peer = m->fault.step = -1;
     m->fault.exit_code = e->code;
@@ -337,6 +346,21 @@ static void beat(struct launch *st, rm_time now, struct launch_out *out)
     say_told(st, now, out);
 }
 
+/* What holds between two steps, whatever was told. */
+static void check_invariants(const struct launch *st)
+{
+    bool in_ring = st->state == READY || st->state == RUNNING || st->state == DONE;
+    RM_ASSERT(st->left >= 0 && st->left <= st->settings.processes, "%d of %d processes have not ended",
+              st->left, st->settings.processes);
+    RM_ASSERT(!in_ring || (st->ring.rank >= 0 && st->ring.rank < st->ring.world),
+              "rank %d of %d, in state %d", st->ring.rank, st->ring.world, (int)st->state);
+    RM_ASSERT((st->state == RUNNING || st->state == STOPPING) ? st->left > 0
+                                                              : st->state == CLEARING || !st->left,
+              "%d processes have not ended, in state %d", st->left, (int)st->state);
+    RM_ASSERT((st->state == STOPPING) == (st->kill_at != RM_NEVER), "killed at %" PRId64 ", in state %d",
+              (int64_t)st->kill_at, (int)st->state);
+}
+
 void launch_step(struct launch *st, const struct launch_event *event, rm_time now, struct launch_out *out)
 {
     out->count = 0;
@@ -367,4 +391,5 @@ void launch_step(struct launch *st, const struct launch_event *event, rm_time no
         kill_all(st, out);
     if (now >= st->beat_at)
         beat(st, now, out);
+    check_invariants(st);
 }
