@@ -19,12 +19,15 @@ enum {
 const char *op_class_name(enum op_class counted)
 {
     static const char *const names[] = {"nothing", "preemption", "infrastructure", "failure", "misfit"};
+    RM_ASSERT((unsigned)counted <= OP_COUNT_MISFIT, "an ending of class %d", (int)counted);
     return names[counted];
 }
 
 __attribute__((format(printf, 4, 5))) static void ending(struct op_ending *ret, enum op_class counted,
                                                          const char *reason, const char *format, ...)
 {
+    RM_ASSERT(*reason && (unsigned)counted <= OP_COUNT_MISFIT, "an ending without a reason, of class %d",
+              (int)counted);
     va_list arguments;
     ret->counted = counted;
     text_copy(ret->reason, sizeof ret->reason, reason);
@@ -37,6 +40,7 @@ static void who(const struct pod_view *pod, int index, char *out, size_t size)
 {
     const char *on = pod && *pod->node ? " on " : "";
     const char *node = pod ? pod->node : "";
+    RM_ASSERT(index >= -1 && index < RM_WORKERS_MAX, "worker %d ended", index);
     if (index < 0)
         snprintf(out, size, "the coordinator%s%.60s", on, node);
     else
@@ -162,6 +166,7 @@ static void failure(const struct job_view *job, const struct pod_view *pod, cons
  * the coordinator, who hears of each, says so. */
 void account_refused_alone(struct op_ending *ending)
 {
+    RM_ASSERT(ending->refused, "what nobody refused is refused alone: %s", ending->message);
     ending->counted = OP_COUNT_MISFIT;
     text_copy(ending->reason, sizeof ending->reason, "Refused");
     ending->fails_job = ending->refused = false;
@@ -183,6 +188,7 @@ bool account_blames_node(struct job_status *status, const struct pod_view *pod, 
     ending->counted = OP_COUNT_MISFIT;
     text_copy(ending->reason, sizeof ending->reason, "NodeFails");
     size_t said = strlen(ending->message);
+    RM_ASSERT(said < sizeof ending->message, "a sentence of %zu bytes", said);
     snprintf(ending->message + said, sizeof ending->message - said,
              "; so did the last one on %.100s, which is rather avoided from now on", pod->node);
     return true;
@@ -246,6 +252,8 @@ void account_pod(const struct job_view *job, const struct pod_view *pod, const s
         ending(ret, OP_COUNT_PREEMPTION, "Deleted", "%s was deleted by somebody else", name);
     else
         account_lost(pod, index, ret);
+    RM_ASSERT(*ret->message && (!ret->fails_job || ret->counted == OP_COUNT_FAILURE),
+              "%s fails the job, and counts as %s", ret->message, op_class_name(ret->counted));
 }
 
 static void add_to_window(struct job_status *status, const struct job_view *job, int64_t now_ms)
@@ -315,6 +323,7 @@ static int64_t after(int64_t last_ms, int times, int64_t most_ms)
     int64_t wait = BACKOFF_FIRST_MS;
     for (int i = 1; i < times && wait < most_ms; i++)
         wait *= 2;
+    RM_ASSERT(wait > 0, "the next attempt waits %lld ms", (long long)wait);
     return last_ms ? last_ms + (wait < most_ms ? wait : most_ms) : 0;
 }
 
@@ -324,6 +333,8 @@ void account_end(struct op_slot *slot, int64_t created_ms, int64_t now_ms)
     bool quick = !created_ms || now_ms - created_ms < QUICK_MS;
     slot->quick = quick ? (in_a_row ? slot->quick : 0) + 1 : 0;
     slot->quick_ms = quick ? now_ms : 0;
+    RM_ASSERT((slot->quick > 0) == (slot->quick_ms != 0), "it ended soon %d times in a row, last at %lld",
+              slot->quick, (long long)slot->quick_ms);
 }
 
 int64_t account_quick_until(const struct op_slot *slot)

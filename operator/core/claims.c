@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/str.h"
 #include "common/wire/json.h"
 #include "operator/core/read.h"
@@ -27,6 +28,7 @@ void claims_init(struct claims *claims, const char *namespace, const char *name,
 static void hear(struct claims *claims, rm_time now)
 {
     rm_time silence = now - claims->heard_at;
+    RM_ASSERT(now >= claims->heard_at, "time goes back by %lld ns", (long long)(claims->heard_at - now));
     claims->time += silence < silence_most ? silence : silence_most;
     claims->heard_at = now;
 }
@@ -55,6 +57,7 @@ static struct claim *place_for(struct claims *claims, const struct claim *claim)
 {
     int beside = 0;
     struct claim *over = NULL;
+    RM_ASSERT(claims->count >= 0 && claims->count <= CLAIMS_MAX, "%d claims are known", claims->count);
     for (int i = 0; i < claims->count; i++) {
         struct claim *other = &claims->other[i];
         bool near = !strcmp(other->namespace, claim->namespace);
@@ -116,6 +119,9 @@ bool claims_see(struct claims *claims, const struct js *lease, rm_time now)
         heard.changed_at = known->changed_at;
     heard.told = same_place(known, &heard) && known->told;
     *known = heard;
+    RM_ASSERT(claims->count <= CLAIMS_MAX && known->changed_at <= claims->time,
+              "%d claims, the newest of %lld at %lld", claims->count, (long long)known->changed_at,
+              (long long)claims->time);
     return true;
 }
 

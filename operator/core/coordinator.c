@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/notice/notice.h"
 #include "common/wire/json.h"
 #include "operator/core/read.h"
@@ -167,6 +168,8 @@ static void read_events(const struct js *list, bool no_steps, struct coordinator
         struct told told;
         char name[OP_CAUSE_MAX] = "";
         const struct js *from = js_at(list, i);
+        RM_ASSERT(ret->events_count < OP_COORDINATOR_EVENTS_MAX, "%d events, and one more",
+                  ret->events_count);
         struct op_coordinator_event *event = &ret->event[ret->events_count++];
         read_int(from, "sequence", 0, INT64_MAX, &event->sequence);
         read_int(from, event_key(EVENT_KEY_TIME), 0, INT64_MAX, &event->at_ms);
@@ -187,6 +190,9 @@ static void take_lists(const struct status_page *page, struct coordinator_view *
         ret->quarantined[i] = page->quarantined.worker[i].worker;
     take_lost(&page->lost, ret);
     read_events(page->events, page->program || !page->progress.known, ret);
+    RM_ASSERT(ret->ring_size >= 0 && ret->ring_size <= RM_WORKERS_MAX &&
+                  ret->quarantined_count <= RM_WORKERS_MAX,
+              "a ring of %d, %d in quarantine", ret->ring_size, ret->quarantined_count);
 }
 
 static void take_page(const struct status_page *page, struct coordinator_view *ret)

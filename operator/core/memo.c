@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "operator/core/plan.h"
 #include "operator/core/read.h"
 
@@ -17,6 +18,7 @@ uint64_t op_body_hash(const struct str *body)
 static enum op_applied applied_of(const struct job_view *job, const struct op_action *action)
 {
     char name[OP_NAME_MAX];
+    RM_ASSERT(action->kind == OP_APPLY, "%s %s is applied", op_kind_name(action->kind), action->name);
     if (action->resource == OP_SERVICES)
         return OP_APPLIED_SERVICE;
     if (action->resource == OP_BUDGETS)
@@ -79,6 +81,7 @@ void op_memo_refused(struct op_memo *memo, const struct job_view *job, const str
 {
     if (action->kind == OP_STATUS)
         return; /* whoever can read of it in a status reads of what is over */
+    RM_ASSERT(now_ms > 0, "refused at no time: %s", message);
     memo->refusal.at_ms = now_ms;
     memo->refusal.generation = job->generation;
     memo->refusal.code = code;
@@ -101,6 +104,7 @@ bool op_status_refusal(const struct op_action *action, int code, const char *mes
 
 void op_trials_note(struct op_trials *trials, uint64_t trial, int64_t now_ms)
 {
+    RM_ASSERT(trials->next >= 0 && trials->next < OP_TRIALS, "trial %d of %d", trials->next, OP_TRIALS);
     trials->taken[trials->next].hash = trial;
     trials->taken[trials->next].at_ms = now_ms;
     trials->next = (trials->next + 1) % OP_TRIALS;

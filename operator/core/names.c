@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "common/base/assert.h"
+#include "common/base/limits.h"
 #include "common/base/prng.h"
 
 /* FNV-1a: names need to differ, not to withstand anybody. */
@@ -35,6 +37,8 @@ void name_hash(const char *uid, const char *what, int64_t a, int64_t b, char out
 void name_worker(const char *job, const char *uid, int index, int attempt, char out[OP_NAME_MAX])
 {
     char hash[OP_HASH_TEXT];
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX && attempt >= 0, "attempt %d of worker %d has a name",
+              attempt, index);
     name_hash(uid, "worker", index, attempt, hash);
     snprintf(out, OP_NAME_MAX, "%s-w%d-%s", job, index, hash);
 }

@@ -24,6 +24,7 @@ static bool is_known(const struct job_view *job, const struct coordinator_view *
 
 static int64_t of_busiest(int64_t lanes, int64_t workers)
 {
+    RM_ASSERT(workers > 0 && lanes > 0, "%lld lanes of %lld workers", (long long)lanes, (long long)workers);
     return (lanes + workers - 1) / workers;
 }
 
@@ -31,6 +32,7 @@ static int64_t of_busiest(int64_t lanes, int64_t workers)
 static int64_t lanes_each(int64_t lanes, int64_t now, int64_t takes, int64_t left)
 {
     int64_t most = lanes;
+    RM_ASSERT(now >= 1 && takes >= 0, "%lld lanes take %lld s", (long long)now, (long long)takes);
     if (takes > 0)
         most = left > 0 ? left * now * 9 / 10 / takes : 0;
     if (most < now && (takes <= left || takes <= SOON_S))

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
 #include "operator/core/plan.h"
 #include "operator/core/pod.h"
@@ -36,6 +37,7 @@ static struct js *begin_object(const struct job_view *job, const char *version, 
                                const char *name)
 {
     struct js *o = js_object();
+    RM_ASSERT(*name && *job->uid, "a %s '%s' of no job", kind, name);
     js_set_string(o, "apiVersion", version);
     js_set_string(o, "kind", kind);
     js_set(o, "metadata", object_metadata(job, name));
@@ -85,6 +87,7 @@ static struct js *selector(const struct job_view *job, const char *role)
 static struct js *port_of(const char *name, int port)
 {
     struct js *o = js_object();
+    RM_ASSERT(port > 0 && port < 65536, "port %d of %s", port, name);
     js_set_string(o, "name", name);
     js_set_int(o, "port", port);
     js_set_string(o, "protocol", "TCP");
@@ -140,6 +143,7 @@ static struct js *peer_operator(const struct op_settings *settings)
 static struct js *policy_port(int port)
 {
     struct js *o = js_object();
+    RM_ASSERT(port > 0 && port < 65536, "port %d", port);
     js_set_string(o, "protocol", "TCP");
     js_set_int(o, "port", port);
     return list_of(o);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/wire/json.h"
 #include "operator/core/objects.h"
 #include "operator/core/plan_parts.h"
@@ -15,6 +16,8 @@ static bool is_wanted(const struct op_slot *slot, const struct pod_view *pod)
 
 static const struct op_slot *slot_of(const struct job_status *status, const struct pod_view *pod)
 {
+    RM_ASSERT(pod->role == OP_COORDINATOR || (pod->index >= 0 && pod->index < RM_WORKERS_MAX),
+              "pod %s is of worker %d", pod->name, pod->index);
     return pod->role == OP_COORDINATOR ? &status->ring.coordinator : &status->workers.slot[pod->index];
 }
 
@@ -37,6 +40,8 @@ static bool is_kept(const struct planner *p, const struct pod_view *pod)
 static const char *excess(struct planner *p, const struct pod_view *pod)
 {
     const struct op_slot *stored = slot_of(p->stored, pod);
+    RM_ASSERT(!condition_is(p->stored, OP_FINISHED), "pod %s is one too many of a job that is over",
+              pod->name);
     if (is_wanted(stored, pod))
         return NULL;
     if (!pod_is_over(pod)) {
@@ -59,6 +64,7 @@ static const char *excess(struct planner *p, const struct pod_view *pod)
 static const char *remains(struct planner *p, const struct pod_view *pod)
 {
     int64_t until = p->stored->completion_ms + OP_CLEAN_PATIENCE_MS;
+    RM_ASSERT(condition_is(p->stored, OP_FINISHED), "pod %s remains of a job that goes on", pod->name);
     if (p->job->clean == OP_CLEAN_NONE || (p->job->clean == OP_CLEAN_RUNNING && pod_is_spent(pod)))
         return NULL;
     if (p->s->now_ms < until) {
@@ -90,6 +96,7 @@ static void create_key(struct planner *p)
     char name[OP_NAME_MAX];
     if (!p->wants_key)
         return;
+    RM_ASSERT(p->mode == OP_HOLD, "a key for a job that runs (mode %d)", (int)p->mode);
     name_key(p->job->name, p->s->chance, name);
     struct op_action *action =
         plan_add(p, OP_CREATE, OP_SECRETS, name, "the job's programs know each other by it");
@@ -121,6 +128,8 @@ static void apply(struct planner *p, enum op_resource resource, enum op_applied 
                   struct str *body, const char *why)
 {
     struct op_action *action = NULL;
+    RM_ASSERT((unsigned)which < OP_APPLIED && body->length > 0, "%s %s is applied as %d, with %zu bytes",
+              op_resource_name(resource), name, (int)which, body->length);
     if (p->s->memo->applied[which] != op_body_hash(body))
         action = plan_add(p, OP_APPLY, resource, name, "%s", why);
     if (!action) {
@@ -184,6 +193,8 @@ static void create_coordinator(struct planner *p)
     if (stored->state != OP_SLOT_WANTED || p->next.ring.coordinator.state != OP_SLOT_WANTED ||
         find_coordinator(p, stored->attempt) || has_other_pod(p, OP_COORDINATOR, -1))
         return;
+    RM_ASSERT(stored->attempt == p->next.ring.coordinator.attempt, "term %d is made, and %d wanted",
+              stored->attempt, p->next.ring.coordinator.attempt);
     name_coordinator(p->job->name, p->job->uid, stored->attempt, name);
     struct op_action *action = plan_add(p, OP_CREATE, OP_PODS, name, "term %d is wanted", stored->attempt);
     if (!action)
@@ -202,6 +213,9 @@ static void create_worker(struct planner *p, int index)
     if (stored->state != OP_SLOT_WANTED || p->next.workers.slot[index].state != OP_SLOT_WANTED ||
         find_worker(p, index, stored->attempt) || has_other_pod(p, OP_WORKER, index))
         return;
+    RM_ASSERT(stored->attempt == p->next.workers.slot[index].attempt,
+              "attempt %d of worker %d is made, and %d wanted", stored->attempt, index,
+              p->next.workers.slot[index].attempt);
     name_worker(p->job->name, p->job->uid, index, stored->attempt, name);
     struct op_action *action =
         plan_add(p, OP_CREATE, OP_PODS, name, "worker %d is wanted (attempt %d)", index, stored->attempt);
@@ -219,6 +233,7 @@ static void create_worker(struct planner *p, int index)
 
 static void create_pods(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_IDLING, "pods are made in mode %d", (int)p->mode);
     if (p->mode == OP_RUN && !slot_is_live(&p->stored->ring.coordinator))
         return;
     apply_around(p);
@@ -337,6 +352,7 @@ static void poll(struct planner *p)
 
 void plan_act(struct planner *p)
 {
+    RM_ASSERT(p->plan->actions_count == 0, "%d writes before the plan is made", p->plan->actions_count);
     delete_pods(p);
     delete_job(p);
     try_pod(p);

@@ -5,6 +5,8 @@
 
 #include "operator/core/plan_parts.h"
 
+#include "common/base/assert.h"
+
 enum {
     END_S = 60,                       /* that workers may take to save and end... */
     SAVE_BYTES_S = 100 * 1000 * 1000, /* ...and as much more as the newest checkpoint takes at this pace... */
@@ -61,6 +63,8 @@ void plan_say_resumption(const struct planner *p, char *out, size_t size)
 static void tell_stop(struct planner *p, int64_t reserve)
 {
     char said[RM_WHY_MAX], kept[PRICE_TEXT_MAX];
+    RM_ASSERT(p->pauses && reserve >= 0, "a job that goes on keeps %lld millionths for its end",
+              (long long)reserve);
     plan_say_budget(p, said, sizeof said);
     text_up(reserve, kept);
     if (reserve >= p->job->budget_micros)
@@ -123,4 +127,6 @@ void plan_budget(struct planner *p)
         tell_stop(p, reserve);
     }
     told->stopped_micros = p->job->budget_micros;
+    RM_ASSERT(p->pauses && told->stopped_micros > 0, "stopped at %lld millionths",
+              (long long)told->stopped_micros);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "operator/core/plan_parts.h"
 #include "operator/core/pod.h"
 
@@ -28,17 +29,21 @@ static void withdraw(struct op_slot *slot)
         slot->state = OP_SLOT_SKIPPED;
     else if (slot->state == OP_SLOT_PRESENT)
         slot->state = OP_SLOT_ENDED;
+    RM_ASSERT(!slot_is_live(slot), "attempt %d is withdrawn, and wanted (state %d)", slot->attempt,
+              (int)slot->state);
 }
 
 static void withdraw_workers(struct planner *p)
 {
     for (int i = 0; i < RM_WORKERS_MAX; i++)
         withdraw(&p->next.workers.slot[i]);
+    RM_ASSERT(plan_live(&p->next) == 0, "%d of no workers are wanted", plan_live(&p->next));
 }
 
 /* SKIPPED goes on with its attempt, any other with the next. */
 static void allocate(struct op_slot *slot)
 {
+    RM_ASSERT(!slot_is_live(slot), "a slot that has attempt %d is given another one", slot->attempt);
     if (slot->state != OP_SLOT_SKIPPED)
         slot->attempt++;
     slot->state = OP_SLOT_WANTED;
@@ -57,6 +62,7 @@ static bool is_quarantined(const struct planner *p, int index)
 static int held(const struct planner *p, enum pod_role role, int index)
 {
     int most = 0;
+    RM_ASSERT(index >= -1 && index < RM_WORKERS_MAX, "the pods of worker %d", index);
     for (int i = 0; i < p->s->pods_count; i++) {
         const struct pod_view *pod = p->s->pods[i];
         if (pod->role != role || pod->index != index || pod_is_over(pod))
@@ -136,6 +142,7 @@ static struct worth worth_of(const struct planner *p, int index)
 {
     const struct pod_view *pod = find_worker(p, index, p->next.workers.slot[index].attempt);
     const struct node_view *node = find_node(p, pod);
+    RM_ASSERT(slot_is_live(&p->next.workers.slot[index]), "worker %d is weighed, and not wanted", index);
     return (struct worth){{pod && *pod->node, !(node && *node->leave), in_ring(p, index),
                            !surge_is_uneasy(p, index), pod && pod->base, pod ? pod->deletion_cost : 0,
                            -index}};
@@ -205,10 +212,13 @@ static void grow_by(struct planner *p, int missing)
 
 static void decide_workers(struct planner *p)
 {
+    RM_ASSERT(p->mode != OP_STOP && p->mode != OP_SUSPEND && p->mode != OP_DONE,
+              "workers of a job that ends (mode %d)", (int)p->mode);
     if (p->mode == OP_RUN && !p->finishing)
         relieve(p);
     p->next.workers.surge = surge_decide(p);
     int desired = find_places(p) + p->next.workers.surge;
+    RM_ASSERT(p->next.workers.surge >= 0, "%d workers more than wanted", p->next.workers.surge);
     for (int live = plan_live(&p->next); live > desired; live--)
         shrink_by_one(p);
     if (p->mode != OP_RUN || p->finishing)
@@ -234,6 +244,8 @@ static void decide_coordinator(struct planner *p)
         return;
     }
     allocate(slot);
+    RM_ASSERT(slot->state == OP_SLOT_WANTED, "term %d is wanted, in state %d", slot->attempt,
+              (int)slot->state);
 }
 
 /* Do too few workers have a node, while others wait for the scheduler to find them one? Whoever holds pods
@@ -241,6 +253,8 @@ static void decide_coordinator(struct planner *p)
 static bool is_short(const struct planner *p, const struct op_found *found)
 {
     const struct coordinator_view *view = find_coordinator_view(p);
+    RM_ASSERT(found->gated <= found->waiting, "%d of %d pods that wait are gated", found->gated,
+              found->waiting);
     return found->waiting && !found->gated && found->scheduled < p->job->workers_min &&
            !(view && view->state == STATUS_TRAINING);
 }
@@ -276,6 +290,7 @@ static void decide_start(struct planner *p)
         idle_note(p);
     withdraw_workers(p);
     p->next.workers.retry_ms = p->s->now_ms + OP_RETRY_FIRST_MS + jitter;
+    RM_ASSERT(jitter >= 0 && jitter < OP_RETRY_FIRST_MS, "another try %lld ms later", (long long)jitter);
     plan_event(p, true, "Waiting", "Delete",
                "%d workers found a node within elasticity.startTimeout, %d are needed; trying again later",
                found.scheduled, p->job->workers_min);
@@ -399,6 +414,8 @@ static bool has_key(struct planner *p)
 static void stop_all(struct planner *p)
 {
     withdraw_workers(p);
+    RM_ASSERT(p->mode != OP_RUN && p->mode != OP_HOLD, "all of a job that runs are stopped (mode %d)",
+              (int)p->mode);
     if (plan_live(p->stored) == 0 && !find_any_alive(p, OP_WORKER))
         withdraw(&p->next.ring.coordinator);
 }
@@ -439,6 +456,7 @@ static void check_places(struct planner *p)
 
 static void decide_run(struct planner *p)
 {
+    RM_ASSERT(p->mode == OP_RUN || p->mode == OP_HOLD, "a job runs in mode %d", (int)p->mode);
     decide_coordinator(p);
     decide_workers(p);
     note_short(p);
@@ -459,6 +477,8 @@ static void note_activity(struct planner *p)
         p->next.active_ms = p->s->now_ms;
     if (!p->next.start_ms && !p->pauses)
         p->next.start_ms = p->s->now_ms;
+    RM_ASSERT(p->pauses == !p->next.active_ms, "a job that %s is active since %lld",
+              p->pauses ? "pauses" : "goes on", (long long)p->next.active_ms);
 }
 
 void plan_decide(struct planner *p)

@@ -3,6 +3,8 @@
  * because of it goes back as from a machine that may go: first the replacement, then the leave. */
 #include "operator/core/plan_parts.h"
 
+#include "common/base/assert.h"
+
 /* Where its Node is gone nobody knows any more what it was: the job asks for spot machines, and mostly gets
  * one. */
 static bool was_on_spot(const struct planner *p, const struct pod_view *pod)
@@ -27,6 +29,8 @@ void plan_note_interruption(struct planner *p, const struct pod_view *pod, const
 
 static void fall_back(struct planner *p)
 {
+    RM_ASSERT(!p->next.spot.fell_ms && p->next.spot.interruptions >= p->job->fallback.after,
+              "after %d of %d interruptions", p->next.spot.interruptions, p->job->fallback.after);
     p->next.spot.fell_ms = p->s->now_ms;
     plan_event(p, true, "FellBack", "Replace",
                "%d workers were interrupted on spot machines within %lld min: new ones rather go to machines "
@@ -43,6 +47,7 @@ static void forget(struct planner *p)
 
 static void go_back(struct planner *p)
 {
+    RM_ASSERT(p->next.spot.fell_ms, "a job goes back to where it is");
     forget(p);
     plan_event(p, false, "BackOnSpot", "Replace",
                "no worker was interrupted on a spot machine for %lld min: new ones go there again, and who "

@@ -2,6 +2,8 @@
 
 #include "operator/core/plan_parts.h"
 
+#include "common/base/assert.h"
+
 const struct node_view *find_node(const struct planner *p, const struct pod_view *pod)
 {
     if (!p->s->nodes_known || !pod || !*pod->node)
@@ -27,6 +29,7 @@ const struct pod_view *find_worker(const struct planner *p, int index, int attem
 const struct pod_view *find_live(const struct planner *p, int index)
 {
     const struct op_slot *slot = &p->next.workers.slot[index];
+    RM_ASSERT(index >= 0 && index < RM_WORKERS_MAX, "the slot of worker %d", index);
     return slot_is_live(slot) ? find_worker(p, index, slot->attempt) : NULL;
 }
 
@@ -124,5 +127,7 @@ struct op_found find_present(const struct planner *p)
         found.waiting += pod && !*pod->node;
         found.gated += pod && !*pod->node && *pod->gates;
     }
+    RM_ASSERT(found.gated <= found.waiting && found.scheduled + found.waiting <= RM_WORKERS_MAX,
+              "%d pods have a node, %d wait, %d are gated", found.scheduled, found.waiting, found.gated);
     return found;
 }

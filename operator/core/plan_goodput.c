@@ -6,6 +6,8 @@
 
 #include "operator/core/plan_parts.h"
 
+#include "common/base/assert.h"
+
 /* Of the classes that a coordinator knows best. */
 static int64_t accounted(const struct op_goodput *g)
 {
@@ -21,6 +23,8 @@ static void fill_up(struct planner *p, int64_t until_ms)
     int64_t wall = p->next.start_ms ? (until_ms - p->next.start_ms) / 1000 : 0, known = accounted(g);
     g->seconds[GOODPUT_WAITING] = wall > known ? wall - known : 0;
     int64_t all = known + g->seconds[GOODPUT_WAITING];
+    RM_ASSERT(all == (wall > known ? wall : known), "%lld s of %lld are accounted for", (long long)all,
+              (long long)wall);
     double share = all > 0 ? (double)g->seconds[GOODPUT_PRODUCTIVE] / (double)all : 0;
     snprintf(g->ratio, sizeof g->ratio, "%.3f", share);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "operator/core/instant.h"
 #include "operator/core/plan_parts.h"
 #include "operator/core/pod.h"
@@ -28,6 +29,8 @@ void idle_note(struct planner *p)
         base += !*pod->node && pod->base;
     }
     p->next.idle.base = waiting && base == waiting;
+    RM_ASSERT(base <= waiting && p->next.idle.left.count <= OP_AVOIDED_MAX,
+              "%d of %d that wait are of the base", base, waiting);
 }
 
 /* Those who hold a state that nobody could save now keep it, and their nodes. */
@@ -63,6 +66,8 @@ static int64_t begins_at(const struct planner *p)
 static void begin_idle(struct planner *p, const struct op_found *found)
 {
     char since[OP_INSTANT_TEXT];
+    RM_ASSERT(!p->next.idle.since_ms && p->next.idle.short_ms, "idle twice, too few since %lld",
+              (long long)p->next.idle.short_ms);
     if (found->scheduled + found->waiting)
         idle_note(p);
     p->next.idle.since_ms = p->s->now_ms;
@@ -130,6 +135,7 @@ static void renew(struct planner *p, int probe)
         return;
     p->next.idle.left.count = over ? 0 : p->next.idle.left.count;
     p->next.idle.base = p->next.idle.base && !pinned;
+    RM_ASSERT(probe >= 0, "a pod that is not there makes place");
     p->next.workers.slot[probe].state = OP_SLOT_ENDED;
 }
 
@@ -157,6 +163,8 @@ bool idle_goes_on(struct planner *p)
 void idle_choose(const struct planner *p, struct op_elsewhere *ret)
 {
     const struct op_names *left = &p->stored->idle.left;
+    RM_ASSERT(left->count <= RM_WORKERS_MAX && ret->barred_count == 0, "%d machines are barred, and %d are",
+              left->count, ret->barred_count);
     ret->base = p->stored->idle.base;
     for (int i = 0; i < left->count; i++)
         if (!p->s->nodes_known || p->s->node(p->s->nodes, left->name[i]))
@@ -175,6 +183,7 @@ void idle_say(const struct planner *p, char *out, size_t size)
     snprintf(out, size, "idle since %s, as fewer than min %d workers had had a node since %s; ", since,
              p->job->workers_min, below);
     size_t length = strlen(out);
+    RM_ASSERT(length < size, "a sentence of %zu bytes", length);
     if (probe < 0)
         snprintf(out + length, size - length, "one of them is about to wait for one");
     else

@@ -104,11 +104,15 @@ static int64_t rate_at(struct meter *m, struct op_meter *meter, int64_t at_s)
         full = own; /* nothing counts as saved where nobody knows how much */
     meter->rate = own < 0 ? -1 : (own * m->share + RESOURCE_WHOLE / 2) / RESOURCE_WHOLE;
     meter->on_demand = own < 0 ? -1 : (full * m->share + RESOURCE_WHOLE / 2) / RESOURCE_WHOLE;
+    RM_ASSERT((meter->rate < 0) == (meter->on_demand < 0), "%lld an hour, %lld on demand",
+              (long long)meter->rate, (long long)meter->on_demand);
     return until_s < spot_until_s ? until_s : spot_until_s;
 }
 
 static void charge_span(struct op_cost *cost, const struct op_meter *meter, int64_t share, int64_t seconds)
 {
+    RM_ASSERT(seconds > 0 && share >= 0, "%lld s are charged, at a share of %lld", (long long)seconds,
+              (long long)share);
     add(&cost->hours, share, seconds);
     if (meter->rate < 0)
         add(&cost->unpriced, share, seconds);
@@ -278,6 +282,7 @@ static void drop_gone(struct meter *m)
         if (!meter->over && !meter->away && m->went_on)
             charge(m, meter, m->from_s, m->now_s);
     }
+    RM_ASSERT(kept <= m->cost->meters_count, "%d of %d meters are kept", kept, m->cost->meters_count);
     m->cost->meters_count = kept;
 }
 
@@ -313,6 +318,8 @@ void plan_meter(struct planner *p)
         *cost = p->s->memo->cost;
     m.from_s = cost->accounted_ms / MS_S;
     m.now_s = m.now_s > m.from_s ? m.now_s : m.from_s;
+    RM_ASSERT(m.now_s >= m.from_s, "time is charged from %lld to %lld", (long long)m.from_s,
+              (long long)m.now_s);
     if (!*cost->currency && has_own_price(p->job))
         text_copy(cost->currency, sizeof cost->currency, p->job->currency);
     bool ran = running(cost) > 0;

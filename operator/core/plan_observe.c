@@ -4,6 +4,8 @@
 
 #include "operator/core/plan_parts.h"
 
+#include "common/base/assert.h"
+
 /* The coordinator's report that it lost this very attempt; it is taken out of the list when it comes back. */
 static const struct op_gone *lost_report(const struct planner *p, int index, int attempt)
 {
@@ -21,6 +23,7 @@ static bool is_lost(struct planner *p, const struct pod_view *pod)
 {
     const struct op_gone *report = lost_report(p, pod->index, pod->attempt);
     const struct node_view *node = find_node(p, pod);
+    RM_ASSERT(!pod_is_over(pod), "pod %s is over, and could be lost", pod->name);
     if (!report)
         return false;
     if (p->s->nodes_known && (!node || !node->ready))
@@ -106,6 +109,8 @@ static bool is_stopping(const struct planner *p)
 
 static void tell_ending(struct planner *p, const struct op_ending *ending)
 {
+    RM_ASSERT(ending->counted == OP_COUNT_NOTHING || *ending->reason, "an ending without a reason: %s",
+              ending->message);
     if (ending->counted == OP_COUNT_PREEMPTION)
         plan_event(p, false, strcmp(ending->reason, "Left") == 0 ? "WorkerLeft" : "Interruption", "Replace",
                    "%s", ending->message);
@@ -125,6 +130,7 @@ static void count(struct planner *p, const struct op_ending *ending)
     char text[OP_MESSAGE_MAX];
     if (is_stopping(p))
         return; /* we told them to go */
+    RM_ASSERT(p->mode != OP_DONE, "a job that is over counts an ending: %s", ending->message);
     bool spent = account_add(&p->next, p->job, ending, p->s->now_ms);
     tell_ending(p, ending);
     if (ending->counted != OP_COUNT_FAILURE)
@@ -202,6 +208,7 @@ static void observe_worker(struct planner *p, int index)
         return;
     slot->state = OP_SLOT_ENDED;
     p->lost[index] = pod && !pod_is_over(pod) && ending.counted == OP_COUNT_INFRASTRUCTURE;
+    RM_ASSERT(!slot_is_live(slot), "attempt %d of worker %d has ended, and is wanted", slot->attempt, index);
     note_end(p, slot, pod, p->lost[index]);
     bool blamed =
         !is_stopping(p) && account_blames_node(&p->next, pod, pod && others_train(p, pod->node), &ending);

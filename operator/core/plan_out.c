@@ -5,9 +5,12 @@
 
 #include "operator/core/plan_parts.h"
 
+#include "common/base/assert.h"
+
 /* `list` or a longer one in its place, with room for one more than `count` items of that many bytes. */
 static void *with_room(void *list, int count, int *room, size_t bytes)
 {
+    RM_ASSERT(count >= 0 && count <= *room, "%d entries in room for %d", count, *room);
     if (count < *room)
         return list;
     *room = *room ? 2 * *room : 4;
@@ -20,6 +23,8 @@ static void *with_room(void *list, int count, int *room, size_t bytes)
 struct op_action *plan_add(struct planner *p, enum op_kind kind, enum op_resource resource, const char *name,
                            const char *format, ...)
 {
+    RM_ASSERT((unsigned)resource < OP_RESOURCES && *name, "%s of resource %d is written", name,
+              (int)resource);
     va_list arguments;
     struct op_plan *plan = p->plan;
     if (plan->actions_count == OP_ACTIONS_MAX)
@@ -37,6 +42,7 @@ struct op_action *plan_add(struct planner *p, enum op_kind kind, enum op_resourc
 void plan_event(struct planner *p, bool warning, const char *reason, const char *action, const char *format,
                 ...)
 {
+    RM_ASSERT(*reason && *action, "an event without a reason, of %s", action);
     va_list arguments;
     struct op_plan *plan = p->plan;
     if (plan->events_count == OP_EVENTS_MAX)
@@ -73,5 +79,6 @@ const char *op_resource_name(enum op_resource resource)
         [OP_POLICIES] = "networkpolicies",
         [OP_JOBS] = "trainingjobs",
     };
+    RM_ASSERT((unsigned)resource < OP_RESOURCES, "resource %d has no name", (int)resource);
     return names[resource];
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "operator/core/plan_parts.h"
 #include "operator/core/read.h"
 
@@ -14,6 +15,7 @@ static void set(struct planner *p, enum op_condition_type type, bool truth, cons
 
 void plan_finish(struct planner *p, bool complete, const char *reason, const char *message)
 {
+    RM_ASSERT(p->mode != OP_DONE, "a job ends twice: %s", reason);
     p->mode = OP_DONE;
     p->next.completion_ms = p->s->now_ms;
     set(p, complete ? OP_COMPLETE : OP_FAILED, true, reason, message);
@@ -26,6 +28,7 @@ static void say(struct planner *p, const char *state, const char *format, ...)
 
 static void say(struct planner *p, const char *state, const char *format, ...)
 {
+    RM_ASSERT(*state, "a job in no state");
     va_list arguments;
     text_copy(p->next.state, sizeof p->next.state, state);
     va_start(arguments, format);
@@ -185,6 +188,8 @@ static void count_workers(struct planner *p)
         p->next.workers.ready += pod && pod->ready && !pod->deletion_ms;
     }
     p->next.workers.current = plan_live(&p->next);
+    RM_ASSERT(p->next.workers.ready <= p->next.workers.current, "%d of %d workers are ready",
+              p->next.workers.ready, p->next.workers.current);
 }
 
 static void tell_pods(struct planner *p, bool held_up, const struct laggard *laggard)
@@ -343,6 +348,8 @@ static void tell_silence(struct planner *p)
 {
     char since[24];
     const struct pod_view *pod = find_coordinator(p, p->stored->ring.coordinator.attempt);
+    RM_ASSERT(pod, "a coordinator that is not there is silent, of term %d",
+              p->stored->ring.coordinator.attempt);
     rough_span(find_silence(p), since, sizeof since);
     say(p, "Unreachable", "the coordinator at %s (pod %s) has given no answer for%s: %.150s%s", pod->ip,
         pod->name, since, p->s->silence->why,
@@ -391,6 +398,7 @@ static void tell_training(struct planner *p, const struct coordinator_view *view
 {
     char more[OP_MESSAGE_MAX] = "";
     const struct pod_view *refused = find_refused(p);
+    RM_ASSERT(view->state == STATUS_TRAINING, "training is told in state %d", (int)view->state);
     tell_resting(p, more, sizeof more);
     if (*view->outage)
         snprintf(more, sizeof more, "; the store does not take the newest checkpoint: %s", view->outage);

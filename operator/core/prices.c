@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/str.h"
 #include "operator/core/instant.h"
 
@@ -46,6 +47,7 @@ bool price_parse(const char *text, int64_t *ret_micros)
     if (*text && (*text != '.' || !isdigit((unsigned char)text[1]) || !read_fraction(text + 1, &fraction)))
         return false;
     *ret_micros = whole * PRICE_UNIT + fraction;
+    RM_ASSERT(*ret_micros >= 0, "a price of %lld", (long long)*ret_micros);
     return *ret_micros <= PRICE_MOST;
 }
 
@@ -318,6 +320,7 @@ static int first_of(const struct prices *prices, const char *type)
         else
             high = middle;
     }
+    RM_ASSERT(low >= 0 && low <= prices->count, "row %d of %d", low, prices->count);
     return low;
 }
 
@@ -349,5 +352,7 @@ int64_t prices_find(const struct prices *prices, const struct price_machine *mac
     if (*machine->type)
         look_through(prices, machine->type, machine, at_ms, &best);
     *ret_until_ms = best.until_ms;
+    RM_ASSERT(best.until_ms > at_ms, "a price holds until %lld, at %lld", (long long)best.until_ms,
+              (long long)at_ms);
     return best.row ? best.row->micros : -1;
 }

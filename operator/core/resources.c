@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/str.h"
 #include "common/wire/json.h"
 
@@ -62,6 +63,7 @@ bool quantity_parse(const char *text, int64_t *ret_milli)
 
 static int64_t *place_of(struct resources *r, const char *name)
 {
+    RM_ASSERT(r->count >= 0 && r->count <= RESOURCES_MAX, "%d resources", r->count);
     for (int i = 0; i < r->count; i++)
         if (!strcmp(r->of[i].name, name))
             return &r->of[i].milli;

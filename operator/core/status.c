@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "common/base/assert.h"
+
 static const char *const condition_names[OP_CONDITIONS] = {
     [OP_ADMITTED] = "Admitted",   [OP_PODS_READY] = "PodsReady",   [OP_RING_FORMED] = "RingFormed",
     [OP_TRAINING] = "Training",   [OP_DEGRADED] = "Degraded",      [OP_STOPPING] = "Stopping",
@@ -12,12 +14,14 @@ static const char *const condition_names[OP_CONDITIONS] = {
 
 const char *condition_name(enum op_condition_type type)
 {
+    RM_ASSERT((unsigned)type < OP_CONDITIONS, "condition %d has no name", (int)type);
     return condition_names[type];
 }
 
 const char *slot_state_name(enum op_slot_state state)
 {
     static const char *const names[] = {"Free", "Wanted", "Present", "Ended", "Skipped"};
+    RM_ASSERT((unsigned)state <= OP_SLOT_SKIPPED, "state %d of a slot has no name", (int)state);
     return names[state];
 }
 
@@ -45,11 +49,13 @@ static void put(struct op_condition *c, enum op_truth wanted, const char *reason
 void condition_set(struct job_status *status, enum op_condition_type type, bool truth, const char *reason,
                    const char *message, int64_t generation, int64_t now_ms)
 {
+    RM_ASSERT((unsigned)type < OP_CONDITIONS, "condition %d is set: %s", (int)type, reason);
     put(&status->condition[type], truth ? OP_TRUE : OP_FALSE, reason, message, generation, now_ms);
 }
 
 void condition_unknown(struct job_status *status, enum op_condition_type type, const char *reason,
                        const char *message, int64_t generation, int64_t now_ms)
 {
+    RM_ASSERT((unsigned)type < OP_CONDITIONS, "condition %d is unknown: %s", (int)type, reason);
     put(&status->condition[type], OP_UNKNOWN, reason, message, generation, now_ms);
 }
