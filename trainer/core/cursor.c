@@ -20,6 +20,8 @@ static int half_bits(int64_t samples)
     int bits = 1;
     while (bits < 31 && ((int64_t)1 << (2 * bits)) < samples)
         bits++;
+    RM_ASSERT((int64_t)1 << (2 * bits) >= samples || bits == 31, "%d bits for %" PRId64 " samples", 2 * bits,
+              samples);
     return bits;
 }
 
@@ -56,5 +58,7 @@ int64_t cursor_sample(const struct cursor *c, int64_t step, int lane, int sequen
               c->lane_sequences);
     int64_t batch = (int64_t)c->lanes * c->lane_sequences;
     int64_t position = step * batch + (int64_t)lane * c->lane_sequences + sequence;
+    RM_ASSERT(c->samples > 0 && position >= 0, "place %" PRId64 " among %" PRId64 " samples", position,
+              c->samples);
     return cursor_permute(c->seed, position / c->samples, c->samples, position % c->samples);
 }

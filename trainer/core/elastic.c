@@ -70,6 +70,8 @@ struct elastic {
 struct elastic *elastic_open(const struct elastic_settings *settings)
 {
     struct elastic *st = calloc(1, sizeof *st);
+    RM_ASSERT(settings->steps >= 1 && settings->worker >= 0 && settings->worker < RM_WORKERS_MAX,
+              "worker %d of a job of %" PRId64 " steps", settings->worker, settings->steps);
     if (!st)
         return NULL;
     st->settings = *settings;
@@ -104,6 +106,7 @@ static struct message *add_message(struct elastic *st, struct elastic_out *out, 
 
 static bool due(int64_t every, int64_t step, int64_t done)
 {
+    RM_ASSERT(step >= 0, "step %" PRId64 " is due", step);
     return every > 0 && step > 0 && step % every == 0 && step > done;
 }
 
@@ -116,6 +119,8 @@ static bool snapshot_due_at(const struct elastic *st, int64_t step, int64_t save
 static void run(struct elastic *st, struct elastic_out *out, enum elastic_command command)
 {
     struct elastic_action *a = add_action(out, ELASTIC_RUN);
+    RM_ASSERT(st->running == CMD_NONE && command != CMD_NONE, "command %d is begun while %d runs",
+              (int)command, (int)st->running);
     a->command = command;
     a->form = &st->form;
     a->loaded = &st->loaded;
@@ -146,6 +151,8 @@ static struct message *fault(struct elastic *st, struct elastic_out *out, enum m
 static void fault_blamed(struct elastic *st, struct elastic_out *out, const struct elastic_result *r)
 {
     struct message *m = fault(st, out, r->code == ERR_DATA ? FAULT_DATA : FAULT_MACHINE, -1, r->text);
+    RM_ASSERT(r->outcome == OUTCOME_FAILED, "command %d is blamed with outcome %d", (int)r->command,
+              (int)r->outcome);
     m->fault.class = r->class;
     m->fault.person = r->person;
     m->fault.exit_code = error_exit_code(r->code);
@@ -185,6 +192,9 @@ static void abort_running(struct elastic *st, struct elastic_out *out)
 static void report_stopped(struct elastic *st, struct elastic_out *out)
 {
     struct message *m = add_message(st, out, MSG_STOPPED);
+    RM_ASSERT(st->stop_pending && st->running == CMD_NONE,
+              "it stopped in round %" PRId64 " while command %d runs", (int64_t)st->stop.round,
+              (int)st->running);
     m->stopped.round = st->stop.round;
     m->stopped.state = st->state;
     m->stopped.update_step = st->update_step;
@@ -198,6 +208,7 @@ static void report_progress(struct elastic *st, struct elastic_out *out, int64_t
                             const struct elastic_result *done)
 {
     struct message *m = add_message(st, out, MSG_PROGRESS);
+    RM_ASSERT(st->state.held, "a step is told, and none is held");
     m->progress.step = st->state.step;
     m->progress.saves = done && st->snapshot_due;
     m->progress.loss = st->loss_known ? st->last_loss : NAN;
@@ -222,6 +233,7 @@ static bool choose_way(struct elastic *st, char *why, size_t size)
     const struct msg_form *f = &st->form.form;
     enum msg_role role = f->member[rank_of(st, f)].role;
     static const enum elastic_command commands[] = {CMD_NONE, CMD_CATCH_UP, CMD_RECEIVE, CMD_LOAD, CMD_INIT};
+    RM_ASSERT(rank_of(st, f) >= 0, "a way into a ring of %d that it is not in", f->count);
     st->transfer = commands[role];
     bool fits = true;
     if (role == ROLE_KEEP)
@@ -238,6 +250,8 @@ static bool choose_way(struct elastic *st, char *why, size_t size)
 
 static void start_form(struct elastic *st, struct elastic_out *out)
 {
+    RM_ASSERT(st->mode == MODE_IDLE && st->next_set && st->stage == STAGE_NONE,
+              "a ring is begun in mode %d, stage %d", (int)st->mode, (int)st->stage);
     message_copy(&st->form, &st->next);
     st->next_set = false;
     st->generation = st->form.generation;
@@ -259,6 +273,8 @@ static void start_form(struct elastic *st, struct elastic_out *out)
 static void set_dues(struct elastic *st, int64_t evaluated, int64_t saved)
 {
     int64_t step = st->state.step;
+    RM_ASSERT(st->mode == MODE_TRAIN && st->state.held, "step %" PRId64 " is trained on in mode %d", step,
+              (int)st->mode);
     st->evaluate_due = due(st->settings.evaluation_every, step, evaluated);
     st->snapshot_due = snapshot_due_at(st, step, saved);
 }
@@ -293,6 +309,8 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
 {
     const struct msg_form *f = &st->form.form;
     bool last = st->state.step >= st->settings.steps;
+    RM_ASSERT(st->running == CMD_NONE && st->state.held,
+              "what comes after step %" PRId64 " while command %d runs", st->state.step, (int)st->running);
     if (st->stage == STAGE_COMPUTED) {
         run(st, out, CMD_EXCHANGE);
     } else if (st->stage == STAGE_UNFIT) {
@@ -316,6 +334,8 @@ static void next_in_training(struct elastic *st, struct elastic_out *out)
 
 static void next_save(struct elastic *st, struct elastic_out *out)
 {
+    RM_ASSERT(st->save_pending && st->running == CMD_NONE, "step %" PRId64 " is saved, and nobody asked",
+              (int64_t)st->save.step);
     if (st->snapshot_busy) {
         want_snapshot_memory(st, out);
         return;
@@ -329,6 +349,8 @@ static void next_save(struct elastic *st, struct elastic_out *out)
 
 static void next_transfer(struct elastic *st, struct elastic_out *out)
 {
+    RM_ASSERT(st->mode == MODE_STATE && st->transfer != CMD_NONE, "a state is fetched by no way, in mode %d",
+              (int)st->mode);
     if (st->load_busy || (st->transfer == CMD_LOAD && !st->loaded_set))
         return; /* the agent reads a checkpoint, maybe to where the state belongs */
     run(st, out, st->transfer);
@@ -379,6 +401,7 @@ static void advance(struct elastic *st, struct elastic_out *out)
 static void ask_shares(struct elastic *st, struct worker_set missing, struct elastic_out *out)
 {
     struct message *m = add_message(st, out, MSG_LOAD);
+    RM_ASSERT(!set_is_empty(missing), "no shares of %d are asked for", st->loaded.parts);
     m->load.state = st->form.form.resume;
     m->load.parts = st->loaded.parts;
     m->load.shares = missing;
@@ -427,6 +450,8 @@ static void add_up(struct made *made, const struct elastic_result *r)
 static void after_lanes(struct elastic *st, const struct elastic_result *r)
 {
     add_up(&st->made, r);
+    RM_ASSERT(st->stage == STAGE_NONE || st->stage == STAGE_UNFIT, "lanes are made in stage %d",
+              (int)st->stage);
     st->stage = r->outcome == OUTCOME_OK ? STAGE_COMPUTED : STAGE_NONE;
     st->discarded = st->discarded || r->outcome != OUTCOME_OK;
 }
@@ -434,6 +459,7 @@ static void after_lanes(struct elastic *st, const struct elastic_result *r)
 static void after_exchange(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
     add_up(&st->made, r);
+    RM_ASSERT(st->stage == STAGE_COMPUTED, "words go round in stage %d", (int)st->stage);
     st->stage = r->outcome == OUTCOME_OK        ? STAGE_DECIDED
                 : r->outcome == OUTCOME_RESCALE ? STAGE_UNFIT
                                                 : STAGE_NONE;
@@ -460,6 +486,8 @@ static void after_exchange(struct elastic *st, const struct elastic_result *r, s
 static void after_commit(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
     add_up(&st->made, r);
+    RM_ASSERT(st->stage == STAGE_DECIDED, "step %" PRId64 " is committed in stage %d", st->state.step,
+              (int)st->stage);
     st->stage = STAGE_NONE;
     st->discarded = st->discarded || r->outcome != OUTCOME_OK;
     if (r->outcome != OUTCOME_OK)
@@ -485,6 +513,8 @@ static void after_evaluate(struct elastic *st, const struct elastic_result *r, s
 
 static void after_snapshot(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
+    RM_ASSERT(st->snapshot_part >= 0 && st->snapshot_part < st->snapshot_parts, "part %d of %d is saved",
+              st->snapshot_part, st->snapshot_parts);
     st->snapshot_due = false;
     if (r->outcome != OUTCOME_OK) {
         st->snapshot_busy = false;
@@ -525,6 +555,8 @@ static void after_failure(struct elastic *st, const struct elastic_result *r, st
 static void done(struct elastic *st, const struct elastic_result *r, struct elastic_out *out)
 {
     struct msg_state before = st->state;
+    RM_ASSERT(r->command != CMD_NONE && r->command == st->running, "command %d is done, and %d runs",
+              (int)r->command, (int)st->running);
     st->running = r->followed ? elastic_follows(r) : CMD_NONE;
     st->state = r->state;
     st->update_step = r->update_step;
@@ -704,6 +736,9 @@ static void check_invariants(const struct elastic *st)
               "finished at step %" PRId64 " of %" PRId64, st->state.step, st->settings.steps);
     RM_ASSERT(st->stage != STAGE_DECIDED || st->running == CMD_COMMIT,
               "step %" PRId64 " is made, and command %d runs", st->state.step + 1, (int)st->running);
+    RM_ASSERT(st->stage == STAGE_NONE || st->mode == MODE_TRAIN || st->running != CMD_NONE,
+              "a pass of step %" PRId64 " is under way in mode %d", st->state.step + 1, (int)st->mode);
+    RM_ASSERT(!st->snapshot_wanted || st->snapshot_busy, "memory is waited for that nobody reads");
     RM_ASSERT(!st->next_set || st->running != CMD_NONE, "a newer form waits for nobody in mode %d",
               (int)st->mode);
 }

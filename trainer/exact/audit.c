@@ -12,6 +12,8 @@ enum { LANES_A_TURN = 250 }; /* lanes of its own between two audits in a rank's 
 static bool is_due(const struct audit_pass *p, int64_t own)
 {
     int64_t most = (p->lanes + p->world - 1) / p->world, every = LANES_A_TURN / most;
+    RM_ASSERT(most >= 1 && own >= 0 && own <= most, "%lld lanes of %d, of %lld at most", (long long)own,
+              p->lanes, (long long)most);
     if (p->fresh || own < most)
         return true;
     every = every > 0 ? every : 1;
@@ -82,6 +84,7 @@ static void hear(struct heard *h, const uint32_t *header, int tensors, int lanes
 static struct worker_set agreeing(const struct heard *h, int lane, int with)
 {
     struct worker_set found = {0};
+    RM_ASSERT(with >= 0 && with < h->world && h->world <= RM_WORKERS_MAX, "rank %d of %d", with, h->world);
     for (int r = 0; r < h->world; r++)
         if (h->lane[r] == lane && same(&h->result[r], &h->result[with]))
             set_add(&found, r);
@@ -92,6 +95,7 @@ static struct worker_set agreeing(const struct heard *h, int lane, int with)
 static void judge(struct heard *h, int owner, const struct result *owners, struct audit_found *out)
 {
     struct worker_set most = {0};
+    RM_ASSERT(owner >= 0 && owner < h->world, "lane %d is rank %d's, of %d", out->lane, owner, h->world);
     h->lane[owner] = out->lane;
     h->result[owner] = *owners;
     for (int r = 0; r < h->world; r++) {
@@ -103,6 +107,8 @@ static void judge(struct heard *h, int owner, const struct result *owners, struc
     }
     if (2 * set_count(most) > set_count(out->computed))
         out->differ = set_minus(out->computed, most);
+    RM_ASSERT(set_has(out->computed, owner) && set_is_empty(set_minus(out->differ, out->computed)),
+              "%d differ of %d", set_count(out->differ), set_count(out->computed));
 }
 
 bool audit_find(const uint32_t *header, int tensors, int lanes, struct audit_found *out)

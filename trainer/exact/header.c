@@ -37,6 +37,7 @@ static uint64_t get(const uint32_t *word)
 
 int64_t header_lane_at(int tensors, int lane)
 {
+    RM_ASSERT(tensors >= 0 && lane >= 0, "lane %d of a header of %d tensors", lane, tensors);
     return (int64_t)lane * (tensors + LANE_MORE);
 }
 
@@ -173,5 +174,7 @@ struct worker_set header_odd_states(const uint32_t *header, int tensors, int lan
         tie = set_count(group) == set_count(most) || (tie && set_count(group) < set_count(most));
         most = set_count(group) > set_count(most) ? group : most;
     }
+    RM_ASSERT(set_is_empty(set_minus(most, present)), "%d of %d ranks have the state of most",
+              set_count(most), set_count(present));
     return tie ? present : set_minus(present, most);
 }

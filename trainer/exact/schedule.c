@@ -29,6 +29,7 @@ static double sin_small(double x)
 
 double schedule_cos_pi(double t)
 {
+    RM_ASSERT(t >= 0 && t <= 1, "the cosine of %g pi", t);
     if (t > 0.5)
         return -schedule_cos_pi(1 - t);
     return t <= 0.25 ? cos_small(pi * t) : sin_small(pi * (0.5 - t));
@@ -37,6 +38,7 @@ double schedule_cos_pi(double t)
 double schedule_power(double base, int64_t exponent)
 {
     double result = 1;
+    RM_ASSERT(exponent >= 0, "%g to the power of %" PRId64, base, exponent);
     for (; exponent > 0; exponent >>= 1) {
         if (exponent & 1)
             result *= base;

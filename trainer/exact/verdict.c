@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
+
 static const uint32_t infinity_bits = 0x7f800000;
 
 bool verdict_k_fits(double h, int lanes, int32_t k)
@@ -74,6 +76,7 @@ static struct worker_set find_minority(const struct said *s)
         }
     }
     struct worker_set minority = {0};
+    RM_ASSERT(best_size >= 0 && best_size <= RM_WORKERS_MAX, "%d ranks agree", best_size);
     for (int r = 0; r < RM_WORKERS_MAX; r++)
         if (s->present[r] && !agree(s, r, best))
             set_add(&minority, r);
@@ -119,6 +122,8 @@ static bool find_not_finite(struct verdict *out, const uint32_t *header, int ten
 static double lane_mean(const uint32_t *header, int tensors, int lanes, int column)
 {
     double sum = 0;
+    RM_ASSERT(lanes > 0 && column >= 0 && column <= tensors, "column %d of %d tensors, of %d lanes", column,
+              tensors, lanes);
     for (int lane = 0; lane < lanes; lane++)
         sum += number(header[header_lane_at(tensors, lane) + column]);
     return sum / lanes;
@@ -134,6 +139,7 @@ static void decide_scale(struct verdict *out, const uint32_t *header, int tensor
                          const int32_t *k_used)
 {
     int32_t next[RM_TENSORS_MAX];
+    RM_ASSERT(tensors >= 0 && tensors <= RM_TENSORS_MAX, "%d tensors", tensors);
     out->kind = VERDICT_FITS;
     for (int t = 0; t < tensors; t++) {
         double h = lane_mean(header, tensors, lanes, 1 + t);
@@ -145,6 +151,8 @@ static void decide_scale(struct verdict *out, const uint32_t *header, int tensor
         out->rescaled++;
         out->kind = VERDICT_RESCALE;
     }
+    RM_ASSERT((out->rescaled > 0) == (out->kind == VERDICT_RESCALE), "%d tensors are to be rescaled",
+              out->rescaled);
     if (out->kind == VERDICT_FITS)
         memcpy(out->k, next, (size_t)tensors * sizeof *next);
 }
@@ -157,6 +165,7 @@ void verdict_decide(struct verdict *out, const uint32_t *header, int tensors, in
     out->lane = out->tensor = -1;
     out->flags = hear_ranks(&said);
     out->minority = find_minority(&said);
+    RM_ASSERT(lanes > 0 && lanes <= RM_LANES_MAX, "a step of %d lanes", lanes);
     for (int lane = 0; lane < lanes; lane++)
         out->tokens += header_lane_read(header, tensors, lane).tokens;
     if (!set_is_empty(out->minority)) {
@@ -175,6 +184,8 @@ void verdict_decide(struct verdict *out, const uint32_t *header, int tensors, in
 void verdict_sentence(const struct verdict *v, const struct model_layout *layout, int64_t step,
                       char out[RM_WHY_MAX])
 {
+    RM_ASSERT(v->kind == VERDICT_NOT_FINITE && v->tensor < layout->tensors,
+              "tensor %d of %d is told, of verdict %d", v->tensor, layout->tensors, (int)v->kind);
     if (v->tensor < 0)
         snprintf(out, RM_WHY_MAX, "step %lld: the loss is not finite in lane %d", (long long)step, v->lane);
     else
