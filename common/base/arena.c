@@ -19,6 +19,7 @@ void *arena_take(struct arena *arena, size_t size)
               arena->used, arena->room, size);
     void *taken = arena->memory + arena->used;
     arena->used += takes;
+    RM_ASSERT(arena->used <= arena->room, "%zu of %zu bytes are taken", arena->used, arena->room);
     memset(taken, 0, takes);
     return taken;
 }

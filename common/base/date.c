@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/calendar.h"
 
 void date_amz(int64_t seconds, char out[DATE_AMZ])
@@ -66,6 +67,8 @@ static bool seconds_of(const struct moment *m, int64_t *ret)
         m->minute > 59 || m->second > 60)
         return false;
     int64_t days = calendar_days(m->year, m->month, m->day);
+    RM_ASSERT(m->hour >= 0 && m->minute >= 0 && m->second >= 0, "%d:%d:%d is read", m->hour, m->minute,
+              m->second);
     *ret = ((days * 24 + m->hour) * 60 + m->minute) * 60 + m->second;
     return true;
 }

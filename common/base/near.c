@@ -36,6 +36,8 @@ int near_distance(const char *a, const char *b)
                 now[j] = least(now[j], two[j - 2] + 1);
         }
     }
+    RM_ASSERT(row[m % 3][n] >= 0 && row[m % 3][n] <= (m > n ? m : n), "%s is %d changes from %s", a,
+              row[m % 3][n], b);
     return row[m % 3][n];
 }
 
@@ -63,6 +65,7 @@ static int distance_of(const char *word, char known[NEAR_LONGEST + 1])
 {
     size_t typed = strlen(word);
     int distance = near_distance(word, known);
+    RM_ASSERT(strlen(known) <= NEAR_LONGEST, "%s is longer than a word", known);
     if (typed < A_BEGINNING || typed >= strlen(known))
         return distance;
     char next = known[typed];

@@ -1,5 +1,7 @@
 #include "common/base/prng.h"
 
+#include "common/base/assert.h"
+
 enum { PHILOX_ROUNDS = 10 };
 
 struct philox_block philox4x32(uint64_t key, uint64_t counter_low, uint64_t counter_high)
@@ -34,6 +36,7 @@ uint64_t prng_below(uint64_t *state, uint64_t bound)
 {
     uint64_t limit = UINT64_MAX - UINT64_MAX % bound;
     uint64_t x;
+    RM_ASSERT(bound > 0, "a number below %llu", (unsigned long long)bound);
     do
         x = splitmix64(state);
     while (x >= limit);

@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
+
 /* Makes room for `more` bytes and a NUL; returns how many of them fit below the ceiling. */
 static size_t reserve(struct str *s, size_t more)
 {
     size_t room = s->ceiling - s->length;
+    RM_ASSERT(s->length <= s->ceiling, "%zu bytes of a text of %zu at most", s->length, s->ceiling);
     if (more > room) {
         s->truncated = true;
         more = room;
@@ -33,6 +36,8 @@ void str_add(struct str *s, const void *bytes, size_t length)
         memcpy(s->data + s->length, bytes, fits);
     s->length += fits;
     s->data[s->length] = 0;
+    RM_ASSERT(s->length < s->capacity && s->length <= s->ceiling, "%zu bytes in %zu, of %zu at most",
+              s->length, s->capacity, s->ceiling);
 }
 
 void str_adds(struct str *s, const char *text)
@@ -78,6 +83,7 @@ bool text_copy(char *out, size_t size, const char *text)
 {
     size_t length = strnlen(text, size);
     bool whole = length < size;
+    RM_ASSERT(size > 0, "no room for %.40s", text);
     if (!whole)
         length = size - 1;
     memcpy(out, text, length);

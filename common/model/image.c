@@ -2,10 +2,13 @@
 
 #include <string.h>
 
+#include "common/base/assert.h"
+
 enum { IMAGE = -1, LOW_BITS = 30 };
 
 struct model_shape image_shape(int64_t bytes)
 {
+    RM_ASSERT(bytes >= 0, "an image of %lld bytes", (long long)bytes);
     return (struct model_shape){.layers = IMAGE,
                                 .context = (int)(bytes >> LOW_BITS),
                                 .vocabulary = (int)(bytes & ((1 << LOW_BITS) - 1))};

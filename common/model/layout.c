@@ -4,12 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
+
 /* 6 MiB: the least part of a multipart upload is 5 MiB in every store, but for the last one. */
 enum { WEIGHTS_LEAST = 6 << 18 };
 
 static void add(struct model_layout *out, int64_t rows, int64_t columns, const char *name)
 {
     struct model_tensor *t = &out->tensor[out->tensors++];
+    RM_ASSERT(out->tensors < RM_TENSORS_MAX && rows > 0 && columns >= 0, "tensor %d, %s, is %lld by %lld",
+              out->tensors, name, (long long)rows, (long long)columns);
     snprintf(t->name, sizeof t->name, "%s", name);
     t->dims = columns ? 2 : 1;
     t->size[0] = rows;
@@ -82,6 +86,8 @@ int model_layout_find(const struct model_layout *layout, const char *name)
 int model_layout_at(const struct model_layout *layout, int64_t i)
 {
     int low = 0, high = layout->tensors - 1;
+    RM_ASSERT(i >= 0 && i < layout->parameters, "element %lld of %lld", (long long)i,
+              (long long)layout->parameters);
     while (low < high) {
         int middle = (low + high + 1) / 2;
         if (layout->tensor[middle].first <= i)
@@ -95,6 +101,7 @@ int model_layout_at(const struct model_layout *layout, int64_t i)
 static int find_in_block(const struct model_layout *layout, int layer, const char *part)
 {
     char name[40];
+    RM_ASSERT(layer >= 0 && layer < layout->shape.layers, "layer %d of %d", layer, layout->shape.layers);
     snprintf(name, sizeof name, "h.%d.%s", layer, part);
     return model_layout_find(layout, name);
 }
@@ -125,6 +132,8 @@ void model_index_init(struct model_index *out, const struct model_layout *layout
 
 struct model_range model_part(int64_t total, int64_t i, int64_t n)
 {
+    RM_ASSERT(total >= 0 && i >= 0 && i < n, "part %lld of %lld, of %lld", (long long)i, (long long)n,
+              (long long)total);
     /* total * n stays far below 2^63: parameters < 2^40, parts <= 2^20. */
     int64_t first = i * total / n, end = (i + 1) * total / n;
     return (struct model_range){first, end - first};
@@ -133,6 +142,7 @@ struct model_range model_part(int64_t total, int64_t i, int64_t n)
 static int64_t weights_parts(int64_t parameters, int64_t n)
 {
     int64_t most = parameters / WEIGHTS_LEAST;
+    RM_ASSERT(n >= 1, "%lld parts", (long long)n);
     return most < 1 ? 1 : most < n ? most : n;
 }
 

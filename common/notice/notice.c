@@ -73,6 +73,7 @@ enum notice_cause notice_cause_named(const char *name)
 
 const char *notice_certainty_name(enum notice_certainty certainty)
 {
+    RM_ASSERT((unsigned)certainty <= NOTICE_WILL, "a notice of certainty %d", (int)certainty);
     return certainty_names[certainty];
 }
 
@@ -81,6 +82,8 @@ rm_time notice_until(enum notice_source source, int64_t at_ms, int64_t said_ms, 
     rm_time lead = notice_kind(source)->lead;
     int64_t most_ms = (lead ? lead : lead_unpromised) / RM_MS * 2;
     int64_t left_ms = at_ms <= said_ms ? 0 : at_ms - said_ms;
+    RM_ASSERT(left_ms >= 0 && most_ms > 0, "%lld ms are left, of %lld at most", (long long)left_ms,
+              (long long)most_ms);
     return now + (left_ms < most_ms ? left_ms : most_ms) * RM_MS;
 }
 
@@ -117,6 +120,7 @@ static struct notice *find(struct notices *n, enum notice_source source, const c
 static void take_out(struct notices *n, struct notice *which)
 {
     size_t at = (size_t)(which - n->at);
+    RM_ASSERT(which >= n->at && at < (size_t)n->count, "word %zu of %d is taken out", at, n->count);
     n->count--;
     memmove(which, which + 1, ((size_t)n->count - at) * sizeof *which);
 }
@@ -133,6 +137,7 @@ static void put(struct notices *n, const struct notice *told)
             return;
         take_out(n, least);
     }
+    RM_ASSERT(n->count >= 0 && n->count < NOTICES_MAX, "%d notices, and one more", n->count);
     n->at[n->count++] = *told;
 }
 

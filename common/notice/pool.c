@@ -104,6 +104,7 @@ void pool_answer(struct watch *w, const struct watch_answer *a, rm_time now)
 
 void pool_name(const struct pool *p, char ret[POOL_NAME_MAX])
 {
+    RM_ASSERT(p->heard >= 0 && p->heard <= PARTS, "%d parts of a pool", p->heard);
     ret[0] = 0;
     if (p->heard == PARTS)
         snprintf(ret, POOL_NAME_MAX, "%s/%s", p->part[0], p->part[1]);

@@ -128,6 +128,7 @@ static bool waits_for_token(const struct watch *w, int slot)
 
 static rm_time due_at(const struct watch *w, int slot)
 {
+    RM_ASSERT(slot >= 0 && slot < WATCH_SLOTS, "question %d", slot);
     return w->slot[slot].asked || waits_for_token(w, slot) ? RM_NEVER : w->slot[slot].at;
 }
 
@@ -322,6 +323,7 @@ static bool is_among(const struct metadata_words *words, const char *id)
 static void withdraw_others(struct watch *w, enum notice_source source, const struct metadata_words *words,
                             char say[WATCH_SAY_MAX])
 {
+    RM_ASSERT(w->notices.count <= NOTICES_MAX, "%d notices", w->notices.count);
     for (int i = w->notices.count - 1; i >= 0; i--) {
         struct notice gone = w->notices.at[i];
         if (gone.source != source || is_among(words, gone.id))
@@ -355,6 +357,8 @@ static void fail(struct watch *w, struct watch_slot *s, const char *why, rm_time
 {
     s->at = now + rm_backoff(pause_first, pause_most, s->failures++);
     s->etag[0] = 0;
+    RM_ASSERT(s->failures > 0 && s->at >= now, "asked again after %d failures, at %lld of %lld", s->failures,
+              (long long)s->at, (long long)now);
     if (strcmp(s->trouble, why) != 0) {
         text_copy(s->trouble, sizeof s->trouble, why);
         snprintf(say, WATCH_SAY_MAX, "the machine's metadata tells nothing to rely on: %.300s", why);
@@ -386,6 +390,7 @@ static void answer_look(struct watch *w, const struct watch_answer *a, rm_time n
     enum topic topic = (enum topic)s->topic;
     char plain[WATCH_TOKEN_MAX];
     bool read = a->status == 200 && read_plain(a, plain, sizeof plain);
+    RM_ASSERT(w->cloud == WATCH_UNKNOWN, "a cloud is looked for, and is %d", (int)w->cloud);
     if (read && topic == TOPIC_AWS_TOKEN) {
         text_copy(w->token, sizeof w->token, plain);
     } else if (read && topic == TOPIC_AZURE_NAME) {
@@ -454,6 +459,8 @@ static void answer_topic(struct watch *w, struct watch_slot *s, const struct wat
     int64_t said_ms = a->said_ms ? a->said_ms : a->wall_ms;
     struct metadata_words words, fresh = {.count = 0};
     struct error err = {0};
+    RM_ASSERT(w->cloud != WATCH_UNKNOWN && row->cloud == w->cloud,
+              "cloud %d answers what is asked of cloud %d", (int)w->cloud, (int)row->cloud);
     if (is_in_doubt(w, s, a, now))
         return;
     if (read_words(w, (enum topic)s->topic, a, said_ms, &words, &err) < 0) {
