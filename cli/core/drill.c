@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/near.h"
 #include "common/base/prng.h"
 #include "common/base/str.h"
@@ -29,6 +30,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 enum cause drill_cause(enum drill_kind kind)
 {
+    RM_ASSERT((unsigned)kind < KINDS, "a drill of kind %d", (int)kind);
     return kinds[kind].cause;
 }
 
@@ -154,10 +156,12 @@ static void living_set(struct living *living, int worker, bool alive)
 {
     living->count += alive - living->worker[worker];
     living->worker[worker] = alive;
+    RM_ASSERT(living->count >= 0 && living->count <= RM_WORKERS_MAX, "%d workers live", living->count);
 }
 
 static int lowest_free(const struct living *living, int max)
 {
+    RM_ASSERT(max >= 1 && max <= RM_WORKERS_MAX, "a place among %d", max);
     for (int w = 0; w < max; w++)
         if (!living->worker[w] && !living->stopped[w])
             return w;
@@ -211,6 +215,7 @@ static int play(const struct drill *drill, const struct drill_terms *terms, stru
 static int pick_living(const struct living *living, uint64_t *rng)
 {
     int skip = (int)prng_below(rng, (uint64_t)living->count);
+    RM_ASSERT(living->count > 0, "one of %d that live", living->count);
     for (int w = 0; w < RM_WORKERS_MAX; w++)
         if (living->worker[w] && skip-- == 0)
             return w;
@@ -239,6 +244,8 @@ static void draw_one(struct drill *drill, const struct drill_terms *terms, struc
         return;
     }
     drill->worker = pick_living(living, rng);
+    RM_ASSERT(drill->worker >= 0 && living->worker[drill->worker],
+              "a drill on worker %d, which does not live", drill->worker);
     if (drill_takes(kind))
         living_set(living, drill->worker, false);
     living->stopped[drill->worker] = living->stopped[drill->worker] || kind == DRILL_STOP;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/limits.h"
 
 void picture_init(struct picture *p, int64_t steps, int64_t first_step)
@@ -16,6 +17,7 @@ void picture_init(struct picture *p, int64_t steps, int64_t first_step)
 static int bin_of(const struct picture *p, int64_t step)
 {
     int64_t i = (step - p->first - 1) / p->stride;
+    RM_ASSERT(p->stride >= 1, "%lld steps in a bin", (long long)p->stride);
     if (step <= p->first)
         return 0;
     return i < PICTURE_BINS ? (int)i : PICTURE_BINS - 1;
@@ -26,6 +28,7 @@ static struct picture_bin *bin_at(struct picture *p, int64_t step)
     int i = bin_of(p, step);
     if (p->bins <= i)
         p->bins = i + 1;
+    RM_ASSERT(i >= 0 && p->bins <= PICTURE_BINS, "bin %d of %d", i, p->bins);
     return &p->bin[i];
 }
 
@@ -72,6 +75,7 @@ static void take_saved(struct picture *p, const struct event *e)
 static void merge_rings(struct picture *p)
 {
     int shortest = 1;
+    RM_ASSERT(p->rings == PICTURE_RINGS, "two of %d rings become one", p->rings);
     for (int i = 1; i + 1 < p->rings; i++)
         if (p->ring[i + 1].step - p->ring[i].step < p->ring[shortest + 1].step - p->ring[shortest].step)
             shortest = i;
@@ -91,6 +95,8 @@ static void take_ring(struct picture *p, const struct event *e)
     if (p->rings == PICTURE_RINGS)
         merge_rings(p);
     p->ring[p->rings++] = ring;
+    RM_ASSERT(p->rings <= PICTURE_RINGS && p->rings <= p->rings_formed, "%d rings are kept of %lld", p->rings,
+              (long long)p->rings_formed);
 }
 
 static void take_mark(struct picture *p, const struct event *e, enum picture_mark_kind kind, int64_t step)
@@ -171,6 +177,7 @@ rm_time picture_time(const struct picture *p, int64_t step)
     if (step <= p->first || !p->bins)
         return 0;
     int i = bin_of(p, step);
+    RM_ASSERT(i >= 0 && i < PICTURE_BINS, "bin %d", i);
     return p->bin[i < p->bins ? i : p->bins - 1].at;
 }
 
@@ -188,6 +195,8 @@ double picture_curve(const struct picture *p, enum picture_curve curve, int poin
 {
     int each = bins_of_point(p), count = 0;
     double sum = 0;
+    RM_ASSERT(point >= 0 && point < picture_curve_points(p), "point %d of %d", point,
+              picture_curve_points(p));
     *ret_step = p->first;
     for (int i = point * each; i < (point + 1) * each && i < p->bins; i++) {
         *ret_step = p->bin[i].step;

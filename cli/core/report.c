@@ -4,12 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/assert.h"
 #include "common/base/str.h"
 
 static const double smooth = 0.1; /* weight of the newest value */
 
 void report_init(struct report *report, int64_t steps, int64_t first_step, rm_time now)
 {
+    RM_ASSERT(steps >= 0 && first_step >= 0, "a run from step %lld of %lld", (long long)first_step,
+              (long long)steps);
     *report = (struct report){.steps = steps,
                               .first_step = first_step,
                               .step = first_step,
@@ -101,6 +104,7 @@ static void take_recovery(struct report *r, const struct event *e)
     if (r->recoveries++ >= REPORT_RECOVERIES_MAX)
         return;
     struct report_recovery *to = &r->recovery[r->recoveries - 1];
+    RM_ASSERT(r->recoveries >= 1 && r->recoveries <= REPORT_RECOVERIES_MAX, "recovery %d", r->recoveries);
     *to = (struct report_recovery){.step = named ? r->pending_step : r->step,
                                    .detect = e->recovered.detect,
                                    .agree = e->recovered.agree,
@@ -165,6 +169,7 @@ void report_take(struct report *r, const struct event *e, rm_time now)
 
 void report_drill(struct report *report, int worker, const char *done)
 {
+    RM_ASSERT(worker >= 0 && worker < RM_WORKERS_MAX, "a drill on worker %d", worker);
     report->drilled[worker] = done;
 }
 

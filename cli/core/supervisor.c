@@ -9,6 +9,8 @@
 
 void supervisor_init(struct supervisor *supervisor, int workers_max, int restarts_max, rm_time within)
 {
+    RM_ASSERT(workers_max >= 1 && workers_max <= RM_WORKERS_MAX && restarts_max >= 0,
+              "%d workers, %d restarts", workers_max, restarts_max);
     *supervisor =
         (struct supervisor){.workers_max = workers_max, .restarts_max = restarts_max, .within = within};
     for (int w = 0; w < RM_WORKERS_MAX; w++)
@@ -48,11 +50,15 @@ int supervisor_start(struct supervisor *supervisor, int worker)
 
 void supervisor_drilled(struct supervisor *supervisor, int worker)
 {
+    RM_ASSERT(worker >= 0 && worker < supervisor->workers_max, "a drill on worker %d of %d", worker,
+              supervisor->workers_max);
     supervisor->member[worker].drilled = true;
 }
 
 void supervisor_stopped(struct supervisor *supervisor, int worker)
 {
+    RM_ASSERT(worker >= 0 && worker < supervisor->workers_max, "worker %d of %d is stopped", worker,
+              supervisor->workers_max);
     supervisor->member[worker].stopped = true;
 }
 
@@ -94,6 +100,7 @@ static void describe(const struct supervisor_exit *exit, char *out, size_t size)
 
 static void fail(struct supervisor_decision *d, int exit_code, const char *why)
 {
+    RM_ASSERT(exit_code != EXIT_DONE && *why, "a run fails with the code of one that is done: %s", why);
     d->action = SUPERVISOR_FAIL;
     d->exit_code = exit_code;
     text_copy(d->why, sizeof d->why, why);
@@ -102,6 +109,8 @@ static void fail(struct supervisor_decision *d, int exit_code, const char *why)
 static void count_unseen(struct supervisor *supervisor, const struct supervisor_exit *exit, rm_time now,
                          struct supervisor_decision *d)
 {
+    RM_ASSERT(supervisor->unseen >= 0 && !supervisor->member[exit->worker].seen,
+              "worker %d is unseen, and was seen", exit->worker);
     if (!supervisor->unseen || now - supervisor->unseen_since > supervisor->within) {
         supervisor->unseen = 0;
         supervisor->unseen_since = now;
@@ -152,5 +161,7 @@ void supervisor_expect(const struct supervisor *supervisor, struct str *out)
                 (struct command_worker){.worker = w,
                                         .attempt = supervisor->member[w].attempt,
                                         .next = supervisor->member[w].promised};
+    RM_ASSERT(expect->count <= supervisor_living(supervisor), "%d workers are expected, and %d live",
+              expect->count, supervisor_living(supervisor));
     command_print(&command, out);
 }
