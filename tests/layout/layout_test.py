@@ -62,6 +62,10 @@ def test_functions_and_files_are_short():
     show(rules.check_lengths(ROOT, rules.read_known(Path(__file__).parent / "known_long.txt")))
 
 
+def test_functions_of_cores_assert_as_much_as_is_noted():
+    show(rules.check_assertions(ROOT, rules.read_known(Path(__file__).parent / "asserting.txt")))
+
+
 def test_each_file_of_weight_opens_with_what_it_is_for():
     show(rules.check_openings(ROOT))
 

@@ -17,6 +17,11 @@ from pathlib import Path
 FUNCTION_LINES_MAX = 60
 FILE_LINES_MAX = 800
 OPENING_LINES = 250
+# Folders whose functions assert what they rely on, and what does: the macro, or the check of a whole struct.
+ASSERTING_FOLDERS = ("coordinator/core", "agent/core", "agent/launch/core", "operator/core", "trainer/core", "trainer/exact", "cli/core",
+                     "common/base", "common/model", "common/notice")
+ASSERTION = re.compile(r"\b(RM_ASSERT|\w*check_invariants|rdzv_check_settings|plan_check|\w+_holds)\(")
+ASSERTING_SLACK = 5  # percent above the noted share from which on more is to be noted
 
 # What one word means, and where it may mean that: a part of a name in C anywhere else is another meaning
 # (docs/glossary.md), or a word that was given up for one that the field has.
@@ -633,6 +638,32 @@ def check_lengths(root, known):
             now = f"is {over[name]} now" if name in over else "is long no more"
             wrong.append(f"{name}: {now}; the ratchet file says {lines}, tighten it")
     return wrong
+
+
+def asserting(root):
+    """{folder: (functions that assert something, functions)} of each such folder. Who calls a check of a whole struct asserts."""
+    counts = {}
+    for folder in ASSERTING_FOLDERS:
+        paths = [path for path in sources(root, suffixes=(".c",)) if path.rsplit("/", 1)[0] == folder]
+        lines = {path: (Path(root) / path).read_text().splitlines() for path in paths}
+        spans = function_spans(root, paths)
+        asserts = [name for path, name, first, last in spans if ASSERTION.search("\n".join(lines[path][first - 1:last]))]
+        if spans:
+            counts[folder] = (len(asserts), len(spans))
+    return counts
+
+
+def check_assertions(root, floors):
+    """In each such folder as large a share of the functions asserts something as is noted, in percent; and not far more is noted than that."""
+    wrong = []
+    for folder, (some, all_of_them) in sorted(asserting(root).items()):
+        share = 100 * some // all_of_them
+        floor = floors.get(folder, 0)
+        if share < floor:
+            wrong.append(f"{folder}: {some} of {all_of_them} functions assert something, {share} %; the ratchet file says {floor} %")
+        if share >= floor + ASSERTING_SLACK:
+            wrong.append(f"{folder}: {some} of {all_of_them} functions assert something, {share} %; the ratchet file says {floor} %, raise it")
+    return wrong + [f"{folder}: the ratchet file has it, and nobody counts there" for folder in sorted(set(floors) - set(ASSERTING_FOLDERS))]
 
 
 def check_names(root):

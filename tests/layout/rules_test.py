@@ -314,6 +314,17 @@ def test_the_ratchet_only_tightens(tree):
     only(rules.check_lengths(root, {"agent/app.c f": 73, "agent/gone.c g": 75}), "is long no more")
 
 
+def test_a_share_of_functions_that_assert_is_held_and_raised(tree):
+    silent = "int half(int n)\n{\n    return n / 2;\n}\n"
+    loud = "int twice(int n)\n{\n    RM_ASSERT(n >= 0, \"%d\", n);\n    return 2 * n;\n}\n"
+    root = tree("trainer/core/plan.c", silent + loud)
+    assert rules.asserting(root)["trainer/core"] == (1, 2)
+    assert rules.check_assertions(root, {"trainer/core": 50}) == []
+    only(rules.check_assertions(root, {"trainer/core": 51}), "trainer/core: 1 of 2 functions", "says 51 %")
+    only(rules.check_assertions(root, {"trainer/core": 45}), "trainer/core: 1 of 2 functions", "raise it")
+    only(rules.check_assertions(root, {"trainer/core": 50, "agent": 1}), "agent: the ratchet file has it")
+
+
 def test_a_header_that_leans_on_others_is_found(tree):
     root = tree("common/base/table.h", "size_t table_size(void);\n")
     only(rules.check_headers_alone(root), "common/base/table.h", "alone")
