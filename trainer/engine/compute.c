@@ -35,12 +35,14 @@ struct compute {
     struct error error;
 };
 
-static void begin_command(struct compute *c, enum elastic_command command)
+/* Under the lock. Who gets it is woken when the lock is free: on another processor it would wait for it at
+ * once, be put to sleep and woken once more. */
+static struct side *give_command(struct compute *c, enum elastic_command command)
 {
     struct side *s = &c->side[elastic_thread(command)];
     s->command = command;
     s->works = true;
-    pthread_cond_signal(&s->wanted);
+    return s;
 }
 
 /* False: the end. */
@@ -62,10 +64,11 @@ static void hand_on(struct side *s, struct elastic_result *result)
     s->works = false;
     result->followed = next == CMD_COMMIT || (next != CMD_NONE && !c->aborted);
     c->over = !result->followed;
-    if (result->followed)
-        begin_command(c, next);
+    struct side *follower = result->followed ? give_command(c, next) : NULL;
     pthread_mutex_unlock(&c->lock);
-    if (!result->followed)
+    if (follower)
+        pthread_cond_signal(&follower->wanted);
+    else
         loop_wake(c->bell);
 }
 
@@ -207,8 +210,9 @@ void compute_start(struct compute *c, const struct elastic_action *action)
     c->action = *action;
     c->results = 0;
     c->aborted = false;
-    begin_command(c, action->command);
+    struct side *s = give_command(c, action->command);
     pthread_mutex_unlock(&c->lock);
+    pthread_cond_signal(&s->wanted);
 }
 
 /* Both: what is under way may just be handed on. */

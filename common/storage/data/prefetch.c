@@ -219,8 +219,8 @@ void prefetch_aim(struct prefetch *p, int64_t step, int first, int count)
         p->pass = p->base = p->next = p->told = 0;
     }
     p->failed = false;
-    pthread_cond_signal(&p->work);
     pthread_mutex_unlock(&p->lock);
+    pthread_cond_signal(&p->work);
 }
 
 const int32_t *prefetch_lane(struct prefetch *p, int lane, struct error *err)
