@@ -30,6 +30,7 @@ struct loop_timer {
 
 struct loop_watch {
     uv_poll_t uv;
+    int events; /* that it waits for; 0: none */
     void (*ready)(void *ctx, int events);
     void *ctx;
 };
@@ -215,8 +216,10 @@ static void watch_ready(uv_poll_t *uv, int status, int events)
     struct loop_watch *watch = uv->data;
     int ready = (events & UV_READABLE ? LOOP_READABLE : 0) | (events & UV_WRITABLE ? LOOP_WRITABLE : 0) |
                 (events & UV_DISCONNECT ? LOOP_CLOSED : 0);
-    if (status < 0)
+    if (status < 0) { /* libuv waits no longer then */
+        watch->events = 0;
         ready = LOOP_READABLE | LOOP_WRITABLE | LOOP_CLOSED;
+    }
     watch->ready(watch->ctx, ready);
 }
 
@@ -237,8 +240,13 @@ int loop_watch_open(struct loop_watch **ret, struct loop *loop, int fd, void (*r
     return 0;
 }
 
+/* libuv takes a descriptor out and puts it in again, two calls of the kernel, also where nothing changes:
+ * and who sends asks after each message. */
 void loop_watch_set(struct loop_watch *watch, int events)
 {
+    if (events == watch->events)
+        return;
+    watch->events = events;
     int wanted = (events & LOOP_READABLE ? UV_READABLE : 0) | (events & LOOP_WRITABLE ? UV_WRITABLE : 0) |
                  (events & LOOP_CLOSED ? UV_DISCONNECT : 0);
     if (wanted)

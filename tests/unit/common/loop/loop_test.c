@@ -157,6 +157,33 @@ Test(loop, a_socket_whose_other_side_closes_says_so_while_nobody_reads)
     loop_free(d.loop);
 }
 
+static void wanted_again(void *ctx, int events)
+{
+    struct desk *d = ctx;
+    d->events |= events;
+    loop_watch_set(d->watch, LOOP_WRITABLE);
+    counted(d);
+}
+
+/* After an error the system waits no longer, so that what was wanted before has to be said to it anew. */
+Test(loop, who_wants_the_same_after_an_error_is_called_again)
+{
+    struct desk d;
+    int ends[2];
+    desk_open(&d);
+    d.stop_at = 2;
+    cr_assert_eq(pipe(ends), 0);
+    cr_assert_eq(loop_watch_open(&d.watch, d.loop, ends[1], wanted_again, &d, NULL), 0);
+    loop_watch_set(d.watch, LOOP_WRITABLE);
+    close(ends[0]);
+    loop_run(d.loop);
+    cr_assert_eq(d.count, 2);
+    cr_assert_eq(d.events, LOOP_READABLE | LOOP_WRITABLE | LOOP_CLOSED);
+    loop_watch_free(d.watch);
+    close(ends[1]);
+    loop_free(d.loop);
+}
+
 Test(loop, only_the_wanted_events_come)
 {
     struct desk d;
